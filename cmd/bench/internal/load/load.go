@@ -1,0 +1,232 @@
+// Package load posts events to a system and measures how it accepts them.
+//
+// A run is bounded by its number of events and by a deadline. In a closed loop
+// every connection posts its next event as soon as the last one is answered;
+// with a rate, events leave on a fixed timetable whatever the answers do. Each
+// connection is one goroutine on a raw socket with a prebuilt request, because
+// generator, system and sink share the machine: what the generator burns, the
+// system lacks.
+//
+// It imports event, wire and the standard library.
+package load
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/event"
+	"github.com/eventgateway/gateway/cmd/bench/internal/wire"
+)
+
+// Plan says what to post.
+type Plan struct {
+	Addr    string        // host:port of the system
+	Path    string        // where events are posted
+	Size    int           // bytes of a body
+	First   int           // sequence number of the first event
+	Count   int           // number of events
+	Conns   int           // keep-alive connections, at most Count are used
+	Rate    float64       // events a second over all connections, 0 for a closed loop
+	Timeout time.Duration // of the whole run
+}
+
+// Result is what a run saw. Times are of event.Nanos, indexed by sequence number
+// minus Plan.First; an event that was not accepted has a zero in Answered.
+type Result struct {
+	Start, End int64
+	Sent       []int64
+	Answered   []int64
+	Accepted   int   // answered 2xx
+	Refused    int   // answered otherwise
+	Broken     int   // posted without an answer, or never posted
+	Err        error // the first refusal or broken connection
+}
+
+// Latencies returns how long each accepted event took to be answered, in
+// nanoseconds and in no order.
+func (r *Result) Latencies() []int64 {
+	out := make([]int64, 0, r.Accepted)
+	for i, at := range r.Answered {
+		if at > 0 {
+			out = append(out, at-r.Sent[i])
+		}
+	}
+	return out
+}
+
+// Rate is accepted events a second from the first request to the last answer.
+func (r *Result) Rate() float64 {
+	return float64(r.Accepted) / time.Duration(r.End-r.Start).Seconds()
+}
+
+// Run posts the plan's events and returns when all are answered, the deadline
+// has passed or ctx ends. Its error says that not even a connection was made;
+// everything later is in the result.
+func Run(ctx context.Context, p Plan) (*Result, error) {
+	clients, err := dial(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, c := range clients {
+			_ = c.conn.Close()
+		}
+	}()
+	// Closing the connections is what ends a run early: a read that waits for an
+	// answer looks at nothing else.
+	stop := context.AfterFunc(ctx, func() {
+		for _, c := range clients {
+			_ = c.conn.SetDeadline(time.Unix(1, 0))
+		}
+	})
+	defer stop()
+
+	res := &Result{Sent: make([]int64, p.Count), Answered: make([]int64, p.Count)}
+	s := &shared{plan: p, res: res}
+	res.Start = event.Nanos()
+	var group sync.WaitGroup
+	for i, c := range clients {
+		group.Go(func() { s.fail(c.post(ctx, s, i, len(clients))) })
+	}
+	group.Wait()
+	s.sum()
+	return res, nil
+}
+
+// dial opens the connections before the clock starts.
+func dial(ctx context.Context, p Plan) ([]*client, error) {
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	clients := make([]*client, 0, p.Conns)
+	for range min(p.Conns, p.Count) {
+		conn, err := dialer.DialContext(ctx, "tcp", p.Addr)
+		if err == nil {
+			err = conn.SetDeadline(time.Now().Add(p.Timeout))
+		}
+		if err != nil {
+			for _, c := range clients {
+				_ = c.conn.Close()
+			}
+			return nil, fmt.Errorf("connect to the system: %w", err)
+		}
+		clients = append(clients, newClient(conn, p))
+	}
+	return clients, nil
+}
+
+// shared is the state that a run's connections have in common. The slices of the
+// result need no lock: each index belongs to the connection that drew it.
+type shared struct {
+	plan  Plan
+	res   *Result
+	drawn atomic.Int64
+	once  sync.Once
+}
+
+func (s *shared) fail(err error) {
+	if err != nil {
+		s.once.Do(func() { s.res.Err = err })
+	}
+}
+
+func (s *shared) sum() {
+	r := s.res
+	for _, at := range r.Answered {
+		r.End = max(r.End, at, -at)
+		switch {
+		case at > 0:
+			r.Accepted++
+		case at < 0:
+			r.Refused++
+		default:
+			r.Broken++
+		}
+	}
+	for i, at := range r.Answered {
+		r.Answered[i] = max(at, 0)
+	}
+	r.End = max(r.End, r.Start+1)
+}
+
+// client is one connection with its prebuilt request.
+type client struct {
+	conn    net.Conn
+	replies *wire.Reader
+	request []byte
+	body    []byte // the tail of request
+}
+
+func newClient(conn net.Conn, p Plan) *client {
+	body := event.Body(p.Size)
+	request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		p.Path, p.Addr, len(body))
+	request = append(request, body...)
+	return &client{conn: conn, replies: wire.NewReader(conn), request: request, body: request[len(request)-len(body):]}
+}
+
+// post draws events until none is left. index and of tell an open loop which
+// beats of the timetable are this connection's.
+func (c *client) post(ctx context.Context, s *shared, index, of int) error {
+	if s.plan.Rate > 0 {
+		return c.onTime(ctx, s, index, of)
+	}
+	for {
+		i := int(s.drawn.Add(1)) - 1
+		if i >= s.plan.Count || ctx.Err() != nil {
+			return nil
+		}
+		if err := c.one(s, i, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// onTime posts every of-th event of the timetable. If the connection was still
+// waiting for an answer when an event was due, the event counts from when it was
+// due, so that a stall cannot hide the requests it held up.
+func (c *client) onTime(ctx context.Context, s *shared, index, of int) error {
+	for i := index; i < s.plan.Count; i += of {
+		due := s.res.Start + int64(float64(i)/s.plan.Rate*float64(time.Second))
+		wait := due - event.Nanos()
+		if wait > 0 {
+			select {
+			case <-time.After(time.Duration(wait)):
+			case <-ctx.Done():
+				return nil
+			}
+			due = 0
+		}
+		if err := c.one(s, i, due); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one posts event i and waits for its answer. since replaces the time of sending
+// when it is above zero.
+func (c *client) one(s *shared, i int, since int64) error {
+	event.Stamp(c.body, s.plan.First+i, time.Now().UnixNano())
+	sent := since
+	if sent == 0 {
+		sent = event.Nanos()
+	}
+	s.res.Sent[i] = sent
+	if _, err := c.conn.Write(c.request); err != nil {
+		return fmt.Errorf("post event %d: %w", s.plan.First+i, err)
+	}
+	head, body, err := c.replies.Next()
+	if err != nil {
+		return fmt.Errorf("reply to event %d: %w", s.plan.First+i, err)
+	}
+	at := event.Nanos()
+	if status := wire.Status(head); status < 200 || status > 299 {
+		at = -at // refused, told apart from unanswered by its sign until sum
+		s.fail(fmt.Errorf("event %d: status %d %.100q", s.plan.First+i, status, body))
+	}
+	s.res.Answered[i] = at
+	return nil
+}

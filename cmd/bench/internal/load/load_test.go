@@ -1,0 +1,83 @@
+package load
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/event"
+)
+
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return strings.TrimPrefix(srv.URL, "http://")
+}
+
+func TestRunPostsEveryEventOnce(t *testing.T) {
+	for name, rate := range map[string]float64{"closed loop": 0, "open loop": 2000} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			seen := map[int]int{}
+			addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				seq, _ := event.Seq(body)
+				mu.Lock()
+				seen[seq]++
+				mu.Unlock()
+				w.WriteHeader(http.StatusAccepted)
+				_, _ = io.WriteString(w, "Event accepted")
+			})
+			res, err := Run(t.Context(), Plan{Addr: addr, Path: "/x", Size: 1024, First: 50, Count: 200, Conns: 8, Rate: rate, Timeout: 3 * time.Second})
+			if err != nil || res.Err != nil {
+				t.Fatalf("Run() = %v, %v", err, res.Err)
+			}
+			if res.Accepted != 200 || len(res.Latencies()) != 200 || len(seen) != 200 || seen[50] != 1 || seen[249] != 1 {
+				t.Errorf("accepted %d, latencies %d, seen %d, want 200 each from 50 to 249", res.Accepted, len(res.Latencies()), len(seen))
+			}
+		})
+	}
+}
+
+func TestRunCountsRefusals(t *testing.T) {
+	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if seq, _ := event.Seq(body); seq%4 == 0 {
+			http.Error(w, "full", http.StatusServiceUnavailable)
+		}
+	})
+	res, err := Run(t.Context(), Plan{Addr: addr, Path: "/x", Count: 40, Conns: 4, Timeout: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Accepted != 30 || res.Refused != 10 || res.Broken != 0 || res.Err == nil || !strings.Contains(res.Err.Error(), "503") {
+		t.Errorf("accepted %d, refused %d, broken %d, error %v, want 30, 10, 0 and a 503", res.Accepted, res.Refused, res.Broken, res.Err)
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	release := make(chan struct{})
+	addr := serve(t, func(http.ResponseWriter, *http.Request) {
+		cancel()
+		<-release
+	})
+	// Registered after the server, so it runs before the server waits for its handlers.
+	t.Cleanup(func() { close(release) })
+	res, err := Run(ctx, Plan{Addr: addr, Path: "/x", Count: 10, Conns: 2, Timeout: time.Minute})
+	if err != nil || res.Accepted != 0 || res.Broken != 10 || res.Err == nil {
+		t.Errorf("Run() = %+v, %v, want ten broken events", res, err)
+	}
+}
+
+func TestRunWithoutSystem(t *testing.T) {
+	if _, err := Run(t.Context(), Plan{Addr: "127.0.0.1:1", Count: 1, Conns: 1, Timeout: time.Second}); err == nil {
+		t.Error("Run() without a listener = nil, want an error")
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/spf13/cobra"
+)
+
+// An answer is the gateway's to an event.
+type answer struct {
+	StatusCode int     `json:"status_code"`
+	EventID    core.ID `json:"event_id"`
+	Duplicate  bool    `json:"duplicate"`
+	Jobs       *int    `json:"jobs_created"`
+	message    string
+}
+
+// maxAnswer is how much of an answer is read, in bytes.
+const maxAnswer = 64 << 10
+
+// readAnswer reads an answer as JSON, or as the text that senders of webhooks get.
+func readAnswer(r *http.Response) (answer, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
+	if err != nil {
+		return answer{}, err
+	}
+	var refused struct {
+		Error string `json:"error"`
+	}
+	ans := answer{EventID: core.ID(r.Header.Get("X-Gateway-Event-Id"))}
+	if json.Unmarshal(body, &ans) != nil || json.Unmarshal(body, &refused) != nil {
+		ans.message = strings.TrimSpace(string(body))
+		ans.Duplicate = ans.message == "Duplicate event ignored"
+	} else {
+		ans.message = refused.Error
+	}
+	ans.StatusCode = r.StatusCode
+	return ans, nil
+}
+
+// refused is the error of an answer that is no success.
+func (ans answer) refused(source config.Source) error {
+	hint := ""
+	switch {
+	case ans.StatusCode == http.StatusUnauthorized && source.Type == "event":
+		hint = "; is it running with the same api.auth_token?"
+	case ans.StatusCode == http.StatusUnauthorized:
+		hint = "; is it running with the same secret for this source?"
+	case ans.StatusCode == http.StatusNotFound:
+		hint = "; is it running with this configuration?"
+	}
+	status := strings.TrimSpace(fmt.Sprint(ans.StatusCode, " ", http.StatusText(ans.StatusCode)))
+	if ans.message == "" {
+		return core.Refuse(core.Invalid, "the gateway answered %s%s", status, hint)
+	}
+	return core.Refuse(core.Invalid, "the gateway answered %s: %s%s", status, clip(ans.message, 200), hint)
+}
+
+func (a *app) printAnswer(c *cobra.Command, ans answer) error {
+	if a.json {
+		return a.printJSON(ans)
+	}
+	a.printf("%d %s", ans.StatusCode, visible(ans.said()))
+	if ans.EventID == "" {
+		return nil
+	}
+	a.field("", "event", visible(string(ans.EventID)))
+	if ans.Jobs != nil && !ans.Duplicate {
+		a.field("", "jobs", strconv.Itoa(*ans.Jobs))
+	}
+	a.notef("see what becomes of it: %s", commandLine("gateway inspect "+string(ans.EventID), c.InheritedFlags()))
+	return nil
+}
+
+// said is the answer in words.
+func (ans answer) said() string {
+	switch {
+	case ans.message != "":
+		return clip(ans.message, 200)
+	case ans.Duplicate:
+		return "Duplicate event ignored"
+	case ans.StatusCode == http.StatusAccepted:
+		return "Event accepted"
+	}
+	return "Event received"
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// A system is what the operating system gives a process.
+type system struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	terminal       bool // whether stdout is one
+	lookup         func(string) (string, bool)
+	clock          core.Clock
+}
+
+// An app is one run of the program.
+type app struct {
+	system
+	out *checkedWriter // what stdout is
+
+	// Global flags.
+	configFlag, envFlag string
+	json, noColor       bool
+}
+
+func newApp(s system) *app {
+	out := &checkedWriter{w: s.stdout}
+	s.stdout = out
+	return &app{system: s, out: out}
+}
+
+// env returns a variable of the environment, "" if it is not set.
+func (a *app) env(name string) string {
+	v, _ := a.lookup(name)
+	return v
+}
+
+// configPath is the file the configuration is read from. The variable replaces
+// the flag, so that a container's environment wins over its fixed command line.
+func (a *app) configPath() string {
+	if path := a.env("GATEWAY_CONFIG"); path != "" {
+		return path
+	}
+	return a.configFlag
+}
+
+// configEnv is the name of the overlay, "" for none.
+func (a *app) configEnv() string {
+	if a.envFlag != "" {
+		return a.envFlag
+	}
+	return a.env("GATEWAY_ENV")
+}
+
+// loadConfig reads the configuration and prints nothing. What is wrong with it
+// is an error of type config.Problems.
+func (a *app) loadConfig() (*config.Config, error) {
+	path := a.configPath()
+	if scheme, _, remote := strings.Cut(path, "://"); remote {
+		return nil, core.Refuse(core.Unsupported, "a configuration at %s:// is not built into this version yet; give the path of a local file", scheme)
+	}
+	return config.Load(config.Options{FS: hostFS{}, Path: path, Env: a.configEnv(), Lookup: a.lookup})
+}
+
+// hostFS is the machine's file system under the names users type, absolute ones
+// and ../ included, which os.DirFS has no way to say.
+type hostFS struct{}
+
+func (hostFS) Open(name string) (fs.File, error) { return os.Open(name) }
+
+// readAll reads at most one byte more than limit. Unlike the reader itself it
+// gives up when ctx ends: nobody can interrupt a read from a terminal.
+func readAll(ctx context.Context, r io.Reader, limit int) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+		done <- result{data, err}
+	}()
+	select {
+	case got := <-done:
+		return got.data, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// checkedWriter remembers that a write failed, so that printing code need not
+// look and a full disk still ends in an error.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	n, err := c.w.Write(p)
+	c.err = err
+	return n, err
+}
+
+// pathless is err without the name of the file that a message already has.
+func pathless(err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}

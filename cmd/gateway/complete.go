@@ -1,0 +1,89 @@
+package main
+
+import (
+	"github.com/eventgateway/gateway/core"
+	"github.com/spf13/cobra"
+)
+
+// A completer offers words for what is being typed. One that cannot, because
+// there is no configuration or database yet, offers none: there is nobody to
+// tell.
+type completer func(*cobra.Command) []cobra.Completion
+
+// complete offers words for the value of a flag.
+func (a *app) complete(c *cobra.Command, flag string, words completer) {
+	err := c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return words(c), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag does not exist
+	}
+}
+
+// completeArgument offers words for the one argument of a command.
+func (a *app) completeArgument(words completer) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return words(c), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func statusNames(*cobra.Command) (words []cobra.Completion) {
+	for _, s := range core.Statuses() {
+		words = append(words, string(s))
+	}
+	return words
+}
+
+func (a *app) sourceNames(*cobra.Command) (words []cobra.Completion) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return nil
+	}
+	for _, s := range cfg.SortedSources() {
+		words = append(words, cobra.CompletionWithDesc(s.Name, s.Type))
+	}
+	return words
+}
+
+func (a *app) handlerNames(*cobra.Command) (words []cobra.Completion) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return nil
+	}
+	for _, h := range cfg.SortedHandlers() {
+		words = append(words, cobra.CompletionWithDesc(h.Name, "source "+h.Source))
+	}
+	return words
+}
+
+// offered is how many ids are worth reading through.
+const offered = 20
+
+func (a *app) recentEvents(c *cobra.Command) (words []cobra.Completion) {
+	s, err := a.openExisting(c.Context())
+	if err != nil {
+		return nil
+	}
+	defer s.Close()
+	page, _ := s.Events(c.Context(), core.EventFilter{Limit: offered})
+	for _, e := range page.Items {
+		words = append(words, cobra.CompletionWithDesc(string(e.ID), visible(e.Source+" "+e.Type)))
+	}
+	return words
+}
+
+func (a *app) deadJobs(c *cobra.Command) (words []cobra.Completion) {
+	s, err := a.openExisting(c.Context())
+	if err != nil {
+		return nil
+	}
+	defer s.Close()
+	page, _ := s.Jobs(c.Context(), core.JobFilter{Status: core.Dead, Limit: offered})
+	for _, j := range page.Items {
+		words = append(words, cobra.CompletionWithDesc(string(j.ID), visible(j.Lane.Consumer()+" "+j.LastError)))
+	}
+	return words
+}

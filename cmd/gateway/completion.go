@@ -1,0 +1,41 @@
+package main
+
+import (
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// shells and who writes their scripts.
+var shells = map[string]func(root *cobra.Command, w io.Writer) error{
+	"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+	"fish":       func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
+	"powershell": (*cobra.Command).GenPowerShellCompletionWithDesc,
+	"zsh":        (*cobra.Command).GenZshCompletion,
+}
+
+func newCompletion(a *app) *cobra.Command {
+	names := slices.Sorted(maps.Keys(shells))
+	return &cobra.Command{
+		Use:   "completion <shell>",
+		Short: "Print a script that completes commands in a shell",
+		Long: `Print a script that completes commands, flags, names from the configuration and
+recent ids in a shell: ` + strings.Join(names, ", ") + ".",
+		Example: `  source <(gateway completion bash)
+  gateway completion zsh > "${fpath[1]}/_gateway"
+  gateway completion fish > ~/.config/fish/completions/gateway.fish`,
+		GroupID:   groupProgram,
+		Args:      arguments(1, 1, "the shell ("+strings.Join(names, ", ")+")"),
+		ValidArgs: names,
+		RunE: func(c *cobra.Command, args []string) error {
+			write, ok := shells[args[0]]
+			if !ok {
+				return usagef("there is no completion for %q; there is one for %s", args[0], strings.Join(names, ", "))
+			}
+			return write(c.Root(), a.stdout)
+		},
+	}
+}

@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A gateway is a folder with a configuration and a database, and the process
+// that serves it, if it runs.
+type gateway struct {
+	t    testing.TB
+	dir  string
+	port int
+	env  []string
+	*process
+}
+
+// plainConfig is a gateway with one open source and one handler, for tests that
+// are about something else.
+const plainConfig = `
+server: {host: 127.0.0.1, port: "${PORT}", allow_private_urls: true}
+delivery: {timeout: 5s, default_retry: {max: 50, backoff: fixed, interval: 100ms}}
+sources: {app: {type: event}}
+handlers: {ok: {source: app, url: "${RECEIVER}/ok"}}
+`
+
+// newGateway prepares a gateway and does not start it. The configuration may
+// refer to ${PORT}, and to ${RECEIVER} if there is one.
+func newGateway(t testing.TB, config string, to *receiver) *gateway {
+	t.Helper()
+	g := &gateway{t: t, dir: t.TempDir(), port: freePort(t)}
+	g.env = []string{"PORT=" + strconv.Itoa(g.port)}
+	if to != nil {
+		g.env = append(g.env, "RECEIVER="+to.url())
+	}
+	g.configure(config)
+	return g
+}
+
+func (g *gateway) configure(config string) {
+	g.t.Helper()
+	if err := os.WriteFile(filepath.Join(g.dir, "gateway.yaml"), []byte(config), 0o600); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *gateway) command(args ...string) command {
+	return command{args: args, dir: g.dir, env: g.env}
+}
+
+// launch starts the process and returns at once.
+func (g *gateway) launch() {
+	g.t.Helper()
+	g.process = spawn(g.t, g.command("start"))
+}
+
+// start starts the process and returns how long it took to answer /health.
+func (g *gateway) start() time.Duration {
+	g.t.Helper()
+	began := time.Now()
+	g.launch()
+	eventually(g.t, 10*time.Second, "gateway ready", func() bool {
+		if g.ended() {
+			g.t.Fatalf("gateway ended before it was ready:\n%s", g.log)
+		}
+		return g.healthy()
+	})
+	return time.Since(began)
+}
+
+func (g *gateway) url(path string) string {
+	return "http://127.0.0.1:" + strconv.Itoa(g.port) + path
+}
+
+func (g *gateway) healthy() bool {
+	status, _, err := g.health()
+	return err == nil && status == http.StatusOK
+}
+
+// health asks /health on a connection of its own: one that was left open to an
+// earlier process would only tell that this is gone.
+func (g *gateway) health() (status int, body string, err error) {
+	a, err := fetch(oneShot, request{method: http.MethodGet, url: g.url("/health")})
+	return a.status, a.body, err
+}
+
+// run runs a command of the program in the gateway's folder, and requires that it
+// succeeds.
+func (g *gateway) run(args ...string) string {
+	g.t.Helper()
+	r := run(g.t, g.command(args...))
+	if r.code != 0 {
+		g.t.Fatalf("gateway %s: exit code %d\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+// runJSON runs a command with --json and decodes what it printed.
+func (g *gateway) runJSON(into any, args ...string) {
+	g.t.Helper()
+	out := g.run(append(args, "--json")...)
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		g.t.Fatalf("gateway %s --json: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+func (g *gateway) database() string { return filepath.Join(g.dir, "gateway.db") }
+
+// send posts an event and requires that it is accepted. It returns the event's id.
+func (g *gateway) send(path, body string, headers ...string) string {
+	g.t.Helper()
+	a := g.post(path, body, headers...)
+	if a.status != http.StatusAccepted || a.eventID() == "" {
+		g.t.Fatalf("POST %s = %d %q, event id %q, want 202 and an id", path, a.status, a.body, a.eventID())
+	}
+	return a.eventID()
+}
+
+// post posts a body with headers given as name, value, name, value.
+func (g *gateway) post(path, body string, headers ...string) answer {
+	g.t.Helper()
+	a, err := fetch(pooled, request{method: http.MethodPost, url: g.url(path), body: body, headers: headers})
+	if err != nil {
+		g.t.Fatalf("POST %s: %v", path, err)
+	}
+	return a
+}
+
+// A request and its answer, as far as the tests care.
+type request struct {
+	method, url, body string
+	headers           []string
+}
+
+type answer struct {
+	status int
+	body   string
+	header http.Header
+}
+
+func (a answer) eventID() string { return a.header.Get("X-Gateway-Event-Id") }
+
+var (
+	pooled  = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	oneShot = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+)
+
+func fetch(c *http.Client, r request) (answer, error) {
+	req, err := http.NewRequestWithContext(context.Background(), r.method, r.url, strings.NewReader(r.body))
+	if err != nil {
+		return answer{}, err
+	}
+	if r.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(r.headers); i += 2 {
+		req.Header.Set(r.headers[i], r.headers[i+1])
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, strings.TrimSpace(string(body)), resp.Header}, err
+}
+
+var ports struct {
+	sync.Mutex
+	given map[int]bool
+}
+
+// freePort returns a port nobody listens on and no other test was given. It is
+// below the range that the kernel takes for outgoing connections: a client that
+// keeps dialling a dead server on a port of that range ends up connected to
+// itself, and the server cannot come back.
+func freePort(t testing.TB) int {
+	t.Helper()
+	ports.Lock()
+	defer ports.Unlock()
+	if ports.given == nil {
+		ports.given = map[int]bool{}
+	}
+	for range 1000 {
+		port := 10000 + rand.IntN(22000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil || ports.given[port] {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ports.given[port] = true
+		return port
+	}
+	t.Fatal("no free port")
+	return 0
+}

@@ -1,0 +1,73 @@
+// Package e2e tests the program from the outside: the real binary, real sockets,
+// a real file, real signals. It imports nothing of this module, so that what it
+// knows of the gateway is what a user can know.
+//
+// The idea to know: the witness is never the accused. What was sent, accepted
+// and delivered is written down on this side of the wire, by senders and a
+// receiver that survive the gateway's deaths, and the verdict is read from their
+// notes and the final database, not from what the gateway says about itself.
+//
+// Where to change something: starting and stopping processes in
+// process_test.go, the gateway as a fixture in gateway_test.go, handlers in
+// receiver_test.go, what counts as lost in verdict_test.go, what must hold in
+// every database in ledger_test.go. The other files are the tests, one story
+// each.
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// binary is the program under test.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+// testMain builds the program once. GATEWAY_TEST_BINARY names one to be used
+// instead, such as the one that is about to be released.
+func testMain(m *testing.M) int {
+	if runtime.GOOS != "linux" {
+		fmt.Println("the end-to-end tests need Linux: they kill, trace and mount")
+		return 0
+	}
+	if binary = os.Getenv("GATEWAY_TEST_BINARY"); binary != "" {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "gateway-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	// Some tests run it as another user.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	binary = filepath.Join(dir, "gateway")
+	build := exec.Command("go", "build", "-tags", "grpcnotrace", "-o", binary, "github.com/eventgateway/gateway/cmd/gateway")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the gateway: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// need ends a test whose surroundings lack something: in continuous integration
+// that is a failure, elsewhere a skip that says why.
+func need(t *testing.T, what string, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("needs %s: %v", what, err)
+	}
+	t.Skipf("needs %s: %v", what, err)
+}

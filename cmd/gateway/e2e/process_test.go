@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A command is what to run.
+type command struct {
+	name string   // a program; empty means the gateway
+	args []string // after the name
+	dir  string
+	env  []string // beside PATH and HOME; nothing else is inherited
+	user *syscall.Credential
+}
+
+func (c command) cmd(ctx context.Context) *exec.Cmd {
+	if c.name == "" {
+		c.name = binary
+	}
+	cmd := exec.CommandContext(ctx, c.name, c.args...)
+	cmd.Dir = c.dir
+	// The surroundings of whoever runs the tests must not configure the gateway.
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "LC_ALL=C"}, c.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: c.user}
+	cmd.WaitDelay = 2 * time.Second
+	return cmd
+}
+
+// A process is a child that dies with this one.
+type process struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	log  *logBuffer
+	done chan struct{} // closed when it has ended
+}
+
+// spawn starts a process, kills it when the test ends, and prints what it said
+// if the test failed.
+func spawn(t testing.TB, c command) *process {
+	t.Helper()
+	p := &process{t: t, cmd: c.cmd(context.Background()), log: &logBuffer{}, done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	started := make(chan error)
+	go func() {
+		// The kernel sends Pdeathsig when the thread that forked ends, so this one
+		// must live as long as the child.
+		runtime.LockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // how it ended is in ProcessState
+		}
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("start %s: %v", p.cmd.Path, err)
+	}
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("process %d said:\n%s", p.pid(), p.log)
+		}
+	})
+	return p
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatalf("signal %v to process %d: %v", s, p.pid(), err)
+	}
+}
+
+// kill ends the process as a power cut would, and waits until it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may be gone already
+	<-p.done
+}
+
+// wait returns the exit code, -1 if a signal ended the process.
+func (p *process) wait(limit time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(limit):
+		p.t.Fatalf("process %d still runs after %v", p.pid(), limit)
+		return 0
+	}
+}
+
+// stop asks the process to end, and requires that it does so well.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(20 * time.Second); code != 0 {
+		p.t.Fatalf("exit code after SIGTERM = %d, want 0", code)
+	}
+}
+
+// A result is how a command that ended by itself went.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// run runs a command to its end.
+func run(t testing.TB, c command) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cmd := c.cmd(ctx)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	runtime.LockOSThread() // see spawn
+	defer runtime.UnlockOSThread()
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		t.Fatalf("run %v: %v\n%s%s", c.args, err, stdout.String(), stderr.String())
+	}
+	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// maxLog is how much of a process's output is kept, in bytes: the newest.
+const maxLog = 64 << 10
+
+// A logBuffer keeps the end of what is written to it.
+type logBuffer struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, p...)
+	if len(b.text) > 2*maxLog {
+		b.text = append(b.text[:0], b.text[len(b.text)-maxLog:]...)
+	}
+	return len(p), nil
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text)
+}
+
+// eventually waits until cond holds, and fails the test if it does not in time.
+func eventually(t testing.TB, limit time.Duration, what string, cond func() bool) {
+	t.Helper()
+	if !within(limit, cond) {
+		t.Fatalf("not within %v: %s", limit, what)
+	}
+}
+
+// within asks again and again whether cond holds, until it does or time is up.
+func within(limit time.Duration, cond func() bool) bool {
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		<-tick.C
+	}
+	return true
+}
+
+// nobody is who to run as where root would be allowed too much; nil, meaning the
+// same user, if the tests do not run as root.
+func nobody() *syscall.Credential {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return &syscall.Credential{Uid: 65534, Gid: 65534}
+}

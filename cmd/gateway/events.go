@@ -1,0 +1,80 @@
+package main
+
+import (
+	"github.com/eventgateway/gateway/core"
+	"github.com/spf13/cobra"
+)
+
+func newEvents(a *app) *cobra.Command {
+	return newParent(&cobra.Command{
+		Use:     "events",
+		Short:   "List events",
+		Long:    "The events the gateway has stored.",
+		Example: "  gateway events list --limit 10",
+		GroupID: groupInspect,
+	}, newEventsList(a))
+}
+
+func newEventsList(a *app) *cobra.Command {
+	var (
+		page   pageFlags
+		filter core.EventFilter
+	)
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List events, newest first",
+		Long: `List events, newest first, without their payloads. "gateway inspect" shows one in full.
+
+Reads the configured database, beside the running gateway.`,
+		Example: `  gateway events list
+  gateway events list --source shop -t order.created --limit 10
+  gateway events list --json | jq -r '.events[].id'`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if filter.After, filter.Limit, err = page.parse(); err != nil {
+				return err
+			}
+			return a.eventsList(c, filter)
+		},
+	}
+	page.register(c)
+	c.Flags().StringVar(&filter.Source, "source", "", "only events of this `source`")
+	c.Flags().StringVarP(&filter.Type, "event-type", "t", "", "only events of exactly this `type`")
+	a.complete(c, "source", a.sourceNames)
+	return c
+}
+
+func (a *app) eventsList(c *cobra.Command, filter core.EventFilter) error {
+	s, err := a.openExisting(c.Context())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	page, err := s.Events(c.Context(), filter)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Events  []eventSummaryJSON `json:"events"`
+			HasMore bool               `json:"has_more"`
+		}{records(page.Items, eventSummary), page.More})
+	}
+	if len(page.Items) == 0 {
+		a.notef("no events")
+		return nil
+	}
+	a.printGrid(eventGrid(page.Items))
+	if page.More {
+		a.noteMore(c, page.Items[len(page.Items)-1].ID)
+	}
+	return nil
+}
+
+func eventGrid(events []core.Event) grid {
+	g := grid{heading: []string{"ID", "RECEIVED", "SOURCE", "TYPE"}}
+	for _, e := range events {
+		g.add(visible(string(e.ID)), moment(e.CreatedAt), visible(e.Source), visible(e.Type))
+	}
+	return g
+}

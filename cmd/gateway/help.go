@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [command]",
+		Short:   "Help about a command",
+		Long:    "Help prints what a command does, its flags and examples.",
+		Example: "  gateway help jobs retry",
+		GroupID: groupProgram,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return noSuchCommand(about, rest)
+			}
+			about.InitDefaultHelpFlag() // so that it is listed
+			return about.Help()
+		},
+	}
+}
+
+func help(c *cobra.Command, _ []string) error { return c.Help() }
+
+// usage prints the part of a help text that follows from the command itself.
+// Cobra's own shows a command that holds others twice.
+func usage(c *cobra.Command) error {
+	w := c.OutOrStdout()
+	line := c.UseLine()
+	if c.HasAvailableSubCommands() {
+		line = c.CommandPath() + " <command>"
+	}
+	fmt.Fprintf(w, "Usage:\n  %s\n", line)
+	section(w, "Examples:", c.Example)
+	for _, g := range c.Groups() {
+		section(w, g.Title, listing(c, g.ID))
+	}
+	section(w, "Commands:", listing(c, ""))
+	section(w, "Flags:", c.LocalFlags().FlagUsages())
+	section(w, "Global flags:", c.InheritedFlags().FlagUsages())
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nMore about a command: %s <command> --help\n", c.CommandPath())
+	}
+	return nil
+}
+
+func section(w io.Writer, title, body string) {
+	if body != "" {
+		fmt.Fprintf(w, "\n%s\n%s\n", title, strings.TrimRight(body, "\n"))
+	}
+}
+
+// listing lists the commands of a group.
+func listing(c *cobra.Command, group string) string {
+	var b strings.Builder
+	for _, child := range c.Commands() {
+		if child.GroupID == group && child.IsAvailableCommand() {
+			fmt.Fprintf(&b, "  %-12s%s\n", child.Name(), child.Short)
+		}
+	}
+	return b.String()
+}

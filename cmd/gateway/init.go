@@ -1,0 +1,144 @@
+package main
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/spf13/cobra"
+)
+
+// templates holds, for each starter, <name>.yaml and its overlay <name>.local.yaml.
+//
+//go:embed templates
+var templates embed.FS
+
+// aliases are other names of templates.
+var aliases = map[string]string{"provider_a": "github", "provider_b": "stripe", "topic": "sns"}
+
+const (
+	baseFile    = "gateway.yaml"
+	overlayFile = "gateway.local.yaml"
+)
+
+func newInit(a *app) *cobra.Command {
+	var (
+		template, dir string
+		force         bool
+	)
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Write a starter configuration",
+		Long: `Write a starter configuration: gateway.yaml, and gateway.local.yaml with what
+differs on a laptop. Templates: ` + strings.Join(templateNames(), ", ") + ".",
+		Example: `  gateway init
+  gateway init --template github --dir hooks`,
+		GroupID: groupServe,
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.init(template, dir, force)
+		},
+	}
+	c.Flags().StringVar(&template, "template", "default", "what to start from: "+strings.Join(templateNames(), ", "))
+	c.Flags().StringVar(&dir, "dir", ".", "write into this `folder`, made if need be")
+	c.Flags().BoolVar(&force, "force", false, "overwrite what is there")
+	a.complete(c, "template", func(*cobra.Command) []cobra.Completion { return templateNames() })
+	return c
+}
+
+// templateNames lists the starters, the default one first.
+func templateNames() []string {
+	names := []string{"default"}
+	files, _ := templates.ReadDir("templates") // embedded: cannot fail
+	for _, f := range files {
+		name, isOverlay := strings.CutSuffix(f.Name(), ".local.yaml")
+		if !isOverlay {
+			name = strings.TrimSuffix(name, ".yaml")
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (a *app) init(template, dir string, force bool) error {
+	name := template
+	if original, ok := aliases[name]; ok {
+		name = original
+	}
+	if !slices.Contains(templateNames(), name) {
+		return usagef("there is no template %q; there are %s", template, strings.Join(templateNames(), ", "))
+	}
+	written := []string{filepath.Join(dir, baseFile), filepath.Join(dir, overlayFile)}
+	if err := writeTemplate(name, written, force); err != nil {
+		return err
+	}
+	a.warnUnbuilt(written[0])
+	if a.json {
+		return a.printJSON(struct {
+			Files []string `json:"files"`
+		}{written})
+	}
+	for _, path := range written {
+		a.printf("wrote %s", visible(path))
+	}
+	a.printNextSteps(dir)
+	return nil
+}
+
+// writeTemplate writes base and overlay, both or neither.
+func writeTemplate(name string, paths []string, force bool) error {
+	if err := refuseOverwrite(paths, force); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(paths[0]), 0o777); err != nil {
+		return fmt.Errorf("make folder %s: %w", filepath.Dir(paths[0]), pathless(err))
+	}
+	for i, file := range []string{name + ".yaml", name + ".local.yaml"} {
+		data, err := templates.ReadFile("templates/" + file)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(paths[i], data, 0o666); err != nil {
+			return fmt.Errorf("write %s: %w", paths[i], pathless(err))
+		}
+	}
+	return nil
+}
+
+func refuseOverwrite(paths []string, force bool) error {
+	if force {
+		return nil
+	}
+	for _, path := range paths {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return core.Refuse(core.Invalid, "%s exists already; --force overwrites it", path)
+		}
+	}
+	return nil
+}
+
+// warnUnbuilt tells at once what start would tell later. The local overlay needs
+// no variables, so what was just written can be loaded.
+func (a *app) warnUnbuilt(path string) {
+	cfg, err := config.Load(config.Options{FS: hostFS{}, Path: path, Env: "local", Lookup: a.lookup})
+	if err == nil {
+		a.printWarnings(cfg.Unbuilt())
+	}
+}
+
+func (a *app) printNextSteps(dir string) {
+	a.notef("next:")
+	if dir != "." {
+		a.notef("  cd %s", shellQuote(dir))
+	}
+	a.notef("  gateway start --env local")
+}

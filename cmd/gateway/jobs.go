@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/spf13/cobra"
+)
+
+func newJobs(a *app) *cobra.Command {
+	return newParent(&cobra.Command{
+		Use:   "jobs",
+		Short: "List jobs, and retry dead ones",
+		Long: `A job is one event to be delivered to one handler. It is available, running,
+completed, retryable (failed, waiting for its next attempt) or dead (given up on).`,
+		Example: `  gateway jobs list --status dead
+  gateway jobs retry`,
+		GroupID: groupInspect,
+	}, newJobsList(a), newJobsRetry(a))
+}
+
+func newJobsList(a *app) *cobra.Command {
+	var (
+		page            pageFlags
+		status, handler string
+	)
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List jobs, newest first",
+		Long: `List jobs, newest first. "gateway inspect" shows the attempts of an event's jobs.
+
+Reads the configured database, beside the running gateway.`,
+		Example: `  gateway jobs list --status dead
+  gateway jobs list --handler billing --limit 10
+  gateway jobs list --json | jq -r '.jobs[].last_error'`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			filter, err := jobFilter(page, status, handler)
+			if err != nil {
+				return err
+			}
+			return a.jobsList(c, filter)
+		},
+	}
+	page.register(c)
+	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, running, completed, retryable or dead")
+	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`")
+	a.complete(c, "status", statusNames)
+	a.complete(c, "handler", a.handlerNames)
+	return c
+}
+
+func jobFilter(page pageFlags, status, handler string) (f core.JobFilter, err error) {
+	if f.After, f.Limit, err = page.parse(); err != nil {
+		return f, err
+	}
+	if status != "" {
+		if f.Status, err = core.ParseStatus(status); err != nil {
+			return f, usageError(err.Error())
+		}
+	}
+	if handler != "" {
+		f.Lane = core.HandlerLane(handler)
+	}
+	return f, nil
+}
+
+func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
+	s, err := a.openExisting(c.Context())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	page, err := s.Jobs(c.Context(), filter)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Jobs    []jobJSON `json:"jobs"`
+			HasMore bool      `json:"has_more"`
+		}{records(page.Items, jobRecord), page.More})
+	}
+	if len(page.Items) == 0 {
+		a.notef("no jobs")
+		return nil
+	}
+	a.printGrid(a.jobGrid(page.Items))
+	if page.More {
+		a.noteMore(c, page.Items[len(page.Items)-1].ID)
+	}
+	return nil
+}
+
+// listedError is how much of an error fits beside the rest of a job.
+const listedError = 60
+
+func (a *app) jobGrid(jobs []core.Job) grid {
+	g := grid{heading: []string{"ID", "EVENT", "HANDLER", "STATUS", "ATTEMPT", "NEXT", "LAST ERROR"}}
+	for _, j := range jobs {
+		g.add(visible(string(j.ID)), visible(string(j.EventID)), visible(j.Lane.Consumer()), a.paintStatus(j.Status),
+			fmt.Sprintf("%d/%d", attemptsBegun(j), j.MaxAttempts), moment(nextAttempt(j)), orDash(clip(visible(j.LastError), listedError)))
+	}
+	return g
+}
+
+// nextAttempt is when a waiting job is due, zero for any other.
+func nextAttempt(j core.Job) time.Time {
+	if j.Status.Finished() || j.Status == core.Running {
+		return time.Time{}
+	}
+	return j.DueAt
+}
+
+// attemptsBegun is the attempts a job has used, without the take that found it
+// with none left.
+func attemptsBegun(j core.Job) int { return min(j.Attempt, j.MaxAttempts) }

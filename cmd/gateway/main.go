@@ -1,0 +1,44 @@
+// Command gateway runs and operates an event gateway: one program that serves
+// events, looks into its database and sends test events to itself.
+//
+// The idea to know: every command is a function of an [app], which holds all
+// that a command may touch of the process: its streams, environment, clock and
+// global flags. main fills one in; tests fill in another and run the same
+// commands in-process, so that what they see is what users see.
+//
+// What a command found out goes to standard output, aligned for people or, with
+// --json, as one document with the names of the management API; everything else
+// goes to standard error. Text that came from outside is printed through
+// [visible] and in no other way. A command returns its error, which [run] prints
+// and turns into the exit code.
+//
+// This package may import everything of this module. Nothing imports it.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/term"
+)
+
+func main() { os.Exit(process()) }
+
+// process runs the program with what the operating system gives it.
+func process() int {
+	// The context ends with the first interrupt. From then on another one kills the
+	// process, whatever it hangs in.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return run(ctx, os.Args[1:], system{
+		stdin:    os.Stdin,
+		stdout:   os.Stdout,
+		stderr:   os.Stderr,
+		terminal: term.IsTerminal(int(os.Stdout.Fd())),
+		lookup:   os.LookupEnv,
+		clock:    time.Now,
+	})
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// printf writes a line of a command's own words to stdout. Text from outside
+// that is among its arguments must have passed visible.
+func (a *app) printf(format string, args ...any) {
+	fmt.Fprintf(a.stdout, format+"\n", args...)
+}
+
+// printJSON writes v as one document.
+func (a *app) printJSON(v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write as JSON: %w", err)
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s\n", visibleJSON(indented(b.Bytes())))
+	return err
+}
+
+// maxIndent is the nesting up to which JSON is broken into lines. Indenting
+// costs depth times size: 10 KiB of brackets would become 100 MB.
+const maxIndent = 64
+
+// indented spreads a valid document over lines, unless it nests too deep.
+func indented(doc []byte) []byte {
+	doc = bytes.TrimSpace(doc)
+	var b bytes.Buffer
+	if depth(doc) > maxIndent || json.Indent(&b, doc, "", "  ") != nil {
+		return doc
+	}
+	return b.Bytes()
+}
+
+// depth is how deep a valid document nests.
+func depth(doc []byte) int {
+	deepest, now, quoted := 0, 0, false
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return deepest
+}
+
+// colours reports whether output may be coloured: only on a terminal that can,
+// and not against the user's will (https://no-color.org).
+func (a *app) colours() bool {
+	return a.terminal && !a.noColor && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
+}
+
+// paint colours a piece of output, if output is coloured. It writes the escapes
+// itself: the library's own switch is a global one.
+func (a *app) paint(s string, colour text.Color) string {
+	if !a.colours() || s == "" {
+		return s
+	}
+	return colour.EscapeSeq() + s + text.Reset.EscapeSeq()
+}
+
+func (a *app) paintStatus(s core.Status) string {
+	colour := map[core.Status]text.Color{
+		core.Available: text.FgCyan,
+		core.Running:   text.FgBlue,
+		core.Completed: text.FgGreen,
+		core.Retryable: text.FgYellow,
+		core.Dead:      text.FgRed,
+	}[s]
+	return a.paint(visible(string(s)), colour)
+}
+
+// A grid is a table for people: a heading and rows of cells that are visible
+// already.
+type grid struct {
+	heading []string
+	rows    [][]string
+	indent  string
+}
+
+func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
+
+// printGrid writes a table: plain aligned columns, under a line on a terminal.
+func (a *app) printGrid(g grid) {
+	w := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	style.Options = table.Options{SeparateHeader: a.terminal}
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	w.SetStyle(style)
+	w.SuppressTrailingSpaces()
+	w.AppendHeader(row(g.heading, func(s string) string { return a.paint(s, text.Bold) }))
+	for _, cells := range g.rows {
+		w.AppendRow(row(cells, func(s string) string { return s }))
+	}
+	for line := range strings.SplitSeq(w.Render(), "\n") {
+		fmt.Fprintln(a.stdout, g.indent+line)
+	}
+}
+
+func row(cells []string, dress func(string) string) table.Row {
+	r := make(table.Row, len(cells))
+	for i, cell := range cells {
+		r[i] = dress(cell)
+	}
+	return r
+}
+
+// moment writes a time as the API does, and none as a dash.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return core.FormatTime(t)
+}
+
+// span writes a duration for people: no more than three digits matter.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "<1ms"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// orDash stands in for what is empty.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Of a payload people see the beginning.
+const (
+	shownLines = 60
+	shownWidth = 200 // characters of each
+)
+
+func (a *app) printEvent(e core.Event) {
+	a.field("", "event", visible(string(e.ID)))
+	a.field("", "source", visible(e.Source))
+	a.field("", "type", visible(e.Type))
+	a.field("", "received", moment(e.CreatedAt))
+	a.field("", "delivery id", visible(e.DeliveryID))
+	a.field("", "content", visible(e.ContentType))
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		a.field("", "header", visible(name+": "+e.Headers[name]))
+	}
+	a.field("", "payload", count(len(e.Payload), "byte"))
+	lines, all := payloadLines(e.Payload)
+	for _, line := range lines {
+		a.printf("  %s", line)
+	}
+	if !all {
+		a.printf("  … shortened; --json prints all of it")
+	}
+}
+
+// payloadLines makes a payload readable: JSON is spread over lines. It reports
+// whether that is all of it.
+func payloadLines(payload []byte) (lines []string, all bool) {
+	if json.Valid(payload) {
+		payload = indented(payload)
+	}
+	all = true
+	for line := range strings.Lines(string(payload)) {
+		if len(lines) == shownLines {
+			return lines, false
+		}
+		full := visible(strings.TrimSuffix(line, "\n"))
+		short := clip(full, shownWidth)
+		all = all && short == full
+		lines = append(lines, short)
+	}
+	return lines, all
+}

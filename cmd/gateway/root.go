@@ -1,0 +1,139 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	groupServe   = "serve"
+	groupInspect = "inspect"
+	groupProgram = "program"
+)
+
+const rootLong = `Gateway receives events, stores them, and delivers each one to every handler
+that wants it, as often as it takes.
+
+A first run:
+
+  gateway init                                     write gateway.yaml and gateway.local.yaml
+  gateway start --env local                        serve
+  gateway send --env local -s app -t order.created send an event
+  gateway inspect --env local <event id>           see what became of it
+
+Environment: GATEWAY_CONFIG replaces -c, GATEWAY_ENV stands in for --env, and
+NO_COLOR switches colours off. Exit codes: 0 done, 1 failed, 2 wrong usage,
+130 interrupted.`
+
+// commands makes every command.
+var commands = []func(*app) *cobra.Command{
+	newStart,
+	newInit,
+	newValidate,
+	newSend,
+	newInspect,
+	newEvents,
+	newJobs,
+	newCompletion,
+	newVersion,
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "gateway",
+		Short:         "A self-hosted event gateway",
+		Long:          rootLong,
+		Version:       readBuild().Version,
+		Args:          noSuchCommand,
+		RunE:          help,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(err.Error()) })
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
+	root.SetUsageFunc(usage)
+	a.globalFlags(root)
+	root.AddGroup(
+		&cobra.Group{ID: groupServe, Title: "Serve:"},
+		&cobra.Group{ID: groupInspect, Title: "Look and repair:"},
+		&cobra.Group{ID: groupProgram, Title: "This program:"},
+	)
+	for _, newCommand := range commands {
+		root.AddCommand(newCommand(a))
+	}
+	root.SetHelpCommand(newHelp())
+	usageErrors(root)
+	return root
+}
+
+func (a *app) globalFlags(root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.configFlag, "config", "c", "gateway.yaml", "configuration `file`")
+	flags.StringVar(&a.envFlag, "env", "", "lay gateway.`name`.yaml and .env.name over the configuration")
+	flags.BoolVar(&a.json, "json", false, "print one JSON document")
+	flags.BoolVar(&a.noColor, "no-color", false, "print without colours")
+}
+
+// newParent makes a command that only holds others.
+func newParent(c *cobra.Command, children ...*cobra.Command) *cobra.Command {
+	c.Args, c.RunE = noSuchCommand, help
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(children...)
+	return c
+}
+
+// noSuchCommand refuses words after a command that only holds others.
+func noSuchCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	wanted := c.CommandPath() + " " + args[0]
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		return usagef("there is no command %q; did you mean %s?", wanted, strings.Join(near, " or "))
+	}
+	return usagef("there is no command %q", wanted)
+}
+
+// usageErrors makes every refusal of arguments below c a usage error, whoever
+// checks them.
+func usageErrors(c *cobra.Command) {
+	for _, child := range c.Commands() {
+		usageErrors(child)
+	}
+	check := c.Args
+	if check == nil {
+		check = noArguments
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return usageError(err.Error())
+		}
+		return nil
+	}
+}
+
+// noArguments accepts none.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("takes no arguments; %q is one too many", args[0])
+	}
+	return nil
+}
+
+// arguments accepts between least and most arguments; what names them.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef("%s is missing", what)
+		case len(args) > most:
+			return usagef("%q is one argument too many", args[most])
+		}
+		return nil
+	}
+}

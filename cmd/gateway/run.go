@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every command.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // 128 + SIGINT, as shells count
+)
+
+// run runs one command line and returns the exit code.
+func run(ctx context.Context, args []string, s system) int {
+	a := newApp(s)
+	root := newRoot(a)
+	root.SetArgs(append([]string{}, args...)) // not nil, which would mean os.Args
+	cmd, err := root.ExecuteContextC(ctx)
+	// A reader that went away, as in "gateway events list | head", has what it wanted.
+	if err == nil && !errors.Is(a.out.err, syscall.EPIPE) {
+		err = writing(a.out.err)
+	}
+	return a.end(ctx, cmd, err)
+}
+
+func writing(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("write output: %w", pathless(err))
+}
+
+// end prints why a command failed and returns the exit code.
+func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
+	var (
+		usage    usageError
+		problems config.Problems
+	)
+	switch {
+	case err == nil:
+		return exitDone
+	case ctx.Err() != nil:
+		a.complain("interrupted")
+		return exitInterrupted
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.As(err, &usage):
+		a.complain(usage.Error())
+		a.notef("run %q for usage", helpLine(cmd))
+		return exitUsage
+	case errors.As(err, &problems):
+		a.printProblems(problems)
+		return exitFailed
+	}
+	a.complain(err.Error())
+	return exitFailed
+}
+
+// helpLine is the command that explains a command.
+func helpLine(c *cobra.Command) string {
+	if c.Name() == "help" {
+		c = c.Root()
+	}
+	return c.CommandPath() + " --help"
+}
+
+// errReported ends a command as failed when it has already said why.
+var errReported = errors.New("failed")
+
+// A usageError is a command line that cannot be meant: it ends with its own exit
+// code, so that scripts can tell their own mistakes from the world's.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+
+// complain prints an error, one line for each of its lines.
+func (a *app) complain(message string) {
+	for line := range strings.SplitSeq(strings.TrimSpace(message), "\n") {
+		fmt.Fprintf(a.stderr, "gateway: %s\n", visible(line))
+	}
+}
+
+// notef prints a remark that is no part of the output.
+func (a *app) notef(format string, args ...any) {
+	fmt.Fprintln(a.stderr, visible(fmt.Sprintf(format, args...)))
+}
+
+// printProblems prints what is wrong with a configuration, in the form editors
+// make clickable, and how much it is.
+func (a *app) printProblems(problems config.Problems) {
+	for _, p := range problems {
+		fmt.Fprintln(a.stderr, visible(p.String()))
+	}
+	a.complain(fmt.Sprintf("the configuration has %s", count(len(problems), "problem")))
+}
+
+// printWarnings prints what is doubtful about a configuration.
+func (a *app) printWarnings(warnings []config.Problem) {
+	for _, w := range warnings {
+		a.notef("warning: %s", w)
+	}
+}
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

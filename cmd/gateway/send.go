@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/intake"
+	"github.com/spf13/cobra"
+)
+
+// A sendRequest is what the user asked to send.
+type sendRequest struct {
+	source, eventType string
+	literal, file     string // the payload: one of them, or neither
+	isLiteral, raw    bool
+	dryRun            bool
+	base              string // address of the server, "" for the configured one
+}
+
+const sendLong = `Post a test event to a running gateway, as a sender of the source would: with the
+bearer token for an event source, signed for a webhook source. Token and secret
+come from the configuration; GATEWAY_TOKEN replaces the token.
+
+The payload is an argument, a file, or standard input with -f -. Without one, it
+is {}. With --dry-run nothing is sent: the handlers that would get a job are
+listed.`
+
+func newSend(a *app) *cobra.Command {
+	var r sendRequest
+	c := &cobra.Command{
+		Use:   "send -s source -t type [payload]",
+		Short: "Send a test event",
+		Long:  sendLong,
+		Example: `  gateway send -s app -t order.created '{"id": 1}'
+  gateway send -s github -t push -f push.json
+  gateway send -s app -t order.created --dry-run`,
+		GroupID: groupServe,
+		Args:    arguments(0, 1, "the payload"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				r.literal, r.isLiteral = args[0], true
+			}
+			return a.send(c, r)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVarP(&r.source, "source", "s", "", "`name` of a configured source (required)")
+	flags.StringVarP(&r.eventType, "event-type", "t", "", "event `type` (required)")
+	flags.StringVarP(&r.file, "file", "f", "", "read the payload from this `file`, - for standard input")
+	flags.BoolVar(&r.raw, "raw", false, "send a payload that is not JSON, too")
+	flags.BoolVar(&r.dryRun, "dry-run", false, "list the handlers that would get a job, send nothing")
+	flags.StringVar(&r.base, "url", "", "`address` of the gateway (default http://127.0.0.1:<configured port>)")
+	a.complete(c, "source", a.sourceNames)
+	return c
+}
+
+func (a *app) send(c *cobra.Command, r sendRequest) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	source, err := sendable(cfg, r.source)
+	if err != nil {
+		return err
+	}
+	payload, err := a.payload(c.Context(), r, cfg.Server.MaxBodySize)
+	if err != nil {
+		return err
+	}
+	if r.dryRun {
+		return a.dryRun(c.Context(), cfg, source, r.eventType, payload)
+	}
+	return a.post(c, cfg, source, r, payload)
+}
+
+// check refuses what no source could make sense of.
+func (r sendRequest) check() error {
+	switch {
+	case r.source == "":
+		return usagef("the source is missing; name one with -s")
+	case r.eventType == "":
+		return usagef("the event type is missing; name one with -t")
+	case !intake.ValidType(r.eventType):
+		return usagef(`the event type must be 1 to 128 characters of A-Z a-z 0-9 . _ : / - without ".."`)
+	case r.isLiteral && r.file != "":
+		return usagef("give the payload as an argument or with -f, not both")
+	}
+	return nil
+}
+
+// sendable returns a source that events can be posted to.
+func sendable(cfg *config.Config, name string) (config.Source, error) {
+	source, ok := cfg.Sources[name]
+	if !ok {
+		return source, core.Refuse(core.NotFound, "no source %q is configured; there %s", name, listed(sourceNames(cfg)))
+	}
+	if source.Type != "event" && source.Type != "webhook" {
+		return source, core.Refuse(core.Unsupported, "source %q is of type %s; send is for event and webhook sources", name, source.Type)
+	}
+	return source, nil
+}
+
+func sourceNames(cfg *config.Config) (names []string) {
+	for _, s := range cfg.SortedSources() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func listed(names []string) string {
+	switch len(names) {
+	case 0:
+		return "is none"
+	case 1:
+		return "is " + names[0]
+	}
+	return "are " + strings.Join(names, ", ")
+}
+
+// payload reads what is to be sent, at most limit bytes of it.
+func (a *app) payload(ctx context.Context, r sendRequest, limit int) ([]byte, error) {
+	payload, err := a.readPayload(ctx, r, limit)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(payload) > limit:
+		return nil, core.Refuse(core.TooLarge, "the payload is larger than server.max_body_size, %d bytes", limit)
+	case r.raw:
+		return payload, nil
+	}
+	return payload, checkJSON(payload)
+}
+
+func (a *app) readPayload(ctx context.Context, r sendRequest, limit int) ([]byte, error) {
+	switch {
+	case r.isLiteral:
+		return []byte(r.literal), nil
+	case r.file == "":
+		return []byte("{}"), nil
+	case r.file == "-":
+		return readAll(ctx, a.stdin, limit)
+	}
+	f, err := os.Open(r.file)
+	if err != nil {
+		return nil, fmt.Errorf("payload %s: %w", r.file, pathless(err))
+	}
+	defer f.Close()
+	payload, err := readAll(ctx, io.Reader(f), limit)
+	if err != nil {
+		return nil, fmt.Errorf("payload %s: %w", r.file, pathless(err))
+	}
+	return payload, nil
+}
+
+// checkJSON refuses a payload that is not one JSON document, and says where it
+// stops being one.
+func checkJSON(payload []byte) error {
+	var document json.RawMessage
+	err := json.Unmarshal(payload, &document)
+	if err == nil {
+		return nil
+	}
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return fmt.Errorf("read payload: %w", err)
+	}
+	before := payload[:min(max(int(syntax.Offset)-1, 0), len(payload))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len(before) - bytes.LastIndexByte(before, '\n')
+	return core.Refuse(core.Invalid, "the payload is not JSON at line %d, column %d: %v; --raw sends it as it is", line, column, err)
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/verify"
+	"github.com/spf13/cobra"
+)
+
+// answerTimeout bounds a call of the gateway, which answers at once or is ill.
+const answerTimeout = 15 * time.Second
+
+// httpClient makes the one client this package calls a gateway with. It follows
+// no redirects: a token must not go where it was not meant to.
+func httpClient() *http.Client {
+	return &http.Client{
+		Timeout:       answerTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// post sends an event to the gateway and prints what it answered.
+func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r sendRequest, payload []byte) error {
+	base, err := baseURL(cfg, r.base)
+	if err != nil {
+		return err
+	}
+	request, err := a.request(c.Context(), cfg, source, base, r.eventType, payload)
+	if err != nil {
+		return err
+	}
+	response, err := httpClient().Do(request)
+	if err != nil {
+		return unanswered(c.Context(), base, err)
+	}
+	defer response.Body.Close()
+	answer, err := readAnswer(response)
+	if err != nil {
+		return fmt.Errorf("the gateway at %s broke off its answer: %w", base, cause(err))
+	}
+	if answer.StatusCode >= 300 {
+		return answer.refused(source)
+	}
+	return a.printAnswer(c, answer)
+}
+
+// baseURL is where the gateway listens.
+func baseURL(cfg *config.Config, given string) (*url.URL, error) {
+	if given == "" {
+		host := cfg.Server.Host
+		if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+			host = "127.0.0.1"
+		}
+		return &url.URL{Scheme: "http", Host: net.JoinHostPort(host, strconv.Itoa(cfg.Server.Port))}, nil
+	}
+	u, err := url.Parse(given)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, usagef("--url must be an address such as http://127.0.0.1:8888")
+	}
+	return u, nil
+}
+
+// request makes the request that a sender of the source would make.
+func (a *app) request(ctx context.Context, cfg *config.Config, source config.Source, base *url.URL, eventType string, payload []byte) (*http.Request, error) {
+	target := base.JoinPath("events", source.Name, eventType)
+	if source.Type == "webhook" {
+		target = base.JoinPath("webhooks", source.Name)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(payload))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Content-Type", contentType(payload))
+	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
+	if source.Type == "webhook" {
+		request.Header.Set("Ce-Type", eventType)
+		return request, sign(request.Header, source, payload, a.clock())
+	}
+	if token := cmp.Or(a.env("GATEWAY_TOKEN"), cfg.API.AuthToken.Reveal()); token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	return request, nil
+}
+
+func contentType(payload []byte) string {
+	if json.Valid(payload) {
+		return "application/json"
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// sign proves a payload the way the source's scheme asks for.
+func sign(into http.Header, source config.Source, payload []byte, now time.Time) error {
+	if source.Verify == "" {
+		return nil
+	}
+	secrets := make([]string, len(source.Secret))
+	for i, s := range source.Secret {
+		secrets[i] = s.Reveal()
+	}
+	scheme, err := verify.New(source.Verify, verify.Options{Secrets: secrets, SignatureHeader: source.SignatureHeader})
+	if err != nil {
+		return fmt.Errorf("sign for source %q: %w", source.Name, err)
+	}
+	for name, value := range scheme.Sign(payload, now) {
+		into.Set(name, value)
+	}
+	return nil
+}
+
+// unanswered says why there is no answer, and what to do about it.
+func unanswered(ctx context.Context, base *url.URL, err error) error {
+	var network *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &network) && network.Op == "dial":
+		return core.Refuse(core.Unavailable, `no gateway answers at %s (%v); "gateway start" starts one, --url names another`, base.Redacted(), network.Err)
+	}
+	return fmt.Errorf("no answer from the gateway at %s: %w", base.Redacted(), cause(err))
+}
+
+// cause is an error without the address that net/http puts before it.
+func cause(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/core/telemetry"
+	"github.com/eventgateway/gateway/store/sqlite"
+)
+
+const startLong = `Start serves the configuration: it takes events in, stores them, and delivers
+them to the handlers that want them.
+
+The first SIGTERM or SIGINT stops taking events, lets deliveries under way finish
+for at most worker.drain_timeout_secs, gives the rest back and exits with 0. A
+second one exits at once; nothing is lost either way.
+
+Environment: GATEWAY_LOG_FORMAT=json for structured logs; GATEWAY_LOG or RUST_LOG
+for what to log: a level, or a list such as "warn,worker=debug".`
+
+func newStart(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "start",
+		Short:   "Serve events",
+		Long:    startLong,
+		Example: "  gateway start\n  gateway start -c /etc/gateway/gateway.yaml\n  gateway start --env local",
+		GroupID: groupServe,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, stop := untilTerminated(c.Context())
+			defer stop()
+			return a.start(ctx)
+		},
+	}
+}
+
+// untilTerminated is done at the first SIGTERM, or SIGINT, which main watches. The
+// next signal kills. SIGHUP, which kills by default, is kept for reloading.
+func untilTerminated(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(parent, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+func (a *app) start(ctx context.Context) error {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	if unbuilt := cfg.Unbuilt(); len(unbuilt) > 0 {
+		return config.Problems(unbuilt)
+	}
+	log := a.logger(cfg)
+	release, err := lockDatabase(cfg.Database)
+	if err != nil {
+		return err
+	}
+	defer release()
+	s, err := openStore(ctx, cfg.Database, a.clock)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return a.serve(ctx, cfg, s, log)
+}
+
+func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *slog.Logger) error {
+	g, err := gateway.New(cfg, gateway.Deps{
+		Store:     s,
+		Clock:     a.clock,
+		Log:       log,
+		Version:   readBuild().Version,
+		SoleTaker: cfg.Database.Driver == "sqlite",
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, cfg.Server)
+	if err != nil {
+		return err
+	}
+	for _, w := range cfg.Warnings() {
+		log.Warn(w.Message, "at", w.Path)
+	}
+	log.Info("serving", "address", listener.Addr().String(), "version", readBuild().Version,
+		"database", describe(cfg.Database), "sources", len(cfg.Sources), "handlers", len(cfg.Handlers))
+	defer hangups(log)()
+	if err := g.Serve(ctx, listener); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+func (a *app) logger(cfg *config.Config) *slog.Logger {
+	lookup := func(name string) string {
+		if v, ok := cfg.DotEnv[name]; ok {
+			return v.Reveal()
+		}
+		return a.env(name)
+	}
+	filter := lookup("GATEWAY_LOG")
+	if filter == "" {
+		filter = lookup("RUST_LOG")
+	}
+	log, err := telemetry.NewLogger(telemetry.LogOptions{
+		Out:      a.stderr,
+		Terminal: a.colourfulLogs(),
+		Format:   lookup("GATEWAY_LOG_FORMAT"),
+		Filter:   filter,
+	})
+	if err != nil {
+		log.Warn(err.Error())
+	}
+	return log
+}
+
+// colourfulLogs reports whether log lines go to a person at a terminal.
+func (a *app) colourfulLogs() bool {
+	f, ok := a.stderr.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && !a.noColor && a.env("NO_COLOR") == ""
+}
+
+// lockDatabase keeps a second server off the same SQLite file. Other databases
+// are made for several.
+func lockDatabase(db config.Database) (release func(), err error) {
+	if db.Driver != "sqlite" {
+		return func() {}, nil
+	}
+	lock, err := sqlite.Acquire(db.SQLitePath())
+	if err != nil {
+		return nil, err
+	}
+	return func() { lock.Release() }, nil
+}
+
+func listen(ctx context.Context, s config.Server) (net.Listener, error) {
+	var lc net.ListenConfig
+	address := net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
+	l, err := lc.Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("port %d is in use by another program; stop it, or set server.port", s.Port)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("port %d needs rights this user lacks; set server.port to 1024 or above", s.Port)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// describe names a database without its credentials.
+func describe(db config.Database) string {
+	if db.Driver == "sqlite" {
+		return "sqlite " + db.SQLitePath()
+	}
+	return db.Driver
+}
+
+// hangups answers SIGHUP until the returned function is called.
+func hangups(log *slog.Logger) (stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	go func() {
+		for range c {
+			log.Warn("SIGHUP ignored: reloading is not built into this version yet; restart to apply a changed configuration")
+		}
+	}()
+	return func() { signal.Stop(c); close(c) }
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// visible is the one way for text from outside to reach a terminal: payloads,
+// event types, errors, replies. What would steer the terminal or hide text shows
+// as an escape: control characters (\n, \x1b, \u009b), bidirectional controls
+// and invisible characters (\u202e), bytes that are not UTF-8 (\xff). The result
+// is one line. Printable text stays as it is, backslashes included: it is for
+// reading, not for parsing; that is what --json is for.
+func visible(s string) string {
+	if plain(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if strconv.IsPrint(r) && (r != utf8.RuneError || size > 1) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(escape(r, s[:size]))
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// plain reports whether s is printable ASCII only, as nearly everything is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// escape writes an unprintable rune, or the byte it was decoded from, as Go
+// source would.
+func escape(r rune, raw string) string {
+	switch {
+	case r == '\n':
+		return `\n`
+	case r == '\r':
+		return `\r`
+	case r == '\t':
+		return `\t`
+	case len(raw) == 1:
+		return fmt.Sprintf(`\x%02x`, raw[0])
+	case r > 0xffff:
+		return fmt.Sprintf(`\U%08x`, r)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// visibleJSON does for a JSON document what visible does for text, and keeps it
+// the same document: encoding/json leaves DEL, C1 and bidirectional controls as
+// they are. Outside of strings JSON has only ASCII, so an escape is always right.
+func visibleJSON(doc []byte) []byte {
+	if plain(strings.ReplaceAll(string(doc), "\n", " ")) {
+		return doc
+	}
+	out := make([]byte, 0, len(doc))
+	for len(doc) > 0 {
+		r, size := utf8.DecodeRune(doc)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			out = append(out, `\ufffd`...)
+		case r == '\n' || strconv.IsPrint(r):
+			out = append(out, doc[:size]...)
+		case r > 0xffff:
+			r -= 0x10000
+			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		doc = doc[size:]
+	}
+	return out
+}
+
+// clip shortens visible text to a number of characters.
+func clip(s string, most int) string {
+	runes := []rune(s)
+	if len(runes) <= most {
+		return s
+	}
+	return string(runes[:most-1]) + "…"
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/spf13/cobra"
+)
+
+func newValidate(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate",
+		Short: "Check the configuration",
+		Long: `Check the configuration and print everything that is wrong with it, one problem
+a line, with file, line and column. Warnings tell what is allowed but doubtful;
+they do not fail the check. Nothing is connected to.`,
+		Example: `  gateway validate
+  gateway validate -c /etc/gateway/gateway.yaml --env production
+  gateway validate --json | jq '.problems[]'`,
+		GroupID: groupServe,
+		Args:    noArguments,
+		RunE:    func(*cobra.Command, []string) error { return a.validate() },
+	}
+}
+
+func (a *app) validate() error {
+	cfg, problems, err := a.check()
+	if err != nil {
+		return err
+	}
+	var warnings []config.Problem
+	if cfg != nil {
+		warnings = cfg.Warnings()
+	}
+	if a.json {
+		return a.printVerdict(problems, warnings)
+	}
+	a.printWarnings(warnings)
+	if len(problems) > 0 {
+		return config.Problems(problems)
+	}
+	a.printf("%s is valid: %s", visible(a.configPath()), inventory(cfg))
+	return nil
+}
+
+// check loads the configuration and returns all that keeps it from being served,
+// features this version does not have included. cfg is nil if it could not be
+// read.
+func (a *app) check() (cfg *config.Config, problems []config.Problem, err error) {
+	cfg, err = a.loadConfig()
+	var found config.Problems
+	switch {
+	case errors.As(err, &found):
+		return nil, found, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return cfg, cfg.Unbuilt(), nil
+}
+
+// inventory counts what is configured. Sources and handlers are named even if
+// there are none, since nothing happens without them.
+func inventory(cfg *config.Config) string {
+	words := []string{count(len(cfg.Sources), "source"), count(len(cfg.Handlers), "handler")}
+	for _, more := range []struct {
+		n    int
+		noun string
+	}{{len(cfg.Queues), "queue"}, {len(cfg.Workflows), "workflow"}, {len(cfg.Alerts), "alert"}} {
+		if more.n > 0 {
+			words = append(words, count(more.n, more.noun))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+type problemJSON struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+func (a *app) printVerdict(problems, warnings []config.Problem) error {
+	record := func(p config.Problem) problemJSON { return problemJSON(p) }
+	err := a.printJSON(struct {
+		Valid    bool          `json:"valid"`
+		Problems []problemJSON `json:"problems"`
+		Warnings []problemJSON `json:"warnings"`
+	}{len(problems) == 0, records(problems, record), records(warnings, record)})
+	if err == nil && len(problems) > 0 {
+		return errReported
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"cmp"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// Set by the linker: -ldflags "-X main.version=v1.2.3 -X main.commit=0123abc".
+var version, commit string
+
+// A build is what a binary knows of its making.
+type build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+}
+
+// readBuild asks the linker's variables first, then what the go command recorded.
+func readBuild() build {
+	b := build{Version: version, Commit: commit, Go: runtime.Version()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Version = cmp.Or(b.Version, released(info.Main.Version))
+		b.Commit = cmp.Or(b.Commit, revision(info.Settings))
+	}
+	b.Version, b.Commit = cmp.Or(b.Version, "devel"), cmp.Or(b.Commit, "unknown")
+	return b
+}
+
+// released is a module version, "" for one made up of a working copy.
+func released(version string) string {
+	if version == "(devel)" {
+		return ""
+	}
+	return version
+}
+
+func revision(settings []debug.BuildSetting) string {
+	values := map[string]string{}
+	for _, s := range settings {
+		values[s.Key] = s.Value
+	}
+	if values["vcs.modified"] == "true" {
+		return values["vcs.revision"] + "+changes"
+	}
+	return values["vcs.revision"]
+}
+
+func newVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print version, commit and Go version",
+		Long:    "Print the version of this program, the commit it was built from, and by which Go.",
+		Example: "  gateway version --json | jq -r .version",
+		GroupID: groupProgram,
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			b := readBuild()
+			if a.json {
+				return a.printJSON(b)
+			}
+			a.printf("gateway %s\ncommit  %s\ngo      %s", visible(b.Version), visible(b.Commit), visible(b.Go))
+			return nil
+		},
+	}
+}

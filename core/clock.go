@@ -1,0 +1,33 @@
+package core
+
+import "time"
+
+// A Clock tells the time. Everything that decides by time takes one, so that
+// tests may hold it.
+type Clock func() time.Time
+
+// SystemClock is the machine's.
+func SystemClock() time.Time { return time.Now() }
+
+// TimeLayout is how every interface writes a time: UTC, milliseconds, no zone.
+const TimeLayout = "2006-01-02T15:04:05.000"
+
+// FormatTime writes t as TimeLayout, and the zero time as the empty string.
+func FormatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(TimeLayout)
+}
+
+// ParseTime reads a time as callers write it: TimeLayout, with or without
+// fraction, with or without a trailing Z, or a bare date. It is UTC.
+func ParseTime(s string) (time.Time, error) {
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04:05Z", "2006-01-02"} {
+		// Parse accepts a fraction after the seconds without the layout naming one.
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.Truncate(time.Millisecond), nil
+		}
+	}
+	return time.Time{}, Refuse(Invalid, "%q is not a time: write 2006-01-02T15:04:05 (UTC), or a date", clip(s, 40))
+}

@@ -1,0 +1,259 @@
+package config
+
+import (
+	"net/netip"
+	"net/textproto"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/eventgateway/gateway/core/cron"
+)
+
+// A checker judges what concerns more than the type of one field.
+type checker struct {
+	*Config
+	report      *report
+	sourceNames []string
+}
+
+// validate reports everything that is wrong with a decoded and resolved configuration. A field that was reported
+// before is empty by now, and emptiness is not judged twice.
+func (c *Config) validate(r *report) {
+	k := checker{c, r, names(c.Sources)}
+	k.database()
+	k.server()
+	k.sources()
+	k.handlers()
+	k.queues()
+	k.alerts()
+	k.workflows()
+	// The syntax of expressions (filter, transform, schema, when, and every JSONPath) is checked here, in one pass
+	// over all fields that hold one, from the day a package can compile them.
+}
+
+func (k *checker) problem(path, format string, args ...any) {
+	k.report.add(k.origin.at(path), path, format, args...)
+}
+
+func (k *checker) database() {
+	db := k.Database
+	switch db.Driver {
+	case "sqlite":
+		if message := sqliteURL(db.URL.Reveal()); message != "" {
+			k.problem("database.url", "%s", message)
+		}
+	case "postgres", "mysql":
+		k.needs("database.url", "driver "+db.Driver)
+	case "hosted_sql":
+		if k.origin.given("database.hosted_sql_endpoint") {
+			k.url("database.hosted_sql_endpoint", db.HostedSQLEndpoint)
+			return
+		}
+		for _, field := range []string{"account_id", "database_id", "api_token"} {
+			k.needs("database."+field, "driver hosted_sql without hosted_sql_endpoint")
+		}
+	}
+}
+
+// needs reports a field that is missing where something else asks for it.
+func (k *checker) needs(path, reason string) {
+	if !k.present(path) {
+		k.problem(path, "is required for %s", reason)
+	}
+}
+
+// present tells whether a field holds something, or held something that was reported already.
+func (k *checker) present(path string) bool { return k.origin.given(path) || k.reported(path) }
+
+// reported tells whether something was said about a field already.
+func (k *checker) reported(path string) bool { return k.report.paths[path] }
+
+func sqliteURL(url string) string {
+	scheme, _, found := strings.Cut(url, "://")
+	switch {
+	case found && scheme != "file" && scheme != "sqlite":
+		return "must be a file for driver sqlite; for another database set database.driver"
+	case strings.Contains(url, ":memory:"):
+		return "must be a file; a database in memory would lose every event at exit"
+	case strings.ContainsAny(url, "?#"):
+		return "must be a file without options"
+	case Database{URL: Secret(url)}.SQLitePath() == "":
+		return "names no file"
+	}
+	return ""
+}
+
+func (k *checker) server() {
+	if host := k.Server.Host; host != "" {
+		_, err := netip.ParseAddr(host)
+		if err != nil && checkHost(host, false) != nil {
+			k.problem("server.host", "must be an IP address or a host name, without a port")
+		}
+	}
+	if k.Server.PublicURL == "" {
+		return
+	}
+	k.url("server.public_url", k.Server.PublicURL)
+	if strings.ContainsAny(k.Server.PublicURL, "?#") {
+		k.problem("server.public_url", "must not hold a query or a fragment")
+	}
+}
+
+// url checks the shape of an address.
+func (k *checker) url(path, raw string) {
+	if raw == "" {
+		return
+	}
+	if err := CheckURL(raw); err != nil {
+		k.problem(path, "%v", err)
+	}
+}
+
+// sourceFields tells which fields belong to which types of source.
+var sourceFields = []struct {
+	field string
+	types []string
+}{
+	{"verify", []string{"webhook"}},
+	{"secret", []string{"webhook"}},
+	{"signature_header", []string{"webhook"}},
+	{"skip_verify", []string{"sns"}},
+	{"topic_arns", []string{"sns"}},
+	{"schedule", []string{"cron"}},
+	{"timezone", []string{"cron"}},
+	{"schema", []string{"webhook", "event", "sns"}},
+	{"allowed_ips", []string{"webhook", "event", "sns"}},
+}
+
+var topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$`)
+
+func (k *checker) sources() {
+	for _, s := range k.SortedSources() {
+		path := join("sources", s.Name)
+		if s.Type != "" {
+			for _, f := range sourceFields {
+				if k.origin.given(path+"."+f.field) && !slices.Contains(f.types, s.Type) {
+					k.problem(path+"."+f.field, "is only for sources of type %s, not %s", strings.Join(f.types, ", "), s.Type)
+				}
+			}
+		}
+		k.signature(path, s)
+		for i, arn := range s.TopicARNs {
+			if !topicForm.MatchString(arn) {
+				k.problem(index(path+".topic_arns", i), "must be a topic such as arn:aws:sns:eu-west-1:123456789012:orders")
+			}
+		}
+		if s.Type == "cron" {
+			k.schedule(path, s)
+		}
+	}
+}
+
+// signature checks how a webhook source is verified.
+func (k *checker) signature(path string, s Source) {
+	if s.Type != "webhook" {
+		return
+	}
+	if s.Verify != "" {
+		k.needs(path+".secret", "verify: "+s.Verify)
+	}
+	if s.Verify == "twilio" && k.Server.PublicURL == "" {
+		k.problem(path+".verify", "twilio signs the address it calls, so server.public_url must be set")
+	}
+	if header := s.SignatureHeader; header != "" {
+		if !tokenForm.MatchString(header) {
+			k.problem(path+".signature_header", "must be a header name such as X-Signature")
+		}
+		if s.Verify != "hmac" {
+			k.problem(path+".signature_header", "is only for verify: hmac; other schemes have their own header")
+		}
+	}
+}
+
+func (k *checker) schedule(path string, s Source) {
+	if _, err := cron.ParseZone(s.Timezone); err != nil {
+		k.problem(path+".timezone", "%v", err)
+	}
+	k.needs(path+".schedule", `type cron, as in "0 9 * * *"`)
+	if s.Schedule == "" {
+		return
+	}
+	if _, err := cron.Parse(s.Schedule, "UTC"); err != nil {
+		k.problem(path+".schedule", "%v", err)
+	}
+}
+
+func (k *checker) handlers() {
+	for _, h := range k.SortedHandlers() {
+		path := join("handlers", h.Name)
+		k.subscription(path, h.Source, h.Events)
+		k.url(path+".url", h.URL)
+		k.headers(path+".headers", h.Headers)
+	}
+}
+
+func (k *checker) queues() {
+	for _, q := range k.SortedQueues() {
+		k.subscription(join("queues", q.Name), q.Source, q.Events)
+	}
+}
+
+var eventForm = regexp.MustCompile(`^[A-Za-z0-9._:/*-]{1,128}$`)
+
+// subscription checks what a handler, queue or workflow listens to.
+func (k *checker) subscription(path, source string, events []string) {
+	if _, ok := k.Sources[source]; !ok && source != "" && !k.reported("sources") {
+		k.problem(path+".source", "there is no source %s%s", quote(source), suggest(source, "the sources are", k.sourceNames))
+	}
+	for i, event := range events {
+		here := index(path+".events", i)
+		if (!eventForm.MatchString(event) || strings.Contains(event, "..")) && !k.reported(here) {
+			k.problem(here, "an event type has 1 to 128 letters, digits and . _ : / - (no two dots in a row), with * for any part of it")
+		}
+	}
+}
+
+func (k *checker) alerts() {
+	for i, a := range k.Alerts {
+		k.url(k.alertPath(i)+".url", a.URL.Reveal())
+	}
+}
+
+// alertPath is the path of an alert: one given without a list has no number.
+func (k *checker) alertPath(i int) string {
+	if path := index("alerts", i); k.origin.set(path) {
+		return path
+	}
+	return "alerts"
+}
+
+// tokenForm is a header name by RFC 9110, section 5.6.2.
+var tokenForm = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+// reservedHeaders are set by the transport or the signature; a handler's own would break or forge them.
+var reservedHeaders = []string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature",
+}
+
+// headers checks what would otherwise fail at every delivery, for ever.
+func (k *checker) headers(path string, headers map[string]Secret) {
+	seen := map[string]string{}
+	for _, name := range names(headers) {
+		here, canonical := join(path, name), textproto.CanonicalMIMEHeaderKey(name)
+		switch {
+		case !tokenForm.MatchString(name):
+			k.problem(here, "is not a header name; one has letters, digits and - but no blanks or colons")
+		case slices.Contains(reservedHeaders, canonical):
+			k.problem(here, "is set by the gateway itself and cannot be changed")
+		case seen[canonical] != "":
+			k.problem(here, "is the same header as %s", seen[canonical])
+		case strings.ContainsFunc(headers[name].Reveal(), control):
+			k.problem(here, "holds a line break or another control character")
+		}
+		seen[canonical] = name
+	}
+}
+
+func control(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

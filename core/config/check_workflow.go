@@ -1,0 +1,241 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxNesting bounds parallel and map steps inside each other.
+const maxNesting = 5
+
+func (k *checker) workflows() {
+	for _, w := range k.SortedWorkflows() {
+		path := join("workflows", w.Name)
+		k.subscription(path, w.Source, w.Events)
+		k.params(path+".params", w.Params)
+		k.steps(path+".steps", w.Steps, 0, map[string]position{})
+	}
+}
+
+func (k *checker) params(path string, params []Param) {
+	seen := map[string]bool{}
+	for i, p := range params {
+		if seen[p.Name] && p.Name != "" {
+			k.problem(index(path, i)+".name", "the parameter %s is given twice", quote(p.Name))
+		}
+		seen[p.Name] = true
+	}
+}
+
+// steps checks one list of steps: of a workflow, of a branch, or an iterator, which is a list of one. The names taken
+// are those of the whole workflow.
+func (k *checker) steps(path string, steps []Step, depth int, taken map[string]position) {
+	for i, s := range steps {
+		here := index(path, i)
+		k.stepName(here, s.Name, taken)
+		k.step(here, s, depth, taken)
+	}
+	k.flow(path, steps, taken)
+}
+
+func (k *checker) stepName(path, name string, taken map[string]position) {
+	path += ".name"
+	switch first, twice := taken[name]; {
+	case name == "":
+		if !k.reported(path) {
+			k.problem(path, "is required")
+		}
+	case !nameForm.MatchString(name):
+		k.problem(path, nameRule)
+	case twice:
+		k.problem(path, "another step is called %s, on line %d of %s; names are unique in a workflow", quote(name), first.line, first.file)
+	default:
+		taken[name] = k.origin.at(path)
+	}
+}
+
+// stepFields tells which fields belong to which types of step.
+var stepFields = []struct {
+	field string
+	types []string
+}{
+	{"url", []string{"http", "callback", "map"}},
+	{"method", []string{"http", "callback", "map"}},
+	{"headers", []string{"http", "callback", "map"}},
+	{"retry", []string{"http", "callback"}},
+	{"seconds", []string{"wait"}},
+	{"timestamp_path", []string{"wait"}},
+	{"callback_timeout", []string{"callback"}},
+	{"choices", []string{"choice"}},
+	{"default", []string{"choice"}},
+	{"branches", []string{"parallel"}},
+	{"items_path", []string{"map"}},
+	{"iterator", []string{"map"}},
+	{"max_concurrency", []string{"map"}},
+}
+
+// step checks one step by its type.
+func (k *checker) step(path string, s Step, depth int, taken map[string]position) {
+	if s.Type == "" {
+		return
+	}
+	for _, f := range stepFields {
+		if k.origin.given(path+"."+f.field) && !slices.Contains(f.types, s.Type) {
+			k.problem(path+"."+f.field, "is only for steps of type %s, not %s", strings.Join(f.types, ", "), s.Type)
+		}
+	}
+	k.url(path+".url", s.URL)
+	k.headers(path+".headers", s.Headers)
+	switch s.Type {
+	case "http":
+		k.needs(path+".url", "an http step")
+	case "wait":
+		k.exactlyOne(path, "a wait step", "seconds", "timestamp_path")
+	case "choice":
+		if len(s.Choices) == 0 && !k.reported(path+".choices") {
+			k.problem(path+".choices", "a choice step needs at least one entry with when and goto")
+		}
+	case "parallel":
+		k.branches(path, s.Branches, depth+1, taken)
+	case "map":
+		k.mapStep(path, s, depth+1, taken)
+	}
+}
+
+func (k *checker) exactlyOne(path, what, a, b string) {
+	if k.present(path+"."+a) == k.present(path+"."+b) {
+		k.problem(path, "%s needs exactly one of %s and %s", what, a, b)
+	}
+}
+
+// tooDeep reports a step that nests more than is allowed.
+func (k *checker) tooDeep(path string, depth int) bool {
+	if depth > maxNesting {
+		k.problem(path, "parallel and map steps nest at most %d deep", maxNesting)
+	}
+	return depth > maxNesting
+}
+
+func (k *checker) branches(path string, branches []Branch, depth int, taken map[string]position) {
+	if len(branches) == 0 && !k.reported(path+".branches") {
+		k.problem(path+".branches", "a parallel step needs at least one branch")
+	}
+	if k.tooDeep(path, depth) {
+		return
+	}
+	seen := map[string]bool{}
+	for i, b := range branches {
+		here := index(path+".branches", i)
+		switch {
+		case b.Name == "":
+		case !nameForm.MatchString(b.Name):
+			k.problem(here+".name", nameRule)
+		case seen[b.Name]:
+			k.problem(here+".name", "another branch of this step is called %s", quote(b.Name))
+		}
+		seen[b.Name] = true
+		k.exactlyOne(here, "a branch", "url", "steps")
+		k.url(here+".url", b.URL)
+		k.headers(here+".headers", b.Headers)
+		k.steps(here+".steps", b.Steps, depth, taken)
+	}
+}
+
+func (k *checker) mapStep(path string, s Step, depth int, taken map[string]position) {
+	k.needs(path+".items_path", "a map step")
+	k.exactlyOne(path, "a map step", "url", "iterator")
+	if k.tooDeep(path, depth) || s.Iterator == nil {
+		return
+	}
+	here := path + ".iterator"
+	if s.Iterator.Name != iteratorName {
+		k.stepName(here, s.Iterator.Name, taken)
+	}
+	k.step(here, *s.Iterator, depth, taken)
+	for _, jump := range jumps(here, *s.Iterator) {
+		k.problem(jump.path, "an iterator is a single step and has nowhere to go")
+	}
+}
+
+// A jump is a field that names a step, and the name.
+type jump struct{ path, target string }
+
+// jumps lists where a step may go besides the step after it.
+func jumps(path string, s Step) (all []jump) {
+	add := func(field, target string) {
+		if target != "" {
+			all = append(all, jump{path + "." + field, target})
+		}
+	}
+	add("goto", s.Goto)
+	add("default", s.Default)
+	for i, c := range s.Catch {
+		add(index("catch", i)+".goto", c.Goto)
+	}
+	for i, c := range s.Choices {
+		add(index("choices", i)+".goto", c.Goto)
+	}
+	return all
+}
+
+// flow checks that every jump lands in the same list and that every step of it can be reached.
+func (k *checker) flow(path string, steps []Step, taken map[string]position) {
+	places := map[string]int{}
+	for i, s := range steps {
+		places[s.Name] = i
+	}
+	next := make([][]int, len(steps))
+	var lost []jump
+	for i, s := range steps {
+		for _, j := range jumps(index(path, i), s) {
+			to, ok := places[j.target]
+			if !ok {
+				lost = append(lost, j)
+			}
+			next[i] = append(next[i], to)
+		}
+		if passesOn(s) {
+			next[i] = append(next[i], i+1)
+		}
+	}
+	if len(lost) > 0 {
+		k.lost(lost, names(places), taken)
+		return // what the jumps were meant to reach would be reported as well
+	}
+	for i, ok := range reach(next) {
+		if !ok {
+			k.problem(index(path, i), "no step leads here; remove it, or add a goto")
+		}
+	}
+}
+
+// lost reports jumps to steps that are not in the same list.
+func (k *checker) lost(jumps []jump, here []string, taken map[string]position) {
+	for _, j := range jumps {
+		if _, elsewhere := taken[j.target]; elsewhere {
+			k.problem(j.path, "the step %s is in another list of steps; a jump stays in its own", quote(j.target))
+		} else {
+			k.problem(j.path, "there is no step %s%s", quote(j.target), suggest(j.target, "the steps here are", here))
+		}
+	}
+}
+
+// passesOn tells whether the step after s may come next. A choice falls through only when it fails and may go on.
+func passesOn(s Step) bool {
+	return s.OnFailure == "continue" || !s.End && s.Goto == "" && s.Type != "choice"
+}
+
+// reach tells which steps can be reached from the first.
+func reach(next [][]int) []bool {
+	seen := make([]bool, len(next))
+	todo := []int{0}
+	for len(todo) > 0 {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if i < len(seen) && !seen[i] {
+			seen[i] = true
+			todo = append(todo, next[i]...)
+		}
+	}
+	return seen
+}

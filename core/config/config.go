@@ -1,0 +1,150 @@
+package config
+
+import (
+	"iter"
+	"maps"
+	"slices"
+)
+
+// Config is a gateway.yaml, merged, expanded, defaulted and validated. It is not changed after Load.
+type Config struct {
+	// Database says where events and jobs are stored.
+	Database Database `yaml:"database"`
+	// Server is the HTTP listener and its limits.
+	Server Server `yaml:"server"`
+	// API holds the tokens of intake, management API and metrics.
+	API API `yaml:"api"`
+	// Delivery holds what all handlers share.
+	Delivery Delivery `yaml:"delivery"`
+	// Worker bounds the delivery of jobs.
+	Worker Worker `yaml:"worker"`
+	// Sources are the doors events come in by, by name.
+	Sources map[string]Source `yaml:"sources"`
+	// Handlers are the URLs events are pushed to, by name.
+	Handlers map[string]Handler `yaml:"handlers"`
+	// Queues are what consumers pull from, by name.
+	Queues map[string]Queue `yaml:"queues"`
+	// Alerts are posted when something needs a person. The file may give one mapping or a list.
+	Alerts []Alert `yaml:"alerts" single:""`
+	// Workflows are pipelines started by an event, by name.
+	Workflows map[string]Workflow `yaml:"workflows"`
+
+	// DotEnv holds the variables that .env.<name> set because the environment lacked them, for a caller that wants
+	// other parts of the program (log settings, trace export) to see them too.
+	DotEnv map[string]Secret `yaml:"-"`
+
+	origin *origin // where each field was written; nil if not made by Load
+}
+
+// Database says where events and jobs are stored.
+type Database struct {
+	// Driver is sqlite (default), postgres, mysql or hosted_sql (alias d1).
+	Driver string `yaml:"driver" oneof:"sqlite postgres mysql hosted_sql" also:"d1=hosted_sql"`
+	// URL is the address of the database, required for postgres and mysql. For sqlite it is a file, bare or after
+	// "file:" or "sqlite:", default gateway.db; see SQLitePath. It is a Secret because it may hold a password.
+	URL Secret `yaml:"url"`
+	// MaxConnections is the pool size, 1 to 1000, default 10.
+	MaxConnections int `yaml:"max_connections" range:"1 1000"`
+	// AccountID is required for hosted_sql without HostedSQLEndpoint.
+	AccountID string `yaml:"account_id"`
+	// DatabaseID is required for hosted_sql without HostedSQLEndpoint.
+	DatabaseID string `yaml:"database_id"`
+	// APIToken is the bearer token of hosted_sql, required without HostedSQLEndpoint.
+	APIToken Secret `yaml:"api_token"`
+	// HostedSQLEndpoint is the URL of a proxy that takes the place of hosted_sql's own API.
+	HostedSQLEndpoint string `yaml:"hosted_sql_endpoint"`
+}
+
+// Server is the HTTP listener and its limits.
+type Server struct {
+	// Host is the address or host name to listen on, default all interfaces.
+	Host string `yaml:"host"`
+	// Port is the port to listen on, 1 to 65535, default 8888.
+	Port int `yaml:"port" range:"1 65535"`
+	// PublicURL is the address the outside reaches this server by, without a trailing slash; default none.
+	PublicURL string `yaml:"public_url"`
+	// MaxBodySize is the largest request body in bytes, 1 to 104857600 (100 MiB), default 1048576 (1 MiB).
+	MaxBodySize int `yaml:"max_body_size" range:"1 104857600"`
+	// MaxInbound is how many requests are served at once, 1 to 100000, default 100.
+	MaxInbound int `yaml:"max_inbound" range:"1 100000"`
+	// IPRateLimit is requests per second of one client address, 0 to 1000000, default 0: no limit.
+	IPRateLimit int `yaml:"ip_rate_limit" range:"0 1000000"`
+	// AllowPrivateURLs lets outbound calls reach private and loopback addresses, default false.
+	AllowPrivateURLs bool `yaml:"allow_private_urls"`
+	// TrustProxy takes the client address from X-Forwarded-For and X-Real-IP, default false.
+	TrustProxy bool `yaml:"trust_proxy"`
+	// TrustedProxies are the proxies whose entries in X-Forwarded-For are skipped, default none: exactly one hop.
+	TrustedProxies []Network `yaml:"trusted_proxies"`
+	// Echo serves a receiver for trying things out at /_echo, default false.
+	Echo bool `yaml:"echo"`
+}
+
+// API holds the tokens of intake, management API and metrics.
+type API struct {
+	// AuthToken is the bearer token of /events and the management API; unset leaves both open.
+	AuthToken Secret `yaml:"auth_token"`
+	// MetricsAuthToken is the bearer token of /metrics; unset leaves it open.
+	MetricsAuthToken Secret `yaml:"metrics_auth_token"`
+}
+
+// Delivery holds what all handlers share.
+type Delivery struct {
+	// SigningSecret signs outgoing deliveries; several give several signatures. Unset sends none.
+	SigningSecret Secrets `yaml:"signing_secret"`
+	// Timeout bounds one attempt from connect to the end of the reply, 1ms to 1h, default 30s.
+	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
+	// DefaultRetry is the retry policy of handlers that say nothing else.
+	DefaultRetry Retry `yaml:"default_retry"`
+}
+
+// Retry says how often and how far apart something is tried.
+type Retry struct {
+	// Max is the number of attempts, the first included, 1 to 1000, default 5.
+	Max int `yaml:"max" range:"1 1000"`
+	// Backoff is exponential (default: the interval doubles with each attempt) or fixed.
+	Backoff string `yaml:"backoff" oneof:"exponential fixed"`
+	// Interval is the wait after the first attempt, 1ms to 1d, default 30s.
+	Interval Duration `yaml:"interval" range:"1ms 1d"`
+}
+
+// Worker bounds the delivery of jobs.
+type Worker struct {
+	// StaleThresholdSecs is after how many seconds a running job is taken for stuck, 1 to 86400, default 300.
+	StaleThresholdSecs int `yaml:"stale_threshold_secs" range:"1 86400"`
+	// RetentionHours is how many hours finished records are kept, 1 to 87600, default 72.
+	RetentionHours int `yaml:"retention_hours" range:"1 87600"`
+	// DrainTimeoutSecs is how many seconds a shutdown waits for deliveries in flight, 0 to 3600, default 30.
+	DrainTimeoutSecs int `yaml:"drain_timeout_secs" range:"0 3600"`
+	// MaxConcurrency is how many deliveries run at once, 1 to 1000, default 10.
+	MaxConcurrency int `yaml:"max_concurrency" range:"1 1000"`
+	// BatchSize is how many jobs are taken at once, 1 to 1000, default 10.
+	BatchSize int `yaml:"batch_size" range:"1 1000"`
+}
+
+// SortedSources returns the sources in the order of their names.
+func (c *Config) SortedSources() []Source { return slices.Collect(sorted(c.Sources)) }
+
+// SortedHandlers returns the handlers in the order of their names.
+func (c *Config) SortedHandlers() []Handler { return slices.Collect(sorted(c.Handlers)) }
+
+// SortedQueues returns the queues in the order of their names.
+func (c *Config) SortedQueues() []Queue { return slices.Collect(sorted(c.Queues)) }
+
+// SortedWorkflows returns the workflows in the order of their names.
+func (c *Config) SortedWorkflows() []Workflow { return slices.Collect(sorted(c.Workflows)) }
+
+// sorted yields the entries of a map in the order of their names.
+func sorted[T any](entries map[string]T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, name := range names(entries) {
+			if !yield(entries[name]) {
+				return
+			}
+		}
+	}
+}
+
+// names returns the names of a map's entries in order.
+func names[T any](entries map[string]T) []string {
+	return slices.Sorted(maps.Keys(entries))
+}

@@ -1,0 +1,423 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An origin remembers where each field of a configuration was written.
+type origin struct {
+	root  position
+	marks map[string]mark
+	notes []Problem // warnings of reading the files
+}
+
+// A mark is one field that a file gives.
+type mark struct {
+	position
+	zero   bool   // it says what leaving it out would say: false, "", []
+	choice string // the value, for a field with choices
+}
+
+// set tells whether a file gives the field at path, with whatever value.
+func (o *origin) set(path string) bool {
+	if o == nil {
+		return false
+	}
+	_, ok := o.marks[path]
+	return ok
+}
+
+// given tells whether a file gives the field at path a value that asks for something.
+func (o *origin) given(path string) bool {
+	return o.set(path) && !o.marks[path].zero
+}
+
+// at returns where the field at path stands, or what it would stand in.
+func (o *origin) at(path string) position {
+	if o == nil {
+		return position{}
+	}
+	for path != "" {
+		if m, ok := o.marks[path]; ok {
+			return m.position
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return o.root
+}
+
+// A decoder fills typed values from a tree, strictly, and marks what it saw.
+type decoder struct {
+	report *report
+	origin *origin
+}
+
+// rules are the struct tag of a field; see the package comment.
+type rules struct {
+	required, single, keepNull bool
+	low, high                  string
+	choices                    []string
+	also                       map[string]string
+}
+
+func rulesOf(tag reflect.StructTag) (r rules) {
+	_, r.required = tag.Lookup("required")
+	_, r.single = tag.Lookup("single")
+	_, r.keepNull = tag.Lookup("null")
+	r.low, r.high, _ = strings.Cut(tag.Get("range"), " ")
+	r.choices = strings.Fields(tag.Get("oneof"))
+	r.also = map[string]string{}
+	for _, pair := range strings.Fields(tag.Get("also")) {
+		spelling, choice, _ := strings.Cut(pair, "=")
+		r.also[spelling] = choice
+	}
+	return r
+}
+
+// root decodes a whole file.
+func (d *decoder) root(n *node, c *Config) { d.object(n, reflect.ValueOf(c).Elem(), "") }
+
+// value decodes n into v by v's type.
+func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
+	m := mark{position: n.at}
+	defer func() {
+		m.zero = asksNothing(v)
+		if v.Kind() == reflect.String && len(r.choices) > 0 {
+			m.choice = v.String()
+		}
+		d.origin.marks[path] = m
+	}()
+	if n.broken {
+		if len(r.choices) > 0 {
+			v.SetZero() // no default for what is unknown
+		}
+		return
+	}
+	switch v.Interface().(type) {
+	case Duration:
+		d.duration(n, v, path, r)
+		return
+	case Network:
+		d.network(n, v, path)
+		return
+	case Secret:
+		d.secret(n, v, path)
+		return
+	case Secrets:
+		r.single = true
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(n, v.Elem(), path, r)
+	case reflect.Struct:
+		d.object(n, v, path)
+	case reflect.Map:
+		d.names(n, v, path)
+	case reflect.Slice:
+		d.list(n, v, path, r)
+	case reflect.Int:
+		d.number(n, v, path, r)
+	case reflect.Bool:
+		d.truth(n, v, path)
+	default:
+		d.text(n, v, path, r)
+	}
+}
+
+// asksNothing tells whether a value says what leaving it out would say. A number always says something.
+func asksNothing(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	case reflect.Int:
+		return false
+	}
+	return v.IsZero()
+}
+
+// wrong reports a scalar that is not what it must be.
+func (d *decoder) wrong(n *node, path, must string) {
+	n.broken = true
+	d.report.add(n.at, path, "%s, not %s", must, n.shown())
+}
+
+// misshapen reports that n should be a mapping or a list. It does not quote n, which may be a list of secrets gone
+// wrong.
+func (d *decoder) misshapen(n *node, path, must string) {
+	n.broken = true
+	d.report.add(n.at, path, "%s, not %s", must, n.shape())
+}
+
+// object decodes a mapping with known keys.
+func (d *decoder) object(n *node, v reflect.Value, path string) {
+	if start, ok := entries[v.Type()]; ok {
+		v.Set(reflect.ValueOf(start))
+	}
+	if n.kind != mapping && !n.null() {
+		d.misshapen(n, path, "must be a mapping with fields of its own")
+		return
+	}
+	known := map[string]bool{}
+	var keys []string
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		key := field.Tag.Get("yaml")
+		if !field.IsExported() || key == "-" {
+			continue
+		}
+		keys = append(keys, key)
+		known[key], known[field.Tag.Get("alias")] = true, true
+		d.field(n, v.Field(i), path, field)
+	}
+	d.unknown(n, path, known, keys)
+}
+
+// field decodes one field of a mapping, if it is there.
+func (d *decoder) field(parent *node, v reflect.Value, path string, field reflect.StructField) {
+	key, r := field.Tag.Get("yaml"), rulesOf(field.Tag)
+	here := join(path, key)
+	n := parent.field(key)
+	if alias := field.Tag.Get("alias"); alias != "" {
+		other := parent.field(alias)
+		if n != nil && other != nil {
+			d.report.add(other.at, join(path, alias), "is another name of %s, which is given too; keep one", key)
+		}
+		if n == nil {
+			n = other
+		}
+	}
+	_, isSecret := v.Interface().(Secret)
+	_, areSecrets := v.Interface().(Secrets)
+	switch {
+	case n == nil:
+	case n.null() && r.keepNull && n.text != "":
+		v.SetString("null")
+		d.origin.marks[here] = mark{position: n.at}
+	case !n.null() || isSecret || areSecrets:
+		d.value(n, v, here, r)
+	}
+	if r.required && (n == nil || !n.broken) && !d.origin.given(here) {
+		d.report.add(d.place(n, parent), here, "is required%s", choicesOf(r))
+	}
+}
+
+// place is where the absence of a field is best shown.
+func (d *decoder) place(n, parent *node) position {
+	if n != nil {
+		return n.at
+	}
+	return parent.at
+}
+
+func choicesOf(r rules) string {
+	if len(r.choices) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(r.choices, ", ")
+}
+
+// unknown reports the keys of a mapping that nothing reads.
+func (d *decoder) unknown(n *node, path string, known map[string]bool, keys []string) {
+	for _, f := range n.fields {
+		if !known[f.key] || f.key == "" {
+			d.report.add(f.value.at, join(path, f.key), "unknown field%s", suggest(f.key, "known here", keys))
+		}
+	}
+}
+
+// nameForm is what sources, handlers, queues, workflows and steps may be called.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+
+const nameRule = "a name has 1 to 63 letters, digits, _ and -, and starts with a letter or digit"
+
+// names decodes a mapping whose keys the user chooses: named entries, or headers.
+func (d *decoder) names(n *node, v reflect.Value, path string) {
+	if n.kind != mapping {
+		d.misshapen(n, path, `must be a mapping, each name followed by ":" and what belongs to it`)
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for _, f := range n.fields {
+		here := join(path, f.key)
+		entry := reflect.New(v.Type().Elem()).Elem()
+		if entry.Kind() == reflect.String {
+			d.header(f.value, entry, here)
+			if f.value.null() {
+				continue
+			}
+		} else {
+			d.value(f.value, entry, here, rules{})
+			entry.FieldByName("Name").SetString(f.key)
+			if !nameForm.MatchString(f.key) {
+				d.report.add(f.value.at, here, nameRule)
+			}
+		}
+		v.SetMapIndex(reflect.ValueOf(f.key), entry)
+	}
+}
+
+// header decodes a header's value. It is a Secret that guards nothing of ours, so it may be empty, and null means that
+// it is not sent: that is how an overlay takes one back.
+func (d *decoder) header(n *node, v reflect.Value, path string) {
+	d.origin.marks[path] = mark{position: n.at}
+	switch {
+	case n.broken:
+	case n.kind != scalar:
+		d.misshapen(n, path, "must be text")
+	default:
+		v.SetString(n.text)
+	}
+}
+
+// list decodes a list, or where one may stand for many the one.
+func (d *decoder) list(n *node, v reflect.Value, path string, r rules) {
+	items, where := n.items, func(i int) string { return index(path, i) }
+	if n.kind != list {
+		if !r.single {
+			d.misshapen(n, path, `must be a list, as in [a, b] or with one "- " line for each item`)
+			return
+		}
+		items, where = []*node{n}, func(int) string { return path }
+	}
+	if _, secrets := v.Interface().(Secrets); secrets && len(items) == 0 {
+		n.broken = true
+		d.report.add(n.at, path, "is empty; give it a value or remove the key")
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(items), len(items)))
+	for i, item := range items {
+		d.value(item, v.Index(i), where(i), rules{choices: r.choices, also: r.also})
+	}
+}
+
+// scalarText returns a scalar's text, or reports what must stand there instead.
+func (d *decoder) scalarText(n *node, path, must string) (string, bool) {
+	if n.kind != scalar || n.null() {
+		d.wrong(n, path, must)
+		return "", false
+	}
+	return n.text, true
+}
+
+func (d *decoder) text(n *node, v reflect.Value, path string, r rules) {
+	must := "must be text"
+	switch {
+	case len(r.choices) == 1:
+		must = "must be " + r.choices[0]
+	case len(r.choices) > 1:
+		must = "must be one of " + strings.Join(r.choices, ", ")
+	}
+	s, ok := d.scalarText(n, path, must)
+	if !ok {
+		return
+	}
+	if choice, ok := r.also[s]; ok {
+		s = choice
+	}
+	switch {
+	case len(r.choices) == 0 || slices.Contains(r.choices, s):
+		v.SetString(s)
+	case s != "": // an empty choice is none: the default stays
+		hint := ""
+		if near := nearest(s, r.choices); near != "" && n.raw == "" {
+			hint = fmt.Sprintf("; did you mean %q?", near)
+		}
+		d.report.add(n.at, path, "%s, not %s%s", must, n.shown(), hint)
+		n.broken = true
+		v.SetZero()
+	}
+}
+
+func (d *decoder) number(n *node, v reflect.Value, path string, r rules) {
+	must := fmt.Sprintf("must be a whole number from %s to %s", r.low, r.high)
+	s, ok := d.scalarText(n, path, must)
+	if !ok {
+		return
+	}
+	if _, err := strconv.Atoi(s); err == nil && !n.plain {
+		d.report.add(n.at, path, "%s; remove the quotes", must)
+		return
+	}
+	i, err := strconv.Atoi(s)
+	low, _ := strconv.Atoi(r.low)
+	high, _ := strconv.Atoi(r.high)
+	if err != nil || i < low || i > high {
+		d.wrong(n, path, must)
+		return
+	}
+	v.SetInt(int64(i))
+}
+
+func (d *decoder) truth(n *node, v reflect.Value, path string) {
+	const must = "must be true or false"
+	s, ok := d.scalarText(n, path, must)
+	switch s = strings.ToLower(s); {
+	case !ok:
+	case s != "true" && s != "false":
+		d.wrong(n, path, must)
+	case !n.plain:
+		d.report.add(n.at, path, must+"; remove the quotes")
+	default:
+		v.SetBool(s == "true")
+	}
+}
+
+func (d *decoder) duration(n *node, v reflect.Value, path string, r rules) {
+	s, ok := d.scalarText(n, path, "must be a duration such as 30s or 5m")
+	if !ok {
+		return
+	}
+	span, err := ParseDuration(s)
+	if err != nil {
+		d.wrong(n, path, err.Error())
+		return
+	}
+	low, _ := ParseDuration(r.low)
+	high, _ := ParseDuration(r.high)
+	if span.Duration < low.Duration || span.Duration > high.Duration {
+		d.wrong(n, path, fmt.Sprintf("must be a duration from %s to %s", r.low, r.high))
+		return
+	}
+	v.Set(reflect.ValueOf(span))
+}
+
+func (d *decoder) network(n *node, v reflect.Value, path string) {
+	s, ok := d.scalarText(n, path, "must be an IP address or a CIDR block")
+	if !ok {
+		return
+	}
+	network, err := ParseNetwork(s)
+	if err != nil {
+		d.wrong(n, path, err.Error())
+		return
+	}
+	v.Set(reflect.ValueOf(network))
+}
+
+// secret decodes what must never be empty once it is mentioned: an empty token would open what it guards.
+func (d *decoder) secret(n *node, v reflect.Value, path string) {
+	if n.kind != scalar {
+		n.broken = true
+		d.report.add(n.at, path, "must be text")
+		return
+	}
+	if n.null() || strings.TrimSpace(n.text) == "" {
+		n.broken = true
+		d.report.add(n.at, path, "is empty%s; give it a value or remove the key", emptyFrom(n))
+		return
+	}
+	v.SetString(n.text)
+}
+
+func emptyFrom(n *node) string {
+	if n.raw == "" {
+		return ""
+	}
+	return ": " + quote(n.raw) + " expands to nothing"
+}

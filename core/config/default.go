@@ -1,0 +1,46 @@
+package config
+
+import (
+	"reflect"
+	"time"
+)
+
+// Default returns the configuration of an empty file. With the entries below it, it is the only place where a
+// default is written; what one field takes from another is in resolve.go.
+func Default() *Config {
+	return &Config{
+		Database: Database{Driver: "sqlite", MaxConnections: 10},
+		Server:   Server{Port: 8888, MaxBodySize: 1 << 20, MaxInbound: 100},
+		Delivery: Delivery{
+			Timeout:      seconds(30),
+			DefaultRetry: Retry{Max: 5, Backoff: "exponential", Interval: seconds(30)},
+		},
+		Worker: Worker{
+			StaleThresholdSecs: 300,
+			RetentionHours:     72,
+			DrainTimeoutSecs:   30,
+			MaxConcurrency:     10,
+			BatchSize:          10,
+		},
+	}
+}
+
+// entries holds what an entry is before its fields are read.
+var entries = map[reflect.Type]any{
+	reflect.TypeFor[Source]():  Source{Timezone: "UTC"},
+	reflect.TypeFor[Handler](): Handler{Type: "http", Method: "POST"},
+	reflect.TypeFor[Queue]():   Queue{VisibilityTimeout: seconds(30)},
+	reflect.TypeFor[Alert]():   Alert{Type: "generic"},
+	reflect.TypeFor[Param]():   Param{Type: "string", Required: true},
+	reflect.TypeFor[Step]():    Step{Type: "http", Method: "POST", Retry: StepRetry{Max: 1}},
+	reflect.TypeFor[Branch]():  Branch{Method: "POST"},
+}
+
+const (
+	// sqliteFile is the database of driver sqlite without a url.
+	sqliteFile = "gateway.db"
+	// iteratorName is the name of an iterator without one.
+	iteratorName = "item"
+)
+
+func seconds(n int) Duration { return Duration{time.Duration(n) * time.Second} }

@@ -1,0 +1,28 @@
+// Package config reads gateway.yaml: one typed struct tree, Config, that is complete and checked once Load returns.
+//
+// The idea to know is the pipeline, in the order users are promised:
+//
+//	.env.<name>     fills in variables that the environment lacks
+//	gateway.yaml    is parsed into a tree in which every node knows its file, line and column
+//	overlay         gateway.<name>.yaml is merged in: mappings merge, everything else replaces
+//	expand          ${VAR} and ${VAR:-default}, in values and after parsing, so no value can add YAML
+//	decode          one strict walk over the Go types: unknown keys, wrong types, ranges, choices
+//	resolve         what depends on another field: effective retry, timeout and signing secret of a handler
+//	validate        what concerns more than one field
+//
+// Nothing stops at the first problem: all are collected, each with its position and full path, and Load fails with
+// the whole list. The walk replaces yaml.v3's own decoding, whose errors speak of Go types and which loses
+// strictness below custom types. The bounds and choices of a field stand in its struct tag and serve the check and
+// the message alike; defaults stand in default.go and nowhere else.
+//
+// The struct tags: yaml is the key; required:"" refuses absence; range:"lo hi" bounds a number or duration;
+// oneof:"a b" lists choices; also:"x=a" lists other spellings, normalised to the documented one; alias is a second
+// name of the key; single:"" lets one mapping stand for a list of one; null:"keep" reads an explicit null as the
+// text "null".
+//
+// Warnings tells what is allowed but worth a line at start. Unbuilt tells what is understood but cannot run in this
+// version. Neither stops Load.
+//
+// The package is pure: files come through io/fs, the environment through a function. It may import core, core/expr,
+// core/cron, the YAML and .env parsers and an edit distance; it imports no os, net/http, database/sql or log.
+package config

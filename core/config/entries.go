@@ -1,0 +1,89 @@
+package config
+
+// Source is a door events come in by.
+type Source struct {
+	// Name is the entry's key.
+	Name string `yaml:"-"`
+	// Type is webhook, event, sns or cron; required.
+	Type string `yaml:"type" required:"" oneof:"webhook event sns cron"`
+	// Verify is the signature scheme of a webhook, default none. Secret is required with it.
+	Verify string `yaml:"verify" oneof:"github stripe shopify hmac slack standard-webhooks gitlab linear paddle twilio" also:"provider_a=github provider_b=stripe provider_c=shopify standard_webhooks=standard-webhooks"`
+	// Secret is the key of the scheme, or several of which any may match.
+	Secret Secrets `yaml:"secret"`
+	// SignatureHeader is the header that scheme hmac reads, default X-Webhook-Signature.
+	SignatureHeader string `yaml:"signature_header"`
+	// SkipVerify accepts topic notifications unverified, for emulators; default false.
+	SkipVerify bool `yaml:"skip_verify"`
+	// TopicARNs are the only topics accepted from, default any.
+	TopicARNs []string `yaml:"topic_arns"`
+	// Schedule is when a cron source fires: five fields, or six with seconds; required for cron.
+	Schedule string `yaml:"schedule"`
+	// Timezone is the zone of Schedule, UTC (default) or a fixed offset such as +09:00.
+	Timezone string `yaml:"timezone"`
+	// Schema is the text of a JSON Schema that payloads must match, default none.
+	Schema string `yaml:"schema"`
+	// AllowedIPs are the only client addresses accepted, default any.
+	AllowedIPs []Network `yaml:"allowed_ips"`
+}
+
+// Handler is a URL events are pushed to.
+type Handler struct {
+	// Name is the entry's key.
+	Name string `yaml:"-"`
+	// Source is the name of a source; required.
+	Source string `yaml:"source" required:""`
+	// Events are the event types taken, exact or with * wildcards; none means all.
+	Events []string `yaml:"events"`
+	// URL is an http or https address; required.
+	URL string `yaml:"url" required:""`
+	// Type is http (default) or grpc.
+	Type string `yaml:"type" oneof:"http grpc"`
+	// Method is GET, POST (default), PUT, PATCH or DELETE.
+	Method string `yaml:"method" oneof:"GET POST PUT PATCH DELETE"`
+	// Retry is the effective policy: what the entry leaves out comes from delivery.default_retry.
+	Retry Retry `yaml:"retry"`
+	// Timeout is the effective limit of one attempt, 1ms to 1h, default delivery.timeout.
+	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
+	// SigningSecret is what deliveries are signed with, default delivery.signing_secret.
+	SigningSecret Secrets `yaml:"signing_secret"`
+	// IdempotencyKey is a JSONPath to a key of which only the first event is delivered, default none.
+	IdempotencyKey string `yaml:"idempotency_key"`
+	// RateLimit is deliveries per second, 1 to 1000000, default 0: no limit.
+	RateLimit int `yaml:"rate_limit" range:"1 1000000"`
+	// Filter is a condition on the payload, default none.
+	Filter string `yaml:"filter"`
+	// Transform is a template of the body sent, default none: the payload itself.
+	Transform string `yaml:"transform"`
+	// Headers are added to each delivery. Values are Secrets because they often carry tokens.
+	Headers map[string]Secret `yaml:"headers"`
+}
+
+// Queue is what consumers pull from.
+type Queue struct {
+	// Name is the entry's key.
+	Name string `yaml:"-"`
+	// Source is the name of a source; required.
+	Source string `yaml:"source" required:""`
+	// Events are the event types taken, exact or with * wildcards; none means all.
+	Events []string `yaml:"events"`
+	// Filter is a condition on the payload, default none.
+	Filter string `yaml:"filter"`
+	// IdempotencyKey is a JSONPath to a key of which only the first event is queued, default none.
+	IdempotencyKey string `yaml:"idempotency_key"`
+	// VisibilityTimeout is how long a received message stays invisible, 1ms to 7d, default 30s.
+	VisibilityTimeout Duration `yaml:"visibility_timeout" range:"1ms 7d"`
+	// MaxAttempts is after how many receives a message is dead, 1 to 1000, default 0: never.
+	MaxAttempts int `yaml:"max_attempts" range:"1 1000"`
+	// APIKey is the bearer token of the queue's consumers; unset leaves the queue open.
+	APIKey Secret `yaml:"api_key"`
+}
+
+// Alert is where to tell people that something is wrong.
+type Alert struct {
+	// URL is posted to; required. It is a Secret because chat services put the credential into it.
+	URL Secret `yaml:"url" required:""`
+	// Type is the body's format: generic (default), slack or discord.
+	Type string `yaml:"type" oneof:"generic slack discord" also:"chat_a=slack chat_b=discord"`
+	// On lists what is told: dlq, verification_failure; required.
+	On []string `yaml:"on" required:"" oneof:"dlq verification_failure"`
+}

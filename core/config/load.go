@@ -1,0 +1,188 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/joho/godotenv"
+)
+
+// Options say where a configuration is read from.
+type Options struct {
+	// FS holds Path, its overlay and its .env file.
+	FS fs.FS
+	// Path names the base file in FS, such as gateway.yaml.
+	Path string
+	// Env names the overlay, such as local for gateway.local.yaml and .env.local; empty means none.
+	Env string
+	// Lookup reads the environment; nil means an empty one.
+	Lookup func(string) (string, bool)
+}
+
+// maxFile bounds each file read, in bytes.
+const maxFile = 1 << 20
+
+var envForm = regexp.MustCompile(`^[a-z0-9_-]+$`)
+
+// Load reads, merges, expands, decodes and validates a configuration. The error is Problems: everything that is wrong
+// in any of the files, sorted by file and line. Load reads the same files each time and keeps nothing between calls.
+func Load(o Options) (*Config, error) {
+	l := loader{Options: o, env: environment{lookup: o.Lookup, used: map[string]bool{}}}
+	if !envForm.MatchString(o.Env) && o.Env != "" {
+		l.stop(o.Path, 0, "%s is not a name of an environment; it holds only a-z, 0-9, _ and -", quote(o.Env))
+		return nil, l.sorted()
+	}
+	tree := l.read()
+	if l.fatal {
+		return nil, l.sorted()
+	}
+	l.env.expand(tree, "", &l.report)
+	c := Default()
+	c.origin = &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes}
+	d := decoder{report: &l.report, origin: c.origin}
+	d.root(tree, c)
+	c.resolve()
+	c.validate(&l.report)
+	if len(l.problems) > 0 {
+		return nil, l.sorted()
+	}
+	c.DotEnv = l.env.added
+	c.origin.notes = append(c.origin.notes, l.unused()...)
+	return c, nil
+}
+
+// A loader carries one Load through its files.
+type loader struct {
+	Options
+	report
+	env    environment
+	dotenv string    // name of the .env file that was read, or empty
+	notes  []Problem // warnings
+}
+
+// read returns the merged tree of base file and overlay, and fills the environment from the .env file.
+func (l *loader) read() *node {
+	base, overlay, dotenv := l.Path, "", ""
+	if l.Env != "" {
+		ext := path.Ext(base)
+		overlay = strings.TrimSuffix(base, ext) + "." + l.Env + ext
+		dotenv = path.Join(path.Dir(base), ".env."+l.Env)
+		l.readDotenv(dotenv)
+	}
+	data, ok := l.file(base)
+	if !ok {
+		l.stop(base, 0, `no such file; "gateway init" writes one`)
+		return nil
+	}
+	tree := parse(base, data, &l.report)
+	if overlay == "" {
+		return tree
+	}
+	data, ok = l.file(overlay)
+	if ok {
+		merge(tree, parse(overlay, data, &l.report), "", &l.report)
+	} else if l.dotenv == "" {
+		l.notes = append(l.notes, Problem{File: base, Message: fmt.Sprintf("environment %q has no files: neither %s nor %s exists", l.Env, overlay, dotenv)})
+	}
+	return tree
+}
+
+// readDotenv takes from the .env file what the environment lacks. The parser's own error quotes the file, which is
+// full of secrets, so it is not passed on.
+func (l *loader) readDotenv(name string) {
+	data, ok := l.file(name)
+	if !ok {
+		return
+	}
+	l.dotenv = name
+	vars, err := godotenv.UnmarshalBytes(data)
+	if err != nil {
+		l.stop(name, 0, "is not a .env file; each line is NAME=value, a comment or empty")
+		return
+	}
+	l.env.add(vars)
+}
+
+// file returns a file's content and whether it exists. Any other trouble is reported.
+func (l *loader) file(name string) ([]byte, bool) {
+	data, err := readAll(l.FS, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, false
+	case err != nil:
+		var pathError *fs.PathError
+		if errors.As(err, &pathError) {
+			err = pathError.Err
+		}
+		l.stop(name, 0, "cannot be read: %v", err)
+	case len(data) > maxFile:
+		l.stop(name, 0, "is larger than 1 MiB")
+		data = nil
+	}
+	return data, true
+}
+
+// readAll reads at most one byte more than a file may have.
+func readAll(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(path.Clean(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// programVariable matches what other parts of the program read from the environment.
+var programVariable = regexp.MustCompile(`^(RUST_LOG|NO_COLOR|GATEWAY_(LOG|LOG_FORMAT|TOKEN|CONFIG_ENV|HOSTED_SQL_API)|(OTEL|AWS|GOOGLE|AZURE)_.*)$`)
+
+// unused warns of variables in the .env file that nothing reads: most are misspelt.
+func (l *loader) unused() (notes []Problem) {
+	used := names(l.env.used)
+	for _, name := range names(l.env.file) {
+		if !l.env.used[name] && !programVariable.MatchString(name) {
+			notes = append(notes, Problem{File: l.dotenv, Path: name, Message: "nothing reads this variable" + suggest(name, "the configuration reads", used)})
+		}
+	}
+	return notes
+}
+
+// An environment answers for variables: the process's first, then the .env file's.
+type environment struct {
+	lookup func(string) (string, bool)
+	file   map[string]string // all of the .env file
+	added  map[string]Secret // those of it that the process lacks
+	used   map[string]bool   // variables the configuration refers to
+}
+
+func (e *environment) add(vars map[string]string) {
+	e.file = maps.Clone(vars)
+	e.added = map[string]Secret{}
+	for name, value := range vars {
+		if _, ok := e.process(name); !ok {
+			e.added[name] = Secret(value)
+		}
+	}
+}
+
+func (e *environment) process(name string) (string, bool) {
+	if e.lookup == nil {
+		return "", false
+	}
+	return e.lookup(name)
+}
+
+// value returns a variable and whether it is set.
+func (e *environment) value(name string) (string, bool) {
+	e.used[name] = true
+	if v, ok := e.process(name); ok {
+		return v, true
+	}
+	v, ok := e.added[name]
+	return v.Reveal(), ok
+}

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Problem is one thing to tell about a configuration: where it stands and what is to be done.
+type Problem struct {
+	// File is the file's name, as Options gives it.
+	File string
+	// Line and Column count from 1; 0 means the file as a whole.
+	Line, Column int
+	// Path is the dotted way to the field, such as handlers.billing.events[0]; empty for the file as a whole.
+	Path string
+	// Message says what is wrong and what is allowed. It holds no secret and no value that came from a variable.
+	Message string
+}
+
+// String returns one line: gateway.yaml:12:3: handlers.billing.retires: unknown field; did you mean "retry"?
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+	}
+	if p.Path != "" {
+		b.WriteString(": " + p.Path)
+	}
+	b.WriteString(": " + p.Message)
+	return b.String()
+}
+
+// Problems is the error of Load: everything that is wrong, sorted by file and line.
+type Problems []Problem
+
+// Error returns one line for each problem.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, problem := range p {
+		lines[i] = problem.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A report collects problems.
+type report struct {
+	problems Problems
+	paths    map[string]bool // fields something was said about
+	fatal    bool            // a file could not be read: what else might be said would only follow from that
+}
+
+// stop notes a problem after which the files cannot be judged any further.
+func (r *report) stop(file string, line int, format string, args ...any) {
+	at := position{file: file}
+	if line > 0 {
+		at.line, at.column = line, 1
+	}
+	r.add(at, "", format, args...)
+	r.fatal = true
+}
+
+// add notes a problem. What a message quotes goes through quote, so that it stays one line.
+func (r *report) add(at position, path, format string, args ...any) {
+	if r.paths == nil {
+		r.paths = map[string]bool{}
+	}
+	r.paths[path] = true
+	r.problems = append(r.problems, Problem{at.file, at.line, at.column, path, fmt.Sprintf(format, args...)})
+}
+
+// sorted returns the problems by file, line and column.
+func (r *report) sorted() Problems {
+	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
+	})
+	return r.problems
+}
+
+const (
+	maxWord       = 64  // longest word worth guessing about
+	maxCandidates = 500 // most words it is compared with
+	maxListed     = 20  // most words a message lists
+)
+
+// nearest returns the candidate closest to word if it is close enough to be what was meant, else "". A third of the
+// letters may differ, rounded up: "retires" is "retry", "prot" is "port".
+func nearest(word string, candidates []string) string {
+	if len(word) > maxWord {
+		return "" // the distance costs both lengths multiplied
+	}
+	best, least := "", (len(word)+2)/3+1
+	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
+		if strings.EqualFold(c, word) {
+			return c
+		}
+		if d := levenshtein.ComputeDistance(word, c); d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// suggest ends a message about an unknown word: with the nearest candidate, or with all of them under a label.
+func suggest(word, label string, candidates []string) string {
+	if near := nearest(word, candidates); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	more := ""
+	if len(candidates) > maxListed {
+		candidates, more = candidates[:maxListed], ", …"
+	}
+	if len(candidates) == 0 {
+		return ""
+	}
+	return "; " + label + ": " + strings.Join(candidates, ", ") + more
+}
+
+// quote shows a piece of the file in a message, short and on one line.
+func quote(s string) string {
+	const most = 60
+	if runes := []rune(s); len(runes) > most {
+		s = string(runes[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}

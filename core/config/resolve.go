@@ -1,0 +1,66 @@
+package config
+
+import "strings"
+
+// resolve fills in what a field takes from another one. Presence is asked of the origin, not of the value, so that
+// "retry: {max: 3}" keeps the default interval.
+func (c *Config) resolve() {
+	if c.Database.Driver == "sqlite" && c.Database.URL == "" {
+		c.Database.URL = sqliteFile
+	}
+	c.Server.PublicURL = strings.TrimRight(c.Server.PublicURL, "/")
+	for name, h := range c.Handlers {
+		c.resolveHandler(&h)
+		c.Handlers[name] = h
+	}
+	for name, w := range c.Workflows {
+		c.resolveSteps(join("workflows", name)+".steps", w.Steps)
+	}
+}
+
+func (c *Config) resolveHandler(h *Handler) {
+	path := join("handlers", h.Name)
+	fallback := c.Delivery.DefaultRetry
+	if !c.origin.set(path + ".retry.max") {
+		h.Retry.Max = fallback.Max
+	}
+	if !c.origin.set(path + ".retry.backoff") {
+		h.Retry.Backoff = fallback.Backoff
+	}
+	if !c.origin.set(path + ".retry.interval") {
+		h.Retry.Interval = fallback.Interval
+	}
+	if !c.origin.set(path + ".timeout") {
+		h.Timeout = c.Delivery.Timeout
+	}
+	if !c.origin.set(path + ".signing_secret") {
+		h.SigningSecret = c.Delivery.SigningSecret
+	}
+}
+
+// resolveSteps gives every step the spacing of retries, but not their number: a step is tried once unless it says
+// otherwise.
+func (c *Config) resolveSteps(path string, steps []Step) {
+	for i := range steps {
+		c.resolveStep(index(path, i), &steps[i])
+	}
+}
+
+func (c *Config) resolveStep(path string, s *Step) {
+	if !c.origin.set(path + ".retry.backoff") {
+		s.Retry.Backoff = c.Delivery.DefaultRetry.Backoff
+	}
+	if !c.origin.set(path + ".retry.interval") {
+		s.Retry.Interval = c.Delivery.DefaultRetry.Interval
+	}
+	for i := range s.Branches {
+		c.resolveSteps(index(path+".branches", i)+".steps", s.Branches[i].Steps)
+	}
+	if s.Iterator == nil {
+		return
+	}
+	if s.Iterator.Name == "" {
+		s.Iterator.Name = iteratorName
+	}
+	c.resolveStep(path+".iterator", s.Iterator)
+}

@@ -1,0 +1,158 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite what the transcripts in testdata expect")
+
+// TestTranscripts loads each archive in testdata. Its files are the configuration, "env" is the environment, and
+// problems, warnings, unbuilt and config are what is expected of Load: one line each, config as "path = value" for the
+// paths the archive lists. A missing "problems" means none; what else is missing is not compared. An archive with a
+// file of environment local is loaded with it.
+func TestTranscripts(t *testing.T) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("Glob(testdata/*.txtar) = %v, %v, want some", archives, err)
+	}
+	for _, name := range archives {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) { transcript(t, name) })
+	}
+}
+
+func transcript(t *testing.T, name string) {
+	a, err := readArchive(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := outcome(a)
+	if *update {
+		for i, f := range a.files {
+			if text, ok := got[f.name]; ok {
+				a.files[i].data = text
+			}
+		}
+		if err := a.write(name); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, f := range a.files {
+		if text, ok := got[f.name]; ok && text != f.data {
+			t.Errorf("Load(%s): %s differs (-want +got):\n%s", name, f.name, cmp.Diff(f.data, text))
+		}
+	}
+	if got["problems"] != "" && !a.has("problems") {
+		t.Errorf("Load(%s) = %s, want no problems", name, got["problems"])
+	}
+}
+
+// outcome loads an archive and returns what came of it by the name of the file that expects it.
+func outcome(a *archive) map[string]string {
+	files, env, o := fstest.MapFS{}, map[string]string{}, Options{Path: "gateway.yaml"}
+	var paths []string
+	for _, f := range a.files {
+		switch f.name {
+		case "env":
+			for line := range strings.Lines(f.data) {
+				name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+				env[name] = strings.ReplaceAll(value, `\n`, "\n")
+			}
+		case "config":
+			for line := range strings.Lines(f.data) {
+				path, _, _ := strings.Cut(line, " =")
+				paths = append(paths, strings.TrimSpace(path))
+			}
+		default:
+			files[f.name] = &fstest.MapFile{Data: []byte(f.data)}
+			if strings.Contains(f.name, ".local") {
+				o.Env = "local"
+			}
+		}
+	}
+	o.FS = files
+	o.Lookup = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	c, err := Load(o)
+	if err != nil {
+		return map[string]string{"problems": err.Error() + "\n", "warnings": "", "unbuilt": "", "config": ""}
+	}
+	return map[string]string{"problems": "", "warnings": lines(c.Warnings()), "unbuilt": lines(c.Unbuilt()), "config": excerpt(c, paths)}
+}
+
+func lines(problems []Problem) string {
+	if len(problems) == 0 {
+		return ""
+	}
+	return Problems(problems).Error() + "\n"
+}
+
+// excerpt shows the fields at the given paths, secrets included.
+func excerpt(c *Config, paths []string) string {
+	all := map[string]string{}
+	flatten(reflect.ValueOf(c).Elem(), "", all)
+	var b bytes.Buffer
+	for _, path := range paths {
+		value, ok := all[path]
+		if !ok {
+			value = "(absent)"
+		}
+		fmt.Fprintf(&b, "%s = %s\n", path, strings.ReplaceAll(value, "\n", `\n`))
+	}
+	return b.String()
+}
+
+func flatten(v reflect.Value, path string, all map[string]string) {
+	switch x := v.Interface().(type) {
+	case Secret:
+		all[path] = x.Reveal()
+		return
+	case Duration, Network:
+		all[path] = fmt.Sprint(x)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			flatten(v.Elem(), path, all)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				key := f.Tag.Get("yaml")
+				if key == "-" {
+					key = f.Name
+				}
+				flatten(v.Field(i), join(path, key), all)
+			}
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			flatten(v.MapIndex(key), join(path, key.String()), all)
+		}
+	case reflect.Slice:
+		all[path] = fmt.Sprint(v.Len())
+		for i := range v.Len() {
+			flatten(v.Index(i), index(path, i), all)
+		}
+	default:
+		all[path] = fmt.Sprint(v.Interface())
+	}
+}
+
+func TestLoadErrorIsProblems(t *testing.T) {
+	_, err := Load(Options{FS: fstest.MapFS{}, Path: "gateway.yaml"})
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) != 1 {
+		t.Errorf("Load(missing file) = %v, want one Problem", err)
+	}
+}

@@ -1,0 +1,304 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"gopkg.in/yaml.v3"
+)
+
+// A position is a place in a file; line and column count from 1.
+type position struct {
+	file         string
+	line, column int
+}
+
+// A kind tells the three shapes of a node apart.
+type kind int
+
+const (
+	scalar kind = iota
+	mapping
+	list
+)
+
+// A node is a piece of a YAML file that knows where it came from, also after it was merged into another file. Aliases
+// and merge keys are resolved.
+type node struct {
+	kind   kind
+	at     position // of the key for a mapping's value, so that every field of an entry can be clicked on alike
+	text   string   // scalar: the value
+	raw    string   // scalar: what the file says, if expansion changed it
+	plain  bool     // scalar: without quotes, so it may be a number, a truth value or null
+	broken bool     // a problem was reported and nothing more should be said about it
+	fields []entry  // mapping: in the order of the file
+	lookup map[string]*node
+	items  []*node // list
+}
+
+// An entry is a key of a mapping and its value.
+type entry struct {
+	key   string
+	value *node
+}
+
+// null tells whether n holds nothing. A variable that expands to nothing counts, one that holds "null" does not.
+func (n *node) null() bool {
+	if n.kind != scalar || !n.plain || n.broken {
+		return false
+	}
+	return n.text == "" || n.raw == "" && slices.Contains([]string{"~", "null", "Null", "NULL"}, n.text)
+}
+
+// field returns the value of a key, or nil.
+func (n *node) field(key string) *node { return n.lookup[key] }
+
+// put adds a key that n does not have.
+func (n *node) put(key string, value *node) {
+	if n.lookup == nil {
+		n.lookup = map[string]*node{}
+	}
+	n.lookup[key] = value
+	n.fields = append(n.fields, entry{key, value})
+}
+
+// shape describes what n is.
+func (n *node) shape() string {
+	switch {
+	case n.kind == mapping:
+		return "a mapping"
+	case n.kind == list:
+		return "a list"
+	case n.null():
+		return "nothing"
+	}
+	return "text"
+}
+
+// shown describes n where a scalar belongs. What a variable holds is not shown: it may be a secret in the wrong place.
+func (n *node) shown() string {
+	switch {
+	case n.kind != scalar || n.null():
+		return n.shape()
+	case n.raw != "":
+		return "what " + quote(n.raw) + " expands to"
+	}
+	return quote(n.text)
+}
+
+// join extends a path by a key. Odd keys are quoted, so that a problem stays one line.
+func join(path, key string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) }
+	if key == "" || len(key) > maxWord || strings.ContainsFunc(key, odd) {
+		key = quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// parse reads the one document of a file. An empty file is an empty mapping. After a problem the tree is incomplete.
+func parse(file string, data []byte, r *report) *node {
+	top := position{file, 1, 1}
+	empty := &node{kind: mapping, at: top}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return empty
+	} else if err != nil {
+		syntaxProblem(file, data, err, r)
+		return empty
+	}
+	if err := decoder.Decode(&second); err == nil {
+		r.stop(file, second.Line, "a second document starts here; a configuration is one document")
+	} else if !errors.Is(err, io.EOF) {
+		syntaxProblem(file, data, err, r)
+	}
+	b := builder{file: file, report: r, open: map[*yaml.Node]bool{}}
+	root := b.node(document.Content[0], top, "")
+	if root.null() {
+		return empty
+	}
+	if root.kind != mapping {
+		r.stop(file, 1, "must be a mapping with sections such as sources and handlers, not %s", root.shape())
+		return empty
+	}
+	return root
+}
+
+var (
+	yamlLine = regexp.MustCompile(`line ([0-9]+): `)
+	// parserErrors are the texts for which the library counts lines from 0; for its scanner's it counts from 1.
+	parserErrors = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
+)
+
+// placeless are the texts that come without a line wherever the fault is; without one, the others mean the first.
+var placeless = regexp.MustCompile(`^(control characters|invalid|incomplete|unexpected|unknown anchor)`)
+
+// syntaxProblem reports what the YAML library refuses, with the line it names and in words without its name.
+func syntaxProblem(file string, data []byte, err error, r *report) {
+	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	switch m := yamlLine.FindStringSubmatch(text); {
+	case m != nil:
+		line, _ = strconv.Atoi(m[1])
+		text = strings.Replace(text, m[0], "", 1)
+		if parserErrors.MatchString(text) {
+			line++
+		}
+	case placeless.MatchString(text):
+		line = 0
+	}
+	if tab := tabbed(data, line); tab > 0 && strings.HasPrefix(text, "found ") {
+		line, text = tab, "indent with spaces, not tabs"
+	} else if strings.Contains(text, "cannot start any token") {
+		text += "; text that starts with @ ` or % needs quotes"
+	}
+	r.stop(file, line, "is not YAML: %s", strings.ReplaceAll(text, "\n", " "))
+}
+
+// tabbed returns the given line or the one after it if a tab indents it, else 0. The library names the line before the
+// tab, if that is where the value began.
+func tabbed(data []byte, line int) int {
+	all := strings.Split(string(data), "\n")
+	for i := max(line, 1); i <= min(line+1, len(all)); i++ {
+		if blanks := all[i-1][:len(all[i-1])-len(strings.TrimLeft(all[i-1], " \t"))]; strings.Contains(blanks, "\t") {
+			return i
+		}
+	}
+	return 0
+}
+
+// maxNodes bounds a file's nodes with aliases written out: a few lines of aliases can stand for billions.
+const maxNodes = 100_000
+
+// A builder turns the library's nodes into ours.
+type builder struct {
+	file   string
+	report *report
+	nodes  int
+	open   map[*yaml.Node]bool // anchors being written out, to notice one that holds itself
+}
+
+func (b *builder) position(y *yaml.Node) position { return position{b.file, y.Line, y.Column} }
+
+// node converts y, which stands at the given place and path.
+func (b *builder) node(y *yaml.Node, at position, path string) *node {
+	n := &node{at: at}
+	if b.nodes++; b.nodes > maxNodes {
+		if b.nodes == maxNodes+1 {
+			b.report.stop(b.file, 0, "holds too much: a configuration has at most %d values, aliases counted each time", maxNodes)
+		}
+		return n
+	}
+	if y.Kind != yaml.AliasNode && y.Style&yaml.TaggedStyle != 0 && !knownTag(y.Tag) {
+		b.report.add(at, path, "the tag %s is not allowed here; write the plain value", quote(y.Tag))
+		n.broken = true
+		return n
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		return b.alias(y, at, path)
+	case yaml.MappingNode:
+		n.kind = mapping
+		b.fields(n, y, path)
+	case yaml.SequenceNode:
+		n.kind = list
+		for i, item := range y.Content {
+			n.items = append(n.items, b.node(item, b.position(item), index(path, i)))
+		}
+	default:
+		n.text = y.Value
+		n.plain = y.Style&^yaml.TaggedStyle == 0 && (y.Style == 0 || y.Tag != "!!str")
+	}
+	return n
+}
+
+func knownTag(tag string) bool {
+	return slices.Contains([]string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq"}, tag)
+}
+
+func (b *builder) alias(y *yaml.Node, at position, path string) *node {
+	if b.open[y.Alias] {
+		b.report.add(at, path, "the anchor %s holds itself", quote(y.Value))
+		return &node{at: at, broken: true}
+	}
+	b.open[y.Alias] = true
+	defer delete(b.open, y.Alias)
+	return b.node(y.Alias, at, path)
+}
+
+// fields reads the keys of a mapping. A key may appear once; what a merge key (<<) brings gives way to the keys
+// written out.
+func (b *builder) fields(n *node, y *yaml.Node, path string) {
+	var merged []*node
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		key, value := y.Content[i], y.Content[i+1]
+		at := b.position(key)
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Kind != yaml.ScalarNode {
+			b.report.add(at, path, "a key must be a name")
+			continue
+		}
+		if key.Tag == "!!merge" {
+			merged = append(merged, b.node(value, at, path))
+			continue
+		}
+		here := join(path, key.Value)
+		if first := n.field(key.Value); first != nil {
+			b.report.add(at, here, "is given twice; the first is on line %d", first.at.line)
+			continue
+		}
+		n.put(key.Value, b.node(value, at, here))
+	}
+	for _, m := range merged {
+		b.inherit(n, m, path)
+	}
+}
+
+// inherit adds the fields of a merge key's mapping, or of each of its mappings, where n has none.
+func (b *builder) inherit(n, from *node, path string) {
+	switch from.kind {
+	case list:
+		for _, item := range from.items {
+			b.inherit(n, item, path)
+		}
+	case mapping:
+		for _, f := range from.fields {
+			if n.field(f.key) == nil {
+				n.put(f.key, f.value)
+			}
+		}
+	default:
+		b.report.add(from.at, path, "<< takes a mapping, such as an alias of one")
+	}
+}
+
+// merge lays an overlay over a tree: mappings merge key by key, everything else replaces. Nothing cannot replace a
+// mapping: a section whose lines are all commented out would otherwise erase the base file's, tokens included.
+func merge(base, over *node, path string, r *report) {
+	for _, f := range over.fields {
+		here := join(path, f.key)
+		old := base.field(f.key)
+		switch {
+		case old == nil:
+			base.put(f.key, f.value)
+		case old.kind == mapping && f.value.kind == mapping:
+			merge(old, f.value, here, r)
+		case old.kind == mapping && f.value.null():
+			r.add(f.value.at, here, "is empty and would erase what %s says on line %d; remove this line, or give it fields", old.at.file, old.at.line)
+		default:
+			*old = *f.value
+		}
+	}
+}

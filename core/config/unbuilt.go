@@ -1,0 +1,64 @@
+package config
+
+import "strings"
+
+// unbuilt lists what a configuration may ask for and this version cannot run: a path in which * stands for any name,
+// the choice that is meant (any, if empty), and what to say. Building a feature deletes its lines here.
+var unbuilt = []struct{ path, choice, what, remedy string }{
+	{"database.driver", "postgres", "the postgres driver is", "use driver: sqlite"},
+	{"database.driver", "mysql", "the mysql driver is", "use driver: sqlite"},
+	{"database.driver", "hosted_sql", "the hosted_sql driver is", "use driver: sqlite"},
+	{"api.metrics_auth_token", "", "a token for metrics is", "remove the field"},
+	{"worker.retention_hours", "", "the removal of old records is", "remove the field"},
+	{"sources.*.type", "sns", "sns sources are", "remove the source"},
+	{"sources.*.type", "cron", "cron sources are", "remove the source"},
+	{"sources.*.verify", "stripe", "stripe signatures are", "remove the source"},
+	{"sources.*.verify", "shopify", "shopify signatures are", "remove the source"},
+	{"sources.*.verify", "slack", "slack signatures are", "remove the source"},
+	{"sources.*.verify", "standard-webhooks", "standard-webhooks signatures are", "remove the source"},
+	{"sources.*.verify", "gitlab", "gitlab tokens are", "remove the source"},
+	{"sources.*.verify", "linear", "linear signatures are", "remove the source"},
+	{"sources.*.verify", "paddle", "paddle signatures are", "remove the source"},
+	{"sources.*.verify", "twilio", "twilio signatures are", "remove the source"},
+	{"sources.*.schema", "", "schemas are", "remove the field"},
+	{"sources.*.allowed_ips", "", "lists of allowed addresses are", "remove the field"},
+	{"handlers.*.type", "grpc", "grpc handlers are", "remove the handler"},
+	{"handlers.*.filter", "", "filters are", "remove the field"},
+	{"handlers.*.transform", "", "transforms are", "remove the field"},
+	{"handlers.*.rate_limit", "", "rate limits are", "remove the field"},
+	{"handlers.*.idempotency_key", "", "idempotency keys are", "remove the field"},
+	{"queues.*", "", "queues are", "remove the queue"},
+	{"alerts", "", "alerts are", "remove the section"},
+	{"workflows.*", "", "workflows are", "remove the workflow"},
+}
+
+// Unbuilt returns one sentence for each configured feature that this version cannot run, sorted by file and line. Only
+// Load knows what was configured: a Config made otherwise has none.
+func (c *Config) Unbuilt() []Problem {
+	r := &report{}
+	if c.origin == nil {
+		return nil
+	}
+	for path, m := range c.origin.marks {
+		for _, u := range unbuilt {
+			if c.origin.given(path) && matches(u.path, path) && (u.choice == "" || u.choice == m.choice) {
+				r.add(m.position, path, "%s not built into this version yet; %s to start", u.what, u.remedy)
+			}
+		}
+	}
+	return r.sorted()
+}
+
+// matches tells whether a path fits a pattern, * standing for one name.
+func matches(pattern, path string) bool {
+	want, have := strings.Split(pattern, "."), strings.Split(path, ".")
+	if len(want) != len(have) {
+		return false
+	}
+	for i := range want {
+		if want[i] != "*" && want[i] != have[i] {
+			return false
+		}
+	}
+	return true
+}

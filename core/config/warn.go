@@ -1,0 +1,171 @@
+package config
+
+import (
+	"strings"
+)
+
+// shortSecret is the length in bytes below which a secret can be guessed; Standard Webhooks asks for 24 to 64.
+const shortSecret = 24
+
+// leaseMargin is what a lease adds to the timeout of the call it covers.
+const leaseMargin = 15
+
+// Warnings returns what is allowed but worth a line at start, sorted by file and line.
+func (c *Config) Warnings() []Problem {
+	r := &report{}
+	w := warner{checker{Config: c, report: r}}
+	if c.origin != nil {
+		r.problems = append(r.problems, c.origin.notes...)
+	}
+	w.server()
+	w.sources()
+	w.handlers()
+	w.queues()
+	w.workflows()
+	for i, a := range c.Alerts {
+		w.url(w.alertPath(i)+".url", a.URL.Reveal())
+	}
+	return r.sorted()
+}
+
+// A warner finds what is allowed but doubtful. It reports like a checker.
+type warner struct{ checker }
+
+func (w warner) server() {
+	if w.API.AuthToken == "" {
+		w.problem("api.auth_token", "not set: everyone may send events and use the management API")
+	}
+	w.secrets("api.auth_token", w.API.AuthToken)
+	w.secrets("api.metrics_auth_token", w.API.MetricsAuthToken)
+	w.secrets("delivery.signing_secret", w.Delivery.SigningSecret...)
+	if len(w.Server.TrustedProxies) > 0 && !w.Server.TrustProxy {
+		w.problem("server.trusted_proxies", "has no effect unless server.trust_proxy is true")
+	}
+	if w.Database.HostedSQLEndpoint != "" && w.Database.Driver == "hosted_sql" && w.Database.APIToken == "" {
+		w.problem("database.api_token", "not set: the proxy is called without a token")
+	}
+	w.lease("delivery.timeout", w.Delivery.Timeout)
+	if len(w.Sources) == 0 {
+		w.problem("sources", "no source is configured: no event can come in")
+	}
+}
+
+// lease warns where a job might be taken for stuck while it is still being delivered.
+func (w warner) lease(path string, timeout Duration) {
+	if stale := w.Worker.StaleThresholdSecs; float64(stale) < timeout.Seconds()+leaseMargin {
+		w.problem("worker.stale_threshold_secs", "%d s is less than %s (%s) plus %d s; the longer time is used", stale, path, timeout, leaseMargin)
+	}
+}
+
+// secrets warns of secrets that are too easy to guess, or that a copy may have spoilt.
+func (w warner) secrets(path string, secrets ...Secret) {
+	for _, s := range secrets {
+		if text := s.Reveal(); text != "" && len(text) < shortSecret {
+			w.problem(path, "is short (%d bytes); use at least %d random ones", len(text), shortSecret)
+		}
+		if text := s.Reveal(); strings.TrimSpace(text) != text {
+			w.problem(path, "starts or ends with a blank or a line break, which counts as part of it")
+		}
+	}
+}
+
+func (w warner) sources() {
+	for _, s := range w.SortedSources() {
+		path := join("sources", s.Name)
+		switch {
+		case s.Type == "webhook" && s.Verify == "" && len(s.Secret) > 0:
+			w.problem(path+".secret", "has no effect without verify: everyone may send webhooks to this source")
+		case s.Type == "webhook" && s.Verify == "":
+			w.problem(path+".verify", "not set: everyone may send webhooks to this source")
+		case s.SkipVerify:
+			w.problem(path+".skip_verify", "is on: everyone may send notifications to this source")
+		}
+		if s.Type == "sns" && len(s.TopicARNs) == 0 {
+			w.problem(path+".topic_arns", "not set: notifications of every topic are accepted, of other accounts too")
+		}
+		w.secrets(path+".secret", s.Secret...)
+		if !w.consumed(s.Name) {
+			w.problem(path, "no handler, queue or workflow takes this source's events")
+		}
+	}
+}
+
+// consumed tells whether anything takes the events of a source.
+func (w warner) consumed(source string) bool {
+	for _, h := range w.Handlers {
+		if h.Source == source {
+			return true
+		}
+	}
+	for _, q := range w.Queues {
+		if q.Source == source {
+			return true
+		}
+	}
+	for _, f := range w.Workflows {
+		if f.Source == source {
+			return true
+		}
+	}
+	return false
+}
+
+func (w warner) handlers() {
+	for _, h := range w.SortedHandlers() {
+		path := join("handlers", h.Name)
+		w.url(path+".url", h.URL)
+		if w.origin.set(path + ".timeout") {
+			w.lease(path+".timeout", h.Timeout)
+		}
+		if w.origin.set(path + ".signing_secret") {
+			w.secrets(path+".signing_secret", h.SigningSecret...)
+		}
+	}
+}
+
+// url warns of an address that will be refused when it is dialled.
+func (w warner) url(path, raw string) {
+	if why := refusal(raw, w.Server.AllowPrivateURLs); why != "" {
+		w.problem(path, "%s", why)
+	}
+}
+
+func (w warner) queues() {
+	for _, q := range w.SortedQueues() {
+		path := join("queues", q.Name)
+		if q.MaxAttempts == 0 {
+			w.problem(path+".max_attempts", "not set: a message that no consumer can process comes back for ever")
+		}
+		if q.APIKey == "" {
+			w.problem(path+".api_key", "not set: everyone may read and remove this queue's messages")
+		}
+		w.secrets(path+".api_key", q.APIKey)
+	}
+}
+
+func (w warner) workflows() {
+	for _, f := range w.SortedWorkflows() {
+		w.steps(join("workflows", f.Name)+".steps", f.Steps)
+	}
+}
+
+func (w warner) steps(path string, steps []Step) {
+	for i, s := range steps {
+		w.step(index(path, i), s)
+	}
+}
+
+func (w warner) step(path string, s Step) {
+	w.url(path+".url", s.URL)
+	if w.origin.given(path+".retry") && !w.origin.set(path+".retry.max") {
+		w.problem(path+".retry", "has no max, so the step is tried only once")
+	}
+	for i, b := range s.Branches {
+		here := index(path+".branches", i)
+		w.url(here+".url", b.URL)
+		w.steps(here+".steps", b.Steps)
+	}
+	if s.Iterator != nil {
+		w.step(path+".iterator", *s.Iterator)
+	}
+}

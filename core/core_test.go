@@ -1,0 +1,200 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestRetryDelay(t *testing.T) {
+	tests := []struct {
+		name    string
+		retry   Retry
+		attempt int
+		want    time.Duration // before jitter
+	}{
+		{"first", Retry{Interval: 30 * time.Second}, 1, 30 * time.Second},
+		{"doubles", Retry{Interval: 30 * time.Second}, 4, 240 * time.Second},
+		{"fixed", Retry{Interval: 30 * time.Second, Fixed: true}, 9, 30 * time.Second},
+		{"is capped", Retry{Interval: 30 * time.Second}, 20, MaxBackoff},
+		{"does not overflow", Retry{Interval: 30 * time.Second}, math.MaxInt, MaxBackoff},
+		{"long base", Retry{Interval: 1 << 62}, 2, MaxBackoff},
+		{"no interval", Retry{}, 5, 0},
+		{"negative interval", Retry{Interval: -time.Second}, 3, 0},
+		{"attempt zero", Retry{Interval: time.Second}, 0, time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			low, high := tt.want*8/10, min(tt.want*12/10, MaxBackoff)
+			for range 200 {
+				if got := tt.retry.Delay(tt.attempt); got < low || got > high {
+					t.Fatalf("Delay(%d) = %v, want %v to %v", tt.attempt, got, low, high)
+				}
+			}
+		})
+	}
+}
+
+func TestIDsOnlyGrow(t *testing.T) {
+	at := time.UnixMilli(1_800_000_000_000)
+	ids := NewIDs(func() time.Time { return at })
+	last := ids.Next()
+	for i := range 1000 {
+		if i%100 == 0 {
+			at = at.Add(time.Duration(i%300-100) * time.Millisecond) // now and then backwards
+		}
+		id := ids.Next()
+		if id <= last {
+			t.Fatalf("id %d: %s after %s", i, id, last)
+		}
+		if len(id) != 26 || strings.ToUpper(string(id)) != string(id) {
+			t.Fatalf("%q is not 26 upper-case characters", id)
+		}
+		last = id
+	}
+}
+
+func TestIDsAreUniqueAcrossGoroutines(t *testing.T) {
+	ids := NewIDs(SystemClock)
+	var mu sync.Mutex
+	seen := map[ID]bool{}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 1000 {
+				id := ids.Next()
+				mu.Lock()
+				seen[id] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(seen) != 8000 {
+		t.Errorf("%d different ids of 8000", len(seen))
+	}
+}
+
+// nearTheTop begins with the largest entropy there is, so that the next id of the
+// same millisecond does not fit.
+type nearTheTop struct{ read int }
+
+func (r *nearTheTop) Read(p []byte) (int, error) {
+	for i := range p {
+		if p[i] = 1; r.read < 10 {
+			p[i] = 0xff
+		}
+		r.read++
+	}
+	return len(p), nil
+}
+
+func TestIDsBorrowTheNextMillisecond(t *testing.T) {
+	at := time.UnixMilli(1_800_000_000_000)
+	ids := newIDs(func() time.Time { return at }, &nearTheTop{})
+	first, second := ids.Next(), ids.Next()
+	if second <= first || !second.Time().Equal(at.Add(time.Millisecond)) {
+		t.Errorf("%s (%v) after %s", second, second.Time(), first)
+	}
+}
+
+func TestParseID(t *testing.T) {
+	id := NewIDs(SystemClock).Next()
+	for _, s := range []string{string(id), strings.ToLower(string(id))} {
+		if got, err := ParseID(s); got != id || err != nil {
+			t.Errorf("ParseID(%q) = %q, %v, want %q", s, got, err, id)
+		}
+	}
+	for _, s := range []string{"", "1", string(id) + "0", "ZZZZZZZZZZZZZZZZZZZZZZZZZZ", "01J0000000000000000000000I", strings.Repeat("é", 13)} {
+		if got, err := ParseID(s); !IsKind(err, Invalid) {
+			t.Errorf("ParseID(%q) = %q, %v, want a refusal", s, got, err)
+		}
+	}
+}
+
+func TestTimes(t *testing.T) {
+	want := time.Date(2026, 11, 20, 7, 28, 11, 123e6, time.UTC)
+	for s, want := range map[string]time.Time{
+		"2026-11-20T07:28:11.123":    want,
+		"2026-11-20T07:28:11.123Z":   want,
+		"2026-11-20T07:28:11.123456": want,
+		"2026-11-20T07:28:11":        want.Truncate(time.Second),
+		"2026-11-20T07:28:11Z":       want.Truncate(time.Second),
+		"2026-11-20":                 want.Truncate(24 * time.Hour),
+	} {
+		if got, err := ParseTime(s); !got.Equal(want) || err != nil {
+			t.Errorf("ParseTime(%q) = %v, %v, want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "yesterday", "2026-11-20T07:28", "2026-11-20T07:28:11+01:00", "1763623691", "2026-13-01"} {
+		if got, err := ParseTime(s); !IsKind(err, Invalid) {
+			t.Errorf("ParseTime(%q) = %v, %v, want a refusal", s, got, err)
+		}
+	}
+	if got := FormatTime(want.In(time.FixedZone("", 3600))); got != "2026-11-20T07:28:11.123" {
+		t.Errorf("FormatTime = %q", got)
+	}
+	if got := FormatTime(time.Time{}); got != "" {
+		t.Errorf("FormatTime(zero) = %q, want empty", got)
+	}
+}
+
+func TestStatuses(t *testing.T) {
+	for _, s := range Statuses() {
+		if got, err := ParseStatus(string(s)); got != s || err != nil {
+			t.Errorf("ParseStatus(%q) = %q, %v", s, got, err)
+		}
+		if want := s == Completed || s == Dead; s.Finished() != want {
+			t.Errorf("%s.Finished() = %v", s, !want)
+		}
+	}
+	if _, err := ParseStatus("done"); !IsKind(err, Invalid) || !strings.Contains(err.Error(), "retryable") {
+		t.Errorf("ParseStatus(done) = %v, want a refusal that lists the statuses", err)
+	}
+}
+
+func TestLanes(t *testing.T) {
+	if l := HandlerLane("billing"); l != "handler/billing" || l.Handler() != "billing" || l.Consumer() != "billing" {
+		t.Errorf("lane %q: handler %q, consumer %q", l, l.Handler(), l.Consumer())
+	}
+	if l := Lane("queue/mail"); l.Handler() != "" || l.Consumer() != "queue/mail" {
+		t.Errorf("lane %q: handler %q, consumer %q", l, l.Handler(), l.Consumer())
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	cause := errors.New("disk on fire")
+	err := fmt.Errorf("accept: %w", &Refusal{Kind: Unavailable, Message: "database unavailable", Cause: cause})
+	if !IsKind(err, Unavailable) || IsKind(err, Invalid) || IsKind(cause, Unavailable) {
+		t.Errorf("kinds of %v", err)
+	}
+	if !errors.Is(err, cause) || err.Error() != "accept: database unavailable: disk on fire" {
+		t.Errorf("error %q", err)
+	}
+}
+
+func TestBell(t *testing.T) {
+	var b Bell
+	heard := b.Listen("a", "b")
+	other := b.Listen("c")
+	b.Ring("x") // nobody's
+	b.Ring("a")
+	b.Ring("b") // remembered once, with a
+	select {
+	case <-heard:
+	default:
+		t.Error("rung, and not heard")
+	}
+	select {
+	case <-heard:
+		t.Error("heard twice")
+	case <-other:
+		t.Error("heard by the wrong one")
+	default:
+	}
+	(*Bell)(nil).Ring("a") // rings for nobody
+}

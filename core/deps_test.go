@@ -1,0 +1,193 @@
+package core_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/eventgateway/gateway"
+
+// The dependency rule. A rule names packages by pattern (/... covers what is
+// below), what they must not import, and why. A banned name that ends in /...
+// covers what is below it too. Bans marked direct leave alone what a package
+// reaches through others: fmt itself reaches os.
+var rules = []struct {
+	of, not string
+	direct  bool
+	why     string
+}{
+	{"core", module + "/...", false, "the vocabulary depends on nothing of ours"},
+	{"core", "net/http", true, "the vocabulary does no IO"},
+	{"core", "os", true, "the vocabulary does no IO"},
+	{"core", "database/sql", true, "the vocabulary does no IO"},
+
+	{"core/verify", "net/http", true, "the pure ring is testable without a machine"},
+	{"core/verify", "os", true, "the pure ring is testable without a machine"},
+	{"core/cron", "net/http", true, "the pure ring is testable without a machine"},
+	{"core/cron", "os", true, "the pure ring is testable without a machine"},
+	{"core/config", "net/http", true, "configuration is read through an fs.FS and a lookup function"},
+	{"core/config", "os", true, "configuration is read through an fs.FS and a lookup function"},
+	{"core/config", "database/sql", false, "configuration names a driver, it does not load one"},
+
+	{"core/intake", "net/http", true, "intake knows events, the edge knows HTTP"},
+	{"core/intake", "os", true, "services do no IO of their own"},
+	{"core/worker", "net/http", true, "the worker knows outcomes, the edge knows HTTP"},
+	{"core/worker", "os", true, "services do no IO of their own"},
+
+	{"core/...", module + "/store/...", false, "core declares, store implements"},
+	{"core/...", module + "/cmd/...", false, "mains import, they are not imported"},
+	{"core/...", "modernc.org/...", false, "drivers are the store's"},
+	{"core/...", "github.com/spf13/...", false, "the command line is cmd's"},
+
+	{"core/intake", module + "/core/web", false, "arrows point down: edges import services"},
+	{"core/worker", module + "/core/egress", false, "arrows point down: edges import services"},
+	{"core/web", module + "/core/egress", false, "what comes in does not know what goes out"},
+	{"core/egress", module + "/core/web", false, "what goes out does not know what comes in"},
+
+	{"store", module + "/core/...", false, "the store knows the vocabulary, not the services"},
+	{"store", "modernc.org/...", false, "dialects are text; drivers live in a folder each"},
+	{"store", "database/sql", false, "a Conn is all the store sees of a database"},
+	{"store/sqlite", module + "/core/...", false, "a driver knows the vocabulary, not the services"},
+
+	{"cmd/gateway", "html/template", false, "templates switch off the linker's dead-code removal"},
+	{"cmd/gateway", "text/template", true, "templates switch off the linker's dead-code removal"},
+}
+
+// Packages that may break a rule, and why.
+var excused = map[string]string{
+	module + "/store/storetest": "a test suite, not part of the program",
+}
+
+type listed struct {
+	ImportPath    string
+	Imports, Deps []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-tags", "grpcnotrace", "-json=ImportPath,Imports,Deps", module+"/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listed
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var p listed
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func covers(pattern, path string) bool {
+	base, below := strings.CutSuffix(pattern, "/...")
+	return path == base || below && strings.HasPrefix(path, base+"/")
+}
+
+func TestDependencyRule(t *testing.T) {
+	used := make([]bool, len(rules))
+	for _, p := range packages(t) {
+		if excused[p.ImportPath] != "" {
+			continue
+		}
+		for i, r := range rules {
+			if !covers(module+"/"+r.of, p.ImportPath) {
+				continue
+			}
+			used[i] = true
+			reached := p.Deps
+			if r.direct {
+				reached = p.Imports
+			}
+			for _, dep := range reached {
+				if covers(r.not, dep) && dep != p.ImportPath && dep != module+"/core" {
+					t.Errorf("%s reaches %s: %s", p.ImportPath, dep, r.why)
+				}
+			}
+		}
+	}
+	for i, r := range rules {
+		if !used[i] {
+			t.Errorf("rule %q, not %q: no such package", r.of, r.not)
+		}
+	}
+}
+
+// TestHouse holds what no linter here does: every package says what it is, no
+// file is so long that it must hold two ideas, and calls to the outside are made
+// through core/egress, where the address guard is.
+func TestHouse(t *testing.T) {
+	commented := map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && path != ".."):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, ".pb.go"):
+			return nil
+		}
+		checkFile(t, path, commented)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir, ok := range commented {
+		if !ok {
+			t.Errorf("%s has no package comment", dir)
+		}
+	}
+}
+
+func checkFile(t *testing.T, path string, commented map[string]bool) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), path, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(src, []byte("\n")); n > 500 && !strings.HasSuffix(path, "_test.go") {
+		t.Errorf("%s has %d lines; at most 500", path, n)
+	}
+	if strings.HasSuffix(path, "_test.go") {
+		return
+	}
+	dir := filepath.Dir(path)
+	commented[dir] = commented[dir] || f.Doc != nil
+	if !strings.HasPrefix(path, "../core/egress/") && !strings.HasPrefix(path, "../cmd/") {
+		checkOutbound(t, path, f)
+	}
+}
+
+// outbound are the ways out of the process that only core/egress may use.
+var outbound = map[string]bool{
+	"http.DefaultClient": true, "http.DefaultTransport": true, "http.Get": true, "http.Post": true, "http.Client": true,
+	"http.Transport": true, "net.Dial": true, "net.Dialer": true, "net.DialTimeout": true, "grpc.NewClient": true,
+}
+
+func checkOutbound(t *testing.T, path string, f *ast.File) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && outbound[x.Name+"."+sel.Sel.Name] {
+			t.Errorf("%s uses %s.%s; calls to the outside go through core/egress", path, x.Name, sel.Sel.Name)
+		}
+		return true
+	})
+}

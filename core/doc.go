@@ -1,0 +1,44 @@
+// Package core is the vocabulary of the event gateway: what an event, a job,
+// an attempt and a lease are, how they may change, and which roles a store
+// plays. It does no IO.
+//
+// # The model on one page
+//
+// An event comes in through one door and becomes rows in one SQL database in
+// one commit: the event itself and one job for every consumer that matches it.
+// A job waits in the lane of its consumer ("handler/billing", "queue/mail").
+// Whoever is awake takes due jobs out of lanes, tries them, and settles each
+// attempt with an outcome.
+//
+//	request ──▶ Event ─┬─▶ Job (handler/a) ──▶ Attempt, Attempt, ...
+//	                   └─▶ Job (handler/b) ──▶ Attempt
+//
+// The one idea to know: a row is work once its due time has passed.
+//
+//	            Accept              Take                Settle
+//	(nothing) ─────────▶ available ───────▶ running ─┬────────▶ completed
+//	                         ▲   due := end of lease │
+//	                         │           ▲           ├────────▶ retryable
+//	                  Retry  │           └─────Take──┼────────────┘
+//	                         │                       │     due := now + backoff
+//	                         └─────────── dead ◀─────┘
+//
+// Taking a job moves its due time to the end of the lease; settling it sets the
+// due time to the retry time, or to none. So backoff, the recovery of jobs whose
+// worker vanished, and a queue's visibility timeout are one index and one query:
+// a running job whose lease is over is simply due again.
+//
+// Every write can be sent twice. Ids are made before the first write, every take
+// writes a fresh [Lease], and each later write on the job carries it: a worker
+// that lost its lease changes nothing. Attempt numbers are for people, never a
+// fence.
+//
+// # Who may import whom
+//
+// core imports the standard library and the ULID library, and nothing else of
+// this module. Services (intake, worker, manage) import core and the pure
+// packages; edges (web, egress, telemetry) import services; core/gateway
+// assembles; store implements the roles declared here. Nothing below core ever
+// imports store. The test in deps_test.go holds every line of this rule, with
+// its reason.
+package core

@@ -1,0 +1,113 @@
+package egress
+
+import (
+	"fmt"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// reserved headers are not a handler's to set: the connection's own (RFC 9110,
+// section 7.6.1), those that frame the body or name the host, and the signature.
+var reserved = []string{
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Content-Length", "Expect", "Host",
+	"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp",
+}
+
+// CheckHeader reports why a configured header cannot be sent; nil if it can. The
+// error does not quote the value, which may be a credential.
+func CheckHeader(name, value string) error {
+	switch {
+	case name == "" || !eachByte(name, isTokenByte):
+		return fmt.Errorf("%q is not a header name", name)
+	case slices.Contains(reserved, textproto.CanonicalMIMEHeaderKey(name)):
+		return fmt.Errorf("header %s is the gateway's to set", name)
+	case !eachByte(value, isValueByte):
+		return fmt.Errorf("value of header %s has a control character", name)
+	}
+	return nil
+}
+
+// canonical is the form of a header name that net/http looks headers up by, but
+// for the idempotency keys: net/http sends a POST twice if it finds one. Under
+// another spelling they are sent like any other header and not found.
+func canonical(name string) string {
+	key := textproto.CanonicalMIMEHeaderKey(name)
+	if key == "Idempotency-Key" || key == "X-Idempotency-Key" {
+		return strings.ToLower(key)
+	}
+	return key
+}
+
+func eachByte(s string, ok func(byte) bool) bool {
+	for i := range len(s) {
+		if !ok(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isTokenByte: RFC 9110, section 5.6.2.
+func isTokenByte(c byte) bool {
+	return isAlphanumeric(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+}
+
+// isValueByte: RFC 9110, section 5.5, with obs-text.
+func isValueByte(c byte) bool { return c == '\t' || c >= ' ' && c != 0x7f }
+
+func isPrintable(c byte) bool { return c >= ' ' && c < 0x7f }
+
+// isPlain: what the CloudEvents HTTP binding 1.0.2, section 3.1.3.2, leaves
+// unencoded in a header value.
+func isPlain(c byte) bool { return c > ' ' && c < 0x7f && c != '"' && c != '%' }
+
+// encode percent-encodes the bytes of s that are not ok.
+func encode(s string, ok func(byte) bool) string {
+	if eachByte(s, ok) {
+		return s
+	}
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; ok(c) {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+		}
+	}
+	return b.String()
+}
+
+// isTraceparent reports whether s is a valid traceparent:
+// https://www.w3.org/TR/trace-context/#traceparent-header. A version we do not
+// know may have more fields.
+func isTraceparent(s string) bool {
+	const size = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if len(s) < size || s[2] != '-' || s[35] != '-' || s[52] != '-' {
+		return false
+	}
+	version, trace, parent, flags := s[:2], s[3:35], s[36:52], s[53:size]
+	for _, field := range []string{version, trace, parent, flags} {
+		if strings.Trim(field, "0123456789abcdef") != "" {
+			return false
+		}
+	}
+	if version == "ff" || strings.Trim(trace, "0") == "" || strings.Trim(parent, "0") == "" {
+		return false
+	}
+	rest := s[size:]
+	return rest == "" || version != "00" && rest[0] == '-' && eachByte(rest, isPrintable)
+}
+
+// isTracestate is about its form only. The specification asks for 512 characters
+// to be passed on, and lets more be dropped.
+func isTracestate(s string) bool {
+	return s != "" && len(s) <= 512 && eachByte(s, isPrintable)
+}

@@ -1,0 +1,263 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/worker"
+)
+
+// A Target is a handler as far as its deliveries are concerned.
+type Target struct {
+	// Name of the handler.
+	Name string
+
+	// URL to send to; see [CheckURL].
+	URL string
+
+	// Method is GET, POST, PUT, PATCH or DELETE; empty means POST. A GET has no
+	// body.
+	Method string
+
+	// Headers of the handler's own. They win over all others; see [CheckHeader].
+	Headers map[string]string
+
+	// Secrets to sign with, each giving one signature; none means unsigned. A
+	// secret is base64 after "whsec_", else its own bytes.
+	Secrets []string
+}
+
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// HTTP makes the sender of a handler. What does not change from one delivery to
+// the next is worked out here, once. An error says which part of the target is
+// wrong, and quotes no secret.
+func (c *Client) HTTP(t Target) (worker.Sender, error) {
+	u, err := parseURL(t.URL)
+	if err != nil {
+		return nil, fmt.Errorf("handler %q: url: %w", t.Name, err)
+	}
+	method := t.Method
+	if method == "" {
+		method = http.MethodPost
+	}
+	if !slices.Contains(methods, method) {
+		return nil, fmt.Errorf("handler %q: method must be one of %s; not %q", t.Name, strings.Join(methods, ", "), t.Method)
+	}
+	own, err := ownHeaders(t.Headers)
+	if err != nil {
+		return nil, fmt.Errorf("handler %q: %w", t.Name, err)
+	}
+	signer, err := newSigner(t.Secrets)
+	if err != nil {
+		return nil, fmt.Errorf("handler %q: %w", t.Name, err)
+	}
+	return &httpSender{
+		client:   c,
+		template: &http.Request{Method: method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
+		fixed: []field{
+			{"User-Agent", []string{c.agent}},
+			{"X-Gateway-Handler", []string{encode(t.Name, isPlain)}},
+			{"Ce-Specversion", []string{"1.0"}},
+		},
+		own:    own,
+		signer: signer,
+	}, nil
+}
+
+// A field is a header that is the same for every delivery of a handler.
+type field struct {
+	key    string
+	values []string
+}
+
+func ownHeaders(headers map[string]string) ([]field, error) {
+	var own []field
+	for name, value := range headers {
+		if err := CheckHeader(name, value); err != nil {
+			return nil, err
+		}
+		own = append(own, field{canonical(name), []string{value}})
+	}
+	return own, nil
+}
+
+// An httpSender delivers to one handler.
+//
+// It goes to the transport rather than through http.Client: redirects, cookies
+// and a second deadline are what a delivery must not have, and building the
+// request from a template saves parsing the URL each time.
+type httpSender struct {
+	client     *Client
+	template   *http.Request
+	fixed, own []field
+	signer     *signer // nil: unsigned
+}
+
+// Send implements [worker.Sender]. The payload must not change afterwards either:
+// a handler may answer before it has read all of it.
+func (s *httpSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
+	now := s.client.clock()
+	resp, err := s.client.transport.RoundTrip(s.request(ctx, &job, now))
+	if err != nil {
+		return worker.Reply{Error: explain(ctx, err, now)}
+	}
+	return read(resp, now)
+}
+
+func (s *httpSender) request(ctx context.Context, job *core.TakenJob, now time.Time) *http.Request {
+	r := s.template.WithContext(ctx)
+	d := &delivery{header: make(http.Header, len(s.fixed)+len(s.own)+len(job.Event.Headers)+maxValues)}
+	if r.Method != http.MethodGet {
+		d.payload = job.Event.Payload
+	}
+	for _, f := range s.fixed {
+		d.header[f.key] = f.values
+	}
+	d.describe(job)
+	d.describeCloudEvent(&job.Event)
+	d.trace(job.Event.Headers)
+	if r.Method != http.MethodGet {
+		d.set("Content-Type", contentType(&job.Event))
+	}
+	if s.signer != nil {
+		d.sign(s.signer, string(job.ID), now)
+	}
+	for _, f := range s.own {
+		d.header[f.key] = f.values
+	}
+	r.Header = d.header
+	if len(d.payload) > 0 {
+		r.ContentLength = int64(len(d.payload))
+		r.Body, _ = d.body()
+		r.GetBody = d.body
+	}
+	return r
+}
+
+// maxValues is how many headers of its own a delivery has, with some room for
+// inbound ones.
+const maxValues = 16
+
+// A delivery is what one request is made of. Its header values share one array.
+type delivery struct {
+	header  http.Header
+	payload []byte
+	values  [maxValues]string
+	used    int
+}
+
+// set sets a header under its canonical key.
+func (d *delivery) set(key, value string) {
+	if d.used == len(d.values) {
+		d.header[key] = []string{value}
+		return
+	}
+	d.values[d.used] = value
+	d.used++
+	d.header[key] = d.values[d.used-1 : d.used : d.used]
+}
+
+// body makes a reader of the payload. It is of a kind that net/http knows to be
+// in memory, so that headers and body leave in one packet. Being repeatable lets
+// a request of which nothing was written move to another connection.
+func (d *delivery) body() (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(d.payload)), nil
+}
+
+func (d *delivery) describe(job *core.TakenJob) {
+	d.set("X-Gateway-Event-Id", string(job.Event.ID))
+	d.set("X-Gateway-Job-Id", string(job.ID))
+	d.set("X-Gateway-Attempt", strconv.Itoa(job.Attempt))
+	d.set("X-Gateway-Event-Type", encode(job.Event.Type, isPlain))
+	d.set("X-Gateway-Source", encode(job.Event.Source, isPlain))
+}
+
+// timeLayout is RFC 3339 in UTC with milliseconds, which is what an event's time
+// has.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// describeCloudEvent sets the attributes of a CloudEvent in binary mode:
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/http-protocol-binding.md.
+// An event that came as one is passed on as it came, without attributes it did
+// not have. Any other is described by us, and keeps its extension attributes.
+func (d *delivery) describeCloudEvent(e *core.Event) {
+	foreign := isCloudEvent(e.Headers)
+	if !foreign {
+		d.set("Ce-Id", string(e.ID))
+		d.set("Ce-Source", "/sources/"+encode(e.Source, isPlain))
+		d.set("Ce-Type", encode(e.Type, isPlain))
+		d.set("Ce-Time", e.CreatedAt.UTC().Format(timeLayout))
+	}
+	for name, value := range e.Headers {
+		attribute, ok := strings.CutPrefix(name, "ce-")
+		if ok && passes(attribute, foreign) {
+			// The value was encoded by whoever made it; only what a header cannot
+			// hold at all is encoded here.
+			d.set(textproto.CanonicalMIMEHeaderKey(name), encode(value, isPrintable))
+		}
+	}
+}
+
+func isCloudEvent(headers map[string]string) bool {
+	for _, required := range []string{"ce-specversion", "ce-id", "ce-source", "ce-type"} {
+		if headers[required] == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// passes reports whether an inbound attribute is passed on. Binary mode has no
+// datacontenttype: that is the content type.
+func passes(attribute string, foreign bool) bool {
+	switch attribute {
+	case "", "datacontenttype":
+		return false
+	case "specversion", "id", "source", "type", "time":
+		return foreign
+	}
+	return eachByte(attribute, isAlphanumeric)
+}
+
+// trace passes the trace context on, if it is valid: without a valid traceparent
+// there is no tracestate.
+func (d *delivery) trace(headers map[string]string) {
+	parent, state := headers["traceparent"], headers["tracestate"]
+	if !isTraceparent(parent) {
+		return
+	}
+	d.set("Traceparent", parent)
+	if isTracestate(state) {
+		d.set("Tracestate", state)
+	}
+}
+
+func (d *delivery) sign(s *signer, id string, now time.Time) {
+	timestamp := strconv.FormatInt(now.Unix(), 10)
+	d.set("Webhook-Id", id)
+	d.set("Webhook-Timestamp", timestamp)
+	d.set("Webhook-Signature", s.sign(id, timestamp, d.payload))
+}
+
+// contentType is what the sender called the payload; if it did not say, what the
+// payload looks like.
+func contentType(e *core.Event) string {
+	switch {
+	case e.ContentType != "" && eachByte(e.ContentType, isValueByte):
+		return e.ContentType
+	case json.Valid(e.Payload):
+		return "application/json"
+	}
+	return "text/plain; charset=utf-8"
+}

@@ -1,0 +1,89 @@
+package egress
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"hash"
+	"strings"
+	"sync"
+)
+
+// A signer signs deliveries as Standard Webhooks 1.0 says, symmetric form (v1):
+// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md.
+// Several secrets give several signatures, so that a handler can move from one to
+// the next.
+type signer struct {
+	keys [][]byte
+	pool sync.Pool // of *signing: an HMAC that has seen its key resets cheaply
+}
+
+// A signing is what one signature needs at a time.
+type signing struct {
+	macs          []hash.Hash
+	head, sum, to []byte
+}
+
+// newSigner returns nil for no secrets: such deliveries are unsigned.
+func newSigner(secrets []string) (*signer, error) {
+	if len(secrets) == 0 {
+		return nil, nil
+	}
+	s := &signer{}
+	for _, secret := range secrets {
+		key, err := signingKey(secret)
+		if err != nil {
+			return nil, err
+		}
+		s.keys = append(s.keys, key)
+	}
+	s.pool.New = func() any { return newSigning(s.keys) }
+	return s, nil
+}
+
+func newSigning(keys [][]byte) *signing {
+	g := &signing{}
+	for _, key := range keys {
+		g.macs = append(g.macs, hmac.New(sha256.New, key))
+	}
+	return g
+}
+
+// signingKey is the base64 after "whsec_", or else the secret's own bytes.
+func signingKey(secret string) ([]byte, error) {
+	if strings.TrimSpace(secret) == "" {
+		return nil, errors.New("signing secret is empty")
+	}
+	text, ok := strings.CutPrefix(secret, "whsec_")
+	if !ok {
+		return []byte(secret), nil
+	}
+	key, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+	if err != nil || len(key) == 0 {
+		return nil, errors.New("signing secret is not base64 after whsec_") // without err, which quotes it
+	}
+	return key, nil
+}
+
+// sign returns the value of webhook-signature: v1 and the base64 of the
+// HMAC-SHA256 of "id.timestamp.body", for each secret. The timestamp is in Unix
+// seconds.
+func (s *signer) sign(id, timestamp string, body []byte) string {
+	g := s.pool.Get().(*signing)
+	defer s.pool.Put(g)
+	g.head = append(append(g.head[:0], id...), '.')
+	g.head = append(append(g.head, timestamp...), '.')
+	g.to = g.to[:0]
+	for i, m := range g.macs {
+		if i > 0 {
+			g.to = append(g.to, ' ')
+		}
+		m.Reset()
+		m.Write(g.head)
+		m.Write(body)
+		g.sum = m.Sum(g.sum[:0])
+		g.to = base64.StdEncoding.AppendEncode(append(g.to, "v1,"...), g.sum)
+	}
+	return string(g.to)
+}

@@ -1,0 +1,71 @@
+package egress
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The vector of standard-webhooks/standard-webhooks, libraries/go/webhook_test.go.
+const (
+	vectorSecret    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	vectorID        = "msg_p5jXN8AQM9LWM0D4loKWxJek"
+	vectorTimestamp = "1614265330"
+	vectorBody      = `{"test": 2432232314}`
+	vectorSignature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+)
+
+func TestSignPublishedVector(t *testing.T) {
+	s, err := newSigner([]string{vectorSecret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // the pooled state resets
+		if got := s.sign(vectorID, vectorTimestamp, []byte(vectorBody)); got != vectorSignature {
+			t.Errorf("sign() = %s, want %s", got, vectorSignature)
+		}
+	}
+}
+
+// The same key as its own bytes: whsec_ is what makes it base64.
+func TestSignWithSeveralSecrets(t *testing.T) {
+	one, _ := newSigner([]string{"plain secret"})
+	both, err := newSigner([]string{vectorSecret, "plain secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := vectorSignature + " " + one.sign(vectorID, vectorTimestamp, []byte(vectorBody))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				if got := both.sign(vectorID, vectorTimestamp, []byte(vectorBody)); got != want {
+					t.Errorf("sign() = %s, want %s", got, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestSigningKey(t *testing.T) {
+	for secret, want := range map[string]string{
+		"plain":         "plain",
+		" spaces kept ": " spaces kept ",
+		"whsec_QUJD":    "ABC",
+		"whsec_QUI=":    "AB",
+		"whsec_QUI":     "AB", // padding is often lost
+		"whsk_QUJD":     "whsk_QUJD",
+	} {
+		if got, err := signingKey(secret); err != nil || string(got) != want {
+			t.Errorf("signingKey(%q) = %q, %v, want %q", secret, got, err, want)
+		}
+	}
+	for _, secret := range []string{"", " \t", "whsec_", "whsec_=", "whsec_s3cret!", "whsec_-_-_"} {
+		if got, err := signingKey(secret); err == nil {
+			t.Errorf("signingKey(%q) = %q, want an error", secret, got)
+		} else if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("signingKey(%q) = %v, which tells the secret", secret, err)
+		}
+	}
+}

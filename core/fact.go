@@ -1,0 +1,67 @@
+package core
+
+import "time"
+
+// A Fact is something that happened and is already stored. Services state facts,
+// after the commit and once; logs, metrics and traces are made of them.
+type Fact interface{ fact() }
+
+// An Observer is told facts. It must not block and must be safe for concurrent
+// use.
+type Observer func(Fact)
+
+// Accepted: an event was stored.
+type Accepted struct {
+	Event Event
+	Jobs  int
+	Took  time.Duration // from the first byte read to the commit
+}
+
+// Repeated: an event was recognised as a duplicate and left out.
+type Repeated struct {
+	Source, Type string
+	First        ID // the event it repeats
+}
+
+// Unverified: an event was refused because its sender could not be verified.
+type Unverified struct {
+	Source, Reason, ClientIP string
+}
+
+// Settled: an attempt ended and its outcome is stored.
+type Settled struct {
+	Job     Job // as taken
+	Event   Event
+	Outcome Outcome
+}
+
+// Superseded: an attempt ended after its lease; its outcome was not stored.
+type Superseded struct {
+	Job Job
+}
+
+// Released: jobs were given back untried.
+type Released struct {
+	Jobs int
+	Why  string
+}
+
+// Recovered: jobs of an earlier process were made due again at start.
+type Recovered struct {
+	Jobs int
+}
+
+// Troubled: something failed that will be tried again by itself.
+type Troubled struct {
+	Doing string // "take", "settle", ...
+	Err   error
+}
+
+func (Accepted) fact()   {}
+func (Repeated) fact()   {}
+func (Unverified) fact() {}
+func (Settled) fact()    {}
+func (Superseded) fact() {}
+func (Released) fact()   {}
+func (Recovered) fact()  {}
+func (Troubled) fact()   {}

@@ -1,0 +1,133 @@
+// Package gateway assembles the services into a program: it translates a
+// configuration into what each package asks for, and serves. It is the only
+// package under core that knows them all; mains add a store and an environment.
+//
+// The idea to know: everything is built from one immutable configuration before
+// anything starts, so that what cannot work is found before the first event is
+// taken. assemble.go translates, serve.go runs and stops.
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/egress"
+	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/telemetry"
+	"github.com/eventgateway/gateway/core/web"
+	"github.com/eventgateway/gateway/core/worker"
+)
+
+// Deps is what a gateway works with beside its configuration.
+type Deps struct {
+	Store   core.Store
+	Clock   core.Clock
+	Log     *slog.Logger
+	Version string
+
+	// SoleTaker says that no other process takes jobs from this store, so that jobs
+	// found running at the start belong to nobody. It holds for SQLite.
+	SoleTaker bool
+}
+
+// A Gateway is the assembled program.
+type Gateway struct {
+	Deps
+	Intake  *intake.Intake
+	Worker  *worker.Worker
+	observe core.Observer
+	handler http.Handler
+	drain   time.Duration
+}
+
+// New assembles a gateway. The configuration must have been loaded and hold
+// nothing that this version has not built; see config.Config.Unbuilt.
+func New(c *config.Config, d Deps) (*Gateway, error) {
+	if unbuilt := c.Unbuilt(); len(unbuilt) > 0 {
+		return nil, config.Problems(unbuilt)
+	}
+	g := &Gateway{Deps: d, observe: telemetry.Log(d.Log), drain: time.Duration(c.Worker.DrainTimeoutSecs) * time.Second}
+	bell := &core.Bell{}
+	var errs [2]error
+	g.Intake, errs[0] = g.newIntake(c, bell)
+	g.Worker, errs[1] = g.newWorker(c, bell)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	g.handler = g.newHandler(c)
+	return g, nil
+}
+
+// Handler is everything the gateway answers over HTTP.
+func (g *Gateway) Handler() http.Handler { return g.handler }
+
+func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, error) {
+	known, err := sources(c, g.Clock)
+	if err != nil {
+		return nil, err
+	}
+	return intake.New(intake.Deps{
+		Inbox:     g.Store,
+		IDs:       core.NewIDs(g.Clock),
+		Clock:     g.Clock,
+		Bell:      bell,
+		Observe:   g.observe,
+		Log:       g.Log.With(telemetry.Target, "intake"),
+		Sources:   known,
+		Consumers: Consumers(c),
+	}), nil
+}
+
+func (g *Gateway) newWorker(c *config.Config, bell *core.Bell) (*worker.Worker, error) {
+	client := egress.New(egress.Options{
+		AllowPrivate: c.Server.AllowPrivateURLs,
+		Concurrency:  c.Worker.MaxConcurrency,
+		Version:      g.Version,
+		Clock:        g.Clock,
+	})
+	known, err := targets(c, client)
+	if err != nil {
+		return nil, err
+	}
+	limits := worker.Limits{Slots: c.Worker.MaxConcurrency, Batch: c.Worker.BatchSize, Drain: g.drain}
+	return worker.New(worker.Deps{Worklist: g.Store, Bell: bell, Clock: g.Clock, Observe: g.observe}, limits, known), nil
+}
+
+func (g *Gateway) newHandler(c *config.Config) http.Handler {
+	pieces := []web.Piece{
+		web.Intake(web.IntakeOptions{Receiver: g.Intake, Token: c.API.AuthToken.Reveal()}),
+		web.Ops(web.OpsOptions{Depth: g.Store.Depth}),
+	}
+	if c.Server.Echo {
+		pieces = append(pieces, web.Echo(g.echoed))
+	}
+	var proxies []netip.Prefix
+	for _, n := range c.Server.TrustedProxies {
+		proxies = append(proxies, n.Prefix)
+	}
+	return web.Handler(web.Settings{
+		MaxBodySize: int64(c.Server.MaxBodySize),
+		MaxInbound:  c.Server.MaxInbound,
+		IPRateLimit: c.Server.IPRateLimit,
+		Clients:     web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: proxies},
+		Log:         g.Log.With(telemetry.Target, "web"),
+	}, pieces...)
+}
+
+// maxEchoed is how much of a body the echo receiver shows in the log.
+const maxEchoed = 2 << 10
+
+// echoed shows a delivery that the gateway made to itself.
+func (g *Gateway) echoed(e web.Echoed) {
+	body := string(e.Body[:min(len(e.Body), maxEchoed)])
+	g.Log.With(telemetry.Target, "echo").Info("echo received a delivery",
+		"event", e.Header.Get("X-Gateway-Event-Id"), "job", e.Header.Get("X-Gateway-Job-Id"),
+		"type", e.Header.Get("X-Gateway-Event-Type"), "attempt", e.Header.Get("X-Gateway-Attempt"),
+		"method", e.Method, "body", body)
+}

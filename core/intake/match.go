@@ -1,0 +1,144 @@
+package intake
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A Consumer wants the events of one source.
+type Consumer struct {
+	Lane   core.Lane
+	Source string
+
+	// Events are the types it wants: exact, or with * for any run of characters,
+	// the empty one included ("order.*", "*.created"). None means all.
+	Events []string
+
+	// MaxAttempts is the budget of its jobs, at least 1.
+	MaxAttempts int
+}
+
+// matcher answers whom an event concerns. Types that are written out are looked
+// up, so that consumers of other types cost nothing; only patterns are tried.
+type matcher map[string]*audience // by source
+
+// audience is who listens to one source. A consumer is found by at most one of
+// the three ways, so that it never gets two jobs for one event.
+type audience struct {
+	all   []target            // wants every type
+	exact map[string][]target // by type
+	wild  []wildTarget
+}
+
+type target struct {
+	lane        core.Lane
+	maxAttempts int
+}
+
+type wildTarget struct {
+	target
+	patterns []pattern
+}
+
+func newMatcher(consumers []Consumer) matcher {
+	m := matcher{}
+	for _, c := range consumers {
+		if m[c.Source] == nil {
+			m[c.Source] = &audience{exact: map[string][]target{}}
+		}
+		m[c.Source].add(c)
+	}
+	return m
+}
+
+func (a *audience) add(c Consumer) {
+	t := target{lane: c.Lane, maxAttempts: c.MaxAttempts}
+	literals, patterns := split(c.Events)
+	switch {
+	case len(c.Events) == 0 || slices.ContainsFunc(patterns, pattern.everything):
+		a.all = append(a.all, t)
+		return
+	case len(patterns) > 0:
+		a.wild = append(a.wild, wildTarget{t, patterns})
+	}
+	for _, l := range literals {
+		if !anyMatches(patterns, l) {
+			a.exact[l] = append(a.exact[l], t)
+		}
+	}
+}
+
+// split parts an events list into the distinct types it writes out and the patterns.
+func split(events []string) (literals []string, patterns []pattern) {
+	for _, e := range events {
+		switch {
+		case strings.Contains(e, "*"):
+			patterns = append(patterns, newPattern(e))
+		case !slices.Contains(literals, e):
+			literals = append(literals, e)
+		}
+	}
+	return literals, patterns
+}
+
+// match returns those who want an event of this type from this source. The
+// caller must not change the result.
+func (m matcher) match(source, eventType string) []target {
+	a := m[source]
+	if a == nil {
+		return nil
+	}
+	// Clipped, so that appending to the shared list copies it first.
+	found := append(slices.Clip(a.all), a.exact[eventType]...)
+	for _, w := range a.wild {
+		if anyMatches(w.patterns, eventType) {
+			found = append(found, w.target)
+		}
+	}
+	return found
+}
+
+func anyMatches(patterns []pattern, s string) bool {
+	for _, p := range patterns {
+		if p.matches(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// A pattern is a text with stars, cut at them. Each piece in the middle is taken
+// where it first fits, which is right as there is nothing but stars between
+// them, and takes linear time.
+type pattern struct {
+	prefix, suffix string
+	middle         []string
+}
+
+// newPattern cuts a text that has at least one star.
+func newPattern(s string) pattern {
+	pieces := strings.Split(s, "*")
+	last := len(pieces) - 1
+	return pattern{prefix: pieces[0], suffix: pieces[last], middle: pieces[1:last]}
+}
+
+func (p pattern) everything() bool {
+	return strings.Join(p.middle, "") == "" && p.prefix == "" && p.suffix == ""
+}
+
+func (p pattern) matches(s string) bool {
+	if len(s) < len(p.prefix)+len(p.suffix) || !strings.HasPrefix(s, p.prefix) || !strings.HasSuffix(s, p.suffix) {
+		return false
+	}
+	s = s[len(p.prefix) : len(s)-len(p.suffix)]
+	for _, piece := range p.middle {
+		i := strings.Index(s, piece)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(piece):]
+	}
+	return true
+}

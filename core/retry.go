@@ -1,0 +1,41 @@
+package core
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// MaxBackoff is the longest time between two attempts, whatever the policy or a
+// reply's Retry-After says.
+const MaxBackoff = 24 * time.Hour
+
+// A Retry is a policy: how often to try, and how long to wait in between.
+type Retry struct {
+	Max      int           // attempts in all, at least 1
+	Interval time.Duration // base of the wait
+	Fixed    bool          // wait Interval each time, instead of doubling it
+}
+
+// Delay is how long to wait after the attempt with this 1-based number failed:
+// Interval, doubled for each attempt before unless Fixed, then ±20 %, at most
+// MaxBackoff. The arithmetic saturates: no number of attempts makes it negative.
+func (r Retry) Delay(attempt int) time.Duration {
+	return jitter(r.base(attempt), rand.Float64())
+}
+
+func (r Retry) base(attempt int) time.Duration {
+	d := min(max(r.Interval, 0), MaxBackoff)
+	if r.Fixed {
+		return d
+	}
+	for i := 1; i < attempt && d > 0 && d < MaxBackoff; i++ {
+		d = min(2*d, MaxBackoff)
+	}
+	return d
+}
+
+// jitter spreads d evenly over 80 to 120 % of itself for u in [0, 1), so that
+// jobs that failed together do not come back together.
+func jitter(d time.Duration, u float64) time.Duration {
+	return min(time.Duration(float64(d)*(0.8+0.4*u)), MaxBackoff)
+}

@@ -1,0 +1,35 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+)
+
+// filtering is a slog.Handler that shows what its filter lets through. The target
+// is known once a logger was made with that attribute.
+type filtering struct {
+	slog.Handler
+	filter filter
+	target string
+}
+
+func (h *filtering) Enabled(_ context.Context, l slog.Level) bool {
+	return l >= h.filter.level(h.target)
+}
+
+func (h *filtering) WithAttrs(attrs []slog.Attr) slog.Handler {
+	c := *h
+	for _, a := range attrs {
+		if a.Key == Target {
+			c.target = a.Value.String()
+		}
+	}
+	c.Handler = h.Handler.WithAttrs(attrs)
+	return &c
+}
+
+func (h *filtering) WithGroup(name string) slog.Handler {
+	c := *h
+	c.Handler = h.Handler.WithGroup(name)
+	return &c
+}

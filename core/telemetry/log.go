@@ -1,0 +1,89 @@
+package telemetry
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/lmittmann/tint"
+)
+
+// Target is the attribute that says which part of the program a line is from;
+// the log filter can name it.
+const Target = "target"
+
+// LogOptions says where log lines go and how they look.
+type LogOptions struct {
+	Out      io.Writer
+	Terminal bool   // Out is a terminal that may be coloured
+	Format   string // "json" for one JSON object a line; else text (GATEWAY_LOG_FORMAT)
+
+	// Filter is a level, or a list of target=level with or without a level for the
+	// rest: "info", "warn,worker=debug". Levels are off, error, warn, info, debug,
+	// trace. Empty means info. (GATEWAY_LOG, RUST_LOG)
+	Filter string
+}
+
+// NewLogger makes a logger. A filter that cannot be read counts as info and is
+// returned as an error, for the caller to log with the logger it got.
+func NewLogger(o LogOptions) (*slog.Logger, error) {
+	f, err := parseFilter(o.Filter)
+	return slog.New(&filtering{Handler: newHandler(o), filter: f}), err
+}
+
+func newHandler(o LogOptions) slog.Handler {
+	const everything = slog.Level(-100) // the filter decides
+	switch {
+	case o.Format == "json":
+		return slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: everything})
+	case o.Terminal:
+		return tint.NewHandler(o.Out, &tint.Options{Level: everything, TimeFormat: time.TimeOnly + ".000"})
+	}
+	return slog.NewTextHandler(o.Out, &slog.HandlerOptions{Level: everything})
+}
+
+const off = slog.Level(100)
+
+var levels = map[string]slog.Level{
+	"off": off, "error": slog.LevelError, "warn": slog.LevelWarn,
+	"info": slog.LevelInfo, "debug": slog.LevelDebug, "trace": slog.LevelDebug - 4,
+}
+
+// A filter is the least level that is shown, in general and per target.
+type filter struct {
+	rest    slog.Level
+	targets map[string]slog.Level
+}
+
+func parseFilter(s string) (filter, error) {
+	f := filter{rest: slog.LevelInfo, targets: map[string]slog.Level{}}
+	for part := range strings.SplitSeq(s, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		target, name, named := strings.Cut(part, "=")
+		if !named {
+			name = part
+		}
+		level, ok := levels[strings.ToLower(strings.TrimSpace(name))]
+		if !ok {
+			return filter{rest: slog.LevelInfo}, fmt.Errorf("log filter %q: %q is not one of off, error, warn, info, debug, trace", s, name)
+		}
+		if named {
+			f.targets[strings.TrimPrefix(strings.TrimSpace(target), "gateway::")] = level
+		} else {
+			f.rest = level
+		}
+	}
+	return f, nil
+}
+
+func (f filter) level(target string) slog.Level {
+	if l, ok := f.targets[target]; ok {
+		return l
+	}
+	return f.rest
+}

@@ -1,0 +1,35 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// Echoed is a request the built-in receiver got.
+type Echoed struct {
+	Method string
+	Header http.Header
+	Body   []byte
+}
+
+// Echo is a receiver for trying things out: a handler of the gateway may deliver
+// to the gateway's own /_echo, which shows to tell what came and answers 200.
+func Echo(tell func(Echoed)) Piece {
+	return func(r chi.Router, d *Door) {
+		r.Handle("/_echo", d.inbound(func(w http.ResponseWriter, r *http.Request) error {
+			body, err := d.body(w, r)
+			if err != nil {
+				return err
+			}
+			tell(Echoed{r.Method, r.Header, body})
+			writeJSON(w, http.StatusOK, echoBody{"ok", len(body)})
+			return nil
+		}))
+	}
+}
+
+type echoBody struct {
+	Status   string `json:"status"`
+	Received int    `json:"bytes_received"`
+}

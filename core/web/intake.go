@@ -1,0 +1,116 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/intake"
+)
+
+// A Receiver takes events in; see [intake.Intake].
+type Receiver interface {
+	Admit(k intake.Kind, source string, from netip.Addr) error
+	Receive(ctx context.Context, r intake.Request) (core.Receipt, error)
+}
+
+// IntakeOptions is what the intake routes work with.
+type IntakeOptions struct {
+	Receiver Receiver
+
+	// Token is the bearer token of /events; empty leaves it open. Webhooks prove
+	// themselves by their signature.
+	Token string
+
+	// Patience is how long storing an event may take; zero means 15 s.
+	Patience time.Duration
+}
+
+// Intake is the routes events come in by.
+func Intake(o IntakeOptions) Piece {
+	return func(r chi.Router, d *Door) {
+		i := &intakeRoutes{d, o.Receiver, newBearer(o.Token), cmp.Or(o.Patience, 15*time.Second)}
+		r.Post("/webhooks/{source}", d.inbound(i.webhook))
+		r.Post("/events/{source}/{event_type}", d.inbound(i.event))
+		r.Post("/events/{event_type}", d.inbound(i.shortEvent))
+	}
+}
+
+type intakeRoutes struct {
+	*Door
+	receiver Receiver
+	token    *bearer
+	patience time.Duration
+}
+
+func (i *intakeRoutes) webhook(w http.ResponseWriter, r *http.Request) error {
+	in := intake.Request{Kind: intake.Webhook, Source: segment(r, "source")}
+	receipt, err := i.receive(w, r, in)
+	if err != nil {
+		return err
+	}
+	received(w, r, http.StatusOK, "Event received", receipt)
+	return nil
+}
+
+func (i *intakeRoutes) event(w http.ResponseWriter, r *http.Request) error {
+	return i.eventFrom(segment(r, "source"), w, r)
+}
+
+func (i *intakeRoutes) shortEvent(w http.ResponseWriter, r *http.Request) error {
+	return i.eventFrom(core.DefaultSource, w, r)
+}
+
+func (i *intakeRoutes) eventFrom(source string, w http.ResponseWriter, r *http.Request) error {
+	if err := i.token.check(w, r); err != nil {
+		return err
+	}
+	in := intake.Request{Kind: intake.Event, Source: source, Type: segment(r, "event_type")}
+	receipt, err := i.receive(w, r, in)
+	if err != nil {
+		return err
+	}
+	received(w, r, http.StatusAccepted, "Event accepted", receipt)
+	return nil
+}
+
+// receive fills in the request and passes it on. The body is not read for a
+// source that would not take it.
+func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake.Request) (core.Receipt, error) {
+	in.At = time.Now()
+	in.ClientIP = i.Clients.Address(r)
+	if err := i.receiver.Admit(in.Kind, in.Source, in.ClientIP); err != nil {
+		return core.Receipt{}, err
+	}
+	body, err := i.body(w, r)
+	if err != nil {
+		return core.Receipt{}, err
+	}
+	in.Header, in.Body = intake.Header(r.Header), body
+	// An event that has wholly arrived is stored, also if its sender has hung up:
+	// it cannot know how far it got.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), i.patience)
+	defer cancel()
+	return i.receiver.Receive(ctx, in)
+}
+
+// segment is a parameter of the path, decoded once. The router cuts the path as
+// it was sent if decoding it would lose something, such as a slash that is part
+// of a segment.
+func segment(r *http.Request, name string) string {
+	s := chi.URLParam(r, name)
+	if r.URL.RawPath == "" {
+		return s
+	}
+	decoded, err := url.PathUnescape(s)
+	if err != nil {
+		return s // cannot be: net/http refuses such a path
+	}
+	return decoded
+}

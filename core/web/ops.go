@@ -1,0 +1,111 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// Bounds of the health check.
+const (
+	checkEvery   = time.Second     // how long an answer of the database is good for
+	checkTimeout = 2 * time.Second // how long the database has to answer
+)
+
+// OpsOptions is what the routes for operators work with.
+type OpsOptions struct {
+	// Depth is the number of jobs that are not finished. That it answers is what
+	// makes the gateway healthy.
+	Depth func(context.Context) (int, error)
+}
+
+// Ops is the routes for operators. They take no slot of MaxInbound: a probe must
+// not take a busy process for a dead one. The limit per client address holds.
+func Ops(o OpsOptions) Piece {
+	return func(r chi.Router, d *Door) {
+		h := &health{depth: o.Depth, door: d}
+		r.Get("/health", h.serve)
+		r.Head("/health", h.serve)
+	}
+}
+
+// health asks the database how it is, at most once a second and never twice at
+// once, however many ask.
+type health struct {
+	depth func(context.Context) (int, error)
+	door  *Door
+
+	mu   sync.Mutex
+	last *checkup
+}
+
+// A checkup is one question to the database. Its results may be read once done
+// is closed.
+type checkup struct {
+	begun time.Time
+	done  chan struct{}
+	depth int
+	err   error
+}
+
+type healthBody struct {
+	Status string `json:"status"`
+	Depth  *int   `json:"queue_depth,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func (h *health) serve(w http.ResponseWriter, r *http.Request) {
+	c := h.latest()
+	select {
+	case <-c.done:
+		if c.err == nil {
+			writeJSON(w, http.StatusOK, healthBody{Status: "ok", Depth: &c.depth})
+			return
+		}
+	case <-time.After(time.Until(c.begun.Add(checkTimeout))):
+	case <-r.Context().Done():
+	}
+	w.Header()["Retry-After"] = []string{"1"}
+	writeJSON(w, http.StatusServiceUnavailable, healthBody{Status: "error", Detail: "database unreachable"})
+}
+
+// latest is the newest checkup if it is fresh or still going on, else a new one.
+func (h *health) latest() *checkup {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last == nil || h.last.stale() {
+		h.last = &checkup{begun: time.Now(), done: make(chan struct{})}
+		go h.run(h.last)
+	}
+	return h.last
+}
+
+func (c *checkup) stale() bool {
+	select {
+	case <-c.done:
+		return time.Since(c.begun) >= checkEvery
+	default:
+		return false
+	}
+}
+
+// run has its own goroutine and deadline: the checkup belongs to everyone who
+// asks, and a driver that ignores its deadline must not take a probe with it.
+func (h *health) run(c *checkup) {
+	defer close(c.done)
+	defer func() {
+		if v := recover(); v != nil {
+			c.err = fmt.Errorf("panic: %v", v)
+		}
+		if c.err != nil {
+			h.door.Log.Error("health check failed", "error", c.err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	c.depth, c.err = h.depth(ctx)
+}

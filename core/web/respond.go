@@ -1,0 +1,177 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/intake"
+)
+
+// always is what every reply carries.
+var always = []struct {
+	name  string // canonical
+	value []string
+}{
+	{"X-Content-Type-Options", []string{"nosniff"}},
+	{"X-Frame-Options", []string{"DENY"}},
+	{"Cache-Control", []string{"no-store"}},
+	{"X-Api-Version", []string{"1"}},
+}
+
+func setAlways(h http.Header) {
+	for _, a := range always {
+		h[a.name] = a.value
+	}
+}
+
+var (
+	textType = []string{"text/plain; charset=utf-8"}
+	jsonType = []string{"application/json"}
+)
+
+// A verdict is an error as its caller sees it. The variables below are errors
+// only HTTP knows; all others become one in judge.
+type verdict struct {
+	status     int
+	text       string
+	explains   bool          // always sent as {"error": ...}, not as plain text
+	retryAfter time.Duration // sent if not zero
+}
+
+func (v *verdict) Error() string { return v.text }
+
+var (
+	errInternal = &verdict{status: 500, text: "Internal error"}
+	errBusy     = &verdict{status: 503, text: "Too many concurrent requests", retryAfter: time.Second}
+	errTooMany  = &verdict{status: 429, text: "Too many requests"} // the limiter has set Retry-After
+	errSlow     = &verdict{status: 408, text: "Request timeout"}
+	errNoRoute  = &verdict{status: 404, text: "not found", explains: true}
+	errNoMethod = &verdict{status: 405, text: "method not allowed", explains: true}
+)
+
+var statuses = map[core.Kind]int{
+	core.Invalid:      http.StatusBadRequest,
+	core.Unauthorized: http.StatusUnauthorized,
+	core.Forbidden:    http.StatusForbidden,
+	core.NotFound:     http.StatusNotFound,
+	core.TooLarge:     http.StatusRequestEntityTooLarge,
+	core.Unsupported:  http.StatusUnsupportedMediaType,
+	core.Unavailable:  http.StatusServiceUnavailable,
+}
+
+// comeBack is the Retry-After of something unavailable that names none.
+const comeBack = 5 * time.Second
+
+// worthDraining is how many bytes of a refused body are read for the sake of
+// the connection. With more to come it is closed instead, and the reply need not
+// wait for a body nobody wants.
+const worthDraining = 64 << 10
+
+// fail answers a request with an error. Refusals are shown word for word; of
+// everything else the caller learns nothing and the log everything.
+func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
+	v := d.judge(r, err)
+	h := w.Header()
+	if v.retryAfter > 0 {
+		h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(v.retryAfter.Seconds())))}
+	}
+	if r.ContentLength < 0 || r.ContentLength > worthDraining {
+		h["Connection"] = []string{"close"}
+	}
+	if v.explains || wantsJSON(r) {
+		writeJSON(w, v.status, errorBody{v.text})
+		return
+	}
+	writeText(w, v.status, v.text)
+}
+
+func (d *Door) judge(r *http.Request, err error) *verdict {
+	var v *verdict
+	var refusal *core.Refusal
+	switch {
+	case errors.As(err, &v):
+		return v
+	case errors.As(err, &refusal) && refusal.Kind == core.Unavailable:
+		d.logFailure(r, err)
+		return &verdict{status: 503, text: refusal.Message, retryAfter: cmp.Or(refusal.RetryAfter, comeBack)}
+	case errors.As(err, &refusal):
+		return &verdict{status: statuses[refusal.Kind], text: refusal.Message, explains: errors.Is(err, intake.ErrMalformed)}
+	case errors.Is(err, context.DeadlineExceeded):
+		d.logFailure(r, err)
+		return &verdict{status: 503, text: "Service unavailable", retryAfter: comeBack}
+	case errors.Is(err, intake.ErrVerification):
+		d.logFailure(r, err)
+		return &verdict{status: 500, text: "Verification error"}
+	default:
+		d.logFailure(r, err)
+		return errInternal
+	}
+}
+
+func (d *Door) logFailure(r *http.Request, err error) {
+	d.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", r.Pattern, "error", err)
+}
+
+// received answers for an event that was stored, or had been before.
+func received(w http.ResponseWriter, r *http.Request, status int, text string, c core.Receipt) {
+	if c.Duplicate {
+		status, text = http.StatusOK, "Duplicate event ignored"
+	}
+	w.Header()["X-Gateway-Event-Id"] = []string{string(c.EventID)}
+	if wantsJSON(r) {
+		writeJSON(w, status, receiptBody{c.EventID, c.Duplicate, c.Jobs})
+		return
+	}
+	writeText(w, status, text)
+}
+
+type errorBody struct {
+	Error string `json:"error"`
+}
+
+type receiptBody struct {
+	EventID   core.ID `json:"event_id"`
+	Duplicate bool    `json:"duplicate"`
+	Jobs      int     `json:"jobs_created"`
+}
+
+// wantsJSON reports whether the request names JSON among what it accepts. Asking
+// for anything at all, as curl does, is not naming it.
+func wantsJSON(r *http.Request) bool {
+	for _, line := range r.Header["Accept"] {
+		for part := range strings.SplitSeq(line, ",") {
+			media, _, _ := strings.Cut(part, ";")
+			if strings.EqualFold(strings.TrimSpace(media), "application/json") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// The writers ignore errors: a client that is gone wants no other reply.
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header()["Content-Type"] = textType
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // a defect: all bodies are made of texts and numbers
+	}
+	w.Header()["Content-Type"] = jsonType
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}

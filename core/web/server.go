@@ -1,0 +1,128 @@
+package web
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// MaxConnections is how many connections a process should hold open; see [Limit].
+const MaxConnections = 4096
+
+// NewServer returns a server that slow and silent clients cannot exhaust. It is
+// to serve a listener made by [Limit].
+//
+// WriteTimeout counts from the end of the headers, so it covers the body
+// (ReadTimeout), the work and the reply, and leaves room for the longest long
+// poll.
+func NewServer(h http.Handler, log *slog.Logger) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true) // HTTP/2 belongs to TLS, and TLS to the proxy in front
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      60 * time.Second,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		Protocols:         &protocols,
+		// What net/http has to say is about what clients do wrong.
+		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without our headers
+	}
+}
+
+// Limit holds at most n connections of a listener open at once; others wait
+// before they are accepted. It also completes the replies net/http gives on its
+// own, before there is a request to hand over: see [conn.Write].
+func Limit(l net.Listener, n int) net.Listener {
+	return &limited{Listener: l, free: make(chan struct{}, n), closed: make(chan struct{})}
+}
+
+type limited struct {
+	net.Listener
+	free   chan struct{} // holds one for every open connection
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.free <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.free
+		return nil, err
+	}
+	return &conn{Conn: c, release: func() { <-l.free }}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type conn struct {
+	net.Conn
+	once    sync.Once
+	release func()
+}
+
+func (c *conn) Close() error {
+	defer c.once.Do(c.release)
+	return c.Conn.Close()
+}
+
+// CloseWrite lets net/http end a reply properly before it closes a connection
+// with unread input, which would otherwise reset it under the reply.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// ownReply is how the head of a reply that net/http makes itself continues after
+// its status line; see the calls of Fprintf in (*http.conn).serve.
+const ownReply = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+
+// Write adds the headers of every reply to those net/http makes itself: 400, 431,
+// 501 and 505 for what is not HTTP, 417 for an unknown expectation. There is no
+// hook for them, but each is written whole, and looks like none of ours.
+func (c *conn) Write(p []byte) (int, error) {
+	head, rest, ok := cutOwnReply(p)
+	if !ok {
+		return c.Conn.Write(p)
+	}
+	var b bytes.Buffer
+	b.Write(head)
+	for _, a := range always {
+		b.WriteString("\r\n" + a.name + ": " + strings.Join(a.value, ", "))
+	}
+	b.Write(rest)
+	if _, err := c.Conn.Write(b.Bytes()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// cutOwnReply cuts a reply of net/http itself after its status line.
+func cutOwnReply(p []byte) (head, rest []byte, ok bool) {
+	if !bytes.HasPrefix(p, []byte("HTTP/1.")) {
+		return nil, nil, false
+	}
+	i := bytes.IndexByte(p, '\r')
+	if i < 0 {
+		return nil, nil, false
+	}
+	head, rest = p[:i], p[i:]
+	ok = bytes.HasPrefix(rest, []byte(ownReply)) || bytes.HasSuffix(head, []byte(" 417 Expectation Failed"))
+	return head, rest, ok
+}

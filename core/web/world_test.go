@@ -1,0 +1,218 @@
+package web_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/web"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a gateway of real routes and intake before a store in memory. Its
+// sources:
+//
+//	app, shop  internal events
+//	plain      webhooks of anybody
+//	github     webhooks signed with "It's a Secret to Everybody"
+//	broken     webhooks whose verifier does not work
+//	office     webhooks from 192.0.2.0/24
+//
+// One handler wants every event of each source.
+type world struct {
+	t        *testing.T
+	settings web.Settings
+	token    string
+	patience time.Duration
+	store    *store
+	log      *logbook
+	echoed   chan web.Echoed
+}
+
+func newWorld(t *testing.T, settings ...string) *world {
+	w := &world{
+		t:        t,
+		settings: web.Settings{MaxBodySize: 1 << 20, MaxInbound: 100},
+		store:    &store{seen: map[string]core.ID{}},
+		log:      &logbook{},
+		echoed:   make(chan web.Echoed, 10),
+	}
+	for _, s := range settings {
+		w.set(s)
+	}
+	return w
+}
+
+// set applies a setting as transcripts write them: "name value".
+func (w *world) set(setting string) {
+	name, value, _ := strings.Cut(setting, " ")
+	number, _ := strconv.Atoi(value)
+	switch name {
+	case "":
+	case "max_body_size":
+		w.settings.MaxBodySize = int64(number)
+	case "max_inbound":
+		w.settings.MaxInbound = number
+	case "ip_rate_limit":
+		w.settings.IPRateLimit = number
+	case "trust_proxy":
+		w.settings.Clients.TrustProxy = true
+	case "auth_token":
+		w.token = value
+	case "store": // works, unavailable, broken, late, panics
+		w.store.mood = value
+	default:
+		w.t.Fatalf("unknown setting %q", setting)
+	}
+}
+
+func (w *world) handler() http.Handler {
+	w.settings.Log = slog.New(slog.NewTextHandler(w.log, nil))
+	return web.Handler(w.settings,
+		web.Intake(web.IntakeOptions{Receiver: w.intake(), Token: w.token, Patience: w.patience}),
+		web.Ops(web.OpsOptions{Depth: w.store.Depth}),
+		web.Echo(func(e web.Echoed) { w.echoed <- e }))
+}
+
+func (w *world) intake() *intake.Intake {
+	sources := []intake.Source{
+		{Name: "app", Kind: intake.Event},
+		{Name: "shop", Kind: intake.Event},
+		{Name: "plain", Kind: intake.Webhook},
+		{Name: "github", Kind: intake.Webhook, Provider: "github", Verify: signed("It's a Secret to Everybody")},
+		{Name: "broken", Kind: intake.Webhook, Verify: func(intake.Request) error { return errors.New("no key") }},
+		{Name: "office", Kind: intake.Webhook, Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+	}
+	var consumers []intake.Consumer
+	for _, s := range sources {
+		consumers = append(consumers, intake.Consumer{Lane: "handler/all", Source: s.Name, MaxAttempts: 5})
+	}
+	return intake.New(intake.Deps{
+		Inbox: w.store, IDs: core.NewIDs(core.SystemClock), Clock: core.SystemClock,
+		Sources: sources, Consumers: consumers,
+	})
+}
+
+// serve starts the gateway and returns its address.
+func (w *world) serve(adjust ...func(*http.Server)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	server := web.NewServer(w.handler(), slog.New(slog.DiscardHandler))
+	for _, f := range adjust {
+		f(server)
+	}
+	served := make(chan error)
+	go func() { served <- server.Serve(web.Limit(l, 64)) }()
+	w.t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			w.t.Errorf("Serve = %v", err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// signed is the verification of GitHub: HMAC-SHA256 over the body.
+func signed(secret string) func(intake.Request) error {
+	return func(r intake.Request) error {
+		header := r.Header.Get("X-Hub-Signature-256")
+		text, ok := strings.CutPrefix(header, "sha256=")
+		signature, err := hex.DecodeString(text)
+		if header != "" && (!ok || err != nil) {
+			return core.Refuse(core.Invalid, "Invalid signature")
+		}
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write(r.Body)
+		if !hmac.Equal(signature, mac.Sum(nil)) {
+			return core.Refuse(core.Unauthorized, "Invalid signature")
+		}
+		return nil
+	}
+}
+
+// store accepts events in memory under ids it counts, as its mood lets it.
+type store struct {
+	mood string
+	hold chan struct{} // if set, Accept waits until it is closed
+	held chan struct{} // told of every Accept that waits
+
+	mu     sync.Mutex
+	seen   map[string]core.ID
+	events []core.Event
+}
+
+func (s *store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	if s.hold != nil {
+		s.held <- struct{}{}
+		<-s.hold
+	}
+	if err := s.moody(ctx); err != nil {
+		return core.Receipt{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := a.Event.Source + " " + a.Event.DeliveryID
+	if first, ok := s.seen[key]; ok {
+		return core.Receipt{EventID: first, Duplicate: true}, nil
+	}
+	s.events = append(s.events, a.Event)
+	id := core.ID(fmt.Sprintf("01J%023d", len(s.events)))
+	if a.Event.DeliveryID != "" {
+		s.seen[key] = id
+	}
+	return core.Receipt{EventID: id, Jobs: len(a.Jobs)}, nil
+}
+
+func (s *store) Depth(ctx context.Context) (int, error) { return 3, s.moody(ctx) }
+
+func (s *store) moody(ctx context.Context) error {
+	switch s.mood {
+	case "unavailable":
+		return &core.Refusal{Kind: core.Unavailable, Message: "database unreachable", Cause: errors.New("dial tcp: refused")}
+	case "broken":
+		return errors.New(`syntax error at "INSERT"`)
+	case "late":
+		<-ctx.Done()
+		return ctx.Err()
+	case "panics":
+		panic("store: out of cheese")
+	}
+	return nil
+}
+
+// logbook is what was logged.
+type logbook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

@@ -1,0 +1,101 @@
+// Package worker delivers due jobs: it takes them out of the lanes of handlers,
+// has each sent once, and settles the outcome. It imports core only.
+//
+// The idea to know: a tick is a sliding window, not a batch. A fixed number of
+// slots send; a feeder takes jobs as slots free up, so throughput follows
+// slots ÷ handler latency and never a timer; a settler writes the outcomes of
+// whatever finished while its last batch was being written.
+//
+//	feeder ──jobs──▶ slot, slot, slot, ... ──outcomes──▶ settler
+//
+// Both channels are short, so trouble travels upstream by itself: a database
+// that cannot settle fills the outcomes, that stops the slots, and that stops
+// the feeder. There is one loop for all deployments: a function gives Tick its
+// deadline, the long-lived binary a rest time, and overlapping ticks divide the
+// work by leases.
+//
+// Where to change something: what an attempt leads to in attempt.go, which lane
+// gets the next free slot in share.go, how long to hold and when to stop in
+// tick.go.
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A Target is a handler as the worker knows it.
+type Target struct {
+	Lane   core.Lane
+	Sender Sender
+	Retry  core.Retry
+
+	// Timeout bounds one attempt from connecting to the last byte read.
+	Timeout time.Duration
+
+	// Hold is how long a job stays leased; longer than Timeout, or a slow answer
+	// is delivered twice.
+	Hold time.Duration
+}
+
+// Deps is what a worker works with.
+type Deps struct {
+	Worklist core.Worklist
+	Bell     *core.Bell // rung when lanes get work; may be nil
+	Clock    core.Clock
+	Observe  core.Observer
+}
+
+// Limits bound a worker.
+type Limits struct {
+	Slots int           // deliveries at the same time, at least 1
+	Batch int           // jobs taken at once, at least 1
+	Drain time.Duration // how long deliveries may go on after a tick is told to stop
+}
+
+// A Worker delivers the jobs of its targets. It keeps no state between ticks.
+type Worker struct {
+	Deps
+	limits  Limits
+	targets map[core.Lane]Target
+	lanes   []core.Lane
+	rung    <-chan struct{}
+}
+
+// New makes a worker.
+func New(d Deps, l Limits, targets []Target) *Worker {
+	w := &Worker{Deps: d, limits: l, targets: make(map[core.Lane]Target, len(targets))}
+	for _, t := range targets {
+		w.targets[t.Lane] = t
+		w.lanes = append(w.lanes, t.Lane)
+	}
+	if d.Bell != nil {
+		w.rung = d.Bell.Listen(w.lanes...)
+	}
+	return w
+}
+
+// Lanes are the lanes this worker takes from.
+func (w *Worker) Lanes() []core.Lane { return w.lanes }
+
+// take leases up to n due jobs, shared over the lanes that are due, and tells
+// when the earliest lane that it took nothing from is due.
+func (w *Worker) take(ctx context.Context, n int, held map[core.Lane]int) ([]core.TakenJob, time.Time, error) {
+	due, err := w.Worklist.Due(ctx, w.lanes)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	now := w.Clock()
+	ready, next := split(due, now)
+	if len(ready) == 0 {
+		return nil, next, nil
+	}
+	quotas := share(n, ready, held)
+	for i := range quotas {
+		quotas[i].Hold = w.targets[quotas[i].Lane].Hold
+	}
+	jobs, err := w.Worklist.Take(ctx, now, quotas)
+	return jobs, now, err
+}

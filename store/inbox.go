@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Accept stores an event and its jobs. See core.Inbox.
+func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	return s.accepts.do(ctx, a)
+}
+
+// acceptAll stores arrivals in one batch. An arrival that nothing could be a
+// duplicate of needs no answer from the database; the others read back which
+// event is stored for them.
+func (s *Store) acceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.Receipt, error) {
+	receipts := make([]core.Receipt, len(arrivals))
+	asked := make([]int, len(arrivals)) // index of the answering statement, or 0
+	stmts := make([]Stmt, 0, 3*len(arrivals))
+	for i, a := range arrivals {
+		keys := keysOf(a.Jobs)
+		stmts = append(stmts, s.eventStmt(a, keys))
+		for _, j := range a.Jobs {
+			stmts = append(stmts, s.jobStmt(a.Event, j))
+		}
+		if a.Event.DeliveryID == "" && keys == nil {
+			receipts[i] = core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}
+			continue
+		}
+		asked[i] = len(stmts)
+		stmts = append(stmts, Stmt{Name: "accepted_by", SQL: s.sql.acceptedBy, Reads: true,
+			Args: []any{string(a.Event.ID), a.Event.Source, a.Event.DeliveryID, list(keys)}})
+	}
+	results, err := s.write(ctx, stmts...)
+	if err != nil {
+		return nil, fmt.Errorf("accept: %w", err)
+	}
+	for i, a := range arrivals {
+		if asked[i] > 0 {
+			receipts[i] = receiptFor(a.Event.ID, results[asked[i]].Rows)
+		}
+	}
+	return receipts, nil
+}
+
+// keysOf lists lane and key of the jobs that have one; nil if none has.
+func keysOf(jobs []core.NewJob) [][2]string {
+	var keys [][2]string
+	for _, j := range jobs {
+		if j.Key != "" {
+			keys = append(keys, [2]string{string(j.Lane), j.Key})
+		}
+	}
+	return keys
+}
+
+func (s *Store) eventStmt(a core.Arrival, keys [][2]string) Stmt {
+	e := a.Event
+	st := Stmt{Name: "insert_event", SQL: s.sql.insertEvent, Args: []any{
+		string(e.ID), e.Source, e.Type, string(e.Payload), e.ContentType,
+		encodeHeaders(e.Headers), orNull(e.DeliveryID), millis(e.CreatedAt)}}
+	if len(keys) > 0 && len(keys) == len(a.Jobs) {
+		st.Name, st.SQL = "insert_keyed_event", s.sql.insertKeyedEvent
+		st.Args = append(st.Args, list(keys))
+	}
+	return st
+}
+
+func (s *Store) jobStmt(e core.Event, j core.NewJob) Stmt {
+	now := millis(e.CreatedAt)
+	return Stmt{Name: "insert_job", SQL: s.sql.insertJob, Args: []any{
+		string(j.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), now, now, string(e.ID)}}
+}
+
+// receiptFor reads the answer of acceptedBy: the arrival's own event if it is
+// stored, else the first other event that stands in its way.
+func receiptFor(own core.ID, rows [][]any) core.Receipt {
+	first := core.Receipt{Duplicate: true}
+	for _, row := range rows {
+		id := core.ID(str(row[1]))
+		if whole(row[0]) == 0 {
+			return core.Receipt{EventID: id, Jobs: whole(row[2])}
+		}
+		if first.EventID == "" || id < first.EventID {
+			first.EventID = id
+		}
+	}
+	return first
+}

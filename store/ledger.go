@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// newestID is above every ULID, whose first character is at most 7.
+const newestID = "~"
+
+// Event returns one event. See core.Ledger.
+func (s *Store) Event(ctx context.Context, id core.ID) (core.Event, error) {
+	rows, err := s.read(ctx, "event", s.sql.event, string(id))
+	if err != nil {
+		return core.Event{}, fmt.Errorf("event %s: %w", id, err)
+	}
+	if len(rows) == 0 {
+		return core.Event{}, core.Refuse(core.NotFound, "event not found")
+	}
+	return scanEvent(rows[0]), nil
+}
+
+// Job returns one job. See core.Ledger.
+func (s *Store) Job(ctx context.Context, id core.ID) (core.Job, error) {
+	rows, err := s.read(ctx, "job", s.sql.job, string(id))
+	if err != nil {
+		return core.Job{}, fmt.Errorf("job %s: %w", id, err)
+	}
+	if len(rows) == 0 {
+		return core.Job{}, core.Refuse(core.NotFound, "job not found")
+	}
+	return s.shown(scanJob(rows[0])), nil
+}
+
+// shown is a job as the ledger presents it: one whose lease is over is waiting to
+// be tried again, whatever it was doing.
+func (s *Store) shown(j core.Job) core.Job {
+	if j.Status == core.Running && !j.DueAt.After(s.clock()) {
+		j.Status = core.Retryable
+	}
+	return j
+}
+
+// Events lists events. See core.Ledger.
+func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
+	q := listing(s.sql.events, f.After)
+	q.and("source = ?", f.Source)
+	q.and("type = ?", f.Type)
+	if !f.Since.IsZero() {
+		q.and("created_at >= ?", f.Since.UnixMilli())
+	}
+	if !f.Until.IsZero() {
+		q.and("created_at < ?", f.Until.UnixMilli())
+	}
+	page, err := pageOf(ctx, s, "events", q, f.Limit, scanEvent)
+	for i := range page.Items {
+		page.Items[i].Payload = nil
+	}
+	return page, err
+}
+
+// Jobs lists jobs. See core.Ledger.
+func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	q := listing(s.sql.jobs, f.After)
+	q.and("lane = ?", string(f.Lane))
+	q.and("event_id = ?", string(f.EventID))
+	now := s.clock().UnixMilli()
+	switch f.Status {
+	case core.Running:
+		q.and("status = 'running' AND due_at > ?", now)
+	case core.Retryable:
+		q.and("(status = 'retryable' OR (status = 'running' AND due_at <= ?))", now)
+	default:
+		q.and("status = ?", string(f.Status))
+	}
+	return pageOf(ctx, s, "jobs", q, f.Limit, func(row []any) core.Job { return s.shown(scanJob(row)) })
+}
+
+// A query is a listing's statement under construction: fixed fragments and
+// their arguments, never a value inside the text.
+type query struct {
+	sql  strings.Builder
+	args []any
+}
+
+func listing(sql string, after core.ID) *query {
+	q := &query{args: []any{newestID}}
+	if after != "" {
+		q.args[0] = string(after)
+	}
+	q.sql.WriteString(sql)
+	return q
+}
+
+// and adds a condition with its one argument, unless that is the empty string.
+func (q *query) and(condition string, arg any) {
+	if arg == "" {
+		return
+	}
+	q.sql.WriteString(" AND " + condition)
+	q.args = append(q.args, arg)
+}
+
+// pageOf reads one row more than the page holds, to know whether there are more.
+func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit int, scan func([]any) T) (core.Page[T], error) {
+	if limit <= 0 {
+		limit = core.DefaultPage
+	}
+	limit = min(limit, core.MaxPage)
+	q.sql.WriteString(" ORDER BY id DESC LIMIT ?")
+	rows, err := s.read(ctx, name, q.sql.String(), append(q.args, int64(limit+1))...)
+	if err != nil {
+		return core.Page[T]{}, fmt.Errorf("list %s: %w", name, err)
+	}
+	p := core.Page[T]{More: len(rows) > limit}
+	for _, row := range rows[:min(limit, len(rows))] {
+		p.Items = append(p.Items, scan(row))
+	}
+	return p, nil
+}
+
+// Attempts lists the attempts of a job. See core.Ledger.
+func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error) {
+	rows, err := s.read(ctx, "attempts", s.sql.attempts, string(job))
+	if err != nil {
+		return nil, fmt.Errorf("attempts of job %s: %w", job, err)
+	}
+	var attempts []core.Attempt
+	for _, row := range rows {
+		attempts = append(attempts, scanAttempt(row))
+	}
+	return attempts, nil
+}
+
+// Depth counts unfinished jobs. See core.Ledger.
+func (s *Store) Depth(ctx context.Context) (int, error) {
+	rows, err := s.read(ctx, "depth", s.sql.depth)
+	if err != nil {
+		return 0, fmt.Errorf("depth: %w", err)
+	}
+	return whole(rows[0][0]), nil
+}

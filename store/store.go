@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A Store is every role of core, over one connection. It is safe for concurrent
+// use.
+type Store struct {
+	conn    Conn
+	dialect Dialect
+	sql     statements
+	clock   core.Clock
+	leases  *core.IDs
+
+	accepts *coalescer[core.Arrival, core.Receipt]
+	settles *coalescer[[]core.Outcome, []core.ID]
+}
+
+var _ core.Store = (*Store)(nil)
+
+// New makes a store over a connection. The clock is asked only where no time is
+// passed in: for the presentation of leases that are over, and schema records.
+func New(conn Conn, d Dialect, clock core.Clock) *Store {
+	s := &Store{conn: conn, dialect: d, sql: newStatements(d), clock: clock, leases: core.NewIDs(clock)}
+	s.accepts = newCoalescer(s.acceptAll, func(a core.Arrival) int { return len(a.Event.Payload) })
+	s.settles = newCoalescer(s.settleAll, sizeOfOutcomes)
+	return s
+}
+
+// Close closes the connection. Calls that are under way may fail.
+func (s *Store) Close() error { return s.conn.Close() }
+
+// callTimeout bounds each batch, so that a database that does not answer cannot
+// hold a worker for ever.
+const callTimeout = 10 * time.Second
+
+// write runs a batch to its end even when the caller goes away: once sent, half
+// of the callers' fate is decided anyway, and a group's is not the caller's own.
+func (s *Store) write(ctx context.Context, stmts ...Stmt) ([]Result, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	return s.conn.Batch(ctx, stmts...)
+}
+
+// read runs one statement that returns rows.
+func (s *Store) read(ctx context.Context, name, sql string, args ...any) ([][]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	res, err := s.conn.Batch(ctx, Stmt{Name: name, SQL: sql, Args: args, Reads: true})
+	if err != nil {
+		return nil, err
+	}
+	return res[0].Rows, nil
+}
+
+func sizeOfOutcomes(outcomes []core.Outcome) int {
+	n := 0
+	for _, o := range outcomes {
+		n += len(o.Attempt.Response) + len(o.Attempt.Error)
+	}
+	return n
+}

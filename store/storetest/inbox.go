@@ -1,0 +1,288 @@
+package storetest
+
+import (
+	"context"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysAccept     = "Accept stores an event and the jobs it gives rise to, whole or not at all"
+	saysStable     = "When it returns without error, both are on stable storage"
+	saysNoJobs     = "An arrival without jobs is stored all the same"
+	saysSame       = "Accepting the same arrival again stores nothing and answers as the first time"
+	saysDelivery   = "An arrival whose delivery id its source has already seen is a duplicate: nothing is stored and the receipt names the first event"
+	saysKey        = "A job whose key its lane has already seen is left out; if every job of an arrival is left out that way, the arrival is a duplicate as well"
+	saysOneAtATime = "Of simultaneous arrivals with the same delivery id or key exactly one is stored"
+)
+
+var inbox = role{name: "Inbox", checks: []check{
+	{saysAccept, "the event", acceptEvent},
+	{saysAccept, "the jobs", acceptJobs},
+	{saysStable, "", acceptStable},
+	{saysNoJobs, "", acceptNoJobs},
+	{saysSame, "with jobs", acceptSame},
+	{saysSame, "without jobs", acceptSameNoJobs},
+	{saysSame, "after its job has moved on", acceptSameLater},
+	{saysSame, "also if it was stored in part", acceptSamePart},
+	{saysSame, "also if it was a duplicate", acceptSameDuplicate},
+	{saysDelivery, "", acceptDelivery},
+	{saysDelivery, "a duplicate's keys stay free", acceptDeliveryKeys},
+	{saysDelivery, "another source may use the same id", acceptDeliverySources},
+	{saysDelivery, "no delivery id is never a duplicate", acceptDeliveryNone},
+	{saysKey, "left out", acceptKeyLeftOut},
+	{saysKey, "duplicate", acceptKeyDuplicate},
+	{saysKey, "a job without key keeps the arrival", acceptKeyPart},
+	{saysKey, "another lane may use the same key", acceptKeyLanes},
+	{saysKey, "also once the first job is finished", acceptKeyFinished},
+	{saysKey, "also within one arrival", acceptKeyTwice},
+	{saysKey, "no key is never a duplicate", acceptKeyNone},
+	{saysOneAtATime, "delivery id", raceDelivery},
+	{saysOneAtATime, "key", raceKey},
+	{saysOneAtATime, "two keys in both orders", raceKeys},
+}}
+
+func acceptEvent(r *rig) {
+	a := r.delivered("d-1")
+	r.accepted(a)
+	r.equal("Event", r.storedEvent(a.Event.ID), a.Event)
+}
+
+func acceptJobs(r *rig) {
+	a := r.arrival("handler/a", "queue/b")
+	a.Jobs[0].Key, a.Jobs[1].MaxAttempts = "k", 1
+	for _, want := range r.accepted(a) {
+		r.wantJob(want)
+	}
+}
+
+// That a commit outlives the power is each driver's own test; here: whatever
+// asks next sees it.
+func acceptStable(r *rig) {
+	for range 10 {
+		a := r.arrival(r.lane)
+		r.accept(a)
+		r.storedEvent(a.Event.ID)
+		r.job(a.Jobs[0].ID)
+	}
+}
+
+func acceptNoJobs(r *rig) {
+	a := r.arrival()
+	r.accepted(a)
+	r.equal("Event", r.storedEvent(a.Event.ID), a.Event)
+	r.equal("Depth", r.depth(), 0)
+}
+
+func acceptSame(r *rig) {
+	a := r.arrival("handler/a", "handler/b")
+	a.Event.DeliveryID, a.Jobs[0].Key = "d", "k"
+	jobs := r.accepted(a)
+	r.equal("Accept again", r.accept(a), core.Receipt{EventID: a.Event.ID, Jobs: 2})
+	r.equal("Events", ids(r.events(core.EventFilter{}).Items), []core.ID{a.Event.ID})
+	r.equal("Jobs", r.jobs(core.JobFilter{}).Items, []core.Job{jobs[1], jobs[0]})
+}
+
+func acceptSameNoJobs(r *rig) {
+	a := r.arrival()
+	r.accepted(a)
+	r.equal("Accept again", r.accept(a), core.Receipt{EventID: a.Event.ID})
+}
+
+func acceptSameLater(r *rig) {
+	a := r.keyed("k")
+	r.accepted(a)
+	r.settle(r.ended(r.take(1)[0].Job, core.Completed))
+	want := r.job(a.Jobs[0].ID)
+	r.equal("Accept again", r.accept(a), core.Receipt{EventID: a.Event.ID, Jobs: 1})
+	r.wantJob(want)
+}
+
+func acceptSamePart(r *rig) {
+	r.accepted(r.keyed("k"))
+	a := r.arrival(r.lane, "handler/b")
+	a.Jobs[0].Key = "k"
+	want := core.Receipt{EventID: a.Event.ID, Jobs: 1}
+	r.equal("Accept", r.accept(a), want)
+	r.equal("Accept again", r.accept(a), want)
+}
+
+func acceptSameDuplicate(r *rig) {
+	first, a := r.delivered("d"), r.delivered("d")
+	r.accepted(first)
+	want := core.Receipt{EventID: first.Event.ID, Duplicate: true}
+	r.equal("Accept", r.accept(a), want)
+	r.equal("Accept again", r.accept(a), want)
+	r.absent(a)
+}
+
+func acceptDelivery(r *rig) {
+	first := r.delivered("d")
+	r.accepted(first)
+	second := r.delivered("d")
+	second.Event.Type, second.Event.Payload = "order.paid", []byte(`{}`)
+	r.equal("Accept", r.accept(second), core.Receipt{EventID: first.Event.ID, Duplicate: true})
+	r.absent(second)
+	r.equal("Event", r.storedEvent(first.Event.ID), first.Event)
+	r.equal("Depth", r.depth(), 1)
+}
+
+func acceptDeliveryKeys(r *rig) {
+	r.accepted(r.delivered("d"))
+	second := r.delivered("d")
+	second.Jobs[0].Key = "k"
+	if got := r.accept(second); !got.Duplicate {
+		r.Errorf("Accept = %+v, want a duplicate", got)
+	}
+	r.accepted(r.keyed("k"))
+}
+
+func acceptDeliverySources(r *rig) {
+	a, b := r.delivered("d"), r.delivered("d")
+	b.Event.Source = "crm"
+	r.accepted(a)
+	r.accepted(b)
+}
+
+func acceptDeliveryNone(r *rig) {
+	r.accepted(r.arrival(r.lane))
+	r.accepted(r.arrival(r.lane))
+	r.equal("Depth", r.depth(), 2)
+}
+
+func acceptKeyLeftOut(r *rig) {
+	r.accepted(r.keyed("k"))
+	a := r.arrival(r.lane, "handler/b")
+	a.Jobs[0].Key, a.Jobs[1].Key = "k", "k"
+	r.equal("Accept", r.accept(a), core.Receipt{EventID: a.Event.ID, Jobs: 1})
+	r.equal("Jobs of the event", ids(r.jobs(core.JobFilter{EventID: a.Event.ID}).Items), []core.ID{a.Jobs[1].ID})
+}
+
+func acceptKeyDuplicate(r *rig) {
+	first := r.arrival(r.lane, "handler/b")
+	first.Jobs[0].Key, first.Jobs[1].Key = "k", "l"
+	r.accepted(first)
+	second := r.arrival(r.lane, "handler/b")
+	second.Jobs[0].Key, second.Jobs[1].Key = "k", "l"
+	r.equal("Accept", r.accept(second), core.Receipt{EventID: first.Event.ID, Duplicate: true})
+	r.absent(second)
+}
+
+func acceptKeyPart(r *rig) {
+	r.accepted(r.keyed("k"))
+	a := r.arrival(r.lane, r.lane)
+	a.Jobs[0].Key = "k"
+	r.equal("Accept", r.accept(a), core.Receipt{EventID: a.Event.ID, Jobs: 1})
+	r.storedEvent(a.Event.ID)
+	r.job(a.Jobs[1].ID)
+}
+
+func acceptKeyLanes(r *rig) {
+	a, b := r.keyed("k"), r.keyed("k")
+	b.Jobs[0].Lane = "queue/billing"
+	r.accepted(a)
+	r.accepted(b)
+}
+
+func acceptKeyFinished(r *rig) {
+	for _, s := range []core.Status{core.Completed, core.Dead} {
+		key := string(s)
+		first := r.keyed(key)
+		r.accepted(first)
+		r.settle(r.ended(r.take(1)[0].Job, s))
+		r.equal("Accept", r.accept(r.keyed(key)), core.Receipt{EventID: first.Event.ID, Duplicate: true})
+	}
+}
+
+func acceptKeyTwice(r *rig) {
+	a := r.arrival(r.lane, r.lane)
+	a.Jobs[0].Key, a.Jobs[1].Key = "k", "k"
+	want := core.Receipt{EventID: a.Event.ID, Jobs: 1}
+	r.equal("Accept", r.accept(a), want)
+	r.equal("Accept again", r.accept(a), want)
+	r.equal("Jobs", len(r.jobs(core.JobFilter{}).Items), 1)
+}
+
+func acceptKeyNone(r *rig) {
+	a := r.arrival(r.lane, r.lane)
+	r.accepted(a)
+	r.accepted(r.arrival(r.lane))
+	r.equal("Depth", r.depth(), 3)
+}
+
+// raceDelivery lets many callers deliver the same thing, each as its own event.
+func raceDelivery(r *rig) {
+	for range r.few(30) {
+		id := "d-" + string(r.ids.Next())
+		r.oneOf(func() core.Arrival { return r.delivered(id) })
+	}
+}
+
+func raceKey(r *rig) {
+	for range r.few(30) {
+		key := "k-" + string(r.ids.Next())
+		r.oneOf(func() core.Arrival { return r.keyed(key) })
+	}
+}
+
+// callers is how many act at once in a race.
+const callers = 16
+
+// oneOf accepts arrivals that repeat each other at the same time and wants
+// exactly one of them stored and named by every receipt.
+func (r *rig) oneOf(next func() core.Arrival) {
+	r.Helper()
+	arrivals := make([]core.Arrival, callers)
+	receipts := make([]core.Receipt, callers)
+	for i := range arrivals {
+		arrivals[i] = next()
+	}
+	r.together(callers, func(i int) (err error) {
+		receipts[i], err = r.store.Accept(context.Background(), arrivals[i])
+		return err
+	})
+	first, stored := receipts[0].EventID, 0
+	for i, got := range receipts {
+		if got.EventID != first {
+			r.Errorf("Accept #%d names event %s, #0 names %s; want the same", i, got.EventID, first)
+		}
+		if got.Duplicate {
+			r.absent(arrivals[i])
+			continue
+		}
+		stored++
+		r.storedEvent(arrivals[i].Event.ID)
+		r.job(arrivals[i].Jobs[0].ID)
+	}
+	r.equal("arrivals stored", stored, 1)
+}
+
+// raceKeys lets arrivals want the same two keys in opposite orders, which is
+// where row locks meet. Each key gets one job, whoever wins.
+func raceKeys(r *rig) {
+	a, b := r.lane, core.Lane("queue/mail")
+	for range r.few(30) {
+		arrivals := make([]core.Arrival, callers)
+		for i := range arrivals {
+			arrivals[i] = r.arrival(a, b)
+			if i%2 == 1 {
+				arrivals[i] = r.arrival(b, a)
+			}
+			for j := range arrivals[i].Jobs {
+				arrivals[i].Jobs[j].Key = string(arrivals[0].Event.ID)
+			}
+		}
+		receipts := make([]core.Receipt, callers)
+		r.together(callers, func(i int) (err error) {
+			receipts[i], err = r.store.Accept(context.Background(), arrivals[i])
+			return err
+		})
+		jobs := 0
+		for i, got := range receipts {
+			jobs += got.Jobs
+			stored := len(r.jobs(core.JobFilter{EventID: arrivals[i].Event.ID}).Items)
+			r.equal("jobs stored, by the receipt", got.Jobs, stored)
+		}
+		r.equal("jobs for two keys", jobs, 2)
+	}
+}

@@ -1,0 +1,344 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysShown    = "A running job whose lease is over at the time of asking is shown as retryable, which is what it is"
+	saysNotFound = "Errors: a [Refusal] of kind [Unavailable] means that the database could not be reached or could not write and that the same call may succeed later; of kind [NotFound] that the named row does not exist"
+	saysEvent    = "Event returns one event with its payload"
+	saysEvents   = "Events lists events newest first, without their payloads and headers"
+	saysJob      = "Job returns one job"
+	saysJobs     = "Jobs lists jobs newest first, paged like Events"
+	saysAttempts = "Attempts lists the attempts of a job, oldest first; none for an unknown job"
+	saysDepth    = "Depth is the number of jobs that are not finished"
+	saysAll      = "Zero fields select everything"
+	saysMore     = "More is whether there are older ones"
+)
+
+var ledger = role{name: "Ledger", stock: fill, checks: []check{
+	{saysEvent, "", showEvent},
+	{saysNotFound, "event", showNoEvent},
+	{saysNotFound, "job", showNoJob},
+	{saysEvents, "", listEvents},
+	{saysEvents, "one by one", pageEvents},
+	{saysEvents, "by source and type", filterEvents},
+	{saysEvents, "by time", filterTimes},
+	{saysJob, "", showJob},
+	{saysJobs, "", listJobs},
+	{saysJobs, "one by one", pageJobs},
+	{saysJobs, "by one thing", filterJobs},
+	{saysJobs, "by all things", filterJobsCombined},
+	{saysAll, "", filterNothing},
+	{saysMore, "", moreExact},
+	{saysShown, "alone", showOver},
+	{saysShown, "in a list", listOver},
+	{saysShown, "when selected by status", filterOver},
+	{saysAttempts, "", showAttempts},
+	{saysAttempts, "unknown", showNoAttempts},
+	{saysDepth, "", showDepth},
+}}
+
+// A stock is what the shared store of the read-only checks holds.
+type stock struct {
+	events []core.Event // oldest first
+	jobs   []core.Job   // oldest first, as they are to be shown
+	by     map[string]core.Job
+
+	attempts []core.Attempt // of by["tried"], oldest first
+}
+
+// fill stores a job in every state. Its times are in the past, so that a lease
+// may be over by the store's own clock.
+func fill(r *rig) {
+	r.now = core.SystemClock().UTC().Truncate(time.Millisecond).Add(-2 * time.Hour)
+	start := r.now
+	r.stock = &stock{by: map[string]core.Job{}}
+	r.keep("completed", r.settled(core.Completed))
+	r.keep("dead", r.settled(core.Dead))
+	r.keep("overdue", r.overdue())
+	r.now = r.now.Add(time.Minute)
+	r.keep("running", r.leased(r.arrival(r.lane), 100*time.Hour))
+	r.keep("retryable", r.settled(core.Retryable))
+	r.keep("tried", r.tried(3))
+	r.keep("available", r.put())
+
+	other := r.arrival("queue/mail", "handler/audit")
+	other.Event.Source, other.Event.Type, other.Event.CreatedAt = "crm", "user.created", start.Add(time.Hour)
+	r.keep("", r.accepted(other)[0])
+	r.stock.jobs = append(r.stock.jobs, r.job(other.Jobs[1].ID))
+	alone := r.arrival()
+	alone.Event.Source, alone.Event.CreatedAt = "crm", start.Add(time.Hour+time.Millisecond)
+	r.accepted(alone)
+	r.stock.events = append(r.stock.events, alone.Event)
+}
+
+// keep remembers a job and its event.
+func (r *rig) keep(name string, j core.Job) {
+	r.stock.jobs = append(r.stock.jobs, j)
+	r.stock.events = append(r.stock.events, r.storedEvent(j.EventID))
+	r.stock.by[name] = j
+}
+
+// leased accepts an arrival with one job and takes that under a lease.
+func (r *rig) leased(a core.Arrival, d time.Duration) core.Job {
+	r.accepted(a)
+	got := r.haul(core.Quota{Lane: a.Jobs[0].Lane, N: 1, Hold: d})
+	r.equal("Take", ids(got), []core.ID{a.Jobs[0].ID})
+	return got[0].Job
+}
+
+// overdue is a running job whose lease is over by the store's clock.
+func (r *rig) overdue() core.Job {
+	j := r.leased(r.arrival("handler/slow"), time.Second)
+	j.Status = core.Retryable
+	return j
+}
+
+// tried is a job with a number of failed attempts behind it.
+func (r *rig) tried(n int) core.Job {
+	a := r.arrival("handler/tried")
+	a.Jobs[0].MaxAttempts = n + 1
+	r.accepted(a)
+	for i := range n {
+		j := r.haul(core.Quota{Lane: "handler/tried", N: 1, Hold: hold})[0]
+		o := r.ended(j.Job, core.Retryable)
+		o.Attempt.Response, o.DueAt = nth(i), r.now.Add(time.Second)
+		r.settle(o)
+		r.stock.attempts = append(r.stock.attempts, o.Attempt)
+		r.now = o.DueAt
+	}
+	return r.job(a.Jobs[0].ID)
+}
+
+// summary is an event as listings show it.
+func summary(e core.Event) core.Event {
+	e.Payload, e.Headers = nil, nil
+	return e
+}
+
+// newest reverses.
+func newest[T any](oldest []T) []T {
+	out := slices.Clone(oldest)
+	slices.Reverse(out)
+	return out
+}
+
+// choose keeps what matches, in order.
+func choose[T any](items []T, match func(T) bool) []T {
+	var out []T
+	for _, it := range items {
+		if match(it) {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+func showEvent(r *rig) {
+	for _, want := range r.stock.events {
+		r.equal("Event", r.storedEvent(want.ID), want)
+	}
+}
+
+func showNoEvent(r *rig) {
+	for _, id := range []core.ID{r.ids.Next(), "", "%", r.stock.jobs[0].ID} {
+		if _, err := r.store.Event(context.Background(), id); !core.IsKind(err, core.NotFound) {
+			r.Errorf("Event(%q) = %v, want a refusal of kind NotFound", id, err)
+		}
+	}
+}
+
+func showNoJob(r *rig) {
+	for _, id := range []core.ID{r.ids.Next(), "", "%", r.stock.events[0].ID} {
+		if _, err := r.store.Job(context.Background(), id); !core.IsKind(err, core.NotFound) {
+			r.Errorf("Job(%q) = %v, want a refusal of kind NotFound", id, err)
+		}
+	}
+}
+
+func (r *rig) wantEvents(f core.EventFilter, want []core.Event) {
+	r.Helper()
+	list := make([]core.Event, len(want))
+	for i := range want {
+		list[i] = summary(want[i])
+	}
+	r.equal("Events("+clip(f)+")", r.events(f), core.Page[core.Event]{Items: list})
+}
+
+func listEvents(r *rig) { r.wantEvents(core.EventFilter{}, newest(r.stock.events)) }
+
+func filterEvents(r *rig) {
+	for _, f := range []core.EventFilter{
+		{Source: "shop"}, {Source: "crm"}, {Source: "nobody"},
+		{Type: "order.created"}, {Type: "user.created"}, {Type: "order"},
+		{Source: "crm", Type: "order.created"}, {Source: "shop", Type: "user.created"},
+	} {
+		r.wantEvents(f, choose(newest(r.stock.events), func(e core.Event) bool {
+			return (f.Source == "" || e.Source == f.Source) && (f.Type == "" || e.Type == f.Type)
+		}))
+	}
+}
+
+func filterTimes(r *rig) {
+	all := newest(r.stock.events)
+	last, ms := all[0].CreatedAt, time.Millisecond
+	for _, f := range []core.EventFilter{
+		{Since: last}, {Since: last.Add(ms)}, {Since: last.Add(-ms)},
+		{Until: last}, {Until: last.Add(ms)}, {Until: last.Add(-ms)},
+		{Since: last.Add(-ms), Until: last}, {Since: last, Until: last},
+		{Since: last.Add(-ms), Until: last.Add(ms), Source: "crm", Type: "user.created"},
+	} {
+		r.wantEvents(f, choose(all, func(e core.Event) bool {
+			return !e.CreatedAt.Before(f.Since) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until)) &&
+				(f.Source == "" || e.Source == f.Source) && (f.Type == "" || e.Type == f.Type)
+		}))
+	}
+}
+
+func pageEvents(r *rig) {
+	var got []core.ID
+	f := core.EventFilter{Limit: 1}
+	for range r.stock.events {
+		p := r.events(f)
+		got = append(got, ids(p.Items)...)
+		r.equal("Events one by one: More", p.More, len(got) < len(r.stock.events))
+		f.After = got[len(got)-1]
+	}
+	r.equal("Events one by one", got, ids(newest(r.stock.events)))
+	r.wantEvents(f, nil)
+}
+
+func showJob(r *rig) {
+	for _, want := range r.stock.jobs {
+		got := r.job(want.ID)
+		r.equal("Job("+string(want.Lane)+")", shown(got), shown(want))
+	}
+}
+
+// shown blanks what the comments leave open: whether a job whose lease is over
+// still shows that lease.
+func shown(j core.Job) core.Job {
+	if j.Status == core.Retryable {
+		j.Lease = ""
+	}
+	return j
+}
+
+func (r *rig) wantJobs(f core.JobFilter, want []core.Job) {
+	r.Helper()
+	got := r.jobs(f)
+	for i := range got.Items {
+		got.Items[i] = shown(got.Items[i])
+	}
+	list := make([]core.Job, len(want))
+	for i := range want {
+		list[i] = shown(want[i])
+	}
+	r.equal("Jobs("+clip(f)+")", got, core.Page[core.Job]{Items: list})
+}
+
+func listJobs(r *rig) { r.wantJobs(core.JobFilter{}, newest(r.stock.jobs)) }
+
+func pageJobs(r *rig) {
+	var got []core.ID
+	f := core.JobFilter{Limit: 1}
+	for range r.stock.jobs {
+		p := r.jobs(f)
+		got = append(got, ids(p.Items)...)
+		r.equal("Jobs one by one: More", p.More, len(got) < len(r.stock.jobs))
+		f.After = got[len(got)-1]
+	}
+	r.equal("Jobs one by one", got, ids(newest(r.stock.jobs)))
+	r.wantJobs(f, nil)
+}
+
+func filterJobs(r *rig) {
+	filters := []core.JobFilter{
+		{Lane: r.lane}, {Lane: "handler/nobody"}, {Lane: "handler"},
+		{EventID: r.stock.jobs[0].EventID}, {EventID: r.stock.by[""].EventID}, {EventID: r.ids.Next()},
+		{After: r.stock.jobs[2].ID}, {After: r.stock.events[2].ID},
+	}
+	for _, s := range core.Statuses() {
+		filters = append(filters, core.JobFilter{Status: s})
+	}
+	for _, f := range filters {
+		r.wantJobs(f, r.stock.matching(f))
+	}
+}
+
+func filterJobsCombined(r *rig) {
+	for _, j := range r.stock.jobs {
+		f := core.JobFilter{Status: j.Status, Lane: j.Lane, EventID: j.EventID, After: r.ids.Next()}
+		r.wantJobs(f, r.stock.matching(f))
+		f.After = j.ID
+		r.wantJobs(f, r.stock.matching(f))
+		f = core.JobFilter{Status: j.Status, Lane: r.lane}
+		r.wantJobs(f, r.stock.matching(f))
+		f = core.JobFilter{Status: core.Available, EventID: j.EventID}
+		r.wantJobs(f, r.stock.matching(f))
+	}
+}
+
+// matching is what a filter selects of the stock, newest first.
+func (s *stock) matching(f core.JobFilter) []core.Job {
+	return choose(newest(s.jobs), func(j core.Job) bool {
+		return (f.Status == "" || j.Status == f.Status) && (f.Lane == "" || j.Lane == f.Lane) &&
+			(f.EventID == "" || j.EventID == f.EventID) && (f.After == "" || j.ID < f.After)
+	})
+}
+
+func filterNothing(r *rig) {
+	r.equal("Events: number", len(r.events(core.EventFilter{}).Items), len(r.stock.events))
+	r.equal("Jobs: number", len(r.jobs(core.JobFilter{}).Items), len(r.stock.jobs))
+}
+
+func moreExact(r *rig) {
+	n := len(r.stock.events)
+	r.equal("Events: More below the number", r.events(core.EventFilter{Limit: n - 1}).More, true)
+	r.equal("Events: More at the number", r.events(core.EventFilter{Limit: n}).More, false)
+	n = len(r.stock.jobs)
+	r.equal("Jobs: More below the number", r.jobs(core.JobFilter{Limit: n - 1}).More, true)
+	r.equal("Jobs: More at the number", r.jobs(core.JobFilter{Limit: n}).More, false)
+	crm := core.EventFilter{Source: "crm", Limit: 2}
+	r.equal("Events of a source: More at the number", r.events(crm).More, false)
+}
+
+func showOver(r *rig) {
+	r.equal("Job with its lease over: status", r.job(r.stock.by["overdue"].ID).Status, core.Retryable)
+	r.equal("Job with its lease: status", r.job(r.stock.by["running"].ID).Status, core.Running)
+}
+
+func listOver(r *rig) {
+	over := r.stock.by["overdue"]
+	for _, f := range []core.JobFilter{{Lane: over.Lane}, {EventID: over.EventID}} {
+		for _, j := range r.jobs(f).Items {
+			r.equal("Jobs: status", j.Status, core.Retryable)
+		}
+	}
+}
+
+func filterOver(r *rig) {
+	over := r.stock.by["overdue"]
+	r.wantJobs(core.JobFilter{Status: core.Running, Lane: over.Lane}, nil)
+	r.wantJobs(core.JobFilter{Status: core.Retryable, Lane: over.Lane}, []core.Job{over})
+}
+
+func showAttempts(r *rig) {
+	r.equal("Attempts", r.attempts(r.stock.by["tried"].ID), r.stock.attempts)
+	r.equal("Attempts of an untried job: number", len(r.attempts(r.stock.by["available"].ID)), 0)
+}
+
+func showNoAttempts(r *rig) {
+	r.equal("Attempts of an unknown job: number", len(r.attempts(r.ids.Next())), 0)
+}
+
+func showDepth(r *rig) {
+	open := choose(r.stock.jobs, func(j core.Job) bool { return !j.Status.Finished() })
+	r.equal("Depth", r.depth(), len(open))
+}

@@ -1,0 +1,339 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A Model is a store in memory: the contract of core/store.go as the shortest
+// program that keeps it, with no thought for speed. Real stores are compared
+// with it.
+type Model struct {
+	clock core.Clock
+
+	mu       sync.Mutex
+	leases   int
+	events   map[core.ID]core.Event
+	jobs     map[core.ID]*core.Job
+	attempts map[core.ID][]leased
+}
+
+// leased is an attempt under the lease it was made.
+type leased struct {
+	core.Attempt
+	lease core.Lease
+}
+
+var _ core.Store = (*Model)(nil)
+
+// NewModel makes an empty one that judges leases by clock.
+func NewModel(clock core.Clock) *Model {
+	return &Model{
+		clock: clock, events: map[core.ID]core.Event{},
+		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{},
+	}
+}
+
+// Accept stores an event and its jobs.
+func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, stored := m.events[a.Event.ID]; stored {
+		return core.Receipt{EventID: a.Event.ID, Jobs: m.jobsOf(a.Event.ID)}, nil
+	}
+	if first := m.delivered(a.Event); first != "" {
+		return core.Receipt{EventID: first, Duplicate: true}, nil
+	}
+	var repeats core.ID
+	for _, n := range a.Jobs {
+		if holder := m.keyed(n); holder != "" {
+			repeats = earlier(repeats, holder)
+			continue
+		}
+		m.jobs[n.ID] = &core.Job{
+			ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Key: n.Key, Status: core.Available,
+			MaxAttempts: n.MaxAttempts, DueAt: a.Event.CreatedAt, CreatedAt: a.Event.CreatedAt,
+		}
+	}
+	stored := m.jobsOf(a.Event.ID)
+	if stored == 0 && len(a.Jobs) > 0 {
+		return core.Receipt{EventID: repeats, Duplicate: true}, nil
+	}
+	a.Event.Payload, a.Event.Headers = slices.Clone(a.Event.Payload), maps.Clone(a.Event.Headers)
+	m.events[a.Event.ID] = a.Event
+	return core.Receipt{EventID: a.Event.ID, Jobs: stored}, nil
+}
+
+func (m *Model) jobsOf(event core.ID) int {
+	n := 0
+	for _, j := range m.jobs {
+		if j.EventID == event {
+			n++
+		}
+	}
+	return n
+}
+
+// delivered is the event of the same delivery, if there is one.
+func (m *Model) delivered(e core.Event) core.ID {
+	for _, known := range m.events {
+		if e.DeliveryID != "" && known.Source == e.Source && known.DeliveryID == e.DeliveryID {
+			return known.ID
+		}
+	}
+	return ""
+}
+
+// keyed is the event whose job has the key in that lane, if there is one.
+func (m *Model) keyed(n core.NewJob) core.ID {
+	for _, j := range m.jobs {
+		if n.Key != "" && j.Lane == n.Lane && j.Key == n.Key {
+			return j.EventID
+		}
+	}
+	return ""
+}
+
+func earlier(a, b core.ID) core.ID {
+	if a == "" || b < a {
+		return b
+	}
+	return a
+}
+
+// Due tells when lanes are next due.
+func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := map[core.Lane]time.Time{}
+	for _, j := range m.jobs {
+		first, ok := next[j.Lane]
+		if slices.Contains(lanes, j.Lane) && !j.Status.Finished() && (!ok || j.DueAt.Before(first)) {
+			next[j.Lane] = j.DueAt
+		}
+	}
+	return next, nil
+}
+
+// Take leases due jobs.
+func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leases++
+	var taken []core.TakenJob
+	for _, q := range quotas {
+		for _, j := range m.due(now, q) {
+			j.Status, j.Lease = core.Running, core.Lease(fmt.Sprint("lease ", m.leases))
+			j.Attempt, j.DueAt = j.Attempt+1, now.Add(q.Hold)
+			taken = append(taken, core.TakenJob{Job: *j, Event: m.events[j.EventID]})
+		}
+	}
+	return taken, nil
+}
+
+// due lists what a quota may take, oldest first.
+func (m *Model) due(now time.Time, q core.Quota) []*core.Job {
+	var due []*core.Job
+	for _, j := range m.jobs {
+		if j.Lane == q.Lane && !j.Status.Finished() && !j.DueAt.After(now) {
+			due = append(due, j)
+		}
+	}
+	slices.SortFunc(due, func(a, b *core.Job) int {
+		if c := a.DueAt.Compare(b.DueAt); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.ID), string(b.ID))
+	})
+	return due[:min(q.N, len(due))]
+}
+
+// holds is the job, if it is running under this lease.
+func (m *Model) holds(id core.ID, l core.Lease) (*core.Job, bool) {
+	j, ok := m.jobs[id]
+	return j, ok && j.Status == core.Running && j.Lease == l
+}
+
+// Settle ends attempts.
+func (m *Model) Settle(_ context.Context, outcomes ...core.Outcome) (lost []core.ID, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range outcomes {
+		if j, ok := m.holds(o.JobID, o.Lease); ok {
+			m.attempts[o.JobID] = append(m.attempts[o.JobID], leased{o.Attempt, o.Lease})
+			m.end(j, o)
+			continue
+		}
+		before := slices.ContainsFunc(m.attempts[o.JobID], func(a leased) bool { return a.lease == o.Lease })
+		if !before {
+			lost = append(lost, o.JobID)
+		}
+	}
+	return lost, nil
+}
+
+// end leaves a job as its outcome says.
+func (m *Model) end(j *core.Job, o core.Outcome) {
+	j.Status, j.Lease, j.LastError = o.Status, "", o.Attempt.Error
+	j.Attempt = min(j.Attempt, j.MaxAttempts)
+	j.DueAt, j.FinishedAt = time.Time{}, o.At
+	if o.Status == core.Retryable {
+		j.DueAt, j.FinishedAt = o.DueAt, time.Time{}
+	}
+}
+
+// Release gives jobs back untried.
+func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, given := range jobs {
+		j, ok := m.holds(given.ID, given.Lease)
+		if !ok {
+			continue
+		}
+		j.Status, j.Lease, j.DueAt, j.Attempt = core.Retryable, "", due, j.Attempt-1
+		if j.Attempt == 0 {
+			j.Status = core.Available
+		}
+	}
+	return nil
+}
+
+// Recover makes running jobs due.
+func (m *Model) Recover(_ context.Context, now time.Time, lanes []core.Lane) (int, error) {
+	return m.change(func(j *core.Job) bool {
+		return j.Status == core.Running && slices.Contains(lanes, j.Lane)
+	}, func(j *core.Job) { j.DueAt = now })
+}
+
+// Retry brings dead jobs back.
+func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
+	return m.change(func(j *core.Job) bool {
+		return j.Status == core.Dead && (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
+	}, func(j *core.Job) {
+		j.Status, j.Attempt, j.DueAt, j.FinishedAt = core.Available, 0, now, time.Time{}
+	})
+}
+
+// change changes all jobs that match and counts them.
+func (m *Model) change(match func(*core.Job) bool, to func(*core.Job)) (n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.jobs {
+		if match(j) {
+			to(j)
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Event returns one event.
+func (m *Model) Event(_ context.Context, id core.ID) (core.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.events[id]
+	if !ok {
+		return e, core.Refuse(core.NotFound, "event not found")
+	}
+	return e, nil
+}
+
+// Events lists events.
+func (m *Model) Events(_ context.Context, f core.EventFilter) (core.Page[core.Event], error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return list(m.events, f.After, f.Limit, func(e core.Event) (core.Event, bool) {
+		return summary(e), (f.Source == "" || e.Source == f.Source) && (f.Type == "" || e.Type == f.Type) &&
+			!e.CreatedAt.Before(f.Since) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until))
+	}), nil
+}
+
+// list is one page of what a filter selects.
+func list[R, T any](rows map[core.ID]R, after core.ID, limit int, show func(R) (T, bool)) core.Page[T] {
+	if limit == 0 {
+		limit = core.DefaultPage
+	}
+	var p core.Page[T]
+	for _, id := range newest(slices.Sorted(maps.Keys(rows))) {
+		item, ok := show(rows[id])
+		if !ok || after != "" && id >= after {
+			continue
+		}
+		if len(p.Items) == limit {
+			p.More = true
+			break
+		}
+		p.Items = append(p.Items, item)
+	}
+	return p
+}
+
+// present is a job as it is shown.
+func (m *Model) present(j *core.Job) core.Job {
+	out := *j
+	if out.Status == core.Running && !out.DueAt.After(m.clock()) {
+		out.Status = core.Retryable
+	}
+	return out
+}
+
+// Job returns one job.
+func (m *Model) Job(_ context.Context, id core.ID) (core.Job, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j, ok := m.jobs[id]
+	if !ok {
+		return core.Job{}, core.Refuse(core.NotFound, "job not found")
+	}
+	return m.present(j), nil
+}
+
+// Jobs lists jobs.
+func (m *Model) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return list(m.jobs, f.After, f.Limit, func(row *core.Job) (core.Job, bool) {
+		j := m.present(row)
+		return j, (f.Status == "" || j.Status == f.Status) && (f.Lane == "" || j.Lane == f.Lane) &&
+			(f.EventID == "" || j.EventID == f.EventID)
+	}), nil
+}
+
+// Attempts lists the attempts of a job.
+func (m *Model) Attempts(_ context.Context, job core.ID) (out []core.Attempt, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.attempts[job] {
+		out = append(out, a.Attempt)
+	}
+	return out, nil
+}
+
+// Depth counts unfinished jobs.
+func (m *Model) Depth(context.Context) (n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.jobs {
+		if !j.Status.Finished() {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Migrate has nothing to do.
+func (m *Model) Migrate(context.Context) error { return nil }
+
+// Ping always answers.
+func (m *Model) Ping(context.Context) error { return nil }
+
+// Close has nothing to do.
+func (m *Model) Close() error { return nil }

@@ -1,0 +1,220 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// odd holds text to be bytes: two texts are the same if every byte is.
+var odd = role{name: "Text", checks: []check{
+	{"Delivery ids are told apart by every byte", "", oddDeliveryIDs},
+	{"Keys are told apart by every byte", "", oddKeys},
+	{"Sources are told apart by every byte", "", oddSources},
+	{"Lanes are told apart by every byte", "", oddLanes},
+	{"Types are told apart by every byte", "", oddTypes},
+	{"A payload comes back byte for byte", "", oddPayloads},
+	{"Headers come back byte for byte", "", oddHeaders},
+	{"What an attempt keeps comes back byte for byte", "", oddAttempts},
+}}
+
+// names are texts that some database or encoding takes for one another: under a
+// collation that folds case or accents, under comparison that pads blanks, as a
+// number, as a pattern, as part of a statement or of JSON.
+var names = []string{
+	"billing", "Billing", "BILLING", "bıllıng", "bİlling",
+	"a", "a ", "a  ", " a", "a\t", "a\n", "a\r\n", "a\u00a0", "a\u200b",
+	"\u00e9", "e\u0301", "e", "ss", "ß", "ǆ", "ǅ", "Å", "\u212b", "ﬁ", "fi", "ж", "и\u0306", "й",
+	"😀", "😁", "👩‍💻", "👩", "日本", "\U0010ffff", "\ufeffa", "\ufffd",
+	"%", "_", "a%", "a_", "ab", "*", "?", "$1", ":a", "@a", "{key}", "{list}",
+	"'", "''", `"`, `""`, "`", `\`, `\\`, `\'`, `\n`, `a\u0000b`, "--", "; DROP TABLE jobs", "/*", "<&>",
+	"0", "00", "1", "1.0", "1e0", "01", "-1", "9007199254740993", "null", "NULL", "true", "",
+	"[1]", `{"a":1}`, `["a","b"]`,
+}
+
+// long are texts at the bound of what an index takes, that differ at the end.
+var long = []string{
+	strings.Repeat("x", 255), strings.Repeat("x", 254), strings.Repeat("x", 254) + "X", strings.Repeat("x", 254) + " ",
+	strings.Repeat("😀", 63) + "abc", strings.Repeat("😀", 63) + "abC", strings.Repeat(`"`, 255), strings.Repeat(`\`, 255),
+}
+
+// twiceEach accepts an arrival for each text and then another one for each: the
+// first ones are all stored, and each second one repeats its own first.
+func (r *rig) twiceEach(texts []string, arrive func(text string) core.Arrival) {
+	first := map[string]core.ID{}
+	for _, s := range texts {
+		a := arrive(s)
+		first[s] = a.Event.ID
+		r.equal(fmt.Sprintf("Accept(%q)", s), r.accept(a), core.Receipt{EventID: a.Event.ID, Jobs: 1})
+	}
+	for _, s := range texts {
+		got := r.accept(arrive(s))
+		r.equal(fmt.Sprintf("Accept(%q) again", s), got, core.Receipt{EventID: first[s], Duplicate: true})
+	}
+}
+
+// named are the texts that are not empty, which would mean none.
+func named(lists ...[]string) []string {
+	var out []string
+	for _, l := range lists {
+		out = append(out, choose(l, func(s string) bool { return s != "" })...)
+	}
+	return out
+}
+
+func oddDeliveryIDs(r *rig) {
+	r.twiceEach(named(names, long), r.delivered)
+	for _, e := range r.events(core.EventFilter{Limit: core.MaxPage}).Items {
+		r.equal("Event: DeliveryID", r.storedEvent(e.ID).DeliveryID, e.DeliveryID)
+	}
+}
+
+func oddKeys(r *rig) {
+	texts := named(names, long)
+	r.twiceEach(texts, r.keyed)
+	got := map[string]bool{}
+	for _, j := range r.jobs(core.JobFilter{Limit: core.MaxPage}).Items {
+		got[j.Key] = true
+	}
+	for _, s := range texts {
+		r.equal(fmt.Sprintf("Jobs: key %q is there", s), got[s], true)
+	}
+}
+
+func oddSources(r *rig) {
+	texts := named(names)
+	r.twiceEach(texts, func(s string) core.Arrival {
+		a := r.delivered("d")
+		a.Event.Source = s
+		return a
+	})
+	for _, s := range texts {
+		p := r.events(core.EventFilter{Source: s})
+		if len(p.Items) != 1 || p.Items[0].Source != s {
+			r.Errorf("Events(source %q) = %v, want the one event of that source", s, p.Items)
+		}
+	}
+}
+
+func oddTypes(r *rig) {
+	texts := named(names)
+	for _, s := range texts {
+		a := r.arrival()
+		a.Event.Type, a.Event.ContentType = s, s
+		r.accepted(a)
+	}
+	for _, s := range texts {
+		p := r.events(core.EventFilter{Type: s})
+		if len(p.Items) != 1 || p.Items[0].Type != s || p.Items[0].ContentType != s {
+			r.Errorf("Events(type %q) = %v, want the one event of that type", s, p.Items)
+		}
+	}
+}
+
+func oddLanes(r *rig) {
+	texts := named(names)
+	lane := func(s string) core.Lane { return core.Lane("handler/" + s) }
+	first := map[string]core.ID{}
+	r.twiceEach(texts, func(s string) core.Arrival {
+		a := r.keyed("k")
+		a.Jobs[0].Lane = lane(s)
+		if first[s] == "" {
+			first[s] = a.Jobs[0].ID
+		}
+		return a
+	})
+	for _, s := range texts {
+		p := r.jobs(core.JobFilter{Lane: lane(s)})
+		r.equal(fmt.Sprintf("Jobs(lane %q)", lane(s)), ids(p.Items), []core.ID{first[s]})
+		q := core.Quota{Lane: lane(s), N: 9, Hold: hold}
+		got := r.haul(q)
+		r.equal(fmt.Sprintf("Take(%q)", lane(s)), ids(got), []core.ID{first[s]})
+		r.settle(r.ended(got[0].Job, core.Dead))
+	}
+	s := texts[0]
+	r.equal(fmt.Sprintf("Retry(lane %q)", s), r.retry("", lane(s)), 1)
+}
+
+// payloads are bodies as senders write them: UTF-8 without NUL bytes.
+func payloads() []string {
+	out := []string{
+		"", " ", "\n", "{}", "null", "0", "1.0", "1e400", "-0", "123456789012345678901234567890.10",
+		`{"b":1,"a":2,"b":3}`, `{ "spaced" :  [ 1,2 , 3 ] }`, "{\r\n\t\"crlf\": \"\\r\\n\"\r\n}\r\n",
+		`{"nul":"\u0000","lone":"\ud800","pair":"\ud83d\ude00"}`, `\u0000`, `"\/"`,
+		"a=1&b=%00&c=%F0%9F%98%80", "<xml>&amp;</xml>", "not json {", "'; DROP TABLE events; --",
+		"\u00e9 e\u0301 \u212b ß ﬁ", "\ufeff{}", "\u2028\u2029\u0085", "\x01\x02\x1b[31m\x7f", "\u0080\u009f",
+		"😀👩‍💻🏴󠁧󠁢󠁥󠁮󠁧󠁿", "\ue000\ufdd0\ufffe\uffff\U0010ffff", "مرحبا שלום", "trailing blanks   ", "100% _",
+	}
+	var all strings.Builder // every character of the first planes, once
+	for c := rune(1); c < 0x20000; c += 7 {
+		if c < 0xd800 || c > 0xdfff {
+			all.WriteRune(c)
+		}
+	}
+	line := `{"text":"` + strings.Repeat("é😀x\\\"", 100) + "\"}\n"
+	mib := strings.Repeat(line, 1<<20/len(line)+1)
+	return append(out, all.String(), strings.ToValidUTF8(mib[:1<<20], "?"))
+}
+
+func oddPayloads(r *rig) {
+	var want []core.Event
+	for _, p := range payloads() {
+		a := r.arrival(r.lane)
+		a.Event.Payload = []byte(p)
+		r.accepted(a)
+		want = append(want, a.Event)
+	}
+	got := map[core.ID]core.Event{}
+	for _, j := range r.take(len(want)) {
+		got[j.EventID] = j.Event
+	}
+	for _, e := range want {
+		r.equalBytes("Take: payload", got[e.ID].Payload, e.Payload)
+		r.equalBytes("Event: payload", r.storedEvent(e.ID).Payload, e.Payload)
+	}
+}
+
+// equalBytes compares texts too long to print.
+func (r *rig) equalBytes(what string, got, want []byte) {
+	r.Helper()
+	if !bytes.Equal(got, want) {
+		r.Errorf("%s = %q (%d bytes), want %q (%d bytes)", what, clip(string(got)), len(got), clip(string(want)), len(want))
+	}
+}
+
+func oddHeaders(r *rig) {
+	all := map[string]string{}
+	for i, s := range append(payloads()[:20], names...) {
+		all[fmt.Sprintf("x-%d", i)] = s
+	}
+	byName := map[string]string{}
+	for i, s := range named(names) {
+		byName[s] = fmt.Sprint(i)
+	}
+	for _, h := range []map[string]string{nil, {}, {"ce-id": ""}, all, byName, {"x-long": strings.Repeat("é\"\\", 10_000)}} {
+		a := r.arrival(r.lane)
+		a.Event.Headers = h
+		r.accepted(a)
+		r.equal("Event: headers", r.storedEvent(a.Event.ID).Headers, h)
+		r.equal("Take: headers", r.take(1)[0].Event.Headers, h)
+	}
+}
+
+func oddAttempts(r *rig) {
+	texts := append([]string{strings.Repeat("é😀\\\"'x", core.MaxResponse/12)}, named(names)...)
+	texts = append(texts, choose(payloads(), func(s string) bool { return len(s) <= core.MaxResponse })...)
+	r.accepted(r.arrival(lanes(r.lane, len(texts))...))
+	var outcomes []core.Outcome
+	for i, j := range r.take(len(texts)) {
+		o := r.ended(j.Job, core.Dead)
+		o.Attempt.Error, o.Attempt.Response = "status: "+texts[i], texts[i]
+		outcomes = append(outcomes, o)
+	}
+	r.settle(outcomes...)
+	for _, o := range outcomes {
+		r.equal("Attempts", r.attempts(o.JobID), []core.Attempt{o.Attempt})
+		r.equal("Job: last error", r.job(o.JobID).LastError, o.Attempt.Error)
+	}
+}

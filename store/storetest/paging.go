@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const saysPages = "Following After from page to page shows every event that existed at the first page exactly once, whatever is accepted meanwhile"
+
+// paging holds listings to their limits, and to their promise while rows come in.
+var paging = role{name: "Paging", checks: []check{
+	{saysPages, "events", pageUnderInserts},
+	{saysPages, "jobs", pageJobsUnderInserts},
+	{saysPages, "jobs that change status meanwhile", pageUnderChanges},
+	{"A limit of 0 means DefaultPage", "events", defaultEvents},
+	{"A limit of 0 means DefaultPage", "jobs", defaultJobs},
+	{"A limit may be MaxPage", "jobs", maxJobs},
+	{"More is exact when a filter selects", "", moreFiltered},
+}}
+
+// many accepts n events with a job each, as fast as the store lets it.
+func (r *rig) many(n int) []core.Arrival {
+	r.Helper()
+	arrivals := make([]core.Arrival, n)
+	for i := range arrivals {
+		arrivals[i] = r.arrival(r.lane)
+	}
+	r.together(callers, func(i int) error {
+		for ; i < n; i += callers {
+			if _, err := r.store.Accept(context.Background(), arrivals[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return arrivals
+}
+
+// inserting runs page after page while four writers accept events.
+func (r *rig) inserting(read func() error) {
+	r.Helper()
+	const writers = 4
+	stop := make(chan struct{})
+	r.together(writers+1, func(i int) error {
+		if i == writers {
+			defer close(stop)
+			return read()
+		}
+		for {
+			select {
+			case <-stop:
+				return nil
+			default:
+			}
+			if _, err := r.store.Accept(context.Background(), r.arrival(r.lane)); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+func pageUnderInserts(r *rig) {
+	n := r.few(120)
+	want := r.many(n)
+	for _, limit := range []int{1, 7, 50} {
+		times := map[core.ID]int{}
+		r.inserting(func() error {
+			for f, more := (core.EventFilter{Limit: limit}), true; more; {
+				p, err := r.store.Events(context.Background(), f)
+				if err != nil {
+					return err
+				}
+				if len(p.Items) == 0 {
+					return fmt.Errorf("Events(%+v) is empty after a page with More", f)
+				}
+				more = p.More
+				for _, e := range p.Items {
+					times[e.ID]++
+					f.After = e.ID
+				}
+			}
+			return nil
+		})
+		for i, a := range want {
+			if times[a.Event.ID] != 1 {
+				r.Errorf("pages of %d: the %s event was shown %d times, want once", limit, nth(i), times[a.Event.ID])
+			}
+		}
+	}
+}
+
+// jobPages follows After to the end and counts how often each job is shown.
+func (r *rig) jobPages(f core.JobFilter) (map[core.ID]int, error) {
+	times := map[core.ID]int{}
+	for more := true; more; {
+		p, err := r.store.Jobs(context.Background(), f)
+		if err != nil {
+			return nil, err
+		}
+		more = p.More && len(p.Items) > 0
+		for _, j := range p.Items {
+			times[j.ID]++
+			f.After = j.ID
+		}
+	}
+	return times, nil
+}
+
+func pageJobsUnderInserts(r *rig) {
+	want := r.many(r.few(120))
+	var times map[core.ID]int
+	r.inserting(func() (err error) {
+		times, err = r.jobPages(core.JobFilter{Lane: r.lane, Limit: 7})
+		return err
+	})
+	for i, a := range want {
+		if times[a.Jobs[0].ID] != 1 {
+			r.Errorf("pages of 7: the %s job was shown %d times, want once", nth(i), times[a.Jobs[0].ID])
+		}
+	}
+}
+
+// pageUnderChanges pages through all jobs while they are taken and settled.
+func pageUnderChanges(r *rig) {
+	n := r.few(120)
+	want := r.accepted(r.arrival(lanes(r.lane, n)...))
+	var times map[core.ID]int
+	var mu sync.Mutex
+	r.together(2, func(i int) error {
+		if i == 0 {
+			got, err := r.jobPages(core.JobFilter{Limit: 3})
+			mu.Lock()
+			defer mu.Unlock()
+			times = got
+			return err
+		}
+		for range n / 10 {
+			taken, err := r.store.Take(context.Background(), r.now, []core.Quota{r.quota(10)})
+			if err != nil {
+				return err
+			}
+			for _, j := range taken {
+				if _, err := r.store.Settle(context.Background(), r.ended(j.Job, core.Completed)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	for i, j := range want {
+		if times[j.ID] != 1 {
+			r.Errorf("pages of 3: the %s job was shown %d times, want once", nth(i), times[j.ID])
+		}
+	}
+}
+
+func defaultEvents(r *rig) {
+	all := r.many(core.DefaultPage)
+	p := r.events(core.EventFilter{})
+	r.equal("Events: number at the default", len(p.Items), core.DefaultPage)
+	r.equal("Events: More at the default", p.More, false)
+	r.accepted(r.arrival())
+	p = r.events(core.EventFilter{})
+	r.equal("Events: number above the default", len(p.Items), core.DefaultPage)
+	r.equal("Events: More above the default", p.More, true)
+	rest := r.events(core.EventFilter{After: p.Items[len(p.Items)-1].ID})
+	r.equal("Events: the rest", ids(rest.Items), []core.ID{all[0].Event.ID})
+	r.equal("Events: More of the rest", rest.More, false)
+}
+
+func defaultJobs(r *rig) {
+	r.accepted(r.arrival(lanes(r.lane, core.DefaultPage)...))
+	p := r.jobs(core.JobFilter{})
+	r.equal("Jobs: number at the default", len(p.Items), core.DefaultPage)
+	r.equal("Jobs: More at the default", p.More, false)
+	r.put()
+	p = r.jobs(core.JobFilter{})
+	r.equal("Jobs: number above the default", len(p.Items), core.DefaultPage)
+	r.equal("Jobs: More above the default", p.More, true)
+}
+
+func maxJobs(r *rig) {
+	half := core.MaxPage / 2
+	want := r.accepted(r.arrival(lanes(r.lane, half)...))
+	want = append(want, r.accepted(r.arrival(lanes(r.lane, half)...))...)
+	p := r.jobs(core.JobFilter{Limit: core.MaxPage})
+	r.equal("Jobs: the largest page", ids(p.Items), ids(newest(want)))
+	r.equal("Jobs: More at the largest page", p.More, false)
+	r.put()
+	p = r.jobs(core.JobFilter{Limit: core.MaxPage})
+	r.equal("Jobs: number above the largest page", len(p.Items), core.MaxPage)
+	r.equal("Jobs: More above the largest page", p.More, true)
+}
+
+// moreFiltered lets rows that a filter leaves out lie behind the page.
+func moreFiltered(r *rig) {
+	r.put()
+	r.lane = "queue/b"
+	r.put()
+	r.put()
+	f := core.JobFilter{Lane: r.lane, Limit: 2}
+	r.equal("Jobs of a lane: More", r.jobs(f).More, false)
+	f.Limit = 1
+	r.equal("Jobs of a lane: More with one left", r.jobs(f).More, true)
+	f = core.JobFilter{Status: core.Running, Limit: 1}
+	r.take(1)
+	r.equal("Jobs of a status: More", r.jobs(f).More, false)
+	r.take(1)
+	r.equal("Jobs of a status: More with one left", r.jobs(f).More, true)
+}

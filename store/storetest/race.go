@@ -1,0 +1,368 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// races holds two transitions of one job that meet, in both orders and at once.
+// Contention for one sentence is listed beside that sentence.
+var races = role{name: "Races", checks: []check{
+	{"Of settling late and taking again exactly one holds", "settle first", settleThenTake},
+	{"Of settling late and taking again exactly one holds", "take first", takeThenSettle},
+	{"Of settling late and taking again exactly one holds", "at once", raceSettleTake},
+	{"Of releasing late and taking again exactly one holds", "at once", raceReleaseTake},
+	{"Of settling and releasing exactly one holds", "at once", raceSettleRelease},
+	{"Of different outcomes of one attempt exactly one is stored", "at once", raceOutcomes},
+	{"One outcome settled by many is recorded once", "at once", raceSettle},
+	{"Many outcomes settled by many are each recorded", "at once", raceSettleMany},
+	{"One arrival accepted by many is stored once", "at once", raceAccept},
+}}
+
+// A hoard is what several takers brought in.
+type hoard struct {
+	mu     sync.Mutex
+	leases map[core.ID][]core.Lease
+}
+
+func (h *hoard) add(jobs []core.TakenJob) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.leases == nil {
+		h.leases = map[core.ID][]core.Lease{}
+	}
+	for _, j := range jobs {
+		h.leases[j.ID] = append(h.leases[j.ID], j.Lease)
+	}
+}
+
+// wantOnce wants each of n jobs taken exactly once.
+func (h *hoard) wantOnce(r *rig, n int) {
+	r.Helper()
+	r.equal("jobs taken", len(h.leases), n)
+	for id, leases := range h.leases {
+		if len(leases) != 1 {
+			r.Errorf("job %s was taken under the leases %q at once, want one", id, leases)
+		}
+	}
+}
+
+// drain takes until nothing is due. A taker may come away empty because others
+// are about to have the rows, so Due decides whether to go on.
+func (r *rig) drain(h *hoard, more func() bool, quotas ...core.Quota) error {
+	for range 100_000 {
+		got, err := r.store.Take(context.Background(), r.now, quotas)
+		if err != nil {
+			return fmt.Errorf("Take failed: %w", err)
+		}
+		if err := withinQuota(got, quotas); err != nil {
+			return err
+		}
+		h.add(got)
+		if len(got) > 0 || more() {
+			continue
+		}
+		if waits, err := r.anyDue(quotas); err != nil || !waits {
+			return err
+		}
+	}
+	return errors.New("Take: a lane was due 100,000 times without an end")
+}
+
+// anyDue tells whether a lane of the quotas has a due job.
+func (r *rig) anyDue(quotas []core.Quota) (bool, error) {
+	for _, q := range quotas {
+		due, err := r.store.Due(context.Background(), []core.Lane{q.Lane})
+		if t, waits := due[q.Lane]; err != nil || waits && !t.After(r.now) {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+func withinQuota(jobs []core.TakenJob, quotas []core.Quota) error {
+	got := map[core.Lane]int{}
+	for _, j := range jobs {
+		got[j.Lane]++
+	}
+	for _, q := range quotas {
+		if got[q.Lane] > q.N {
+			return fmt.Errorf("Take(%q) brought %d jobs, want at most %d", q.Lane, got[q.Lane], q.N)
+		}
+		delete(got, q.Lane)
+	}
+	if len(got) > 0 {
+		return fmt.Errorf("Take(%v) brought jobs of other lanes: %v", quotas, got)
+	}
+	return nil
+}
+
+const takers = 8
+
+var (
+	raceLanes  = []core.Lane{"handler/a", "handler/b", "queue/c"}
+	raceQuotas = []core.Quota{
+		{Lane: "handler/a", N: 7, Hold: hold},
+		{Lane: "handler/b", N: 3, Hold: hold},
+		{Lane: "queue/c", N: 5, Hold: hold},
+	}
+)
+
+func never() bool { return false }
+
+func raceTakers(r *rig) {
+	n := 0
+	for range r.few(20) {
+		a := r.arrival(raceLanes...)
+		a.Jobs = append(a.Jobs, r.arrival(lanes("handler/a", 18)...).Jobs...)
+		r.accepted(a)
+		n += len(a.Jobs)
+	}
+	var h hoard
+	r.together(takers, func(int) error { return r.drain(&h, never, raceQuotas...) })
+	h.wantOnce(r, n)
+}
+
+func raceArrivals(r *rig) {
+	const writers = 4
+	each := r.few(25)
+	arrivals := make([][]core.Arrival, writers)
+	for w := range arrivals {
+		for range each {
+			arrivals[w] = append(arrivals[w], r.arrival(raceLanes...))
+		}
+	}
+	var h hoard
+	var open sync.WaitGroup
+	open.Add(writers)
+	done := make(chan struct{})
+	go func() { open.Wait(); close(done) }()
+	more := func() bool {
+		select {
+		case <-done:
+			return false
+		default:
+			return true
+		}
+	}
+	r.together(takers+writers, func(i int) error {
+		if i >= writers {
+			return r.drain(&h, more, raceQuotas...)
+		}
+		defer open.Done()
+		for _, a := range arrivals[i] {
+			if _, err := r.store.Accept(context.Background(), a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	// What arrived between a taker's last look and the end of the last writer.
+	if err := r.drain(&h, never, raceQuotas...); err != nil {
+		r.Fatalf("%v", err)
+	}
+	h.wantOnce(r, writers*each*len(raceLanes))
+}
+
+// raceRetry brings dead jobs back from two sides while others take them.
+func raceRetry(r *rig) {
+	n := r.few(40)
+	r.accepted(r.arrival(lanes(r.lane, n)...))
+	var outcomes []core.Outcome
+	for _, j := range r.take(n) {
+		outcomes = append(outcomes, r.ended(j.Job, core.Dead))
+	}
+	r.settle(outcomes...)
+	var h hoard
+	retried := make([]int, 6)
+	r.together(6, func(i int) (err error) {
+		if i < 2 {
+			retried[i], err = r.store.Retry(context.Background(), r.now, "", r.lane)
+			return err
+		}
+		return r.drain(&h, never, r.quota(3))
+	})
+	if err := r.drain(&h, never, r.quota(n)); err != nil {
+		r.Fatalf("%v", err)
+	}
+	r.equal("jobs retried by both", retried[0]+retried[1], n)
+	h.wantOnce(r, n)
+}
+
+func settleThenTake(r *rig) {
+	late := r.taken().Job
+	r.now = late.DueAt
+	o := r.ended(late, core.Completed)
+	r.settle(o)
+	r.take(0)
+	r.wantJob(after(late, o))
+}
+
+func takeThenSettle(r *rig) {
+	late := r.taken().Job
+	r.now = late.DueAt
+	holder := r.take(1)[0].Job
+	r.lose(r.ended(late, core.Completed), holder)
+	r.settle(r.ended(holder, core.Completed))
+}
+
+// meet lets a late holder of a lease that is over act while another takes the
+// job, many times, and tells what each round brought.
+func (r *rig) meet(late func(core.Job) (held bool, err error), check func(late core.Job, held bool, again []core.TakenJob)) {
+	r.Helper()
+	for range r.few(40) {
+		r.put()
+		j := r.take(1)[0].Job
+		r.now = j.DueAt
+		var held bool
+		var again []core.TakenJob
+		r.together(2, func(i int) (err error) {
+			if i == 0 {
+				held, err = late(j)
+				return err
+			}
+			again, err = r.store.Take(context.Background(), r.now, []core.Quota{r.quota(5)})
+			return err
+		})
+		check(j, held, again)
+		again = append(again, r.haul(r.quota(5))...)
+		for _, a := range again {
+			r.settle(r.ended(a.Job, core.Completed))
+		}
+		r.now = r.now.Add(hold)
+	}
+}
+
+func raceSettleTake(r *rig) {
+	r.meet(func(j core.Job) (bool, error) {
+		lost, err := r.store.Settle(context.Background(), r.ended(j, core.Completed))
+		return len(lost) == 0, err
+	}, func(j core.Job, held bool, again []core.TakenJob) {
+		if held != (len(again) == 0) {
+			r.Errorf("settling held: %t, taken again: %d; want exactly one of both", held, len(again))
+		}
+		want := core.Completed
+		if !held {
+			want = core.Running
+		}
+		r.equal("status", r.job(j.ID).Status, want)
+	})
+}
+
+func raceReleaseTake(r *rig) {
+	r.meet(func(j core.Job) (bool, error) {
+		return false, r.store.Release(context.Background(), r.now.Add(time.Second), j)
+	}, func(j core.Job, _ bool, again []core.TakenJob) {
+		want := core.Job{Status: core.Available, Attempt: 0, DueAt: r.now.Add(time.Second)}
+		if len(again) == 1 {
+			want = core.Job{Status: core.Running, Attempt: 2, DueAt: again[0].DueAt, Lease: again[0].Lease}
+		}
+		got := r.job(j.ID)
+		r.equal("Job", core.Job{Status: got.Status, Attempt: got.Attempt, DueAt: got.DueAt, Lease: got.Lease}, want)
+		r.now = r.now.Add(time.Second)
+	})
+}
+
+func raceSettleRelease(r *rig) {
+	for range r.few(30) {
+		j := r.taken().Job
+		var lost []core.ID
+		r.together(2, func(i int) (err error) {
+			if i == 0 {
+				lost, err = r.store.Settle(context.Background(), r.ended(j, core.Completed))
+				return err
+			}
+			return r.store.Release(context.Background(), r.now.Add(hold), j)
+		})
+		want, attempts := core.Completed, 1
+		if len(lost) > 0 {
+			want, attempts = core.Available, 0
+		}
+		got := r.job(j.ID)
+		r.equal("status", got.Status, want)
+		r.equal("attempts begun", got.Attempt, attempts)
+		r.equal("attempts recorded", len(r.attempts(j.ID)), attempts)
+	}
+}
+
+func raceOutcomes(r *rig) {
+	all := []core.Status{core.Completed, core.Retryable, core.Dead}
+	for range r.few(30) {
+		j := r.taken().Job
+		outcomes := make([]core.Outcome, len(all))
+		for i, s := range all {
+			outcomes[i] = r.ended(j, s)
+			outcomes[i].Attempt.Response = string(s)
+		}
+		r.together(len(all), func(i int) error {
+			_, err := r.store.Settle(context.Background(), outcomes[i])
+			return err
+		})
+		got := r.attempts(j.ID)
+		if len(got) != 1 {
+			r.Fatalf("Attempts = %v, want one", got)
+		}
+		r.equal("status, by the attempt recorded", r.job(j.ID).Status, core.Status(got[0].Response))
+	}
+}
+
+func raceSettle(r *rig) {
+	for range r.few(20) {
+		j := r.taken().Job
+		o := r.ended(j, core.Retryable)
+		r.together(callers, func(int) error {
+			lost, err := r.store.Settle(context.Background(), o)
+			if len(lost) > 0 {
+				err = fmt.Errorf("Settle(%s): lost = %v, want none", o, lost)
+			}
+			return err
+		})
+		r.wantJob(after(j, o))
+		r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+	}
+}
+
+func raceSettleMany(r *rig) {
+	n := r.few(320)
+	r.accepted(r.arrival(lanes(r.lane, n)...))
+	outcomes := make([][]core.Outcome, callers)
+	want := map[core.ID]core.Job{}
+	for i, j := range r.take(n) {
+		o := r.ended(j.Job, core.Completed)
+		outcomes[i%callers] = append(outcomes[i%callers], o)
+		want[j.ID] = after(j.Job, o)
+	}
+	r.together(callers, func(i int) error {
+		for _, o := range outcomes[i] {
+			if lost, err := r.store.Settle(context.Background(), o); err != nil || len(lost) > 0 {
+				return fmt.Errorf("Settle(%s) = %v, %v, want none", o, lost, err)
+			}
+		}
+		return nil
+	})
+	for _, got := range r.jobs(core.JobFilter{Limit: n}).Items {
+		r.equal("Job", got, want[got.ID])
+		r.equal("attempts recorded", len(r.attempts(got.ID)), 1)
+	}
+}
+
+func raceAccept(r *rig) {
+	for range r.few(20) {
+		a := r.arrival(r.lane, "queue/b")
+		a.Event.DeliveryID, a.Jobs[0].Key = string(a.Event.ID), string(a.Event.ID)
+		want := core.Receipt{EventID: a.Event.ID, Jobs: 2}
+		r.together(callers, func(int) error {
+			got, err := r.store.Accept(context.Background(), a)
+			if err == nil && got != want {
+				err = fmt.Errorf("Accept = %+v, want %+v", got, want)
+			}
+			return err
+		})
+		r.equal("Jobs of the event", len(r.jobs(core.JobFilter{EventID: a.Event.ID}).Items), 2)
+	}
+}

@@ -1,0 +1,158 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// repetition sends every call twice, which is what a caller does that got no
+// answer to the first.
+var repetition = role{name: "Repetition", checks: []check{
+	{"Accept twice is Accept once", "", repeatAccept},
+	{"Take twice gives each job once", "", repeatTake},
+	{"Settle twice is Settle once", "", repeatSettle},
+	{"Release twice is Release once", "", repeatRelease},
+	{"Release after the job was taken again takes nothing away", "", repeatReleaseLate},
+	{"Recover twice is Recover once", "", repeatRecover},
+	{"Retry twice is Retry once", "", repeatRetry},
+	{"Retry after the job was taken takes nothing away", "", repeatRetryLate},
+	{"Migrate twice is Migrate once", "", repeatMigrate},
+	{"A caller that goes away leaves all or nothing", "", goneCaller},
+}}
+
+// A state is all that a store shows.
+type state struct {
+	Events   []core.Event
+	Jobs     []core.Job
+	Attempts map[core.ID][]core.Attempt
+	Depth    int
+}
+
+func (r *rig) state() state {
+	r.Helper()
+	s := state{
+		Events:   r.events(core.EventFilter{Limit: core.MaxPage}).Items,
+		Jobs:     r.jobs(core.JobFilter{Limit: core.MaxPage}).Items,
+		Attempts: map[core.ID][]core.Attempt{},
+		Depth:    r.depth(),
+	}
+	for _, j := range s.Jobs {
+		s.Attempts[j.ID] = r.attempts(j.ID)
+	}
+	return s
+}
+
+// twice does something, and again, and wants the second time to change nothing.
+func (r *rig) twice(call string, do func()) {
+	r.Helper()
+	do()
+	want := r.state()
+	do()
+	r.equal("state after "+call+" twice", r.state(), want)
+}
+
+func repeatAccept(r *rig) {
+	plain, delivered, keyed := r.arrival(r.lane), r.delivered("d"), r.keyed("k")
+	again, keyedAgain := r.delivered("d"), r.keyed("k")
+	for _, a := range []core.Arrival{r.arrival(), plain, delivered, keyed, again, keyedAgain} {
+		var got [2]core.Receipt
+		i := 0
+		r.twice("Accept", func() { got[i] = r.accept(a); i++ })
+		r.equal("Accept again", got[1], got[0])
+	}
+}
+
+func repeatTake(r *rig) {
+	r.accepted(r.arrival(lanes(r.lane, 3)...))
+	r.twice("Take", func() { r.haul(r.quota(3)) })
+	r.twice("Take of nothing", func() { r.haul(r.quota(3)) })
+}
+
+func repeatSettle(r *rig) {
+	r.accepted(r.arrival(lanes(r.lane, 3)...))
+	var all []core.Outcome
+	for i, j := range r.take(3) {
+		all = append(all, r.ended(j.Job, []core.Status{core.Completed, core.Retryable, core.Dead}[i]))
+	}
+	r.twice("Settle of one", func() { r.settle(all[0]) })
+	r.twice("Settle of all", func() { r.settle(all...) })
+}
+
+func repeatRelease(r *rig) {
+	r.accepted(r.arrival(lanes(r.lane, 3)...))
+	var jobs []core.Job
+	for _, j := range r.take(3) {
+		jobs = append(jobs, j.Job)
+	}
+	r.twice("Release of one", func() { r.release(r.now.Add(time.Second), jobs[0]) })
+	r.twice("Release of all", func() { r.release(r.now.Add(time.Hour), jobs...) })
+	r.equal("due time of the one released first", r.job(jobs[0].ID).DueAt, r.now.Add(time.Second))
+}
+
+func repeatReleaseLate(r *rig) {
+	j := r.taken().Job
+	r.release(r.now, j)
+	again := r.take(1)[0].Job
+	r.release(r.now, j)
+	r.wantJob(again)
+}
+
+// How many a second Recover counts is left open: the jobs are due, but their
+// leases were never ended.
+func repeatRecover(r *rig) {
+	r.accepted(r.arrival(lanes(r.lane, 3)...))
+	r.take(2)
+	r.twice("Recover", func() { r.recover(r.lane) })
+	r.take(3)
+}
+
+func repeatRetry(r *rig) {
+	j := r.settled(core.Dead)
+	r.settled(core.Dead)
+	r.twice("Retry of one", func() { r.retry(j.ID, "") })
+	r.twice("Retry of all", func() { r.retry("", "") })
+	r.equal("Retry of all, the third time", r.retry("", ""), 0)
+}
+
+func repeatRetryLate(r *rig) {
+	j := r.settled(core.Dead)
+	r.retry(j.ID, "")
+	want := r.take(1)[0].Job
+	r.equal("Retry of a running job", r.retry(j.ID, ""), 0)
+	r.wantJob(want)
+	r.settle(r.ended(want, core.Retryable))
+	want = r.job(j.ID)
+	r.equal("Retry of a retryable job", r.retry(j.ID, ""), 0)
+	r.wantJob(want)
+}
+
+func repeatMigrate(r *rig) {
+	r.settled(core.Dead)
+	r.twice("Migrate", func() {
+		if err := r.store.Migrate(context.Background()); err != nil {
+			r.Fatalf("Migrate = %v, want none", err)
+		}
+	})
+}
+
+// goneCaller calls with a context that is over. Whether the call then takes
+// effect is the store's choice; half of it is not.
+func goneCaller(r *rig) {
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	a := r.arrival(r.lane, "queue/b")
+	_, _ = r.store.Accept(gone, a)
+	if jobs := len(r.jobs(core.JobFilter{EventID: a.Event.ID}).Items); jobs == 1 {
+		r.Errorf("Accept by a caller that went away stored 1 of 2 jobs, want both or none")
+	}
+	r.equal("Accept again", r.accept(a), core.Receipt{EventID: a.Event.ID, Jobs: 2})
+
+	j := r.take(1)[0].Job
+	o := r.ended(j, core.Completed)
+	_, _ = r.store.Settle(gone, o)
+	r.settle(o)
+	r.wantJob(after(j, o))
+	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+}

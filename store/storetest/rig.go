@@ -1,0 +1,364 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// tb is what a check needs of a test: *testing.T and *rapid.T have it, and the
+// recorder that proves that checks can fail.
+type tb interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// A rig is a store under test with fixtures around it. Its methods fail the test
+// on an error, so that checks read as what they say.
+type rig struct {
+	tb
+	store core.Store
+	slow  bool
+	ids   *core.IDs
+
+	// now is the time of the test. It starts a day ahead of the machine's clock,
+	// so that no lease of the test is over by the store's own clock: the Ledger
+	// shows what is stored. Checks of what it shows otherwise go back.
+	now time.Time
+
+	// lane is where jobs go if a check names no other.
+	lane core.Lane
+
+	stock *stock
+}
+
+// hold is the lease of a job taken by [rig.take].
+const hold = time.Minute
+
+// budget is MaxAttempts of jobs made by fixtures.
+const budget = 3
+
+func newRig(t tb, s core.Store, o Options) *rig {
+	now := core.SystemClock().UTC().Truncate(time.Millisecond).Add(24 * time.Hour)
+	return &rig{
+		tb: t, store: s, slow: o.Slow, now: now, lane: core.HandlerLane("billing"),
+		ids: core.NewIDs(func() time.Time { return now }),
+	}
+}
+
+// with is the same rig for a sub-test.
+func (r rig) with(t tb) *rig {
+	r.tb = t
+	return &r
+}
+
+// few is n, or less for a slow store.
+func (r *rig) few(n int) int {
+	if r.slow {
+		return max(2, n/4)
+	}
+	return n
+}
+
+// event is a new event.
+func (r *rig) event() core.Event {
+	return core.Event{
+		ID: r.ids.Next(), Source: "shop", Type: "order.created",
+		Payload: []byte(`{"order": 1}`), ContentType: "application/json",
+		Headers:   map[string]string{"ce-type": "order.created", "traceparent": "00-1-2-03"},
+		CreatedAt: r.now,
+	}
+}
+
+// arrival is a new event with a job in each lane.
+func (r *rig) arrival(lanes ...core.Lane) core.Arrival {
+	a := core.Arrival{Event: r.event()}
+	for _, l := range lanes {
+		a.Jobs = append(a.Jobs, core.NewJob{ID: r.ids.Next(), Lane: l, MaxAttempts: budget})
+	}
+	return a
+}
+
+// keyed is an arrival with one job, in the rig's lane, under a key.
+func (r *rig) keyed(key string) core.Arrival {
+	a := r.arrival(r.lane)
+	a.Jobs[0].Key = key
+	return a
+}
+
+// delivered is an arrival with a delivery id and a job in the rig's lane.
+func (r *rig) delivered(id string) core.Arrival {
+	a := r.arrival(r.lane)
+	a.Event.DeliveryID = id
+	return a
+}
+
+func (r *rig) accept(a core.Arrival) core.Receipt {
+	r.Helper()
+	got, err := r.store.Accept(context.Background(), a)
+	if err != nil {
+		r.Fatalf("Accept(%s) failed: %v", a.Event.ID, err)
+	}
+	return got
+}
+
+// accepted accepts an arrival that is no duplicate and returns its jobs as they
+// are to be stored.
+func (r *rig) accepted(a core.Arrival) []core.Job {
+	r.Helper()
+	want := core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}
+	r.equal(fmt.Sprintf("Accept(%s)", a.Event.ID), r.accept(a), want)
+	var jobs []core.Job
+	for _, n := range a.Jobs {
+		jobs = append(jobs, core.Job{
+			ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Key: n.Key, Status: core.Available,
+			MaxAttempts: n.MaxAttempts, DueAt: a.Event.CreatedAt, CreatedAt: a.Event.CreatedAt,
+		})
+	}
+	return jobs
+}
+
+// put stores a new event with one job in the rig's lane and returns the job.
+func (r *rig) put() core.Job {
+	r.Helper()
+	return r.accepted(r.arrival(r.lane))[0]
+}
+
+// haul takes at the time of the test.
+func (r *rig) haul(quotas ...core.Quota) []core.TakenJob {
+	r.Helper()
+	got, err := r.store.Take(context.Background(), r.now, quotas)
+	if err != nil {
+		r.Fatalf("Take(%v) failed: %v", quotas, err)
+	}
+	return got
+}
+
+// due asks when lanes are next due.
+func (r *rig) due(lanes ...core.Lane) map[core.Lane]time.Time {
+	r.Helper()
+	got, err := r.store.Due(context.Background(), lanes)
+	if err != nil {
+		r.Fatalf("Due(%q) failed: %v", lanes, err)
+	}
+	return got
+}
+
+// quota asks for n jobs of the rig's lane.
+func (r *rig) quota(n int) core.Quota { return core.Quota{Lane: r.lane, N: n, Hold: hold} }
+
+// take takes exactly n jobs of the rig's lane.
+func (r *rig) take(n int) []core.TakenJob {
+	r.Helper()
+	got := r.haul(r.quota(n))
+	if len(got) != n {
+		r.Fatalf("Take(%q, %d) at %s brought %d jobs, want %d", r.lane, n, core.FormatTime(r.now), len(got), n)
+	}
+	return got
+}
+
+// taken puts a job and takes it.
+func (r *rig) taken() core.TakenJob {
+	r.Helper()
+	want := r.put()
+	got := r.take(1)[0]
+	r.equal("Take: job", got.ID, want.ID)
+	return got
+}
+
+// ended is an outcome of a taken job: one second of work, settled now.
+func (r *rig) ended(j core.Job, s core.Status) core.Outcome {
+	o := core.Outcome{
+		JobID: j.ID, Lease: j.Lease, Status: s, At: r.now,
+		Attempt: core.Attempt{Number: j.Attempt, StatusCode: 200, Duration: time.Second, StartedAt: r.now.Add(-time.Second)},
+	}
+	if s != core.Completed {
+		o.Attempt.StatusCode, o.Attempt.Error, o.Attempt.Response = 500, "status: 500", "no"
+	}
+	if s == core.Retryable {
+		o.DueAt = r.now.Add(hold)
+	}
+	return o
+}
+
+// settle settles outcomes of which none is lost.
+func (r *rig) settle(outcomes ...core.Outcome) {
+	r.Helper()
+	if lost := r.lost(outcomes...); len(lost) > 0 {
+		r.Errorf("Settle(%v): lost = %v, want none", outcomes, lost)
+	}
+}
+
+func (r *rig) lost(outcomes ...core.Outcome) []core.ID {
+	r.Helper()
+	lost, err := r.store.Settle(context.Background(), outcomes...)
+	if err != nil {
+		r.Fatalf("Settle(%v) failed: %v", outcomes, err)
+	}
+	return lost
+}
+
+// settled puts a job, takes it and settles it.
+func (r *rig) settled(s core.Status) core.Job {
+	r.Helper()
+	j := r.taken().Job
+	r.settle(r.ended(j, s))
+	return r.job(j.ID)
+}
+
+func (r *rig) release(due time.Time, jobs ...core.Job) {
+	r.Helper()
+	if err := r.store.Release(context.Background(), due, jobs...); err != nil {
+		r.Fatalf("Release failed: %v", err)
+	}
+}
+
+func (r *rig) recover(lanes ...core.Lane) int {
+	r.Helper()
+	n, err := r.store.Recover(context.Background(), r.now, lanes)
+	if err != nil {
+		r.Fatalf("Recover(%q) failed: %v", lanes, err)
+	}
+	return n
+}
+
+func (r *rig) retry(id core.ID, lane core.Lane) int {
+	r.Helper()
+	n, err := r.store.Retry(context.Background(), r.now, id, lane)
+	if err != nil {
+		r.Fatalf("Retry(%q, %q) failed: %v", id, lane, err)
+	}
+	return n
+}
+
+func (r *rig) storedEvent(id core.ID) core.Event {
+	r.Helper()
+	e, err := r.store.Event(context.Background(), id)
+	if err != nil {
+		r.Fatalf("Event(%s) failed: %v", id, err)
+	}
+	return e
+}
+
+func (r *rig) job(id core.ID) core.Job {
+	r.Helper()
+	j, err := r.store.Job(context.Background(), id)
+	if err != nil {
+		r.Fatalf("Job(%s) failed: %v", id, err)
+	}
+	return j
+}
+
+func (r *rig) attempts(id core.ID) []core.Attempt {
+	r.Helper()
+	got, err := r.store.Attempts(context.Background(), id)
+	if err != nil {
+		r.Fatalf("Attempts(%s) failed: %v", id, err)
+	}
+	return got
+}
+
+func (r *rig) events(f core.EventFilter) core.Page[core.Event] {
+	r.Helper()
+	p, err := r.store.Events(context.Background(), f)
+	if err != nil {
+		r.Fatalf("Events(%+v) failed: %v", f, err)
+	}
+	return p
+}
+
+func (r *rig) jobs(f core.JobFilter) core.Page[core.Job] {
+	r.Helper()
+	p, err := r.store.Jobs(context.Background(), f)
+	if err != nil {
+		r.Fatalf("Jobs(%+v) failed: %v", f, err)
+	}
+	return p
+}
+
+func (r *rig) depth() int {
+	r.Helper()
+	n, err := r.store.Depth(context.Background())
+	if err != nil {
+		r.Fatalf("Depth() failed: %v", err)
+	}
+	return n
+}
+
+// wantJob compares a stored job with all that is known of it.
+func (r *rig) wantJob(want core.Job) {
+	r.Helper()
+	r.equal(fmt.Sprintf("Job(%s)", want.ID), r.job(want.ID), want)
+}
+
+// absent wants neither the event nor any job of an arrival to be stored.
+func (r *rig) absent(a core.Arrival) {
+	r.Helper()
+	if _, err := r.store.Event(context.Background(), a.Event.ID); !core.IsKind(err, core.NotFound) {
+		r.Errorf("Event(%s) = %v, want a refusal of kind NotFound", a.Event.ID, err)
+	}
+	for _, j := range a.Jobs {
+		if _, err := r.store.Job(context.Background(), j.ID); !core.IsKind(err, core.NotFound) {
+			r.Errorf("Job(%s) = %v, want a refusal of kind NotFound", j.ID, err)
+		}
+	}
+}
+
+// equal compares; times as instants, nothing as empty.
+func (r *rig) equal(what string, got, want any) {
+	r.Helper()
+	diff := cmp.Diff(want, got, cmpopts.EquateEmpty())
+	if diff != "" {
+		r.Errorf("%s = %s, want %s (-want +got)\n%s", what, clip(got), clip(want), diff)
+	}
+}
+
+func clip(v any) string {
+	s := fmt.Sprintf("%+v", v)
+	if len(s) > 200 {
+		return s[:200] + "…"
+	}
+	return s
+}
+
+// together runs n calls of do at the same time and reports their errors.
+func (r *rig) together(n int, do func(i int) error) {
+	r.Helper()
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			errs[i] = do(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		r.Fatalf("%d callers at once: %v", n, err)
+	}
+}
+
+func ids[T core.Job | core.TakenJob | core.Event](items []T) []core.ID {
+	var out []core.ID
+	for _, it := range items {
+		switch v := any(it).(type) {
+		case core.Job:
+			out = append(out, v.ID)
+		case core.TakenJob:
+			out = append(out, v.ID)
+		case core.Event:
+			out = append(out, v.ID)
+		}
+	}
+	return out
+}

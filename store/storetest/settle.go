@@ -1,0 +1,286 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// The checks of Settle, Release and Recover; worklist.go lists them.
+
+// after is a taken job as an outcome leaves it.
+func after(j core.Job, o core.Outcome) core.Job {
+	j.Status, j.Lease, j.LastError = o.Status, "", o.Attempt.Error
+	j.DueAt, j.FinishedAt = o.DueAt, time.Time{}
+	if o.Status.Finished() {
+		j.FinishedAt = o.At
+	}
+	return j
+}
+
+// settleAs settles a new job and compares all that is stored of it.
+func (r *rig) settleAs(s core.Status) {
+	r.Helper()
+	j := r.taken().Job
+	o := r.ended(j, s)
+	r.settle(o)
+	r.wantJob(after(j, o))
+	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+}
+
+func settleCompleted(r *rig) { r.settleAs(core.Completed) }
+func settleDead(r *rig)      { r.settleAs(core.Dead) }
+
+func settleRetryable(r *rig) {
+	r.settleAs(core.Retryable)
+	r.take(0)
+	r.now = r.now.Add(hold)
+	r.equal("Take after the retry time: attempt", r.take(1)[0].Attempt, 2)
+}
+
+func settleAfterFailure(r *rig) {
+	failed := r.settled(core.Retryable)
+	r.now = failed.DueAt
+	j := r.take(1)[0].Job
+	r.equal("Take: last error", j.LastError, failed.LastError)
+	o := r.ended(j, core.Completed)
+	r.settle(o)
+	r.wantJob(after(j, o))
+	r.equal("Attempts: number", len(r.attempts(j.ID)), 2)
+}
+
+func settleMany(r *rig) {
+	const n = 100
+	r.accepted(r.arrival(lanes(r.lane, n)...))
+	all := []core.Status{core.Completed, core.Retryable, core.Dead}
+	var outcomes []core.Outcome
+	want := map[core.ID]core.Job{}
+	for i, j := range r.take(n) {
+		o := r.ended(j.Job, all[i%3])
+		o.Attempt.Response = fmt.Sprint("answer ", i)
+		outcomes = append(outcomes, o)
+		want[j.ID] = after(j.Job, o)
+	}
+	r.settle(outcomes...)
+	for _, got := range r.jobs(core.JobFilter{Limit: n}).Items {
+		r.equal("Job", got, want[got.ID])
+	}
+	for _, o := range outcomes[:3] {
+		r.equal("Attempts", r.attempts(o.JobID), []core.Attempt{o.Attempt})
+	}
+}
+
+func settleNone(r *rig) {
+	r.settle()
+	r.release(r.now)
+	r.equal("Recover of no lane", r.recover(), 0)
+}
+
+func settleLate(r *rig) {
+	j := r.taken().Job
+	r.now = j.DueAt.Add(time.Hour)
+	o := r.ended(j, core.Completed)
+	r.settle(o)
+	r.wantJob(after(j, o))
+	r.take(0)
+}
+
+// lose wants outcomes to be lost and to change nothing.
+func (r *rig) lose(o core.Outcome, want core.Job) {
+	r.Helper()
+	before := r.attempts(want.ID)
+	r.equal(fmt.Sprintf("Settle(%s): lost", o), r.lost(o), []core.ID{o.JobID})
+	r.wantJob(want)
+	r.equal("Attempts", r.attempts(want.ID), before)
+}
+
+func settleTakenAgain(r *rig) {
+	for _, s := range []core.Status{core.Completed, core.Retryable, core.Dead} {
+		late := r.taken().Job
+		r.now = late.DueAt
+		holder := r.take(1)[0].Job
+		r.lose(r.ended(late, s), holder)
+		o := r.ended(holder, core.Completed)
+		r.settle(o)
+		r.lose(r.ended(late, s), after(holder, o))
+	}
+}
+
+func settleReleased(r *rig) {
+	j := r.taken().Job
+	r.release(r.now.Add(hold), j)
+	r.lose(r.ended(j, core.Completed), r.job(j.ID))
+}
+
+func settleMadeUp(r *rig) {
+	j := r.taken().Job
+	o := r.ended(j, core.Completed)
+	o.Lease = core.Lease(r.ids.Next())
+	r.lose(o, j)
+	o.Lease = ""
+	r.lose(o, j)
+	fresh := r.put()
+	o = r.ended(fresh, core.Completed)
+	r.lose(o, fresh)
+	o.JobID, o.Lease = r.ids.Next(), j.Lease
+	r.equal("Settle of an unknown job: lost", r.lost(o), []core.ID{o.JobID})
+	r.equal("Attempts of an unknown job", len(r.attempts(o.JobID)), 0)
+}
+
+func settleBeside(r *rig) {
+	late := r.taken().Job
+	r.now = late.DueAt
+	r.put()
+	both := r.take(2)
+	a, b := both[0].Job, both[1].Job // a is the late one's new holder
+	oa, ob := r.ended(a, core.Dead), r.ended(b, core.Completed)
+	r.equal("Settle(lost, a, b)", r.lost(r.ended(late, core.Completed), oa, ob), []core.ID{late.ID})
+	r.wantJob(after(a, oa))
+	r.wantJob(after(b, ob))
+	r.equal("Attempts", r.attempts(a.ID), []core.Attempt{oa.Attempt})
+}
+
+func settleTwice(r *rig) {
+	for _, s := range []core.Status{core.Completed, core.Retryable, core.Dead} {
+		j := r.taken().Job
+		o := r.ended(j, s)
+		r.settle(o)
+		r.settle(o)
+		r.wantJob(after(j, o))
+		r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+	}
+}
+
+func settleTwiceInOne(r *rig) {
+	j := r.taken().Job
+	o := r.ended(j, core.Completed)
+	r.settle(o, o)
+	r.wantJob(after(j, o))
+	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+}
+
+func settleTwiceLater(r *rig) {
+	j := r.taken().Job
+	first := r.ended(j, core.Retryable)
+	r.settle(first)
+	r.now = first.DueAt
+	again := r.take(1)[0].Job
+	r.settle(first)
+	r.wantJob(again)
+	second := r.ended(again, core.Dead)
+	r.settle(second)
+	r.settle(first)
+	r.wantJob(after(again, second))
+	r.retry(j.ID, "")
+	r.settle(first, second)
+	r.equal("status", r.job(j.ID).Status, core.Available)
+	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{first.Attempt, second.Attempt})
+}
+
+func settleTwiceBeside(r *rig) {
+	old := r.ended(r.taken().Job, core.Completed)
+	r.settle(old)
+	j := r.taken().Job
+	o := r.ended(j, core.Retryable)
+	r.settle(o, old)
+	r.wantJob(after(j, o))
+}
+
+func releaseNew(r *rig) {
+	want := r.put()
+	due := r.now.Add(5 * time.Second)
+	r.release(due, r.take(1)[0].Job)
+	want.DueAt = due
+	r.wantJob(want)
+	r.equal("Attempts: number", len(r.attempts(want.ID)), 0)
+	r.now = due.Add(-time.Millisecond)
+	r.take(0)
+	r.now = due
+	r.equal("Take after the release: attempt", r.take(1)[0].Attempt, 1)
+}
+
+func releaseTried(r *rig) {
+	want := r.settled(core.Retryable)
+	r.now = want.DueAt
+	r.release(r.now, r.take(1)[0].Job)
+	r.wantJob(want)
+	r.equal("Take after the release: attempt", r.take(1)[0].Attempt, 2)
+}
+
+func releaseMany(r *rig) {
+	const n = 50
+	r.accepted(r.arrival(lanes(r.lane, n)...))
+	var jobs []core.Job
+	for _, j := range r.take(n) {
+		jobs = append(jobs, j.Job)
+	}
+	r.release(r.now, jobs[1:]...)
+	r.take(n - 1)
+	r.wantJob(jobs[0])
+}
+
+func releaseSettled(r *rig) {
+	for _, s := range []core.Status{core.Completed, core.Retryable, core.Dead} {
+		j := r.taken().Job
+		r.settle(r.ended(j, s))
+		want := r.job(j.ID)
+		r.release(r.now, j)
+		r.wantJob(want)
+	}
+}
+
+func releaseTakenAgain(r *rig) {
+	late := r.taken().Job
+	r.now = late.DueAt
+	holder := r.take(1)[0].Job
+	r.release(r.now, late)
+	r.wantJob(holder)
+	r.release(r.now, holder)
+	r.release(r.now, holder, late)
+	r.equal("attempt after releasing twice", r.job(late.ID).Attempt, 1)
+}
+
+func recoverRunning(r *rig) {
+	const n = 3
+	r.accepted(r.arrival(lanes(r.lane, n)...))
+	first := r.take(n)
+	r.now = r.now.Add(time.Second)
+	r.equal("Recover", r.recover(r.lane), n)
+	for _, j := range r.take(n) {
+		r.equal("Take after Recover: attempt", j.Attempt, 2)
+	}
+	r.equal("Settle of an earlier holder: lost", r.lost(r.ended(first[0].Job, core.Dead)), []core.ID{first[0].ID})
+}
+
+func recoverLanes(r *rig) {
+	r.accepted(r.arrival("handler/a", "handler/b", "queue/c"))
+	for _, l := range []core.Lane{"handler/a", "handler/b", "queue/c"} {
+		r.haul(core.Quota{Lane: l, N: 1, Hold: hold})
+	}
+	r.equal("Recover(a, c, unknown)", r.recover("handler/a", "queue/c", "queue/unknown"), 2)
+	got := r.haul(core.Quota{Lane: "handler/a", N: 1, Hold: hold},
+		core.Quota{Lane: "handler/b", N: 1, Hold: hold}, core.Quota{Lane: "queue/c", N: 1, Hold: hold})
+	r.equal("Take: number of jobs", len(got), 2)
+}
+
+func recoverOthers(r *rig) {
+	want := []core.Job{r.settled(core.Completed), r.settled(core.Dead), r.settled(core.Retryable)}
+	later := r.arrival(r.lane)
+	later.Event.CreatedAt = r.now.Add(hold)
+	want = append(want, r.accepted(later)...)
+	r.equal("Recover", r.recover(r.lane), 0)
+	for _, j := range want {
+		r.wantJob(j)
+	}
+}
+
+func lanes(l core.Lane, n int) []core.Lane {
+	out := make([]core.Lane, n)
+	for i := range out {
+		out[i] = l
+	}
+	return out
+}
+
+func nth(i int) string { return fmt.Sprintf("%d.", i+1) }

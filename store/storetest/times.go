@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// times holds what due means to the millisecond.
+var times = role{name: "Times", checks: []check{
+	{"A job is due from its due time on", "", dueExactly},
+	{"Times are kept in milliseconds", "", keepMillis},
+	{"Parts of a millisecond make nothing due early", "", dueParts},
+	{"A time is an instant, whatever its zone", "", keepInstant},
+	{"Each quota has its own hold", "", holdEach},
+	{"A lease is over from its end on", "", leaseEnd},
+	{"Time may step back", "", stepBack},
+}}
+
+func dueExactly(r *rig) {
+	start := r.now
+	var want []core.ID
+	for i := range 5 {
+		a := r.arrival(r.lane)
+		a.Event.CreatedAt = start.Add(time.Duration(i) * time.Millisecond)
+		want = append(want, r.accepted(a)[0].ID)
+	}
+	for i := range want {
+		r.now = start.Add(time.Duration(i) * time.Millisecond)
+		r.equal("Take of all, ms "+nth(i), ids(r.haul(r.quota(9))), want[i:i+1])
+	}
+}
+
+func keepMillis(r *rig) {
+	start := r.now.Truncate(time.Second)
+	for _, at := range []time.Time{
+		start, start.Add(time.Millisecond), start.Add(999 * time.Millisecond),
+		time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC), time.Date(2038, 1, 19, 3, 14, 8, 1e6, time.UTC),
+		time.Date(2199, 12, 31, 23, 59, 59, 999e6, time.UTC),
+	} {
+		r.now = at
+		a := r.arrival(r.lane)
+		r.accepted(a)
+		r.equal("Event", r.storedEvent(a.Event.ID), a.Event)
+		r.now = at.Add(time.Millisecond)
+		j := r.take(1)[0].Job
+		o := r.ended(j, core.Retryable)
+		o.Attempt.Duration = 1234 * time.Millisecond
+		o.DueAt = r.now.Add(7 * time.Millisecond)
+		r.settle(o)
+		r.wantJob(after(j, o))
+		r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+		r.now = o.DueAt
+		j = r.take(1)[0].Job
+		o = r.ended(j, core.Dead)
+		r.settle(o)
+		r.wantJob(after(j, o))
+	}
+}
+
+func dueParts(r *rig) {
+	due := r.now
+	r.put()
+	r.now = due.Add(-time.Nanosecond)
+	r.take(0)
+	r.now = due.Add(999 * time.Microsecond)
+	r.take(1)
+}
+
+func keepInstant(r *rig) {
+	utc := r.now
+	r.now = utc.In(time.FixedZone("far", 5*3600+1800))
+	a := r.arrival(r.lane)
+	r.accepted(a)
+	j := r.take(1)[0].Job
+	r.equal("Take: end of the lease", j.DueAt, utc.Add(hold))
+	r.equal("Event: CreatedAt", r.storedEvent(a.Event.ID).CreatedAt, utc)
+	f := core.EventFilter{Since: r.now, Until: r.now.Add(time.Millisecond)}
+	r.equal("Events of that time: number", len(r.events(f).Items), 1)
+}
+
+func holdEach(r *rig) {
+	holds := map[core.Lane]time.Duration{
+		"handler/a": time.Millisecond, "handler/b": time.Second, "queue/c": 24 * time.Hour,
+	}
+	r.accepted(r.arrival("handler/a", "handler/b", "queue/c"))
+	var quotas []core.Quota
+	for l, d := range holds {
+		quotas = append(quotas, core.Quota{Lane: l, N: 1, Hold: d})
+	}
+	got := r.haul(quotas...)
+	r.equal("Take: number of jobs", len(got), 3)
+	for _, j := range got {
+		r.equal("Take("+string(j.Lane)+"): end of the lease", j.DueAt, r.now.Add(holds[j.Lane]))
+		r.wantJob(j.Job)
+	}
+}
+
+func leaseEnd(r *rig) {
+	for _, d := range []time.Duration{time.Millisecond, time.Second, 24 * time.Hour} {
+		r.put()
+		q := core.Quota{Lane: r.lane, N: 1, Hold: d}
+		first := r.haul(q)[0]
+		r.now = first.DueAt.Add(-time.Millisecond)
+		r.equal("Take before the end of the lease", len(r.haul(q)), 0)
+		r.now = first.DueAt
+		again := r.haul(q)
+		r.equal("Take at the end of the lease", ids(again), []core.ID{first.ID})
+		r.settle(r.ended(again[0].Job, core.Completed))
+	}
+}
+
+// stepBack lets the clock step back between two takes: leases last longer, and
+// nothing else happens.
+func stepBack(r *rig) {
+	j := r.taken()
+	r.now = r.now.Add(-time.Hour)
+	r.take(0)
+	o := r.ended(j.Job, core.Retryable)
+	r.settle(o)
+	r.wantJob(after(j.Job, o))
+	r.now = o.DueAt
+	r.take(1)
+}

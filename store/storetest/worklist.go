@@ -1,0 +1,318 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysDueTells  = "Due tells when the next job of each lane is due: in the past if one is due already, the end of the lease for a running one"
+	saysDueAbsent = "Lanes in which nothing waits are absent"
+	saysDueReads  = "It writes nothing"
+	saysTake      = "Take leases due jobs of the given lanes, each lane's longest due first and never more than its quota, until now + Hold, and counts the attempt"
+	saysWith      = "They come with their events, lane by lane in the order asked"
+	saysDue       = "A job is due once its due time has passed or is now; a running job whose lease is over is due like any other"
+	saysOneLease  = "No job is held under two leases at once, whoever takes at the same time"
+	saysEmpty     = "Taking from an empty or unknown lane, or with a quota of zero, brings nothing"
+	saysSpent     = "A running job with all its attempts behind it is taken too, so that its end is recorded: see [Job.Spent]"
+	saysSettle    = "Settle ends attempts: each outcome is recorded as an attempt and gives its job the status, due time and error it says"
+	saysLost      = "An outcome whose lease is no longer the job's changes nothing, and its job id is returned in lost"
+	saysSettled   = "Settling the same outcome again changes nothing and is not lost"
+	saysRelease   = "Release gives taken jobs back untried: their attempt is uncounted and they are due at the given time"
+	saysReleaseNo = "A job whose lease is no longer the one it was taken under stays as it is"
+	saysRecover   = "Recover makes every running job of the lanes due at once, and returns how many there were"
+)
+
+var worklist = role{name: "Worklist", checks: []check{
+	{saysDueTells, "the earliest of each lane", dueEarliest},
+	{saysDueTells, "in the past", duePast},
+	{saysDueTells, "the end of a lease", dueLease},
+	{saysDueAbsent, "", dueAbsent},
+	{saysDueReads, "", dueNoWrite},
+	{saysTake, "leases", takeLeases},
+	{saysTake, "the given lanes only", takeLanes},
+	{saysTake, "each lane's longest due first", takeOldest},
+	{saysTake, "of equal due times the older job first", takeOldestID},
+	{saysTake, "never more than its quota", takeQuota},
+	{saysTake, "each take is a new lease", takeNewLease},
+	{saysTake, "a finished job is not taken", takeUnfinished},
+	{saysWith, "with their events", haulEvents},
+	{saysWith, "lane by lane", haulLanes},
+	{saysDue, "due time", takeDue},
+	{saysDue, "lease over", takeOver},
+	{saysOneLease, "", raceTakers},
+	{saysOneLease, "while jobs arrive", raceArrivals},
+	{saysEmpty, "", takeEmpty},
+	{saysEmpty, "others stay", takeNothing},
+	{saysSpent, "", takeSpent},
+	{saysSpent, "settled as dead its attempts are what it had", settleSpent},
+	{saysSpent, "also after a release", releaseSpent},
+	{saysSettle, "completed", settleCompleted},
+	{saysSettle, "retryable", settleRetryable},
+	{saysSettle, "dead", settleDead},
+	{saysSettle, "completed after a failure", settleAfterFailure},
+	{saysSettle, "many at once", settleMany},
+	{saysSettle, "none", settleNone},
+	{saysSettle, "a late outcome counts while nobody has taken the job since", settleLate},
+	{saysLost, "taken again", settleTakenAgain},
+	{saysLost, "released", settleReleased},
+	{saysLost, "made up", settleMadeUp},
+	{saysLost, "beside others that hold", settleBeside},
+	{saysSettled, "at once", settleTwice},
+	{saysSettled, "in one call", settleTwiceInOne},
+	{saysSettled, "after the job was taken again", settleTwiceLater},
+	{saysSettled, "beside a new one", settleTwiceBeside},
+	{saysRelease, "never tried", releaseNew},
+	{saysRelease, "tried before", releaseTried},
+	{saysRelease, "many at once", releaseMany},
+	{saysReleaseNo, "settled", releaseSettled},
+	{saysReleaseNo, "taken again", releaseTakenAgain},
+	{saysRecover, "", recoverRunning},
+	{saysRecover, "the given lanes only", recoverLanes},
+	{saysRecover, "others stay", recoverOthers},
+}}
+
+func takeLeases(r *rig) {
+	want := r.put()
+	got := r.take(1)[0].Job
+	if got.Lease == "" {
+		r.Errorf("Take: lease of %s is empty, want one", got.ID)
+	}
+	want.Status, want.Attempt, want.DueAt, want.Lease = core.Running, 1, r.now.Add(hold), got.Lease
+	r.equal("Take", got, want)
+	r.wantJob(want)
+	r.equal("Take while it is leased", len(r.haul(r.quota(9))), 0)
+}
+
+func takeLanes(r *rig) {
+	a := r.arrival("handler/a", "handler/b", "handler/c")
+	r.accepted(a)
+	got := r.haul(core.Quota{Lane: "handler/a", N: 5, Hold: hold}, core.Quota{Lane: "handler/c", N: 5, Hold: hold})
+	r.equal("Take(a, c)", ids(got), []core.ID{a.Jobs[0].ID, a.Jobs[2].ID})
+	r.equal("status in lane b", r.job(a.Jobs[1].ID).Status, core.Available)
+}
+
+// queue puts one job in each of the lanes, makes the last one due first and the
+// first one last, and returns them in the order of due times.
+func (r *rig) queue(lanes ...core.Lane) []core.Job {
+	r.Helper()
+	var order []core.Job
+	for i, l := range lanes {
+		job := r.accepted(r.arrival(l))[0]
+		order = append([]core.Job{job}, order...)
+		taken := r.haul(core.Quota{Lane: l, N: 1, Hold: hold})
+		r.equal("Take", ids(taken), []core.ID{job.ID})
+		r.release(r.now.Add(time.Duration(len(lanes)-i)*time.Second), taken[0].Job)
+	}
+	r.now = r.now.Add(hold)
+	return order
+}
+
+func takeOldest(r *rig) {
+	order := r.queue(lanes(r.lane, 5)...)
+	for i, want := range order {
+		r.equal("Take of one, the "+nth(i), r.take(1)[0].ID, want.ID)
+	}
+}
+
+func takeOldestID(r *rig) {
+	jobs := r.accepted(r.arrival(lanes(r.lane, 5)...))
+	for i, want := range jobs {
+		r.equal("Take of one, the "+nth(i), r.take(1)[0].ID, want.ID)
+	}
+}
+
+// haulLanes leaves the order within a lane open.
+func haulLanes(r *rig) {
+	for range 3 {
+		r.accepted(r.arrival("handler/a", "handler/b", "queue/c"))
+	}
+	var got []core.Lane
+	for _, j := range r.haul(core.Quota{Lane: "handler/b", N: 2, Hold: time.Hour},
+		core.Quota{Lane: "queue/c", N: 9, Hold: hold}, core.Quota{Lane: "handler/a", N: 1, Hold: hold}) {
+		got = append(got, j.Lane)
+	}
+	want := []core.Lane{"handler/b", "handler/b", "queue/c", "queue/c", "queue/c", "handler/a"}
+	r.equal("Take(b: 2, c: 9, a: 1): lanes", got, want)
+}
+
+func haulEvents(r *rig) {
+	a, b := r.arrival("handler/a", "handler/b"), r.delivered("d")
+	b.Jobs[0].Lane, b.Event.Payload = "handler/b", []byte("another")
+	r.accepted(a)
+	r.accepted(b)
+	events := map[core.ID]core.Event{a.Event.ID: a.Event, b.Event.ID: b.Event}
+	got := r.haul(core.Quota{Lane: "handler/a", N: 5, Hold: hold}, core.Quota{Lane: "handler/b", N: 5, Hold: hold})
+	r.equal("Take: number of jobs", len(got), 3)
+	for _, j := range got {
+		r.equal("Take: event", j.Event, events[j.EventID])
+	}
+}
+
+func takeQuota(r *rig) {
+	for range 5 {
+		r.accepted(r.arrival("handler/a", "handler/b", "handler/c"))
+	}
+	got := map[core.Lane]int{}
+	for _, j := range r.haul(core.Quota{Lane: "handler/a", N: 2, Hold: hold},
+		core.Quota{Lane: "handler/b", N: 9, Hold: hold},
+		core.Quota{Lane: "handler/c", N: 0, Hold: hold}) {
+		got[j.Lane]++
+	}
+	r.equal("Take(a: 2, b: 9, c: 0) with 5 due in each", got, map[core.Lane]int{"handler/a": 2, "handler/b": 5})
+}
+
+func takeNewLease(r *rig) {
+	seen := map[core.Lease]bool{}
+	r.put()
+	for i := range 3 {
+		j := r.take(1)[0]
+		if seen[j.Lease] {
+			r.Errorf("Take: lease of the %s take is an earlier one", nth(i))
+		}
+		seen[j.Lease] = true
+		r.now = j.DueAt
+	}
+}
+
+func takeUnfinished(r *rig) {
+	r.settled(core.Completed)
+	r.settled(core.Dead)
+	r.now = r.now.Add(1000 * time.Hour)
+	r.take(0)
+}
+
+func takeDue(r *rig) {
+	j := r.put()
+	due := r.now
+	r.now = due.Add(-time.Millisecond)
+	r.take(0)
+	r.now = due
+	r.equal("Take", ids(r.take(1)), []core.ID{j.ID})
+}
+
+func takeOver(r *rig) {
+	j := r.taken()
+	r.now = j.DueAt.Add(-time.Millisecond)
+	r.take(0)
+	r.now = j.DueAt
+	again := r.take(1)[0].Job
+	want := j.Job
+	want.Attempt, want.DueAt, want.Lease = 2, r.now.Add(hold), again.Lease
+	r.equal("Take again", again, want)
+}
+
+func takeEmpty(r *rig) {
+	r.put()
+	unknown := core.Quota{Lane: "handler/nobody", N: 5, Hold: hold}
+	r.equal("Take of an unknown lane", ids(r.haul(unknown)), []core.ID{})
+	r.equal("Take of no lane", ids(r.haul()), []core.ID{})
+	r.equal("Take with a quota of zero", ids(r.haul(r.quota(0))), []core.ID{})
+	r.settle(r.ended(r.haul(unknown, r.quota(5))[0].Job, core.Completed))
+	r.equal("Take of an empty lane", ids(r.haul(r.quota(5))), []core.ID{})
+}
+
+func takeNothing(r *rig) {
+	waits, runs := r.settled(core.Retryable), r.taken().Job
+	r.now = r.now.Add(time.Second)
+	r.take(0)
+	r.wantJob(waits)
+	r.wantJob(runs)
+}
+
+// spent takes a job as often as it may be and once more.
+func (r *rig) spent(maxAttempts int) core.TakenJob {
+	a := r.arrival(r.lane)
+	a.Jobs[0].MaxAttempts = maxAttempts
+	r.accepted(a)
+	for i := range maxAttempts {
+		j := r.take(1)[0]
+		if j.Spent() {
+			r.Errorf("Take, the %s of %d: attempt %d of %d is spent, want not", nth(i), maxAttempts, j.Attempt, j.MaxAttempts)
+		}
+		r.now = j.DueAt
+	}
+	return r.take(1)[0]
+}
+
+func takeSpent(r *rig) {
+	for _, n := range []int{1, 3} {
+		r.lane = core.HandlerLane(nth(n))
+		j := r.spent(n)
+		r.equal("Take: attempt of a spent job", j.Attempt, n+1)
+		r.equal("Take: Spent", j.Spent(), true)
+	}
+}
+
+func settleSpent(r *rig) {
+	j := r.spent(2)
+	o := r.ended(j.Job, core.Dead)
+	o.Attempt.Number, o.Attempt.Error = j.MaxAttempts, core.LeaseExpired
+	r.settle(o)
+	want := j.Job
+	want.Status, want.Attempt, want.DueAt, want.Lease = core.Dead, 2, time.Time{}, ""
+	want.LastError, want.FinishedAt = core.LeaseExpired, r.now
+	r.wantJob(want)
+	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+}
+
+func releaseSpent(r *rig) {
+	j := r.spent(1)
+	r.release(r.now, j.Job)
+	again := r.take(1)[0]
+	r.equal("Take: Spent", again.Spent(), true)
+}
+
+func dueEarliest(r *rig) {
+	want := map[core.Lane]time.Time{}
+	for i, l := range []core.Lane{"handler/a", "handler/b", "queue/c"} {
+		want[l] = r.now.Add(time.Duration(3-i) * time.Minute)
+		for _, wait := range []time.Duration{time.Hour, 0, time.Second} {
+			a := r.arrival(l)
+			a.Event.CreatedAt = want[l].Add(wait)
+			r.accepted(a)
+		}
+	}
+	r.equal("Due(a, b, c)", r.due("handler/a", "handler/b", "queue/c"), want)
+	delete(want, "handler/b")
+	r.equal("Due(c, a)", r.due("queue/c", "handler/a"), want)
+}
+
+func duePast(r *rig) {
+	retry := r.settled(core.Retryable)
+	first := r.put()
+	r.put()
+	r.equal("Due of a lane with a failed job", r.due(r.lane)[r.lane], first.DueAt)
+	r.settle(r.ended(r.take(2)[0].Job, core.Completed))
+	r.equal("Due once all is taken", r.due(r.lane)[r.lane], retry.DueAt)
+	r.now = r.now.Add(time.Hour)
+	r.equal("Due does not depend on the time of asking", r.due(r.lane)[r.lane], retry.DueAt)
+}
+
+func dueLease(r *rig) {
+	j := r.taken()
+	r.equal("Due of a running job", r.due(r.lane)[r.lane], j.DueAt)
+	r.put()
+	r.equal("Due of a running and a waiting one", r.due(r.lane)[r.lane], r.now)
+}
+
+func dueAbsent(r *rig) {
+	r.accepted(r.arrival("handler/other"))
+	r.settled(core.Completed)
+	r.settled(core.Dead)
+	none := map[core.Lane]time.Time{}
+	r.equal("Due of a lane where all is finished", r.due(r.lane), none)
+	r.equal("Due of an unknown lane", r.due("handler/nobody"), none)
+	r.equal("Due of no lane", r.due(), none)
+	r.equal("Due of all of them", r.due("handler/nobody", "handler/other", r.lane), map[core.Lane]time.Time{"handler/other": r.now})
+}
+
+// That no statement writes is a check of RunFaults, which sees statements.
+func dueNoWrite(r *rig) {
+	r.taken()
+	r.put()
+	want := r.state()
+	r.due(r.lane)
+	r.equal("state after Due", r.state(), want)
+}
