@@ -75,17 +75,18 @@ func (s *Store) jobStmt(e core.Event, j core.NewJob) Stmt {
 }
 
 // receiptFor reads the answer of acceptedBy: the arrival's own event if it is
-// stored, else the first other event that stands in its way.
+// stored, else the one with its delivery id, else the first with one of its keys.
 func receiptFor(own core.ID, rows [][]any) core.Receipt {
-	first := core.Receipt{Duplicate: true}
+	var first core.ID
+	rank := 3
 	for _, row := range rows {
-		id := core.ID(str(row[1]))
-		if whole(row[0]) == 0 {
-			return core.Receipt{EventID: id, Jobs: whole(row[2])}
+		how, id := whole(row[0]), core.ID(str(row[1]))
+		if how == 0 {
+			return core.Receipt{EventID: own, Jobs: whole(row[2])}
 		}
-		if first.EventID == "" || id < first.EventID {
-			first.EventID = id
+		if how < rank || how == rank && id < first {
+			rank, first = how, id
 		}
 	}
-	return first
+	return core.Receipt{EventID: first, Duplicate: true}
 }

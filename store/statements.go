@@ -80,7 +80,7 @@ func newStatements(d Dialect) statements {
 		events:   t(`SELECT ` + eventSummary + ` FROM events WHERE id < ?`),
 		job:      t(`SELECT ` + jobColumns + ` FROM jobs WHERE id = ?`),
 		jobs:     t(`SELECT ` + jobColumns + ` FROM jobs WHERE id < ?`),
-		attempts: t(`SELECT attempt, status_code, error, response, duration_ms, created_at FROM attempts WHERE job_id = ? ORDER BY attempt, created_at`),
+		attempts: t(`SELECT attempt, status_code, error, response, duration_ms, created_at FROM attempts WHERE job_id = ? ORDER BY created_at, attempt`),
 		depth:    t(`SELECT COUNT(*) FROM jobs WHERE due_at IS NOT NULL`),
 
 		answerPing: t(`SELECT 1`),

@@ -75,6 +75,9 @@ func (a *app) printAnswer(c *cobra.Command, ans answer) error {
 	if ans.Jobs != nil && !ans.Duplicate {
 		a.field("", "jobs", strconv.Itoa(*ans.Jobs))
 	}
+	if _, err := core.ParseID(string(ans.EventID)); err != nil {
+		return nil
+	}
 	a.notef("see what becomes of it: %s", commandLine("gateway inspect "+string(ans.EventID), c.InheritedFlags()))
 	return nil
 }

@@ -94,7 +94,7 @@ func (a *app) init(template, dir string, force bool) error {
 	return nil
 }
 
-// writeTemplate writes base and overlay, both or neither.
+// writeTemplate writes base and overlay. It looks at both before it writes one.
 func writeTemplate(name string, paths []string, force bool) error {
 	if err := refuseOverwrite(paths, force); err != nil {
 		return err

@@ -117,6 +117,6 @@ func (a *app) printTimes(j core.Job) {
 // field prints a name and its value, and nothing if there is no value.
 func (a *app) field(indent, name, value string) {
 	if value != "" {
-		a.printf("%s%-11s %s", indent, name, value)
+		a.printf("%s%-14s%s", indent, name, value)
 	}
 }

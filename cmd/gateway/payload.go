@@ -21,7 +21,7 @@ func (a *app) printEvent(e core.Event) {
 	a.field("", "type", visible(e.Type))
 	a.field("", "received", moment(e.CreatedAt))
 	a.field("", "delivery id", visible(e.DeliveryID))
-	a.field("", "content", visible(e.ContentType))
+	a.field("", "content type", visible(e.ContentType))
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
 		a.field("", "header", visible(name+": "+e.Headers[name]))
 	}

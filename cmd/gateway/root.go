@@ -17,10 +17,10 @@ that wants it, as often as it takes.
 
 A first run:
 
-  gateway init                                     write gateway.yaml and gateway.local.yaml
-  gateway start --env local                        serve
-  gateway send --env local -s app -t order.created send an event
-  gateway inspect --env local <event id>           see what became of it
+  gateway init                               write gateway.yaml and gateway.local.yaml
+  gateway start --env local                  serve
+  gateway send --env local -s app -t hello   send an event
+  gateway inspect --env local <event id>     see what became of it
 
 Environment: GATEWAY_CONFIG replaces -c, GATEWAY_ENV stands in for --env, and
 NO_COLOR switches colours off. Exit codes: 0 done, 1 failed, 2 wrong usage,

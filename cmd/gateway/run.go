@@ -25,15 +25,16 @@ func run(ctx context.Context, args []string, s system) int {
 	root := newRoot(a)
 	root.SetArgs(append([]string{}, args...)) // not nil, which would mean os.Args
 	cmd, err := root.ExecuteContextC(ctx)
-	// A reader that went away, as in "gateway events list | head", has what it wanted.
-	if err == nil && !errors.Is(a.out.err, syscall.EPIPE) {
-		err = writing(a.out.err)
+	if a.out.err != nil && (err == nil || errors.Is(err, a.out.err)) {
+		err = unwritten(a.out.err)
 	}
 	return a.end(ctx, cmd, err)
 }
 
-func writing(err error) error {
-	if err == nil {
+// unwritten is what a failed write to stdout means. A reader that went away, as
+// in "gateway events list | head", has what it wanted.
+func unwritten(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
 	return fmt.Errorf("write output: %w", pathless(err))
@@ -48,7 +49,7 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		a.complain("interrupted")
 		return exitInterrupted
 	case errors.Is(err, errReported):

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
@@ -167,7 +168,8 @@ func (a *app) readPayload(ctx context.Context, r sendRequest, limit int) ([]byte
 // stops being one.
 func checkJSON(payload []byte) error {
 	var document json.RawMessage
-	err := json.Unmarshal(payload, &document)
+	// With a blank behind it, what ends too early is wrong after its last byte.
+	err := json.Unmarshal(append(slices.Clip(payload), ' '), &document)
 	if err == nil {
 		return nil
 	}
@@ -175,7 +177,7 @@ func checkJSON(payload []byte) error {
 	if !errors.As(err, &syntax) {
 		return fmt.Errorf("read payload: %w", err)
 	}
-	before := payload[:min(max(int(syntax.Offset)-1, 0), len(payload))]
+	before := payload[:min(int(syntax.Offset)-1, len(payload))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - bytes.LastIndexByte(before, '\n')
 	return core.Refuse(core.Invalid, "the payload is not JSON at line %d, column %d: %v; --raw sends it as it is", line, column, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -59,6 +60,15 @@ func pathType(s config.Source, eventType string) string {
 	return eventType
 }
 
+// shownURL is an address without the parts that often are credentials.
+func shownURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
 type matchJSON struct {
 	Name   string `json:"name"`
 	Method string `json:"method"`
@@ -68,7 +78,7 @@ type matchJSON struct {
 func (a *app) printMatches(cfg *config.Config, jobs []core.NewJob) error {
 	matches := records(jobs, func(j core.NewJob) matchJSON {
 		h := cfg.Handlers[j.Lane.Handler()]
-		return matchJSON{h.Name, h.Method, h.URL}
+		return matchJSON{h.Name, h.Method, shownURL(h.URL)}
 	})
 	if a.json {
 		return a.printJSON(struct {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core/cron"
+	"github.com/eventgateway/gateway/core/endpoint"
 )
 
 // A checker judges what concerns more than the type of one field.
@@ -87,7 +88,7 @@ func sqliteURL(url string) string {
 func (k *checker) server() {
 	if host := k.Server.Host; host != "" {
 		_, err := netip.ParseAddr(host)
-		if err != nil && checkHost(host, false) != nil {
+		if err != nil && endpoint.CheckHost(host) != nil {
 			k.problem("server.host", "must be an IP address or a host name, without a port")
 		}
 	}
@@ -105,7 +106,7 @@ func (k *checker) url(path, raw string) {
 	if raw == "" {
 		return
 	}
-	if err := CheckURL(raw); err != nil {
+	if err := endpoint.CheckURL(raw); err != nil {
 		k.problem(path, "%v", err)
 	}
 }
@@ -162,7 +163,7 @@ func (k *checker) signature(path string, s Source) {
 		k.problem(path+".verify", "twilio signs the address it calls, so server.public_url must be set")
 	}
 	if header := s.SignatureHeader; header != "" {
-		if !tokenForm.MatchString(header) {
+		if !endpoint.IsHeaderName(header) {
 			k.problem(path+".signature_header", "must be a header name such as X-Signature")
 		}
 		if s.Verify != "hmac" {
@@ -228,32 +229,16 @@ func (k *checker) alertPath(i int) string {
 	return "alerts"
 }
 
-// tokenForm is a header name by RFC 9110, section 5.6.2.
-var tokenForm = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-
-// reservedHeaders are set by the transport or the signature; a handler's own would break or forge them.
-var reservedHeaders = []string{
-	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
-	"Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature",
-}
-
 // headers checks what would otherwise fail at every delivery, for ever.
 func (k *checker) headers(path string, headers map[string]Secret) {
 	seen := map[string]string{}
 	for _, name := range names(headers) {
 		here, canonical := join(path, name), textproto.CanonicalMIMEHeaderKey(name)
-		switch {
-		case !tokenForm.MatchString(name):
-			k.problem(here, "is not a header name; one has letters, digits and - but no blanks or colons")
-		case slices.Contains(reservedHeaders, canonical):
-			k.problem(here, "is set by the gateway itself and cannot be changed")
-		case seen[canonical] != "":
+		if err := endpoint.CheckHeader(name, headers[name].Reveal()); err != nil {
+			k.problem(here, "%v", err)
+		} else if seen[canonical] != "" {
 			k.problem(here, "is the same header as %s", seen[canonical])
-		case strings.ContainsFunc(headers[name].Reveal(), control):
-			k.problem(here, "holds a line break or another control character")
 		}
 		seen[canonical] = name
 	}
 }
-
-func control(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

@@ -143,15 +143,15 @@ func asksNothing(v reflect.Value) bool {
 
 // wrong reports a scalar that is not what it must be.
 func (d *decoder) wrong(n *node, path, must string) {
-	n.broken = true
 	d.report.add(n.at, path, "%s, not %s", must, n.shown())
+	n.broken = true
 }
 
 // misshapen reports that n should be a mapping or a list. It does not quote n, which may be a list of secrets gone
 // wrong.
 func (d *decoder) misshapen(n *node, path, must string) {
-	n.broken = true
 	d.report.add(n.at, path, "%s, not %s", must, n.shape())
+	n.broken = true
 }
 
 // object decodes a mapping with known keys.

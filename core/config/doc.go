@@ -10,8 +10,8 @@
 //	resolve         what depends on another field: effective retry, timeout and signing secret of a handler
 //	validate        what concerns more than one field
 //
-// Nothing stops at the first problem: all are collected, each with its position and full path, and Load fails with
-// the whole list. The walk replaces yaml.v3's own decoding, whose errors speak of Go types and which loses
+// Nothing but a file that cannot be read or parsed stops at the first problem: all are collected, each with its
+// position and full path, and Load fails with the whole list. The walk replaces yaml.v3's own decoding, whose errors speak of Go types and which loses
 // strictness below custom types. The bounds and choices of a field stand in its struct tag and serve the check and
 // the message alike; defaults stand in default.go and nowhere else.
 //

@@ -32,7 +32,8 @@
 // The exception is GET, which HTTP defines as safe (RFC 9110, section 9.2.1) and
 // net/http therefore repeats once.
 //
-// egress imports core, the Sender it implements from core/worker, and net/http.
+// egress imports core, core/worker for the Sender it implements, net/http, and
+// code.dny.dev/ssrf for what the registries set aside.
 package egress
 
 import (
@@ -119,7 +120,7 @@ func newTransport(d *net.Dialer, idlePerHost int) *http.Transport {
 
 // HTTPClient returns a client for calls that are not deliveries, behind the same
 // guard. It follows no redirects, keeps no cookies and gives up after timeout,
-// which covers the reply's body.
+// which covers the reply's body. Its errors quote the URL, as http.Client's do.
 func (c *Client) HTTPClient(timeout time.Duration) *http.Client {
 	return &http.Client{Transport: c.transport, CheckRedirect: stay, Timeout: timeout}
 }

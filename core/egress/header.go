@@ -1,34 +1,9 @@
 package egress
 
 import (
-	"fmt"
 	"net/textproto"
-	"slices"
 	"strings"
 )
-
-// reserved headers are not a handler's to set: the connection's own (RFC 9110,
-// section 7.6.1), those that frame the body or name the host, and the signature.
-var reserved = []string{
-	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	"Content-Length", "Expect", "Host",
-	"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp",
-}
-
-// CheckHeader reports why a configured header cannot be sent; nil if it can. The
-// error does not quote the value, which may be a credential.
-func CheckHeader(name, value string) error {
-	switch {
-	case name == "" || !eachByte(name, isTokenByte):
-		return fmt.Errorf("%q is not a header name", name)
-	case slices.Contains(reserved, textproto.CanonicalMIMEHeaderKey(name)):
-		return fmt.Errorf("header %s is the gateway's to set", name)
-	case !eachByte(value, isValueByte):
-		return fmt.Errorf("value of header %s has a control character", name)
-	}
-	return nil
-}
 
 // canonical is the form of a header name that net/http looks headers up by, but
 // for the idempotency keys: net/http sends a POST twice if it finds one. Under
@@ -48,11 +23,6 @@ func eachByte(s string, ok func(byte) bool) bool {
 		}
 	}
 	return true
-}
-
-// isTokenByte: RFC 9110, section 5.6.2.
-func isTokenByte(c byte) bool {
-	return isAlphanumeric(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
 func isAlphanumeric(c byte) bool {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/endpoint"
 	"github.com/eventgateway/gateway/core/worker"
 )
 
@@ -22,14 +23,14 @@ type Target struct {
 	// Name of the handler.
 	Name string
 
-	// URL to send to; see [CheckURL].
+	// URL to send to; see endpoint.ParseURL.
 	URL string
 
 	// Method is GET, POST, PUT, PATCH or DELETE; empty means POST. A GET has no
 	// body.
 	Method string
 
-	// Headers of the handler's own. They win over all others; see [CheckHeader].
+	// Headers of the handler's own. They win over all others; see endpoint.CheckHeader.
 	Headers map[string]string
 
 	// Secrets to sign with, each giving one signature; none means unsigned. A
@@ -43,9 +44,9 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 // the next is worked out here, once. An error says which part of the target is
 // wrong, and quotes no secret.
 func (c *Client) HTTP(t Target) (worker.Sender, error) {
-	u, err := parseURL(t.URL)
+	u, err := endpoint.ParseURL(t.URL)
 	if err != nil {
-		return nil, fmt.Errorf("handler %q: url: %w", t.Name, err)
+		return nil, fmt.Errorf("handler %q: url %w", t.Name, err)
 	}
 	method := t.Method
 	if method == "" {
@@ -84,8 +85,8 @@ type field struct {
 func ownHeaders(headers map[string]string) ([]field, error) {
 	var own []field
 	for name, value := range headers {
-		if err := CheckHeader(name, value); err != nil {
-			return nil, err
+		if err := endpoint.CheckHeader(name, value); err != nil {
+			return nil, fmt.Errorf("header %q %w", name, err)
 		}
 		own = append(own, field{canonical(name), []string{value}})
 	}

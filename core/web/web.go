@@ -24,6 +24,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -140,7 +141,7 @@ func (d *Door) unrouted(routes chi.Routes) http.HandlerFunc {
 			d.fail(w, r, errNoRoute)
 			return
 		}
-		w.Header()["Allow"] = allowed
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		d.fail(w, r, errNoMethod)
 	}
 }

@@ -28,6 +28,7 @@ var inbox = role{name: "Inbox", checks: []check{
 	{saysSame, "also if it was a duplicate", acceptSameDuplicate},
 	{saysDelivery, "", acceptDelivery},
 	{saysDelivery, "a duplicate's keys stay free", acceptDeliveryKeys},
+	{saysDelivery, "also if its key names another event", acceptDeliveryBeforeKey},
 	{saysDelivery, "another source may use the same id", acceptDeliverySources},
 	{saysDelivery, "no delivery id is never a duplicate", acceptDeliveryNone},
 	{saysKey, "left out", acceptKeyLeftOut},
@@ -135,6 +136,16 @@ func acceptDeliveryKeys(r *rig) {
 		r.Errorf("Accept = %+v, want a duplicate", got)
 	}
 	r.accepted(r.keyed("k"))
+}
+
+func acceptDeliveryBeforeKey(r *rig) {
+	keyed, first := r.keyed("k"), r.delivered("d")
+	r.accepted(keyed)
+	r.accepted(first)
+	both := r.keyed("k")
+	both.Event.DeliveryID = "d"
+	r.equal("Accept", r.accept(both), core.Receipt{EventID: first.Event.ID, Duplicate: true})
+	r.absent(both)
 }
 
 func acceptDeliverySources(r *rig) {

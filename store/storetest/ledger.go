@@ -88,9 +88,7 @@ func (r *rig) keep(name string, j core.Job) {
 // leased accepts an arrival with one job and takes that under a lease.
 func (r *rig) leased(a core.Arrival, d time.Duration) core.Job {
 	r.accepted(a)
-	got := r.haul(core.Quota{Lane: a.Jobs[0].Lane, N: 1, Hold: d})
-	r.equal("Take", ids(got), []core.ID{a.Jobs[0].ID})
-	return got[0].Job
+	return r.brings(a.Jobs[0].ID, core.Quota{Lane: a.Jobs[0].Lane, N: 1, Hold: d}).Job
 }
 
 // overdue is a running job whose lease is over by the store's clock.
@@ -106,7 +104,7 @@ func (r *rig) tried(n int) core.Job {
 	a.Jobs[0].MaxAttempts = n + 1
 	r.accepted(a)
 	for i := range n {
-		j := r.haul(core.Quota{Lane: "handler/tried", N: 1, Hold: hold})[0]
+		j := r.brings(a.Jobs[0].ID, core.Quota{Lane: "handler/tried", N: 1, Hold: hold})
 		o := r.ended(j.Job, core.Retryable)
 		o.Attempt.Response, o.DueAt = nth(i), r.now.Add(time.Second)
 		r.settle(o)
@@ -206,9 +204,12 @@ func pageEvents(r *rig) {
 	f := core.EventFilter{Limit: 1}
 	for range r.stock.events {
 		p := r.events(f)
-		got = append(got, ids(p.Items)...)
+		if len(p.Items) != 1 {
+			r.Fatalf("Events(%+v) has %d items, want 1", f, len(p.Items))
+		}
+		f.After = p.Items[0].ID
+		got = append(got, f.After)
 		r.equal("Events one by one: More", p.More, len(got) < len(r.stock.events))
-		f.After = got[len(got)-1]
 	}
 	r.equal("Events one by one", got, ids(newest(r.stock.events)))
 	r.wantEvents(f, nil)
@@ -250,9 +251,12 @@ func pageJobs(r *rig) {
 	f := core.JobFilter{Limit: 1}
 	for range r.stock.jobs {
 		p := r.jobs(f)
-		got = append(got, ids(p.Items)...)
+		if len(p.Items) != 1 {
+			r.Fatalf("Jobs(%+v) has %d items, want 1", f, len(p.Items))
+		}
+		f.After = p.Items[0].ID
+		got = append(got, f.After)
 		r.equal("Jobs one by one: More", p.More, len(got) < len(r.stock.jobs))
-		f.After = got[len(got)-1]
 	}
 	r.equal("Jobs one by one", got, ids(newest(r.stock.jobs)))
 	r.wantJobs(f, nil)

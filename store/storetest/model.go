@@ -209,7 +209,7 @@ func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) erro
 // Recover makes running jobs due.
 func (m *Model) Recover(_ context.Context, now time.Time, lanes []core.Lane) (int, error) {
 	return m.change(func(j *core.Job) bool {
-		return j.Status == core.Running && slices.Contains(lanes, j.Lane)
+		return j.Status == core.Running && j.DueAt.After(now) && slices.Contains(lanes, j.Lane)
 	}, func(j *core.Job) { j.DueAt = now })
 }
 

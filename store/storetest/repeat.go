@@ -99,12 +99,12 @@ func repeatReleaseLate(r *rig) {
 	r.wantJob(again)
 }
 
-// How many a second Recover counts is left open: the jobs are due, but their
-// leases were never ended.
+// A job whose lease is over is due already and counts no more.
 func repeatRecover(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
 	r.take(2)
 	r.twice("Recover", func() { r.recover(r.lane) })
+	r.equal("Recover, the third time", r.recover(r.lane), 0)
 	r.take(3)
 }
 

@@ -165,13 +165,20 @@ func (r *rig) take(n int) []core.TakenJob {
 	return got
 }
 
+// brings takes exactly this job.
+func (r *rig) brings(want core.ID, quotas ...core.Quota) core.TakenJob {
+	r.Helper()
+	got := r.haul(quotas...)
+	if len(got) != 1 || got[0].ID != want {
+		r.Fatalf("Take(%v) = %v, want %v", quotas, ids(got), []core.ID{want})
+	}
+	return got[0]
+}
+
 // taken puts a job and takes it.
 func (r *rig) taken() core.TakenJob {
 	r.Helper()
-	want := r.put()
-	got := r.take(1)[0]
-	r.equal("Take: job", got.ID, want.ID)
-	return got
+	return r.brings(r.put().ID, r.quota(1))
 }
 
 // ended is an outcome of a taken job: one second of work, settled now.
@@ -320,6 +327,9 @@ func (r *rig) equal(what string, got, want any) {
 		r.Errorf("%s = %s, want %s (-want +got)\n%s", what, clip(got), clip(want), diff)
 	}
 }
+
+// same compares as [rig.equal] does.
+func same(a, b any) bool { return cmp.Equal(a, b, cmpopts.EquateEmpty()) }
 
 func clip(v any) string {
 	s := fmt.Sprintf("%+v", v)

@@ -98,15 +98,13 @@ func holdEach(r *rig) {
 
 func leaseEnd(r *rig) {
 	for _, d := range []time.Duration{time.Millisecond, time.Second, 24 * time.Hour} {
-		r.put()
+		want := r.put()
 		q := core.Quota{Lane: r.lane, N: 1, Hold: d}
-		first := r.haul(q)[0]
+		first := r.brings(want.ID, q)
 		r.now = first.DueAt.Add(-time.Millisecond)
 		r.equal("Take before the end of the lease", len(r.haul(q)), 0)
 		r.now = first.DueAt
-		again := r.haul(q)
-		r.equal("Take at the end of the lease", ids(again), []core.ID{first.ID})
-		r.settle(r.ended(again[0].Job, core.Completed))
+		r.settle(r.ended(r.brings(want.ID, q).Job, core.Completed))
 	}
 }
 

@@ -101,9 +101,8 @@ func (r *rig) queue(lanes ...core.Lane) []core.Job {
 	for i, l := range lanes {
 		job := r.accepted(r.arrival(l))[0]
 		order = append([]core.Job{job}, order...)
-		taken := r.haul(core.Quota{Lane: l, N: 1, Hold: hold})
-		r.equal("Take", ids(taken), []core.ID{job.ID})
-		r.release(r.now.Add(time.Duration(len(lanes)-i)*time.Second), taken[0].Job)
+		taken := r.brings(job.ID, core.Quota{Lane: l, N: 1, Hold: hold})
+		r.release(r.now.Add(time.Duration(len(lanes)-i)*time.Second), taken.Job)
 	}
 	r.now = r.now.Add(hold)
 	return order
@@ -204,12 +203,12 @@ func takeOver(r *rig) {
 }
 
 func takeEmpty(r *rig) {
-	r.put()
+	j := r.put()
 	unknown := core.Quota{Lane: "handler/nobody", N: 5, Hold: hold}
 	r.equal("Take of an unknown lane", ids(r.haul(unknown)), []core.ID{})
 	r.equal("Take of no lane", ids(r.haul()), []core.ID{})
 	r.equal("Take with a quota of zero", ids(r.haul(r.quota(0))), []core.ID{})
-	r.settle(r.ended(r.haul(unknown, r.quota(5))[0].Job, core.Completed))
+	r.settle(r.ended(r.brings(j.ID, unknown, r.quota(5)).Job, core.Completed))
 	r.equal("Take of an empty lane", ids(r.haul(r.quota(5))), []core.ID{})
 }
 

@@ -30,7 +30,10 @@ type gateway struct {
 // plainConfig is a gateway with one open source and one handler, for tests that
 // are about something else.
 const plainConfig = `
-server: {host: 127.0.0.1, port: "${PORT}", allow_private_urls: true}
+server:
+  host: 127.0.0.1
+  port: ${PORT}
+  allow_private_urls: true
 delivery: {timeout: 5s, default_retry: {max: 50, backoff: fixed, interval: 100ms}}
 sources: {app: {type: event}}
 handlers: {ok: {source: app, url: "${RECEIVER}/ok"}}
@@ -116,7 +119,18 @@ func (g *gateway) runJSON(into any, args ...string) {
 	}
 }
 
-func (g *gateway) database() string { return filepath.Join(g.dir, "gateway.db") }
+// database is the file, whatever folder the configuration put it in.
+func (g *gateway) database() string {
+	if moved := filepath.Join(g.dir, "data", "gateway.db"); exists(moved) {
+		return moved
+	}
+	return filepath.Join(g.dir, "gateway.db")
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
 
 // send posts an event and requires that it is accepted. It returns the event's id.
 func (g *gateway) send(path, body string, headers ...string) string {
@@ -207,4 +221,41 @@ func freePort(t testing.TB) int {
 	}
 	t.Fatal("no free port")
 	return 0
+}
+
+// A job as "jobs list --json" shows it.
+type job struct {
+	ID          string  `json:"id"`
+	EventID     string  `json:"event_id"`
+	Handler     string  `json:"handler"`
+	Status      string  `json:"status"`
+	Attempt     int     `json:"attempt"`
+	MaxAttempts int     `json:"max_attempts"`
+	LastError   *string `json:"last_error"`
+}
+
+// jobs lists up to 1000 jobs, newest first.
+func (g *gateway) jobs(flags ...string) []job {
+	g.t.Helper()
+	var list struct {
+		Jobs []job `json:"jobs"`
+	}
+	g.runJSON(&list, append([]string{"jobs", "list", "--limit", "1000"}, flags...)...)
+	return list.Jobs
+}
+
+// events lists the ids of up to 1000 events, newest first.
+func (g *gateway) events() []string {
+	g.t.Helper()
+	var list struct {
+		Events []struct {
+			ID string `json:"id"`
+		} `json:"events"`
+	}
+	g.runJSON(&list, "events", "list", "--limit", "1000")
+	ids := make([]string, len(list.Events))
+	for i, e := range list.Events {
+		ids[i] = e.ID
+	}
+	return ids
 }

@@ -31,7 +31,7 @@ const (
 	insertAttempt = `INSERT INTO attempts (job_id, attempt, status, error, duration_ms, created_at) VALUES (?, ?, ?, ?, ?, ?)`
 	finishJob     = `UPDATE jobs SET due_at = ? WHERE id = ?`
 	claimJobs     = `UPDATE jobs SET attempt = attempt + 1, due_at = ? WHERE id IN
-		(SELECT id FROM jobs WHERE due_at <= ? ORDER BY due_at, id LIMIT ?)
+		(SELECT id FROM jobs WHERE due_at <= ? ORDER BY due_at, id LIMIT ? + 0)
 		RETURNING id, attempt, (SELECT payload FROM events WHERE events.id = event_id)`
 )
 
@@ -133,6 +133,8 @@ func (s *store) transaction(fn func() error) error {
 
 // accept stores events with a job each. The caller holds the lock.
 func (s *store) accept(batch []*post) error {
+batches++
+
 	now := time.Now().UnixMilli()
 	return s.transaction(func() error {
 		for _, p := range batch {
@@ -157,6 +159,7 @@ func (s *store) accept(batch []*post) error {
 
 // turn settles outcomes, with their attempt rows, and claims up to free due jobs
 // in the same commit. The caller holds the lock.
+var turns, empties, batches int
 func (s *store) turn(done []outcome, free int) (claimed []job, err error) {
 	now := time.Now().UnixMilli()
 	err = s.transaction(func() error {
@@ -166,6 +169,8 @@ func (s *store) turn(done []outcome, free int) (claimed []job, err error) {
 			}
 		}
 		claimed, err = s.claim(free, now)
+ turns++
+if len(claimed)==0 {empties++}
 		return err
 	})
 	return claimed, err

@@ -1,4 +1,4 @@
-package egress
+package endpoint
 
 import (
 	"net/netip"
@@ -59,8 +59,32 @@ func FuzzCheckURL(f *testing.F) {
 			return
 		}
 		labels := strings.Split(strings.TrimSuffix(u.Hostname(), "."), ".")
-		if last := labels[len(labels)-1]; last[0] >= '0' && last[0] <= '9' && isNumber(last) {
+		if last := labels[len(labels)-1]; numberLabel.MatchString(last) {
 			t.Fatalf("CheckURL(%q) passes", raw)
 		}
 	})
+}
+
+func TestCheckHeader(t *testing.T) {
+	for _, name := range reserved {
+		for _, n := range []string{name, strings.ToLower(name), strings.ToUpper(name)} {
+			if CheckHeader(n, "x") == nil {
+				t.Errorf("CheckHeader(%q) = nil, want an error", n)
+			}
+		}
+	}
+	for _, c := range []struct{ name, value string }{
+		{"", "x"}, {"a b", "x"}, {"a:", "x"}, {"é", "x"}, {"a\r\nb", "x"}, {"(", "x"}, {"a", "s3cret\r\nb: c"}, {"a", "s3cret\n"}, {"a", "s3cret\x00"}, {"a", "s3cret\x7f"},
+	} {
+		if err := CheckHeader(c.name, c.value); err == nil {
+			t.Errorf("CheckHeader(%q, %q) = nil, want an error", c.name, c.value)
+		} else if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("CheckHeader(%q, %q) = %v, which tells the value", c.name, c.value, err)
+		}
+	}
+	for _, c := range []struct{ name, value string }{{"x", ""}, {"X-Api-Key", "a\tb c"}, {"x_y.z~", "é"}, {"authorization", "Bearer x"}} {
+		if err := CheckHeader(c.name, c.value); err != nil {
+			t.Errorf("CheckHeader(%q, %q) = %v, want nil", c.name, c.value, err)
+		}
+	}
 }

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const diskConfig = `
+server:
+  host: 127.0.0.1
+  port: ${PORT}
+  allow_private_urls: true
+database: {url: data/gateway.db}
+delivery: {timeout: 5s, default_retry: {max: 50, backoff: fixed, interval: 100ms}}
+sources: {app: {type: event}}
+handlers: {load: {source: app, url: "${RECEIVER}/load"}}
+`
+
+// trouble is a gateway whose disk is about to fail, and its witness.
+type trouble struct {
+	*gateway
+	*load
+	t    *testing.T
+	next serial
+}
+
+func newTrouble(t *testing.T) *trouble {
+	t.Helper()
+	r := newReceiver(t)
+	g := newGateway(t, diskConfig, r)
+	if err := os.Mkdir(filepath.Join(g.dir, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return &trouble{gateway: g, load: newLoad(g, r, pooled), t: t}
+}
+
+// offer posts n events and returns how many were accepted. It fails the test for
+// answers that are neither a yes nor "not now": a sender drops an event for good
+// on any other.
+func (d *trouble) offer(n int) (accepted int) {
+	d.t.Helper()
+	for range n {
+		d.next++
+		d.load.send(d.next)
+		body := fmt.Sprintf(`{"serial":%d,"fill":%q}`, d.next, strings.Repeat("x", 2000))
+		a, err := fetch(pooled, request{method: http.MethodPost, url: d.url("/events/load"), body: body})
+		switch {
+		case err != nil:
+			d.t.Fatalf("post: %v", err)
+		case a.status == http.StatusAccepted:
+			d.accept(d.next, a.eventID())
+			accepted++
+		case a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "":
+			d.t.Errorf("answer = 503 %q without Retry-After", a.body)
+		case a.status != http.StatusServiceUnavailable && a.status != http.StatusInternalServerError:
+			d.t.Errorf("answer = %d %q, want 503 or 500", a.status, a.body)
+		}
+	}
+	return accepted
+}
+
+// checkHealth requires that /health answers as documented, whichever way.
+func (d *trouble) checkHealth() (status int) {
+	d.t.Helper()
+	status, body, err := d.health()
+	switch {
+	case err != nil:
+		d.t.Errorf("/health: %v, want an answer", err)
+	case status == http.StatusOK && strings.Contains(body, `"queue_depth"`):
+	case status == http.StatusServiceUnavailable && strings.Contains(body, `"detail"`):
+	default:
+		d.t.Errorf("/health = %d %s, want 200 with queue_depth or 503 with detail", status, body)
+	}
+	return status
+}
+
+// checkRecovery requires that the gateway works again by itself and has kept
+// every promise.
+func (d *trouble) checkRecovery() {
+	d.t.Helper()
+	eventually(d.t, 10*time.Second, "events accepted again without a restart", func() bool { return d.offer(1) == 1 })
+	if n := d.offer(20); n != 20 {
+		d.t.Errorf("accepted after recovery = %d, want all 20", n)
+	}
+	eventually(d.t, 5*time.Second, "healthy again", d.healthy)
+	d.settle(20 * time.Second)
+	eventually(d.t, 10*time.Second, "all outcomes stored", func() bool { return d.depth() == 0 })
+	d.gateway.process.stop()
+
+	v := d.judge(0)
+	d.t.Logf("%v; posts without 202: %v", v, d.misses)
+	v.check(d.t, 0)
+	db := openLedger(d.t, d.database())
+	db.check(1)
+	db.holds(d.acceptedIDs())
+}
+
+// depth is the number of unfinished jobs that the gateway tells, -1 if it does
+// not. It is up to a second old.
+func (d *trouble) depth() int {
+	_, body, err := d.health()
+	var depth int
+	if err != nil {
+		return -1
+	}
+	if _, err := fmt.Sscanf(body, `{"status":"ok","queue_depth":%d}`, &depth); err != nil {
+		return -1
+	}
+	return depth
+}
+
+// TestDiskFull: a full disk is no reason to promise, to forget, or to need help
+// once it has room again.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	d := newTrouble(t)
+	disk := filepath.Join(d.dir, "data")
+	need(t, "the right to mount", syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=6m"))
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", disk, err)
+		}
+	})
+	d.gateway.start()
+	if n := d.offer(20); n != 20 {
+		t.Fatalf("accepted with room = %d, want all 20", n)
+	}
+	ballast := filepath.Join(disk, "ballast")
+	fill(t, ballast)
+	// The log's file has room left inside, so some more are stored.
+	full := within(20*time.Second, func() bool { return d.offer(1) == 0 })
+	if !full {
+		t.Fatal("events are still accepted on a full disk")
+	}
+	d.offer(50)
+	t.Logf("/health on a full disk = %d", d.checkHealth())
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	d.checkRecovery()
+}
+
+// fill writes a file until the disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := 64 << 10; size > 0; size /= 2 {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, size))
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("fill the disk: %v, want that it is full", err)
+		}
+	}
+}
+
+// TestSyncFails: when the disk refuses to sync, nothing is promised, and when it
+// syncs again, nothing is missing. The kernel's answer is forged by strace, which
+// leaves the gateway as it was when it goes.
+func TestSyncFails(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"EIO", "ENOSPC"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			d := newTrouble(t)
+			d.gateway.start()
+			d.offer(20)
+			for range 3 { // each time on a connection that has been through the one before
+				tr := trace(t, d.gateway.process, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error="+fault+":when=1+")
+				if n := d.offer(20); n != 0 {
+					t.Errorf("accepted while no sync succeeds = %d, want 0", n)
+				}
+				d.checkHealth()
+				tr.detach()
+				if len(tr.calls()) == 0 {
+					t.Error("no sync was tried, so nothing was tested")
+				}
+				eventually(t, 10*time.Second, "events accepted again", func() bool { return d.offer(1) == 1 })
+			}
+			d.checkRecovery()
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite"
+)
+
+// invariants are what must hold in every database once its gateway has stopped,
+// each as a question whose answer is the number of rows that break it.
+var invariants = []struct{ name, sql string }{
+	{"jobs still running", `SELECT COUNT(*) FROM jobs WHERE status = 'running'`},
+	{"jobs with a lease nobody holds", `SELECT COUNT(*) FROM jobs WHERE lease IS NOT NULL AND status <> 'running'`},
+	{"jobs of an unknown status", `SELECT COUNT(*) FROM jobs
+		WHERE status NOT IN ('available', 'running', 'completed', 'retryable', 'dead')`},
+	{"jobs without their event", `SELECT COUNT(*) FROM jobs WHERE event_id NOT IN (SELECT id FROM events)`},
+	{"attempts without their job", `SELECT COUNT(*) FROM attempts WHERE job_id NOT IN (SELECT id FROM jobs)`},
+	{"finished jobs that are still due, or the reverse", `SELECT COUNT(*) FROM jobs
+		WHERE (status IN ('completed', 'dead')) <> (due_at IS NULL)
+		   OR (status IN ('completed', 'dead')) <> (finished_at IS NOT NULL)`},
+	{"completed jobs without a successful attempt as their newest", `SELECT COUNT(*) FROM jobs
+		WHERE status = 'completed' AND NOT EXISTS (SELECT 1 FROM attempts
+			WHERE job_id = jobs.id AND attempts.attempt = jobs.attempt AND error = '' AND status_code BETWEEN 200 AND 299)`},
+	{"successful attempts of jobs that are not completed", `SELECT COUNT(*) FROM attempts JOIN jobs ON jobs.id = job_id
+		WHERE error = '' AND status <> 'completed'`},
+	{"jobs that succeeded more than once", `SELECT COUNT(*) FROM (SELECT 1 FROM attempts
+		WHERE error = '' GROUP BY job_id HAVING COUNT(*) > 1)`},
+	{"dead jobs with attempts left", `SELECT COUNT(*) FROM jobs WHERE status = 'dead' AND attempt < max_attempts`},
+	{"jobs with attempts never made", `SELECT COUNT(*) FROM jobs WHERE status IN ('completed', 'dead') AND attempt < 1`},
+	{"jobs of the same event and consumer", `SELECT COUNT(*) FROM (SELECT 1 FROM jobs GROUP BY event_id, lane HAVING COUNT(*) > 1)`},
+}
+
+// A ledger is the database of a gateway that has stopped.
+type ledger struct {
+	t  testing.TB
+	db *sql.DB
+}
+
+// openLedger opens the database of a stopped gateway.
+func openLedger(t testing.TB, path string) *ledger {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return &ledger{t, db}
+}
+
+// count returns the one number a query asks for.
+func (l *ledger) count(query string) int {
+	l.t.Helper()
+	var n int
+	if err := l.db.QueryRow(query).Scan(&n); err != nil {
+		l.t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// column returns the one column of text a query asks for.
+func (l *ledger) column(query string) []string {
+	l.t.Helper()
+	rows, err := l.db.Query(query)
+	if err != nil {
+		l.t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			l.t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	if err := rows.Err(); err != nil {
+		l.t.Fatal(err)
+	}
+	return all
+}
+
+// check holds the database against the invariants, and every event against the
+// number of jobs it should have.
+func (l *ledger) check(jobsPerEvent int) {
+	l.t.Helper()
+	if got := strings.Join(l.column(`PRAGMA integrity_check`), "\n"); got != "ok" {
+		l.t.Errorf("integrity_check = %q, want ok", got)
+	}
+	for _, i := range invariants {
+		if n := l.count(i.sql); n != 0 {
+			l.t.Errorf("%s: %d, want 0", i.name, n)
+		}
+	}
+	counts := l.column(`SELECT DISTINCT (SELECT COUNT(*) FROM jobs WHERE event_id = events.id) || '' FROM events`)
+	for _, c := range counts {
+		if want := string(rune('0' + jobsPerEvent)); c != want {
+			l.t.Errorf("there are events with %s jobs, want %s", c, want)
+		}
+	}
+}
+
+// holds fails the test for each of the ids that is not a stored event.
+func (l *ledger) holds(events []string) {
+	l.t.Helper()
+	stored := map[string]bool{}
+	for _, id := range l.column(`SELECT id FROM events`) {
+		stored[id] = true
+	}
+	missing := 0
+	for _, id := range events {
+		if !stored[id] {
+			missing++
+		}
+	}
+	if missing > 0 {
+		l.t.Errorf("accepted events that are not stored: %d of %d, want 0", missing, len(events))
+	}
+}

@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A load is senders that post unique events, each as fast as it gets answers, and
+// tell a witness. Deliveries reach the witness through the receiver.
+type load struct {
+	*witness
+	gateway *gateway
+	client  *http.Client
+	stop    context.CancelFunc
+	senders sync.WaitGroup
+}
+
+type loadBody struct {
+	Serial serial `json:"serial"`
+	Fill   string `json:"fill"`
+}
+
+// filling makes a body as large as a small real one.
+var filling = strings.Repeat("the quick brown fox ", 12)
+
+// newLoad makes a load on a gateway and takes over the receiver's notes.
+func newLoad(g *gateway, r *receiver, client *http.Client) *load {
+	l := &load{witness: newWitness(), gateway: g, client: client}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.onDelivery = l.delivered
+	return l
+}
+
+func (l *load) delivered(d delivery) {
+	var body loadBody
+	_ = json.Unmarshal([]byte(d.body), &body) // serial 0 is never sent, and so told
+	l.see(sighting{body.Serial, d.job(), d.attempt(), d.at})
+}
+
+// start starts n senders; events of sender i have serials i+1, i+1+n, ...
+func (l *load) start(n int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stop = cancel
+	l.gateway.t.Cleanup(l.end)
+	for i := range n {
+		l.senders.Go(func() {
+			for s := serial(i + 1); ctx.Err() == nil; s += serial(n) {
+				if !l.post(s) {
+					pause(ctx, 2*time.Millisecond)
+				}
+			}
+		})
+	}
+}
+
+// end stops the senders and waits for their last answers.
+func (l *load) end() {
+	l.stop()
+	l.senders.Wait()
+}
+
+// post sends one event and reports whether it was accepted. Without an answer it
+// may have been stored or not: it is sent and not accepted.
+func (l *load) post(s serial) bool {
+	l.send(s)
+	body, _ := json.Marshal(loadBody{s, filling}) // cannot fail
+	a, err := fetch(l.client, request{method: http.MethodPost, url: l.gateway.url("/events/load"), body: string(body)})
+	switch {
+	case err != nil:
+		l.miss(kindOf(err))
+	case a.status != http.StatusAccepted:
+		l.miss(fmt.Sprint(a.status))
+	default:
+		l.accept(s, a.eventID())
+		return true
+	}
+	return false
+}
+
+// settle waits until everything that was accepted has been delivered, or gives
+// up: the verdict will tell.
+func (l *load) settle(limit time.Duration) {
+	within(limit, func() bool { return len(l.missing()) == 0 })
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// Ways to get no answer.
+const (
+	noAnswer = "no answer in time"
+	refused  = "connection refused"
+	broken   = "connection broken"
+)
+
+// kindOf puts the reason for not getting an answer into few words.
+func kindOf(err error) string {
+	var network net.Error
+	switch {
+	case errors.As(err, &network) && network.Timeout():
+		return noAnswer
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return refused
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		strings.Contains(err.Error(), "server closed idle connection"): // net/http does not export it
+		return broken
+	}
+	return err.Error()
+}

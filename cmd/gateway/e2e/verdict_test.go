@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A serial names an event to the witness: it is in the body, so it survives
+// whatever the gateway does to ids.
+type serial uint64
+
+// A sighting is a delivery as the witness remembers it.
+type sighting struct {
+	serial  serial
+	job     string
+	attempt int
+	at      time.Time
+}
+
+// A witness writes down what was sent, what was accepted, what was delivered and
+// when the gateway was killed. It keeps only the newest sighting of each event
+// and what was odd, so that a million events fit in memory.
+type witness struct {
+	mu       sync.Mutex
+	sent     map[serial]bool
+	accepted map[serial]string // the event id of the answer
+	last     map[serial]sighting
+	repeats  []repeat
+	alien    []string // deliveries of what was never sent
+	kills    []time.Time
+	misses   map[string]int // posts that were not accepted, by what came instead
+}
+
+// A repeat is two deliveries of the same event, one after the other.
+type repeat struct{ first, second sighting }
+
+func newWitness() *witness {
+	return &witness{sent: map[serial]bool{}, accepted: map[serial]string{}, last: map[serial]sighting{}, misses: map[string]int{}}
+}
+
+func (w *witness) send(s serial) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent[s] = true
+}
+
+func (w *witness) accept(s serial, event string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.accepted[s] = event
+}
+
+func (w *witness) miss(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.misses[what]++
+}
+
+func (w *witness) kill(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kills = append(w.kills, at)
+}
+
+func (w *witness) see(s sighting) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.sent[s.serial] {
+		w.alien = append(w.alien, fmt.Sprintf("event %d, job %s", s.serial, s.job))
+	}
+	if first, ok := w.last[s.serial]; ok {
+		w.repeats = append(w.repeats, repeat{first, s})
+	}
+	w.last[s.serial] = s
+}
+
+// counts returns how many events were accepted and how many were delivered.
+func (w *witness) counts() (accepted, delivered int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.accepted), len(w.last)
+}
+
+// acceptedIDs are the event ids of all answers that were a yes.
+func (w *witness) acceptedIDs() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.accepted))
+}
+
+// missing lists accepted events that were not delivered yet.
+func (w *witness) missing() []serial {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var missing []serial
+	for s := range w.accepted {
+		if _, ok := w.last[s]; !ok {
+			missing = append(missing, s)
+		}
+	}
+	return missing
+}
+
+// A verdict is what the notes of a witness come to.
+type verdict struct {
+	accepted, delivered, duplicates int
+
+	lost        []serial // accepted and never delivered
+	unexpected  []string // delivered and never sent
+	unexplained []string // delivered again although no kill lies between
+}
+
+// judge reads a witness's notes. A second delivery is explained by a kill between
+// it and the first, at most reach after the first: by then its outcome is stored.
+func (w *witness) judge(reach time.Duration) verdict {
+	v := verdict{lost: w.missing()}
+	v.accepted, v.delivered = w.counts()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v.unexpected = w.alien
+	v.duplicates = len(w.repeats)
+	for _, r := range w.repeats {
+		if why := w.unexplained(r, reach); why != "" {
+			v.unexplained = append(v.unexplained, why)
+		}
+	}
+	return v
+}
+
+func (w *witness) unexplained(r repeat, reach time.Duration) string {
+	if r.first.job != r.second.job {
+		return fmt.Sprintf("event %d was delivered under two jobs, %s and %s", r.first.serial, r.first.job, r.second.job)
+	}
+	if r.second.attempt <= r.first.attempt {
+		return fmt.Sprintf("event %d: attempt %d came after attempt %d", r.first.serial, r.second.attempt, r.first.attempt)
+	}
+	for _, k := range w.kills {
+		if !k.Before(r.first.at) && !k.After(r.second.at) && k.Sub(r.first.at) <= reach {
+			return ""
+		}
+	}
+	return fmt.Sprintf("event %d was delivered again after %v, job %s, without a kill within %v",
+		r.first.serial, r.second.at.Sub(r.first.at), r.first.job, reach)
+}
+
+func (v verdict) String() string {
+	return fmt.Sprintf("accepted %d, delivered %d, lost %d, unexpected %d, duplicates %d, unexplained %d",
+		v.accepted, v.delivered, len(v.lost), len(v.unexpected), v.duplicates, len(v.unexplained))
+}
+
+// check fails the test for everything that must not be, naming a few of each.
+func (v verdict) check(t *testing.T, maxDuplicates int) {
+	t.Helper()
+	if v.accepted == 0 {
+		t.Error("nothing was accepted, so nothing was tested")
+	}
+	if n := len(v.lost); n > 0 {
+		t.Errorf("lost %d accepted events, such as %v, want 0", n, v.lost[:min(n, 5)])
+	}
+	if n := len(v.unexpected); n > 0 {
+		t.Errorf("%d deliveries of what was never sent, such as %q, want 0", n, v.unexpected[:min(n, 5)])
+	}
+	if n := len(v.unexplained); n > 0 {
+		t.Errorf("%d duplicates without a reason, such as %q, want 0", n, v.unexplained[:min(n, 5)])
+	}
+	if v.duplicates > maxDuplicates {
+		t.Errorf("duplicates = %d, want at most %d", v.duplicates, maxDuplicates)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	zero := time.Now()
+	after := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
+	type seen struct {
+		s       serial
+		job     string
+		attempt int
+		ms      int
+	}
+	tests := []struct {
+		name           string
+		sent, accepted []serial
+		seen           []seen
+		kills          []int
+		want           string
+	}{
+		{"all well", []serial{1, 2}, []serial{1, 2}, []seen{{1, "a", 1, 1}, {2, "b", 1, 2}}, nil,
+			"accepted 2, delivered 2, lost 0, unexpected 0, duplicates 0, unexplained 0"},
+		{"lost", []serial{1, 2}, []serial{1, 2}, []seen{{1, "a", 1, 1}}, nil,
+			"accepted 2, delivered 1, lost 1, unexpected 0, duplicates 0, unexplained 0"},
+		{"no answer and delivered", []serial{1}, nil, []seen{{1, "a", 1, 1}}, nil,
+			"accepted 0, delivered 1, lost 0, unexpected 0, duplicates 0, unexplained 0"},
+		{"never sent", nil, nil, []seen{{1, "a", 1, 1}}, nil,
+			"accepted 0, delivered 1, lost 0, unexpected 1, duplicates 0, unexplained 0"},
+		{"twice around a kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "a", 2, 9}}, []int{5},
+			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 0"},
+		{"twice before a kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "a", 2, 4}}, []int{5},
+			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
+		{"twice after a kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 6}, {1, "a", 2, 9}}, []int{5},
+			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
+		{"long settled before the kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 0}, {1, "a", 2, 3000}}, []int{2500},
+			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
+		{"three times around two kills", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "a", 2, 9}, {1, "a", 3, 19}}, []int{5, 15},
+			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 2, unexplained 0"},
+		{"the same attempt twice", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "a", 1, 8}}, []int{5},
+			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
+		{"two jobs for one event", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "b", 2, 9}}, []int{5},
+			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWitness()
+			for _, s := range tt.sent {
+				w.send(s)
+			}
+			for _, s := range tt.accepted {
+				w.accept(s, "E")
+			}
+			for _, s := range tt.seen {
+				w.see(sighting{s.s, s.job, s.attempt, after(s.ms)})
+			}
+			for _, k := range tt.kills {
+				w.kill(after(k))
+			}
+			if got := w.judge(2 * time.Second).String(); got != tt.want {
+				t.Errorf("judge = %s\nwant    %s", got, tt.want)
+			}
+		})
+	}
+}

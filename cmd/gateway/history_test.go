@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+func TestHistory(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		status   core.Status
+		begun    int   // of at most 3
+		recorded []int // attempt numbers, one second apart
+		want     string
+	}{
+		{"never tried", core.Available, 0, nil, ""},
+		{"all recorded", core.Completed, 2, []int{1, 2}, "1 2"},
+		{"first one running", core.Running, 1, nil, "1:running"},
+		{"running again", core.Running, 2, []int{1}, "1 2:running"},
+		{"lease ran out", core.Retryable, 1, nil, "1:lost"},
+		{"gap in the middle", core.Dead, 3, []int{1, 3}, "1 2:lost 3"},
+		{"gap at the start", core.Completed, 3, []int{3}, "1:lost 2:lost 3"},
+		{"taken with none left", core.Running, 4, []int{1, 2}, "1 2 3:lost"},
+		{"brought back", core.Available, 0, []int{1, 2, 3}, "1 2 3"},
+		{"brought back and running", core.Running, 1, []int{1, 2, 3}, "1 2 3 1:running"},
+		{"brought back and tried", core.Completed, 2, []int{1, 2, 3, 1, 2}, "1 2 3 1 2"},
+		{"brought back, gap", core.Completed, 2, []int{1, 2, 3, 2}, "1 2 3 1:lost 2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j := core.Job{Status: c.status, Attempt: c.begun, MaxAttempts: 3}
+			var attempts []core.Attempt
+			for i, n := range c.recorded {
+				attempts = append(attempts, core.Attempt{Number: n, StartedAt: time.Unix(int64(i), 0)})
+			}
+			if got := drawn(history(j, attempts)); got != c.want {
+				t.Errorf("history = %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestHistoryClockSetBack: numbers tell the order where they can.
+func TestHistoryClockSetBack(t *testing.T) {
+	j := core.Job{Status: core.Completed, Attempt: 2, MaxAttempts: 3}
+	attempts := []core.Attempt{{Number: 1, StartedAt: time.Unix(9, 0)}, {Number: 2, StartedAt: time.Unix(1, 0)}}
+	if got, want := drawn(history(j, attempts)), "1 2"; got != want {
+		t.Errorf("history = %q, want %q", got, want)
+	}
+}
+
+func drawn(entries []entry) string {
+	var words []string
+	for _, e := range entries {
+		switch {
+		case e.going:
+			words = append(words, fmt.Sprint(e.number, ":running"))
+		case e.record == nil:
+			words = append(words, fmt.Sprint(e.number, ":lost"))
+		default:
+			words = append(words, fmt.Sprint(e.record.Number))
+		}
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/google/go-cmp/cmp"
+)
+
+// A session is a process as tests make one.
+type session struct {
+	stdin    io.Reader
+	terminal bool
+	env      map[string]string
+}
+
+// run runs a command line and returns what it printed.
+func (s session) run(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = run(ctx, args, s.system(&out, &err))
+	return code, out.String(), err.String()
+}
+
+func (s session) system(out, err io.Writer) system {
+	if s.stdin == nil {
+		s.stdin = strings.NewReader("")
+	}
+	lookup := func(name string) (string, bool) { v, ok := s.env[name]; return v, ok }
+	return system{stdin: s.stdin, stdout: out, stderr: err, terminal: s.terminal, lookup: lookup, clock: time.Now}
+}
+
+func (s session) app(out io.Writer) *app { return newApp(s.system(out, io.Discard)) }
+
+var sampleJobs = []core.Job{
+	{ID: "01J90000000000000000000001", EventID: "01J90000000000000000000000", Lane: "handler/mail", Status: core.Dead,
+		Attempt: 3, MaxAttempts: 3, LastError: "status: 500 \x1b[2J"},
+	{ID: "01J90000000000000000000002", EventID: "01J90000000000000000000000", Lane: "handler/世界", Status: core.Retryable,
+		Attempt: 1, MaxAttempts: 3, DueAt: time.Date(2024, 10, 1, 10, 0, 0, 0, time.UTC)},
+}
+
+const plainJobs = `ID                          EVENT                       HANDLER  STATUS     ATTEMPT  NEXT                     LAST ERROR
+01J90000000000000000000001  01J90000000000000000000000  mail     dead       3/3      -                        status: 500 \x1b[2J
+01J90000000000000000000002  01J90000000000000000000000  世界     retryable  1/3      2024-10-01T10:00:00.000  -
+`
+
+func TestGridInAPipe(t *testing.T) {
+	var out bytes.Buffer
+	a := session{}.app(&out)
+	a.printGrid(a.jobGrid(sampleJobs))
+	if diff := cmp.Diff(plainJobs, out.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+func TestGridOnATerminal(t *testing.T) {
+	var out bytes.Buffer
+	a := session{terminal: true}.app(&out)
+	a.printGrid(a.jobGrid(sampleJobs))
+	lines := strings.Split(out.String(), "\n")
+	if !strings.HasPrefix(lines[0], "\x1b[1mID\x1b[0m ") {
+		t.Errorf("heading %q is not bold", lines[0])
+	}
+	if strings.Trim(lines[1], "─") != "" {
+		t.Errorf("line %q is not a line", lines[1])
+	}
+	if !strings.Contains(lines[2], "  \x1b[31mdead\x1b[0m  ") || !strings.Contains(lines[3], "  \x1b[33mretryable\x1b[0m  ") {
+		t.Errorf("statuses are not coloured:\n%q\n%q", lines[2], lines[3])
+	}
+	uncoloured := strings.NewReplacer("\x1b[1m", "", "\x1b[31m", "", "\x1b[33m", "", "\x1b[0m", "")
+	got := uncoloured.Replace(strings.Join(append(lines[:1:1], lines[2:]...), "\n"))
+	if diff := cmp.Diff(plainJobs, got); diff != "" {
+		t.Errorf("colours change the alignment (-plain +coloured):\n%s", diff)
+	}
+}
+
+func TestColours(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		terminal bool
+		noColor  bool
+		env      map[string]string
+		want     bool
+	}{
+		{"terminal", true, false, nil, true},
+		{"pipe", false, false, nil, false},
+		{"flag", true, true, nil, false},
+		{"NO_COLOR", true, false, map[string]string{"NO_COLOR": "1"}, false},
+		{"empty NO_COLOR", true, false, map[string]string{"NO_COLOR": ""}, true},
+		{"dumb terminal", true, false, map[string]string{"TERM": "dumb"}, false},
+	} {
+		a := session{terminal: c.terminal, env: c.env}.app(io.Discard)
+		a.noColor = c.noColor
+		if got := a.colours(); got != c.want {
+			t.Errorf("%s: colours() = %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                         "<1ms",
+		time.Millisecond:          "1ms",
+		999 * time.Millisecond:    "999ms",
+		1234 * time.Millisecond:   "1.23s",
+		61_499 * time.Millisecond: "1m1s",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("span(%d) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestIndentedDepth: a document of brackets would grow with the square of its
+// size.
+func TestIndentedDepth(t *testing.T) {
+	deep := strings.Repeat("[", maxIndent+1) + strings.Repeat("]", maxIndent+1)
+	if got := indented([]byte(deep)); string(got) != deep {
+		t.Errorf("a document %d deep was spread over %d bytes", maxIndent+1, len(got))
+	}
+	if got := depth([]byte(`{"a[[\"[": [{}]}`)); got != 3 {
+		t.Errorf("depth = %d, want 3", got)
+	}
+}
+
+func TestPayloadLines(t *testing.T) {
+	long := strings.Repeat("x", shownWidth+1)
+	many := strings.Repeat("line\n", shownLines+1)
+	for _, c := range []struct {
+		name, payload string
+		lines         int
+		first         string
+		all           bool
+	}{
+		{"json", `{"n":1.50}`, 3, "{", true},
+		{"text", "a\nb", 2, "a", true},
+		{"empty", "", 0, "", true},
+		{"steering", "\x1b[2J\r", 1, `\x1b[2J\r`, true},
+		{"long line", long, 1, long[:shownWidth-1] + "…", false},
+		{"many lines", many, shownLines, "line", false},
+	} {
+		lines, all := payloadLines([]byte(c.payload))
+		if len(lines) != c.lines || all != c.all || len(lines) > 0 && lines[0] != c.first {
+			t.Errorf("%s: payloadLines = %q, %v", c.name, lines, all)
+		}
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(context.Background())
+	stdin, _ := io.Pipe() // nobody ever writes
+	interrupt()
+	t.Chdir(t.TempDir())
+	if code, _, stderr := (session{}).run(ctx, "init"); code != exitDone {
+		t.Fatalf("init = %d, %s", code, stderr)
+	}
+	code, _, stderr := session{stdin: stdin}.run(ctx, "send", "--env", "local", "-s", "app", "-t", "x", "-f", "-")
+	if code != exitInterrupted || stderr != "gateway: interrupted\n" {
+		t.Errorf("send = %d, %q; want %d", code, stderr, exitInterrupted)
+	}
+}
+
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		code   int
+		stderr string
+	}{
+		{errors.New("disk full"), exitFailed, "gateway: write output: disk full\n"},
+		{syscall.EPIPE, exitDone, ""}, // the reader has what it wanted
+	} {
+		var stderr bytes.Buffer
+		for _, args := range [][]string{{"version"}, {"version", "--json"}, {"help"}, {"completion", "bash"}} {
+			stderr.Reset()
+			code := run(context.Background(), args, session{}.system(brokenWriter{c.err}, &stderr))
+			if code != c.code || stderr.String() != c.stderr {
+				t.Errorf("%v: %q = %d, %q; want %d, %q", c.err, args, code, stderr.String(), c.code, c.stderr)
+			}
+		}
+	}
+}

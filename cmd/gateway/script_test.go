@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/sqlite"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the scripts run this test binary as "gateway".
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"gateway": main})
+}
+
+// TestScripts runs the transcripts in testdata/script. Beside the usual commands
+// they have:
+//
+//	exits <code> <command...>   run a command that must end with this exit code
+//	seed <database> <file>      store the events of a file; see seedEvent
+//	server <status> <file>      answer every request with this; $SERVER is its address,
+//	                            and the file "request" holds what it was last asked
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":  exits,
+			"seed":   seed,
+			"server": server,
+		},
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits <code> <command...>")
+	}
+	var failed *exec.ExitError
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &failed) {
+		code = failed.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// A seedEvent is an event and all that became of it.
+type seedEvent struct {
+	ID, Source, Type, Payload string
+	ContentType, DeliveryID   string
+	Headers                   map[string]string
+	At                        stamp
+	Jobs                      []seedJob
+}
+
+type seedJob struct {
+	ID          core.ID
+	Handler     string
+	MaxAttempts int
+	Attempts    []seedAttempt
+}
+
+// A seedAttempt ends in a status, or its lease ends without one.
+type seedAttempt struct {
+	At         stamp
+	LeaseEnds  stamp
+	StatusCode int
+	Error      string
+	Response   string
+	MS         int
+	Then       core.Status
+	Due        stamp
+}
+
+// A stamp is a time in the API's form.
+type stamp struct{ t time.Time }
+
+func (s *stamp) UnmarshalText(text []byte) (err error) {
+	s.t, err = core.ParseTime(string(text))
+	return err
+}
+
+func seed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: seed <database> <file>")
+	}
+	var events []seedEvent
+	decoder := json.NewDecoder(bytes.NewReader([]byte(ts.ReadFile(args[1]))))
+	decoder.DisallowUnknownFields()
+	ts.Check(decoder.Decode(&events))
+	conn, err := sqlite.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	s := seeder{Store: store.New(conn, store.SQLite, core.SystemClock), due: map[core.ID]time.Time{}}
+	defer s.Close()
+	ts.Check(s.Migrate(context.Background()))
+	for _, e := range events {
+		ts.Check(s.event(e))
+	}
+}
+
+// A seeder stores events with fixed ids and times through the store's own
+// transitions, so that scripts see nothing that could not be.
+type seeder struct {
+	core.Store
+	due map[core.ID]time.Time // of jobs that wait
+}
+
+func (s seeder) event(e seedEvent) error {
+	arrival := core.Arrival{Event: core.Event{
+		ID: core.ID(e.ID), Source: e.Source, Type: e.Type, Payload: []byte(e.Payload),
+		ContentType: e.ContentType, DeliveryID: e.DeliveryID, Headers: e.Headers, CreatedAt: e.At.t,
+	}}
+	for _, j := range e.Jobs {
+		arrival.Jobs = append(arrival.Jobs, core.NewJob{ID: j.ID, Lane: core.HandlerLane(j.Handler), MaxAttempts: j.MaxAttempts})
+		s.due[j.ID] = e.At.t
+	}
+	if _, err := s.Accept(context.Background(), arrival); err != nil {
+		return err
+	}
+	for _, j := range e.Jobs {
+		for i, a := range j.Attempts {
+			if err := s.attempt(j, i+1, a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s seeder) attempt(j seedJob, number int, a seedAttempt) error {
+	job, err := s.take(j, a)
+	if err != nil || a.Then == "" {
+		return err
+	}
+	s.due[j.ID] = a.Due.t
+	_, err = s.Settle(context.Background(), core.Outcome{
+		JobID: j.ID, Lease: job.Lease, Status: a.Then, DueAt: a.Due.t,
+		At: a.At.t.Add(time.Duration(a.MS) * time.Millisecond),
+		Attempt: core.Attempt{
+			Number: number, StatusCode: a.StatusCode, Error: a.Error, Response: a.Response,
+			Duration: time.Duration(a.MS) * time.Millisecond, StartedAt: a.At.t,
+		},
+	})
+	return err
+}
+
+// take takes one job, and gives back the others of its lane that were due too.
+func (s seeder) take(j seedJob, a seedAttempt) (core.TakenJob, error) {
+	ends := a.LeaseEnds.t
+	if ends.IsZero() {
+		ends = a.At.t.Add(time.Minute)
+	}
+	quota := core.Quota{Lane: core.HandlerLane(j.Handler), N: core.MaxPage, Hold: ends.Sub(a.At.t)}
+	taken, err := s.Take(context.Background(), a.At.t, []core.Quota{quota})
+	if err != nil {
+		return core.TakenJob{}, err
+	}
+	i := slices.IndexFunc(taken, func(t core.TakenJob) bool { return t.ID == j.ID })
+	if i < 0 {
+		return core.TakenJob{}, fmt.Errorf("job %s is not due at %s", j.ID, core.FormatTime(a.At.t))
+	}
+	for _, other := range slices.Delete(slices.Clone(taken), i, i+1) {
+		if err := s.Release(context.Background(), s.due[other.ID], other.Job); err != nil {
+			return core.TakenJob{}, err
+		}
+	}
+	return taken[i], nil
+}
+
+func server(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: server <status> <file>")
+	}
+	status, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	reply, requestFile := ts.ReadFile(args[1]), ts.MkAbs("request")
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := os.WriteFile(requestFile, transcript(r, body), 0o666); err != nil {
+			panic(err)
+		}
+		w.Header().Set("X-Gateway-Event-Id", "01J9ZZZZZZZZZZZZZZZZZZZZZZ")
+		w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
+		w.WriteHeader(status)
+		io.WriteString(w, reply)
+	}))
+	ts.Defer(s.Close)
+	ts.Setenv("SERVER", s.URL)
+}
+
+// transcript is a request as it looks on the wire, without what the client adds
+// by itself.
+func transcript(r *http.Request, body []byte) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s\n", r.Method, r.RequestURI)
+	header := r.Header.Clone()
+	for _, name := range []string{"User-Agent", "Content-Length", "Accept-Encoding"} {
+		header.Del(name)
+	}
+	names := make([]string, 0, len(header))
+	for name := range header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "%s: %s\n", name, header.Get(name))
+	}
+	fmt.Fprintf(&b, "\n%s\n", body)
+	return b.Bytes()
+}

@@ -1,0 +1,77 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core/web"
+)
+
+func opsHandler(depth func(context.Context) (int, error)) http.Handler {
+	return web.Handler(web.Settings{MaxBodySize: 1, MaxInbound: 1}, web.Ops(web.OpsOptions{Depth: depth}))
+}
+
+func TestHealthAsksAtMostOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		h := opsHandler(func(context.Context) (int, error) {
+			time.Sleep(100 * time.Millisecond)
+			if asked.Add(1) > 1 {
+				return 0, errors.New("gone")
+			}
+			return 7, nil
+		})
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if got := ask(h, "GET", "/health", ""); got.Code != 200 {
+					t.Errorf("health = %d, want 200", got.Code)
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(800 * time.Millisecond)
+		if got := ask(h, "GET", "/health", ""); got.Code != 200 || asked.Load() != 1 {
+			t.Errorf("health = %d after %d checks within a second, want 200 after 1", got.Code, asked.Load())
+		}
+		time.Sleep(100 * time.Millisecond)
+		if got := ask(h, "GET", "/health", ""); got.Code != 503 || asked.Load() != 2 {
+			t.Errorf("health = %d after %d checks, want 503 after 2", got.Code, asked.Load())
+		}
+	})
+}
+
+// A driver that hangs and ignores its deadline must hang nobody else, and is not
+// asked a second time meanwhile.
+func TestHealthOfADatabaseThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		release := make(chan struct{})
+		h := opsHandler(func(context.Context) (int, error) {
+			asked.Add(1)
+			<-release
+			return 0, nil
+		})
+		for _, want := range []time.Duration{2 * time.Second, 0, 0} {
+			begun := time.Now()
+			got := ask(h, "GET", "/health", "")
+			if took := time.Since(begun); got.Code != 503 || took != want {
+				t.Errorf("health = %d after %v, want 503 after %v", got.Code, took, want)
+			}
+		}
+		if asked.Load() != 1 {
+			t.Errorf("the database was asked %d times, want once", asked.Load())
+		}
+		close(release)
+		synctest.Wait()
+		if got := ask(h, "GET", "/health", ""); got.Code != 200 {
+			t.Errorf("health after the hang = %d, want 200", got.Code)
+		}
+	})
+}

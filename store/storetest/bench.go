@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Bench measures what a gateway does all day: accepting, and taking and settling
+// from lanes of different lengths. Beside ns/op it reports events, jobs or
+// outcomes per second. With -short it leaves the million rows out.
+func Bench(b *testing.B, open func(b *testing.B) core.Store) {
+	b.Run("accept=1", func(b *testing.B) { benchAccept(newBench(b, open)) })
+	b.Run("accept=1/parallel=32", func(b *testing.B) { benchAcceptParallel(newBench(b, open)) })
+	b.Run("take=10+settle=10", func(b *testing.B) { benchTakeSettle(newBench(b, open), 10) })
+	b.Run("settle=100", func(b *testing.B) { benchSettle(newBench(b, open), 100) })
+	for _, due := range []int{3_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("take=10/due=%d", due), func(b *testing.B) {
+			if testing.Short() && due > 100_000 {
+				b.Skip("a million rows take a while to write")
+			}
+			benchTake(newBench(b, open), due)
+		})
+	}
+}
+
+type bench struct {
+	*testing.B
+	*rig
+}
+
+func newBench(b *testing.B, open func(b *testing.B) core.Store) bench {
+	return bench{B: b, rig: newRig(b, open(b), Options{})}
+}
+
+// typical is an event of a kilobyte with one job.
+func (b bench) typical() core.Arrival {
+	a := b.arrival(b.lane)
+	payload := make([]byte, 1024)
+	for i := range payload {
+		payload[i] = 'a' + byte(i%26)
+	}
+	a.Event.Payload = payload
+	return a
+}
+
+// rate reports how many things a second went through in the measured time.
+func (b bench) rate(n int, unit string) {
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), unit+"/s")
+}
+
+func benchAccept(b bench) {
+	n := 0
+	for b.Loop() {
+		b.accept(b.typical())
+		n++
+	}
+	b.rate(n, "events")
+}
+
+func benchAcceptParallel(b bench) {
+	b.SetParallelism(max(1, 32/runtime.GOMAXPROCS(0)))
+	var n atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := b.store.Accept(context.Background(), b.typical()); err != nil {
+				b.B.Errorf("Accept failed: %v", err)
+				return
+			}
+			n.Add(1)
+		}
+	})
+	b.rate(int(n.Load()), "events")
+}
+
+// seedBatch is how many jobs one seeding event has.
+const seedBatch = 1000
+
+// seed puts n due jobs in the lane, a thousand to an event.
+func (b bench) seed(n int) {
+	b.B.Helper()
+	const writers = 4
+	var left atomic.Int64
+	left.Store(int64(n))
+	b.together(writers, func(int) error {
+		for {
+			size := min(seedBatch, left.Add(-seedBatch)+seedBatch)
+			if size <= 0 {
+				return nil
+			}
+			if _, err := b.store.Accept(context.Background(), b.arrival(lanes(b.lane, int(size))...)); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// refill seeds again, outside the measured time, when fewer than n jobs are left.
+func (b bench) refill(left *int, n int) {
+	if *left >= n {
+		*left -= n
+		return
+	}
+	b.StopTimer()
+	b.seed(20 * seedBatch)
+	*left += 20*seedBatch - n
+	b.StartTimer()
+}
+
+func benchTakeSettle(b bench, n int) {
+	left, done := 0, 0
+	for b.Loop() {
+		b.refill(&left, n)
+		b.settle(b.completed(b.take(n))...)
+		done += n
+	}
+	b.rate(done, "jobs")
+}
+
+func (b bench) completed(jobs []core.TakenJob) []core.Outcome {
+	outcomes := make([]core.Outcome, len(jobs))
+	for i, j := range jobs {
+		outcomes[i] = b.ended(j.Job, core.Completed)
+	}
+	return outcomes
+}
+
+func benchSettle(b bench, n int) {
+	left, done := 0, 0
+	for b.Loop() {
+		b.refill(&left, n)
+		b.StopTimer()
+		outcomes := b.completed(b.take(n))
+		b.StartTimer()
+		b.settle(outcomes...)
+		done += n
+	}
+	b.rate(done, "outcomes")
+}
+
+// benchTake gives back what it took outside the measured time, so that the lane
+// stays as long as it is.
+func benchTake(b bench, due int) {
+	start := time.Now()
+	b.seed(due)
+	b.Logf("%d rows written in %v", due, time.Since(start).Round(time.Millisecond))
+	done := 0
+	for b.Loop() {
+		taken := b.take(10)
+		b.StopTimer()
+		var jobs []core.Job
+		for _, j := range taken {
+			jobs = append(jobs, j.Job)
+		}
+		b.release(b.now, jobs...)
+		done += len(jobs)
+		b.StartTimer()
+	}
+	b.rate(done, "jobs")
+}

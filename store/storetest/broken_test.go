@@ -1,0 +1,335 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/sqlite"
+)
+
+// A suite that cannot fail proves nothing. Here each store breaks one promise,
+// and the check of that promise has to notice.
+func TestBrokenStoresFail(t *testing.T) {
+	for _, tc := range []struct {
+		breaks string
+		open   func(*Model) core.Store
+		fails  []string // checks, by name
+	}{
+		{"Accept stores a repeated arrival anew", func(m *Model) core.Store { return acceptsAnew{m} },
+			[]string{saysSame + "/with jobs", "Accept twice is Accept once"}},
+		{"Accept looks before it writes", func(m *Model) core.Store { return acceptsLate{m} },
+			[]string{saysOneAtATime + "/delivery id", saysOneAtATime + "/key"}},
+		{"Accept reserves the keys of a duplicate", func(m *Model) core.Store { return acceptsKeys{m} },
+			[]string{saysDelivery + "/a duplicate's keys stay free"}},
+		{"Accept folds case", func(m *Model) core.Store { return acceptsFolded{m} },
+			[]string{"Delivery ids are told apart by every byte"}},
+		{"Take ignores its quota", func(m *Model) core.Store { return takesAll{m} },
+			[]string{saysTake + "/never more than its quota", saysOneLease}},
+		{"Take looks before it writes", func(m *Model) core.Store { return &takesLate{Model: m} }, []string{saysOneLease}},
+		{"Take is a millisecond early", func(m *Model) core.Store { return takesEarly{m} },
+			[]string{saysDue + "/due time", "A job is due from its due time on", "A lease is over from its end on"}},
+		{"Take leaves spent jobs", func(m *Model) core.Store { return takesUnspent{m} }, []string{saysSpent}},
+		{"Settle ignores the lease", func(m *Model) core.Store { return settlesAny{m} },
+			[]string{saysLost + "/taken again", saysLost + "/released", "Of settling late and taking again exactly one holds/take first"}},
+		{"Settle records again", func(m *Model) core.Store { return settlesTwice{m} },
+			[]string{saysSettled + "/at once", "Settle twice is Settle once"}},
+		{"Release ignores the lease", func(m *Model) core.Store { return releasesAny{m} },
+			[]string{saysReleaseNo + "/settled", saysReleaseNo + "/taken again"}},
+		{"Retry takes running jobs away", func(m *Model) core.Store { return retriesAny{m} },
+			[]string{saysRetryOther, "Retry after the job was taken takes nothing away"}},
+		{"Pages skip", func(m *Model) core.Store { return pagesByNumber{m} },
+			[]string{saysPages + "/events"}},
+		{"More is a guess", func(m *Model) core.Store { return pagesMore{m} }, []string{"A limit of 0 means DefaultPage/events"}},
+	} {
+		t.Run(tc.breaks, func(t *testing.T) {
+			for _, name := range tc.fails {
+				c := find(t, name)
+				// A race may go well once; three times in a row it does not.
+				failed := false
+				for i := 0; i < 3 && !failed; i++ {
+					failed = failure(func(t tb) { c.run(newRig(t, tc.open(NewModel(core.SystemClock)), Options{})) }) != ""
+				}
+				if !failed {
+					t.Errorf("the check %q passes a store whose %s", name, tc.breaks)
+				}
+			}
+		})
+	}
+}
+
+// A connection that runs the statements of a batch one by one is what a proxy
+// that takes one statement a call would be.
+func TestFaultsFailWithoutAtomicBatches(t *testing.T) {
+	open := func(t *testing.T, f *Fault, wrap func(store.Conn) store.Conn) core.Store {
+		conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := store.New(wrap(Faulty(conn, f)), store.SQLite, core.SystemClock)
+		t.Cleanup(func() { s.Close() })
+		if err := s.Migrate(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for _, tc := range []struct {
+		wrap  func(store.Conn) store.Conn
+		fails bool
+	}{
+		{func(c store.Conn) store.Conn { return c }, false},
+		{func(c store.Conn) store.Conn { return oneByOne{c} }, true},
+	} {
+		for _, how := range []fault{refuseStmt, loseAnswer} {
+			f := &Fault{}
+			s := open(t, f, tc.wrap)
+			got := failure(func(t tb) { eachInTurn(newRig(t, s, Options{Slow: true}), f, how) })
+			if (got != "") != tc.fails {
+				t.Errorf("fault %d, one statement a batch: %t: failure = %q, want one: %t", how, tc.fails, got, tc.fails)
+			}
+		}
+	}
+}
+
+type oneByOne struct{ store.Conn }
+
+func (c oneByOne) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	var out []store.Result
+	for _, s := range stmts {
+		got, err := c.Conn.Batch(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, got...)
+	}
+	return out, nil
+}
+
+func find(t *testing.T, name string) check {
+	for _, g := range roles() {
+		for _, c := range g.checks {
+			if c.name() == name && g.stock == nil {
+				return c
+			}
+		}
+	}
+	t.Fatalf("there is no check %q with a store of its own", name)
+	return check{}
+}
+
+// A recorder is a test that may fail without failing this one.
+type recorder struct {
+	mu    sync.Mutex
+	first string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.first == "" {
+		r.first = fmt.Sprintf(format, args...)
+	}
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// failure runs a check to its end or its first fatal failure, and returns the
+// first failure, if there was one.
+func failure(run func(tb)) string {
+	var r recorder
+	var wg sync.WaitGroup
+	wg.Go(func() { run(&r) })
+	wg.Wait()
+	return r.first
+}
+
+type acceptsAnew struct{ *Model }
+
+func (s acceptsAnew) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	if _, err := s.Model.Event(ctx, a.Event.ID); err == nil {
+		a.Event.ID += "'"
+		a.Event.DeliveryID = ""
+		jobs := a.Jobs
+		a.Jobs = nil
+		for _, j := range jobs {
+			j.ID, j.Key = j.ID+"'", ""
+			a.Jobs = append(a.Jobs, j)
+		}
+	}
+	return s.Model.Accept(ctx, a)
+}
+
+type acceptsLate struct{ *Model }
+
+// Accept decides with one look at the store and writes with the next.
+func (s acceptsLate) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	s.mu.Lock()
+	first := s.delivered(a.Event)
+	for _, n := range a.Jobs {
+		first = earlier(first, s.keyed(n))
+	}
+	s.mu.Unlock()
+	if first != "" && first != a.Event.ID {
+		return core.Receipt{EventID: first, Duplicate: true}, nil
+	}
+	runtime.Gosched()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events[a.Event.ID] = a.Event
+	for _, n := range a.Jobs {
+		s.jobs[n.ID] = &core.Job{ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Key: n.Key, Status: core.Available}
+	}
+	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
+}
+
+type acceptsKeys struct{ *Model }
+
+func (s acceptsKeys) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	got, err := s.Model.Accept(ctx, a)
+	if got.Duplicate {
+		for _, n := range a.Jobs {
+			s.jobs[n.ID] = &core.Job{ID: n.ID, EventID: got.EventID, Lane: n.Lane, Key: n.Key, Status: core.Dead}
+		}
+	}
+	return got, err
+}
+
+type acceptsFolded struct{ *Model }
+
+func (s acceptsFolded) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	if a.Event.DeliveryID == "BILLING" {
+		a.Event.DeliveryID = "billing"
+	}
+	return s.Model.Accept(ctx, a)
+}
+
+type takesAll struct{ *Model }
+
+func (s takesAll) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	var more []core.Quota
+	for _, q := range quotas {
+		q.N = 1000
+		more = append(more, q)
+	}
+	return s.Model.Take(ctx, now, more)
+}
+
+// takesLate hands out what another take has just handed out.
+type takesLate struct {
+	*Model
+	mu   sync.Mutex
+	last []core.TakenJob
+}
+
+func (s *takesLate) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	got, err := s.Model.Take(ctx, now, quotas)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.last) > 0 && len(got) > 0 {
+		got[0], s.last = s.last[0], nil
+		got[0].Lease += "'"
+		return got, err
+	}
+	s.last = got
+	return got, err
+}
+
+type takesEarly struct{ *Model }
+
+func (s takesEarly) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	return s.Model.Take(ctx, now.Add(time.Millisecond), quotas)
+}
+
+type takesUnspent struct{ *Model }
+
+func (s takesUnspent) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	got, err := s.Model.Take(ctx, now, quotas)
+	var tried []core.TakenJob
+	for _, j := range got {
+		if !j.Spent() {
+			tried = append(tried, j)
+		}
+	}
+	return tried, err
+}
+
+type settlesAny struct{ *Model }
+
+func (s settlesAny) Settle(ctx context.Context, outcomes ...core.Outcome) ([]core.ID, error) {
+	for i, o := range outcomes {
+		if j, ok := s.jobs[o.JobID]; ok && j.Status == core.Running {
+			outcomes[i].Lease = j.Lease
+		}
+	}
+	return s.Model.Settle(ctx, outcomes...)
+}
+
+type settlesTwice struct{ *Model }
+
+func (s settlesTwice) Settle(ctx context.Context, outcomes ...core.Outcome) ([]core.ID, error) {
+	lost, err := s.Model.Settle(ctx, outcomes...)
+	for _, o := range outcomes {
+		if before := s.attempts[o.JobID]; len(before) > 0 && s.jobs[o.JobID].Lease == "" {
+			s.attempts[o.JobID] = append(before, leased{o.Attempt, "another"})
+		}
+	}
+	return lost, err
+}
+
+type releasesAny struct{ *Model }
+
+func (s releasesAny) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
+	for _, j := range jobs {
+		stored := s.jobs[j.ID]
+		stored.Status, stored.Lease, stored.DueAt = core.Available, "", due
+		stored.Attempt--
+	}
+	return nil
+}
+
+type retriesAny struct{ *Model }
+
+func (s retriesAny) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
+	return s.change(func(j *core.Job) bool {
+		return (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
+	}, func(j *core.Job) { j.Status, j.Lease, j.DueAt = core.Available, "", now })
+}
+
+// pagesByNumber takes After for a number of rows to leave out.
+type pagesByNumber struct{ *Model }
+
+func (s pagesByNumber) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
+	after := f.After
+	f.After = ""
+	limit := max(f.Limit, 1)
+	f.Limit = core.MaxPage
+	p, err := s.Model.Events(ctx, f)
+	from := 0
+	for i, e := range p.Items {
+		if e.ID == after {
+			from = i + 2
+		}
+	}
+	from = min(from, len(p.Items))
+	end := min(from+limit, len(p.Items))
+	return core.Page[core.Event]{Items: p.Items[from:end], More: end < len(p.Items)}, err
+}
+
+type pagesMore struct{ *Model }
+
+func (s pagesMore) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
+	p, err := s.Model.Events(ctx, f)
+	p.More = len(p.Items) == core.DefaultPage
+	return p, err
+}

@@ -1,0 +1,272 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// RunFaults holds a store to "whole or not at all" and to "every write can be
+// sent twice": it plays a scenario again and again, makes the first statement
+// fail, then the second, and so on, and then the same with answers that are
+// lost. The caller repeats a call that failed once. After the fault, and after
+// the repetition, the store shows what a run without faults shows at that point,
+// and so it does at the end.
+//
+// open returns a migrated store whose connection is [Faulty] with the fault.
+func RunFaults(t *testing.T, open func(t *testing.T, f *Fault) core.Store, opts ...Options) {
+	var o Options
+	for _, o = range opts {
+	}
+	t.Run("Each statement fails in turn", func(t *testing.T) {
+		t.Parallel()
+		f := &Fault{}
+		eachInTurn(newRig(t, open(t, f), o), f, refuseStmt)
+	})
+	t.Run("Each answer is lost in turn", func(t *testing.T) {
+		t.Parallel()
+		f := &Fault{}
+		eachInTurn(newRig(t, open(t, f), o), f, loseAnswer)
+	})
+	for _, c := range statementChecks {
+		t.Run(c.says, func(t *testing.T) {
+			t.Parallel()
+			f := &Fault{}
+			c.run(newRig(t, open(t, f), o), f)
+		})
+	}
+}
+
+// eachInTurn plays the scenario with the n-th statement, or batch, going wrong,
+// for each n until one run goes through. All runs share one store; each has
+// lanes, a source and ids of its own.
+func eachInTurn(r *rig, f *Fault, how fault) {
+	clean := newPlay(r, f, 0)
+	clean.record, clean.states = true, []scene{{}}
+	scenario(clean)
+	stride := 1
+	if r.slow {
+		stride = 5
+	}
+	for n := 1; ; n += stride {
+		p := newPlay(r, f, n)
+		p.clean = clean.states
+		f.arm(how, n)
+		scenario(p)
+		if !f.strikes() {
+			if n < len(clean.states) {
+				r.Errorf("a scenario of %d steps sent fewer than %d statements: is the connection Faulty?", len(clean.states), n)
+			}
+			return
+		}
+	}
+}
+
+// A play is one run of the scenario.
+type play struct {
+	*rig
+	fault    *Fault
+	source   string
+	lanes    map[string]core.Lane
+	arrivals map[string]core.Arrival
+	names    map[core.ID]string
+	outcomes map[core.ID]core.Outcome // of the newest try, by job
+	hands    map[string]core.Job      // taken jobs by name
+	begun    map[string]int           // tries by name
+	again    map[string]bool          // jobs that lost a take, which costs an attempt
+
+	name   string
+	struck bool
+	record bool
+	states []scene // before the first and after each step, of a run that records
+	clean  []scene // the same of the run without faults
+	steps  int
+}
+
+func newPlay(r *rig, f *Fault, run int) *play {
+	own := *r
+	p := &play{
+		rig: &own, fault: f, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{},
+		arrivals: map[string]core.Arrival{}, names: map[core.ID]string{}, outcomes: map[core.ID]core.Outcome{},
+		hands: map[string]core.Job{}, begun: map[string]int{}, again: map[string]bool{},
+	}
+	for _, l := range []string{"a", "b"} {
+		p.lanes[l] = core.Lane(fmt.Sprintf("handler/%s-%d", l, run))
+	}
+	return p
+}
+
+// A scene is what a store shows of one play, by names that are the same in each.
+type scene struct {
+	Events []string
+	Jobs   map[string]prop
+	again  map[string]bool
+}
+
+// A prop is a job in a scene.
+type prop struct {
+	core.Job
+	Tries []core.Attempt
+}
+
+func (p *play) scene() scene {
+	p.Helper()
+	s := scene{Jobs: map[string]prop{}, again: p.again}
+	for _, e := range p.events(core.EventFilter{Source: p.source, Limit: core.MaxPage}).Items {
+		s.Events = append(s.Events, p.names[e.ID])
+	}
+	for name, lane := range p.lanes {
+		for _, j := range p.jobs(core.JobFilter{Lane: lane, Limit: core.MaxPage}).Items {
+			tries := p.attempts(j.ID)
+			p.sound(j, tries)
+			key := p.names[j.ID]
+			j = bare(j)
+			j.ID, j.EventID, j.Lane = "", core.ID(p.names[j.EventID]), core.Lane(name)
+			if p.again[key] {
+				j = forgiven(j)
+			}
+			s.Jobs[key] = prop{Job: j, Tries: tries}
+		}
+	}
+	return s
+}
+
+// forgiven is a job without what a lost Take costs: the attempt that nobody made.
+func forgiven(j core.Job) core.Job {
+	if j.Status == core.Available {
+		j.Status = core.Retryable
+	}
+	j.Attempt = 0
+	return j
+}
+
+// like compares scenes; what either had to forgive is forgiven to both.
+func (s scene) like(other scene) bool {
+	jobs := map[string]prop{}
+	for name, j := range other.Jobs {
+		if s.again[name] {
+			j.Job = forgiven(j.Job)
+		}
+		jobs[name] = j
+	}
+	return same(s.Events, other.Events) && same(s.Jobs, jobs)
+}
+
+// sound wants a job and its attempts to fit together, whatever happened.
+func (p *play) sound(j core.Job, tries []core.Attempt) {
+	p.Helper()
+	name := p.names[j.ID]
+	if (j.Lease != "") != (j.Status == core.Running) {
+		p.Errorf("%s: job %s is %s with lease %q", p.name, name, j.Status, j.Lease)
+	}
+	if j.FinishedAt.IsZero() == j.Status.Finished() || j.DueAt.IsZero() != j.Status.Finished() {
+		p.Errorf("%s: job %s is %s, finished at %v, due at %v", p.name, name, j.Status, j.FinishedAt, j.DueAt)
+	}
+	if len(tries) > p.begun[name] {
+		p.Errorf("%s: job %s has %d attempts recorded, want at most %d", p.name, name, len(tries), p.begun[name])
+	}
+	if n := len(tries); j.Status.Finished() && (n == 0 || (tries[n-1].Error == "") != (j.Status == core.Completed)) {
+		p.Errorf("%s: job %s is %s with the attempts %v", p.name, name, j.Status, tries)
+	}
+}
+
+// step makes a call, and once more if it fails.
+func (p *play) step(name string, call func() error) {
+	p.Helper()
+	p.steps++
+	p.name = fmt.Sprintf("step %d, %s", p.steps, name)
+	err := call()
+	if now := p.fault.strikes(); p.clean != nil && now && !p.struck {
+		p.struck = true
+		p.afterFault(err)
+	}
+	if err != nil {
+		if err := call(); err != nil {
+			p.Fatalf("%s: repeated after a fault = %v, want none", p.name, err)
+		}
+		p.wantScene("repeated after a fault", p.steps)
+	}
+	if p.record {
+		p.states = append(p.states, p.scene())
+	}
+}
+
+// afterFault wants the step to have taken effect whole or not at all.
+func (p *play) afterFault(err error) {
+	p.Helper()
+	got := p.scene()
+	if !got.like(p.clean[p.steps]) && (err == nil || !got.like(p.clean[p.steps-1])) {
+		p.Errorf("%s: after the fault (%v) the store shows half of it: %+v", p.name, err, got)
+	}
+}
+
+// wantScene compares with the clean run after one of its steps.
+func (p *play) wantScene(when string, step int) {
+	p.Helper()
+	if p.clean == nil {
+		return
+	}
+	if got, want := p.scene(), p.clean[step]; !got.like(want) {
+		p.equal(p.name+", "+when, got.Jobs, want.Jobs)
+		p.equal(p.name+", "+when, got.Events, want.Events)
+	}
+}
+
+// statementChecks need to see statements, or to stop them all.
+var statementChecks = []struct {
+	says string
+	run  func(r *rig, f *Fault)
+}{
+	{"What only reads writes nothing", readsOnly},
+	{"A database that cannot be reached is a refusal of kind Unavailable", withoutDatabase},
+}
+
+func readsOnly(r *rig, f *Fault) {
+	j := r.settled(core.Retryable)
+	want := f.written()
+	r.due(r.lane, "handler/nobody")
+	r.storedEvent(j.EventID)
+	r.job(j.ID)
+	r.attempts(j.ID)
+	r.events(core.EventFilter{})
+	r.jobs(core.JobFilter{})
+	r.depth()
+	if err := r.store.Ping(context.Background()); err != nil {
+		r.Errorf("Ping = %v, want none", err)
+	}
+	r.equal("statements that write", f.written(), want)
+}
+
+func withoutDatabase(r *rig, f *Fault) {
+	ctx, s := context.Background(), r.store
+	waiting, j := r.settled(core.Retryable), r.taken().Job
+	calls := map[string]func() error{
+		"Accept":   func() error { _, err := s.Accept(ctx, r.arrival(r.lane)); return err },
+		"Due":      func() error { _, err := s.Due(ctx, []core.Lane{r.lane}); return err },
+		"Take":     func() error { _, err := s.Take(ctx, r.now.Add(time.Hour), []core.Quota{r.quota(1)}); return err },
+		"Settle":   func() error { _, err := s.Settle(ctx, r.ended(j, core.Completed)); return err },
+		"Release":  func() error { return s.Release(ctx, r.now, j) },
+		"Recover":  func() error { _, err := s.Recover(ctx, r.now, []core.Lane{r.lane}); return err },
+		"Event":    func() error { _, err := s.Event(ctx, j.EventID); return err },
+		"Events":   func() error { _, err := s.Events(ctx, core.EventFilter{}); return err },
+		"Job":      func() error { _, err := s.Job(ctx, j.ID); return err },
+		"Jobs":     func() error { _, err := s.Jobs(ctx, core.JobFilter{}); return err },
+		"Attempts": func() error { _, err := s.Attempts(ctx, j.ID); return err },
+		"Depth":    func() error { _, err := s.Depth(ctx); return err },
+		"Retry":    func() error { _, err := s.Retry(ctx, r.now, "", ""); return err },
+		"Migrate":  func() error { return s.Migrate(ctx) },
+		"Ping":     func() error { return s.Ping(ctx) },
+	}
+	f.arm(unreachable, 0)
+	for name, call := range calls {
+		if err := call(); !core.IsKind(err, core.Unavailable) {
+			r.Errorf("%s without a database = %v, want a refusal of kind Unavailable", name, err)
+		}
+	}
+	f.disarm()
+	r.wantJob(waiting)
+	r.wantJob(j)
+}

@@ -1,0 +1,249 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// scenario is a day in the life of a store: every transition, in every case that
+// writes other statements. A take brings all that is due in its lane, and holds
+// nothing else there, so that a caller whose take got lost may recover the lane.
+func scenario(p *play) {
+	scenarioArrivals(p)
+	scenarioOutcomes(p)
+	scenarioReleases(p)
+	scenarioLeases(p)
+	scenarioRetries(p)
+	p.fault.disarm()
+	p.wantScene("at the end", p.steps)
+}
+
+func scenarioArrivals(p *play) {
+	p.accept("plain", "", "a:")
+	p.accept("first", "d1", "a:", "b:")
+	p.repeat("repeats", "first", "d1", "a:")
+	p.accept("keys", "", "a:k1", "b:")
+	p.accept("part", "", "b:k1", "b:k2")
+	p.acceptPart("rest", "", 1, "a:k1", "b:k3")
+	p.repeat("repeats keys", "keys", "", "a:k1")
+	p.repeat("repeats two keys", "part", "d2", "b:k1", "b:k2")
+	p.accept("none", "d3")
+	p.accept("first", "d1", "a:", "b:")
+	p.accept("keys", "", "a:k1", "b:")
+	p.acceptPart("rest", "", 1, "a:k1", "b:k3")
+}
+
+func scenarioOutcomes(p *play) {
+	p.take("a", "plain/0", "first/0", "keys/0")
+	p.settle(core.Completed, "plain/0")
+	p.settle(core.Retryable, "first/0")
+	p.settle(core.Dead, "keys/0")
+	p.settle(core.Completed, "plain/0")
+	p.take("b", "first/1", "keys/1", "part/0", "part/1", "rest/1")
+	p.settle(core.Completed, "first/1", "keys/1", "part/0")
+	p.settle(core.Retryable, "part/0", "part/1")
+	p.settle(core.Dead, "rest/1", "first/1")
+	p.repeat("repeats a dead one's key", "keys", "", "a:k1")
+}
+
+func scenarioReleases(p *play) {
+	p.wait(hold)
+	p.take("a", "first/0")
+	p.giveBack("first/0")
+	p.giveBack("first/0")
+	p.take("a", "first/0")
+	p.settle(core.Completed, "first/0")
+	p.giveBack("first/0")
+	p.accept("later", "", "a:", "a:", "a:")
+	p.take("a", "later/0", "later/1", "later/2")
+	p.giveBack("later/0", "later/1")
+	p.settle(core.Completed, "later/2")
+}
+
+func scenarioLeases(p *play) {
+	p.take("b", "part/1")
+	p.wait(2 * hold)
+	stale := p.hands["part/1"]
+	p.take("b", "part/1")
+	p.late(stale, "part/1")
+	p.step("recover", func() error {
+		_, err := p.store.Recover(context.Background(), p.now, []core.Lane{p.lanes["b"]})
+		return err
+	})
+	p.take("b", "part/1")
+	p.settle(core.Dead, "part/1")
+	p.take("a", "later/0", "later/1")
+	p.settle(core.Dead, "later/0", "later/1")
+}
+
+func scenarioRetries(p *play) {
+	p.retry("part/1", "")
+	p.retry("part/1", "")
+	p.retry("", "a")
+	p.take("a", "keys/0", "later/0", "later/1")
+	p.settle(core.Completed, "keys/0", "later/0")
+	p.settle(core.Retryable, "later/1")
+	p.take("b", "part/1")
+	p.settle(core.Completed, "part/1")
+}
+
+// accept accepts an arrival under a name; the same name is the same arrival. A
+// job is written "lane:key" and named after its event: "name/0".
+func (p *play) accept(name, delivery string, jobs ...string) {
+	p.Helper()
+	p.acceptPart(name, delivery, len(jobs), jobs...)
+}
+
+// acceptPart wants a number of the jobs to be stored.
+func (p *play) acceptPart(name, delivery string, stored int, jobs ...string) {
+	p.Helper()
+	a := p.arrive(name, delivery, jobs)
+	p.answer(name, a, core.Receipt{EventID: a.Event.ID, Jobs: stored})
+}
+
+// repeat accepts an arrival that repeats an earlier event.
+func (p *play) repeat(name, first, delivery string, jobs ...string) {
+	p.Helper()
+	a := p.arrive(name, delivery, jobs)
+	p.answer(name, a, core.Receipt{EventID: p.arrivals[first].Event.ID, Duplicate: true})
+}
+
+func (p *play) answer(name string, a core.Arrival, want core.Receipt) {
+	p.Helper()
+	p.step("accept "+name, func() error {
+		got, err := p.store.Accept(context.Background(), a)
+		if err == nil && got != want {
+			p.Errorf("%s: receipt = %+v, want %+v", p.name, got, want)
+		}
+		return err
+	})
+}
+
+func (p *play) arrive(name, delivery string, jobs []string) core.Arrival {
+	if a, ok := p.arrivals[name]; ok {
+		return a
+	}
+	a := p.arrival()
+	a.Event.Source, a.Event.DeliveryID = p.source, delivery
+	p.names[a.Event.ID] = name
+	for i, spec := range jobs {
+		j := core.NewJob{ID: p.ids.Next(), Lane: p.lanes[spec[:1]], Key: spec[2:], MaxAttempts: 100}
+		p.names[j.ID] = fmt.Sprintf("%s/%d", name, i)
+		a.Jobs = append(a.Jobs, j)
+	}
+	p.arrivals[name] = a
+	return a
+}
+
+func (p *play) wait(d time.Duration) { p.now = p.now.Add(d) }
+
+// take takes all that is due in a lane. If a take failed and its repetition
+// brings too little, the jobs are leased to an answer that nobody got: the
+// caller, alone on its lanes, recovers them and takes again.
+func (p *play) take(lane string, names ...string) {
+	p.Helper()
+	for _, name := range names {
+		p.begun[name]++
+	}
+	failed := false
+	p.step("take "+lane, func() error {
+		got, err := p.takeAll(lane)
+		if err != nil {
+			failed = true
+			return err
+		}
+		if failed && len(got) < len(names) {
+			if _, err := p.store.Recover(context.Background(), p.now, []core.Lane{p.lanes[lane]}); err != nil {
+				return err
+			}
+			for _, name := range names {
+				p.again[name] = true
+			}
+			if got, err = p.takeAll(lane); err != nil {
+				return err
+			}
+		}
+		want := slices.Sorted(slices.Values(names))
+		p.equal(p.name, slices.Sorted(slices.Values(got)), want)
+		return nil
+	})
+}
+
+func (p *play) takeAll(lane string) (names []string, err error) {
+	q := core.Quota{Lane: p.lanes[lane], N: 100, Hold: hold}
+	taken, err := p.store.Take(context.Background(), p.now, []core.Quota{q})
+	for _, j := range taken {
+		name := p.names[j.ID]
+		p.hands[name] = j.Job
+		names = append(names, name)
+	}
+	return names, err
+}
+
+// outcome ends a try; of one that has ended already it is the same again.
+func (p *play) outcome(j core.Job, name string, s core.Status) core.Outcome {
+	if o, ended := p.outcomes[j.ID]; ended && o.Lease == j.Lease {
+		return o
+	}
+	o := p.ended(j, s)
+	o.Attempt.Number = p.begun[name]
+	p.outcomes[j.ID] = o
+	return o
+}
+
+// settle ends tries; none of them is lost.
+func (p *play) settle(s core.Status, names ...string) {
+	p.Helper()
+	var outcomes []core.Outcome
+	for _, name := range names {
+		outcomes = append(outcomes, p.outcome(p.hands[name], name, s))
+	}
+	p.step(fmt.Sprintf("settle %v as %s", names, s), func() error {
+		lost, err := p.store.Settle(context.Background(), outcomes...)
+		if len(lost) > 0 {
+			p.Errorf("%s: lost = %v, want none", p.name, lost)
+		}
+		return err
+	})
+}
+
+// late settles under a lease that is no longer the job's.
+func (p *play) late(stale core.Job, name string) {
+	p.Helper()
+	o := p.outcome(stale, name, core.Completed)
+	p.step("settle late "+name, func() error {
+		lost, err := p.store.Settle(context.Background(), o)
+		if err == nil {
+			p.equal(p.name+": lost", lost, []core.ID{stale.ID})
+		}
+		return err
+	})
+}
+
+func (p *play) giveBack(names ...string) {
+	p.Helper()
+	var jobs []core.Job
+	for _, name := range names {
+		jobs = append(jobs, p.hands[name])
+	}
+	p.step(fmt.Sprintf("release %v", names), func() error {
+		return p.store.Release(context.Background(), p.now, jobs...)
+	})
+}
+
+// retry brings one job back, or those of a lane.
+func (p *play) retry(name, lane string) {
+	p.Helper()
+	var id core.ID
+	if name != "" {
+		id = p.hands[name].ID
+	}
+	p.step("retry "+name+lane, func() error {
+		_, err := p.store.Retry(context.Background(), p.now, id, p.lanes[lane])
+		return err
+	})
+}

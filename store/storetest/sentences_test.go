@@ -1,0 +1,98 @@
+package storetest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+)
+
+// elsewhere are the sentences that no check here can hold a store to, and who does.
+var elsewhere = map[string]string{
+	"A database of a newer version is refused": "the drivers, who can make one",
+	"It is sound only while the caller is the sole taker of those lanes, as a process that starts on its own database file is": "a demand on callers",
+	"An Inbox takes events in":                                    "a title",
+	"A Worklist hands out due work and records what became of it": "a title",
+	"A Ledger answers questions":                                  "a title",
+	"Upkeep is what operators and start-up do to a store":         "a title",
+}
+
+// Each sentence of the roles' comments is a check's name, and each name that
+// looks like one is still a sentence there.
+func TestEachSentenceHasACheck(t *testing.T) {
+	held := map[string]bool{}
+	for _, g := range roles() {
+		for _, c := range g.checks {
+			held[c.says] = true
+		}
+	}
+	said := map[string]bool{}
+	for _, s := range sentences(t, "../../core/store.go") {
+		said[s] = true
+		if !held[s] && elsewhere[s] == "" {
+			t.Errorf("core/store.go says %q, and no check is named so", s)
+		}
+	}
+	for _, g := range []role{inbox, worklist, upkeep} {
+		for _, c := range g.checks {
+			if !said[c.says] {
+				t.Errorf("the check %q is no sentence of core/store.go", c.says)
+			}
+		}
+	}
+	for s := range elsewhere {
+		if !said[s] {
+			t.Errorf("%q is no sentence of core/store.go", s)
+		}
+	}
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	for _, g := range roles() {
+		seen := map[string]bool{}
+		for _, c := range g.checks {
+			if seen[c.name()] {
+				t.Errorf("%s has two checks %q", g.name, c.name())
+			}
+			seen[c.name()] = true
+		}
+	}
+}
+
+// sentences are those of the comments on the role interfaces and their methods.
+func sentences(t *testing.T, file string) []string {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, d := range f.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.TYPE {
+			continue
+		}
+		for _, spec := range g.Specs {
+			role, ok := spec.(*ast.TypeSpec).Type.(*ast.InterfaceType)
+			if !ok || len(role.Methods.List) == 0 || spec.(*ast.TypeSpec).Name.Name == "Store" {
+				continue
+			}
+			out = append(out, split(g.Doc.Text())...)
+			for _, m := range role.Methods.List {
+				out = append(out, split(m.Doc.Text())...)
+			}
+		}
+	}
+	return out
+}
+
+func split(comment string) []string {
+	text := strings.Join(strings.Fields(comment), " ")
+	var out []string
+	for s := range strings.SplitSeq(text, ". ") {
+		if s = strings.TrimSuffix(s, "."); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
