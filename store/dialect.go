@@ -18,6 +18,9 @@ type Dialect struct {
 	// Fresh ends an INSERT that is to do nothing when a key is taken.
 	Fresh string
 
+	// Limit is a parameter after LIMIT.
+	Limit string
+
 	// List is a row source with one row for each element of the JSON array in its
 	// one parameter. Item is the element; Item0 and Item1 are the parts of an
 	// element that is itself an array.
@@ -32,10 +35,13 @@ var SQLite = Dialect{
 	Int:       "INTEGER",
 	Clustered: "WITHOUT ROWID",
 	Fresh:     "ON CONFLICT DO NOTHING",
-	List:      "json_each(?) AS list",
-	Item:      "list.value",
-	Item0:     "list.value ->> 0",
-	Item1:     "list.value ->> 1",
+	// Of a bare parameter SQLite looks up the value when it plans, and so it plans
+	// again each time one is bound: 4 % of an event's CPU.
+	Limit: "? + 0",
+	List:  "json_each(?) AS list",
+	Item:  "list.value",
+	Item0: "list.value ->> 0",
+	Item1: "list.value ->> 1",
 }
 
 // text fills a statement's fragments in.
@@ -43,6 +49,6 @@ func (d Dialect) text(sql string) string {
 	return strings.NewReplacer(
 		"{key}", d.Key, "{text}", d.Text, "{int}", d.Int,
 		"{clustered}", d.Clustered, "{fresh}", d.Fresh,
-		"{list}", d.List, "{item}", d.Item, "{item0}", d.Item0, "{item1}", d.Item1,
+		"{limit}", d.Limit, "{list}", d.List, "{item}", d.Item, "{item0}", d.Item0, "{item1}", d.Item1,
 	).Replace(strings.TrimSpace(sql))
 }

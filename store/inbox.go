@@ -22,10 +22,11 @@ func (s *Store) acceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.
 	for i, a := range arrivals {
 		keys := keysOf(a.Jobs)
 		stmts = append(stmts, s.eventStmt(a, keys))
+		certain := a.Event.DeliveryID == "" && keys == nil
 		for _, j := range a.Jobs {
-			stmts = append(stmts, s.jobStmt(a.Event, j))
+			stmts = append(stmts, s.jobStmt(a.Event, j, certain))
 		}
-		if a.Event.DeliveryID == "" && keys == nil {
+		if certain {
 			receipts[i] = core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}
 			continue
 		}
@@ -68,9 +69,15 @@ func (s *Store) eventStmt(a core.Arrival, keys [][2]string) Stmt {
 	return st
 }
 
-func (s *Store) jobStmt(e core.Event, j core.NewJob) Stmt {
+// jobStmt inserts a job: as it is if its event is certain to be stored, else only
+// beside that event.
+func (s *Store) jobStmt(e core.Event, j core.NewJob, certain bool) Stmt {
 	now := millis(e.CreatedAt)
-	return Stmt{Name: "insert_job", SQL: s.sql.insertJob, Args: []any{
+	if certain {
+		return Stmt{Name: "insert_job", SQL: s.sql.insertJob, Args: []any{
+			string(j.ID), string(e.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), now, now}}
+	}
+	return Stmt{Name: "insert_job_if", SQL: s.sql.insertJobIf, Args: []any{
 		string(j.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), now, now, string(e.ID)}}
 }
 

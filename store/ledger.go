@@ -110,7 +110,7 @@ func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit i
 		limit = core.DefaultPage
 	}
 	limit = min(limit, core.MaxPage)
-	q.sql.WriteString(" ORDER BY id DESC LIMIT ?")
+	q.sql.WriteString(" ORDER BY id DESC LIMIT " + s.dialect.Limit)
 	rows, err := s.read(ctx, name, q.sql.String(), append(q.args, int64(limit+1))...)
 	if err != nil {
 		return core.Page[T]{}, fmt.Errorf("list %s: %w", name, err)

@@ -13,12 +13,12 @@ const (
 )
 
 type statements struct {
-	insertEvent, insertKeyedEvent, insertJob, acceptedBy  string
-	due, claim, claimed                                   string
-	insertAttempt, settle, settled                        string
-	release, recover                                      string
-	retryOne, retryLane, retryAll                         string
-	event, events, job, jobs, attempts, depth, answerPing string
+	insertEvent, insertKeyedEvent, insertJob, insertJobIf, acceptedBy string
+	due, claim, claimed                                               string
+	insertAttempt, settle, settled                                    string
+	release, recover                                                  string
+	retryOne, retryLane, retryAll                                     string
+	event, events, job, jobs, attempts, depth, answerPing             string
 }
 
 func newStatements(d Dialect) statements {
@@ -33,9 +33,11 @@ func newStatements(d Dialect) statements {
 					SELECT 1 FROM jobs WHERE lane = {item0} AND job_key = {item1}))
 			{fresh}`),
 
-		// Jobs come into being only beside their event: where the insert above did
-		// nothing, this one finds no event to join.
-		insertJob: t(`INSERT INTO jobs (` + jobColumns + `)
+		insertJob: t(`INSERT INTO jobs (` + jobColumns + `) VALUES (?, ?, ?, ?, 'available', 0, ?, ?, NULL, '', ?, NULL) {fresh}`),
+
+		// The same, only beside its event: where a duplicate's event was left out, this
+		// finds none to join.
+		insertJobIf: t(`INSERT INTO jobs (` + jobColumns + `)
 			SELECT ?, id, ?, ?, 'available', 0, ?, ?, NULL, '', ?, NULL FROM events WHERE id = ?
 			{fresh}`),
 
@@ -48,7 +50,7 @@ func newStatements(d Dialect) statements {
 		due: t(`SELECT {item}, (SELECT MIN(due_at) FROM jobs WHERE lane = {item} AND due_at IS NOT NULL) FROM {list}`),
 
 		claim: t(`UPDATE jobs SET status = 'running', attempt = attempt + 1, due_at = ?, lease = ?
-			WHERE id IN (SELECT id FROM jobs WHERE lane = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?)`),
+			WHERE id IN (SELECT id FROM jobs WHERE lane = ? AND due_at <= ? ORDER BY due_at, id LIMIT {limit})`),
 
 		// What a claim took is found by the due time it wrote, which is in the index,
 		// and told apart from others of that millisecond by its lease.

@@ -17,7 +17,6 @@ const (
 	mainSlots = 32 // deliveries at a time in the end-to-end runs
 	bodySize  = 1024
 	timedRate = 50 // events a second of a latency run
-	warmUp    = 1000
 )
 
 // bench holds what all measurements share.
@@ -87,7 +86,7 @@ func (b *bench) measure(ctx context.Context) error {
 }
 
 func (b *bench) probe() error {
-	rate, err := machine.SyncRate(b.dir)
+	rate, err := machine.SyncRate(b.dir, b.opts.probe)
 	if err != nil {
 		return fmt.Errorf("probe the medium: %w", err)
 	}
@@ -96,6 +95,9 @@ func (b *bench) probe() error {
 	b.say("medium: %s, %.0f fdatasync/s", b.report.medium, rate)
 	return nil
 }
+
+// warm is how many events a run starts with, unmeasured.
+func (b *bench) warm() int { return min(1000, b.opts.events/5) }
 
 // inTurns calls one for each system, round after round.
 func (b *bench) inTurns(rounds int, one func(system) error) error {
@@ -120,7 +122,7 @@ func (b *bench) intake(ctx context.Context) error {
 	for _, conns := range b.opts.conns {
 		rate := measure{fmt.Sprintf("intake, %d connections", conns), "events/s", ratioAtLeast(0.8)}
 		err := b.inTurns(b.opts.rounds, func(s system) error {
-			f, err := b.run(ctx, s, shape{slots: intakeOnly, conns: conns, events: b.opts.events, warm: warmUp})
+			f, err := b.run(ctx, s, shape{slots: intakeOnly, conns: conns, events: b.opts.events, warm: b.warm()})
 			if err != nil {
 				return err
 			}
@@ -139,7 +141,7 @@ func (b *bench) endToEnd(ctx context.Context) error {
 	for _, conns := range b.opts.conns {
 		label := func(what string) string { return fmt.Sprintf("end to end, %d connections: %s", conns, what) }
 		err := b.inTurns(b.opts.rounds, func(s system) error {
-			f, err := b.run(ctx, s, shape{slots: mainSlots, conns: conns, events: b.opts.events, warm: warmUp})
+			f, err := b.run(ctx, s, shape{slots: mainSlots, conns: conns, events: b.opts.events, warm: b.warm()})
 			if err != nil {
 				return err
 			}

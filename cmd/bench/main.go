@@ -84,6 +84,7 @@ type options struct {
 	gateway  string
 	markdown bool
 
+	probe     time.Duration // of the medium, each of two
 	timed     int           // events of a latency run, at timedRate
 	idle      time.Duration // how long an idle process is watched
 	starts    int
@@ -125,10 +126,10 @@ func parse(args []string, usage io.Writer) (options, error) {
 // complete fills in what depends on -quick and checks the bounds.
 func (o options) complete(quick bool) (options, error) {
 	rounds, events := 3, 20_000
-	o.timed, o.idle, o.starts, o.slotsFull = 400, 10*time.Second, 10, 2*time.Second
+	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 400, 10*time.Second, 10, 2*time.Second
 	if quick {
 		rounds, events = 1, 5_000
-		o.timed, o.idle, o.slotsFull = 150, 4*time.Second, time.Second
+		o.probe, o.timed, o.idle, o.slotsFull = time.Second/4, 150, 4*time.Second, time.Second
 	}
 	if o.rounds == 0 {
 		o.rounds = rounds

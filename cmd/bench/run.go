@@ -152,9 +152,22 @@ func (b *bench) post(ctx context.Context, r *running, sh shape, first, count int
 	}
 	res, err := load.Run(ctx, plan)
 	if err == nil && sh.slots != intakeOnly {
-		r.sink.Wait(ctx, r.sink.Unique()+missing(r.sink, first, res), stall)
+		await(ctx, r.sink, first, res)
 	}
 	return res, err
+}
+
+// await returns when all accepted events have arrived, or no more do.
+func await(ctx context.Context, s *sink.Sink, first int, res *load.Result) {
+	for {
+		// In this order: what arrives in between is counted as arrived only, which
+		// makes for another turn and never for a wait too long.
+		arrived := s.Unique()
+		left := missing(s, first, res)
+		if left == 0 || !s.Wait(ctx, arrived+left, stall) {
+			return
+		}
+	}
 }
 
 // missing is how many accepted events have not arrived yet.

@@ -21,7 +21,8 @@ func newHelp() *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				return noSuchCommand(about, rest)
 			}
-			about.InitDefaultHelpFlag() // so that it is listed
+			about.InitDefaultHelpFlag() // so that they are listed
+			about.InitDefaultVersionFlag()
 			return about.Help()
 		},
 	}

@@ -21,7 +21,6 @@ var unbuilt = []struct{ path, choice, what, remedy string }{
 	{"sources.*.verify", "paddle", "paddle signatures are", "remove the source"},
 	{"sources.*.verify", "twilio", "twilio signatures are", "remove the source"},
 	{"sources.*.schema", "", "schemas are", "remove the field"},
-	{"sources.*.allowed_ips", "", "lists of allowed addresses are", "remove the field"},
 	{"handlers.*.type", "grpc", "grpc handlers are", "remove the handler"},
 	{"handlers.*.filter", "", "filters are", "remove the field"},
 	{"handlers.*.transform", "", "transforms are", "remove the field"},

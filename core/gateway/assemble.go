@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"net/netip"
 	"net/textproto"
 	"time"
 
@@ -21,7 +22,7 @@ const leaseMargin = 15 * time.Second
 func sources(c *config.Config, clock core.Clock) ([]intake.Source, error) {
 	var all []intake.Source
 	for _, s := range c.SortedSources() {
-		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify}
+		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify, Allowed: prefixes(s.AllowedIPs)}
 		if s.Verify != "" {
 			scheme, err := verify.New(s.Verify, verify.Options{Secrets: reveal(s.Secret), SignatureHeader: s.SignatureHeader})
 			if err != nil {
@@ -89,6 +90,14 @@ func signingSecrets(c *config.Config, h config.Handler) []string {
 
 func retryOf(r config.Retry) core.Retry {
 	return core.Retry{Max: r.Max, Interval: r.Interval.Duration, Fixed: r.Backoff == "fixed"}
+}
+
+func prefixes(networks []config.Network) []netip.Prefix {
+	var plain []netip.Prefix
+	for _, n := range networks {
+		plain = append(plain, n.Prefix)
+	}
+	return plain
 }
 
 func reveal(secrets config.Secrets) []string {

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -107,15 +106,11 @@ func (g *Gateway) newHandler(c *config.Config) http.Handler {
 	if c.Server.Echo {
 		pieces = append(pieces, web.Echo(g.echoed))
 	}
-	var proxies []netip.Prefix
-	for _, n := range c.Server.TrustedProxies {
-		proxies = append(proxies, n.Prefix)
-	}
 	return web.Handler(web.Settings{
 		MaxBodySize: int64(c.Server.MaxBodySize),
 		MaxInbound:  c.Server.MaxInbound,
 		IPRateLimit: c.Server.IPRateLimit,
-		Clients:     web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: proxies},
+		Clients:     web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
 		Log:         g.Log.With(telemetry.Target, "web"),
 	}, pieces...)
 }

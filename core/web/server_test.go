@@ -132,11 +132,11 @@ func TestLimitHoldsFurtherConnectionsBack(t *testing.T) {
 			if len(accepted) != want {
 				t.Fatalf("%d connections accepted, want %d", len(accepted), want)
 			}
-			_ = accepted[want-1].Close()
-			_ = accepted[want-1].Close() // frees its place once
+			c := accepted[want-1]
+			_ = c.Close()
+			_ = c.Close() // frees its place once
 		}
 		synctest.Wait()
-		_ = l.Close()
 		_ = l.Close()
 		synctest.Wait()
 		if len(accepted) != 3 || !errors.Is(ended, net.ErrClosed) {
@@ -221,5 +221,5 @@ func (l scriptListener) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-func (l scriptListener) Close() error   { return nil } // Limit stops accepting by itself
+func (l scriptListener) Close() error   { close(l); return nil }
 func (l scriptListener) Addr() net.Addr { return &net.TCPAddr{} }

@@ -14,8 +14,9 @@
 // answers one.
 //
 // The guards are few and hand-made rather than a chain of middleware, since each
-// link of a chain copies the request or wraps the writer: with the router's one
-// copy, all of web takes about 2 µs of a request.
+// link of a chain copies the request or wraps the writer. Here only the router
+// does: from net/http to the service a request costs 15 allocations, half of them
+// the router's (BenchmarkIntake).
 //
 // web may import core, the services it shows, chi and httprate; never a store.
 package web
@@ -33,8 +34,13 @@ import (
 
 // Settings are the bounds every request stays within.
 type Settings struct {
-	MaxBodySize int64 // bytes of a request body; more is 413
-	MaxInbound  int   // requests served at once; more is 503
+	// MaxBodySize is the bytes a request body may have; more is 413.
+	MaxBodySize int64
+
+	// MaxInbound is how many requests are served at once; more is 503. One that
+	// still sends its body counts, since its body takes memory; the server's
+	// ReadTimeout bounds how long it can.
+	MaxInbound int
 
 	// IPRateLimit is how many requests a client address may send a second, over
 	// all routes; more is 429. IPv6 addresses count by /64. Zero is no limit.

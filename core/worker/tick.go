@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,11 +39,14 @@ type tick struct {
 
 	pace pace
 
+	// The feeder's: lanes that are due as far as it knows, and since when.
+	ready  []core.Lane
+	looked time.Time
+
 	mu      sync.Mutex
 	held    map[core.Lane]int // taken and not yet sent to its end
 	busy    int               // sum of held
-	soonest time.Time         // earliest retry written by the settler; zero if none
-	failing error             // why settling does not get through now
+	soonest time.Time         // earliest retry written since looked; zero if none
 
 	report core.Report // the settler's, until drain has returned
 }
@@ -68,124 +70,6 @@ func (w *Worker) begin(ctx context.Context) *tick {
 	}
 	t.settled.Go(t.settle)
 	return t
-}
-
-// feed takes jobs for free slots until the budget or the context ends.
-func (t *tick) feed(ctx context.Context, b core.Budget) error {
-	var trouble backoff
-	for !t.over(ctx, b) {
-		n := t.room()
-		if n == 0 {
-			t.wait(ctx, b, time.Time{})
-			continue
-		}
-		next, err := t.fill(ctx, n)
-		if err != nil {
-			if b.Rest == 0 {
-				return err
-			}
-			t.Observe(core.Troubled{Doing: "take", Err: err})
-			t.sleep(ctx, trouble.next())
-			continue
-		}
-		trouble = 0
-		if next.After(t.Clock()) || next.IsZero() {
-			if b.Rest == 0 && t.idle() {
-				return nil
-			}
-			t.wait(ctx, b, next)
-		}
-	}
-	return nil
-}
-
-func (t *tick) over(ctx context.Context, b core.Budget) bool {
-	return ctx.Err() != nil || !b.Until.IsZero() && !t.Clock().Before(b.Until)
-}
-
-// room is how many jobs to take now. One more than there are slots would wait,
-// so it takes ahead only as many as will finish while a take is under way, and
-// not before half of those are gone: fast handlers are fed in batches, slow ones
-// never have jobs waiting here that another process could be delivering.
-func (t *tick) room() int {
-	ahead := t.pace.ahead(t.limits.Slots, t.limits.Batch)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	waiting := max(0, t.busy-t.limits.Slots)
-	if waiting > ahead/2 {
-		return 0
-	}
-	return min(t.limits.Slots+ahead-t.busy, t.limits.Batch)
-}
-
-// fill takes up to n jobs and hands them to the slots. It returns when to look
-// again: now, if it took any.
-func (t *tick) fill(ctx context.Context, n int) (time.Time, error) {
-	t.mu.Lock()
-	held := make(map[core.Lane]int, len(t.held))
-	for lane, n := range t.held {
-		held[lane] = n
-	}
-	t.soonest = time.Time{}
-	t.mu.Unlock()
-
-	began := t.Clock()
-	jobs, next, err := t.take(ctx, n, held)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if len(jobs) > 0 {
-		t.pace.took(t.Clock().Sub(began))
-	}
-	t.mu.Lock()
-	for _, j := range jobs {
-		t.held[j.Lane]++
-		t.busy++
-	}
-	t.mu.Unlock()
-	for _, j := range jobs {
-		t.jobs <- j // never blocks: as long as all that is held
-	}
-	return next, nil
-}
-
-func (t *tick) idle() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.busy == 0
-}
-
-// wait sleeps until there may be something to do: a slot came free, a lane was
-// rung, the next job is due, or the rest is over.
-func (t *tick) wait(ctx context.Context, b core.Budget, next time.Time) {
-	rest := b.Rest
-	if rest == 0 {
-		rest = time.Second
-	}
-	rest = time.Duration(float64(rest) * (0.75 + 0.5*rand.Float64())) // processes that started together look apart
-	t.mu.Lock()
-	if !t.soonest.IsZero() && (next.IsZero() || t.soonest.Before(next)) {
-		next = t.soonest
-	}
-	t.mu.Unlock()
-	if !next.IsZero() {
-		rest = min(rest, next.Sub(t.Clock()))
-	}
-	if !b.Until.IsZero() {
-		rest = min(rest, b.Until.Sub(t.Clock()))
-	}
-	t.sleep(ctx, rest)
-}
-
-func (t *tick) sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(max(d, 0))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-t.nudged:
-	case <-t.rung:
-	case <-ctx.Done():
-	}
 }
 
 func (t *tick) nudge() {

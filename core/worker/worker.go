@@ -20,7 +20,6 @@
 package worker
 
 import (
-	"context"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -79,23 +78,3 @@ func New(d Deps, l Limits, targets []Target) *Worker {
 
 // Lanes are the lanes this worker takes from.
 func (w *Worker) Lanes() []core.Lane { return w.lanes }
-
-// take leases up to n due jobs, shared over the lanes that are due, and tells
-// when the earliest lane that it took nothing from is due.
-func (w *Worker) take(ctx context.Context, n int, held map[core.Lane]int) ([]core.TakenJob, time.Time, error) {
-	due, err := w.Worklist.Due(ctx, w.lanes)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	now := w.Clock()
-	ready, next := split(due, now)
-	if len(ready) == 0 {
-		return nil, next, nil
-	}
-	quotas := share(n, ready, held)
-	for i := range quotas {
-		quotas[i].Hold = w.targets[quotas[i].Lane].Hold
-	}
-	jobs, err := w.Worklist.Take(ctx, now, quotas)
-	return jobs, now, err
-}

@@ -18,9 +18,7 @@ import (
 //
 // open returns a migrated store whose connection is [Faulty] with the fault.
 func RunFaults(t *testing.T, open func(t *testing.T, f *Fault) core.Store, opts ...Options) {
-	var o Options
-	for _, o = range opts {
-	}
+	o := options(opts).serial()
 	t.Run("Each statement fails in turn", func(t *testing.T) {
 		t.Parallel()
 		f := &Fault{}
@@ -56,6 +54,9 @@ func eachInTurn(r *rig, f *Fault, how fault) {
 		p.clean = clean.states
 		f.arm(how, n)
 		scenario(p)
+		if r.Failed() {
+			return // once is enough: the same promise is broken at many statements
+		}
 		if !f.strikes() {
 			if n < len(clean.states) {
 				r.Errorf("a scenario of %d steps sent fewer than %d statements: is the connection Faulty?", len(clean.states), n)

@@ -199,7 +199,7 @@ func settleThenTake(r *rig) {
 	r.now = late.DueAt
 	o := r.ended(late, core.Completed)
 	r.settle(o)
-	r.take(0)
+	r.nothingDue()
 	r.wantJob(after(late, o))
 }
 

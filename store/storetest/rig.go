@@ -19,6 +19,7 @@ type tb interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
+	Failed() bool
 }
 
 // A rig is a store under test with fixtures around it. Its methods fail the test
@@ -163,6 +164,14 @@ func (r *rig) take(n int) []core.TakenJob {
 		r.Fatalf("Take(%q, %d) at %s brought %d jobs, want %d", r.lane, n, core.FormatTime(r.now), len(got), n)
 	}
 	return got
+}
+
+// nothingDue wants a take of the rig's lane to bring nothing.
+func (r *rig) nothingDue() {
+	r.Helper()
+	if got := r.haul(r.quota(9)); len(got) > 0 {
+		r.Errorf("Take(%q, 9) at %s = %v, want none", r.lane, core.FormatTime(r.now), ids(got))
+	}
 }
 
 // brings takes exactly this job.

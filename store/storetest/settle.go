@@ -34,7 +34,7 @@ func settleDead(r *rig)      { r.settleAs(core.Dead) }
 
 func settleRetryable(r *rig) {
 	r.settleAs(core.Retryable)
-	r.take(0)
+	r.nothingDue()
 	r.now = r.now.Add(hold)
 	r.equal("Take after the retry time: attempt", r.take(1)[0].Attempt, 2)
 }
@@ -83,7 +83,7 @@ func settleLate(r *rig) {
 	o := r.ended(j, core.Completed)
 	r.settle(o)
 	r.wantJob(after(j, o))
-	r.take(0)
+	r.nothingDue()
 }
 
 // lose wants outcomes to be lost and to change nothing.
@@ -195,7 +195,7 @@ func releaseNew(r *rig) {
 	r.wantJob(want)
 	r.equal("Attempts: number", len(r.attempts(want.ID)), 0)
 	r.now = due.Add(-time.Millisecond)
-	r.take(0)
+	r.nothingDue()
 	r.now = due
 	r.equal("Take after the release: attempt", r.take(1)[0].Attempt, 1)
 }

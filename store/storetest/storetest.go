@@ -49,6 +49,20 @@ type Options struct {
 	Slow bool
 }
 
+// options are the last of opts.
+func options(opts []Options) (o Options) {
+	if n := len(opts); n > 0 {
+		o = opts[n-1]
+	}
+	return o
+}
+
+// serial are the options of what runs in one goroutine.
+func (o Options) serial() Options {
+	o.Slow = o.Slow || raceDetector
+	return o
+}
+
 // A role is a group of checks: one role of the store, or one view on all of them.
 type role struct {
 	name string
@@ -82,9 +96,7 @@ func roles() []role {
 
 // Run holds a store to every sentence of core/store.go.
 func Run(t *testing.T, open func(t *testing.T) core.Store, opts ...Options) {
-	var o Options
-	for _, o = range opts {
-	}
+	o := options(opts)
 	for _, role := range roles() {
 		t.Run(role.name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +105,7 @@ func Run(t *testing.T, open func(t *testing.T) core.Store, opts ...Options) {
 	}
 	t.Run("Model", func(t *testing.T) {
 		t.Parallel()
-		runModel(t, open(t), o)
+		runModel(t, open(t), o.serial())
 	})
 }
 

@@ -62,7 +62,7 @@ func dueParts(r *rig) {
 	due := r.now
 	r.put()
 	r.now = due.Add(-time.Nanosecond)
-	r.take(0)
+	r.nothingDue()
 	r.now = due.Add(999 * time.Microsecond)
 	r.take(1)
 }
@@ -113,7 +113,7 @@ func leaseEnd(r *rig) {
 func stepBack(r *rig) {
 	j := r.taken()
 	r.now = r.now.Add(-time.Hour)
-	r.take(0)
+	r.nothingDue()
 	o := r.ended(j.Job, core.Retryable)
 	r.settle(o)
 	r.wantJob(after(j.Job, o))

@@ -46,7 +46,7 @@ func retryDue(r *rig) {
 	r.now = r.now.Add(time.Hour)
 	r.retry(j.ID, "")
 	r.now = r.now.Add(-time.Millisecond)
-	r.take(0)
+	r.nothingDue()
 	r.now = r.now.Add(time.Millisecond)
 	r.equal("Take", ids(r.take(1)), []core.ID{j.ID})
 }

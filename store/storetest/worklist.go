@@ -179,14 +179,14 @@ func takeUnfinished(r *rig) {
 	r.settled(core.Completed)
 	r.settled(core.Dead)
 	r.now = r.now.Add(1000 * time.Hour)
-	r.take(0)
+	r.nothingDue()
 }
 
 func takeDue(r *rig) {
 	j := r.put()
 	due := r.now
 	r.now = due.Add(-time.Millisecond)
-	r.take(0)
+	r.nothingDue()
 	r.now = due
 	r.equal("Take", ids(r.take(1)), []core.ID{j.ID})
 }
@@ -194,7 +194,7 @@ func takeDue(r *rig) {
 func takeOver(r *rig) {
 	j := r.taken()
 	r.now = j.DueAt.Add(-time.Millisecond)
-	r.take(0)
+	r.nothingDue()
 	r.now = j.DueAt
 	again := r.take(1)[0].Job
 	want := j.Job
@@ -215,7 +215,7 @@ func takeEmpty(r *rig) {
 func takeNothing(r *rig) {
 	waits, runs := r.settled(core.Retryable), r.taken().Job
 	r.now = r.now.Add(time.Second)
-	r.take(0)
+	r.nothingDue()
 	r.wantJob(waits)
 	r.wantJob(runs)
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type gateway struct {
 	dir  string
 	port int
 	env  []string
+	life int // how often it was started
 	*process
 }
 
@@ -60,13 +62,17 @@ func (g *gateway) configure(config string) {
 }
 
 func (g *gateway) command(args ...string) command {
-	return command{args: args, dir: g.dir, env: g.env}
+	return command{args: args, dir: g.dir, env: slices.Clone(g.env)}
 }
 
-// launch starts the process and returns at once.
+// launch starts the process and returns at once. The configuration may refer to
+// ${LIFE}, which start of it this is.
 func (g *gateway) launch() {
 	g.t.Helper()
-	g.process = spawn(g.t, g.command("start"))
+	g.life++
+	c := g.command("start")
+	c.env = append(c.env, "LIFE="+strconv.Itoa(g.life))
+	g.process = spawn(g.t, c)
 }
 
 // start starts the process and returns how long it took to answer /health.
@@ -97,6 +103,16 @@ func (g *gateway) healthy() bool {
 func (g *gateway) health() (status int, body string, err error) {
 	a, err := fetch(oneShot, request{method: http.MethodGet, url: g.url("/health")})
 	return a.status, a.body, err
+}
+
+// awaitIdle waits until no job is unfinished, or gives up: the database will tell.
+// What was delivered before a kill is delivered again, and what was delivered
+// last is yet to be recorded.
+func (g *gateway) awaitIdle(limit time.Duration) {
+	within(limit, func() bool {
+		_, body, err := g.health()
+		return err == nil && strings.Contains(body, `"queue_depth":0}`)
+	})
 }
 
 // run runs a command of the program in the gateway's folder, and requires that it

@@ -21,7 +21,7 @@ server:
 delivery: {timeout: 5s, default_retry: {max: 100, backoff: fixed, interval: 100ms}}
 worker: {max_concurrency: 10, batch_size: 10, stale_threshold_secs: 300}
 sources: {app: {type: event}}
-handlers: {load: {source: app, url: "${RECEIVER}/load"}}
+handlers: {load: {source: app, url: "${RECEIVER}/load", headers: {x-life: "${LIFE:-0}"}}}
 `
 
 const (
@@ -64,11 +64,12 @@ func TestKills(t *testing.T) {
 		ready = append(ready, g.start())
 		<-time.After(20*time.Millisecond + rand.N(480*time.Millisecond))
 		g.kill()
-		l.kill(time.Now())
+		l.kill(g.life, time.Now())
 	}
 	l.end()
 	ready = append(ready, g.start())
 	l.settle(30*time.Second + time.Duration(n)*100*time.Millisecond)
+	g.awaitIdle(10 * time.Second)
 	g.stop()
 
 	v := l.judge(settleReach)
@@ -135,9 +136,7 @@ func TestRecovery(t *testing.T) {
 		}
 		delete(events, d.event())
 	}
-	eventually(t, 5*time.Second, "all outcomes stored", func() bool {
-		return len(g.jobs("--status", "completed")) == killConcurrency
-	})
+	g.awaitIdle(5 * time.Second)
 	g.stop()
 	openLedger(t, g.database()).check(1)
 }

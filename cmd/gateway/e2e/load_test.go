@@ -44,7 +44,7 @@ func newLoad(g *gateway, r *receiver, client *http.Client) *load {
 func (l *load) delivered(d delivery) {
 	var body loadBody
 	_ = json.Unmarshal([]byte(d.body), &body) // serial 0 is never sent, and so told
-	l.see(sighting{body.Serial, d.job(), d.attempt(), d.at})
+	l.see(sighting{body.Serial, d.job(), d.attempt(), d.life(), d.at})
 }
 
 // start starts n senders; events of sender i have serials i+1, i+1+n, ...

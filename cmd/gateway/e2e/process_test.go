@@ -65,9 +65,13 @@ func spawn(t testing.TB, c command) *process {
 		t.Fatalf("start %s: %v", p.cmd.Path, err)
 	}
 	t.Cleanup(func() {
+		killed := p.ended() && p.cmd.ProcessState.ExitCode() < 0
 		p.kill()
-		if t.Failed() {
-			t.Logf("process %d said:\n%s", p.pid(), p.log)
+		if killed {
+			return // by the test, which says what it found wrong afterwards
+		}
+		if said := p.log.String(); t.Failed() && said != "" {
+			t.Logf("process %d said:\n%s", p.pid(), said)
 		}
 	})
 	return p
@@ -143,7 +147,7 @@ func run(t testing.TB, c command) result {
 }
 
 // maxLog is how much of a process's output is kept, in bytes: the newest.
-const maxLog = 64 << 10
+const maxLog = 16 << 10
 
 // A logBuffer keeps the end of what is written to it.
 type logBuffer struct {

@@ -20,8 +20,14 @@ type delivery struct {
 
 func (d delivery) event() string { return d.header.Get("X-Gateway-Event-Id") }
 func (d delivery) job() string   { return d.header.Get("X-Gateway-Job-Id") }
-func (d delivery) attempt() int {
-	n, _ := strconv.Atoi(d.header.Get("X-Gateway-Attempt")) // 0 fails whoever looks
+func (d delivery) attempt() int  { return d.number("X-Gateway-Attempt") }
+
+// life is which start of the gateway made the delivery, where the configuration
+// has it say so.
+func (d delivery) life() int { return d.number("X-Life") }
+
+func (d delivery) number(header string) int {
+	n, _ := strconv.Atoi(d.header.Get(header)) // 0 fails whoever looks
 	return n
 }
 

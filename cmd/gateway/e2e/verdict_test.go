@@ -18,6 +18,7 @@ type sighting struct {
 	serial  serial
 	job     string
 	attempt int
+	life    int // which start of the gateway made it, as the delivery says
 	at      time.Time
 }
 
@@ -31,7 +32,7 @@ type witness struct {
 	last     map[serial]sighting
 	repeats  []repeat
 	alien    []string // deliveries of what was never sent
-	kills    []time.Time
+	kills    map[int]time.Time // by life
 	misses   map[string]int // posts that were not accepted, by what came instead
 }
 
@@ -39,7 +40,13 @@ type witness struct {
 type repeat struct{ first, second sighting }
 
 func newWitness() *witness {
-	return &witness{sent: map[serial]bool{}, accepted: map[serial]string{}, last: map[serial]sighting{}, misses: map[string]int{}}
+	return &witness{
+		sent:     map[serial]bool{},
+		accepted: map[serial]string{},
+		last:     map[serial]sighting{},
+		kills:    map[int]time.Time{},
+		misses:   map[string]int{},
+	}
 }
 
 func (w *witness) send(s serial) {
@@ -60,10 +67,10 @@ func (w *witness) miss(what string) {
 	w.misses[what]++
 }
 
-func (w *witness) kill(at time.Time) {
+func (w *witness) kill(life int, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.kills = append(w.kills, at)
+	w.kills[life] = at
 }
 
 func (w *witness) see(s sighting) {
@@ -111,11 +118,12 @@ type verdict struct {
 
 	lost        []serial // accepted and never delivered
 	unexpected  []string // delivered and never sent
-	unexplained []string // delivered again although no kill lies between
+	unexplained []string // delivered again and not because of a kill
 }
 
-// judge reads a witness's notes. A second delivery is explained by a kill between
-// it and the first, at most reach after the first: by then its outcome is stored.
+// judge reads a witness's notes. A second delivery is explained by the end of the
+// life that made the first, if that was killed at most reach later: by then an
+// outcome is stored. No life makes the same delivery twice.
 func (w *witness) judge(reach time.Duration) verdict {
 	v := verdict{lost: w.missing()}
 	v.accepted, v.delivered = w.counts()
@@ -138,13 +146,16 @@ func (w *witness) unexplained(r repeat, reach time.Duration) string {
 	if r.second.attempt <= r.first.attempt {
 		return fmt.Sprintf("event %d: attempt %d came after attempt %d", r.first.serial, r.second.attempt, r.first.attempt)
 	}
-	for _, k := range w.kills {
-		if !k.Before(r.first.at) && !k.After(r.second.at) && k.Sub(r.first.at) <= reach {
-			return ""
-		}
+	killed, ok := w.kills[r.first.life]
+	switch {
+	case r.second.life <= r.first.life:
+		return fmt.Sprintf("event %d was delivered twice, by life %d and then by life %d, job %s", r.first.serial, r.first.life, r.second.life, r.first.job)
+	case !ok:
+		return fmt.Sprintf("event %d was delivered again although life %d was not killed, job %s", r.first.serial, r.first.life, r.first.job)
+	case killed.Sub(r.first.at) > reach:
+		return fmt.Sprintf("event %d was delivered again although its gateway lived on for %v, job %s", r.first.serial, killed.Sub(r.first.at), r.first.job)
 	}
-	return fmt.Sprintf("event %d was delivered again after %v, job %s, without a kill within %v",
-		r.first.serial, r.second.at.Sub(r.first.at), r.first.job, reach)
+	return ""
 }
 
 func (v verdict) String() string {
@@ -177,39 +188,40 @@ func TestVerdict(t *testing.T) {
 	zero := time.Now()
 	after := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
 	type seen struct {
-		s       serial
-		job     string
-		attempt int
-		ms      int
+		s                 serial
+		job               string
+		attempt, life, ms int
 	}
 	tests := []struct {
 		name           string
 		sent, accepted []serial
 		seen           []seen
-		kills          []int
+		kills          []int // in milliseconds: the first one ends life 1
 		want           string
 	}{
-		{"all well", []serial{1, 2}, []serial{1, 2}, []seen{{1, "a", 1, 1}, {2, "b", 1, 2}}, nil,
+		{"all well", []serial{1, 2}, []serial{1, 2}, []seen{{1, "a", 1, 1, 1}, {2, "b", 1, 1, 2}}, nil,
 			"accepted 2, delivered 2, lost 0, unexpected 0, duplicates 0, unexplained 0"},
-		{"lost", []serial{1, 2}, []serial{1, 2}, []seen{{1, "a", 1, 1}}, nil,
+		{"lost", []serial{1, 2}, []serial{1, 2}, []seen{{1, "a", 1, 1, 1}}, nil,
 			"accepted 2, delivered 1, lost 1, unexpected 0, duplicates 0, unexplained 0"},
-		{"no answer and delivered", []serial{1}, nil, []seen{{1, "a", 1, 1}}, nil,
+		{"no answer and delivered", []serial{1}, nil, []seen{{1, "a", 1, 1, 1}}, nil,
 			"accepted 0, delivered 1, lost 0, unexpected 0, duplicates 0, unexplained 0"},
-		{"never sent", nil, nil, []seen{{1, "a", 1, 1}}, nil,
+		{"never sent", nil, nil, []seen{{1, "a", 1, 1, 1}}, nil,
 			"accepted 0, delivered 1, lost 0, unexpected 1, duplicates 0, unexplained 0"},
-		{"twice around a kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "a", 2, 9}}, []int{5},
+		{"again after a kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1, 1}, {1, "a", 2, 2, 9}}, []int{5},
 			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 0"},
-		{"twice before a kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "a", 2, 4}}, []int{5},
+		{"noted a little after the kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1, 6}, {1, "a", 2, 2, 9}}, []int{5},
+			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 0"},
+		{"twice in one life", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1, 1}, {1, "a", 2, 1, 4}}, []int{5},
 			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
-		{"twice after a kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 6}, {1, "a", 2, 9}}, []int{5},
+		{"again without a kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1, 1}, {1, "a", 2, 2, 9}}, nil,
 			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
-		{"long settled before the kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 0}, {1, "a", 2, 3000}}, []int{2500},
+		{"long settled before the kill", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1, 0}, {1, "a", 2, 2, 3000}}, []int{2500},
 			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
-		{"three times around two kills", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "a", 2, 9}, {1, "a", 3, 19}}, []int{5, 15},
+		{"three times around two kills", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1, 1}, {1, "a", 2, 2, 9}, {1, "a", 3, 3, 19}}, []int{5, 15},
 			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 2, unexplained 0"},
-		{"the same attempt twice", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "a", 1, 8}}, []int{5},
+		{"the same attempt twice", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1, 1}, {1, "a", 1, 2, 8}}, []int{5},
 			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
-		{"two jobs for one event", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1}, {1, "b", 2, 9}}, []int{5},
+		{"two jobs for one event", []serial{1}, []serial{1}, []seen{{1, "a", 1, 1, 1}, {1, "b", 2, 2, 9}}, []int{5},
 			"accepted 1, delivered 1, lost 0, unexpected 0, duplicates 1, unexplained 1"},
 	}
 	for _, tt := range tests {
@@ -222,10 +234,10 @@ func TestVerdict(t *testing.T) {
 				w.accept(s, "E")
 			}
 			for _, s := range tt.seen {
-				w.see(sighting{s.s, s.job, s.attempt, after(s.ms)})
+				w.see(sighting{s.s, s.job, s.attempt, s.life, after(s.ms)})
 			}
-			for _, k := range tt.kills {
-				w.kill(after(k))
+			for i, k := range tt.kills {
+				w.kill(i+1, after(k))
 			}
 			if got := w.judge(2 * time.Second).String(); got != tt.want {
 				t.Errorf("judge = %s\nwant    %s", got, tt.want)

@@ -71,8 +71,11 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	// Registered after the server, so it runs before the server waits for its handlers.
 	t.Cleanup(func() { close(release) })
 	res, err := Run(ctx, Plan{Addr: addr, Path: "/x", Count: 10, Conns: 2, Timeout: time.Minute})
-	if err != nil || res.Accepted != 0 || res.Broken != 10 || res.Err == nil {
-		t.Errorf("Run() = %+v, %v, want ten broken events", res, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Accepted != 0 || res.Broken != 10 || res.Err == nil {
+		t.Errorf("accepted %d, broken %d, error %v, want ten broken events", res.Accepted, res.Broken, res.Err)
 	}
 }
 

@@ -85,8 +85,8 @@ func under(dir, point string) bool {
 }
 
 // SyncRate is how many appends of 8 KiB, each with an fdatasync, a file in dir
-// takes in a second. It writes for at most a second and 64 MiB.
-func SyncRate(dir string) (float64, error) {
+// takes in a second. It writes for at most that long and at most 64 MiB.
+func SyncRate(dir string, limit time.Duration) (float64, error) {
 	f, err := os.CreateTemp(dir, "probe")
 	if err != nil {
 		return 0, err
@@ -95,7 +95,7 @@ func SyncRate(dir string) (float64, error) {
 	defer f.Close()
 	block := make([]byte, 8<<10)
 	start, n := time.Now(), 0
-	for ; n < 8192 && time.Since(start) < time.Second; n++ {
+	for ; n < 8192 && time.Since(start) < limit; n++ {
 		if _, err := f.Write(block); err != nil {
 			return 0, err
 		}

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -45,10 +46,11 @@ type Child struct {
 	Addr  string        // where it listens, from its Spec
 	Ready time.Duration // from exec to the first answered /health
 
-	cmd    *exec.Cmd
-	exited chan struct{}
-	err    error // of Wait, once exited is closed
-	log    string
+	interrupt sync.Once
+	cmd       *exec.Cmd
+	exited    chan struct{}
+	err       error // of Wait, once exited is closed
+	log       string
 }
 
 // Start returns once the system answers, or stops it and says why it does not.
@@ -130,8 +132,11 @@ func healthy(addr string) error {
 	return nil
 }
 
-// Interrupt sends SIGTERM and does not wait.
-func (c *Child) Interrupt() { _ = c.cmd.Process.Signal(syscall.SIGTERM) }
+// Interrupt sends SIGTERM, once however often it is called, and does not wait: a
+// second SIGTERM would mean to end at once.
+func (c *Child) Interrupt() {
+	c.interrupt.Do(func() { _ = c.cmd.Process.Signal(syscall.SIGTERM) })
+}
 
 // Stop sends SIGTERM and waits for the end, which it forces after a while. It
 // may be called again. Its error says that the end was not a clean one.

@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	slowHandler = 300 * time.Millisecond
+	fastHandler = 4 * time.Millisecond
+	drainLimit  = 3 * time.Second // worker.drain_timeout_secs below
+)
+
+const drainConfig = `
+server:
+  host: 127.0.0.1
+  port: ${PORT}
+  allow_private_urls: true
+delivery: {timeout: 60s, default_retry: {max: 50, backoff: fixed, interval: 100ms}}
+worker: {max_concurrency: 10, batch_size: 10, drain_timeout_secs: 3}
+sources: {app: {type: event}}
+handlers: {load: {source: app, url: "${RECEIVER}/load"}}
+`
+
+// TestDrain: a gateway that is told to stop under load loses nothing and repeats
+// nothing: what is under way ends and is recorded, what was not begun is given
+// back as if it had not been touched.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		signal  os.Signal
+		handler time.Duration // of the deliveries under way at the signal
+	}{
+		{"SIGTERM", syscall.SIGTERM, slowHandler},
+		{"SIGINT", syscall.SIGINT, slowHandler},
+		{"fast handlers", syscall.SIGTERM, fastHandler},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newReceiver(t)
+			g, l := backlog(t, r, tt.handler)
+			began := time.Now()
+			g.signal(tt.signal)
+			code := g.wait(drainLimit + 10*time.Second)
+			took := time.Since(began)
+			l.end()
+
+			t.Logf("stopped in %v; posts without 202: %v", took.Round(time.Millisecond), l.misses)
+			if code != 0 || took > drainLimit+time.Second {
+				t.Errorf("exit code %d after %v, want 0 within %v", code, took, drainLimit+time.Second)
+			}
+			if l.misses[noAnswer] > 0 {
+				t.Errorf("requests that hung = %d, want 0", l.misses[noAnswer])
+			}
+			checkStopped(t, g, l)
+			r.on("/load", nil)
+			g.start()
+			l.settle(20 * time.Second)
+			g.stop()
+			l.judge(0).check(t, 0)
+			checkFinished(t, g, l)
+		})
+	}
+}
+
+// backlog is a gateway that is busy with more deliveries than it can make at
+// once, and gets new events all the time.
+func backlog(t *testing.T, r *receiver, handler time.Duration) (*gateway, *load) {
+	t.Helper()
+	r.on("/load", r.taking(slowHandler))
+	g := newGateway(t, drainConfig, r)
+	g.env = append(g.env, "GATEWAY_LOG=warn")
+	g.start()
+	// On a connection for each request: one that idles when the server stops is
+	// closed under the request that is just being sent.
+	l := newLoad(g, r, oneShot)
+	l.start(4)
+	eventually(t, 10*time.Second, "backlog", func() bool {
+		accepted, delivered := l.counts()
+		return delivered >= 10 && accepted > delivered+300
+	})
+	// With fast handlers the gateway takes jobs ahead, and has some to give back.
+	r.on("/load", r.taking(handler))
+	_, before := l.counts()
+	eventually(t, 10*time.Second, "deliveries under way", func() bool {
+		_, delivered := l.counts()
+		return delivered >= before+30
+	})
+	return g, l
+}
+
+// checkStopped looks at the database between the two lives.
+func checkStopped(t *testing.T, g *gateway, l *load) {
+	t.Helper()
+	db := openLedger(t, g.database())
+	db.check(1)
+	db.holds(l.acceptedIDs())
+	_, delivered := l.counts()
+	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'completed'`); n != delivered {
+		t.Errorf("recorded as completed = %d, want the %d that were delivered", n, delivered)
+	}
+	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'available' AND attempt = 0`); n == 0 {
+		t.Error("nothing was left to do, so giving back was not tested")
+	}
+	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status <> 'completed' AND (status <> 'available' OR attempt <> 0)`); n != 0 {
+		t.Errorf("jobs given back with an attempt used up = %d, want 0", n)
+	}
+	db.db.Close() // before the gateway opens it again
+}
+
+func checkFinished(t *testing.T, g *gateway, l *load) {
+	t.Helper()
+	db := openLedger(t, g.database())
+	db.check(1)
+	db.holds(l.acceptedIDs())
+	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status <> 'completed' OR attempt <> 1`); n != 0 {
+		t.Errorf("jobs not completed at the first attempt = %d, want 0", n)
+	}
+	// Whatever was stored was answered, unless its sender lost the connection.
+	if events, accepted := db.count(`SELECT COUNT(*) FROM events`), len(l.acceptedIDs()); events > accepted+l.misses[broken] {
+		t.Errorf("stored events = %d, accepted %d, connections broken %d: some were stored and refused", events, accepted, l.misses[broken])
+	}
+}
+
+// TestDrainLimit: deliveries that take longer than the drain time do not keep the
+// gateway; they are tried again by the next one.
+func TestDrainLimit(t *testing.T) {
+	t.Parallel()
+	g, r := hangingDelivery(t)
+	began := time.Now()
+	g.signal(syscall.SIGTERM)
+	code := g.wait(drainLimit + 10*time.Second)
+	if took := time.Since(began); code != 0 || took < drainLimit || took > drainLimit+time.Second {
+		t.Errorf("exit code %d after %v, want 0 after %v to %v", code, took, drainLimit, drainLimit+time.Second)
+	}
+	r.on("/load", nil)
+	g.start()
+	if d := r.await(t, 3*time.Second, "/load", 2)[1]; d.attempt() != 2 {
+		t.Errorf("attempt after the restart = %d, want 2: the first one was made", d.attempt())
+	}
+}
+
+// TestSecondSignal: whoever asks twice does not want to wait.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	signals := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}
+	for _, first := range signals {
+		for _, second := range signals {
+			t.Run(fmt.Sprintf("%v then %v", first, second), func(t *testing.T) {
+				t.Parallel()
+				g, _ := hangingDelivery(t)
+				g.signal(first)
+				eventually(t, 3*time.Second, "intake stopped", func() bool {
+					_, _, err := g.health()
+					return err != nil
+				})
+				if g.ended() {
+					t.Fatal("the first signal ended the gateway at once, want that it waits for its delivery")
+				}
+				began := time.Now()
+				g.signal(second)
+				g.wait(drainLimit + 10*time.Second)
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("ended %v after the second signal, want at once", took)
+				}
+			})
+		}
+	}
+}
+
+// hangingDelivery is a gateway with one delivery that does not end by itself.
+func hangingDelivery(t *testing.T) (*gateway, *receiver) {
+	t.Helper()
+	r := newReceiver(t)
+	r.on("/load", r.hanging())
+	g := newGateway(t, drainConfig, r)
+	g.start()
+	g.send("/events/order.created", `{}`)
+	r.await(t, 5*time.Second, "/load", 1)
+	return g, r
+}
+
+// TestHangup: SIGHUP, which kills by default, is no reason to stop.
+func TestHangup(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	g := newGateway(t, plainConfig, r)
+	g.start()
+	g.signal(syscall.SIGHUP)
+	for i := range 10 {
+		g.send("/events/order.created", fmt.Sprint(i))
+	}
+	r.await(t, 5*time.Second, "/ok", 10)
+	g.stop()
+}

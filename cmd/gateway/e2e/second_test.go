@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSecondStart: SQLite serves one gateway. A second one would take the jobs
+// that the first is delivering for left behind.
+func TestSecondStart(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.on("/ok", r.hanging())
+	g := newGateway(t, plainConfig, r)
+	g.start()
+	g.send("/events/order.created", `{}`)
+	r.await(t, 5*time.Second, "/ok", 1)
+
+	second := g.command("start")
+	second.env = append(second.env, fmt.Sprintf("PORT=%d", freePort(t)))
+	got := run(t, second)
+	if got.code != 1 {
+		t.Errorf("exit code of a second start = %d, want 1", got.code)
+	}
+	holder := fmt.Sprintf("process %d", g.pid())
+	if !strings.Contains(got.stderr, holder) || !strings.Contains(got.stderr, "gateway.db") || strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("a second start says %q, want one line that names the database and %s", got.stderr, holder)
+	}
+	if jobs := g.jobs("--status", "running"); len(jobs) != 1 || jobs[0].Attempt != 1 {
+		t.Errorf("running jobs after a second start = %+v, want the one of the first, untouched", jobs)
+	}
+	if n := len(r.at("/ok")); n != 1 {
+		t.Errorf("deliveries = %d, want 1: the second start took no work", n)
+	}
+
+	// What a killed gateway leaves behind keeps nobody out.
+	g.kill()
+	if took := g.start(); took > 2*time.Second {
+		t.Errorf("start after a kill took %v, want at most 2s", took)
+	}
+}

@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// dial opens a connection to the gateway and writes to it.
+func (g *gateway) dial(text string) net.Conn {
+	g.t.Helper()
+	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", g.port))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { c.Close() })
+	if _, err := io.WriteString(c, text); err != nil {
+		g.t.Fatal(err)
+	}
+	return c
+}
+
+// TestSlowClients: who sends half a request waits alone, and not for ever.
+func TestSlowClients(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	g := newGateway(t, plainConfig, r)
+	g.start()
+	const slow = 100
+	var headers, bodies []net.Conn
+	for range slow {
+		headers = append(headers, g.dial("POST /events/order.created HTTP/1.1\r\nHost: x\r\nX-Half: "))
+	}
+	began := time.Now()
+	const good = 50
+	for i := range good {
+		g.send("/events/order.created", fmt.Sprintf(`{"n":%d}`, i))
+	}
+	r.await(t, 10*time.Second, "/ok", good)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("%d events beside %d slow clients took %v, want at most 5s", good, slow, took)
+	}
+	// Half a body holds a slot of max_inbound, 100, and so a few are harmless.
+	for range slow / 2 {
+		bodies = append(bodies, g.dial("POST /events/order.created HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"))
+	}
+	g.send("/events/order.created", `{"n":"last"}`)
+	for _, c := range headers {
+		checkClosed(t, c, 15*time.Second)
+	}
+	for _, c := range bodies {
+		c.Close()
+	}
+	if n := len(g.events()); n != good+1 {
+		t.Errorf("stored events = %d, want %d: half a request is none", n, good+1)
+	}
+	if !g.healthy() {
+		t.Error("not healthy after slow clients")
+	}
+	g.stop()
+}
+
+// checkClosed requires that the gateway ends a connection, with or without a word.
+func checkClosed(t *testing.T, c net.Conn, limit time.Duration) {
+	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c); kindOf(orEOF(err)) != broken {
+		t.Errorf("connection with half a header: %v, want that the gateway closes it within %v", err, limit)
+	}
+}
+
+func orEOF(err error) error {
+	if err == nil {
+		return io.EOF // which is how io.Copy says it
+	}
+	return err
+}
+
+// TestFullHouse: more requests at once than max_inbound are told to come back, and
+// /health still answers.
+func TestFullHouse(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, plainConfig, newReceiver(t))
+	g.start()
+	const most = 100 // the default of server.max_inbound
+	var crowd []net.Conn
+	join := func() {
+		crowd = append(crowd, g.dial("POST /events/order.created HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{"))
+	}
+	for range most {
+		join()
+	}
+	stored := 0
+	eventually(t, 5*time.Second, "503 for one too many", func() bool {
+		a := g.post("/events/order.created", `{}`)
+		if a.status == http.StatusServiceUnavailable {
+			return a.header.Get("Retry-After") != ""
+		}
+		stored++
+		join() // it may have had the place of one of the crowd
+		return false
+	})
+	if !g.healthy() {
+		t.Error("/health does not answer 200 in a full house")
+	}
+	for _, c := range crowd { // who was refused learns it now as well
+		if _, err := io.WriteString(c, "}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers := map[int]int{}
+	for _, c := range crowd {
+		answers[statusFrom(t, c)]++
+	}
+	if answers[http.StatusAccepted] != most || answers[http.StatusServiceUnavailable] != len(crowd)-most {
+		t.Errorf("answers to a crowd of %d = %v, want %d accepted and the others 503", len(crowd), answers, most)
+	}
+	if n := len(g.events()); n != stored+most {
+		t.Errorf("stored events = %d, want the %d that were accepted", n, stored+most)
+	}
+	g.send("/events/order.created", `{}`)
+}
+
+// statusFrom reads the status of an answer.
+func statusFrom(t *testing.T, c net.Conn) int {
+	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	var status int
+	if _, err := fmt.Fscanf(c, "HTTP/1.1 %d", &status); err != nil {
+		t.Errorf("read an answer: %v", err)
+	}
+	return status
+}
