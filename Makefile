@@ -20,6 +20,11 @@ build: ## build the gateway binary
 
 run: build ## build, write a starter config if there is none, start on SQLite
 	@test -f gateway.yaml || ./gateway init
+	@printf '%s\n' '' 'The gateway starts now; stop it with Ctrl-C. In another terminal, in this folder, try:' '' \
+	  "  ./gateway send --env local -s app -t order.created '{\"total\": 42}'    an event in" \
+	  '  ./gateway inspect --env local <event id>                               what became of it' \
+	  '  ./gateway events list --env local                                      what came in' '' \
+	  'Its delivery shows below as "echo received a delivery".' ''
 	@./gateway start --env local
 
 check: ## format, vet, staticcheck, go.mod tidy (the dependency rule is a test, in make test)

@@ -129,7 +129,7 @@ func (o options) complete(quick bool) (options, error) {
 	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 400, 10*time.Second, 10, 2*time.Second
 	if quick {
 		rounds, events = 1, 5_000
-		o.probe, o.timed, o.idle, o.slotsFull = time.Second/4, 150, 4*time.Second, time.Second
+		o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second/4, 150, 3*time.Second, 5, time.Second
 	}
 	if o.rounds == 0 {
 		o.rounds = rounds

@@ -130,6 +130,11 @@ func (r *report) disturbed(others, steal float64) {
 	r.steal = append(r.steal, steal)
 }
 
+// disturbing is the share of all CPUs that others may use before rates say more
+// about them than about the systems: disturbed runs came out at 0.3 to 0.7 of
+// quiet ones.
+const disturbing = 0.1
+
 var columns = []string{"measure", "unit", "gateway", "reference", "ratio", "aim", "met"}
 
 func (r *report) print(w io.Writer, markdown bool) {
@@ -164,6 +169,9 @@ func (r *report) surroundings() []string {
 	if len(r.others) > 0 {
 		lines = append(lines, fmt.Sprintf("CPU used by processes not under test: median %.1f%%, worst run %.1f%%; steal: worst run %.1f%%",
 			100*stats.Median(r.others), 100*highest(r.others), 100*highest(r.steal)))
+		if stats.Median(r.others) > disturbing {
+			lines = append(lines, "DISTURBED: others used the processors too; CPU an event still compares, rates and latencies hardly")
+		}
 	}
 	return append(lines, fmt.Sprintf("checks over %d runs, %d events: %s", r.faults.Runs, r.faults.Posted, r.faults))
 }

@@ -31,9 +31,9 @@ type witness struct {
 	accepted map[serial]string // the event id of the answer
 	last     map[serial]sighting
 	repeats  []repeat
-	alien    []string // deliveries of what was never sent
+	alien    []string          // deliveries of what was never sent
 	kills    map[int]time.Time // by life
-	misses   map[string]int // posts that were not accepted, by what came instead
+	misses   map[string]int    // posts that were not accepted, by what came instead
 }
 
 // A repeat is two deliveries of the same event, one after the other.

@@ -1,0 +1,199 @@
+package gateway_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/sqlite"
+)
+
+func load(t *testing.T, yaml string) *config.Config {
+	t.Helper()
+	c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(yaml)}}, Path: "gateway.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func openStore(t *testing.T, path string) core.Store {
+	t.Helper()
+	conn, err := sqlite.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := store.New(conn, store.SQLite, core.SystemClock)
+	if err := s.Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func newGateway(t *testing.T, c *config.Config, s core.Store) *gateway.Gateway {
+	t.Helper()
+	g, err := gateway.New(c, gateway.Deps{
+		Store:     s,
+		Clock:     core.SystemClock,
+		Log:       slog.New(slog.DiscardHandler),
+		Version:   "test",
+		SoleTaker: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// serve serves until the returned function is called, which reports what Serve
+// returned.
+func serve(t *testing.T, g *gateway.Gateway) (base string, stop func() error) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Serve(ctx, l) }()
+	return "http://" + l.Addr().String(), func() error { cancel(); return <-ended }
+}
+
+func post(t *testing.T, url, body string) *http.Response {
+	t.Helper()
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, resp.Body)
+	return resp
+}
+
+type delivery struct{ event, attempt, body string }
+
+// receiver answers each delivery with the next of the statuses, the last one
+// from then on.
+func receiver(t *testing.T, statuses ...int) (url string, got chan delivery) {
+	t.Helper()
+	got = make(chan delivery, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(statuses[0])
+		if len(statuses) > 1 {
+			statuses = statuses[1:]
+		}
+		got <- delivery{r.Header.Get("x-gateway-event-id"), r.Header.Get("x-gateway-attempt"), string(body)}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, got
+}
+
+func next(t *testing.T, got chan delivery) delivery {
+	t.Helper()
+	select {
+	case d := <-got:
+		return d
+	case <-time.After(10 * time.Second):
+		t.Fatal("no delivery in 10 s")
+		return delivery{}
+	}
+}
+
+func TestAnEventInADeliveryOut(t *testing.T) {
+	url, got := receiver(t, 500, 200)
+	c := load(t, `
+server: {allow_private_urls: true}
+delivery: {default_retry: {interval: 10ms}}
+sources: {shop: {type: event}}
+handlers: {billing: {source: shop, events: [order.*], url: '`+url+`'}}`)
+	s := openStore(t, filepath.Join(t.TempDir(), "gateway.db"))
+	base, stop := serve(t, newGateway(t, c, s))
+
+	resp := post(t, base+"/events/shop/order.created", `{"total": 42}`)
+	if resp.StatusCode != 202 {
+		t.Fatalf("POST = %s, want 202", resp.Status)
+	}
+	event := resp.Header.Get("x-gateway-event-id")
+	for _, attempt := range []string{"1", "2"} {
+		if d, want := next(t, got), (delivery{event, attempt, `{"total": 42}`}); d != want {
+			t.Errorf("delivery %+v, want %+v", d, want)
+		}
+	}
+	if resp := post(t, base+"/events/shop/refund.created", `{}`); resp.StatusCode != 202 {
+		t.Errorf("POST without matching handler = %s, want 202", resp.Status)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Serve = %v, want nil", err)
+	}
+	jobs, err := s.Jobs(context.Background(), core.JobFilter{})
+	if err != nil || len(jobs.Items) != 1 || jobs.Items[0].Status != core.Completed || jobs.Items[0].Attempt != 2 {
+		t.Errorf("jobs %+v, %v, want one, completed at attempt 2", jobs.Items, err)
+	}
+}
+
+func TestJobsOfAnEarlierProcessAreRecovered(t *testing.T) {
+	url, got := receiver(t, 200)
+	c := load(t, `
+server: {allow_private_urls: true}
+sources: {shop: {type: event}}
+handlers: {billing: {source: shop, url: '`+url+`'}}`)
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "gateway.db")
+	s := openStore(t, path)
+	ids, now := core.NewIDs(core.SystemClock), time.Now()
+	lane := core.HandlerLane("billing")
+	a := core.Arrival{
+		Event: core.Event{ID: ids.Next(), Source: "shop", Type: "order", Payload: []byte("{}"), CreatedAt: now},
+		Jobs:  []core.NewJob{{ID: ids.Next(), Lane: lane, MaxAttempts: 5}},
+	}
+	if _, err := s.Accept(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	if jobs, err := s.Take(ctx, now, []core.Quota{{Lane: lane, N: 1, Hold: time.Hour}}); err != nil || len(jobs) != 1 {
+		t.Fatalf("Take = %v, %v", jobs, err)
+	}
+	// The taker is gone. A new process delivers although the lease has an hour left.
+	_, stop := serve(t, newGateway(t, c, s))
+	if d := next(t, got); d.event != string(a.Event.ID) || d.attempt != "2" {
+		t.Errorf("delivery %+v, want attempt 2 of %s", d, a.Event.ID)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Serve = %v, want nil", err)
+	}
+}
+
+func TestUnbuiltFeaturesAreRefused(t *testing.T) {
+	c := load(t, `
+sources: {shop: {type: event}}
+handlers: {billing: {source: shop, url: 'https://example.com', filter: '$.total > 100'}}`)
+	_, err := gateway.New(c, gateway.Deps{Store: nil, Clock: core.SystemClock, Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "handlers.billing.filter: filters are not built into this version yet") {
+		t.Errorf("New = %v, want a sentence about handlers.billing.filter", err)
+	}
+}
+
+func TestServeFailsWithItsListener(t *testing.T) {
+	c := load(t, `sources: {shop: {type: event}}`)
+	g := newGateway(t, c, openStore(t, filepath.Join(t.TempDir(), "gateway.db")))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if err := g.Serve(context.Background(), l); err == nil {
+		t.Error("Serve on a closed listener = nil, want an error")
+	}
+}

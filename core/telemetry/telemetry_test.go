@@ -1,0 +1,119 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+func TestFilter(t *testing.T) {
+	tests := []struct {
+		filter string
+		shown  []string // target:level pairs that are shown, of all below
+	}{
+		{"", []string{"worker:info", "worker:warn", "intake:info", "intake:warn"}},
+		{"warn", []string{"worker:warn", "intake:warn"}},
+		{"WARN", []string{"worker:warn", "intake:warn"}},
+		{"off", nil},
+		{"debug", []string{"worker:debug", "worker:info", "worker:warn", "intake:debug", "intake:info", "intake:warn"}},
+		{"warn,worker=debug", []string{"worker:debug", "worker:info", "worker:warn", "intake:warn"}},
+		{" worker=off , info ", []string{"intake:info", "intake:warn"}},
+		{"gateway::worker=warn", []string{"worker:warn", "intake:info", "intake:warn"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.filter, func(t *testing.T) {
+			var out bytes.Buffer
+			log, err := NewLogger(LogOptions{Out: &out, Filter: tt.filter})
+			if err != nil {
+				t.Fatalf("NewLogger: %v", err)
+			}
+			for _, target := range []string{"worker", "intake"} {
+				l := log.With(Target, target).With("more", 1)
+				l.Debug(target + ":debug")
+				l.Info(target + ":info")
+				l.Warn(target + ":warn")
+			}
+			var shown []string
+			for line := range strings.SplitSeq(out.String(), "\n") {
+				if _, rest, ok := strings.Cut(line, "msg="); ok {
+					shown = append(shown, strings.Fields(rest)[0])
+				}
+			}
+			if got, want := strings.Join(shown, " "), strings.Join(tt.shown, " "); got != want {
+				t.Errorf("filter %q shows %q, want %q", tt.filter, got, want)
+			}
+		})
+	}
+}
+
+func TestFilterThatCannotBeRead(t *testing.T) {
+	log, err := NewLogger(LogOptions{Out: io.Discard, Filter: "info,worker=loud"})
+	if err == nil || !strings.Contains(err.Error(), `"loud" is not one of off, error, warn, info, debug, trace`) {
+		t.Errorf("NewLogger = %v, want an error that lists the levels", err)
+	}
+	if log == nil || !log.Enabled(t.Context(), slog.LevelInfo) {
+		t.Error("a filter that cannot be read must count as info")
+	}
+}
+
+func TestFactsAsLines(t *testing.T) {
+	at := time.Date(2026, 11, 20, 7, 28, 11, 0, time.UTC)
+	job := core.Job{ID: "J1", EventID: "E1", Lane: core.HandlerLane("billing"), Attempt: 2}
+	settled := func(s core.Status, a core.Attempt, due time.Time) core.Fact {
+		a.Number = 2
+		return core.Settled{Job: job, Outcome: core.Outcome{JobID: "J1", Status: s, Attempt: a, DueAt: due}}
+	}
+	tests := []struct {
+		fact core.Fact
+		want string // the line, as JSON without its time
+	}{
+		{core.Accepted{Event: core.Event{ID: "E1", Source: "shop", Type: "order.created", Payload: []byte("s3cret")}, Jobs: 1},
+			`{"level":"INFO","msg":"event accepted","target":"intake","event":"E1","source":"shop","type":"order.created","jobs":1}`},
+		{core.Repeated{Source: "shop", Type: "order.created", First: "E0"},
+			`{"level":"INFO","msg":"duplicate event ignored","target":"intake","first":"E0","source":"shop","type":"order.created"}`},
+		{core.Unverified{Source: "github", Reason: "x-hub-signature-256 is absent", ClientIP: "192.0.2.1"},
+			`{"level":"WARN","msg":"verification failed","target":"intake","source":"github","reason":"x-hub-signature-256 is absent","client_ip":"192.0.2.1"}`},
+		{settled(core.Completed, core.Attempt{StatusCode: 204, Duration: 12 * time.Millisecond, Response: "s3cret"}, time.Time{}),
+			`{"level":"INFO","msg":"delivered","target":"worker","event":"E1","job":"J1","handler":"billing","attempt":2,"status":204,"duration_ms":12}`},
+		{settled(core.Retryable, core.Attempt{StatusCode: 500, Error: "status: 500"}, at),
+			`{"level":"WARN","msg":"delivery failed, will retry","target":"worker","event":"E1","job":"J1","handler":"billing","attempt":2,"status":500,"duration_ms":0,"error":"status: 500","due":"2026-11-20T07:28:11.000"}`},
+		{settled(core.Dead, core.Attempt{Error: "dns: no such host"}, time.Time{}),
+			`{"level":"ERROR","msg":"job is dead","target":"worker","event":"E1","job":"J1","handler":"billing","attempt":2,"status":0,"duration_ms":0,"error":"dns: no such host"}`},
+		{core.Superseded{Job: job},
+			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"worker","job":"J1","handler":"billing","attempt":2}`},
+		{core.Released{Jobs: 3, Why: "stopping"}, `{"level":"INFO","msg":"jobs given back","target":"worker","jobs":3,"why":"stopping"}`},
+		{core.Recovered{Jobs: 3}, `{"level":"INFO","msg":"jobs of an earlier process recovered","target":"worker","jobs":3}`},
+		{core.Troubled{Doing: "settle", Err: errors.New("disk full")},
+			`{"level":"WARN","msg":"trying again","target":"store","doing":"settle","error":"disk full"}`},
+	}
+	for _, tt := range tests {
+		var out bytes.Buffer
+		log, err := NewLogger(LogOptions{Out: &out, Format: "json"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		Log(log)(tt.fact)
+		_, rest, _ := strings.Cut(out.String(), ",")
+		if got := "{" + strings.TrimSpace(rest); got != tt.want || !json.Valid(out.Bytes()) {
+			t.Errorf("%T\n got %s\nwant %s", tt.fact, got, tt.want)
+		}
+	}
+}
+
+func TestTerminalIsColoured(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		var out bytes.Buffer
+		log, _ := NewLogger(LogOptions{Out: &out, Terminal: terminal})
+		log.Warn("careful")
+		if got := strings.Contains(out.String(), "\x1b["); got != terminal {
+			t.Errorf("terminal %v: coloured %v in %q", terminal, got, out.String())
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+func openConn(t *testing.T, path string) *conn {
+	t.Helper()
+	c, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c.(*conn)
+}
+
+// do runs statements that must succeed.
+func do(t *testing.T, c store.Conn, stmts ...store.Stmt) []store.Result {
+	t.Helper()
+	res, err := c.Batch(context.Background(), stmts...)
+	if err != nil {
+		t.Fatalf("Batch: %v", err)
+	}
+	return res
+}
+
+func write(sql string, args ...any) store.Stmt {
+	return store.Stmt{Name: "write", SQL: sql, Args: args}
+}
+func read(sql string, args ...any) store.Stmt {
+	return store.Stmt{Name: "read", SQL: sql, Args: args, Reads: true}
+}
+
+// one reads a single value.
+func one(t *testing.T, c store.Conn, sql string) any {
+	t.Helper()
+	return do(t, c, read(sql))[0].Rows[0][0]
+}
+
+func TestSettingsReachEveryConnection(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	do(t, c, write("CREATE TABLE t (n INTEGER)"))
+	for pragma, want := range map[string]any{"journal_mode": "wal", "synchronous": int64(2), "busy_timeout": int64(5000)} {
+		if got := one(t, c, "PRAGMA "+pragma); got != want {
+			t.Errorf("reader: %s = %v, want %v", pragma, got, want)
+		}
+		res := do(t, c, write("DELETE FROM t"), read("PRAGMA "+pragma))
+		if got := res[1].Rows[0][0]; got != want {
+			t.Errorf("writer: %s = %v, want %v", pragma, got, want)
+		}
+	}
+	if _, err := c.Batch(context.Background(), read("INSERT INTO t VALUES (1)")); err == nil {
+		t.Error("a statement that says it reads was allowed to write")
+	}
+}
+
+func TestVersionIsNotOneThatLosesTheLog(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	var major, minor, patch int
+	version := one(t, c, "SELECT sqlite_version()").(string)
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		t.Fatal(err)
+	}
+	// 3.51.3 fixed a race that corrupts when one connection resets the log while
+	// another writes: https://www.sqlite.org/wal.html#walresetbug
+	if major*1e6+minor*1e3+patch < 3_051_003 {
+		t.Errorf("SQLite %s has the WAL reset bug; need 3.51.3", version)
+	}
+}
+
+func TestBatchIsAllOrNothing(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	do(t, c, write("CREATE TABLE t (n INTEGER PRIMARY KEY)"))
+	_, err := c.Batch(context.Background(), write("INSERT INTO t VALUES (1)"), write("INSERT INTO nowhere VALUES (1)"))
+	if err == nil || core.IsKind(err, core.Unavailable) || !strings.HasPrefix(err.Error(), "write: ") {
+		t.Errorf("Batch = %v, want an error that names the statement", err)
+	}
+	if n := one(t, c, "SELECT COUNT(*) FROM t"); n != int64(0) {
+		t.Errorf("%v rows after a failed batch, want 0", n)
+	}
+	if res, err := c.Batch(context.Background()); res != nil || err != nil {
+		t.Errorf("empty batch = %v, %v, want nothing", res, err)
+	}
+}
+
+// TestBadBatchFailsAlone sends good and bad batches at once, so that they share
+// commits.
+func TestBadBatchFailsAlone(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	do(t, c, write("CREATE TABLE t (n INTEGER PRIMARY KEY)"))
+	var wg sync.WaitGroup
+	for n := range 400 {
+		wg.Go(func() {
+			stmts := []store.Stmt{write("INSERT INTO t VALUES (?)", int64(n))}
+			if n%5 == 0 {
+				stmts = append(stmts, write("INSERT INTO t VALUES (?)", int64(n))) // once more: refused
+			}
+			_, err := c.Batch(context.Background(), stmts...)
+			if bad := n%5 == 0; bad != (err != nil) {
+				t.Errorf("batch %d = %v", n, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := one(t, c, "SELECT COUNT(*) FROM t WHERE n % 5 <> 0"); n != int64(320) {
+		t.Errorf("%v good rows, want 320", n)
+	}
+	if n := one(t, c, "SELECT COUNT(*) FROM t WHERE n % 5 = 0"); n != int64(0) {
+		t.Errorf("%v bad rows, want 0", n)
+	}
+}
+
+func TestReadBatchSeesOneState(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	do(t, c, write("CREATE TABLE t (n INTEGER)"), write("INSERT INTO t VALUES (0)"))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				do(t, c, write("UPDATE t SET n = n + 1"))
+			}
+		}
+	}()
+	for range 300 {
+		res := do(t, c, read("SELECT n FROM t"), read("SELECT n FROM t"), read("SELECT n FROM t"))
+		if a, b := res[0].Rows[0][0], res[2].Rows[0][0]; a != b {
+			t.Fatalf("one batch read %v and then %v", a, b)
+		}
+	}
+	close(stop)
+	<-stopped
+}
+
+func TestClosed(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	if err := c.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	for range 100 { // a send to the channel's buffer must not wait for ever
+		if _, err := c.Batch(context.Background(), write("SELECT 1")); !core.IsKind(err, core.Unavailable) {
+			t.Fatalf("Batch after Close = %v, want unavailable", err)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+func TestCallerMayGiveUp(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, st := range []store.Stmt{read("SELECT 1"), write("CREATE TABLE IF NOT EXISTS t (n INTEGER)")} {
+		// A write may have been handed over already; then either answer is right.
+		if _, err := c.Batch(ctx, st); err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("Batch(%s) = %v, want canceled", st.SQL, err)
+		}
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	garbage := filepath.Join(dir, "garbage.db")
+	if err := os.WriteFile(garbage, []byte(strings.Repeat("this is not a database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "no", "such", "x.db"): "does not exist",
+		dir:                                      "cannot be opened: is a directory",
+		garbage:                                  "file is not a database",
+	} {
+		c, err := Open(path)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%s) = %v, want %q", path, err, want)
+		}
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+func TestOddPaths(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a b.db", "q?x=1.db", "50%.db", "50%25.db", "h#h.db", "ü.db", "a&b.db"} {
+		c := openConn(t, filepath.Join(dir, name))
+		do(t, c, write("CREATE TABLE t (n INTEGER)"))
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Size() == 0 && one(t, c, "SELECT COUNT(*) FROM t") != int64(0) {
+			t.Errorf("Open(%q) used another file: %v", name, err)
+		}
+		if err == nil && info.Mode().Perm() != 0o600 {
+			t.Errorf("%q has mode %v, want 0600", name, info.Mode())
+		}
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 7*3 { // each with its log and index
+		t.Errorf("%d files, want 21: %v", len(files), files)
+	}
+}
+
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.db")
+	lock, err := Acquire(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Acquire(path)
+	if want := fmt.Sprintf("(process %d)", os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("second Acquire = %v, want it to name %s", err, want)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Acquire(path)
+	if err != nil {
+		t.Fatalf("Acquire after Release = %v", err)
+	}
+	again.Release()
+}
