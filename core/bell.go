@@ -1,29 +1,43 @@
 package core
 
-import "sync"
+import (
+	"maps"
+	"slices"
+	"sync"
+)
 
-// A Bell tells takers in this process that a lane has new work, so that they
-// need not poll for it. It carries no news but "look again": a ring that nobody
-// waits for is remembered once, never queued. The zero Bell is ready to use and
-// a nil one rings for nobody.
+// A Bell tells takers in this process that lanes have new work, so that they need
+// not poll for it. The zero Bell is ready to use and a nil one rings for nobody.
 type Bell struct {
 	mu        sync.RWMutex
-	listeners map[Lane][]chan struct{}
+	listeners map[Lane][]*Listener
 }
 
-// Listen returns a channel that receives after any of the lanes was rung. It
-// stays registered for the life of the Bell.
-func (b *Bell) Listen(lanes ...Lane) <-chan struct{} {
+// A Listener hears lanes being rung. What it has not been asked for yet is
+// remembered, each lane once.
+type Listener struct {
+	// C receives after a lane was rung.
+	C <-chan struct{}
+
+	c    chan struct{}
+	mu   sync.Mutex
+	rung map[Lane]bool
+}
+
+// Listen returns a listener for the lanes. It stays registered for the life of
+// the Bell.
+func (b *Bell) Listen(lanes ...Lane) *Listener {
 	c := make(chan struct{}, 1)
+	l := &Listener{C: c, c: c, rung: map[Lane]bool{}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.listeners == nil {
-		b.listeners = map[Lane][]chan struct{}{}
+		b.listeners = map[Lane][]*Listener{}
 	}
-	for _, l := range lanes {
-		b.listeners[l] = append(b.listeners[l], c)
+	for _, lane := range lanes {
+		b.listeners[lane] = append(b.listeners[lane], l)
 	}
-	return c
+	return l
 }
 
 // Ring wakes whoever listens to the lane. It never blocks.
@@ -33,10 +47,26 @@ func (b *Bell) Ring(lane Lane) {
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	for _, c := range b.listeners[lane] {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+	for _, l := range b.listeners[lane] {
+		l.hear(lane)
 	}
+}
+
+func (l *Listener) hear(lane Lane) {
+	l.mu.Lock()
+	l.rung[lane] = true
+	l.mu.Unlock()
+	select {
+	case l.c <- struct{}{}:
+	default:
+	}
+}
+
+// Rung returns the lanes that were rung since it was last asked.
+func (l *Listener) Rung() []Lane {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lanes := slices.Sorted(maps.Keys(l.rung))
+	clear(l.rung)
+	return lanes
 }

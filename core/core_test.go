@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,20 +180,27 @@ func TestRefusal(t *testing.T) {
 
 func TestBell(t *testing.T) {
 	var b Bell
-	heard := b.Listen("a", "b")
-	other := b.Listen("c")
+	heard := b.Listen("a", "b", "c")
+	other := b.Listen("d")
 	b.Ring("x") // nobody's
+	b.Ring("b")
 	b.Ring("a")
-	b.Ring("b") // remembered once, with a
+	b.Ring("b")
 	select {
-	case <-heard:
+	case <-heard.C:
 	default:
 		t.Error("rung, and not heard")
 	}
+	if got := heard.Rung(); !slices.Equal(got, []Lane{"a", "b"}) {
+		t.Errorf("Rung() = %v, want a and b, once each", got)
+	}
+	if got := heard.Rung(); len(got) != 0 {
+		t.Errorf("Rung() again = %v, want none", got)
+	}
 	select {
-	case <-heard:
+	case <-heard.C:
 		t.Error("heard twice")
-	case <-other:
+	case <-other.C:
 		t.Error("heard by the wrong one")
 	default:
 	}

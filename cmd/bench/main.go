@@ -126,7 +126,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 // complete fills in what depends on -quick and checks the bounds.
 func (o options) complete(quick bool) (options, error) {
 	rounds, events := 3, 20_000
-	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 400, 10*time.Second, 10, 2*time.Second
+	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 300, 10*time.Second, 10, 2*time.Second
 	if quick {
 		rounds, events = 1, 5_000
 		o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second/4, 150, 3*time.Second, 5, time.Second

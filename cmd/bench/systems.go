@@ -74,7 +74,8 @@ func gatewayConfig(s setup) (string, error) {
 	case s.slots == intakeOnly:
 		worker = "  max_concurrency: 1\n"
 	case s.slots > 0:
-		worker = fmt.Sprintf("  max_concurrency: %d\n", s.slots)
+		// The reference claims as many as it has free slots, too.
+		worker = fmt.Sprintf("  max_concurrency: %d\n  batch_size: %d\n", s.slots, s.slots)
 	}
 	return fmt.Sprintf(`database:
   driver: sqlite

@@ -281,7 +281,7 @@ func TestDuplicateRingsNobody(t *testing.T) {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
 	select {
-	case <-heard:
+	case <-heard.C:
 		t.Error("the bell rang")
 	default:
 	}
@@ -290,7 +290,7 @@ func TestDuplicateRingsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-heard:
+	case <-heard.C:
 	default:
 		t.Error("the bell did not ring for a new job")
 	}

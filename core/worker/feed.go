@@ -10,14 +10,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// freshness is how long lanes that were due, and had more than was taken, count
-// as due without asking. It is also how long a lane that becomes due meanwhile
-// may be overlooked.
+// freshness is how long to take from lanes that are known to be due without
+// asking about the others. So much later may a retry or another process's event
+// be found while there is plenty to do; events of this process ring the bell.
 const freshness = 5 * time.Millisecond
-
-// contended is how long to leave jobs alone that are due and yet not to be had,
-// because others are just taking them.
-const contended = 10 * time.Millisecond
 
 // feed takes jobs for free slots until the budget or the context ends.
 func (t *tick) feed(ctx context.Context, b core.Budget) error {
@@ -25,25 +21,25 @@ func (t *tick) feed(ctx context.Context, b core.Budget) error {
 	for !t.over(ctx, b) {
 		n := t.room()
 		if n == 0 {
-			t.wait(ctx, b, time.Time{})
+			t.sleep(ctx, b, rest(b))
 			continue
 		}
-		next, err := t.fill(ctx, n)
-		if err != nil {
+		if err := t.fill(ctx, b, n); err != nil {
 			if b.Rest == 0 {
 				return err
 			}
 			t.Observe(core.Troubled{Doing: "take", Err: err})
-			t.sleep(ctx, trouble.next())
+			t.pause(ctx, trouble.next())
 			continue
 		}
 		trouble = 0
-		if next.After(t.Clock()) || next.IsZero() {
-			if b.Rest == 0 && t.idle() {
-				return nil
-			}
-			t.wait(ctx, b, next)
+		if len(t.ready) > 0 {
+			continue
 		}
+		if b.Rest == 0 && t.dry && t.idle() {
+			return nil
+		}
+		t.sleep(ctx, b, t.untilLook())
 	}
 	return nil
 }
@@ -67,46 +63,71 @@ func (t *tick) room() int {
 	return min(t.limits.Slots+ahead-t.busy, t.limits.Batch)
 }
 
-// fill takes up to n jobs and hands them to the slots. It returns when to look
-// again: now, if something was due.
-func (t *tick) fill(ctx context.Context, n int) (time.Time, error) {
+// fill takes up to n jobs from lanes that are due and hands them to the slots.
+// A lane that was rung is due, so nothing stands between an event and its
+// delivery but the taking; of the others the store is asked when it is time.
+func (t *tick) fill(ctx context.Context, b core.Budget, n int) error {
+	t.listen()
+	if t.untilLook() <= 0 {
+		if err := t.look(ctx, b); err != nil {
+			return err
+		}
+	}
+	if len(t.ready) == 0 {
+		return nil
+	}
 	began := t.Clock()
-	next, err := t.look(ctx, began)
-	if err != nil || len(t.ready) == 0 {
-		return next, err
-	}
 	jobs, err := t.take(ctx, n)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if len(jobs) == 0 { // others were faster
-		return began.Add(contended), nil
+	if err != nil || len(jobs) == 0 {
+		return err
 	}
 	t.pace.took(t.Clock().Sub(began))
 	t.hold(jobs)
 	for _, j := range jobs {
 		t.jobs <- j // never blocks: as long as all that is held
 	}
-	return began, nil
+	return nil
 }
 
-// look asks which lanes are due, unless it is known. It returns when the next one
-// will be, if none is.
-func (t *tick) look(ctx context.Context, now time.Time) (time.Time, error) {
-	if len(t.ready) > 0 && now.Sub(t.looked) < freshness {
-		return time.Time{}, nil
+// listen adds the lanes that were rung to those that are ready.
+func (t *tick) listen() {
+	for _, l := range t.heard.Rung() {
+		t.dry = false
+		if !slices.Contains(t.ready, l) {
+			t.ready = append(t.ready, l)
+		}
 	}
-	t.mu.Lock()
-	t.soonest = time.Time{} // what is due from here on, the store knows
-	t.mu.Unlock()
+}
+
+// look asks which lanes are due, and decides when to ask next: soon, to keep an
+// eye on the others, while some are; else when the next job is due.
+func (t *tick) look(ctx context.Context, b core.Budget) error {
+	now := t.Clock()
+	t.lookIn(rest(b)) // a retry that is settled from here on makes it sooner
 	due, err := t.Worklist.Due(ctx, t.lanes)
 	if err != nil {
-		return time.Time{}, err
+		t.lookIn(0)
+		return err
 	}
 	var next time.Time
 	t.ready, next = split(due, now)
-	t.looked = now
-	return next, nil
+	if t.dry = len(t.ready) == 0; !t.dry {
+		next = now.Add(freshness)
+	}
+	t.expect(next)
+	return nil
+}
+
+func (t *tick) lookIn(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lookAt = t.Clock().Add(d)
+}
+
+func (t *tick) untilLook() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lookAt.Sub(t.Clock())
 }
 
 // take leases up to n jobs from the lanes that are ready. A lane that gave less
@@ -150,35 +171,32 @@ func (t *tick) idle() bool {
 	return t.busy == 0
 }
 
-// wait sleeps until there may be something to do: a slot came free, a lane was
-// rung, the next job is due, or the rest is over.
-func (t *tick) wait(ctx context.Context, b core.Budget, next time.Time) {
-	rest := b.Rest
-	if rest == 0 {
-		rest = time.Second
+// rest is how long to leave the store alone when nothing is known to be due,
+// spread so that processes that started together look apart.
+func rest(b core.Budget) time.Duration {
+	d := b.Rest
+	if d == 0 {
+		d = time.Second // only until what is being sent has ended
 	}
-	rest = time.Duration(float64(rest) * (0.75 + 0.5*rand.Float64())) // processes that started together look apart
-	t.mu.Lock()
-	if !t.soonest.IsZero() && (next.IsZero() || t.soonest.Before(next)) {
-		next = t.soonest
-	}
-	t.mu.Unlock()
-	if !next.IsZero() {
-		rest = min(rest, next.Sub(t.Clock()))
-	}
-	if !b.Until.IsZero() {
-		rest = min(rest, b.Until.Sub(t.Clock()))
-	}
-	t.sleep(ctx, rest)
+	return time.Duration(float64(d) * (0.75 + 0.5*rand.Float64()))
 }
 
-func (t *tick) sleep(ctx context.Context, d time.Duration) {
+// sleep waits until there may be something to do: a slot came free, a lane was
+// rung, it is time to look, or the budget is over.
+func (t *tick) sleep(ctx context.Context, b core.Budget, d time.Duration) {
+	if !b.Until.IsZero() {
+		d = min(d, b.Until.Sub(t.Clock()))
+	}
+	t.pause(ctx, d)
+}
+
+func (t *tick) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-t.nudged:
-	case <-t.rung:
+	case <-t.heard.C:
 	case <-ctx.Done():
 	}
 }

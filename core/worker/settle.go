@@ -86,15 +86,15 @@ func (t *tick) count(s core.Status) {
 	}
 }
 
-// expect tells the feeder of a retry that may be due before it would look.
+// expect makes the feeder look when a retry is due, if it would look later.
 func (t *tick) expect(due time.Time) {
 	if due.IsZero() {
 		return
 	}
 	t.mu.Lock()
-	sooner := t.soonest.IsZero() || due.Before(t.soonest)
+	sooner := due.Before(t.lookAt)
 	if sooner {
-		t.soonest = due
+		t.lookAt = due
 	}
 	t.mu.Unlock()
 	if sooner {

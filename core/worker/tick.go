@@ -39,14 +39,15 @@ type tick struct {
 
 	pace pace
 
-	// The feeder's: lanes that are due as far as it knows, and since when.
-	ready  []core.Lane
-	looked time.Time
+	// The feeder's: lanes that are due as far as it knows, and whether it has just
+	// asked and none was.
+	ready []core.Lane
+	dry   bool
 
-	mu      sync.Mutex
-	held    map[core.Lane]int // taken and not yet sent to its end
-	busy    int               // sum of held
-	soonest time.Time         // earliest retry written since looked; zero if none
+	mu     sync.Mutex
+	held   map[core.Lane]int // taken and not yet sent to its end
+	busy   int               // sum of held
+	lookAt time.Time         // when to ask the store which lanes are due
 
 	report core.Report // the settler's, until drain has returned
 }

@@ -60,7 +60,7 @@ type Worker struct {
 	limits  Limits
 	targets map[core.Lane]Target
 	lanes   []core.Lane
-	rung    <-chan struct{}
+	heard   *core.Listener
 }
 
 // New makes a worker.
@@ -70,9 +70,11 @@ func New(d Deps, l Limits, targets []Target) *Worker {
 		w.targets[t.Lane] = t
 		w.lanes = append(w.lanes, t.Lane)
 	}
-	if d.Bell != nil {
-		w.rung = d.Bell.Listen(w.lanes...)
+	bell := d.Bell
+	if bell == nil {
+		bell = &core.Bell{} // never rung
 	}
+	w.heard = bell.Listen(w.lanes...)
 	return w
 }
 

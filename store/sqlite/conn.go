@@ -128,7 +128,7 @@ func dsn(path string, pragmas ...string) string {
 	q.Add("_pragma", "journal_mode(WAL)")
 	q.Add("_pragma", "synchronous(FULL)")
 	q.Add("_pragma", "temp_store(MEMORY)")
-	q.Add("_pragma", "cache_size(-16384)")           // KiB
+	q.Add("_pragma", "cache_size(-4096)")            // KiB; the operating system caches the file as well
 	q.Add("_pragma", "journal_size_limit(67108864)") // bytes
 	for _, p := range pragmas {
 		q.Add("_pragma", p)

@@ -17,6 +17,7 @@ var paging = role{name: "Paging", checks: []check{
 	{saysPages, "jobs that change status meanwhile", pageUnderChanges},
 	{"A limit of 0 means DefaultPage", "events", defaultEvents},
 	{"A limit of 0 means DefaultPage", "jobs", defaultJobs},
+	{"A limit may be MaxPage", "events", maxEvents},
 	{"A limit may be MaxPage", "jobs", maxJobs},
 	{"More is exact when a filter selects", "", moreFiltered},
 }}
@@ -181,6 +182,20 @@ func defaultJobs(r *rig) {
 	p = r.jobs(core.JobFilter{})
 	r.equal("Jobs: number above the default", len(p.Items), core.DefaultPage)
 	r.equal("Jobs: More above the default", p.More, true)
+}
+
+func maxEvents(r *rig) {
+	if r.slow {
+		return // a thousand arrivals; jobs cost a slow store two
+	}
+	r.many(core.MaxPage)
+	p := r.events(core.EventFilter{Limit: core.MaxPage})
+	r.equal("Events: number at the largest page", len(p.Items), core.MaxPage)
+	r.equal("Events: More at the largest page", p.More, false)
+	r.put()
+	p = r.events(core.EventFilter{Limit: core.MaxPage})
+	r.equal("Events: number above the largest page", len(p.Items), core.MaxPage)
+	r.equal("Events: More above the largest page", p.More, true)
 }
 
 func maxJobs(r *rig) {

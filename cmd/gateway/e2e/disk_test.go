@@ -1,3 +1,5 @@
+//go:build linux
+
 package e2e
 
 import (
@@ -142,9 +144,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	d.offer(50)
 	t.Logf("/health on a full disk = %d", d.checkHealth())
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, ballast)
 	d.checkRecovery()
 }
 

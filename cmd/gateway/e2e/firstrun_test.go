@@ -1,3 +1,5 @@
+//go:build linux
+
 package e2e
 
 import (
@@ -19,9 +21,7 @@ type newcomer struct {
 func newNewcomer(t *testing.T) *newcomer {
 	t.Helper()
 	g := newGateway(t, "", nil)
-	if err := os.Remove(filepath.Join(g.dir, "gateway.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, filepath.Join(g.dir, "gateway.yaml"))
 	bin := t.TempDir()
 	if err := os.Symlink(binary, filepath.Join(bin, "gateway")); err != nil {
 		t.Fatal(err)

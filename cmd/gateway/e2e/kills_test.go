@@ -1,3 +1,5 @@
+//go:build linux
+
 package e2e
 
 import (
@@ -73,7 +75,7 @@ func TestKills(t *testing.T) {
 	g.stop()
 
 	v := l.judge(settleReach)
-	t.Logf("kills %d, %v; ready again p50 %v, p99 %v, max %v", n, v, percentile(ready, 50), percentile(ready, 99), percentile(ready, 100))
+	t.Logf("kills %d, %v, at most %d of one kill; ready again p50 %v, p99 %v, max %v", n, v, v.worst, percentile(ready, 50), percentile(ready, 99), percentile(ready, 100))
 	t.Logf("posts without 202: %v", l.misses)
 	v.check(t, n*killConcurrency)
 	if slowest := percentile(ready, 100); slowest > 5*time.Second {
@@ -84,6 +86,26 @@ func TestKills(t *testing.T) {
 	db.holds(l.acceptedIDs())
 	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status <> 'completed'`); n != 0 {
 		t.Errorf("jobs that are not completed: %d, want 0", n)
+	}
+}
+
+// TestKilledAtBirth: a gateway that was killed while it made its database leaves
+// one that the next can finish.
+func TestKilledAtBirth(t *testing.T) {
+	t.Parallel()
+	for range 15 {
+		r := newReceiver(t)
+		g := newGateway(t, plainConfig, r)
+		for range 3 {
+			g.launch()
+			<-time.After(rand.N(25 * time.Millisecond))
+			g.kill()
+		}
+		g.start()
+		g.send("/events/order.created", `{}`)
+		r.await(t, 5*time.Second, "/ok", 1)
+		g.stop()
+		openLedger(t, g.database()).check(1)
 	}
 }
 

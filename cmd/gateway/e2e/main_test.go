@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package e2e tests the program from the outside: the real binary, real sockets,
 // a real file, real signals. It imports nothing of this module, so that what it
 // knows of the gateway is what a user can know.
@@ -6,6 +8,9 @@
 // and delivered is written down on this side of the wire, by senders and a
 // receiver that survive the gateway's deaths, and the verdict is read from their
 // notes and the final database, not from what the gateway says about itself.
+//
+// They need Linux, where a child can be made to die with its parent, traced and
+// given a disk of its own.
 //
 // Where to change something: starting and stopping processes in
 // process_test.go, the gateway as a fixture in gateway_test.go, handlers in
@@ -19,7 +24,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 )
 
@@ -31,10 +35,6 @@ func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 // testMain builds the program once. GATEWAY_TEST_BINARY names one to be used
 // instead, such as the one that is about to be released.
 func testMain(m *testing.M) int {
-	if runtime.GOOS != "linux" {
-		fmt.Println("the end-to-end tests need Linux: they kill, trace and mount")
-		return 0
-	}
 	if binary = os.Getenv("GATEWAY_TEST_BINARY"); binary != "" {
 		return m.Run()
 	}

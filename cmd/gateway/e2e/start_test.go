@@ -1,3 +1,5 @@
+//go:build linux
+
 package e2e
 
 import (
@@ -10,8 +12,8 @@ import (
 	"time"
 )
 
-// refusals are starts that must fail: at once, with exit code 1, in words that
-// say what to do, and without touching what is there.
+// TestRefusedStarts: a start that cannot be meant fails at once, with exit code 1,
+// in words that say what to do, and without touching what is there.
 func TestRefusedStarts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -30,7 +32,7 @@ func TestRefusedStarts(t *testing.T) {
 		},
 		{
 			name:    "no configuration",
-			prepare: func(t *testing.T, g *gateway) { os.Remove(filepath.Join(g.dir, "gateway.yaml")) },
+			prepare: func(t *testing.T, g *gateway) { remove(t, filepath.Join(g.dir, "gateway.yaml")) },
 			want:    []string{`gateway.yaml: no such file; "gateway init" writes one`},
 			lines:   2,
 		},
@@ -47,11 +49,10 @@ func TestRefusedStarts(t *testing.T) {
 			lines:   1,
 		},
 		{
-			name:    "database folder that does not exist",
-			config:  plainConfig + "database: {url: nowhere/gateway.db}\n",
-			want:    []string{"nowhere"},
-			lines:   1,
-			prepare: nil,
+			name:   "database folder that does not exist",
+			config: plainConfig + "database: {url: nowhere/gateway.db}\n",
+			want:   []string{"nowhere"},
+			lines:  1,
 		},
 		{
 			name: "database file that is something else",
@@ -134,6 +135,13 @@ func makeNewer(t *testing.T, g *gateway) {
 		t.Fatal(err)
 	}
 	if err := l.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 }

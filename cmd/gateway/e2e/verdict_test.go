@@ -1,3 +1,5 @@
+//go:build linux
+
 package e2e
 
 import (
@@ -115,6 +117,7 @@ func (w *witness) missing() []serial {
 // A verdict is what the notes of a witness come to.
 type verdict struct {
 	accepted, delivered, duplicates int
+	worst                           int // duplicates of one kill
 
 	lost        []serial // accepted and never delivered
 	unexpected  []string // delivered and never sent
@@ -131,7 +134,10 @@ func (w *witness) judge(reach time.Duration) verdict {
 	defer w.mu.Unlock()
 	v.unexpected = w.alien
 	v.duplicates = len(w.repeats)
+	perLife := map[int]int{}
 	for _, r := range w.repeats {
+		perLife[r.first.life]++
+		v.worst = max(v.worst, perLife[r.first.life])
 		if why := w.unexplained(r, reach); why != "" {
 			v.unexplained = append(v.unexplained, why)
 		}

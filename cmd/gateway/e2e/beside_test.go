@@ -1,0 +1,66 @@
+//go:build linux
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCommandsBesideServer: looking into the database of a busy gateway, and
+// retrying jobs in it, disturbs neither.
+func TestCommandsBesideServer(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	g := newGateway(t, plainConfig, r)
+	g.env = append(g.env, "GATEWAY_LOG=warn")
+	g.start()
+	l := newLoad(g, r, pooled)
+	l.start(4)
+	eventually(t, 5*time.Second, "load", func() bool { accepted, _ := l.counts(); return accepted > 0 })
+	for range 2 {
+		events := g.events()
+		g.run("inspect", events[len(events)-1])
+		g.run("jobs", "list", "--status", "completed", "--limit", "5")
+		g.run("jobs", "retry")
+	}
+	l.end()
+	l.settle(10 * time.Second)
+	g.awaitIdle(5 * time.Second)
+	g.stop()
+	if len(l.misses) > 0 {
+		t.Errorf("posts that were not accepted = %v, want none", l.misses)
+	}
+	l.judge(0).check(t, 0)
+	openLedger(t, g.database()).check(1)
+}
+
+// TestReadingNeedsNoLock: commands that only look get their answer while somebody
+// else writes, and keep nobody from writing.
+func TestReadingNeedsNoLock(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	g := newGateway(t, plainConfig, r)
+	g.start()
+	event := g.send("/events/order.created", `{}`)
+	r.await(t, 5*time.Second, "/ok", 1)
+	g.awaitIdle(5 * time.Second)
+
+	l := openLedger(t, g.database())
+	l.db.SetMaxOpenConns(1)
+	if _, err := l.db.Exec(`PRAGMA busy_timeout = 5000`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.db.Exec(`BEGIN IMMEDIATE`); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"events", "list"}, {"jobs", "list"}, {"inspect", event}} {
+		if got := run(t, g.command(args...)); got.code != 0 || !strings.Contains(got.stdout, event) {
+			t.Errorf("gateway %v while another process writes: exit code %d\n%s%s", args, got.code, got.stdout, got.stderr)
+		}
+	}
+	if _, err := l.db.Exec(`ROLLBACK`); err != nil {
+		t.Fatal(err)
+	}
+}
