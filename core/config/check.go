@@ -127,7 +127,10 @@ var sourceFields = []struct {
 	{"allowed_ips", []string{"webhook", "event", "sns"}},
 }
 
-var topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}(\.fifo)?$`)
+// maxTopic is more than any topic's ARN has: 256 characters of name, and what stands before it.
+const maxTopic = 256 + 80
+
+var topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
 
 func (k *checker) sources() {
 	for _, s := range k.SortedSources() {
@@ -141,7 +144,7 @@ func (k *checker) sources() {
 		}
 		k.signature(path, s)
 		for i, arn := range s.TopicARNs {
-			if !topicForm.MatchString(arn) {
+			if len(arn) > maxTopic || !topicForm.MatchString(arn) {
 				k.problem(index(path+".topic_arns", i), "must be a topic such as arn:aws:sns:eu-west-1:123456789012:orders")
 			}
 		}
@@ -200,7 +203,7 @@ func (k *checker) queues() {
 	}
 }
 
-var eventForm = regexp.MustCompile(`^[A-Za-z0-9._:/*-]{1,128}$`)
+var eventForm = regexp.MustCompile(`^[A-Za-z0-9._:/*-]+$`)
 
 // subscription checks what a handler, queue or workflow listens to.
 func (k *checker) subscription(path, source string, events []string) {
@@ -209,7 +212,7 @@ func (k *checker) subscription(path, source string, events []string) {
 	}
 	for i, event := range events {
 		here := index(path+".events", i)
-		if (!eventForm.MatchString(event) || strings.Contains(event, "..")) && !k.reported(here) {
+		if (len(event) > 128 || !eventForm.MatchString(event) || strings.Contains(event, "..")) && !k.reported(here) {
 			k.problem(here, "an event type has 1 to 128 letters, digits and . _ : / - (no two dots in a row), with * for any part of it")
 		}
 	}

@@ -45,7 +45,7 @@ func (k *checker) stepName(path, name string, taken map[string]position) {
 		if !k.reported(path) {
 			k.problem(path, "is required")
 		}
-	case !nameForm.MatchString(name):
+	case !isName(name):
 		k.problem(path, nameRule)
 	case twice:
 		k.problem(path, "another step is called %s, on line %d of %s; names are unique in a workflow", quote(name), first.line, first.file)
@@ -128,7 +128,7 @@ func (k *checker) branches(path string, branches []Branch, depth int, taken map[
 		here := index(path+".branches", i)
 		switch {
 		case b.Name == "":
-		case !nameForm.MatchString(b.Name):
+		case !isName(b.Name):
 			k.problem(here+".name", nameRule)
 		case seen[b.Name]:
 			k.problem(here+".name", "another branch of this step is called %s", quote(b.Name))

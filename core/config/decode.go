@@ -231,8 +231,12 @@ func (d *decoder) unknown(n *node, path string, known map[string]bool, keys []st
 	}
 }
 
-// nameForm is what sources, handlers, queues, workflows and steps may be called.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+// isName tells what sources, handlers, queues, workflows and steps may be called.
+// The length is counted apart: counted repetitions take long to compile, at each
+// start of the program.
+func isName(s string) bool { return len(s) <= 63 && nameForm.MatchString(s) }
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 
 const nameRule = "a name has 1 to 63 letters, digits, _ and -, and starts with a letter or digit"
 
@@ -254,7 +258,7 @@ func (d *decoder) names(n *node, v reflect.Value, path string) {
 		} else {
 			d.value(f.value, entry, here, rules{})
 			entry.FieldByName("Name").SetString(f.key)
-			if !nameForm.MatchString(f.key) {
+			if !isName(f.key) {
 				d.report.add(f.value.at, here, nameRule)
 			}
 		}

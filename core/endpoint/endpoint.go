@@ -92,7 +92,8 @@ func checkHost(host string, bracketed bool) error {
 	if slices.ContainsFunc(labels, asciiPunycode.MatchString) {
 		return errors.New("has a host whose xn-- form stands for plain letters; write those")
 	}
-	if len(name) > 253 || !hostForm.MatchString(name) {
+	tooLong := func(label string) bool { return len(label) > 63 }
+	if len(name) > 253 || slices.ContainsFunc(labels, tooLong) || !hostForm.MatchString(name) {
 		return errors.New("has a host that is not a name of letters, digits, - and dots; write other scripts in their xn-- form")
 	}
 	return nil
@@ -100,7 +101,8 @@ func checkHost(host string, bracketed bool) error {
 
 var (
 	// Underscores are not for host names (RFC 952), but container networks have them.
-	hostForm = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*$`)
+	// A label's length is counted apart: counted repetitions take long to compile.
+	hostForm = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
 
 	// numberLabel is a last label that makes resolvers take the whole host for an
 	// IPv4 address.

@@ -39,7 +39,7 @@ func newHandler(o LogOptions) slog.Handler {
 	case o.Format == "json":
 		return slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: everything})
 	case o.Terminal:
-		return tint.NewHandler(o.Out, &tint.Options{Level: everything, TimeFormat: time.TimeOnly + ".000"})
+		return tint.NewTextHandler(o.Out, &tint.Options{Level: everything, TimeFormat: time.TimeOnly + ".000"})
 	}
 	return slog.NewTextHandler(o.Out, &slog.HandlerOptions{Level: everything})
 }
