@@ -41,3 +41,7 @@ func TestFaults(t *testing.T) {
 		return open(t, func(c store.Conn) store.Conn { return storetest.Faulty(c, f) })
 	})
 }
+
+func BenchmarkStore(b *testing.B) {
+	storetest.Bench(b, func(b *testing.B) core.Store { return open(b, nil) })
+}
