@@ -52,7 +52,7 @@ bench: ## measure the real binary beside the reference pipeline, then the store
 
 KILLS ?= 1000
 torture: ## kill -9 under load, KILLS times (default 1000)
-	GATEWAY_TORTURE_KILLS=$(KILLS) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run TestKills ./cmd/gateway
+	GATEWAY_TORTURE_KILLS=$(KILLS) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run TestKills ./cmd/gateway/e2e
 
 FUZZTIME ?= 20s
 fuzz: ## fuzz every target for FUZZTIME (default 20s)

@@ -7,7 +7,8 @@ type Conn interface {
 	// Batch runs the statements in order and returns one result for each. Either
 	// all take effect or none does; when it returns without error they are on
 	// stable storage. A batch whose statements all only read sees one state of
-	// the database. An empty batch does nothing.
+	// the database. An empty batch does nothing. Batches of several callers may be
+	// written in one commit, as long as a bad one fails alone.
 	//
 	// Conflicts with other writers that left no trace are retried inside. Errors
 	// are classified inside as well: a core.Refusal of kind Unavailable if the

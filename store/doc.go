@@ -28,9 +28,13 @@
 //
 // # Group commit
 //
-// Accept and Settle go through a coalescer (coalesce.go): what waits while a
-// batch is being written becomes the next batch, never a timer. A lone request
-// pays nothing; under load one sync serves many.
+// A Conn may let batches share a commit: what waits while one commit is being
+// written goes into the next, never a timer, so that under load one sync serves
+// many callers and a lone one pays nothing. It is the Conn's to do, since it
+// knows when its database is free. A coalescer up here, in front of Accept and
+// Settle, was tried on SQLite: each group had to be handed from its leader to
+// the writer and back before the next could be put together, and the writer
+// stood idle meanwhile.
 //
 // # Alternatives considered
 //

@@ -7,43 +7,29 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Accept stores an event and its jobs. See core.Inbox.
+// Accept stores an event and its jobs. See core.Inbox. An arrival that nothing
+// could be a duplicate of needs no answer from the database; the others read
+// back which event is stored for them.
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
-	return s.accepts.do(ctx, a)
-}
-
-// acceptAll stores arrivals in one batch. An arrival that nothing could be a
-// duplicate of needs no answer from the database; the others read back which
-// event is stored for them.
-func (s *Store) acceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.Receipt, error) {
-	receipts := make([]core.Receipt, len(arrivals))
-	asked := make([]int, len(arrivals)) // index of the answering statement, or 0
-	stmts := make([]Stmt, 0, 3*len(arrivals))
-	for i, a := range arrivals {
-		keys := keysOf(a.Jobs)
-		stmts = append(stmts, s.eventStmt(a, keys))
-		certain := a.Event.DeliveryID == "" && keys == nil
-		for _, j := range a.Jobs {
-			stmts = append(stmts, s.jobStmt(a.Event, j, certain))
-		}
-		if certain {
-			receipts[i] = core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}
-			continue
-		}
-		asked[i] = len(stmts)
+	keys := keysOf(a.Jobs)
+	certain := a.Event.DeliveryID == "" && keys == nil
+	stmts := make([]Stmt, 0, len(a.Jobs)+2)
+	stmts = append(stmts, s.eventStmt(a, keys))
+	for _, j := range a.Jobs {
+		stmts = append(stmts, s.jobStmt(a.Event, j, certain))
+	}
+	if !certain {
 		stmts = append(stmts, Stmt{Name: "accepted_by", SQL: s.sql.acceptedBy, Reads: true,
 			Args: []any{string(a.Event.ID), a.Event.Source, a.Event.DeliveryID, list(keys)}})
 	}
 	results, err := s.write(ctx, stmts...)
-	if err != nil {
-		return nil, fmt.Errorf("accept: %w", err)
+	switch {
+	case err != nil:
+		return core.Receipt{}, fmt.Errorf("accept: %w", err)
+	case certain:
+		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 	}
-	for i, a := range arrivals {
-		if asked[i] > 0 {
-			receipts[i] = receiptFor(a.Event.ID, results[asked[i]].Rows)
-		}
-	}
-	return receipts, nil
+	return receiptFor(a.Event.ID, results[len(results)-1].Rows), nil
 }
 
 // keysOf lists lane and key of the jobs that have one; nil if none has.

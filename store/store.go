@@ -15,9 +15,6 @@ type Store struct {
 	sql     statements
 	clock   core.Clock
 	leases  *core.IDs
-
-	accepts *coalescer[core.Arrival, core.Receipt]
-	settles *coalescer[[]core.Outcome, []core.ID]
 }
 
 var _ core.Store = (*Store)(nil)
@@ -25,10 +22,7 @@ var _ core.Store = (*Store)(nil)
 // New makes a store over a connection. The clock is asked only where no time is
 // passed in: for the presentation of leases that are over, and schema records.
 func New(conn Conn, d Dialect, clock core.Clock) *Store {
-	s := &Store{conn: conn, dialect: d, sql: newStatements(d), clock: clock, leases: core.NewIDs(clock)}
-	s.accepts = newCoalescer(s.acceptAll, func(a core.Arrival) int { return len(a.Event.Payload) })
-	s.settles = newCoalescer(s.settleAll, sizeOfOutcomes)
-	return s
+	return &Store{conn: conn, dialect: d, sql: newStatements(d), clock: clock, leases: core.NewIDs(clock)}
 }
 
 // Close closes the connection. Calls that are under way may fail.
@@ -38,8 +32,8 @@ func (s *Store) Close() error { return s.conn.Close() }
 // hold a worker for ever.
 const callTimeout = 10 * time.Second
 
-// write runs a batch to its end even when the caller goes away: once sent, half
-// of the callers' fate is decided anyway, and a group's is not the caller's own.
+// write runs a batch to its end even when the caller goes away: what is sent is
+// sent, and a caller that is told "canceled" would not know what became of it.
 func (s *Store) write(ctx context.Context, stmts ...Stmt) ([]Result, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -55,12 +49,4 @@ func (s *Store) read(ctx context.Context, name, sql string, args ...any) ([][]an
 		return nil, err
 	}
 	return res[0].Rows, nil
-}
-
-func sizeOfOutcomes(outcomes []core.Outcome) int {
-	n := 0
-	for _, o := range outcomes {
-		n += len(o.Attempt.Response) + len(o.Attempt.Error)
-	}
-	return n
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -62,12 +61,6 @@ func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) ([]core.ID
 	if len(outcomes) == 0 {
 		return nil, nil
 	}
-	return s.settles.do(ctx, outcomes)
-}
-
-// settleAll records the outcomes of several calls in one batch.
-func (s *Store) settleAll(ctx context.Context, calls [][]core.Outcome) ([][]core.ID, error) {
-	outcomes := slices.Concat(calls...)
 	stmts := make([]Stmt, 0, 2*len(outcomes))
 	for _, o := range outcomes {
 		stmts = append(stmts, s.attemptStmt(o), s.settleStmt(o))
@@ -82,51 +75,34 @@ func (s *Store) settleAll(ctx context.Context, calls [][]core.Outcome) ([][]core
 			doubtful = append(doubtful, o)
 		}
 	}
-	lost, err := s.superseded(ctx, doubtful)
-	if err != nil || len(lost) == 0 {
-		return make([][]core.ID, len(calls)), err
-	}
-	return lostPerCall(calls, lost), nil
-}
-
-// A claimed job and the lease it was claimed under.
-type held struct {
-	job   core.ID
-	lease core.Lease
+	return s.superseded(ctx, doubtful)
 }
 
 // superseded tells, of outcomes that changed nothing, those that came too late
 // from those that had been settled already: the latter left their attempt.
-func (s *Store) superseded(ctx context.Context, doubtful []core.Outcome) (map[held]bool, error) {
+func (s *Store) superseded(ctx context.Context, doubtful []core.Outcome) ([]core.ID, error) {
 	if len(doubtful) == 0 {
 		return nil, nil
 	}
 	pairs := make([][2]string, len(doubtful))
-	lost := map[held]bool{}
 	for i, o := range doubtful {
 		pairs[i] = [2]string{string(o.JobID), string(o.Lease)}
-		lost[held{o.JobID, o.Lease}] = true
 	}
 	rows, err := s.read(ctx, "settled", s.sql.settled, list(pairs))
 	if err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
+	settled := map[[2]string]bool{}
 	for _, row := range rows {
-		delete(lost, held{core.ID(str(row[0])), core.Lease(str(row[1]))})
+		settled[[2]string{str(row[0]), str(row[1])}] = true
 	}
-	return lost, nil
-}
-
-func lostPerCall(calls [][]core.Outcome, lost map[held]bool) [][]core.ID {
-	ids := make([][]core.ID, len(calls))
-	for i, call := range calls {
-		for _, o := range call {
-			if lost[held{o.JobID, o.Lease}] {
-				ids[i] = append(ids[i], o.JobID)
-			}
+	var lost []core.ID
+	for i, o := range doubtful {
+		if !settled[pairs[i]] {
+			lost = append(lost, o.JobID)
 		}
 	}
-	return ids
+	return lost, nil
 }
 
 func (s *Store) attemptStmt(o core.Outcome) Stmt {

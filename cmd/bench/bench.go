@@ -120,13 +120,14 @@ func (b *bench) add(m measure, s system, value float64) {
 // intake measures accepting alone: event and job committed, nothing delivered.
 func (b *bench) intake(ctx context.Context) error {
 	for _, conns := range b.opts.conns {
-		rate := measure{fmt.Sprintf("intake, %d connections", conns), "events/s", ratioAtLeast(0.8)}
+		label := func(what string) string { return fmt.Sprintf("intake, %d connections: %s", conns, what) }
 		err := b.inTurns(b.opts.rounds, func(s system) error {
 			f, err := b.run(ctx, s, shape{slots: intakeOnly, conns: conns, events: b.opts.events, warm: b.warm()})
 			if err != nil {
 				return err
 			}
-			b.add(rate, s, f.accepted.Rate())
+			b.add(measure{label("rate"), "events/s", ratioAtLeast(0.8)}, s, f.accepted.Rate())
+			b.add(measure{label("CPU an event"), "us", none}, s, f.cpuPerEvent())
 			return nil
 		})
 		if err != nil {

@@ -81,7 +81,11 @@ func (a *app) init(template, dir string, force bool) error {
 	if err := writeTemplate(name, written, force); err != nil {
 		return err
 	}
-	a.warnUnbuilt(written[0])
+	cfg, err := config.Load(config.Options{FS: hostFS{}, Path: written[0], Env: "local", Lookup: a.lookup})
+	if err != nil {
+		return err // the local overlay needs no variables, so this cannot be the user's doing
+	}
+	a.printWarnings(cfg.Unbuilt()) // what start would say
 	if a.json {
 		return a.printJSON(struct {
 			Files []string `json:"files"`
@@ -90,7 +94,7 @@ func (a *app) init(template, dir string, force bool) error {
 	for _, path := range written {
 		a.printf("wrote %s", visible(path))
 	}
-	a.printNextSteps(dir)
+	a.printNextSteps(dir, cfg)
 	return nil
 }
 
@@ -126,19 +130,15 @@ func refuseOverwrite(paths []string, force bool) error {
 	return nil
 }
 
-// warnUnbuilt tells at once what start would tell later. The local overlay needs
-// no variables, so what was just written can be loaded.
-func (a *app) warnUnbuilt(path string) {
-	cfg, err := config.Load(config.Options{FS: hostFS{}, Path: path, Env: "local", Lookup: a.lookup})
-	if err == nil {
-		a.printWarnings(cfg.Unbuilt())
-	}
-}
-
-func (a *app) printNextSteps(dir string) {
+// printNextSteps says what to do with what was just written.
+func (a *app) printNextSteps(dir string, cfg *config.Config) {
 	a.notef("next:")
 	if dir != "." {
 		a.notef("  cd %s", shellQuote(dir))
 	}
 	a.notef("  gateway start --env local")
+	if len(cfg.Unbuilt()) == 0 {
+		a.notef("and then, in another terminal:")
+		a.notef("  gateway send --env local -s %s -t order.created '{\"total\": 42}'", cfg.SortedSources()[0].Name)
+	}
 }

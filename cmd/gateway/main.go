@@ -19,6 +19,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -28,11 +29,17 @@ func main() { os.Exit(process()) }
 
 // process runs the program with what the operating system gives it.
 func process() int {
-	// The context ends with the first interrupt. From then on another one kills the
-	// process, whatever it hangs in.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	context.AfterFunc(ctx, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	first := make(chan os.Signal, 1)
+	signal.Notify(first, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-first
+		// Before anything is seen to stop: from here on a signal kills the process,
+		// whatever it hangs in.
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
+		cancel()
+	}()
 	return run(ctx, os.Args[1:], system{
 		stdin:    os.Stdin,
 		stdout:   os.Stdout,

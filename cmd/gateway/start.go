@@ -40,19 +40,9 @@ func newStart(a *app) *cobra.Command {
 		GroupID: groupServe,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := untilTerminated(c.Context())
-			defer stop()
-			return a.start(ctx)
+			return a.start(c.Context())
 		},
 	}
-}
-
-// untilTerminated is done at the first SIGTERM, or SIGINT, which main watches. The
-// next signal kills. SIGHUP, which kills by default, is kept for reloading.
-func untilTerminated(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(parent, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
 }
 
 func (a *app) start(ctx context.Context) error {
@@ -63,6 +53,7 @@ func (a *app) start(ctx context.Context) error {
 	if unbuilt := cfg.Unbuilt(); len(unbuilt) > 0 {
 		return config.Problems(unbuilt)
 	}
+	a.tuneMemory()
 	log := a.logger(cfg)
 	release, err := lockDatabase(cfg.Database)
 	if err != nil {

@@ -19,6 +19,9 @@ type logger struct{ intake, worker, store *slog.Logger }
 func (o logger) observe(f core.Fact) {
 	switch f := f.(type) {
 	case core.Accepted:
+		if !o.intake.Enabled(context.Background(), slog.LevelInfo) {
+			return // before the line is put together: this is the busiest one
+		}
 		line(o.intake, slog.LevelInfo, "event accepted", slog.String("event", string(f.Event.ID)),
 			slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", f.Jobs))
 	case core.Repeated:

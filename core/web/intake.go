@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -27,15 +26,12 @@ type IntakeOptions struct {
 	// Token is the bearer token of /events; empty leaves it open. Webhooks prove
 	// themselves by their signature.
 	Token string
-
-	// Patience is how long storing an event may take; zero means 15 s.
-	Patience time.Duration
 }
 
 // Intake is the routes events come in by.
 func Intake(o IntakeOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		i := &intakeRoutes{d, o.Receiver, newBearer(o.Token), cmp.Or(o.Patience, 15*time.Second)}
+		i := &intakeRoutes{d, o.Receiver, newBearer(o.Token)}
 		r.Post("/webhooks/{source}", d.inbound(i.webhook))
 		r.Post("/events/{source}/{event_type}", d.inbound(i.event))
 		r.Post("/events/{event_type}", d.inbound(i.shortEvent))
@@ -46,7 +42,6 @@ type intakeRoutes struct {
 	*Door
 	receiver Receiver
 	token    *bearer
-	patience time.Duration
 }
 
 func (i *intakeRoutes) webhook(w http.ResponseWriter, r *http.Request) error {
@@ -94,10 +89,8 @@ func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake
 	}
 	in.Header, in.Body = intake.Header(r.Header), body
 	// An event that has wholly arrived is stored, also if its sender has hung up:
-	// it cannot know how far it got.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), i.patience)
-	defer cancel()
-	return i.receiver.Receive(ctx, in)
+	// it cannot know how far it got. How long that may take is the store's to say.
+	return i.receiver.Receive(context.WithoutCancel(r.Context()), in)
 }
 
 // segment is a parameter of the path, decoded once. The router cuts the path as

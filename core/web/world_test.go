@@ -41,7 +41,6 @@ type world struct {
 	t        *testing.T
 	settings web.Settings
 	token    string
-	patience time.Duration
 	store    *store
 	log      *logbook
 	echoed   chan web.Echoed
@@ -87,7 +86,7 @@ func (w *world) set(setting string) {
 func (w *world) handler() http.Handler {
 	w.settings.Log = slog.New(slog.NewTextHandler(w.log, nil))
 	return web.Handler(w.settings,
-		web.Intake(web.IntakeOptions{Receiver: w.intake(), Token: w.token, Patience: w.patience}),
+		web.Intake(web.IntakeOptions{Receiver: w.intake(), Token: w.token}),
 		web.Ops(web.OpsOptions{Depth: w.store.Depth}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))
 }

@@ -21,7 +21,7 @@ func (t *tick) feed(ctx context.Context, b core.Budget) error {
 	for !t.over(ctx, b) {
 		n := t.room()
 		if n == 0 {
-			t.sleep(ctx, b, rest(b))
+			t.sleep(ctx, b, rest(b), nil) // no need to hear of more work
 			continue
 		}
 		if err := t.fill(ctx, b, n); err != nil {
@@ -29,7 +29,7 @@ func (t *tick) feed(ctx context.Context, b core.Budget) error {
 				return err
 			}
 			t.Observe(core.Troubled{Doing: "take", Err: err})
-			t.pause(ctx, trouble.next())
+			t.sleep(ctx, b, trouble.next(), nil)
 			continue
 		}
 		trouble = 0
@@ -39,7 +39,7 @@ func (t *tick) feed(ctx context.Context, b core.Budget) error {
 		if b.Rest == 0 && t.dry && t.idle() {
 			return nil
 		}
-		t.sleep(ctx, b, t.untilLook())
+		t.sleep(ctx, b, t.untilLook(), t.heard.C)
 	}
 	return nil
 }
@@ -182,21 +182,17 @@ func rest(b core.Budget) time.Duration {
 }
 
 // sleep waits until there may be something to do: a slot came free, a lane was
-// rung, it is time to look, or the budget is over.
-func (t *tick) sleep(ctx context.Context, b core.Budget, d time.Duration) {
+// rung, the time has come, or the budget is over.
+func (t *tick) sleep(ctx context.Context, b core.Budget, d time.Duration, rung <-chan struct{}) {
 	if !b.Until.IsZero() {
 		d = min(d, b.Until.Sub(t.Clock()))
 	}
-	t.pause(ctx, d)
-}
-
-func (t *tick) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-t.nudged:
-	case <-t.heard.C:
+	case <-rung:
 	case <-ctx.Done():
 	}
 }

@@ -8,6 +8,10 @@
 //
 //	feeder ──jobs──▶ slot, slot, slot, ... ──outcomes──▶ settler
 //
+// A slot goes on to the next job while its outcome is being written, so a crash
+// may repeat what the slots were sending and what was not written yet: at most
+// three times as many deliveries as there are slots, under the same ids.
+//
 // Both channels are short, so trouble travels upstream by itself: a database
 // that cannot settle fills the outcomes, that stops the slots, and that stops
 // the feeder. There is one loop for all deployments: a function gives Tick its

@@ -51,8 +51,10 @@ func Open(path string) (store.Conn, error) {
 		readers: readers,
 		cache:   newStmtCache(readers.PrepareContext),
 	}
-	// One write to nothing proves that the file is a database and can be written.
-	if _, err := c.Batch(context.Background(), store.Stmt{Name: "open", SQL: "PRAGMA user_version"}); err != nil {
+	// Looking into it proves that the file is a database. It takes no lock, so that
+	// a command that only reads need not wait for a busy server.
+	look := store.Stmt{Name: "open", SQL: "SELECT 1 FROM sqlite_master LIMIT 1", Reads: true}
+	if _, err := c.Batch(context.Background(), look); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}

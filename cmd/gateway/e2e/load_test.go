@@ -92,7 +92,7 @@ func (l *load) post(s serial) bool {
 // settle waits until everything that was accepted has been delivered, or gives
 // up: the verdict will tell.
 func (l *load) settle(limit time.Duration) {
-	within(limit, func() bool { return len(l.missing()) == 0 })
+	within(limit, l.idle)
 }
 
 func pause(ctx context.Context, d time.Duration) {

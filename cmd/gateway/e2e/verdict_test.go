@@ -32,6 +32,7 @@ type witness struct {
 	sent     map[serial]bool
 	accepted map[serial]string // the event id of the answer
 	last     map[serial]sighting
+	awaited  int // accepted and not delivered yet
 	repeats  []repeat
 	alien    []string          // deliveries of what was never sent
 	kills    map[int]time.Time // by life
@@ -61,6 +62,9 @@ func (w *witness) accept(s serial, event string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.accepted[s] = event
+	if _, ok := w.last[s]; !ok {
+		w.awaited++
+	}
 }
 
 func (w *witness) miss(what string) {
@@ -81,8 +85,13 @@ func (w *witness) see(s sighting) {
 	if !w.sent[s.serial] {
 		w.alien = append(w.alien, fmt.Sprintf("event %d, job %s", s.serial, s.job))
 	}
-	if first, ok := w.last[s.serial]; ok {
+	first, again := w.last[s.serial]
+	_, accepted := w.accepted[s.serial]
+	switch {
+	case again:
 		w.repeats = append(w.repeats, repeat{first, s})
+	case accepted:
+		w.awaited--
 	}
 	w.last[s.serial] = s
 }
@@ -92,6 +101,13 @@ func (w *witness) counts() (accepted, delivered int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.accepted), len(w.last)
+}
+
+// idle reports whether everything that was accepted has been delivered.
+func (w *witness) idle() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.awaited == 0
 }
 
 // acceptedIDs are the event ids of all answers that were a yes.
