@@ -96,16 +96,6 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestStoreTooLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
-		got := ask(newWorld(t, "store late").handler(), "POST", "/webhooks/plain", "{}")
-		if took := time.Since(begun); got.Code != 503 || got.Header().Get("Retry-After") == "" || took != 15*time.Second {
-			t.Errorf("reply = %d after %v, Retry-After %q; want 503 after 15s", got.Code, took, got.Header().Get("Retry-After"))
-		}
-	})
-}
-
 func TestEventOfASenderThatHungUpIsStored(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -19,18 +19,16 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // Open opens the database file at path, creating it (readable by its owner only)
@@ -39,17 +37,9 @@ func Open(path string) (store.Conn, error) {
 	if err := prepareFile(path); err != nil {
 		return nil, err
 	}
-	readers, err := sql.Open("sqlite", dsn(path, "query_only(1)"))
-	if err != nil {
-		return nil, classify(err)
-	}
-	readers.SetMaxOpenConns(maxReaders)
-	readers.SetMaxIdleConns(maxReaders)
-	c := &conn{
-		path:    path,
-		writer:  newWriter(path),
-		readers: readers,
-		cache:   newStmtCache(readers.PrepareContext),
+	c := &conn{path: path, writer: newWriter(path), readers: make(chan *session, maxReaders)}
+	for range maxReaders {
+		c.readers <- nil // dialled when first needed
 	}
 	// Looking into it proves that the file is a database. It takes no lock, so that
 	// a command that only reads need not wait for a busy server.
@@ -61,13 +51,14 @@ func Open(path string) (store.Conn, error) {
 	return c, nil
 }
 
+// maxReaders is how many batches are read at the same time.
 const maxReaders = 4
 
 type conn struct {
 	path    string
 	writer  *writer
-	readers *sql.DB
-	cache   *stmtCache
+	readers chan *session // idle ones; nil stands for one that is not open
+	closed  atomic.Bool
 }
 
 // Batch runs statements. See store.Conn.
@@ -87,40 +78,59 @@ func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Resul
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(stmts) == 1 {
-		st, err := c.cache.prepare(stmts[0].SQL)
-		if err != nil {
-			return nil, named(stmts[0], err)
-		}
-		r, err := query(st, stmts[0])
-		return []store.Result{r}, err
+	if c.closed.Load() {
+		return nil, errClosed
 	}
-	return c.readTogether(stmts)
+	var s *session
+	select {
+	case s = <-c.readers:
+	case <-ctx.Done():
+		return nil, givenUp(ctx)
+	}
+	results, err := c.read(&s, stmts)
+	if err != nil && s != nil && core.IsKind(err, core.Unavailable) {
+		s.close() // what is wrong with the file may be wrong with the connection
+		s = nil
+	}
+	c.readers <- s
+	return results, err
 }
 
-// readTogether reads several statements from one state of the database.
-func (c *conn) readTogether(stmts []store.Stmt) ([]store.Result, error) {
-	tx, err := c.readers.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return nil, classify(err)
-	}
-	defer tx.Rollback()
-	results := make([]store.Result, len(stmts))
-	for i, s := range stmts {
-		st, err := tx.PrepareContext(context.Background(), s.SQL)
-		if err != nil {
-			return nil, named(s, err)
+// read reads from one state of the database.
+func (c *conn) read(s **session, stmts []store.Stmt) (results []store.Result, err error) {
+	if *s == nil {
+		if *s, err = dial(dsn(c.path, "query_only(1)")); err != nil {
+			return nil, err
 		}
-		if results[i], err = query(st, s); err != nil {
+	}
+	if len(stmts) > 1 {
+		if err := (*s).control("BEGIN"); err != nil {
+			return nil, err
+		}
+		defer (*s).control("ROLLBACK")
+	}
+	results = make([]store.Result, len(stmts))
+	for i, st := range stmts {
+		if results[i], err = (*s).run(st); err != nil {
 			return nil, err
 		}
 	}
 	return results, nil
 }
 
-// Close closes the file. Batches under way fail.
+// Close closes the file. It waits for batches under way; later ones fail.
 func (c *conn) Close() error {
-	return errors.Join(c.writer.close(), c.readers.Close())
+	if c.closed.Swap(true) {
+		return nil
+	}
+	errs := []error{c.writer.close()}
+	for range maxReaders {
+		if s := <-c.readers; s != nil {
+			errs = append(errs, s.close())
+		}
+		c.readers <- nil
+	}
+	return errors.Join(errs...)
 }
 
 // dsn is the driver's name for the file, with the settings every connection gets.
@@ -153,61 +163,4 @@ func prepareFile(path string) error {
 		return core.Refuse(core.Unavailable, "database file %s cannot be opened: %v", path, pe.Err)
 	}
 	return f.Close()
-}
-
-// classify turns a driver's error into one of the kinds that store.Conn promises.
-func classify(err error) error {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
-		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY:
-		return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: err}
-	}
-	return err
-}
-
-func named(s store.Stmt, err error) error {
-	return fmt.Errorf("%s: %w", s.Name, classify(err))
-}
-
-// query runs a statement that returns rows.
-func query(st *sql.Stmt, s store.Stmt) (store.Result, error) {
-	rows, err := st.QueryContext(context.Background(), s.Args...)
-	if err != nil {
-		return store.Result{}, named(s, err)
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return store.Result{}, named(s, err)
-	}
-	var r store.Result
-	ptrs := make([]any, len(columns))
-	for rows.Next() {
-		row := make([]any, len(columns))
-		for i := range row {
-			ptrs[i] = &row[i]
-		}
-		if err := rows.Scan(ptrs...); err != nil {
-			return store.Result{}, named(s, err)
-		}
-		r.Rows = append(r.Rows, row)
-	}
-	if err := rows.Err(); err != nil {
-		return store.Result{}, named(s, err)
-	}
-	return r, nil
-}
-
-// exec runs a statement that changes rows.
-func exec(st *sql.Stmt, s store.Stmt) (store.Result, error) {
-	res, err := st.ExecContext(context.Background(), s.Args...)
-	if err != nil {
-		return store.Result{}, named(s, err)
-	}
-	n, err := res.RowsAffected()
-	return store.Result{Changed: n}, err
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"runtime"
 	"sync"
@@ -26,11 +25,8 @@ type writer struct {
 	done     chan struct{}
 	once     sync.Once
 
-	// Owned by the goroutine. The connection is nil until first used and after a
-	// failed commit.
-	db    *sql.DB
-	conn  *sql.Conn
-	cache *stmtCache
+	// Owned by the goroutine. Nil until first used and after a failed commit.
+	session *session
 }
 
 type request struct {
@@ -51,7 +47,7 @@ var errClosed = &core.Refusal{Kind: core.Unavailable, Message: "database unavail
 // batch hands statements to the writer and waits. A caller that gives up first
 // does not learn whether they took effect.
 func (w *writer) batch(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
-	r := &request{stmts: stmts, done: make(chan struct{})}
+	r := &request{stmts: stmts, results: make([]store.Result, len(stmts)), done: make(chan struct{})}
 	select {
 	case w.requests <- r:
 	case <-ctx.Done():
@@ -147,7 +143,7 @@ func (w *writer) transact(group []*request) error {
 	if err := w.connect(); err != nil {
 		return err
 	}
-	if err := w.control("BEGIN IMMEDIATE"); err != nil {
+	if err := w.session.control("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	for _, r := range group {
@@ -156,9 +152,18 @@ func (w *writer) transact(group []*request) error {
 			return err
 		}
 	}
-	if err := w.control("COMMIT"); err != nil {
+	if err := w.session.control("COMMIT"); err != nil {
 		w.disconnect() // see the package comment
 		return err
+	}
+	return nil
+}
+
+func (w *writer) runAll(r *request) (err error) {
+	for i, s := range r.stmts {
+		if r.results[i], err = w.session.run(s); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -166,96 +171,21 @@ func (w *writer) transact(group []*request) error {
 // undo rolls back. SQLite rolls back by itself on some errors, and then the
 // statement fails, which is as good.
 func (w *writer) undo(cause error) {
-	if err := w.control("ROLLBACK"); err != nil || core.IsKind(cause, core.Unavailable) {
+	if err := w.session.control("ROLLBACK"); err != nil || core.IsKind(cause, core.Unavailable) {
 		w.disconnect()
 	}
 }
 
-func (w *writer) runAll(r *request) error {
-	r.results = make([]store.Result, len(r.stmts))
-	for i, s := range r.stmts {
-		st, err := w.cache.prepare(s.SQL)
-		if err != nil {
-			return named(s, err)
-		}
-		run := exec
-		if s.Reads {
-			run = query
-		}
-		if r.results[i], err = run(st, s); err != nil {
-			return err
-		}
+func (w *writer) connect() (err error) {
+	if w.session == nil {
+		w.session, err = dial(dsn(w.path))
 	}
-	return nil
-}
-
-func (w *writer) control(sql string) error {
-	st, err := w.cache.prepare(sql)
-	if err != nil {
-		return classify(err)
-	}
-	_, err = exec(st, store.Stmt{Name: sql})
 	return err
 }
 
-func (w *writer) connect() error {
-	if w.conn != nil {
-		return nil
-	}
-	db, err := sql.Open("sqlite", dsn(w.path))
-	if err != nil {
-		return classify(err)
-	}
-	c, err := db.Conn(context.Background())
-	if err != nil {
-		db.Close()
-		return classify(err)
-	}
-	w.db, w.conn, w.cache = db, c, newStmtCache(c.PrepareContext)
-	return nil
-}
-
 func (w *writer) disconnect() {
-	if w.conn == nil {
-		return
+	if w.session != nil {
+		w.session.close()
+		w.session = nil
 	}
-	w.cache.close()
-	w.conn.Close()
-	w.db.Close()
-	w.db, w.conn, w.cache = nil, nil, nil
-}
-
-// A stmtCache keeps prepared statements by their text. Texts are constant but
-// for the few combinations of filters, so it needs no bound of its own.
-type stmtCache struct {
-	mu      sync.Mutex
-	prepper func(context.Context, string) (*sql.Stmt, error)
-	stmts   map[string]*sql.Stmt
-}
-
-func newStmtCache(prepper func(context.Context, string) (*sql.Stmt, error)) *stmtCache {
-	return &stmtCache{prepper: prepper, stmts: map[string]*sql.Stmt{}}
-}
-
-func (c *stmtCache) prepare(text string) (*sql.Stmt, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if st, ok := c.stmts[text]; ok {
-		return st, nil
-	}
-	st, err := c.prepper(context.Background(), text)
-	if err != nil {
-		return nil, err
-	}
-	c.stmts[text] = st
-	return st, nil
-}
-
-func (c *stmtCache) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, st := range c.stmts {
-		st.Close()
-	}
-	clear(c.stmts)
 }

@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// A session is one connection with its prepared statements, used by one goroutine
+// at a time. It speaks to the driver itself: the pool of database/sql, its locks
+// and conversions would be a twentieth of the writer's time, and nothing here
+// needs them.
+type session struct {
+	conn  driver.Conn
+	stmts map[string]prepared // by text; texts are constant but for a few filters
+	args  []driver.NamedValue // reused
+}
+
+type prepared interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+func dial(dsn string) (*session, error) {
+	c, err := (&sqlite.Driver{}).Open(dsn)
+	if err != nil {
+		return nil, classify(err)
+	}
+	return &session{conn: c, stmts: map[string]prepared{}}, nil
+}
+
+func (s *session) close() error {
+	var errs []error
+	for _, st := range s.stmts {
+		errs = append(errs, st.Close())
+	}
+	return errors.Join(append(errs, s.conn.Close())...)
+}
+
+func (s *session) prepare(text string) (prepared, error) {
+	if st, ok := s.stmts[text]; ok {
+		return st, nil
+	}
+	st, err := s.conn.(driver.ConnPrepareContext).PrepareContext(context.Background(), text)
+	if err != nil {
+		return nil, err
+	}
+	s.stmts[text] = st.(prepared)
+	return st.(prepared), nil
+}
+
+// run runs one statement. It cannot be interrupted: an interrupt in the middle
+// can leave a connection unusable, and every statement here is short.
+func (s *session) run(st store.Stmt) (store.Result, error) {
+	p, err := s.prepare(st.SQL)
+	if err != nil {
+		return store.Result{}, named(st, err)
+	}
+	s.args = s.args[:0]
+	for i, a := range st.Args {
+		s.args = append(s.args, driver.NamedValue{Ordinal: i + 1, Value: a})
+	}
+	var r store.Result
+	if st.Reads {
+		r.Rows, err = query(p, s.args)
+	} else {
+		r.Changed, err = exec(p, s.args)
+	}
+	if err != nil {
+		return store.Result{}, named(st, err)
+	}
+	return r, nil
+}
+
+// control runs a statement of the transaction itself.
+func (s *session) control(text string) error {
+	_, err := s.run(store.Stmt{Name: text, SQL: text})
+	return err
+}
+
+func exec(p prepared, args []driver.NamedValue) (int64, error) {
+	res, err := p.ExecContext(context.Background(), args)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func query(p prepared, args []driver.NamedValue) ([][]any, error) {
+	rows, err := p.QueryContext(context.Background(), args)
+	if err != nil {
+		return nil, err
+	}
+	width := len(rows.Columns())
+	var all [][]any
+	for {
+		row := make([]driver.Value, width)
+		err := rows.Next(row)
+		if errors.Is(err, io.EOF) {
+			return all, rows.Close()
+		}
+		if err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		all = append(all, values(row))
+	}
+}
+
+// values is a row as store.Result has it. The driver's values are string, int64
+// and nil already: there are no other types in the schema.
+func values(row []driver.Value) []any {
+	out := make([]any, len(row))
+	for i, v := range row {
+		out[i] = v
+	}
+	return out
+}
+
+// classify turns a driver's error into one of the kinds that store.Conn promises.
+func classify(err error) error {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
+		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY:
+		return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: err}
+	}
+	return err
+}
+
+func named(s store.Stmt, err error) error {
+	return fmt.Errorf("%s: %w", s.Name, classify(err))
+}
