@@ -46,6 +46,7 @@ func newStart(a *app) *cobra.Command {
 }
 
 func (a *app) start(ctx context.Context) error {
+	a.tuneMemory()
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err
@@ -53,7 +54,6 @@ func (a *app) start(ctx context.Context) error {
 	if unbuilt := cfg.Unbuilt(); len(unbuilt) > 0 {
 		return config.Problems(unbuilt)
 	}
-	a.tuneMemory()
 	log := a.logger(cfg)
 	release, err := lockDatabase(cfg.Database)
 	if err != nil {
