@@ -18,6 +18,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"gopkg.in/yaml.v3"
 )
 
@@ -266,13 +267,13 @@ func TestImports(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	archives, _ := filepath.Glob("testdata/*.txtar")
 	for _, name := range archives {
-		a, err := readArchive(name)
+		a, err := txtar.ParseFile(name)
 		if err != nil {
 			f.Fatal(err)
 		}
 		seed := map[string]string{}
-		for _, file := range a.files {
-			seed[file.name] = file.data
+		for _, file := range a.Files {
+			seed[file.Name] = string(file.Data)
 		}
 		f.Add(seed["gateway.yaml"], seed["gateway.local.yaml"], seed[".env.local"], seed["env"])
 	}

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 var update = flag.Bool("update", false, "rewrite what the transcripts in testdata expect")
@@ -31,51 +34,51 @@ func TestTranscripts(t *testing.T) {
 }
 
 func transcript(t *testing.T, name string) {
-	a, err := readArchive(name)
+	a, err := txtar.ParseFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := outcome(a)
 	if *update {
-		for i, f := range a.files {
-			if text, ok := got[f.name]; ok {
-				a.files[i].data = text
+		for i, f := range a.Files {
+			if text, ok := got[f.Name]; ok {
+				a.Files[i].Data = []byte(text)
 			}
 		}
-		if err := a.write(name); err != nil {
+		if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	for _, f := range a.files {
-		if text, ok := got[f.name]; ok && text != f.data {
-			t.Errorf("Load(%s): %s differs (-want +got):\n%s", name, f.name, cmp.Diff(f.data, text))
+	for _, f := range a.Files {
+		if text, ok := got[f.Name]; ok && text != string(f.Data) {
+			t.Errorf("Load(%s): %s differs (-want +got):\n%s", name, f.Name, cmp.Diff(string(f.Data), text))
 		}
 	}
-	if got["problems"] != "" && !a.has("problems") {
+	if got["problems"] != "" && !slices.ContainsFunc(a.Files, func(f txtar.File) bool { return f.Name == "problems" }) {
 		t.Errorf("Load(%s) = %s, want no problems", name, got["problems"])
 	}
 }
 
 // outcome loads an archive and returns what came of it by the name of the file that expects it.
-func outcome(a *archive) map[string]string {
+func outcome(a *txtar.Archive) map[string]string {
 	files, env, o := fstest.MapFS{}, map[string]string{}, Options{Path: "gateway.yaml"}
 	var paths []string
-	for _, f := range a.files {
-		switch f.name {
+	for _, f := range a.Files {
+		switch f.Name {
 		case "env":
-			for line := range strings.Lines(f.data) {
+			for line := range strings.Lines(string(f.Data)) {
 				name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 				env[name] = strings.ReplaceAll(value, `\n`, "\n")
 			}
 		case "config":
-			for line := range strings.Lines(f.data) {
+			for line := range strings.Lines(string(f.Data)) {
 				path, _, _ := strings.Cut(line, " =")
 				paths = append(paths, strings.TrimSpace(path))
 			}
 		default:
-			files[f.name] = &fstest.MapFile{Data: []byte(f.data)}
-			if strings.Contains(f.name, ".local") {
+			files[f.Name] = &fstest.MapFile{Data: f.Data}
+			if strings.Contains(f.Name, ".local") {
 				o.Env = "local"
 			}
 		}

@@ -142,6 +142,36 @@ func TestBellWakesAnIdleWorker(t *testing.T) {
 	})
 }
 
+func TestIdleWorkerLooksOnceASecondAndTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Limits{Slots: 10, Batch: 10}, Target{Sender: takesTime(0, ok)})
+		stop := b.serve(t)
+		time.Sleep(time.Minute)
+		stop()
+		if b.looks < 45 || b.looks > 81 || len(b.takes) != 0 {
+			t.Errorf("in an idle minute %d looks and %d takes, want about 60 and none", b.looks, len(b.takes))
+		}
+	})
+}
+
+func TestEventsOfThisProcessNeedNoLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Limits{Slots: 10, Batch: 10}, Target{Sender: takesTime(0, ok)})
+		stop := b.serve(t)
+		synctest.Wait()
+		before := b.looks
+		for range 200 { // in less than the rest of a second
+			b.add(lane, 1, 1)
+			b.bell.Ring(lane)
+			synctest.Wait()
+		}
+		stop()
+		if n := b.count(core.Completed); n != 200 || b.looks > before {
+			t.Errorf("%d of 200 delivered with %d looks, want all with none", n, b.looks-before)
+		}
+	})
+}
+
 func TestRetriesGrowAndEndDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := takesTime(0, Reply{StatusCode: 500, Error: "status: 500"})
@@ -243,7 +273,7 @@ func TestFastHandlersAreFedInBatches(t *testing.T) {
 
 func TestStoppingGivesBackTheUnstartedAndFinishesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(Limits{Slots: 2, Batch: 10, Drain: time.Minute}, Target{Sender: takesTime(10*time.Second, ok)})
+		b := newBench(Limits{Slots: 2, Batch: 10, Drain: time.Minute}, Target{Sender: takesTime(10*time.Second, ok), Hold: time.Hour})
 		b.delay = time.Minute // taking looks slow, sending quick: take ahead
 		b.add(lane, 2, 1)
 		stop := b.serve(t)

@@ -18,6 +18,7 @@ type pile struct {
 	mu     sync.Mutex
 	jobs   map[core.ID]*core.Job
 	leases int
+	looks  int   // calls of Due
 	takes  []int // sizes of the hauls
 	broken bool
 	delay  time.Duration
@@ -61,6 +62,7 @@ func (p *pile) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]time.Tim
 		return nil, err
 	}
 	defer p.mu.Unlock()
+	p.looks++
 	due := map[core.Lane]time.Time{}
 	for _, j := range p.jobs {
 		at, ok := due[j.Lane]
