@@ -124,6 +124,27 @@ func TestDependencyRule(t *testing.T) {
 	}
 }
 
+// TestSQLiteHasItsLibc: modernc.org/sqlite is generated together with one version
+// of its C library and crashes in odd places with another, which a careless
+// upgrade of something else may pull in.
+func TestSQLiteHasItsLibc(t *testing.T) {
+	list := func(args ...string) string {
+		out, err := exec.Command("go", append([]string{"list", "-m"}, args...)...).Output()
+		if err != nil {
+			t.Fatalf("go list -m %v: %v", args, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	gomod, err := os.ReadFile(filepath.Join(list("-f", "{{.Dir}}", "modernc.org/sqlite"), "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolved := list("modernc.org/libc")
+	if !strings.Contains(string(gomod), resolved+"\n") {
+		t.Errorf("go.mod resolves %s, which is not what modernc.org/sqlite asks for:\n%s", resolved, gomod)
+	}
+}
+
 // TestHouse holds what no linter here does: every package says what it is, no
 // file is so long that it must hold two ideas, and calls to the outside are made
 // through core/egress, where the address guard is.
