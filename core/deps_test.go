@@ -32,6 +32,8 @@ var rules = []struct {
 
 	{"core/verify", "net/http", true, "the pure ring is testable without a machine"},
 	{"core/verify", "os", true, "the pure ring is testable without a machine"},
+	{"core/endpoint", module + "/...", false, "shapes of URLs and headers need nothing of ours"},
+	{"core/endpoint", "net/http", true, "the pure ring is testable without a machine"},
 	{"core/cron", "net/http", true, "the pure ring is testable without a machine"},
 	{"core/cron", "os", true, "the pure ring is testable without a machine"},
 	{"core/config", "net/http", true, "configuration is read through an fs.FS and a lookup function"},

@@ -18,6 +18,7 @@ type statements struct {
 	insertAttempt, settle, settled                                    string
 	release, recover                                                  string
 	retryOne, retryLane, retryAll                                     string
+	countDead, countDeadLane                                          string
 	event, events, job, jobs, attempts, depth, answerPing             string
 }
 
@@ -74,9 +75,12 @@ func newStatements(d Dialect) statements {
 
 		recover: t(`UPDATE jobs SET due_at = ? WHERE lane = ? AND due_at > ? AND status = 'running'`),
 
-		retryOne:  t(retry + ` AND id = ?`),
-		retryLane: t(retry + ` AND lane = ?`),
-		retryAll:  t(retry),
+		retryOne:  t(retry + `status = 'dead' AND id = ?`),
+		retryLane: t(retry + `id IN (SELECT id FROM jobs WHERE status = 'dead' AND lane = ? LIMIT {limit})`),
+		retryAll:  t(retry + `id IN (SELECT id FROM jobs WHERE status = 'dead' LIMIT {limit})`),
+
+		countDead:     t(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`),
+		countDeadLane: t(`SELECT COUNT(*) FROM jobs WHERE status = 'dead' AND lane = ?`),
 
 		event:    t(`SELECT ` + eventColumns + ` FROM events WHERE id = ?`),
 		events:   t(`SELECT ` + eventSummary + ` FROM events WHERE id < ?`),
@@ -89,4 +93,4 @@ func newStatements(d Dialect) statements {
 	}
 }
 
-const retry = `UPDATE jobs SET status = 'available', attempt = 0, due_at = ?, finished_at = NULL WHERE status = 'dead'`
+const retry = `UPDATE jobs SET status = 'available', attempt = 0, due_at = ?, finished_at = NULL WHERE `

@@ -132,13 +132,15 @@ func refuseOverwrite(paths []string, force bool) error {
 
 // printNextSteps says what to do with what was just written.
 func (a *app) printNextSteps(dir string, cfg *config.Config) {
+	if len(cfg.Unbuilt()) > 0 {
+		a.notef("these files are for a later version; gateway validate --env local names what is missing")
+		return
+	}
 	a.notef("next:")
 	if dir != "." {
 		a.notef("  cd %s", shellQuote(dir))
 	}
 	a.notef("  gateway start --env local")
-	if len(cfg.Unbuilt()) == 0 {
-		a.notef("and then, in another terminal:")
-		a.notef("  gateway send --env local -s %s -t order.created '{\"total\": 42}'", cfg.SortedSources()[0].Name)
-	}
+	a.notef("and then, in another terminal:")
+	a.notef("  gateway send --env local -s %s -t order.created '{\"total\": 42}'", cfg.SortedSources()[0].Name)
 }

@@ -74,7 +74,7 @@ func baseURL(cfg *config.Config, given string) (*url.URL, error) {
 
 // request makes the request that a sender of the source would make.
 func (a *app) request(ctx context.Context, cfg *config.Config, source config.Source, base *url.URL, eventType string, payload []byte) (*http.Request, error) {
-	target := base.JoinPath("events", source.Name, eventType)
+	target := base.JoinPath("events", source.Name, segment(eventType))
 	if source.Type == "webhook" {
 		target = base.JoinPath("webhooks", source.Name)
 	}
@@ -93,6 +93,15 @@ func (a *app) request(ctx context.Context, cfg *config.Config, source config.Sou
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	return request, nil
+}
+
+// segment is an event type as one segment of a path: with its slashes escaped, and
+// its dot, if it is nothing else, which would otherwise be cleaned away.
+func segment(eventType string) string {
+	if eventType == "." {
+		return "%2E"
+	}
+	return url.PathEscape(eventType)
 }
 
 func contentType(payload []byte) string {

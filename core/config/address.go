@@ -3,6 +3,7 @@ package config
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -35,12 +36,13 @@ func refusal(raw string, allowPrivate bool) string {
 const refusedUnless = ", so deliveries to it are refused unless server.allow_private_urls is true"
 
 func refusedAddress(addr netip.Addr, allowPrivate bool) string {
-	for _, m := range metadata {
-		if addr == m {
-			return "is a cloud metadata address, to which nothing is ever sent"
-		}
+	switch {
+	case slices.Contains(metadata, addr), addr.IsLinkLocalUnicast():
+		return "may be a cloud's metadata service, to which nothing is ever sent"
+	case addr.IsUnspecified():
+		return "is not an address that can be sent to"
 	}
-	private := addr.IsPrivate() || addr.IsLoopback() || addr.IsUnspecified() || addr.IsLinkLocalUnicast() || sharedRange.Contains(addr)
+	private := addr.IsPrivate() || addr.IsLoopback() || sharedRange.Contains(addr)
 	if private && !allowPrivate {
 		return "is a private or loopback address" + refusedUnless
 	}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Config is a gateway.yaml, merged, expanded, defaulted and validated. It is not changed after Load.
@@ -119,6 +120,16 @@ type Worker struct {
 	MaxConcurrency int `yaml:"max_concurrency" range:"1 1000"`
 	// BatchSize is how many jobs are taken at once, 1 to 1000, default 10.
 	BatchSize int `yaml:"batch_size" range:"1 1000"`
+}
+
+// leaseMargin is how much longer than its timeout a delivery is leased at least, for what comes before the first byte
+// and after the last.
+const leaseMargin = 15 * time.Second
+
+// Lease is how long a job is leased to a delivery with this timeout: StaleThresholdSecs, or longer if the timeout asks
+// for it, so that a slow answer is not taken for none.
+func (w Worker) Lease(timeout time.Duration) time.Duration {
+	return max(time.Duration(w.StaleThresholdSecs)*time.Second, timeout+leaseMargin)
 }
 
 // SortedSources returns the sources in the order of their names.

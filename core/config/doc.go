@@ -23,6 +23,6 @@
 // Warnings tells what is allowed but worth a line at start. Unbuilt tells what is understood but cannot run in this
 // version. Neither stops Load.
 //
-// The package is pure: files come through io/fs, the environment through a function. It may import core, core/expr,
+// The package is pure: files come through io/fs, the environment through a function. It may import core, core/endpoint,
 // core/cron, the YAML and .env parsers and an edit distance; it imports no os, net/http, database/sql or log.
 package config

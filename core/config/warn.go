@@ -2,13 +2,11 @@ package config
 
 import (
 	"strings"
+	"time"
 )
 
 // shortSecret is the length in bytes below which a secret can be guessed; Standard Webhooks asks for 24 to 64.
 const shortSecret = 24
-
-// leaseMargin is what a lease adds to the timeout of the call it covers.
-const leaseMargin = 15
 
 // Warnings returns what is allowed but worth a line at start, sorted by file and line.
 func (c *Config) Warnings() []Problem {
@@ -52,8 +50,8 @@ func (w warner) server() {
 
 // lease warns where a job might be taken for stuck while it is still being delivered.
 func (w warner) lease(path string, timeout Duration) {
-	if stale := w.Worker.StaleThresholdSecs; float64(stale) < timeout.Seconds()+leaseMargin {
-		w.problem("worker.stale_threshold_secs", "%d s is less than %s (%s) plus %d s; the longer time is used", stale, path, timeout, leaseMargin)
+	if stale := w.Worker.StaleThresholdSecs; w.Worker.Lease(timeout.Duration) > time.Duration(stale)*time.Second {
+		w.problem("worker.stale_threshold_secs", "%d s is less than %s (%s) plus %.0f s; the longer time is used", stale, path, timeout, leaseMargin.Seconds())
 	}
 }
 

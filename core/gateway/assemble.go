@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/textproto"
-	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -13,10 +12,6 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 	"github.com/eventgateway/gateway/core/worker"
 )
-
-// leaseMargin is how much longer than its timeout a delivery is leased at least,
-// for what comes before the first byte and after the last.
-const leaseMargin = 15 * time.Second
 
 // sources are the configured sources as intake knows them.
 func sources(c *config.Config, clock core.Clock) ([]intake.Source, error) {
@@ -74,7 +69,7 @@ func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 			Sender:  sender,
 			Retry:   retryOf(h.Retry),
 			Timeout: timeout,
-			Hold:    max(time.Duration(c.Worker.StaleThresholdSecs)*time.Second, timeout+leaseMargin),
+			Hold:    c.Worker.Lease(timeout),
 		})
 	}
 	return all, nil

@@ -2,9 +2,10 @@
 //
 // The idea to know: services state facts ([core.Fact]), once and after the
 // commit, and everything that is shown is made of them here: observe.go turns
-// facts into log lines. Business code neither counts nor logs.
+// facts into log lines. Business code does not count, and logs only what is odd
+// about a single input.
 //
 // Field names are the same everywhere and stable: event, job, source, type,
-// handler, attempt, status, error, duration_ms. Payloads, tokens and header
-// values are never logged.
+// handler, attempt, status, error, duration_ms. Tokens and header values
+// are never logged, payloads only by the echo receiver, whose purpose that is.
 package telemetry

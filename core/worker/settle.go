@@ -92,6 +92,8 @@ func (t *tick) expect(due time.Time) {
 		return
 	}
 	t.mu.Lock()
+	now := t.Clock()
+	due = now.Add(due.Sub(now)) // times from the store do not follow a step of the clock; this one does
 	sooner := due.Before(t.lookAt)
 	if sooner {
 		t.lookAt = due

@@ -85,7 +85,7 @@ func (t *tick) slot() {
 	for job := range t.jobs {
 		o := t.attempt(t.hard, job)
 		t.pace.sent(o.Attempt.Duration)
-		if t.hard.Err() == nil { // else it was cut short by us; its lease will tell
+		if o.Status == core.Completed || t.hard.Err() == nil { // else it was cut short by us; its lease will tell
 			t.outcomes <- settlement{job, o}
 		}
 		t.letGo(job.Lane)

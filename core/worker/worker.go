@@ -9,8 +9,8 @@
 //	feeder ──jobs──▶ slot, slot, slot, ... ──outcomes──▶ settler
 //
 // A slot goes on to the next job while its outcome is being written, so a crash
-// may repeat what the slots were sending and what was not written yet: at most
-// three times as many deliveries as there are slots, under the same ids.
+// may repeat what the slots were sending, as many outcomes that waited to be
+// written, and the batch being written, at most maxSettle; all under their ids.
 //
 // Both channels are short, so trouble travels upstream by itself: a database
 // that cannot settle fills the outcomes, that stops the slots, and that stops
@@ -19,8 +19,8 @@
 // work by leases.
 //
 // Where to change something: what an attempt leads to in attempt.go, which lane
-// gets the next free slot in share.go, how long to hold and when to stop in
-// tick.go.
+// gets the next free slot in share.go, when to look and how much to take in
+// feed.go, how a tick ends in tick.go.
 package worker
 
 import (

@@ -87,6 +87,10 @@ func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Resul
 	case <-ctx.Done():
 		return nil, givenUp(ctx)
 	}
+	if c.closed.Load() { // meanwhile
+		c.readers <- s
+		return nil, errClosed
+	}
 	results, err := c.read(&s, stmts)
 	if err != nil && s != nil && core.IsKind(err, core.Unavailable) {
 		s.close() // what is wrong with the file may be wrong with the connection
@@ -124,11 +128,13 @@ func (c *conn) Close() error {
 		return nil
 	}
 	errs := []error{c.writer.close()}
-	for range maxReaders {
+	for range maxReaders { // each comes back when its read has ended
 		if s := <-c.readers; s != nil {
 			errs = append(errs, s.close())
 		}
-		c.readers <- nil
+	}
+	for range maxReaders {
+		c.readers <- nil // for those that wait to find it closed
 	}
 	return errors.Join(errs...)
 }

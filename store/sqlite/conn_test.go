@@ -230,3 +230,61 @@ func TestLock(t *testing.T) {
 	}
 	again.Release()
 }
+
+// TestLockFollowsLinks: SQLite does, and under two locks two gateways would take
+// each other's jobs.
+func TestLockFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "gateway.db"), filepath.Join(dir, "link.db")
+	lock, err := Acquire(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	if err := os.Symlink("gateway.db", link); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Acquire(link); err == nil {
+		again.Release()
+		t.Error("Acquire through a link took a second lock")
+	}
+}
+
+// TestAbandonedBatchIsNotWritten: a claim that nobody waits for any more would
+// lease jobs to no one.
+func TestAbandonedBatchIsNotWritten(t *testing.T) {
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	here := &request{ctx: context.Background()}
+	got := awaited([]*request{{ctx: gone}, here, {ctx: gone}})
+	if len(got) != 1 || got[0] != here {
+		t.Errorf("%d of 3 requests are awaited, want the one", len(got))
+	}
+}
+
+// TestCloseWaitsForReads runs reads against Close, under the race detector too.
+func TestCloseWaitsForReads(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	var wg sync.WaitGroup
+	for range 3 * maxReaders {
+		wg.Go(func() {
+			for {
+				if _, err := c.Batch(context.Background(), read("SELECT COUNT(*) FROM json_each('[1,2,3]')")); err != nil {
+					if !core.IsKind(err, core.Unavailable) {
+						t.Errorf("Batch while closing = %v, want unavailable", err)
+					}
+					return
+				}
+			}
+		})
+	}
+	if err := c.Close(); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	wg.Wait()
+	for range maxReaders {
+		if s := <-c.readers; s != nil {
+			t.Error("a session is open after Close")
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -19,6 +20,10 @@ type Lock struct{ file *os.File }
 // running jobs for its own when it starts. The lock is the kernel's: it ends with
 // the process, however that ends, and the file that stays behind means nothing.
 func Acquire(path string) (*Lock, error) {
+	path, err := target(path)
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, core.Refuse(core.Unavailable, "lock beside the database: %v", err)
@@ -28,7 +33,7 @@ func Acquire(path string) (*Lock, error) {
 		defer f.Close()
 		holder, _ := io.ReadAll(io.LimitReader(f, 200))
 		return nil, core.Refuse(core.Unavailable,
-			"database %s is in use by another gateway (%s); SQLite serves one instance only: stop that one, or use postgres or mysql",
+			"database %s is in use by another gateway (%s); SQLite serves one instance only: stop that one",
 			path, orUnknown(strings.TrimSpace(string(holder))))
 	}
 	if err != nil {
@@ -39,6 +44,19 @@ func Acquire(path string) (*Lock, error) {
 		fmt.Fprintf(f, "process %d\n", os.Getpid())
 	}
 	return &Lock{file: f}, nil
+}
+
+// target is the file that path leads to. SQLite follows symbolic links, and two
+// names of one database must not have two locks.
+func target(path string) (string, error) {
+	if err := prepareFile(path); err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", core.Refuse(core.Unavailable, "lock beside the database: %v", err)
+	}
+	return real, nil
 }
 
 func orUnknown(s string) string {

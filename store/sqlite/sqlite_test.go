@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
@@ -44,4 +45,34 @@ func TestFaults(t *testing.T) {
 
 func BenchmarkStore(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) core.Store { return open(b, nil) })
+}
+
+// TestRetryOfMany brings back more jobs than one statement does.
+func TestRetryOfMany(t *testing.T) {
+	s, ctx, now := open(t, nil), context.Background(), time.Now().Truncate(time.Millisecond)
+	ids, lane := core.NewIDs(core.SystemClock), core.HandlerLane("down")
+	a := core.Arrival{Event: core.Event{ID: ids.Next(), Source: "s", Type: "t", CreatedAt: now}}
+	const many = 2500
+	for range many {
+		a.Jobs = append(a.Jobs, core.NewJob{ID: ids.Next(), Lane: lane, MaxAttempts: 1})
+	}
+	if _, err := s.Accept(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := s.Take(ctx, now, []core.Quota{{Lane: lane, N: many, Hold: time.Minute}})
+	if err != nil || len(jobs) != many {
+		t.Fatalf("Take = %d jobs, %v, want %d", len(jobs), err, many)
+	}
+	var dead []core.Outcome
+	for _, j := range jobs {
+		dead = append(dead, core.Outcome{JobID: j.ID, Lease: j.Lease, Status: core.Dead, At: now, Attempt: core.Attempt{Number: 1, StartedAt: now}})
+	}
+	if lost, err := s.Settle(ctx, dead...); err != nil || len(lost) > 0 {
+		t.Fatalf("Settle = %v, %v", lost, err)
+	}
+	for _, want := range []int{many, 0} {
+		if n, err := s.Retry(ctx, now, "", lane); n != want || err != nil {
+			t.Errorf("Retry = %d, %v, want %d", n, err, want)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/eventgateway/gateway/core"
@@ -30,6 +31,7 @@ type writer struct {
 }
 
 type request struct {
+	ctx     context.Context // of a caller that may stop waiting
 	stmts   []store.Stmt
 	results []store.Result
 	err     error
@@ -47,7 +49,7 @@ var errClosed = &core.Refusal{Kind: core.Unavailable, Message: "database unavail
 // batch hands statements to the writer and waits. A caller that gives up first
 // does not learn whether they took effect.
 func (w *writer) batch(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
-	r := &request{stmts: stmts, results: make([]store.Result, len(stmts)), done: make(chan struct{})}
+	r := &request{ctx: ctx, stmts: stmts, results: make([]store.Result, len(stmts)), done: make(chan struct{})}
 	select {
 	case w.requests <- r:
 	case <-ctx.Done():
@@ -87,7 +89,9 @@ func (w *writer) run() {
 			// Whoever is about to ask gets in line first: with that, twice as many share
 			// a commit under load. Nobody is waited for.
 			runtime.Gosched()
-			w.commitTogether(w.join(r))
+			if group := awaited(w.join(r)); len(group) > 0 {
+				w.commitTogether(group)
+			}
 		}
 	}
 }
@@ -118,6 +122,12 @@ func (r *request) size() int {
 		}
 	}
 	return n
+}
+
+// awaited leaves out requests that nobody waits for any more. Written later, a
+// claim would lease jobs to no one.
+func awaited(group []*request) []*request {
+	return slices.DeleteFunc(group, func(r *request) bool { return r.ctx.Err() != nil })
 }
 
 // commitTogether runs batches in one transaction. If one of them is refused by
