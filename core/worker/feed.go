@@ -82,8 +82,7 @@ func (t *tick) fill(ctx context.Context, b core.Budget, n int) error {
 		return err
 	}
 	t.pace.took(t.Clock().Sub(began))
-	t.hold(jobs)
-	for _, j := range jobs {
+	for _, j := range t.hold(jobs) {
 		t.jobs <- j // never blocks: as long as all that is held
 	}
 	return nil
@@ -156,13 +155,23 @@ func (t *tick) take(ctx context.Context, n int) ([]core.TakenJob, error) {
 	return jobs, nil
 }
 
-func (t *tick) hold(jobs []core.TakenJob) {
+// hold notes what was taken, and returns what is new: a job that was still here
+// when its lease ended goes on under the new one.
+func (t *tick) hold(jobs []core.TakenJob) []core.TakenJob {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	var fresh []core.TakenJob
 	for _, j := range jobs {
+		_, here := t.leases[j.ID]
+		t.leases[j.ID] = j.Lease
+		if here {
+			continue
+		}
 		t.held[j.Lane]++
 		t.busy++
+		fresh = append(fresh, j)
 	}
+	return fresh
 }
 
 func (t *tick) idle() bool {

@@ -32,16 +32,13 @@ func (t *tick) settle() {
 // write stores a batch, however long the database takes to recover: nothing else
 // knows these outcomes, and forgetting one means delivering twice.
 func (t *tick) write(batch []settlement) {
-	outcomes := make([]core.Outcome, len(batch))
-	for i, s := range batch {
-		outcomes[i] = s.outcome
-	}
 	var trouble backoff
-	for {
+	for len(batch) > 0 {
+		outcomes := t.leased(batch)
 		lost, err := t.Worklist.Settle(t.hard, outcomes...)
 		if err == nil {
-			t.tell(batch, lost)
-			return
+			batch = t.tell(batch, outcomes, lost)
+			continue
 		}
 		t.Observe(core.Troubled{Doing: "settle", Err: err})
 		select {
@@ -52,18 +49,39 @@ func (t *tick) write(batch []settlement) {
 	}
 }
 
-// tell counts and states what was stored.
-func (t *tick) tell(batch []settlement, lost []core.ID) {
+// leased are the outcomes of a batch under the leases of now.
+func (t *tick) leased(batch []settlement) []core.Outcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	outcomes := make([]core.Outcome, len(batch))
+	for i, s := range batch {
+		outcomes[i] = s.outcome
+		outcomes[i].Lease = t.leases[s.job.ID]
+	}
+	return outcomes
+}
+
+// tell counts and states what was stored. It returns what is to be written once
+// more: outcomes that came too late for the lease they were sent under, because
+// this tick took the job again just then.
+func (t *tick) tell(batch []settlement, sent []core.Outcome, lost []core.ID) (again []settlement) {
 	gone := make(map[core.ID]bool, len(lost))
 	for _, id := range lost {
 		gone[id] = true
 	}
 	var soonest time.Time
-	for _, s := range batch {
-		if gone[s.job.ID] {
+	for i, s := range batch {
+		newer, retaken := t.forget(s.job.ID, sent[i].Lease, !gone[s.job.ID])
+		switch {
+		case gone[s.job.ID] && retaken:
+			again = append(again, s)
+			continue
+		case gone[s.job.ID]:
 			t.report.Lost++
 			t.Observe(core.Superseded{Job: s.job.Job})
 			continue
+		case retaken: // its retry was due and taken before this was told: not a job that was still here
+			t.release(core.Job{ID: s.job.ID, Lease: newer})
 		}
 		t.count(s.outcome.Status)
 		if due := s.outcome.DueAt; !due.IsZero() && (soonest.IsZero() || due.Before(soonest)) {
@@ -72,6 +90,26 @@ func (t *tick) tell(batch []settlement, lost []core.ID) {
 		t.Observe(core.Settled{Job: s.job.Job, Event: s.job.Event, Outcome: s.outcome})
 	}
 	t.expect(soonest)
+	return again
+}
+
+// forget drops a job whose outcome was written under a lease, if it was stored or
+// is lost for good. It returns the lease the job was taken under since, if any.
+func (t *tick) forget(id core.ID, lease core.Lease, stored bool) (newer core.Lease, retaken bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	newer, retaken = t.leases[id], t.leases[id] != lease
+	if stored || !retaken {
+		delete(t.leases, id)
+	}
+	return newer, retaken
+}
+
+func (t *tick) release(job core.Job) {
+	if err := t.Worklist.Release(t.hard, t.Clock(), job); err != nil {
+		t.Observe(core.Troubled{Doing: "release", Err: err}) // its lease will do it
+	}
+	t.nudge()
 }
 
 func (t *tick) count(s core.Status) {

@@ -49,6 +49,12 @@ type tick struct {
 	busy   int               // sum of held
 	lookAt time.Time         // when to ask the store which lanes are due
 
+	// leases of the jobs that are taken and not settled, as they were taken last. A
+	// lease may end while its job is still here: the database was away for longer,
+	// the process was stopped, the clock was set. Whoever takes the job then, it must
+	// not be this tick's own feeder that makes a known outcome worthless.
+	leases map[core.ID]core.Lease
+
 	report core.Report // the settler's, until drain has returned
 }
 
@@ -64,6 +70,7 @@ func (w *Worker) begin(ctx context.Context) *tick {
 		outcomes: make(chan settlement, w.limits.Slots),
 		nudged:   make(chan struct{}, 1),
 		held:     map[core.Lane]int{},
+		leases:   map[core.ID]core.Lease{},
 	}
 	t.hard, t.stopHard = context.WithCancel(context.WithoutCancel(ctx))
 	for range w.limits.Slots {
@@ -102,6 +109,13 @@ func (t *tick) letGo(lane core.Lane) {
 	t.nudge()
 }
 
+// lease is what a job is held under now.
+func (t *tick) lease(id core.ID) core.Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.leases[id]
+}
+
 // drain ends the tick: unstarted jobs go back, started ones get their time.
 func (t *tick) drain() {
 	t.giveBack()
@@ -121,6 +135,7 @@ func (t *tick) giveBack() {
 	for {
 		select {
 		case j := <-t.jobs:
+			j.Lease = t.lease(j.ID)
 			jobs = append(jobs, j.Job)
 			continue
 		default:

@@ -347,6 +347,76 @@ func TestOutcomesSurviveADatabaseThatIsAway(t *testing.T) {
 	})
 }
 
+// TestLeasesThatEndWhileTheDatabaseIsAway: the feeder finds jobs due that are
+// still here, with their outcomes waiting to be written.
+func TestLeasesThatEndWhileTheDatabaseIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		sender := sends(func(ctx context.Context, j core.TakenJob) Reply {
+			sent.Add(1)
+			return takesTime(2*time.Second, ok)(ctx, j)
+		})
+		b := newBench(Limits{Slots: 4, Batch: 4}, Target{Sender: sender, Hold: 20 * time.Second})
+		b.add(lane, 12, 1)
+		stop := b.serve(t)
+		time.Sleep(time.Second)
+		b.breakdown(true)
+		time.Sleep(time.Minute) // three leases
+		b.breakdown(false)
+		time.Sleep(time.Minute)
+		r := stop()
+		if n := b.count(core.Completed); n != 12 || sent.Load() != 12 || r.Lost != 0 || r.Dead != 0 {
+			t.Errorf("%d completed, %d sent, report %+v, want 12 of each and none lost or dead", n, sent.Load(), r)
+		}
+	})
+}
+
+// TestRetryThatIsDueBeforeItsFailureIsKnown: the feeder may take a job again
+// before the settler has heard that its last attempt is stored.
+func TestRetryThatIsDueBeforeItsFailureIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		sender := sends(func(context.Context, core.TakenJob) Reply {
+			if sent.Add(1) < 3 {
+				return Reply{Error: "status: 500", StatusCode: 500}
+			}
+			return ok
+		})
+		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: sender, Retry: core.Retry{Max: 5, Interval: time.Millisecond, Fixed: true}})
+		b.lag = 50 * time.Millisecond
+		b.add(lane, 1, 5)
+		stop := b.serve(t)
+		ring := time.NewTicker(2 * time.Millisecond)
+		for range 200 { // the feeder is kept looking
+			<-ring.C
+			b.bell.Ring(lane)
+		}
+		ring.Stop()
+		r := stop()
+		if want := (core.Report{Completed: 1, Failed: 2}); r != want || sent.Load() != 3 || len(b.settled) != 3 {
+			t.Errorf("Tick = %+v with %d sent and %d settled, want %+v with 3 of each", r, sent.Load(), len(b.settled), want)
+		}
+		for i, o := range b.settled {
+			if o.Attempt.Number != i+1 {
+				t.Errorf("attempt %d is recorded as %d", i+1, o.Attempt.Number)
+			}
+		}
+	})
+}
+
+// TestDeliveryOutlivesItsLease: however that comes about, it is one delivery.
+func TestDeliveryOutlivesItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Limits{Slots: 2, Batch: 2, Drain: time.Minute}, Target{Sender: takesTime(25*time.Second, ok), Hold: 10 * time.Second})
+		b.add(lane, 2, 1)
+		stop := b.serve(t)
+		time.Sleep(time.Minute)
+		if r, want := stop(), (core.Report{Completed: 2}); r != want {
+			t.Errorf("Tick = %+v, want %+v", r, want)
+		}
+	})
+}
+
 func TestSupersededOutcomesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: takesTime(time.Second, ok)})

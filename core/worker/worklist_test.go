@@ -22,6 +22,7 @@ type pile struct {
 	takes  []int // sizes of the hauls
 	broken bool
 	delay  time.Duration
+	lag    time.Duration // between settling and knowing it
 
 	settled  []core.Outcome
 	released int
@@ -108,7 +109,7 @@ func (p *pile) Settle(_ context.Context, outcomes ...core.Outcome) ([]core.ID, e
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
-	defer p.mu.Unlock()
+	defer func() { p.mu.Unlock(); time.Sleep(p.lag) }()
 	var lost []core.ID
 	for _, o := range outcomes {
 		j := p.jobs[o.JobID]
