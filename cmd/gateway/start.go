@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -46,6 +47,7 @@ func newStart(a *app) *cobra.Command {
 }
 
 func (a *app) start(ctx context.Context) error {
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more is no reason to die
 	a.tuneMemory()
 	cfg, err := a.loadConfig()
 	if err != nil {
@@ -54,7 +56,9 @@ func (a *app) start(ctx context.Context) error {
 	if unbuilt := cfg.Unbuilt(); len(unbuilt) > 0 {
 		return config.Problems(unbuilt)
 	}
-	log := a.logger(cfg)
+	lines := newSpool(a.stderr)
+	defer lines.close()
+	log := a.logger(cfg, lines)
 	release, err := lockDatabase(cfg.Database)
 	if err != nil {
 		return err
@@ -95,7 +99,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *
 	return nil
 }
 
-func (a *app) logger(cfg *config.Config) *slog.Logger {
+func (a *app) logger(cfg *config.Config, out io.Writer) *slog.Logger {
 	lookup := func(name string) string {
 		if v, ok := cfg.DotEnv[name]; ok {
 			return v.Reveal()
@@ -107,7 +111,7 @@ func (a *app) logger(cfg *config.Config) *slog.Logger {
 		filter = lookup("RUST_LOG")
 	}
 	log, err := telemetry.NewLogger(telemetry.LogOptions{
-		Out:      a.stderr,
+		Out:      out,
 		Terminal: a.colourfulLogs(),
 		Format:   lookup("GATEWAY_LOG_FORMAT"),
 		Filter:   filter,

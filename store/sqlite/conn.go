@@ -37,7 +37,11 @@ func Open(path string) (store.Conn, error) {
 	if err := prepareFile(path); err != nil {
 		return nil, err
 	}
-	c := &conn{path: path, writer: newWriter(path), readers: make(chan *session, maxReaders)}
+	f, err := identify(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{file: f, writer: newWriter(f), readers: make(chan *session, maxReaders)}
 	for range maxReaders {
 		c.readers <- nil // dialled when first needed
 	}
@@ -55,7 +59,7 @@ func Open(path string) (store.Conn, error) {
 const maxReaders = 4
 
 type conn struct {
-	path    string
+	file    file
 	writer  *writer
 	readers chan *session // idle ones; nil stands for one that is not open
 	closed  atomic.Bool
@@ -102,8 +106,11 @@ func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Resul
 
 // read reads from one state of the database.
 func (c *conn) read(s **session, stmts []store.Stmt) (results []store.Result, err error) {
+	if err := c.file.check(); err != nil {
+		return nil, err
+	}
 	if *s == nil {
-		if *s, err = dial(dsn(c.path, "query_only(1)")); err != nil {
+		if *s, err = dial(dsn(c.file.path, "query_only(1)")); err != nil {
 			return nil, err
 		}
 	}
@@ -139,9 +146,34 @@ func (c *conn) Close() error {
 	return errors.Join(errs...)
 }
 
+// A file is the database as it was opened. Somebody may delete or replace it
+// while it is open; what is written then goes to a file without a name, and ends
+// with the process.
+type file struct {
+	path string
+	info os.FileInfo
+}
+
+func identify(path string) (file, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return file{}, &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: err}
+	}
+	return file{path, info}, nil
+}
+
+// check tells whether the path still leads to the file.
+func (f file) check() error {
+	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) {
+		return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable",
+			Cause: fmt.Errorf("the file %s was deleted or replaced; restart the gateway", f.path)}
+	}
+	return nil
+}
+
 // dsn is the driver's name for the file, with the settings every connection gets.
 func dsn(path string, pragmas ...string) string {
-	q := url.Values{}
+	q := url.Values{"mode": {"rw"}}        // the file exists; one that is gone must not come back empty
 	q.Add("_pragma", "busy_timeout(5000)") // first: the others may meet a lock
 	q.Add("_pragma", "journal_mode(WAL)")
 	q.Add("_pragma", "synchronous(FULL)")

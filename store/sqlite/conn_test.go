@@ -288,3 +288,26 @@ func TestCloseWaitsForReads(t *testing.T) {
 		}
 	}
 }
+
+// TestFileThatIsGone: nothing is promised about a file that has no name any more.
+func TestFileThatIsGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.db")
+	c := openConn(t, path)
+	do(t, c, write("CREATE TABLE t (n INTEGER)"))
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range []store.Stmt{write("INSERT INTO t VALUES (1)"), read("SELECT COUNT(*) FROM t")} {
+		_, err := c.Batch(context.Background(), st)
+		if !core.IsKind(err, core.Unavailable) || !strings.Contains(err.Error(), "was deleted or replaced; restart the gateway") {
+			t.Errorf("%s without the file = %v, want unavailable, and why", st.SQL, err)
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a new file was made in its place")
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	do(t, c, write("INSERT INTO t VALUES (1)"))
+}

@@ -20,7 +20,7 @@ const (
 
 // A writer owns the one writing connection. Batches reach it through a channel.
 type writer struct {
-	path     string
+	file     file
 	requests chan *request
 	quit     chan struct{}
 	done     chan struct{}
@@ -38,8 +38,8 @@ type request struct {
 	done    chan struct{}
 }
 
-func newWriter(path string) *writer {
-	w := &writer{path: path, requests: make(chan *request, maxJoined), quit: make(chan struct{}), done: make(chan struct{})}
+func newWriter(f file) *writer {
+	w := &writer{file: f, requests: make(chan *request, maxJoined), quit: make(chan struct{}), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -150,6 +150,9 @@ func (w *writer) commitTogether(group []*request) {
 }
 
 func (w *writer) transact(group []*request) error {
+	if err := w.file.check(); err != nil {
+		return err
+	}
 	if err := w.connect(); err != nil {
 		return err
 	}
@@ -188,7 +191,7 @@ func (w *writer) undo(cause error) {
 
 func (w *writer) connect() (err error) {
 	if w.session == nil {
-		w.session, err = dial(dsn(w.path))
+		w.session, err = dial(dsn(w.file.path))
 	}
 	return err
 }

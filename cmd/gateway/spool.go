@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	spoolLines = 4096        // waiting to be written
+	spoolFlush = time.Second // how long the rest may take at the end
+)
+
+// A spool writes log lines from a goroutine of its own. A reader that stops
+// reading, such as a terminal on hold or a stuck collector, then costs lines, and
+// not the service: without it the first blocked line would hold up every request
+// and delivery, and the stopping too.
+type spool struct {
+	out     io.Writer
+	lines   chan []byte
+	dropped atomic.Int64
+	quit    chan struct{}
+	done    chan struct{}
+}
+
+func newSpool(out io.Writer) *spool {
+	s := &spool{out: out, lines: make(chan []byte, spoolLines), quit: make(chan struct{}), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+// Write takes a line, or counts it as dropped. It never blocks and never fails.
+func (s *spool) Write(line []byte) (int, error) {
+	select {
+	case s.lines <- append([]byte(nil), line...):
+	default:
+		s.dropped.Add(1)
+	}
+	return len(line), nil
+}
+
+// close writes what waits, if that can be done in a moment. Later lines are lost.
+func (s *spool) close() {
+	close(s.quit)
+	select {
+	case <-s.done:
+	case <-time.After(spoolFlush):
+	}
+}
+
+func (s *spool) run() {
+	defer close(s.done)
+	for {
+		select {
+		case line := <-s.lines:
+			s.pass(line)
+		case <-s.quit:
+			for {
+				select {
+				case line := <-s.lines:
+					s.pass(line)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *spool) pass(line []byte) {
+	s.out.Write(line) //nolint:errcheck // there is nowhere left to say so
+	if n := s.dropped.Swap(0); n > 0 {
+		fmt.Fprintf(s.out, "%d log lines were dropped: whoever reads the log was too slow\n", n)
+	}
+}
