@@ -2,6 +2,9 @@ package gateway_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -195,5 +198,54 @@ func TestServeFailsWithItsListener(t *testing.T) {
 	l.Close()
 	if err := g.Serve(context.Background(), l); err == nil {
 		t.Error("Serve on a closed listener = nil, want an error")
+	}
+}
+
+// TestProviderNamesTheDelivery: GitHub's delivery id makes a redelivery a
+// duplicate only if intake knows that the source is GitHub's.
+func TestProviderNamesTheDelivery(t *testing.T) {
+	c := load(t, `sources: {hub: {type: webhook, verify: github, secret: a-secret-of-twenty-four-bytes}}`)
+	base, stop := serve(t, newGateway(t, c, openStore(t, filepath.Join(t.TempDir(), "gateway.db"))))
+	defer stop()
+	mac := hmac.New(sha256.New, []byte("a-secret-of-twenty-four-bytes"))
+	mac.Write([]byte("{}"))
+	var events []string
+	for range 2 {
+		r, err := http.NewRequest("POST", base+"/webhooks/hub", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Hub-Signature-256", fmt.Sprintf("sha256=%x", mac.Sum(nil)))
+		r.Header.Set("X-GitHub-Event", "push")
+		r.Header.Set("X-GitHub-Delivery", "d-1")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		events = append(events, resp.Header.Get("x-gateway-event-id"))
+	}
+	if events[0] == "" || events[0] != events[1] {
+		t.Errorf("a delivery and its repetition are events %q, want one", events)
+	}
+}
+
+// TestAcceptedEventsWakeTheWorker: without the bell each of them would wait for
+// the worker's next look, three quarters of a second at least.
+func TestAcceptedEventsWakeTheWorker(t *testing.T) {
+	url, got := receiver(t, 200)
+	c := load(t, `
+server: {allow_private_urls: true}
+sources: {shop: {type: event}}
+handlers: {billing: {source: shop, url: '`+url+`'}}`)
+	base, stop := serve(t, newGateway(t, c, openStore(t, filepath.Join(t.TempDir(), "gateway.db"))))
+	defer stop()
+	began := time.Now()
+	for range 8 {
+		post(t, base+"/events/shop/order.created", "{}")
+		next(t, got)
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("8 deliveries, one after another, took %v: nobody woke the worker", took)
 	}
 }

@@ -198,3 +198,21 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 		t.Fatal(err)
 	}
 }
+
+// TestOpenGatewayWarns: without a token everyone may send events, and the log says
+// so at each start.
+func TestOpenGatewayWarns(t *testing.T) {
+	t.Parallel()
+	const warning = "everyone may send events"
+	for config, want := range map[string]bool{plainConfig: true, plainConfig + "api: {auth_token: a-token-of-more-than-24-bytes}\n": false} {
+		g := newGateway(t, config, newReceiver(t))
+		g.start()
+		if want {
+			eventually(t, 5*time.Second, "the warning in the log", func() bool { return strings.Contains(g.process.log.String(), warning) })
+		}
+		g.stop() // all of the log is written now
+		if got := strings.Contains(g.process.log.String(), warning); got != want {
+			t.Errorf("with a token %v: warned %v", !want, got)
+		}
+	}
+}
