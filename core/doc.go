@@ -6,9 +6,9 @@
 //
 // An event comes in through one door and becomes rows in one SQL database in
 // one commit: the event itself and one job for every consumer that matches it.
-// A job waits in the lane of its consumer ("handler/billing", "queue/mail").
-// Whoever is awake takes due jobs out of lanes, tries them, and settles each
-// attempt with an outcome.
+// A job waits in the lane of its consumer ("handler/billing", "queue/mail",
+// "alert/3f9a..."). Whoever is awake takes due jobs out of lanes, tries them, and
+// settles each attempt with an outcome.
 //
 //	request ──▶ Event ─┬─▶ Job (handler/a) ──▶ Attempt, Attempt, ...
 //	                   └─▶ Job (handler/b) ──▶ Attempt
@@ -31,7 +31,12 @@
 // Every write can be sent twice. Ids are made before the first write, every take
 // writes a fresh [Lease], and each later write on the job carries it: a worker
 // that lost its lease changes nothing. Attempt numbers are for people, never a
-// fence.
+// fence. A slot of a schedule is fired by every process that sees it come; its time
+// is the event's delivery id, so one event comes of it.
+//
+// Between a lane and its takers stands a [Gate]: the circuit breaker and the rate
+// limit of its handler, a row like the others. Take asks it, Settle moves it, so
+// both hold for every process of one database.
 //
 // # Who may import whom
 //

@@ -5,6 +5,13 @@ import "time"
 // DefaultSource is the source of the short intake route, POST /events/{event_type}.
 const DefaultSource = "app"
 
+// AlertSource is the source of events that the gateway makes itself, to tell people
+// that something is wrong. No configured source can be called that.
+const AlertSource = "_alerts"
+
+// CronTick is the type of the events of cron sources.
+const CronTick = "cron.tick"
+
 // An Event is one thing that happened, as it was received.
 type Event struct {
 	ID     ID

@@ -28,11 +28,35 @@ type Unverified struct {
 	Source, Reason, ClientIP string
 }
 
+// Confirmed: a subscription to a topic was confirmed.
+type Confirmed struct {
+	Source, Topic string
+}
+
+// Unsubscribed: a topic told that its subscription has ended.
+type Unsubscribed struct {
+	Source, Topic string
+}
+
+// Skipped: slots of a cron source passed while nobody looked, and are too old to be
+// made up for.
+type Skipped struct {
+	Source      string
+	Slots       int
+	First, Last time.Time
+}
+
 // Settled: an attempt ended and its outcome is stored.
 type Settled struct {
 	Job     Job // as taken
 	Event   Event
 	Outcome Outcome
+}
+
+// BreakerMoved: an outcome that is stored opened or closed a circuit breaker.
+type BreakerMoved struct {
+	Lane Lane
+	Gate Gate // as it stands now
 }
 
 // Superseded: an attempt ended after its lease; its outcome was not stored.
@@ -57,11 +81,15 @@ type Troubled struct {
 	Err   error
 }
 
-func (Accepted) fact()   {}
-func (Repeated) fact()   {}
-func (Unverified) fact() {}
-func (Settled) fact()    {}
-func (Superseded) fact() {}
-func (Released) fact()   {}
-func (Recovered) fact()  {}
-func (Troubled) fact()   {}
+func (Accepted) fact()     {}
+func (Repeated) fact()     {}
+func (Unverified) fact()   {}
+func (Confirmed) fact()    {}
+func (Unsubscribed) fact() {}
+func (Skipped) fact()      {}
+func (Settled) fact()      {}
+func (BreakerMoved) fact() {}
+func (Superseded) fact()   {}
+func (Released) fact()     {}
+func (Recovered) fact()    {}
+func (Troubled) fact()     {}

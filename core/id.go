@@ -32,6 +32,14 @@ func (id ID) Time() time.Time {
 	return ulid.Time(u.Time()).UTC()
 }
 
+// FirstID is the lowest id that can be made at a time: every id made before it is
+// less. A time before 1970 is taken for 1970.
+func FirstID(t time.Time) ID {
+	var u ulid.ULID
+	_ = u.SetTime(uint64(max(0, t.UnixMilli()))) // fails after the year 10889
+	return ID(u.String())
+}
+
 // IDs makes ids that only ever grow, also when the clock steps back. The zero
 // value is not usable; it is safe for concurrent use.
 type IDs struct {

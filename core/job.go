@@ -38,10 +38,20 @@ func ParseStatus(s string) (Status, error) {
 func (s Status) Finished() bool { return s == Completed || s == Dead }
 
 // A Lane is the line a job waits in: one per consumer, so that one consumer's
-// backlog never stands before another's. It is written "handler/<name>".
+// backlog never stands before another's. It is written "handler/<name>", or
+// "alert/<id>" for what is told to people.
 type Lane string
 
-const handlerLane = "handler/"
+const (
+	handlerLane = "handler/"
+	alertLane   = "alert/"
+)
+
+// AlertLane is the lane of the alerts that go to one place.
+func AlertLane(id string) Lane { return Lane(alertLane + id) }
+
+// Alert reports whether the lane holds alerts.
+func (l Lane) Alert() bool { return strings.HasPrefix(string(l), alertLane) }
 
 // HandlerLane is the lane of the handler with this name.
 func HandlerLane(name string) Lane { return Lane(handlerLane + name) }
@@ -106,6 +116,9 @@ const LeaseExpired = "lease expired"
 type TakenJob struct {
 	Job
 	Event Event
+
+	StartAt time.Time // not before; zero if it was taken without a [Pass] that has an interval
+	Probe   bool      // it was taken with a Pass for a probe
 }
 
 // An Attempt is how one try went.
@@ -135,6 +148,17 @@ type Outcome struct {
 
 	// At is the time of settling.
 	At time.Time
+
+	// Lane is that of the job. Verdict is what the attempt tells its gate, and Probe
+	// whether it was taken for that.
+	Lane    Lane
+	Verdict Verdict
+	Probe   bool
+
+	// GivesRise is an event with its jobs that comes of this outcome, such as the
+	// alert about a job that died; nil if there is none. Neither event nor jobs have
+	// keys.
+	GivesRise *Arrival
 }
 
 func (o Outcome) String() string {

@@ -37,14 +37,18 @@ type Quota struct {
 
 	// Hold is how long the taken jobs are leased.
 	Hold time.Duration
+
+	// Pass is what to show at the lane's gate; nil takes nothing unless it is wide open.
+	Pass *Pass
 }
 
 // A Worklist hands out due work and records what became of it.
 type Worklist interface {
 	// Due tells when the next job of each lane is due: in the past if one is due
-	// already, the end of the lease for a running one. Lanes in which nothing
-	// waits are absent. It writes nothing.
-	Due(ctx context.Context, lanes []Lane) (map[Lane]time.Time, error)
+	// already, the end of the lease for a running one. It tells how the lanes' gates
+	// stand as well. Lanes in which nothing waits and whose gate is the zero Gate are
+	// absent. It writes nothing.
+	Due(ctx context.Context, lanes []Lane) (map[Lane]Outlook, error)
 
 	// Take leases due jobs of the given lanes, each lane's longest due first and
 	// never more than its quota, until now + Hold, and counts the attempt. They
@@ -56,23 +60,82 @@ type Worklist interface {
 	//
 	// A running job with all its attempts behind it is taken too, so that its
 	// end is recorded: see [Job.Spent].
+	//
+	// Nothing is taken without a Pass from a lane whose breaker is open or has closed
+	// less than RampTime ago. With a Pass that has an interval, jobs are taken only
+	// while the breaker is closed and if the gate's next start (see [Gate.StartAt]) is
+	// at most Pass.Ahead away. The first of them is to start then, each further one an
+	// interval later, and the gate's NextAt comes to be an interval after the last: so
+	// no two that are taken with a Pass start closer, whoever takes them. Nothing is
+	// taken if Pass.Closed is not the gate's ClosedAt.
+	//
+	// With a Pass for a probe one job is taken, if the breaker is open and
+	// [Gate.ProbeAt] has come. Until Pass.Probe later there is no other: of any number
+	// who ask at the same time, one gets it.
 	Take(ctx context.Context, now time.Time, quotas []Quota) ([]TakenJob, error)
 
 	// Settle ends attempts: each outcome is recorded as an attempt and gives its
 	// job the status, due time and error it says. An outcome whose lease is no
-	// longer the job's changes nothing, and its job id is returned in lost.
+	// longer the job's changes nothing, and its job id is returned as lost.
 	// Settling the same outcome again changes nothing and is not lost.
-	Settle(ctx context.Context, outcomes ...Outcome) (lost []ID, err error)
+	//
+	// What an outcome gives rise to is stored in the same commit, if the outcome is.
+	//
+	// The outcomes' verdicts move the gates of their lanes, in the order given. A
+	// success sets Failures back, a failure adds one. The one that makes them
+	// BreakerThreshold opens the breaker until BreakerCooldown after it. While it is
+	// open only the outcome of its newest probe counts: a failure keeps it open for
+	// another BreakerCooldown, a success closes it, and one without a verdict makes
+	// room for the next probe at once.
+	Settle(ctx context.Context, outcomes ...Outcome) (Settlement, error)
 
 	// Release gives taken jobs back untried: their attempt is uncounted and they
 	// are due at the given time. A job whose lease is no longer the one it was
-	// taken under stays as it is.
+	// taken under stays as it is. After a probe that is given back there may be
+	// another at the given time.
 	Release(ctx context.Context, due time.Time, jobs ...Job) error
 
 	// Recover makes every running job of the lanes due at once, and returns how
 	// many there were. It is sound only while the caller is the sole taker of
 	// those lanes, as a process that starts on its own database file is.
 	Recover(ctx context.Context, now time.Time, lanes []Lane) (int, error)
+
+	// Strays tells in which lanes jobs wait that are not among the known ones, and
+	// since when: the first time that Strays found them so. A lane that is known at
+	// a later call, to whichever process, is no stray any more, and begins anew if it
+	// becomes one again. The gates of lanes that have been strays for StrayTime are set
+	// back, so that nothing is in the way of who ends their jobs; until then another
+	// process may know them, and their gates stay as they are.
+	Strays(ctx context.Context, now time.Time, known []Lane) (map[Lane]time.Time, error)
+}
+
+// A Settlement is what became of outcomes.
+type Settlement struct {
+	// Lost are the jobs whose outcome came too late: somebody else has taken them.
+	Lost []ID
+
+	// Gates are those of the lanes of which an attempt failed or a probe ended, as
+	// they stand afterwards.
+	Gates map[Lane]Gate
+}
+
+// A Mark says up to when the slots of a cron source are dealt with.
+type Mark struct {
+	Source   string
+	Schedule string // its schedule and zone, as [Calendar.Mark] was told
+	Until    time.Time
+}
+
+// A Calendar remembers how far the cron sources have come, so that a slot which
+// became due while nobody looked can be told from one that was fired.
+type Calendar interface {
+	// Marks returns the marks of those sources that have one. It writes nothing.
+	Marks(ctx context.Context, sources []string) (map[string]Mark, error)
+
+	// Mark sets marks, whole or not at all. A mark only moves forward: one that is
+	// not later than what is stored for the same schedule changes nothing. With
+	// another schedule it replaces what is stored, whatever the times.
+	Mark(ctx context.Context, marks ...Mark) error
 }
 
 // Limits of a page of a listing.
@@ -80,6 +143,9 @@ const (
 	DefaultPage = 50
 	MaxPage     = 1000
 )
+
+// MaxDepth bounds what it costs to ask how many jobs wait.
+const MaxDepth = 100_000
 
 // An EventFilter selects events. Zero fields select everything.
 type EventFilter struct {
@@ -110,7 +176,8 @@ type Ledger interface {
 	// Event returns one event with its payload.
 	Event(ctx context.Context, id ID) (Event, error)
 
-	// Events lists events newest first, without their payloads and headers.
+	// Events lists events newest first, without their payloads and headers. Those
+	// of [AlertSource] are listed only if the filter asks for them.
 	// Following After from page to page shows every event that existed at the
 	// first page exactly once, whatever is accepted meanwhile.
 	Events(ctx context.Context, f EventFilter) (Page[Event], error)
@@ -124,7 +191,7 @@ type Ledger interface {
 	// Attempts lists the attempts of a job, oldest first; none for an unknown job.
 	Attempts(ctx context.Context, job ID) ([]Attempt, error)
 
-	// Depth is the number of jobs that are not finished.
+	// Depth is the number of jobs that are not finished. It counts up to MaxDepth.
 	Depth(ctx context.Context) (int, error)
 }
 
@@ -132,8 +199,17 @@ type Ledger interface {
 type Upkeep interface {
 	// Retry makes dead jobs available at once, with their whole budget of
 	// attempts, and returns how many. A zero id means all dead jobs, those of one
-	// lane if lane is set. Jobs that are not dead stay as they are.
+	// lane if lane is set. Jobs that are not dead stay as they are. Every lane that is
+	// a stray begins anew, so that jobs which are brought back wait their StrayTime
+	// again.
 	Retry(ctx context.Context, now time.Time, id ID, lane Lane) (int, error)
+
+	// Purge deletes jobs that finished before the given time, with their attempts,
+	// and events received before it of which no job is left. It deletes at most
+	// limit jobs and as many events, the oldest first, and returns how many of both
+	// there were. Jobs that are not finished stay, with their events. A delivery id
+	// or key is new again once its row is gone.
+	Purge(ctx context.Context, before time.Time, limit int) (int, error)
 
 	// Migrate brings the schema up to date. It may run in several processes at
 	// once and any number of times. A database of a newer version is refused.
@@ -147,6 +223,7 @@ type Upkeep interface {
 type Store interface {
 	Inbox
 	Worklist
+	Calendar
 	Ledger
 	Upkeep
 	Close() error

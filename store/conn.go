@@ -20,16 +20,45 @@ type Conn interface {
 }
 
 // A Stmt is a statement with its arguments, which hold string, int64 or nil and
-// nothing else.
+// nothing else. It has either Args or Rows.
 type Stmt struct {
-	Name  string // for errors, metrics and injected faults
-	SQL   string
-	Args  []any
+	Name string // for errors, metrics and injected faults
+	SQL  string
+
+	// Args are the values of the question marks in the text.
+	Args []any
+
+	// Rows are the rows of the text's row source: the statement acts on each of
+	// them, in any order, as the text of the dialect has it. One row at a time:
+	// its values are those of the question marks. All at once: the columns are, as
+	// arrays.
+	//
+	// A batch of nothing but statements with Rows may be run as one with others of
+	// the same texts, so what such a statement returns may be about their rows too.
+	Rows [][]any
+
 	Reads bool // it returns rows and changes nothing
+
+	// Sorted is the place in a row, from 1, of the key in whose order Rows are. It is
+	// the order in which what they name is locked, and stays theirs when rows of
+	// several batches are put together. Zero says that the order makes no difference.
+	Sorted int
+
+	// Apart says that the batch is not to be put together with others: its statements
+	// are in the order in which what they name is to be locked.
+	Apart bool
+
+	// Once says that the statement would do more if it were sent again. All others
+	// may be, as a whole batch, when an answer is lost.
+	Once bool
 }
 
 // A Result is what a statement returned: its rows, if it reads, else how many
 // rows it changed. Values are string, int64 or nil.
+//
+// Of a statement with Rows that was run together with others', Changed is the
+// number of its rows if each changed something, or less if one of them may not
+// have.
 type Result struct {
 	Rows    [][]any
 	Changed int64

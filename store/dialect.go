@@ -1,54 +1,387 @@
 package store
 
-import "strings"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
 
 // A Dialect is what one family of databases spells differently. It is text and
 // nothing else: callers never ask a dialect what it supports.
 type Dialect struct {
 	Name string
 
-	// Key and Text are the two kinds of text column: compared as bytes and
-	// indexed, or only stored. Int is a 64-bit integer.
-	Key, Text, Int string
+	// key is text that is compared as bytes and indexed, at most 255 of them; text
+	// is only stored; integer has 64 bits.
+	key, text, integer string
 
-	// Clustered ends a CREATE TABLE whose rows are to be kept in the order of
-	// their primary key.
-	Clustered string
+	// table ends the CREATE TABLE of each table.
+	table map[string]string
 
-	// Fresh ends an INSERT that is to do nothing when a key is taken.
-	Fresh string
+	// again makes CREATE INDEX repeatable. Without it the Conn takes an index that is
+	// there for made.
+	again string
 
-	// Limit is a parameter after LIMIT.
-	Limit string
+	// only makes an index partial: %s is its condition. Empty where there are none;
+	// generated columns of a table stand in for that then, named in also.
+	only string
+	also map[string]string
 
-	// List is a row source with one row for each element of the JSON array in its
-	// one parameter. Item is the element; Item0 and Item1 are the parts of an
-	// element that is itself an array.
-	List, Item, Item0, Item1 string
+	// dueLane is the lane of a job that has a due time, as jobs_due has it, and
+	// deadLane that of a dead one, as jobs_dead has it; waiting and dead are the
+	// conditions under which a job is in these indexes. Empty where the indexes are
+	// partial.
+	dueLane, deadLane, waiting, dead string
+
+	// fresh ends an INSERT that is to do nothing when a key is taken: %s is a
+	// column of the table.
+	fresh string
+
+	// hold ends a SELECT of jobs that stay as they are until the end of the batch,
+	// where another transaction could change them between two statements.
+	hold string
+
+	// past ends the SELECT by which a claim looks for what it took, where it would else
+	// wait for rows of the same millisecond that others are at.
+	past string
+
+	// order ends the SELECT of an INSERT into a table. Rows go in by their unique
+	// keys, so that inserts that meet wait in line and not in a circle; the numbers
+	// are those of the columns.
+	order map[string]string
+
+	// use pins the index of a table, where the choice would depend on statistics: %s
+	// is its name, or those from which to choose.
+	use string
+
+	// limit is a parameter after LIMIT.
+	limit string
+
+	// rows is the row source of a Stmt's Rows, called r, or nothing where the
+	// statement is run once for each of them with its values in the place of r's
+	// columns.
+	rows func(columns []column) string
+
+	// apart is set where a range whose bounds are columns of r would be read from the
+	// first row of the index. What looks for such a range is run once for each row.
+	apart bool
+
+	// join is what is written between the row source and a table, if not a comma.
+	join string
+
+	// values is a row source that an INSERT without a table consists of, if there is a
+	// better one than rows, given a row's expressions.
+	values func(row string) string
+
+	// update and remove change rows that are joined with the row source: $table,
+	// $set, $rows, $where, and the column that leads the table's key, $key.
+	update, remove string
+
+	// pick selects rows and keeps other takers off them, by a handle; picked changes
+	// these and no others. The pick's parameters come first: $table, $set, $pick.
+	pick, picked string
+
+	// lock begins the batch of a schema step where two processes must not run one at
+	// the same time.
+	lock string
 }
 
 // SQLite is the dialect of SQLite 3.38 and later, also behind HTTP.
 var SQLite = Dialect{
-	Name:      "sqlite",
-	Key:       "TEXT NOT NULL",
-	Text:      "TEXT NOT NULL",
-	Int:       "INTEGER",
-	Clustered: "WITHOUT ROWID",
-	Fresh:     "ON CONFLICT DO NOTHING",
+	Name:    "sqlite",
+	key:     "TEXT",
+	text:    "TEXT",
+	integer: "INTEGER",
+	table:   map[string]string{"jobs": "WITHOUT ROWID", "attempts": "WITHOUT ROWID", "gates": "WITHOUT ROWID"},
+	again:   "IF NOT EXISTS",
+	only:    "WHERE %s",
+	fresh:   "ON CONFLICT DO NOTHING",
 	// Of a bare parameter SQLite looks up the value when it plans, and so it plans
 	// again each time one is bound: 4 % of an event's CPU.
-	Limit: "? + 0",
-	List:  "json_each(?) AS list",
-	Item:  "list.value",
-	Item0: "list.value ->> 0",
-	Item1: "list.value ->> 1",
+	limit:  "? + 0",
+	update: "UPDATE $table SET $set WHERE $where",
+	remove: "DELETE FROM $table WHERE $where",
+	pick:   "SELECT id AS handle $pick",
+	picked: "WITH picked AS ($pick) UPDATE $table SET $set WHERE id IN (SELECT handle FROM picked)",
 }
 
-// text fills a statement's fragments in.
-func (d Dialect) text(sql string) string {
-	return strings.NewReplacer(
-		"{key}", d.Key, "{text}", d.Text, "{int}", d.Int,
-		"{clustered}", d.Clustered, "{fresh}", d.Fresh,
-		"{limit}", d.Limit, "{list}", d.List, "{item}", d.Item, "{item0}", d.Item0, "{item1}", d.Item1,
-	).Replace(strings.TrimSpace(sql))
+// D1 is the dialect of Cloudflare's D1: SQLite, with as many rows in a statement
+// as may have parameters, since each statement of a batch costs as much as twenty
+// rows. A row source is written between two marks, [D1Row], as MySQL's is.
+var D1 = d1()
+
+// D1Row marks the beginning and the end of what a statement of the D1 dialect
+// repeats for each row after the first.
+const D1Row = "/*row*/"
+
+func d1() Dialect {
+	d := SQLite
+	d.Name = "d1"
+	d.rows, d.values = d1Rows, d1Values
+	d.join = " CROSS JOIN " // in this order, whatever statistics say
+	d.update = "UPDATE $table SET $set FROM $rows WHERE $where"
+	d.remove = "DELETE FROM $table WHERE $key IN (SELECT $table.$key FROM $rows CROSS JOIN $table WHERE $where)"
+	return d
+}
+
+// d1Rows is not a UNION, of which D1 takes few terms.
+func d1Rows(columns []column) string {
+	var names, params []string
+	for i, c := range columns {
+		names, params = append(names, fmt.Sprintf("column%d AS %s", i+1, c.name)), append(params, "?")
+	}
+	return "(SELECT " + strings.Join(names, ", ") + " FROM (" + d1Values(strings.Join(params, ", ")) + ")) AS r"
+}
+
+func d1Values(row string) string { return "VALUES (" + row + ")" + D1Row + ", (" + row + ")" + D1Row }
+
+// Postgres is the dialect of PostgreSQL 14 and later. Keys are collated as bytes.
+// The claim's plan is pinned by row address, so that it does not depend on
+// statistics the table may not have yet.
+var Postgres = Dialect{
+	Name:    "postgres",
+	key:     `TEXT COLLATE "C"`,
+	text:    "TEXT",
+	integer: "BIGINT",
+	table: map[string]string{
+		// Jobs are updated twice in a short life. Without room on the page and an eager
+		// vacuum, dead rows pile up where the next claim begins.
+		"jobs": `WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+			autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.02)`,
+		"events": "WITH (autovacuum_vacuum_insert_scale_factor = 0.05)",
+		// Few rows, some of which change many times a second: on a page with room they
+		// do so without the index.
+		"gates": "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)",
+	},
+	again: "IF NOT EXISTS",
+	only:  "WHERE %s",
+	// Elsewhere an index has the primary key at its end anyway. Without it, listing
+	// an event's jobs would seem cheaper by the primary key, through all jobs.
+	also:   map[string]string{"jobs_event": ", id"},
+	fresh:  "ON CONFLICT DO NOTHING",
+	hold:   "FOR UPDATE OF jobs",
+	order:  map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1"},
+	limit:  "?::bigint",
+	rows:   postgresRows,
+	update: "UPDATE $table SET $set FROM $rows WHERE $where",
+	remove: "DELETE FROM $table USING $rows WHERE $where",
+	pick:   "SELECT ctid AS handle $pick FOR UPDATE SKIP LOCKED",
+	picked: "WITH picked AS MATERIALIZED ($pick) UPDATE $table SET $set WHERE ctid = ANY(ARRAY(SELECT handle FROM picked))",
+	lock:   "SELECT pg_advisory_xact_lock(8888118118118)",
+}
+
+// MySQL is the dialect of MySQL 8.0 and MariaDB 10.6 and later. A row source is
+// written between two marks, [MySQLRow], and what is between them once more for
+// each further row.
+var MySQL = Dialect{
+	Name:    "mysql",
+	key:     "VARBINARY(255)",
+	text:    "LONGBLOB",
+	integer: "BIGINT",
+	table: map[string]string{
+		"events": mysqlTable, "jobs": mysqlTable, "attempts": mysqlTable, "schema_steps": mysqlTable, "cron_marks": mysqlTable,
+		"gates": mysqlTable,
+	},
+	// In place of partial indexes. Stored, since indexes on columns that are not have
+	// a history of defects in both servers.
+	also: map[string]string{"jobs": `,
+		due_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN due_at IS NOT NULL THEN lane END) STORED,
+		dead_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'dead' THEN lane END) STORED`},
+	dueLane:  "due_lane",
+	deadLane: "dead_lane",
+	waiting:  "due_lane IS NOT NULL",
+	dead:     "dead_lane IS NOT NULL",
+
+	fresh:  "ON DUPLICATE KEY UPDATE %[1]s = %[1]s",
+	hold:   "FOR UPDATE",
+	past:   " FOR UPDATE SKIP LOCKED",
+	use:    " FORCE INDEX (%s)",
+	limit:  "?",
+	rows:   mysqlRows,
+	apart:  true,
+	join:   " STRAIGHT_JOIN ",
+	values: mysqlValues,
+	// By the primary key even where a table is so small that reading all of it seems
+	// cheaper: that would wait for rows which others hold.
+	update: "UPDATE $rows STRAIGHT_JOIN $table FORCE INDEX (`PRIMARY`) SET $set WHERE $where",
+	remove: "DELETE $table FROM $rows STRAIGHT_JOIN $table FORCE INDEX (`PRIMARY`) WHERE $where",
+	pick:   "SELECT id AS handle $pick FOR UPDATE SKIP LOCKED",
+	picked: "UPDATE ($pick) AS picked STRAIGHT_JOIN $table FORCE INDEX (`PRIMARY`) ON $table.id = picked.handle SET $set",
+}
+
+const mysqlTable = "ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+
+// MySQLRow marks the beginning and the end of what a statement of the MySQL
+// dialect repeats for each row after the first.
+const MySQLRow = "/*row*/"
+
+// A column is one of a row source: its name, and whether it is an integer.
+type column struct {
+	name    string
+	integer bool
+}
+
+func postgresRows(columns []column) string {
+	var types, names []string
+	for _, c := range columns {
+		kind := "text"
+		if c.integer {
+			kind = "bigint"
+		}
+		types, names = append(types, "?::"+kind+"[]"), append(names, c.name)
+	}
+	return "unnest(" + strings.Join(types, ", ") + ") AS r(" + strings.Join(names, ", ") + ")"
+}
+
+func mysqlRows(columns []column) string {
+	var first, more []string
+	for _, c := range columns {
+		first, more = append(first, "? AS "+c.name), append(more, "?")
+	}
+	return "(SELECT " + strings.Join(first, ", ") + MySQLRow + " UNION ALL SELECT " + strings.Join(more, ", ") + MySQLRow + ") AS r"
+}
+
+func mysqlValues(row string) string {
+	return "VALUES (" + row + ")" + MySQLRow + ", (" + row + ")" + MySQLRow
+}
+
+// sql fills a statement's fragments in.
+func (d Dialect) sql(text string) string {
+	text = strings.NewReplacer("{key}", d.key, "{text}", d.text, "{int}", d.integer,
+		"{limit}", d.limit, "{again}", d.again, "{hold}", d.hold, "{past}", d.past,
+		"{due_lane}", orElse(d.dueLane, "lane"), "{dead_lane}", orElse(d.deadLane, "lane"),
+		"{waiting}", orElse(d.waiting, "due_at IS NOT NULL"), "{dead}", orElse(d.dead, "status = 'dead'")).Replace(strings.TrimSpace(text))
+	return fragment.ReplaceAllStringFunc(text, func(f string) string {
+		kind, rest, _ := strings.Cut(f[1:len(f)-1], " ")
+		switch kind {
+		case "table":
+			return d.table[rest]
+		case "also":
+			return d.also[rest]
+		case "only":
+			return filled(d.only, rest)
+		case "fresh":
+			return filled(d.fresh, rest)
+		case "use":
+			return filled(d.use, "`"+strings.ReplaceAll(rest, ", ", "`, `")+"`")
+		}
+		panic("store: unknown fragment " + f)
+	})
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// fragment is one with an argument.
+var fragment = regexp.MustCompile(`\{[a-z]+ [^}]*\}`)
+
+func filled(format, arg string) string {
+	if !strings.Contains(format, "%") {
+		return format
+	}
+	return fmt.Sprintf(format, arg)
+}
+
+// Statements on Rows name the columns of the row source as r.name, integers as
+// r#name, each once and in the order of the row's values.
+var ofRow = regexp.MustCompile(`\br([.#])([a-z_]+)`)
+
+// onRows completes parts of a statement on Rows: columns of r, and the row source
+// itself where there is one.
+func (d Dialect) onRows(parts ...*string) (source string) {
+	var columns []column
+	for _, p := range parts {
+		*p = ofRow.ReplaceAllStringFunc(d.sql(*p), func(ref string) string {
+			m := ofRow.FindStringSubmatch(ref)
+			c := column{name: m[2] + "_", integer: m[1] == "#"} // unlike any column of a table
+			columns = append(columns, c)
+			if d.rows == nil {
+				return "?"
+			}
+			return "r." + c.name
+		})
+	}
+	if d.rows == nil {
+		return ""
+	}
+	return d.rows(columns)
+}
+
+// insert is an INSERT of what a selection finds in the row source, and in a table
+// if from names one.
+func (d Dialect) insert(into, columns, selection, from, where, key string) string {
+	sql := "INSERT INTO " + into + " (" + columns + ") "
+	if from == "" && d.values != nil {
+		sql += d.values(ofRow.ReplaceAllString(d.sql(selection), "?"))
+	} else {
+		sql += d.selection(selection, from, where)
+	}
+	if order := d.order[into]; order != "" {
+		sql += " " + order
+	}
+	return sql + " " + d.sql("{fresh "+into+"."+key+"}")
+}
+
+// selection reads from the row source and a table.
+func (d Dialect) selection(columns, from, where string) string {
+	source := d.onRows(&columns, &where)
+	tables := strings.Join(nonEmpty(source, d.sql(from)), orElse(d.join, ", "))
+	if tables != "" {
+		tables = " FROM " + tables
+	}
+	if where == "" {
+		where = "1 = 1" // SQLite would take ON CONFLICT for a condition of a join
+	}
+	return "SELECT " + columns + tables + " WHERE " + where
+}
+
+// outer reads from the row source, and beside it from a table if that has a row.
+func (d Dialect) outer(columns, table, on string) string {
+	source := d.onRows(&columns, &on)
+	if source == "" {
+		source = "(SELECT 1) AS r"
+	}
+	return "SELECT " + columns + " FROM " + source + " LEFT JOIN " + d.sql(table) + " ON " + on
+}
+
+// ranges is a selection from the row source that looks for ranges of a table.
+func (d Dialect) ranges(columns string) string {
+	if d.apart {
+		d.rows = nil
+	}
+	return d.selection(columns, "", "")
+}
+
+func (d Dialect) updateRows(table, set, where string) string {
+	source := d.onRows(&set, &where)
+	return strings.NewReplacer("$table", table, "$set", set, "$rows", source, "$where", where).Replace(d.update)
+}
+
+func (d Dialect) deleteRows(table, where string) string {
+	source := d.onRows(&where)
+	key := "id"
+	if table == "attempts" {
+		key = "job_id"
+	}
+	return strings.NewReplacer("$table", table, "$key", key, "$rows", source, "$where", where).Replace(d.remove)
+}
+
+// updatePicked changes a bounded number of rows: those the pick selects. Its
+// parameters come first.
+func (d Dialect) updatePicked(table, set, pick string) string {
+	pick = strings.ReplaceAll(d.pick, "$pick", d.sql(pick))
+	return strings.NewReplacer("$table", table, "$set", d.sql(set), "$pick", pick).Replace(d.picked)
+}
+
+func nonEmpty(texts ...string) (out []string) {
+	for _, t := range texts {
+		if t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
 }

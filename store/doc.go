@@ -1,6 +1,6 @@
-// Package store keeps events, jobs and attempts in SQL. It is the only package
-// that knows SQL, and it knows no driver: statements run over a [Conn], which
-// has one method. It imports core and nothing else of this module.
+// Package store keeps events, jobs, attempts and gates in SQL. It is the only
+// package that knows SQL, and it knows no driver: statements run over a [Conn],
+// which has one method. It imports core and nothing else of this module.
 //
 // The idea to know: one transition, one batch, no branches. Every method of
 // [Store] sends a fixed list of statements that take effect together or not at
@@ -18,30 +18,56 @@
 //     only under the lease it was taken with.
 //   - Taking is "one equality, then in index order": WHERE lane = ? AND due_at <= ?
 //     ORDER BY due_at, id on the index (lane, due_at, id), so it costs the same
-//     with a thousand due rows and with a million. It never scans and never sorts.
+//     with a thousand due rows and with a million. It never scans and never sorts,
+//     and it steps over no rows that are gone: see floor.go.
 //   - Finished jobs have no due time and are not in that index.
+//   - Rows are arguments. What is done to many rows is one [Stmt] with Rows, which
+//     each dialect spells as its database takes rows best: one at a time on SQLite,
+//     as arrays on PostgreSQL, as a list of values on MySQL and D1.
+//   - A duplicate is found by trying: an event whose jobs all turn out to have been
+//     seen is taken out again in the same batch. Looking first would let two
+//     processes look at the same moment.
 //
 // Where to change something: a statement in statements.go, a table in schema.go,
-// what a role does in inbox.go, worklist.go, ledger.go or upkeep.go, what the
-// databases spell differently in dialect.go. A new driver is a Conn in a folder
-// of its own; store/storetest says whether it is right.
+// what a role does in inbox.go, take.go, worklist.go, gates.go, ledger.go or
+// upkeep.go, what the databases spell differently in dialect.go, what doctor asks in
+// check.go. A new driver is a Conn in a folder of its own; store/storetest says
+// whether it is right.
+//
+// # Gates
+//
+// A lane's gate is a row beside its jobs, made when something first fails or is
+// first paced, so that it holds for every process of the database. Nearly all of the
+// time it costs one look by primary key in a claim, and no write.
+//
+//   - A Take without a Pass has the gate among the conditions of its claim.
+//   - A Take with one first writes its lease into the gate (taker), if that stands as
+//     it has to: there those who ask at the same time wait in line. Then it claims,
+//     which the taker's name in the gate lets it, and then the gate moves on by what
+//     was claimed. What it writes there is counted from a base that was kept with the
+//     name, so that the batch may be sent twice.
+//   - Opening a breaker takes the taker's name out. So the name in an open gate is
+//     that of its newest probe, whose outcome alone counts.
+//   - Verdicts count while the job they are about is held, hence before it is settled.
+//   - Takes and settles lock gates in the order of lanes. A Settle has locked its jobs
+//     before, and no Take waits for a job. So they wait in line and not in a circle.
 //
 // # Group commit
 //
 // A Conn may let batches share a commit: what waits while one commit is being
 // written goes into the next, never a timer, so that under load one sync serves
-// many callers and a lone one pays nothing. It is the Conn's to do, since it
-// knows when its database is free. A coalescer up here, in front of Accept and
-// Settle, was tried on SQLite: each group had to be handed from its leader to
-// the writer and back before the next could be put together, and the writer
-// stood idle meanwhile.
+// many callers and a lone one pays nothing (store/group). It is the Conn's to do,
+// since it knows when its database is free. A coalescer up here, in front of Accept
+// and Settle, was tried on SQLite: each group had to be handed from its leader to
+// the writer and back before the next could be put together, and the writer stood
+// idle meanwhile.
 //
 // # Alternatives considered
 //
 //   - Rows as one JSON parameter, unpacked in SQL. On SQLite 53 µs against 30 µs
 //     per event and job for one prepared statement a row (1 KB payload, 30 rows a
-//     commit), since each payload is escaped, parsed and copied twice; so rows
-//     travel one statement each, and only lists of keys travel as JSON.
+//     commit), since each payload is escaped, parsed and copied twice; on D1 faster,
+//     but what fits a row may not fit a parameter once it is escaped.
 //   - A statement in Take that buries running jobs whose last lease ran out. The
 //     taker is handed such a job instead ([core.Job.Spent]) and settles it as
 //     dead, so that there is one way to die, with one place for what follows.

@@ -11,75 +11,109 @@ import (
 // could be a duplicate of needs no answer from the database; the others read
 // back which event is stored for them.
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
-	keys := keysOf(a.Jobs)
+	keys := keysOf(a)
 	certain := a.Event.DeliveryID == "" && keys == nil
-	stmts := make([]Stmt, 0, len(a.Jobs)+2)
-	stmts = append(stmts, s.eventStmt(a, keys))
-	for _, j := range a.Jobs {
-		stmts = append(stmts, s.jobStmt(a.Event, j, certain))
+	stmts := make([]Stmt, 0, 5)
+	stmts = append(stmts, s.eventStmt(a.Event))
+	if len(a.Jobs) > 0 {
+		stmts = append(stmts, s.jobsStmt(a, certain))
 	}
+	reads := 0
 	if !certain {
-		stmts = append(stmts, Stmt{Name: "accepted_by", SQL: s.sql.acceptedBy, Reads: true,
-			Args: []any{string(a.Event.ID), a.Event.Source, a.Event.DeliveryID, list(keys)}})
+		if len(keys) > 0 && len(keys) == len(a.Jobs) {
+			stmts = append(stmts, Stmt{Name: "drop_bare_event", SQL: s.sql.dropBare, Rows: [][]any{{string(a.Event.ID)}}})
+		}
+		answers := s.answerStmts(a.Event, keys)
+		reads = len(answers)
+		stmts = append(stmts, answers...)
 	}
 	results, err := s.write(ctx, stmts...)
-	switch {
-	case err != nil:
+	if err != nil {
 		return core.Receipt{}, fmt.Errorf("accept: %w", err)
-	case certain:
+	}
+	s.floors.lower(a.Event.CreatedAt)
+	if certain {
 		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 	}
-	return receiptFor(a.Event.ID, results[len(results)-1].Rows), nil
+	receipt, ok := receiptFor(a.Event.ID, results[len(results)-reads:])
+	if !ok { // a first one that kept this out went away before it could be read
+		return core.Receipt{}, core.Refuse(core.Unavailable, "the event met another one that was being deleted; send it again")
+	}
+	return receipt, nil
 }
 
-// keysOf lists lane and key of the jobs that have one; nil if none has.
-func keysOf(jobs []core.NewJob) [][2]string {
-	var keys [][2]string
-	for _, j := range jobs {
+// keysOf are the rows of keyedAs: one for each job that has a key.
+func keysOf(a core.Arrival) (rows [][]any) {
+	for _, j := range a.Jobs {
 		if j.Key != "" {
-			keys = append(keys, [2]string{string(j.Lane), j.Key})
+			rows = append(rows, []any{string(a.Event.ID), string(j.Lane), j.Key})
 		}
 	}
-	return keys
+	return rows
 }
 
-func (s *Store) eventStmt(a core.Arrival, keys [][2]string) Stmt {
-	e := a.Event
-	st := Stmt{Name: "insert_event", SQL: s.sql.insertEvent, Args: []any{
-		string(e.ID), e.Source, e.Type, string(e.Payload), e.ContentType,
-		encodeHeaders(e.Headers), orNull(e.DeliveryID), millis(e.CreatedAt)}}
-	if len(keys) > 0 && len(keys) == len(a.Jobs) {
-		st.Name, st.SQL = "insert_keyed_event", s.sql.insertKeyedEvent
-		st.Args = append(st.Args, list(keys))
+func (s *Store) eventStmt(e core.Event) Stmt {
+	return Stmt{Name: "insert_event", SQL: s.sql.insertEvent, Rows: [][]any{eventRow(e)}}
+}
+
+// eventRow is eventColumns.
+func eventRow(e core.Event) []any {
+	return []any{string(e.ID), e.Source, e.Type, string(e.Payload), e.ContentType,
+		encodeHeaders(e.Headers), orNull(e.DeliveryID), millis(e.CreatedAt)}
+}
+
+// jobsStmt inserts jobs: as they are if their event is certain to be stored, else
+// only beside that event.
+func (s *Store) jobsStmt(a core.Arrival, certain bool) Stmt {
+	now := millis(a.Event.CreatedAt)
+	rows := make([][]any, len(a.Jobs))
+	for i, j := range a.Jobs {
+		if certain {
+			rows[i] = []any{string(j.ID), string(a.Event.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), now, now}
+		} else {
+			rows[i] = []any{string(j.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), now, now, string(a.Event.ID)}
+		}
 	}
-	return st
-}
-
-// jobStmt inserts a job: as it is if its event is certain to be stored, else only
-// beside that event.
-func (s *Store) jobStmt(e core.Event, j core.NewJob, certain bool) Stmt {
-	now := millis(e.CreatedAt)
 	if certain {
-		return Stmt{Name: "insert_job", SQL: s.sql.insertJob, Args: []any{
-			string(j.ID), string(e.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), now, now}}
+		return Stmt{Name: "insert_jobs", SQL: s.sql.insertJob, Rows: rows}
 	}
-	return Stmt{Name: "insert_job_if", SQL: s.sql.insertJobIf, Args: []any{
-		string(j.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), now, now, string(e.ID)}}
+	return Stmt{Name: "insert_jobs_if", SQL: s.sql.insertJobIf, Rows: rows}
 }
 
-// receiptFor reads the answer of acceptedBy: the arrival's own event if it is
-// stored, else the one with its delivery id, else the first with one of its keys.
-func receiptFor(own core.ID, rows [][]any) core.Receipt {
-	var first core.ID
-	rank := 3
-	for _, row := range rows {
-		how, id := whole(row[0]), core.ID(str(row[1]))
-		if how == 0 {
-			return core.Receipt{EventID: own, Jobs: whole(row[2])}
+// answerStmts read which event is stored for an arrival, the best answer first.
+func (s *Store) answerStmts(e core.Event, keys [][]any) []Stmt {
+	id, stmts := string(e.ID), make([]Stmt, 0, 2)
+	if e.DeliveryID != "" {
+		stmts = append(stmts, Stmt{Name: "delivered_as", SQL: s.sql.deliveredAs, Rows: [][]any{{id, e.Source, e.DeliveryID}}, Reads: true})
+	} else {
+		stmts = append(stmts, Stmt{Name: "stored", SQL: s.sql.stored, Rows: [][]any{{id}}, Reads: true})
+	}
+	if len(keys) > 0 {
+		stmts = append(stmts, Stmt{Name: "keyed_as", SQL: s.sql.keyedAs, Rows: keys, Reads: true})
+	}
+	return stmts
+}
+
+// receiptFor reads the answers: the arrival's own event if it is stored, else the
+// one with its delivery id, else the first with one of its keys.
+func receiptFor(own core.ID, answers []Result) (core.Receipt, bool) {
+	for _, answer := range answers {
+		var first core.ID
+		for _, row := range answer.Rows {
+			if core.ID(str(row[0])) != own {
+				continue // it shared a commit
+			}
+			id := core.ID(str(row[1]))
+			if id == own {
+				return core.Receipt{EventID: own, Jobs: whole(row[2])}, true
+			}
+			if first == "" || id < first {
+				first = id
+			}
 		}
-		if how < rank || how == rank && id < first {
-			rank, first = how, id
+		if first != "" {
+			return core.Receipt{EventID: first, Duplicate: true}, true
 		}
 	}
-	return core.Receipt{EventID: first, Duplicate: true}
+	return core.Receipt{}, false
 }

@@ -47,7 +47,11 @@ func (s *Store) shown(j core.Job) core.Job {
 // Events lists events. See core.Ledger.
 func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
 	q := listing(s.sql.events, f.After)
-	q.and("source = ?", f.Source)
+	if f.Source != "" {
+		q.and("source = ?", f.Source)
+	} else {
+		q.and("source <> ?", core.AlertSource)
+	}
 	q.and("type = ?", f.Type)
 	if !f.Since.IsZero() {
 		q.and("created_at >= ?", f.Since.UnixMilli())
@@ -110,7 +114,7 @@ func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit i
 		limit = core.DefaultPage
 	}
 	limit = min(limit, core.MaxPage)
-	q.sql.WriteString(" ORDER BY id DESC LIMIT " + s.dialect.Limit)
+	q.sql.WriteString(" ORDER BY id DESC LIMIT " + s.dialect.limit)
 	rows, err := s.read(ctx, name, q.sql.String(), append(q.args, int64(limit+1))...)
 	if err != nil {
 		return core.Page[T]{}, fmt.Errorf("list %s: %w", name, err)
@@ -137,7 +141,7 @@ func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, erro
 
 // Depth counts unfinished jobs. See core.Ledger.
 func (s *Store) Depth(ctx context.Context) (int, error) {
-	rows, err := s.read(ctx, "depth", s.sql.depth)
+	rows, err := s.read(ctx, "depth", s.sql.depth, int64(core.MaxDepth))
 	if err != nil {
 		return 0, fmt.Errorf("depth: %w", err)
 	}

@@ -43,25 +43,24 @@ func whole(v any) int {
 	return int(n)
 }
 
-// qualified prefixes each column of a list with its table.
+// qualified prefixes each column of a list with its table, in its name as well.
 func qualified(table, columns string) string {
-	return table + "." + strings.ReplaceAll(columns, ", ", ", "+table+".")
-}
-
-// list is a JSON array for the dialect's List.
-func list(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic("store: list of " + err.Error()) // strings only; cannot fail
+	names := strings.Split(columns, ", ")
+	for i, c := range names {
+		names[i] = table + "." + c + " AS " + table + "_" + c
 	}
-	return string(b)
+	return strings.Join(names, ", ")
 }
 
 func encodeHeaders(h map[string]string) string {
 	if len(h) == 0 {
 		return ""
 	}
-	return list(h)
+	b, err := json.Marshal(h)
+	if err != nil {
+		panic("store: headers: " + err.Error()) // strings only; cannot fail
+	}
+	return string(b)
 }
 
 func decodeHeaders(s string) map[string]string {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/eventgateway/gateway/core"
@@ -10,53 +11,85 @@ import (
 // The schema is a list of steps, forward only, one statement each, each safe to
 // run twice. A step that was released is never edited; a change is a new step.
 // schema_steps records what has run. Empty text stands for "none" in optional
-// text columns that no index needs to tell apart; due_at, finished_at, lease,
-// job_key and delivery_id are null when there is none.
+// text columns that no index needs to tell apart, and zero for "never" in gates;
+// due_at, finished_at, lease, job_key, delivery_id and stray_since are null when
+// there is none.
 var steps = []string{
 	1: `CREATE TABLE IF NOT EXISTS events (
-		id {key} PRIMARY KEY,
-		source {key},
-		type {key},
-		payload {text},
-		content_type {text},
-		headers {text},
-		delivery_id TEXT,
-		created_at {int} NOT NULL)`,
-	2: `CREATE UNIQUE INDEX IF NOT EXISTS events_delivery ON events (source, delivery_id)
-		WHERE delivery_id IS NOT NULL`,
+		id {key} NOT NULL PRIMARY KEY,
+		source {key} NOT NULL,
+		type {key} NOT NULL,
+		payload {text} NOT NULL,
+		content_type {text} NOT NULL,
+		headers {text} NOT NULL,
+		delivery_id {key},
+		created_at {int} NOT NULL) {table events}`,
+	2: `CREATE UNIQUE INDEX {again} events_delivery ON events (source, delivery_id)
+		{only delivery_id IS NOT NULL}`,
 	3: `CREATE TABLE IF NOT EXISTS jobs (
-		id {key} PRIMARY KEY,
-		event_id {key},
-		lane {key},
-		job_key TEXT,
-		status {key},
+		id {key} NOT NULL PRIMARY KEY,
+		event_id {key} NOT NULL,
+		lane {key} NOT NULL,
+		job_key {key},
+		status {key} NOT NULL,
 		attempt {int} NOT NULL,
 		max_attempts {int} NOT NULL,
 		due_at {int},
-		lease TEXT,
-		last_error {text},
-		created_at {int} NOT NULL,
-		finished_at {int}) {clustered}`,
-	4: `CREATE INDEX IF NOT EXISTS jobs_due ON jobs (lane, due_at, id) WHERE due_at IS NOT NULL`,
-	5: `CREATE UNIQUE INDEX IF NOT EXISTS jobs_key ON jobs (lane, job_key) WHERE job_key IS NOT NULL`,
-	6: `CREATE INDEX IF NOT EXISTS jobs_event ON jobs (event_id)`,
-	7: `CREATE INDEX IF NOT EXISTS jobs_dead ON jobs (lane, id) WHERE status = 'dead'`,
-	8: `CREATE TABLE IF NOT EXISTS attempts (
-		job_id {key},
 		lease {key},
+		last_error {text} NOT NULL,
+		created_at {int} NOT NULL,
+		finished_at {int}{also jobs}) {table jobs}`,
+	4: `CREATE INDEX {again} jobs_due ON jobs ({due_lane}, due_at, id) {only due_at IS NOT NULL}`,
+	5: `CREATE UNIQUE INDEX {again} jobs_key ON jobs (lane, job_key) {only job_key IS NOT NULL}`,
+	6: `CREATE INDEX {again} jobs_event ON jobs (event_id{also jobs_event})`,
+	7: `CREATE INDEX {again} jobs_dead ON jobs ({dead_lane}, id) {only status = 'dead'}`,
+	8: `CREATE TABLE IF NOT EXISTS attempts (
+		job_id {key} NOT NULL,
+		lease {key} NOT NULL,
 		attempt {int} NOT NULL,
 		status_code {int} NOT NULL,
-		error {text},
-		response {text},
+		error {text} NOT NULL,
+		response {text} NOT NULL,
 		duration_ms {int} NOT NULL,
 		created_at {int} NOT NULL,
-		PRIMARY KEY (job_id, lease)) {clustered}`,
+		PRIMARY KEY (job_id, lease)) {table attempts}`,
+	9: `CREATE INDEX {again} jobs_finished ON jobs (finished_at, id) {only finished_at IS NOT NULL}`,
+	10: `CREATE TABLE IF NOT EXISTS cron_marks (
+		source {key} NOT NULL PRIMARY KEY,
+		schedule {text} NOT NULL,
+		until_at {int} NOT NULL) {table cron_marks}`,
+	11: `CREATE TABLE IF NOT EXISTS gates (
+		lane {key} NOT NULL PRIMARY KEY,
+		failures {int} NOT NULL,
+		open_until {int} NOT NULL,
+		closed_at {int} NOT NULL,
+		moved_by {key} NOT NULL,
+		taker {key} NOT NULL,
+		base_us {int} NOT NULL,
+		next_us {int} NOT NULL,
+		stray_since {int}) {table gates}`,
 }
 
-const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} PRIMARY KEY, applied_at {int} NOT NULL)`
+const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {table schema_steps}`
 
-// Migrate runs the steps that this database has not seen. See core.Upkeep.
+// Migrate runs the steps that this database has not seen. See core.Upkeep. What
+// keeps it from working, such as a right that is missing, is a refusal of kind
+// Invalid.
 func (s *Store) Migrate(ctx context.Context) error {
+	return plain(s.migrate(ctx))
+}
+
+// plain is what lies behind an Unavailable, if it is a refusal of kind Invalid: to
+// those who send events the database is away, the operator learns why.
+func plain(err error) error {
+	var outer, inner *core.Refusal
+	if errors.As(err, &outer) && outer.Kind == core.Unavailable && errors.As(outer.Cause, &inner) && inner.Kind == core.Invalid {
+		return inner
+	}
+	return err
+}
+
+func (s *Store) migrate(ctx context.Context) error {
 	done, err := s.stepsDone(ctx)
 	if err != nil {
 		return fmt.Errorf("read schema version: %w", err)
@@ -84,8 +117,8 @@ func (s *Store) stepsDone(ctx context.Context) (map[int64]bool, error) {
 	read := Stmt{Name: "schema_read", SQL: `SELECT number FROM schema_steps`, Reads: true}
 	res, err := s.conn.Batch(ctx, read)
 	if err != nil && !core.IsKind(err, core.Unavailable) {
-		create := Stmt{Name: "schema_table", SQL: s.dialect.text(stepsTable)}
-		if _, err := s.conn.Batch(ctx, create); err != nil {
+		create := Stmt{Name: "schema_table", SQL: s.dialect.sql(stepsTable)}
+		if _, err := s.conn.Batch(ctx, s.alone(create)...); err != nil {
 			return nil, err
 		}
 		res, err = s.conn.Batch(ctx, read)
@@ -103,9 +136,17 @@ func (s *Store) stepsDone(ctx context.Context) (map[int64]bool, error) {
 // runStep runs one step and records it. Another process may be doing the same:
 // the statement is repeatable and the record is inserted at most once.
 func (s *Store) runStep(ctx context.Context, n int64) error {
-	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {fresh}`
-	_, err := s.conn.Batch(ctx,
-		Stmt{Name: "schema_step", SQL: s.dialect.text(steps[n])},
-		Stmt{Name: "schema_record", SQL: s.dialect.text(record), Args: []any{n, millis(s.clock())}})
+	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {fresh number}`
+	_, err := s.conn.Batch(ctx, s.alone(
+		Stmt{Name: "schema_step", SQL: s.dialect.sql(steps[n])},
+		Stmt{Name: "schema_record", SQL: s.dialect.sql(record), Args: []any{n, millis(s.clock())}})...)
 	return err
+}
+
+// alone puts the dialect's lock before statements.
+func (s *Store) alone(stmts ...Stmt) []Stmt {
+	if s.dialect.lock == "" {
+		return stmts
+	}
+	return append([]Stmt{{Name: "schema_lock", SQL: s.dialect.lock, Reads: true}}, stmts...)
 }

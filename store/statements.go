@@ -1,96 +1,220 @@
 package store
 
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/eventgateway/gateway/core"
+)
+
 // Every statement on the tables, written once. Fragments in braces are filled in
-// by the dialect. Columns of an INSERT and of a SELECT that scan.go reads are
-// in the same order everywhere.
+// by the dialect; r is the row source of a statement on Rows. Columns of an
+// INSERT and of a SELECT that scan.go reads are in the same order everywhere.
+// Columns of a result have names, all different: SQL over HTTP returns objects.
 
 const (
-	eventColumns = `id, source, type, payload, content_type, headers, delivery_id, created_at`
-	jobColumns   = `id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at, finished_at`
+	eventColumns   = `id, source, type, payload, content_type, headers, delivery_id, created_at`
+	jobColumns     = `id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at, finished_at`
+	attemptColumns = `job_id, lease, attempt, status_code, error, response, duration_ms, created_at`
 
 	// An event without payload and headers, for listings.
-	eventSummary = `id, source, type, '', content_type, '', delivery_id, created_at`
+	eventSummary = `id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at`
+
+	// How many jobs an event has.
+	jobCount = `(SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id)`
+
+	// An event that no job is about.
+	bare = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.event_id = events.id)`
+
+	// What a claim took is found by the due time it wrote, which is in the index, and
+	// told apart from other jobs of that millisecond by its lease.
+	mine = `FROM jobs AS mine{use jobs_due} WHERE mine.{due_lane} = ? AND mine.due_at = ? AND mine.lease = ?`
+
+	// Due jobs of a lane. A claim that is sent again, or arrives late, finds what it
+	// took and takes no more.
+	dueJobs   = `FROM jobs{use jobs_due} WHERE {due_lane} = ? AND due_at >= ? AND due_at <= ?`
+	claimable = dueJobs + ` AND NOT EXISTS (SELECT 1 ` + mine + `{past})`
+	oldest    = ` ORDER BY due_at, id LIMIT {limit}`
+
+	// The guard of every write to a taken job.
+	held = `jobs.id = r.id AND jobs.status = 'running' AND jobs.lease = r.lease`
+
+	gateColumns = `lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, stray_since`
+
+	// What a Gate is read from, after its lane.
+	gateState = `gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by`
+)
+
+// What a gate's breaker is.
+var (
+	isOpen   = fmt.Sprintf(`gates.failures >= %d`, core.BreakerThreshold)
+	isClosed = fmt.Sprintf(`gates.failures < %d`, core.BreakerThreshold)
+
+	// Of an open one only the newest probe decides. Opening takes the taker's name
+	// out, so that this is a probe.
+	moves = `(` + isClosed + ` OR gates.taker = `
 )
 
 type statements struct {
-	insertEvent, insertKeyedEvent, insertJob, insertJobIf, acceptedBy string
-	due, claim, claimed                                               string
-	insertAttempt, settle, settled                                    string
-	release, recover                                                  string
-	retryOne, retryLane, retryAll                                     string
-	countDead, countDeadLane                                          string
-	event, events, job, jobs, attempts, depth, answerPing             string
+	insertEvent, insertJob, insertJobIf, dropBare string
+	stored, deliveredAs, keyedAs                  string
+	due, claim, claimPassed, claimed              string
+	insertAttempt, settle, settled, insertEventIf string
+	release, recover                              string
+	retryOne, retryLane, retryAll                 string
+	countDead, countDeadLane                      string
+	overJobs, overEvents                          string
+	deleteJob, deleteAttempts, deleteEvent        string
+	event, events, job, jobs, attempts, depth     string
+	marks, insertMark, moveMark                   string
+	insertGate, gates, admit, admitProbe, bases   string
+	charge, refund, succeed, fail, endProbe       string
+	waiting, markStray, clearStray, forgetStrays  string
+	setBack                                       string
+	answerPing                                    string
 }
 
 func newStatements(d Dialect) statements {
-	t := d.text
+	t := d.sql
 	return statements{
-		insertEvent: t(`INSERT INTO events (` + eventColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?) {fresh}`),
+		insertEvent: d.insert("events", eventColumns,
+			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "", "", "id"),
 
-		// An arrival whose jobs all have keys is stored only if one of them is new.
-		insertKeyedEvent: t(`INSERT INTO events (` + eventColumns + `)
-			SELECT ?, ?, ?, ?, ?, ?, ?, ? FROM (SELECT 1) AS one WHERE EXISTS (
-				SELECT 1 FROM {list} WHERE NOT EXISTS (
-					SELECT 1 FROM jobs WHERE lane = {item0} AND job_key = {item1}))
-			{fresh}`),
-
-		insertJob: t(`INSERT INTO jobs (` + jobColumns + `) VALUES (?, ?, ?, ?, 'available', 0, ?, ?, NULL, '', ?, NULL) {fresh}`),
+		insertJob: d.insert("jobs", jobColumns,
+			`r.id, r.event_id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, "", "", "id"),
 
 		// The same, only beside its event: where a duplicate's event was left out, this
 		// finds none to join.
-		insertJobIf: t(`INSERT INTO jobs (` + jobColumns + `)
-			SELECT ?, id, ?, ?, 'available', 0, ?, ?, NULL, '', ?, NULL FROM events WHERE id = ?
-			{fresh}`),
+		insertJobIf: d.insert("jobs", jobColumns,
+			`r.id, events.id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`,
+			"events", `events.id = r.event_id`, "id"),
 
-		// Which stored event answers for an arrival: its own (0), or the one with its
-		// delivery id (1), or the one a job with its key belongs to (2).
-		acceptedBy: t(`SELECT 0, id, (SELECT COUNT(*) FROM jobs WHERE event_id = events.id) FROM events WHERE id = ?
-			UNION ALL SELECT 1, id, 0 FROM events WHERE source = ? AND delivery_id = ?
-			UNION ALL SELECT 2, event_id, 0 FROM {list} JOIN jobs ON lane = {item0} AND job_key = {item1}`),
+		// An arrival whose jobs all have keys that are known is not stored. Whether they
+		// are is known for certain only once they have been inserted, or not.
+		dropBare: d.deleteRows("events", `events.id = r.id AND `+bare),
 
-		due: t(`SELECT {item}, (SELECT MIN(due_at) FROM jobs WHERE lane = {item} AND due_at IS NOT NULL) FROM {list}`),
+		// Which stored event answers for an arrival: its own, or the one with its
+		// delivery id, or the one a job with its key belongs to. The arrival's own id
+		// comes first, then the event's, then how many jobs that has.
+		stored:      d.selection(`events.id AS arrival, events.id AS event, `+jobCount+` AS jobs`, "events", `events.id = r.id`),
+		deliveredAs: d.selection(`r.id AS arrival, events.id AS event, `+jobCount+` AS jobs`, "events", `events.source = r.source AND events.delivery_id = r.delivery_id`),
+		keyedAs:     d.selection(`r.id AS arrival, jobs.event_id AS event, 0 AS jobs`, "jobs", `jobs.lane = r.lane AND jobs.job_key = r.job_key`),
 
-		claim: t(`UPDATE jobs SET status = 'running', attempt = attempt + 1, due_at = ?, lease = ?
-			WHERE id IN (SELECT id FROM jobs WHERE lane = ? AND due_at <= ? ORDER BY due_at, id LIMIT {limit})`),
+		due: d.outer(`r.lane AS lane, (SELECT due_at FROM jobs{use jobs_due}
+			WHERE {due_lane} = r.same_lane AND due_at >= r#floor ORDER BY due_at LIMIT 1) AS due, `+gateState,
+			"gates{use PRIMARY}", `gates.lane = r.gate`),
 
-		// What a claim took is found by the due time it wrote, which is in the index,
-		// and told apart from others of that millisecond by its lease.
+		// Without a Pass: only while the gate is wide open. One with a Pass was admitted.
+		claim: d.updatePicked("jobs", claimed, claimable+` AND NOT EXISTS (SELECT 1 FROM gates
+			WHERE gates.lane = ? AND (`+isOpen+` OR gates.closed_at > ? AND gates.closed_at <= ?))`+oldest),
+		claimPassed: d.updatePicked("jobs", claimed, claimable+` AND EXISTS (SELECT 1 FROM gates
+			WHERE gates.lane = ? AND gates.taker = ?)`+oldest),
+
 		claimed: t(`SELECT ` + qualified("jobs", jobColumns) + `, ` + qualified("events", eventColumns) + `
-			FROM jobs JOIN events ON events.id = jobs.event_id
-			WHERE jobs.lane = ? AND jobs.due_at = ? AND jobs.lease = ? ORDER BY jobs.id`),
+			FROM jobs{use jobs_due} JOIN events ON events.id = jobs.event_id
+			WHERE jobs.{due_lane} = ? AND jobs.due_at = ? AND jobs.lease = ? ORDER BY jobs.id`),
 
-		insertAttempt: t(`INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at)
-			SELECT id, lease, ?, ?, ?, ?, ?, ? FROM jobs WHERE id = ? AND status = 'running' AND lease = ?
-			{fresh}`),
+		insertAttempt: d.insert("attempts", attemptColumns,
+			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs", held+` {hold}`, "job_id"),
 
-		settle: t(`UPDATE jobs SET status = ?, attempt = ?, due_at = ?, lease = NULL, last_error = ?, finished_at = ?
-			WHERE id = ? AND status = 'running' AND lease = ?`),
+		// What an outcome gives rise to is stored beside the job it ends.
+		insertEventIf: d.insert("events", eventColumns,
+			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs", held, "id"),
 
-		settled: t(`SELECT job_id, lease FROM {list} JOIN attempts ON job_id = {item0} AND lease = {item1}`),
+		settle: d.updateRows("jobs",
+			`status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`, held),
+
+		settled: d.selection(`attempts.job_id, attempts.lease`, "attempts", `attempts.job_id = r.id AND attempts.lease = r.lease`),
 
 		// status first: MySQL evaluates SET from left to right with the new values.
 		release: t(`UPDATE jobs SET status = CASE WHEN attempt > 1 THEN 'retryable' ELSE 'available' END,
 			attempt = attempt - 1, due_at = ?, lease = NULL
 			WHERE id = ? AND status = 'running' AND lease = ?`),
 
-		recover: t(`UPDATE jobs SET due_at = ? WHERE lane = ? AND due_at > ? AND status = 'running'`),
+		recover: t(`UPDATE jobs{use jobs_due} SET due_at = ? WHERE {due_lane} = ? AND due_at > ? AND status = 'running'`),
 
-		retryOne:  t(retry + `status = 'dead' AND id = ?`),
-		retryLane: t(retry + `id IN (SELECT id FROM jobs WHERE status = 'dead' AND lane = ? LIMIT {limit})`),
-		retryAll:  t(retry + `id IN (SELECT id FROM jobs WHERE status = 'dead' LIMIT {limit})`),
+		retryOne:  t(`UPDATE jobs SET ` + revived + ` WHERE status = 'dead' AND id = ?`),
+		retryLane: d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}`),
+		retryAll:  d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} LIMIT {limit}`),
 
-		countDead:     t(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`),
-		countDeadLane: t(`SELECT COUNT(*) FROM jobs WHERE status = 'dead' AND lane = ?`),
+		countDead:     t(`SELECT COUNT(*) FROM jobs WHERE {dead}`),
+		countDeadLane: t(`SELECT COUNT(*) FROM jobs WHERE {dead} AND {dead_lane} = ?`),
+
+		overJobs: t(`SELECT id, event_id FROM jobs WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`),
+
+		// Ids grow with time, so old events are at the head of the primary key.
+		overEvents: t(`SELECT id FROM events WHERE id < ? AND created_at < ? AND ` + bare + ` ORDER BY id LIMIT {limit}`),
+
+		// Whatever happened since they were picked: a job that was brought back stays.
+		deleteJob:      d.deleteRows("jobs", `jobs.id = r.id AND jobs.finished_at < r#before`),
+		deleteAttempts: d.deleteRows("attempts", `attempts.job_id = r.id AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = attempts.job_id)`),
+		deleteEvent:    d.deleteRows("events", `events.id = r.id AND events.created_at < r#before AND `+bare),
 
 		event:    t(`SELECT ` + eventColumns + ` FROM events WHERE id = ?`),
-		events:   t(`SELECT ` + eventSummary + ` FROM events WHERE id < ?`),
+		events:   t(`SELECT ` + eventSummary + ` FROM events{use PRIMARY} WHERE id < ?`),
 		job:      t(`SELECT ` + jobColumns + ` FROM jobs WHERE id = ?`),
-		jobs:     t(`SELECT ` + jobColumns + ` FROM jobs WHERE id < ?`),
+		jobs:     t(`SELECT ` + jobColumns + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`),
 		attempts: t(`SELECT attempt, status_code, error, response, duration_ms, created_at FROM attempts WHERE job_id = ? ORDER BY created_at, attempt`),
-		depth:    t(`SELECT COUNT(*) FROM jobs WHERE due_at IS NOT NULL`),
+		depth:    t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {waiting} LIMIT {limit}) AS counted`),
+
+		marks:      d.selection(`cron_marks.source, cron_marks.schedule, cron_marks.until_at`, "cron_marks{use PRIMARY}", `cron_marks.source = r.source`),
+		insertMark: d.insert("cron_marks", `source, schedule, until_at`, `r.source, r.schedule, r#until_at`, "", "", "source"),
+		moveMark: d.updateRows("cron_marks", `schedule = r.schedule, until_at = r#until_at`,
+			`cron_marks.source = r.source AND (cron_marks.until_at < r#later OR cron_marks.schedule <> r.other)`),
+
+		insertGate: d.insert("gates", gateColumns, `r.lane, 0, 0, 0, '', '', 0, 0, NULL`, "", "", "lane"),
+		gates:      d.selection(`gates.lane, `+gateState+`, gates.stray_since`, "gates{use PRIMARY}", `gates.lane = r.lane`),
+
+		// A Take with a Pass writes its lease into the gate, and where its starts begin.
+		// A time of next_us that is too far away was written before the clock was set back.
+		admit: t(`UPDATE gates SET taker = ?, base_us = CASE WHEN next_us < ? OR next_us > ? THEN ? ELSE next_us END
+			WHERE lane = ? AND taker <> ? AND closed_at = ? AND ` + isClosed + ` AND (next_us <= ? OR next_us > ?)`),
+
+		// For a probe, what is to be put back if there was none to take.
+		admitProbe: t(`UPDATE gates SET taker = ?, base_us = open_until, open_until = ?
+			WHERE lane = ? AND closed_at = ? AND ` + isOpen + ` AND (open_until <= ? OR open_until > ?)
+			AND EXISTS (SELECT 1 ` + dueJobs + `)`),
+
+		charge: t(`UPDATE gates SET next_us = base_us + ? * (SELECT COUNT(*) ` + mine + `)
+			WHERE lane = ? AND taker = ? AND EXISTS (SELECT 1 ` + mine + `)`),
+		refund: t(`UPDATE gates SET open_until = base_us
+			WHERE lane = ? AND taker = ? AND NOT EXISTS (SELECT 1 ` + mine + `)`),
+		bases: d.selection(`gates.lane, gates.base_us`, "gates{use PRIMARY}", `gates.lane = r.lane AND gates.taker = r.taker`),
+
+		// Verdicts count once: while the job is held. failures comes last, since MySQL
+		// evaluates SET from left to right with the new values. Where nothing failed, a
+		// success changes no row.
+		succeed: d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
+			moved_by = CASE WHEN `+isOpen+` THEN r.moved_by ELSE moved_by END, taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END,
+			open_until = 0, failures = 0`,
+			`gates.lane = r.lane AND gates.failures > 0 AND `+moves+`r.taker) AND EXISTS (SELECT 1 FROM jobs WHERE `+held+`)`),
+		fail: t(`UPDATE gates SET open_until = CASE WHEN failures >= ` + almost + ` THEN ? ELSE open_until END,
+			moved_by = CASE WHEN failures = ` + almost + ` THEN ? ELSE moved_by END,
+			taker = CASE WHEN failures >= ` + almost + ` THEN '' ELSE taker END, failures = failures + 1
+			WHERE lane = ? AND ` + moves + `?) AND EXISTS (SELECT 1 FROM jobs
+			WHERE jobs.id = ? AND jobs.status = 'running' AND jobs.lease = ?)`),
+		// The newest probe has its name in the gate for as long as it is held.
+		endProbe: d.updateRows("gates", `open_until = r#open_until, taker = ''`,
+			`gates.lane = r.lane AND `+isOpen+` AND gates.taker = r.taker`),
+
+		// The first lane between two others in which jobs wait.
+		waiting: d.ranges(`(SELECT {due_lane} FROM jobs{use jobs_due} WHERE {waiting}
+			AND {due_lane} > r.above AND {due_lane} < r.below ORDER BY {due_lane} LIMIT 1) AS lane, r.end AS below`),
+		markStray: d.updateRows("gates", `stray_since = r#since`, `gates.lane = r.lane AND gates.stray_since IS NULL`),
+		setBack: d.updateRows("gates", `failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0`,
+			`gates.lane = r.lane AND gates.stray_since <= r#before`),
+		clearStray: d.updateRows("gates", `stray_since = NULL`, `gates.lane = r.lane`),
+
+		// All lanes' gates are few. Named so, they are found by the primary key.
+		forgetStrays: t(`UPDATE gates{use PRIMARY} SET stray_since = NULL WHERE lane > '' AND stray_since IS NOT NULL`),
 
 		answerPing: t(`SELECT 1`),
 	}
 }
 
-const retry = `UPDATE jobs SET status = 'available', attempt = 0, due_at = ?, finished_at = NULL WHERE `
+const claimed = `status = 'running', attempt = attempt + 1, due_at = ?, lease = ?`
+
+// almost is how many failures are one less than what opens a breaker.
+var almost = strconv.Itoa(core.BreakerThreshold - 1)
+
+const revived = `status = 'available', attempt = 0, due_at = ?, finished_at = NULL`

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -15,6 +16,8 @@ type Store struct {
 	sql     statements
 	clock   core.Clock
 	leases  *core.IDs
+	floors  floors
+	marking sync.Mutex // held while marks are written
 }
 
 var _ core.Store = (*Store)(nil)
@@ -42,11 +45,15 @@ func (s *Store) write(ctx context.Context, stmts ...Stmt) ([]Result, error) {
 
 // read runs one statement that returns rows.
 func (s *Store) read(ctx context.Context, name, sql string, args ...any) ([][]any, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	res, err := s.conn.Batch(ctx, Stmt{Name: name, SQL: sql, Args: args, Reads: true})
+	results, err := s.readBatch(ctx, Stmt{Name: name, SQL: sql, Args: args, Reads: true})
 	if err != nil {
 		return nil, err
 	}
-	return res[0].Rows, nil
+	return results[0].Rows, nil
+}
+
+func (s *Store) readBatch(ctx context.Context, stmts ...Stmt) ([]Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return s.conn.Batch(ctx, stmts...)
 }

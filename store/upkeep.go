@@ -16,7 +16,7 @@ const retryChunk = 1000
 // as were dead when it began; what dies meanwhile is another matter.
 func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	if id != "" {
-		n, err := s.revive(ctx, s.sql.retryOne, millis(now), string(id))
+		n, err := s.revive(ctx, now, s.sql.retryOne, millis(now), string(id))
 		return n, err
 	}
 	count, retry, args := s.sql.countDead, s.sql.retryAll, []any{}
@@ -28,23 +28,76 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 		return 0, fmt.Errorf("retry: %w", err)
 	}
 	total, dead := 0, whole(rows[0][0])
-	for total < dead && ctx.Err() == nil {
-		chunk := append(append([]any{millis(now)}, args...), int64(min(retryChunk, dead-total)))
-		n, err := s.revive(ctx, retry, chunk...)
-		if err != nil || n == 0 {
+	for ctx.Err() == nil {
+		chunk := append(append([]any{}, args...), int64(min(retryChunk, dead-total)), millis(now))
+		n, err := s.revive(ctx, now, retry, chunk...)
+		total += n
+		if err != nil || n == 0 || total >= dead {
 			return total, err
 		}
-		total += n
 	}
 	return total, ctx.Err()
 }
 
-func (s *Store) revive(ctx context.Context, sql string, args ...any) (int, error) {
-	results, err := s.write(ctx, Stmt{Name: "retry", SQL: sql, Args: args})
+// revive brings jobs back, and forgets since when lanes are strays: what comes back
+// would else be ended at once if its lane has been one for long.
+func (s *Store) revive(ctx context.Context, now time.Time, sql string, args ...any) (int, error) {
+	results, err := s.write(ctx, Stmt{Name: "retry", SQL: sql, Args: args, Once: true},
+		Stmt{Name: "forget_strays", SQL: s.sql.forgetStrays})
 	if err != nil {
 		return 0, fmt.Errorf("retry: %w", err)
 	}
+	s.floors.lower(now)
 	return int(results[0].Changed), nil
+}
+
+// Purge deletes what is over. See core.Upkeep. It looks first and deletes by id,
+// so that what it deletes is bounded and its batch is one that can be repeated.
+func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
+	if limit <= 0 {
+		return 0, nil
+	}
+	found, err := s.readBatch(ctx,
+		Stmt{Name: "over_jobs", SQL: s.sql.overJobs, Args: []any{millis(before), int64(limit)}, Reads: true},
+		Stmt{Name: "over_events", SQL: s.sql.overEvents, Args: []any{string(core.FirstID(before)), millis(before), int64(limit)}, Reads: true})
+	if err != nil {
+		return 0, fmt.Errorf("purge: %w", err)
+	}
+	end := millis(before)
+	var jobs, attempts, events [][]any
+	seen := map[string]bool{}
+	event := func(id any) {
+		if len(events) < limit && !seen[str(id)] {
+			seen[str(id)] = true
+			events = append(events, []any{id, end})
+		}
+	}
+	for _, row := range found[0].Rows {
+		jobs, attempts = append(jobs, []any{row[0], end}), append(attempts, []any{row[0]})
+		event(row[1])
+	}
+	for _, row := range found[1].Rows {
+		event(row[0])
+	}
+	if len(events) == 0 {
+		return 0, nil
+	}
+	stmts := []Stmt{{Name: "purge_events", SQL: s.sql.deleteEvent, Rows: events}}
+	if len(jobs) > 0 {
+		stmts = append([]Stmt{
+			{Name: "purge_jobs", SQL: s.sql.deleteJob, Rows: jobs},
+			{Name: "purge_attempts", SQL: s.sql.deleteAttempts, Rows: attempts},
+		}, stmts...)
+	}
+	results, err := s.write(ctx, stmts...)
+	if err != nil {
+		return 0, fmt.Errorf("purge: %w", err)
+	}
+	n := results[len(results)-1].Changed
+	if len(jobs) > 0 {
+		n += results[0].Changed
+	}
+	return int(n), nil
 }
 
 // Ping asks the database for an answer. See core.Upkeep.

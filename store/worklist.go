@@ -9,117 +9,127 @@ import (
 )
 
 // Due tells when lanes are due. See core.Worklist.
-func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]time.Time, error) {
+func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	if len(lanes) == 0 {
 		return nil, nil
 	}
-	rows, err := s.read(ctx, "due", s.sql.due, list(lanes))
+	began, rows, bottom := s.clock(), make([][]any, len(lanes)), map[core.Lane]bool{}
+	for i, l := range lanes {
+		var from int64
+		from, bottom[l] = s.floors.trusted(l, began)
+		rows[i] = []any{string(l), string(l), from, string(l)}
+	}
+	results, err := s.readBatch(ctx, Stmt{Name: "due", SQL: s.sql.due, Rows: rows, Reads: true})
 	if err != nil {
 		return nil, fmt.Errorf("look for due jobs: %w", err)
 	}
-	due := make(map[core.Lane]time.Time, len(rows))
-	for _, row := range rows {
-		if row[1] != nil {
-			due[core.Lane(str(row[0]))] = instant(row[1])
+	due := make(map[core.Lane]core.Outlook, len(lanes))
+	for _, row := range results[0].Rows {
+		lane := core.Lane(str(row[0]))
+		s.floors.found(lane, row[1], bottom[lane], began)
+		if o := (core.Outlook{DueAt: instant(row[1]), Gate: scanGate(row[2:])}); o != (core.Outlook{}) {
+			due[lane] = o
 		}
 	}
 	return due, nil
 }
 
-// Take leases due jobs. See core.Worklist. All it takes is under one new lease,
-// by which it is read back in the same batch.
-func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
-	lease := string(s.leases.Next())
-	stmts := make([]Stmt, 0, 2*len(quotas))
-	for _, q := range quotas {
-		if q.N <= 0 {
-			continue
-		}
-		end := millis(now.Add(q.Hold))
-		stmts = append(stmts,
-			Stmt{Name: "claim", SQL: s.sql.claim, Args: []any{end, lease, string(q.Lane), millis(now), int64(q.N)}},
-			Stmt{Name: "claimed", SQL: s.sql.claimed, Args: []any{string(q.Lane), end, lease}, Reads: true})
-	}
-	if len(stmts) == 0 {
-		return nil, nil
-	}
-	results, err := s.write(ctx, stmts...)
-	if err != nil {
-		return nil, fmt.Errorf("take: %w", err)
-	}
-	var jobs []core.TakenJob
-	for i := 1; i < len(results); i += 2 {
-		for _, row := range results[i].Rows {
-			jobs = append(jobs, core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])})
-		}
-	}
-	return jobs, nil
-}
-
 // Settle records outcomes. See core.Worklist.
-func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) ([]core.ID, error) {
+func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
 	if len(outcomes) == 0 {
-		return nil, nil
+		return core.Settlement{}, nil
 	}
-	stmts := make([]Stmt, 0, 2*len(outcomes))
-	for _, o := range outcomes {
-		stmts = append(stmts, s.attemptStmt(o), s.settleStmt(o))
-	}
+	stmts, settled, lanes := s.settleStmts(outcomes)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
-		return nil, fmt.Errorf("settle: %w", err)
+		return core.Settlement{}, fmt.Errorf("settle: %w", err)
 	}
-	var doubtful []core.Outcome
-	for i, o := range outcomes {
-		if results[2*i+1].Changed == 0 {
-			doubtful = append(doubtful, o)
+	for _, o := range outcomes {
+		if !o.Status.Finished() {
+			s.floors.lower(o.DueAt)
+		}
+		if o.GivesRise != nil {
+			s.floors.lower(o.GivesRise.Event.CreatedAt)
 		}
 	}
-	return s.superseded(ctx, doubtful)
+	var after core.Settlement
+	if len(lanes) > 0 {
+		after.Gates = gatesOf(lanes, results[settled+1].Rows)
+	}
+	if results[settled].Changed < int64(len(outcomes)) {
+		after.Lost, err = s.superseded(ctx, outcomes)
+	}
+	return after, err
 }
 
-// superseded tells, of outcomes that changed nothing, those that came too late
-// from those that had been settled already: the latter left their attempt.
-func (s *Store) superseded(ctx context.Context, doubtful []core.Outcome) ([]core.ID, error) {
-	if len(doubtful) == 0 {
-		return nil, nil
+// settleStmts are the statements of a Settle: what depends on the jobs being held
+// comes before they are given up. settled is where that is, and after it the gates
+// of the lanes are read, if there are any to read.
+func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int, lanes [][]any) {
+	attempts, ends := make([][]any, len(outcomes)), make([][]any, len(outcomes))
+	var events, jobs [][]any
+	for i, o := range outcomes {
+		attempts[i], ends[i] = attemptRow(o), endRow(o)
+		if o.GivesRise != nil {
+			events = append(events, append(eventRow(o.GivesRise.Event), string(o.JobID), string(o.Lease)))
+			jobs = append(jobs, s.jobsStmt(*o.GivesRise, false).Rows...)
+		}
 	}
-	pairs := make([][2]string, len(doubtful))
-	for i, o := range doubtful {
-		pairs[i] = [2]string{string(o.JobID), string(o.Lease)}
+	stmts = append(stmts, Stmt{Name: "insert_attempts", SQL: s.sql.insertAttempt, Rows: attempts})
+	if len(events) > 0 {
+		stmts = append(stmts, Stmt{Name: "insert_events_if", SQL: s.sql.insertEventIf, Rows: events})
 	}
-	rows, err := s.read(ctx, "settled", s.sql.settled, list(pairs))
+	if len(jobs) > 0 {
+		stmts = append(stmts, Stmt{Name: "insert_jobs_if", SQL: s.sql.insertJobIf, Rows: jobs})
+	}
+	moves, lanes := s.verdicts(outcomes)
+	stmts = append(append(stmts, moves...), Stmt{Name: "settle", SQL: s.sql.settle, Rows: ends})
+	settled = len(stmts) - 1
+	if len(lanes) > 0 {
+		stmts = append(stmts, Stmt{Name: "gates", SQL: s.sql.gates, Rows: lanes, Reads: true})
+	}
+	return stmts, settled, lanes
+}
+
+// superseded tells outcomes that came too late from those that are settled, now
+// or before: the latter left their attempt.
+func (s *Store) superseded(ctx context.Context, outcomes []core.Outcome) ([]core.ID, error) {
+	leases := make([][]any, len(outcomes))
+	for i, o := range outcomes {
+		leases[i] = []any{string(o.JobID), string(o.Lease)}
+	}
+	results, err := s.readBatch(ctx, Stmt{Name: "settled", SQL: s.sql.settled, Rows: leases, Reads: true})
 	if err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
-	settled := map[[2]string]bool{}
-	for _, row := range rows {
-		settled[[2]string{str(row[0]), str(row[1])}] = true
+	type lease struct{ job, lease string }
+	settled := map[lease]bool{}
+	for _, row := range results[0].Rows {
+		settled[lease{str(row[0]), str(row[1])}] = true
 	}
 	var lost []core.ID
-	for i, o := range doubtful {
-		if !settled[pairs[i]] {
+	for _, o := range outcomes {
+		if !settled[lease{string(o.JobID), string(o.Lease)}] {
 			lost = append(lost, o.JobID)
 		}
 	}
 	return lost, nil
 }
 
-func (s *Store) attemptStmt(o core.Outcome) Stmt {
+// attemptRow is a row of insertAttempt.
+func attemptRow(o core.Outcome) []any {
 	a := o.Attempt
-	return Stmt{Name: "insert_attempt", SQL: s.sql.insertAttempt, Args: []any{
-		int64(a.Number), int64(a.StatusCode), a.Error, a.Response,
-		a.Duration.Milliseconds(), millis(a.StartedAt), string(o.JobID), string(o.Lease)}}
+	return []any{int64(a.Number), int64(a.StatusCode), a.Error, a.Response,
+		a.Duration.Milliseconds(), millis(a.StartedAt), string(o.JobID), string(o.Lease)}
 }
 
-func (s *Store) settleStmt(o core.Outcome) Stmt {
+// endRow is a row of settle.
+func endRow(o core.Outcome) []any {
 	due, finished := millis(o.DueAt), any(nil)
 	if o.Status.Finished() {
 		due, finished = nil, millis(o.At)
 	}
-	return Stmt{Name: "settle", SQL: s.sql.settle, Args: []any{
-		string(o.Status), int64(o.Attempt.Number), due, o.Attempt.Error, finished,
-		string(o.JobID), string(o.Lease)}}
+	return []any{string(o.Status), int64(o.Attempt.Number), due, o.Attempt.Error, finished, string(o.JobID), string(o.Lease)}
 }
 
 // Release gives jobs back. See core.Worklist.
@@ -127,13 +137,15 @@ func (s *Store) Release(ctx context.Context, due time.Time, jobs ...core.Job) er
 	if len(jobs) == 0 {
 		return nil
 	}
-	stmts := make([]Stmt, len(jobs))
+	stmts := make([]Stmt, len(jobs)+1)
+	stmts[0] = Stmt{Name: "end_probe", SQL: s.sql.endProbe, Rows: probesOf(due, jobs)}
 	for i, j := range jobs {
-		stmts[i] = Stmt{Name: "release", SQL: s.sql.release, Args: []any{millis(due), string(j.ID), string(j.Lease)}}
+		stmts[i+1] = Stmt{Name: "release", SQL: s.sql.release, Args: []any{millis(due), string(j.ID), string(j.Lease)}}
 	}
 	if _, err := s.write(ctx, stmts...); err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
+	s.floors.lower(due)
 	return nil
 }
 
@@ -150,6 +162,7 @@ func (s *Store) Recover(ctx context.Context, now time.Time, lanes []core.Lane) (
 	if err != nil {
 		return 0, fmt.Errorf("recover: %w", err)
 	}
+	s.floors.lower(now)
 	n := 0
 	for _, r := range results {
 		n += int(r.Changed)

@@ -2,43 +2,51 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
+	"strings"
 
-	"github.com/eventgateway/gateway/cmd/bench/internal/machine"
-	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
-)
-
-const (
-	mainSlots = 32 // deliveries at a time in the end-to-end runs
-	bodySize  = 1024
-	timedRate = 50 // events a second of a latency run
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 )
 
 // bench holds what all measurements share.
 type bench struct {
 	opts     options
-	dir      string // below it, one folder a run
+	dir      string // for configurations, logs and the binary
 	systems  []system
+	self     string // this program
+	site     *site  // where measurements run now
 	report   *report
 	progress io.Writer
 }
 
-func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error) {
-	dir, err := os.MkdirTemp(o.dir, "bench")
-	if err != nil {
+// site is a database on a medium.
+type site struct {
+	driver, medium string
+	server         *server.Server
+	section        *section
+}
+
+func newBench(ctx context.Context, o options, progress io.Writer) (b *bench, err error) {
+	b = &bench{opts: o, report: &report{}, progress: progress}
+	if b.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
+	if b.dir, err = os.MkdirTemp(o.dir, "bench"); err != nil {
 		return nil, err
 	}
-	b := &bench{opts: o, dir: dir, report: newReport(), progress: progress}
-	for _, name := range o.systems {
-		s, err := b.system(ctx, name)
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return nil, err
+	}
+	if !o.pgbench && server.FindPgbench() == "" && slices.Contains(o.drivers, server.Postgres) {
+		b.leaveOut("pgbench: it is not installed (it comes with PostgreSQL)")
+	}
+	if o.measures(gatewayName) {
+		s, err := b.gateway(ctx)
 		if err != nil {
 			b.close()
 			return nil, err
@@ -48,11 +56,7 @@ func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error
 	return b, nil
 }
 
-func (b *bench) system(ctx context.Context, name string) (system, error) {
-	if name == referenceName {
-		self, err := os.Executable()
-		return referencePipeline(self), err
-	}
+func (b *bench) gateway(ctx context.Context) (system, error) {
 	if b.opts.gateway != "" {
 		path, err := filepath.Abs(b.opts.gateway)
 		return gateway(path), err
@@ -66,43 +70,148 @@ func (b *bench) close() { _ = os.RemoveAll(b.dir) }
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
 
-// measure runs what was asked for, between two probes of the medium.
-func (b *bench) measure(ctx context.Context) error {
-	if err := b.probe(); err != nil {
-		return err
-	}
-	all := map[string]func(context.Context) error{
-		"intake": b.intake, "e2e": b.endToEnd, "latency": b.latency, "slots": b.slots, "idle": b.idle, "start": b.start,
-	}
-	for _, name := range names {
-		if !slices.Contains(b.opts.only, name) {
-			continue
-		}
-		if err := all[name](ctx); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return b.probe()
+// defaultMedia are the media that a database is measured on unless others are
+// asked for.
+var defaultMedia = map[string][]string{
+	server.SQLite:   {server.Disk},
+	server.Postgres: {server.CPU, server.OneMS},
+	server.MySQL:    {server.CPU},
+	server.Hosted:   {server.Disk},
 }
 
-func (b *bench) probe() error {
-	rate, err := machine.SyncRate(b.dir, b.opts.probe)
+// measure goes from site to site. One that fails does not keep the others from
+// being measured.
+func (b *bench) measure(ctx context.Context) (err error) {
+	for _, driver := range b.opts.drivers {
+		media := b.opts.media
+		if len(media) == 0 {
+			media = defaultMedia[driver]
+		}
+		for _, medium := range media {
+			if ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
+			}
+			if failed := b.visit(ctx, driver, medium); failed != nil {
+				failed = fmt.Errorf("%s on %s: %w", driver, medium, failed)
+				b.say("%v", failed)
+				err = errors.Join(err, failed)
+			}
+		}
+	}
+	return err
+}
+
+// cells are what is measured on a database, in this order.
+var cells = []struct {
+	name    string
+	drivers []string
+	measure func(*bench, context.Context) error
+}{
+	{"intake", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).intake},
+	{"e2e", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).endToEnd},
+	{"latency", []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).latency},
+	{"statistics", []string{server.Postgres}, (*bench).statistics},
+	{"slots", []string{server.SQLite}, (*bench).slots},
+	{"idle", []string{server.SQLite}, (*bench).idle},
+	{"start", []string{server.SQLite}, (*bench).start},
+}
+
+// cellNames are the choices of -only.
+func cellNames() (names []string) {
+	for _, c := range cells {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// visit measures on one site, between two probes of its medium.
+func (b *bench) visit(ctx context.Context, driver, medium string) (err error) {
+	if !b.wanted(driver) {
+		return nil
+	}
+	leave, err := b.enter(ctx, driver, medium)
+	if errors.Is(err, server.ErrLeftOut) {
+		b.leaveOut(fmt.Sprintf("%s on %s: %v", driver, medium, err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	if err := b.probe(ctx); err != nil {
+		return err
+	}
+	for _, c := range cells {
+		if !slices.Contains(b.opts.only, c.name) || !slices.Contains(c.drivers, driver) {
+			continue
+		}
+		if err := c.measure(b, ctx); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return b.probe(ctx)
+}
+
+// wanted tells whether anything of what was asked for is measured on a database.
+func (b *bench) wanted(driver string) bool {
+	for _, c := range cells {
+		if slices.Contains(b.opts.only, c.name) && slices.Contains(c.drivers, driver) {
+			return true
+		}
+	}
+	return false
+}
+
+// enter starts a site's server, which leave stops.
+func (b *bench) enter(ctx context.Context, driver, medium string) (leave func() error, err error) {
+	b.say("starting %s on %s", driver, medium)
+	o := server.Options{Driver: driver, Medium: medium, Dir: b.opts.dir}
+	if driver == server.Postgres {
+		// Dropping the last run's database makes a checkpoint, and no clock makes another
+		// in the middle of a run.
+		o.Settings = []string{"checkpoint_timeout=1h"}
+	}
+	s, err := server.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	b.site = &site{driver: driver, medium: medium, server: s, section: b.report.section(driver, medium, s.Place())}
+	return s.Stop, nil
+}
+
+func (b *bench) leaveOut(what string) {
+	what = strings.ReplaceAll(what, "\n", "; ")
+	b.say("left out: %s", what)
+	b.report.leftOut = append(b.report.leftOut, what)
+}
+
+func (b *bench) probe(ctx context.Context) error {
+	rate, err := b.site.server.SyncRate(ctx, b.opts.probe)
 	if err != nil {
 		return fmt.Errorf("probe the medium: %w", err)
 	}
-	b.report.medium = machine.Medium(b.dir)
-	b.report.syncs = append(b.report.syncs, rate)
-	b.say("medium: %s, %.0f fdatasync/s", b.report.medium, rate)
+	b.site.section.syncs = append(b.site.section.syncs, rate)
+	b.say("medium: %s, %.0f fdatasync/s", b.site.section.place, rate)
 	return nil
 }
 
-// warm is how many events a run starts with, unmeasured.
-func (b *bench) warm() int { return min(1000, b.opts.events/5) }
+// both are the gateway and the reference, as far as they were asked for.
+func (b *bench) both() []system {
+	systems := slices.Clone(b.systems)
+	if b.opts.measures(referenceName) {
+		how := committing{committers: b.opts.committers}
+		if how.committers == 0 {
+			how = bestCommitting(b.site.driver, b.site.medium)
+		}
+		systems = append(systems, referencePipeline(b.self, referenceName, how))
+	}
+	return systems
+}
 
 // inTurns calls one for each system, round after round.
-func (b *bench) inTurns(rounds int, one func(system) error) error {
+func inTurns(rounds int, systems []system, one func(system) error) error {
 	for range rounds {
-		for _, s := range b.systems {
+		for _, s := range systems {
 			if err := one(s); err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
@@ -111,157 +220,10 @@ func (b *bench) inTurns(rounds int, one func(system) error) error {
 	return nil
 }
 
-// add records a value and says it.
+// add records a value under a row that it makes, if there is none yet, and says
+// it.
 func (b *bench) add(m measure, s system, value float64) {
-	b.report.add(m, s.name, value)
-	b.say("%-44s %-10s %s %s", m.label, s.name, number(value), m.unit)
+	b.site.section.row(m)
+	b.site.section.add(m.label, s.name, value)
+	b.say("%-10s %-5s %-48s %-30s %s %s", b.site.driver, b.site.medium, m.label, s.name, number(value), m.unit)
 }
-
-// intake measures accepting alone: event and job committed, nothing delivered.
-func (b *bench) intake(ctx context.Context) error {
-	for _, conns := range b.opts.conns {
-		label := func(what string) string { return fmt.Sprintf("intake, %d connections: %s", conns, what) }
-		err := b.inTurns(b.opts.rounds, func(s system) error {
-			f, err := b.run(ctx, s, shape{slots: intakeOnly, conns: conns, events: b.opts.events, warm: b.warm()})
-			if err != nil {
-				return err
-			}
-			b.add(measure{label("rate"), "events/s", ratioAtLeast(0.8)}, s, f.accepted.Rate())
-			b.add(measure{label("CPU an event"), "us", none}, s, f.cpuPerEvent())
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// endToEnd measures from the first request to the last delivery.
-func (b *bench) endToEnd(ctx context.Context) error {
-	for _, conns := range b.opts.conns {
-		label := func(what string) string { return fmt.Sprintf("end to end, %d connections: %s", conns, what) }
-		err := b.inTurns(b.opts.rounds, func(s system) error {
-			f, err := b.run(ctx, s, shape{slots: mainSlots, conns: conns, events: b.opts.events, warm: b.warm()})
-			if err != nil {
-				return err
-			}
-			b.add(measure{label("rate"), "events/s", ratioAtLeast(0.7)}, s, f.endToEndRate())
-			b.add(measure{label("CPU an event"), "us", ratioAtMost(1.5)}, s, f.cpuPerEvent())
-			accepted := f.accepted.Latencies()
-			b.add(measure{label("accept p50"), "ms", none}, s, ms(stats.Percentile(accepted, 0.50)))
-			b.add(measure{label("accept p99"), "ms", none}, s, ms(stats.Percentile(accepted, 0.99)))
-			b.add(measure{label("peak memory"), "MiB", atMost(80)}, s, mib(f.peak))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// latency measures from sending an event to its delivery, on a quiet system.
-func (b *bench) latency(ctx context.Context) error {
-	label := func(what string) string { return fmt.Sprintf("at %d/s: %s", timedRate, what) }
-	return b.inTurns(b.opts.rounds, func(s system) error {
-		f, err := b.run(ctx, s, shape{slots: mainSlots, conns: 8, events: b.opts.timed, warm: 100, rate: timedRate})
-		if err != nil {
-			return err
-		}
-		delivered := f.latencies()
-		b.add(measure{label("send to delivery p50"), "ms", ratioAtMost(1.3)}, s, ms(stats.Percentile(delivered, 0.50)))
-		b.add(measure{label("send to delivery p99"), "ms", ratioAtMost(2)}, s, ms(stats.Percentile(delivered, 0.99)))
-		accepted := f.accepted.Latencies()
-		b.add(measure{label("accept p50"), "ms", none}, s, ms(stats.Percentile(accepted, 0.50)))
-		return nil
-	})
-}
-
-// slots measures whether throughput follows slots over handler latency, with the
-// default number of slots, or a poll timer.
-func (b *bench) slots(ctx context.Context) error {
-	for _, delay := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond} {
-		label := func(what string) string {
-			return fmt.Sprintf("%d slots, handler of %d ms: %s", defaultSlots, delay.Milliseconds(), what)
-		}
-		events := int(b.opts.slotsFull * defaultSlots / delay)
-		err := b.inTurns(min(b.opts.rounds, 2), func(s system) error {
-			f, err := b.run(ctx, s, shape{conns: 16, events: events, warm: 20, delay: delay})
-			if err != nil {
-				return err
-			}
-			rate := f.middleRate()
-			b.add(measure{label("rate"), "events/s", none}, s, rate)
-			b.add(measure{label("share of slots used"), "", atLeast(0.9)}, s, rate*f.held.Seconds()/defaultSlots)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// idle measures a process that has worked and has nothing more to do.
-func (b *bench) idle(ctx context.Context) error {
-	return b.inTurns(1, func(s system) error {
-		var cpu time.Duration
-		f, err := b.run(ctx, s, shape{slots: mainSlots, conns: 8, events: 100, after: func(r *running) error {
-			// What settling the last jobs still costs is not idleness.
-			if err := pause(ctx, time.Second); err != nil {
-				return err
-			}
-			before, err := r.child.CPU()
-			if err != nil {
-				return err
-			}
-			if err := pause(ctx, b.opts.idle); err != nil {
-				return err
-			}
-			after, err := r.child.CPU()
-			cpu = after - before
-			return err
-		}})
-		if err != nil {
-			return err
-		}
-		b.add(measure{"idle: CPU", "ms/s", atMost(2)}, s, cpu.Seconds()*1000/b.opts.idle.Seconds())
-		b.add(measure{"idle: memory", "MiB", atMost(25)}, s, mib(f.resident))
-		return nil
-	})
-}
-
-// start measures from exec to the first answered /health, on the database of an
-// earlier run.
-func (b *bench) start(ctx context.Context) error {
-	ready := measure{"start on an existing database", "ms", atMost(12)}
-	places := map[string]*place{}
-	defer func() {
-		for _, p := range places {
-			p.close()
-		}
-	}()
-	return b.inTurns(1+b.opts.starts, func(s system) error {
-		if p := places[s.name]; p != nil {
-			took, err := p.restart(ctx)
-			b.add(ready, s, took.Seconds()*1000)
-			return err
-		}
-		p, err := b.settle(ctx, s)
-		places[s.name] = p
-		return err
-	})
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func ms(nanos int64) float64  { return float64(nanos) / 1e6 }
-func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/eventgateway/gateway/cmd/bench/internal/load"
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
 )
 
@@ -26,13 +29,27 @@ func TestMain(m *testing.M) {
 		stop()
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	os.Exit(inFolder(m.Run))
+}
+
+// builtIn is where the tests build the gateway.
+var builtIn string
+
+func inFolder(run func() int) int {
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	builtIn = dir
+	return run()
 }
 
 func TestReferenceFromOneEndToTheOther(t *testing.T) {
 	var out, progress bytes.Buffer
 	code := run(t.Context(), []string{
-		"-systems", "reference", "-only", "intake,e2e", "-conns", "8", "-quick", "-events", "200", "-dir", t.TempDir(),
+		"-db", "sqlite", "-systems", "reference", "-only", "intake,e2e", "-conns", "8", "-quick", "-events", "200", "-dir", t.TempDir(),
 	}, &out, &progress)
 	if code != 0 {
 		t.Fatalf("run() = %d\n%s%s", code, &progress, &out)
@@ -47,11 +64,62 @@ func TestReferenceFromOneEndToTheOther(t *testing.T) {
 	}
 }
 
+// TestSmallestRound runs what there is to run, on each database that can be started
+// here, so that the tool cannot rot between two measurements.
+func TestSmallestRound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("servers are needed")
+	}
+	for _, db := range databases {
+		t.Run(db, func(t *testing.T) { smallestRound(t, db) })
+	}
+}
+
+func smallestRound(t *testing.T, db string) {
+	var out, progress bytes.Buffer
+	code := run(t.Context(), []string{
+		"-db", db, "-gateway", builtGateway(t), "-only", "intake,e2e,statistics", "-conns", "4", "-quick", "-events", "100", "-v", "-dir", t.TempDir(),
+	}, &out, &progress)
+	if code != 0 {
+		t.Fatalf("run() = %d\n%s%s", code, &progress, &out)
+	}
+	if strings.Contains(out.String(), "left out") {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(out.String())
+		}
+		t.Skip(out.String())
+	}
+	wants := []string{"lost 0, duplicated 0, refused 0", "connections: rate, gateway: ", "connections: rate, reference: "}
+	if db == "postgres" {
+		wants = append(wants, "postgres on cpu", "postgres on 1ms", "never analysed: rate, gateway, analysed tables: ", "pool 32: ")
+		if server.FindPgbench() != "" {
+			wants = append(wants, "rate, pgbench: ")
+		}
+	}
+	for _, want := range wants {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("output lacks %q:\n%s", want, &out)
+		}
+	}
+}
+
+// builtGateway is the gateway's binary, built once a test run.
+func builtGateway(t *testing.T) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var built = sync.OnceValues(func() (string, error) { return buildGateway(context.Background(), builtIn) })
+
 func TestRunLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if code := run(ctx, []string{"-systems", "reference", "-only", "start", "-quick", "-dir", dir}, io.Discard, io.Discard); code != 1 {
+	if code := run(ctx, []string{"-db", "sqlite", "-systems", "reference", "-only", "start", "-quick", "-dir", dir}, io.Discard, io.Discard); code != 1 {
 		t.Errorf("run() of an ended context = %d, want 1", code)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
@@ -61,7 +129,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 
 func TestWrongUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{"-nonsense"}, {"-only", "speed"}, {"-conns", "0"}, {"-conns", "many"}, {"-systems", "other"}, {"-rounds", "-1"}, {"-events", "5"}, {"extra"},
+		{"-nonsense"}, {"-only", "speed"}, {"-conns", "0"}, {"-conns", "many"}, {"-systems", "other"}, {"-rounds", "-1"}, {"-events", "5"}, {"-db", "oracle"}, {"-medium", "tape"}, {"-committers", "-1"}, {"extra"},
 	} {
 		if code := run(t.Context(), args, io.Discard, io.Discard); code != 2 {
 			t.Errorf("run(%q) = %d, want 2", args, code)
@@ -84,8 +152,8 @@ func TestAuditFindsLostEvents(t *testing.T) {
 	defer s.Close()
 	warm := &load.Result{Answered: []int64{5}, Accepted: 1}
 	measured := &load.Result{Answered: []int64{6, 0}, Accepted: 1, Broken: 1, Err: errors.New("reset")}
-	f, err := audit(&running{sink: s}, shape{warm: 1, events: 2}, warm, measured)
-	if err != nil || f.Lost != 2 || f.Broken != 1 || !f.fatal() {
+	f, err := audit(t.Context(), &running{sink: s}, shape{warm: 1, events: 2}, warm, measured)
+	if err != nil || f.Lost != 2 || f.Broken != 1 || !f.any() {
 		t.Errorf("audit() = %+v, %v, want two lost and one unanswered", f, err)
 	}
 	if text := f.String(); !strings.Contains(text, "lost 2") || !strings.Contains(text, "reset") {
@@ -93,9 +161,12 @@ func TestAuditFindsLostEvents(t *testing.T) {
 	}
 }
 
-func TestDuplicatesAreAFaultButNotFatal(t *testing.T) {
-	if f := (faults{Duplicated: 1}); !f.any() || f.fatal() {
-		t.Errorf("any, fatal = %v, %v, want true, false", f.any(), f.fatal())
+func TestDuplicatesAreAFault(t *testing.T) {
+	if f := (faults{Posted: 5, Runs: 1}); f.any() {
+		t.Errorf("%+v: any() = true", f)
+	}
+	if f := (faults{Duplicated: 1}); !f.any() {
+		t.Errorf("%+v: any() = false", f)
 	}
 }
 
@@ -118,21 +189,31 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestReportComparesMedians(t *testing.T) {
-	r := newReport()
-	m := measure{"rate", "events/s", ratioAtLeast(0.8)}
+	var r report
+	s := r.section("postgres", "cpu", "tmpfs")
+	s.row(measure{"rate", "events/s", ratioAtLeast(0.8), []string{referenceName, single32Name}})
+	s.row(measure{"rate", "events/s", ratioAtLeast(4), []string{single10Name}})
 	for i, v := range []float64{90, 100, 10} {
-		r.add(m, gatewayName, v)
-		r.add(m, referenceName, float64(100+i))
+		s.add("rate", gatewayName, v)
+		s.add("rate", single32Name, float64(100+i))
+		s.add("rate", referenceName, float64(50+i))
+		s.add("rate", single10Name, 30)
 	}
 	var out bytes.Buffer
-	r.print(&out, true)
-	if want := "| rate | events/s | 90.0 | 101 | 0.89 | >= 0.8x | yes |\n"; !strings.Contains(out.String(), want) {
+	r.print(&out, format{markdown: true})
+	if want := "| rate | events/s | 90.0 | reference, no groups, pool 32 | 101 | 0.89 | >= 0.8x | yes |\n" +
+		"| rate | events/s | 90.0 | reference, no groups, pool 10 | 30.0 | 3.00 | >= 4x | no |\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("Markdown lacks %q:\n%s", want, &out)
 	}
 	out.Reset()
-	r.print(&out, false)
-	if want := "rate     events/s     90.0        101   0.89  >= 0.8x  yes\n"; !strings.Contains(out.String(), want) {
-		t.Errorf("table lacks %q:\n%s", want, &out)
+	r.print(&out, format{raw: true})
+	for _, want := range []string{
+		"rate     events/s     90.0  reference, no groups, pool 32         101   0.89  >= 0.8x  yes\n",
+		"rate, gateway: 90.0, 100, 10.0 events/s\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("table lacks %q:\n%s", want, &out)
+		}
 	}
 }
 
@@ -150,8 +231,39 @@ func TestRates(t *testing.T) {
 	}
 }
 
+func TestGatewayConfigNamesTheDatabase(t *testing.T) {
+	for driver, want := range map[string]string{
+		server.Postgres: "database:\n  driver: postgres\n  url: \"u\"\n",
+		server.Hosted:   "database:\n  driver: hosted_sql\n  hosted_sql_endpoint: \"u\"\n  api_token: \"t\"\n",
+	} {
+		text, err := gatewayConfig(setup{database: &server.Database{Driver: driver, URL: "u", Token: "t"}, addr: "127.0.0.1:1"})
+		if err != nil || !strings.HasPrefix(text, want) {
+			t.Errorf("gatewayConfig(%s) = %v\n%s\nwant it to begin\n%s", driver, err, text, want)
+		}
+	}
+}
+
+func TestMySQLIsComparedWithPostgres(t *testing.T) {
+	b := &bench{report: &report{}}
+	rate := measure{"rate", "events/s", ratioAtLeast(0.7), []string{referenceName}}
+	for _, driver := range []string{server.Postgres, server.MySQL} {
+		b.site = &site{driver: driver, medium: server.CPU, section: b.report.section(driver, server.CPU, "")}
+		b.site.section.row(rate)
+		b.site.section.add("rate", gatewayName, float64(40*len(driver)))
+		b.overPostgres(rate)
+	}
+	if rows := len(b.report.sections[0].rows); rows != 1 {
+		t.Errorf("PostgreSQL has %d rows, want 1", rows)
+	}
+	var out bytes.Buffer
+	b.report.print(&out, format{markdown: true})
+	if want := "| rate | events/s | 200 | gateway on postgres | 320 | 0.62 | >= 0.5x | yes |\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("Markdown lacks %q:\n%s", want, &out)
+	}
+}
+
 func TestGatewayConfig(t *testing.T) {
-	s := setup{dir: "/data/x", addr: "127.0.0.1:8123", sink: "http://127.0.0.1:9/"}
+	s := setup{dir: "/data/x", database: &server.Database{Driver: server.SQLite, URL: "/data/x/bench.db"}, addr: "127.0.0.1:8123", sink: "http://127.0.0.1:9/"}
 	for slots, want := range map[int]string{intakeOnly: "max_concurrency: 1\n", 32: "max_concurrency: 32\n", 0: ""} {
 		s.slots = slots
 		text, err := gatewayConfig(s)

@@ -2,16 +2,10 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/cmd/bench/internal/load"
-	"github.com/eventgateway/gateway/cmd/bench/internal/machine"
 	"github.com/eventgateway/gateway/cmd/bench/internal/proc"
 	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
 )
@@ -30,42 +24,32 @@ type shape struct {
 	events int           // measured events
 	delay  time.Duration // of the sink's answers
 
-	after func(*running) error // called once everything is delivered, may be nil
+	before func(*running) error // called after the warm-up, may be nil
+	after  func(*running) error // called once everything is delivered, may be nil
 }
 
 // total is the number of sequence numbers; the warm-up has the first ones.
 func (s shape) total() int { return s.warm + s.events }
 
-// figures is what one run yields.
-type figures struct {
-	accepted  *load.Result // of the measured events
-	delivered []int64      // event.Nanos of the first delivery of each, 0 for none
-	held      time.Duration
-	cpu       time.Duration // of the system, over the measured events
-	resident  int64         // bytes, at the end
-	peak      int64         // bytes
-}
-
 // running is a system under test with its sink.
 type running struct {
-	system system
-	dir    string
-	sink   *sink.Sink
-	child  *proc.Child
+	place
+	sink  *sink.Sink
+	child *proc.Child
 }
 
-// launch starts a system. A failed one leaves nothing behind but dir.
-func launch(ctx context.Context, s system, dir string, cfg sink.Config, slots int) (*running, error) {
+// launch starts a system in its place.
+func launch(ctx context.Context, p place, cfg sink.Config, slots int) (*running, error) {
 	cfg.Key, cfg.Hang = signingKey, slots == intakeOnly
 	receiver, err := sink.Listen(cfg)
 	if err != nil {
 		return nil, err
 	}
-	r := &running{system: s, dir: dir, sink: receiver}
+	r := &running{place: p, sink: receiver}
 	addr, err := proc.FreeAddr()
 	if err == nil {
 		var spec proc.Spec
-		if spec, err = s.start(setup{dir: dir, addr: addr, sink: receiver.URL(), slots: slots}); err == nil {
+		if spec, err = p.system.start(setup{dir: p.dir, database: p.database, addr: addr, sink: receiver.URL(), slots: slots}); err == nil {
 			r.child, err = proc.Start(ctx, spec)
 		}
 	}
@@ -87,12 +71,12 @@ func (r *running) stop() error {
 // run is one run on a fresh database. Faults of the system go to the report; the
 // error is for a run that yields no figures.
 func (b *bench) run(ctx context.Context, s system, sh shape) (f figures, err error) {
-	dir, err := os.MkdirTemp(b.dir, s.name)
+	p, err := b.place(s)
 	if err != nil {
 		return f, err
 	}
-	defer os.RemoveAll(dir)
-	r, err := launch(ctx, s, dir, sink.Config{Events: sh.total(), Delay: sh.delay}, sh.slots)
+	defer func() { err = errors.Join(err, p.close()) }()
+	r, err := launch(ctx, *p, sink.Config{Events: sh.total(), Delay: sh.delay}, sh.slots)
 	if err != nil {
 		return f, err
 	}
@@ -100,7 +84,7 @@ func (b *bench) run(ctx context.Context, s system, sh shape) (f figures, err err
 	if err := errors.Join(err, r.stop(), ctx.Err()); err != nil {
 		return f, err
 	}
-	found, err := audit(r, sh, warm, f.accepted)
+	found, err := audit(ctx, r, sh, warm, f.accepted)
 	if found.any() {
 		b.say("FAULT %s: %s", s.name, found)
 	}
@@ -113,18 +97,24 @@ func (b *bench) drive(ctx context.Context, r *running, sh shape) (warm *load.Res
 	if warm, err = b.post(ctx, r, sh, 0, sh.warm); err != nil {
 		return warm, f, err
 	}
-	clock, err := startClock(r.child)
+	if sh.before != nil {
+		if err := sh.before(r); err != nil {
+			return warm, f, err
+		}
+	}
+	clock, err := startClock(r.child, b.site.server)
 	if err != nil {
 		return warm, f, err
 	}
 	if f.accepted, err = b.post(ctx, r, sh, sh.warm, sh.events); err != nil {
 		return warm, f, err
 	}
-	var others, steal float64
-	if f.cpu, others, steal, err = clock.stop(); err != nil {
+	spent, err := clock.stop()
+	if err != nil {
 		return warm, f, err
 	}
-	b.report.disturbed(others, steal)
+	f.cpu, f.database = spent.system, spent.server
+	b.report.disturbed(spent.others, spent.steal)
 	for i := range sh.events {
 		f.delivered = append(f.delivered, r.sink.First(sh.warm+i))
 	}
@@ -178,151 +168,4 @@ func missing(s *sink.Sink, first int, res *load.Result) (n int) {
 		}
 	}
 	return n
-}
-
-// clock measures CPU time, of the system and of everyone else.
-type clock struct {
-	child      *proc.Child
-	own, under time.Duration
-	machine    machine.CPU
-}
-
-func startClock(c *proc.Child) (clock, error) {
-	all, err := machine.Usage()
-	if err != nil {
-		return clock{}, err
-	}
-	own, err := proc.OwnCPU()
-	if err != nil {
-		return clock{}, err
-	}
-	under, err := c.CPU()
-	return clock{child: c, own: own, under: under, machine: all}, err
-}
-
-// stop returns what the system used, and the shares of all CPUs that went to
-// other processes and to the host.
-func (c clock) stop() (under time.Duration, others, steal float64, err error) {
-	now, err := startClock(c.child)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	spent := now.machine.Since(c.machine)
-	under = now.under - c.under
-	foreign := max(0, spent.Busy-under-(now.own-c.own))
-	if spent.Total > 0 {
-		others, steal = foreign.Seconds()/spent.Total.Seconds(), spent.Steal.Seconds()/spent.Total.Seconds()
-	}
-	return under, others, steal, nil
-}
-
-// audit counts what went wrong, after the system has ended.
-func audit(r *running, sh shape, warm, measured *load.Result) (faults, error) {
-	seen := r.sink.Counts()
-	f := faults{
-		Runs: 1, Posted: sh.total(), Refused: warm.Refused + measured.Refused, Broken: warm.Broken + measured.Broken,
-		Duplicated: seen.Duplicated, Strange: seen.Strange, Unsigned: seen.Unsigned,
-		Err: errors.Join(warm.Err, measured.Err, seen.Err),
-	}
-	if sh.slots == intakeOnly {
-		stored, err := stored(filepath.Join(r.dir, database))
-		f.Duplicated, f.Lost = 0, max(0, warm.Accepted+measured.Accepted-stored)
-		return f, err
-	}
-	f.Lost = missing(r.sink, 0, warm) + missing(r.sink, sh.warm, measured)
-	return f, nil
-}
-
-// stored is the number of events in a database that have a job. Both systems
-// call the tables the same.
-func stored(path string) (n int, err error) {
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		return 0, err
-	}
-	defer db.Close()
-	if err := db.QueryRow(`SELECT count(DISTINCT event_id) FROM jobs WHERE event_id IN (SELECT id FROM events)`).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count the stored events: %w", err)
-	}
-	return n, nil
-}
-
-func (f figures) cpuPerEvent() float64 {
-	return float64(f.cpu.Microseconds()) / float64(max(1, len(f.delivered)))
-}
-
-// endToEndRate is deliveries a second from the first request to the last
-// delivery.
-func (f figures) endToEndRate() float64 {
-	at := f.arrivals()
-	if len(at) == 0 {
-		return 0
-	}
-	return float64(len(at)) / time.Duration(at[len(at)-1]-f.accepted.Start).Seconds()
-}
-
-// middleRate is deliveries a second without the first and the last tenth, in
-// which not all slots are busy.
-func (f figures) middleRate() float64 {
-	at := f.arrivals()
-	first, last := len(at)/10, len(at)-1-len(at)/10
-	if last <= first {
-		return 0
-	}
-	return float64(last-first) / time.Duration(at[last]-at[first]).Seconds()
-}
-
-// arrivals are the times of the deliveries in order.
-func (f figures) arrivals() []int64 {
-	at := slices.DeleteFunc(slices.Clone(f.delivered), func(at int64) bool { return at == 0 })
-	slices.Sort(at)
-	return at
-}
-
-// latencies are the times from sending to delivery, in nanoseconds.
-func (f figures) latencies() []int64 {
-	var out []int64
-	for i, at := range f.delivered {
-		if at > 0 && f.accepted.Answered[i] > 0 {
-			out = append(out, at-f.accepted.Sent[i])
-		}
-	}
-	return out
-}
-
-// place is where a system has run and can be started again.
-type place struct {
-	system system
-	dir    string
-}
-
-func (p *place) close() {
-	if p != nil {
-		_ = os.RemoveAll(p.dir)
-	}
-}
-
-// settle runs a system until it has delivered a few events and leaves its
-// database in place.
-func (b *bench) settle(ctx context.Context, s system) (*place, error) {
-	dir, err := os.MkdirTemp(b.dir, s.name)
-	if err != nil {
-		return nil, err
-	}
-	p := &place{system: s, dir: dir}
-	r, err := launch(ctx, s, dir, sink.Config{Events: 100}, mainSlots)
-	if err != nil {
-		return p, err
-	}
-	_, err = b.post(ctx, r, shape{slots: mainSlots, conns: 8, events: 100}, 0, 100)
-	return p, errors.Join(err, r.stop())
-}
-
-// restart starts the system once more and returns how long that took.
-func (p *place) restart(ctx context.Context) (time.Duration, error) {
-	r, err := launch(ctx, p.system, p.dir, sink.Config{}, mainSlots)
-	if err != nil {
-		return 0, err
-	}
-	return r.child.Ready, r.stop()
 }

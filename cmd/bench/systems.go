@@ -15,15 +15,22 @@ import (
 
 	"github.com/eventgateway/gateway/cmd/bench/internal/proc"
 	"github.com/eventgateway/gateway/cmd/bench/internal/reference"
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 )
 
 const (
 	gatewayName   = "gateway"
 	referenceName = "reference"
+	// The reference with a transaction a request, on pools of two sizes, 10 being the
+	// gateway's default.
+	single10Name = "reference, no groups, pool 10"
+	single32Name = "reference, no groups, pool 32"
+	pgbenchName  = "pgbench"
+	analysedName = "gateway, analysed tables"
+	onPostgres   = "gateway on postgres"
 	// referenceCommand is the argument that makes this program the reference.
 	referenceCommand = "reference"
 	gatewayPackage   = "github.com/eventgateway/gateway/cmd/gateway"
-	database         = "bench.db"
 	// postPath is where both systems take events: source bench.
 	postPath = "/events/bench/order.created"
 )
@@ -33,10 +40,11 @@ var signingKey = []byte("a signing key of 32 bytes length")
 
 // setup is how a system is to be started.
 type setup struct {
-	dir   string // of the database; the system's own
-	addr  string // to listen on
-	sink  string // URL of every delivery
-	slots int    // deliveries at a time; 0 is the default of 10, intakeOnly none
+	dir      string // the system's own
+	database *server.Database
+	addr     string // to listen on
+	sink     string // URL of every delivery
+	slots    int    // deliveries at a time; 0 is the default of 10, intakeOnly none
 }
 
 // intakeOnly starts a system that accepts but does not deliver. The gateway
@@ -45,7 +53,7 @@ const intakeOnly = -1
 
 const defaultSlots = 10
 
-// system is one of the two that are compared.
+// system is one of those that are compared.
 type system struct {
 	name  string
 	start func(setup) (proc.Spec, error)
@@ -78,9 +86,8 @@ func gatewayConfig(s setup) (string, error) {
 		worker = fmt.Sprintf("  max_concurrency: %d\n  batch_size: %d\n", s.slots, s.slots)
 	}
 	return fmt.Sprintf(`database:
-  driver: sqlite
-  url: %s
-server:
+  driver: %s
+%sserver:
   host: %s
   port: %s
   max_inbound: 1000
@@ -97,12 +104,34 @@ handlers:
   sink:
     source: bench
     url: %s
-`, strconv.Quote(filepath.Join(s.dir, database)), host, port, base64.StdEncoding.EncodeToString(signingKey), worker, s.sink), nil
+`, s.database.Driver, address(s.database), host, port, base64.StdEncoding.EncodeToString(signingKey), worker, s.sink), nil
+}
+
+// address is the part of the configuration that says where the database is.
+func address(d *server.Database) string {
+	if d.Driver == server.Hosted {
+		return fmt.Sprintf("  hosted_sql_endpoint: %s\n  api_token: %s\n", strconv.Quote(d.URL), strconv.Quote(d.Token))
+	}
+	return fmt.Sprintf("  url: %s\n", strconv.Quote(d.URL))
+}
+
+// committing is how a reference commits: groups, written by so many at a time, or
+// a transaction a request, on a pool of so many connections.
+type committing struct{ committers, pool int }
+
+// bestCommitting is what was fastest of the reference's ways to commit in groups.
+// Where a sync takes long, several overlap; otherwise one writer makes the largest
+// groups.
+func bestCommitting(driver, medium string) committing {
+	if driver == server.Postgres && medium != server.CPU {
+		return committing{committers: 4}
+	}
+	return committing{committers: 1}
 }
 
 // referencePipeline is this program, started again as the reference.
-func referencePipeline(self string) system {
-	return system{referenceName, func(s setup) (proc.Spec, error) {
+func referencePipeline(self, name string, c committing) system {
+	return system{name, func(s setup) (proc.Spec, error) {
 		slots := s.slots
 		switch slots {
 		case 0:
@@ -111,8 +140,9 @@ func referencePipeline(self string) system {
 			slots = 0
 		}
 		args := []string{
-			referenceCommand, "-listen", s.addr, "-db", filepath.Join(s.dir, database), "-sink", s.sink,
-			"-slots", strconv.Itoa(slots), "-key", base64.StdEncoding.EncodeToString(signingKey),
+			referenceCommand, "-listen", s.addr, "-driver", s.database.Driver, "-url", s.database.URL, "-token", s.database.Token,
+			"-sink", s.sink, "-slots", strconv.Itoa(slots), "-key", base64.StdEncoding.EncodeToString(signingKey),
+			"-committers", strconv.Itoa(c.committers), "-pool", strconv.Itoa(c.pool),
 		}
 		return proc.Spec{Path: self, Args: args, Dir: s.dir, Addr: s.addr}, nil
 	}}
@@ -124,9 +154,13 @@ func runReference(ctx context.Context, args []string, errs io.Writer) int {
 	flags.SetOutput(errs)
 	var cfg reference.Config
 	flags.StringVar(&cfg.Listen, "listen", "127.0.0.1:8889", "address to listen on")
-	flags.StringVar(&cfg.DB, "db", "reference.db", "database file")
+	flags.StringVar(&cfg.Driver, "driver", server.SQLite, "kind of database")
+	flags.StringVar(&cfg.URL, "url", "reference.db", "address of the database")
+	flags.StringVar(&cfg.Token, "token", "", "token of hosted_sql")
 	flags.StringVar(&cfg.Sink, "sink", "http://127.0.0.1:8890/", "URL of every delivery")
 	flags.IntVar(&cfg.Slots, "slots", 32, "deliveries at a time, 0 for intake alone")
+	flags.IntVar(&cfg.Committers, "committers", 1, "groups written at the same time, 0 for a transaction a request")
+	flags.IntVar(&cfg.Pool, "pool", 10, "connections for a transaction a request")
 	key := flags.String("key", "", "key of the signatures, base64")
 	if err := flags.Parse(args); err != nil {
 		return 2

@@ -51,6 +51,8 @@ func (ans answer) refused(source config.Source) error {
 	switch {
 	case ans.StatusCode == http.StatusUnauthorized && source.Type == "event":
 		hint = "; is it running with the same api.auth_token?"
+	case ans.StatusCode == http.StatusUnauthorized && source.Type == "sns":
+		hint = "; is it running with the same topic_arns and skip_verify for this source?"
 	case ans.StatusCode == http.StatusUnauthorized:
 		hint = "; is it running with the same secret for this source?"
 	case ans.StatusCode == http.StatusNotFound:

@@ -31,6 +31,7 @@ var commands = []func(*app) *cobra.Command{
 	newStart,
 	newInit,
 	newValidate,
+	newDoctor,
 	newSend,
 	newInspect,
 	newEvents,

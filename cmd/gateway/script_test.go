@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,6 +35,10 @@ func TestMain(m *testing.M) {
 //	seed <database> <file>      store the events of a file; see seedEvent
 //	server <status> <file>      answer every request with this; $SERVER is its address,
 //	                            and the file "request" holds what it was last asked
+//	port                        set $PORT to a port of this machine that is free
+//	sql <database> <statement>  change a database
+//
+// The condition [root] is met for a user whom file permissions do not hold back.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -48,6 +53,14 @@ func TestScripts(t *testing.T) {
 			"exits":  exits,
 			"seed":   seed,
 			"server": server,
+			"port":   port,
+			"sql":    changeDatabase,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("no condition %q", name)
+			}
+			return os.Geteuid() == 0, nil
 		},
 	})
 }
@@ -189,6 +202,27 @@ func (s seeder) take(j seedJob, a seedAttempt) (core.TakenJob, error) {
 		}
 	}
 	return taken[i], nil
+}
+
+func port(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: port")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Check(l.Close())
+	ts.Setenv("PORT", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+}
+
+func changeDatabase(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql <database> <statement>")
+	}
+	conn, err := sqlite.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer conn.Close()
+	_, err = conn.Batch(context.Background(), store.Stmt{Name: "sql", SQL: args[1]})
+	ts.Check(err)
 }
 
 func server(ts *testscript.TestScript, neg bool, args []string) {

@@ -27,12 +27,17 @@ type sendRequest struct {
 }
 
 const sendLong = `Post a test event to a running gateway, as a sender of the source would: with the
-bearer token for an event source, signed for a webhook source. Token and secret
+bearer token for an event source, signed in the provider's way for a webhook
+source, in an envelope for an sns source that has skip_verify. Token and secret
 come from the configuration; GATEWAY_TOKEN replaces the token.
 
+The type goes where the provider puts it (github, gitlab, shopify), into the
+subject (sns), or else into the header ce-type, which goes before a type in the
+payload.
+
 The payload is an argument, a file, or standard input with -f -. Without one, it
-is {}. With --dry-run nothing is sent: the handlers that would get a job are
-listed.`
+is {}. For twilio and slack, what is not JSON is sent as a form, with --raw. With
+--dry-run nothing is sent: the handlers that would get a job are listed.`
 
 func newSend(a *app) *cobra.Command {
 	var r sendRequest
@@ -42,6 +47,7 @@ func newSend(a *app) *cobra.Command {
 		Long:  sendLong,
 		Example: `  gateway send -s app -t order.created '{"id": 1}'
   gateway send -s github -t push -f push.json
+  gateway send -s calls -t sms --raw 'From=%2B15005550006&Body=hi'
   gateway send -s app -t order.created --dry-run`,
 		GroupID: groupServe,
 		Args:    arguments(0, 1, "the payload"),
@@ -71,7 +77,7 @@ func (a *app) send(c *cobra.Command, r sendRequest) error {
 	if err != nil {
 		return err
 	}
-	source, err := sendable(cfg, r.source)
+	source, err := sendable(cfg, r)
 	if err != nil {
 		return err
 	}
@@ -79,10 +85,15 @@ func (a *app) send(c *cobra.Command, r sendRequest) error {
 	if err != nil {
 		return err
 	}
-	if r.dryRun {
-		return a.dryRun(c.Context(), cfg, source, r.eventType, payload)
+	l, err := a.letter(source, r.eventType, payload)
+	if err != nil {
+		return err
 	}
-	return a.post(c, cfg, source, r, payload)
+	a.warnOfType(c.Context(), cfg, source, r.eventType, l)
+	if r.dryRun {
+		return a.dryRun(c.Context(), cfg, source, r, l)
+	}
+	return a.post(c, cfg, source, r, l)
 }
 
 // check refuses what no source could make sense of.
@@ -100,14 +111,16 @@ func (r sendRequest) check() error {
 	return nil
 }
 
-// sendable returns a source that events can be posted to.
-func sendable(cfg *config.Config, name string) (config.Source, error) {
-	source, ok := cfg.Sources[name]
-	if !ok {
-		return source, core.Refuse(core.NotFound, "no source %q is configured; there %s", name, listed(sourceNames(cfg)))
-	}
-	if source.Type != "event" && source.Type != "webhook" {
-		return source, core.Refuse(core.Unsupported, "source %q is of type %s; send is for event and webhook sources", name, source.Type)
+// sendable returns a source that this machine can send to.
+func sendable(cfg *config.Config, r sendRequest) (config.Source, error) {
+	source, ok := cfg.Sources[r.source]
+	switch {
+	case !ok:
+		return source, core.Refuse(core.NotFound, "no source %q is configured; there %s", r.source, listed(sourceNames(cfg)))
+	case source.Type == "cron":
+		return source, core.Refuse(core.Unsupported, "source %q is of type cron: its events come from its schedule, and nobody can send any", source.Name)
+	case source.Type == "sns" && !source.SkipVerify && !r.dryRun:
+		return source, core.Refuse(core.Unsupported, "source %q is of type sns, and only Amazon SNS can sign for it: publish to the topic, or set skip_verify: true on the source where you test", source.Name)
 	}
 	return source, nil
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
-	"github.com/eventgateway/gateway/core/verify"
 	"github.com/spf13/cobra"
 )
 
@@ -31,13 +28,13 @@ func httpClient() *http.Client {
 	}
 }
 
-// post sends an event to the gateway and prints what it answered.
-func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r sendRequest, payload []byte) error {
+// post sends a letter to the gateway and prints what it answered.
+func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r sendRequest, l letter) error {
 	base, err := baseURL(cfg, r.base)
 	if err != nil {
 		return err
 	}
-	request, err := a.request(c.Context(), cfg, source, base, r.eventType, payload)
+	request, err := a.request(c.Context(), cfg, source, base, l)
 	if err != nil {
 		return err
 	}
@@ -73,61 +70,18 @@ func baseURL(cfg *config.Config, given string) (*url.URL, error) {
 }
 
 // request makes the request that a sender of the source would make.
-func (a *app) request(ctx context.Context, cfg *config.Config, source config.Source, base *url.URL, eventType string, payload []byte) (*http.Request, error) {
-	target := base.JoinPath("events", source.Name, segment(eventType))
-	if source.Type == "webhook" {
-		target = base.JoinPath("webhooks", source.Name)
+func (a *app) request(ctx context.Context, cfg *config.Config, source config.Source, base *url.URL, l letter) (*http.Request, error) {
+	if err := a.prove(cfg, source, l); err != nil {
+		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(payload))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.target(base).String(), bytes.NewReader(l.body))
 	if err != nil {
 		return nil, err
 	}
+	request.Header = l.header
 	request.Header.Set("Accept", "application/json")
-	request.Header.Set("Content-Type", contentType(payload))
 	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
-	if source.Type == "webhook" {
-		request.Header.Set("Ce-Type", eventType)
-		return request, sign(request.Header, source, payload, a.clock())
-	}
-	if token := cmp.Or(a.env("GATEWAY_TOKEN"), cfg.API.AuthToken.Reveal()); token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
 	return request, nil
-}
-
-// segment is an event type as one segment of a path: with its slashes escaped, and
-// its dot, if it is nothing else, which would otherwise be cleaned away.
-func segment(eventType string) string {
-	if eventType == "." {
-		return "%2E"
-	}
-	return url.PathEscape(eventType)
-}
-
-func contentType(payload []byte) string {
-	if json.Valid(payload) {
-		return "application/json"
-	}
-	return "text/plain; charset=utf-8"
-}
-
-// sign proves a payload the way the source's scheme asks for.
-func sign(into http.Header, source config.Source, payload []byte, now time.Time) error {
-	if source.Verify == "" {
-		return nil
-	}
-	secrets := make([]string, len(source.Secret))
-	for i, s := range source.Secret {
-		secrets[i] = s.Reveal()
-	}
-	scheme, err := verify.New(source.Verify, verify.Options{Secrets: secrets, SignatureHeader: source.SignatureHeader})
-	if err != nil {
-		return fmt.Errorf("sign for source %q: %w", source.Name, err)
-	}
-	for name, value := range scheme.Sign(payload, now) {
-		into.Set(name, value)
-	}
-	return nil
 }
 
 // unanswered says why there is no answer, and what to do about it.

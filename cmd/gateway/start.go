@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func (a *app) start(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	s, err := openStore(ctx, cfg.Database, a.clock)
+	s, err := a.openStore(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -79,6 +80,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *
 		Log:       log,
 		Version:   readBuild().Version,
 		SoleTaker: cfg.Database.Driver == "sqlite",
+		Rest:      restOf(cfg.Database),
 	})
 	if err != nil {
 		return err
@@ -100,26 +102,25 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *
 }
 
 func (a *app) logger(cfg *config.Config, out io.Writer) *slog.Logger {
-	lookup := func(name string) string {
-		if v, ok := cfg.DotEnv[name]; ok {
-			return v.Reveal()
-		}
-		return a.env(name)
-	}
-	filter := lookup("GATEWAY_LOG")
-	if filter == "" {
-		filter = lookup("RUST_LOG")
-	}
 	log, err := telemetry.NewLogger(telemetry.LogOptions{
 		Out:      out,
 		Terminal: a.colourfulLogs(),
-		Format:   lookup("GATEWAY_LOG_FORMAT"),
-		Filter:   filter,
+		Format:   a.setting(cfg, "GATEWAY_LOG_FORMAT"),
+		Filter:   cmp.Or(a.setting(cfg, "GATEWAY_LOG"), a.setting(cfg, "RUST_LOG")),
 	})
 	if err != nil {
 		log.Warn(err.Error())
 	}
 	return log
+}
+
+// setting is an environment variable, or what the .env file of the environment
+// says in its place.
+func (a *app) setting(cfg *config.Config, name string) string {
+	if v, ok := cfg.DotEnv[name]; ok {
+		return v.Reveal()
+	}
+	return a.env(name)
 }
 
 // colourfulLogs reports whether log lines go to a person at a terminal.
@@ -154,14 +155,6 @@ func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return l, nil
-}
-
-// describe names a database without its credentials.
-func describe(db config.Database) string {
-	if db.Driver == "sqlite" {
-		return "sqlite " + db.SQLitePath()
-	}
-	return db.Driver
 }
 
 // hangups answers SIGHUP until the returned function is called.

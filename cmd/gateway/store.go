@@ -1,40 +1,91 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/hosted"
+	"github.com/eventgateway/gateway/store/mysql"
+	"github.com/eventgateway/gateway/store/postgres"
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
 // openStore opens the configured database, creating it if its driver does so,
 // and brings its schema up to date.
-func openStore(ctx context.Context, db config.Database, clock core.Clock) (core.Store, error) {
-	conn, dialect, err := connect(db)
+func (a *app) openStore(ctx context.Context, cfg *config.Config) (core.Store, error) {
+	conn, dialect, err := a.connect(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	s := store.New(conn, dialect, clock)
+	s := store.New(conn, dialect, a.clock)
 	if err := s.Migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the database: %w", err), s.Close())
 	}
 	return s, nil
 }
 
-func connect(db config.Database) (store.Conn, store.Dialect, error) {
+func (a *app) connect(ctx context.Context, cfg *config.Config) (conn store.Conn, d store.Dialect, err error) {
+	db := cfg.Database
 	switch db.Driver {
 	case "sqlite":
-		conn, err := sqlite.Open(db.SQLitePath())
-		return conn, store.SQLite, err
+		d = store.SQLite
+		conn, err = sqlite.Open(db.SQLitePath())
+	case "postgres":
+		d = store.Postgres
+		conn, err = postgres.Open(ctx, db.URL.Reveal(), db.MaxConnections)
+	case "mysql":
+		d = store.MySQL
+		conn, err = mysql.Open(ctx, db.URL.Reveal(), db.MaxConnections)
+	case "hosted_sql":
+		d = store.D1
+		conn, err = hosted.Open(ctx, hosted.Options{
+			AccountID:      db.AccountID,
+			DatabaseID:     db.DatabaseID,
+			APIToken:       db.APIToken.Reveal(),
+			Endpoint:       db.HostedSQLEndpoint,
+			API:            a.setting(cfg, "GATEWAY_HOSTED_SQL_API"),
+			MaxConnections: db.MaxConnections,
+		})
 	default:
-		return nil, store.SQLite, core.Refuse(core.Unsupported, "the %s driver is not built into this version yet; use driver: sqlite", db.Driver)
+		err = core.Refuse(core.Invalid, "database.driver: %q is none of sqlite, postgres, mysql, hosted_sql", db.Driver)
 	}
+	return conn, d, err
+}
+
+// restOf is how long the worker leaves a database alone in which it knows nothing
+// to be due. Each look at SQL over HTTP is a request, and Cloudflare's API allows
+// four a second.
+func restOf(db config.Database) time.Duration {
+	if db.Driver == "hosted_sql" {
+		return 5 * time.Second
+	}
+	return gateway.DefaultRest
+}
+
+// describe names a database without its credentials.
+func describe(db config.Database) string {
+	switch db.Driver {
+	case "sqlite":
+		return "sqlite " + db.SQLitePath()
+	case "hosted_sql":
+		return "hosted_sql " + cmp.Or(db.HostedSQLEndpoint, db.DatabaseID)
+	}
+	// The part before an @ may be a password, also where no URL has one.
+	if u, err := url.Parse(db.URL.Reveal()); err == nil && u.Host != "" && !strings.ContainsAny(u.Host+u.Path, "@(") {
+		return db.Driver + " " + u.Host + u.Path
+	}
+	return db.Driver
 }
 
 // openExisting opens the configured database for a command that works on what a
@@ -50,5 +101,5 @@ func (a *app) openExisting(ctx context.Context) (core.Store, error) {
 			return nil, core.Refuse(core.NotFound, "no database at %s yet; start the gateway first", db.SQLitePath())
 		}
 	}
-	return openStore(ctx, cfg.Database, a.clock)
+	return a.openStore(ctx, cfg)
 }

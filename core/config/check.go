@@ -9,6 +9,9 @@ import (
 
 	"github.com/eventgateway/gateway/core/cron"
 	"github.com/eventgateway/gateway/core/endpoint"
+	"github.com/eventgateway/gateway/core/expr"
+	"github.com/eventgateway/gateway/core/sns"
+	"github.com/eventgateway/gateway/core/verify"
 )
 
 // A checker judges what concerns more than the type of one field.
@@ -29,8 +32,7 @@ func (c *Config) validate(r *report) {
 	k.queues()
 	k.alerts()
 	k.workflows()
-	// The syntax of expressions (filter, transform, schema, when, and every JSONPath) is checked here, in one pass
-	// over all fields that hold one, from the day a package can compile them.
+	// Filters, transforms, conditions and the other JSONPaths are not checked: nothing runs them yet.
 }
 
 func (k *checker) problem(path, format string, args ...any) {
@@ -46,6 +48,9 @@ func (k *checker) database() {
 		}
 	case "postgres", "mysql":
 		k.needs("database.url", "driver "+db.Driver)
+		if scheme, _, found := strings.Cut(db.URL.Reveal(), "://"); found && !slices.Contains(serverSchemes[db.Driver], scheme) {
+			k.problem("database.url", "must begin with %s:// for driver %s", serverSchemes[db.Driver][0], db.Driver)
+		}
 	case "hosted_sql":
 		if k.origin.given("database.hosted_sql_endpoint") {
 			k.url("database.hosted_sql_endpoint", db.HostedSQLEndpoint)
@@ -56,6 +61,10 @@ func (k *checker) database() {
 		}
 	}
 }
+
+// serverSchemes are the schemes of addresses, by driver. An address may also be in the form of the driver's library,
+// which has none.
+var serverSchemes = map[string][]string{"postgres": {"postgres", "postgresql"}, "mysql": {"mysql", "mariadb"}}
 
 // needs reports a field that is missing where something else asks for it.
 func (k *checker) needs(path, reason string) {
@@ -127,11 +136,6 @@ var sourceFields = []struct {
 	{"allowed_ips", []string{"webhook", "event", "sns"}},
 }
 
-// maxTopic is more than any topic's ARN has: 256 characters of name, and what stands before it.
-const maxTopic = 256 + 80
-
-var topicForm = regexp.MustCompile(`^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+(\.fifo)?$`)
-
 func (k *checker) sources() {
 	for _, s := range k.SortedSources() {
 		path := join("sources", s.Name)
@@ -144,7 +148,7 @@ func (k *checker) sources() {
 		}
 		k.signature(path, s)
 		for i, arn := range s.TopicARNs {
-			if len(arn) > maxTopic || !topicForm.MatchString(arn) {
+			if !sns.IsTopic(arn) {
 				k.problem(index(path+".topic_arns", i), "must be a topic such as arn:aws:sns:eu-west-1:123456789012:orders")
 			}
 		}
@@ -165,6 +169,13 @@ func (k *checker) signature(path string, s Source) {
 	if s.Verify == "twilio" && k.Server.PublicURL == "" {
 		k.problem(path+".verify", "twilio signs the address it calls, so server.public_url must be set")
 	}
+	if secrets := plain(s.Secret); len(secrets) > 0 && s.Verify != "" && !k.reported(path+".secret") {
+		// What is wrong with other options is reported in this file's own words.
+		_, err := verify.New(s.Verify, verify.Options{Secrets: secrets, PublicURL: true})
+		if err != nil {
+			k.problem(path+".secret", "%s", strings.TrimPrefix(err.Error(), "secret "))
+		}
+	}
 	if header := s.SignatureHeader; header != "" {
 		if !endpoint.IsHeaderName(header) {
 			k.problem(path+".signature_header", "must be a header name such as X-Signature")
@@ -173,6 +184,16 @@ func (k *checker) signature(path string, s Source) {
 			k.problem(path+".signature_header", "is only for verify: hmac; other schemes have their own header")
 		}
 	}
+}
+
+// plain returns the texts of secrets, without those that were reported.
+func plain(secrets Secrets) (texts []string) {
+	for _, s := range secrets {
+		if s != "" {
+			texts = append(texts, s.Reveal())
+		}
+	}
+	return texts
 }
 
 func (k *checker) schedule(path string, s Source) {
@@ -192,14 +213,77 @@ func (k *checker) handlers() {
 	for _, h := range k.SortedHandlers() {
 		path := join("handlers", h.Name)
 		k.subscription(path, h.Source, h.Events)
-		k.url(path+".url", h.URL)
-		k.headers(path+".headers", h.Headers)
+		k.receiver(path, h)
+		k.filter(path+".filter", h.Filter)
+		k.transform(path+".transform", h.Transform)
+		k.singularPath(path+".idempotency_key", h.IdempotencyKey)
 	}
+}
+
+// receiver checks what depends on how a handler is called.
+func (k *checker) receiver(path string, h Handler) {
+	if h.Type != "grpc" {
+		k.url(path+".url", h.URL)
+		k.headers(path+".headers", h.Headers, endpoint.CheckHeader)
+		return
+	}
+	if k.origin.given(path + ".method") {
+		k.problem(path+".method", "is only for handlers of type http; a gRPC call has one method, Deliver")
+	}
+	if h.URL != "" {
+		if _, err := endpoint.ParseReceiverURL(h.URL); err != nil {
+			k.problem(path+".url", "%v", err)
+		}
+	}
+	k.headers(path+".headers", h.Headers, endpoint.CheckMetadata)
 }
 
 func (k *checker) queues() {
 	for _, q := range k.SortedQueues() {
 		k.subscription(join("queues", q.Name), q.Source, q.Events)
+		k.filter(join("queues", q.Name)+".filter", q.Filter)
+		k.singularPath(join("queues", q.Name)+".idempotency_key", q.IdempotencyKey)
+	}
+}
+
+func (k *checker) filter(path, text string) {
+	if text != "" {
+		_, err := expr.ParseFilter(text)
+		k.expression(path, err)
+	}
+}
+
+func (k *checker) transform(path, text string) {
+	if text != "" {
+		_, err := expr.ParseTemplate(text)
+		k.expression(path, err)
+	}
+}
+
+// expression reports what is wrong with one, but not what a variable in it held.
+func (k *checker) expression(path string, err error) {
+	switch {
+	case err != nil && k.origin.marks[path].expanded:
+		k.problem(path, "cannot be read with its variables filled in")
+	case err != nil:
+		k.problem(path, "%v", err)
+	}
+}
+
+// singularPath checks a JSONPath that must lead to one value.
+func (k *checker) singularPath(path, text string) {
+	if text == "" {
+		return
+	}
+	const must = "must be a JSONPath to one value, as in $.order.id"
+	p, err := expr.ParsePath(text)
+	switch {
+	case err == nil && !p.Singular():
+		k.problem(path, must+", so it has names and indexes alone")
+	case err != nil && k.origin.marks[path].expanded:
+		k.problem(path, must)
+	case err != nil:
+		k.problem(path, must+"; %v", err)
 	}
 }
 
@@ -219,8 +303,15 @@ func (k *checker) subscription(path, source string, events []string) {
 }
 
 func (k *checker) alerts() {
+	first := map[string]int{} // by address
 	for i, a := range k.Alerts {
-		k.url(k.alertPath(i)+".url", a.URL.Reveal())
+		path := k.alertPath(i) + ".url"
+		k.url(path, a.URL.Reveal())
+		if n, known := first[a.URL.Reveal()]; known && a.URL != "" {
+			k.problem(path, "is the same as %s.url; list all that is told there under one on", k.alertPath(n))
+		} else {
+			first[a.URL.Reveal()] = i
+		}
 	}
 }
 
@@ -233,11 +324,11 @@ func (k *checker) alertPath(i int) string {
 }
 
 // headers checks what would otherwise fail at every delivery, for ever.
-func (k *checker) headers(path string, headers map[string]Secret) {
+func (k *checker) headers(path string, headers map[string]Secret, check func(name, value string) error) {
 	seen := map[string]string{}
 	for _, name := range names(headers) {
 		here, canonical := join(path, name), textproto.CanonicalMIMEHeaderKey(name)
-		if err := endpoint.CheckHeader(name, headers[name].Reveal()); err != nil {
+		if err := check(name, headers[name].Reveal()); err != nil {
 			k.problem(here, "%v", err)
 		} else if seen[canonical] != "" {
 			k.problem(here, "is the same header as %s", seen[canonical])

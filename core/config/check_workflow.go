@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/eventgateway/gateway/core/endpoint"
 )
 
 // maxNesting bounds parallel and map steps inside each other.
@@ -85,7 +87,7 @@ func (k *checker) step(path string, s Step, depth int, taken map[string]position
 		}
 	}
 	k.url(path+".url", s.URL)
-	k.headers(path+".headers", s.Headers)
+	k.headers(path+".headers", s.Headers, endpoint.CheckHeader)
 	switch s.Type {
 	case "http":
 		k.needs(path+".url", "an http step")
@@ -136,7 +138,7 @@ func (k *checker) branches(path string, branches []Branch, depth int, taken map[
 		seen[b.Name] = true
 		k.exactlyOne(here, "a branch", "url", "steps")
 		k.url(here+".url", b.URL)
-		k.headers(here+".headers", b.Headers)
+		k.headers(here+".headers", b.Headers, endpoint.CheckHeader)
 		k.steps(here+".steps", b.Steps, depth, taken)
 	}
 }

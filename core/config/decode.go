@@ -19,8 +19,9 @@ type origin struct {
 // A mark is one field that a file gives.
 type mark struct {
 	position
-	zero   bool   // it says what leaving it out would say: false, "", []
-	choice string // the value, for a field with choices
+	zero     bool   // it says what leaving it out would say: false, "", []
+	choice   string // the value, for a field with choices
+	expanded bool   // it holds what a variable held
 }
 
 // set tells whether a file gives the field at path, with whatever value.
@@ -55,11 +56,13 @@ func (o *origin) at(path string) position {
 type decoder struct {
 	report *report
 	origin *origin
+	file   func(name string) ([]byte, error) // reads what the tree names, see readAll
 }
 
 // rules are the struct tag of a field; see the package comment.
 type rules struct {
 	required, single, keepNull bool
+	schema, filled             bool
 	low, high                  string
 	choices                    []string
 	also                       map[string]string
@@ -69,6 +72,8 @@ func rulesOf(tag reflect.StructTag) (r rules) {
 	_, r.required = tag.Lookup("required")
 	_, r.single = tag.Lookup("single")
 	_, r.keepNull = tag.Lookup("null")
+	_, r.schema = tag.Lookup("schema")
+	_, r.filled = tag.Lookup("filled")
 	r.low, r.high, _ = strings.Cut(tag.Get("range"), " ")
 	r.choices = strings.Fields(tag.Get("oneof"))
 	r.also = map[string]string{}
@@ -84,7 +89,7 @@ func (d *decoder) root(n *node, c *Config) { d.object(n, reflect.ValueOf(c).Elem
 
 // value decodes n into v by v's type.
 func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
-	m := mark{position: n.at}
+	m := mark{position: n.at, expanded: n.raw != ""}
 	defer func() {
 		m.zero = asksNothing(v)
 		if v.Kind() == reflect.String && len(r.choices) > 0 {
@@ -110,6 +115,10 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 		return
 	case Secrets:
 		r.single = true
+	}
+	if r.schema {
+		v.SetString(d.schema(n, path))
+		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -196,7 +205,8 @@ func (d *decoder) field(parent *node, v reflect.Value, path string, field reflec
 	_, areSecrets := v.Interface().(Secrets)
 	switch {
 	case n == nil:
-	case n.null() && r.keepNull && n.text != "":
+	case r.filled && !n.saysNull() && d.empty(n, here):
+	case n.saysNull() && r.keepNull:
 		v.SetString("null")
 		d.origin.marks[here] = mark{position: n.at}
 	case !n.null() || isSecret || areSecrets:
@@ -411,12 +421,19 @@ func (d *decoder) secret(n *node, v reflect.Value, path string) {
 		d.report.add(n.at, path, "must be text")
 		return
 	}
-	if n.null() || strings.TrimSpace(n.text) == "" {
-		n.broken = true
-		d.report.add(n.at, path, "is empty%s; give it a value or remove the key", emptyFrom(n))
-		return
+	if !d.empty(n, path) {
+		v.SetString(n.text)
 	}
-	v.SetString(n.text)
+}
+
+// empty reports a value that is there and says nothing.
+func (d *decoder) empty(n *node, path string) bool {
+	if n.broken || n.kind != scalar || !n.null() && strings.TrimSpace(n.text) != "" {
+		return false
+	}
+	n.broken = true
+	d.report.add(n.at, path, "is empty%s; give it a value or remove the key", emptyFrom(n))
+	return true
 }
 
 func emptyFrom(n *node) string {

@@ -15,14 +15,15 @@
 // strictness below custom types. The bounds and choices of a field stand in its struct tag and serve the check and
 // the message alike; defaults stand in default.go and nowhere else.
 //
-// The struct tags: yaml is the key; required:"" refuses absence; range:"lo hi" bounds a number or duration;
-// oneof:"a b" lists choices; also:"x=a" lists other spellings, normalised to the documented one; alias is a second
-// name of the key; single:"" lets one mapping stand for a list of one; null:"keep" reads an explicit null as the
-// text "null".
+// The struct tags: yaml is the key; required:"" refuses absence; filled:"" refuses an empty value, unless null is
+// written out; range:"lo hi" bounds a number or duration; oneof:"a b" lists choices; also:"x=a" lists other spellings,
+// normalised to the documented one; alias is a second name of the key; single:"" lets one mapping stand for a list of
+// one; null:"keep" reads an explicit null as the text "null"; schema:"" reads a JSON Schema, in place or from a file.
 //
 // Warnings tells what is allowed but worth a line at start. Unbuilt tells what is understood but cannot run in this
 // version. Neither stops Load.
 //
 // The package is pure: files come through io/fs, the environment through a function. It may import core, core/endpoint,
-// core/cron, the YAML and .env parsers and an edit distance; it imports no os, net/http, database/sql or log.
+// core/cron, core/expr, core/sns, core/verify, the YAML and .env parsers and an edit distance; it imports no os, net/http,
+// database/sql or log.
 package config

@@ -6,8 +6,9 @@ type Source struct {
 	Name string `yaml:"-"`
 	// Type is webhook, event, sns or cron; required.
 	Type string `yaml:"type" required:"" oneof:"webhook event sns cron"`
-	// Verify is the signature scheme of a webhook, default none. Secret is required with it.
-	Verify string `yaml:"verify" oneof:"github stripe shopify hmac slack standard-webhooks gitlab linear paddle twilio" also:"provider_a=github provider_b=stripe provider_c=shopify standard_webhooks=standard-webhooks"`
+	// Verify is the signature scheme of a webhook, default none. Secret is required with it. Given and empty it is an
+	// error, since everyone could send then; null is none, so that an overlay can take it back.
+	Verify string `yaml:"verify" filled:"" oneof:"github stripe shopify hmac slack standard-webhooks gitlab linear paddle twilio" also:"provider_a=github provider_b=stripe provider_c=shopify standard_webhooks=standard-webhooks"`
 	// Secret is the key of the scheme, or several of which any may match.
 	Secret Secrets `yaml:"secret"`
 	// SignatureHeader is the header that scheme hmac reads, default X-Webhook-Signature.
@@ -20,8 +21,9 @@ type Source struct {
 	Schedule string `yaml:"schedule"`
 	// Timezone is the zone of Schedule, UTC (default) or a fixed offset such as +09:00.
 	Timezone string `yaml:"timezone"`
-	// Schema is the text of a JSON Schema that payloads must match, default none.
-	Schema string `yaml:"schema"`
+	// Schema is the JSON text of a schema that payloads must match, as expr.ParseSchema takes it, default none. The
+	// file may give a mapping, a text of JSON or YAML, or the name of a file beside it.
+	Schema string `yaml:"schema" schema:""`
 	// AllowedIPs are the only client addresses accepted, default any.
 	AllowedIPs []Network `yaml:"allowed_ips"`
 }
@@ -46,7 +48,8 @@ type Handler struct {
 	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
 	// SigningSecret is what deliveries are signed with, default delivery.signing_secret.
 	SigningSecret Secrets `yaml:"signing_secret"`
-	// IdempotencyKey is a JSONPath to a key of which only the first event is delivered, default none.
+	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first event is delivered,
+	// default none.
 	IdempotencyKey string `yaml:"idempotency_key"`
 	// RateLimit is deliveries per second, 1 to 1000000, default 0: no limit.
 	RateLimit int `yaml:"rate_limit" range:"1 1000000"`
@@ -68,7 +71,8 @@ type Queue struct {
 	Events []string `yaml:"events"`
 	// Filter is a condition on the payload, default none.
 	Filter string `yaml:"filter"`
-	// IdempotencyKey is a JSONPath to a key of which only the first event is queued, default none.
+	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first event is queued,
+	// default none.
 	IdempotencyKey string `yaml:"idempotency_key"`
 	// VisibilityTimeout is how long a received message stays invisible, 1ms to 7d, default 30s.
 	VisibilityTimeout Duration `yaml:"visibility_timeout" range:"1ms 7d"`

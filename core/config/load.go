@@ -45,7 +45,8 @@ func Load(o Options) (*Config, error) {
 	l.env.expand(tree, "", &l.report)
 	c := Default()
 	c.origin = &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes}
-	d := decoder{report: &l.report, origin: c.origin}
+	read := func(name string) ([]byte, error) { return readAll(o.FS, name) }
+	d := decoder{report: &l.report, origin: c.origin, file: read}
 	d.root(tree, c)
 	c.resolve()
 	c.validate(&l.report)
@@ -116,11 +117,7 @@ func (l *loader) file(name string) ([]byte, bool) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false
 	case err != nil:
-		var pathError *fs.PathError
-		if errors.As(err, &pathError) {
-			err = pathError.Err
-		}
-		l.stop(name, 0, "cannot be read: %v", err)
+		l.stop(name, 0, "cannot be read: %v", cause(err))
 	case len(data) > maxFile:
 		l.stop(name, 0, "is larger than 1 MiB")
 		data = nil

@@ -56,6 +56,9 @@ func (n *node) null() bool {
 	return n.text == "" || n.raw == "" && slices.Contains([]string{"~", "null", "Null", "NULL"}, n.text)
 }
 
+// saysNull tells whether null is written out.
+func (n *node) saysNull() bool { return n.null() && n.text != "" }
+
 // field returns the value of a key, or nil.
 func (n *node) field(key string) *node { return n.lookup[key] }
 
@@ -106,10 +109,23 @@ func join(path, key string) string {
 
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// parse reads the one document of a file. An empty file is an empty mapping. After a problem the tree is incomplete.
+// parse reads the one document of a configuration, which is a mapping. An empty file is an empty mapping. After a
+// problem the tree is incomplete.
 func parse(file string, data []byte, r *report) *node {
+	root := parseAny(file, data, r)
+	if root.kind == mapping {
+		return root
+	}
+	if !root.null() {
+		r.stop(file, 1, "must be a mapping with sections such as sources and handlers, not %s", root.shape())
+	}
+	return &node{kind: mapping, at: root.at}
+}
+
+// parseAny reads the one document of a file.
+func parseAny(file string, data []byte, r *report) *node {
 	top := position{file, 1, 1}
-	empty := &node{kind: mapping, at: top}
+	empty := &node{at: top, plain: true}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
@@ -124,15 +140,7 @@ func parse(file string, data []byte, r *report) *node {
 		syntaxProblem(file, data, err, r)
 	}
 	b := builder{file: file, report: r, open: map[*yaml.Node]bool{}}
-	root := b.node(document.Content[0], top, "")
-	if root.null() {
-		return empty
-	}
-	if root.kind != mapping {
-		r.stop(file, 1, "must be a mapping with sections such as sources and handlers, not %s", root.shape())
-		return empty
-	}
-	return root
+	return b.node(document.Content[0], top, "")
 }
 
 var (

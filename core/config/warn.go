@@ -1,8 +1,14 @@
 package config
 
 import (
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // shortSecret is the length in bytes below which a secret can be guessed; Standard Webhooks asks for 24 to 64.
@@ -15,6 +21,7 @@ func (c *Config) Warnings() []Problem {
 	if c.origin != nil {
 		r.problems = append(r.problems, c.origin.notes...)
 	}
+	w.database()
 	w.server()
 	w.sources()
 	w.handlers()
@@ -29,6 +36,56 @@ func (c *Config) Warnings() []Problem {
 // A warner finds what is allowed but doubtful. It reports like a checker.
 type warner struct{ checker }
 
+// databaseFields tells which drivers ask for which fields.
+var databaseFields = []struct {
+	field   string
+	drivers []string
+}{
+	{"url", []string{"sqlite", "postgres", "mysql"}},
+	{"max_connections", []string{"postgres", "mysql", "hosted_sql"}},
+	{"account_id", []string{"hosted_sql"}},
+	{"database_id", []string{"hosted_sql"}},
+	{"api_token", []string{"hosted_sql"}},
+	{"hosted_sql_endpoint", []string{"hosted_sql"}},
+}
+
+// hostedBody is the size of body that a row of hosted_sql has room for whatever comes with it: 2,000,000 bytes less
+// what headers and ids may take.
+const hostedBody = 1_900_000
+
+func (w warner) database() {
+	db := w.Database
+	for _, f := range databaseFields {
+		if path := "database." + f.field; w.origin.given(path) && !slices.Contains(f.drivers, db.Driver) {
+			w.problem(path, "has no effect for driver %s", db.Driver)
+		}
+	}
+	if db.Driver != "hosted_sql" {
+		return
+	}
+	if db.HostedSQLEndpoint != "" {
+		if db.APIToken == "" {
+			w.problem("database.api_token", "not set: the proxy is called without a token")
+		}
+		if u, err := url.Parse(db.HostedSQLEndpoint); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+			w.problem("database.hosted_sql_endpoint", "is not https: the token and every event can be read on the way")
+		}
+		for _, f := range []string{"account_id", "database_id"} {
+			if w.origin.given("database." + f) {
+				w.problem("database."+f, "has no effect with hosted_sql_endpoint: the proxy knows its database")
+			}
+		}
+	}
+	if w.Server.MaxBodySize > hostedBody {
+		w.problem("server.max_body_size", "is more than a row of hosted_sql holds: events above about %d bytes are refused with 413", hostedBody)
+	}
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
 func (w warner) server() {
 	if w.API.AuthToken == "" {
 		w.problem("api.auth_token", "not set: everyone may send events and use the management API")
@@ -38,9 +95,6 @@ func (w warner) server() {
 	w.secrets("delivery.signing_secret", w.Delivery.SigningSecret...)
 	if len(w.Server.TrustedProxies) > 0 && !w.Server.TrustProxy {
 		w.problem("server.trusted_proxies", "has no effect unless server.trust_proxy is true")
-	}
-	if w.Database.HostedSQLEndpoint != "" && w.Database.Driver == "hosted_sql" && w.Database.APIToken == "" {
-		w.problem("database.api_token", "not set: the proxy is called without a token")
 	}
 	w.lease("delivery.timeout", w.Delivery.Timeout)
 	if len(w.Sources) == 0 {
@@ -82,8 +136,18 @@ func (w warner) sources() {
 			w.problem(path+".topic_arns", "not set: notifications of every topic are accepted, of other accounts too")
 		}
 		w.secrets(path+".secret", s.Secret...)
+		w.clients(path+".allowed_ips", s.AllowedIPs)
 		if !w.consumed(s.Name) {
 			w.problem(path, "no handler, queue or workflow takes this source's events")
+		}
+	}
+}
+
+// clients warns of networks that no client is in.
+func (w warner) clients(path string, networks []Network) {
+	for i, n := range networks {
+		if n.IsSingleIP() && n.Addr().IsUnspecified() {
+			w.problem(index(path, i), "%s is nobody's address, so it lets no one in; did you mean %s/0?", n.Addr(), n.Addr())
 		}
 	}
 }
@@ -111,6 +175,7 @@ func (w warner) consumed(source string) bool {
 func (w warner) handlers() {
 	for _, h := range w.SortedHandlers() {
 		path := join("handlers", h.Name)
+		w.events(path+".events", h.Source, h.Events)
 		w.url(path+".url", h.URL)
 		if w.origin.set(path + ".timeout") {
 			w.lease(path+".timeout", h.Timeout)
@@ -119,6 +184,20 @@ func (w warner) handlers() {
 			w.secrets(path+".signing_secret", h.SigningSecret...)
 		}
 	}
+}
+
+// events warns of types that a cron source does not make.
+func (w warner) events(path, source string, types []string) {
+	if w.Sources[source].Type == "cron" && len(types) > 0 && !slices.ContainsFunc(types, takesTick) {
+		w.problem(path, "none of these comes from source %s, which is of type cron; take %s, or leave events out", quote(source), core.CronTick)
+	}
+}
+
+// takesTick tells whether a type, maybe with stars, is that of cron's events. These hold no slash, at which path.Match
+// would stop.
+func takesTick(pattern string) bool {
+	matched, _ := path.Match(pattern, core.CronTick)
+	return matched
 }
 
 // url warns of an address that will be refused when it is dialled.
@@ -131,6 +210,7 @@ func (w warner) url(path, raw string) {
 func (w warner) queues() {
 	for _, q := range w.SortedQueues() {
 		path := join("queues", q.Name)
+		w.events(path+".events", q.Source, q.Events)
 		if q.MaxAttempts == 0 {
 			w.problem(path+".max_attempts", "not set: a message that no consumer can process comes back for ever")
 		}
@@ -143,7 +223,9 @@ func (w warner) queues() {
 
 func (w warner) workflows() {
 	for _, f := range w.SortedWorkflows() {
-		w.steps(join("workflows", f.Name)+".steps", f.Steps)
+		path := join("workflows", f.Name)
+		w.events(path+".events", f.Source, f.Events)
+		w.steps(path+".steps", f.Steps)
 	}
 }
 

@@ -1,14 +1,23 @@
-// Package cron reads schedules: five fields, or six with seconds in front, in UTC or at a fixed offset.
+// Package cron fires cron sources: it reads their schedules, of five fields, or six with
+// seconds in front, in UTC or at a fixed offset, and stores an event for each slot.
 //
-// The idea to know: the fields are judged here before the library sees them. Its parser reads more than this
-// project promises (zone prefixes, @descriptors) and panics on some of that, so anything outside a small set of
-// characters and a field count of five or six never reaches it. A schedule that names no real date, such as
-// 30 February, is refused at load instead of being searched for at every tick.
+// The idea to know: a slot's name is its Unix time, and the store takes each name of a
+// source once. So any number of processes may tick at once and again after a crash, and
+// nothing has to be elected or locked. The marks in the calendar decide nothing about
+// that. They only tell a slot that nobody looked at from one that was fired, so that a
+// tick need not go through all slots of the last five minutes, and can say which ones
+// before that were missed. So a mark is written after what it covers was fired, and
+// may be lost.
 //
-// Zones are fixed offsets, so no slot is ever skipped or repeated by a clock change.
+// Schedules are judged here before the library sees them. Its parser reads more than
+// this project promises (zone prefixes, @descriptors) and panics on some of that, so
+// anything outside a small set of characters and a field count of five or six never
+// reaches it. A schedule that names no real date, such as 30 February, is refused at
+// load instead of being searched for at every tick. Zones are fixed offsets, so no slot
+// is ever skipped or repeated by a clock change.
 //
-// The package is pure: it may import the standard library's time and text packages and the schedule parser, and
-// nothing that does IO.
+// The package does no IO. It may import core, the standard library's pure packages and
+// the schedule parser; schedules alone (cron.go, slots.go) need no core.
 package cron
 
 import (

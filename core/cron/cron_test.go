@@ -60,14 +60,3 @@ func TestZeroSchedule(t *testing.T) {
 		t.Errorf("Schedule{}.Next = %v, want the zero time", got)
 	}
 }
-
-func FuzzParse(f *testing.F) {
-	f.Add("0 9 * * mon-fri", "+09:00")
-	f.Add("TZ=0", "UTC")
-	f.Fuzz(func(t *testing.T, schedule, zone string) {
-		s, err := Parse(schedule, zone)
-		if err == nil && s.Next(time.Unix(1_700_000_000, 0)).IsZero() {
-			t.Errorf("Parse(%q, %q) gave a schedule that never fires", schedule, zone)
-		}
-	})
-}

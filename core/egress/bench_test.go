@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 )
 
 // BenchmarkSend sets a delivery, headers, signature and all, beside the least
-// that net/http can do: the same payload through a plain http.Client.
+// that net/http can do: the same payload through a plain http.Client. The last line
+// is how many deliveries there are in the time of one bare call.
 func BenchmarkSend(b *testing.B) {
 	url := "http://" + quickServer(b) + "/hook"
 	payload := bytes.Repeat([]byte(`{"order":"12345","total":"99.90"}`), 31) // 1023 bytes
@@ -48,23 +50,50 @@ func BenchmarkSend(b *testing.B) {
 		io.Copy(io.Discard, resp.Body)
 		return resp.StatusCode == http.StatusOK
 	}
-	for _, c := range []struct {
+	cases := []struct {
 		name string
 		once func(context.Context) bool
-	}{{"bare", bare}, {"unsigned", send()}, {"signed", send("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")}} {
+	}{{"bare", bare}, {"unsigned", send()}, {"signed", send("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")}}
+	for _, c := range cases {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(4)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-					if !c.once(ctx) {
-						b.Error("not delivered")
-					}
-					cancel()
+					deliverOnce(b, c.once)
 				}
 			})
 		})
+	}
+	// In turns, so that whatever else the machine does falls on all alike.
+	b.Run("in turns", func(b *testing.B) {
+		spent := make([]time.Duration, len(cases))
+		for b.Loop() {
+			for i, c := range cases {
+				began := time.Now()
+				var senders sync.WaitGroup
+				for range 8 {
+					senders.Go(func() {
+						for range 50 {
+							deliverOnce(b, c.once)
+						}
+					})
+				}
+				senders.Wait()
+				spent[i] += time.Since(began)
+			}
+		}
+		for i, c := range cases[1:] {
+			b.ReportMetric(float64(spent[0])/float64(spent[i+1]), c.name+"/bare")
+		}
+	})
+}
+
+func deliverOnce(b *testing.B, once func(context.Context) bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if !once(ctx) {
+		b.Error("not delivered")
 	}
 }
 

@@ -17,10 +17,13 @@
 //	connect   no connection came about
 //	tls       no secure connection came about
 //	timeout   the deadline passed before there was a status line
-//	protocol  connected, but no HTTP answer came back
-//	status    an answer other than 2xx; redirects count, they are never followed
+//	protocol  connected, but no HTTP answer came back, or none of gRPC's
+//	transform the body could not be made of the payload; it is not tried again
+//	status    an answer other than 2xx; redirects count, they are never followed.
+//	          Over gRPC: a status other than OK, or an answer without success
 //
 // A reply whose status line says 2xx is a success whatever becomes of its body.
+// Over gRPC the body says how it went, so only a whole answer is a success.
 //
 // # Dead connections
 //
@@ -30,9 +33,10 @@
 // whether the handler acted on it: the attempt fails as protocol, and the next
 // one is the job's retry, never a hidden second send inside the same attempt.
 // The exception is GET, which HTTP defines as safe (RFC 9110, section 9.2.1) and
-// net/http therefore repeats once.
+// net/http therefore repeats once. gRPC is treated as POST is.
 //
-// egress imports core, core/worker for the Sender it implements, net/http, and
+// egress imports core, core/endpoint, core/expr, core/worker for the Sender it
+// implements, net/http, google.golang.org/grpc, which no other package imports, and
 // code.dny.dev/ssrf for what the registries set aside.
 package egress
 
@@ -82,13 +86,15 @@ type Client struct {
 	guard     guard
 	dialer    *net.Dialer
 	transport *http.Transport
+	channels  channels
+	idle      time.Duration // after which an unused channel is closed
 	agent     string
 	clock     core.Clock
 }
 
 // New makes a client.
 func New(o Options) *Client {
-	c := &Client{guard: guard{allowPrivate: o.AllowPrivate}, agent: "gateway/" + o.Version, clock: o.Clock}
+	c := &Client{guard: guard{allowPrivate: o.AllowPrivate}, agent: "gateway/" + o.Version, clock: o.Clock, idle: idleTimeout}
 	if c.clock == nil {
 		c.clock = core.SystemClock
 	}
@@ -111,10 +117,15 @@ func newTransport(d *net.Dialer, idlePerHost int) *http.Transport {
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxReplyHeaders,
 		ForceAttemptHTTP2:      true, // a DialContext of one's own turns it off
-		// All requests to a host share one HTTP/2 connection. Unless it is asked for
-		// signs of life, one that died silently fails every request for a quarter of
-		// an hour (golang/go#59690).
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
+		HTTP2: &http.HTTP2Config{
+			// All requests to a host share one HTTP/2 connection. Unless it is asked for
+			// signs of life, one that died silently fails every request for a quarter of
+			// an hour (golang/go#59690).
+			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
+			// A handler may send this much of a reply before any of it is read. The
+			// default, 4 MiB, times all deliveries at once is memory that it could fill.
+			MaxReceiveBufferPerStream: maxReply,
+		},
 	}
 }
 
@@ -127,5 +138,9 @@ func (c *Client) HTTPClient(timeout time.Duration) *http.Client {
 
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Close closes idle connections. Deliveries under way are not disturbed.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+// Close closes idle connections. Deliveries under way are not disturbed; those
+// over gRPC close theirs when they are done.
+func (c *Client) Close() {
+	c.transport.CloseIdleConnections()
+	c.channels.close()
+}

@@ -61,22 +61,11 @@ func serve(t testing.TB, h http.HandlerFunc) string {
 // serveRaw runs talk for every connection, after the request's headers have come
 // in, and closes it when talk returns.
 func serveRaw(t testing.TB, talk func(net.Conn)) string {
-	l := listen(t)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				if hear(conn) {
-					talk(conn)
-				}
-			}()
+	return "http://" + accept(t, func(conn net.Conn) {
+		if hear(conn) {
+			talk(conn)
 		}
-	}()
-	return "http://" + l.Addr().String()
+	})
 }
 
 func listen(t testing.TB) net.Listener {

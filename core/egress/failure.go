@@ -63,7 +63,7 @@ func isTLS(err error) bool {
 	if _, ok := errors.AsType[tls.AlertError](err); ok {
 		return true
 	}
-	return errors.Is(err, http.ErrSchemeMismatch) || strings.HasPrefix(innermost(err), "tls: ")
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, ErrNoHTTP2) || strings.HasPrefix(innermost(err), "tls: ")
 }
 
 func broken(err error) string {

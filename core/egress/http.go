@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/endpoint"
+	"github.com/eventgateway/gateway/core/expr"
 	"github.com/eventgateway/gateway/core/worker"
 )
 
@@ -32,6 +33,10 @@ type Target struct {
 
 	// Headers of the handler's own. They win over all others; see endpoint.CheckHeader.
 	Headers map[string]string
+
+	// Transform makes the body, which is JSON then, of the payload; nil sends the
+	// payload as it is.
+	Transform *expr.Template
 
 	// Secrets to sign with, each giving one signature; none means unsigned. A
 	// secret is base64 after "whsec_", else its own bytes.
@@ -71,8 +76,9 @@ func (c *Client) HTTP(t Target) (worker.Sender, error) {
 			{"X-Gateway-Handler", []string{encode(t.Name, isPlain)}},
 			{"Ce-Specversion", []string{"1.0"}},
 		},
-		own:    own,
-		signer: signer,
+		own:       own,
+		transform: t.Transform,
+		signer:    signer,
 	}, nil
 }
 
@@ -102,18 +108,39 @@ type httpSender struct {
 	client     *Client
 	template   *http.Request
 	fixed, own []field
-	signer     *signer // nil: unsigned
+	transform  *expr.Template // nil: the payload as it is
+	signer     *signer        // nil: unsigned
 }
 
 // Send implements [worker.Sender]. The payload must not change afterwards either:
 // a handler may answer before it has read all of it.
 func (s *httpSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	now := s.client.clock()
+	if s.transform != nil && s.template.Method != http.MethodGet {
+		if err := transform(s.transform, &job.Event); err != nil {
+			return unsendable("transform: " + err.Error())
+		}
+	}
 	resp, err := s.client.transport.RoundTrip(s.request(ctx, &job, now))
 	if err != nil {
 		return worker.Reply{Error: explain(ctx, err, now)}
 	}
 	return read(resp, now)
+}
+
+// unsendable is the reply to a job that no attempt will get further with.
+func unsendable(why string) worker.Reply {
+	return worker.Reply{Error: clean(why, maxError), Final: true, Unsent: true}
+}
+
+// transform replaces the payload by what a template makes of it.
+func transform(t *expr.Template, e *core.Event) error {
+	body, err := t.Render(expr.NewDocument(e.Payload, e.ContentType), expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt))
+	if err != nil {
+		return err
+	}
+	e.Payload, e.ContentType = body, "application/json"
+	return nil
 }
 
 func (s *httpSender) request(ctx context.Context, job *core.TakenJob, now time.Time) *http.Request {

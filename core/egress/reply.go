@@ -60,7 +60,10 @@ func readBody(resp *http.Response) string {
 // phrase could be anything.
 func describeStatus(resp *http.Response) string {
 	status := strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))
-	if resp.StatusCode/100 != 3 {
+	switch {
+	case resp.StatusCode == http.StatusGone:
+		return status + "; the handler says it is gone for good: correct its url, or remove it"
+	case resp.StatusCode/100 != 3:
 		return status
 	}
 	if host := locationHost(resp); host != "" {

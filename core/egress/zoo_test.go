@@ -19,6 +19,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/worker"
+	"github.com/eventgateway/gateway/infra/test/dnsrig"
 )
 
 // Handlers that answer in good form, whatever they say.
@@ -46,7 +47,7 @@ func TestAnswers(t *testing.T) {
 		"401":            {401, nil, "", worker.Reply{StatusCode: 401, Error: "status: 401 Unauthorized"}},
 		"404":            {404, nil, "", worker.Reply{StatusCode: 404, Error: "status: 404 Not Found"}},
 		"408, later":     {408, header{"Retry-After": "7"}, "", worker.Reply{StatusCode: 408, Error: "status: 408 Request Timeout", RetryAfter: 7 * time.Second}},
-		"410":            {410, nil, "", worker.Reply{StatusCode: 410, Error: "status: 410 Gone"}},
+		"410":            {410, nil, "", worker.Reply{StatusCode: 410, Error: "status: 410 Gone; the handler says it is gone for good: correct its url, or remove it"}},
 		"425, later":     {425, header{"Retry-After": "7"}, "", worker.Reply{StatusCode: 425, Error: "status: 425 Too Early", RetryAfter: 7 * time.Second}},
 		"429":            {429, nil, "", worker.Reply{StatusCode: 429, Error: "status: 429 Too Many Requests"}},
 		"429, seconds":   {429, header{"Retry-After": "5"}, "", worker.Reply{StatusCode: 429, Error: "status: 429 Too Many Requests", RetryAfter: 5 * time.Second}},
@@ -193,12 +194,85 @@ func TestSecureHTTP2(t *testing.T) {
 	}
 }
 
+// A certificate that somebody vouches for must be in time, and of the host.
+func TestWrongCertificates(t *testing.T) {
+	server := serveTLS(t, nil)
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	for name, c := range map[string]struct {
+		host  string
+		years int
+		class string
+	}{
+		"right":     {"example.com", 0, ""},
+		"expired":   {"example.com", 100, "tls: x509: certificate has expired"},
+		"too early": {"example.com", -100, "tls: x509: certificate has expired or is not yet valid"},
+		"of others": {"handler.test", 0, "tls: x509: certificate is valid for example.com, "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := newClient(t)
+			client.dialer.Resolver = dnsrig.New(t, func(string, int) []string { return []string{"127.0.0.1"} }).Resolver()
+			client.transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+			client.transport.TLSClientConfig.RootCAs.AddCert(server.Certificate())
+			client.transport.TLSClientConfig.Time = func() time.Time { return time.Now().AddDate(c.years, 0, 0) }
+			got := send(t, newSender(t, client, Target{URL: "https://" + c.host + ":" + port + "/?token=s3cret"}), taken("J", "{}"))
+			checkFailure(t, got, got.StatusCode, c.class)
+		})
+	}
+}
+
+// A server that leaves politely after each answer costs nothing but a new
+// connection; one that leaves before it takes a request is tried until time is up.
+func TestGoAway(t *testing.T) {
+	client := newClient(t)
+	client.transport.TLSClientConfig.InsecureSkipVerify = true
+	polite := serveSecure(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
+	s := newSender(t, client, Target{URL: polite.URL})
+	for range 5 {
+		if got := send(t, s, taken("J", "{}")); !got.OK {
+			t.Errorf("Send() = %+v, want it delivered", got)
+		}
+	}
+	const settings, goAway = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
+	rude := newRawTLS(t, func(conn net.Conn) {
+		say(settings, goAway)(conn)
+		io.Copy(io.Discard, conn)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	checkFailure(t, newSender(t, client, Target{URL: rude}).Send(ctx, taken("J", "{}")), 0, "timeout: no answer within ")
+}
+
+// newRawTLS runs talk for every connection on which HTTP/2 was agreed to, and
+// closes it at the end of the test.
+func newRawTLS(t *testing.T, talk func(net.Conn)) string {
+	certificate := serveTLS(t, nil).TLS.Certificates
+	l := tls.NewListener(listen(t), &tls.Config{Certificates: certificate, NextProtos: []string{"h2"}})
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			go talk(conn)
+		}
+	}()
+	return "https://" + l.Addr().String()
+}
+
 // serveTLS answers with the protocol and the length of what came.
 func serveTLS(t *testing.T, config *tls.Config) *httptest.Server {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serveWithTLS(t, config, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		fmt.Fprint(w, r.Proto, " ", len(body))
-	}))
+	})
+}
+
+// serveSecure speaks HTTP/2.
+func serveSecure(t *testing.T, h http.HandlerFunc) *httptest.Server { return serveWithTLS(t, nil, h) }
+
+func serveWithTLS(t *testing.T, config *tls.Config, h http.HandlerFunc) *httptest.Server {
+	s := httptest.NewUnstartedServer(h)
 	s.TLS, s.EnableHTTP2 = config, config == nil
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()

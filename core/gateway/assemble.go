@@ -4,75 +4,222 @@ import (
 	"fmt"
 	"net/netip"
 	"net/textproto"
+	"strings"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/alert"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/cron"
 	"github.com/eventgateway/gateway/core/egress"
+	"github.com/eventgateway/gateway/core/expr"
 	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/sns"
 	"github.com/eventgateway/gateway/core/verify"
 	"github.com/eventgateway/gateway/core/worker"
 )
 
 // sources are the configured sources as intake knows them.
-func sources(c *config.Config, clock core.Clock) ([]intake.Source, error) {
+func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
+	certificates := sns.NewCertificates(g.client.Get, g.Clock)
 	var all []intake.Source
 	for _, s := range c.SortedSources() {
-		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify, Allowed: prefixes(s.AllowedIPs)}
-		if s.Verify != "" {
-			scheme, err := verify.New(s.Verify, verify.Options{Secrets: reveal(s.Secret), SignatureHeader: s.SignatureHeader})
-			if err != nil {
-				return nil, fmt.Errorf("sources.%s: %w", s.Name, err)
-			}
-			source.Verify = func(r intake.Request) error {
-				return scheme.Verify(verify.Request{Header: values(r.Header), Body: r.Body}, clock())
-			}
+		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify, Allowed: prefixes(s.AllowedIPs), Schedule: s.Schedule}
+		var err error
+		if source.Schema, err = Schema(s); err != nil {
+			return nil, err
+		}
+		if source.Verify, err = verifier(c, s, g.Clock); err != nil {
+			return nil, fmt.Errorf("sources.%s: %w", s.Name, err)
+		}
+		if source.Kind == intake.Topic {
+			source.Topic = sns.NewTopic(sns.Options{
+				TopicARNs:    s.TopicARNs,
+				SkipVerify:   s.SkipVerify,
+				AllowPrivate: c.Server.AllowPrivateURLs,
+				Certificates: certificates,
+				Fetch:        g.client.Get,
+				Clock:        g.Clock,
+			})
 		}
 		all = append(all, source)
 	}
 	return all, nil
 }
 
-var kinds = map[string]intake.Kind{"webhook": intake.Webhook, "event": intake.Event}
+var kinds = map[string]intake.Kind{"webhook": intake.Webhook, "event": intake.Event, "sns": intake.Topic, "cron": intake.Tick}
+
+// Schema is what payloads of a source must look like; nil if it takes any.
+func Schema(s config.Source) (*expr.Schema, error) {
+	if s.Schema == "" {
+		return nil, nil
+	}
+	schema, err := expr.ParseSchema([]byte(s.Schema))
+	if err != nil {
+		return nil, fmt.Errorf("sources.%s.schema: %w", s.Name, err)
+	}
+	return schema, nil
+}
+
+// verifier proves the sender of a source's requests; nil if the source does not ask
+// for it.
+func verifier(c *config.Config, s config.Source, clock core.Clock) (func(intake.Request) error, error) {
+	if s.Verify == "" {
+		return nil, nil
+	}
+	scheme, err := verify.New(s.Verify, verify.Options{
+		Secrets:         reveal(s.Secret),
+		SignatureHeader: s.SignatureHeader,
+		PublicURL:       c.Server.PublicURL != "",
+	})
+	if err != nil {
+		return nil, err
+	}
+	public := strings.TrimSuffix(c.Server.PublicURL, "/")
+	return func(r intake.Request) error {
+		seen := verify.Request{Header: values(r.Header), Body: r.Body}
+		if public != "" {
+			seen.URL = public + r.Target
+		}
+		return scheme.Verify(seen, clock())
+	}, nil
+}
+
+// timetable is the configured cron sources.
+func timetable(c *config.Config) ([]cron.Source, error) {
+	var all []cron.Source
+	for _, s := range c.SortedSources() {
+		if s.Type != "cron" {
+			continue
+		}
+		schedule, err := cron.Parse(s.Schedule, s.Timezone)
+		if err != nil {
+			return nil, fmt.Errorf("sources.%s.schedule: %w", s.Name, err)
+		}
+		all = append(all, cron.Source{Name: s.Name, Text: s.Schedule + " " + s.Timezone, Schedule: schedule})
+	}
+	return all, nil
+}
 
 // Consumers are those who get jobs for events, in the order of their names. The
 // dry run of the command line asks for them too.
-func Consumers(c *config.Config) []intake.Consumer {
+func Consumers(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, h := range c.SortedHandlers() {
-		all = append(all, intake.Consumer{
+		consumer := intake.Consumer{
 			Lane:        core.HandlerLane(h.Name),
 			Source:      h.Source,
 			Events:      h.Events,
 			MaxAttempts: h.Retry.Max,
-		})
+		}
+		if h.Filter != "" {
+			filter, err := expr.ParseFilter(h.Filter)
+			if err != nil {
+				return nil, fmt.Errorf("handlers.%s.filter: %w", h.Name, err)
+			}
+			consumer.Filter = filter
+		}
+		if h.IdempotencyKey != "" {
+			key, err := expr.ParsePath(h.IdempotencyKey)
+			if err != nil {
+				return nil, fmt.Errorf("handlers.%s.idempotency_key: %w", h.Name, err)
+			}
+			consumer.Key = key
+		}
+		all = append(all, consumer)
+	}
+	return all, nil
+}
+
+// places are where alerts go.
+func places(c *config.Config) []alert.Place {
+	var all []alert.Place
+	for _, a := range c.Alerts {
+		place := alert.Place{Lane: alert.Lane(a.URL.Reveal())}
+		for _, word := range a.On {
+			place.On = append(place.On, alert.Kind(word))
+		}
+		all = append(all, place)
 	}
 	return all
+}
+
+// alerted are the places of alerts as the worker knows them.
+func alerted(c *config.Config, client *egress.Client) ([]worker.Target, error) {
+	var all []worker.Target
+	for _, a := range c.Alerts {
+		lane := alert.Lane(a.URL.Reveal())
+		sender, err := client.HTTP(egress.Target{Name: string(lane), URL: a.URL.Reveal()})
+		if err != nil {
+			return nil, fmt.Errorf("alerts: %w", err)
+		}
+		timeout := c.Delivery.Timeout.Duration
+		all = append(all, worker.Target{
+			Lane:     lane,
+			Sender:   alert.Sender(sender, a.Type),
+			Retry:    retryOf(c.Delivery.DefaultRetry),
+			Interval: alert.Pace(a.Type),
+			Timeout:  timeout,
+			Hold:     c.Worker.Lease(timeout),
+		})
+	}
+	return all, nil
 }
 
 // targets are the configured handlers as the worker knows them.
 func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 	var all []worker.Target
 	for _, h := range c.SortedHandlers() {
-		sender, err := client.HTTP(egress.Target{
-			Name:    h.Name,
-			URL:     h.URL,
-			Method:  h.Method,
-			Headers: headers(h.Headers),
-			Secrets: signingSecrets(c, h),
-		})
+		sender, err := sender(c, h, client)
 		if err != nil {
 			return nil, err
 		}
 		timeout := h.Timeout.Duration
-		all = append(all, worker.Target{
+		target := worker.Target{
 			Lane:    core.HandlerLane(h.Name),
 			Sender:  sender,
 			Retry:   retryOf(h.Retry),
+			Breaker: true,
 			Timeout: timeout,
 			Hold:    c.Worker.Lease(timeout),
-		})
+		}
+		if h.RateLimit > 0 {
+			target.Interval = time.Second / time.Duration(h.RateLimit)
+		}
+		all = append(all, target)
 	}
 	return all, nil
+}
+
+// sender makes deliveries to a handler.
+func sender(c *config.Config, h config.Handler, client *egress.Client) (worker.Sender, error) {
+	template, err := transformOf(h)
+	if err != nil {
+		return nil, err
+	}
+	t := egress.Target{
+		Name:      h.Name,
+		URL:       h.URL,
+		Headers:   headers(h.Headers),
+		Transform: template,
+		Secrets:   signingSecrets(c, h),
+	}
+	if h.Type == "grpc" {
+		return client.GRPC(t)
+	}
+	t.Method = h.Method
+	return client.HTTP(t)
+}
+
+func transformOf(h config.Handler) (*expr.Template, error) {
+	if h.Transform == "" {
+		return nil, nil
+	}
+	t, err := expr.ParseTemplate(h.Transform)
+	if err != nil {
+		return nil, fmt.Errorf("handlers.%s.transform: %w", h.Name, err)
+	}
+	return t, nil
 }
 
 // signingSecrets are the handler's own if it has any, else those of all.

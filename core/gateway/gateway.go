@@ -8,6 +8,8 @@
 package gateway
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,7 +17,9 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/alert"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/cron"
 	"github.com/eventgateway/gateway/core/egress"
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/telemetry"
@@ -33,13 +37,25 @@ type Deps struct {
 	// SoleTaker says that no other process takes jobs from this store, so that jobs
 	// found running at the start belong to nobody. It holds for SQLite.
 	SoleTaker bool
+
+	// Rest is how long the worker waits at most before it looks for work, when
+	// nothing wakes it and nothing is known to be due: so much later may an event be
+	// delivered that another process stored. It is also how long the answer to a
+	// health check is good for. Zero means DefaultRest.
+	Rest time.Duration
 }
+
+// DefaultRest suits a database that is asked for nothing.
+const DefaultRest = time.Second
 
 // A Gateway is the assembled program.
 type Gateway struct {
 	Deps
 	Intake  *intake.Intake
 	Worker  *worker.Worker
+	Cron    *cron.Ticker // nil if there are no schedules
+	Alerts  *alert.Desk  // nil if nobody wants to be told; nil is safe to use
+	client  *egress.Client
 	observe core.Observer
 	handler http.Handler
 	drain   time.Duration
@@ -51,11 +67,20 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 	if unbuilt := c.Unbuilt(); len(unbuilt) > 0 {
 		return nil, config.Problems(unbuilt)
 	}
+	d.Rest = cmp.Or(d.Rest, DefaultRest)
 	g := &Gateway{Deps: d, observe: telemetry.Log(d.Log), drain: time.Duration(c.Worker.DrainTimeoutSecs) * time.Second}
+	g.client = egress.New(egress.Options{
+		AllowPrivate: c.Server.AllowPrivateURLs,
+		Concurrency:  c.Worker.MaxConcurrency,
+		Version:      g.Version,
+		Clock:        g.Clock,
+	})
 	bell := &core.Bell{}
-	var errs [2]error
+	g.Alerts = g.newAlerts(c, bell)
+	var errs [3]error
 	g.Intake, errs[0] = g.newIntake(c, bell)
 	g.Worker, errs[1] = g.newWorker(c, bell)
+	g.Cron, errs[2] = g.newCron(c)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
@@ -67,7 +92,11 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 func (g *Gateway) Handler() http.Handler { return g.handler }
 
 func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, error) {
-	known, err := sources(c, g.Clock)
+	known, err := g.sources(c)
+	if err != nil {
+		return nil, err
+	}
+	consumers, err := Consumers(c)
 	if err != nil {
 		return nil, err
 	}
@@ -77,31 +106,65 @@ func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, 
 		Clock:     g.Clock,
 		Bell:      bell,
 		Observe:   g.observe,
+		Alarm:     g.Alerts.Unverified,
 		Log:       g.Log.With(telemetry.Target, "intake"),
 		Sources:   known,
-		Consumers: Consumers(c),
+		Consumers: consumers,
 	}), nil
 }
 
-func (g *Gateway) newWorker(c *config.Config, bell *core.Bell) (*worker.Worker, error) {
-	client := egress.New(egress.Options{
-		AllowPrivate: c.Server.AllowPrivateURLs,
-		Concurrency:  c.Worker.MaxConcurrency,
-		Version:      g.Version,
-		Clock:        g.Clock,
+func (g *Gateway) newAlerts(c *config.Config, bell *core.Bell) *alert.Desk {
+	return alert.New(alert.Deps{
+		Inbox:       g.Store,
+		IDs:         core.NewIDs(g.Clock),
+		Clock:       g.Clock,
+		Bell:        bell,
+		Observe:     g.observe,
+		MaxAttempts: c.Delivery.DefaultRetry.Max,
+		Places:      places(c),
 	})
-	known, err := targets(c, client)
+}
+
+func (g *Gateway) newWorker(c *config.Config, bell *core.Bell) (*worker.Worker, error) {
+	known, err := targets(c, g.client)
 	if err != nil {
 		return nil, err
 	}
+	told, err := alerted(c, g.client)
+	if err != nil {
+		return nil, err
+	}
+	known = append(known, told...)
 	limits := worker.Limits{Slots: c.Worker.MaxConcurrency, Batch: c.Worker.BatchSize, Drain: g.drain}
-	return worker.New(worker.Deps{Worklist: g.Store, Bell: bell, Clock: g.Clock, Observe: g.observe}, limits, known), nil
+	obituaries := alert.NewObituaries(core.NewIDs(g.Clock), c.Delivery.DefaultRetry.Max, places(c))
+	return worker.New(worker.Deps{
+		Worklist: g.Store,
+		Bell:     bell,
+		Clock:    g.Clock,
+		Observe:  g.observe,
+		Obituary: obituaries.Of,
+	}, limits, known), nil
+}
+
+func (g *Gateway) newCron(c *config.Config) (*cron.Ticker, error) {
+	known, err := timetable(c)
+	if err != nil || len(known) == 0 {
+		return nil, err
+	}
+	return cron.New(cron.Deps{
+		Calendar: g.Store,
+		Clock:    g.Clock,
+		Observe:  g.observe,
+		Fire: func(ctx context.Context, source string, slot time.Time) error {
+			return g.Intake.Fire(ctx, source, slot)
+		},
+	}, known), nil
 }
 
 func (g *Gateway) newHandler(c *config.Config) http.Handler {
 	pieces := []web.Piece{
 		web.Intake(web.IntakeOptions{Receiver: g.Intake, Token: c.API.AuthToken.Reveal()}),
-		web.Ops(web.OpsOptions{Depth: g.Store.Depth}),
+		web.Ops(web.OpsOptions{Depth: g.Store.Depth, Every: g.Rest}),
 	}
 	if c.Server.Echo {
 		pieces = append(pieces, web.Echo(g.echoed))

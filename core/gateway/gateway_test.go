@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -23,7 +24,7 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-func load(t *testing.T, yaml string) *config.Config {
+func load(t testing.TB, yaml string) *config.Config {
 	t.Helper()
 	c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(yaml)}}, Path: "gateway.yaml"})
 	if err != nil {
@@ -32,7 +33,7 @@ func load(t *testing.T, yaml string) *config.Config {
 	return c
 }
 
-func openStore(t *testing.T, path string) core.Store {
+func openStore(t testing.TB, path string) core.Store {
 	t.Helper()
 	conn, err := sqlite.Open(path)
 	if err != nil {
@@ -46,7 +47,7 @@ func openStore(t *testing.T, path string) core.Store {
 	return s
 }
 
-func newGateway(t *testing.T, c *config.Config, s core.Store) *gateway.Gateway {
+func newGateway(t testing.TB, c *config.Config, s core.Store) *gateway.Gateway {
 	t.Helper()
 	g, err := gateway.New(c, gateway.Deps{
 		Store:     s,
@@ -178,13 +179,69 @@ handlers: {billing: {source: shop, url: '`+url+`'}}`)
 	}
 }
 
+// TestFilterAndTransform: the filter looks at the payload as it came, the transform
+// makes what is sent.
+func TestFilterAndTransform(t *testing.T) {
+	url, got := receiver(t, 500, 200)
+	c := load(t, `
+server: {allow_private_urls: true}
+delivery: {default_retry: {interval: 10ms}}
+sources: {shop: {type: event}}
+handlers:
+  big:
+    source: shop
+    url: '`+url+`'
+    filter: $.total > 100 and $$.event.type starts_with "order."
+    transform: '{"amount": {{ $.total }}, "from": "{{ $$.event.source }}", "event": "{{ $$.event.id }}"}'
+  broken: {source: shop, events: [flood], url: '`+url+`', transform: '[{{ $.a }}, {{ $.a }}, {{ $.a }}, {{ $.a }}, {{ $.a }}, {{ $.a }}, {{ $.a }}, {{ $.a }}]'}`)
+	s := openStore(t, filepath.Join(t.TempDir(), "gateway.db"))
+	base, stop := serve(t, newGateway(t, c, s))
+	for _, p := range []struct{ path, body string }{
+		{"order.created", `{"total": 100}`}, {"refund.created", `{"total": 500}`}, {"order.created", `none`},
+	} {
+		post(t, base+"/events/shop/"+p.path, p.body)
+	}
+	event := post(t, base+"/events/shop/order.created", `{"total": 100.50}`).Header.Get("x-gateway-event-id")
+	want := `{"amount": 100.50, "from": "shop", "event": "` + event + `"}`
+	for _, attempt := range []string{"1", "2"} {
+		if d := next(t, got); d.event != event || d.attempt != attempt || d.body != want {
+			t.Errorf("delivery %+v, want attempt %s of %s with %s", d, attempt, event, want)
+		}
+	}
+	post(t, base+"/events/shop/flood", `{"a": "`+strings.Repeat("a", 1<<19)+`", "total": 0}`) // eight times that is above 4 MiB
+	for {
+		jobs, err := s.Jobs(context.Background(), core.JobFilter{Lane: core.HandlerLane("broken")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(jobs.Items, func(j core.Job) bool { return j.Status == core.Dead }); i >= 0 {
+			if j := jobs.Items[i]; j.Attempt != 1 || !strings.HasPrefix(j.LastError, "transform: ") {
+				t.Errorf("job %+v, want dead at its first attempt by its transform", j)
+			}
+			break
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("no job died")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Serve = %v, want nil", err)
+	}
+	jobs, err := s.Jobs(context.Background(), core.JobFilter{Lane: core.HandlerLane("big")})
+	if err != nil || len(jobs.Items) != 1 {
+		t.Errorf("jobs %+v, %v, want one for the event that passed", jobs.Items, err)
+	}
+}
+
 func TestUnbuiltFeaturesAreRefused(t *testing.T) {
 	c := load(t, `
 sources: {shop: {type: event}}
-handlers: {billing: {source: shop, url: 'https://example.com', filter: '$.total > 100'}}`)
+queues: {mail: {source: shop}}`)
 	_, err := gateway.New(c, gateway.Deps{Store: nil, Clock: core.SystemClock, Log: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), "handlers.billing.filter: filters are not built into this version yet") {
-		t.Errorf("New = %v, want a sentence about handlers.billing.filter", err)
+	if err == nil || !strings.Contains(err.Error(), "queues.mail: queues are not built into this version yet") {
+		t.Errorf("New = %v, want a sentence about queues.mail", err)
 	}
 }
 

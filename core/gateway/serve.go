@@ -13,10 +13,6 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// rest is how long the worker waits at most before it looks for work, when
-// nothing wakes it and nothing is known to be due.
-const rest = time.Second
-
 // Serve answers on the listener and delivers, until ctx is done. Then it takes
 // no new requests, lets those under way and the deliveries under way finish for
 // at most the drain time, and returns nil. An error means that listening failed.
@@ -27,6 +23,10 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 
 	var work sync.WaitGroup
 	work.Go(func() { g.deliver(ctx) })
+	work.Go(func() { g.Alerts.Run(ctx) })
+	if g.Cron != nil {
+		work.Go(func() { g.fire(ctx) })
+	}
 	failed := make(chan error, 1)
 	work.Go(func() {
 		defer cancel() // a gateway that cannot be reached must not go on half alive
@@ -58,12 +58,19 @@ func (g *Gateway) deliver(ctx context.Context) {
 	if g.SoleTaker {
 		g.recover(ctx)
 	}
-	report, err := g.Worker.Tick(ctx, core.Budget{Rest: rest})
+	report, err := g.Worker.Tick(ctx, core.Budget{Rest: g.Rest})
 	if err != nil {
 		g.Log.Error("worker stopped", "error", err)
 	}
 	g.Log.Info("worker stopped", "completed", report.Completed, "failed", report.Failed,
 		"dead", report.Dead, "released", report.Released, "lost", report.Lost)
+}
+
+// fire runs the schedules.
+func (g *Gateway) fire(ctx context.Context) {
+	if err := g.Cron.Tick(ctx, core.Budget{Rest: g.Rest}); err != nil && ctx.Err() == nil {
+		g.Log.Error("schedules stopped", "error", err)
+	}
 }
 
 func (g *Gateway) recover(ctx context.Context) {
@@ -77,7 +84,7 @@ func (g *Gateway) recover(ctx context.Context) {
 		}
 		g.observe(core.Troubled{Doing: "recover", Err: err})
 		select {
-		case <-time.After(rest):
+		case <-time.After(g.Rest):
 		case <-ctx.Done():
 			return
 		}

@@ -57,12 +57,12 @@ func (s *spy) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]c
 	return s.Store.Take(ctx, now, quotas)
 }
 
-func (s *spy) Settle(ctx context.Context, outcomes ...core.Outcome) ([]core.ID, error) {
-	lost, err := s.Store.Settle(ctx, outcomes...)
+func (s *spy) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
+	settled, err := s.Store.Settle(ctx, outcomes...)
 	for _, o := range outcomes {
 		s.outcomes <- o
 	}
-	return lost, err
+	return settled, err
 }
 
 // A wired gateway answers under a URL, and delivers once it is told to.

@@ -1,16 +1,19 @@
 package intake
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net/textproto"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
 )
 
 // Bounds of what is kept beside the body. They keep one event's row small; real
@@ -28,50 +31,72 @@ const (
 	fallbackType = "event" // of a webhook that names no usable type
 	emptyEvent   = "{}"    // payload of an internal event without body
 
-	cloudEvents    = "Ce-" // prefix of CloudEvents attributes
-	ceType         = "Ce-Type"
-	ceSource       = "Ce-Source"
-	ceID           = "Ce-Id"
 	idempotencyKey = "Idempotency-Key"
 )
 
-// A provider is what is known about one kind of sender: where it says what
-// happened, and how it names a delivery. All names of headers are canonical.
-type provider struct {
-	name       string // as in Source.Provider
-	typeHeader string // names the event type; believed of every webhook source
-	typeField  string // member of the JSON body that does, if no header or "type" did
-	idHeader   string // names the delivery; believed of the provider's own sources
-}
-
-// providers is all of them. The headers named here are kept with the event.
-var providers = []provider{
-	{name: "github", typeHeader: "X-Github-Event", typeField: "action", idHeader: "X-Github-Delivery"},
-}
-
-// kept are the other headers that stay with an event, beside ce-*.
-var kept = keptHeaders()
-
-// keptHeaders maps canonical names to the names they are stored under. It is a
-// list of what to keep, never of what to leave out: a header nobody thought of
-// may be a credential.
-func keptHeaders() map[string]string {
-	names := map[string]string{"Traceparent": "traceparent", "Tracestate": "tracestate"}
-	for _, p := range providers {
-		for _, h := range []string{p.typeHeader, p.idHeader} {
-			if h != "" {
-				names[h] = strings.ToLower(h)
-			}
-		}
-	}
-	return names
+// A letter is what a request brings, out of its envelope.
+type letter struct {
+	eventType   string // valid
+	deliveryID  string
+	payload     []byte
+	contentType string
+	headers     map[string]string
 }
 
 // An envelope is everything a request says about its event beside the body.
 type envelope struct {
 	source  Source
 	request Request
-	log     *slog.Logger
+	provider
+	log *slog.Logger
+
+	inBody bool     // CloudEvents attributes came in the body, and share its signature
+	lost   []string // headers that are not kept
+}
+
+// open reads a webhook or an event of one's own.
+func (e *envelope) open() (letter, error) {
+	structured, err := isStructured(e.request.Header.Get("Content-Type"))
+	if err != nil {
+		return letter{}, err
+	}
+	if structured {
+		if err := e.unwrap(); err != nil {
+			return letter{}, err
+		}
+	}
+	eventType, err := e.eventType()
+	if err != nil {
+		return letter{}, err
+	}
+	deliveryID, err := e.deliveryID()
+	if err != nil {
+		return letter{}, err
+	}
+	l := letter{
+		eventType: eventType, deliveryID: deliveryID,
+		payload: e.payload(), contentType: e.contentType(), headers: e.headers(),
+	}
+	if len(e.lost) > 0 {
+		e.log.Warn("headers not kept with the event", "source", e.source.Name, "headers", len(e.lost), "first", fmt.Sprintf("%.64q", e.lost[0]))
+	}
+	return l, nil
+}
+
+// unwrap makes a structured CloudEvent a binary one.
+func (e *envelope) unwrap() error {
+	ce, err := parseCloudEvent(e.request.Body)
+	if err != nil {
+		return err
+	}
+	h := maps.Clone(e.request.Header)
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return strings.HasPrefix(name, cloudEvents) })
+	for name, value := range ce.attributes {
+		h[textproto.CanonicalMIMEHeaderKey(cloudEvents+name)] = []string{percentEncoded(value)}
+	}
+	h["Content-Type"] = []string{ce.contentType}
+	e.request.Header, e.request.Body, e.inBody = h, ce.data, true
+	return nil
 }
 
 // eventType finds the type of the event. One in the path that cannot be is
@@ -80,14 +105,10 @@ type envelope struct {
 func (e *envelope) eventType() (string, error) {
 	r := e.request
 	if r.Kind == Event && !ValidType(r.Type) {
-		return "", &core.Refusal{
-			Kind:    core.Invalid,
-			Message: `event type must be 1 to 128 characters of A-Z a-z 0-9 . _ : / - without ".."`,
-			Cause:   ErrMalformed,
-		}
+		return "", malformed(`event type must be 1 to 128 characters of A-Z a-z 0-9 . _ : / - without ".."`)
 	}
 	if t := r.Header.Get(ceType); t != "" {
-		return e.usable(t, ceType), nil
+		return e.usable(percentDecoded(t), ceType), nil
 	}
 	if r.Kind == Event {
 		return r.Type, nil
@@ -95,31 +116,54 @@ func (e *envelope) eventType() (string, error) {
 	return e.webhookType(), nil
 }
 
+// webhookType is the type a webhook names. A source that has a provider is believed
+// that provider's header alone.
 func (e *envelope) webhookType() string {
 	for _, p := range providers {
+		if e.name != "" && e.name != p.name {
+			continue
+		}
 		if t := e.request.Header.Get(p.typeHeader); t != "" {
+			if p.spaced {
+				t = strings.ReplaceAll(t, " ", "_")
+			}
 			return e.usable(t, p.typeHeader)
 		}
 	}
-	for _, field := range []string{"type", e.provider().typeField} {
-		if field == "" {
-			continue
+	outer := e.member("type")
+	if outer != "" && outer == e.wrapper {
+		if t := e.member("event", "type"); t != "" {
+			return e.usable(t, "event.type")
 		}
-		if t := stringMember(e.request.Body, field); t != "" {
-			return e.usable(t, field)
+	}
+	if outer != "" {
+		return e.usable(outer, "type")
+	}
+	if e.typeField != "" {
+		if t := e.member(e.typeField); t != "" {
+			return e.usable(t, e.typeField)
 		}
 	}
 	return fallbackType
 }
 
-// provider returns the conventions of the source, none if it has no provider.
-func (e *envelope) provider() provider {
-	for _, p := range providers {
-		if p.name == e.source.Provider {
-			return p
-		}
+// member is a string in the body, found by the names on the way to it; "" if there
+// is none.
+func (e *envelope) member(path ...string) string {
+	if len(path) == 1 && !isForm(e.request.Header.Get("Content-Type")) {
+		return stringMember(e.request.Body, path[0])
 	}
-	return provider{}
+	v := expr.NewDocument(e.request.Body, e.request.Header.Get("Content-Type")).Value()
+	for _, name := range path {
+		object, _ := v.(map[string]any)
+		v = object[name]
+	}
+	s, _ := v.(string)
+	return s
+}
+
+func isForm(contentType string) bool {
+	return media(contentType) == "application/x-www-form-urlencoded"
 }
 
 func (e *envelope) usable(eventType, from string) string {
@@ -159,32 +203,50 @@ func (e *envelope) deliveryID() (string, error) {
 	if keys, ok := h[idempotencyKey]; ok && e.request.Kind == Event {
 		// Two keys, or half a key, would join events that are not the same.
 		if len(keys) != 1 || keys[0] == "" || !clean(keys[0], maxDeliveryID) {
-			return "", &core.Refusal{
-				Kind:    core.Invalid,
-				Message: "Idempotency-Key must be one header of 1 to 255 bytes of text",
-				Cause:   ErrMalformed,
-			}
+			return "", malformed("Idempotency-Key must be one header of 1 to 255 bytes of text")
 		}
-		return keys[0], nil
+		return bounded(keys[0]), nil
 	}
-	if id := h.Get(e.provider().idHeader); id != "" {
-		return bounded(id), nil
+	for _, name := range e.idHeaders {
+		if id := h.Get(name); id != "" {
+			return bounded(id), nil
+		}
 	}
-	// A CloudEvents source is a URI reference, so no blank occurs in it.
-	if source, id := h.Get(ceSource), h.Get(ceID); source != "" && id != "" {
-		return bounded(source + " " + id), nil
+	if e.idField != "" {
+		if id := e.member(e.idField); id != "" {
+			return bounded(id), nil
+		}
 	}
-	return "", nil
+	return e.attributesID(), nil
 }
+
+// attributesID is the delivery id of a CloudEvent: its source, in which no blank is
+// left, and its id. Where a signature covers the body and not the headers, whoever
+// captured one event could otherwise send it under the id of another, which would
+// then be the duplicate.
+func (e *envelope) attributesID() string {
+	source, id := percentDecoded(e.request.Header.Get(ceSource)), percentDecoded(e.request.Header.Get(ceID))
+	if source == "" || id == "" {
+		return ""
+	}
+	id = percentEncoded(source) + " " + id
+	if e.source.Verify != nil && !e.inBody {
+		sum := sha256.Sum256(e.request.Body)
+		id += " " + hex.EncodeToString(sum[:8])
+	}
+	return bounded(id)
+}
+
+const digested = "sha256:"
 
 // bounded stands a digest in for an id that is too long or strange to store. It
 // still tells the same delivery from another.
 func bounded(id string) string {
-	if clean(id, maxDeliveryID) {
+	if clean(id, maxDeliveryID) && !strings.HasPrefix(id, digested) {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digested + hex.EncodeToString(sum[:])
 }
 
 // clean reports whether a header value may be stored as text.
@@ -230,22 +292,37 @@ func (e *envelope) headers() map[string]string {
 	return headers
 }
 
-// keepAttributes keeps CloudEvents attributes within bounds. They are taken in
-// the order of their names, so that equal requests keep equal ones.
+// attributesFirst are the attributes that make an event a CloudEvent, and those that
+// others know it by.
+var attributesFirst = []string{ceID, ceSource, "Ce-Specversion", ceType, "Ce-Time", "Ce-Subject"}
+
+// keepAttributes keeps CloudEvents attributes within bounds, extensions last, and
+// otherwise in the order of their names, so that equal requests keep equal ones.
 func (e *envelope) keepAttributes(into map[string]string, names []string) {
-	slices.Sort(names)
-	room := maxHeaderBytes
-	for i, name := range names {
+	slices.SortFunc(names, func(a, b string) int {
+		if first := cmp.Compare(rank(a), rank(b)); first != 0 {
+			return first
+		}
+		return strings.Compare(a, b)
+	})
+	room, left := maxHeaderBytes, maxHeaders
+	for _, name := range names {
 		value := e.request.Header.Get(name)
-		room -= len(name) + len(value)
-		if i >= maxHeaders || room < 0 || !clean(value, maxHeaderBytes) {
+		size := len(name) + len(value)
+		if left == 0 || size > room || !clean(value, maxHeaderBytes) {
 			e.dropped(name)
 			continue
 		}
 		into[strings.ToLower(name)] = value
+		room, left = room-size, left-1
 	}
 }
 
-func (e *envelope) dropped(name string) {
-	e.log.Warn("header not kept with the event", "source", e.source.Name, "header", fmt.Sprintf("%.64q", name))
+func rank(name string) int {
+	if i := slices.Index(attributesFirst, name); i >= 0 {
+		return i
+	}
+	return len(attributesFirst)
 }
+
+func (e *envelope) dropped(name string) { e.lost = append(e.lost, name) }

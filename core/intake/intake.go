@@ -5,13 +5,20 @@
 // request is checked in a fixed order, and the first check that fails ends it:
 //
 //	source known ─▶ address allowed ─▶ signature over the raw bytes ─▶ UTF-8
-//	  ─▶ event type, delivery id, headers ─▶ who wants it ─▶ Accept
+//	  ─▶ out of the envelope: event type, delivery id, headers, payload
+//	  ─▶ schema ─▶ who wants it, under which key ─▶ Accept
 //
-// Nothing of the body is parsed before its signature holds, and then only if no
-// header named the event's type.
+// Nothing of the body is parsed before its signature holds (an SNS notification
+// carries its own, so package sns does both), and then only as far as somebody
+// asks: the type of most events is in a header, and a [expr.Document] is decoded
+// when a filter, a key or a schema first looks at it.
 //
-// intake knows nothing of HTTP but header names; it imports core and the
-// standard library, without net/http.
+// Where to change something: what is known of a provider is one line of
+// provider.go; CloudEvents, topics and schedules have a file each; whom an event
+// concerns is match.go.
+//
+// intake knows nothing of HTTP but header names; it imports core, core/expr,
+// core/sns and the standard library, without net/http.
 package intake
 
 import (
@@ -21,10 +28,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"runtime"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
+	"github.com/eventgateway/gateway/core/sns"
 )
 
 // Kind is the kind of a source, and so of the door its events come in by.
@@ -34,6 +45,8 @@ type Kind int
 const (
 	Webhook Kind = iota + 1 // events of others, whose senders are verified
 	Event                   // events of one's own programs
+	Topic                   // notifications of Amazon SNS
+	Tick                    // slots of a schedule; no request comes in by it
 )
 
 // A Source is a sender that is known by name.
@@ -42,13 +55,23 @@ type Source struct {
 	Kind Kind
 
 	// Provider names the service whose conventions the sender follows, such as
-	// "github"; empty for none in particular. See the table in envelope.go.
+	// "github"; empty for none in particular. See the table in provider.go.
 	Provider string
 
 	// Verify decides whether a request comes from the sender it claims to come
 	// from. A [core.Refusal] of kind Invalid or Unauthorized says that it does
 	// not; any other error, that this could not be found out. Nil trusts everyone.
 	Verify func(Request) error
+
+	// Topic opens the envelopes of a source of kind Topic, and says whether they
+	// are genuine.
+	Topic *sns.Topic
+
+	// Schema is what payloads must look like; nil takes any.
+	Schema *expr.Schema
+
+	// Schedule is that of a source of kind Tick, as its events tell it.
+	Schedule string
 
 	// Allowed are the networks requests may come from; empty means all.
 	Allowed []netip.Prefix
@@ -58,7 +81,8 @@ type Source struct {
 type Request struct {
 	Kind   Kind   // the door it came in by
 	Source string // name of the source, from the path
-	Type   string // event type from the path; empty for Webhook
+	Type   string // event type from the path; of Event only
+	Target string // path and query as they were sent; some signatures cover them
 
 	Header   Header
 	Body     []byte // all of it; Receive's from now on
@@ -98,8 +122,12 @@ type Deps struct {
 	Clock core.Clock
 
 	Bell    *core.Bell    // rung for every lane that got a job
-	Observe core.Observer // told Accepted, Repeated, Unverified
-	Log     *slog.Logger  // told what was odd about an event and taken all the same
+	Observe core.Observer // told Accepted, Repeated, Unverified, Confirmed, Unsubscribed
+
+	// Alarm is told of every failed verification as well, with the time to do
+	// something about it; may be nil.
+	Alarm func(context.Context, core.Unverified)
+	Log   *slog.Logger // told what was odd about an event and taken all the same
 
 	Sources   []Source
 	Consumers []Consumer
@@ -111,6 +139,7 @@ type Intake struct {
 	Deps
 	sources map[string]Source
 	matcher matcher
+	large   chan struct{} // one for each large body being read
 }
 
 // New returns an Intake for these sources and consumers. Source names are unique.
@@ -121,7 +150,7 @@ func New(d Deps) *Intake {
 	if d.Log == nil {
 		d.Log = slog.New(slog.DiscardHandler)
 	}
-	in := &Intake{Deps: d, sources: map[string]Source{}, matcher: newMatcher(d.Consumers)}
+	in := &Intake{Deps: d, sources: map[string]Source{}, matcher: newMatcher(d.Consumers), large: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 	for _, s := range d.Sources {
 		in.sources[s.Name] = s
 	}
@@ -159,51 +188,122 @@ func contains(networks []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// Receive checks the request and stores its event together with a job for each
-// consumer that wants it. Without an error both are on stable storage, or the
-// event was a duplicate. A [core.Refusal] is the sender's to read; an error that
-// wraps [ErrVerification] says that verifying failed; others come from the store.
-func (in *Intake) Receive(ctx context.Context, r Request) (core.Receipt, error) {
-	s, err := in.admit(r.Kind, r.Source, r.ClientIP)
-	if err != nil {
-		return core.Receipt{}, err
-	}
-	if err := in.verify(s, r); err != nil {
-		return core.Receipt{}, err
-	}
-	if !utf8.Valid(r.Body) || bytes.IndexByte(r.Body, 0) >= 0 {
-		return core.Receipt{}, errNotUTF8
-	}
-	event, err := in.event(s, r)
-	if err != nil {
-		return core.Receipt{}, err
-	}
-	arrival := core.Arrival{Event: event, Jobs: in.jobs(event)}
-	receipt, err := in.Inbox.Accept(ctx, arrival)
-	if err != nil {
-		return core.Receipt{}, fmt.Errorf("accept event from source %q: %w", r.Source, err)
-	}
-	in.announce(arrival, receipt, in.Clock().Sub(r.At))
-	return receipt, nil
+// A Result is what became of a request.
+type Result struct {
+	core.Receipt
+
+	// Answer is the text to reply with if the request brought no event: it was a
+	// challenge, or about a subscription.
+	Answer string
 }
 
-// verify asks the source's verifier, and states the fact if it says no.
-func (in *Intake) verify(s Source, r Request) error {
+// Receive checks the request and stores its event together with a job for each
+// consumer that wants it. Without an error both are on stable storage, or the
+// event was a duplicate, or there was none and the result has an answer. A
+// [core.Refusal] is the sender's to read; an error that wraps [ErrVerification]
+// says that verifying failed, one that wraps [sns.ErrConfirmation] that a
+// subscription could not be confirmed; others come from the store.
+func (in *Intake) Receive(ctx context.Context, r Request) (Result, error) {
+	s, err := in.admit(r.Kind, r.Source, r.ClientIP)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := in.verify(ctx, s, r); err != nil {
+		return Result{}, err
+	}
+	if !readable(r.Body) {
+		return Result{}, errNotUTF8
+	}
+	if s.Kind == Topic {
+		return in.receiveTopic(ctx, s, r)
+	}
+	e := envelope{source: s, request: r, provider: providerCalled(s.Provider), log: in.Log}
+	if challenge := e.challenge(); challenge != "" {
+		return Result{Answer: challenge}, nil
+	}
+	return in.take(ctx, s, r, e.open)
+}
+
+// take stores what open gets out of an envelope.
+func (in *Intake) take(ctx context.Context, s Source, r Request, open func() (letter, error)) (Result, error) {
+	arrival, err := in.read(s, r, open)
+	if err != nil {
+		return Result{}, err
+	}
+	receipt, err := in.accept(ctx, arrival)
+	if err != nil {
+		return Result{}, err
+	}
+	in.announce(arrival, receipt, in.Clock().Sub(r.At))
+	return Result{Receipt: receipt}, nil
+}
+
+// largeBody is the size in bytes above which bodies are read by half of the
+// processors only, and one at a time by each, while smaller ones pass by: decoded, a
+// body may take fifty times its size, and a second.
+const largeBody = 64 << 10
+
+// read makes an arrival of a request: what is in it, whether that fits, and whom it
+// concerns.
+func (in *Intake) read(s Source, r Request, open func() (letter, error)) (core.Arrival, error) {
+	if len(r.Body) > largeBody {
+		in.large <- struct{}{}
+		defer func() { <-in.large }()
+	}
+	l, err := open()
+	if err != nil {
+		return core.Arrival{}, err
+	}
+	document := expr.NewDocument(l.payload, l.contentType)
+	if err := conforms(s, document); err != nil {
+		return core.Arrival{}, err
+	}
+	event := core.Event{
+		ID:          in.IDs.Next(),
+		Source:      s.Name,
+		Type:        l.eventType,
+		Payload:     l.payload,
+		ContentType: l.contentType,
+		Headers:     l.headers,
+		DeliveryID:  l.deliveryID,
+		CreatedAt:   r.At.UTC().Truncate(time.Millisecond),
+	}
+	return core.Arrival{Event: event, Jobs: in.jobs(event, document)}, nil
+}
+
+// readable reports whether bytes can be kept as text.
+func readable(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
+
+// verify asks the source's verifier.
+func (in *Intake) verify(ctx context.Context, s Source, r Request) error {
 	if s.Verify == nil {
 		return nil
 	}
-	err := s.Verify(r)
+	return in.verified(ctx, s, r, s.Verify(r))
+}
+
+// verified states the fact if a sender could not be verified. What is not a refusal
+// kept it from being found out.
+func (in *Intake) verified(ctx context.Context, s Source, r Request, err error) error {
 	var refusal *core.Refusal
 	switch {
 	case err == nil:
 		return nil
 	case !errors.As(err, &refusal):
 		return fmt.Errorf("%w: source %q: %w", ErrVerification, s.Name, err)
-	case refusal.Kind == core.Invalid || refusal.Kind == core.Unauthorized:
-		in.Observe(core.Unverified{Source: s.Name, Reason: refusal.Error(), ClientIP: address(r.ClientIP)})
+	case refusal.Message == invalidSignature:
+		fact := core.Unverified{Source: s.Name, Reason: refusal.Error(), ClientIP: address(r.ClientIP)}
+		in.Observe(fact)
+		if in.Alarm != nil {
+			in.Alarm(ctx, fact)
+		}
 	}
 	return err
 }
+
+// invalidSignature is what a sender is told that could not be verified, whatever
+// the reason.
+const invalidSignature = "Invalid signature"
 
 func address(a netip.Addr) string {
 	if !a.IsValid() {
@@ -212,39 +312,64 @@ func address(a netip.Addr) string {
 	return a.String()
 }
 
-// event reads what the request says about itself.
-func (in *Intake) event(s Source, r Request) (core.Event, error) {
-	e := envelope{source: s, request: r, log: in.Log}
-	eventType, err := e.eventType()
-	if err != nil {
-		return core.Event{}, err
+// conforms checks the payload against the schema of the source.
+func conforms(s Source, d *expr.Document) error {
+	if s.Schema == nil {
+		return nil
 	}
-	deliveryID, err := e.deliveryID()
-	if err != nil {
-		return core.Event{}, err
+	if violations := s.Schema.Check(d.Value()); len(violations) > 0 {
+		return core.Refuse(core.Invalid, "%s", strings.Join(violations, "\n"))
 	}
-	return core.Event{
-		ID:          in.IDs.Next(),
-		Source:      s.Name,
-		Type:        eventType,
-		Payload:     e.payload(),
-		ContentType: e.contentType(),
-		Headers:     e.headers(),
-		DeliveryID:  deliveryID,
-		CreatedAt:   r.At.UTC().Truncate(time.Millisecond),
-	}, nil
+	return nil
 }
 
-func (in *Intake) jobs(e core.Event) []core.NewJob {
+func (in *Intake) accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	receipt, err := in.Inbox.Accept(ctx, a)
+	if err != nil {
+		return core.Receipt{}, fmt.Errorf("accept event from source %q: %w", a.Event.Source, err)
+	}
+	return receipt, nil
+}
+
+// jobs are a job for each consumer that wants the event.
+func (in *Intake) jobs(e core.Event, d *expr.Document) []core.NewJob {
 	wanted := in.matcher.match(e.Source, e.Type)
 	if len(wanted) == 0 {
 		return nil
 	}
-	jobs := make([]core.NewJob, len(wanted))
-	for i, t := range wanted {
-		jobs[i] = core.NewJob{ID: in.IDs.Next(), Lane: t.lane, MaxAttempts: t.maxAttempts}
+	jobs := make([]core.NewJob, 0, len(wanted))
+	var about *expr.Context
+	for _, t := range wanted {
+		if t.filter != nil {
+			if about == nil {
+				about = expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt)
+			}
+			if !t.filter.Match(d, about) {
+				continue
+			}
+		}
+		jobs = append(jobs, core.NewJob{ID: in.IDs.Next(), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts})
 	}
 	return jobs
+}
+
+// key is the value a consumer tells duplicates by, as text; "" if the payload has
+// none. Null and the empty string are none: they would make one event of all that
+// lack a value. Nor is a text with characters that Unicode does not have, which all
+// look the same once they are decoded: better twice than not at all.
+func key(path *expr.Path, d *expr.Document) string {
+	if path == nil {
+		return ""
+	}
+	v, ok := d.One(path)
+	if !ok || v == nil || v == "" {
+		return ""
+	}
+	text := expr.Canonical(v)
+	if strings.ContainsRune(text, utf8.RuneError) {
+		return ""
+	}
+	return bounded(text)
 }
 
 // announce tells those who wait for work, and those who count, what was stored.

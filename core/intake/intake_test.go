@@ -273,7 +273,7 @@ func TestDuplicateRingsNobody(t *testing.T) {
 	heard := d.Bell.Listen("handler/a")
 	d.inbox.answer = core.Receipt{EventID: "FIRST", Duplicate: true}
 	receipt, err := d.Receive(t.Context(), request(Webhook, "plain", ""))
-	if err != nil || receipt != d.inbox.answer {
+	if err != nil || receipt.Receipt != d.inbox.answer {
 		t.Fatalf("Receive = %+v, %v", receipt, err)
 	}
 	want := []core.Fact{core.Repeated{Source: "plain", Type: "event", First: "FIRST"}}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
 )
 
 // A Consumer wants the events of one source.
@@ -15,6 +16,12 @@ type Consumer struct {
 	// Events are the types it wants: exact, or with * for any run of characters,
 	// the empty one included ("order.*", "*.created"). None means all.
 	Events []string
+
+	// Filter says which of these it wants; nil wants all.
+	Filter *expr.Filter
+
+	// Key finds the value by which it tells duplicates; nil takes every event.
+	Key *expr.Path
 
 	// MaxAttempts is the budget of its jobs, at least 1.
 	MaxAttempts int
@@ -34,6 +41,8 @@ type audience struct {
 
 type target struct {
 	lane        core.Lane
+	filter      *expr.Filter
+	key         *expr.Path
 	maxAttempts int
 }
 
@@ -54,7 +63,7 @@ func newMatcher(consumers []Consumer) matcher {
 }
 
 func (a *audience) add(c Consumer) {
-	t := target{lane: c.Lane, maxAttempts: c.MaxAttempts}
+	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, maxAttempts: c.MaxAttempts}
 	literals, patterns := split(c.Events)
 	switch {
 	case len(c.Events) == 0 || slices.ContainsFunc(patterns, pattern.everything):

@@ -6,6 +6,7 @@
 // about a single input.
 //
 // Field names are the same everywhere and stable: event, job, source, type,
-// handler, attempt, status, error, duration_ms. Tokens and header values
-// are never logged, payloads only by the echo receiver, whose purpose that is.
+// handler, attempt, status, error, duration_ms, and of alerts lane in the place of
+// handler. Tokens and header values are never logged, payloads only by the echo
+// receiver, whose purpose that is.
 package telemetry

@@ -10,31 +10,43 @@ import (
 // Log is an observer that writes facts as log lines: what went as it should at
 // info, what will be tried again at warn, what needs a person at error.
 func Log(l *slog.Logger) core.Observer {
-	o := logger{intake: l.With(Target, "intake"), worker: l.With(Target, "worker"), store: l.With(Target, "store")}
+	o := logger{
+		intake: l.With(Target, "intake"),
+		cron:   l.With(Target, "cron"),
+		worker: l.With(Target, "worker"),
+		alert:  l.With(Target, "alert"),
+		store:  l.With(Target, "store"),
+	}
 	return o.observe
 }
 
-type logger struct{ intake, worker, store *slog.Logger }
+type logger struct{ intake, cron, worker, alert, store *slog.Logger }
 
 func (o logger) observe(f core.Fact) {
 	switch f := f.(type) {
 	case core.Accepted:
-		if !o.intake.Enabled(context.Background(), slog.LevelInfo) {
-			return // before the line is put together: this is the busiest one
-		}
-		line(o.intake, slog.LevelInfo, "event accepted", slog.String("event", string(f.Event.ID)),
-			slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", f.Jobs))
+		o.accepted(f)
 	case core.Repeated:
 		line(o.intake, slog.LevelInfo, "duplicate event ignored", slog.String("first", string(f.First)),
 			slog.String("source", f.Source), slog.String("type", f.Type))
 	case core.Unverified:
 		line(o.intake, slog.LevelWarn, "verification failed", slog.String("source", f.Source),
 			slog.String("reason", f.Reason), slog.String("client_ip", f.ClientIP))
+	case core.Confirmed:
+		line(o.intake, slog.LevelInfo, "subscription confirmed", slog.String("source", f.Source), slog.String("topic", f.Topic))
+	case core.Unsubscribed:
+		line(o.intake, slog.LevelWarn, "subscription has ended; the topic sends no more", slog.String("source", f.Source),
+			slog.String("topic", f.Topic))
+	case core.Skipped:
+		line(o.cron, slog.LevelWarn, "slots passed unseen and are too old to be made up for", slog.String("source", f.Source),
+			slog.Int("slots", f.Slots), slog.String("first_slot", core.FormatTime(f.First)), slog.String("last_slot", core.FormatTime(f.Last)))
 	case core.Settled:
 		o.settled(f)
+	case core.BreakerMoved:
+		o.moved(f)
 	case core.Superseded:
-		line(o.worker, slog.LevelWarn, "outcome came after its lease; another attempt stands", slog.String("job", string(f.Job.ID)),
-			slog.String("handler", f.Job.Lane.Consumer()), slog.Int("attempt", f.Job.Attempt))
+		line(o.delivery(f.Job.Lane), slog.LevelWarn, "outcome came after its lease; another attempt stands",
+			slog.String("job", string(f.Job.ID)), consumer(f.Job.Lane), slog.Int("attempt", f.Job.Attempt))
 	case core.Released:
 		line(o.worker, slog.LevelInfo, "jobs given back", slog.Int("jobs", f.Jobs), slog.String("why", f.Why))
 	case core.Recovered:
@@ -44,21 +56,46 @@ func (o logger) observe(f core.Fact) {
 	}
 }
 
+func (o logger) accepted(f core.Accepted) {
+	log, message := o.intake, "event accepted"
+	if f.Event.Source == core.AlertSource {
+		log, message = o.alert, "alert raised"
+	}
+	if !log.Enabled(context.Background(), slog.LevelInfo) {
+		return // before the line is put together: this is the busiest one
+	}
+	line(log, slog.LevelInfo, message, slog.String("event", string(f.Event.ID)),
+		slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", f.Jobs))
+}
+
+// deliveryWords are the messages about attempts to deliver.
+type deliveryWords struct{ completed, retryable, dead string }
+
+var (
+	handlerWords = deliveryWords{"delivered", "delivery failed, will retry", "job is dead"}
+	alertWords   = deliveryWords{"alert delivered", "alert could not be delivered, will retry", "alert is dead: it was not delivered"}
+)
+
 func (o logger) settled(f core.Settled) {
-	level, message := slog.LevelInfo, "delivered"
+	words := handlerWords
+	if f.Job.Lane.Alert() {
+		words = alertWords
+	}
+	level, message := slog.LevelInfo, words.completed
 	switch f.Outcome.Status {
 	case core.Retryable:
-		level, message = slog.LevelWarn, "delivery failed, will retry"
+		level, message = slog.LevelWarn, words.retryable
 	case core.Dead:
-		level, message = slog.LevelError, "job is dead"
+		level, message = slog.LevelError, words.dead
 	}
-	if !o.worker.Enabled(context.Background(), level) {
+	log := o.delivery(f.Job.Lane)
+	if !log.Enabled(context.Background(), level) {
 		return
 	}
 	a := f.Outcome.Attempt
 	attrs := []slog.Attr{
 		slog.String("event", string(f.Job.EventID)), slog.String("job", string(f.Job.ID)),
-		slog.String("handler", f.Job.Lane.Consumer()), slog.Int("attempt", a.Number),
+		consumer(f.Job.Lane), slog.Int("attempt", a.Number),
 		slog.Int("status", a.StatusCode), slog.Int64("duration_ms", a.Duration.Milliseconds()),
 	}
 	if a.Error != "" {
@@ -67,7 +104,33 @@ func (o logger) settled(f core.Settled) {
 	if !f.Outcome.DueAt.IsZero() {
 		attrs = append(attrs, slog.String("due", core.FormatTime(f.Outcome.DueAt)))
 	}
-	line(o.worker, level, message, attrs...)
+	line(log, level, message, attrs...)
+}
+
+func (o logger) moved(f core.BreakerMoved) {
+	if f.Gate.Open() {
+		line(o.worker, slog.LevelError, "circuit breaker is open; deliveries wait", consumer(f.Lane),
+			slog.String("probe", core.FormatTime(f.Gate.OpenUntil)))
+		return
+	}
+	line(o.worker, slog.LevelInfo, "circuit breaker is closed; deliveries go on, slowly at first", consumer(f.Lane))
+}
+
+// delivery is the logger for what becomes of the jobs of a lane.
+func (o logger) delivery(l core.Lane) *slog.Logger {
+	if l.Alert() {
+		return o.alert
+	}
+	return o.worker
+}
+
+// consumer says whose job it is. An alert has no handler, so that who looks for a
+// handler's lines never finds it; its lane is what listings of jobs show.
+func consumer(l core.Lane) slog.Attr {
+	if l.Alert() {
+		return slog.String("lane", string(l))
+	}
+	return slog.String("handler", l.Consumer())
 }
 
 func line(l *slog.Logger, level slog.Level, message string, attrs ...slog.Attr) {

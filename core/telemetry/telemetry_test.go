@@ -66,6 +66,11 @@ func TestFilterThatCannotBeRead(t *testing.T) {
 func TestFactsAsLines(t *testing.T) {
 	at := time.Date(2026, 11, 20, 7, 28, 11, 0, time.UTC)
 	job := core.Job{ID: "J1", EventID: "E1", Lane: core.HandlerLane("billing"), Attempt: 2}
+	alert := core.Job{ID: "J2", EventID: "E2", Lane: core.AlertLane("0123456789ab"), Attempt: 2}
+	told := func(s core.Status, a core.Attempt, due time.Time) core.Fact {
+		a.Number = 2
+		return core.Settled{Job: alert, Outcome: core.Outcome{JobID: "J2", Status: s, Attempt: a, DueAt: due}}
+	}
 	settled := func(s core.Status, a core.Attempt, due time.Time) core.Fact {
 		a.Number = 2
 		return core.Settled{Job: job, Outcome: core.Outcome{JobID: "J1", Status: s, Attempt: a, DueAt: due}}
@@ -86,6 +91,22 @@ func TestFactsAsLines(t *testing.T) {
 			`{"level":"WARN","msg":"delivery failed, will retry","target":"worker","event":"E1","job":"J1","handler":"billing","attempt":2,"status":500,"duration_ms":0,"error":"status: 500","due":"2026-11-20T07:28:11.000"}`},
 		{settled(core.Dead, core.Attempt{Error: "dns: no such host"}, time.Time{}),
 			`{"level":"ERROR","msg":"job is dead","target":"worker","event":"E1","job":"J1","handler":"billing","attempt":2,"status":0,"duration_ms":0,"error":"dns: no such host"}`},
+		{core.Accepted{Event: core.Event{ID: "E2", Source: core.AlertSource, Type: "alert.verification_failure"}, Jobs: 2},
+			`{"level":"INFO","msg":"alert raised","target":"alert","event":"E2","source":"_alerts","type":"alert.verification_failure","jobs":2}`},
+		{told(core.Completed, core.Attempt{StatusCode: 200}, time.Time{}),
+			`{"level":"INFO","msg":"alert delivered","target":"alert","event":"E2","job":"J2","lane":"alert/0123456789ab","attempt":2,"status":200,"duration_ms":0}`},
+		{told(core.Retryable, core.Attempt{StatusCode: 429, Error: "status: 429"}, at),
+			`{"level":"WARN","msg":"alert could not be delivered, will retry","target":"alert","event":"E2","job":"J2","lane":"alert/0123456789ab","attempt":2,"status":429,"duration_ms":0,"error":"status: 429","due":"2026-11-20T07:28:11.000"}`},
+		{told(core.Dead, core.Attempt{StatusCode: 404, Error: "status: 404"}, time.Time{}),
+			`{"level":"ERROR","msg":"alert is dead: it was not delivered","target":"alert","event":"E2","job":"J2","lane":"alert/0123456789ab","attempt":2,"status":404,"duration_ms":0,"error":"status: 404"}`},
+		{core.Superseded{Job: alert},
+			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"alert","job":"J2","lane":"alert/0123456789ab","attempt":2}`},
+		{core.Confirmed{Source: "orders", Topic: "arn:aws:sns:eu-west-1:123456789012:orders"},
+			`{"level":"INFO","msg":"subscription confirmed","target":"intake","source":"orders","topic":"arn:aws:sns:eu-west-1:123456789012:orders"}`},
+		{core.Unsubscribed{Source: "orders", Topic: "arn:aws:sns:eu-west-1:123456789012:orders"},
+			`{"level":"WARN","msg":"subscription has ended; the topic sends no more","target":"intake","source":"orders","topic":"arn:aws:sns:eu-west-1:123456789012:orders"}`},
+		{core.Skipped{Source: "nightly", Slots: 3, First: at, Last: at.Add(2 * time.Hour)},
+			`{"level":"WARN","msg":"slots passed unseen and are too old to be made up for","target":"cron","source":"nightly","slots":3,"first_slot":"2026-11-20T07:28:11.000","last_slot":"2026-11-20T09:28:11.000"}`},
 		{core.Superseded{Job: job},
 			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"worker","job":"J1","handler":"billing","attempt":2}`},
 		{core.Released{Jobs: 3, Why: "stopping"}, `{"level":"INFO","msg":"jobs given back","target":"worker","jobs":3,"why":"stopping"}`},

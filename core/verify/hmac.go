@@ -1,9 +1,7 @@
 package verify
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -11,8 +9,6 @@ import (
 
 // DefaultSignatureHeader is the header of the scheme "hmac".
 const DefaultSignatureHeader = "X-Webhook-Signature"
-
-const sha256Prefix = "sha256="
 
 // newHMAC makes the generic scheme: HMAC-SHA256 (RFC 2104) of the body in
 // hexadecimal, with or without "sha256=" before it, in a header of the source's
@@ -25,64 +21,41 @@ func newHMAC(o Options) (Scheme, error) {
 	if !isToken(header) {
 		return nil, fmt.Errorf("signature_header %q is not a header name", header)
 	}
-	return &bodyHMAC{header: header, keys: keys(o.Secrets)}, nil
+	return &bodyHMAC{headers: []string{header}, prefix: "sha256=", bare: true, text: inHex, keys: newKeys(o.Secrets)}, nil
 }
 
-// A bodyHMAC proves the body, and nothing else, with HMAC-SHA256 in hexadecimal.
-// Such a proof never expires: what protects against a replay is the delivery id.
+// A bodyHMAC proves the body, and nothing else, with HMAC-SHA256. Such a proof never
+// expires: what protects against a replay is the delivery id.
 type bodyHMAC struct {
-	header string
-	prefix bool // whether "sha256=" must be there
-	keys   [][]byte
+	headers []string // names of the one header; the first is written
+	prefix  string   // before the proof
+	bare    bool     // whether the prefix may be left out
+	text    encoding
+	keys    keys
 }
 
 func (s *bodyHMAC) Verify(r Request, _ time.Time) error {
-	value, err := single(r, s.header)
+	value, err := single(r, s.headers...)
 	if err != nil {
 		return err
 	}
-	digits, prefixed := strings.CutPrefix(value, sha256Prefix)
-	if s.prefix && !prefixed {
-		return malformed(s.header, "does not begin with "+sha256Prefix)
+	header := s.headers[0]
+	text, prefixed := strings.CutPrefix(value, s.prefix)
+	if !prefixed && !s.bare {
+		return malformed(header, "does not begin with "+s.prefix)
 	}
-	proof, err := hex.DecodeString(digits)
-	if err != nil || len(proof) != sha256.Size {
-		return malformed(s.header, "is not 64 hexadecimal digits")
+	proof, ok := s.text.read(text, sha256.Size)
+	if !ok {
+		return malformed(header, "is not 32 bytes in "+s.text.name)
 	}
-	if !s.proves(r.Body, proof) {
-		return mismatch(s.header, "does not match the body")
+	if !s.keys.prove(sha256.New, [][]byte{proof}, r.Body) {
+		return mismatch(header, "does not match the body")
 	}
 	return nil
 }
 
-// proves tries every key also after one has matched, so that the time taken does
-// not tell which one it was.
-func (s *bodyHMAC) proves(body, proof []byte) bool {
-	matched := false
-	for _, key := range s.keys {
-		if hmac.Equal(mac(key, body), proof) {
-			matched = true
-		}
-	}
-	return matched
-}
-
-func (s *bodyHMAC) Sign(body []byte, _ time.Time) map[string]string {
-	return map[string]string{s.header: sha256Prefix + hex.EncodeToString(mac(s.keys[0], body))}
-}
-
-func mac(key, body []byte) []byte {
-	m := hmac.New(sha256.New, key)
-	m.Write(body)
-	return m.Sum(nil)
-}
-
-func keys(secrets []string) [][]byte {
-	keys := make([][]byte, len(secrets))
-	for i, s := range secrets {
-		keys[i] = []byte(s)
-	}
-	return keys
+func (s *bodyHMAC) Sign(m Message, _ time.Time) (map[string]string, error) {
+	return map[string]string{s.headers[0]: s.prefix + s.text.encode(s.keys.sign(sha256.New, m.Body))}, nil
 }
 
 // isToken reports whether s is a token of RFC 9110, section 5.6.2, which is what

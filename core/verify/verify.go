@@ -14,8 +14,13 @@
 // did).
 //
 // A scheme whose proof covers a time has it beside the body: that is why Verify
-// and Sign are told the time. One that covers more than headers and body gets
-// another field in [Request].
+// and Sign are told the time. Such a proof is good for 300 s on either side of it.
+// One that covers the address it was posted to finds it in [Request.URL].
+//
+// Where a header holds several signatures, any that matches will do, and those of
+// unknown versions or that cannot be read are passed over, so that a sender may
+// move to a new version. If nothing is left that can be read, the header is
+// Invalid; if nothing that is left matches, the request is Unauthorized.
 //
 // verify is pure: it imports core and the standard library, of that neither
 // net/http nor os.
@@ -40,6 +45,18 @@ type Request struct {
 
 	// Body as received, byte for byte.
 	Body []byte
+
+	// URL is the address the sender posted to, as it saw it: server.public_url with
+	// the path and query of the request. Empty if that is not known.
+	URL string
+}
+
+// A Message is a request to be signed, as a sender would send it.
+type Message struct {
+	ID          string // the sender's name for it, for standard-webhooks, which signs one
+	URL         string // where it goes, as its receiver calls itself in public
+	ContentType string // for twilio, which covers the fields of a form
+	Body        []byte
 }
 
 // A Scheme verifies and signs requests in one provider's way. It is safe for
@@ -47,12 +64,14 @@ type Request struct {
 type Scheme interface {
 	// Verify returns nil if the holder of one of the secrets sent the request. It
 	// returns a [core.Refusal] otherwise: Invalid if the proof cannot be read,
-	// Unauthorized if it is absent, wrong, or outside the time it is good for.
+	// Unauthorized if it is absent, wrong, or outside the time it is good for. Any
+	// other error says that this could not be found out.
 	Verify(r Request, now time.Time) error
 
-	// Sign returns the headers that prove the body to Verify, made with the first
-	// secret.
-	Sign(body []byte, now time.Time) map[string]string
+	// Sign returns the headers that prove a message to Verify, made with the first
+	// secret. It fails if that secret can only verify, or if the message lacks what
+	// the scheme covers.
+	Sign(m Message, now time.Time) (map[string]string, error)
 }
 
 // Options of a scheme.
@@ -64,20 +83,37 @@ type Options struct {
 	// SignatureHeader replaces the header of the scheme "hmac"; no other scheme
 	// takes it. Empty means [DefaultSignatureHeader].
 	SignatureHeader string
+
+	// PublicURL says that [Request.URL] will be there. The scheme "twilio" cannot do
+	// without; others do not care.
+	PublicURL bool
 }
 
 // schemes by every name that configuration accepts.
 var schemes = map[string]func(Options) (Scheme, error){
-	"github":     newGitHub,
-	"hmac":       newHMAC,
-	"provider_a": newGitHub, // alias of github
+	"github":            newGitHub,
+	"gitlab":            newGitLab,
+	"hmac":              newHMAC,
+	"linear":            newLinear,
+	"paddle":            newPaddle,
+	"shopify":           newShopify,
+	"slack":             newSlack,
+	"standard-webhooks": newStandardWebhooks,
+	"stripe":            newStripe,
+	"twilio":            newTwilio,
+
+	"provider_a":        newGitHub,
+	"provider_b":        newStripe,
+	"provider_c":        newShopify,
+	"standard_webhooks": newStandardWebhooks,
 }
 
 // Names lists the names New accepts, aliases included, in alphabetical order.
 func Names() []string { return slices.Sorted(maps.Keys(schemes)) }
 
 // New makes the scheme with this name. An unknown name is an error, never a
-// scheme that lets everything pass.
+// scheme that lets everything pass. Errors name the option at fault, and never
+// quote a secret.
 func New(name string, o Options) (Scheme, error) {
 	newScheme, ok := schemes[name]
 	if !ok {
@@ -85,6 +121,9 @@ func New(name string, o Options) (Scheme, error) {
 	}
 	if err := checkSecrets(o.Secrets); err != nil {
 		return nil, err
+	}
+	if o.SignatureHeader != "" && name != "hmac" {
+		return nil, errors.New("signature_header is for verify: hmac only")
 	}
 	return newScheme(o)
 }
@@ -107,21 +146,30 @@ func malformed(header, why string) error { return refuse(core.Invalid, header, w
 // mismatch refuses a proof that is absent or wrong.
 func mismatch(header, why string) error { return refuse(core.Unauthorized, header, why) }
 
+func tooMany(header string) error {
+	return malformed(header, fmt.Sprintf("holds more than %d signatures", maxProofs))
+}
+
 func refuse(k core.Kind, header, why string) error {
 	return &core.Refusal{Kind: k, Message: "Invalid signature", Cause: errors.New(header + " " + why)}
 }
 
-// single returns the one value of a header. A header may be repeated, but only
-// with the same value: which of two would another reader of the request believe?
-func single(r Request, header string) (string, error) {
-	values := r.Header(header)
-	if len(values) == 0 {
-		return "", mismatch(header, "is absent")
-	}
-	for _, v := range values[1:] {
-		if v != values[0] {
-			return "", malformed(header, "is there twice with different values")
+// single returns the one value of a header, which may have an older name, too. A
+// header may be repeated, but only with the same value: which of two would another
+// reader of the request believe?
+func single(r Request, names ...string) (string, error) {
+	var value string
+	found := false
+	for _, name := range names {
+		for _, v := range r.Header(name) {
+			if found && v != value {
+				return "", malformed(names[0], "is there twice with different values")
+			}
+			value, found = v, true
 		}
 	}
-	return values[0], nil
+	if !found {
+		return "", mismatch(names[0], "is absent")
+	}
+	return value, nil
 }

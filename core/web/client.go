@@ -79,11 +79,15 @@ func peerAddress(s string) netip.Addr {
 	return plain(netip.ParseAddr(s))
 }
 
-// entryAddress reads one address of a header. Some proxies add the port.
+// entryAddress reads one address of a header. Some proxies add the port, or write
+// an IPv6 address in brackets as with one.
 func entryAddress(s string) netip.Addr {
 	s = strings.TrimSpace(s)
 	if ap, err := netip.ParseAddrPort(s); err == nil {
 		return plain(ap.Addr(), nil)
+	}
+	if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(s, "]") && strings.Contains(s, ":") {
+		s = strings.TrimSuffix(inner, "]")
 	}
 	return plain(netip.ParseAddr(s))
 }

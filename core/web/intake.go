@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -16,15 +17,15 @@ import (
 // A Receiver takes events in; see [intake.Intake].
 type Receiver interface {
 	Admit(k intake.Kind, source string, from netip.Addr) error
-	Receive(ctx context.Context, r intake.Request) (core.Receipt, error)
+	Receive(ctx context.Context, r intake.Request) (intake.Result, error)
 }
 
 // IntakeOptions is what the intake routes work with.
 type IntakeOptions struct {
 	Receiver Receiver
 
-	// Token is the bearer token of /events; empty leaves it open. Webhooks prove
-	// themselves by their signature.
+	// Token is the bearer token of /events; empty leaves it open. Webhooks and
+	// topics prove themselves by their signature.
 	Token string
 }
 
@@ -33,6 +34,7 @@ func Intake(o IntakeOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		i := &intakeRoutes{d, o.Receiver, newBearer(o.Token)}
 		r.Post("/webhooks/{source}", d.inbound(i.webhook))
+		r.Post("/sns/{source}", d.inbound(i.topic))
 		r.Post("/events/{source}/{event_type}", d.inbound(i.event))
 		r.Post("/events/{event_type}", d.inbound(i.shortEvent))
 	}
@@ -45,12 +47,20 @@ type intakeRoutes struct {
 }
 
 func (i *intakeRoutes) webhook(w http.ResponseWriter, r *http.Request) error {
-	in := intake.Request{Kind: intake.Webhook, Source: segment(r, "source")}
-	receipt, err := i.receive(w, r, in)
+	return i.from(intake.Webhook, w, r)
+}
+
+func (i *intakeRoutes) topic(w http.ResponseWriter, r *http.Request) error {
+	return i.from(intake.Topic, w, r)
+}
+
+// from answers senders that take 200 for thanks.
+func (i *intakeRoutes) from(k intake.Kind, w http.ResponseWriter, r *http.Request) error {
+	result, err := i.receive(w, r, intake.Request{Kind: k, Source: segment(r, "source")})
 	if err != nil {
 		return err
 	}
-	received(w, r, http.StatusOK, "Event received", receipt)
+	received(w, r, http.StatusOK, "Event received", result)
 	return nil
 }
 
@@ -67,30 +77,38 @@ func (i *intakeRoutes) eventFrom(source string, w http.ResponseWriter, r *http.R
 		return err
 	}
 	in := intake.Request{Kind: intake.Event, Source: source, Type: segment(r, "event_type")}
-	receipt, err := i.receive(w, r, in)
+	result, err := i.receive(w, r, in)
 	if err != nil {
 		return err
 	}
-	received(w, r, http.StatusAccepted, "Event accepted", receipt)
+	received(w, r, http.StatusAccepted, "Event accepted", result)
 	return nil
 }
 
 // receive fills in the request and passes it on. The body is not read for a
 // source that would not take it.
-func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake.Request) (core.Receipt, error) {
+func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake.Request) (intake.Result, error) {
 	in.At = time.Now()
 	in.ClientIP = i.Clients.Address(r)
 	if err := i.receiver.Admit(in.Kind, in.Source, in.ClientIP); err != nil {
-		return core.Receipt{}, err
+		return intake.Result{}, err
 	}
 	body, err := i.body(w, r)
 	if err != nil {
-		return core.Receipt{}, err
+		return intake.Result{}, err
 	}
-	in.Header, in.Body = intake.Header(r.Header), body
+	in.Header, in.Body, in.Target = intake.Header(r.Header), body, target(r)
 	// An event that has wholly arrived is stored, also if its sender has hung up:
 	// it cannot know how far it got. How long that may take is the store's to say.
 	return i.receiver.Receive(context.WithoutCancel(r.Context()), in)
+}
+
+// target is the path and query of a request as they were sent.
+func target(r *http.Request) string {
+	if strings.HasPrefix(r.RequestURI, "/") {
+		return r.RequestURI
+	}
+	return r.URL.RequestURI()
 }
 
 // segment is a parameter of the path, decoded once. The router cuts the path as

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -12,7 +13,7 @@ import (
 
 // Bounds of the health check.
 const (
-	checkEvery   = time.Second     // how long an answer of the database is good for
+	checkEvery   = time.Second     // how long an answer of the database is good for, unless told
 	checkTimeout = 2 * time.Second // how long the database has to answer
 )
 
@@ -21,22 +22,26 @@ type OpsOptions struct {
 	// Depth is the number of jobs that are not finished. That it answers is what
 	// makes the gateway healthy.
 	Depth func(context.Context) (int, error)
+
+	// Every is how long an answer of the database is good for; zero means a second.
+	Every time.Duration
 }
 
 // Ops is the routes for operators. They take no slot of MaxInbound: a probe must
 // not take a busy process for a dead one. The limit per client address holds.
 func Ops(o OpsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		h := &health{depth: o.Depth, door: d}
+		h := &health{depth: o.Depth, every: cmp.Or(o.Every, checkEvery), door: d}
 		r.Get("/health", h.serve)
 		r.Head("/health", h.serve)
 	}
 }
 
-// health asks the database how it is, at most once a second and never twice at
-// once, however many ask.
+// health asks the database how it is, at most once in a while and never twice at
+// once, however many ask. Trouble is asked about again after a second.
 type health struct {
 	depth func(context.Context) (int, error)
+	every time.Duration
 	door  *Door
 
 	mu   sync.Mutex
@@ -59,15 +64,9 @@ type healthBody struct {
 }
 
 func (h *health) serve(w http.ResponseWriter, r *http.Request) {
-	c := h.latest()
-	select {
-	case <-c.done:
-		if c.err == nil {
-			writeJSON(w, http.StatusOK, healthBody{Status: "ok", Depth: &c.depth})
-			return
-		}
-	case <-time.After(time.Until(c.begun.Add(checkTimeout))):
-	case <-r.Context().Done():
+	if c := h.latest(); c.wait(r.Context()) && c.err == nil {
+		writeJSON(w, http.StatusOK, healthBody{Status: "ok", Depth: &c.depth})
+		return
 	}
 	w.Header()["Retry-After"] = []string{"1"}
 	writeJSON(w, http.StatusServiceUnavailable, healthBody{Status: "error", Detail: "database unreachable"})
@@ -77,17 +76,38 @@ func (h *health) serve(w http.ResponseWriter, r *http.Request) {
 func (h *health) latest() *checkup {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.last == nil || h.last.stale() {
+	if h.last == nil || h.last.stale(h.every) {
 		h.last = &checkup{begun: time.Now(), done: make(chan struct{})}
 		go h.run(h.last)
 	}
 	return h.last
 }
 
-func (c *checkup) stale() bool {
+// wait waits for the end of a checkup that is going on, as long as the database has
+// to answer, and reports whether it has ended.
+func (c *checkup) wait(ctx context.Context) bool {
+	if wait := time.Until(c.begun.Add(checkTimeout)); wait > 0 {
+		select {
+		case <-c.done:
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
 	select {
 	case <-c.done:
-		return time.Since(c.begun) >= checkEvery
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *checkup) stale(after time.Duration) bool {
+	select {
+	case <-c.done:
+		if c.err != nil {
+			after = min(after, checkEvery)
+		}
+		return time.Since(c.begun) >= after
 	default:
 		return false
 	}

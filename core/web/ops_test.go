@@ -47,6 +47,34 @@ func TestHealthAsksAtMostOnceASecond(t *testing.T) {
 	})
 }
 
+// Where each question costs something, an answer is good for longer; trouble is
+// asked about again after a second all the same.
+func TestHealthAsksAsSeldomAsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked, trouble atomic.Int32
+		depth := func(context.Context) (int, error) {
+			asked.Add(1)
+			if trouble.Load() > 0 {
+				return 0, errors.New("gone")
+			}
+			return 0, nil
+		}
+		h := web.Handler(web.Settings{MaxBodySize: 1, MaxInbound: 1}, web.Ops(web.OpsOptions{Depth: depth, Every: 5 * time.Second}))
+		for _, step := range []struct {
+			wait    time.Duration
+			trouble int32
+			code    int
+			asked   int32
+		}{{0, 0, 200, 1}, {4 * time.Second, 1, 200, 1}, {time.Second, 1, 503, 2}, {time.Second, 0, 200, 3}} {
+			time.Sleep(step.wait)
+			trouble.Store(step.trouble)
+			if got := ask(h, "GET", "/health", ""); got.Code != step.code || asked.Load() != step.asked {
+				t.Errorf("health = %d after %d checks, want %d after %d", got.Code, asked.Load(), step.code, step.asked)
+			}
+		}
+	})
+}
+
 // A driver that hangs and ignores its deadline must hang nobody else, and is not
 // asked a second time meanwhile.
 func TestHealthOfADatabaseThatHangs(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/sns"
 )
 
 // always is what every reply carries.
@@ -105,12 +106,15 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 		return &verdict{status: 503, text: refusal.Message, retryAfter: cmp.Or(refusal.RetryAfter, comeBack)}
 	case errors.As(err, &refusal):
 		return &verdict{status: statuses[refusal.Kind], text: refusal.Message, explains: errors.Is(err, intake.ErrMalformed)}
-	case errors.Is(err, context.DeadlineExceeded):
-		d.logFailure(r, err)
-		return &verdict{status: 503, text: "Service unavailable", retryAfter: comeBack}
 	case errors.Is(err, intake.ErrVerification):
 		d.logFailure(r, err)
 		return &verdict{status: 500, text: "Verification error"}
+	case errors.Is(err, sns.ErrConfirmation):
+		d.logFailure(r, err)
+		return &verdict{status: 500, text: "Subscription confirmation failed"}
+	case errors.Is(err, context.DeadlineExceeded):
+		d.logFailure(r, err)
+		return &verdict{status: 503, text: "Service unavailable", retryAfter: comeBack}
 	default:
 		d.logFailure(r, err)
 		return errInternal
@@ -121,14 +125,19 @@ func (d *Door) logFailure(r *http.Request, err error) {
 	d.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", r.Pattern, "error", err)
 }
 
-// received answers for an event that was stored, or had been before.
-func received(w http.ResponseWriter, r *http.Request, status int, text string, c core.Receipt) {
-	if c.Duplicate {
+// received answers for an event that was stored, or had been before, or for a
+// request that brought none.
+func received(w http.ResponseWriter, r *http.Request, status int, text string, result intake.Result) {
+	if result.Answer != "" {
+		writeText(w, http.StatusOK, result.Answer)
+		return
+	}
+	if result.Duplicate {
 		status, text = http.StatusOK, "Duplicate event ignored"
 	}
-	w.Header()["X-Gateway-Event-Id"] = []string{string(c.EventID)}
+	w.Header()["X-Gateway-Event-Id"] = []string{string(result.EventID)}
 	if wantsJSON(r) {
-		writeJSON(w, status, receiptBody{c.EventID, c.Duplicate, c.Jobs})
+		writeJSON(w, status, receiptBody{result.EventID, result.Duplicate, result.Jobs})
 		return
 	}
 	writeText(w, status, text)

@@ -16,7 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
 	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/sns"
 	"github.com/eventgateway/gateway/core/verify"
 	"github.com/eventgateway/gateway/core/web"
 )
@@ -34,6 +36,10 @@ func TestMain(m *testing.M) {
 //	github     webhooks signed with "It's a Secret to Everybody"
 //	broken     webhooks whose verifier does not work
 //	office     webhooks from 192.0.2.0/24
+//	slack      webhooks as Slack sends them, of anybody
+//	orders     webhooks with an integer "id"
+//	topic      notifications of anybody
+//	genuine    notifications of Amazon's, whose certificates cannot be had
 //
 // One handler wants every event of each source.
 type world struct {
@@ -97,6 +103,12 @@ func (w *world) intake() *intake.Intake {
 		{Name: "plain", Kind: intake.Webhook},
 		{Name: "github", Kind: intake.Webhook, Provider: "github", Verify: signed("It's a Secret to Everybody")},
 		{Name: "broken", Kind: intake.Webhook, Verify: func(intake.Request) error { return errors.New("no key") }},
+		{Name: "slack", Kind: intake.Webhook, Provider: "slack"},
+		{Name: "orders", Kind: intake.Webhook, Schema: w.schema(`{"type":"object","required":["id"],"properties":{"id":{"type":"integer"}}}`)},
+		{Name: "topic", Kind: intake.Topic, Topic: sns.NewTopic(sns.Options{SkipVerify: true, Fetch: fetch})},
+		{Name: "genuine", Kind: intake.Topic, Topic: sns.NewTopic(sns.Options{
+			Certificates: sns.NewCertificates(fetch, core.SystemClock), Fetch: fetch,
+		})},
 		{Name: "office", Kind: intake.Webhook, Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
 	}
 	var consumers []intake.Consumer
@@ -107,6 +119,22 @@ func (w *world) intake() *intake.Intake {
 		Inbox: w.store, IDs: core.NewIDs(core.SystemClock), Clock: core.SystemClock,
 		Sources: sources, Consumers: consumers,
 	})
+}
+
+// fetch gets everything but what is said to be away.
+func fetch(_ context.Context, url string, _ int64) (int, []byte, error) {
+	if strings.Contains(url, "away") || strings.Contains(url, ".pem") {
+		return 0, nil, errors.New("nobody is there")
+	}
+	return http.StatusOK, nil, nil
+}
+
+func (w *world) schema(text string) *expr.Schema {
+	s, err := expr.ParseSchema([]byte(text))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
 }
 
 // serve starts the gateway and returns its address.

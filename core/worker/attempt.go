@@ -17,16 +17,40 @@ func (w *Worker) attempt(ctx context.Context, job core.TakenJob) core.Outcome {
 	defer cancel()
 	started := w.Clock()
 	reply := target.Sender.Send(ctx, job)
-	return outcome(job.Job, target.Retry, reply, started, w.Clock())
+	o := outcome(job, target.Retry, reply, started, w.Clock())
+	if target.Breaker {
+		o.Verdict = verdict(reply)
+	}
+	return w.mourn(job, o)
+}
+
+// mourn adds to an outcome what its job's death gives rise to, if it died.
+func (w *Worker) mourn(job core.TakenJob, o core.Outcome) core.Outcome {
+	if o.Status == core.Dead && w.Obituary != nil {
+		o.GivesRise = w.Obituary(job, o)
+	}
+	return o
+}
+
+func verdict(r Reply) core.Verdict {
+	switch {
+	case r.Unsent:
+		return core.NoVerdict
+	case r.OK:
+		return core.Success
+	}
+	return core.Failure
 }
 
 // outcome decides what a reply makes of a job: completed if the handler took it,
-// dead if that was the last attempt, else due again after the backoff, or later
+// dead if that was the last attempt or another cannot help, else due again after the backoff, or later
 // if the handler asked for that.
-func outcome(job core.Job, retry core.Retry, r Reply, started, ended time.Time) core.Outcome {
+func outcome(job core.TakenJob, retry core.Retry, r Reply, started, ended time.Time) core.Outcome {
 	o := core.Outcome{
 		JobID: job.ID,
 		Lease: job.Lease,
+		Lane:  job.Lane,
+		Probe: job.Probe,
 		At:    ended,
 		Attempt: core.Attempt{
 			Number:     job.Attempt,
@@ -40,7 +64,7 @@ func outcome(job core.Job, retry core.Retry, r Reply, started, ended time.Time) 
 	switch {
 	case r.OK:
 		o.Status = core.Completed
-	case job.Attempt >= job.MaxAttempts:
+	case job.Attempt >= job.MaxAttempts || r.Final:
 		o.Status = core.Dead
 	default:
 		o.Status = core.Retryable
@@ -52,12 +76,18 @@ func outcome(job core.Job, retry core.Retry, r Reply, started, ended time.Time) 
 // buried is the end of a job whose last attempt never reported back. The record
 // stands for that attempt, not for the taking that found it.
 func (w *Worker) buried(job core.TakenJob) core.Outcome {
-	now := w.Clock()
+	return w.mourn(job, died(job, job.MaxAttempts, core.LeaseExpired, w.Clock()))
+}
+
+// died is the end of a job without an attempt.
+func died(job core.TakenJob, number int, why string, now time.Time) core.Outcome {
 	return core.Outcome{
 		JobID:   job.ID,
 		Lease:   job.Lease,
+		Lane:    job.Lane,
+		Probe:   job.Probe,
 		Status:  core.Dead,
 		At:      now,
-		Attempt: core.Attempt{Number: job.MaxAttempts, Error: core.LeaseExpired, StartedAt: now},
+		Attempt: core.Attempt{Number: number, Error: why, StartedAt: now},
 	}
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -11,20 +10,34 @@ import (
 )
 
 // freshness is how long to take from lanes that are known to be due without
-// asking about the others. So much later may a retry or another process's event
-// be found while there is plenty to do; events of this process ring the bell.
+// asking about the others, or longer if asking is slow: no more than a tenth of
+// the time goes into it. So much later may a retry or another process's event be
+// found while there is plenty to do; events of this process ring the bell.
 const freshness = 5 * time.Millisecond
+
+// doubt is how soon after the last look there is another if a lane that was thought
+// to be due gave nothing: its gate may have shut.
+const doubt = 250 * time.Millisecond
+
+// heldUp is why jobs are given back while a tick goes on.
+const heldUp = "the circuit breaker opened, or their lease would have ended"
 
 // feed takes jobs for free slots until the budget or the context ends.
 func (t *tick) feed(ctx context.Context, b core.Budget) error {
 	var trouble backoff
 	for !t.over(ctx, b) {
-		n := t.room()
-		if n == 0 {
+		t.ripe = t.queue.ripen(t.Clock())
+		t.giveBack(heldUp)
+		jobs, ahead := t.room()
+		if jobs == 0 {
 			t.sleep(ctx, b, rest(b), nil) // no need to hear of more work
 			continue
 		}
-		if err := t.fill(ctx, b, n); err != nil {
+		more, err := t.fill(ctx, b, jobs, ahead)
+		if err != nil {
+			if ctx.Err() != nil {
+				break // it was cut short by whoever ends the tick
+			}
 			if b.Rest == 0 {
 				return err
 			}
@@ -33,13 +46,13 @@ func (t *tick) feed(ctx context.Context, b core.Budget) error {
 			continue
 		}
 		trouble = 0
-		if len(t.ready) > 0 {
+		if more {
 			continue
 		}
 		if b.Rest == 0 && t.dry && t.idle() {
 			return nil
 		}
-		t.sleep(ctx, b, t.untilLook(), t.heard.C)
+		t.sleep(ctx, b, t.untilNext(), t.heard.C)
 	}
 	return nil
 }
@@ -52,70 +65,105 @@ func (t *tick) over(ctx context.Context, b core.Budget) bool {
 // so it takes ahead only as many as will finish while a take is under way, and
 // not before half of those are gone: fast handlers are fed in batches, slow ones
 // never have jobs waiting here that another process could be delivering.
-func (t *tick) room() int {
-	ahead := t.pace.ahead(t.limits.Slots, t.limits.Batch)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	waiting := max(0, t.busy-t.limits.Slots)
-	if waiting > ahead/2 {
-		return 0
+func (t *tick) room() (jobs, ahead int) {
+	free, waiting, _ := t.queue.load()
+	ahead = t.pace.ahead(t.limits.Slots, t.limits.Batch)
+	if waiting > free+ahead/2 {
+		return 0, ahead
 	}
-	return min(t.limits.Slots+ahead-t.busy, t.limits.Batch)
+	return max(0, min(free+ahead-waiting, t.limits.Batch)), ahead
 }
 
-// fill takes up to n jobs from lanes that are due and hands them to the slots.
-// A lane that was rung is due, so nothing stands between an event and its
-// delivery but the taking; of the others the store is asked when it is time.
-func (t *tick) fill(ctx context.Context, b core.Budget, n int) error {
-	t.listen()
+// fill takes jobs from lanes that are due and hands them to the slots. A lane that
+// was rung is due, so nothing stands between an event and its delivery but the
+// taking; of the others the store is asked when it is time. It tells whether there
+// may be more to take at once.
+func (t *tick) fill(ctx context.Context, b core.Budget, room, ahead int) (more bool, err error) {
+	now := t.Clock()
+	t.listen(now)
 	if t.untilLook() <= 0 {
-		if err := t.look(ctx, b); err != nil {
-			return err
+		if err := t.look(ctx, b, room, ahead); err != nil {
+			return false, err
+		}
+		now = t.Clock()
+	}
+	quotas := t.quotas(room, ahead, now)
+	if len(quotas) == 0 {
+		return false, nil
+	}
+	jobs, err := t.take(ctx, now, quotas)
+	if err != nil || len(jobs) == 0 {
+		return false, err
+	}
+	ended := t.Clock()
+	t.pace.took(ended.Sub(now))
+	t.queue.put(ended, t.hold(jobs))
+	return len(t.ready) > 0, nil
+}
+
+// listen adds the lanes that were rung to those that are ready, and those whose gate
+// was waited for. A lane behind a gate that is known to be shut has to wait for that.
+func (t *tick) listen(now time.Time) {
+	rung := t.heard.Rung()
+	for l, at := range t.paced {
+		if !at.After(now) {
+			rung = append(rung, l)
+			delete(t.paced, l)
 		}
 	}
-	if len(t.ready) == 0 {
-		return nil
-	}
-	began := t.Clock()
-	jobs, err := t.take(ctx, n)
-	if err != nil || len(jobs) == 0 {
-		return err
-	}
-	t.pace.took(t.Clock().Sub(began))
-	for _, j := range t.hold(jobs) {
-		t.jobs <- j // never blocks: as long as all that is held
-	}
-	return nil
-}
-
-// listen adds the lanes that were rung to those that are ready.
-func (t *tick) listen() {
-	for _, l := range t.heard.Rung() {
+	for _, l := range rung {
 		t.dry = false
-		if !slices.Contains(t.ready, l) {
+		if at := t.passable(l, now); at.After(now) {
+			t.paced[l] = at
+		} else if !slices.Contains(t.ready, l) {
 			t.ready = append(t.ready, l)
 		}
 	}
 }
 
-// look asks which lanes are due, and decides when to ask next: soon, to keep an
-// eye on the others, while some are; else when the next job is due.
-func (t *tick) look(ctx context.Context, b core.Budget) error {
+// look asks which lanes are due and how their gates stand, and decides when to ask
+// next: soon, to keep an eye on the others, while there is something to take; else
+// when the next job is due.
+func (t *tick) look(ctx context.Context, b core.Budget, room, ahead int) error {
 	now := t.Clock()
 	t.lookIn(rest(b)) // a retry that is settled from here on makes it sooner
-	due, err := t.Worklist.Due(ctx, t.lanes)
+	outlooks, err := t.Worklist.Due(ctx, t.lanes)
 	if err != nil {
 		t.lookIn(0)
 		return err
 	}
+	gates, due := make(map[core.Lane]core.Gate, len(t.lanes)), map[core.Lane]time.Time{}
+	for _, l := range t.lanes {
+		gates[l] = outlooks[l].Gate
+	}
+	t.learn(gates)
+	clear(t.paced)
+	for l, o := range outlooks {
+		if o.DueAt.IsZero() {
+			continue
+		}
+		due[l] = later(o.DueAt, t.passable(l, now), t.barren[l])
+		if soon := now.Add(core.GateHorizon); due[l].After(now) && !due[l].After(soon) && !o.DueAt.After(now) {
+			t.paced[l] = due[l]
+		}
+	}
 	var next time.Time
+	t.looked = now
 	t.ready, next = split(due, now)
-	if t.dry = len(t.ready) == 0; !t.dry {
-		next = now.Add(freshness)
+	clear(t.promised)
+	for _, l := range t.ready {
+		t.promised[l] = true
+	}
+	t.dry = len(t.ready)+len(t.paced) == 0
+	if len(t.quotas(room, ahead, now)) > 0 {
+		end := t.Clock()
+		next = end.Add(max(freshness, 9*end.Sub(now)))
 	}
 	t.expect(next)
 	return nil
 }
+
+func later(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 func (t *tick) lookIn(d time.Duration) {
 	t.mu.Lock()
@@ -129,26 +177,62 @@ func (t *tick) untilLook() time.Duration {
 	return t.lookAt.Sub(t.Clock())
 }
 
-// take leases up to n jobs from the lanes that are ready. A lane that gave less
-// than it was asked for is not ready any more.
-func (t *tick) take(ctx context.Context, n int) ([]core.TakenJob, error) {
-	t.mu.Lock()
-	held := maps.Clone(t.held)
-	t.mu.Unlock()
-	quotas := share(n, t.ready, held)
-	for i := range quotas {
-		quotas[i].Hold = t.targets[quotas[i].Lane].Hold
+// quotas are what to ask of the lanes that are ready.
+func (t *tick) quotas(room, ahead int, now time.Time) []core.Quota {
+	claims, passes := t.queue.claims(t.ready, ahead), make(map[core.Lane]*core.Pass)
+	for i := range claims {
+		c := &claims[i]
+		if t.passable(c.lane, now).After(now) {
+			c.most = 0
+			continue
+		}
+		pass, most := t.pass(c.lane, now)
+		if pass != nil && c.held > 0 && c.most < min(most, (c.spare+1)/2) {
+			c.most = 0 // what is here lasts until there is room for more than a few
+		}
+		c.most = min(c.most, most)
+		if pass != nil {
+			passes[c.lane] = pass
+		}
 	}
-	jobs, err := t.Worklist.Take(ctx, t.Clock(), quotas)
+	quotas := share(room, claims)
+	for i := range quotas {
+		q := &quotas[i]
+		q.Hold, q.Pass = t.targets[q.Lane].Hold, passes[q.Lane]
+	}
+	return quotas
+}
+
+// take leases jobs. A lane that gave less than it was asked for is not ready any
+// more, and one that starts its jobs apart not before the gate lets the next through.
+func (t *tick) take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	jobs, err := t.Worklist.Take(ctx, now, quotas)
 	if err != nil {
 		return nil, err
 	}
-	got := map[core.Lane]int{}
+	got, last := map[core.Lane]int{}, map[core.Lane]core.TakenJob{}
 	for _, j := range jobs {
 		got[j.Lane]++
+		if j.StartAt.After(last[j.Lane].StartAt) {
+			last[j.Lane] = j
+		}
 	}
 	for _, q := range quotas {
-		if got[q.Lane] < q.N {
+		n := got[q.Lane]
+		if delete(t.barren, q.Lane); n == 0 && t.promised[q.Lane] {
+			t.barren[q.Lane] = now.Add(doubt)
+		}
+		delete(t.promised, q.Lane)
+		if n == 0 {
+			t.expect(t.looked.Add(doubt))
+		} else if q.Pass != nil {
+			t.passed(q, last[q.Lane], now)
+		}
+		at := t.passable(q.Lane, now)
+		if n == q.N && at.After(now) {
+			t.paced[q.Lane] = at
+		}
+		if n < q.N || at.After(now) {
 			t.ready = slices.DeleteFunc(t.ready, func(l core.Lane) bool { return l == q.Lane })
 		}
 	}
@@ -163,21 +247,12 @@ func (t *tick) hold(jobs []core.TakenJob) []core.TakenJob {
 	var fresh []core.TakenJob
 	for _, j := range jobs {
 		_, here := t.leases[j.ID]
-		t.leases[j.ID] = j.Lease
-		if here {
-			continue
+		t.leases[j.ID] = holding{j.Lease, j.DueAt}
+		if !here {
+			fresh = append(fresh, j)
 		}
-		t.held[j.Lane]++
-		t.busy++
-		fresh = append(fresh, j)
 	}
 	return fresh
-}
-
-func (t *tick) idle() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.busy == 0
 }
 
 // rest is how long to leave the store alone when nothing is known to be due,
@@ -190,11 +265,29 @@ func rest(b core.Budget) time.Duration {
 	return time.Duration(float64(d) * (0.75 + 0.5*rand.Float64()))
 }
 
+// untilNext is when there may be something to take that nobody tells of.
+func (t *tick) untilNext() time.Duration {
+	d, now := t.untilLook(), t.Clock()
+	for _, at := range t.paced {
+		d = min(d, at.Sub(now))
+	}
+	return d
+}
+
+func (t *tick) idle() bool {
+	_, _, idle := t.queue.load()
+	return idle
+}
+
 // sleep waits until there may be something to do: a slot came free, a lane was
 // rung, the time has come, or the budget is over.
 func (t *tick) sleep(ctx context.Context, b core.Budget, d time.Duration, rung <-chan struct{}) {
+	now := t.Clock()
 	if !b.Until.IsZero() {
-		d = min(d, b.Until.Sub(t.Clock()))
+		d = min(d, b.Until.Sub(now))
+	}
+	if !t.ripe.IsZero() {
+		d = min(d, t.ripe.Sub(now))
 	}
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()

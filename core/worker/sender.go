@@ -20,5 +20,7 @@ type Reply struct {
 	StatusCode int           // of the answer; 0 if there was none
 	Error      string        // "<class>: <detail>" unless OK; classes are in the package comment of egress
 	Response   string        // what is kept of the answer, valid UTF-8, at most core.MaxResponse bytes
+	Final      bool          // trying again cannot help
+	Unsent     bool          // nothing was sent, so this tells nothing about the handler
 	RetryAfter time.Duration // how long the handler asked to be left alone; zero if it did not
 }

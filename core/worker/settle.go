@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -35,9 +36,10 @@ func (t *tick) write(batch []settlement) {
 	var trouble backoff
 	for len(batch) > 0 {
 		outcomes := t.leased(batch)
-		lost, err := t.Worklist.Settle(t.hard, outcomes...)
+		settled, err := t.Worklist.Settle(t.hard, outcomes...)
 		if err == nil {
-			batch = t.tell(batch, outcomes, lost)
+			t.moved(batch, settled.Gates)
+			batch = t.tell(batch, outcomes, settled.Lost)
 			continue
 		}
 		t.Observe(core.Troubled{Doing: "settle", Err: err})
@@ -56,7 +58,7 @@ func (t *tick) leased(batch []settlement) []core.Outcome {
 	outcomes := make([]core.Outcome, len(batch))
 	for i, s := range batch {
 		outcomes[i] = s.outcome
-		outcomes[i].Lease = t.leases[s.job.ID]
+		outcomes[i].Lease = t.leases[s.job.ID].lease
 	}
 	return outcomes
 }
@@ -88,9 +90,39 @@ func (t *tick) tell(batch []settlement, sent []core.Outcome, lost []core.ID) (ag
 			soonest = due
 		}
 		t.Observe(core.Settled{Job: s.job.Job, Event: s.job.Event, Outcome: s.outcome})
+		t.announce(s.outcome.GivesRise)
 	}
 	t.expect(soonest)
 	return again
+}
+
+// announce tells of an event that an outcome gave rise to.
+func (t *tick) announce(a *core.Arrival) {
+	if a == nil {
+		return
+	}
+	for _, j := range a.Jobs {
+		t.Bell.Ring(j.Lane)
+	}
+	t.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs)})
+}
+
+// moved acts on what a batch of outcomes made of gates. Jobs that wait here for a
+// breaker that is open now go back; behind one that has closed there is work.
+func (t *tick) moved(batch []settlement, gates map[core.Lane]core.Gate) {
+	t.learn(gates)
+	t.counted(batch)
+	for l, g := range gates {
+		if g.Open() {
+			t.withhold(t.queue.withdraw(l)...)
+			t.nudge()
+		} else {
+			t.expect(t.Clock())
+		}
+		if slices.ContainsFunc(batch, func(s settlement) bool { return s.job.ID == g.MovedBy && s.job.Lane == l }) {
+			t.Observe(core.BreakerMoved{Lane: l, Gate: g})
+		}
+	}
 }
 
 // forget drops a job whose outcome was written under a lease, if it was stored or
@@ -98,7 +130,8 @@ func (t *tick) tell(batch []settlement, sent []core.Outcome, lost []core.ID) (ag
 func (t *tick) forget(id core.ID, lease core.Lease, stored bool) (newer core.Lease, retaken bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	newer, retaken = t.leases[id], t.leases[id] != lease
+	newer = t.leases[id].lease
+	retaken = newer != lease
 	if stored || !retaken {
 		delete(t.leases, id)
 	}

@@ -30,22 +30,26 @@ func split(due map[core.Lane]time.Time, now time.Time) (ready []core.Lane, next 
 
 // share divides n jobs over lanes, one by one, always to the lane that would then
 // hold fewest, so that a handler whose deliveries hang cannot take the slots of
-// the others. Lanes come longest due first, which decides between equals.
-func share(n int, lanes []core.Lane, held map[core.Lane]int) []core.Quota {
+// the others. No lane gets more than its most. Lanes come longest due first, which
+// decides between equals.
+func share(n int, lanes []claim) []core.Quota {
 	given := make([]int, len(lanes))
 	for ; n > 0; n-- {
-		least := 0
-		for i := range lanes {
-			if held[lanes[i]]+given[i] < held[lanes[least]]+given[least] {
+		least := -1
+		for i, l := range lanes {
+			if given[i] < l.most && (least < 0 || l.held+given[i] < lanes[least].held+given[least]) {
 				least = i
 			}
+		}
+		if least < 0 {
+			break
 		}
 		given[least]++
 	}
 	var quotas []core.Quota
 	for i, g := range given {
 		if g > 0 {
-			quotas = append(quotas, core.Quota{Lane: lanes[i], N: g})
+			quotas = append(quotas, core.Quota{Lane: lanes[i].lane, N: g})
 		}
 	}
 	return quotas

@@ -18,8 +18,15 @@ const settleGrace = 5 * time.Second
 // deliveries under way, at most Limits.Drain. What is still running then is left
 // to its lease: it will be tried again.
 func (w *Worker) Tick(ctx context.Context, b core.Budget) (core.Report, error) {
-	t := w.begin(ctx)
+	t := w.begin(ctx, b)
+	feeding, fed := context.WithCancel(ctx)
+	if b.Rest == 0 {
+		t.bury(feeding, b)
+	} else {
+		t.burying.Go(func() { t.bury(feeding, b) })
+	}
 	err := t.feed(ctx, b)
+	fed()
 	t.drain()
 	return t.report, err
 }
@@ -27,7 +34,8 @@ func (w *Worker) Tick(ctx context.Context, b core.Budget) (core.Report, error) {
 // A tick is one Tick under way.
 type tick struct {
 	*Worker
-	jobs     chan core.TakenJob
+
+	queue    *queue
 	outcomes chan settlement
 	nudged   chan struct{} // a slot came free, or something is due sooner than thought
 
@@ -36,26 +44,48 @@ type tick struct {
 	stopHard context.CancelFunc
 	slots    sync.WaitGroup
 	settled  sync.WaitGroup
+	burying  sync.WaitGroup
 
-	pace pace
+	pace  pace
+	grain time.Duration
 
-	// The feeder's: lanes that are due as far as it knows, and whether it has just
-	// asked and none was.
-	ready []core.Lane
-	dry   bool
+	// The feeder's: lanes that are due as far as it knows and whose gate may let
+	// something through, when it asked last and whether none was, when the gates open
+	// that it waits for, and when the next job may start that must not yet.
+	ready  []core.Lane
+	looked time.Time
+	dry    bool
+	paced  map[core.Lane]time.Time
+	ripe   time.Time
 
-	mu     sync.Mutex
-	held   map[core.Lane]int // taken and not yet sent to its end
-	busy   int               // sum of held
-	lookAt time.Time         // when to ask the store which lanes are due
+	// promised are lanes of which the last look said that they are due, and of which
+	// nothing was taken since. If one gives nothing, somebody else is at its jobs: it is
+	// barren, and no look takes it for ready before that time.
+	promised map[core.Lane]bool
+	barren   map[core.Lane]time.Time
+
+	// unreleased are jobs that could not be given back yet.
+	unreleased []core.Job
+
+	mu       sync.Mutex
+	lookAt   time.Time // when to ask the store which lanes are due
+	gates    map[core.Lane]core.Gate
+	failing  map[core.Lane]int // deliveries in a row that failed and are not stored
+	returned []core.TakenJob   // not to be sent: to be given back
 
 	// leases of the jobs that are taken and not settled, as they were taken last. A
 	// lease may end while its job is still here: the database was away for longer,
 	// the process was stopped, the clock was set. Whoever takes the job then, it must
 	// not be this tick's own feeder that makes a known outcome worthless.
-	leases map[core.ID]core.Lease
+	leases map[core.ID]holding
 
-	report core.Report // the settler's, until drain has returned
+	report core.Report // the settler's, but for Released, until drain has returned
+}
+
+// A holding is a lease and when it ends.
+type holding struct {
+	lease core.Lease
+	until time.Time
 }
 
 type settlement struct {
@@ -63,14 +93,19 @@ type settlement struct {
 	outcome core.Outcome
 }
 
-func (w *Worker) begin(ctx context.Context) *tick {
+func (w *Worker) begin(ctx context.Context, b core.Budget) *tick {
 	t := &tick{
 		Worker:   w,
-		jobs:     make(chan core.TakenJob, w.limits.Slots+w.limits.Batch),
+		queue:    newQueue(w.limits.Slots, w.lanes),
 		outcomes: make(chan settlement, w.limits.Slots),
 		nudged:   make(chan struct{}, 1),
-		held:     map[core.Lane]int{},
-		leases:   map[core.ID]core.Lease{},
+		grain:    grainOf(b),
+		paced:    map[core.Lane]time.Time{},
+		promised: map[core.Lane]bool{},
+		barren:   map[core.Lane]time.Time{},
+		gates:    map[core.Lane]core.Gate{},
+		failing:  map[core.Lane]int{},
+		leases:   map[core.ID]holding{},
 	}
 	t.hard, t.stopHard = context.WithCancel(context.WithoutCancel(ctx))
 	for range w.limits.Slots {
@@ -89,68 +124,100 @@ func (t *tick) nudge() {
 
 // slot sends jobs, one at a time.
 func (t *tick) slot() {
-	for job := range t.jobs {
-		o := t.attempt(t.hard, job)
-		t.pace.sent(o.Attempt.Duration)
-		if o.Status == core.Completed || t.hard.Err() == nil { // else it was cut short by us; its lease will tell
-			t.outcomes <- settlement{job, o}
+	for {
+		job, ok := t.queue.next()
+		if !ok {
+			return
 		}
-		t.letGo(job.Lane)
+		if t.suspended(job.Lane) && !job.Probe || t.fleeting(job) {
+			t.withhold(job)
+		} else {
+			t.send(job)
+		}
+		t.queue.done(job.Lane)
+		t.nudge()
 	}
 }
 
-func (t *tick) letGo(lane core.Lane) {
-	t.mu.Lock()
-	t.busy--
-	if t.held[lane]--; t.held[lane] == 0 {
-		delete(t.held, lane)
+func (t *tick) send(job core.TakenJob) {
+	o := t.attempt(t.hard, job)
+	t.pace.sent(o.Attempt.Duration)
+	t.tally(o)
+	if o.Status == core.Completed || t.hard.Err() == nil { // else it was cut short by us; its lease will tell
+		t.outcomes <- settlement{job, o}
 	}
-	t.mu.Unlock()
-	t.nudge()
 }
 
-// lease is what a job is held under now.
-func (t *tick) lease(id core.ID) core.Lease {
+// fleeting reports whether the lease of a job that had to wait here may end before
+// its delivery does: then somebody else is to make it.
+func (t *tick) fleeting(job core.TakenJob) bool {
+	to := t.targets[job.Lane]
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.leases[id]
+	return to.Hold > to.Timeout && t.leases[job.ID].until.Sub(t.Clock()) < to.Timeout
+}
+
+// withhold has jobs given back.
+func (t *tick) withhold(jobs ...core.TakenJob) {
+	t.mu.Lock()
+	t.returned = append(t.returned, jobs...)
+	t.mu.Unlock()
 }
 
 // drain ends the tick: unstarted jobs go back, started ones get their time.
 func (t *tick) drain() {
-	t.giveBack()
-	close(t.jobs)
+	t.withhold(t.queue.end()...)
+	t.giveBack("stopping")
 	stop := time.AfterFunc(t.limits.Drain, t.stopHard)
 	t.slots.Wait()
 	stop.Stop()
-	close(t.outcomes)
+	t.burying.Wait()
 	stop = time.AfterFunc(settleGrace, t.stopHard)
+	t.giveBack(heldUp)
+	for trouble := backoff(0); len(t.unreleased) > 0 && t.hard.Err() == nil; {
+		select {
+		case <-time.After(trouble.next()):
+			t.giveBack("stopping")
+		case <-t.hard.Done():
+		}
+	}
+	close(t.outcomes)
 	t.settled.Wait()
 	stop.Stop()
 	t.stopHard()
 }
 
-func (t *tick) giveBack() {
-	var jobs []core.Job
-	for {
-		select {
-		case j := <-t.jobs:
-			j.Lease = t.lease(j.ID)
-			jobs = append(jobs, j.Job)
-			continue
-		default:
-		}
-		break
-	}
+// giveBack releases jobs that are not to be sent. Those that it cannot release are
+// tried again with the next; if that never succeeds, their leases will do it, and
+// they have lost an attempt.
+func (t *tick) giveBack(why string) {
+	jobs := t.withheld()
 	if len(jobs) == 0 {
 		return
 	}
 	if err := t.Worklist.Release(t.hard, t.Clock(), jobs...); err != nil {
-		t.Observe(core.Troubled{Doing: "release", Err: err}) // their leases will do it
+		t.unreleased = jobs
+		t.Observe(core.Troubled{Doing: "release", Err: err})
 		return
 	}
 	t.report.Released += len(jobs)
-	t.Observe(core.Released{Jobs: len(jobs), Why: "stopping"})
+	t.Observe(core.Released{Jobs: len(jobs), Why: why})
+}
+
+// withheld are the jobs to be given back, under the leases of now. They are not this
+// tick's any more.
+func (t *tick) withheld() []core.Job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	jobs := t.unreleased
+	t.unreleased = nil
+	for _, j := range t.returned {
+		j.Lease = t.leases[j.ID].lease
+		delete(t.leases, j.ID)
+		jobs = append(jobs, j.Job)
+	}
+	t.returned = nil
+	return jobs
 }
 
 // A pace knows how long taking and sending take, as moving averages.

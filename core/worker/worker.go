@@ -6,7 +6,7 @@
 // slots ÷ handler latency and never a timer; a settler writes the outcomes of
 // whatever finished while its last batch was being written.
 //
-//	feeder ──jobs──▶ slot, slot, slot, ... ──outcomes──▶ settler
+//	feeder ──queue──▶ slot, slot, slot, ... ──outcomes──▶ settler
 //
 // A slot goes on to the next job while its outcome is being written, so a crash
 // may repeat what the slots were sending, as many outcomes that waited to be
@@ -18,9 +18,19 @@
 // deadline, the long-lived binary a rest time, and overlapping ticks divide the
 // work by leases.
 //
+// Slots are shared by lanes, so that a handler that hangs cannot have them all: the
+// queue gives a free slot to the lane that has fewest, and keeps room for lanes that
+// have none.
+//
+// Circuit breakers and rate limits stand in the store ([core.Gate]), since other
+// processes take from the same lanes. A tick remembers how the gates stood, to know
+// what to ask for and when; the store decides. A lane behind a gate that is shut
+// costs nothing until it opens.
+//
 // Where to change something: what an attempt leads to in attempt.go, which lane
-// gets the next free slot in share.go, when to look and how much to take in
-// feed.go, how a tick ends in tick.go.
+// gets the next free slot in queue.go, how what is taken is divided in share.go,
+// when to look and how much to take in feed.go, breakers and limits in gates.go, how
+// a tick ends in tick.go, jobs whose handler is gone in stray.go.
 package worker
 
 import (
@@ -34,6 +44,13 @@ type Target struct {
 	Lane   core.Lane
 	Sender Sender
 	Retry  core.Retry
+
+	// Breaker says that failures open a circuit breaker before the lane.
+	Breaker bool
+
+	// Interval is how far apart deliveries start at least, in all processes of one
+	// database; zero means that they need not be apart.
+	Interval time.Duration
 
 	// Timeout bounds one attempt from connecting to the last byte read.
 	Timeout time.Duration
@@ -49,6 +66,13 @@ type Deps struct {
 	Bell     *core.Bell // rung when lanes get work; may be nil
 	Clock    core.Clock
 	Observe  core.Observer
+
+	// Obituary is what comes of a job that died, such as an alert; it is stored in the
+	// commit that ends the job. Nil means that nothing does, and so may it.
+	Obituary func(core.TakenJob, core.Outcome) *core.Arrival
+
+	// Others are lanes that somebody else takes from.
+	Others []core.Lane
 }
 
 // Limits bound a worker.

@@ -475,7 +475,7 @@ func TestOutcome(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			job := core.Job{ID: "J", Lease: "L", Attempt: tt.attempt, MaxAttempts: 3}
+			job := core.TakenJob{Job: core.Job{ID: "J", Lease: "L", Attempt: tt.attempt, MaxAttempts: 3}}
 			o := outcome(job, retry, tt.reply, at.Add(-time.Second), at)
 			if o.Status != tt.status || o.Lease != "L" || o.Attempt.Number != tt.attempt || o.Attempt.Duration != time.Second {
 				t.Errorf("outcome = %+v, want %s", o, tt.status)
@@ -492,24 +492,28 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestShare(t *testing.T) {
-	lanes := []core.Lane{"a", "b", "c"}
 	quota := func(l core.Lane, n int) core.Quota { return core.Quota{Lane: l, N: n} }
 	tests := []struct {
-		name string
-		n    int
-		held map[core.Lane]int
-		want []core.Quota
+		name       string
+		n          int
+		held, most [3]int
+		want       []core.Quota
 	}{
-		{"evenly", 6, nil, []core.Quota{quota("a", 2), quota("b", 2), quota("c", 2)}},
-		{"longest due first", 4, nil, []core.Quota{quota("a", 2), quota("b", 1), quota("c", 1)}},
-		{"fewer than lanes", 2, nil, []core.Quota{quota("a", 1), quota("b", 1)}},
-		{"to whom holds least", 3, map[core.Lane]int{"a": 8, "b": 1}, []core.Quota{quota("b", 1), quota("c", 2)}},
-		{"nothing", 0, nil, nil},
+		{"evenly", 6, [3]int{}, [3]int{9, 9, 9}, []core.Quota{quota("a", 2), quota("b", 2), quota("c", 2)}},
+		{"longest due first", 4, [3]int{}, [3]int{9, 9, 9}, []core.Quota{quota("a", 2), quota("b", 1), quota("c", 1)}},
+		{"fewer than lanes", 2, [3]int{}, [3]int{9, 9, 9}, []core.Quota{quota("a", 1), quota("b", 1)}},
+		{"to whom holds least", 3, [3]int{8, 1, 0}, [3]int{9, 9, 9}, []core.Quota{quota("b", 1), quota("c", 2)}},
+		{"no more than the most", 9, [3]int{0, 8, 0}, [3]int{1, 2, 0}, []core.Quota{quota("a", 1), quota("b", 2)}},
+		{"nothing", 0, [3]int{}, [3]int{9, 9, 9}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, share(tt.n, lanes, tt.held)); diff != "" {
-				t.Errorf("share(%d, %v, %v) (-want +got):\n%s", tt.n, lanes, tt.held, diff)
+			var lanes []claim
+			for i, l := range []core.Lane{"a", "b", "c"} {
+				lanes = append(lanes, claim{lane: l, held: tt.held[i], most: tt.most[i]})
+			}
+			if diff := cmp.Diff(tt.want, share(tt.n, lanes)); diff != "" {
+				t.Errorf("share(%d, %v) (-want +got):\n%s", tt.n, lanes, diff)
 			}
 		})
 	}

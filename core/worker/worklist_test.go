@@ -26,9 +26,71 @@ type pile struct {
 
 	settled  []core.Outcome
 	released int
+
+	gates  map[core.Lane]*pileGate
+	strays map[core.Lane]time.Time
 }
 
-func newPile() *pile { return &pile{jobs: map[core.ID]*core.Job{}} }
+func newPile() *pile {
+	return &pile{jobs: map[core.ID]*core.Job{}, gates: map[core.Lane]*pileGate{}, strays: map[core.Lane]time.Time{}}
+}
+
+// A pileGate is a gate as the interface describes it.
+type pileGate struct {
+	core.Gate
+	prober core.Lease
+}
+
+func (p *pile) gate(l core.Lane) *pileGate {
+	if p.gates[l] == nil {
+		p.gates[l] = &pileGate{}
+	}
+	return p.gates[l]
+}
+
+func (g *pileGate) admits(now time.Time, pass *core.Pass, l core.Lease) bool {
+	switch {
+	case pass == nil:
+		return !g.Open() && g.Ramp(now) == 0
+	case !pass.Closed.Equal(g.ClosedAt):
+		return false
+	case pass.Probe > 0:
+		if !g.Open() || g.ProbeAt(now, pass.Probe).After(now) {
+			return false
+		}
+		g.OpenUntil, g.prober = now.Add(pass.Probe), l
+		return true
+	}
+	return !g.Open() && !g.StartAt(now).After(now.Add(pass.Ahead))
+}
+
+func (g *pileGate) through(now time.Time, pass *core.Pass, j core.Job) core.TakenJob {
+	taken := core.TakenJob{Job: j, Probe: pass != nil && pass.Probe > 0}
+	if pass != nil && pass.Interval > 0 {
+		taken.StartAt = g.StartAt(now)
+		g.NextAt = taken.StartAt.Add(pass.Interval)
+	}
+	return taken
+}
+
+func (g *pileGate) move(o core.Outcome) {
+	probe := g.Open() && g.prober == o.Lease
+	switch {
+	case o.Verdict == core.NoVerdict || g.Open() && !probe:
+	case o.Verdict == core.Success:
+		if probe {
+			g.ClosedAt, g.MovedBy = o.At, o.JobID
+		}
+		g.Failures, g.OpenUntil = 0, time.Time{}
+	default:
+		if g.Failures++; g.Failures == core.BreakerThreshold {
+			g.MovedBy = o.JobID
+		}
+		if g.Open() {
+			g.OpenUntil, g.prober = o.At.Add(core.BreakerCooldown), ""
+		}
+	}
+}
 
 // add puts n jobs that are due now into a lane.
 func (p *pile) add(lane core.Lane, n, attempts int) {
@@ -58,17 +120,21 @@ func (p *pile) breakdown(broken bool) {
 	p.broken = broken
 }
 
-func (p *pile) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]time.Time, error) {
+func (p *pile) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
 	defer p.mu.Unlock()
 	p.looks++
-	due := map[core.Lane]time.Time{}
+	due := map[core.Lane]core.Outlook{}
+	for l, g := range p.gates {
+		due[l] = core.Outlook{Gate: g.Gate}
+	}
 	for _, j := range p.jobs {
-		at, ok := due[j.Lane]
-		if slices.Contains(lanes, j.Lane) && !j.DueAt.IsZero() && (!ok || j.DueAt.Before(at)) {
-			due[j.Lane] = j.DueAt
+		o := due[j.Lane]
+		if slices.Contains(lanes, j.Lane) && !j.DueAt.IsZero() && (o.DueAt.IsZero() || j.DueAt.Before(o.DueAt)) {
+			o.DueAt = j.DueAt
+			due[j.Lane] = o
 		}
 	}
 	return due, nil
@@ -80,12 +146,17 @@ func (p *pile) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]co
 	}
 	defer p.mu.Unlock()
 	p.leases++
+	lease := core.Lease(fmt.Sprint(p.leases))
 	var taken []core.TakenJob
 	for _, q := range quotas {
-		for _, j := range p.due(q.Lane, now)[:min(q.N, len(p.due(q.Lane, now)))] {
-			j.Status, j.DueAt, j.Lease = core.Running, now.Add(q.Hold), core.Lease(fmt.Sprint(p.leases))
+		due := p.due(q.Lane, now)
+		if len(due) == 0 || !p.gate(q.Lane).admits(now, q.Pass, lease) {
+			continue
+		}
+		for _, j := range due[:min(q.N, len(due))] {
+			j.Status, j.DueAt, j.Lease = core.Running, now.Add(q.Hold), lease
 			j.Attempt++
-			taken = append(taken, core.TakenJob{Job: *j})
+			taken = append(taken, p.gate(q.Lane).through(now, q.Pass, *j))
 		}
 	}
 	p.takes = append(p.takes, len(taken))
@@ -105,22 +176,40 @@ func (p *pile) due(lane core.Lane, now time.Time) []*core.Job {
 	return due
 }
 
-func (p *pile) Settle(_ context.Context, outcomes ...core.Outcome) ([]core.ID, error) {
+func (p *pile) Settle(_ context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
 	if err := p.enter(); err != nil {
-		return nil, err
+		return core.Settlement{}, err
 	}
 	defer func() { p.mu.Unlock(); time.Sleep(p.lag) }()
-	var lost []core.ID
+	s := core.Settlement{Gates: map[core.Lane]core.Gate{}}
 	for _, o := range outcomes {
 		j := p.jobs[o.JobID]
 		if j.Lease != o.Lease {
-			lost = append(lost, o.JobID)
+			s.Lost = append(s.Lost, o.JobID)
 			continue
 		}
 		j.Status, j.DueAt, j.Lease, j.Attempt = o.Status, o.DueAt, "", o.Attempt.Number
 		p.settled = append(p.settled, o)
+		p.gate(o.Lane).move(o)
+		if o.Probe || o.Verdict == core.Failure {
+			s.Gates[o.Lane] = p.gate(o.Lane).Gate
+		}
 	}
-	return lost, nil
+	return s, nil
+}
+
+// Strays knows of no time but the one it is told to know of.
+func (p *pile) Strays(_ context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.mu.Unlock()
+	for _, j := range p.jobs {
+		if _, ok := p.strays[j.Lane]; !ok && !j.DueAt.IsZero() && !slices.Contains(known, j.Lane) {
+			p.strays[j.Lane] = now
+		}
+	}
+	return p.strays, nil
 }
 
 func (p *pile) Release(_ context.Context, due time.Time, jobs ...core.Job) error {

@@ -1,5 +1,5 @@
 // Package sqlite is the store's connection to a SQLite file, through
-// modernc.org/sqlite. It imports core, store and the driver.
+// modernc.org/sqlite. It imports core, store, store/group and the driver.
 //
 // The idea to know: one goroutine writes. SQLite has one writer at a time
 // anyway; giving it one owner means no lock is ever contended inside the
@@ -58,6 +58,12 @@ func Open(path string) (store.Conn, error) {
 // maxReaders is how many batches are read at the same time.
 const maxReaders = 4
 
+var errClosed = unavailable(errors.New("it is closed"))
+
+func unavailable(cause error) error {
+	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
+}
+
 type conn struct {
 	file    file
 	writer  *writer
@@ -89,7 +95,7 @@ func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Resul
 	select {
 	case s = <-c.readers:
 	case <-ctx.Done():
-		return nil, givenUp(ctx)
+		return nil, unavailable(ctx.Err())
 	}
 	if c.closed.Load() { // meanwhile
 		c.readers <- s
@@ -134,7 +140,8 @@ func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	errs := []error{c.writer.close()}
+	c.writer.close()
+	var errs []error
 	for range maxReaders { // each comes back when its read has ended
 		if s := <-c.readers; s != nil {
 			errs = append(errs, s.close())
@@ -157,7 +164,7 @@ type file struct {
 func identify(path string) (file, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return file{}, &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: err}
+		return file{}, unavailable(err)
 	}
 	return file{path, info}, nil
 }
@@ -165,8 +172,7 @@ func identify(path string) (file, error) {
 // check tells whether the path still leads to the file.
 func (f file) check() error {
 	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) {
-		return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable",
-			Cause: fmt.Errorf("the file %s was deleted or replaced; restart the gateway", f.path)}
+		return unavailable(fmt.Errorf("the file %s was deleted or replaced; restart the gateway", f.path))
 	}
 	return nil
 }

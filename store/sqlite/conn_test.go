@@ -250,18 +250,6 @@ func TestLockFollowsLinks(t *testing.T) {
 	}
 }
 
-// TestAbandonedBatchIsNotWritten: a claim that nobody waits for any more would
-// lease jobs to no one.
-func TestAbandonedBatchIsNotWritten(t *testing.T) {
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	here := &request{ctx: context.Background()}
-	got := awaited([]*request{{ctx: gone}, here, {ctx: gone}})
-	if len(got) != 1 || got[0] != here {
-		t.Errorf("%d of 3 requests are awaited, want the one", len(got))
-	}
-}
-
 // TestCloseWaitsForReads runs reads against Close, under the race detector too.
 func TestCloseWaitsForReads(t *testing.T) {
 	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))

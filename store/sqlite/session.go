@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -64,18 +63,34 @@ func (s *session) run(st store.Stmt) (store.Result, error) {
 	if err != nil {
 		return store.Result{}, named(st, err)
 	}
-	s.args = s.args[:0]
-	for i, a := range st.Args {
-		s.args = append(s.args, driver.NamedValue{Ordinal: i + 1, Value: a})
-	}
-	var r store.Result
-	if st.Reads {
-		r.Rows, err = query(p, s.args)
-	} else {
-		r.Changed, err = exec(p, s.args)
-	}
+	r, err := s.each(p, st)
 	if err != nil {
 		return store.Result{}, named(st, err)
+	}
+	return r, nil
+}
+
+// each runs a prepared statement once for each row of its arguments.
+func (s *session) each(p prepared, st store.Stmt) (r store.Result, err error) {
+	rows := st.Rows
+	if rows == nil {
+		rows = [][]any{st.Args}
+	}
+	for _, row := range rows {
+		s.args = s.args[:0]
+		for i, a := range row {
+			s.args = append(s.args, driver.NamedValue{Ordinal: i + 1, Value: a})
+		}
+		if st.Reads {
+			r.Rows, err = query(p, s.args, r.Rows)
+		} else {
+			var n int64
+			n, err = exec(p, s.args)
+			r.Changed += n
+		}
+		if err != nil {
+			return store.Result{}, err
+		}
 	}
 	return r, nil
 }
@@ -94,13 +109,13 @@ func exec(p prepared, args []driver.NamedValue) (int64, error) {
 	return res.RowsAffected()
 }
 
-func query(p prepared, args []driver.NamedValue) ([][]any, error) {
+// query adds what a statement returns to all.
+func query(p prepared, args []driver.NamedValue, all [][]any) ([][]any, error) {
 	rows, err := p.QueryContext(context.Background(), args)
 	if err != nil {
 		return nil, err
 	}
 	width := len(rows.Columns())
-	var all [][]any
 	for {
 		row := make([]driver.Value, width)
 		err := rows.Next(row)
@@ -133,7 +148,7 @@ func classify(err error) error {
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY:
-		return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: err}
+		return unavailable(err)
 	}
 	return err
 }

@@ -18,6 +18,7 @@ func open(tb testing.TB, wrap func(store.Conn) store.Conn) core.Store {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	conn = storetest.Weakened(conn)
 	if wrap != nil {
 		conn = wrap(conn)
 	}
@@ -43,8 +44,36 @@ func TestFaults(t *testing.T) {
 	})
 }
 
+func TestMigrations(t *testing.T) {
+	storetest.RunMigrations(t, store.SQLite, func(t *testing.T) func() store.Conn {
+		path := filepath.Join(t.TempDir(), "gateway.db")
+		return func() store.Conn { return openConn(t, path) }
+	})
+}
+
+func TestGuards(t *testing.T) {
+	storetest.Guards(t, func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store { return open(t, wrap) })
+}
+
 func BenchmarkStore(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) core.Store { return open(b, nil) })
+}
+
+// TestDepthIsBounded: a health check must not count millions of rows.
+func TestDepthIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred thousand rows, in full runs only")
+	}
+	var conn store.Conn
+	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
+	const many = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+		INSERT INTO jobs SELECT i, 'e', 'handler/down', NULL, 'available', 0, 1, 0, NULL, '', 0, NULL FROM n`
+	if _, err := conn.Batch(context.Background(), store.Stmt{Name: "many", SQL: many, Args: []any{int64(core.MaxDepth + 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Depth(context.Background()); n != core.MaxDepth || err != nil {
+		t.Errorf("Depth of %d jobs = %d, %v, want %d", core.MaxDepth+1, n, err, core.MaxDepth)
+	}
 }
 
 // TestRetryOfMany brings back more jobs than one statement does.
@@ -67,8 +96,8 @@ func TestRetryOfMany(t *testing.T) {
 	for _, j := range jobs {
 		dead = append(dead, core.Outcome{JobID: j.ID, Lease: j.Lease, Status: core.Dead, At: now, Attempt: core.Attempt{Number: 1, StartedAt: now}})
 	}
-	if lost, err := s.Settle(ctx, dead...); err != nil || len(lost) > 0 {
-		t.Fatalf("Settle = %v, %v", lost, err)
+	if settled, err := s.Settle(ctx, dead...); err != nil || len(settled.Lost) > 0 {
+		t.Fatalf("Settle = %v, %v", settled, err)
 	}
 	for _, want := range []int{many, 0} {
 		if n, err := s.Retry(ctx, now, "", lane); n != want || err != nil {

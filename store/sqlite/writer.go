@@ -2,154 +2,39 @@ package sqlite
 
 import (
 	"context"
-	"errors"
-	"runtime"
-	"slices"
-	"sync"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/group"
 )
 
-// Bounds of what shares a commit: enough to make the sync negligible, little
-// enough that a commit never takes long or much memory.
-const (
-	maxJoined      = 256     // batches
-	maxJoinedBytes = 4 << 20 // of text in their arguments
-)
-
-// A writer owns the one writing connection. Batches reach it through a channel.
+// A writer owns the one writing connection: batches wait in a line with a single
+// committer.
 type writer struct {
-	file     file
-	requests chan *request
-	quit     chan struct{}
-	done     chan struct{}
-	once     sync.Once
+	file file
+	line *group.Line
 
-	// Owned by the goroutine. Nil until first used and after a failed commit.
+	// The committer's. Nil until first used and after a failed commit.
 	session *session
 }
 
-type request struct {
-	ctx     context.Context // of a caller that may stop waiting
-	stmts   []store.Stmt
-	results []store.Result
-	err     error
-	done    chan struct{}
-}
-
 func newWriter(f file) *writer {
-	w := &writer{file: f, requests: make(chan *request, maxJoined), quit: make(chan struct{}), done: make(chan struct{})}
-	go w.run()
+	w := &writer{file: f}
+	w.line = group.NewLine(1, w.commit)
 	return w
 }
 
-var errClosed = &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: errors.New("it is closed")}
-
-// batch hands statements to the writer and waits. A caller that gives up first
-// does not learn whether they took effect.
 func (w *writer) batch(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
-	r := &request{ctx: ctx, stmts: stmts, results: make([]store.Result, len(stmts)), done: make(chan struct{})}
-	select {
-	case w.requests <- r:
-	case <-ctx.Done():
-		return nil, givenUp(ctx)
-	case <-w.done:
-		return nil, errClosed
-	}
-	select {
-	case <-r.done:
-		return r.results, r.err
-	case <-ctx.Done():
-		return nil, givenUp(ctx)
-	case <-w.done:
-		return nil, errClosed
-	}
+	return w.line.Do(ctx, stmts)
 }
 
-// givenUp is the error of a caller that waited for the writer in vain.
-func givenUp(ctx context.Context) error {
-	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: ctx.Err()}
+func (w *writer) close() {
+	w.line.Close()
+	w.disconnect()
 }
 
-func (w *writer) close() error {
-	w.once.Do(func() { close(w.quit) })
-	<-w.done
-	return nil
-}
-
-func (w *writer) run() {
-	defer close(w.done)
-	defer w.disconnect()
-	for {
-		select {
-		case <-w.quit:
-			return
-		case r := <-w.requests:
-			// Whoever is about to ask gets in line first: with that, twice as many share
-			// a commit under load. Nobody is waited for.
-			runtime.Gosched()
-			if group := awaited(w.join(r)); len(group) > 0 {
-				w.commitTogether(group)
-			}
-		}
-	}
-}
-
-// join collects what else is waiting. It never waits for more.
-func (w *writer) join(first *request) []*request {
-	group, bytes := []*request{first}, first.size()
-	for len(group) < maxJoined && bytes < maxJoinedBytes {
-		select {
-		case r := <-w.requests:
-			group = append(group, r)
-			bytes += r.size()
-		default:
-			return group
-		}
-	}
-	return group
-}
-
-// size is how much text the arguments hold.
-func (r *request) size() int {
-	n := 0
-	for _, s := range r.stmts {
-		for _, a := range s.Args {
-			if text, ok := a.(string); ok {
-				n += len(text)
-			}
-		}
-	}
-	return n
-}
-
-// awaited leaves out requests that nobody waits for any more. Written later, a
-// claim would lease jobs to no one.
-func awaited(group []*request) []*request {
-	return slices.DeleteFunc(group, func(r *request) bool { return r.ctx.Err() != nil })
-}
-
-// commitTogether runs batches in one transaction. If one of them is refused by
-// the database, all are undone and each is run in a transaction of its own, so
-// that only the bad one fails; if the database itself is the trouble, all fail.
-func (w *writer) commitTogether(group []*request) {
-	err := w.transact(group)
-	if err != nil && len(group) > 1 && !core.IsKind(err, core.Unavailable) {
-		for i := range group {
-			w.commitTogether(group[i : i+1])
-		}
-		return
-	}
-	for _, r := range group {
-		if err != nil {
-			r.results, r.err = nil, err
-		}
-		close(r.done)
-	}
-}
-
-func (w *writer) transact(group []*request) error {
+// commit writes a group in one transaction. See group.Commit.
+func (w *writer) commit(batches []*group.Batch) error {
 	if err := w.file.check(); err != nil {
 		return err
 	}
@@ -159,8 +44,8 @@ func (w *writer) transact(group []*request) error {
 	if err := w.session.control("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	for _, r := range group {
-		if err := w.runAll(r); err != nil {
+	for _, b := range batches {
+		if err := w.runAll(b); err != nil {
 			w.undo(err)
 			return err
 		}
@@ -172,9 +57,9 @@ func (w *writer) transact(group []*request) error {
 	return nil
 }
 
-func (w *writer) runAll(r *request) (err error) {
-	for i, s := range r.stmts {
-		if r.results[i], err = w.session.run(s); err != nil {
+func (w *writer) runAll(b *group.Batch) (err error) {
+	for i, s := range b.Stmts {
+		if b.Results[i], err = w.session.run(s); err != nil {
 			return err
 		}
 	}

@@ -125,7 +125,7 @@ func benchTakeSettle(b bench, n int) {
 func (b bench) completed(jobs []core.TakenJob) []core.Outcome {
 	outcomes := make([]core.Outcome, len(jobs))
 	for i, j := range jobs {
-		outcomes[i] = b.ended(j.Job, core.Completed)
+		outcomes[i] = b.verdict(j, core.Success)
 	}
 	return outcomes
 }
@@ -149,9 +149,24 @@ func benchTake(b bench, due int) {
 	start := time.Now()
 	b.seed(due)
 	b.Logf("%d rows written in %v", due, time.Since(start).Round(time.Millisecond))
+	b.takeAndRelease()
+}
+
+// takeAndRelease measures taking ten, looking now and then as a worker does, which
+// asks what is due every five milliseconds, or for a tenth of the time.
+func (b bench) takeAndRelease() {
 	done := 0
+	var since, look time.Duration // the time of takes since the last look, and until the next
 	for b.Loop() {
+		began := time.Now()
+		if since >= look {
+			b.due(b.lane)
+			look, since = max(5*time.Millisecond, 9*time.Since(began)), 0
+			began = time.Now()
+		}
+		b.now = began.UTC().Truncate(time.Millisecond)
 		taken := b.take(10)
+		since += time.Since(began)
 		b.StopTimer()
 		var jobs []core.Job
 		for _, j := range taken {

@@ -46,6 +46,34 @@ func TestBrokenStoresFail(t *testing.T) {
 			[]string{saysRetryOther, "Retry after the job was taken takes nothing away"}},
 		{"Pages skip", func(m *Model) core.Store { return pagesByNumber{m} },
 			[]string{saysPages + "/events"}},
+		{"Mark moves back", func(m *Model) core.Store { return marksAny{m} },
+			[]string{saysForward + "/earlier", saysForward + "/many movers at once"}},
+		{"Mark ignores the schedule", func(m *Model) core.Store { return marksForward{m} },
+			[]string{saysElsewhere + "/earlier", saysElsewhere + "/forth and back"}},
+		{"Mark looks before it writes", func(m *Model) core.Store { return marksLate{m} },
+			[]string{saysForward + "/many movers at once"}},
+		{"Marks makes marks up", func(m *Model) core.Store { return marksAll{m} }, []string{saysMarks + "/none"}},
+		{"Events shows all", func(m *Model) core.Store { return showsAlerts{m} }, []string{saysAlerts}},
+		{"Take does not look at breakers", func(m *Model) core.Store { return takesShut{m} },
+			[]string{saysWideOpen + "/open", saysWideOpen + "/after it closed", saysPaced + "/open"}},
+		{"Take starts all at once", func(m *Model) core.Store { return startsAll{m} },
+			[]string{saysStarts + "/one after the other", saysStarts + "/many takers at once"}},
+		{"Take gives starts away for nothing", func(m *Model) core.Store { return startsNone{m} }, []string{saysStarts + "/nothing is due"}},
+		{"Take lets any number probe", func(m *Model) core.Store { return probesAll{m} },
+			[]string{saysOneProbe + "/one after the other", saysOneProbe + "/at once"}},
+		{"Settle counts what is lost", func(m *Model) core.Store { return judgesLost{m} },
+			[]string{saysVerdicts + "/lost ones do not", saysRise + "/lost", saysVerdicts + "/once"}},
+		{"Settle listens to anybody", func(m *Model) core.Store { return judgesAll{m} },
+			[]string{saysNewest + "/others do not", saysNewest + "/an older probe does not"}},
+		{"Release keeps a probe's time", func(m *Model) core.Store { return releasesJobs{m} }, []string{saysProbeBack}},
+		{"Strays does not remember", func(m *Model) core.Store { return straysAnew{m} }, []string{saysStrays}},
+		{"Strays remembers for ever", func(m *Model) core.Store { return straysEver{m} }, []string{saysKnown}},
+		{"Strays closes breakers at once", func(m *Model) core.Store { return straysClose{m} }, []string{saysSetBack + "/until then"}},
+		{"Strays leaves gates as they are", func(m *Model) core.Store { return straysLeave{m} }, []string{saysSetBack}},
+		{"Retry keeps strays' times", func(m *Model) core.Store { return retriesStrays{m} },
+			[]string{saysRetryStray + "/one", saysRetryStray + "/of a lane"}},
+		{"Take is not told of clocks that are ahead", func(m *Model) core.Store { return takesAhead{m} },
+			[]string{saysWideOpen + "/closed by a clock that is ahead"}},
 		{"More is a guess", func(m *Model) core.Store { return pagesMore{m} }, []string{"A limit of 0 means DefaultPage/events"}},
 	} {
 		t.Run(tc.breaks, func(t *testing.T) {
@@ -99,15 +127,20 @@ func (c oneByOne) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resul
 	return out, nil
 }
 
+// find finds a check; one of a shared stock makes a stock of its own.
 func find(t *testing.T, name string) check {
 	for _, g := range roles() {
 		for _, c := range g.checks {
-			if c.name() == name && g.stock == nil {
-				return c
+			if c.name() != name {
+				continue
 			}
+			if run := c.run; g.stock != nil {
+				c.run = func(r *rig) { g.stock(r); run(r) }
+			}
+			return c
 		}
 	}
-	t.Fatalf("there is no check %q with a store of its own", name)
+	t.Fatalf("there is no check %q", name)
 	return check{}
 }
 
@@ -180,7 +213,7 @@ func (s acceptsLate) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 	runtime.Gosched()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.events[a.Event.ID] = a.Event
+	s.keep(a.Event)
 	for _, n := range a.Jobs {
 		s.jobs[n.ID] = &core.Job{ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Key: n.Key, Status: core.Available}
 	}
@@ -260,7 +293,7 @@ func (s takesUnspent) Take(ctx context.Context, now time.Time, quotas []core.Quo
 
 type settlesAny struct{ *Model }
 
-func (s settlesAny) Settle(ctx context.Context, outcomes ...core.Outcome) ([]core.ID, error) {
+func (s settlesAny) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
 	for i, o := range outcomes {
 		if j, ok := s.jobs[o.JobID]; ok && j.Status == core.Running {
 			outcomes[i].Lease = j.Lease
@@ -271,14 +304,14 @@ func (s settlesAny) Settle(ctx context.Context, outcomes ...core.Outcome) ([]cor
 
 type settlesTwice struct{ *Model }
 
-func (s settlesTwice) Settle(ctx context.Context, outcomes ...core.Outcome) ([]core.ID, error) {
-	lost, err := s.Model.Settle(ctx, outcomes...)
+func (s settlesTwice) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
+	settled, err := s.Model.Settle(ctx, outcomes...)
 	for _, o := range outcomes {
 		if before := s.attempts[o.JobID]; len(before) > 0 && s.jobs[o.JobID].Lease == "" {
 			s.attempts[o.JobID] = append(before, leased{o.Attempt, "another"})
 		}
 	}
-	return lost, err
+	return settled, err
 }
 
 type releasesAny struct{ *Model }
@@ -326,4 +359,66 @@ func (s pagesMore) Events(ctx context.Context, f core.EventFilter) (core.Page[co
 	p, err := s.Model.Events(ctx, f)
 	p.More = len(p.Items) == core.DefaultPage
 	return p, err
+}
+
+type marksAny struct{ *Model }
+
+func (s marksAny) Mark(ctx context.Context, marks ...core.Mark) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range marks {
+		s.marks[m.Source] = m
+	}
+	return nil
+}
+
+type marksForward struct{ *Model }
+
+func (s marksForward) Mark(_ context.Context, marks ...core.Mark) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range marks {
+		if m.Until.After(s.marks[m.Source].Until) {
+			s.marks[m.Source] = m
+		}
+	}
+	return nil
+}
+
+// marksLate decides with one look at the store and writes with the next.
+type marksLate struct{ *Model }
+
+func (s marksLate) Mark(ctx context.Context, marks ...core.Mark) error {
+	for _, m := range marks {
+		before, _ := s.Marks(ctx, []string{m.Source})
+		runtime.Gosched()
+		if b := before[m.Source]; b.Schedule != m.Schedule || m.Until.After(b.Until) {
+			s.mu.Lock()
+			s.marks[m.Source] = m
+			s.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+type marksAll struct{ *Model }
+
+func (s marksAll) Marks(ctx context.Context, sources []string) (map[string]core.Mark, error) {
+	known, err := s.Model.Marks(ctx, sources)
+	for _, source := range sources {
+		m := known[source]
+		m.Source = source
+		known[source] = m
+	}
+	return known, err
+}
+
+type showsAlerts struct{ *Model }
+
+func (s showsAlerts) Events(_ context.Context, f core.EventFilter) (core.Page[core.Event], error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return list(s.events, f.After, f.Limit, func(e core.Event) (core.Event, bool) {
+		return summary(e), (f.Source == "" || e.Source == f.Source) && (f.Type == "" || e.Type == f.Type)
+	}), nil
 }

@@ -17,7 +17,18 @@ type Fault struct {
 	how    fault
 	left   int // statements or batches until it strikes
 	struck bool
-	writes int // statements so far that change something
+	writes int // statements so far that may change something
+
+	changed map[string]int64 // rows so far, by the statement's name
+
+	// twice sends each batch again before its answer is given, between is done once in
+	// the middle of that.
+	twice   bool
+	between func()
+
+	// meanwhile is done once, just before a statement of this name is sent.
+	before    string
+	meanwhile func()
 }
 
 type fault int
@@ -48,6 +59,7 @@ var refused = store.Stmt{
 var errAnswerLost = core.Refuse(core.Unavailable, "the answer was lost")
 
 func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	c.fault.interrupt(stmts)
 	how, at := c.fault.next(stmts)
 	switch how {
 	case unreachable:
@@ -59,6 +71,10 @@ func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 		stmts[at] = bad
 	}
 	results, err := c.Conn.Batch(ctx, stmts...)
+	c.fault.count(stmts, results)
+	if err == nil && c.fault.again() && !slices.ContainsFunc(stmts, func(s store.Stmt) bool { return s.Once }) {
+		results, err = c.Conn.Batch(ctx, stmts...)
+	}
 	switch {
 	case err != nil || how == noFault:
 		return results, err
@@ -67,6 +83,58 @@ func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 	default:
 		return nil, errAnswerLost
 	}
+}
+
+// count counts what a batch changed.
+func (f *Fault) count(stmts []store.Stmt, results []store.Result) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.changed == nil {
+		f.changed = map[string]int64{}
+	}
+	for i, r := range results {
+		f.changed[stmts[i].Name] += r.Changed
+	}
+}
+
+// changes is how many rows statements of a name have changed so far.
+func (f *Fault) changes(name string) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed[name]
+}
+
+// again tells whether a batch is to be sent once more, now. What is done in between
+// is sent once.
+func (f *Fault) again() bool {
+	if !f.twice || f.between == nil {
+		return f.twice
+	}
+	do := f.between
+	f.twice, f.between = false, nil
+	do()
+	f.twice = true
+	return true
+}
+
+// interrupt does what is to be done before one of the statements.
+func (f *Fault) interrupt(stmts []store.Stmt) {
+	f.mu.Lock()
+	var do func()
+	if slices.ContainsFunc(stmts, func(s store.Stmt) bool { return s.Name == f.before }) {
+		do, f.before, f.meanwhile = f.meanwhile, "", nil
+	}
+	f.mu.Unlock()
+	if do != nil {
+		do()
+	}
+}
+
+// justBefore has something done once, just before a statement is sent.
+func (f *Fault) justBefore(statement string, do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before, f.meanwhile = statement, do
 }
 
 // next tells what is to happen to a batch, and to which of its statements.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +48,10 @@ func eachInTurn(r *rig, f *Fault, how fault) {
 	scenario(clean)
 	stride := 1
 	if r.slow {
-		stride = 5
+		stride = 9
+	}
+	if raceDetector {
+		stride = 41
 	}
 	for n := 1; ; n += stride {
 		p := newPlay(r, f, n)
@@ -70,12 +74,14 @@ func eachInTurn(r *rig, f *Fault, how fault) {
 type play struct {
 	*rig
 	fault    *Fault
+	run      int
 	source   string
 	lanes    map[string]core.Lane
 	arrivals map[string]core.Arrival
 	names    map[core.ID]string
 	outcomes map[core.ID]core.Outcome // of the newest try, by job
 	hands    map[string]core.Job      // taken jobs by name
+	probes   map[string]bool          // which of them are probes
 	begun    map[string]int           // tries by name
 	again    map[string]bool          // jobs that lost a take, which costs an attempt
 
@@ -90,20 +96,27 @@ type play struct {
 func newPlay(r *rig, f *Fault, run int) *play {
 	own := *r
 	p := &play{
-		rig: &own, fault: f, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{},
+		rig: &own, fault: f, run: run, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{},
 		arrivals: map[string]core.Arrival{}, names: map[core.ID]string{}, outcomes: map[core.ID]core.Outcome{},
-		hands: map[string]core.Job{}, begun: map[string]int{}, again: map[string]bool{},
+		hands: map[string]core.Job{}, probes: map[string]bool{}, begun: map[string]int{}, again: map[string]bool{},
 	}
-	for _, l := range []string{"a", "b"} {
-		p.lanes[l] = core.Lane(fmt.Sprintf("handler/%s-%d", l, run))
+	for _, l := range []string{"a", "b", "c"} {
+		p.lanes[l] = playLane(l, run)
 	}
 	return p
+}
+
+// playLane is a lane of a run of the play.
+func playLane(name string, run int) core.Lane {
+	return core.Lane(fmt.Sprintf("handler/%s-%d", name, run))
 }
 
 // A scene is what a store shows of one play, by names that are the same in each.
 type scene struct {
 	Events []string
 	Jobs   map[string]prop
+	Marks  map[string]core.Mark
+	Gates  map[string]core.Gate
 	again  map[string]bool
 }
 
@@ -115,7 +128,7 @@ type prop struct {
 
 func (p *play) scene() scene {
 	p.Helper()
-	s := scene{Jobs: map[string]prop{}, again: p.again}
+	s := scene{Jobs: map[string]prop{}, Marks: map[string]core.Mark{}, Gates: map[string]core.Gate{}, again: p.again}
 	for _, e := range p.events(core.EventFilter{Source: p.source, Limit: core.MaxPage}).Items {
 		s.Events = append(s.Events, p.names[e.ID])
 	}
@@ -131,6 +144,17 @@ func (p *play) scene() scene {
 			}
 			s.Jobs[key] = prop{Job: j, Tries: tries}
 		}
+	}
+	for name, lane := range p.lanes {
+		if g := p.outlooks(lane)[lane].Gate; g != (core.Gate{}) {
+			g.MovedBy = core.ID(p.names[g.MovedBy])
+			s.Gates[name] = g
+		}
+	}
+	for _, m := range p.marks(p.source+"/a", p.source+"/b") {
+		name := strings.TrimPrefix(m.Source, p.source)
+		m.Source = name
+		s.Marks[name] = m
 	}
 	return s
 }
@@ -153,7 +177,7 @@ func (s scene) like(other scene) bool {
 		}
 		jobs[name] = j
 	}
-	return same(s.Events, other.Events) && same(s.Jobs, jobs)
+	return same(s.Events, other.Events) && same(s.Jobs, jobs) && same(s.Marks, other.Marks) && same(s.Gates, other.Gates)
 }
 
 // sound wants a job and its attempts to fit together, whatever happened.
@@ -213,6 +237,8 @@ func (p *play) wantScene(when string, step int) {
 	if got, want := p.scene(), p.clean[step]; !got.like(want) {
 		p.equal(p.name+", "+when, got.Jobs, want.Jobs)
 		p.equal(p.name+", "+when, got.Events, want.Events)
+		p.equal(p.name+", "+when, got.Marks, want.Marks)
+		p.equal(p.name+", "+when, got.Gates, want.Gates)
 	}
 }
 
@@ -223,12 +249,17 @@ var statementChecks = []struct {
 }{
 	{"What only reads writes nothing", readsOnly},
 	{"A database that cannot be reached is a refusal of kind Unavailable", withoutDatabase},
+	{"A batch that is sent twice does what it does once", eachTwice},
+	{"A Take that is sent twice starts nothing too early, whoever takes in between", takesBetween},
+	{"A success changes no gate of a lane in which nothing failed", steadySuccess},
+	{"A job that is brought back while it is purged stays, with its attempts and its event", purgeMeanwhile},
 }
 
 func readsOnly(r *rig, f *Fault) {
 	j := r.settled(core.Retryable)
 	want := f.written()
 	r.due(r.lane, "handler/nobody")
+	r.marks("a", "nobody")
 	r.storedEvent(j.EventID)
 	r.job(j.ID)
 	r.attempts(j.ID)
@@ -241,16 +272,91 @@ func readsOnly(r *rig, f *Fault) {
 	r.equal("statements that write", f.written(), want)
 }
 
+// eachTwice plays the scenario, and takes from a lane that has more: a connection
+// that got no answer sends a batch again, and the first one may arrive late.
+func eachTwice(r *rig, f *Fault) {
+	clean := newPlay(r, f, 0)
+	clean.record, clean.states = true, []scene{{}}
+	scenario(clean)
+	f.twice = true
+	again := newPlay(r, f, 1)
+	again.clean = clean.states
+	scenario(again)
+	r.accepted(r.arrival(lanes(r.lane, 5)...))
+	r.equal("Take: jobs", len(r.haul(r.quota(2))), 2)
+	r.equal("Jobs: running", len(r.jobs(core.JobFilter{Lane: r.lane, Status: core.Running}).Items), 2)
+	r.settle(r.ended(r.take(1)[0].Job, core.Dead))
+}
+
+// takesBetween has another take a lane's jobs after a batch took effect and before it
+// is sent again. Where the gate lets it, the jobs start later than they would have;
+// where not, they are given back, since nobody knows any more when they were to start.
+func takesBetween(r *rig, f *Fault) {
+	const interval = time.Second
+	r.puts(6)
+	f.twice = true
+	take := func(ahead time.Duration) (first, second []core.TakenJob) {
+		f.between = func() { second = r.haul(r.paced(2, interval, time.Second)) }
+		first = r.haul(core.Quota{Lane: r.lane, N: 1, Hold: hold, Pass: &core.Pass{Interval: interval, Ahead: ahead}})
+		return first, second
+	}
+	first, second := take(5 * time.Second)
+	r.equal("starts of the one in between", starts(second, r.now), []time.Duration{interval, 2 * interval})
+	r.equal("starts of the one that was sent twice", starts(first, r.now), []time.Duration{3 * interval})
+	r.equal("NextAt", r.gate().NextAt, r.now.Add(4*interval))
+
+	r.now = r.now.Add(4 * interval)
+	first, second = take(0)
+	r.equal("starts of the one in between", starts(second, r.now), []time.Duration{interval, 2 * interval})
+	r.equal("starts of the one that is too late", starts(first, r.now), []time.Duration{})
+	r.equal("NextAt", r.gate().NextAt, r.now.Add(3*interval))
+	r.equal("Take of what was given back: attempt", r.bringsSome("of it", 1, r.paced(1, interval, 3*interval))[0].Attempt, 1)
+}
+
+// steadySuccess: what all goes well with pays for no write.
+func steadySuccess(r *rig, f *Fault) {
+	succeed := func() {
+		r.puts(5)
+		var outcomes []core.Outcome
+		for _, j := range r.take(5) {
+			outcomes = append(outcomes, r.verdict(j, core.Success))
+		}
+		r.settle(outcomes...)
+	}
+	succeed()
+	r.equal("gates changed where there was none", f.changes("succeed")+f.changes("insert_gates"), int64(0))
+	r.settle(r.verdict(r.taken(), core.Failure))
+	succeed()
+	r.equal("gates changed after a failure", f.changes("succeed"), int64(1))
+	succeed()
+	r.equal("gates changed after a success", f.changes("succeed"), int64(1))
+}
+
+func purgeMeanwhile(r *rig, f *Fault) {
+	back, other := r.settled(core.Dead), r.settled(core.Dead)
+	r.now = r.now.Add(time.Second)
+	f.justBefore("purge_jobs", func() { r.equal("Retry", r.retry(back.ID, ""), 1) })
+	r.equal("Purge", r.purge(10), 2)
+	r.gone(other)
+	r.equal("status", r.job(back.ID).Status, core.Available)
+	r.equal("Attempts", len(r.attempts(back.ID)), 1)
+	r.storedEvent(back.EventID)
+}
+
 func withoutDatabase(r *rig, f *Fault) {
 	ctx, s := context.Background(), r.store
 	waiting, j := r.settled(core.Retryable), r.taken().Job
+	r.marked(r.mark("a", 0))
 	calls := map[string]func() error{
 		"Accept":   func() error { _, err := s.Accept(ctx, r.arrival(r.lane)); return err },
 		"Due":      func() error { _, err := s.Due(ctx, []core.Lane{r.lane}); return err },
 		"Take":     func() error { _, err := s.Take(ctx, r.now.Add(time.Hour), []core.Quota{r.quota(1)}); return err },
 		"Settle":   func() error { _, err := s.Settle(ctx, r.ended(j, core.Completed)); return err },
+		"Strays":   func() error { _, err := s.Strays(ctx, r.now, nil); return err },
 		"Release":  func() error { return s.Release(ctx, r.now, j) },
 		"Recover":  func() error { _, err := s.Recover(ctx, r.now, []core.Lane{r.lane}); return err },
+		"Marks":    func() error { _, err := s.Marks(ctx, []string{"a"}); return err },
+		"Mark":     func() error { return s.Mark(ctx, r.mark("a", time.Hour)) },
 		"Event":    func() error { _, err := s.Event(ctx, j.EventID); return err },
 		"Events":   func() error { _, err := s.Events(ctx, core.EventFilter{}); return err },
 		"Job":      func() error { _, err := s.Job(ctx, j.ID); return err },
@@ -258,6 +364,7 @@ func withoutDatabase(r *rig, f *Fault) {
 		"Attempts": func() error { _, err := s.Attempts(ctx, j.ID); return err },
 		"Depth":    func() error { _, err := s.Depth(ctx); return err },
 		"Retry":    func() error { _, err := s.Retry(ctx, r.now, "", ""); return err },
+		"Purge":    func() error { _, err := s.Purge(ctx, r.now, 1); return err },
 		"Migrate":  func() error { return s.Migrate(ctx) },
 		"Ping":     func() error { return s.Ping(ctx) },
 	}
@@ -270,4 +377,5 @@ func withoutDatabase(r *rig, f *Fault) {
 	f.disarm()
 	r.wantJob(waiting)
 	r.wantJob(j)
+	r.wantMarks(r.mark("a", 0))
 }

@@ -13,6 +13,7 @@ const (
 	saysNotFound = "Errors: a [Refusal] of kind [Unavailable] means that the database could not be reached or could not write and that the same call may succeed later; of kind [NotFound] that the named row does not exist"
 	saysEvent    = "Event returns one event with its payload"
 	saysEvents   = "Events lists events newest first, without their payloads and headers"
+	saysAlerts   = "Those of [AlertSource] are listed only if the filter asks for them"
 	saysJob      = "Job returns one job"
 	saysJobs     = "Jobs lists jobs newest first, paged like Events"
 	saysAttempts = "Attempts lists the attempts of a job, oldest first; none for an unknown job"
@@ -29,6 +30,8 @@ var ledger = role{name: "Ledger", stock: fill, checks: []check{
 	{saysEvents, "one by one", pageEvents},
 	{saysEvents, "by source and type", filterEvents},
 	{saysEvents, "by time", filterTimes},
+	{saysAlerts, "", listAlerts},
+	{saysAlerts, "one by one", pageAlerts},
 	{saysJob, "", showJob},
 	{saysJobs, "", listJobs},
 	{saysJobs, "one by one", pageJobs},
@@ -46,7 +49,8 @@ var ledger = role{name: "Ledger", stock: fill, checks: []check{
 
 // A stock is what the shared store of the read-only checks holds.
 type stock struct {
-	events []core.Event // oldest first
+	events []core.Event // oldest first, without those of the gateway itself
+	alerts []core.Event // those, oldest first
 	jobs   []core.Job   // oldest first, as they are to be shown
 	by     map[string]core.Job
 
@@ -76,6 +80,20 @@ func fill(r *rig) {
 	alone.Event.Source, alone.Event.CreatedAt = "crm", start.Add(time.Hour+time.Millisecond)
 	r.accepted(alone)
 	r.stock.events = append(r.stock.events, alone.Event)
+	r.alarm()
+}
+
+// alarm stores an event of the gateway itself before all others, among them and
+// after them, by their ids.
+func (r *rig) alarm() {
+	now := r.now
+	first, last := r.stock.events[0], r.stock.events[len(r.stock.events)-1]
+	for _, id := range []core.ID{first.ID[:25] + "!", first.ID + "!", last.ID + "!"} {
+		a := r.arrival()
+		a.Event.ID, a.Event.Source, a.Event.CreatedAt = id, core.AlertSource, now
+		r.accepted(a)
+		r.stock.alerts = append(r.stock.alerts, a.Event)
+	}
 }
 
 // keep remembers a job and its event.
@@ -213,6 +231,29 @@ func pageEvents(r *rig) {
 	}
 	r.equal("Events one by one", got, ids(newest(r.stock.events)))
 	r.wantEvents(f, nil)
+}
+
+func listAlerts(r *rig) {
+	alerts := core.EventFilter{Source: core.AlertSource}
+	r.wantEvents(alerts, newest(r.stock.alerts))
+	r.wantEvents(core.EventFilter{}, newest(r.stock.events))
+	r.wantEvents(core.EventFilter{Type: r.stock.alerts[0].Type}, choose(newest(r.stock.events), func(e core.Event) bool {
+		return e.Type == r.stock.alerts[0].Type
+	}))
+	alerts.Type = "user.created"
+	r.wantEvents(alerts, nil)
+	for _, want := range r.stock.alerts {
+		r.equal("Event", r.storedEvent(want.ID), want)
+	}
+}
+
+func pageAlerts(r *rig) {
+	f := core.EventFilter{Source: core.AlertSource, Limit: 2}
+	p := r.events(f)
+	r.equal("Events of the gateway itself", ids(p.Items), ids(newest(r.stock.alerts)[:2]))
+	r.equal("Events of the gateway itself: More", p.More, true)
+	f.After = p.Items[1].ID
+	r.equal("Events of the gateway itself, next page", r.events(f), core.Page[core.Event]{Items: []core.Event{summary(r.stock.alerts[0])}})
 }
 
 func showJob(r *rig) {

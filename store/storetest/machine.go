@@ -37,6 +37,9 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			"recover":     m.recoverLane,
 			"retry":       m.retryOne,
 			"retryLane":   m.retryLane,
+			"purge":       m.purgeAll,
+			"mark":        m.markSome,
+			"strays":      m.straysSome,
 			"advance":     m.advance,
 		})
 	})
@@ -45,10 +48,12 @@ func runModel(t *testing.T, s core.Store, o Options) {
 // A machine drives a store and its model side by side.
 type machine struct {
 	*rig
-	model *Model
-	lanes []core.Lane
-	event func() core.Event
-	base  int // depth of the store before
+	model  *Model
+	lanes  []core.Lane
+	others []core.Lane // of the sequences before
+	event  func() core.Event
+	base   int // depth of the store before
+	began  time.Time
 
 	arrivals []core.Arrival
 	hands    []*hand
@@ -56,19 +61,24 @@ type machine struct {
 	// Since the last comparison:
 	arrived bool
 	settled []core.ID
+	moved   bool
 }
 
 // A hand is a taken job: in the store, and its twin in the model, whose lease is
 // another one.
 type hand struct {
 	job, twin core.Job
+	probe     bool
 	outcome   *core.Outcome // once settled; the same is sent again
 }
 
 func newMachine(rt *rapid.T, s core.Store, o Options, sequence int) *machine {
 	r := newRig(rt, s, o)
-	m := &machine{rig: r, model: NewModel(core.SystemClock), base: r.depth()}
+	m := &machine{rig: r, model: NewModel(core.SystemClock), base: r.depth(), began: r.now}
 	for _, name := range []string{"a", "b"} {
+		for before := range sequence {
+			m.others = append(m.others, core.Lane(fmt.Sprintf("handler/%s-%d", name, before)))
+		}
 		m.lanes = append(m.lanes, core.Lane(fmt.Sprintf("handler/%s-%d", name, sequence)))
 	}
 	m.event = func() core.Event {
@@ -118,19 +128,45 @@ func (m *machine) takeSome(t *rapid.T) {
 		quotas = append(quotas, core.Quota{
 			Lane: l, N: rapid.IntRange(0, 3).Draw(t, "n"),
 			Hold: rapid.SampledFrom([]time.Duration{time.Second, hold}).Draw(t, "hold"),
+			Pass: m.drawPass(t, l),
 		})
 	}
-	twins := map[core.ID]core.Job{}
+	twins := map[core.ID]core.TakenJob{}
 	want, _ := m.model.Take(context.Background(), m.now, quotas)
 	for _, j := range want {
-		twins[j.ID] = j.Job
+		twins[j.ID] = j
 	}
 	got := m.haul(quotas...)
 	m.equal("Take", slices.Sorted(slices.Values(ids(got))), slices.Sorted(slices.Values(ids(want))))
 	for _, j := range got {
-		m.equal("Take: job", bare(j.Job), bare(twins[j.ID]))
-		m.hands = append(m.hands, &hand{job: j.Job, twin: twins[j.ID]})
+		twin := twins[j.ID]
+		m.equal("Take: job", bare(j.Job), bare(twin.Job))
+		m.equal("Take: start", j.StartAt, twin.StartAt)
+		m.equal("Take: probe", j.Probe, twin.Probe)
+		m.hands = append(m.hands, &hand{job: j.Job, twin: twin.Job, probe: j.Probe})
 	}
+}
+
+// drawPass is what a taker shows at a gate, most often what fits how it stands.
+func (m *machine) drawPass(t *rapid.T, l core.Lane) *core.Pass {
+	g := m.model.gate(l)
+	p := &core.Pass{Closed: g.ClosedAt}
+	fits := "interval"
+	if g.Open() {
+		fits = "probe"
+	}
+	switch rapid.SampledFrom([]string{"none", "none", fits, fits, "interval", "probe", "another"}).Draw(t, "pass") {
+	case "none":
+		return nil
+	case "probe":
+		p.Probe = rapid.SampledFrom([]time.Duration{time.Millisecond, core.BreakerCooldown}).Draw(t, "probe")
+		return p
+	case "another":
+		p.Closed = p.Closed.Add(time.Millisecond)
+	}
+	p.Interval = rapid.SampledFrom([]time.Duration{time.Microsecond, 20 * time.Millisecond, 7 * time.Second}).Draw(t, "interval")
+	p.Ahead = rapid.SampledFrom([]time.Duration{0, time.Second, 9 * time.Second, -time.Second}).Draw(t, "ahead")
+	return p
 }
 
 // drawHand picks a taken job, most often one of the last.
@@ -144,21 +180,53 @@ func (m *machine) drawHand(t *rapid.T) *hand {
 
 func (m *machine) settleSome(t *rapid.T) {
 	var stored, twin []core.Outcome
+	var alone bool
 	for range rapid.IntRange(1, 3).Draw(t, "outcomes") {
 		h := m.drawHand(t)
 		if h.outcome == nil {
 			o := m.ended(h.job, rapid.SampledFrom([]core.Status{core.Completed, core.Retryable, core.Dead}).Draw(t, "status"))
 			o.Attempt.Number = min(h.job.Attempt, h.job.MaxAttempts)
+			m.judge(t, h, &o)
 			h.outcome = &o
 		}
 		o := *h.outcome
+		_, held := m.model.holds(h.twin.ID, h.twin.Lease)
+		if late := !held && o.Verdict == core.Success; late && len(stored) > 0 || alone {
+			continue // whether others of its lease count beside it is left open
+		} else {
+			alone = late
+		}
 		stored = append(stored, o)
 		o.Lease = h.twin.Lease
 		twin = append(twin, o)
 		m.settled = append(m.settled, h.job.ID)
 	}
 	want, _ := m.model.Settle(context.Background(), twin...)
-	m.equal("Settle: lost", m.lost(stored...), want)
+	m.equal("Settle", m.settlement(stored...), want)
+}
+
+// judge gives an outcome a verdict, most often a bad one, and sometimes an event that
+// it gives rise to.
+func (m *machine) judge(t *rapid.T, h *hand, o *core.Outcome) {
+	verdicts := []core.Verdict{core.Failure, core.Failure, core.Failure, core.Success, core.NoVerdict}
+	o.Lane, o.Verdict, o.Probe = h.job.Lane, rapid.SampledFrom(verdicts).Draw(t, "verdict"), h.probe
+	if rapid.IntRange(0, 3).Draw(t, "gives rise") > 0 {
+		return
+	}
+	o.GivesRise = &core.Arrival{Event: m.event()}
+	for range rapid.IntRange(0, 2).Draw(t, "to") {
+		l := rapid.SampledFrom(m.lanes).Draw(t, "lane")
+		o.GivesRise.Jobs = append(o.GivesRise.Jobs, core.NewJob{ID: m.ids.Next(), Lane: l, MaxAttempts: 1})
+	}
+	m.arrived = true
+}
+
+// straysSome looks for strays among the lanes of this sequence. It knows those of
+// all others.
+func (m *machine) straysSome(t *rapid.T) {
+	known := slices.Clone(rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 0, 2, rapid.ID).Draw(t, "known"))
+	want, _ := m.model.Strays(context.Background(), m.now, known)
+	m.equal("Strays", m.strays(append(known, m.others...)...), want)
 }
 
 func (m *machine) releaseOne(t *rapid.T) {
@@ -186,9 +254,47 @@ func (m *machine) retryLane(t *rapid.T) {
 	m.equal("Retry", m.retry("", l), want)
 }
 
+// purgeAll deletes all that is over: sequences share a store, so a limit would
+// hit another one's jobs. What it deletes of those, nobody looks at any more.
+func (m *machine) purgeAll(t *rapid.T) {
+	_, _ = m.model.Purge(context.Background(), m.now, core.MaxPage)
+	for m.purge(core.MaxPage) > 0 {
+	}
+	m.base, m.arrived = m.depthOfOthers(), true
+	m.arrivals = nil // one that lost a job only would be given it again
+}
+
+// depthOfOthers is what the store's depth is beside the model's.
+func (m *machine) depthOfOthers() int {
+	own, _ := m.model.Depth(context.Background())
+	return m.depth() - own
+}
+
+// markSome moves marks of two sources, on one of two schedules each.
+func (m *machine) markSome(t *rapid.T) {
+	var marks []core.Mark
+	for _, source := range rapid.SliceOfNDistinct(rapid.SampledFrom(m.markSources()), 1, 2, rapid.ID).Draw(t, "sources") {
+		mk := m.mark(source, rapid.SampledFrom([]time.Duration{-time.Second, 0, time.Millisecond, time.Second}).Draw(t, "after"))
+		mk.Schedule = rapid.SampledFrom([]string{"* * * * *", "0 * * * *"}).Draw(t, "schedule")
+		marks = append(marks, mk)
+	}
+	_ = m.model.Mark(context.Background(), marks...)
+	m.marked(marks...)
+	m.moved = true
+}
+
+// markSources are the sources whose marks a sequence moves.
+func (m *machine) markSources() []string {
+	own := m.event().Source
+	return []string{own + "/a", own + "/b"}
+}
+
 func (m *machine) advance(t *rapid.T) {
-	steps := []time.Duration{time.Millisecond, time.Second - time.Millisecond, time.Second, hold}
+	steps := []time.Duration{time.Millisecond, time.Second - time.Millisecond, time.Second, core.RampTime, hold, -3 * hold, core.StrayTime}
 	m.now = m.now.Add(rapid.SampledFrom(steps).Draw(t, "by"))
+	if m.now.Before(m.began) { // a purge may rely on ids that are no older than they say
+		m.now = m.began
+	}
 }
 
 // compare wants the store to show what the model shows, of what may have changed.
@@ -206,14 +312,18 @@ func (m *machine) compare(t *rapid.T) {
 		m.equal("Events", got.Items, want.Items)
 	}
 	due, _ := m.model.Due(ctx, m.lanes)
-	m.equal("Due", m.due(m.lanes...), due)
+	m.equal("Due", m.outlooks(m.lanes...), due)
 	depth, _ := m.model.Depth(ctx)
 	m.equal("Depth", m.depth()-m.base, depth)
 	for _, id := range m.settled {
 		want, _ := m.model.Attempts(ctx, id)
 		m.equal("Attempts", sorted(m.attempts(id)), sorted(want))
 	}
-	m.arrived, m.settled = false, nil
+	if m.moved {
+		want, _ := m.model.Marks(ctx, m.markSources())
+		m.equal("Marks", m.marks(m.markSources()...), want)
+	}
+	m.arrived, m.settled, m.moved = false, nil, false
 	if t.Failed() {
 		t.FailNow() // what follows would only follow from it
 	}

@@ -1,8 +1,8 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,9 +21,16 @@ type Model struct {
 	mu       sync.Mutex
 	leases   int
 	events   map[core.ID]core.Event
+	firsts   map[delivery]core.ID // of events that have a delivery id
 	jobs     map[core.ID]*core.Job
 	attempts map[core.ID][]leased
+	marks    map[string]core.Mark
+	gates    map[core.Lane]*gate
+	strays   map[core.Lane]time.Time
 }
+
+// A delivery is what an event with a delivery id is the only one of.
+type delivery struct{ source, id string }
 
 // leased is an attempt under the lease it was made.
 type leased struct {
@@ -36,8 +43,9 @@ var _ core.Store = (*Model)(nil)
 // NewModel makes an empty one that judges leases by clock.
 func NewModel(clock core.Clock) *Model {
 	return &Model{
-		clock: clock, events: map[core.ID]core.Event{},
-		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{},
+		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
+		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
+		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{},
 	}
 }
 
@@ -67,7 +75,7 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 		return core.Receipt{EventID: repeats, Duplicate: true}, nil
 	}
 	a.Event.Payload, a.Event.Headers = slices.Clone(a.Event.Payload), maps.Clone(a.Event.Headers)
-	m.events[a.Event.ID] = a.Event
+	m.keep(a.Event)
 	return core.Receipt{EventID: a.Event.ID, Jobs: stored}, nil
 }
 
@@ -82,13 +90,13 @@ func (m *Model) jobsOf(event core.ID) int {
 }
 
 // delivered is the event of the same delivery, if there is one.
-func (m *Model) delivered(e core.Event) core.ID {
-	for _, known := range m.events {
-		if e.DeliveryID != "" && known.Source == e.Source && known.DeliveryID == e.DeliveryID {
-			return known.ID
-		}
+func (m *Model) delivered(e core.Event) core.ID { return m.firsts[delivery{e.Source, e.DeliveryID}] }
+
+func (m *Model) keep(e core.Event) {
+	m.events[e.ID] = e
+	if e.DeliveryID != "" {
+		m.firsts[delivery{e.Source, e.DeliveryID}] = e.ID
 	}
-	return ""
 }
 
 // keyed is the event whose job has the key in that lane, if there is one.
@@ -106,36 +114,6 @@ func earlier(a, b core.ID) core.ID {
 		return b
 	}
 	return a
-}
-
-// Due tells when lanes are next due.
-func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]time.Time, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	next := map[core.Lane]time.Time{}
-	for _, j := range m.jobs {
-		first, ok := next[j.Lane]
-		if slices.Contains(lanes, j.Lane) && !j.Status.Finished() && (!ok || j.DueAt.Before(first)) {
-			next[j.Lane] = j.DueAt
-		}
-	}
-	return next, nil
-}
-
-// Take leases due jobs.
-func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.leases++
-	var taken []core.TakenJob
-	for _, q := range quotas {
-		for _, j := range m.due(now, q) {
-			j.Status, j.Lease = core.Running, core.Lease(fmt.Sprint("lease ", m.leases))
-			j.Attempt, j.DueAt = j.Attempt+1, now.Add(q.Hold)
-			taken = append(taken, core.TakenJob{Job: *j, Event: m.events[j.EventID]})
-		}
-	}
-	return taken, nil
 }
 
 // due lists what a quota may take, oldest first.
@@ -161,24 +139,6 @@ func (m *Model) holds(id core.ID, l core.Lease) (*core.Job, bool) {
 	return j, ok && j.Status == core.Running && j.Lease == l
 }
 
-// Settle ends attempts.
-func (m *Model) Settle(_ context.Context, outcomes ...core.Outcome) (lost []core.ID, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, o := range outcomes {
-		if j, ok := m.holds(o.JobID, o.Lease); ok {
-			m.attempts[o.JobID] = append(m.attempts[o.JobID], leased{o.Attempt, o.Lease})
-			m.end(j, o)
-			continue
-		}
-		before := slices.ContainsFunc(m.attempts[o.JobID], func(a leased) bool { return a.lease == o.Lease })
-		if !before {
-			lost = append(lost, o.JobID)
-		}
-	}
-	return lost, nil
-}
-
 // end leaves a job as its outcome says.
 func (m *Model) end(j *core.Job, o core.Outcome) {
 	j.Status, j.Lease, j.LastError = o.Status, "", o.Attempt.Error
@@ -187,23 +147,6 @@ func (m *Model) end(j *core.Job, o core.Outcome) {
 	if o.Status == core.Retryable {
 		j.DueAt, j.FinishedAt = o.DueAt, time.Time{}
 	}
-}
-
-// Release gives jobs back untried.
-func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, given := range jobs {
-		j, ok := m.holds(given.ID, given.Lease)
-		if !ok {
-			continue
-		}
-		j.Status, j.Lease, j.DueAt, j.Attempt = core.Retryable, "", due, j.Attempt-1
-		if j.Attempt == 0 {
-			j.Status = core.Available
-		}
-	}
-	return nil
 }
 
 // Recover makes running jobs due.
@@ -215,11 +158,48 @@ func (m *Model) Recover(_ context.Context, now time.Time, lanes []core.Lane) (in
 
 // Retry brings dead jobs back.
 func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
+	m.mu.Lock()
+	clear(m.strays)
+	m.mu.Unlock()
 	return m.change(func(j *core.Job) bool {
 		return j.Status == core.Dead && (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
 	}, func(j *core.Job) {
 		j.Status, j.Attempt, j.DueAt, j.FinishedAt = core.Available, 0, now, time.Time{}
 	})
+}
+
+// Purge deletes what is over.
+func (m *Model) Purge(_ context.Context, before time.Time, limit int) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var over []*core.Job
+	for _, j := range m.jobs {
+		if !j.FinishedAt.IsZero() && j.FinishedAt.Before(before) {
+			over = append(over, j)
+		}
+	}
+	slices.SortFunc(over, func(a, b *core.Job) int {
+		return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), strings.Compare(string(a.ID), string(b.ID)))
+	})
+	over = over[:min(limit, len(over))]
+	for _, j := range over {
+		delete(m.jobs, j.ID)
+		delete(m.attempts, j.ID)
+	}
+	var bare []core.ID
+	for id, e := range m.events {
+		if e.CreatedAt.Before(before) && m.jobsOf(id) == 0 {
+			bare = append(bare, id)
+		}
+	}
+	slices.Sort(bare)
+	bare = bare[:min(limit, len(bare))]
+	for _, id := range bare {
+		e := m.events[id]
+		delete(m.firsts, delivery{e.Source, e.DeliveryID})
+		delete(m.events, id)
+	}
+	return len(over) + len(bare), nil
 }
 
 // change changes all jobs that match and counts them.
@@ -251,7 +231,7 @@ func (m *Model) Events(_ context.Context, f core.EventFilter) (core.Page[core.Ev
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return list(m.events, f.After, f.Limit, func(e core.Event) (core.Event, bool) {
-		return summary(e), (f.Source == "" || e.Source == f.Source) && (f.Type == "" || e.Type == f.Type) &&
+		return summary(e), (e.Source == f.Source || f.Source == "" && e.Source != core.AlertSource) && (f.Type == "" || e.Type == f.Type) &&
 			!e.CreatedAt.Before(f.Since) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until))
 	}), nil
 }
@@ -337,3 +317,29 @@ func (m *Model) Ping(context.Context) error { return nil }
 
 // Close has nothing to do.
 func (m *Model) Close() error { return nil }
+
+// Marks returns marks.
+func (m *Model) Marks(_ context.Context, sources []string) (map[string]core.Mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := map[string]core.Mark{}
+	for _, s := range sources {
+		if mark, ok := m.marks[s]; ok {
+			known[s] = mark
+		}
+	}
+	return known, nil
+}
+
+// Mark moves marks.
+func (m *Model) Mark(_ context.Context, marks ...core.Mark) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, mark := range marks {
+		stored, ok := m.marks[mark.Source]
+		if !ok || stored.Schedule != mark.Schedule || mark.Until.After(stored.Until) {
+			m.marks[mark.Source] = mark
+		}
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -15,6 +16,8 @@ var odd = role{name: "Text", checks: []check{
 	{"Sources are told apart by every byte", "", oddSources},
 	{"Lanes are told apart by every byte", "", oddLanes},
 	{"Types are told apart by every byte", "", oddTypes},
+	{"Sources of marks are told apart by every byte", "", oddMarks},
+	{"Schedules of marks are told apart by every byte", "", oddSchedules},
 	{"A payload comes back byte for byte", "", oddPayloads},
 	{"Headers come back byte for byte", "", oddHeaders},
 	{"What an attempt keeps comes back byte for byte", "", oddAttempts},
@@ -133,6 +136,27 @@ func oddLanes(r *rig) {
 	}
 	s := texts[0]
 	r.equal(fmt.Sprintf("Retry(lane %q)", s), r.retry("", lane(s)), 1)
+}
+
+func oddMarks(r *rig) {
+	var want []core.Mark
+	for i, s := range named(names, long) {
+		m := r.mark(s, time.Duration(i)*time.Second)
+		m.Schedule = s
+		want = append(want, m)
+	}
+	r.marked(want...)
+	r.wantMarks(want...)
+}
+
+// Each schedule is another one than that before, so an earlier mark of it counts.
+func oddSchedules(r *rig) {
+	for i, s := range append(names, long...) {
+		m := r.mark("a", -time.Duration(i)*time.Second)
+		m.Schedule = s
+		r.marked(m)
+		r.wantMarks(m)
+	}
 }
 
 // payloads are bodies as senders write them: UTF-8 without NUL bytes.

@@ -78,7 +78,7 @@ func (r *rig) drain(h *hoard, more func() bool, quotas ...core.Quota) error {
 func (r *rig) anyDue(quotas []core.Quota) (bool, error) {
 	for _, q := range quotas {
 		due, err := r.store.Due(context.Background(), []core.Lane{q.Lane})
-		if t, waits := due[q.Lane]; err != nil || waits && !t.After(r.now) {
+		if t := due[q.Lane].DueAt; err != nil || !t.IsZero() && !t.After(r.now) {
 			return true, err
 		}
 	}
@@ -240,8 +240,8 @@ func (r *rig) meet(late func(core.Job) (held bool, err error), check func(late c
 
 func raceSettleTake(r *rig) {
 	r.meet(func(j core.Job) (bool, error) {
-		lost, err := r.store.Settle(context.Background(), r.ended(j, core.Completed))
-		return len(lost) == 0, err
+		settled, err := r.store.Settle(context.Background(), r.ended(j, core.Completed))
+		return len(settled.Lost) == 0, err
 	}, func(j core.Job, held bool, again []core.TakenJob) {
 		if held != (len(again) == 0) {
 			r.Errorf("settling held: %t, taken again: %d; want exactly one of both", held, len(again))
@@ -271,16 +271,16 @@ func raceReleaseTake(r *rig) {
 func raceSettleRelease(r *rig) {
 	for range r.few(30) {
 		j := r.taken().Job
-		var lost []core.ID
+		var settled core.Settlement
 		r.together(2, func(i int) (err error) {
 			if i == 0 {
-				lost, err = r.store.Settle(context.Background(), r.ended(j, core.Completed))
+				settled, err = r.store.Settle(context.Background(), r.ended(j, core.Completed))
 				return err
 			}
 			return r.store.Release(context.Background(), r.now.Add(hold), j)
 		})
 		want, attempts := core.Completed, 1
-		if len(lost) > 0 {
+		if len(settled.Lost) > 0 {
 			want, attempts = core.Available, 0
 		}
 		got := r.job(j.ID)
@@ -316,9 +316,9 @@ func raceSettle(r *rig) {
 		j := r.taken().Job
 		o := r.ended(j, core.Retryable)
 		r.together(callers, func(int) error {
-			lost, err := r.store.Settle(context.Background(), o)
-			if len(lost) > 0 {
-				err = fmt.Errorf("Settle(%s): lost = %v, want none", o, lost)
+			settled, err := r.store.Settle(context.Background(), o)
+			if len(settled.Lost) > 0 {
+				err = fmt.Errorf("Settle(%s): lost = %v, want none", o, settled.Lost)
 			}
 			return err
 		})
@@ -339,8 +339,8 @@ func raceSettleMany(r *rig) {
 	}
 	r.together(callers, func(i int) error {
 		for _, o := range outcomes[i] {
-			if lost, err := r.store.Settle(context.Background(), o); err != nil || len(lost) > 0 {
-				return fmt.Errorf("Settle(%s) = %v, %v, want none", o, lost, err)
+			if settled, err := r.store.Settle(context.Background(), o); err != nil || len(settled.Lost) > 0 {
+				return fmt.Errorf("Settle(%s) = %v, %v, want none", o, settled, err)
 			}
 		}
 		return nil

@@ -143,12 +143,34 @@ func (r *rig) haul(quotas ...core.Quota) []core.TakenJob {
 	return got
 }
 
-// due asks when lanes are next due.
-func (r *rig) due(lanes ...core.Lane) map[core.Lane]time.Time {
+// outlooks asks what lanes promise.
+func (r *rig) outlooks(lanes ...core.Lane) map[core.Lane]core.Outlook {
 	r.Helper()
 	got, err := r.store.Due(context.Background(), lanes)
 	if err != nil {
 		r.Fatalf("Due(%q) failed: %v", lanes, err)
+	}
+	return got
+}
+
+// due asks when lanes are next due; those in which nothing waits are absent.
+func (r *rig) due(lanes ...core.Lane) map[core.Lane]time.Time {
+	r.Helper()
+	due := map[core.Lane]time.Time{}
+	for l, o := range r.outlooks(lanes...) {
+		if !o.DueAt.IsZero() {
+			due[l] = o.DueAt
+		}
+	}
+	return due
+}
+
+// strays asks for lanes in which jobs wait that are not among the known ones.
+func (r *rig) strays(known ...core.Lane) map[core.Lane]time.Time {
+	r.Helper()
+	got, err := r.store.Strays(context.Background(), r.now, known)
+	if err != nil {
+		r.Fatalf("Strays(%q) failed: %v", known, err)
 	}
 	return got
 }
@@ -215,11 +237,16 @@ func (r *rig) settle(outcomes ...core.Outcome) {
 
 func (r *rig) lost(outcomes ...core.Outcome) []core.ID {
 	r.Helper()
-	lost, err := r.store.Settle(context.Background(), outcomes...)
+	return r.settlement(outcomes...).Lost
+}
+
+func (r *rig) settlement(outcomes ...core.Outcome) core.Settlement {
+	r.Helper()
+	got, err := r.store.Settle(context.Background(), outcomes...)
 	if err != nil {
 		r.Fatalf("Settle(%v) failed: %v", outcomes, err)
 	}
-	return lost
+	return got
 }
 
 // settled puts a job, takes it and settles it.
@@ -251,6 +278,15 @@ func (r *rig) retry(id core.ID, lane core.Lane) int {
 	n, err := r.store.Retry(context.Background(), r.now, id, lane)
 	if err != nil {
 		r.Fatalf("Retry(%q, %q) failed: %v", id, lane, err)
+	}
+	return n
+}
+
+func (r *rig) purge(limit int) int {
+	r.Helper()
+	n, err := r.store.Purge(context.Background(), r.now, limit)
+	if err != nil {
+		r.Fatalf("Purge(%s, %d) failed: %v", core.FormatTime(r.now), limit, err)
 	}
 	return n
 }

@@ -18,6 +18,8 @@ func scenario(p *play) {
 	scenarioReleases(p)
 	scenarioLeases(p)
 	scenarioRetries(p)
+	scenarioMarks(p)
+	scenarioGates(p)
 	p.fault.disarm()
 	p.wantScene("at the end", p.steps)
 }
@@ -89,6 +91,24 @@ func scenarioRetries(p *play) {
 	p.settle(core.Retryable, "later/1")
 	p.take("b", "part/1")
 	p.settle(core.Completed, "part/1")
+}
+
+func scenarioMarks(p *play) {
+	p.moveMarks("set", 0, "every hour", "a")
+	p.moveMarks("set and moved", time.Hour, "every hour", "b", "a")
+	p.moveMarks("moved", 2*time.Hour, "every hour", "a", "b")
+	p.moveMarks("not moved back", time.Hour, "every hour", "a", "b")
+	p.moveMarks("replaced", 0, "every day", "b", "a")
+}
+
+// moveMarks sets the marks of the play's sources, so long after its time.
+func (p *play) moveMarks(how string, after time.Duration, schedule string, sources ...string) {
+	p.Helper()
+	var marks []core.Mark
+	for _, s := range sources {
+		marks = append(marks, core.Mark{Source: p.source + "/" + s, Schedule: schedule, Until: p.now.Add(after)})
+	}
+	p.step(fmt.Sprintf("marks %v %s", sources, how), func() error { return p.store.Mark(context.Background(), marks...) })
 }
 
 // accept accepts an arrival under a name; the same name is the same arrival. A
@@ -203,9 +223,9 @@ func (p *play) settle(s core.Status, names ...string) {
 		outcomes = append(outcomes, p.outcome(p.hands[name], name, s))
 	}
 	p.step(fmt.Sprintf("settle %v as %s", names, s), func() error {
-		lost, err := p.store.Settle(context.Background(), outcomes...)
-		if len(lost) > 0 {
-			p.Errorf("%s: lost = %v, want none", p.name, lost)
+		settled, err := p.store.Settle(context.Background(), outcomes...)
+		if len(settled.Lost) > 0 {
+			p.Errorf("%s: lost = %v, want none", p.name, settled.Lost)
 		}
 		return err
 	})
@@ -216,9 +236,9 @@ func (p *play) late(stale core.Job, name string) {
 	p.Helper()
 	o := p.outcome(stale, name, core.Completed)
 	p.step("settle late "+name, func() error {
-		lost, err := p.store.Settle(context.Background(), o)
+		settled, err := p.store.Settle(context.Background(), o)
 		if err == nil {
-			p.equal(p.name+": lost", lost, []core.ID{stale.ID})
+			p.equal(p.name+": lost", settled.Lost, []core.ID{stale.ID})
 		}
 		return err
 	})

@@ -89,7 +89,7 @@ func (c check) name() string {
 
 func roles() []role {
 	return []role{
-		inbox, worklist, ledger, upkeep,
+		inbox, worklist, calendar, ledger, upkeep,
 		repetition, odd, times, paging, races,
 	}
 }

@@ -12,6 +12,11 @@ const (
 	saysRetry      = "Retry makes dead jobs available at once, with their whole budget of attempts, and returns how many"
 	saysRetryAll   = "A zero id means all dead jobs, those of one lane if lane is set"
 	saysRetryOther = "Jobs that are not dead stay as they are"
+	saysRetryStray = "Every lane that is a stray begins anew, so that jobs which are brought back wait their StrayTime again"
+	saysPurge      = "Purge deletes jobs that finished before the given time, with their attempts, and events received before it of which no job is left"
+	saysPurgeLimit = "It deletes at most limit jobs and as many events, the oldest first, and returns how many of both there were"
+	saysPurgeOpen  = "Jobs that are not finished stay, with their events"
+	saysPurgeNew   = "A delivery id or key is new again once its row is gone"
 	saysMigrate    = "Migrate brings the schema up to date"
 	saysMigrateTwo = "It may run in several processes at once and any number of times"
 	saysPing       = "Ping reports whether the database answers"
@@ -27,6 +32,17 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysRetryAll, "of one lane", retryLane},
 	{saysRetryOther, "", retryOthers},
 	{saysRetryOther, "an unknown job", retryUnknown},
+	{saysRetryStray, "one", retryStray},
+	{saysRetryStray, "of a lane", retryStrays},
+	{saysPurge, "", purgeOver},
+	{saysPurge, "not at that time, nor after it", purgeBefore},
+	{saysPurge, "an event that had no job", purgeJobless},
+	{saysPurge, "an event with a job that is left", purgeShared},
+	{saysPurgeLimit, "", purgeLimit},
+	{saysPurgeLimit, "zero", purgeNone},
+	{saysPurgeOpen, "", purgeOpen},
+	{saysPurgeOpen, "brought back meanwhile", racePurge},
+	{saysPurgeNew, "", purgeNew},
 	{saysMigrate, "", migrate},
 	{saysMigrateTwo, "", raceMigrate},
 	{saysPing, "", ping},
@@ -124,6 +140,181 @@ func retryUnknown(r *rig) {
 		r.Errorf("Retry(%s) of an unknown job = %d, %v; want 0 and no error, or a refusal of kind NotFound", id, n, err)
 	}
 	r.wantJob(dead)
+}
+
+func retryStray(r *rig) {
+	dead := r.settled(core.Dead)
+	r.retriesStray(func() int { return r.retry(dead.ID, "") })
+}
+
+func retryStrays(r *rig) {
+	r.settled(core.Dead)
+	r.retriesStray(func() int { return r.retry("", r.lane) })
+	r.now = r.now.Add(core.StrayTime)
+	r.strays()
+	r.equal("Retry of nothing", r.retry("", r.lane), 0)
+	r.equal("Strays after it", r.strays(), map[core.Lane]time.Time{r.lane: r.now, "handler/other": r.now})
+}
+
+// retriesStray brings a job back in a lane that has been a stray for long, beside
+// another.
+func (r *rig) retriesStray(retry func() int) {
+	r.Helper()
+	r.accepted(r.arrival(r.lane, "handler/other"))
+	r.strays()
+	r.now = r.now.Add(core.StrayTime)
+	r.equal("Retry", retry(), 1)
+	r.equal("Strays after Retry", r.strays(), map[core.Lane]time.Time{r.lane: r.now, "handler/other": r.now})
+}
+
+// gone wants nothing to be left of a job.
+func (r *rig) gone(j core.Job) {
+	r.Helper()
+	if _, err := r.store.Job(context.Background(), j.ID); !core.IsKind(err, core.NotFound) {
+		r.Errorf("Job(%s) after Purge = %v, want a refusal of kind NotFound", j.ID, err)
+	}
+	r.equal("Attempts after Purge", r.attempts(j.ID), []core.Attempt{})
+}
+
+func (r *rig) eventGone(id core.ID) {
+	r.Helper()
+	if _, err := r.store.Event(context.Background(), id); !core.IsKind(err, core.NotFound) {
+		r.Errorf("Event(%s) after Purge = %v, want a refusal of kind NotFound", id, err)
+	}
+}
+
+func purgeOver(r *rig) {
+	over := []core.Job{r.settled(core.Completed), r.settled(core.Dead)}
+	r.now = r.now.Add(time.Millisecond)
+	r.equal("Purge", r.purge(10), 4)
+	for _, j := range over {
+		r.gone(j)
+		r.eventGone(j.EventID)
+	}
+	r.equal("Purge again", r.purge(10), 0)
+}
+
+func purgeBefore(r *rig) {
+	want := r.settled(core.Completed)
+	r.equal("Purge at the very time", r.purge(10), 0)
+	r.wantJob(want)
+	r.storedEvent(want.EventID)
+	r.equal("Attempts", len(r.attempts(want.ID)), 1)
+}
+
+func purgeJobless(r *rig) {
+	a := r.arrival()
+	r.accepted(a)
+	r.equal("Purge at the very time", r.purge(10), 0)
+	r.now = r.now.Add(time.Millisecond)
+	r.equal("Purge", r.purge(10), 1)
+	r.eventGone(a.Event.ID)
+}
+
+func purgeShared(r *rig) {
+	a := r.arrival(r.lane, "handler/slow")
+	done, left := r.accepted(a)[0], a.Jobs[1]
+	r.settle(r.ended(r.take(1)[0].Job, core.Completed))
+	r.now = r.now.Add(time.Millisecond)
+	r.equal("Purge", r.purge(10), 1)
+	r.gone(done)
+	r.storedEvent(a.Event.ID)
+	r.lane = "handler/slow"
+	r.settle(r.ended(r.brings(left.ID, r.quota(1)).Job, core.Completed))
+	r.now = r.now.Add(time.Millisecond)
+	r.equal("Purge of the last job", r.purge(10), 2)
+	r.eventGone(a.Event.ID)
+}
+
+func purgeLimit(r *rig) {
+	var jobs []core.Job
+	for range 5 {
+		jobs = append(jobs, r.settled(core.Dead))
+		r.now = r.now.Add(time.Millisecond)
+	}
+	r.equal("Purge", r.purge(2), 4)
+	for _, j := range jobs[:2] {
+		r.gone(j)
+		r.eventGone(j.EventID)
+	}
+	for _, j := range jobs[2:] {
+		r.wantJob(j)
+		r.storedEvent(j.EventID)
+	}
+	r.equal("Purge", r.purge(2), 4)
+	r.equal("Purge", r.purge(2), 2)
+	r.equal("Purge", r.purge(2), 0)
+}
+
+func purgeNone(r *rig) {
+	want := r.settled(core.Dead)
+	r.now = r.now.Add(time.Hour)
+	r.equal("Purge", r.purge(0), 0)
+	r.wantJob(want)
+}
+
+func purgeOpen(r *rig) {
+	revived := r.settled(core.Dead)
+	r.retry(revived.ID, "")
+	r.take(1)
+	want := []core.Job{r.job(revived.ID), r.settled(core.Retryable), r.taken().Job, r.put()}
+	r.now = r.now.Add(time.Second)
+	r.equal("Purge", r.purge(10), 0)
+	for _, j := range want {
+		r.wantJob(j)
+		r.storedEvent(j.EventID)
+	}
+	r.equal("Attempts", len(r.attempts(revived.ID)), 1)
+}
+
+// racePurge brings jobs back while they are purged: each is either gone with all
+// that belongs to it, or there with all of it.
+func racePurge(r *rig) {
+	var dead []core.Job
+	for range r.few(40) {
+		dead = append(dead, r.settled(core.Dead))
+	}
+	r.now = r.now.Add(time.Second)
+	r.together(3, func(i int) error {
+		if i == 0 {
+			for _, j := range dead {
+				if _, err := r.store.Retry(context.Background(), r.now, j.ID, ""); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for n := 1; n > 0; {
+			var err error
+			if n, err = r.store.Purge(context.Background(), r.now, 3); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, j := range dead {
+		now, err := r.store.Job(context.Background(), j.ID)
+		if err != nil {
+			r.gone(j)
+			r.eventGone(j.EventID)
+			continue
+		}
+		r.equal("status of a job that was brought back", now.Status, core.Available)
+		r.equal("Attempts of a job that was brought back", len(r.attempts(j.ID)), 1)
+		r.storedEvent(j.EventID)
+	}
+}
+
+func purgeNew(r *rig) {
+	first := []core.Arrival{r.delivered("d"), r.keyed("k")}
+	for _, a := range first {
+		r.accepted(a)
+		r.settle(r.ended(r.take(1)[0].Job, core.Completed))
+	}
+	r.now = r.now.Add(time.Millisecond)
+	r.equal("Purge", r.purge(10), 4)
+	r.accepted(r.delivered("d"))
+	r.accepted(r.keyed("k"))
 }
 
 func migrate(r *rig) {

@@ -8,7 +8,8 @@ import (
 
 const (
 	saysDueTells  = "Due tells when the next job of each lane is due: in the past if one is due already, the end of the lease for a running one"
-	saysDueAbsent = "Lanes in which nothing waits are absent"
+	saysDueGates  = "It tells how the lanes' gates stand as well"
+	saysDueAbsent = "Lanes in which nothing waits and whose gate is the zero Gate are absent"
 	saysDueReads  = "It writes nothing"
 	saysTake      = "Take leases due jobs of the given lanes, each lane's longest due first and never more than its quota, until now + Hold, and counts the attempt"
 	saysWith      = "They come with their events, lane by lane in the order asked"
@@ -17,18 +18,21 @@ const (
 	saysEmpty     = "Taking from an empty or unknown lane, or with a quota of zero, brings nothing"
 	saysSpent     = "A running job with all its attempts behind it is taken too, so that its end is recorded: see [Job.Spent]"
 	saysSettle    = "Settle ends attempts: each outcome is recorded as an attempt and gives its job the status, due time and error it says"
-	saysLost      = "An outcome whose lease is no longer the job's changes nothing, and its job id is returned in lost"
+	saysLost      = "An outcome whose lease is no longer the job's changes nothing, and its job id is returned as lost"
 	saysSettled   = "Settling the same outcome again changes nothing and is not lost"
 	saysRelease   = "Release gives taken jobs back untried: their attempt is uncounted and they are due at the given time"
 	saysReleaseNo = "A job whose lease is no longer the one it was taken under stays as it is"
 	saysRecover   = "Recover makes every running job of the lanes due at once, and returns how many there were"
 )
 
-var worklist = role{name: "Worklist", checks: []check{
+var worklist = role{name: "Worklist", checks: append([]check{
 	{saysDueTells, "the earliest of each lane", dueEarliest},
 	{saysDueTells, "in the past", duePast},
 	{saysDueTells, "the end of a lease", dueLease},
+	{saysDueGates, "", dueGates},
+	{saysDueGates, "of a lane in which nothing waits", dueGateAlone},
 	{saysDueAbsent, "", dueAbsent},
+	{saysDueAbsent, "a gate that nothing moved", dueUnmoved},
 	{saysDueReads, "", dueNoWrite},
 	{saysTake, "leases", takeLeases},
 	{saysTake, "the given lanes only", takeLanes},
@@ -71,7 +75,7 @@ var worklist = role{name: "Worklist", checks: []check{
 	{saysRecover, "", recoverRunning},
 	{saysRecover, "the given lanes only", recoverLanes},
 	{saysRecover, "others stay", recoverOthers},
-}}
+}, worklistGates...)}
 
 func takeLeases(r *rig) {
 	want := r.put()

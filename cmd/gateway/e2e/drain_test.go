@@ -8,12 +8,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
 const (
 	slowHandler = 300 * time.Millisecond
 	fastHandler = 4 * time.Millisecond
 	drainLimit  = 3 * time.Second // worker.drain_timeout_secs below
+	drainGrace  = 6 * time.Second // for the rest of ending, on a busy machine
 )
 
 const drainConfig = `
@@ -36,16 +39,21 @@ func TestDrain(t *testing.T) {
 		name    string
 		signal  os.Signal
 		handler time.Duration // of the deliveries under way at the signal
+		store   func(testing.TB) *store
 	}{
-		{"SIGTERM", syscall.SIGTERM, slowHandler},
-		{"SIGINT", syscall.SIGINT, slowHandler},
-		{"fast handlers", syscall.SIGTERM, fastHandler},
+		{"SIGTERM", syscall.SIGTERM, slowHandler, ownFile},
+		{"SIGINT", syscall.SIGINT, slowHandler, ownFile},
+		{"fast handlers", syscall.SIGTERM, fastHandler, ownFile},
+		{"PostgreSQL", syscall.SIGTERM, slowHandler, onPostgres},
+		{"fast handlers, PostgreSQL", syscall.SIGTERM, fastHandler, onPostgres},
+		{"fast handlers, MySQL", syscall.SIGTERM, fastHandler, onMySQL},
+		{"fast handlers, D1", syscall.SIGTERM, fastHandler, onProxy},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := newReceiver(t)
-			g, l := backlog(t, r, tt.handler)
+			g, l := backlog(t, tt.store(t), r, tt.handler)
 			began := time.Now()
 			g.signal(tt.signal)
 			code := g.wait(drainLimit + 10*time.Second)
@@ -53,8 +61,8 @@ func TestDrain(t *testing.T) {
 			l.end()
 
 			t.Logf("stopped in %v; posts without 202: %v", took.Round(time.Millisecond), l.misses)
-			if code != 0 || took > drainLimit+time.Second {
-				t.Errorf("exit code %d after %v, want 0 within %v", code, took, drainLimit+time.Second)
+			if code != 0 || took > drainLimit+drainGrace {
+				t.Errorf("exit code %d after %v, want 0 within %v", code, took, drainLimit+drainGrace)
 			}
 			if l.misses[noAnswer] > 0 {
 				t.Errorf("requests that hung = %d, want 0", l.misses[noAnswer])
@@ -72,10 +80,10 @@ func TestDrain(t *testing.T) {
 
 // backlog is a gateway that is busy with more deliveries than it can make at
 // once, and gets new events all the time.
-func backlog(t *testing.T, r *receiver, handler time.Duration) (*gateway, *load) {
+func backlog(t *testing.T, st *store, r *receiver, handler time.Duration) (*gateway, *load) {
 	t.Helper()
 	r.on("/load", r.taking(slowHandler))
-	g := newGateway(t, drainConfig, r)
+	g := newGatewayOn(t, st, drainConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=warn")
 	g.start()
 	// On a connection for each request: one that idles when the server stops is
@@ -99,7 +107,7 @@ func backlog(t *testing.T, r *receiver, handler time.Duration) (*gateway, *load)
 // checkStopped looks at the database between the two lives.
 func checkStopped(t *testing.T, g *gateway, l *load) {
 	t.Helper()
-	db := openLedger(t, g.database())
+	db := g.ledger()
 	db.check(1)
 	db.holds(l.acceptedIDs())
 	_, delivered := l.counts()
@@ -112,12 +120,12 @@ func checkStopped(t *testing.T, g *gateway, l *load) {
 	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status <> 'completed' AND (status <> 'available' OR attempt <> 0)`); n != 0 {
 		t.Errorf("jobs given back with an attempt used up = %d, want 0", n)
 	}
-	db.db.Close() // before the gateway opens it again
+	db.close() // before the gateway opens it again
 }
 
 func checkFinished(t *testing.T, g *gateway, l *load) {
 	t.Helper()
-	db := openLedger(t, g.database())
+	db := g.ledger()
 	db.check(1)
 	db.holds(l.acceptedIDs())
 	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status <> 'completed' OR attempt <> 1`); n != 0 {
@@ -137,12 +145,12 @@ func TestDrainLimit(t *testing.T) {
 	began := time.Now()
 	g.signal(syscall.SIGTERM)
 	code := g.wait(drainLimit + 10*time.Second)
-	if took := time.Since(began); code != 0 || took < drainLimit || took > drainLimit+time.Second {
-		t.Errorf("exit code %d after %v, want 0 after %v to %v", code, took, drainLimit, drainLimit+time.Second)
+	if took := time.Since(began); code != 0 || took < drainLimit || took > drainLimit+drainGrace {
+		t.Errorf("exit code %d after %v, want 0 after %v to %v", code, took, drainLimit, drainLimit+drainGrace)
 	}
 	r.on("/load", nil)
 	g.start()
-	if d := r.await(t, 3*time.Second, "/load", 2)[1]; d.attempt() != 2 {
+	if d := r.await(t, 10*time.Second, "/load", 2)[1]; d.attempt() != 2 {
 		t.Errorf("attempt after the restart = %d, want 2: the first one was made", d.attempt())
 	}
 }
@@ -157,7 +165,7 @@ func TestSecondSignal(t *testing.T) {
 				t.Parallel()
 				g, _ := hangingDelivery(t)
 				g.signal(first)
-				eventually(t, 3*time.Second, "intake stopped", func() bool {
+				eventually(t, 10*time.Second, "intake stopped", func() bool {
 					_, _, err := g.health()
 					return err != nil
 				})
@@ -167,8 +175,8 @@ func TestSecondSignal(t *testing.T) {
 				began := time.Now()
 				g.signal(second)
 				g.wait(drainLimit + 10*time.Second)
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("ended %v after the second signal, want at once", took)
+				if took := time.Since(began); took >= drainLimit {
+					t.Errorf("ended %v after the second signal, want before the limit of %v", took, drainLimit)
 				}
 			})
 		}
@@ -199,4 +207,23 @@ func TestHangup(t *testing.T) {
 	}
 	r.await(t, 5*time.Second, "/ok", 10)
 	g.stop()
+}
+
+// TestDrainDuringTake: a gateway that is told to stop while it takes a job delivers
+// it or gives it back, and does not leave it to a lease that nobody knows of.
+func TestDrainDuringTake(t *testing.T) {
+	t.Parallel()
+	st, faults := viaProxy(t, servers.D1(t))
+	r := newReceiver(t)
+	g := newGatewayOn(t, st, drainConfig, r)
+	g.start()
+	faults.Once(servers.Stall(0), servers.Stall(500*time.Millisecond)) // to accept, to take
+	g.send("/events/order.created", `{}`)
+	eventually(t, 5*time.Second, "a take under way", func() bool { return faults.Counts().Stalled == 2 })
+	g.stop()
+	db := g.ledger()
+	db.check(1) // which counts running jobs
+	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE attempt > 0`); n != len(r.at("/load")) {
+		t.Errorf("jobs with an attempt used up = %d, want the %d that were delivered", n, len(r.at("/load")))
+	}
 }

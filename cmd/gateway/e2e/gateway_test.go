@@ -23,11 +23,12 @@ import (
 // A gateway is a folder with a configuration and a database, and the process
 // that serves it, if it runs.
 type gateway struct {
-	t    testing.TB
-	dir  string
-	port int
-	env  []string
-	life int // how often it was started
+	t     testing.TB
+	dir   string
+	port  int
+	env   []string
+	life  int    // how often it was started
+	store *store // where its data is, nil for a file in the folder
 	*process
 }
 
@@ -56,6 +57,28 @@ func newGateway(t testing.TB, config string, to *receiver) *gateway {
 	return g
 }
 
+// newGatewayOn prepares a gateway on a database that may be shared; nil means a
+// file of its own.
+func newGatewayOn(t testing.TB, st *store, config string, to *receiver) *gateway {
+	t.Helper()
+	if st == nil {
+		return newGateway(t, config, to)
+	}
+	g := newGateway(t, config+st.yaml, to)
+	g.store = st
+	g.env = append(g.env, st.env...)
+	return g
+}
+
+// ledger opens the gateway's database.
+func (g *gateway) ledger() *ledger {
+	g.t.Helper()
+	if g.store != nil {
+		return g.store.open(g.t)
+	}
+	return openLedger(g.t, g.database())
+}
+
 func (g *gateway) configure(config string) {
 	g.t.Helper()
 	if err := os.WriteFile(filepath.Join(g.dir, "gateway.yaml"), []byte(config), 0o600); err != nil {
@@ -82,13 +105,19 @@ func (g *gateway) start() time.Duration {
 	g.t.Helper()
 	began := time.Now()
 	g.launch()
+	g.awaitReady()
+	return time.Since(began)
+}
+
+// awaitReady waits until a gateway that was launched answers /health.
+func (g *gateway) awaitReady() {
+	g.t.Helper()
 	eventually(g.t, 10*time.Second, "gateway ready", func() bool {
 		if g.ended() {
 			g.t.Fatalf("gateway ended before it was ready:\n%s", g.log)
 		}
 		return g.healthy()
 	})
-	return time.Since(began)
 }
 
 func (g *gateway) url(path string) string {

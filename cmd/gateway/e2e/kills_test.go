@@ -80,9 +80,6 @@ func TestKills(t *testing.T) {
 	// One kill may repeat more than was under way, as outcomes of others wait to be
 	// written: few kills have no average yet.
 	v.check(t, (n+2)*killConcurrency)
-	if p90, slowest := percentile(ready, 90), percentile(ready, 100); p90 > time.Second || slowest > 5*time.Second {
-		t.Errorf("ready again after %v (p90), %v (slowest), want a second, and at most 5 on a machine that stalls", p90, slowest)
-	}
 	db := openLedger(t, g.database())
 	db.check(1)
 	db.holds(l.acceptedIDs())

@@ -20,10 +20,14 @@ import (
 // tell a witness. Deliveries reach the witness through the receiver.
 type load struct {
 	*witness
-	gateway *gateway
-	client  *http.Client
-	stop    context.CancelFunc
-	senders sync.WaitGroup
+	gateways []*gateway // that get the events in turn
+	client   *http.Client
+	stop     context.CancelFunc
+	senders  sync.WaitGroup
+
+	// Set before start, if wanted.
+	last  serial        // after which the senders stop by themselves
+	pause time.Duration // of a sender after each event
 }
 
 type loadBody struct {
@@ -36,7 +40,7 @@ var filling = strings.Repeat("the quick brown fox ", 12)
 
 // newLoad makes a load on a gateway and takes over the receiver's notes.
 func newLoad(g *gateway, r *receiver, client *http.Client) *load {
-	l := &load{witness: newWitness(), gateway: g, client: client}
+	l := &load{witness: newWitness(), gateways: []*gateway{g}, client: client}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.onDelivery = l.delivered
@@ -53,12 +57,16 @@ func (l *load) delivered(d delivery) {
 func (l *load) start(n int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
-	l.gateway.t.Cleanup(l.end)
+	l.gateways[0].t.Cleanup(l.end)
 	for i := range n {
 		l.senders.Go(func() {
-			for s := serial(i + 1); ctx.Err() == nil; s += serial(n) {
+			for s := serial(i + 1); ctx.Err() == nil && (l.last == 0 || s <= l.last); s += serial(n) {
+				wait := l.pause
 				if !l.post(s) {
-					pause(ctx, 2*time.Millisecond)
+					wait = max(wait, 2*time.Millisecond)
+				}
+				if wait > 0 {
+					pause(ctx, wait)
 				}
 			}
 		})
@@ -76,10 +84,13 @@ func (l *load) end() {
 func (l *load) post(s serial) bool {
 	l.send(s)
 	body, _ := json.Marshal(loadBody{s, filling}) // cannot fail
-	a, err := fetch(l.client, request{method: http.MethodPost, url: l.gateway.url("/events/load"), body: string(body)})
+	g := l.gateways[int(s)%len(l.gateways)]
+	a, err := fetch(l.client, request{method: http.MethodPost, url: g.url("/events/load"), body: string(body)})
 	switch {
 	case err != nil:
 		l.miss(kindOf(err))
+	case a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "":
+		l.miss("503 without Retry-After")
 	case a.status != http.StatusAccepted:
 		l.miss(fmt.Sprint(a.status))
 	default:

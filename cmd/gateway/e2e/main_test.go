@@ -1,7 +1,8 @@
 //go:build linux
 
 // Package e2e tests the program from the outside: the real binary, real sockets,
-// a real file, real signals. It imports nothing of this module, so that what it
+// a real file or database server, real signals. Of this module it imports only
+// what starts servers and plays the outside world (infra/test), so that what it
 // knows of the gateway is what a user can know.
 //
 // The idea to know: the witness is never the accused. What was sent, accepted
@@ -13,9 +14,9 @@
 // given a disk of its own.
 //
 // Where to change something: starting and stopping processes in
-// process_test.go, the gateway as a fixture in gateway_test.go, handlers in
-// receiver_test.go, what counts as lost in verdict_test.go, what must hold in
-// every database in ledger_test.go. The other files are the tests, one story
+// process_test.go, the gateway as a fixture in gateway_test.go, databases other
+// than a file in store_test.go, handlers in receiver_test.go, what counts as lost
+// in verdict_test.go, what must hold in every database in ledger_test.go. The other files are the tests, one story
 // each.
 package e2e
 

@@ -42,6 +42,17 @@ type witness struct {
 // A repeat is two deliveries of the same event, one after the other.
 type repeat struct{ first, second sighting }
 
+// wrong says what no failure of anybody explains.
+func (r repeat) wrong() string {
+	switch {
+	case r.first.job != r.second.job:
+		return fmt.Sprintf("event %d was delivered under two jobs, %s and %s", r.first.serial, r.first.job, r.second.job)
+	case r.second.attempt <= r.first.attempt:
+		return fmt.Sprintf("event %d: attempt %d came after attempt %d", r.first.serial, r.second.attempt, r.first.attempt)
+	}
+	return ""
+}
+
 func newWitness() *witness {
 	return &witness{
 		sent:     map[serial]bool{},
@@ -130,6 +141,31 @@ func (w *witness) missing() []serial {
 	return missing
 }
 
+// twice lists deliveries that no promise allows for, whatever has failed: of an
+// attempt that was made before, or of one event under two jobs.
+func (w *witness) twice() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []string
+	for _, r := range w.repeats {
+		if why := r.wrong(); why != "" {
+			all = append(all, why)
+		}
+	}
+	return all
+}
+
+// shares counts the events that each life delivered.
+func (w *witness) shares() map[int]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shares := map[int]int{}
+	for _, s := range w.last {
+		shares[s.life]++
+	}
+	return shares
+}
+
 // A verdict is what the notes of a witness come to.
 type verdict struct {
 	accepted, delivered, duplicates int
@@ -162,11 +198,8 @@ func (w *witness) judge(reach time.Duration) verdict {
 }
 
 func (w *witness) unexplained(r repeat, reach time.Duration) string {
-	if r.first.job != r.second.job {
-		return fmt.Sprintf("event %d was delivered under two jobs, %s and %s", r.first.serial, r.first.job, r.second.job)
-	}
-	if r.second.attempt <= r.first.attempt {
-		return fmt.Sprintf("event %d: attempt %d came after attempt %d", r.first.serial, r.second.attempt, r.first.attempt)
+	if why := r.wrong(); why != "" {
+		return why
 	}
 	killed, ok := w.kills[r.first.life]
 	switch {

@@ -1,42 +1,52 @@
 package reference
 
 import (
-	"context"
 	"crypto/rand"
-	"database/sql"
 	"fmt"
-	"net/url"
 	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
-	_ "modernc.org/sqlite" // the driver of the project's default store
 )
 
-// A job is due when due_at has passed; taking it moves due_at to the end of the
-// lease and finishing it clears it, so one index serves every claim.
-var schema = []string{
-	`CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, payload TEXT NOT NULL, created_at INTEGER NOT NULL)`,
-	`CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, event_id TEXT NOT NULL, attempt INTEGER NOT NULL, due_at INTEGER) WITHOUT ROWID`,
-	`CREATE INDEX IF NOT EXISTS jobs_due ON jobs (due_at) WHERE due_at IS NOT NULL`,
-	`CREATE TABLE IF NOT EXISTS attempts (job_id TEXT NOT NULL, attempt INTEGER NOT NULL, status INTEGER NOT NULL, error TEXT, duration_ms INTEGER NOT NULL, created_at INTEGER NOT NULL, PRIMARY KEY (job_id, attempt)) WITHOUT ROWID`,
-	// One process owns the file, so whatever is unfinished at the start was left
-	// behind by a crash and is due at once.
-	`UPDATE jobs SET due_at = 0 WHERE due_at IS NOT NULL`,
+// A store is the database of a pipeline. A job is due when due_at has passed;
+// taking it moves due_at to the end of the lease and finishing it clears it, so
+// one index serves every claim.
+type store interface {
+	// The lock is held while a batch is put together and written, so that whatever
+	// arrives while another write is under way joins it. Where the database lets
+	// several write at once it does nothing.
+	sync.Locker
+
+	// accept stores events with a job each, in one commit.
+	accept(batch []*post) error
+
+	// turn settles outcomes, with their attempt rows, and claims up to free due jobs
+	// in the same commit. One turn runs at a time.
+	turn(done []outcome, free int) ([]job, error)
+
+	close() error
 }
 
-// The limit is an expression because SQLite looks at the value of a bare
-// parameter there when it plans, and plans again each time one is bound: 4% of an
-// event's CPU.
-const (
-	insertEvent   = `INSERT INTO events (id, source, type, payload, created_at) VALUES (?, ?, ?, ?, ?)`
-	insertJob     = `INSERT INTO jobs (id, event_id, attempt, due_at) VALUES (?, ?, 0, ?)`
-	insertAttempt = `INSERT INTO attempts (job_id, attempt, status, error, duration_ms, created_at) VALUES (?, ?, ?, ?, ?, ?)`
-	finishJob     = `UPDATE jobs SET due_at = ? WHERE id = ?`
-	claimJobs     = `UPDATE jobs SET attempt = attempt + 1, due_at = ? WHERE id IN
-		(SELECT id FROM jobs WHERE due_at <= ? ORDER BY due_at, id LIMIT ? + 0)
-		RETURNING id, attempt, (SELECT payload FROM events WHERE events.id = event_id)`
-)
+// unlocked is the lock of databases that let several write at once.
+type unlocked struct{}
+
+func (unlocked) Lock()   {}
+func (unlocked) Unlock() {}
+
+func openStore(cfg Config) (store, error) {
+	switch cfg.Driver {
+	case "sqlite":
+		return openSQLite(cfg.URL)
+	case "postgres":
+		return openPostgres(cfg.URL, cfg.connections())
+	case "mysql":
+		return openMySQL(cfg.URL, cfg.connections())
+	case "hosted_sql":
+		return openHosted(cfg.URL, cfg.Token, cfg.connections())
+	}
+	return nil, fmt.Errorf("no reference for %q", cfg.Driver)
+}
 
 // lease and retry are in milliseconds.
 const (
@@ -61,152 +71,59 @@ type outcome struct {
 
 func (o outcome) delivered() bool { return o.err == nil && o.status >= 200 && o.status < 300 }
 
-// store is the one writer: a single connection with prepared statements, used by
-// whoever holds the lock.
-type store struct {
-	sync.Mutex
-	db   *sql.DB
-	conn *sql.Conn
-	ids  *ulid.MonotonicEntropy
-
-	begin, commit, rollback             *sql.Stmt
-	event, job, attempt, finish, claims *sql.Stmt
-}
-
-func open(path string) (*store, error) {
-	options := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "busy_timeout(5000)"}}
-	db, err := sql.Open("sqlite", "file:"+path+"?"+options.Encode())
-	if err != nil {
-		return nil, err
-	}
-	s := &store{db: db, ids: ulid.Monotonic(rand.Reader, 0)}
-	if err := s.prepare(context.Background()); err != nil {
-		_ = db.Close()
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	return s, nil
-}
-
-func (s *store) prepare(ctx context.Context) (err error) {
-	if s.conn, err = s.db.Conn(ctx); err != nil {
-		return err
-	}
-	for _, text := range schema {
-		if _, err := s.conn.ExecContext(ctx, text); err != nil {
-			return err
-		}
-	}
-	for _, p := range []struct {
-		stmt **sql.Stmt
-		text string
-	}{
-		{&s.begin, "BEGIN IMMEDIATE"}, {&s.commit, "COMMIT"}, {&s.rollback, "ROLLBACK"},
-		{&s.event, insertEvent}, {&s.job, insertJob}, {&s.attempt, insertAttempt},
-		{&s.finish, finishJob}, {&s.claims, claimJobs},
-	} {
-		if *p.stmt, err = s.conn.PrepareContext(ctx, p.text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *store) close() error {
-	s.Lock()
-	defer s.Unlock()
-	if err := s.conn.Close(); err != nil {
-		return err
-	}
-	return s.db.Close()
-}
-
-// transaction runs fn between BEGIN and COMMIT. It does without sql.Tx, which
-// would prepare each statement again. The caller holds the lock.
-func (s *store) transaction(fn func() error) error {
-	if _, err := s.begin.Exec(); err != nil {
-		return err
-	}
-	if err := fn(); err != nil {
-		_, _ = s.rollback.Exec()
-		return err
-	}
-	_, err := s.commit.Exec()
-	return err
-}
-
-// accept stores events with a job each. The caller holds the lock.
-func (s *store) accept(batch []*post) error {
-	now := time.Now().UnixMilli()
-	return s.transaction(func() error {
-		for _, p := range batch {
-			event, err := s.id(now)
-			if err != nil {
-				return err
-			}
-			id, err := s.id(now)
-			if err != nil {
-				return err
-			}
-			if _, err := s.event.Exec(event, p.source, p.kind, p.payload, now); err != nil {
-				return err
-			}
-			if _, err := s.job.Exec(id, event, now); err != nil {
-				return err
-			}
-		}
+// due is when a job is to be tried again, nil for never.
+func (o outcome) due(now int64) *int64 {
+	if o.delivered() {
 		return nil
-	})
+	}
+	at := now + retry
+	return &at
 }
 
-// turn settles outcomes, with their attempt rows, and claims up to free due jobs
-// in the same commit. The caller holds the lock.
-func (s *store) turn(done []outcome, free int) (claimed []job, err error) {
-	now := time.Now().UnixMilli()
-	err = s.transaction(func() error {
-		for _, o := range done {
-			if err := s.settle(o, now); err != nil {
-				return err
-			}
-		}
-		claimed, err = s.claim(free, now)
-		return err
-	})
-	return claimed, err
+// problem is the error's text, nil for none.
+func (o outcome) problem() *string {
+	if o.err == nil {
+		return nil
+	}
+	text := o.err.Error()
+	return &text
 }
 
-func (s *store) settle(o outcome, now int64) error {
-	var due, problem any
-	if !o.delivered() {
-		due = now + retry
-	}
-	if o.err != nil {
-		problem = o.err.Error()
-	}
-	if _, err := s.finish.Exec(due, o.id); err != nil {
-		return err
-	}
-	_, err := s.attempt.Exec(o.id, o.attempt, o.status, problem, o.duration.Milliseconds(), now)
-	return err
+// A floor is where a claim begins to look. Entries of jobs that are done stay at
+// the head of the index until they are vacuumed or purged, and each claim would
+// step over them; so it begins just before the last one's jobs, and looks from
+// the very beginning once a second, for what was committed late or is retried.
+type floor struct {
+	last int64 // due_at of the last job claimed, in milliseconds
+	full time.Time
 }
 
-func (s *store) claim(free int, now int64) ([]job, error) {
-	rows, err := s.claims.Query(now+lease, now, free)
-	if err != nil {
-		return nil, err
+// margin, in milliseconds, is more than an accept takes from reading the clock
+// to its commit.
+const margin = 100
+
+func (f *floor) from(now time.Time) int64 {
+	if now.Sub(f.full) >= time.Second {
+		f.full = now
+		return 0
 	}
-	defer rows.Close()
-	var claimed []job
-	for rows.Next() {
-		var j job
-		if err := rows.Scan(&j.id, &j.attempt, &j.payload); err != nil {
-			return nil, err
-		}
-		claimed = append(claimed, j)
-	}
-	return claimed, rows.Err()
+	return f.last - margin
 }
 
-func (s *store) id(now int64) (string, error) {
-	id, err := ulid.New(uint64(now), s.ids)
-	return id.String(), err
+func (f *floor) claimed(due int64) { f.last = max(f.last, due) }
+
+// ids makes identifiers in rising order, for several goroutines.
+type ids struct {
+	mu      sync.Mutex
+	entropy *ulid.MonotonicEntropy
+}
+
+func newIDs() *ids { return &ids{entropy: ulid.Monotonic(rand.Reader, 0)} }
+
+// pair is the identifier of an event and that of its job.
+func (i *ids) pair(now int64) (event, job string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	ms := uint64(now)
+	return ulid.MustNew(ms, i.entropy).String(), ulid.MustNew(ms, i.entropy).String()
 }

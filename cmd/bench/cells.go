@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
+	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
+)
+
+const (
+	mainSlots = 32 // deliveries at a time in the end-to-end runs
+	bodySize  = 1024
+	timedRate = 50 // events a second of a latency run
+
+	hostedConns  = 8   // of all runs on SQL over HTTP
+	hostedEvents = 400 // at most, of such a run
+)
+
+// load is how many connections post how many events in a run of intake or from
+// end to end.
+func (b *bench) load() (conns []int, events int) {
+	if b.site.driver == server.Hosted {
+		return []int{hostedConns}, min(hostedEvents, b.opts.events)
+	}
+	return b.opts.conns, b.opts.events
+}
+
+// warm is how many events a run starts with, unmeasured.
+func warm(events int) int { return min(1000, events/5) }
+
+// intake measures accepting alone: event and job committed, nothing delivered.
+func (b *bench) intake(ctx context.Context) error {
+	counts, events := b.load()
+	for _, conns := range counts {
+		label := fmt.Sprintf("intake, %d connections: ", conns)
+		rate := measure{label + "rate", "events/s", ratioAtLeast(0.8), []string{referenceName, single32Name}}
+		systems := b.intakeSystems(conns)
+		err := inTurns(b.opts.rounds, systems, func(s system) error {
+			if s.name == pgbenchName {
+				tps, err := b.site.server.Pgbench(ctx, conns, events, bodySize)
+				b.add(rate, s, tps)
+				return err
+			}
+			f, err := b.run(ctx, s, shape{slots: intakeOnly, conns: conns, events: events, warm: warm(events)})
+			if err != nil {
+				return err
+			}
+			b.add(rate, s, f.accepted.Rate())
+			b.cpu(label, none, s, f)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		b.beside(rate, systems, pgbenchName, pgbenchAim(conns))
+		b.beside(rate, systems, single10Name, ratioAtLeast(4))
+	}
+	return nil
+}
+
+// intakeSystems are all that accept on the site. One transaction a request is
+// worth a look where a sync takes time: there the server joins the commits of
+// many connections by itself, and group commit has to be better than that.
+func (b *bench) intakeSystems(conns int) []system {
+	systems := b.both()
+	if b.site.driver != server.Postgres || !b.opts.measures(referenceName) {
+		return systems
+	}
+	if b.site.medium != server.CPU {
+		systems = append(systems, referencePipeline(b.self, single32Name, committing{pool: 32}))
+		if conns >= 100 {
+			systems = append(systems, referencePipeline(b.self, single10Name, committing{pool: 10}))
+		}
+	}
+	if b.opts.pgbench {
+		systems = append(systems, system{name: pgbenchName})
+	}
+	return systems
+}
+
+// pgbenchAim is for as many connections as there is a goal for.
+func pgbenchAim(conns int) aim {
+	switch conns {
+	case 32:
+		return ratioAtLeast(0.7)
+	case 100:
+		return ratioAtLeast(1.3)
+	}
+	return none
+}
+
+// beside adds a row that divides the same figures by another system's, if that
+// was among those measured.
+func (b *bench) beside(m measure, measured []system, other string, a aim) {
+	if slices.ContainsFunc(measured, func(s system) bool { return s.name == other }) {
+		b.site.section.row(measure{m.label, m.unit, a, []string{other}})
+	}
+}
+
+// cpu adds what an event costs, system and server together, and the server's part
+// of it.
+func (b *bench) cpu(label string, a aim, s system, f figures) {
+	beside := []string{referenceName}
+	if b.site.driver == server.SQLite {
+		b.add(measure{label + "CPU an event", "us", a, beside}, s, f.cpuPerEvent())
+		return
+	}
+	b.add(measure{label + "CPU an event, with server", "us", a, beside}, s, f.cpuPerEvent())
+	b.add(measure{label + "server's part of it", "us", none, beside}, s, f.perEvent(f.database))
+}
+
+// endToEnd measures from the first request to the last delivery.
+func (b *bench) endToEnd(ctx context.Context) error {
+	counts, events := b.load()
+	for _, conns := range counts {
+		label := fmt.Sprintf("end to end, %d connections: ", conns)
+		rate := measure{label + "rate", "events/s", ratioAtLeast(0.7), []string{referenceName}}
+		err := inTurns(b.opts.rounds, b.both(), func(s system) error {
+			f, err := b.run(ctx, s, shape{slots: mainSlots, conns: conns, events: events, warm: warm(events)})
+			if err != nil {
+				return err
+			}
+			b.add(rate, s, f.endToEndRate())
+			b.cpu(label, ratioAtMost(1.5), s, f)
+			accepted := f.accepted.Latencies()
+			b.add(measure{label + "accept p50", "ms", none, rate.beside}, s, ms(stats.Percentile(accepted, 0.50)))
+			b.add(measure{label + "accept p99", "ms", none, rate.beside}, s, ms(stats.Percentile(accepted, 0.99)))
+			b.add(measure{label + "peak memory", "MiB", atMost(80), rate.beside}, s, mib(f.peak))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		b.overPostgres(rate)
+	}
+	return nil
+}
+
+// overPostgres puts the gateway's rate on MySQL beside the one it had on
+// PostgreSQL on the same medium, if both were measured.
+func (b *bench) overPostgres(rate measure) {
+	if b.site.driver != server.MySQL {
+		return
+	}
+	for _, there := range b.report.sections {
+		if there.driver == server.Postgres && there.medium == b.site.medium && len(there.values[rate.label][gatewayName]) > 0 {
+			b.site.section.row(measure{rate.label, rate.unit, ratioAtLeast(0.5), []string{onPostgres}})
+			for _, v := range there.values[rate.label][gatewayName] {
+				b.site.section.add(rate.label, onPostgres, v)
+			}
+		}
+	}
+}
+
+// statistics measures end to end on tables of which PostgreSQL knows nothing, as
+// they are in the first minutes of a new installation, beside the same after an
+// ANALYZE. Nothing else is to run it, so the server has no autovacuum. A bad plan
+// costs CPU, so where commits wait for syncs it would show less.
+func (b *bench) statistics(ctx context.Context) (err error) {
+	if !b.opts.measures(gatewayName) || b.site.medium == server.OneMS {
+		return nil
+	}
+	usual := b.site.server
+	o := usual.Options
+	o.Settings = append(slices.Clone(o.Settings), "autovacuum=off")
+	if b.site.server, err = server.Start(ctx, o); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, b.site.server.Stop())
+		b.site.server = usual
+	}()
+	const conns = 32
+	rate := measure{fmt.Sprintf("end to end, %d connections, never analysed: rate", conns), "events/s", ratioAtLeast(0.95), []string{analysedName}}
+	never := b.systems[0]
+	analysed := system{analysedName, never.start}
+	return inTurns(b.opts.rounds, []system{never, analysed}, func(s system) error {
+		sh := shape{slots: mainSlots, conns: conns, events: b.opts.events, warm: warm(b.opts.events)}
+		if s.name == analysedName {
+			sh.before = func(r *running) error { return r.database.Analyze(ctx) }
+		}
+		f, err := b.run(ctx, s, sh)
+		if err != nil {
+			return err
+		}
+		b.add(rate, s, f.endToEndRate())
+		return nil
+	})
+}
+
+// latency measures from sending an event to its delivery, on a quiet system.
+func (b *bench) latency(ctx context.Context) error {
+	label, beside := fmt.Sprintf("at %d/s: ", timedRate), []string{referenceName}
+	rounds := b.opts.rounds
+	if b.site.driver != server.SQLite {
+		rounds = min(rounds, 2) // they take long, and differ little
+	}
+	return inTurns(rounds, b.both(), func(s system) error {
+		f, err := b.run(ctx, s, shape{slots: mainSlots, conns: 8, events: b.opts.timed, warm: 100, rate: timedRate})
+		if err != nil {
+			return err
+		}
+		delivered := f.latencies()
+		b.add(measure{label + "send to delivery p50", "ms", ratioAtMost(1.3), beside}, s, ms(stats.Percentile(delivered, 0.50)))
+		b.add(measure{label + "send to delivery p99", "ms", ratioAtMost(2), beside}, s, ms(stats.Percentile(delivered, 0.99)))
+		accepted := f.accepted.Latencies()
+		b.add(measure{label + "accept p50", "ms", none, beside}, s, ms(stats.Percentile(accepted, 0.50)))
+		return nil
+	})
+}
+
+// slots measures whether throughput follows slots over handler latency, with the
+// default number of slots, or a poll timer.
+func (b *bench) slots(ctx context.Context) error {
+	beside := []string{referenceName}
+	for _, delay := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond} {
+		label := fmt.Sprintf("%d slots, handler of %d ms: ", defaultSlots, delay.Milliseconds())
+		events := int(b.opts.slotsFull * defaultSlots / delay)
+		err := inTurns(min(b.opts.rounds, 2), b.both(), func(s system) error {
+			f, err := b.run(ctx, s, shape{conns: 16, events: events, warm: 20, delay: delay})
+			if err != nil {
+				return err
+			}
+			rate := f.middleRate()
+			b.add(measure{label + "rate", "events/s", none, beside}, s, rate)
+			b.add(measure{label + "share of slots used", "", atLeast(0.9), beside}, s, rate*f.held.Seconds()/defaultSlots)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idle measures a process that has worked and has nothing more to do.
+func (b *bench) idle(ctx context.Context) error {
+	beside := []string{referenceName}
+	return inTurns(1, b.both(), func(s system) error {
+		var cpu time.Duration
+		f, err := b.run(ctx, s, shape{slots: mainSlots, conns: 8, events: 100, after: func(r *running) error {
+			// What settling the last jobs still costs is not idleness.
+			if err := pause(ctx, time.Second); err != nil {
+				return err
+			}
+			before, err := r.child.CPU()
+			if err != nil {
+				return err
+			}
+			if err := pause(ctx, b.opts.idle); err != nil {
+				return err
+			}
+			after, err := r.child.CPU()
+			cpu = after - before
+			return err
+		}})
+		if err != nil {
+			return err
+		}
+		b.add(measure{"idle: CPU", "ms/s", atMost(2), beside}, s, cpu.Seconds()*1000/b.opts.idle.Seconds())
+		b.add(measure{"idle: memory", "MiB", atMost(25), beside}, s, mib(f.resident))
+		return nil
+	})
+}
+
+// start measures from exec to the first answered /health, on the database of an
+// earlier run.
+func (b *bench) start(ctx context.Context) (err error) {
+	ready := measure{"start on an existing database", "ms", atMost(12), []string{referenceName}}
+	places := map[string]*place{}
+	defer func() {
+		for _, p := range places {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	return inTurns(1+b.opts.starts, b.both(), func(s system) error {
+		if p := places[s.name]; p != nil {
+			took, err := p.restart(ctx)
+			if err == nil {
+				b.add(ready, s, took.Seconds()*1000)
+			}
+			return err
+		}
+		p, err := b.settle(ctx, s)
+		if p != nil {
+			places[s.name] = p
+		}
+		return err
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func ms(nanos int64) float64  { return float64(nanos) / 1e6 }
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }

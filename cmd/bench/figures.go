@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/load"
+	"github.com/eventgateway/gateway/cmd/bench/internal/machine"
+	"github.com/eventgateway/gateway/cmd/bench/internal/proc"
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
+)
+
+// figures is what one run yields.
+type figures struct {
+	accepted  *load.Result // of the measured events
+	delivered []int64      // event.Nanos of the first delivery of each, 0 for none
+	held      time.Duration
+	cpu       time.Duration // of the system, over the measured events
+	database  time.Duration // the same of the database's server
+	resident  int64         // bytes, at the end
+	peak      int64         // bytes
+}
+
+// cpuPerEvent is the CPU time of the system and its server for one event, in
+// microseconds.
+func (f figures) cpuPerEvent() float64 { return f.perEvent(f.cpu + f.database) }
+
+func (f figures) perEvent(cpu time.Duration) float64 {
+	return float64(cpu.Microseconds()) / float64(max(1, len(f.delivered)))
+}
+
+// endToEndRate is deliveries a second from the first request to the last
+// delivery.
+func (f figures) endToEndRate() float64 {
+	at := f.arrivals()
+	if len(at) == 0 {
+		return 0
+	}
+	return float64(len(at)) / time.Duration(at[len(at)-1]-f.accepted.Start).Seconds()
+}
+
+// middleRate is deliveries a second without the first and the last tenth, in
+// which not all slots are busy.
+func (f figures) middleRate() float64 {
+	at := f.arrivals()
+	first, last := len(at)/10, len(at)-1-len(at)/10
+	if last <= first {
+		return 0
+	}
+	return float64(last-first) / time.Duration(at[last]-at[first]).Seconds()
+}
+
+// arrivals are the times of the deliveries in order.
+func (f figures) arrivals() []int64 {
+	at := slices.DeleteFunc(slices.Clone(f.delivered), func(at int64) bool { return at == 0 })
+	slices.Sort(at)
+	return at
+}
+
+// latencies are the times from sending to delivery, in nanoseconds.
+func (f figures) latencies() []int64 {
+	var out []int64
+	for i, at := range f.delivered {
+		if at > 0 && f.accepted.Answered[i] > 0 {
+			out = append(out, at-f.accepted.Sent[i])
+		}
+	}
+	return out
+}
+
+// clock measures CPU time: of the system, of the database's server, and of
+// everyone else.
+type clock struct {
+	child                 *proc.Child
+	server                *server.Server
+	own, system, database time.Duration
+	machine               machine.CPU
+}
+
+func startClock(child *proc.Child, s *server.Server) (c clock, err error) {
+	c = clock{child: child, server: s}
+	if c.machine, err = machine.Usage(); err != nil {
+		return c, err
+	}
+	if c.own, err = proc.OwnCPU(); err != nil {
+		return c, err
+	}
+	if c.database, err = s.CPU(); err != nil {
+		return c, err
+	}
+	c.system, err = child.CPU()
+	return c, err
+}
+
+// spending is where CPU time went.
+type spending struct {
+	system, server time.Duration
+	others, steal  float64 // shares of all CPUs: other processes, the host
+}
+
+func (c clock) stop() (s spending, err error) {
+	now, err := startClock(c.child, c.server)
+	if err != nil {
+		return s, err
+	}
+	all := now.machine.Since(c.machine)
+	s.system, s.server = now.system-c.system, now.database-c.database
+	foreign := max(0, all.Busy-s.system-s.server-(now.own-c.own))
+	if all.Total > 0 {
+		s.others, s.steal = foreign.Seconds()/all.Total.Seconds(), all.Steal.Seconds()/all.Total.Seconds()
+	}
+	return s, nil
+}
+
+// audit counts what went wrong, after the system has ended.
+func audit(ctx context.Context, r *running, sh shape, warm, measured *load.Result) (faults, error) {
+	seen := r.sink.Counts()
+	f := faults{
+		Runs: 1, Posted: sh.total(), Refused: warm.Refused + measured.Refused, Broken: warm.Broken + measured.Broken,
+		Duplicated: seen.Duplicated, Strange: seen.Strange, Unsigned: seen.Unsigned,
+		Err: errors.Join(warm.Err, measured.Err, seen.Err),
+	}
+	if sh.slots == intakeOnly {
+		stored, err := r.database.Stored(ctx)
+		f.Duplicated, f.Lost = 0, max(0, warm.Accepted+measured.Accepted-stored)
+		return f, err
+	}
+	f.Lost = missing(r.sink, 0, warm) + missing(r.sink, sh.warm, measured)
+	return f, nil
+}

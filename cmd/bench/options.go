@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
+)
+
+// options is what the flags say, completed by defaults.
+type options struct {
+	rounds  int
+	events  int // a run of intake and e2e
+	conns   []int
+	only    []string
+	drivers []string
+	media   []string // none for those each database has by default
+	systems []string
+	dir     string
+	gateway string
+	pgbench bool
+
+	committers int // of the reference, 0 for the best known
+	format     format
+
+	probe     time.Duration // of a medium, each of two
+	timed     int           // events of a latency run, at timedRate
+	idle      time.Duration // how long an idle process is watched
+	starts    int
+	slotsFull time.Duration // how long all slots are kept busy
+}
+
+func (o options) measures(system string) bool { return slices.Contains(o.systems, system) }
+
+// databases are the choices of -db. The gateway's name for the last is longer.
+var databases = []string{"sqlite", "postgres", "mysql", "hosted"}
+
+func parse(args []string, usage io.Writer) (o options, err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	quick := flags.Bool("quick", false, "one round with few events, under two minutes")
+	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measure, gateway and reference in turns (default 3, quick 1)")
+	flags.IntVar(&o.events, "events", 0, "events of each intake and end-to-end run (default 15000, quick 3000)")
+	flags.IntVar(&o.committers, "committers", 0, "groups that the reference writes at the same time (default 1, on postgres where syncs take time 4)")
+	flags.BoolVar(&o.pgbench, "pgbench", server.FindPgbench() != "", "measure pgbench beside PostgreSQL (default: if it is installed)")
+	flags.StringVar(&o.dir, "dir", "", "where the medium disk is (default the temporary directory)")
+	flags.StringVar(&o.gateway, "gateway", "", "the gateway's binary (default: build ./cmd/gateway)")
+	flags.BoolVar(&o.format.markdown, "md", false, "print Markdown")
+	flags.BoolVar(&o.format.raw, "v", false, "print each run's figures too")
+	var l lists
+	flags.StringVar(&l.conns, "conns", "32,100", "connections of intake and end-to-end runs")
+	flags.StringVar(&l.db, "db", strings.Join(databases, ","), "databases to measure on")
+	flags.StringVar(&l.medium, "medium", "", "media to measure on: disk, cpu, 1ms (default: sqlite and hosted on disk, postgres on cpu and 1ms, mysql on cpu)")
+	flags.StringVar(&l.only, "only", strings.Join(cellNames(), ","), "what to measure")
+	flags.StringVar(&l.systems, "systems", gatewayName+","+referenceName, "whom to measure")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unknown argument %q", flags.Arg(0))
+	}
+	if err := l.into(&o); err != nil {
+		return o, err
+	}
+	return o.complete(*quick)
+}
+
+// lists are the flags that hold several values with commas between.
+type lists struct{ conns, db, medium, only, systems string }
+
+func (l lists) into(o *options) error {
+	var errs [5]error
+	o.conns, errs[0] = numbers(l.conns)
+	o.only, errs[1] = choices("-only", l.only, cellNames())
+	o.systems, errs[2] = choices("-systems", l.systems, []string{gatewayName, referenceName})
+	o.drivers, errs[3] = choices("-db", l.db, databases)
+	if l.medium != "" {
+		o.media, errs[4] = choices("-medium", l.medium, []string{server.Disk, server.CPU, server.OneMS})
+	}
+	for i, name := range o.drivers {
+		if name == "hosted" {
+			o.drivers[i] = server.Hosted
+		}
+	}
+	return errors.Join(errs[:]...)
+}
+
+// complete fills in what depends on -quick and checks the bounds.
+func (o options) complete(quick bool) (options, error) {
+	rounds, events := 3, 15_000
+	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 300, 10*time.Second, 10, 2*time.Second
+	if quick {
+		rounds, events = 1, 3_000
+		o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second/4, 100, 2*time.Second, 3, time.Second/2
+	}
+	if o.rounds == 0 {
+		o.rounds = rounds
+	}
+	if o.events == 0 {
+		o.events = events
+	}
+	if o.rounds < 1 || o.rounds > 100 {
+		return o, errors.New("-rounds is 1 to 100")
+	}
+	if o.pgbench && server.FindPgbench() == "" {
+		return o, errors.New("-pgbench: pgbench is not installed (it comes with PostgreSQL, in Debian with postgresql-contrib or postgresql)")
+	}
+	if o.committers < 0 || o.committers > 100 {
+		return o, errors.New("-committers is 0 to 100")
+	}
+	if o.events < 100 || o.events > 10_000_000 {
+		return o, errors.New("-events is 100 to 10000000")
+	}
+	return o, nil
+}
+
+func numbers(list string) ([]int, error) {
+	var out []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 1 || n > 900 {
+			return nil, fmt.Errorf("-conns: %q is not a number of connections, 1 to 900", text)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func choices(name, list string, known []string) ([]string, error) {
+	var out []string
+	for text := range strings.SplitSeq(list, ",") {
+		text = strings.TrimSpace(text)
+		if !slices.Contains(known, text) {
+			return nil, fmt.Errorf("%s: %q is none of %s", name, text, strings.Join(known, ", "))
+		}
+		out = append(out, text)
+	}
+	return out, nil
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
+	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
+)
+
+// place is where a system runs and can be started again: a folder and a database.
+type place struct {
+	system   system
+	dir      string
+	database *server.Database
+}
+
+// place makes one, with a fresh database.
+func (b *bench) place(s system) (p *place, err error) {
+	p = &place{system: s}
+	if p.database, err = b.site.server.New(); err != nil {
+		return nil, err
+	}
+	if p.dir, err = os.MkdirTemp(b.dir, "run"); err != nil {
+		return nil, errors.Join(err, p.database.Drop())
+	}
+	return p, nil
+}
+
+func (p *place) close() error { return errors.Join(os.RemoveAll(p.dir), p.database.Drop()) }
+
+// settle runs a system until it has delivered a few events and leaves its
+// database in place.
+func (b *bench) settle(ctx context.Context, s system) (*place, error) {
+	p, err := b.place(s)
+	if err != nil {
+		return nil, err
+	}
+	r, err := launch(ctx, *p, sink.Config{Events: 100}, mainSlots)
+	if err != nil {
+		return p, err
+	}
+	_, err = b.post(ctx, r, shape{slots: mainSlots, conns: 8, events: 100}, 0, 100)
+	return p, errors.Join(err, r.stop())
+}
+
+// restart starts the system once more and returns how long that took.
+func (p *place) restart(ctx context.Context) (time.Duration, error) {
+	r, err := launch(ctx, *p, sink.Config{}, mainSlots)
+	if err != nil {
+		return 0, err
+	}
+	return r.child.Ready, r.stop()
+}

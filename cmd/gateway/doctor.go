@@ -1,0 +1,216 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"path"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/store"
+)
+
+const doctorLong = `Check that everything is ready: the configuration, what it leaves open, the
+database, the server, whether each handler and each place for alerts answers, and
+which circuit breakers are open. Each line says what was found and, if need be, what to do about it. Exits with 1
+if a check failed.
+
+It can be run before the gateway is started and beside one that runs. It changes
+nothing: the database's schema is not brought up to date, and what it writes to
+prove that writing works is taken back. Handlers and places for alerts are sent a
+HEAD request, without an event, a signature or configured headers; gRPC handlers
+are connected to and not called.`
+
+func newDoctor(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check that everything is ready",
+		Long:  doctorLong,
+		Example: `  gateway doctor
+  gateway doctor -c /etc/gateway/gateway.yaml --env production
+  gateway doctor --json | jq '.checks[] | select(.status == "failed")'`,
+		GroupID: groupServe,
+		Args:    noArguments,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.doctor(c.Context()) },
+	}
+}
+
+// A verdict is what became of a check.
+type verdict string
+
+const (
+	fine    verdict = "ok"
+	warning verdict = "warning" // works, but should be known
+	failed  verdict = "failed"
+	skipped verdict = "skipped" // nothing to look at, now or at all
+)
+
+// A check is one line of what doctor says. Remedy is empty if there is nothing to
+// do, or if the detail says it.
+type check struct {
+	name           string
+	verdict        verdict
+	detail, remedy string
+	moot           bool // it could not be made, for a reason that another line tells
+}
+
+// examinations are all that doctor looks at, in this order. Each finds one line or
+// several; needs tells why it cannot be made at all.
+var examinations = []struct {
+	name  string
+	needs func(*patient) (without string)
+	look  func(*patient, context.Context) []check
+}{
+	{"configuration", nothing, (*patient).configuration},
+	{"security", settings, (*patient).security},
+	{"database", settings, (*patient).database},
+	{"schema", database, (*patient).schema},
+	{"writable", tables, (*patient).writable},
+	{"atomic", writes, (*patient).atomic},
+	{"durability", database, (*patient).durability},
+	{"clock", database, (*patient).clock},
+	{"server", settings, (*patient).server},
+	{"handlers", settings, (*patient).handlers},
+	{"breakers", tables, (*patient).breakers},
+	{"alerts", settings, (*patient).alerts},
+}
+
+// A patient is what is examined, and what earlier examinations learned for later
+// ones.
+type patient struct {
+	*app
+	cfg      *config.Config // nil if it cannot be read
+	warnings []config.Problem
+
+	conn    store.Conn // nil if there is none
+	dialect store.Dialect
+	checkup store.Checkup
+	writes  error // why nothing can be written
+	halves  error // why batches are not atomic
+	resting bool  // no server runs
+}
+
+func nothing(*patient) string { return "" }
+
+func settings(p *patient) string {
+	if p.cfg == nil {
+		return "the configuration cannot be read"
+	}
+	return ""
+}
+
+func database(p *patient) string {
+	if without := settings(p); without != "" {
+		return without
+	}
+	if p.conn == nil {
+		return "there is no database to ask"
+	}
+	return ""
+}
+
+func tables(p *patient) string {
+	without := database(p)
+	if without == "" && p.fromNewer() {
+		return "the tables are a newer version's"
+	}
+	return without
+}
+
+func writes(p *patient) string {
+	without := tables(p)
+	if without == "" && p.writes != nil {
+		return "nothing can be written"
+	}
+	return without
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	p := &patient{app: a}
+	defer p.close()
+	var checks []check
+	for _, e := range examinations {
+		var found []check
+		if without := e.needs(p); without != "" {
+			found = []check{{verdict: skipped, detail: without, moot: true}}
+		} else {
+			found = e.look(p, ctx)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, c := range found {
+			c.name = cmp.Or(c.name, e.name) // handlers and alerts have names of their own
+			checks = append(checks, c)
+		}
+	}
+	return a.printChecks(checks)
+}
+
+func (p *patient) close() {
+	if p.conn != nil {
+		p.conn.Close()
+	}
+}
+
+// configuration says what validate says, but for what is security's to say.
+func (p *patient) configuration(context.Context) (found []check) {
+	cfg, problems, err := p.check()
+	if err != nil {
+		return []check{{verdict: failed, detail: err.Error()}}
+	}
+	for _, problem := range problems {
+		found = append(found, check{verdict: failed, detail: problem.String()})
+	}
+	if p.cfg = cfg; cfg == nil {
+		return found
+	}
+	if len(found) == 0 {
+		found = append(found, check{verdict: fine, detail: p.configPath() + ": " + inventory(cfg)})
+	}
+	p.warnings = cfg.Warnings()
+	return append(found, p.warned(false)...)
+}
+
+// security says what everyone may do who can reach the gateway.
+func (p *patient) security(context.Context) []check {
+	found := p.warned(true)
+	if p.cfg.Server.AllowPrivateURLs {
+		found = append(found, check{
+			verdict: warning,
+			detail:  "server.allow_private_urls: is on: events may be sent to addresses inside of this network",
+			remedy:  "leave it out unless handlers are there",
+		})
+	}
+	if len(found) == 0 {
+		return []check{{verdict: fine, detail: "the API asks for a token, and every webhook is verified"}}
+	}
+	return found
+}
+
+// warned are the warnings that concern security, or the others.
+func (p *patient) warned(security bool) (found []check) {
+	for _, w := range p.warnings {
+		if isSecurity(w) == security {
+			found = append(found, check{verdict: warning, detail: w.String()})
+		}
+	}
+	return found
+}
+
+// guards are the fields that keep somebody out.
+var guards = []string{
+	"api.auth_token", "api.metrics_auth_token", "database.api_token", "delivery.signing_secret",
+	"sources.*.secret", "sources.*.verify", "sources.*.skip_verify", "sources.*.topic_arns",
+	"handlers.*.signing_secret", "queues.*.api_key",
+}
+
+func isSecurity(w config.Problem) bool {
+	for _, g := range guards {
+		if ok, _ := path.Match(g, w.Path); ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/store"
+)
+
+// databaseTimeout bounds each call of the database, tries included.
+const databaseTimeout = 20 * time.Second
+
+// database opens the database as start does, but creates none.
+func (p *patient) database(ctx context.Context) []check {
+	name := describe(p.cfg.Database)
+	if blank(p.cfg.Database) {
+		return []check{{verdict: skipped, detail: "no database at " + p.cfg.Database.SQLitePath() + " yet", remedy: `"gateway start" makes it`}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	conn, dialect, err := p.connect(ctx, p.cfg)
+	if err != nil {
+		return []check{{verdict: failed, detail: err.Error()}}
+	}
+	checkup, err := store.Check(ctx, conn, dialect, p.app.clock)
+	if err != nil {
+		conn.Close()
+		return []check{{verdict: failed, detail: name + ": " + err.Error()}}
+	}
+	p.conn, p.dialect, p.checkup = conn, dialect, checkup
+	if checkup.Server != "" {
+		name += ": " + checkup.Server
+	}
+	if checkup.User != "" {
+		name += ", as user " + checkup.User
+	}
+	return []check{{verdict: fine, detail: name}}
+}
+
+// blank tells whether a SQLite database is yet to be made. Opening it would. That
+// its folder is missing is for opening to say.
+func blank(db config.Database) bool {
+	if db.Driver != "sqlite" {
+		return false
+	}
+	info, err := os.Stat(db.SQLitePath())
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = os.Stat(filepath.Dir(db.SQLitePath()))
+		return err == nil
+	}
+	return err == nil && info.Mode().IsRegular() && info.Size() == 0
+}
+
+func (p *patient) fromNewer() bool { return p.checkup.Step > p.checkup.Newest }
+
+func (p *patient) schema(context.Context) []check {
+	switch k := p.checkup; {
+	case p.fromNewer():
+		return []check{{
+			verdict: failed,
+			detail:  fmt.Sprintf("at step %d, from a newer version of the gateway; this one knows %d", k.Step, k.Newest),
+			remedy:  "run the newer version",
+		}}
+	case k.Missing == 0:
+		return []check{{verdict: fine, detail: fmt.Sprintf("up to date, at step %d", k.Step)}}
+	case k.Step == 0:
+		return []check{{verdict: skipped, detail: "no tables yet", remedy: `"gateway start" makes them`}}
+	default:
+		return []check{{
+			verdict: warning,
+			detail:  fmt.Sprintf("%d of %d steps are missing", k.Missing, k.Newest),
+			remedy:  `"gateway start" makes up for them`,
+		}}
+	}
+}
+
+func (p *patient) writable(ctx context.Context) []check {
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	upToDate := p.checkup.Missing == 0
+	p.writes, p.halves = store.Rehearse(ctx, p.conn, upToDate)
+	switch {
+	case p.writes != nil:
+		return []check{{verdict: failed, detail: p.writes.Error()}}
+	case upToDate:
+		return []check{{verdict: fine, detail: "events, jobs and attempts can be stored and removed"}}
+	}
+	return []check{{verdict: fine, detail: "tables can be made"}}
+}
+
+func (p *patient) atomic(context.Context) []check {
+	if p.halves != nil {
+		return []check{{verdict: failed, detail: p.halves.Error()}}
+	}
+	return []check{{verdict: fine, detail: "a batch that fails halfway leaves no trace"}}
+}
+
+func (p *patient) durability(context.Context) (found []check) {
+	for _, d := range p.checkup.Doubts {
+		found = append(found, check{verdict: warning, detail: d.Detail, remedy: d.Remedy})
+	}
+	if len(found) == 0 {
+		return []check{{verdict: fine, detail: "no setting is known by which confirmed events could be lost"}}
+	}
+	return found
+}
+
+// From which difference on clocks are worth a word, and from which on the times in
+// the database make no sense to others that read it.
+const (
+	clockWarns = time.Second
+	clockFails = time.Minute
+)
+
+func (p *patient) clock(context.Context) []check {
+	ahead, side := p.checkup.Ahead, "ahead of"
+	if ahead < 0 {
+		ahead, side = -ahead, "behind"
+	}
+	// As little as it may be: a slow answer must not look like a wrong clock.
+	certain := ahead - p.checkup.Blur
+	if certain <= clockWarns {
+		return []check{{verdict: fine, detail: "the database's agrees with this machine's to within " + span(ahead+p.checkup.Blur)}}
+	}
+	c := check{
+		verdict: warning,
+		detail:  fmt.Sprintf("the database's is %s %s this machine's", span(ahead), side),
+		remedy:  "let a time service such as NTP set both",
+	}
+	if certain > clockFails {
+		c.verdict = failed
+	}
+	return []check{c}
+}
+
+// breakers looks for handlers whose deliveries wait because too many failed.
+func (p *patient) breakers(ctx context.Context) []check {
+	if p.checkup.Missing > 0 {
+		return []check{{verdict: skipped, detail: "the tables are not up to date"}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	handlers := p.cfg.SortedHandlers()
+	lanes := make([]core.Lane, len(handlers))
+	for i, h := range handlers {
+		lanes[i] = core.HandlerLane(h.Name)
+	}
+	outlooks, err := store.New(p.conn, p.dialect, p.app.clock).Due(ctx, lanes)
+	if err != nil {
+		return []check{{verdict: failed, detail: err.Error()}}
+	}
+	var found []check
+	for i, h := range handlers {
+		if g := outlooks[lanes[i]].Gate; g.Open() {
+			found = append(found, check{
+				verdict: warning,
+				detail:  fmt.Sprintf("that of handler %s is open after %d failures in a row; the next probe is at %s", h.Name, g.Failures, core.FormatTime(g.OpenUntil)),
+				remedy:  fmt.Sprintf(`"gateway jobs list --handler %s --status retryable" shows why`, h.Name),
+			})
+		}
+	}
+	if len(found) == 0 {
+		return []check{{verdict: fine, detail: "all closed: no handler's deliveries wait for it to recover"}}
+	}
+	return found
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/eventgateway/gateway/core/egress"
+)
+
+// healthTimeout is longer than a gateway waits for its database before it says
+// that it is ill.
+const healthTimeout = 5 * time.Second
+
+// server asks the gateway that should be listening how it is.
+func (p *patient) server(ctx context.Context) []check {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	base, err := baseURL(p.cfg, "")
+	if err != nil {
+		return []check{{verdict: failed, detail: err.Error()}}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("health").String(), nil)
+	if err != nil {
+		return []check{{verdict: failed, detail: err.Error()}}
+	}
+	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
+	response, err := httpClient().Do(request)
+	if p.resting = errors.Is(err, syscall.ECONNREFUSED); p.resting {
+		return []check{{verdict: skipped, detail: fmt.Sprintf("no gateway runs at %s", base), remedy: `"gateway start" starts one`}}
+	}
+	if err != nil {
+		return []check{{verdict: failed, detail: fmt.Sprintf("no answer from %s: %v", base, cause(err)), remedy: "see the log of what runs there"}}
+	}
+	defer response.Body.Close()
+	return []check{healthOf(base, response)}
+}
+
+// healthOf judges an answer to the question for a gateway's health.
+func healthOf(base *url.URL, response *http.Response) check {
+	var health struct {
+		Status string `json:"status"`
+		Depth  *int   `json:"queue_depth"`
+		Detail string `json:"detail"`
+	}
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	_ = json.Unmarshal(body, &health) // of what is no gateway nothing is known
+	switch {
+	case response.StatusCode == http.StatusOK && health.Status == "ok" && health.Depth != nil:
+		return check{verdict: fine, detail: fmt.Sprintf("a gateway runs at %s; unfinished jobs: %d", base, *health.Depth)}
+	case response.StatusCode == http.StatusServiceUnavailable && health.Status == "error":
+		return check{
+			verdict: failed,
+			detail:  fmt.Sprintf("the gateway at %s is not well: %s", base, clip(health.Detail, 200)),
+			remedy:  "see its log",
+		}
+	}
+	return check{
+		verdict: failed,
+		detail:  fmt.Sprintf("what answers at %s is not a gateway: %s", base, status(response.StatusCode)),
+		remedy:  "stop it, or set server.port",
+	}
+}
+
+func status(code int) string {
+	if words := http.StatusText(code); words != "" {
+		return fmt.Sprint(code, " ", words)
+	}
+	return strconv.Itoa(code)
+}
+
+const (
+	// placeTimeout bounds the call of one place, placesAtOnce how many are called at
+	// the same time.
+	placeTimeout = 5 * time.Second
+	placesAtOnce = 16
+)
+
+// A place is where events go: its name among the checks, and its address.
+type place struct {
+	name, url string
+	grpc      bool
+}
+
+// handlers asks each handler for a sign of life.
+func (p *patient) handlers(ctx context.Context) []check {
+	var places []place
+	for _, h := range p.cfg.SortedHandlers() {
+		places = append(places, place{name: "handlers." + h.Name, url: h.URL, grpc: h.Type == "grpc"})
+	}
+	return p.call(ctx, places)
+}
+
+// alerts asks each place for alerts for a sign of life.
+func (p *patient) alerts(ctx context.Context) []check {
+	var places []place
+	for i, a := range p.cfg.Alerts {
+		places = append(places, place{name: fmt.Sprintf("alerts[%d]", i), url: a.URL.Reveal()})
+	}
+	return p.call(ctx, places)
+}
+
+// call looks at each place, through the guard that deliveries go through.
+func (p *patient) call(ctx context.Context, places []place) []check {
+	client := egress.New(egress.Options{AllowPrivate: p.cfg.Server.AllowPrivateURLs, Version: readBuild().Version})
+	defer client.Close()
+	calls := client.HTTPClient(placeTimeout)
+	found := make([]check, len(places))
+	slots := make(chan struct{}, placesAtOnce)
+	var wg sync.WaitGroup
+	for i, to := range places {
+		slots <- struct{}{}
+		wg.Go(func() {
+			if to.grpc {
+				found[i] = p.reach(ctx, client, to)
+			} else {
+				found[i] = p.head(ctx, calls, to)
+			}
+			found[i].name = to.name
+			<-slots
+		})
+	}
+	wg.Wait()
+	return found
+}
+
+// head judges the answer to a HEAD request.
+func (p *patient) head(ctx context.Context, calls *http.Client, to place) check {
+	u, err := url.Parse(to.url)
+	if err != nil {
+		return check{verdict: failed, detail: "the url is not a valid address"}
+	}
+	if p.resting && p.own(u) {
+		return check{verdict: skipped, detail: "it is this gateway, which does not run"}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, to.url, nil)
+	if err != nil {
+		return check{verdict: failed, detail: "the url is not a valid address"}
+	}
+	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
+	response, err := calls.Do(request)
+	if err != nil {
+		return unreached(u, err)
+	}
+	response.Body.Close()
+	return alive(u, response.StatusCode)
+}
+
+// reach judges whether a gRPC receiver can be connected to. It is not called: it has
+// one method, which would take that for a delivery.
+func (p *patient) reach(ctx context.Context, client *egress.Client, to place) check {
+	u, err := url.Parse(to.url)
+	if err != nil {
+		return check{verdict: failed, detail: "the url is not a valid address"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
+	defer cancel()
+	if err := client.Connect(ctx, to.url); err != nil {
+		return unreached(u, err)
+	}
+	return check{verdict: fine, detail: fmt.Sprintf("%s accepts connections (gRPC handlers are not called)", host(u))}
+}
+
+// own tells whether an address is the gateway's.
+func (p *patient) own(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Port() == strconv.Itoa(p.cfg.Server.Port) && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// alive judges the status of an answer. What is served to a POST only may have any
+// that blames the caller, and 501 if the method is unknown to it.
+func alive(u *url.URL, code int) check {
+	c := check{verdict: fine, detail: fmt.Sprintf("%s answers (%s to HEAD)", host(u), status(code))}
+	switch {
+	case code >= 500 && code != http.StatusNotImplemented:
+		c.verdict, c.remedy = failed, "see the log of what runs there"
+	case code >= 300 && code < 400 && code != http.StatusNotModified:
+		c.verdict, c.remedy = warning, "deliveries follow no redirects: configure the address that it leads to"
+	}
+	return c
+}
+
+// host is where an address leads, without what may be secret in it.
+func host(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// quotable is the text of an error, unless it repeats something of the address:
+// what answers may say again what it was asked, and that may be secret.
+func quotable(u *url.URL, err error) string {
+	text := cause(err).Error()
+	split := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	for _, part := range strings.FieldsFunc(u.RequestURI(), split) {
+		if len(part) > 3 && strings.Contains(text, part) {
+			return "what answers is not understood"
+		}
+	}
+	return text
+}
+
+// unreached says why there was no answer.
+func unreached(u *url.URL, err error) check {
+	var dns *net.DNSError
+	var dial *net.OpError
+	var errno syscall.Errno
+	var timeout net.Error
+	var certificate *tls.CertificateVerificationError
+	c := check{verdict: failed, detail: fmt.Sprintf("%s gives no answer: %s", host(u), quotable(u, err))}
+	switch {
+	case errors.As(err, &dns):
+		c.detail, c.remedy = fmt.Sprintf("%s is a name that does not resolve: %s", u.Hostname(), dns.Err), "correct the url, or see to the DNS"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		c.detail, c.remedy = fmt.Sprintf("%s gives no answer within %s", host(u), placeTimeout), "see whether a firewall is in between"
+	case errors.Is(err, egress.ErrNoHTTP2):
+		c.detail = fmt.Sprintf("%s takes no gRPC: %v", host(u), err)
+		c.remedy = "turn HTTP/2 (ALPN h2) on in what runs there or in the proxy before it, or set type to http"
+	case errors.As(err, &certificate):
+		c.remedy = "see that its certificate names that host and is signed by an authority known here (SSL_CERT_FILE)"
+	case errors.As(err, &errno):
+		c.detail, c.remedy = fmt.Sprintf("%s cannot be reached: %s", host(u), errno.Error()), "start what should run there, or correct the url"
+	case errors.As(err, &dial) && dial.Op == "dial": // the guard's refusal
+		c.detail = fmt.Sprintf("%s is an address that nothing is sent to: %v", host(u), dial.Err)
+		if private(dial.Addr) {
+			c.remedy = "set server.allow_private_urls: true if it is meant to be there"
+		}
+	}
+	return c
+}
+
+// private tells whether server.allow_private_urls is about an address.
+func private(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && (tcp.IP.IsPrivate() || tcp.IP.IsLoopback())
+}

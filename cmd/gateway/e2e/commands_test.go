@@ -1,0 +1,96 @@
+//go:build linux
+
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+const commandsConfig = `
+server:
+  host: 127.0.0.1
+  port: ${PORT}
+  allow_private_urls: true
+delivery: {timeout: 5s, default_retry: {max: 1}}
+sources: {app: {type: event}}
+handlers:
+  good: {source: app, url: "${RECEIVER}/good"}
+  weak: {source: app, url: "${RECEIVER}/weak"}
+`
+
+// TestCommandsOnServers: the commands that look into a database, and the one that
+// changes it, work beside a running gateway wherever the database is.
+func TestCommandsOnServers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range everyServer() {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newReceiver(t)
+			r.on("/weak", failing(2))
+			g := newGatewayOn(t, tt.on(t), commandsConfig, r)
+			g.env = append(g.env, "GATEWAY_LOG=warn")
+			g.start()
+			first := g.send("/events/order.created", `{"n":1}`)
+			second := g.send("/events/order.paid", `{"n":2}`)
+			var dead []job
+			eventually(t, 20*time.Second, "two dead jobs", func() bool {
+				dead = g.jobs("--status", "dead")
+				return len(dead) == 2
+			})
+			testListings(t, g, first, second)
+
+			// One by its id, then all that are left.
+			if out := g.run("jobs", "retry", dead[0].ID); !strings.Contains(out, "1 job") {
+				t.Errorf("jobs retry %s printed %q, want that it was 1 job", dead[0].ID, out)
+			}
+			if got := r.await(t, 20*time.Second, "/weak", 3)[2]; got.job() != dead[0].ID {
+				t.Errorf("delivered again: job %s, want %s", got.job(), dead[0].ID)
+			}
+			if out := g.run("jobs", "retry", "--handler", "weak"); !strings.Contains(out, "1 job") {
+				t.Errorf("jobs retry --handler weak printed %q, want that it was 1 job", out)
+			}
+			r.await(t, 20*time.Second, "/weak", 4)
+			eventually(t, 10*time.Second, "all jobs completed", func() bool { return len(g.jobs("--status", "completed")) == 4 })
+			if got := run(t, g.command("jobs", "retry", dead[0].ID)); got.code != 1 || !strings.Contains(got.stderr, "completed") {
+				t.Errorf("jobs retry of a completed job: exit code %d, %q, want 1 and why", got.code, got.stderr)
+			}
+			g.stop()
+			g.ledger().check(2)
+		})
+	}
+}
+
+// testListings looks at two events, each with a completed job of the handler good
+// and a dead one of the handler weak.
+func testListings(t *testing.T, g *gateway, first, second string) {
+	t.Helper()
+	if got := g.events(); len(got) != 2 || got[0] != second || got[1] != first {
+		t.Errorf("events list = %v, want %s and %s", got, second, first)
+	}
+	if out := g.run("events", "list", "--event-type", "order.paid"); !strings.Contains(out, second) || strings.Contains(out, first) {
+		t.Errorf("events list --event-type order.paid =\n%swant event %s alone", out, second)
+	}
+	for handler, status := range map[string]string{"good": "completed", "weak": "dead"} {
+		jobs := g.jobs("--handler", handler)
+		if len(jobs) != 2 || jobs[0].EventID != second || jobs[1].EventID != first {
+			t.Errorf("jobs list --handler %s = %+v, want one of each event", handler, jobs)
+		}
+		for _, j := range jobs {
+			if j.Status != status || j.Attempt != 1 || j.MaxAttempts != 1 {
+				t.Errorf("job of handler %s = %+v, want %s after attempt 1 of 1", handler, j, status)
+			}
+		}
+	}
+	out := g.run("inspect", first)
+	for _, want := range []string{first, "order.created", `"n"`, "good", "weak", "dead", http.StatusText(http.StatusInternalServerError)} {
+		if !strings.Contains(out, want) {
+			t.Errorf("inspect =\n%swant %q in it", out, want)
+		}
+	}
+	if got := run(t, g.command("inspect", "01J90000000000000000000001")); got.code != 1 || strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("inspect of an unknown event: exit code %d\n%swant 1 and one line", got.code, got.stderr)
+	}
+}

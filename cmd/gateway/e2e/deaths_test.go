@@ -1,0 +1,308 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// deathServer is what all configurations in this file begin with. Each has as many
+// handlers for an event as places that want to be told of dead jobs, so that every
+// event has the same number of jobs, also one that is an alert.
+const deathServer = `
+server:
+  host: 127.0.0.1
+  port: ${PORT}
+  allow_private_urls: true
+sources: {app: {type: event}}
+`
+
+const deathConfig = deathServer + `
+delivery: {timeout: 5s, default_retry: {max: 5, backoff: fixed, interval: 100ms}}
+handlers:
+  broken: {source: app, url: "${RECEIVER}/broken", retry: {max: 2, backoff: fixed, interval: 100ms}}
+  flaky: {source: app, url: "${RECEIVER}/flaky", retry: {max: 2, backoff: fixed, interval: 100ms}}
+  fine: {source: app, url: "${RECEIVER}/fine"}
+alerts:
+  - {url: "${RECEIVER}/generic", on: [dlq]}
+  - {url: "${RECEIVER}/slack", type: slack, on: [dlq, verification_failure]}
+  - {url: "${RECEIVER}/discord", type: discord, on: [dlq]}
+  - {url: "${RECEIVER}/others", on: [verification_failure]}
+`
+
+// TestDeaths: of three jobs one dies, and each place that wants to know is told so
+// once, also one that fails at first. What it is told to do helps.
+func TestDeaths(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	g := newGateway(t, deathConfig, r)
+	r.on("/broken", failing(1000))
+	r.on("/flaky", failing(1))
+	r.on("/slack", failing(2))
+	g.start()
+	event := g.send("/events/order.created", `{"card":"4111"}`)
+	generic := r.await(t, 10*time.Second, "/generic", 1)[0]
+	slacks := r.await(t, 20*time.Second, "/slack", 3)
+	discord := r.await(t, 10*time.Second, "/discord", 1)[0]
+	job := r.at("/broken")[0].job()
+
+	var told map[string]any
+	if err := json.Unmarshal([]byte(generic.body), &told); err != nil {
+		t.Fatalf("generic alert %s: %v", generic.body, err)
+	}
+	if at, _ := told["created_at"].(string); at == "" {
+		t.Errorf("generic alert %s, want created_at", generic.body)
+	}
+	message, _ := told["message"].(string)
+	delete(told, "created_at")
+	want := map[string]any{
+		"alert": "dlq", "source": "app", "event_id": event, "event_type": "order.created", "handler": "broken",
+		"job_id": job, "attempts": 2.0, "error": "status: 500 Internal Server Error",
+		"message": fmt.Sprintf(`Job %s for handler "broken" is dead after 2 attempts: status: 500 Internal Server Error. `+
+			`To try it again: gateway jobs retry %[1]s`, job),
+	}
+	if !maps.Equal(told, want) {
+		t.Errorf("generic alert %v\nwant          %v", told, want)
+	}
+	checkChat(t, message, slacks[2], discord)
+	for i := range 2 { // retries are due sooner, and the service would not have that
+		if apart := slacks[i+1].at.Sub(slacks[i].at); apart < 500*time.Millisecond {
+			t.Errorf("posts to Slack are %v apart, want about a second", apart)
+		}
+	}
+
+	r.on("/broken", nil)
+	_, help, _ := strings.Cut(message, "To try it again: gateway ")
+	g.run(strings.Fields(help)...)
+	if tried := r.await(t, 10*time.Second, "/broken", 3)[2]; tried.job() != job {
+		t.Errorf("%q tried job %s, want %s", help, tried.job(), job)
+	}
+	g.awaitIdle(10 * time.Second)
+	g.stop()
+	for path, want := range map[string]int{"/broken": 3, "/flaky": 2, "/fine": 1, "/generic": 1, "/slack": 3, "/discord": 1, "/others": 0} {
+		if got := len(r.at(path)); got != want {
+			t.Errorf("deliveries to %s = %d, want %d", path, got, want)
+		}
+	}
+	g.ledger().check(3)
+}
+
+// checkChat holds the bodies for chat services against the message of the generic
+// one, which has nothing that they escape.
+func checkChat(t *testing.T, message string, slack, discord delivery) {
+	t.Helper()
+	var s struct{ Text string }
+	if err := json.Unmarshal([]byte(slack.body), &s); err != nil || !strings.HasPrefix(s.Text, message+"\n") {
+		t.Errorf("slack alert %s: %v, want the message %q", slack.body, err, message)
+	}
+	var d struct {
+		Content  string
+		Mentions struct{ Parse []string } `json:"allowed_mentions"`
+	}
+	if err := json.Unmarshal([]byte(discord.body), &d); err != nil || d.Content != message || d.Mentions.Parse == nil {
+		t.Errorf("discord alert %s: %v, want the message %q and no mentions", discord.body, err, message)
+	}
+	for _, body := range []string{slack.body, discord.body} {
+		if strings.Contains(body, "4111") {
+			t.Errorf("alert %s holds some of the payload", body)
+		}
+	}
+}
+
+// TestNobodyListens: a place that is not there is told when it is, by whichever
+// process runs then.
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.on("/broken", failing(1000))
+	place := "127.0.0.1:" + strconv.Itoa(freePort(t))
+	g := newGateway(t, deathServer+`
+delivery: {timeout: 1s, default_retry: {max: 100, backoff: fixed, interval: 200ms}}
+handlers: {broken: {source: app, url: "${RECEIVER}/broken", retry: {max: 2, backoff: fixed, interval: 100ms}}}
+alerts: {url: "http://${PLACE}/late", on: [dlq]}
+`, r)
+	g.env = append(g.env, "PLACE="+place)
+	g.start()
+	g.send("/events/order.created", `{}`)
+	eventually(t, 10*time.Second, "an alert waits for its place", func() bool {
+		return slices.ContainsFunc(g.jobs("--status", "retryable"), func(j job) bool {
+			return strings.HasPrefix(j.Handler, "alert/") && strings.HasPrefix(*j.LastError, "connect: ")
+		})
+	})
+	g.kill()
+
+	l, err := net.Listen("tcp", place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := httptest.NewUnstartedServer(r)
+	late.Listener.Close()
+	late.Listener = l
+	late.Start()
+	t.Cleanup(late.Close)
+	g.start()
+	r.await(t, 10*time.Second, "/late", 1)
+	g.awaitIdle(10 * time.Second)
+	g.stop()
+	checkTold(t, g.ledger(), r.at("/late"), 1)
+	g.ledger().check(1)
+}
+
+// TestDeadAlert: nothing comes of an alert that dies itself, but that it is dead.
+func TestDeadAlert(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.on("/broken", failing(1000))
+	r.on("/gone", failing(1000))
+	g := newGateway(t, deathServer+`
+delivery: {timeout: 5s, default_retry: {max: 2, backoff: fixed, interval: 100ms}}
+handlers: {broken: {source: app, url: "${RECEIVER}/broken"}, fine: {source: app, url: "${RECEIVER}/fine"}}
+alerts: [{url: "${RECEIVER}/gone", on: [dlq]}, {url: "${RECEIVER}/there", on: [dlq]}]
+`, r)
+	g.start()
+	g.send("/events/order.created", `{}`)
+	r.await(t, 10*time.Second, "/gone", 2)
+	var dead []job
+	eventually(t, 10*time.Second, "two dead jobs", func() bool {
+		dead = g.jobs("--status", "dead")
+		return len(dead) == 2
+	})
+	g.awaitIdle(10 * time.Second)
+	g.stop()
+	if dead[0].Handler == "broken" || dead[1].Handler != "broken" || !strings.HasPrefix(dead[0].Handler, "alert/") {
+		t.Errorf("dead jobs %+v, want the alert and the handler's", dead)
+	}
+	if n := len(r.at("/gone")); n != 2 {
+		t.Errorf("deliveries to /gone = %d, want 2", n)
+	}
+	db := g.ledger()
+	checkTold(t, db, r.at("/there"), 1)
+	db.check(2)
+}
+
+// deathPairs is how many pairs of handlers there are that want the same events.
+const deathPairs = 10
+
+// deathsConfig has many handlers, as a breaker opens before one that fails often.
+func deathsConfig() string {
+	var b strings.Builder
+	b.WriteString(deathServer + `
+delivery: {timeout: 5s, default_retry: {max: 100, backoff: fixed, interval: 100ms}}
+worker: {max_concurrency: 10, batch_size: 10}
+alerts: [{url: "${RECEIVER}/one", on: [dlq]}, {url: "${RECEIVER}/other", on: [dlq]}]
+handlers:
+`)
+	for i := range deathPairs {
+		for _, half := range []string{"a", "b"} {
+			fmt.Fprintf(&b, "  h%[1]d%[2]s: {source: app, events: [bad.%[1]d, good.%[1]d], url: \"${RECEIVER}/h%[1]d%[2]s\", "+
+				"retry: {max: 2, backoff: fixed, interval: 100ms}}\n", i, half)
+		}
+	}
+	return b.String()
+}
+
+// TestDeathsAndKills: however often a gateway is killed while jobs die, those that
+// are dead and those that were told of are the same.
+func TestDeathsAndKills(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	last := make(chan struct{}, 10_000) // receives at each last attempt
+	for i := range deathPairs {
+		for _, half := range []string{"a", "b"} {
+			r.on(fmt.Sprintf("/h%d%s", i, half), func(_ int, w http.ResponseWriter, req *http.Request) {
+				if !strings.HasPrefix(req.Header.Get("X-Gateway-Event-Type"), "bad.") {
+					return // a success, so that failures of different rounds are not in a row
+				}
+				if req.Header.Get("X-Gateway-Attempt") == "2" {
+					last <- struct{}{}
+				}
+				http.Error(w, "not now", http.StatusInternalServerError)
+			})
+		}
+	}
+	g := newGateway(t, deathsConfig(), r)
+	g.env = append(g.env, "GATEWAY_LOG=warn")
+	rounds := kills(t)
+	for range rounds {
+		g.start()
+		for i := range deathPairs {
+			g.send(fmt.Sprintf("/events/good.%d", i), `{}`)
+			g.send(fmt.Sprintf("/events/bad.%d", i), `{}`)
+		}
+		awaitLast(last, 1+rand.IntN(2*deathPairs))
+		<-time.After(rand.N(10 * time.Millisecond)) // anywhere between the answer, the commit and the alert
+		g.kill()
+	}
+	g.start()
+	g.awaitIdle(90 * time.Second)
+	g.stop()
+
+	db := g.ledger()
+	db.check(2)
+	deaths := 2 * deathPairs * rounds
+	t.Logf("kills %d, deaths %d, of these by an expired lease %d; alerts posted %d and %d times", rounds, deaths,
+		db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead' AND last_error = 'lease expired'`), len(r.at("/one")), len(r.at("/other")))
+	checkTold(t, db, r.at("/one"), deaths)
+	checkTold(t, db, r.at("/other"), deaths)
+	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE lane LIKE 'alert/%' AND status <> 'completed'`); n != 0 {
+		t.Errorf("alerts that are not completed: %d, want 0", n)
+	}
+}
+
+// awaitLast waits until n jobs are at their last attempt, or for a while: a kill may
+// have come in between.
+func awaitLast(last <-chan struct{}, n int) {
+	limit := time.After(2 * time.Second)
+	for range n {
+		select {
+		case <-last:
+		case <-limit:
+			return
+		}
+	}
+}
+
+// checkTold holds what a place was told against the jobs that are dead: each of
+// these, in one alert, and nothing else. An alert may be delivered again, as any job.
+func checkTold(t *testing.T, db *ledger, deliveries []delivery, deaths int) {
+	t.Helper()
+	dead := map[string]bool{}
+	for _, id := range db.column(`SELECT id FROM jobs WHERE status = 'dead' AND lane LIKE 'handler/%'`) {
+		dead[id] = true
+	}
+	by := map[string]string{} // the alert, by the job it tells of
+	for _, d := range deliveries {
+		var told struct {
+			Alert, Handler, Error string
+			Attempts              int
+			JobID                 string `json:"job_id"`
+		}
+		if err := json.Unmarshal([]byte(d.body), &told); err != nil || told.Alert != "dlq" || told.Handler == "" || told.Error == "" || told.Attempts != 2 {
+			t.Errorf("alert %s: %v", d.body, err)
+		}
+		if first, known := by[told.JobID]; known && first != d.event() {
+			t.Errorf("alerts %s and %s tell of job %s", first, d.event(), told.JobID)
+		}
+		by[told.JobID] = d.event()
+		if !dead[told.JobID] {
+			t.Errorf("alert %s tells of job %s, which is not dead", d.event(), told.JobID)
+		}
+	}
+	if len(dead) != deaths || len(by) != deaths {
+		t.Errorf("%d jobs are dead, %d were told of, want %d of both", len(dead), len(by), deaths)
+	}
+	if n := db.count(`SELECT COUNT(*) FROM events WHERE source = '_alerts'`); n != deaths {
+		t.Errorf("alerts stored: %d, want %d", n, deaths)
+	}
+}

@@ -1,0 +1,158 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	floods = 50 // replies without an end at once
+
+	// floodMemory is by how much the gateway's resident memory may grow over them.
+	floodMemory = 64 << 20
+)
+
+// TestFloods: fifty handlers that answer without an end at the same time are cut
+// short, take no memory to speak of, and leave their slots to others.
+func TestFloods(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	kinds := []struct {
+		name, first, then string
+		want              string // status
+	}{
+		{"body", "HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 64<<10), "completed"},
+		{"failure", "HTTP/1.1 500 No\r\n\r\n", strings.Repeat("x", 64<<10), "dead"},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 16), "completed"},
+		{"headers", "HTTP/1.1 200 OK\r\n", strings.Repeat("X-Filler: y\r\n", 5000), "dead"},
+		{"header", "HTTP/1.1 200 OK\r\nX: ", strings.Repeat("x", 64<<10), "dead"},
+		{"bomb", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", zeros(), "completed"},
+		{"drip", "HTTP/1.1 200 OK\r\n\r\n", "", "completed"}, // until the deadline
+	}
+	config := fmt.Sprintf(floodConfig, floods)
+	crowds := map[string]*crowd{}
+	for _, k := range kinds {
+		config += fmt.Sprintf("  %s: {type: webhook}\n", k.name)
+	}
+	config += "handlers:\n  ok: {source: app, url: \"${RECEIVER}/ok\"}\n"
+	for _, k := range kinds {
+		c := &crowd{}
+		crowds[k.name] = c
+		url := rawServer(t, c.flood(k.first, k.then))
+		for i := range floods {
+			config += fmt.Sprintf("  %s%d: {source: %s, url: %s}\n", k.name, i, k.name, url)
+		}
+	}
+	g := newGateway(t, config, r)
+	g.start()
+	const healthy = 20
+	for n, k := range kinds {
+		c := crowds[k.name]
+		c.here.Add(floods)
+		c.gone.Add(floods)
+		g.forgetPeak()
+		before := g.memory("VmRSS")
+		a := g.post("/webhooks/"+k.name, `{}`)
+		c.wait(t, k.name)
+		for range healthy {
+			g.send("/events/order.created", `{}`)
+		}
+		r.await(t, 10*time.Second, "/ok", (n+1)*healthy)
+		g.awaitDone(10 * time.Second)
+		grown := g.memory("VmHWM") - before
+		t.Logf("%d times %s: resident memory grew by %d KiB, from %d KiB", floods, k.name, grown>>10, before>>10)
+		if grown > floodMemory {
+			t.Errorf("%d times %s: resident memory grew by %d MiB, want at most %d MiB", floods, k.name, grown>>20, floodMemory>>20)
+		}
+		for handler, s := range g.storiesOf(a.eventID()) {
+			if s.Status != k.want {
+				t.Errorf("%s: %s, %q, want %s", handler, s.Status, s.LastError, k.want)
+			}
+		}
+	}
+	g.stop()
+}
+
+const floodConfig = `
+server:
+  host: 127.0.0.1
+  port: ${PORT}
+  allow_private_urls: true
+delivery: {timeout: 5s, default_retry: {max: 1}}
+worker: {max_concurrency: %d, batch_size: 100}
+sources:
+  app: {type: event}
+`
+
+// A crowd are handlers that wait for each other and then answer together.
+type crowd struct{ here, gone sync.WaitGroup }
+
+func (c *crowd) flood(first, then string) func(net.Conn) {
+	pause := time.Duration(0)
+	if then == "" {
+		then, pause = "x", 50*time.Millisecond
+	}
+	return func(conn net.Conn) {
+		defer c.gone.Done()
+		c.here.Done()
+		c.here.Wait()
+		talksOn(first, then, pause)(conn)
+	}
+}
+
+// wait waits until all connections have been closed by the other side.
+func (c *crowd) wait(t *testing.T, name string) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { c.gone.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s: not every connection is closed within 30s", name)
+	}
+}
+
+// zeros is 64 MiB of them, compressed to some ten thousand bytes.
+func zeros() string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(make([]byte, 1<<20))
+	_ = z.Close()
+	return strings.Repeat(b.String(), 64)
+}
+
+// forgetPeak makes the kernel count the most memory from now on.
+func (g *gateway) forgetPeak() {
+	g.t.Helper()
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.pid()), []byte("5"), 0); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// memory is a figure of the gateway's /proc/<pid>/status, in bytes.
+func (g *gateway) memory(what string) int {
+	g.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.pid()))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	words := strings.Fields(lineWith(string(status), what+":"))
+	if len(words) != 3 {
+		g.t.Fatalf("no %s in %s", what, status)
+	}
+	kilobytes, err := strconv.Atoi(words[1])
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return kilobytes << 10
+}

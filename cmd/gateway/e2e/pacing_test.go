@@ -1,0 +1,234 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const pacingConfig = `
+server:
+  host: 127.0.0.1
+  port: ${PORT}
+  allow_private_urls: true
+delivery: {timeout: 5s, default_retry: {max: 50, backoff: fixed, interval: 1h}}
+worker: {max_concurrency: 20, batch_size: 100}
+sources: {app: {type: event}}
+handlers:
+  paced: {source: app, events: [paced], url: "${RECEIVER}/paced", rate_limit: 50}
+  frail: {source: app, events: [frail], url: "${RECEIVER}/frail"}
+`
+
+// pacedFleet is two processes on one PostgreSQL.
+func pacedFleet(t *testing.T, r *receiver) []*gateway {
+	t.Helper()
+	st := onPostgres(t)
+	fleet := make([]*gateway, 2)
+	for i := range fleet {
+		fleet[i] = newGatewayOn(t, st, pacingConfig, r)
+		fleet[i].env = append(fleet[i].env, "GATEWAY_LOG=warn")
+		fleet[i].launch()
+	}
+	for _, g := range fleet {
+		g.awaitReady()
+	}
+	return fleet
+}
+
+// pour sends n events of a type to a fleet.
+func pour(t *testing.T, fleet []*gateway, kind string, n int) {
+	t.Helper()
+	var next, failed atomic.Int64
+	var senders [16]chan struct{}
+	for i := range senders {
+		senders[i] = make(chan struct{})
+		go func() {
+			defer close(senders[i])
+			for s := next.Add(1); s <= int64(n); s = next.Add(1) {
+				g := fleet[int(s)%len(fleet)]
+				a, err := fetch(pooled, request{method: http.MethodPost, url: g.url("/events/" + kind), body: fmt.Sprintf(`{"serial":%d}`, s)})
+				if err != nil || a.status != http.StatusAccepted {
+					failed.Add(1)
+				}
+			}
+		}()
+	}
+	for _, done := range senders {
+		<-done
+	}
+	if failed.Load() > 0 {
+		t.Fatalf("%d of %d events were not accepted", failed.Load(), n)
+	}
+}
+
+// counted is how many deliveries came between two times after a first.
+func counted(ds []delivery, first time.Time, from, to time.Duration) (n int) {
+	for _, d := range ds {
+		if after := d.at.Sub(first); from <= after && after < to {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRateLimitOfFleet: 50 a second in all, whoever delivers.
+func TestRateLimitOfFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("in full runs only")
+	}
+	t.Parallel()
+	r := newReceiver(t)
+	fleet := pacedFleet(t, r)
+	pour(t, fleet, "paced", 1500)
+	first := r.await(t, 10*time.Second, "/paced", 1)[0].at
+	<-time.After(22*time.Second - time.Since(first))
+	ds := r.at("/paced")
+	got := counted(ds, first, time.Second, 21*time.Second)
+	busiest := 0
+	for _, d := range ds {
+		busiest = max(busiest, counted(ds, d.at, 0, time.Second))
+	}
+	t.Logf("%d deliveries in 20 s, %d in the busiest second", got, busiest)
+	if got < 950 || got > 1050 {
+		t.Errorf("deliveries in 20 s at 50 a second = %d, want 1000 ± 5 %%", got)
+	}
+}
+
+// TestBreakerOfFleet: five failures open the breaker for both processes, one probe a
+// minute is made by either, and 10,000 jobs that wait come slowly at first when one
+// has succeeded. What is killed meanwhile does not matter.
+func TestBreakerOfFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("in full runs only")
+	}
+	t.Parallel()
+	r := newReceiver(t)
+	var healthy atomic.Bool
+	r.on("/frail", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		if !healthy.Load() {
+			http.Error(w, "down", http.StatusInternalServerError)
+		}
+	})
+	fleet := pacedFleet(t, r)
+	pour(t, fleet, "frail", 10_000)
+	first := r.await(t, 10*time.Second, "/frail", 5)[0].at
+	opened := len(r.await(t, 5*time.Second, "/frail", 5))
+	fleet[0].kill()
+	fleet[0].start() // the breaker outlives the process
+
+	probe := func(n int) time.Time {
+		t.Helper()
+		ds := r.await(t, 75*time.Second, "/frail", opened+n)
+		return ds[opened+n-1].at
+	}
+	opened = len(r.at("/frail"))
+	one := probe(1)
+	healthy.Store(true)
+	two := probe(2)
+	if a, b := one.Sub(first), two.Sub(one); a < 59*time.Second || b < 59*time.Second {
+		t.Errorf("probes came %v after the first failure and %v after the first probe, want a minute each", a, b)
+	}
+	if opened > 2*20+5 {
+		t.Errorf("%d deliveries until the breaker opened, want 5 and what was under way", opened)
+	}
+
+	eventually(t, 60*time.Second, "all delivered", func() bool { return len(r.at("/frail")) >= 10_000 })
+	var seconds []int
+	for s := range 12 {
+		seconds = append(seconds, counted(r.at("/frail"), two, time.Duration(s)*time.Second+100*time.Millisecond, time.Duration(s+1)*time.Second+100*time.Millisecond))
+	}
+	t.Logf("%d deliveries until it opened; after it closed, second by second: %v", opened, seconds)
+	if seconds[0] > 10 || seconds[1] > 20 || seconds[2] > 40 {
+		t.Errorf("deliveries in the seconds after the breaker closed = %v, want about 5, 10, 20, ...", seconds)
+	}
+	if distinct := jobsOf(r.at("/frail")); distinct != 10_000 {
+		t.Errorf("jobs seen = %d, want 10,000", distinct)
+	}
+	db := fleet[0].ledger()
+	if n := db.count(`SELECT COUNT(*) FROM gates WHERE failures > 0 OR closed_at = 0`); n != 0 {
+		t.Errorf("gates that are not closed again: %d", n)
+	}
+	for i, g := range fleet {
+		var bad []string
+		for _, line := range grumbles(g) {
+			if !strings.Contains(line, "circuit breaker") && !strings.Contains(line, "delivery failed, will retry") {
+				bad = append(bad, line)
+			}
+		}
+		if len(bad) > 0 {
+			t.Errorf("process %d logged\n%s", i, strings.Join(bad, "\n"))
+		}
+	}
+}
+
+func jobsOf(ds []delivery) int {
+	seen := map[string]bool{}
+	for _, d := range ds {
+		seen[d.job()] = true
+	}
+	return len(seen)
+}
+
+// TestNeighbourHangs: nine handlers beside one that hangs with all its jobs due.
+func TestNeighbourHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("in full runs only")
+	}
+	t.Parallel()
+	var handlers strings.Builder
+	for i := range 9 {
+		fmt.Fprintf(&handlers, "  h%d: {source: app, events: [work], url: \"${RECEIVER}/h%d\"}\n", i, i)
+	}
+	r := newReceiver(t)
+	g := newGateway(t, `
+server:
+  host: 127.0.0.1
+  port: ${PORT}
+  allow_private_urls: true
+delivery: {timeout: 30s}
+sources: {app: {type: event}}
+handlers:
+  hangs: {source: app, events: [hang], url: "${RECEIVER}/hangs"}
+`+handlers.String(), r)
+	r.on("/hangs", r.hanging())
+	g.env = append(g.env, "GATEWAY_LOG=warn")
+	g.start()
+	round := func() (p50, p99 time.Duration) {
+		sent := map[string]time.Time{}
+		before := map[string]int{}
+		for i := range 9 {
+			before[fmt.Sprint("/h", i)] = len(r.at(fmt.Sprint("/h", i)))
+		}
+		beat := time.NewTicker(15 * time.Millisecond)
+		defer beat.Stop()
+		for n := range 200 {
+			at := time.Now()
+			id := g.send("/events/work", fmt.Sprintf(`{"n":%d}`, n))
+			sent[id] = at
+			<-beat.C
+		}
+		var took []time.Duration
+		for i := range 9 {
+			path := fmt.Sprint("/h", i)
+			for _, d := range r.await(t, 10*time.Second, path, before[path]+200)[before[path]:] {
+				took = append(took, d.at.Sub(sent[d.event()]))
+			}
+		}
+		slices.Sort(took)
+		return took[len(took)/2], took[len(took)*99/100]
+	}
+	p50, p99 := round()
+	pour(t, []*gateway{g}, "hang", 1000)
+	r.await(t, 10*time.Second, "/hangs", 1)
+	h50, h99 := round() // fails if one takes 10 s: the hanging ones take 30
+	t.Logf("alone p50 %v, p99 %v; beside one that hangs p50 %v, p99 %v: %.2f of it", p50, p99, h50, h99, float64(h99)/float64(p99))
+	if n := len(r.at("/hangs")); n >= 10 {
+		t.Errorf("the handler that hangs holds %d slots of 10", n)
+	}
+}

@@ -1,0 +1,75 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core/verify"
+)
+
+// secretOf is a secret that a scheme takes. The ed25519 pair is of the tests of
+// Standard Webhooks' authors.
+func secretOf(scheme string) string {
+	if scheme == "standard_webhooks" {
+		return "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg=="
+	}
+	return "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+}
+
+// TestSendSignsForEveryScheme: what gateway send signs is accepted by a running
+// gateway, under every name a scheme has, and delivered as the type that was asked
+// for; with another secret it is not.
+func TestSendSignsForEveryScheme(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	var sources, handlers strings.Builder
+	for _, name := range verify.Names() {
+		fmt.Fprintf(&sources, "  %s: {type: webhook, verify: %s, secret: \"${SECRET_%s}\"}\n", name, name, strings.ReplaceAll(name, "-", "_"))
+		fmt.Fprintf(&handlers, "  %s: {source: %s, url: \"${RECEIVER}/%s\"}\n", name, name, name)
+	}
+	g := newGateway(t, "server:\n  host: 127.0.0.1\n  port: ${PORT}\n  allow_private_urls: true\n  public_url: https://hooks.example/in\nsources:\n"+
+		sources.String()+"handlers:\n"+handlers.String(), r)
+	environment := g.env
+	for _, name := range verify.Names() {
+		g.env = append(g.env, "SECRET_"+strings.ReplaceAll(name, "-", "_")+"="+secretOf(name))
+	}
+	g.start()
+	for _, name := range verify.Names() {
+		g.run("send", "-s", name, "-t", "order.created", `{"total": 42}`)
+		d := r.await(t, 10*time.Second, "/"+name, 1)[0]
+		if got := d.header.Get("X-Gateway-Event-Type"); got != "order.created" || d.body != `{"total": 42}` {
+			t.Errorf("%s: delivered %s of type %q, want order.created", name, d.body, got)
+		}
+	}
+	for _, name := range verify.Names() { // the sender's secrets, not the gateway's
+		other := strings.Replace(secretOf(name), "whsec_M", "whsec_N", 1)
+		if other == secretOf(name) {
+			other = "whsec_NfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+		}
+		environment = append(environment, "SECRET_"+strings.ReplaceAll(name, "-", "_")+"="+other)
+	}
+	g.env = environment
+	for _, name := range verify.Names() {
+		out := g.refused("send", "-s", name, "-t", "order.created", `{"total": 42}`)
+		if !strings.Contains(out, "401 Unauthorized: Invalid signature; is it running with the same secret for this source?") {
+			t.Errorf("%s, signed with another secret: %s", name, out)
+		}
+		if n := len(r.at("/" + name)); n != 1 {
+			t.Errorf("%s: deliveries %d, want 1", name, n)
+		}
+	}
+}
+
+// refused runs a command that is to fail, and returns what it said.
+func (g *gateway) refused(args ...string) string {
+	g.t.Helper()
+	r := run(g.t, g.command(args...))
+	if r.code != 1 {
+		g.t.Errorf("gateway %s: exit code %d, want 1\n%s%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+	}
+	return r.stderr
+}

@@ -1,0 +1,155 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/eventgateway/gateway/infra/test/servers"
+)
+
+// A store is a database that is no file of one gateway: how a configuration names
+// it, and how the tests look into it past the gateway.
+type store struct {
+	name string
+	yaml string   // of the configuration, to go at its end
+	env  []string // that the yaml refers to
+	open func(testing.TB) *ledger
+}
+
+// ownFile stands for SQLite in tables of stores.
+func ownFile(testing.TB) *store { return nil }
+
+func onPostgres(t testing.TB) *store { return postgresStore(servers.Postgres(t)) }
+func onMySQL(t testing.TB) *store    { return mysqlStore(servers.MySQL(t)) }
+func onD1(t testing.TB) *store       { h := servers.D1(t); return apiStore(h, h.API) }
+func onProxy(t testing.TB) *store    { h := servers.D1(t); return proxyStore(h, h.Endpoint) }
+
+// A place is where a store can be.
+type place struct {
+	name string
+	on   func(testing.TB) *store
+}
+
+// everyServer are the places a test goes over. D1 is the same by both ways to it
+// but for the address, so one will do for a short run.
+func everyServer() []place {
+	places := []place{{"PostgreSQL", onPostgres}, {"MySQL", onMySQL}, {"D1 behind its proxy", onProxy}}
+	if !testing.Short() {
+		places = append(places, place{"D1", onD1})
+	}
+	return places
+}
+
+func postgresStore(address string) *store {
+	return &store{
+		name: "PostgreSQL",
+		yaml: `
+database: {driver: postgres, url: "${DATABASE_URL}"}
+`,
+		env: []string{"DATABASE_URL=" + address},
+		open: func(t testing.TB) *ledger {
+			l := openSQL(t, "pgx", address)
+			// Without statistics the planner takes minutes for some of the questions.
+			if _, err := l.db.Exec("ANALYZE"); err != nil {
+				t.Fatal(err)
+			}
+			return l
+		},
+	}
+}
+
+func mysqlStore(address string) *store {
+	return &store{
+		name: "MySQL",
+		yaml: `
+database: {driver: mysql, url: "${DATABASE_URL}"}
+`,
+		env:  []string{"DATABASE_URL=" + address},
+		open: func(t testing.TB) *ledger { return openSQL(t, "mysql", mysqlDSN(t, address)) },
+	}
+}
+
+// mysqlDSN is an address as the driver wants it.
+func mysqlDSN(t testing.TB, address string) string {
+	t.Helper()
+	rest, isURL := strings.CutPrefix(address, "mysql://")
+	if !isURL || strings.Contains(rest, "@unix(") {
+		return rest
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal("the address of the MySQL server is not a URL")
+	}
+	password, _ := u.User.Password()
+	return fmt.Sprintf("%s:%s@tcp(%s)%s?%s", u.User.Username(), password, u.Host, u.Path, u.RawQuery)
+}
+
+// apiStore is a D1 database whose REST API is at a base URL, which may be that of
+// somebody in between.
+func apiStore(h servers.Hosted, base string) *store {
+	return &store{
+		name: "D1",
+		yaml: `
+database: {driver: hosted_sql, account_id: "${D1_ACCOUNT}", database_id: "${D1_DATABASE}", api_token: "${D1_TOKEN}"}
+`,
+		env:  []string{"D1_ACCOUNT=" + h.Account, "D1_DATABASE=" + h.Database, "D1_TOKEN=" + h.Token, "GATEWAY_HOSTED_SQL_API=" + base},
+		open: func(t testing.TB) *ledger { return openD1(t, h) },
+	}
+}
+
+// proxyStore is a D1 database behind the Worker at an address.
+func proxyStore(h servers.Hosted, endpoint string) *store {
+	return &store{
+		name: "D1 behind its proxy",
+		yaml: `
+database: {driver: hosted_sql, hosted_sql_endpoint: "${D1_ENDPOINT}", api_token: "${D1_TOKEN}"}
+`,
+		env:  []string{"D1_ENDPOINT=" + endpoint, "D1_TOKEN=" + h.Token},
+		open: func(t testing.TB) *ledger { return openD1(t, h) },
+	}
+}
+
+// openD1 looks into a D1 database by its REST API.
+func openD1(t testing.TB, h servers.Hosted) *ledger {
+	return &ledger{t: t, ask: func(query string) ([]string, error) { return askD1(h, query) }}
+}
+
+func askD1(h servers.Hosted, query string) ([]string, error) {
+	question, _ := json.Marshal(map[string]any{"batch": []any{map[string]string{"sql": query}}}) // cannot fail
+	a, err := fetch(oneShot, request{
+		method:  http.MethodPost,
+		url:     fmt.Sprintf("%s/client/v4/accounts/%s/d1/database/%s/raw", h.API, h.Account, h.Database),
+		body:    string(question),
+		headers: []string{"Authorization", "Bearer " + h.Token},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var said struct {
+		Result []struct {
+			Results struct {
+				Rows [][]any `json:"rows"`
+			} `json:"results"`
+		} `json:"result"`
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(a.body)))
+	d.UseNumber()
+	if err := d.Decode(&said); err != nil || a.status != http.StatusOK || len(said.Result) != 1 {
+		return nil, fmt.Errorf("D1 answered %d %s", a.status, a.body)
+	}
+	var all []string
+	for _, row := range said.Result[0].Results.Rows {
+		all = append(all, fmt.Sprint(row[0]))
+	}
+	return all, nil
+}

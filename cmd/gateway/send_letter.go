@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+	"unicode/utf8"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/verify"
+)
+
+// A letter is what a sender of a source would post.
+type letter struct {
+	path   []string // segments, escaped
+	query  string
+	header http.Header
+	body   []byte
+}
+
+// letter puts a payload into the form that its source takes, without what proves
+// who sent it.
+func (a *app) letter(source config.Source, eventType string, payload []byte) (letter, error) {
+	l := letter{header: http.Header{"Content-Type": {contentType(source, payload)}}, body: payload}
+	switch source.Type {
+	case "sns":
+		return a.notification(source, eventType, payload)
+	case "webhook":
+		l.path = []string{"webhooks", source.Name}
+		l.header.Set(typeHeader(source), eventType)
+		if source.Verify == "twilio" && l.header.Get("Content-Type") != formType {
+			sum := sha256.Sum256(payload)
+			l.query = "bodySHA256=" + hex.EncodeToString(sum[:])
+		}
+	default:
+		l.path = []string{"events", source.Name, segment(eventType)}
+	}
+	return l, nil
+}
+
+// target is where a letter goes, below the address of the gateway.
+func (l letter) target(base *url.URL) *url.URL {
+	u := base.JoinPath(l.path...)
+	u.RawQuery = l.query
+	return u
+}
+
+// segment is an event type as one segment of a path: with its slashes escaped, and
+// its dot, if it is nothing else, which would otherwise be cleaned away.
+func segment(eventType string) string {
+	if eventType == "." {
+		return "%2E"
+	}
+	return url.PathEscape(eventType)
+}
+
+const (
+	formType = "application/x-www-form-urlencoded"
+	ceType   = "Ce-Type"
+)
+
+// contentType takes what is not JSON for a form if the provider sends forms.
+func contentType(source config.Source, payload []byte) string {
+	switch {
+	case json.Valid(payload):
+		return "application/json"
+	case source.Verify == "twilio" || source.Verify == "slack":
+		return formType
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// typeHeader is where the type of a webhook goes: where its provider puts it, or
+// else, since payloads are sent as they are, where a CloudEvent has it.
+func typeHeader(source config.Source) string {
+	switch source.Verify {
+	case "github":
+		return "X-Github-Event"
+	case "gitlab":
+		return "X-Gitlab-Event"
+	case "shopify":
+		return "X-Shopify-Topic"
+	}
+	return ceType
+}
+
+// A notification is the envelope of Amazon SNS, as far as an emulator would fill it
+// in: nobody but Amazon can sign one.
+type notification struct {
+	Type      string
+	MessageID string `json:"MessageId"`
+	TopicARN  string `json:"TopicArn"`
+	Subject   string
+	Message   string
+	Timestamp string
+}
+
+// anyTopic is what a notification names that no topic was configured for.
+const anyTopic = "arn:aws:sns:us-east-1:000000000000:"
+
+// notification has the event type as its subject, which is where the gateway finds
+// it, unless the payload has one.
+func (a *app) notification(source config.Source, eventType string, payload []byte) (letter, error) {
+	if !utf8.Valid(payload) {
+		return letter{}, core.Refuse(core.Invalid, "the payload of a notification must be UTF-8")
+	}
+	topic := anyTopic + source.Name
+	if len(source.TopicARNs) > 0 {
+		topic = source.TopicARNs[0]
+	}
+	now := a.clock()
+	n := notification{
+		Type: "Notification", MessageID: string(core.NewIDs(a.clock).Next()), TopicARN: topic,
+		Subject: eventType, Message: string(payload), Timestamp: now.UTC().Format("2006-01-02T15:04:05.000Z"),
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(n); err != nil {
+		return letter{}, fmt.Errorf("put the payload into a notification: %w", err)
+	}
+	header := http.Header{}
+	header.Set("Content-Type", "text/plain; charset=UTF-8")
+	header.Set("X-Amz-Sns-Message-Type", n.Type)
+	header.Set("X-Amz-Sns-Message-Id", n.MessageID)
+	header.Set("X-Amz-Sns-Topic-Arn", n.TopicARN)
+	return letter{path: []string{"sns", source.Name}, header: header, body: bytes.TrimSpace(b.Bytes())}, nil
+}
+
+// prove adds what makes the gateway believe a letter: the token of an event source,
+// the signature of a webhook's sender.
+func (a *app) prove(cfg *config.Config, source config.Source, l letter) error {
+	switch {
+	case source.Type == "event":
+		if token := cmp.Or(a.env("GATEWAY_TOKEN"), cfg.API.AuthToken.Reveal()); token != "" {
+			l.header.Set("Authorization", "Bearer "+token)
+		}
+	case source.Verify != "":
+		if err := l.sign(cfg, source, core.NewIDs(a.clock).Next(), a.clock()); err != nil {
+			return fmt.Errorf("sign for source %q: %w", source.Name, err)
+		}
+	}
+	return nil
+}
+
+// sign proves a letter the way the source's scheme asks for.
+func (l letter) sign(cfg *config.Config, source config.Source, id core.ID, now time.Time) error {
+	secrets := make([]string, len(source.Secret))
+	for i, s := range source.Secret {
+		secrets[i] = s.Reveal()
+	}
+	scheme, err := verify.New(source.Verify, verify.Options{
+		Secrets:         secrets,
+		SignatureHeader: source.SignatureHeader,
+		PublicURL:       cfg.Server.PublicURL != "",
+	})
+	if err != nil {
+		return err
+	}
+	m := verify.Message{ID: string(id), ContentType: l.header.Get("Content-Type"), Body: l.body}
+	if public, err := url.Parse(cfg.Server.PublicURL); err == nil && public.Host != "" {
+		m.URL = l.target(public).String()
+	}
+	headers, err := scheme.Sign(m, now)
+	if err != nil {
+		return err
+	}
+	for name, value := range headers {
+		l.header.Set(name, value)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core/verify"
+)
+
+// TestSendIsVerified: what send signs, the scheme of its source accepts, for every
+// name of a scheme, so that a new one cannot be forgotten.
+func TestSendIsVerified(t *testing.T) {
+	const public = "https://hooks.example.com/in"
+	for _, name := range verify.Names() {
+		for _, payload := range []string{`{"id": 1}`, "a=b&c=d"} {
+			secret := "a-secret-of-the-source-0123456789"
+			if strings.HasPrefix(name, "standard") {
+				secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+			}
+			scheme, err := verify.New(name, verify.Options{Secrets: []string{secret}, PublicURL: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var verified error
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				verified = scheme.Verify(verify.Request{Header: r.Header.Values, Body: body, URL: public + r.RequestURI}, time.Now())
+			}))
+			config := filepath.Join(t.TempDir(), "gateway.yaml")
+			text := "server: {public_url: " + public + "}\nsources: {s: {type: webhook, verify: " + name + ", secret: " + secret + "}}\n"
+			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, stdout, stderr := session{}.run(t.Context(), "send", "-c", config, "-s", "s", "-t", "order.created", "--raw", payload, "--url", server.URL)
+			server.Close()
+			if code != 0 || verified != nil {
+				t.Errorf("%s: send %q ends with %d, printing %q and %q; it verifies with %v", name, payload, code, stdout, stderr, verified)
+			}
+		}
+	}
+}

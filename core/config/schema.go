@@ -1,0 +1,212 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+const schemaMust = "must be a schema (a mapping with type, required or properties) or the name of a file that holds one"
+
+// schema decodes a JSON Schema, which may stand in place as a mapping, as a text of JSON or YAML, or in a file. What
+// remains is its JSON text.
+func (d *decoder) schema(n *node, path string) (text string) {
+	var err error
+	switch {
+	case n.anyBroken():
+		n.broken = true
+		return ""
+	case n.kind == list:
+		d.misshapen(n, path, schemaMust)
+		return ""
+	case n.kind == mapping:
+		text, err = checkedSchema(n.appendJSON(nil))
+	case strings.TrimSpace(n.text) == "":
+		return ""
+	default:
+		text, err = d.schemaText(n)
+	}
+	switch {
+	case err == nil:
+	case n.raw != "":
+		d.wrong(n, path, schemaMust)
+	case n.anyExpanded():
+		d.report.add(n.at, path, "is no schema once its variables are filled in; write it without them to see why")
+	default:
+		for _, line := range schemaProblems(err) {
+			d.report.add(n.at, path, "%s", line)
+		}
+	}
+	return text
+}
+
+// schemaProblems returns the lines of what ParseSchema joined, or the one line of another error.
+func schemaProblems(err error) (lines []string) {
+	all, several := err.(interface{ Unwrap() []error })
+	if !several {
+		return []string{err.Error()}
+	}
+	for _, e := range all.Unwrap() {
+		lines = append(lines, e.Error())
+	}
+	return lines
+}
+
+func checkedSchema(text []byte) (string, error) {
+	if _, err := expr.ParseSchema(text); err != nil {
+		return "", err
+	}
+	return string(text), nil
+}
+
+// schemaText returns the schema that a scalar holds or names. What is no mapping is a name.
+func (d *decoder) schemaText(n *node) (string, error) {
+	text := strings.TrimSpace(n.text)
+	inline, err := schemaJSON([]byte(n.text))
+	switch {
+	case err == nil && inline != nil:
+		return checkedSchema(inline)
+	case err != nil && (text[0] == '{' || strings.Contains(text, "\n")):
+		return "", err
+	}
+	return d.schemaFile(path.Dir(n.at.file), text)
+}
+
+// schemaFile returns the schema of a file in a folder. It stays in the folder, since a configuration that comes from
+// elsewhere must not make the gateway read what it likes.
+func (d *decoder) schemaFile(folder, name string) (string, error) {
+	clean := path.Clean(name)
+	if !fs.ValidPath(clean) || clean == "." || strings.Contains(name, `\`) {
+		return "", errors.New("the file of a schema is named by its way from the configuration, as in schemas/order.json, without .. or a leading slash")
+	}
+	data, err := d.file(path.Join(folder, clean))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("there is no file %s beside the configuration; a schema itself is a mapping, as in {type: object}", quote(name))
+	case err != nil:
+		return "", fmt.Errorf("the file %s cannot be read: %w", quote(name), cause(err))
+	case len(data) > maxFile:
+		return "", fmt.Errorf("the file %s is larger than 1 MiB", quote(name))
+	}
+	text, err := schemaOf(data)
+	if err == nil {
+		return text, nil
+	}
+	var named []error
+	for _, line := range schemaProblems(err) {
+		named = append(named, fmt.Errorf("%s: %s", quote(name), line))
+	}
+	return "", errors.Join(named...)
+}
+
+func schemaOf(data []byte) (string, error) {
+	text, err := schemaJSON(data)
+	switch {
+	case err != nil:
+		return "", err
+	case text == nil:
+		return "", errors.New("holds no mapping; a schema is one, as in {type: object}")
+	}
+	return checkedSchema(text)
+}
+
+// cause is an error about a file without the file's name.
+func cause(err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}
+
+// startOfJSON tells a text that was meant to be JSON from YAML between braces.
+var startOfJSON = regexp.MustCompile(`^\s*\{\s*"`)
+
+// schemaJSON returns the JSON text of a mapping that is written as JSON or YAML, or nil if data is valid YAML and no
+// mapping.
+func schemaJSON(data []byte) ([]byte, error) {
+	if json.Valid(data) {
+		// YAML would do for most JSON, but not for tabs and some escapes.
+		if data = bytes.TrimSpace(data); data[0] != '{' {
+			return nil, nil
+		}
+		return data, nil
+	}
+	var r report
+	root := parseAny("", data, &r)
+	if len(r.problems) > 0 {
+		if startOfJSON.Match(data) {
+			_, err := expr.ParseSchema(data)
+			return nil, err
+		}
+		p := r.sorted()[0]
+		if p.Line > 0 {
+			return nil, fmt.Errorf("line %d: %s%s", p.Line, strings.TrimPrefix(p.Path+": ", ": "), p.Message)
+		}
+		return nil, errors.New(p.Message)
+	}
+	if root.kind != mapping {
+		return nil, nil
+	}
+	return root.appendJSON(nil), nil
+}
+
+// anyBroken reports whether a problem was reported about n or something in it.
+func (n *node) anyBroken() bool { return n.any(func(n *node) bool { return n.broken }) }
+
+// anyExpanded reports whether n or something in it holds what a variable held.
+func (n *node) anyExpanded() bool { return n.any(func(n *node) bool { return n.raw != "" }) }
+
+func (n *node) any(is func(*node) bool) bool {
+	in := func(child *node) bool { return child.any(is) }
+	return is(n) || slices.ContainsFunc(n.items, in) || slices.ContainsFunc(n.fields, func(e entry) bool { return in(e.value) })
+}
+
+// jsonNumber is a number in JSON's spelling; what YAML calls a number besides is text here.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// appendJSON appends n as JSON, its keys in the order of the file.
+func (n *node) appendJSON(b []byte) []byte {
+	switch n.kind {
+	case mapping:
+		b = append(b, '{')
+		for i, f := range n.fields {
+			b = appendComma(b, i)
+			b = append(appendText(b, f.key), ':')
+			b = f.value.appendJSON(b)
+		}
+		return append(b, '}')
+	case list:
+		b = append(b, '[')
+		for i, item := range n.items {
+			b = item.appendJSON(appendComma(b, i))
+		}
+		return append(b, ']')
+	}
+	switch lower := strings.ToLower(n.text); {
+	case n.null() || n.plain && (lower == "null" || lower == "~"):
+		return append(b, "null"...)
+	case n.plain && (lower == "true" || lower == "false"):
+		return append(b, lower...)
+	case n.plain && jsonNumber.MatchString(n.text):
+		return append(b, n.text...)
+	}
+	return appendText(b, n.text)
+}
+
+func appendComma(b []byte, i int) []byte {
+	if i > 0 {
+		return append(b, ',')
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte { return append(b, expr.Canonical(s)...) }

@@ -1,0 +1,205 @@
+package egress
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"google.golang.org/grpc/codes"
+	rpcmeta "google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/worker"
+	gatewayv1 "github.com/eventgateway/gateway/proto/gateway/v1"
+)
+
+// maxMessage is what is kept of a receiver's message, in bytes.
+const maxMessage = 1 << 10
+
+// refusal is the error of an answer, "" if it says success.
+func refusal(answer *gatewayv1.DeliverResponse) string {
+	if answer.Success {
+		return ""
+	}
+	return oneLine("status: refused", answer.Message)
+}
+
+// fail makes a Reply of a call that gave no answer.
+func fail(ctx context.Context, err error, ch *channel, p *progress, trailer rpcmeta.MD, start time.Time) worker.Reply {
+	st := status.Convert(err)
+	late := isLate(ctx, st) && (st.Code() == codes.DeadlineExceeded || st.Code() == codes.Canceled)
+	if late || !p.isReceivers(st) {
+		return worker.Reply{Error: explainCall(ctx, st, ch, p, start)}
+	}
+	return worker.Reply{
+		Error:      oneLine("status: "+codeName(st.Code()), st.Message()),
+		Response:   clean(st.Message(), maxMessage),
+		RetryAfter: leaveAlone(st, trailer, start),
+	}
+}
+
+// explainCall is explain for a call whose receiver sent no status.
+func explainCall(ctx context.Context, st *status.Status, ch *channel, p *progress, start time.Time) string {
+	if !p.sent.Load() {
+		if err := ch.link.failure(); err != nil {
+			return explain(ctx, err, start)
+		}
+	}
+	if isLate(ctx, st) {
+		return clean("timeout: "+late(ctx, start), maxError)
+	}
+	message := plain(st.Message())
+	if err := ch.link.end(message); err != nil {
+		message = broken(err)
+	}
+	return oneLine("protocol", message)
+}
+
+// plain is what grpc says without the names of its layers.
+func plain(message string) string {
+	if quoted, ok := strings.CutPrefix(message, "connection error: desc = "); ok {
+		if text, err := strconv.Unquote(quoted); err == nil {
+			message = text
+		}
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(message, "transport: "), "grpc: ")
+}
+
+// oneLine makes one line of a class and what another party says, if it does.
+func oneLine(class, message string) string {
+	message = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, message))
+	if message == "" {
+		return class
+	}
+	return clean(class+": "+message, maxError)
+}
+
+// codeNames are those of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md.
+var codeNames = [...]string{
+	"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
+	"RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE",
+	"DATA_LOSS", "UNAUTHENTICATED",
+}
+
+func codeName(c codes.Code) string {
+	if int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return "code " + strconv.FormatUint(uint64(c), 10)
+}
+
+// leaveAlone is how long a receiver asks to be left alone, as RetryInfo in the
+// status or as retry-after in the trailer, from 0 to [core.MaxBackoff]. It is
+// heeded with the two statuses that mean "not now".
+func leaveAlone(st *status.Status, trailer rpcmeta.MD, now time.Time) time.Duration {
+	if st.Code() != codes.Unavailable && st.Code() != codes.ResourceExhausted {
+		return 0
+	}
+	for _, detail := range st.Proto().GetDetails() {
+		if detail.GetTypeUrl() == "type.googleapis.com/google.rpc.RetryInfo" {
+			return retryDelay(detail.GetValue())
+		}
+	}
+	if values := trailer.Get("retry-after"); len(values) > 0 {
+		return parseRetryAfter(values[0], now)
+	}
+	return 0
+}
+
+// retryDelay reads the one field of a google.rpc.RetryInfo, which is not worth
+// linking all the messages it is defined with:
+// https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto.
+func retryDelay(info []byte) time.Duration {
+	var delay durationpb.Duration
+	for len(info) > 0 {
+		number, kind, n := protowire.ConsumeTag(info)
+		if n < 0 {
+			return 0
+		}
+		size := protowire.ConsumeFieldValue(number, kind, info[n:])
+		if size < 0 {
+			return 0
+		}
+		if number == 1 && kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(info[n:])
+			if (proto.UnmarshalOptions{Merge: true}).Unmarshal(value, &delay) != nil {
+				return 0
+			}
+		}
+		info = info[n+size:]
+	}
+	return min(max(delay.AsDuration(), 0), core.MaxBackoff)
+}
+
+// progress is how far a call came. grpc's error does not tell whether the receiver
+// sent it or grpc made it up.
+type progress struct {
+	sent   atomic.Bool // the call has gone out on a connection
+	opened atomic.Bool // headers have come back
+	ended  atomic.Bool // a status has come back
+}
+
+// answered reports whether the receiver has shown any sign of life.
+func (p *progress) answered() bool { return p.opened.Load() || p.ended.Load() }
+
+// isReceivers reports whether a status is what the receiver sent. If there was an
+// answer before it, it may also be grpc's word on that: too long, or garbled.
+func (p *progress) isReceivers(st *status.Status) bool {
+	said := st.Message()
+	garbled := p.opened.Load() && (strings.HasPrefix(said, "grpc: ") || said == io.ErrUnexpectedEOF.Error())
+	miscounted := strings.HasPrefix(said, "cardinality violation: ")
+	return p.ended.Load() && !garbled && !miscounted
+}
+
+// isLate reports whether a call failed because its deadline has passed. The
+// receiver's side knows the deadline too, and may report it a moment before our
+// own clock does.
+func isLate(ctx context.Context, st *status.Status) bool {
+	const moment = 20 * time.Millisecond
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && st.Code() == codes.DeadlineExceeded && time.Until(deadline) < moment
+}
+
+type progressKey struct{}
+
+func (p *progress) watch(ctx context.Context) context.Context {
+	return context.WithValue(ctx, progressKey{}, p)
+}
+
+// A progressHandler notes the progress of each call. It implements [stats.Handler].
+type progressHandler struct{}
+
+func (progressHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	p, ok := ctx.Value(progressKey{}).(*progress)
+	if !ok {
+		return
+	}
+	switch event.(type) {
+	case *stats.Begin: // again, if a receiver that is closing down sends a call back unread
+		p.sent.Store(false)
+	case *stats.OutHeader:
+		p.sent.Store(true)
+	case *stats.InHeader:
+		p.opened.Store(true)
+	case *stats.InTrailer:
+		p.ended.Store(true)
+	}
+}
+
+func (progressHandler) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (progressHandler) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (progressHandler) HandleConn(context.Context, stats.ConnStats)                       {}

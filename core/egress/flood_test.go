@@ -1,0 +1,260 @@
+package egress
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core/worker"
+)
+
+const (
+	floods = 50 // at once
+
+	// floodHeap is by how many bytes fifty floods may make the heap grow, those who
+	// write them, which are in the same process, included.
+	floodHeap = 64 << 20
+)
+
+// A flood is what a handler says without end: first, until all the others are
+// there too, and then.
+type flood struct {
+	first, then string
+	status      int
+	class       string // of the error, "" for a success
+}
+
+func endless() map[string]flood {
+	const ok = "HTTP/1.1 200 OK\r\n"
+	filler := strings.Repeat("x", 64<<10)
+	bomb := zeros()
+	return map[string]flood{
+		"body":            {ok + "\r\n", filler, 200, ""},
+		"announced body":  {ok + "Content-Length: 9999999999999\r\n\r\n", filler, 200, ""},
+		"failure's body":  {"HTTP/1.1 500 No\r\n\r\n", filler, 500, "status: 500 "},
+		"redirect's body": {"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", filler, 302, "status: 302 "},
+		"chunk":           {ok + "Transfer-Encoding: chunked\r\n\r\nffffffffffff\r\n", filler, 200, ""},
+		"chunks":          {ok + "Transfer-Encoding: chunked\r\n\r\n", strings.Repeat("1\r\nx\r\n", 10_000), 200, ""},
+		"chunk extension": {ok + "Transfer-Encoding: chunked\r\n\r\n1;", filler, 200, ""},
+		"trailers":        {ok + "Transfer-Encoding: chunked\r\n\r\n0\r\n", strings.Repeat("X: y\r\n", 10_000), 200, ""},
+		"status line":     {"HTTP/1.1 200 ", filler, 0, "protocol: "},
+		"header":          {ok + "X: ", filler, 0, "protocol: "},
+		"headers":         {ok, strings.Repeat("X-Filler: y\r\n", 10_000), 0, "protocol: "},
+		"early hints":     {"HTTP/1.1 103 Early Hints\r\n\r\n", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 1000), 0, "protocol: "},
+		"gzip bomb":       {ok + "Content-Encoding: gzip\r\n\r\n" + bomb[:20], bomb[20:], 200, ""},
+	}
+}
+
+// zeros is 64 MiB of them, compressed to some ten thousand bytes.
+func zeros() string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write(make([]byte, 1<<20))
+	z.Close()
+	return strings.Repeat(b.String(), 64)
+}
+
+// Fifty replies without an end at the same time are cut short, each connection is
+// closed, and they take no memory to speak of.
+func TestFloods(t *testing.T) {
+	for name, f := range endless() {
+		t.Run(name, func(t *testing.T) {
+			var talking, here sync.WaitGroup
+			talking.Add(floods)
+			here.Add(floods)
+			url := serveRaw(t, func(conn net.Conn) {
+				defer talking.Done()
+				say(f.first)(conn)
+				here.Done()
+				here.Wait()
+				untilClosed(f.then)(conn)
+			})
+			s := newSender(t, newClient(t), Target{URL: url})
+			for _, got := range sendAtOnce(t, s) {
+				checkFailure(t, got, f.status, f.class)
+				if strings.HasPrefix(name, "gzip") && !strings.HasPrefix(got.Response, "\x1f\uFFFD\b") {
+					t.Errorf("Send() keeps %.40q..., want it still compressed", got.Response)
+				}
+			}
+			waitFor(t, &talking, "every connection is closed")
+		})
+	}
+}
+
+// The same over the one connection that HTTP/2 makes do with.
+func TestFloodsHTTP2(t *testing.T) {
+	for name, status := range map[string]int{"success": 200, "failure": 500} {
+		t.Run(name, func(t *testing.T) {
+			var talking, here sync.WaitGroup
+			talking.Add(floods)
+			here.Add(floods)
+			filler := make([]byte, 64<<10)
+			server := serveSecure(t, func(w http.ResponseWriter, r *http.Request) {
+				defer talking.Done()
+				w.WriteHeader(status)
+				w.Write(filler[:1])
+				w.(http.Flusher).Flush()
+				here.Done()
+				here.Wait()
+				for {
+					if _, err := w.Write(filler); err != nil {
+						return
+					}
+				}
+			})
+			client := newClient(t)
+			client.transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+			client.transport.TLSClientConfig.RootCAs.AddCert(server.Certificate())
+			for _, got := range sendAtOnce(t, newSender(t, client, Target{URL: server.URL})) {
+				if got.StatusCode != status || got.OK != (status == 200) {
+					t.Errorf("Send() = %d, %q, want status %d", got.StatusCode, got.Error, status)
+				}
+			}
+			waitFor(t, &talking, "every stream is closed")
+		})
+	}
+}
+
+// The same from receivers that speak gRPC.
+func TestFloodsGRPC(t *testing.T) {
+	message := append([]byte{0, 0, 0, 3, 0xe8}, make([]byte, 1000)...)
+	for name, c := range map[string]struct{ first, then []byte }{
+		"message":                  {[]byte{0, 0xff, 0xff, 0xff, 0xff}, make([]byte, 64<<10)},
+		"messages":                 {message, bytes.Repeat(message, 60)},
+		"allowed message, cut off": {[]byte{0, 0, 0x07, 0xff, 0xff}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var talking, here sync.WaitGroup
+			talking.Add(floods)
+			here.Add(floods)
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer talking.Done()
+				w.Header().Set("Content-Type", "application/grpc")
+				w.Write(c.first)
+				w.(http.Flusher).Flush()
+				here.Done()
+				here.Wait()
+				for c.then != nil {
+					if _, err := w.Write(c.then); err != nil {
+						return
+					}
+				}
+				w.Write(make([]byte, 1<<18))
+			}))
+			server.Config.Protocols = new(http.Protocols)
+			server.Config.Protocols.SetUnencryptedHTTP2(true)
+			server.Start()
+			t.Cleanup(server.Close)
+			s, err := newClient(t).GRPC(Target{URL: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, got := range sendAtOnce(t, s) {
+				if got.OK || got.Error == "" {
+					t.Errorf("Send() = %+v, want a failure", got)
+				}
+			}
+			waitFor(t, &talking, "every call is ended")
+		})
+	}
+}
+
+// sendAtOnce makes fifty attempts at the same time and sees what they take.
+func sendAtOnce(t *testing.T, s worker.Sender) []worker.Reply {
+	t.Helper()
+	runtime.GC()
+	before := heapInUse()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	stop, peak := make(chan struct{}), make(chan uint64)
+	go func() { peak <- highest(stop) }()
+	replies := make([]worker.Reply, floods)
+	var sending sync.WaitGroup
+	for i := range replies {
+		sending.Go(func() { replies[i] = s.Send(ctx, taken("J", "{}")) })
+	}
+	sending.Wait()
+	close(stop)
+	grown := int64(<-peak) - int64(before)
+	t.Logf("the heap grew by %d KiB", grown>>10)
+	if grown > floodHeap {
+		t.Errorf("the heap grew by %d MiB, want at most %d MiB", grown>>20, floodHeap>>20)
+	}
+	return replies
+}
+
+// highest is the most bytes that the heap had in use until stop was closed.
+func highest(stop chan struct{}) (most uint64) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		most = max(most, heapInUse())
+		select {
+		case <-stop:
+			return max(most, heapInUse())
+		case <-tick.C:
+		}
+	}
+}
+
+func heapInUse() (bytes uint64) {
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() + samples[1].Value.Uint64()
+}
+
+func waitFor(t *testing.T, wg *sync.WaitGroup, what string) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("not within 20s: %s", what)
+	}
+}
+
+// The window that an HTTP/2 handler may fill without being asked is no more than
+// is read of a reply.
+func TestWindowHTTP2(t *testing.T) {
+	wrote := make(chan int, 1)
+	server := serveSecure(t, func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		total := 0
+		control := http.NewResponseController(w)
+		control.SetWriteDeadline(time.Now().Add(time.Second))
+		for {
+			n, err := w.Write(make([]byte, 1<<10))
+			total += n
+			if err != nil {
+				wrote <- total
+				return
+			}
+		}
+	})
+	client := newClient(t)
+	client.transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+	client.transport.TLSClientConfig.RootCAs.AddCert(server.Certificate())
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	resp, err := client.transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	// The server's buffers take some on top.
+	if n := <-wrote; n > 2*maxReply {
+		t.Errorf("the handler could write %d bytes to somebody who did not read, want at most %d", n, 2*maxReply)
+	}
+	io.Copy(io.Discard, resp.Body)
+}

@@ -1,0 +1,150 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/grpc"
+	rpcmeta "google.golang.org/grpc/metadata"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/endpoint"
+	"github.com/eventgateway/gateway/core/expr"
+	"github.com/eventgateway/gateway/core/worker"
+	gatewayv1 "github.com/eventgateway/gateway/proto/gateway/v1"
+)
+
+// GRPC makes the sender of a handler that implements gateway.v1.EventReceiver. What
+// HTTP sends as headers travels as metadata of the call, under the same names in
+// lower case; the attributes of the CloudEvent and the content type travel in the
+// message.
+//
+// The target's URL has no path; http is plaintext, https is TLS. It has no Method.
+// Its Headers must be ones that gRPC can carry. An error says which part of the
+// target is wrong, and quotes no secret.
+//
+// The reply's StatusCode is 0: the HTTP status of a call is 200 also when it fails.
+func (c *Client) GRPC(t Target) (worker.Sender, error) {
+	u, err := endpoint.ParseReceiverURL(t.URL)
+	if err != nil {
+		return nil, fmt.Errorf("handler %q: url %w", t.Name, err)
+	}
+	if t.Method != "" {
+		return nil, fmt.Errorf("handler %q: method is for HTTP; remove it, or set type to http", t.Name)
+	}
+	own, err := ownMetadata(t.Headers)
+	if err != nil {
+		return nil, fmt.Errorf("handler %q: %w", t.Name, err)
+	}
+	signer, err := newSigner(t.Secrets)
+	if err != nil {
+		return nil, fmt.Errorf("handler %q: %w", t.Name, err)
+	}
+	agent := c.agent
+	if own["user-agent"] != nil {
+		agent = own["user-agent"][0]
+		delete(own, "user-agent")
+	}
+	return &grpcSender{
+		line:      &line{client: c, url: u, agent: agent},
+		handler:   t.Name,
+		own:       own,
+		transform: t.Transform,
+		signer:    signer,
+	}, nil
+}
+
+// ownMetadata are a handler's own headers as gRPC carries them. Values are
+// percent-encoded where they are not printable ASCII.
+func ownMetadata(headers map[string]string) (rpcmeta.MD, error) {
+	own := rpcmeta.MD{}
+	for name, value := range headers {
+		if err := endpoint.CheckMetadata(name, value); err != nil {
+			return nil, fmt.Errorf("header %q %w", name, err)
+		}
+		own[strings.ToLower(name)] = []string{encode(value, isPrintable)}
+	}
+	return own, nil
+}
+
+// A grpcSender delivers to one handler.
+type grpcSender struct {
+	line      *line
+	handler   string
+	own       rpcmeta.MD
+	transform *expr.Template // nil: the payload as it is
+	signer    *signer        // nil: unsigned
+}
+
+// Send implements [worker.Sender].
+func (s *grpcSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
+	now := s.line.client.clock()
+	if s.transform != nil {
+		if err := transform(s.transform, &job.Event); err != nil {
+			return unsendable("transform: " + err.Error())
+		}
+	}
+	if !utf8.Valid(job.Event.Payload) {
+		return unsendable("protocol: the payload is not UTF-8, as a gRPC string has to be")
+	}
+	request, with := s.request(&job, now)
+	var progress progress
+	channel, err := s.line.take()
+	if err != nil {
+		return worker.Reply{Error: clean("protocol: "+err.Error(), maxError)}
+	}
+	defer func() { s.line.release(channel, progress.answered()) }()
+	var trailer rpcmeta.MD
+	answer, err := gatewayv1.NewEventReceiverClient(channel).Deliver(progress.watch(rpcmeta.NewOutgoingContext(ctx, with)), request, grpc.Trailer(&trailer))
+	if err != nil {
+		return fail(ctx, err, channel, &progress, trailer, now)
+	}
+	return worker.Reply{OK: answer.Success, Response: clean(answer.Message, maxMessage), Error: refusal(answer)}
+}
+
+// request is the message of a call, and its metadata.
+func (s *grpcSender) request(job *core.TakenJob, now time.Time) (*gatewayv1.DeliverRequest, rpcmeta.MD) {
+	e := &job.Event
+	d := &delivery{header: make(http.Header, maxValues+len(e.Headers)), payload: e.Payload}
+	d.set("X-Gateway-Handler", encode(s.handler, isPlain))
+	d.set("Ce-Specversion", "1.0")
+	d.describe(job)
+	d.describeCloudEvent(e)
+	d.trace(e.Headers)
+	if s.signer != nil {
+		d.sign(s.signer, string(job.ID), now)
+	}
+	with := make(rpcmeta.MD, maxValues+len(s.own))
+	attributes := map[string]string{"content-type": encode(contentType(e), isPrintable)}
+	for key, values := range d.header {
+		name := strings.ToLower(key)
+		if strings.HasPrefix(name, "ce-") {
+			attributes[name] = values[0]
+		} else {
+			with[name] = values
+		}
+	}
+	maps.Copy(with, s.own)
+	return &gatewayv1.DeliverRequest{
+		EventId:   string(e.ID),
+		EventType: eventType(e),
+		Handler:   s.handler,
+		Payload:   string(e.Payload),
+		Metadata:  attributes,
+		Attempt:   int32(job.Attempt),
+	}, with
+}
+
+// eventType is the type of a CloudEvent as it came, of any other event ours.
+func eventType(e *core.Event) string {
+	name := e.Type
+	if isCloudEvent(e.Headers) {
+		name = e.Headers["ce-type"]
+	}
+	return strings.ToValidUTF8(name, "\uFFFD")
+}

@@ -1,0 +1,124 @@
+package expr
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Canonical returns the one JSON text of a value of a [Document]: values are equal
+// exactly if their texts are. It has no blanks; members stand in the order of
+// their names; a number is written by its exact value, so that 1, 1.0 and 1e0 are
+// all 1; strings escape quotes, backslashes and control characters and nothing
+// else. Its length is at most proportional to that of the value.
+func Canonical(v any) string {
+	if s, ok := v.(string); ok {
+		return string(appendString(make([]byte, 0, len(s)+2), s))
+	}
+	return string(appendCanonical(nil, v))
+}
+
+func appendCanonical(b []byte, v any) []byte { return appendValue(b, v, appendExact) }
+
+// appendCompact appends the JSON text of a value as [Canonical] has it, except that
+// numbers stay as they are spelt.
+func appendCompact(b []byte, v any) []byte {
+	if v, ok := v.(*branch); ok {
+		return v.document.appendNode(b, v.node)
+	}
+	return appendValue(b, v, appendSpelt)
+}
+
+func appendExact(b []byte, n json.Number) []byte { return parseDecimal(n).appendTo(b) }
+func appendSpelt(b []byte, n json.Number) []byte { return append(b, n...) }
+
+// A numberWriter appends a number in some spelling.
+type numberWriter func(b []byte, n json.Number) []byte
+
+func appendValue(b []byte, v any, number numberWriter) []byte {
+	switch v := v.(type) {
+	case bool:
+		return strconv.AppendBool(b, v)
+	case json.Number:
+		return number(b, v)
+	case string:
+		return appendString(b, v)
+	case []any:
+		return appendArray(b, v, number)
+	case map[string]any:
+		return appendObject(b, v, number)
+	}
+	return append(b, "null"...)
+}
+
+func appendArray(b []byte, list []any, number numberWriter) []byte {
+	b = append(b, '[')
+	for i, item := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendValue(b, item, number)
+	}
+	return append(b, ']')
+}
+
+func appendObject(b []byte, object map[string]any, number numberWriter) []byte {
+	b = append(b, '{')
+	var few [16]string
+	for i, name := range members(few[:0], object) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, name)
+		b = append(b, ':')
+		b = appendValue(b, object[name], number)
+	}
+	return append(b, '}')
+}
+
+// members appends the names of an object in order to an empty list, which is the
+// caller's so that short ones can live on its stack.
+func members(names []string, object map[string]any) []string {
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// short are the escapes of one letter.
+var short = [utf8.RuneSelf]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
+
+// appendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+func appendString(b []byte, s string) []byte {
+	return append(appendEscaped(append(b, '"'), s), '"')
+}
+
+// appendEscaped appends what stands between the quotes of a JSON string.
+func appendEscaped(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		r, size := rune(c), 1
+		if c >= utf8.RuneSelf {
+			r, size = utf8.DecodeRuneInString(s[i:])
+		}
+		var escape []byte
+		switch {
+		case r == utf8.RuneError && size == 1:
+			escape = []byte("\uFFFD")
+		case size == 1 && short[c] != 0:
+			escape = []byte{'\\', short[c]}
+		case c < ' ':
+			escape = []byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]}
+		}
+		if escape != nil {
+			b = append(append(b, s[start:i]...), escape...)
+			start = i + size
+		}
+		i += size
+	}
+	return append(b, s[start:]...)
+}

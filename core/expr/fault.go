@@ -1,0 +1,62 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A fault is what is wrong at one place of an expression's text.
+type fault struct {
+	text    string
+	offset  int // in bytes
+	message string
+}
+
+// at is an error at a byte of a text.
+func at(text string, offset int, format string, args ...any) error {
+	return &fault{text, min(offset, len(text)), fmt.Sprintf(format, args...)}
+}
+
+func (f *fault) Error() string { return "at " + place(f.text, f.offset) + ": " + f.message }
+
+// place names a byte by its column, counted in characters from 1, and if the text
+// has several lines by its line too.
+func place(text string, offset int) string {
+	before := text[:offset]
+	start := strings.LastIndexByte(before, '\n') + 1
+	column := utf8.RuneCountInString(before[start:]) + 1
+	if !strings.Contains(text, "\n") {
+		return fmt.Sprintf("column %d", column)
+	}
+	return fmt.Sprintf("line %d, column %d", strings.Count(before, "\n")+1, column)
+}
+
+// maxShown bounds what an error quotes of an expression, in characters.
+const maxShown = 60
+
+// shown is a part of an expression as an error quotes it: on one line, and short.
+func shown(text string) string {
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if runes := []rune(line); len(runes) > maxShown {
+		return string(runes[:maxShown]) + "…"
+	}
+	return line
+}
+
+// checkText refuses what is not worth reading as an expression.
+func checkText(what, text string, limit int) error {
+	switch {
+	case len(text) > limit:
+		return fmt.Errorf("a %s has at most %d bytes, not %d", what, limit, len(text))
+	case !utf8.ValidString(text) || strings.Contains(text, "\x00"):
+		return fmt.Errorf("a %s must be valid UTF-8, without NUL characters", what)
+	}
+	return nil
+}

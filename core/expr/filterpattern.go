@@ -1,0 +1,50 @@
+package expr
+
+import (
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// maxRegexp bounds the pattern of a filter, in bytes.
+const maxRegexp = 1024
+
+// pattern reads what comes after matches, and compiles it.
+func (p *filterParser) pattern() (*regexp.Regexp, error) {
+	const expected = `after matches comes a quoted regular expression, as in '^order\.'`
+	start := p.skip()
+	var text string
+	switch first := p.ahead(); first {
+	case 0, '$':
+		return nil, p.fail(start, "%s, not %s", expected, p.next())
+	case '"', '\'':
+		var err error
+		if text, err = p.quotedText(); err != nil {
+			return nil, err
+		}
+	default:
+		text = p.text[start:]
+		if i := strings.IndexAny(text, blanks); i >= 0 {
+			text = text[:i]
+		}
+		p.pos += len(text)
+	}
+	return p.compile(start, text)
+}
+
+func (p *filterParser) compile(start int, text string) (*regexp.Regexp, error) {
+	if len(text) > maxRegexp {
+		return nil, p.fail(start, "a pattern has at most %d bytes, not %d", maxRegexp, len(text))
+	}
+	re, err := regexp.Compile(text)
+	var why *syntax.Error
+	if !errors.As(err, &why) {
+		return re, err
+	}
+	remedy := "patterns are RE2, without lookaround and references"
+	if c := p.text[start]; c != '"' && c != '\'' {
+		remedy = "a pattern without quotes runs to the next blank; put it in single quotes"
+	}
+	return nil, p.fail(start, "not a pattern: %s: %s; %s", why.Code, shown(why.Expr), remedy)
+}

@@ -1,0 +1,188 @@
+package expr
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// A decimal is the exact value of a JSON number: 0.digits × 10^point, where
+// digits begins and ends with another digit than 0. Zero has no digits. Equal
+// numbers are equal decimals.
+type decimal struct {
+	negative bool
+	digits   string
+	point    string // whole number in decimal, without needless zeros
+}
+
+// parseDecimal reads a JSON number. It never expands an exponent: its time and
+// memory are proportional to the number's text.
+func parseDecimal(n json.Number) decimal {
+	s, negative := strings.CutPrefix(string(n), "-")
+	mantissa, exponent := s, "0"
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		mantissa, exponent = s[:i], s[i+1:]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return decimal{point: "0"}
+	}
+	leading := len(whole) + len(fraction) - len(digits)
+	return decimal{
+		negative: negative,
+		digits:   strings.TrimRight(digits, "0"),
+		point:    add(exponent, len(whole)-leading),
+	}
+}
+
+// compare is negative if d is less than e, positive if it is greater, 0 if they
+// are equal.
+func (d decimal) compare(e decimal) int {
+	if bySign := d.sign() - e.sign(); bySign != 0 || d.digits == "" {
+		return bySign
+	}
+	size := comparePoints(d.point, e.point)
+	if size == 0 {
+		size = strings.Compare(d.digits, e.digits)
+	}
+	return size * d.sign()
+}
+
+func (d decimal) sign() int {
+	switch {
+	case d.digits == "":
+		return 0
+	case d.negative:
+		return -1
+	}
+	return 1
+}
+
+// comparePoints compares two points of decimals.
+func comparePoints(a, b string) int {
+	m, negative := strings.CutPrefix(a, "-")
+	n, alsoNegative := strings.CutPrefix(b, "-")
+	switch {
+	case negative && !alsoNegative:
+		return -1
+	case alsoNegative && !negative:
+		return 1
+	case negative:
+		m, n = n, m
+	}
+	if len(m) != len(n) {
+		return len(m) - len(n)
+	}
+	return strings.Compare(m, n)
+}
+
+// integer reports whether d has no fractional part.
+func (d decimal) integer() bool {
+	if d.digits == "" {
+		return true
+	}
+	point, err := strconv.Atoi(d.point)
+	if err != nil { // beyond any length of digits
+		return d.point[0] != '-'
+	}
+	return point >= len(d.digits)
+}
+
+// Bounds of plain notation: whole numbers as long as a 128-bit id, and fractions
+// down to a millionth, are spelled as people write them.
+const (
+	maxPlain = 40
+	minPlain = -5
+)
+
+// appendTo appends the one spelling of d.
+func (d decimal) appendTo(b []byte) []byte {
+	if d.digits == "" {
+		return append(b, '0')
+	}
+	if d.negative {
+		b = append(b, '-')
+	}
+	point, err := strconv.Atoi(d.point)
+	switch {
+	case err != nil || point > maxPlain || point < minPlain:
+		return d.appendScientific(b)
+	case point <= 0:
+		b = append(b, "0."...)
+		b = append(b, strings.Repeat("0", -point)...)
+		return append(b, d.digits...)
+	case point >= len(d.digits):
+		b = append(b, d.digits...)
+		return append(b, strings.Repeat("0", point-len(d.digits))...)
+	}
+	b = append(b, d.digits[:point]...)
+	b = append(b, '.')
+	return append(b, d.digits[point:]...)
+}
+
+func (d decimal) appendScientific(b []byte) []byte {
+	b = append(b, d.digits[0])
+	if len(d.digits) > 1 {
+		b = append(b, '.')
+		b = append(b, d.digits[1:]...)
+	}
+	b = append(b, 'e')
+	return append(b, add(d.point, -1)...)
+}
+
+// lowDigits is how many digits an int64 holds with room for a carry.
+const lowDigits = 18
+
+// add returns a + n for a whole number a in decimal, of any length and with or
+// without a sign, and an n that is small beside 10^18.
+func add(a string, n int) string {
+	a = strings.TrimPrefix(a, "+")
+	magnitude, negative := strings.CutPrefix(a, "-")
+	magnitude = strings.TrimLeft(magnitude, "0")
+	if negative {
+		n = -n
+	}
+	split := max(0, len(magnitude)-lowDigits)
+	high := magnitude[:split]
+	low, _ := strconv.ParseInt("0"+magnitude[split:], 10, 64)
+	low += int64(n)
+	if high == "" {
+		if negative {
+			low = -low
+		}
+		return strconv.FormatInt(low, 10)
+	}
+	const limit = 1_000_000_000_000_000_000
+	switch {
+	case low >= limit:
+		high, low = next(high), low-limit
+	case low < 0:
+		high, low = previous(high), low+limit
+	}
+	text := strconv.FormatInt(low, 10)
+	sum := strings.TrimLeft(high+strings.Repeat("0", lowDigits-len(text))+text, "0")
+	if negative {
+		return "-" + sum
+	}
+	return sum
+}
+
+// next returns the whole number after s, which is not negative.
+func next(s string) string {
+	kept := strings.TrimRight(s, "9")
+	zeros := strings.Repeat("0", len(s)-len(kept))
+	if kept == "" {
+		return "1" + zeros
+	}
+	last := len(kept) - 1
+	return kept[:last] + string(kept[last]+1) + zeros
+}
+
+// previous returns the whole number before s, which is positive. It may begin
+// with a zero.
+func previous(s string) string {
+	kept := strings.TrimRight(s, "0")
+	last := len(kept) - 1
+	return kept[:last] + string(kept[last]-1) + strings.Repeat("9", len(s)-len(kept))
+}

@@ -1,0 +1,81 @@
+package expr
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// checkCost refuses paths that do more than a fixed number of things per node of a
+// payload. It looks at the text, since the library's syntax tree keeps what is
+// inside of comparisons to itself, and so it does not mind text that is no path.
+func checkCost(path string) error {
+	bare := unquote(path)
+	if first := strings.Index(bare, ".."); first >= 0 {
+		if second := strings.Index(bare[first+2:], ".."); second >= 0 {
+			return at(path, first+2+second, `a path has one ".." at most; name the members on the way`)
+		}
+	}
+	if ways(bare) > maxWays {
+		return fmt.Errorf("the path's lists of selectors combine in more than %d ways; shorten them, or use two paths", maxWays)
+	}
+	return checkInnerRoots(path, bare)
+}
+
+// unquote blanks out what is inside of quotes, so that what remains are operators.
+func unquote(path string) string {
+	bare := []byte(path)
+	var quote byte
+	for i := 0; i < len(bare); i++ {
+		switch c := bare[i]; {
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case quote == 0:
+		case c == quote:
+			quote = 0
+		case c == '\\' && i+1 < len(bare):
+			bare[i], bare[i+1] = 'x', 'x'
+			i++
+		default:
+			bare[i] = 'x'
+		}
+	}
+	return string(bare)
+}
+
+// ways multiplies the lengths of all lists of selectors, and stops counting where
+// it no longer matters. Arguments of functions are counted as selectors too.
+func ways(bare string) int {
+	product, open := 1, []int{}
+	for _, c := range bare {
+		switch {
+		case c == '[':
+			open = append(open, 1)
+		case c == ',' && len(open) > 0:
+			open[len(open)-1]++
+		case c == ']' && len(open) > 0:
+			product = min(product*open[len(open)-1], maxWays+1)
+			open = open[:len(open)-1]
+		}
+	}
+	return product
+}
+
+// singularForm is the rest of a singular path after its $.
+var singularForm = regexp.MustCompile(`^([ \t\r\n]*(\.[^][ \t\r\n.,:()*?$@<>=!&|'"]+|\[[ \t\r\n]*(-?[0-9]+|'x*'|"x*")[ \t\r\n]*\]))*`)
+
+// checkInnerRoots refuses a path that begins with $ inside another one and selects
+// many values: it would be evaluated again for every value the filter looks at.
+func checkInnerRoots(path, bare string) error {
+	for i := 1; i < len(bare); i++ {
+		if bare[i] != '$' {
+			continue
+		}
+		rest := bare[i+1:]
+		rest = strings.TrimLeft(rest[len(singularForm.FindString(rest)):], " \t\r\n")
+		if strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "[") {
+			return at(path, i, "inside a filter, a path from $ must lead to one value: names and indexes alone")
+		}
+	}
+	return nil
+}

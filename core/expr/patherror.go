@@ -1,0 +1,79 @@
+package expr
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// refusal is how the parser words its errors. It counts bytes from 1.
+var refusal = regexp.MustCompile(`^jsonpath: (.*?)( at position ([0-9]+))?$`)
+
+// explain turns the parser's error into ours: a column, what is wrong there, and
+// what was probably meant.
+func explain(path string, err error) error {
+	m := refusal.FindStringSubmatch(err.Error())
+	if m == nil {
+		return errors.New("not a path: " + err.Error())
+	}
+	offset := len(path)
+	if position, err := strconv.Atoi(m[3]); err == nil {
+		offset = min(position-1, len(path))
+	}
+	if remedy := remedy(path, offset); remedy != "" {
+		return at(path, offset, "%s", remedy)
+	}
+	return at(path, offset, "%s", reword(m[1]))
+}
+
+var (
+	// nameBefore and nameAfter are the parts of a name around a place, dashes included.
+	nameBefore = regexp.MustCompile(`[\pL\pN_-]+$`)
+	nameAfter  = regexp.MustCompile(`^[\pL\pN_-]+`)
+	number     = regexp.MustCompile(`^-?[0-9]+`)
+)
+
+// remedy is what to write instead, for the mistakes people make; empty for others.
+func remedy(path string, offset int) string {
+	before, after := path[:offset], path[offset:]
+	switch {
+	case strings.TrimSpace(path) != path:
+		return "remove the blanks around the path"
+	case strings.HasPrefix(path, "$$"):
+		return "a path begins with one $, as in $.name"
+	case path[0] != '$' && nameAfter.FindString(path) == path:
+		return "a path begins with $, as in $." + path
+	case path[0] != '$':
+		return "a path begins with $, as in $.name"
+	case nameAfter.MatchString(path[1:]) && !strings.HasPrefix(path, "$-"):
+		return "a dot belongs after the $, as in $." + nameAfter.FindString(path[1:])
+	case strings.HasPrefix(after, "-") && nameBefore.MatchString(before):
+		return "a name with a dash needs brackets: $['" + nameBefore.FindString(before) + nameAfter.FindString(after) + "']"
+	case strings.HasSuffix(before, ".") && number.MatchString(after):
+		return "a position needs brackets: [" + number.FindString(after) + "]"
+	case after == "" && strings.HasSuffix(before, "."):
+		return "a name or * belongs after a dot"
+	case after == "" && strings.Count(before, "[") > strings.Count(before, "]"):
+		return `the bracket is not closed; write "]"`
+	}
+	return ""
+}
+
+// reword puts what the parser says in words without its own.
+func reword(message string) string {
+	what, unexpected := strings.CutPrefix(message, "unexpected ")
+	switch {
+	case message == "invalid comparison operator":
+		return message + "; write ==, !=, <, <=, > or >="
+	case !unexpected:
+		return message
+	case what == "eof":
+		return "the path ends too early"
+	case what == "identifier":
+		return "a word does not belong here"
+	case strings.HasPrefix(what, "'"):
+		return what + " does not belong here"
+	}
+	return "a " + what + " does not belong here"
+}

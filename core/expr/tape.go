@@ -1,0 +1,343 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"sync"
+	"unicode/utf8"
+)
+
+// A kind is what a node of a tape is.
+type kind uint8
+
+// The kinds of nodes.
+const (
+	isNull kind = iota
+	isFalse
+	isTrue
+	isNumber
+	isString // ASCII without escapes, so that its bytes are its text
+	isCoded  // any other string
+	isArray
+	isObject
+)
+
+// A node is one value of a JSON text, or the name of a member, in eight bytes: the
+// tree needs fifty to some hundreds. What is in an array or object comes right after
+// it, and a name right before its value, so that a tape is the text in its own order.
+type node uint64
+
+// A node is its kind and two numbers. Those of a string are where it is in the text,
+// between its quotes; of a number, where it is; of an array or object, how many
+// elements or members it has, and the node after the last one that is in it.
+const (
+	kindBits = 3
+	endBits  = 29
+	maxText  = 1<<endBits - 1 // bytes
+)
+
+func newNode(kind kind, start, end int) node {
+	return node(start)<<(kindBits+endBits) | node(end)<<kindBits | node(kind)
+}
+
+func (n node) kind() kind { return kind(n & (1<<kindBits - 1)) }
+func (n node) start() int { return int(n >> (kindBits + endBits)) }
+func (n node) count() int { return n.start() }
+func (n node) end() int   { return int(n >> kindBits & (1<<endBits - 1)) }
+
+// A recorder reads a JSON text onto a tape. It takes what encoding/json takes, up
+// to maxDepth, and nothing else. Its methods begin at a byte of the text and return
+// the one after what they read, or failed.
+//
+// It is ours because what is JSON decides what a payload is. Libraries that are as
+// fast differ there from encoding/json, with which everybody else reads: they do
+// not look at what no path asks for (gjson, jsonparser), refuse bytes that are not
+// UTF-8 and names that come twice unless told otherwise (jsontext), take raw line
+// ends in strings (fastjson), or make floats of numbers (simdjson-go).
+type recorder struct {
+	text  []byte
+	nodes []node
+	depth int
+}
+
+const failed = -1
+
+// usualText is how long, in bytes, a text may be whose tape is recorded in memory
+// that is kept for the next one.
+const usualText = 64 << 10
+
+// spare keeps that memory. How long a tape gets is known at its end only.
+var spare = sync.Pool{New: func() any { return new([]node) }}
+
+// record returns the tape of a text, whose first node is the value itself; nil if
+// the text is not one JSON value with blanks around it, is nested too deep or has
+// 512 MiB. A tape has at most four times the size of its text.
+func record(text []byte) []node {
+	switch {
+	case len(text) > maxText:
+		return nil
+	case len(text) > usualText:
+		return recordLarge(text)
+	}
+	memory := spare.Get().(*[]node)
+	defer spare.Put(memory)
+	r := recorder{text: text, nodes: (*memory)[:0]}
+	ok := r.all()
+	*memory = r.nodes
+	if !ok {
+		return nil
+	}
+	return slices.Clone(r.nodes)
+}
+
+// recordLarge records without growing, which would take several times the memory:
+// all values and names but the first come after one of four bytes, and need another.
+func recordLarge(text []byte) []node {
+	most := 1
+	for _, before := range []string{"[", "{", ",", ":"} {
+		most += bytes.Count(text, []byte(before))
+	}
+	r := recorder{text: text, nodes: make([]node, 0, min(most, len(text)/2+1))}
+	switch {
+	case !r.all():
+		return nil
+	case len(r.nodes) < cap(r.nodes)/2:
+		return slices.Clone(r.nodes)
+	}
+	return r.nodes
+}
+
+// all reads the whole text.
+func (r *recorder) all() bool {
+	end := r.value(0)
+	if end == failed {
+		return false
+	}
+	_, end = r.after(end)
+	return end == len(r.text)
+}
+
+// after returns the next byte that is not blank and where it is; 0 at the end, as
+// at a byte 0, which is not JSON either.
+func (r *recorder) after(i int) (byte, int) {
+	for ; i < len(r.text); i++ {
+		if c := r.text[i]; c > ' ' || c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return c, i
+		}
+	}
+	return 0, i
+}
+
+func (r *recorder) value(i int) int {
+	c, i := r.after(i)
+	switch c {
+	case '"':
+		return r.string(i + 1)
+	case '{':
+		return r.object(i + 1)
+	case '[':
+		return r.array(i + 1)
+	case 't':
+		return r.word(i, "true", isTrue)
+	case 'f':
+		return r.word(i, "false", isFalse)
+	case 'n':
+		return r.word(i, "null", isNull)
+	}
+	return r.number(i)
+}
+
+func (r *recorder) word(i int, word string, kind kind) int {
+	end := i + len(word)
+	if end > len(r.text) || string(r.text[i:end]) != word {
+		return failed
+	}
+	r.nodes = append(r.nodes, newNode(kind, 0, 0))
+	return end
+}
+
+// open begins an array or object and returns its node.
+func (r *recorder) open(kind kind) (int, bool) {
+	r.depth++
+	r.nodes = append(r.nodes, newNode(kind, 0, 0))
+	return len(r.nodes) - 1, r.depth <= maxDepth
+}
+
+// close ends it, which has a number of elements or members.
+func (r *recorder) close(at, count int) {
+	r.depth--
+	r.nodes[at] = newNode(r.nodes[at].kind(), count, len(r.nodes))
+}
+
+// array reads an array, whose bracket was read.
+func (r *recorder) array(i int) int {
+	at, ok := r.open(isArray)
+	if !ok {
+		return failed
+	}
+	c, end := r.after(i)
+	if c == ']' {
+		r.close(at, 0)
+		return end + 1
+	}
+	for count := 1; ; count++ {
+		if i = r.value(i); i == failed {
+			return failed
+		}
+		switch c, i = r.after(i); c {
+		case ']':
+			r.close(at, count)
+			return i + 1
+		case ',':
+			i++
+		default:
+			return failed
+		}
+	}
+}
+
+// object reads an object, whose brace was read.
+func (r *recorder) object(i int) int {
+	at, ok := r.open(isObject)
+	if !ok {
+		return failed
+	}
+	c, i := r.after(i)
+	if c == '}' {
+		r.close(at, 0)
+		return i + 1
+	}
+	for count := 1; c == '"'; count++ {
+		if i = r.string(i + 1); i == failed {
+			return failed
+		}
+		if c, i = r.after(i); c != ':' {
+			return failed
+		}
+		if i = r.value(i + 1); i == failed {
+			return failed
+		}
+		switch c, i = r.after(i); c {
+		case '}':
+			r.close(at, count)
+			return i + 1
+		case ',':
+			c, i = r.after(i + 1)
+		default:
+			return failed
+		}
+	}
+	return failed
+}
+
+// string reads a string, whose first quote was read.
+func (r *recorder) string(start int) int {
+	text, i := r.text, start
+	for ; i+8 <= len(text); i += 8 {
+		if found := special(binary.LittleEndian.Uint64(text[i:])); found != 0 {
+			i += bits.TrailingZeros64(found) / 8
+			if text[i] != '"' {
+				break
+			}
+			r.nodes = append(r.nodes, newNode(isString, start, i))
+			return i + 1
+		}
+	}
+	return r.rest(start, i)
+}
+
+// special finds in eight bytes of a string those that end it or are more than the
+// character they stand for: it sets the high bit of the lowest of them, which is
+// the first, and of no byte below.
+func special(x uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	return (x | (x - ' '*ones) | ((x ^ '"'*ones) - ones) | ((x ^ '\\'*ones) - ones)) & highs
+}
+
+// rest reads the rest of a string byte by byte.
+func (r *recorder) rest(start, i int) int {
+	kind := isString
+	for ; i < len(r.text); i++ {
+		switch c := r.text[i]; {
+		case c == '"':
+			r.nodes = append(r.nodes, newNode(kind, start, i))
+			return i + 1
+		case c < ' ':
+			return failed
+		case c == '\\':
+			kind = isCoded
+			if i = r.escape(i + 1); i == failed {
+				return failed
+			}
+		case c >= utf8.RuneSelf:
+			kind = isCoded
+		}
+	}
+	return failed
+}
+
+// escape reads what follows a backslash, and returns its last byte.
+func (r *recorder) escape(i int) int {
+	if i >= len(r.text) {
+		return failed
+	}
+	switch r.text[i] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i
+	case 'u':
+		if _, ok := hexadecimal(r.text[i+1:]); ok {
+			return i + 4
+		}
+	}
+	return failed
+}
+
+// number reads a number, or finds that what is next is no value at all.
+func (r *recorder) number(start int) int {
+	i := start
+	if r.at(i) == '-' {
+		i++
+	}
+	whole := i
+	if i = r.digits(i); i == failed || r.text[whole] == '0' && i > whole+1 {
+		return failed
+	}
+	if r.at(i) == '.' {
+		if i = r.digits(i + 1); i == failed {
+			return failed
+		}
+	}
+	if c := r.at(i); c == 'e' || c == 'E' {
+		i++
+		if sign := r.at(i); sign == '+' || sign == '-' {
+			i++
+		}
+		if i = r.digits(i); i == failed {
+			return failed
+		}
+	}
+	r.nodes = append(r.nodes, newNode(isNumber, start, i))
+	return i
+}
+
+// at is the byte at a place, 0 at the end.
+func (r *recorder) at(i int) byte {
+	if i < len(r.text) {
+		return r.text[i]
+	}
+	return 0
+}
+
+// digits reads one digit or more.
+func (r *recorder) digits(start int) int {
+	i := start
+	for i < len(r.text) && r.text[i]-'0' < 10 {
+		i++
+	}
+	if i == start {
+		return failed
+	}
+	return i
+}

@@ -1,0 +1,222 @@
+package expr
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+
+	"github.com/theory/jsonpath/spec"
+)
+
+// patience is how many times the length of a tape may be walked on it before the
+// tree is built, where a member is found at once: so any number of paths costs no
+// more than reading a few times.
+const patience = 8
+
+// One returns the first value that a path selects in the payload, and whether there
+// is one, as [Path.One] does in its [Document.Value]; but it needs no tree for a
+// singular path to a string, a number, true, false or null.
+func (d *Document) One(p *Path) (any, bool) {
+	v, ok := d.one(p)
+	return grown(v), ok
+}
+
+// one is One, but that an array or object may be a *branch.
+func (d *Document) one(p *Path) (any, bool) {
+	if !p.singular || !d.onTape() {
+		return p.One(d.Value())
+	}
+	i := d.find(p)
+	if i < 0 {
+		return nil, false
+	}
+	return d.at(i), true
+}
+
+// onTape reports whether singular paths are to be asked of the tape.
+func (d *Document) onTape() bool {
+	d.view()
+	return !d.decoded && d.steps <= patience*len(d.tape)
+}
+
+// find walks a singular path on the tape; -1: it leads nowhere.
+func (d *Document) find(p *Path) int {
+	i := 0
+	for _, s := range p.segments {
+		switch sel := s.Selectors()[0].(type) {
+		case spec.Name:
+			i = d.member(i, string(sel))
+		case spec.Index:
+			i = d.element(i, int(sel))
+		}
+		if i < 0 {
+			return -1
+		}
+	}
+	return i
+}
+
+// member returns the node of a member's value, the last one of that name; -1: there
+// is none.
+func (d *Document) member(object int, name string) int {
+	found, n := -1, d.tape[object]
+	if n.kind() != isObject {
+		return -1
+	}
+	d.steps += n.count()
+	for i := object + 1; i < n.end(); i = d.after(i + 1) {
+		if d.named(d.tape[i], name) {
+			found = i + 1
+		}
+	}
+	return found
+}
+
+func (d *Document) named(n node, name string) bool {
+	raw := d.raw(n)
+	if n.kind() == isString {
+		return string(raw) == name
+	}
+	if len(raw) > len(name)*len(`\uXXXX`) {
+		return false // however it is spelt
+	}
+	var short [64]byte
+	return string(appendText(short[:0], raw)) == name
+}
+
+// element returns the node of an element, counted from the end if i < 0; -1: there
+// is none.
+func (d *Document) element(array, i int) int {
+	n := d.tape[array]
+	if n.kind() != isArray {
+		return -1
+	}
+	if i < 0 {
+		i += n.count()
+	}
+	if i < 0 || i >= n.count() {
+		return -1
+	}
+	d.steps += i
+	at := array + 1
+	for range i {
+		at = d.after(at)
+	}
+	return at
+}
+
+// after is the node after a value and all that is in it.
+func (d *Document) after(i int) int {
+	if n := d.tape[i]; n.kind() >= isArray {
+		return n.end()
+	}
+	return i + 1
+}
+
+// raw is a number as it is spelt, or what is between the quotes of a string.
+func (d *Document) raw(n node) []byte { return d.text[n.start():n.end()] }
+
+// An answer is what a node was found to be.
+type answer struct {
+	node  int
+	value any
+}
+
+// maxKnown bounds how many answers are remembered, as all are looked through.
+const maxKnown = 16
+
+// at is the value of a node, and mostly the same one each time, so that tests that
+// are made again allocate nothing.
+func (d *Document) at(i int) any {
+	n := d.tape[i]
+	if n.kind() < isNumber {
+		return d.scalar(n)
+	}
+	for _, a := range d.known {
+		if a.node == i {
+			return a.value
+		}
+	}
+	var v any
+	if n.kind() >= isArray {
+		v = &branch{document: d, node: i}
+	} else {
+		v = d.scalar(n)
+		d.steps += (n.end() - n.start()) / 8 // to copy is faster than to walk
+	}
+	if len(d.known) < maxKnown {
+		d.known = append(d.known, answer{i, v})
+	}
+	return v
+}
+
+func (d *Document) scalar(n node) any {
+	switch n.kind() {
+	case isFalse:
+		return false
+	case isTrue:
+		return true
+	case isNumber:
+		return json.Number(d.raw(n))
+	case isString, isCoded:
+		return d.string(n)
+	}
+	return nil
+}
+
+func (d *Document) string(n node) string {
+	raw := d.raw(n)
+	if n.kind() == isString || bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		return string(raw)
+	}
+	return string(appendText(make([]byte, 0, len(raw)), raw))
+}
+
+// tree builds the value of a node, and returns the node after it.
+func (d *Document) tree(i int) (v any, next int) {
+	n := d.tape[i]
+	next = i + 1
+	switch n.kind() {
+	case isArray:
+		list := make([]any, n.count())
+		for k := range list {
+			list[k], next = d.tree(next)
+		}
+		return list, next
+	case isObject:
+		object := make(map[string]any, n.count())
+		for range n.count() {
+			name := d.string(d.tape[next])
+			object[name], next = d.tree(next + 1)
+		}
+		return object, next
+	}
+	return d.scalar(n), next
+}
+
+// A branch is an array or object that is on the tape still. It stands for the tree
+// where a singular path leads to it: most criteria need to know no more of it, and
+// templates can write it as it is. Everything else is given what is grown of it.
+type branch struct {
+	document *Document
+	node     int
+	value    any
+}
+
+// tree returns the array or object itself.
+func (b *branch) tree() any {
+	if b.value == nil {
+		d := b.document
+		d.steps += d.tape[b.node].end() - b.node
+		b.value, _ = d.tree(b.node)
+	}
+	return b.value
+}
+
+// grown is a value as it is in a tree.
+func grown(v any) any {
+	if b, ok := v.(*branch); ok {
+		return b.tree()
+	}
+	return v
+}

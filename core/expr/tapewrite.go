@@ -1,0 +1,133 @@
+package expr
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// appendNode appends what appendCompact makes of the tree of a node.
+func (d *Document) appendNode(b []byte, i int) []byte {
+	if d.tape[i].kind() >= isArray {
+		const usual = 8 // bytes of text for a node
+		nodes := d.tape[i].end() - i
+		d.steps += nodes
+		b = slices.Grow(b, min(usual*nodes, len(d.text)))
+	}
+	return d.appendCompact(b, i)
+}
+
+func (d *Document) appendCompact(b []byte, i int) []byte {
+	switch n := d.tape[i]; n.kind() {
+	case isArray:
+		return d.appendElements(b, i)
+	case isObject:
+		return d.appendMembers(b, i)
+	case isNumber:
+		return appendSpan(b, d.text, n.start(), n.end())
+	case isString:
+		return appendSpan(b, d.text, n.start()-1, n.end()+1)
+	default:
+		return appendCompact(b, d.scalar(n))
+	}
+}
+
+func (d *Document) appendElements(b []byte, array int) []byte {
+	b = append(b, '[')
+	end := d.tape[array].end()
+	for i := array + 1; i < end; i = d.after(i) {
+		if i > array+1 {
+			b = append(b, ',')
+		}
+		b = d.appendCompact(b, i)
+	}
+	return append(b, ']')
+}
+
+// A label is the name of a member that is its own spelling.
+type label struct {
+	node   int
+	prefix uint64 // its first eight bytes, as a number that is in the order of texts
+}
+
+func (d *Document) label(i int) label {
+	n := d.tape[i]
+	start, length := n.start(), n.end()-n.start()
+	if start+8 > len(d.text) { // at the end of the text
+		var first [8]byte
+		copy(first[:], d.raw(n))
+		return label{i, binary.BigEndian.Uint64(first[:])}
+	}
+	// What follows the name is shifted out. No name has a byte 0.
+	beyond := 8 * max(0, 8-length)
+	return label{i, binary.BigEndian.Uint64(d.text[start:]) >> beyond << beyond}
+}
+
+// order compares labels; of the same name, the one that stands first is less.
+func (d *Document) order(a, b label) int {
+	if a.prefix != b.prefix {
+		return cmp.Compare(a.prefix, b.prefix)
+	}
+	return cmp.Or(bytes.Compare(d.raw(d.tape[a.node]), d.raw(d.tape[b.node])), a.node-b.node)
+}
+
+// appendMembers appends an object, in the order of its names. If one is not as it is
+// spelt the tree knows the order better.
+func (d *Document) appendMembers(b []byte, object int) []byte {
+	var few [16]label
+	labels, end := few[:0], d.tape[object].end()
+	for i := object + 1; i < end; i = d.after(i + 1) {
+		if d.tape[i].kind() != isString {
+			tree, _ := d.tree(object)
+			return appendCompact(b, tree)
+		}
+		labels = append(labels, d.label(i))
+	}
+	d.sort(labels)
+	b = append(b, '{')
+	for i, l := range labels {
+		if i+1 < len(labels) && l.prefix == labels[i+1].prefix && bytes.Equal(d.raw(d.tape[l.node]), d.raw(d.tape[labels[i+1].node])) {
+			continue // the last one counts
+		}
+		n, v := d.tape[l.node], d.tape[l.node+1]
+		b = appendSpan(b, d.text, n.start()-1, n.end()+1)
+		b = append(b, ':')
+		if v.kind() == isString {
+			b = appendSpan(b, d.text, v.start()-1, v.end()+1)
+		} else {
+			b = d.appendCompact(b, l.node+1)
+		}
+		b = append(b, ',')
+	}
+	if len(labels) > 0 {
+		b = b[:len(b)-1]
+	}
+	return append(b, '}')
+}
+
+func (d *Document) sort(labels []label) {
+	if len(labels) > 16 {
+		slices.SortFunc(labels, d.order)
+		return
+	}
+	for i := 1; i < len(labels); i++ {
+		l, k := labels[i], i
+		for ; k > 0 && (l.prefix < labels[k-1].prefix || l.prefix == labels[k-1].prefix && d.order(l, labels[k-1]) < 0); k-- {
+			labels[k] = labels[k-1]
+		}
+		labels[k] = l
+	}
+}
+
+// appendSpan appends a part of a text. Names and values are mostly short: sixteen
+// bytes are copied whatever their number is, if there is room, since that is known
+// to the compiler and takes no call.
+func appendSpan(b, text []byte, start, end int) []byte {
+	const short = 16
+	if n := len(b); end-start <= short && n+short <= cap(b) && start+short <= len(text) {
+		*(*[short]byte)(b[n : n+short]) = [short]byte(text[start:])
+		return b[:n+end-start]
+	}
+	return append(b, text[start:end]...)
+}

@@ -1,0 +1,190 @@
+package expr
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+)
+
+// Bounds of templates, in bytes.
+const (
+	maxTemplate = 64 << 10
+	maxResult   = 4 << 20
+	usualResult = 64 << 10 // whose memory is kept
+)
+
+// ErrTooLarge is the error of a template whose result has more than 4 MiB.
+var ErrTooLarge = errors.New("the result of the template has more than 4 MiB; select less of the payload")
+
+// A Template makes JSON of payloads: it is JSON with holes, {{ expression }}, which
+// are filled with what an expression finds in the payload. It never changes and is
+// safe for concurrent use.
+//
+// Outside of quotes a hole is a value of whatever type, null if nothing is there.
+// In a JSON string it is text: strings as they are, numbers as they are spelt,
+// booleans, nothing for null, and the JSON of arrays and objects. A path that can
+// lead to several values gives the array of them, as an empty one too.
+type Template struct{ parts []part }
+
+// ParseTemplate parses a template of at most 64 KiB. Its expressions:
+//
+//	expression = piped { "??" piped } ;                 the first that is neither missing nor null
+//	piped      = ( path | value ) { "|" function } ;
+//	function   = "string" | "number" | "json" | "join('separator')" ;
+//
+// Paths and values are those of [ParseFilter], without words; in a JSON string they
+// use single quotes. A function leaves alone what is missing or null. Otherwise
+// string gives the text a JSON string would hold, json the JSON text, join the
+// texts of an array's elements (or of the value alone) with the separator between
+// them; number takes numbers and strings that spell one in JSON, with blanks around
+// it or not, and makes of everything else missing.
+//
+// The error is one line that says at which line and column what is wrong, and what
+// to write instead. The names of members cannot have holes.
+func ParseTemplate(text string) (*Template, error) {
+	if err := checkText("template", text, maxTemplate); err != nil {
+		return nil, err
+	}
+	p := templateParser{scanner: scanner{text: text, stops: wordStops + "?|"}}
+	if err := p.parse(); err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return &Template{p.parts}, nil
+}
+
+// Render fills the holes for a payload and its context, which may be nil. The
+// result is valid JSON whatever they hold, as it is only ever appended to, and what
+// was inserted is never looked at again. The one error is [ErrTooLarge], for the
+// result as for all that functions make on the way to it.
+func (t *Template) Render(d *Document, c *Context) ([]byte, error) {
+	memory := results.Get().(*[]byte)
+	defer results.Put(memory)
+	w := renderer{scope: scope{d, c}, out: (*memory)[:0]}
+	for _, p := range t.parts {
+		if err := w.part(p); err != nil {
+			return nil, err
+		}
+		if len(w.out) > maxResult {
+			return nil, ErrTooLarge
+		}
+	}
+	if cap(w.out) > usualResult {
+		return w.out, nil
+	}
+	*memory = w.out
+	return bytes.Clone(w.out), nil
+}
+
+// results keeps the memory that results are made in, unless they are large, as how
+// long one gets is known at its end only.
+var results = sync.Pool{New: func() any { return new([]byte) }}
+
+// A part is a piece of the template's text, or a hole.
+type part struct {
+	text   string
+	start  int      // in the template
+	hole   []choice // nil: text
+	quoted bool     // in a JSON string
+}
+
+// A choice is one of the alternatives of a hole.
+type choice struct {
+	operand   operand
+	functions []function
+}
+
+// A renderer fills the holes of one template.
+type renderer struct {
+	scope scope
+	out   []byte
+	made  int // bytes of text that functions made
+}
+
+func (w *renderer) part(p part) error {
+	if p.hole == nil {
+		w.out = append(w.out, p.text...)
+		return nil
+	}
+	if w.copied(p) {
+		return nil
+	}
+	v, err := w.first(p.hole)
+	switch {
+	case err != nil:
+		return err
+	case huge(v):
+		return ErrTooLarge
+	case p.quoted:
+		w.out = appendEscaped(w.out, plain(v))
+	default:
+		w.out = appendCompact(w.out, v)
+	}
+	return nil
+}
+
+// copied fills a hole with what is on the tape, if its first path leads to what can
+// be copied from there. What is in a payload cannot be huge, as it is in memory.
+func (w *renderer) copied(p part) bool {
+	c, d := p.hole[0], w.scope.payload
+	if c.functions != nil || c.operand.path == nil || c.operand.path.context || !c.operand.path.path.singular || !d.onTape() {
+		return false
+	}
+	i := d.find(c.operand.path.path)
+	if i < 0 || d.tape[i].kind() == isNull {
+		return false
+	}
+	switch kind := d.tape[i].kind(); {
+	case !p.quoted:
+		w.out = d.appendNode(w.out, i)
+	case kind == isNumber || kind == isString:
+		w.out = append(w.out, d.raw(d.tape[i])...)
+	default:
+		return false
+	}
+	return true
+}
+
+// first returns what a hole holds, nil for null and for what is missing: nothing
+// tells the two apart.
+func (w *renderer) first(choices []choice) (v any, err error) {
+	for _, c := range choices {
+		if v, err = w.choice(c); err != nil || v != nil {
+			return v, err
+		}
+	}
+	return nil, nil
+}
+
+func (w *renderer) choice(c choice) (any, error) {
+	v := w.value(c.operand)
+	for _, f := range c.functions {
+		if v == nil {
+			return nil, nil
+		}
+		var err error
+		if v, err = f(grown(v)); err != nil {
+			return nil, err
+		}
+		if text, ok := v.(string); ok {
+			w.made += len(text)
+		}
+		if w.made > maxResult {
+			return nil, ErrTooLarge
+		}
+	}
+	return v, nil
+}
+
+func (w *renderer) value(o operand) any {
+	switch {
+	case o.path == nil:
+		return o.value
+	case !o.path.path.Singular():
+		return o.path.all(w.scope)
+	}
+	v, _ := o.path.one(w.scope)
+	return v
+}

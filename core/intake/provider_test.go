@@ -1,0 +1,81 @@
+package intake
+
+import (
+	"testing"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// providerSources is one webhook source for each provider, called like it.
+func providerSources() (all []Source) {
+	for _, p := range providers {
+		all = append(all, Source{Name: p.name, Kind: Webhook, Provider: p.name})
+	}
+	return all
+}
+
+// TestProviders: what real senders send, cut short.
+func TestProviders(t *testing.T) {
+	const form = "application/x-www-form-urlencoded"
+	for _, tt := range []struct {
+		name, source, body string
+		header             []string
+		wantType, wantID   string
+	}{
+		{"github", "github", `{"action":"opened"}`, []string{"X-Github-Event", "issues", "X-Github-Delivery", "72d3162e"}, "issues", "72d3162e"},
+		{"github as a form", "github", `payload=%7B%22action%22%3A%22opened%22%7D`, []string{"Content-Type", form, "X-Github-Delivery", "1"}, "opened", "1"},
+		{"stripe", "stripe", `{"id":"evt_1","object":"event","type":"invoice.paid"}`, nil, "invoice.paid", "evt_1"},
+		{"stripe, thin", "stripe", `{"id":"evt_2","object":"v2.core.event","type":"v1.billing.meter.no_meter_found"}`, nil, "v1.billing.meter.no_meter_found", "evt_2"},
+		{"shopify", "shopify", `{"id":1}`, []string{"X-Shopify-Topic", "orders/create", "X-Shopify-Webhook-Id", "b54557e4"}, "orders/create", "b54557e4"},
+		{"shopify, newer", "shopify", `{"topic":"orders/create"}`, []string{"Shopify-Webhook-Id", "b54557e4"}, "orders/create", "b54557e4"},
+		{"slack", "slack", `{"type":"event_callback","event_id":"Ev08","event":{"type":"app_mention","text":"hi"}}`, nil, "app_mention", "Ev08"},
+		{"slack, no inner type", "slack", `{"type":"event_callback","event_id":"Ev08","event":{}}`, nil, "event_callback", "Ev08"},
+		{"slack, other outer type", "slack", `{"type":"app_rate_limited","event":{"type":"x"}}`, nil, "app_rate_limited", ""},
+		{"slack, command", "slack", `command=%2Fdeploy&text=`, []string{"Content-Type", form}, "event", ""},
+		{"the wrapper of slack elsewhere", "stripe", `{"type":"event_callback","event":{"type":"x"}}`, nil, "event_callback", ""},
+		{"standard webhooks", "standard-webhooks", `{"type":"user.created"}`, []string{"Webhook-Id", "msg_1"}, "user.created", "msg_1"},
+		{"svix", "standard-webhooks", `{"type":"user.created"}`, []string{"Svix-Id", "msg_2"}, "user.created", "msg_2"},
+		{"gitlab", "gitlab", `{"object_kind":"merge_request"}`, []string{"X-Gitlab-Event", "Merge Request Hook", "Idempotency-Key", "f5e5"}, "Merge_Request_Hook", "f5e5"},
+		{"gitlab without header", "gitlab", `{"object_kind":"merge_request"}`, nil, "merge_request", ""},
+		{"linear", "linear", `{"action":"create","type":"Issue"}`, []string{"Linear-Delivery", "234d1a4e"}, "Issue", "234d1a4e"},
+		{"paddle", "paddle", `{"event_id":"evt_01","event_type":"subscription.created"}`, nil, "subscription.created", "evt_01"},
+		{"twilio", "twilio", `MessageSid=SM1&From=%2B1`, []string{"Content-Type", form, "I-Twilio-Idempotency-Token", "a-b"}, "event", "a-b"},
+		{"a form that names its type", "twilio", `type=call.ended`, []string{"Content-Type", form + "; charset=utf-8"}, "call.ended", ""},
+		{"types of others are not believed", "stripe", `{"type":"x"}`, []string{"X-Github-Event", "push"}, "x", ""},
+		{"ids of others are not believed", "stripe", `{"type":"x"}`, []string{"X-Github-Delivery", "g", "Webhook-Id", "w", "Idempotency-Key", "k"}, "x", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDoor(providerSources())
+			if _, err := d.Receive(t.Context(), request(Webhook, tt.source, tt.body, tt.header...)); err != nil {
+				t.Fatal(err)
+			}
+			e := d.inbox.got[0].Event
+			if e.Type != tt.wantType || e.DeliveryID != tt.wantID || string(e.Payload) != tt.body {
+				t.Errorf("type %q, delivery id %q, payload %q, want %q, %q, %q", e.Type, e.DeliveryID, e.Payload, tt.wantType, tt.wantID, tt.body)
+			}
+		})
+	}
+}
+
+func TestSlackChallenge(t *testing.T) {
+	const body = `{"token":"x","challenge":"3eZbrw1aB","type":"url_verification"}`
+	refusing := Source{Name: "refusing", Kind: Webhook, Provider: "slack", Verify: func(Request) error { return core.Refuse(core.Unauthorized, "Invalid signature") }}
+	for _, tt := range []struct {
+		name, source, body, answer string
+		stored                     int
+	}{
+		{"challenge", "slack", body, "3eZbrw1aB", 0},
+		{"of nobody", "slack", `{"type":"url_verification"}`, "", 1},
+		{"with control characters", "slack", `{"type":"url_verification","challenge":"a\r\nb"}`, "", 1},
+		{"another provider", "github", body, "", 1},
+		{"not verified", "refusing", body, "", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDoor(append(providerSources(), refusing))
+			result, err := d.Receive(t.Context(), request(Webhook, tt.source, tt.body))
+			if (err != nil) != (tt.source == "refusing") || result.Answer != tt.answer || len(d.inbox.got) != tt.stored {
+				t.Errorf("Receive() = %+v, %v with %d stored, want answer %q and %d", result, err, len(d.inbox.got), tt.answer, tt.stored)
+			}
+		})
+	}
+}

@@ -1,0 +1,52 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// A slotBody is the payload of a tick. Times are UTC.
+type slotBody struct {
+	ScheduledAt string `json:"scheduled_at"`
+	Schedule    string `json:"schedule"`
+	Source      string `json:"source"`
+}
+
+// Fire stores the event of one slot of a schedule, for a source of kind Tick. Whoever
+// fires the same slot again, at whatever time, fires nothing: its delivery id is the
+// slot's Unix time in seconds.
+func (in *Intake) Fire(ctx context.Context, source string, slot time.Time) error {
+	s, ok := in.sources[source]
+	if !ok || s.Kind != Tick {
+		return fmt.Errorf("fire source %q: it has no schedule", source)
+	}
+	payload, err := json.Marshal(slotBody{core.FormatTime(slot), s.Schedule, s.Name})
+	if err != nil {
+		return err
+	}
+	now := in.Clock()
+	event := core.Event{
+		ID:          in.IDs.Next(),
+		Source:      s.Name,
+		Type:        core.CronTick,
+		Payload:     payload,
+		ContentType: "application/json",
+		DeliveryID:  strconv.FormatInt(slot.Unix(), 10),
+		CreatedAt:   now.UTC().Truncate(time.Millisecond),
+	}
+	arrival := core.Arrival{Event: event, Jobs: in.jobs(event, expr.NewDocument(payload, event.ContentType))}
+	receipt, err := in.accept(ctx, arrival)
+	if err != nil {
+		return err
+	}
+	if !receipt.Duplicate { // if it is one, another process was there first, as is to be expected
+		in.announce(arrival, receipt, in.Clock().Sub(now))
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package core_test
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// outside are the folders and files that may call out by themselves, and why.
+// One that does not is taken off the list: see TestHouse.
+var outside = []*struct {
+	path, why string
+	found     bool
+}{
+	{path: "core/egress/", why: "it is where the address guard is"},
+	{path: "store/hosted/", why: "its one address is the configured database, like that of any other driver"},
+	{path: "cmd/gateway/send_post.go", why: "its one address is the gateway that the user names"},
+	{path: "cmd/bench/", why: "it measures servers that it started, and is not the program"},
+	{path: "infra/test/", why: "it is no part of the program"},
+}
+
+// outbound are the ways out of the process that only core/egress may use, by
+// package. A name that ends in * stands for all that begin so.
+var outbound = map[string][]string{
+	"net":                    {"Dial*"},
+	"net/http":               {"DefaultClient", "DefaultTransport", "Get", "Head", "Post*", "Client", "Transport"},
+	"net/http/httputil":      {"*"}, // a proxy without a transport has the default one
+	"net/rpc":                {"*"},
+	"net/rpc/jsonrpc":        {"*"},
+	"net/smtp":               {"*"},
+	"log/syslog":             {"*"},
+	"crypto/tls":             {"Dial*"},
+	"syscall":                {"Connect"},
+	"golang.org/x/sys/unix":  {"Connect*"},
+	"golang.org/x/net/http2": {"Transport"},
+	"golang.org/x/net/proxy": {"*"},
+
+	"google.golang.org/grpc":                {"NewClient", "Dial*"},
+	"github.com/hashicorp/go-cleanhttp":     {"*"},
+	"github.com/hashicorp/go-retryablehttp": {"*"},
+}
+
+// handedOn are types of which a pointer may be spoken of anywhere: who is handed
+// a client that core/egress made has not made one.
+var handedOn = []string{"http.Client", "http.Transport", "net.Dialer", "tls.Dialer", "http2.Transport"}
+
+func checkOutbound(t *testing.T, file string, f *ast.File) {
+	found := outboundIn(f)
+	for _, o := range outside {
+		if strings.HasPrefix(file, o.path) {
+			o.found = o.found || len(found) > 0
+			return
+		}
+	}
+	for _, what := range found {
+		t.Errorf("%s uses %s; calls to the outside go through core/egress", file, what)
+	}
+}
+
+// outboundIn returns the ways out that a file uses, whatever it calls the
+// packages.
+func outboundIn(f *ast.File) (found []string) {
+	packages := map[string]string{} // by the file's name for them
+	for _, spec := range f.Imports {
+		of, _ := strconv.Unquote(spec.Path.Value)
+		if outbound[of] == nil {
+			continue
+		}
+		name := strings.TrimPrefix(path.Base(of), "go-")
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		switch {
+		case name == "." || name == "_":
+			found = append(found, fmt.Sprintf("%s as %s", of, name))
+		default:
+			packages[name] = of
+		}
+	}
+	pointers := map[ast.Node]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if star, ok := n.(*ast.StarExpr); ok {
+			pointers[star.X] = true
+		}
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && leadsOut(packages[x.Name], sel.Sel.Name, pointers[sel]) {
+				found = append(found, packages[x.Name]+"."+sel.Sel.Name)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func leadsOut(of, name string, pointer bool) bool {
+	if pointer && slices.Contains(handedOn, path.Base(of)+"."+name) {
+		return false
+	}
+	return slices.ContainsFunc(outbound[of], func(pattern string) bool {
+		prefix, all := strings.CutSuffix(pattern, "*")
+		return name == pattern || all && strings.HasPrefix(name, prefix)
+	})
+}
+
+// TestOutboundIsSeen: the rule would see what it forbids, and nothing else.
+func TestOutboundIsSeen(t *testing.T) {
+	for _, c := range []struct{ imports, code, want string }{
+		{`"net/http"`, `http.DefaultClient.Do(r)`, "net/http.DefaultClient"},
+		{`"net/http"`, `http.Get(u)`, "net/http.Get"},
+		{`"net/http"`, `http.Head(u)`, "net/http.Head"},
+		{`"net/http"`, `http.Post(u, t, b)`, "net/http.Post"},
+		{`"net/http"`, `http.PostForm(u, nil)`, "net/http.PostForm"},
+		{`"net/http"`, `c := http.Client{}`, "net/http.Client"},
+		{`"net/http"`, `c := &http.Client{Timeout: 1}`, "net/http.Client"},
+		{`"net/http"`, `c := new(http.Client)`, "net/http.Client"},
+		{`"net/http"`, `var c http.Client`, "net/http.Client"},
+		{`"net/http"`, `var c struct{ http.Client }`, "net/http.Client"},
+		{`"net/http"`, `get := http.Get`, "net/http.Get"},
+		{`"net/http"`, `c := &http.Transport{}`, "net/http.Transport"},
+		{`"net/http"`, `http.DefaultTransport.(*http.Transport).Clone()`, "net/http.DefaultTransport"},
+		{`web "net/http"`, `web.Get(u)`, "net/http.Get"},
+		{`. "net/http"`, `Get(u)`, "net/http as ."},
+		{`"net/http/httputil"`, `httputil.NewSingleHostReverseProxy(u)`, "net/http/httputil.NewSingleHostReverseProxy"},
+		{`"net"`, `net.Dial("tcp", a)`, "net.Dial"},
+		{`"net"`, `net.DialTimeout("tcp", a, 1)`, "net.DialTimeout"},
+		{`"net"`, `net.DialTCP("tcp", nil, a)`, "net.DialTCP"},
+		{`"net"`, `(&net.Dialer{}).Dial("tcp", a)`, "net.Dialer"},
+		{`"net"`, `new(net.Dialer).Dial("tcp", a)`, "net.Dialer"},
+		{`"net"`, `var d net.Dialer`, "net.Dialer"},
+		{`"crypto/tls"`, `tls.Dial("tcp", a, nil)`, "crypto/tls.Dial"},
+		{`"crypto/tls"`, `tls.DialWithDialer(nil, "tcp", a, nil)`, "crypto/tls.DialWithDialer"},
+		{`"crypto/tls"`, `d := tls.Dialer{}`, "crypto/tls.Dialer"},
+		{`"syscall"`, `syscall.Connect(fd, a)`, "syscall.Connect"},
+		{`"net/smtp"`, `smtp.SendMail(a, nil, f, to, m)`, "net/smtp.SendMail"},
+		{`"google.golang.org/grpc"`, `grpc.NewClient(u)`, "google.golang.org/grpc.NewClient"},
+		{`"google.golang.org/grpc"`, `grpc.Dial(u)`, "google.golang.org/grpc.Dial"},
+		{`"google.golang.org/grpc"`, `grpc.DialContext(c, u)`, "google.golang.org/grpc.DialContext"},
+		{`"github.com/hashicorp/go-retryablehttp"`, `retryablehttp.NewClient()`, "github.com/hashicorp/go-retryablehttp.NewClient"},
+		{`"github.com/hashicorp/go-cleanhttp"`, `cleanhttp.DefaultClient()`, "github.com/hashicorp/go-cleanhttp.DefaultClient"},
+
+		{`"net/http"`, `var c *http.Client`, ""},
+		{`"net/http"`, `func(c *http.Client, t *http.Transport) {}(nil, nil)`, ""},
+		{`"net/http"`, `http.Error(w, "", http.StatusOK); http.NewRequest("", "", nil)`, ""},
+		{`"net"`, `net.Listen("tcp", a); net.ParseIP(a); var d *net.Dialer`, ""},
+		{`"crypto/tls"`, `c := tls.Config{}`, ""},
+		{`"example.com/http"`, `http.Get(u)`, ""},
+		{`"google.golang.org/grpc"`, `grpc.NewServer()`, ""},
+	} {
+		src := fmt.Sprintf("package p\nimport %s\nfunc f() {\n%s\n}\n", c.imports, c.code)
+		f, err := parser.ParseFile(token.NewFileSet(), "p.go", src, parser.SkipObjectResolution)
+		if err != nil {
+			t.Errorf("%s: %v", c.code, err)
+			continue
+		}
+		if got := strings.Join(outboundIn(f), ", "); got != c.want {
+			t.Errorf("%s, %s: found %s, want %s", c.imports, c.code, cmp.Or(got, "nothing"), cmp.Or(c.want, "nothing"))
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package sns
+
+import (
+	"bytes"
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	certificateLife    = time.Hour
+	failureLife        = 10 * time.Second
+	certificateTimeout = 5 * time.Second
+	maxCertificate     = 64 << 10 // bytes
+	maxKept            = 16       // certificates, and as many failures
+	maxFetches         = 2        // at once of known addresses, and as many of new ones
+)
+
+// Certificates fetches signing certificates and keeps them for an hour, the 16
+// that were used last. Those who want the same one at the same time wait for one
+// fetch of at most 5 seconds. One that failed is not tried again for 10 seconds.
+//
+// A forger may name another address in every message. Those that never gave a
+// certificate are therefore fetched at the rate of a budget: 10 at once, and one
+// more every 6 seconds. Beyond it they fail without a call and without being
+// remembered. What strangers do costs known addresses nothing: these need no
+// budget, are fetched in a lane of their own (2 at once each), and failures are
+// kept apart, so that they push no certificate out.
+//
+// It is safe for concurrent use.
+type Certificates struct {
+	fetch  Fetch
+	clock  core.Clock
+	flight singleflight.Group
+
+	renewals, firsts chan struct{} // hold one value for each fetch under way
+
+	mu     sync.Mutex
+	known  shelf
+	failed shelf
+	budget budget
+}
+
+// NewCertificates returns an empty collection. A nil clock means the machine's.
+func NewCertificates(fetch Fetch, clock core.Clock) *Certificates {
+	if clock == nil {
+		clock = core.SystemClock
+	}
+	return &Certificates{
+		fetch:    fetch,
+		clock:    clock,
+		renewals: make(chan struct{}, maxFetches),
+		firsts:   make(chan struct{}, maxFetches),
+		known:    shelf{},
+		failed:   shelf{},
+	}
+}
+
+// find returns the certificate at an address, whose form the caller has checked.
+// Its key is an RSA key. Whether it is valid now is for the caller to see.
+func (c *Certificates) find(ctx context.Context, url string) (*x509.Certificate, error) {
+	if e := c.kept(url); e != nil {
+		return e.certificate, e.err
+	}
+	done := c.flight.DoChan(url, func() (any, error) {
+		if e := c.kept(url); e != nil { // by a flight that landed since
+			return e.certificate, e.err
+		}
+		// Whoever came first may go; others wait for the same fetch.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), certificateTimeout)
+		defer cancel()
+		return c.call(ctx, url)
+	})
+	select {
+	case r := <-done:
+		return r.Val.(*x509.Certificate), r.Err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// call fetches a certificate in the lane of its kind and keeps what came of it.
+func (c *Certificates) call(ctx context.Context, url string) (*x509.Certificate, error) {
+	lane, err := c.lane(url)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case lane <- struct{}{}:
+		defer func() { <-lane }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("others are being fetched: %w", ctx.Err())
+	}
+	certificate, err := c.download(ctx, url)
+	c.keep(url, certificate, err)
+	return certificate, err
+}
+
+// lane is where an address waits for its turn. A new one is paid for.
+func (c *Certificates) lane(url string) (chan struct{}, error) {
+	now := c.clock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known[url] != nil {
+		return c.renewals, nil
+	}
+	if !c.budget.take(now) {
+		return nil, errNoBudget
+	}
+	return c.firsts, nil
+}
+
+func (c *Certificates) download(ctx context.Context, url string) (*x509.Certificate, error) {
+	status, body, err := c.fetch(ctx, url, maxCertificate)
+	if err != nil {
+		return nil, err
+	}
+	if status != 200 {
+		return nil, fmt.Errorf("status %d", status)
+	}
+	return parseCertificate(body)
+}
+
+// parseCertificate reads a file that is one certificate and nothing else.
+func parseCertificate(file []byte) (*x509.Certificate, error) {
+	block, rest := pem.Decode(file)
+	// pem.Decode skips what comes before a block, even other blocks that are broken.
+	start := []byte("-----BEGIN CERTIFICATE-----")
+	if block == nil || !bytes.HasPrefix(bytes.TrimSpace(file), start) || bytes.Count(file, []byte("-----BEGIN")) != 1 || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, errors.New("the file is not one certificate in PEM form")
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := certificate.PublicKey.(*rsa.PublicKey); !ok {
+		return nil, fmt.Errorf("its key is %s, not RSA", certificate.PublicKeyAlgorithm)
+	}
+	return certificate, nil
+}
+
+// kept returns what is known about an address, nil if nothing is.
+func (c *Certificates) kept(url string) *entry {
+	now := c.clock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.known.find(url, now); e != nil {
+		return e
+	}
+	return c.failed.find(url, now)
+}
+
+func (c *Certificates) keep(url string, certificate *x509.Certificate, err error) {
+	now := c.clock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.failed.put(url, &entry{err: err, until: now.Add(failureLife), used: now})
+		return
+	}
+	c.known.put(url, &entry{certificate: certificate, until: now.Add(certificateLife), used: now})
+}
+
+// An entry is a certificate, or why there is none.
+type entry struct {
+	certificate *x509.Certificate
+	err         error
+	until, used time.Time
+}
+
+// A shelf holds at most maxKept entries by their address. One whose time is over
+// stays, since its address is not a new one.
+type shelf map[string]*entry
+
+func (s shelf) find(url string, now time.Time) *entry {
+	e := s[url]
+	if e == nil {
+		return nil
+	}
+	e.used = now
+	if !now.Before(e.until) {
+		return nil
+	}
+	return e
+}
+
+// put adds an entry; if there is no room, the one unused for longest goes.
+func (s shelf) put(url string, e *entry) {
+	if _, ok := s[url]; !ok && len(s) >= maxKept {
+		oldest := ""
+		for u, o := range s {
+			if oldest == "" || o.used.Before(s[oldest].used) {
+				oldest = u
+			}
+		}
+		delete(s, oldest)
+	}
+	s[url] = e
+}

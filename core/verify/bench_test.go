@@ -1,0 +1,34 @@
+package verify_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// BenchmarkVerify verifies a body of 2 KB with one secret.
+func BenchmarkVerify(b *testing.B) {
+	json := []byte(`{"type":"invoice.paid","note":"` + strings.Repeat("x", 2<<10) + `"}`)[:2<<10]
+	for _, c := range []struct{ name, scheme, secret string }{
+		{"github", "github", secret}, {"gitlab", "gitlab", secret}, {"hmac", "hmac", secret}, {"linear", "linear", secret},
+		{"paddle", "paddle", secret}, {"shopify", "shopify", secret}, {"slack", "slack", secret},
+		{"standard-webhooks-v1", "standard-webhooks", standardSecret}, {"standard-webhooks-v1a", "standard-webhooks", standardPrivate},
+		{"stripe", "stripe", secret}, {"twilio", "twilio", secret},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s, m := newScheme(b, c.scheme, c.secret), messageFor(c.scheme)
+			if c.scheme == "twilio" {
+				m.Body = []byte("From=%2B12349013030&Body=" + strings.Repeat("x", 2<<10-25))
+			} else {
+				m.Body = json
+			}
+			r := sent(b, s, m).request()
+			b.ReportAllocs()
+			b.SetBytes(int64(len(m.Body)))
+			for b.Loop() {
+				if err := s.Verify(r, now); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

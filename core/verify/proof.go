@@ -1,0 +1,107 @@
+package verify
+
+import (
+	"crypto/hmac"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"strconv"
+	"time"
+)
+
+// window is how far the time a proof covers may be from now, in seconds. All of the
+// providers allow five minutes for the way; some do not look at times to come, which
+// are refused here: such a proof would be good for longer than it should.
+const window = 300
+
+// maxProofs is how many signatures one header may hold. Rotation takes two or three;
+// a header full of them would make each request cost thousands of comparisons.
+const maxProofs = 16
+
+// keys are the secrets of a source as keys of an HMAC, the one to sign with first.
+type keys [][]byte
+
+func newKeys(secrets []string) keys {
+	all := make(keys, len(secrets))
+	for i, s := range secrets {
+		all[i] = []byte(s)
+	}
+	return all
+}
+
+// prove reports whether one of the proofs is the MAC of the parts, put together,
+// under one of the keys. It goes on after a match, so that the time taken does not
+// tell which key and which proof it was.
+func (k keys) prove(h func() hash.Hash, proofs [][]byte, parts ...[]byte) bool {
+	matched := 0
+	for _, key := range k {
+		want := mac(h, key, parts...)
+		for _, proof := range proofs {
+			matched |= subtle.ConstantTimeCompare(want, proof)
+		}
+	}
+	return matched != 0
+}
+
+// sign returns the MAC of the parts under the first key.
+func (k keys) sign(h func() hash.Hash, parts ...[]byte) []byte { return mac(h, k[0], parts...) }
+
+func mac(h func() hash.Hash, key []byte, parts ...[]byte) []byte {
+	m := hmac.New(h, key)
+	for _, p := range parts {
+		m.Write(p)
+	}
+	return m.Sum(nil)
+}
+
+// An encoding is how bytes are written in a header.
+type encoding struct {
+	name   string
+	encode func([]byte) string
+	decode func(string) ([]byte, error)
+	length func(int) int // of so many bytes, in characters
+}
+
+// Bytes have exactly one spelling in base64 here (but two cases in hexadecimal), so
+// that no byte of a header can change unnoticed.
+var (
+	inHex    = encoding{"hexadecimal", hex.EncodeToString, hex.DecodeString, hex.EncodedLen}
+	inBase64 = encoding{"base64", base64.StdEncoding.EncodeToString, base64.StdEncoding.Strict().DecodeString, base64.StdEncoding.EncodedLen}
+)
+
+// read decodes exactly size bytes. The length is looked at first because the
+// decoder of base64 skips line breaks.
+func (e encoding) read(text string, size int) ([]byte, bool) {
+	if len(text) != e.length(size) {
+		return nil, false
+	}
+	proof, err := e.decode(text)
+	return proof, err == nil && len(proof) == size
+}
+
+// seconds reads a time in Unix seconds, written with digits and nothing else.
+func seconds(text string) (int64, bool) {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return 0, false
+		}
+	}
+	t, err := strconv.ParseInt(text, 10, 64)
+	return t, err == nil
+}
+
+// checkTime refuses a proof from outside the window. A sender whose clock is wrong
+// is a common case, so the cause says by how much.
+func checkTime(header string, t int64, now time.Time) error {
+	switch n := now.Unix(); {
+	case t < n-window:
+		return mismatch(header, fmt.Sprintf("is from %d s ago; at most %d s are allowed", n-t, window))
+	case t > n+window:
+		return mismatch(header, fmt.Sprintf("is from %d s ahead; at most %d s are allowed", t-n, window))
+	}
+	return nil
+}
+
+func unixText(now time.Time) string { return strconv.FormatInt(now.Unix(), 10) }

@@ -1,0 +1,228 @@
+package verify
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// newStandardWebhooks makes the scheme of Standard Webhooks 1.0. What is signed is
+// "id.timestamp.body", as version v1 with HMAC-SHA256 or v1a with ed25519:
+//
+//	webhook-id: msg_p5jXN8AQM9LWM0D4loKWxJek
+//	webhook-timestamp: 1614265330
+//	webhook-signature: v1,g0hM9SsE…[ v1,…][ v1a,…]
+//
+// Senders that use Svix say svix- instead of webhook-. See
+// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md.
+func newStandardWebhooks(o Options) (Scheme, error) {
+	s := &standard{}
+	for i, secret := range o.Secrets {
+		if err := s.add(secret, i == 0); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Prefixes of secrets. Without one, a secret is taken for a symmetric key.
+const (
+	symmetricKey = "whsec_"
+	privateKey   = "whsk_"
+	publicKey    = "whpk_"
+)
+
+type standard struct {
+	symmetric keys
+	public    []ed25519.PublicKey
+	sign      func(signed []byte) (string, error) // with the first secret
+}
+
+// Errors of secrets do not wrap the decoder's, which would quote them.
+var (
+	errSymmetric  = errors.New("secret must be base64, with or without " + symmetricKey + " before it; or " + publicKey + " or " + privateKey + " and an ed25519 key in base64")
+	errPublic     = errors.New("secret must have 32 bytes in base64 after " + publicKey)
+	errPrivate    = errors.New("secret must have an ed25519 key in base64 after " + privateKey + ": 32 bytes of seed, or these and their public key")
+	errOnlyPublic = errors.New("the first secret is a public key (" + publicKey + "…), which can verify but not sign; put the private key (" + privateKey + "…) or another secret before it")
+)
+
+// add takes another secret; the first is the one to sign with.
+func (s *standard) add(secret string, first bool) error {
+	var sign func([]byte) (string, error)
+	switch prefix, key := splitSecret(secret); prefix {
+	case publicKey:
+		if len(key) != ed25519.PublicKeySize {
+			return errPublic
+		}
+		s.public = append(s.public, key)
+		sign = func([]byte) (string, error) { return "", errOnlyPublic }
+	case privateKey:
+		private, ok := ed25519Pair(key)
+		if !ok {
+			return errPrivate
+		}
+		s.public = append(s.public, private.Public().(ed25519.PublicKey))
+		sign = func(signed []byte) (string, error) {
+			return "v1a," + inBase64.encode(ed25519.Sign(private, signed)), nil
+		}
+	default:
+		if len(key) == 0 {
+			return errSymmetric
+		}
+		s.symmetric = append(s.symmetric, key)
+		sign = func(signed []byte) (string, error) { return "v1," + inBase64.encode(mac(sha256.New, key, signed)), nil }
+	}
+	if first {
+		s.sign = sign
+	}
+	return nil
+}
+
+// splitSecret returns a secret's prefix and the key after it, nil if that is not
+// base64. The padding may be missing.
+func splitSecret(secret string) (prefix string, key []byte) {
+	for _, p := range []string{symmetricKey, privateKey, publicKey} {
+		if strings.HasPrefix(secret, p) {
+			prefix = p
+		}
+	}
+	text := strings.TrimRight(secret[len(prefix):], "=")
+	key, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return prefix, nil
+	}
+	return prefix, key
+}
+
+// ed25519Pair makes a key pair of a seed (RFC 8032, section 5.1.5), or of a seed and
+// its public key.
+func ed25519Pair(key []byte) (ed25519.PrivateKey, bool) {
+	if len(key) != ed25519.SeedSize && len(key) != ed25519.PrivateKeySize {
+		return nil, false
+	}
+	pair := ed25519.NewKeyFromSeed(key[:ed25519.SeedSize])
+	return pair, len(key) == ed25519.SeedSize || pair.Equal(ed25519.PrivateKey(key))
+}
+
+// signatures are those of a header by version.
+type signatures struct{ v1, v1a [][]byte }
+
+func (s *standard) Verify(r Request, now time.Time) error {
+	h := familyOf(r)
+	signature, err := single(r, h.signature)
+	if err != nil {
+		return err
+	}
+	id, err := single(r, h.id)
+	if err != nil {
+		return err
+	}
+	text, err := single(r, h.timestamp)
+	if err != nil {
+		return err
+	}
+	found, err := readSignatures(h.signature, signature)
+	if err != nil {
+		return err
+	}
+	at, ok := seconds(text)
+	switch {
+	case !ok:
+		return malformed(h.timestamp, "is not a time in Unix seconds")
+	case !isMessageID(id):
+		return malformed(h.id, "is empty or has a full stop in it")
+	}
+	if err := checkTime(h.timestamp, at, now); err != nil {
+		return err
+	}
+	if !s.prove(found, standardHead(id, text), r.Body) {
+		return mismatch(h.signature, "does not match id, time and body")
+	}
+	return nil
+}
+
+// A family is the headers that belong together.
+type family struct{ id, timestamp, signature string }
+
+var (
+	standardFamily = family{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"}
+	svixFamily     = family{"Svix-Id", "Svix-Timestamp", "Svix-Signature"}
+)
+
+func (f family) isIn(r Request) bool {
+	return len(r.Header(f.signature)) > 0 || len(r.Header(f.id)) > 0 || len(r.Header(f.timestamp)) > 0
+}
+
+// familyOf returns the headers that count. A request with one of the standard's must
+// have them all: an id that nobody signed, put beside a proof of the other family,
+// would be believed by those who look for it.
+func familyOf(r Request) family {
+	if !standardFamily.isIn(r) && svixFamily.isIn(r) {
+		return svixFamily
+	}
+	return standardFamily
+}
+
+// isMessageID refuses full stops: with them, a signature of "a.1.2.b" would prove
+// two messages. The standard warns of it.
+func isMessageID(id string) bool { return id != "" && !strings.Contains(id, ".") }
+
+func standardHead(id, at string) []byte { return []byte(id + "." + at + ".") }
+
+func readSignatures(header, value string) (signatures, error) {
+	var found signatures
+	for entry := range strings.SplitSeq(value, " ") {
+		version, text, _ := strings.Cut(entry, ",")
+		switch version {
+		case "v1":
+			if proof, ok := inBase64.read(text, sha256.Size); ok {
+				found.v1 = append(found.v1, proof)
+			}
+		case "v1a":
+			if proof, ok := inBase64.read(text, ed25519.SignatureSize); ok {
+				found.v1a = append(found.v1a, proof)
+			}
+		}
+	}
+	switch n := len(found.v1) + len(found.v1a); {
+	case n == 0:
+		return found, malformed(header, "has no v1 or v1a that is a signature in base64")
+	case n > maxProofs:
+		return found, tooMany(header)
+	}
+	return found, nil
+}
+
+func (s *standard) prove(found signatures, head, body []byte) bool {
+	matched := s.symmetric.prove(sha256.New, found.v1, head, body)
+	if len(s.public) == 0 || len(found.v1a) == 0 {
+		return matched
+	}
+	// Public keys are no secret, so the first match may end it.
+	signed := slices.Concat(head, body)
+	for _, key := range s.public {
+		for _, proof := range found.v1a {
+			if ed25519.Verify(key, signed, proof) {
+				return true
+			}
+		}
+	}
+	return matched
+}
+
+func (s *standard) Sign(m Message, now time.Time) (map[string]string, error) {
+	if !isMessageID(m.ID) {
+		return nil, errors.New("standard-webhooks signs an id, which must not be empty or have a full stop in it")
+	}
+	at := unixText(now)
+	signature, err := s.sign(slices.Concat(standardHead(m.ID, at), m.Body))
+	if err != nil {
+		return nil, err
+	}
+	h := standardFamily
+	return map[string]string{h.id: m.ID, h.timestamp: at, h.signature: signature}, nil
+}

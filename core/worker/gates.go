@@ -1,0 +1,132 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A tick knows the gates of its lanes as the store told them last. What it knows may
+// be out of date, as other processes move them: then the store lets it take nothing,
+// and it looks again. It never decides by what it knows that something may pass.
+
+// Bounds of the grain.
+const (
+	minGrain = 100 * time.Millisecond
+	maxGrain = 2 * time.Second
+)
+
+// grainOf is for how long ahead jobs are taken from a lane whose starts are kept apart:
+// so often must a taker come back, however many may pass.
+func grainOf(b core.Budget) time.Duration {
+	if b.Rest == 0 {
+		return minGrain
+	}
+	return min(max(b.Rest/5, minGrain), maxGrain)
+}
+
+// ahead is how far from now the first of them may start. Coming back at half time
+// leaves no gap.
+func (t *tick) ahead() time.Duration { return t.grain / 2 }
+
+// learn notes gates as the store tells them.
+func (t *tick) learn(gates map[core.Lane]core.Gate) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for l, g := range gates {
+		t.gates[l] = g
+	}
+}
+
+func (t *tick) gate(l core.Lane) core.Gate {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.gates[l]
+}
+
+// suspended reports whether the breaker of a lane is open, or will be once the
+// outcomes that wait are stored.
+func (t *tick) suspended(l core.Lane) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.gates[l].Failures+t.failing[l] >= core.BreakerThreshold
+}
+
+// tally counts what an outcome will do to a gate, until it is stored.
+func (t *tick) tally(o core.Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch o.Verdict {
+	case core.Success:
+		delete(t.failing, o.Lane)
+		if g := t.gates[o.Lane]; !g.Open() {
+			g.Failures = 0
+			t.gates[o.Lane] = g
+		}
+	case core.Failure:
+		t.failing[o.Lane]++
+	}
+}
+
+// counted forgets outcomes that were tallied: the store has them.
+func (t *tick) counted(batch []settlement) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range batch {
+		if l := s.job.Lane; s.outcome.Verdict == core.Failure && t.failing[l] > 0 {
+			t.failing[l]--
+		}
+	}
+}
+
+// interval is how far apart the starts of a lane must be; zero if they need not be.
+func (t *tick) interval(l core.Lane, now time.Time) time.Duration {
+	return max(t.targets[l].Interval, t.gate(l).Ramp(now))
+}
+
+// passable is when the gate of a lane may let something through: now, or later.
+func (t *tick) passable(l core.Lane, now time.Time) time.Time {
+	g := t.gate(l)
+	switch {
+	case g.Open():
+		return g.ProbeAt(now, t.targets[l].pause())
+	case t.suspended(l):
+		return now.Add(doubt) // the settler will tell
+	case t.interval(l, now) > 0:
+		return g.StartAt(now).Add(-t.ahead())
+	}
+	return now
+}
+
+// pass is what to show at the gate of a lane, and how many jobs to ask for with it:
+// as many as start within a grain. Without a pass there is no such bound.
+func (t *tick) pass(l core.Lane, now time.Time) (p *core.Pass, most int) {
+	g, interval := t.gate(l), t.interval(l, now)
+	switch {
+	case g.Open():
+		return &core.Pass{Probe: t.targets[l].pause(), Closed: g.ClosedAt}, 1
+	case interval > 0:
+		return &core.Pass{Interval: interval, Ahead: t.ahead(), Closed: g.ClosedAt}, max(1, int(t.grain/interval))
+	}
+	return nil, t.limits.Batch
+}
+
+// passed notes what became of a gate by a quota with a pass.
+func (t *tick) passed(q core.Quota, last core.TakenJob, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gates[q.Lane]
+	if q.Pass.Probe > 0 {
+		g.OpenUntil = now.Add(q.Pass.Probe)
+	} else {
+		g.NextAt = last.StartAt.Add(q.Pass.Interval)
+	}
+	t.gates[q.Lane] = g
+}
+
+// pause is how long a probe may take.
+func (t Target) pause() time.Duration { return max(core.BreakerCooldown, t.Timeout+probeGrace) }
+
+// probeGrace is how much longer than the attempt a probe has until its outcome must
+// be stored.
+const probeGrace = 15 * time.Second

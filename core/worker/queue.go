@@ -1,0 +1,224 @@
+package worker
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// crowding is how many slots a lane may hold for each that is free. Whatever hangs,
+// there is room for a lane that gets work: one lane alone is stopped at about two
+// thirds of the slots, a second one at two thirds of the rest.
+const crowding = 2
+
+// A queue holds the jobs that were taken and not sent to their end: those that must
+// not start yet, those that wait for a slot, and the number of those that have one.
+// It gives free slots to the lane that has fewest.
+type queue struct {
+	mu    sync.Mutex
+	more  sync.Cond // a waiting job may have become eligible
+	slots int
+	lines map[core.Lane]*line
+	all   []*line         // of lines
+	busy  int             // slots in use
+	later []core.TakenJob // in the order of their StartAt
+	ended bool
+}
+
+// A line is a lane in a queue.
+type line struct {
+	waiting []core.TakenJob
+	running int
+	later   int // of queue.later
+}
+
+func newQueue(slots int, lanes []core.Lane) *queue {
+	q := &queue{slots: slots, lines: make(map[core.Lane]*line, len(lanes))}
+	q.more.L = &q.mu
+	for _, l := range lanes {
+		q.lines[l] = &line{}
+		q.all = append(q.all, q.lines[l])
+	}
+	return q
+}
+
+// put adds jobs that were taken.
+func (q *queue) put(now time.Time, jobs []core.TakenJob) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, j := range jobs {
+		if j.StartAt.After(now) {
+			q.delay(j)
+		} else {
+			q.wait(j)
+		}
+	}
+}
+
+func (q *queue) wait(j core.TakenJob) {
+	l := q.lines[j.Lane]
+	l.waiting = append(l.waiting, j)
+	q.more.Signal()
+}
+
+func (q *queue) delay(j core.TakenJob) {
+	at, _ := slices.BinarySearchFunc(q.later, j, func(a, b core.TakenJob) int {
+		if a.StartAt.After(b.StartAt) {
+			return 1
+		}
+		return -1 // behind those of the same time
+	})
+	q.later = slices.Insert(q.later, at, j)
+	q.lines[j.Lane].later++
+}
+
+// ripen lets jobs wait for a slot whose time has come. It returns when that of the
+// next one comes; zero if there is none.
+func (q *queue) ripen(now time.Time) (next time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for ; n < len(q.later) && !q.later[n].StartAt.After(now); n++ {
+		q.lines[q.later[n].Lane].later--
+		q.wait(q.later[n])
+	}
+	q.later = slices.Delete(q.later, 0, n)
+	if len(q.later) > 0 {
+		next = q.later[0].StartAt
+	}
+	return next
+}
+
+// next waits for a job that may have a slot; false means that there will be none.
+func (q *queue) next() (core.TakenJob, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		if q.ended {
+			return core.TakenJob{}, false
+		}
+		if l := q.choose(); l != nil {
+			job := l.waiting[0]
+			l.waiting = slices.Delete(l.waiting, 0, 1)
+			l.running++
+			q.busy++
+			return job, true
+		}
+		q.more.Wait()
+	}
+}
+
+// choose is the line whose turn it is: of those that may have one more slot, the one
+// that has fewest, and among equals the one whose job has waited longest.
+func (q *queue) choose() (best *line) {
+	for _, l := range q.all {
+		if len(l.waiting) == 0 || !q.fits(l.running, q.slots-q.busy) {
+			continue
+		}
+		if best == nil || l.running < best.running ||
+			l.running == best.running && l.waiting[0].DueAt.Before(best.waiting[0].DueAt) {
+			best = l
+		}
+	}
+	return best
+}
+
+// fits tells whether a lane that has so many slots may have one more of those that
+// are free: its equal part in any case, beyond that only while room is left for lanes
+// that have none.
+func (q *queue) fits(running, free int) bool {
+	return running < max(1, q.slots/len(q.lines)) || free > 1 && running < crowding*free
+}
+
+// done gives a slot back.
+func (q *queue) done(l core.Lane) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lines[l].running--
+	q.busy--
+	q.more.Signal() // whoever gives it back takes the next job itself; it may have been in the way of two
+}
+
+// withdraw takes the jobs of a lane out that have no slot, but for a probe.
+func (q *queue) withdraw(l core.Lane) (jobs []core.TakenJob) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	own := q.lines[l]
+	jobs = slices.DeleteFunc(own.waiting, func(j core.TakenJob) bool { return j.Probe })
+	own.waiting = slices.DeleteFunc(slices.Clone(own.waiting), func(j core.TakenJob) bool { return !j.Probe })
+	return jobs
+}
+
+// end lets nobody have a slot any more, and returns what has none.
+func (q *queue) end() (jobs []core.TakenJob) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	for _, l := range q.all {
+		jobs = append(jobs, l.waiting...)
+		l.waiting, l.later = nil, 0
+	}
+	jobs = append(jobs, q.later...)
+	q.later = nil
+	q.more.Broadcast()
+	return jobs
+}
+
+// load is how many slots are free, how many waiting jobs may have one, and whether
+// nothing is held at all.
+func (q *queue) load() (free, waiting int, idle bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	idle = q.busy == 0 && len(q.later) == 0
+	for _, l := range q.all {
+		if n := len(l.waiting); n > 0 {
+			idle = false
+			waiting += min(n, q.spare(l.running))
+		}
+	}
+	return q.slots - q.busy, waiting, idle
+}
+
+// A claim is what a lane may be given.
+type claim struct {
+	lane  core.Lane
+	held  int // jobs it has, wherever they are
+	spare int // how many more slots it may have
+	most  int // how many more jobs it may get
+}
+
+// claims are those of lanes that may hold so many jobs beyond their slots. While
+// several have work, none gets more than its equal part: what one is given now it may
+// keep for long.
+func (q *queue) claims(lanes []core.Lane, ahead int) []claim {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := make([]claim, len(lanes))
+	for i, name := range lanes {
+		l := q.lines[name]
+		all[i] = claim{lane: name, held: l.running + len(l.waiting) + l.later}
+		spare := q.spare(l.running)
+		if len(lanes) > 1 {
+			part := (q.slots + len(lanes) - 1) / len(lanes)
+			spare = min(spare, part-l.running)
+		}
+		all[i].spare = max(0, spare)
+		if here := len(l.waiting) + l.later; spare > 0 {
+			all[i].most = max(0, spare+ahead-here)
+		}
+	}
+	return all
+}
+
+// spare is how many more slots a lane may have that has so many, if no other takes
+// any.
+func (q *queue) spare(running int) int {
+	free := q.slots - q.busy
+	n := 0
+	for n < free && q.fits(running+n, free-n) {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,295 @@
+package servers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrMissing is wrapped by errors that say a component is not installed. Their
+// text names it and says how to get it.
+var ErrMissing = errors.New("make test installs what it can")
+
+// A process is a program in a folder of its own. One at a time runs there; its
+// output goes to the file "log", its id to the file "pid" for the janitor.
+type process struct {
+	dir     string
+	as      *account // nil: as whoever runs the tests
+	env     []string // beside this process's own
+	janitor *exec.Cmd
+	leash   *os.File
+
+	mu      sync.Mutex
+	cmd     *exec.Cmd // nil when nothing runs
+	stopped bool
+}
+
+// folderPrefix begins the name of every folder; the id of the process that made
+// it follows.
+const folderPrefix = "gateway-test-"
+
+// newProcess makes a folder below parent, or below the system's folder for
+// temporary files if that is empty, and the janitor that will remove it. What
+// still runs in the folder when this process ends gets signal, and SIGKILL if it
+// is not gone within five seconds.
+func newProcess(parent, signal string, as *account) (*process, error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	sweep(parent)
+	// Names are short, since a socket's path may have 107 bytes.
+	dir, err := os.MkdirTemp(parent, fmt.Sprintf("%s%d-", folderPrefix, os.Getpid()))
+	if err != nil {
+		return nil, err
+	}
+	p := &process{dir: dir, as: as, env: []string{"HOME=" + dir, "TMPDIR=" + dir, "LC_ALL=C"}}
+	if err = p.hireJanitor(signal); err == nil && as != nil {
+		err = os.Chown(dir, as.uid, as.gid)
+	}
+	if err != nil {
+		p.remove()
+		return nil, err
+	}
+	return p, nil
+}
+
+// The janitor reads until the last writer is gone. A server is the leader of a
+// process group, so that its children go with it. It may be dead and still listed
+// (a zombie), where nobody collects orphans, as in many containers.
+const janitor = `
+read -r _
+alive() {
+  read -r id 2>/dev/null <"$1/pid" && kill -s 0 -- "-$id" 2>/dev/null || return 1
+  ! grep -q '^State:[[:space:]]*Z' "/proc/$id/status" 2>/dev/null
+}
+for signal in "$2" KILL; do
+  alive "$1" && kill -s "$signal" -- "-$id"
+  n=0
+  while alive "$1" && [ $n -lt 250 ]; do sleep 0.02; n=$((n+1)); done
+done
+rm -rf "$1"
+`
+
+func (p *process) hireJanitor(signal string) error {
+	if find("sh") == "" {
+		return missing("POSIX shell", "servers are started on Unix alone")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	p.leash = w
+	p.janitor = exec.Command("sh", "-c", janitor, "janitor", p.dir, signal)
+	p.janitor.Dir, p.janitor.Stdin = "/", r
+	detach(p.janitor)
+	if err := p.janitor.Start(); err != nil {
+		p.janitor = nil
+		return fmt.Errorf("start a janitor for %s: %w", p.dir, err)
+	}
+	return os.WriteFile(filepath.Join(p.dir, "janitor"), []byte(strconv.Itoa(p.janitor.Process.Pid)), 0o600)
+}
+
+// sweep removes what processes that are gone have left in parent, unless a
+// janitor is still at it: it needs the folder to know what to end.
+func sweep(parent string) {
+	left, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
+	for _, dir := range left {
+		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), folderPrefix), "-")
+		keeper, _ := os.ReadFile(filepath.Join(dir, "janitor"))
+		if !running(owner) && !running(string(keeper)) {
+			_ = os.RemoveAll(dir)
+		}
+	}
+}
+
+// running reports whether there is, or may be, a process of this id that is not
+// a zombie.
+func running(id string) bool {
+	pid, err := strconv.Atoi(id)
+	status, _ := os.ReadFile(filepath.Join("/proc", id, "status"))
+	return err == nil && exists(pid) && !bytes.Contains(status, []byte("\nState:\tZ"))
+}
+
+// start starts a program. The shell writes its own id before it becomes the
+// program, so there is no moment at which the janitor would not know it.
+func (p *process) start(program string, args ...string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.stopped:
+		return fmt.Errorf("%s: stopped for good, its folder is gone", filepath.Base(program))
+	case p.cmd != nil:
+		return fmt.Errorf("%s: already runs", filepath.Base(program))
+	}
+	log, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	const tell = `echo $$ >"$0/pid" && exec "$@"`
+	cmd := exec.Command("sh", append([]string{"-c", tell, p.dir, program}, args...)...)
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), p.env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	ownGroup(cmd, p.as)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.cmd = cmd
+	return nil
+}
+
+// run runs a program to its end.
+func (p *process) run(limit time.Duration, program string, args ...string) error {
+	if err := p.start(program, args...); err != nil {
+		return err
+	}
+	status, err := p.wait(limit)
+	switch {
+	case err != nil:
+		p.kill()
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(program), err, p.log())
+	case status != 0:
+		return fmt.Errorf("%s ended with status %d\n%s", filepath.Base(program), status, p.log())
+	}
+	return nil
+}
+
+// ready asks every few milliseconds until ask returns nil, the program has
+// ended, or limit is over.
+func (p *process) ready(limit time.Duration, ask func() error) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		if status, ended := p.ended(); ended {
+			return fmt.Errorf("ended with status %d before it was ready\n%s", status, p.log())
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not ready in %v: %w\n%s", limit, err, p.log())
+		}
+	}
+}
+
+var errStillRuns = errors.New("still runs")
+
+// startNode starts a script of ours on a port, any if it is 0, and waits until it has
+// written what it tells about itself to the file "ready.json".
+func (p *process) startNode(command []string, port int, told any) error {
+	ready := filepath.Join(p.dir, "ready.json")
+	_ = os.Remove(ready)
+	args := append(command[1:len(command):len(command)], "--port", strconv.Itoa(port))
+	if err := p.start(command[0], args...); err != nil {
+		return err
+	}
+	return p.ready(time.Minute, func() error {
+		b, err := os.ReadFile(ready)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(b, told)
+	})
+}
+
+// wait waits until nothing runs any more. The status is 128 and the signal's
+// number for what died of a signal, as in a shell.
+func (p *process) wait(limit time.Duration) (status int, err error) {
+	for deadline := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+		if status, ended := p.ended(); ended {
+			return status, nil
+		}
+		if time.Now().After(deadline) {
+			return 0, fmt.Errorf("%w after %v", errStillRuns, limit)
+		}
+	}
+}
+
+// ended reports whether nothing runs, without waiting. No goroutine waits for
+// the program, so that tests which look for forgotten goroutines find none.
+func (p *process) ended() (status int, ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return 0, true
+	}
+	status, ended = reap(p.cmd)
+	if ended {
+		_ = os.Remove(filepath.Join(p.dir, "pid"))
+		_ = p.cmd.Process.Release()
+		p.cmd = nil
+	}
+	return status, ended
+}
+
+// log is the end of what was printed.
+func (p *process) log() string {
+	b, _ := os.ReadFile(filepath.Join(p.dir, "log"))
+	const most = 16 << 10
+	if len(b) > most {
+		b = b[len(b)-most:]
+	}
+	return string(b)
+}
+
+// remove ends what runs and removes the folder. It may be called again.
+func (p *process) remove() error {
+	p.kill()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return nil
+	}
+	p.stopped = true
+	if p.leash != nil {
+		_ = p.leash.Close()
+	}
+	if p.janitor != nil {
+		_ = p.janitor.Wait()
+	}
+	return os.RemoveAll(p.dir)
+}
+
+// kill ends the whole group with SIGKILL and waits for its leader.
+func (p *process) kill() { p.end(sigKill, 0) }
+
+// end sends a signal and waits; what is not gone after grace gets SIGKILL.
+func (p *process) end(signal sig, grace time.Duration) {
+	if p.signal(signal); signal != sigKill {
+		if _, err := p.wait(grace); err == nil {
+			return
+		}
+		p.signal(sigKill)
+	}
+	_, _ = p.wait(time.Minute) // what the kernel does not end in a minute hangs in the kernel
+}
+
+func (p *process) signal(signal sig) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil {
+		signalGroup(p.cmd, signal)
+	}
+}
+
+// find returns the path of a program: on PATH, else the last match in folders
+// named by patterns, else "".
+func find(name string, patterns ...string) string {
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	for _, pattern := range patterns {
+		if found, _ := filepath.Glob(filepath.Join(pattern, name)); len(found) > 0 {
+			return found[len(found)-1]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Marks returns marks. See core.Calendar.
+func (s *Store) Marks(ctx context.Context, sources []string) (map[string]core.Mark, error) {
+	if len(sources) == 0 {
+		return nil, nil
+	}
+	rows := make([][]any, len(sources))
+	for i, source := range sources {
+		rows[i] = []any{source}
+	}
+	results, err := s.readBatch(ctx, Stmt{Name: "marks", SQL: s.sql.marks, Rows: rows, Reads: true})
+	if err != nil {
+		return nil, fmt.Errorf("marks: %w", err)
+	}
+	marks := make(map[string]core.Mark, len(sources))
+	for _, row := range results[0].Rows {
+		m := core.Mark{Source: str(row[0]), Schedule: str(row[1]), Until: instant(row[2])}
+		marks[m.Source] = m
+	}
+	return marks, nil
+}
+
+// Mark moves marks. See core.Calendar. A statement on rows changes a row of a table
+// once, by whichever of its own rows meets it first: so each source has one row, and
+// batches of marks, which a Conn may run as one, are sent one after the other.
+func (s *Store) Mark(ctx context.Context, marks ...core.Mark) error {
+	if len(marks) == 0 {
+		return nil
+	}
+	marks = furthest(marks)
+	inserts, moves := make([][]any, len(marks)), make([][]any, len(marks))
+	for i, m := range marks {
+		until := millis(m.Until)
+		inserts[i] = []any{m.Source, m.Schedule, until}
+		moves[i] = []any{m.Schedule, until, m.Source, until, m.Schedule}
+	}
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	_, err := s.write(ctx,
+		Stmt{Name: "insert_mark", SQL: s.sql.insertMark, Rows: inserts},
+		Stmt{Name: "move_mark", SQL: s.sql.moveMark, Rows: moves})
+	if err != nil {
+		return fmt.Errorf("mark: %w", err)
+	}
+	return nil
+}
+
+// furthest are the marks with one of each source: the last, unless an earlier one of
+// the same schedule is further. They are in one order, so that two processes that
+// move the same marks wait in line.
+func furthest(marks []core.Mark) []core.Mark {
+	of := make(map[string]core.Mark, len(marks))
+	for _, m := range marks {
+		before, ok := of[m.Source]
+		if !ok || before.Schedule != m.Schedule || m.Until.After(before.Until) {
+			of[m.Source] = m
+		}
+	}
+	return slices.SortedFunc(maps.Values(of), func(a, b core.Mark) int { return cmp.Compare(a.Source, b.Source) })
+}

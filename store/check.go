@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A Checkup is what a database says of itself.
+type Checkup struct {
+	// Server is the product with its version, and User who the gateway is to it; empty
+	// where the database does not tell, or has no users.
+	Server, User string
+
+	// Step is the last schema step that was run, 0 if none was. Newest is the last one
+	// this version knows, and Missing is how many of those have not been run.
+	Step, Newest int64
+	Missing      int
+
+	// Ahead is how far the database's clock is ahead of ours, give or take Blur.
+	Ahead, Blur time.Duration
+
+	// Doubts are settings of the server under which it may lose what it has confirmed.
+	Doubts []Doubt
+}
+
+// A Doubt is a setting that is allowed and should be known.
+type Doubt struct{ Detail, Remedy string }
+
+// vitals are the questions of a checkup, each one statement with one value. What a
+// database has no answer to is empty.
+type vitals struct {
+	server, user string
+	clock        string // Unix milliseconds
+	tables       string // how many tables are called schema_steps: 1, or 0
+	settings     []setting
+}
+
+// A setting answers null if all is well, and else its value.
+type setting struct{ name, sql, harm, remedy string }
+
+// dialectVitals has the questions by the name of the dialect.
+var dialectVitals = map[string]vitals{
+	SQLite.Name: {
+		server: `SELECT 'SQLite ' || sqlite_version()`,
+		clock:  `SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)`,
+		tables: `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_steps'`,
+	},
+	// D1 does not tell SQLite's version.
+	D1.Name: {
+		clock:  `SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) AS now`,
+		tables: `SELECT count(*) AS tables FROM sqlite_master WHERE type = 'table' AND name = 'schema_steps'`,
+	},
+	Postgres.Name: {
+		server: `SELECT 'PostgreSQL ' || current_setting('server_version')`,
+		user:   `SELECT current_user::text`,
+		clock:  `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`,
+		tables: `SELECT count(to_regclass('schema_steps'))`,
+		settings: []setting{
+			{"fsync", `SELECT nullif(current_setting('fsync'), 'on')`,
+				"a crash of the machine can destroy the database", "set fsync = on in postgresql.conf"},
+			{"full_page_writes", `SELECT nullif(current_setting('full_page_writes'), 'on')`,
+				"a crash of the machine can leave pages half written", "set full_page_writes = on, unless the storage never tears a page"},
+			// The Conn lifts off to on by itself. Should it ever not, this tells.
+			{"synchronous_commit", `SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN 'off' END`,
+				"a crash can lose the last events that were confirmed", "set synchronous_commit = on"},
+		},
+	},
+	MySQL.Name: {
+		server: `SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), SUBSTRING_INDEX(VERSION(), '-', 1))`,
+		user:   `SELECT CURRENT_USER()`,
+		// In UTC, since the hour that clocks are set back exists twice elsewhere.
+		clock:  `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000`,
+		tables: `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'schema_steps'`,
+		settings: []setting{
+			{"innodb_flush_log_at_trx_commit", `SELECT NULLIF(@@innodb_flush_log_at_trx_commit, 1)`,
+				"a crash can lose the last events that were confirmed", "set innodb_flush_log_at_trx_commit = 1"},
+			{"sync_binlog", `SELECT IF(@@log_bin, NULLIF(@@sync_binlog, 1), NULL)`,
+				"a crash of the machine can undo the last events that were confirmed", "set sync_binlog = 1"},
+		},
+	},
+}
+
+// Check asks a database how it is. It reads and does nothing else: no table has to
+// be there, and none is made.
+func Check(ctx context.Context, c Conn, d Dialect, clock core.Clock) (Checkup, error) {
+	v := dialectVitals[d.Name]
+	questions := []Stmt{question("server", v.server), question("user", v.user)}
+	for _, s := range v.settings {
+		questions = append(questions, question(s.name, s.sql))
+	}
+	answers, err := askSome(ctx, c, questions)
+	if err != nil {
+		return Checkup{}, err
+	}
+	k := Checkup{Server: words(answers[0]), User: words(answers[1])}
+	for i, s := range v.settings {
+		if value := answers[2+i]; value != nil {
+			k.Doubts = append(k.Doubts, Doubt{fmt.Sprintf("%s is %s: %s", s.name, words(value), s.harm), s.remedy})
+		}
+	}
+	return k, k.look(ctx, c, v, clock)
+}
+
+func question(name, sql string) Stmt { return Stmt{Name: "check_" + name, SQL: sql, Reads: true} }
+
+// look reads clock and schema. It comes second, so that the clock is not asked on
+// a connection that has yet to be made.
+func (k *Checkup) look(ctx context.Context, c Conn, v vitals, clock core.Clock) error {
+	asked := clock()
+	res, err := c.Batch(ctx, question("clock", v.clock), question("tables", v.tables))
+	if err != nil {
+		return err
+	}
+	half := clock().Sub(asked) / 2
+	now, ok := value(res[0]).(int64)
+	if !ok {
+		return fmt.Errorf("check_clock: the database tells the time as %v", value(res[0]))
+	}
+	k.Ahead, k.Blur = time.UnixMilli(now).Sub(asked.Add(half)), half+time.Millisecond
+	var steps [][]any
+	if value(res[1]) != int64(0) {
+		if res, err = c.Batch(ctx, question("schema", `SELECT number FROM schema_steps`)); err != nil {
+			return err
+		}
+		steps = res[0].Rows
+	}
+	k.count(steps)
+	return nil
+}
+
+// count takes stock of the schema steps that were run.
+func (k *Checkup) count(rows [][]any) {
+	k.Newest = int64(len(steps) - 1)
+	k.Missing = len(steps) - 1
+	for _, row := range rows {
+		n, _ := row[0].(int64)
+		k.Step = max(k.Step, n)
+		if n <= k.Newest {
+			k.Missing--
+		}
+	}
+}
+
+// askSome asks questions of which a database may leave some unanswered. What it
+// does not know or will not tell is nil.
+func askSome(ctx context.Context, c Conn, questions []Stmt) ([]any, error) {
+	answers := make([]any, len(questions))
+	var asked []Stmt
+	var at []int
+	for i, q := range questions {
+		if q.SQL != "" {
+			asked, at = append(asked, q), append(at, i)
+		}
+	}
+	res, err := c.Batch(ctx, asked...)
+	for i := 0; err == nil && i < len(res); i++ {
+		answers[at[i]] = value(res[i])
+	}
+	if err == nil || core.IsKind(err, core.Unavailable) {
+		return answers, err
+	}
+	for i, q := range asked { // one of them is refused, and all with it
+		res, err := c.Batch(ctx, q)
+		switch {
+		case core.IsKind(err, core.Unavailable):
+			return nil, err
+		case err == nil:
+			answers[at[i]] = value(res[0])
+		}
+	}
+	return answers, nil
+}
+
+// value is the only value of a result, or nil.
+func value(r Result) any {
+	if len(r.Rows) == 0 || len(r.Rows[0]) == 0 {
+		return nil
+	}
+	return r.Rows[0][0]
+}
+
+func words(v any) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// Rehearse proves that the gateway can work on a database: writes is why it cannot
+// be written to, atomic why its batches are not to be relied on, which is not known
+// if it cannot be written to. Nothing stays.
+//
+// Where the tables are up to date, it writes to them what the gateway writes, and
+// needs no other rights. Else it needs the right to create tables, as the gateway
+// does; see [ProveAtomic].
+func Rehearse(ctx context.Context, c Conn, upToDate bool) (writes, atomic error) {
+	if !upToDate {
+		err := ProveAtomic(ctx, c)
+		if errors.Is(err, errNotAtomic) {
+			return nil, err
+		}
+		return err, nil
+	}
+	id := "gateway_check_" + strings.ToLower(rand.Text()) // like no id there is
+	if _, err := c.Batch(ctx, rehearsal(id)...); err != nil {
+		return err, nil
+	}
+	return nil, proveTables(ctx, c, id)
+}
+
+const rehearsedEvent = `INSERT INTO events (id, source, type, payload, content_type, headers, created_at) VALUES (?, '', '', '', '', '', 0)`
+
+// rehearsal writes to each table in each way the gateway does, and takes it back.
+func rehearsal(id string) []Stmt {
+	write := func(name, sql string) Stmt { return Stmt{Name: "check_" + name, SQL: sql, Args: []any{id}} }
+	return []Stmt{
+		write("insert_event", rehearsedEvent),
+		write("insert_job", `INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, last_error, created_at)
+			VALUES (?, '', '', 'completed', 0, 0, '', 0)`),
+		write("update_job", `UPDATE jobs SET attempt = 1 WHERE id = ?`),
+		write("insert_attempt", `INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at)
+			VALUES (?, '', 0, 0, '', '', 0, 0)`),
+		// Rows of these are never deleted, so none is put there.
+		write("insert_mark", `INSERT INTO cron_marks (source, schedule, until_at) SELECT source, schedule, until_at FROM cron_marks WHERE source = ? AND 1 = 0`),
+		write("update_mark", `UPDATE cron_marks SET until_at = 0 WHERE source = ? AND 1 = 0`),
+		write("insert_gate", `INSERT INTO gates (`+gateColumns+`) SELECT `+gateColumns+` FROM gates WHERE lane = ? AND 1 = 0`),
+		write("update_gate", `UPDATE gates SET failures = 0 WHERE lane = ? AND 1 = 0`),
+		write("delete_attempt", `DELETE FROM attempts WHERE job_id = ?`),
+		write("delete_job", `DELETE FROM jobs WHERE id = ?`),
+		write("delete_event", `DELETE FROM events WHERE id = ?`),
+	}
+}
+
+// proveTables is ProveAtomic on the gateway's own tables, which need not be of the
+// kind that a new table would be.
+func proveTables(ctx context.Context, c Conn, id string) error {
+	twice := Stmt{Name: "check_twice", SQL: rehearsedEvent, Args: []any{id}}
+	if err := (probe{conn: c}).fails(ctx, twice, twice); err != nil {
+		return err
+	}
+	left, err := c.Batch(ctx, Stmt{Name: "check_left", SQL: `SELECT id FROM events WHERE id = ?`, Args: []any{id}, Reads: true})
+	if err != nil || len(left[0].Rows) == 0 {
+		return err
+	}
+	drop := Stmt{Name: "check_delete_event", SQL: `DELETE FROM events WHERE id = ?`, Args: []any{id}}
+	if _, err := c.Batch(context.WithoutCancel(ctx), drop); err != nil {
+		return err
+	}
+	return errNotAtomic
+}

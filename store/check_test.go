@@ -1,0 +1,200 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/sqlite"
+)
+
+// An odd Conn is SQLite, but for what a test makes of a batch.
+type odd struct {
+	store.Conn
+	before func(stmts []store.Stmt) error // of a batch that is refused
+	halves bool                           // each statement is a batch by itself
+}
+
+func (c odd) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	if c.before != nil {
+		if err := c.before(stmts); err != nil {
+			return nil, err
+		}
+	}
+	if !c.halves {
+		return c.Conn.Batch(ctx, stmts...)
+	}
+	var all []store.Result
+	for _, s := range stmts {
+		res, err := c.Conn.Batch(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, res...)
+	}
+	return all, nil
+}
+
+func database(t *testing.T, migrated bool) store.Conn {
+	t.Helper()
+	conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if migrated {
+		if err := store.New(conn, store.SQLite, time.Now).Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return conn
+}
+
+func TestCheckOnlyReads(t *testing.T) {
+	for _, migrated := range []bool{false, true} {
+		c := odd{Conn: database(t, migrated), before: func(stmts []store.Stmt) error {
+			for _, s := range stmts {
+				if !s.Reads {
+					t.Errorf("Check runs %s, which writes", s.Name)
+				}
+			}
+			return nil
+		}}
+		k, err := store.Check(t.Context(), c, store.SQLite, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if upToDate := k.Missing == 0 && k.Step == k.Newest; upToDate != migrated || k.Newest == 0 {
+			t.Errorf("Check of a database that is migrated: %v = step %d of %d, %d missing", migrated, k.Step, k.Newest, k.Missing)
+		}
+	}
+}
+
+// A scripted Conn answers each statement with the value under its name, and refuses
+// batches with one that has none.
+type scripted map[string]any
+
+func (c scripted) Batch(_ context.Context, stmts ...store.Stmt) (all []store.Result, err error) {
+	for _, s := range stmts {
+		value, ok := c[s.Name]
+		if !ok {
+			return nil, errors.New(s.Name + ": not authorized")
+		}
+		all = append(all, store.Result{Rows: [][]any{{value}}})
+	}
+	return all, nil
+}
+
+func (scripted) Close() error { return nil }
+
+// TestCheckOfAReticentDatabase: some do not tell their version. The rest is known
+// all the same.
+func TestCheckOfAReticentDatabase(t *testing.T) {
+	c := scripted{"check_user": "me", "check_fsync": "off", "check_synchronous_commit": nil, "check_clock": int64(0), "check_tables": int64(0)}
+	k, err := store.Check(t.Context(), c, store.Postgres, time.Now)
+	if err != nil || k.Server != "" || k.User != "me" || len(k.Doubts) != 1 || !strings.HasPrefix(k.Doubts[0].Detail, "fsync is off: ") {
+		t.Errorf("Check = %+v, %v, want the user and one doubt", k, err)
+	}
+	delete(c, "check_clock")
+	if _, err := store.Check(t.Context(), c, store.Postgres, time.Now); err == nil {
+		t.Error("Check of a database that tells no time succeeds")
+	}
+}
+
+func TestCheckOfADatabaseThatIsGone(t *testing.T) {
+	for after := range 3 {
+		left := after
+		c := odd{Conn: database(t, true), before: func([]store.Stmt) error {
+			if left--; left < 0 {
+				return core.Refuse(core.Unavailable, "gone")
+			}
+			return nil
+		}}
+		if _, err := store.Check(t.Context(), c, store.SQLite, time.Now); !core.IsKind(err, core.Unavailable) {
+			t.Errorf("Check of a database that goes after %d batches = %v, want unavailable", after, err)
+		}
+		if left != -1 {
+			t.Errorf("Check asks a database that is gone %d more times", -1-left)
+		}
+	}
+}
+
+func TestCheckTellsTheTime(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
+		k, err := store.Check(t.Context(), database(t, false), store.SQLite, func() time.Time { return time.Now().Add(-ahead) })
+		if off := k.Ahead - ahead; err != nil || off.Abs() > k.Blur || k.Blur <= 0 {
+			t.Errorf("Check = %v ahead, give or take %v, %v; want %v", k.Ahead, k.Blur, err, ahead)
+		}
+	}
+}
+
+// TestCheckHalvesTheRoundTrip: the database told the time in the middle of it.
+func TestCheckHalvesTheRoundTrip(t *testing.T) {
+	asked := false
+	clock := func() time.Time {
+		if asked {
+			return time.Now().Add(time.Hour)
+		}
+		asked = true
+		return time.Now()
+	}
+	k, err := store.Check(t.Context(), database(t, false), store.SQLite, clock)
+	if off := k.Ahead + 30*time.Minute; err != nil || off.Abs() > time.Minute || k.Blur < 30*time.Minute {
+		t.Errorf("Check = %v ahead, give or take %v, %v; want -30m, 30m", k.Ahead, k.Blur, err)
+	}
+}
+
+func TestRehearse(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		upToDate, halves bool
+		refuses          string
+		writes, atomic   bool
+	}{
+		{name: "own tables", upToDate: true, writes: true, atomic: true},
+		{name: "no tables yet", writes: true, atomic: true},
+		{name: "halves, own tables", upToDate: true, halves: true, writes: true},
+		{name: "halves, no tables yet", halves: true, writes: true},
+		{name: "read-only, own tables", upToDate: true, refuses: "check_delete_job"},
+		{name: "read-only, no tables yet", refuses: "probe_create"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conn := odd{Conn: database(t, c.upToDate), halves: c.halves, before: func(stmts []store.Stmt) error {
+				for _, s := range stmts {
+					if s.Name == c.refuses {
+						return errors.New("read-only")
+					}
+				}
+				return nil
+			}}
+			before := contents(t, conn)
+			writes, atomic := store.Rehearse(t.Context(), conn, c.upToDate)
+			if (writes == nil) != c.writes || c.writes && (atomic == nil) != c.atomic {
+				t.Errorf("Rehearse = %v, %v; want success %v, %v", writes, atomic, c.writes, c.atomic)
+			}
+			if after := contents(t, conn); after != before {
+				t.Errorf("Rehearse leaves %v where there was %v", after, before)
+			}
+		})
+	}
+}
+
+// contents are how many tables there are, and how many events, jobs and attempts.
+func contents(t *testing.T, c store.Conn) (n [2]any) {
+	t.Helper()
+	for i, sql := range []string{
+		"SELECT count(*) FROM sqlite_master",
+		"SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM jobs) + (SELECT count(*) FROM attempts)",
+	} {
+		res, err := c.Batch(t.Context(), store.Stmt{Name: "count", SQL: sql, Reads: true})
+		if err == nil { // without tables there is nothing to count
+			n[i] = res[0].Rows[0][0]
+		}
+	}
+	return n
+}

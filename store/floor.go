@@ -1,0 +1,85 @@
+package store
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A floor is a time before which no job of a lane is due, as far as this process
+// knows. Where rows that are gone stay in an index until somebody cleans up, as in
+// PostgreSQL, they pile up just where the next look begins: after 100,000 jobs
+// that were claimed and settled there, a claim of ten took ten times as long. So
+// a look begins at the floor.
+//
+// What this process writes lowers it. Another process may write a job that is due
+// before: its clock is behind, or its commit took long. Therefore a floor stays a
+// little below the present, and once a second a look begins at the very bottom: so
+// much later may such a job be found.
+type floors struct {
+	mu sync.Mutex
+	of map[core.Lane]floor
+}
+
+type floor struct {
+	due    int64     // Unix milliseconds
+	low    int64     // the earliest that was written since the last look began
+	looked time.Time // when a look last began at the bottom
+}
+
+const (
+	floorSlack = 200 * time.Millisecond
+	floorTrust = time.Second
+)
+
+// trusted is where a look at a lane may begin. bottom tells that it is the bottom.
+func (f *floors) trusted(l core.Lane, now time.Time) (due int64, bottom bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.of == nil {
+		f.of = map[core.Lane]floor{}
+	}
+	known := f.of[l]
+	known.low = math.MaxInt64
+	f.of[l] = known
+	if since := now.Sub(known.looked); since < 0 || since >= floorTrust {
+		return 0, true
+	}
+	return known.due, false
+}
+
+// at is where a claim in a lane may begin.
+func (f *floors) at(l core.Lane) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.of[l].due
+}
+
+// found raises or lowers the floor of a lane to the first job that a look found,
+// or, if it found none, to the present; not above what was written meanwhile.
+func (f *floors) found(l core.Lane, first any, bottom bool, began time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.of[l]
+	known.due = min(began.Add(-floorSlack).UnixMilli(), known.low)
+	if due, ok := first.(int64); ok {
+		known.due = min(known.due, due)
+	}
+	if bottom {
+		known.looked = began
+	}
+	f.of[l] = known
+}
+
+// lower makes room for a job that was written, whatever its lane.
+func (f *floors) lower(due time.Time) {
+	ms := due.UnixMilli()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for l, known := range f.of {
+		known.due, known.low = min(known.due, ms), min(known.low, ms)
+		f.of[l] = known
+	}
+}

@@ -1,0 +1,199 @@
+// Package group lets batches share a commit. It imports core and store; drivers
+// use it.
+//
+// The idea to know: what waits while one commit is being written goes into the
+// next one. There is no timer, so a lone batch pays nothing and a busy store
+// writes few, large commits: one sync serves many callers.
+package group
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+// Bounds of what shares a commit: enough to make the sync negligible, little
+// enough that a commit never takes long or much memory.
+const (
+	maxBatches = 256
+	maxBytes   = 4 << 20 // of text in their arguments
+)
+
+// A Batch is what one caller wants written, whole or not at all.
+type Batch struct {
+	Stmts   []store.Stmt
+	Results []store.Result // one for each statement, filled in by the commit
+
+	ctx  context.Context // of a caller that may stop waiting
+	err  error
+	done chan struct{}
+}
+
+// A Commit writes batches in one transaction and fills in their results. If it
+// fails, none of them took effect, or, if the error is a refusal of kind
+// Unavailable, it is not known whether they did.
+type Commit func(batches []*Batch) error
+
+// Bounds limit what shares a commit further, for databases with limits of their
+// own. One batch is written however large it is; zero means no bound.
+type Bounds struct {
+	Statements int // run, which is once for each row
+	Bytes      int // of text in their arguments
+}
+
+// A Line is where batches wait for a commit. It is safe for concurrent use.
+type Line struct {
+	commit Commit
+	bounds Bounds
+	wait   chan *Batch
+	quit   chan struct{}
+	done   chan struct{}
+	once   sync.Once
+}
+
+// NewLine makes a line with a number of committers: goroutines that write at the
+// same time, each a group of its own.
+func NewLine(committers int, commit Commit, bounds ...Bounds) *Line {
+	l := &Line{commit: commit, wait: make(chan *Batch, maxBatches), quit: make(chan struct{}), done: make(chan struct{})}
+	for _, b := range bounds {
+		l.bounds = b
+	}
+	var running sync.WaitGroup
+	for range committers {
+		running.Go(l.run)
+	}
+	go func() {
+		running.Wait()
+		close(l.done)
+	}()
+	return l
+}
+
+var errClosed = unavailable(errors.New("it is closed"))
+
+func unavailable(cause error) error {
+	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
+}
+
+// Do writes statements in a commit that others may share, and waits. A caller
+// that gives up first does not learn whether they took effect.
+func (l *Line) Do(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
+	b := &Batch{Stmts: stmts, Results: make([]store.Result, len(stmts)), ctx: ctx, done: make(chan struct{})}
+	select {
+	case l.wait <- b:
+	case <-ctx.Done():
+		return nil, unavailable(ctx.Err())
+	case <-l.done:
+		return nil, errClosed
+	}
+	select {
+	case <-b.done:
+		return b.Results, b.err
+	case <-ctx.Done():
+		return nil, unavailable(ctx.Err())
+	case <-l.done:
+		return nil, errClosed
+	}
+}
+
+// Close waits for commits under way. Batches that wait for the next one fail.
+func (l *Line) Close() {
+	l.once.Do(func() { close(l.quit) })
+	<-l.done
+}
+
+func (l *Line) run() {
+	for {
+		select {
+		case <-l.quit:
+			return
+		case b := <-l.wait:
+			// Whoever is about to ask gets in line first: with that, twice as many share
+			// a commit under load. Nobody is waited for.
+			runtime.Gosched()
+			if group := awaited(l.join(b)); len(group) > 0 {
+				l.write(group)
+			}
+		}
+	}
+}
+
+// join collects what else is waiting. It never waits for more.
+func (l *Line) join(first *Batch) []*Batch {
+	group, bytes, statements := []*Batch{first}, first.size(), first.statements()
+	for len(group) < maxBatches && bytes < maxBytes && l.bounds.admit(statements, bytes) {
+		select {
+		case b := <-l.wait:
+			group = append(group, b)
+			bytes += b.size()
+			statements += b.statements()
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// admit tells whether one more batch may join so many statements and bytes.
+func (b Bounds) admit(statements, bytes int) bool {
+	return (b.Statements == 0 || statements < b.Statements) && (b.Bytes == 0 || bytes < b.Bytes)
+}
+
+// statements is how many are run where each row is one.
+func (b *Batch) statements() (n int) {
+	for _, s := range b.Stmts {
+		n += max(1, len(s.Rows))
+	}
+	return n
+}
+
+// size is how much text the arguments hold.
+func (b *Batch) size() int {
+	n := 0
+	for _, s := range b.Stmts {
+		n += textIn(s.Args)
+		for _, row := range s.Rows {
+			n += textIn(row)
+		}
+	}
+	return n
+}
+
+func textIn(args []any) (n int) {
+	for _, a := range args {
+		if text, ok := a.(string); ok {
+			n += len(text)
+		}
+	}
+	return n
+}
+
+// awaited leaves out batches that nobody waits for any more. Written later, a
+// claim would lease jobs to no one.
+func awaited(group []*Batch) []*Batch {
+	return slices.DeleteFunc(group, func(b *Batch) bool { return b.ctx.Err() != nil })
+}
+
+// write commits a group. If the database refuses it, each batch is written in a
+// commit of its own, so that only the bad one fails; if the database itself is
+// the trouble, all fail.
+func (l *Line) write(group []*Batch) {
+	err := l.commit(group)
+	if err != nil && len(group) > 1 && !core.IsKind(err, core.Unavailable) {
+		for i := range group {
+			l.write(group[i : i+1])
+		}
+		return
+	}
+	for _, b := range group {
+		if err != nil {
+			b.Results, b.err = nil, err
+		}
+		close(b.done)
+	}
+}

@@ -1,0 +1,101 @@
+package group
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/eventgateway/gateway/store"
+)
+
+// Mergeable tells whether a batch may be run as one with others: it writes, all its
+// statements act on rows, and none is to stay apart.
+func Mergeable(stmts []store.Stmt) bool {
+	writes := false
+	for _, s := range stmts {
+		if s.Rows == nil || s.Apart {
+			return false
+		}
+		writes = writes || !s.Reads
+	}
+	return writes
+}
+
+// A Merged is one batch made of several: rows for the same text are put together,
+// so that many accepts are one INSERT of events and one of jobs. Each batch finds
+// its statements in their order; between them there may be others. Rows that are
+// sorted are sorted again.
+type Merged struct {
+	Stmts []store.Stmt
+
+	batches []*Batch
+	of      [][]int // for each batch, where its statements are
+}
+
+// Merge merges batches that are [Mergeable].
+func Merge(batches []*Batch) Merged {
+	var all []*place
+	places := make([][]*place, len(batches))
+	for i, b := range batches {
+		at := 0
+		for _, s := range b.Stmts {
+			p := slices.IndexFunc(all[at:], func(p *place) bool { return p.stmt.SQL == s.SQL })
+			if p < 0 {
+				p = 0
+				all = slices.Insert(all, at, &place{stmt: store.Stmt{Name: s.Name, SQL: s.SQL, Reads: s.Reads, Sorted: s.Sorted}})
+			}
+			at += p + 1
+			in := all[at-1]
+			in.stmt.Rows = append(in.stmt.Rows, s.Rows...)
+			places[i] = append(places[i], in)
+		}
+	}
+	m := Merged{batches: batches}
+	for i, p := range all {
+		p.index = i
+		p.sort()
+		m.Stmts = append(m.Stmts, p.stmt)
+	}
+	for _, ps := range places {
+		at := make([]int, len(ps))
+		for i, p := range ps {
+			at[i] = p.index
+		}
+		m.of = append(m.of, at)
+	}
+	return m
+}
+
+// A place is that of a statement in a merged batch, which moves until all are in.
+type place struct {
+	stmt  store.Stmt
+	index int
+}
+
+// sort brings rows of several batches into the order that each of them had.
+func (p *place) sort() {
+	if by := p.stmt.Sorted - 1; by >= 0 {
+		slices.SortStableFunc(p.stmt.Rows, func(a, b []any) int { return strings.Compare(a[by].(string), b[by].(string)) })
+	}
+}
+
+// Share hands the results of the merged statements out to the batches.
+func (m Merged) Share(results []store.Result) {
+	for i, b := range m.batches {
+		for j, at := range m.of[i] {
+			b.Results[j] = share(results[at], len(m.Stmts[at].Rows), len(b.Stmts[j].Rows))
+		}
+	}
+}
+
+// share is the part in a result of a batch that brought own of all its rows. Rows
+// that were read go to every batch, which knows its own by their ids. What was
+// changed is told apart only if every row changed something.
+func share(r store.Result, all, own int) store.Result {
+	switch {
+	case r.Changed >= int64(all):
+		r.Changed = int64(own)
+	case all != own:
+		r.Changed = 0
+	}
+	return r
+}

@@ -1,0 +1,154 @@
+package hosted
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestClassify(t *testing.T) {
+	for _, c := range []struct {
+		status, code int
+		message      string
+		want         failure
+	}{
+		{400, 7500, "UNIQUE constraint failed: jobs.id: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_PRIMARYKEY)", failure{kind: wrongSQL}},
+		{400, 7500, "no such table: jobs: SQLITE_ERROR", failure{kind: wrongSQL}},
+		{500, 7500, "no such table: jobs: SQLITE_ERROR", failure{kind: wrongSQL}},
+		{400, 7400, "The request is malformed: either the SQL is missing or it is not valid JSON", failure{kind: wrongSQL}},
+		{413, 7400, "the body is larger than 16777216 bytes", failure{kind: wrongSQL}},
+		{400, 7500, "string or blob too big: SQLITE_TOOBIG", failure{kind: tooLarge}},
+		{400, 7500, "database or disk is full: SQLITE_FULL", failure{}},
+		{400, 7500, "Exceeded maximum DB size", failure{}},
+		{400, 7500, "database is locked: SQLITE_BUSY", failure{again: true}},
+		{400, 7500, "D1 DB reset because its code was updated.", failure{again: true}},
+		{400, 7500, "Internal error while starting up D1 DB storage caused object to be reset.", failure{again: true}},
+		{400, 7500, "Internal error in D1 DB storage caused object to be reset.", failure{again: true}},
+		{400, 7500, "Network connection lost.", failure{again: true}},
+		{503, 7500, "Cannot resolve D1 DB due to transient issue on remote node.", failure{again: true}},
+		{400, 7500, "D1 DB storage operation exceeded timeout which caused object to be reset.", failure{again: true}},
+		{400, 7500, "D1 DB's isolate exceeded its memory limit and was reset.", failure{again: true}},
+		{400, 7500, "D1 DB exceeded its CPU time limit and was reset.", failure{again: true}},
+		{400, 7500, "D1 DB is overloaded. Requests queued for too long.", failure{hold: firstHold}},
+		{503, 7500, "D1 DB is overloaded. Too many requests queued.", failure{hold: firstHold}},
+		{500, 7500, "internal error", failure{again: true}},
+		{502, 0, "not an answer of D1: <html>", failure{again: true}},
+		{200, 0, "not an answer of D1: <html>", failure{again: true}},
+		{429, 971, "Please wait and consider throttling your request speed", failure{hold: firstHold}},
+		{408, 0, "", failure{again: true}},
+		{403, 10000, "Authentication error", failure{kind: wrongSetting}},
+		{400, 6003, "Invalid request headers", failure{kind: wrongSetting}},
+		{401, 0, "not an answer of D1: <html>", failure{kind: wrongSetting}},
+		{404, 7404, "The database x could not be found", failure{kind: wrongSetting}},
+		{308, 0, "", failure{kind: wrongSetting}},
+	} {
+		c.want.status, c.want.code, c.want.message = c.status, c.code, c.message
+		if got := classify(c.status, c.code, c.message); *got != c.want {
+			t.Errorf("classify(%d, %d, %q) = %+v, want %+v", c.status, c.code, c.message, *got, c.want)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": 0, "1": time.Second, "300": 5 * time.Minute, "-1": 0, "soon": 0,
+		"99999999999999999999": 0, "1000000": 0, "Sun, 06 Nov 1994 08:49:37 GMT": 0} {
+		if got := after(http.Header{"Retry-After": {text}}); got != want {
+			t.Errorf("after(%q) = %v, want %v", text, got, want)
+		}
+	}
+	date := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+	if got := after(http.Header{"Retry-After": {date}}); got < 59*time.Minute || got > time.Hour {
+		t.Errorf("after(%q) = %v, want an hour", date, got)
+	}
+}
+
+func TestPausesDouble(t *testing.T) {
+	var p pause
+	for _, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
+		p.until = time.Time{} // it is over
+		if got := p.begin(firstHold); got != want {
+			t.Errorf("begin = %v, want %v", got, want)
+		}
+		if left := p.left(); left <= 0 || left > want {
+			t.Errorf("left = %v of %v", left, want)
+		}
+	}
+	p.until, p.last = time.Time{}, maxOverload
+	if got := p.begin(firstHold); got != maxOverload {
+		t.Errorf("begin = %v, want %v", got, maxOverload)
+	}
+	p.end()
+	p.until = time.Time{}
+	if got := p.begin(24 * time.Hour); got != maxHold {
+		t.Errorf("begin(24h) = %v, want %v", got, maxHold)
+	}
+}
+
+const good = `{"success":true,"errors":[],"messages":[],"result":[
+	{"success":true,"meta":{"changes":0},"results":{"columns":["a","b","c","d"],"rows":[["x",1,null,1700000000000.0],["",-9007199254740991,"0",1e3]]}},
+	{"success":true,"meta":{"changes":2},"results":{"columns":[],"rows":[]}}]}`
+
+func TestParse(t *testing.T) {
+	got, f := parse(200, []byte(good), 2)
+	want := []answer{
+		{rows: [][]any{{"x", int64(1), nil, int64(1700000000000)}, {"", int64(-9007199254740991), "0", int64(1000)}}},
+		{rows: [][]any{}, changed: 2},
+	}
+	if f != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("parse = %v, %v, want %v", got, f, want)
+	}
+	for body, want := range map[string]string{
+		good: "2 results for 1 statements",
+		`{"success":true,"errors":[],"result":[{"results":{"rows":[[1.5]]}}]}`:            "a column holds the number 1.5",
+		`{"success":true,"errors":[],"result":[{"results":{"rows":[[true]]}}]}`:           "neither text nor a number",
+		`{"success":true,"errors":[],"result":[{"results":{"rows":[[[1]]]}}]}`:            "neither text nor a number",
+		`{"success":true,"errors":[],"result":[{"success":false,"results":{"rows":[]}}]}`: "statement 0 has no success",
+		`{"success":true,"errors":[],"result":null}`:                                      "0 results for 1 statements",
+		`{"success":true,"errors":[],"result":[{"meta":{"changes":1.5}}]}`:                "holds the number 1.5",
+		`{}`:          "not an answer of D1: {}",
+		``:            "not an answer of D1: it is empty",
+		`{"success":`: "not an answer of D1",
+		`[]`:          "not an answer of D1",
+		`null`:        "not an answer of D1",
+	} {
+		if _, f := parse(200, []byte(body), 1); f == nil || !f.again || !strings.Contains(f.message, want) {
+			t.Errorf("parse(%.60q) = %+v, want another try and %q", body, f, want)
+		}
+	}
+}
+
+// FuzzAnswer: whatever comes back, it is a result of as many statements as were
+// sent, or an error of a known kind.
+func FuzzAnswer(f *testing.F) {
+	f.Add(200, 2, []byte(good))
+	f.Add(400, 1, []byte(`{"success":false,"errors":[{"code":7500,"message":"no such table: x: SQLITE_ERROR"}],"messages":[],"result":[]}`))
+	f.Add(502, 1, []byte("<html>Bad gateway</html>"))
+	f.Add(200, 1, []byte(`{"success":true,"result":[{"meta":{"changes":null},"results":{"rows":[[1e400,null,"\ud800"]]}}]}`))
+	f.Add(0, 0, []byte("{\"success\":true,\"result\":[]}"))
+	f.Fuzz(func(t *testing.T, status, n int, body []byte) {
+		n = min(max(n, 0), 1000)
+		answers, failed := parse(status, body, n)
+		if failed != nil {
+			if answers != nil || failed.kind < unclear || failed.kind > wrongSetting || failed.Error() == "" {
+				t.Errorf("parse = %v, %+v", answers, failed)
+			}
+			return
+		}
+		if len(answers) != n {
+			t.Errorf("parse = %d answers, want %d", len(answers), n)
+		}
+		for _, a := range answers {
+			for _, row := range a.rows {
+				for _, v := range row {
+					switch v.(type) {
+					case nil, string, int64:
+					default:
+						t.Errorf("parse brought a %T", v)
+					}
+				}
+			}
+		}
+	})
+}

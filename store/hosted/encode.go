@@ -1,0 +1,129 @@
+package hosted
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+// MaxRow is how many bytes of values a row may have. D1 allows 2,000,000 for a
+// row as it is stored, and as it is read back: a claim reads an event beside its
+// job, whose error, lane and ids take the rest.
+const MaxRow = 1_950_000
+
+// MaxPayload is how many bytes a payload may have so that its event is certain to
+// fit, whatever its headers, ids and names: those have 50,000 bytes.
+const MaxPayload = 1_900_000
+
+// Limits of D1 for one statement.
+const (
+	maxParams = 100
+	maxSQL    = 100_000
+)
+
+var errTooLarge = core.Refuse(core.TooLarge, "event too large for the database")
+
+// fits checks a statement against D1's limits before it is sent or joins others.
+func fits(s store.Stmt) error {
+	if len(s.SQL) > maxSQL {
+		return fmt.Errorf("%s: %d bytes of SQL; D1 takes %d", s.Name, len(s.SQL), maxSQL)
+	}
+	for _, row := range rowsOf(s) {
+		if len(row) > maxParams {
+			return fmt.Errorf("%s: %d parameters; D1 takes %d", s.Name, len(row), maxParams)
+		}
+		size := 0
+		for _, v := range row {
+			switch v := v.(type) {
+			case nil:
+				size++
+			case int64:
+				size += 9
+			case string:
+				if !utf8.ValidString(v) {
+					return core.Refuse(core.Invalid, "Invalid UTF-8") // JSON would carry another text
+				}
+				size += len(v) + 4
+			default:
+				return fmt.Errorf("%s: a parameter is a %T", s.Name, v)
+			}
+		}
+		if size > MaxRow {
+			return fmt.Errorf("%s: %w", s.Name, errTooLarge)
+		}
+	}
+	return nil
+}
+
+// rowsOf are the values for which a statement is run: once for each row.
+func rowsOf(s store.Stmt) [][]any {
+	if s.Rows != nil {
+		return s.Rows
+	}
+	return [][]any{s.Args}
+}
+
+type request struct {
+	Batch []query `json:"batch"`
+}
+
+type query struct {
+	SQL    string `json:"sql"`
+	Params []any  `json:"params,omitempty"`
+}
+
+// encode makes the body of a request, and tells how many of its statements belong
+// to each of stmts.
+func encode(stmts []store.Stmt) (body []byte, counts []int, err error) {
+	var r request
+	counts = make([]int, len(stmts))
+	for i, s := range stmts {
+		before := len(r.Batch)
+		r.Batch = appendQueries(r.Batch, s)
+		counts[i] = len(r.Batch) - before
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return nil, nil, err
+	}
+	return b.Bytes(), counts, nil
+}
+
+// appendQueries adds what a statement becomes: one query for as many of its rows
+// as may have parameters, where its text repeats itself for rows, else for each.
+func appendQueries(all []query, s store.Stmt) []query {
+	rows := rowsOf(s)
+	head, rest, repeats := strings.Cut(s.SQL, store.D1Row)
+	again, tail, _ := strings.Cut(rest, store.D1Row)
+	for len(rows) > 0 {
+		n := 1
+		if repeats {
+			n = min(len(rows), max(1, maxParams/max(1, len(rows[0]))))
+		}
+		all = append(all, query{SQL: head + strings.Repeat(again, n-1) + tail, Params: params(slices.Concat(rows[:n]...))})
+		rows = rows[n:]
+	}
+	return all
+}
+
+// params are a row's values as D1 is to bind them. See the package comment for
+// why numbers are text.
+func params(row []any) []any {
+	out := make([]any, len(row))
+	for i, v := range row {
+		if n, ok := v.(int64); ok {
+			v = strconv.FormatInt(n, 10)
+		}
+		out[i] = v
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package hosted
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/storetest"
+)
+
+// faces are the two ways to one database.
+var faces = map[string]func(servers.Hosted) Options{
+	"api": func(h servers.Hosted) Options {
+		return Options{API: h.API, AccountID: h.Account, DatabaseID: h.Database, APIToken: h.Token}
+	},
+	"proxy": func(h servers.Hosted) Options { return Options{Endpoint: h.Endpoint, APIToken: h.Token} },
+}
+
+func onEachFace(t *testing.T, test func(t *testing.T, face func(servers.Hosted) Options)) {
+	for name, face := range faces {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, face)
+		})
+	}
+}
+
+// connect opens a database.
+func connect(tb testing.TB, o Options) *Conn {
+	tb.Helper()
+	c, err := Open(context.Background(), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return c.(*Conn)
+}
+
+// migrated is a store on a connection to an empty database.
+func migrated(tb testing.TB, conn store.Conn) core.Store {
+	tb.Helper()
+	s := store.New(storetest.Weakened(conn), store.D1, core.SystemClock)
+	if err := s.Migrate(context.Background()); err != nil {
+		tb.Fatalf("Migrate: %v", err)
+	}
+	return s
+}
+
+// pool are servers of this package's own, in memory where the system has a folder
+// for that. Each database is handed out once.
+var pool struct {
+	sync.Mutex
+	servers []*servers.D1Server
+	used    int
+}
+
+const databases = 256
+
+// database is a fresh, empty one.
+func database(tb testing.TB) servers.Hosted {
+	tb.Helper()
+	pool.Lock()
+	defer pool.Unlock()
+	if pool.used == len(pool.servers)*databases {
+		o := servers.D1Options{Databases: databases}
+		if _, err := os.Stat("/dev/shm"); err == nil {
+			o.Dir = "/dev/shm"
+		}
+		s, err := servers.StartD1(o)
+		servers.Check(tb, err)
+		pool.servers = append(pool.servers, s)
+	}
+	pool.used++
+	return pool.servers[len(pool.servers)-1].Hosted((pool.used - 1) % databases)
+}
+
+var slow = storetest.Options{Slow: true}
+
+func TestStore(t *testing.T) {
+	onEachFace(t, func(t *testing.T, face func(servers.Hosted) Options) {
+		storetest.Run(t, func(t *testing.T) core.Store {
+			return migrated(t, connect(t, face(database(t))))
+		}, slow)
+	})
+}
+
+func TestFaults(t *testing.T) {
+	onEachFace(t, func(t *testing.T, face func(servers.Hosted) Options) {
+		storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
+			return migrated(t, storetest.Faulty(connect(t, face(database(t))), f))
+		}, slow)
+	})
+}
+
+// TestSeveralStores: gates hold for all processes and functions of a database.
+func TestSeveralStores(t *testing.T) {
+	h := database(t)
+	storetest.RunSeveral(t, migrated(t, connect(t, faces["api"](h))), migrated(t, connect(t, faces["proxy"](h))))
+}
+
+func TestMigrations(t *testing.T) {
+	onEachFace(t, func(t *testing.T, face func(servers.Hosted) Options) {
+		storetest.RunMigrations(t, store.D1, func(t *testing.T) func() store.Conn {
+			h := database(t)
+			return func() store.Conn { return connect(t, face(h)) }
+		})
+	})
+}
+
+func TestGuards(t *testing.T) {
+	storetest.Guards(t, func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store {
+		return migrated(t, wrap(connect(t, faces["api"](database(t)))))
+	})
+}
+
+func BenchmarkStore(b *testing.B) {
+	storetest.Bench(b, func(b *testing.B) core.Store {
+		return migrated(b, connect(b, faces["proxy"](database(b))))
+	})
+}

@@ -1,0 +1,218 @@
+package hosted
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/storetest"
+)
+
+// An explainer is a connection that has each statement explained and knows how many
+// rows D1 read for it, which is what D1 bills. It is for one goroutine.
+type explainer struct {
+	*Conn
+	bill  *bill
+	plans map[string]*plan // by the statement's text
+}
+
+// A plan is how D1 runs a statement.
+type plan struct {
+	name  string
+	steps []string
+	read  int64 // rows, at most
+}
+
+func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	for _, st := range stmts {
+		if e.plans[st.SQL] != nil {
+			continue
+		}
+		steps, err := e.explain(ctx, st)
+		if err != nil {
+			return nil, fmt.Errorf("explain %s: %w", st.Name, err)
+		}
+		e.plans[st.SQL] = &plan{name: st.Name, steps: steps}
+	}
+	e.bill.read = nil
+	results, err := e.Conn.Batch(ctx, stmts...)
+	if err != nil {
+		return nil, err
+	}
+	_, counts, err := encode(stmts)
+	if err != nil {
+		return nil, err
+	}
+	read := e.bill.read
+	for i, n := range counts { // a statement of many rows is sent as several
+		p := e.plans[stmts[i].SQL]
+		for _, r := range read[:n] {
+			p.read = max(p.read, r)
+		}
+		read = read[n:]
+	}
+	return results, nil
+}
+
+func (e *explainer) explain(ctx context.Context, st store.Stmt) (steps []string, err error) {
+	st.SQL, st.Reads = "EXPLAIN QUERY PLAN "+st.SQL, true
+	res, err := e.Conn.Batch(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range res[0].Rows {
+		steps = append(steps, row[3].(string))
+	}
+	return steps, nil
+}
+
+// A bill reads in the last answer how many rows each of its statements read.
+type bill struct {
+	http.RoundTripper
+	read []int64
+}
+
+func (b *bill) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	var answer struct {
+		Result []struct {
+			Meta struct {
+				RowsRead int64 `json:"rows_read"`
+			} `json:"meta"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	b.read = nil
+	for _, r := range answer.Result {
+		b.read = append(b.read, r.Meta.RowsRead)
+	}
+	return resp, nil
+}
+
+const busyLane = core.Lane("handler/busy")
+
+// seed fills a database with due jobs of one lane, finished ones with an attempt, and
+// their events, a thousand jobs each. A statement writes what it can within the time
+// of a try.
+func seed(t *testing.T, c *Conn, due, finished int) {
+	t.Helper()
+	const piece = 100_000
+	fill := func(n int, sql string) {
+		for from := 0; from < n; from += piece {
+			numbers := fmt.Sprintf("WITH RECURSIVE n (i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) ", from+1, min(from+piece, n))
+			if _, err := c.Batch(context.Background(), store.Stmt{Name: "seed", SQL: numbers + sql, Once: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fill(max(due, finished)/1000+1, `INSERT INTO events SELECT printf('0%010d', i), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i FROM n`)
+	fill(due, `INSERT INTO jobs SELECT printf('D%010d', i), printf('0%010d', 1 + i / 1000), '`+string(busyLane)+`', NULL,
+		'available', 0, 3, 1000 + i, NULL, '', 1000 + i, NULL FROM n`)
+	fill(finished, `INSERT INTO jobs SELECT printf('F%010d', i), printf('0%010d', 1 + i / 1000), '`+string(busyLane)+`', NULL,
+		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n`)
+	fill(finished, `INSERT INTO attempts SELECT printf('F%010d', i), 'L', 1, 200, '', '', 5, 1000 + i FROM n`)
+}
+
+// walks are the statements that go along an index until they have counted or changed
+// enough.
+var walks = []string{"depth", "retry", "count_dead"}
+
+// bad are the steps of a plan that grow with the tables.
+func (p plan) bad() (steps []string) {
+	for _, step := range p.steps {
+		whole := strings.HasPrefix(step, "SCAN jobs") || strings.HasPrefix(step, "SCAN events") || strings.HasPrefix(step, "SCAN attempts") || strings.HasPrefix(step, "SCAN cron_marks") ||
+			strings.HasPrefix(step, "SCAN gates")
+		along := strings.Contains(step, "INDEX") && slices.Contains(walks, p.name)
+		// A claim's rows and a job's attempts are few.
+		sorts := strings.Contains(step, "TEMP B-TREE") && p.name != "claimed" && p.name != "attempts"
+		if whole && !along || sorts || strings.Contains(step, "AUTOMATIC") {
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}
+
+// most is how many rows a statement may read, whatever the tables hold.
+func (p plan) most(sql string) int64 {
+	switch {
+	case slices.Contains(walks, p.name):
+		return core.MaxDepth + 5000
+	case p.name == "jobs" && strings.Contains(sql, "status"):
+		return math.MaxInt64 // a status that none has is looked for everywhere
+	}
+	return 5000
+}
+
+// TestPlans: on tables that were never analysed, as D1's are, and that hold a million
+// due and a million finished jobs, every statement finds its rows by an index and
+// reads a bounded number of them.
+func TestPlans(t *testing.T) {
+	rows := 1_000_000
+	if testing.Short() {
+		rows = 1000
+	}
+	o := servers.D1Options{}
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		o.Dir = "/dev/shm"
+	}
+	server, err := servers.StartD1(o) // its own: it is large, and goes when it is done
+	servers.Check(t, err)
+	t.Cleanup(func() { _ = server.Stop() })
+	c := connect(t, faces["api"](server.Hosted(0)))
+	b := &bill{RoundTripper: c.client.HTTPClient.Transport}
+	c.client.HTTPClient.Transport = b
+	e := &explainer{Conn: c, bill: b, plans: map[string]*plan{}}
+	s := migrated(t, e)
+	seed(t, c, rows, rows)
+
+	for _, sql := range []string{"SELECT id FROM jobs WHERE last_error = 'x'", "SELECT id FROM jobs WHERE lane = 'x' AND due_at < 9 ORDER BY created_at",
+		"DELETE FROM events WHERE EXISTS (SELECT 1 FROM (VALUES ('x')) AS r WHERE events.id = r.column1)"} {
+		if steps, err := e.explain(t.Context(), store.Stmt{SQL: sql}); err != nil || len(plan{steps: steps}.bad()) == 0 {
+			t.Errorf("%s is taken for a good one: %q, %v", sql, steps, err)
+		}
+	}
+
+	clear(e.plans)
+	storetest.EachStatement(t, s, busyLane)
+	names := map[string]bool{}
+	for sql, p := range e.plans {
+		names[p.name] = true
+		t.Logf("%-16s %6d rows read: %s", p.name, p.read, strings.Join(p.steps, "; "))
+		if bad := p.bad(); bad != nil {
+			t.Errorf("%s: %q\n%s", p.name, bad, sql)
+		}
+		if p.read > p.most(sql) {
+			t.Errorf("%s read %d rows, want at most %d\n%s", p.name, p.read, p.most(sql), sql)
+		}
+	}
+	for _, name := range []string{"insert_event", "insert_jobs_if", "drop_bare_event", "delivered_as", "keyed_as", "stored", "claim", "claimed",
+		"insert_attempts", "settle", "settled", "release", "recover", "due", "depth", "events", "jobs", "attempts", "retry", "count_dead", "purge_jobs",
+		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
+		"succeed", "fail", "end_probe", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays"} {
+		if !names[name] {
+			t.Errorf("%s was not looked at", name)
+		}
+	}
+}

@@ -1,0 +1,411 @@
+// Package mysql8 runs the statements of the MySQL dialect through an engine with
+// MySQL 8's parser, since the server of the other tests is MariaDB. It says nothing
+// about locks, of which that engine has none, nor about plans. It is a module of its
+// own, so that the gateway does not depend on the engine.
+package mysql8
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/memory"
+	"github.com/dolthub/go-mysql-server/server"
+	enginesql "github.com/dolthub/go-mysql-server/sql"
+	"github.com/go-sql-driver/mysql"
+	"github.com/sirupsen/logrus"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+// serve starts the engine with an empty database.
+func serve(t *testing.T) *sql.DB {
+	t.Helper()
+	logrus.SetOutput(io.Discard)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := memory.NewDBProvider(memory.NewDatabase("gateway"))
+	s, err := server.NewServer(server.Config{Protocol: "tcp", Listener: l, Address: l.Addr().String()},
+		sqle.NewDefault(provider), enginesql.NewContext, memory.NewSessionBuilder(provider), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Start()
+	c := mysql.NewConfig()
+	c.User, c.Net, c.Addr, c.DBName = "root", "tcp", l.Addr().String(), "gateway"
+	c.InterpolateParams, c.ClientFoundRows = true, true
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { db.Close(); s.Close() })
+	return db
+}
+
+// A recorder is a connection that runs each statement by itself and remembers
+// which ones there were. Rows are written into the text as store/mysql does it.
+type recorder struct {
+	*sql.DB
+	t     *testing.T
+	names map[string]bool
+}
+
+func (r *recorder) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	results := make([]store.Result, len(stmts))
+	for i, st := range stmts {
+		r.names[st.Name] = true
+		for _, q := range written(st) {
+			err := r.understood(ctx, q.text)
+			var got store.Result
+			if err == nil {
+				got, err = r.run(ctx, st.Reads, runnable(q.text), bytes(q.args))
+			}
+			if err != nil {
+				r.t.Logf("%s: %v\n%s", st.Name, err, q.text)
+				return nil, err
+			}
+			results[i].Rows = append(results[i].Rows, got.Rows...)
+			results[i].Changed += got.Changed
+		}
+	}
+	return results, nil
+}
+
+// A query is a statement as it is sent.
+type query struct {
+	text string
+	args []any
+}
+
+// written is a statement with its rows: one query, or, where the text does not repeat
+// itself for rows, one for each.
+func written(st store.Stmt) (all []query) {
+	p := strings.Split(st.SQL, store.MySQLRow)
+	switch {
+	case st.Rows == nil:
+		return []query{{st.SQL, st.Args}}
+	case len(p) == 3:
+		return []query{{p[0] + strings.Repeat(p[1], len(st.Rows)-1) + p[2], slices.Concat(st.Rows...)}}
+	}
+	for _, row := range st.Rows {
+		all = append(all, query{st.SQL, row})
+	}
+	return all
+}
+
+// understood has the engine read a statement and look up its names.
+func (r *recorder) understood(ctx context.Context, text string) error {
+	p, err := r.PrepareContext(ctx, text)
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+var joined = regexp.MustCompile(`(?s)^UPDATE (\(SELECT \? AS .* AS r) STRAIGHT_JOIN (\w+)(?: FORCE INDEX \(` + "`PRIMARY`" + `\))? SET`)
+
+// runnable is a statement as this engine can run it: in an UPDATE it takes the
+// columns of a derived table for those of the table, unless that comes first.
+func runnable(text string) string { return joined.ReplaceAllString(text, "UPDATE $2 JOIN $1 SET") }
+
+// decided is an UPDATE of a single table with its subqueries answered, which this
+// engine can read there and not run.
+func (r *recorder) decided(ctx context.Context, text string, args []any) (string, []any, error) {
+	if !strings.HasPrefix(text, "UPDATE gates SET") {
+		return text, args, nil
+	}
+	for {
+		from := strings.Index(text, "(SELECT ")
+		if from < 0 {
+			return text, args, nil
+		}
+		end, depth := from, 0
+		for ; depth > 0 || end == from; end++ {
+			depth += strings.Count(text[end:end+1], "(") - strings.Count(text[end:end+1], ")")
+		}
+		begin := strings.TrimSuffix(text[:from], "EXISTS ")
+		query := text[len(begin):end]
+		first, own := strings.Count(begin, "?"), strings.Count(query, "?")
+		var answer int64
+		if err := r.QueryRowContext(ctx, "SELECT "+query, args[first:first+own]...).Scan(&answer); err != nil {
+			return "", nil, err
+		}
+		text, args = fmt.Sprint(begin, answer, text[end:]), slices.Delete(slices.Clone(args), first, first+own)
+	}
+}
+
+// bytes are arguments as store/mysql sends them.
+func bytes(args []any) (out []any) {
+	for _, a := range args {
+		if text, ok := a.(string); ok {
+			a = []byte(text)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func (r *recorder) run(ctx context.Context, reads bool, text string, args []any) (result store.Result, err error) {
+	if !reads {
+		if text, args, err = r.decided(ctx, text, args); err != nil {
+			return result, err
+		}
+		res, err := r.ExecContext(ctx, text, args...)
+		if err == nil {
+			result.Changed, err = res.RowsAffected()
+		}
+		return result, err
+	}
+	rows, err := r.QueryContext(ctx, text, args...)
+	if err != nil {
+		return result, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	for err == nil && rows.Next() {
+		row, to := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			to[i] = &row[i]
+		}
+		err = rows.Scan(to...)
+		for i, v := range row {
+			if b, ok := v.([]byte); ok {
+				row[i] = string(b)
+			}
+		}
+		result.Rows = append(result.Rows, row)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	return result, err
+}
+
+// TestEveryStatement plays what a store does, with one row and with three, and then
+// looks that no statement was left out.
+func TestEveryStatement(t *testing.T) {
+	r := &recorder{DB: serve(t), t: t, names: map[string]bool{}}
+	s := store.New(r, store.MySQL, core.SystemClock)
+	ctx, ids, now := context.Background(), core.NewIDs(core.SystemClock), time.Now().Truncate(time.Millisecond)
+	must := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must("Migrate", s.Migrate(ctx))
+	must("Migrate again", s.Migrate(ctx))
+	must("Ping", s.Ping(ctx))
+	_, err := store.Check(ctx, r, store.MySQL, core.SystemClock)
+	must("Check", err)
+	for _, upToDate := range []bool{false, true} {
+		writes, _ := store.Rehearse(ctx, r, upToDate) // the recorder's batches are not atomic
+		must("Rehearse", writes)
+	}
+	lane := core.HandlerLane("a")
+	for _, n := range []int{1, 3} {
+		plain, known, keyed := arrival(ids, now, lane, n), arrival(ids, now, lane, n), arrival(ids, now, lane, n)
+		known.Event.DeliveryID = string(known.Event.ID)
+		for i := range keyed.Jobs {
+			keyed.Jobs[i].Key = string(keyed.Jobs[i].ID)
+		}
+		for _, a := range []core.Arrival{plain, known, keyed} {
+			receipt, err := s.Accept(ctx, a)
+			must("Accept", err)
+			if want := (core.Receipt{EventID: a.Event.ID, Jobs: n}); receipt != want {
+				t.Errorf("Accept = %+v, want %+v", receipt, want)
+			}
+		}
+		_, err := s.Due(ctx, []core.Lane{lane, "handler/none"})
+		must("Due", err)
+		taken, err := s.Take(ctx, now, []core.Quota{{Lane: lane, N: n + 1, Hold: time.Minute}})
+		must("Take", err)
+		if len(taken) != n+1 {
+			t.Fatalf("Take = %d jobs, want %d", len(taken), n+1)
+		}
+		must("Release", s.Release(ctx, now, taken[n].Job))
+		dead := outcomes(taken[:n], core.Dead, now)
+		for range 2 { // the second time it has to look what was settled
+			settled, err := s.Settle(ctx, dead...)
+			must("Settle", err)
+			if len(settled.Lost) > 0 {
+				t.Errorf("Settle: lost = %v, want none", settled.Lost)
+			}
+		}
+		_, err = s.Attempts(ctx, taken[0].ID)
+		must("Attempts", err)
+		for _, l := range []core.Lane{lane, ""} {
+			_, err = s.Retry(ctx, now, "", l)
+			must("Retry", err)
+			_, err = s.Retry(ctx, now, taken[0].ID, "")
+			must("Retry of one", err)
+		}
+		again, err := s.Take(ctx, now, []core.Quota{{Lane: lane, N: n, Hold: time.Minute}})
+		must("Take", err)
+		_, err = s.Recover(ctx, now, []core.Lane{lane})
+		must("Recover", err)
+		_, err = s.Settle(ctx, outcomes(again, core.Completed, now)...)
+		must("Settle", err)
+		_, err = s.Purge(ctx, now.Add(time.Hour), 100)
+		must("Purge", err)
+		checkMarks(t, s, now, n)
+		checkGates(t, s, ids, now, n)
+	}
+	_, err = s.Depth(ctx)
+	must("Depth", err)
+	_, err = s.Events(ctx, core.EventFilter{Source: "s", Type: "t", Since: now, Until: now, After: ids.Next()})
+	must("Events", err)
+	for _, status := range []core.Status{"", core.Running, core.Retryable, core.Dead} {
+		_, err = s.Jobs(ctx, core.JobFilter{Status: status, Lane: lane, EventID: ids.Next()})
+		must("Jobs", err)
+	}
+	if _, err = s.Event(ctx, ids.Next()); !core.IsKind(err, core.NotFound) {
+		t.Errorf("Event = %v, want not found", err)
+	}
+	if _, err = s.Job(ctx, ids.Next()); !core.IsKind(err, core.NotFound) {
+		t.Errorf("Job = %v, want not found", err)
+	}
+	for _, name := range statementNames(t) {
+		if !r.names[name] {
+			t.Errorf("statement %q was not run: add what sends it", name)
+		}
+	}
+}
+
+// checkGates opens the breaker of a lane, probes, closes it and goes on slower.
+func checkGates(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) {
+	t.Helper()
+	ctx, lane := t.Context(), core.HandlerLane(fmt.Sprint("gated ", n))
+	want := func(step string, want core.Gate) {
+		t.Helper()
+		if due, err := s.Due(ctx, []core.Lane{lane}); err != nil || due[lane].Gate != want {
+			t.Errorf("Due after %s = %+v, %v, want the gate %+v", step, due, err, want)
+		}
+	}
+	take := func(n int, p *core.Pass) []core.TakenJob {
+		t.Helper()
+		jobs, err := s.Take(ctx, now, []core.Quota{{Lane: lane, N: n, Hold: time.Minute, Pass: p}})
+		if err != nil || len(jobs) != n {
+			t.Fatalf("Take with %+v = %d jobs, %v, want %d", p, len(jobs), err, n)
+		}
+		return jobs
+	}
+	settle := func(jobs []core.TakenJob, v core.Verdict) {
+		t.Helper()
+		all := outcomes(jobs, core.Retryable, now)
+		for i, j := range jobs {
+			rises := arrival(ids, now, "alert/a", 1)
+			all[i].DueAt, all[i].Lane, all[i].Verdict, all[i].Probe, all[i].GivesRise = now, lane, v, j.Probe, &rises
+		}
+		if got, err := s.Settle(ctx, all...); err != nil || len(got.Lost) > 0 {
+			t.Errorf("Settle = %+v, %v", got, err)
+		}
+	}
+	if _, err := s.Accept(ctx, arrival(ids, now, lane, core.BreakerThreshold)); err != nil {
+		t.Fatal(err)
+	}
+	jobs := take(core.BreakerThreshold, nil)
+	settle(jobs, core.Failure)
+	open := core.Gate{Failures: core.BreakerThreshold, OpenUntil: now.Add(core.BreakerCooldown).UTC(), MovedBy: jobs[core.BreakerThreshold-1].ID}
+	want("failures", open)
+	take(0, nil)
+	if strays, err := s.Strays(ctx, now, []core.Lane{"alert/a", "handler/b"}); err != nil || !strays[lane].Equal(now) {
+		t.Errorf("Strays = %v, %v, want %s since %v", strays, err, lane, now)
+	}
+	if strays, err := s.Strays(ctx, now, []core.Lane{"alert/a", lane}); err != nil || !strays[lane].IsZero() {
+		t.Errorf("Strays = %v, %v, want no %s", strays, err, lane)
+	}
+	now = now.Add(core.BreakerCooldown)
+	probe := &core.Pass{Probe: core.BreakerCooldown}
+	settle(take(1, probe), core.NoVerdict)
+	jobs = take(1, probe)
+	settle(jobs, core.Success)
+	want("a success", core.Gate{ClosedAt: now.UTC(), MovedBy: jobs[0].ID})
+	take(n, &core.Pass{Interval: time.Second, Closed: now})
+	want("starts", core.Gate{ClosedAt: now.UTC(), MovedBy: jobs[0].ID, NextAt: now.Add(time.Duration(n) * time.Second).UTC()})
+}
+
+// checkMarks sets so many marks and moves them on, and not back.
+func checkMarks(t *testing.T, s core.Store, now time.Time, n int) {
+	t.Helper()
+	var sources []string
+	want := map[string]core.Mark{}
+	for i := range n {
+		sources = append(sources, fmt.Sprint("cron ", i, " of ", n))
+		want[sources[i]] = core.Mark{Source: sources[i], Schedule: "* * * * * UTC", Until: now.UTC()}
+	}
+	for _, by := range []time.Duration{-time.Minute, 0, -time.Second} {
+		var marks []core.Mark
+		for _, source := range sources {
+			m := want[source]
+			m.Until = m.Until.Add(by)
+			marks = append(marks, m)
+		}
+		if err := s.Mark(t.Context(), marks...); err != nil {
+			t.Errorf("Mark: %v", err)
+		}
+	}
+	if got, err := s.Marks(t.Context(), sources); err != nil || !maps.Equal(got, want) {
+		t.Errorf("Marks = %v, %v, want %v", got, err, want)
+	}
+}
+
+func arrival(ids *core.IDs, now time.Time, lane core.Lane, jobs int) core.Arrival {
+	a := core.Arrival{Event: core.Event{ID: ids.Next(), Source: "s", Type: "t", Payload: []byte("{}"), CreatedAt: now}}
+	for range jobs {
+		a.Jobs = append(a.Jobs, core.NewJob{ID: ids.Next(), Lane: lane, MaxAttempts: 3})
+	}
+	return a
+}
+
+func outcomes(jobs []core.TakenJob, status core.Status, now time.Time) (all []core.Outcome) {
+	for _, j := range jobs {
+		all = append(all, core.Outcome{JobID: j.ID, Lease: j.Lease, Status: status, At: now, Attempt: core.Attempt{Number: 1, StartedAt: now}})
+	}
+	return all
+}
+
+var named = regexp.MustCompile(`(?:Name: |\.read\(ctx, |pageOf\(ctx, s, )"([a-z_]+)"`)
+
+// statementNames are those in the source of package store.
+func statementNames(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("../../*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no source of package store: %v", err)
+	}
+	for _, f := range files {
+		switch base := filepath.Base(f); {
+		case base == "check.go", base == "probe.go": // what Check, Rehearse and ProveAtomic send
+			continue
+		case strings.HasSuffix(base, "_test.go"):
+			continue
+		}
+		src, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(src), -1) {
+			if m[1] != "schema_lock" { // MySQL has none
+				names = append(names, m[1])
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,99 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/storetest"
+)
+
+// pooled is the size of the pool in tests, which is the configuration's default.
+const pooled = 10
+
+func opened(tb testing.TB, url string) *conn {
+	tb.Helper()
+	c, err := Open(context.Background(), url, pooled)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return c.(*conn)
+}
+
+// migrated is a store over a connection.
+func migrated(tb testing.TB, c store.Conn) core.Store {
+	tb.Helper()
+	s := store.New(storetest.Weakened(c), store.MySQL, core.SystemClock)
+	if err := s.Migrate(context.Background()); err != nil {
+		tb.Fatalf("Migrate: %v", err)
+	}
+	return s
+}
+
+// admin runs statements beside the gateway.
+func admin(tb testing.TB, url string, statements ...string) {
+	tb.Helper()
+	c, err := parseConfig(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			tb.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// eventually waits for a condition that another process brings about.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) core.Store { return migrated(t, opened(t, servers.MySQL(t))) })
+}
+
+func TestFaults(t *testing.T) {
+	storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
+		return migrated(t, storetest.Faulty(opened(t, servers.MySQL(t)), f))
+	}, storetest.Options{Slow: testing.Short()})
+}
+
+func TestMigrations(t *testing.T) {
+	storetest.RunMigrations(t, store.MySQL, func(t *testing.T) func() store.Conn {
+		url := servers.MySQL(t)
+		return func() store.Conn { return opened(t, url) }
+	})
+}
+
+func TestGuards(t *testing.T) {
+	storetest.Guards(t, func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store {
+		return migrated(t, wrap(opened(t, servers.MySQL(t))))
+	})
+}
+
+func BenchmarkStore(b *testing.B) {
+	storetest.Bench(b, func(b *testing.B) core.Store { return migrated(b, opened(b, servers.MySQL(b))) })
+}

@@ -1,0 +1,294 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/storetest"
+)
+
+// A plan is how the server runs the statements of one name: the index used for
+// each table, and the rows it touched in the worst case.
+type plan struct {
+	keys  map[string]string
+	scans []string
+	rows  int64
+}
+
+// An explainer is a connection that has each statement explained and counts the
+// rows it touches. It is for one goroutine.
+type explainer struct {
+	*session
+	plans map[string]plan
+}
+
+func (e *explainer) Close() error { return nil }
+
+func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	results := make([]store.Result, len(stmts))
+	for i, st := range stmts {
+		all, err := parts([]store.Stmt{st}, e.packet)
+		if err != nil {
+			return nil, err
+		}
+		p := e.explain(ctx, all[0])
+		if st.Name == "jobs" || st.Name == "events" {
+			e.add(st.Name, p) // they go along an index until they have found enough
+			continue
+		}
+		before := e.touched(ctx)
+		r, err := e.run(ctx, stmts[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		results[i] = r[0]
+		p.rows = max(0, e.touched(ctx)-before-60) // counting touches some as well
+		e.add(st.Name, p)
+	}
+	return results, nil
+}
+
+// add keeps the worst of several plans of a statement. One of which the server knows
+// that it finds nothing is none.
+func (e *explainer) add(name string, p plan) {
+	worst, ok := e.plans[name]
+	if !ok {
+		worst.keys = map[string]string{}
+	}
+	for table, keys := range p.keys {
+		worst.keys[table] = together(worst.keys[table], keys)
+	}
+	worst.scans, worst.rows = append(worst.scans, p.scans...), max(worst.rows, p.rows)
+	e.plans[name] = worst
+}
+
+// together are the names of two lists, each once and in order.
+func together(a, b string) string {
+	all := strings.Fields(a + " " + b)
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), " ")
+}
+
+func (e *explainer) must(ctx context.Context, sql string, args ...any) [][]any {
+	p := part{sql: sql, args: args}
+	b := batch{session: e.session, stmts: []store.Stmt{{Reads: true}}, results: make([]store.Result, 1)}
+	if err := b.send(ctx, []part{p}, true); err != nil {
+		panic(fmt.Sprint(sql, ": ", err))
+	}
+	return b.results[0].Rows
+}
+
+func (e *explainer) touched(ctx context.Context) (n int64) {
+	for _, row := range e.must(ctx, "SHOW SESSION STATUS LIKE 'Handler_read%'") {
+		var v int64
+		fmt.Sscan(row[1].(string), &v)
+		n += v
+	}
+	return n
+}
+
+// explain reads EXPLAIN: id, select_type, table, (partitions,) type,
+// possible_keys, key, ... Extra.
+func (e *explainer) explain(ctx context.Context, p part) plan {
+	out := plan{keys: map[string]string{}}
+	if !slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE"}, strings.Fields(p.sql)[0]) {
+		return out
+	}
+	for _, row := range e.must(ctx, "EXPLAIN "+p.sql, p.args...) {
+		at := 3
+		if len(row) == 12 { // MySQL has the partitions as well
+			at = 4
+		}
+		table, _ := row[2].(string)
+		kind, _ := row[at].(string)
+		key, _ := row[at+2].(string)
+		if !slices.Contains([]string{"events", "jobs", "attempts", "cron_marks", "gates"}, table) || row[1] == "INSERT" {
+			continue
+		}
+		out.keys[table] = together(out.keys[table], key)
+		if extra, _ := row[len(row)-1].(string); kind == "ALL" || kind == "index" && key != "PRIMARY" || strings.Contains(extra, "filesort") {
+			out.scans = append(out.scans, fmt.Sprint(table, " ", kind, " ", key, " ", extra))
+		}
+	}
+	return out
+}
+
+const (
+	seeded   = 1_000_000 // rows of each kind
+	busyLane = core.Lane("handler/busy")
+	seedTime = 1000 // Unix milliseconds of the first seeded rows
+)
+
+// seed fills the tables with due and finished jobs of one lane and a thousand dead
+// ones, the first of them with their events.
+func seed(t testing.TB, s *session, due, finished int) {
+	t.Helper()
+	ctx, start := context.Background(), time.Now()
+	do := func(sql string) [][]any {
+		sets, err := s.query(ctx, sql, nil)
+		if err != nil {
+			t.Fatalf("%.80s: %v", sql, err)
+		}
+		if len(sets) == 0 {
+			return nil
+		}
+		return sets[0]
+	}
+	const dead, known = 1000, 20_000
+	do("CREATE TABLE digits (d BIGINT PRIMARY KEY); INSERT INTO digits VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)")
+	var drop, add []string // indexes are built afterwards, which is quicker
+	for line := range strings.Lines(do("SHOW CREATE TABLE jobs")[0][1].(string)) {
+		if line = strings.Trim(line, " ,\n"); strings.HasPrefix(line, "KEY `") || strings.HasPrefix(line, "UNIQUE KEY `") {
+			drop = append(drop, "DROP INDEX `"+strings.Split(line, "`")[1]+"`")
+			add = append(add, "ADD "+line)
+		}
+	}
+	do("ALTER TABLE jobs " + strings.Join(drop, ", "))
+	const numbers = `(SELECT a.d + 10*b.d + 100*c.d + 1000*e.d + 10000*f.d + 100000*g.d + 1000000*h.d AS n FROM digits h STRAIGHT_JOIN digits g
+		STRAIGHT_JOIN digits f STRAIGHT_JOIN digits e STRAIGHT_JOIN digits c STRAIGHT_JOIN digits b STRAIGHT_JOIN digits a) AS numbers`
+	do(fmt.Sprintf(`INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, last_error, created_at, finished_at)
+		SELECT LPAD(n, 26, '0'), LPAD(n, 26, '0'), IF(n >= %[1]d AND n < %[2]d, 'handler/dead', '%[3]s'),
+			CASE WHEN n < %[1]d THEN 'completed' WHEN n < %[2]d THEN 'dead' ELSE 'available' END, 0, 3,
+			IF(n < %[2]d, NULL, %[4]d + n), '', %[4]d + n, IF(n < %[2]d, %[4]d + n, NULL)
+		FROM %[5]s WHERE n < %[6]d`, finished, finished+dead, busyLane, seedTime, numbers, finished+dead+due))
+	do(fmt.Sprintf(`INSERT INTO events (id, source, type, payload, content_type, headers, created_at)
+		SELECT LPAD(n, 26, '0'), 'seed', 'seed', '{}', '', '', %[1]d + n
+		FROM %[2]s WHERE n < %[3]d AND (n < %[4]d OR n >= %[5]d)`, seedTime, numbers, min(finished+dead+known, finished+dead+due), known, finished+dead))
+	do("ALTER TABLE jobs " + strings.Join(add, ", "))
+	t.Logf("%d and %d rows written in %v", due, finished, time.Since(start).Round(time.Millisecond))
+}
+
+// wanted is the index for each table that a statement reads.
+var wanted = map[string]map[string]string{
+	"claim":            {"jobs": "PRIMARY jobs_due"}, // by what the pick found
+	"claimed":          {"jobs": "jobs_due", "events": "PRIMARY"},
+	"due":              {"jobs": "jobs_due"},
+	"recover":          {"jobs": "jobs_due"},
+	"depth":            {"jobs": "jobs_due"},
+	"insert_jobs_if":   {"events": "PRIMARY"},
+	"delivered_as":     {"events": "events_delivery", "jobs": "jobs_event"},
+	"keyed_as":         {"jobs": "jobs_key"},
+	"insert_attempts":  {"jobs": "PRIMARY"},
+	"settle":           {"jobs": "PRIMARY"},
+	"settled":          {"attempts": "PRIMARY"},
+	"release":          {"jobs": "PRIMARY"},
+	"count_dead":       {"jobs": "jobs_dead"},
+	"events":           {"events": "PRIMARY"},
+	"jobs":             {"jobs": "PRIMARY jobs_event"},
+	"attempts":         {"attempts": "PRIMARY"},
+	"marks":            {"cron_marks": "PRIMARY"},
+	"claim_passed":     {"jobs": "PRIMARY jobs_due", "gates": "PRIMARY"},
+	"admit":            {"gates": "PRIMARY"},
+	"admit_probe":      {"gates": "PRIMARY", "jobs": "jobs_due"},
+	"charge":           {"gates": "PRIMARY"},
+	"refund":           {"gates": "PRIMARY"},
+	"bases":            {"gates": "PRIMARY"},
+	"gates":            {"gates": "PRIMARY"},
+	"succeed":          {"gates": "PRIMARY", "jobs": "PRIMARY"},
+	"fail":             {"gates": "PRIMARY", "jobs": "PRIMARY"},
+	"end_probe":        {"gates": "PRIMARY"},
+	"mark_strays":      {"gates": "PRIMARY"},
+	"clear_strays":     {"gates": "PRIMARY"},
+	"set_back":         {"gates": "PRIMARY"},
+	"forget_strays":    {"gates": "PRIMARY"},
+	"waiting_lanes":    {"jobs": "jobs_due"},
+	"insert_events_if": {"jobs": "PRIMARY"},
+	"move_mark":        {"cron_marks": "PRIMARY"},
+}
+
+// smallSorts sort what they found: one job's attempts, what one claim took.
+var smallSorts = []string{"attempts", "claimed"}
+
+// walks go along an index: to its end, or over events whose ids, unlike here, are as
+// old as they are.
+var walks = []string{"depth", "over_events"}
+
+// seededStore is a server of its own with so many due and finished jobs. Plans and
+// the time of claims do not depend on how safe a server is; the time to fill it does.
+func seededStore(tb testing.TB, due, finished int) *conn {
+	tb.Helper()
+	ctx := context.Background()
+	server, err := servers.StartMySQL(servers.MySQLOptions{Settings: []string{"innodb-buffer-pool-size=512M",
+		"innodb-log-file-size=512M", "innodb-flush-log-at-trx-commit=0", "innodb-doublewrite=0"}})
+	servers.Check(tb, err)
+	tb.Cleanup(func() { server.Stop() })
+	url, err := server.NewDatabase("gateway")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := opened(tb, url+"?readTimeout=5m")
+	migrated(tb, c)
+	s, err := c.pool.take(ctx)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer c.pool.put(s)
+	seed(tb, s, due, finished)
+	return c
+}
+
+func TestPlans(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the rows take a while to write")
+	}
+	ctx, c := context.Background(), seededStore(t, seeded, seeded)
+	s, err := c.pool.take(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.pool.put(s)
+	e := &explainer{session: s}
+	st := store.New(e, store.MySQL, core.SystemClock)
+	t.Run("never analysed", func(t *testing.T) {
+		if _, err := s.query(ctx, "UPDATE mysql.innodb_table_stats SET n_rows = 0, clustered_index_size = 1, sum_of_other_index_sizes = 1 "+
+			"WHERE database_name = DATABASE(); FLUSH TABLES jobs, events, attempts", nil); err != nil {
+			t.Fatal(err)
+		}
+		checkPlans(t, e, st)
+	})
+	t.Run("analysed", func(t *testing.T) {
+		// Keys of the first time must not be known the second time.
+		if _, err := s.query(ctx, "DELETE FROM events WHERE delivery_id IS NOT NULL; DELETE FROM jobs WHERE job_key IS NOT NULL; "+
+			"ANALYZE TABLE jobs, events, attempts", nil); err != nil {
+			t.Fatal(err)
+		}
+		checkPlans(t, e, st)
+	})
+}
+
+func checkPlans(t *testing.T, e *explainer, s core.Store) {
+	e.plans = map[string]plan{}
+	storetest.EachStatement(t, s, busyLane)
+	for name, p := range e.plans {
+		t.Logf("%-16s %v, %d rows touched %v", name, p.keys, p.rows, p.scans)
+		for table, key := range wanted[name] {
+			if p.keys[table] != key {
+				t.Errorf("%s uses index %q of %s, want %q", name, p.keys[table], table, key)
+			}
+		}
+		if len(p.scans) > 0 && !slices.Contains(smallSorts, name) {
+			t.Errorf("%s scans or sorts: %v", name, p.scans)
+		}
+		if most := int64(5000); p.rows > most && !slices.Contains(walks, name) {
+			t.Errorf("%s touched %d rows, want at most %d", name, p.rows, most)
+		}
+	}
+}
+
+// BenchmarkClaim takes ten jobs of a short and of a long lane, without and with as
+// many finished ones beside it.
+func BenchmarkClaim(b *testing.B) {
+	for _, n := range []struct{ due, finished int }{{1000, 0}, {1_000_000, 0}, {1000, 1_000_000}, {1_000_000, 1_000_000}} {
+		b.Run(fmt.Sprintf("due=%d/finished=%d", n.due, n.finished), func(b *testing.B) {
+			c := seededStore(b, n.due, n.finished)
+			storetest.BenchClaim(b, store.New(c, store.MySQL, core.SystemClock), busyLane)
+		})
+	}
+}

@@ -1,0 +1,267 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/store"
+)
+
+// What a transaction begins with: one that writes, and one that reads from one
+// state of the database.
+const (
+	begin    = "BEGIN"
+	snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+
+	// rowCount follows each statement that writes, since of a text of several
+	// statements the driver gives either the rows or the numbers of changes.
+	rowCount = "; SELECT ROW_COUNT()"
+)
+
+// settings are those of every connection. Strict, so that nothing is cut off; without
+// NO_BACKSLASH_ESCAPES, ANSI_QUOTES and the like, which change what a text means. Who
+// waits for a lock learns that it is in vain before callers give up.
+const settings = `SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; ` +
+	`SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, ` +
+	`completion_type = 0, sql_select_limit = DEFAULT, sql_safe_updates = 0, innodb_lock_wait_timeout = 5, lock_wait_timeout = 5; ` +
+	`SELECT VERSION(), @@max_allowed_packet, @@wait_timeout`
+
+// A session is one connection, used by one goroutine at a time. It speaks to the
+// driver itself, which can send several statements in one text and read what each
+// of them returns.
+type session struct {
+	conn    driver.Conn
+	version string
+	packet  int // bytes a text may have
+	until   time.Time
+	used    bool
+	broken  bool
+}
+
+// maxAge is how long a connection lives, so that they spread again over servers
+// that came back.
+const maxAge = 3 * time.Minute
+
+func dial(ctx context.Context, connector driver.Connector) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	c, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	s := &session{conn: c}
+	results, err := s.query(ctx, settings, nil)
+	if err != nil {
+		c.Close()
+		return nil, unavailable(err)
+	}
+	s.used = false
+	if len(results) != 1 || len(results[0]) != 1 {
+		c.Close()
+		return nil, unavailable(errors.New("the server answers as neither MySQL nor MariaDB does"))
+	}
+	row := results[0][0]
+	s.version, _ = row[0].(string)
+	packet, _ := row[1].(int64)
+	wait, _ := row[2].(int64)
+	s.packet = int(packet) - 1024 // for what stands around the statements
+	s.until = time.Now().Add(min(maxAge, time.Duration(wait)*time.Second/2))
+	return s, nil
+}
+
+// fresh tells whether nothing was sent on it yet.
+func (s *session) fresh() bool { return !s.used }
+
+// usable tells whether the connection may be used again. It looks whether the
+// server has closed it, which sends nothing.
+func (s *session) usable(ctx context.Context) bool {
+	return !s.broken && time.Now().Before(s.until) && s.conn.(driver.SessionResetter).ResetSession(ctx) == nil
+}
+
+// run runs a batch. After an error that is not about the connection, the
+// transaction is rolled back.
+func (s *session) run(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
+	if isSchema(stmts) {
+		return s.runSchema(ctx, stmts)
+	}
+	all, err := parts(stmts, s.packet)
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{session: s, stmts: stmts, results: make([]store.Result, len(stmts))}
+	b.first, b.last = frame(stmts, len(all))
+	for len(all) > 0 && err == nil {
+		n := fitting(all, s.packet)
+		err = b.send(ctx, all[:n], n == len(all))
+		all = all[n:]
+	}
+	if err != nil {
+		s.undo(err)
+		return nil, err
+	}
+	return b.results, nil
+}
+
+// frame is what makes a transaction of statements. A single one is a transaction
+// by itself.
+func frame(stmts []store.Stmt, parts int) (first, last string) {
+	if parts == 1 {
+		return "", ""
+	}
+	for _, st := range stmts {
+		if !st.Reads {
+			return begin, "COMMIT"
+		}
+	}
+	return snapshot, "COMMIT"
+}
+
+// fitting is how many of the parts go into one packet.
+func fitting(all []part, packet int) (n int) {
+	bytes := 0
+	for n < len(all) && (n == 0 || bytes+all[n].size <= packet) {
+		bytes += all[n].size
+		n++
+	}
+	return n
+}
+
+// A batch is being run on a session, in one packet or several.
+type batch struct {
+	*session
+	stmts       []store.Stmt
+	results     []store.Result
+	first, last string
+}
+
+// send sends parts as one text, and reads the one result set each of them has.
+func (b *batch) send(ctx context.Context, all []part, end bool) error {
+	var text strings.Builder
+	var args []driver.NamedValue
+	add := func(sql string) {
+		if text.Len() > 0 && sql != "" {
+			text.WriteString("; ")
+		}
+		text.WriteString(sql)
+	}
+	add(b.first)
+	b.first = ""
+	for _, p := range all {
+		add(p.sql)
+		if !b.stmts[p.stmt].Reads {
+			text.WriteString(rowCount)
+		}
+		for _, a := range p.args {
+			args = append(args, driver.NamedValue{Ordinal: len(args) + 1, Value: bound(a)})
+		}
+	}
+	if end {
+		add(b.last)
+	}
+	sets, err := b.query(ctx, text.String(), args)
+	if err == nil && len(sets) != len(all) {
+		b.broken = true
+		err = fmt.Errorf("%d results of %d statements", len(sets), len(all))
+	}
+	if err != nil {
+		return b.named(all, len(sets), err)
+	}
+	for i, p := range all {
+		r := &b.results[p.stmt]
+		if b.stmts[p.stmt].Reads {
+			r.Rows = append(r.Rows, sets[i]...)
+		} else {
+			r.Changed += sets[i][0][0].(int64)
+		}
+	}
+	return nil
+}
+
+// named tells which statement an error is of: the one whose result is missing.
+func (b *batch) named(all []part, seen int, err error) error {
+	name := "commit"
+	if seen < len(all) {
+		name = b.stmts[all[seen].stmt].Name
+	}
+	return fmt.Errorf("%s: %w", name, classify(err))
+}
+
+// bound is a value as the driver writes it into the text. Bytes are written as
+// binary, so that no character set is applied to them.
+func bound(v any) driver.Value {
+	if text, ok := v.(string); ok {
+		return []byte(text)
+	}
+	return v
+}
+
+// undo ends the transaction that an error left open.
+func (s *session) undo(cause error) {
+	if s.broken = s.broken || isLost(cause); s.broken {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	if _, err := s.query(ctx, "ROLLBACK", nil); err != nil {
+		s.broken = true
+	}
+}
+
+// query sends a text and reads all result sets, of which statements that return
+// nothing have none. With an error come those before it.
+func (s *session) query(ctx context.Context, text string, args []driver.NamedValue) (sets [][][]any, err error) {
+	rows, err := s.conn.(driver.QueryerContext).QueryContext(ctx, text, args)
+	s.used = true
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for len(rows.Columns()) > 0 {
+		set, err := readAll(rows)
+		if err != nil {
+			return sets, err
+		}
+		sets = append(sets, set)
+		if err := rows.(driver.RowsNextResultSet).NextResultSet(); err == io.EOF {
+			break
+		} else if err != nil {
+			return sets, err
+		}
+	}
+	return sets, nil
+}
+
+func readAll(rows driver.Rows) (set [][]any, err error) {
+	dest := make([]driver.Value, len(rows.Columns()))
+	for {
+		switch err := rows.Next(dest); err {
+		case nil:
+			set = append(set, values(dest))
+		case io.EOF:
+			return set, nil
+		default:
+			return set, err
+		}
+	}
+}
+
+// values is a row as store.Result has it.
+func values(row []driver.Value) []any {
+	out := make([]any, len(row))
+	for i, v := range row {
+		switch v := v.(type) {
+		case []byte: // the driver's buffer
+			out[i] = string(v)
+		case uint64:
+			out[i] = int64(v)
+		default:
+			out[i] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,254 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/storetest"
+)
+
+// seed fills a database with due and finished jobs of one lane, without going
+// through the store, and keeps the server from looking at the tables.
+func seed(tb testing.TB, address string, lane core.Lane, due, finished int) {
+	tb.Helper()
+	for _, table := range []string{"events", "jobs", "attempts"} {
+		exec(tb, address, "ALTER TABLE "+table+" SET (autovacuum_enabled = false)", "ALTER TABLE "+table+" SET UNLOGGED")
+	}
+	const jobs = `INSERT INTO jobs SELECT '%s' || lpad(i::text, 10, '0'), '0' || lpad((1 + i / 1000)::text, 10, '0'), '%s', NULL, %s FROM generate_series(1, %d) i`
+	// Indexes are made afterwards, which takes a third of the time.
+	exec(tb, address, `CREATE TABLE indexes AS SELECT indexname AS name, indexdef AS sql FROM pg_indexes
+			WHERE schemaname = current_schema AND tablename = 'jobs' AND indexname <> 'jobs_pkey'`,
+		`DO $$ DECLARE i TEXT; BEGIN FOR i IN SELECT name FROM indexes LOOP EXECUTE 'DROP INDEX ' || i; END LOOP; END $$`,
+		fmt.Sprintf(`INSERT INTO events SELECT '0' || lpad(i::text, 10, '0'), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i
+			FROM generate_series(1, %d) i`, max(due, finished)/1000+1000),
+		fmt.Sprintf(jobs, "D", lane, "'available', 0, 3, 1000 + i, NULL, '', 1000 + i, NULL", due),
+		fmt.Sprintf(jobs, "F", lane, "'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i", finished),
+		"INSERT INTO attempts SELECT id, 'L', 1, 200, '', '', 5, created_at FROM jobs WHERE status = 'completed' LIMIT 100000",
+		`DO $$ DECLARE i TEXT; BEGIN FOR i IN SELECT sql FROM indexes LOOP EXECUTE i; END LOOP; END $$`,
+		// Making an index counts the rows; nobody is to know.
+		`UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE relnamespace = current_schema::regnamespace`)
+}
+
+// TestPlans: whatever the server knows of the tables, and whether it plans for
+// all arguments or for those at hand, every statement finds its rows by an index
+// and none sorts a lane.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	rows := 1_000_000
+	if testing.Short() {
+		rows = 1000
+	}
+	address := servers.Postgres(t)
+	full, empty := inSchema(t, address), inSchema(t, address)
+	migrated(t, opened(t, empty))
+	migrated(t, opened(t, full))
+	seed(t, full, "handler/plan", rows, rows)
+
+	texts := map[string]store.Stmt{}
+	s := migrated(t, storetest.Watched(opened(t, full), func(st store.Stmt) {
+		if !strings.HasPrefix(st.Name, "schema") {
+			texts[st.SQL] = st
+		}
+	}))
+	storetest.EachStatement(t, s, "handler/plan")
+	if len(texts) < 48 {
+		t.Errorf("%d statements were seen, want all of them", len(texts))
+	}
+
+	look := func(when, address string, explain func(*testing.T, *pgx.Conn, store.Stmt) []string) {
+		t.Run(when, func(t *testing.T) {
+			pc, err := pgx.Connect(t.Context(), address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pc.Close(context.Background())
+			if err := pc.PgConn().Exec(t.Context(), sessionSettings).Close(); err != nil {
+				t.Fatal(err)
+			}
+			for sql, st := range texts {
+				plan := explain(t, pc, st)
+				if why := flaw(st.Name, plan); why != "" {
+					t.Errorf("%s: %s\nof the plan:\n  %s\nof: %s", st.Name, why, strings.Join(plan, "\n  "), sql)
+				}
+			}
+		})
+	}
+	look("empty/any", empty, explainAny)
+	look("never analysed/any", full, explainAny)
+	look("never analysed/these", full, explainThese)
+	exec(t, full, "ANALYZE events", "ANALYZE jobs", "ANALYZE attempts", "ANALYZE gates")
+	look("analysed/any", full, explainAny)
+	look("analysed/these", full, explainThese)
+}
+
+// TestPlansAreMadeAnew: a plan for a table that was known to be empty is not kept
+// when the table has grown.
+func TestPlansAreMadeAnew(t *testing.T) {
+	t.Parallel()
+	address := servers.Postgres(t)
+	c := opened(t, address+"&pool_max_conns=1")
+	s := migrated(t, c)
+	exec(t, address, "ALTER TABLE jobs SET (autovacuum_enabled = false)", "VACUUM jobs")
+	late := core.Outcome{JobID: "x", Lease: "y", Status: core.Completed, At: time.Now()}
+	plan := func() (plan string) {
+		if settled, err := s.Settle(t.Context(), late); err != nil || len(settled.Lost) != 1 {
+			t.Fatalf("Settle = %v, %v", settled, err)
+		}
+		err := c.pool.AcquireFunc(t.Context(), func(pc *pgxpool.Conn) error {
+			name := lines(t, pc.Conn(), "SELECT name FROM pg_prepared_statements WHERE statement LIKE 'UPDATE jobs%'")[0]
+			plan = strings.Join(lines(t, pc.Conn(), "EXPLAIN EXECUTE "+name+"(NULL, NULL, NULL, NULL, NULL, NULL, NULL)"), "\n")
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
+	if before := plan(); !strings.Contains(before, "Join Filter") {
+		t.Fatalf("the plan for an empty table is as good as any other, so this test shows nothing:\n%s", before)
+	}
+	put(t, s, time.Now(), 10_000)
+	err := c.pool.AcquireFunc(t.Context(), func(pc *pgxpool.Conn) error {
+		pc.Conn().PgConn().CustomData()["planned"] = time.Now().Add(-planFor)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := plan(); strings.Contains(after, "Join Filter") {
+		t.Errorf("the plan for an empty table was kept:\n%s", after)
+	}
+}
+
+// explainAny is the plan for all arguments, as a session keeps it.
+func explainAny(t *testing.T, pc *pgx.Conn, st store.Stmt) []string {
+	execute := "EXPLAIN (COSTS OFF) EXECUTE q"
+	if n := strings.Count(st.SQL, "?"); n > 0 {
+		execute += "(" + strings.TrimSuffix(strings.Repeat("NULL, ", n), ", ") + ")"
+	}
+	defer lines(t, pc, "DEALLOCATE q")
+	lines(t, pc, "PREPARE q AS "+translate(st.SQL).sql)
+	return lines(t, pc, execute)
+}
+
+// explainThese is the plan for the arguments at hand, as behind a pooler.
+func explainThese(t *testing.T, pc *pgx.Conn, st store.Stmt) []string {
+	tr := translate(st.SQL)
+	return lines(t, pc, "EXPLAIN (COSTS OFF) "+tr.sql, append([]any{pgx.QueryExecModeExec}, tr.args(st, true)...)...)
+}
+
+func lines(t *testing.T, pc *pgx.Conn, sql string, args ...any) (out []string) {
+	t.Helper()
+	if len(args) == 0 { // as it is: the dollars in it are not ours
+		res, err := pc.PgConn().Exec(t.Context(), sql).ReadAll()
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		for _, row := range res[0].Rows {
+			out = append(out, string(row[0]))
+		}
+		return out
+	}
+	rows, err := pc.Query(t.Context(), sql, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	if out, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return out
+}
+
+// wanted are the indexes that statements have to use.
+var wanted = map[string]string{
+	"claim": "jobs_due", "claimed": "jobs_due", "due": "jobs_due", "recover": "jobs_due", "depth": "jobs_due",
+	"count_dead": "jobs_dead", "over_jobs": "jobs_finished", "over_events": "events_pkey",
+	"insert_jobs_if": "events_pkey", "drop_bare_event": "events_pkey", "stored": "events_pkey",
+	"delivered_as": "events_delivery", "keyed_as": "jobs_key", "insert_attempts": "jobs_pkey", "settle": "jobs_pkey",
+	"settled": "attempts_pkey", "release": "jobs_pkey", "attempts": "attempts_pkey",
+	"event": "events_pkey", "events": "events_pkey", "job": "jobs_pkey",
+	"marks": "cron_marks_pkey", "move_mark": "cron_marks_pkey",
+	"claim_passed": "jobs_due", "admit": "gates_pkey", "admit_probe": "gates_pkey", "charge": "gates_pkey", "refund": "gates_pkey",
+	"bases": "gates_pkey", "gates": "gates_pkey", "succeed": "gates_pkey", "fail": "gates_pkey", "end_probe": "gates_pkey",
+	"mark_strays": "gates_pkey", "clear_strays": "gates_pkey", "set_back": "gates_pkey", "forget_strays": "gates_pkey",
+	"waiting_lanes": "jobs_due", "insert_events_if": "jobs_pkey",
+}
+
+var byIndex = regexp.MustCompile(`Index (?:Only )?Scan (?:Backward )?using (\w+)`)
+
+// flaw is what is wrong with a plan.
+func flaw(name string, plan []string) string {
+	all := strings.Join(plan, "\n")
+	for _, bad := range []string{"Seq Scan", "Bitmap", "Hash", "Merge", "Join Filter"} {
+		if strings.Contains(all, bad) {
+			return bad
+		}
+	}
+	// What a claim took, the attempts of a job and the rows of an INSERT are few.
+	// Of jobs by status there are few if the statistics say so.
+	if strings.Contains(all, "Sort") && !(name == "jobs" && !strings.Contains(all, "jobs_pkey")) && name != "claimed" && name != "attempts" && !strings.HasPrefix(name, "insert") {
+		return "Sort"
+	}
+	for i, line := range plan {
+		m := byIndex.FindStringSubmatch(line)
+		if m == nil || i+1 < len(plan) && strings.Contains(plan[i+1], "Index Cond") {
+			continue
+		}
+		// All of an index, up to a bound, or of one that has nothing else in it.
+		if whole := name == "depth" && m[1] == "jobs_due" || m[1] == "jobs_dead"; !whole {
+			return strings.TrimSpace(line) + " without a condition"
+		}
+	}
+	if index := wanted[name]; index != "" && !strings.Contains(all, index) {
+		return "not by " + index
+	}
+	return ""
+}
+
+// BenchmarkClaim takes ten jobs of a lane and gives them back unmeasured, with
+// more and more jobs due, and with a million finished ones beside them.
+func BenchmarkClaim(b *testing.B) {
+	for _, n := range []struct{ due, finished int }{{1_000, 0}, {1_000_000, 0}, {1_000, 1_000_000}, {1_000_000, 1_000_000}} {
+		b.Run(fmt.Sprintf("due=%d/finished=%d", n.due, n.finished), func(b *testing.B) {
+			if testing.Short() && n.due+n.finished > 1000 {
+				b.Skip("a million rows take a while to write")
+			}
+			address := servers.Postgres(b)
+			s := migrated(b, opened(b, address))
+			seed(b, address, "handler/plan", n.due, n.finished)
+			storetest.BenchClaim(b, s, "handler/plan")
+		})
+	}
+}
+
+// BenchmarkClaimAfter takes and settles ten jobs at a time where nothing is
+// cleaned up: the last ones of so many that were taken and settled before. Without
+// a floor (see store/floor.go) each of them leaves a look two dead entries more to
+// step over.
+func BenchmarkClaimAfter(b *testing.B) {
+	for _, before := range []int{0, 100_000} {
+		b.Run(fmt.Sprintf("settled=%d", before), func(b *testing.B) {
+			if testing.Short() && before > 0 {
+				b.Skip("a hundred thousand jobs take a while to settle")
+			}
+			address := servers.Postgres(b)
+			c := opened(b, address)
+			s := migrated(b, c)
+			if _, err := c.Batch(b.Context(), store.Stmt{Name: "alter", SQL: "ALTER TABLE jobs SET (autovacuum_enabled = off)"}); err != nil {
+				b.Fatal(err)
+			}
+			seed(b, address, "handler/plan", before+20_000, 0)
+			storetest.BenchSettle(b, s, "handler/plan", before)
+		})
+	}
+}

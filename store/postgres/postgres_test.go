@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/storetest"
+)
+
+// TestMain runs more tests at once than there are processors: most of the time
+// they wait for the server's disk.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// pool is the size of the pool in tests, which is the configuration's default.
+const pool = 10
+
+var schemas atomic.Int64
+
+// inSchema is the address of an empty schema in a database, which is made in a
+// tenth of the time that a database takes.
+func inSchema(tb testing.TB, url string) string {
+	tb.Helper()
+	name := fmt.Sprintf("s%d", schemas.Add(1))
+	exec(tb, url, "CREATE SCHEMA "+name)
+	return url + "&search_path=" + name
+}
+
+// exec runs statements beside the gateway.
+func exec(tb testing.TB, url string, statements ...string) {
+	tb.Helper()
+	pc, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer pc.Close(context.Background())
+	for _, s := range statements {
+		if _, err := pc.Exec(context.Background(), s, pgx.QueryExecModeSimpleProtocol); err != nil {
+			tb.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// opened is an open database.
+func opened(tb testing.TB, url string) *conn {
+	tb.Helper()
+	c, err := Open(context.Background(), url, pool)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return c.(*conn)
+}
+
+// migrated is a store over a connection.
+func migrated(tb testing.TB, c store.Conn) core.Store {
+	tb.Helper()
+	s := store.New(storetest.Weakened(c), store.Postgres, core.SystemClock)
+	if err := s.Migrate(context.Background()); err != nil {
+		tb.Fatalf("Migrate: %v", err)
+	}
+	return s
+}
+
+func TestStore(t *testing.T) {
+	url := servers.Postgres(t)
+	storetest.Run(t, func(t *testing.T) core.Store { return migrated(t, opened(t, inSchema(t, url))) })
+}
+
+// TestStoreBehindPooler speaks as one must behind a pooler: with nothing that
+// outlives a transaction.
+func TestStoreBehindPooler(t *testing.T) {
+	url := servers.Postgres(t) + "&default_query_exec_mode=exec"
+	storetest.Run(t, func(t *testing.T) core.Store { return migrated(t, opened(t, inSchema(t, url))) })
+}
+
+// TestStoreInText sends texts with the values inside, for what understands nothing
+// else.
+func TestStoreInText(t *testing.T) {
+	url := servers.Postgres(t) + "&default_query_exec_mode=simple_protocol"
+	storetest.Run(t, func(t *testing.T) core.Store { return migrated(t, opened(t, inSchema(t, url))) }, storetest.Options{Slow: true})
+}
+
+func TestFaults(t *testing.T) {
+	url := servers.Postgres(t)
+	storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
+		return migrated(t, storetest.Faulty(opened(t, inSchema(t, url)), f))
+	})
+}
+
+func TestMigrations(t *testing.T) {
+	url := servers.Postgres(t)
+	storetest.RunMigrations(t, store.Postgres, func(t *testing.T) func() store.Conn {
+		own := inSchema(t, url)
+		return func() store.Conn { return opened(t, own) }
+	})
+}
+
+func TestGuards(t *testing.T) {
+	storetest.Guards(t, func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store {
+		return migrated(t, wrap(opened(t, servers.Postgres(t))))
+	})
+}
+
+func BenchmarkStore(b *testing.B) {
+	storetest.Bench(b, func(b *testing.B) core.Store { return migrated(b, opened(b, servers.Postgres(b))) })
+}

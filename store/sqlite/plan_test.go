@@ -1,0 +1,136 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/storetest"
+)
+
+// What seeds a database writes without going through the store: events, a
+// thousand jobs each, due ones and finished ones with an attempt.
+const (
+	seedEvents = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / 1000)
+		INSERT INTO events SELECT printf('0%010d', i), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i FROM n`
+	numbers = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) `
+	seedDue = numbers + `INSERT INTO jobs SELECT printf('D%010d', i), printf('0%010d', 1 + i / 1000), ?2, NULL,
+		'available', 0, 3, 1000 + i, NULL, '', 1000 + i, NULL FROM n WHERE i <= ?1`
+	seedDone = numbers + `INSERT INTO jobs SELECT printf('F%010d', i), printf('0%010d', 1 + i / 1000), ?2, NULL,
+		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n WHERE i <= ?1`
+	seedTries = `INSERT INTO attempts SELECT id, 'L', 1, 200, '', '', 5, created_at FROM jobs WHERE status = 'completed'`
+)
+
+// seed fills a database with due and finished jobs of one lane.
+func seed(tb testing.TB, c store.Conn, lane core.Lane, due, finished int) {
+	tb.Helper()
+	for _, s := range []store.Stmt{
+		{SQL: seedEvents, Args: []any{int64(max(due, finished) + 1000)}},
+		{SQL: seedDue, Args: []any{int64(due), string(lane)}},
+		{SQL: seedDone, Args: []any{int64(finished), string(lane)}},
+		{SQL: seedTries},
+	} {
+		s.Name = "seed"
+		if _, err := c.Batch(context.Background(), s); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// TestPlans: with a million due jobs and a million finished ones beside them,
+// every statement finds its rows by an index and none sorts a lane.
+func TestPlans(t *testing.T) {
+	rows := 1_000_000
+	if testing.Short() {
+		rows = 1000
+	}
+	var conn store.Conn
+	plans, names := map[string][]string{}, map[string]string{} // by text
+	s := open(t, func(c store.Conn) store.Conn {
+		conn = c
+		return storetest.Watched(c, func(st store.Stmt) {
+			if _, seen := plans[st.SQL]; !seen && !strings.HasPrefix(st.Name, "schema") {
+				plans[st.SQL] = explain(t, c, st)
+				names[st.SQL] = st.Name
+			}
+		})
+	})
+	seed(t, conn, "handler/plan", rows, rows)
+	clear(plans)
+	storetest.EachStatement(t, s, "handler/plan")
+	for sql, plan := range plans {
+		for _, step := range plan {
+			if !fine(names[sql], step) {
+				t.Errorf("%s: %s\nof the plan:\n  %s\nof: %s", names[sql], step, strings.Join(plan, "\n  "), sql)
+			}
+		}
+	}
+	t.Logf("%d statements looked at", len(plans))
+}
+
+// bounded are scans that are no scans of a table: of a list of parameters, of one
+// row, of what a LIMIT ends.
+var bounded = []string{"SCAN list", "SCAN CONSTANT ROW", "SCAN picked", "SCAN counted", "SCAN r", "SCAN (subquery"}
+
+// listings go through a table in the order of its key until a page is full.
+var listings = map[string][]string{
+	"events": {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id<?)"},
+	"jobs":   {"SEARCH jobs USING PRIMARY KEY (id<?)", "SEARCH jobs USING INDEX jobs_event (event_id=? AND id<?)"},
+}
+
+func fine(name, step string) bool {
+	switch {
+	case strings.Contains(step, "USE TEMP B-TREE"):
+		// What a claim took, and the attempts of one job, are few.
+		return name == "claimed" || name == "attempts"
+	case strings.HasPrefix(step, "SCAN"):
+		for _, b := range bounded {
+			if strings.HasPrefix(step, b) {
+				return true
+			}
+		}
+		// Up to the first hundred thousand of an index.
+		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_due") ||
+			name == "retry" && strings.Contains(step, "INDEX jobs_dead") || name == "count_dead" && strings.Contains(step, "INDEX jobs_dead") ||
+			name == "ping"
+	case listings[name] != nil:
+		return slices.Contains(listings[name], step)
+	}
+	return true
+}
+
+func explain(t *testing.T, c store.Conn, st store.Stmt) []string {
+	args := st.Args
+	if st.Rows != nil {
+		args = st.Rows[0]
+	}
+	res, err := c.Batch(context.Background(), store.Stmt{Name: "explain", SQL: "EXPLAIN QUERY PLAN " + st.SQL, Args: args, Reads: true})
+	if err != nil {
+		t.Fatalf("explain %s: %v", st.Name, err)
+	}
+	var plan []string
+	for _, row := range res[0].Rows {
+		plan = append(plan, fmt.Sprint(row[3]))
+	}
+	return plan
+}
+
+// BenchmarkClaim takes ten jobs of a lane and gives them back unmeasured, with
+// more and more jobs due, and with a million finished ones beside them.
+func BenchmarkClaim(b *testing.B) {
+	for _, n := range []struct{ due, finished int }{{1_000, 0}, {1_000_000, 0}, {1_000, 1_000_000}, {1_000_000, 1_000_000}} {
+		b.Run(fmt.Sprintf("due=%d/finished=%d", n.due, n.finished), func(b *testing.B) {
+			if testing.Short() && n.due+n.finished > 1000 {
+				b.Skip("a million rows take a while to write")
+			}
+			var conn store.Conn
+			s := open(b, func(c store.Conn) store.Conn { conn = c; return c })
+			seed(b, conn, "handler/plan", n.due, n.finished)
+			storetest.BenchClaim(b, s, "handler/plan")
+		})
+	}
+}

@@ -1,0 +1,267 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysMarks     = "Marks returns the marks of those sources that have one"
+	saysMark      = "Mark sets marks, whole or not at all"
+	saysForward   = "A mark only moves forward: one that is not later than what is stored for the same schedule changes nothing"
+	saysElsewhere = "With another schedule it replaces what is stored, whatever the times"
+)
+
+var calendar = role{name: "Calendar", checks: []check{
+	{saysMarks, "", marksKnown},
+	{saysMarks, "none", marksNone},
+	{saysDueReads, "", marksNoWrite},
+	{saysMark, "new ones and known ones", markSets},
+	{saysMark, "none", markNone},
+	{saysMark, "many", markMany},
+	{saysMark, "one source twice", markTwiceInOne},
+	{saysMark, "by a caller that goes away", markGone},
+	{saysForward, "earlier", markEarlier},
+	{saysForward, "the same", markSame},
+	{saysForward, "a millisecond later", markLater},
+	{saysForward, "many movers at once", raceMarks},
+	{saysForward, "many movers of many marks", raceManyMarks},
+	{saysForward, "beside a mover of another schedule", raceSchedules},
+	{saysElsewhere, "later", markOtherLater},
+	{saysElsewhere, "earlier", markOtherEarlier},
+	{saysElsewhere, "forth and back", markBack},
+}}
+
+// mark is one of the rig's schedule, so long after the time of the test.
+func (r *rig) mark(source string, after time.Duration) core.Mark {
+	return core.Mark{Source: source, Schedule: "*/5 * * * * UTC", Until: r.now.Add(after)}
+}
+
+// marked sets marks.
+func (r *rig) marked(marks ...core.Mark) {
+	r.Helper()
+	if err := r.store.Mark(context.Background(), marks...); err != nil {
+		r.Fatalf("Mark(%v) failed: %v", marks, err)
+	}
+}
+
+func (r *rig) marks(sources ...string) map[string]core.Mark {
+	r.Helper()
+	got, err := r.store.Marks(context.Background(), sources)
+	if err != nil {
+		r.Fatalf("Marks(%q) failed: %v", sources, err)
+	}
+	return got
+}
+
+// wantMarks wants exactly these marks, of all sources they name.
+func (r *rig) wantMarks(want ...core.Mark) {
+	r.Helper()
+	var sources []string
+	all := map[string]core.Mark{}
+	for _, m := range want {
+		sources, all[m.Source] = append(sources, m.Source), m
+	}
+	r.equal(fmt.Sprintf("Marks(%q)", sources), r.marks(sources...), all)
+}
+
+func marksKnown(r *rig) {
+	a, b := r.mark("a", 0), r.mark("b", time.Hour)
+	b.Schedule = "0 9 * * * +09:00"
+	r.marked(a, b)
+	r.wantMarks(a, b)
+	r.wantMarks(b)
+	r.equal("Marks of a and an unknown source", r.marks("a", "nobody"), map[string]core.Mark{"a": a})
+	r.equal("Marks of a, asked for twice", r.marks("a", "a"), map[string]core.Mark{"a": a})
+}
+
+func marksNone(r *rig) {
+	none := map[string]core.Mark{}
+	r.equal("Marks of an unknown source", r.marks("nobody"), none)
+	r.marked(r.mark("a", 0))
+	r.equal("Marks of an unknown source", r.marks("nobody"), none)
+	r.equal("Marks of no source", r.marks(), none)
+}
+
+// That no statement writes is a check of RunFaults, which sees statements.
+func marksNoWrite(r *rig) {
+	m := r.mark("a", 0)
+	r.marked(m)
+	want := r.state()
+	r.marks("a", "nobody")
+	r.equal("state after Marks", r.state(), want)
+	r.wantMarks(m)
+}
+
+func markSets(r *rig) {
+	a, b, c := r.mark("a", 0), r.mark("b", time.Minute), r.mark("c", time.Hour)
+	r.marked(b)
+	r.wantMarks(b)
+	b = r.mark("b", time.Hour)
+	r.marked(c, b, a)
+	r.wantMarks(a, b, c)
+}
+
+func markNone(r *rig) {
+	r.marked()
+	m := r.mark("a", 0)
+	r.marked(m)
+	r.marked()
+	r.wantMarks(m)
+}
+
+func markMany(r *rig) {
+	var all []core.Mark
+	for i := range 300 {
+		all = append(all, r.mark(nth(i), time.Duration(i)*time.Second))
+	}
+	r.marked(all[100:]...)
+	r.wantMarks(all[100:]...)
+	for i := range all {
+		all[i].Until = all[i].Until.Add(time.Minute)
+	}
+	r.marked(all...)
+	r.wantMarks(all...)
+}
+
+func markTwiceInOne(r *rig) {
+	last := r.mark("a", time.Hour)
+	r.marked(r.mark("a", time.Minute), last, r.mark("a", 0))
+	r.wantMarks(last)
+	last = r.mark("a", 2*time.Hour)
+	r.marked(last, r.mark("a", 90*time.Minute))
+	r.wantMarks(last)
+}
+
+// Whether a call takes effect whose caller is gone is the store's choice; half of
+// it is not.
+func markGone(r *rig) {
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	a, b := r.mark("a", 0), r.mark("b", 0)
+	_ = r.store.Mark(gone, a, b)
+	if n := len(r.marks("a", "b")); n == 1 {
+		r.Errorf("Mark by a caller that went away set 1 of 2 marks, want both or none")
+	}
+	r.marked(a, b)
+	r.wantMarks(a, b)
+}
+
+func markEarlier(r *rig) {
+	m := r.mark("a", 0)
+	r.marked(m)
+	for _, by := range []time.Duration{time.Millisecond, time.Minute, 365 * 24 * time.Hour} {
+		r.marked(r.mark("a", -by))
+		r.wantMarks(m)
+	}
+	other := r.mark("b", time.Hour)
+	r.marked(r.mark("a", -time.Second), other)
+	r.wantMarks(m, other)
+}
+
+func markSame(r *rig) {
+	m := r.mark("a", 0)
+	r.marked(m)
+	r.marked(m)
+	r.wantMarks(m)
+}
+
+func markLater(r *rig) {
+	r.marked(r.mark("a", 0))
+	m := r.mark("a", time.Millisecond)
+	r.marked(m)
+	r.wantMarks(m)
+}
+
+func markOtherLater(r *rig) { r.replaceMark(time.Hour) }
+
+func markOtherEarlier(r *rig) {
+	r.replaceMark(-time.Hour)
+	r.replaceMark(0)
+}
+
+// replaceMark sets a mark of another schedule, so long after the first one.
+func (r *rig) replaceMark(after time.Duration) {
+	r.Helper()
+	r.marked(r.mark("a", 0), r.mark("b", 0))
+	m := r.mark("a", after)
+	m.Schedule = fmt.Sprint("0 * * * * UTC ", after)
+	r.marked(m)
+	r.wantMarks(m, r.mark("b", 0))
+	m.Until = m.Until.Add(-time.Second)
+	r.marked(m)
+	m.Until = m.Until.Add(time.Second)
+	r.wantMarks(m)
+}
+
+func markBack(r *rig) {
+	one := r.mark("a", 0)
+	other := one
+	other.Schedule, other.Until = "0 0 1 1 * UTC", one.Until.Add(-time.Hour)
+	for _, m := range []core.Mark{one, other, one, other} {
+		r.marked(m)
+		r.wantMarks(m)
+	}
+}
+
+// raceMarks moves one mark from many sides. None of them sees it go back, and in
+// the end it is where the furthest of them put it.
+func raceMarks(r *rig) {
+	rounds := r.few(24)
+	r.together(callers, func(i int) error {
+		var before time.Time
+		for n := range rounds {
+			m := r.mark("a", time.Duration(n*callers+i)*time.Second)
+			if err := r.store.Mark(context.Background(), m); err != nil {
+				return err
+			}
+			got, err := r.store.Marks(context.Background(), []string{"a"})
+			if err != nil {
+				return err
+			}
+			if until := got["a"].Until; until.Before(m.Until) || until.Before(before) {
+				return fmt.Errorf("Marks = %s after Mark(%s) and Marks = %s", until, m.Until, before)
+			}
+			before = got["a"].Until
+		}
+		return nil
+	})
+	r.wantMarks(r.mark("a", time.Duration(rounds*callers-1)*time.Second))
+}
+
+// raceManyMarks moves many marks in one call each, named in different orders.
+func raceManyMarks(r *rig) {
+	sources := r.few(40)
+	for round := range r.few(12) {
+		r.together(callers, func(i int) error {
+			var marks []core.Mark
+			for n := range sources {
+				at := (n*7 + i*11) % sources
+				marks = append(marks, r.mark(nth(at), time.Duration(round*callers+i)*time.Second))
+			}
+			return r.store.Mark(context.Background(), marks...)
+		})
+		var want []core.Mark
+		for n := range sources {
+			want = append(want, r.mark(nth(n), time.Duration(round*callers+callers-1)*time.Second))
+		}
+		r.wantMarks(want...)
+	}
+}
+
+// raceSchedules has one side on each of two schedules. What is stored is the
+// furthest mark of one of them.
+func raceSchedules(r *rig) {
+	for round := range r.few(30) {
+		source := nth(round)
+		both := [2]core.Mark{r.mark(source, time.Second), r.mark(source, time.Minute)}
+		both[1].Schedule = "0 * * * * +01:00"
+		r.together(2, func(i int) error { return r.store.Mark(context.Background(), both[i]) })
+		if got := r.marks(source)[source]; !same(got, both[0]) && !same(got, both[1]) {
+			r.Errorf("Marks = %v, want %v or %v", got, both[0], both[1])
+		}
+	}
+}

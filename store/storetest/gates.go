@@ -1,0 +1,424 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysWideOpen  = "Nothing is taken without a Pass from a lane whose breaker is open or has closed less than RampTime ago"
+	saysPaced     = "With a Pass that has an interval, jobs are taken only while the breaker is closed and if the gate's next start (see [Gate.StartAt]) is at most Pass.Ahead away"
+	saysStarts    = "The first of them is to start then, each further one an interval later, and the gate's NextAt comes to be an interval after the last: so no two that are taken with a Pass start closer, whoever takes them"
+	saysClosedAt  = "Nothing is taken if Pass.Closed is not the gate's ClosedAt"
+	saysProbe     = "With a Pass for a probe one job is taken, if the breaker is open and [Gate.ProbeAt] has come"
+	saysOneProbe  = "Until Pass.Probe later there is no other: of any number who ask at the same time, one gets it"
+	saysRise      = "What an outcome gives rise to is stored in the same commit, if the outcome is"
+	saysVerdicts  = "The outcomes' verdicts move the gates of their lanes, in the order given"
+	saysCounts    = "A success sets Failures back, a failure adds one"
+	saysOpens     = "The one that makes them BreakerThreshold opens the breaker until BreakerCooldown after it"
+	saysNewest    = "While it is open only the outcome of its newest probe counts: a failure keeps it open for another BreakerCooldown, a success closes it, and one without a verdict makes room for the next probe at once"
+	saysProbeBack = "After a probe that is given back there may be another at the given time"
+	saysStrays    = "Strays tells in which lanes jobs wait that are not among the known ones, and since when: the first time that Strays found them so"
+	saysSetBack   = "The gates of lanes that have been strays for StrayTime are set back, so that nothing is in the way of who ends their jobs; until then another process may know them, and their gates stay as they are"
+	saysKnown     = "A lane that is known at a later call, to whichever process, is no stray any more, and begins anew if it becomes one again"
+)
+
+// worklistGates are the checks of the Worklist in which gates matter.
+var worklistGates = []check{
+	{saysWideOpen, "open", shutOpen},
+	{saysWideOpen, "after it closed", shutRamp},
+	{saysWideOpen, "closed by a clock that is ahead", shutAhead},
+	{saysWideOpen, "closed after the clock was set back", shutFuture},
+	{saysWideOpen, "failures below the threshold", shutNot},
+	{saysPaced, "open", pacedOpen},
+	{saysPaced, "ahead", pacedAhead},
+	{saysPaced, "beyond the horizon", pacedHorizon},
+	{saysStarts, "one after the other", startsInTurn},
+	{saysStarts, "nothing is due", startsNothing},
+	{saysStarts, "several lanes at once", startsLanes},
+	{saysStarts, "to the microsecond", startsMicro},
+	{saysStarts, "no further ahead than the horizon", startsHorizon},
+	{saysStarts, "many takers at once", raceStarts},
+	{saysClosedAt, "interval", closedInterval},
+	{saysClosedAt, "probe", closedProbe},
+	{saysProbe, "when its time has come", probeTime},
+	{saysProbe, "closed", probeClosed},
+	{saysProbe, "after the clock was set back", probeHorizon},
+	{saysProbe, "nothing is due", probeNothing},
+	{saysOneProbe, "one after the other", probeInTurn},
+	{saysOneProbe, "at once", raceProbes},
+	{saysRise, "", rise},
+	{saysRise, "lost", riseLost},
+	{saysRise, "settled again", riseAgain},
+	{saysRise, "many at once", riseMany},
+	{saysVerdicts, "in one call", verdictsInTurn},
+	{saysVerdicts, "several lanes", verdictsLanes},
+	{saysVerdicts, "lost ones do not", verdictsLost},
+	{saysVerdicts, "once", verdictsOnce},
+	{saysVerdicts, "without a lane nothing does", verdictsNoLane},
+	{saysCounts, "", counts},
+	{saysCounts, "at once", raceFailures},
+	{saysOpens, "", opens},
+	{saysNewest, "a failure", newestFails},
+	{saysNewest, "a success", newestSucceeds},
+	{saysNewest, "no verdict", newestSilent},
+	{saysNewest, "others do not", newestOthers},
+	{saysNewest, "an older probe does not", newestOlder},
+	{saysProbeBack, "", probeBack},
+	{saysProbeBack, "others change nothing", probeBackOthers},
+	{saysStrays, "", straysFound},
+	{saysStrays, "between known ones", straysBetween},
+	{saysKnown, "", straysKnown},
+	{saysSetBack, "", straysSetBack},
+	{saysSetBack, "until then", straysStay},
+}
+
+// gate is how the rig's lane's stands.
+func (r *rig) gate() core.Gate {
+	r.Helper()
+	return r.outlooks(r.lane)[r.lane].Gate
+}
+
+func (r *rig) wantGate(what string, want core.Gate) {
+	r.Helper()
+	r.equal("Gate "+what, r.gate(), want)
+}
+
+// puts puts n jobs in the rig's lane.
+func (r *rig) puts(n int) {
+	r.Helper()
+	r.accepted(r.arrival(lanes(r.lane, n)...))
+}
+
+// verdict is an outcome that tells something: of a success the job is completed,
+// else it is to be tried at the same time again.
+func (r *rig) verdict(j core.TakenJob, v core.Verdict) core.Outcome {
+	status := core.Retryable
+	if v == core.Success {
+		status = core.Completed
+	}
+	o := r.ended(j.Job, status)
+	if status == core.Retryable {
+		o.DueAt = r.now
+	}
+	o.Lane, o.Verdict, o.Probe = j.Lane, v, j.Probe
+	return o
+}
+
+func (r *rig) verdicts(jobs []core.TakenJob, verdicts ...core.Verdict) (outcomes []core.Outcome) {
+	for i, v := range verdicts {
+		outcomes = append(outcomes, r.verdict(jobs[i], v))
+	}
+	return outcomes
+}
+
+func failures(n int) (all []core.Verdict) {
+	for range n {
+		all = append(all, core.Failure)
+	}
+	return all
+}
+
+// opened opens the breaker of the rig's lane, in which that many jobs wait then.
+func (r *rig) opened() core.Gate {
+	r.Helper()
+	r.puts(core.BreakerThreshold)
+	r.settle(r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)...)
+	g := r.gate()
+	r.equal("Open", g.Open(), true)
+	return g
+}
+
+// probe is a quota for a probe of the rig's lane.
+func (r *rig) probe() core.Quota {
+	q := r.quota(9)
+	q.Pass = &core.Pass{Probe: core.BreakerCooldown, Closed: r.gate().ClosedAt}
+	return q
+}
+
+// probed opens the breaker and takes its first probe.
+func (r *rig) probed() core.TakenJob {
+	r.Helper()
+	r.now = r.opened().OpenUntil
+	got := r.haul(r.probe())
+	if len(got) != 1 || !got[0].Probe {
+		r.Fatalf("Take for a probe = %+v, want one", got)
+	}
+	return got[0]
+}
+
+// closed opens the breaker and closes it again.
+func (r *rig) closed() core.Gate {
+	r.Helper()
+	r.settle(r.verdict(r.probed(), core.Success))
+	g := r.gate()
+	r.equal("Open", g.Open(), false)
+	return g
+}
+
+// paced is a quota for n jobs of the rig's lane, an interval apart.
+func (r *rig) paced(n int, interval, ahead time.Duration) core.Quota {
+	q := r.quota(n)
+	q.Pass = &core.Pass{Interval: interval, Ahead: ahead, Closed: r.gate().ClosedAt}
+	return q
+}
+
+// brings wants a take to bring so many jobs.
+func (r *rig) bringsSome(what string, want int, quotas ...core.Quota) []core.TakenJob {
+	r.Helper()
+	got := r.haul(quotas...)
+	r.equal("Take "+what+": jobs", len(got), want)
+	return got
+}
+
+func dueGates(r *rig) {
+	r.now = r.opened().OpenUntil
+	j := r.haul(r.probe())
+	r.equal("Due of an open one", r.outlooks(r.lane), map[core.Lane]core.Outlook{r.lane: {
+		DueAt: r.now.Add(-core.BreakerCooldown),
+		Gate:  core.Gate{Failures: core.BreakerThreshold, OpenUntil: r.now.Add(core.BreakerCooldown), MovedBy: r.gate().MovedBy},
+	}})
+	r.settle(r.verdict(j[0], core.Success))
+	r.haul(r.paced(1, time.Second, 0))
+	r.wantGate("that was passed after it closed", core.Gate{ClosedAt: r.now, NextAt: r.now.Add(time.Second), MovedBy: j[0].ID})
+}
+
+func dueGateAlone(r *rig) {
+	j := r.taken()
+	o := r.verdict(j, core.Failure)
+	o.Status, o.DueAt = core.Dead, time.Time{}
+	r.settle(o)
+	r.equal("Due", r.outlooks("handler/nobody", r.lane), map[core.Lane]core.Outlook{r.lane: {Gate: core.Gate{Failures: 1}}})
+}
+
+func dueUnmoved(r *rig) {
+	o := r.verdict(r.taken(), core.Success)
+	r.strays()
+	r.settle(o)
+	r.equal("Due after a success", len(r.outlooks(r.lane)), 0)
+	lost := r.verdict(core.TakenJob{Job: core.Job{ID: r.ids.Next(), Lane: r.lane, Lease: "none", Attempt: 1}}, core.Failure)
+	r.settlement(lost)
+	r.equal("Due after an outcome that was lost", len(r.outlooks(r.lane)), 0)
+	r.haul(r.paced(1, time.Second, 0))
+	r.equal("Due after a Pass with nothing to take", len(r.outlooks(r.lane)), 0)
+}
+
+func shutOpen(r *rig) {
+	g := r.opened()
+	other := r.arrival("handler/other")
+	r.accepted(other)
+	for _, at := range []time.Time{r.now, g.OpenUntil, g.OpenUntil.Add(time.Hour)} {
+		r.now = at
+		r.nothingDue()
+	}
+	r.brings(other.Jobs[0].ID, r.quota(1), core.Quota{Lane: "handler/other", N: 1, Hold: hold})
+}
+
+func shutRamp(r *rig) {
+	g := r.closed()
+	for _, since := range []time.Duration{0, time.Millisecond, core.RampTime - time.Millisecond, core.RampTime - time.Nanosecond} {
+		r.now = g.ClosedAt.Add(since)
+		r.nothingDue()
+	}
+	r.now = g.ClosedAt.Add(core.RampTime)
+	r.take(core.BreakerThreshold - 1)
+}
+
+func shutAhead(r *rig) {
+	g := r.closed()
+	for _, before := range []time.Duration{time.Millisecond, core.GateHorizon - time.Nanosecond, core.GateHorizon} {
+		r.now = g.ClosedAt.Add(-before)
+		r.nothingDue()
+	}
+}
+
+func shutFuture(r *rig) {
+	g := r.closed()
+	r.now = g.ClosedAt.Add(-core.GateHorizon - time.Millisecond)
+	r.bringsSome("before it closed", core.BreakerThreshold-1, r.quota(9))
+}
+
+func shutNot(r *rig) {
+	r.puts(core.BreakerThreshold)
+	jobs := r.take(core.BreakerThreshold)
+	for i, o := range r.verdicts(jobs, failures(core.BreakerThreshold-1)...) {
+		r.settle(o)
+		r.equal("Failures", r.gate().Failures, i+1)
+		r.take(1)
+	}
+}
+
+func pacedOpen(r *rig) {
+	g := r.opened()
+	for _, at := range []time.Time{r.now, g.OpenUntil.Add(time.Hour)} {
+		r.now = at
+		r.bringsSome("while it is open", 0, r.paced(9, time.Second, time.Second))
+	}
+	r.wantGate("that nobody passed", g)
+}
+
+func pacedAhead(r *rig) {
+	const interval = 3 * time.Second
+	r.puts(9)
+	r.bringsSome("of one", 1, r.paced(1, interval, 0))
+	r.bringsSome("a little too far ahead", 0, r.paced(1, interval, interval-time.Microsecond))
+	r.bringsSome("as far ahead", 1, r.paced(1, interval, interval))
+	r.now = r.now.Add(2 * interval)
+	r.bringsSome("when its time has come", 1, r.paced(1, interval, 0))
+	r.now = r.now.Add(time.Hour)
+	r.bringsSome("long after", 1, r.paced(1, interval, 0))
+	r.equal("NextAt", r.gate().NextAt, r.now.Add(interval))
+	r.bringsSome("in the past", 0, r.paced(1, interval, -time.Second))
+}
+
+// pacedHorizon sets the clock back.
+func pacedHorizon(r *rig) {
+	r.puts(9)
+	r.bringsSome("of one", 1, r.paced(1, time.Second, 0))
+	r.now = r.gate().NextAt.Add(-core.GateHorizon)
+	old := r.arrival(r.lane)
+	old.Event.CreatedAt = r.now.Add(-time.Minute)
+	r.accepted(old)
+	r.bringsSome("at the horizon", 0, r.paced(1, time.Second, time.Second))
+	r.now = r.now.Add(-time.Microsecond)
+	got := r.haul(r.paced(1, time.Second, time.Second))
+	if len(got) != 1 || !got[0].StartAt.Equal(r.now) {
+		r.Errorf("Take beyond the horizon = %+v, want one that starts at %v", got, r.now)
+	}
+	r.equal("NextAt", r.gate().NextAt, r.now.Add(time.Second))
+}
+
+// starts are when jobs are to start, after a time.
+func starts(jobs []core.TakenJob, after time.Time) (all []time.Duration) {
+	for _, j := range jobs {
+		all = append(all, j.StartAt.Sub(after))
+	}
+	return all
+}
+
+func startsInTurn(r *rig) {
+	const ms = time.Millisecond
+	r.puts(9)
+	r.equal("Take of three: starts", starts(r.haul(r.paced(3, 20*ms, 0)), r.now), []time.Duration{0, 20 * ms, 40 * ms})
+	r.equal("Take of two more: starts", starts(r.haul(r.paced(2, 50*ms, time.Second)), r.now), []time.Duration{60 * ms, 110 * ms})
+	r.equal("NextAt", r.gate().NextAt.Sub(r.now), 160*ms)
+	r.now = r.now.Add(100 * ms)
+	r.equal("Take a little later: starts", starts(r.haul(r.paced(1, 20*ms, time.Second)), r.now), []time.Duration{60 * ms})
+	r.now = r.now.Add(time.Second)
+	r.equal("Take long after: starts", starts(r.haul(r.paced(9, 20*ms, 0)), r.now), []time.Duration{0, 20 * ms, 40 * ms})
+	r.equal("NextAt", r.gate().NextAt.Sub(r.now), 60*ms)
+}
+
+func startsNothing(r *rig) {
+	r.puts(1)
+	r.haul(r.paced(1, time.Second, 0))
+	want := r.gate()
+	for _, d := range []time.Duration{0, time.Second, 30 * time.Second} {
+		r.now = r.now.Add(d)
+		r.bringsSome("of nothing", 0, r.paced(5, time.Second, time.Second))
+		r.wantGate("that nothing passed", want)
+	}
+}
+
+func startsLanes(r *rig) {
+	a := r.arrival("handler/c", "handler/c", "handler/a", "handler/a", "handler/b")
+	r.accepted(a)
+	of := func(l core.Lane, interval time.Duration) core.Quota {
+		q := core.Quota{Lane: l, N: 2, Hold: hold}
+		if interval > 0 {
+			q.Pass = &core.Pass{Interval: interval}
+		}
+		return q
+	}
+	got := r.haul(of("handler/c", time.Second), of("handler/b", 0), of("handler/a", 2*time.Second))
+	want := []core.ID{a.Jobs[0].ID, a.Jobs[1].ID, a.Jobs[4].ID, a.Jobs[2].ID, a.Jobs[3].ID}
+	r.equal("Take(c, b, a)", ids(got), want)
+	r.equal("StartAt without a Pass", got[2].StartAt, time.Time{})
+	r.equal("StartAt of c, b and a", starts(append(got[:2:2], got[3:]...), r.now), []time.Duration{0, time.Second, 0, 2 * time.Second})
+	r.equal("Gates", r.outlooks("handler/a", "handler/b", "handler/c"), map[core.Lane]core.Outlook{
+		"handler/a": {DueAt: r.now.Add(hold), Gate: core.Gate{NextAt: r.now.Add(4 * time.Second)}},
+		"handler/b": {DueAt: r.now.Add(hold)},
+		"handler/c": {DueAt: r.now.Add(hold), Gate: core.Gate{NextAt: r.now.Add(2 * time.Second)}},
+	})
+}
+
+func startsMicro(r *rig) {
+	r.puts(4)
+	r.now = r.now.Add(1500 * time.Nanosecond)
+	from := r.now.Truncate(time.Microsecond)
+	r.equal("Take: starts", starts(r.haul(r.paced(2, 333*time.Microsecond, 0)), from), []time.Duration{0, 333 * time.Microsecond})
+	r.equal("Take: starts", starts(r.haul(r.paced(2, 333*time.Microsecond, time.Second)), from),
+		[]time.Duration{666 * time.Microsecond, 999 * time.Microsecond})
+	r.equal("NextAt", r.gate().NextAt, from.Add(1332*time.Microsecond))
+}
+
+// startsHorizon wants no more starts to be given away than can be told from those
+// of a clock that was set back.
+func startsHorizon(r *rig) {
+	r.puts(30)
+	r.bringsSome("of many", 8, r.paced(30, time.Second, 2*time.Second))
+	r.bringsSome("too far ahead", 0, r.paced(30, time.Second, 2*time.Second))
+	r.now = r.now.Add(6 * time.Second)
+	r.equal("Take of one more: starts", starts(r.bringsSome("of one more", 8, r.paced(30, time.Second, 2*time.Second))[:1], r.now), []time.Duration{2 * time.Second})
+}
+
+func raceStarts(r *rig) {
+	const interval, callers = 20 * time.Millisecond, 16
+	each := r.few(8)
+	r.puts(2 * callers * each)
+	q := r.paced(2, interval, core.GateHorizon/2)
+	taken := make([][]core.TakenJob, callers)
+	r.together(callers, func(i int) error {
+		for range each {
+			got, err := r.store.Take(context.Background(), r.now, []core.Quota{q})
+			if err != nil {
+				return err
+			}
+			taken[i] = append(taken[i], got...)
+		}
+		return nil
+	})
+	at, last := map[time.Time]bool{}, r.now
+	for _, jobs := range taken {
+		for _, j := range jobs {
+			if at[j.StartAt] || j.StartAt.Sub(r.now)%interval != 0 {
+				r.Errorf("StartAt of %s is %v after now, want a multiple of %v that no other has", j.ID, j.StartAt.Sub(r.now), interval)
+			}
+			at[j.StartAt] = true
+			if j.StartAt.After(last) {
+				last = j.StartAt
+			}
+		}
+	}
+	if len(at) < callers {
+		r.Errorf("%d jobs were taken, want more", len(at))
+	}
+	r.equal("NextAt", r.gate().NextAt, last.Add(interval))
+	r.equal("the last start", last.Sub(r.now), time.Duration(len(at)-1)*interval)
+}
+
+func closedInterval(r *rig) {
+	g := r.closed()
+	for _, at := range []time.Time{{}, g.ClosedAt.Add(-time.Millisecond), g.ClosedAt.Add(time.Millisecond)} {
+		q := r.paced(1, time.Second, 0)
+		q.Pass.Closed = at
+		r.bringsSome("with another ClosedAt", 0, q)
+	}
+	r.bringsSome("with that of the gate", 1, r.paced(1, time.Second, 0))
+}
+
+func closedProbe(r *rig) {
+	g := r.closed()
+	r.now = r.now.Add(core.RampTime)
+	r.settle(r.verdicts(r.take(4), failures(4)...)...)
+	r.settle(r.verdict(r.take(1)[0], core.Failure))
+	r.now = r.gate().OpenUntil
+	for _, at := range []time.Time{{}, g.ClosedAt.Add(time.Millisecond)} {
+		q := r.probe()
+		q.Pass.Closed = at
+		r.bringsSome("with another ClosedAt", 0, q)
+	}
+	r.bringsSome("with that of the gate", 1, r.probe())
+}

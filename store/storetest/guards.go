@@ -1,0 +1,204 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+// A guard is a part of a statement that keeps it from doing harm when somebody
+// else was quicker.
+type guard struct {
+	name string
+	in   []string       // the statements that have it; none means all where it is found
+	find *regexp.Regexp // the guard
+	weak string         // what is left when it is taken away; every parameter stays
+}
+
+// guards are what each dialect's statements are searched for. The same guard may
+// be spelled in several ways.
+var guards = []guard{
+	{"lease", []string{"insert_attempts", "insert_events_if", "settle", "release", "claimed", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
+	{"FOR UPDATE", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), ``},
+	{"conflict", nil, regexp.MustCompile(` ON CONFLICT DO NOTHING| ON DUPLICATE KEY UPDATE \S+ = \S+`), ``},
+	{"lane", []string{"claim", "claim_passed"}, regexp.MustCompile(`WHERE (\w*lane = \?) AND due_at`), `WHERE ($1 OR 1 = 1) AND due_at`},
+	{"mine", []string{"claim", "claim_passed", "refund"}, regexp.MustCompile(`AND NOT (EXISTS \(SELECT 1 FROM jobs AS mine[^)]*(?:\([^)]*\)[^)]*)?\))`), `AND (1 = 1 OR $1)`},
+	{"due", []string{"claim", "claim_passed"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
+	{"dead", []string{"retry"}, regexp.MustCompile(`status = 'dead'|dead_lane IS NOT NULL`), `1 = 1`},
+	{"hold", []string{"insert_attempts"}, regexp.MustCompile(` FOR UPDATE(?: OF jobs)?`), ``},
+	{"running", []string{"recover"}, regexp.MustCompile(`AND status = 'running'`), ``},
+	{"finished", []string{"purge_jobs"}, regexp.MustCompile(`AND (jobs\.finished_at < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
+	{"later", []string{"move_mark"}, regexp.MustCompile(`(cron_marks\.until_at < (?:\?|r\.\w+)) OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `$1 OR $2 OR 1 = 1`},
+	{"another", []string{"move_mark"}, regexp.MustCompile(`OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `OR ($1 AND 1 = 0)`},
+	{"open", []string{"claim"}, regexp.MustCompile(`gates\.failures >= \d+ OR`), `1 = 0 OR`},
+	{"ramp", []string{"claim"}, regexp.MustCompile(`OR (gates\.closed_at > \? AND)`), `OR 1 = 0 AND $1`},
+	{"future", []string{"claim"}, regexp.MustCompile(`AND (gates\.closed_at <= \?)`), `AND ($1 OR 1 = 1)`},
+	{"admitted", []string{"claim_passed"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM gates[^)]*\))`), `AND (1 = 1 OR $1)`},
+	{"again", []string{"admit"}, regexp.MustCompile(`AND (taker <> \?)`), `AND ($1 OR 1 = 1)`},
+	{"known", []string{"admit", "admit_probe"}, regexp.MustCompile(`AND (closed_at = \?)`), `AND ($1 OR 1 = 1)`},
+	{"closed", []string{"admit"}, regexp.MustCompile(`AND gates\.failures < \d+`), ``},
+	{"ahead", []string{"admit"}, regexp.MustCompile(`AND \((next_us <= \? OR next_us > \?)\)`), `AND ($1 OR 1 = 1)`},
+	{"set back", []string{"admit"}, regexp.MustCompile(`OR (next_us > \?)\)`), `OR $1 AND 1 = 0)`},
+	{"start set back", []string{"admit"}, regexp.MustCompile(`OR (next_us > \?) THEN`), `OR $1 AND 1 = 0 THEN`},
+	{"start", []string{"admit"}, regexp.MustCompile(`WHEN (next_us < \?) OR`), `WHEN $1 AND 1 = 0 OR`},
+	{"open", []string{"admit_probe", "end_probe"}, regexp.MustCompile(`AND gates\.failures >= \d+`), ``},
+	{"time", []string{"admit_probe"}, regexp.MustCompile(`AND \((open_until <= \? OR open_until > \?)\)`), `AND ($1 OR 1 = 1)`},
+	{"set back", []string{"admit_probe"}, regexp.MustCompile(`OR (open_until > \?)\)`), `OR $1 AND 1 = 0)`},
+	{"job", []string{"admit_probe"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs(?: FORCE INDEX \([^)]*\))? WHERE [^)]*\))`), `AND (1 = 1 OR $1)`},
+	{"mine", []string{"charge"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs AS mine[^)]*(?:\([^)]*\)[^)]*)?\))`), `AND (1 = 1 OR $1)`},
+	{"taker", []string{"charge", "refund", "bases", "end_probe"}, regexp.MustCompile(`AND ((?:gates\.)?taker = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"newest", []string{"succeed", "fail"}, regexp.MustCompile(`AND \((gates\.failures < \d+ OR gates\.taker = (?:\?|r\.\w+))\)`), `AND ($1 OR 1 = 1)`},
+	{"trouble", []string{"succeed"}, regexp.MustCompile(`AND gates\.failures > 0`), ``},
+	{"held", []string{"succeed", "fail"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs\s+WHERE [^)]*\))`), `AND (1 = 1 OR $1)`},
+	{"first", []string{"mark_strays"}, regexp.MustCompile(`AND gates\.stray_since IS NULL`), ``},
+	{"long", []string{"set_back"}, regexp.MustCompile(`AND (gates\.stray_since <= (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"all of it", []string{"drop_bare_event"}, regexp.MustCompile(`WHERE`), `WHERE 1 = 0 AND`},
+}
+
+// guardsOf finds the guards of a statement, as "statement: guard".
+func guardsOf(s store.Stmt) (names []string) {
+	for _, g := range guards {
+		if (g.in == nil || slices.Contains(g.in, s.Name)) && g.find.MatchString(s.SQL) {
+			names = append(names, s.Name+": "+g.name)
+		}
+	}
+	return names
+}
+
+// weakVar names the guard that a child process of [Guards] does without.
+const weakVar = "GATEWAY_TEST_WEAKEN"
+
+// Weakened is the connection itself. In a process that [Guards] started, it is
+// one that takes a guard out of the statements that have it; so each driver's
+// tests open their stores over it.
+func Weakened(conn store.Conn) store.Conn {
+	statement, name, found := strings.Cut(os.Getenv(weakVar), ": ")
+	if !found {
+		return conn
+	}
+	i := slices.IndexFunc(guards, func(g guard) bool { return g.name == name && (g.in == nil || slices.Contains(g.in, statement)) })
+	return watched{conn, func(s *store.Stmt) {
+		if s.Name == statement {
+			s.SQL = guards[i].find.ReplaceAllString(s.SQL, guards[i].weak)
+		}
+	}}
+}
+
+// A watched connection shows each statement before it is run.
+type watched struct {
+	store.Conn
+	see func(*store.Stmt)
+}
+
+func (w watched) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	stmts = slices.Clone(stmts)
+	for i := range stmts {
+		w.see(&stmts[i])
+	}
+	return w.Conn.Batch(ctx, stmts...)
+}
+
+// Guards proves that the suite sees what the guards are for: it runs the tests of
+// the package it is called from that deal with them once more for each guard of
+// each statement, in a process that does without it, and wants them to fail. It takes minutes
+// and runs only if GATEWAY_VERIFY is set; `make verify` sets it.
+//
+// open opens an empty, migrated store over what wrap makes of its connection.
+// The tests must open theirs over [Weakened].
+func Guards(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store) {
+	if os.Getenv("GATEWAY_VERIFY") == "" {
+		t.Skip("set GATEWAY_VERIFY=1 to run this, or run make verify")
+	}
+	began := time.Now()
+	if failure := weakRun(t, "", 30*time.Minute); failure != "" {
+		t.Fatalf("with all guards in place: %s", failure)
+	}
+	patience := 3*time.Since(began) + time.Minute
+	for _, name := range guardsIn(t, open) {
+		t.Run(name, func(t *testing.T) {
+			failure := weakRun(t, name, patience)
+			if failure == "" {
+				t.Error("nothing fails without it")
+			}
+			t.Log(failure)
+		})
+	}
+}
+
+// guardsIn lists the guards of all statements that a scenario sends.
+func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store) []string {
+	var mu sync.Mutex
+	found := map[string]bool{}
+	s := open(t, func(c store.Conn) store.Conn {
+		return watched{c, func(s *store.Stmt) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, g := range guardsOf(*s) {
+				found[g] = true
+			}
+		}}
+	})
+	r := newRig(t, s, Options{})
+	p := newPlay(r, &Fault{}, 0)
+	p.record, p.states = true, []scene{{}}
+	scenario(p)
+	r.settled(core.Dead)
+	r.now = r.now.Add(hold)
+	r.purge(10)
+	if t.Failed() {
+		t.FailNow()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Sorted(maps.Keys(found))
+}
+
+// guarding are the tests of a driver that guards are for: the suite, and what
+// several processes or transactions do to each other.
+const guarding = "^Test(Store|Faults|Migrations|TakeDoesNotWait|RetryDoesNotWait|TwoProcesses|TwoStores|SeveralStores|ProbeDoesNotWait|Claimers)$"
+
+// weakRun runs these tests without a guard, and returns the first line that tells of
+// a failure, or nothing if they pass. It does not wait for more. To go on for longer
+// than the limit is a failure: without a guard, some loops have no end.
+func weakRun(t *testing.T, guard string, limit time.Duration) (failure string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.v", "-test.short", "-test.timeout", limit.String(), "-test.run", guarding)
+	cmd.Env = append(os.Environ(), weakVar+"="+guard, "GATEWAY_VERIFY=")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "--- FAIL") || strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			return line
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return err.Error()
+	}
+	return ""
+}

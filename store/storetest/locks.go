@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// lockLanes are those in which [RunLocks] has jobs.
+var lockLanes = []core.Lane{"handler/a", "handler/b", "handler/y", "handler/z"}
+
+// RunLocks has several stores over one database, each with connections of its own,
+// take and settle in the same lanes, some of which are paced and all of which fail now
+// and then. Everything has to succeed; that nobody met in a circle, which a store hides
+// by trying again, the caller asks the database.
+func RunLocks(t *testing.T, stores ...core.Store) {
+	r := newRig(t, stores[0], Options{})
+	for _, l := range lockLanes {
+		for range 60 {
+			r.accepted(r.arrival(lanes(l, 20)...))
+		}
+	}
+	crosswise(r, stores)
+	soak(r, stores)
+}
+
+// crosswise settles a failure in one lane and a success in another, while somebody
+// else does the same the other way round: both lanes have failed before, so that a
+// success changes something.
+func crosswise(r *rig, stores []core.Store) {
+	both := []core.Lane{lockLanes[0], lockLanes[3]}
+	quotas := []core.Quota{{Lane: both[0], N: 4, Hold: hold}, {Lane: both[1], N: 4, Hold: hold}}
+	for range 40 {
+		jobs := r.haul(quotas...)
+		r.equal("Take: jobs", len(jobs), 8)
+		var before, one, other []core.Outcome
+		for i := range 2 { // of each lane the first fails, so that the others have something to set back
+			own := jobs[4*i:]
+			before = append(before, r.verdict(own[0], core.Failure))
+			one = append(one, r.verdict(own[1], []core.Verdict{core.Failure, core.Success}[i]))
+			other = append(other, r.verdict(own[2], []core.Verdict{core.Success, core.Failure}[i]))
+		}
+		r.settle(before...)
+		r.together(2, func(i int) error {
+			_, err := stores[i%len(stores)].Settle(context.Background(), [][]core.Outcome{one, other}[i]...)
+			return err
+		})
+		r.settle(r.verdicts([]core.TakenJob{jobs[3], jobs[7]}, core.Success, core.Success)...)
+	}
+}
+
+// soak lets takers and settlers run freely for a while. Time goes on by itself, so that
+// breakers which open are probed; several takers see the same millisecond.
+func soak(r *rig, stores []core.Store) {
+	const takers, rounds = 4, 150
+	var begun atomic.Int64
+	start := r.now
+	clock := func() time.Time { return start.Add(time.Duration(begun.Add(1)/takers) * 200 * time.Millisecond) }
+	var wg sync.WaitGroup
+	for n := range takers {
+		s, random, ended := stores[n%len(stores)], rand.New(rand.NewPCG(uint64(n), 1)), make(chan []core.Outcome, 4)
+		wg.Go(func() {
+			defer close(ended)
+			for range rounds {
+				if outcomes := soakTake(r, s, clock(), random); len(outcomes) > 0 {
+					ended <- outcomes
+				}
+			}
+		})
+		wg.Go(func() {
+			for outcomes := range ended {
+				for len(outcomes) > 0 { // as they finish
+					k := min(len(outcomes), 1+n)
+					if _, err := s.Settle(context.Background(), outcomes[:k]...); err != nil {
+						r.Errorf("Settle = %v", err)
+					}
+					outcomes = outcomes[k:]
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// soakTake takes in all lanes, as their gates stand, and is the outcomes of what it
+// took: a third of them failed.
+func soakTake(r *rig, s core.Store, now time.Time, random *rand.Rand) (outcomes []core.Outcome) {
+	looks, err := s.Due(context.Background(), lockLanes)
+	if err != nil {
+		r.Errorf("Due = %v", err)
+	}
+	var quotas []core.Quota
+	for i, l := range lockLanes {
+		q, g := core.Quota{Lane: l, N: 4, Hold: time.Hour}, looks[l].Gate
+		switch {
+		case g.Open():
+			q.Pass = &core.Pass{Probe: core.BreakerCooldown, Closed: g.ClosedAt}
+		case i < 2 || g.Ramp(now) > 0:
+			q.Pass = &core.Pass{Interval: 2 * time.Millisecond, Ahead: 100 * time.Millisecond, Closed: g.ClosedAt}
+		}
+		quotas = append(quotas, q)
+	}
+	jobs, err := s.Take(context.Background(), now, quotas)
+	if err != nil {
+		r.Errorf("Take = %v", err)
+	}
+	for _, j := range jobs {
+		o := core.Outcome{JobID: j.ID, Lease: j.Lease, Lane: j.Lane, Probe: j.Probe, Status: core.Completed, At: now,
+			Verdict: core.Success, Attempt: core.Attempt{Number: 1, StartedAt: now}}
+		if random.IntN(3) == 0 {
+			o.Verdict, o.Status, o.DueAt = core.Failure, core.Retryable, now
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes
+}

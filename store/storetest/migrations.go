@@ -1,0 +1,122 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+// RunMigrations holds the schema steps of a driver to what core.Upkeep says of
+// Migrate, where it takes an empty database, several processes or a newer version
+// to see it. empty makes an empty database and returns what dials it: each call
+// is another process, as it were.
+func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial func() store.Conn)) {
+	newStore := func(c store.Conn) *store.Store { return store.New(Weakened(c), d, core.SystemClock) }
+	t.Run("Two processes start at once on an empty database", func(t *testing.T) {
+		t.Parallel()
+		migrateTogether(t, newStore, empty(t))
+	})
+	t.Run("Each step may be sent twice", func(t *testing.T) {
+		t.Parallel()
+		dial := empty(t)
+		migrated(t, newStore(twice{dial()}))
+		usable(t, newStore(dial()))
+	})
+	t.Run("What broke off goes on where it was", func(t *testing.T) {
+		t.Parallel()
+		breakOff(t, newStore, empty(t))
+	})
+	t.Run("A database of a newer version is refused", func(t *testing.T) {
+		t.Parallel()
+		refuseNewer(t, newStore, empty(t))
+	})
+}
+
+func migrated(t *testing.T, s *store.Store) {
+	t.Helper()
+	if err := s.Migrate(context.Background()); err != nil {
+		t.Fatalf("Migrate = %v, want none", err)
+	}
+}
+
+// usable wants a store to take an event in and to hand its job out.
+func usable(t *testing.T, s core.Store) {
+	t.Helper()
+	r := newRig(t, s, Options{})
+	r.settle(r.ended(r.taken().Job, core.Completed))
+}
+
+func migrateTogether(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
+	const processes = 8
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range processes {
+		s := newStore(dial())
+		wg.Go(func() {
+			<-start
+			if err := s.Migrate(context.Background()); err != nil {
+				t.Errorf("Migrate of process %d of %d = %v, want none", i, processes, err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	usable(t, newStore(dial()))
+}
+
+// twice sends each batch again before it answers, as another process might have.
+type twice struct{ store.Conn }
+
+func (c twice) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	if res, err := c.Conn.Batch(ctx, stmts...); err != nil {
+		return res, err
+	}
+	return c.Conn.Batch(ctx, stmts...)
+}
+
+// breakOff lets one more batch through each time, until the migration is whole.
+func breakOff(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
+	const enough = 100
+	for batches := range enough {
+		if err := newStore(&limited{dial(), batches}).Migrate(context.Background()); err == nil {
+			usable(t, newStore(dial()))
+			return
+		} else if !strings.Contains(err.Error(), errBrokenOff.Error()) {
+			t.Fatalf("Migrate that breaks off after %d batches = %v, want %v", batches, err, errBrokenOff)
+		}
+	}
+	t.Fatalf("Migrate is not whole after %d batches", enough)
+}
+
+var errBrokenOff = core.Refuse(core.Unavailable, "the process ended here")
+
+type limited struct {
+	store.Conn
+	left int
+}
+
+func (c *limited) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	if c.left--; c.left < 0 {
+		return nil, errBrokenOff
+	}
+	return c.Conn.Batch(ctx, stmts...)
+}
+
+func refuseNewer(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
+	s, conn := newStore(dial()), dial()
+	migrated(t, s)
+	future := store.Stmt{Name: "future", SQL: `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?)`, Args: []any{int64(9000), int64(0)}}
+	if _, err := conn.Batch(context.Background(), future); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Migrate(context.Background())
+	want := fmt.Sprintf("the database is at schema step %d, from a newer version of the gateway", 9000)
+	if !core.IsKind(err, core.Invalid) || !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("Migrate of a newer database = %v, want a refusal of kind Invalid: %s", err, want)
+	}
+}

@@ -1,0 +1,217 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// The part of the [Model] in which gates stand.
+
+// A gate is one with the lease under which it was last passed.
+type gate struct {
+	core.Gate
+	taker core.Lease
+}
+
+// gate is that of a lane.
+func (m *Model) gate(l core.Lane) *gate {
+	if m.gates[l] == nil {
+		m.gates[l] = &gate{}
+	}
+	return m.gates[l]
+}
+
+// Due tells what lanes promise.
+func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := map[core.Lane]core.Outlook{}
+	for _, l := range lanes {
+		o := core.Outlook{Gate: m.gate(l).Gate}
+		for _, j := range m.jobs {
+			if j.Lane == l && !j.Status.Finished() && (o.DueAt.IsZero() || j.DueAt.Before(o.DueAt)) {
+				o.DueAt = j.DueAt
+			}
+		}
+		if o != (core.Outlook{}) {
+			next[l] = o
+		}
+	}
+	return next, nil
+}
+
+// Take leases due jobs.
+func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leases++
+	lease := core.Lease(fmt.Sprint("lease ", m.leases))
+	var taken []core.TakenJob
+	for _, q := range quotas {
+		q.N = m.lets(now, q)
+		var some []core.TakenJob
+		for _, j := range m.due(now, q) {
+			j.Status, j.Lease = core.Running, lease
+			j.Attempt, j.DueAt = j.Attempt+1, now.Add(q.Hold)
+			some = append(some, core.TakenJob{Job: *j, Event: m.events[j.EventID]})
+		}
+		if q.Pass != nil && len(some) > 0 {
+			m.pass(now, q, lease, some)
+		}
+		taken = append(taken, some...)
+	}
+	return taken, nil
+}
+
+// lets is how many jobs the gate of a quota's lane lets through.
+func (m *Model) lets(now time.Time, q core.Quota) int {
+	g := m.gate(q.Lane)
+	switch p := q.Pass; {
+	case p == nil && (g.Open() || g.Ramp(now) > 0):
+		return 0
+	case p == nil:
+		return q.N
+	case !p.Closed.Equal(g.ClosedAt):
+		return 0
+	case p.Probe > 0 && (!g.Open() || g.ProbeAt(now, p.Probe).After(now)):
+		return 0
+	case p.Probe > 0:
+		return min(q.N, 1)
+	case g.Open() || g.StartAt(now).After(now.Add(p.Ahead)):
+		return 0
+	default: // no further ahead than a gate's next start can be
+		return min(q.N, max(1, int((core.GateHorizon-p.Ahead)/p.Interval)))
+	}
+}
+
+// pass moves the gate on by the jobs that it let through.
+func (m *Model) pass(now time.Time, q core.Quota, lease core.Lease, some []core.TakenJob) {
+	g := m.gate(q.Lane)
+	g.taker = lease
+	if q.Pass.Probe > 0 {
+		g.OpenUntil, some[0].Probe = now.Add(q.Pass.Probe), true
+		return
+	}
+	slices.SortFunc(some, func(a, b core.TakenJob) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	g.NextAt = g.StartAt(now).Truncate(time.Microsecond)
+	for i := range some {
+		some[i].StartAt = g.NextAt
+		g.NextAt = g.NextAt.Add(q.Pass.Interval)
+	}
+}
+
+// Settle ends attempts.
+func (m *Model) Settle(_ context.Context, outcomes ...core.Outcome) (after core.Settlement, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range outcomes {
+		if j, ok := m.holds(o.JobID, o.Lease); ok {
+			m.attempts[o.JobID] = append(m.attempts[o.JobID], leased{o.Attempt, o.Lease})
+			m.end(j, o)
+			m.judge(o)
+			m.rise(o.GivesRise)
+			continue
+		}
+		before := slices.ContainsFunc(m.attempts[o.JobID], func(a leased) bool { return a.lease == o.Lease })
+		if !before {
+			after.Lost = append(after.Lost, o.JobID)
+		}
+	}
+	for _, o := range outcomes {
+		if o.Lane != "" && (o.Verdict == core.Failure || o.Probe) {
+			if after.Gates == nil {
+				after.Gates = map[core.Lane]core.Gate{}
+			}
+			after.Gates[o.Lane] = m.gate(o.Lane).Gate
+		}
+	}
+	return after, nil
+}
+
+// judge moves the gate of a lane by what an outcome tells.
+func (m *Model) judge(o core.Outcome) {
+	if o.Lane == "" {
+		return
+	}
+	g := m.gate(o.Lane)
+	open := g.Open()
+	if open && g.taker != o.Lease {
+		return
+	}
+	switch {
+	case o.Verdict == core.Success && open:
+		*g = gate{Gate: core.Gate{ClosedAt: o.At, NextAt: g.NextAt, MovedBy: o.JobID}}
+	case o.Verdict == core.Success:
+		g.Failures = 0
+	case o.Verdict == core.Failure:
+		if g.Failures++; g.Open() {
+			g.OpenUntil, g.taker = o.At.Add(core.BreakerCooldown), ""
+		}
+		if g.Open() && !open {
+			g.MovedBy = o.JobID
+		}
+	case open && o.Probe:
+		g.OpenUntil, g.taker = o.At, ""
+	}
+}
+
+// rise stores what an outcome gives rise to.
+func (m *Model) rise(a *core.Arrival) {
+	if a == nil {
+		return
+	}
+	m.keep(a.Event)
+	for _, n := range a.Jobs {
+		m.jobs[n.ID] = &core.Job{
+			ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Status: core.Available,
+			MaxAttempts: n.MaxAttempts, DueAt: a.Event.CreatedAt, CreatedAt: a.Event.CreatedAt,
+		}
+	}
+}
+
+// Release gives jobs back untried.
+func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, given := range jobs {
+		j, ok := m.holds(given.ID, given.Lease)
+		if !ok {
+			continue
+		}
+		if g := m.gate(j.Lane); g.Open() && g.taker == given.Lease {
+			g.OpenUntil, g.taker = due, ""
+		}
+		j.Status, j.Lease, j.DueAt, j.Attempt = core.Retryable, "", due, j.Attempt-1
+		if j.Attempt == 0 {
+			j.Status = core.Available
+		}
+	}
+	return nil
+}
+
+// Strays tells in which lanes jobs wait that nobody knows.
+func (m *Model) Strays(_ context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range known {
+		delete(m.strays, l)
+	}
+	found := map[core.Lane]time.Time{}
+	for _, j := range m.jobs {
+		if j.Status.Finished() || slices.Contains(known, j.Lane) {
+			continue
+		}
+		if _, before := m.strays[j.Lane]; !before {
+			m.strays[j.Lane] = now
+		}
+		if found[j.Lane] = m.strays[j.Lane]; now.Sub(found[j.Lane]) >= core.StrayTime {
+			delete(m.gates, j.Lane)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,476 @@
+package storetest
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// The checks of probes, verdicts and strays; gates.go lists them.
+
+func probeTime(r *rig) {
+	g := r.opened()
+	r.now = g.OpenUntil.Add(-time.Millisecond)
+	r.bringsSome("too early", 0, r.probe())
+	r.wantGate("that nobody passed", g)
+	r.now = g.OpenUntil
+	got := r.bringsSome("in time", 1, r.probe())
+	r.equal("Probe", got[0].Probe, true)
+	r.equal("StartAt", got[0].StartAt, time.Time{})
+	g.OpenUntil = r.now.Add(core.BreakerCooldown)
+	r.wantGate("under a probe", g)
+	r.equal("Take without a Pass: Probe", r.brings(r.accepted(r.arrival("handler/b"))[0].ID, core.Quota{Lane: "handler/b", N: 1, Hold: hold}).Probe, false)
+}
+
+func probeClosed(r *rig) {
+	r.puts(1)
+	r.bringsSome("of a lane without trouble", 0, r.probe())
+	r.settle(r.verdict(r.take(1)[0], core.Failure))
+	r.bringsSome("after one failure", 0, r.probe())
+	r.closed()
+	r.now = r.now.Add(core.RampTime)
+	g := r.gate()
+	r.bringsSome("after it closed", 0, r.probe())
+	r.wantGate("that nobody passed", g)
+}
+
+func probeHorizon(r *rig) {
+	g := r.opened()
+	q := r.probe()
+	q.Pass.Probe = 40 * time.Second
+	r.now = g.OpenUntil.Add(-80 * time.Second)
+	old := r.arrival(r.lane)
+	old.Event.CreatedAt = r.now.Add(-time.Minute)
+	r.accepted(old)
+	r.bringsSome("two pauses away", 0, q)
+	r.now = r.now.Add(-time.Millisecond)
+	r.brings(old.Jobs[0].ID, q)
+	g.OpenUntil = r.now.Add(40 * time.Second)
+	r.wantGate("under a probe", g)
+}
+
+// probeNothing wants a probe for which there is no job to change nothing, and to
+// leave the newest one what it is.
+func probeNothing(r *rig) {
+	r.puts(core.BreakerThreshold)
+	failed := r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)
+	for i := range failed[1:] {
+		failed[1+i].Status, failed[1+i].DueAt = core.Dead, time.Time{}
+	}
+	r.settle(failed...)
+	r.now = r.gate().OpenUntil
+	q := r.probe()
+	q.Hold = time.Hour
+	j := r.bringsSome("for a probe", 1, q)[0]
+	g := r.gate()
+	r.now = g.OpenUntil
+	r.bringsSome("with nothing due", 0, r.probe())
+	r.wantGate("with nothing to take", g)
+	r.settle(r.verdict(j, core.Success))
+	r.equal("Open after the success of the newest probe", r.gate().Open(), false)
+}
+
+func probeInTurn(r *rig) {
+	r.probed()
+	next := r.gate().OpenUntil
+	for _, at := range []time.Time{r.now, next.Add(-time.Millisecond)} {
+		r.now = at
+		r.bringsSome("while one is under way", 0, r.probe())
+	}
+	r.now = next
+	r.bringsSome("when its time is over", 1, r.probe())
+	r.bringsSome("again", 0, r.probe())
+}
+
+func raceProbes(r *rig) {
+	const callers = 50
+	r.now = r.opened().OpenUntil
+	q := r.probe()
+	for range r.few(4) {
+		var taken atomic.Int64
+		r.together(callers, func(int) error {
+			got, err := r.store.Take(context.Background(), r.now, []core.Quota{q})
+			taken.Add(int64(len(got)))
+			return err
+		})
+		r.equal("probes", taken.Load(), int64(1))
+		r.now = r.gate().OpenUntil
+	}
+}
+
+// riseOf is an outcome that gives rise to an event with jobs in two lanes.
+func (r *rig) riseOf(j core.TakenJob) (core.Outcome, core.Arrival) {
+	a := r.arrival("alert/x", "alert/y")
+	o := r.verdict(j, core.Failure)
+	o.Status, o.DueAt, o.GivesRise = core.Dead, time.Time{}, &a
+	return o, a
+}
+
+func rise(r *rig) {
+	o, a := r.riseOf(r.taken())
+	r.settle(o)
+	r.equal("Event", r.storedEvent(a.Event.ID), a.Event)
+	for _, n := range a.Jobs {
+		r.wantJob(core.Job{ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Status: core.Available,
+			MaxAttempts: n.MaxAttempts, DueAt: a.Event.CreatedAt, CreatedAt: a.Event.CreatedAt})
+	}
+	bare := r.verdict(r.taken(), core.NoVerdict)
+	bare.GivesRise = &core.Arrival{Event: r.event()}
+	r.settle(bare, bare)
+	r.equal("Event without jobs", r.storedEvent(bare.GivesRise.Event.ID), bare.GivesRise.Event)
+}
+
+func riseLost(r *rig) {
+	late := r.taken()
+	r.now = late.DueAt
+	r.take(1)
+	o, a := r.riseOf(late)
+	r.equal("Settle: lost", r.lost(o), []core.ID{late.ID})
+	r.absent(a)
+	made, b := r.riseOf(core.TakenJob{Job: core.Job{ID: r.ids.Next(), Lease: late.Lease, Lane: r.lane, Attempt: 1}})
+	r.equal("Settle of an unknown job: lost", r.lost(made), []core.ID{made.JobID})
+	r.absent(b)
+}
+
+func riseAgain(r *rig) {
+	o, a := r.riseOf(r.taken())
+	r.settle(o)
+	b := r.brings(a.Jobs[0].ID, core.Quota{Lane: "alert/x", N: 9, Hold: hold})
+	r.settle(r.verdict(b, core.Success))
+	r.twice("Settle", func() { r.settle(o) })
+	other := o
+	another := r.arrival("alert/x")
+	other.GivesRise = &another
+	r.settle(other) // as if it were the same: the attempt is recorded already
+	r.absent(another)
+}
+
+func riseMany(r *rig) {
+	const n = 60
+	r.puts(n)
+	var outcomes []core.Outcome
+	var all []core.Arrival
+	for _, j := range r.take(n) {
+		o, a := r.riseOf(j)
+		outcomes, all = append(outcomes, o), append(all, a)
+	}
+	r.settle(outcomes...)
+	for _, a := range all {
+		r.equal("Jobs of an event", len(r.jobs(core.JobFilter{EventID: a.Event.ID}).Items), len(a.Jobs))
+	}
+}
+
+// letters are verdicts as a word: f and s, and a dot for none.
+func (r *rig) letters(jobs []core.TakenJob, word string) (outcomes []core.Outcome) {
+	of := map[rune]core.Verdict{'f': core.Failure, 's': core.Success, '.': core.NoVerdict}
+	for i, c := range word {
+		outcomes = append(outcomes, r.verdict(jobs[i], of[c]))
+	}
+	return outcomes
+}
+
+func verdictsInTurn(r *rig) {
+	for word, want := range map[string]int{
+		"f": 1, "ff": 2, "s": 0, ".": 0, "fs": 0, "sf": 1, "ffsf": 1, "f.f": 2, ".f.": 1, "fsssff": 2, "sfsf": 1,
+		"ffff": 4, "ffffs": 0, "ffff.": 4, "fffff": 5, "ffffff": 5, "fffffs": 5, "ffffsf": 1, "fffff.": 5, "ffffsfffff": 5,
+	} {
+		r.lane = core.HandlerLane(word)
+		r.puts(len(word))
+		outcomes := r.letters(r.take(len(word)), word)
+		got := r.settlement(outcomes...)
+		r.equal("Failures after "+word, r.gate().Failures, want)
+		if _, told := got.Gates[r.lane]; told != (word != "s" && word != ".") {
+			r.Errorf("Settle(%s): gates = %v", word, got.Gates)
+		}
+		if g, told := got.Gates[r.lane]; told {
+			r.equal("Settlement.Gates after "+word, g, r.gate())
+		}
+		r.settle(outcomes...)
+		r.equal("Failures after "+word+" again", r.gate().Failures, want)
+	}
+}
+
+func verdictsLanes(r *rig) {
+	all := []core.Lane{"handler/a", "handler/b", "handler/c"}
+	var outcomes []core.Outcome
+	for _, l := range all {
+		r.lane = l
+		r.puts(4)
+		r.settle(r.letters(r.take(4), "ff")...)
+		r.now = r.now.Add(time.Millisecond)
+	}
+	r.now = r.now.Add(hold)
+	for i, word := range []string{"s", "f", "sf"} {
+		r.lane = all[i]
+		outcomes = append(outcomes, r.letters(r.take(4), word)...)
+	}
+	got := r.settlement(outcomes...)
+	r.equal("Settlement.Gates", got.Gates, map[core.Lane]core.Gate{"handler/b": {Failures: 3}, "handler/c": {Failures: 1}})
+	for i, want := range []int{0, 3, 1} {
+		r.lane = all[i]
+		r.equal("Failures of "+string(all[i]), r.gate().Failures, want)
+	}
+}
+
+func verdictsLost(r *rig) {
+	r.puts(3)
+	late := r.take(3)
+	r.now = late[0].DueAt
+	again := r.take(3)
+	r.settlement(r.letters(late, "fff")...)
+	r.equal("Failures", r.gate().Failures, 0)
+	r.settle(r.verdict(again[0], core.Failure))
+	r.settlement(append(r.letters(late, "fs"), r.verdict(again[1], core.Failure))...)
+	r.equal("Failures", r.gate().Failures, 2)
+	r.settlement(r.verdict(late[2], core.Success))
+	r.equal("Failures after a success that is lost", r.gate().Failures, 2)
+	r.settlement(r.verdict(late[0], core.Success), r.verdict(again[2], core.Success), r.verdict(late[1], core.Success))
+	r.equal("Failures after one that is not", r.gate().Failures, 0)
+}
+
+func verdictsOnce(r *rig) {
+	o := r.verdict(r.taken(), core.Failure)
+	r.settle(o, o)
+	r.settle(o)
+	r.equal("Failures", r.gate().Failures, 1)
+	other := o
+	other.Verdict = core.Success
+	r.settle(other)
+	r.equal("Failures after a success of the same attempt", r.gate().Failures, 1)
+}
+
+func verdictsNoLane(r *rig) {
+	o := r.verdict(r.taken(), core.Failure)
+	o.Lane = ""
+	r.equal("Settlement", r.settlement(o), core.Settlement{})
+	r.equal("Outlooks", r.outlooks(r.lane, ""), map[core.Lane]core.Outlook{r.lane: {DueAt: r.now}})
+}
+
+func counts(r *rig) {
+	r.puts(6)
+	jobs := r.take(6)
+	for i, want := range []int{1, 2, 3, 0, 0, 1} {
+		v := core.Failure
+		if want == 0 {
+			v = core.Success
+		}
+		got := r.settlement(r.verdict(jobs[i], v))
+		r.wantGate(nth(i), core.Gate{Failures: want})
+		if v == core.Failure {
+			r.equal("Settlement", got, core.Settlement{Gates: map[core.Lane]core.Gate{r.lane: {Failures: want}}})
+		} else {
+			r.equal("Settlement", got, core.Settlement{})
+		}
+	}
+}
+
+func raceFailures(r *rig) {
+	n := 4 * core.BreakerThreshold
+	r.puts(n)
+	jobs := r.take(n)
+	var opened atomic.Int64
+	r.together(n, func(i int) error {
+		o := r.verdict(jobs[i], core.Failure)
+		got, err := r.store.Settle(context.Background(), o)
+		if got.Gates[r.lane].MovedBy == o.JobID {
+			opened.Add(1)
+		}
+		return err
+	})
+	r.equal("Failures", r.gate().Failures, core.BreakerThreshold)
+	r.equal("outcomes that opened it", opened.Load(), int64(1))
+}
+
+func opens(r *rig) {
+	r.puts(core.BreakerThreshold)
+	jobs := r.take(core.BreakerThreshold)
+	for i, o := range r.verdicts(jobs, failures(core.BreakerThreshold)...) {
+		r.equal("Open", r.gate().Open(), false)
+		r.now = r.now.Add(time.Second)
+		o.At = r.now
+		want := core.Gate{Failures: i + 1}
+		if i == core.BreakerThreshold-1 {
+			want.OpenUntil, want.MovedBy = r.now.Add(core.BreakerCooldown), o.JobID
+		}
+		r.equal("Settlement", r.settlement(o).Gates[r.lane], want)
+		r.wantGate("after the "+nth(i)+" failure", want)
+	}
+}
+
+func newestFails(r *rig) {
+	j := r.probed()
+	want := r.gate()
+	r.now = r.now.Add(time.Second)
+	want.Failures, want.OpenUntil = core.BreakerThreshold+1, r.now.Add(core.BreakerCooldown)
+	got := r.settlement(r.verdict(j, core.Failure))
+	r.equal("Settlement", got.Gates, map[core.Lane]core.Gate{r.lane: want})
+	r.wantGate("after the probe failed", want)
+	r.bringsSome("right afterwards", 0, r.probe())
+	r.now = want.OpenUntil
+	r.bringsSome("a while later", 1, r.probe())
+}
+
+func newestSucceeds(r *rig) {
+	j := r.probed()
+	r.now = r.now.Add(time.Second)
+	want := core.Gate{ClosedAt: r.now, MovedBy: j.ID}
+	got := r.settlement(r.verdict(j, core.Success))
+	r.equal("Settlement", got.Gates, map[core.Lane]core.Gate{r.lane: want})
+	r.wantGate("after the probe succeeded", want)
+}
+
+func newestSilent(r *rig) {
+	j := r.probed()
+	want := r.gate()
+	r.now = r.now.Add(time.Second)
+	want.OpenUntil = r.now
+	got := r.settlement(r.verdict(j, core.NoVerdict))
+	r.equal("Settlement", got.Gates, map[core.Lane]core.Gate{r.lane: want})
+	r.bringsSome("right afterwards", 1, r.probe())
+}
+
+func newestOthers(r *rig) {
+	r.puts(3)
+	others := r.haul(r.paced(3, time.Millisecond, 0))
+	others[0].Probe = true
+	r.probed()
+	want := r.gate()
+	r.settlement(r.letters(others, ".fs")...)
+	r.wantGate("after outcomes of others", want)
+}
+
+func newestOlder(r *rig) {
+	for _, word := range []string{"f", "s", "."} {
+		r.lane = core.HandlerLane(word)
+		older := r.probed()
+		r.now = r.gate().OpenUntil
+		newer := r.bringsSome("when its time is over", 1, core.Quota{Lane: r.lane, N: 1, Hold: hold, Pass: r.probe().Pass})[0]
+		want := r.gate()
+		if older.ID == newer.ID { // its lease was over as well
+			r.equal("Settle: lost", r.lost(r.letters([]core.TakenJob{older}, word)...), []core.ID{older.ID})
+		} else {
+			r.settlement(r.letters([]core.TakenJob{older}, word)...)
+		}
+		r.wantGate("after the outcome of an older probe", want)
+		r.settle(r.verdict(newer, core.Success))
+		r.equal("Open", r.gate().Open(), false)
+	}
+}
+
+func probeBack(r *rig) {
+	j := r.probed()
+	want := r.gate()
+	due := r.now.Add(3 * time.Second)
+	r.release(due, j.Job)
+	want.OpenUntil = due
+	r.wantGate("after the release", want)
+	r.now = due.Add(-time.Millisecond)
+	r.bringsSome("too early", 0, r.probe())
+	r.now = due
+	r.bringsSome("in time", 1, r.probe())
+}
+
+func probeBackOthers(r *rig) {
+	r.puts(2)
+	passed := r.haul(r.paced(2, time.Millisecond, 0))
+	want := r.gate()
+	r.release(r.now, passed[0].Job)
+	r.wantGate("after a release while it is closed", want)
+	older := r.probed()
+	r.release(r.now, passed[1].Job)
+	next := r.gate().OpenUntil
+	r.now = next
+	newer := r.bringsSome("when its time is over", 1, r.probe())[0]
+	want = r.gate()
+	r.release(r.now.Add(time.Second), older.Job, passed[1].Job)
+	r.wantGate("after the release of others", want)
+	r.settle(r.verdict(newer, core.Failure))
+	want = r.gate()
+	r.release(r.now, newer.Job)
+	r.wantGate("after the release of one that is settled", want)
+}
+
+func straysFound(r *rig) {
+	r.equal("Strays of an empty store", len(r.strays()), 0)
+	r.accepted(r.arrival("handler/a", "handler/b", "alert/c", "handler/b"))
+	r.settled(core.Completed)
+	r.settled(core.Dead)
+	since := r.now
+	for range 3 {
+		r.equal("Strays", r.strays("handler/a", "handler/none"), map[core.Lane]time.Time{"handler/b": since, "alert/c": since})
+		r.now = r.now.Add(time.Minute)
+	}
+	r.accepted(r.arrival("handler/z"))
+	r.equal("Strays once more", r.strays("handler/a"), map[core.Lane]time.Time{"handler/b": since, "alert/c": since, "handler/z": r.now})
+	r.haul(core.Quota{Lane: "handler/b", N: 9, Hold: hold})
+	r.equal("Strays with a running one", r.strays("handler/a", "handler/z", "alert/c"), map[core.Lane]time.Time{"handler/b": since})
+}
+
+func straysBetween(r *rig) {
+	all := []core.Lane{"", "alert/a", "handler/a", "handler/aa", "handler/b", "handler/ä", "handler/😀", "x"}
+	r.accepted(r.arrival(all[1:]...))
+	for n := range 1 << len(all) {
+		if r.slow && n%37 != 0 {
+			continue
+		}
+		var known []core.Lane
+		want := map[core.Lane]time.Time{}
+		for i, l := range all {
+			if n&(1<<i) != 0 {
+				known = append([]core.Lane{l, l}, known...)
+			} else if l != "" {
+				want[l] = r.now
+			}
+		}
+		r.equal("Strays", r.strays(known...), want)
+		r.strays(all...)
+	}
+}
+
+// straysSetBack: what waits behind a breaker may be taken once its lane was a stray for
+// long.
+func straysSetBack(r *rig) {
+	r.accepted(r.arrival("handler/known"))
+	r.opened()
+	since := r.now
+	r.strays("handler/known")
+	open := r.gate()
+	for r.now = since.Add(core.StrayTime - time.Millisecond); !r.now.After(since.Add(core.StrayTime + time.Millisecond)); r.now = r.now.Add(time.Millisecond) {
+		r.equal("Strays", r.strays("handler/known"), map[core.Lane]time.Time{r.lane: since})
+		if r.now.Before(since.Add(core.StrayTime)) {
+			r.wantGate("of one that is not a stray for long", open)
+		} else {
+			r.wantGate("of one that is", core.Gate{})
+		}
+	}
+	r.take(core.BreakerThreshold)
+}
+
+// straysStay: a process of an older configuration does not close a breaker.
+func straysStay(r *rig) {
+	r.accepted(r.arrival("handler/known"))
+	r.opened()
+	open := r.gate()
+	r.strays(r.lane, "handler/known")
+	r.wantGate("of a lane that is known", open)
+	for range 2 {
+		r.strays("handler/known")
+		r.wantGate("of a stray", open)
+		r.now = r.now.Add(time.Minute)
+	}
+	r.strays(r.lane, "handler/known")
+	r.now = r.now.Add(core.StrayTime)
+	r.strays("handler/known")
+	r.wantGate("of one that was known meanwhile", open)
+}
+
+func straysKnown(r *rig) {
+	r.put()
+	r.equal("Strays", r.strays(), map[core.Lane]time.Time{r.lane: r.now})
+	r.now = r.now.Add(time.Minute)
+	r.equal("Strays of none", len(r.strays(r.lane)), 0)
+	r.now = r.now.Add(time.Minute)
+	r.equal("Strays when it is unknown again", r.strays(), map[core.Lane]time.Time{r.lane: r.now})
+}

@@ -1,0 +1,142 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// scenarioGates is the part of the [scenario] in which a breaker opens and closes.
+func scenarioGates(p *play) {
+	const ms = time.Millisecond
+	p.accept("gated", "", "c:", "c:", "c:", "c:", "c:", "c:", "c:")
+	p.pass("c", core.Quota{N: 2, Pass: &core.Pass{Interval: 20 * ms}}, at{"gated/0", 0}, at{"gated/1", 20 * ms})
+	p.pass("c", core.Quota{N: 1, Pass: &core.Pass{Interval: 20 * ms, Ahead: time.Second}}, at{"gated/2", 40 * ms})
+	p.pass("c", core.Quota{N: 1, Pass: &core.Pass{Interval: 20 * ms}})
+	p.tell("f.", "gated/0", "gated/1")
+	p.tell("s", "gated/2")
+	p.take("c", "gated/3", "gated/4", "gated/5", "gated/6")
+	p.tell("ffff", "gated/3", "gated/4", "gated/5", "gated/6")
+	p.wait(hold)
+	p.pass("c", core.Quota{N: 3, Pass: &core.Pass{Interval: ms}}, at{"gated/0", 0}, at{"gated/1", ms}, at{"gated/3", 2 * ms})
+	p.tell("dff", "gated/0", "gated/1", "gated/3")
+	p.take("c")
+	p.take("b", "risen/0")
+	p.settle(core.Completed, "risen/0")
+
+	probe := core.Quota{N: 2, Pass: &core.Pass{Probe: core.BreakerCooldown}}
+	p.pass("c", probe)
+	p.wait(core.BreakerCooldown)
+	p.pass("c", probe, at{"gated/4", 0})
+	p.pass("c", probe)
+	p.tell(".", "gated/4")
+	p.pass("c", probe, at{"gated/5", 0})
+	p.giveBack("gated/5")
+	p.pass("c", probe, at{"gated/6", 0})
+	p.tell("f", "gated/6")
+	p.wait(core.BreakerCooldown)
+	p.pass("c", probe, at{"gated/1", 0})
+	p.tell("s", "gated/1")
+	p.take("c")
+	p.pass("c", core.Quota{N: 1, Pass: &core.Pass{Interval: 200 * ms, Closed: p.now}}, at{"gated/3", 0})
+	p.findStrays("c", "a")
+	p.findStrays("", "a", "c")
+	p.wait(core.RampTime)
+	p.findStrays("c", "a")
+	p.take("c", "gated/4", "gated/5", "gated/6")
+	p.tell("ssss", "gated/3", "gated/4", "gated/5", "gated/6")
+}
+
+// An at is a job of the play, and when it is to start.
+type at struct {
+	name  string
+	start time.Duration // after the time of the play
+}
+
+// pass takes with a Pass.
+func (p *play) pass(lane string, q core.Quota, want ...at) {
+	p.Helper()
+	for _, a := range want {
+		p.begun[a.name]++
+	}
+	q.Lane, q.Hold = p.lanes[lane], hold
+	p.step("pass "+lane, func() error {
+		taken, err := p.store.Take(context.Background(), p.now, []core.Quota{q})
+		if err != nil {
+			return err
+		}
+		var got []at
+		for _, j := range taken {
+			a := at{name: p.names[j.ID]}
+			if p.hands[a.name], p.probes[a.name] = j.Job, j.Probe; !j.Probe {
+				a.start = j.StartAt.Sub(p.now)
+			}
+			got = append(got, a)
+		}
+		if !slices.Equal(got, want) {
+			p.Errorf("%s: %v, want %v", p.name, got, want)
+		}
+		return nil
+	})
+}
+
+// tell settles tries by letters: f for a failure, s for a success, a dot for no
+// verdict, and d for a failure of which the job dies, so that an alert arises.
+func (p *play) tell(word string, names ...string) {
+	p.Helper()
+	var outcomes []core.Outcome
+	for i, name := range names {
+		status, verdict := core.Retryable, core.Failure
+		switch word[i] {
+		case 's':
+			status, verdict = core.Completed, core.Success
+		case '.':
+			verdict = core.NoVerdict
+		case 'd':
+			status = core.Dead
+		}
+		o := p.outcome(p.hands[name], name, status)
+		o.Lane, o.Verdict, o.Probe = p.hands[name].Lane, verdict, p.probes[name]
+		if status == core.Dead {
+			a := p.arrive("risen", "", []string{"b:"})
+			o.GivesRise = &a
+		}
+		outcomes = append(outcomes, o)
+	}
+	p.step(fmt.Sprintf("tell %s of %v", word, names), func() error {
+		settled, err := p.store.Settle(context.Background(), outcomes...)
+		if len(settled.Lost) > 0 {
+			p.Errorf("%s: lost = %v, want none", p.name, settled.Lost)
+		}
+		return err
+	})
+}
+
+// findStrays wants a lane to be the only stray, since now, or none. Lanes of other
+// plays are known.
+func (p *play) findStrays(stray string, known ...string) {
+	p.Helper()
+	var lanes []core.Lane
+	for _, name := range known {
+		lanes = append(lanes, p.lanes[name])
+	}
+	for name := range p.lanes {
+		for run := range p.run {
+			lanes = append(lanes, playLane(name, run))
+		}
+	}
+	want := map[core.Lane]time.Time{}
+	if stray != "" {
+		want[p.lanes[stray]] = p.now
+	}
+	p.step("strays", func() error {
+		got, err := p.store.Strays(context.Background(), p.now, lanes)
+		if err == nil {
+			p.equal(p.name, got, want)
+		}
+		return err
+	})
+}

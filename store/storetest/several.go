@@ -1,0 +1,55 @@
+package storetest
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// RunSeveral holds several stores over one database, each with a connection of its
+// own as processes have, to what their gates promise all of them together.
+func RunSeveral(t *testing.T, stores ...core.Store) {
+	for name, run := range map[string]func(*rig){
+		"probes": raceProbes, "starts": raceStarts, "failures": raceFailures,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, &several{Store: stores[0], all: stores}, Options{})
+			r.lane = core.HandlerLane(name)
+			run(r)
+		})
+	}
+}
+
+// several is many stores, which take and settle in turn.
+type several struct {
+	core.Store
+	all  []core.Store
+	next atomic.Int64
+}
+
+func (s *several) one() core.Store { return s.all[int(s.next.Add(1))%len(s.all)] }
+
+func (s *several) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	return s.one().Take(ctx, now, quotas)
+}
+
+func (s *several) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
+	return s.one().Settle(ctx, outcomes...)
+}
+
+// UnusedProbe wants a probe whose only job somebody else is at, until let go, to be
+// there for the next who asks: of a database that skips locked rows, which only its
+// own tests can lock. lock locks the row of a job.
+func UnusedProbe(t *testing.T, s core.Store, lock func(job core.ID) (letGo func())) {
+	r := newRig(t, s, Options{})
+	open := r.opened()
+	r.now = open.OpenUntil
+	for _, j := range r.jobs(core.JobFilter{Lane: r.lane}).Items {
+		defer lock(j.ID)()
+	}
+	r.bringsSome("while all jobs are locked", 0, r.probe())
+	r.wantGate("of a probe that found no job", open)
+}

@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+// Watched is the connection, which shows each statement before it is run. Tests
+// of plans look at them.
+func Watched(conn store.Conn, see func(store.Stmt)) store.Conn {
+	return watched{conn, func(s *store.Stmt) { see(*s) }}
+}
+
+// EachStatement makes a store send every statement it has, at least once: on one
+// that holds due jobs in a lane, their events among the oldest.
+func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
+	t.Helper()
+	r := newRig(t, s, Options{})
+	r.now, r.lane = core.SystemClock().UTC().Truncate(time.Millisecond), lane
+	eachArrival(r)
+	taken := r.take(6)
+	done := r.ended(taken[0].Job, core.Completed)
+	r.settle(done, r.ended(taken[1].Job, core.Retryable), r.ended(taken[2].Job, core.Dead), r.ended(taken[3].Job, core.Dead))
+	r.settle(done)
+	r.release(r.now, taken[4].Job, taken[5].Job)
+	r.due(lane, "handler/nobody")
+	r.take(1)
+	r.recover(lane)
+	r.retry(taken[2].ID, "")
+	r.retry("", lane)
+	r.retry("", "")
+	eachGate(r)
+	r.marked(r.mark("each statement", 0), r.mark("another", 0))
+	r.marks("each statement", "nobody")
+	eachQuestion(r, taken[0])
+	r.now = time.UnixMilli(1600)
+	r.purge(10)
+}
+
+// eachGate opens a breaker, probes, closes it and goes on slower, in a lane that is
+// busy and has a thousand others beside it.
+func eachGate(r *rig) {
+	var beside []core.Outcome
+	for i := range r.few(1000) {
+		l := core.HandlerLane(fmt.Sprintf("beside-%d", i))
+		beside = append(beside, core.Outcome{JobID: "nobody", Lease: core.Lease(l), Lane: l, Verdict: core.Failure, Status: core.Dead, At: r.now})
+	}
+	for some := range slices.Chunk(beside, 100) {
+		r.settlement(some...)
+	}
+	r.strays("handler/beside-7")
+	r.strays(r.lane)
+	r.settle(r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)...)
+	r.now = r.gate().OpenUntil
+	silent := r.verdict(r.bringsSome("for a probe", 1, r.probe())[0], core.NoVerdict)
+	_, rises := r.riseOf(core.TakenJob{})
+	silent.GivesRise = &rises
+	r.settle(silent)
+	r.settle(r.verdict(r.bringsSome("for a probe", 1, r.probe())[0], core.Success))
+	r.due(r.lane, "handler/beside-7")
+	r.release(r.now, r.bringsSome("in the ramp", 2, r.paced(2, time.Millisecond, time.Second))[0].Job)
+	r.now = r.now.Add(core.RampTime)
+}
+
+func eachArrival(r *rig) {
+	r.accepted(r.arrival(r.lane))
+	r.accepted(r.arrival())
+	r.accepted(r.keyed("each statement"))
+	both := r.delivered("each statement")
+	both.Jobs[0].Key = "each statement, delivered"
+	r.accepted(both)
+}
+
+func eachQuestion(r *rig, j core.TakenJob) {
+	r.storedEvent(j.Event.ID)
+	r.job(j.ID)
+	r.attempts(j.ID)
+	r.depth()
+	r.events(core.EventFilter{})
+	r.events(core.EventFilter{Source: "shop", Type: "order", Since: r.now.Add(-time.Hour), Until: r.now, After: j.Event.ID})
+	r.jobs(core.JobFilter{})
+	r.jobs(core.JobFilter{EventID: j.Event.ID})
+	r.jobs(core.JobFilter{Lane: r.lane, After: j.ID})
+	for _, s := range core.Statuses() {
+		r.jobs(core.JobFilter{Status: s})
+	}
+	if err := r.store.Ping(context.Background()); err != nil {
+		r.Errorf("Ping = %v, want none", err)
+	}
+}
+
+// BenchClaim measures taking ten jobs of a lane that holds more, and the looks that
+// go with it; it gives them back unmeasured.
+func BenchClaim(b *testing.B, s core.Store, lane core.Lane) {
+	r := newRig(b, s, Options{})
+	r.now, r.lane = core.SystemClock().UTC().Truncate(time.Millisecond), lane
+	bb := bench{B: b, rig: r}
+	bb.takeAndRelease()
+}
+
+// BenchSettle settles so many jobs of a lane unmeasured, a hundred at a time, and
+// then measures what a worker does for ten: looking, taking, settling.
+func BenchSettle(b *testing.B, s core.Store, lane core.Lane, before int) {
+	r := newRig(b, s, Options{})
+	r.now, r.lane = core.SystemClock().UTC().Truncate(time.Millisecond), lane
+	bb := bench{B: b, rig: r}
+	for range before / 100 {
+		r.due(lane)
+		r.settle(bb.completed(r.take(100))...)
+	}
+	done := 0
+	for b.Loop() {
+		r.due(lane)
+		r.settle(bb.completed(r.take(10))...)
+		done += 10
+	}
+	bb.rate(done, "jobs")
+}

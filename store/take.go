@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// takeAgain is how soon a Take must have failed to be worth another try at once.
+const takeAgain = 2 * time.Second
+
+// Take leases due jobs. See core.Worklist. All it takes is under one new lease,
+// by which it is read back in the same batch.
+func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	t := taking{Store: s, now: now, lease: string(s.leases.Next()), quotas: quotas, claimed: make([]int, len(quotas))}
+	t.build()
+	if len(t.stmts) == 0 {
+		return nil, nil
+	}
+	began := s.clock()
+	results, err := s.write(ctx, t.stmts...)
+	if core.IsKind(err, core.Unavailable) && s.clock().Sub(began) < takeAgain {
+		// It may have taken jobs, which would wait for the end of a lease that nobody has.
+		results, err = s.write(ctx, t.stmts...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take: %w", err)
+	}
+	jobs, late := t.jobs(results)
+	_ = s.Release(ctx, now, late...) // else they wait for the end of their lease
+	return jobs, nil
+}
+
+// A taking is one Take under construction.
+type taking struct {
+	*Store
+	now     time.Time
+	lease   string
+	quotas  []core.Quota
+	stmts   []Stmt
+	claimed []int // for each quota, where what it claimed is read, or 0
+	bases   int   // where the bases are read, or 0
+}
+
+// build makes the statements, lane by lane: a gate is locked when it is made, when it
+// lets the lease in, and on MySQL also when a claim looks at it. So whoever takes or
+// settles locks gates in the order of lanes, and they wait in line and not in a circle.
+// A gate is made even for a probe, which finds one: on MySQL it stays locked by that if
+// it does not let the lease in, where a claim would share it with another who then
+// waits, as the claimer does, to have it alone.
+func (t *taking) build() {
+	var own [][]any
+	for _, i := range t.order() {
+		q := t.quotas[i]
+		if paced(q) {
+			own = append(own, []any{string(q.Lane), t.lease})
+		}
+		if q.Pass != nil {
+			gate := Stmt{Name: "insert_gates", SQL: t.sql.insertGate, Rows: [][]any{{string(q.Lane)}}}
+			t.stmts = append(t.stmts, gate, t.admit(q), t.claim(q), t.account(q))
+		} else {
+			t.stmts = append(t.stmts, t.claim(q))
+		}
+		t.claimed[i] = len(t.stmts)
+		t.stmts = append(t.stmts, Stmt{Name: "claimed", SQL: t.sql.claimed, Args: t.mine(q), Reads: true})
+	}
+	if len(own) > 0 {
+		t.bases = len(t.stmts)
+		t.stmts = append(t.stmts, Stmt{Name: "bases", SQL: t.sql.bases, Rows: own, Reads: true})
+	}
+}
+
+// order is the quotas that can bring something, in the order of their lanes.
+func (t *taking) order() (order []int) {
+	for i, q := range t.quotas {
+		if q.N > 0 && (q.Pass == nil || q.Pass.Probe > 0 || q.Pass.Ahead >= 0) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(string(t.quotas[a].Lane), string(t.quotas[b].Lane)) })
+	return order
+}
+
+// paced tells whether a quota's jobs are to start one after the other.
+func paced(q core.Quota) bool { return q.Pass != nil && q.Pass.Probe <= 0 }
+
+// interval is how far apart a Pass has jobs start.
+func interval(p *core.Pass) time.Duration { return max(p.Interval, time.Microsecond) }
+
+// most is how many jobs a quota may bring. Starts are not given away beyond the
+// horizon, where a gate's next one would be taken for one of a clock set back.
+func most(q core.Quota) int64 {
+	switch {
+	case q.Pass == nil:
+		return int64(q.N)
+	case q.Pass.Probe > 0:
+		return 1
+	}
+	return min(int64(q.N), max(1, int64((core.GateHorizon-q.Pass.Ahead)/interval(q.Pass))))
+}
+
+// admit is the statement that writes the lease into the gate, if that lets it.
+func (t *taking) admit(q core.Quota) Stmt {
+	lane, closed, now := string(q.Lane), sinceEver(q.Pass.Closed), t.now.UnixMilli()
+	if q.Pass.Probe > 0 {
+		p := max(q.Pass.Probe, time.Millisecond)
+		return Stmt{Name: "admit_probe", SQL: t.sql.admitProbe, Args: []any{t.lease, t.now.Add(p).UnixMilli(),
+			lane, closed, now, t.now.Add(2 * p).UnixMilli(), lane, t.floors.at(q.Lane), now}}
+	}
+	from, horizon := t.now.UnixMicro(), t.now.Add(core.GateHorizon).UnixMicro()
+	return Stmt{Name: "admit", SQL: t.sql.admit, Args: []any{t.lease, from, horizon, from,
+		lane, t.lease, closed, t.now.Add(q.Pass.Ahead).UnixMicro(), horizon}}
+}
+
+func (t *taking) claim(q core.Quota) Stmt {
+	lane, end, now := string(q.Lane), millis(t.now.Add(q.Hold)), t.now.UnixMilli()
+	args := []any{lane, t.floors.at(q.Lane), now, lane, end, t.lease, lane}
+	if q.Pass == nil {
+		args = append(args, t.now.Add(-core.RampTime).UnixMilli(), t.now.Add(core.GateHorizon).UnixMilli(), most(q), end, t.lease)
+		return Stmt{Name: "claim", SQL: t.sql.claim, Args: args}
+	}
+	return Stmt{Name: "claim_passed", SQL: t.sql.claimPassed, Args: append(args, t.lease, most(q), end, t.lease)}
+}
+
+// account moves the gate on by what was claimed, or gives a probe back that found
+// no job after all. What it writes does not depend on how often it is run.
+func (t *taking) account(q core.Quota) Stmt {
+	lane, mine := string(q.Lane), t.mine(q)
+	if q.Pass.Probe > 0 {
+		return Stmt{Name: "refund", SQL: t.sql.refund, Args: append([]any{lane, t.lease}, mine...)}
+	}
+	return Stmt{Name: "charge", SQL: t.sql.charge,
+		Args: slices.Concat([]any{interval(q.Pass).Microseconds()}, mine, []any{lane, t.lease}, mine)}
+}
+
+// mine are the arguments by which what a quota claimed is found.
+func (t *taking) mine(q core.Quota) []any {
+	return []any{string(q.Lane), millis(t.now.Add(q.Hold)), t.lease}
+}
+
+// jobs reads what was taken, in the order asked. Late are jobs that were claimed by
+// a first sending whose answer got lost, and whose gate has let others through
+// since: nobody knows when they were to start.
+func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) {
+	bases := map[core.Lane]int64{}
+	if t.bases > 0 {
+		for _, row := range results[t.bases].Rows {
+			bases[core.Lane(str(row[0]))], _ = row[1].(int64)
+		}
+	}
+	for i, q := range t.quotas {
+		if t.claimed[i] == 0 {
+			continue
+		}
+		base, admitted := bases[q.Lane]
+		for n, row := range results[t.claimed[i]].Rows {
+			j := core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])}
+			switch {
+			case q.Pass == nil:
+			case !paced(q):
+				j.Probe = true
+			case !admitted:
+				late = append(late, j.Job)
+				continue
+			default:
+				j.StartAt = time.UnixMicro(base).UTC().Add(time.Duration(n) * interval(q.Pass))
+			}
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, late
+}

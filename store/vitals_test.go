@@ -1,0 +1,12 @@
+package store
+
+import "testing"
+
+// TestEachDialectIsAsked: a dialect without questions would send empty ones.
+func TestEachDialectIsAsked(t *testing.T) {
+	for _, d := range []Dialect{SQLite, D1, Postgres, MySQL} {
+		if v := dialectVitals[d.Name]; v.clock == "" || v.tables == "" {
+			t.Errorf("%s has no question for its clock or its tables", d.Name)
+		}
+	}
+}
