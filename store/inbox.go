@@ -35,9 +35,14 @@ func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 	if certain {
 		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 	}
-	receipt, ok := receiptFor(a.Event.ID, results[len(results)-reads:])
-	if !ok { // a first one that kept this out went away before it could be read
-		return core.Receipt{}, core.Refuse(core.Unavailable, "the event met another one that was being deleted; send it again")
+	var receipt core.Receipt
+	from := len(results) - reads
+	_, err = s.eventually(ctx, results[from:], stmts[from:], func(answers []Result) (ok bool) {
+		receipt, ok = receiptFor(a.Event.ID, answers)
+		return ok
+	})
+	if err != nil { // or a first one that kept this out went away before it could be read
+		return core.Receipt{}, fmt.Errorf("accept: %w", err)
 	}
 	return receipt, nil
 }

@@ -57,3 +57,29 @@ func (s *Store) readBatch(ctx context.Context, stmts ...Stmt) ([]Result, error) 
 	defer cancel()
 	return s.conn.Batch(ctx, stmts...)
 }
+
+// looks is how often a batch's reads are repeated until they show what it met.
+const looks = 10
+
+// eventually returns what the reads at the end of a batch said, or what they say when
+// they are sent again, once that is complete.
+//
+// On MariaDB (seen in 10.11) a transaction that commits lets go of its rows a moment
+// before those who read without locks see them. A claim, or an insert that finds its
+// key taken, may meet a row in that moment, and the reads behind it in the same batch
+// do not find it, or not what it refers to. The moment is over when a thread of the
+// server gets to run again: at most about a second is waited for it.
+func (s *Store) eventually(ctx context.Context, said []Result, reads []Stmt, complete func([]Result) bool) ([]Result, error) {
+	ctx = context.WithoutCancel(ctx) // what the batch wrote is written
+	for n := 0; !complete(said); n++ {
+		if n == looks {
+			return nil, core.Refuse(core.Unavailable, "the database does not show what was written beside this; send it again")
+		}
+		time.Sleep(time.Millisecond << n)
+		var err error
+		if said, err = s.readBatch(ctx, reads...); err != nil {
+			return nil, err
+		}
+	}
+	return said, nil
+}

@@ -16,7 +16,7 @@ const takeAgain = 2 * time.Second
 // Take leases due jobs. See core.Worklist. All it takes is under one new lease,
 // by which it is read back in the same batch.
 func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
-	t := taking{Store: s, now: now, lease: string(s.leases.Next()), quotas: quotas, claimed: make([]int, len(quotas))}
+	t := taking{Store: s, now: now, lease: string(s.leases.Next()), quotas: quotas, placed: make([]place, len(quotas))}
 	t.build()
 	if len(t.stmts) == 0 {
 		return nil, nil
@@ -30,6 +30,9 @@ func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([
 	if err != nil {
 		return nil, fmt.Errorf("take: %w", err)
 	}
+	if err := t.complete(ctx, results); err != nil {
+		return nil, fmt.Errorf("take: %w", err)
+	}
 	jobs, late := t.jobs(results)
 	_ = s.Release(ctx, now, late...) // else they wait for the end of their lease
 	return jobs, nil
@@ -38,13 +41,17 @@ func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([
 // A taking is one Take under construction.
 type taking struct {
 	*Store
-	now     time.Time
-	lease   string
-	quotas  []core.Quota
-	stmts   []Stmt
-	claimed []int // for each quota, where what it claimed is read, or 0
-	bases   int   // where the bases are read, or 0
+	now    time.Time
+	lease  string
+	quotas []core.Quota
+	stmts  []Stmt
+	placed []place // for each quota
+	bases  int     // where the bases are read, or 0
 }
+
+// A place is where a quota's statements are: the claim, and behind it the one that
+// reads what was claimed. Zero if it has none.
+type place struct{ claim, read int }
 
 // build makes the statements, lane by lane: a gate is locked when it is made, when it
 // lets the lease in, and on MySQL also when a claim looks at it. So whoever takes or
@@ -61,11 +68,14 @@ func (t *taking) build() {
 		}
 		if q.Pass != nil {
 			gate := Stmt{Name: "insert_gates", SQL: t.sql.insertGate, Rows: [][]any{{string(q.Lane)}}}
-			t.stmts = append(t.stmts, gate, t.admit(q), t.claim(q), t.account(q))
-		} else {
-			t.stmts = append(t.stmts, t.claim(q))
+			t.stmts = append(t.stmts, gate, t.admit(q))
 		}
-		t.claimed[i] = len(t.stmts)
+		t.placed[i].claim = len(t.stmts)
+		t.stmts = append(t.stmts, t.claim(q))
+		if q.Pass != nil {
+			t.stmts = append(t.stmts, t.account(q))
+		}
+		t.placed[i].read = len(t.stmts)
 		t.stmts = append(t.stmts, Stmt{Name: "claimed", SQL: t.sql.claimed, Args: t.mine(q), Reads: true})
 	}
 	if len(own) > 0 {
@@ -142,6 +152,24 @@ func (t *taking) mine(q core.Quota) []any {
 	return []any{string(q.Lane), millis(t.now.Add(q.Hold)), t.lease}
 }
 
+// complete reads once more what was claimed and could not be read. See
+// [Store.eventually].
+func (t *taking) complete(ctx context.Context, results []Result) error {
+	for _, p := range t.placed {
+		if p == (place{}) {
+			continue
+		}
+		got, err := t.eventually(ctx, results[p.read:p.read+1], t.stmts[p.read:p.read+1], func(r []Result) bool {
+			return int64(len(r[0].Rows)) >= results[p.claim].Changed
+		})
+		if err != nil {
+			return err
+		}
+		results[p.read] = got[0]
+	}
+	return nil
+}
+
 // jobs reads what was taken, in the order asked. Late are jobs that were claimed by
 // a first sending whose answer got lost, and whose gate has let others through
 // since: nobody knows when they were to start.
@@ -153,11 +181,11 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 		}
 	}
 	for i, q := range t.quotas {
-		if t.claimed[i] == 0 {
+		if t.placed[i] == (place{}) {
 			continue
 		}
 		base, admitted := bases[q.Lane]
-		for n, row := range results[t.claimed[i]].Rows {
+		for n, row := range results[t.placed[i].read].Rows {
 			j := core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])}
 			switch {
 			case q.Pass == nil:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,7 +13,6 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/infra/test/servers"
-	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
@@ -150,30 +151,79 @@ func TestSeveralStores(t *testing.T) {
 }
 
 // TestNoDeadlocks: who takes and who settles lock gates in one order. The server has
-// to be its own, since it counts deadlocks of all databases.
+// to be its own, since it tells of the deadlocks of all databases.
 func TestNoDeadlocks(t *testing.T) {
-	server, err := servers.StartMySQL(servers.MySQLOptions{})
+	server, err := servers.StartMySQL(servers.MySQLOptions{Settings: []string{"innodb-print-all-deadlocks=ON"}})
 	servers.Check(t, err)
 	t.Cleanup(func() { server.Stop() })
 	url, err := server.NewDatabase("gateway")
 	if err != nil {
 		t.Fatal(err)
 	}
-	asking := opened(t, url)
-	deadlocks := func() int64 {
-		r, err := asking.Batch(t.Context(), store.Stmt{Name: "deadlocks", Reads: true,
-			SQL: "SELECT CAST(VARIABLE_VALUE AS SIGNED) AS deadlocks FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_DEADLOCKS'"})
-		if err != nil || len(r[0].Rows) != 1 {
-			t.Fatalf("the server does not tell its deadlocks: %v, %v", r, err)
+	deadlocks := func() (real []string) {
+		all, err := server.Deadlocks()
+		if err != nil {
+			t.Fatal(err)
 		}
-		return r[0].Rows[0][0].(int64)
+		return slices.DeleteFunc(all, imagined)
 	}
-	a, b := migrated(t, asking), migrated(t, opened(t, url))
-	before := deadlocks()
-	storetest.RunLocks(t, a, b)
-	if n := deadlocks() - before; n != 0 {
-		t.Errorf("the server saw %d deadlocks, want none", n)
+	provoke(t, opened(t, url))
+	if n := len(deadlocks()); n != 1 {
+		t.Fatalf("the server told of %d deadlocks after one, so none later would mean nothing", n)
 	}
+	storetest.RunLocks(t, migrated(t, opened(t, url)), migrated(t, opened(t, url)))
+	if real := deadlocks()[1:]; len(real) > 0 {
+		t.Errorf("the server saw %d deadlocks, want none; the first:\n%s", len(real), real[0])
+	}
+}
+
+// imagined tells whether one of those in a deadlock skips locked jobs. MariaDB puts
+// itself in the queue for a row before it sees that it need not wait, and takes itself
+// out again; meanwhile another one's look for deadlocks may find it there. Nothing
+// can be done about that but to try again, as the pool does.
+func imagined(deadlock string) bool {
+	for _, who := range strings.Split(deadlock, "TRANSACTION:")[1:] {
+		statement, waits, _ := strings.Cut(who, "*** WAITING FOR THIS LOCK TO BE GRANTED:")
+		waits, _, _ = strings.Cut(waits, "*** CONFLICTING WITH:")
+		if strings.Contains(statement, "SKIP LOCKED") && strings.Contains(waits, "`jobs`") {
+			return true
+		}
+	}
+	return false
+}
+
+// provoke has two connections wait for each other.
+func provoke(t *testing.T, c *conn) {
+	ctx := t.Context()
+	var both [2]*session
+	for i := range both {
+		s, err := c.pool.take(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.pool.put(s)
+		both[i] = s
+	}
+	run := func(s *session, sql string) error {
+		_, err := s.query(ctx, sql, nil)
+		return err
+	}
+	if err := run(both[0], "CREATE TABLE circle (id INT PRIMARY KEY); INSERT INTO circle VALUES (0), (1)"); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range both {
+		if err := run(s, fmt.Sprintf("BEGIN; SELECT id FROM circle WHERE id = %d FOR UPDATE", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for i, s := range both {
+		wg.Go(func() {
+			_ = run(s, fmt.Sprintf("SELECT id FROM circle WHERE id = %d FOR UPDATE", 1-i))
+			_ = run(s, "ROLLBACK")
+		})
+	}
+	wg.Wait()
 }
 
 // TestRetryDoesNotWait: one dead job that somebody else is at does not keep the

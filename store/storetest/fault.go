@@ -26,6 +26,11 @@ type Fault struct {
 	twice   bool
 	between func()
 
+	// blind is how many batches from the next one with a write on have reads that find
+	// nothing, as on a database that shows what others committed a moment later.
+	blind   int
+	blinded bool // it has begun
+
 	// meanwhile is done once, just before a statement of this name is sent.
 	before    string
 	meanwhile func()
@@ -77,11 +82,26 @@ func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 	}
 	switch {
 	case err != nil || how == noFault:
+		c.fault.hide(stmts, results)
 		return results, err
 	case how == refuseStmt:
 		return nil, errors.New("storetest: a statement that breaks a key went through")
 	default:
 		return nil, errAnswerLost
+	}
+}
+
+// hide takes out what the batch's reads found, if they are blind.
+func (f *Fault) hide(stmts []store.Stmt, results []store.Result) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.blind == 0 || !f.blinded && !slices.ContainsFunc(stmts, func(s store.Stmt) bool { return !s.Reads }) {
+		return
+	}
+	f.blind--
+	f.blinded = f.blind > 0
+	for i := range results {
+		results[i].Rows = nil
 	}
 }
 
@@ -128,6 +148,14 @@ func (f *Fault) interrupt(stmts []store.Stmt) {
 	if do != nil {
 		do()
 	}
+}
+
+// blindFor has the reads of so many batches find nothing, from the next one on that
+// writes.
+func (f *Fault) blindFor(batches int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.blind, f.blinded = batches, false
 }
 
 // justBefore has something done once, just before a statement is sent.

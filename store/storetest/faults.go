@@ -252,7 +252,29 @@ var statementChecks = []struct {
 	{"A batch that is sent twice does what it does once", eachTwice},
 	{"A Take that is sent twice starts nothing too early, whoever takes in between", takesBetween},
 	{"A success changes no gate of a lane in which nothing failed", steadySuccess},
+	{"Take brings what it claimed, though that shows late", takesLater},
+	{"Accept names the stored event, though that shows late", answersLater},
 	{"A job that is brought back while it is purged stays, with its attempts and its event", purgeMeanwhile},
+}
+
+// takesLater has the reads behind a claim, and two more, find nothing.
+func takesLater(r *rig, f *Fault) {
+	r.accepted(r.arrival(r.lane, r.lane, r.lane))
+	two := core.Quota{Lane: r.lane, N: 2, Hold: hold}
+	for _, want := range []int{2, 1, 0} {
+		f.blindFor(3)
+		r.equal("Take: jobs", len(r.haul(two)), want)
+	}
+}
+
+// answersLater does the same to the reads behind an insert that found its key taken.
+func answersLater(r *rig, f *Fault) {
+	first := r.delivered("once")
+	r.accepted(first)
+	f.blindFor(3)
+	receipt, err := r.store.Accept(context.Background(), r.delivered("once"))
+	r.equal("Accept: refusal", err, nil)
+	r.equal("Accept: receipt", receipt, core.Receipt{EventID: first.Event.ID, Duplicate: true})
 }
 
 func readsOnly(r *rig, f *Fault) {

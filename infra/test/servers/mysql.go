@@ -124,6 +124,14 @@ func (s *MySQLServer) Restart() error {
 // Log is the end of what the server has printed.
 func (s *MySQLServer) Log() string { return s.process.log() }
 
+// Deadlocks are those the server has told of, each with who waited for what. It has to
+// have been started with the setting innodb-print-all-deadlocks=ON.
+func (s *MySQLServer) Deadlocks() ([]string, error) {
+	log, err := os.ReadFile(filepath.Join(s.process.dir, "log"))
+	told := strings.Split(string(log), "Transactions deadlock detected")
+	return told[1:], err
+}
+
 // Stop ends the server and removes its folder. It may be called again.
 func (s *MySQLServer) Stop() error { return s.process.remove() }
 
