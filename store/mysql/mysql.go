@@ -25,7 +25,9 @@
 //
 // READ COMMITTED, since at REPEATABLE READ locking reads lock gaps, claims deadlock
 // and MariaDB was seen to hand out a row twice. Reading one state, a batch of reads
-// alone runs in a snapshot. Deadlocks and lock timeouts are retried here.
+// alone runs in a snapshot. Deadlocks and lock timeouts are retried here. Some are left:
+// a claim looks for what it took before by its due time, and keeps the index entries of
+// others who took in that lane in the same millisecond, if these are just settling.
 //
 // There are no partial indexes: generated columns that are null outside the index's
 // condition stand in for them, so finished jobs lie at one end of jobs_due, out of

@@ -89,7 +89,7 @@ func TestNoDeadlocks(t *testing.T) {
 	t.Parallel()
 	address := servers.Postgres(t)
 	conns := []*conn{opened(t, address), opened(t, address)}
-	storetest.RunLocks(t, migrated(t, conns[0]), migrated(t, conns[1]))
+	storetest.RunLocks(t, 0, migrated(t, conns[0]), migrated(t, conns[1]))
 	for _, c := range conns {
 		c.Close()
 	}

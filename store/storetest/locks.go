@@ -17,8 +17,8 @@ var lockLanes = []core.Lane{"handler/a", "handler/b", "handler/y", "handler/z"}
 // RunLocks has several stores over one database, each with connections of its own,
 // take and settle in the same lanes, some of which are paced and all of which fail now
 // and then. Everything has to succeed; that nobody met in a circle, which a store hides
-// by trying again, the caller asks the database.
-func RunLocks(t *testing.T, stores ...core.Store) {
+// by trying again, the caller asks the database. The takers' clocks are so far apart.
+func RunLocks(t *testing.T, apart time.Duration, stores ...core.Store) {
 	r := newRig(t, stores[0], Options{})
 	for _, l := range lockLanes {
 		for range 60 {
@@ -26,7 +26,7 @@ func RunLocks(t *testing.T, stores ...core.Store) {
 		}
 	}
 	crosswise(r, stores)
-	soak(r, stores)
+	soak(r, apart, stores)
 }
 
 // crosswise settles a failure in one lane and a success in another, while somebody
@@ -55,8 +55,9 @@ func crosswise(r *rig, stores []core.Store) {
 }
 
 // soak lets takers and settlers run freely for a while. Time goes on by itself, so that
-// breakers which open are probed; several takers see the same millisecond.
-func soak(r *rig, stores []core.Store) {
+// breakers which open are probed; several takers see the same time, give or take how
+// far apart their clocks are.
+func soak(r *rig, apart time.Duration, stores []core.Store) {
 	const takers, rounds = 4, 150
 	var begun atomic.Int64
 	start := r.now
@@ -67,7 +68,7 @@ func soak(r *rig, stores []core.Store) {
 		wg.Go(func() {
 			defer close(ended)
 			for range rounds {
-				if outcomes := soakTake(r, s, clock(), random); len(outcomes) > 0 {
+				if outcomes := soakTake(r, s, clock().Add(time.Duration(n)*apart), random); len(outcomes) > 0 {
 					ended <- outcomes
 				}
 			}
