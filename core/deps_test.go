@@ -51,6 +51,11 @@ var rules = []struct {
 	{"core/worker", "net/http", true, "the worker knows outcomes, the edge knows HTTP"},
 	{"core/worker", "os", true, "services do no IO of their own"},
 
+	{"core/pull", "net/http", true, "queues know messages, the edge knows HTTP"},
+	{"core/pull", "os", true, "services do no IO of their own"},
+	{"core/manage", "net/http", true, "operators come by HTTP or by the command line"},
+	{"core/manage", "os", true, "services do no IO of their own"},
+
 	{"core/...", module + "/store/...", false, "core declares, store implements"},
 	{"core/...", module + "/cmd/...", false, "mains import, they are not imported"},
 	{"core/...", "modernc.org/...", false, "drivers are the store's"},
@@ -58,6 +63,8 @@ var rules = []struct {
 
 	{"core/intake", module + "/core/web", false, "arrows point down: edges import services"},
 	{"core/worker", module + "/core/egress", false, "arrows point down: edges import services"},
+	{"core/pull", module + "/core/web", false, "arrows point down: edges import services"},
+	{"core/manage", module + "/core/web", false, "arrows point down: edges import services"},
 	{"core/intake", module + "/core/alert", false, "intake is told whom to alarm"},
 	{"core/web", module + "/core/egress", false, "what comes in does not know what goes out"},
 	{"core/egress", module + "/core/web", false, "what goes out does not know what comes in"},

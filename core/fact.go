@@ -70,6 +70,26 @@ type Released struct {
 	Why  string
 }
 
+// Pulled: a consumer of a queue received messages, or said what became of them.
+type Pulled struct {
+	Queue    string
+	Action   PullAction
+	Messages int
+}
+
+// A PullAction is what a consumer did.
+type PullAction string
+
+// What consumers do. A message that a nack makes dead is stated as [Settled] as well.
+const (
+	MessagesReceived PullAction = "received"
+	MessagesAcked    PullAction = "acked"
+	MessagesRetried  PullAction = "retried" // nacked, with attempts left
+	MessagesDead     PullAction = "dead"    // nacked or run out, without
+	MessagesExtended PullAction = "extended"
+	MessagesReturned PullAction = "returned" // their consumer was gone before it had them
+)
+
 // Recovered: jobs of an earlier process were made due again at start.
 type Recovered struct {
 	Jobs int
@@ -92,4 +112,5 @@ func (BreakerMoved) fact() {}
 func (Superseded) fact()   {}
 func (Released) fact()     {}
 func (Recovered) fact()    {}
+func (Pulled) fact()       {}
 func (Troubled) fact()     {}

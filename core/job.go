@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -38,14 +39,28 @@ func ParseStatus(s string) (Status, error) {
 func (s Status) Finished() bool { return s == Completed || s == Dead }
 
 // A Lane is the line a job waits in: one per consumer, so that one consumer's
-// backlog never stands before another's. It is written "handler/<name>", or
-// "alert/<id>" for what is told to people.
+// backlog never stands before another's. It is written "handler/<name>",
+// "queue/<name>", or "alert/<id>" for what is told to people.
 type Lane string
 
 const (
 	handlerLane = "handler/"
+	queueLane   = "queue/"
 	alertLane   = "alert/"
 )
+
+// QueueLane is the lane of the queue with this name.
+func QueueLane(name string) Lane { return Lane(queueLane + name) }
+
+// Queue is the name of the queue whose lane this is, or "" if it is the lane of
+// something else.
+func (l Lane) Queue() string {
+	name, ok := strings.CutPrefix(string(l), queueLane)
+	if !ok {
+		return ""
+	}
+	return name
+}
 
 // AlertLane is the lane of the alerts that go to one place.
 func AlertLane(id string) Lane { return Lane(alertLane + id) }
@@ -78,6 +93,16 @@ func (l Lane) Consumer() string {
 // A Lease is the proof that its holder took a job and nobody has taken it since.
 // Each Take makes a new one; a write that carries an older one changes nothing.
 type Lease string
+
+// Unlimited is the MaxAttempts of a job that never dies of its attempts.
+const Unlimited = math.MaxInt32
+
+// A Ref names a job that was taken: by its id, and by the lease it was taken under.
+// Without a lease it means whoever holds the job.
+type Ref struct {
+	ID    ID
+	Lease Lease
+}
 
 // A Job is one piece of work an event gave rise to.
 type Job struct {

@@ -100,6 +100,12 @@ type Worklist interface {
 	// those lanes, as a process that starts on its own database file is.
 	Recover(ctx context.Context, now time.Time, lanes []Lane) (int, error)
 
+	// Lapsed returns up to limit running jobs of the lanes whose lease is over and
+	// which have no attempt left, each lane's longest over first, with their events. To
+	// whoever would take them they are [Job.Spent]; where nobody takes they are found
+	// here. It writes nothing, and what else waits in the lanes costs it nothing.
+	Lapsed(ctx context.Context, now time.Time, lanes []Lane, limit int) ([]TakenJob, error)
+
 	// Strays tells in which lanes jobs wait that are not among the known ones, and
 	// since when: the first time that Strays found them so. A lane that is known at
 	// a later call, to whichever process, is no stray any more, and begins anew if it
@@ -107,6 +113,25 @@ type Worklist interface {
 	// back, so that nothing is in the way of who ends their jobs; until then another
 	// process may know them, and their gates stay as they are.
 	Strays(ctx context.Context, now time.Time, known []Lane) (map[Lane]time.Time, error)
+}
+
+// A Counter is where consumers of a queue hand back what they took. What is said of
+// refs holds for all its methods: they mean running jobs of the lane, also those whose
+// lease is over as long as nobody has taken them since. One with a lease that is no
+// longer the job's means nothing, nor does one for a job of another lane, one that
+// does not run, or none at all. A job that several refs mean counts once.
+type Counter interface {
+	// Ack makes the jobs that refs mean completed, and returns how many. Of several
+	// that ack a job at the same time one counts it.
+	Ack(ctx context.Context, now time.Time, lane Lane, refs []Ref) (int, error)
+
+	// Extend lets the leases of the jobs that refs mean end at another time, later or
+	// earlier, and returns how many. They stay the same leases.
+	Extend(ctx context.Context, end time.Time, lane Lane, refs []Ref) (int, error)
+
+	// Held returns the jobs that refs mean, with their events, in the order of their
+	// ids. It writes nothing.
+	Held(ctx context.Context, lane Lane, refs []Ref) ([]TakenJob, error)
 }
 
 // A Settlement is what became of outcomes.
@@ -193,6 +218,27 @@ type Ledger interface {
 
 	// Depth is the number of jobs that are not finished. It counts up to MaxDepth.
 	Depth(ctx context.Context) (int, error)
+
+	// Tallies counts the jobs of lanes, each number up to MaxDepth. Of the jobs of a lane
+	// whose time is still to come it looks at MaxDepth, those that are due first. Lanes
+	// without jobs have the zero Tally.
+	Tallies(ctx context.Context, now time.Time, lanes []Lane) (map[Lane]Tally, error)
+
+	// Peek returns the jobs of a lane that are due, longest due first, with their
+	// events: those that Take would bring, in its order, but as they are. Limit is 1 to
+	// MaxPage.
+	Peek(ctx context.Context, now time.Time, lane Lane, limit int) ([]TakenJob, error)
+
+	// DeadLetters lists the dead jobs of a lane newest first, with their events, those
+	// below the id after if that is set. Limit is as in a JobFilter.
+	DeadLetters(ctx context.Context, lane Lane, after ID, limit int) (Page[TakenJob], error)
+}
+
+// A Tally is how many jobs of a lane there are that are not completed.
+type Tally struct {
+	Pending    int // due, or waiting for their next attempt
+	Processing int // held under a lease that is not over
+	Dead       int
 }
 
 // Upkeep is what operators and start-up do to a store.
@@ -211,6 +257,12 @@ type Upkeep interface {
 	// or key is new again once its row is gone.
 	Purge(ctx context.Context, before time.Time, limit int) (int, error)
 
+	// Drain deletes jobs of a lane that are not completed and whose id is below the
+	// given one, with their attempts, and returns how many: at most limit, and fewer only
+	// if no more are left. Whoever holds one of them holds nothing any more. Their
+	// events stay until they are purged.
+	Drain(ctx context.Context, lane Lane, below ID, limit int) (int, error)
+
 	// Migrate brings the schema up to date. It may run in several processes at
 	// once and any number of times. A database of a newer version is refused.
 	Migrate(ctx context.Context) error
@@ -223,6 +275,7 @@ type Upkeep interface {
 type Store interface {
 	Inbox
 	Worklist
+	Counter
 	Calendar
 	Ledger
 	Upkeep

@@ -45,7 +45,8 @@ type Stmt struct {
 	Sorted int
 
 	// Apart says that the batch is not to be put together with others: its statements
-	// are in the order in which what they name is to be locked.
+	// are in the order in which what they name is to be locked, or the number of rows
+	// that it changed itself is asked for.
 	Apart bool
 
 	// Once says that the statement would do more if it were sent again. All others

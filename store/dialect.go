@@ -28,10 +28,11 @@ type Dialect struct {
 	also map[string]string
 
 	// dueLane is the lane of a job that has a due time, as jobs_due has it, and
-	// deadLane that of a dead one, as jobs_dead has it; waiting and dead are the
+	// deadLane that of a dead one, as jobs_dead has it, and lastLane that of one that
+	// runs and has no attempt left, as jobs_last has it; waiting, dead and last are the
 	// conditions under which a job is in these indexes. Empty where the indexes are
 	// partial.
-	dueLane, deadLane, waiting, dead string
+	dueLane, deadLane, lastLane, waiting, dead, last string
 
 	// fresh ends an INSERT that is to do nothing when a key is taken: %s is a
 	// column of the table.
@@ -186,11 +187,14 @@ var MySQL = Dialect{
 	// a history of defects in both servers.
 	also: map[string]string{"jobs": `,
 		due_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN due_at IS NOT NULL THEN lane END) STORED,
-		dead_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'dead' THEN lane END) STORED`},
+		dead_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'dead' THEN lane END) STORED,
+		last_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'running' AND attempt >= max_attempts THEN lane END) STORED`},
 	dueLane:  "due_lane",
 	deadLane: "dead_lane",
+	lastLane: "last_lane",
 	waiting:  "due_lane IS NOT NULL",
 	dead:     "dead_lane IS NOT NULL",
+	last:     "last_lane IS NOT NULL",
 
 	fresh:  "ON DUPLICATE KEY UPDATE %[1]s = %[1]s",
 	hold:   "FOR UPDATE",
@@ -250,7 +254,8 @@ func (d Dialect) sql(text string) string {
 	text = strings.NewReplacer("{key}", d.key, "{text}", d.text, "{int}", d.integer,
 		"{limit}", d.limit, "{again}", d.again, "{hold}", d.hold, "{past}", d.past,
 		"{due_lane}", orElse(d.dueLane, "lane"), "{dead_lane}", orElse(d.deadLane, "lane"),
-		"{waiting}", orElse(d.waiting, "due_at IS NOT NULL"), "{dead}", orElse(d.dead, "status = 'dead'")).Replace(strings.TrimSpace(text))
+		"{last_lane}", orElse(d.lastLane, "lane"), "{waiting}", orElse(d.waiting, "due_at IS NOT NULL"),
+		"{dead}", orElse(d.dead, "status = 'dead'"), "{last}", orElse(d.last, lastTry)).Replace(strings.TrimSpace(text))
 	return fragment.ReplaceAllStringFunc(text, func(f string) string {
 		kind, rest, _ := strings.Cut(f[1:len(f)-1], " ")
 		switch kind {
@@ -268,6 +273,9 @@ func (d Dialect) sql(text string) string {
 		panic("store: unknown fragment " + f)
 	})
 }
+
+// lastTry is the condition of jobs_last.
+const lastTry = "status = 'running' AND attempt >= max_attempts"
 
 func orElse(text, otherwise string) string {
 	if text == "" {

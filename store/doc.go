@@ -29,7 +29,7 @@
 //     processes look at the same moment.
 //
 // Where to change something: a statement in statements.go, a table in schema.go,
-// what a role does in inbox.go, take.go, worklist.go, gates.go, ledger.go or
+// what a role does in inbox.go, take.go, worklist.go, pull.go, gates.go, ledger.go or
 // upkeep.go, what the databases spell differently in dialect.go, what doctor asks in
 // check.go. A new driver is a Conn in a folder of its own; store/storetest says
 // whether it is right.
@@ -51,6 +51,13 @@
 //   - Verdicts count while the job they are about is held, hence before it is settled.
 //   - Takes and settles lock gates in the order of lanes. A Settle has locked its jobs
 //     before, and no Take waits for a job. So they wait in line and not in a circle.
+//
+// # Queues
+//
+// Messages are jobs, and who receives them takes jobs. An ack is an UPDATE under the
+// guard of a taken job and leaves no attempt: there is no outcome to tell of. A nack
+// is a Settle. What the one who takes would find, a job whose last lease is over, is
+// in an index of its own (jobs_last), since a queue may have no one who takes.
 //
 // # Group commit
 //

@@ -90,11 +90,16 @@ type query struct {
 	args []any
 }
 
-func listing(sql string, after core.ID) *query {
-	q := &query{args: []any{newestID}}
-	if after != "" {
-		q.args[0] = string(after)
+// pageTop is the id that those of a page are below.
+func pageTop(after core.ID) string {
+	if after == "" {
+		return newestID
 	}
+	return string(after)
+}
+
+func listing(sql string, after core.ID) *query {
+	q := &query{args: []any{pageTop(after)}}
 	q.sql.WriteString(sql)
 	return q
 }
@@ -110,10 +115,7 @@ func (q *query) and(condition string, arg any) {
 
 // pageOf reads one row more than the page holds, to know whether there are more.
 func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit int, scan func([]any) T) (core.Page[T], error) {
-	if limit <= 0 {
-		limit = core.DefaultPage
-	}
-	limit = min(limit, core.MaxPage)
+	limit = pageLimit(limit)
 	q.sql.WriteString(" ORDER BY id DESC LIMIT " + s.dialect.limit)
 	rows, err := s.read(ctx, name, q.sql.String(), append(q.args, int64(limit+1))...)
 	if err != nil {
@@ -124,6 +126,14 @@ func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit i
 		p.Items = append(p.Items, scan(row))
 	}
 	return p, nil
+}
+
+// pageLimit is how many rows a page has.
+func pageLimit(limit int) int {
+	if limit <= 0 {
+		limit = core.DefaultPage
+	}
+	return min(limit, core.MaxPage)
 }
 
 // Attempts lists the attempts of a job. See core.Ledger.

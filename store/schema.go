@@ -68,6 +68,7 @@ var steps = []string{
 		base_us {int} NOT NULL,
 		next_us {int} NOT NULL,
 		stray_since {int}) {table gates}`,
+	12: `CREATE INDEX {again} jobs_last ON jobs ({last_lane}, due_at, id) {only ` + lastTry + `}`,
 }
 
 const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {table schema_steps}`

@@ -39,6 +39,12 @@ const (
 	// The guard of every write to a taken job.
 	held = `jobs.id = r.id AND jobs.status = 'running' AND jobs.lease = r.lease`
 
+	// The same for a core.Ref, whose lease may be missing.
+	meant = `jobs.id = r.id AND jobs.lane = r.lane AND jobs.status = 'running' AND jobs.lease = COALESCE(r.lease, jobs.lease)`
+
+	// Jobs with their events, in an order that an index has.
+	withEvents = ` JOIN events ON events.id = jobs.event_id`
+
 	gateColumns = `lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, stray_since`
 
 	// What a Gate is read from, after its lane.
@@ -54,6 +60,9 @@ var (
 	// out, so that this is a probe.
 	moves = `(` + isClosed + ` OR gates.taker = `
 )
+
+// A job with its event, as scanTaken reads it.
+var takenColumns = qualified("jobs", jobColumns) + `, ` + qualified("events", eventColumns)
 
 type statements struct {
 	insertEvent, insertJob, insertJobIf, dropBare string
@@ -71,6 +80,9 @@ type statements struct {
 	charge, refund, succeed, fail, endProbe       string
 	waiting, markStray, clearStray, forgetStrays  string
 	setBack                                       string
+	ack, extend, held, lapsed, peek, deadLetters  string
+	tallyDue, tallyLater, tallyDead               string
+	drainWaiting, drainDead, drainJobs            string
 	answerPing                                    string
 }
 
@@ -110,8 +122,7 @@ func newStatements(d Dialect) statements {
 		claimPassed: d.updatePicked("jobs", claimed, claimable+` AND EXISTS (SELECT 1 FROM gates
 			WHERE gates.lane = ? AND gates.taker = ?)`+oldest),
 
-		claimed: t(`SELECT ` + qualified("jobs", jobColumns) + `, ` + qualified("events", eventColumns) + `
-			FROM jobs{use jobs_due} JOIN events ON events.id = jobs.event_id
+		claimed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_due}` + withEvents + `
 			WHERE jobs.{due_lane} = ? AND jobs.due_at = ? AND jobs.lease = ? ORDER BY jobs.id`),
 
 		insertAttempt: d.insert("attempts", attemptColumns,
@@ -207,6 +218,32 @@ func newStatements(d Dialect) statements {
 
 		// All lanes' gates are few. Named so, they are found by the primary key.
 		forgetStrays: t(`UPDATE gates{use PRIMARY} SET stray_since = NULL WHERE lane > '' AND stray_since IS NOT NULL`),
+
+		ack: d.updateRows("jobs",
+			`status = 'completed', due_at = NULL, lease = NULL, last_error = '', finished_at = r#finished_at`, meant),
+		// A job counts that is found, also if its time was the same: see ClientFoundRows in
+		// store/mysql.
+		extend: d.updateRows("jobs", `due_at = r#due_at`, meant),
+		held:   d.selection(takenColumns, "jobs{use PRIMARY}"+withEvents, meant),
+
+		lapsed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_last}` + withEvents + `
+			WHERE {last} AND {last_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`),
+
+		peek: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_due}` + withEvents + `
+			WHERE {due_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`),
+		deadLetters: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_dead}` + withEvents + `
+			WHERE {dead} AND {dead_lane} = ? AND jobs.id < ? ORDER BY jobs.id DESC LIMIT {limit}`),
+
+		tallyDue: t(`SELECT COUNT(*) AS due FROM (SELECT 1 AS one FROM jobs{use jobs_due}
+			WHERE {due_lane} = ? AND due_at <= ? LIMIT {limit}) AS counted`),
+		tallyLater: t(`SELECT COUNT(CASE WHEN status <> 'running' THEN 1 END) AS waiting, COUNT(CASE WHEN status = 'running' THEN 1 END) AS running
+			FROM (SELECT status FROM jobs{use jobs_due} WHERE {due_lane} = ? AND due_at > ? ORDER BY due_at, id LIMIT {limit}) AS counted`),
+		tallyDead: t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`),
+
+		drainWaiting: t(`SELECT id FROM jobs{use jobs_due} WHERE {waiting} AND {due_lane} = ? AND id < ?` + oldest),
+		drainDead:    t(`SELECT id FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`),
+		// Whatever happened since they were picked: a job that was completed stays.
+		drainJobs: d.deleteRows("jobs", `jobs.id = r.id AND jobs.status <> 'completed'`),
 
 		answerPing: t(`SELECT 1`),
 	}

@@ -110,6 +110,7 @@ var cells = []struct {
 	{"intake", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).intake},
 	{"e2e", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).endToEnd},
 	{"latency", []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).latency},
+	{"pull", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).pull},
 	{"statistics", []string{server.Postgres}, (*bench).statistics},
 	{"slots", []string{server.SQLite}, (*bench).slots},
 	{"idle", []string{server.SQLite}, (*bench).idle},

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/bench/internal/consume"
 	"github.com/eventgateway/gateway/cmd/bench/internal/load"
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
@@ -49,14 +50,14 @@ func inFolder(run func() int) int {
 func TestReferenceFromOneEndToTheOther(t *testing.T) {
 	var out, progress bytes.Buffer
 	code := run(t.Context(), []string{
-		"-db", "sqlite", "-systems", "reference", "-only", "intake,e2e", "-conns", "8", "-quick", "-events", "200", "-dir", t.TempDir(),
+		"-db", "sqlite", "-systems", "reference", "-only", "intake,e2e,pull", "-conns", "8", "-quick", "-events", "200", "-dir", t.TempDir(),
 	}, &out, &progress)
 	if code != 0 {
 		t.Fatalf("run() = %d\n%s%s", code, &progress, &out)
 	}
 	for _, want := range []string{
-		"intake, 8 connections", "end to end, 8 connections: CPU an event",
-		"checks over 2 runs, 480 events: lost 0, duplicated 0, refused 0, unanswered 0, strange 0, unsigned 0\n",
+		"intake, 8 connections", "end to end, 8 connections: CPU an event", "pull, 8 consumers of 10: CPU a message",
+		"checks over 3 runs, 720 events: lost 0, duplicated 0, refused 0, unanswered 0, strange 0, unsigned 0\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output lacks %q:\n%s", want, &out)
@@ -78,7 +79,7 @@ func TestSmallestRound(t *testing.T) {
 func smallestRound(t *testing.T, db string) {
 	var out, progress bytes.Buffer
 	code := run(t.Context(), []string{
-		"-db", db, "-gateway", builtGateway(t), "-only", "intake,e2e,statistics", "-conns", "4", "-quick", "-events", "100", "-v", "-dir", t.TempDir(),
+		"-db", db, "-gateway", builtGateway(t), "-only", "intake,e2e,pull,statistics", "-conns", "4", "-quick", "-events", "100", "-v", "-dir", t.TempDir(),
 	}, &out, &progress)
 	if code != 0 {
 		t.Fatalf("run() = %d\n%s%s", code, &progress, &out)
@@ -89,9 +90,12 @@ func smallestRound(t *testing.T, db string) {
 		}
 		t.Skip(out.String())
 	}
-	wants := []string{"lost 0, duplicated 0, refused 0", "connections: rate, gateway: ", "connections: rate, reference: "}
+	wants := []string{"lost 0, duplicated 0, refused 0", "connections: rate, gateway: ", "connections: rate, reference: ", "of 10: rate, gateway: ", "of 10: rate, table"}
+	if db != "hosted" {
+		wants = append(wants, "send to receive p50, gateway: ", "send to receive p50, gateway, to a handler: ")
+	}
 	if db == "postgres" {
-		wants = append(wants, "postgres on cpu", "postgres on 1ms", "never analysed: rate, gateway, analysed tables: ", "pool 32: ")
+		wants = append(wants, "of 10: rate, table, by due time: ", "postgres on cpu", "postgres on 1ms", "never analysed: rate, gateway, analysed tables: ", "pool 32: ")
 		if server.FindPgbench() != "" {
 			wants = append(wants, "rate, pgbench: ")
 		}
@@ -259,6 +263,42 @@ func TestMySQLIsComparedWithPostgres(t *testing.T) {
 	b.report.print(&out, format{markdown: true})
 	if want := "| rate | events/s | 200 | gateway on postgres | 320 | 0.62 | >= 0.5x | yes |\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("Markdown lacks %q:\n%s", want, &out)
+	}
+}
+
+func TestJudgeFindsLostMessages(t *testing.T) {
+	s, plan := system{name: "x"}, consume.Plan{First: 10, Count: 5}
+	cases := map[string]struct {
+		consumed consume.Result
+		posted   []*load.Result
+		want     faults
+	}{
+		"none":      {consume.Result{Acked: 5}, []*load.Result{{Accepted: 5}}, faults{}},
+		"lost":      {consume.Result{Acked: 3}, nil, faults{Lost: 2}},
+		"refused":   {consume.Result{Acked: 4}, []*load.Result{{Accepted: 4, Refused: 1}}, faults{Refused: 1}},
+		"twice":     {consume.Result{Acked: 6, Duplicated: 1}, nil, faults{Duplicated: 1}},
+		"something": {consume.Result{Acked: 5, Strange: 1}, nil, faults{Strange: 1}},
+		"failed":    {consume.Result{Acked: 5, Err: io.EOF}, nil, faults{Err: io.EOF}},
+	}
+	for name, c := range cases {
+		b := &bench{report: &report{}, progress: io.Discard}
+		b.judge(s, plan, &c.consumed, c.posted...)
+		got := b.report.faults
+		if !errors.Is(got.Err, c.want.Err) {
+			t.Errorf("%s: Err = %v, want %v", name, got.Err, c.want.Err)
+		}
+		got.Err, c.want.Err, c.want.Runs, c.want.Posted = nil, nil, 1, 5
+		if got != c.want {
+			t.Errorf("%s: judge() = %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestGatewayConfigOfAQueue(t *testing.T) {
+	s := setup{database: &server.Database{Driver: server.SQLite, URL: "u"}, addr: "127.0.0.1:1", sink: "http://127.0.0.1:9/", slots: queued}
+	text, err := gatewayConfig(s)
+	if err != nil || !strings.HasSuffix(text, "queues:\n  bench:\n    source: bench\n") || strings.Contains(text, "handlers:") {
+		t.Errorf("gatewayConfig() = %v\n%s\nwant a queue and no handler", err, text)
 	}
 }
 

@@ -70,8 +70,8 @@ func (f figures) latencies() []int64 {
 	return out
 }
 
-// clock measures CPU time: of the system, of the database's server, and of
-// everyone else.
+// clock measures CPU time: of the system, unless that is this process, of the
+// database's server, of this process, and of everyone else.
 type clock struct {
 	child                 *proc.Child
 	server                *server.Server
@@ -90,15 +90,20 @@ func startClock(child *proc.Child, s *server.Server) (c clock, err error) {
 	if c.database, err = s.CPU(); err != nil {
 		return c, err
 	}
-	c.system, err = child.CPU()
+	if child != nil {
+		c.system, err = child.CPU()
+	}
 	return c, err
 }
 
 // spending is where CPU time went.
 type spending struct {
-	system, server time.Duration
-	others, steal  float64 // shares of all CPUs: other processes, the host
+	system, server, own time.Duration
+	others, steal       float64 // shares of all CPUs: other processes, the host
 }
+
+// all is what system, server and this process spent together.
+func (s spending) all() time.Duration { return s.system + s.server + s.own }
 
 func (c clock) stop() (s spending, err error) {
 	now, err := startClock(c.child, c.server)
@@ -106,8 +111,8 @@ func (c clock) stop() (s spending, err error) {
 		return s, err
 	}
 	all := now.machine.Since(c.machine)
-	s.system, s.server = now.system-c.system, now.database-c.database
-	foreign := max(0, all.Busy-s.system-s.server-(now.own-c.own))
+	s.system, s.server, s.own = now.system-c.system, now.database-c.database, now.own-c.own
+	foreign := max(0, all.Busy-s.all())
 	if all.Total > 0 {
 		s.others, s.steal = foreign.Seconds()/all.Total.Seconds(), all.Steal.Seconds()/all.Total.Seconds()
 	}

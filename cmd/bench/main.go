@@ -31,6 +31,12 @@
 // the gateway is also compared with itself, on tables that were never analysed
 // and on analysed ones; on MySQL with what it does on PostgreSQL.
 //
+// Beside a queue stands a table, whose consumers speak SQL from this process: they
+// pay neither for HTTP nor for an event apart from its job. On PostgreSQL there are
+// two: one that is read by id, which is fastest while everything is visible, and one
+// that is read by due time, as the gateway does, which steps over nothing. An idle
+// queue's wake-up is compared with that of a handler of the same binary.
+//
 // # Reading the figures
 //
 // Look at the ratios. Generator, systems, database and sink share the machine, so
@@ -40,7 +46,7 @@
 // so does a refused request.
 //
 // All systems are processes of their own, started afresh on an empty database for
-// each run. Generator and sink are in this process, and cheap.
+// each run. Generator, sink and consumers are in this process, and cheap.
 //
 // It imports its internal packages and the standard library, nothing of the
 // gateway: what it measures is the binary.

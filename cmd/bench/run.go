@@ -141,7 +141,7 @@ func (b *bench) post(ctx context.Context, r *running, sh shape, first, count int
 		plan.Rate = 0 // the warm-up keeps to no timetable
 	}
 	res, err := load.Run(ctx, plan)
-	if err == nil && sh.slots != intakeOnly {
+	if err == nil && sh.slots >= 0 {
 		await(ctx, r.sink, first, res)
 	}
 	return res, err

@@ -33,6 +33,8 @@ const (
 	gatewayPackage   = "github.com/eventgateway/gateway/cmd/gateway"
 	// postPath is where both systems take events: source bench.
 	postPath = "/events/bench/order.created"
+	// queueName is the queue of what a handler does not get.
+	queueName = "bench"
 )
 
 // signingKey signs every delivery of both systems.
@@ -44,12 +46,15 @@ type setup struct {
 	database *server.Database
 	addr     string // to listen on
 	sink     string // URL of every delivery
-	slots    int    // deliveries at a time; 0 is the default of 10, intakeOnly none
+	slots    int    // deliveries at a time; 0 is the default of 10, intakeOnly and queued none
 }
 
 // intakeOnly starts a system that accepts but does not deliver. The gateway
 // knows no such thing: it gets one slot, and the sink never answers it.
 const intakeOnly = -1
+
+// queued starts the gateway with a queue in the place of the handler.
+const queued = -2
 
 const defaultSlots = 10
 
@@ -100,11 +105,15 @@ worker:
 %ssources:
   bench:
     type: event
-handlers:
-  sink:
-    source: bench
-    url: %s
-`, s.database.Driver, address(s.database), host, port, base64.StdEncoding.EncodeToString(signingKey), worker, s.sink), nil
+%s`, s.database.Driver, address(s.database), host, port, base64.StdEncoding.EncodeToString(signingKey), worker, s.consumer()), nil
+}
+
+// consumer is the part of the configuration that says who gets the events.
+func (s setup) consumer() string {
+	if s.slots == queued {
+		return fmt.Sprintf("queues:\n  %s:\n    source: bench\n", queueName)
+	}
+	return fmt.Sprintf("handlers:\n  sink:\n    source: bench\n    url: %s\n", s.sink)
 }
 
 // address is the part of the configuration that says where the database is.

@@ -17,6 +17,7 @@ type system struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	terminal       bool // whether stdout is one
+	attended       bool // whether stdin is one, so that somebody can answer
 	lookup         func(string) (string, bool)
 	clock          core.Clock
 }
@@ -79,20 +80,26 @@ func (hostFS) Open(name string) (fs.File, error) { return os.Open(name) }
 // readAll reads at most one byte more than limit. Unlike the reader itself it
 // gives up when ctx ends: nobody can interrupt a read from a terminal.
 func readAll(ctx context.Context, r io.Reader, limit int) ([]byte, error) {
+	return unlessDone(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(r, int64(limit)+1)) })
+}
+
+// unlessDone is what read returns, or the error of ctx if that ends first.
+func unlessDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type result struct {
-		data []byte
-		err  error
+		got T
+		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-		done <- result{data, err}
+		got, err := read()
+		done <- result{got, err}
 	}()
 	select {
-	case got := <-done:
-		return got.data, got.err
+	case r := <-done:
+		return r.got, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }
 

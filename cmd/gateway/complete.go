@@ -59,6 +59,40 @@ func (a *app) handlerNames(*cobra.Command) (words []cobra.Completion) {
 	return words
 }
 
+func (a *app) queueNames(*cobra.Command) (words []cobra.Completion) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return nil
+	}
+	for _, q := range cfg.SortedQueues() {
+		words = append(words, cobra.CompletionWithDesc(q.Name, "source "+q.Source))
+	}
+	return words
+}
+
+// consumerNames are those of whatever has jobs.
+func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
+	words := a.handlerNames(c)
+	for _, q := range a.queueNames(c) {
+		words = append(words, string(core.QueueLane(q)))
+	}
+	return words
+}
+
+// deadMessages are those of the queue that the command line names.
+func (a *app) deadMessages(c *cobra.Command) (words []cobra.Completion) {
+	q, err := a.openQueue(c.Context(), c.Flags().Arg(0))
+	if err != nil {
+		return nil
+	}
+	defer q.close()
+	page, _ := q.service.DeadLetters(c.Context(), q.Name, "", offered)
+	for _, m := range page.Items {
+		words = append(words, cobra.CompletionWithDesc(string(m.ID), visible(m.Event.Type+" "+m.LastError)))
+	}
+	return words
+}
+
 // offered is how many ids are worth reading through.
 const offered = 20
 

@@ -184,7 +184,7 @@ func (p *patient) security(context.Context) []check {
 		})
 	}
 	if len(found) == 0 {
-		return []check{{verdict: fine, detail: "the API asks for a token, and every webhook is verified"}}
+		return []check{{verdict: fine, detail: "the API and every queue ask for a token, and every webhook is verified"}}
 	}
 	return found
 }

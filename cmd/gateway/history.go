@@ -2,21 +2,27 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/eventgateway/gateway/core"
 )
 
-// noRecord is said of an attempt that was begun and never reported back.
-const noRecord = "no record: the process ended or the lease ran out"
+// What is said of attempts that have no record.
+const (
+	underWay = "running"
+	acked    = "acked"
+	noWord   = "neither acked nor nacked in time"
+	noRecord = "no record: the process ended or the lease ran out"
+)
 
 // An entry is a line of a job's history: an attempt that was recorded, or the
-// number of one that was begun and is not.
+// numbers of some in a row that were begun and are not, and what is known of them.
 type entry struct {
-	number int
-	record *core.Attempt
-	going  bool // still running
+	number, last int
+	record       *core.Attempt
+	remark       string
 }
 
 // history lists every attempt a job has begun. Numbers start again at 1 when an
@@ -24,22 +30,47 @@ type entry struct {
 func history(j core.Job, recorded []core.Attempt) (entries []entry) {
 	next := 1
 	missingUntil := func(number int) {
-		for ; next < number; next++ {
-			entries = append(entries, entry{number: next, going: j.Status == core.Running && next == j.Attempt})
-		}
+		entries = append(entries, missing(j, next, number-1)...)
+		next = number
 	}
 	for _, r := range inOrder(recorded) {
 		if r.Number < next {
 			next = 1
 		}
 		missingUntil(r.Number)
-		entries = append(entries, entry{number: r.Number, record: &r})
+		entries = append(entries, entry{number: r.Number, last: r.Number, record: &r})
 		next = r.Number + 1
 	}
 	if j.Attempt < next-1 {
 		next = 1
 	}
-	missingUntil(attemptsBegun(j) + 1)
+	missingUntil(max(next, attemptsBegun(j)+1))
+	return entries
+}
+
+// missing tells of the attempts from one number to another that have no record. The
+// job's newest may be under way; a message's may have been acked, which leaves none.
+func missing(j core.Job, first, last int) (entries []entry) {
+	ended, newest := noRecord, ""
+	if j.Lane.Queue() != "" {
+		ended = noWord
+	}
+	switch {
+	case last < first || last != j.Attempt:
+	case j.Status == core.Running:
+		newest = underWay
+	case j.Status == core.Completed && j.Lane.Queue() != "":
+		newest = acked
+	}
+	if newest != "" {
+		last--
+	}
+	if first <= last {
+		entries = append(entries, entry{number: first, last: last, remark: ended})
+	}
+	if newest != "" {
+		entries = append(entries, entry{number: last + 1, last: last + 1, remark: newest})
+	}
 	return entries
 }
 
@@ -63,19 +94,22 @@ const (
 func attemptGrid(s jobStory) grid {
 	g := grid{indent: "  ", heading: []string{"ATTEMPT", "STARTED", "STATUS", "DURATION", "ERROR", "RESPONSE"}}
 	for _, e := range history(s.job, s.attempts) {
-		number := strconv.Itoa(e.number)
-		switch {
-		case e.going:
-			g.add(number, "-", "-", "-", "running", "-")
-		case e.record == nil:
-			g.add(number, "-", "-", "-", noRecord, "-")
-		default:
-			r := e.record
-			g.add(number, moment(r.StartedAt), statusCode(r.StatusCode), span(r.Duration),
-				orDash(clip(visible(r.Error), shownError)), orDash(clip(visible(r.Response), shownResponse)))
+		if e.record == nil {
+			g.add(e.numbers(), "-", "-", "-", e.remark, "-")
+			continue
 		}
+		r := e.record
+		g.add(e.numbers(), moment(r.StartedAt), statusCode(r.StatusCode), span(r.Duration),
+			orDash(clip(visible(r.Error), shownError)), orDash(clip(visible(r.Response), shownResponse)))
 	}
 	return g
+}
+
+func (e entry) numbers() string {
+	if e.number == e.last {
+		return strconv.Itoa(e.number)
+	}
+	return fmt.Sprintf("%d-%d", e.number, e.last)
 }
 
 func statusCode(code int) string {

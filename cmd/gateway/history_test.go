@@ -23,7 +23,7 @@ func TestHistory(t *testing.T) {
 		{"running again", core.Running, 2, []int{1}, "1 2:running"},
 		{"lease ran out", core.Retryable, 1, nil, "1:lost"},
 		{"gap in the middle", core.Dead, 3, []int{1, 3}, "1 2:lost 3"},
-		{"gap at the start", core.Completed, 3, []int{3}, "1:lost 2:lost 3"},
+		{"gap at the start", core.Completed, 3, []int{3}, "1-2:lost 3"},
 		{"taken with none left", core.Running, 4, []int{1, 2}, "1 2 3:lost"},
 		{"brought back", core.Available, 0, []int{1, 2, 3}, "1 2 3"},
 		{"brought back and running", core.Running, 1, []int{1, 2, 3}, "1 2 3 1:running"},
@@ -52,17 +52,40 @@ func TestHistoryClockSetBack(t *testing.T) {
 	}
 }
 
+// TestHistoryOfMessage: an ack leaves no record, nor does a consumer that says nothing.
+func TestHistoryOfMessage(t *testing.T) {
+	for _, c := range []struct {
+		status core.Status
+		begun  int
+		nacked []int
+		want   string
+	}{
+		{core.Completed, 1, nil, "1:acked"},
+		{core.Completed, 4, []int{2}, "1:unanswered 2 3:unanswered 4:acked"},
+		{core.Retryable, 70_000, nil, "1-70000:unanswered"},
+		{core.Running, 3, []int{1}, "1 2:unanswered 3:running"},
+		{core.Completed, 2, []int{2}, "1:unanswered 2"},
+	} {
+		j := core.Job{Lane: core.QueueLane("orders"), Status: c.status, Attempt: c.begun, MaxAttempts: core.Unlimited}
+		var attempts []core.Attempt
+		for _, n := range c.nacked {
+			attempts = append(attempts, core.Attempt{Number: n})
+		}
+		if got := drawn(history(j, attempts)); got != c.want {
+			t.Errorf("history of a %s message after %d receives = %q, want %q", c.status, c.begun, got, c.want)
+		}
+	}
+}
+
 func drawn(entries []entry) string {
+	short := map[string]string{underWay: "running", acked: "acked", noWord: "unanswered", noRecord: "lost"}
 	var words []string
 	for _, e := range entries {
-		switch {
-		case e.going:
-			words = append(words, fmt.Sprint(e.number, ":running"))
-		case e.record == nil:
-			words = append(words, fmt.Sprint(e.number, ":lost"))
-		default:
-			words = append(words, fmt.Sprint(e.record.Number))
+		if e.record == nil {
+			words = append(words, e.numbers()+":"+short[e.remark])
+			continue
 		}
+		words = append(words, fmt.Sprint(e.record.Number))
 	}
 	return strings.Join(words, " ")
 }

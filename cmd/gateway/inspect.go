@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/spf13/cobra"
@@ -13,7 +12,7 @@ func newInspect(a *app) *cobra.Command {
 		Use:   "inspect <event id>",
 		Short: "Show an event, its jobs and every attempt",
 		Long: `Show all that is known about an event: what was received, which handlers got a
-job for it, and how each attempt went.
+job for it, how each attempt went, and what became of it in queues.
 
 Reads the configured database, beside the running gateway.`,
 		Example: `  gateway inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV
@@ -87,12 +86,12 @@ func storiesOf(ctx context.Context, s core.Ledger, event core.ID) ([]jobStory, e
 
 func (a *app) printStories(stories []jobStory) {
 	if len(stories) == 0 {
-		a.printf("\nno jobs: no handler wanted this event")
+		a.printf("\nno jobs: no handler and no queue wanted this event")
 	}
 	for _, s := range stories {
 		j := s.job
 		a.printf("\njob %s for %s: %s", visible(string(j.ID)), visible(j.Lane.Consumer()), a.paintStatus(j.Status))
-		a.field("  ", "attempt", fmt.Sprintf("%d of %d", attemptsBegun(j), j.MaxAttempts))
+		a.field("  ", "attempt", attemptText(j, " of "))
 		a.printTimes(j)
 		a.field("  ", "last error", visible(j.LastError))
 		if g := attemptGrid(s); len(g.rows) > 0 {

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -12,8 +13,9 @@ func newJobs(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs, and retry dead ones",
-		Long: `A job is one event to be delivered to one handler. It is available, running,
-completed, retryable (failed, waiting for its next attempt) or dead (given up on).`,
+		Long: `A job is one event to be delivered to one handler, or a message of one queue. It is
+available, running, completed, retryable (failed, waiting for its next attempt) or
+dead (given up on).`,
 		Example: `  gateway jobs list --status dead
   gateway jobs retry`,
 		GroupID: groupInspect,
@@ -33,6 +35,7 @@ func newJobsList(a *app) *cobra.Command {
 Reads the configured database, beside the running gateway.`,
 		Example: `  gateway jobs list --status dead
   gateway jobs list --handler billing --limit 10
+  gateway jobs list --handler queue/orders --status running
   gateway jobs list --json | jq -r '.jobs[].last_error'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,9 +48,9 @@ Reads the configured database, beside the running gateway.`,
 	}
 	page.register(c)
 	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, running, completed, retryable or dead")
-	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`")
+	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, or of queue/<name>")
 	a.complete(c, "status", statusNames)
-	a.complete(c, "handler", a.handlerNames)
+	a.complete(c, "handler", a.consumerNames)
 	return c
 }
 
@@ -61,9 +64,18 @@ func jobFilter(page pageFlags, status, handler string) (f core.JobFilter, err er
 		}
 	}
 	if handler != "" {
-		f.Lane = core.HandlerLane(handler)
+		f.Lane = laneOf(handler)
 	}
 	return f, nil
+}
+
+// laneOf is the lane of what [core.Lane.Consumer] calls this: no handler has a slash in
+// its name.
+func laneOf(consumer string) core.Lane {
+	if strings.Contains(consumer, "/") {
+		return core.Lane(consumer)
+	}
+	return core.HandlerLane(consumer)
 }
 
 func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
@@ -100,7 +112,7 @@ func (a *app) jobGrid(jobs []core.Job) grid {
 	g := grid{heading: []string{"ID", "EVENT", "HANDLER", "STATUS", "ATTEMPT", "NEXT", "LAST ERROR"}}
 	for _, j := range jobs {
 		g.add(visible(string(j.ID)), visible(string(j.EventID)), visible(j.Lane.Consumer()), a.paintStatus(j.Status),
-			fmt.Sprintf("%d/%d", attemptsBegun(j), j.MaxAttempts), moment(nextAttempt(j)), orDash(clip(visible(j.LastError), listedError)))
+			attemptText(j, "/"), moment(nextAttempt(j)), orDash(clip(visible(j.LastError), listedError)))
 	}
 	return g
 }
@@ -111,6 +123,15 @@ func nextAttempt(j core.Job) time.Time {
 		return time.Time{}
 	}
 	return j.DueAt
+}
+
+// attemptText writes how many attempts a job has used, and of how many, if there is an
+// end to them.
+func attemptText(j core.Job, of string) string {
+	if j.MaxAttempts == core.Unlimited {
+		return strconv.Itoa(j.Attempt)
+	}
+	return strconv.Itoa(attemptsBegun(j)) + of + strconv.Itoa(j.MaxAttempts)
 }
 
 // attemptsBegun is the attempts a job has used, without the take that found it

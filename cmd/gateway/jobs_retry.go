@@ -12,8 +12,8 @@ func newJobsRetry(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "retry [job id]",
 		Short: "Make dead jobs available again",
-		Long: `Make dead jobs available again, with their whole number of attempts: one job,
-all of one handler, or all of them. A running gateway picks them up by itself.`,
+		Long: `Make dead jobs available again, with their whole number of attempts: one job, all
+of one handler or queue, or all of them. A running gateway picks them up by itself.`,
 		Example: `  gateway jobs retry
   gateway jobs retry --handler billing
   gateway jobs retry 01JB2Q8Z1TN5W3C4E7G9HKMRSV`,
@@ -28,8 +28,8 @@ all of one handler, or all of them. A running gateway picks them up by itself.`,
 			return a.retryOne(c.Context(), args[0])
 		},
 	}
-	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`")
-	a.complete(c, "handler", a.handlerNames)
+	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, or of queue/<name>")
+	a.complete(c, "handler", a.consumerNames)
 	c.ValidArgsFunction = a.completeArgument(a.deadJobs)
 	return c
 }
@@ -42,7 +42,7 @@ func (a *app) retryAll(ctx context.Context, handler string) error {
 	defer s.Close()
 	var lane core.Lane
 	if handler != "" {
-		lane = core.HandlerLane(handler)
+		lane = laneOf(handler)
 	}
 	n, err := s.Retry(ctx, a.clock(), "", lane)
 	if err != nil {

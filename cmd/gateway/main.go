@@ -45,6 +45,7 @@ func process() int {
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())),
+		attended: term.IsTerminal(int(os.Stdin.Fd())),
 		lookup:   os.LookupEnv,
 		clock:    time.Now,
 	})

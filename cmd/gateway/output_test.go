@@ -18,6 +18,7 @@ import (
 type session struct {
 	stdin    io.Reader
 	terminal bool
+	attended bool
 	env      map[string]string
 }
 
@@ -33,7 +34,7 @@ func (s session) system(out, err io.Writer) system {
 		s.stdin = strings.NewReader("")
 	}
 	lookup := func(name string) (string, bool) { v, ok := s.env[name]; return v, ok }
-	return system{stdin: s.stdin, stdout: out, stderr: err, terminal: s.terminal, lookup: lookup, clock: time.Now}
+	return system{stdin: s.stdin, stdout: out, stderr: err, terminal: s.terminal, attended: s.attended, lookup: lookup, clock: time.Now}
 }
 
 func (s session) app(out io.Writer) *app { return newApp(s.system(out, io.Discard)) }

@@ -16,13 +16,24 @@ type pageFlags struct {
 }
 
 func (p *pageFlags) register(c *cobra.Command) {
-	c.Flags().IntVarP(&p.limit, "limit", "l", core.DefaultPage, fmt.Sprintf("at most `n`, 1 to %d", core.MaxPage))
+	limitFlag(c, &p.limit, core.DefaultPage)
 	c.Flags().StringVar(&p.after, "after", "", "continue after this `id`, the last one of a list")
 }
 
+func limitFlag(c *cobra.Command, limit *int, usual int) {
+	c.Flags().IntVarP(limit, "limit", "l", usual, fmt.Sprintf("at most `n`, 1 to %d", core.MaxPage))
+}
+
+func checkLimit(limit int) error {
+	if limit < 1 || limit > core.MaxPage {
+		return usagef("--limit must be 1 to %d, not %d", core.MaxPage, limit)
+	}
+	return nil
+}
+
 func (p *pageFlags) parse() (after core.ID, limit int, err error) {
-	if p.limit < 1 || p.limit > core.MaxPage {
-		return "", 0, usagef("--limit must be 1 to %d, not %d", core.MaxPage, p.limit)
+	if err := checkLimit(p.limit); err != nil {
+		return "", 0, err
 	}
 	if p.after == "" {
 		return "", p.limit, nil
@@ -40,9 +51,14 @@ func parseID(s string) (core.ID, error) {
 	return id, nil
 }
 
-// noteMore tells how to see the next page: the same command again, from there.
+// noteMore tells how to see the next page: the same command again, with its
+// arguments, from there.
 func (a *app) noteMore(c *cobra.Command, last core.ID) {
-	a.notef("there are more: %s --after %s", commandLine(c.CommandPath(), c.Flags()), last)
+	words := []string{c.CommandPath()}
+	for _, arg := range c.Flags().Args() {
+		words = append(words, shellQuote(arg))
+	}
+	a.notef("there are more: %s --after %s", commandLine(strings.Join(words, " "), c.Flags()), last)
 }
 
 // commandLine writes a command with those of the flags that were given, --after

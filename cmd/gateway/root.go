@@ -36,6 +36,7 @@ var commands = []func(*app) *cobra.Command{
 	newInspect,
 	newEvents,
 	newJobs,
+	newQueues,
 	newCompletion,
 	newVersion,
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,11 +91,20 @@ type seedEvent struct {
 	Jobs                      []seedJob
 }
 
+// A seedJob is a handler's, or a queue's message, which has no end of attempts unless
+// it says so.
 type seedJob struct {
-	ID          core.ID
-	Handler     string
-	MaxAttempts int
-	Attempts    []seedAttempt
+	ID             core.ID
+	Handler, Queue string
+	MaxAttempts    int
+	Attempts       []seedAttempt
+}
+
+func (j seedJob) lane() core.Lane {
+	if j.Queue != "" {
+		return core.QueueLane(j.Queue)
+	}
+	return core.HandlerLane(j.Handler)
 }
 
 // A seedAttempt ends in a status, or its lease ends without one.
@@ -148,7 +158,7 @@ func (s seeder) event(e seedEvent) error {
 		ContentType: e.ContentType, DeliveryID: e.DeliveryID, Headers: e.Headers, CreatedAt: e.At.t,
 	}}
 	for _, j := range e.Jobs {
-		arrival.Jobs = append(arrival.Jobs, core.NewJob{ID: j.ID, Lane: core.HandlerLane(j.Handler), MaxAttempts: j.MaxAttempts})
+		arrival.Jobs = append(arrival.Jobs, core.NewJob{ID: j.ID, Lane: j.lane(), MaxAttempts: cmp.Or(j.MaxAttempts, core.Unlimited)})
 		s.due[j.ID] = e.At.t
 	}
 	if _, err := s.Accept(context.Background(), arrival); err != nil {
@@ -170,6 +180,10 @@ func (s seeder) attempt(j seedJob, number int, a seedAttempt) error {
 		return err
 	}
 	s.due[j.ID] = a.Due.t
+	if j.Queue != "" && a.Then == core.Completed { // what a consumer acks leaves no attempt
+		_, err := s.Ack(context.Background(), a.At.t, j.lane(), []core.Ref{{ID: j.ID, Lease: job.Lease}})
+		return err
+	}
 	_, err = s.Settle(context.Background(), core.Outcome{
 		JobID: j.ID, Lease: job.Lease, Status: a.Then, DueAt: a.Due.t,
 		At: a.At.t.Add(time.Duration(a.MS) * time.Millisecond),
@@ -187,7 +201,7 @@ func (s seeder) take(j seedJob, a seedAttempt) (core.TakenJob, error) {
 	if ends.IsZero() {
 		ends = a.At.t.Add(time.Minute)
 	}
-	quota := core.Quota{Lane: core.HandlerLane(j.Handler), N: core.MaxPage, Hold: ends.Sub(a.At.t)}
+	quota := core.Quota{Lane: j.lane(), N: core.MaxPage, Hold: ends.Sub(a.At.t)}
 	taken, err := s.Take(context.Background(), a.At.t, []core.Quota{quota})
 	if err != nil {
 		return core.TakenJob{}, err

@@ -37,7 +37,7 @@ payload.
 
 The payload is an argument, a file, or standard input with -f -. Without one, it
 is {}. For twilio and slack, what is not JSON is sent as a form, with --raw. With
---dry-run nothing is sent: the handlers that would get a job are listed.`
+--dry-run nothing is sent: the handlers and queues that would get a job are listed.`
 
 func newSend(a *app) *cobra.Command {
 	var r sendRequest
@@ -63,7 +63,7 @@ func newSend(a *app) *cobra.Command {
 	flags.StringVarP(&r.eventType, "event-type", "t", "", "event `type` (required)")
 	flags.StringVarP(&r.file, "file", "f", "", "read the payload from this `file`, - for standard input")
 	flags.BoolVar(&r.raw, "raw", false, "send a payload that is not JSON, too")
-	flags.BoolVar(&r.dryRun, "dry-run", false, "list the handlers that would get a job, send nothing")
+	flags.BoolVar(&r.dryRun, "dry-run", false, "list the handlers and queues that would get a job, send nothing")
 	flags.StringVar(&r.base, "url", "", "`address` of the gateway (default http://127.0.0.1:<configured port>)")
 	a.complete(c, "source", a.sourceNames)
 	return c

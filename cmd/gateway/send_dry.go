@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core/sns"
 )
 
-// dryRun lists the handlers that would get a job for an event.
+// dryRun lists the handlers and queues that would get a job for an event.
 func (a *app) dryRun(ctx context.Context, cfg *config.Config, source config.Source, r sendRequest, l letter) error {
 	arrival, err := a.foresee(ctx, cfg, source, r.eventType, l)
 	if err != nil {
@@ -102,25 +102,42 @@ type matchJSON struct {
 	URL    string `json:"url"`
 }
 
+type queueMatchJSON struct {
+	Name string `json:"name"`
+}
+
 func (a *app) printMatches(cfg *config.Config, jobs []core.NewJob) error {
-	matches := records(jobs, func(j core.NewJob) matchJSON {
+	matches, queues := []matchJSON{}, []queueMatchJSON{}
+	for _, j := range jobs {
+		if name := j.Lane.Queue(); name != "" {
+			queues = append(queues, queueMatchJSON{name})
+			continue
+		}
 		h := cfg.Handlers[j.Lane.Handler()]
-		return matchJSON{h.Name, h.Method, shownURL(h.URL)}
-	})
+		matches = append(matches, matchJSON{h.Name, h.Method, shownURL(h.URL)})
+	}
 	if a.json {
 		return a.printJSON(struct {
-			Handlers     []matchJSON `json:"handlers"`
-			WorkflowRuns []struct{}  `json:"workflows"`
-		}{matches, []struct{}{}})
+			Handlers     []matchJSON      `json:"handlers"`
+			Queues       []queueMatchJSON `json:"queues"`
+			WorkflowRuns []struct{}       `json:"workflows"`
+		}{matches, queues, []struct{}{}})
 	}
-	if len(matches) == 0 {
-		a.notef("no handler wants this event")
+	if len(jobs) == 0 {
+		a.notef("no handler and no queue wants this event")
 		return nil
 	}
+	a.printGrid(matchGrid(matches, queues))
+	return nil
+}
+
+func matchGrid(matches []matchJSON, queues []queueMatchJSON) grid {
 	g := grid{heading: []string{"HANDLER", "DELIVERS TO"}}
 	for _, m := range matches {
 		g.add(visible(m.Name), visible(fmt.Sprintf("%s %s", m.Method, m.URL)))
 	}
-	a.printGrid(g)
-	return nil
+	for _, q := range queues {
+		g.add(visible(string(core.QueueLane(q.Name))), visible("consumers of queue "+q.Name))
+	}
+	return g
 }

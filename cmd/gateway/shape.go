@@ -34,9 +34,10 @@ type jobJSON struct {
 	ID          core.ID     `json:"id"`
 	EventID     core.ID     `json:"event_id"`
 	Handler     string      `json:"handler"`
+	Queue       string      `json:"queue,omitempty"` // of a message only
 	Status      core.Status `json:"status"`
 	Attempt     int         `json:"attempt"`
-	MaxAttempts int         `json:"max_attempts"`
+	MaxAttempts *int        `json:"max_attempts"` // null: as many as it takes
 	ScheduledAt *string     `json:"scheduled_at"`
 	CompletedAt *string     `json:"completed_at"`
 	LastError   *string     `json:"last_error"`
@@ -67,13 +68,17 @@ func eventSummary(e core.Event) eventSummaryJSON {
 	}
 }
 
-// eventRecord is an event in full. Its payload is the document it is, or a
-// string if it is none.
-func eventRecord(e core.Event, jobs []jobStoryJSON) eventJSON {
+// payloadRecord is the document that a payload is, or a string if it is none.
+func payloadRecord(e core.Event) json.RawMessage {
 	payload := json.RawMessage(e.Payload)
 	if !json.Valid(payload) {
 		payload, _ = json.Marshal(string(e.Payload)) // a string always marshals
 	}
+	return payload
+}
+
+// headersRecord is what was kept of an event's headers, its content type included.
+func headersRecord(e core.Event) map[string]string {
 	headers := map[string]string{}
 	for name, value := range e.Headers {
 		headers[name] = value
@@ -81,12 +86,17 @@ func eventRecord(e core.Event, jobs []jobStoryJSON) eventJSON {
 	if e.ContentType != "" {
 		headers["content-type"] = e.ContentType
 	}
+	return headers
+}
+
+// eventRecord is an event in full.
+func eventRecord(e core.Event, jobs []jobStoryJSON) eventJSON {
 	return eventJSON{
 		ID:             e.ID,
 		Source:         e.Source,
 		EventType:      e.Type,
-		Payload:        payload,
-		Headers:        headers,
+		Payload:        payloadRecord(e),
+		Headers:        headersRecord(e),
 		IdempotencyKey: orNull(e.DeliveryID),
 		CreatedAt:      timeOrNull(e.CreatedAt),
 		Jobs:           jobs,
@@ -99,14 +109,23 @@ func jobRecord(j core.Job) jobJSON {
 		ID:          j.ID,
 		EventID:     j.EventID,
 		Handler:     j.Lane.Consumer(),
+		Queue:       j.Lane.Queue(),
 		Status:      j.Status,
 		Attempt:     j.Attempt,
-		MaxAttempts: j.MaxAttempts,
+		MaxAttempts: budget(j),
 		ScheduledAt: timeOrNull(j.DueAt),
 		CompletedAt: timeOrNull(j.FinishedAt),
 		LastError:   orNull(j.LastError),
 		CreatedAt:   timeOrNull(j.CreatedAt),
 	}
+}
+
+// budget is how many attempts a job has, nil if there is no end to them.
+func budget(j core.Job) *int {
+	if j.MaxAttempts == core.Unlimited {
+		return nil
+	}
+	return &j.MaxAttempts
 }
 
 func attemptRecord(a core.Attempt) attemptJSON {

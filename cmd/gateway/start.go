@@ -23,8 +23,8 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-const startLong = `Start serves the configuration: it takes events in, stores them, and delivers
-them to the handlers that want them.
+const startLong = `Start serves the configuration: it takes events in, stores them, delivers them to
+the handlers that want them, and hands them to the consumers of queues.
 
 The first SIGTERM or SIGINT stops taking events, lets deliveries under way finish
 for at most worker.drain_timeout_secs, gives the rest back and exits with 0. A
@@ -93,7 +93,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *
 		log.Warn(w.Message, "at", w.Path)
 	}
 	log.Info("serving", "address", listener.Addr().String(), "version", readBuild().Version,
-		"database", describe(cfg.Database), "sources", len(cfg.Sources), "handlers", len(cfg.Handlers))
+		"database", describe(cfg.Database), "sources", len(cfg.Sources), "handlers", len(cfg.Handlers), "queues", len(cfg.Queues))
 	defer hangups(log)()
 	if err := g.Serve(ctx, listener); err != nil {
 		return fmt.Errorf("serve: %w", err)

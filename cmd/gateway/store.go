@@ -96,6 +96,11 @@ func (a *app) openExisting(ctx context.Context) (core.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.openExistingOf(ctx, cfg)
+}
+
+// openExistingOf is openExisting for a command that has the configuration already.
+func (a *app) openExistingOf(ctx context.Context, cfg *config.Config) (core.Store, error) {
 	if db := cfg.Database; db.Driver == "sqlite" {
 		if _, err := os.Stat(db.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
 			return nil, core.Refuse(core.NotFound, "no database at %s yet; start the gateway first", db.SQLitePath())

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/textproto"
@@ -101,34 +102,42 @@ func timetable(c *config.Config) ([]cron.Source, error) {
 	return all, nil
 }
 
-// Consumers are those who get jobs for events, in the order of their names. The
-// dry run of the command line asks for them too.
+// Consumers are those who get jobs for events: the handlers in the order of their
+// names, then the queues. The dry run of the command line asks for them too.
 func Consumers(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, h := range c.SortedHandlers() {
+		consumer := intake.Consumer{Lane: core.HandlerLane(h.Name), Source: h.Source, Events: h.Events, MaxAttempts: h.Retry.Max}
+		if err := choose(&consumer, "handlers."+h.Name, h.Filter, h.IdempotencyKey); err != nil {
+			return nil, err
+		}
+		all = append(all, consumer)
+	}
+	for _, q := range c.SortedQueues() {
 		consumer := intake.Consumer{
-			Lane:        core.HandlerLane(h.Name),
-			Source:      h.Source,
-			Events:      h.Events,
-			MaxAttempts: h.Retry.Max,
+			Lane: core.QueueLane(q.Name), Source: q.Source, Events: q.Events, MaxAttempts: cmp.Or(q.MaxAttempts, core.Unlimited),
 		}
-		if h.Filter != "" {
-			filter, err := expr.ParseFilter(h.Filter)
-			if err != nil {
-				return nil, fmt.Errorf("handlers.%s.filter: %w", h.Name, err)
-			}
-			consumer.Filter = filter
-		}
-		if h.IdempotencyKey != "" {
-			key, err := expr.ParsePath(h.IdempotencyKey)
-			if err != nil {
-				return nil, fmt.Errorf("handlers.%s.idempotency_key: %w", h.Name, err)
-			}
-			consumer.Key = key
+		if err := choose(&consumer, "queues."+q.Name, q.Filter, q.IdempotencyKey); err != nil {
+			return nil, err
 		}
 		all = append(all, consumer)
 	}
 	return all, nil
+}
+
+// choose gives a consumer its filter and key, if it has them.
+func choose(c *intake.Consumer, path, filter, key string) (err error) {
+	if filter != "" {
+		if c.Filter, err = expr.ParseFilter(filter); err != nil {
+			return fmt.Errorf("%s.filter: %w", path, err)
+		}
+	}
+	if key != "" {
+		if c.Key, err = expr.ParsePath(key); err != nil {
+			return fmt.Errorf("%s.idempotency_key: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // places are where alerts go.

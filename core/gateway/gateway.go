@@ -22,6 +22,8 @@ import (
 	"github.com/eventgateway/gateway/core/cron"
 	"github.com/eventgateway/gateway/core/egress"
 	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/pull"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
 	"github.com/eventgateway/gateway/core/worker"
@@ -55,6 +57,8 @@ type Gateway struct {
 	Worker  *worker.Worker
 	Cron    *cron.Ticker // nil if there are no schedules
 	Alerts  *alert.Desk  // nil if nobody wants to be told; nil is safe to use
+	Puller  *pull.Puller
+	Queues  *manage.Queues
 	client  *egress.Client
 	observe core.Observer
 	handler http.Handler
@@ -77,9 +81,13 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 	})
 	bell := &core.Bell{}
 	g.Alerts = g.newAlerts(c, bell)
+	obituaries := alert.NewObituaries(core.NewIDs(g.Clock), c.Delivery.DefaultRetry.Max, places(c))
+	g.Puller = g.newPuller(c, bell, obituaries.Of)
+	g.Queues = Queues(c, g.Store, g.Clock)
+	g.Queues.Bell = bell
 	var errs [3]error
 	g.Intake, errs[0] = g.newIntake(c, bell)
-	g.Worker, errs[1] = g.newWorker(c, bell)
+	g.Worker, errs[1] = g.newWorker(c, bell, obituaries.Of)
 	g.Cron, errs[2] = g.newCron(c)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
@@ -125,7 +133,10 @@ func (g *Gateway) newAlerts(c *config.Config, bell *core.Bell) *alert.Desk {
 	})
 }
 
-func (g *Gateway) newWorker(c *config.Config, bell *core.Bell) (*worker.Worker, error) {
+// An obituary is what comes of a job that died.
+type obituary = func(core.TakenJob, core.Outcome) *core.Arrival
+
+func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary) (*worker.Worker, error) {
 	known, err := targets(c, g.client)
 	if err != nil {
 		return nil, err
@@ -136,13 +147,13 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell) (*worker.Worker, 
 	}
 	known = append(known, told...)
 	limits := worker.Limits{Slots: c.Worker.MaxConcurrency, Batch: c.Worker.BatchSize, Drain: g.drain}
-	obituaries := alert.NewObituaries(core.NewIDs(g.Clock), c.Delivery.DefaultRetry.Max, places(c))
 	return worker.New(worker.Deps{
 		Worklist: g.Store,
 		Bell:     bell,
 		Clock:    g.Clock,
 		Observe:  g.observe,
-		Obituary: obituaries.Of,
+		Obituary: obituary,
+		Queues:   queueLanes(c),
 	}, limits, known), nil
 }
 
@@ -164,6 +175,7 @@ func (g *Gateway) newCron(c *config.Config) (*cron.Ticker, error) {
 func (g *Gateway) newHandler(c *config.Config) http.Handler {
 	pieces := []web.Piece{
 		web.Intake(web.IntakeOptions{Receiver: g.Intake, Token: c.API.AuthToken.Reveal()}),
+		g.queueRoutes(c),
 		web.Ops(web.OpsOptions{Depth: g.Store.Depth, Every: g.Rest}),
 	}
 	if c.Server.Echo {

@@ -238,10 +238,10 @@ handlers:
 func TestUnbuiltFeaturesAreRefused(t *testing.T) {
 	c := load(t, `
 sources: {shop: {type: event}}
-queues: {mail: {source: shop}}`)
+workflows: {mail: {source: shop, steps: [{name: a, url: 'https://a.example'}]}}`)
 	_, err := gateway.New(c, gateway.Deps{Store: nil, Clock: core.SystemClock, Log: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), "queues.mail: queues are not built into this version yet") {
-		t.Errorf("New = %v, want a sentence about queues.mail", err)
+	if err == nil || !strings.Contains(err.Error(), "workflows.mail: workflows are not built into this version yet") {
+		t.Errorf("New = %v, want a sentence about workflows.mail", err)
 	}
 }
 

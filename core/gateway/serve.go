@@ -34,6 +34,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	})
 
 	<-ctx.Done()
+	g.Puller.Close() // answers who waits for messages; the server would wait for them
 	g.shutdown(server)
 	work.Wait()
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {

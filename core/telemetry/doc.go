@@ -6,7 +6,7 @@
 // about a single input.
 //
 // Field names are the same everywhere and stable: event, job, source, type,
-// handler, attempt, status, error, duration_ms, and of alerts lane in the place of
-// handler. Tokens and header values are never logged, payloads only by the echo
+// handler, attempt, status, error, duration_ms, and in the place of handler queue of
+// messages and lane of alerts. Tokens and header values are never logged, payloads only by the echo
 // receiver, whose purpose that is.
 package telemetry

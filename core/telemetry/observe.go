@@ -15,12 +15,13 @@ func Log(l *slog.Logger) core.Observer {
 		cron:   l.With(Target, "cron"),
 		worker: l.With(Target, "worker"),
 		alert:  l.With(Target, "alert"),
+		pull:   l.With(Target, "pull"),
 		store:  l.With(Target, "store"),
 	}
 	return o.observe
 }
 
-type logger struct{ intake, cron, worker, alert, store *slog.Logger }
+type logger struct{ intake, cron, worker, alert, pull, store *slog.Logger }
 
 func (o logger) observe(f core.Fact) {
 	switch f := f.(type) {
@@ -49,6 +50,8 @@ func (o logger) observe(f core.Fact) {
 			slog.String("job", string(f.Job.ID)), consumer(f.Job.Lane), slog.Int("attempt", f.Job.Attempt))
 	case core.Released:
 		line(o.worker, slog.LevelInfo, "jobs given back", slog.Int("jobs", f.Jobs), slog.String("why", f.Why))
+	case core.Pulled:
+		o.pulled(f)
 	case core.Recovered:
 		line(o.worker, slog.LevelInfo, "jobs of an earlier process recovered", slog.Int("jobs", f.Jobs))
 	case core.Troubled:
@@ -73,14 +76,12 @@ type deliveryWords struct{ completed, retryable, dead string }
 
 var (
 	handlerWords = deliveryWords{"delivered", "delivery failed, will retry", "job is dead"}
+	queueWords   = deliveryWords{"message acked", "message is back in its queue", "message is dead"}
 	alertWords   = deliveryWords{"alert delivered", "alert could not be delivered, will retry", "alert is dead: it was not delivered"}
 )
 
 func (o logger) settled(f core.Settled) {
-	words := handlerWords
-	if f.Job.Lane.Alert() {
-		words = alertWords
-	}
+	words := wordsOf(f.Job.Lane)
 	level, message := slog.LevelInfo, words.completed
 	switch f.Outcome.Status {
 	case core.Retryable:
@@ -96,7 +97,9 @@ func (o logger) settled(f core.Settled) {
 	attrs := []slog.Attr{
 		slog.String("event", string(f.Job.EventID)), slog.String("job", string(f.Job.ID)),
 		consumer(f.Job.Lane), slog.Int("attempt", a.Number),
-		slog.Int("status", a.StatusCode), slog.Int64("duration_ms", a.Duration.Milliseconds()),
+	}
+	if f.Job.Lane.Queue() == "" { // nobody was called for a message
+		attrs = append(attrs, slog.Int("status", a.StatusCode), slog.Int64("duration_ms", a.Duration.Milliseconds()))
 	}
 	if a.Error != "" {
 		attrs = append(attrs, slog.String("error", a.Error))
@@ -105,6 +108,25 @@ func (o logger) settled(f core.Settled) {
 		attrs = append(attrs, slog.String("due", core.FormatTime(f.Outcome.DueAt)))
 	}
 	line(log, level, message, attrs...)
+}
+
+func wordsOf(l core.Lane) deliveryWords {
+	switch {
+	case l.Alert():
+		return alertWords
+	case l.Queue() != "":
+		return queueWords
+	}
+	return handlerWords
+}
+
+// pulled tells what consumers do. What is everyday is left to who looks for it.
+func (o logger) pulled(f core.Pulled) {
+	level := slog.LevelDebug
+	if f.Action == core.MessagesRetried || f.Action == core.MessagesReturned {
+		level = slog.LevelInfo
+	}
+	line(o.pull, level, "messages "+string(f.Action), slog.String("queue", f.Queue), slog.Int("messages", f.Messages))
 }
 
 func (o logger) moved(f core.BreakerMoved) {
@@ -118,17 +140,24 @@ func (o logger) moved(f core.BreakerMoved) {
 
 // delivery is the logger for what becomes of the jobs of a lane.
 func (o logger) delivery(l core.Lane) *slog.Logger {
-	if l.Alert() {
+	switch {
+	case l.Alert():
 		return o.alert
+	case l.Queue() != "":
+		return o.pull
 	}
 	return o.worker
 }
 
-// consumer says whose job it is. An alert has no handler, so that who looks for a
-// handler's lines never finds it; its lane is what listings of jobs show.
+// consumer says whose job it is. A queue and an alert have no handler, so that who
+// looks for a handler's lines never finds theirs; an alert's lane is what listings of
+// jobs show.
 func consumer(l core.Lane) slog.Attr {
-	if l.Alert() {
+	switch name := l.Queue(); {
+	case l.Alert():
 		return slog.String("lane", string(l))
+	case name != "":
+		return slog.String("queue", name)
 	}
 	return slog.String("handler", l.Consumer())
 }

@@ -67,6 +67,11 @@ func TestFactsAsLines(t *testing.T) {
 	at := time.Date(2026, 11, 20, 7, 28, 11, 0, time.UTC)
 	job := core.Job{ID: "J1", EventID: "E1", Lane: core.HandlerLane("billing"), Attempt: 2}
 	alert := core.Job{ID: "J2", EventID: "E2", Lane: core.AlertLane("0123456789ab"), Attempt: 2}
+	message := core.Job{ID: "J3", EventID: "E3", Lane: core.QueueLane("work"), Attempt: 2}
+	died := func(a core.Attempt) core.Fact {
+		return core.Settled{Job: message, Outcome: core.Outcome{JobID: "J3", Status: core.Dead, Attempt: a}}
+	}
+	pulled := func(a core.PullAction) core.Fact { return core.Pulled{Queue: "work", Action: a, Messages: 3} }
 	told := func(s core.Status, a core.Attempt, due time.Time) core.Fact {
 		a.Number = 2
 		return core.Settled{Job: alert, Outcome: core.Outcome{JobID: "J2", Status: s, Attempt: a, DueAt: due}}
@@ -99,6 +104,15 @@ func TestFactsAsLines(t *testing.T) {
 			`{"level":"WARN","msg":"alert could not be delivered, will retry","target":"alert","event":"E2","job":"J2","lane":"alert/0123456789ab","attempt":2,"status":429,"duration_ms":0,"error":"status: 429","due":"2026-11-20T07:28:11.000"}`},
 		{told(core.Dead, core.Attempt{StatusCode: 404, Error: "status: 404"}, time.Time{}),
 			`{"level":"ERROR","msg":"alert is dead: it was not delivered","target":"alert","event":"E2","job":"J2","lane":"alert/0123456789ab","attempt":2,"status":404,"duration_ms":0,"error":"status: 404"}`},
+		{died(core.Attempt{Number: 2, Error: "nacked"}),
+			`{"level":"ERROR","msg":"message is dead","target":"pull","event":"E3","job":"J3","queue":"work","attempt":2,"error":"nacked"}`},
+		{core.Superseded{Job: message},
+			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"pull","job":"J3","queue":"work","attempt":2}`},
+		{pulled(core.MessagesReceived), `{"level":"DEBUG","msg":"messages received","target":"pull","queue":"work","messages":3}`},
+		{pulled(core.MessagesAcked), `{"level":"DEBUG","msg":"messages acked","target":"pull","queue":"work","messages":3}`},
+		{pulled(core.MessagesExtended), `{"level":"DEBUG","msg":"messages extended","target":"pull","queue":"work","messages":3}`},
+		{pulled(core.MessagesRetried), `{"level":"INFO","msg":"messages retried","target":"pull","queue":"work","messages":3}`},
+		{pulled(core.MessagesReturned), `{"level":"INFO","msg":"messages returned","target":"pull","queue":"work","messages":3}`},
 		{core.Superseded{Job: alert},
 			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"alert","job":"J2","lane":"alert/0123456789ab","attempt":2}`},
 		{core.Confirmed{Source: "orders", Topic: "arn:aws:sns:eu-west-1:123456789012:orders"},
@@ -116,7 +130,7 @@ func TestFactsAsLines(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var out bytes.Buffer
-		log, err := NewLogger(LogOptions{Out: &out, Format: "json"})
+		log, err := NewLogger(LogOptions{Out: &out, Format: "json", Filter: "debug"})
 		if err != nil {
 			t.Fatal(err)
 		}

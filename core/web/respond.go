@@ -55,6 +55,7 @@ var (
 	errBusy     = &verdict{status: 503, text: "Too many concurrent requests", retryAfter: time.Second}
 	errTooMany  = &verdict{status: 429, text: "Too many requests"} // the limiter has set Retry-After
 	errSlow     = &verdict{status: 408, text: "Request timeout"}
+	errGone     = &verdict{status: 503, text: "Client has hung up"} // nobody reads it
 	errNoRoute  = &verdict{status: 404, text: "not found", explains: true}
 	errNoMethod = &verdict{status: 405, text: "method not allowed", explains: true}
 )
@@ -88,11 +89,20 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength < 0 || r.ContentLength > worthDraining {
 		h["Connection"] = []string{"close"}
 	}
-	if v.explains || wantsJSON(r) {
+	if explained(r, v) {
 		writeJSON(w, v.status, errorBody{v.text})
 		return
 	}
 	writeText(w, v.status, v.text)
+}
+
+// explained reports whether an error is told in JSON. Under /api all are but for a
+// token that is wrong or missing, which is the same text everywhere.
+func explained(r *http.Request, v *verdict) bool {
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		return v.status != http.StatusUnauthorized
+	}
+	return v.explains || wantsJSON(r)
 }
 
 func (d *Door) judge(r *http.Request, err error) *verdict {
@@ -101,6 +111,8 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 	switch {
 	case errors.As(err, &v):
 		return v
+	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+		return errGone
 	case errors.As(err, &refusal) && refusal.Kind == core.Unavailable:
 		d.logFailure(r, err)
 		return &verdict{status: 503, text: refusal.Message, retryAfter: cmp.Or(refusal.RetryAfter, comeBack)}
@@ -176,11 +188,17 @@ func writeText(w http.ResponseWriter, status int, text string) {
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // a defect: all bodies are made of texts and numbers
-	}
+	text := mustJSON(body)
 	w.Header()["Content-Type"] = jsonType
 	w.WriteHeader(status)
 	_, _ = w.Write(text)
+}
+
+// mustJSON encodes a body made of texts and numbers, which cannot fail.
+func mustJSON(body any) []byte {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return text
 }

@@ -8,7 +8,7 @@
 //	  ─▶ a free slot ─▶ token ─▶ source known, address allowed
 //	  ─▶ encoding, length ─▶ the body is read ─▶ the service decides
 //
-// Routes come in pieces, [Intake], [Ops] and [Echo], that a binary serves
+// Routes come in pieces, [Intake], [Queues], [Ops] and [Echo], that a binary serves
 // together and a function alone; [Handler] puts the guards before any choice of
 // them. Handlers return errors; [Door.fail] in respond.go is the only code that
 // answers one.
@@ -18,7 +18,8 @@
 // does: from net/http to the service a request costs 15 allocations, half of them
 // the router's (BenchmarkIntake).
 //
-// web may import core, the services it shows, chi and httprate; never a store.
+// web may import core, the services it shows, config for how a duration is spelt,
+// chi and httprate; never a store.
 package web
 
 import (
@@ -50,6 +51,10 @@ type Settings struct {
 	Log     *slog.Logger // nil logs nothing
 }
 
+// MaxPolls is how many requests for messages are served at once; more is 503. They
+// have this budget of their own, since most of them do nothing but wait.
+const MaxPolls = 1000
+
 // A Piece is a group of routes.
 type Piece func(chi.Router, *Door)
 
@@ -57,7 +62,8 @@ type Piece func(chi.Router, *Door)
 // against them.
 type Door struct {
 	Settings
-	slots   chan struct{}         // one taken by every request being served
+	slots   chan struct{}         // one taken by every request being served, but for polls
+	polls   chan struct{}         // one taken by every poll being served
 	limiter *httprate.RateLimiter // nil without a limit
 }
 
@@ -66,7 +72,12 @@ func Handler(s Settings, pieces ...Piece) http.Handler {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Door{Settings: s, slots: make(chan struct{}, s.MaxInbound), limiter: newLimiter(s.IPRateLimit)}
+	d := &Door{
+		Settings: s,
+		slots:    make(chan struct{}, s.MaxInbound),
+		polls:    make(chan struct{}, MaxPolls),
+		limiter:  newLimiter(s.IPRateLimit),
+	}
 	router := chi.NewRouter()
 	router.Use(d.guard)
 	router.NotFound(d.unrouted(router))
@@ -123,11 +134,16 @@ type route func(http.ResponseWriter, *http.Request) error
 
 // inbound serves a route within MaxInbound. Nobody waits for a slot: a queue
 // here would only hide the load from senders that know how to come back.
-func (d *Door) inbound(serve route) http.HandlerFunc {
+func (d *Door) inbound(serve route) http.HandlerFunc { return d.within(d.slots, serve) }
+
+// polling serves a route on which clients wait, within MaxPolls.
+func (d *Door) polling(serve route) http.HandlerFunc { return d.within(d.polls, serve) }
+
+func (d *Door) within(slots chan struct{}, serve route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case d.slots <- struct{}{}:
-			defer func() { <-d.slots }()
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
 		default:
 			d.fail(w, r, errBusy)
 			return

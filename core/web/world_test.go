@@ -41,12 +41,13 @@ func TestMain(m *testing.M) {
 //	topic      notifications of anybody
 //	genuine    notifications of Amazon's, whose certificates cannot be had
 //
-// One handler wants every event of each source.
+// One handler wants every event of each source. Its queues are those of counter.
 type world struct {
 	t        *testing.T
 	settings web.Settings
 	token    string
 	store    *store
+	counter  *counter
 	log      *logbook
 	echoed   chan web.Echoed
 }
@@ -59,6 +60,7 @@ func newWorld(t *testing.T, settings ...string) *world {
 		log:      &logbook{},
 		echoed:   make(chan web.Echoed, 10),
 	}
+	w.counter = &counter{store: w.store}
 	for _, s := range settings {
 		w.set(s)
 	}
@@ -93,6 +95,7 @@ func (w *world) handler() http.Handler {
 	return web.Handler(w.settings,
 		web.Intake(web.IntakeOptions{Receiver: w.intake(), Token: w.token}),
 		web.Ops(web.OpsOptions{Depth: w.store.Depth}),
+		web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Token: w.token, Keys: map[string]string{"work": "", "locked": "k3y"}}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -35,7 +36,7 @@ func (t *tick) bury(ctx context.Context, b core.Budget) {
 
 // buryStrays ends the jobs of lanes that nobody has known for core.StrayTime.
 func (t *tick) buryStrays(ctx context.Context) error {
-	known := append(append([]core.Lane{}, t.lanes...), t.Others...)
+	known := slices.Concat(t.lanes, t.Others, t.Queues)
 	strays, err := t.Worklist.Strays(ctx, t.Clock(), known)
 	if err != nil {
 		return err

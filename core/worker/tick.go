@@ -22,8 +22,10 @@ func (w *Worker) Tick(ctx context.Context, b core.Budget) (core.Report, error) {
 	feeding, fed := context.WithCancel(ctx)
 	if b.Rest == 0 {
 		t.bury(feeding, b)
+		t.sweep(feeding, b)
 	} else {
 		t.burying.Go(func() { t.bury(feeding, b) })
+		t.burying.Go(func() { t.sweep(feeding, b) })
 	}
 	err := t.feed(ctx, b)
 	fed()
@@ -80,6 +82,7 @@ type tick struct {
 	leases map[core.ID]holding
 
 	report core.Report // the settler's, but for Released, until drain has returned
+	swept  int         // messages that ran out and are dead; the sweeper's
 }
 
 // A holding is a lease and when it ends.
@@ -171,8 +174,8 @@ func (t *tick) drain() {
 	stop := time.AfterFunc(t.limits.Drain, t.stopHard)
 	t.slots.Wait()
 	stop.Stop()
-	t.burying.Wait()
 	stop = time.AfterFunc(settleGrace, t.stopHard)
+	t.burying.Wait()
 	t.giveBack(heldUp)
 	for trouble := backoff(0); len(t.unreleased) > 0 && t.hard.Err() == nil; {
 		select {
@@ -185,6 +188,8 @@ func (t *tick) drain() {
 	t.settled.Wait()
 	stop.Stop()
 	t.stopHard()
+	t.report.Dead += t.swept
+	t.report.Failed += t.swept
 }
 
 // giveBack releases jobs that are not to be sent. Those that it cannot release are

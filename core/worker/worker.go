@@ -30,7 +30,8 @@
 // Where to change something: what an attempt leads to in attempt.go, which lane
 // gets the next free slot in queue.go, how what is taken is divided in share.go,
 // when to look and how much to take in feed.go, breakers and limits in gates.go, how
-// a tick ends in tick.go, jobs whose handler is gone in stray.go.
+// a tick ends in tick.go, jobs whose handler is gone in stray.go, messages that no
+// consumer answered for in lapse.go.
 package worker
 
 import (
@@ -73,6 +74,10 @@ type Deps struct {
 
 	// Others are lanes that somebody else takes from.
 	Others []core.Lane
+
+	// Queues are lanes of queues. Their messages are taken by consumers, and ended here
+	// when the last lease is over and nobody takes them.
+	Queues []core.Lane
 }
 
 // Limits bound a worker.

@@ -19,6 +19,7 @@ type pile struct {
 	jobs   map[core.ID]*core.Job
 	leases int
 	looks  int   // calls of Due
+	lapses int   // calls of Lapsed
 	takes  []int // sizes of the hauls
 	broken bool
 	delay  time.Duration
@@ -210,6 +211,23 @@ func (p *pile) Strays(_ context.Context, now time.Time, known []core.Lane) (map[
 		}
 	}
 	return p.strays, nil
+}
+
+func (p *pile) Lapsed(_ context.Context, now time.Time, lanes []core.Lane, limit int) ([]core.TakenJob, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.mu.Unlock()
+	p.lapses++
+	var lapsed []core.TakenJob
+	for _, l := range lanes {
+		for _, j := range p.due(l, now) {
+			if j.Status == core.Running && j.Attempt >= j.MaxAttempts && len(lapsed) < limit {
+				lapsed = append(lapsed, core.TakenJob{Job: *j})
+			}
+		}
+	}
+	return lapsed, nil
 }
 
 func (p *pile) Release(_ context.Context, due time.Time, jobs ...core.Job) error {

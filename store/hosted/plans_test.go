@@ -137,7 +137,7 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 
 // walks are the statements that go along an index until they have counted or changed
 // enough.
-var walks = []string{"depth", "retry", "count_dead"}
+var walks = []string{"depth", "retry", "count_dead", "tally_due", "tally_later", "tally_dead"}
 
 // bad are the steps of a plan that grow with the tables.
 func (p plan) bad() (steps []string) {
@@ -210,7 +210,9 @@ func TestPlans(t *testing.T) {
 	for _, name := range []string{"insert_event", "insert_jobs_if", "drop_bare_event", "delivered_as", "keyed_as", "stored", "claim", "claimed",
 		"insert_attempts", "settle", "settled", "release", "recover", "due", "depth", "events", "jobs", "attempts", "retry", "count_dead", "purge_jobs",
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
-		"succeed", "fail", "end_probe", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays"} {
+		"succeed", "fail", "end_probe", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
+		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally_due", "tally_later", "tally_dead",
+		"drain_waiting", "drain_dead", "drain_jobs", "drain_attempts"} {
 		if !names[name] {
 			t.Errorf("%s was not looked at", name)
 		}

@@ -201,6 +201,19 @@ var wanted = map[string]map[string]string{
 	"waiting_lanes":    {"jobs": "jobs_due"},
 	"insert_events_if": {"jobs": "PRIMARY"},
 	"move_mark":        {"cron_marks": "PRIMARY"},
+	"ack":              {"jobs": "PRIMARY"},
+	"extend":           {"jobs": "PRIMARY"},
+	"held":             {"jobs": "PRIMARY", "events": "PRIMARY"},
+	"lapsed":           {"jobs": "jobs_last", "events": "PRIMARY"},
+	"peek":             {"jobs": "jobs_due", "events": "PRIMARY"},
+	"dead_letters":     {"jobs": "jobs_dead", "events": "PRIMARY"},
+	"tally_due":        {"jobs": "jobs_due"},
+	"tally_later":      {"jobs": "jobs_due"},
+	"tally_dead":       {"jobs": "jobs_dead"},
+	"drain_waiting":    {"jobs": "jobs_due"},
+	"drain_dead":       {"jobs": "jobs_dead"},
+	"drain_jobs":       {"jobs": "PRIMARY"},
+	"drain_attempts":   {"attempts": "PRIMARY", "jobs": "PRIMARY"},
 }
 
 // smallSorts sort what they found: one job's attempts, what one claim took.
@@ -208,7 +221,7 @@ var smallSorts = []string{"attempts", "claimed"}
 
 // walks go along an index: to its end, or over events whose ids, unlike here, are as
 // old as they are.
-var walks = []string{"depth", "over_events"}
+var walks = []string{"depth", "over_events", "tally_due", "tally_later"}
 
 // seededStore is a server of its own with so many due and finished jobs. Plans and
 // the time of claims do not depend on how safe a server is; the time to fill it does.

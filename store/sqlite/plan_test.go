@@ -63,6 +63,9 @@ func TestPlans(t *testing.T) {
 	clear(plans)
 	storetest.EachStatement(t, s, "handler/plan")
 	for sql, plan := range plans {
+		if index := wanted[names[sql]]; index != "" && !strings.Contains(strings.Join(plan, " "), index) {
+			t.Errorf("%s: not by %s but\n  %s\nof: %s", names[sql], index, strings.Join(plan, "\n  "), sql)
+		}
 		for _, step := range plan {
 			if !fine(names[sql], step) {
 				t.Errorf("%s: %s\nof the plan:\n  %s\nof: %s", names[sql], step, strings.Join(plan, "\n  "), sql)
@@ -80,6 +83,14 @@ var bounded = []string{"SCAN list", "SCAN CONSTANT ROW", "SCAN picked", "SCAN co
 var listings = map[string][]string{
 	"events": {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id<?)"},
 	"jobs":   {"SEARCH jobs USING PRIMARY KEY (id<?)", "SEARCH jobs USING INDEX jobs_event (event_id=? AND id<?)"},
+}
+
+// wanted are the indexes that statements have to use, where another one would also do
+// without a scan.
+var wanted = map[string]string{
+	"lapsed": "jobs_last", "peek": "jobs_due", "dead_letters": "jobs_dead", "drain_waiting": "jobs_due", "drain_dead": "jobs_dead",
+	"tally_due": "COVERING INDEX jobs_due", "tally_later": "jobs_due", "tally_dead": "COVERING INDEX jobs_dead",
+	"ack": "PRIMARY KEY", "extend": "PRIMARY KEY", "held": "PRIMARY KEY", "drain_jobs": "PRIMARY KEY", "drain_attempts": "PRIMARY KEY",
 }
 
 func fine(name, step string) bool {

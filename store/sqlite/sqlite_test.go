@@ -59,21 +59,41 @@ func BenchmarkStore(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) core.Store { return open(b, nil) })
 }
 
-// TestDepthIsBounded: a health check must not count millions of rows.
-func TestDepthIsBounded(t *testing.T) {
+// TestCountsAreBounded: neither a health check nor a look at queues counts millions
+// of rows.
+func TestCountsAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred thousand rows, in full runs only")
 	}
 	var conn store.Conn
-	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
-	const many = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-		INSERT INTO jobs SELECT i, 'e', 'handler/down', NULL, 'available', 0, 1, 0, NULL, '', 0, NULL FROM n`
-	if _, err := conn.Batch(context.Background(), store.Stmt{Name: "many", SQL: many, Args: []any{int64(core.MaxDepth + 1)}}); err != nil {
-		t.Fatal(err)
+	s, ctx := open(t, func(c store.Conn) store.Conn { conn = c; return c }), context.Background()
+	const lane = core.Lane("queue/down")
+	fill := func(status string, due, finished any) {
+		t.Helper()
+		const many = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+			INSERT INTO jobs SELECT ? || i, 'e', ?, NULL, ?, 0, 1, ?, NULL, '', 0, ? FROM n`
+		args := []any{int64(core.MaxDepth + 1), status, string(lane), status, due, finished}
+		if _, err := conn.Batch(ctx, store.Stmt{Name: "many", SQL: many, Args: args}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if n, err := s.Depth(context.Background()); n != core.MaxDepth || err != nil {
+	tally := func(now int64, want core.Tally) {
+		t.Helper()
+		got, err := s.Tallies(ctx, time.UnixMilli(now), []core.Lane{lane})
+		if got[lane] != want || err != nil {
+			t.Errorf("Tallies at %d = %+v, %v, want %+v", now, got, err, want)
+		}
+	}
+	fill("available", int64(1000), nil)
+	if n, err := s.Depth(ctx); n != core.MaxDepth || err != nil {
 		t.Errorf("Depth of %d jobs = %d, %v, want %d", core.MaxDepth+1, n, err, core.MaxDepth)
 	}
+	fill("dead", nil, int64(1))
+	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
+	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
+	fill("running", int64(2000), nil)
+	tally(1000, core.Tally{Pending: core.MaxDepth, Processing: core.MaxDepth, Dead: core.MaxDepth})
+	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth}) // it looks no further
 }
 
 // TestRetryOfMany brings back more jobs than one statement does.

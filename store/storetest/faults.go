@@ -51,7 +51,7 @@ func eachInTurn(r *rig, f *Fault, how fault) {
 		stride = 9
 	}
 	if raceDetector {
-		stride = 41
+		stride = 37
 	}
 	for n := 1; ; n += stride {
 		p := newPlay(r, f, n)
@@ -84,6 +84,7 @@ type play struct {
 	probes   map[string]bool          // which of them are probes
 	begun    map[string]int           // tries by name
 	again    map[string]bool          // jobs that lost a take, which costs an attempt
+	acks     map[core.ID]bool         // jobs that were acked, or were to be
 
 	name   string
 	struck bool
@@ -99,8 +100,9 @@ func newPlay(r *rig, f *Fault, run int) *play {
 		rig: &own, fault: f, run: run, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{},
 		arrivals: map[string]core.Arrival{}, names: map[core.ID]string{}, outcomes: map[core.ID]core.Outcome{},
 		hands: map[string]core.Job{}, probes: map[string]bool{}, begun: map[string]int{}, again: map[string]bool{},
+		acks: map[core.ID]bool{},
 	}
-	for _, l := range []string{"a", "b", "c"} {
+	for _, l := range []string{"a", "b", "c", "d"} {
 		p.lanes[l] = playLane(l, run)
 	}
 	return p
@@ -193,6 +195,9 @@ func (p *play) sound(j core.Job, tries []core.Attempt) {
 	if len(tries) > p.begun[name] {
 		p.Errorf("%s: job %s has %d attempts recorded, want at most %d", p.name, name, len(tries), p.begun[name])
 	}
+	if j.Status == core.Completed && p.acks[j.ID] {
+		return // an ack leaves no attempt
+	}
 	if n := len(tries); j.Status.Finished() && (n == 0 || (tries[n-1].Error == "") != (j.Status == core.Completed)) {
 		p.Errorf("%s: job %s is %s with the attempts %v", p.name, name, j.Status, tries)
 	}
@@ -255,6 +260,7 @@ var statementChecks = []struct {
 	{"Take brings what it claimed, though that shows late", takesLater},
 	{"Accept names the stored event, though that shows late", answersLater},
 	{"A job that is brought back while it is purged stays, with its attempts and its event", purgeMeanwhile},
+	{"A job that is completed while it is drained stays, with its attempts, and another goes", drainMeanwhile},
 }
 
 // takesLater has the reads behind a claim, and two more, find nothing.
@@ -278,7 +284,7 @@ func answersLater(r *rig, f *Fault) {
 }
 
 func readsOnly(r *rig, f *Fault) {
-	j := r.settled(core.Retryable)
+	j, last := r.settled(core.Retryable), r.last()
 	want := f.written()
 	r.due(r.lane, "handler/nobody")
 	r.marks("a", "nobody")
@@ -288,6 +294,12 @@ func readsOnly(r *rig, f *Fault) {
 	r.events(core.EventFilter{})
 	r.jobs(core.JobFilter{})
 	r.depth()
+	r.now = last.DueAt
+	r.held(r.lane, refTo(last.Job), byID(j.ID))
+	r.lapsed(9, r.lane)
+	r.tallies(r.lane)
+	r.peek(r.lane, 9)
+	r.deadLetters(r.lane, "", 0)
 	if err := r.store.Ping(context.Background()); err != nil {
 		r.Errorf("Ping = %v, want none", err)
 	}
@@ -365,9 +377,27 @@ func purgeMeanwhile(r *rig, f *Fault) {
 	r.storedEvent(back.EventID)
 }
 
+// drainMeanwhile has one of two be completed when both are picked: so that two go, a
+// third one is picked after them.
+func drainMeanwhile(r *rig, f *Fault) {
+	jobs, refs := r.pulled(4)
+	r.settle(r.ended(jobs[3].Job, core.Retryable))
+	f.justBefore("drain_jobs", func() {
+		r.settle(r.ended(jobs[0].Job, core.Completed))
+		r.equal("Ack", r.ack(r.lane, refs[1]), 1)
+	})
+	r.equal("Drain of two", r.drainOf(r.lane, newestID, 2), 2)
+	r.gone(jobs[2].Job)
+	r.gone(jobs[3].Job)
+	r.wantJob(r.acked(jobs[1].Job))
+	r.equal("status", r.job(jobs[0].ID).Status, core.Completed)
+	r.equal("Attempts", len(r.attempts(jobs[0].ID)), 1)
+}
+
 func withoutDatabase(r *rig, f *Fault) {
 	ctx, s := context.Background(), r.store
 	waiting, j := r.settled(core.Retryable), r.taken().Job
+	refs := []core.Ref{refTo(j)}
 	r.marked(r.mark("a", 0))
 	calls := map[string]func() error{
 		"Accept":   func() error { _, err := s.Accept(ctx, r.arrival(r.lane)); return err },
@@ -387,6 +417,14 @@ func withoutDatabase(r *rig, f *Fault) {
 		"Depth":    func() error { _, err := s.Depth(ctx); return err },
 		"Retry":    func() error { _, err := s.Retry(ctx, r.now, "", ""); return err },
 		"Purge":    func() error { _, err := s.Purge(ctx, r.now, 1); return err },
+		"Ack":      func() error { _, err := s.Ack(ctx, r.now, r.lane, refs); return err },
+		"Extend":   func() error { _, err := s.Extend(ctx, r.now, r.lane, refs); return err },
+		"Held":     func() error { _, err := s.Held(ctx, r.lane, refs); return err },
+		"Lapsed":   func() error { _, err := s.Lapsed(ctx, r.now, []core.Lane{r.lane}, 1); return err },
+		"Tallies":  func() error { _, err := s.Tallies(ctx, r.now, []core.Lane{r.lane}); return err },
+		"Peek":     func() error { _, err := s.Peek(ctx, r.now, r.lane, 1); return err },
+		"Dead":     func() error { _, err := s.DeadLetters(ctx, r.lane, "", 1); return err },
+		"Drain":    func() error { _, err := s.Drain(ctx, r.lane, newestID, 1); return err },
 		"Migrate":  func() error { return s.Migrate(ctx) },
 		"Ping":     func() error { return s.Ping(ctx) },
 	}

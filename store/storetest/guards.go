@@ -40,7 +40,7 @@ var guards = []guard{
 	{"hold", []string{"insert_attempts"}, regexp.MustCompile(` FOR UPDATE(?: OF jobs)?`), ``},
 	{"running", []string{"recover"}, regexp.MustCompile(`AND status = 'running'`), ``},
 	{"finished", []string{"purge_jobs"}, regexp.MustCompile(`AND (jobs\.finished_at < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
+	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
 	{"later", []string{"move_mark"}, regexp.MustCompile(`(cron_marks\.until_at < (?:\?|r\.\w+)) OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `$1 OR $2 OR 1 = 1`},
 	{"another", []string{"move_mark"}, regexp.MustCompile(`OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `OR ($1 AND 1 = 0)`},
 	{"open", []string{"claim"}, regexp.MustCompile(`gates\.failures >= \d+ OR`), `1 = 0 OR`},
@@ -65,6 +65,12 @@ var guards = []guard{
 	{"held", []string{"succeed", "fail"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs\s+WHERE [^)]*\))`), `AND (1 = 1 OR $1)`},
 	{"first", []string{"mark_strays"}, regexp.MustCompile(`AND gates\.stray_since IS NULL`), ``},
 	{"long", []string{"set_back"}, regexp.MustCompile(`AND (gates\.stray_since <= (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"lease", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lease = COALESCE\((?:\?|r\.\w+), jobs\.lease\))`), `AND ($1 OR 1 = 1)`},
+	{"anybody's", []string{"ack", "extend", "held"}, regexp.MustCompile(`COALESCE\(((?:\?|r\.\w+)), jobs\.lease\)`), `$1`},
+	{"lane", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lane = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"last", []string{"lapsed"}, regexp.MustCompile(`status = 'running' AND attempt >= max_attempts`), `1 = 1`},
+	{"over", []string{"lapsed", "peek"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
+	{"completed", []string{"drain_jobs"}, regexp.MustCompile(`AND jobs\.status <> 'completed'`), ``},
 	{"all of it", []string{"drop_bare_event"}, regexp.MustCompile(`WHERE`), `WHERE 1 = 0 AND`},
 }
 
@@ -158,6 +164,8 @@ func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.
 	r.settled(core.Dead)
 	r.now = r.now.Add(hold)
 	r.purge(10)
+	r.puts(10)
+	eachPull(r)
 	if t.Failed() {
 		t.FailNow()
 	}

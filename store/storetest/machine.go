@@ -40,6 +40,11 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			"purge":       m.purgeAll,
 			"mark":        m.markSome,
 			"strays":      m.straysSome,
+			"ack":         m.ackSome,
+			"extend":      m.extendSome,
+			"held":        m.heldSome,
+			"queues":      m.askQueues,
+			"drain":       m.drainSome,
 			"advance":     m.advance,
 		})
 	})
@@ -261,7 +266,7 @@ func (m *machine) purgeAll(t *rapid.T) {
 	for m.purge(core.MaxPage) > 0 {
 	}
 	m.base, m.arrived = m.depthOfOthers(), true
-	m.arrivals = nil // one that lost a job only would be given it again
+	m.forget()
 }
 
 // depthOfOthers is what the store's depth is beside the model's.

@@ -19,6 +19,9 @@ var races = role{name: "Races", checks: []check{
 	{"Of releasing late and taking again exactly one holds", "at once", raceReleaseTake},
 	{"Of settling and releasing exactly one holds", "at once", raceSettleRelease},
 	{"Of different outcomes of one attempt exactly one is stored", "at once", raceOutcomes},
+	{"Of acking late and taking again exactly one holds", "at once", raceAckTake},
+	{"Of extending late and taking again exactly one holds", "at once", raceExtendTake},
+	{"Of acking and settling exactly one holds", "at once", raceAckSettle},
 	{"One outcome settled by many is recorded once", "at once", raceSettle},
 	{"Many outcomes settled by many are each recorded", "at once", raceSettleMany},
 	{"One arrival accepted by many is stored once", "at once", raceAccept},
@@ -252,6 +255,63 @@ func raceSettleTake(r *rig) {
 		}
 		r.equal("status", r.job(j.ID).Status, want)
 	})
+}
+
+func raceAckTake(r *rig) {
+	r.meet(func(j core.Job) (bool, error) {
+		n, err := r.store.Ack(context.Background(), r.now, r.lane, []core.Ref{refTo(j)})
+		return n == 1, err
+	}, func(j core.Job, held bool, again []core.TakenJob) {
+		if held != (len(again) == 0) {
+			r.Errorf("the ack counted: %t, taken again: %d; want exactly one of both", held, len(again))
+		}
+		want := core.Completed
+		if !held {
+			want = core.Running
+		}
+		r.equal("status", r.job(j.ID).Status, want)
+	})
+}
+
+func raceExtendTake(r *rig) {
+	r.meet(func(j core.Job) (bool, error) {
+		n, err := r.store.Extend(context.Background(), r.now.Add(time.Second), r.lane, []core.Ref{refTo(j)})
+		return n == 1, err
+	}, func(j core.Job, held bool, again []core.TakenJob) {
+		if held != (len(again) == 0) {
+			r.Errorf("extended: %t, taken again: %d; want exactly one of both", held, len(again))
+		}
+		want := core.Job{Attempt: 1, DueAt: r.now.Add(time.Second), Lease: j.Lease}
+		if len(again) == 1 {
+			want = core.Job{Attempt: 2, DueAt: again[0].DueAt, Lease: again[0].Lease}
+		}
+		got := r.job(j.ID)
+		r.equal("Job", core.Job{Attempt: got.Attempt, DueAt: got.DueAt, Lease: got.Lease}, want)
+		r.now = r.now.Add(time.Second)
+	})
+}
+
+func raceAckSettle(r *rig) {
+	for range r.few(30) {
+		j := r.taken().Job
+		var acked int
+		var settled core.Settlement
+		r.together(2, func(i int) (err error) {
+			if i == 0 {
+				acked, err = r.store.Ack(context.Background(), r.now, r.lane, []core.Ref{refTo(j)})
+				return err
+			}
+			settled, err = r.store.Settle(context.Background(), r.ended(j, core.Retryable))
+			return err
+		})
+		want := core.Retryable
+		if acked == 1 {
+			want = core.Completed
+		}
+		r.equal("outcomes that were lost", len(settled.Lost), acked)
+		r.equal("status", r.job(j.ID).Status, want)
+		r.equal("attempts recorded", len(r.attempts(j.ID)), 1-acked)
+	}
 }
 
 func raceReleaseTake(r *rig) {

@@ -16,6 +16,9 @@ var repetition = role{name: "Repetition", checks: []check{
 	{"Release twice is Release once", "", repeatRelease},
 	{"Release after the job was taken again takes nothing away", "", repeatReleaseLate},
 	{"Recover twice is Recover once", "", repeatRecover},
+	{"Ack twice is Ack once", "", repeatAck},
+	{"Extend twice is Extend once", "", repeatExtend},
+	{"Drain twice is Drain once", "", repeatDrain},
 	{"Retry twice is Retry once", "", repeatRetry},
 	{"Retry after the job was taken takes nothing away", "", repeatRetryLate},
 	{"Migrate twice is Migrate once", "", repeatMigrate},
@@ -106,6 +109,24 @@ func repeatRecover(r *rig) {
 	r.twice("Recover", func() { r.recover(r.lane) })
 	r.equal("Recover, the third time", r.recover(r.lane), 0)
 	r.take(3)
+}
+
+func repeatAck(r *rig) {
+	_, refs := r.pulled(3)
+	r.twice("Ack of one", func() { r.ack(r.lane, refs[0]) })
+	r.twice("Ack of all", func() { r.ack(r.lane, refs...) })
+}
+
+func repeatExtend(r *rig) {
+	_, refs := r.pulled(3)
+	r.twice("Extend of one", func() { r.extend(r.now.Add(2*hold), r.lane, refs[0]) })
+	r.twice("Extend of all", func() { r.extend(r.now.Add(time.Second), r.lane, refs...) })
+}
+
+func repeatDrain(r *rig) {
+	r.everything()
+	r.settled(core.Completed)
+	r.twice("Drain", func() { r.drainOf(r.lane, newestID, 100) })
 }
 
 func repeatRetry(r *rig) {

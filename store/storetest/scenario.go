@@ -20,6 +20,7 @@ func scenario(p *play) {
 	scenarioRetries(p)
 	scenarioMarks(p)
 	scenarioGates(p)
+	scenarioQueues(p)
 	p.fault.disarm()
 	p.wantScene("at the end", p.steps)
 }

@@ -13,8 +13,10 @@ var elsewhere = map[string]string{
 	"A database of a newer version is refused": "the drivers, who can make one",
 	"It counts up to MaxDepth":                 "store/sqlite, which can make as many quickly",
 	"It is sound only while the caller is the sole taker of those lanes, as a process that starts on its own database file is": "a demand on callers",
-	"An Inbox takes events in":                                    "a title",
-	"A Worklist hands out due work and records what became of it": "a title",
+	"An Inbox takes events in":                                                                         "a title",
+	"A Worklist hands out due work and records what became of it":                                      "a title",
+	"A Counter is where consumers of a queue hand back what they took":                                 "a title",
+	"Of the jobs of a lane whose time is still to come it looks at MaxDepth, those that are due first": "store/sqlite, which can make as many quickly",
 	"A Calendar remembers how far the cron sources have come, so that a slot which became due while nobody looked can be told from one that was fired": "a title",
 	"A Ledger answers questions":                          "a title",
 	"Upkeep is what operators and start-up do to a store": "a title",
@@ -36,7 +38,7 @@ func TestEachSentenceHasACheck(t *testing.T) {
 			t.Errorf("core/store.go says %q, and no check is named so", s)
 		}
 	}
-	for _, g := range []role{inbox, worklist, calendar, upkeep} {
+	for _, g := range []role{inbox, worklist, counter, calendar, upkeep, queues} {
 		for _, c := range g.checks {
 			if !said[c.says] {
 				t.Errorf("the check %q is no sentence of core/store.go", c.says)

@@ -10,10 +10,12 @@ import (
 )
 
 // RunSeveral holds several stores over one database, each with a connection of its
-// own as processes have, to what their gates promise all of them together.
+// own as processes have, to what gates promise all of them together, and to what
+// consumers of a queue are told who ask different processes.
 func RunSeveral(t *testing.T, stores ...core.Store) {
 	for name, run := range map[string]func(*rig){
 		"probes": raceProbes, "starts": raceStarts, "failures": raceFailures,
+		"acks": raceAckMany, "acks and takes": raceAckTake, "drains": raceDrains,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, &several{Store: stores[0], all: stores}, Options{})
@@ -23,7 +25,7 @@ func RunSeveral(t *testing.T, stores ...core.Store) {
 	}
 }
 
-// several is many stores, which take and settle in turn.
+// several is many stores, which take, settle, ack and drain in turn.
 type several struct {
 	core.Store
 	all  []core.Store
@@ -38,6 +40,14 @@ func (s *several) Take(ctx context.Context, now time.Time, quotas []core.Quota) 
 
 func (s *several) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
 	return s.one().Settle(ctx, outcomes...)
+}
+
+func (s *several) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	return s.one().Ack(ctx, now, lane, refs)
+}
+
+func (s *several) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
+	return s.one().Drain(ctx, lane, below, limit)
 }
 
 // UnusedProbe wants a probe whose only job somebody else is at, until let go, to be

@@ -36,6 +36,7 @@ func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 	r.retry("", lane)
 	r.retry("", "")
 	eachGate(r)
+	eachPull(r)
 	r.marked(r.mark("each statement", 0), r.mark("another", 0))
 	r.marks("each statement", "nobody")
 	eachQuestion(r, taken[0])
@@ -66,6 +67,27 @@ func eachGate(r *rig) {
 	r.due(r.lane, "handler/beside-7")
 	r.release(r.now, r.bringsSome("in the ramp", 2, r.paced(2, time.Millisecond, time.Second))[0].Job)
 	r.now = r.now.Add(core.RampTime)
+}
+
+// eachPull hands jobs back as consumers do, and drains a lane that has few.
+func eachPull(r *rig) {
+	var refs []core.Ref
+	for _, j := range r.take(6) {
+		refs = append(refs, refTo(j.Job))
+	}
+	r.equal("Extend", r.extend(r.now.Add(hold), r.lane, refs...), 6)
+	r.equal("Held", len(r.held(r.lane, refs...)), 6)
+	r.equal("Ack", r.ack(r.lane, append(refs[:3], byID(refs[3].ID))...), 4)
+	last := *r
+	last.lane = "queue/last"
+	j := last.last()
+	last.now = j.DueAt
+	r.equal("Lapsed", len(last.lapsed(1, r.lane, last.lane)), 1)
+	r.peek(r.lane, 10)
+	r.deadLetters(r.lane, "", 10)
+	r.tallies(r.lane, last.lane)
+	r.equal("Drain", r.drainOf(r.lane, newestID, 3), 3)
+	r.equal("Drain", last.drainOf(last.lane, newestID, 3), 1)
 }
 
 func eachArrival(r *rig) {

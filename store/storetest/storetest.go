@@ -89,7 +89,7 @@ func (c check) name() string {
 
 func roles() []role {
 	return []role{
-		inbox, worklist, calendar, ledger, upkeep,
+		inbox, worklist, counter, calendar, ledger, upkeep, queues,
 		repetition, odd, times, paging, races,
 	}
 }

@@ -219,7 +219,12 @@ var (
 )
 
 func fetch(c *http.Client, r request) (answer, error) {
-	req, err := http.NewRequestWithContext(context.Background(), r.method, r.url, strings.NewReader(r.body))
+	return fetchUntil(context.Background(), c, r)
+}
+
+// fetchUntil breaks the connection when ctx ends.
+func fetchUntil(ctx context.Context, c *http.Client, r request) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, r.url, strings.NewReader(r.body))
 	if err != nil {
 		return answer{}, err
 	}

@@ -24,8 +24,9 @@ var invariants = []struct{ name, sql string }{
 	{"finished jobs that are still due, or the reverse", `SELECT COUNT(*) FROM jobs
 		WHERE (status IN ('completed', 'dead')) <> (due_at IS NULL)
 		   OR (status IN ('completed', 'dead')) <> (finished_at IS NOT NULL)`},
+	// An ack leaves no attempt: how the work went is its consumer's business.
 	{"completed jobs without a successful attempt as their newest", `SELECT COUNT(*) FROM jobs
-		WHERE status = 'completed' AND NOT EXISTS (SELECT 1 FROM attempts
+		WHERE status = 'completed' AND lane NOT LIKE 'queue/%' AND NOT EXISTS (SELECT 1 FROM attempts
 			WHERE job_id = jobs.id AND attempts.attempt = jobs.attempt AND error = '' AND status_code BETWEEN 200 AND 299)`},
 	{"successful attempts of jobs that are not completed", `SELECT COUNT(*) FROM attempts JOIN jobs ON jobs.id = job_id
 		WHERE error = '' AND status <> 'completed'`},
@@ -116,6 +117,18 @@ func (l *ledger) column(query string) []string {
 // number of jobs it should have.
 func (l *ledger) check(jobsPerEvent int) {
 	l.t.Helper()
+	l.sound()
+	counts := l.column(`SELECT DISTINCT (SELECT COUNT(*) FROM jobs WHERE event_id = events.id) FROM events`)
+	for _, c := range counts {
+		if want := strconv.Itoa(jobsPerEvent); c != want {
+			l.t.Errorf("there are events with %s jobs, want %s", c, want)
+		}
+	}
+}
+
+// sound holds the database against the invariants alone.
+func (l *ledger) sound() {
+	l.t.Helper()
 	if l.intact != "" {
 		if got := strings.Join(l.column(l.intact), "\n"); got != "ok" {
 			l.t.Errorf("%s = %q, want ok", l.intact, got)
@@ -124,12 +137,6 @@ func (l *ledger) check(jobsPerEvent int) {
 	for _, i := range invariants {
 		if n := l.count(i.sql); n != 0 {
 			l.t.Errorf("%s: %d, want 0", i.name, n)
-		}
-	}
-	counts := l.column(`SELECT DISTINCT (SELECT COUNT(*) FROM jobs WHERE event_id = events.id) FROM events`)
-	for _, c := range counts {
-		if want := strconv.Itoa(jobsPerEvent); c != want {
-			l.t.Errorf("there are events with %s jobs, want %s", c, want)
 		}
 	}
 }

@@ -38,8 +38,8 @@ func TestRefusedStarts(t *testing.T) {
 		},
 		{
 			name:   "feature that is not built",
-			config: plainConfig + "queues: {mail: {source: app}}\n",
-			want:   []string{`queues.mail`, `queues are not built into this version yet; remove the queue to start`},
+			config: plainConfig + "workflows: {mail: {source: app, steps: [{name: a, url: https://a.example}]}}\n",
+			want:   []string{`workflows.mail`, `workflows are not built into this version yet; remove the workflow to start`},
 			lines:  2,
 		},
 		{

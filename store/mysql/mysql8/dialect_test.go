@@ -266,6 +266,7 @@ func TestEveryStatement(t *testing.T) {
 		must("Purge", err)
 		checkMarks(t, s, now, n)
 		checkGates(t, s, ids, now, n)
+		checkQueues(t, s, ids, now, n)
 	}
 	_, err = s.Depth(ctx)
 	must("Depth", err)
@@ -339,6 +340,53 @@ func checkGates(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int)
 	want("a success", core.Gate{ClosedAt: now.UTC(), MovedBy: jobs[0].ID})
 	take(n, &core.Pass{Interval: time.Second, Closed: now})
 	want("starts", core.Gate{ClosedAt: now.UTC(), MovedBy: jobs[0].ID, NextAt: now.Add(time.Duration(n) * time.Second).UTC()})
+}
+
+// checkQueues has so many messages acked, dead and waiting, and drains the queue.
+func checkQueues(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) {
+	t.Helper()
+	ctx, lane := t.Context(), core.QueueLane(fmt.Sprint(n))
+	want := func(what string, got int, err error, want int) {
+		t.Helper()
+		if got != want || err != nil {
+			t.Errorf("%s = %d, %v, want %d", what, got, err, want)
+		}
+	}
+	a := arrival(ids, now, lane, 4*n)
+	for i := range a.Jobs {
+		a.Jobs[i].MaxAttempts = 1
+	}
+	if _, err := s.Accept(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := s.Take(ctx, now, []core.Quota{{Lane: lane, N: 3 * n, Hold: time.Minute}})
+	want("Take", len(taken), err, 3*n)
+	var refs []core.Ref
+	for i, j := range taken {
+		refs = append(refs, core.Ref{ID: j.ID, Lease: []core.Lease{j.Lease, ""}[i%2]})
+	}
+	got, err := s.Extend(ctx, now.Add(time.Hour), lane, refs[:n])
+	want("Extend", got, err, n)
+	held, err := s.Held(ctx, lane, refs)
+	want("Held", len(held), err, 3*n)
+	got, err = s.Ack(ctx, now, lane, refs[:n])
+	want("Ack", got, err, n)
+	got, err = s.Ack(ctx, now, lane, refs[:n])
+	want("Ack again", got, err, 0)
+	lapsed, err := s.Lapsed(ctx, now.Add(time.Minute), []core.Lane{lane}, 100)
+	want("Lapsed", len(lapsed), err, 2*n)
+	settled, err := s.Settle(ctx, outcomes(taken[n:2*n], core.Dead, now)...)
+	want("Settle: lost", len(settled.Lost), err, 0)
+	dead, err := s.DeadLetters(ctx, lane, "", 0)
+	want("DeadLetters", len(dead.Items), err, n)
+	peeked, err := s.Peek(ctx, now, lane, 100)
+	want("Peek", len(peeked), err, n)
+	tallies, err := s.Tallies(ctx, now, []core.Lane{lane})
+	if tally := (core.Tally{Pending: n, Processing: n, Dead: n}); tallies[lane] != tally || err != nil {
+		t.Errorf("Tallies = %+v, %v, want %+v", tallies, err, tally)
+	}
+	got, err = s.Drain(ctx, lane, ids.Next(), 100)
+	want("Drain", got, err, 3*n)
 }
 
 // checkMarks sets so many marks and moves them on, and not back.

@@ -34,10 +34,7 @@ type hosted struct {
 }
 
 func openHosted(url, token string, connections int) (*hosted, error) {
-	s := &hosted{
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}, Timeout: 30 * time.Second},
-		url:    url + "/raw", token: token, ids: newIDs(),
-	}
+	s := connectHosted(url, token, connections)
 	var all []statement
 	for _, text := range sqliteSchema {
 		all = append(all, statement{SQL: text})
@@ -46,6 +43,13 @@ func openHosted(url, token string, connections int) (*hosted, error) {
 		return nil, fmt.Errorf("prepare the tables: %w", err)
 	}
 	return s, nil
+}
+
+func connectHosted(url, token string, connections int) *hosted {
+	return &hosted{
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}, Timeout: 30 * time.Second},
+		url:    url + "/raw", token: token, ids: newIDs(),
+	}
 }
 
 func (s *hosted) close() error {

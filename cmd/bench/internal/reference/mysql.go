@@ -44,6 +44,19 @@ type mysql struct {
 }
 
 func openMySQL(url string, connections int) (*mysql, error) {
+	db, err := connectMySQL(url, connections)
+	if err != nil {
+		return nil, err
+	}
+	s := &mysql{db: db, ids: newIDs()}
+	if _, err := s.db.Exec(mysqlSchema); err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare the tables: %w", err), s.db.Close())
+	}
+	return s, nil
+}
+
+// connectMySQL takes texts with several statements.
+func connectMySQL(url string, connections int) (*sql.DB, error) {
 	c, err := driver.ParseDSN(dsn(url))
 	if err != nil {
 		return nil, err
@@ -53,13 +66,10 @@ func openMySQL(url string, connections int) (*mysql, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &mysql{db: sql.OpenDB(connector), ids: newIDs()}
-	s.db.SetMaxOpenConns(connections)
-	s.db.SetMaxIdleConns(connections)
-	if _, err := s.db.Exec(mysqlSchema); err != nil {
-		return nil, errors.Join(fmt.Errorf("prepare the tables: %w", err), s.db.Close())
-	}
-	return s, nil
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return db, nil
 }
 
 // dsn is the driver's form of mysql://user@host:port/database; an address of a

@@ -23,10 +23,13 @@
 //     one claimer.
 //   - SQL over HTTP: one request a commit, rows as JSON.
 //
+// A [Queue] is the same for consumers who pull: the table that one would write for
+// them, each database in a queue file of its own.
+//
 // Without committers each request is a transaction of its own, on a pool of
 // connections: the plain design that group commit is compared with.
 //
-// It imports the standard library, the drivers and ulid.
+// It imports consume, event, the standard library, the drivers and ulid.
 package reference
 
 import (

@@ -1,0 +1,113 @@
+package reference
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/consume"
+	"github.com/eventgateway/gateway/cmd/bench/internal/event"
+)
+
+// A Queue is a table that several consumers take messages from: the plain SQL that
+// stands where a queue of the gateway would. Taking a message makes it invisible for
+// a while, acking it deletes its row, and each is a commit of its own. It is safe for
+// concurrent use.
+type Queue interface {
+	consume.Consumer
+
+	// Fill puts in messages with the sequence numbers from first on, of so many bytes.
+	Fill(ctx context.Context, first, count, size int) error
+
+	Close() error
+}
+
+// QueueConfig says where a queue's table is to be.
+type QueueConfig struct {
+	Driver    string // sqlite, postgres, mysql or hosted_sql
+	URL       string // as in a Config
+	Token     string // of hosted_sql
+	Consumers int    // at most so many at a time
+	Order     string // ByID or ByDue; on PostgreSQL only
+}
+
+// How consumers find messages. By id they go through the primary key and step over
+// what is invisible: taking writes no index entry then. By due there is an index of
+// times, as needed where many wait for theirs.
+const (
+	ByID  = "by id"
+	ByDue = "by due time"
+)
+
+// visibility is how long a message that was taken is invisible, in milliseconds.
+const visibility = 30_000
+
+// fillBatch is how many messages are put in at once.
+const fillBatch = 500
+
+// OpenQueue makes the table.
+func OpenQueue(ctx context.Context, cfg QueueConfig) (q Queue, err error) {
+	switch cfg.Driver {
+	case "sqlite":
+		q, err = openSQLiteQueue(ctx, cfg)
+	case "postgres":
+		q, err = openPostgresQueue(ctx, cfg)
+	case "mysql":
+		q, err = openMySQLQueue(ctx, cfg)
+	case "hosted_sql":
+		q, err = openHostedQueue(cfg)
+	default:
+		return nil, fmt.Errorf("no reference for %q", cfg.Driver)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("prepare the queue: %w", err)
+	}
+	return q, nil
+}
+
+// A row is a message as it is put in.
+type row struct {
+	id      int64
+	payload string
+}
+
+// fill calls put for batch after batch of rows.
+func fill(first, count, size int, put func([]row) error) error {
+	body, rows := event.Body(size), make([]row, 0, fillBatch)
+	for seq := first; seq < first+count; seq++ {
+		event.Stamp(body, seq, time.Now().UnixNano())
+		rows = append(rows, row{int64(seq) + 1, string(body)})
+		if len(rows) == fillBatch || seq == first+count-1 {
+			if err := put(rows); err != nil {
+				return fmt.Errorf("fill the queue: %w", err)
+			}
+			rows = rows[:0]
+		}
+	}
+	return nil
+}
+
+// received is a message with a payload that was read.
+func received(id int64, payload []byte) consume.Message {
+	seq, ours := event.Seq(payload)
+	if !ours {
+		seq = -1
+	}
+	return consume.Message{Seq: seq, Receipt: strconv.FormatInt(id, 10)}
+}
+
+// rowIDs are the ids behind receipts.
+func rowIDs(messages []consume.Message) ([]int64, error) {
+	ids := make([]int64, len(messages))
+	for i, m := range messages {
+		id, err := strconv.ParseInt(m.Receipt, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+func milliseconds() int64 { return time.Now().UnixMilli() }

@@ -1,0 +1,203 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestQueueCrashes kills the gateway at every step of a message's way, after the
+// commit and before anybody reads the answer.
+func TestQueueCrashes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range everyPlace() {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newReceiver(t)
+			g := newGatewayOn(t, tt.on(t), queueConfig, r)
+			g.start()
+			hangUp(t, g)
+			crashAtReceive(t, g)
+			crashWhileHeld(t, g)
+			crashAtAck(t, g)
+			died := crashAtNack(t, g)
+			crashAtTheLastAttempt(t, g, r)
+			crashAtDrain(t, g)
+			alerted(t, r, died)
+			g.awaitIdle(outageLease + 10*time.Second)
+			g.stop()
+			g.ledger().sound()
+		})
+	}
+}
+
+// crash kills the gateway and starts it again.
+func (g *gateway) crash() {
+	g.t.Helper()
+	g.kill()
+	g.start()
+}
+
+// mutter makes a request, and never reads the answer.
+func (q queue) mutter(method, path, body string) net.Conn {
+	q.g.t.Helper()
+	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", q.g.port))
+	if err != nil {
+		q.g.t.Fatal(err)
+	}
+	q.g.t.Cleanup(func() { c.Close() })
+	_, err = fmt.Fprintf(c, "%s /api/queues/%s%s HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+		method, q.name, path, q.key, len(body), body)
+	if err != nil {
+		q.g.t.Fatal(err)
+	}
+	return c
+}
+
+// stored waits until the list of queues says something of this one.
+func (q queue) stored(what string, is func(listedQueue) bool) {
+	q.g.t.Helper()
+	eventually(q.g.t, 10*time.Second, what, func() bool { return is(q.listed()) })
+}
+
+// hangUp: what comes is not for consumers who went away while they waited, but for who
+// is there.
+func hangUp(t *testing.T, g *gateway) {
+	q := of(g, "plain")
+	for range 5 {
+		c := q.mutter(http.MethodGet, "/messages?wait=30s", "")
+		linger(0.1, 0.2)
+		c.Close()
+	}
+	linger(0.3, 0.3)
+	put := q.put(`1`)
+	m := q.await(1)[0]
+	if m.EventID != put || m.Attempt != 1 {
+		t.Errorf("received %+v, want the first attempt of event %s", m, put)
+	}
+	q.ack(m.Receipt)
+}
+
+// crashAtReceive: a message whose consumer never got it is in flight all the same,
+// also to the next life of the gateway, and comes again when its time is over.
+func crashAtReceive(t *testing.T, g *gateway) {
+	q := of(g, "steady")
+	q.put(`1`)
+	asked := time.Now()
+	q.mutter(http.MethodGet, "/messages", "")
+	q.stored("message in flight", func(l listedQueue) bool { return l.Processing == 1 })
+	g.crash()
+	m := q.await(1)[0]
+	if early := steadyHold - time.Since(asked); m.Attempt != 2 || early > coarse {
+		t.Errorf("received %+v, %v before the end of the first delivery, want the second attempt after it", m, early)
+	}
+	if n := q.ack(m.Receipt); n != 1 {
+		t.Errorf("acked = %d, want 1", n)
+	}
+}
+
+// crashWhileHeld: of two who were given a message one after the other, in two lives of
+// the gateway, the second holds it.
+func crashWhileHeld(t *testing.T, g *gateway) {
+	q := of(g, "plain")
+	q.put(`1`)
+	first := q.await(1)[0]
+	g.crash()
+	q.none("its consumer lives on")
+	if n := q.extend("1ms", first.Receipt); n != 1 {
+		t.Errorf("extended = %d in the next life, want 1", n)
+	}
+	second := q.await(1)[0]
+	if second.ID != first.ID || second.Attempt != 2 {
+		t.Errorf("received %+v, want the second attempt of message %s", second, first.ID)
+	}
+	if n := q.ack(first.Receipt); n != 0 {
+		t.Errorf("acked by the first receipt = %d, want 0", n)
+	}
+	q.none("the ack of the first has not ended the second")
+	g.crash()
+	if n := q.ack(second.Receipt); n != 1 {
+		t.Errorf("acked by the second receipt = %d, want 1", n)
+	}
+}
+
+// crashAtAck: who does not know whether an ack was heard may repeat it.
+func crashAtAck(t *testing.T, g *gateway) {
+	q := of(g, "plain")
+	q.put(`1`)
+	m := q.await(1)[0]
+	q.mutter(http.MethodPost, "/ack", fmt.Sprintf(`{"ids":[%q]}`, m.Receipt))
+	q.stored("message acked", func(l listedQueue) bool { return l.Depth == 0 })
+	g.crash()
+	if n := q.ack(m.Receipt); n != 0 {
+		t.Errorf("acked again = %d, want 0", n)
+	}
+	q.none("it was acked")
+}
+
+// crashAtNack: a message that was nacked is visible at once, behind the others, and
+// dead after its last attempt. It returns the dead one, of which somebody is to be told
+// although the gateway was killed just then.
+func crashAtNack(t *testing.T, g *gateway) (died string) {
+	q := of(g, "weak")
+	q.put(`1`)
+	q.put(`2`)
+	<-time.After(coarse) // what becomes visible in the same millisecond is in no order
+	m := q.await(1)[0]
+	nack := fmt.Sprintf(`{"ids":[%q]}`, m.Receipt)
+	q.mutter(http.MethodPost, "/nack", nack)
+	q.stored("message nacked", func(l listedQueue) bool { return l.Pending == 2 })
+	g.crash()
+	ms := append(q.await(1), q.await(1)...)
+	if payloads(ms) != "2 1" || ms[1].Attempt != 2 {
+		t.Fatalf("received %+v, want 2, and 1 behind it at its second attempt", ms)
+	}
+	q.mutter(http.MethodPost, "/nack", fmt.Sprintf(`{"ids":[%q]}`, ms[1].Receipt))
+	q.stored("message dead", func(l listedQueue) bool { return l.Dead == 1 })
+	g.crash()
+	if retried, dead := q.nack("", ms[1].Receipt); retried+dead != 0 {
+		t.Errorf("nacked again = %d retried, %d dead, want nothing", retried, dead)
+	}
+	if dead := q.dead(); len(dead) != 1 || dead[0].ID != m.ID {
+		t.Errorf("dead-letter queue = %+v, want message %s", dead, m.ID)
+	}
+	q.ack(ms[0].Receipt)
+	return m.ID
+}
+
+// crashAtTheLastAttempt: a message whose last consumer and whose gateway died is dead
+// in the next life, and told, with nobody polling.
+func crashAtTheLastAttempt(t *testing.T, g *gateway, r *receiver) {
+	q := of(g, "once")
+	q.put(`1`)
+	m := q.await(1)[0]
+	g.crash()
+	if told := alerted(t, r, m.ID); told.Queue != "once" || told.Error != "lease expired" {
+		t.Errorf("alert = %+v, want one about queue once", told)
+	}
+	if dead := q.dead(); len(dead) != 1 || dead[0].ID != m.ID || dead[0].Attempt != 1 {
+		t.Errorf("dead-letter queue = %+v, want message %s", dead, m.ID)
+	}
+}
+
+// crashAtDrain: what was drained is gone, whoever held it.
+func crashAtDrain(t *testing.T, g *gateway) {
+	q := of(g, "plain")
+	q.put(`1`)
+	q.put(`2`)
+	held := q.await(1)[0]
+	operator := q
+	operator.key = q.token
+	operator.mutter(http.MethodPost, "/drain", "")
+	q.stored("queue empty", func(l listedQueue) bool { return l.Depth == 0 })
+	g.crash()
+	retried, dead := q.nack("", held.Receipt)
+	if acked, extended := q.ack(held.Receipt), q.extend("10s", held.Receipt); acked+extended+retried+dead != 0 {
+		t.Errorf("of a drained message: acked %d, extended %d, retried %d, dead %d, want nothing", acked, extended, retried, dead)
+	}
+	q.none("it was drained")
+}

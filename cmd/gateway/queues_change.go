@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/spf13/cobra"
+)
+
+func newQueuesRetry(a *app) *cobra.Command {
+	var id string
+	c := &cobra.Command{
+		Use:   "retry <queue>",
+		Short: "Make dead messages of a queue visible again",
+		Long: `Make dead messages of a queue visible again, with their whole number of attempts:
+all of them, or one.`,
+		Example: `  gateway queues retry orders
+  gateway queues retry orders --id 01JB2Q8Z1TN5W3C4E7G9HKMRSV`,
+	}
+	c.Flags().StringVar(&id, "id", "", "only the message with this `id`")
+	a.complete(c, "id", a.deadMessages)
+	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesRetry(c.Context(), queue, id) })
+}
+
+func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
+	var id core.ID
+	if arg != "" {
+		if id, err = parseID(arg); err != nil {
+			return err
+		}
+	}
+	q, err := a.openQueue(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	n, err := q.service.Retry(ctx, q.Name, id)
+	switch {
+	case err != nil:
+		return err
+	case n == 0 && id != "":
+		return whyNotRetried(ctx, q.store, id)
+	case a.json:
+		return a.printRetried(n)
+	case n == 0:
+		a.notef("no dead messages")
+		return nil
+	}
+	a.printf("%s visible again", count(n, "message"))
+	return nil
+}
+
+func newQueuesDrain(a *app) *cobra.Command {
+	var force bool
+	c := &cobra.Command{
+		Use:   "drain <queue>",
+		Short: "Delete all messages of a queue",
+		Long: `Delete all messages of a queue, dead ones and those that consumers have included.
+They cannot be brought back. Events stay, and so do messages that are acked already
+or come in meanwhile. Asks before, unless --force is given.`,
+		Example: `  gateway queues drain orders
+  gateway queues drain orders --force`,
+	}
+	c.Flags().BoolVar(&force, "force", false, "do not ask")
+	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesDrain(c.Context(), queue, force) })
+}
+
+func (a *app) queuesDrain(ctx context.Context, name string, force bool) error {
+	q, err := a.openQueue(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	if !force {
+		queue, err := q.listed(ctx)
+		if err != nil {
+			return err
+		}
+		if queue.Depth()+queue.Dead == 0 {
+			return a.printDrained(0)
+		}
+		if err := a.confirm(ctx, "delete "+allOf(queue)); err != nil {
+			return err
+		}
+	}
+	n, err := q.service.Drain(ctx, q.Name)
+	if err != nil {
+		a.notef("%s deleted until then", count(n, "message"))
+		return err
+	}
+	return a.printDrained(n)
+}
+
+// allOf says how many messages a queue has of which kind.
+func allOf(q manage.Listed) string {
+	total := count(q.Depth()+q.Dead, "message")
+	if most := max(q.Pending, q.Processing, q.Dead); most >= core.MaxDepth {
+		total = tally(most) + " messages"
+	}
+	return fmt.Sprintf("%s of queue %s (%s pending, %s processing, %s dead)", total, q.Name,
+		tally(q.Pending), tally(q.Processing), tally(q.Dead))
+}
+
+func (a *app) printDrained(n int) error {
+	if a.json {
+		return a.printJSON(struct {
+			Drained int `json:"drained"`
+		}{n})
+	}
+	if n == 0 {
+		a.notef("no messages")
+		return nil
+	}
+	a.printf("%s deleted", count(n, "message"))
+	return nil
+}
+
+// confirm asks whether to do what cannot be undone. No answer is no, and where nobody
+// can be asked, the flag --force has to say it.
+func (a *app) confirm(ctx context.Context, what string) error {
+	if !a.attended {
+		return core.Refuse(core.Invalid, "this would %s; say so with --force", what)
+	}
+	fmt.Fprintf(a.stderr, "gateway: %s? [y/N] ", visible(what))
+	line, err := unlessDone(ctx, func() (string, error) { return readLine(a.stdin) })
+	if err != nil {
+		fmt.Fprintln(a.stderr)
+		return err
+	}
+	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line))) {
+		return core.Refuse(core.Invalid, "nothing was done")
+	}
+	return nil
+}
+
+// readLine reads up to a line break or the end, and nothing behind it.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	for {
+		var b [1]byte
+		n, err := r.Read(b[:])
+		switch {
+		case n == 1 && b[0] != '\n':
+			line = append(line, b[0])
+		case n == 1, err == io.EOF:
+			return string(line), nil
+		case err != nil:
+			return "", err
+		}
+	}
+}

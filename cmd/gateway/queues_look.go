@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/spf13/cobra"
+)
+
+func newQueuesInspect(a *app) *cobra.Command {
+	var page pageFlags
+	c := &cobra.Command{
+		Use:   "inspect <queue>",
+		Short: "Show a queue and its newest messages",
+		Long: `Show how a queue is configured, how many messages it has, and the newest of them.
+
+A message is available (never received, or brought back), running (in flight: a
+consumer has it), retryable (received and not acked), completed (acked) or dead.
+VISIBLE is when consumers may receive it, or may again.
+
+Reads the configured database, beside the running gateway.`,
+		Example: `  gateway queues inspect orders
+  gateway queues inspect orders --limit 200 --json | jq -r '.messages[].last_error'`,
+	}
+	page.register(c)
+	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesInspect(c, queue, page) })
+}
+
+func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) error {
+	after, limit, err := flags.parse()
+	if err != nil {
+		return err
+	}
+	q, err := a.openQueue(c.Context(), name)
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	queue, err := q.listed(c.Context())
+	if err != nil {
+		return err
+	}
+	page, err := q.store.Jobs(c.Context(), core.JobFilter{Lane: core.QueueLane(q.Name), After: after, Limit: limit})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			queueJSON
+			Messages []jobJSON `json:"messages"`
+			HasMore  bool      `json:"has_more"`
+		}{queueRecord(queue), records(page.Items, jobRecord), page.More})
+	}
+	a.printQueue(q, queue)
+	if len(page.Items) > 0 {
+		a.printf("")
+		a.printGrid(a.messageGrid(page.Items))
+	}
+	if page.More {
+		a.noteMore(c, page.Items[len(page.Items)-1].ID)
+	}
+	return nil
+}
+
+func (a *app) printQueue(q *openQueue, l manage.Listed) {
+	a.field("", "queue", visible(q.Name))
+	a.field("", "source", visible(q.Source))
+	a.field("", "events", eventTypes(q.Events))
+	a.field("", "filter", visible(q.Filter))
+	a.field("", "key", visible(q.IdempotencyKey))
+	a.field("", "visibility", visibility(l.Queue))
+	a.field("", "max attempts", maxAttempts(q.MaxAttempts))
+	a.field("", "pending", tally(l.Pending))
+	a.field("", "processing", tally(l.Processing))
+	a.field("", "dead", tally(l.Dead))
+}
+
+func maxAttempts(n int) string {
+	if n == 0 {
+		return "no limit"
+	}
+	return strconv.Itoa(n)
+}
+
+func (a *app) messageGrid(messages []core.Job) grid {
+	g := grid{heading: []string{"ID", "EVENT", "STATUS", "ATTEMPT", "VISIBLE", "LAST ERROR"}}
+	for _, m := range messages {
+		g.add(visible(string(m.ID)), visible(string(m.EventID)), a.paintStatus(m.Status), attemptText(m, "/"),
+			moment(visibleAt(m)), orDash(clip(visible(m.LastError), listedError)))
+	}
+	return g
+}
+
+// visibleAt is when a message is visible, or is again; zero for one that will not be.
+func visibleAt(m core.Job) time.Time {
+	if m.Status.Finished() {
+		return time.Time{}
+	}
+	return m.DueAt
+}
+
+func newQueuesPeek(a *app) *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use:   "peek <queue>",
+		Short: "Show the next messages of a queue, and leave them there",
+		Long: `Show the messages that a consumer would receive next, with their payloads. Nobody
+receives them by that, and their attempts stay as they are.
+
+Reads the configured database, beside the running gateway.`,
+		Example: `  gateway queues peek orders
+  gateway queues peek orders --limit 10 --json | jq '.messages[].payload'`,
+	}
+	limitFlag(c, &limit, 1)
+	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesPeek(c.Context(), queue, limit) })
+}
+
+func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
+	if err := checkLimit(limit); err != nil {
+		return err
+	}
+	q, err := a.openQueue(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	messages, err := q.service.Peek(ctx, q.Name, limit)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Messages []messageJSON `json:"messages"`
+		}{records(messages, messageRecord)})
+	}
+	if len(messages) == 0 {
+		a.notef("no visible messages")
+	}
+	for i, m := range messages {
+		if i > 0 {
+			a.printf("")
+		}
+		a.printMessage(m)
+	}
+	return nil
+}
+
+func (a *app) printMessage(m core.TakenJob) {
+	a.field("", "message", visible(string(m.ID)))
+	a.field("", "attempt", attemptText(m.Job, " of "))
+	a.field("", "visible since", moment(m.DueAt))
+	a.field("", "last error", visible(m.LastError))
+	a.printEvent(m.Event)
+}
+
+func newQueuesDLQ(a *app) *cobra.Command {
+	var page pageFlags
+	c := &cobra.Command{
+		Use:   "dlq <queue>",
+		Short: "List the dead messages of a queue, newest first",
+		Long: `List the messages in a queue's dead-letter queue, newest first: those that were
+received max_attempts times and never acked. "gateway inspect" shows their events,
+"gateway queues retry" brings them back.
+
+Reads the configured database, beside the running gateway.`,
+		Example: `  gateway queues dlq orders
+  gateway queues dlq orders --json | jq '.messages[].payload'`,
+	}
+	page.register(c)
+	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesDLQ(c, queue, page) })
+}
+
+func (a *app) queuesDLQ(c *cobra.Command, name string, flags pageFlags) error {
+	after, limit, err := flags.parse()
+	if err != nil {
+		return err
+	}
+	q, err := a.openQueue(c.Context(), name)
+	if err != nil {
+		return err
+	}
+	defer q.close()
+	page, err := q.service.DeadLetters(c.Context(), q.Name, after, limit)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Messages []messageJSON `json:"messages"`
+			HasMore  bool          `json:"has_more"`
+		}{records(page.Items, messageRecord), page.More})
+	}
+	if len(page.Items) == 0 {
+		a.notef("no dead messages")
+		return nil
+	}
+	a.printGrid(deadGrid(page.Items))
+	if page.More {
+		a.noteMore(c, page.Items[len(page.Items)-1].ID)
+	}
+	return nil
+}
+
+func deadGrid(messages []core.TakenJob) grid {
+	g := grid{heading: []string{"ID", "EVENT", "TYPE", "ATTEMPT", "DIED", "LAST ERROR"}}
+	for _, m := range messages {
+		g.add(visible(string(m.ID)), visible(string(m.EventID)), visible(m.Event.Type), attemptText(m.Job, "/"),
+			moment(m.FinishedAt), orDash(clip(visible(m.LastError), listedError)))
+	}
+	return g
+}

@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/pull"
+	"github.com/eventgateway/gateway/core/web"
+)
+
+// Queues are the configured queues as operators see them. The command line, which
+// works beside a running gateway, asks for them too.
+func Queues(c *config.Config, store manage.Store, clock core.Clock) *manage.Queues {
+	var all []manage.Queue
+	for _, q := range c.SortedQueues() {
+		all = append(all, manage.Queue{
+			Name:        q.Name,
+			Source:      q.Source,
+			Events:      q.Events,
+			Visibility:  q.VisibilityTimeout.Duration,
+			MaxAttempts: q.MaxAttempts,
+		})
+	}
+	return manage.NewQueues(store, clock, all)
+}
+
+func (g *Gateway) newPuller(c *config.Config, bell *core.Bell, obituary obituary) *pull.Puller {
+	var all []pull.Queue
+	for _, q := range c.SortedQueues() {
+		all = append(all, pull.Queue{Name: q.Name, Visibility: q.VisibilityTimeout.Duration})
+	}
+	return pull.New(pull.Deps{
+		Worklist: g.Store,
+		Bell:     bell,
+		Clock:    g.Clock,
+		Observe:  g.observe,
+		Obituary: obituary,
+		Rest:     g.Rest,
+	}, all)
+}
+
+// queueRoutes serve the consumers of queues and their operators.
+func (g *Gateway) queueRoutes(c *config.Config) web.Piece {
+	keys := map[string]string{}
+	for _, q := range c.SortedQueues() {
+		keys[q.Name] = q.APIKey.Reveal()
+	}
+	return web.Queues(web.QueuesOptions{
+		Puller:  g.Puller,
+		Manager: g.Queues,
+		Token:   c.API.AuthToken.Reveal(),
+		Keys:    keys,
+	})
+}
+
+// queueLanes are the lanes that consumers take from.
+func queueLanes(c *config.Config) []core.Lane {
+	var all []core.Lane
+	for _, q := range c.SortedQueues() {
+		all = append(all, core.QueueLane(q.Name))
+	}
+	return all
+}

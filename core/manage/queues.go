@@ -1,0 +1,168 @@
+// Package manage is what operators see and do: they look at queues, bring dead
+// messages back, and empty a queue. It imports core only.
+//
+// The idea to know: the management API and the command line ask the same services,
+// so that both see the same and refuse the same in the same words. A service knows
+// what is configured, the store what is there.
+package manage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A Store is what of a store the services of this package use.
+type Store interface {
+	Job(ctx context.Context, id core.ID) (core.Job, error)
+	Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error)
+	Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error)
+	DeadLetters(ctx context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error)
+	Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error)
+	Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (int, error)
+}
+
+// The refusals of what is not there.
+var (
+	ErrQueue = core.Refuse(core.NotFound, "queue not found")
+	errJob   = core.Refuse(core.NotFound, "job not found")
+)
+
+// drainChunk is how many messages are deleted in one commit, which nobody who sends
+// or receives meanwhile should notice.
+const drainChunk = 1000
+
+// A Queue is one as it is configured.
+type Queue struct {
+	Name, Source string
+	Events       []string      // types taken, exact or with * wildcards; none means all
+	Visibility   time.Duration // how long a message that was received is invisible to others
+	MaxAttempts  int           // receives after which a message is dead; 0 means never
+}
+
+// A Listed queue is one with how many messages it has.
+type Listed struct {
+	Queue
+	core.Tally
+}
+
+// Depth is how many messages are visible or in flight.
+func (l Listed) Depth() int { return l.Pending + l.Processing }
+
+// Queues are the configured queues. They are safe for concurrent use.
+type Queues struct {
+	// Bell is rung for a queue that gets messages back; nil rings for nobody.
+	Bell *core.Bell
+
+	store  Store
+	clock  core.Clock
+	queues []Queue // by name
+}
+
+// NewQueues makes the service of these queues, in any order.
+func NewQueues(store Store, clock core.Clock, queues []Queue) *Queues {
+	byName := func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) }
+	return &Queues{store: store, clock: clock, queues: slices.SortedFunc(slices.Values(queues), byName)}
+}
+
+// List is all queues, by name.
+func (q *Queues) List(ctx context.Context) ([]Listed, error) {
+	listed, lanes := make([]Listed, len(q.queues)), make([]core.Lane, len(q.queues))
+	if len(listed) == 0 {
+		return listed, nil
+	}
+	for i, queue := range q.queues {
+		lanes[i] = core.QueueLane(queue.Name)
+	}
+	tallies, err := q.store.Tallies(ctx, q.clock(), lanes)
+	if err != nil {
+		return nil, err
+	}
+	for i, queue := range q.queues {
+		listed[i] = Listed{queue, tallies[lanes[i]]}
+	}
+	return listed, nil
+}
+
+// Peek returns up to limit messages, 1 to [core.MaxPage], that a consumer would
+// receive now, in that order, and leaves them as they are. The error of a queue that
+// is not configured is [ErrQueue], here and below.
+func (q *Queues) Peek(ctx context.Context, name string, limit int) ([]core.TakenJob, error) {
+	lane, err := q.lane(name)
+	if err != nil {
+		return nil, err
+	}
+	return q.store.Peek(ctx, q.clock(), lane, limit)
+}
+
+// DeadLetters lists the dead messages of a queue newest first, those below the id
+// after if that is set. Limit is 1 to [core.MaxPage]; 0 means [core.DefaultPage].
+func (q *Queues) DeadLetters(ctx context.Context, name string, after core.ID, limit int) (core.Page[core.TakenJob], error) {
+	lane, err := q.lane(name)
+	if err != nil {
+		return core.Page[core.TakenJob]{}, err
+	}
+	return q.store.DeadLetters(ctx, lane, after, limit)
+}
+
+// Retry makes dead messages of a queue visible again, with all their attempts, and
+// returns how many: all of them for a zero id, else the one. A message that is not
+// dead is none; an id that is not of the queue is refused with [core.NotFound].
+func (q *Queues) Retry(ctx context.Context, name string, id core.ID) (int, error) {
+	lane, err := q.lane(name)
+	if err != nil {
+		return 0, err
+	}
+	if id != "" {
+		if err := q.owns(ctx, lane, id); err != nil {
+			return 0, err
+		}
+	}
+	n, err := q.store.Retry(ctx, q.clock(), id, lane)
+	if n > 0 {
+		q.Bell.Ring(lane)
+	}
+	return n, err
+}
+
+func (q *Queues) owns(ctx context.Context, lane core.Lane, id core.ID) error {
+	job, err := q.store.Job(ctx, id)
+	switch {
+	case core.IsKind(err, core.NotFound):
+		return errJob
+	case err != nil:
+		return err
+	case job.Lane != lane:
+		return errJob
+	}
+	return nil
+}
+
+// Drain deletes the messages of a queue, visible, in flight and dead, and returns how
+// many. Those that are sent while it works stay. After an error it returns how many
+// there were until then; they are gone.
+func (q *Queues) Drain(ctx context.Context, name string) (int, error) {
+	lane, err := q.lane(name)
+	if err != nil {
+		return 0, err
+	}
+	below := core.FirstID(q.clock().Add(time.Millisecond)) // the present millisecond included
+	for total := 0; ; {
+		n, err := q.store.Drain(ctx, lane, below, drainChunk)
+		total += n
+		if err != nil || n < drainChunk {
+			return total, err
+		}
+	}
+}
+
+// lane is the lane of a configured queue.
+func (q *Queues) lane(name string) (core.Lane, error) {
+	if !slices.ContainsFunc(q.queues, func(queue Queue) bool { return queue.Name == name }) {
+		return "", ErrQueue
+	}
+	return core.QueueLane(name), nil
+}

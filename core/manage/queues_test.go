@@ -1,0 +1,243 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// A fake store holds jobs in the order of their ids, and counts what it is asked.
+type fake struct {
+	jobs   []core.Job
+	calls  int
+	err    error
+	sender func() // sends while the store drains, if set
+}
+
+func (f *fake) Job(_ context.Context, id core.ID) (core.Job, error) {
+	for _, j := range f.jobs {
+		if j.ID == id {
+			return j, f.err
+		}
+	}
+	return core.Job{}, errors.Join(f.err, core.Refuse(core.NotFound, "row not found"))
+}
+
+func (f *fake) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
+	f.calls++
+	tallies := map[core.Lane]core.Tally{}
+	for _, j := range f.jobs {
+		t := tallies[j.Lane]
+		switch {
+		case j.Status == core.Dead:
+			t.Dead++
+		case j.Status == core.Running && j.DueAt.After(now):
+			t.Processing++
+		default:
+			t.Pending++
+		}
+		tallies[j.Lane] = t
+	}
+	return tallies, f.err
+}
+
+func (f *fake) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
+	return f.some(lane, limit, func(j core.Job) bool { return j.Status == core.Available && !j.DueAt.After(now) }), f.err
+}
+
+func (f *fake) DeadLetters(_ context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
+	dead := f.some(lane, limit, func(j core.Job) bool { return j.Status == core.Dead && (after == "" || j.ID < after) })
+	return core.Page[core.TakenJob]{Items: dead}, f.err
+}
+
+func (f *fake) some(lane core.Lane, limit int, want func(core.Job) bool) (found []core.TakenJob) {
+	for _, j := range f.jobs {
+		if j.Lane == lane && want(j) && len(found) < limit {
+			found = append(found, core.TakenJob{Job: j})
+		}
+	}
+	return found
+}
+
+func (f *fake) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (n int, _ error) {
+	for i, j := range f.jobs {
+		if j.Status == core.Dead && (j.ID == id || id == "" && j.Lane == lane) {
+			f.jobs[i].Status, f.jobs[i].DueAt = core.Available, now
+			n++
+		}
+	}
+	return n, f.err
+}
+
+func (f *fake) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (n int, _ error) {
+	f.calls++
+	var kept []core.Job
+	for _, j := range f.jobs {
+		if j.Lane == lane && j.ID < below && n < limit {
+			n++
+			continue
+		}
+		kept = append(kept, j)
+	}
+	f.jobs = kept
+	if f.sender != nil {
+		f.sender()
+	}
+	return n, f.err
+}
+
+func id(n int) core.ID { return core.ID(fmt.Sprintf("01J%023d", n)) }
+
+func shop() (*Queues, *fake) {
+	f := &fake{jobs: []core.Job{
+		{ID: id(1), Lane: "queue/work", Status: core.Available},
+		{ID: id(2), Lane: "queue/work", Status: core.Dead},
+		{ID: id(3), Lane: "queue/work", Status: core.Running, DueAt: noon.Add(time.Second)},
+		{ID: id(4), Lane: "queue/mail", Status: core.Dead},
+		{ID: id(5), Lane: "handler/work", Status: core.Dead},
+		{ID: id(6), Lane: "queue/work", Status: core.Dead},
+	}}
+	q := NewQueues(f, func() time.Time { return noon }, []Queue{
+		{Name: "work", Source: "shop", Events: []string{"order.*"}, Visibility: time.Minute, MaxAttempts: 3},
+		{Name: "mail", Source: "desk"},
+		{Name: "idle", Source: "desk"},
+	})
+	return q, f
+}
+
+func TestList(t *testing.T) {
+	q, f := shop()
+	got, err := q.List(t.Context())
+	want := []Listed{
+		{Queue{Name: "idle", Source: "desk"}, core.Tally{}},
+		{Queue{Name: "mail", Source: "desk"}, core.Tally{Dead: 1}},
+		{Queue{"work", "shop", []string{"order.*"}, time.Minute, 3}, core.Tally{Pending: 1, Processing: 1, Dead: 2}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("List: %v, (-want +got):\n%s", err, diff)
+	}
+	if depth := got[2].Depth(); depth != 2 {
+		t.Errorf("Depth = %d, want 2", depth)
+	}
+	f.calls = 0
+	none, err := NewQueues(f, core.SystemClock, nil).List(t.Context())
+	if none == nil || len(none) != 0 || err != nil || f.calls != 0 {
+		t.Errorf("List without queues = %v, %v after %d questions, want an empty list after none", none, err, f.calls)
+	}
+}
+
+func TestUnknownQueue(t *testing.T) {
+	q, f := shop()
+	for _, name := range []string{"", "nobody", "Work", "queue/work"} {
+		var errs [4]error
+		_, errs[0] = q.Peek(t.Context(), name, 1)
+		_, errs[1] = q.DeadLetters(t.Context(), name, "", 1)
+		_, errs[2] = q.Retry(t.Context(), name, "")
+		_, errs[3] = q.Drain(t.Context(), name)
+		if want := [4]error{ErrQueue, ErrQueue, ErrQueue, ErrQueue}; errs != want {
+			t.Errorf("calls about queue %q = %v, want ErrQueue each", name, errs)
+		}
+	}
+	if len(f.jobs) != 6 {
+		t.Errorf("%d jobs are left, want 6", len(f.jobs))
+	}
+}
+
+func TestPeekAndDeadLetters(t *testing.T) {
+	q, _ := shop()
+	if got, err := q.Peek(t.Context(), "work", 5); err != nil || len(got) != 1 || got[0].ID != id(1) {
+		t.Errorf("Peek = %v, %v, want the one that is visible", got, err)
+	}
+	for _, tt := range []struct {
+		after core.ID
+		limit int
+		want  []core.ID
+	}{{"", 5, []core.ID{id(2), id(6)}}, {"", 1, []core.ID{id(2)}}, {id(6), 5, []core.ID{id(2)}}} {
+		var got []core.ID
+		page, err := q.DeadLetters(t.Context(), "work", tt.after, tt.limit)
+		for _, j := range page.Items {
+			got = append(got, j.ID)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			t.Errorf("DeadLetters(%q, %d): %v, (-want +got):\n%s", tt.after, tt.limit, err, diff)
+		}
+	}
+}
+
+func TestRetry(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		id   core.ID
+		want int
+		err  string
+	}{
+		{"all", "", 2, ""},
+		{"one", id(2), 1, ""},
+		{"one that is not dead", id(1), 0, ""},
+		{"one of another queue", id(4), 0, "job not found"},
+		{"one of a handler", id(5), 0, "job not found"},
+		{"one that is not there", id(9), 0, "job not found"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q, f := shop()
+			q.Bell = &core.Bell{}
+			heard := q.Bell.Listen("queue/work")
+			n, err := q.Retry(t.Context(), "work", tt.id)
+			if n != tt.want || (err == nil) != (tt.err == "") || err != nil && (err.Error() != tt.err || !core.IsKind(err, core.NotFound)) {
+				t.Errorf("Retry = %d, %v, want %d, %q", n, err, tt.want, tt.err)
+			}
+			if rung := len(heard.Rung()); rung != min(1, tt.want) {
+				t.Errorf("the bell was rung for %d lanes after %d came back", rung, n)
+			}
+			if f.jobs[3].Status != core.Dead || f.jobs[4].Status != core.Dead {
+				t.Error("a job of another lane came back")
+			}
+		})
+	}
+	q, f := shop()
+	f.err = errors.New("disk full")
+	for _, id := range []core.ID{"", id(2), id(1)} {
+		if _, err := q.Retry(t.Context(), "work", id); !errors.Is(err, f.err) {
+			t.Errorf("Retry(%q) with a broken store = %v", id, err)
+		}
+	}
+}
+
+// What is sent while a queue is drained stays, so that draining ends.
+func TestDrain(t *testing.T) {
+	f := &fake{}
+	now := noon
+	ids := core.NewIDs(func() time.Time { return now })
+	send := func(lane core.Lane) { f.jobs = append(f.jobs, core.Job{ID: ids.Next(), Lane: lane}) }
+	for range 2*drainChunk + 1 {
+		send("queue/work")
+	}
+	send("queue/mail")
+	f.sender = func() {
+		now = noon.Add(time.Millisecond)
+		for range drainChunk {
+			send("queue/work")
+		}
+	}
+	q := NewQueues(f, func() time.Time { return now }, []Queue{{Name: "work"}})
+	n, err := q.Drain(t.Context(), "work")
+	if n != 2*drainChunk+1 || err != nil || f.calls != 3 {
+		t.Errorf("Drain = %d, %v after %d calls, want %d after 3", n, err, f.calls, 2*drainChunk+1)
+	}
+	if left := len(f.jobs); left != 3*drainChunk+1 {
+		t.Errorf("%d jobs are left, want the %d sent meanwhile and one of another queue", left, 3*drainChunk)
+	}
+	f.err = errors.New("disk full")
+	now = now.Add(time.Second)
+	if n, err := q.Drain(t.Context(), "work"); n != drainChunk || !errors.Is(err, f.err) {
+		t.Errorf("Drain of a store that fails = %d, %v, want %d and its error", n, err, drainChunk)
+	}
+}

@@ -1,0 +1,235 @@
+package pull
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Nacked is the error of a message that a consumer gave back.
+const Nacked = "nacked"
+
+// nackBatch is how many messages a nack reads and settles at once, each with its event.
+const nackBatch = 100
+
+// Ack ends messages, by their ids or receipts, and returns how many. Those that are not
+// held, or no longer under the receipt's lease, are not counted; nor is what is neither
+// an id nor a receipt. That holds for Nack and Extend as well.
+func (p *Puller) Ack(ctx context.Context, queue string, ids []string) (int, error) {
+	l, refs, err := p.mentioned(queue, ids)
+	if err != nil || len(refs) == 0 {
+		return 0, err
+	}
+	n, err := p.Worklist.Ack(ctx, p.Clock(), l.lane, refs)
+	if err != nil {
+		return 0, fmt.Errorf("queue %q: %w", queue, err)
+	}
+	p.state(l, core.MessagesAcked, n)
+	return n, nil
+}
+
+// Nack makes messages visible again after a delay, at most MaxVisibility, behind those
+// that are, and those without attempts left dead. It returns how many of both. With an
+// error, those counted are done and others are not.
+func (p *Puller) Nack(ctx context.Context, queue string, ids []string, delay time.Duration) (retried, dead int, err error) {
+	l, refs, err := p.mentioned(queue, ids)
+	if err != nil {
+		return 0, 0, err
+	}
+	if delay < 0 || delay > MaxVisibility {
+		return 0, 0, core.Refuse(core.Invalid, "delay must be a duration from 0s to 7d, not %v", delay)
+	}
+	for part := range slices.Chunk(refs, nackBatch) {
+		r, d, err := p.nack(ctx, l, part, delay)
+		retried, dead = retried+r, dead+d
+		if err != nil {
+			return retried, dead, fmt.Errorf("queue %q: %w", queue, err)
+		}
+	}
+	return retried, dead, nil
+}
+
+// Extend lets messages stay invisible for so long from now, MinVisibility to
+// MaxVisibility, and returns how many; zero means the queue's own visibility timeout.
+func (p *Puller) Extend(ctx context.Context, queue string, ids []string, visibility time.Duration) (int, error) {
+	l, refs, err := p.mentioned(queue, ids)
+	if err != nil {
+		return 0, err
+	}
+	if visibility == 0 {
+		visibility = l.Visibility
+	} else if visibility < MinVisibility || visibility > MaxVisibility {
+		return 0, core.Refuse(core.Invalid, "visibility_timeout must be a duration from 1ms to 7d, not %v", visibility)
+	}
+	if len(refs) == 0 {
+		return 0, nil
+	}
+	end := p.Clock().Add(visibility)
+	n, err := p.Worklist.Extend(ctx, end, l.lane, refs)
+	if err != nil {
+		return 0, fmt.Errorf("queue %q: %w", queue, err)
+	}
+	if n > 0 {
+		p.awaits(l, end)
+	}
+	p.state(l, core.MessagesExtended, n)
+	return n, nil
+}
+
+// Receipt names this delivery of a message: "<id>:<lease>".
+func Receipt(m core.TakenJob) string { return string(m.ID) + ":" + string(m.Lease) }
+
+// mentioned is the queue and the messages that a consumer means.
+func (p *Puller) mentioned(queue string, ids []string) (*line, []core.Ref, error) {
+	l, ok := p.lines[queue]
+	if !ok {
+		return nil, nil, ErrQueue
+	}
+	if len(ids) > MaxRefs {
+		return nil, nil, core.Refuse(core.Invalid, "ids must be at most %d, not %d", MaxRefs, len(ids))
+	}
+	return l, refs(ids), nil
+}
+
+// refs are what ids and receipts mean, each once. An id makes receipts with the same id
+// needless, and one that came up again in a later part of a nack would mean whoever
+// holds the message by then.
+func refs(ids []string) []core.Ref {
+	all, plain, known := make([]core.Ref, 0, len(ids)), map[core.ID]bool{}, map[core.Ref]bool{}
+	for _, s := range ids {
+		r, ok := parseRef(s)
+		if !ok || known[r] {
+			continue
+		}
+		known[r] = true
+		plain[r.ID] = plain[r.ID] || r.Lease == ""
+		all = append(all, r)
+	}
+	return slices.DeleteFunc(all, func(r core.Ref) bool { return r.Lease != "" && plain[r.ID] })
+}
+
+// parseRef reads an id or a receipt.
+func parseRef(s string) (core.Ref, bool) {
+	name, lease, receipt := strings.Cut(s, ":")
+	id, err := core.ParseID(name)
+	if err != nil || receipt && !leaseLike(lease) {
+		return core.Ref{}, false
+	}
+	return core.Ref{ID: id, Lease: core.Lease(lease)}, true
+}
+
+// leaseLike reports whether a text may be a lease. Others are not worth asking for, and
+// some a database would choke on.
+func leaseLike(s string) bool {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, odd)
+}
+
+// nack gives messages back that are held.
+func (p *Puller) nack(ctx context.Context, l *line, refs []core.Ref, delay time.Duration) (retried, dead int, err error) {
+	held, err := p.Worklist.Held(ctx, l.lane, refs)
+	if err != nil || len(held) == 0 {
+		return 0, 0, err
+	}
+	now := p.Clock()
+	outcomes := make([]core.Outcome, len(held))
+	for i, m := range held {
+		switch {
+		case m.Spent():
+			outcomes[i] = p.died(m, core.LeaseExpired, now)
+		case m.Attempt == m.MaxAttempts:
+			outcomes[i] = p.died(m, Nacked, now)
+		default:
+			outcomes[i] = ended(m, Nacked, now)
+			outcomes[i].Status, outcomes[i].DueAt = core.Retryable, now.Add(delay)
+		}
+	}
+	retried, dead, err = p.settle(ctx, l, held, outcomes)
+	if retried > 0 {
+		p.awaits(l, now.Add(delay))
+	}
+	return retried, dead, err
+}
+
+// awaits notes from outside of the lock that something comes due in a line.
+func (p *Puller) awaits(l *line, due time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expect(l, due)
+}
+
+// bury ends messages that were taken and have no attempt left. Those that it cannot end
+// come back once more.
+func (p *Puller) bury(l *line, spent []core.TakenJob) {
+	if len(spent) == 0 {
+		return
+	}
+	now := p.Clock()
+	outcomes := make([]core.Outcome, len(spent))
+	for i, m := range spent {
+		outcomes[i] = p.died(m, core.LeaseExpired, now)
+	}
+	if _, _, err := p.settle(context.Background(), l, spent, outcomes); err != nil {
+		p.Observe(core.Troubled{Doing: "settle", Err: err})
+	}
+}
+
+// died is the end of a message for good.
+func (p *Puller) died(m core.TakenJob, why string, now time.Time) core.Outcome {
+	o := ended(m, why, now)
+	o.Status = core.Dead
+	if p.Obituary != nil {
+		o.GivesRise = p.Obituary(m, o)
+	}
+	return o
+}
+
+// ended is an outcome that does not say yet where it leaves the message. The taking of
+// a spent one is no attempt of its own.
+func ended(m core.TakenJob, why string, now time.Time) core.Outcome {
+	return core.Outcome{
+		JobID:   m.ID,
+		Lease:   m.Lease,
+		Lane:    m.Lane,
+		At:      now,
+		Attempt: core.Attempt{Number: min(m.Attempt, m.MaxAttempts), Error: why, StartedAt: now},
+	}
+}
+
+// settle stores outcomes of messages and states what is stored. What was lost counts
+// as nothing.
+func (p *Puller) settle(ctx context.Context, l *line, messages []core.TakenJob, outcomes []core.Outcome) (retried, dead int, err error) {
+	settled, err := p.Worklist.Settle(ctx, outcomes...)
+	if err != nil {
+		return 0, 0, err
+	}
+	for i, o := range outcomes {
+		switch {
+		case slices.Contains(settled.Lost, o.JobID):
+		case o.Status == core.Retryable:
+			retried++
+		default:
+			dead++
+			p.Observe(core.Settled{Job: messages[i].Job, Event: messages[i].Event, Outcome: o})
+			p.announce(o.GivesRise)
+		}
+	}
+	p.state(l, core.MessagesRetried, retried)
+	p.state(l, core.MessagesDead, dead)
+	return retried, dead, nil
+}
+
+// announce tells of an event that an outcome gave rise to.
+func (p *Puller) announce(a *core.Arrival) {
+	if a == nil {
+		return
+	}
+	for _, j := range a.Jobs {
+		p.Bell.Ring(j.Lane)
+	}
+	p.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs)})
+}

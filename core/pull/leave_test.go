@@ -1,0 +1,200 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A consumer that goes leaves the line; what was being taken for it goes back at once,
+// and to who comes next.
+func TestConsumerGone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		slow time.Duration
+		wait time.Duration // until it goes
+		at   string
+	}{
+		"parked":          {0, time.Second, "queue/other"},
+		"during its Take": {time.Second, 500 * time.Millisecond, "queue/q"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, d *desk) {
+				ctx, cancel := context.WithCancel(t.Context())
+				d.set(func() { d.takeSlow = tt.slow })
+				d.put(core.Lane(tt.at).Queue(), 1, 3)
+				c := d.receive(ctx, 1, MaxWait)
+				time.Sleep(tt.wait)
+				cancel()
+				r, ok := got(c)
+				if !ok || !errors.Is(r.err, context.Canceled) || len(r.messages) > 0 {
+					t.Errorf("Receive = %d messages, %v, want to hear that it is gone", len(r.messages), r.err)
+				}
+				time.Sleep(2 * time.Second)
+				if n := d.count(core.Running); n != 0 {
+					t.Errorf("%d messages held by nobody", n)
+				}
+				d.set(func() {
+					for _, j := range d.jobs {
+						if j.Attempt != 0 {
+							t.Errorf("attempt %d, want none counted", j.Attempt)
+						}
+					}
+				})
+				if n := d.pulled(core.MessagesReceived); n != 0 {
+					t.Errorf("%d received", n)
+				}
+				if tt.at == "queue/q" && d.pulled(core.MessagesReturned) != 1 {
+					t.Error("not one is stated as returned")
+				}
+			})
+		})
+	}
+}
+
+// What was taken for one who has gone is for who came meanwhile.
+func TestConsumerGoneWithOthersInLine(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d.set(func() { d.takeSlow = time.Second })
+		d.put("q", 1, 3)
+		d.receive(ctx, 1, MaxWait)
+		time.Sleep(500 * time.Millisecond)
+		c := d.receive(t.Context(), 1, MaxWait)
+		synctest.Wait()
+		cancel()
+		if r := <-c; len(r.messages) != 1 || r.after != 500*time.Millisecond {
+			t.Errorf("%d messages after %v, want the one that was being taken", len(r.messages), r.after)
+		}
+	})
+}
+
+// A goneContext is done, but nobody has heard of it yet.
+type goneContext struct{ context.Context }
+
+func (goneContext) Err() error { return context.Canceled }
+
+// A consumer that goes between its answer and having it gives it back.
+func TestConsumerGoneWithItsAnswer(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		d.put("q", 1, 3)
+		messages, err := d.Receive(goneContext{t.Context()}, "q", 1, 0)
+		if len(messages) > 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("Receive = %d messages, %v, want none", len(messages), err)
+		}
+		if n := d.count(core.Available); n != 1 || d.pulled(core.MessagesReturned) != 1 || d.pulled(core.MessagesReceived) != 0 {
+			t.Errorf("%d available, want the message given back, and stated so", n)
+		}
+	})
+}
+
+func TestReturn(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		d.put("q", 2, 3)
+		messages := d.get(t, 2)
+		d.set(func() { d.failing = 3 })
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		c := d.receive(t.Context(), 2, MaxWait)
+		d.Return(ctx, "q", messages)
+		r, ok := got(c)
+		if !ok || len(r.messages) != 2 || r.messages[0].Attempt != 1 {
+			t.Errorf("%v, want both at once with their first attempt", r.messages)
+		}
+		if n := d.pulled(core.MessagesReturned); n != 2 || len(factsOf[core.Troubled](d)) != 3 {
+			t.Errorf("%d returned and %d troubles, want 2 and 3", n, len(factsOf[core.Troubled](d)))
+		}
+		d.Return(ctx, "q", nil)
+		d.Return(ctx, "nope", messages)
+		if d.releases != 4 {
+			t.Errorf("%d releases, want 4", d.releases)
+		}
+	})
+}
+
+// What cannot be given back is given up on, and comes back when its lease is over.
+func TestReturnGivesUp(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		d.put("q", 1, 3)
+		messages := d.get(t, 1)
+		d.breakdown(errDown)
+		began := time.Now()
+		d.Return(t.Context(), "q", messages)
+		if took := time.Since(began); took != returnTime {
+			t.Errorf("gave up after %v, want %v", took, returnTime)
+		}
+		d.breakdown(errDefect)
+		began = time.Now()
+		d.Return(t.Context(), "q", messages)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("tried for %v what can never succeed", took)
+		}
+		if n := d.pulled(core.MessagesReturned); n != 0 {
+			t.Errorf("%d returned", n)
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		parked := d.receive(t.Context(), 1, MaxWait)
+		time.Sleep(5 * time.Second)
+		d.set(func() { d.takeSlow = time.Second })
+		id := d.send(1, 3)[0]
+		synctest.Wait() // it is being taken
+		began := time.Now()
+		d.Close()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("Close took %v, want as long as the Take that is under way", took)
+		}
+		if r, ok := got(parked); !ok || r.err != nil || len(r.messages) > 0 || r.after != 5*time.Second {
+			t.Errorf("Receive = %v, %v after %v, want none at once", r.messages, r.err, r.after)
+		}
+		if j := d.job(id); j.Status != core.Available || j.Attempt != 0 {
+			t.Errorf("message %s with attempt %d, want it given back", j.Status, j.Attempt)
+		}
+		takes := d.nTakes()
+		for _, wait := range []time.Duration{0, MaxWait} {
+			if r := <-d.receive(t.Context(), 1, wait); r.err != nil || len(r.messages) > 0 || r.after != 0 || d.nTakes() > takes {
+				t.Errorf("Receive = %v, %v after %v, want none at once", r.messages, r.err, r.after)
+			}
+		}
+		d.Close()
+	})
+}
+
+// A look that is under way is of no use to anybody then.
+func TestCloseDuringLook(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		d.set(func() { d.dueSlow = time.Minute })
+		c := d.receive(t.Context(), 1, MaxWait)
+		synctest.Wait()
+		began := time.Now()
+		d.Close()
+		if took := time.Since(began); took != 0 || len(factsOf[core.Troubled](d)) != 0 {
+			t.Errorf("Close took %v and stated %v, want it to be quick and quiet", took, factsOf[core.Troubled](d))
+		}
+		<-c
+	})
+}
+
+// Close does not wait for ever.
+func TestCloseWithAStoreThatHangs(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		d.set(func() { d.takeSlow = time.Hour })
+		c := d.receive(t.Context(), 1, MaxWait)
+		synctest.Wait()
+		began := time.Now()
+		d.Close()
+		if took := time.Since(began); took != closeTime {
+			t.Errorf("Close took %v, want %v", took, closeTime)
+		}
+		if r := <-c; r.after != 0 {
+			t.Errorf("answered after %v, want at once", r.after)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}

@@ -1,0 +1,386 @@
+package pull
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A shelf is a Worklist in memory, with a switch for being out of order. Each call
+// takes delay.
+type shelf struct {
+	ids *core.IDs
+
+	mu      sync.Mutex
+	jobs    map[core.ID]*core.Job
+	leases  int
+	looks   []time.Time // calls of Due
+	lanes   int         // asked for in the newest of them
+	takes   []haul
+	settles []int // sizes of calls of Settle
+	settled []core.Outcome
+	acks    int
+	err     error // of every call, if set
+	releases,
+	failing int // calls of Release, and how many of them are to fail
+
+	delay    time.Duration
+	takeSlow time.Duration // beside delay
+	dueSlow  time.Duration
+	lose     bool // somebody else takes between Held and Settle
+}
+
+// A haul is a Take.
+type haul struct {
+	lane      core.Lane
+	want, got int
+	hold      time.Duration
+	at        time.Time
+}
+
+func newShelf() *shelf { return &shelf{ids: core.NewIDs(time.Now), jobs: map[core.ID]*core.Job{}} }
+
+// put stores n messages that are due at once.
+func (s *shelf) put(queue string, n, attempts int) (ids []core.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range n {
+		id := s.ids.Next()
+		s.jobs[id] = &core.Job{ID: id, Lane: core.QueueLane(queue), Status: core.Available, MaxAttempts: attempts, DueAt: time.Now()}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// change lets a test do what another process would.
+func (s *shelf) change(id core.ID, f func(*core.Job)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.jobs[id])
+}
+
+func (s *shelf) job(id core.ID) core.Job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *s.jobs[id]
+}
+
+func (s *shelf) count(status core.Status) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		if j.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *shelf) breakdown(err error) { s.set(func() { s.err = err }) }
+
+// set changes what the shelf does.
+func (s *shelf) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func (s *shelf) nTakes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.takes)
+}
+
+func (s *shelf) nLooks() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.looks)
+}
+
+var (
+	errDown   = core.Refuse(core.Unavailable, "the database cannot be reached")
+	errDefect = errors.New("defect")
+)
+
+// enter locks the shelf if it is in order, after its delay and another.
+func (s *shelf) enter(slow *time.Duration) error {
+	s.mu.Lock()
+	d := s.delay
+	if slow != nil {
+		d += *slow
+	}
+	s.mu.Unlock()
+	time.Sleep(d) // virtual
+	s.mu.Lock()
+	if s.err != nil {
+		defer s.mu.Unlock()
+		return s.err
+	}
+	return nil
+}
+
+func (s *shelf) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
+	s.mu.Lock()
+	s.looks, s.lanes = append(s.looks, time.Now()), len(lanes)
+	slow := s.dueSlow
+	s.mu.Unlock()
+	select {
+	case <-time.After(slow):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := s.enter(nil); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	due := map[core.Lane]core.Outlook{}
+	for _, j := range s.jobs {
+		if o := due[j.Lane]; slices.Contains(lanes, j.Lane) && !j.DueAt.IsZero() && (o.DueAt.IsZero() || j.DueAt.Before(o.DueAt)) {
+			due[j.Lane] = core.Outlook{DueAt: j.DueAt}
+		}
+	}
+	return due, nil
+}
+
+func (s *shelf) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	q := quotas[0]
+	s.mu.Lock()
+	i := len(s.takes)
+	s.takes = append(s.takes, haul{lane: q.Lane, want: q.N, hold: q.Hold, at: time.Now()})
+	s.mu.Unlock()
+	if err := s.enter(&s.takeSlow); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	s.leases++
+	var due []*core.Job
+	for _, j := range s.jobs {
+		if j.Lane == q.Lane && !j.DueAt.IsZero() && !j.DueAt.After(now) {
+			due = append(due, j)
+		}
+	}
+	slices.SortFunc(due, func(a, b *core.Job) int { return cmp.Or(a.DueAt.Compare(b.DueAt), cmp.Compare(a.ID, b.ID)) })
+	var taken []core.TakenJob
+	for _, j := range due[:min(q.N, len(due))] {
+		j.Status, j.DueAt, j.Lease = core.Running, now.Add(q.Hold), core.Lease(fmt.Sprint("L", s.leases))
+		j.Attempt++
+		taken = append(taken, core.TakenJob{Job: *j})
+	}
+	s.takes[i].got = len(taken)
+	return taken, nil
+}
+
+func (s *shelf) Settle(_ context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
+	if err := s.enter(nil); err != nil {
+		return core.Settlement{}, err
+	}
+	defer s.mu.Unlock()
+	s.settles = append(s.settles, len(outcomes))
+	var after core.Settlement
+	for _, o := range outcomes {
+		j := s.jobs[o.JobID]
+		if j.Lease != o.Lease || s.lose {
+			after.Lost = append(after.Lost, o.JobID)
+			continue
+		}
+		j.Status, j.DueAt, j.Lease, j.LastError = o.Status, o.DueAt, "", o.Attempt.Error
+		s.settled = append(s.settled, o)
+	}
+	return after, nil
+}
+
+func (s *shelf) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
+	if err := s.enter(nil); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if s.releases++; s.releases <= s.failing {
+		return errDown
+	}
+	for _, r := range jobs {
+		if j := s.jobs[r.ID]; j.Lease == r.Lease {
+			j.Status, j.DueAt, j.Lease = core.Available, due, ""
+			j.Attempt--
+		}
+	}
+	return nil
+}
+
+// meant are the jobs that refs mean.
+func (s *shelf) meant(lane core.Lane, refs []core.Ref) (meant []*core.Job) {
+	for _, r := range refs {
+		j := s.jobs[r.ID]
+		if j != nil && j.Lane == lane && j.Status == core.Running && (r.Lease == "" || r.Lease == j.Lease) && !slices.Contains(meant, j) {
+			meant = append(meant, j)
+		}
+	}
+	slices.SortFunc(meant, func(a, b *core.Job) int { return cmp.Compare(a.ID, b.ID) })
+	return meant
+}
+
+func (s *shelf) Ack(_ context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	if err := s.enter(nil); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	s.acks++
+	meant := s.meant(lane, refs)
+	for _, j := range meant {
+		j.Status, j.DueAt, j.Lease, j.FinishedAt = core.Completed, time.Time{}, "", now
+	}
+	return len(meant), nil
+}
+
+func (s *shelf) Extend(_ context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	if err := s.enter(nil); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	meant := s.meant(lane, refs)
+	for _, j := range meant {
+		j.DueAt = end
+	}
+	return len(meant), nil
+}
+
+func (s *shelf) Held(_ context.Context, lane core.Lane, refs []core.Ref) (held []core.TakenJob, err error) {
+	if err := s.enter(nil); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	for _, j := range s.meant(lane, refs) {
+		held = append(held, core.TakenJob{Job: *j})
+	}
+	return held, nil
+}
+
+// A desk is a Puller over a shelf.
+type desk struct {
+	*shelf
+	*Puller
+	bell *core.Bell
+
+	heardMu sync.Mutex
+	facts   []core.Fact
+}
+
+const visibility = 30 * time.Second
+
+// newDesk makes one with the queues "q" and "other".
+func newDesk() *desk { return besides(newShelf()) }
+
+// besides makes one that shares a shelf with others, as processes share a database.
+func besides(s *shelf) *desk {
+	d := &desk{shelf: s, bell: &core.Bell{}}
+	d.Puller = New(Deps{
+		Worklist: s,
+		Bell:     d.bell,
+		Clock:    core.SystemClock,
+		Observe:  func(f core.Fact) { d.heardMu.Lock(); defer d.heardMu.Unlock(); d.facts = append(d.facts, f) },
+		Obituary: func(m core.TakenJob, o core.Outcome) *core.Arrival {
+			return &core.Arrival{Event: core.Event{ID: "about-" + m.ID}, Jobs: []core.NewJob{{Lane: "alert/1"}}}
+		},
+		Rest: time.Second,
+	}, []Queue{{"q", visibility}, {"other", visibility}})
+	return d
+}
+
+// Ack and Extend are the Puller's, not the shelf's.
+func (d *desk) Ack(ctx context.Context, queue string, ids []string) (int, error) {
+	return d.Puller.Ack(ctx, queue, ids)
+}
+
+func (d *desk) Extend(ctx context.Context, queue string, ids []string, v time.Duration) (int, error) {
+	return d.Puller.Extend(ctx, queue, ids, v)
+}
+
+// send puts messages on the shelf as accepting them in this process does.
+func (d *desk) send(n, attempts int) []core.ID {
+	ids := d.put("q", n, attempts)
+	d.bell.Ring("queue/q")
+	return ids
+}
+
+func factsOf[F core.Fact](d *desk) (found []F) {
+	d.heardMu.Lock()
+	defer d.heardMu.Unlock()
+	for _, f := range d.facts {
+		if f, ok := f.(F); ok {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// pulled is how many messages were stated with an action.
+func (d *desk) pulled(a core.PullAction) (n int) {
+	for _, f := range factsOf[core.Pulled](d) {
+		if f.Action == a {
+			n += f.Messages
+		}
+	}
+	return n
+}
+
+// A reply is what a Receive brought, and after what time.
+type reply struct {
+	messages []core.TakenJob
+	err      error
+	after    time.Duration
+}
+
+func (r reply) ids() (ids []core.ID) {
+	for _, m := range r.messages {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// receive receives beside the test.
+func (d *desk) receive(ctx context.Context, n int, wait time.Duration) <-chan reply {
+	c, began := make(chan reply, 1), time.Now()
+	go func() {
+		messages, err := d.Receive(ctx, "q", n, wait)
+		c <- reply{messages, err, time.Since(began)}
+	}()
+	return c
+}
+
+// get receives at once.
+func (d *desk) get(t *testing.T, n int) []core.TakenJob {
+	t.Helper()
+	messages, err := d.Receive(t.Context(), "q", n, 0)
+	if err != nil {
+		t.Fatalf("Receive: %v", err)
+	}
+	return messages
+}
+
+// got is what came, if it did.
+func got(c <-chan reply) (reply, bool) {
+	synctest.Wait()
+	select {
+	case r := <-c:
+		return r, true
+	default:
+		return reply{}, false
+	}
+}
+
+// in runs a test in virtual time, and ends who waits at its end.
+func in(t *testing.T, f func(*testing.T, *desk)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		f(t, d)
+		d.Close()
+	})
+}

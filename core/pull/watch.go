@@ -1,0 +1,165 @@
+package pull
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// park has those in a line watched for. If the newest look does not tell what comes due
+// for them, there is another soon, but no more than four each Rest for that.
+func (p *Puller) park(l *line) {
+	if p.closed {
+		return
+	}
+	if soon := p.looked.Add(p.Rest / 4); !l.seen && soon.Before(p.lookAt) {
+		p.lookAt = soon
+	}
+	if p.watching {
+		p.nudge()
+		return
+	}
+	p.watching = true
+	p.work.Go(p.watch)
+}
+
+// nudge has the watcher look around, if there is one: something comes due sooner than
+// it knows, or there may be nobody left to watch for.
+func (p *Puller) nudge() {
+	select {
+	case p.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// watch wakes lines for which there may be something, as long as any is parked.
+func (p *Puller) watch() {
+	for {
+		d, ok := p.tend()
+		if !ok {
+			return
+		}
+		timer := time.NewTimer(d)
+		select {
+		case <-timer.C:
+		case <-p.nudged:
+		case <-p.heard.C:
+			p.hear()
+		case <-p.closing.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// hear wakes the lines whose lanes were rung.
+func (p *Puller) hear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, lane := range p.heard.Rung() {
+		p.wake(p.lines[lane.Queue()])
+	}
+}
+
+// tend wakes the lines for which it is time, looks if it is time for that, and returns
+// how long until the next of either. It returns false if there is nobody to tend for.
+func (p *Puller) tend() (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Clock()
+	var parked []*line // that a look can tell something
+	var next time.Time
+	p.watching = false
+	for _, l := range p.lines {
+		if l.pass(now) {
+			p.wake(l)
+		}
+		if l.claiming || len(l.waiting) == 0 {
+			continue
+		}
+		p.watching = !p.closed
+		next = sooner(next, l.next)
+		if l.err == nil {
+			parked = append(parked, l)
+		}
+	}
+	if !p.watching {
+		return 0, false
+	}
+	if len(parked) > 0 && !p.looking {
+		if !p.lookAt.After(now) {
+			p.look(now, parked)
+		}
+		next = sooner(next, p.lookAt)
+	}
+	if next.IsZero() {
+		return MaxWait, true // the look that is under way ends with a nudge
+	}
+	return max(0, next.Sub(now)), true
+}
+
+// pass reports whether the time has come that something was to come due at. What comes
+// after it is not known.
+func (l *line) pass(now time.Time) bool {
+	if l.next.IsZero() || l.next.After(now) {
+		return false
+	}
+	l.next, l.seen = time.Time{}, false
+	return true
+}
+
+// sooner is the earlier of two times, of which a zero one is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// look asks the store what comes due for lines, beside the watcher: it is not to keep
+// it from hearing the bell.
+func (p *Puller) look(now time.Time, parked []*line) {
+	p.looking, p.looked, p.lookAt = true, now, now.Add(spread(p.Rest))
+	for _, l := range p.lines {
+		l.seen = false
+	}
+	lanes := make([]core.Lane, len(parked))
+	for i, l := range parked {
+		l.seen = true
+		lanes[i] = l.lane
+	}
+	p.work.Go(func() {
+		outlooks, err := p.Worklist.Due(p.closing, lanes)
+		p.mu.Lock()
+		p.looking = false
+		for _, l := range parked {
+			p.expect(l, outlooks[l.lane].DueAt)
+		}
+		p.nudge()
+		p.mu.Unlock()
+		if err != nil && p.closing.Err() == nil {
+			p.Observe(core.Troubled{Doing: "look for due messages", Err: err})
+		}
+	})
+}
+
+// spread is about d, so that processes that started together look apart.
+func spread(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.75 + 0.5*rand.Float64()))
+}
+
+// expect notes that something comes due in a line. What does so after the next look,
+// that look will tell, and it will know what was acked meanwhile.
+func (p *Puller) expect(l *line, due time.Time) {
+	if due.IsZero() {
+		return
+	}
+	now := p.Clock()
+	due = now.Add(due.Sub(now)) // times from the store do not follow a step of the clock; this one does
+	if due.After(now) && due.After(p.lookAt) {
+		return
+	}
+	if l.next = sooner(l.next, due); l.next.Equal(due) {
+		p.nudge()
+	}
+}

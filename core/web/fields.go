@@ -1,0 +1,196 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// What the requests of the API say is read strictly: a field that is misspelt, or
+// given twice, would else be ignored without a word.
+
+var (
+	errQuery  = core.Refuse(core.Invalid, "the query is malformed")
+	errObject = core.Refuse(core.Invalid, "the body must be a JSON object")
+)
+
+// A query is the parameters behind the question mark.
+type query url.Values
+
+func queryOf(r *http.Request) (query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, errQuery
+	}
+	return query(values), nil
+}
+
+// text returns a parameter and whether it is there. It may be there once.
+func (q query) text(name string) (text string, given bool, err error) {
+	switch values := q[name]; len(values) {
+	case 0:
+		return "", false, nil
+	case 1:
+		return values[0], true, nil
+	}
+	return "", false, core.Refuse(core.Invalid, "%s must be given once", name)
+}
+
+// number returns a parameter from low to high, or what it is if it is not there.
+func (q query) number(name string, absent, low, high int) (int, error) {
+	text, given, err := q.text(name)
+	if err != nil || !given {
+		return absent, err
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < low || n > high {
+		return 0, core.Refuse(core.Invalid, "%s must be a whole number from %d to %d; not %s", name, low, high, quote(text))
+	}
+	return n, nil
+}
+
+// duration returns a parameter within a span; zero if it is not there.
+func (q query) duration(name string, s span) (time.Duration, error) {
+	text, given, err := q.text(name)
+	if err != nil || !given {
+		return 0, err
+	}
+	return s.parse(name, text, quote(text))
+}
+
+// id returns a parameter that is one; none if it is not there.
+func (q query) id(name string) (core.ID, error) {
+	text, given, err := q.text(name)
+	if err != nil || !given {
+		return "", err
+	}
+	return parseID(name, text)
+}
+
+// fields are those of a JSON object in a body.
+type fields map[string]json.RawMessage
+
+// fieldsOf reads a JSON object that has none but the known fields.
+func fieldsOf(body []byte, known ...string) (fields, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errObject
+	}
+	f := fields{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, errObject
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, errObject
+		}
+		name := key.(string) // a key is nothing else
+		switch _, twice := f[name]; {
+		case !slices.Contains(known, name):
+			return nil, unknownField(name, known)
+		case twice:
+			return nil, core.Refuse(core.Invalid, "%s must be given once", name)
+		}
+		f[name] = value
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, errObject
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errObject
+	}
+	return f, nil
+}
+
+func unknownField(name string, known []string) error {
+	if len(known) == 0 {
+		return core.Refuse(core.Invalid, "unknown field %s; there are none here", quote(name))
+	}
+	return core.Refuse(core.Invalid, "unknown field %s; known here: %s", quote(name), strings.Join(known, ", "))
+}
+
+// texts returns a field that is a list of at most so many strings.
+func (f fields) texts(name string, most int) ([]string, error) {
+	var list []*string // null is no string
+	err := json.Unmarshal(f[name], &list)
+	if err != nil || list == nil || len(list) > most || slices.Contains(list, nil) {
+		return nil, core.Refuse(core.Invalid, "%s must be a list of at most %d strings", name, most)
+	}
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = *s
+	}
+	return texts, nil
+}
+
+// duration returns a field within a span; zero if it is not there. It is a string, or
+// a number of seconds.
+func (f fields) duration(name string, s span) (time.Duration, error) {
+	raw := f[name]
+	if raw == nil {
+		return 0, nil
+	}
+	text := string(raw)
+	if raw[0] == '"' {
+		_ = json.Unmarshal(raw, &text) // it was decoded before
+	}
+	return s.parse(name, text, clip(string(raw)))
+}
+
+// id returns a field that is one; none if it is not there.
+func (f fields) id(name string) (core.ID, error) {
+	raw := f[name]
+	if raw == nil {
+		return "", nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil || raw[0] != '"' {
+		return "", core.Refuse(core.Invalid, "%s must be a string", name)
+	}
+	return parseID(name, text)
+}
+
+func parseID(name, text string) (core.ID, error) {
+	id, err := core.ParseID(text)
+	if err != nil {
+		return "", core.Refuse(core.Invalid, "%s: %v", name, err)
+	}
+	return id, nil
+}
+
+// A span is which durations are allowed, and how to say so.
+type span struct {
+	low, high time.Duration
+	words     string
+}
+
+// parse reads a duration in the spelling of the configuration.
+func (s span) parse(name, text, shown string) (time.Duration, error) {
+	d, err := config.ParseDuration(text)
+	if err != nil || d.Duration < s.low || d.Duration > s.high {
+		return 0, core.Refuse(core.Invalid, "%s must be %s; not %s", name, s.words, shown)
+	}
+	return d.Duration, nil
+}
+
+// quote shows what a caller wrote, the end of a long text missing.
+func quote(s string) string { return strconv.Quote(clip(s)) }
+
+func clip(s string) string {
+	const most = 40
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

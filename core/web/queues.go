@@ -1,0 +1,209 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/pull"
+)
+
+// A Puller serves the consumers of queues; see [pull.Puller].
+type Puller interface {
+	Receive(ctx context.Context, queue string, n int, wait time.Duration) ([]core.TakenJob, error)
+	Return(ctx context.Context, queue string, messages []core.TakenJob)
+	Ack(ctx context.Context, queue string, ids []string) (int, error)
+	Nack(ctx context.Context, queue string, ids []string, delay time.Duration) (retried, dead int, err error)
+	Extend(ctx context.Context, queue string, ids []string, visibility time.Duration) (int, error)
+}
+
+// A QueueManager serves the operators of queues; see [manage.Queues].
+type QueueManager interface {
+	List(ctx context.Context) ([]manage.Listed, error)
+	Peek(ctx context.Context, queue string, limit int) ([]core.TakenJob, error)
+	DeadLetters(ctx context.Context, queue string, after core.ID, limit int) (core.Page[core.TakenJob], error)
+	Retry(ctx context.Context, queue string, id core.ID) (int, error)
+	Drain(ctx context.Context, queue string) (int, error)
+}
+
+// QueuesOptions is what the routes of queues work with.
+type QueuesOptions struct {
+	Puller  Puller
+	Manager QueueManager
+
+	// Token is the bearer token of operators; empty leaves their routes open.
+	Token string
+
+	// Keys are the bearer keys of the consumers, by queue; an empty one leaves its
+	// queue open. Every queue is in it.
+	Keys map[string]string
+}
+
+// Queues is the routes of queues: those of consumers, and those of operators.
+func Queues(o QueuesOptions) Piece {
+	return func(r chi.Router, d *Door) {
+		q := &queueRoutes{d, o, newBearer(o.Token), map[string]*bearer{}}
+		for name, key := range o.Keys {
+			q.keys[name] = newBearer(key)
+		}
+		r.Get("/api/queues/{name}/messages", d.polling(q.receive))
+		r.Post("/api/queues/{name}/ack", d.inbound(q.ack))
+		r.Post("/api/queues/{name}/nack", d.inbound(q.nack))
+		r.Post("/api/queues/{name}/extend", d.inbound(q.extend))
+
+		r.Get("/api/queues", d.inbound(q.managed(q.list)))
+		r.Get("/api/queues/{name}/peek", d.inbound(q.managed(q.peek)))
+		r.Get("/api/queues/{name}/dlq", d.inbound(q.managed(q.deadLetters)))
+		r.Post("/api/queues/{name}/retry", d.inbound(q.managed(q.retry)))
+		r.Post("/api/queues/{name}/drain", d.inbound(q.managed(q.drain)))
+	}
+}
+
+type queueRoutes struct {
+	*Door
+	QueuesOptions
+	token *bearer
+	keys  map[string]*bearer
+}
+
+// consumer is the queue of a request that has its key. A queue that is not there has
+// no key to ask for.
+func (q *queueRoutes) consumer(w http.ResponseWriter, r *http.Request) (string, error) {
+	name := segment(r, "name")
+	key, known := q.keys[name]
+	if !known {
+		return "", pull.ErrQueue
+	}
+	return name, key.check(w, r)
+}
+
+// What a consumer may ask for. Their words hold the bounds too.
+var (
+	waits        = span{0, pull.MaxWait, "a duration from 0s to 30s, such as 20s"}
+	delays       = span{0, pull.MaxVisibility, "a duration from 0s to 7d, such as 10s"}
+	visibilities = span{pull.MinVisibility, pull.MaxVisibility, "a duration from 1ms to 7d, such as 60s"}
+)
+
+func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
+	queue, err := q.consumer(w, r)
+	if err != nil {
+		return err
+	}
+	query, err := queryOf(r)
+	if err != nil {
+		return err
+	}
+	wait, err := query.duration("wait", waits)
+	if err != nil {
+		return err
+	}
+	n, err := query.number("batch", 1, 1, pull.MaxBatch)
+	if err != nil {
+		return err
+	}
+	return q.hand(w, r, queue, n, wait)
+}
+
+// hand receives messages and hands them to the consumer. Those it cannot have got,
+// since it has hung up, go back: they would be invisible to everyone for nothing.
+func (q *queueRoutes) hand(w http.ResponseWriter, r *http.Request, queue string, n int, wait time.Duration) error {
+	messages, err := q.Puller.Receive(r.Context(), queue, n, wait)
+	if err == nil {
+		err = r.Context().Err()
+	}
+	if err == nil && writeMessages(w, messages, handed, "") == nil {
+		return nil
+	}
+	q.Puller.Return(r.Context(), queue, messages)
+	return err // nil if only the reply failed: half of it may be on its way
+}
+
+func (q *queueRoutes) ack(w http.ResponseWriter, r *http.Request) error {
+	m, err := q.mention(w, r)
+	if err != nil {
+		return err
+	}
+	n, err := q.Puller.Ack(m.ctx, m.queue, m.ids)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, ackedBody{n})
+	return nil
+}
+
+func (q *queueRoutes) nack(w http.ResponseWriter, r *http.Request) error {
+	m, err := q.mention(w, r, "delay")
+	if err != nil {
+		return err
+	}
+	delay, err := m.duration("delay", delays)
+	if err != nil {
+		return err
+	}
+	retried, dead, err := q.Puller.Nack(m.ctx, m.queue, m.ids, delay)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, nackedBody{retried, dead})
+	return nil
+}
+
+func (q *queueRoutes) extend(w http.ResponseWriter, r *http.Request) error {
+	m, err := q.mention(w, r, "visibility_timeout")
+	if err != nil {
+		return err
+	}
+	visibility, err := m.duration("visibility_timeout", visibilities)
+	if err != nil {
+		return err
+	}
+	n, err := q.Puller.Extend(m.ctx, m.queue, m.ids, visibility)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, extendedBody{n})
+	return nil
+}
+
+// A mention is what a consumer says about messages it received. It is carried out
+// also if the consumer has hung up, which cannot know how far it got.
+type mention struct {
+	fields
+	ctx   context.Context
+	queue string
+	ids   []string
+}
+
+// mention reads one that may have these fields beside the ids.
+func (q *queueRoutes) mention(w http.ResponseWriter, r *http.Request, known ...string) (m mention, err error) {
+	m.ctx = context.WithoutCancel(r.Context())
+	if m.queue, err = q.consumer(w, r); err != nil {
+		return m, err
+	}
+	body, err := q.body(w, r)
+	if err != nil {
+		return m, err
+	}
+	if m.fields, err = fieldsOf(body, append([]string{"ids"}, known...)...); err != nil {
+		return m, err
+	}
+	m.ids, err = m.texts("ids", pull.MaxRefs)
+	return m, err
+}
+
+type ackedBody struct {
+	Acked int `json:"acked"`
+}
+
+type nackedBody struct {
+	Retried int `json:"retried"`
+	Dead    int `json:"dead"`
+}
+
+type extendedBody struct {
+	Extended int `json:"extended"`
+}

@@ -1,0 +1,221 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core/web"
+)
+
+const someID = "01J00000000000000000000001"
+
+// What consumers and operators ask for reaches the service as they meant it, also if
+// they have hung up, as long as they may have thought it done.
+func TestWhatQueuesAreTold(t *testing.T) {
+	for _, tt := range []struct{ method, path, body, want string }{
+		{"GET", "messages", "", "receive work 1 0s"},
+		{"GET", "messages?wait=30s&batch=100", "", "receive work 100 30s"},
+		{"GET", "messages?wait=20&batch=7&more=x", "", "receive work 7 20s"},
+		{"GET", "messages?wait=500ms", "", "receive work 1 500ms"},
+		{"GET", "messages?wait=0", "", "receive work 1 0s"},
+		{"POST", "ack", `{"ids": ["a", "b"]}`, "ack work 2 <nil>"},
+		{"POST", "ack", `{"ids": [` + strings.Repeat(`"a",`, 999) + `"a"]}`, "ack work 1000 <nil>"},
+		{"POST", "ack", `{"ids": [` + strings.Repeat(`"a",`, 1000) + `"a"]}`, ""},
+		{"POST", "nack", `{"ids": ["a"]}`, "nack work 1 0s <nil>"},
+		{"POST", "nack", `{"ids": ["a"], "delay": "7d"}`, "nack work 1 168h0m0s <nil>"},
+		{"POST", "nack", `{"delay": 90, "ids": []}`, "nack work 0 1m30s <nil>"},
+		{"POST", "extend", `{"ids": ["a"]}`, "extend work 1 0s <nil>"},
+		{"POST", "extend", `{"ids": ["a"], "visibility_timeout": "\u0031ms"}`, "extend work 1 1ms <nil>"},
+		{"POST", "extend", `{"ids": ["a"], "visibility_timeout": 604800}`, "extend work 1 168h0m0s <nil>"},
+		{"GET", "peek", "", "peek work 10"},
+		{"GET", "peek?limit=100", "", "peek work 100"},
+		{"GET", "dlq", "", `dlq work "" 10`},
+		{"GET", "dlq?limit=1&after=" + strings.ToLower(someID), "", `dlq work "` + someID + `" 1`},
+		{"POST", "retry", "", `retry work ""`},
+		{"POST", "retry", `{"id": "` + someID + `"}`, `retry work "` + someID + `"`},
+		{"POST", "drain", "{}", "drain work"},
+	} {
+		w := newWorld(t)
+		ctx, hangUp := context.WithCancel(t.Context())
+		if strings.HasSuffix(tt.want, "<nil>") {
+			hangUp()
+		}
+		r := httptest.NewRequestWithContext(ctx, tt.method, "/api/queues/work/"+tt.path, strings.NewReader(tt.body))
+		w.handler().ServeHTTP(httptest.NewRecorder(), r)
+		hangUp()
+		if got := strings.Join(w.counter.said, "; "); got != tt.want {
+			t.Errorf("%s %s %.40s: told %q, want %q", tt.method, tt.path, tt.body, got, tt.want)
+		}
+	}
+}
+
+// Who waits for messages takes nobody's slot, and nobody takes theirs.
+func TestPollsHaveTheirOwnBudget(t *testing.T) {
+	w := newWorld(t, "max_inbound 1")
+	waiting, arrive := make(chan struct{}), make(chan struct{})
+	w.counter.wait = func(context.Context) error {
+		waiting <- struct{}{}
+		<-arrive
+		return nil
+	}
+	h := w.handler()
+	poll := func() *httptest.ResponseRecorder { return ask(h, "GET", "/api/queues/work/messages?wait=30s", "") }
+	replies := make(chan int)
+	for range web.MaxPolls {
+		go func() { replies <- poll().Code }()
+		<-waiting
+	}
+	if got := poll(); got.Code != 503 || got.Header().Get("Retry-After") != "1" || !strings.HasPrefix(got.Body.String(), `{"error":`) {
+		t.Errorf("poll too many: %d %s, Retry-After %q; want 503, 1", got.Code, got.Body, got.Header().Get("Retry-After"))
+	}
+	for _, path := range []string{"/events/order.created", "/api/queues/work/ack"} {
+		if got := ask(h, "POST", path, `{"ids": []}`); got.Code >= 300 {
+			t.Errorf("POST %s beside the polls: %d", path, got.Code)
+		}
+	}
+	close(arrive)
+	for range web.MaxPolls {
+		if got := <-replies; got != 200 {
+			t.Fatalf("poll: %d, want 200", got)
+		}
+	}
+	go func() { <-waiting }()
+	if got := poll(); got.Code != 200 {
+		t.Errorf("poll after the others: %d, want 200", got.Code)
+	}
+}
+
+// A broken writer fails after so many bytes, and at every flush if told.
+type brokenWriter struct {
+	http.ResponseWriter
+	room    int
+	flushes error
+}
+
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.room -= len(p); w.room < 0 {
+		return 0, errors.New("broken pipe")
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *brokenWriter) FlushError() error { return w.flushes }
+
+// A plain writer cannot flush.
+type plainWriter struct{ http.ResponseWriter }
+
+func TestMessagesThatWereNotHandedOver(t *testing.T) {
+	const back = "receive work 3 0s; return work 3"
+	for _, tt := range []struct {
+		name   string
+		writer func(http.ResponseWriter) http.ResponseWriter
+		wait   func(ctx context.Context, hangUp func()) error
+		want   string
+		status int // of the reply, if there is one
+	}{
+		{name: "all is well", want: "receive work 3 0s", status: 200},
+		{name: "a writer that cannot flush", writer: func(w http.ResponseWriter) http.ResponseWriter { return plainWriter{w} }, want: "receive work 3 0s", status: 200},
+		{name: "no byte gets through", writer: func(w http.ResponseWriter) http.ResponseWriter { return &brokenWriter{w, 0, nil} }, want: back},
+		{name: "some bytes get through", writer: func(w http.ResponseWriter) http.ResponseWriter { return &brokenWriter{w, 300, nil} }, want: back},
+		{name: "the last bytes do not", writer: func(w http.ResponseWriter) http.ResponseWriter {
+			return &brokenWriter{w, 1 << 20, errors.New("broken pipe")}
+		}, want: back},
+		{name: "the consumer hangs up, and messages come", wait: func(_ context.Context, hangUp func()) error {
+			hangUp()
+			return nil
+		}, want: back},
+		{name: "the consumer hangs up before", wait: func(ctx context.Context, hangUp func()) error {
+			hangUp()
+			return fmt.Errorf("take: %w", ctx.Err())
+		}, want: "receive work 3 0s"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			ctx, hangUp := context.WithCancel(t.Context())
+			defer hangUp()
+			if tt.wait != nil {
+				w.counter.wait = func(ctx context.Context) error { return tt.wait(ctx, hangUp) }
+			}
+			recorder := httptest.NewRecorder()
+			var writer http.ResponseWriter = recorder
+			if tt.writer != nil {
+				writer = tt.writer(recorder)
+			}
+			w.handler().ServeHTTP(writer, httptest.NewRequestWithContext(ctx, "GET", "/api/queues/work/messages?batch=3", nil))
+			if got := strings.Join(w.counter.said, "; "); got != tt.want {
+				t.Errorf("told %q, want %q", got, tt.want)
+			}
+			if tt.status != 0 && recorder.Code != tt.status {
+				t.Errorf("status %d, want %d", recorder.Code, tt.status)
+			}
+			if log := w.log.String(); log != "" {
+				t.Errorf("that a consumer hung up was logged: %s", log)
+			}
+		})
+	}
+}
+
+// The same over a connection: the server notices while the consumer waits.
+func TestConsumerThatClosesItsConnection(t *testing.T) {
+	w := newWorld(t)
+	arrived, told := make(chan struct{}), make(chan error)
+	w.counter.wait = func(ctx context.Context) error {
+		close(arrived)
+		<-ctx.Done()
+		told <- ctx.Err()
+		return nil
+	}
+	c := dial(t, w.serve())
+	fmt.Fprintf(c, "GET /api/queues/work/messages?wait=30s HTTP/1.1\r\nHost: gateway\r\n\r\n")
+	<-arrived
+	c.Close()
+	if err := <-told; !errors.Is(err, context.Canceled) {
+		t.Errorf("the wait ended with %v, want context.Canceled", err)
+	}
+}
+
+// A deadline is not the consumer's doing: it is told.
+func TestPollOverItsDeadline(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	recorder := httptest.NewRecorder()
+	w.handler().ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, "GET", "/api/queues/work/messages", nil))
+	got := []string{fmt.Sprint(recorder.Code), recorder.Body.String(), strings.Join(w.counter.said, "; ")}
+	want := []string{"503", `{"error":"Service unavailable"}`, "receive work 1 0s; return work 1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reply, and what the queue was told (-want +got):\n%s", diff)
+	}
+}
+
+// Whatever the body, it is carried out as a JSON object of known fields, or refused in
+// JSON.
+func FuzzBodies(f *testing.F) {
+	for _, seed := range []string{`{"ids": ["a"], "delay": "1s"}`, `{"ids": [], "delay": 1}`, `{"ids":[],}`, `{1:2}`, `{[]:2}`, `{"ids":[]}}`, "{", "", `{"id\u0073":[]}`} {
+		f.Add(seed)
+	}
+	h := newWorld(nil).handler()
+	f.Fuzz(func(t *testing.T, body string) {
+		got := ask(h, "POST", "/api/queues/work/nack", body)
+		var sent struct {
+			IDs   []string
+			Delay any
+		}
+		d := json.NewDecoder(strings.NewReader(body))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&sent); got.Code == 200 && err != nil {
+			t.Errorf("%q was carried out, though it is no request: %v", body, err)
+		}
+		if got.Code != 200 && got.Code != 400 || !json.Valid(got.Body.Bytes()) {
+			t.Errorf("%q: %d %s", body, got.Code, got.Body)
+		}
+	})
+}

@@ -1,0 +1,289 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Stores that break a promise about queues; broken_test.go lists them.
+
+// anyLease are the refs without their leases.
+func anyLease(refs []core.Ref) []core.Ref {
+	refs = slices.Clone(refs)
+	for i := range refs {
+		refs[i].Lease = ""
+	}
+	return refs
+}
+
+// anyLane is the lane of the first job that refs name.
+func (m *Model) anyLane(lane core.Lane, refs []core.Ref) core.Lane {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, ref := range refs {
+		if j, ok := m.jobs[ref.ID]; ok {
+			return j.Lane
+		}
+	}
+	return lane
+}
+
+type acksAny struct{ *Model }
+
+func (s acksAny) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	return s.Model.Ack(ctx, now, lane, anyLease(refs))
+}
+
+type acksElsewhere struct{ *Model }
+
+func (s acksElsewhere) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	return s.Model.Ack(ctx, now, s.anyLane(lane, refs), refs)
+}
+
+// acksResting completes jobs that do not run as well.
+type acksResting struct{ *Model }
+
+func (s acksResting) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	n, err := s.Model.Ack(ctx, now, lane, refs)
+	more, _ := s.change(func(j *core.Job) bool {
+		return j.Lane == lane && j.Lease == "" && slices.Contains(refs, byID(j.ID))
+	}, func(j *core.Job) { j.Status, j.DueAt, j.FinishedAt = core.Completed, time.Time{}, now })
+	return n + more, err
+}
+
+type acksTwice struct{ *Model }
+
+func (s acksTwice) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	n, err := s.Model.Ack(ctx, now, lane, refs)
+	return min(2*n, len(refs)), err
+}
+
+// acksLate counts with one look at the store and writes with the next.
+type acksLate struct{ *Model }
+
+func (s acksLate) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	held, err := s.Model.Held(ctx, lane, refs)
+	runtime.Gosched()
+	_, _ = s.Model.Ack(ctx, now, lane, refs)
+	return len(held), err
+}
+
+// acksFailed keeps what went wrong before.
+type acksFailed struct{ *Model }
+
+func (s acksFailed) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	failed := map[core.ID]string{}
+	for _, ref := range refs {
+		if j, ok := s.jobs[ref.ID]; ok {
+			failed[ref.ID] = j.LastError
+		}
+	}
+	n, err := s.Model.Ack(ctx, now, lane, refs)
+	for id, text := range failed {
+		s.jobs[id].LastError = text
+	}
+	return n, err
+}
+
+type extendsAny struct{ *Model }
+
+func (s extendsAny) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	return s.Model.Extend(ctx, end, lane, anyLease(refs))
+}
+
+type extendsAnew struct{ *Model }
+
+func (s extendsAnew) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	for _, j := range s.meant(lane, refs) {
+		j.Lease += "'"
+	}
+	return s.Model.Extend(ctx, end, lane, anyLease(refs))
+}
+
+// extendsLater takes nobody's time away.
+type extendsLater struct{ *Model }
+
+func (s extendsLater) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	jobs := s.meant(lane, refs)
+	for _, j := range jobs {
+		if end.After(j.DueAt) {
+			j.DueAt = end
+		}
+	}
+	return len(jobs), nil
+}
+
+// extendsChanges counts the jobs whose time changes, as some databases count rows.
+type extendsChanges struct{ *Model }
+
+func (s extendsChanges) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (n int, err error) {
+	for _, j := range s.meant(lane, refs) {
+		if !j.DueAt.Equal(end) {
+			n++
+		}
+	}
+	_, err = s.Model.Extend(ctx, end, lane, refs)
+	return n, err
+}
+
+type holdsWhileTold struct{ *Model }
+
+func (s holdsWhileTold) Held(ctx context.Context, lane core.Lane, refs []core.Ref) ([]core.TakenJob, error) {
+	var jobs []core.TakenJob
+	for _, ref := range refs { // in the order of refs
+		held, err := s.Model.Held(ctx, lane, []core.Ref{ref})
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, held...)
+	}
+	return jobs, nil
+}
+
+type lapsesEarly struct{ *Model }
+
+func (s lapsesEarly) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, limit int) ([]core.TakenJob, error) {
+	return s.Model.Lapsed(ctx, now.Add(time.Millisecond), lanes, limit)
+}
+
+type lapsesAll struct{ *Model }
+
+func (s lapsesAll) Lapsed(_ context.Context, now time.Time, lanes []core.Lane, limit int) (jobs []core.TakenJob, err error) {
+	for _, l := range lanes {
+		for _, j := range s.due(now, core.Quota{Lane: l, N: limit}) {
+			if j.Status == core.Running {
+				jobs = append(jobs, s.withEvents([]*core.Job{j})...)
+			}
+		}
+	}
+	return jobs, nil
+}
+
+type lapsesEachLane struct{ *Model }
+
+func (s lapsesEachLane) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, limit int) (jobs []core.TakenJob, err error) {
+	for _, l := range lanes {
+		some, err := s.Model.Lapsed(ctx, now, []core.Lane{l}, limit)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, some...)
+	}
+	return jobs, nil
+}
+
+// talliesRunning believes the status.
+type talliesRunning struct{ *Model }
+
+func (s talliesRunning) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
+	return s.Model.Tallies(ctx, now.Add(-1000*time.Hour), lanes)
+}
+
+type talliesSome struct{ *Model }
+
+func (s talliesSome) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
+	tallies, err := s.Model.Tallies(ctx, now, lanes)
+	for l, t := range tallies {
+		if t == (core.Tally{}) {
+			delete(tallies, l)
+		}
+	}
+	return tallies, err
+}
+
+type peeksAndTakes struct{ *Model }
+
+func (s peeksAndTakes) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
+	return s.Model.Take(ctx, now, []core.Quota{{Lane: lane, N: limit, Hold: hold}})
+}
+
+// peeksStored shows what is stored.
+type peeksStored struct{ *Model }
+
+func (s peeksStored) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
+	return s.withEvents(s.due(now, core.Quota{Lane: lane, N: limit})), nil
+}
+
+type buriesAnywhere struct{ *Model }
+
+func (s buriesAnywhere) DeadLetters(_ context.Context, _ core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
+	return list(s.jobs, after, limit, func(j *core.Job) (core.TakenJob, bool) {
+		return core.TakenJob{Job: *j, Event: s.events[j.EventID]}, j.Status == core.Dead
+	}), nil
+}
+
+// drains deletes what matches.
+func (m *Model) drains(limit int, match func(*core.Job) bool, also func(*core.Job)) (n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, j := range m.jobs {
+		if match(j) && n < limit {
+			delete(m.jobs, id)
+			also(j)
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (m *Model) forgetAttempts(j *core.Job) { delete(m.attempts, j.ID) }
+
+type drainsCompleted struct{ *Model }
+
+func (s drainsCompleted) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
+	return s.drains(limit, func(j *core.Job) bool { return j.Lane == lane && j.ID < below }, s.forgetAttempts)
+}
+
+type drainsTries struct{ *Model }
+
+func (s drainsTries) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
+	return s.drains(limit, func(j *core.Job) bool {
+		return j.Lane == lane && j.ID < below && j.Status != core.Completed
+	}, func(*core.Job) {})
+}
+
+type drainsNew struct{ *Model }
+
+func (s drainsNew) Drain(ctx context.Context, lane core.Lane, _ core.ID, limit int) (int, error) {
+	return s.Model.Drain(ctx, lane, newestID, limit)
+}
+
+type drainsWaiting struct{ *Model }
+
+func (s drainsWaiting) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
+	return s.drains(limit, func(j *core.Job) bool {
+		return j.Lane == lane && j.ID < below && !j.Status.Finished() && j.Status != core.Running
+	}, s.forgetAttempts)
+}
+
+// drainsPicked counts what it found, though others were quicker with some of it.
+type drainsPicked struct{ *Model }
+
+func (s drainsPicked) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
+	s.mu.Lock()
+	var picks []core.ID
+	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
+		if j := s.jobs[id]; j.Lane == lane && id < below && j.Status != core.Completed && len(picks) < limit {
+			picks = append(picks, id)
+		}
+	}
+	s.mu.Unlock()
+	for _, id := range picks {
+		runtime.Gosched()
+		_, _ = s.drains(1, func(j *core.Job) bool { return j.ID == id && j.Status != core.Completed }, s.forgetAttempts)
+	}
+	return len(picks), nil
+}
+
+type drainsEvents struct{ *Model }
+
+func (s drainsEvents) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
+	return s.drains(limit, func(j *core.Job) bool {
+		return j.Lane == lane && j.ID < below && j.Status != core.Completed
+	}, func(j *core.Job) { delete(s.events, j.EventID); s.forgetAttempts(j) })
+}

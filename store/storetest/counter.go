@@ -1,0 +1,405 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysRefs    = "What is said of refs holds for all its methods: they mean running jobs of the lane, also those whose lease is over as long as nobody has taken them since"
+	saysNoRef   = "One with a lease that is no longer the job's means nothing, nor does one for a job of another lane, one that does not run, or none at all"
+	saysSameJob = "A job that several refs mean counts once"
+	saysAck     = "Ack makes the jobs that refs mean completed, and returns how many"
+	saysOneAck  = "Of several that ack a job at the same time one counts it"
+	saysExtend  = "Extend lets the leases of the jobs that refs mean end at another time, later or earlier, and returns how many"
+	saysStay    = "They stay the same leases"
+	saysHeld    = "Held returns the jobs that refs mean, with their events, in the order of their ids"
+)
+
+var counter = role{name: "Counter", checks: []check{
+	{saysRefs, "by lease", refsLease},
+	{saysRefs, "by id", refsID},
+	{saysRefs, "after the end of the lease", refsLate},
+	{saysRefs, "and no others", refsOthers},
+	{saysRefs, "none", refsNone},
+	{saysNoRef, "taken again", refStale},
+	{saysNoRef, "of another lane", refElsewhere},
+	{saysNoRef, "does not run", refResting},
+	{saysNoRef, "made up", refMadeUp},
+	{saysNoRef, "odd text", refOdd},
+	{saysSameJob, "the same ref", sameRef},
+	{saysSameJob, "by lease and by id", sameJob},
+	{saysSameJob, "beside an older lease", sameOlder},
+	{saysAck, "", ackCompletes},
+	{saysAck, "after a failure", ackAfterFailure},
+	{saysAck, "many", ackMany},
+	{saysAck, "nobody takes it any more", ackEnds},
+	{saysOneAck, "", raceAcks},
+	{saysOneAck, "many each", raceAckMany},
+	{saysExtend, "later", extendLater},
+	{saysExtend, "earlier", extendEarlier},
+	{saysExtend, "into the past", extendPast},
+	{saysExtend, "to the same time", extendSame},
+	{saysExtend, "many", extendMany},
+	{saysStay, "", extendLease},
+	{saysStay, "also by id", extendLeaseByID},
+	{saysHeld, "", heldEvents},
+	{saysHeld, "in order", heldOrder},
+	{saysDueReads, "Held", heldReads},
+}}
+
+// meant are the jobs that a lane's refs are said to mean, asked in each way. It ends
+// with their ack.
+func (r *rig) meant(what string, lane core.Lane, refs []core.Ref, want ...core.ID) {
+	r.Helper()
+	held := r.held(lane, refs...)
+	r.equal("Held of "+what, ids(held), want)
+	end := r.now.Add(hold)
+	if len(held) > 0 {
+		end = held[0].DueAt
+	}
+	r.equal("Extend of "+what, r.extend(end, lane, refs...), len(want))
+	r.equal("Ack of "+what, r.ack(lane, refs...), len(want))
+	for _, id := range want {
+		r.equal("status after Ack of "+what, r.job(id).Status, core.Completed)
+	}
+}
+
+// meaningless wants refs to mean nothing, and nothing to change.
+func (r *rig) meaningless(what string, lane core.Lane, refs ...core.Ref) {
+	r.Helper()
+	want := r.state()
+	r.meant(what, lane, refs)
+	r.equal("state after "+what, r.state(), want)
+}
+
+func (r *rig) ack(lane core.Lane, refs ...core.Ref) int {
+	r.Helper()
+	n, err := r.store.Ack(context.Background(), r.now, lane, refs)
+	if err != nil {
+		r.Fatalf("Ack(%q, %v) failed: %v", lane, clip(refs), err)
+	}
+	return n
+}
+
+func (r *rig) extend(end time.Time, lane core.Lane, refs ...core.Ref) int {
+	r.Helper()
+	n, err := r.store.Extend(context.Background(), end, lane, refs)
+	if err != nil {
+		r.Fatalf("Extend(%q, %v) failed: %v", lane, clip(refs), err)
+	}
+	return n
+}
+
+func (r *rig) held(lane core.Lane, refs ...core.Ref) []core.TakenJob {
+	r.Helper()
+	jobs, err := r.store.Held(context.Background(), lane, refs)
+	if err != nil {
+		r.Fatalf("Held(%q, %v) failed: %v", lane, clip(refs), err)
+	}
+	return jobs
+}
+
+// refTo is a ref to a job under the lease it has, byID one without.
+func refTo(j core.Job) core.Ref { return core.Ref{ID: j.ID, Lease: j.Lease} }
+func byID(id core.ID) core.Ref  { return core.Ref{ID: id} }
+
+// pulled puts jobs and takes them.
+func (r *rig) pulled(n int) (jobs []core.TakenJob, refs []core.Ref) {
+	r.Helper()
+	for from := 0; from < n; from += 100 {
+		r.accepted(r.arrival(lanes(r.lane, min(100, n-from))...))
+	}
+	jobs = r.take(n)
+	for _, j := range jobs {
+		refs = append(refs, refTo(j.Job))
+	}
+	return jobs, refs
+}
+
+func refsLease(r *rig) {
+	jobs, refs := r.pulled(2)
+	r.meant("two leases", r.lane, refs, jobs[0].ID, jobs[1].ID)
+}
+
+func refsID(r *rig) {
+	jobs, refs := r.pulled(3)
+	r.meant("an id and a lease", r.lane, []core.Ref{byID(jobs[0].ID), refs[2]}, jobs[0].ID, jobs[2].ID)
+}
+
+func refsLate(r *rig) {
+	jobs, refs := r.pulled(2)
+	r.now = jobs[0].DueAt.Add(time.Hour)
+	r.meant("leases that are over", r.lane, []core.Ref{refs[0], byID(jobs[1].ID)}, jobs[0].ID, jobs[1].ID)
+	r.nothingDue()
+}
+
+func refsOthers(r *rig) {
+	jobs, refs := r.pulled(3)
+	r.meant("the second", r.lane, refs[1:2], jobs[1].ID)
+	r.wantJob(jobs[0].Job)
+	r.wantJob(jobs[2].Job)
+}
+
+func refsNone(r *rig) {
+	r.pulled(1)
+	r.meaningless("no refs", r.lane)
+}
+
+func refStale(r *rig) {
+	j := r.taken()
+	r.now = j.DueAt
+	again := r.take(1)[0]
+	r.meaningless("an older lease", r.lane, refTo(j.Job))
+	r.meant("its new one beside it", r.lane, []core.Ref{refTo(again.Job), refTo(j.Job)}, j.ID)
+	r.meaningless("either", r.lane, refTo(j.Job), refTo(again.Job), byID(j.ID))
+}
+
+func refElsewhere(r *rig) {
+	j := r.taken().Job
+	r.meaningless("a job of another lane", "queue/other", refTo(j), byID(j.ID))
+	r.meaningless("a job of a lane called like its beginning", r.lane[:len(r.lane)-1], refTo(j), byID(j.ID))
+	r.wantJob(j)
+}
+
+func refResting(r *rig) {
+	back := r.taken().Job
+	r.release(r.now.Add(hold), back)
+	var refs []core.Ref
+	for _, s := range []core.Status{core.Completed, core.Retryable, core.Dead} {
+		j := r.taken().Job
+		r.settle(r.ended(j, s))
+		refs = append(refs, refTo(j), byID(j.ID))
+	}
+	refs = append(refs, refTo(back), byID(back.ID), byID(r.put().ID), core.Ref{ID: r.put().ID, Lease: "made up"})
+	r.meaningless("jobs that do not run", r.lane, refs...)
+}
+
+func refMadeUp(r *rig) {
+	j := r.taken().Job
+	r.meaningless("made up ones", r.lane, byID(r.ids.Next()), byID(""), core.Ref{},
+		core.Ref{ID: r.ids.Next(), Lease: j.Lease}, core.Ref{ID: j.ID, Lease: core.Lease(r.ids.Next())},
+		core.Ref{Lease: j.Lease}, core.Ref{ID: core.ID(j.Lease), Lease: core.Lease(j.ID)})
+	r.wantJob(j)
+}
+
+// refOdd sends what anybody may send: no text means a job but its own id.
+func refOdd(r *rig) {
+	j := r.taken().Job
+	var refs []core.Ref
+	for _, s := range slices.Concat(named(names, long), []string{"\x00", "a\x00b", "\xff", "\xc3("}) {
+		refs = append(refs, byID(core.ID(s)), core.Ref{ID: j.ID, Lease: core.Lease(s)},
+			byID(j.ID+core.ID(s)), core.Ref{ID: j.ID, Lease: j.Lease + core.Lease(s)})
+	}
+	r.meaningless("odd text", r.lane, refs...)
+	r.meant("a job beside odd text", r.lane, append(refs, refTo(j)), j.ID)
+}
+
+func sameRef(r *rig) {
+	jobs, refs := r.pulled(2)
+	r.meant("each ref twice", r.lane, []core.Ref{refs[1], refs[0], refs[1], refs[0]}, jobs[0].ID, jobs[1].ID)
+}
+
+func sameJob(r *rig) {
+	jobs, refs := r.pulled(2)
+	r.meant("a job by lease and id", r.lane, []core.Ref{refs[0], byID(jobs[0].ID), refs[0], byID(jobs[0].ID)}, jobs[0].ID)
+}
+
+func sameOlder(r *rig) {
+	old := r.taken()
+	r.now = old.DueAt
+	j := r.take(1)[0]
+	all := []core.Ref{refTo(old.Job), refTo(j.Job), byID(j.ID), {ID: j.ID, Lease: "a"}, {ID: j.ID, Lease: "z"}}
+	r.equal("Extend", r.extend(j.DueAt, r.lane, all...), 1)
+	r.meant("all of them", r.lane, all, j.ID)
+}
+
+// acked is a taken job as an ack leaves it.
+func (r *rig) acked(j core.Job) core.Job {
+	j.Status, j.Lease, j.LastError, j.DueAt, j.FinishedAt = core.Completed, "", "", time.Time{}, r.now
+	return j
+}
+
+func ackCompletes(r *rig) {
+	jobs, refs := r.pulled(2)
+	r.now = r.now.Add(time.Second)
+	r.equal("Ack", r.ack(r.lane, refs[0]), 1)
+	r.wantJob(r.acked(jobs[0].Job))
+	r.wantJob(jobs[1].Job)
+	r.equal("Attempts", r.attempts(jobs[0].ID), []core.Attempt{})
+	r.equal("Depth", r.depth(), 1)
+	r.equal("Settle under its lease: lost", r.lost(r.ended(jobs[0].Job, core.Dead)), []core.ID{jobs[0].ID})
+}
+
+func ackAfterFailure(r *rig) {
+	failed := r.settled(core.Retryable)
+	r.now = failed.DueAt
+	j := r.take(1)[0].Job
+	r.equal("Ack", r.ack(r.lane, refTo(j)), 1)
+	r.wantJob(r.acked(j))
+	r.equal("Attempts: number", len(r.attempts(j.ID)), 1)
+}
+
+// ackMany has more than one statement takes on any database.
+func ackMany(r *rig) {
+	n := r.few(600)
+	_, refs := r.pulled(n)
+	slices.Reverse(refs)
+	r.equal("Ack", r.ack(r.lane, refs...), n)
+	r.equal("Ack again", r.ack(r.lane, refs...), 0)
+	r.equal("Depth", r.depth(), 0)
+}
+
+func ackEnds(r *rig) {
+	jobs, refs := r.pulled(1)
+	r.ack(r.lane, refs...)
+	r.now = r.now.Add(1000 * time.Hour)
+	r.nothingDue()
+	r.release(r.now, jobs[0].Job)
+	r.nothingDue()
+	r.equal("Due", r.due(r.lane), map[core.Lane]time.Time{})
+}
+
+func raceAcks(r *rig) {
+	for range r.few(20) {
+		j := r.taken().Job
+		var counted atomic.Int64
+		r.together(takers, func(i int) error {
+			ref := refTo(j)
+			if i%2 == 0 {
+				ref = byID(j.ID)
+			}
+			n, err := r.store.Ack(context.Background(), r.now, r.lane, []core.Ref{ref})
+			counted.Add(int64(n))
+			return err
+		})
+		r.equal("acks that counted", counted.Load(), int64(1))
+	}
+}
+
+// raceAckMany has callers ack the same jobs, from either end.
+func raceAckMany(r *rig) {
+	n := r.few(120)
+	_, refs := r.pulled(n)
+	var counted atomic.Int64
+	r.together(takers, func(i int) error {
+		own := slices.Clone(refs)
+		if i%2 == 0 {
+			slices.Reverse(own)
+		}
+		for some := range slices.Chunk(own, 20) {
+			acked, err := r.store.Ack(context.Background(), r.now, r.lane, some)
+			if err != nil || acked > len(some) {
+				return fmt.Errorf("Ack of %d = %d, %v", len(some), acked, err)
+			}
+			counted.Add(int64(acked))
+		}
+		return nil
+	})
+	r.equal("jobs that were counted", counted.Load(), int64(n))
+	r.equal("Tallies", r.tallies(r.lane)[r.lane], core.Tally{})
+}
+
+func extendLater(r *rig) {
+	jobs, refs := r.pulled(2)
+	end := r.now.Add(3 * hold)
+	r.equal("Extend", r.extend(end, r.lane, refs[0]), 1)
+	want := jobs[0].Job
+	want.DueAt = end
+	r.wantJob(want)
+	r.wantJob(jobs[1].Job)
+	r.now = end.Add(-time.Millisecond)
+	r.equal("Take before the end", ids(r.haul(r.quota(5))), []core.ID{jobs[1].ID})
+	r.now = end
+	r.brings(jobs[0].ID, r.quota(1))
+}
+
+func extendEarlier(r *rig) {
+	j := r.taken().Job
+	end := r.now.Add(time.Second)
+	r.equal("Extend", r.extend(end, r.lane, refTo(j)), 1)
+	r.equal("Due", r.due(r.lane)[r.lane], end)
+	r.now = end.Add(-time.Millisecond)
+	r.nothingDue()
+	r.now = end
+	r.equal("Take: attempt", r.brings(j.ID, r.quota(1)).Attempt, 2)
+}
+
+// extendPast is about the machine's time, up to which a store may remember that
+// nothing is due.
+func extendPast(r *rig) {
+	r.now = core.SystemClock().UTC().Truncate(time.Millisecond)
+	j := r.taken().Job
+	r.equal("Due", r.due(r.lane)[r.lane], j.DueAt)
+	end := r.now.Add(-time.Hour)
+	r.equal("Extend", r.extend(end, r.lane, refTo(j)), 1)
+	r.equal("Take: attempt", r.brings(j.ID, r.quota(1)).Attempt, 2)
+}
+
+func extendSame(r *rig) {
+	jobs, refs := r.pulled(2)
+	for range 3 {
+		r.equal("Extend to the same time", r.extend(jobs[0].DueAt, r.lane, refs...), 2)
+	}
+	r.wantJob(jobs[0].Job)
+}
+
+func extendMany(r *rig) {
+	n := r.few(600)
+	_, refs := r.pulled(n)
+	r.equal("Extend", r.extend(r.now.Add(2*hold), r.lane, refs...), n)
+	r.now = r.now.Add(2*hold - time.Millisecond)
+	r.nothingDue()
+}
+
+func extendLease(r *rig) {
+	j := r.taken().Job
+	r.now = j.DueAt.Add(time.Second)
+	r.extend(r.now.Add(hold), r.lane, refTo(j))
+	r.equal("lease", r.job(j.ID).Lease, j.Lease)
+	r.equal("Extend once more", r.extend(r.now.Add(2*hold), r.lane, refTo(j)), 1)
+	j.DueAt = r.now.Add(2 * hold)
+	r.wantJob(j)
+	o := r.ended(j, core.Completed)
+	r.settle(o)
+	r.wantJob(after(j, o))
+}
+
+func extendLeaseByID(r *rig) {
+	late := r.taken().Job
+	r.now = late.DueAt
+	holder := r.take(1)[0].Job
+	r.equal("Extend by id", r.extend(r.now.Add(2*hold), r.lane, byID(late.ID)), 1)
+	holder.DueAt = r.now.Add(2 * hold)
+	r.wantJob(holder)
+	r.lose(r.ended(late, core.Completed), holder)
+	r.equal("Ack by the one who holds it", r.ack(r.lane, refTo(holder)), 1)
+}
+
+func heldEvents(r *rig) {
+	jobs := []core.TakenJob{r.taken(), r.taken()}
+	r.equal("Held", r.held(r.lane, refTo(jobs[0].Job), byID(jobs[1].ID)), jobs)
+	r.now = r.now.Add(2 * hold)
+	r.equal("Held after the end of the leases", r.held(r.lane, refTo(jobs[0].Job), byID(jobs[1].ID)), jobs)
+}
+
+func heldOrder(r *rig) {
+	n := r.few(300)
+	jobs, refs := r.pulled(n)
+	slices.Reverse(refs)
+	want := ids(jobs)
+	slices.Sort(want)
+	r.equal("Held", ids(r.held(r.lane, refs...)), want)
+}
+
+func heldReads(r *rig) {
+	_, refs := r.pulled(2)
+	want := r.state()
+	r.held(r.lane, refs...)
+	r.equal("state after Held", r.state(), want)
+}

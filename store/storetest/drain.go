@@ -1,0 +1,143 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// The checks of Drain; queues.go lists them.
+
+// everything is a job of the rig's lane in each status that is not completed, with
+// attempts where it has some.
+func (r *rig) everything() []core.Job {
+	r.Helper()
+	revived := r.settled(core.Dead)
+	r.retry(revived.ID, "")
+	r.take(1)
+	jobs := []core.Job{r.job(revived.ID), r.settled(core.Retryable), r.settled(core.Dead), r.taken().Job}
+	late := r.arrival(r.lane)
+	late.Event.CreatedAt = r.now.Add(2 * hold)
+	return append(jobs, r.accepted(late)...)
+}
+
+func drainAll(r *rig) {
+	done := r.settled(core.Completed)
+	pulled := r.taken().Job
+	r.ack(r.lane, refTo(pulled))
+	acked := r.job(pulled.ID)
+	jobs := r.everything()
+	r.equal("Drain", r.drainOf(r.lane, r.ids.Next(), 100), len(jobs))
+	for _, j := range jobs {
+		r.gone(j)
+	}
+	r.wantJob(done)
+	r.wantJob(acked)
+	r.equal("Attempts of a completed job", len(r.attempts(done.ID)), 1)
+	r.equal("Drain again", r.drainOf(r.lane, r.ids.Next(), 100), 0)
+	r.equal("Depth", r.depth(), 0)
+	r.equal("Due", r.due(r.lane), map[core.Lane]time.Time{})
+	r.put()
+	r.take(1)
+}
+
+func drainLane(r *rig) {
+	want := r.everything()
+	r.lane = "queue/b"
+	jobs := r.everything()
+	r.equal("Drain of an unknown lane", r.drainOf("queue/nobody", r.ids.Next(), 100), 0)
+	r.equal("Drain", r.drainOf(r.lane, r.ids.Next(), 100), len(jobs))
+	for _, j := range want {
+		r.wantJob(j)
+	}
+	r.equal("Attempts", len(r.attempts(want[0].ID)), 1)
+}
+
+func drainBelow(r *rig) {
+	first := r.everything()
+	second := r.everything()
+	r.equal("Drain below the first", r.drainOf(r.lane, first[0].ID, 100), 0)
+	r.equal("Drain below the second", r.drainOf(r.lane, second[0].ID, 100), len(first))
+	for _, j := range second {
+		r.wantJob(j)
+	}
+}
+
+func drainLimit(r *rig) {
+	jobs := append(r.everything(), r.everything()...)
+	r.equal("Drain of none", r.drainOf(r.lane, r.ids.Next(), 0), 0)
+	left := len(jobs)
+	for _, n := range []int{1, 3, left - 4 - 1, 5, 5} {
+		want := min(n, left)
+		r.equal("Drain", r.drainOf(r.lane, r.ids.Next(), n), want)
+		left -= want
+		page := r.jobs(core.JobFilter{Lane: r.lane})
+		r.equal("jobs left", len(page.Items), left)
+	}
+}
+
+func drainMany(r *rig) {
+	n := r.few(400)
+	r.pulled(n / 2)
+	r.accepted(r.arrival(lanes(r.lane, n/2)...))
+	r.equal("Drain", r.drainOf(r.lane, r.ids.Next(), 10*n), n/2*2)
+	r.equal("Depth", r.depth(), 0)
+}
+
+// raceDrains drains from two sides while half of the jobs are acked from two: each is
+// drained or completed, and what each caller was told adds up.
+func raceDrains(r *rig) {
+	for round := range r.few(12) {
+		r.lane = core.QueueLane(nth(round))
+		_, refs := r.pulled(32)
+		var drained, acked [4]int
+		r.together(4, func(i int) (err error) {
+			if i < 2 {
+				for more := 1; more > 0 && err == nil; drained[i] += more {
+					more, err = r.store.Drain(context.Background(), r.lane, newestID, 7)
+				}
+				return err
+			}
+			for some := range slices.Chunk(refs[len(refs)/2:], 5) {
+				n, err := r.store.Ack(context.Background(), r.now, r.lane, some)
+				if err != nil {
+					return err
+				}
+				acked[i] += n
+			}
+			return nil
+		})
+		r.equal("jobs that were drained or acked", drained[0]+drained[1]+acked[2]+acked[3], len(refs))
+		r.equal("Tallies", r.tallies(r.lane)[r.lane], core.Tally{})
+		r.equal("jobs that were acked", len(r.jobs(core.JobFilter{Lane: r.lane}).Items), acked[2]+acked[3])
+	}
+}
+
+// newestID is above every id.
+const newestID core.ID = "~"
+
+func drainHeld(r *rig) {
+	jobs, refs := r.pulled(3)
+	r.drainOf(r.lane, newestID, 100)
+	r.meant("drained jobs", r.lane, refs)
+	r.equal("Settle of a drained job: lost", r.lost(r.ended(jobs[0].Job, core.Completed)), []core.ID{jobs[0].ID})
+	r.release(r.now, jobs[1].Job)
+	for _, j := range jobs {
+		r.gone(j.Job)
+	}
+	r.now = r.now.Add(hold)
+	r.nothingDue()
+}
+
+func drainEvents(r *rig) {
+	keyed := r.keyed("k")
+	j := r.accepted(keyed)[0]
+	r.drainOf(r.lane, newestID, 100)
+	r.equal("Event", r.storedEvent(j.EventID), keyed.Event)
+	r.accepted(r.keyed("k")) // its key is new again
+	r.now = r.now.Add(time.Millisecond)
+	r.equal("Purge", r.purge(10), 1)
+	r.eventGone(j.EventID)
+}

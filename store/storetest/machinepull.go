@@ -1,0 +1,103 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// What consumers of queues do, in random sequences; machine.go has the rest.
+
+// drawRefs are refs to jobs that were taken, as the store and as its model know
+// them: by lease, by id, made up, the same several times; and a lane, most often that
+// of one of them.
+func (m *machine) drawRefs(t *rapid.T) (lane core.Lane, refs, twins []core.Ref) {
+	lane = rapid.SampledFrom(append(slices.Clone(m.lanes), "queue/nobody")).Draw(t, "lane")
+	for i := range rapid.IntRange(1, 4).Draw(t, "refs") {
+		h := m.drawHand(t)
+		if i == 0 && rapid.IntRange(0, 3).Draw(t, "its lane") > 0 {
+			lane = h.job.Lane
+		}
+		ref, twin := refTo(h.job), refTo(h.twin)
+		switch rapid.SampledFrom([]string{"lease", "lease", "id", "made up"}).Draw(t, "by") {
+		case "id":
+			ref.Lease, twin.Lease = "", ""
+		case "made up":
+			ref.Lease, twin.Lease = "made up", "made up"
+		}
+		refs, twins = append(refs, ref), append(twins, twin)
+	}
+	return lane, refs, twins
+}
+
+func (m *machine) ackSome(t *rapid.T) {
+	lane, refs, twins := m.drawRefs(t)
+	want, _ := m.model.Ack(context.Background(), m.now, lane, twins)
+	m.equal("Ack", m.ack(lane, refs...), want)
+}
+
+func (m *machine) extendSome(t *rapid.T) {
+	lane, refs, twins := m.drawRefs(t)
+	end := m.now.Add(rapid.SampledFrom([]time.Duration{-time.Second, 0, time.Millisecond, time.Second, 2 * hold}).Draw(t, "by"))
+	want, _ := m.model.Extend(context.Background(), end, lane, twins)
+	m.equal("Extend", m.extend(end, lane, refs...), want)
+}
+
+func (m *machine) heldSome(t *rapid.T) {
+	lane, refs, twins := m.drawRefs(t)
+	want, _ := m.model.Held(context.Background(), lane, twins)
+	m.equal("Held", bareTaken(m.held(lane, refs...)), bareTaken(want))
+}
+
+// askQueues asks what a queue holds in each way there is.
+func (m *machine) askQueues(t *rapid.T) {
+	ctx, limit := context.Background(), rapid.IntRange(1, 4).Draw(t, "limit")
+	lane := rapid.SampledFrom(m.lanes).Draw(t, "lane")
+	lapsed, _ := m.model.Lapsed(ctx, m.now, m.lanes, limit)
+	m.equal("Lapsed", bareTaken(m.lapsed(limit, m.lanes...)), bareTaken(lapsed))
+	tallies, _ := m.model.Tallies(ctx, m.now, m.lanes)
+	m.equal("Tallies", m.tallies(m.lanes...), tallies)
+	peek, _ := m.model.Peek(ctx, m.now, lane, limit)
+	m.equal("Peek", bareTaken(m.peek(lane, limit)), bareTaken(peek))
+	var after core.ID
+	if len(m.hands) > 0 {
+		after = rapid.SampledFrom([]core.ID{"", m.drawHand(t).job.ID}).Draw(t, "after")
+	}
+	want, _ := m.model.DeadLetters(ctx, lane, after, limit)
+	got := m.deadLetters(lane, after, limit)
+	m.equal("DeadLetters", bareTaken(got.Items), bareTaken(want.Items))
+	m.equal("DeadLetters: More", got.More, want.More)
+}
+
+// drainSome drains a lane of all that is older than a job, or of everything: which
+// ones a limit leaves is left open.
+func (m *machine) drainSome(t *rapid.T) {
+	lane := rapid.SampledFrom(m.lanes).Draw(t, "lane")
+	below := rapid.SampledFrom([]core.ID{newestID, m.drawHand(t).job.ID}).Draw(t, "below")
+	want, _ := m.model.Drain(context.Background(), lane, below, core.MaxPage)
+	m.equal("Drain", m.drainOf(lane, below, core.MaxPage), want)
+	for _, h := range m.hands {
+		m.settled = append(m.settled, h.job.ID)
+	}
+	m.forget()
+}
+
+// forget forgets what gave rise to jobs: sent again, what lost some of them only would
+// be given them again.
+func (m *machine) forget() {
+	m.arrivals = nil
+	m.hands = slices.DeleteFunc(m.hands, func(h *hand) bool { return h.outcome != nil && h.outcome.GivesRise != nil })
+}
+
+func bareTaken(jobs []core.TakenJob) []core.TakenJob {
+	out := make([]core.TakenJob, len(jobs))
+	for i, j := range jobs {
+		j.Job = bare(j.Job)
+		out[i] = j
+	}
+	return out
+}

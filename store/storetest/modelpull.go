@@ -1,0 +1,138 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// What consumers of queues do, in the [Model].
+
+// meant are the jobs that refs mean, in the order of their ids.
+func (m *Model) meant(lane core.Lane, refs []core.Ref) []*core.Job {
+	meant := map[core.ID]*core.Job{}
+	for _, ref := range refs {
+		j, ok := m.jobs[ref.ID]
+		if ok && j.Lane == lane && j.Status == core.Running && (ref.Lease == "" || ref.Lease == j.Lease) {
+			meant[j.ID] = j
+		}
+	}
+	var jobs []*core.Job
+	for _, id := range slices.Sorted(maps.Keys(meant)) {
+		jobs = append(jobs, meant[id])
+	}
+	return jobs
+}
+
+// Ack completes jobs.
+func (m *Model) Ack(_ context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	jobs := m.meant(lane, refs)
+	for _, j := range jobs {
+		j.Status, j.Lease, j.LastError, j.DueAt, j.FinishedAt = core.Completed, "", "", time.Time{}, now
+	}
+	return len(jobs), nil
+}
+
+// Extend moves the ends of leases.
+func (m *Model) Extend(_ context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	jobs := m.meant(lane, refs)
+	for _, j := range jobs {
+		j.DueAt = end
+	}
+	return len(jobs), nil
+}
+
+// Held returns jobs.
+func (m *Model) Held(_ context.Context, lane core.Lane, refs []core.Ref) ([]core.TakenJob, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.withEvents(m.meant(lane, refs)), nil
+}
+
+func (m *Model) withEvents(jobs []*core.Job) (taken []core.TakenJob) {
+	for _, j := range jobs {
+		taken = append(taken, core.TakenJob{Job: *j, Event: m.events[j.EventID]})
+	}
+	return taken
+}
+
+// Lapsed returns jobs whose last lease is over.
+func (m *Model) Lapsed(_ context.Context, now time.Time, lanes []core.Lane, limit int) ([]core.TakenJob, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var over []*core.Job
+	for _, l := range lanes {
+		over = append(over, slices.DeleteFunc(m.due(now, core.Quota{Lane: l, N: len(m.jobs)}), func(j *core.Job) bool {
+			return j.Status != core.Running || j.Attempt < j.MaxAttempts
+		})...)
+	}
+	return m.withEvents(over[:min(max(limit, 0), len(over))]), nil
+}
+
+// Tallies counts jobs.
+func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tallies := map[core.Lane]core.Tally{}
+	for _, l := range lanes {
+		tallies[l] = core.Tally{}
+	}
+	for _, j := range m.jobs {
+		t, asked := tallies[j.Lane]
+		switch {
+		case !asked || j.Status == core.Completed:
+			continue
+		case j.Status == core.Dead:
+			t.Dead++
+		case j.Status == core.Running && j.DueAt.After(now):
+			t.Processing++
+		default:
+			t.Pending++
+		}
+		tallies[j.Lane] = t
+	}
+	return tallies, nil
+}
+
+// Peek returns due jobs.
+func (m *Model) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	jobs := m.withEvents(m.due(now, core.Quota{Lane: lane, N: limit}))
+	for i := range jobs {
+		if jobs[i].Status == core.Running {
+			jobs[i].Status = core.Retryable
+		}
+	}
+	return jobs, nil
+}
+
+// DeadLetters lists dead jobs.
+func (m *Model) DeadLetters(_ context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return list(m.jobs, after, limit, func(j *core.Job) (core.TakenJob, bool) {
+		return core.TakenJob{Job: *j, Event: m.events[j.EventID]}, j.Status == core.Dead && j.Lane == lane
+	}), nil
+}
+
+// Drain deletes jobs.
+func (m *Model) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, j := range m.jobs {
+		if j.Lane == lane && id < below && j.Status != core.Completed && n < limit {
+			delete(m.jobs, id)
+			delete(m.attempts, id)
+			n++
+		}
+	}
+	return n, nil
+}

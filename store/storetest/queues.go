@@ -1,0 +1,370 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysLapsed      = "Lapsed returns up to limit running jobs of the lanes whose lease is over and which have no attempt left, each lane's longest over first, with their events"
+	saysLapsedSpent = "To whoever would take them they are [Job.Spent]; where nobody takes they are found here"
+	saysLapsedReads = "It writes nothing, and what else waits in the lanes costs it nothing"
+	saysTallies     = "Tallies counts the jobs of lanes, each number up to MaxDepth"
+	saysNoTally     = "Lanes without jobs have the zero Tally"
+	saysPeek        = "Peek returns the jobs of a lane that are due, longest due first, with their events: those that Take would bring, in its order, but as they are"
+	saysPeekLimit   = "Limit is 1 to MaxPage"
+	saysDead        = "DeadLetters lists the dead jobs of a lane newest first, with their events, those below the id after if that is set"
+	saysDeadLimit   = "Limit is as in a JobFilter"
+	saysDrain       = "Drain deletes jobs of a lane that are not completed and whose id is below the given one, with their attempts, and returns how many: at most limit, and fewer only if no more are left"
+	saysDrainHeld   = "Whoever holds one of them holds nothing any more"
+	saysDrainEvents = "Their events stay until they are purged"
+)
+
+// queues are the checks of what the Worklist, the Ledger and Upkeep do for queues.
+var queues = role{name: "Queues", checks: []check{
+	{saysLapsed, "", lapsedOver},
+	{saysLapsed, "of the lanes", lapsedLanes},
+	{saysLapsed, "longest over first", lapsedOrder},
+	{saysLapsed, "limit", lapsedLimit},
+	{saysLapsedSpent, "", lapsedSpent},
+	{saysLapsedReads, "", lapsedReads},
+	{saysTallies, "", tallyEach},
+	{saysTallies, "of the lanes", tallyLanes},
+	{saysTallies, "at the time of asking", tallyTime},
+	{saysNoTally, "", tallyNone},
+	{saysPeek, "", peekDue},
+	{saysPeek, "in the order of Take", peekOrder},
+	{saysPeek, "as they are", peekAsIs},
+	{saysPeek, "lease over", peekOver},
+	{saysPeek, "writes nothing", peekReads},
+	{saysPeekLimit, "", peekLimit},
+	{saysDead, "", deadLetters},
+	{saysDead, "of the lane", deadLane},
+	{saysDead, "one by one", deadPages},
+	{saysDeadLimit, "", deadLimit},
+	{saysDrain, "", drainAll},
+	{saysDrain, "of the lane", drainLane},
+	{saysDrain, "below the id", drainBelow},
+	{saysDrain, "limit", drainLimit},
+	{saysDrain, "many", drainMany},
+	{saysDrain, "by several at once", raceDrains},
+	{saysDrainHeld, "", drainHeld},
+	{saysDrainEvents, "", drainEvents},
+}}
+
+func (r *rig) lapsed(limit int, lanes ...core.Lane) []core.TakenJob {
+	r.Helper()
+	jobs, err := r.store.Lapsed(context.Background(), r.now, lanes, limit)
+	if err != nil {
+		r.Fatalf("Lapsed(%q, %d) failed: %v", lanes, limit, err)
+	}
+	return jobs
+}
+
+func (r *rig) tallies(lanes ...core.Lane) map[core.Lane]core.Tally {
+	r.Helper()
+	tallies, err := r.store.Tallies(context.Background(), r.now, lanes)
+	if err != nil {
+		r.Fatalf("Tallies(%q) failed: %v", lanes, err)
+	}
+	return tallies
+}
+
+func (r *rig) peek(lane core.Lane, limit int) []core.TakenJob {
+	r.Helper()
+	jobs, err := r.store.Peek(context.Background(), r.now, lane, limit)
+	if err != nil {
+		r.Fatalf("Peek(%q, %d) failed: %v", lane, limit, err)
+	}
+	return jobs
+}
+
+func (r *rig) deadLetters(lane core.Lane, after core.ID, limit int) core.Page[core.TakenJob] {
+	r.Helper()
+	p, err := r.store.DeadLetters(context.Background(), lane, after, limit)
+	if err != nil {
+		r.Fatalf("DeadLetters(%q, %q, %d) failed: %v", lane, after, limit, err)
+	}
+	return p
+}
+
+func (r *rig) drainOf(lane core.Lane, below core.ID, limit int) int {
+	r.Helper()
+	n, err := r.store.Drain(context.Background(), lane, below, limit)
+	if err != nil {
+		r.Fatalf("Drain(%q, %q, %d) failed: %v", lane, below, limit, err)
+	}
+	return n
+}
+
+// last puts a job that may be tried once, and takes it.
+func (r *rig) last() core.TakenJob {
+	r.Helper()
+	a := r.arrival(r.lane)
+	a.Jobs[0].MaxAttempts = 1
+	r.accepted(a)
+	return r.brings(a.Jobs[0].ID, r.quota(1))
+}
+
+func lapsedOver(r *rig) {
+	j := r.last()
+	left := r.taken() // has attempts left
+	endless := r.arrival(r.lane)
+	endless.Jobs[0].MaxAttempts = core.Unlimited
+	r.accepted(endless)
+	r.take(1)
+	a := r.arrival(r.lane)
+	a.Jobs[0].MaxAttempts = 1
+	r.now = j.DueAt.Add(-time.Millisecond)
+	r.equal("Lapsed before the end of the lease", r.lapsed(9, r.lane), []core.TakenJob{})
+	r.now = j.DueAt
+	r.accepted(a) // waits
+	r.equal("Lapsed", r.lapsed(9, r.lane), []core.TakenJob{j})
+	r.equal("Extend", r.extend(r.now.Add(hold), r.lane, refTo(j.Job)), 1)
+	r.equal("Lapsed once it is extended", r.lapsed(9, r.lane), []core.TakenJob{})
+	r.now = r.now.Add(hold)
+	r.settle(r.ended(j.Job, core.Dead))
+	r.equal("Lapsed once it is settled", r.lapsed(9, r.lane), []core.TakenJob{})
+	r.equal("status of one that has attempts left", r.job(left.ID).Status, core.Running)
+}
+
+func lapsedLanes(r *rig) {
+	want := map[core.Lane]core.TakenJob{}
+	all := []core.Lane{"queue/a", "queue/b", "queue/c"}
+	for _, l := range all {
+		r.lane = l
+		want[l] = r.last()
+	}
+	r.now = r.now.Add(hold)
+	r.equal("Lapsed(c, a)", r.lapsed(9, "queue/c", "queue/a", "queue/nobody"), []core.TakenJob{want["queue/c"], want["queue/a"]})
+	r.equal("Lapsed of no lane", r.lapsed(9), []core.TakenJob{})
+	r.equal("Lapsed of an unknown lane", r.lapsed(9, "queue/nobody"), []core.TakenJob{})
+}
+
+func lapsedOrder(r *rig) {
+	a, b, c := r.last(), r.last(), r.last()
+	r.extend(a.DueAt.Add(time.Second), r.lane, refTo(b.Job))
+	r.extend(a.DueAt.Add(-time.Second), r.lane, refTo(c.Job))
+	r.now = r.now.Add(2 * hold)
+	r.equal("Lapsed", ids(r.lapsed(9, r.lane)), []core.ID{c.ID, a.ID, b.ID})
+	r.equal("Lapsed of two", ids(r.lapsed(2, r.lane)), []core.ID{c.ID, a.ID})
+}
+
+func lapsedLimit(r *rig) {
+	var want []core.ID
+	all := []core.Lane{"queue/a", "queue/b"}
+	for _, l := range all {
+		r.lane = l
+		for range 3 {
+			want = append(want, r.last().ID)
+		}
+	}
+	r.now = r.now.Add(hold)
+	for _, n := range []int{0, 1, 3, 4, 6} {
+		r.equal("Lapsed", ids(r.lapsed(n, all...)), want[:n])
+	}
+	r.equal("Lapsed", ids(r.lapsed(7, all...)), want)
+}
+
+func lapsedSpent(r *rig) {
+	j := r.last()
+	r.now = j.DueAt
+	r.equal("Lapsed", ids(r.lapsed(9, r.lane)), []core.ID{j.ID})
+	taken := r.take(1)[0]
+	r.equal("Spent of the same job, taken", taken.Spent(), true)
+	r.equal("Lapsed while it is held", ids(r.lapsed(9, r.lane)), []core.ID{})
+	r.now = taken.DueAt
+	r.equal("Lapsed when that lease is over as well", ids(r.lapsed(9, r.lane)), []core.ID{j.ID})
+	o := r.ended(taken.Job, core.Dead)
+	r.settle(o)
+	r.equal("Lapsed once it is dead", ids(r.lapsed(9, r.lane)), []core.ID{})
+}
+
+func lapsedReads(r *rig) {
+	r.last()
+	r.now = r.now.Add(hold)
+	want := r.state()
+	r.lapsed(9, r.lane)
+	r.equal("state after Lapsed", r.state(), want)
+}
+
+func tallyEach(r *rig) {
+	r.settled(core.Completed)
+	for range 2 {
+		r.settled(core.Dead)
+	}
+	r.settled(core.Retryable) // due in a minute
+	over, _ := r.pulled(2)
+	for _, j := range over {
+		r.extend(r.now, r.lane, refTo(j.Job))
+	}
+	late := r.arrival(r.lane)
+	late.Event.CreatedAt = r.now.Add(hold)
+	r.accepted(late)
+	want := core.Tally{Pending: 4, Dead: 2}
+	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: want})
+	r.lane = "queue/other"
+	r.pulled(5)
+	r.puts(3)
+	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: {Pending: 3, Processing: 5}})
+}
+
+func tallyLanes(r *rig) {
+	for i, l := range []core.Lane{"queue/a", "queue/b", "queue/c"} {
+		r.lane = l
+		r.pulled(i + 1)
+		r.puts(1)
+	}
+	want := map[core.Lane]core.Tally{"queue/c": {Pending: 1, Processing: 3}, "queue/a": {Pending: 1, Processing: 1}}
+	r.equal("Tallies(c, a)", r.tallies("queue/c", "queue/a"), want)
+	r.equal("Tallies of no lane", r.tallies(), map[core.Lane]core.Tally{})
+}
+
+// tallyTime: a lease is over from its end on.
+func tallyTime(r *rig) {
+	j := r.taken()
+	for _, at := range []struct {
+		now  time.Time
+		want core.Tally
+	}{
+		{j.DueAt.Add(-time.Millisecond), core.Tally{Processing: 1}},
+		{j.DueAt, core.Tally{Pending: 1}},
+		{j.DueAt.Add(time.Millisecond), core.Tally{Pending: 1}},
+	} {
+		r.now = at.now
+		r.equal("Tallies", r.tallies(r.lane)[r.lane], at.want)
+	}
+}
+
+func tallyNone(r *rig) {
+	r.put()
+	r.equal("Tallies", r.tallies("queue/nobody", "queue/other"), map[core.Lane]core.Tally{"queue/nobody": {}, "queue/other": {}})
+}
+
+func peekDue(r *rig) {
+	a, b := r.arrival(r.lane, "queue/other"), r.arrival(r.lane)
+	late := r.arrival(r.lane)
+	late.Event.CreatedAt = r.now.Add(time.Millisecond)
+	b.Event.Payload = []byte("another")
+	var want []core.TakenJob
+	for _, x := range []core.Arrival{late, a, b} {
+		want = append(want, core.TakenJob{Job: r.accepted(x)[0], Event: x.Event})
+	}
+	r.equal("Peek", r.peek(r.lane, 9), want[1:])
+	r.now = r.now.Add(time.Millisecond)
+	r.equal("Peek a millisecond later", r.peek(r.lane, 9), append(want[1:], want[0]))
+	r.equal("Peek of an unknown lane", r.peek("queue/nobody", 9), []core.TakenJob{})
+	r.take(3)
+	r.equal("Peek once they are taken", r.peek(r.lane, 9), []core.TakenJob{})
+}
+
+func peekOrder(r *rig) {
+	r.queue(lanes(r.lane, 5)...)
+	r.accepted(r.arrival(lanes(r.lane, 3)...))
+	want := ids(r.peek(r.lane, 9))
+	r.equal("Peek of three", ids(r.peek(r.lane, 3)), want[:3])
+	for i, id := range want {
+		r.equal("Take of one, the "+nth(i), r.take(1)[0].ID, id)
+	}
+	r.equal("jobs", len(want), 8)
+}
+
+func peekAsIs(r *rig) {
+	failed := r.settled(core.Retryable)
+	r.now = failed.DueAt
+	fresh := r.put()
+	var got []core.Job
+	for _, j := range r.peek(r.lane, 9) {
+		got = append(got, j.Job)
+	}
+	r.equal("Peek", got, []core.Job{failed, fresh})
+}
+
+func peekOver(r *rig) {
+	j := r.last()
+	r.now = j.DueAt.Add(-time.Millisecond)
+	r.equal("Peek before the end of the lease", r.peek(r.lane, 9), []core.TakenJob{})
+	r.now = j.DueAt
+	j.Status = core.Retryable
+	r.equal("Peek", r.peek(r.lane, 9), []core.TakenJob{j})
+}
+
+func peekReads(r *rig) {
+	r.taken()
+	r.now = r.now.Add(hold)
+	r.put()
+	want := r.state()
+	r.peek(r.lane, 9)
+	r.equal("state after Peek", r.state(), want)
+	r.take(2)
+}
+
+func peekLimit(r *rig) {
+	r.puts(3)
+	for _, n := range []int{1, 2, 3, core.MaxPage} {
+		r.equal("Peek: number", len(r.peek(r.lane, n)), min(n, 3))
+	}
+}
+
+// deceased puts jobs that are dead.
+func (r *rig) deceased(n int) (dead []core.TakenJob) {
+	r.Helper()
+	for range n {
+		j := r.settled(core.Dead)
+		dead = append(dead, core.TakenJob{Job: j, Event: r.storedEvent(j.EventID)})
+	}
+	return dead
+}
+
+func deadLetters(r *rig) {
+	want := newest(r.deceased(3))
+	r.settled(core.Completed)
+	r.settled(core.Retryable)
+	r.put()
+	r.equal("DeadLetters", r.deadLetters(r.lane, "", 9), core.Page[core.TakenJob]{Items: want})
+	r.retry(want[1].ID, "")
+	r.equal("DeadLetters after a retry", ids(r.deadLetters(r.lane, "", 9).Items), []core.ID{want[0].ID, want[2].ID})
+}
+
+func deadLane(r *rig) {
+	other := r.deceased(1)
+	r.lane = "queue/b"
+	want := newest(r.deceased(2))
+	r.equal("DeadLetters", r.deadLetters(r.lane, "", 9).Items, want)
+	r.equal("DeadLetters of the other", r.deadLetters("handler/billing", "", 9).Items, other)
+	r.equal("DeadLetters of an unknown lane", r.deadLetters("queue/nobody", "", 9), core.Page[core.TakenJob]{})
+}
+
+func deadPages(r *rig) {
+	want := ids(newest(r.deceased(5)))
+	for _, limit := range []int{1, 2, 5, 6} {
+		var got []core.ID
+		var after core.ID
+		for more := true; more; {
+			p := r.deadLetters(r.lane, after, limit)
+			if len(p.Items) == 0 || len(p.Items) > limit {
+				r.Fatalf("DeadLetters(after %q, %d) has %d items", after, limit, len(p.Items))
+			}
+			got, more = append(got, ids(p.Items)...), p.More
+			after = got[len(got)-1]
+		}
+		r.equal("DeadLetters, page by page", got, want)
+	}
+}
+
+func deadLimit(r *rig) {
+	r.accepted(r.arrival(lanes(r.lane, core.DefaultPage+1)...))
+	var outcomes []core.Outcome
+	for _, j := range r.take(core.DefaultPage + 1) {
+		outcomes = append(outcomes, r.ended(j.Job, core.Dead))
+	}
+	r.settle(outcomes...)
+	p := r.deadLetters(r.lane, "", 0)
+	r.equal("DeadLetters with a limit of 0: number", len(p.Items), core.DefaultPage)
+	r.equal("DeadLetters with a limit of 0: More", p.More, true)
+	p = r.deadLetters(r.lane, "", core.MaxPage)
+	r.equal("DeadLetters with the largest limit: number", len(p.Items), core.DefaultPage+1)
+	r.equal("DeadLetters with the largest limit: More", p.More, false)
+}

@@ -1,0 +1,73 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// scenarioQueues is the part of the [scenario] in which consumers hand back what they
+// took, and a lane is drained. How many a repeated call counts is left open.
+func scenarioQueues(p *play) {
+	p.accept("pulled", "", "d:", "d:", "d:k1", "d:", "d:", "d:")
+	p.take("d", "pulled/0", "pulled/1", "pulled/2", "pulled/3", "pulled/4", "pulled/5")
+	p.extendBy(2*hold, "pulled/0", "pulled/1")
+	p.extendBy(-time.Second, "pulled/5")
+	p.ackRefs("by lease", p.refs("pulled/0")...)
+	p.ackRefs("again", p.refs("pulled/0")...)
+	p.ackRefs("by id and lease", byID(p.hands["pulled/1"].ID), p.refs("pulled/1")[0])
+	p.settle(core.Dead, "pulled/3")
+	p.wait(hold)
+	stale := p.refs("pulled/2", "pulled/4", "pulled/5")
+	p.take("d", "pulled/2", "pulled/4", "pulled/5")
+	p.ackRefs("late", stale...)
+	p.settle(core.Retryable, "pulled/4")
+	p.ackRefs("one of two", append(stale, p.refs("pulled/5")...)...)
+	p.drainBelow("d", "pulled/5")
+	p.accept("pulled again", "", "d:k1")
+	p.take("d", "pulled again/0")
+	p.ackRefs("the last", p.refs("pulled again/0")...)
+	p.drainBelow("d", "pulled/5")
+}
+
+// refs are refs to jobs by the lease they were last taken under.
+func (p *play) refs(names ...string) (refs []core.Ref) {
+	for _, name := range names {
+		refs = append(refs, refTo(p.hands[name]))
+	}
+	return refs
+}
+
+func (p *play) ackRefs(how string, refs ...core.Ref) {
+	p.Helper()
+	for _, ref := range refs {
+		p.acks[ref.ID] = true
+	}
+	p.step("ack "+how, func() error {
+		_, err := p.store.Ack(context.Background(), p.now, p.lanes["d"], refs)
+		return err
+	})
+}
+
+func (p *play) extendBy(by time.Duration, names ...string) {
+	p.Helper()
+	end := p.now.Add(by)
+	p.step(fmt.Sprintf("extend %v", names), func() error {
+		n, err := p.store.Extend(context.Background(), end, p.lanes["d"], p.refs(names...))
+		if err == nil && n != len(names) {
+			p.Errorf("%s: %d extended, want %d", p.name, n, len(names))
+		}
+		return err
+	})
+}
+
+// drainBelow drains a lane of all that is older than a job.
+func (p *play) drainBelow(lane, name string) {
+	p.Helper()
+	p.step("drain "+lane, func() error {
+		_, err := p.store.Drain(context.Background(), p.lanes[lane], p.hands[name].ID, core.MaxPage)
+		return err
+	})
+}
