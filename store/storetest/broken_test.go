@@ -141,7 +141,7 @@ func TestFaultsFailWithoutAtomicBatches(t *testing.T) {
 		if err := s.Migrate(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if failure(func(t tb) { eachInTurn(newRig(t, s, Options{}), f, how) }) == "" {
+		if failure(func(t tb) { eachInTurn(newRig(t, s, Options{}), f, how, 1) }) == "" {
 			t.Errorf("with fault %d RunFaults passes a connection that runs one statement at a time", how)
 		}
 	}

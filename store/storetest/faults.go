@@ -23,12 +23,12 @@ func RunFaults(t *testing.T, open func(t *testing.T, f *Fault) core.Store, opts 
 	t.Run("Each statement fails in turn", func(t *testing.T) {
 		t.Parallel()
 		f := &Fault{}
-		eachInTurn(newRig(t, open(t, f), o), f, refuseStmt)
+		eachInTurn(newRig(t, open(t, f), o), f, refuseStmt, stride(o))
 	})
 	t.Run("Each answer is lost in turn", func(t *testing.T) {
 		t.Parallel()
 		f := &Fault{}
-		eachInTurn(newRig(t, open(t, f), o), f, loseAnswer)
+		eachInTurn(newRig(t, open(t, f), o), f, loseAnswer, stride(o))
 	})
 	for _, c := range statementChecks {
 		t.Run(c.says, func(t *testing.T) {
@@ -39,20 +39,24 @@ func RunFaults(t *testing.T, open func(t *testing.T, f *Fault) core.Store, opts 
 	}
 }
 
+// stride is how many statements or batches are left out between two that go wrong.
+func stride(o Options) int {
+	switch {
+	case raceDetector:
+		return 37
+	case o.Slow:
+		return 9
+	}
+	return 1
+}
+
 // eachInTurn plays the scenario with the n-th statement, or batch, going wrong,
-// for each n until one run goes through. All runs share one store; each has
-// lanes, a source and ids of its own.
-func eachInTurn(r *rig, f *Fault, how fault) {
+// for each n of a stride until one run goes through. All runs share one store; each
+// has lanes, a source and ids of its own.
+func eachInTurn(r *rig, f *Fault, how fault, stride int) {
 	clean := newPlay(r, f, 0)
 	clean.record, clean.states = true, []scene{{}}
 	scenario(clean)
-	stride := 1
-	if r.slow {
-		stride = 9
-	}
-	if raceDetector {
-		stride = 37
-	}
 	for n := 1; ; n += stride {
 		p := newPlay(r, f, n)
 		p.clean = clean.states
