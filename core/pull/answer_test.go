@@ -186,6 +186,20 @@ func TestNackGoesBehind(t *testing.T) {
 	})
 }
 
+// So it does among those that are received together, whatever their ids.
+func TestReceivedBeforeGoesBehind(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		ids := d.put("q", 3, 3)
+		d.Nack(t.Context(), "q", idsOf(d.get(t, 1)), 0)
+		want := []core.ID{ids[1], ids[2], ids[0]}
+		for i, m := range d.get(t, 3) {
+			if m.ID != want[i] {
+				t.Errorf("message %d is %s, want %s", i, m.ID, want[i])
+			}
+		}
+	})
+}
+
 // Many are settled in parts, and what fails later does not make it forget what it did.
 func TestNackOfMany(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {

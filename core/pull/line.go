@@ -213,16 +213,21 @@ func (p *Puller) share(l *line, taken []core.TakenJob, n int) {
 }
 
 // sort parts messages that may be given to consumers from those that have been too
-// often.
+// often. A Take does not tell which of its jobs was due first; but those that were
+// received before, and came back, stand behind the others.
 func sort(taken []core.TakenJob) (messages, spent []core.TakenJob) {
+	var again []core.TakenJob
 	for _, m := range taken {
-		if m.Spent() {
+		switch {
+		case m.Spent():
 			spent = append(spent, m)
-		} else {
+		case m.Attempt > 1:
+			again = append(again, m)
+		default:
 			messages = append(messages, m)
 		}
 	}
-	return messages, spent
+	return append(messages, again...), spent
 }
 
 // fail tells those of an error who cannot wait for better times. If nobody can be told,

@@ -16,9 +16,9 @@
 // Where to change something: starting and stopping processes in
 // process_test.go, the gateway as a fixture in gateway_test.go, databases other
 // than a file in store_test.go, handlers in receiver_test.go, what counts as lost
-// in verdict_test.go, what must hold in every database in ledger_test.go; for queues, what
-// users of the API do in queues_consumers_test.go, and what no consumer may see in
-// queues_ruling_test.go. The other files are the tests, one story each.
+// in verdict_test.go, what must hold in every database in ledger_test.go; for queues,
+// what users of the API do in queues_consumers_test.go, and what no consumer may see
+// in queues_ruling_test.go. The other files are the tests, one story each.
 package e2e
 
 import (

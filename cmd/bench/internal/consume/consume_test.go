@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -150,7 +152,9 @@ func api(t *testing.T, s *shelf) string {
 			}
 			out = append(out, "{"+strings.Join(fields, ",")+"}")
 		}
-		fmt.Fprintf(w, `{"messages":[%s]}`, strings.Join(out, ","))
+		body := fmt.Sprintf(`{"messages":[%s]}`, strings.Join(out, ","))
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = io.WriteString(w, body)
 	})
 	mux.HandleFunc("POST /api/queues/some%20queue/ack", func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ IDs []string }

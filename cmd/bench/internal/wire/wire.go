@@ -1,8 +1,7 @@
 // Package wire reads HTTP/1.1 messages off a connection at the least cost: one
 // buffer, no maps, no allocation a message. It understands what the two ends of
-// a benchmark send each other, bodies with a content-length or in chunks, and
-// refuses the rest by name, so that a surprise is an error and never a wrong
-// figure.
+// a benchmark send each other, bodies with a content-length, and refuses the
+// rest by name, so that a surprise is an error and never a wrong figure.
 //
 // net/http was measured first and costs about as much CPU as the system under
 // test, which shares the cores.
@@ -15,26 +14,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 )
 
 // MaxMessage bounds one message, head and body, in bytes.
 const MaxMessage = 1 << 20
 
 var (
-	// ErrEncoding is a message with a transfer-encoding other than chunked, or with
-	// chunks that are not as RFC 9112 section 7.1 has them. Trailers are not understood.
-	ErrEncoding = errors.New("transfer-encoding is not understood, only plain chunks")
+	// ErrChunked is a message with a transfer-encoding.
+	ErrChunked = errors.New("transfer-encoding is not understood, only content-length")
 	// ErrTooLarge is a message above MaxMessage.
 	ErrTooLarge = fmt.Errorf("message above %d bytes", MaxMessage)
 	// ErrLength is a content-length that is no number.
 	ErrLength = errors.New("malformed content-length")
 )
 
-var (
-	blank   = []byte("\r\n\r\n")
-	lineEnd = []byte("\r\n")
-)
+var blank = []byte("\r\n\r\n")
 
 // Reader reads one message after the other. It is not safe for concurrent use.
 type Reader struct {
@@ -89,16 +83,13 @@ func (r *Reader) fill() error {
 }
 
 // Split cuts the first message off b. A total of 0 says that b holds no complete
-// message yet. The chunks of a complete one are moved together within b.
+// message yet.
 func Split(b []byte) (head, body []byte, total int, err error) {
 	at := bytes.Index(b, blank)
 	if at < 0 {
 		return nil, nil, 0, nil
 	}
 	head = b[:at]
-	if encoding, encoded := Header(head, "Transfer-Encoding"); encoded {
-		return splitChunks(b, at, encoding)
-	}
 	length, err := contentLength(head)
 	if err != nil {
 		return nil, nil, 0, err
@@ -113,54 +104,14 @@ func Split(b []byte) (head, body []byte, total int, err error) {
 	return head, b[at+len(blank) : total], total, nil
 }
 
-// splitChunks is Split of a message whose head ends at a place.
-func splitChunks(b []byte, at int, encoding []byte) (head, body []byte, total int, err error) {
-	if !equalFold(encoding, "chunked") {
-		return nil, nil, 0, ErrEncoding
-	}
-	first := at + len(blank)
-	_, size, err := walk(b[first:], nil)
-	if err != nil || size == 0 {
-		return nil, nil, 0, err
-	}
-	body, _, err = walk(b[first:], b[first:first])
-	return b[:at], body, first + size, err
-}
-
-// walk goes from chunk to chunk of b, whose size is 0 if the last one is not there
-// yet, and appends them to body unless that is nil.
-func walk(b, body []byte) (joined []byte, size int, err error) {
-	for {
-		line, _, found := bytes.Cut(b[size:], lineEnd)
-		if !found {
-			return nil, 0, nil
-		}
-		n, err := strconv.ParseUint(string(line), 16, 20)
-		if err != nil {
-			return nil, 0, ErrEncoding
-		}
-		start := size + len(line) + len(lineEnd)
-		size = start + int(n) + len(lineEnd)
-		if size > len(b) {
-			return nil, 0, nil
-		}
-		if !bytes.Equal(b[size-len(lineEnd):size], lineEnd) {
-			return nil, 0, ErrEncoding
-		}
-		if n == 0 {
-			return body, size, nil
-		}
-		if body != nil {
-			body = append(body, b[start:start+int(n)]...)
-		}
-	}
-}
-
 // contentLength is 0 for a message without one, as requests without a body and
 // 204 replies are.
 func contentLength(head []byte) (int, error) {
 	value, ok := Header(head, "Content-Length")
 	if !ok {
+		if _, chunked := Header(head, "Transfer-Encoding"); chunked {
+			return 0, ErrChunked
+		}
 		return 0, nil
 	}
 	if len(value) == 0 || len(value) > 9 {
@@ -179,7 +130,7 @@ func contentLength(head []byte) (int, error) {
 // Header returns the trimmed value of the first field called name, in any case.
 func Header(head []byte, name string) ([]byte, bool) {
 	for len(head) > 0 {
-		line, rest, _ := bytes.Cut(head, lineEnd)
+		line, rest, _ := bytes.Cut(head, []byte("\r\n"))
 		// The length comparison settles nearly every line before EqualFold runs.
 		if len(line) > len(name) && line[len(name)] == ':' && equalFold(line[:len(name)], name) {
 			return bytes.TrimSpace(line[len(name)+1:]), true
@@ -190,9 +141,6 @@ func Header(head []byte, name string) ([]byte, bool) {
 }
 
 func equalFold(b []byte, name string) bool {
-	if len(b) != len(name) {
-		return false
-	}
 	for i, c := range b {
 		if c|0x20 != name[i]|0x20 {
 			return false

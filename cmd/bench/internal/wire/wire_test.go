@@ -11,8 +11,6 @@ import (
 func TestNextReadsMessagesHoweverTheyArrive(t *testing.T) {
 	stream := "POST /a HTTP/1.1\r\nHost: x\r\ncontent-length: 3\r\n\r\nabc" +
 		"HTTP/1.1 204 No Content\r\n\r\n" +
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n2\r\n\r\n\r\n" + "1B\r\n" + strings.Repeat("c", 27) + "\r\n0\r\n\r\n" +
-		"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n" +
 		"HTTP/1.1 202 Accepted\r\nCONTENT-LENGTH:  2 \r\nx: y\r\n\r\nok"
 	readers := map[string]io.Reader{
 		"at once":     strings.NewReader(stream),
@@ -21,7 +19,7 @@ func TestNextReadsMessagesHoweverTheyArrive(t *testing.T) {
 	}
 	for name, in := range readers {
 		r := NewReader(in)
-		for _, want := range []string{"abc", "", "\r\n" + strings.Repeat("c", 27), "", "ok"} {
+		for _, want := range []string{"abc", "", "ok"} {
 			_, body, err := r.Next()
 			if err != nil || string(body) != want {
 				t.Fatalf("%s: Next() = %q, %v, want %q", name, body, err, want)
@@ -47,11 +45,7 @@ func TestNextRefuses(t *testing.T) {
 		in   string
 		want error
 	}{
-		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", ErrEncoding},
-		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\n", ErrEncoding},
-		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n", ErrEncoding},
-		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Checksum: 5\r\n\r\n", ErrEncoding},
-		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", io.ErrUnexpectedEOF},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", ErrChunked},
 		{"HTTP/1.1 200 OK\r\nContent-Length: 1x\r\n\r\n", ErrLength},
 		{"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n", ErrLength},
 		{"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n", ErrTooLarge},
