@@ -35,6 +35,10 @@ var (
 // or receives meanwhile should notice.
 const drainChunk = 1000
 
+// aheadMost is how far the clock that made a message's id may be ahead of this one: it
+// was another process's, or has been set back.
+const aheadMost = 24 * time.Hour
+
 // A Queue is one as it is configured.
 type Queue struct {
 	Name, Source string
@@ -142,14 +146,14 @@ func (q *Queues) owns(ctx context.Context, lane core.Lane, id core.ID) error {
 }
 
 // Drain deletes the messages of a queue, visible, in flight and dead, and returns how
-// many. Those that are sent while it works stay. After an error it returns how many
-// there were until then; they are gone.
+// many. Those that are sent while it works stay or go. After an error it returns how
+// many there were until then; they are gone.
 func (q *Queues) Drain(ctx context.Context, name string) (int, error) {
 	lane, err := q.lane(name)
 	if err != nil {
 		return 0, err
 	}
-	below := core.FirstID(q.clock().Add(time.Millisecond)) // the present millisecond included
+	below := core.FirstID(q.clock().Add(aheadMost))
 	for total := 0; ; {
 		n, err := q.store.Drain(ctx, lane, below, drainChunk)
 		total += n

@@ -211,32 +211,30 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// What is sent while a queue is drained stays, so that draining ends.
+// All go, also those whose ids were made by a clock that is ahead, in pieces. What is
+// sent meanwhile does not keep draining from ending.
 func TestDrain(t *testing.T) {
 	f := &fake{}
-	now := noon
+	now := noon.Add(time.Hour)
 	ids := core.NewIDs(func() time.Time { return now })
 	send := func(lane core.Lane) { f.jobs = append(f.jobs, core.Job{ID: ids.Next(), Lane: lane}) }
 	for range 2*drainChunk + 1 {
 		send("queue/work")
 	}
 	send("queue/mail")
-	f.sender = func() {
-		now = noon.Add(time.Millisecond)
-		for range drainChunk {
-			send("queue/work")
-		}
-	}
-	q := NewQueues(f, func() time.Time { return now }, []Queue{{Name: "work"}})
+	f.sender = func() { send("queue/work") }
+	q := NewQueues(f, func() time.Time { return noon }, []Queue{{Name: "work"}})
 	n, err := q.Drain(t.Context(), "work")
-	if n != 2*drainChunk+1 || err != nil || f.calls != 3 {
-		t.Errorf("Drain = %d, %v after %d calls, want %d after 3", n, err, f.calls, 2*drainChunk+1)
+	if n < 2*drainChunk+1 || n > 2*drainChunk+4 || err != nil || f.calls != 3 {
+		t.Errorf("Drain = %d, %v after %d calls, want some %d after 3", n, err, f.calls, 2*drainChunk+1)
 	}
-	if left := len(f.jobs); left != 3*drainChunk+1 {
-		t.Errorf("%d jobs are left, want the %d sent meanwhile and one of another queue", left, 3*drainChunk)
+	if left := len(f.jobs); left != 2*drainChunk+2+3-n {
+		t.Errorf("%d jobs are left beside %d that were drained", left, n)
+	}
+	for range drainChunk {
+		send("queue/work")
 	}
 	f.err = errors.New("disk full")
-	now = now.Add(time.Second)
 	if n, err := q.Drain(t.Context(), "work"); n != drainChunk || !errors.Is(err, f.err) {
 		t.Errorf("Drain of a store that fails = %d, %v, want %d and its error", n, err, drainChunk)
 	}

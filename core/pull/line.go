@@ -11,8 +11,15 @@ import (
 // keepEvery is how far apart the looks at a busy line are.
 const keepEvery = time.Second
 
-// maxClaim is how many messages are taken at once at most.
-const maxClaim = 10 * MaxBatch
+// What is taken at once at most, and what one consumer gets: messages are in memory from
+// then until they are sent. Bytes are those of payloads, and of the next messages they
+// are guessed from the last. One message is taken and given however large it is.
+const (
+	maxClaim   = 10 * MaxBatch
+	claimBytes = 32 << 20
+	replyBytes = 8 << 20
+	firstGuess = 64 << 10 // bytes of a message
+)
 
 // A line is where the consumers of a queue stand. What is in it is guarded by
 // [Puller.mu].
@@ -31,6 +38,8 @@ type line struct {
 
 	err     error // of the newest Take
 	trouble backoff
+
+	size int // of a message, about, in bytes; zero if none was taken yet
 
 	kept time.Time // when there was last a look at it, as far as keepUp knows
 }
@@ -134,23 +143,23 @@ func (p *Puller) claim(l *line) {
 			continue
 		}
 		p.share(l, taken, n)
-		if len(taken) == n {
-			p.keepUp(l)
-		}
+		p.keepUp(l)
 	}
 }
 
-// keepUp looks at a line that is too busy to be parked, now and then. A store begins a
-// claim where the last look found something due, so as not to step over what is gone.
+// keepUp looks at a line that is not parked, now and then: one that is too busy, or
+// whose consumers do not wait. A store begins a claim where the last look found something
+// due, so as not to step over what is gone; without looks it would not see what others
+// store behind that.
 func (p *Puller) keepUp(l *line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Clock()
-	if l.seen {
+	if l.seen && p.looked.After(l.kept) {
 		l.kept = p.looked
 	}
-	if now.Sub(l.kept) < keepEvery {
-		return
+	if now.Sub(l.kept) < keepEvery || len(l.waiting) > 0 && !l.promising {
+		return // it was looked at, or will be when it is parked
 	}
 	l.kept = now
 	p.work.Go(func() {
@@ -175,11 +184,48 @@ func (p *Puller) ask(l *line) (n int) {
 	}
 	l.promising = false
 	l.pass(p.Clock())
+	most, full := min(maxClaim, claimBytes/l.guess()), false
 	for _, c := range l.waiting {
 		c.asked = true
-		n = min(n+c.n, maxClaim)
+		want := min(c.n, max(1, replyBytes/l.guess()))
+		if full = full || n > 0 && n+want > most; !full {
+			n += want
+		}
 	}
 	return n
+}
+
+// guess is about how many bytes a message has.
+func (l *line) guess() int {
+	if l.size == 0 {
+		return firstGuess
+	}
+	return l.size
+}
+
+// weigh learns from what was taken how large messages are: larger ones at once, smaller
+// ones little by little.
+func (l *line) weigh(taken []core.TakenJob) {
+	if len(taken) == 0 {
+		return
+	}
+	total := 0
+	for _, m := range taken {
+		total += len(m.Event.Payload)
+	}
+	mean := 1 + total/len(taken)
+	l.size = max(mean, (3*l.guess()+mean)/4)
+}
+
+// portion is how many of the messages a consumer gets that asked for n.
+func portion(messages []core.TakenJob, n int) (k int) {
+	for bytes := 0; k < min(n, len(messages)); k++ {
+		bytes += len(messages[k].Event.Payload)
+		if k > 0 && bytes > replyBytes {
+			break
+		}
+	}
+	return k
 }
 
 // share gives the consumers in a line what they asked for, as long as there is any, also
@@ -189,10 +235,11 @@ func (p *Puller) share(l *line, taken []core.TakenJob, n int) {
 	messages, spent := sort(taken)
 	p.mu.Lock()
 	l.err, l.trouble = nil, 0
+	l.weigh(taken)
 	served := 0
 	for ; served < len(l.waiting) && len(messages) > 0; served++ {
 		c := l.waiting[served]
-		k := min(c.n, len(messages))
+		k := portion(messages, c.n)
 		c.answer <- answer{messages: messages[:k:k]}
 		messages = messages[k:]
 	}
@@ -206,7 +253,7 @@ func (p *Puller) share(l *line, taken []core.TakenJob, n int) {
 		p.expect(l, m.DueAt)
 	}
 	p.mu.Unlock()
-	if len(messages) > 0 { // whom they were for has left
+	if len(messages) > 0 { // whom they were for has left, or they are larger than was guessed
 		p.work.Go(func() { p.Return(context.Background(), l.Name, messages) })
 	}
 	p.bury(l, spent)

@@ -159,6 +159,33 @@ func TestClaimsAreBounded(t *testing.T) {
 	})
 }
 
+// Large messages are taken and given few at a time, as far as it can be guessed, and one
+// is given however large it is.
+func TestReceivesAreBoundedInBytes(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		d.set(func() { d.payload = make([]byte, 3<<20) })
+		d.put("q", 50, 3)
+		var all []<-chan reply
+		for range 20 {
+			all = append(all, d.receive(t.Context(), MaxBatch, 0))
+		}
+		for _, c := range all {
+			if r := <-c; len(r.messages) > 2 {
+				t.Errorf("one consumer got %d of 3 MiB each, want at most 2", len(r.messages))
+			}
+		}
+		for i, h := range d.hauls() {
+			if i > 0 && h.want > claimBytes/(3<<20) {
+				t.Errorf("Take %d asked for %d, want at most 32 MiB after the first", i, h.want)
+			}
+		}
+		d.set(func() { d.payload = make([]byte, 100<<20) })
+		if m := d.get(t, 10); len(m) != 1 {
+			t.Errorf("received %d of 100 MiB each, want 1", len(m))
+		}
+	})
+}
+
 // Nobody is told that there is nothing by a Take that began before it came.
 func TestTakeBeginsAfterItsConsumerCame(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {

@@ -35,7 +35,8 @@ type shelf struct {
 	delay    time.Duration
 	takeSlow time.Duration // beside delay
 	dueSlow  time.Duration
-	lose     bool // somebody else takes between Held and Settle
+	payload  []byte // of each message
+	lose     bool   // somebody else takes between Held and Settle
 }
 
 // A haul is a Take.
@@ -97,6 +98,12 @@ func (s *shelf) nTakes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.takes)
+}
+
+func (s *shelf) hauls() []haul {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.takes)
 }
 
 func (s *shelf) nLooks() int {
@@ -172,7 +179,7 @@ func (s *shelf) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 	for _, j := range due[:min(q.N, len(due))] {
 		j.Status, j.DueAt, j.Lease = core.Running, now.Add(q.Hold), core.Lease(fmt.Sprint("L", s.leases))
 		j.Attempt++
-		taken = append(taken, core.TakenJob{Job: *j})
+		taken = append(taken, core.TakenJob{Job: *j, Event: core.Event{Payload: s.payload}})
 	}
 	s.takes[i].got = len(taken)
 	return taken, nil

@@ -2,6 +2,7 @@ package pull
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -217,20 +218,32 @@ func TestLooksAtABusyQueue(t *testing.T) {
 	}
 }
 
-// A queue that is never empty is looked at all the same, about once a second.
-func TestLooksWhileThereIsAlwaysMore(t *testing.T) {
-	in(t, func(t *testing.T, d *desk) {
-		d.set(func() { d.takeSlow = 10 * time.Millisecond })
-		d.put("q", 1000, 3)
-		for began := time.Now(); time.Since(began) < 3500*time.Millisecond; {
-			if r := <-d.receive(t.Context(), 1, 0); len(r.messages) != 1 {
-				t.Fatal("received nothing")
-			}
+// A queue that is not parked is looked at all the same, about once a second: one that is
+// never empty, and one whose consumers do not wait, also after it was parked.
+func TestLooksWithoutParking(t *testing.T) {
+	for name, waiting := range map[string]int{"never empty": 1000, "nobody waits": 0} {
+		for _, parked := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/parked before: %v", name, parked), func(t *testing.T) {
+				in(t, func(t *testing.T, d *desk) {
+					if parked {
+						<-d.receive(t.Context(), 1, 3*time.Second)
+						time.Sleep(2 * time.Second)
+					}
+					d.set(func() { d.takeSlow = 10 * time.Millisecond })
+					d.put("q", waiting, 3)
+					before := d.nLooks()
+					for began := time.Now(); time.Since(began) < 3500*time.Millisecond; {
+						if r := <-d.receive(t.Context(), 1, 0); len(r.messages) != min(1, waiting) {
+							t.Fatalf("received %d messages", len(r.messages))
+						}
+					}
+					if n := d.nLooks() - before; n != 4 {
+						t.Errorf("looks in 3.5 s = %d, want 4", n)
+					}
+				})
+			})
 		}
-		if n := d.nLooks(); n != 4 {
-			t.Errorf("looks in 3.5 s = %d, want 4", n)
-		}
-	})
+	}
 }
 
 // The end of a lease that was acked wakes nobody, and what a Take covered is not taken

@@ -122,8 +122,8 @@ func wordsOf(l core.Lane) deliveryWords {
 
 // pulled tells what consumers do. What is everyday is left to who looks for it.
 func (o logger) pulled(f core.Pulled) {
-	level := slog.LevelDebug
-	if f.Action == core.MessagesRetried || f.Action == core.MessagesReturned {
+	level := slog.LevelDebug // consumers may say much
+	if f.Action == core.MessagesReturned {
 		level = slog.LevelInfo
 	}
 	line(o.pull, level, "messages "+string(f.Action), slog.String("queue", f.Queue), slog.Int("messages", f.Messages))

@@ -111,7 +111,7 @@ func TestFactsAsLines(t *testing.T) {
 		{pulled(core.MessagesReceived), `{"level":"DEBUG","msg":"messages received","target":"pull","queue":"work","messages":3}`},
 		{pulled(core.MessagesAcked), `{"level":"DEBUG","msg":"messages acked","target":"pull","queue":"work","messages":3}`},
 		{pulled(core.MessagesExtended), `{"level":"DEBUG","msg":"messages extended","target":"pull","queue":"work","messages":3}`},
-		{pulled(core.MessagesRetried), `{"level":"INFO","msg":"messages retried","target":"pull","queue":"work","messages":3}`},
+		{pulled(core.MessagesRetried), `{"level":"DEBUG","msg":"messages retried","target":"pull","queue":"work","messages":3}`},
 		{pulled(core.MessagesReturned), `{"level":"INFO","msg":"messages returned","target":"pull","queue":"work","messages":3}`},
 		{core.Superseded{Job: alert},
 			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"alert","job":"J2","lane":"alert/0123456789ab","attempt":2}`},

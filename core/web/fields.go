@@ -16,7 +16,8 @@ import (
 )
 
 // What the requests of the API say is read strictly: a field that is misspelt, or
-// given twice, would else be ignored without a word.
+// given twice, would else be ignored without a word. Parameters behind the question mark
+// that are not known are let be, as everywhere on the web.
 
 var (
 	errQuery  = core.Refuse(core.Invalid, "the query is malformed")

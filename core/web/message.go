@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"strconv"
@@ -93,9 +92,8 @@ func payloadOf(e core.Event) []byte {
 
 func isJSON(text []byte) bool { return utf8.Valid(text) && json.Valid(text) }
 
-// writeMessages answers with messages, and what else the reply has, and reports
-// whether the network took it all.
-func writeMessages(w http.ResponseWriter, messages []core.TakenJob, tail func(core.TakenJob) any, more string) error {
+// writeMessages answers with messages, and what else the reply has.
+func writeMessages(w http.ResponseWriter, messages []core.TakenJob, tail func(core.TakenJob) any, more string) {
 	pieces := [][]byte{[]byte(`{"messages":[`)}
 	for i, m := range messages {
 		if i > 0 {
@@ -105,15 +103,15 @@ func writeMessages(w http.ResponseWriter, messages []core.TakenJob, tail func(co
 		head, tail[0] = head[:len(head)-1], ',' // one object of both
 		pieces = append(pieces, head, []byte(`,"payload":`), payloadOf(m.Event), tail)
 	}
-	return writePieces(w, append(pieces, []byte("]"+more+"}")))
+	writePieces(w, append(pieces, []byte("]"+more+"}")))
 }
 
 // worthJoining is how long a body may be to be put together first: one write costs
 // less than many, and less than the copy.
 const worthJoining = 64 << 10
 
-// writePieces sends a body of known length and waits until it is on its way.
-func writePieces(w http.ResponseWriter, pieces [][]byte) error {
+// writePieces sends a body of known length.
+func writePieces(w http.ResponseWriter, pieces [][]byte) {
 	length := 0
 	for _, p := range pieces {
 		length += len(p)
@@ -126,11 +124,7 @@ func writePieces(w http.ResponseWriter, pieces [][]byte) error {
 	}
 	for _, p := range pieces {
 		if _, err := w.Write(p); err != nil {
-			return err
+			return // whoever is gone wants no other reply
 		}
 	}
-	if err := http.NewResponseController(w).Flush(); !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	return nil // of a function: the reply is returned as a whole
 }

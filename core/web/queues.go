@@ -108,18 +108,21 @@ func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
 	return q.hand(w, r, queue, n, wait)
 }
 
-// hand receives messages and hands them to the consumer. Those it cannot have got,
-// since it has hung up, go back: they would be invisible to everyone for nothing.
+// hand receives messages and hands them to the consumer. If it has hung up before, they
+// go back: they would be invisible to everyone for nothing. What happens once the reply
+// is on its way nobody can tell; then the visibility timeout decides, and the attempt
+// counts, so that a message which no consumer can take in dies of it at last.
 func (q *queueRoutes) hand(w http.ResponseWriter, r *http.Request, queue string, n int, wait time.Duration) error {
 	messages, err := q.Puller.Receive(r.Context(), queue, n, wait)
-	if err == nil {
-		err = r.Context().Err()
+	if err != nil {
+		return err
 	}
-	if err == nil && writeMessages(w, messages, handed, "") == nil {
-		return nil
+	if err := r.Context().Err(); err != nil {
+		q.Puller.Return(r.Context(), queue, messages)
+		return err
 	}
-	q.Puller.Return(r.Context(), queue, messages)
-	return err // nil if only the reply failed: half of it may be on its way
+	writeMessages(w, messages, handed, "")
+	return nil
 }
 
 func (q *queueRoutes) ack(w http.ResponseWriter, r *http.Request) error {

@@ -49,7 +49,7 @@ func (q *queueRoutes) peek(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	_ = writeMessages(w, messages, shown, "")
+	writeMessages(w, messages, shown, "")
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (q *queueRoutes) deadLetters(w http.ResponseWriter, r *http.Request) error 
 	if page.More {
 		more = `,"has_more":true`
 	}
-	_ = writeMessages(w, page.Items, shown, more)
+	writeMessages(w, page.Items, shown, more)
 	return nil
 }
 
