@@ -244,7 +244,7 @@ func TestExtend(t *testing.T) {
 		for _, tt := range []struct{ v, want time.Duration }{{0, visibility}, {time.Hour, time.Hour}, {time.Second, time.Second}} {
 			time.Sleep(100 * time.Millisecond)
 			n, err := d.Extend(t.Context(), "q", []string{Receipt(m[0])}, tt.v)
-			if end := d.job(id).DueAt.Sub(time.Now()); n != 1 || err != nil || end != tt.want {
+			if end := time.Until(d.job(id).DueAt); n != 1 || err != nil || end != tt.want {
 				t.Errorf("Extend(%v) = %d, %v, ends in %v, want 1 in %v", tt.v, n, err, end, tt.want)
 			}
 		}
