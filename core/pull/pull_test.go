@@ -179,6 +179,7 @@ func TestReceivesAreBoundedInBytes(t *testing.T) {
 				t.Errorf("Take %d asked for %d, want at most 32 MiB after the first", i, h.want)
 			}
 		}
+		synctest.Wait() // until what was too much is given back
 		d.set(func() { d.payload = make([]byte, 100<<20) })
 		if m := d.get(t, 10); len(m) != 1 {
 			t.Errorf("received %d of 100 MiB each, want 1", len(m))
