@@ -285,8 +285,10 @@ func TestDeadMessagesAreAlerted(t *testing.T) {
 			w.tell(t, "extend", fmt.Sprintf(`{"ids": [%q], "visibility_timeout": "1ms"}`, id), `{"extended":1}`)
 		}
 	}
-	for len(w.jobs(t, core.JobFilter{Status: core.Retryable})) == 0 {
-		time.Sleep(time.Millisecond) // until the lease is over
+	for end := time.Now().Add(20 * time.Second); len(w.jobs(t, core.JobFilter{Status: core.Retryable})) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the lease is not over in time")
+		}
 	}
 	w.deliver(t)
 	told := map[string]bool{}
