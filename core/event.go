@@ -43,6 +43,7 @@ type Event struct {
 type Arrival struct {
 	Event Event
 	Jobs  []NewJob
+	Runs  []NewRun // each with its job among Jobs
 }
 
 // A NewJob is a job that does not exist yet.

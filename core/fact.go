@@ -90,6 +90,26 @@ const (
 	MessagesReturned PullAction = "returned" // their consumer was gone before it had them
 )
 
+// StepMoved: something became of a step of a workflow run.
+type StepMoved struct {
+	Run     Run
+	Step    Step      // as it is now
+	Attempt Attempt   // the call that ended, of a step that makes calls; zero if none did
+	DueAt   time.Time // of its next attempt, if there will be one
+}
+
+// RunMoved: a workflow run has another status now, or begins anew.
+type RunMoved struct {
+	Run Run
+}
+
+// CalledIn: a callback came in.
+type CalledIn struct {
+	Run   Run    // zero if nobody waits for it
+	Path  string // of the step that waited
+	Known bool
+}
+
 // Recovered: jobs of an earlier process were made due again at start.
 type Recovered struct {
 	Jobs int
@@ -112,5 +132,8 @@ func (BreakerMoved) fact() {}
 func (Superseded) fact()   {}
 func (Released) fact()     {}
 func (Recovered) fact()    {}
+func (StepMoved) fact()    {}
+func (RunMoved) fact()     {}
+func (CalledIn) fact()     {}
 func (Pulled) fact()       {}
 func (Troubled) fact()     {}

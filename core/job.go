@@ -40,13 +40,14 @@ func (s Status) Finished() bool { return s == Completed || s == Dead }
 
 // A Lane is the line a job waits in: one per consumer, so that one consumer's
 // backlog never stands before another's. It is written "handler/<name>",
-// "queue/<name>", or "alert/<id>" for what is told to people.
+// "queue/<name>", "workflow/<name>", or "alert/<id>" for what is told to people.
 type Lane string
 
 const (
-	handlerLane = "handler/"
-	queueLane   = "queue/"
-	alertLane   = "alert/"
+	handlerLane  = "handler/"
+	queueLane    = "queue/"
+	workflowLane = "workflow/"
+	alertLane    = "alert/"
 )
 
 // QueueLane is the lane of the queue with this name.
@@ -56,6 +57,19 @@ func QueueLane(name string) Lane { return Lane(queueLane + name) }
 // something else.
 func (l Lane) Queue() string {
 	name, ok := strings.CutPrefix(string(l), queueLane)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// WorkflowLane is the lane of the workflow with this name.
+func WorkflowLane(name string) Lane { return Lane(workflowLane + name) }
+
+// Workflow is the name of the workflow whose lane this is, or "" if it is the lane of
+// something else.
+func (l Lane) Workflow() string {
+	name, ok := strings.CutPrefix(string(l), workflowLane)
 	if !ok {
 		return ""
 	}
@@ -123,6 +137,11 @@ type Job struct {
 	// Lease is held by whoever runs the job; empty otherwise.
 	Lease Lease
 
+	// RunID and Step are the run and the path of the step there that the job is for, of
+	// a job in the lane of a workflow, where a [Ledger] tells them.
+	RunID ID
+	Step  string
+
 	LastError  string // why the newest attempt failed; empty if none did
 	CreatedAt  time.Time
 	FinishedAt time.Time // when it became completed or dead; zero before
@@ -144,6 +163,10 @@ type TakenJob struct {
 
 	StartAt time.Time // not before; zero if it was taken without a [Pass] that has an interval
 	Probe   bool      // it was taken with a Pass for a probe
+
+	// Situation is that of the step a job of a workflow is for. It is zero for any
+	// other, and if there is no such step any more.
+	Situation Situation
 }
 
 // An Attempt is how one try went.

@@ -27,6 +27,10 @@ type Inbox interface {
 	// seen is left out; if every job of an arrival is left out that way, the
 	// arrival is a duplicate as well. Of simultaneous arrivals with the same
 	// delivery id or key exactly one is stored.
+	//
+	// The runs of an arrival are stored with it: pending, in their first epoch, each
+	// with its first step, which is ready and receives the event, and its definition,
+	// unless that is stored already.
 	Accept(ctx context.Context, a Arrival) (Receipt, error)
 }
 
@@ -60,6 +64,8 @@ type Worklist interface {
 	//
 	// A running job with all its attempts behind it is taken too, so that its
 	// end is recorded: see [Job.Spent].
+	//
+	// A job of a workflow comes with the situation of its step.
 	//
 	// Nothing is taken without a Pass from a lane whose breaker is open or has closed
 	// less than RampTime ago. With a Pass that has an interval, jobs are taken only
@@ -207,7 +213,7 @@ type Ledger interface {
 	// first page exactly once, whatever is accepted meanwhile.
 	Events(ctx context.Context, f EventFilter) (Page[Event], error)
 
-	// Job returns one job.
+	// Job returns one job. Of a workflow's, this and Jobs tell the run and step.
 	Job(ctx context.Context, id ID) (Job, error)
 
 	// Jobs lists jobs newest first, paged like Events.
@@ -247,14 +253,15 @@ type Upkeep interface {
 	// attempts, and returns how many. A zero id means all dead jobs, those of one
 	// lane if lane is set. Jobs that are not dead stay as they are. Every lane that is
 	// a stray begins anew, so that jobs which are brought back wait their StrayTime
-	// again.
+	// again. Jobs of workflows stay dead: their runs are redriven instead.
 	Retry(ctx context.Context, now time.Time, id ID, lane Lane) (int, error)
 
-	// Purge deletes jobs that finished before the given time, with their attempts,
-	// and events received before it of which no job is left. It deletes at most
-	// limit jobs and as many events, the oldest first, and returns how many of both
-	// there were. Jobs that are not finished stay, with their events. A delivery id
-	// or key is new again once its row is gone.
+	// Purge deletes jobs that finished before the given time, with their attempts, runs
+	// that finished before it, with their steps and history, and events received before
+	// it of which no job and no run is left. It deletes at most limit jobs and as many
+	// runs and events, the oldest first, and returns how many of all there were. Jobs
+	// and runs that are not finished stay, with their events. A delivery id or key is
+	// new again once its row is gone. Definitions stay.
 	Purge(ctx context.Context, before time.Time, limit int) (int, error)
 
 	// Drain deletes jobs of a lane that are not completed and whose id is below the
@@ -277,7 +284,9 @@ type Store interface {
 	Worklist
 	Counter
 	Calendar
+	Runs
 	Ledger
+	Chronicle
 	Upkeep
 	Close() error
 }
