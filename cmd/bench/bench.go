@@ -111,6 +111,7 @@ var cells = []struct {
 	{"e2e", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).endToEnd},
 	{"latency", []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).latency},
 	{"pull", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).pull},
+	{"workflow", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).workflow},
 	{"statistics", []string{server.Postgres}, (*bench).statistics},
 	{"slots", []string{server.SQLite}, (*bench).slots},
 	{"idle", []string{server.SQLite}, (*bench).idle},

@@ -132,6 +132,6 @@ func audit(ctx context.Context, r *running, sh shape, warm, measured *load.Resul
 		f.Duplicated, f.Lost = 0, max(0, warm.Accepted+measured.Accepted-stored)
 		return f, err
 	}
-	f.Lost = missing(r.sink, 0, warm) + missing(r.sink, sh.warm, measured)
+	f.Lost = missing(r.sink, 0, warm) + missing(r.sink, sh.warm, measured) + r.sink.Skipped()
 	return f, nil
 }

@@ -23,6 +23,7 @@ type shape struct {
 	warm   int           // events before the measured ones
 	events int           // measured events
 	delay  time.Duration // of the sink's answers
+	steps  int           // of a workflow in the place of the handler; 0 for none
 
 	before func(*running) error // called after the warm-up, may be nil
 	after  func(*running) error // called once everything is delivered, may be nil
@@ -49,7 +50,7 @@ func launch(ctx context.Context, p place, cfg sink.Config, slots int) (*running,
 	addr, err := proc.FreeAddr()
 	if err == nil {
 		var spec proc.Spec
-		if spec, err = p.system.start(setup{dir: p.dir, database: p.database, addr: addr, sink: receiver.URL(), slots: slots}); err == nil {
+		if spec, err = p.system.start(setup{dir: p.dir, database: p.database, addr: addr, sink: receiver.URL(), slots: slots, steps: cfg.Steps}); err == nil {
 			r.child, err = proc.Start(ctx, spec)
 		}
 	}
@@ -76,7 +77,7 @@ func (b *bench) run(ctx context.Context, s system, sh shape) (f figures, err err
 		return f, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	r, err := launch(ctx, *p, sink.Config{Events: sh.total(), Delay: sh.delay}, sh.slots)
+	r, err := launch(ctx, *p, sink.Config{Events: sh.total(), Delay: sh.delay, Steps: sh.steps}, sh.slots)
 	if err != nil {
 		return f, err
 	}

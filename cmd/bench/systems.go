@@ -47,6 +47,7 @@ type setup struct {
 	addr     string // to listen on
 	sink     string // URL of every delivery
 	slots    int    // deliveries at a time; 0 is the default of 10, intakeOnly and queued none
+	steps    int    // of a workflow in the place of the handler, at most 10; 0 for none
 }
 
 // intakeOnly starts a system that accepts but does not deliver. The gateway
@@ -112,6 +113,13 @@ worker:
 func (s setup) consumer() string {
 	if s.slots == queued {
 		return fmt.Sprintf("queues:\n  %s:\n    source: bench\n", queueName)
+	}
+	if s.steps > 0 {
+		text := "workflows:\n  bench:\n    source: bench\n    steps:\n"
+		for step := range s.steps {
+			text += fmt.Sprintf("      - {name: step-%d, url: '%s%d'}\n", step, s.sink, step)
+		}
+		return text
 	}
 	return fmt.Sprintf("handlers:\n  sink:\n    source: bench\n    url: %s\n", s.sink)
 }

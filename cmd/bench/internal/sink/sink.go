@@ -9,6 +9,7 @@
 package sink
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -38,6 +39,10 @@ type Config struct {
 	Delay  time.Duration // from the request to the answer
 	Hang   bool          // never answer, until Close
 	Key    []byte        // of the Standard Webhooks signature; none is not checked
+
+	// Steps is how often each event is to come, as the steps of a workflow do: the k-th
+	// time to the path /k, from 0. An event is delivered with its last step. Zero is one.
+	Steps int
 }
 
 // Counts is what a sink has seen.
@@ -54,6 +59,7 @@ type Sink struct {
 	cfg      Config
 	listener net.Listener
 	first    []int64 // event.Nanos of the first delivery, 0 for none
+	before   []int64 // the same of the steps before the last, by event and step
 	unique   atomic.Int64
 	repeated atomic.Int64
 	strange  atomic.Int64
@@ -77,7 +83,8 @@ func Listen(cfg Config) (*Sink, error) {
 		return nil, fmt.Errorf("listen for deliveries: %w", err)
 	}
 	s := &Sink{
-		cfg: cfg, listener: l, first: make([]int64, cfg.Events), reached: make(chan struct{}, 1),
+		cfg: cfg, listener: l, first: make([]int64, cfg.Events), before: make([]int64, cfg.Events*max(0, cfg.Steps-1)),
+		reached: make(chan struct{}, 1),
 		closing: make(chan struct{}), conns: map[net.Conn]struct{}{},
 	}
 	s.group.Go(s.accept)
@@ -212,11 +219,38 @@ func (s *Sink) count(head, body []byte, at int64) {
 	if seq%signatureEvery == 0 && len(s.cfg.Key) > 0 && !signed(head, body, s.cfg.Key) {
 		s.unsigned.Add(1)
 	}
+	if step := s.step(head); step < s.cfg.Steps-1 {
+		if !atomic.CompareAndSwapInt64(&s.before[seq*(s.cfg.Steps-1)+step], 0, at) {
+			s.repeated.Add(1)
+		}
+		return
+	}
 	if atomic.CompareAndSwapInt64(&s.first[seq], 0, at) {
 		s.arrived()
 	} else {
 		s.repeated.Add(1)
 	}
+}
+
+// step is which one a request is for: the digit that is its path, else the last.
+func (s *Sink) step(head []byte) int {
+	_, path, _ := bytes.Cut(head, []byte(" /"))
+	if s.cfg.Steps < 2 || len(path) == 0 || path[0] < '0' || path[0] > '9' {
+		return s.cfg.Steps - 1
+	}
+	return int(path[0] - '0')
+}
+
+// Skipped is how many steps before the last have not come, of events that were delivered.
+func (s *Sink) Skipped() (n int) {
+	for seq := range s.first {
+		for step := range max(0, s.cfg.Steps-1) {
+			if s.First(seq) > 0 && atomic.LoadInt64(&s.before[seq*(s.cfg.Steps-1)+step]) == 0 {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (s *Sink) arrived() {

@@ -32,7 +32,12 @@ func deliver(t *testing.T, s *Sink, seq int, header http.Header) {
 
 func post(t *testing.T, s *Sink, body []byte, header http.Header) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL(), bytes.NewReader(body))
+	postTo(t, s, "", body, header)
+}
+
+func postTo(t *testing.T, s *Sink, path string, body []byte, header http.Header) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +67,30 @@ func TestCountsUniqueRepeatedAndStrange(t *testing.T) {
 	}
 	if s.First(0) == 0 || s.First(1) != 0 || s.First(2) < s.First(0) {
 		t.Errorf("First = %d, %d, %d, want a time, none, a later time", s.First(0), s.First(1), s.First(2))
+	}
+}
+
+func TestStepsAreToldApart(t *testing.T) {
+	s := listen(t, Config{Events: 2, Steps: 3})
+	body := event.Body(1024)
+	arrive := func(seq int, step string) {
+		event.Stamp(body, seq, 1_700_000_000_000_000_000)
+		postTo(t, s, step, body, nil)
+	}
+	arrive(0, "0")
+	arrive(0, "1")
+	if n := s.Unique(); n != 0 {
+		t.Errorf("Unique() = %d before the last step, want 0", n)
+	}
+	arrive(0, "2")
+	arrive(1, "1")
+	arrive(1, "1")
+	arrive(1, "2") // without its first step
+	if got, want := s.Counts(), (Counts{Unique: 2, Duplicated: 1}); got != want {
+		t.Errorf("Counts() = %+v, want %+v", got, want)
+	}
+	if n := s.Skipped(); n != 1 {
+		t.Errorf("Skipped() = %d, want 1", n)
 	}
 }
 
