@@ -7,7 +7,7 @@
 // An event comes in through one door and becomes rows in one SQL database in
 // one commit: the event itself and one job for every consumer that matches it.
 // A job waits in the lane of its consumer ("handler/billing", "queue/mail",
-// "alert/3f9a..."). Whoever is awake takes due jobs out of lanes, tries them, and
+// "workflow/fulfil-order", "alert/3f9a..."). Whoever is awake takes due jobs out of lanes, tries them, and
 // settles each attempt with an outcome.
 //
 //	request ──▶ Event ─┬─▶ Job (handler/a) ──▶ Attempt, Attempt, ...
@@ -30,9 +30,24 @@
 //
 // Every write can be sent twice. Ids are made before the first write, every take
 // writes a fresh [Lease], and each later write on the job carries it: a worker
-// that lost its lease changes nothing. Attempt numbers are for people, never a
-// fence. A slot of a schedule is fired by every process that sees it come; its time
+// that lost its lease changes nothing. A job's attempt number is for people, never
+// a fence. A slot of a schedule is fired by every process that sees it come; its time
 // is the event's delivery id, so one event comes of it.
+//
+// A workflow is a consumer whose jobs are the steps of a [Run]:
+//
+//	            Accept            first Take            Transit
+//	(nothing) ─────────▶ pending ───────────▶ running ─┬────────▶ completed
+//	                        ▲                   ▲      │
+//	                        │                   └──────┤ the next step, a retry
+//	                        └────── redrive ─── failed ◀┘
+//
+// Each change of a run is one [Transition], and who inserts the next number of its
+// history makes it. So steps that end side by side are counted exactly, whoever runs
+// them, and a worker that dies leaves either a job to be taken again or the next one.
+// No lease is asked for there: of those who ran the same attempt, the first to tell
+// how it ended counts.
+// Waiting for a time or for a callback is a job that is due later, like all waiting.
 //
 // Between a lane and its takers stands a [Gate]: the circuit breaker and the rate
 // limit of its handler, a row like the others. Take asks it, Settle moves it, so
