@@ -56,6 +56,12 @@ var rules = []struct {
 	{"core/manage", "net/http", true, "operators come by HTTP or by the command line"},
 	{"core/manage", "os", true, "services do no IO of their own"},
 
+	{"core/workflow", "net/http", true, "the state machine decides what happens, and lets others do it"},
+	{"core/workflow", "os", true, "the pure ring is testable without a machine"},
+	{"core/workflow", "database/sql", false, "the pure ring is testable without a machine"},
+	{"core/runner", "net/http", true, "the runner knows answers, the edge knows HTTP"},
+	{"core/runner", "os", true, "services do no IO of their own"},
+
 	{"core/...", module + "/store/...", false, "core declares, store implements"},
 	{"core/...", module + "/cmd/...", false, "mains import, they are not imported"},
 	{"core/...", "modernc.org/...", false, "drivers are the store's"},
@@ -66,6 +72,14 @@ var rules = []struct {
 	{"core/pull", module + "/core/web", false, "arrows point down: edges import services"},
 	{"core/manage", module + "/core/web", false, "arrows point down: edges import services"},
 	{"core/intake", module + "/core/alert", false, "intake is told whom to alarm"},
+	{"core/intake", module + "/core/workflow", false, "intake is told what begins a run and what its params are"},
+	{"core/workflow", module + "/core/runner", false, "who decides does not know who acts"},
+	{"core/workflow", module + "/core/worker", false, "runs know steps, the worker knows jobs"},
+	{"core/workflow", module + "/core/intake", false, "a run begins with what is stored"},
+	{"core/runner", module + "/core/worker", false, "runs know steps, the worker knows jobs"},
+	{"core/runner", module + "/core/egress", false, "arrows point down: edges import services"},
+	{"core/worker", module + "/core/workflow", false, "the worker is told what became of a step"},
+	{"core/manage", module + "/core/runner", false, "what moves runs is passed in"},
 	{"core/web", module + "/core/egress", false, "what comes in does not know what goes out"},
 	{"core/egress", module + "/core/web", false, "what goes out does not know what comes in"},
 

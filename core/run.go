@@ -74,6 +74,7 @@ type NewRun struct {
 	Definition Definition
 	StepID     ID
 	Step       string        // name of the first step
+	StepType   string        // its type, as in Step.Type
 	Timeout    time.Duration // until its deadline, from the event's time on; zero for none
 }
 
@@ -100,8 +101,9 @@ type Step struct {
 	RunID ID
 	Epoch int
 
-	// ParentID is the parallel or map step that it is in, Branch the name of the
-	// branch or the index of the item there; both empty on the workflow's own list.
+	// ParentID is the parallel or map step of the same epoch that it is in, Branch the
+	// name of the branch or the index of the item there; both empty on the workflow's own
+	// list.
 	ParentID ID
 	Branch   string
 
@@ -114,7 +116,7 @@ type Step struct {
 	Status  StepStatus
 	Attempt int    // ends of attempts that are recorded
 	State   []byte // JSON that it received; nil stands for the event's payload
-	Output  []byte // JSON that it passed on; nil before, and if it failed
+	Output  []byte // JSON that it passed on; nil before, and if it failed and the run did not go on from it
 	Error   string // class and detail of what failed last; empty if nothing did
 
 	// Carry is what goes along from step to step beside the state, in the form of

@@ -58,6 +58,10 @@ type StepSettled struct {
 	// Status is what it made of the job, DueAt when that is due again if it is Retryable.
 	Status Status
 	DueAt  time.Time
+
+	// Next is when the first of the jobs is due that it made or left to be tried again;
+	// zero if there is none.
+	Next time.Time
 }
 
 // A StepChange is what a transition makes of a step that exists.

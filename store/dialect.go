@@ -11,9 +11,9 @@ import (
 type Dialect struct {
 	Name string
 
-	// key is text that is compared as bytes and indexed, at most 255 of them; text
-	// is only stored; integer has 64 bits.
-	key, text, integer string
+	// key is text that is compared as bytes and indexed, at most 255 of them, path one of
+	// at most 1,024; text is only stored; integer has 64 bits.
+	key, path, text, integer string
 
 	// table ends the CREATE TABLE of each table.
 	table map[string]string
@@ -38,9 +38,14 @@ type Dialect struct {
 	// column of the table.
 	fresh string
 
-	// hold ends a SELECT of jobs that stay as they are until the end of the batch,
-	// where another transaction could change them between two statements.
+	// hold ends a SELECT of rows of a table, %s, that stay as they are until the end of
+	// the batch, where another transaction could change them between two statements.
 	hold string
+
+	// alone ends a SELECT of runs that nobody else changes until the end of the batch.
+	// It is empty where the guards of a transition lock nothing. Elsewhere they share a
+	// lock on the run, and who loses would wait, as who wins does, to have it alone.
+	alone string
 
 	// past ends the SELECT by which a claim looks for what it took, where it would else
 	// wait for rows of the same millisecond that others are at.
@@ -75,7 +80,8 @@ type Dialect struct {
 	values func(row string) string
 
 	// update and remove change rows that are joined with the row source: $table,
-	// $set, $rows, $where, and the column that leads the table's key, $key.
+	// $set, $rows, $where, the column that leads the table's key, $key, and the index by
+	// which rows that go are found, $index.
 	update, remove string
 
 	// pick selects rows and keeps other takers off them, by a handle; picked changes
@@ -91,12 +97,14 @@ type Dialect struct {
 var SQLite = Dialect{
 	Name:    "sqlite",
 	key:     "TEXT",
+	path:    "TEXT",
 	text:    "TEXT",
 	integer: "INTEGER",
-	table:   map[string]string{"jobs": "WITHOUT ROWID", "attempts": "WITHOUT ROWID", "gates": "WITHOUT ROWID"},
-	again:   "IF NOT EXISTS",
-	only:    "WHERE %s",
-	fresh:   "ON CONFLICT DO NOTHING",
+	table: map[string]string{"jobs": "WITHOUT ROWID", "attempts": "WITHOUT ROWID", "gates": "WITHOUT ROWID",
+		"history": "WITHOUT ROWID", "callbacks": "WITHOUT ROWID"},
+	again: "IF NOT EXISTS",
+	only:  "WHERE %s",
+	fresh: "ON CONFLICT DO NOTHING",
 	// Of a bare parameter SQLite looks up the value when it plans, and so it plans
 	// again each time one is bound: 4 % of an event's CPU.
 	limit:  "? + 0",
@@ -142,6 +150,7 @@ func d1Values(row string) string { return "VALUES (" + row + ")" + D1Row + ", ("
 var Postgres = Dialect{
 	Name:    "postgres",
 	key:     `TEXT COLLATE "C"`,
+	path:    `TEXT COLLATE "C"`,
 	text:    "TEXT",
 	integer: "BIGINT",
 	table: map[string]string{
@@ -153,6 +162,9 @@ var Postgres = Dialect{
 		// Few rows, some of which change many times a second: on a page with room they
 		// do so without the index.
 		"gates": "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)",
+		// A run changes with each of its steps, a step once or twice.
+		"runs":  "WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)",
+		"steps": "WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)",
 	},
 	again: "IF NOT EXISTS",
 	only:  "WHERE %s",
@@ -160,7 +172,7 @@ var Postgres = Dialect{
 	// an event's jobs would seem cheaper by the primary key, through all jobs.
 	also:   map[string]string{"jobs_event": ", id"},
 	fresh:  "ON CONFLICT DO NOTHING",
-	hold:   "FOR UPDATE OF jobs",
+	hold:   "FOR UPDATE OF %s",
 	order:  map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1"},
 	limit:  "?::bigint",
 	rows:   postgresRows,
@@ -177,11 +189,13 @@ var Postgres = Dialect{
 var MySQL = Dialect{
 	Name:    "mysql",
 	key:     "VARBINARY(255)",
+	path:    "VARBINARY(1024)",
 	text:    "LONGBLOB",
 	integer: "BIGINT",
 	table: map[string]string{
 		"events": mysqlTable, "jobs": mysqlTable, "attempts": mysqlTable, "schema_steps": mysqlTable, "cron_marks": mysqlTable,
-		"gates": mysqlTable,
+		"gates": mysqlTable, "definitions": mysqlTable, "runs": mysqlTable, "steps": mysqlTable, "history": mysqlTable,
+		"callbacks": mysqlTable,
 	},
 	// In place of partial indexes. Stored, since indexes on columns that are not have
 	// a history of defects in both servers.
@@ -198,6 +212,7 @@ var MySQL = Dialect{
 
 	fresh:  "ON DUPLICATE KEY UPDATE %[1]s = %[1]s",
 	hold:   "FOR UPDATE",
+	alone:  " FOR UPDATE",
 	past:   " FOR UPDATE SKIP LOCKED",
 	use:    " FORCE INDEX (%s)",
 	limit:  "?",
@@ -208,7 +223,8 @@ var MySQL = Dialect{
 	// By the primary key even where a table is so small that reading all of it seems
 	// cheaper: that would wait for rows which others hold.
 	update: "UPDATE $rows STRAIGHT_JOIN $table FORCE INDEX (`PRIMARY`) SET $set WHERE $where",
-	remove: "DELETE $table FROM $rows STRAIGHT_JOIN $table FORCE INDEX (`PRIMARY`) WHERE $where",
+	// After DELETE, history is a word of MariaDB's own.
+	remove: "DELETE `$table` FROM $rows STRAIGHT_JOIN $table FORCE INDEX (`$index`) WHERE $where",
 	pick:   "SELECT id AS handle $pick FOR UPDATE SKIP LOCKED",
 	picked: "UPDATE ($pick) AS picked STRAIGHT_JOIN $table FORCE INDEX (`PRIMARY`) ON $table.id = picked.handle SET $set",
 }
@@ -251,8 +267,8 @@ func mysqlValues(row string) string {
 
 // sql fills a statement's fragments in.
 func (d Dialect) sql(text string) string {
-	text = strings.NewReplacer("{key}", d.key, "{text}", d.text, "{int}", d.integer,
-		"{limit}", d.limit, "{again}", d.again, "{hold}", d.hold, "{past}", d.past,
+	text = strings.NewReplacer("{key}", d.key, "{path}", d.path, "{text}", d.text, "{int}", d.integer,
+		"{limit}", d.limit, "{again}", d.again, "{past}", d.past,
 		"{due_lane}", orElse(d.dueLane, "lane"), "{dead_lane}", orElse(d.deadLane, "lane"),
 		"{last_lane}", orElse(d.lastLane, "lane"), "{waiting}", orElse(d.waiting, "due_at IS NOT NULL"),
 		"{dead}", orElse(d.dead, "status = 'dead'"), "{last}", orElse(d.last, lastTry)).Replace(strings.TrimSpace(text))
@@ -267,6 +283,8 @@ func (d Dialect) sql(text string) string {
 			return filled(d.only, rest)
 		case "fresh":
 			return filled(d.fresh, rest)
+		case "hold":
+			return filled(d.hold, rest)
 		case "use":
 			return filled(d.use, "`"+strings.ReplaceAll(rest, ", ", "`, `")+"`")
 		}
@@ -319,9 +337,14 @@ func (d Dialect) onRows(parts ...*string) (source string) {
 	return d.rows(columns)
 }
 
-// insert is an INSERT of what a selection finds in the row source, and in a table
-// if from names one.
+// insert is an insertNew that leaves out rows whose key is taken.
 func (d Dialect) insert(into, columns, selection, from, where, key string) string {
+	return d.insertNew(into, columns, selection, from, where) + " " + d.sql("{fresh "+into+"."+key+"}")
+}
+
+// insertNew is an INSERT of what a selection finds in the row source, and in a table
+// if from names one.
+func (d Dialect) insertNew(into, columns, selection, from, where string) string {
 	sql := "INSERT INTO " + into + " (" + columns + ") "
 	if from == "" && d.values != nil {
 		sql += d.values(ofRow.ReplaceAllString(d.sql(selection), "?"))
@@ -331,7 +354,7 @@ func (d Dialect) insert(into, columns, selection, from, where, key string) strin
 	if order := d.order[into]; order != "" {
 		sql += " " + order
 	}
-	return sql + " " + d.sql("{fresh "+into+"."+key+"}")
+	return sql
 }
 
 // selection reads from the row source and a table.
@@ -369,13 +392,25 @@ func (d Dialect) updateRows(table, set, where string) string {
 	return strings.NewReplacer("$table", table, "$set", set, "$rows", source, "$where", where).Replace(d.update)
 }
 
-func (d Dialect) deleteRows(table, where string) string {
+func (d Dialect) deleteRows(table, where string) string { return d.deleteBy("PRIMARY", table, where) }
+
+// deleteBy deletes rows that an index finds.
+func (d Dialect) deleteBy(index, table, where string) string {
 	source := d.onRows(&where)
-	key := "id"
-	if table == "attempts" {
-		key = "job_id"
+	return strings.NewReplacer("$table", table, "$key", firstOfKey(table), "$rows", source, "$where", where, "$index", index).Replace(d.remove)
+}
+
+// firstOfKey is the column that leads the primary key of a table.
+func firstOfKey(table string) string {
+	switch table {
+	case "attempts":
+		return "job_id"
+	case "history":
+		return "run_id"
+	case "callbacks":
+		return "token_hash"
 	}
-	return strings.NewReplacer("$table", table, "$key", key, "$rows", source, "$where", where).Replace(d.remove)
+	return "id"
 }
 
 // updatePicked changes a bounded number of rows: those the pick selects. Its

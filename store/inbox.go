@@ -7,17 +7,18 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Accept stores an event and its jobs. See core.Inbox. An arrival that nothing
+// Accept stores an event, its jobs and its runs. See core.Inbox. An arrival that nothing
 // could be a duplicate of needs no answer from the database; the others read
 // back which event is stored for them.
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	keys := keysOf(a)
 	certain := a.Event.DeliveryID == "" && keys == nil
-	stmts := make([]Stmt, 0, 5)
+	stmts := make([]Stmt, 0, 8)
 	stmts = append(stmts, s.eventStmt(a.Event))
 	if len(a.Jobs) > 0 {
 		stmts = append(stmts, s.jobsStmt(a, certain))
 	}
+	stmts = append(stmts, s.runStmts(a)...)
 	reads := 0
 	if !certain {
 		if len(keys) > 0 && len(keys) == len(a.Jobs) {
@@ -32,6 +33,7 @@ func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 		return core.Receipt{}, fmt.Errorf("accept: %w", err)
 	}
 	s.floors.lower(a.Event.CreatedAt)
+	s.definitions.keep(a.Runs)
 	if certain {
 		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 	}

@@ -32,7 +32,7 @@ func (s *Store) Job(ctx context.Context, id core.ID) (core.Job, error) {
 	if len(rows) == 0 {
 		return core.Job{}, core.Refuse(core.NotFound, "job not found")
 	}
-	return s.shown(scanJob(rows[0])), nil
+	return s.shown(scanShown(rows[0])), nil
 }
 
 // shown is a job as the ledger presents it: one whose lease is over is waiting to
@@ -80,7 +80,7 @@ func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job]
 	default:
 		q.and("status = ?", string(f.Status))
 	}
-	return pageOf(ctx, s, "jobs", q, f.Limit, func(row []any) core.Job { return s.shown(scanJob(row)) })
+	return pageOf(ctx, s, "jobs", q, f.Limit, func(row []any) core.Job { return s.shown(scanShown(row)) })
 }
 
 // A query is a listing's statement under construction: fixed fragments and

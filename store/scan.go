@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -105,6 +106,143 @@ func scanJob(row []any) core.Job {
 		LastError:   str(row[9]),
 		CreatedAt:   instant(row[10]),
 		FinishedAt:  instant(row[11]),
+	}
+}
+
+// scanShown reads jobShown.
+func scanShown(row []any) core.Job {
+	j := scanJob(row)
+	j.RunID, j.Step = core.ID(str(row[jobWidth])), str(row[jobWidth+1])
+	return j
+}
+
+// textOrNull stores JSON, of which nil is not the same as any.
+func textOrNull(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return string(b)
+}
+
+func bytesOf(v any) []byte {
+	text, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	return []byte(text)
+}
+
+// encodeFan is empty for the zero Fan.
+func encodeFan(f core.Fan) string {
+	if f == (core.Fan{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d/%d", f.Total, f.Started, f.Ended)
+}
+
+func decodeFan(s string) (f core.Fan) {
+	_, _ = fmt.Sscanf(s, "%d/%d/%d", &f.Total, &f.Started, &f.Ended)
+	return f
+}
+
+// scanRun reads runColumns.
+func scanRun(row []any) core.Run {
+	r := scanRunRest(row[1:])
+	r.ID = core.ID(str(row[0]))
+	return r
+}
+
+func scanRunRest(row []any) core.Run {
+	return core.Run{
+		Workflow:   str(row[0]),
+		EventID:    core.ID(str(row[1])),
+		Definition: str(row[2]),
+		Status:     core.RunStatus(str(row[3])),
+		Epoch:      whole(row[4]),
+		Seq:        whole(row[5]),
+		Step:       str(row[6]),
+		Output:     bytesOf(row[7]),
+		Error:      str(row[8]),
+		DeadlineAt: instant(row[9]),
+		CreatedAt:  instant(row[10]),
+		StartedAt:  instant(row[11]),
+		FinishedAt: instant(row[12]),
+	}
+}
+
+const (
+	stepWidth    = 18
+	runRestWidth = 13
+	aboveWidth   = 13
+)
+
+// scanStep reads stepColumns.
+func scanStep(row []any) core.Step {
+	return core.Step{
+		ID:         core.ID(str(row[0])),
+		RunID:      core.ID(str(row[1])),
+		Epoch:      whole(row[2]),
+		ParentID:   core.ID(str(row[3])),
+		Branch:     str(row[4]),
+		Path:       str(row[5]),
+		Name:       str(row[6]),
+		Type:       str(row[7]),
+		Status:     core.StepStatus(str(row[8])),
+		Attempt:    whole(row[9]),
+		State:      bytesOf(row[10]),
+		Output:     bytesOf(row[11]),
+		Error:      str(row[12]),
+		Carry:      str(row[13]),
+		Fan:        decodeFan(str(row[14])),
+		Last:       row[15] != nil,
+		StartedAt:  instant(row[16]),
+		FinishedAt: instant(row[17]),
+	}
+}
+
+// scanSituation reads situationColumns.
+func scanSituation(row []any) core.Situation {
+	s := core.Situation{Step: scanStep(row), Run: scanRunRest(row[stepWidth:])}
+	s.Run.ID = s.Step.RunID
+	below := s.Step
+	for row = row[stepWidth+runRestWidth:]; len(row) > 0 && row[2] != nil; row = row[aboveWidth:] {
+		below = scanAbove(row, below)
+		s.Above = append(s.Above, below)
+	}
+	return s
+}
+
+// scanAbove reads aboveColumns, of the step that another is in.
+func scanAbove(row []any, below core.Step) core.Step {
+	return core.Step{
+		ID:         below.ParentID,
+		RunID:      below.RunID,
+		Epoch:      below.Epoch,
+		ParentID:   core.ID(str(row[0])),
+		Branch:     str(row[1]),
+		Path:       str(row[2]),
+		Name:       str(row[3]),
+		Type:       str(row[4]),
+		Status:     core.StepStatus(str(row[5])),
+		Attempt:    whole(row[6]),
+		Error:      str(row[7]),
+		Carry:      str(row[8]),
+		Fan:        decodeFan(str(row[9])),
+		Last:       row[10] != nil,
+		StartedAt:  instant(row[11]),
+		FinishedAt: instant(row[12]),
+	}
+}
+
+// scanEntry reads an entry of a history.
+func scanEntry(row []any) core.Entry {
+	return core.Entry{
+		Seq:   whole(row[0]),
+		At:    instant(row[1]),
+		Epoch: whole(row[2]),
+		Type:  core.EntryType(str(row[3])),
+		Path:  str(row[4]),
+		Data:  str(row[5]),
 	}
 }
 

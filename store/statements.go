@@ -20,11 +20,19 @@ const (
 	// An event without payload and headers, for listings.
 	eventSummary = `id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at`
 
-	// How many jobs an event has.
-	jobCount = `(SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id)`
+	// How many jobs came with an event: a run came with one, and makes more.
+	jobCount = `((SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.id = jobs.id)) +
+		(SELECT COUNT(*) FROM runs WHERE runs.event_id = events.id))`
 
-	// An event that no job is about.
-	bare = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.event_id = events.id)`
+	// An event that no job and no run is about.
+	bare = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.event_id = events.id) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id)`
+
+	// Jobs of workflows are not brought back by themselves. The range is that of all
+	// lanes which begin so.
+	noWorkflow = `(lane < 'workflow/' OR lane >= 'workflow0')`
+
+	// A job as the ledger shows it, with its run and step.
+	jobShown = jobColumns + `, (SELECT steps.run_id FROM steps WHERE steps.id = jobs.id) AS run_id, (SELECT steps.path FROM steps WHERE steps.id = jobs.id) AS step`
 
 	// What a claim took is found by the due time it wrote, which is in the index, and
 	// told apart from other jobs of that millisecond by its lease.
@@ -84,6 +92,8 @@ type statements struct {
 	tallyDue, tallyLater, tallyDead               string
 	drainWaiting, drainDead, drainJobs            string
 	answerPing                                    string
+
+	runStatements
 }
 
 func newStatements(d Dialect) statements {
@@ -126,7 +136,7 @@ func newStatements(d Dialect) statements {
 			WHERE jobs.{due_lane} = ? AND jobs.due_at = ? AND jobs.lease = ? ORDER BY jobs.id`),
 
 		insertAttempt: d.insert("attempts", attemptColumns,
-			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs", held+` {hold}`, "job_id"),
+			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs", held+` {hold jobs}`, "job_id"),
 
 		// What an outcome gives rise to is stored beside the job it ends.
 		insertEventIf: d.insert("events", eventColumns,
@@ -144,11 +154,11 @@ func newStatements(d Dialect) statements {
 
 		recover: t(`UPDATE jobs{use jobs_due} SET due_at = ? WHERE {due_lane} = ? AND due_at > ? AND status = 'running'`),
 
-		retryOne:  t(`UPDATE jobs SET ` + revived + ` WHERE status = 'dead' AND id = ?`),
+		retryOne:  t(`UPDATE jobs SET ` + revived + ` WHERE status = 'dead' AND id = ? AND ` + noWorkflow),
 		retryLane: d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}`),
-		retryAll:  d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} LIMIT {limit}`),
+		retryAll:  d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND `+noWorkflow+` LIMIT {limit}`),
 
-		countDead:     t(`SELECT COUNT(*) FROM jobs WHERE {dead}`),
+		countDead:     t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {dead} AND ` + noWorkflow),
 		countDeadLane: t(`SELECT COUNT(*) FROM jobs WHERE {dead} AND {dead_lane} = ?`),
 
 		overJobs: t(`SELECT id, event_id FROM jobs WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`),
@@ -163,8 +173,8 @@ func newStatements(d Dialect) statements {
 
 		event:    t(`SELECT ` + eventColumns + ` FROM events WHERE id = ?`),
 		events:   t(`SELECT ` + eventSummary + ` FROM events{use PRIMARY} WHERE id < ?`),
-		job:      t(`SELECT ` + jobColumns + ` FROM jobs WHERE id = ?`),
-		jobs:     t(`SELECT ` + jobColumns + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`),
+		job:      t(`SELECT ` + jobShown + ` FROM jobs WHERE id = ?`),
+		jobs:     t(`SELECT ` + jobShown + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`),
 		attempts: t(`SELECT attempt, status_code, error, response, duration_ms, created_at FROM attempts WHERE job_id = ? ORDER BY created_at, attempt`),
 		depth:    t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {waiting} LIMIT {limit}) AS counted`),
 
@@ -246,6 +256,8 @@ func newStatements(d Dialect) statements {
 		drainJobs: d.deleteRows("jobs", `jobs.id = r.id AND jobs.status <> 'completed'`),
 
 		answerPing: t(`SELECT 1`),
+
+		runStatements: newRunStatements(d),
 	}
 }
 

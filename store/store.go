@@ -18,6 +18,8 @@ type Store struct {
 	leases  *core.IDs
 	floors  floors
 	marking sync.Mutex // held while marks are written
+
+	definitions definitions
 }
 
 var _ core.Store = (*Store)(nil)
@@ -70,11 +72,17 @@ const looks = 10
 // do not find it, or not what it refers to. The moment is over when a thread of the
 // server gets to run again: at most about a second is waited for it.
 func (s *Store) eventually(ctx context.Context, said []Result, reads []Stmt, complete func([]Result) bool) ([]Result, error) {
+	said, err := s.patiently(ctx, said, reads, complete)
+	if err == nil && !complete(said) {
+		return nil, core.Refuse(core.Unavailable, "the database does not show what was written beside this; send it again")
+	}
+	return said, err
+}
+
+// patiently is eventually for what need not ever be complete.
+func (s *Store) patiently(ctx context.Context, said []Result, reads []Stmt, complete func([]Result) bool) ([]Result, error) {
 	ctx = context.WithoutCancel(ctx) // what the batch wrote is written
-	for n := 0; !complete(said); n++ {
-		if n == looks {
-			return nil, core.Refuse(core.Unavailable, "the database does not show what was written beside this; send it again")
-		}
+	for n := 0; n < looks && !complete(said); n++ {
 		time.Sleep(time.Millisecond << n)
 		var err error
 		if said, err = s.readBatch(ctx, reads...); err != nil {

@@ -50,8 +50,9 @@ type taking struct {
 }
 
 // A place is where a quota's statements are: the claim, and behind it the one that
-// reads what was claimed. Zero if it has none.
-type place struct{ claim, read int }
+// reads what was claimed, and the one that reads the situations of that, 0 if it is not
+// of a workflow. Zero if it has none.
+type place struct{ claim, read, situations int }
 
 // build makes the statements, lane by lane: a gate is locked when it is made, when it
 // lets the lease in, and on MySQL also when a claim looks at it. So whoever takes or
@@ -77,6 +78,10 @@ func (t *taking) build() {
 		}
 		t.placed[i].read = len(t.stmts)
 		t.stmts = append(t.stmts, Stmt{Name: "claimed", SQL: t.sql.claimed, Args: t.mine(q), Reads: true})
+		if q.Lane.Workflow() != "" {
+			t.placed[i].situations = len(t.stmts)
+			t.stmts = append(t.stmts, Stmt{Name: "situations_taken", SQL: t.sql.situationsTaken, Args: t.mine(q), Reads: true})
+		}
 	}
 	if len(own) > 0 {
 		t.bases = len(t.stmts)
@@ -153,19 +158,25 @@ func (t *taking) mine(q core.Quota) []any {
 }
 
 // complete reads once more what was claimed and could not be read. See
-// [Store.eventually].
+// [Store.eventually]. A job that has no situation may have lost its step.
 func (t *taking) complete(ctx context.Context, results []Result) error {
 	for _, p := range t.placed {
 		if p == (place{}) {
 			continue
 		}
-		got, err := t.eventually(ctx, results[p.read:p.read+1], t.stmts[p.read:p.read+1], func(r []Result) bool {
-			return int64(len(r[0].Rows)) >= results[p.claim].Changed
-		})
+		all := func(r []Result) bool { return int64(len(r[0].Rows)) >= results[p.claim].Changed }
+		got, err := t.eventually(ctx, results[p.read:p.read+1], t.stmts[p.read:p.read+1], all)
 		if err != nil {
 			return err
 		}
 		results[p.read] = got[0]
+		if p.situations == 0 {
+			continue
+		}
+		if got, err = t.patiently(ctx, results[p.situations:p.situations+1], t.stmts[p.situations:p.situations+1], all); err != nil {
+			return err
+		}
+		results[p.situations] = got[0]
 	}
 	return nil
 }
@@ -185,8 +196,13 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 			continue
 		}
 		base, admitted := bases[q.Lane]
+		var situations map[core.ID]core.Situation
+		if at := t.placed[i].situations; at > 0 {
+			situations = situationsOf(results[at].Rows)
+		}
 		for n, row := range results[t.placed[i].read].Rows {
 			j := core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])}
+			j.Situation = situations[j.ID]
 			switch {
 			case q.Pass == nil:
 			case !paced(q):

@@ -20,6 +20,9 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 		return n, err
 	}
 	count, retry, args := s.sql.countDead, s.sql.retryAll, []any{}
+	if lane.Workflow() != "" { // none of these, but strays begin anew all the same
+		return s.revive(ctx, now, s.sql.retryLane, string(lane), int64(0), millis(now))
+	}
 	if lane != "" {
 		count, retry, args = s.sql.countDeadLane, s.sql.retryLane, []any{string(lane)}
 	}
@@ -59,12 +62,13 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (int, er
 	}
 	found, err := s.readBatch(ctx,
 		Stmt{Name: "over_jobs", SQL: s.sql.overJobs, Args: []any{millis(before), int64(limit)}, Reads: true},
+		Stmt{Name: "over_runs", SQL: s.sql.overRuns, Args: []any{millis(before), int64(limit)}, Reads: true},
 		Stmt{Name: "over_events", SQL: s.sql.overEvents, Args: []any{string(core.FirstID(before)), millis(before), int64(limit)}, Reads: true})
 	if err != nil {
 		return 0, fmt.Errorf("purge: %w", err)
 	}
 	end := millis(before)
-	var jobs, attempts, events [][]any
+	var jobs, attempts, runs, parts, events [][]any
 	seen := map[string]bool{}
 	event := func(id any) {
 		if len(events) < limit && !seen[str(id)] {
@@ -77,27 +81,40 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (int, er
 		event(row[1])
 	}
 	for _, row := range found[1].Rows {
+		runs, parts = append(runs, []any{row[0], end}), append(parts, []any{row[0]})
+		event(row[1])
+	}
+	for _, row := range found[2].Rows {
 		event(row[0])
 	}
-	if len(events) == 0 {
-		return 0, nil
+	var stmts []Stmt
+	for _, st := range []Stmt{
+		{Name: "purge_jobs", SQL: s.sql.deleteJob, Rows: jobs},
+		{Name: "purge_attempts", SQL: s.sql.deleteAttempts, Rows: attempts},
+		{Name: "purge_runs", SQL: s.sql.deleteRun, Rows: runs},
+		{Name: "purge_steps", SQL: s.sql.deleteSteps, Rows: parts},
+		{Name: "purge_history", SQL: s.sql.deleteHistory, Rows: parts},
+		{Name: "purge_callbacks", SQL: s.sql.deleteCallbacks, Rows: parts},
+		{Name: "purge_events", SQL: s.sql.deleteEvent, Rows: events},
+	} {
+		if len(st.Rows) > 0 {
+			stmts = append(stmts, st)
+		}
 	}
-	stmts := []Stmt{{Name: "purge_events", SQL: s.sql.deleteEvent, Rows: events}}
-	if len(jobs) > 0 {
-		stmts = append([]Stmt{
-			{Name: "purge_jobs", SQL: s.sql.deleteJob, Rows: jobs},
-			{Name: "purge_attempts", SQL: s.sql.deleteAttempts, Rows: attempts},
-		}, stmts...)
+	if len(stmts) == 0 {
+		return 0, nil
 	}
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return 0, fmt.Errorf("purge: %w", err)
 	}
-	n := results[len(results)-1].Changed
-	if len(jobs) > 0 {
-		n += results[0].Changed
+	total := 0
+	for i, st := range stmts {
+		if st.Name == "purge_jobs" || st.Name == "purge_runs" || st.Name == "purge_events" {
+			total += int(results[i].Changed)
+		}
 	}
-	return int(n), nil
+	return total, nil
 }
 
 // Ping asks the database for an answer. See core.Upkeep.

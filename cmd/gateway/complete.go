@@ -70,11 +70,32 @@ func (a *app) queueNames(*cobra.Command) (words []cobra.Completion) {
 	return words
 }
 
+func (a *app) workflowNames(*cobra.Command) (words []cobra.Completion) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return nil
+	}
+	for _, w := range cfg.SortedWorkflows() {
+		words = append(words, cobra.CompletionWithDesc(w.Name, "source "+w.Source))
+	}
+	return words
+}
+
+func runStatusNames(*cobra.Command) (words []cobra.Completion) {
+	for _, s := range core.RunStatuses() {
+		words = append(words, string(s))
+	}
+	return words
+}
+
 // consumerNames are those of whatever has jobs.
 func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
 	words := a.handlerNames(c)
 	for _, q := range a.queueNames(c) {
 		words = append(words, string(core.QueueLane(q)))
+	}
+	for _, w := range a.workflowNames(c) {
+		words = append(words, string(core.WorkflowLane(w)))
 	}
 	return words
 }
@@ -117,7 +138,27 @@ func (a *app) deadJobs(c *cobra.Command) (words []cobra.Completion) {
 	defer s.Close()
 	page, _ := s.Jobs(c.Context(), core.JobFilter{Status: core.Dead, Limit: offered})
 	for _, j := range page.Items {
-		words = append(words, cobra.CompletionWithDesc(string(j.ID), visible(j.Lane.Consumer()+" "+j.LastError)))
+		if j.Lane.Workflow() == "" { // whose run is redriven instead
+			words = append(words, cobra.CompletionWithDesc(string(j.ID), visible(consumer(j)+" "+j.LastError)))
+		}
 	}
 	return words
+}
+
+// runsIn offers the newest runs in these statuses; in any, if it is empty.
+func (a *app) runsIn(statuses ...core.RunStatus) completer {
+	return func(c *cobra.Command) (words []cobra.Completion) {
+		s, err := a.openExisting(c.Context())
+		if err != nil {
+			return nil
+		}
+		defer s.Close()
+		for _, status := range statuses {
+			page, _ := s.Runs(c.Context(), core.RunFilter{Status: status, Limit: offered})
+			for _, r := range page.Items {
+				words = append(words, cobra.CompletionWithDesc(string(r.ID), visible(r.Workflow+" "+string(r.Status)+" "+r.Error)))
+			}
+		}
+		return words
+	}
 }

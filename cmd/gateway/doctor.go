@@ -12,15 +12,16 @@ import (
 )
 
 const doctorLong = `Check that everything is ready: the configuration, what it leaves open, the
-database, the server, whether each handler and each place for alerts answers, and
-which circuit breakers are open. Each line says what was found and, if need be, what to do about it. Exits with 1
-if a check failed.
+database, the server, whether each handler, each step of a workflow and each place
+for alerts answers, and which circuit breakers are open. Each line says what was
+found and, if need be, what to do about it. Exits with 1 if a check failed.
 
 It can be run before the gateway is started and beside one that runs. It changes
 nothing: the database's schema is not brought up to date, and what it writes to
-prove that writing works is taken back. Handlers and places for alerts are sent a
-HEAD request, without an event, a signature or configured headers; gRPC handlers
-are connected to and not called.`
+prove that writing works is taken back. Handlers, steps and places for alerts are
+sent a HEAD request, without an event, a signature or configured headers; gRPC
+handlers are connected to and not called. An address that several steps call is
+looked at once.`
 
 func newDoctor(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -72,6 +73,7 @@ var examinations = []struct {
 	{"clock", database, (*patient).clock},
 	{"server", settings, (*patient).server},
 	{"handlers", settings, (*patient).handlers},
+	{"workflows", settings, (*patient).workflows},
 	{"breakers", tables, (*patient).breakers},
 	{"alerts", settings, (*patient).alerts},
 }
@@ -203,7 +205,7 @@ func (p *patient) warned(security bool) (found []check) {
 var guards = []string{
 	"api.auth_token", "api.metrics_auth_token", "database.api_token", "delivery.signing_secret",
 	"sources.*.secret", "sources.*.verify", "sources.*.skip_verify", "sources.*.topic_arns",
-	"handlers.*.signing_secret", "queues.*.api_key",
+	"handlers.*.signing_secret", "queues.*.api_key", "workflows.*.headers.*",
 }
 
 func isSecurity(w config.Problem) bool {

@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/egress"
 )
 
@@ -101,6 +102,44 @@ func (p *patient) handlers(ctx context.Context) []check {
 		places = append(places, place{name: "handlers." + h.Name, url: h.URL, grpc: h.Type == "grpc"})
 	}
 	return p.call(ctx, places)
+}
+
+// workflows asks whatever steps call for a sign of life, each address once, under the
+// name of the first step that calls it.
+func (p *patient) workflows(ctx context.Context) []check {
+	seen := map[string]bool{}
+	var places []place
+	for _, w := range p.cfg.SortedWorkflows() {
+		for _, to := range stepPlaces("workflows."+w.Name, w.Steps) {
+			if !seen[to.url] {
+				seen[to.url] = true
+				places = append(places, to)
+			}
+		}
+	}
+	return p.call(ctx, places)
+}
+
+// stepPlaces are what the steps of a list call, those in branches and iterators
+// included, by their paths.
+func stepPlaces(path string, steps []config.Step) (places []place) {
+	add := func(path, url string) {
+		if url != "" {
+			places = append(places, place{name: path, url: url})
+		}
+	}
+	for _, s := range steps {
+		here := path + "." + s.Name
+		add(here, s.URL)
+		for _, b := range s.Branches {
+			add(here+"."+b.Name, b.URL)
+			places = append(places, stepPlaces(here+"."+b.Name, b.Steps)...)
+		}
+		if s.Iterator != nil {
+			places = append(places, stepPlaces(here, []config.Step{*s.Iterator})...)
+		}
+	}
+	return places
 }
 
 // alerts asks each place for alerts for a sign of life.

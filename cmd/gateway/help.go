@@ -63,7 +63,7 @@ func listing(c *cobra.Command, group string) string {
 	var b strings.Builder
 	for _, child := range c.Commands() {
 		if child.GroupID == group && child.IsAvailableCommand() {
-			fmt.Fprintf(&b, "  %-12s%s\n", child.Name(), child.Short)
+			fmt.Fprintf(&b, "  %-15s%s\n", child.Name(), child.Short)
 		}
 	}
 	return b.String()

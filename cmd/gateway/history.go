@@ -28,6 +28,9 @@ type entry struct {
 // history lists every attempt a job has begun. Numbers start again at 1 when an
 // operator retries a dead job.
 func history(j core.Job, recorded []core.Attempt) (entries []entry) {
+	if j.Lane.Workflow() != "" {
+		return calls(j, recorded)
+	}
 	next := 1
 	missingUntil := func(number int) {
 		entries = append(entries, missing(j, next, number-1)...)
@@ -45,6 +48,20 @@ func history(j core.Job, recorded []core.Attempt) (entries []entry) {
 		next = 1
 	}
 	missingUntil(max(next, attemptsBegun(j)+1))
+	return entries
+}
+
+// calls lists the calls of a step. Its job is also taken where there is nothing to
+// call, and a call that was never heard of again counts as none.
+func calls(j core.Job, recorded []core.Attempt) (entries []entry) {
+	next := 1
+	for _, r := range inOrder(recorded) {
+		entries = append(entries, entry{number: r.Number, last: r.Number, record: &r})
+		next = r.Number + 1
+	}
+	if j.Status == core.Running {
+		entries = append(entries, entry{number: next, last: next, remark: underWay})
+	}
 	return entries
 }
 

@@ -52,6 +52,32 @@ func TestHistoryClockSetBack(t *testing.T) {
 	}
 }
 
+// TestHistoryOfStep: its job is taken for other things than calls as well, and a call
+// that was never heard of again is none.
+func TestHistoryOfStep(t *testing.T) {
+	for _, c := range []struct {
+		status   core.Status
+		begun    int
+		recorded []int
+		want     string
+	}{
+		{core.Available, 0, nil, ""},
+		{core.Completed, 1, nil, ""}, // a wait
+		{core.Retryable, 3, []int{1}, "1"},
+		{core.Running, 3, []int{1}, "1 2:running"},
+		{core.Completed, 5, []int{1, 2, 1}, "1 2 1"}, // a callback that ran out, and was told anew
+	} {
+		j := core.Job{Lane: core.WorkflowLane("ship"), Status: c.status, Attempt: c.begun, MaxAttempts: core.Unlimited}
+		var attempts []core.Attempt
+		for i, n := range c.recorded {
+			attempts = append(attempts, core.Attempt{Number: n, StartedAt: time.Unix(int64(i), 0)})
+		}
+		if got := drawn(history(j, attempts)); got != c.want {
+			t.Errorf("history of a %s job taken %d times = %q, want %q", c.status, c.begun, got, c.want)
+		}
+	}
+}
+
 // TestHistoryOfMessage: an ack leaves no record, nor does a consumer that says nothing.
 func TestHistoryOfMessage(t *testing.T) {
 	for _, c := range []struct {

@@ -12,7 +12,8 @@ func newInspect(a *app) *cobra.Command {
 		Use:   "inspect <event id>",
 		Short: "Show an event, its jobs and every attempt",
 		Long: `Show all that is known about an event: what was received, which handlers got a
-job for it, how each attempt went, and what became of it in queues.
+job for it, how each attempt went, what became of it in queues, and the workflow runs
+it started. "gateway workflow-runs inspect" shows one of those.
 
 Reads the configured database, beside the running gateway.`,
 		Example: `  gateway inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV
@@ -31,7 +32,7 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.openExisting(ctx)
+	runs, s, err := a.openRuns(ctx)
 	if err != nil {
 		return err
 	}
@@ -44,11 +45,16 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
+	started, err := runs.OfEvent(ctx, id)
+	if err != nil {
+		return err
+	}
 	if a.json {
-		return a.printJSON(eventRecord(event, records(stories, jobStory.record)))
+		return a.printJSON(eventRecord(event, records(stories, jobStory.record), records(started, runRecord)))
 	}
 	a.printEvent(event)
 	a.printStories(stories)
+	a.printRuns(started)
 	return nil
 }
 
@@ -86,11 +92,11 @@ func storiesOf(ctx context.Context, s core.Ledger, event core.ID) ([]jobStory, e
 
 func (a *app) printStories(stories []jobStory) {
 	if len(stories) == 0 {
-		a.printf("\nno jobs: no handler and no queue wanted this event")
+		a.printf("\nno jobs: no handler, queue or workflow wanted this event")
 	}
 	for _, s := range stories {
 		j := s.job
-		a.printf("\njob %s for %s: %s", visible(string(j.ID)), visible(j.Lane.Consumer()), a.paintStatus(j.Status))
+		a.printf("\njob %s for %s: %s", visible(string(j.ID)), visible(consumer(j)), a.paintStatus(string(j.Status)))
 		a.field("  ", "attempt", attemptText(j, " of "))
 		a.printTimes(j)
 		a.field("  ", "last error", visible(j.LastError))

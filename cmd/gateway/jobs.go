@@ -13,9 +13,9 @@ func newJobs(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs, and retry dead ones",
-		Long: `A job is one event to be delivered to one handler, or a message of one queue. It is
-available, running, completed, retryable (failed, waiting for its next attempt) or
-dead (given up on).`,
+		Long: `A job is one event to be delivered to one handler, a message of one queue, or a step of
+a workflow run. It is available, running, completed, retryable (failed, waiting for its
+next attempt) or dead (given up on).`,
 		Example: `  gateway jobs list --status dead
   gateway jobs retry`,
 		GroupID: groupInspect,
@@ -36,6 +36,7 @@ Reads the configured database, beside the running gateway.`,
 		Example: `  gateway jobs list --status dead
   gateway jobs list --handler billing --limit 10
   gateway jobs list --handler queue/orders --status running
+  gateway jobs list --handler workflow/fulfil-order --status retryable
   gateway jobs list --json | jq -r '.jobs[].last_error'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -48,7 +49,7 @@ Reads the configured database, beside the running gateway.`,
 	}
 	page.register(c)
 	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, running, completed, retryable or dead")
-	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, or of queue/<name>")
+	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, of queue/<name> or of workflow/<name>")
 	a.complete(c, "status", statusNames)
 	a.complete(c, "handler", a.consumerNames)
 	return c
@@ -65,6 +66,9 @@ func jobFilter(page pageFlags, status, handler string) (f core.JobFilter, err er
 	}
 	if handler != "" {
 		f.Lane = laneOf(handler)
+		if workflow, step, ok := strings.Cut(f.Lane.Workflow(), "/"); ok {
+			return f, usagef("jobs are not listed by step (%s); give --handler workflow/%s", step, workflow)
+		}
 	}
 	return f, nil
 }
@@ -111,7 +115,7 @@ const listedError = 60
 func (a *app) jobGrid(jobs []core.Job) grid {
 	g := grid{heading: []string{"ID", "EVENT", "HANDLER", "STATUS", "ATTEMPT", "NEXT", "LAST ERROR"}}
 	for _, j := range jobs {
-		g.add(visible(string(j.ID)), visible(string(j.EventID)), visible(j.Lane.Consumer()), a.paintStatus(j.Status),
+		g.add(visible(string(j.ID)), visible(string(j.EventID)), visible(consumer(j)), a.paintStatus(string(j.Status)),
 			attemptText(j, "/"), moment(nextAttempt(j)), orDash(clip(visible(j.LastError), listedError)))
 	}
 	return g

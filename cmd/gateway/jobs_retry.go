@@ -13,7 +13,8 @@ func newJobsRetry(a *app) *cobra.Command {
 		Use:   "retry [job id]",
 		Short: "Make dead jobs available again",
 		Long: `Make dead jobs available again, with their whole number of attempts: one job, all
-of one handler or queue, or all of them. A running gateway picks them up by itself.`,
+of one handler or queue, or all of them. A running gateway picks them up by itself.
+Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs anew.`,
 		Example: `  gateway jobs retry
   gateway jobs retry --handler billing
   gateway jobs retry 01JB2Q8Z1TN5W3C4E7G9HKMRSV`,
@@ -35,15 +36,18 @@ of one handler or queue, or all of them. A running gateway picks them up by itse
 }
 
 func (a *app) retryAll(ctx context.Context, handler string) error {
+	var lane core.Lane
+	if handler != "" {
+		lane = laneOf(handler)
+	}
+	if name := lane.Workflow(); name != "" {
+		return core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven; which failed, lists: gateway workflow-runs list --status failed --workflow %s", name)
+	}
 	s, err := a.openExisting(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	var lane core.Lane
-	if handler != "" {
-		lane = laneOf(handler)
-	}
 	n, err := s.Retry(ctx, a.clock(), "", lane)
 	if err != nil {
 		return err
@@ -76,6 +80,9 @@ func whyNotRetried(ctx context.Context, s core.Ledger, id core.ID) error {
 	job, err := s.Job(ctx, id)
 	if err != nil {
 		return err
+	}
+	if job.Status == core.Dead && job.RunID != "" {
+		return core.Refuse(core.Invalid, "job %s is a step of workflow run %s, which can be redriven instead: gateway workflow-runs redrive %s --from failed", id, job.RunID, job.RunID)
 	}
 	return core.Refuse(core.Invalid, "job %s is %s; only dead jobs can be retried", id, job.Status)
 }

@@ -79,16 +79,23 @@ func (a *app) paint(s string, colour text.Color) string {
 	return colour.EscapeSeq() + s + text.Reset.EscapeSeq()
 }
 
-func (a *app) paintStatus(s core.Status) string {
-	colour := map[core.Status]text.Color{
-		core.Available: text.FgCyan,
-		core.Running:   text.FgBlue,
-		core.Completed: text.FgGreen,
-		core.Retryable: text.FgYellow,
-		core.Dead:      text.FgRed,
-	}[s]
-	return a.paint(visible(string(s)), colour)
+// colourOf is the colour of a status: that of a job, a run or a step.
+var colourOf = map[string]text.Color{
+	string(core.Available):     text.FgCyan,
+	string(core.Running):       text.FgBlue,
+	string(core.Completed):     text.FgGreen,
+	string(core.Retryable):     text.FgYellow,
+	string(core.Dead):          text.FgRed,
+	string(core.RunPending):    text.FgCyan,
+	string(core.RunFailed):     text.FgRed,
+	string(core.StepReady):     text.FgCyan,
+	string(core.StepWaiting):   text.FgYellow,
+	string(core.StepSucceeded): text.FgGreen,
+	string(core.StepCanceled):  text.FgMagenta,
+	string(core.StepSkipped):   text.FgMagenta,
 }
+
+func (a *app) paintStatus(s string) string { return a.paint(visible(s), colourOf[s]) }
 
 // A grid is a table for people: a heading and rows of cells that are visible
 // already.

@@ -88,7 +88,7 @@ func maxAttempts(n int) string {
 func (a *app) messageGrid(messages []core.Job) grid {
 	g := grid{heading: []string{"ID", "EVENT", "STATUS", "ATTEMPT", "VISIBLE", "LAST ERROR"}}
 	for _, m := range messages {
-		g.add(visible(string(m.ID)), visible(string(m.EventID)), a.paintStatus(m.Status), attemptText(m, "/"),
+		g.add(visible(string(m.ID)), visible(string(m.EventID)), a.paintStatus(string(m.Status)), attemptText(m, "/"),
 			moment(visibleAt(m)), orDash(clip(visible(m.LastError), listedError)))
 	}
 	return g

@@ -37,6 +37,8 @@ var commands = []func(*app) *cobra.Command{
 	newEvents,
 	newJobs,
 	newQueues,
+	newRuns,
+	newWorkflow,
 	newCompletion,
 	newVersion,
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/sqlite"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -33,7 +34,8 @@ func TestMain(m *testing.M) {
 // they have:
 //
 //	exits <code> <command...>   run a command that must end with this exit code
-//	seed <database> <file>      store the events of a file; see seedEvent
+//	seed <database> <file>      store the events of a file; see seedEvent. The workflows
+//	                            of their runs are those of gateway.yaml
 //	server <status> <file>      answer every request with this; $SERVER is its address,
 //	                            and the file "request" holds what it was last asked
 //	port                        set $PORT to a port of this machine that is free
@@ -89,6 +91,7 @@ type seedEvent struct {
 	Headers                   map[string]string
 	At                        stamp
 	Jobs                      []seedJob
+	Runs                      []seedRun
 }
 
 // A seedJob is a handler's, or a queue's message, which has no end of attempts unless
@@ -141,6 +144,10 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	defer s.Close()
 	ts.Check(s.Migrate(context.Background()))
 	for _, e := range events {
+		if len(e.Runs) > 0 && s.cfg == nil {
+			s.cfg, err = config.Load(config.Options{FS: hostFS{}, Path: ts.MkAbs("gateway.yaml"), Lookup: os.LookupEnv})
+			ts.Check(err)
+		}
 		ts.Check(s.event(e))
 	}
 }
@@ -149,7 +156,10 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 // transitions, so that scripts see nothing that could not be.
 type seeder struct {
 	core.Store
+	cfg *config.Config
 	due map[core.ID]time.Time // of jobs that wait
+
+	calls map[string]string // the last body that each step sent, by its path; may be nil
 }
 
 func (s seeder) event(e seedEvent) error {
@@ -161,6 +171,9 @@ func (s seeder) event(e seedEvent) error {
 		arrival.Jobs = append(arrival.Jobs, core.NewJob{ID: j.ID, Lane: j.lane(), MaxAttempts: cmp.Or(j.MaxAttempts, core.Unlimited)})
 		s.due[j.ID] = e.At.t
 	}
+	for _, r := range e.Runs {
+		s.begin(&arrival, r)
+	}
 	if _, err := s.Accept(context.Background(), arrival); err != nil {
 		return err
 	}
@@ -169,6 +182,11 @@ func (s seeder) event(e seedEvent) error {
 			if err := s.attempt(j, i+1, a); err != nil {
 				return err
 			}
+		}
+	}
+	for _, r := range e.Runs {
+		if err := s.play(e, r); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core/sns"
 )
 
-// dryRun lists the handlers and queues that would get a job for an event.
+// dryRun lists the handlers, queues and workflows that would get a job for an event.
 func (a *app) dryRun(ctx context.Context, cfg *config.Config, source config.Source, r sendRequest, l letter) error {
 	arrival, err := a.foresee(ctx, cfg, source, r.eventType, l)
 	if err != nil {
@@ -20,9 +20,9 @@ func (a *app) dryRun(ctx context.Context, cfg *config.Config, source config.Sour
 	}
 	if arrival == nil {
 		a.notef("the gateway answers this itself, and stores no event")
-		return a.printMatches(cfg, nil)
+		arrival = &core.Arrival{}
 	}
-	return a.printMatches(cfg, arrival.Jobs)
+	return a.printMatches(cfg, arrival)
 }
 
 // foresee is what the gateway would store of a letter, nil if nothing. It asks the
@@ -106,38 +106,57 @@ type queueMatchJSON struct {
 	Name string `json:"name"`
 }
 
-func (a *app) printMatches(cfg *config.Config, jobs []core.NewJob) error {
-	matches, queues := []matchJSON{}, []queueMatchJSON{}
-	for _, j := range jobs {
+type workflowMatchJSON struct {
+	Name string `json:"name"`
+	Step string `json:"first_step"`
+}
+
+// matches are who would get a job for an event.
+type matches struct {
+	Handlers  []matchJSON         `json:"handlers"`
+	Queues    []queueMatchJSON    `json:"queues"`
+	Workflows []workflowMatchJSON `json:"workflows"`
+}
+
+func matchesOf(cfg *config.Config, arrival *core.Arrival) matches {
+	m := matches{[]matchJSON{}, []queueMatchJSON{}, []workflowMatchJSON{}}
+	for _, j := range arrival.Jobs {
 		if name := j.Lane.Queue(); name != "" {
-			queues = append(queues, queueMatchJSON{name})
-			continue
+			m.Queues = append(m.Queues, queueMatchJSON{name})
 		}
-		h := cfg.Handlers[j.Lane.Handler()]
-		matches = append(matches, matchJSON{h.Name, h.Method, shownURL(h.URL)})
+		if h, ok := cfg.Handlers[j.Lane.Handler()]; ok {
+			m.Handlers = append(m.Handlers, matchJSON{h.Name, h.Method, shownURL(h.URL)})
+		}
 	}
+	for _, r := range arrival.Runs {
+		m.Workflows = append(m.Workflows, workflowMatchJSON{r.Workflow, r.Step})
+	}
+	return m
+}
+
+func (a *app) printMatches(cfg *config.Config, arrival *core.Arrival) error {
+	m := matchesOf(cfg, arrival)
 	if a.json {
-		return a.printJSON(struct {
-			Handlers     []matchJSON      `json:"handlers"`
-			Queues       []queueMatchJSON `json:"queues"`
-			WorkflowRuns []struct{}       `json:"workflows"`
-		}{matches, queues, []struct{}{}})
+		return a.printJSON(m)
 	}
-	if len(jobs) == 0 {
-		a.notef("no handler and no queue wants this event")
+	if len(arrival.Jobs) == 0 {
+		a.notef("no handler, queue or workflow wants this event")
 		return nil
 	}
-	a.printGrid(matchGrid(matches, queues))
+	a.printGrid(m.grid())
 	return nil
 }
 
-func matchGrid(matches []matchJSON, queues []queueMatchJSON) grid {
+func (m matches) grid() grid {
 	g := grid{heading: []string{"HANDLER", "DELIVERS TO"}}
-	for _, m := range matches {
-		g.add(visible(m.Name), visible(fmt.Sprintf("%s %s", m.Method, m.URL)))
+	for _, h := range m.Handlers {
+		g.add(visible(h.Name), visible(fmt.Sprintf("%s %s", h.Method, h.URL)))
 	}
-	for _, q := range queues {
+	for _, q := range m.Queues {
 		g.add(visible(string(core.QueueLane(q.Name))), visible("consumers of queue "+q.Name))
+	}
+	for _, w := range m.Workflows {
+		g.add(visible(string(core.WorkflowLane(w.Name))), visible("a run that begins with "+w.Step))
 	}
 	return g
 }

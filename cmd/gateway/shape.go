@@ -27,7 +27,7 @@ type eventJSON struct {
 	IdempotencyKey *string           `json:"idempotency_key"`
 	CreatedAt      *string           `json:"created_at"`
 	Jobs           []jobStoryJSON    `json:"jobs"`
-	WorkflowRuns   []struct{}        `json:"workflow_runs"`
+	WorkflowRuns   []runJSON         `json:"workflow_runs"`
 }
 
 type jobJSON struct {
@@ -42,6 +42,8 @@ type jobJSON struct {
 	CompletedAt *string     `json:"completed_at"`
 	LastError   *string     `json:"last_error"`
 	CreatedAt   *string     `json:"created_at"`
+	RunID       core.ID     `json:"workflow_run_id,omitempty"` // of a step only
+	Step        string      `json:"step,omitempty"`
 }
 
 type jobStoryJSON struct {
@@ -90,7 +92,7 @@ func headersRecord(e core.Event) map[string]string {
 }
 
 // eventRecord is an event in full.
-func eventRecord(e core.Event, jobs []jobStoryJSON) eventJSON {
+func eventRecord(e core.Event, jobs []jobStoryJSON, runs []runJSON) eventJSON {
 	return eventJSON{
 		ID:             e.ID,
 		Source:         e.Source,
@@ -100,7 +102,7 @@ func eventRecord(e core.Event, jobs []jobStoryJSON) eventJSON {
 		IdempotencyKey: orNull(e.DeliveryID),
 		CreatedAt:      timeOrNull(e.CreatedAt),
 		Jobs:           jobs,
-		WorkflowRuns:   []struct{}{},
+		WorkflowRuns:   runs,
 	}
 }
 
@@ -108,7 +110,7 @@ func jobRecord(j core.Job) jobJSON {
 	return jobJSON{
 		ID:          j.ID,
 		EventID:     j.EventID,
-		Handler:     j.Lane.Consumer(),
+		Handler:     consumer(j),
 		Queue:       j.Lane.Queue(),
 		Status:      j.Status,
 		Attempt:     j.Attempt,
@@ -117,7 +119,17 @@ func jobRecord(j core.Job) jobJSON {
 		CompletedAt: timeOrNull(j.FinishedAt),
 		LastError:   orNull(j.LastError),
 		CreatedAt:   timeOrNull(j.CreatedAt),
+		RunID:       j.RunID,
+		Step:        j.Step,
 	}
+}
+
+// consumer is whom a job is for: a handler, queue/<name>, or workflow/<name>/<step>.
+func consumer(j core.Job) string {
+	if j.Step != "" {
+		return j.Lane.Consumer() + "/" + j.Step
+	}
+	return j.Lane.Consumer()
 }
 
 // budget is how many attempts a job has, nil if there is no end to them.

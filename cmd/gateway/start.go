@@ -93,7 +93,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *
 		log.Warn(w.Message, "at", w.Path)
 	}
 	log.Info("serving", "address", listener.Addr().String(), "version", readBuild().Version,
-		"database", describe(cfg.Database), "sources", len(cfg.Sources), "handlers", len(cfg.Handlers), "queues", len(cfg.Queues))
+		"database", describe(cfg.Database), "sources", len(cfg.Sources), "handlers", len(cfg.Handlers), "queues", len(cfg.Queues), "workflows", len(cfg.Workflows))
 	defer hangups(log)()
 	if err := g.Serve(ctx, listener); err != nil {
 		return fmt.Errorf("serve: %w", err)

@@ -7,17 +7,17 @@
 // place is made of it at the moment of sending, by [Sender], so that a place may
 // change its format while alerts wait for it.
 //
-//	failure ─▶ Desk ───────▶ Accept ─┐
-//	                                 ├─▶ lane alert/<id> ─▶ worker ─▶ Sender ─▶ place
-//	death ───▶ Obituaries ─▶ Settle ─┘
+//	failure ─▶ Desk ─────────────────▶ Accept ─┐
+//	                                           ├─▶ lane alert/<id> ─▶ worker ─▶ Sender ─▶ place
+//	death ───▶ Obituaries ─▶ Settle or Transit ┘
 //
 // Failed verifications can be caused by anyone at any rate. A [Desk] counts them
 // and tells at most one a minute and source, in a process by its own count and in
 // a fleet by the delivery id, which names the minute.
 //
-// Each dead job needs somebody: [Obituaries] are written for all of them, but never
-// for an alert. What a chat service would refuse as too many at once waits in the
-// lane, as far as [Pace] says.
+// Each dead job and each workflow run that failed needs somebody: [Obituaries] are
+// written for all of them, but never for an alert. What a chat service would refuse as
+// too many at once waits in the lane, as far as [Pace] says.
 //
 // An alert carries no payload and no secret. The URL of a place is one, since chat
 // services put the credential into it: this package sees it only to name a lane.
@@ -41,7 +41,7 @@ type Kind string
 
 // The kinds of alerts.
 const (
-	DLQ                 Kind = "dlq"                  // a job died
+	DLQ                 Kind = "dlq"                  // a job died, or a workflow run failed
 	VerificationFailure Kind = "verification_failure" // a sender could not be verified
 )
 

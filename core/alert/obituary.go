@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,14 +12,16 @@ import (
 const (
 	maxError = 1000
 
-	// maxCause is for the message, which is to have room for how to help, also in the
-	// shortest format with every character escaped.
+	// maxCause and maxPath are for the message, which is to have room for how to help,
+	// also in the shortest format with every character escaped.
 	maxCause = 100
+	maxPath  = 200
 )
 
-// Obituaries are the alerts about jobs that died. They are stored in the commit
-// that makes the job dead: none is missing, and none tells of a job that lives.
-// They are safe for concurrent use; nil ones are never written.
+// Obituaries are the alerts about jobs that died and workflow runs that failed. They
+// are stored in the commit that makes the job dead or the run failed: none is missing,
+// and none tells of one that lives. They are safe for concurrent use; nil ones are
+// never written.
 type Obituaries struct{ mailing }
 
 // NewObituaries makes them for the places that want to be told of dead jobs, with
@@ -53,7 +56,6 @@ func (b *Obituaries) Of(job core.TakenJob, o core.Outcome) *core.Arrival {
 		EventType: job.Event.Type,
 		Handler:   who.handler,
 		Queue:     who.queue,
-		Workflow:  who.workflow,
 		JobID:     string(job.ID),
 		Attempts:  o.Attempt.Number,
 		Error:     fit(o.Attempt.Error, maxError, nil),
@@ -61,16 +63,55 @@ func (b *Obituaries) Of(job core.TakenJob, o core.Outcome) *core.Arrival {
 	return &a
 }
 
-// A consumer is whose job it is: one of handler, queue and workflow.
-type consumer struct {
-	handler, queue, workflow string
-
-	name  string // in words
-	retry bool   // whether the job can be brought back by itself
+// OfRun is the alert about a workflow run that fails at a step, which is zero if it
+// fails at none; nil if the run has another status. What is said of [Obituaries.Of]
+// holds for it too. It is for what nobody chose: a run that an operator cancels is not
+// to be told of.
+func (b *Obituaries) OfRun(run core.Run, step core.Step, event core.Event) *core.Arrival {
+	if b == nil || run.Status != core.RunFailed || event.Source == core.AlertSource {
+		return nil
+	}
+	a := b.arrival(notice{
+		Message:   runMessage(run, step),
+		Source:    event.Source,
+		EventID:   string(run.EventID),
+		EventType: event.Type,
+		Workflow:  run.Workflow,
+		JobID:     jobOf(step),
+		Attempts:  step.Attempt,
+		Error:     fit(run.Error, maxError, nil),
+	}, run.FinishedAt)
+	return &a
 }
 
-// consumerOf reads a lane. The jobs of a workflow are brought back by its run, which
-// knows where it has come to.
+// jobOf is the job of a step, of a type that always has one.
+func jobOf(step core.Step) string {
+	switch step.Type {
+	case "http", "callback", "wait":
+		return string(step.ID)
+	}
+	return ""
+}
+
+// runMessage says what failed of what, and what makes it go on. A run is brought back
+// whole, never a job of it, as it knows where it has come to.
+func runMessage(run core.Run, step core.Step) string {
+	where, cause := "", run.Error
+	if step.Path != "" {
+		where, cause = " at step "+fit(step.Path, maxPath, nil), cmp.Or(step.Error, run.Error)
+	}
+	return fmt.Sprintf("Workflow run %s of %q failed%s: %s. To go on: gateway workflow-runs redrive %s --from failed",
+		run.ID, run.Workflow, where, fit(cause, maxCause, nil), run.ID)
+}
+
+// A consumer is whose job it is: a handler, a queue, or something else.
+type consumer struct {
+	handler, queue string
+
+	name  string // in words
+	retry bool   // whether the job can be brought back
+}
+
 func consumerOf(lane core.Lane) consumer {
 	kind, name, _ := strings.Cut(string(lane), "/")
 	switch kind {
@@ -78,13 +119,6 @@ func consumerOf(lane core.Lane) consumer {
 		return consumer{handler: name, name: fmt.Sprintf("handler %q", name), retry: true}
 	case "queue":
 		return consumer{queue: name, name: fmt.Sprintf("queue %q", name), retry: true}
-	case "workflow":
-		name, step, _ := strings.Cut(name, "/")
-		c := consumer{workflow: name, name: fmt.Sprintf("workflow %q", name)}
-		if step != "" {
-			c.name = fmt.Sprintf("step %q of %s", step, c.name)
-		}
-		return c
 	}
 	return consumer{name: fmt.Sprintf("lane %q", lane)}
 }

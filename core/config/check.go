@@ -32,7 +32,6 @@ func (c *Config) validate(r *report) {
 	k.queues()
 	k.alerts()
 	k.workflows()
-	// Filters, transforms, conditions and the other JSONPaths are not checked: nothing runs them yet.
 }
 
 func (k *checker) problem(path, format string, args ...any) {

@@ -12,12 +12,37 @@ const maxNesting = 5
 
 func (k *checker) workflows() {
 	for _, w := range k.SortedWorkflows() {
-		path := join("workflows", w.Name)
-		k.subscription(path, w.Source, w.Events)
-		k.params(path+".params", w.Params)
-		k.steps(path+".steps", w.Steps, 0, map[string]position{})
+		k.subscription(join("workflows", w.Name), w.Source, w.Events)
+		k.workflow(w)
+		k.ticked(w)
 	}
 }
+
+// workflow checks what a workflow is in itself, apart from where its events come from.
+func (k *checker) workflow(w Workflow) {
+	path := join("workflows", w.Name)
+	k.params(path+".params", w.Params)
+	k.steps(path+".steps", w.Steps, 0, map[string]position{})
+}
+
+// ticked checks that the events of a schedule, whose payload the gateway makes itself, have the params.
+func (k *checker) ticked(w Workflow) {
+	if k.Sources[w.Source].Type != "cron" {
+		return
+	}
+	for i, p := range w.Params {
+		here := index(join("workflows", w.Name)+".params", i)
+		switch known := slices.Contains(tickFields, p.Name); {
+		case !known && p.Required && p.Name != "":
+			k.problem(here+".name", "the events of source %s, which is of type cron, have no %s; they have %s", quote(w.Source), quote(p.Name), strings.Join(tickFields, ", "))
+		case known && p.Type != "" && p.Type != "string":
+			k.problem(here+".type", "%s is a string in the events of source %s, which is of type cron", quote(p.Name), quote(w.Source))
+		}
+	}
+}
+
+// tickFields are what the payload of a cron source's events has, all of them strings.
+var tickFields = []string{"scheduled_at", "schedule", "source"}
 
 func (k *checker) params(path string, params []Param) {
 	seen := map[string]bool{}
@@ -65,6 +90,8 @@ var stepFields = []struct {
 	{"method", []string{"http", "callback", "map"}},
 	{"headers", []string{"http", "callback", "map"}},
 	{"retry", []string{"http", "callback"}},
+	{"result_path", []string{"http", "callback", "parallel", "map"}},
+	{"output", []string{"http", "callback", "parallel", "map"}},
 	{"seconds", []string{"wait"}},
 	{"timestamp_path", []string{"wait"}},
 	{"callback_timeout", []string{"callback"}},
@@ -88,6 +115,7 @@ func (k *checker) step(path string, s Step, depth int, taken map[string]position
 	}
 	k.url(path+".url", s.URL)
 	k.headers(path+".headers", s.Headers, endpoint.CheckHeader)
+	k.data(path, s)
 	switch s.Type {
 	case "http":
 		k.needs(path+".url", "an http step")
@@ -96,6 +124,9 @@ func (k *checker) step(path string, s Step, depth int, taken map[string]position
 	case "choice":
 		if len(s.Choices) == 0 && !k.reported(path+".choices") {
 			k.problem(path+".choices", "a choice step needs at least one entry with when and goto")
+		}
+		for i, c := range s.Choices {
+			k.filter(index(path+".choices", i)+".when", c.When)
 		}
 	case "parallel":
 		k.branches(path, s.Branches, depth+1, taken)

@@ -283,6 +283,7 @@ func FuzzLoad(f *testing.F) {
 		switch {
 		case err == nil:
 			problems = slices.Concat(c.Warnings(), c.Unbuilt())
+			again(t, c)
 		case !errors.As(err, &problems) || len(problems) == 0:
 			t.Fatalf("Load = %v, want Problems", err)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // An origin remembers where each field of a configuration was written.
@@ -14,6 +16,9 @@ type origin struct {
 	root  position
 	marks map[string]mark
 	notes []Problem // warnings of reading the files
+
+	lookup      func(string) (string, bool) // reads the environment; may be nil
+	definitions map[string]*core.Definition // of workflows, by name; fmt does not follow pointers to the secrets in headers
 }
 
 // A mark is one field that a file gives.
@@ -279,7 +284,7 @@ func (d *decoder) names(n *node, v reflect.Value, path string) {
 // header decodes a header's value. It is a Secret that guards nothing of ours, so it may be empty, and null means that
 // it is not sent: that is how an overlay takes one back.
 func (d *decoder) header(n *node, v reflect.Value, path string) {
-	d.origin.marks[path] = mark{position: n.at}
+	d.origin.marks[path] = mark{position: n.at, expanded: n.raw != ""}
 	switch {
 	case n.broken:
 	case n.kind != scalar:

@@ -1,12 +1,141 @@
 package config
 
-import "github.com/eventgateway/gateway/core"
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
 
-// Definition is what runs of the workflow follow, whatever the configuration says later: the workflow as it was written, merged with its overlay but with its
-// variables unexpanded, so that it holds no secret that the files do not hold, and what it takes over from delivery.default_retry.
-func (c *Config) Definition(workflow string) core.Definition { return core.Definition{} }
+	"gopkg.in/yaml.v3"
 
-// ParseDefinition reads what Definition returned, expanding variables by lookup.
-func ParseDefinition(name string, d core.Definition, lookup func(string) (string, bool)) (Workflow, error) {
-	return Workflow{}, nil
+	"github.com/eventgateway/gateway/core"
+)
+
+// maxDefinition bounds a definition, in bytes. It is one value of one row in the store, and aliases, which are written
+// out there, could make it as large as they like.
+const maxDefinition = 1 << 20
+
+// Definition is what runs of a workflow follow, whatever the configuration says later. It is a small configuration of
+// its own: the workflow as it was written, merged with its overlay, and delivery.default_retry, of which it takes over
+// what it leaves out. Variables stay as they are written, so that it holds no secret that the files do not hold. The
+// same workflow has the same definition in whatever order its fields are written. It is zero if there is no such
+// workflow, or if the configuration was not made by Load.
+func (c *Config) Definition(workflow string) core.Definition {
+	if c.origin == nil {
+		return core.Definition{}
+	}
+	if d := c.origin.definitions[workflow]; d != nil {
+		return *d
+	}
+	return core.Definition{}
+}
+
+// ParseDefinition reads what Definition returned, expanding variables by lookup. The error is Problems, as that of Load,
+// and is about variables: everything else was right when the definition was made.
+func ParseDefinition(d core.Definition, lookup func(string) (string, bool)) (Workflow, error) {
+	const file = "definition"
+	r := &report{}
+	tree := parse(file, []byte(d.Body), r)
+	if r.fatal {
+		return Workflow{}, r.sorted()
+	}
+	env := environment{lookup: lookup, used: map[string]bool{}}
+	env.expand(tree, "", r)
+	c := decode(tree, decoder{report: r, origin: &origin{root: position{file: file}, marks: map[string]mark{}}})
+	k := checker{Config: c, report: r}
+	all := c.SortedWorkflows()
+	for _, w := range all {
+		k.workflow(w)
+	}
+	if len(all) != 1 && len(r.problems) == 0 {
+		r.add(position{file: file}, "workflows", "must hold one workflow, not %d", len(all))
+	}
+	if len(r.problems) > 0 {
+		return Workflow{}, r.sorted()
+	}
+	return all[0], nil
+}
+
+// definitions makes the definition of every workflow of a tree, by name.
+func definitions(tree *node, r *report) map[string]*core.Definition {
+	workflows := tree.field("workflows")
+	if workflows == nil {
+		return nil
+	}
+	all := map[string]*core.Definition{}
+	for _, f := range workflows.fields {
+		text := define(tree, f)
+		if len(text) > maxDefinition {
+			r.add(f.value.at, join("workflows", f.key), "is larger than 1 MiB with its aliases written out")
+			continue
+		}
+		sum := sha256.Sum256(text)
+		all[f.key] = &core.Definition{Hash: hex.EncodeToString(sum[:]), Body: string(text)}
+	}
+	return all
+}
+
+// define writes one definition. What is too large may come out shorter, but not short enough to pass.
+func define(tree *node, workflow entry) []byte {
+	root, workflows := &node{kind: mapping}, &node{kind: mapping}
+	if delivery := tree.field("delivery"); delivery != nil {
+		if retry := delivery.field("default_retry"); retry != nil {
+			kept := &node{kind: mapping}
+			kept.put("default_retry", retry)
+			root.put("delivery", kept)
+		}
+	}
+	root.put("workflows", workflows)
+	workflows.put(workflow.key, workflow.value)
+	if size := root.size(); size > maxDefinition {
+		return make([]byte, size)
+	}
+	text, err := yaml.Marshal(root.written())
+	if err != nil {
+		panic("config: " + err.Error()) // all of it was YAML before
+	}
+	return text
+}
+
+// size is about how many bytes n takes when it is written: never more.
+func (n *node) size() int {
+	size := len(n.source())
+	for _, f := range n.fields {
+		size += len(f.key) + f.value.size()
+	}
+	for _, item := range n.items {
+		size += item.size()
+	}
+	return size
+}
+
+// source is a scalar as the file has it.
+func (n *node) source() string { return cmp.Or(n.raw, n.text) }
+
+// written is n as the YAML library writes it, its fields in the order of their names and its variables unexpanded. What
+// had quotes keeps them, and nothing else gets any that would make it text.
+func (n *node) written() *yaml.Node {
+	switch n.kind {
+	case mapping:
+		y := &yaml.Node{Kind: yaml.MappingNode}
+		for _, f := range slices.SortedFunc(slices.Values(n.fields), func(a, b entry) int { return cmp.Compare(a.key, b.key) }) {
+			y.Content = append(y.Content, text(f.key, nameForm.MatchString(f.key)), f.value.written())
+		}
+		return y
+	case list:
+		y := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range n.items {
+			y.Content = append(y.Content, item.written())
+		}
+		return y
+	}
+	return text(n.source(), n.plain)
+}
+
+func text(s string, plain bool) *yaml.Node {
+	y := &yaml.Node{Kind: yaml.ScalarNode, Value: s}
+	if !plain {
+		y.Style = yaml.DoubleQuotedStyle
+	}
+	return y
 }

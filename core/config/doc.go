@@ -20,6 +20,9 @@
 // normalised to the documented one; alias is a second name of the key; single:"" lets one mapping stand for a list of
 // one; null:"keep" reads an explicit null as the text "null"; schema:"" reads a JSON Schema, in place or from a file.
 //
+// Definition writes one workflow of the merged tree out again, unexpanded, for runs to follow; ParseDefinition sends that
+// through the same pipeline. So a run in flight never sees a change of the file, and the store never sees a variable.
+//
 // Warnings tells what is allowed but worth a line at start. Unbuilt tells what is understood but cannot run in this
 // version. Neither stops Load.
 //

@@ -43,19 +43,42 @@ func Load(o Options) (*Config, error) {
 		return nil, l.sorted()
 	}
 	l.env.expand(tree, "", &l.report)
-	c := Default()
-	c.origin = &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes}
-	read := func(name string) ([]byte, error) { return readAll(o.FS, name) }
-	d := decoder{report: &l.report, origin: c.origin, file: read}
-	d.root(tree, c)
-	c.resolve()
+	c := decode(tree, decoder{
+		report: &l.report,
+		origin: &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes, lookup: o.Lookup},
+		file:   func(name string) ([]byte, error) { return readAll(o.FS, name) },
+	})
 	c.validate(&l.report)
+	if len(l.problems) == 0 {
+		c.origin.definitions = definitions(tree, &l.report)
+	}
 	if len(l.problems) > 0 {
 		return nil, l.sorted()
 	}
 	c.DotEnv = l.env.added
 	c.origin.notes = append(c.origin.notes, l.unused()...)
 	return c, nil
+}
+
+// decode makes a configuration of a tree whose variables are expanded. It is not validated yet.
+func decode(tree *node, d decoder) *Config {
+	c := Default()
+	c.origin = d.origin
+	d.root(tree, c)
+	c.resolve()
+	return c
+}
+
+// Lookup returns a variable and whether it is set, where Load looked: in the environment, as it is now, and in the .env
+// file, as it was then.
+func (c *Config) Lookup(name string) (string, bool) {
+	if c.origin != nil && c.origin.lookup != nil {
+		if v, ok := c.origin.lookup(name); ok {
+			return v, true
+		}
+	}
+	v, ok := c.DotEnv[name]
+	return v.Reveal(), ok
 }
 
 // A loader carries one Load through its files.

@@ -60,21 +60,15 @@ func transcript(t *testing.T, name string) {
 	}
 }
 
-// outcome loads an archive and returns what came of it by the name of the file that expects it.
-func outcome(a *txtar.Archive) map[string]string {
+// optionsOf are those that an archive is loaded with.
+func optionsOf(a *txtar.Archive) Options {
 	files, env, o := fstest.MapFS{}, map[string]string{}, Options{Path: "gateway.yaml"}
-	var paths []string
 	for _, f := range a.Files {
 		switch f.Name {
 		case "env":
 			for line := range strings.Lines(string(f.Data)) {
 				name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 				env[name] = strings.ReplaceAll(value, `\n`, "\n")
-			}
-		case "config":
-			for line := range strings.Lines(string(f.Data)) {
-				path, _, _ := strings.Cut(line, " =")
-				paths = append(paths, strings.TrimSpace(path))
 			}
 		default:
 			files[f.Name] = &fstest.MapFile{Data: f.Data}
@@ -85,7 +79,20 @@ func outcome(a *txtar.Archive) map[string]string {
 	}
 	o.FS = files
 	o.Lookup = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	c, err := Load(o)
+	return o
+}
+
+// outcome loads an archive and returns what came of it by the name of the file that expects it.
+func outcome(a *txtar.Archive) map[string]string {
+	var paths []string
+	for _, f := range a.Files {
+		for line := range strings.Lines(string(f.Data)) {
+			if path, _, _ := strings.Cut(line, " ="); f.Name == "config" {
+				paths = append(paths, strings.TrimSpace(path))
+			}
+		}
+	}
+	c, err := Load(optionsOf(a))
 	if err != nil {
 		return map[string]string{"problems": err.Error() + "\n", "warnings": "", "unbuilt": "", "config": ""}
 	}

@@ -7,7 +7,6 @@ import "strings"
 var unbuilt = []struct{ path, choice, what, remedy string }{
 	{"api.metrics_auth_token", "", "a token for metrics is", "remove the field"},
 	{"worker.retention_hours", "", "the removal of old records is", "remove the field"},
-	{"workflows.*", "", "workflows are", "remove the workflow"},
 }
 
 // Unbuilt returns one sentence for each configured feature that this version cannot run, sorted by file and line. Only

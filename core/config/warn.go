@@ -220,32 +220,3 @@ func (w warner) queues() {
 		w.secrets(path+".api_key", q.APIKey)
 	}
 }
-
-func (w warner) workflows() {
-	for _, f := range w.SortedWorkflows() {
-		path := join("workflows", f.Name)
-		w.events(path+".events", f.Source, f.Events)
-		w.steps(path+".steps", f.Steps)
-	}
-}
-
-func (w warner) steps(path string, steps []Step) {
-	for i, s := range steps {
-		w.step(index(path, i), s)
-	}
-}
-
-func (w warner) step(path string, s Step) {
-	w.url(path+".url", s.URL)
-	if w.origin.given(path+".retry") && !w.origin.set(path+".retry.max") {
-		w.problem(path+".retry", "has no max, so the step is tried only once")
-	}
-	for i, b := range s.Branches {
-		here := index(path+".branches", i)
-		w.url(here+".url", b.URL)
-		w.steps(here+".steps", b.Steps)
-	}
-	if s.Iterator != nil {
-		w.step(path+".iterator", *s.Iterator)
-	}
-}

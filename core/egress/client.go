@@ -35,9 +35,17 @@
 // The exception is GET, which HTTP defines as safe (RFC 9110, section 9.2.1) and
 // net/http therefore repeats once. gRPC is treated as POST is.
 //
-// egress imports core, core/endpoint, core/expr, core/worker for the Sender it
-// implements, net/http, google.golang.org/grpc, which no other package imports, and
-// code.dny.dev/ssrf for what the registries set aside.
+// # Steps
+//
+// The calls of workflow steps are deliveries but for what [Client.Steps] says; their
+// failures have the same classes, and one more:
+//
+//	data      the reply says 2xx and is nothing that a result can be made of
+//
+// egress imports core, core/endpoint, core/expr, core/worker for the Sender and
+// core/runner and core/workflow for the Caller it implements, net/http,
+// google.golang.org/grpc, which no other package imports, and code.dny.dev/ssrf for
+// what the registries set aside.
 package egress
 
 import (

@@ -113,7 +113,7 @@ func (s *grpcSender) request(job *core.TakenJob, now time.Time) (*gatewayv1.Deli
 	d := &delivery{header: make(http.Header, maxValues+len(e.Headers)), payload: e.Payload}
 	d.set("X-Gateway-Handler", encode(s.handler, isPlain))
 	d.set("Ce-Specversion", "1.0")
-	d.describe(job)
+	d.describe(job, job.Attempt)
 	d.describeCloudEvent(e)
 	d.trace(e.Headers)
 	if s.signer != nil {

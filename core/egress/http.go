@@ -152,7 +152,7 @@ func (s *httpSender) request(ctx context.Context, job *core.TakenJob, now time.T
 	for _, f := range s.fixed {
 		d.header[f.key] = f.values
 	}
-	d.describe(job)
+	d.describe(job, job.Attempt)
 	d.describeCloudEvent(&job.Event)
 	d.trace(job.Event.Headers)
 	if r.Method != http.MethodGet {
@@ -203,10 +203,10 @@ func (d *delivery) body() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(d.payload)), nil
 }
 
-func (d *delivery) describe(job *core.TakenJob) {
+func (d *delivery) describe(job *core.TakenJob, attempt int) {
 	d.set("X-Gateway-Event-Id", string(job.Event.ID))
 	d.set("X-Gateway-Job-Id", string(job.ID))
-	d.set("X-Gateway-Attempt", strconv.Itoa(job.Attempt))
+	d.set("X-Gateway-Attempt", strconv.Itoa(attempt))
 	d.set("X-Gateway-Event-Type", encode(job.Event.Type, isPlain))
 	d.set("X-Gateway-Source", encode(job.Event.Source, isPlain))
 }

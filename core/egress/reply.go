@@ -62,7 +62,7 @@ func describeStatus(resp *http.Response) string {
 	status := strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))
 	switch {
 	case resp.StatusCode == http.StatusGone:
-		return status + "; the handler says it is gone for good: correct its url, or remove it"
+		return status + "; the receiver says it is gone for good: correct its url, or remove it"
 	case resp.StatusCode/100 != 3:
 		return status
 	}

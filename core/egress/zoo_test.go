@@ -47,7 +47,7 @@ func TestAnswers(t *testing.T) {
 		"401":            {401, nil, "", worker.Reply{StatusCode: 401, Error: "status: 401 Unauthorized"}},
 		"404":            {404, nil, "", worker.Reply{StatusCode: 404, Error: "status: 404 Not Found"}},
 		"408, later":     {408, header{"Retry-After": "7"}, "", worker.Reply{StatusCode: 408, Error: "status: 408 Request Timeout", RetryAfter: 7 * time.Second}},
-		"410":            {410, nil, "", worker.Reply{StatusCode: 410, Error: "status: 410 Gone; the handler says it is gone for good: correct its url, or remove it"}},
+		"410":            {410, nil, "", worker.Reply{StatusCode: 410, Error: "status: 410 Gone; the receiver says it is gone for good: correct its url, or remove it"}},
 		"425, later":     {425, header{"Retry-After": "7"}, "", worker.Reply{StatusCode: 425, Error: "status: 425 Too Early", RetryAfter: 7 * time.Second}},
 		"429":            {429, nil, "", worker.Reply{StatusCode: 429, Error: "status: 429 Too Many Requests"}},
 		"429, seconds":   {429, header{"Retry-After": "5"}, "", worker.Reply{StatusCode: 429, Error: "status: 429 Too Many Requests", RetryAfter: 5 * time.Second}},

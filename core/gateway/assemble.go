@@ -103,7 +103,8 @@ func timetable(c *config.Config) ([]cron.Source, error) {
 }
 
 // Consumers are those who get jobs for events: the handlers in the order of their
-// names, then the queues. The dry run of the command line asks for them too.
+// names, then the queues, then the workflows. The dry run of the command line asks for
+// them too.
 func Consumers(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, h := range c.SortedHandlers() {
@@ -122,7 +123,8 @@ func Consumers(c *config.Config) ([]intake.Consumer, error) {
 		}
 		all = append(all, consumer)
 	}
-	return all, nil
+	begun, err := starts(c)
+	return append(all, begun...), err
 }
 
 // choose gives a consumer its filter and key, if it has them.

@@ -24,6 +24,7 @@ import (
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/pull"
+	"github.com/eventgateway/gateway/core/runner"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
 	"github.com/eventgateway/gateway/core/worker"
@@ -59,6 +60,8 @@ type Gateway struct {
 	Alerts  *alert.Desk  // nil if nobody wants to be told; nil is safe to use
 	Puller  *pull.Puller
 	Queues  *manage.Queues
+	Runs    *manage.Runs
+	runner  *runner.Runner
 	client  *egress.Client
 	observe core.Observer
 	handler http.Handler
@@ -85,10 +88,12 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 	g.Puller = g.newPuller(c, bell, obituaries.Of)
 	g.Queues = Queues(c, g.Store, g.Clock)
 	g.Queues.Bell = bell
-	var errs [3]error
-	g.Intake, errs[0] = g.newIntake(c, bell)
-	g.Worker, errs[1] = g.newWorker(c, bell, obituaries.Of)
-	g.Cron, errs[2] = g.newCron(c)
+	var errs [4]error
+	g.runner, errs[0] = g.newRunner(c, bell, obituaries.OfRun)
+	g.Runs = manage.NewRuns(g.Store, g.runner)
+	g.Intake, errs[1] = g.newIntake(c, bell)
+	g.Worker, errs[2] = g.newWorker(c, bell, obituaries.Of)
+	g.Cron, errs[3] = g.newCron(c)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
@@ -145,7 +150,7 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 	if err != nil {
 		return nil, err
 	}
-	known = append(known, told...)
+	known = append(append(known, told...), steppings(c, g.runner)...)
 	limits := worker.Limits{Slots: c.Worker.MaxConcurrency, Batch: c.Worker.BatchSize, Drain: g.drain}
 	return worker.New(worker.Deps{
 		Worklist: g.Store,
@@ -153,6 +158,7 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 		Clock:    g.Clock,
 		Observe:  g.observe,
 		Obituary: obituary,
+		Adopt:    adopter(c, g.runner),
 		Queues:   queueLanes(c),
 	}, limits, known), nil
 }
@@ -178,6 +184,7 @@ func (g *Gateway) newHandler(c *config.Config) http.Handler {
 		g.queueRoutes(c),
 		web.Ops(web.OpsOptions{Depth: g.Store.Depth, Every: g.Rest}),
 	}
+	pieces = append(pieces, g.runRoutes(c)...)
 	if c.Server.Echo {
 		pieces = append(pieces, web.Echo(g.echoed))
 	}

@@ -237,11 +237,11 @@ handlers:
 
 func TestUnbuiltFeaturesAreRefused(t *testing.T) {
 	c := load(t, `
-sources: {shop: {type: event}}
-workflows: {mail: {source: shop, steps: [{name: a, url: 'https://a.example'}]}}`)
+worker: {retention_hours: 1}
+sources: {shop: {type: event}}`)
 	_, err := gateway.New(c, gateway.Deps{Store: nil, Clock: core.SystemClock, Log: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), "workflows.mail: workflows are not built into this version yet") {
-		t.Errorf("New = %v, want a sentence about workflows.mail", err)
+	if err == nil || !strings.Contains(err.Error(), "worker.retention_hours: the removal of old records is not built into this version yet") {
+		t.Errorf("New = %v, want a sentence about worker.retention_hours", err)
 	}
 }
 

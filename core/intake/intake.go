@@ -6,7 +6,7 @@
 //
 //	source known ─▶ address allowed ─▶ signature over the raw bytes ─▶ UTF-8
 //	  ─▶ out of the envelope: event type, delivery id, headers, payload
-//	  ─▶ schema ─▶ who wants it, under which key ─▶ Accept
+//	  ─▶ schema ─▶ who wants it, under which key, with which params ─▶ Accept
 //
 // Nothing of the body is parsed before its signature holds (an SNS notification
 // carries its own, so package sns does both), and then only as far as somebody
@@ -268,7 +268,7 @@ func (in *Intake) read(s Source, r Request, open func() (letter, error)) (core.A
 		DeliveryID:  l.deliveryID,
 		CreatedAt:   r.At.UTC().Truncate(time.Millisecond),
 	}
-	return core.Arrival{Event: event, Jobs: in.jobs(event, document)}, nil
+	return in.arrival(event, document)
 }
 
 // readable reports whether bytes can be kept as text.
@@ -331,13 +331,18 @@ func (in *Intake) accept(ctx context.Context, a core.Arrival) (core.Receipt, err
 	return receipt, nil
 }
 
-// jobs are a job for each consumer that wants the event.
-func (in *Intake) jobs(e core.Event, d *expr.Document) []core.NewJob {
+// arrival is the event with a job for each consumer that wants it, and a run for each
+// workflow. If its payload is not fit for one of them, it is refused as a whole.
+func (in *Intake) arrival(e core.Event, d *expr.Document) (core.Arrival, error) {
+	arrival := core.Arrival{Event: e}
 	wanted := in.matcher.match(e.Source, e.Type)
 	if len(wanted) == 0 {
-		return nil
+		return arrival, nil
 	}
-	jobs := make([]core.NewJob, 0, len(wanted))
+	if err := fits(wanted, d); err != nil {
+		return core.Arrival{}, err
+	}
+	arrival.Jobs = make([]core.NewJob, 0, len(wanted))
 	var about *expr.Context
 	for _, t := range wanted {
 		if t.filter != nil {
@@ -348,9 +353,13 @@ func (in *Intake) jobs(e core.Event, d *expr.Document) []core.NewJob {
 				continue
 			}
 		}
-		jobs = append(jobs, core.NewJob{ID: in.IDs.Next(), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts})
+		job := core.NewJob{ID: in.IDs.Next(), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts}
+		arrival.Jobs = append(arrival.Jobs, job)
+		if t.workflow != nil {
+			arrival.Runs = append(arrival.Runs, t.workflow.run(in.IDs.Next(), job.ID))
+		}
 	}
-	return jobs
+	return arrival, nil
 }
 
 // key is the value a consumer tells duplicates by, as text; "" if the payload has

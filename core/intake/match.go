@@ -3,6 +3,7 @@ package intake
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/expr"
@@ -25,6 +26,23 @@ type Consumer struct {
 
 	// MaxAttempts is the budget of its jobs, at least 1.
 	MaxAttempts int
+
+	// Workflow is what each of its events begins a run of; nil for who gets a job alone.
+	// It has neither filter nor key, and MaxAttempts is that of the first step's job.
+	Workflow *Workflow
+}
+
+// A Workflow is a workflow as far as the beginning of its runs is concerned.
+type Workflow struct {
+	Name       string
+	Definition core.Definition // what the runs follow
+	Step       string          // name of the first step
+	StepType   string          // its type
+	Timeout    time.Duration   // of a run; zero for none
+
+	// Check says what a payload lacks, in at most ten lines; none means that it fits.
+	// Nil takes any.
+	Check func(*expr.Document) []string
 }
 
 // matcher answers whom an event concerns. Types that are written out are looked
@@ -44,6 +62,7 @@ type target struct {
 	filter      *expr.Filter
 	key         *expr.Path
 	maxAttempts int
+	workflow    *Workflow
 }
 
 type wildTarget struct {
@@ -63,7 +82,7 @@ func newMatcher(consumers []Consumer) matcher {
 }
 
 func (a *audience) add(c Consumer) {
-	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, maxAttempts: c.MaxAttempts}
+	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, maxAttempts: c.MaxAttempts, workflow: c.Workflow}
 	literals, patterns := split(c.Events)
 	switch {
 	case len(c.Events) == 0 || slices.ContainsFunc(patterns, pattern.everything):

@@ -40,7 +40,10 @@ func (in *Intake) Fire(ctx context.Context, source string, slot time.Time) error
 		DeliveryID:  strconv.FormatInt(slot.Unix(), 10),
 		CreatedAt:   now.UTC().Truncate(time.Millisecond),
 	}
-	arrival := core.Arrival{Event: event, Jobs: in.jobs(event, expr.NewDocument(payload, event.ContentType))}
+	arrival, err := in.arrival(event, expr.NewDocument(payload, event.ContentType))
+	if err != nil {
+		return fmt.Errorf("fire source %q: %w", source, err)
+	}
 	receipt, err := in.accept(ctx, arrival)
 	if err != nil {
 		return err

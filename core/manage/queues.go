@@ -1,5 +1,6 @@
 // Package manage is what operators see and do: they look at queues, bring dead
-// messages back, and empty a queue. It imports core only.
+// messages back, and empty a queue; they look at workflow runs, redrive and cancel
+// them. It imports core only.
 //
 // The idea to know: the management API and the command line ask the same services,
 // so that both see the same and refuse the same in the same words. A service knows
@@ -15,7 +16,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Store is what of a store the services of this package use.
+// A Store is what of a store Queues uses.
 type Store interface {
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error)

@@ -1,8 +1,23 @@
-// Package runner runs workflows.
+// Package runner runs workflows: it does what the jobs of steps ask for, and stores what
+// becomes of their runs. It imports core, core/workflow and the standard library; it
+// knows neither HTTP nor SQL.
+//
+// The idea to know: what a run does next is computed by core/workflow out of what is
+// stored, and takes effect whole or not at all, and only if nobody else moved the run
+// since it was read. So the runner is one loop: read, work out, store; once more if
+// somebody was first; and the very same again if the answer of the store got lost, which
+// is why a transition has a mark. Workers, callbacks and operators all go through that
+// loop (see turn.go) and need no locks between them, in one process or in many.
+//
+// An attempt is made in one place (attempt.go) and its end stored in another (settle.go),
+// many at a time, since the worker settles what has ended while it was storing the last.
+//
+// Nothing is remembered between two calls but compiled definitions, which never change.
 package runner
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -26,7 +41,8 @@ type Answer struct {
 	RetryAfter time.Duration // how long the called one asked to be left alone
 }
 
-// A Caller makes calls of steps. The job is described in headers.
+// A Caller makes calls of steps. The job is described in headers. ctx carries the
+// deadline.
 type Caller interface {
 	Call(ctx context.Context, r workflow.Request, job core.TakenJob) Answer
 }
@@ -36,9 +52,11 @@ type Deps struct {
 	Store   Store
 	Clock   core.Clock
 	IDs     *core.IDs
-	Bell    *core.Bell
+	Bell    *core.Bell // rung when the lane of a workflow gets work; may be nil
 	Observe core.Observer
-	Caller  Caller
+
+	// Caller may be nil if no attempts are made.
+	Caller Caller
 
 	// Compile makes a definition of what the store keeps of it.
 	Compile func(core.Definition) (*workflow.Definition, error)
@@ -51,35 +69,43 @@ type Deps struct {
 }
 
 // A Runner runs workflows. It is safe for concurrent use.
-type Runner struct{ Deps }
+type Runner struct {
+	Deps
+
+	mu    sync.Mutex
+	known map[string]*compiled // by the hash of what is stored
+}
 
 // New makes a runner.
-func New(d Deps) *Runner { return &Runner{d} }
+func New(d Deps) *Runner { return &Runner{Deps: d, known: map[string]*compiled{}} }
 
-// Attempt does what the job of a step asks for. False means that the job is stale
-// and to be closed.
-func (r *Runner) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bool, error) {
-	return core.StepEnd{}, false, nil
+// A compiled definition is made when it is first asked for.
+type compiled struct {
+	mu sync.Mutex
+	d  *workflow.Definition
 }
 
-// Settled is what became of a StepEnd.
-type Settled = core.StepSettled
+// definition is what runs with this hash follow. There are as many as the store keeps,
+// one for each time that somebody changed a workflow, so none is ever forgotten. What
+// cannot be compiled is tried again: it may lack a variable that is there next time.
+func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definition, error) {
+	r.mu.Lock()
+	c := r.known[hash]
+	if c == nil {
+		c = &compiled{}
+		r.known[hash] = c
+	}
+	r.mu.Unlock()
 
-// Settle stores how attempts ended.
-func (r *Runner) Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepSettled, error) {
-	return nil, nil
+	c.mu.Lock() // whoever comes meanwhile waits and has it
+	defer c.mu.Unlock()
+	if c.d != nil {
+		return c.d, nil
+	}
+	stored, err := r.Store.Definition(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	c.d, err = r.Compile(stored)
+	return c.d, err
 }
-
-// ErrToken is the refusal of a callback whose token is not, or no longer, good.
-var ErrToken = core.Refuse(core.NotFound, "not found")
-
-// Callback resumes the step that a token was issued for, with the body as its result.
-func (r *Runner) Callback(ctx context.Context, token string, body []byte) error { return nil }
-
-// Redrive begins a failed run anew and returns it.
-func (r *Runner) Redrive(ctx context.Context, run core.ID, fromFailed bool) (core.Run, error) {
-	return core.Run{}, nil
-}
-
-// Cancel ends a run that is not finished, and returns it.
-func (r *Runner) Cancel(ctx context.Context, run core.ID) (core.Run, error) { return core.Run{}, nil }

@@ -7,6 +7,7 @@
 //
 // Field names are the same everywhere and stable: event, job, source, type,
 // handler, attempt, status, error, duration_ms, and in the place of handler queue of
-// messages and lane of alerts. Tokens and header values are never logged, payloads only by the echo
-// receiver, whose purpose that is.
+// messages, lane of alerts, and workflow of runs, with run and step, the step's path.
+// Tokens and header values are never logged, nor what steps receive and pass on;
+// payloads only by the echo receiver, whose purpose that is.
 package telemetry

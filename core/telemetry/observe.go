@@ -11,17 +11,18 @@ import (
 // info, what will be tried again at warn, what needs a person at error.
 func Log(l *slog.Logger) core.Observer {
 	o := logger{
-		intake: l.With(Target, "intake"),
-		cron:   l.With(Target, "cron"),
-		worker: l.With(Target, "worker"),
-		alert:  l.With(Target, "alert"),
-		pull:   l.With(Target, "pull"),
-		store:  l.With(Target, "store"),
+		intake:   l.With(Target, "intake"),
+		cron:     l.With(Target, "cron"),
+		worker:   l.With(Target, "worker"),
+		alert:    l.With(Target, "alert"),
+		pull:     l.With(Target, "pull"),
+		workflow: l.With(Target, "workflow"),
+		store:    l.With(Target, "store"),
 	}
 	return o.observe
 }
 
-type logger struct{ intake, cron, worker, alert, pull, store *slog.Logger }
+type logger struct{ intake, cron, worker, alert, pull, workflow, store *slog.Logger }
 
 func (o logger) observe(f core.Fact) {
 	switch f := f.(type) {
@@ -52,6 +53,12 @@ func (o logger) observe(f core.Fact) {
 		line(o.worker, slog.LevelInfo, "jobs given back", slog.Int("jobs", f.Jobs), slog.String("why", f.Why))
 	case core.Pulled:
 		o.pulled(f)
+	case core.StepMoved:
+		o.stepMoved(f)
+	case core.RunMoved:
+		o.runMoved(f)
+	case core.CalledIn:
+		o.calledIn(f)
 	case core.Recovered:
 		line(o.worker, slog.LevelInfo, "jobs of an earlier process recovered", slog.Int("jobs", f.Jobs))
 	case core.Troubled:
@@ -77,6 +84,7 @@ type deliveryWords struct{ completed, retryable, dead string }
 var (
 	handlerWords = deliveryWords{"delivered", "delivery failed, will retry", "job is dead"}
 	queueWords   = deliveryWords{"message acked", "message is back in its queue", "message is dead"}
+	staleWords   = deliveryWords{"job closed", "job put back", "job is dead"} // of a run that has moved on
 	alertWords   = deliveryWords{"alert delivered", "alert could not be delivered, will retry", "alert is dead: it was not delivered"}
 )
 
@@ -116,6 +124,8 @@ func wordsOf(l core.Lane) deliveryWords {
 		return alertWords
 	case l.Queue() != "":
 		return queueWords
+	case l.Workflow() != "":
+		return staleWords
 	}
 	return handlerWords
 }
@@ -145,19 +155,23 @@ func (o logger) delivery(l core.Lane) *slog.Logger {
 		return o.alert
 	case l.Queue() != "":
 		return o.pull
+	case l.Workflow() != "":
+		return o.workflow
 	}
 	return o.worker
 }
 
-// consumer says whose job it is. A queue and an alert have no handler, so that who
-// looks for a handler's lines never finds theirs; an alert's lane is what listings of
-// jobs show.
+// consumer says whose job it is. A queue, a workflow and an alert have no handler, so
+// that who looks for a handler's lines never finds theirs; an alert's lane is what
+// listings of jobs show.
 func consumer(l core.Lane) slog.Attr {
-	switch name := l.Queue(); {
+	switch {
 	case l.Alert():
 		return slog.String("lane", string(l))
-	case name != "":
-		return slog.String("queue", name)
+	case l.Queue() != "":
+		return slog.String("queue", l.Queue())
+	case l.Workflow() != "":
+		return slog.String("workflow", l.Workflow())
 	}
 	return slog.String("handler", l.Consumer())
 }

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -129,14 +128,7 @@ func TestFactsAsLines(t *testing.T) {
 			`{"level":"WARN","msg":"trying again","target":"store","doing":"settle","error":"disk full"}`},
 	}
 	for _, tt := range tests {
-		var out bytes.Buffer
-		log, err := NewLogger(LogOptions{Out: &out, Format: "json", Filter: "debug"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		Log(log)(tt.fact)
-		_, rest, _ := strings.Cut(out.String(), ",")
-		if got := "{" + strings.TrimSpace(rest); got != tt.want || !json.Valid(out.Bytes()) {
+		if got := lineOf(t, tt.fact); got != tt.want {
 			t.Errorf("%T\n got %s\nwant %s", tt.fact, got, tt.want)
 		}
 	}

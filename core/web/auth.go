@@ -32,6 +32,16 @@ func (b *bearer) check(w http.ResponseWriter, r *http.Request) error {
 	return errToken
 }
 
+// only serves a route for those who have the token.
+func (b *bearer) only(serve route) route {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := b.check(w, r); err != nil {
+			return err
+		}
+		return serve(w, r)
+	}
+}
+
 func (b *bearer) opens(authorization []string) bool {
 	if len(authorization) != 1 {
 		return false

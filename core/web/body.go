@@ -44,6 +44,15 @@ func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 }
 
+// optional reads a body that is a JSON object of known fields, or left out.
+func (d *Door) optional(w http.ResponseWriter, r *http.Request, known ...string) (fields, error) {
+	body, err := d.body(w, r)
+	if err != nil || len(body) == 0 {
+		return nil, err
+	}
+	return fieldsOf(body, known...)
+}
+
 func (d *Door) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength < 0 {
 		return io.ReadAll(http.MaxBytesReader(w, r.Body, d.MaxBodySize))

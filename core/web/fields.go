@@ -151,15 +151,23 @@ func (f fields) duration(name string, s span) (time.Duration, error) {
 
 // id returns a field that is one; none if it is not there.
 func (f fields) id(name string) (core.ID, error) {
-	raw := f[name]
-	if raw == nil {
-		return "", nil
-	}
-	var text string
-	if json.Unmarshal(raw, &text) != nil || raw[0] != '"' {
-		return "", core.Refuse(core.Invalid, "%s must be a string", name)
+	text, given, err := f.text(name)
+	if err != nil || !given {
+		return "", err
 	}
 	return parseID(name, text)
+}
+
+// text returns a field that is a string, and whether it is there.
+func (f fields) text(name string) (text string, given bool, err error) {
+	raw := f[name]
+	if raw == nil {
+		return "", false, nil
+	}
+	if json.Unmarshal(raw, &text) != nil || raw[0] != '"' {
+		return "", true, core.Refuse(core.Invalid, "%s must be a string", name)
+	}
+	return text, true, nil
 }
 
 func parseID(name, text string) (core.ID, error) {

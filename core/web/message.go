@@ -81,13 +81,13 @@ func headersOf(e core.Event) map[string]string {
 	return headers
 }
 
-// payloadOf is a payload as it stands in JSON: the document it is, byte for byte, or
-// a string if it is none.
-func payloadOf(e core.Event) []byte {
-	if isJSON(e.Payload) {
-		return e.Payload
+// document is a payload, or what else may be one, as it stands in JSON: the document it
+// is, byte for byte, or a string if it is none.
+func document(text []byte) []byte {
+	if isJSON(text) {
+		return text
 	}
-	return mustJSON(string(e.Payload))
+	return mustJSON(string(text))
 }
 
 func isJSON(text []byte) bool { return utf8.Valid(text) && json.Valid(text) }
@@ -99,11 +99,22 @@ func writeMessages(w http.ResponseWriter, messages []core.TakenJob, tail func(co
 		if i > 0 {
 			pieces = append(pieces, []byte(","))
 		}
-		head, tail := mustJSON(messageHead{m.ID, m.EventID, m.Event.Type}), mustJSON(tail(m))
-		head, tail[0] = head[:len(head)-1], ',' // one object of both
-		pieces = append(pieces, head, []byte(`,"payload":`), payloadOf(m.Event), tail)
+		head := unclosed(messageHead{m.ID, m.EventID, m.Event.Type})
+		pieces = append(pieces, head, []byte(`,"payload":`), document(m.Event.Payload), rest(tail(m)))
 	}
 	writePieces(w, append(pieces, []byte("]"+more+"}")))
+}
+
+// unclosed is an object that is to go on, rest its end.
+func unclosed(object any) []byte {
+	text := mustJSON(object)
+	return text[:len(text)-1]
+}
+
+func rest(object any) []byte {
+	text := mustJSON(object)
+	text[0] = ','
+	return text
 }
 
 // worthJoining is how long a body may be to be put together first: one write costs

@@ -55,11 +55,11 @@ func Queues(o QueuesOptions) Piece {
 		r.Post("/api/queues/{name}/nack", d.inbound(q.nack))
 		r.Post("/api/queues/{name}/extend", d.inbound(q.extend))
 
-		r.Get("/api/queues", d.inbound(q.managed(q.list)))
-		r.Get("/api/queues/{name}/peek", d.inbound(q.managed(q.peek)))
-		r.Get("/api/queues/{name}/dlq", d.inbound(q.managed(q.deadLetters)))
-		r.Post("/api/queues/{name}/retry", d.inbound(q.managed(q.retry)))
-		r.Post("/api/queues/{name}/drain", d.inbound(q.managed(q.drain)))
+		r.Get("/api/queues", d.inbound(q.token.only(q.list)))
+		r.Get("/api/queues/{name}/peek", d.inbound(q.token.only(q.peek)))
+		r.Get("/api/queues/{name}/dlq", d.inbound(q.token.only(q.deadLetters)))
+		r.Post("/api/queues/{name}/retry", d.inbound(q.token.only(q.retry)))
+		r.Post("/api/queues/{name}/drain", d.inbound(q.token.only(q.drain)))
 	}
 }
 

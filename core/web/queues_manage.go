@@ -13,16 +13,6 @@ const (
 	maxMessages     = 100
 )
 
-// managed lets operators alone pass.
-func (q *queueRoutes) managed(serve route) route {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := q.token.check(w, r); err != nil {
-			return err
-		}
-		return serve(w, r)
-	}
-}
-
 func (q *queueRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	queues, err := q.Manager.List(r.Context())
 	if err != nil {
@@ -105,15 +95,6 @@ func (q *queueRoutes) drain(w http.ResponseWriter, r *http.Request) error {
 	}
 	writeJSON(w, http.StatusOK, drainedBody{n})
 	return nil
-}
-
-// optional reads a body that may be left out.
-func (q *queueRoutes) optional(w http.ResponseWriter, r *http.Request, known ...string) (fields, error) {
-	body, err := q.body(w, r)
-	if err != nil || len(body) == 0 {
-		return nil, err
-	}
-	return fieldsOf(body, known...)
 }
 
 type queuesBody struct {

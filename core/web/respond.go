@@ -55,6 +55,7 @@ var (
 	errBusy     = &verdict{status: 503, text: "Too many concurrent requests", retryAfter: time.Second}
 	errTooMany  = &verdict{status: 429, text: "Too many requests"} // the limiter has set Retry-After
 	errSlow     = &verdict{status: 408, text: "Request timeout"}
+	errTrouble  = &verdict{status: 500, text: "internal error", explains: true}
 	errGone     = &verdict{status: 503, text: "Client has hung up"} // nobody reads it
 	errNoRoute  = &verdict{status: 404, text: "not found", explains: true}
 	errNoMethod = &verdict{status: 405, text: "method not allowed", explains: true}
@@ -82,6 +83,9 @@ const worthDraining = 64 << 10
 // everything else the caller learns nothing and the log everything.
 func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := d.judge(r, err)
+	if v == errInternal && callingBack(r) {
+		v = errTrouble
+	}
 	h := w.Header()
 	if v.retryAfter > 0 {
 		h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(v.retryAfter.Seconds())))}
@@ -97,8 +101,12 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // explained reports whether an error is told in JSON. Under /api all are but for a
-// token that is wrong or missing, which is the same text everywhere.
+// token that is wrong or missing, which is the same text everywhere. Callbacks are
+// told all.
 func explained(r *http.Request, v *verdict) bool {
+	if callingBack(r) {
+		return true
+	}
 	if strings.HasPrefix(r.URL.Path, "/api/") {
 		return v.status != http.StatusUnauthorized
 	}

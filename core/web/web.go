@@ -8,9 +8,9 @@
 //	  ─▶ a free slot ─▶ token ─▶ source known, address allowed
 //	  ─▶ encoding, length ─▶ the body is read ─▶ the service decides
 //
-// Routes come in pieces, [Intake], [Queues], [Ops] and [Echo], that a binary serves
-// together and a function alone; [Handler] puts the guards before any choice of
-// them. Handlers return errors; [Door.fail] in respond.go is the only code that
+// Routes come in pieces, [Intake], [Callback], [Queues], [Runs], [Ops] and [Echo], that
+// a binary serves together and a function alone; [Handler] puts the guards before any
+// choice of them. Handlers return errors; [Door.fail] in respond.go is the only code that
 // answers one.
 //
 // The guards are few and hand-made rather than a chain of middleware, since each

@@ -41,13 +41,15 @@ func TestMain(m *testing.M) {
 //	topic      notifications of anybody
 //	genuine    notifications of Amazon's, whose certificates cannot be had
 //
-// One handler wants every event of each source. Its queues are those of counter.
+// One handler wants every event of each source. Its queues are those of counter, its
+// workflow runs those of clerk.
 type world struct {
 	t        *testing.T
 	settings web.Settings
 	token    string
 	store    *store
 	counter  *counter
+	clerk    *clerk
 	log      *logbook
 	echoed   chan web.Echoed
 }
@@ -60,7 +62,7 @@ func newWorld(t *testing.T, settings ...string) *world {
 		log:      &logbook{},
 		echoed:   make(chan web.Echoed, 10),
 	}
-	w.counter = &counter{store: w.store}
+	w.counter, w.clerk = &counter{store: w.store}, &clerk{store: w.store}
 	for _, s := range settings {
 		w.set(s)
 	}
@@ -96,6 +98,8 @@ func (w *world) handler() http.Handler {
 		web.Intake(web.IntakeOptions{Receiver: w.intake(), Token: w.token}),
 		web.Ops(web.OpsOptions{Depth: w.store.Depth}),
 		web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Token: w.token, Keys: map[string]string{"work": "", "locked": "k3y"}}),
+		web.Callback(web.CallbackOptions{Resume: w.clerk.Resume}),
+		web.Runs(web.RunsOptions{Manager: w.clerk, Token: w.token}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))
 }
 

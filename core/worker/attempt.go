@@ -8,11 +8,10 @@ import (
 )
 
 // attempt makes one try and says what it leads to.
-func (w *Worker) attempt(ctx context.Context, job core.TakenJob) core.Outcome {
+func (w *Worker) attempt(ctx context.Context, target Target, job core.TakenJob) core.Outcome {
 	if job.Spent() {
 		return w.buried(job)
 	}
-	target := w.targets[job.Lane]
 	ctx, cancel := context.WithTimeout(ctx, target.Timeout)
 	defer cancel()
 	started := w.Clock()

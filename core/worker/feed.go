@@ -49,7 +49,7 @@ func (t *tick) feed(ctx context.Context, b core.Budget) error {
 		if more {
 			continue
 		}
-		if b.Rest == 0 && t.dry && t.idle() {
+		if b.Rest == 0 && t.through() {
 			return nil
 		}
 		t.sleep(ctx, b, t.untilNext(), t.heard.C)
@@ -104,7 +104,7 @@ func (t *tick) fill(ctx context.Context, b core.Budget, room, ahead int) (more b
 // listen adds the lanes that were rung to those that are ready, and those whose gate
 // was waited for. A lane behind a gate that is known to be shut has to wait for that.
 func (t *tick) listen(now time.Time) {
-	rung := t.heard.Rung()
+	rung := t.roused()
 	for l, at := range t.paced {
 		if !at.After(now) {
 			rung = append(rung, l)
@@ -126,14 +126,15 @@ func (t *tick) listen(now time.Time) {
 // when the next job is due.
 func (t *tick) look(ctx context.Context, b core.Budget, room, ahead int) error {
 	now := t.Clock()
+	lanes := t.lanes()
 	t.lookIn(rest(b)) // a retry that is settled from here on makes it sooner
-	outlooks, err := t.Worklist.Due(ctx, t.lanes)
+	outlooks, err := t.Worklist.Due(ctx, lanes)
 	if err != nil {
 		t.lookIn(0)
 		return err
 	}
-	gates, due := make(map[core.Lane]core.Gate, len(t.lanes)), map[core.Lane]time.Time{}
-	for _, l := range t.lanes {
+	gates, due := make(map[core.Lane]core.Gate, len(lanes)), map[core.Lane]time.Time{}
+	for _, l := range lanes {
 		gates[l] = outlooks[l].Gate
 	}
 	t.learn(gates)
@@ -198,7 +199,7 @@ func (t *tick) quotas(room, ahead int, now time.Time) []core.Quota {
 	quotas := share(room, claims)
 	for i := range quotas {
 		q := &quotas[i]
-		q.Hold, q.Pass = t.targets[q.Lane].Hold, passes[q.Lane]
+		q.Hold, q.Pass = t.target(q.Lane).Hold, passes[q.Lane]
 	}
 	return quotas
 }
@@ -272,6 +273,27 @@ func (t *tick) untilNext() time.Duration {
 		d = min(d, at.Sub(now))
 	}
 	return d
+}
+
+// through tells whether a tick that ends by itself has done everything: nothing is due,
+// and nothing will come of what was taken. It has the store asked for the first as soon
+// as the second is so. For what cannot be stored it does not wait for ever.
+func (t *tick) through() bool {
+	now := t.Clock()
+	switch {
+	case !t.idle():
+		t.idleSince = time.Time{}
+		return false
+	case t.idleSince.IsZero():
+		t.idleSince = now
+	}
+	if !t.quiet() {
+		return t.dry && now.Sub(t.idleSince) > settleGrace
+	}
+	if !t.dry && len(t.ready)+len(t.paced) == 0 {
+		t.lookIn(0)
+	}
+	return t.dry
 }
 
 func (t *tick) idle() bool {

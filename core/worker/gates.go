@@ -81,7 +81,7 @@ func (t *tick) counted(batch []settlement) {
 
 // interval is how far apart the starts of a lane must be; zero if they need not be.
 func (t *tick) interval(l core.Lane, now time.Time) time.Duration {
-	return max(t.targets[l].Interval, t.gate(l).Ramp(now))
+	return max(t.target(l).Interval, t.gate(l).Ramp(now))
 }
 
 // passable is when the gate of a lane may let something through: now, or later.
@@ -89,7 +89,7 @@ func (t *tick) passable(l core.Lane, now time.Time) time.Time {
 	g := t.gate(l)
 	switch {
 	case g.Open():
-		return g.ProbeAt(now, t.targets[l].pause())
+		return g.ProbeAt(now, t.target(l).pause())
 	case t.suspended(l):
 		return now.Add(doubt) // the settler will tell
 	case t.interval(l, now) > 0:
@@ -104,7 +104,7 @@ func (t *tick) pass(l core.Lane, now time.Time) (p *core.Pass, most int) {
 	g, interval := t.gate(l), t.interval(l, now)
 	switch {
 	case g.Open():
-		return &core.Pass{Probe: t.targets[l].pause(), Closed: g.ClosedAt}, 1
+		return &core.Pass{Probe: t.target(l).pause(), Closed: g.ClosedAt}, 1
 	case interval > 0:
 		return &core.Pass{Interval: interval, Ahead: t.ahead(), Closed: g.ClosedAt}, max(1, int(t.grain/interval))
 	}

@@ -38,10 +38,19 @@ func newQueue(slots int, lanes []core.Lane) *queue {
 	q := &queue{slots: slots, lines: make(map[core.Lane]*line, len(lanes))}
 	q.more.L = &q.mu
 	for _, l := range lanes {
+		q.join(l)
+	}
+	return q
+}
+
+// join gives a lane its line, unless it has one.
+func (q *queue) join(l core.Lane) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.lines[l] == nil {
 		q.lines[l] = &line{}
 		q.all = append(q.all, q.lines[l])
 	}
-	return q
 }
 
 // put adds jobs that were taken.

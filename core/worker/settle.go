@@ -30,9 +30,28 @@ func (t *tick) settle() {
 	}
 }
 
-// write stores a batch, however long the database takes to recover: nothing else
-// knows these outcomes, and forgetting one means delivering twice.
+// write stores a batch and tells of it.
 func (t *tick) write(batch []settlement) {
+	var outcomes, ends, back []settlement
+	for _, s := range batch {
+		switch s.kind {
+		case stepped:
+			ends = append(ends, s)
+		case postponed:
+			back = append(back, s)
+		default:
+			outcomes = append(outcomes, s)
+		}
+	}
+	t.writeOutcomes(outcomes)
+	t.writeEnds(ends)
+	t.postpone(back)
+	t.nudge()
+}
+
+// writeOutcomes stores a batch, however long the database takes to recover: nothing else
+// knows these outcomes, and forgetting one means delivering twice.
+func (t *tick) writeOutcomes(batch []settlement) {
 	var trouble backoff
 	for len(batch) > 0 {
 		outcomes := t.leased(batch)
@@ -42,12 +61,21 @@ func (t *tick) write(batch []settlement) {
 			batch = t.tell(batch, outcomes, settled.Lost)
 			continue
 		}
-		t.Observe(core.Troubled{Doing: "settle", Err: err})
-		select {
-		case <-time.After(trouble.next()):
-		case <-t.hard.Done():
+		if !t.again("settle", err, &trouble) {
 			return
 		}
+	}
+}
+
+// again waits before something that failed is tried again; false means that it is too
+// late for that.
+func (t *tick) again(doing string, err error, trouble *backoff) bool {
+	t.Observe(core.Troubled{Doing: doing, Err: err})
+	select {
+	case <-time.After(trouble.next()):
+		return true
+	case <-t.hard.Done():
+		return false
 	}
 }
 
@@ -88,6 +116,9 @@ func (t *tick) tell(batch []settlement, sent []core.Outcome, lost []core.ID) (ag
 		t.count(s.outcome.Status)
 		if due := s.outcome.DueAt; !due.IsZero() && (soonest.IsZero() || due.Before(soonest)) {
 			soonest = due
+		}
+		if s.kind == stale {
+			continue // nobody was called, and the run has told what became of the step
 		}
 		t.Observe(core.Settled{Job: s.job.Job, Event: s.job.Event, Outcome: s.outcome})
 		t.announce(s.outcome.GivesRise)

@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	// strayRest is how long after one look for such jobs comes the next.
-	strayRest = time.Hour
+	// strayRest is how long after one look for such jobs comes the next, strayTrouble how
+	// long after one that failed.
+	strayRest    = time.Hour
+	strayTrouble = time.Minute
 
 	// NotConfigured is the error of a job that died because nobody takes from its lane.
 	NotConfigured = "handler not configured"
@@ -21,28 +23,55 @@ const (
 // bury looks for strays until the tick ends, and once if it ends by itself.
 func (t *tick) bury(ctx context.Context, b core.Budget) {
 	for !t.over(ctx, b) {
+		pause := strayRest
 		if err := t.buryStrays(ctx); err != nil && ctx.Err() == nil {
+			pause = strayTrouble
 			t.Observe(core.Troubled{Doing: "look for jobs without a handler", Err: err})
 		}
 		if b.Rest == 0 {
 			return
 		}
 		select {
-		case <-time.After(strayRest):
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// buryStrays ends the jobs of lanes that nobody has known for core.StrayTime.
+// adoptStrays takes lanes on before anything is taken from others. If that fails, the
+// burying tries it again and says so.
+func (t *tick) adoptStrays(ctx context.Context) {
+	if t.Adopt != nil {
+		_, _ = t.strays(ctx)
+	}
+}
+
+// strays are the lanes in which jobs wait that nobody works for, and since when. Those
+// that somebody can work for are adopted.
+func (t *tick) strays(ctx context.Context) (map[core.Lane]time.Time, error) {
+	known := slices.Concat(t.lanes(), t.Others, t.Queues)
+	found, err := t.Worklist.Strays(ctx, t.Clock(), known)
+	if err != nil {
+		return nil, err
+	}
+	left := map[core.Lane]time.Time{}
+	for lane, since := range found {
+		if !t.adopt(lane) {
+			left[lane] = since
+		}
+	}
+	return left, nil
+}
+
+// buryStrays ends the jobs of lanes that nobody has known for core.StrayTime. Those of
+// workflows are left as they are: a run ends by its own rules.
 func (t *tick) buryStrays(ctx context.Context) error {
-	known := slices.Concat(t.lanes, t.Others, t.Queues)
-	strays, err := t.Worklist.Strays(ctx, t.Clock(), known)
+	strays, err := t.strays(ctx)
 	if err != nil {
 		return err
 	}
 	for lane, since := range strays {
-		if t.Clock().Sub(since) < core.StrayTime {
+		if t.Clock().Sub(since) < core.StrayTime || lane.Workflow() != "" {
 			continue
 		}
 		for ctx.Err() == nil {
@@ -65,7 +94,7 @@ func (t *tick) buryLane(ctx context.Context, lane core.Lane) (int, error) {
 		return 0, err
 	}
 	for _, j := range t.hold(jobs) {
-		t.outcomes <- settlement{j, t.mourn(j, died(j, min(j.Attempt-1, j.MaxAttempts), NotConfigured, t.Clock()))}
+		t.outcomes <- settlement{job: j, outcome: t.mourn(j, died(j, min(j.Attempt-1, j.MaxAttempts), NotConfigured, t.Clock()))}
 	}
 	return len(jobs), nil
 }

@@ -24,6 +24,7 @@ func (w *Worker) Tick(ctx context.Context, b core.Budget) (core.Report, error) {
 		t.bury(feeding, b)
 		t.sweep(feeding, b)
 	} else {
+		t.adoptStrays(feeding)
 		t.burying.Go(func() { t.bury(feeding, b) })
 		t.burying.Go(func() { t.sweep(feeding, b) })
 	}
@@ -38,6 +39,7 @@ type tick struct {
 	*Worker
 
 	queue    *queue
+	roster   atomic.Pointer[roster]
 	outcomes chan settlement
 	nudged   chan struct{} // a slot came free, or something is due sooner than thought
 
@@ -60,6 +62,8 @@ type tick struct {
 	paced  map[core.Lane]time.Time
 	ripe   time.Time
 
+	idleSince time.Time // when the slots ran out of work in a tick that ends by itself; zero while they have some
+
 	// promised are lanes of which the last look said that they are due, and of which
 	// nothing was taken since. If one gives nothing, somebody else is at its jobs: it is
 	// barren, and no look takes it for ready before that time.
@@ -81,8 +85,12 @@ type tick struct {
 	// not be this tick's own feeder that makes a known outcome worthless.
 	leases map[core.ID]holding
 
+	stirred map[core.Lane]bool // have work since a step ended
+
 	report core.Report // the settler's, but for Released, until drain has returned
 	swept  int         // messages that ran out and are dead; the sweeper's
+
+	postponed int // jobs that the settler gave back
 }
 
 // A holding is a lease and when it ends.
@@ -91,10 +99,24 @@ type holding struct {
 	until time.Time
 }
 
+// A settlement is the end of an attempt that is to be stored.
 type settlement struct {
 	job     core.TakenJob
-	outcome core.Outcome
+	kind    settlementKind
+	outcome core.Outcome // unless it is of a step
+
+	end   core.StepEnd // of a step, and who stores it
+	steps Steps
 }
+
+type settlementKind int
+
+const (
+	plain     settlementKind = iota // of a handler, or of a job that is not tried
+	stale                           // of a step that its run does without
+	stepped                         // of a step
+	postponed                       // none: the job is to be given back
+)
 
 func (w *Worker) begin(ctx context.Context, b core.Budget) *tick {
 	t := &tick{
@@ -109,7 +131,9 @@ func (w *Worker) begin(ctx context.Context, b core.Budget) *tick {
 		gates:    map[core.Lane]core.Gate{},
 		failing:  map[core.Lane]int{},
 		leases:   map[core.ID]holding{},
+		stirred:  map[core.Lane]bool{},
 	}
+	t.roster.Store(&roster{w.lanes, w.targets})
 	t.hard, t.stopHard = context.WithCancel(context.WithoutCancel(ctx))
 	for range w.limits.Slots {
 		t.slots.Go(t.slot)
@@ -143,18 +167,23 @@ func (t *tick) slot() {
 }
 
 func (t *tick) send(job core.TakenJob) {
-	o := t.attempt(t.hard, job)
+	to := t.target(job.Lane)
+	if to.Steps != nil {
+		t.step(to, job)
+		return
+	}
+	o := t.attempt(t.hard, to, job)
 	t.pace.sent(o.Attempt.Duration)
 	t.tally(o)
 	if o.Status == core.Completed || t.hard.Err() == nil { // else it was cut short by us; its lease will tell
-		t.outcomes <- settlement{job, o}
+		t.outcomes <- settlement{job: job, outcome: o}
 	}
 }
 
 // fleeting reports whether the lease of a job that had to wait here may end before
 // its delivery does: then somebody else is to make it.
 func (t *tick) fleeting(job core.TakenJob) bool {
-	to := t.targets[job.Lane]
+	to := t.target(job.Lane)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return to.Hold > to.Timeout && t.leases[job.ID].until.Sub(t.Clock()) < to.Timeout
@@ -190,6 +219,7 @@ func (t *tick) drain() {
 	t.stopHard()
 	t.report.Dead += t.swept
 	t.report.Failed += t.swept
+	t.report.Released += t.postponed
 }
 
 // giveBack releases jobs that are not to be sent. Those that it cannot release are

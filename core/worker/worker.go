@@ -30,8 +30,9 @@
 // Where to change something: what an attempt leads to in attempt.go, which lane
 // gets the next free slot in queue.go, how what is taken is divided in share.go,
 // when to look and how much to take in feed.go, breakers and limits in gates.go, how
-// a tick ends in tick.go, jobs whose handler is gone in stray.go, messages that no
-// consumer answered for in lapse.go.
+// a tick ends in tick.go, jobs whose handler is gone in stray.go, lanes that are taken
+// on meanwhile in adopt.go, steps of workflows in steps.go, messages that no consumer
+// answered for in lapse.go.
 package worker
 
 import (
@@ -40,11 +41,14 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Target is a handler as the worker knows it.
+// A Target is a handler, or a workflow, as the worker knows it.
 type Target struct {
 	Lane   core.Lane
 	Sender Sender
 	Retry  core.Retry
+
+	// Steps works for the lane of a workflow, in place of Sender and Retry.
+	Steps Steps
 
 	// Breaker says that failures open a circuit breaker before the lane.
 	Breaker bool
@@ -71,6 +75,10 @@ type Deps struct {
 	// Obituary is what comes of a job that died, such as an alert; it is stored in the
 	// commit that ends the job. Nil means that nothing does, and so may it.
 	Obituary func(core.TakenJob, core.Outcome) *core.Arrival
+
+	// Adopt is who works for a lane that is none of the targets' and in which jobs wait;
+	// false if nobody can. It may be nil. Lanes are adopted for the rest of a tick.
+	Adopt func(core.Lane) (Target, bool)
 
 	// Others are lanes that somebody else takes from.
 	Others []core.Lane

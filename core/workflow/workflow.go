@@ -1,34 +1,10 @@
-// Package workflow is the state machine of workflow runs.
 package workflow
 
 import (
-	"errors"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/config"
-	"github.com/eventgateway/gateway/core/expr"
 )
-
-// A Definition is a compiled workflow. It never changes and is safe for concurrent use.
-type Definition struct {
-	config config.Workflow
-}
-
-// Compile makes a definition of a workflow as [config.Load] or [config.ParseDefinition] returned it.
-func Compile(w config.Workflow) (*Definition, error) { return &Definition{w}, nil }
-
-// Name is the workflow's.
-func (d *Definition) Name() string { return d.config.Name }
-
-// First is the name of the first step.
-func (d *Definition) First() string { return d.config.Steps[0].Name }
-
-// Timeout is until the deadline of a run; zero if it has none.
-func (d *Definition) Timeout() time.Duration { return time.Duration(d.config.Timeout) * time.Second }
-
-// Check says what params a payload lacks or has with a wrong type, one line each, at most ten; nil if it fits.
-func (d *Definition) Check(payload *expr.Document) []string { return nil }
 
 // A Task is what the job of a step asks for.
 type Task int
@@ -42,32 +18,6 @@ const (
 	Notify             // issue a token, settle an Armed end, make the Notice, then settle how it ended
 )
 
-// Task says what a job asks for.
-func (d *Definition) Task(job core.TakenJob, now time.Time) Task { return Stale }
-
-// A Request is a call of a step.
-type Request struct {
-	Method  string // GET, POST, PUT, PATCH or DELETE
-	URL     string
-	Headers map[string]string // the step's own
-	Body    []byte            // JSON; nil for GET
-
-	// Key is constant over retries and crashes, and new on redrive: "<run>.<epoch>.<path>".
-	Key string
-}
-
-// Request is the call an http step makes. An error is of class data and final.
-func (d *Definition) Request(job core.TakenJob) (Request, error) { return Request{}, nil }
-
-// Notice is the call by which a callback step tells its token: it is to be posted to address. Its URL is empty if
-// nobody is to be told. An error is of class data and final.
-func (d *Definition) Notice(job core.TakenJob, token, address string) (Request, error) {
-	return Request{}, nil
-}
-
-// Expiry is when a token that is issued now for the callback step of a job expires.
-func (d *Definition) Expiry(job core.TakenJob, now time.Time) time.Time { return now }
-
 // A View is what is known of a run.
 type View struct {
 	Event core.Event // that started it
@@ -76,7 +26,8 @@ type View struct {
 	// Situations are those of the steps whose ends are to be told, by their id.
 	Situations map[core.ID]core.Situation
 
-	// Steps were read because they were wanted, of the run's epoch.
+	// Steps were read because they were wanted, of the run's epoch. Have is what was
+	// wanted, so that what is not there is not asked for again.
 	Steps []core.Step
 	Have  core.Wanted
 }
@@ -100,24 +51,66 @@ type Move struct {
 type Pen struct {
 	Mint func() core.ID
 	Now  time.Time
+
 	// Obituary is what comes of a run that failed, such as an alert; nil if nothing does.
+	// The step is the one that failed, or the one whose end found the deadline over. It
+	// is not asked about a run that somebody canceled.
 	Obituary func(core.Run, core.Step, core.Event) *core.Arrival
 }
 
-// Advance moves a run past ends of its steps, in their order.
-func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move { return Move{} }
-
 // The refusals of operators' wishes.
 var (
-	ErrNotFailed = errors.New("")
-	ErrFinished  = errors.New("")
+	ErrNotFailed error = core.Refuse(core.Invalid, "only failed runs can be redriven")
+	ErrFinished  error = core.Refuse(core.Invalid, "the run is finished")
 )
 
-// Redrive begins a failed run anew: from its first step, or from where it failed.
-func (d *Definition) Redrive(p Pen, v View, fromFailed bool) (Move, error) { return Move{}, nil }
+// Limits of a run.
+const (
+	maxState   = 1 << 20 // bytes of a state, an input, a result, an output
+	maxItems   = 1000    // of a map step
+	maxEntries = 10_000  // of the history, in each epoch
+	maxTaken   = 20      // times that a job is taken without an end, before that is one
+	longest    = 365 * 24 * time.Hour
+)
 
-// Cancel ends a run that is not finished as failed.
-func (d *Definition) Cancel(p Pen, v View) (Move, error) { return Move{}, nil }
+// Task says what a job asks for.
+func (d *Definition) Task(job core.TakenJob, now time.Time) Task {
+	run, row := job.Situation.Run, job.Situation.Step
+	s := d.at(row.Path)
+	switch {
+	case s == nil || run.Status.Finished() || run.Epoch != row.Epoch || !row.Status.Open():
+		return Stale
+	case run.Status == core.RunPending:
+		return Begin
+	case over(run.DeadlineAt, now) || worn(job):
+		return Elapse
+	}
+	return s.kind.task(job, now)
+}
 
-// Graph is the workflow as a Mermaid flowchart.
-func (d *Definition) Graph() string { return "" }
+// over reports whether a deadline has come.
+func over(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
+
+// worn reports whether the job of a step that makes calls was taken so often without
+// an end that the step must be what ends its workers. Who waits is taken without that.
+func worn(job core.TakenJob) bool {
+	row := job.Situation.Step
+	switch row.Type {
+	case "http":
+		return job.Attempt > row.Attempt+maxTaken
+	case "callback": // whose attempts are taken twice: to tell the token, and when it expires
+		return row.Status != core.StepWaiting && job.Attempt > 2*row.Attempt+maxTaken
+	}
+	return false
+}
+
+// A Request is a call of a step.
+type Request struct {
+	Method  string // GET, POST, PUT, PATCH or DELETE
+	URL     string
+	Headers map[string]string // the step's own
+	Body    []byte            // JSON; nil for GET
+
+	// Key is constant over retries and crashes, and new on redrive: "<run>.<epoch>.<path>".
+	Key string
+}

@@ -39,7 +39,7 @@ func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Res
 			return nil, err
 		}
 		p := e.explain(ctx, all[0])
-		if st.Name == "jobs" || st.Name == "events" {
+		if st.Name == "jobs" || st.Name == "events" || st.Name == "runs" {
 			e.add(st.Name, p) // they go along an index until they have found enough
 			continue
 		}
@@ -109,7 +109,7 @@ func (e *explainer) explain(ctx context.Context, p part) plan {
 		table, _ := row[2].(string)
 		kind, _ := row[at].(string)
 		key, _ := row[at+2].(string)
-		if !slices.Contains([]string{"events", "jobs", "attempts", "cron_marks", "gates"}, table) || row[1] == "INSERT" {
+		if !slices.Contains(tables, table) || row[1] == "INSERT" {
 			continue
 		}
 		out.keys[table] = together(out.keys[table], key)
@@ -119,6 +119,9 @@ func (e *explainer) explain(ctx context.Context, p part) plan {
 	}
 	return out
 }
+
+// tables are what plans are looked at for, by the names that statements give them.
+var tables = []string{"events", "jobs", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above0"}
 
 const (
 	seeded   = 1_000_000 // rows of each kind
@@ -162,6 +165,11 @@ func seed(t testing.TB, s *session, due, finished int) {
 		SELECT LPAD(n, 26, '0'), 'seed', 'seed', '{}', '', '', %[1]d + n
 		FROM %[2]s WHERE n < %[3]d AND (n < %[4]d OR n >= %[5]d)`, seedTime, numbers, min(finished+dead+known, finished+dead+due), known, finished+dead))
 	do("ALTER TABLE jobs " + strings.Join(add, ", "))
+	do(fmt.Sprintf(`INSERT INTO runs SELECT CONCAT('R', LPAD(n, 10, '0')), 'none', LPAD(n, 26, '0'), 'd', 'completed', 1, 1, 'one', '{}', '',
+		NULL, %[1]d + n, %[1]d + n, %[1]d + n FROM %[2]s WHERE n < %[3]d`, seedTime, numbers, finished/10))
+	do(`INSERT INTO steps SELECT CONCAT('S', id), id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id, created_at, finished_at FROM runs;
+		INSERT INTO history SELECT id, 1, CONCAT('M', id), 1000, 1, 'completed', '', '' FROM runs;
+		INSERT INTO callbacks SELECT CONCAT('T', id), id, CONCAT('S', id), 1000 FROM runs`)
 	t.Logf("%d and %d rows written in %v", due, finished, time.Since(start).Round(time.Millisecond))
 }
 
@@ -214,6 +222,36 @@ var wanted = map[string]map[string]string{
 	"drain_dead":       {"jobs": "jobs_dead"},
 	"drain_jobs":       {"jobs": "PRIMARY"},
 	"drain_attempts":   {"attempts": "PRIMARY", "jobs": "PRIMARY"},
+
+	"insert_runs":          {"jobs": "PRIMARY"},
+	"insert_first_steps":   {"runs": "PRIMARY"},
+	"situations":           {"steps": "PRIMARY", "runs": "PRIMARY", "above0": "PRIMARY"},
+	"situations_taken":     {"jobs": "jobs_due", "steps": "PRIMARY", "runs": "PRIMARY"},
+	"survey_all":           {"steps": "steps_path"},
+	"survey_open":          {"steps": "steps_path"},
+	"survey_failed":        {"steps": "steps_path"},
+	"survey_ids":           {"steps": "PRIMARY"},
+	"survey_paths":         {"steps": "steps_path"},
+	"survey_leaves":        {"steps": "steps_leaf"},
+	"lock_runs":            {"runs": "PRIMARY"},
+	"insert_history":       {"runs": "PRIMARY"},
+	"more_history":         {"runs": "PRIMARY", "mine": "PRIMARY"},
+	"insert_step_attempts": {"runs": "PRIMARY", "mine": "PRIMARY"},
+	"insert_rises":         {"runs": "PRIMARY", "mine": "PRIMARY"},
+	"insert_steps":         {"runs": "PRIMARY", "mine": "PRIMARY"},
+	"change_steps":         {"runs": "PRIMARY", "mine": "PRIMARY", "steps": "PRIMARY"},
+	"insert_step_jobs":     {"runs": "PRIMARY", "mine": "PRIMARY"},
+	"change_jobs":          {"runs": "PRIMARY", "mine": "PRIMARY", "jobs": "PRIMARY"},
+	"insert_tokens":        {"runs": "PRIMARY", "mine": "PRIMARY"},
+	"disarm":               {"runs": "PRIMARY", "mine": "PRIMARY", "callbacks": "callbacks_step"},
+	"move_runs":            {"runs": "PRIMARY", "mine": "PRIMARY"},
+	"held_by":              {"runs": "PRIMARY", "mine": "PRIMARY"},
+	"history":              {"history": "PRIMARY"},
+	"over_runs":            {"runs": "runs_finished"},
+	"purge_runs":           {"runs": "PRIMARY"},
+	"purge_steps":          {"steps": "steps_path", "runs": "PRIMARY"},
+	"purge_history":        {"history": "PRIMARY", "runs": "PRIMARY"},
+	"purge_callbacks":      {"callbacks": "callbacks_step", "runs": "PRIMARY"},
 }
 
 // smallSorts sort what they found: one job's attempts, what one claim took.
@@ -261,7 +299,7 @@ func TestPlans(t *testing.T) {
 	st := store.New(e, store.MySQL, core.SystemClock)
 	t.Run("never analysed", func(t *testing.T) {
 		if _, err := s.query(ctx, "UPDATE mysql.innodb_table_stats SET n_rows = 0, clustered_index_size = 1, sum_of_other_index_sizes = 1 "+
-			"WHERE database_name = DATABASE(); FLUSH TABLES jobs, events, attempts", nil); err != nil {
+			"WHERE database_name = DATABASE(); FLUSH TABLES jobs, events, attempts, runs, steps, history, callbacks", nil); err != nil {
 			t.Fatal(err)
 		}
 		checkPlans(t, e, st)
@@ -269,7 +307,7 @@ func TestPlans(t *testing.T) {
 	t.Run("analysed", func(t *testing.T) {
 		// Keys of the first time must not be known the second time.
 		if _, err := s.query(ctx, "DELETE FROM events WHERE delivery_id IS NOT NULL; DELETE FROM jobs WHERE job_key IS NOT NULL; "+
-			"ANALYZE TABLE jobs, events, attempts", nil); err != nil {
+			"ANALYZE TABLE jobs, events, attempts, runs, steps, history, callbacks", nil); err != nil {
 			t.Fatal(err)
 		}
 		checkPlans(t, e, st)
@@ -279,6 +317,7 @@ func TestPlans(t *testing.T) {
 func checkPlans(t *testing.T, e *explainer, s core.Store) {
 	e.plans = map[string]plan{}
 	storetest.EachStatement(t, s, busyLane)
+	storetest.EachRunStatement(t, s)
 	for name, p := range e.plans {
 		t.Logf("%-16s %v, %d rows touched %v", name, p.keys, p.rows, p.scans)
 		for table, key := range wanted[name] {

@@ -120,7 +120,7 @@ func (c *conn) read(s **session, stmts []store.Stmt) (results []store.Result, er
 			return nil, err
 		}
 	}
-	if len(stmts) > 1 {
+	if len(stmts) > 1 || len(stmts[0].Rows) > 1 {
 		if err := (*s).control("BEGIN"); err != nil {
 			return nil, err
 		}

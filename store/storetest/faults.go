@@ -88,7 +88,8 @@ type play struct {
 	probes   map[string]bool          // which of them are probes
 	begun    map[string]int           // tries by name
 	again    map[string]bool          // jobs that lost a take, which costs an attempt
-	acks     map[core.ID]bool         // jobs that were acked, or were to be
+	acks     map[core.ID]bool         // jobs that were acked, or were to be, or are a run's
+	told     map[string]core.Run      // runs by their first jobs, as they are to be
 
 	name   string
 	struck bool
@@ -104,16 +105,19 @@ func newPlay(r *rig, f *Fault, run int) *play {
 		rig: &own, fault: f, run: run, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{},
 		arrivals: map[string]core.Arrival{}, names: map[core.ID]string{}, outcomes: map[core.ID]core.Outcome{},
 		hands: map[string]core.Job{}, probes: map[string]bool{}, begun: map[string]int{}, again: map[string]bool{},
-		acks: map[core.ID]bool{},
+		acks: map[core.ID]bool{}, told: map[string]core.Run{},
 	}
-	for _, l := range []string{"a", "b", "c", "d"} {
+	for _, l := range []string{"a", "b", "c", "d", "w"} {
 		p.lanes[l] = playLane(l, run)
 	}
 	return p
 }
 
-// playLane is a lane of a run of the play.
+// playLane is a lane of a run of the play: w that of a workflow.
 func playLane(name string, run int) core.Lane {
+	if name == "w" {
+		return core.WorkflowLane(fmt.Sprint("w-", run))
+	}
 	return core.Lane(fmt.Sprintf("handler/%s-%d", name, run))
 }
 
@@ -123,6 +127,7 @@ type scene struct {
 	Jobs   map[string]prop
 	Marks  map[string]core.Mark
 	Gates  map[string]core.Gate
+	Runs   map[string]chapter
 	again  map[string]bool
 }
 
@@ -144,7 +149,7 @@ func (p *play) scene() scene {
 			p.sound(j, tries)
 			key := p.names[j.ID]
 			j = bare(j)
-			j.ID, j.EventID, j.Lane = "", core.ID(p.names[j.EventID]), core.Lane(name)
+			j.ID, j.EventID, j.Lane, j.RunID = "", core.ID(p.names[j.EventID]), core.Lane(name), core.ID(p.names[j.RunID])
 			if p.again[key] {
 				j = forgiven(j)
 			}
@@ -162,6 +167,7 @@ func (p *play) scene() scene {
 		m.Source = name
 		s.Marks[name] = m
 	}
+	s.Runs = p.chapters()
 	return s
 }
 
@@ -183,7 +189,8 @@ func (s scene) like(other scene) bool {
 		}
 		jobs[name] = j
 	}
-	return same(s.Events, other.Events) && same(s.Jobs, jobs) && same(s.Marks, other.Marks) && same(s.Gates, other.Gates)
+	return same(s.Events, other.Events) && same(s.Jobs, jobs) && same(s.Marks, other.Marks) && same(s.Gates, other.Gates) &&
+		same(s.Runs, other.Runs)
 }
 
 // sound wants a job and its attempts to fit together, whatever happened.
@@ -248,6 +255,7 @@ func (p *play) wantScene(when string, step int) {
 		p.equal(p.name+", "+when, got.Events, want.Events)
 		p.equal(p.name+", "+when, got.Marks, want.Marks)
 		p.equal(p.name+", "+when, got.Gates, want.Gates)
+		p.equal(p.name+", "+when, got.Runs, want.Runs)
 	}
 }
 
@@ -263,6 +271,11 @@ var statementChecks = []struct {
 	{"A success changes no gate of a lane in which nothing failed", steadySuccess},
 	{"Take brings what it claimed, though that shows late", takesLater},
 	{"Accept names the stored event, though that shows late", answersLater},
+	{"Take brings situations, though they show late", takesRunsLater},
+	{"A run that is redriven while it is purged stays, with its steps and its event", redrivenMeanwhile},
+	{"A transition that others came before does nothing", movesMeanwhile},
+	{"A transition that is sent again, when another is made already, does nothing more", betweenTwice},
+	{"A definition is stored once", oneDefinition},
 	{"A job that is brought back while it is purged stays, with its attempts and its event", purgeMeanwhile},
 	{"A job that is completed while it is drained stays, with its attempts, and another goes", drainMeanwhile},
 }
@@ -289,6 +302,8 @@ func answersLater(r *rig, f *Fault) {
 
 func readsOnly(r *rig, f *Fault) {
 	j, last := r.settled(core.Retryable), r.last()
+	t := r.leap(r.entered())
+	r.makes(t)
 	want := f.written()
 	r.due(r.lane, "handler/nobody")
 	r.marks("a", "nobody")
@@ -304,6 +319,11 @@ func readsOnly(r *rig, f *Fault) {
 	r.tallies(r.lane)
 	r.peek(r.lane, 9)
 	r.deadLetters(r.lane, "", 0)
+	r.twice("what only reads", func() {}) // which reads all of a run
+	r.situations(t.New[1].ID)
+	r.survey(t.Run.ID, 1, core.Wanted{Open: true, Failed: true, IDs: []core.ID{t.New[0].ID}, Paths: []string{"fan"}, Leaves: []core.ID{t.New[0].ID}})
+	r.awaited(t.Tokens[0].Hash)
+	r.wantDefinition(definition(flow))
 	if err := r.store.Ping(context.Background()); err != nil {
 		r.Errorf("Ping = %v, want none", err)
 	}
@@ -403,6 +423,7 @@ func withoutDatabase(r *rig, f *Fault) {
 	waiting, j := r.settled(core.Retryable), r.taken().Job
 	refs := []core.Ref{refTo(j)}
 	r.marked(r.mark("a", 0))
+	run := r.started()
 	calls := map[string]func() error{
 		"Accept":   func() error { _, err := s.Accept(ctx, r.arrival(r.lane)); return err },
 		"Due":      func() error { _, err := s.Due(ctx, []core.Lane{r.lane}); return err },
@@ -429,6 +450,14 @@ func withoutDatabase(r *rig, f *Fault) {
 		"Peek":     func() error { _, err := s.Peek(ctx, r.now, r.lane, 1); return err },
 		"Dead":     func() error { _, err := s.DeadLetters(ctx, r.lane, "", 1); return err },
 		"Drain":    func() error { _, err := s.Drain(ctx, r.lane, newestID, 1); return err },
+		"Transit":  func() error { _, err := s.Transit(ctx, r.move(run.Run, core.EntryStarted)); return err },
+		"Steps":    func() error { _, err := s.Situations(ctx, []core.ID{run.Step.ID}); return err },
+		"Survey":   func() error { _, err := s.Survey(ctx, run.Run.ID, 1, core.Wanted{All: true}); return err },
+		"Awaited":  func() error { _, err := s.Awaited(ctx, r.now, "token"); return err },
+		"Snapshot": func() error { _, err := s.Definition(ctx, definition(flow).Hash); return err },
+		"Run":      func() error { _, err := s.Run(ctx, run.Run.ID); return err },
+		"Runs":     func() error { _, err := s.Runs(ctx, core.RunFilter{}); return err },
+		"History":  func() error { _, err := s.History(ctx, run.Run.ID, 0, 1); return err },
 		"Migrate":  func() error { return s.Migrate(ctx) },
 		"Ping":     func() error { return s.Ping(ctx) },
 	}
@@ -439,6 +468,7 @@ func withoutDatabase(r *rig, f *Fault) {
 		}
 	}
 	f.disarm()
+	r.equal("Run", r.run(run.Run.ID), run.Run)
 	r.wantJob(waiting)
 	r.wantJob(j)
 	r.wantMarks(r.mark("a", 0))

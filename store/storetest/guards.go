@@ -39,8 +39,8 @@ var guards = []guard{
 	{"dead", []string{"retry"}, regexp.MustCompile(`status = 'dead'|dead_lane IS NOT NULL`), `1 = 1`},
 	{"hold", []string{"insert_attempts"}, regexp.MustCompile(` FOR UPDATE(?: OF jobs)?`), ``},
 	{"running", []string{"recover"}, regexp.MustCompile(`AND status = 'running'`), ``},
-	{"finished", []string{"purge_jobs"}, regexp.MustCompile(`AND (jobs\.finished_at < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
+	{"finished", []string{"purge_jobs", "purge_runs"}, regexp.MustCompile(`AND ((?:jobs|runs)\.finished_at < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts", "purge_steps", "purge_history", "purge_callbacks"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
 	{"later", []string{"move_mark"}, regexp.MustCompile(`(cron_marks\.until_at < (?:\?|r\.\w+)) OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `$1 OR $2 OR 1 = 1`},
 	{"another", []string{"move_mark"}, regexp.MustCompile(`OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `OR ($1 AND 1 = 0)`},
 	{"open", []string{"claim"}, regexp.MustCompile(`gates\.failures >= \d+ OR`), `1 = 0 OR`},
@@ -71,8 +71,18 @@ var guards = []guard{
 	{"last", []string{"lapsed"}, regexp.MustCompile(`status = 'running' AND attempt >= max_attempts`), `1 = 1`},
 	{"over", []string{"lapsed", "peek"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
 	{"completed", []string{"drain_jobs"}, regexp.MustCompile(`AND jobs\.status <> 'completed'`), ``},
+	{"workflow", []string{"retry"}, regexp.MustCompile(`AND \(lane < 'workflow/' OR lane >= 'workflow0'\)`), ``},
+	{"behind", []string{"insert_history", "move_runs"}, regexp.MustCompile(`AND (runs\.seq = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"mark", append([]string{"move_runs"}, ifHeld...), regexp.MustCompile(`AND (mine\.mark = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"newest", ifHeld, regexp.MustCompile(`AND (mine\.seq = \(SELECT runs\.seq \+ 1 FROM runs[^)]*\))`), `AND ($1 OR 1 = 1)`},
+	{"expired", []string{"awaited"}, regexp.MustCompile(`AND (expires_at > \?)`), `AND ($1 OR 1 = 1)`},
 	{"all of it", []string{"drop_bare_event"}, regexp.MustCompile(`WHERE`), `WHERE 1 = 0 AND`},
 }
+
+// ifHeld are the statements of a transition between the one that makes its first entry
+// and the one that moves its run on.
+var ifHeld = []string{"more_history", "insert_step_attempts", "insert_rises", "insert_steps", "change_steps", "insert_step_jobs",
+	"change_jobs", "insert_tokens", "disarm"}
 
 // guardsOf finds the guards of a statement, as "statement: guard".
 func guardsOf(s store.Stmt) (names []string) {

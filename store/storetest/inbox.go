@@ -41,6 +41,11 @@ var inbox = role{name: "Inbox", checks: []check{
 	{saysOneAtATime, "delivery id", raceDelivery},
 	{saysOneAtATime, "key", raceKey},
 	{saysOneAtATime, "two keys in both orders", raceKeys},
+	{saysRunsStored, "", acceptRuns},
+	{saysRunsStored, "once", acceptRunsAgain},
+	{saysRunsStored, "not those of a duplicate", acceptRunsDuplicate},
+	{saysRunsStored, "not one whose job is left out", acceptRunsKeyed},
+	{saysRunsStored, "by many at once", raceAcceptRuns},
 }}
 
 func acceptEvent(r *rig) {

@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,8 +18,9 @@ var lockLanes = []core.Lane{"handler/a", "handler/b", "handler/y", "handler/z"}
 
 // RunLocks has several stores over one database, each with connections of its own,
 // take and settle in the same lanes, some of which are paced and all of which fail now
-// and then. Everything has to succeed; that nobody met in a circle, which a store hides
-// by trying again, the caller asks the database. The takers' clocks are so far apart.
+// and then, and make transitions of the same runs. Everything has to succeed; that
+// nobody met in a circle, which a store hides by trying again, the caller asks the
+// database. The takers' clocks are so far apart.
 func RunLocks(t *testing.T, apart time.Duration, stores ...core.Store) {
 	r := newRig(t, stores[0], Options{})
 	for _, l := range lockLanes {
@@ -26,6 +29,7 @@ func RunLocks(t *testing.T, apart time.Duration, stores ...core.Store) {
 		}
 	}
 	crosswise(r, stores)
+	crossRuns(r, apart, stores)
 	soak(r, apart, stores)
 }
 
@@ -51,6 +55,42 @@ func crosswise(r *rig, stores []core.Store) {
 			return err
 		})
 		r.settle(r.verdicts([]core.TakenJob{jobs[3], jobs[7]}, core.Success, core.Success)...)
+	}
+}
+
+// crossRuns has several make transitions of the same runs, in opposite orders, while
+// others take their jobs, which are due.
+func crossRuns(r *rig, apart time.Duration, stores []core.Store) {
+	const movers, runs = 4, 3
+	for round := range 20 {
+		r.workflow = fmt.Sprint("crossing-", round)
+		var jobs []core.TakenJob
+		for range runs {
+			jobs = append(jobs, r.entered())
+		}
+		r.now = r.now.Add(hold)
+		ts := make([][]core.Transition, movers)
+		for i := range ts {
+			for _, j := range jobs {
+				ts[i] = append(ts[i], r.leap(j))
+			}
+			if i%2 == 1 {
+				slices.Reverse(ts[i])
+			}
+		}
+		r.together(movers+2, func(i int) (err error) {
+			s := stores[i%len(stores)]
+			if i >= movers {
+				_, err = s.Take(context.Background(), r.now.Add(time.Duration(i)*apart), []core.Quota{r.flowing(runs)})
+				return err
+			}
+			_, err = s.Transit(context.Background(), ts[i]...)
+			return err
+		})
+		for _, j := range jobs {
+			r.equal("Seq", r.run(j.Situation.Run.ID).Seq, len(ts[0][0].Entries))
+			r.equal("job", r.job(j.ID).Status, core.Completed)
+		}
 	}
 }
 

@@ -45,6 +45,11 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			"held":        m.heldSome,
 			"queues":      m.askQueues,
 			"drain":       m.drainSome,
+			"acceptRuns":  m.acceptRuns,
+			"takeRuns":    m.takeRuns,
+			"transit":     m.transitSome,
+			"transitMore": m.transitSome,
+			"runs":        m.askRuns,
 			"advance":     m.advance,
 		})
 	})
@@ -56,12 +61,14 @@ type machine struct {
 	model  *Model
 	lanes  []core.Lane
 	others []core.Lane // of the sequences before
+	flow   core.Lane   // of the sequence's workflow
 	event  func() core.Event
 	base   int // depth of the store before
 	began  time.Time
 
 	arrivals []core.Arrival
 	hands    []*hand
+	sent     []core.Transition // that are made
 
 	// Since the last comparison:
 	arrived bool
@@ -86,6 +93,10 @@ func newMachine(rt *rapid.T, s core.Store, o Options, sequence int) *machine {
 		}
 		m.lanes = append(m.lanes, core.Lane(fmt.Sprintf("handler/%s-%d", name, sequence)))
 	}
+	for before := range sequence {
+		m.others = append(m.others, core.WorkflowLane(fmt.Sprint("w-", before)))
+	}
+	m.flow = core.WorkflowLane(fmt.Sprint("w-", sequence))
 	m.event = func() core.Event {
 		e := r.event()
 		e.Source = fmt.Sprint("source-", sequence)
@@ -230,6 +241,7 @@ func (m *machine) judge(t *rapid.T, h *hand, o *core.Outcome) {
 // all others.
 func (m *machine) straysSome(t *rapid.T) {
 	known := slices.Clone(rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 0, 2, rapid.ID).Draw(t, "known"))
+	known = append(known, m.flow)
 	want, _ := m.model.Strays(context.Background(), m.now, known)
 	m.equal("Strays", m.strays(append(known, m.others...)...), want)
 }
@@ -328,6 +340,7 @@ func (m *machine) compare(t *rapid.T) {
 		want, _ := m.model.Marks(ctx, m.markSources())
 		m.equal("Marks", m.marks(m.markSources()...), want)
 	}
+	m.compareRuns()
 	m.arrived, m.settled, m.moved = false, nil, false
 	if t.Failed() {
 		t.FailNow() // what follows would only follow from it

@@ -91,6 +91,7 @@ func (m *machine) drainSome(t *rapid.T) {
 func (m *machine) forget() {
 	m.arrivals = nil
 	m.hands = slices.DeleteFunc(m.hands, func(h *hand) bool { return h.outcome != nil && h.outcome.GivesRise != nil })
+	m.sent = slices.DeleteFunc(m.sent, func(t core.Transition) bool { return t.GivesRise != nil })
 }
 
 func bareTaken(jobs []core.TakenJob) []core.TakenJob {

@@ -27,6 +27,7 @@ type Model struct {
 	marks    map[string]core.Mark
 	gates    map[core.Lane]*gate
 	strays   map[core.Lane]time.Time
+	flows
 }
 
 // A delivery is what an event with a delivery id is the only one of.
@@ -45,16 +46,16 @@ func NewModel(clock core.Clock) *Model {
 	return &Model{
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
 		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
-		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{},
+		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, flows: newFlows(),
 	}
 }
 
-// Accept stores an event and its jobs.
+// Accept stores an event, its jobs and its runs.
 func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, stored := m.events[a.Event.ID]; stored {
-		return core.Receipt{EventID: a.Event.ID, Jobs: m.jobsOf(a.Event.ID)}, nil
+		return core.Receipt{EventID: a.Event.ID, Jobs: m.broughtBy(a.Event.ID)}, nil
 	}
 	if first := m.delivered(a.Event); first != "" {
 		return core.Receipt{EventID: first, Duplicate: true}, nil
@@ -76,7 +77,22 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 	}
 	a.Event.Payload, a.Event.Headers = slices.Clone(a.Event.Payload), maps.Clone(a.Event.Headers)
 	m.keep(a.Event)
+	for _, n := range a.Runs {
+		m.begin(a.Event, n)
+	}
 	return core.Receipt{EventID: a.Event.ID, Jobs: stored}, nil
+}
+
+// broughtBy is how many jobs came with an event: one with each of its runs, which made
+// the others of their steps.
+func (m *Model) broughtBy(event core.ID) int {
+	n := m.runsOf(event)
+	for _, j := range m.jobs {
+		if j.EventID == event && m.steps[j.ID] == nil {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *Model) jobsOf(event core.ID) int {
@@ -162,7 +178,7 @@ func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.La
 	clear(m.strays)
 	m.mu.Unlock()
 	return m.change(func(j *core.Job) bool {
-		return j.Status == core.Dead && (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
+		return j.Status == core.Dead && j.Lane.Workflow() == "" && (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
 	}, func(j *core.Job) {
 		j.Status, j.Attempt, j.DueAt, j.FinishedAt = core.Available, 0, now, time.Time{}
 	})
@@ -186,9 +202,10 @@ func (m *Model) Purge(_ context.Context, before time.Time, limit int) (int, erro
 		delete(m.jobs, j.ID)
 		delete(m.attempts, j.ID)
 	}
+	runs := m.purgeRuns(before, limit)
 	var bare []core.ID
 	for id, e := range m.events {
-		if e.CreatedAt.Before(before) && m.jobsOf(id) == 0 {
+		if e.CreatedAt.Before(before) && m.jobsOf(id) == 0 && m.runsOf(id) == 0 {
 			bare = append(bare, id)
 		}
 	}
@@ -199,7 +216,7 @@ func (m *Model) Purge(_ context.Context, before time.Time, limit int) (int, erro
 		delete(m.firsts, delivery{e.Source, e.DeliveryID})
 		delete(m.events, id)
 	}
-	return len(over) + len(bare), nil
+	return len(over) + runs + len(bare), nil
 }
 
 // change changes all jobs that match and counts them.
@@ -261,6 +278,9 @@ func (m *Model) present(j *core.Job) core.Job {
 	out := *j
 	if out.Status == core.Running && !out.DueAt.After(m.clock()) {
 		out.Status = core.Retryable
+	}
+	if s := m.steps[j.ID]; s != nil {
+		out.RunID, out.Step = s.RunID, s.Path
 	}
 	return out
 }

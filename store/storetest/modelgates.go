@@ -58,7 +58,7 @@ func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 		for _, j := range m.due(now, q) {
 			j.Status, j.Lease = core.Running, lease
 			j.Attempt, j.DueAt = j.Attempt+1, now.Add(q.Hold)
-			some = append(some, core.TakenJob{Job: *j, Event: m.events[j.EventID]})
+			some = append(some, core.TakenJob{Job: *j, Event: m.events[j.EventID], Situation: m.situation(j.ID)})
 		}
 		if q.Pass != nil && len(some) > 0 {
 			m.pass(now, q, lease, some)

@@ -30,6 +30,7 @@ type state struct {
 	Events   []core.Event
 	Jobs     []core.Job
 	Attempts map[core.ID][]core.Attempt
+	Tales    []tale
 	Depth    int
 }
 
@@ -43,6 +44,9 @@ func (r *rig) state() state {
 	}
 	for _, j := range s.Jobs {
 		s.Attempts[j.ID] = r.attempts(j.ID)
+	}
+	for _, run := range r.runs(core.RunFilter{Limit: core.MaxPage}).Items {
+		s.Tales = append(s.Tales, r.tale(run.ID))
 	}
 	return s
 }

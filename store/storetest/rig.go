@@ -38,6 +38,9 @@ type rig struct {
 	// lane is where jobs go if a check names no other.
 	lane core.Lane
 
+	// workflow is that of runs, likewise.
+	workflow string
+
 	stock *stock
 }
 
@@ -50,7 +53,7 @@ const budget = 3
 func newRig(t tb, s core.Store, o Options) *rig {
 	now := core.SystemClock().UTC().Truncate(time.Millisecond).Add(24 * time.Hour)
 	return &rig{
-		tb: t, store: s, slow: o.Slow, now: now, lane: core.HandlerLane("billing"),
+		tb: t, store: s, slow: o.Slow, now: now, lane: core.HandlerLane("billing"), workflow: flow,
 		ids: core.NewIDs(func() time.Time { return now }),
 	}
 }

@@ -21,6 +21,7 @@ func scenario(p *play) {
 	scenarioMarks(p)
 	scenarioGates(p)
 	scenarioQueues(p)
+	scenarioRuns(p)
 	p.fault.disarm()
 	p.wantScene("at the end", p.steps)
 }

@@ -20,6 +20,8 @@ var elsewhere = map[string]string{
 	"A Calendar remembers how far the cron sources have come, so that a slot which became due while nobody looked can be told from one that was fired": "a title",
 	"A Ledger answers questions":                          "a title",
 	"Upkeep is what operators and start-up do to a store": "a title",
+	"Runs is where workflow runs move":                    "a title",
+	"A Chronicle answers questions about runs":            "a title",
 }
 
 // Each sentence of the roles' comments is a check's name, and each name that
@@ -32,22 +34,24 @@ func TestEachSentenceHasACheck(t *testing.T) {
 		}
 	}
 	said := map[string]bool{}
-	for _, s := range sentences(t, "../../core/store.go") {
-		said[s] = true
-		if !held[s] && elsewhere[s] == "" {
-			t.Errorf("core/store.go says %q, and no check is named so", s)
+	for _, file := range []string{"store.go", "transition.go"} {
+		for _, s := range sentences(t, "../../core/"+file) {
+			said[s] = true
+			if !held[s] && elsewhere[s] == "" {
+				t.Errorf("core/%s says %q, and no check is named so", file, s)
+			}
 		}
 	}
-	for _, g := range []role{inbox, worklist, counter, calendar, upkeep, queues} {
+	for _, g := range []role{inbox, worklist, counter, calendar, runs, chronicle, upkeep, queues} {
 		for _, c := range g.checks {
 			if !said[c.says] {
-				t.Errorf("the check %q is no sentence of core/store.go", c.says)
+				t.Errorf("the check %q is no sentence of core/store.go or core/transition.go", c.says)
 			}
 		}
 	}
 	for s := range elsewhere {
 		if !said[s] {
-			t.Errorf("%q is no sentence of core/store.go", s)
+			t.Errorf("%q is no sentence of core/store.go or core/transition.go", s)
 		}
 	}
 }

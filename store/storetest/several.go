@@ -16,16 +16,19 @@ func RunSeveral(t *testing.T, stores ...core.Store) {
 	for name, run := range map[string]func(*rig){
 		"probes": raceProbes, "starts": raceStarts, "failures": raceFailures,
 		"acks": raceAckMany, "acks and takes": raceAckTake, "drains": raceDrains,
+		"transitions": raceTransit, "transitions of several runs": raceTransits, "joins": raceJoin, "callbacks": raceCallback,
+		"transitions and takes": raceTransitTake, "situations": raceSituations,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, &several{Store: stores[0], all: stores}, Options{})
-			r.lane = core.HandlerLane(name)
+			r.lane, r.workflow = core.HandlerLane(name), name
 			run(r)
 		})
 	}
 }
 
-// several is many stores, which take, settle, ack and drain in turn.
+// several is many stores, which take, settle, ack, drain, read situations and make
+// transitions in turn.
 type several struct {
 	core.Store
 	all  []core.Store
@@ -44,6 +47,14 @@ func (s *several) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Se
 
 func (s *several) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	return s.one().Ack(ctx, now, lane, refs)
+}
+
+func (s *several) Situations(ctx context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
+	return s.one().Situations(ctx, steps)
+}
+
+func (s *several) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.one().Transit(ctx, ts...)
 }
 
 func (s *several) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (int, error) {

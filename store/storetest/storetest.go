@@ -1,6 +1,6 @@
 // Package storetest is the definition of what a store is: one sub-test for each
-// sentence of the comments in core/store.go, and then what those sentences mean
-// under contention, repetition, odd text, faults and load.
+// sentence of the comments on roles in core/store.go and core/transition.go, and then
+// what those sentences mean under contention, repetition, odd text, faults and load.
 //
 // A driver is right when this passes in its own tests:
 //
@@ -75,7 +75,7 @@ type role struct {
 
 // A check holds a store to one sentence.
 type check struct {
-	says string // of core/store.go, word for word, for the roles declared there
+	says string // of core/store.go or core/transition.go, word for word, for the roles declared there
 	in   string // which case of it, if it has several
 	run  func(r *rig)
 }
@@ -89,12 +89,12 @@ func (c check) name() string {
 
 func roles() []role {
 	return []role{
-		inbox, worklist, counter, calendar, ledger, upkeep, queues,
+		inbox, worklist, counter, calendar, runs, ledger, chronicle, upkeep, queues,
 		repetition, odd, times, paging, races,
 	}
 }
 
-// Run holds a store to every sentence of core/store.go.
+// Run holds a store to every sentence of core/store.go and core/transition.go.
 func Run(t *testing.T, open func(t *testing.T) core.Store, opts ...Options) {
 	o := options(opts)
 	for _, role := range roles() {

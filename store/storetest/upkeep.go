@@ -13,9 +13,9 @@ const (
 	saysRetryAll   = "A zero id means all dead jobs, those of one lane if lane is set"
 	saysRetryOther = "Jobs that are not dead stay as they are"
 	saysRetryStray = "Every lane that is a stray begins anew, so that jobs which are brought back wait their StrayTime again"
-	saysPurge      = "Purge deletes jobs that finished before the given time, with their attempts, and events received before it of which no job is left"
-	saysPurgeLimit = "It deletes at most limit jobs and as many events, the oldest first, and returns how many of both there were"
-	saysPurgeOpen  = "Jobs that are not finished stay, with their events"
+	saysPurge      = "Purge deletes jobs that finished before the given time, with their attempts, runs that finished before it, with their steps and history, and events received before it of which no job and no run is left"
+	saysPurgeLimit = "It deletes at most limit jobs and as many runs and events, the oldest first, and returns how many of all there were"
+	saysPurgeOpen  = "Jobs and runs that are not finished stay, with their events"
 	saysPurgeNew   = "A delivery id or key is new again once its row is gone"
 	saysMigrate    = "Migrate brings the schema up to date"
 	saysMigrateTwo = "It may run in several processes at once and any number of times"
@@ -34,15 +34,23 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysRetryOther, "an unknown job", retryUnknown},
 	{saysRetryStray, "one", retryStray},
 	{saysRetryStray, "of a lane", retryStrays},
+	{saysRetryRun, "", retryRuns},
 	{saysPurge, "", purgeOver},
 	{saysPurge, "not at that time, nor after it", purgeBefore},
 	{saysPurge, "an event that had no job", purgeJobless},
 	{saysPurge, "an event with a job that is left", purgeShared},
+	{saysPurge, "runs", purgeRuns},
+	{saysPurge, "a run of which a job is left", purgeRunsJob},
 	{saysPurgeLimit, "", purgeLimit},
+	{saysPurgeLimit, "of runs", purgeRunsLimit},
 	{saysPurgeLimit, "zero", purgeNone},
 	{saysPurgeOpen, "", purgeOpen},
 	{saysPurgeOpen, "brought back meanwhile", racePurge},
+	{saysPurgeOpen, "runs", purgeRunsOpen},
+	{saysPurgeOpen, "a run that was redriven", purgeRunsRedriven},
+	{saysPurgeOpen, "runs redriven meanwhile", racePurgeRuns},
 	{saysPurgeNew, "", purgeNew},
+	{saysDefsStay, "", purgeDefinitions},
 	{saysMigrate, "", migrate},
 	{saysMigrateTwo, "", raceMigrate},
 	{saysPing, "", ping},

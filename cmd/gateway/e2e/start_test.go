@@ -38,8 +38,8 @@ func TestRefusedStarts(t *testing.T) {
 		},
 		{
 			name:   "feature that is not built",
-			config: plainConfig + "workflows: {mail: {source: app, steps: [{name: a, url: https://a.example}]}}\n",
-			want:   []string{`workflows.mail`, `workflows are not built into this version yet; remove the workflow to start`},
+			config: plainConfig + "worker: {retention_hours: 24}\n",
+			want:   []string{`worker.retention_hours`, `the removal of old records is not built into this version yet; remove the field to start`},
 			lines:  2,
 		},
 		{

@@ -1,0 +1,184 @@
+package flows_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// rename learns what the ids of this play are called in transcripts.
+func (s *stage) rename() {
+	pairs := []string{s.receiver.URL, "http://receiver"}
+	for i, id := range s.runs {
+		pairs = append(pairs, string(id), "<run"+number(i)+">")
+	}
+	for i, id := range s.events {
+		pairs = append(pairs, id, "<event"+number(i)+">")
+	}
+	for _, tokens := range s.receiver.tokens {
+		for i, token := range tokens {
+			pairs = append(pairs, token, "<token"+number(i)+">")
+		}
+	}
+	s.names = strings.NewReplacer(pairs...)
+}
+
+func number(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return fmt.Sprint(" ", i+1)
+}
+
+// name writes what differs from play to play as every play has it.
+func (s *stage) name(text string) string {
+	s.rename()
+	text = s.names.Replace(text)
+	for _, v := range varying {
+		text = v.found.ReplaceAllString(text, v.shown)
+	}
+	return text
+}
+
+// varying is what differs from play to play beside ids that have a name.
+var varying = []struct {
+	found *regexp.Regexp
+	shown string
+}{
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:port"},
+	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "<id>"},
+	{regexp.MustCompile(`"created_at":"[^"]*"`), `"created_at":"<time>"`},
+	{regexp.MustCompile(`no answer within [-0-9hmsµ.]+`), "no answer within <time>"}, // which clocks that were moved are asked for
+}
+
+// showRequests writes what the receiver saw since it was last asked. Time that passed
+// is told if it is a minute or more: what is less is a retry's, and never twice the
+// same. It is told up to the next ten seconds, since the machine takes some itself.
+func (s *stage) showRequests(out *strings.Builder) {
+	for _, l := range s.receiver.take() {
+		if l.request == nil {
+			if up := l.passed + 10*time.Second - time.Nanosecond; l.passed >= 50*time.Second {
+				fmt.Fprintf(out, "-- %s later\n", up.Truncate(10*time.Second))
+			}
+			continue
+		}
+		fmt.Fprintf(out, "%s %s  %s\n", l.method, l.path, s.name(l.key))
+		for _, h := range s.headers {
+			fmt.Fprintf(out, "  %s: %s\n", h, s.name(l.header.Get(h)))
+		}
+		if l.body != "" {
+			fmt.Fprintf(out, "  %s\n", s.name(compact(l.body)))
+		}
+	}
+}
+
+// compact is JSON without blanks, and cut if it is long.
+func compact(text string) string {
+	var b bytes.Buffer
+	if json.Compact(&b, []byte(text)) == nil {
+		text = b.String()
+	}
+	if len(text) > 1000 {
+		text = fmt.Sprintf("%s... (%d bytes)", text[:40], len(text))
+	}
+	return text
+}
+
+// showRuns writes where those runs of this play stand that have moved.
+func (s *stage) showRuns(out *strings.Builder) {
+	for _, id := range s.runs {
+		if text := s.showRun(s.run(id)); text != s.shown[id] {
+			out.WriteString(text)
+			s.shown[id] = text
+		}
+	}
+}
+
+func (s *stage) showRun(r core.Run) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "run %s %s", r.Workflow, r.Status)
+	if r.Epoch > 1 {
+		fmt.Fprintf(&out, " in epoch %d", r.Epoch)
+	}
+	if r.Error != "" {
+		fmt.Fprintf(&out, ": %s", s.name(compact(r.Error)))
+	}
+	fmt.Fprintln(&out)
+	steps := s.steps(r, core.Wanted{All: true})
+	if len(steps) > maxShown {
+		fmt.Fprintf(&out, "  (%d steps)\n", len(steps))
+		steps = steps[len(steps)-1:]
+	}
+	s.showSteps(&out, steps)
+	if r.Output != nil {
+		fmt.Fprintf(&out, "  = %s\n", s.name(compact(string(r.Output))))
+	}
+	return out.String()
+}
+
+// maxShown is how many steps of a run are shown; of one that has more, the last is.
+const maxShown = 50
+
+func (s *stage) showSteps(out *strings.Builder, steps []core.Step) {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, st := range steps {
+		line := fmt.Sprintf("  %s\t%s\t%s\t%d", st.Path, st.Type, st.Status, st.Attempt)
+		if st.Error != "" {
+			line += "\t" + strings.ReplaceAll(s.name(compact(st.Error)), "\t", " ")
+		}
+		fmt.Fprintln(table, line)
+	}
+	_ = table.Flush()
+}
+
+// show is what a section asks to see.
+func (s *stage) show(words []string) string {
+	var out strings.Builder
+	switch words[0] {
+	case "history":
+		for _, e := range s.history(s.latest()) {
+			fmt.Fprintln(&out, strings.TrimSpace(fmt.Sprintf("%d %s %s", e.Seq, e.Type, e.Path)))
+		}
+	case "jobs":
+		for _, j := range s.jobs() {
+			line := fmt.Sprintf("%s %s %s %s", calledAs(j.Lane), j.Step, j.Status, j.LastError)
+			fmt.Fprintln(&out, strings.TrimSpace(s.name(line)))
+		}
+	case "attempts":
+		for _, st := range s.steps(s.run(s.latest()), core.Wanted{Paths: words[1:]}) {
+			s.showAttempts(&out, st.ID)
+		}
+	case "definition":
+		for _, row := range s.query("SELECT body FROM definitions ORDER BY body") {
+			fmt.Fprintln(&out, s.name(strings.TrimSpace(row[0].(string))))
+		}
+	}
+	return out.String()
+}
+
+// latest is the run that began last.
+func (s *stage) latest() core.ID { return s.runs[len(s.runs)-1] }
+
+func calledAs(l core.Lane) string {
+	if l.Alert() {
+		return "alert"
+	}
+	return cmp.Or(l.Workflow(), l.Consumer())
+}
+
+func (s *stage) showAttempts(out *strings.Builder, job core.ID) {
+	attempts, err := s.store.Attempts(s.t.Context(), job)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, a := range attempts {
+		fmt.Fprintln(out, strings.TrimSpace(fmt.Sprintf("%d %d %s %s", a.Number, a.StatusCode, s.name(a.Error), s.name(compact(a.Response)))))
+	}
+}

@@ -1,0 +1,224 @@
+package flows_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// TestTranscripts plays testdata/*.txtar on every database. A transcript is made of
+// sections. Those that set something:
+//
+//	-- gateway.yaml --         the configuration, over the one of this test
+//	-- environment --          variables, NAME=value, or NAME to unset one
+//	-- replies --              what the receiver says, see receiver.tell
+//	-- headers --              names of headers to be shown of requests
+//	-- clock 90m --            time passes
+//
+// Those in which something happens, after each of which gateways tick until nothing is
+// left to do but for others, unless "still" is among their words:
+//
+//	-- event order.created --  comes in with the payload of the section, or with as many
+//	                           items as "@items 1000" says
+//	-- callback approve --     for the step of this path, with the newest token told for
+//	                           it or the one of the number behind it, from 1
+//	-- token ABC --            a callback with this token
+//	-- redrive --              or redrive failed: of the first run
+//	-- cancel --               of the first run
+//	-- run --                  nothing but ticks; with still just one
+//
+// And those that show more: the history and attempts <step> of the latest run, all jobs,
+// all definitions (definition). Behind each of both is a section "then" with what was to
+// be seen.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("transcripts: %v, %v", files, err)
+	}
+	places := everywhere
+	if *update {
+		places = places[:1]
+	}
+	for _, p := range places {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p := p.shared(t)
+			for _, file := range files {
+				t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { play(t, p, file) })
+			}
+		})
+	}
+}
+
+func play(t *testing.T, p place, file string) {
+	transcript, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage := &stage{world: newWorld(t, p, ""), shown: map[core.ID]string{}, names: strings.NewReplacer()}
+	var played []txtar.File
+	var said string
+	waiting := false // for what is to be seen of the last section
+	for _, section := range transcript.Files {
+		if waiting != (section.Name == "then") && !*update {
+			t.Fatalf("section %q: nothing is said of the one before; see -update", section.Name)
+		}
+		waiting = false
+		if section.Name == "then" {
+			if diff := cmp.Diff(string(section.Data), said); diff != "" && !*update {
+				t.Errorf("after %q (-want +got):\n%s", played[len(played)-2].Name, diff)
+			}
+			continue
+		}
+		played = append(played, section)
+		if happened, ok := stage.play(section); ok {
+			said, waiting = happened, true
+			played = append(played, txtar.File{Name: "then", Data: []byte(said)})
+		}
+	}
+	if waiting && !*update {
+		t.Fatal("nothing is said of the last section; see -update")
+	}
+	if transcript.Files = played; *update {
+		if err := os.WriteFile(file, txtar.Format(transcript), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A stage is where a transcript is played.
+type stage struct {
+	*world
+	runs    []core.ID
+	events  []string
+	headers []string
+	shown   map[core.ID]string
+	names   *strings.Replacer // of what differs from play to play
+}
+
+// play does what a section says, and tells what happened if it is one in which
+// something does.
+func (s *stage) play(section txtar.File) (happened string, ok bool) {
+	words := strings.Fields(section.Name)
+	data := strings.TrimSuffix(string(section.Data), "\n")
+	switch words[0] {
+	case "gateway.yaml":
+		s.configure(string(section.Data))
+	case "environment":
+		for _, line := range strings.Fields(data) {
+			if name, value, given := strings.Cut(line, "="); given {
+				s.environment[name] = value
+			} else {
+				delete(s.environment, name)
+			}
+		}
+	case "replies":
+		if err := s.receiver.tell(data); err != nil {
+			s.t.Fatal(err)
+		}
+	case "headers":
+		s.headers = strings.Fields(data)
+	case "clock":
+		d, err := time.ParseDuration(words[1])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.clock.move(d)
+	case "history", "jobs", "attempts", "definition":
+		return s.show(words), true
+	default:
+		return s.act(words, data), true
+	}
+	return "", false
+}
+
+// act has something happen.
+func (s *stage) act(words []string, data string) string {
+	still := words[len(words)-1] == "still"
+	if still {
+		words = words[:len(words)-1]
+	}
+	var out strings.Builder
+	if a := s.send(words, data); a != nil {
+		fmt.Fprintln(&out, s.name(a.String()))
+	}
+	var err error
+	switch {
+	case still && words[0] == "run":
+		err = s.tick()
+	case !still:
+		err = s.rest()
+	}
+	if err != nil {
+		fmt.Fprintln(&out, "error:", err)
+	}
+	s.showRequests(&out)
+	s.showRuns(&out)
+	return out.String()
+}
+
+// send sends what an action asks for, and returns what is to be shown of the answer.
+func (s *stage) send(words []string, data string) *answer {
+	switch words[0] {
+	case "event":
+		a := s.ask("POST", "/events/shop/"+words[1], payload(data))
+		if a.status != 202 {
+			return &a
+		}
+		id := a.header.Get("x-gateway-event-id")
+		s.events = append(s.events, id)
+		s.runs = append(s.runs, s.runsOf(core.ID(id))...)
+		return nil
+	case "callback":
+		tokens := s.receiver.tokens[words[1]]
+		n := len(tokens)
+		if len(words) > 2 {
+			fmt.Sscan(words[2], &n)
+		}
+		if n == 0 || n > len(tokens) {
+			s.t.Fatalf("callback of %s: %d tokens were told", words[1], len(tokens))
+		}
+		a := s.ask("POST", "/callback/"+tokens[n-1], data)
+		return &a
+	case "token":
+		a := s.ask("POST", "/callback/"+words[1], data)
+		return &a
+	case "redrive":
+		body := ""
+		if len(words) > 1 {
+			body = fmt.Sprintf(`{"from":%q}`, words[1])
+		}
+		return s.manage("redrive", body)
+	case "cancel":
+		return s.manage("cancel", "")
+	case "run":
+		return nil
+	}
+	s.t.Fatalf("nothing is called %q in a transcript", words[0])
+	return nil
+}
+
+// payload is what a transcript says, or as many items as it says.
+func payload(data string) string {
+	var n int
+	if _, err := fmt.Sscanf(data, "@items %d", &n); err != nil {
+		return data
+	}
+	return `{"items":[` + strings.TrimSuffix(strings.Repeat("0,", n), ",") + `]}`
+}
+
+// manage sends a wish of an operator, and returns the answer only if it is no.
+func (s *stage) manage(wish, body string) *answer {
+	if a := s.ask("POST", "/api/workflow-runs/"+string(s.runs[0])+"/"+wish, body); a.status != 200 {
+		return &a
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/spf13/cobra"
+)
+
+func newRuns(a *app) *cobra.Command {
+	return newParent(&cobra.Command{
+		Use:     "workflow-runs",
+		Aliases: []string{"runs"},
+		Short:   "Look into workflow runs, redrive failed ones, cancel",
+		Long: `A workflow run is one way through a workflow, for one event. It is pending (nothing
+has been done yet), running (a step is under way, or waits), completed or failed.
+Failed ones can be redriven.`,
+		Example: `  gateway workflow-runs list --status failed
+  gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV
+  gateway workflow-runs redrive 01JB2Q8Z1TN5W3C4E7G9HKMRSV --from failed`,
+		GroupID: groupInspect,
+	}, newRunsList(a), newRunsInspect(a), newRunsRedrive(a), newRunsCancel(a))
+}
+
+// openRuns opens the database for a command about runs. They follow the definitions
+// that are stored with them; the configuration says where, and what variables hold.
+func (a *app) openRuns(ctx context.Context) (*manage.Runs, core.Store, error) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := a.openExistingOf(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return gateway.Runs(cfg, s, a.clock), s, nil
+}
+
+// runCommand makes a command about one run.
+func (a *app) runCommand(c *cobra.Command, offered completer, run func(ctx context.Context, runs *manage.Runs, id core.ID) error) *cobra.Command {
+	c.Args = arguments(1, 1, "the run id")
+	c.ValidArgsFunction = a.completeArgument(offered)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		id, err := parseID(args[0])
+		if err != nil {
+			return err
+		}
+		runs, s, err := a.openRuns(c.Context())
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return run(c.Context(), runs, id)
+	}
+	return c
+}
+
+func newRunsList(a *app) *cobra.Command {
+	var (
+		page          pageFlags
+		filter        core.RunFilter
+		status, event string
+	)
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List workflow runs, newest first",
+		Long: `List workflow runs, newest first. STEP is where a run is, or ended.
+
+Reads the configured database, beside the running gateway.`,
+		Example: `  gateway workflow-runs list --status failed
+  gateway workflow-runs list --workflow fulfil-order --limit 10
+  gateway workflow-runs list --json | jq -r '.workflow_runs[].error'`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if filter.After, filter.Limit, err = page.parse(); err != nil {
+				return err
+			}
+			if status != "" {
+				if filter.Status, err = core.ParseRunStatus(status); err != nil {
+					return usageError(err.Error())
+				}
+			}
+			if event != "" {
+				if filter.EventID, err = parseID(event); err != nil {
+					return err
+				}
+			}
+			return a.runsList(c, filter)
+		},
+	}
+	page.register(c)
+	c.Flags().StringVar(&status, "status", "", "only runs with this `status`: pending, running, completed or failed")
+	c.Flags().StringVar(&filter.Workflow, "workflow", "", "only runs of this `workflow`")
+	c.Flags().StringVar(&event, "event", "", "only runs that the event with this `id` started")
+	a.complete(c, "status", runStatusNames)
+	a.complete(c, "workflow", a.workflowNames)
+	a.complete(c, "event", a.recentEvents)
+	return c
+}
+
+func (a *app) runsList(c *cobra.Command, filter core.RunFilter) error {
+	runs, s, err := a.openRuns(c.Context())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	page, err := runs.List(c.Context(), filter)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Runs    []runJSON `json:"workflow_runs"`
+			HasMore bool      `json:"has_more"`
+		}{records(page.Items, runRecord), page.More})
+	}
+	if len(page.Items) == 0 {
+		a.notef("no workflow runs")
+		return nil
+	}
+	a.printGrid(a.runGrid(page.Items))
+	if page.More {
+		a.noteMore(c, page.Items[len(page.Items)-1].ID)
+	}
+	return nil
+}
+
+func (a *app) runGrid(runs []core.Run) grid {
+	g := grid{heading: []string{"ID", "WORKFLOW", "EVENT", "STATUS", "STEP", "CREATED", "FINISHED", "ERROR"}}
+	for _, r := range runs {
+		g.add(visible(string(r.ID)), visible(r.Workflow), visible(string(r.EventID)), a.paintStatus(string(r.Status)),
+			orDash(visible(r.Step)), moment(r.CreatedAt), moment(r.FinishedAt), orDash(clip(visible(r.Error), listedError)))
+	}
+	return g
+}
+
+func newRunsRedrive(a *app) *cobra.Command {
+	var from string
+	c := &cobra.Command{
+		Use:   "redrive <run id>",
+		Short: "Begin a failed run anew",
+		Long: `Begin a failed run anew: from its first step, or where it failed. It has the same
+payload and follows the same definition as before, whatever the configuration says by
+now. From where it failed, steps that succeeded keep their results and are not called
+again. A running gateway picks it up by itself.`,
+		Example: `  gateway workflow-runs redrive 01JB2Q8Z1TN5W3C4E7G9HKMRSV
+  gateway workflow-runs redrive 01JB2Q8Z1TN5W3C4E7G9HKMRSV --from failed`,
+	}
+	c.Flags().StringVar(&from, "from", string(manage.FromStart), "`point` to begin at: start, the first step; or failed, the step that failed")
+	a.complete(c, "from", func(*cobra.Command) []cobra.Completion {
+		return []cobra.Completion{string(manage.FromStart), string(manage.FromFailed)}
+	})
+	var where manage.From
+	c.PreRunE = func(*cobra.Command, []string) (err error) {
+		if where, err = manage.ParseFrom(from); err != nil {
+			return usageError("--" + err.Error())
+		}
+		return nil
+	}
+	return a.runCommand(c, a.runsIn(core.RunFailed), func(ctx context.Context, runs *manage.Runs, id core.ID) error {
+		run, err := runs.Redrive(ctx, id, where)
+		if err != nil {
+			return err
+		}
+		return a.printMoved(run, "is pending again, in epoch "+strconv.Itoa(run.Epoch))
+	})
+}
+
+func newRunsCancel(a *app) *cobra.Command {
+	return a.runCommand(&cobra.Command{
+		Use:   "cancel <run id>",
+		Short: "End a run that is not finished",
+		Long: `End a run that is pending or running, as failed. No step of it starts any more. A call
+that is under way is not called back; what comes of it changes nothing. The run can be
+redriven.`,
+		Example: "  gateway workflow-runs cancel 01JB2Q8Z1TN5W3C4E7G9HKMRSV",
+	}, a.runsIn(core.RunPending, core.RunRunning), func(ctx context.Context, runs *manage.Runs, id core.ID) error {
+		run, err := runs.Cancel(ctx, id)
+		if err != nil {
+			return err
+		}
+		return a.printMoved(run, "is canceled")
+	})
+}
+
+// printMoved tells what became of a run.
+func (a *app) printMoved(run core.Run, now string) error {
+	if a.json {
+		return a.printJSON(runRecord(run))
+	}
+	a.printf("workflow run %s of %s %s", visible(string(run.ID)), visible(run.Workflow), now)
+	return nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/workflow"
+	"github.com/spf13/cobra"
+)
+
+func newWorkflow(a *app) *cobra.Command {
+	return newParent(&cobra.Command{
+		Use:     "workflow",
+		Short:   "Draw workflows",
+		Long:    `The workflows of the configuration. What became of their runs tells "gateway workflow-runs".`,
+		Example: "  gateway workflow graph fulfil-order",
+		GroupID: groupServe,
+	}, newWorkflowGraph(a))
+}
+
+func newWorkflowGraph(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "graph <workflow>",
+		Short: "Draw a workflow as a Mermaid flowchart",
+		Long: `Print a workflow of the configuration as a Mermaid flowchart (https://mermaid.js.org),
+which GitHub, GitLab and many editors draw. Nothing is connected to.`,
+		Example: `  gateway workflow graph fulfil-order
+  gateway workflow graph fulfil-order > fulfil-order.mmd
+  gateway workflow graph fulfil-order --json | jq -r .graph`,
+		Args:              arguments(1, 1, "the workflow"),
+		ValidArgsFunction: a.completeArgument(a.workflowNames),
+		RunE:              func(_ *cobra.Command, args []string) error { return a.workflowGraph(args[0]) },
+	}
+}
+
+func (a *app) workflowGraph(name string) error {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	w, ok := cfg.Workflows[name]
+	if !ok {
+		return noSuchWorkflow(cfg, name)
+	}
+	d, err := workflow.Compile(w)
+	if err != nil {
+		return fmt.Errorf("workflows.%s: %w", name, err)
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Name  string `json:"name"`
+			Graph string `json:"graph"`
+		}{name, d.Graph()})
+	}
+	fmt.Fprint(a.stdout, d.Graph())
+	return nil
+}
+
+func noSuchWorkflow(cfg *config.Config, name string) error {
+	names := records(cfg.SortedWorkflows(), func(w config.Workflow) string { return w.Name })
+	return core.Refuse(core.NotFound, "no workflow %q is configured; there %s", name, listed(names))
+}

@@ -1,0 +1,60 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// data checks what a step makes of the data that runs through it.
+func (k *checker) data(path string, s Step) {
+	k.mapping(path+".input", s.Input)
+	k.mapping(path+".output", s.Output)
+	k.resultPath(path+".result_path", s.ResultPath)
+	k.singularPath(path+".items_path", s.ItemsPath)
+	k.singularPath(path+".timestamp_path", s.TimestampPath)
+}
+
+// mapping checks a JSONPath or template. What has a hole is a template.
+func (k *checker) mapping(path, text string) {
+	if strings.Contains(text, "{{") {
+		k.transform(path, text)
+		return
+	}
+	if text == "" {
+		return
+	}
+	const must = `must be a JSONPath such as $.order, or a template such as {"id": {{ $.id }}}`
+	_, err := expr.ParsePath(text)
+	switch {
+	case err != nil && k.origin.marks[path].expanded:
+		k.problem(path, must)
+	case err != nil:
+		k.problem(path, must+"; %v", err)
+	}
+}
+
+// resultPath checks where a result is to be put.
+func (k *checker) resultPath(path, text string) {
+	if text == "" || text == "null" {
+		return
+	}
+	const must = "must be a JSONPath to one place, as in $.stock or $.parts[0], or $ to replace the state, or null to drop the result"
+	p, err := expr.ParsePath(text)
+	switch {
+	case err == nil && !p.Singular():
+		k.problem(path, must)
+	case err == nil && fromEnd.MatchString(quoted.ReplaceAllString(text, "")):
+		k.problem(path, must+"; an index counts from the start here")
+	case err != nil && k.origin.marks[path].expanded:
+		k.problem(path, must)
+	case err != nil:
+		k.problem(path, must+"; %v", err)
+	}
+}
+
+var (
+	quoted  = regexp.MustCompile(`'(\\.|[^'\\])*'|"(\\.|[^"\\])*"`) // names in a path
+	fromEnd = regexp.MustCompile(`\[\s*-`)
+)

@@ -1,0 +1,91 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+func (w warner) workflows() {
+	calledBack := ""
+	for _, f := range w.SortedWorkflows() {
+		path := join("workflows", f.Name)
+		w.events(path+".events", f.Source, f.Events)
+		w.steps(path+".steps", f.Steps)
+		if calledBack == "" {
+			calledBack = callbackIn(f.Steps)
+		}
+	}
+	if calledBack != "" && w.Server.PublicURL == "" {
+		w.problem("server.public_url", "not set: the callback_url that step %s tells is %s/callback/..., which only this machine can reach",
+			quote(calledBack), w.Address())
+	}
+}
+
+// Address is where the outside reaches this server, as far as the configuration knows: server.public_url, or else this
+// machine's own name for itself, which is good for nobody else. It has no slash at its end.
+func (c *Config) Address() string {
+	if c.Server.PublicURL != "" {
+		return c.Server.PublicURL
+	}
+	return fmt.Sprintf("http://localhost:%d", c.Server.Port)
+}
+
+// callbackIn returns the name of the first callback step that tells its token, or "".
+func callbackIn(steps []Step) string {
+	for _, s := range steps {
+		var below []Step
+		for _, b := range s.Branches {
+			below = append(below, b.Steps...)
+		}
+		if s.Iterator != nil {
+			below = append(below, *s.Iterator)
+		}
+		if s.Type == "callback" && s.URL != "" {
+			return s.Name
+		}
+		if name := callbackIn(below); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func (w warner) steps(path string, steps []Step) {
+	for i, s := range steps {
+		w.step(index(path, i), s)
+	}
+}
+
+func (w warner) step(path string, s Step) {
+	w.url(path+".url", s.URL)
+	w.credentials(path+".headers", s.Headers)
+	if s.Type == "callback" && s.URL == "" {
+		w.problem(path+".url", "not set: nobody is told the token of this step, so it can only run out")
+	}
+	if w.origin.given(path+".retry") && !w.origin.set(path+".retry.max") {
+		w.problem(path+".retry", "has no max, so the step is tried only once")
+	}
+	for i, b := range s.Branches {
+		here := index(path+".branches", i)
+		w.url(here+".url", b.URL)
+		w.credentials(here+".headers", b.Headers)
+		w.steps(here+".steps", b.Steps)
+	}
+	if s.Iterator != nil {
+		w.step(path+".iterator", *s.Iterator)
+	}
+}
+
+// credentials warns of headers of steps that look like credentials and are written out in the file.
+func (w warner) credentials(path string, headers map[string]Secret) {
+	for _, name := range names(headers) {
+		here := join(path, name)
+		if credential.MatchString(name) && !strings.EqualFold(name, "idempotency-key") && headers[name] != "" && w.origin.set(here) && !w.origin.marks[here].expanded {
+			w.problem(here, "is written out, so it is stored in the database with the workflow; take it from a variable, as in ${NAME}, and only that is")
+		}
+	}
+}
+
+// credential matches the names of headers that usually carry one.
+var credential = regexp.MustCompile(`(?i)(auth|token|secret|password|passwd|cookie|credential|signature|(^|[-_])(api)?key$)`)

@@ -1,0 +1,135 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/endpoint"
+	"github.com/eventgateway/gateway/core/runner"
+	"github.com/eventgateway/gateway/core/workflow"
+)
+
+// maxResult is how many bytes the reply to a step may have: it becomes its result.
+const maxResult = 1 << 20
+
+// Steps makes the calls of workflow steps, each signed once with each of these
+// secrets; none means unsigned. An error quotes no secret.
+//
+// A step differs from a delivery in that the body of the reply matters: one that
+// breaks off is a failure although its status is 2xx, and so is one that is not
+// UTF-8 text or has a NUL byte. That failure has a class of its own, data. Steps
+// are not CloudEvents, since what they send is not the event.
+func (c *Client) Steps(secrets []string) (runner.Caller, error) {
+	signer, err := newSigner(secrets)
+	if err != nil {
+		return nil, fmt.Errorf("steps: %w", err)
+	}
+	return &stepCaller{client: c, signer: signer}, nil
+}
+
+// A stepCaller makes the calls of all steps. It goes to the transport for the same
+// reasons as httpSender.
+type stepCaller struct {
+	client *Client
+	signer *signer // nil: unsigned
+}
+
+// Call implements [runner.Caller].
+func (s *stepCaller) Call(ctx context.Context, r workflow.Request, job core.TakenJob) runner.Answer {
+	now := s.client.clock()
+	request, err := s.request(ctx, r, &job, now)
+	if err != nil {
+		return runner.Answer{Error: clean("blocked: "+err.Error(), maxError)}
+	}
+	resp, err := s.client.transport.RoundTrip(request)
+	if err != nil {
+		return runner.Answer{Error: explain(ctx, err, now)}
+	}
+	if resp.StatusCode/100 == 2 {
+		return result(ctx, resp, now)
+	}
+	reply := read(resp, now)
+	return runner.Answer{StatusCode: reply.StatusCode, Error: reply.Error, Response: reply.Response, RetryAfter: reply.RetryAfter}
+}
+
+// request makes the request. It has no GetBody, and its key is not spelt as net/http
+// looks it up, so that nothing sends it a second time.
+func (s *stepCaller) request(ctx context.Context, r workflow.Request, job *core.TakenJob, now time.Time) (*http.Request, error) {
+	u, err := endpoint.ParseURL(r.URL)
+	if err != nil {
+		return nil, fmt.Errorf("the url %w", err)
+	}
+	own, err := ownHeaders(r.Headers)
+	if err != nil {
+		return nil, err
+	}
+	d := &delivery{header: make(http.Header, len(own)+maxValues), payload: r.Body}
+	d.header["User-Agent"] = []string{s.client.agent}
+	d.describe(job, job.Situation.Step.Attempt+1)
+	d.describeStep(job, r.Key)
+	d.trace(job.Event.Headers)
+	if r.Body != nil {
+		d.set("Content-Type", "application/json")
+	}
+	if s.signer != nil {
+		d.sign(s.signer, string(job.ID), now)
+	}
+	for _, f := range own {
+		d.header[f.key] = f.values
+	}
+	request := &http.Request{Method: r.Method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: d.header}
+	if len(r.Body) > 0 {
+		request.ContentLength = int64(len(r.Body))
+		request.Body = io.NopCloser(bytes.NewReader(r.Body))
+	}
+	return request.WithContext(ctx), nil
+}
+
+func (d *delivery) describeStep(job *core.TakenJob, key string) {
+	d.set(canonical("Idempotency-Key"), encode(key, isPlain))
+	d.set("X-Gateway-Workflow", encode(job.Situation.Run.Workflow, isPlain))
+	d.set("X-Gateway-Run-Id", string(job.Situation.Run.ID))
+	d.set("X-Gateway-Step", encode(job.Situation.Step.Path, isPlain))
+}
+
+// result makes an answer of a reply that says 2xx, and closes it.
+func result(ctx context.Context, resp *http.Response, now time.Time) runner.Answer {
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResult+1))
+	a := runner.Answer{
+		StatusCode: resp.StatusCode,
+		Response:   clean(string(body[:min(len(body), core.MaxResponse+utf8.UTFMax)]), core.MaxResponse),
+	}
+	switch {
+	case len(body) > maxResult:
+		a.TooLarge = true
+	case err != nil:
+		a.Error = brokenOff(ctx, err, now)
+	case !utf8.Valid(body) || bytes.IndexByte(body, 0) >= 0:
+		a.Error = "data: the reply is not UTF-8 text"
+	default:
+		a.Body = body
+	}
+	return a
+}
+
+// brokenOff puts into words that only a part of a reply came.
+func brokenOff(ctx context.Context, err error, start time.Time) string {
+	class, detail := classify(ctx, err, start)
+	switch {
+	case class == "timeout":
+		detail = "only a part of the answer came in time: " + detail
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		detail = "connection closed in the middle of the answer"
+	default:
+		detail = "the answer broke off: " + detail
+	}
+	return clean(class+": "+detail, maxError)
+}

@@ -1,0 +1,34 @@
+package intake
+
+import (
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// maxMisfits is how many lines the refusal of a payload has at most, as that of a
+// schema.
+const maxMisfits = 10
+
+// fits checks the params of the workflows among those who want an event.
+func fits(wanted []target, d *expr.Document) error {
+	var misfits []string
+	for _, t := range wanted {
+		if t.workflow == nil || t.workflow.Check == nil {
+			continue
+		}
+		for _, line := range t.workflow.Check(d) {
+			misfits = append(misfits, "workflow "+t.workflow.Name+": "+line)
+		}
+	}
+	if len(misfits) == 0 {
+		return nil
+	}
+	return core.Refuse(core.Invalid, "%s", strings.Join(misfits[:min(len(misfits), maxMisfits)], "\n"))
+}
+
+// run is a new run, whose first step has the id of its job.
+func (w *Workflow) run(id, job core.ID) core.NewRun {
+	return core.NewRun{ID: id, Workflow: w.Name, Definition: w.Definition, StepID: job, Step: w.Step, StepType: w.StepType, Timeout: w.Timeout}
+}

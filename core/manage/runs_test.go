@@ -1,0 +1,343 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A record is a fake store of one run, whose steps are s1, s2 and so on; err is the
+// error of its method called broken.
+type record struct {
+	run     core.Run
+	payload string
+	steps   []core.Step
+	entries int
+	jobs    []core.Job
+	broken  string
+	err     error
+
+	asked []string
+}
+
+func (r *record) ask(method string) error {
+	r.asked = append(r.asked, method)
+	if r.broken == method {
+		return r.err
+	}
+	return nil
+}
+
+func (r *record) Run(_ context.Context, id core.ID) (core.Run, error) {
+	if err := r.ask("Run"); err != nil {
+		return core.Run{}, err
+	}
+	if id != r.run.ID {
+		return core.Run{}, core.Refuse(core.NotFound, "row not found")
+	}
+	return r.run, nil
+}
+
+func (r *record) Runs(_ context.Context, f core.RunFilter) (core.Page[core.Run], error) {
+	err := r.ask(fmt.Sprintf("Runs %+v", f))
+	return core.Page[core.Run]{Items: []core.Run{r.run}, More: true}, err
+}
+
+func (r *record) Survey(_ context.Context, run core.ID, epoch int, w core.Wanted) ([]core.Step, error) {
+	if run != r.run.ID || epoch != r.run.Epoch || !w.All {
+		return nil, fmt.Errorf("Survey(%s, %d, %+v)", run, epoch, w)
+	}
+	return append([]core.Step{}, r.steps...), r.ask("Survey")
+}
+
+func (r *record) History(_ context.Context, run core.ID, after, limit int) (page []core.Entry, _ error) {
+	for seq := after + 1; seq <= min(r.entries, after+limit); seq++ {
+		page = append(page, core.Entry{Seq: seq})
+	}
+	return page, r.ask("History")
+}
+
+func (r *record) Event(_ context.Context, id core.ID) (core.Event, error) {
+	return core.Event{ID: id, Payload: []byte(r.payload)}, r.ask("Event")
+}
+
+// Jobs has pages of two.
+func (r *record) Jobs(_ context.Context, f core.JobFilter) (page core.Page[core.Job], _ error) {
+	if f.Status != core.Running || f.Lane != "workflow/fulfil" || f.EventID != r.run.EventID {
+		return page, fmt.Errorf("Jobs(%+v)", f)
+	}
+	for _, j := range r.jobs {
+		if f.After != "" && j.ID >= f.After {
+			continue
+		}
+		if page.More = len(page.Items) == 2; page.More {
+			break
+		}
+		page.Items = append(page.Items, j)
+	}
+	return page, r.ask("Jobs")
+}
+
+// mover is a fake runner: meanwhile happens to the run before it is asked.
+type mover struct {
+	*record
+	meanwhile core.RunStatus
+	said      []string
+	err       error
+}
+
+func (m *mover) move(what string) (core.Run, error) {
+	m.said = append(m.said, what)
+	if m.meanwhile != "" {
+		m.run.Status = m.meanwhile
+	}
+	if m.err != nil {
+		return core.Run{}, m.err
+	}
+	moved := m.run
+	moved.Epoch = 7
+	return moved, nil
+}
+
+func (m *mover) Redrive(_ context.Context, run core.ID, fromFailed bool) (core.Run, error) {
+	return m.move(fmt.Sprintf("redrive %s %v", run, fromFailed))
+}
+
+func (m *mover) Cancel(_ context.Context, run core.ID) (core.Run, error) {
+	return m.move(fmt.Sprintf("cancel %s", run))
+}
+
+func recorded(status core.RunStatus) (*Runs, *record, *mover) {
+	r := &record{run: core.Run{ID: "R1", Workflow: "fulfil", EventID: "E1", Status: status, Epoch: 2}, payload: "{}", err: errors.New("disk full")}
+	m := &mover{record: r}
+	return NewRuns(r, m), r, m
+}
+
+func TestRunsAreListedAsTheStoreDoes(t *testing.T) {
+	runs, r, _ := recorded(core.RunFailed)
+	f := core.RunFilter{Status: core.RunFailed, Workflow: "w", EventID: "E1", After: "R9", Limit: 3}
+	page, err := runs.List(t.Context(), f)
+	if err != nil || !page.More || len(page.Items) != 1 || page.Items[0].ID != "R1" {
+		t.Errorf("List = %+v, %v", page, err)
+	}
+	all, err := runs.OfEvent(t.Context(), "E1")
+	if err != nil || len(all) != 1 || all[0].ID != "R1" {
+		t.Errorf("OfEvent = %+v, %v", all, err)
+	}
+	want := []string{fmt.Sprintf("Runs %+v", f), fmt.Sprintf("Runs %+v", core.RunFilter{EventID: "E1", Limit: core.MaxPage})}
+	if diff := cmp.Diff(want, r.asked); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+}
+
+// Steps are shown as they are: a call that is under way runs, one that waits is ready,
+// whatever was written down when the run came to it.
+func TestStepsAsTheyAreShown(t *testing.T) {
+	step := func(kind string, s core.StepStatus, attempt int) core.Step {
+		return core.Step{Type: kind, Status: s, Attempt: attempt, State: []byte("1")}
+	}
+	tests := []struct {
+		step    core.Step
+		held    bool
+		status  core.StepStatus
+		attempt int
+	}{
+		{step("http", core.StepReady, 0), false, core.StepReady, 0},
+		{step("http", core.StepReady, 2), true, core.StepRunning, 3},
+		{step("http", core.StepRunning, 1), false, core.StepReady, 1},
+		{step("http", core.StepRunning, 0), true, core.StepRunning, 1},
+		{step("http", core.StepSucceeded, 1), true, core.StepSucceeded, 1}, // its job is being closed
+		{step("callback", core.StepReady, 0), true, core.StepRunning, 1},
+		{step("callback", core.StepWaiting, 1), true, core.StepWaiting, 1},
+		{step("wait", core.StepWaiting, 0), true, core.StepWaiting, 0},
+		{step("wait", core.StepRunning, 0), false, core.StepRunning, 0},
+		{step("map", core.StepRunning, 0), false, core.StepRunning, 0},
+		{step("http", core.StepCanceled, 0), false, core.StepCanceled, 0},
+	}
+	runs, r, _ := recorded(core.RunRunning)
+	for i, tt := range tests {
+		tt.step.ID = id(i)
+		r.steps = append(r.steps, tt.step)
+		if tt.held {
+			r.jobs = append([]core.Job{{ID: tt.step.ID}}, r.jobs...) // newest first
+		}
+	}
+	got, err := runs.Inspect(t.Context(), "R1")
+	if err != nil || len(got.Steps) != len(tests) {
+		t.Fatalf("Inspect = %d steps, %v, want %d", len(got.Steps), err, len(tests))
+	}
+	for i, tt := range tests {
+		if s := got.Steps[i]; s.Status != tt.status || s.Attempt != tt.attempt {
+			t.Errorf("%s step that is %s, attempt %d, its job held %v, is shown as %s, attempt %d, want %s, %d",
+				tt.step.Type, tt.step.Status, tt.step.Attempt, tt.held, s.Status, s.Attempt, tt.status, tt.attempt)
+		}
+	}
+}
+
+func TestInspectShowsThePayload(t *testing.T) {
+	for payload, want := range map[string]string{
+		`{"a": 1.0}`: `{"a": 1.0}`, "": `""`, "a=1": `"a=1"`, `["unclosed"`: `"[\"unclosed\""`, "\"\xff\"": `"\"\ufffd\""`,
+	} {
+		runs, r, _ := recorded(core.RunCompleted)
+		r.payload = payload
+		done := func(state []byte) core.Step {
+			return core.Step{Type: "http", Status: core.StepSucceeded, State: state}
+		}
+		r.steps = []core.Step{done(nil), done([]byte("17")), done(nil)}
+		got, err := runs.Inspect(t.Context(), "R1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []string
+		for _, s := range got.Steps {
+			states = append(states, string(s.State))
+		}
+		if diff := cmp.Diff([]string{want, "17", want}, states); diff != "" {
+			t.Errorf("states (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// What nobody needs is not asked for: the jobs if no call may be under way, the event if
+// no step received its payload.
+func TestInspectAsksForLittle(t *testing.T) {
+	runs, r, _ := recorded(core.RunCompleted)
+	r.steps = []core.Step{{Type: "http", Status: core.StepSucceeded, State: []byte("1")}, {Type: "wait", Status: core.StepWaiting, State: []byte("1")}}
+	if _, err := runs.Inspect(t.Context(), "R1"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Run", "Survey", "History"}, r.asked); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	r.steps = []core.Step{{Type: "http", Status: core.StepReady}, {Type: "http", Status: core.StepReady}}
+	r.asked = nil
+	if _, err := runs.Inspect(t.Context(), "R1"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Run", "Survey", "Jobs", "Event", "History"}, r.asked); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+}
+
+func TestHistoryIsWhole(t *testing.T) {
+	for _, n := range []int{0, 1, core.MaxPage, core.MaxPage + 1, 10_000} {
+		runs, r, _ := recorded(core.RunCompleted)
+		r.entries = n
+		got, err := runs.Inspect(t.Context(), "R1")
+		if err != nil || len(got.History) != n || n > 0 && got.History[n-1].Seq != n {
+			t.Errorf("Inspect = %d entries, %v, want %d", len(got.History), err, n)
+		}
+	}
+}
+
+func TestInspectOfAStoreThatFails(t *testing.T) {
+	for _, method := range []string{"Run", "Survey", "Jobs", "Event", "History"} {
+		runs, r, _ := recorded(core.RunRunning)
+		r.steps = []core.Step{{Type: "http", Status: core.StepReady}}
+		r.broken = method
+		if _, err := runs.Inspect(t.Context(), "R1"); !errors.Is(err, r.err) {
+			t.Errorf("Inspect where %s fails = %v, want its error", method, err)
+		}
+	}
+}
+
+func TestUnknownRun(t *testing.T) {
+	runs, _, m := recorded(core.RunFailed)
+	var errs [3]error
+	_, errs[0] = runs.Inspect(t.Context(), "R2")
+	_, errs[1] = runs.Redrive(t.Context(), "R2", FromStart)
+	_, errs[2] = runs.Cancel(t.Context(), "R2")
+	if want := [3]error{ErrRun, ErrRun, ErrRun}; errs != want || len(m.said) > 0 {
+		t.Errorf("calls about a run that is not there = %v, the mover was told %q; want ErrRun each, and nothing", errs, m.said)
+	}
+	m.err = core.Refuse(core.NotFound, "row not found") // it was purged meanwhile
+	if _, err := runs.Redrive(t.Context(), "R1", FromStart); err != error(ErrRun) {
+		t.Errorf("Redrive of a run that goes meanwhile = %v, want ErrRun", err)
+	}
+}
+
+// Redrive and Cancel refuse what the status does not allow, in the same words whether
+// they see it first or the mover does.
+func TestWhatMayBeMoved(t *testing.T) {
+	redriven, ended := "; only failed runs can be redriven", "; only pending and running runs can be canceled"
+	for _, tt := range []struct {
+		do        string
+		status    core.RunStatus
+		meanwhile core.RunStatus
+		err       string
+	}{
+		{"redrive R1 false", core.RunFailed, "", ""},
+		{"redrive R1 true", core.RunFailed, "", ""},
+		{"redrive R1 true", core.RunPending, "", "workflow run R1 is pending" + redriven},
+		{"redrive R1 true", core.RunRunning, "", "workflow run R1 is running" + redriven},
+		{"redrive R1 false", core.RunCompleted, "", "workflow run R1 is completed" + redriven},
+		{"redrive R1 false", core.RunFailed, core.RunPending, "workflow run R1 is pending" + redriven},
+		{"cancel R1", core.RunPending, "", ""},
+		{"cancel R1", core.RunRunning, "", ""},
+		{"cancel R1", core.RunCompleted, "", "workflow run R1 is completed" + ended},
+		{"cancel R1", core.RunFailed, "", "workflow run R1 is failed" + ended},
+		{"cancel R1", core.RunRunning, core.RunCompleted, "workflow run R1 is completed" + ended},
+	} {
+		t.Run(tt.do+" "+string(tt.status)+" "+string(tt.meanwhile), func(t *testing.T) {
+			runs, _, m := recorded(tt.status)
+			if m.meanwhile = tt.meanwhile; m.meanwhile != "" {
+				m.err = core.Refuse(core.Invalid, "not now")
+			}
+			got, err := do(t, runs, tt.do)
+			if tt.err != "" {
+				if !core.IsKind(err, core.Invalid) || err.Error() != tt.err {
+					t.Errorf("error %v, want %s", err, tt.err)
+				}
+				if tt.meanwhile == "" && len(m.said) > 0 {
+					t.Errorf("the mover was told %q of what is not allowed", m.said)
+				}
+				return
+			}
+			if err != nil || got.Epoch != 7 || strings.Join(m.said, "; ") != tt.do {
+				t.Errorf("run of epoch %d, %v, the mover was told %q; want what it returns", got.Epoch, err, m.said)
+			}
+		})
+	}
+}
+
+func do(t *testing.T, runs *Runs, what string) (core.Run, error) {
+	switch what {
+	case "redrive R1 false":
+		return runs.Redrive(t.Context(), "R1", FromStart)
+	case "redrive R1 true":
+		return runs.Redrive(t.Context(), "R1", FromFailed)
+	}
+	return runs.Cancel(t.Context(), "R1")
+}
+
+// An error that is no refusal stays what it is, and so does a refusal for another reason
+// than the status.
+func TestMoverThatFails(t *testing.T) {
+	for _, failure := range []error{errors.New("disk full"), core.Refuse(core.Unavailable, "away"), core.Refuse(core.Invalid, "no definition")} {
+		runs, _, m := recorded(core.RunFailed)
+		m.err = failure
+		if _, err := runs.Redrive(t.Context(), "R1", ""); err != failure {
+			t.Errorf("Redrive = %v, want %v", err, failure)
+		}
+	}
+	runs, r, m := recorded(core.RunRunning)
+	m.err, m.meanwhile = r.err, core.RunFailed
+	if _, err := runs.Cancel(t.Context(), "R1"); err != r.err {
+		t.Errorf("Cancel whose answer was lost = %v, want %v", err, r.err)
+	}
+}
+
+func TestParseFrom(t *testing.T) {
+	for s, want := range map[string]From{"start": FromStart, "failed": FromFailed, "": "", "Start": "", "end": ""} {
+		got, err := ParseFrom(s)
+		if got != want || (err == nil) != (want != "") || err != nil && !core.IsKind(err, core.Invalid) {
+			t.Errorf("ParseFrom(%q) = %q, %v, want %q", s, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,346 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/workflow"
+)
+
+// line is a workflow of so many http steps.
+func line(n int) string {
+	var b strings.Builder
+	b.WriteString("  line:\n    source: shop\n    events: [order]\n    steps:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "      - {name: s%02d, url: 'https://a.example/%d'}\n", i, i)
+	}
+	return b.String()
+}
+
+// A function takes a run to its end in one tick, and each step costs a take and a
+// transition, the first of a run one more.
+func TestTenStepsInOneTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, line(10))
+		run := w.start("line", `{"a": 1}`)
+		began := time.Now()
+		if got, want := w.tick(), (core.Report{Completed: 10}); got != want {
+			t.Errorf("Tick = %+v, want %+v", got, want)
+		}
+		if r := w.read(run); r.Status != core.RunCompleted || time.Since(began) > time.Second {
+			t.Errorf("run is %s after %v, want it completed at once", r.Status, time.Since(began))
+		}
+		if left := w.left(run); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+		got := maps.Clone(w.ops)
+		if got["take"] > 11 || got["due"] > 12 {
+			t.Errorf("%d takes and %d looks, want one a step and one more", got["take"], got["due"])
+		}
+		delete(got, "take")
+		delete(got, "due")
+		if diff := cmp.Diff(map[string]int{"transit": 11, "definition": 1}, got); diff != "" {
+			t.Errorf("what else was asked of the store (-want +got):\n%s", diff)
+		}
+		if n := len(factsOf[core.StepMoved](w)); n != 10 {
+			t.Errorf("told of %d steps, want 10", n)
+		}
+		var moves []core.RunStatus
+		for _, f := range factsOf[core.RunMoved](w) {
+			moves = append(moves, f.Run.Status)
+		}
+		if diff := cmp.Diff([]core.RunStatus{core.RunRunning, core.RunCompleted}, moves); diff != "" {
+			t.Errorf("told of the run (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Many runs whose steps end together are moved together.
+func TestRunsMoveTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, line(1))
+		for range 5 {
+			w.start("line", `{}`)
+		}
+		r := w.runner()
+		var ends []core.StepEnd
+		for _, job := range w.take("line") {
+			end, ok, err := r.Attempt(context.Background(), job)
+			if !ok || err != nil {
+				t.Fatalf("Attempt = %v, %v", ok, err)
+			}
+			ends = append(ends, end)
+		}
+		before := w.ops["transit"]
+		settled, err := r.Settle(context.Background(), ends...)
+		if n := w.ops["transit"] - before; err != nil || n != 1 || len(settled) != 5 {
+			t.Errorf("Settle: %v, %d answers with %d transits, want 5 with one", err, len(settled), n)
+		}
+		for _, s := range settled {
+			if s != (core.StepSettled{Status: core.Completed}) {
+				t.Errorf("settled = %+v, want completed", s)
+			}
+		}
+	})
+}
+
+func TestSettledTellsWhatIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+  w:
+    source: shop
+    events: [order]
+    steps:
+      - {name: a, url: 'https://a.example', retry: {max: 2, interval: 10s, backoff: fixed}}
+      - {name: b, type: wait, seconds: 60}
+`)
+		w.start("w", `{}`)
+		w.answer = func(context.Context, workflow.Request, core.TakenJob) Answer {
+			if len(w.requests) == 1 {
+				return Answer{StatusCode: 503, Error: "status: 503 Service Unavailable", RetryAfter: 30 * time.Second}
+			}
+			return Answer{StatusCode: 200}
+		}
+		r := w.runner()
+		for _, want := range []core.StepSettled{
+			{Status: core.Retryable, DueAt: time.Now().Add(30 * time.Second), Next: time.Now().Add(30 * time.Second)},
+			{Status: core.Completed, Next: time.Now().Add(90 * time.Second)},
+		} {
+			end, _, err := r.Attempt(context.Background(), w.take("w")[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := r.Settle(context.Background(), end)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]core.StepSettled{want}, got); diff != "" {
+				t.Errorf("Settle (-want +got):\n%s", diff)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		if rung := w.bell.Listen("workflow/w").Rung(); len(rung) != 0 {
+			t.Errorf("rung: %v", rung)
+		}
+	})
+}
+
+func TestStaleJobs(t *testing.T) {
+	tests := []struct {
+		name   string
+		become func(*core.Situation)
+	}{
+		{"gone", func(s *core.Situation) { *s = core.Situation{} }},
+		{"run finished", func(s *core.Situation) { s.Run.Status = core.RunFailed }},
+		{"another epoch", func(s *core.Situation) { s.Run.Epoch = 2 }},
+		{"step over", func(s *core.Situation) { s.Step.Status = core.StepCanceled }},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, line(1))
+			w.start("line", `{}`)
+			job := w.take("line")[0]
+			tt.become(&job.Situation)
+			if _, ok, err := w.runner().Attempt(context.Background(), job); ok || err != nil || len(w.requests) != 0 {
+				t.Errorf("%s: Attempt = %v, %v with %d calls, want a stale job", tt.name, ok, err, len(w.requests))
+			}
+		})
+	}
+}
+
+// A job that is taken twice before its run has begun: one of them begins it, and the
+// other goes on with what it finds.
+func TestRunIsBegunOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, line(1))
+		run := w.start("line", `{}`)
+		r, job := w.runner(), w.take("line")[0]
+		first, ok, err := r.Attempt(context.Background(), job)
+		if !ok || err != nil {
+			t.Fatalf("Attempt = %v, %v", ok, err)
+		}
+		second, ok, err := r.Attempt(context.Background(), job)
+		if !ok || err != nil {
+			t.Fatalf("Attempt = %v, %v", ok, err)
+		}
+		settled, err := r.Settle(context.Background(), second, first)
+		if err != nil || settled[0].Lost || !settled[1].Lost {
+			t.Errorf("Settle = %+v, %v, want the second end stored and the first lost", settled, err)
+		}
+		if n := len(w.told(run, core.EntryStarted)); n != 1 {
+			t.Errorf("begun %d times", n)
+		}
+		if _, ok, err := r.Attempt(context.Background(), job); ok || err != nil {
+			t.Errorf("Attempt of a finished run = %v, %v, want a stale job", ok, err)
+		}
+	})
+}
+
+func TestClassOf(t *testing.T) {
+	tests := []struct {
+		answer Answer
+		want   core.ErrorClass
+	}{
+		{Answer{StatusCode: 500, Error: "status: 500 Internal Server Error"}, core.Class5xx},
+		{Answer{StatusCode: 599, Error: "status: 599"}, core.Class5xx},
+		{Answer{StatusCode: 600, Error: "status: 600"}, core.Class4xx},
+		{Answer{StatusCode: 404, Error: "status: 404 Not Found"}, core.Class4xx},
+		{Answer{StatusCode: 302, Error: "status: 302 Found"}, core.Class4xx},
+		{Answer{Error: "timeout: no answer within 30s"}, core.ClassTimeout},
+		{Answer{StatusCode: 200, Error: "timeout: the body took too long"}, core.ClassTimeout},
+		{Answer{StatusCode: 500, Error: "protocol: reset"}, core.ClassNetwork},
+		{Answer{Error: "dns: no such host (a.example)"}, core.ClassNetwork},
+		{Answer{Error: "connect: refused"}, core.ClassNetwork},
+		{Answer{Error: "tls: expired"}, core.ClassNetwork},
+		{Answer{Error: "blocked: 10.0.0.1 is private"}, core.ClassNetwork},
+		{Answer{StatusCode: 200, Error: "data: the reply is not UTF-8 text"}, core.ClassData},
+	}
+	for _, tt := range tests {
+		if got := classOf(tt.answer); got != tt.want {
+			t.Errorf("classOf(%q, %d) = %s, want %s", tt.answer.Error, tt.answer.StatusCode, got, tt.want)
+		}
+	}
+}
+
+func TestEndsOfCalls(t *testing.T) {
+	tests := []struct {
+		name   string
+		answer Answer
+		want   core.StepEnd
+	}{
+		{"reply", Answer{StatusCode: 201, Body: []byte(`[1]`), Response: "[1]"},
+			core.StepEnd{Kind: core.Replied, Body: []byte(`[1]`), Attempt: core.Attempt{StatusCode: 201, Response: "[1]"}}},
+		{"refusal", Answer{StatusCode: 429, Error: "status: 429", Response: "no", RetryAfter: time.Minute},
+			core.StepEnd{Kind: core.Refused, Class: core.Class4xx, RetryAfter: time.Minute,
+				Attempt: core.Attempt{StatusCode: 429, Error: "status: 429", Response: "no"}}},
+		{"too large", Answer{StatusCode: 200, Body: []byte(`xxx`), Response: "xx", TooLarge: true},
+			core.StepEnd{Kind: core.Refused, Class: core.ClassData,
+				Attempt: core.Attempt{StatusCode: 200, Error: "data: the reply has more than 1 MiB", Response: "xx"}}},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, line(1))
+			w.start("line", `{}`)
+			w.answer = func(context.Context, workflow.Request, core.TakenJob) Answer {
+				time.Sleep(time.Second)
+				return tt.answer
+			}
+			started := time.Now()
+			got, ok, err := w.runner().Attempt(context.Background(), w.take("line")[0])
+			if !ok || err != nil {
+				t.Fatalf("Attempt = %v, %v", ok, err)
+			}
+			want := tt.want
+			want.At, want.Attempt.Number = started.Add(time.Second), 1
+			want.Attempt.StartedAt, want.Attempt.Duration = started, time.Second
+			got.Job = core.TakenJob{}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: end (-want +got):\n%s", tt.name, diff)
+			}
+		})
+	}
+}
+
+// A step for which there is nothing to send fails at once, whatever its retry says.
+func TestStepThatCannotBeCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+  w:
+    source: shop
+    events: [order]
+    steps:
+      - {name: a, url: 'https://a.example', input: $.nowhere, retry: {max: 9}}
+`)
+		run := w.start("w", `{}`)
+		w.tick()
+		r := w.read(run)
+		if r.Status != core.RunFailed || !strings.HasPrefix(r.Error, "step a: data: ") || len(w.requests) != 0 {
+			t.Errorf("run is %s (%s) with %d calls, want it failed for its data without", r.Status, r.Error, len(w.requests))
+		}
+		for _, a := range w.attempts {
+			if a.Number != 1 || a.StartedAt.IsZero() || !strings.HasPrefix(a.Error, "data: ") {
+				t.Errorf("recorded %+v, want attempt 1 with its error", a)
+			}
+		}
+		if len(w.attempts) != 1 {
+			t.Errorf("%d attempts recorded, want 1", len(w.attempts))
+		}
+	})
+}
+
+// A definition is read and compiled once, however many ask for it at the same time. One
+// that cannot be compiled fails nothing and is tried again.
+func TestDefinitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, line(1))
+		for range 8 {
+			w.start("line", `{}`)
+		}
+		real, compiled, lacking := w.compile, atomic.Int64{}, errors.New("GREETING is not set")
+		w.compile = func(core.Definition) (*workflow.Definition, error) { return nil, lacking }
+		r, jobs := w.runner(), w.take("line")
+		if _, ok, err := r.Attempt(context.Background(), jobs[0]); ok || !errors.Is(err, lacking) {
+			t.Errorf("Attempt = %v, %v, want %v", ok, err, lacking)
+		}
+		w.compile = func(d core.Definition) (*workflow.Definition, error) { compiled.Add(1); return real(d) }
+		var all sync.WaitGroup
+		for _, job := range jobs {
+			all.Go(func() {
+				if _, ok, err := r.Attempt(context.Background(), job); !ok || err != nil {
+					t.Errorf("Attempt = %v, %v", ok, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := compiled.Load(); n != 1 {
+			t.Errorf("compiled %d times, want once", n)
+		}
+	})
+}
+
+// Where the bell rings and what is told when a run fails and an alert comes of it.
+func TestObituaryOfRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, line(2))
+		heard := w.bell.Listen("alert/x", "workflow/line")
+		w.start("line", `{}`)
+		r := w.runner()
+		r.Obituary = func(run core.Run, step core.Step, e core.Event) *core.Arrival {
+			return &core.Arrival{Event: core.Event{ID: core.ID("about " + step.Path), Type: e.Type}, Jobs: []core.NewJob{{Lane: "alert/x"}}}
+		}
+		attempt := func() {
+			end, _, err := r.Attempt(context.Background(), w.take("line")[0])
+			if err == nil {
+				_, err = r.Settle(context.Background(), end)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		attempt()
+		if diff := cmp.Diff([]core.Lane{"workflow/line"}, heard.Rung()); diff != "" {
+			t.Errorf("rung after the first step (-want +got):\n%s", diff)
+		}
+		w.answer = func(context.Context, workflow.Request, core.TakenJob) Answer {
+			return Answer{StatusCode: 400, Error: "status: 400"}
+		}
+		attempt()
+		if diff := cmp.Diff([]core.Lane{"alert/x"}, heard.Rung()); diff != "" {
+			t.Errorf("rung after the second (-want +got):\n%s", diff)
+		}
+		if told := factsOf[core.Accepted](w); len(told) != 1 || told[0].Event.ID != "about s01" || told[0].Event.Type != "order" || told[0].Jobs != 1 {
+			t.Errorf("told of %+v, want the alert about s01", told)
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// clerk knows one run of each status, numbered 1 to 4 in the order of a run's life, and
+// two tokens, "g00d" and "odd/token". What it is told, it remembers.
+type clerk struct {
+	store *store // whose mood it shares
+
+	mu   sync.Mutex
+	said []string
+}
+
+func (c *clerk) say(format string, args ...any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.said = append(c.said, fmt.Sprintf(format, args...))
+	return c.store.moody(context.Background())
+}
+
+func (c *clerk) Resume(ctx context.Context, token string, body []byte) error {
+	if err := c.say("resume %q %q %v", token, body, ctx.Err()); err != nil {
+		return err
+	}
+	switch {
+	case token != "g00d" && token != "odd/token":
+		return &core.Refusal{Kind: core.NotFound, Message: "step " + token + " not found", Cause: errors.New("no row")}
+	case len(body) > 0 && !json.Valid(body):
+		return core.Refuse(core.Invalid, "the body must be JSON")
+	}
+	return nil
+}
+
+func runNumber(n int) core.ID { return core.ID(fmt.Sprintf("01R%023d", n)) }
+
+// runs are one of each status.
+func runs() []core.Run {
+	run := func(n int, s core.RunStatus) core.Run {
+		return core.Run{
+			ID: runNumber(n), Workflow: "fulfil-order", EventID: someID, Definition: "h4sh", Status: s, Epoch: 1, Seq: n,
+			Step: "check-stock", CreatedAt: noon,
+		}
+	}
+	pending, running, completed, failed := run(1, core.RunPending), run(2, core.RunRunning), run(3, core.RunCompleted), run(4, core.RunFailed)
+	pending.Step = ""
+	running.StartedAt, completed.StartedAt, failed.StartedAt = noon.Add(time.Second), noon, noon
+	completed.FinishedAt, failed.FinishedAt = noon.Add(time.Minute), noon.Add(time.Hour)
+	completed.Step, completed.Output = "notify", []byte(`{"b": 1.0, "a":"<&>"}`)
+	failed.Epoch, failed.Error = 2, `step check-stock: status: 503 "away"`
+	return []core.Run{pending, running, completed, failed}
+}
+
+func (c *clerk) find(id core.ID) (core.Run, error) {
+	for _, r := range runs() {
+		if r.ID == id {
+			return r, nil
+		}
+	}
+	return core.Run{}, manage.ErrRun
+}
+
+func (c *clerk) List(_ context.Context, f core.RunFilter) (core.Page[core.Run], error) {
+	page := core.Page[core.Run]{Items: runs(), More: f.After == ""}
+	if f.Workflow == "idle" {
+		page = core.Page[core.Run]{}
+	}
+	return page, c.say("list %q %q %q %q %d", f.Status, f.Workflow, f.EventID, f.After, f.Limit)
+}
+
+func (c *clerk) Inspect(_ context.Context, id core.ID) (manage.Inspected, error) {
+	run, err := c.find(id)
+	if err != nil {
+		return manage.Inspected{}, err
+	}
+	all := manage.Inspected{Run: run}
+	if run.Status == core.RunFailed {
+		all.Steps, all.History = steps(), entries()
+	}
+	return all, c.say("inspect %s", id)
+}
+
+func steps() []core.Step {
+	payload := []byte("{\"b\": 1.0,\n \"a\":\"<&>\", \"a\":12345678901234567890}")
+	return []core.Step{
+		{Name: "route", Path: "route", Type: "choice", Status: core.StepSucceeded, State: payload, Output: payload, StartedAt: noon, FinishedAt: noon},
+		{
+			Name: "pack", Path: "prepare/parcels/pack/17/pack", Type: "http", Status: core.StepFailed, Attempt: 3, State: []byte("17"),
+			Error: `status: 503 "away"`, StartedAt: noon, FinishedAt: noon.Add(time.Hour), Carry: "c4rry",
+		},
+		{Name: "approve", Path: "approve#2", Type: "callback", Status: core.StepWaiting, State: []byte("null")},
+	}
+}
+
+func entries() []core.Entry {
+	return []core.Entry{
+		{Seq: 1, At: noon, Epoch: 1, Type: core.EntryStarted},
+		{Seq: 2, At: noon.Add(time.Hour), Epoch: 2, Type: core.EntryStepFailed, Path: "approve#2", Data: `{"error": "<away>"}`},
+	}
+}
+
+func (c *clerk) Redrive(_ context.Context, id core.ID, from manage.From) (core.Run, error) {
+	run, err := c.find(id)
+	if err != nil {
+		return run, err
+	}
+	if run.Status != core.RunFailed {
+		return run, core.Refuse(core.Invalid, "workflow run %s is %s; only failed runs can be redriven", id, run.Status)
+	}
+	run.Status, run.Epoch, run.Error, run.FinishedAt = core.RunPending, run.Epoch+1, "", time.Time{}
+	return run, c.say("redrive %s %s", id, from)
+}
+
+func (c *clerk) Cancel(_ context.Context, id core.ID) (core.Run, error) {
+	run, err := c.find(id)
+	if err != nil {
+		return run, err
+	}
+	run.Status, run.Error, run.FinishedAt = core.RunFailed, "canceled", noon.Add(time.Hour)
+	return run, c.say("cancel %s", strings.TrimLeft(string(id), "01R"))
+}

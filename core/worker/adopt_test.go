@@ -1,0 +1,120 @@
+package worker
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const goneLane = core.Lane("workflow/gone")
+
+// newAdopter makes a worker that can work for a lane that is not among its targets.
+func newAdopter(length int) (*bench, *flow) {
+	b, f := newFlow(length)
+	delete(b.jobs, "workflow/w-0000")
+	b.Adopt = func(l core.Lane) (Target, bool) {
+		return Target{Steps: f, Timeout: 30 * time.Second, Hold: 45 * time.Second}, l == goneLane
+	}
+	return b, f
+}
+
+// A function finds a lane that nobody configured and works for it to the end.
+func TestFunctionAdopts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newAdopter(10)
+		b.delay = time.Millisecond
+		b.add(goneLane, 1, core.Unlimited)
+		r, err := b.Tick(context.Background(), core.Budget{})
+		if want := (core.Report{Completed: 10}); err != nil || r != want || len(f.settled) != 10 {
+			t.Errorf("Tick = %+v, %v with %d steps, want %+v with 10", r, err, len(f.settled), want)
+		}
+	})
+}
+
+// So does a process, at its start and once an hour, whatever it does meanwhile.
+func TestProcessAdopts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newAdopter(1 << 30)
+		f.apart = 100 * time.Millisecond
+		b.add(goneLane, 1, core.Unlimited)
+		stop := b.serve(t)
+		time.Sleep(950 * time.Millisecond)
+		if n := f.tries(); n != 10 {
+			t.Errorf("%d steps a second after the start, want 10", n)
+		}
+		stop()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newAdopter(3)
+		stop := b.serve(t)
+		time.Sleep(time.Minute)
+		b.add(goneLane, 1, core.Unlimited)
+		for range 700 { // the feeder and the slots read the roster meanwhile
+			b.add(lane, 3, 1)
+			b.bell.Ring(lane)
+			time.Sleep(5 * time.Second)
+		}
+		if n := f.steps(); n != 0 {
+			t.Errorf("%d steps before the lane was looked for, want none", n)
+		}
+		time.Sleep(2 * time.Minute)
+		r := stop()
+		if len(f.settled) != 3 || r.Completed != 2103 {
+			t.Errorf("Tick = %+v with %d steps, want 2,103 completed with 3 steps", r, len(f.settled))
+		}
+	})
+}
+
+// If the store is away at the start the lane is adopted soon after it is back.
+func TestAdoptionIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newAdopter(3)
+		b.add(goneLane, 1, core.Unlimited)
+		b.breakdown(true)
+		stop := b.serve(t)
+		time.Sleep(10 * time.Second)
+		b.breakdown(false)
+		time.Sleep(strayTrouble)
+		stop()
+		if len(f.settled) != 3 {
+			t.Errorf("%d steps, want 3", len(f.settled))
+		}
+	})
+}
+
+// Lanes that are not adopted are asked for at every look; those that are, once.
+func TestAdoptedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newAdopter(100)
+		f.apart = time.Hour
+		var asked atomic.Int64
+		adopt := b.Adopt
+		b.Adopt = func(l core.Lane) (Target, bool) { asked.Add(1); return adopt(l) }
+		b.add(goneLane, 1, core.Unlimited)
+		stop := b.serve(t)
+		time.Sleep(26*time.Hour + time.Minute)
+		stop()
+		if n := asked.Load(); n != 1 || len(f.settled) != 27 {
+			t.Errorf("asked %d times whether to adopt a lane, with %d steps, want once with 27", n, len(f.settled))
+		}
+	})
+}
+
+// The jobs of a workflow are never buried, also where nobody can work for them.
+func TestWorkflowsAreNotBuried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := newAdopter(1)
+		b.add("workflow/other", 1, core.Unlimited)
+		b.add("handler/gone", 1, 1)
+		stop := b.serve(t)
+		time.Sleep(core.StrayTime + 2*time.Hour)
+		stop()
+		if dead, left := b.count(core.Dead), b.count(core.Available); dead != 1 || left != 1 {
+			t.Errorf("%d dead and %d left, want the handler's job dead and that of the workflow left", dead, left)
+		}
+	})
+}

@@ -1,0 +1,267 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A move is one transition in the making.
+type move struct {
+	d     *Definition
+	pen   Pen
+	now   time.Time
+	event core.Event
+	have  core.Wanted
+	seq   int // of the run as it was read
+	run   core.Run
+
+	rows  map[core.ID]*row
+	order []*row // in which they were come to
+	todo  []*row // to be entered
+
+	// sole says that the run is at a single step, which is known, so that no others need
+	// be read to know which are open.
+	sole    bool
+	expired bool   // the deadline has come: no step begins
+	full    string // where the history had no room left but for how the run ends; empty: it has
+	begun   int    // branches that began in this move and are not over
+
+	missing   core.Wanted
+	entries   []core.Entry
+	attempts  []core.AttemptRecord
+	tokens    []core.Token
+	forgotten []core.ID
+	facts     []core.Fact
+	closed    []core.JobChange // of an earlier epoch
+	mourned   *row             // whose failure an obituary is due for
+}
+
+func (d *Definition) move(p Pen, v View) *move {
+	now := p.Now.UTC().Truncate(time.Millisecond)
+	return &move{
+		d: d, pen: p, now: now, event: v.Event, have: v.Have, seq: v.Run.Seq, run: v.Run,
+		rows: map[core.ID]*row{}, expired: over(v.Run.DeadlineAt, now),
+	}
+}
+
+// Advance moves a run past ends of its steps, in their order. An end counts if its
+// step is still in the attempt in which the end began; whoever tells first counts, and
+// the other's is lost.
+//
+// If the deadline of the run has come, the ends are told all the same, but no step
+// begins any more: those that are open are skipped, and the run has failed, unless the
+// ends brought it to its end.
+func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move {
+	m := d.move(p, v)
+	m.load(v, ends)
+	var lost []int
+	var last *row
+	for i, e := range ends {
+		r := m.rows[e.Job.Situation.Step.ID]
+		if r == nil || !m.tell(r, e) {
+			lost = append(lost, i)
+			continue
+		}
+		last = r
+		m.enterAll()
+	}
+	if last == nil {
+		return Move{Lost: lost, Missing: m.missing}
+	}
+	if m.full != "" {
+		m = m.exhausted(v, ends, lost)
+	}
+	m.close(last)
+	return m.result(lost)
+}
+
+// exhausted is what a move is instead that would need more entries than there may be.
+// Nothing of it is kept but the records of calls, since it may be very long: the run
+// has failed where it was.
+func (m *move) exhausted(v View, ends []core.StepEnd, lost []int) *move {
+	n := m.d.move(m.pen, v)
+	n.load(v, ends)
+	var last *row
+	for i, e := range ends {
+		if !slices.Contains(lost, i) {
+			last = n.rows[e.Job.Situation.Step.ID]
+			n.called(last, e)
+		}
+	}
+	n.begin(last)
+	const why = "data: more than 10,000 transitions"
+	n.sweep("", core.StepCanceled, why)
+	n.fail(stepError(m.full)+why, last)
+	return n
+}
+
+// tell makes of a run what the end of an attempt makes of it.
+func (m *move) tell(r *row, e core.StepEnd) bool {
+	began := &e.Job.Situation.Step
+	switch {
+	case m.run.Status.Finished() || r.step == nil || r.light || !r.Status.Open():
+		return false
+	case e.Kind == core.Begun:
+		return m.begin(r)
+	case e.Kind == core.CalledBack:
+	case r.Attempt != began.Attempt || (r.Status == core.StepWaiting) != (began.Status == core.StepWaiting):
+		return false
+	}
+	m.begin(r)
+	return r.step.kind.end(m, r, e)
+}
+
+// begin makes a pending run running.
+func (m *move) begin(r *row) bool {
+	if m.run.Status != core.RunPending {
+		return false
+	}
+	m.run.Status, m.run.StartedAt = core.RunRunning, m.now
+	if r.Status == core.StepReady {
+		r.Status, r.changed = core.StepRunning, true
+	}
+	m.record(core.EntryStarted, "", details{})
+	m.state(core.RunMoved{Run: m.run})
+	return true
+}
+
+// enterAll enters the steps that the run has come to, and those it comes to by that.
+func (m *move) enterAll() {
+	for len(m.todo) > 0 {
+		r := m.todo[0]
+		m.todo = m.todo[1:]
+		if r.Status.Open() && !m.expired && m.full == "" {
+			r.step.kind.enter(m, r)
+		}
+	}
+}
+
+// close ends a run whose deadline has come.
+func (m *move) close(last *row) {
+	if !m.expired || m.run.Status.Finished() {
+		return
+	}
+	why := fmt.Sprintf("timeout: the workflow's timeout of %d s is over", m.d.timeout/time.Second)
+	m.sweep("", core.StepSkipped, why)
+	m.fail(why, last)
+}
+
+// leave passes on from a step that has a result, or none (nil).
+func (m *move) leave(r *row, result []byte) {
+	if r.light {
+		m.need(core.Wanted{IDs: []core.ID{r.ID}})
+		return
+	}
+	state, err := m.scope(r, r.Attempt).passedOn(r.step, result)
+	if err != nil {
+		m.stumble(r, dataFailure(err))
+		return
+	}
+	m.succeed(r, r.step.next, state)
+}
+
+// passedOn is the state after a step.
+func (s scope) passedOn(of *step, result []byte) ([]byte, error) {
+	text, err := s.placed(of.place, result)
+	if err == nil && of.output != nil {
+		text, err = of.output.apply(document(text), s.context())
+	}
+	return checked(text, err)
+}
+
+// placed is the state with the result.
+func (s scope) placed(p placement, result []byte) ([]byte, error) {
+	switch {
+	case result == nil || p.drop:
+		return s.text()
+	case len(p.steps) == 0:
+		return result, nil
+	}
+	tree, err := put(s.state().Value(), p.steps, document(result).Value())
+	if err != nil {
+		return nil, err
+	}
+	return encode(tree)
+}
+
+// succeed ends a step and goes to another, or ends its list if that is nil.
+func (m *move) succeed(r *row, to *step, state []byte) {
+	m.finish(r, core.StepSucceeded)
+	r.Output = state
+	m.dismiss(r, core.Completed, r.Error)
+	m.record(core.EntrySucceeded, r.Path, details{})
+	m.moved(r)
+	m.proceed(r, to, state, readCarry(r.Carry))
+}
+
+// proceed goes from a step that is over to another, or ends its list if that is nil.
+func (m *move) proceed(r *row, to *step, state []byte, c carry) {
+	if to == nil {
+		m.endList(r, state)
+		return
+	}
+	n := c.visit(r.step, to)
+	next := m.create(to, core.Step{
+		ParentID: r.ParentID, Branch: r.Branch, Path: r.sibling(to.name, n), State: state, Carry: c.text(),
+	})
+	if r.ParentID == "" {
+		m.run.Step = to.name
+	}
+	m.todo = append(m.todo, next)
+}
+
+// endList ends the workflow, or a branch.
+func (m *move) endList(r *row, output []byte) {
+	if r.ParentID == "" {
+		m.complete(output)
+		return
+	}
+	r.Last, r.Output = true, output
+	above := m.rows[r.ParentID]
+	if above == nil || !above.fanned() {
+		return // then the run is not where it was
+	}
+	above.Fan.Ended++
+	above.changed = true
+	m.begun = max(0, m.begun-1)
+	if above.Fan.Ended < above.Fan.Total {
+		m.nextItem(above)
+		return
+	}
+	m.join(above)
+}
+
+func (m *move) complete(output []byte) {
+	if m.full != "" {
+		return
+	}
+	m.run.Status, m.run.FinishedAt, m.run.Output = core.RunCompleted, m.now, output
+	m.record(core.EntryCompleted, "", details{})
+	m.state(core.RunMoved{Run: m.run})
+}
+
+// fail ends the run. The step is the one to mourn; nil if nobody is.
+func (m *move) fail(why string, of *row) {
+	m.run.Status, m.run.FinishedAt, m.run.Error = core.RunFailed, m.now, why
+	m.mourned = of
+	m.record(core.EntryFailed, "", details{Error: why})
+	m.state(core.RunMoved{Run: m.run})
+}
+
+// sweep ends the open steps below a path, or all if it is empty.
+func (m *move) sweep(below string, as core.StepStatus, why string) {
+	if !m.sole {
+		m.need(core.Wanted{Open: true})
+	}
+	for _, r := range m.order {
+		if r.Status.Open() && strings.HasPrefix(r.Path, below) {
+			m.finish(r, as)
+			m.dismiss(r, core.Completed, why)
+			m.moved(r)
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A maker makes workflows.
+type maker struct {
+	t        *rapid.T
+	names    int
+	remedies bool // some steps catch failures, or go on after them
+}
+
+type fields = map[string]any
+
+// workflow is the text of one, in JSON, which is YAML.
+func (m *maker) workflow() string {
+	w := fields{"steps": m.list(0)}
+	if m.remedies && m.chance(4) {
+		w["timeout"] = rapid.IntRange(1, 100).Draw(m.t, "timeout")
+	}
+	text, err := json.Marshal(w)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(string(text), "{"), "}")
+}
+
+func (m *maker) chance(of int) bool { return rapid.IntRange(0, of-1).Draw(m.t, "chance") == 0 }
+
+func (m *maker) name() string {
+	m.names++
+	return fmt.Sprintf("n%d", m.names)
+}
+
+func (m *maker) list(depth int) (steps []fields) {
+	n := rapid.IntRange(1, 3).Draw(m.t, "steps")
+	var names []string
+	for range n {
+		names = append(names, m.name())
+	}
+	for i := range n {
+		steps = append(steps, m.step(names, i, depth))
+	}
+	return steps
+}
+
+func (m *maker) step(names []string, i, depth int) fields {
+	types := []string{"http", "http", "wait", "callback", "choice", "parallel", "map"}
+	if depth == 3 {
+		types = types[:4]
+	}
+	s := fields{"name": names[i], "type": rapid.SampledFrom(types).Draw(m.t, "type")}
+	m.fill(s, names, i, depth)
+	if m.remedies && m.chance(4) {
+		s["on_failure"] = "continue"
+	}
+	if m.remedies && m.chance(4) && len(names) > 0 && i >= 0 {
+		class := rapid.SampledFrom([]string{"5xx", "4xx", "timeout", "all"}).Draw(m.t, "class")
+		s["catch"] = []fields{{"errors": []string{class}, "goto": rapid.SampledFrom(names).Draw(m.t, "catch")}}
+	}
+	return s
+}
+
+func (m *maker) fill(s fields, names []string, i, depth int) {
+	switch s["type"] {
+	case "http":
+		s["url"] = "http://a.example/"
+		m.data(s)
+		m.retried(s)
+	case "wait":
+		s["seconds"] = rapid.IntRange(0, 3).Draw(m.t, "seconds")
+	case "callback":
+		s["callback_timeout"] = rapid.IntRange(1, 20).Draw(m.t, "callback_timeout")
+		if m.chance(2) {
+			s["url"] = "http://a.example/"
+		}
+		m.data(s)
+		m.retried(s)
+	case "choice":
+		s["choices"] = []fields{{"when": "$.r == 1", "goto": rapid.SampledFrom(names).Draw(m.t, "goto")}}
+		if i+1 < len(names) {
+			s["default"] = names[i+1]
+		} else if m.chance(3) {
+			s["default"] = names[i]
+		}
+	case "parallel":
+		var branches []fields
+		for b := range rapid.IntRange(1, 3).Draw(m.t, "branches") {
+			branch := fields{"name": fmt.Sprintf("b%d", b), "url": "http://a.example/"}
+			if m.chance(2) {
+				branch = fields{"name": branch["name"], "steps": m.list(depth + 1)}
+			}
+			branches = append(branches, branch)
+		}
+		s["branches"] = branches
+		m.data(s)
+	case "map":
+		s["items_path"], s["input"] = "$.l", `{"l": [{{ $.r }}, 2, {"r": 1}]}`
+		s["max_concurrency"] = rapid.IntRange(1, 3).Draw(m.t, "max_concurrency")
+		inner := m.step([]string{m.name()}, 0, max(depth+1, 1))
+		for inner["type"] == "choice" {
+			inner = fields{"name": inner["name"], "type": "http", "url": "http://a.example/"}
+		}
+		delete(inner, "catch") // it has nowhere to go
+		s["iterator"] = inner
+	}
+}
+
+func (m *maker) data(s fields) {
+	if m.chance(3) {
+		s["result_path"] = rapid.SampledFrom([]any{nil, "$.r", "$.x.y", "$"}).Draw(m.t, "result_path")
+	}
+	if m.chance(6) && m.remedies {
+		s["output"] = "$.r"
+	}
+}
+
+func (m *maker) retried(s fields) {
+	if m.chance(2) {
+		s["retry"] = fields{"max": rapid.IntRange(2, 4).Draw(m.t, "max"), "interval": "1s"}
+	}
+}
+
+// made is a compiled workflow and its text. What Load refuses is not tried.
+func made(t *rapid.T, remedies bool) *Definition {
+	m := &maker{t: t, remedies: remedies}
+	text := "{" + m.workflow() + "}"
+	d, err := loaded(flow(text))
+	if err != nil {
+		if strings.Contains(err.Error(), "no step leads here") {
+			t.SkipNow()
+		}
+		t.Fatal(err)
+	}
+	d.entries = 300 // else an endless loop takes its time
+	return d
+}
+
+// flow writes the fields of a JSON object as a YAML mapping with one field a line.
+func flow(text string) string {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		return text
+	}
+	var b strings.Builder
+	for name, value := range object {
+		fmt.Fprintf(&b, "%s: %s\n", name, value)
+	}
+	return b.String()
+}
+
+// calm answers as a function of who is called with what, so that it does not matter
+// when; always well.
+func calm(path string, r Request) reply {
+	h := fnv.New32a()
+	body := r.Body
+	if i := bytes.Index(body, []byte(`"payload":`)); i >= 0 {
+		body = body[i:] // what is before it has the token
+	}
+	_, _ = fmt.Fprintf(h, "%s %s", path, body)
+	return reply{status: 200, body: fmt.Sprintf(`{"r": %d, "p": %q}`, h.Sum32()%3, path)}
+}
+
+// A storm lets several jobs be under way at once, and tells how they ended in any order.
+type storm struct {
+	*world
+	t        *rapid.T
+	receiver receiver
+	flying   []core.StepEnd
+	told     []core.StepEnd
+}
+
+// wild answers anything.
+func (s *storm) wild(path string, r Request) reply {
+	switch rapid.IntRange(0, 5).Draw(s.t, "reply") {
+	case 0:
+		return reply{status: 503}
+	case 1:
+		return reply{status: 404}
+	case 2:
+		return reply{class: rapid.SampledFrom([]core.ErrorClass{core.ClassTimeout, core.ClassNetwork}).Draw(s.t, "class")}
+	}
+	return calm(path, r)
+}
+
+func (s *storm) blow() {
+	pick := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(s.t, what) }
+	switch what := pick(12, "what"); {
+	case what < 5:
+		s.launch()
+	case what < 9 && len(s.flying) > 0:
+		i := pick(len(s.flying), "end")
+		ends := []core.StepEnd{s.flying[i]}
+		s.flying = append(s.flying[:i:i], s.flying[i+1:]...)
+		if len(s.flying) > 0 && pick(2, "two") == 0 {
+			ends = append(ends, s.flying[0])
+			s.flying = s.flying[1:]
+		}
+		s.settle(ends...)
+		s.told = append(s.told, ends...)
+	case what == 9 && len(s.told) > 0:
+		e := s.told[pick(len(s.told), "again")]
+		if lost := s.settle(e); len(lost) == 0 {
+			s.t.Fatalf("the end %v of %s counts twice", e.Kind, e.Job.Situation.Step.Path)
+		}
+	case what == 10:
+		s.lapse()
+	case what == 11:
+		s.comeBack(pick)
+	}
+}
+
+// launch begins an attempt of a job that is due next.
+func (s *storm) launch() {
+	j := s.next()
+	if j == nil {
+		return
+	}
+	if j.due.After(s.now) {
+		s.now = j.due
+	}
+	if end, ok := s.attempt(s.take(j), s.receiver); ok {
+		s.flying = append(s.flying, end)
+	} else if !s.run.Status.Finished() {
+		s.t.Fatalf("the job of %s is stale", s.steps[j.id].Path)
+	}
+}
+
+// lapse ends all leases: the jobs are taken again while the attempts go on.
+func (s *storm) lapse() {
+	for _, j := range s.jobs {
+		if j.status == core.Running {
+			j.status, j.due = core.Retryable, s.now
+		}
+	}
+}
+
+// comeBack calls a step back that waits for it.
+func (s *storm) comeBack(pick func(int, string) int) {
+	var waiting []core.Step
+	for _, x := range s.ordered() {
+		if x.Type == "callback" && x.Status.Open() && readCarry(x.Carry).Expires > s.now.UnixMilli() {
+			waiting = append(waiting, x)
+		}
+	}
+	if len(waiting) > 0 {
+		x := waiting[pick(len(waiting), "callback")]
+		if !s.callback(x.Path, calm(x.Path, Request{Body: x.State}).body) {
+			s.t.Fatalf("%s waits, and its token is no good", x.Path)
+		}
+	}
+}
+
+// calmDown lets a run go on in any order until it is finished. What waits for a callback gets one.
+func (s *storm) calmDown() {
+	s.receiver = calm
+	for range 200_000 {
+		if s.run.Status.Finished() {
+			return
+		}
+		s.lapse()
+		if j := s.next(); j != nil && (s.steps[j.id].Type != "callback" || s.steps[j.id].Status != core.StepWaiting) {
+			s.step(j, calm)
+			continue
+		}
+		s.comeBack(func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(s.t, what) })
+		if j := s.next(); j != nil && s.steps[j.id].Type == "callback" {
+			s.tick(j)
+		}
+	}
+	s.t.Fatal("the run does not end")
+}
+
+// tick lets the time of a callback come, if it is over.
+func (s *storm) tick(j *job) {
+	if readCarry(s.steps[j.id].Carry).Expires <= s.now.UnixMilli() {
+		s.step(j, calm)
+	}
+}
+
+// TestStorms: whatever comes in whatever order, nothing is in disorder (see
+// world.check), and every run comes to an end.
+func TestStorms(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := &storm{world: newWorld(rt, made(rt, true), `{"r": 1}`), t: rt}
+		s.receiver = s.wild
+		for range rapid.IntRange(0, 60).Draw(rt, "blows") {
+			s.blow()
+			if s.run.Status == core.RunFailed && rapid.IntRange(0, 2).Draw(rt, "redrive") == 0 {
+				if err := s.redrive(rapid.Bool().Draw(rt, "from failed")); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			if !s.run.Status.Finished() && rapid.IntRange(0, 30).Draw(rt, "cancel") == 0 {
+				if err := s.cancel(); err != nil {
+					rt.Fatal(err)
+				}
+			}
+		}
+		s.calmDown()
+	})
+}
+
+// TestStormsChangeNothing: a run that fails again and again, in whatever order its
+// branches end, and is redriven where it failed, comes to what one comes to that
+// nothing happened to.
+func TestStormsChangeNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := made(rt, false)
+		still := &storm{world: newWorld(rt, d, `{"r": 1}`), t: rt}
+		still.calmDown()
+		if still.run.Status != core.RunCompleted {
+			rt.SkipNow() // an endless loop, or nothing at a path
+		}
+		s := &storm{world: newWorld(rt, d, `{"r": 1}`), t: rt}
+		s.receiver = s.wild
+		for i := range 1000 {
+			if i < 100 {
+				s.blow()
+			} else {
+				s.calmDown()
+			}
+			switch s.run.Status {
+			case core.RunFailed:
+				if err := s.redrive(true); err != nil {
+					rt.Fatal(err)
+				}
+			case core.RunCompleted:
+				if !bytes.Equal(s.run.Output, still.run.Output) {
+					rt.Fatalf("after a storm the output is\n%s, not\n%s", s.run.Output, still.run.Output)
+				}
+				return
+			}
+		}
+		rt.Fatalf("the run does not complete: %s", s.run.Error)
+	})
+}

@@ -1,0 +1,115 @@
+package workflow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// A choiceStep goes to the first step whose condition holds. It changes no state.
+type choiceStep struct {
+	inline
+	of       *step
+	ways     []way
+	fallback *step // nil: none
+}
+
+type way struct {
+	text string // of when
+	when *expr.Filter
+	to   *step
+}
+
+func newChoice(l *list, s *step, c config.Step) (kind, error) {
+	k := &choiceStep{of: s}
+	for i, choice := range c.Choices {
+		when, err := expr.ParseFilter(choice.When)
+		if err != nil {
+			return nil, fmt.Errorf("choice %d: %w", i+1, err)
+		}
+		to, err := l.find(choice.Goto)
+		if err != nil {
+			return nil, err
+		}
+		k.ways = append(k.ways, way{choice.When, when, to})
+	}
+	if c.Default == "" {
+		return k, nil
+	}
+	var err error
+	k.fallback, err = l.find(c.Default)
+	return k, err
+}
+
+func (k *choiceStep) typ() string { return "choice" }
+
+func (k *choiceStep) inside(string) *list { return nil }
+
+func (k *choiceStep) exits() []*step {
+	var all []*step
+	for _, w := range k.ways {
+		all = append(all, w.to)
+	}
+	if k.fallback != nil {
+		all = append(all, k.fallback)
+	}
+	return all
+}
+
+func (k *choiceStep) enter(m *move, r *row) {
+	r.Attempt++
+	s := m.scope(r, r.Attempt)
+	to, f := k.choose(s)
+	if f != nil {
+		m.stumble(r, f)
+		return
+	}
+	m.pass(r, to)
+}
+
+func (k *choiceStep) choose(s scope) (*step, *failure) {
+	seen, err := s.seen(k.of.input)
+	if err != nil {
+		return nil, dataFailure(err)
+	}
+	c := s.context()
+	for _, w := range k.ways {
+		if w.when.Match(seen, c) {
+			return w.to, nil
+		}
+	}
+	if k.fallback == nil {
+		return nil, &failure{class: core.ClassNoChoice, text: "no_choice: no choice holds, and there is no default"}
+	}
+	return k.fallback, nil
+}
+
+// pass goes on with the state as it is.
+func (m *move) pass(r *row, to *step) {
+	state, err := checked(m.scope(r, r.Attempt).text())
+	if err != nil {
+		m.stumble(r, dataFailure(err))
+		return
+	}
+	m.succeed(r, to, state)
+}
+
+// inline has what is common to steps that need nobody: they are entered in the
+// transition that comes to them, and by a job only if a run begins with them.
+type inline struct{}
+
+func (inline) task(core.TakenJob, time.Time) Task { return Elapse }
+
+func (k *choiceStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
+
+// enterByJob enters a step of which the job was taken.
+func (m *move) enterByJob(r *row, e core.StepEnd) bool {
+	if e.Kind != core.Elapsed || r.fanned() {
+		return false
+	}
+	m.todo = append(m.todo, r)
+	return true
+}

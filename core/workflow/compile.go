@@ -1,0 +1,209 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// A list is a list of steps: the workflow's own, that of a branch, or an iterator.
+type list struct {
+	name  string // of the branch
+	bare  bool   // a branch that is one call, and has no name in paths beside the branch's
+	steps []*step
+	named map[string]*step
+}
+
+// A step is a compiled one.
+type step struct {
+	name string
+	kind kind
+	next *step // after it, if it succeeds or may go on; nil: the list is over
+
+	// looped steps can be come to again in the same list.
+	looped bool
+
+	attempts int // at most, at least 1
+	backoff  core.Retry
+	retried  []string // classes; none: all
+	catches  []catch
+	proceeds bool // on_failure: continue
+
+	input  *mapping // nil: the state itself
+	output *mapping // nil: the state with the result
+	place  placement
+}
+
+type catch struct {
+	classes []string
+	to      *step
+}
+
+// A kind is what differs between the types of steps.
+type kind interface {
+	// typ is the type's name.
+	typ() string
+
+	// task is what a job asks for while the run is running.
+	task(job core.TakenJob, now time.Time) Task
+
+	// enter begins a step to which the run has come.
+	enter(m *move, r *row)
+
+	// end is told how an attempt ended, or that the time of a job has come. False means
+	// that this changes nothing.
+	end(m *move, r *row, e core.StepEnd) bool
+
+	// inside is the list of the branch or item with this label; nil if there is none.
+	inside(label string) *list
+
+	// exits are where it may go beside the step after it.
+	exits() []*step
+}
+
+// leaf has what is common to steps without branches and without choices.
+type leaf struct{}
+
+func (leaf) inside(string) *list { return nil }
+func (leaf) exits() []*step      { return nil }
+
+// Compile makes a definition of a workflow as [config.Load] or [config.ParseDefinition]
+// returned it. An error names the step; those have checked for all of them.
+func Compile(w config.Workflow) (*Definition, error) {
+	top, err := compileList("", w.Steps)
+	if err != nil {
+		return nil, fmt.Errorf("workflow %q: %w", w.Name, err)
+	}
+	timeout := time.Duration(w.Timeout) * time.Second
+	return &Definition{name: w.Name, timeout: timeout, params: w.Params, top: top, entries: maxEntries}, nil
+}
+
+func compileList(name string, steps []config.Step) (*list, error) {
+	l := &list{name: name, named: map[string]*step{}}
+	for _, c := range steps {
+		s := &step{name: c.Name}
+		l.steps = append(l.steps, s)
+		l.named[c.Name] = s
+	}
+	if len(steps) == 0 {
+		return nil, fmt.Errorf("there are no steps")
+	}
+	for i, c := range steps {
+		if err := l.compile(i, c); err != nil {
+			return nil, fmt.Errorf("step %q: %w", c.Name, err)
+		}
+	}
+	for _, s := range l.steps {
+		s.looped = s.returns()
+	}
+	return l, nil
+}
+
+// compile fills in a step of the list.
+func (l *list) compile(i int, c config.Step) (err error) {
+	s := l.steps[i]
+	s.attempts = max(c.Retry.Max, 1)
+	s.backoff = core.Retry{Max: s.attempts, Interval: c.Retry.Interval.Duration, Fixed: c.Retry.Backoff == "fixed"}
+	s.retried = c.Retry.Errors
+	s.proceeds = c.OnFailure == "continue"
+	if i+1 < len(l.steps) && !c.End {
+		s.next = l.steps[i+1]
+	}
+	if c.Goto != "" && !c.End {
+		if s.next, err = l.find(c.Goto); err != nil {
+			return err
+		}
+	}
+	for _, entry := range c.Catch {
+		to, err := l.find(entry.Goto)
+		if err != nil {
+			return err
+		}
+		s.catches = append(s.catches, catch{entry.Errors, to})
+	}
+	if s.input, err = parseMapping(c.Input); err != nil {
+		return fmt.Errorf("input: %w", err)
+	}
+	if s.output, err = parseMapping(c.Output); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	if s.place, err = parsePlacement(c.ResultPath); err != nil {
+		return fmt.Errorf("result_path: %w", err)
+	}
+	s.kind, err = l.kind(s, c)
+	return err
+}
+
+func (l *list) kind(s *step, c config.Step) (kind, error) {
+	switch c.Type {
+	case "http", "":
+		return &httpStep{call: newCall(s, c)}, nil
+	case "choice":
+		return newChoice(l, s, c)
+	case "parallel":
+		return newParallel(s, c)
+	case "map":
+		return newMap(s, c)
+	case "wait":
+		return newWait(s, c)
+	case "callback":
+		return newCallback(s, c), nil
+	}
+	return nil, fmt.Errorf("there is no type %q", c.Type)
+}
+
+func (l *list) find(name string) (*step, error) {
+	if s := l.named[name]; s != nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("there is no step %q in its list", name)
+}
+
+// single is a list of one call, without a name of its own.
+func single(name string, c config.Step) (*list, error) {
+	c.Name = name
+	l, err := compileList(name, []config.Step{c})
+	if err == nil {
+		l.bare = true
+	}
+	return l, err
+}
+
+// follows are the steps that may come next.
+func (s *step) follows() []*step {
+	all := slices.Clone(s.kind.exits())
+	for _, c := range s.catches {
+		all = append(all, c.to)
+	}
+	if s.next != nil {
+		all = append(all, s.next)
+	}
+	return all
+}
+
+// returns reports whether a step can be come to from itself.
+func (s *step) returns() bool {
+	seen := map[*step]bool{}
+	for todo := s.follows(); len(todo) > 0; {
+		t := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if t == s {
+			return true
+		}
+		if !seen[t] {
+			seen[t] = true
+			todo = append(todo, t.follows()...)
+		}
+	}
+	return false
+}
+
+// matches reports whether a list of classes has one. Data and choices that do not
+// hold are in none but "all".
+func matches(classes []string, class core.ErrorClass) bool {
+	named := class != core.ClassData && class != core.ClassNoChoice
+	return slices.Contains(classes, "all") || named && slices.Contains(classes, string(class))
+}

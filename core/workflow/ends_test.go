@@ -1,0 +1,238 @@
+package workflow
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// begun is a world whose first job was taken and whose run is running.
+func begun(t testing.TB, workflow, payload string) (*world, core.TakenJob) {
+	w := newWorld(t, compiled(t, workflow), payload)
+	taken := w.take(w.next())
+	if task := w.d.Task(taken, w.now); task != Begin {
+		t.Fatalf("Task of the first job = %v, want Begin", task)
+	}
+	w.settle(core.StepEnd{Job: taken, Kind: core.Begun})
+	return w, w.refresh(taken)
+}
+
+const oneCall = "steps: [{name: a, url: http://a.example/, retry: {max: 3, interval: 1s}}, {name: b, url: http://b.example/}]"
+
+func TestLostEnds(t *testing.T) {
+	w, taken := begun(t, oneCall, "{}")
+	if got := w.steps[taken.ID].Status; got != core.StepRunning {
+		t.Errorf("the first step is %s, want running", got)
+	}
+	replied := core.StepEnd{Job: taken, Kind: core.Replied, Body: []byte("1")}
+	refused := core.StepEnd{Job: taken, Kind: core.Refused, Class: core.Class5xx}
+	gone := replied
+	gone.Job.Situation.Step.ID = "nobody"
+	tests := []struct {
+		what string
+		ends []core.StepEnd
+		want []int
+	}{
+		{"a second beginning", []core.StepEnd{{Job: taken, Kind: core.Begun}}, []int{0}},
+		{"a step that is not there", []core.StepEnd{gone}, []int{0}},
+		{"no time for a call", []core.StepEnd{{Job: taken, Kind: core.Elapsed}}, []int{0}},
+		{"an end of another kind of step", []core.StepEnd{{Job: taken, Kind: core.Armed}}, []int{0}},
+		{"the first of three", []core.StepEnd{refused, replied, refused}, []int{1, 2}},
+		{"another of that attempt, later", []core.StepEnd{replied}, []int{0}},
+	}
+	for _, tt := range tests {
+		if got := w.settle(tt.ends...); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: lost %v, want %v", tt.what, got, tt.want)
+		}
+	}
+	w.play(calm)
+	if lost := w.settle(replied); len(lost) != 1 || w.run.Status != core.RunCompleted {
+		t.Errorf("after the end of the run: lost %v of a run that is %s", lost, w.run.Status)
+	}
+	if task := w.d.Task(w.refresh(taken), w.now); task != Stale {
+		t.Errorf("Task after the end of the run = %v, want Stale", task)
+	}
+	if task := w.d.Task(core.TakenJob{}, w.now); task != Stale {
+		t.Errorf("Task without a situation = %v, want Stale", task)
+	}
+}
+
+// An attempt has its record, also if nothing came of its reply.
+func TestAttempts(t *testing.T) {
+	w, taken := begun(t, "steps: [{name: a, url: http://a.example/, output: $.x}]", "{}")
+	end := core.StepEnd{Job: taken, Kind: core.Replied, Body: []byte("{}"), Attempt: core.Attempt{Number: 1, StatusCode: 200, StartedAt: w.now}}
+	m := w.d.Advance(w.pen(), w.view([]core.StepEnd{end}), end)
+	got := m.Transition.Attempts
+	if len(got) != 1 || got[0].JobID != taken.ID || got[0].Lease != taken.Lease || got[0].Error != "data: there is nothing at $.x" {
+		t.Errorf("Attempts = %+v", got)
+	}
+	fact, ok := m.Transition.Facts[0].(core.StepMoved)
+	if !ok || fact.Step.Status != core.StepFailed || fact.Attempt.StatusCode != 200 {
+		t.Errorf("Facts = %+v", m.Transition.Facts)
+	}
+}
+
+// Advance must not write into what it was given: others look at it too.
+func TestAdvanceTouchesNothing(t *testing.T) {
+	w, taken := begun(t, oneCall, `{"a": [1]}`)
+	end := core.StepEnd{Job: taken, Kind: core.Refused, Class: core.Class5xx, Final: true}
+	given, same := w.view([]core.StepEnd{end}), w.view([]core.StepEnd{end})
+	minted := w.ids
+	first := w.d.Advance(w.pen(), given, end)
+	if !reflect.DeepEqual(given, same) {
+		t.Errorf("Advance made %+v of %+v", given, same)
+	}
+	w.ids = minted // the same ids again
+	again := w.d.Advance(w.pen(), given, end)
+	first.Transition.Mark, again.Transition.Mark = "", ""
+	if !reflect.DeepEqual(first, again) {
+		t.Errorf("Advance answers the same question with %+v and %+v", first, again)
+	}
+}
+
+// A step that ends its workers is not tried for ever.
+func TestWornOut(t *testing.T) {
+	for _, workflow := range []string{
+		"steps: [{name: a, url: http://a.example/, retry: {max: 9}, catch: [{errors: [timeout], goto: b}]}, {name: b, url: http://b.example/}]",
+		"steps: [{name: a, type: callback, url: http://a.example/, catch: [{errors: [timeout], goto: b}]}, {name: b, url: http://b.example/}]",
+	} {
+		w, taken := begun(t, workflow, "{}")
+		for range maxTaken {
+			if task := w.d.Task(taken, w.now); task != Call && task != Notify {
+				t.Fatalf("Task of attempt %d = %v, want a call", taken.Attempt, task)
+			}
+			taken.Attempt++
+		}
+		if task := w.d.Task(taken, w.now); task != Elapse {
+			t.Fatalf("Task of attempt %d = %v, want Elapse", taken.Attempt, task)
+		}
+		if lost := w.settle(core.StepEnd{Job: taken, Kind: core.Elapsed}); len(lost) > 0 {
+			t.Error("its end is lost")
+		}
+		if s := w.steps[taken.ID]; s.Error != "timeout: lease expired 20 times" || w.run.Step != "b" {
+			t.Errorf("the step failed with %q, the run is at %s", s.Error, w.run.Step)
+		}
+	}
+}
+
+// Who is not the step's kind makes no calls.
+func TestRequestsOfOthers(t *testing.T) {
+	_, taken := begun(t, "steps: [{name: a, type: wait, seconds: 1}]", "{}")
+	if _, err := compiled(t, oneCall).Request(core.TakenJob{}); err == nil {
+		t.Error("Request without a step: want an error")
+	}
+	d := compiled(t, "steps: [{name: a, type: wait, seconds: 1}]")
+	if _, err := d.Request(taken); err == nil {
+		t.Error("Request of a wait step: want an error")
+	}
+	if _, err := d.Notice(taken, "t", "a"); err == nil {
+		t.Error("Notice of a wait step: want an error")
+	}
+	if got := d.Expiry(taken, epoch); !got.Equal(epoch) {
+		t.Errorf("Expiry of a wait step = %v", got)
+	}
+	if _, err := d.Notice(core.TakenJob{}, "t", "a"); err == nil {
+		t.Error("Notice without a step: want an error")
+	}
+}
+
+// A job that is taken before its time, as after a restart, goes back to wait.
+func TestTakenEarly(t *testing.T) {
+	for _, workflow := range []string{
+		"steps: [{name: a, type: wait, seconds: 60}]",
+		"steps: [{name: a, type: callback, callback_timeout: 60}]",
+	} {
+		w := newWorld(t, compiled(t, workflow), "{}")
+		w.step(w.next(), calm)
+		j := w.next()
+		due := j.due
+		if end, ok := w.attempt(w.take(j), calm); !ok || len(w.settle(end)) > 0 {
+			t.Error("its end is lost")
+		}
+		if !j.due.Equal(due) || j.status != core.Retryable {
+			t.Errorf("the job is %s and due at %v, want %v", j.status, j.due, due)
+		}
+	}
+}
+
+// Nothing that is too large is kept or sent, whatever the step makes of it; what fails
+// with it and goes on all the same goes on with null.
+func TestSizes(t *testing.T) {
+	large := `{"a": "` + strings.Repeat("x", maxState) + `"}`
+	tests := []struct{ workflow, want string }{
+		{oneCall, "step a: data: the JSON has"},
+		{"steps: [{name: a, type: choice, choices: [{when: '$.a', goto: a}]}]", "step a: data: the JSON has"},
+		{"steps: [{name: a, type: wait, seconds: 0}]", "step a: data: the JSON has"},
+		{"steps: [{name: a, type: parallel, branches: [{name: b, url: http://a.example/}]}]", "step a: data: the JSON has"},
+		{"steps: [{name: a, type: map, items_path: '$.b', input: '{\"b\": [1, {{ $.a }}]}', url: http://a.example/}]", "step a: data: the JSON has"},
+		{"steps: [{name: a, type: callback}]", "step a: data: the JSON has"},
+		{"steps: [{name: a, type: callback, method: GET, url: http://a.example/, input: '{\"small\": {{ $.none }}}', on_failure: continue, output: $.no}]", ""},
+	}
+	for _, tt := range tests {
+		w := newWorld(t, compiled(t, tt.workflow), large)
+		w.play(calm)
+		w.callback("a", "{}")
+		if !strings.HasPrefix(w.run.Error, tt.want) {
+			t.Errorf("%s ends with %q, want %q", tt.workflow, w.run.Error, tt.want)
+		}
+		if tt.want == "" && string(w.run.Output) != "null" {
+			t.Errorf("%s passes on %.40s", tt.workflow, w.run.Output)
+		}
+	}
+}
+
+// A callback may bring more than is kept.
+func TestLargeCallback(t *testing.T) {
+	w := newWorld(t, compiled(t, "steps: [{name: a, type: callback}]"), "{}")
+	w.play(calm)
+	w.callback("a", `"`+strings.Repeat("x", maxState)+`"`)
+	if !strings.HasPrefix(w.run.Error, "step a: data: the JSON has") {
+		t.Errorf("the run is %s: %s", w.run.Status, w.run.Error)
+	}
+}
+
+// A call that fails after the deadline is not tried again, and a second token expires
+// with the first.
+func TestLateFailure(t *testing.T) {
+	w, taken := begun(t, "timeout: 5\nsteps: [{name: a, url: http://a.example/, retry: {max: 3, interval: 1s}}]", "{}")
+	w.now = w.run.DeadlineAt
+	w.settle(core.StepEnd{Job: taken, Kind: core.Refused, Class: core.Class5xx})
+	if last := w.history[len(w.history)-2]; last.Type != core.EntryStepFailed || w.run.Error != "step a: 5xx" {
+		t.Errorf("the entry before the last is %+v, the run failed with %q", last, w.run.Error)
+	}
+	w, taken = begun(t, "steps: [{name: a, type: callback, url: http://a.example/}]", "{}")
+	arm := func(token string) {
+		w.settle(core.StepEnd{Job: taken, Kind: core.Armed, Token: token, Expires: w.d.Expiry(taken, w.now)})
+	}
+	arm("one")
+	w.now = w.now.Add(longest / 2)
+	arm("two")
+	if one, two := w.tokens["one"], w.tokens["two"]; !one.ExpiresAt.Equal(two.ExpiresAt) {
+		t.Errorf("the tokens expire at %v and %v", one.ExpiresAt, two.ExpiresAt)
+	}
+}
+
+// A failure without words has at least its class.
+func TestWordless(t *testing.T) {
+	w, taken := begun(t, "steps: [{name: a, url: http://a.example/}]", "{}")
+	w.settle(core.StepEnd{Job: taken, Kind: core.Refused, Class: core.ClassNetwork})
+	if w.run.Error != "step a: network" {
+		t.Errorf("Error = %q", w.run.Error)
+	}
+}
+
+func BenchmarkAdvance(b *testing.B) {
+	w, taken := begun(b, "steps: [{name: a, url: http://a.example/, result_path: $.a}, {name: b, url: http://b.example/}]",
+		`{"filler": "`+strings.Repeat("x", 2000)+`", "id": 1, "tags": ["a", "b"]}`)
+	end := core.StepEnd{Job: taken, Kind: core.Replied, Body: []byte(`{"ok": true}`), Attempt: core.Attempt{Number: 1, StatusCode: 200}}
+	v, p := w.view([]core.StepEnd{end}), w.pen()
+	b.ReportAllocs()
+	for b.Loop() {
+		if m := w.d.Advance(p, v, end); !m.Moved {
+			b.Fatal("lost")
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package workflow
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Graph is the workflow as a Mermaid flowchart (https://mermaid.js.org/syntax/flowchart.html).
+// Steps have the shapes of their types, parallel and map steps are boxes around their
+// branches, and ways that are taken after a failure are dotted. What a node is called
+// there is made up, so that any name and any condition can be shown.
+func (d *Definition) Graph() string {
+	g := &graph{ids: map[*step]string{}}
+	g.b.WriteString("flowchart TD\n")
+	g.line(`begin((" "))`)
+	g.list(d.top)
+	g.line("begin --> %s", g.ids[d.top.steps[0]])
+	if g.ends {
+		g.line(`done(((" ")))`)
+	}
+	return g.b.String()
+}
+
+type graph struct {
+	b     strings.Builder
+	depth int
+	ids   map[*step]string
+	boxes int
+	inner int  // lists that are being drawn
+	ends  bool // some step is the last one
+}
+
+func (g *graph) line(format string, args ...any) {
+	g.b.WriteString(strings.Repeat("    ", g.depth+1))
+	fmt.Fprintf(&g.b, format+"\n", args...)
+}
+
+func (g *graph) box(id, title string, draw func()) {
+	g.line(`subgraph %s["%s"]`, id, label(title))
+	g.depth++
+	draw()
+	g.depth--
+	g.line("end")
+}
+
+// list draws steps and then the ways between them.
+func (g *graph) list(l *list) {
+	g.inner++
+	for _, s := range l.steps {
+		g.ids[s] = fmt.Sprintf("s%d", len(g.ids)+1)
+		g.node(s)
+	}
+	g.inner--
+	for _, s := range l.steps {
+		g.ways(s)
+	}
+}
+
+func (g *graph) node(s *step) {
+	id := g.ids[s]
+	switch k := s.kind.(type) {
+	case *parallelStep:
+		g.box(id, s.name+": all of", func() {
+			for _, l := range k.branches {
+				if l.bare {
+					g.list(l)
+					continue
+				}
+				g.boxes++
+				g.box(fmt.Sprintf("b%d", g.boxes), l.name, func() { g.list(l) })
+			}
+		})
+	case *mapStep:
+		g.box(id, s.name+": each of "+k.items.String(), func() { g.list(k.each) })
+	case *choiceStep:
+		g.line(`%s{"%s"}`, id, label(s.name))
+	case *waitStep:
+		g.line(`%s(["%s<br>%s"])`, id, label(s.name), label(k.shown()))
+	case *callbackStep:
+		g.line(`%s[/"%s"/]`, id, label(s.name))
+	default:
+		g.line(`%s["%s"]`, id, label(s.name))
+	}
+}
+
+// shown is what a wait step waits for, in words.
+func (k *waitStep) shown() string {
+	if k.until != nil {
+		return "until " + k.until.String()
+	}
+	return "wait " + k.delay.String()
+}
+
+// ways draws where a step may go. The end of the workflow is drawn, that of a branch is not.
+func (g *graph) ways(s *step) {
+	from := g.ids[s]
+	if k, ok := s.kind.(*choiceStep); ok {
+		for _, w := range k.ways {
+			g.line(`%s -->|"%s"| %s`, from, label(w.text), g.ids[w.to])
+		}
+		if k.fallback != nil {
+			g.line(`%s -->|"else"| %s`, from, g.ids[k.fallback])
+		}
+	} else if to := g.after(s); to != "" {
+		g.line("%s --> %s", from, to)
+	}
+	for _, c := range s.catches {
+		g.line(`%s -.->|"%s"| %s`, from, label(strings.Join(c.classes, ", ")), g.ids[c.to])
+	}
+	if to := g.after(s); s.proceeds && to != "" {
+		g.line(`%s -.->|"failed"| %s`, from, to)
+	}
+}
+
+func (g *graph) after(s *step) string {
+	switch {
+	case s.next != nil:
+		return g.ids[s.next]
+	case g.inner == 0:
+		g.ends = true
+		return "done"
+	}
+	return ""
+}
+
+// label is text in quotes, in which quotes and what Mermaid takes for markup are
+// written by their numbers.
+func label(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if strings.ContainsRune("\"#<>&;`\\", r) || r < ' ' {
+			fmt.Fprintf(&b, "#%d;", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

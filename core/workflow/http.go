@@ -1,0 +1,145 @@
+package workflow
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// A call is what a step sends.
+type call struct {
+	of      *step
+	url     string
+	method  string
+	headers map[string]string
+}
+
+func newCall(s *step, c config.Step) call {
+	headers := make(map[string]string, len(c.Headers))
+	for name, value := range c.Headers {
+		headers[name] = value.Reveal()
+	}
+	method := c.Method
+	if method == "" {
+		method = "POST"
+	}
+	return call{of: s, url: c.URL, method: method, headers: headers}
+}
+
+// request is the call with a body.
+func (c call) request(job core.TakenJob, body []byte) Request {
+	s := job.Situation
+	key := string(s.Run.ID) + "." + strconv.Itoa(s.Run.Epoch) + "." + s.Step.Path
+	return Request{Method: c.method, URL: c.url, Headers: c.headers, Body: body, Key: key}
+}
+
+// An httpStep is over when its call is.
+type httpStep struct {
+	leaf
+	call call
+}
+
+// Request is the call an http step makes. An error is of class data and final.
+func (d *Definition) Request(job core.TakenJob) (Request, error) {
+	s := d.at(job.Situation.Step.Path)
+	if s == nil {
+		return Request{}, errNoStep
+	}
+	h, ok := s.kind.(*httpStep)
+	if !ok {
+		return Request{}, errNoStep
+	}
+	var body []byte
+	if h.call.method != "GET" {
+		var err error
+		if body, err = taken(job).input(s.input); err != nil {
+			return Request{}, err
+		}
+	}
+	return h.call.request(job, body), nil
+}
+
+var errNoStep = fmt.Errorf("the step makes no calls")
+
+// taken is what the expressions of a step see in the attempt that a job was taken for.
+func taken(job core.TakenJob) scope {
+	row := &job.Situation.Step
+	return scope{event: &job.Event, run: job.Situation.Run.ID, row: row, attempt: row.Attempt + 1}
+}
+
+func (h *httpStep) typ() string { return "http" }
+
+func (h *httpStep) task(core.TakenJob, time.Time) Task { return Call }
+
+func (h *httpStep) enter(m *move, r *row) { m.schedule(r, m.now) }
+
+func (h *httpStep) end(m *move, r *row, e core.StepEnd) bool {
+	switch e.Kind {
+	case core.Replied:
+		m.answered(r, e)
+	case core.Refused:
+		m.refused(r, e)
+	case core.Elapsed:
+		return m.expired || m.wornOut(r, e)
+	default:
+		return false
+	}
+	return true
+}
+
+// answered is told of a reply, which makes the result of the step.
+func (m *move) answered(r *row, e core.StepEnd) {
+	r.Attempt++
+	r.changed = true
+	m.called(r, e)
+	result, err := resultOf(e.Body)
+	if err != nil {
+		m.stumble(r, dataFailure(err))
+		return
+	}
+	m.leave(r, result)
+}
+
+// resultOf is what a body is as a result: JSON, or the JSON string of its text; nil if
+// there is nothing in it.
+func resultOf(body []byte) ([]byte, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, nil
+	}
+	return checked(compact(document(body)))
+}
+
+// refused is told of a call that failed.
+func (m *move) refused(r *row, e core.StepEnd) {
+	r.Attempt++
+	m.called(r, e)
+	text := e.Attempt.Error
+	if text == "" {
+		text = string(e.Class)
+	}
+	m.stumble(r, &failure{class: e.Class, text: text, status: e.Attempt.StatusCode, final: e.Final, pause: e.RetryAfter})
+}
+
+// wornOut ends a step whose job was taken again and again without an end.
+func (m *move) wornOut(r *row, e core.StepEnd) bool {
+	if !worn(e.Job) {
+		return false
+	}
+	r.Attempt++
+	text := fmt.Sprintf("timeout: %s %d times", core.LeaseExpired, maxTaken)
+	m.stumble(r, &failure{class: core.ClassTimeout, text: text, final: true})
+	return true
+}
+
+// called keeps the record of a call.
+func (m *move) called(r *row, e core.StepEnd) {
+	if e.Attempt == (core.Attempt{}) {
+		return
+	}
+	r.call = e.Attempt
+	m.attempts = append(m.attempts, core.AttemptRecord{JobID: e.Job.ID, Lease: e.Job.Lease, Attempt: e.Attempt})
+}

@@ -1,0 +1,149 @@
+package workflow
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// A mapStep runs a step for each element of an array. Its result is the array of theirs.
+type mapStep struct {
+	inline
+	of    *step
+	items *expr.Path
+	each  *list
+	most  int // at once; 0: all
+}
+
+func newMap(s *step, c config.Step) (kind, error) {
+	items, err := expr.ParsePath(c.ItemsPath)
+	if err != nil {
+		return nil, fmt.Errorf("items_path: %w", err)
+	}
+	each := config.Step{Name: "item", Type: "http", URL: c.URL, Method: c.Method, Headers: c.Headers}
+	if c.Iterator != nil {
+		each = *c.Iterator
+		each.Name = cmp.Or(each.Name, "item")
+	}
+	l, err := compileList("", []config.Step{each})
+	if err != nil {
+		return nil, err
+	}
+	return &mapStep{of: s, items: items, each: l, most: c.MaxConcurrency}, nil
+}
+
+func (k *mapStep) typ() string         { return "map" }
+func (k *mapStep) exits() []*step      { return nil }
+func (k *mapStep) inside(string) *list { return k.each }
+
+func (k *mapStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
+
+func (k *mapStep) enter(m *move, r *row) {
+	r.Attempt++
+	items, err := k.split(m.scope(r, r.Attempt))
+	if err != nil {
+		m.stumble(r, dataFailure(err))
+		return
+	}
+	if len(items) == 0 {
+		m.leave(r, []byte("[]"))
+		return
+	}
+	f := core.Fan{Total: len(items)}
+	f.Started = k.atOnce(f)
+	if !m.fan(r, f) {
+		return
+	}
+	c := readCarry(r.Carry).within()
+	for i, item := range items {
+		c.Index = &i
+		x := m.fork(r, k.each, strconv.Itoa(i), item, c)
+		if i < f.Started {
+			m.todo = append(m.todo, x)
+		}
+	}
+}
+
+// atOnce is how many items may have begun when so many have ended.
+func (k *mapStep) atOnce(f core.Fan) int {
+	if k.most == 0 {
+		return f.Total
+	}
+	return min(f.Total, f.Ended+k.most)
+}
+
+// split is the array that the step is for, its elements as JSON.
+func (k *mapStep) split(s scope) (items [][]byte, err error) {
+	seen, err := s.seen(k.of.input)
+	if err != nil {
+		return nil, err
+	}
+	v, err := one(k.items, seen)
+	if err != nil {
+		return nil, err
+	}
+	array, ok := v.([]any)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%s is %s, not an array", k.items, withArticle(typeName(v)))
+	case len(array) > maxItems:
+		return nil, fmt.Errorf("%s has %d items; at most %d are allowed", k.items, len(array), maxItems)
+	}
+	for _, element := range array {
+		text, err := checked(encode(element))
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, text)
+	}
+	return items, nil
+}
+
+// nextItem lets the next item begin that waits for its turn.
+func (m *move) nextItem(above *row) {
+	if above.Fan.Started == above.Fan.Total || m.expired || !above.Status.Open() {
+		return
+	}
+	k := above.step.kind.(*mapStep)
+	path := above.Path + "/" + strconv.Itoa(above.Fan.Started) + "/" + k.each.steps[0].name
+	above.Fan.Started++
+	for _, r := range m.order {
+		if r.Path == path {
+			m.takesTurn(r)
+			return
+		}
+	}
+	m.need(core.Wanted{Paths: []string{path}})
+}
+
+// takesTurn lets an item begin. Of a wait step the time counts from now on.
+func (m *move) takesTurn(r *row) {
+	if r.Type == "wait" {
+		c := readCarry(r.Carry)
+		c.Turn = m.now.UnixMilli()
+		r.Carry, r.changed = c.text(), true
+	}
+	m.todo = append(m.todo, r)
+}
+
+// joined is the array of what the items came to, in their order.
+func (k *mapStep) joined(leaves []*row) []byte {
+	slices.SortFunc(leaves, func(a, b *row) int { return cmp.Compare(itemIndex(&a.Step), itemIndex(&b.Step)) })
+	texts := make([][]byte, len(leaves))
+	for i, r := range leaves {
+		texts[i] = r.Output
+	}
+	return slices.Concat([]byte{'['}, bytes.Join(texts, []byte{','}), []byte{']'})
+}
+
+// itemIndex is which item of a map step a step is for.
+func itemIndex(s *core.Step) int {
+	i, _ := strconv.Atoi(s.Branch)
+	return i
+}

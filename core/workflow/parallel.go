@@ -1,0 +1,133 @@
+package workflow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// A parallelStep runs branches side by side, all with the same input. Its result is
+// the object of theirs.
+type parallelStep struct {
+	inline
+	of       *step
+	branches []*list
+}
+
+func newParallel(s *step, c config.Step) (kind, error) {
+	k := &parallelStep{of: s}
+	for _, b := range c.Branches {
+		l, err := compileBranch(b)
+		if err != nil {
+			return nil, fmt.Errorf("branch %q: %w", b.Name, err)
+		}
+		k.branches = append(k.branches, l)
+	}
+	if len(k.branches) == 0 {
+		return nil, fmt.Errorf("there are no branches")
+	}
+	return k, nil
+}
+
+func compileBranch(b config.Branch) (*list, error) {
+	if len(b.Steps) > 0 {
+		return compileList(b.Name, b.Steps)
+	}
+	return single(b.Name, config.Step{Type: "http", URL: b.URL, Method: b.Method, Headers: b.Headers})
+}
+
+func (k *parallelStep) typ() string    { return "parallel" }
+func (k *parallelStep) exits() []*step { return nil }
+
+func (k *parallelStep) inside(label string) *list {
+	for _, l := range k.branches {
+		if l.name == label {
+			return l
+		}
+	}
+	return nil
+}
+
+func (k *parallelStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
+
+func (k *parallelStep) enter(m *move, r *row) {
+	r.Attempt++
+	input, err := m.scope(r, r.Attempt).input(k.of.input)
+	if err != nil {
+		m.stumble(r, dataFailure(err))
+		return
+	}
+	if !m.fan(r, core.Fan{Total: len(k.branches), Started: len(k.branches)}) {
+		return
+	}
+	c := readCarry(r.Carry).within()
+	for _, l := range k.branches {
+		m.todo = append(m.todo, m.fork(r, l, l.name, input, c))
+	}
+}
+
+// fan begins the branches of a step. A run whose history has no room for as many ends
+// as there are branches is over now.
+func (m *move) fan(r *row, f core.Fan) bool {
+	m.begun += f.Total
+	if m.run.Seq+m.begun >= m.d.entries*m.run.Epoch {
+		m.full = cmp.Or(m.full, r.Path)
+		return false
+	}
+	r.Fan, r.Status, r.changed = f, core.StepRunning, true
+	m.dismiss(r, core.Completed, r.Error)
+	m.record(core.EntryFanned, r.Path, details{Branches: f.Total})
+	return true
+}
+
+// join ends a step of which all branches have ended.
+func (m *move) join(r *row) {
+	var wanted core.Wanted
+	if r.light {
+		wanted.IDs = []core.ID{r.ID}
+	}
+	leaves := m.leaves(r)
+	if len(leaves) < r.Fan.Total {
+		wanted.Leaves = []core.ID{r.ID}
+	}
+	m.need(wanted)
+	if r.light || len(leaves) < r.Fan.Total {
+		return
+	}
+	result, err := checked(r.step.kind.(joiner).joined(leaves), nil)
+	if err != nil {
+		m.stumble(r, dataFailure(err))
+		return
+	}
+	m.leave(r, result)
+}
+
+// A joiner makes one result of those of branches.
+type joiner interface{ joined(leaves []*row) []byte }
+
+// leaves are the steps that ended the branches of a step, those that are known.
+func (m *move) leaves(r *row) (all []*row) {
+	for _, x := range m.order {
+		if x.ParentID == r.ID && x.Last && !x.light {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// joined is the object of what the branches passed on, in the order of their names.
+func (k *parallelStep) joined(leaves []*row) []byte {
+	slices.SortFunc(leaves, func(a, b *row) int { return cmp.Compare(a.Branch, b.Branch) })
+	b := []byte{'{'}
+	for i, r := range leaves {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(strconv.AppendQuote(b, r.Branch), ':'), r.Output...)
+	}
+	return append(b, '}')
+}

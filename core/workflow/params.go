@@ -1,0 +1,95 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// maxViolations is how many lines Check answers at most.
+const maxViolations = 10
+
+// Check says what params a payload lacks or has with a wrong type, one line each, at
+// most ten, in the order of the params; nil if it fits.
+func (d *Definition) Check(payload *expr.Document) []string {
+	if len(d.params) == 0 {
+		return nil
+	}
+	object, ok := payload.Value().(map[string]any)
+	if !ok && needsAny(d.params) {
+		return []string{"$: must be an object, not " + withArticle(typeName(payload.Value()))}
+	}
+	var lines []string
+	for _, p := range d.params {
+		line := violation(p, object)
+		if line != "" && len(lines) < maxViolations {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func needsAny(params []config.Param) bool {
+	for _, p := range params {
+		if p.Required {
+			return true
+		}
+	}
+	return false
+}
+
+// violation says what is wrong with one param; nothing if it is empty.
+func violation(p config.Param, object map[string]any) string {
+	want := p.Type
+	if want == "" {
+		want = "string"
+	}
+	v, ok := object[p.Name]
+	switch {
+	case !ok && p.Required:
+		return fmt.Sprintf("%s: is missing; it must be %s", param(p.Name), withArticle(want))
+	case ok && typeName(v) != want:
+		return fmt.Sprintf("%s: must be %s, not %s", param(p.Name), withArticle(want), withArticle(typeName(v)))
+	}
+	return ""
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// param is the JSONPath of a param.
+func param(name string) string {
+	if plainName.MatchString(name) {
+		return "$." + name
+	}
+	return fmt.Sprintf("$[%q]", name)
+}
+
+// typeName is the JSON type of a value.
+func typeName(v any) string {
+	switch v.(type) {
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	case string:
+		return "string"
+	case json.Number:
+		return "number"
+	case bool:
+		return "boolean"
+	}
+	return "null"
+}
+
+func withArticle(typ string) string {
+	switch typ {
+	case "object", "array":
+		return "an " + typ
+	case "null":
+		return typ
+	}
+	return "a " + typ
+}

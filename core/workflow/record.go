@@ -1,0 +1,100 @@
+package workflow
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// details are what an entry tells beside its type.
+type details struct {
+	Attempt  int    `json:"attempt,omitempty"`
+	Error    string `json:"error,omitempty"`
+	Goto     string `json:"goto,omitempty"` // where the run went after a failure
+	Branches int    `json:"branches,omitempty"`
+	Until    string `json:"until,omitempty"`
+	From     string `json:"from,omitempty"`
+}
+
+// record adds an entry. The last one that there is room for is left to how the run ends.
+func (m *move) record(t core.EntryType, path string, d details) {
+	if !m.run.Status.Finished() && m.run.Seq+1 >= m.d.entries*m.run.Epoch {
+		m.full = cmp.Or(m.full, path)
+		return
+	}
+	m.run.Seq++
+	e := core.Entry{Seq: m.run.Seq, At: m.now, Epoch: m.run.Epoch, Type: t, Path: path}
+	if d != (details{}) {
+		data, err := encode(d)
+		if err != nil {
+			panic(err) // there is nothing in it that cannot be written
+		}
+		e.Data = string(data)
+	}
+	m.entries = append(m.entries, e)
+}
+
+// state states a fact, once the transition is stored.
+func (m *move) state(f core.Fact) { m.facts = append(m.facts, f) }
+
+// moved states what became of a step.
+func (m *move) moved(r *row) { m.state(core.StepMoved{Run: m.run, Step: r.Step, Attempt: r.call}) }
+
+// need asks for what was not read yet.
+func (m *move) need(w core.Wanted) {
+	m.missing = m.missing.And(without(w, m.have))
+}
+
+// without is what is wanted beside what was.
+func without(w, had core.Wanted) core.Wanted {
+	if had.All {
+		return core.Wanted{}
+	}
+	return core.Wanted{
+		All: w.All, Open: w.Open && !had.Open, Failed: w.Failed && !had.Failed,
+		IDs: absent(w.IDs, had.IDs), Paths: absent(w.Paths, had.Paths), Leaves: absent(w.Leaves, had.Leaves),
+	}
+}
+
+func absent[T comparable](wanted, had []T) []T {
+	return slices.DeleteFunc(slices.Clone(wanted), func(t T) bool { return slices.Contains(had, t) })
+}
+
+// result is the move with all that was written. All rows are as they are now.
+func (m *move) result(lost []int) Move {
+	if !m.missing.Nothing() {
+		return Move{Missing: m.missing}
+	}
+	t := core.Transition{
+		Mark: m.pen.Mint(), Seq: m.seq, Run: m.run, Entries: m.entries,
+		JobsEnd: m.closed, Attempts: m.attempts, Disarm: m.forgotten, Facts: m.facts,
+	}
+	for _, r := range m.order {
+		switch {
+		case r.fresh:
+			t.New = append(t.New, r.Step)
+		case r.changed:
+			t.Changed = append(t.Changed, r.change())
+		}
+		if !r.due.IsZero() {
+			t.Jobs = append(t.Jobs, core.StepJob{ID: r.ID, DueAt: r.due})
+		}
+		if r.end != nil {
+			t.JobsEnd = append(t.JobsEnd, *r.end)
+		}
+	}
+	t.Tokens = slices.DeleteFunc(m.tokens, func(t core.Token) bool { return slices.Contains(m.forgotten, t.StepID) })
+	if m.mourned != nil && m.pen.Obituary != nil {
+		t.GivesRise = m.pen.Obituary(m.run, m.mourned.Step, m.event)
+	}
+	return Move{Transition: t, Lost: lost, Moved: true}
+}
+
+// change is what is written of a row that is there.
+func (r *row) change() core.StepChange {
+	return core.StepChange{
+		ID: r.ID, Status: r.Status, Attempt: r.Attempt, Output: r.Output, Error: r.Error, Carry: r.Carry,
+		Fan: r.Fan, Last: r.Last, FinishedAt: r.FinishedAt,
+	}
+}

@@ -1,0 +1,156 @@
+package workflow
+
+import (
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A row is a working copy of one visit to a step.
+type row struct {
+	core.Step
+	step  *step
+	light bool // its State and Output were not read
+
+	fresh   bool // it is to be inserted
+	changed bool
+
+	// stored says that it has a job in the store, end what is to become of that; due is
+	// when the job is due that it is to get.
+	stored bool
+	end    *core.JobChange
+	due    time.Time
+
+	call core.Attempt // that ended in this move; zero if none did
+}
+
+// scope is what its expressions see in an attempt.
+func (m *move) scope(r *row, attempt int) scope {
+	return scope{event: &m.event, run: m.run.ID, row: &r.Step, attempt: attempt}
+}
+
+// fanned reports whether it is a parallel or map step whose branches have begun.
+func (r *row) fanned() bool { return r.Fan.Total > 0 }
+
+// sibling is the path of the n-th visit of a step of the same list.
+func (r *row) sibling(name string, n int) string {
+	path := r.Path[:strings.LastIndexByte(r.Path, '/')+1] + name
+	if n > 1 {
+		path += "#" + number(n).String()
+	}
+	return path
+}
+
+// load takes what was read into the working copies.
+func (m *move) load(v View, ends []core.StepEnd) {
+	for _, e := range ends {
+		s, ok := v.Situations[e.Job.Situation.Step.ID]
+		if !ok {
+			continue
+		}
+		m.loadRow(s.Step, false)
+		for _, above := range s.Above {
+			m.loadRow(above, true)
+		}
+	}
+	for _, s := range v.Steps {
+		m.loadRow(s, false)
+	}
+	for _, r := range m.order {
+		r.stored = m.jobbed(r)
+		m.sole = m.sole || r.ParentID == "" && r.Status.Open() && !r.fanned()
+	}
+}
+
+func (m *move) loadRow(s core.Step, light bool) {
+	if r := m.rows[s.ID]; r != nil {
+		if r.light && !light {
+			r.Step, r.light = s, false
+		}
+		return
+	}
+	if s.RunID == m.run.ID && s.Epoch == m.run.Epoch {
+		m.add(&row{Step: s, step: m.d.at(s.Path), light: light})
+	}
+}
+
+func (m *move) add(r *row) {
+	m.rows[r.ID] = r
+	m.order = append(m.order, r)
+}
+
+// jobbed reports whether a step, as it was read, has a job that is not over. Those of
+// which the branches have begun have none any more, and items that wait for their turn
+// none yet.
+func (m *move) jobbed(r *row) bool {
+	if !r.Status.Open() || r.fanned() {
+		return false
+	}
+	above := m.rows[r.ParentID]
+	return above == nil || above.Type != "map" || itemIndex(&r.Step) < above.Fan.Started
+}
+
+// fork makes the first step of a branch.
+func (m *move) fork(above *row, l *list, label string, state []byte, c carry) *row {
+	path := above.Path + "/" + label
+	if !l.bare {
+		path += "/" + l.steps[0].name
+	}
+	return m.create(l.steps[0], core.Step{ParentID: above.ID, Branch: label, Path: path, State: state, Carry: c.text()})
+}
+
+// create makes a visit to a step. It is ready, and nothing comes of that yet.
+func (m *move) create(s *step, as core.Step) *row {
+	as.ID, as.RunID, as.Epoch = m.pen.Mint(), m.run.ID, m.run.Epoch
+	as.Name, as.Type = s.name, s.kind.typ()
+	as.Status, as.StartedAt = core.StepReady, m.now
+	r := &row{Step: as, step: s, fresh: true}
+	m.add(r)
+	return r
+}
+
+// schedule gives a step its job, or lets the one it has wait until it is due.
+func (m *move) schedule(r *row, due time.Time) {
+	if limit := m.run.DeadlineAt; !limit.IsZero() && due.After(limit) {
+		due = limit
+	}
+	if r.stored {
+		r.end = &core.JobChange{ID: r.ID, Status: core.Retryable, DueAt: due, Error: r.Error}
+	} else {
+		r.due = due
+	}
+}
+
+// dismiss ends the job of a step.
+func (m *move) dismiss(r *row, status core.Status, why string) {
+	r.due = time.Time{}
+	if r.stored {
+		r.end = &core.JobChange{ID: r.ID, Status: status, Error: why, FinishedAt: m.now}
+	}
+}
+
+// finish ends a step, but for its job.
+func (m *move) finish(r *row, status core.StepStatus) {
+	r.Status, r.FinishedAt, r.changed = status, m.now, true
+	m.disarm(r)
+}
+
+// disarm makes the tokens of a callback step worthless.
+func (m *move) disarm(r *row) {
+	c := readCarry(r.Carry)
+	if r.Type != "callback" || c.Expires == 0 {
+		return
+	}
+	c.Expires = 0
+	r.Carry = c.text()
+	m.forgotten = append(m.forgotten, r.ID)
+}
+
+// waits lets a step wait for a time or a callback.
+func (m *move) waits(r *row, until time.Time) {
+	r.Status, r.changed = core.StepWaiting, true
+	m.schedule(r, until)
+	m.record(core.EntryWaiting, r.Path, details{Until: core.FormatTime(until)})
+	m.state(core.StepMoved{Run: m.run, Step: r.Step, DueAt: until})
+}

@@ -1,0 +1,222 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// A failure is why a step cannot go on.
+type failure struct {
+	class  core.ErrorClass
+	text   string // class and detail, for people
+	status int    // of the reply; 0 if there was none
+	final  bool   // trying again cannot help
+
+	// pause is how long the called one asked to be left alone.
+	pause time.Duration
+}
+
+func dataFailure(err error) *failure {
+	return &failure{class: core.ClassData, text: "data: " + err.Error()}
+}
+
+// maxDepth is how deep a state may be nested: what is deeper is text to package expr.
+const maxDepth = 200
+
+// whole is the template of all that there is, on one line and with its members in order.
+var whole = func() *expr.Template {
+	t, err := expr.ParseTemplate("{{ $ }}")
+	if err != nil {
+		panic(err)
+	}
+	return t
+}()
+
+// compact is the JSON text of a document. Numbers are as they are spelt.
+func compact(d *expr.Document) ([]byte, error) { return whole.Render(d, nil) }
+
+// encode is the JSON text of a tree, as compact writes it.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// document is the view of JSON text.
+func document(text []byte) *expr.Document { return expr.NewDocument(text, "") }
+
+// checked is a text that is about to be kept or sent, if it is not too large for that.
+func checked(text []byte, err error) ([]byte, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxState:
+		return nil, fmt.Errorf("the JSON has %d bytes; at most %d are kept", len(text), maxState)
+	case deep(text):
+		return nil, fmt.Errorf("the JSON is nested deeper than %d levels", maxDepth)
+	}
+	return text, nil
+}
+
+// deep reports whether JSON is nested deeper than maxDepth.
+func deep(text []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
+}
+
+// A mapping makes JSON of a document: a path to a part of it, or a template.
+type mapping struct {
+	path     *expr.Path
+	template *expr.Template
+}
+
+// parseMapping reads a mapping; nil for the empty text. What has a hole is a template.
+func parseMapping(text string) (m *mapping, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	m = &mapping{}
+	if strings.Contains(text, "{{") {
+		m.template, err = expr.ParseTemplate(text)
+	} else {
+		m.path, err = expr.ParsePath(text)
+	}
+	return m, err
+}
+
+// apply makes the JSON. A path that can lead to several values makes an array of them;
+// one that leads nowhere is an error.
+func (m *mapping) apply(d *expr.Document, c *expr.Context) ([]byte, error) {
+	switch {
+	case m.template != nil:
+		return m.template.Render(d, c)
+	case m.path.Singular():
+		v, err := one(m.path, d)
+		if err != nil {
+			return nil, err
+		}
+		return encode(v)
+	}
+	all := m.path.Select(d.Value())
+	if len(all) == 0 {
+		return nil, nothingAt(m.path)
+	}
+	return encode(all)
+}
+
+// one is what a singular path leads to.
+func one(p *expr.Path, d *expr.Document) (any, error) {
+	v, ok := d.One(p)
+	if !ok {
+		return nil, nothingAt(p)
+	}
+	return v, nil
+}
+
+func nothingAt(p *expr.Path) error { return fmt.Errorf("there is nothing at %s", p) }
+
+// annotated is a state with what failed, if it is an object, and if it has room.
+func annotated(state []byte, problem *trouble) []byte {
+	object, ok := document(state).Value().(map[string]any)
+	if !ok {
+		return state
+	}
+	object = maps.Clone(object)
+	object["error"], object["failed_step"] = problem.Message, problem.Step
+	text, err := checked(encode(object))
+	if err != nil {
+		return state
+	}
+	return text
+}
+
+// A scope is what the expressions of a visit to a step can see.
+type scope struct {
+	event   *core.Event
+	run     core.ID
+	row     *core.Step
+	attempt int // 1-based
+}
+
+// state is the document that the step received.
+func (s scope) state() *expr.Document {
+	if s.row.State == nil {
+		return expr.NewDocument(s.event.Payload, s.event.ContentType)
+	}
+	return document(s.row.State)
+}
+
+// text is the JSON of what the step received.
+func (s scope) text() ([]byte, error) {
+	if s.row.State == nil {
+		return compact(s.state())
+	}
+	return s.row.State, nil
+}
+
+// input is the JSON of what the step works on.
+func (s scope) input(m *mapping) ([]byte, error) {
+	if m == nil {
+		return checked(s.text())
+	}
+	return checked(m.apply(s.state(), s.context()))
+}
+
+// seen is the document that the step works on.
+func (s scope) seen(m *mapping) (*expr.Document, error) {
+	if m == nil {
+		return s.state(), nil
+	}
+	text, err := s.input(m)
+	return document(text), err
+}
+
+// context is the document called $$.
+func (s scope) context() *expr.Context {
+	return expr.NewContext(func() map[string]any {
+		c := readCarry(s.row.Carry)
+		tree := map[string]any{
+			"event": map[string]any{
+				"id": string(s.event.ID), "type": s.event.Type, "source": s.event.Source,
+				"time": s.event.CreatedAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+			},
+			"run":  map[string]any{"id": string(s.run)},
+			"step": map[string]any{"name": s.row.Name, "attempt": number(s.attempt)},
+		}
+		if c.Index != nil {
+			tree["map"] = map[string]any{"index": number(*c.Index)}
+		}
+		if e := c.Error; e != nil {
+			tree["error"] = map[string]any{
+				"class": string(e.Class), "message": e.Message, "status": number(e.Status), "step": e.Step,
+			}
+		}
+		return tree
+	})
+}

@@ -1,0 +1,125 @@
+package workflow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// A waitStep lets time pass. It changes no state.
+type waitStep struct {
+	leaf
+	inline
+	of    *step
+	delay time.Duration
+	until *expr.Path // nil: delay
+}
+
+func newWait(s *step, c config.Step) (kind, error) {
+	k := &waitStep{of: s, delay: time.Duration(c.Seconds) * time.Second}
+	if c.TimestampPath == "" {
+		return k, nil
+	}
+	var err error
+	if k.until, err = expr.ParsePath(c.TimestampPath); err != nil {
+		return nil, fmt.Errorf("timestamp_path: %w", err)
+	}
+	return k, nil
+}
+
+func (k *waitStep) typ() string { return "wait" }
+
+// enter waits, if there is something to wait for.
+func (k *waitStep) enter(m *move, r *row) {
+	until, err := k.due(m.scope(r, r.Attempt+1))
+	switch {
+	case err != nil:
+		r.Attempt++
+		m.stumble(r, dataFailure(err))
+	case until.After(m.now):
+		m.waits(r, until)
+	default:
+		r.Attempt++
+		m.pass(r, r.step.next)
+	}
+}
+
+// end is told that the time may have come. One who comes early waits again.
+func (k *waitStep) end(m *move, r *row, e core.StepEnd) bool {
+	if e.Kind != core.Elapsed {
+		return false
+	}
+	if until, err := k.due(m.scope(r, r.Attempt+1)); err == nil && until.After(m.now) && m.expired {
+		return true // it is skipped
+	}
+	k.enter(m, r)
+	return true
+}
+
+// due is until when the step waits, in milliseconds precision.
+func (k *waitStep) due(s scope) (time.Time, error) {
+	began := readCarry(s.row.Carry).began(s.row.StartedAt)
+	if k.until == nil {
+		return began.Add(k.delay), nil
+	}
+	seen, err := s.seen(k.of.input)
+	if err != nil {
+		return time.Time{}, err
+	}
+	v, err := one(k.until, seen)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t, err := timeOf(v)
+	switch {
+	case err != nil:
+		return t, fmt.Errorf("%s: %w", k.until, err)
+	case t.Sub(began) > longest:
+		return t, fmt.Errorf("%s is more than a year away", k.until)
+	}
+	return t, nil
+}
+
+// layouts of times, in upper case. Parse accepts a fraction after the seconds without
+// a layout naming one. Without a zone it is UTC.
+var layouts = []string{
+	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05",
+	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02",
+}
+
+// timeOf reads a time: ISO 8601 and RFC 3339, or Unix seconds, or milliseconds from
+// 1e11 on.
+func timeOf(v any) (time.Time, error) {
+	switch v := v.(type) {
+	case json.Number:
+		return unixTime(v)
+	case string:
+		text := strings.ToUpper(strings.Replace(v, " ", "T", 1))
+		for _, layout := range layouts {
+			if t, err := time.Parse(layout, text); err == nil {
+				return t.UTC().Truncate(time.Millisecond), nil
+			}
+		}
+	}
+	return time.Time{}, errors.New("must be a time as in 2006-01-02T15:04:05Z, or Unix seconds or milliseconds")
+}
+
+func unixTime(n json.Number) (time.Time, error) {
+	ms, err := strconv.ParseFloat(n.String(), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return time.Time{}, err
+	}
+	if ms < 1e11 {
+		ms *= 1000
+	}
+	const end = 253402300799999 // of the year 9999
+	return time.UnixMilli(int64(math.Max(-end, math.Min(ms, end)))).UTC(), nil
+}

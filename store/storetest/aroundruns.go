@@ -1,0 +1,331 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// What the roles that deal with events and jobs do about runs.
+
+const (
+	saysRunsStored = "The runs of an arrival are stored with it: pending, in their first epoch, each with its first step, which is ready and receives the event, and its definition, unless that is stored already"
+	saysTakenRun   = "A job of a workflow comes with the situation of its step"
+	saysJobRun     = "Of a workflow's, this and Jobs tell the run and step"
+	saysRetryRun   = "Jobs of workflows stay dead: their runs are redriven instead"
+	saysDefsStay   = "Definitions stay"
+)
+
+func acceptRuns(r *rig) {
+	a := r.starts(flow, "billing", flow)
+	a.Runs[1].Timeout = 0
+	a.Jobs = append(a.Jobs, r.arrival(r.lane).Jobs...)
+	for _, j := range r.accepted(a)[:3] {
+		for _, n := range a.Runs {
+			if n.StepID == j.ID {
+				j.RunID, j.Step = n.ID, n.Step
+			}
+		}
+		r.wantJob(j)
+	}
+	for _, s := range pending(a) {
+		r.equal("tale", r.tale(s.Run.ID), tale{Run: s.Run, Steps: []core.Step{s.Step}})
+	}
+	r.equal("no deadline", r.run(a.Runs[1].ID).DeadlineAt, time.Time{})
+	r.equal("job without a run", r.job(a.Jobs[3].ID).RunID, core.ID(""))
+}
+
+// acceptRunsAgain: the first run has more jobs by then, and has come to an end.
+func acceptRunsAgain(r *rig) {
+	for _, delivery := range []string{"", "d"} {
+		a := r.starts(flow)
+		a.Event.DeliveryID = delivery
+		want := core.Receipt{EventID: a.Event.ID, Jobs: 1}
+		r.twice("Accept", func() { r.equal("Accept", r.accept(a), want) })
+		t := r.leap(r.brings(a.Jobs[0].ID, r.flowing(1)))
+		r.makes(t)
+		r.twice("Transit and Accept", func() { r.makes(t); r.equal("Accept again", r.accept(a), want) })
+		r.now = r.now.Add(time.Second)
+		r.makes(r.finished(t.Run, core.RunCompleted))
+		want2 := r.state()
+		r.equal("Accept again at the end", r.accept(a), want)
+		r.equal("state after Accept again at the end", r.state(), want2)
+	}
+}
+
+func acceptRunsDuplicate(r *rig) {
+	first, second := r.starts(flow), r.starts(flow, "billing")
+	first.Event.DeliveryID, second.Event.DeliveryID = "d", "d"
+	r.accept(first)
+	want := r.state()
+	r.equal("Accept", r.accept(second), core.Receipt{EventID: first.Event.ID, Duplicate: true})
+	r.equal("state after a duplicate", r.state(), want)
+	for _, n := range second.Runs {
+		r.noRun(n.ID, n.StepID)
+	}
+}
+
+// acceptRunsKeyed leaves out the run whose job is left out.
+func acceptRunsKeyed(r *rig) {
+	first, second, third := r.starts(flow), r.starts(flow, "billing"), r.starts(flow)
+	for _, a := range []core.Arrival{first, second, third} {
+		a.Jobs[0].Key = "k"
+	}
+	r.accepted(first)
+	r.equal("Accept", r.accept(second), core.Receipt{EventID: second.Event.ID, Jobs: 1})
+	r.noRun(second.Runs[0].ID, second.Runs[0].StepID)
+	r.equal("run that is not left out", r.run(second.Runs[1].ID), pending(second)[1].Run)
+	r.equal("Accept", r.accept(third), core.Receipt{EventID: first.Event.ID, Duplicate: true})
+	r.noRun(third.Runs[0].ID, third.Runs[0].StepID)
+	r.equal("runs", len(r.runs(core.RunFilter{}).Items), 2)
+}
+
+func raceAcceptRuns(r *rig) {
+	for range r.few(15) {
+		a := r.starts(flow, "billing")
+		id := string(a.Event.ID)
+		a.Event.DeliveryID = id
+		r.together(callers, func(int) error {
+			got, err := r.store.Accept(context.Background(), a)
+			if want := (core.Receipt{EventID: a.Event.ID, Jobs: 2}); err == nil && got != want {
+				err = fmt.Errorf("Accept = %+v, want %+v", got, want)
+			}
+			return err
+		})
+		r.equal("runs of the event", len(r.runs(core.RunFilter{EventID: a.Event.ID}).Items), 2)
+		r.oneOf(func() core.Arrival {
+			a := r.starts(flow)
+			a.Event.DeliveryID = "another " + id
+			return a
+		})
+	}
+	for _, run := range r.runs(core.RunFilter{Limit: core.MaxPage}).Items {
+		r.equal("steps", len(r.survey(run.ID, 1, core.Wanted{All: true})), 1)
+		r.storedEvent(run.EventID)
+	}
+}
+
+func takeRuns(r *rig) {
+	a := r.starts(flow, "billing", flow)
+	r.accept(a)
+	bare := r.put()
+	first := pending(a)
+	want := map[core.ID]core.Situation{first[0].Step.ID: first[0], first[1].Step.ID: first[1], first[2].Step.ID: first[2], bare.ID: {}}
+	got := map[core.ID]core.Situation{}
+	for _, j := range r.haul(r.quota(9), r.flowing(9), core.Quota{Lane: core.WorkflowLane("billing"), N: 1, Hold: hold}) {
+		got[j.ID] = j.Situation
+		r.equal("Take: event", j.Event, r.storedEvent(j.EventID))
+		r.equal("Take: run and step, beside the situation", []any{j.RunID, j.Step}, []any{core.ID(""), ""})
+	}
+	r.equal("Take: situations", got, want)
+}
+
+func takeRunsLater(r *rig) {
+	t := r.leap(r.entered())
+	r.makes(t)
+	r.now = t.Jobs[0].DueAt
+	fan, call := t.New[0], t.New[1]
+	fan.State = nil
+	r.equal("Take: situation", r.brings(call.ID, r.flowing(9)).Situation, core.Situation{Run: t.Run, Step: call, Above: []core.Step{fan}})
+	r.now = r.now.Add(hold)
+	next := r.move(t.Run, core.EntryWaiting)
+	r.makes(next)
+	r.equal("Take again: Seq", r.brings(call.ID, r.flowing(9)).Situation.Run, next.Run)
+}
+
+// takeStepless takes a job of a workflow that has no step.
+func takeStepless(r *rig) {
+	r.lane = core.WorkflowLane(flow)
+	bare := r.put()
+	s := r.started()
+	for _, j := range r.take(2) {
+		want := core.Situation{}
+		if j.ID != bare.ID {
+			want = s
+		}
+		r.equal("Take: situation", j.Situation, want)
+	}
+}
+
+func showJobRun(r *rig) {
+	t := r.leap(r.entered())
+	r.makes(t)
+	bare := r.put()
+	got := map[core.ID][]any{}
+	for _, j := range r.jobs(core.JobFilter{}).Items {
+		r.equal("Job and Jobs", j, r.job(j.ID))
+		got[j.ID] = []any{j.RunID, j.Step}
+	}
+	for _, n := range t.GivesRise.Jobs {
+		r.equal("run and step of an alert", got[n.ID], []any{core.ID(""), ""})
+	}
+	r.equal("run and step of a first job", got[t.JobsEnd[0].ID], []any{t.Run.ID, "first"})
+	r.equal("run and step of a later job", got[t.Jobs[0].ID], []any{t.Run.ID, "fan/a/call"})
+	r.equal("run and step of another job", got[bare.ID], []any{core.ID(""), ""})
+}
+
+// failedRun stores a run that failed, with its dead job.
+func (r *rig) failedRun() (core.Run, core.Job) {
+	r.Helper()
+	j := r.enteredBeside()
+	t := r.finished(j.Situation.Run, core.RunFailed)
+	t.Changed = []core.StepChange{changeOf(ended(j.Situation.Step, r, core.StepFailed))}
+	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Dead, Error: "status: 500", FinishedAt: r.now}}
+	t.Attempts = []core.AttemptRecord{{JobID: j.ID, Lease: j.Lease, Attempt: r.called(j, "no")}}
+	r.makes(t)
+	return t.Run, r.job(j.ID)
+}
+
+func retryRuns(r *rig) {
+	_, want := r.failedRun()
+	other := r.settled(core.Dead)
+	r.now = r.now.Add(time.Second)
+	r.equal("Retry of one of a workflow", r.retry(want.ID, ""), 0)
+	r.equal("Retry of the lane of a workflow", r.retry("", want.Lane), 0)
+	r.equal("Retry of all", r.retry("", ""), 1)
+	r.wantJob(want)
+	r.equal("status of another", r.job(other.ID).Status, core.Available)
+	for _, l := range []core.Lane{"workflow", "workflo", "workflows/x", "workflow0"} {
+		r.lane = l
+		r.settled(core.Dead)
+		r.equal("Retry of "+string(l), r.retry("", ""), 1)
+	}
+}
+
+func purgeRuns(r *rig) {
+	over, job := r.failedRun()
+	step := job.ID
+	left := r.started()
+	want := r.tale(left.Run.ID)
+	r.equal("Purge at the very time", r.purge(10), 0)
+	r.equal("run at the very time", r.run(over.ID), over)
+	r.now = r.now.Add(time.Millisecond)
+	r.equal("Purge", r.purge(10), 3)
+	r.noRun(over.ID, step)
+	r.gone(job)
+	r.eventGone(over.EventID)
+	r.equal("tale of a run that goes on", r.tale(left.Run.ID), want)
+	r.equal("Purge again", r.purge(10), 0)
+}
+
+// purgeRunsOpen has all jobs of a run that goes on be over, and an event whose job is
+// over but not its run.
+func purgeRunsOpen(r *rig) {
+	j := r.entered()
+	t := r.leap(j)
+	t.Jobs = nil
+	r.makes(t)
+	r.now = r.now.Add(time.Second)
+	want := r.tale(t.Run.ID)
+	r.equal("Purge", r.purge(10), 1)
+	r.gone(j.Job)
+	r.equal("tale of a run that goes on", r.tale(t.Run.ID), want)
+	r.storedEvent(t.Run.EventID)
+	r.equal("token of a run that goes on", r.awaited(t.Tokens[0].Hash), t.New[1].ID)
+
+	r.makes(r.finished(t.Run, core.RunCompleted))
+	r.now = r.now.Add(time.Second)
+	r.equal("Purge once it is over", r.purge(10), 2)
+	r.noRun(t.Run.ID, t.New[1].ID)
+	r.eventGone(t.Run.EventID)
+}
+
+// purgeRunsJob has a run be over that left a job behind.
+func purgeRunsJob(r *rig) {
+	s := r.started()
+	r.makes(r.finished(s.Run, core.RunCompleted))
+	r.now = r.now.Add(time.Second)
+	r.equal("Purge", r.purge(10), 1)
+	r.noRun(s.Run.ID, s.Step.ID)
+	r.storedEvent(s.Run.EventID)
+	got := r.brings(s.Step.ID, r.flowing(1))
+	r.equal("Take of a job without a step: situation", got.Situation, core.Situation{})
+}
+
+// purgeRunsRedriven leaves a run that goes on again.
+func purgeRunsRedriven(r *rig) {
+	run, _ := r.failedRun()
+	again := r.move(run, core.EntryRedriven)
+	again.Run.Status, again.Run.FinishedAt = core.RunPending, time.Time{}
+	r.makes(again)
+	r.now = r.now.Add(time.Second)
+	r.equal("Purge", r.purge(10), 1) // its dead job
+	r.equal("run", r.run(run.ID), again.Run)
+	r.storedEvent(run.EventID)
+}
+
+func purgeRunsLimit(r *rig) {
+	var over []core.Run
+	for range 5 {
+		run, _ := r.failedRun()
+		over = append(over, run)
+		r.now = r.now.Add(time.Millisecond)
+	}
+	r.equal("Purge", r.purge(2), 6)
+	for _, run := range over[2:] {
+		r.equal("Run", r.run(run.ID), run)
+		r.equal("History", len(r.history(run.ID, 0, 10)), 1)
+	}
+	r.equal("Purge", r.purge(2), 6)
+	r.equal("Purge", r.purge(2), 3)
+	r.equal("Purge", r.purge(2), 0)
+}
+
+func purgeDefinitions(r *rig) {
+	run, _ := r.failedRun()
+	r.now = r.now.Add(time.Second)
+	r.purge(10)
+	r.eventGone(run.EventID)
+	r.wantDefinition(definition(flow))
+	again := r.started()
+	r.equal("Definition of a new run", again.Run.Definition, run.Definition)
+}
+
+// racePurgeRuns redrives runs while they are purged: each is either gone with all that
+// belongs to it, or there with all of it.
+func racePurgeRuns(r *rig) {
+	var failed []core.Run
+	again := map[core.ID]core.Transition{}
+	for range r.few(24) {
+		run, _ := r.failedRun()
+		failed = append(failed, run)
+	}
+	r.now = r.now.Add(time.Second)
+	for _, run := range failed {
+		t := r.move(run, core.EntryRedriven)
+		t.Run.Status, t.Run.FinishedAt = core.RunPending, time.Time{}
+		again[run.ID] = t
+	}
+	made := map[core.ID]bool{}
+	r.together(3, func(i int) error {
+		if i == 0 {
+			for _, run := range failed {
+				got, err := r.store.Transit(context.Background(), again[run.ID])
+				if err != nil {
+					return err
+				}
+				made[run.ID] = got[0]
+			}
+			return nil
+		}
+		for n := 1; n > 0; {
+			var err error
+			if n, err = r.store.Purge(context.Background(), r.now, 3); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, run := range failed {
+		if !made[run.ID] {
+			r.noRun(run.ID, "")
+			continue
+		}
+		got := r.tale(run.ID)
+		r.equal("run that was redriven while it was purged", got.Run, again[run.ID].Run)
+		r.equal("its steps and entries", []int{len(got.Steps), len(got.History)}, []int{1, 2})
+		r.storedEvent(run.EventID)
+	}
+}

@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Stores of brokenruns_test.go that are wrong about what is around runs.
+
+type takesBlind struct{ *Model }
+
+func (s takesBlind) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	taken, err := s.Model.Take(ctx, now, quotas)
+	for i := range taken {
+		taken[i].Situation.Run, taken[i].Situation.Above = core.Run{}, nil
+	}
+	return taken, err
+}
+
+type acceptsRuns struct{ *Model }
+
+func (s acceptsRuns) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	receipt, err := s.Model.Accept(ctx, a)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range a.Runs {
+		added := s.jobs[n.StepID] == nil
+		if added {
+			s.jobs[n.StepID] = &core.Job{}
+		}
+		s.begin(a.Event, n)
+		if added {
+			delete(s.jobs, n.StepID)
+		}
+	}
+	return receipt, err
+}
+
+type jobsBare struct{ *Model }
+
+func (s jobsBare) Job(ctx context.Context, id core.ID) (core.Job, error) {
+	j, err := s.Model.Job(ctx, id)
+	j.RunID, j.Step = "", ""
+	return j, err
+}
+
+type retriesRuns struct{ *Model }
+
+func (s retriesRuns) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
+	return s.change(func(j *core.Job) bool {
+		return j.Status == core.Dead && (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
+	}, func(j *core.Job) { j.Status, j.Attempt, j.DueAt, j.FinishedAt = core.Available, 0, now, time.Time{} })
+}
+
+type purgesNoRuns struct{ *Model }
+
+func (s purgesNoRuns) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
+	s.mu.Lock()
+	runs := s.runs
+	s.runs = nil
+	s.mu.Unlock()
+	n, err := s.Model.Purge(ctx, before, limit)
+	s.mu.Lock()
+	s.runs = runs
+	s.mu.Unlock()
+	return n, err
+}
+
+// purgesOpen takes runs for over that have no job any more.
+type purgesOpen struct{ *Model }
+
+func (s purgesOpen) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
+	s.mu.Lock()
+	for _, r := range s.runs {
+		if r.FinishedAt.IsZero() {
+			r.FinishedAt = r.StartedAt
+		}
+	}
+	s.mu.Unlock()
+	return s.Model.Purge(ctx, before, limit)
+}
+
+type purgesDefinitions struct{ *Model }
+
+func (s purgesDefinitions) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
+	n, err := s.Model.Purge(ctx, before, limit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.runs) == 0 {
+		clear(s.definitions)
+	}
+	return n, err
+}
+
+type listsOutputs struct{ *Model }
+
+func (s listsOutputs) Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error) {
+	p, err := s.Model.Runs(ctx, f)
+	for i := range p.Items {
+		p.Items[i], _ = s.Model.Run(ctx, p.Items[i].ID)
+	}
+	return p, err
+}
+
+type tellsAll struct{ *Model }
+
+func (s tellsAll) History(ctx context.Context, run core.ID, after, _ int) ([]core.Entry, error) {
+	return s.Model.History(ctx, run, after, core.MaxPage)
+}

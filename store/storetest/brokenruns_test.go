@@ -1,0 +1,308 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// As in broken_test.go: each store breaks one promise about runs.
+func TestBrokenRunsFail(t *testing.T) {
+	for _, tc := range []struct {
+		breaks string
+		open   func(*Model) core.Store
+		fails  []string // checks, by name
+	}{
+		{"Transit does not look at Seq", func(m *Model) core.Store { return transitsAny{m} },
+			[]string{saysAllOfIt + "/nothing if it was behind", saysAllOfIt + "/nothing if it was ahead", saysOneForSeq + "/at once"}},
+		{"Transit looks before it writes", func(m *Model) core.Store { return transitsLate{m} },
+			[]string{saysOneForSeq + "/at once", saysOneForSeq + "/many that join"}},
+		{"Transit makes one again later", func(m *Model) core.Store { return transitsTwice{m} }, []string{saysMadeAgain + "/at once", saysMadeAgain + "/later"}},
+		{"Transit tells that one again is lost", func(m *Model) core.Store { return transitsForgets{m} },
+			[]string{saysMadeAgain + "/at once", saysMadeAgain + "/by many at once"}},
+		{"Transit knows the newest mark only", func(m *Model) core.Store { return transitsNewest{m} }, []string{saysMadeAgain + "/later"}},
+		{"Transit makes all or none", func(m *Model) core.Store { return transitsTogether{m} }, []string{saysTransit, saysAllOfIt + "/some of several"}},
+		{"Transit has who lost open steps", func(m *Model) core.Store { return transitsParts{m, func(u *core.Transition) { u.Jobs = nil }} },
+			[]string{saysAllOfIt + "/nothing if it was behind"}},
+		{"Transit has who lost change jobs", func(m *Model) core.Store { return losersJobs{m} },
+			[]string{saysAllOfIt + "/nothing if it was behind", saysAllOfIt + "/some of several"}},
+		{"Transit has who lost tell others", func(m *Model) core.Store { return losersRise{m} },
+			[]string{saysAllOfIt + "/some of several", saysOneForSeq + "/at once"}},
+		{"Transit respects leases", func(m *Model) core.Store { return transitsHeld{m} },
+			[]string{saysWhoever + "/held by nobody", saysWhoever + "/held by another"}},
+		{"Transit leaves leases", func(m *Model) core.Store { return transitsLeased{m} },
+			[]string{saysWhoever + "/a release afterwards", saysWhoever + "/an outcome afterwards"}},
+		{"Transit drops attempts", func(m *Model) core.Store {
+			return transitsLess{m, func(u *core.Transition) { u.Attempts = nil }}
+		}, []string{saysAllOfIt, saysWhoever + "/held by another"}},
+		{"Transit drops tokens", func(m *Model) core.Store {
+			return transitsLess{m, func(u *core.Transition) { u.Tokens = nil }}
+		}, []string{saysAllOfIt, saysAwaited}},
+		{"Transit disarms nothing", func(m *Model) core.Store {
+			return transitsLess{m, func(u *core.Transition) { u.Disarm = nil }}
+		}, []string{saysNotGood + "/disarmed", saysAllOfIt + "/one after the other"}},
+		{"Transit drops later entries", func(m *Model) core.Store {
+			return transitsLess{m, func(u *core.Transition) { u.Entries = u.Entries[:1] }}
+		}, []string{saysAllOfIt, saysHistory}},
+		{"Transit keeps times that are cleared", func(m *Model) core.Store { return transitsTimes{m} }, []string{saysAllOfIt + "/one after the other"}},
+		{"Awaited knows no end", func(m *Model) core.Store { return awaitsEver{m} }, []string{saysNotGood + "/expired"}},
+		{"Situations reads twice", func(m *Model) core.Store { return situationsTorn{m} }, []string{saysSituations + "/one moment"}},
+		{"Situations is upside down", func(m *Model) core.Store { return situationsUpside{m} },
+			[]string{saysSituations + "/what is above, the innermost first"}},
+		{"Survey looks at no epoch", func(m *Model) core.Store { return surveysEpochs{m} }, []string{saysSurvey + "/of the epoch and run"}},
+		{"Survey repeats", func(m *Model) core.Store { return surveysTwice{m} }, []string{saysSurvey + "/each once, in order"}},
+		{"Take reads no situation", func(m *Model) core.Store { return takesBlind{m} }, []string{saysTakenRun, saysTakenRun + "/later"}},
+		{"Accept starts runs of duplicates", func(m *Model) core.Store { return acceptsRuns{m} },
+			[]string{saysRunsStored + "/not those of a duplicate", saysRunsStored + "/not one whose job is left out", saysRunsStored + "/once"}},
+		{"Job does not tell the run", func(m *Model) core.Store { return jobsBare{m} }, []string{saysJobRun, saysRunsStored}},
+		{"Retry brings jobs of workflows back", func(m *Model) core.Store { return retriesRuns{m} }, []string{saysRetryRun}},
+		{"Purge leaves runs", func(m *Model) core.Store { return purgesNoRuns{m} }, []string{saysPurge + "/runs", saysPurgeLimit + "/of runs"}},
+		{"Purge takes runs that go on", func(m *Model) core.Store { return purgesOpen{m} }, []string{saysPurgeOpen + "/runs"}},
+		{"Purge takes definitions", func(m *Model) core.Store { return purgesDefinitions{m} }, []string{saysDefsStay}},
+		{"Runs shows outputs", func(m *Model) core.Store { return listsOutputs{m} }, []string{saysRuns}},
+		{"History has no limit", func(m *Model) core.Store { return tellsAll{m} }, []string{saysHistory}},
+	} {
+		t.Run(tc.breaks, func(t *testing.T) {
+			for _, name := range tc.fails {
+				c := find(t, name)
+				failed := false
+				for i := 0; i < 3 && !failed; i++ { // a race may go well once
+					failed = failure(func(t tb) { c.run(newRig(t, tc.open(NewModel(core.SystemClock)), Options{})) }) != ""
+				}
+				if !failed {
+					t.Errorf("the check %q passes a store whose %s", name, tc.breaks)
+				}
+			}
+		})
+	}
+}
+
+// each makes transitions one by one, in the way of one.
+func (m *Model) each(ts []core.Transition, one func(core.Transition) bool) (made []bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range ts {
+		made = append(made, one(t))
+	}
+	return made, nil
+}
+
+// behind reports whether a transition would not be made.
+func (m *Model) behind(t core.Transition) bool {
+	run := m.runs[t.Run.ID]
+	return run != nil && run.Seq != t.Seq
+}
+
+type transitsAny struct{ *Model }
+
+func (s transitsAny) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		if run := s.runs[t.Run.ID]; run != nil {
+			t.Seq = run.Seq
+		}
+		return s.transit(t)
+	})
+}
+
+type transitsLate struct{ *Model }
+
+func (s transitsLate) Transit(ctx context.Context, ts ...core.Transition) (made []bool, err error) {
+	s.mu.Lock()
+	late := s.behind(ts[0])
+	s.mu.Unlock()
+	runtime.Gosched()
+	if late {
+		return s.Model.Transit(ctx, ts...)
+	}
+	return transitsAny(s).Transit(ctx, ts...)
+}
+
+type transitsTwice struct{ *Model }
+
+func (s transitsTwice) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		again := s.behind(t)
+		made := s.transit(t)
+		if made && again {
+			s.moveJobs(s.runs[t.Run.ID], core.Transition{Attempts: t.Attempts})
+		}
+		return made
+	})
+}
+
+type transitsForgets struct{ *Model }
+
+func (s transitsForgets) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool { return !s.behind(t) && s.transit(t) })
+}
+
+type transitsNewest struct{ *Model }
+
+func (s transitsNewest) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		if h := s.history[t.Run.ID]; s.behind(t) {
+			return len(h) > 0 && h[len(h)-1].mark == t.Mark
+		}
+		return s.transit(t)
+	})
+}
+
+type transitsTogether struct{ *Model }
+
+func (s transitsTogether) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+	s.mu.Lock()
+	late := slices.ContainsFunc(ts, s.behind)
+	s.mu.Unlock()
+	if late {
+		return make([]bool, len(ts)), nil
+	}
+	return s.Model.Transit(ctx, ts...)
+}
+
+// transitsParts opens the steps of who lost, but for what is left out.
+type transitsParts struct {
+	*Model
+	leave func(*core.Transition)
+}
+
+func (s transitsParts) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		made := s.transit(t)
+		if run := s.runs[t.Run.ID]; !made && run != nil {
+			s.leave(&t)
+			s.moveSteps(run, core.Transition{New: t.New})
+		}
+		return made
+	})
+}
+
+type losersJobs struct{ *Model }
+
+func (s losersJobs) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		made := s.transit(t)
+		if run := s.runs[t.Run.ID]; !made && run != nil {
+			s.moveJobs(run, core.Transition{JobsEnd: t.JobsEnd})
+		}
+		return made
+	})
+}
+
+type losersRise struct{ *Model }
+
+func (s losersRise) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		made := s.transit(t)
+		if !made {
+			s.rise(t.GivesRise)
+		}
+		return made
+	})
+}
+
+type transitsHeld struct{ *Model }
+
+func (s transitsHeld) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		for _, a := range t.Attempts {
+			if _, held := s.holds(a.JobID, a.Lease); !held {
+				return false
+			}
+		}
+		return s.transit(t)
+	})
+}
+
+// transitsLeased leaves jobs to who holds them.
+type transitsLeased struct{ *Model }
+
+func (s transitsLeased) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		ended := t.JobsEnd
+		t.JobsEnd = nil
+		for _, c := range ended {
+			if j := s.jobs[c.ID]; j != nil && j.Lease == "" {
+				t.JobsEnd = append(t.JobsEnd, c)
+			}
+		}
+		return s.transit(t)
+	})
+}
+
+// transitsLess leaves out a part.
+type transitsLess struct {
+	*Model
+	leave func(*core.Transition)
+}
+
+func (s transitsLess) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+	ts = slices.Clone(ts)
+	for i := range ts {
+		s.leave(&ts[i])
+	}
+	return s.Model.Transit(ctx, ts...)
+}
+
+type transitsTimes struct{ *Model }
+
+func (s transitsTimes) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		if run := s.runs[t.Run.ID]; run != nil && t.Run.FinishedAt.IsZero() {
+			t.Run.FinishedAt = run.FinishedAt
+		}
+		return s.transit(t)
+	})
+}
+
+type awaitsEver struct{ *Model }
+
+func (s awaitsEver) Awaited(ctx context.Context, _ time.Time, hash string) (core.ID, error) {
+	return s.Model.Awaited(ctx, time.Time{}, hash)
+}
+
+// situationsTorn reads steps and runs one after the other.
+type situationsTorn struct{ *Model }
+
+func (s situationsTorn) Situations(ctx context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
+	found, _ := s.Model.Situations(ctx, steps)
+	for range 20 {
+		runtime.Gosched()
+	}
+	for id, one := range found {
+		one.Run, _ = s.Model.Run(ctx, one.Run.ID)
+		found[id] = one
+	}
+	return found, nil
+}
+
+type situationsUpside struct{ *Model }
+
+func (s situationsUpside) Situations(ctx context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
+	found, err := s.Model.Situations(ctx, steps)
+	for one := range maps.Values(found) {
+		slices.Reverse(one.Above)
+	}
+	return found, err
+}
+
+type surveysEpochs struct{ *Model }
+
+func (s surveysEpochs) Survey(ctx context.Context, run core.ID, _ int, w core.Wanted) ([]core.Step, error) {
+	first, _ := s.Model.Survey(ctx, run, 1, w)
+	second, err := s.Model.Survey(ctx, run, 2, w)
+	return append(first, second...), err
+}
+
+type surveysTwice struct{ *Model }
+
+func (s surveysTwice) Survey(ctx context.Context, run core.ID, epoch int, w core.Wanted) ([]core.Step, error) {
+	open, _ := s.Model.Survey(ctx, run, epoch, core.Wanted{Open: w.Open})
+	w.Open = false
+	rest, err := s.Model.Survey(ctx, run, epoch, w)
+	return append(open, rest...), err
+}

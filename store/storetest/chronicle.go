@@ -1,0 +1,180 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysRun     = "Run returns one run"
+	saysRuns    = "Runs lists runs newest first, without their outputs, paged like Events"
+	saysHistory = "History lists the entries of a run behind a Seq, oldest first: limit of them, 1 to MaxPage, or fewer if there are no more"
+)
+
+var chronicle = role{name: "Chronicle", checks: []check{
+	{saysRun, "", showRun},
+	{saysRun, "none", showNoRun},
+	{saysRuns, "", listRuns},
+	{saysRuns, "by what is asked", filterRuns},
+	{saysRuns, "one by one", pageRuns},
+	{saysRuns, "while others come", pageRunsMeanwhile},
+	{saysHistory, "", listHistory},
+	{saysHistory, "more than a page", listLongHistory},
+	{saysHistory, "none", listNoHistory},
+	{saysJobRun, "", showJobRun},
+}}
+
+func showRun(r *rig) {
+	s := r.started()
+	r.equal("Run", r.run(s.Run.ID), s.Run)
+	t := r.finished(s.Run, core.RunCompleted)
+	r.makes(t)
+	r.equal("Run once completed", r.run(s.Run.ID), t.Run)
+}
+
+func showNoRun(r *rig) {
+	s := r.started()
+	for _, id := range []core.ID{s.Step.ID, s.Run.EventID, r.ids.Next()} {
+		if _, err := r.store.Run(context.Background(), id); !core.IsKind(err, core.NotFound) {
+			r.Errorf("Run(%s) = %v, want a refusal of kind NotFound", id, err)
+		}
+	}
+}
+
+// aFewRuns are runs in each status, newest first, as they are listed.
+func (r *rig) aFewRuns() (list []core.Run) {
+	r.Helper()
+	a := r.starts(flow, "billing")
+	r.accept(a)
+	for _, s := range pending(a) {
+		list = append(list, s.Run)
+	}
+	for _, status := range []core.RunStatus{core.RunCompleted, core.RunFailed} {
+		t := r.finished(r.started().Run, status)
+		r.makes(t)
+		t.Run.Output = nil
+		list = append(list, t.Run)
+	}
+	t := r.leap(r.enteredBeside())
+	r.makes(t)
+	return newest(append(list, t.Run))
+}
+
+// enteredBeside stores a new run and takes the jobs of the workflow, of which its is the last.
+func (r *rig) enteredBeside() core.TakenJob {
+	r.Helper()
+	s := r.started()
+	for _, j := range r.haul(r.flowing(100)) {
+		if j.ID == s.Step.ID {
+			return j
+		}
+	}
+	r.Fatalf("Take did not bring the job of a new run")
+	return core.TakenJob{}
+}
+
+func listRuns(r *rig) {
+	want := r.aFewRuns()
+	p := r.runs(core.RunFilter{})
+	r.equal("Runs", p.Items, want)
+	r.equal("Runs: More", p.More, false)
+}
+
+func filterRuns(r *rig) {
+	all := r.aFewRuns()
+	choices := map[string]struct {
+		f    core.RunFilter
+		want func(core.Run) bool
+	}{
+		"a workflow": {core.RunFilter{Workflow: "billing"}, func(x core.Run) bool { return x.Workflow == "billing" }},
+		"an event":   {core.RunFilter{EventID: all[0].EventID}, func(x core.Run) bool { return x.EventID == all[0].EventID }},
+		"two at once": {core.RunFilter{Workflow: flow, Status: core.RunPending}, func(x core.Run) bool {
+			return x.Workflow == flow && x.Status == core.RunPending
+		}},
+		"an event and a status": {core.RunFilter{EventID: all[4].EventID, Status: core.RunPending}, func(x core.Run) bool {
+			return x.EventID == all[4].EventID && x.Status == core.RunPending
+		}},
+		"below an id": {core.RunFilter{After: all[2].ID}, func(x core.Run) bool { return x.ID < all[2].ID }},
+		"nobody's":    {core.RunFilter{Workflow: "nobody"}, func(core.Run) bool { return false }},
+	}
+	for _, s := range core.RunStatuses() {
+		choices["status "+string(s)] = struct {
+			f    core.RunFilter
+			want func(core.Run) bool
+		}{core.RunFilter{Status: s}, func(x core.Run) bool { return x.Status == s }}
+	}
+	for what, tc := range choices {
+		r.equal("Runs: "+what, r.runs(tc.f).Items, choose(all, tc.want))
+	}
+}
+
+func pageRuns(r *rig) {
+	want := r.aFewRuns()
+	f := core.RunFilter{Limit: 1}
+	for i := range want {
+		p := r.runs(f)
+		r.equal("Runs one by one", p.Items, want[i:i+1])
+		r.equal("Runs one by one: More", p.More, i < len(want)-1)
+		f.After = want[i].ID
+	}
+	r.equal("Runs after the last", len(r.runs(f).Items), 0)
+}
+
+func pageRunsMeanwhile(r *rig) {
+	want := r.aFewRuns()
+	f := core.RunFilter{Limit: 2}
+	var got []core.Run
+	for more := true; more; {
+		p := r.runs(f)
+		got, more = append(got, p.Items...), p.More
+		f.After = got[len(got)-1].ID
+		r.started()
+	}
+	r.equal("Runs of the first page's time", got, want)
+}
+
+func listHistory(r *rig) {
+	other := r.leap(r.entered())
+	t := r.leap(r.entered())
+	r.makes(other, t)
+	next := r.move(t.Run, core.EntrySucceeded, core.EntryCompleted)
+	next.Entries[0].Path, next.Entries[0].Data = "fan/a/call", `{"by": "callback"}`
+	next.Entries[1].At = r.now.Add(time.Second)
+	r.makes(next)
+	want := append(t.Entries, next.Entries...)
+	r.equal("History", r.history(t.Run.ID, 0, core.MaxPage), want)
+	for after := range len(want) + 2 {
+		r.equal(fmt.Sprint("History behind ", after), r.history(t.Run.ID, after, 2), want[min(after, len(want)):min(after+2, len(want))])
+	}
+}
+
+func listLongHistory(r *rig) {
+	run := r.started().Run
+	types := make([]core.EntryType, r.few(400))
+	for i := range types {
+		types[i] = core.EntryRetried
+	}
+	for range 3 {
+		t := r.move(run, types...)
+		r.makes(t)
+		run = t.Run
+	}
+	var got []core.Entry
+	for more := true; more; {
+		page := r.history(run.ID, len(got), 100)
+		got, more = append(got, page...), len(page) == 100
+	}
+	r.equal("entries", len(got), run.Seq)
+	for i, e := range got {
+		r.equal("History: Seq", e.Seq, i+1)
+	}
+}
+
+func listNoHistory(r *rig) {
+	s := r.started()
+	r.equal("History of a pending run", r.history(s.Run.ID, 0, 10), []core.Entry{})
+	r.equal("History of no run", r.history(r.ids.Next(), 0, 10), []core.Entry{})
+}

@@ -1,0 +1,68 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// takesRunsLater has the reads behind a claim, and one more, find nothing.
+func takesRunsLater(r *rig, f *Fault) {
+	want := r.started()
+	f.blindFor(2)
+	r.equal("Take: situation", r.brings(want.Step.ID, r.flowing(1)).Situation, want)
+}
+
+// redrivenMeanwhile has one of two runs go on when both are picked.
+func redrivenMeanwhile(r *rig, f *Fault) {
+	run, _ := r.failedRun()
+	other, job := r.failedRun()
+	r.now = r.now.Add(time.Second)
+	again := r.move(run, core.EntryRedriven)
+	again.Run.Status, again.Run.FinishedAt = core.RunPending, time.Time{}
+	f.justBefore("purge_runs", func() { r.makes(again) })
+	r.equal("Purge", r.purge(10), 4) // both jobs, and what is left of the other
+	r.noRun(other.ID, job.ID)
+	got := r.tale(run.ID)
+	r.equal("run that was redriven", got.Run, again.Run)
+	r.equal("its steps and entries", []int{len(got.Steps), len(got.History)}, []int{1, 2})
+	r.storedEvent(run.EventID)
+}
+
+// movesMeanwhile has a run go on, and its job be completed, after both are read and
+// before who read them tells.
+func movesMeanwhile(r *rig, f *Fault) {
+	j := r.entered()
+	t := r.leap(j)
+	f.justBefore("insert_history", func() { r.makes(r.completes(j.Situation)) })
+	r.equal("Transit: made", r.transit(t), []bool{false})
+	r.equal("steps", len(r.survey(t.Run.ID, 1, core.Wanted{All: true})), 1)
+	r.equal("History", len(r.history(t.Run.ID, 0, 10)), 1)
+	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{})
+	r.absent(*t.GivesRise)
+}
+
+// betweenTwice has a run go on between two sendings of the batch that moved it before.
+func betweenTwice(r *rig, f *Fault) {
+	j := r.entered()
+	t := r.leap(j)
+	next := r.move(t.Run, core.EntrySucceeded)
+	next.Changed = []core.StepChange{changeOf(ended(t.New[1], r, core.StepSucceeded))}
+	next.JobsEnd = []core.JobChange{{ID: t.New[1].ID, Status: core.Completed, FinishedAt: r.now}}
+	next.Disarm = []core.ID{t.New[1].ID}
+	var want state
+	f.twice, f.between = true, func() { r.makes(next); want = r.state() }
+	r.makes(t)
+	f.twice = false
+	r.equal("state after the batch arrived once more", r.state(), want)
+	r.equal("Seq", r.run(t.Run.ID).Seq, next.Run.Seq)
+}
+
+// oneDefinition: what many runs follow is sent once by a process, and not by a
+// transition at all.
+func oneDefinition(r *rig, f *Fault) {
+	for range 3 {
+		r.started()
+	}
+	r.equal("definitions stored", f.changes("insert_definitions"), int64(1))
+}

@@ -1,0 +1,256 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Workflow runs in the [Model].
+
+// flows is what a model holds of runs.
+type flows struct {
+	definitions map[string]core.Definition
+	runs        map[core.ID]*core.Run
+	steps       map[core.ID]*core.Step
+	history     map[core.ID][]marked // by run
+	tokens      map[string]core.Token
+}
+
+// marked is an entry with the transition that made it.
+type marked struct {
+	core.Entry
+	mark core.ID
+}
+
+func newFlows() flows {
+	return flows{
+		definitions: map[string]core.Definition{}, runs: map[core.ID]*core.Run{}, steps: map[core.ID]*core.Step{},
+		history: map[core.ID][]marked{}, tokens: map[string]core.Token{},
+	}
+}
+
+// begin stores a run of an arrival, if its job is.
+func (m *Model) begin(e core.Event, n core.NewRun) {
+	if m.jobs[n.StepID] == nil {
+		return
+	}
+	if _, stored := m.definitions[n.Definition.Hash]; !stored {
+		m.definitions[n.Definition.Hash] = n.Definition
+	}
+	run := &core.Run{ID: n.ID, Workflow: n.Workflow, EventID: e.ID, Definition: n.Definition.Hash, Status: core.RunPending,
+		Epoch: 1, Step: n.Step, CreatedAt: e.CreatedAt}
+	if n.Timeout > 0 {
+		run.DeadlineAt = e.CreatedAt.Add(n.Timeout)
+	}
+	m.runs[n.ID] = run
+	m.steps[n.StepID] = &core.Step{ID: n.StepID, RunID: n.ID, Epoch: 1, Path: n.Step, Name: n.Step, Type: n.StepType,
+		Status: core.StepReady, StartedAt: e.CreatedAt}
+}
+
+// runsOf is how many runs an event started.
+func (m *Model) runsOf(event core.ID) (n int) {
+	for _, r := range m.runs {
+		if r.EventID == event {
+			n++
+		}
+	}
+	return n
+}
+
+// Definition returns a definition.
+func (m *Model) Definition(_ context.Context, hash string) (core.Definition, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d, ok := m.definitions[hash]
+	if !ok {
+		return d, core.Refuse(core.NotFound, "definition not found")
+	}
+	return d, nil
+}
+
+// Situations returns situations.
+func (m *Model) Situations(_ context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := map[core.ID]core.Situation{}
+	for _, id := range steps {
+		if m.steps[id] != nil {
+			found[id] = m.situation(id)
+		}
+	}
+	return found, nil
+}
+
+// situation is that of a step; zero if there is none.
+func (m *Model) situation(id core.ID) (s core.Situation) {
+	step := m.steps[id]
+	if step == nil {
+		return s
+	}
+	s.Step, s.Run = copied(step), *m.runs[step.RunID]
+	for above := m.steps[step.ParentID]; above != nil; above = m.steps[above.ParentID] {
+		light := *above
+		light.State, light.Output = nil, nil
+		s.Above = append(s.Above, light)
+	}
+	return s
+}
+
+func copied(s *core.Step) core.Step {
+	c := *s
+	c.State, c.Output = slices.Clone(s.State), slices.Clone(s.Output)
+	return c
+}
+
+// Survey returns wanted steps.
+func (m *Model) Survey(_ context.Context, run core.ID, epoch int, w core.Wanted) (steps []core.Step, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(m.steps)) {
+		if s := m.steps[id]; s.RunID == run && s.Epoch == epoch && wants(w, s) {
+			steps = append(steps, copied(s))
+		}
+	}
+	return steps, nil
+}
+
+func wants(w core.Wanted, s *core.Step) bool {
+	return w.All || w.Open && s.Status.Open() || w.Failed && s.Status == core.StepFailed ||
+		slices.Contains(w.IDs, s.ID) || slices.Contains(w.Paths, s.Path) || s.Last && slices.Contains(w.Leaves, s.ParentID)
+}
+
+// Transit makes transitions.
+func (m *Model) Transit(_ context.Context, ts ...core.Transition) (made []bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range ts {
+		made = append(made, m.transit(t))
+	}
+	return made, nil
+}
+
+func (m *Model) transit(t core.Transition) bool {
+	run, history := m.runs[t.Run.ID], m.history[t.Run.ID]
+	if run == nil {
+		return false
+	}
+	if run.Seq != t.Seq {
+		return t.Seq < len(history) && history[t.Seq].mark == t.Mark
+	}
+	for _, e := range t.Entries {
+		m.history[run.ID] = append(m.history[run.ID], marked{e, t.Mark})
+	}
+	m.moveSteps(run, t)
+	m.moveJobs(run, t)
+	for _, token := range t.Tokens {
+		m.tokens[token.Hash] = token
+	}
+	maps.DeleteFunc(m.tokens, func(_ string, token core.Token) bool { return slices.Contains(t.Disarm, token.StepID) })
+	m.rise(t.GivesRise)
+	run.Status, run.Epoch, run.Seq, run.Step = t.Run.Status, t.Run.Epoch, t.Run.Seq, t.Run.Step
+	run.Output, run.Error = slices.Clone(t.Run.Output), t.Run.Error
+	run.DeadlineAt, run.StartedAt, run.FinishedAt = t.Run.DeadlineAt, t.Run.StartedAt, t.Run.FinishedAt
+	return true
+}
+
+func (m *Model) moveSteps(run *core.Run, t core.Transition) {
+	for _, n := range t.New {
+		s := copied(&n)
+		s.RunID = run.ID
+		m.steps[s.ID] = &s
+	}
+	for _, c := range t.Changed {
+		s := m.steps[c.ID]
+		s.Status, s.Attempt, s.Output, s.Error = c.Status, c.Attempt, slices.Clone(c.Output), c.Error
+		s.Carry, s.Fan, s.Last, s.FinishedAt = c.Carry, c.Fan, c.Last, c.FinishedAt
+	}
+}
+
+func (m *Model) moveJobs(run *core.Run, t core.Transition) {
+	for _, a := range t.Attempts {
+		m.attempts[a.JobID] = append(m.attempts[a.JobID], leased{a.Attempt, a.Lease})
+	}
+	for _, n := range t.Jobs {
+		m.jobs[n.ID] = &core.Job{
+			ID: n.ID, EventID: run.EventID, Lane: core.WorkflowLane(run.Workflow), Status: core.Available,
+			MaxAttempts: core.Unlimited, DueAt: n.DueAt, CreatedAt: t.Entries[0].At,
+		}
+	}
+	for _, c := range t.JobsEnd {
+		if j := m.jobs[c.ID]; j != nil {
+			j.Status, j.DueAt, j.Lease, j.LastError, j.FinishedAt = c.Status, c.DueAt, "", c.Error, c.FinishedAt
+		}
+	}
+}
+
+// Awaited finds a step by a token.
+func (m *Model) Awaited(_ context.Context, now time.Time, hash string) (core.ID, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t, ok := m.tokens[hash]; ok && t.ExpiresAt.After(now) {
+		return t.StepID, nil
+	}
+	return "", nil
+}
+
+// Run returns one run.
+func (m *Model) Run(_ context.Context, id core.ID) (core.Run, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[id]
+	if r == nil {
+		return core.Run{}, core.Refuse(core.NotFound, "run not found")
+	}
+	return *r, nil
+}
+
+// Runs lists runs.
+func (m *Model) Runs(_ context.Context, f core.RunFilter) (core.Page[core.Run], error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return list(m.runs, f.After, f.Limit, func(row *core.Run) (core.Run, bool) {
+		r := *row
+		r.Output = nil
+		return r, (f.Status == "" || r.Status == f.Status) && (f.Workflow == "" || r.Workflow == f.Workflow) &&
+			(f.EventID == "" || r.EventID == f.EventID)
+	}), nil
+}
+
+// History lists entries.
+func (m *Model) History(_ context.Context, run core.ID, after, limit int) (entries []core.Entry, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.history[run] {
+		if e.Seq > after && len(entries) < limit {
+			entries = append(entries, e.Entry)
+		}
+	}
+	return entries, nil
+}
+
+// purgeRuns deletes runs that are over, and all that belongs to them.
+func (m *Model) purgeRuns(before time.Time, limit int) int {
+	var over []*core.Run
+	for _, r := range m.runs {
+		if !r.FinishedAt.IsZero() && r.FinishedAt.Before(before) {
+			over = append(over, r)
+		}
+	}
+	slices.SortFunc(over, func(a, b *core.Run) int {
+		return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), strings.Compare(string(a.ID), string(b.ID)))
+	})
+	over = over[:min(limit, len(over))]
+	for _, r := range over {
+		maps.DeleteFunc(m.tokens, func(_ string, t core.Token) bool { return m.steps[t.StepID].RunID == r.ID })
+		maps.DeleteFunc(m.steps, func(_ core.ID, s *core.Step) bool { return s.RunID == r.ID })
+		delete(m.history, r.ID)
+		delete(m.runs, r.ID)
+	}
+	return len(over)
+}

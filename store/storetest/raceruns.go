@@ -1,0 +1,270 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Transitions that meet others, and meet whoever takes and hands back jobs.
+
+// once wants of several transitions of one run exactly one to be made, and to show whole
+// and alone.
+func (r *rig) once(j core.TakenJob, ts []core.Transition, made []bool) {
+	r.Helper()
+	won := slices.Index(made, true)
+	if won < 0 || slices.Contains(made[won+1:], true) {
+		r.Fatalf("Transit of %d at once: made = %v, want one", len(ts), made)
+	}
+	t := ts[won]
+	r.equal("tale of who won", r.tale(t.Run.ID), tale{
+		Run: t.Run, Steps: append([]core.Step{r.leapt(j, t)}, t.New...),
+		History: t.Entries, Awaited: map[core.ID]string{t.New[1].ID: t.Tokens[0].Hash},
+	})
+	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{t.Attempts[0].Attempt})
+	r.equal("last error of the job, which says by whom", r.job(j.ID).LastError, string(t.Mark))
+	r.equal("jobs of the event", ids(r.jobs(core.JobFilter{EventID: j.EventID}).Items), []core.ID{t.New[1].ID, j.ID})
+	for i, lost := range ts {
+		if i != won {
+			r.absent(*lost.GivesRise)
+			r.equal("Awaited by who lost", r.awaited(lost.Tokens[0].Hash), core.ID(""))
+		}
+	}
+	r.storedEvent(t.GivesRise.Event.ID)
+}
+
+func raceTransit(r *rig) {
+	for range r.few(20) {
+		j := r.entered()
+		ts, made := make([]core.Transition, callers), make([]bool, callers)
+		for i := range ts {
+			ts[i] = r.leap(j)
+		}
+		r.together(callers, func(i int) error {
+			got, err := r.store.Transit(context.Background(), ts[i])
+			made[i] = len(got) == 1 && got[0]
+			return err
+		})
+		r.once(j, ts, made)
+	}
+}
+
+// raceTransits has callers want the same runs in opposite orders.
+func raceTransits(r *rig) {
+	const runs = 3
+	for range r.few(20) {
+		jobs := []core.TakenJob{r.entered(), r.entered(), r.entered()}
+		ts, made := make([][]core.Transition, callers), make([][]bool, callers)
+		for i := range ts {
+			for _, j := range jobs {
+				ts[i] = append(ts[i], r.leap(j))
+			}
+			if i%2 == 1 {
+				slices.Reverse(ts[i])
+			}
+		}
+		r.together(callers, func(i int) (err error) {
+			made[i], err = r.store.Transit(context.Background(), ts[i]...)
+			return err
+		})
+		for n := range runs {
+			var of []core.Transition
+			var done []bool
+			for i := range ts {
+				at := n
+				if i%2 == 1 {
+					at = runs - 1 - n
+				}
+				of, done = append(of, ts[i][at]), append(done, made[i][at])
+			}
+			r.once(jobs[n], of, done)
+		}
+	}
+}
+
+// raceSameMark is one that many send at once, as one that got no answer does twice.
+func raceSameMark(r *rig) {
+	for range r.few(20) {
+		j := r.entered()
+		t := r.leap(j)
+		r.together(callers, func(int) error {
+			made, err := r.store.Transit(context.Background(), t)
+			if err == nil && !made[0] {
+				err = errors.New("Transit sent by many tells one that it is not made")
+			}
+			return err
+		})
+		r.once(j, []core.Transition{t}, []bool{true})
+	}
+}
+
+// raceCallback has the reply to a call and the callback come at once. Both read first,
+// and whoever loses reads again and finds the step over.
+func raceCallback(r *rig) {
+	for range r.few(30) {
+		j := r.entered()
+		ends := make([]int, 2)
+		r.together(2, func(i int) error {
+			for range callers {
+				read, err := r.store.Situations(context.Background(), []core.ID{j.ID})
+				s := read[j.ID]
+				if err != nil || !s.Step.Status.Open() {
+					return err
+				}
+				t := r.completes(s)
+				if i == 0 {
+					t.Attempts = []core.AttemptRecord{{JobID: j.ID, Lease: j.Lease, Attempt: r.called(j, "ok")}}
+				}
+				t.Changed[0].Output = fmt.Append(nil, i)
+				made, err := r.store.Transit(context.Background(), t)
+				if err != nil {
+					return err
+				}
+				if made[0] {
+					ends[i]++
+				}
+			}
+			return errors.New("a step was open whenever it was read, and no transition of it was made")
+		})
+		r.equal("ends of a step that are made", ends[0]+ends[1], 1)
+		r.equal("output, by who made it", string(r.situation(j.ID).Step.Output), fmt.Sprint(ends[1]))
+		r.equal("Attempts", len(r.attempts(j.ID)), ends[0])
+	}
+}
+
+// raceJoin has the items of a map end at once, each of which counts itself.
+func raceJoin(r *rig) {
+	j := r.entered()
+	n := r.few(24)
+	t := r.move(j.Situation.Run, core.EntryFanned)
+	fan := r.step(t.Run, "map", core.StepRunning)
+	fan.Fan = core.Fan{Total: n, Started: n}
+	t.New = []core.Step{fan}
+	for i := range n {
+		item := r.step(t.Run, fmt.Sprintf("map/%d/item", i), core.StepRunning)
+		item.ParentID, item.Branch = fan.ID, fmt.Sprint(i)
+		t.New = append(t.New, item)
+	}
+	r.makes(t)
+	r.together(n, func(i int) error { return r.join(t.New[i+1].ID) })
+	fan.Fan.Ended = n
+	r.equal("the map", r.situation(fan.ID).Step, fan)
+	r.equal("items that are over", len(r.survey(t.Run.ID, 1, core.Wanted{Leaves: []core.ID{fan.ID}})), n)
+	for i, e := range r.history(t.Run.ID, 0, core.MaxPage) {
+		r.equal("History: Seq", e.Seq, i+1)
+	}
+	r.equal("Seq", r.run(t.Run.ID).Seq, n+1)
+}
+
+// join ends an item of a map, however often others come first.
+func (r *rig) join(item core.ID) error {
+	for range 10_000 {
+		read, err := r.store.Situations(context.Background(), []core.ID{item})
+		if err != nil {
+			return err
+		}
+		s := read[item]
+		over, fan := ended(s.Step, r, core.StepSucceeded), s.Above[0]
+		over.Last = true
+		fan.Fan.Ended++
+		t := r.move(s.Run, core.EntrySucceeded)
+		t.Changed = []core.StepChange{changeOf(over), changeOf(fan)}
+		made, err := r.store.Transit(context.Background(), t)
+		if err != nil || made[0] {
+			return err
+		}
+	}
+	return fmt.Errorf("the item %s could not be ended, however often it was read", item)
+}
+
+// raceSituations reads a step while transitions count in its run and in it: whoever
+// reads finds both at the same number.
+func raceSituations(r *rig) {
+	s := r.started()
+	n := r.few(60)
+	r.together(5, func(i int) error {
+		if i == 0 {
+			return r.count(s, n)
+		}
+		for range n {
+			read, err := r.store.Situations(context.Background(), []core.ID{s.Step.ID})
+			if err != nil {
+				return err
+			}
+			if now := read[s.Step.ID]; now.Run.Seq != now.Step.Attempt {
+				return fmt.Errorf("Situations: the run is at %d and its step at %d, want the same", now.Run.Seq, now.Step.Attempt)
+			}
+		}
+		return nil
+	})
+	r.equal("Seq", r.run(s.Run.ID).Seq, n)
+}
+
+// count makes transitions that count in a run and in its step.
+func (r *rig) count(s core.Situation, n int) error {
+	for range n {
+		t := r.move(s.Run, core.EntryRetried)
+		s.Step.Attempt++
+		t.Changed = []core.StepChange{changeOf(s.Step)}
+		if made, err := r.store.Transit(context.Background(), t); err != nil || !made[0] {
+			return fmt.Errorf("Transit of one who is alone: made = %v, %w", made, err)
+		}
+		s.Run = t.Run
+	}
+	return nil
+}
+
+// meets has a transition that completes a job meet somebody else at it. However it goes
+// the job is completed, and nobody holds it.
+func (r *rig) meets(other func(core.TakenJob) error) {
+	r.Helper()
+	for range r.few(30) {
+		j := r.entered()
+		r.now = j.DueAt
+		t := r.completes(j.Situation)
+		r.together(2, func(i int) error {
+			if i == 0 {
+				return other(j)
+			}
+			made, err := r.store.Transit(context.Background(), t)
+			if err == nil && !made[0] {
+				err = errors.New("Transit: a transition that is alone is not made")
+			}
+			return err
+		})
+		got := r.job(j.ID)
+		r.equal("Job", []any{got.Status, got.Lease, got.DueAt.IsZero(), got.FinishedAt}, []any{core.Completed, core.Lease(""), true, r.now})
+		r.equal("Take of a job that is completed", len(r.haul(r.flowing(9))), 0)
+		r.equal("Run", r.run(t.Run.ID), t.Run)
+	}
+}
+
+func raceTransitSettle(r *rig) {
+	r.meets(func(j core.TakenJob) error {
+		o := r.ended(j.Job, core.Retryable)
+		o.DueAt = r.now
+		_, err := r.store.Settle(context.Background(), o)
+		return err
+	})
+}
+
+func raceTransitRelease(r *rig) {
+	r.meets(func(j core.TakenJob) error { return r.store.Release(context.Background(), r.now, j.Job) })
+}
+
+// raceTransitTake: who takes the job finds its run as it was before or as it is after,
+// and then the job is taken away again, or not to be had.
+func raceTransitTake(r *rig) {
+	r.meets(func(j core.TakenJob) error {
+		taken, err := r.store.Take(context.Background(), r.now, []core.Quota{r.flowing(1)})
+		for _, again := range taken {
+			if s := again.Situation; s.Step.ID != j.ID || (s.Run.Seq == 0) != s.Step.Status.Open() {
+				err = fmt.Errorf("Take: the step %s is %s in a run at %d", s.Step.ID, s.Step.Status, s.Run.Seq)
+			}
+		}
+		return err
+	})
+}

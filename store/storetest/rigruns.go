@@ -1,0 +1,278 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Fixtures of workflow runs; rig.go has the others.
+
+// flow is the workflow of runs, if a check names no other.
+const flow = "onboarding"
+
+// definition is that of a workflow.
+func definition(workflow string) core.Definition {
+	body := "name: " + workflow + "\n"
+	return core.Definition{Hash: fmt.Sprintf("%x", sha256.Sum256([]byte(body))), Body: body}
+}
+
+// starts is a new event with a run of each workflow, which has an hour.
+func (r *rig) starts(workflows ...string) core.Arrival {
+	a := core.Arrival{Event: r.event()}
+	for _, w := range workflows {
+		n := core.NewRun{ID: r.ids.Next(), Workflow: w, Definition: definition(w), StepID: r.ids.Next(), Step: "first", StepType: "http", Timeout: 60 * hold}
+		a.Runs = append(a.Runs, n)
+		a.Jobs = append(a.Jobs, core.NewJob{ID: n.StepID, Lane: core.WorkflowLane(w), MaxAttempts: core.Unlimited})
+	}
+	return a
+}
+
+// pending are the situations of the first steps of an arrival, as they are to be stored.
+func pending(a core.Arrival) (all []core.Situation) {
+	for _, n := range a.Runs {
+		s := core.Situation{
+			Run: core.Run{ID: n.ID, Workflow: n.Workflow, EventID: a.Event.ID, Definition: n.Definition.Hash, Status: core.RunPending,
+				Epoch: 1, Step: n.Step, CreatedAt: a.Event.CreatedAt},
+			Step: core.Step{ID: n.StepID, RunID: n.ID, Epoch: 1, Path: n.Step, Name: n.Step, Type: n.StepType, Status: core.StepReady, StartedAt: a.Event.CreatedAt},
+		}
+		if n.Timeout > 0 {
+			s.Run.DeadlineAt = a.Event.CreatedAt.Add(n.Timeout)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// started stores a new run of the rig's workflow.
+func (r *rig) started() core.Situation {
+	r.Helper()
+	a := r.starts(r.workflow)
+	r.accept(a)
+	return pending(a)[0]
+}
+
+// flowing asks for n jobs of the rig's workflow.
+func (r *rig) flowing(n int) core.Quota {
+	return core.Quota{Lane: core.WorkflowLane(r.workflow), N: n, Hold: hold}
+}
+
+// entered stores a new run and takes its first job.
+func (r *rig) entered() core.TakenJob {
+	r.Helper()
+	return r.brings(r.started().Step.ID, r.flowing(1))
+}
+
+// move is a transition of a run as it was read, with an entry of each type.
+func (r *rig) move(run core.Run, types ...core.EntryType) core.Transition {
+	t := core.Transition{Mark: r.ids.Next(), Seq: run.Seq, Run: run}
+	for i, e := range types {
+		t.Entries = append(t.Entries, core.Entry{Seq: run.Seq + 1 + i, At: r.now, Epoch: run.Epoch, Type: e})
+	}
+	t.Run.Seq += len(types)
+	if run.Status == core.RunPending {
+		t.Run.Status, t.Run.StartedAt = core.RunRunning, r.now
+	}
+	return t
+}
+
+// step is a new step of a run, at a path.
+func (r *rig) step(run core.Run, path string, status core.StepStatus) core.Step {
+	return core.Step{ID: r.ids.Next(), RunID: run.ID, Epoch: run.Epoch, Path: path, Name: path, Type: "http", Status: status,
+		State: []byte(`{"for": "` + path + `"}`), StartedAt: r.now}
+}
+
+// leap is a transition behind the first step of a run that does all there is to do: it
+// ends that step and opens a parallel one, with a branch that waits for a callback and
+// one that is over.
+func (r *rig) leap(j core.TakenJob) core.Transition {
+	run := j.Situation.Run
+	t := r.move(run, core.EntryStarted, core.EntrySucceeded, core.EntryFanned, core.EntryArmed)
+	t.Entries[1].Path, t.Entries[1].Data = j.Situation.Step.Path, `{"mark": "`+string(t.Mark)+`"}`
+	fan, call, over := r.step(run, "fan", core.StepRunning), r.step(run, "fan/a/call", core.StepWaiting), r.step(run, "fan/b/over", core.StepSucceeded)
+	fan.Type, fan.Fan, fan.Carry = "parallel", core.Fan{Total: 2, Started: 2, Ended: 1}, `{"index": 3}`
+	call.Type, call.ParentID, call.Branch, call.Attempt, call.Error = "callback", fan.ID, "a", 2, "network: refused"
+	over.ParentID, over.Branch, over.Last, over.Output, over.FinishedAt = fan.ID, "b", true, []byte(`null`), r.now
+	t.New = []core.Step{fan, call, over}
+	t.Changed = []core.StepChange{changeOf(r.leapt(j, t))}
+	t.Jobs = []core.StepJob{{ID: call.ID, DueAt: r.now.Add(hold)}}
+	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Completed, FinishedAt: r.now, Error: string(t.Mark)}}
+	t.Attempts = []core.AttemptRecord{{JobID: j.ID, Lease: j.Lease, Attempt: r.called(j, string(t.Mark))}}
+	t.Tokens = []core.Token{{Hash: tokenOf(call.ID), StepID: call.ID, ExpiresAt: r.now.Add(hold)}}
+	_, rises := r.riseOf(j)
+	t.GivesRise = &rises
+	t.Run.Step = "fan of " + string(t.Mark)
+	return t
+}
+
+// leapt is the first step of a run behind a leap.
+func (r *rig) leapt(j core.TakenJob, t core.Transition) core.Step {
+	s := ended(j.Situation.Step, r, core.StepSucceeded)
+	s.Output = []byte(`"` + string(t.Mark) + `"`)
+	return s
+}
+
+// called is the call of a step, with what was said to it.
+func (r *rig) called(j core.TakenJob, said string) core.Attempt {
+	return core.Attempt{Number: j.Situation.Step.Attempt + 1, StatusCode: 200, Response: said, StartedAt: r.now}
+}
+
+// ended is a step as it is when it is over.
+func ended(s core.Step, r *rig, status core.StepStatus) core.Step {
+	s.Status, s.Attempt, s.FinishedAt = status, s.Attempt+1, r.now
+	if status == core.StepSucceeded {
+		s.Output = []byte(`{"from": "` + s.Path + `"}`)
+	} else {
+		s.Error = "status: 500"
+	}
+	return s
+}
+
+// changeOf makes a step what this one is.
+func changeOf(s core.Step) core.StepChange {
+	return core.StepChange{ID: s.ID, Status: s.Status, Attempt: s.Attempt, Output: s.Output, Error: s.Error, Carry: s.Carry,
+		Fan: s.Fan, Last: s.Last, FinishedAt: s.FinishedAt}
+}
+
+// tokenOf is the hash of the token that fixtures make for a step.
+func tokenOf(step core.ID) string { return "token of " + string(step) }
+
+// finished is a transition that ends a run.
+func (r *rig) finished(run core.Run, status core.RunStatus) core.Transition {
+	t := r.move(run, core.EntryCompleted)
+	t.Run.Status, t.Run.FinishedAt, t.Run.Output = status, r.now, []byte(`{"done": true}`)
+	if status == core.RunFailed {
+		t.Entries[0].Type, t.Run.Output, t.Run.Error = core.EntryFailed, nil, "step first: status: 500"
+	}
+	return t
+}
+
+func (r *rig) transit(ts ...core.Transition) []bool {
+	r.Helper()
+	made, err := r.store.Transit(context.Background(), ts...)
+	if err != nil {
+		r.Fatalf("Transit of %d failed: %v", len(ts), err)
+	}
+	return made
+}
+
+// makes makes transitions, all of them.
+func (r *rig) makes(ts ...core.Transition) {
+	r.Helper()
+	for i, made := range r.transit(ts...) {
+		if !made {
+			r.Errorf("Transit: the transition %d of run %s from %d is not made", i, ts[i].Run.ID, ts[i].Seq)
+		}
+	}
+}
+
+// leaves wants a transition not to be made, and nothing of it to show.
+func (r *rig) leaves(t core.Transition) {
+	r.Helper()
+	want := r.state()
+	r.equal("Transit: made", r.transit(t), []bool{false})
+	r.equal("state after a transition that is not made", r.state(), want)
+	for _, token := range t.Tokens {
+		r.equal("Awaited by a transition that is not made", r.awaited(token.Hash), core.ID(""))
+	}
+}
+
+func (r *rig) situations(steps ...core.ID) map[core.ID]core.Situation {
+	r.Helper()
+	got, err := r.store.Situations(context.Background(), steps)
+	if err != nil {
+		r.Fatalf("Situations(%v) failed: %v", steps, err)
+	}
+	return got
+}
+
+// situation is that of a step that exists.
+func (r *rig) situation(step core.ID) core.Situation {
+	r.Helper()
+	s, ok := r.situations(step)[step]
+	if !ok {
+		r.Fatalf("Situations(%s) has none of it", step)
+	}
+	return s
+}
+
+func (r *rig) survey(run core.ID, epoch int, w core.Wanted) []core.Step {
+	r.Helper()
+	got, err := r.store.Survey(context.Background(), run, epoch, w)
+	if err != nil {
+		r.Fatalf("Survey(%s, %d, %+v) failed: %v", run, epoch, w, err)
+	}
+	return got
+}
+
+func (r *rig) awaited(hash string) core.ID {
+	r.Helper()
+	id, err := r.store.Awaited(context.Background(), r.now, hash)
+	if err != nil {
+		r.Fatalf("Awaited(%s) failed: %v", hash, err)
+	}
+	return id
+}
+
+func (r *rig) run(id core.ID) core.Run {
+	r.Helper()
+	run, err := r.store.Run(context.Background(), id)
+	if err != nil {
+		r.Fatalf("Run(%s) failed: %v", id, err)
+	}
+	return run
+}
+
+func (r *rig) runs(f core.RunFilter) core.Page[core.Run] {
+	r.Helper()
+	p, err := r.store.Runs(context.Background(), f)
+	if err != nil {
+		r.Fatalf("Runs(%+v) failed: %v", f, err)
+	}
+	return p
+}
+
+func (r *rig) history(run core.ID, after, limit int) []core.Entry {
+	r.Helper()
+	got, err := r.store.History(context.Background(), run, after, limit)
+	if err != nil {
+		r.Fatalf("History(%s, %d, %d) failed: %v", run, after, limit, err)
+	}
+	return got
+}
+
+// A tale is all that a store shows of a run.
+type tale struct {
+	Run     core.Run
+	Steps   []core.Step // of all its epochs
+	History []core.Entry
+	Awaited map[core.ID]string // tokens that are good, by their step
+}
+
+func (r *rig) tale(run core.ID) tale {
+	r.Helper()
+	t := tale{Run: r.run(run), History: r.history(run, 0, core.MaxPage), Awaited: map[core.ID]string{}}
+	for epoch := range t.Run.Epoch {
+		t.Steps = append(t.Steps, r.survey(run, epoch+1, core.Wanted{All: true})...)
+	}
+	for _, s := range t.Steps {
+		if step := r.awaited(tokenOf(s.ID)); step != "" {
+			t.Awaited[step] = tokenOf(s.ID)
+		}
+	}
+	return t
+}
+
+// noRun wants nothing to be left of a run with this step.
+func (r *rig) noRun(run, step core.ID) {
+	r.Helper()
+	if _, err := r.store.Run(context.Background(), run); !core.IsKind(err, core.NotFound) {
+		r.Errorf("Run(%s) = %v, want a refusal of kind NotFound", run, err)
+	}
+	r.equal("Survey of a run that is gone", r.survey(run, 1, core.Wanted{All: true}), []core.Step{})
+	r.equal("History of a run that is gone", r.history(run, 0, 10), []core.Entry{})
+	r.equal("Situations of a run that is gone", r.situations(step), map[core.ID]core.Situation{})
+	r.equal("Awaited of a run that is gone", r.awaited(tokenOf(step)), core.ID(""))
+}

@@ -1,0 +1,267 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysDefinition = "Definition returns what was stored with the first run that follows it"
+	saysSituations = "Situations returns the situations of steps, each read at one moment together with those of the same run"
+	saysNoStep     = "Steps that do not exist are absent"
+	saysSurvey     = "Survey returns the wanted steps of an epoch of a run, each once, in the order of their ids"
+	saysUnwanted   = "What is wanted and does not exist is absent"
+	saysAwaited    = "Awaited returns the step that a token is good for, by the token's hash"
+	saysNotGood    = "A token that expires now or has expired, one of which another was disarmed, and one that never was are not told apart: the step is \"\""
+)
+
+var runs = role{name: "Runs", checks: []check{
+	{saysDefinition, "", showDefinition},
+	{saysDefinition, "of none", showNoDefinition},
+	{saysSituations, "", situationsFirst},
+	{saysSituations, "later", situationsLater},
+	{saysSituations, "what is above, the innermost first", situationsAbove},
+	{saysSituations, "of several runs", situationsSeveral},
+	{saysSituations, "one moment", raceSituations},
+	{saysNoStep, "", situationsNone},
+	{saysSurvey, "each way", surveyEach},
+	{saysSurvey, "each once, in order", surveyOrder},
+	{saysSurvey, "of the epoch and run", surveyEpoch},
+	{saysUnwanted, "", surveyNone},
+	{saysTransit, "", transitTells},
+	{saysTransit, "none", transitNone},
+	{saysAllOfIt, "", transitAll},
+	{saysAllOfIt, "one after the other", transitSequence},
+	{saysAllOfIt, "with nothing but an entry", transitBare},
+	{saysAllOfIt, "into another epoch", transitEpoch},
+	{saysAllOfIt, "nothing if it was behind", transitBehind},
+	{saysAllOfIt, "nothing if it was ahead", transitAhead},
+	{saysAllOfIt, "nothing of an unknown run", transitUnknown},
+	{saysAllOfIt, "some of several", transitSome},
+	{saysAllOfIt, "a map of many items", transitMany},
+	{saysMadeAgain, "at once", transitAgain},
+	{saysMadeAgain, "beside others", transitAgainBeside},
+	{saysMadeAgain, "later", transitAgainLater},
+	{saysMadeAgain, "by many at once", raceSameMark},
+	{saysOneForSeq, "at once", raceTransit},
+	{saysOneForSeq, "in one call", transitTogether},
+	{saysOneForSeq, "at once, in one call each of several runs", raceTransits},
+	{saysOneForSeq, "a reply and a callback", raceCallback},
+	{saysOneForSeq, "many that join", raceJoin},
+	{saysWhoever, "held by nobody", transitUnheld},
+	{saysWhoever, "held by another", transitHeld},
+	{saysWhoever, "an outcome afterwards", transitThenSettle},
+	{saysWhoever, "a release afterwards", transitThenRelease},
+	{saysWhoever, "retryable is due again", transitRetryable},
+	{saysWhoever, "dead", transitDead},
+	{saysWhoever, "settled at the same time", raceTransitSettle},
+	{saysWhoever, "released at the same time", raceTransitRelease},
+	{saysWhoever, "taken at the same time", raceTransitTake},
+	{saysNewJobs, "", transitNewJobs},
+	{saysAwaited, "", awaitedStep},
+	{saysAwaited, "several of a step", awaitedSeveral},
+	{saysNotGood, "expired", awaitedExpired},
+	{saysNotGood, "disarmed", awaitedDisarmed},
+	{saysNotGood, "never", awaitedNever},
+}}
+
+func showDefinition(r *rig) {
+	a := r.starts(flow, "billing")
+	r.accept(a)
+	for _, n := range a.Runs {
+		r.wantDefinition(n.Definition)
+	}
+	again := r.starts(flow)
+	r.accept(again)
+	r.wantDefinition(definition(flow))
+}
+
+func (r *rig) wantDefinition(want core.Definition) {
+	r.Helper()
+	got, err := r.store.Definition(context.Background(), want.Hash)
+	r.equal("Definition: error", err, nil)
+	r.equal("Definition", got, want)
+}
+
+func showNoDefinition(r *rig) {
+	r.started()
+	if _, err := r.store.Definition(context.Background(), definition("another").Hash); !core.IsKind(err, core.NotFound) {
+		r.Errorf("Definition of none = %v, want a refusal of kind NotFound", err)
+	}
+}
+
+func situationsFirst(r *rig) {
+	want := r.started()
+	r.equal("Situation", r.situation(want.Step.ID), want)
+	r.started()
+	r.equal("Situation, with another run", r.situation(want.Step.ID), want)
+}
+
+func situationsLater(r *rig) {
+	j := r.entered()
+	t := r.leap(j)
+	r.makes(t)
+	want := core.Situation{Run: t.Run, Step: r.leapt(j, t)}
+	r.equal("Situation of the first step", r.situation(j.ID), want)
+	fan := t.New[0]
+	r.equal("Situation of a new step", r.situation(fan.ID), core.Situation{Run: t.Run, Step: fan})
+}
+
+func situationsAbove(r *rig) {
+	run := r.started().Run
+	t := r.move(run, core.EntryFanned)
+	const nesting = 5
+	for depth := range nesting + 1 {
+		s := r.step(run, "nested-"+string(rune('a'+depth)), core.StepRunning)
+		if depth > 0 {
+			s.ParentID, s.Branch = t.New[depth-1].ID, "in"
+		}
+		s.Output, s.Fan, s.Carry = []byte(`1`), core.Fan{Total: depth, Started: depth}, "{}"
+		t.New = append(t.New, s)
+	}
+	r.makes(t)
+	got := r.situation(t.New[nesting].ID)
+	r.equal("Situation: Step", got.Step, t.New[nesting])
+	var above []core.Step
+	for _, s := range slices.Backward(t.New[:nesting]) {
+		s.State, s.Output = nil, nil
+		above = append(above, s)
+	}
+	r.equal("Situation: Above", got.Above, above)
+}
+
+func situationsSeveral(r *rig) {
+	a := r.starts(flow, flow, "billing")
+	r.accept(a)
+	want := map[core.ID]core.Situation{}
+	var ids []core.ID
+	for _, s := range pending(a) {
+		want[s.Step.ID] = s
+		ids = append(ids, s.Step.ID, s.Step.ID)
+	}
+	r.equal("Situations", r.situations(ids...), want)
+}
+
+func situationsNone(r *rig) {
+	s, bare := r.started(), r.put()
+	want := map[core.ID]core.Situation{s.Step.ID: s}
+	r.equal("Situations", r.situations(r.ids.Next(), s.Step.ID, bare.ID, s.Run.ID), want)
+	r.equal("Situations of none", r.situations(), map[core.ID]core.Situation{})
+}
+
+func surveyEach(r *rig) {
+	j := r.entered()
+	t := r.leap(j)
+	failed := ended(r.step(j.Situation.Run, "failed", core.StepRunning), r, core.StepFailed)
+	t.New = append(t.New, failed)
+	r.makes(t)
+	first, fan, call, over := r.leapt(j, t), t.New[0], t.New[1], t.New[2]
+	for what, tc := range map[string]struct {
+		want core.Wanted
+		is   []core.Step
+	}{
+		"all":               {core.Wanted{All: true}, []core.Step{first, fan, call, over, failed}},
+		"open":              {core.Wanted{Open: true}, []core.Step{fan, call}},
+		"failed":            {core.Wanted{Failed: true}, []core.Step{failed}},
+		"ids":               {core.Wanted{IDs: []core.ID{over.ID, first.ID}}, []core.Step{first, over}},
+		"paths":             {core.Wanted{Paths: []string{"first", "fan/a/call"}}, []core.Step{first, call}},
+		"leaves":            {core.Wanted{Leaves: []core.ID{fan.ID}}, []core.Step{over}},
+		"several at a time": {core.Wanted{Failed: true, Paths: []string{"first"}, Leaves: []core.ID{fan.ID}}, []core.Step{first, over, failed}},
+		"nothing":           {core.Wanted{}, nil},
+	} {
+		r.equal("Survey: "+what, r.survey(t.Run.ID, 1, tc.want), tc.is)
+	}
+}
+
+func surveyOrder(r *rig) {
+	j := r.entered()
+	t := r.leap(j)
+	slices.Reverse(t.New)
+	r.makes(t)
+	fan, call, over := t.New[2].ID, t.New[1].ID, t.New[0].ID
+	var got []core.ID
+	for _, s := range r.survey(t.Run.ID, 1, core.Wanted{
+		Open: true, IDs: []core.ID{over, call, call}, Paths: []string{"fan", "fan/b/over", "fan"}, Leaves: []core.ID{fan, fan},
+	}) {
+		got = append(got, s.ID)
+	}
+	r.equal("Survey", got, []core.ID{fan, call, over})
+}
+
+func surveyEpoch(r *rig) {
+	run, other := r.started().Run, r.started()
+	t := r.move(run, core.EntryRedriven)
+	t.Run.Epoch = 2
+	again := r.step(t.Run, "first", core.StepFailed)
+	again.Last, again.ParentID = true, other.Step.ID
+	t.New = []core.Step{again}
+	r.makes(t)
+	for _, w := range []core.Wanted{
+		{All: true}, {Failed: true}, {IDs: []core.ID{again.ID, other.Step.ID}}, {Paths: []string{"first"}}, {Leaves: []core.ID{other.Step.ID}},
+	} {
+		r.equal("Survey of the second epoch", r.survey(run.ID, 2, w), []core.Step{again})
+		r.equal("Survey of another run", r.survey(other.Run.ID, 2, w), []core.Step{})
+	}
+	r.equal("Survey of the first epoch", len(r.survey(run.ID, 1, core.Wanted{All: true})), 1)
+}
+
+func surveyNone(r *rig) {
+	s := r.started()
+	none := core.Wanted{Failed: true, IDs: []core.ID{r.ids.Next(), s.Run.ID}, Paths: []string{"second", "First", ""}, Leaves: []core.ID{s.Step.ID}}
+	r.equal("Survey of what does not exist", r.survey(s.Run.ID, 1, none), []core.Step{})
+	none.Open = true
+	r.equal("Survey of what exists in part", r.survey(s.Run.ID, 1, none), []core.Step{s.Step})
+	r.equal("Survey of no run", r.survey(r.ids.Next(), 1, core.Wanted{All: true}), []core.Step{})
+}
+
+func awaitedStep(r *rig) {
+	t := r.leap(r.entered())
+	r.makes(t)
+	r.equal("Awaited", r.awaited(t.Tokens[0].Hash), t.New[1].ID)
+	r.now = t.Tokens[0].ExpiresAt.Add(-time.Millisecond)
+	r.equal("Awaited at last", r.awaited(t.Tokens[0].Hash), t.New[1].ID)
+}
+
+func awaitedSeveral(r *rig) {
+	t := r.leap(r.entered())
+	r.makes(t)
+	next := r.move(t.Run, core.EntryArmed)
+	next.Tokens = []core.Token{{Hash: "another", StepID: t.New[1].ID, ExpiresAt: r.now.Add(hold)}}
+	r.makes(next)
+	r.equal("Awaited by the first token", r.awaited(t.Tokens[0].Hash), t.New[1].ID)
+	r.equal("Awaited by the second token", r.awaited("another"), t.New[1].ID)
+}
+
+func awaitedExpired(r *rig) {
+	t := r.leap(r.entered())
+	r.makes(t)
+	r.now = t.Tokens[0].ExpiresAt
+	r.equal("Awaited at the token's end", r.awaited(t.Tokens[0].Hash), core.ID(""))
+	r.now = r.now.Add(time.Hour)
+	r.equal("Awaited after it", r.awaited(t.Tokens[0].Hash), core.ID(""))
+}
+
+// awaitedDisarmed takes all tokens of a step away, and no other's.
+func awaitedDisarmed(r *rig) {
+	t := r.leap(r.entered())
+	call, fan := t.New[1].ID, t.New[0].ID
+	end := t.Tokens[0].ExpiresAt
+	t.Tokens = append(t.Tokens, core.Token{Hash: "another", StepID: call, ExpiresAt: end}, core.Token{Hash: "other's", StepID: fan, ExpiresAt: end})
+	r.makes(t)
+	next := r.move(t.Run, core.EntrySucceeded)
+	next.Disarm = []core.ID{call}
+	r.makes(next)
+	r.equal("Awaited once disarmed", r.awaited(t.Tokens[0].Hash), core.ID(""))
+	r.equal("Awaited once disarmed, by another token", r.awaited("another"), core.ID(""))
+	r.equal("Awaited by the token of another step", r.awaited("other's"), fan)
+}
+
+func awaitedNever(r *rig) {
+	r.makes(r.leap(r.entered()))
+	for _, hash := range []string{"", "token of", "TOKEN"} {
+		r.equal("Awaited by a token that never was", r.awaited(hash), core.ID(""))
+	}
+}

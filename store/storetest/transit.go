@@ -1,0 +1,230 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysTransit   = "Transit makes transitions, of different runs, and tells for each whether it is made"
+	saysAllOfIt   = "It is if the run's Seq is what the transition says it was; then all of it takes effect, else nothing does"
+	saysMadeAgain = "Making one again that is made changes nothing, whatever has become of the run since, and tells that it is made"
+	saysOneForSeq = "Of several for one Seq of a run exactly one is made"
+	saysWhoever   = "Attempts are recorded and jobs are changed whoever holds the jobs; no outcome or release under an older lease counts afterwards"
+	saysNewJobs   = "New jobs wait in the lane of the workflow, for the event of the run"
+)
+
+// transitTells mixes transitions that are made with such that are not, whose runs have
+// ids in no order.
+func transitTells(r *rig) {
+	a, b, c := r.started().Run, r.started().Run, r.started().Run
+	late := r.move(b, core.EntryStarted)
+	r.makes(r.move(b, core.EntryStarted))
+	made := r.transit(r.move(c, core.EntryStarted), late, r.move(a, core.EntryStarted))
+	r.equal("Transit: made", made, []bool{true, false, true})
+	for _, run := range []core.Run{a, b, c} {
+		r.equal("Seq", r.run(run.ID).Seq, 1)
+	}
+}
+
+func transitNone(r *rig) {
+	r.started()
+	r.twice("Transit of none", func() { r.equal("Transit: made", r.transit(), []bool{}) })
+}
+
+// transitAll reads back each part of a transition.
+func transitAll(r *rig) {
+	j := r.entered()
+	run, rest := j.Situation.Run, r.started()
+	t := r.leap(j)
+	r.makes(t)
+	call := t.New[1]
+	r.equal("tale", r.tale(run.ID), tale{
+		Run: t.Run, Steps: append([]core.Step{r.leapt(j, t)}, t.New...),
+		History: t.Entries, Awaited: map[core.ID]string{call.ID: t.Tokens[0].Hash},
+	})
+	r.wantJob(core.Job{ID: j.ID, EventID: j.EventID, Lane: j.Lane, Status: core.Completed, Attempt: 1, MaxAttempts: core.Unlimited,
+		RunID: run.ID, Step: "first", LastError: string(t.Mark), CreatedAt: j.CreatedAt, FinishedAt: r.now})
+	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{t.Attempts[0].Attempt})
+	r.equal("event it gives rise to", r.storedEvent(t.GivesRise.Event.ID), t.GivesRise.Event)
+	for _, n := range t.GivesRise.Jobs {
+		r.wantJob(core.Job{ID: n.ID, EventID: t.GivesRise.Event.ID, Lane: n.Lane, Status: core.Available,
+			MaxAttempts: n.MaxAttempts, DueAt: r.now, CreatedAt: r.now})
+	}
+	r.equal("tale of another run", r.tale(rest.Run.ID), tale{Run: rest.Run, Steps: []core.Step{rest.Step}})
+}
+
+// transitSequence takes a run through its life: what is cleared is cleared.
+func transitSequence(r *rig) {
+	j := r.entered()
+	t := r.leap(j)
+	r.makes(t)
+	r.now = r.now.Add(time.Second)
+
+	fan, call := t.New[0], t.New[1]
+	call = ended(call, r, core.StepSucceeded)
+	call.Error, call.Last, call.Carry = "", true, "{}"
+	fan.Fan.Ended, fan.Carry = 2, ""
+	fan = ended(fan, r, core.StepSucceeded)
+	next := r.move(t.Run, core.EntrySucceeded, core.EntrySucceeded)
+	next.Changed = []core.StepChange{changeOf(call), changeOf(fan)}
+	next.Disarm = []core.ID{call.ID}
+	next.JobsEnd = []core.JobChange{{ID: call.ID, Status: core.Completed, FinishedAt: r.now}}
+	r.makes(next)
+	first := r.leapt(j, t)
+	first.FinishedAt = t.Changed[0].FinishedAt
+	steps := []core.Step{first, fan, call, t.New[2]}
+	r.equal("tale", r.tale(t.Run.ID), tale{Run: next.Run, Steps: steps, History: append(t.Entries, next.Entries...)})
+
+	last := r.finished(next.Run, core.RunFailed)
+	r.makes(last)
+	r.equal("failed run", r.run(t.Run.ID), last.Run)
+	again := r.move(last.Run, core.EntryRedriven)
+	again.Run.Status, again.Run.Error, again.Run.FinishedAt, again.Run.DeadlineAt, again.Run.StartedAt = core.RunPending, "", time.Time{}, time.Time{}, time.Time{}
+	r.makes(again)
+	r.equal("run without what it was", r.run(t.Run.ID), again.Run)
+	done := r.finished(again.Run, core.RunCompleted)
+	r.makes(done)
+	r.equal("completed run", r.run(t.Run.ID), done.Run)
+}
+
+func transitBare(r *rig) {
+	s := r.started()
+	t := r.move(s.Run, core.EntryStarted)
+	r.makes(t)
+	r.equal("tale", r.tale(s.Run.ID), tale{Run: t.Run, Steps: []core.Step{s.Step}, History: t.Entries})
+	r.equal("job", r.job(s.Step.ID).Status, core.Available)
+}
+
+// transitEpoch opens the same paths anew.
+func transitEpoch(r *rig) {
+	j := r.entered()
+	t := r.move(j.Situation.Run, core.EntryRedriven)
+	t.Run.Epoch = 2
+	again := r.step(t.Run, "first", core.StepReady)
+	t.New, t.Jobs = []core.Step{again}, []core.StepJob{{ID: again.ID, DueAt: r.now}}
+	r.makes(t)
+	r.equal("tale", r.tale(t.Run.ID), tale{Run: t.Run, Steps: []core.Step{j.Situation.Step, again}, History: t.Entries})
+	r.equal("Situation", r.brings(again.ID, r.flowing(9)).Situation, core.Situation{Run: t.Run, Step: again})
+}
+
+func transitBehind(r *rig) {
+	j := r.entered()
+	r.makes(r.move(j.Situation.Run, core.EntryStarted, core.EntryWaiting))
+	r.leaves(r.leap(j))
+	j.Situation.Run.Seq = 1
+	r.leaves(r.leap(j))
+}
+
+func transitAhead(r *rig) {
+	j := r.entered()
+	for _, seq := range []int{1, 2, 4} {
+		j.Situation.Run.Seq = seq
+		r.leaves(r.leap(j))
+	}
+	j.Situation.Run.Seq = 0
+	r.makes(r.leap(j))
+}
+
+func transitUnknown(r *rig) {
+	j := r.entered()
+	j.Situation.Run.ID = r.ids.Next()
+	r.leaves(r.leap(j))
+}
+
+func transitSome(r *rig) {
+	j, behind := r.entered(), r.entered()
+	r.makes(r.move(behind.Situation.Run, core.EntryStarted))
+	want := r.tale(behind.Situation.Run.ID)
+	t, late := r.leap(j), r.leap(behind)
+	r.equal("Transit: made", r.transit(late, t), []bool{false, true})
+	r.equal("tale of the one that is made: Run", r.tale(t.Run.ID).Run, t.Run)
+	r.equal("tale of the other", r.tale(behind.Situation.Run.ID), want)
+	r.equal("job of the other", r.job(behind.ID).Status, core.Running)
+	r.equal("attempts of the other", r.attempts(behind.ID), []core.Attempt{})
+	r.equal("jobs of the other's event", len(r.jobs(core.JobFilter{EventID: behind.EventID}).Items), 1)
+	r.absent(*late.GivesRise)
+}
+
+// transitMany opens as many items as a map may have, and reads them by their paths.
+func transitMany(r *rig) {
+	j := r.entered()
+	n := r.few(1000)
+	t := r.move(j.Situation.Run, core.EntryFanned)
+	var paths []string
+	for i := range n {
+		item := r.step(t.Run, fmt.Sprintf("map/%d/item", i), core.StepReady)
+		item.ParentID, item.Branch = j.ID, fmt.Sprint(i)
+		t.New, paths = append(t.New, item), append(paths, item.Path)
+		if i%2 == 0 {
+			t.Jobs = append(t.Jobs, core.StepJob{ID: item.ID, DueAt: r.now})
+		}
+	}
+	r.makes(t)
+	r.equal("Survey: paths", r.survey(t.Run.ID, 1, core.Wanted{Paths: paths}), t.New)
+	r.equal("Take: jobs", len(r.haul(r.flowing(n))), len(t.Jobs))
+
+	end := r.move(t.Run, core.EntryFailed)
+	var want []core.Step
+	for _, item := range t.New {
+		item = ended(item, r, core.StepSucceeded)
+		item.Last = true
+		want, end.Changed = append(want, item), append(end.Changed, changeOf(item))
+	}
+	for _, job := range t.Jobs {
+		end.JobsEnd = append(end.JobsEnd, core.JobChange{ID: job.ID, Status: core.Completed, FinishedAt: r.now})
+	}
+	r.makes(end)
+	r.equal("Survey: leaves", r.survey(t.Run.ID, 1, core.Wanted{Leaves: []core.ID{j.ID}}), want)
+	r.equal("Jobs: running", len(r.jobs(core.JobFilter{Status: core.Running, Lane: j.Lane, Limit: core.MaxPage}).Items), 1)
+}
+
+func transitAgain(r *rig) {
+	t := r.leap(r.entered())
+	r.twice("Transit", func() { r.makes(t) })
+}
+
+func transitAgainBeside(r *rig) {
+	t, other := r.leap(r.entered()), r.leap(r.entered())
+	r.makes(t)
+	r.makes(other, t)
+	r.equal("History", len(r.history(t.Run.ID, 0, 10)), 4)
+	r.twice("Transit of both", func() { r.makes(t, other) })
+}
+
+// transitAgainLater sends transitions again after each of those that follow them, which
+// change the same things once more.
+func transitAgainLater(r *rig) {
+	t := r.leap(r.entered())
+	r.makes(t)
+	call, sent := t.New[1], []core.Transition{t}
+	for i := range 3 {
+		r.now = r.now.Add(time.Second)
+		next := r.move(sent[i].Run, core.EntrySucceeded, core.EntryRetried)
+		next.Run.Step, call.Attempt = fmt.Sprint(i), i
+		next.Changed = []core.StepChange{changeOf(call)}
+		next.JobsEnd = []core.JobChange{{ID: call.ID, Status: core.Retryable, DueAt: r.now.Add(hold), Error: fmt.Sprint(i)}}
+		if i == 1 {
+			next.Tokens = []core.Token{{Hash: tokenOf(call.ID), StepID: call.ID, ExpiresAt: r.now.Add(hold)}}
+		} else {
+			next.Disarm = []core.ID{call.ID}
+		}
+		r.makes(next)
+		sent = append(sent, next)
+		want := r.state()
+		for _, older := range sent {
+			r.makes(older)
+		}
+		r.equal("state after older transitions were sent again", r.state(), want)
+	}
+}
+
+// transitTogether: whoever writes for many may put them in one batch.
+func transitTogether(r *rig) {
+	j := r.entered()
+	ts := []core.Transition{r.leap(j), r.leap(j), r.leap(j)}
+	ts[1].Disarm = []core.ID{ts[0].New[1].ID}
+	r.once(j, ts, r.transit(ts...))
+}
