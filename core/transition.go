@@ -159,7 +159,7 @@ type Runs interface {
 	Transit(ctx context.Context, ts ...Transition) ([]bool, error)
 
 	// Awaited returns the step that a token is good for, by the token's hash. A token
-	// that expires now or has expired, one of which another was disarmed, and one that
+	// that expires now or has expired, one that was disarmed, and one that
 	// never was are not told apart: the step is "".
 	Awaited(ctx context.Context, now time.Time, hash string) (ID, error)
 }

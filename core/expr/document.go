@@ -59,6 +59,15 @@ func (d *Document) Value() any {
 	return d.value
 }
 
+// JSON returns the text that the view was read from if that is JSON, as it is written but
+// for the blanks around it. There is none of the fields of a form, nor of what is no JSON.
+func (d *Document) JSON() ([]byte, bool) {
+	if d.view(); d.tape == nil {
+		return nil, false
+	}
+	return bytes.TrimSpace(d.text), true
+}
+
 // view reads the payload.
 func (d *Document) view() {
 	if d.read {

@@ -121,3 +121,24 @@ func depthOf(v any) (deepest int) {
 	}
 	return 0
 }
+
+func TestJSONIsAsItIsWritten(t *testing.T) {
+	tests := []struct {
+		payload, contentType, want string
+		ok                         bool
+	}{
+		{" {\"b\": 1.0,\n \"a\": \"\\u0041\"} ", "", "{\"b\": 1.0,\n \"a\": \"\\u0041\"}", true},
+		{`5`, "text/plain", `5`, true},
+		{`payload=%7B%22b%22%3A1%2C%22a%22%3A2%7D`, "application/x-www-form-urlencoded", `{"b":1,"a":2}`, true},
+		{`a=1&b=2`, "application/x-www-form-urlencoded", "", false},
+		{`{"a": `, "application/json", "", false},
+		{``, "", "", false},
+		{strings.Repeat("[", 300) + strings.Repeat("]", 300), "", "", false},
+	}
+	for _, tt := range tests {
+		got, ok := NewDocument([]byte(tt.payload), tt.contentType).JSON()
+		if string(got) != tt.want || ok != tt.ok {
+			t.Errorf("JSON of %.40q (%s) = %q, %v, want %q, %v", tt.payload, tt.contentType, got, ok, tt.want, tt.ok)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func resultOf(body []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, nil
 	}
-	return checked(compact(document(body)))
+	return checked(textOf(document(body)))
 }
 
 // refused is told of a call that failed.

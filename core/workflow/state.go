@@ -30,19 +30,15 @@ func dataFailure(err error) *failure {
 // maxDepth is how deep a state may be nested: what is deeper is text to package expr.
 const maxDepth = 200
 
-// whole is the template of all that there is, on one line and with its members in order.
-var whole = func() *expr.Template {
-	t, err := expr.ParseTemplate("{{ $ }}")
-	if err != nil {
-		panic(err)
+// textOf is the JSON text of a document: as it is written, if it is JSON.
+func textOf(d *expr.Document) ([]byte, error) {
+	if text, ok := d.JSON(); ok {
+		return text, nil
 	}
-	return t
-}()
+	return encode(d.Value())
+}
 
-// compact is the JSON text of a document. Numbers are as they are spelt.
-func compact(d *expr.Document) ([]byte, error) { return whole.Render(d, nil) }
-
-// encode is the JSON text of a tree, as compact writes it.
+// encode is the JSON text of a tree, on one line. Numbers are as they are spelt.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -175,7 +171,7 @@ func (s scope) state() *expr.Document {
 // text is the JSON of what the step received.
 func (s scope) text() ([]byte, error) {
 	if s.row.State == nil {
-		return compact(s.state())
+		return textOf(s.state())
 	}
 	return s.row.State, nil
 }

@@ -15,17 +15,19 @@ func takesRunsLater(r *rig, f *Fault) {
 
 // redrivenMeanwhile has one of two runs go on when both are picked.
 func redrivenMeanwhile(r *rig, f *Fault) {
-	run, _ := r.failedRun()
+	run, dead := r.failedRun()
 	other, job := r.failedRun()
 	r.now = r.now.Add(time.Second)
 	again := r.move(run, core.EntryRedriven)
 	again.Run.Status, again.Run.FinishedAt = core.RunPending, time.Time{}
+	again.Tokens = []core.Token{{Hash: tokenOf(dead.ID), StepID: dead.ID, ExpiresAt: r.now.Add(hold)}}
 	f.justBefore("purge_runs", func() { r.makes(again) })
 	r.equal("Purge", r.purge(10), 4) // both jobs, and what is left of the other
 	r.noRun(other.ID, job.ID)
 	got := r.tale(run.ID)
 	r.equal("run that was redriven", got.Run, again.Run)
 	r.equal("its steps and entries", []int{len(got.Steps), len(got.History)}, []int{1, 2})
+	r.equal("its token", r.awaited(tokenOf(dead.ID)), dead.ID)
 	r.storedEvent(run.EventID)
 }
 

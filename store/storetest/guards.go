@@ -73,7 +73,7 @@ var guards = []guard{
 	{"completed", []string{"drain_jobs"}, regexp.MustCompile(`AND jobs\.status <> 'completed'`), ``},
 	{"workflow", []string{"retry"}, regexp.MustCompile(`AND \(lane < 'workflow/' OR lane >= 'workflow0'\)`), ``},
 	{"behind", []string{"insert_history", "move_runs"}, regexp.MustCompile(`AND (runs\.seq = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"mark", append([]string{"move_runs"}, ifHeld...), regexp.MustCompile(`AND (mine\.mark = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"mark", ifHeld, regexp.MustCompile(`AND (mine\.mark = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"newest", ifHeld, regexp.MustCompile(`AND (mine\.seq = \(SELECT runs\.seq \+ 1 FROM runs[^)]*\))`), `AND ($1 OR 1 = 1)`},
 	{"expired", []string{"awaited"}, regexp.MustCompile(`AND (expires_at > \?)`), `AND ($1 OR 1 = 1)`},
 	{"all of it", []string{"drop_bare_event"}, regexp.MustCompile(`WHERE`), `WHERE 1 = 0 AND`},

@@ -15,7 +15,7 @@ const (
 	saysSurvey     = "Survey returns the wanted steps of an epoch of a run, each once, in the order of their ids"
 	saysUnwanted   = "What is wanted and does not exist is absent"
 	saysAwaited    = "Awaited returns the step that a token is good for, by the token's hash"
-	saysNotGood    = "A token that expires now or has expired, one of which another was disarmed, and one that never was are not told apart: the step is \"\""
+	saysNotGood    = "A token that expires now or has expired, one that was disarmed, and one that never was are not told apart: the step is \"\""
 )
 
 var runs = role{name: "Runs", checks: []check{

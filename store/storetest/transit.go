@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -214,7 +215,7 @@ func transitAgainLater(r *rig) {
 		r.makes(next)
 		sent = append(sent, next)
 		want := r.state()
-		for _, older := range sent {
+		for _, older := range slices.Backward(sent) {
 			r.makes(older)
 		}
 		r.equal("state after older transitions were sent again", r.state(), want)
