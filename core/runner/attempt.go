@@ -97,7 +97,7 @@ func (r *Runner) notify(ctx context.Context, d *workflow.Definition, job core.Ta
 	if job.Situation.Step.ParentID == "" {
 		arming.seen()
 	}
-	if err := r.finish(ctx, brief, arming); err != nil {
+	if err := r.finish(ctx, brief, arming); err != nil || !arming.made {
 		return core.StepEnd{}, false, err
 	}
 	job.Situation = after(job.Situation, arming.move.Transition)

@@ -74,6 +74,9 @@ func TestNotice(t *testing.T) {
 				t.Errorf("stored %v, want the hash of the token alone", w.tokens)
 			}
 		}
+		if w.ops["situations"] != 0 || w.ops["transit"] != 3 {
+			t.Errorf("asked the store %v, want nothing read again for a begin, a token and an end", w.ops)
+		}
 		if newToken() == newToken() {
 			t.Error("two tokens are the same")
 		}
@@ -107,7 +110,7 @@ func TestCallback(t *testing.T) {
 			} else if r.Lost != 1 {
 				t.Errorf("Tick = %+v, want the end of the notice lost", r)
 			}
-			if run := w.read(id); run.Status != core.RunCompleted || string(run.Output) != `{"ok":1}` {
+			if run := w.read(id); run.Status != core.RunCompleted || string(run.Output) != `{"ok": 1}` {
 				t.Errorf("early %v: run is %s with %s", early, run.Status, run.Output)
 			}
 			if left := w.left(id); len(left) > 0 {
@@ -164,7 +167,7 @@ func TestBodiesOfCallbacks(t *testing.T) {
 	tests := []struct {
 		body, output string // no output: refused
 	}{
-		{"", `{}`}, {" \n", `{}`}, {`{"a": [1.50]}`, `{"a":[1.50]}`}, {`"text"`, `"text"`}, {`null`, `null`},
+		{"", `{}`}, {" \n", `{}`}, {`{"a": [1.50]}`, `{"a": [1.50]}`}, {`"text"`, `"text"`}, {`null`, `null`},
 		{"nonsense", ""}, {`{"a": 1} 2`, ""}, {"\"\xff\"", ""},
 	}
 	for _, tt := range tests {
@@ -225,7 +228,12 @@ func TestCallbackAmongOthers(t *testing.T) {
 		if err := w.callback(token, ""); !core.IsKind(err, core.Unavailable) {
 			t.Errorf("Callback = %v, want that it cannot be done now", err)
 		}
-		w.before = func(string) error { return errAway }
+		w.before = func(op string) error {
+			if op == "transit" {
+				return errAway
+			}
+			return nil
+		}
 		if err := w.callback(token, ""); !core.IsKind(err, core.Unavailable) {
 			t.Errorf("Callback = %v, want that it cannot be done now", err)
 		}
@@ -261,6 +269,27 @@ func TestNoticeThatCannotBeMade(t *testing.T) {
 		id := w.start("asking", `{}`)
 		if run := w.finish(id); !strings.HasPrefix(run.Error, "step ask: data: ") || len(w.told(id, core.EntryArmed)) != 0 {
 			t.Errorf("run is %s: %s, %v", run.Status, run.Error, w.told(id))
+		}
+	})
+}
+
+// Nobody is told a token of a run that ended just before it was stored.
+func TestTokenOfARunThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, id, _ := newAsking(t, nil)
+		r, job, transits := w.runner(), w.take("asking")[0], 0
+		w.before = func(op string) error {
+			if op == "transit" {
+				if transits++; transits == 2 { // the first begins the run
+					if _, err := r.Cancel(context.Background(), id); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return nil
+		}
+		if _, ok, err := r.Attempt(context.Background(), job); ok || err != nil || len(w.requests) != 0 || len(w.tokens) != 0 {
+			t.Errorf("Attempt = %v, %v with %d calls and %d tokens, want a stale job and neither", ok, err, len(w.requests), len(w.tokens))
 		}
 	})
 }

@@ -81,8 +81,8 @@ func New(d Deps) *Runner { return &Runner{Deps: d, known: map[string]*compiled{}
 
 // A compiled definition is made when it is first asked for.
 type compiled struct {
-	mu sync.Mutex
-	d  *workflow.Definition
+	turn chan struct{} // full while somebody is at it
+	d    *workflow.Definition
 }
 
 // definition is what runs with this hash follow. There are as many as the store keeps,
@@ -92,13 +92,17 @@ func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definit
 	r.mu.Lock()
 	c := r.known[hash]
 	if c == nil {
-		c = &compiled{}
+		c = &compiled{turn: make(chan struct{}, 1)}
 		r.known[hash] = c
 	}
 	r.mu.Unlock()
 
-	c.mu.Lock() // whoever comes meanwhile waits and has it
-	defer c.mu.Unlock()
+	select {
+	case c.turn <- struct{}{}: // whoever comes meanwhile waits and has it
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if c.d != nil {
 		return c.d, nil
 	}

@@ -154,7 +154,7 @@ func (r *Runner) round(ctx context.Context, turns []*turn) error {
 func (r *Runner) look(ctx context.Context, turns []*turn) error {
 	var steps []core.ID
 	for _, t := range turns {
-		if t.open || t.view != nil {
+		if t.view != nil {
 			continue
 		}
 		if t.run != "" {
@@ -176,7 +176,7 @@ func (r *Runner) look(ctx context.Context, turns []*turn) error {
 		return err
 	}
 	for _, t := range turns {
-		if !t.open && t.view == nil {
+		if t.view == nil {
 			t.found(found)
 		}
 	}

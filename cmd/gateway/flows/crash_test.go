@@ -324,7 +324,7 @@ func diePoints(t *testing.T, p place, stride int) {
 	for _, l := range lives {
 		l.gone.Wait()
 	}
-	t.Logf("%s: the undisturbed run has %d effects; died at %d points", p.name, whole.dying.count, points)
+	t.Logf("the undisturbed run has %d points to die at; died at %d", whole.dying.count, points)
 }
 
 // checkWhole checks that the run that is compared with is worth it.
@@ -343,7 +343,7 @@ func checkWhole(t *testing.T, c course) {
 // check compares a life with a death with one without.
 func (l *life) check(t *testing.T, point int, err error, want course) {
 	t.Helper()
-	died := fmt.Sprintf("died at effect %d (%s)", point, l.dying.what)
+	died := fmt.Sprintf("died at point %d, %s", point, l.dying.what)
 	if err != nil {
 		t.Errorf("%s: %v", died, err)
 		return

@@ -79,11 +79,18 @@ func (s *stage) showRequests(out *strings.Builder) {
 	}
 }
 
-// compact is JSON without blanks, and cut if it is long.
+// compact is JSON without blanks and with keys in order, which nobody promises, and cut
+// if it is long.
 func compact(text string) string {
-	var b bytes.Buffer
-	if json.Compact(&b, []byte(text)) == nil {
-		text = b.String()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var value any
+	if json.Valid([]byte(text)) && d.Decode(&value) == nil {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(value)
+		text = strings.TrimSuffix(b.String(), "\n")
 	}
 	if len(text) > 1000 {
 		text = fmt.Sprintf("%s... (%d bytes)", text[:40], len(text))
