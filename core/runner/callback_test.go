@@ -293,3 +293,24 @@ func TestTokenOfARunThatEnds(t *testing.T) {
 		}
 	})
 }
+
+// Of two callbacks that find their token good one counts.
+func TestCallbacksAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, id, notices := newAsking(t, nil)
+		w.tick()
+		token := notices()[0]["token"].(string)
+		w.before = func(op string) error {
+			if op == "transit" {
+				w.before = nil
+				if err := w.callback(token, `"first"`); err != nil {
+					t.Errorf("the first Callback = %v", err)
+				}
+			}
+			return nil
+		}
+		if err := w.callback(token, `"second"`); err != ErrToken || string(w.read(id).Output) != `"first"` {
+			t.Errorf("the second Callback = %v, and the run has %s; want %v and what came first", err, w.read(id).Output, ErrToken)
+		}
+	})
+}

@@ -105,6 +105,7 @@ func TestSettledTellsWhatIsDue(t *testing.T) {
       - {name: a, url: 'https://a.example', retry: {max: 2, interval: 10s, backoff: fixed}}
       - {name: b, type: wait, seconds: 60}
 `)
+		heard := w.bell.Listen("workflow/w")
 		w.start("w", `{}`)
 		w.answer = func(context.Context, workflow.Request, core.TakenJob) Answer {
 			if len(w.requests) == 1 {
@@ -130,8 +131,8 @@ func TestSettledTellsWhatIsDue(t *testing.T) {
 			}
 			time.Sleep(30 * time.Second)
 		}
-		if rung := w.bell.Listen("workflow/w").Rung(); len(rung) != 0 {
-			t.Errorf("rung: %v", rung)
+		if rung := heard.Rung(); len(rung) != 0 {
+			t.Errorf("rung: %v, want nothing: nothing is due yet", rung)
 		}
 	})
 }

@@ -62,11 +62,6 @@ func (t *turn) seen() *turn {
 
 func (t *turn) saw(run core.Run, situations map[core.ID]core.Situation) {
 	t.view = &workflow.View{Run: run, Situations: situations}
-	for i, e := range t.ends {
-		if e.Kind == core.CalledBack { // it is told of the step as it is, whichever attempt that is at
-			t.ends[i].Job.Situation = situations[e.Job.Situation.Step.ID]
-		}
-	}
 }
 
 // A patience is how often a turn is tried before it is given up.

@@ -236,3 +236,20 @@ func BenchmarkAdvance(b *testing.B) {
 		}
 	}
 }
+
+// A run whose steps make calls meets the limit as one does that never leaves a transition.
+func TestLoopOfCallsEnds(t *testing.T) {
+	w := newWorld(t, compiled(t, "steps:\n  - {name: a, url: http://a.example/, goto: b}\n  - {name: b, url: http://b.example/, goto: a}"), `{}`)
+	w.d.entries = 1000 // the world looks at all steps after each move
+	calls := 0
+	w.play(func(string, Request) reply {
+		calls++
+		return reply{status: 200}
+	})
+	if w.run.Status != core.RunFailed || w.run.Error != "step a#500: data: more than 10,000 transitions" || calls != 999 {
+		t.Errorf("run %s: %s after %d calls, want failed at a#500 after 999", w.run.Status, w.run.Error, calls)
+	}
+	if n := len(w.history); n > 1000 {
+		t.Errorf("%d entries, want at most 1000", n)
+	}
+}
