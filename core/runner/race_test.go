@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -324,6 +325,40 @@ func TestCancel(t *testing.T) {
 		}
 		if _, err := r.Cancel(context.Background(), "01ARZ3NDEKTSV4RRFFQ69G5FAV"); !core.IsKind(err, core.NotFound) {
 			t.Errorf("Cancel of nothing = %v, want that it is not found", err)
+		}
+	})
+}
+
+// A reply that the database has no room for fails its step, and is not asked for again.
+func TestReplyWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, line(2))
+		large, fine := w.start("line", `{}`), w.start("line", `{}`)
+		r := w.runner()
+		var ends []core.StepEnd
+		for _, job := range w.take("line") {
+			end, ok, err := r.Attempt(t.Context(), job)
+			if !ok || err != nil {
+				t.Fatalf("Attempt = %v, %v", ok, err)
+			}
+			end.Kind, end.Body = core.Replied, []byte(`"large"`)
+			ends = append(ends, end)
+		}
+		w.refuse = func(t core.Transition) error {
+			if t.Run.ID == large && slices.ContainsFunc(t.New, func(s core.Step) bool { return string(s.State) == `"large"` }) {
+				return core.Refuse(core.TooLarge, "event too large for the database")
+			}
+			return nil
+		}
+		if _, err := r.Settle(t.Context(), ends...); err != nil {
+			t.Fatal(err)
+		}
+		w.refuse = nil
+		if run := w.read(large); run.Status != core.RunFailed || !strings.Contains(run.Error, "too large for the database") {
+			t.Errorf("run with the large reply: %s, %q, want it failed", run.Status, run.Error)
+		}
+		if run := w.read(fine); run.Status != core.RunRunning {
+			t.Errorf("the other run is %s, want running", run.Status)
 		}
 	})
 }

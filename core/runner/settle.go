@@ -29,10 +29,14 @@ func (r *Runner) Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepS
 	return settled, nil
 }
 
-// apart finishes turns one by one.
+// apart finishes turns one by one. A reply that the database has no room for beside the
+// state is one that the step cannot go on with.
 func (r *Runner) apart(ctx context.Context, turns []*turn) error {
 	for _, t := range turns {
 		err := r.finish(ctx, endless, t)
+		if core.IsKind(err, core.TooLarge) && t.shrink() {
+			err = r.finish(ctx, endless, t)
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -41,6 +45,21 @@ func (r *Runner) apart(ctx context.Context, turns []*turn) error {
 		}
 	}
 	return nil
+}
+
+// shrink makes failures of the replies that a turn is about, and reports whether there
+// are any.
+func (t *turn) shrink() (shrunk bool) {
+	for i, e := range t.ends {
+		if len(e.Body) == 0 {
+			continue
+		}
+		e.Kind, e.Class, e.Final, e.Body = core.Refused, core.ClassData, true, nil
+		e.Attempt.Error = "data: the reply and the state are together too large for the database"
+		t.ends[i], shrunk = e, true
+	}
+	t.view, t.open = nil, false
+	return shrunk
 }
 
 // turnsOf makes a turn of all ends of a run, and tells where they were among all. An end
