@@ -13,8 +13,7 @@ func (b *bench) workflow(ctx context.Context) error {
 	if !b.opts.measures(gatewayName) {
 		return nil
 	}
-	_, events := b.load()
-	runs := max(1, events/workflowSteps)
+	runs := max(1, b.opts.events/workflowSteps)
 	label, beside := fmt.Sprintf("workflow, %d runs of %d steps: ", runs, workflowSteps), []string{pushedName}
 	rate := measure{label + "rate", "steps/s", ratioAtLeast(0.5), beside}
 	stepped := b.systems[0]
