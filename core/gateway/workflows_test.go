@@ -149,7 +149,7 @@ func TestStepsAreCalled(t *testing.T) {
 	shown := []string{r.Method, r.URL.Path, r.Header.Get("X-Team"), r.Header.Get("x-gateway-workflow"), r.Header.Get("x-gateway-run-id"),
 		r.Header.Get("idempotency-key"), r.Header.Get("user-agent"), r.Header.Get("webhook-signature"), string(body), string(run.Status), string(run.Output)}
 	want := []string{"PUT", "/charge", "red", "flow", string(run.ID), string(run.ID) + ".1.charge", "gateway/test",
-		"v1," + base64.StdEncoding.EncodeToString(sum), `{"total":42}`, "completed", `{"paid":{"ok":true},"total":42}`}
+		"v1," + base64.StdEncoding.EncodeToString(sum), `{"total": 42}`, "completed", `{"paid":{"ok":true},"total":42}`}
 	if diff := cmp.Diff(want, shown); diff != "" {
 		t.Errorf("request and run (-want +got):\n%s", diff)
 	}
