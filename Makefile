@@ -53,7 +53,7 @@ race: ## run the tests under the race detector (the long end-to-end runs excepte
 	$(GO) test -tags '$(TAGS)' -race -short -timeout 20m ./...
 
 quick: ## the quick loop: pure packages and SQLite, under a minute
-	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -short $$($(GO) list ./... | grep -Ev '$(SERVED)')
+	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -short -parallel 6 $$($(GO) list ./... | grep -Ev '$(SERVED)')
 
 verify: deps ## take each guard out of each SQL statement in turn: the tests must fail every time (half an hour)
 	GATEWAY_VERIFY=1 $(GO) test -tags '$(TAGS)' -p 1 -count=1 -timeout 120m -v -run '^TestGuards$$' ./store/sqlite ./store/postgres ./store/mysql ./store/hosted

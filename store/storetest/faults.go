@@ -44,7 +44,7 @@ func stride(o Options) int {
 	switch {
 	case raceDetector:
 		return 37
-	case o.Slow:
+	case o.Slow, testing.Short():
 		return 9
 	}
 	return 1
