@@ -267,6 +267,7 @@ func TestEveryStatement(t *testing.T) {
 		checkMarks(t, s, now, n)
 		checkGates(t, s, ids, now, n)
 		checkQueues(t, s, ids, now, n)
+		checkRuns(t, s, ids, now, n)
 	}
 	_, err = s.Depth(ctx)
 	must("Depth", err)
