@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -76,6 +77,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return // half a request is no delivery
 	}
 	s, n := r.note(delivery{req.URL.Path, req.Header, string(body), time.Now()})
+	req.Body = io.NopCloser(bytes.NewReader(body)) // for the script
 	if s != nil {
 		s(n, w, req)
 	}
