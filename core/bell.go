@@ -11,6 +11,7 @@ import (
 type Bell struct {
 	mu        sync.RWMutex
 	listeners map[Lane][]*Listener
+	others    []*Listener // of lanes that nobody else listens to
 }
 
 // A Listener hears lanes being rung. What it has not been asked for yet is
@@ -40,6 +41,13 @@ func (b *Bell) Listen(lanes ...Lane) *Listener {
 	return l
 }
 
+// Others has a listener hear the lanes as well that nobody listens to.
+func (b *Bell) Others(l *Listener) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.others = append(b.others, l)
+}
+
 // Ring wakes whoever listens to the lane. It never blocks.
 func (b *Bell) Ring(lane Lane) {
 	if b == nil {
@@ -47,7 +55,11 @@ func (b *Bell) Ring(lane Lane) {
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	for _, l := range b.listeners[lane] {
+	heard := b.listeners[lane]
+	if len(heard) == 0 {
+		heard = b.others
+	}
+	for _, l := range heard {
 		l.hear(lane)
 	}
 }

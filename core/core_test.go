@@ -205,4 +205,12 @@ func TestBell(t *testing.T) {
 	default:
 	}
 	(*Bell)(nil).Ring("a") // rings for nobody
+
+	b.Others(other)
+	for _, lane := range []Lane{"a", "x", "d"} {
+		b.Ring(lane)
+	}
+	if got := other.Rung(); !slices.Equal(got, []Lane{"d", "x"}) {
+		t.Errorf("Rung() of who hears others = %v, want its own and what nobody listens to", got)
+	}
 }

@@ -135,6 +135,7 @@ type Fan struct {
 	Total   int
 	Started int // of the first ones; those behind wait for their turn
 	Ended   int // that succeeded
+	Bytes   int // of the outputs of those that ended
 }
 
 // A Situation is a step with all that surrounds it, read at one moment.

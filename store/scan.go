@@ -137,11 +137,11 @@ func encodeFan(f core.Fan) string {
 	if f == (core.Fan{}) {
 		return ""
 	}
-	return fmt.Sprintf("%d/%d/%d", f.Total, f.Started, f.Ended)
+	return fmt.Sprintf("%d/%d/%d/%d", f.Total, f.Started, f.Ended, f.Bytes)
 }
 
 func decodeFan(s string) (f core.Fan) {
-	_, _ = fmt.Sscanf(s, "%d/%d/%d", &f.Total, &f.Started, &f.Ended)
+	_, _ = fmt.Sscanf(s, "%d/%d/%d/%d", &f.Total, &f.Started, &f.Ended, &f.Bytes)
 	return f
 }
 

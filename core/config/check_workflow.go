@@ -48,7 +48,8 @@ func (k *checker) params(path string, params []Param) {
 	seen := map[string]bool{}
 	for i, p := range params {
 		if seen[p.Name] && p.Name != "" {
-			k.problem(index(path, i)+".name", "the parameter %s is given twice", quote(p.Name))
+			here := index(path, i) + ".name"
+			k.problem(here, "the parameter %s is given twice", k.named(here, p.Name, "of this name"))
 		}
 		seen[p.Name] = true
 	}
@@ -75,7 +76,7 @@ func (k *checker) stepName(path, name string, taken map[string]position) {
 	case !isName(name):
 		k.problem(path, nameRule)
 	case twice:
-		k.problem(path, "another step is called %s, on line %d of %s; names are unique in a workflow", quote(name), first.line, first.file)
+		k.problem(path, "another step is called %s, on line %d of %s; names are unique in a workflow", k.named(path, name, "this"), first.line, first.file)
 	default:
 		taken[name] = k.origin.at(path)
 	}
@@ -116,9 +117,14 @@ func (k *checker) step(path string, s Step, depth int, taken map[string]position
 	k.url(path+".url", s.URL)
 	k.headers(path+".headers", s.Headers, endpoint.CheckHeader)
 	k.data(path, s)
+	k.wayOut(path, s)
 	switch s.Type {
 	case "http":
 		k.needs(path+".url", "an http step")
+	case "callback":
+		if s.Method == "GET" {
+			k.problem(path+".method", "GET has no body, and the token would be told to nobody")
+		}
 	case "wait":
 		k.exactlyOne(path, "a wait step", "seconds", "timestamp_path")
 	case "choice":
@@ -164,7 +170,7 @@ func (k *checker) branches(path string, branches []Branch, depth int, taken map[
 		case !isName(b.Name):
 			k.problem(here+".name", nameRule)
 		case seen[b.Name]:
-			k.problem(here+".name", "another branch of this step is called %s", quote(b.Name))
+			k.problem(here+".name", "another branch of this step is called %s", k.named(here+".name", b.Name, "this"))
 		}
 		seen[b.Name] = true
 		k.exactlyOne(here, "a branch", "url", "steps")
@@ -187,6 +193,17 @@ func (k *checker) mapStep(path string, s Step, depth int, taken map[string]posit
 	k.step(here, *s.Iterator, depth, taken)
 	for _, jump := range jumps(here, *s.Iterator) {
 		k.problem(jump.path, "an iterator is a single step and has nowhere to go")
+	}
+}
+
+// wayOut checks that a step says once where it goes.
+func (k *checker) wayOut(path string, s Step) {
+	switch {
+	case s.Goto == "":
+	case s.End:
+		k.problem(path+".goto", "the step has end: true, and nothing comes after it; remove one of them")
+	case s.Type == "choice" && s.OnFailure != "continue":
+		k.problem(path+".goto", "choices and default decide where a choice step goes; goto counts only with on_failure: continue, if none of them does")
 	}
 }
 
@@ -232,9 +249,10 @@ func (k *checker) flow(path string, steps []Step, taken map[string]position) {
 		}
 	}
 	if len(lost) > 0 {
-		k.lost(lost, names(places), taken)
+		k.lost(lost, k.shown(path, steps), taken)
 		return // what the jumps were meant to reach would be reported as well
 	}
+	k.rounds(path, steps, next)
 	for i, ok := range reach(next) {
 		if !ok {
 			k.problem(index(path, i), "no step leads here; remove it, or add a goto")
@@ -246,16 +264,37 @@ func (k *checker) flow(path string, steps []Step, taken map[string]position) {
 func (k *checker) lost(jumps []jump, here []string, taken map[string]position) {
 	for _, j := range jumps {
 		if _, elsewhere := taken[j.target]; elsewhere {
-			k.problem(j.path, "the step %s is in another list of steps; a jump stays in its own", quote(j.target))
+			k.problem(j.path, "the step %s is in another list of steps; a jump stays in its own", k.named(j.path, j.target, "of this name"))
+		} else if k.origin.marks[j.path].expanded {
+			k.problem(j.path, "there is no such step, with its variables filled in")
 		} else {
 			k.problem(j.path, "there is no step %s%s", quote(j.target), suggest(j.target, "the steps here are", here))
 		}
 	}
 }
 
-// passesOn tells whether the step after s may come next. A choice falls through only when it fails and may go on.
+// named is a name that a message shows, or other words if it holds something of a variable.
+func (k *checker) named(path, name, otherwise string) string {
+	if k.origin.marks[path].expanded {
+		return otherwise
+	}
+	return quote(name)
+}
+
+// shown lists the names of steps that hold nothing of a variable, in their order.
+func (k *checker) shown(path string, steps []Step) (all []string) {
+	for i, s := range steps {
+		if s.Name != "" && !k.origin.marks[index(path, i)+".name"].expanded {
+			all = append(all, s.Name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// passesOn tells whether the step after s may come next. A choice goes there only when it fails and may go on.
 func passesOn(s Step) bool {
-	return s.OnFailure == "continue" || !s.End && s.Goto == "" && s.Type != "choice"
+	return !s.End && s.Goto == "" && (s.Type != "choice" || s.OnFailure == "continue")
 }
 
 // reach tells which steps can be reached from the first.

@@ -77,6 +77,7 @@ func (g *Gateway) newRunner(c *config.Config, bell *core.Bell, obituary func(cor
 		Bell:     bell,
 		Observe:  g.observe,
 		Caller:   caller,
+		Timeout:  c.Delivery.Timeout.Duration,
 		Compile:  compiler(c),
 		Address:  c.Address(),
 		Obituary: obituary,

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/hex"
-	"errors"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
@@ -18,14 +17,34 @@ const begins = 10
 
 // Attempt does what the job of a step asks for. False means that the job is stale and to
 // be closed: its run has moved on, or is gone. An error means that nothing was called,
-// and that the job is to be given back.
+// and that the job is to be given back: soon if it is [core.Unavailable], since others
+// were at the run or the store is away.
+//
+// Whatever comes before the call has its own time, and the call has all of its own.
 func (r *Runner) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bool, error) {
 	if job.Situation.Step.ID == "" {
 		return core.StepEnd{}, false, nil
 	}
+	before, cancel := context.WithTimeout(ctx, inTime)
+	defer cancel()
+	out, end, current, err := r.prepare(before, job)
+	if err != nil || out == nil {
+		return end, current, late(ctx, before, err)
+	}
+	return r.call(ctx, out.request, out.job), true, nil
+}
+
+// An outgoing call is one to be made now, for the job as it is by then.
+type outgoing struct {
+	request workflow.Request
+	job     core.TakenJob
+}
+
+// prepare does all of an attempt but its call. Without one (nil) it is the whole attempt.
+func (r *Runner) prepare(ctx context.Context, job core.TakenJob) (*outgoing, core.StepEnd, bool, error) {
 	d, err := r.definition(ctx, job.Situation.Run.Definition)
 	if err != nil {
-		return core.StepEnd{}, false, err
+		return nil, core.StepEnd{}, false, err
 	}
 	for range begins {
 		task := d.Task(job, r.Clock())
@@ -34,38 +53,38 @@ func (r *Runner) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, 
 		}
 		current := false
 		if job, current, err = r.begin(ctx, job); err != nil || !current {
-			return core.StepEnd{}, false, err
+			return nil, core.StepEnd{}, false, err
 		}
 	}
-	return core.StepEnd{}, false, errors.New("run " + string(job.Situation.Run.ID) + " does not begin")
+	return nil, core.StepEnd{}, false, errBusy
 }
 
-// do does a task of a run that has begun.
-func (r *Runner) do(ctx context.Context, d *workflow.Definition, task workflow.Task, job core.TakenJob) (core.StepEnd, bool, error) {
+// do does a task of a run that has begun, but for its call.
+func (r *Runner) do(ctx context.Context, d *workflow.Definition, task workflow.Task, job core.TakenJob) (*outgoing, core.StepEnd, bool, error) {
 	switch task {
 	case workflow.Call:
 		request, err := d.Request(job)
 		if err != nil {
-			return r.uncallable(job, err), true, nil
+			return nil, r.uncallable(job, err), true, nil
 		}
-		return r.call(ctx, request, job), true, nil
+		return &outgoing{request, job}, core.StepEnd{}, true, nil
 	case workflow.Notify:
-		return r.notify(ctx, d, job)
+		return r.arm(ctx, d, job)
 	case workflow.Elapse:
-		return core.StepEnd{Job: job, Kind: core.Elapsed, At: r.Clock()}, true, nil
+		return nil, core.StepEnd{Job: job, Kind: core.Elapsed, At: r.Clock()}, true, nil
 	}
-	return core.StepEnd{}, false, nil
+	return nil, core.StepEnd{}, false, nil
 }
 
 // begin makes a run that is pending a running one. Several of its jobs may be taken at
 // once after a redrive; then one of them begins it.
 func (r *Runner) begin(ctx context.Context, job core.TakenJob) (core.TakenJob, bool, error) {
-	begun := newTurn(core.StepEnd{Job: job, Kind: core.Begun, At: r.Clock()}).seen()
-	if err := r.finish(ctx, brief, begun); err != nil {
+	begun, err := r.tell(ctx, true, core.StepEnd{Job: job, Kind: core.Begun, At: r.Clock()})
+	if err != nil {
 		return job, false, err
 	}
-	if begun.made {
-		job.Situation = after(job.Situation, begun.move.Transition)
+	if !begun.settled(0).Lost {
+		job.Situation = after(job.Situation, begun.made(0))
 		return job, true, nil
 	}
 	found, err := r.Store.Situations(ctx, []core.ID{job.Situation.Step.ID})
@@ -80,31 +99,31 @@ func (r *Runner) begin(ctx context.Context, job core.TakenJob) (core.TakenJob, b
 	return job, true, nil
 }
 
-// notify has a callback step wait. The token is stored before anybody is told of it: a
-// callback may come before the answer of who was told.
-func (r *Runner) notify(ctx context.Context, d *workflow.Definition, job core.TakenJob) (core.StepEnd, bool, error) {
+// arm stores a token before anybody is told of it: a callback may come before the answer
+// of who was told.
+func (r *Runner) arm(ctx context.Context, d *workflow.Definition, job core.TakenJob) (*outgoing, core.StepEnd, bool, error) {
 	token := newToken()
 	notice, err := d.Notice(job, token, r.Address+"/callback/"+token)
 	if err != nil {
-		return r.uncallable(job, err), true, nil
+		return nil, r.uncallable(job, err), true, nil
 	}
 	now := r.Clock()
-	armed := core.StepEnd{Job: job, Kind: core.Armed, At: now, Token: digest(token), Expires: d.Expiry(job, now)}
+	end := core.StepEnd{Job: job, Kind: core.Armed, At: now, Token: digest(token), Expires: d.Expiry(job, now)}
 	if notice.URL == "" {
-		return armed, true, nil
+		return nil, end, true, nil
 	}
-	arming := newTurn(armed)
-	if job.Situation.Step.ParentID == "" {
-		arming.seen()
+	armed, err := r.tell(ctx, job.Situation.Step.ParentID == "", end)
+	if err != nil || armed.settled(0).Lost {
+		return nil, core.StepEnd{}, false, err
 	}
-	if err := r.finish(ctx, brief, arming); err != nil || !arming.made {
-		return core.StepEnd{}, false, err
+	job.Situation = after(job.Situation, armed.made(0))
+	if !job.Situation.Step.Status.Open() {
+		return nil, core.StepEnd{}, false, nil // what else was told then ended the run
 	}
-	job.Situation = after(job.Situation, arming.move.Transition)
-	return r.call(ctx, notice, job), true, nil
+	return &outgoing{notice, job}, core.StepEnd{}, true, nil
 }
 
-// after is a situation as a transition left it that changed nothing above the step.
+// after is a situation as a transition left it, but for what is above the step.
 func after(s core.Situation, t core.Transition) core.Situation {
 	s.Run = t.Run
 	for _, c := range t.Changed {
@@ -123,6 +142,11 @@ func changed(s core.Step, c core.StepChange) core.Step {
 
 // call makes a call and says how it ended.
 func (r *Runner) call(ctx context.Context, request workflow.Request, job core.TakenJob) core.StepEnd {
+	if r.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+	}
 	started := r.Clock()
 	answer := r.Caller.Call(ctx, request, job)
 	end := core.StepEnd{Job: job, At: r.Clock(), Kind: core.Replied, Body: answer.Body, RetryAfter: answer.RetryAfter}

@@ -281,7 +281,7 @@ func TestTokenOfARunThatEnds(t *testing.T) {
 		w.before = func(op string) error {
 			if op == "transit" {
 				if transits++; transits == 2 { // the first begins the run
-					if _, err := r.Cancel(context.Background(), id); err != nil {
+					if _, err := w.runner().Cancel(context.Background(), id); err != nil {
 						t.Error(err)
 					}
 				}

@@ -80,7 +80,7 @@ func TestSettleAmongOthers(t *testing.T) {
 
 // A run that others keep moving does not begin at once; the job is given back.
 func TestBeginAmongOthers(t *testing.T) {
-	for times, want := range map[int]bool{1: true, 40: true, 1000: false} {
+	for times, want := range map[int]bool{1: true, 70: true, 1000: false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, line(1))
 			w.first(w.start("line", `{}`), times)

@@ -7,7 +7,9 @@
 // since it was read. So the runner is one loop: read, work out, store; once more if
 // somebody was first; and the very same again if the answer of the store got lost, which
 // is why a transition has a mark. Workers, callbacks and operators all go through that
-// loop (see turn.go) and need no locks between them, in one process or in many.
+// loop (see turn.go) and need no locks between them, in one process or in many. That
+// those of one process stand in line for a run, and tell together what waited there, only
+// keeps them from being in each other's way (see lineup.go).
 //
 // An attempt is made in one place (attempt.go) and its end stored in another (settle.go),
 // many at a time, since the worker settles what has ended while it was storing the last.
@@ -42,7 +44,7 @@ type Answer struct {
 }
 
 // A Caller makes calls of steps. The job is described in headers. ctx carries the
-// deadline.
+// deadline of the call.
 type Caller interface {
 	Call(ctx context.Context, r workflow.Request, job core.TakenJob) Answer
 }
@@ -55,8 +57,10 @@ type Deps struct {
 	Bell    *core.Bell // rung when the lane of a workflow gets work; may be nil
 	Observe core.Observer
 
-	// Caller may be nil if no attempts are made.
-	Caller Caller
+	// Caller may be nil if no attempts are made. Timeout bounds each of its calls; zero
+	// means that nothing does but the context of the attempt.
+	Caller  Caller
+	Timeout time.Duration
 
 	// Compile makes a definition of what the store keeps of it.
 	Compile func(core.Definition) (*workflow.Definition, error)
@@ -74,10 +78,13 @@ type Runner struct {
 
 	mu    sync.Mutex
 	known map[string]*compiled // by the hash of what is stored
+	lines map[core.ID]*lineup  // of runs that somebody wants to move
 }
 
 // New makes a runner.
-func New(d Deps) *Runner { return &Runner{Deps: d, known: map[string]*compiled{}} }
+func New(d Deps) *Runner {
+	return &Runner{Deps: d, known: map[string]*compiled{}, lines: map[core.ID]*lineup{}}
+}
 
 // A compiled definition is made when it is first asked for.
 type compiled struct {
@@ -110,6 +117,13 @@ func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definit
 	if err != nil {
 		return nil, err
 	}
-	c.d, err = r.Compile(stored)
-	return c.d, err
+	if c.d, err = r.Compile(stored); err != nil {
+		return nil, uncompiled{err}
+	}
+	return c.d, nil
 }
+
+// uncompiled is why a definition cannot be compiled.
+type uncompiled struct{ error }
+
+func (u uncompiled) Unwrap() error { return u.error }

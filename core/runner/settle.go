@@ -5,67 +5,91 @@ import (
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/workflow"
 )
 
 // Settle stores how attempts ended, and tells for each what became of it. It goes on for
 // as long as the store is away and others are first, and returns an error only when ctx
-// is done. A run that the store refuses is left as it is, its ends are lost, and so is
-// told: the leases of their jobs end, and they are tried again.
+// is done. What the store refuses as too large fails its step. What it refuses otherwise
+// is left as it is, and its ends are lost: the leases of their jobs end, and they are
+// tried again.
 func (r *Runner) Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepSettled, error) {
-	turns, places := turnsOf(ends)
-	err := r.finish(ctx, endless, turns...)
-	if err != nil && ctx.Err() == nil {
-		err = r.apart(ctx, turns) // one that cannot be stored must not be in the way of the others
-	}
+	seats, places := r.seatsOf(ends)
+	err := r.atHead(ctx, seats, func() error {
+		err := r.finish(ctx, endless, together(seats)...)
+		if ctx.Err() == nil && (err != nil || slices.ContainsFunc(seats, func(s *seat) bool { return s.turn == nil })) {
+			err = r.apart(ctx, seats) // one that cannot be stored must not be in the way of the others
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	settled := make([]core.StepSettled, len(ends))
-	for i, t := range turns {
+	for i, s := range seats {
 		for n, place := range places[i] {
-			settled[place] = t.settled(n)
+			settled[place] = s.settled(n)
 		}
 	}
 	return settled, nil
 }
 
-// apart finishes turns one by one. A reply that the database has no room for beside the
-// state is one that the step cannot go on with.
-func (r *Runner) apart(ctx context.Context, turns []*turn) error {
-	for _, t := range turns {
-		err := r.finish(ctx, endless, t)
-		if core.IsKind(err, core.TooLarge) && t.shrink() {
-			err = r.finish(ctx, endless, t)
+// together are the turns of seats that are not apart.
+func together(seats []*seat) (turns []*turn) {
+	for _, s := range seats {
+		if s.turn != nil {
+			turns = append(turns, s.turn)
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			r.Observe(core.Troubled{Doing: "settle steps", Err: err})
+	}
+	return turns
+}
+
+// apart tells ends one by one. What the database has no room for fails its step.
+func (r *Runner) apart(ctx context.Context, seats []*seat) error {
+	for _, s := range seats {
+		r.split(s)
+		for _, t := range s.apart {
+			err := r.finish(ctx, endless, t)
+			if core.IsKind(err, core.TooLarge) {
+				t.shrink()
+				err = r.finish(ctx, endless, t)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				r.Observe(core.Troubled{Doing: "settle steps", Err: err})
+			}
 		}
 	}
 	return nil
 }
 
-// shrink makes failures of the replies that a turn is about, and reports whether there
-// are any.
-func (t *turn) shrink() (shrunk bool) {
-	for i, e := range t.ends {
-		if len(e.Body) == 0 {
-			continue
-		}
+// shrink makes a failure of the end that a turn is about. A reply fails with all that is
+// recorded of a call; of a step that makes none there is nothing but the failure.
+func (t *turn) shrink() {
+	e := &t.ends[0]
+	why := "data: the state is too large for the database"
+	if len(e.Body) > 0 {
+		why = "data: the reply and the state are together too large for the database"
+	}
+	switch e.Kind {
+	case core.Replied, core.Refused:
 		e.Kind, e.Class, e.Final, e.Body = core.Refused, core.ClassData, true, nil
-		e.Attempt.Error = "data: the reply and the state are together too large for the database"
-		t.ends[i], shrunk = e, true
+		e.Attempt.Error = why
+	default:
+		t.plan = func(d *workflow.Definition, p workflow.Pen, v workflow.View) (workflow.Move, error) {
+			return d.Spoil(p, v, t.ends[0], why), nil
+		}
 	}
 	t.view, t.open = nil, false
-	return shrunk
 }
 
-// turnsOf makes a turn of all ends of a run, and tells where they were among all. An end
-// on the workflow's own list is told of the run as its attempt found it, if it is the only
-// one: nobody else moves the run meanwhile but operators. In branches others do.
-func turnsOf(ends []core.StepEnd) (turns []*turn, places [][]int) {
+// seatsOf has all ends of a run stand in its line together, and tells where they were
+// among all. An end on the workflow's own list is told of the run as its attempt found
+// it, if it is the only one: nobody else moves the run meanwhile but operators. In
+// branches others do.
+func (r *Runner) seatsOf(ends []core.StepEnd) (seats []*seat, places [][]int) {
 	at := map[core.ID]int{}
 	for i, e := range ends {
 		run := e.Job.Situation.Run.ID
@@ -78,13 +102,9 @@ func turnsOf(ends []core.StepEnd) (turns []*turn, places [][]int) {
 		places[n] = append(places[n], i)
 	}
 	for _, own := range places {
-		t := newTurn(pick(ends, own)...)
-		if len(own) == 1 && t.ends[0].Job.Situation.Step.ParentID == "" {
-			t.seen()
-		}
-		turns = append(turns, t)
+		seats = append(seats, r.join(ends[own[0]].Job.Situation.Step.ParentID == "", pick(ends, own)...))
 	}
-	return turns, places
+	return seats, places
 }
 
 func pick(ends []core.StepEnd, places []int) []core.StepEnd {

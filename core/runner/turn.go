@@ -22,8 +22,10 @@ const (
 	// has more: databases bound what a batch may hold.
 	bulk = 1 << 20
 
-	// patient is after how many conflicts there is a pause before the next try.
-	patient = 3
+	// patient is after how many conflicts there is a pause before the next try. It grows
+	// with their number: other processes are at the run.
+	patient  = 3
+	maxPause = 250 * time.Millisecond
 )
 
 // A turn is what somebody wants to become of one run. It is worked out anew for as long
@@ -32,6 +34,14 @@ type turn struct {
 	run  core.ID // of an operator's wish; of ends their situations tell
 	ends []core.StepEnd
 	plan func(*workflow.Definition, workflow.Pen, workflow.View) (workflow.Move, error)
+	bare bool // the plan does without a definition and an event
+
+	// Those whose ends it tells, how many and how large these are, and whether more may
+	// join: see lineup.
+	seats  []*seat
+	count  int
+	bytes  int
+	closed bool
 
 	event core.Event     // that started the run, once it is known
 	view  *workflow.View // nil if the run is to be read
@@ -44,9 +54,16 @@ type turn struct {
 	conflicts int
 }
 
+// turnOf tells of one end, of which no more is known than that.
+func turnOf(e core.StepEnd) *turn {
+	t := newTurn()
+	t.ends, t.event, t.closed = []core.StepEnd{e}, e.Job.Event, true
+	return t
+}
+
 // newTurn tells of ends of steps of one run.
-func newTurn(ends ...core.StepEnd) *turn {
-	t := &turn{ends: ends, event: ends[0].Job.Event}
+func newTurn() *turn {
+	t := &turn{}
 	t.plan = func(d *workflow.Definition, p workflow.Pen, v workflow.View) (workflow.Move, error) {
 		return d.Advance(p, v, t.ends...), nil
 	}
@@ -64,23 +81,21 @@ func (t *turn) saw(run core.Run, situations map[core.ID]core.Situation) {
 	t.view = &workflow.View{Run: run, Situations: situations}
 }
 
-// A patience is how often a turn is tried before it is given up.
-type patience struct {
-	conflicts int // others that were first
-	outages   int // answers that the store owes
-}
+// A patience is how many answers the store may owe before a turn is given up. Others may
+// be first until the time is over.
+type patience int
 
-var (
-	brief   = patience{conflicts: 50, outages: 3}
-	endless = patience{conflicts: math.MaxInt, outages: math.MaxInt}
+const (
+	brief   patience = 3
+	endless patience = math.MaxInt
 )
 
-var errBusy = core.Refuse(core.Unavailable, "others are at this workflow run; try again")
+var errBusy error = core.Refuse(core.Unavailable, "others are at this workflow run; try again")
 
 // finish takes turns of different runs until all are over. After an error the turns that
 // are not over may be finished by another call.
 func (r *Runner) finish(ctx context.Context, p patience, turns ...*turn) error {
-	var outages int
+	var outages patience
 	for {
 		turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.over })
 		if len(turns) == 0 {
@@ -95,13 +110,10 @@ func (r *Runner) finish(ctx context.Context, p patience, turns ...*turn) error {
 					worst = max(worst, t.conflicts)
 				}
 			}
-			if worst > p.conflicts {
-				return errBusy
-			}
 			if worst > patient {
-				pause = time.Duration(min(worst, 20)) * time.Millisecond
+				pause = min(maxPause, time.Duration(worst*worst)*100*time.Microsecond)
 			}
-		case core.IsKind(err, core.Unavailable) && outages < p.outages && ctx.Err() == nil:
+		case core.IsKind(err, core.Unavailable) && outages < p && ctx.Err() == nil:
 			r.Observe(core.Troubled{Doing: "move a workflow run", Err: err})
 			pause = min(2*time.Second, 50*time.Millisecond<<min(outages, 10))
 			outages++
@@ -197,11 +209,14 @@ func (t *turn) found(all map[core.ID]core.Situation) {
 
 // work works a transition out, reading what it takes.
 func (r *Runner) work(ctx context.Context, t *turn) error {
-	d, err := r.definition(ctx, t.view.Run.Definition)
-	if err != nil {
-		return fmt.Errorf("the definition of run %s: %w", t.view.Run.ID, err)
+	var d *workflow.Definition
+	var err error
+	if !t.bare {
+		if d, err = r.definition(ctx, t.view.Run.Definition); err != nil {
+			return fmt.Errorf("the definition of run %s: %w", t.view.Run.ID, err)
+		}
 	}
-	if t.event.ID == "" {
+	if t.event.ID == "" && !t.bare {
 		if t.event, err = r.Store.Event(ctx, t.view.Run.EventID); err != nil {
 			return fmt.Errorf("the event of run %s: %w", t.view.Run.ID, err)
 		}

@@ -21,9 +21,11 @@ func (t *tick) lanes() []core.Lane { return t.roster.Load().lanes }
 func (t *tick) target(l core.Lane) Target { return t.roster.Load().targets[l] }
 
 // adopt takes a lane on that nobody configured, if somebody can work for it, and tells
-// whether somebody does. Only one goroutine of a tick adopts. The queue hears of the
-// lane first: once it is on the roster the feeder may take from it.
+// whether somebody does. The queue hears of the lane first: once it is on the roster the
+// feeder may take from it.
 func (t *tick) adopt(l core.Lane) bool {
+	t.adopting.Lock()
+	defer t.adopting.Unlock()
 	old := t.roster.Load()
 	if _, known := old.targets[l]; known {
 		return true
@@ -52,11 +54,12 @@ func (t *tick) stir(l core.Lane) {
 	t.nudge()
 }
 
-// roused are the lanes that were rung or stirred since it was last asked.
+// roused are the lanes that were rung or stirred since it was last asked. One that is
+// rung and nobody's is adopted, or it is not for here.
 func (t *tick) roused() []core.Lane {
+	lanes := slices.DeleteFunc(t.heard.Rung(), func(l core.Lane) bool { return !t.adopt(l) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lanes := t.heard.Rung()
 	for l := range t.stirred {
 		if !slices.Contains(lanes, l) {
 			lanes = append(lanes, l)

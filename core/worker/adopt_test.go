@@ -35,7 +35,7 @@ func TestFunctionAdopts(t *testing.T) {
 	})
 }
 
-// So does a process, at its start and once an hour, whatever it does meanwhile.
+// So does a process, at its start and within seconds, whatever it does meanwhile.
 func TestProcessAdopts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(1 << 30)
@@ -51,20 +51,45 @@ func TestProcessAdopts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(3)
 		stop := b.serve(t)
-		time.Sleep(time.Minute)
-		b.add(goneLane, 1, core.Unlimited)
 		for range 700 { // the feeder and the slots read the roster meanwhile
 			b.add(lane, 3, 1)
 			b.bell.Ring(lane)
 			time.Sleep(5 * time.Second)
 		}
-		if n := f.steps(); n != 0 {
-			t.Errorf("%d steps before the lane was looked for, want none", n)
-		}
-		time.Sleep(2 * time.Minute)
+		b.add(goneLane, 1, core.Unlimited)
+		time.Sleep(15 * time.Second)
 		r := stop()
 		if len(f.settled) != 3 || r.Completed != 2103 {
 			t.Errorf("Tick = %+v with %d steps, want 2,103 completed with 3 steps", r, len(f.settled))
+		}
+		if n, hour := b.sought(), 3515.0; float64(n) < hour/12.5 || float64(n) > hour/7.5+2 {
+			t.Errorf("looked %d times for strays in an hour, want about %v", n, hour/10)
+		}
+	})
+}
+
+// A lane for which the bell rings is adopted at once, if somebody can work for it, and
+// rings like any other from then on.
+func TestBellOfALaneOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newAdopter(1)
+		stop := b.serve(t)
+		synctest.Wait()
+		sought := b.sought()
+		for i, l := range []core.Lane{"workflow/other", goneLane, "handler/gone", goneLane} {
+			b.add(l, 1, core.Unlimited)
+			b.bell.Ring(l)
+			synctest.Wait()
+			if n, want := f.steps(), (i+1)/2; n != want {
+				t.Errorf("%d steps after ring %d, want %d", n, i+1, want)
+			}
+		}
+		if n := b.sought(); n != sought {
+			t.Errorf("looked for strays %d times more", n-sought)
+		}
+		stop()
+		if n := b.count(core.Available); n != 2 {
+			t.Errorf("%d jobs left, want those of lanes that nobody can work for", n)
 		}
 	})
 }

@@ -79,14 +79,18 @@ func (t *tick) again(doing string, err error, trouble *backoff) bool {
 	}
 }
 
-// leased are the outcomes of a batch under the leases of now.
+// leased are the outcomes of a batch under the leases of now. A job that its run does
+// without is closed only under the lease with which that was found: taken again, it may
+// ask for something.
 func (t *tick) leased(batch []settlement) []core.Outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	outcomes := make([]core.Outcome, len(batch))
 	for i, s := range batch {
 		outcomes[i] = s.outcome
-		outcomes[i].Lease = t.leases[s.job.ID].lease
+		if s.kind != stale {
+			outcomes[i].Lease = t.leases[s.job.ID].lease
+		}
 	}
 	return outcomes
 }
@@ -101,7 +105,12 @@ func (t *tick) tell(batch []settlement, sent []core.Outcome, lost []core.ID) (ag
 	}
 	var soonest time.Time
 	for i, s := range batch {
-		newer, retaken := t.forget(s.job.ID, sent[i].Lease, !gone[s.job.ID])
+		newer, retaken := t.forget(s.job.ID, sent[i].Lease, !gone[s.job.ID] || s.kind == stale)
+		if retaken && s.kind == stale {
+			t.release(core.Job{ID: s.job.ID, Lease: newer})
+			t.stir(s.job.Lane)
+			retaken = false
+		}
 		switch {
 		case gone[s.job.ID] && retaken:
 			again = append(again, s)

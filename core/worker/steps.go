@@ -11,9 +11,10 @@ import (
 // Steps does what the jobs of workflows ask for. What an attempt leads to is decided
 // where it is stored, by the run as it stands then.
 type Steps interface {
-	// Attempt does what the job of a step asks for. ctx carries the deadline of all of
-	// it. False means that the run has moved on and the job is to be closed. An error
-	// means that nobody can tell yet what is to be done: the job is to be given back.
+	// Attempt does what the job of a step asks for, and bounds the call that it makes.
+	// ctx ends when the lease may. False means that the run has moved on and the job is to
+	// be closed. An error means that nobody can tell yet what is to be done: the job is to
+	// be given back, for about a second if it is [core.Unavailable].
 	Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bool, error)
 
 	// Settle stores how attempts ended, and tells for each what became of it. After an
@@ -23,8 +24,10 @@ type Steps interface {
 
 const (
 	// putOff is how long a job is left alone of which nobody can tell what it asks for,
-	// since a database is away or a variable of the environment is missing.
-	putOff = time.Minute
+	// since a variable of the environment is missing, say; putOffBusy how long, about, if
+	// others are at its run, or the database is away.
+	putOff     = time.Minute
+	putOffBusy = time.Second
 
 	// MovedOn is the error of a job that was closed because the run does without it.
 	MovedOn = "the run has moved on"
@@ -32,7 +35,7 @@ const (
 
 // step makes one attempt of a step.
 func (t *tick) step(to Target, job core.TakenJob) {
-	ctx, cancel := context.WithTimeout(t.hard, to.Timeout)
+	ctx, cancel := context.WithTimeout(t.hard, to.Hold)
 	defer cancel()
 	started := t.Clock()
 	end, current, err := to.Steps.Attempt(ctx, job)
@@ -43,7 +46,7 @@ func (t *tick) step(to Target, job core.TakenJob) {
 		return // it was cut short by us; its lease will tell
 	case err != nil:
 		t.Observe(core.Troubled{Doing: "run a workflow", Err: err})
-		s.kind = postponed
+		s.kind, s.soon = postponed, core.IsKind(err, core.Unavailable)
 	case !current:
 		s.kind, s.outcome = stale, closed(job, t.Clock())
 	default:
@@ -149,19 +152,23 @@ func (t *tick) countStep(k core.EndKind, s core.Status) {
 // postpone gives jobs back that are to be left alone for a while. It tries once: their
 // leases will do it as well.
 func (t *tick) postpone(batch []settlement) {
-	if len(batch) == 0 {
-		return
+	parts := map[bool][]core.Job{}
+	for _, s := range batch {
+		j := s.job.Job
+		j.Lease, _ = t.forget(s.job.ID, s.job.Lease, true)
+		parts[s.soon] = append(parts[s.soon], j)
 	}
-	due := t.Clock().Add(putOff)
-	jobs := make([]core.Job, len(batch))
-	for i, s := range batch {
-		jobs[i] = s.job.Job
-		jobs[i].Lease, _ = t.forget(s.job.ID, s.job.Lease, true)
+	for soon, jobs := range parts {
+		due := t.Clock().Add(putOff)
+		if soon {
+			due = t.Clock().Add(rest(core.Budget{Rest: putOffBusy}))
+		}
+		if err := t.Worklist.Release(t.hard, due, jobs...); err != nil {
+			t.Observe(core.Troubled{Doing: "release", Err: err})
+			continue
+		}
+		t.expect(due)
+		t.postponed += len(jobs)
+		t.Observe(core.Released{Jobs: len(jobs), Why: "nobody can tell yet what their workflows ask for"})
 	}
-	if err := t.Worklist.Release(t.hard, due, jobs...); err != nil {
-		t.Observe(core.Troubled{Doing: "release", Err: err})
-		return
-	}
-	t.postponed += len(jobs)
-	t.Observe(core.Released{Jobs: len(jobs), Why: "nobody can tell yet what their workflows ask for"})
 }

@@ -298,6 +298,66 @@ func TestStepThatOutlivesItsLease(t *testing.T) {
 	}
 }
 
+// So does the finding that its run does without it: what the job asks for by then is done.
+func TestStaleStepThatOutlivesItsLease(t *testing.T) {
+	for _, rest := range []time.Duration{time.Second, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			b, f := newFlow(1)
+			b.delay = 10 * time.Millisecond
+			f.try = func(context.Context, core.TakenJob) (endOf, error) {
+				if f.tries() == 1 {
+					time.Sleep(time.Minute) // the lease is over after 45 s, and it is taken again
+					return endOf{gone: true}, nil
+				}
+				return endOf{kind: core.Replied}, nil
+			}
+			r, err := b.Tick(context.Background(), core.Budget{Rest: rest, Until: time.Now().Add(2 * time.Minute)})
+			if want := (core.Report{Completed: 1, Lost: 1}); err != nil || r != want || len(f.tried) != 2 || len(b.pile.settled) != 0 {
+				t.Errorf("Tick = %+v, %v with %d tries and %d closed, want %+v with 2 and none", r, err, len(f.tried), len(b.pile.settled), want)
+			}
+		})
+	}
+}
+
+// A job whose run others are at is left alone for about a second.
+func TestStepAmongOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newFlow(1)
+		f.try = func(context.Context, core.TakenJob) (endOf, error) {
+			if f.tries() <= 5 {
+				return endOf{}, core.Refuse(core.Unavailable, "others are at this run")
+			}
+			return endOf{kind: core.Replied}, nil
+		}
+		stop := b.serve(t)
+		time.Sleep(10 * time.Second)
+		if r := stop(); r != (core.Report{Completed: 1, Released: 5}) {
+			t.Errorf("Tick = %+v, want it completed after 5 times", r)
+		}
+		for i := 1; i < len(f.tried); i++ {
+			if gap := f.tried[i].Sub(f.tried[i-1]); gap < 750*time.Millisecond || gap > 1250*time.Millisecond {
+				t.Errorf("try %d came %v after the one before, want about a second", i, gap)
+			}
+		}
+	})
+}
+
+// Steps bound their calls; the worker bounds the attempt by the lease.
+func TestAttemptEndsWithItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newFlow(1)
+		var left time.Duration
+		f.try = func(ctx context.Context, _ core.TakenJob) (endOf, error) {
+			until, _ := ctx.Deadline()
+			left = time.Until(until)
+			return endOf{kind: core.Replied}, nil
+		}
+		if _, err := b.Tick(context.Background(), core.Budget{}); err != nil || left != 45*time.Second {
+			t.Errorf("Tick: %v with %v for the attempt, want 45s", err, left)
+		}
+	})
+}
+
 // A call that was cut off by the end of the tick has no end; one that succeeded has.
 func TestStoppingCutsStepsOff(t *testing.T) {
 	for _, kind := range []core.EndKind{core.Refused, core.Replied} {

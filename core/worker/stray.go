@@ -17,19 +17,37 @@ const (
 	// NotConfigured is the error of a job that died because nobody takes from its lane.
 	NotConfigured = "handler not configured"
 
+	// adoptRest is how long after one look for lanes to adopt comes the next, give or take
+	// a quarter: other processes and the command line make runs go on that this process
+	// knows nothing of.
+	adoptRest = 10 * time.Second
+
 	strayBatch = 100
 )
 
-// bury looks for strays until the tick ends, and once if it ends by itself.
+// bury looks for strays until the tick ends, and once if it ends by itself. In between it
+// looks for lanes to adopt.
 func (t *tick) bury(ctx context.Context, b core.Budget) {
+	var next time.Time // when to bury
 	for !t.over(ctx, b) {
-		pause := strayRest
-		if err := t.buryStrays(ctx); err != nil && ctx.Err() == nil {
-			pause = strayTrouble
+		var err error
+		if now := t.Clock(); !now.Before(next) {
+			next = now.Add(strayRest)
+			if err = t.buryStrays(ctx); err != nil {
+				next = now.Add(strayTrouble)
+			}
+		} else {
+			_, err = t.strays(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			t.Observe(core.Troubled{Doing: "look for jobs without a handler", Err: err})
 		}
 		if b.Rest == 0 {
 			return
+		}
+		pause := next.Sub(t.Clock())
+		if t.Adopt != nil {
+			pause = min(pause, rest(core.Budget{Rest: adoptRest}))
 		}
 		select {
 		case <-time.After(pause):

@@ -40,6 +40,7 @@ type tick struct {
 
 	queue    *queue
 	roster   atomic.Pointer[roster]
+	adopting sync.Mutex // held while the roster grows
 	outcomes chan settlement
 	nudged   chan struct{} // a slot came free, or something is due sooner than thought
 
@@ -107,6 +108,8 @@ type settlement struct {
 
 	end   core.StepEnd // of a step, and who stores it
 	steps Steps
+
+	soon bool // a postponed one is due again before long
 }
 
 type settlementKind int

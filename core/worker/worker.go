@@ -57,7 +57,8 @@ type Target struct {
 	// database; zero means that they need not be apart.
 	Interval time.Duration
 
-	// Timeout bounds one attempt from connecting to the last byte read.
+	// Timeout bounds one attempt from connecting to the last byte read. Those of Steps
+	// bound their calls themselves; it is what they need of a lease at least.
 	Timeout time.Duration
 
 	// Hold is how long a job stays leased; longer than Timeout, or a slow answer
@@ -77,7 +78,8 @@ type Deps struct {
 	Obituary func(core.TakenJob, core.Outcome) *core.Arrival
 
 	// Adopt is who works for a lane that is none of the targets' and in which jobs wait;
-	// false if nobody can. It may be nil. Lanes are adopted for the rest of a tick.
+	// false if nobody can. It may be nil. Lanes are adopted for the rest of a tick: at
+	// once when the bell rings for one, else within about ten seconds.
 	Adopt func(core.Lane) (Target, bool)
 
 	// Others are lanes that somebody else takes from.
@@ -116,6 +118,7 @@ func New(d Deps, l Limits, targets []Target) *Worker {
 		bell = &core.Bell{} // never rung
 	}
 	w.heard = bell.Listen(w.lanes...)
+	bell.Others(w.heard) // it may be one to adopt
 	return w
 }
 

@@ -20,6 +20,7 @@ type pile struct {
 	leases int
 	looks  int   // calls of Due
 	lapses int   // calls of Lapsed
+	sights int   // calls of Strays
 	takes  []int // sizes of the hauls
 	broken bool
 	delay  time.Duration
@@ -205,6 +206,7 @@ func (p *pile) Strays(_ context.Context, now time.Time, known []core.Lane) (map[
 		return nil, err
 	}
 	defer p.mu.Unlock()
+	p.sights++
 	for _, j := range p.jobs {
 		if _, ok := p.strays[j.Lane]; !ok && !j.DueAt.IsZero() && !slices.Contains(known, j.Lane) {
 			p.strays[j.Lane] = now
@@ -246,6 +248,12 @@ func (p *pile) Release(_ context.Context, due time.Time, jobs ...core.Job) error
 }
 
 func (p *pile) Recover(context.Context, time.Time, []core.Lane) (int, error) { return 0, nil }
+
+func (p *pile) sought() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sights
+}
 
 func (p *pile) count(s core.Status) int {
 	p.mu.Lock()

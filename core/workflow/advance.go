@@ -29,6 +29,9 @@ type move struct {
 	expired bool   // the deadline has come: no step begins
 	full    string // where the history had no room left but for how the run ends; empty: it has
 	begun   int    // branches that began in this move and are not over
+	entered int    // steps that need nobody
+	docs    docs   // what was read, and how much that was
+	written int    // bytes of states and outputs
 
 	missing   core.Wanted
 	entries   []core.Entry
@@ -110,6 +113,8 @@ func (m *move) tell(r *row, e core.StepEnd) bool {
 	case e.Kind == core.CalledBack:
 	case r.Attempt != began.Attempt || (r.Status == core.StepWaiting) != (began.Status == core.StepWaiting):
 		return false
+	case r.Carry != began.Carry && readCarry(r.Carry).Back != readCarry(began.Carry).Back:
+		return false // its job was put back since
 	}
 	m.begin(r)
 	return r.step.kind.end(m, r, e)
@@ -129,15 +134,38 @@ func (m *move) begin(r *row) bool {
 	return true
 }
 
-// enterAll enters the steps that the run has come to, and those it comes to by that.
+// enterAll enters the steps that the run has come to, and those it comes to by that. What
+// is too much for one move is left to jobs.
 func (m *move) enterAll() {
 	for len(m.todo) > 0 {
 		r := m.todo[0]
 		m.todo = m.todo[1:]
-		if r.Status.Open() && !m.expired && m.full == "" {
+		switch {
+		case !r.Status.Open() || m.expired || m.full != "":
+		case !r.step.kind.inner():
+			r.step.kind.enter(m, r)
+		case m.entered >= m.d.enters || m.docs.read+m.written >= maxWork:
+			m.postpone(r)
+		default:
+			m.entered++
 			r.step.kind.enter(m, r)
 		}
 	}
+}
+
+// postpone leaves a step that needs nobody to its job.
+func (m *move) postpone(r *row) {
+	if r.stored {
+		r.putBack()
+	}
+	m.schedule(r, m.now)
+}
+
+// putBack notes that the job of a step goes back without an end, and not because of the step.
+func (r *row) putBack() {
+	c := readCarry(r.Carry)
+	c.Back++
+	r.Carry, r.changed = c.text(), true
 }
 
 // close ends a run whose deadline has come.
@@ -192,6 +220,7 @@ func (s scope) placed(p placement, result []byte) ([]byte, error) {
 func (m *move) succeed(r *row, to *step, state []byte) {
 	m.finish(r, core.StepSucceeded)
 	r.Output = state
+	m.written += len(state)
 	m.dismiss(r, core.Completed, r.Error)
 	m.record(core.EntrySucceeded, r.Path, details{})
 	m.moved(r)
@@ -226,9 +255,10 @@ func (m *move) endList(r *row, output []byte) {
 		return // then the run is not where it was
 	}
 	above.Fan.Ended++
+	above.Fan.Bytes += len(output)
 	above.changed = true
 	m.begun = max(0, m.begun-1)
-	if above.Fan.Ended < above.Fan.Total {
+	if above.Fan.Ended < above.Fan.Total && above.Fan.Bytes <= maxState {
 		m.nextItem(above)
 		return
 	}

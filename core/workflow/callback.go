@@ -14,6 +14,7 @@ import (
 // good, unless it has expired.
 type callbackStep struct {
 	leaf
+	outside
 	call    call // without a URL nobody is told
 	timeout time.Duration
 }
@@ -68,9 +69,6 @@ func (d *Definition) Notice(job core.TakenJob, token, address string) (Request, 
 	if err != nil {
 		return Request{}, err
 	}
-	if k.call.method == "GET" {
-		body = nil
-	}
 	return k.call.request(job, body), nil
 }
 
@@ -95,8 +93,6 @@ func (d *Definition) Expiry(job core.TakenJob, now time.Time) time.Time {
 	}
 	return now.Add(k.timeout).UTC().Truncate(time.Millisecond)
 }
-
-func (k *callbackStep) enter(m *move, r *row) { m.schedule(r, m.now) }
 
 func (k *callbackStep) end(m *move, r *row, e core.StepEnd) bool {
 	c := readCarry(r.Carry)
@@ -158,6 +154,7 @@ func (k *callbackStep) elapse(m *move, r *row, e core.StepEnd, c carry) bool {
 		m.stumble(r, &failure{class: core.ClassTimeout, text: text})
 	case m.expired:
 	case r.Status == core.StepWaiting: // it was taken early
+		r.putBack()
 		m.waits(r, expiry)
 	default:
 		return m.wornOut(r, e)

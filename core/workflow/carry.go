@@ -20,6 +20,7 @@ type carry struct {
 	Index   *int     `json:"index,omitempty"`   // of the innermost item
 	Expires int64    `json:"expires,omitempty"` // of the tokens of a callback step, if it has one; Unix milliseconds
 	Turn    int64    `json:"turn,omitempty"`    // when a wait step began that had to wait for its turn; Unix milliseconds
+	Back    int      `json:"back,omitempty"`    // how often the job of a step was put back that had not ended and is not at fault
 }
 
 // A trouble is a failure that was caught.
@@ -40,7 +41,7 @@ func readCarry(text string) (c carry) {
 
 // text is the carry as it is stored; empty if there is nothing in it.
 func (c carry) text() string {
-	if len(c.Visits) == 0 && c.Error == nil && c.Index == nil && c.Expires == 0 && c.Turn == 0 {
+	if len(c.Visits) == 0 && c.Error == nil && c.Index == nil && c.Expires == 0 && c.Turn == 0 && c.Back == 0 {
 		return ""
 	}
 	text, err := json.Marshal(c)
@@ -52,7 +53,7 @@ func (c carry) text() string {
 
 // visit counts a visit of one step after another, and returns its number.
 func (c *carry) visit(from, to *step) int {
-	c.Expires, c.Turn = 0, 0
+	c.Expires, c.Turn, c.Back = 0, 0, 0
 	if !to.looped {
 		return 1
 	}

@@ -98,17 +98,31 @@ func (m *move) pass(r *row, to *step) {
 }
 
 // inline has what is common to steps that need nobody: they are entered in the
-// transition that comes to them, and by a job only if a run begins with them.
+// transition that comes to them, and by a job only if a run begins with them, or if
+// that transition has done enough.
 type inline struct{}
 
 func (inline) task(core.TakenJob, time.Time) Task { return Elapse }
 
+func (inline) inner() bool { return true }
+
+// outside has what is common to steps that need somebody: only their jobs do anything.
+type outside struct{}
+
+func (outside) inner() bool { return false }
+
+func (outside) enter(m *move, r *row) { m.schedule(r, m.now) }
+
 func (k *choiceStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
 
-// enterByJob enters a step of which the job was taken.
+// enterByJob enters a step of which the job was taken. If its branches have all ended
+// they are joined.
 func (m *move) enterByJob(r *row, e core.StepEnd) bool {
-	if e.Kind != core.Elapsed || r.fanned() {
+	switch {
+	case e.Kind != core.Elapsed || r.fanned() && !r.whole():
 		return false
+	case m.expired || m.wornOut(r, e):
+		return true
 	}
 	m.todo = append(m.todo, r)
 	return true

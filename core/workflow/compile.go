@@ -50,7 +50,11 @@ type kind interface {
 	// task is what a job asks for while the run is running.
 	task(job core.TakenJob, now time.Time) Task
 
-	// enter begins a step to which the run has come.
+	// inner reports whether the step needs nobody from outside: then what enter does may
+	// be much work.
+	inner() bool
+
+	// enter begins a step to which the run has come, or has its job do so.
 	enter(m *move, r *row)
 
 	// end is told how an attempt ended, or that the time of a job has come. False means
@@ -78,7 +82,7 @@ func Compile(w config.Workflow) (*Definition, error) {
 		return nil, fmt.Errorf("workflow %q: %w", w.Name, err)
 	}
 	timeout := time.Duration(w.Timeout) * time.Second
-	return &Definition{name: w.Name, timeout: timeout, params: w.Params, top: top, entries: maxEntries}, nil
+	return &Definition{name: w.Name, timeout: timeout, params: w.Params, top: top, entries: maxEntries, enters: maxEnters}, nil
 }
 
 func compileList(name string, steps []config.Step) (*list, error) {

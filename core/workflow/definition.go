@@ -14,6 +14,7 @@ type Definition struct {
 	params  []config.Param
 	top     *list
 	entries int // that the history may have in each epoch
+	enters  int // of steps that need nobody, in one move
 }
 
 // Name is the workflow's.

@@ -93,31 +93,6 @@ func TestAdvanceTouchesNothing(t *testing.T) {
 	}
 }
 
-// A step that ends its workers is not tried for ever.
-func TestWornOut(t *testing.T) {
-	for _, workflow := range []string{
-		"steps: [{name: a, url: http://a.example/, retry: {max: 9}, catch: [{errors: [timeout], goto: b}]}, {name: b, url: http://b.example/}]",
-		"steps: [{name: a, type: callback, url: http://a.example/, catch: [{errors: [timeout], goto: b}]}, {name: b, url: http://b.example/}]",
-	} {
-		w, taken := begun(t, workflow, "{}")
-		for range maxTaken {
-			if task := w.d.Task(taken, w.now); task != Call && task != Notify {
-				t.Fatalf("Task of attempt %d = %v, want a call", taken.Attempt, task)
-			}
-			taken.Attempt++
-		}
-		if task := w.d.Task(taken, w.now); task != Elapse {
-			t.Fatalf("Task of attempt %d = %v, want Elapse", taken.Attempt, task)
-		}
-		if lost := w.settle(core.StepEnd{Job: taken, Kind: core.Elapsed}); len(lost) > 0 {
-			t.Error("its end is lost")
-		}
-		if s := w.steps[taken.ID]; s.Error != "timeout: lease expired 20 times" || w.run.Step != "b" {
-			t.Errorf("the step failed with %q, the run is at %s", s.Error, w.run.Step)
-		}
-	}
-}
-
 // Who is not the step's kind makes no calls.
 func TestRequestsOfOthers(t *testing.T) {
 	_, taken := begun(t, "steps: [{name: a, type: wait, seconds: 1}]", "{}")
@@ -164,12 +139,12 @@ func TestSizes(t *testing.T) {
 	large := `{"a": "` + strings.Repeat("x", maxState) + `"}`
 	tests := []struct{ workflow, want string }{
 		{oneCall, "step a: data: the JSON has"},
-		{"steps: [{name: a, type: choice, choices: [{when: '$.a', goto: a}]}]", "step a: data: the JSON has"},
+		{"steps: [{name: a, type: choice, choices: [{when: '$.a', goto: b}]}, {name: b, url: http://a.example/}]", "step a: data: the JSON has"},
 		{"steps: [{name: a, type: wait, seconds: 0}]", "step a: data: the JSON has"},
 		{"steps: [{name: a, type: parallel, branches: [{name: b, url: http://a.example/}]}]", "step a: data: the JSON has"},
 		{"steps: [{name: a, type: map, items_path: '$.b', input: '{\"b\": [1, {{ $.a }}]}', url: http://a.example/}]", "step a: data: the JSON has"},
 		{"steps: [{name: a, type: callback}]", "step a: data: the JSON has"},
-		{"steps: [{name: a, type: callback, method: GET, url: http://a.example/, input: '{\"small\": {{ $.none }}}', on_failure: continue, output: $.no}]", ""},
+		{"steps: [{name: a, type: callback, url: http://a.example/, input: '{\"small\": {{ $.none }}}', on_failure: continue, output: $.no}]", ""},
 	}
 	for _, tt := range tests {
 		w := newWorld(t, compiled(t, tt.workflow), large)

@@ -40,6 +40,7 @@ func (c call) request(job core.TakenJob, body []byte) Request {
 // An httpStep is over when its call is.
 type httpStep struct {
 	leaf
+	outside
 	call call
 }
 
@@ -74,8 +75,6 @@ func taken(job core.TakenJob) scope {
 func (h *httpStep) typ() string { return "http" }
 
 func (h *httpStep) task(core.TakenJob, time.Time) Task { return Call }
-
-func (h *httpStep) enter(m *move, r *row) { m.schedule(r, m.now) }
 
 func (h *httpStep) end(m *move, r *row, e core.StepEnd) bool {
 	switch e.Kind {

@@ -45,6 +45,10 @@ func (k *mapStep) inside(string) *list { return k.each }
 func (k *mapStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
 
 func (k *mapStep) enter(m *move, r *row) {
+	if r.fanned() {
+		m.join(r)
+		return
+	}
 	r.Attempt++
 	items, err := k.split(m.scope(r, r.Attempt))
 	if err != nil {

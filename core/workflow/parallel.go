@@ -55,6 +55,10 @@ func (k *parallelStep) inside(label string) *list {
 func (k *parallelStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
 
 func (k *parallelStep) enter(m *move, r *row) {
+	if r.fanned() {
+		m.join(r)
+		return
+	}
 	r.Attempt++
 	input, err := m.scope(r, r.Attempt).input(k.of.input)
 	if err != nil {
@@ -84,8 +88,14 @@ func (m *move) fan(r *row, f core.Fan) bool {
 	return true
 }
 
-// join ends a step of which all branches have ended.
+// join ends a step of which all branches have ended, or those that have are too much
+// for a result already. Then nothing of them is read, and the others are canceled.
 func (m *move) join(r *row) {
+	if r.Fan.Bytes > maxState {
+		err := fmt.Errorf("the results of %d branches have %d bytes; at most %d are kept", r.Fan.Ended, r.Fan.Bytes, maxState)
+		m.stumble(r, dataFailure(err))
+		return
+	}
 	var wanted core.Wanted
 	if r.light {
 		wanted.IDs = []core.ID{r.ID}
@@ -103,6 +113,7 @@ func (m *move) join(r *row) {
 		m.stumble(r, dataFailure(err))
 		return
 	}
+	m.written += len(result)
 	m.leave(r, result)
 }
 

@@ -9,7 +9,9 @@ import (
 // Redrive begins a failed run anew, in a new epoch and with a new deadline: from its
 // first step, or from where it failed. Then what the run had gone beyond is copied into
 // the new epoch as it was, also branches that were over of steps that were not; what
-// failed, was canceled or was skipped begins again, with the state that it had.
+// failed, was canceled or was skipped begins again, with the state that it had. If all
+// branches of a step were over, and nothing could be made of that, they are only joined
+// again.
 func (d *Definition) Redrive(p Pen, v View, fromFailed bool) (Move, error) {
 	if v.Run.Status != core.RunFailed {
 		return Move{}, ErrNotFailed
@@ -86,6 +88,8 @@ func (p *past) revive(id core.ID, above *row) {
 			}
 			r.Status, r.Error, r.FinishedAt = core.StepRunning, "", time.Time{}
 			p.revive(s.ID, r)
+		case s.Fan.Total > 0: // it failed because of what they came to
+			p.rejoin(s, above)
 		default:
 			p.again(s, above)
 		}
@@ -100,6 +104,17 @@ func (p *past) keep(s core.Step, above *row) {
 	}
 }
 
+// rejoin has a step go on whose branches have all ended.
+func (p *past) rejoin(s core.Step, above *row) {
+	s.Status, s.Error, s.FinishedAt = core.StepReady, "", time.Time{}
+	r := p.copied(s, above)
+	for _, x := range p.within[s.ID] {
+		p.keep(x, r)
+	}
+	p.m.schedule(r, p.m.now)
+	p.revived = true
+}
+
 // again lets a step begin again. An item whose turn had not come waits for it.
 func (p *past) again(s core.Step, above *row) {
 	m := p.m
@@ -108,7 +123,7 @@ func (p *past) again(s core.Step, above *row) {
 		return
 	}
 	c := readCarry(s.Carry)
-	c.Expires, c.Turn = 0, 0
+	c.Expires, c.Turn, c.Back = 0, 0, 0
 	r := m.create(of, core.Step{Branch: s.Branch, Path: s.Path, State: s.State, Carry: c.text()})
 	p.place(r, above)
 	if above != nil && above.Type == "map" && itemIndex(&s) >= above.Fan.Started {

@@ -32,7 +32,7 @@ func (m *move) stumble(r *row, f *failure) {
 	}
 	m.dismiss(r, core.Completed, f.text)
 	m.tellFailed(failed)
-	if by != r {
+	if by != r || by.fanned() && !by.whole() {
 		m.sweep(by.Path+"/", core.StepCanceled, "canceled")
 	}
 	m.divert(by, f)
@@ -111,6 +111,7 @@ func (m *move) divert(r *row, f *failure) {
 	if err != nil {
 		state = []byte("null") // a payload that is too large for a state, and nobody has made it smaller
 	}
+	m.written += len(state)
 	r.Error, r.Output = f.text, state
 	m.finish(r, core.StepFailed)
 	m.record(core.EntryStepFailed, r.Path, way)
@@ -124,7 +125,7 @@ func (m *move) divert(r *row, f *failure) {
 func (m *move) lose(r *row, failed []*row, f *failure) {
 	m.dismiss(r, core.Dead, f.text)
 	m.tellFailed(failed)
-	if r.ParentID != "" {
+	if r.ParentID != "" || r.fanned() && !r.whole() {
 		m.sweep("", core.StepCanceled, "canceled")
 	}
 	m.fail(stepError(r.Path)+f.text, r)

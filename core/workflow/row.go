@@ -27,11 +27,14 @@ type row struct {
 
 // scope is what its expressions see in an attempt.
 func (m *move) scope(r *row, attempt int) scope {
-	return scope{event: &m.event, run: m.run.ID, row: &r.Step, attempt: attempt}
+	return scope{event: &m.event, run: m.run.ID, row: &r.Step, attempt: attempt, docs: &m.docs}
 }
 
 // fanned reports whether it is a parallel or map step whose branches have begun.
 func (r *row) fanned() bool { return r.Fan.Total > 0 }
+
+// whole reports whether all its branches have ended.
+func (r *row) whole() bool { return r.fanned() && r.Fan.Ended == r.Fan.Total }
 
 // sibling is the path of the n-th visit of a step of the same list.
 func (r *row) sibling(name string, n int) string {
@@ -81,10 +84,10 @@ func (m *move) add(r *row) {
 }
 
 // jobbed reports whether a step, as it was read, has a job that is not over. Those of
-// which the branches have begun have none any more, and items that wait for their turn
-// none yet.
+// which the branches have begun have none any more, unless all are over and a redrive
+// has them joined again; items that wait for their turn have none yet.
 func (m *move) jobbed(r *row) bool {
-	if !r.Status.Open() || r.fanned() {
+	if !r.Status.Open() || r.fanned() && !r.whole() {
 		return false
 	}
 	above := m.rows[r.ParentID]
@@ -106,6 +109,7 @@ func (m *move) create(s *step, as core.Step) *row {
 	as.Name, as.Type = s.name, s.kind.typ()
 	as.Status, as.StartedAt = core.StepReady, m.now
 	r := &row{Step: as, step: s, fresh: true}
+	m.written += len(as.State)
 	m.add(r)
 	return r
 }

@@ -157,15 +157,47 @@ type scope struct {
 	event   *core.Event
 	run     core.ID
 	row     *core.Step
-	attempt int // 1-based
+	attempt int   // 1-based
+	docs    *docs // that are known; nil: none
+}
+
+// docs are the documents that a move has read: the payload, and the state it read last,
+// since what is read several times is read several times in a row. Neither is safe for
+// concurrent use, so they last no longer than the move.
+type docs struct {
+	payload *expr.Document
+	text    []byte // of state
+	state   *expr.Document
+	read    int // bytes
+}
+
+func (d *docs) ofPayload(e *core.Event) *expr.Document {
+	if d.payload == nil {
+		d.payload = expr.NewDocument(e.Payload, e.ContentType)
+		d.read += len(e.Payload)
+	}
+	return d.payload
+}
+
+// ofState is the view of a state. Two states are one if they are the same bytes in memory.
+func (d *docs) ofState(text []byte) *expr.Document {
+	if len(text) == 0 || len(d.text) != len(text) || &d.text[0] != &text[0] {
+		d.text, d.state = text, document(text)
+		d.read += len(text)
+	}
+	return d.state
 }
 
 // state is the document that the step received.
 func (s scope) state() *expr.Document {
-	if s.row.State == nil {
-		return expr.NewDocument(s.event.Payload, s.event.ContentType)
+	known := s.docs
+	if known == nil {
+		known = &docs{}
 	}
-	return document(s.row.State)
+	if s.row.State == nil {
+		return known.ofPayload(s.event)
+	}
+	return known.ofState(s.row.State)
 }
 
 // text is the JSON of what the step received.
@@ -190,6 +222,9 @@ func (s scope) seen(m *mapping) (*expr.Document, error) {
 		return s.state(), nil
 	}
 	text, err := s.input(m)
+	if s.docs != nil {
+		s.docs.read += len(text)
+	}
 	return document(text), err
 }
 

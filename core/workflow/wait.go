@@ -45,6 +45,9 @@ func (k *waitStep) enter(m *move, r *row) {
 		r.Attempt++
 		m.stumble(r, dataFailure(err))
 	case until.After(m.now):
+		if r.stored {
+			r.putBack()
+		}
 		m.waits(r, until)
 	default:
 		r.Attempt++
@@ -52,15 +55,18 @@ func (k *waitStep) enter(m *move, r *row) {
 	}
 }
 
-// end is told that the time may have come. One who comes early waits again.
+// end is told that the time may have come. One who comes early waits again. A deadline
+// that came with the time lets the step end; one that came before has it skipped.
 func (k *waitStep) end(m *move, r *row, e core.StepEnd) bool {
-	if e.Kind != core.Elapsed {
-		return false
+	if e.Kind != core.Elapsed || !m.expired {
+		return m.enterByJob(r, e)
 	}
-	if until, err := k.due(m.scope(r, r.Attempt+1)); err == nil && until.After(m.now) && m.expired {
-		return true // it is skipped
+	if m.wornOut(r, e) {
+		return true
 	}
-	k.enter(m, r)
+	if until, err := k.due(m.scope(r, r.Attempt+1)); err != nil || !until.After(m.now) {
+		k.enter(m, r)
+	}
 	return true
 }
 

@@ -70,6 +70,8 @@ const (
 	maxItems   = 1000    // of a map step
 	maxEntries = 10_000  // of the history, in each epoch
 	maxTaken   = 20      // times that a job is taken without an end, before that is one
+	maxEnters  = 100     // steps that need nobody and are entered in one move
+	maxWork    = 4 << 20 // bytes of JSON that a move reads and writes before others do the rest
 	longest    = 365 * 24 * time.Hour
 )
 
@@ -91,17 +93,15 @@ func (d *Definition) Task(job core.TakenJob, now time.Time) Task {
 // over reports whether a deadline has come.
 func over(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
-// worn reports whether the job of a step that makes calls was taken so often without
-// an end that the step must be what ends its workers. Who waits is taken without that.
+// worn reports whether the job of a step was taken so often without an end that the step
+// must be what ends its workers. A callback step that waits is taken without that.
 func worn(job core.TakenJob) bool {
 	row := job.Situation.Step
-	switch row.Type {
-	case "http":
-		return job.Attempt > row.Attempt+maxTaken
-	case "callback": // whose attempts are taken twice: to tell the token, and when it expires
-		return row.Status != core.StepWaiting && job.Attempt > 2*row.Attempt+maxTaken
+	ends := row.Attempt + readCarry(row.Carry).Back
+	if row.Type == "callback" { // whose attempts are taken twice: to tell the token, and when it expires
+		return row.Status != core.StepWaiting && job.Attempt > row.Attempt+ends+maxTaken
 	}
-	return false
+	return job.Attempt > ends+maxTaken
 }
 
 // A Request is a call of a step.

@@ -271,6 +271,7 @@ func (w *world) check() {
 		f := children[s.ParentID]
 		if s.Last {
 			f.Ended++
+			f.Bytes += len(s.Output)
 		}
 		children[s.ParentID] = f
 	}
@@ -282,8 +283,9 @@ func (w *world) check() {
 		branches[s.ParentID][s.Branch] = true
 	}
 	for _, s := range w.steps {
-		if s.Fan.Total > 0 && (len(branches[s.ID]) != s.Fan.Total || children[s.ID].Ended != s.Fan.Ended || s.Fan.Started > s.Fan.Total) {
-			w.t.Fatalf("step %s has %+v, but %d branches of which %d ended", s.Path, s.Fan, len(branches[s.ID]), children[s.ID].Ended)
+		if s.Fan.Total > 0 && (len(branches[s.ID]) != s.Fan.Total || children[s.ID].Ended != s.Fan.Ended ||
+			children[s.ID].Bytes != s.Fan.Bytes || s.Fan.Started > s.Fan.Total) {
+			w.t.Fatalf("step %s has %+v, but %d branches of which %+v ended", s.Path, s.Fan, len(branches[s.ID]), children[s.ID])
 		}
 	}
 	w.checkJobs()
@@ -300,7 +302,7 @@ func (w *world) checkJobs() {
 		live := j != nil && !j.due.IsZero()
 		above := w.steps[s.ParentID]
 		queued := above.Type == "map" && s.Status == core.StepReady && itemIndex(&s) >= above.Fan.Started
-		want := s.Status.Open() && s.Fan.Total == 0 && !queued
+		want := s.Status.Open() && s.Fan.Total == s.Fan.Ended && !queued // those that were redriven with all branches have one
 		if live != want {
 			w.t.Fatalf("step %s of epoch %d is %s; its job is %+v", s.Path, s.Epoch, s.Status, j)
 		}

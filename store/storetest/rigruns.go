@@ -92,7 +92,7 @@ func (r *rig) leap(j core.TakenJob) core.Transition {
 	t := r.move(run, core.EntryStarted, core.EntrySucceeded, core.EntryFanned, core.EntryArmed)
 	t.Entries[1].Path, t.Entries[1].Data = j.Situation.Step.Path, `{"mark": "`+string(t.Mark)+`"}`
 	fan, call, over := r.step(run, "fan", core.StepRunning), r.step(run, "fan/a/call", core.StepWaiting), r.step(run, "fan/b/over", core.StepSucceeded)
-	fan.Type, fan.Fan, fan.Carry = "parallel", core.Fan{Total: 2, Started: 2, Ended: 1}, `{"index": 3}`
+	fan.Type, fan.Fan, fan.Carry = "parallel", core.Fan{Total: 2, Started: 2, Ended: 1, Bytes: len(`null`)}, `{"index": 3}`
 	call.Type, call.ParentID, call.Branch, call.Attempt, call.Error = "callback", fan.ID, "a", 2, "network: refused"
 	over.ParentID, over.Branch, over.Last, over.Output, over.FinishedAt = fan.ID, "b", true, []byte(`null`), r.now
 	t.New = []core.Step{fan, call, over}

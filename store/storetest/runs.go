@@ -119,7 +119,7 @@ func situationsAbove(r *rig) {
 		if depth > 0 {
 			s.ParentID, s.Branch = t.New[depth-1].ID, "in"
 		}
-		s.Output, s.Fan, s.Carry = []byte(`1`), core.Fan{Total: depth, Started: depth}, "{}"
+		s.Output, s.Fan, s.Carry = []byte(`1`), core.Fan{Total: depth, Started: depth, Bytes: 1<<20 - depth}, "{}"
 		t.New = append(t.New, s)
 	}
 	r.makes(t)

@@ -118,7 +118,7 @@ func (p *play) fans(name string) core.Transition {
 	t := p.moves(name, core.EntryStarted, core.EntrySucceeded, core.EntryFanned)
 	p.over(&t, name, core.JobChange{Status: core.Completed, FinishedAt: p.now})
 	fan := p.inside(t.Run, "fan", "", core.StepRunning)
-	fan.Fan = core.Fan{Total: 2, Started: 2, Ended: 1}
+	fan.Fan = core.Fan{Total: 2, Started: 2, Ended: 1, Bytes: 2}
 	id := p.opens(&t, name+"/fan", fan, time.Time{})
 	call := p.inside(t.Run, "fan/call", id, core.StepWaiting)
 	p.opens(&t, name+"/call", call, p.now.Add(hold))
@@ -153,7 +153,7 @@ func (p *play) joins(name string) core.Transition {
 	for id, known := range p.names {
 		if known == name+"/fan" {
 			t.Changed = append(t.Changed, core.StepChange{ID: id, Status: core.StepSucceeded, Output: []byte(`{}`),
-				Fan: core.Fan{Total: 2, Started: 2, Ended: 2}, FinishedAt: p.now})
+				Fan: core.Fan{Total: 2, Started: 2, Ended: 2, Bytes: 10}, FinishedAt: p.now})
 		}
 	}
 	t.Disarm = []core.ID{p.hands[name+"/call"].ID}

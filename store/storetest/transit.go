@@ -67,7 +67,7 @@ func transitSequence(r *rig) {
 	fan, call := t.New[0], t.New[1]
 	call = ended(call, r, core.StepSucceeded)
 	call.Error, call.Last, call.Carry = "", true, "{}"
-	fan.Fan.Ended, fan.Carry = 2, ""
+	fan.Fan.Ended, fan.Fan.Bytes, fan.Carry = 2, 1<<31, ""
 	fan = ended(fan, r, core.StepSucceeded)
 	next := r.move(t.Run, core.EntrySucceeded, core.EntrySucceeded)
 	next.Changed = []core.StepChange{changeOf(call), changeOf(fan)}

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// rounds reports ways through a list of steps that lead back to where they began without anything on them that takes
+// time: a run would go round as fast as the gateway can until its history is full. next are the ways on of each step;
+// what is not in the list is its end.
+func (k *checker) rounds(path string, steps []Step, next [][]int) {
+	told := make([]bool, len(steps))
+	for i := range steps {
+		if told[i] {
+			continue
+		}
+		way := roundFrom(i, steps, next)
+		if way == nil {
+			continue
+		}
+		var names []string
+		for _, at := range append(way, i) {
+			names = append(names, k.named(index(path, at)+".name", steps[at].Name, "..."))
+		}
+		for _, at := range way {
+			told[at] = true
+		}
+		k.problem(index(path, i), "the way %s goes round without a call, a callback or a wait of some seconds, so it would not end", strings.Join(names, " > "))
+	}
+}
+
+// roundFrom is the shortest way from a step back to itself over steps that take no time, itself first; nil if there is none.
+func roundFrom(start int, steps []Step, next [][]int) []int {
+	if takesTime(steps[start]) {
+		return nil
+	}
+	from := map[int]int{} // where the way to a step comes from
+	for todo := []int{start}; len(todo) > 0; todo = todo[1:] {
+		for _, to := range next[todo[0]] {
+			if to == start {
+				return wayBack(start, todo[0], from)
+			}
+			if _, known := from[to]; !known && to < len(steps) && !takesTime(steps[to]) {
+				from[to] = todo[0]
+				todo = append(todo, to)
+			}
+		}
+	}
+	return nil
+}
+
+// wayBack is the way from one step to another, both included.
+func wayBack(start, end int, from map[int]int) []int {
+	way := []int{end}
+	for end != start {
+		end = from[end]
+		way = append(way, end)
+	}
+	slices.Reverse(way)
+	return way
+}
+
+// takesTime tells whether a run that goes through a step waits for something outside. One of a type that is wrong may.
+func takesTime(s Step) bool {
+	switch s.Type {
+	case "wait":
+		return s.Seconds > 0
+	case "choice":
+		return false
+	case "map":
+		return s.Iterator == nil || takesTime(*s.Iterator)
+	case "parallel":
+		return slices.ContainsFunc(s.Branches, func(b Branch) bool { return b.URL != "" || slices.ContainsFunc(b.Steps, takesTime) })
+	}
+	return true
+}

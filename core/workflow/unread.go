@@ -1,0 +1,31 @@
+package workflow
+
+import "github.com/eventgateway/gateway/core"
+
+// Cancel ends a run as [Definition.Cancel] does, also one whose definition cannot be
+// compiled: what is open is over, whatever it was for.
+func Cancel(p Pen, v View) (Move, error) {
+	return (&Definition{top: &list{}}).Cancel(p, v)
+}
+
+// Spoil tells of an attempt whose end cannot be stored that its step failed because of
+// that: finally, and with class data. Why begins with the class.
+func (d *Definition) Spoil(p Pen, v View, e core.StepEnd, why string) Move {
+	ends := []core.StepEnd{e}
+	m := d.move(p, v)
+	m.load(v, ends)
+	began := &e.Job.Situation.Step
+	r := m.rows[began.ID]
+	if r == nil || r.step == nil || r.light || m.run.Status.Finished() || !r.Status.Open() || r.Attempt != began.Attempt {
+		return Move{Lost: []int{0}, Missing: m.missing}
+	}
+	m.begin(r)
+	r.Attempt++
+	m.stumble(r, &failure{class: core.ClassData, text: why, final: true})
+	m.enterAll()
+	if m.full != "" {
+		m = m.exhausted(v, ends, nil)
+	}
+	m.close(r)
+	return m.result(nil)
+}
