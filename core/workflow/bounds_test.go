@@ -106,6 +106,9 @@ steps: [{name: m, type: map, items_path: $, iterator: {name: c, type: wait, seco
 	if back != len(ends)-1 {
 		t.Errorf("%d of %d jobs are put back, want all but one", back, len(ends))
 	}
+	if v := w.view(ends); w.d.Advance(w.pen(), v, ends...).Moved {
+		t.Error("the ends of jobs that were put back count twice")
+	}
 }
 
 // A step that ends its workers is not tried for ever, whatever its type.
@@ -158,6 +161,19 @@ func TestTakenEarlyOften(t *testing.T) {
 	w.now = w.run.DeadlineAt // whoever tells it late tells the same
 	if w.settle(end); w.run.Error != "step a: timeout: lease expired 20 times" {
 		t.Errorf("the run is %s: %s", w.run.Status, w.run.Error)
+	}
+}
+
+// Nor is a callback step at fault, which has its other attempts all the same.
+func TestCallbackTakenEarlyOften(t *testing.T) {
+	w := newWorld(t, compiled(t, "steps: [{name: a, type: callback, callback_timeout: 60, retry: {max: 2, interval: 1s}, url: http://a.example/}]"), "{}")
+	for range 2 * maxTaken {
+		end, _ := w.attempt(w.take(w.next()), calm)
+		w.settle(end)
+	}
+	w.step(w.next(), calm) // it has expired
+	if taken := w.take(w.next()); w.d.Task(taken, w.now) != Notify {
+		t.Errorf("Task of its second attempt = %v, want Notify", w.d.Task(taken, w.now))
 	}
 }
 
