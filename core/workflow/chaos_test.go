@@ -291,25 +291,29 @@ func (s *storm) tick(j *job) {
 
 // TestStorms: whatever comes in whatever order, nothing is in disorder (see
 // world.check), and every run comes to an end.
-func TestStorms(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		s := &storm{world: newWorld(rt, made(rt, true), `{"r": 1}`), t: rt}
-		s.receiver = s.wild
-		for range rapid.IntRange(0, 60).Draw(rt, "blows") {
-			s.blow()
-			if s.run.Status == core.RunFailed && rapid.IntRange(0, 2).Draw(rt, "redrive") == 0 {
-				if err := s.redrive(rapid.Bool().Draw(rt, "from failed")); err != nil {
-					rt.Fatal(err)
-				}
-			}
-			if !s.run.Status.Finished() && rapid.IntRange(0, 30).Draw(rt, "cancel") == 0 {
-				if err := s.cancel(); err != nil {
-					rt.Fatal(err)
-				}
+func TestStorms(t *testing.T) { rapid.Check(t, stormy) }
+
+// FuzzStorms looks for storms that rapid does not draw.
+func FuzzStorms(f *testing.F) { f.Fuzz(rapid.MakeFuzz(stormy)) }
+
+func stormy(rt *rapid.T) {
+	payload := rapid.SampledFrom([]string{`{"r": 1}`, `{"r": {"a": [1, 2]}}`, `[1]`, `"text"`, `null`, `no JSON`, ``}).Draw(rt, "payload")
+	s := &storm{world: newWorld(rt, made(rt, true), payload), t: rt}
+	s.receiver = s.wild
+	for range rapid.IntRange(0, 60).Draw(rt, "blows") {
+		s.blow()
+		if s.run.Status == core.RunFailed && rapid.IntRange(0, 2).Draw(rt, "redrive") == 0 {
+			if err := s.redrive(rapid.Bool().Draw(rt, "from failed")); err != nil {
+				rt.Fatal(err)
 			}
 		}
-		s.calmDown()
-	})
+		if !s.run.Status.Finished() && rapid.IntRange(0, 30).Draw(rt, "cancel") == 0 {
+			if err := s.cancel(); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	}
+	s.calmDown()
 }
 
 // TestStormsChangeNothing: a run that fails again and again, in whatever order its
