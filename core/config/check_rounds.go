@@ -35,14 +35,14 @@ func roundFrom(start int, steps []Step, next [][]int) []int {
 		return nil
 	}
 	from := map[int]int{} // where the way to a step comes from
-	for todo := []int{start}; len(todo) > 0; todo = todo[1:] {
-		for _, to := range next[todo[0]] {
+	for ahead := []int{start}; len(ahead) > 0; ahead = ahead[1:] {
+		for _, to := range next[ahead[0]] {
 			if to == start {
-				return wayBack(start, todo[0], from)
+				return wayBack(start, ahead[0], from)
 			}
 			if _, known := from[to]; !known && to < len(steps) && !takesTime(steps[to]) {
-				from[to] = todo[0]
-				todo = append(todo, to)
+				from[to] = ahead[0]
+				ahead = append(ahead, to)
 			}
 		}
 	}

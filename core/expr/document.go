@@ -116,9 +116,9 @@ func startsTree(payload []byte) bool {
 // text is the payload as a JSON string, which is valid UTF-8 by definition.
 func text(payload []byte) string { return strings.ToValidUTF8(string(payload), "\uFFFD") }
 
-// tooDeep reports whether JSON is nested deeper than maxDepth. It is asked before
-// anything is built, and of text that is not JSON the answer means nothing.
-func tooDeep(payload []byte) bool {
+// TooDeep reports whether JSON is nested deeper than the 200 levels that are
+// read. Of text that is not JSON the answer means nothing.
+func TooDeep(payload []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(payload); i++ {
 		switch c := payload[i]; {

@@ -9,7 +9,7 @@ import (
 // parseJSON returns the one JSON value that a text is, if it is one, as encoding/json
 // reads it, whose judgment is the definition.
 func parseJSON(text []byte) (any, bool) {
-	if tooDeep(text) {
+	if TooDeep(text) {
 		return nil, false
 	}
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -40,7 +40,7 @@ func ParseSchema(text []byte) (*Schema, error) {
 
 // checkSyntax tells where text stops being one JSON value.
 func checkSyntax(text []byte) error {
-	if tooDeep(text) {
+	if TooDeep(text) {
 		return fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
 	}
 	var v json.RawMessage

@@ -148,7 +148,7 @@ func (p *templateParser) check() error {
 	if strings.Trim(filled.String(), blanks) == "" {
 		return p.fail(0, `a template is empty; it is JSON with holes, as in {"id": {{ $.id }}}`)
 	}
-	if tooDeep([]byte(filled.String())) {
+	if TooDeep([]byte(filled.String())) {
 		return p.fail(0, "the template is nested deeper than %d levels", maxDepth)
 	}
 	var v json.RawMessage

@@ -21,7 +21,7 @@ type move struct {
 
 	rows  map[core.ID]*row
 	order []*row // in which they were come to
-	todo  []*row // to be entered
+	ahead []*row // to be entered
 
 	// sole says that the run is at a single step, which is known, so that no others need
 	// be read to know which are open.
@@ -137,9 +137,9 @@ func (m *move) begin(r *row) bool {
 // enterAll enters the steps that the run has come to, and those it comes to by that. What
 // is too much for one move is left to jobs.
 func (m *move) enterAll() {
-	for len(m.todo) > 0 {
-		r := m.todo[0]
-		m.todo = m.todo[1:]
+	for len(m.ahead) > 0 {
+		r := m.ahead[0]
+		m.ahead = m.ahead[1:]
 		switch {
 		case !r.Status.Open() || m.expired || m.full != "":
 		case !r.step.kind.inner():
@@ -240,7 +240,7 @@ func (m *move) proceed(r *row, to *step, state []byte, c carry) {
 	if r.ParentID == "" {
 		m.run.Step = to.name
 	}
-	m.todo = append(m.todo, next)
+	m.ahead = append(m.ahead, next)
 }
 
 // endList ends the workflow, or a branch.

@@ -124,6 +124,6 @@ func (m *move) enterByJob(r *row, e core.StepEnd) bool {
 	case m.expired || m.wornOut(r, e):
 		return true
 	}
-	m.todo = append(m.todo, r)
+	m.ahead = append(m.ahead, r)
 	return true
 }

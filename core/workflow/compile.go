@@ -191,15 +191,15 @@ func (s *step) follows() []*step {
 // returns reports whether a step can be come to from itself.
 func (s *step) returns() bool {
 	seen := map[*step]bool{}
-	for todo := s.follows(); len(todo) > 0; {
-		t := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+	for ahead := s.follows(); len(ahead) > 0; {
+		t := ahead[len(ahead)-1]
+		ahead = ahead[:len(ahead)-1]
 		if t == s {
 			return true
 		}
 		if !seen[t] {
 			seen[t] = true
-			todo = append(todo, t.follows()...)
+			ahead = append(ahead, t.follows()...)
 		}
 	}
 	return false

@@ -69,7 +69,7 @@ func (k *mapStep) enter(m *move, r *row) {
 		c.Index = &i
 		x := m.fork(r, k.each, strconv.Itoa(i), item, c)
 		if i < f.Started {
-			m.todo = append(m.todo, x)
+			m.ahead = append(m.ahead, x)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (m *move) takesTurn(r *row) {
 		c.Turn = m.now.UnixMilli()
 		r.Carry, r.changed = c.text(), true
 	}
-	m.todo = append(m.todo, r)
+	m.ahead = append(m.ahead, r)
 }
 
 // joined is the array of what the items came to, in their order.

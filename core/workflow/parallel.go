@@ -70,7 +70,7 @@ func (k *parallelStep) enter(m *move, r *row) {
 	}
 	c := readCarry(r.Carry).within()
 	for _, l := range k.branches {
-		m.todo = append(m.todo, m.fork(r, l, l.name, input, c))
+		m.ahead = append(m.ahead, m.fork(r, l, l.name, input, c))
 	}
 }
 

@@ -59,31 +59,10 @@ func checked(text []byte, err error) ([]byte, error) {
 		return nil, err
 	case len(text) > maxState:
 		return nil, fmt.Errorf("the JSON has %d bytes; at most %d are kept", len(text), maxState)
-	case deep(text):
+	case expr.TooDeep(text):
 		return nil, fmt.Errorf("the JSON is nested deeper than %d levels", maxDepth)
 	}
 	return text, nil
-}
-
-// deep reports whether JSON is nested deeper than maxDepth.
-func deep(text []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '[' || c == '{':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == ']' || c == '}':
-			depth--
-		}
-	}
-	return false
 }
 
 // A mapping makes JSON of a document: a path to a part of it, or a template.
