@@ -33,20 +33,22 @@ const (
 // nesting is how many steps a step may be in.
 const nesting = 5
 
-// situationColumns are what scanSituation reads: at most 100, since D1 has no more in
-// a result.
-func situationColumns() string {
-	columns := qualified("steps", stepColumns) + `, ` + qualified("runs", runRest)
+// stepAndRun are a step and its run.
+var stepAndRun = qualified("steps", stepColumns) + `, ` + qualified("runs", runRest)
+
+// above are the columns of what a step is in, the next one first.
+func above() (columns string) {
 	for n := range nesting {
 		columns += `, ` + qualified(fmt.Sprintf("above%d", n), aboveColumns)
 	}
 	return columns
 }
 
-// surrounded joins steps with their runs and what is above them, in one statement, so
-// that all of it is read at one moment.
-func surrounded() string {
-	joins, below := ` JOIN runs{use PRIMARY} ON runs.id = steps.run_id`, "steps"
+// withRun and withAbove join steps with their runs and with what is above them.
+const withRun = ` JOIN runs{use PRIMARY} ON runs.id = steps.run_id`
+
+func withAbove() (joins string) {
+	below := "steps"
 	for n := range nesting {
 		above := fmt.Sprintf("above%d", n)
 		joins += fmt.Sprintf(` LEFT JOIN steps AS %[1]s{use PRIMARY} ON %[1]s.id = %[2]s.parent_id`, above, below)
@@ -57,7 +59,8 @@ func surrounded() string {
 
 type runStatements struct {
 	insertDefinition, insertRun, insertFirst string
-	definition, situations, situationsTaken  string
+	definition, situations                   string
+	claimedSteps, aboveTaken                 string
 	surveyAll, surveyOpen, surveyFailed      string
 	surveyIDs, surveyPaths, surveyLeaves     string
 	lockRuns, insertHistory, moreHistory     string
@@ -86,9 +89,16 @@ func newRunStatements(d Dialect) runStatements {
 			"runs{use PRIMARY}", `runs.id = r.run`, "id"),
 
 		definition: t(`SELECT body FROM definitions WHERE hash = ?`),
-		situations: d.selection(situationColumns(), "steps{use PRIMARY}"+surrounded(), `steps.id = r.id`),
-		situationsTaken: t(`SELECT ` + situationColumns() + ` FROM jobs{use jobs_due} JOIN steps{use PRIMARY} ON steps.id = jobs.id` + surrounded() + `
-			WHERE jobs.{due_lane} = ? AND jobs.due_at = ? AND jobs.lease = ?`),
+		// One statement, so that all of it is read at one moment: of at most 100 columns, as
+		// D1 has no more in a result.
+		situations: d.selection(stepAndRun+above(), "steps{use PRIMARY}"+withRun+withAbove(), `steps.id = r.id`),
+
+		// What a Take of a workflow's jobs brings, in two statements: few steps are in another,
+		// and the columns of what those are in are most of a situation's.
+		claimedSteps: t(`SELECT ` + takenColumns + `, ` + stepAndRun + ` FROM jobs{use jobs_due}` + withEvents + `
+			LEFT JOIN steps{use PRIMARY} ON steps.id = jobs.id LEFT` + withRun + ` WHERE ` + leased + ` ORDER BY jobs.id`),
+		aboveTaken: t(`SELECT steps.id` + above() + ` FROM jobs{use jobs_due} JOIN steps{use PRIMARY} ON steps.id = jobs.id` + withAbove() + `
+			WHERE ` + leased + ` AND steps.parent_id IS NOT NULL`),
 
 		surveyAll:    t(`SELECT ` + stepColumns + ` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ?`),
 		surveyOpen:   t(`SELECT ` + stepColumns + ` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND ` + openStep),

@@ -89,7 +89,11 @@ func scanEvent(row []any) core.Event {
 	}
 }
 
-const jobWidth = 12
+// The widths of jobColumns and of takenColumns.
+const (
+	jobWidth   = 12
+	takenWidth = jobWidth + 8
+)
 
 // scanJob reads jobColumns.
 func scanJob(row []any) core.Job {
@@ -141,6 +145,9 @@ func encodeFan(f core.Fan) string {
 }
 
 func decodeFan(s string) (f core.Fan) {
+	if s == "" {
+		return f
+	}
 	_, _ = fmt.Sscanf(s, "%d/%d/%d/%d", &f.Total, &f.Started, &f.Ended, &f.Bytes)
 	return f
 }
@@ -171,9 +178,9 @@ func scanRunRest(row []any) core.Run {
 }
 
 const (
-	stepWidth    = 18
-	runRestWidth = 13
-	aboveWidth   = 13
+	stepWidth      = 18
+	situationWidth = stepWidth + 13
+	aboveWidth     = 13
 )
 
 // scanStep reads stepColumns.
@@ -200,20 +207,25 @@ func scanStep(row []any) core.Step {
 	}
 }
 
-// scanSituation reads situationColumns.
+// scanSituation reads stepAndRun, and the columns of above.
 func scanSituation(row []any) core.Situation {
 	s := core.Situation{Step: scanStep(row), Run: scanRunRest(row[stepWidth:])}
 	s.Run.ID = s.Step.RunID
-	below := s.Step
-	for row = row[stepWidth+runRestWidth:]; len(row) > 0 && row[2] != nil; row = row[aboveWidth:] {
-		below = scanAbove(row, below)
-		s.Above = append(s.Above, below)
-	}
+	s.Above = scanAbove(row[situationWidth:], s.Step)
 	return s
 }
 
-// scanAbove reads aboveColumns, of the step that another is in.
-func scanAbove(row []any, below core.Step) core.Step {
+// scanAbove reads the columns of above, of what a step is in.
+func scanAbove(row []any, below core.Step) (above []core.Step) {
+	for ; len(row) > 0 && row[2] != nil; row = row[aboveWidth:] {
+		below = scanOneAbove(row, below)
+		above = append(above, below)
+	}
+	return above
+}
+
+// scanOneAbove reads aboveColumns, of the step that another is in.
+func scanOneAbove(row []any, below core.Step) core.Step {
 	return core.Step{
 		ID:         below.ParentID,
 		RunID:      below.RunID,

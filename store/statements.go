@@ -53,6 +53,9 @@ const (
 	// Jobs with their events, in an order that an index has.
 	withEvents = ` JOIN events ON events.id = jobs.event_id`
 
+	// What a claim has leased.
+	leased = `jobs.{due_lane} = ? AND jobs.due_at = ? AND jobs.lease = ?`
+
 	gateColumns = `lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, stray_since`
 
 	// What a Gate is read from, after its lane.
@@ -132,8 +135,7 @@ func newStatements(d Dialect) statements {
 		claimPassed: d.updatePicked("jobs", claimed, claimable+` AND EXISTS (SELECT 1 FROM gates
 			WHERE gates.lane = ? AND gates.taker = ?)`+oldest),
 
-		claimed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_due}` + withEvents + `
-			WHERE jobs.{due_lane} = ? AND jobs.due_at = ? AND jobs.lease = ? ORDER BY jobs.id`),
+		claimed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_due}` + withEvents + ` WHERE ` + leased + ` ORDER BY jobs.id`),
 
 		insertAttempt: d.insert("attempts", attemptColumns,
 			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs", held+` {hold jobs}`, "job_id"),

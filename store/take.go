@@ -50,9 +50,9 @@ type taking struct {
 }
 
 // A place is where a quota's statements are: the claim, and behind it the one that
-// reads what was claimed, and the one that reads the situations of that, 0 if it is not
-// of a workflow. Zero if it has none.
-type place struct{ claim, read, situations int }
+// reads what was claimed, and for a workflow the one that reads what its steps are in.
+// Zero if it has none.
+type place struct{ claim, read, above int }
 
 // build makes the statements, lane by lane: a gate is locked when it is made, when it
 // lets the lease in, and on MySQL also when a claim looks at it. So whoever takes or
@@ -77,11 +77,14 @@ func (t *taking) build() {
 			t.stmts = append(t.stmts, t.account(q))
 		}
 		t.placed[i].read = len(t.stmts)
-		t.stmts = append(t.stmts, Stmt{Name: "claimed", SQL: t.sql.claimed, Args: t.mine(q), Reads: true})
-		if q.Lane.Workflow() != "" {
-			t.placed[i].situations = len(t.stmts)
-			t.stmts = append(t.stmts, Stmt{Name: "situations_taken", SQL: t.sql.situationsTaken, Args: t.mine(q), Reads: true})
+		if q.Lane.Workflow() == "" {
+			t.stmts = append(t.stmts, Stmt{Name: "claimed", SQL: t.sql.claimed, Args: t.mine(q), Reads: true})
+			continue
 		}
+		t.placed[i].above = t.placed[i].read + 1
+		t.stmts = append(t.stmts,
+			Stmt{Name: "claimed_steps", SQL: t.sql.claimedSteps, Args: t.mine(q), Reads: true},
+			Stmt{Name: "above_taken", SQL: t.sql.aboveTaken, Args: t.mine(q), Reads: true})
 	}
 	if len(own) > 0 {
 		t.bases = len(t.stmts)
@@ -164,21 +167,34 @@ func (t *taking) complete(ctx context.Context, results []Result) error {
 		if p == (place{}) {
 			continue
 		}
+		end := max(p.read, p.above) + 1
+		said, reads := results[p.read:end], t.stmts[p.read:end]
 		all := func(r []Result) bool { return int64(len(r[0].Rows)) >= results[p.claim].Changed }
-		got, err := t.eventually(ctx, results[p.read:p.read+1], t.stmts[p.read:p.read+1], all)
+		if p.above > 0 {
+			found, err := t.patiently(ctx, said, reads, func(r []Result) bool { return all(r) && situated(r[0].Rows) })
+			if err != nil {
+				return err
+			}
+			said = found
+		}
+		found, err := t.eventually(ctx, said, reads, all)
 		if err != nil {
 			return err
 		}
-		results[p.read] = got[0]
-		if p.situations == 0 {
-			continue
-		}
-		if got, err = t.patiently(ctx, results[p.situations:p.situations+1], t.stmts[p.situations:p.situations+1], all); err != nil {
-			return err
-		}
-		results[p.situations] = got[0]
+		copy(results[p.read:end], found)
 	}
 	return nil
+}
+
+// situated tells whether jobs of a workflow were read with their steps. What those are
+// in is stored no later, so it is read with them.
+func situated(rows [][]any) bool {
+	return !slices.ContainsFunc(rows, func(row []any) bool { return !hasSituation(row) })
+}
+
+// hasSituation tells whether a row of takenColumns has a step and its run behind it.
+func hasSituation(row []any) bool {
+	return len(row) >= takenWidth+situationWidth && row[takenWidth] != nil && row[takenWidth+stepWidth] != nil
 }
 
 // jobs reads what was taken, in the order asked. Late are jobs that were claimed by
@@ -196,13 +212,18 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 			continue
 		}
 		base, admitted := bases[q.Lane]
-		var situations map[core.ID]core.Situation
-		if at := t.placed[i].situations; at > 0 {
-			situations = situationsOf(results[at].Rows)
+		above := map[core.ID][]any{}
+		if at := t.placed[i].above; at > 0 {
+			for _, row := range results[at].Rows {
+				above[core.ID(str(row[0]))] = row[1:]
+			}
 		}
 		for n, row := range results[t.placed[i].read].Rows {
 			j := core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])}
-			j.Situation = situations[j.ID]
+			if hasSituation(row) {
+				j.Situation = scanSituation(row[takenWidth:])
+				j.Situation.Above = scanAbove(above[j.ID], j.Situation.Step)
+			}
 			switch {
 			case q.Pass == nil:
 			case !paced(q):

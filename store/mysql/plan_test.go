@@ -226,7 +226,8 @@ var wanted = map[string]map[string]string{
 	"insert_runs":          {"jobs": "PRIMARY"},
 	"insert_first_steps":   {"runs": "PRIMARY"},
 	"situations":           {"steps": "PRIMARY", "runs": "PRIMARY", "above0": "PRIMARY"},
-	"situations_taken":     {"jobs": "jobs_due", "steps": "PRIMARY", "runs": "PRIMARY"},
+	"claimed_steps":        {"jobs": "jobs_due", "events": "PRIMARY", "steps": "PRIMARY", "runs": "PRIMARY"},
+	"above_taken":          {"jobs": "jobs_due", "steps": "PRIMARY"},
 	"survey_all":           {"steps": "steps_path"},
 	"survey_open":          {"steps": "steps_path"},
 	"survey_failed":        {"steps": "steps_path"},
@@ -255,7 +256,7 @@ var wanted = map[string]map[string]string{
 }
 
 // smallSorts sort what they found: one job's attempts, what one claim took.
-var smallSorts = []string{"attempts", "claimed"}
+var smallSorts = []string{"attempts", "claimed", "claimed_steps"}
 
 // walks go along an index: to its end, or over events whose ids, unlike here, are as
 // old as they are.

@@ -106,7 +106,7 @@ var wanted = map[string]string{
 	"lapsed": "jobs_last", "peek": "jobs_due", "dead_letters": "jobs_dead", "drain_waiting": "jobs_due", "drain_dead": "jobs_dead",
 	"tally_due": "COVERING INDEX jobs_due", "tally_later": "jobs_due", "tally_dead": "COVERING INDEX jobs_dead",
 	"ack": "PRIMARY KEY", "extend": "PRIMARY KEY", "held": "PRIMARY KEY", "drain_jobs": "PRIMARY KEY", "drain_attempts": "PRIMARY KEY",
-	"situations": "sqlite_autoindex_steps_1", "situations_taken": "jobs_due", "survey_all": "steps_path", "survey_open": "steps_path",
+	"situations": "sqlite_autoindex_steps_1", "claimed_steps": "jobs_due", "above_taken": "jobs_due", "survey_all": "steps_path", "survey_open": "steps_path",
 	"survey_failed": "steps_path", "survey_ids": "sqlite_autoindex_steps_1", "survey_paths": "steps_path (run_id=? AND epoch=? AND path=?)",
 	"survey_leaves": "steps_leaf", "insert_history": "sqlite_autoindex_runs_1", "more_history": held, "insert_step_attempts": held,
 	"insert_rises": held, "insert_steps": held, "change_steps": held, "insert_step_jobs": held, "change_jobs": held, "insert_tokens": held,
@@ -122,7 +122,7 @@ func fine(name, step string) bool {
 	switch {
 	case strings.Contains(step, "USE TEMP B-TREE"):
 		// What a claim took, and the attempts of one job, are few.
-		return name == "claimed" || name == "attempts"
+		return name == "claimed" || name == "claimed_steps" || name == "attempts"
 	case strings.HasPrefix(step, "SCAN"):
 		for _, b := range bounded {
 			if strings.HasPrefix(step, b) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,12 +22,22 @@ const slowSequences = 10
 func runModel(t *testing.T, s core.Store, o Options) {
 	var begun int
 	var failing bool // a sequence that failed is run again to make it short
+	var said []string
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what the first sequence that failed said:\n%s", strings.Join(said, "\n"))
+		}
+	})
 	rapid.Check(t, func(rt *rapid.T) {
 		if begun++; o.Slow && begun > slowSequences && !failing {
 			return
 		}
 		defer func() { failing = failing || rt.Failed() }()
-		m := newMachine(rt, s, o, begun)
+		var noted tb = rt
+		if !failing {
+			noted = scribe{rt, &said}
+		}
+		m := newMachine(noted, s, o, begun)
 		rt.Repeat(map[string]func(*rapid.T){
 			"":            m.compare,
 			"accept":      m.acceptNew,
@@ -53,6 +64,22 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			"advance":     m.advance,
 		})
 	})
+}
+
+// A scribe writes down what fails.
+type scribe struct {
+	tb
+	said *[]string
+}
+
+func (s scribe) Errorf(format string, args ...any) {
+	*s.said = append(*s.said, fmt.Sprintf(format, args...))
+	s.tb.Errorf(format, args...)
+}
+
+func (s scribe) Fatalf(format string, args ...any) {
+	*s.said = append(*s.said, fmt.Sprintf(format, args...))
+	s.tb.Fatalf(format, args...)
 }
 
 // A machine drives a store and its model side by side.
@@ -84,7 +111,7 @@ type hand struct {
 	outcome   *core.Outcome // once settled; the same is sent again
 }
 
-func newMachine(rt *rapid.T, s core.Store, o Options, sequence int) *machine {
+func newMachine(rt tb, s core.Store, o Options, sequence int) *machine {
 	r := newRig(rt, s, o)
 	m := &machine{rig: r, model: NewModel(core.SystemClock), base: r.depth(), began: r.now}
 	for _, name := range []string{"a", "b"} {
