@@ -70,6 +70,7 @@ type StepChange struct {
 	Status     StepStatus
 	Attempt    int
 	Output     []byte
+	Passes     bool // the Output is the step's State, which need not be stored again
 	Error      string
 	Carry      string
 	Fan        Fan

@@ -96,7 +96,7 @@ func newRunStatements(d Dialect) runStatements {
 		// What a Take of a workflow's jobs brings, in two statements: few steps are in another,
 		// and the columns of what those are in are most of a situation's.
 		claimedSteps: t(`SELECT ` + takenColumns + `, ` + stepAndRun + ` FROM jobs{use jobs_due}` + withEvents + `
-			LEFT JOIN steps{use PRIMARY} ON steps.id = jobs.id LEFT` + withRun + ` WHERE ` + leased + ` ORDER BY jobs.id`),
+			LEFT JOIN steps{use PRIMARY} ON steps.id = jobs.id LEFT` + withRun + ` WHERE ` + leased),
 		aboveTaken: t(`SELECT steps.id` + above() + ` FROM jobs{use jobs_due} JOIN steps{use PRIMARY} ON steps.id = jobs.id` + withAbove() + `
 			WHERE ` + leased + ` AND steps.parent_id IS NOT NULL`),
 

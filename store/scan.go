@@ -185,7 +185,7 @@ const (
 
 // scanStep reads stepColumns.
 func scanStep(row []any) core.Step {
-	return core.Step{
+	st := core.Step{
 		ID:         core.ID(str(row[0])),
 		RunID:      core.ID(str(row[1])),
 		Epoch:      whole(row[2]),
@@ -205,6 +205,10 @@ func scanStep(row []any) core.Step {
 		StartedAt:  instant(row[16]),
 		FinishedAt: instant(row[17]),
 	}
+	if st.Output != nil && len(st.Output) == 0 { // see outputOf
+		st.Output = st.State
+	}
+	return st
 }
 
 // scanSituation reads stepAndRun, and the columns of above.

@@ -135,7 +135,7 @@ func newStatements(d Dialect) statements {
 		claimPassed: d.updatePicked("jobs", claimed, claimable+` AND EXISTS (SELECT 1 FROM gates
 			WHERE gates.lane = ? AND gates.taker = ?)`+oldest),
 
-		claimed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_due}` + withEvents + ` WHERE ` + leased + ` ORDER BY jobs.id`),
+		claimed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_due}` + withEvents + ` WHERE ` + leased),
 
 		insertAttempt: d.insert("attempts", attemptColumns,
 			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs", held+` {hold jobs}`, "job_id"),

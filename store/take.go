@@ -218,7 +218,9 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 				above[core.ID(str(row[0]))] = row[1:]
 			}
 		}
-		for n, row := range results[t.placed[i].read].Rows {
+		rows := results[t.placed[i].read].Rows
+		slices.SortFunc(rows, func(a, b []any) int { return strings.Compare(str(a[0]), str(b[0])) })
+		for n, row := range rows {
 			j := core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])}
 			if hasSituation(row) {
 				j.Situation = scanSituation(row[takenWidth:])

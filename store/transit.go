@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -156,10 +157,19 @@ func (s *Store) riseJobRows(t core.Transition) [][]any {
 func newStepRows(t core.Transition) (rows [][]any) {
 	for _, n := range t.New {
 		rows = append(rows, append([]any{string(n.ID), int64(n.Epoch), orNull(string(n.ParentID)), n.Branch, n.Path, n.Name, n.Type, string(n.Status),
-			int64(n.Attempt), textOrNull(n.State), textOrNull(n.Output), n.Error, n.Carry, encodeFan(n.Fan), leafOf(n, t.Run.ID),
+			int64(n.Attempt), textOrNull(n.State), outputOf(n.Output, bytes.Equal(n.Output, n.State)), n.Error, n.Carry, encodeFan(n.Fan), leafOf(n, t.Run.ID),
 			millis(n.StartedAt), millis(n.FinishedAt)}, holder(t)...))
 	}
 	return rows
+}
+
+// outputOf is what is stored of a step's output: nothing, which is no JSON, for one that
+// is the step's state.
+func outputOf(output []byte, passes bool) any {
+	if output != nil && passes {
+		return ""
+	}
+	return textOrNull(output)
 }
 
 // leafOf is the parent whose branch a step ended, or null. On the workflow's own list
@@ -177,7 +187,7 @@ func changedStepRows(t core.Transition) (rows [][]any) {
 		if c.Last {
 			last = "yes"
 		}
-		rows = append(rows, append([]any{string(c.Status), int64(c.Attempt), textOrNull(c.Output), c.Error, c.Carry, encodeFan(c.Fan), last,
+		rows = append(rows, append([]any{string(c.Status), int64(c.Attempt), outputOf(c.Output, c.Passes), c.Error, c.Carry, encodeFan(c.Fan), last,
 			millis(c.FinishedAt), string(c.ID)}, holder(t)...))
 	}
 	return rows

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -94,7 +95,7 @@ func (m *move) result(lost []int) Move {
 // change is what is written of a row that is there.
 func (r *row) change() core.StepChange {
 	return core.StepChange{
-		ID: r.ID, Status: r.Status, Attempt: r.Attempt, Output: r.Output, Error: r.Error, Carry: r.Carry,
-		Fan: r.Fan, Last: r.Last, FinishedAt: r.FinishedAt,
+		ID: r.ID, Status: r.Status, Attempt: r.Attempt, Output: r.Output, Passes: r.Output != nil && bytes.Equal(r.Output, r.State),
+		Error: r.Error, Carry: r.Carry, Fan: r.Fan, Last: r.Last, FinishedAt: r.FinishedAt,
 	}
 }

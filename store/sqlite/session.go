@@ -115,9 +115,8 @@ func query(p prepared, args []driver.NamedValue, all [][]any) ([][]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	width := len(rows.Columns())
+	row := make([]driver.Value, len(rows.Columns()))
 	for {
-		row := make([]driver.Value, width)
 		err := rows.Next(row)
 		if errors.Is(err, io.EOF) {
 			return all, rows.Close()

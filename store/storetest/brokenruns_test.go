@@ -50,6 +50,8 @@ func TestBrokenRunsFail(t *testing.T) {
 			return transitsLess{m, func(u *core.Transition) { u.Entries = u.Entries[:1] }}
 		}, []string{saysAllOfIt, saysHistory}},
 		{"Transit keeps times that are cleared", func(m *Model) core.Store { return transitsTimes{m} }, []string{saysAllOfIt + "/one after the other"}},
+		{"Transit leaves out what is passed on", func(m *Model) core.Store { return transitsNothingOn{m} },
+			[]string{saysAllOfIt + "/of steps that pass on what they got"}},
 		{"Awaited knows no end", func(m *Model) core.Store { return awaitsEver{m} }, []string{saysNotGood + "/expired"}},
 		{"Situations reads twice", func(m *Model) core.Store { return situationsTorn{m} }, []string{saysSituations + "/one moment"}},
 		{"Situations is upside down", func(m *Model) core.Store { return situationsUpside{m} },
@@ -257,6 +259,19 @@ func (s transitsTimes) Transit(_ context.Context, ts ...core.Transition) ([]bool
 		}
 		return s.transit(t)
 	})
+}
+
+type transitsNothingOn struct{ *Model }
+
+func (s transitsNothingOn) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+	for _, t := range ts {
+		for i := range t.Changed {
+			if t.Changed[i].Passes {
+				t.Changed[i].Output = nil
+			}
+		}
+	}
+	return s.Model.Transit(ctx, ts...)
 }
 
 type awaitsEver struct{ *Model }

@@ -145,6 +145,9 @@ func (m *machine) drawChange(t *rapid.T, u *core.Transition, s core.Step) {
 	if rapid.IntRange(0, 2).Draw(t, "changed") == 0 {
 		all := []core.StepStatus{core.StepSucceeded, core.StepFailed, core.StepSkipped, core.StepCanceled}
 		s = ended(s, m.rig, rapid.SampledFrom(all).Draw(t, "status"))
+		if s.State != nil && rapid.Bool().Draw(t, "passes") {
+			s.Output = s.State
+		}
 		s.Last, s.Fan = s.ParentID != "" && rapid.Bool().Draw(t, "last"), core.Fan{Total: rapid.IntRange(0, 2).Draw(t, "total"), Bytes: rapid.IntRange(0, 2).Draw(t, "bytes")}
 		u.Changed = append(u.Changed, changeOf(s))
 		u.Disarm = append(u.Disarm, s.ID)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -132,7 +133,8 @@ func ended(s core.Step, r *rig, status core.StepStatus) core.Step {
 
 // changeOf makes a step what this one is.
 func changeOf(s core.Step) core.StepChange {
-	return core.StepChange{ID: s.ID, Status: s.Status, Attempt: s.Attempt, Output: s.Output, Error: s.Error, Carry: s.Carry,
+	passes := s.Output != nil && bytes.Equal(s.Output, s.State)
+	return core.StepChange{ID: s.ID, Status: s.Status, Attempt: s.Attempt, Output: s.Output, Passes: passes, Error: s.Error, Carry: s.Carry,
 		Fan: s.Fan, Last: s.Last, FinishedAt: s.FinishedAt}
 }
 

@@ -35,6 +35,7 @@ var runs = role{name: "Runs", checks: []check{
 	{saysTransit, "none", transitNone},
 	{saysAllOfIt, "", transitAll},
 	{saysAllOfIt, "one after the other", transitSequence},
+	{saysAllOfIt, "of steps that pass on what they got", transitPassing},
 	{saysAllOfIt, "with nothing but an entry", transitBare},
 	{saysAllOfIt, "into another epoch", transitEpoch},
 	{saysAllOfIt, "nothing if it was behind", transitBehind},

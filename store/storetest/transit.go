@@ -91,6 +91,24 @@ func transitSequence(r *rig) {
 	r.equal("completed run", r.run(t.Run.ID), done.Run)
 }
 
+// transitPassing has steps pass on what they got, in the transition that makes them and
+// in a later one.
+func transitPassing(r *rig) {
+	s := r.started()
+	t := r.move(s.Run, core.EntryStarted, core.EntryStarted)
+	at, later := r.step(t.Run, "at", core.StepSucceeded), r.step(t.Run, "later", core.StepReady)
+	at.State, later.State = []byte(`{"a": 1}`), []byte(`{"b": 1}`)
+	at.Output = at.State
+	t.New = []core.Step{at, later}
+	r.makes(t)
+	over := ended(later, r, core.StepSucceeded)
+	over.Output = later.State
+	next := r.move(t.Run, core.EntrySucceeded)
+	next.Changed = []core.StepChange{changeOf(over)}
+	r.makes(next)
+	r.equal("steps", r.survey(t.Run.ID, 1, core.Wanted{All: true}), []core.Step{s.Step, at, over})
+}
+
 func transitBare(r *rig) {
 	s := r.started()
 	t := r.move(s.Run, core.EntryStarted)
