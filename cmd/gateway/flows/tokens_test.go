@@ -97,31 +97,29 @@ func TestBadTokensLookAlike(t *testing.T) {
 	}
 }
 
-// TestCallbackTimes prints how long bad tokens take. It judges nothing: see what -v says.
-func TestCallbackTimes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures")
-	}
-	w := newWorld(t, onSQLite, asks)
-	tokens := badTokens(t, w)
+// BenchmarkBadTokens tells the median time that each kind of bad token takes, the kinds
+// in turns, so that what disturbs one disturbs all.
+func BenchmarkBadTokens(b *testing.B) {
+	w := newWorld(b, onSQLite, asks)
+	tokens := badTokens(b, w)
 	for _, kind := range []string{"malformed and long", "malformed and odd", "expired unseen", "in other letters"} {
 		delete(tokens, kind)
 	}
 	g := w.begin()
 	took := map[string][]time.Duration{}
-	for range 2000 {
+	for b.Loop() {
 		for name, token := range tokens {
 			start := time.Now()
 			a := askOf(g, "POST", "/callback/"+token, `{}`)
 			took[name] = append(took[name], time.Since(start))
 			if a.status != http.StatusNotFound {
-				t.Fatalf("%s: %s, want 404", name, a)
+				b.Fatalf("%s: %s, want 404", name, a)
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(took)) {
-		slices.Sort(took[name])
-		t.Logf("%-10s median %v, 90 %% below %v", name, took[name][1000], took[name][1800])
+	for name, all := range took {
+		slices.Sort(all)
+		b.ReportMetric(float64(all[len(all)/2].Nanoseconds()), name+"-p50-ns")
 	}
 }
 
