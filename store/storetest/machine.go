@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -374,13 +375,11 @@ func (m *machine) compare(t *rapid.T) {
 	}
 }
 
-// sorted brings attempts that began at the same time in one order.
+// sorted brings attempts in one order that are listed in any: those that began at the
+// same time.
 func sorted(attempts []core.Attempt) []core.Attempt {
-	return slices.SortedStableFunc(slices.Values(attempts), func(a, b core.Attempt) int {
-		if c := a.StartedAt.Compare(b.StartedAt); c != 0 {
-			return c
-		}
-		return a.Number - b.Number
+	return slices.SortedFunc(slices.Values(attempts), func(a, b core.Attempt) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
 	})
 }
 
