@@ -226,7 +226,7 @@ type Ledger interface {
 	Depth(ctx context.Context) (int, error)
 
 	// Tallies counts the jobs of lanes, each number up to MaxDepth. Of the jobs of a lane
-	// whose time is still to come it looks at MaxDepth, those that are due first. Lanes
+	// that are not finished it looks at MaxDepth, those that are due first. Lanes
 	// without jobs have the zero Tally.
 	Tallies(ctx context.Context, now time.Time, lanes []Lane) (map[Lane]Tally, error)
 
@@ -238,6 +238,16 @@ type Ledger interface {
 	// DeadLetters lists the dead jobs of a lane newest first, with their events, those
 	// below the id after if that is set. Limit is as in a JobFilter.
 	DeadLetters(ctx context.Context, lane Lane, after ID, limit int) (Page[TakenJob], error)
+
+	// Finished lists jobs that finished at the given time or later, the one that finished
+	// first first, of several at the same time the one with the lowest id. Of those at the
+	// given time it leaves out the ones up to the id after, if that is set. Limit is as in
+	// a JobFilter. Of alerts it lists none.
+	Finished(ctx context.Context, since time.Time, after ID, limit int) (Page[Job], error)
+
+	// Completed is the number of completed jobs that are still stored. It counts up to
+	// MaxDepth, and beside more than ten times as many dead ones it may be too high.
+	Completed(ctx context.Context) (int, error)
 }
 
 // A Tally is how many jobs of a lane there are that are not completed.
@@ -245,7 +255,40 @@ type Tally struct {
 	Pending    int // due, or waiting for their next attempt
 	Processing int // held under a lease that is not over
 	Dead       int
+
+	// Retryable is how many of the pending ones have failed before, or lost their taker.
+	Retryable int
+
+	// OldestDue is since when the one that is due longest is due; zero if none is due.
+	OldestDue time.Time
 }
+
+// Available is how many of the pending ones nobody has tried yet.
+func (t Tally) Available() int { return t.Pending - t.Retryable }
+
+// MaxRead is about how many bytes of payloads and headers one [Archive.Read] returns.
+const MaxRead = 4 << 20
+
+// An Archive gives back what was received.
+type Archive interface {
+	// Nth returns the id of the nth newest event that the filter selects, n from 1, or of
+	// the oldest one if there are fewer; "" if there is none. After and Limit of the
+	// filter do not count. It reads as many entries of an index as there are newer events.
+	Nth(ctx context.Context, f EventFilter, n int) (ID, error)
+
+	// Read returns events in full, the oldest first: those with the given id or a higher
+	// one that the filter selects, at most f.Limit, and no more once MaxRead is reached,
+	// but one at least if there is one. More tells whether there are others. After of the
+	// filter does not count.
+	Read(ctx context.Context, from ID, f EventFilter) (Page[Event], error)
+
+	// JobsOf returns the jobs of events, each event's in the order of their ids. Events
+	// without jobs are absent.
+	JobsOf(ctx context.Context, events []ID) (map[ID][]Job, error)
+}
+
+// TurnHorizon is by how much the clock of whoever took a turn may be ahead of one's own.
+const TurnHorizon = time.Hour
 
 // Upkeep is what operators and start-up do to a store.
 type Upkeep interface {
@@ -256,13 +299,28 @@ type Upkeep interface {
 	// again. Jobs of workflows stay dead: their runs are redriven instead.
 	Retry(ctx context.Context, now time.Time, id ID, lane Lane) (int, error)
 
+	// Replay stores new jobs and runs for events that are stored already, and returns how
+	// many jobs, those of runs included. Of each arrival only the event's id counts, and
+	// its jobs and runs are due now. No job has a key. An event that is not stored gets
+	// none. Replaying the same arrivals again stores nothing and returns the same.
+	Replay(ctx context.Context, now time.Time, arrivals ...Arrival) (int, error)
+
+	// Turn tells whether it is the caller's turn to do what has this name: of any number
+	// who ask, in whatever process, one is told so, and until hold later nobody else. A
+	// turn that ends more than TurnHorizon later than one that begins now was taken before
+	// the clock was set back, and is over. Names are few and constant.
+	Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error)
+
 	// Purge deletes jobs that finished before the given time, with their attempts, runs
 	// that finished before it, with their steps and history, and events received before
 	// it of which no job and no run is left. It deletes at most limit jobs and as many
-	// runs and events, the oldest first, and returns how many of all there were. Jobs
-	// and runs that are not finished stay, with their events. A delivery id or key is
-	// new again once its row is gone. Definitions stay.
-	Purge(ctx context.Context, before time.Time, limit int) (int, error)
+	// runs, with their events, and as many other events, the oldest first, and returns
+	// how many of all there were. Jobs and runs that are not finished stay, with their
+	// events. A delivery id or key is new again once its row is gone. Definitions stay. A
+	// gate without failures whose times have all passed before the given one is the zero
+	// Gate again. However much there is, a call looks at a bounded part, and the next one
+	// goes on from there: more tells whether there is a part that was not looked at.
+	Purge(ctx context.Context, before time.Time, limit int) (n int, more bool, err error)
 
 	// Drain deletes jobs of a lane that are not completed and whose id is below the
 	// given one, with their attempts, and returns how many: at most limit, and fewer only
@@ -286,6 +344,7 @@ type Store interface {
 	Calendar
 	Runs
 	Ledger
+	Archive
 	Chronicle
 	Upkeep
 	Close() error

@@ -22,14 +22,18 @@ type Dialect struct {
 	// there for made.
 	again string
 
+	// unindex drops an index of jobs, %s, which may be gone already. Without IF EXISTS the
+	// Conn takes one that is not there for dropped.
+	unindex string
+
 	// only makes an index partial: %s is its condition. Empty where there are none;
 	// generated columns of a table stand in for that then, named in also.
 	only string
 	also map[string]string
 
-	// dueLane is the lane of a job that has a due time, as jobs_due has it, and
+	// dueLane is the lane of a job that has a due time, as jobs_waiting has it, and
 	// deadLane that of a dead one, as jobs_dead has it, and lastLane that of one that
-	// runs and has no attempt left, as jobs_last has it; waiting, dead and last are the
+	// runs and has no attempt left, as jobs_lapsing has it; waiting, dead and last are the
 	// conditions under which a job is in these indexes. Empty where the indexes are
 	// partial.
 	dueLane, deadLane, lastLane, waiting, dead, last string
@@ -102,9 +106,10 @@ var SQLite = Dialect{
 	integer: "INTEGER",
 	table: map[string]string{"jobs": "WITHOUT ROWID", "attempts": "WITHOUT ROWID", "gates": "WITHOUT ROWID",
 		"history": "WITHOUT ROWID", "callbacks": "WITHOUT ROWID"},
-	again: "IF NOT EXISTS",
-	only:  "WHERE %s",
-	fresh: "ON CONFLICT DO NOTHING",
+	again:   "IF NOT EXISTS",
+	unindex: "DROP INDEX IF EXISTS %s",
+	only:    "WHERE %s",
+	fresh:   "ON CONFLICT DO NOTHING",
 	// Of a bare parameter SQLite looks up the value when it plans, and so it plans
 	// again each time one is bound: 4 % of an event's CPU.
 	limit:  "? + 0",
@@ -166,8 +171,9 @@ var Postgres = Dialect{
 		"runs":  "WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)",
 		"steps": "WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)",
 	},
-	again: "IF NOT EXISTS",
-	only:  "WHERE %s",
+	again:   "IF NOT EXISTS",
+	unindex: "DROP INDEX IF EXISTS %s",
+	only:    "WHERE %s",
 	// Elsewhere an index has the primary key at its end anyway. Without it, listing
 	// an event's jobs would seem cheaper by the primary key, through all jobs.
 	also:   map[string]string{"jobs_event": ", id"},
@@ -195,7 +201,7 @@ var MySQL = Dialect{
 	table: map[string]string{
 		"events": mysqlTable, "jobs": mysqlTable, "attempts": mysqlTable, "schema_steps": mysqlTable, "cron_marks": mysqlTable,
 		"gates": mysqlTable, "definitions": mysqlTable, "runs": mysqlTable, "steps": mysqlTable, "history": mysqlTable,
-		"callbacks": mysqlTable,
+		"callbacks": mysqlTable, "turns": mysqlTable,
 	},
 	// In place of partial indexes. Stored, since indexes on columns that are not have
 	// a history of defects in both servers.
@@ -203,6 +209,7 @@ var MySQL = Dialect{
 		due_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN due_at IS NOT NULL THEN lane END) STORED,
 		dead_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'dead' THEN lane END) STORED,
 		last_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'running' AND attempt >= max_attempts THEN lane END) STORED`},
+	unindex:  "DROP INDEX `%s` ON jobs",
 	dueLane:  "due_lane",
 	deadLane: "dead_lane",
 	lastLane: "last_lane",
@@ -283,6 +290,8 @@ func (d Dialect) sql(text string) string {
 			return filled(d.only, rest)
 		case "fresh":
 			return filled(d.fresh, rest)
+		case "unindex":
+			return filled(d.unindex, rest)
 		case "hold":
 			return filled(d.hold, rest)
 		case "use":
@@ -292,7 +301,7 @@ func (d Dialect) sql(text string) string {
 	})
 }
 
-// lastTry is the condition of jobs_last.
+// lastTry is the condition of jobs_lapsing.
 const lastTry = "status = 'running' AND attempt >= max_attempts"
 
 func orElse(text, otherwise string) string {
@@ -409,6 +418,8 @@ func firstOfKey(table string) string {
 		return "run_id"
 	case "callbacks":
 		return "token_hash"
+	case "gates":
+		return "lane"
 	}
 	return "id"
 }

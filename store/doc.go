@@ -30,8 +30,9 @@
 //
 // Where to change something: a statement in statements.go or runstatements.go, a table
 // in schema.go, what a role does in inbox.go, take.go, worklist.go, pull.go, gates.go,
-// runs.go, transit.go, ledger.go, chronicle.go or upkeep.go, what the databases spell
-// differently in dialect.go, what doctor asks in check.go. A new driver is a Conn in a folder of its own; store/storetest says
+// runs.go, transit.go, ledger.go, joblist.go, archive.go, chronicle.go, upkeep.go, replay.go,
+// purge.go, sweep.go or turns.go, what the databases spell differently in dialect.go, what
+// doctor asks in check.go. A new driver is a Conn in a folder of its own; store/storetest says
 // whether it is right.
 //
 // # Gates
@@ -57,7 +58,7 @@
 // Messages are jobs, and who receives them takes jobs. An ack is an UPDATE under the
 // guard of a taken job and leaves no attempt: there is no outcome to tell of. A nack
 // is a Settle. What the one who takes would find, a job whose last lease is over, is
-// in an index of its own (jobs_last), since a queue may have no one who takes.
+// in an index of its own (jobs_lapsing), since a queue may have no one who takes.
 //
 // # Workflows
 //
@@ -78,6 +79,34 @@
 //     read at one moment, also in the middle of a Take.
 //   - INSERTs that only who holds the run gets to make have no ON CONFLICT: a step that
 //     was there already would be a defect, and is better told than left out.
+//
+// # What is over
+//
+// A Purge looks first, at a bounded part of each table, and deletes by id under a guard.
+//
+//   - Jobs and runs that are over are found by when they finished. Events go with the last
+//     of what they gave rise to; those that gave rise to nothing are found by going through
+//     the oldest, a thousand a time, from where the last look of this process ended: behind
+//     the last that was taken, or is to stay. One look for the first 500 of them that have
+//     no jobs took 2.5 s beside a million that have, and takes a millisecond so. They have a
+//     batch of their own, so that they wait for no backlog of jobs, nor it for them.
+//   - What belongs to a job or run goes in the same batch, so that nothing is left over by
+//     one that breaks off. Only where that is more than a batch may delete it goes after
+//     it, piece by piece, and should that break off, a sweep finds it.
+//   - An event that is replayed is locked by that and by who would delete it, each before
+//     it looks at the event's jobs: on PostgreSQL a DELETE that waited for a row would go
+//     on with what it saw before.
+//   - Marks of cron sources stay, however old: that of a yearly one moves once a year, and
+//     a store is not told which sources there still are. They are as few as sources ever
+//     were.
+//
+// What is listed by a status is seldom many: a page of those is looked for among the newest
+// jobs, and if it is not full, in the index of what waits or of what is dead, all of it.
+// Jobs of one lane are looked for in the order of their ids, through a million that are of
+// other lanes in 0.1 s; an index for it would be one more to write for every job.
+//
+// Completed jobs are counted as the finished ones that are not dead. Having the status in
+// that index would cost MySQL, which has no partial ones, a write to it for each claim.
 //
 // # Group commit
 //

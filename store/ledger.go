@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -47,40 +48,12 @@ func (s *Store) shown(j core.Job) core.Job {
 // Events lists events. See core.Ledger.
 func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
 	q := listing(s.sql.events, f.After)
-	if f.Source != "" {
-		q.and("source = ?", f.Source)
-	} else {
-		q.and("source <> ?", core.AlertSource)
-	}
-	q.and("type = ?", f.Type)
-	if !f.Since.IsZero() {
-		q.and("created_at >= ?", f.Since.UnixMilli())
-	}
-	if !f.Until.IsZero() {
-		q.and("created_at < ?", f.Until.UnixMilli())
-	}
+	q.selects(f)
 	page, err := pageOf(ctx, s, "events", q, f.Limit, scanEvent)
 	for i := range page.Items {
 		page.Items[i].Payload = nil
 	}
 	return page, err
-}
-
-// Jobs lists jobs. See core.Ledger.
-func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
-	q := listing(s.sql.jobs, f.After)
-	q.and("lane = ?", string(f.Lane))
-	q.and("event_id = ?", string(f.EventID))
-	now := s.clock().UnixMilli()
-	switch f.Status {
-	case core.Running:
-		q.and("status = 'running' AND due_at > ?", now)
-	case core.Retryable:
-		q.and("(status = 'retryable' OR (status = 'running' AND due_at <= ?))", now)
-	default:
-		q.and("status = ?", string(f.Status))
-	}
-	return pageOf(ctx, s, "jobs", q, f.Limit, func(row []any) core.Job { return s.shown(scanShown(row)) })
 }
 
 // A query is a listing's statement under construction: fixed fragments and
@@ -113,6 +86,28 @@ func (q *query) and(condition string, arg any) {
 	q.args = append(q.args, arg)
 }
 
+// selects adds the conditions of a filter of events, but not where its page begins.
+func (q *query) selects(f core.EventFilter) {
+	if f.Source != "" {
+		q.and("source = ?", f.Source)
+	} else {
+		q.and("source <> ?", core.AlertSource)
+	}
+	q.and("type = ?", f.Type)
+	if !f.Since.IsZero() {
+		q.and("created_at >= ?", f.Since.UnixMilli())
+	}
+	if !f.Until.IsZero() {
+		q.and("created_at < ?", f.Until.UnixMilli())
+	}
+}
+
+// ordered is the whole text, with what it ends with.
+func (q *query) ordered(by string) string {
+	q.sql.WriteString(by)
+	return q.sql.String()
+}
+
 // pageOf reads one row more than the page holds, to know whether there are more.
 func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit int, scan func([]any) T) (core.Page[T], error) {
 	limit = pageLimit(limit)
@@ -121,11 +116,16 @@ func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit i
 	if err != nil {
 		return core.Page[T]{}, fmt.Errorf("list %s: %w", name, err)
 	}
+	return paged(rows, limit, scan), nil
+}
+
+// paged is a page of rows, of which there is one more if there are more.
+func paged[T any](rows [][]any, limit int, scan func([]any) T) core.Page[T] {
 	p := core.Page[T]{More: len(rows) > limit}
 	for _, row := range rows[:min(limit, len(rows))] {
 		p.Items = append(p.Items, scan(row))
 	}
-	return p, nil
+	return p
 }
 
 // pageLimit is how many rows a page has.
@@ -151,9 +151,46 @@ func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, erro
 
 // Depth counts unfinished jobs. See core.Ledger.
 func (s *Store) Depth(ctx context.Context) (int, error) {
-	rows, err := s.read(ctx, "depth", s.sql.depth, int64(core.MaxDepth))
+	n, err := s.count(ctx, "depth", s.sql.depth, core.MaxDepth)
 	if err != nil {
 		return 0, fmt.Errorf("depth: %w", err)
 	}
-	return whole(rows[0][0]), nil
+	return n, nil
+}
+
+// Finished lists finished jobs. See core.Ledger.
+func (s *Store) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error) {
+	limit = pageLimit(limit)
+	at := since.UnixMilli()
+	rows, err := s.read(ctx, "finished", s.sql.finished, at, at, string(after), int64(limit+1))
+	if err != nil {
+		return core.Page[core.Job]{}, fmt.Errorf("list finished jobs: %w", err)
+	}
+	return paged(rows, limit, scanShown), nil
+}
+
+// maxBuried is how many dead jobs Completed knows from completed ones.
+const maxBuried = 10 * core.MaxDepth
+
+// Completed counts completed jobs. See core.Ledger. No index has them alone: they are
+// the finished ones that are not dead. The dead are counted first, so that one which
+// dies meanwhile makes the number one too high and not too low.
+func (s *Store) Completed(ctx context.Context) (int, error) {
+	dead, err := s.count(ctx, "buried", s.sql.buried, maxBuried)
+	if err != nil {
+		return 0, fmt.Errorf("completed: %w", err)
+	}
+	over, err := s.count(ctx, "over", s.sql.over, dead+core.MaxDepth)
+	if err != nil {
+		return 0, fmt.Errorf("completed: %w", err)
+	}
+	return max(0, over-dead), nil
+}
+
+func (s *Store) count(ctx context.Context, name, sql string, limit int) (int, error) {
+	results, err := s.readBatch(ctx, Stmt{Name: name, SQL: sql, Args: []any{int64(limit)}, Reads: true})
+	if err != nil {
+		return 0, err
+	}
+	return whole(results[0].Rows[0][0]), nil
 }

@@ -104,16 +104,14 @@ func (s *Store) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, li
 	return jobs[:min(limit, len(jobs))], nil
 }
 
-// Tallies counts jobs. See core.Ledger. Those that are due are counted in the index
-// alone; of those that are due later it has to look at the status.
+// Tallies counts jobs. See core.Ledger. It looks at nothing but indexes.
 func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
 	tallies := make(map[core.Lane]core.Tally, len(lanes))
 	var stmts []Stmt
 	for _, l := range lanes {
 		lane, ms, most := string(l), now.UnixMilli(), int64(core.MaxDepth)
 		stmts = append(stmts,
-			Stmt{Name: "tally_due", SQL: s.sql.tallyDue, Args: []any{lane, ms, most}, Reads: true},
-			Stmt{Name: "tally_later", SQL: s.sql.tallyLater, Args: []any{lane, ms, most}, Reads: true},
+			Stmt{Name: "tally", SQL: s.sql.tally, Args: []any{ms, ms, ms, lane, most}, Reads: true},
 			Stmt{Name: "tally_dead", SQL: s.sql.tallyDead, Args: []any{lane, most}, Reads: true})
 	}
 	if len(stmts) == 0 {
@@ -124,14 +122,17 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 		return nil, fmt.Errorf("tallies: %w", err)
 	}
 	for i, l := range lanes {
-		due, later, dead := results[3*i].Rows[0], results[3*i+1].Rows[0], results[3*i+2].Rows[0]
-		tallies[l] = core.Tally{
-			Pending:    min(core.MaxDepth, whole(due[0])+whole(later[0])),
-			Processing: whole(later[1]),
-			Dead:       whole(dead[0]),
-		}
+		tallies[l] = tallyOf(now, results[2*i].Rows[0], results[2*i+1].Rows[0])
 	}
 	return tallies, nil
+}
+
+func tallyOf(now time.Time, waiting, dead []any) core.Tally {
+	t := core.Tally{Pending: whole(waiting[0]), Retryable: whole(waiting[1]), Processing: whole(waiting[2]), Dead: whole(dead[0])}
+	if oldest := instant(waiting[3]); !oldest.After(now) {
+		t.OldestDue = oldest
+	}
+	return t
 }
 
 // Peek returns due jobs. See core.Ledger. It looks from the bottom and not from the

@@ -72,6 +72,10 @@ type runStatements struct {
 	awaited, run, runs, history              string
 	overRuns, deleteRun, deleteSteps         string
 	deleteHistory, deleteCallbacks           string
+	pickSteps, deleteStep, sliceSteps        string
+	pickHistory, deleteEntry, sliceHistory   string
+	pickCallbacks, deleteCallback            string
+	sliceCallbacks                           string
 }
 
 func newRunStatements(d Dialect) runStatements {
@@ -94,11 +98,12 @@ func newRunStatements(d Dialect) runStatements {
 		situations: d.selection(stepAndRun+above(), "steps{use PRIMARY}"+withRun+withAbove(), `steps.id = r.id`),
 
 		// What a Take of a workflow's jobs brings, in two statements: few steps are in another,
-		// and the columns of what those are in are most of a situation's.
-		claimedSteps: t(`SELECT ` + takenColumns + `, ` + stepAndRun + ` FROM jobs{use jobs_due}` + withEvents + `
+		// and the columns of what those are in are most of a situation's. So few that a plan
+		// could begin with them, if it knew: it is to begin with the jobs that were claimed.
+		claimedSteps: t(`SELECT ` + takenColumns + `, ` + stepAndRun + ` FROM jobs{use jobs_waiting}` + withEvents + `
 			LEFT JOIN steps{use PRIMARY} ON steps.id = jobs.id LEFT` + withRun + ` WHERE ` + leased),
-		aboveTaken: t(`SELECT steps.id` + above() + ` FROM jobs{use jobs_due} JOIN steps{use PRIMARY} ON steps.id = jobs.id` + withAbove() + `
-			WHERE ` + leased + ` AND steps.parent_id IS NOT NULL`),
+		aboveTaken: t(`SELECT steps.id` + above() + ` FROM jobs{use jobs_waiting} JOIN steps{use PRIMARY} ON steps.id = jobs.id` + withAbove() + `
+			WHERE ` + leased + ` AND COALESCE(steps.parent_id, '') <> ''`),
 
 		surveyAll:    t(`SELECT ` + stepColumns + ` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ?`),
 		surveyOpen:   t(`SELECT ` + stepColumns + ` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND ` + openStep),
@@ -146,13 +151,23 @@ func newRunStatements(d Dialect) runStatements {
 		runs:    t(`SELECT ` + runSummary + ` FROM runs{use runs_event, runs_status, PRIMARY} WHERE id < ?`),
 		history: t(`SELECT seq, at, epoch, type, path, data FROM history WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT {limit}`),
 
-		overRuns: t(`SELECT id, event_id FROM runs{use runs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`),
+		overRuns: t(`SELECT id, event_id, seq FROM runs{use runs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`),
 
 		// Whatever happened since they were picked: a run that was redriven stays.
 		deleteRun:       d.deleteRows("runs", `runs.id = r.id AND runs.finished_at < r#before`),
 		deleteSteps:     d.deleteBy("steps_path", "steps", `steps.run_id = r.run AND `+noRun("steps")),
 		deleteHistory:   d.deleteRows("history", `history.run_id = r.run AND `+noRun("history")),
 		deleteCallbacks: d.deleteBy("callbacks_step", "callbacks", `callbacks.run_id = r.run AND `+noRun("callbacks")),
+
+		pickSteps:      t(`SELECT id FROM steps{use steps_path} WHERE run_id = ? LIMIT {limit}`),
+		deleteStep:     d.deleteRows("steps", `steps.id = r.id AND `+noRun("steps")),
+		sliceSteps:     t(slice("run_id", "steps{use steps_path}", "runs")),
+		pickHistory:    t(`SELECT run_id, seq FROM history WHERE run_id = ? LIMIT {limit}`),
+		deleteEntry:    d.deleteRows("history", `history.run_id = r.run AND history.seq = r#seq AND `+noRun("history")),
+		sliceHistory:   t(slice("run_id", "history{use PRIMARY}", "runs")),
+		pickCallbacks:  t(`SELECT token_hash FROM callbacks{use callbacks_step} WHERE run_id = ? LIMIT {limit}`),
+		deleteCallback: d.deleteRows("callbacks", `callbacks.token_hash = r.hash AND `+noRun("callbacks")),
+		sliceCallbacks: t(slice("run_id", "callbacks{use callbacks_step}", "runs")),
 	}
 }
 

@@ -27,20 +27,25 @@ const (
 	// An event that no job and no run is about.
 	bare = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.event_id = events.id) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id)`
 
-	// Jobs of workflows are not brought back by themselves. The range is that of all
-	// lanes which begin so.
+	// An attempt whose job is gone.
+	noJob = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = attempts.job_id)`
+
+	// Jobs of workflows are not brought back by themselves, and who looks on is not told of
+	// alerts. The ranges are those of all lanes which begin so.
 	noWorkflow = `(lane < 'workflow/' OR lane >= 'workflow0')`
+
+	noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
 
 	// A job as the ledger shows it, with its run and step.
 	jobShown = jobColumns + `, (SELECT steps.run_id FROM steps WHERE steps.id = jobs.id) AS run_id, (SELECT steps.path FROM steps WHERE steps.id = jobs.id) AS step`
 
 	// What a claim took is found by the due time it wrote, which is in the index, and
 	// told apart from other jobs of that millisecond by its lease.
-	mine = `FROM jobs AS mine{use jobs_due} WHERE mine.{due_lane} = ? AND mine.due_at = ? AND mine.lease = ?`
+	mine = `FROM jobs AS mine{use jobs_waiting} WHERE mine.{due_lane} = ? AND mine.due_at = ? AND mine.lease = ?`
 
 	// Due jobs of a lane. A claim that is sent again, or arrives late, finds what it
 	// took and takes no more.
-	dueJobs   = `FROM jobs{use jobs_due} WHERE {due_lane} = ? AND due_at >= ? AND due_at <= ?`
+	dueJobs   = `FROM jobs{use jobs_waiting} WHERE {due_lane} = ? AND due_at >= ? AND due_at <= ?`
 	claimable = dueJobs + ` AND NOT EXISTS (SELECT 1 ` + mine + `{past})`
 	oldest    = ` ORDER BY due_at, id LIMIT {limit}`
 
@@ -92,9 +97,16 @@ type statements struct {
 	waiting, markStray, clearStray, forgetStrays  string
 	setBack                                       string
 	ack, extend, held, lapsed, peek, deadLetters  string
-	tallyDue, tallyLater, tallyDead               string
+	tally, tallyDead                              string
 	drainWaiting, drainDead, drainJobs            string
 	answerPing                                    string
+	eventIDs, eventSizes, readEvents, jobsOf      string
+	pickAttempts, deleteAttempt, sliceAttempts    string
+	idleGates, forgetGates                        string
+	jobsNear, jobsFew                             string
+	waitingIDs, deadIDs, deadLaneIDs              string
+	finished, over, buried                        string
+	holdEvents, replayed, insertTurn, turn, whose string
 
 	runStatements
 }
@@ -125,7 +137,7 @@ func newStatements(d Dialect) statements {
 		deliveredAs: d.selection(`r.id AS arrival, events.id AS event, `+jobCount+` AS jobs`, "events", `events.source = r.source AND events.delivery_id = r.delivery_id`),
 		keyedAs:     d.selection(`r.id AS arrival, jobs.event_id AS event, 0 AS jobs`, "jobs", `jobs.lane = r.lane AND jobs.job_key = r.job_key`),
 
-		due: d.outer(`r.lane AS lane, (SELECT due_at FROM jobs{use jobs_due}
+		due: d.outer(`r.lane AS lane, (SELECT due_at FROM jobs{use jobs_waiting}
 			WHERE {due_lane} = r.same_lane AND due_at >= r#floor ORDER BY due_at LIMIT 1) AS due, `+gateState,
 			"gates{use PRIMARY}", `gates.lane = r.gate`),
 
@@ -135,7 +147,7 @@ func newStatements(d Dialect) statements {
 		claimPassed: d.updatePicked("jobs", claimed, claimable+` AND EXISTS (SELECT 1 FROM gates
 			WHERE gates.lane = ? AND gates.taker = ?)`+oldest),
 
-		claimed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_due}` + withEvents + ` WHERE ` + leased),
+		claimed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_waiting}` + withEvents + ` WHERE ` + leased),
 
 		insertAttempt: d.insert("attempts", attemptColumns,
 			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs", held+` {hold jobs}`, "job_id"),
@@ -154,7 +166,7 @@ func newStatements(d Dialect) statements {
 			attempt = attempt - 1, due_at = ?, lease = NULL
 			WHERE id = ? AND status = 'running' AND lease = ?`),
 
-		recover: t(`UPDATE jobs{use jobs_due} SET due_at = ? WHERE {due_lane} = ? AND due_at > ? AND status = 'running'`),
+		recover: t(`UPDATE jobs{use jobs_waiting} SET due_at = ? WHERE {due_lane} = ? AND due_at > ? AND status = 'running'`),
 
 		retryOne:  t(`UPDATE jobs SET ` + revived + ` WHERE status = 'dead' AND id = ? AND ` + noWorkflow),
 		retryLane: d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}`),
@@ -163,15 +175,25 @@ func newStatements(d Dialect) statements {
 		countDead:     t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {dead} AND ` + noWorkflow),
 		countDeadLane: t(`SELECT COUNT(*) FROM jobs WHERE {dead} AND {dead_lane} = ?`),
 
-		overJobs: t(`SELECT id, event_id FROM jobs WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`),
+		overJobs: t(`SELECT id, event_id, attempt FROM jobs{use jobs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`),
 
-		// Ids grow with time, so old events are at the head of the primary key.
-		overEvents: t(`SELECT id FROM events WHERE id < ? AND created_at < ? AND ` + bare + ` ORDER BY id LIMIT {limit}`),
+		// Ids grow with time, so old events are at the head of the primary key. Those that
+		// still have jobs come without their second column: however many there are, a look is
+		// at no more than its limit.
+		overEvents: t(`SELECT events.id AS looked, CASE WHEN events.created_at < ? AND ` + bare + ` THEN events.id END AS over_id
+			FROM (SELECT id, created_at FROM events{use PRIMARY} WHERE id > ? AND id < ? ORDER BY id LIMIT {limit}) AS events ORDER BY events.id`),
 
 		// Whatever happened since they were picked: a job that was brought back stays.
 		deleteJob:      d.deleteRows("jobs", `jobs.id = r.id AND jobs.finished_at < r#before`),
-		deleteAttempts: d.deleteRows("attempts", `attempts.job_id = r.id AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = attempts.job_id)`),
+		deleteAttempts: d.deleteRows("attempts", `attempts.job_id = r.id AND `+noJob),
 		deleteEvent:    d.deleteRows("events", `events.id = r.id AND events.created_at < r#before AND `+bare),
+
+		pickAttempts:  t(`SELECT job_id, lease FROM attempts WHERE job_id = ? LIMIT {limit}`),
+		deleteAttempt: d.deleteRows("attempts", `attempts.job_id = r.id AND attempts.lease = r.lease AND `+noJob),
+		sliceAttempts: t(slice("job_id", "attempts{use PRIMARY}", "jobs")),
+
+		idleGates:   t(`SELECT lane FROM gates{use PRIMARY} WHERE lane > '' AND ` + idle("?", "?", "?") + ` LIMIT {limit}`),
+		forgetGates: d.deleteRows("gates", `gates.lane = r.lane AND `+idle("r#closed", "r#until", "r#next")),
 
 		event:    t(`SELECT ` + eventColumns + ` FROM events WHERE id = ?`),
 		events:   t(`SELECT ` + eventSummary + ` FROM events{use PRIMARY} WHERE id < ?`),
@@ -221,7 +243,7 @@ func newStatements(d Dialect) statements {
 			`gates.lane = r.lane AND `+isOpen+` AND gates.taker = r.taker`),
 
 		// The first lane between two others in which jobs wait.
-		waiting: d.ranges(`(SELECT {due_lane} FROM jobs{use jobs_due} WHERE {waiting}
+		waiting: d.ranges(`(SELECT {due_lane} FROM jobs{use jobs_waiting} WHERE {waiting}
 			AND {due_lane} > r.above AND {due_lane} < r.below ORDER BY {due_lane} LIMIT 1) AS lane, r.end AS below`),
 		markStray: d.updateRows("gates", `stray_since = r#since`, `gates.lane = r.lane AND gates.stray_since IS NULL`),
 		setBack: d.updateRows("gates", `failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0`,
@@ -238,29 +260,79 @@ func newStatements(d Dialect) statements {
 		extend: d.updateRows("jobs", `due_at = r#due_at`, meant),
 		held:   d.selection(takenColumns, "jobs{use PRIMARY}"+withEvents, meant),
 
-		lapsed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_last}` + withEvents + `
+		lapsed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_lapsing}` + withEvents + `
 			WHERE {last} AND {last_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`),
 
-		peek: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_due}` + withEvents + `
+		peek: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_waiting}` + withEvents + `
 			WHERE {due_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`),
 		deadLetters: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_dead}` + withEvents + `
 			WHERE {dead} AND {dead_lane} = ? AND jobs.id < ? ORDER BY jobs.id DESC LIMIT {limit}`),
 
-		tallyDue: t(`SELECT COUNT(*) AS due FROM (SELECT 1 AS one FROM jobs{use jobs_due}
-			WHERE {due_lane} = ? AND due_at <= ? LIMIT {limit}) AS counted`),
-		tallyLater: t(`SELECT COUNT(CASE WHEN status <> 'running' THEN 1 END) AS waiting, COUNT(CASE WHEN status = 'running' THEN 1 END) AS running
-			FROM (SELECT status FROM jobs{use jobs_due} WHERE {due_lane} = ? AND due_at > ? ORDER BY due_at, id LIMIT {limit}) AS counted`),
+		// All of it is in the index.
+		tally: t(`SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
+			COUNT(CASE WHEN status = 'retryable' OR status = 'running' AND due_at <= ? THEN 1 END) AS retryable,
+			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(due_at) AS oldest
+			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`),
 		tallyDead: t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`),
 
-		drainWaiting: t(`SELECT id FROM jobs{use jobs_due} WHERE {waiting} AND {due_lane} = ? AND id < ?` + oldest),
+		drainWaiting: t(`SELECT id FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ? AND id < ?` + oldest),
 		drainDead:    t(`SELECT id FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`),
 		// Whatever happened since they were picked: a job that was completed stays.
 		drainJobs: d.deleteRows("jobs", `jobs.id = r.id AND jobs.status <> 'completed'`),
 
 		answerPing: t(`SELECT 1`),
 
+		eventIDs:   t(`SELECT id FROM events{use PRIMARY} WHERE id < ?`),
+		eventSizes: t(`SELECT id, LENGTH(payload) + LENGTH(headers) AS size FROM events{use PRIMARY} WHERE id >= ?`),
+		readEvents: d.selection(eventColumns, "events{use PRIMARY}", `events.id = r.id`),
+		jobsOf:     d.selection(jobShown, "jobs{use jobs_event}", `jobs.event_id = r.event`),
+
+		jobsNear: t(`SELECT ` + jobShown + ` FROM (SELECT ` + jobColumns + ` FROM jobs{use PRIMARY} WHERE id < ?
+			ORDER BY id DESC LIMIT {limit}) AS jobs WHERE 1 = 1`),
+		jobsFew: t(`SELECT ` + jobShown + ` FROM (%s) AS few` + orElse(d.join, " CROSS JOIN ") + `jobs{use PRIMARY}
+			WHERE jobs.id = few.job ORDER BY jobs.id DESC`),
+		// Not by the primary key, which would have them in order.
+		waitingIDs:  t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {waiting} AND COALESCE(id, '') < ?`),
+		deadIDs:     t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_dead} WHERE {dead} AND COALESCE(id, '') < ?`),
+		deadLaneIDs: t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {dead} AND id < ?`),
+
+		finished: t(`SELECT ` + jobShown + ` FROM jobs{use jobs_finished}
+			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND ` + noAlert + ` ORDER BY finished_at, id LIMIT {limit}`),
+		over: t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_finished}
+			WHERE finished_at IS NOT NULL LIMIT {limit}) AS counted`),
+		buried: t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {dead} LIMIT {limit}) AS counted`),
+
+		// Who gives an old event new jobs and who purges it wait for each other here.
+		holdEvents: holdEvents(d),
+		replayed:   d.selection(`jobs.id AS job`, "jobs{use PRIMARY}", `jobs.id = r.id`),
+
+		insertTurn: d.insert("turns", `name, until_at, holder`, `r.name, 0, ''`, "", "", "name"),
+		turn:       t(`UPDATE turns SET until_at = ?, holder = ? WHERE name = ? AND (until_at <= ? OR until_at > ?)`),
+		whose:      t(`SELECT holder FROM turns WHERE name = ?`),
+
 		runStatements: newRunStatements(d),
 	}
+}
+
+// slice is a statement that looks at some rows of a table by the column that names their
+// owner, and at how many owners each has.
+func slice(column, table, owners string) string {
+	return `SELECT slice.owner, (SELECT COUNT(*) FROM ` + owners + ` WHERE ` + owners + `.id = slice.owner) AS owners
+		FROM (SELECT ` + column + ` AS owner FROM ` + table + ` WHERE ` + column + ` > ? ORDER BY ` + column + ` LIMIT {limit}) AS slice ORDER BY slice.owner`
+}
+
+// idle is the condition of a gate that has nothing to say.
+func idle(closed, until, next string) string {
+	return `gates.failures = 0 AND gates.stray_since IS NULL AND gates.closed_at < ` + closed + ` AND gates.open_until < ` + until + ` AND gates.next_us < ` + next
+}
+
+// holdEvents keeps events as they are, where two transactions could change what is
+// around them at the same time.
+func holdEvents(d Dialect) string {
+	if d.hold == "" {
+		return ""
+	}
+	return d.selection(`events.id AS event`, "events{use PRIMARY}", `events.id = r.id`) + " " + d.sql("{hold events}")
 }
 
 const claimed = `status = 'running', attempt = attempt + 1, due_at = ?, lease = ?`

@@ -20,6 +20,7 @@ type Store struct {
 	marking sync.Mutex // held while marks are written
 
 	definitions definitions
+	seen        positions
 }
 
 var _ core.Store = (*Store)(nil)

@@ -30,7 +30,7 @@
 // others who took in that lane in the same millisecond, if these are just settling.
 //
 // There are no partial indexes: generated columns that are null outside the index's
-// condition stand in for them, so finished jobs lie at one end of jobs_due, out of
+// condition stand in for them, so finished jobs lie at one end of jobs_waiting, out of
 // the way. Where a plan could depend on statistics, the index or the order of a join
 // is pinned.
 //

@@ -121,7 +121,7 @@ func (e *explainer) explain(ctx context.Context, p part) plan {
 }
 
 // tables are what plans are looked at for, by the names that statements give them.
-var tables = []string{"events", "jobs", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above0"}
+var tables = []string{"events", "jobs", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above0", "turns"}
 
 const (
 	seeded   = 1_000_000 // rows of each kind
@@ -175,11 +175,11 @@ func seed(t testing.TB, s *session, due, finished int) {
 
 // wanted is the index for each table that a statement reads.
 var wanted = map[string]map[string]string{
-	"claim":            {"jobs": "PRIMARY jobs_due"}, // by what the pick found
-	"claimed":          {"jobs": "jobs_due", "events": "PRIMARY"},
-	"due":              {"jobs": "jobs_due"},
-	"recover":          {"jobs": "jobs_due"},
-	"depth":            {"jobs": "jobs_due"},
+	"claim":            {"jobs": "PRIMARY jobs_waiting"}, // by what the pick found
+	"claimed":          {"jobs": "jobs_waiting", "events": "PRIMARY"},
+	"due":              {"jobs": "jobs_waiting"},
+	"recover":          {"jobs": "jobs_waiting"},
+	"depth":            {"jobs": "jobs_waiting"},
 	"insert_jobs_if":   {"events": "PRIMARY"},
 	"delivered_as":     {"events": "events_delivery", "jobs": "jobs_event"},
 	"keyed_as":         {"jobs": "jobs_key"},
@@ -190,11 +190,17 @@ var wanted = map[string]map[string]string{
 	"count_dead":       {"jobs": "jobs_dead"},
 	"events":           {"events": "PRIMARY"},
 	"jobs":             {"jobs": "PRIMARY jobs_event"},
+	"jobs_near":        {"jobs": "PRIMARY"},
+	"slice_attempts":   {"attempts": "PRIMARY"},
+	"slice_steps":      {"steps": "steps_path"},
+	"slice_history":    {"history": "PRIMARY"},
+	"slice_callbacks":  {"callbacks": "callbacks_step"},
+	"idle_gates":       {"gates": "PRIMARY"},
 	"attempts":         {"attempts": "PRIMARY"},
 	"marks":            {"cron_marks": "PRIMARY"},
-	"claim_passed":     {"jobs": "PRIMARY jobs_due", "gates": "PRIMARY"},
+	"claim_passed":     {"jobs": "PRIMARY jobs_waiting", "gates": "PRIMARY"},
 	"admit":            {"gates": "PRIMARY"},
-	"admit_probe":      {"gates": "PRIMARY", "jobs": "jobs_due"},
+	"admit_probe":      {"gates": "PRIMARY", "jobs": "jobs_waiting"},
 	"charge":           {"gates": "PRIMARY"},
 	"refund":           {"gates": "PRIMARY"},
 	"bases":            {"gates": "PRIMARY"},
@@ -206,28 +212,40 @@ var wanted = map[string]map[string]string{
 	"clear_strays":     {"gates": "PRIMARY"},
 	"set_back":         {"gates": "PRIMARY"},
 	"forget_strays":    {"gates": "PRIMARY"},
-	"waiting_lanes":    {"jobs": "jobs_due"},
+	"waiting_lanes":    {"jobs": "jobs_waiting"},
 	"insert_events_if": {"jobs": "PRIMARY"},
 	"move_mark":        {"cron_marks": "PRIMARY"},
 	"ack":              {"jobs": "PRIMARY"},
 	"extend":           {"jobs": "PRIMARY"},
 	"held":             {"jobs": "PRIMARY", "events": "PRIMARY"},
-	"lapsed":           {"jobs": "jobs_last", "events": "PRIMARY"},
-	"peek":             {"jobs": "jobs_due", "events": "PRIMARY"},
+	"lapsed":           {"jobs": "jobs_lapsing", "events": "PRIMARY"},
+	"peek":             {"jobs": "jobs_waiting", "events": "PRIMARY"},
 	"dead_letters":     {"jobs": "jobs_dead", "events": "PRIMARY"},
-	"tally_due":        {"jobs": "jobs_due"},
-	"tally_later":      {"jobs": "jobs_due"},
+	"tally":            {"jobs": "jobs_waiting"},
 	"tally_dead":       {"jobs": "jobs_dead"},
-	"drain_waiting":    {"jobs": "jobs_due"},
+	"drain_waiting":    {"jobs": "jobs_waiting"},
 	"drain_dead":       {"jobs": "jobs_dead"},
 	"drain_jobs":       {"jobs": "PRIMARY"},
 	"drain_attempts":   {"attempts": "PRIMARY", "jobs": "PRIMARY"},
 
+	"finished":     {"jobs": "jobs_finished"},
+	"over":         {"jobs": "jobs_finished"},
+	"buried":       {"jobs": "jobs_dead"},
+	"jobs_of":      {"jobs": "jobs_event"},
+	"nth_event":    {"events": "PRIMARY"},
+	"oldest_event": {"events": "PRIMARY"},
+	"event_sizes":  {"events": "PRIMARY"},
+	"read_events":  {"events": "PRIMARY"},
+	"hold_events":  {"events": "PRIMARY"},
+	"replayed":     {"jobs": "PRIMARY"},
+	"turn":         {"turns": "PRIMARY"},
+	"whose_turn":   {"turns": "PRIMARY"},
+
 	"insert_runs":          {"jobs": "PRIMARY"},
 	"insert_first_steps":   {"runs": "PRIMARY"},
 	"situations":           {"steps": "PRIMARY", "runs": "PRIMARY", "above0": "PRIMARY"},
-	"claimed_steps":        {"jobs": "jobs_due", "events": "PRIMARY", "steps": "PRIMARY", "runs": "PRIMARY"},
-	"above_taken":          {"jobs": "jobs_due", "steps": "PRIMARY"},
+	"claimed_steps":        {"jobs": "jobs_waiting", "events": "PRIMARY", "steps": "PRIMARY", "runs": "PRIMARY"},
+	"above_taken":          {"jobs": "jobs_waiting", "steps": "PRIMARY"},
 	"survey_all":           {"steps": "steps_path"},
 	"survey_open":          {"steps": "steps_path"},
 	"survey_failed":        {"steps": "steps_path"},
@@ -256,11 +274,11 @@ var wanted = map[string]map[string]string{
 }
 
 // smallSorts sort what they found: one job's attempts, what one claim took.
-var smallSorts = []string{"attempts", "claimed", "claimed_steps"}
+var smallSorts = []string{"attempts", "claimed", "claimed_steps", "jobs_few"}
 
 // walks go along an index: to its end, or over events whose ids, unlike here, are as
 // old as they are.
-var walks = []string{"depth", "over_events", "tally_due", "tally_later"}
+var walks = []string{"depth", "over_events", "tally", "over", "jobs_few", "event_sizes", "oldest_event", "nth_event"}
 
 // seededStore is a server of its own with so many due and finished jobs. Plans and
 // the time of claims do not depend on how safe a server is; the time to fill it does.

@@ -25,6 +25,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/eventgateway/gateway/core"
@@ -41,10 +42,7 @@ func Open(path string) (store.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{file: f, writer: newWriter(f), readers: make(chan *session, maxReaders)}
-	for range maxReaders {
-		c.readers <- nil // dialled when first needed
-	}
+	c := &conn{file: f, writer: newWriter(f), readers: newReaders()}
 	// Looking into it proves that the file is a database. It takes no lock, so that
 	// a command that only reads need not wait for a busy server.
 	look := store.Stmt{Name: "open", SQL: "SELECT 1 FROM sqlite_master LIMIT 1", Reads: true}
@@ -67,7 +65,7 @@ func unavailable(cause error) error {
 type conn struct {
 	file    file
 	writer  *writer
-	readers chan *session // idle ones; nil stands for one that is not open
+	readers *readers
 	closed  atomic.Bool
 }
 
@@ -91,14 +89,12 @@ func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Resul
 	if c.closed.Load() {
 		return nil, errClosed
 	}
-	var s *session
-	select {
-	case s = <-c.readers:
-	case <-ctx.Done():
-		return nil, unavailable(ctx.Err())
+	s, err := c.readers.take(ctx)
+	if err != nil {
+		return nil, unavailable(err)
 	}
 	if c.closed.Load() { // meanwhile
-		c.readers <- s
+		c.readers.give(s)
 		return nil, errClosed
 	}
 	results, err := c.read(&s, stmts)
@@ -106,7 +102,7 @@ func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Resul
 		s.close() // what is wrong with the file may be wrong with the connection
 		s = nil
 	}
-	c.readers <- s
+	c.readers.give(s)
 	return results, err
 }
 
@@ -141,14 +137,64 @@ func (c *conn) Close() error {
 		return nil
 	}
 	c.writer.close()
-	var errs []error
-	for range maxReaders { // each comes back when its read has ended
-		if s := <-c.readers; s != nil {
-			errs = append(errs, s.close())
-		}
-	}
+	return c.readers.close()
+}
+
+// readers are the connections for reading, at most maxReaders. The one that was used
+// last is used next: each keeps pages of its own in memory, and who reads one thing after
+// the other needs them once.
+type readers struct {
+	free chan struct{} // one for each that may be taken
+	mu   sync.Mutex
+	idle []*session // those of them that are open
+}
+
+func newReaders() *readers {
+	r := &readers{free: make(chan struct{}, maxReaders)}
 	for range maxReaders {
-		c.readers <- nil // for those that wait to find it closed
+		r.free <- struct{}{}
+	}
+	return r
+}
+
+// take waits for a connection. It is nil if it is not open yet.
+func (r *readers) take(ctx context.Context) (s *session, err error) {
+	select {
+	case <-r.free:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last := len(r.idle) - 1; last >= 0 {
+		s, r.idle = r.idle[last], r.idle[:last]
+	}
+	return s, nil
+}
+
+// give takes a connection back, or nil for one that is not open.
+func (r *readers) give(s *session) {
+	if s != nil {
+		r.mu.Lock()
+		r.idle = append(r.idle, s)
+		r.mu.Unlock()
+	}
+	r.free <- struct{}{}
+}
+
+// close closes the connections once their reads have ended. Those who wait for one find
+// none that is open.
+func (r *readers) close() error {
+	for range maxReaders {
+		<-r.free
+	}
+	var errs []error
+	for _, s := range r.idle {
+		errs = append(errs, s.close())
+	}
+	r.idle = nil
+	for range maxReaders {
+		r.free <- struct{}{}
 	}
 	return errors.Join(errs...)
 }

@@ -270,10 +270,19 @@ func TestCloseWaitsForReads(t *testing.T) {
 		t.Errorf("Close = %v", err)
 	}
 	wg.Wait()
-	for range maxReaders {
-		if s := <-c.readers; s != nil {
-			t.Error("a session is open after Close")
-		}
+	if len(c.readers.idle) != 0 || len(c.readers.free) != maxReaders {
+		t.Errorf("after Close %d sessions are open and %d may be taken, want 0 and %d", len(c.readers.idle), len(c.readers.free), maxReaders)
+	}
+}
+
+// TestReadersInTurn: who reads one thing after the other does it on one connection.
+func TestReadersInTurn(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	for range 10 {
+		do(t, c, read("SELECT 1"))
+	}
+	if n := len(c.readers.idle); n != 1 {
+		t.Errorf("%d connections are open after ten reads in turn, want 1", n)
 	}
 }
 

@@ -87,12 +87,15 @@ func TestPlans(t *testing.T) {
 
 // bounded are scans that are no scans of a table: of a list of parameters, of one
 // row, of what a LIMIT ends.
-var bounded = []string{"SCAN list", "SCAN CONSTANT ROW", "SCAN picked", "SCAN counted", "SCAN r", "SCAN (subquery"}
+var bounded = []string{"SCAN list", "SCAN CONSTANT ROW", "SCAN picked", "SCAN counted", "SCAN r", "SCAN (subquery", "SCAN few", "SCAN slice"}
 
 // listings go through a table in the order of its key until a page is full.
 var listings = map[string][]string{
-	"events": {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id<?)"},
-	"jobs":   {"SEARCH jobs USING PRIMARY KEY (id<?)", "SEARCH jobs USING INDEX jobs_event (event_id=? AND id<?)"},
+	"events":       {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id<?)"},
+	"nth_event":    {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id<?)"},
+	"oldest_event": {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id<?)"},
+	"event_sizes":  {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id>?)"},
+	"jobs":         {"SEARCH jobs USING PRIMARY KEY (id<?)", "SEARCH jobs USING INDEX jobs_event (event_id=? AND id<?)"},
 	"runs": {"SEARCH runs USING INDEX sqlite_autoindex_runs_1 (id<?)", "SEARCH runs USING INDEX runs_status (status=? AND id<?)",
 		"SEARCH runs USING INDEX runs_event (event_id=? AND id<?)"},
 }
@@ -103,15 +106,23 @@ var besides = []string{"CORRELATED SCALAR SUBQUERY", "SEARCH steps USING INDEX s
 // wanted are the indexes that statements have to use, where another one would also do
 // without a scan.
 var wanted = map[string]string{
-	"lapsed": "jobs_last", "peek": "jobs_due", "dead_letters": "jobs_dead", "drain_waiting": "jobs_due", "drain_dead": "jobs_dead",
-	"tally_due": "COVERING INDEX jobs_due", "tally_later": "jobs_due", "tally_dead": "COVERING INDEX jobs_dead",
+	"lapsed": "jobs_lapsing", "peek": "jobs_waiting", "dead_letters": "jobs_dead", "drain_waiting": "jobs_waiting", "drain_dead": "jobs_dead",
+	"tally": "COVERING INDEX jobs_waiting", "tally_dead": "COVERING INDEX jobs_dead",
 	"ack": "PRIMARY KEY", "extend": "PRIMARY KEY", "held": "PRIMARY KEY", "drain_jobs": "PRIMARY KEY", "drain_attempts": "PRIMARY KEY",
-	"situations": "sqlite_autoindex_steps_1", "claimed_steps": "jobs_due", "above_taken": "jobs_due", "survey_all": "steps_path", "survey_open": "steps_path",
+	"situations": "sqlite_autoindex_steps_1", "claimed_steps": "jobs_waiting", "above_taken": "jobs_waiting", "survey_all": "steps_path", "survey_open": "steps_path",
 	"survey_failed": "steps_path", "survey_ids": "sqlite_autoindex_steps_1", "survey_paths": "steps_path (run_id=? AND epoch=? AND path=?)",
 	"survey_leaves": "steps_leaf", "insert_history": "sqlite_autoindex_runs_1", "more_history": held, "insert_step_attempts": held,
 	"insert_rises": held, "insert_steps": held, "change_steps": held, "insert_step_jobs": held, "change_jobs": held, "insert_tokens": held,
 	"disarm": "callbacks_step (run_id=? AND step_id=?)", "move_runs": "mine USING PRIMARY KEY (run_id=? AND seq=?)",
 	"held_by": "mine USING PRIMARY KEY (run_id=? AND seq=?)", "awaited": "PRIMARY KEY", "history": "PRIMARY KEY (run_id=? AND seq>?)",
+	"over_jobs": "jobs_finished (finished_at<?)", "over_events": "sqlite_autoindex_events_1 (id>? AND id<?)", "idle_gates": "PRIMARY KEY",
+	"pick_attempts": "PRIMARY KEY (job_id=?)", "pick_steps": "steps_path (run_id=?)", "pick_history": "PRIMARY KEY (run_id=?)",
+	"pick_callbacks": "callbacks_step (run_id=?)", "delete_attempts": "PRIMARY KEY (job_id=? AND lease=?)",
+	"delete_history": "PRIMARY KEY (run_id=? AND seq=?)", "slice_attempts": "PRIMARY KEY (job_id>?)", "slice_steps": "COVERING INDEX steps_path",
+	"slice_history": "PRIMARY KEY (run_id>?)", "slice_callbacks": "COVERING INDEX callbacks_step (run_id>?)",
+	"jobs_near": "PRIMARY KEY (id<?)", "jobs_few": "COVERING INDEX jobs_",
+	"finished": "jobs_finished (finished_at>?)", "over": "COVERING INDEX jobs_finished", "buried": "COVERING INDEX jobs_dead", "jobs_of": "jobs_event (event_id=?)",
+	"read_events": "sqlite_autoindex_events_1 (id=?)", "replayed": "PRIMARY KEY", "turn": "sqlite_autoindex_turns_1", "whose_turn": "sqlite_autoindex_turns_1",
 	"over_runs": "runs_finished", "purge_steps": "steps_path", "purge_history": "PRIMARY KEY (run_id=?)", "purge_callbacks": "callbacks_step",
 }
 
@@ -122,7 +133,7 @@ func fine(name, step string) bool {
 	switch {
 	case strings.Contains(step, "USE TEMP B-TREE"):
 		// What a claim took, and the attempts of one job, are few.
-		return name == "claimed" || name == "claimed_steps" || name == "attempts"
+		return name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "jobs_few"
 	case strings.HasPrefix(step, "SCAN"):
 		for _, b := range bounded {
 			if strings.HasPrefix(step, b) {
@@ -130,8 +141,9 @@ func fine(name, step string) bool {
 			}
 		}
 		// Up to the first hundred thousand of an index.
-		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_due") ||
+		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_waiting") || name == "buried" && strings.Contains(step, "COVERING INDEX jobs_dead") ||
 			name == "retry" && strings.Contains(step, "INDEX jobs_dead") || name == "count_dead" && strings.Contains(step, "INDEX jobs_dead") ||
+			name == "jobs_few" && strings.Contains(step, "COVERING INDEX jobs_") || name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // of what a LIMIT ended
 			name == "ping"
 	case listings[name] != nil:
 		return slices.Contains(listings[name], step) || name == "jobs" && slices.ContainsFunc(besides, func(b string) bool { return strings.HasPrefix(step, b) })

@@ -89,11 +89,23 @@ func TestCountsAreBounded(t *testing.T) {
 		t.Errorf("Depth of %d jobs = %d, %v, want %d", core.MaxDepth+1, n, err, core.MaxDepth)
 	}
 	fill("dead", nil, int64(1))
-	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
+	due := time.UnixMilli(1000).UTC()
+	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due})
 	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
+	completed := func(want int) {
+		t.Helper()
+		if n, err := s.Completed(ctx); n != want || err != nil {
+			t.Errorf("Completed = %d, %v, want %d", n, err, want)
+		}
+	}
+	completed(0)
+	fill("completed", nil, int64(1))
+	completed(core.MaxDepth)
 	fill("running", int64(2000), nil)
-	tally(1000, core.Tally{Pending: core.MaxDepth, Processing: core.MaxDepth, Dead: core.MaxDepth})
-	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth}) // it looks no further
+	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due}) // it looks no further
+	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
+	fill("retryable", int64(1), nil)
+	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, Retryable: core.MaxDepth, OldestDue: time.UnixMilli(1).UTC()})
 }
 
 // TestRetryOfMany brings back more jobs than one statement does.

@@ -312,7 +312,7 @@ func racePurgeRuns(r *rig) {
 		}
 		for n := 1; n > 0; {
 			var err error
-			if n, err = r.store.Purge(context.Background(), r.now, 3); err != nil {
+			if n, _, err = r.store.Purge(context.Background(), r.now, 3); err != nil {
 				return err
 			}
 		}

@@ -56,22 +56,22 @@ func (s retriesRuns) Retry(_ context.Context, now time.Time, id core.ID, lane co
 
 type purgesNoRuns struct{ *Model }
 
-func (s purgesNoRuns) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
+func (s purgesNoRuns) Purge(ctx context.Context, before time.Time, limit int) (int, bool, error) {
 	s.mu.Lock()
 	runs := s.runs
 	s.runs = nil
 	s.mu.Unlock()
-	n, err := s.Model.Purge(ctx, before, limit)
+	n, more, err := s.Model.Purge(ctx, before, limit)
 	s.mu.Lock()
 	s.runs = runs
 	s.mu.Unlock()
-	return n, err
+	return n, more, err
 }
 
 // purgesOpen takes runs for over that have no job any more.
 type purgesOpen struct{ *Model }
 
-func (s purgesOpen) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
+func (s purgesOpen) Purge(ctx context.Context, before time.Time, limit int) (int, bool, error) {
 	s.mu.Lock()
 	for _, r := range s.runs {
 		if r.FinishedAt.IsZero() {
@@ -84,14 +84,14 @@ func (s purgesOpen) Purge(ctx context.Context, before time.Time, limit int) (int
 
 type purgesDefinitions struct{ *Model }
 
-func (s purgesDefinitions) Purge(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := s.Model.Purge(ctx, before, limit)
+func (s purgesDefinitions) Purge(ctx context.Context, before time.Time, limit int) (int, bool, error) {
+	n, more, err := s.Model.Purge(ctx, before, limit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.runs) == 0 {
 		clear(s.definitions)
 	}
-	return n, err
+	return n, more, err
 }
 
 type listsOutputs struct{ *Model }

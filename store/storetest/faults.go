@@ -276,6 +276,11 @@ var statementChecks = []struct {
 	{"A transition that others came before does nothing", movesMeanwhile},
 	{"A transition that is sent again, when another is made already, does nothing more", betweenTwice},
 	{"A definition is stored once", oneDefinition},
+	{"An event that is purged before it is replayed gets no jobs", replayedLate},
+	{"An event that is replayed while it is purged is gone, or there with its jobs", replayedMeanwhile},
+	{"A turn is taken once, though it is asked for twice", turnsTwice},
+	{"A job and a run with much that are brought back while they are purged keep all of it", purgeMuchMeanwhile},
+	{"A gate in which something fails while it is forgotten stays", forgetMeanwhile},
 	{"A job that is brought back while it is purged stays, with its attempts and its event", purgeMeanwhile},
 	{"A job that is completed while it is drained stays, with its attempts, and another goes", drainMeanwhile},
 }
@@ -319,6 +324,11 @@ func readsOnly(r *rig, f *Fault) {
 	r.tallies(r.lane)
 	r.peek(r.lane, 9)
 	r.deadLetters(r.lane, "", 0)
+	r.nth(core.EventFilter{Source: "shop"}, 2)
+	r.read("", core.EventFilter{Source: "shop"})
+	r.jobsOf(j.EventID)
+	r.finishedSince(r.now, 0)
+	r.completedJobs()
 	r.twice("what only reads", func() {}) // which reads all of a run
 	r.situations(t.New[1].ID)
 	r.survey(t.Run.ID, 1, core.Wanted{Open: true, Failed: true, IDs: []core.ID{t.New[0].ID}, Paths: []string{"fan"}, Leaves: []core.ID{t.New[0].ID}})
@@ -390,17 +400,6 @@ func steadySuccess(r *rig, f *Fault) {
 	r.equal("gates changed after a success", f.changes("succeed"), int64(1))
 }
 
-func purgeMeanwhile(r *rig, f *Fault) {
-	back, other := r.settled(core.Dead), r.settled(core.Dead)
-	r.now = r.now.Add(time.Second)
-	f.justBefore("purge_jobs", func() { r.equal("Retry", r.retry(back.ID, ""), 1) })
-	r.equal("Purge", r.purge(10), 2)
-	r.gone(other)
-	r.equal("status", r.job(back.ID).Status, core.Available)
-	r.equal("Attempts", len(r.attempts(back.ID)), 1)
-	r.storedEvent(back.EventID)
-}
-
 // drainMeanwhile has one of two be completed when both are picked: so that two go, a
 // third one is picked after them.
 func drainMeanwhile(r *rig, f *Fault) {
@@ -441,7 +440,7 @@ func withoutDatabase(r *rig, f *Fault) {
 		"Attempts": func() error { _, err := s.Attempts(ctx, j.ID); return err },
 		"Depth":    func() error { _, err := s.Depth(ctx); return err },
 		"Retry":    func() error { _, err := s.Retry(ctx, r.now, "", ""); return err },
-		"Purge":    func() error { _, err := s.Purge(ctx, r.now, 1); return err },
+		"Purge":    func() error { _, _, err := s.Purge(ctx, r.now, 1); return err },
 		"Ack":      func() error { _, err := s.Ack(ctx, r.now, r.lane, refs); return err },
 		"Extend":   func() error { _, err := s.Extend(ctx, r.now, r.lane, refs); return err },
 		"Held":     func() error { _, err := s.Held(ctx, r.lane, refs); return err },
@@ -455,6 +454,13 @@ func withoutDatabase(r *rig, f *Fault) {
 		"Survey":   func() error { _, err := s.Survey(ctx, run.Run.ID, 1, core.Wanted{All: true}); return err },
 		"Awaited":  func() error { _, err := s.Awaited(ctx, r.now, "token"); return err },
 		"Snapshot": func() error { _, err := s.Definition(ctx, definition(flow).Hash); return err },
+		"Nth":      func() error { _, err := s.Nth(ctx, core.EventFilter{}, 1); return err },
+		"Read":     func() error { _, err := s.Read(ctx, "", core.EventFilter{}); return err },
+		"JobsOf":   func() error { _, err := s.JobsOf(ctx, []core.ID{j.EventID}); return err },
+		"Finished": func() error { _, err := s.Finished(ctx, r.now, "", 1); return err },
+		"Complete": func() error { _, err := s.Completed(ctx); return err },
+		"Replay":   func() error { _, err := s.Replay(ctx, r.now, r.replayOf(j.EventID, []core.Lane{r.lane})); return err },
+		"Turn":     func() error { _, err := s.Turn(ctx, r.now, "purge", hold); return err },
 		"Run":      func() error { _, err := s.Run(ctx, run.Run.ID); return err },
 		"Runs":     func() error { _, err := s.Runs(ctx, core.RunFilter{}); return err },
 		"History":  func() error { _, err := s.History(ctx, run.Run.ID, 0, 1); return err },

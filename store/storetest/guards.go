@@ -40,7 +40,8 @@ var guards = []guard{
 	{"hold", []string{"insert_attempts"}, regexp.MustCompile(` FOR UPDATE(?: OF jobs)?`), ``},
 	{"running", []string{"recover"}, regexp.MustCompile(`AND status = 'running'`), ``},
 	{"finished", []string{"purge_jobs", "purge_runs"}, regexp.MustCompile(`AND ((?:jobs|runs)\.finished_at < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts", "purge_steps", "purge_history", "purge_callbacks"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
+	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts", "purge_steps", "purge_history", "purge_callbacks",
+		"delete_attempts", "delete_steps", "delete_history", "delete_callbacks"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
 	{"later", []string{"move_mark"}, regexp.MustCompile(`(cron_marks\.until_at < (?:\?|r\.\w+)) OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `$1 OR $2 OR 1 = 1`},
 	{"another", []string{"move_mark"}, regexp.MustCompile(`OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `OR ($1 AND 1 = 0)`},
 	{"open", []string{"claim"}, regexp.MustCompile(`gates\.failures >= \d+ OR`), `1 = 0 OR`},
@@ -76,6 +77,11 @@ var guards = []guard{
 	{"mark", ifHeld, regexp.MustCompile(`AND (mine\.mark = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"newest", ifHeld, regexp.MustCompile(`AND (mine\.seq = \(SELECT runs\.seq \+ 1 FROM runs[^)]*\))`), `AND ($1 OR 1 = 1)`},
 	{"expired", []string{"awaited"}, regexp.MustCompile(`AND (expires_at > \?)`), `AND ($1 OR 1 = 1)`},
+	{"hold", []string{"hold_events"}, regexp.MustCompile(` FOR UPDATE OF events`), ``},
+	{"over", []string{"turn"}, regexp.MustCompile(`AND \((until_at <= \? OR until_at > \?)\)`), `AND ($1 OR 1 = 1)`},
+	{"set back", []string{"turn"}, regexp.MustCompile(`OR (until_at > \?)\)`), `OR $1 AND 1 = 0)`},
+	{"idle", []string{"forget_gates"}, regexp.MustCompile(`AND gates\.failures = 0`), ``},
+	{"alerts", []string{"finished"}, regexp.MustCompile(`AND \(lane < 'alert/' OR lane >= 'alert0'\)`), ``},
 	{"all of it", []string{"drop_bare_event"}, regexp.MustCompile(`WHERE`), `WHERE 1 = 0 AND`},
 }
 
@@ -176,6 +182,9 @@ func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.
 	r.purge(10)
 	r.puts(10)
 	eachPull(r)
+	eachOperation(r, r.take(1)[0])
+	gatesBeside(r)
+	eachPurge(r)
 	if t.Failed() {
 		t.FailNow()
 	}

@@ -302,7 +302,7 @@ func (m *machine) retryLane(t *rapid.T) {
 // purgeAll deletes all that is over: sequences share a store, so a limit would
 // hit another one's jobs. What it deletes of those, nobody looks at any more.
 func (m *machine) purgeAll(t *rapid.T) {
-	_, _ = m.model.Purge(context.Background(), m.now, core.MaxPage)
+	_, _, _ = m.model.Purge(context.Background(), m.now, core.MaxPage)
 	for m.purge(core.MaxPage) > 0 {
 	}
 	m.base, m.arrived = m.depthOfOthers(), true

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -27,6 +26,7 @@ type Model struct {
 	marks    map[string]core.Mark
 	gates    map[core.Lane]*gate
 	strays   map[core.Lane]time.Time
+	turns    map[string]time.Time // when each ends
 	flows
 }
 
@@ -46,7 +46,7 @@ func NewModel(clock core.Clock) *Model {
 	return &Model{
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
 		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
-		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, flows: newFlows(),
+		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, flows: newFlows(),
 	}
 }
 
@@ -185,7 +185,7 @@ func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.La
 }
 
 // Purge deletes what is over.
-func (m *Model) Purge(_ context.Context, before time.Time, limit int) (int, error) {
+func (m *Model) Purge(_ context.Context, before time.Time, limit int) (n int, more bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var over []*core.Job
@@ -194,29 +194,35 @@ func (m *Model) Purge(_ context.Context, before time.Time, limit int) (int, erro
 			over = append(over, j)
 		}
 	}
-	slices.SortFunc(over, func(a, b *core.Job) int {
-		return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), strings.Compare(string(a.ID), string(b.ID)))
-	})
-	over = over[:min(limit, len(over))]
+	n = m.purgeEvents(before, limit, slices.Sorted(maps.Keys(m.events)))
+	over = finishedFirst(over)[:min(limit, len(over))]
+	events := m.purgeRuns(before, limit)
+	n += len(over) + len(events)
 	for _, j := range over {
 		delete(m.jobs, j.ID)
 		delete(m.attempts, j.ID)
+		events = append(events, j.EventID)
 	}
-	runs := m.purgeRuns(before, limit)
+	n += m.purgeEvents(before, len(events), events)
+	m.forgetGates(before)
+	return n, n > 0, nil
+}
+
+// purgeEvents deletes those of some events that have no jobs and no runs.
+func (m *Model) purgeEvents(before time.Time, limit int, some []core.ID) int {
 	var bare []core.ID
-	for id, e := range m.events {
-		if e.CreatedAt.Before(before) && m.jobsOf(id) == 0 && m.runsOf(id) == 0 {
+	for _, id := range some {
+		if e := m.events[id]; !e.CreatedAt.IsZero() && e.CreatedAt.Before(before) && m.jobsOf(id) == 0 && m.runsOf(id) == 0 && !slices.Contains(bare, id) {
 			bare = append(bare, id)
 		}
 	}
-	slices.Sort(bare)
 	bare = bare[:min(limit, len(bare))]
 	for _, id := range bare {
 		e := m.events[id]
 		delete(m.firsts, delivery{e.Source, e.DeliveryID})
 		delete(m.events, id)
 	}
-	return len(over) + runs + len(bare), nil
+	return len(bare)
 }
 
 // change changes all jobs that match and counts them.
@@ -248,8 +254,7 @@ func (m *Model) Events(_ context.Context, f core.EventFilter) (core.Page[core.Ev
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return list(m.events, f.After, f.Limit, func(e core.Event) (core.Event, bool) {
-		return summary(e), (e.Source == f.Source || f.Source == "" && e.Source != core.AlertSource) && (f.Type == "" || e.Type == f.Type) &&
-			!e.CreatedAt.Before(f.Since) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until))
+		return summary(e), selects(f, e)
 	}), nil
 }
 

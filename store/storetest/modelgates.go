@@ -26,6 +26,16 @@ func (m *Model) gate(l core.Lane) *gate {
 	return m.gates[l]
 }
 
+// forgetGates makes gates zero that have nothing to say.
+func (m *Model) forgetGates(before time.Time) {
+	for l, g := range m.gates {
+		past := g.ClosedAt.Before(before) && g.OpenUntil.Before(before) && g.NextAt.Before(before)
+		if _, stray := m.strays[l]; past && g.Failures == 0 && !stray {
+			delete(m.gates, l)
+		}
+	}
+}
+
 // Due tells what lanes promise.
 func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	m.mu.Lock()

@@ -85,20 +85,33 @@ func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (ma
 		tallies[l] = core.Tally{}
 	}
 	for _, j := range m.jobs {
-		t, asked := tallies[j.Lane]
-		switch {
-		case !asked || j.Status == core.Completed:
-			continue
-		case j.Status == core.Dead:
-			t.Dead++
-		case j.Status == core.Running && j.DueAt.After(now):
-			t.Processing++
-		default:
-			t.Pending++
+		if t, asked := tallies[j.Lane]; asked {
+			tallies[j.Lane] = tallied(t, j, now)
 		}
-		tallies[j.Lane] = t
 	}
 	return tallies, nil
+}
+
+// tallied is a tally with one more job.
+func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
+	switch {
+	case j.Status == core.Completed:
+		return t
+	case j.Status == core.Dead:
+		t.Dead++
+		return t
+	case j.Status == core.Running && j.DueAt.After(now):
+		t.Processing++
+	default:
+		t.Pending++
+		if j.Status != core.Available {
+			t.Retryable++
+		}
+	}
+	if !j.DueAt.After(now) && (t.OldestDue.IsZero() || j.DueAt.Before(t.OldestDue)) {
+		t.OldestDue = j.DueAt
+	}
+	return t
 }
 
 // Peek returns due jobs.

@@ -234,8 +234,9 @@ func (m *Model) History(_ context.Context, run core.ID, after, limit int) (entri
 	return entries, nil
 }
 
-// purgeRuns deletes runs that are over, and all that belongs to them.
-func (m *Model) purgeRuns(before time.Time, limit int) int {
+// purgeRuns deletes runs that are over, and all that belongs to them, and returns the
+// event of each.
+func (m *Model) purgeRuns(before time.Time, limit int) (events []core.ID) {
 	var over []*core.Run
 	for _, r := range m.runs {
 		if !r.FinishedAt.IsZero() && r.FinishedAt.Before(before) {
@@ -251,6 +252,7 @@ func (m *Model) purgeRuns(before time.Time, limit int) int {
 		maps.DeleteFunc(m.steps, func(_ core.ID, s *core.Step) bool { return s.RunID == r.ID })
 		delete(m.history, r.ID)
 		delete(m.runs, r.ID)
+		events = append(events, r.EventID)
 	}
-	return len(over)
+	return events
 }

@@ -33,6 +33,8 @@ var queues = role{name: "Queues", checks: []check{
 	{saysTallies, "", tallyEach},
 	{saysTallies, "of the lanes", tallyLanes},
 	{saysTallies, "at the time of asking", tallyTime},
+	{saysTallies, "tried before", tallyRetryable},
+	{saysTallies, "due longest", tallyOldest},
 	{saysNoTally, "", tallyNone},
 	{saysPeek, "", peekDue},
 	{saysPeek, "in the order of Take", peekOrder},
@@ -203,12 +205,12 @@ func tallyEach(r *rig) {
 	late := r.arrival(r.lane)
 	late.Event.CreatedAt = r.now.Add(hold)
 	r.accepted(late)
-	want := core.Tally{Pending: 4, Dead: 2}
+	want := core.Tally{Pending: 4, Retryable: 3, OldestDue: r.now, Dead: 2}
 	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: want})
 	r.lane = "queue/other"
 	r.pulled(5)
 	r.puts(3)
-	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: {Pending: 3, Processing: 5}})
+	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: {Pending: 3, Processing: 5, OldestDue: r.now}})
 }
 
 func tallyLanes(r *rig) {
@@ -217,7 +219,7 @@ func tallyLanes(r *rig) {
 		r.pulled(i + 1)
 		r.puts(1)
 	}
-	want := map[core.Lane]core.Tally{"queue/c": {Pending: 1, Processing: 3}, "queue/a": {Pending: 1, Processing: 1}}
+	want := map[core.Lane]core.Tally{"queue/c": {Pending: 1, Processing: 3, OldestDue: r.now}, "queue/a": {Pending: 1, Processing: 1, OldestDue: r.now}}
 	r.equal("Tallies(c, a)", r.tallies("queue/c", "queue/a"), want)
 	r.equal("Tallies of no lane", r.tallies(), map[core.Lane]core.Tally{})
 }
@@ -230,12 +232,38 @@ func tallyTime(r *rig) {
 		want core.Tally
 	}{
 		{j.DueAt.Add(-time.Millisecond), core.Tally{Processing: 1}},
-		{j.DueAt, core.Tally{Pending: 1}},
-		{j.DueAt.Add(time.Millisecond), core.Tally{Pending: 1}},
+		{j.DueAt, core.Tally{Pending: 1, Retryable: 1, OldestDue: j.DueAt}},
+		{j.DueAt.Add(time.Millisecond), core.Tally{Pending: 1, Retryable: 1, OldestDue: j.DueAt}},
 	} {
 		r.now = at.now
 		r.equal("Tallies", r.tallies(r.lane)[r.lane], at.want)
 	}
+}
+
+// tallyRetryable: a job that was given back untried, or brought back, was not tried before.
+func tallyRetryable(r *rig) {
+	back := r.taken()
+	r.release(r.now.Add(hold), back.Job)
+	r.retry(r.settled(core.Dead).ID, "")
+	r.take(1)
+	failed := r.settled(core.Retryable)
+	want := core.Tally{Pending: 2, Processing: 1, Retryable: 1}
+	r.equal("Tallies", r.tallies(r.lane)[r.lane], want)
+	r.equal("Available", want.Available(), 1)
+	r.now = failed.DueAt
+	r.equal("Tallies once they are due", r.tallies(r.lane)[r.lane], core.Tally{Pending: 3, Retryable: 2, OldestDue: r.now})
+}
+
+func tallyOldest(r *rig) {
+	first := r.now
+	r.puts(2)
+	r.now = r.now.Add(hold)
+	r.puts(1)
+	r.equal("Tallies: OldestDue", r.tallies(r.lane)[r.lane].OldestDue, first)
+	r.take(2)
+	r.equal("Tallies: OldestDue of the one that is left", r.tallies(r.lane)[r.lane].OldestDue, r.now)
+	r.take(1)
+	r.equal("Tallies: OldestDue while all are held", r.tallies(r.lane)[r.lane].OldestDue, time.Time{})
 }
 
 func tallyNone(r *rig) {

@@ -287,7 +287,7 @@ func (r *rig) retry(id core.ID, lane core.Lane) int {
 
 func (r *rig) purge(limit int) int {
 	r.Helper()
-	n, err := r.store.Purge(context.Background(), r.now, limit)
+	n, _, err := r.store.Purge(context.Background(), r.now, limit)
 	if err != nil {
 		r.Fatalf("Purge(%s, %d) failed: %v", core.FormatTime(r.now), limit, err)
 	}

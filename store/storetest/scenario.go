@@ -22,6 +22,7 @@ func scenario(p *play) {
 	scenarioGates(p)
 	scenarioQueues(p)
 	scenarioRuns(p)
+	scenarioReplays(p)
 	p.fault.disarm()
 	p.wantScene("at the end", p.steps)
 }

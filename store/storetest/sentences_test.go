@@ -12,11 +12,16 @@ import (
 var elsewhere = map[string]string{
 	"A database of a newer version is refused": "the drivers, who can make one",
 	"It counts up to MaxDepth":                 "store/sqlite, which can make as many quickly",
-	"It is sound only while the caller is the sole taker of those lanes, as a process that starts on its own database file is": "a demand on callers",
-	"An Inbox takes events in":                                                                         "a title",
-	"A Worklist hands out due work and records what became of it":                                      "a title",
-	"A Counter is where consumers of a queue hand back what they took":                                 "a title",
-	"Of the jobs of a lane whose time is still to come it looks at MaxDepth, those that are due first": "store/sqlite, which can make as many quickly",
+	"It is sound only while the caller is the sole taker of those lanes, as a process that starts on its own database file is":                              "a demand on callers",
+	"However much there is, a call looks at a bounded part, and the next one goes on from there: more tells whether there is a part that was not looked at": "store/sqlite, which can make as much quickly",
+	"An Inbox takes events in":                                                                      "a title",
+	"A Worklist hands out due work and records what became of it":                                   "a title",
+	"A Counter is where consumers of a queue hand back what they took":                              "a title",
+	"Of the jobs of a lane that are not finished it looks at MaxDepth, those that are due first":    "store/sqlite, which can make as many quickly",
+	"It counts up to MaxDepth, and beside more than ten times as many dead ones it may be too high": "store/sqlite, which can make as many quickly",
+	"It reads as many entries of an index as there are newer events":                                "a cost, which the drivers' plans show",
+	"Names are few and constant":                                                                    "a demand on callers",
+	"An Archive gives back what was received":                                                       "a title",
 	"A Calendar remembers how far the cron sources have come, so that a slot which became due while nobody looked can be told from one that was fired": "a title",
 	"A Ledger answers questions":                          "a title",
 	"Upkeep is what operators and start-up do to a store": "a title",
@@ -42,7 +47,7 @@ func TestEachSentenceHasACheck(t *testing.T) {
 			}
 		}
 	}
-	for _, g := range []role{inbox, worklist, counter, calendar, runs, chronicle, upkeep, queues} {
+	for _, g := range []role{inbox, worklist, counter, calendar, runs, archive, chronicle, upkeep, operations, queues} {
 		for _, c := range g.checks {
 			if !said[c.says] {
 				t.Errorf("the check %q is no sentence of core/store.go or core/transition.go", c.says)

@@ -40,21 +40,28 @@ func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 	r.marked(r.mark("each statement", 0), r.mark("another", 0))
 	r.marks("each statement", "nobody")
 	eachQuestion(r, taken[0])
+	eachOperation(r, taken[0])
+	eachPurge(r)
+}
+
+// eachPurge purges a job that seems to have had many attempts, and goes through all that
+// is swept.
+func eachPurge(r *rig) {
+	r.lane = "queue/tried"
+	o := r.ended(r.taken().Job, core.Dead)
+	o.Attempt.Number, o.At = 1_000_000, time.UnixMilli(1)
+	r.settle(o)
 	r.now = time.UnixMilli(1600)
-	r.purge(10)
+	for range 5 {
+		r.purge(10)
+	}
+	gatesBeside(r) // that went
 }
 
 // eachGate opens a breaker, probes, closes it and goes on slower, in a lane that is
 // busy and has a thousand others beside it.
 func eachGate(r *rig) {
-	var beside []core.Outcome
-	for i := range r.few(1000) {
-		l := core.HandlerLane(fmt.Sprintf("beside-%d", i))
-		beside = append(beside, core.Outcome{JobID: "nobody", Lease: core.Lease(l), Lane: l, Verdict: core.Failure, Status: core.Dead, At: r.now})
-	}
-	for some := range slices.Chunk(beside, 100) {
-		r.settlement(some...)
-	}
+	gatesBeside(r)
 	r.strays("handler/beside-7")
 	r.strays(r.lane)
 	r.settle(r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)...)
@@ -67,6 +74,18 @@ func eachGate(r *rig) {
 	r.due(r.lane, "handler/beside-7")
 	r.release(r.now, r.bringsSome("in the ramp", 2, r.paced(2, time.Millisecond, time.Second))[0].Job)
 	r.now = r.now.Add(core.RampTime)
+}
+
+// gatesBeside makes a thousand gates.
+func gatesBeside(r *rig) {
+	var beside []core.Outcome
+	for i := range r.few(1000) {
+		l := core.HandlerLane(fmt.Sprintf("beside-%d", i))
+		beside = append(beside, core.Outcome{JobID: "nobody", Lease: core.Lease(l), Lane: l, Verdict: core.Failure, Status: core.Dead, At: r.now})
+	}
+	for some := range slices.Chunk(beside, 100) {
+		r.settlement(some...)
+	}
 }
 
 // eachPull hands jobs back as consumers do, and drains a lane that has few.
@@ -97,6 +116,21 @@ func eachArrival(r *rig) {
 	both := r.delivered("each statement")
 	both.Jobs[0].Key = "each statement, delivered"
 	r.accepted(both)
+}
+
+// eachOperation does what operators do beside asking for single rows.
+func eachOperation(r *rig, j core.TakenJob) {
+	narrow := core.EventFilter{Source: "shop", Type: "order.created", Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}
+	for _, f := range []core.EventFilter{{}, narrow} {
+		r.nth(f, 3)
+		f.Limit = 3
+		r.read(j.Event.ID, f)
+	}
+	r.jobsOf(j.Event.ID)
+	r.finishedSince(r.now, 3)
+	r.completedJobs()
+	r.equal("Replay", r.replay(r.replayOf(j.Event.ID, []core.Lane{"queue/replayed"})), 1)
+	r.turn("each statement", hold)
 }
 
 func eachQuestion(r *rig, j core.TakenJob) {

@@ -41,12 +41,23 @@ func EachRunStatement(t *testing.T, s core.Store) {
 	})
 	eachRunQuestion(r, first, inner, token)
 
-	run.Status, run.Seq, run.FinishedAt = core.RunCompleted, 3, time.UnixMilli(1200).UTC()
+	again := first
+	again.ID, again.StepID = r.ids.Next(), r.ids.Next()
+	r.accept(core.Arrival{Event: r.event(), Jobs: []core.NewJob{{ID: again.StepID, Lane: lane, MaxAttempts: core.Unlimited}}, Runs: []core.NewRun{again}})
+	over := core.Run{ID: again.ID, Status: core.RunFailed, Epoch: 1, Seq: 1, FinishedAt: time.UnixMilli(1300).UTC()}
+	eachTransit(r, core.Transition{Mark: r.ids.Next(), Run: over, Entries: []core.Entry{{Seq: 1, At: r.now, Epoch: 1, Type: core.EntryFailed}},
+		JobsEnd: []core.JobChange{{ID: again.StepID, Status: core.Completed, FinishedAt: r.now}}})
+
+	// One that seems to have a long history goes first, and alone.
+	run.Status, run.Seq, run.FinishedAt = core.RunCompleted, 1_000_000, time.UnixMilli(1200).UTC()
 	eachTransit(r, core.Transition{Mark: r.ids.Next(), Seq: 2, Run: run,
 		Entries: []core.Entry{{Seq: 3, At: r.now, Epoch: 1, Type: core.EntryCompleted}}})
-	if _, err := s.Purge(ctx, time.UnixMilli(1600), 10); err != nil {
-		r.Errorf("Purge = %v, want none", err)
+	for range 2 {
+		if _, _, err := s.Purge(ctx, time.UnixMilli(1600), 10); err != nil {
+			r.Errorf("Purge = %v, want none", err)
+		}
 	}
+	gatesBeside(r)
 }
 
 func eachTransit(r *rig, t core.Transition) {

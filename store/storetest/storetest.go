@@ -89,7 +89,7 @@ func (c check) name() string {
 
 func roles() []role {
 	return []role{
-		inbox, worklist, counter, calendar, runs, ledger, chronicle, upkeep, queues,
+		inbox, worklist, counter, calendar, runs, ledger, archive, chronicle, upkeep, operations, queues,
 		repetition, odd, times, paging, races,
 	}
 }

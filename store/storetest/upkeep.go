@@ -14,9 +14,10 @@ const (
 	saysRetryOther = "Jobs that are not dead stay as they are"
 	saysRetryStray = "Every lane that is a stray begins anew, so that jobs which are brought back wait their StrayTime again"
 	saysPurge      = "Purge deletes jobs that finished before the given time, with their attempts, runs that finished before it, with their steps and history, and events received before it of which no job and no run is left"
-	saysPurgeLimit = "It deletes at most limit jobs and as many runs and events, the oldest first, and returns how many of all there were"
+	saysPurgeLimit = "It deletes at most limit jobs and as many runs, with their events, and as many other events, the oldest first, and returns how many of all there were"
 	saysPurgeOpen  = "Jobs and runs that are not finished stay, with their events"
 	saysPurgeNew   = "A delivery id or key is new again once its row is gone"
+	saysPurgeGates = "A gate without failures whose times have all passed before the given one is the zero Gate again"
 	saysMigrate    = "Migrate brings the schema up to date"
 	saysMigrateTwo = "It may run in several processes at once and any number of times"
 	saysPing       = "Ping reports whether the database answers"
@@ -43,6 +44,7 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysPurge, "a run of which a job is left", purgeRunsJob},
 	{saysPurgeLimit, "", purgeLimit},
 	{saysPurgeLimit, "of runs", purgeRunsLimit},
+	{saysPurgeLimit, "of events that have neither", purgeBareLimit},
 	{saysPurgeLimit, "zero", purgeNone},
 	{saysPurgeOpen, "", purgeOpen},
 	{saysPurgeOpen, "brought back meanwhile", racePurge},
@@ -51,6 +53,8 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysPurgeOpen, "runs redriven meanwhile", racePurgeRuns},
 	{saysPurgeNew, "", purgeNew},
 	{saysDefsStay, "", purgeDefinitions},
+	{saysPurgeGates, "", purgeGates},
+	{saysPurgeGates, "of a stray", purgeStrayGates},
 	{saysMigrate, "", migrate},
 	{saysMigrateTwo, "", raceMigrate},
 	{saysPing, "", ping},
@@ -254,6 +258,19 @@ func purgeLimit(r *rig) {
 	r.equal("Purge", r.purge(2), 0)
 }
 
+// purgeBareLimit has events that have no jobs beside some that do: neither take the place
+// of the others.
+func purgeBareLimit(r *rig) {
+	for range 5 {
+		r.accepted(r.arrival())
+		r.settled(core.Dead)
+		r.now = r.now.Add(time.Millisecond)
+	}
+	for _, want := range []int{6, 6, 3, 0} {
+		r.equal("Purge", r.purge(2), want)
+	}
+}
+
 func purgeNone(r *rig) {
 	want := r.settled(core.Dead)
 	r.now = r.now.Add(time.Hour)
@@ -294,7 +311,7 @@ func racePurge(r *rig) {
 		}
 		for n := 1; n > 0; {
 			var err error
-			if n, err = r.store.Purge(context.Background(), r.now, 3); err != nil {
+			if n, _, err = r.store.Purge(context.Background(), r.now, 3); err != nil {
 				return err
 			}
 		}
@@ -323,6 +340,41 @@ func purgeNew(r *rig) {
 	r.equal("Purge", r.purge(10), 4)
 	r.accepted(r.delivered("d"))
 	r.accepted(r.keyed("k"))
+}
+
+// purgeGates has a breaker open and close, and a start a second after that.
+func purgeGates(r *rig) {
+	r.puts(core.BreakerThreshold + 2)
+	r.settle(r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)...)
+	open := r.gate()
+	r.now = r.now.Add(time.Hour)
+	r.purge(10)
+	r.equal("Gate that is open", r.gate(), open)
+	r.settle(r.verdict(r.bringsSome("for a probe", 1, r.probe())[0], core.Success))
+	r.purge(10)
+	r.equal("Gate at the very time it closed: ClosedAt", r.gate().ClosedAt, r.now)
+	r.bringsSome("in the ramp", 1, r.paced(1, time.Second, time.Second))
+	closed := r.gate()
+	r.now = closed.NextAt
+	r.purge(10)
+	r.equal("Gate at the very time of its next start", r.gate(), closed)
+	r.now = r.now.Add(time.Millisecond)
+	r.purge(10)
+	r.equal("Gate after that", r.gate(), core.Gate{})
+	r.now = r.now.Add(hold)
+	r.settle(r.verdict(r.bringsSome("without a Pass", 1, r.quota(1))[0], core.Failure))
+	r.purge(10)
+	r.now = r.now.Add(time.Hour)
+	r.purge(10)
+	r.equal("Gate with a failure", r.gate().Failures, 1)
+}
+
+func purgeStrayGates(r *rig) {
+	r.put()
+	since := r.strays()
+	r.now = r.now.Add(time.Hour)
+	r.purge(10)
+	r.equal("Strays after Purge", r.strays(), since)
 }
 
 func migrate(r *rig) {

@@ -262,9 +262,11 @@ func TestEveryStatement(t *testing.T) {
 		must("Recover", err)
 		_, err = s.Settle(ctx, outcomes(again, core.Completed, now)...)
 		must("Settle", err)
-		_, err = s.Purge(ctx, now.Add(time.Hour), 100)
+		_, _, err = s.Purge(ctx, now.Add(time.Hour), 100)
 		must("Purge", err)
 		checkMarks(t, s, now, n)
+		checkArchive(t, s, ids, now, n)
+		checkLarge(t, s, ids, now, n)
 		checkGates(t, s, ids, now, n)
 		checkQueues(t, s, ids, now, n)
 		checkRuns(t, s, ids, now, n)
@@ -275,6 +277,8 @@ func TestEveryStatement(t *testing.T) {
 	must("Events", err)
 	for _, status := range []core.Status{"", core.Running, core.Retryable, core.Dead} {
 		_, err = s.Jobs(ctx, core.JobFilter{Status: status, Lane: lane, EventID: ids.Next()})
+		must("Jobs", err)
+		_, err = s.Jobs(ctx, core.JobFilter{Status: status})
 		must("Jobs", err)
 	}
 	if _, err = s.Event(ctx, ids.Next()); !core.IsKind(err, core.NotFound) {
@@ -383,7 +387,7 @@ func checkQueues(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int
 	peeked, err := s.Peek(ctx, now, lane, 100)
 	want("Peek", len(peeked), err, n)
 	tallies, err := s.Tallies(ctx, now, []core.Lane{lane})
-	if tally := (core.Tally{Pending: n, Processing: n, Dead: n}); tallies[lane] != tally || err != nil {
+	if tally := (core.Tally{Pending: n, Processing: n, Dead: n, OldestDue: now.UTC()}); tallies[lane] != tally || err != nil {
 		t.Errorf("Tallies = %+v, %v, want %+v", tallies, err, tally)
 	}
 	got, err = s.Drain(ctx, lane, ids.Next(), 100)

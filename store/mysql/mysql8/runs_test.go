@@ -80,7 +80,7 @@ func checkRuns(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) 
 	if entries, err := s.History(ctx, run.ID, 0, 10); err != nil || len(entries) != 3 {
 		t.Errorf("History = %+v, %v, want 3 entries", entries, err)
 	}
-	_, err = s.Purge(ctx, now.Add(time.Hour), 100)
+	_, _, err = s.Purge(ctx, now.Add(time.Hour), 100)
 	must("Purge", err)
 	if _, err := s.Run(ctx, run.ID); !core.IsKind(err, core.NotFound) {
 		t.Errorf("Run after a purge = %v, want not found", err)

@@ -1,0 +1,233 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const kept = 72 * time.Hour
+
+// A shelf is an Upkeep with so many rows that are over, of which it deletes up to 1,000 at
+// a time, each time for as long as it takes. Before it finds any it looks for them so
+// often.
+type shelf struct {
+	rows  int
+	looks int
+	takes time.Duration
+	turns []bool // whose turn it is, from one asking to the next; ever the caller's at the end
+	fails error  // of Purge
+
+	asked, purged []time.Time
+	before        []time.Time
+}
+
+func (s *shelf) Turn(_ context.Context, now time.Time, _ string, hold time.Duration) (bool, error) {
+	s.asked = append(s.asked, now)
+	if hold >= every || hold <= longest {
+		return false, errors.New("a turn is longer than a pass, and over before the next")
+	}
+	if len(s.turns) == 0 {
+		return true, nil
+	}
+	mine := s.turns[0]
+	s.turns = s.turns[1:]
+	return mine, nil
+}
+
+func (s *shelf) Purge(ctx context.Context, before time.Time, limit int) (n int, more bool, err error) {
+	s.purged, s.before = append(s.purged, time.Now()), append(s.before, before)
+	time.Sleep(s.takes)
+	if s.fails != nil {
+		return 0, false, s.fails
+	}
+	if s.looks--; s.looks >= 0 {
+		return 0, true, ctx.Err()
+	}
+	n = min(2*limit, s.rows)
+	s.rows -= n
+	return n, s.rows > 0, ctx.Err()
+}
+
+// A run is a purger over a shelf, and what it stated.
+type run struct {
+	*shelf
+	*Purger
+	began time.Time
+	facts []core.Fact
+}
+
+func newRun(s *shelf) *run {
+	r := &run{shelf: s, began: time.Now()}
+	r.Purger = New(Deps{Upkeep: s, Clock: core.SystemClock, Observe: func(f core.Fact) { r.facts = append(r.facts, f) }}, kept)
+	return r
+}
+
+// lasting ticks for so long.
+func (r *run) lasting(t *testing.T, d time.Duration) {
+	t.Helper()
+	if err := r.Tick(t.Context(), core.Budget{Until: r.began.Add(d), Rest: time.Second}); err != nil {
+		t.Errorf("Tick = %v, want none", err)
+	}
+}
+
+func (r *run) wantFacts(t *testing.T, want ...core.Fact) {
+	t.Helper()
+	if !slices.Equal(r.facts, want) {
+		t.Errorf("facts = %+v, want %+v", r.facts, want)
+	}
+}
+
+func TestOncePerMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(&shelf{rows: 2500, takes: 100 * time.Millisecond, turns: []bool{false, true}})
+		r.lasting(t, 5*time.Minute)
+		if first := r.asked[0].Sub(r.began); first >= soon || len(r.asked) != 5 {
+			t.Errorf("asked %d times, first after %v; want 5 times, first within %v", len(r.asked), first, soon)
+		}
+		for i, at := range r.asked[1:] {
+			if since := at.Sub(r.asked[i]); since < every || since > every+time.Second {
+				t.Errorf("asked again after %v, want a minute after the pass before", since)
+			}
+		}
+		// Three batches in the first pass that had its turn.
+		wantPurged := []time.Duration{0, 200, 400}
+		for i, ms := range wantPurged {
+			if at := r.purged[i].Sub(r.asked[1]); at != ms*time.Millisecond {
+				t.Errorf("batch %d after %v, want %v", i, at, ms*time.Millisecond)
+			}
+		}
+		if want := r.purged[0].Add(-kept); !r.before[0].Equal(want) {
+			t.Errorf("Purge before %v, want %v", r.before[0], want)
+		}
+		r.wantFacts(t, core.Purged{Rows: 2500, Took: 500 * time.Millisecond})
+	})
+}
+
+// That nothing was found is not the end of a pass while there is more to look at, and the
+// next pass goes on with that.
+func TestLooksOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(&shelf{rows: 1500, looks: 40, takes: 500 * time.Millisecond})
+		r.lasting(t, 2*time.Minute)
+		if r.looks >= 0 || len(r.asked) != 2 {
+			t.Errorf("it is to look %d times more after %d passes", r.looks, len(r.asked))
+		}
+		r.wantFacts(t, core.Purged{Rows: 1500, Took: 11500 * time.Millisecond})
+	})
+}
+
+// A pass is over after 30 seconds, and after 10,000 rows if those took long; the next one
+// goes on. The database is busy for half of the time at most.
+func TestPassesAreBounded(t *testing.T) {
+	for _, tc := range []struct {
+		takes time.Duration
+		rows  int // of a pass
+		took  time.Duration
+	}{
+		{time.Second, 10_000, 19 * time.Second},
+		{100 * time.Millisecond, 150_000, 29900 * time.Millisecond},
+		{20 * time.Second, 1000, 20 * time.Second},
+		{time.Minute, 1000, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRun(&shelf{rows: 1_000_000, takes: tc.takes})
+			r.lasting(t, soon+every)
+			passes := len(r.asked)
+			if passes < 1 {
+				t.Fatal("no pass")
+			}
+			r.wantFacts(t, slices.Repeat([]core.Fact{core.Purged{Rows: tc.rows, Took: tc.took}}, passes)...)
+		})
+	}
+}
+
+func TestHalfIsLeftToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(&shelf{rows: 1_000_000, takes: 7 * time.Millisecond})
+		r.lasting(t, time.Hour)
+		if r.rows > 0 {
+			t.Errorf("%d rows are left after an hour", r.rows)
+		}
+		for i, at := range r.purged[1:] {
+			if at.Sub(r.purged[i]) < 14*time.Millisecond {
+				t.Fatalf("a batch %v after the one before, which took 7ms", at.Sub(r.purged[i]))
+			}
+		}
+	})
+}
+
+func TestOnce(t *testing.T) {
+	trouble := errors.New("the disk is full")
+	for _, tc := range []struct {
+		name  string
+		shelf shelf
+		until time.Duration // 0 for none
+		err   error
+		left  int
+		facts []core.Fact
+	}{
+		{"all", shelf{rows: 1500}, 0, nil, 0, []core.Fact{core.Purged{Rows: 1500}}},
+		{"nothing", shelf{}, 0, nil, 0, nil},
+		{"not its turn", shelf{rows: 10, turns: []bool{false}}, 0, nil, 10, nil},
+		{"trouble", shelf{rows: 10, fails: trouble}, 0, trouble, 10, nil},
+		{"little time", shelf{rows: 9000, takes: time.Second}, 3 * time.Second, nil, 7000, []core.Fact{core.Purged{Rows: 2000, Took: 3 * time.Second}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRun(&tc.shelf)
+				b := core.Budget{}
+				if tc.until > 0 {
+					b.Until = time.Now().Add(tc.until)
+				}
+				if err := r.Tick(t.Context(), b); !errors.Is(err, tc.err) {
+					t.Errorf("Tick = %v, want %v", err, tc.err)
+				}
+				if r.rows != tc.left {
+					t.Errorf("%d rows are left, want %d", r.rows, tc.left)
+				}
+				r.wantFacts(t, tc.facts...)
+			})
+		})
+	}
+}
+
+// What fails is stated and tried again a minute later; what was deleted before is stated.
+func TestTroubleIsStated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trouble := errors.New("the disk is full")
+		r := newRun(&shelf{rows: 10, fails: trouble})
+		r.lasting(t, every)
+		r.fails = nil
+		r.began = time.Now()
+		r.lasting(t, every)
+		r.wantFacts(t, core.Troubled{Doing: "purge", Err: trouble}, core.Purged{Rows: 10})
+	})
+}
+
+// Whoever ends a tick gets no error, and nothing goes on.
+func TestEnds(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Millisecond, 20 * time.Second, 20*time.Second + 50*time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			r := newRun(&shelf{rows: 1_000_000, takes: 100 * time.Millisecond})
+			time.AfterFunc(after, cancel)
+			if err := r.Tick(ctx, core.Budget{Rest: time.Second}); err != nil {
+				t.Errorf("Tick that was ended after %v = %v, want none", after, err)
+			}
+			if late := time.Since(r.began) - after; late > r.takes {
+				t.Errorf("Tick went on for %v", late)
+			}
+			for _, f := range r.facts {
+				if _, ok := f.(core.Purged); !ok {
+					t.Errorf("fact %+v, want none of trouble", f)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Nth finds an event by its place from the newest. See core.Archive.
+func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
+	nth, oldest := listing(s.sql.eventIDs, ""), listing(s.sql.eventIDs, "")
+	nth.selects(f)
+	oldest.selects(f)
+	results, err := s.readBatch(ctx,
+		Stmt{Name: "nth_event", SQL: nth.ordered(" ORDER BY id DESC LIMIT 1 OFFSET " + s.dialect.limit), Args: append(nth.args, int64(max(n, 1)-1)), Reads: true},
+		Stmt{Name: "oldest_event", SQL: oldest.ordered(" ORDER BY id LIMIT 1"), Args: oldest.args, Reads: true})
+	if err != nil {
+		return "", fmt.Errorf("look for an event: %w", err)
+	}
+	for _, row := range slices.Concat(results[0].Rows, results[1].Rows) {
+		return core.ID(str(row[0])), nil
+	}
+	return "", nil
+}
+
+// Read returns events in full. See core.Archive. It looks at their sizes first, so that a
+// thousand of the largest do not fill the memory. What is purged between the two is left
+// out; if that is all, it looks again.
+func (s *Store) Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error) {
+	limit := pageLimit(f.Limit)
+	for {
+		sizes, err := s.sizes(ctx, from, f, limit+1)
+		if err != nil || len(sizes) == 0 {
+			return core.Page[core.Event]{}, err
+		}
+		n := fitting(sizes[:min(limit, len(sizes))])
+		events, err := s.eventsOf(ctx, sizes[:n])
+		if err != nil || len(events) > 0 {
+			return core.Page[core.Event]{Items: events, More: len(sizes) > n}, err
+		}
+	}
+}
+
+// sizes are ids of events with about how many bytes they have, the oldest first.
+func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, limit int) ([][]any, error) {
+	q := &query{args: []any{string(from)}}
+	q.sql.WriteString(s.sql.eventSizes)
+	q.selects(f)
+	rows, err := s.read(ctx, "event_sizes", q.ordered(" ORDER BY id LIMIT "+s.dialect.limit), append(q.args, int64(limit))...)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	return rows, nil
+}
+
+// fitting is how many of these it takes to reach core.MaxRead, or all of them.
+func fitting(sizes [][]any) int {
+	total := 0
+	for i, row := range sizes {
+		if total += whole(row[1]); total >= core.MaxRead {
+			return i + 1
+		}
+	}
+	return len(sizes)
+}
+
+// eventsOf reads events by their ids, in the order of those.
+func (s *Store) eventsOf(ctx context.Context, sizes [][]any) (events []core.Event, err error) {
+	ids := make([][]any, len(sizes))
+	for i, row := range sizes {
+		ids[i] = row[:1]
+	}
+	results, err := s.readBatch(ctx, Stmt{Name: "read_events", SQL: s.sql.readEvents, Rows: ids, Reads: true})
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	for _, row := range results[0].Rows {
+		events = append(events, scanEvent(row))
+	}
+	slices.SortFunc(events, func(a, b core.Event) int { return cmp.Compare(a.ID, b.ID) })
+	return events, nil
+}
+
+// JobsOf returns the jobs of events. See core.Archive.
+func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	results, err := s.readBatch(ctx, Stmt{Name: "jobs_of", SQL: s.sql.jobsOf, Rows: idRows(events), Reads: true})
+	if err != nil {
+		return nil, fmt.Errorf("jobs of events: %w", err)
+	}
+	of := map[core.ID][]core.Job{}
+	for _, row := range results[0].Rows {
+		j := s.shown(scanShown(row))
+		of[j.EventID] = append(of[j.EventID], j)
+	}
+	for _, jobs := range of {
+		slices.SortFunc(jobs, func(a, b core.Job) int { return cmp.Compare(a.ID, b.ID) })
+	}
+	return of, nil
+}

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Replay stores new jobs and runs of old events. See core.Upkeep. The events are held
+// while that goes on, where somebody could purge them in between.
+func (s *Store) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error) {
+	arrivals = anew(now, arrivals)
+	if len(arrivals) == 0 {
+		return 0, nil
+	}
+	stmts, reads := s.replayStmts(arrivals)
+	results, err := s.write(ctx, stmts...)
+	if err != nil {
+		return 0, fmt.Errorf("replay: %w", err)
+	}
+	s.floors.lower(now)
+	for _, a := range arrivals {
+		s.definitions.keep(a.Runs)
+	}
+	from := len(stmts) - reads
+	stored := 0
+	_, err = s.patiently(ctx, results[from:], stmts[from:], func(answers []Result) (ok bool) {
+		stored, ok = replayedOf(arrivals, answers)
+		return ok
+	})
+	if err != nil {
+		return 0, fmt.Errorf("replay: %w", err)
+	}
+	return stored, nil
+}
+
+// anew are arrivals as they are replayed: with jobs, which have no keys, now, in the
+// order of their events, which is the one in which those are held.
+func anew(now time.Time, arrivals []core.Arrival) (fresh []core.Arrival) {
+	for _, a := range arrivals {
+		if len(a.Jobs) == 0 {
+			continue
+		}
+		a.Event.CreatedAt, a.Jobs = now, slices.Clone(a.Jobs)
+		for i := range a.Jobs {
+			a.Jobs[i].Key = ""
+		}
+		fresh = append(fresh, a)
+	}
+	slices.SortStableFunc(fresh, func(a, b core.Arrival) int { return cmp.Compare(a.Event.ID, b.Event.ID) })
+	return fresh
+}
+
+// replayStmts are the statements of a Replay, and how many at their end tell what is
+// stored.
+func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
+	var all core.Arrival // every job and run, of whatever event
+	var events, jobs, ids [][]any
+	for _, a := range arrivals {
+		if id := string(a.Event.ID); len(events) == 0 || events[len(events)-1][0] != id {
+			events = append(events, []any{id})
+		}
+		jobs = append(jobs, s.jobsStmt(a, false).Rows...)
+		for _, j := range a.Jobs {
+			ids = append(ids, []any{string(j.ID)})
+		}
+		all.Event.CreatedAt, all.Runs = a.Event.CreatedAt, append(all.Runs, a.Runs...)
+	}
+	if s.sql.holdEvents != "" {
+		stmts = append(stmts, Stmt{Name: "hold_events", SQL: s.sql.holdEvents, Rows: events, Reads: true, Sorted: 1})
+	}
+	stmts = append(stmts, Stmt{Name: "insert_jobs_if", SQL: s.sql.insertJobIf, Rows: jobs})
+	stmts = append(stmts, s.runStmts(all)...)
+	return append(stmts,
+		Stmt{Name: "replayed", SQL: s.sql.replayed, Rows: ids, Reads: true},
+		Stmt{Name: "stored", SQL: s.sql.stored, Rows: events, Reads: true}), 2
+}
+
+// replayedOf counts the arrivals' jobs that are stored. That may not be all yet while one
+// is not whose event is there.
+func replayedOf(arrivals []core.Arrival, answers []Result) (stored int, all bool) {
+	jobs, events := idsOf(answers[0].Rows), idsOf(answers[1].Rows)
+	all = true
+	for _, a := range arrivals {
+		for _, j := range a.Jobs {
+			if jobs[string(j.ID)] {
+				stored++
+			} else if events[string(a.Event.ID)] {
+				all = false
+			}
+		}
+	}
+	return stored, all
+}
+
+// idsOf are the first columns of rows.
+func idsOf(rows [][]any) map[string]bool {
+	ids := make(map[string]bool, len(rows))
+	for _, row := range rows {
+		ids[str(row[0])] = true
+	}
+	return ids
+}

@@ -1,0 +1,361 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysNth       = `Nth returns the id of the nth newest event that the filter selects, n from 1, or of the oldest one if there are fewer; "" if there is none`
+	saysNthFilter = "After and Limit of the filter do not count"
+	saysRead      = "Read returns events in full, the oldest first: those with the given id or a higher one that the filter selects, at most f.Limit, and no more once MaxRead is reached, but one at least if there is one"
+	saysReadMore  = "More tells whether there are others"
+	saysReadAfter = "After of the filter does not count"
+	saysJobsOf    = "JobsOf returns the jobs of events, each event's in the order of their ids"
+	saysNoJobsOf  = "Events without jobs are absent"
+	saysFinished  = "Finished lists jobs that finished at the given time or later, the one that finished first first, of several at the same time the one with the lowest id"
+
+	saysFinishedAfter = "Of those at the given time it leaves out the ones up to the id after, if that is set"
+
+	saysNoAlerts  = "Of alerts it lists none"
+	saysCompleted = "Completed is the number of completed jobs that are still stored"
+)
+
+// archive are the checks of the Archive, and of what else a Ledger tells operators.
+var archive = role{name: "Archive", checks: []check{
+	{saysNth, "", nthEvents},
+	{saysNth, "by source, type and time", nthSelected},
+	{saysNth, "none", nthNone},
+	{saysNth, "alerts only if they are asked for", nthAlerts},
+	{saysNthFilter, "", nthFilter},
+	{saysRead, "", readEvents},
+	{saysRead, "by source, type and time", readSelected},
+	{saysRead, "no more than MaxRead", readLarge},
+	{saysRead, "page by page", readPages},
+	{saysReadMore, "", readMore},
+	{saysReadAfter, "", readAfter},
+	{saysJobsOf, "", jobsOfEvents},
+	{saysJobsOf, "a lease that is over", jobsOfOver},
+	{saysNoJobsOf, "", jobsOfNone},
+	{saysFinished, "", finishedJobs},
+	{saysFinished, "page by page", finishedPages},
+	{saysFinishedAfter, "", finishedAfter},
+	{saysDeadLimit, "of finished jobs", finishedLimit},
+	{saysNoAlerts, "", finishedAlerts},
+	{saysCompleted, "", completedJobs},
+}}
+
+func (r *rig) nth(f core.EventFilter, n int) core.ID {
+	r.Helper()
+	id, err := r.store.Nth(context.Background(), f, n)
+	if err != nil {
+		r.Fatalf("Nth(%+v, %d) failed: %v", f, n, err)
+	}
+	return id
+}
+
+func (r *rig) read(from core.ID, f core.EventFilter) core.Page[core.Event] {
+	r.Helper()
+	p, err := r.store.Read(context.Background(), from, f)
+	if err != nil {
+		r.Fatalf("Read(%s, %+v) failed: %v", from, f, err)
+	}
+	return p
+}
+
+func (r *rig) jobsOf(events ...core.ID) map[core.ID][]core.Job {
+	r.Helper()
+	of, err := r.store.JobsOf(context.Background(), events)
+	if err != nil {
+		r.Fatalf("JobsOf(%v) failed: %v", events, err)
+	}
+	return of
+}
+
+func (r *rig) finishedSince(since time.Time, limit int) core.Page[core.Job] {
+	r.Helper()
+	p, err := r.store.Finished(context.Background(), since, "", limit)
+	if err != nil {
+		r.Fatalf("Finished(%s, %d) failed: %v", core.FormatTime(since), limit, err)
+	}
+	return p
+}
+
+func (r *rig) completedJobs() int {
+	r.Helper()
+	n, err := r.store.Completed(context.Background())
+	if err != nil {
+		r.Fatalf("Completed failed: %v", err)
+	}
+	return n
+}
+
+// received stores events a second apart, two of a source and then one of another, and
+// returns them, the oldest first.
+func (r *rig) received(n int) (events []core.Event) {
+	r.Helper()
+	for i := range n {
+		a := r.arrival()
+		a.Event.Payload = fmt.Appendf(nil, `{"n": %d}`, i)
+		if i%3 == 2 {
+			a.Event.Source, a.Event.Type = "crm", "user.created"
+		}
+		r.accepted(a)
+		events = append(events, a.Event)
+		r.now = r.now.Add(time.Second)
+	}
+	return events
+}
+
+func nthEvents(r *rig) {
+	events := r.received(4)
+	for n, want := range map[int]int{1: 3, 2: 2, 4: 0, 5: 0, 1000: 0} {
+		r.equal(fmt.Sprintf("Nth(%d)", n), r.nth(core.EventFilter{}, n), events[want].ID)
+	}
+}
+
+// someFilters each select some of the events.
+func someFilters(events []core.Event) []core.EventFilter {
+	return []core.EventFilter{
+		{Source: "shop"}, {Type: "user.created"}, {Source: "crm", Type: "user.created"}, {Source: "crm", Type: "order.created"},
+		{Since: events[2].CreatedAt}, {Until: events[4].CreatedAt}, {Since: events[1].CreatedAt, Until: events[3].CreatedAt, Source: "shop"},
+	}
+}
+
+func nthSelected(r *rig) {
+	events := r.received(6)
+	for _, f := range someFilters(events) {
+		want := ids(newest(choose(events, func(e core.Event) bool { return selects(f, e) })))
+		for n, id := range want {
+			r.equal(fmt.Sprintf("Nth(%+v, %d)", f, n+1), r.nth(f, n+1), id)
+		}
+		if len(want) > 0 {
+			r.equal(fmt.Sprintf("Nth(%+v) beyond", f), r.nth(f, len(want)+1), want[len(want)-1])
+		}
+	}
+}
+
+func nthNone(r *rig) {
+	r.equal("Nth of nothing", r.nth(core.EventFilter{}, 1), core.ID(""))
+	events := r.received(2)
+	r.equal("Nth of another source", r.nth(core.EventFilter{Source: "nobody"}, 1), core.ID(""))
+	r.equal("Nth of what is to come", r.nth(core.EventFilter{Since: r.now}, 1), core.ID(""))
+	r.equal("Nth", r.nth(core.EventFilter{Source: "shop"}, 2), events[0].ID)
+}
+
+func nthAlerts(r *rig) {
+	want := r.received(1)[0].ID
+	a := r.arrival()
+	a.Event.Source = core.AlertSource
+	r.accepted(a)
+	r.equal("Nth", r.nth(core.EventFilter{}, 1), want)
+	r.equal("Nth of alerts", r.nth(core.EventFilter{Source: core.AlertSource}, 1), a.Event.ID)
+	r.equal("Read", ids(r.read(want, core.EventFilter{}).Items), []core.ID{want})
+	r.equal("Read of alerts", ids(r.read("", core.EventFilter{Source: core.AlertSource}).Items), []core.ID{a.Event.ID})
+}
+
+func nthFilter(r *rig) {
+	events := r.received(3)
+	r.equal("Nth", r.nth(core.EventFilter{After: events[1].ID, Limit: 1}, 1), events[2].ID)
+	r.equal("Nth", r.nth(core.EventFilter{After: events[1].ID, Limit: 1}, 3), events[0].ID)
+}
+
+func readEvents(r *rig) {
+	events := r.received(4)
+	for i, e := range events {
+		r.equal("Read", r.read(e.ID, core.EventFilter{}).Items, events[i:])
+		r.equal("Read above", r.read(e.ID+"!", core.EventFilter{}).Items, events[i+1:])
+	}
+	r.equal("Read from the beginning", r.read("", core.EventFilter{}).Items, events)
+}
+
+func readSelected(r *rig) {
+	events := r.received(6)
+	for _, f := range someFilters(events) {
+		want := choose(events[1:], func(e core.Event) bool { return selects(f, e) })
+		r.equal(fmt.Sprintf("Read(%+v)", f), r.read(events[1].ID, f), core.Page[core.Event]{Items: want})
+	}
+}
+
+// readLarge stores events that are a quarter of what Read returns: no database takes much
+// larger ones.
+func readLarge(r *rig) {
+	var events []core.Event
+	for _, size := range []int{core.MaxRead / 4, core.MaxRead / 4, core.MaxRead / 4, core.MaxRead / 4, 10, core.MaxRead / 4} {
+		a := r.arrival()
+		a.Event.Payload = bytes.Repeat([]byte("a"), size)
+		r.accepted(a)
+		events = append(events, a.Event)
+	}
+	for _, want := range []struct{ from, to int }{{0, 4}, {1, 6}, {4, 6}, {5, 6}} {
+		p := r.read(events[want.from].ID, core.EventFilter{})
+		r.equal("Read: events", ids(p.Items), ids(events[want.from:want.to]))
+		r.equal("Read: More", p.More, want.to < len(events))
+		for i, e := range p.Items {
+			r.equal("Read: bytes", len(e.Payload), len(events[want.from+i].Payload))
+		}
+	}
+}
+
+func readPages(r *rig) {
+	events := r.received(7)
+	for _, limit := range []int{1, 2, 6, 7, 8} {
+		var got []core.Event
+		var from core.ID
+		for more := true; more; {
+			p := r.read(from, core.EventFilter{Limit: limit})
+			if len(p.Items) == 0 || len(p.Items) > limit {
+				r.Fatalf("Read(%q) with a limit of %d has %d items", from, limit, len(p.Items))
+			}
+			got, more = append(got, p.Items...), p.More
+			from = got[len(got)-1].ID + "!"
+		}
+		r.equal("Read page by page", got, events)
+	}
+}
+
+func readMore(r *rig) {
+	events := r.received(3)
+	for limit, want := range map[int]bool{0: false, 1: true, 2: true, 3: false} {
+		r.equal(fmt.Sprint("Read: More with a limit of ", limit), r.read("", core.EventFilter{Limit: limit}).More, want)
+	}
+	r.equal("Read: More of a source", r.read("", core.EventFilter{Source: "crm", Limit: 1}).More, false)
+	r.equal("Read of nothing", r.read(events[2].ID+"!", core.EventFilter{}), core.Page[core.Event]{})
+}
+
+func readAfter(r *rig) {
+	events := r.received(3)
+	r.equal("Read", r.read("", core.EventFilter{After: events[1].ID}).Items, events)
+}
+
+func jobsOfEvents(r *rig) {
+	two, run := r.arrival(r.lane, "queue/mail"), r.starts(flow, flow)
+	two.Jobs[0], two.Jobs[1] = two.Jobs[1], two.Jobs[0]
+	done := r.settled(core.Completed)
+	r.accept(two)
+	r.accept(run)
+	r.put()
+	want := map[core.ID][]core.Job{done.EventID: {done}}
+	for _, id := range []core.ID{two.Event.ID, run.Event.ID} {
+		want[id] = newest(r.jobs(core.JobFilter{EventID: id}).Items)
+	}
+	r.equal("JobsOf", r.jobsOf(run.Event.ID, done.EventID, two.Event.ID, done.EventID), want)
+	r.equal("JobsOf: run", want[run.Event.ID][0].RunID, run.Runs[0].ID)
+}
+
+func jobsOfOver(r *rig) {
+	r.now = core.SystemClock().UTC().Truncate(time.Millisecond).Add(-time.Hour)
+	j := r.taken().Job
+	r.equal("JobsOf: status", r.jobsOf(j.EventID)[j.EventID][0].Status, core.Retryable)
+}
+
+func jobsOfNone(r *rig) {
+	bare, j := r.arrival(), r.put()
+	r.accepted(bare)
+	r.equal("JobsOf", r.jobsOf(bare.Event.ID, j.EventID, r.ids.Next()), map[core.ID][]core.Job{j.EventID: {j}})
+	r.equal("JobsOf of no events", r.jobsOf(), map[core.ID][]core.Job{})
+}
+
+// over settles jobs a millisecond apart, dead and completed in turns, and the last two at
+// the same time. They finish in another order than they were made.
+func (r *rig) over(n int) (over []core.Job) {
+	r.Helper()
+	r.accepted(r.arrival(lanes(r.lane, n)...))
+	for i, j := range newest(r.take(n)) {
+		if i < n-1 {
+			r.now = r.now.Add(time.Millisecond)
+		}
+		r.settle(r.ended(j.Job, []core.Status{core.Dead, core.Completed}[i%2]))
+		over = append(over, r.job(j.ID))
+	}
+	over[n-2], over[n-1] = over[n-1], over[n-2] // by their ids
+	return over
+}
+
+func finishedJobs(r *rig) {
+	over := r.over(6)
+	r.settled(core.Retryable)
+	r.taken()
+	r.put()
+	for i, j := range over[:5] {
+		r.equal("Finished", r.finishedSince(j.FinishedAt, 9), core.Page[core.Job]{Items: over[i:]})
+	}
+	r.equal("Finished later", r.finishedSince(r.now.Add(time.Millisecond), 9), core.Page[core.Job]{})
+	r.retry(over[0].ID, "")
+	r.equal("Finished without one that was brought back", r.finishedSince(over[0].FinishedAt, 9).Items, over[1:])
+	j := r.entered()
+	t := r.leap(j)
+	r.now = r.now.Add(time.Second)
+	t.JobsEnd[0].FinishedAt = r.now
+	r.makes(t)
+	var runs []core.ID
+	for _, j := range r.finishedSince(r.now, 1).Items {
+		runs = append(runs, j.RunID)
+	}
+	r.equal("Finished: run", runs, []core.ID{t.Run.ID})
+}
+
+func finishedPages(r *rig) {
+	over := r.over(5)
+	for i, j := range over[:4] {
+		want := core.Page[core.Job]{Items: over[i:min(i+2, 5)], More: i+2 < 5}
+		r.equal("Finished, two of them", r.finishedSince(j.FinishedAt, 2), want)
+	}
+}
+
+// finishedAfter settles two jobs at the same time, and two a millisecond later that are
+// older. It goes from one to the next.
+func finishedAfter(r *rig) {
+	older := []core.Job{r.taken().Job, r.taken().Job}
+	for _, j := range []core.Job{r.taken().Job, r.taken().Job} {
+		r.settle(r.ended(j, core.Dead))
+	}
+	first := r.now
+	r.now = r.now.Add(time.Millisecond)
+	for _, j := range older {
+		r.settle(r.ended(j, core.Completed))
+	}
+	over := r.finishedSince(first, 9).Items
+	for i, j := range over {
+		p, err := r.store.Finished(context.Background(), j.FinishedAt, j.ID, 1)
+		want := core.Page[core.Job]{Items: over[i+1 : min(i+2, len(over))], More: i+2 < len(over)}
+		r.equal("Finished after", []any{ids(p.Items), p.More, err}, []any{ids(want.Items), want.More, nil})
+	}
+	r.equal("Finished", len(over), 4)
+}
+
+func finishedLimit(r *rig) {
+	r.over(core.DefaultPage + 1)
+	p := r.finishedSince(time.Time{}, 0)
+	r.equal("Finished with a limit of 0", []any{len(p.Items), p.More}, []any{core.DefaultPage, true})
+	p = r.finishedSince(time.Time{}, core.MaxPage)
+	r.equal("Finished with the largest limit", []any{len(p.Items), p.More}, []any{core.DefaultPage + 1, false})
+}
+
+func finishedAlerts(r *rig) {
+	for _, l := range []core.Lane{core.AlertLane("a"), "alert", "alerts/x", "alert0"} {
+		r.lane = l
+		j := r.settled(core.Completed)
+		r.equal("Finished of "+string(l), len(r.finishedSince(j.FinishedAt, 9).Items), map[bool]int{true: 0, false: 1}[l.Alert()])
+		r.now = r.now.Add(time.Second)
+	}
+}
+
+func completedJobs(r *rig) {
+	r.equal("Completed of nothing", r.completedJobs(), 0)
+	r.over(7)
+	r.equal("Completed beside dead ones", r.completedJobs(), 3)
+	r.settled(core.Retryable)
+	r.taken()
+	r.put()
+	_, refs := r.pulled(2)
+	r.ack(r.lane, refs...)
+	r.equal("Completed", r.completedJobs(), 5)
+	r.now = r.now.Add(time.Second)
+	r.purge(4)
+	r.equal("Completed after a purge", r.completedJobs(), 3)
+}

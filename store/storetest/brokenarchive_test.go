@@ -1,0 +1,243 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Stores that are wrong about what operators ask for and do. See broken_test.go.
+func TestBrokenArchivesFail(t *testing.T) {
+	for _, tc := range []struct {
+		breaks string
+		open   func(*Model) core.Store
+		fails  []string
+	}{
+		{"Nth counts from 0", func(m *Model) core.Store { return countsFromZero{m} }, []string{saysNth}},
+		{"Nth is nothing beyond the oldest", func(m *Model) core.Store { return nthOrNone{m} }, []string{saysNth}},
+		{"Nth minds After", func(m *Model) core.Store { return nthBelow{m} }, []string{saysNthFilter}},
+		{"Read begins above the id", func(m *Model) core.Store { return readsAbove{m} }, []string{saysRead}},
+		{"Read has no bound", func(m *Model) core.Store { return readsAll{m} }, []string{saysRead + "/no more than MaxRead"}},
+		{"Read shows summaries", func(m *Model) core.Store { return readsSummaries{m} }, []string{saysRead}},
+		{"JobsOf names all events", func(m *Model) core.Store { return jobsOfAll{m} }, []string{saysNoJobsOf}},
+		{"JobsOf shows the newest first", func(m *Model) core.Store { return jobsOfNewest{m} }, []string{saysJobsOf}},
+		{"Finished begins later", func(m *Model) core.Store { return finishedLater{m} }, []string{saysFinished, saysFinished + "/page by page"}},
+		{"Finished knows no after", func(m *Model) core.Store { return finishedAgain{m} }, []string{saysFinishedAfter}},
+		{"Finished leaves out lower ids of later times", func(m *Model) core.Store { return finishedAbove{m} }, []string{saysFinishedAfter}},
+		{"Completed counts dead jobs", func(m *Model) core.Store { return completesDead{m} }, []string{saysCompleted}},
+		{"Replay stores again", func(m *Model) core.Store { return replaysAgain{m} }, []string{saysReplayTwice, saysReplayTwice + "/at once"}},
+		{"Replay is due as the event was", func(m *Model) core.Store { return replaysThen{m} }, []string{saysReplayNow, saysReplay}},
+		{"Replay counts what it is given", func(m *Model) core.Store { return replaysCounted{m} }, []string{saysReplayNone}},
+		{"Turn looks before it writes", func(m *Model) core.Store { return &turnsLate{Model: m} }, []string{saysTurn + "/many at once"}},
+		{"Turn knows no names", func(m *Model) core.Store { return turnsOne{m} }, []string{saysTurn + "/each name by itself"}},
+		{"Turn believes any clock", func(m *Model) core.Store { return turnsEver{m} }, []string{saysTurnBack}},
+		{"Purge leaves gates", func(m *Model) core.Store { return purgesNoGates{m} }, []string{saysPurgeGates}},
+		{"Tallies takes retryable for available", func(m *Model) core.Store { return talliesAvailable{m} }, []string{saysTallies + "/tried before"}},
+		{"Tallies has no oldest", func(m *Model) core.Store { return talliesYoung{m} }, []string{saysTallies + "/due longest"}},
+	} {
+		t.Run(tc.breaks, func(t *testing.T) {
+			for _, name := range tc.fails {
+				c, failed := find(t, name), false
+				for i := 0; i < 3 && !failed; i++ {
+					failed = failure(func(t tb) { c.run(newRig(t, tc.open(NewModel(core.SystemClock)), Options{})) }) != ""
+				}
+				if !failed {
+					t.Errorf("the check %q passes a store whose %s", name, tc.breaks)
+				}
+			}
+		})
+	}
+}
+
+type countsFromZero struct{ *Model }
+
+func (s countsFromZero) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
+	return s.Model.Nth(ctx, f, n+1)
+}
+
+type nthOrNone struct{ *Model }
+
+func (s nthOrNone) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
+	if len(s.selected(f)) < n {
+		return "", nil
+	}
+	return s.Model.Nth(ctx, f, n)
+}
+
+type nthBelow struct{ *Model }
+
+func (s nthBelow) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
+	p, err := s.Events(ctx, core.EventFilter{After: f.After, Limit: n})
+	if len(p.Items) == 0 {
+		return "", err
+	}
+	return p.Items[len(p.Items)-1].ID, err
+}
+
+type readsAbove struct{ *Model }
+
+func (s readsAbove) Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error) {
+	return s.Model.Read(ctx, from+"!", f)
+}
+
+type readsAll struct{ *Model }
+
+func (s readsAll) Read(ctx context.Context, from core.ID, f core.EventFilter) (p core.Page[core.Event], err error) {
+	for _, id := range s.selected(f) {
+		if id >= from {
+			p.Items = append(p.Items, s.events[id])
+		}
+	}
+	return p, nil
+}
+
+type readsSummaries struct{ *Model }
+
+func (s readsSummaries) Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error) {
+	p, err := s.Model.Read(ctx, from, f)
+	for i := range p.Items {
+		p.Items[i] = summary(p.Items[i])
+	}
+	return p, err
+}
+
+type jobsOfAll struct{ *Model }
+
+func (s jobsOfAll) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
+	of, err := s.Model.JobsOf(ctx, events)
+	for _, id := range events {
+		of[id] = append([]core.Job{}, of[id]...)
+	}
+	return of, err
+}
+
+type jobsOfNewest struct{ *Model }
+
+func (s jobsOfNewest) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
+	of, err := s.Model.JobsOf(ctx, events)
+	for id, jobs := range of {
+		of[id] = newest(jobs)
+	}
+	return of, err
+}
+
+type finishedLater struct{ *Model }
+
+func (s finishedLater) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error) {
+	return s.Model.Finished(ctx, since.Add(time.Millisecond), after, limit)
+}
+
+type finishedAgain struct{ *Model }
+
+func (s finishedAgain) Finished(ctx context.Context, since time.Time, _ core.ID, limit int) (core.Page[core.Job], error) {
+	return s.Model.Finished(ctx, since, "", limit)
+}
+
+type finishedAbove struct{ *Model }
+
+func (s finishedAbove) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error) {
+	p, err := s.Model.Finished(ctx, since, "", limit)
+	p.Items = choose(p.Items, func(j core.Job) bool { return j.ID > after })
+	return p, err
+}
+
+type completesDead struct{ *Model }
+
+func (s completesDead) Completed(context.Context) (n int, err error) {
+	return s.change(func(j *core.Job) bool { return j.Status.Finished() }, func(*core.Job) {})
+}
+
+// replaysAgain makes ids of its own.
+type replaysAgain struct{ *Model }
+
+func (s replaysAgain) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error) {
+	ids := core.NewIDs(core.SystemClock)
+	for i := range arrivals {
+		arrivals[i].Jobs = append([]core.NewJob{}, arrivals[i].Jobs...)
+		for n := range arrivals[i].Jobs {
+			arrivals[i].Jobs[n].ID = ids.Next()
+		}
+	}
+	return s.Model.Replay(ctx, now, arrivals...)
+}
+
+type replaysThen struct{ *Model }
+
+func (s replaysThen) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error) {
+	return s.Model.Replay(ctx, now.Add(-time.Hour), arrivals...)
+}
+
+type replaysCounted struct{ *Model }
+
+func (s replaysCounted) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (n int, err error) {
+	_, err = s.Model.Replay(ctx, now, arrivals...)
+	for _, a := range arrivals {
+		n += len(a.Jobs)
+	}
+	return n, err
+}
+
+// turnsLate tells the second of those who ask at the same time what the first found.
+type turnsLate struct {
+	*Model
+	mu   sync.Mutex
+	late bool
+}
+
+func (s *turnsLate) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
+	mine, err := s.Model.Turn(ctx, now, name, hold)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine, s.late = mine || s.late, mine
+	return mine, err
+}
+
+type turnsOne struct{ *Model }
+
+func (s turnsOne) Turn(ctx context.Context, now time.Time, _ string, hold time.Duration) (bool, error) {
+	return s.Model.Turn(ctx, now, "", hold)
+}
+
+type turnsEver struct{ *Model }
+
+func (s turnsEver) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
+	if s.turns[name].After(now) {
+		return false, nil
+	}
+	return s.Model.Turn(ctx, now, name, hold)
+}
+
+type purgesNoGates struct{ *Model }
+
+func (s purgesNoGates) Purge(ctx context.Context, before time.Time, limit int) (int, bool, error) {
+	gates := s.gates
+	s.gates = nil
+	n, more, err := s.Model.Purge(ctx, before, limit)
+	s.gates = gates
+	return n, more, err
+}
+
+type talliesAvailable struct{ *Model }
+
+func (s talliesAvailable) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
+	tallies, err := s.Model.Tallies(ctx, now, lanes)
+	for l, t := range tallies {
+		t.Retryable = 0
+		tallies[l] = t
+	}
+	return tallies, err
+}
+
+type talliesYoung struct{ *Model }
+
+func (s talliesYoung) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
+	tallies, err := s.Model.Tallies(ctx, now, lanes)
+	for l, t := range tallies {
+		t.OldestDue = time.Time{}
+		tallies[l] = t
+	}
+	return tallies, err
+}

@@ -1,0 +1,58 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// What others do between the looks and the deletes of a Purge.
+
+func purgeMeanwhile(r *rig, f *Fault) {
+	back, other := r.settled(core.Dead), r.settled(core.Dead)
+	r.now = r.now.Add(time.Second)
+	f.justBefore("purge_jobs", func() { r.equal("Retry", r.retry(back.ID, ""), 1) })
+	r.equal("Purge", r.purge(10), 2)
+	r.gone(other)
+	r.equal("status", r.job(back.ID).Status, core.Available)
+	r.equal("Attempts", len(r.attempts(back.ID)), 1)
+	r.storedEvent(back.EventID)
+}
+
+// purgeMuchMeanwhile brings a job and a run back that seem to have more than a batch
+// deletes, so that the rest is to go afterwards.
+func purgeMuchMeanwhile(r *rig, f *Fault) {
+	o := r.ended(r.taken().Job, core.Dead)
+	o.Attempt.Number = 1_000_000
+	r.settle(o)
+	j := r.entered()
+	t := r.leap(j)
+	r.makes(t)
+	end := r.finished(t.Run, core.RunFailed)
+	end.Run.Seq = 1_000_000
+	r.makes(end)
+	again := r.move(end.Run, core.EntryRedriven)
+	again.Run.Status, again.Run.FinishedAt = core.RunPending, time.Time{}
+	r.now = r.now.Add(time.Second)
+	f.justBefore("purge_runs", func() {
+		r.equal("Retry", r.retry(o.JobID, ""), 1)
+		r.makes(again)
+	})
+	r.equal("Purge", r.purge(10), 0)
+	r.equal("Attempts", len(r.attempts(o.JobID)), 1)
+	r.storedEvent(j.EventID)
+	got := r.tale(t.Run.ID)
+	r.equal("steps, entries and tokens", []int{len(got.Steps), len(got.History), len(got.Awaited)}, []int{4, 6, 1})
+}
+
+// forgetMeanwhile has a delivery fail in a lane whose gate has nothing to say.
+func forgetMeanwhile(r *rig, f *Fault) {
+	r.puts(2)
+	r.settle(r.verdict(r.take(1)[0], core.Failure))
+	r.settle(r.verdict(r.take(1)[0], core.Success))
+	r.now = r.now.Add(time.Hour)
+	j := r.take(1)[0]
+	f.justBefore("forget_gates", func() { r.settle(r.verdict(j, core.Failure)) })
+	r.purge(10)
+	r.equal("Failures", r.gate().Failures, 1)
+}

@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// What operators ask and do, in the [Model].
+
+// selects tells whether a filter selects an event.
+func selects(f core.EventFilter, e core.Event) bool {
+	return (e.Source == f.Source || f.Source == "" && e.Source != core.AlertSource) && (f.Type == "" || e.Type == f.Type) &&
+		!e.CreatedAt.Before(f.Since) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until))
+}
+
+// selected are the ids of the events that a filter selects, the oldest first.
+func (m *Model) selected(f core.EventFilter) []core.ID {
+	return choose(slices.Sorted(maps.Keys(m.events)), func(id core.ID) bool { return selects(f, m.events[id]) })
+}
+
+// Nth finds an event by its place.
+func (m *Model) Nth(_ context.Context, f core.EventFilter, n int) (core.ID, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ids := m.selected(f)
+	if len(ids) == 0 {
+		return "", nil
+	}
+	return ids[max(0, len(ids)-n)], nil
+}
+
+// Read returns events in full.
+func (m *Model) Read(_ context.Context, from core.ID, f core.EventFilter) (p core.Page[core.Event], err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	size := 0
+	for _, id := range m.selected(f) {
+		if id < from {
+			continue
+		}
+		if size >= core.MaxRead || len(p.Items) == cmp.Or(f.Limit, core.DefaultPage) {
+			p.More = true
+			break
+		}
+		p.Items, size = append(p.Items, m.events[id]), size+len(m.events[id].Payload)
+	}
+	return p, nil
+}
+
+// JobsOf returns the jobs of events.
+func (m *Model) JobsOf(_ context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := map[core.ID][]core.Job{}
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		if j := m.jobs[id]; slices.Contains(events, j.EventID) {
+			of[j.EventID] = append(of[j.EventID], m.present(j))
+		}
+	}
+	return of, nil
+}
+
+// Finished lists finished jobs.
+func (m *Model) Finished(_ context.Context, since time.Time, after core.ID, limit int) (p core.Page[core.Job], err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var over []*core.Job
+	for _, j := range m.jobs {
+		passed := j.FinishedAt.Before(since) || j.FinishedAt.Equal(since) && j.ID <= after
+		if !j.FinishedAt.IsZero() && !passed && !j.Lane.Alert() {
+			over = append(over, j)
+		}
+	}
+	for _, j := range finishedFirst(over) {
+		if len(p.Items) == cmp.Or(limit, core.DefaultPage) {
+			p.More = true
+			break
+		}
+		p.Items = append(p.Items, m.present(j))
+	}
+	return p, nil
+}
+
+// finishedFirst sorts jobs by when they finished.
+func finishedFirst(jobs []*core.Job) []*core.Job {
+	return slices.SortedFunc(slices.Values(jobs), func(a, b *core.Job) int {
+		return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Completed counts completed jobs.
+func (m *Model) Completed(context.Context) (n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.jobs {
+		if j.Status == core.Completed {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Replay stores new jobs and runs of old events.
+func (m *Model) Replay(_ context.Context, now time.Time, arrivals ...core.Arrival) (stored int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range arrivals {
+		e, known := m.events[a.Event.ID]
+		if e.CreatedAt = now; known {
+			m.enlist(e, a)
+		}
+		for _, n := range a.Jobs {
+			if m.jobs[n.ID] != nil {
+				stored++
+			}
+		}
+	}
+	return stored, nil
+}
+
+// enlist stores jobs and runs of an event that are not stored yet.
+func (m *Model) enlist(e core.Event, a core.Arrival) {
+	for _, n := range a.Jobs {
+		if m.jobs[n.ID] == nil {
+			m.jobs[n.ID] = &core.Job{ID: n.ID, EventID: e.ID, Lane: n.Lane, Status: core.Available,
+				MaxAttempts: n.MaxAttempts, DueAt: e.CreatedAt, CreatedAt: e.CreatedAt}
+		}
+	}
+	for _, n := range a.Runs {
+		if m.runs[n.ID] == nil {
+			m.begin(e, n)
+		}
+	}
+}
+
+// Turn tells whose turn it is.
+func (m *Model) Turn(_ context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	end := m.turns[name]
+	if end.After(now) && !end.After(now.Add(hold+core.TurnHorizon)) {
+		return false, nil
+	}
+	m.turns[name] = now.Add(hold)
+	return true, nil
+}

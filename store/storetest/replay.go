@@ -1,0 +1,274 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysReplay      = "Replay stores new jobs and runs for events that are stored already, and returns how many jobs, those of runs included"
+	saysReplayNow   = "Of each arrival only the event's id counts, and its jobs and runs are due now"
+	saysReplayKeys  = "No job has a key"
+	saysReplayNone  = "An event that is not stored gets none"
+	saysReplayTwice = "Replaying the same arrivals again stores nothing and returns the same"
+	saysTurn        = "Turn tells whether it is the caller's turn to do what has this name: of any number who ask, in whatever process, one is told so, and until hold later nobody else"
+	saysTurnBack    = "A turn that ends more than TurnHorizon later than one that begins now was taken before the clock was set back, and is over"
+)
+
+// operations are the checks of what Upkeep does for operators and for other upkeep.
+var operations = role{name: "Operations", checks: []check{
+	{saysReplay, "", replayJobs},
+	{saysReplay, "runs", replayRuns},
+	{saysReplay, "several times", replayAgain},
+	{saysReplay, "while events are purged", raceReplay},
+	{saysReplayNow, "", replayNow},
+	{saysReplayKeys, "", replayKeys},
+	{saysReplayNone, "", replayNone},
+	{saysReplayTwice, "", replayTwice},
+	{saysReplayTwice, "at once", replayTogether},
+	{saysTurn, "", turns},
+	{saysTurn, "each name by itself", turnNames},
+	{saysTurn, "many at once", raceTurns},
+	{saysTurnBack, "", turnBack},
+}}
+
+func (r *rig) replay(arrivals ...core.Arrival) int {
+	r.Helper()
+	n, err := r.store.Replay(context.Background(), r.now, arrivals...)
+	if err != nil {
+		r.Fatalf("Replay of %d failed: %v", len(arrivals), err)
+	}
+	return n
+}
+
+func (r *rig) turn(name string, hold time.Duration) bool {
+	r.Helper()
+	mine, err := r.store.Turn(context.Background(), r.now, name, hold)
+	if err != nil {
+		r.Fatalf("Turn(%s) failed: %v", name, err)
+	}
+	return mine
+}
+
+// replayOf gives an event that is stored jobs in lanes, and runs of workflows.
+func (r *rig) replayOf(event core.ID, lanes []core.Lane, workflows ...string) core.Arrival {
+	a := r.starts(workflows...)
+	a.Event = core.Event{ID: event}
+	a.Jobs = append(a.Jobs, r.arrival(lanes...).Jobs...)
+	return a
+}
+
+// replayed are the jobs of an arrival without runs as a Replay stores them now.
+func (r *rig) replayed(a core.Arrival) (jobs []core.Job) {
+	for _, n := range a.Jobs {
+		jobs = append(jobs, core.Job{ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Status: core.Available,
+			MaxAttempts: n.MaxAttempts, DueAt: r.now, CreatedAt: r.now})
+	}
+	return jobs
+}
+
+func replayJobs(r *rig) {
+	done, bare := r.settled(core.Completed), r.arrival()
+	r.accepted(bare)
+	event := r.storedEvent(done.EventID)
+	r.now = r.now.Add(time.Hour)
+	first := r.replayOf(done.EventID, []core.Lane{r.lane, "queue/mail"})
+	second := r.replayOf(bare.Event.ID, []core.Lane{r.lane})
+	r.equal("Replay", r.replay(second, first), 3)
+	for _, j := range append(r.replayed(first), r.replayed(second)...) {
+		r.wantJob(j)
+	}
+	r.wantJob(done)
+	r.equal("event after Replay", r.storedEvent(done.EventID), event)
+	r.equal("Take", ids(r.take(2)), []core.ID{first.Jobs[0].ID, second.Jobs[0].ID})
+	r.equal("Replay of nothing", r.replay(), 0)
+	r.equal("Replay without jobs", r.replay(r.replayOf(bare.Event.ID, nil)), 0)
+}
+
+func replayRuns(r *rig) {
+	run, _ := r.failedRun()
+	before := r.tale(run.ID)
+	r.now = r.now.Add(time.Hour)
+	a := r.replayOf(run.EventID, []core.Lane{r.lane}, flow, "never seen")
+	r.equal("Replay", r.replay(a), 3)
+	a.Event.CreatedAt = r.now
+	for _, s := range pending(a) {
+		r.equal("tale of a new run", r.tale(s.Run.ID), tale{Run: s.Run, Steps: []core.Step{s.Step}})
+	}
+	r.wantDefinition(definition("never seen"))
+	r.equal("tale of the run before", r.tale(run.ID), before)
+	r.equal("Take: situation", r.brings(a.Runs[0].StepID, r.flowing(9)).Situation, pending(a)[0])
+	r.equal("runs of the event", len(r.runs(core.RunFilter{EventID: run.EventID}).Items), 3)
+}
+
+func replayAgain(r *rig) {
+	j := r.put()
+	for i := range 3 {
+		r.equal("Replay", r.replay(r.replayOf(j.EventID, []core.Lane{r.lane})), 1)
+		r.equal("jobs of the event", len(r.jobs(core.JobFilter{EventID: j.EventID}).Items), i+2)
+	}
+	r.take(4)
+}
+
+// raceReplay gives events jobs while they are purged: each is gone, and then it has none,
+// or is there with all of them.
+func raceReplay(r *rig) {
+	var arrivals []core.Arrival
+	for range r.few(40) {
+		a := r.arrival()
+		r.accepted(a)
+		arrivals = append(arrivals, r.replayOf(a.Event.ID, []core.Lane{r.lane, "queue/b"}, flow))
+	}
+	r.now = r.now.Add(time.Second)
+	stored := make([]int, len(arrivals))
+	r.together(3, func(i int) error {
+		if i == 0 {
+			for n, a := range newest(arrivals) {
+				var err error
+				if stored[len(arrivals)-1-n], err = r.store.Replay(context.Background(), r.now, a); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for n := 1; n > 0; {
+			var err error
+			if n, _, err = r.store.Purge(context.Background(), r.now, 3); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for i, a := range arrivals {
+		jobs := r.jobs(core.JobFilter{EventID: a.Event.ID}).Items
+		r.equal("jobs of an event that was replayed", len(jobs), stored[i])
+		if stored[i] == 0 {
+			r.eventGone(a.Event.ID)
+			r.noRun(a.Runs[0].ID, a.Runs[0].StepID)
+			continue
+		}
+		r.equal("jobs of an event that was replayed", stored[i], 3)
+		r.storedEvent(a.Event.ID)
+	}
+}
+
+func replayNow(r *rig) {
+	j := r.put()
+	want := r.storedEvent(j.EventID)
+	r.now = r.now.Add(time.Hour)
+	a := r.replayOf(j.EventID, []core.Lane{"queue/b"}, flow)
+	a.Event = r.event()
+	a.Event.ID, a.Event.Source, a.Event.DeliveryID, a.Event.CreatedAt = j.EventID, "another", "d", r.now.Add(hold)
+	r.replay(a)
+	r.equal("event", r.storedEvent(j.EventID), want)
+	r.equal("due time", r.job(a.Jobs[1].ID).DueAt, r.now)
+	run := r.run(a.Runs[0].ID)
+	r.equal("run: beginning and deadline", []time.Time{run.CreatedAt, run.DeadlineAt}, []time.Time{r.now, r.now.Add(a.Runs[0].Timeout)})
+	r.equal("Due", r.due("queue/b"), map[core.Lane]time.Time{"queue/b": r.now})
+}
+
+func replayKeys(r *rig) {
+	first := r.keyed("k")
+	r.accepted(first)
+	again := r.replayOf(first.Event.ID, []core.Lane{r.lane})
+	again.Jobs[0].Key = "k"
+	r.equal("Replay", r.replay(again), 1)
+	r.equal("key of a job that is replayed", r.job(again.Jobs[0].ID).Key, "")
+	r.equal("Accept of the key", r.accept(r.keyed("k")), core.Receipt{EventID: first.Event.ID, Duplicate: true})
+}
+
+func replayNone(r *rig) {
+	j := r.put()
+	lost, known := r.replayOf(r.ids.Next(), []core.Lane{r.lane}, flow), r.replayOf(j.EventID, []core.Lane{r.lane})
+	want := r.state()
+	r.equal("Replay", r.replay(lost), 0)
+	r.equal("state after Replay of an unknown event", r.state(), want)
+	r.equal("Replay beside a known one", r.replay(lost, known), 1)
+	r.absent(lost)
+	r.noRun(lost.Runs[0].ID, lost.Runs[0].StepID)
+}
+
+func replayTwice(r *rig) {
+	one, two := r.put(), r.put()
+	r.take(2)
+	a, b := r.replayOf(one.EventID, []core.Lane{r.lane, "queue/b"}, flow), r.replayOf(two.EventID, []core.Lane{r.lane})
+	r.twice("Replay", func() { r.equal("Replay", r.replay(a, b), 4) })
+	r.settle(r.ended(r.take(1)[0].Job, core.Completed))
+	t := r.leap(r.brings(a.Runs[0].StepID, r.flowing(1)))
+	r.makes(t)
+	want := r.state()
+	r.equal("Replay once more", r.replay(b, a), 4)
+	r.equal("state after Replay once more", r.state(), want)
+}
+
+func replayTogether(r *rig) {
+	j := r.put()
+	for range r.few(8) {
+		a := r.replayOf(j.EventID, []core.Lane{"queue/b"}, flow)
+		r.together(callers, func(int) error {
+			n, err := r.store.Replay(context.Background(), r.now, a)
+			if err == nil && n != 2 {
+				err = fmt.Errorf("Replay = %d, want 2", n)
+			}
+			return err
+		})
+		r.equal("steps", len(r.survey(a.Runs[0].ID, 1, core.Wanted{All: true})), 1)
+	}
+	r.equal("jobs of the event", len(r.jobs(core.JobFilter{EventID: j.EventID}).Items), 1+2*r.few(8))
+}
+
+func turns(r *rig) {
+	for range 3 {
+		r.equal("Turn", r.turn("purge", hold), true)
+		for range 2 {
+			r.equal("Turn again", r.turn("purge", hold), false)
+		}
+		r.now = r.now.Add(hold - time.Millisecond)
+		r.equal("Turn just before its end", r.turn("purge", hold), false)
+		r.now = r.now.Add(time.Millisecond)
+	}
+	r.equal("Turn for another time", r.turn("purge", 3*hold), true)
+	r.now = r.now.Add(2 * hold)
+	r.equal("Turn of one who asks for less", r.turn("purge", hold), false)
+}
+
+func turnNames(r *rig) {
+	for _, name := range []string{"a", "b", "A"} {
+		r.equal("Turn to "+name, r.turn(name, hold), true)
+	}
+	r.now = r.now.Add(hold)
+	r.equal("Turn to a", r.turn("a", hold), true)
+	r.equal("Turn to a again", r.turn("a", hold), false)
+	r.equal("Turn to b", r.turn("b", hold), true)
+}
+
+func raceTurns(r *rig) {
+	for round := range r.few(20) {
+		var told atomic.Int32
+		r.together(callers, func(int) error {
+			mine, err := r.store.Turn(context.Background(), r.now, "purge", hold)
+			if mine {
+				told.Add(1)
+			}
+			return err
+		})
+		r.equal("callers whose turn it is, the "+nth(round), told.Load(), int32(1))
+		r.now = r.now.Add(hold)
+	}
+}
+
+func turnBack(r *rig) {
+	r.turn("purge", hold)
+	began := r.now
+	r.now = began.Add(-core.TurnHorizon)
+	r.equal("Turn by a clock that is behind", r.turn("purge", hold), false)
+	r.now = began.Add(-core.TurnHorizon - time.Millisecond)
+	r.equal("Turn by a clock that was set back", r.turn("purge", hold), true)
+	r.equal("Turn again", r.turn("purge", hold), false)
+	r.now = r.now.Add(hold)
+	r.equal("Turn later", r.turn("purge", hold), true)
+}
