@@ -122,7 +122,12 @@ type Deps struct {
 	Clock core.Clock
 
 	Bell    *core.Bell    // rung for every lane that got a job
-	Observe core.Observer // told Accepted, Repeated, Unverified, Confirmed, Unsubscribed
+	Observe core.Observer // told Accepted, Repeated, Unverified, TurnedAway, Confirmed, Unsubscribed
+
+	// Trace makes the span of an event's intake, within the one that the event was sent
+	// in if that is not zero. It is stored with the event, and whatever comes of the event
+	// is in its trace. Nil leaves the event in the sender's, if it named one.
+	Trace func(parent core.Span) core.Span
 
 	// Alarm is told of every failed verification as well, with the time to do
 	// something about it; may be nil.
@@ -162,7 +167,23 @@ func New(d Deps) *Intake {
 // reads a body; Receive asks again.
 func (in *Intake) Admit(k Kind, source string, from netip.Addr) error {
 	_, err := in.admit(k, source, from)
+	if err != nil {
+		in.Refused(source, err)
+	}
 	return err
+}
+
+// Refused hears from an edge that a request to a source was refused before all of it
+// was read. What Admit and Receive refuse they know themselves.
+func (in *Intake) Refused(source string, err error) {
+	fact := core.TurnedAway{}
+	if s, ok := in.sources[source]; ok {
+		fact.Source = s.Name
+	}
+	if refusal, ok := errors.AsType[*core.Refusal](err); ok {
+		fact.Kind = refusal.Kind
+	}
+	in.Observe(fact)
 }
 
 func (in *Intake) admit(k Kind, source string, from netip.Addr) (Source, error) {
@@ -204,6 +225,14 @@ type Result struct {
 // says that verifying failed, one that wraps [sns.ErrConfirmation] that a
 // subscription could not be confirmed; others come from the store.
 func (in *Intake) Receive(ctx context.Context, r Request) (Result, error) {
+	result, err := in.receive(ctx, r)
+	if err != nil && !unverified(err) {
+		in.Refused(r.Source, err)
+	}
+	return result, err
+}
+
+func (in *Intake) receive(ctx context.Context, r Request) (Result, error) {
 	s, err := in.admit(r.Kind, r.Source, r.ClientIP)
 	if err != nil {
 		return Result{}, err
@@ -230,11 +259,12 @@ func (in *Intake) take(ctx context.Context, s Source, r Request, open func() (le
 	if err != nil {
 		return Result{}, err
 	}
+	parent := in.trace(&arrival.Event)
 	receipt, err := in.accept(ctx, arrival)
 	if err != nil {
 		return Result{}, err
 	}
-	in.announce(arrival, receipt, in.Clock().Sub(r.At))
+	in.announce(arrival, parent, receipt, in.Clock().Sub(r.At))
 	return Result{Receipt: receipt}, nil
 }
 
@@ -291,7 +321,7 @@ func (in *Intake) verified(ctx context.Context, s Source, r Request, err error) 
 		return nil
 	case !errors.As(err, &refusal):
 		return fmt.Errorf("%w: source %q: %w", ErrVerification, s.Name, err)
-	case refusal.Message == invalidSignature:
+	case unverified(err):
 		fact := core.Unverified{Source: s.Name, Reason: refusal.Error(), ClientIP: address(r.ClientIP)}
 		in.Observe(fact)
 		if in.Alarm != nil {
@@ -304,6 +334,12 @@ func (in *Intake) verified(ctx context.Context, s Source, r Request, err error) 
 // invalidSignature is what a sender is told that could not be verified, whatever
 // the reason.
 const invalidSignature = "Invalid signature"
+
+// unverified reports whether an error says that a sender could not be verified.
+func unverified(err error) bool {
+	refusal, ok := errors.AsType[*core.Refusal](err)
+	return ok && refusal.Message == invalidSignature
+}
 
 func address(a netip.Addr) string {
 	if !a.IsValid() {
@@ -342,24 +378,7 @@ func (in *Intake) arrival(e core.Event, d *expr.Document) (core.Arrival, error) 
 	if err := fits(wanted, d); err != nil {
 		return core.Arrival{}, err
 	}
-	arrival.Jobs = make([]core.NewJob, 0, len(wanted))
-	var about *expr.Context
-	for _, t := range wanted {
-		if t.filter != nil {
-			if about == nil {
-				about = expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt)
-			}
-			if !t.filter.Match(d, about) {
-				continue
-			}
-		}
-		job := core.NewJob{ID: in.IDs.Next(), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts}
-		arrival.Jobs = append(arrival.Jobs, job)
-		if t.workflow != nil {
-			arrival.Runs = append(arrival.Runs, t.workflow.run(in.IDs.Next(), job.ID))
-		}
-	}
-	return arrival, nil
+	return arrivalFor(wanted, e, d, in.IDs), nil
 }
 
 // key is the value a consumer tells duplicates by, as text; "" if the payload has
@@ -382,7 +401,7 @@ func key(path *expr.Path, d *expr.Document) string {
 }
 
 // announce tells those who wait for work, and those who count, what was stored.
-func (in *Intake) announce(a core.Arrival, r core.Receipt, took time.Duration) {
+func (in *Intake) announce(a core.Arrival, parent core.Span, r core.Receipt, took time.Duration) {
 	if r.Duplicate {
 		in.Observe(core.Repeated{Source: a.Event.Source, Type: a.Event.Type, First: r.EventID})
 		return
@@ -390,5 +409,5 @@ func (in *Intake) announce(a core.Arrival, r core.Receipt, took time.Duration) {
 	for _, j := range a.Jobs {
 		in.Bell.Ring(j.Lane)
 	}
-	in.Observe(core.Accepted{Event: a.Event, Jobs: r.Jobs, Took: took})
+	in.Observe(core.Accepted{Event: a.Event, Jobs: r.Jobs, Asked: a.Jobs, Took: took, Parent: parent})
 }

@@ -95,7 +95,7 @@ func TestReceiveStoresTheEventAsItCame(t *testing.T) {
 	if diff := cmp.Diff(want, d.inbox.got[0], cmpopts.IgnoreTypes(core.ID(""))); diff != "" {
 		t.Errorf("arrival (-want +got):\n%s", diff)
 	}
-	facts := []core.Fact{core.Accepted{Event: d.inbox.got[0].Event, Jobs: 1, Took: 3 * time.Millisecond}}
+	facts := []core.Fact{core.Accepted{Event: d.inbox.got[0].Event, Jobs: 1, Asked: d.inbox.got[0].Jobs, Took: 3 * time.Millisecond}}
 	if diff := cmp.Diff(facts, d.facts); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
@@ -252,6 +252,17 @@ func TestRefusals(t *testing.T) {
 			if len(d.inbox.got) > 0 {
 				t.Error("the event was stored")
 			}
+			source := tt.r.Source
+			if source == "nope" {
+				source = "" // whatever it is called
+			}
+			var want core.Fact = core.TurnedAway{Source: source, Kind: tt.kind}
+			if tt.want == "Invalid signature" {
+				want = core.Unverified{Source: source, Reason: tt.want, ClientIP: address(tt.r.ClientIP)}
+			}
+			if diff := cmp.Diff([]core.Fact{want}, d.facts); diff != "" {
+				t.Errorf("facts (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -303,8 +314,9 @@ func TestStoreErrorsPass(t *testing.T) {
 	if !core.IsKind(err, core.Unavailable) || !strings.Contains(err.Error(), `source "plain"`) {
 		t.Errorf("error = %v, want the store's refusal with the source's name", err)
 	}
-	if len(d.facts) > 0 {
-		t.Errorf("facts of an event that was not stored: %v", d.facts)
+	want := []core.Fact{core.TurnedAway{Source: "plain", Kind: core.Unavailable}}
+	if diff := cmp.Diff(want, d.facts); diff != "" {
+		t.Errorf("facts of an event that was not stored (-want +got):\n%s", diff)
 	}
 }
 

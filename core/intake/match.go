@@ -128,6 +128,52 @@ func (m matcher) match(source, eventType string) []target {
 	return found
 }
 
+// arrivalFor is an event with a job for each of those that wants it, filters included,
+// and a run for each workflow.
+func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids *core.IDs) core.Arrival {
+	arrival := core.Arrival{Event: e, Jobs: make([]core.NewJob, 0, len(wanted))}
+	var about *expr.Context
+	for _, t := range wanted {
+		if t.filter != nil {
+			if about == nil {
+				about = expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt)
+			}
+			if !t.filter.Match(d, about) {
+				continue
+			}
+		}
+		job := core.NewJob{ID: ids.Next(), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts}
+		arrival.Jobs = append(arrival.Jobs, job)
+		if t.workflow != nil {
+			arrival.Runs = append(arrival.Runs, t.workflow.run(ids.Next(), job.ID))
+		}
+	}
+	return arrival
+}
+
+// Rematch returns a function that says whom a stored event concerns now: an arrival with
+// a new job for each consumer that wants it and a new run for each workflow, without
+// keys. The schema of its source is not asked again, and a workflow whose params it
+// lacks is left out: nobody is there to be refused.
+func Rematch(consumers []Consumer, ids *core.IDs) func(core.Event) core.Arrival {
+	m := newMatcher(consumers)
+	return func(e core.Event) core.Arrival {
+		wanted := m.match(e.Source, e.Type)
+		if len(wanted) == 0 {
+			return core.Arrival{Event: e}
+		}
+		document := expr.NewDocument(e.Payload, e.ContentType)
+		var fit []target
+		for _, t := range wanted {
+			if len(t.lacks(document)) == 0 {
+				t.key = nil
+				fit = append(fit, t)
+			}
+		}
+		return arrivalFor(fit, e, document, ids)
+	}
+}
+
 func anyMatches(patterns []pattern, s string) bool {
 	for _, p := range patterns {
 		if p.matches(s) {

@@ -44,12 +44,13 @@ func (in *Intake) Fire(ctx context.Context, source string, slot time.Time) error
 	if err != nil {
 		return fmt.Errorf("fire source %q: %w", source, err)
 	}
+	parent := in.trace(&arrival.Event)
 	receipt, err := in.accept(ctx, arrival)
 	if err != nil {
 		return err
 	}
 	if !receipt.Duplicate { // if it is one, another process was there first, as is to be expected
-		in.announce(arrival, receipt, in.Clock().Sub(now))
+		in.announce(arrival, parent, receipt, in.Clock().Sub(now))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,8 +94,8 @@ func TestSubscriptions(t *testing.T) {
 	}
 	d := newDoor([]Source{topicSource(errors.New("nobody is there"))})
 	body := envelopeOf(t, map[string]string{"Type": "SubscriptionConfirmation", "Token": "t", "SubscribeURL": "https://localhost.example/"})
-	if _, err := d.Receive(t.Context(), request(Topic, "topic", body)); !errors.Is(err, sns.ErrConfirmation) || len(d.facts) != 0 {
-		t.Errorf("Receive() = %v, facts %v, want that it could not be confirmed", err, d.facts)
+	if _, err := d.Receive(t.Context(), request(Topic, "topic", body)); !errors.Is(err, sns.ErrConfirmation) || !slices.Equal(d.facts, []core.Fact{core.TurnedAway{Source: "topic"}}) {
+		t.Errorf("Receive() = %v, facts %v, want that it could not be confirmed, and was turned away", err, d.facts)
 	}
 }
 
@@ -120,8 +121,11 @@ func TestForgeries(t *testing.T) {
 			d := newDoor([]Source{strict})
 			d.Alarm = func(context.Context, core.Unverified) { alarms++ }
 			_, err := d.Receive(t.Context(), request(Topic, "strict", tt.body))
-			if tt.kind == 0 && !errors.Is(err, ErrVerification) || tt.kind != 0 && !core.IsKind(err, tt.kind) || alarms != tt.alarms || len(d.facts) != tt.alarms {
-				t.Errorf("Receive() = %v with %d alarms and facts %v, want kind %d and %d alarms", err, alarms, d.facts, tt.kind, tt.alarms)
+			if tt.kind == 0 && !errors.Is(err, ErrVerification) || tt.kind != 0 && !core.IsKind(err, tt.kind) || alarms != tt.alarms || len(d.facts) != 1 {
+				t.Errorf("Receive() = %v with %d alarms and facts %v, want kind %d, %d alarms and a fact", err, alarms, d.facts, tt.kind, tt.alarms)
+			}
+			if _, forged := d.facts[0].(core.Unverified); forged != (tt.alarms > 0) {
+				t.Errorf("fact %#v with %d alarms", d.facts[0], tt.alarms)
 			}
 		})
 	}

@@ -15,10 +15,7 @@ const maxMisfits = 10
 func fits(wanted []target, d *expr.Document) error {
 	var misfits []string
 	for _, t := range wanted {
-		if t.workflow == nil || t.workflow.Check == nil {
-			continue
-		}
-		for _, line := range t.workflow.Check(d) {
+		for _, line := range t.lacks(d) {
 			misfits = append(misfits, "workflow "+t.workflow.Name+": "+line)
 		}
 	}
@@ -26,6 +23,14 @@ func fits(wanted []target, d *expr.Document) error {
 		return nil
 	}
 	return core.Refuse(core.Invalid, "%s", strings.Join(misfits[:min(len(misfits), maxMisfits)], "\n"))
+}
+
+// lacks is what a payload lacks for one who wants the event.
+func (t target) lacks(d *expr.Document) []string {
+	if t.workflow == nil || t.workflow.Check == nil {
+		return nil
+	}
+	return t.workflow.Check(d)
 }
 
 // run is a new run, whose first step has the id of its job.

@@ -95,8 +95,12 @@ func TestParamsAreChecked(t *testing.T) {
 			if !core.IsKind(err, core.Invalid) || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("refused with %v, want %s", err, want)
 			}
-			if len(d.inbox.got) != 0 || len(d.facts) != 0 {
-				t.Errorf("stored %+v and stated %+v, want nothing", d.inbox.got, d.facts)
+			facts := []core.Fact{core.TurnedAway{Source: tt.source, Kind: core.Invalid}}
+			if tt.source == "nightly" {
+				facts = nil // nobody sent it
+			}
+			if diff := cmp.Diff(facts, d.facts); len(d.inbox.got) != 0 || diff != "" {
+				t.Errorf("stored %+v, facts (-want +got):\n%s", d.inbox.got, diff)
 			}
 		})
 	}

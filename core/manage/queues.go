@@ -1,6 +1,7 @@
-// Package manage is what operators see and do: they look at queues, bring dead
-// messages back, and empty a queue; they look at workflow runs, redrive and cancel
-// them. It imports core only.
+// Package manage is what operators see and do: they look at events, replay and export
+// them; look at jobs and bring dead ones back; look at queues and empty them; look at
+// workflow runs, redrive and cancel them; and ask how all stands and what is new. It
+// imports core only.
 //
 // The idea to know: the management API and the command line ask the same services,
 // so that both see the same and refuse the same in the same words. A service knows
@@ -29,7 +30,7 @@ type Store interface {
 // The refusals of what is not there.
 var (
 	ErrQueue = core.Refuse(core.NotFound, "queue not found")
-	errJob   = core.Refuse(core.NotFound, "job not found")
+	ErrJob   = core.Refuse(core.NotFound, "job not found")
 )
 
 // drainChunk is how many messages are deleted in one commit, which nobody who sends
@@ -74,27 +75,42 @@ func NewQueues(store Store, clock core.Clock, queues []Queue) *Queues {
 }
 
 // List is all queues, by name.
-func (q *Queues) List(ctx context.Context) ([]Listed, error) {
-	listed, lanes := make([]Listed, len(q.queues)), make([]core.Lane, len(q.queues))
+func (q *Queues) List(ctx context.Context) ([]Listed, error) { return q.list(ctx, q.queues) }
+
+// Queue is one queue. The error of one that is not configured is [ErrQueue], here and
+// below.
+func (q *Queues) Queue(ctx context.Context, name string) (Listed, error) {
+	i := slices.IndexFunc(q.queues, func(queue Queue) bool { return queue.Name == name })
+	if i < 0 {
+		return Listed{}, ErrQueue
+	}
+	listed, err := q.list(ctx, q.queues[i:i+1])
+	if err != nil {
+		return Listed{}, err
+	}
+	return listed[0], nil
+}
+
+func (q *Queues) list(ctx context.Context, queues []Queue) ([]Listed, error) {
+	listed, lanes := make([]Listed, len(queues)), make([]core.Lane, len(queues))
 	if len(listed) == 0 {
 		return listed, nil
 	}
-	for i, queue := range q.queues {
+	for i, queue := range queues {
 		lanes[i] = core.QueueLane(queue.Name)
 	}
 	tallies, err := q.store.Tallies(ctx, q.clock(), lanes)
 	if err != nil {
 		return nil, err
 	}
-	for i, queue := range q.queues {
+	for i, queue := range queues {
 		listed[i] = Listed{queue, tallies[lanes[i]]}
 	}
 	return listed, nil
 }
 
 // Peek returns up to limit messages, 1 to [core.MaxPage], that a consumer would
-// receive now, in that order, and leaves them as they are. The error of a queue that
-// is not configured is [ErrQueue], here and below.
+// receive now, in that order, and leaves them as they are.
 func (q *Queues) Peek(ctx context.Context, name string, limit int) ([]core.TakenJob, error) {
 	lane, err := q.lane(name)
 	if err != nil {
@@ -137,11 +153,11 @@ func (q *Queues) owns(ctx context.Context, lane core.Lane, id core.ID) error {
 	job, err := q.store.Job(ctx, id)
 	switch {
 	case core.IsKind(err, core.NotFound):
-		return errJob
+		return ErrJob
 	case err != nil:
 		return err
 	case job.Lane != lane:
-		return errJob
+		return ErrJob
 	}
 	return nil
 }

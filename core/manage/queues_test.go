@@ -16,10 +16,11 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // A fake store holds jobs in the order of their ids, and counts what it is asked.
 type fake struct {
-	jobs   []core.Job
-	calls  int
-	err    error
-	sender func() // sends while the store drains, if set
+	jobs    []core.Job
+	calls   int
+	err     error
+	counted []core.Lane
+	sender  func() // sends while the store drains, if set
 }
 
 func (f *fake) Job(_ context.Context, id core.ID) (core.Job, error) {
@@ -33,6 +34,7 @@ func (f *fake) Job(_ context.Context, id core.ID) (core.Job, error) {
 
 func (f *fake) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
 	f.calls++
+	f.counted = lanes
 	tallies := map[core.Lane]core.Tally{}
 	for _, j := range f.jobs {
 		t := tallies[j.Lane]
@@ -131,6 +133,26 @@ func TestList(t *testing.T) {
 	none, err := NewQueues(f, core.SystemClock, nil).List(t.Context())
 	if none == nil || len(none) != 0 || err != nil || f.calls != 0 {
 		t.Errorf("List without queues = %v, %v after %d questions, want an empty list after none", none, err, f.calls)
+	}
+}
+
+// Of one queue no other is counted.
+func TestQueue(t *testing.T) {
+	q, f := shop()
+	got, err := q.Queue(t.Context(), "work")
+	want := Listed{Queue{"work", "shop", []string{"order.*"}, time.Minute, 3}, core.Tally{Pending: 1, Processing: 1, Dead: 2}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("Queue: %v, (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]core.Lane{"queue/work"}, f.counted); diff != "" {
+		t.Errorf("counted (-want +got):\n%s", diff)
+	}
+	if _, err := q.Queue(t.Context(), "nobody"); err != error(ErrQueue) {
+		t.Errorf("Queue of one that is not configured = %v, want ErrQueue", err)
+	}
+	f.err = errors.New("disk full")
+	if _, err := q.Queue(t.Context(), "work"); err != f.err {
+		t.Errorf("Queue of a store that fails = %v, want its error", err)
 	}
 }
 

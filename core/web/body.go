@@ -44,8 +44,12 @@ func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 }
 
-// optional reads a body that is a JSON object of known fields, or left out.
+// optional reads a body that is a JSON object of known fields, or left out. There is
+// nothing to be asked for beside it.
 func (d *Door) optional(w http.ResponseWriter, r *http.Request, known ...string) (fields, error) {
+	if err := unasked(r, known); err != nil {
+		return nil, err
+	}
 	body, err := d.body(w, r)
 	if err != nil || len(body) == 0 {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,9 +16,10 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// What the requests of the API say is read strictly: a field that is misspelt, or
-// given twice, would else be ignored without a word. Parameters behind the question mark
-// that are not known are let be, as everywhere on the web.
+// What the requests of the API say is read strictly, parameters behind the question mark
+// and fields of bodies alike: one that is misspelt, stands at the wrong place or is given
+// twice would else be ignored without a word, and what it was to select be replayed,
+// retried or exported whole.
 
 var (
 	errQuery  = core.Refuse(core.Invalid, "the query is malformed")
@@ -27,12 +29,40 @@ var (
 // A query is the parameters behind the question mark.
 type query url.Values
 
-func queryOf(r *http.Request) (query, error) {
+// queryOf reads a query that has none but the known parameters.
+func queryOf(r *http.Request, known ...string) (query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, errQuery
 	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(known, name) {
+			return nil, unknown("parameter", name, "known here", known)
+		}
+	}
 	return query(values), nil
+}
+
+// bare serves a route that takes no parameters.
+func bare(serve route) route {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := queryOf(r); err != nil {
+			return err
+		}
+		return serve(w, r)
+	}
+}
+
+// unasked refuses parameters where a body says what is to be done, in these fields.
+func unasked(r *http.Request, fields []string) error {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return errQuery
+	}
+	if names := slices.Sorted(maps.Keys(values)); len(names) > 0 {
+		return unknown("parameter", names[0], "what is asked for goes into the body, as the fields", fields)
+	}
+	return nil
 }
 
 // text returns a parameter and whether it is there. It may be there once.
@@ -59,6 +89,19 @@ func (q query) number(name string, absent, low, high int) (int, error) {
 	return n, nil
 }
 
+// atLeast returns a parameter from low on, or what it is if it is not there.
+func (q query) atLeast(name string, absent, low int) (int, error) {
+	text, given, err := q.text(name)
+	if err != nil || !given {
+		return absent, err
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < low {
+		return 0, core.Refuse(core.Invalid, "%s must be a whole number, at least %d; not %s", name, low, quote(text))
+	}
+	return n, nil
+}
+
 // duration returns a parameter within a span; zero if it is not there.
 func (q query) duration(name string, s span) (time.Duration, error) {
 	text, given, err := q.text(name)
@@ -75,6 +118,36 @@ func (q query) id(name string) (core.ID, error) {
 		return "", err
 	}
 	return parseID(name, text)
+}
+
+// name returns a parameter that is a name, not an empty one; "" if it is not there.
+func (q query) name(name, what string) (string, error) {
+	text, given, err := q.text(name)
+	if err == nil && given && text == "" {
+		err = core.Refuse(core.Invalid, "%s must be %s", name, what)
+	}
+	return text, err
+}
+
+// time returns a parameter that is one; zero if it is not there.
+func (q query) time(name string) (time.Time, error) {
+	text, given, err := q.text(name)
+	if err != nil || !given {
+		return time.Time{}, err
+	}
+	return parseTime(name, text)
+}
+
+// flag returns a parameter that is true or false; false if it is not there.
+func (q query) flag(name string) (bool, error) {
+	text, given, err := q.text(name)
+	switch {
+	case err != nil || !given || text == "false":
+		return false, err
+	case text == "true":
+		return true, nil
+	}
+	return false, core.Refuse(core.Invalid, "%s must be true or false; not %s", name, quote(text))
 }
 
 // fields are those of a JSON object in a body.
@@ -99,7 +172,7 @@ func fieldsOf(body []byte, known ...string) (fields, error) {
 		name := key.(string) // a key is nothing else
 		switch _, twice := f[name]; {
 		case !slices.Contains(known, name):
-			return nil, unknownField(name, known)
+			return nil, unknown("field", name, "known here", known)
 		case twice:
 			return nil, core.Refuse(core.Invalid, "%s must be given once", name)
 		}
@@ -114,11 +187,12 @@ func fieldsOf(body []byte, known ...string) (fields, error) {
 	return f, nil
 }
 
-func unknownField(name string, known []string) error {
+// unknown refuses a field or parameter, and says in these words which there are.
+func unknown(what, name, words string, known []string) error {
 	if len(known) == 0 {
-		return core.Refuse(core.Invalid, "unknown field %s; there are none here", quote(name))
+		return core.Refuse(core.Invalid, "unknown %s %s; there are none here", what, quote(name))
 	}
-	return core.Refuse(core.Invalid, "unknown field %s; known here: %s", quote(name), strings.Join(known, ", "))
+	return core.Refuse(core.Invalid, "unknown %s %s; %s: %s", what, quote(name), words, strings.Join(known, ", "))
 }
 
 // texts returns a field that is a list of at most so many strings.
@@ -168,6 +242,57 @@ func (f fields) text(name string) (text string, given bool, err error) {
 		return "", true, core.Refuse(core.Invalid, "%s must be a string", name)
 	}
 	return text, true, nil
+}
+
+// name returns a field that is a name, not an empty one; "" if it is not there.
+func (f fields) name(name, what string) (string, error) {
+	text, given, err := f.text(name)
+	if err == nil && given && text == "" {
+		err = core.Refuse(core.Invalid, "%s must be %s", name, what)
+	}
+	return text, err
+}
+
+// time returns a field that is one; zero if it is not there.
+func (f fields) time(name string) (time.Time, error) {
+	text, given, err := f.text(name)
+	if err != nil || !given {
+		return time.Time{}, err
+	}
+	return parseTime(name, text)
+}
+
+// flag returns a field that is true or false; false if it is not there.
+func (f fields) flag(name string) (bool, error) {
+	switch raw := f[name]; string(raw) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, core.Refuse(core.Invalid, "%s must be true or false; not %s", name, clip(string(raw)))
+	}
+}
+
+// number returns a field from low to high, or what it is if it is not there.
+func (f fields) number(name string, absent, low, high int) (int, error) {
+	raw := f[name]
+	if raw == nil {
+		return absent, nil
+	}
+	n, err := strconv.Atoi(string(raw))
+	if err != nil || n < low || n > high {
+		return 0, core.Refuse(core.Invalid, "%s must be a whole number from %d to %d; not %s", name, low, high, clip(string(raw)))
+	}
+	return n, nil
+}
+
+func parseTime(name, text string) (time.Time, error) {
+	t, err := core.ParseTime(text)
+	if err != nil {
+		return t, core.Refuse(core.Invalid, "%s: %v", name, err)
+	}
+	return t, nil
 }
 
 func parseID(name, text string) (core.ID, error) {

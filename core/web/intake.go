@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 type Receiver interface {
 	Admit(k intake.Kind, source string, from netip.Addr) error
 	Receive(ctx context.Context, r intake.Request) (intake.Result, error)
+	Refused(source string, err error)
 }
 
 // IntakeOptions is what the intake routes work with.
@@ -74,6 +76,7 @@ func (i *intakeRoutes) shortEvent(w http.ResponseWriter, r *http.Request) error 
 
 func (i *intakeRoutes) eventFrom(source string, w http.ResponseWriter, r *http.Request) error {
 	if err := i.token.check(w, r); err != nil {
+		i.receiver.Refused(source, err)
 		return err
 	}
 	in := intake.Request{Kind: intake.Event, Source: source, Type: segment(r, "event_type")}
@@ -95,12 +98,22 @@ func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake
 	}
 	body, err := i.body(w, r)
 	if err != nil {
+		i.unread(in.Source, err)
 		return intake.Result{}, err
 	}
 	in.Header, in.Body, in.Target = intake.Header(r.Header), body, target(r)
 	// An event that has wholly arrived is stored, also if its sender has hung up:
 	// it cannot know how far it got. How long that may take is the store's to say.
 	return i.receiver.Receive(context.WithoutCancel(r.Context()), in)
+}
+
+// unread tells the receiver that it did not get a body. One that did not come in time is
+// incomplete, as far as it is concerned.
+func (i *intakeRoutes) unread(source string, err error) {
+	if errors.Is(err, errSlow) {
+		err = errIncomplete
+	}
+	i.receiver.Refused(source, err)
 }
 
 // target is the path and query of a request as they were sent.

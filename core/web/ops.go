@@ -25,15 +25,35 @@ type OpsOptions struct {
 
 	// Every is how long an answer of the database is good for; zero means a second.
 	Every time.Duration
+
+	// Metrics answers who collects measurements; nil leaves the route out.
+	Metrics http.Handler
+
+	// MetricsToken is the bearer token of /metrics; empty leaves it open.
+	MetricsToken string
 }
 
 // Ops is the routes for operators. They take no slot of MaxInbound: a probe must
-// not take a busy process for a dead one. The limit per client address holds.
+// not take a busy process for a dead one, and what a busy one measures is wanted most.
+// The limit per client address holds.
 func Ops(o OpsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		h := &health{depth: o.Depth, every: cmp.Or(o.Every, checkEvery), door: d}
 		r.Get("/health", h.serve)
 		r.Head("/health", h.serve)
+		if o.Metrics != nil {
+			r.Get("/metrics", d.metrics(o.Metrics, newBearer(o.MetricsToken)))
+		}
+	}
+}
+
+func (d *Door) metrics(exposition http.Handler, token *bearer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := token.check(w, r); err != nil {
+			d.fail(w, r, err)
+			return
+		}
+		exposition.ServeHTTP(w, r)
 	}
 }
 

@@ -55,7 +55,7 @@ func Queues(o QueuesOptions) Piece {
 		r.Post("/api/queues/{name}/nack", d.inbound(q.nack))
 		r.Post("/api/queues/{name}/extend", d.inbound(q.extend))
 
-		r.Get("/api/queues", d.inbound(q.token.only(q.list)))
+		r.Get("/api/queues", d.inbound(q.token.only(bare(q.list))))
 		r.Get("/api/queues/{name}/peek", d.inbound(q.token.only(q.peek)))
 		r.Get("/api/queues/{name}/dlq", d.inbound(q.token.only(q.deadLetters)))
 		r.Post("/api/queues/{name}/retry", d.inbound(q.token.only(q.retry)))
@@ -93,7 +93,7 @@ func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	query, err := queryOf(r)
+	query, err := queryOf(r, "wait", "batch")
 	if err != nil {
 		return err
 	}
@@ -187,11 +187,15 @@ func (q *queueRoutes) mention(w http.ResponseWriter, r *http.Request, known ...s
 	if m.queue, err = q.consumer(w, r); err != nil {
 		return m, err
 	}
+	known = append([]string{"ids"}, known...)
+	if err := unasked(r, known); err != nil {
+		return m, err
+	}
 	body, err := q.body(w, r)
 	if err != nil {
 		return m, err
 	}
-	if m.fields, err = fieldsOf(body, append([]string{"ids"}, known...)...); err != nil {
+	if m.fields, err = fieldsOf(body, known...); err != nil {
 		return m, err
 	}
 	m.ids, err = m.texts("ids", pull.MaxRefs)

@@ -3,8 +3,7 @@ package web
 import (
 	"net/http"
 
-	"github.com/eventgateway/gateway/core/config"
-	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // Bounds of a page of messages, which come with their payloads.
@@ -18,16 +17,12 @@ func (q *queueRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body := queuesBody{make([]queueBody, len(queues))}
-	for i, queue := range queues {
-		body.Queues[i] = queueOf(queue)
-	}
-	writeJSON(w, http.StatusOK, body)
+	writeJSON(w, http.StatusOK, wire.Queues{Queues: wire.List(queues, wire.QueueOf)})
 	return nil
 }
 
 func (q *queueRoutes) peek(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r)
+	query, err := queryOf(r, "limit")
 	if err != nil {
 		return err
 	}
@@ -44,7 +39,7 @@ func (q *queueRoutes) peek(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (q *queueRoutes) deadLetters(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r)
+	query, err := queryOf(r, "limit", "after")
 	if err != nil {
 		return err
 	}
@@ -77,11 +72,12 @@ func (q *queueRoutes) retry(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	unhurried(w)
 	n, err := q.Manager.Retry(r.Context(), segment(r, "name"), id)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, retriedBody{n})
+	writeJSON(w, http.StatusOK, wire.Retried{Retried: n})
 	return nil
 }
 
@@ -89,46 +85,11 @@ func (q *queueRoutes) drain(w http.ResponseWriter, r *http.Request) error {
 	if _, err := q.optional(w, r); err != nil {
 		return err
 	}
+	unhurried(w)
 	n, err := q.Manager.Drain(r.Context(), segment(r, "name"))
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, drainedBody{n})
+	writeJSON(w, http.StatusOK, wire.Drained{Drained: n})
 	return nil
-}
-
-type queuesBody struct {
-	Queues []queueBody `json:"queues"`
-}
-
-type queueBody struct {
-	Name       string   `json:"name"`
-	Source     string   `json:"source"`
-	Events     []string `json:"events"`
-	Visibility string   `json:"visibility_timeout"`
-	Depth      int      `json:"depth"`
-	Pending    int      `json:"pending"`
-	Processing int      `json:"processing"`
-	Dead       int      `json:"dead"`
-}
-
-func queueOf(q manage.Listed) queueBody {
-	return queueBody{
-		Name:       q.Name,
-		Source:     q.Source,
-		Events:     append([]string{}, q.Events...), // a list also if it is empty
-		Visibility: config.Duration{Duration: q.Visibility}.String(),
-		Depth:      q.Depth(),
-		Pending:    q.Pending,
-		Processing: q.Processing,
-		Dead:       q.Dead,
-	}
-}
-
-type retriedBody struct {
-	Retried int `json:"retried"`
-}
-
-type drainedBody struct {
-	Drained int `json:"drained"`
 }

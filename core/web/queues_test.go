@@ -23,7 +23,7 @@ func TestWhatQueuesAreTold(t *testing.T) {
 	for _, tt := range []struct{ method, path, body, want string }{
 		{"GET", "messages", "", "receive work 1 0s"},
 		{"GET", "messages?wait=30s&batch=100", "", "receive work 100 30s"},
-		{"GET", "messages?wait=20&batch=7&more=x", "", "receive work 7 20s"},
+		{"GET", "messages?wait=20&batch=7", "", "receive work 7 20s"},
 		{"GET", "messages?wait=500ms", "", "receive work 1 500ms"},
 		{"GET", "messages?wait=0", "", "receive work 1 0s"},
 		{"POST", "ack", `{"ids": ["a", "b"]}`, "ack work 2 <nil>"},

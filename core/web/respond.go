@@ -15,6 +15,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/sns"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // always is what every reply carries.
@@ -94,7 +95,7 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 		h["Connection"] = []string{"close"}
 	}
 	if explained(r, v) {
-		writeJSON(w, v.status, errorBody{v.text})
+		writeJSON(w, v.status, wire.Error{Error: v.text})
 		return
 	}
 	writeText(w, v.status, v.text)
@@ -163,10 +164,6 @@ func received(w http.ResponseWriter, r *http.Request, status int, text string, r
 	writeText(w, status, text)
 }
 
-type errorBody struct {
-	Error string `json:"error"`
-}
-
 type receiptBody struct {
 	EventID   core.ID `json:"event_id"`
 	Duplicate bool    `json:"duplicate"`
@@ -185,6 +182,12 @@ func wantsJSON(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// unhurried lets a reply come as late as it may: what concerns many jobs is done as long
+// as it takes, unless the caller hangs up.
+func unhurried(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a server that has none needs none
 }
 
 // The writers ignore errors: a client that is gone wants no other reply.

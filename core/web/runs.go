@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // A RunManager serves the operators of workflow runs; see [manage.Runs].
@@ -31,7 +32,7 @@ func Runs(o RunsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		runs, token := &runRoutes{d, o.Manager}, newBearer(o.Token)
 		r.Get("/api/workflow-runs", d.inbound(token.only(runs.list)))
-		r.Get("/api/workflow-runs/{id}", d.inbound(token.only(runs.inspect)))
+		r.Get("/api/workflow-runs/{id}", d.inbound(token.only(bare(runs.inspect))))
 		r.Post("/api/workflow-runs/{id}/redrive", d.inbound(token.only(runs.redrive)))
 		r.Post("/api/workflow-runs/{id}/cancel", d.inbound(token.only(runs.cancel)))
 	}
@@ -51,16 +52,12 @@ func (r *runRoutes) list(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body := runsBody{make([]runBody, len(page.Items)), page.More}
-	for i, run := range page.Items {
-		body.Runs[i] = runOf(run)
-	}
-	writeJSON(w, http.StatusOK, body)
+	writeJSON(w, http.StatusOK, wire.RunsOf(page))
 	return nil
 }
 
 func runFilter(r *http.Request) (f core.RunFilter, err error) {
-	query, err := queryOf(r)
+	query, err := queryOf(r, "status", "workflow", "event_id", "after", "limit")
 	if err != nil {
 		return f, err
 	}
@@ -71,10 +68,7 @@ func runFilter(r *http.Request) (f core.RunFilter, err error) {
 	if err != nil {
 		return f, err
 	}
-	if f.Workflow, given, err = query.text("workflow"); err == nil && given && f.Workflow == "" {
-		err = errNoName
-	}
-	if err != nil {
+	if f.Workflow, err = query.name("workflow", "the name of one"); err != nil {
 		return f, err
 	}
 	if f.EventID, err = query.id("event_id"); err != nil {
@@ -87,8 +81,6 @@ func runFilter(r *http.Request) (f core.RunFilter, err error) {
 	return f, err
 }
 
-var errNoName = core.Refuse(core.Invalid, "workflow must be the name of one")
-
 func (r *runRoutes) inspect(w http.ResponseWriter, req *http.Request) error {
 	id, err := runID(req)
 	if err != nil {
@@ -98,7 +90,7 @@ func (r *runRoutes) inspect(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writePieces(w, inspected(run))
+	writePieces(w, inspected(wire.StoryOfRun(run)))
 	return nil
 }
 
@@ -119,7 +111,7 @@ func (r *runRoutes) redrive(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, runOf(run))
+	writeJSON(w, http.StatusOK, wire.RunOf(run))
 	return nil
 }
 
@@ -143,7 +135,7 @@ func (r *runRoutes) cancel(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, runOf(run))
+	writeJSON(w, http.StatusOK, wire.RunOf(run))
 	return nil
 }
 
@@ -156,52 +148,18 @@ func runID(r *http.Request) (core.ID, error) {
 	return id, nil
 }
 
-type runsBody struct {
-	Runs []runBody `json:"workflow_runs"`
-	More bool      `json:"has_more"`
-}
-
-// A runBody is a run as it is listed. What does not apply, here and below, is null.
-type runBody struct {
-	ID          core.ID        `json:"id"`
-	Workflow    string         `json:"workflow"`
-	EventID     core.ID        `json:"event_id"`
-	Status      core.RunStatus `json:"status"`
-	CurrentStep *string        `json:"current_step"`
-	Epoch       int            `json:"epoch"`
-	CreatedAt   string         `json:"created_at"`
-	StartedAt   *string        `json:"started_at"`
-	CompletedAt *string        `json:"completed_at"`
-	Error       *string        `json:"error"`
-}
-
-func runOf(r core.Run) runBody {
-	return runBody{
-		ID:          r.ID,
-		Workflow:    r.Workflow,
-		EventID:     r.EventID,
-		Status:      r.Status,
-		CurrentStep: orNull(r.Step),
-		Epoch:       r.Epoch,
-		CreatedAt:   core.FormatTime(r.CreatedAt),
-		StartedAt:   orNull(core.FormatTime(r.StartedAt)),
-		CompletedAt: orNull(core.FormatTime(r.FinishedAt)),
-		Error:       orNull(r.Error),
-	}
-}
-
 // A run that is inspected, its steps and its history are written in pieces, as messages
 // are, since what steps received and passed on is to come out as it is.
 
-func inspected(run manage.Inspected) [][]byte {
-	pieces := [][]byte{unclosed(runOf(run.Run)), []byte(`,"output":`), orNullDocument(run.Output), []byte(`,"steps":[`)}
+func inspected(run wire.RunStory) [][]byte {
+	pieces := [][]byte{unclosed(run.Run), []byte(`,"output":`), orNull(run.Output), []byte(`,"steps":[`)}
 	for i, s := range run.Steps {
-		pieces = append(pieces, between(i), unclosed(stepHeadOf(s)),
-			[]byte(`,"input":`), orNullDocument(s.State), []byte(`,"output":`), orNullDocument(s.Output), rest(stepTailOf(s)))
+		pieces = append(pieces, between(i), unclosed(s.StepHead),
+			[]byte(`,"input":`), orNull(s.Input), []byte(`,"output":`), orNull(s.Output), rest(s.StepTail))
 	}
 	pieces = append(pieces, []byte(`],"history":[`))
 	for i, e := range run.History {
-		pieces = append(pieces, between(i), unclosed(entryOf(e)), []byte(`,"data":`), orNullDocument([]byte(e.Data)), []byte("}"))
+		pieces = append(pieces, between(i), unclosed(e.EntryHead), []byte(`,"data":`), orNull(e.Data), []byte("}"))
 	}
 	return append(pieces, []byte("]}"))
 }
@@ -213,41 +171,10 @@ func between(i int) []byte {
 	return []byte(",")
 }
 
-func orNullDocument(text []byte) []byte {
-	if len(text) == 0 {
+// orNull is a document, null if there is none.
+func orNull(document []byte) []byte {
+	if document == nil {
 		return []byte("null")
 	}
-	return document(text)
-}
-
-type stepHead struct {
-	Name    string          `json:"name"`
-	Path    string          `json:"path"`
-	Type    string          `json:"type"`
-	Status  core.StepStatus `json:"status"`
-	Attempt int             `json:"attempt"`
-}
-
-func stepHeadOf(s core.Step) stepHead { return stepHead{s.Name, s.Path, s.Type, s.Status, s.Attempt} }
-
-type stepTail struct {
-	Error       *string `json:"error"`
-	StartedAt   *string `json:"started_at"`
-	CompletedAt *string `json:"completed_at"`
-}
-
-func stepTailOf(s core.Step) stepTail {
-	return stepTail{orNull(s.Error), orNull(core.FormatTime(s.StartedAt)), orNull(core.FormatTime(s.FinishedAt))}
-}
-
-type entryBody struct {
-	Seq   int            `json:"seq"`
-	At    string         `json:"at"`
-	Epoch int            `json:"epoch"`
-	Type  core.EntryType `json:"type"`
-	Step  *string        `json:"step"` // its path
-}
-
-func entryOf(e core.Entry) entryBody {
-	return entryBody{e.Seq, core.FormatTime(e.At), e.Epoch, e.Type, orNull(e.Path)}
+	return document
 }

@@ -18,7 +18,7 @@ func TestWhatRunsAreTold(t *testing.T) {
 	failed := string(runNumber(4))
 	for _, tt := range []struct{ method, path, body, want string }{
 		{"GET", "", "", `list "" "" "" "" 50`},
-		{"GET", "?status=running&workflow=a&event_id=" + strings.ToLower(someID) + "&after=" + failed + "&limit=1&more=x", "",
+		{"GET", "?status=running&workflow=a&event_id=" + strings.ToLower(someID) + "&after=" + failed + "&limit=1", "",
 			fmt.Sprintf(`list "running" "a" "%s" "%s" 1`, someID, failed)},
 		{"GET", "?status=done", "", ""},
 		{"GET", "/" + strings.ToLower(failed), "", "inspect " + failed},

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 //	genuine    notifications of Amazon's, whose certificates cannot be had
 //
 // One handler wants every event of each source. Its queues are those of counter, its
-// workflow runs those of clerk.
+// workflow runs those of clerk, its events and jobs those of archivist.
 type world struct {
 	t        *testing.T
 	settings web.Settings
@@ -50,6 +50,7 @@ type world struct {
 	store    *store
 	counter  *counter
 	clerk    *clerk
+	archive  *archivist
 	log      *logbook
 	echoed   chan web.Echoed
 }
@@ -62,7 +63,7 @@ func newWorld(t *testing.T, settings ...string) *world {
 		log:      &logbook{},
 		echoed:   make(chan web.Echoed, 10),
 	}
-	w.counter, w.clerk = &counter{store: w.store}, &clerk{store: w.store}
+	w.counter, w.clerk, w.archive = &counter{store: w.store}, &clerk{store: w.store}, &archivist{store: w.store}
 	for _, s := range settings {
 		w.set(s)
 	}
@@ -85,6 +86,8 @@ func (w *world) set(setting string) {
 		w.settings.Clients.TrustProxy = true
 	case "auth_token":
 		w.token = value
+	case "export": // breaks
+		w.archive.breaks = true
 	case "store": // works, unavailable, broken, late, panics
 		w.store.mood = value
 	default:
@@ -94,12 +97,18 @@ func (w *world) set(setting string) {
 
 func (w *world) handler() http.Handler {
 	w.settings.Log = slog.New(slog.NewTextHandler(w.log, nil))
+	if w.settings.Served == nil {
+		w.settings.Served = func(string, string, int) {}
+	}
 	return web.Handler(w.settings,
 		web.Intake(web.IntakeOptions{Receiver: w.intake(), Token: w.token}),
 		web.Ops(web.OpsOptions{Depth: w.store.Depth}),
 		web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Token: w.token, Keys: map[string]string{"work": "", "locked": "k3y"}}),
 		web.Callback(web.CallbackOptions{Resume: w.clerk.Resume}),
 		web.Runs(web.RunsOptions{Manager: w.clerk, Token: w.token}),
+		web.Events(web.EventsOptions{Manager: w.archive, Token: w.token}),
+		web.Jobs(web.JobsOptions{Manager: registrar{w.archive}, Token: w.token}),
+		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Look: w.archive.Look, Token: w.token}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))
 }
 

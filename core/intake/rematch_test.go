@@ -1,0 +1,67 @@
+package intake
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// A stored event concerns whom it would concern if it came in now, but that nobody tells
+// duplicates, and that a workflow whose params it lacks keeps it from nobody else.
+func TestRematch(t *testing.T) {
+	consumers := []Consumer{
+		{Lane: "handler/all", Source: "app", Key: must(expr.ParsePath("$.id")), MaxAttempts: 5},
+		{Lane: "handler/large", Source: "app", Events: []string{"order.*"}, Filter: must(expr.ParseFilter(`$.total > 100`)), MaxAttempts: 2},
+		{Lane: "handler/late", Source: "app", Filter: must(expr.ParseFilter(`$.id exists`)), MaxAttempts: 1},
+		{Lane: "queue/other", Source: "hub", MaxAttempts: 1},
+		fulfilment("one", "app", "order.*"),
+	}
+	for _, tt := range []struct {
+		name    string
+		event   core.Event
+		lanes   []core.Lane
+		workers int // runs
+	}{
+		{"of all", core.Event{Source: "app", Type: "order.created", Payload: []byte(`{"id": 7, "total": 200}`)}, []core.Lane{"handler/all", "handler/late", "handler/large", "workflow/one"}, 1},
+		{"whose filter does not hold", core.Event{Source: "app", Type: "order.created", Payload: []byte(`{"id": 7, "total": 20}`)}, []core.Lane{"handler/all", "handler/late", "workflow/one"}, 1},
+		{"without the params of a workflow", core.Event{Source: "app", Type: "order.created", Payload: []byte(`{"total": 200}`)}, []core.Lane{"handler/all", "handler/large"}, 0},
+		{"of another type", core.Event{Source: "app", Type: "ping", Payload: []byte(`{"total": 200}`)}, []core.Lane{"handler/all"}, 0},
+		{"that is a form", core.Event{Source: "app", Type: "ping", Payload: []byte(`id=7`), ContentType: "application/x-www-form-urlencoded"}, []core.Lane{"handler/all", "handler/late"}, 0},
+		{"of a source that nobody listens to", core.Event{Source: "gone", Type: "ping"}, nil, 0},
+		{"of the alerts", core.Event{Source: core.AlertSource, Type: "dlq", Payload: []byte(`{}`)}, nil, 0},
+	} {
+		match := Rematch(consumers, core.NewIDs(core.SystemClock))
+		tt.event.ID, tt.event.CreatedAt = "01J00000000000000000000001", time.UnixMilli(1)
+		first, second := match(tt.event), match(tt.event)
+		if diff := cmp.Diff(first, second, cmpopts.IgnoreTypes(core.ID("")), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("an event %s, matched again (-first +second):\n%s", tt.name, diff)
+		}
+		var lanes []core.Lane
+		for i, j := range first.Jobs {
+			lanes = append(lanes, j.Lane)
+			if j.Key != "" || j.MaxAttempts == 0 || j.ID == second.Jobs[i].ID {
+				t.Errorf("an event %s has the job %+v, then %+v; want no key, a budget, and new ids", tt.name, j, second.Jobs[i])
+			}
+		}
+		if diff := cmp.Diff(tt.lanes, lanes); diff != "" || len(first.Runs) != tt.workers || first.Event.ID != tt.event.ID {
+			t.Errorf("an event %s: %d runs, want %d; lanes (-want +got):\n%s", tt.name, len(first.Runs), tt.workers, diff)
+		}
+		for _, r := range first.Runs {
+			if r.StepID != first.Jobs[len(first.Jobs)-1].ID || r.Workflow != "one" {
+				t.Errorf("an event %s begins the run %+v, want one whose first step has the id of its job", tt.name, r)
+			}
+		}
+	}
+}

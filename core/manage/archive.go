@@ -1,0 +1,224 @@
+package manage
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// How many events are gone through at a time, if they are small; large ones are bounded
+// by [core.MaxRead].
+const (
+	readChunk = 100 // that are read, and given new jobs, in one go
+	tellChunk = 25  // whose jobs are asked for in one go: there are thousands of a run with many steps
+)
+
+// Replay gives new jobs to events that the filter selects, the oldest of them first: those
+// of a span, or if that is none, the newest, at most f.Limit, 1 to [MaxReplay], 0 meaning
+// [DefaultReplay]. Of a span all are selected unless f.Limit is set. Dry tells how many there
+// would be and writes nothing. Events that nobody wants are not counted.
+//
+// It goes through at most [ReplayTurn] events, and begins nothing new after [ReplayTime], so
+// that no answer is late; then Next tells where to go on. The span it tells is the same
+// events ever after: those that come in are behind it, those that are purged are gone. So
+// who replays the span of a dry run replays what that counted.
+//
+// After an error it returns what was replayed until then, and where to go on.
+func (e *Events) Replay(ctx context.Context, f core.EventFilter, s Span, dry bool) (Replayed, error) {
+	n, err := turn(f.Limit, s)
+	if err == nil && s == (Span{}) {
+		s, err = e.span(ctx, f, n)
+	}
+	if err != nil || s == (Span{}) {
+		return Replayed{}, err
+	}
+	total, stop := Replayed{Span: s, Next: s.First}, e.clock().Add(ReplayTime)
+	left, late := min(n, ReplayTurn), false
+	for chunk, err := range e.within(ctx, f, s, left) {
+		if err == nil {
+			err = e.take(ctx, chunk, dry, &total)
+		}
+		if err != nil {
+			return total, err
+		}
+		left -= len(chunk)
+		if late = !e.clock().Before(stop); late {
+			break
+		}
+	}
+	if left > 0 && !late || total.Next > s.Last { // there are no more
+		total.Next = ""
+	}
+	return total, nil
+}
+
+// turn is how many events are selected at most.
+func turn(limit int, s Span) (int, error) {
+	switch {
+	case (s.First == "") != (s.Last == ""):
+		return 0, core.Refuse(core.Invalid, "first and last go together: give both, or neither")
+	case s.First > s.Last:
+		return 0, core.Refuse(core.Invalid, "first must not be above last")
+	case limit < 0 || limit > MaxReplay:
+		return 0, core.Refuse(core.Invalid, "limit must be a whole number from 1 to %d; not %d", MaxReplay, limit)
+	case limit == 0 && s == (Span{}):
+		return DefaultReplay, nil
+	case limit == 0:
+		return MaxReplay, nil
+	}
+	return limit, nil
+}
+
+// take replays a chunk, and adds what that gave.
+func (e *Events) take(ctx context.Context, chunk []core.Event, dry bool, total *Replayed) error {
+	done, err := e.replay(ctx, chunk, dry)
+	if err != nil {
+		return err
+	}
+	total.Events += done.Events
+	total.Jobs += done.Jobs
+	total.Next = chunk[len(chunk)-1].ID.Next()
+	return nil
+}
+
+// ReplayOne gives new jobs to one event.
+func (e *Events) ReplayOne(ctx context.Context, id core.ID) (Replayed, error) {
+	event, err := e.event(ctx, id)
+	if err != nil {
+		return Replayed{}, err
+	}
+	done, err := e.replay(ctx, []core.Event{event}, false)
+	done.Span = Span{id, id}
+	return done, err
+}
+
+// replay lets events concern whom they concern now.
+func (e *Events) replay(ctx context.Context, events []core.Event, dry bool) (Replayed, error) {
+	var wanted []core.Arrival
+	jobs := 0
+	for _, event := range events {
+		if a := e.match(event); len(a.Jobs) > 0 {
+			wanted = append(wanted, a)
+			jobs += len(a.Jobs)
+		}
+	}
+	if dry || len(wanted) == 0 {
+		return Replayed{Events: len(wanted), Jobs: jobs}, nil
+	}
+	jobs, err := e.store.Replay(ctx, e.clock(), wanted...)
+	if err != nil {
+		return Replayed{}, err
+	}
+	for _, a := range wanted {
+		for _, j := range a.Jobs {
+			e.Bell.Ring(j.Lane)
+		}
+	}
+	return Replayed{Events: len(wanted), Jobs: jobs}, nil
+}
+
+// within yields the events of a span that the filter selects in chunks, the oldest first,
+// at most n.
+func (e *Events) within(ctx context.Context, f core.EventFilter, s Span, n int) iter.Seq2[[]core.Event, error] {
+	return func(yield func([]core.Event, error) bool) {
+		for from := s.First; n > 0; {
+			f.Limit = min(n, readChunk)
+			page, err := e.store.Read(ctx, from, f)
+			chunk := upTo(page.Items, s.Last)
+			if (err != nil || len(chunk) > 0) && !yield(chunk, err) || err != nil {
+				return
+			}
+			if !page.More || len(chunk) < len(page.Items) || len(chunk) == 0 {
+				return
+			}
+			n -= len(chunk)
+			from = behind(chunk[len(chunk)-1].ID)
+		}
+	}
+}
+
+// span is the newest n events that the filter selects. Those that come in meanwhile are
+// not among them.
+func (e *Events) span(ctx context.Context, f core.EventFilter, n int) (s Span, err error) {
+	if s.Last, err = e.store.Nth(ctx, f, 1); err != nil || s.Last == "" {
+		return Span{}, err
+	}
+	if s.First, err = e.store.Nth(ctx, f, n); err != nil || s.First == "" {
+		return Span{}, err
+	}
+	return s, nil
+}
+
+// upTo is the events whose id is not above last.
+func upTo(events []core.Event, last core.ID) []core.Event {
+	i := slices.IndexFunc(events, func(e core.Event) bool { return e.ID > last })
+	if i < 0 {
+		return events
+	}
+	return events[:i]
+}
+
+// behind is a text that every id above this one is above too, and no other: ids are of
+// one length.
+func behind(id core.ID) core.ID { return id + "0" }
+
+// Export yields the newest events that the filter selects, at most n, the oldest of
+// them first, with their jobs and runs, in memory that does not depend on how many there
+// are. It ends after an error.
+func (e *Events) Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[Told, error] {
+	return func(yield func(Told, error) bool) {
+		s, err := e.span(ctx, f, n)
+		if err != nil {
+			yield(Told{}, err)
+		}
+		if err != nil || s == (Span{}) {
+			return
+		}
+		for chunk, err := range e.within(ctx, f, s, n) {
+			if err != nil {
+				yield(Told{}, err)
+				return
+			}
+			for part := range slices.Chunk(chunk, tellChunk) {
+				if !e.tell(ctx, part, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// tell yields events with all that became of them, and reports whether to go on.
+func (e *Events) tell(ctx context.Context, events []core.Event, yield func(Told, error) bool) bool {
+	ids := make([]core.ID, len(events))
+	for i, event := range events {
+		ids[i] = event.ID
+	}
+	jobs, err := e.store.JobsOf(ctx, ids)
+	if err != nil {
+		yield(Told{}, err)
+		return false
+	}
+	for _, event := range events {
+		told := Told{Event: event, Jobs: jobs[event.ID]}
+		if ran(told.Jobs) {
+			if told.Runs, err = e.runs(ctx, event.ID); err != nil {
+				yield(Told{}, err)
+				return false
+			}
+		}
+		if !yield(told, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// ran reports whether an event with these jobs may have runs, each of which costs a
+// question: if it has the job of a step, or if its jobs may have been purged, which
+// happens to those of a run before it happens to the run.
+func ran(jobs []core.Job) bool {
+	return len(jobs) == 0 || slices.ContainsFunc(jobs, func(j core.Job) bool { return j.Lane.Workflow() != "" })
+}

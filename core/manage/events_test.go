@@ -1,0 +1,377 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store/storetest"
+)
+
+var errDisk = errors.New("disk full")
+
+// watched is a store that remembers what it is asked for, fails at the nth call of a
+// method, and lets something happen before each Read.
+type watched struct {
+	*storetest.Model
+	asked    []string
+	replayed []core.ID // events
+	broken   string    // "Read 2" fails at its second call
+	calls    map[string]int
+	before   func()
+}
+
+func (w *watched) ask(method string) error {
+	w.asked = append(w.asked, method)
+	w.calls[method]++
+	if w.broken == fmt.Sprintf("%s %d", method, w.calls[method]) {
+		return errDisk
+	}
+	return nil
+}
+
+func (w *watched) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
+	if err := w.ask("Nth"); err != nil {
+		return "", err
+	}
+	return w.Model.Nth(ctx, f, n)
+}
+
+func (w *watched) Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error) {
+	if err := w.ask("Read"); err != nil {
+		return core.Page[core.Event]{}, err
+	}
+	if w.before != nil {
+		w.before()
+	}
+	return w.Model.Read(ctx, from, f)
+}
+
+func (w *watched) Event(ctx context.Context, id core.ID) (core.Event, error) {
+	if err := w.ask("Event"); err != nil {
+		return core.Event{}, err
+	}
+	return w.Model.Event(ctx, id)
+}
+
+func (w *watched) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
+	if err := w.ask("JobsOf"); err != nil {
+		return nil, err
+	}
+	return w.Model.JobsOf(ctx, events)
+}
+
+func (w *watched) Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error) {
+	if err := w.ask("Runs"); err != nil {
+		return core.Page[core.Run]{}, err
+	}
+	return w.Model.Runs(ctx, f)
+}
+
+func (w *watched) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error) {
+	if err := w.ask("Replay"); err != nil {
+		return 0, err
+	}
+	for _, a := range arrivals {
+		w.replayed = append(w.replayed, a.Event.ID)
+	}
+	return w.Model.Replay(ctx, now, arrivals...)
+}
+
+// desk is a service over a store with events of type "a", "b" and "nobody" in turns, a
+// second apart from noon on. Those of type "b" begin a run beside their job.
+func desk(t interface{ Fatal(...any) }, events int) (*Events, *watched) {
+	clock := func() time.Time { return noon.Add(time.Hour) }
+	w := &watched{Model: storetest.NewModel(clock), calls: map[string]int{}}
+	e := NewEvents(w, clock, matching(core.NewIDs(clock)))
+	for i := range events {
+		if err := w.add(i, e.match); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e, w
+}
+
+func numbered(i int) core.ID { return core.FirstID(noon.Add(time.Duration(i) * time.Second)) }
+
+func (w *watched) add(i int, match Match) error {
+	e := core.Event{ID: numbered(i), Source: "shop", Type: []string{"a", "b", "nobody"}[i%3], Payload: []byte("{}"), CreatedAt: noon.Add(time.Duration(i) * time.Second)}
+	_, err := w.Accept(context.Background(), match(e))
+	return err
+}
+
+func matching(ids *core.IDs) Match {
+	return func(e core.Event) core.Arrival {
+		a := core.Arrival{Event: e}
+		if e.Type == "nobody" {
+			return a
+		}
+		a.Jobs = []core.NewJob{{ID: ids.Next(), Lane: "handler/h", MaxAttempts: 3}}
+		if e.Type == "b" {
+			job := core.NewJob{ID: ids.Next(), Lane: "workflow/w", MaxAttempts: core.Unlimited}
+			a.Jobs = append(a.Jobs, job)
+			a.Runs = []core.NewRun{{ID: ids.Next(), Workflow: "w", StepID: job.ID, Step: "s", StepType: "http", Definition: core.Definition{Hash: "h", Body: "{}"}}}
+		}
+		return a
+	}
+}
+
+// wanted are the ids of events number from to to that have jobs.
+func wanted(from, to int) (ids []core.ID) {
+	for i := from; i <= to; i++ {
+		if i%3 != 2 {
+			ids = append(ids, numbered(i))
+		}
+	}
+	return ids
+}
+
+func TestReplay(t *testing.T) {
+	at := func(i int) time.Time { return noon.Add(time.Duration(i) * time.Second) }
+	for _, tt := range []struct {
+		name   string
+		events int
+		filter core.EventFilter
+		want   []core.ID
+		jobs   int
+	}{
+		{"the newest hundred unless told", 150, core.EventFilter{}, wanted(50, 149), 99},
+		{"fewer than asked for", 4, core.EventFilter{Limit: 10}, wanted(0, 3), 4},
+		{"one", 5, core.EventFilter{Limit: 1}, wanted(4, 4), 2},
+		{"the newest, which nobody wants", 6, core.EventFilter{Limit: 1}, nil, 0},
+		{"none that are selected", 6, core.EventFilter{Source: "gone"}, nil, 0},
+		{"none at all", 0, core.EventFilter{}, nil, 0},
+		{"those of a type", 9, core.EventFilter{Type: "b", Limit: 2}, []core.ID{numbered(4), numbered(7)}, 4},
+		{"those of a time", 20, core.EventFilter{Since: at(3), Until: at(6)}, wanted(3, 5), 3},
+		{"more than a chunk", 350, core.EventFilter{Limit: 301}, wanted(49, 349), 302},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e, w := desk(t, tt.events)
+			stored := len(jobsIn(t, w))
+			dry, err := e.Replay(t.Context(), tt.filter, Span{}, true)
+			if want := (Replayed{Events: len(tt.want), Jobs: tt.jobs, Span: dry.Span}); dry != want || err != nil || len(w.replayed) > 0 || len(jobsIn(t, w)) != stored {
+				t.Errorf("dry Replay = %+v, %v, with %d events replayed; want %+v and none", dry, err, len(w.replayed), want)
+			}
+			got, err := e.Replay(t.Context(), tt.filter, Span{}, false)
+			if got != dry || err != nil {
+				t.Errorf("Replay = %+v, %v, want %+v", got, err, dry)
+			}
+			if diff := cmp.Diff(tt.want, w.replayed); diff != "" {
+				t.Errorf("events replayed (-want +got):\n%s", diff)
+			}
+			if n := len(jobsIn(t, w)); n != stored+tt.jobs {
+				t.Errorf("%d jobs, %d before; want %d more", n, stored, tt.jobs)
+			}
+		})
+	}
+}
+
+func jobsIn(t *testing.T, w *watched) (all []core.Job) {
+	f := core.JobFilter{Limit: core.MaxPage}
+	for {
+		page, err := w.Model.Jobs(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.Items...)
+		if !page.More {
+			return all
+		}
+		f.After = all[len(all)-1].ID
+	}
+}
+
+func TestReplayBounds(t *testing.T) {
+	e, w := desk(t, 1)
+	for _, limit := range []int{-1, MaxReplay + 1} {
+		_, err := e.Replay(t.Context(), core.EventFilter{Limit: limit}, Span{}, false)
+		if !core.IsKind(err, core.Invalid) || !strings.Contains(err.Error(), "limit") || len(w.asked) > 0 {
+			t.Errorf("Replay of %d = %v after %v, want a refusal before anything", limit, err, w.asked)
+		}
+	}
+	if got, err := e.Replay(t.Context(), core.EventFilter{Limit: MaxReplay}, Span{}, false); got.Events != 1 || err != nil {
+		t.Errorf("Replay of %d = %+v, %v", MaxReplay, got, err)
+	}
+}
+
+// Events that come in while others are replayed or exported are not among them.
+func TestWhatComesInMeanwhile(t *testing.T) {
+	e, w := desk(t, 150)
+	next := 150
+	w.before = func() {
+		for range 120 {
+			if err := w.add(next, e.match); err != nil {
+				t.Fatal(err)
+			}
+			next++
+		}
+	}
+	if _, err := e.Replay(t.Context(), core.EventFilter{Limit: 1000}, Span{}, false); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wanted(0, 149), w.replayed); diff != "" {
+		t.Errorf("events replayed (-want +got):\n%s", diff)
+	}
+}
+
+// After an error it is told how many were replayed until then.
+func TestReplayThatFails(t *testing.T) {
+	for broken, want := range map[string][3]int{ // events, jobs, and the number of the event to go on with
+		"Nth 1": {}, "Nth 2": {}, "Read 1": {0, 0, 0}, "Replay 1": {0, 0, 0},
+		"Read 2": {67, 100, 100}, "Replay 3": {134, 201, 200},
+	} {
+		e, w := desk(t, 350)
+		w.broken = broken
+		got, err := e.Replay(t.Context(), core.EventFilter{Limit: 350}, Span{}, false)
+		next := numbered(want[2])
+		if want[2] > 0 {
+			next = numbered(want[2] - 1).Next()
+		}
+		if strings.HasPrefix(broken, "Nth") {
+			next = ""
+		}
+		if got.Events != want[0] || got.Jobs != want[1] || got.Next != next || !errors.Is(err, errDisk) {
+			t.Errorf("Replay where %s fails = %+v, %v, want %+v", broken, got, err, want)
+		}
+	}
+}
+
+func TestReplayRingsForThoseWhoGetJobs(t *testing.T) {
+	e, _ := desk(t, 3)
+	e.Bell = &core.Bell{}
+	listener := e.Bell.Listen("handler/h", "workflow/w", "queue/q")
+	if _, err := e.Replay(t.Context(), core.EventFilter{}, Span{}, true); err != nil || len(listener.Rung()) > 0 {
+		t.Errorf("a dry replay rang, or failed: %v", err)
+	}
+	got, err := e.ReplayOne(t.Context(), numbered(1))
+	if want := (Replayed{Events: 1, Jobs: 2, Span: Span{numbered(1), numbered(1)}}); got != want || err != nil {
+		t.Errorf("ReplayOne = %+v, %v, want %+v", got, err, want)
+	}
+	if rung := listener.Rung(); !slices.Equal(rung, []core.Lane{"handler/h", "workflow/w"}) {
+		t.Errorf("rang for %v", rung)
+	}
+}
+
+func TestEventsThatAreNotThere(t *testing.T) {
+	e, w := desk(t, 3)
+	var errs [3]error
+	_, errs[0] = e.Inspect(t.Context(), "E")
+	_, errs[1] = e.Jobs(t.Context(), "E")
+	_, errs[2] = e.ReplayOne(t.Context(), "E")
+	if want := [3]error{ErrEvent, ErrEvent, ErrEvent}; errs != want {
+		t.Errorf("of an event that is not there: %v, want ErrEvent", errs)
+	}
+	if jobs, err := e.Jobs(t.Context(), numbered(2)); len(jobs) > 0 || err != nil {
+		t.Errorf("Jobs of an event that nobody wants = %v, %v, want none", jobs, err)
+	}
+	if got, err := e.ReplayOne(t.Context(), numbered(2)); got.Events+got.Jobs > 0 || err != nil || len(w.replayed) > 0 {
+		t.Errorf("ReplayOne of an event that nobody wants = %+v, %v", got, err)
+	}
+	for _, broken := range []string{"Event 1", "JobsOf 1", "Runs 1"} {
+		e, w := desk(t, 3)
+		w.broken = broken
+		if _, err := e.Inspect(t.Context(), numbered(1)); !errors.Is(err, errDisk) {
+			t.Errorf("Inspect where %s fails = %v", broken, err)
+		}
+	}
+}
+
+func TestInspectEvent(t *testing.T) {
+	e, _ := desk(t, 3)
+	got, err := e.Inspect(t.Context(), numbered(1))
+	if err != nil || got.ID != numbered(1) || string(got.Payload) != "{}" || len(got.Jobs) != 2 || len(got.Runs) != 1 {
+		t.Fatalf("Inspect = %+v, %v; want an event with two jobs and a run", got, err)
+	}
+	jobs, err := e.Jobs(t.Context(), numbered(1))
+	if diff := cmp.Diff(got.Jobs, jobs); diff != "" || err != nil {
+		t.Errorf("Jobs: %v (-inspected +got):\n%s", err, diff)
+	}
+	if jobs[0].ID > jobs[1].ID {
+		t.Errorf("jobs %s, %s; want the one created first first", jobs[0].ID, jobs[1].ID)
+	}
+}
+
+func TestExport(t *testing.T) {
+	e, w := desk(t, 250)
+	i := 40
+	for told, err := range e.Export(t.Context(), core.EventFilter{}, 210) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []int{1, 2, 0}[i%3]; told.ID != numbered(i) || string(told.Payload) != "{}" || len(told.Jobs) != want || len(told.Runs) != i%3%2 {
+			t.Fatalf("event %d is %s with %d jobs and %d runs; want %s with %d and %d", i, told.ID, len(told.Jobs), len(told.Runs), numbered(i), want, i%3%2)
+		}
+		i++
+	}
+	if i != 250 || w.calls["JobsOf"] != 9 {
+		t.Errorf("ended at event %d after %d questions for jobs; want 250 and 9", i, w.calls["JobsOf"])
+	}
+	if asked := w.calls["Runs"]; asked != 140 {
+		t.Errorf("asked %d times for runs, want 140: of events without jobs, and of those with one of a workflow", asked)
+	}
+}
+
+func TestExportEndsAfterAnError(t *testing.T) {
+	for broken, want := range map[string]int{"Nth 1": 0, "Nth 2": 0, "Read 1": 0, "Read 2": 100, "JobsOf 2": 25, "Runs 2": 2} {
+		e, w := desk(t, 250)
+		w.broken = broken
+		n, failed := 0, 0
+		for _, err := range e.Export(t.Context(), core.EventFilter{}, 250) {
+			if err != nil {
+				failed++
+				continue
+			}
+			n++
+		}
+		if n != want || failed != 1 {
+			t.Errorf("Export where %s fails yields %d events and %d errors, want %d and one", broken, n, failed, want)
+		}
+	}
+}
+
+// Who has enough is asked no more.
+func TestExportMayBeLeft(t *testing.T) {
+	e, w := desk(t, 250)
+	for range e.Export(t.Context(), core.EventFilter{}, 250) {
+		break
+	}
+	if w.calls["Read"] != 1 {
+		t.Errorf("%d reads, want one", w.calls["Read"])
+	}
+}
+
+// Whatever is stored, selected and asked for, what is exported is the newest n that are
+// selected, the oldest of them first.
+func TestExportIsTheNewest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e, w := desk(t, rapid.IntRange(0, 320).Draw(t, "events"))
+		f := core.EventFilter{Type: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "type")}
+		if rapid.Bool().Draw(t, "since") {
+			f.Since = noon.Add(time.Duration(rapid.IntRange(0, 330).Draw(t, "from")) * time.Second)
+		}
+		n := rapid.IntRange(1, 330).Draw(t, "n")
+		all, err := w.Model.Read(context.Background(), "", core.EventFilter{Type: f.Type, Since: f.Since, Limit: core.MaxPage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := all.Items[max(0, len(all.Items)-n):]
+		i := 0
+		for told, err := range e.Export(context.Background(), f, n) {
+			if err != nil || i >= len(want) || told.ID != want[i].ID {
+				t.Fatalf("event %d of %d is %s, %v", i, len(want), told.ID, err)
+			}
+			i++
+		}
+		if i != len(want) {
+			t.Fatalf("%d events, want %d", i, len(want))
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// drawer is a store of jobs. Meanwhile is what somebody else does before a retry.
+type drawer struct {
+	*fake
+	meanwhile func()
+	attempts  map[core.ID][]core.Attempt
+	asked     []core.JobFilter
+}
+
+func (d *drawer) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	d.asked = append(d.asked, f)
+	return core.Page[core.Job]{Items: d.jobs, More: true}, d.err
+}
+
+func (d *drawer) Attempts(_ context.Context, id core.ID) ([]core.Attempt, error) {
+	return d.attempts[id], d.err
+}
+
+func (d *drawer) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
+	if d.meanwhile != nil {
+		d.meanwhile()
+	}
+	return d.fake.Retry(ctx, now, id, lane)
+}
+
+func office() (*Jobs, *drawer) {
+	d := &drawer{attempts: map[core.ID][]core.Attempt{id(1): {{Number: 1}}}, fake: &fake{jobs: []core.Job{
+		{ID: id(1), Lane: "handler/a", Status: core.Dead, Attempt: 5},
+		{ID: id(2), Lane: "handler/a", Status: core.Completed},
+		{ID: id(3), Lane: "handler/b", Status: core.Dead},
+		{ID: id(4), Lane: "workflow/w", Status: core.Dead, RunID: "R1", Step: "s"},
+		{ID: id(5), Lane: "workflow/w", Status: core.Dead},
+		{ID: id(6), Lane: "queue/q", Status: core.Dead},
+		{ID: id(7), Lane: "handler/a", Status: core.Retryable},
+	}}}
+	j := NewJobs(d, func() time.Time { return noon })
+	j.Bell = &core.Bell{}
+	return j, d
+}
+
+func TestRetryOfOneJob(t *testing.T) {
+	const steps = "jobs of workflows are not retried, their runs are redriven"
+	for _, tt := range []struct {
+		id   core.ID
+		why  string
+		kind core.Kind
+	}{
+		{id(1), "", 0},
+		{id(6), "", 0},
+		{id(2), "job " + string(id(2)) + " is completed; only dead jobs can be retried", core.Invalid},
+		{id(7), "job " + string(id(7)) + " is retryable; only dead jobs can be retried", core.Invalid},
+		{id(4), "job " + string(id(4)) + " is a step of workflow run R1; " + steps, core.Invalid},
+		{id(5), steps, core.Invalid},
+		{id(9), "job not found", core.NotFound},
+	} {
+		j, d := office()
+		heard := j.Bell.Listen("handler/a", "handler/b", "queue/q", "workflow/w")
+		n, err := j.Retry(t.Context(), tt.id)
+		if tt.why == "" {
+			if lane := d.lane(tt.id); n != 1 || err != nil || !slices.Equal(heard.Rung(), []core.Lane{lane}) {
+				t.Errorf("Retry(%s) = %d, %v; want 1, and the bell of %s rung", tt.id, n, err, lane)
+			}
+			continue
+		}
+		if n != 0 || !core.IsKind(err, tt.kind) || err.Error() != tt.why || len(heard.Rung()) > 0 {
+			t.Errorf("Retry(%s) = %d, %v; want %s", tt.id, n, err, tt.why)
+		}
+	}
+}
+
+func (d *drawer) lane(id core.ID) core.Lane {
+	i := slices.IndexFunc(d.jobs, func(j core.Job) bool { return j.ID == id })
+	return d.jobs[i].Lane
+}
+
+// Of two who retry a job one is told that it is not dead any more.
+func TestRetryOfAJobThatMoves(t *testing.T) {
+	j, d := office()
+	d.meanwhile = func() { d.jobs[0].Status = core.Available }
+	n, err := j.Retry(t.Context(), id(1))
+	if want := "job " + string(id(1)) + " is available; only dead jobs can be retried"; n != 0 || err == nil || err.Error() != want {
+		t.Errorf("Retry = %d, %v; want %s", n, err, want)
+	}
+	j, d = office()
+	d.meanwhile = func() { d.jobs = d.jobs[1:] }
+	if n, err := j.Retry(t.Context(), id(1)); n != 0 || err != error(ErrJob) {
+		t.Errorf("Retry of a job that is purged meanwhile = %d, %v; want ErrJob", n, err)
+	}
+}
+
+func TestRetryOfAll(t *testing.T) {
+	for lane, want := range map[core.Lane]int{"handler/a": 1, "queue/q": 1, "handler/idle": 0} {
+		j, _ := office()
+		heard := j.Bell.Listen(lane)
+		n, err := j.RetryAll(t.Context(), lane)
+		if n != want || err != nil || len(heard.Rung()) != want {
+			t.Errorf("RetryAll(%q) = %d, %v; want %d, and the bell rung if there are any", lane, n, err, want)
+		}
+	}
+	j, d := office()
+	if n, err := j.RetryAll(t.Context(), "workflow/w"); n != 0 || err != error(errSteps) || d.jobs[3].Status != core.Dead {
+		t.Errorf("RetryAll of a workflow = %d, %v; want a refusal", n, err)
+	}
+}
+
+func TestJobsAndAttempts(t *testing.T) {
+	j, d := office()
+	f := core.JobFilter{Status: core.Dead, Limit: 3}
+	if page, err := j.List(t.Context(), f); len(page.Items) != 7 || !page.More || err != nil || d.asked[0] != f {
+		t.Errorf("List = %+v, %v, asked for %+v", page, err, d.asked)
+	}
+	for id, want := range map[core.ID]int{id(1): 1, id(2): 0} {
+		if got, err := j.Attempts(t.Context(), id); len(got) != want || err != nil {
+			t.Errorf("Attempts(%s) = %v, %v, want %d", id, got, err, want)
+		}
+	}
+	var errs [2]error
+	_, errs[0] = j.Job(t.Context(), id(9))
+	_, errs[1] = j.Attempts(t.Context(), id(9))
+	if want := [2]error{ErrJob, ErrJob}; errs != want {
+		t.Errorf("of a job that is not there: %v, want ErrJob", errs)
+	}
+	d.err = errors.New("disk full")
+	for _, id := range []core.ID{id(1), id(2)} {
+		if _, err := j.Attempts(t.Context(), id); !errors.Is(err, d.err) {
+			t.Errorf("Attempts(%s) of a store that fails = %v", id, err)
+		}
+		if _, err := j.Retry(t.Context(), id); !errors.Is(err, d.err) {
+			t.Errorf("Retry(%s) in a store that fails = %v", id, err)
+		}
+	}
+}

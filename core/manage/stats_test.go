@@ -1,0 +1,144 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// census counts what it is asked, and takes its time.
+type census struct {
+	asked  int
+	takes  time.Duration
+	err    error
+	broken string // the method that fails with err
+}
+
+func (c *census) fail(method string) error {
+	if c.broken == method {
+		return c.err
+	}
+	return nil
+}
+
+func (c *census) Tallies(ctx context.Context, _ time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
+	c.asked++
+	select {
+	case <-time.After(c.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return map[core.Lane]core.Tally{"handler/a": {Pending: c.asked}}, c.fail("Tallies")
+}
+
+func (c *census) Due(context.Context, []core.Lane) (map[core.Lane]core.Outlook, error) {
+	return map[core.Lane]core.Outlook{"handler/a": {Gate: core.Gate{Failures: 5}}}, c.fail("Due")
+}
+
+func (c *census) Completed(context.Context) (int, error) { return 9, c.fail("Completed") }
+
+func statistics(c *census) *Statistics {
+	return NewStatistics(c, time.Now, []core.Lane{"handler/a", "queue/q"})
+}
+
+func TestStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := statistics(&census{})
+		got, err := s.Stats(t.Context())
+		want := Stats{At: time.Now(), Completed: 9, Lanes: []LaneStats{
+			{Lane: "handler/a", Tally: core.Tally{Pending: 1}, Gate: core.Gate{Failures: 5}}, {Lane: "queue/q"},
+		}}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("Stats: %v (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+// The database is asked once a second at most, however many ask at once.
+func TestStatsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &census{takes: 3 * time.Second}
+		s := statistics(c)
+		ask := func() {
+			if _, err := s.Stats(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		for range 100 {
+			go ask()
+		}
+		synctest.Wait()
+		if c.asked != 1 {
+			t.Errorf("asked %d times at once, want once", c.asked)
+		}
+		time.Sleep(3 * time.Second) // the answer is of when they asked, and so is out of date
+		synctest.Wait()
+		for i, want := range []int{2, 2, 2, 3} {
+			c.takes = 0
+			ask()
+			if c.asked != want {
+				t.Errorf("asked %d times %v later, want %d", c.asked, time.Duration(i)*400*time.Millisecond, want)
+			}
+			time.Sleep(400 * time.Millisecond)
+		}
+	})
+}
+
+// Who hangs up takes nobody else along.
+func TestStatsForWhoeverIsStillThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &census{takes: time.Second}
+		s := statistics(c)
+		ctx, hangUp := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() { _, err := s.Stats(ctx); gone <- err }()
+		synctest.Wait()
+		hangUp()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("who hung up is told %v", err)
+		}
+		if got, err := s.Stats(t.Context()); err != nil || got.Lanes[0].Pending != 1 || c.asked != 1 {
+			t.Errorf("the others: %+v, %v after %d questions", got, err, c.asked)
+		}
+	})
+}
+
+// An error is told to those who wait, and is asked about again.
+func TestStatsThatFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &census{err: errors.New("disk full")}
+		s := statistics(c)
+		for _, method := range []string{"Tallies", "Due", "Completed"} {
+			c.broken = method
+			if _, err := s.Stats(t.Context()); !errors.Is(err, c.err) {
+				t.Errorf("Stats where %s fails = %v", method, err)
+			}
+		}
+		c.broken, c.takes = "", time.Hour
+		if _, err := s.Stats(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Stats of a database that does not answer = %v", err)
+		}
+		c.takes = 0
+		if _, err := s.Stats(t.Context()); err != nil {
+			t.Errorf("Stats after all that = %v", err)
+		}
+	})
+}
+
+// A clock that is set back does not make old numbers new for ever.
+func TestStatsAfterTheClockWasSetBack(t *testing.T) {
+	now := noon
+	c := &census{}
+	s := NewStatistics(c, func() time.Time { return now }, nil)
+	for _, now = range []time.Time{noon, noon.Add(-time.Hour)} {
+		if got, err := s.Stats(t.Context()); err != nil || !got.At.Equal(now) {
+			t.Errorf("Stats at %v are of %v, %v", now, got.At, err)
+		}
+	}
+}

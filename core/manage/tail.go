@@ -1,0 +1,233 @@
+package manage
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A TailStore is what of a store Tail uses.
+type TailStore interface {
+	Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
+	Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error)
+	JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]core.Job, error)
+	Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error)
+}
+
+// lateMost is how long after an id was made, or a time was read, its row may appear: it
+// takes time to write, and clocks differ. A Cursor stays so far behind the present.
+const lateMost = 5 * time.Second
+
+// Bounds of a look. An event may concern thousands, and their jobs have to fit into
+// memory, here and where the news are read.
+const (
+	// manyJobs is how many jobs of events make a look end: it goes on with the next.
+	manyJobs = 5000
+
+	// jobsEach is how many jobs of one event are told, the first ones. Of the others it is
+	// told that they finished.
+	jobsEach = 1000
+
+	// fewEvents is of how many events jobs are asked for before it is known how many an
+	// event has, severalEvents at the most afterwards.
+	fewEvents     = 10
+	severalEvents = 50
+)
+
+// MaxFollowed is how many events a look may follow.
+const MaxFollowed = 100
+
+// A Cursor is where a tail stands: behind this event, and behind what finished before
+// this time, or then and with an id up to this job's. A zero event or time stands at now.
+type Cursor struct {
+	Event    core.ID
+	Finished time.Time
+	Job      core.ID
+}
+
+// News is what a look found: events, the oldest first, without payloads, and jobs as
+// they are now, each as often as looks meet it: those of the events, those that
+// finished, and those of followed events that did not. Whoever looks leaves out what it
+// has seen in the same state.
+type News struct {
+	Events []core.Event
+	Jobs   []core.Job
+	Next   Cursor
+	More   bool // there is more already, which a look at Next finds
+
+	// Followed is how many of the events to follow were looked at, the first ones. Those
+	// whose jobs are not among the news have none left that is to finish.
+	Followed int
+}
+
+// Tail looks at what is new. It is meant to be asked about once a second.
+type Tail struct {
+	store TailStore
+	clock core.Clock
+}
+
+// NewTail makes the service.
+func NewTail(store TailStore, clock core.Clock) *Tail { return &Tail{store, clock} }
+
+// Look tells what is new behind a cursor, at most [core.MaxPage] events and as many
+// finished jobs; Next goes on behind them. Events of the last seconds are told again by
+// the next look, and so are jobs that finished then. Of at most [MaxFollowed] further
+// events it tells the jobs that are not finished, however old they are.
+func (t *Tail) Look(ctx context.Context, from Cursor, follow []core.ID) (News, error) {
+	now := t.clock()
+	news := News{Next: from}
+	if from.Event == "" {
+		news.Next.Event = core.FirstID(now)
+	} else if err := t.events(ctx, now, &news); err != nil {
+		return News{}, err
+	}
+	if from.Finished.IsZero() {
+		news.Next.Finished = now.Truncate(time.Millisecond)
+	} else if err := t.finished(ctx, now, &news); err != nil {
+		return News{}, err
+	}
+	return news, t.follow(ctx, follow, &news)
+}
+
+// events finds the events behind the cursor and their jobs.
+func (t *Tail) events(ctx context.Context, now time.Time, news *News) error {
+	events, more, err := t.behind(ctx, news.Next.Event)
+	if err != nil {
+		return err
+	}
+	jobs, reached, err := t.jobsOf(ctx, idsOf(events), every)
+	if err != nil {
+		return err
+	}
+	more = more || reached < len(events)
+	news.Events, news.Jobs = events[:reached], jobs
+	edge := core.FirstID(now.Add(-lateMost))
+	if more {
+		last := events[reached-1].ID
+		news.More = last < edge
+		edge = min(edge, last)
+	}
+	news.Next.Event = max(news.Next.Event, edge)
+	return nil
+}
+
+func idsOf(events []core.Event) []core.ID {
+	ids := make([]core.ID, len(events))
+	for i, e := range events {
+		ids[i] = e.ID
+	}
+	return ids
+}
+
+// jobsOf finds the jobs of events, up to jobsEach of each, until it has seen manyJobs. It
+// returns of how many events it tells them: of one at least, if there is one.
+func (t *Tail) jobsOf(ctx context.Context, events []core.ID, tells func(core.Job) bool) (found []core.Job, reached int, err error) {
+	seen, most := 0, 1
+	for ask := fewEvents; reached < len(events) && seen < manyJobs && len(found) < manyJobs; {
+		asked := events[reached:min(reached+ask, len(events))]
+		jobs, err := t.store.JobsOf(ctx, asked)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, id := range asked {
+			if len(found) >= manyJobs {
+				break
+			}
+			seen, most = seen+len(jobs[id]), max(most, len(jobs[id]))
+			found = append(found, first(jobsEach, jobs[id], tells)...)
+			reached++
+		}
+		ask = min(max(1, manyJobs/most), severalEvents)
+	}
+	return found, reached, nil
+}
+
+// first is up to n jobs that are to be told.
+func first(n int, jobs []core.Job, tells func(core.Job) bool) (told []core.Job) {
+	for _, j := range jobs {
+		if len(told) < n && tells(j) {
+			told = append(told, j)
+		}
+	}
+	return told
+}
+
+func every(core.Job) bool { return true }
+
+func unfinished(j core.Job) bool { return !j.Status.Finished() }
+
+// follow finds the jobs of events that are not finished.
+func (t *Tail) follow(ctx context.Context, events []core.ID, news *News) error {
+	jobs, reached, err := t.jobsOf(ctx, events[:min(len(events), MaxFollowed)], unfinished)
+	news.Followed = reached
+	news.add(jobs)
+	return err
+}
+
+// add tells jobs, but for those that are among the news already.
+func (n *News) add(jobs []core.Job) {
+	told := make(map[core.ID]bool, len(n.Jobs))
+	for _, j := range n.Jobs {
+		told[j.ID] = true
+	}
+	for _, j := range jobs {
+		if !told[j.ID] {
+			n.Jobs = append(n.Jobs, j)
+		}
+	}
+}
+
+// behind is the events above an id, the oldest first, and whether there are more. Mostly
+// they are few, and found from the newest one on; if they are not, from the oldest.
+func (t *Tail) behind(ctx context.Context, id core.ID) ([]core.Event, bool, error) {
+	var found []core.Event
+	for _, limit := range []int{core.DefaultPage, core.MaxPage - core.DefaultPage} {
+		f := core.EventFilter{Limit: limit}
+		if len(found) > 0 {
+			f.After = found[len(found)-1].ID
+		}
+		page, err := t.store.Events(ctx, f)
+		if err != nil {
+			return nil, false, err
+		}
+		end := slices.IndexFunc(page.Items, func(e core.Event) bool { return e.ID <= id })
+		if end < 0 && page.More {
+			found = append(found, page.Items...)
+			continue
+		}
+		if end < 0 {
+			end = len(page.Items)
+		}
+		found = append(found, page.Items[:end]...)
+		slices.Reverse(found)
+		return found, false, nil
+	}
+	page, err := t.store.Read(ctx, behind(id), core.EventFilter{Limit: core.MaxPage})
+	for i := range page.Items {
+		page.Items[i].Payload, page.Items[i].Headers = nil, nil
+	}
+	return page.Items, page.More && len(page.Items) > 0, err
+}
+
+// finished finds the jobs that finished.
+func (t *Tail) finished(ctx context.Context, now time.Time, news *News) error {
+	next := &news.Next
+	page, err := t.store.Finished(ctx, next.Finished, next.Job, core.MaxPage)
+	if err != nil {
+		return err
+	}
+	news.add(page.Items)
+	edge := now.Add(-lateMost).Truncate(time.Millisecond)
+	if page.More && len(page.Items) > 0 {
+		if last := page.Items[len(page.Items)-1]; last.FinishedAt.Before(edge) {
+			next.Finished, next.Job, news.More = last.FinishedAt, last.ID, true
+			return nil
+		}
+	}
+	if edge.After(next.Finished) {
+		next.Finished, next.Job = edge, ""
+	}
+	return nil
+}

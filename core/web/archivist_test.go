@@ -1,0 +1,207 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// archivist knows three events, numbered 1 to 3: one of each sort of payload, the first
+// with a job of each kind and a run. What it is told, it remembers.
+type archivist struct {
+	store  *store // whose mood it shares
+	events int    // how many there are to export; 3 unless set
+	breaks bool   // exporting fails behind the last of them
+
+	mu   sync.Mutex
+	said []string
+}
+
+func (a *archivist) say(format string, args ...any) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = append(a.said, fmt.Sprintf(format, args...))
+	return a.store.moody(context.Background())
+}
+
+func eventNumber(n int) core.ID { return core.ID(fmt.Sprintf("01E%023d", n)) }
+
+func jobNumber(n int) core.ID { return core.ID(fmt.Sprintf("01J%023d", n)) }
+
+const hostile = "\x1b]0;title\x07\u202e\u2028<script>\x00\n\"\\"
+
+func eventsStored() []core.Event {
+	return []core.Event{
+		{
+			ID: eventNumber(1), Source: "shop", Type: "order.created", Payload: []byte("{\"b\": 1.0,\n \"a\":\"<&>\", \"a\":12345678901234567890}"),
+			ContentType: "application/json", Headers: map[string]string{"ce-id": "<7>"}, DeliveryID: "delivery-1", CreatedAt: noon,
+		},
+		{ID: eventNumber(2), Source: "shop", Type: "form", Payload: []byte("a=1&b=\"<\"\n"), ContentType: "application/x-www-form-urlencoded", CreatedAt: noon.Add(time.Second)},
+		{ID: eventNumber(3), Source: hostile, Type: hostile, Payload: []byte("\xff\x1b[2J"), ContentType: hostile, Headers: map[string]string{hostile: hostile}, DeliveryID: hostile, CreatedAt: noon},
+	}
+}
+
+func jobsStored() []core.Job {
+	job := func(n int, lane core.Lane, s core.Status) core.Job {
+		return core.Job{ID: jobNumber(n), EventID: eventNumber(1), Lane: lane, Key: "k", Status: s, Attempt: n, MaxAttempts: 5, Lease: "l3ase", CreatedAt: noon, DueAt: noon.Add(time.Minute)}
+	}
+	dead, message, step := job(1, "handler/billing", core.Dead), job(2, "queue/work", core.Available), job(3, "workflow/fulfil-order", core.Running)
+	dead.DueAt, dead.FinishedAt, dead.LastError = time.Time{}, noon.Add(time.Hour), hostile
+	message.MaxAttempts = core.Unlimited
+	step.RunID, step.Step = runNumber(2), "check-stock"
+	return []core.Job{dead, message, step}
+}
+
+func attempts() []core.Attempt {
+	return []core.Attempt{
+		{Number: 1, Error: "connect: refused", Duration: 1500 * time.Microsecond, StartedAt: noon},
+		{Number: 2, StatusCode: 503, Error: `status: 503 "away"`, Response: hostile, Duration: 2 * time.Second, StartedAt: noon.Add(time.Minute)},
+		{Number: 3, StatusCode: 200, Response: "ok", StartedAt: noon.Add(time.Hour)},
+	}
+}
+
+func filterText(f core.EventFilter) string {
+	return fmt.Sprintf("%q %q %s %s %q %d", f.Source, f.Type, core.FormatTime(f.Since), core.FormatTime(f.Until), f.After, f.Limit)
+}
+
+func (a *archivist) List(_ context.Context, f core.EventFilter) (core.Page[core.Event], error) {
+	page := core.Page[core.Event]{Items: eventsStored(), More: f.After == ""}
+	if f.Source == "idle" {
+		page = core.Page[core.Event]{}
+	}
+	return page, a.say("list %s", filterText(f))
+}
+
+func (a *archivist) told(id core.ID) (manage.Told, error) {
+	for i, e := range eventsStored() {
+		switch {
+		case e.ID == id && i == 0:
+			return manage.Told{Event: e, Jobs: jobsStored(), Runs: runs()[:1]}, nil
+		case e.ID == id:
+			return manage.Told{Event: e}, nil
+		}
+	}
+	return manage.Told{}, manage.ErrEvent
+}
+
+func (a *archivist) Inspect(_ context.Context, id core.ID) (manage.Told, error) {
+	told, err := a.told(id)
+	return told, errors.Join(err, a.say("inspect %s", id))
+}
+
+func (a *archivist) Jobs(_ context.Context, id core.ID) ([]core.Job, error) {
+	told, err := a.told(id)
+	return told.Jobs, errors.Join(err, a.say("jobs %s", id))
+}
+
+func (a *archivist) ReplayOne(_ context.Context, id core.ID) (manage.Replayed, error) {
+	_, err := a.told(id)
+	return manage.Replayed{Events: 1, Jobs: 2, Span: manage.Span{First: id, Last: id}}, errors.Join(err, a.say("replay %s", id))
+}
+
+func (a *archivist) Replay(_ context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error) {
+	done := manage.Replayed{Events: 12, Jobs: 14, Span: s, Next: s.Last}
+	switch {
+	case f.Source == "idle":
+		done = manage.Replayed{}
+	case s == (manage.Span{}):
+		done.Span, done.Next = manage.Span{First: eventNumber(1), Last: eventNumber(3)}, ""
+	}
+	return done, a.say("replay %s %q to %q %v", filterText(f), s.First, s.Last, dry)
+}
+
+func (a *archivist) Export(_ context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error] {
+	return func(yield func(manage.Told, error) bool) {
+		if err := a.say("export %s %d", filterText(f), n); err != nil {
+			yield(manage.Told{}, err)
+			return
+		}
+		if f.Source == "idle" {
+			return
+		}
+		many := max(a.events, 3)
+		for i := range min(many, n) {
+			told, _ := a.told(eventNumber(i%3 + 1))
+			if !yield(told, nil) {
+				_ = a.say("stopped at %d", i+1)
+				return
+			}
+		}
+		if a.breaks {
+			yield(manage.Told{}, errors.New(`syntax error at "SELECT"`))
+		}
+	}
+}
+
+// A registrar knows the jobs of the archivist.
+type registrar struct{ *archivist }
+
+func (a registrar) List(_ context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	page := core.Page[core.Job]{Items: jobsStored(), More: f.After == ""}
+	if f.Lane == "handler/idle" {
+		page = core.Page[core.Job]{}
+	}
+	return page, a.say("list jobs %q %q %q %d", f.Status, f.Lane, f.After, f.Limit)
+}
+
+func (a registrar) Job(_ context.Context, id core.ID) (core.Job, error) {
+	for _, j := range jobsStored() {
+		if j.ID == id {
+			return j, a.say("job %s", id)
+		}
+	}
+	return core.Job{}, manage.ErrJob
+}
+
+func (a registrar) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error) {
+	job, err := a.Job(ctx, id)
+	if err != nil || job.Status != core.Dead {
+		return nil, err
+	}
+	return attempts(), nil
+}
+
+func (a registrar) Retry(ctx context.Context, id core.ID) (int, error) {
+	job, err := a.Job(ctx, id)
+	switch {
+	case err != nil:
+		return 0, err
+	case job.Status != core.Dead:
+		return 0, core.Refuse(core.Invalid, "job %s is %s; only dead jobs can be retried", id, job.Status)
+	}
+	return 1, a.say("retry %s", id)
+}
+
+func (a registrar) RetryAll(_ context.Context, lane core.Lane) (int, error) {
+	return 7, a.say("retry all %q", lane)
+}
+
+func (a *archivist) Stats(context.Context) (manage.Stats, error) {
+	open := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon.Add(time.Minute)}
+	return manage.Stats{At: noon, Completed: 100_000, Lanes: []manage.LaneStats{
+		{Lane: "handler/billing", Tally: core.Tally{Pending: 7, Retryable: 5, Processing: 1, Dead: 3, OldestDue: noon.Add(-90 * time.Second)}, Gate: open},
+		{Lane: "handler/idle"},
+		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1, OldestDue: noon}},
+		{Lane: "workflow/fulfil-order", Tally: core.Tally{Processing: 1}},
+		{Lane: "alert/0123456789ab"},
+	}}, a.say("stats")
+}
+
+func (a *archivist) Look(_ context.Context, c manage.Cursor, follow []core.ID) (manage.News, error) {
+	next := manage.Cursor{Event: eventNumber(2), Finished: noon.Add(time.Hour)}
+	news := manage.News{Next: next, Followed: len(follow)}
+	if c.Event != "" {
+		news.Events, news.Jobs, news.More, news.Next.Job = eventsStored()[:2], jobsStored(), true, c.Job
+	}
+	said := fmt.Sprintf("look %q %s", c.Event, core.FormatTime(c.Finished))
+	if c.Job != "" || follow != nil {
+		said += fmt.Sprintf(" %q %q", c.Job, follow)
+	}
+	return news, a.say("%s", said)
+}

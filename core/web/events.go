@@ -1,0 +1,190 @@
+package web
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+// An EventManager serves the operators of events; see [manage.Events].
+type EventManager interface {
+	List(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
+	Inspect(ctx context.Context, id core.ID) (manage.Told, error)
+	Jobs(ctx context.Context, id core.ID) ([]core.Job, error)
+	ReplayOne(ctx context.Context, id core.ID) (manage.Replayed, error)
+	Replay(ctx context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error)
+	Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error]
+}
+
+// EventsOptions is what the routes of events work with.
+type EventsOptions struct {
+	Manager EventManager
+
+	// Token is the bearer token of operators; empty leaves the routes open.
+	Token string
+}
+
+// Events is the routes of events.
+func Events(o EventsOptions) Piece {
+	return func(r chi.Router, d *Door) {
+		e, token := &eventRoutes{d, o.Manager}, newBearer(o.Token)
+		r.Get("/api/events", d.inbound(token.only(e.list)))
+		r.Get("/api/events/{id}", d.inbound(token.only(bare(e.inspect))))
+		r.Get("/api/events/{id}/jobs", d.inbound(token.only(bare(e.jobs))))
+		r.Post("/api/events/{id}/replay", d.inbound(token.only(e.replayOne)))
+		r.Post("/api/events/replay", d.inbound(token.only(e.replay)))
+		r.Get("/api/export/events", d.inbound(token.only(e.export)))
+	}
+}
+
+type eventRoutes struct {
+	*Door
+	manager EventManager
+}
+
+func (e *eventRoutes) list(w http.ResponseWriter, r *http.Request) error {
+	query, err := queryOf(r, "source", "event_type", "since", "until", "limit", "after")
+	if err != nil {
+		return err
+	}
+	filter, err := eventFilter(query)
+	if err != nil {
+		return err
+	}
+	if filter.After, err = query.id("after"); err != nil {
+		return err
+	}
+	if filter.Limit, err = query.number("limit", core.DefaultPage, 1, core.MaxPage); err != nil {
+		return err
+	}
+	page, err := e.manager.List(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.EventsOf(page))
+	return nil
+}
+
+// selectors are the parameters of a query, or the fields of a body, that select events.
+type selectors interface {
+	name(name, what string) (string, error)
+	time(name string) (time.Time, error)
+}
+
+func eventFilter(s selectors) (f core.EventFilter, err error) {
+	if f.Source, err = s.name("source", "the name of one"); err != nil {
+		return f, err
+	}
+	if f.Type, err = s.name("event_type", "the type of an event"); err != nil {
+		return f, err
+	}
+	if f.Since, err = s.time("since"); err != nil {
+		return f, err
+	}
+	if f.Until, err = s.time("until"); err != nil {
+		return f, err
+	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return f, errBackwards
+	}
+	return f, nil
+}
+
+var errBackwards = core.Refuse(core.Invalid, "since must be before until")
+
+func (e *eventRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
+	id, err := eventID(r)
+	if err != nil {
+		return err
+	}
+	told, err := e.manager.Inspect(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	record := wire.EventOf(told)
+	writePieces(w, [][]byte{unclosed(record.EventHead), []byte(`,"payload":`), record.Payload, rest(record.EventTail)})
+	return nil
+}
+
+// eventID is the event that a path names. What is no id names none.
+func eventID(r *http.Request) (core.ID, error) {
+	id, err := core.ParseID(segment(r, "id"))
+	if err != nil {
+		return "", manage.ErrEvent
+	}
+	return id, nil
+}
+
+func (e *eventRoutes) jobs(w http.ResponseWriter, r *http.Request) error {
+	id, err := eventID(r)
+	if err != nil {
+		return err
+	}
+	jobs, err := e.manager.Jobs(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.EventJobs{Jobs: wire.List(jobs, wire.JobOf)})
+	return nil
+}
+
+func (e *eventRoutes) replayOne(w http.ResponseWriter, r *http.Request) error {
+	id, err := eventID(r)
+	if err != nil {
+		return err
+	}
+	if _, err := e.optional(w, r); err != nil {
+		return err
+	}
+	replayed, err := e.manager.ReplayOne(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.ReplayedOf(replayed))
+	return nil
+}
+
+// replay replays events that are selected, or as many of them as are done in one go.
+func (e *eventRoutes) replay(w http.ResponseWriter, r *http.Request) error {
+	body, err := e.optional(w, r, "source", "event_type", "since", "until", "limit", "first", "last", "dry_run")
+	if err != nil {
+		return err
+	}
+	filter, err := eventFilter(body)
+	if err != nil {
+		return err
+	}
+	if filter.Limit, err = body.number("limit", 0, 1, manage.MaxReplay); err != nil {
+		return err
+	}
+	span, err := spanOf(body)
+	if err != nil {
+		return err
+	}
+	dry, err := body.flag("dry_run")
+	if err != nil {
+		return err
+	}
+	unhurried(w)
+	replayed, err := e.manager.Replay(r.Context(), filter, span, dry)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.ReplayedOf(replayed))
+	return nil
+}
+
+func spanOf(body fields) (s manage.Span, err error) {
+	if s.First, err = body.id("first"); err != nil {
+		return s, err
+	}
+	s.Last, err = body.id("last")
+	return s, err
+}

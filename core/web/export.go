@@ -1,0 +1,89 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+var linesType = []string{"application/x-ndjson"}
+
+// Bounds of an export that is under way.
+const (
+	worthSending = 64 << 10        // bytes of lines that are sent in one go
+	patience     = 5 * time.Minute // how long a client may take to read them
+)
+
+// export sends events as lines. Its memory does not depend on how many there are. Of an
+// error behind the first lines the caller learns by the connection being cut: that all
+// is well was said before.
+func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
+	query, err := queryOf(r, "source", "event_type", "since", "until", "limit")
+	if err != nil {
+		return err
+	}
+	filter, err := eventFilter(query)
+	if err != nil {
+		return err
+	}
+	n, err := query.atLeast("limit", manage.DefaultExport, 1)
+	if err != nil {
+		return err
+	}
+	out := &lines{w: w, control: http.NewResponseController(w)}
+	for told, err := range e.manager.Export(r.Context(), filter, n) {
+		if err == nil {
+			err = out.add(told)
+		}
+		if err != nil {
+			return e.breakOff(r, out, err)
+		}
+	}
+	_ = out.send() // whoever is gone wants no other reply
+	return nil
+}
+
+// breakOff ends an export that failed: with a reply if there was none yet.
+func (e *eventRoutes) breakOff(r *http.Request, out *lines, err error) error {
+	if !out.begun {
+		return err
+	}
+	if r.Context().Err() == nil {
+		e.logFailure(r, err)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// lines gathers lines and sends them.
+type lines struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	begun   bool
+	text    []byte
+}
+
+func (l *lines) add(told manage.Told) error {
+	line, err := wire.EventOf(told).Line()
+	if err != nil {
+		return err
+	}
+	if l.text = append(l.text, line...); len(l.text) < worthSending {
+		return nil
+	}
+	return l.send()
+}
+
+// send sends what was gathered, and the head of the reply before it.
+func (l *lines) send() error {
+	if !l.begun {
+		l.begun = true
+		l.w.Header()["Content-Type"] = linesType
+		l.w.WriteHeader(http.StatusOK)
+	}
+	_ = l.control.SetWriteDeadline(time.Now().Add(patience)) // a server that has none needs none
+	_, err := l.w.Write(l.text)
+	l.text = l.text[:0]
+	return err
+}

@@ -1,0 +1,188 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+// A JobManager serves the operators of jobs; see [manage.Jobs].
+type JobManager interface {
+	List(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
+	Job(ctx context.Context, id core.ID) (core.Job, error)
+	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
+	Retry(ctx context.Context, id core.ID) (int, error)
+	RetryAll(ctx context.Context, lane core.Lane) (int, error)
+}
+
+// JobsOptions is what the routes of jobs work with.
+type JobsOptions struct {
+	Manager JobManager
+
+	// Token is the bearer token of operators; empty leaves the routes open.
+	Token string
+}
+
+// Jobs is the routes of jobs.
+func Jobs(o JobsOptions) Piece {
+	return func(r chi.Router, d *Door) {
+		j, token := &jobRoutes{d, o.Manager}, newBearer(o.Token)
+		r.Get("/api/jobs", d.inbound(token.only(j.list)))
+		r.Get("/api/jobs/{id}", d.inbound(token.only(j.inspect)))
+		r.Get("/api/jobs/{id}/attempts", d.inbound(token.only(bare(j.attempts))))
+		r.Post("/api/jobs/{id}/retry", d.inbound(token.only(j.retry)))
+		r.Post("/api/jobs/retry", d.inbound(token.only(j.retryAll)))
+	}
+}
+
+type jobRoutes struct {
+	*Door
+	manager JobManager
+}
+
+// laneOf is the lane of the jobs of one consumer, "" if none is given.
+func laneOf(handler string, given bool) (core.Lane, error) {
+	lane := wire.LaneOf(handler)
+	switch {
+	case !given:
+		return "", nil
+	case strings.Count(string(lane), "/") == 1 && (lane.Handler() != "" || lane.Queue() != "" || lane.Workflow() != "" || lane.Alert()):
+		return lane, nil
+	}
+	return "", core.Refuse(core.Invalid, "handler must be the name of a handler, or queue/ or workflow/ and the name of one; not %s", quote(handler))
+}
+
+func (j *jobRoutes) list(w http.ResponseWriter, r *http.Request) error {
+	filter, err := jobFilter(r)
+	if err != nil {
+		return err
+	}
+	page, err := j.manager.List(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.JobsOf(page))
+	return nil
+}
+
+func jobFilter(r *http.Request) (f core.JobFilter, err error) {
+	query, err := queryOf(r, "status", "handler", "limit", "after")
+	if err != nil {
+		return f, err
+	}
+	status, given, err := query.text("status")
+	if err == nil && given {
+		f.Status, err = core.ParseStatus(clip(status))
+	}
+	if err != nil {
+		return f, err
+	}
+	handler, given, err := query.text("handler")
+	if err != nil {
+		return f, err
+	}
+	if f.Lane, err = laneOf(handler, given); err != nil {
+		return f, err
+	}
+	if f.After, err = query.id("after"); err != nil {
+		return f, err
+	}
+	f.Limit, err = query.number("limit", core.DefaultPage, 1, core.MaxPage)
+	return f, err
+}
+
+// inspect shows a job, with its attempts if they are asked for.
+func (j *jobRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
+	id, err := jobID(r)
+	if err != nil {
+		return err
+	}
+	query, err := queryOf(r, "include_attempts")
+	if err != nil {
+		return err
+	}
+	whole, err := query.flag("include_attempts")
+	if err != nil {
+		return err
+	}
+	job, err := j.manager.Job(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		writeJSON(w, http.StatusOK, wire.JobOf(job))
+		return nil
+	}
+	attempts, err := j.manager.Attempts(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.StoryOf(job, attempts))
+	return nil
+}
+
+func (j *jobRoutes) attempts(w http.ResponseWriter, r *http.Request) error {
+	id, err := jobID(r)
+	if err != nil {
+		return err
+	}
+	attempts, err := j.manager.Attempts(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.Attempts{Attempts: wire.List(attempts, wire.AttemptOf)})
+	return nil
+}
+
+func (j *jobRoutes) retry(w http.ResponseWriter, r *http.Request) error {
+	id, err := jobID(r)
+	if err != nil {
+		return err
+	}
+	if _, err := j.optional(w, r); err != nil {
+		return err
+	}
+	n, err := j.manager.Retry(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.Retried{Retried: n})
+	return nil
+}
+
+func (j *jobRoutes) retryAll(w http.ResponseWriter, r *http.Request) error {
+	body, err := j.optional(w, r, "handler")
+	if err != nil {
+		return err
+	}
+	handler, given, err := body.text("handler")
+	if err != nil {
+		return err
+	}
+	lane, err := laneOf(handler, given)
+	if err != nil {
+		return err
+	}
+	unhurried(w)
+	n, err := j.manager.RetryAll(r.Context(), lane)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.Retried{Retried: n})
+	return nil
+}
+
+// jobID is the job that a path names. What is no id names none.
+func jobID(r *http.Request) (core.ID, error) {
+	id, err := core.ParseID(segment(r, "id"))
+	if err != nil {
+		return "", manage.ErrJob
+	}
+	return id, nil
+}

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+// OverviewOptions is what the routes work with that tell of all at once.
+type OverviewOptions struct {
+	// Stats tells how the gateway stands; see [manage.Statistics].
+	Stats func(context.Context) (manage.Stats, error)
+
+	// Look tells what is new; see [manage.Tail].
+	Look func(ctx context.Context, from manage.Cursor, follow []core.ID) (manage.News, error)
+
+	// Token is the bearer token of operators; empty leaves the routes open.
+	Token string
+}
+
+// Overview is the routes that tell of all at once: how it stands, what is new, and what
+// routes there are.
+func Overview(o OverviewOptions) Piece {
+	return func(r chi.Router, d *Door) {
+		v, token := &overviewRoutes{OverviewOptions: o}, newBearer(o.Token)
+		r.Get("/api/stats", d.inbound(token.only(bare(v.stats))))
+		r.Get("/api/tail", d.inbound(token.only(v.tail)))
+		r.Get("/openapi.json", d.inbound(token.only(v.describe)))
+	}
+}
+
+type overviewRoutes struct {
+	OverviewOptions
+	description description
+}
+
+func (v *overviewRoutes) stats(w http.ResponseWriter, r *http.Request) error {
+	stats, err := v.Stats(r.Context())
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.StatsOf(stats))
+	return nil
+}
+
+func (v *overviewRoutes) tail(w http.ResponseWriter, r *http.Request) error {
+	query, err := queryOf(r, "event", "finished")
+	if err != nil {
+		return err
+	}
+	from, err := cursorOf(query)
+	if err != nil {
+		return err
+	}
+	follow, err := query.ids("follow", manage.MaxFollowed)
+	if err != nil {
+		return err
+	}
+	news, err := v.Look(r.Context(), from, follow)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.NewsOf(news))
+	return nil
+}
+
+// cursorOf is where a tail stands.
+func cursorOf(q query) (c manage.Cursor, err error) {
+	if c.Event, err = q.id("event"); err != nil {
+		return c, err
+	}
+	if c.Finished, err = q.time("finished"); err != nil {
+		return c, err
+	}
+	if c.Job, err = q.id("job"); err == nil && c.Job != "" && c.Finished.IsZero() {
+		err = core.Refuse(core.Invalid, "job goes with finished, the time when it did")
+	}
+	return c, err
+}
+
+// ids returns a parameter that is up to so many of them, with commas between.
+func (q query) ids(name string, most int) (ids []core.ID, err error) {
+	text, given, err := q.text(name)
+	if err != nil || !given {
+		return nil, err
+	}
+	parts := strings.Split(text, ",")
+	if len(parts) > most {
+		return nil, core.Refuse(core.Invalid, "%s must be at most %d ids, not %d", name, most, len(parts))
+	}
+	for _, part := range parts {
+		id, err := parseID(name, part)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}

@@ -1,0 +1,74 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/web"
+)
+
+// A listener is a receiver that takes everything, and hears what it did not get.
+type listener struct{ heard []string }
+
+func (*listener) Admit(intake.Kind, string, netip.Addr) error { return nil }
+
+func (*listener) Receive(context.Context, intake.Request) (intake.Result, error) {
+	return intake.Result{}, nil
+}
+
+func (l *listener) Refused(source string, err error) {
+	kind := core.Kind(0)
+	if refusal, ok := errors.AsType[*core.Refusal](err); ok {
+		kind = refusal.Kind
+	}
+	word := map[core.Kind]string{core.Invalid: "invalid", core.TooLarge: "too large", core.Unauthorized: "unauthorized", core.Unsupported: "unsupported"}
+	l.heard = append(l.heard, source+" "+word[kind])
+}
+
+// A dawdler is a body that does not come in time.
+type dawdler struct{}
+
+func (dawdler) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+func (dawdler) Close() error             { return nil }
+
+// TestReceiversHearWhatTheyDoNotGet: what is refused before the receiver could.
+func TestReceiversHearWhatTheyDoNotGet(t *testing.T) {
+	tests := []struct {
+		path   string
+		change func(*http.Request)
+		want   string
+	}{
+		{"/webhooks/plain", func(*http.Request) {}, ""},
+		{"/webhooks/plain", func(r *http.Request) { r.ContentLength = 5000 }, "plain too large"},
+		{"/webhooks/plain", func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }, "plain unsupported"},
+		{"/sns/topic", func(r *http.Request) { r.ContentLength = 4 }, "topic invalid"},
+		{"/sns/topic", func(r *http.Request) { r.Body = dawdler{} }, "topic invalid"},
+		{"/events/shop/order", func(r *http.Request) { r.Header.Set("Authorization", "Bearer other") }, "shop unauthorized"},
+		{"/events/order", func(r *http.Request) { r.Header.Del("Authorization") }, "app unauthorized"},
+	}
+	for _, tt := range tests {
+		l := &listener{}
+		h := web.Handler(web.Settings{MaxBodySize: 1000, MaxInbound: 1}, web.Intake(web.IntakeOptions{Receiver: l, Token: "s3cret"}))
+		r := httptest.NewRequest("POST", tt.path, strings.NewReader("{}"))
+		r.Header.Set("Authorization", "Bearer s3cret")
+		tt.change(r)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		var want []string
+		if tt.want != "" {
+			want = []string{tt.want}
+		}
+		if !slices.Equal(l.heard, want) {
+			t.Errorf("%s answered %d, and heard %q, want %q", tt.path, w.Code, l.heard, want)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"mime"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// The way back, for whoever asks a gateway: what a record was made of, as far as it
+// holds that.
+
+// Core is the page of a listing.
+func (e Events) Core() core.Page[core.Event] {
+	return core.Page[core.Event]{Items: List(e.Events, EventSummary.Core), More: e.More}
+}
+
+// Core is the event, without payload and headers.
+func (e EventSummary) Core() core.Event {
+	return core.Event{ID: e.ID, Source: e.Source, Type: e.EventType, DeliveryID: string(e.IdempotencyKey), CreatedAt: e.CreatedAt.Time}
+}
+
+// Core is the event with its jobs and runs. Its payload is byte for byte what was
+// received, but for bytes that are not UTF-8 and white space that a writer left out.
+func (e Event) Core() (manage.Told, error) {
+	payload := []byte(e.Payload)
+	switch e.PayloadEncoding {
+	case "":
+	case PayloadText:
+		var text string
+		if err := json.Unmarshal(e.Payload, &text); err != nil {
+			return manage.Told{}, fmt.Errorf("payload: it is no string, as payload_encoding %s says: %w", PayloadText, err)
+		}
+		payload = []byte(text)
+	default:
+		return manage.Told{}, fmt.Errorf("payload_encoding: %q is not known; only %s is", e.PayloadEncoding, PayloadText)
+	}
+	event := core.Event{
+		ID: e.ID, Source: e.Source, Type: e.EventType, Payload: payload,
+		DeliveryID: string(e.IdempotencyKey), CreatedAt: e.CreatedAt.Time,
+	}
+	event.Headers, event.ContentType = headersFrom(e.Headers)
+	return manage.Told{Event: event, Jobs: List(e.Jobs, Job.Core), Runs: List(e.WorkflowRuns, Run.Core)}, nil
+}
+
+// headersFrom takes the content type out of headers, where [Headers] put it.
+func headersFrom(all map[string]string) (headers map[string]string, contentType string) {
+	headers = maps.Clone(all)
+	contentType = headers["content-type"]
+	delete(headers, "content-type")
+	return headers, contentType
+}
+
+// Core is the page of a listing.
+func (j Jobs) Core() core.Page[core.Job] {
+	return core.Page[core.Job]{Items: List(j.Jobs, Job.Core), More: j.More}
+}
+
+// Core is the job.
+func (j Job) Core() core.Job {
+	return core.Job{
+		ID: j.ID, EventID: j.EventID, Lane: LaneOf(strings.TrimSuffix(j.Handler, "/"+j.Step)), Status: j.Status,
+		Attempt: j.Attempt, MaxAttempts: attemptsOf(j.MaxAttempts), DueAt: j.ScheduledAt.Time, RunID: j.RunID, Step: j.Step,
+		LastError: string(j.LastError), CreatedAt: j.CreatedAt.Time, FinishedAt: j.CompletedAt.Time,
+	}
+}
+
+// LaneOf is the lane of what [core.Lane.Consumer] calls this: no handler has a slash in
+// its name.
+func LaneOf(consumer string) core.Lane {
+	if strings.Contains(consumer, "/") {
+		return core.Lane(consumer)
+	}
+	return core.HandlerLane(consumer)
+}
+
+// attemptsOf is how many attempts a budget is.
+func attemptsOf(budget *int) int {
+	if budget == nil {
+		return core.Unlimited
+	}
+	return *budget
+}
+
+// Core is the attempt.
+func (a Attempt) Core() core.Attempt {
+	attempt := core.Attempt{
+		Number: a.Attempt, Error: string(a.Error), Response: string(a.Response),
+		Duration: time.Duration(a.DurationMS) * time.Millisecond, StartedAt: a.CreatedAt.Time,
+	}
+	if a.StatusCode != nil {
+		attempt.StatusCode = *a.StatusCode
+	}
+	return attempt
+}
+
+// Core is the page of a listing.
+func (r Runs) Core() core.Page[core.Run] {
+	return core.Page[core.Run]{Items: List(r.Runs, Run.Core), More: r.More}
+}
+
+// Core is the run as it is listed.
+func (r Run) Core() core.Run {
+	return core.Run{
+		ID: r.ID, Workflow: r.Workflow, EventID: r.EventID, Status: r.Status, Epoch: r.Epoch, Step: string(r.CurrentStep),
+		Error: string(r.Error), CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, FinishedAt: r.CompletedAt.Time,
+	}
+}
+
+// Core is the run with its steps and history.
+func (r RunStory) Core() manage.Inspected {
+	run := r.Run.Core()
+	run.Output = orNone(r.Output)
+	return manage.Inspected{Run: run, Steps: List(r.Steps, Step.Core), History: List(r.History, Entry.Core)}
+}
+
+// Untold is how many branches a step has that was a record: none tells.
+const Untold = -1
+
+// Core is the step. The Total of its Fan is [Untold].
+func (s Step) Core() core.Step {
+	return core.Step{
+		Fan:  core.Fan{Total: Untold},
+		Name: s.Name, Path: s.Path, Type: s.Type, Status: s.Status, Attempt: s.Attempt, State: orNone(s.Input), Output: orNone(s.Output),
+		Error: string(s.Error), StartedAt: s.StartedAt.Time, FinishedAt: s.CompletedAt.Time,
+	}
+}
+
+// Core is the entry.
+func (e Entry) Core() core.Entry {
+	return core.Entry{Seq: e.Seq, At: e.At.Time, Epoch: e.Epoch, Type: e.Type, Path: string(e.Step), Data: string(orNone(e.Data))}
+}
+
+// orNone is a document, nil for null.
+func orNone(doc json.RawMessage) []byte {
+	if string(doc) == "null" {
+		return nil
+	}
+	return doc
+}
+
+// Core is the queue with its numbers.
+func (q Queue) Core() (manage.Listed, error) {
+	visibility, err := config.ParseDuration(q.VisibilityTimeout)
+	if err != nil {
+		return manage.Listed{}, fmt.Errorf("visibility_timeout: %w", err)
+	}
+	return manage.Listed{
+		Queue: manage.Queue{Name: q.Name, Source: q.Source, Events: q.Events, Visibility: visibility.Duration},
+		Tally: core.Tally{Pending: q.Pending, Processing: q.Processing, Dead: q.Dead},
+	}, nil
+}
+
+// Core is the message, and its event as far as that is told. A payload that is a string
+// is taken for text unless the content type says that it is JSON.
+func (m Message) Core() core.TakenJob {
+	event := core.Event{ID: m.EventID, Type: m.EventType, Payload: m.Payload}
+	event.Headers, event.ContentType = headersFrom(m.Headers)
+	var text string
+	if !saysJSON(event.ContentType) && json.Unmarshal(m.Payload, &text) == nil {
+		event.Payload = []byte(text)
+	}
+	return core.TakenJob{Event: event, Job: core.Job{
+		ID: m.ID, EventID: m.EventID, Attempt: m.Attempt, MaxAttempts: attemptsOf(m.MaxAttempts),
+		LastError: string(m.LastError), CreatedAt: m.CreatedAt.Time, FinishedAt: m.CompletedAt.Time,
+	}}
+}
+
+func saysJSON(contentType string) bool {
+	media, _, _ := mime.ParseMediaType(contentType) // of one that is malformed the beginning
+	return media == "application/json" || strings.HasSuffix(media, "+json")
+}
+
+// Core is what a look found.
+func (n News) Core() manage.News {
+	return manage.News{
+		Events:   List(n.Events, EventSummary.Core),
+		Jobs:     List(n.Jobs, Job.Core),
+		Next:     manage.Cursor{Event: n.Cursor.Event, Finished: n.Cursor.Finished.Time, Job: core.ID(n.Cursor.Job)},
+		More:     n.More,
+		Followed: n.Followed,
+	}
+}
+
+// Core is what was replayed.
+func (r Replayed) Core() manage.Replayed {
+	span := manage.Span{First: core.ID(r.First), Last: core.ID(r.Last)}
+	return manage.Replayed{Events: r.Events, Jobs: r.Jobs, Span: span, Next: core.ID(r.Next)}
+}

@@ -1,0 +1,208 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// sent is a record as whoever asked for it reads it.
+func sent[T any](t *rapid.T, record T) (got T) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(record); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatalf("%s: %v", b.Bytes(), err)
+	}
+	return got
+}
+
+// alike holds for what a record does not tell apart: none and empty.
+var alike = cmp.Options{cmpopts.EquateEmpty(), cmp.Comparer(time.Time.Equal)}
+
+func same(t *rapid.T, what string, want, got any) {
+	if diff := cmp.Diff(want, got, alike); diff != "" {
+		t.Errorf("%s (-before +after):\n%s", what, diff)
+	}
+}
+
+var (
+	someText = rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "plain", "<&>\u2028\x1b[2J", "null", `"`}))
+	someName = rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9_-]{0,8}`)
+	someID   = rapid.Custom(func(t *rapid.T) core.ID {
+		return core.ID(rapid.StringMatching(`01J9[0-9A-HJKMNP-TV-Z]{22}`).Draw(t, "id"))
+	})
+	someTime = rapid.Custom(func(t *rapid.T) time.Time {
+		if rapid.Bool().Draw(t, "none") {
+			return time.Time{}
+		}
+		return time.UnixMilli(rapid.Int64Range(0, 4e12).Draw(t, "ms")).UTC()
+	})
+	someDocument = rapid.SampledFrom([]string{"", "{}", `{"n":1.00,"s":"<>"}`, "[1,2]", `"text"`, "17", "true"})
+	someBudget   = rapid.SampledFrom([]int{1, 5, core.Unlimited})
+)
+
+func someJob(t *rapid.T) core.Job {
+	j := core.Job{
+		ID: someID.Draw(t, "id"), EventID: someID.Draw(t, "event"), Status: rapid.SampledFrom(core.Statuses()).Draw(t, "status"),
+		Attempt: rapid.IntRange(0, 9).Draw(t, "attempt"), MaxAttempts: someBudget.Draw(t, "max"), DueAt: someTime.Draw(t, "due"),
+		LastError: someText.Draw(t, "error"), CreatedAt: someTime.Draw(t, "created"), FinishedAt: someTime.Draw(t, "finished"),
+	}
+	switch name := someName.Draw(t, "name"); rapid.IntRange(0, 2).Draw(t, "kind") {
+	case 0:
+		j.Lane = core.HandlerLane(name)
+	case 1:
+		j.Lane = core.QueueLane(name)
+	default:
+		j.Lane, j.RunID, j.Step = core.WorkflowLane(name), someID.Draw(t, "run"), rapid.SampledFrom([]string{"pack", "a/b/17/c#2", name}).Draw(t, "step")
+	}
+	return j
+}
+
+func someRun(t *rapid.T) core.Run {
+	return core.Run{
+		ID: someID.Draw(t, "id"), Workflow: someName.Draw(t, "workflow"), EventID: someID.Draw(t, "event"),
+		Status: rapid.SampledFrom(core.RunStatuses()).Draw(t, "status"), Epoch: rapid.IntRange(1, 9).Draw(t, "epoch"),
+		Step: someText.Draw(t, "step"), Error: someText.Draw(t, "error"),
+		CreatedAt: someTime.Draw(t, "created"), StartedAt: someTime.Draw(t, "started"), FinishedAt: someTime.Draw(t, "finished"),
+	}
+}
+
+// What was made a record, sent and read is what it was.
+func TestThereAndBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		job, run := someJob(t), someRun(t)
+		same(t, "job", job, sent(t, JobOf(job)).Core())
+		same(t, "jobs", core.Page[core.Job]{Items: []core.Job{job}, More: true}, sent(t, JobsOf(core.Page[core.Job]{Items: []core.Job{job}, More: true})).Core())
+		same(t, "run", run, sent(t, RunOf(run)).Core())
+		same(t, "runs", core.Page[core.Run]{Items: []core.Run{run}}, sent(t, RunsOf(core.Page[core.Run]{Items: []core.Run{run}})).Core())
+		attempt := core.Attempt{
+			Number: rapid.IntRange(1, 9).Draw(t, "number"), StatusCode: rapid.SampledFrom([]int{0, 200, 599}).Draw(t, "code"), Error: someText.Draw(t, "error"),
+			Response: someText.Draw(t, "response"), Duration: time.Duration(rapid.IntRange(0, 1e6).Draw(t, "ms")) * time.Millisecond, StartedAt: someTime.Draw(t, "at"),
+		}
+		same(t, "attempt", attempt, sent(t, AttemptOf(attempt)).Core())
+		event := core.Event{ID: job.EventID, Source: someText.Draw(t, "source"), Type: someText.Draw(t, "type"), DeliveryID: someText.Draw(t, "delivery"), CreatedAt: someTime.Draw(t, "received")}
+		same(t, "summary", event, sent(t, SummaryOf(event)).Core())
+		page := core.Page[core.Event]{Items: []core.Event{event}, More: true}
+		same(t, "events", page, sent(t, EventsOf(page)).Core())
+		news := manage.News{Events: page.Items, Jobs: []core.Job{job}, Next: manage.Cursor{Event: job.EventID, Finished: job.FinishedAt}, More: true}
+		same(t, "news", news, sent(t, NewsOf(news)).Core())
+	})
+}
+
+// A payload comes back byte for byte, be it JSON or not.
+func TestPayloadsThereAndBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		told := manage.Told{Event: core.Event{
+			ID: someID.Draw(t, "id"), Source: "shop", Type: "order", Payload: []byte(rapid.OneOf(someDocument, someText).Draw(t, "payload")),
+			ContentType: rapid.SampledFrom([]string{"", "application/json", "text/plain"}).Draw(t, "content type"),
+			Headers:     rapid.MapOfN(rapid.SampledFrom([]string{"ce-id", "traceparent"}), someText, 0, 2).Draw(t, "headers"),
+		}, Jobs: []core.Job{someJob(t)}, Runs: []core.Run{someRun(t)}}
+		if !utf8.Valid(told.Payload) {
+			t.Skip("what is not UTF-8 is not received")
+		}
+		line, err := EventOf(told).Line()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var record Event
+		if err := json.Unmarshal(line, &record); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		got, err := record.Core()
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		same(t, string(line), told, got)
+	})
+}
+
+func TestRunsThereAndBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		document := func(label string) []byte { return []byte(someDocument.Draw(t, label)) }
+		want := manage.Inspected{
+			Run: someRun(t),
+			Steps: []core.Step{{
+				Name: "pack", Path: "pack#2", Type: "http", Status: core.StepFailed, Attempt: 2, State: document("state"), Output: document("output"),
+				Error: someText.Draw(t, "error"), StartedAt: someTime.Draw(t, "started"), FinishedAt: someTime.Draw(t, "finished"), Fan: core.Fan{Total: Untold},
+			}},
+			History: []core.Entry{{Seq: 1, At: someTime.Draw(t, "at"), Epoch: 1, Type: core.EntryFailed, Path: someText.Draw(t, "path"), Data: someDocument.Draw(t, "data")}},
+		}
+		want.Output = document("result")
+		same(t, "run", want, sent(t, StoryOfRun(want)).Core())
+	})
+}
+
+// Of a message the payload that is text is told from JSON by the content type.
+func TestMessagesThereAndBack(t *testing.T) {
+	for _, c := range []struct{ payload, contentType, want string }{
+		{`{"n":1.00}`, "", `{"n":1.00}`},
+		{"a=1", "application/x-www-form-urlencoded", "a=1"},
+		{"a=1", "", "a=1"},
+		{`"text"`, "application/json; charset=utf-8", `"text"`},
+		{`"text"`, "application/cloudevents+json", `"text"`},
+		{"", "text/plain", ""},
+	} {
+		want := core.TakenJob{
+			Job:   core.Job{ID: "M", EventID: "E", Attempt: 2, MaxAttempts: core.Unlimited, LastError: "nacked", CreatedAt: noon},
+			Event: core.Event{ID: "E", Type: "order", Payload: []byte(c.payload), ContentType: c.contentType, Headers: map[string]string{"ce-id": "1"}},
+		}
+		var record Message
+		if err := json.Unmarshal([]byte(text(t, MessageOf(want))), &record); err != nil {
+			t.Fatal(err)
+		}
+		got := record.Core()
+		if c.contentType == "" {
+			got.Event.ContentType = "" // made up, of what the payload looks like
+		}
+		if diff := cmp.Diff(want, got, alike); diff != "" || string(got.Event.Payload) != c.want {
+			t.Errorf("%q, %s (-before +after):\n%s", c.payload, c.contentType, diff)
+		}
+	}
+}
+
+func TestQueuesThereAndBack(t *testing.T) {
+	want := manage.Listed{
+		Queue: manage.Queue{Name: "q", Source: "shop", Events: []string{"order.*"}, Visibility: 90 * time.Second},
+		Tally: core.Tally{Pending: 1, Processing: 2, Dead: 3},
+	}
+	got, err := QueueOf(want).Core()
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-before +after):\n%s", err, diff)
+	}
+	if _, err := (Queue{VisibilityTimeout: "soon"}).Core(); err == nil {
+		t.Error(`a visibility_timeout of "soon" is read`)
+	}
+}
+
+func TestReplayedThereAndBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := func(name string) core.ID {
+			if rapid.Bool().Draw(t, "no "+name) {
+				return ""
+			}
+			return someID.Draw(t, name)
+		}
+		before := manage.Replayed{
+			Events: rapid.IntRange(0, 1000).Draw(t, "events"), Jobs: rapid.IntRange(0, 1000).Draw(t, "jobs"),
+			Span: manage.Span{First: id("first"), Last: id("last")}, Next: id("next"),
+		}
+		record := sent(t, ReplayedOf(before))
+		same(t, "replayed", before, record.Core())
+		if record.More != (before.Next != "") {
+			t.Errorf("has_more is %t where next is %q", record.More, before.Next)
+		}
+	})
+}

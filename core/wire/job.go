@@ -1,0 +1,112 @@
+package wire
+
+import (
+	"github.com/eventgateway/gateway/core"
+)
+
+// Jobs is a page of a listing.
+type Jobs struct {
+	Jobs []Job `json:"jobs"`
+	More bool  `json:"has_more"`
+}
+
+// JobsOf is the record of a page.
+func JobsOf(page core.Page[core.Job]) Jobs { return Jobs{List(page.Items, JobOf), page.More} }
+
+// EventJobs is the jobs of one event.
+type EventJobs struct {
+	Jobs []Job `json:"jobs"`
+}
+
+// A Job is a job of a handler, a message of a queue, or the job of a step.
+type Job struct {
+	ID          core.ID     `json:"id"`
+	EventID     core.ID     `json:"event_id"`
+	Handler     string      `json:"handler"`         // see Consumer
+	Queue       string      `json:"queue,omitempty"` // of a message only
+	Status      core.Status `json:"status"`
+	Attempt     int         `json:"attempt"`
+	MaxAttempts *int        `json:"max_attempts"` // null: as many as it takes
+	ScheduledAt Time        `json:"scheduled_at"`
+	CompletedAt Time        `json:"completed_at"`
+	LastError   Text        `json:"last_error"`
+	CreatedAt   Time        `json:"created_at"`
+	RunID       core.ID     `json:"workflow_run_id,omitempty"` // of a step only
+	Step        string      `json:"step,omitempty"`            // of a step only, its path
+
+	// Attempts are absent if they were not asked for.
+	Attempts []Attempt `json:"attempts,omitzero"`
+}
+
+// JobOf is the record of a job, without its attempts.
+func JobOf(j core.Job) Job {
+	return Job{
+		ID:          j.ID,
+		EventID:     j.EventID,
+		Handler:     Consumer(j),
+		Queue:       j.Lane.Queue(),
+		Status:      j.Status,
+		Attempt:     j.Attempt,
+		MaxAttempts: budget(j),
+		ScheduledAt: Time{j.DueAt},
+		CompletedAt: Time{j.FinishedAt},
+		LastError:   Text(j.LastError),
+		CreatedAt:   Time{j.CreatedAt},
+		RunID:       j.RunID,
+		Step:        j.Step,
+	}
+}
+
+// StoryOf is the record of a job with its attempts.
+func StoryOf(j core.Job, attempts []core.Attempt) Job {
+	record := JobOf(j)
+	record.Attempts = List(attempts, AttemptOf)
+	return record
+}
+
+// Consumer is whom a job is for: a handler by its name, queue/<name>, or
+// workflow/<name>/<step>.
+func Consumer(j core.Job) string {
+	if j.Step != "" {
+		return j.Lane.Consumer() + "/" + j.Step
+	}
+	return j.Lane.Consumer()
+}
+
+// budget is how many attempts a job has, nil if there is no end to them.
+func budget(j core.Job) *int {
+	if j.MaxAttempts == core.Unlimited {
+		return nil
+	}
+	return &j.MaxAttempts
+}
+
+// Attempts is all attempts at a job.
+type Attempts struct {
+	Attempts []Attempt `json:"attempts"`
+}
+
+// An Attempt is how one try went.
+type Attempt struct {
+	Attempt    int   `json:"attempt"`
+	StatusCode *int  `json:"status_code"` // null if there was no reply
+	Error      Text  `json:"error"`
+	DurationMS int64 `json:"duration_ms"`
+	Response   Text  `json:"response"` // what was kept of the reply
+	CreatedAt  Time  `json:"created_at"`
+}
+
+// AttemptOf is the record of an attempt.
+func AttemptOf(a core.Attempt) Attempt {
+	record := Attempt{
+		Attempt:    a.Number,
+		Error:      Text(a.Error),
+		DurationMS: a.Duration.Milliseconds(),
+		Response:   Text(a.Response),
+		CreatedAt:  Time{a.StartedAt},
+	}
+	if a.StatusCode != 0 {
+		record.StatusCode = &a.StatusCode
+	}
+	return record
+}

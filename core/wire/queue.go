@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// Queues is all queues.
+type Queues struct {
+	Queues []Queue `json:"queues"`
+}
+
+// A Queue is a queue with how many messages it has.
+type Queue struct {
+	Name              string   `json:"name"`
+	Source            string   `json:"source"`
+	Events            []string `json:"events"`
+	VisibilityTimeout string   `json:"visibility_timeout"`
+	Depth             int      `json:"depth"`
+	Pending           int      `json:"pending"`
+	Processing        int      `json:"processing"`
+	Dead              int      `json:"dead"`
+}
+
+// QueueOf is the record of a queue.
+func QueueOf(q manage.Listed) Queue {
+	return Queue{
+		Name:              q.Name,
+		Source:            q.Source,
+		Events:            append([]string{}, q.Events...), // a list also if it is empty
+		VisibilityTimeout: config.Duration{Duration: q.Visibility}.String(),
+		Depth:             q.Depth(),
+		Pending:           q.Pending,
+		Processing:        q.Processing,
+		Dead:              q.Dead,
+	}
+}
+
+// Messages is the first messages of a queue.
+type Messages struct {
+	Messages []Message `json:"messages"`
+}
+
+// DeadLetters is a page of the dead messages of a queue.
+type DeadLetters struct {
+	Messages []Message `json:"messages"`
+	More     bool      `json:"has_more"`
+}
+
+// A Message is one that nobody receives by looking at it: it has no receipt.
+type Message struct {
+	MessageHead
+	Payload json.RawMessage `json:"payload"`
+	MessageTail
+}
+
+// A MessageHead is what stands before the payload, also of one that is received.
+type MessageHead struct {
+	ID        core.ID `json:"id"`
+	EventID   core.ID `json:"event_id"`
+	EventType string  `json:"event_type"`
+}
+
+// A MessageTail is what stands behind the payload.
+type MessageTail struct {
+	Headers     map[string]string `json:"headers"`
+	Attempt     int               `json:"attempt"`
+	MaxAttempts *int              `json:"max_attempts"`
+	CreatedAt   Time              `json:"created_at"`
+	CompletedAt Time              `json:"completed_at"`
+	LastError   Text              `json:"last_error"`
+}
+
+// MessageOf is the record of a message.
+func MessageOf(m core.TakenJob) Message {
+	return Message{
+		MessageHead: MessageHead{m.ID, m.EventID, m.Event.Type},
+		Payload:     Document(m.Event.Payload),
+		MessageTail: MessageTail{
+			Headers:     MessageHeaders(m.Event),
+			Attempt:     m.Attempt,
+			MaxAttempts: budget(m.Job),
+			CreatedAt:   Time{m.CreatedAt},
+			CompletedAt: Time{m.FinishedAt},
+			LastError:   Text(m.LastError),
+		},
+	}
+}
+
+// MessageHeaders are the headers that go with a message. If the sender of its event did
+// not say what the payload is, they say what it looks like.
+func MessageHeaders(e core.Event) map[string]string {
+	headers := Headers(e)
+	switch {
+	case e.ContentType != "":
+	case isJSON(e.Payload):
+		headers["content-type"] = "application/json"
+	default:
+		headers["content-type"] = "text/plain; charset=utf-8"
+	}
+	return headers
+}

@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// Runs is a page of a listing.
+type Runs struct {
+	Runs []Run `json:"workflow_runs"`
+	More bool  `json:"has_more"`
+}
+
+// RunsOf is the record of a page.
+func RunsOf(page core.Page[core.Run]) Runs { return Runs{List(page.Items, RunOf), page.More} }
+
+// A Run is a workflow run as it is listed.
+type Run struct {
+	ID          core.ID        `json:"id"`
+	Workflow    string         `json:"workflow"`
+	EventID     core.ID        `json:"event_id"`
+	Status      core.RunStatus `json:"status"`
+	CurrentStep Text           `json:"current_step"`
+	Epoch       int            `json:"epoch"`
+	CreatedAt   Time           `json:"created_at"`
+	StartedAt   Time           `json:"started_at"`
+	CompletedAt Time           `json:"completed_at"`
+	Error       Text           `json:"error"`
+}
+
+// RunOf is the record of a run as it is listed.
+func RunOf(r core.Run) Run {
+	return Run{
+		ID:          r.ID,
+		Workflow:    r.Workflow,
+		EventID:     r.EventID,
+		Status:      r.Status,
+		CurrentStep: Text(r.Step),
+		Epoch:       r.Epoch,
+		CreatedAt:   Time{r.CreatedAt},
+		StartedAt:   Time{r.StartedAt},
+		CompletedAt: Time{r.FinishedAt},
+		Error:       Text(r.Error),
+	}
+}
+
+// A RunStory is a run with all that became of it.
+type RunStory struct {
+	Run
+	Output  json.RawMessage `json:"output"`
+	Steps   []Step          `json:"steps"`
+	History []Entry         `json:"history"`
+}
+
+// StoryOfRun is the record of a run with its steps and history.
+func StoryOfRun(r manage.Inspected) RunStory {
+	return RunStory{RunOf(r.Run), orNull(r.Output), List(r.Steps, StepOf), List(r.History, EntryOf)}
+}
+
+// A Step is one visit of a run to a step.
+type Step struct {
+	StepHead
+	Input  json.RawMessage `json:"input"`
+	Output json.RawMessage `json:"output"`
+	StepTail
+}
+
+// A StepHead is what stands before the documents.
+type StepHead struct {
+	Name    string          `json:"name"`
+	Path    string          `json:"path"`
+	Type    string          `json:"type"`
+	Status  core.StepStatus `json:"status"`
+	Attempt int             `json:"attempt"`
+}
+
+// A StepTail is what stands behind the documents.
+type StepTail struct {
+	Error       Text `json:"error"`
+	StartedAt   Time `json:"started_at"`
+	CompletedAt Time `json:"completed_at"`
+}
+
+// StepOf is the record of a step.
+func StepOf(s core.Step) Step {
+	return Step{
+		StepHead: StepHead{s.Name, s.Path, s.Type, s.Status, s.Attempt},
+		Input:    orNull(s.State),
+		Output:   orNull(s.Output),
+		StepTail: StepTail{Text(s.Error), Time{s.StartedAt}, Time{s.FinishedAt}},
+	}
+}
+
+// An Entry is one line of a run's history.
+type Entry struct {
+	EntryHead
+	Data json.RawMessage `json:"data"`
+}
+
+// An EntryHead is what stands before the details.
+type EntryHead struct {
+	Seq   int            `json:"seq"`
+	At    Time           `json:"at"`
+	Epoch int            `json:"epoch"`
+	Type  core.EntryType `json:"type"`
+	Step  Text           `json:"step"` // its path
+}
+
+// EntryOf is the record of an entry.
+func EntryOf(e core.Entry) Entry {
+	return Entry{EntryHead{e.Seq, Time{e.At}, e.Epoch, e.Type, Text(e.Path)}, orNull([]byte(e.Data))}
+}

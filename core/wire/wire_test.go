@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.UTC)
+
+func text(t *testing.T, record any) string {
+	t.Helper()
+	out, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// What does not apply is null; absent are only the fields of other kinds of jobs.
+func TestRecordsOfNothing(t *testing.T) {
+	for _, tt := range []struct {
+		record any
+		want   string
+	}{
+		{JobOf(core.Job{MaxAttempts: core.Unlimited}), `{"id":"","event_id":"","handler":"","status":"","attempt":0,"max_attempts":null,` +
+			`"scheduled_at":null,"completed_at":null,"last_error":null,"created_at":null}`},
+		{StoryOf(core.Job{Lane: "workflow/w", Step: "a/b", RunID: "R", MaxAttempts: 3}, nil), `{"id":"","event_id":"","handler":"workflow/w/a/b","status":"","attempt":0,"max_attempts":3,` +
+			`"scheduled_at":null,"completed_at":null,"last_error":null,"created_at":null,"workflow_run_id":"R","step":"a/b","attempts":[]}`},
+		{JobOf(core.Job{Lane: "queue/q"}).Queue, `"q"`},
+		{AttemptOf(core.Attempt{}), `{"attempt":0,"status_code":null,"error":null,"duration_ms":0,"response":null,"created_at":null}`},
+		{EventOf(manage.Told{}), `{"id":"","source":"","event_type":"","payload":"","payload_encoding":"text","headers":{},"idempotency_key":null,"created_at":null,"jobs":[],"workflow_runs":[]}`},
+		{EventsOf(core.Page[core.Event]{}), `{"events":[],"has_more":false}`},
+		{StoryOfRun(manage.Inspected{}), `{"id":"","workflow":"","event_id":"","status":"","current_step":null,"epoch":0,"created_at":null,"started_at":null,"completed_at":null,"error":null,"output":null,"steps":[],"history":[]}`},
+		{EntryOf(core.Entry{}), `{"seq":0,"at":null,"epoch":0,"type":"","step":null,"data":null}`},
+		{StatsOf(manage.Stats{}), `{"at":null,"handlers":[],"queues":[],"workflows":[],"alerts":[],"jobs":{"available":0,"running":0,"retryable":0,"dead":0,"completed":0}}`},
+		{NewsOf(manage.News{}), `{"events":[],"jobs":[],"cursor":{"event":"","finished":null,"job":null},"has_more":false,"followed":0}`},
+	} {
+		if diff := cmp.Diff(tt.want, text(t, tt.record)); diff != "" {
+			t.Errorf("%T (-want +got):\n%s", tt.record, diff)
+		}
+	}
+}
+
+// A record that is read again is the same record.
+func TestRecordsAreReadAgain(t *testing.T) {
+	want := EventOf(manage.Told{
+		Event: core.Event{ID: "E", Source: "shop", Type: "order", Payload: []byte(`{"n":1.0}`), ContentType: "application/json", DeliveryID: "d", CreatedAt: noon},
+		Jobs:  []core.Job{{ID: "J", Lane: "handler/h", LastError: "<\x1b>", DueAt: noon}},
+		Runs:  []core.Run{{ID: "R", Step: "s", StartedAt: noon}},
+	})
+	var got Event
+	if err := json.Unmarshal([]byte(text(t, want)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("read again (-want +got):\n%s", diff)
+	}
+	for _, bad := range []string{`"yesterday"`, `7`, `{}`} {
+		if err := json.Unmarshal([]byte(bad), new(Time)); err == nil {
+			t.Errorf("%s is read as a time", bad)
+		}
+	}
+}
+
+// Texts are escaped as the record around them is.
+func TestTexts(t *testing.T) {
+	record := SummaryOf(core.Event{Source: "<&>", DeliveryID: "<&>\u2028\n"})
+	if got := text(t, record); !strings.Contains(got, `"idempotency_key":"\u003c\u0026\u003e\u2028\n"`) {
+		t.Errorf("marshaled: %s", got)
+	}
+	line, err := Event{EventTail: EventTail{IdempotencyKey: record.IdempotencyKey}}.Line()
+	if err != nil || !strings.Contains(string(line), `"idempotency_key":"<&>\u2028\n"`) {
+		t.Errorf("as a line: %s, %v", line, err)
+	}
+}
+
+// A line is one line whatever the payload, and its payload is what it was but for the
+// white space of JSON.
+func TestLines(t *testing.T) {
+	for payload, want := range map[string]string{
+		"{\r\n \"b\": 1.00, \"a\":\"<&>\u2028\", \"a\": 12345678901234567890}": `{"b":1.00,"a":"<&>` + "\u2028" + `","a":12345678901234567890}`,
+		"a=1&b=\n\"2\"": `"a=1\u0026b=\n\"2\"","payload_encoding":"text"`,
+		"":              `"","payload_encoding":"text"`,
+		`"text"`:        `"text"`,
+		"\"\xff\"":      `"\"\ufffd\"","payload_encoding":"text"`,
+	} {
+		line, err := EventOf(manage.Told{Event: core.Event{Payload: []byte(payload)}}).Line()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(line), "\n"); n != 1 || line[len(line)-1] != '\n' {
+			t.Errorf("%q: %d line feeds in %q, want one at the end", payload, n, line)
+		}
+		if !strings.Contains(string(line), `"payload":`+want+`,"headers"`) {
+			t.Errorf("%q: %s, want %s", payload, line, want)
+		}
+	}
+}
+
+func TestStats(t *testing.T) {
+	gate := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon.Add(time.Second)}
+	half := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon}
+	tally := core.Tally{Pending: 5, Retryable: 2, Processing: 3, Dead: 4, OldestDue: noon.Add(-1500 * time.Millisecond)}
+	got := StatsOf(manage.Stats{At: noon, Completed: 9, Lanes: []manage.LaneStats{
+		{Lane: "handler/a", Tally: tally, Gate: gate},
+		{Lane: "handler/b", Gate: half},
+		{Lane: "queue/q", Tally: tally},
+		{Lane: "workflow/w", Tally: core.Tally{OldestDue: noon.Add(time.Hour)}},
+		{Lane: "alert/slack-1"},
+	}})
+	const none = `"available":0,"running":0,"retryable":0,"dead":0,"oldest_due_seconds":`
+	const some = `"available":3,"running":3,"retryable":2,"dead":4,"oldest_due_seconds":1.5`
+	want := `{"at":"2026-11-20T12:00:00.007",` +
+		`"handlers":[{"name":"a",` + some + `,"circuit_breaker":"open"},{"name":"b",` + none + `null,"circuit_breaker":"half-open"}],` +
+		`"queues":[{"name":"q",` + some + `,"pending":5,"processing":3}],` +
+		`"workflows":[{"name":"w",` + none + `0}],` +
+		`"alerts":[{"name":"slack-1",` + none + `null,"circuit_breaker":"closed"}],` +
+		`"jobs":{"available":6,"running":6,"retryable":4,"dead":8,"completed":9}}`
+	if diff := cmp.Diff(want, text(t, got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
