@@ -21,12 +21,13 @@ func FormatTime(t time.Time) string {
 }
 
 // ParseTime reads a time as callers write it: TimeLayout, with or without
-// fraction, with or without a trailing Z, or a bare date. It is UTC.
+// fraction, with or without a zone as in RFC 3339, or a bare date. What names no zone
+// is UTC.
 func ParseTime(s string) (time.Time, error) {
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04:05Z", "2006-01-02"} {
+	for _, layout := range []string{"2006-01-02T15:04:05", time.RFC3339, "2006-01-02"} {
 		// Parse accepts a fraction after the seconds without the layout naming one.
 		if t, err := time.Parse(layout, s); err == nil {
-			return t.Truncate(time.Millisecond), nil
+			return t.UTC().Truncate(time.Millisecond), nil
 		}
 	}
 	return time.Time{}, Refuse(Invalid, "%q is not a time: write 2006-01-02T15:04:05 (UTC), or a date", clip(s, 40))

@@ -51,10 +51,18 @@ var rules = []struct {
 	{"core/worker", "net/http", true, "the worker knows outcomes, the edge knows HTTP"},
 	{"core/worker", "os", true, "services do no IO of their own"},
 
+	{"core/retention", "net/http", true, "retention knows a store, and nobody outside"},
+	{"core/retention", "os", true, "services do no IO of their own"},
+	{"core/retention", module + "/core/...", false, "what is over is the store's to say"},
 	{"core/pull", "net/http", true, "queues know messages, the edge knows HTTP"},
 	{"core/pull", "os", true, "services do no IO of their own"},
 	{"core/manage", "net/http", true, "operators come by HTTP or by the command line"},
 	{"core/manage", "os", true, "services do no IO of their own"},
+
+	{"core/wire", "net/http", true, "records know their shape, the edge knows HTTP"},
+	{"core/wire", "os", true, "records know their shape, the edge knows HTTP"},
+	{"core/wire", module + "/core/web", false, "arrows point down: edges and mains speak in records"},
+	{"core/manage", module + "/core/wire", false, "services speak the vocabulary, edges and mains in records"},
 
 	{"core/workflow", "net/http", true, "the state machine decides what happens, and lets others do it"},
 	{"core/workflow", "os", true, "the pure ring is testable without a machine"},
@@ -66,6 +74,7 @@ var rules = []struct {
 	{"core/...", module + "/cmd/...", false, "mains import, they are not imported"},
 	{"core/...", "modernc.org/...", false, "drivers are the store's"},
 	{"core/...", "github.com/spf13/...", false, "the command line is cmd's"},
+	{"core/...", "github.com/getkin/...", false, "the description of the routes is checked by tests, not by the program"},
 
 	{"core/intake", module + "/core/web", false, "arrows point down: edges import services"},
 	{"core/worker", module + "/core/egress", false, "arrows point down: edges import services"},
@@ -80,8 +89,16 @@ var rules = []struct {
 	{"core/runner", module + "/core/egress", false, "arrows point down: edges import services"},
 	{"core/worker", module + "/core/workflow", false, "the worker is told what became of a step"},
 	{"core/manage", module + "/core/runner", false, "what moves runs is passed in"},
+	{"core/telemetry/traces", module + "/core/...", false, "traces are made of facts"},
+	{"core/gateway", module + "/core/telemetry/traces", false, "a function has no use for what exports in the background"},
+	{"core/gateway", "go.opentelemetry.io/...", false, "only core/telemetry/traces knows the SDK"},
 	{"core/web", module + "/core/egress", false, "what comes in does not know what goes out"},
 	{"core/egress", module + "/core/web", false, "what goes out does not know what comes in"},
+
+	{"core/gateway", "github.com/prometheus/...", false, "a function is assembled here too, and nobody scrapes it"},
+	{"core/telemetry", module + "/core/web", false, "what happened is told by who did it"},
+	{"core/telemetry/metrics", module + "/core/web", false, "what happened is told by who did it"},
+	{"core/telemetry/metrics", module + "/core/config", false, "names are passed in"},
 
 	{"store", module + "/core/...", false, "the store knows the vocabulary, not the services"},
 	{"store", "modernc.org/...", false, "dialects are text; drivers live in a folder each"},
@@ -108,7 +125,7 @@ type listed struct {
 
 func packages(t *testing.T) []listed {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-tags", "grpcnotrace", "-json=ImportPath,Imports,Deps", module+"/...")
+	cmd := exec.Command("go", "list", "-tags", "otel grpcnotrace", "-json=ImportPath,Imports,Deps", module+"/...")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)

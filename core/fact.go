@@ -13,8 +13,13 @@ type Observer func(Fact)
 // Accepted: an event was stored.
 type Accepted struct {
 	Event Event
-	Jobs  int
-	Took  time.Duration // from the first byte read to the commit
+	Jobs  int           // that were stored
+	Asked []NewJob      // for these; fewer were stored if lanes had seen keys of theirs
+	Took  time.Duration // from the first byte read to the commit; zero if it was not received
+
+	// Parent is the span that the event was sent in. It is zero if its sender named none,
+	// and if no spans are made: see [Event.Headers] for that of its intake.
+	Parent Span
 }
 
 // Repeated: an event was recognised as a duplicate and left out.
@@ -26,6 +31,12 @@ type Repeated struct {
 // Unverified: an event was refused because its sender could not be verified.
 type Unverified struct {
 	Source, Reason, ClientIP string
+}
+
+// TurnedAway: a request with an event was not taken, for another reason than [Unverified].
+type TurnedAway struct {
+	Source string // "" if there is none of that name
+	Kind   Kind   // zero if it was nothing that the sender could have done better
 }
 
 // Confirmed: a subscription to a topic was confirmed.
@@ -93,6 +104,7 @@ const (
 // StepMoved: something became of a step of a workflow run.
 type StepMoved struct {
 	Run     Run
+	Event   Event     // that started the run
 	Step    Step      // as it is now
 	Attempt Attempt   // the call that ended, of a step that makes calls; zero if none did
 	DueAt   time.Time // of its next attempt, if there will be one
@@ -100,7 +112,8 @@ type StepMoved struct {
 
 // RunMoved: a workflow run has another status now, or begins anew.
 type RunMoved struct {
-	Run Run
+	Run   Run
+	Event Event // that started it; zero if nobody had to know it
 }
 
 // CalledIn: a callback came in.
@@ -115,6 +128,12 @@ type Recovered struct {
 	Jobs int
 }
 
+// Purged: records that were over for long enough are deleted.
+type Purged struct {
+	Rows int           // jobs, runs and events
+	Took time.Duration // pauses included
+}
+
 // Troubled: something failed that will be tried again by itself.
 type Troubled struct {
 	Doing string // "take", "settle", ...
@@ -124,6 +143,7 @@ type Troubled struct {
 func (Accepted) fact()     {}
 func (Repeated) fact()     {}
 func (Unverified) fact()   {}
+func (TurnedAway) fact()   {}
 func (Confirmed) fact()    {}
 func (Unsubscribed) fact() {}
 func (Skipped) fact()      {}
@@ -131,6 +151,7 @@ func (Settled) fact()      {}
 func (BreakerMoved) fact() {}
 func (Superseded) fact()   {}
 func (Released) fact()     {}
+func (Purged) fact()       {}
 func (Recovered) fact()    {}
 func (StepMoved) fact()    {}
 func (RunMoved) fact()     {}

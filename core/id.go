@@ -40,6 +40,20 @@ func FirstID(t time.Time) ID {
 	return ID(u.String())
 }
 
+// Next is the lowest id above this one; itself if it is the highest, or not an id.
+func (id ID) Next() ID {
+	u, err := ulid.ParseStrict(string(id))
+	if err != nil {
+		return id
+	}
+	for i := len(u) - 1; i >= 0; i-- {
+		if u[i]++; u[i] != 0 {
+			return ID(u.String())
+		}
+	}
+	return id
+}
+
 // IDs makes ids that only ever grow, also when the clock steps back. The zero
 // value is not usable; it is safe for concurrent use.
 type IDs struct {

@@ -16,3 +16,17 @@ func TestFirstID(t *testing.T) {
 		t.Errorf("FirstID of no time = %s, want the lowest id", got)
 	}
 }
+
+func TestNextID(t *testing.T) {
+	for id, want := range map[ID]ID{
+		"01J90000000000000000000000": "01J90000000000000000000001",
+		"01J9000000000000000000000Z": "01J90000000000000000000010",
+		"01J9ZZZZZZZZZZZZZZZZZZZZZZ": "01JA0000000000000000000000",
+		"7ZZZZZZZZZZZZZZZZZZZZZZZZZ": "7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+		"none":                       "none",
+	} {
+		if got := id.Next(); got != want {
+			t.Errorf("%s.Next() = %s, want %s", id, got, want)
+		}
+	}
+}

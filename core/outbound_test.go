@@ -22,6 +22,7 @@ var outside = []*struct {
 	{path: "core/egress/", why: "it is where the address guard is"},
 	{path: "store/hosted/", why: "its one address is the configured database, like that of any other driver"},
 	{path: "cmd/gateway/send_post.go", why: "its one address is the gateway that the user names"},
+	{path: "core/telemetry/traces/", why: "its one address is the collector that the environment names"},
 	{path: "cmd/bench/", why: "it measures servers that it started, and is not the program"},
 	{path: "infra/test/", why: "it is no part of the program"},
 }
@@ -45,6 +46,8 @@ var outbound = map[string][]string{
 	"google.golang.org/grpc":                {"NewClient", "Dial*"},
 	"github.com/hashicorp/go-cleanhttp":     {"*"},
 	"github.com/hashicorp/go-retryablehttp": {"*"},
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": {"New*"},
 }
 
 // handedOn are types of which a pointer may be spoken of anywhere: who is handed

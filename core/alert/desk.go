@@ -204,7 +204,7 @@ func (d *Desk) tell(ctx context.Context, f draft) {
 		for _, lane := range d.mail.lanes {
 			d.Bell.Ring(lane)
 		}
-		d.Observe(core.Accepted{Event: a.Event, Jobs: receipt.Jobs, Took: d.Clock().Sub(f.began)})
+		d.Observe(core.Accepted{Event: a.Event, Jobs: receipt.Jobs, Asked: a.Jobs})
 	}
 }
 

@@ -173,7 +173,7 @@ func TestAlertIsAnEvent(t *testing.T) {
 	if rung := heard.Rung(); len(rung) != 2 || slices.Contains(rung, places[1].Lane) {
 		t.Errorf("rung %v, want the lanes of the jobs", rung)
 	}
-	if diff := cmp.Diff([]core.Fact{core.Accepted{Event: want.Event, Jobs: 2}}, s.facts); diff != "" {
+	if diff := cmp.Diff([]core.Fact{core.Accepted{Event: want.Event, Jobs: 2, Asked: want.Jobs}}, s.facts); diff != "" {
 		t.Errorf("facts other than wanted:\n%s", diff)
 	}
 }

@@ -28,6 +28,7 @@ func (c *Config) validate(r *report) {
 	k.database()
 	k.server()
 	k.sources()
+	k.signing("delivery.signing_secret", k.Delivery.SigningSecret)
 	k.handlers()
 	k.queues()
 	k.alerts()
@@ -213,9 +214,22 @@ func (k *checker) handlers() {
 		path := join("handlers", h.Name)
 		k.subscription(path, h.Source, h.Events)
 		k.receiver(path, h)
+		if k.origin.set(path + ".signing_secret") { // else it is that of all
+			k.signing(path+".signing_secret", h.SigningSecret)
+		}
 		k.filter(path+".filter", h.Filter)
 		k.transform(path+".transform", h.Transform)
 		k.singularPath(path+".idempotency_key", h.IdempotencyKey)
+	}
+}
+
+// signing checks what deliveries are signed with.
+func (k *checker) signing(path string, secrets Secrets) {
+	for _, s := range plain(secrets) {
+		if _, err := endpoint.SigningKey(s); err != nil {
+			k.problem(path, "%v", err)
+			return
+		}
 	}
 }
 

@@ -147,10 +147,21 @@ var (
 	yamlLine = regexp.MustCompile(`line ([0-9]+): `)
 	// parserErrors are the texts for which the library counts lines from 0; for its scanner's it counts from 1.
 	parserErrors = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
+	// unknownAnchor is about what may be a secret that begins with * and lacks its quotes, so its name is not told.
+	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 )
 
 // placeless are the texts that come without a line wherever the fault is; without one, the others mean the first.
 var placeless = regexp.MustCompile(`^(control characters|invalid|incomplete|unexpected|unknown anchor)`)
+
+// onlyLine is the line that holds a text, or 0 if none or several do.
+func onlyLine(data []byte, text string) int {
+	before, after, found := bytes.Cut(data, []byte(text))
+	if !found || bytes.Contains(after, []byte(text)) {
+		return 0
+	}
+	return 1 + bytes.Count(before, []byte("\n"))
+}
 
 // syntaxProblem reports what the YAML library refuses, with the line it names and in words without its name.
 func syntaxProblem(file string, data []byte, err error, r *report) {
@@ -169,6 +180,8 @@ func syntaxProblem(file string, data []byte, err error, r *report) {
 		line, text = tab, "indent with spaces, not tabs"
 	} else if strings.Contains(text, "cannot start any token") {
 		text += "; text that starts with @ ` or % needs quotes"
+	} else if m := unknownAnchor.FindStringSubmatch(text); m != nil {
+		line, text = onlyLine(data, "*"+m[1]), "an alias stands for nothing; text that starts with * needs quotes"
 	}
 	r.stop(file, line, "is not YAML: %s", strings.ReplaceAll(text, "\n", " "))
 }

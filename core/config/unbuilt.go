@@ -4,10 +4,7 @@ import "strings"
 
 // unbuilt lists what a configuration may ask for and this version cannot run: a path in which * stands for any name,
 // the choice that is meant (any, if empty), and what to say. Building a feature deletes its lines here.
-var unbuilt = []struct{ path, choice, what, remedy string }{
-	{"api.metrics_auth_token", "", "a token for metrics is", "remove the field"},
-	{"worker.retention_hours", "", "the removal of old records is", "remove the field"},
-}
+var unbuilt = []struct{ path, choice, what, remedy string }{}
 
 // Unbuilt returns one sentence for each configured feature that this version cannot run, sorted by file and line. Only
 // Load knows what was configured: a Config made otherwise has none.

@@ -85,6 +85,11 @@ type Options struct {
 	// Version of the gateway, for the user agent.
 	Version string
 
+	// Traced says that somebody makes a span of each attempt, so that the span is what
+	// receivers are to hear of, as [core.Span.Attempt] and [core.Span.StepAttempt] name
+	// it. Without it they hear of the span that the event came with, if any.
+	Traced bool
+
 	// Clock tells the time of attempts. Nil means the machine's.
 	Clock core.Clock
 }
@@ -97,12 +102,13 @@ type Client struct {
 	channels  channels
 	idle      time.Duration // after which an unused channel is closed
 	agent     string
+	traced    bool
 	clock     core.Clock
 }
 
 // New makes a client.
 func New(o Options) *Client {
-	c := &Client{guard: guard{allowPrivate: o.AllowPrivate}, agent: "gateway/" + o.Version, clock: o.Clock, idle: idleTimeout}
+	c := &Client{guard: guard{allowPrivate: o.AllowPrivate}, agent: "gateway/" + o.Version, traced: o.Traced, clock: o.Clock, idle: idleTimeout}
 	if c.clock == nil {
 		c.clock = core.SystemClock
 	}

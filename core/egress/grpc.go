@@ -115,7 +115,7 @@ func (s *grpcSender) request(job *core.TakenJob, now time.Time) (*gatewayv1.Deli
 	d.set("Ce-Specversion", "1.0")
 	d.describe(job, job.Attempt)
 	d.describeCloudEvent(e)
-	d.trace(e.Headers)
+	d.trace(s.line.client.spanOf(job), e)
 	if s.signer != nil {
 		d.sign(s.signer, string(job.ID), now)
 	}

@@ -55,27 +55,6 @@ func encode(s string, ok func(byte) bool) string {
 	return b.String()
 }
 
-// isTraceparent reports whether s is a valid traceparent:
-// https://www.w3.org/TR/trace-context/#traceparent-header. A version we do not
-// know may have more fields.
-func isTraceparent(s string) bool {
-	const size = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	if len(s) < size || s[2] != '-' || s[35] != '-' || s[52] != '-' {
-		return false
-	}
-	version, trace, parent, flags := s[:2], s[3:35], s[36:52], s[53:size]
-	for _, field := range []string{version, trace, parent, flags} {
-		if strings.Trim(field, "0123456789abcdef") != "" {
-			return false
-		}
-	}
-	if version == "ff" || strings.Trim(trace, "0") == "" || strings.Trim(parent, "0") == "" {
-		return false
-	}
-	rest := s[size:]
-	return rest == "" || version != "00" && rest[0] == '-' && eachByte(rest, isPrintable)
-}
-
 // isTracestate is about its form only. The specification asks for 512 characters
 // to be passed on, and lets more be dropped.
 func isTracestate(s string) bool {

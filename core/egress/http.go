@@ -154,7 +154,7 @@ func (s *httpSender) request(ctx context.Context, job *core.TakenJob, now time.T
 	}
 	d.describe(job, job.Attempt)
 	d.describeCloudEvent(&job.Event)
-	d.trace(job.Event.Headers)
+	d.trace(s.client.spanOf(job), &job.Event)
 	if r.Method != http.MethodGet {
 		d.set("Content-Type", contentType(&job.Event))
 	}
@@ -258,17 +258,33 @@ func passes(attribute string, foreign bool) bool {
 	return eachByte(attribute, isAlphanumeric)
 }
 
-// trace passes the trace context on, if it is valid: without a valid traceparent
-// there is no tracestate.
-func (d *delivery) trace(headers map[string]string) {
-	parent, state := headers["traceparent"], headers["tracestate"]
-	if !isTraceparent(parent) {
+// trace tells the receiver what it is called in; without that there is no tracestate.
+func (d *delivery) trace(parent string, e *core.Event) {
+	if parent == "" {
 		return
 	}
 	d.set("Traceparent", parent)
-	if isTracestate(state) {
+	if state := e.Headers[core.Tracestate]; isTracestate(state) {
 		d.set("Tracestate", state)
 	}
+}
+
+// spanOf is the traceparent of the call that a job was taken for; empty if there is none.
+// It is the span of the attempt, or, from a gateway that makes no spans, what came with
+// the event.
+func (c *Client) spanOf(job *core.TakenJob) string {
+	parent := job.Event.Headers[core.Traceparent]
+	span, ok := core.ParseSpan(parent)
+	step := &job.Situation.Step
+	switch {
+	case !ok:
+		return ""
+	case !c.traced:
+		return parent
+	case step.ID != "":
+		return span.StepAttempt(step.ID, step.Attempt+1).String()
+	}
+	return span.Attempt(job.Job).String()
 }
 
 func (d *delivery) sign(s *signer, id string, now time.Time) {

@@ -4,10 +4,11 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
+	"fmt"
 	"hash"
-	"strings"
 	"sync"
+
+	"github.com/eventgateway/gateway/core/endpoint"
 )
 
 // A signer signs deliveries as Standard Webhooks 1.0 says, symmetric form (v1):
@@ -32,9 +33,9 @@ func newSigner(secrets []string) (*signer, error) {
 	}
 	s := &signer{}
 	for _, secret := range secrets {
-		key, err := signingKey(secret)
+		key, err := endpoint.SigningKey(secret)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("signing secret %w", err)
 		}
 		s.keys = append(s.keys, key)
 	}
@@ -48,22 +49,6 @@ func newSigning(keys [][]byte) *signing {
 		g.macs = append(g.macs, hmac.New(sha256.New, key))
 	}
 	return g
-}
-
-// signingKey is the base64 after "whsec_", or else the secret's own bytes.
-func signingKey(secret string) ([]byte, error) {
-	if strings.TrimSpace(secret) == "" {
-		return nil, errors.New("signing secret is empty")
-	}
-	text, ok := strings.CutPrefix(secret, "whsec_")
-	if !ok {
-		return []byte(secret), nil
-	}
-	key, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
-	if err != nil || len(key) == 0 {
-		return nil, errors.New("signing secret is not base64 after whsec_") // without err, which quotes it
-	}
-	return key, nil
 }
 
 // sign returns the value of webhook-signature: v1 and the base64 of the

@@ -74,7 +74,7 @@ func (s *stepCaller) request(ctx context.Context, r workflow.Request, job *core.
 	d.header["User-Agent"] = []string{s.client.agent}
 	d.describe(job, job.Situation.Step.Attempt+1)
 	d.describeStep(job, r.Key)
-	d.trace(job.Event.Headers)
+	d.trace(s.client.spanOf(job), &job.Event)
 	if r.Body != nil {
 		d.set("Content-Type", "application/json")
 	}

@@ -1,5 +1,5 @@
 // Package endpoint judges the shape of what users configure for outgoing calls:
-// where to, and with which headers. The same functions are asked when a
+// where to, with which headers, and signed with what. The same functions are asked when a
 // configuration is loaded and before each use, so that a handler which passed
 // the one cannot fail the other, job after job.
 //

@@ -24,6 +24,7 @@ import (
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/pull"
+	"github.com/eventgateway/gateway/core/retention"
 	"github.com/eventgateway/gateway/core/runner"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
@@ -46,6 +47,24 @@ type Deps struct {
 	// delivered that another process stored. It is also how long the answer to a
 	// health check is good for. Zero means DefaultRest.
 	Rest time.Duration
+
+	// Traces takes part in the traces of events. Nil leaves them to others: the sender's
+	// is stored and passed on.
+	Traces Tracer
+
+	// Metrics measures what happens, and is served at /metrics. Nil measures nothing, and
+	// leaves the route out.
+	Metrics Metrics
+}
+
+// A Tracer makes spans of what happens.
+type Tracer interface {
+	// Begin names the span of the intake of an event, within the one that the event was
+	// sent in, or in a new trace if that is zero.
+	Begin(parent core.Span) core.Span
+
+	// Observe is a core.Observer.
+	Observe(core.Fact)
 }
 
 // DefaultRest suits a database that is asked for nothing.
@@ -57,10 +76,14 @@ type Gateway struct {
 	Intake  *intake.Intake
 	Worker  *worker.Worker
 	Cron    *cron.Ticker // nil if there are no schedules
-	Alerts  *alert.Desk  // nil if nobody wants to be told; nil is safe to use
+	Purger  *retention.Purger
+	Alerts  *alert.Desk // nil if nobody wants to be told; nil is safe to use
 	Puller  *pull.Puller
 	Queues  *manage.Queues
 	Runs    *manage.Runs
+	Events  *manage.Events
+	Jobs    *manage.Jobs
+	Stats   *manage.Statistics
 	runner  *runner.Runner
 	client  *egress.Client
 	observe core.Observer
@@ -75,11 +98,15 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 		return nil, config.Problems(unbuilt)
 	}
 	d.Rest = cmp.Or(d.Rest, DefaultRest)
-	g := &Gateway{Deps: d, observe: telemetry.Log(d.Log), drain: time.Duration(c.Worker.DrainTimeoutSecs) * time.Second}
+	if d.Metrics != nil {
+		d.Store = d.Metrics.Store(d.Store)
+	}
+	g := &Gateway{Deps: d, observe: observer(d), drain: time.Duration(c.Worker.DrainTimeoutSecs) * time.Second}
 	g.client = egress.New(egress.Options{
 		AllowPrivate: c.Server.AllowPrivateURLs,
 		Concurrency:  c.Worker.MaxConcurrency,
 		Version:      g.Version,
+		Traced:       g.Traces != nil,
 		Clock:        g.Clock,
 	})
 	bell := &core.Bell{}
@@ -88,17 +115,39 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 	g.Puller = g.newPuller(c, bell, obituaries.Of)
 	g.Queues = Queues(c, g.Store, g.Clock)
 	g.Queues.Bell = bell
-	var errs [4]error
+	g.Jobs = manage.NewJobs(g.Store, g.Clock)
+	g.Jobs.Bell = bell
+	g.Stats = Statistics(c, g.Store, g.Clock)
+	g.Purger = g.newPurger(c)
+	var errs [5]error
 	g.runner, errs[0] = g.newRunner(c, bell, obituaries.OfRun)
 	g.Runs = manage.NewRuns(g.Store, g.runner)
 	g.Intake, errs[1] = g.newIntake(c, bell)
 	g.Worker, errs[2] = g.newWorker(c, bell, obituaries.Of)
 	g.Cron, errs[3] = g.newCron(c)
+	g.Events, errs[4] = g.newEvents(c, bell)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	g.handler = g.newHandler(c)
+	g.measure()
 	return g, nil
+}
+
+// observer tells all who are to hear of facts.
+func observer(d Deps) core.Observer {
+	all := []core.Observer{telemetry.Log(d.Log)}
+	if d.Traces != nil {
+		all = append(all, d.Traces.Observe)
+	}
+	if d.Metrics != nil {
+		all = append(all, d.Metrics.Observe)
+	}
+	return func(f core.Fact) {
+		for _, tell := range all {
+			tell(f)
+		}
+	}
 }
 
 // Handler is everything the gateway answers over HTTP.
@@ -113,12 +162,17 @@ func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, 
 	if err != nil {
 		return nil, err
 	}
+	var trace func(core.Span) core.Span
+	if g.Traces != nil {
+		trace = g.Traces.Begin
+	}
 	return intake.New(intake.Deps{
 		Inbox:     g.Store,
 		IDs:       core.NewIDs(g.Clock),
 		Clock:     g.Clock,
 		Bell:      bell,
 		Observe:   g.observe,
+		Trace:     trace,
 		Alarm:     g.Alerts.Unverified,
 		Log:       g.Log.With(telemetry.Target, "intake"),
 		Sources:   known,
@@ -182,19 +236,23 @@ func (g *Gateway) newHandler(c *config.Config) http.Handler {
 	pieces := []web.Piece{
 		web.Intake(web.IntakeOptions{Receiver: g.Intake, Token: c.API.AuthToken.Reveal()}),
 		g.queueRoutes(c),
-		web.Ops(web.OpsOptions{Depth: g.Store.Depth, Every: g.Rest}),
+		web.Ops(web.OpsOptions{Depth: g.Store.Depth, Every: g.Rest, Metrics: g.Metrics, MetricsToken: c.API.MetricsAuthToken.Reveal()}),
 	}
-	pieces = append(pieces, g.runRoutes(c)...)
+	pieces = append(append(pieces, g.runRoutes(c)...), g.manageRoutes(c)...)
 	if c.Server.Echo {
 		pieces = append(pieces, web.Echo(g.echoed))
 	}
-	return web.Handler(web.Settings{
+	settings := web.Settings{
 		MaxBodySize: int64(c.Server.MaxBodySize),
 		MaxInbound:  c.Server.MaxInbound,
 		IPRateLimit: c.Server.IPRateLimit,
 		Clients:     web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
 		Log:         g.Log.With(telemetry.Target, "web"),
-	}, pieces...)
+	}
+	if g.Metrics != nil {
+		settings.Served = g.Metrics.Served
+	}
+	return web.Handler(settings, pieces...)
 }
 
 // maxEchoed is how much of a body the echo receiver shows in the log.

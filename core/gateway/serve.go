@@ -27,6 +27,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	if g.Cron != nil {
 		work.Go(func() { g.fire(ctx) })
 	}
+	work.Go(func() { g.purge(ctx) })
 	failed := make(chan error, 1)
 	work.Go(func() {
 		defer cancel() // a gateway that cannot be reached must not go on half alive

@@ -231,5 +231,5 @@ func (p *Puller) announce(a *core.Arrival) {
 	for _, j := range a.Jobs {
 		p.Bell.Ring(j.Lane)
 	}
-	p.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs)})
+	p.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs), Asked: a.Jobs})
 }

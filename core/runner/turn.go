@@ -34,7 +34,7 @@ type turn struct {
 	run  core.ID // of an operator's wish; of ends their situations tell
 	ends []core.StepEnd
 	plan func(*workflow.Definition, workflow.Pen, workflow.View) (workflow.Move, error)
-	bare bool // the plan does without a definition and an event
+	bare bool // the plan does without a definition, and if need be without the event
 
 	// Those whose ends it tells, how many and how large these are, and whether more may
 	// join: see lineup.
@@ -216,8 +216,8 @@ func (r *Runner) work(ctx context.Context, t *turn) error {
 			return fmt.Errorf("the definition of run %s: %w", t.view.Run.ID, err)
 		}
 	}
-	if t.event.ID == "" && !t.bare {
-		if t.event, err = r.Store.Event(ctx, t.view.Run.EventID); err != nil {
+	if t.event.ID == "" {
+		if t.event, err = r.Store.Event(ctx, t.view.Run.EventID); err != nil && !t.bare {
 			return fmt.Errorf("the event of run %s: %w", t.view.Run.ID, err)
 		}
 	}
@@ -334,7 +334,7 @@ func (r *Runner) announce(t core.Transition) {
 		for _, j := range a.Jobs {
 			r.Bell.Ring(j.Lane)
 		}
-		r.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs)})
+		r.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs), Asked: a.Jobs})
 	}
 }
 

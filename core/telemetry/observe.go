@@ -34,6 +34,8 @@ func (o logger) observe(f core.Fact) {
 	case core.Unverified:
 		line(o.intake, slog.LevelWarn, "verification failed", slog.String("source", f.Source),
 			slog.String("reason", f.Reason), slog.String("client_ip", f.ClientIP))
+	case core.TurnedAway: // whoever sends much of what nobody wants must not fill the log
+		line(o.intake, slog.LevelDebug, "event turned away", slog.String("source", f.Source), slog.String("reason", kindWord(f.Kind)))
 	case core.Confirmed:
 		line(o.intake, slog.LevelInfo, "subscription confirmed", slog.String("source", f.Source), slog.String("topic", f.Topic))
 	case core.Unsubscribed:
@@ -61,6 +63,8 @@ func (o logger) observe(f core.Fact) {
 		o.calledIn(f)
 	case core.Recovered:
 		line(o.worker, slog.LevelInfo, "jobs of an earlier process recovered", slog.Int("jobs", f.Jobs))
+	case core.Purged:
+		line(o.store, slog.LevelInfo, "old records deleted", slog.Int("rows", f.Rows), slog.Int64("duration_ms", f.Took.Milliseconds()))
 	case core.Troubled:
 		line(o.store, slog.LevelWarn, "trying again", slog.String("doing", f.Doing), slog.Any("error", f.Err))
 	}
@@ -76,6 +80,27 @@ func (o logger) accepted(f core.Accepted) {
 	}
 	line(log, slog.LevelInfo, message, slog.String("event", string(f.Event.ID)),
 		slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", f.Jobs))
+}
+
+// kindWord is a kind of refusal as a field of a line.
+func kindWord(k core.Kind) string {
+	switch k {
+	case core.Invalid:
+		return "invalid"
+	case core.Unauthorized:
+		return "unauthorized"
+	case core.Forbidden:
+		return "forbidden"
+	case core.NotFound:
+		return "not found"
+	case core.TooLarge:
+		return "too large"
+	case core.Unsupported:
+		return "unsupported"
+	case core.Unavailable:
+		return "unavailable"
+	}
+	return "internal"
 }
 
 // deliveryWords are the messages about attempts to deliver.

@@ -114,6 +114,8 @@ func TestFactsAsLines(t *testing.T) {
 		{pulled(core.MessagesReturned), `{"level":"INFO","msg":"messages returned","target":"pull","queue":"work","messages":3}`},
 		{core.Superseded{Job: alert},
 			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"alert","job":"J2","lane":"alert/0123456789ab","attempt":2}`},
+		{core.TurnedAway{Source: "shop", Kind: core.TooLarge}, `{"level":"DEBUG","msg":"event turned away","target":"intake","source":"shop","reason":"too large"}`},
+		{core.TurnedAway{}, `{"level":"DEBUG","msg":"event turned away","target":"intake","source":"","reason":"internal"}`},
 		{core.Confirmed{Source: "orders", Topic: "arn:aws:sns:eu-west-1:123456789012:orders"},
 			`{"level":"INFO","msg":"subscription confirmed","target":"intake","source":"orders","topic":"arn:aws:sns:eu-west-1:123456789012:orders"}`},
 		{core.Unsubscribed{Source: "orders", Topic: "arn:aws:sns:eu-west-1:123456789012:orders"},
@@ -124,6 +126,7 @@ func TestFactsAsLines(t *testing.T) {
 			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"worker","job":"J1","handler":"billing","attempt":2}`},
 		{core.Released{Jobs: 3, Why: "stopping"}, `{"level":"INFO","msg":"jobs given back","target":"worker","jobs":3,"why":"stopping"}`},
 		{core.Recovered{Jobs: 3}, `{"level":"INFO","msg":"jobs of an earlier process recovered","target":"worker","jobs":3}`},
+		{core.Purged{Rows: 3, Took: time.Second}, `{"level":"INFO","msg":"old records deleted","target":"store","rows":3,"duration_ms":1000}`},
 		{core.Troubled{Doing: "settle", Err: errors.New("disk full")},
 			`{"level":"WARN","msg":"trying again","target":"store","doing":"settle","error":"disk full"}`},
 	}

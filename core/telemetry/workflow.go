@@ -50,8 +50,8 @@ func stepWords(f core.StepMoved) (slog.Level, string) {
 	return slog.LevelWarn, "step is " + string(f.Step.Status)
 }
 
-// canceled is the error of a run that an operator ended: no reason to call one.
-const canceled = "canceled"
+// Canceled is the error of a run that an operator ended: no reason to call one.
+const Canceled = "canceled"
 
 func (o logger) runMoved(f core.RunMoved) {
 	level, message := slog.LevelInfo, "workflow run "
@@ -67,8 +67,8 @@ func (o logger) runMoved(f core.RunMoved) {
 	case f.Run.Status == core.RunCompleted:
 		message += "completed"
 		attrs = append(attrs, took(f.Run))
-	case f.Run.Error == canceled:
-		message += canceled
+	case f.Run.Error == Canceled:
+		message += Canceled
 		attrs = append(attrs, took(f.Run))
 	default:
 		level = slog.LevelError

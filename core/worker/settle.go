@@ -144,7 +144,7 @@ func (t *tick) announce(a *core.Arrival) {
 	for _, j := range a.Jobs {
 		t.Bell.Ring(j.Lane)
 	}
-	t.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs)})
+	t.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs), Asked: a.Jobs})
 }
 
 // moved acts on what a batch of outcomes made of gates. Jobs that wait here for a

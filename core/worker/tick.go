@@ -170,6 +170,8 @@ func (t *tick) slot() {
 }
 
 func (t *tick) send(job core.TakenJob) {
+	t.sending.Add(1)
+	defer t.sending.Add(-1)
 	to := t.target(job.Lane)
 	if to.Steps != nil {
 		t.step(to, job)

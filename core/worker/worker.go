@@ -36,6 +36,7 @@
 package worker
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -97,13 +98,15 @@ type Limits struct {
 	Drain time.Duration // how long deliveries may go on after a tick is told to stop
 }
 
-// A Worker delivers the jobs of its targets. It keeps no state between ticks.
+// A Worker delivers the jobs of its targets. It keeps no state between ticks but how
+// many attempts are under way.
 type Worker struct {
 	Deps
 	limits  Limits
 	targets map[core.Lane]Target
 	lanes   []core.Lane
 	heard   *core.Listener
+	sending atomic.Int64
 }
 
 // New makes a worker.
@@ -124,3 +127,6 @@ func New(d Deps, l Limits, targets []Target) *Worker {
 
 // Lanes are the lanes this worker takes from.
 func (w *Worker) Lanes() []core.Lane { return w.lanes }
+
+// Sending is how many attempts are under way, of deliveries, alerts and steps.
+func (w *Worker) Sending() int { return int(w.sending.Load()) }

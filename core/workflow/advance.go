@@ -130,7 +130,7 @@ func (m *move) begin(r *row) bool {
 		r.Status, r.changed = core.StepRunning, true
 	}
 	m.record(core.EntryStarted, "", details{})
-	m.state(core.RunMoved{Run: m.run})
+	m.state(core.RunMoved{Run: m.run, Event: m.event})
 	return true
 }
 
@@ -271,7 +271,7 @@ func (m *move) complete(output []byte) {
 	}
 	m.run.Status, m.run.FinishedAt, m.run.Output = core.RunCompleted, m.now, output
 	m.record(core.EntryCompleted, "", details{})
-	m.state(core.RunMoved{Run: m.run})
+	m.state(core.RunMoved{Run: m.run, Event: m.event})
 }
 
 // fail ends the run. The step is the one to mourn; nil if nobody is.
@@ -279,7 +279,7 @@ func (m *move) fail(why string, of *row) {
 	m.run.Status, m.run.FinishedAt, m.run.Error = core.RunFailed, m.now, why
 	m.mourned = of
 	m.record(core.EntryFailed, "", details{Error: why})
-	m.state(core.RunMoved{Run: m.run})
+	m.state(core.RunMoved{Run: m.run, Event: m.event})
 }
 
 // sweep ends the open steps below a path, or all if it is empty.

@@ -40,7 +40,9 @@ func (m *move) record(t core.EntryType, path string, d details) {
 func (m *move) state(f core.Fact) { m.facts = append(m.facts, f) }
 
 // moved states what became of a step.
-func (m *move) moved(r *row) { m.state(core.StepMoved{Run: m.run, Step: r.Step, Attempt: r.call}) }
+func (m *move) moved(r *row) {
+	m.state(core.StepMoved{Run: m.run, Event: m.event, Step: r.Step, Attempt: r.call})
+}
 
 // need asks for what was not read yet.
 func (m *move) need(w core.Wanted) {

@@ -27,7 +27,7 @@ func (d *Definition) Redrive(p Pen, v View, fromFailed bool) (Move, error) {
 		from = "failed"
 	}
 	m.record(core.EntryRedriven, "", details{From: from})
-	m.state(core.RunMoved{Run: m.run})
+	m.state(core.RunMoved{Run: m.run, Event: m.event})
 	if !fromFailed || !m.resume(v.Steps) {
 		m.restart()
 	}

@@ -60,7 +60,7 @@ func (m *move) again(r *row, f *failure) bool {
 	m.schedule(r, m.now.Add(pause).Truncate(time.Millisecond))
 	due := r.dueAt()
 	m.record(core.EntryRetried, r.Path, details{Attempt: r.Attempt, Error: f.text, Until: core.FormatTime(due)})
-	m.state(core.StepMoved{Run: m.run, Step: r.Step, Attempt: r.call, DueAt: due})
+	m.state(core.StepMoved{Run: m.run, Event: m.event, Step: r.Step, Attempt: r.call, DueAt: due})
 	return true
 }
 

@@ -156,5 +156,5 @@ func (m *move) waits(r *row, until time.Time) {
 	r.Status, r.changed = core.StepWaiting, true
 	m.schedule(r, until)
 	m.record(core.EntryWaiting, r.Path, details{Until: core.FormatTime(until)})
-	m.state(core.StepMoved{Run: m.run, Step: r.Step, DueAt: until})
+	m.state(core.StepMoved{Run: m.run, Event: m.event, Step: r.Step, Attempt: r.call, DueAt: until})
 }

@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/web"
+)
+
+// The services of operators. The command line, which works beside a running gateway,
+// asks for them too.
+
+// Events are the stored events, which are replayed to those who are configured.
+func Events(c *config.Config, store manage.EventStore, clock core.Clock) (*manage.Events, error) {
+	consumers, err := Consumers(c)
+	if err != nil {
+		return nil, err
+	}
+	return manage.NewEvents(store, clock, intake.Rematch(consumers, core.NewIDs(clock))), nil
+}
+
+// Statistics tell how all that is configured stands.
+func Statistics(c *config.Config, store manage.StatsStore, clock core.Clock) *manage.Statistics {
+	return manage.NewStatistics(store, clock, lanes(c))
+}
+
+// lanes are those of handlers, queues, workflows and alerts, each by name.
+func lanes(c *config.Config) []core.Lane {
+	var all []core.Lane
+	for _, h := range c.SortedHandlers() {
+		all = append(all, core.HandlerLane(h.Name))
+	}
+	all = append(all, queueLanes(c)...)
+	for _, w := range c.SortedWorkflows() {
+		all = append(all, core.WorkflowLane(w.Name))
+	}
+	var told []core.Lane
+	for _, p := range places(c) {
+		told = append(told, p.Lane)
+	}
+	slices.Sort(told)
+	return append(all, told...)
+}
+
+func (g *Gateway) newEvents(c *config.Config, bell *core.Bell) (*manage.Events, error) {
+	events, err := Events(c, g.Store, g.Clock)
+	if err != nil {
+		return nil, err
+	}
+	events.Bell = bell
+	return events, nil
+}
+
+// manageRoutes serve the operators of events and jobs, and whoever wants to see how all
+// stands.
+func (g *Gateway) manageRoutes(c *config.Config) []web.Piece {
+	token := c.API.AuthToken.Reveal()
+	return []web.Piece{
+		web.Events(web.EventsOptions{Manager: g.Events, Token: token}),
+		web.Jobs(web.JobsOptions{Manager: g.Jobs, Token: token}),
+		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Look: manage.NewTail(g.Store, g.Clock).Look, Token: token}),
+	}
+}

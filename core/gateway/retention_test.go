@@ -1,0 +1,48 @@
+package gateway_test
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/gateway"
+)
+
+// Records are kept for as many hours as the configuration says after they are over, and
+// for 72 if it says nothing.
+func TestRetention(t *testing.T) {
+	for _, tc := range []struct {
+		worker string
+		kept   time.Duration
+	}{
+		{"", 72 * time.Hour},
+		{"worker: {retention_hours: 5}", 5 * time.Hour},
+	} {
+		t.Run(tc.worker, func(t *testing.T) {
+			s, now := openStore(t, filepath.Join(t.TempDir(), "gateway.db")), time.Now().UTC().Truncate(time.Millisecond)
+			c, ids := load(t, "sources: {shop: {type: event}}\n"+tc.worker), core.NewIDs(func() time.Time { return now })
+			e := core.Event{ID: ids.Next(), Source: "shop", Type: "t", Payload: []byte("{}"), CreatedAt: now}
+			if _, err := s.Accept(t.Context(), core.Arrival{Event: e}); err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range []struct {
+				after time.Duration
+				there bool
+			}{{tc.kept, true}, {tc.kept + time.Minute, false}} {
+				clock := func() time.Time { return now.Add(at.after) }
+				g, err := gateway.New(c, gateway.Deps{Store: s, Clock: clock, Log: slog.New(slog.DiscardHandler)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := g.Purger.Tick(t.Context(), core.Budget{}); err != nil {
+					t.Errorf("Tick = %v, want none", err)
+				}
+				if _, err := s.Event(t.Context(), e.ID); core.IsKind(err, core.NotFound) == at.there {
+					t.Errorf("Event %v after it came: %v", at.after, err)
+				}
+			}
+		})
+	}
+}

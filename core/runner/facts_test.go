@@ -1,0 +1,43 @@
+package runner
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// What is told of a run says which event it is about, also when an operator ends it, and
+// each call is told of once, that of a callback step too.
+func TestFactsOfARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, id, _ := newAsking(t, nil)
+		w.tick()
+		if _, err := w.runner().Cancel(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		event := w.read(id).EventID
+		var told []string
+		for _, f := range w.facts {
+			about := core.Event{}
+			switch f := f.(type) {
+			case core.RunMoved:
+				about = f.Event
+				told = append(told, fmt.Sprintf("run is %s", f.Run.Status))
+			case core.StepMoved:
+				about = f.Event
+				told = append(told, fmt.Sprintf("%s is %s, call %d: %d", f.Step.Path, f.Step.Status, f.Attempt.Number, f.Attempt.StatusCode))
+			}
+			if about.ID != event || string(about.Payload) != `{"n": 1}` {
+				t.Errorf("%T is about %+v, want event %s", f, about, event)
+			}
+		}
+		want := []string{"run is running", "ask is waiting, call 1: 202", "ask is canceled, call 0: 0", "run is failed"}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+}

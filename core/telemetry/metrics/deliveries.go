@@ -1,0 +1,175 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/telemetry"
+)
+
+var (
+	// deliveryBuckets reach to the longest timeouts.
+	deliveryBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+
+	// lagBuckets reach from a worker that was waiting to one that was away.
+	lagBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 15, 60, 300, 1800}
+)
+
+// ends are the statuses that an attempt can leave a job in.
+var ends = []core.Status{core.Completed, core.Retryable, core.Dead}
+
+// classes are how errors of attempts begin; see package egress, where most are from.
+var classes = []string{
+	"blocked", "connect", "data", "dns", "protocol", "status", "timeout", "tls", "transform",
+	core.LeaseExpired, telemetry.Other,
+}
+
+// deliveries counts what becomes of jobs.
+type deliveries struct {
+	handlers  known[*handler]
+	alerts    known[words] // by the place's lane, the results
+	mortality known[prometheus.Counter]
+}
+
+// A handler is what is measured of one.
+type handler struct {
+	results, errors words
+	moved           words
+	took, lag       prometheus.Observer
+}
+
+// Where a circuit breaker can come to.
+const (
+	open   = "open"
+	closed = "closed"
+)
+
+func newDeliveries(f factory, n telemetry.Names) deliveries {
+	results := f.counter("deliveries_total", "Attempts to deliver to a handler, by the status they left the job in.", "handler", "result")
+	failures := f.counter("delivery_errors_total", "Attempts to deliver to a handler that failed, by the class of the error.", "handler", "class")
+	moved := f.counter("circuit_breaker_transitions_total", "Times that a circuit breaker opened or closed.", "handler", "to")
+	took := f.seconds("delivery_duration_seconds", "What attempts to deliver took.", deliveryBuckets, "handler")
+	lag := f.seconds("delivery_lag_seconds", "From an event's being accepted to the first attempt to deliver it.", lagBuckets, "handler")
+	dead := f.counter("dlq_total", "Jobs that died and workflow runs that failed.", "target")
+	alerts := f.counter("alerts_total", "Attempts to deliver an alert, by the status they left the job in.", "type", "result")
+	return deliveries{
+		handlers: knowing(n.Handlers, func(label string) *handler {
+			return &handler{
+				results: wording(results, ends, label), errors: wording(failures, classes, label),
+				moved: wording(moved, []string{open, closed}, label),
+				took:  took.WithLabelValues(label), lag: lag.WithLabelValues(label),
+			}
+		}),
+		alerts: placing(n.Alerts, func(label string) words { return wording(alerts, ends, label) }),
+		mortality: knowing(targets(n), func(label string) prometheus.Counter {
+			return dead.WithLabelValues(label)
+		}),
+	}
+}
+
+// placing makes what is known of places, under the labels of their types.
+func placing[T any](places map[core.Lane]string, of func(label string) T) known[T] {
+	k := known[T]{named: make(map[string]T, len(places)), other: of(telemetry.Other)}
+	for lane, label := range places {
+		k.named[string(lane)] = of(label)
+	}
+	return k
+}
+
+// targets are all lanes, as the API and the command line call them.
+func targets(n telemetry.Names) (all []string) {
+	add := func(l core.Lane) { all = append(all, l.Consumer()) }
+	for _, name := range n.Handlers {
+		add(core.HandlerLane(name))
+	}
+	for _, name := range n.Queues {
+		add(core.QueueLane(name))
+	}
+	for name := range n.Workflows {
+		add(core.WorkflowLane(name))
+	}
+	for lane := range n.Alerts {
+		add(lane)
+	}
+	return all
+}
+
+// settled counts an attempt. Those of queues are counted as what their consumers do.
+func (d *deliveries) settled(f core.Settled) {
+	lane, o := f.Job.Lane, f.Outcome
+	if o.Status == core.Dead {
+		d.mortality.of(lane.Consumer()).Inc()
+	}
+	switch kindOf(lane) {
+	case ofHandler:
+		d.handlers.of(lane.Handler()).settled(f.Job, o)
+	case ofAlert:
+		d.alerts.of(string(lane)).count(string(o.Status))
+	}
+}
+
+// settled counts an attempt. A job that an operator brought back, or that somebody took
+// before, has waited for more than its first attempt; one that ended without being sent
+// took no time.
+func (h *handler) settled(j core.Job, o core.Outcome) {
+	a := o.Attempt
+	h.results.count(string(o.Status))
+	if a.Error != "" {
+		h.errors.count(classOf(a.Error))
+	}
+	if a.Duration <= 0 {
+		return
+	}
+	h.took.Observe(a.Duration.Seconds())
+	if a.Number == 1 && j.LastError == "" {
+		h.lag.Observe(max(a.StartedAt.Sub(j.CreatedAt), 0).Seconds())
+	}
+}
+
+// classOf is the class with which an error begins.
+func classOf(err string) string {
+	class, _, _ := strings.Cut(err, ":")
+	return class
+}
+
+func (d *deliveries) moved(f core.BreakerMoved) {
+	to := closed
+	if f.Gate.Open() {
+		to = open
+	}
+	d.handlers.of(f.Lane.Handler()).moved.count(to)
+}
+
+// runMoved counts a run that failed. One that somebody canceled needs nobody.
+func (d *deliveries) runMoved(f core.RunMoved) {
+	if f.Run.Status == core.RunFailed && f.Run.Error != telemetry.Canceled {
+		d.mortality.of(core.WorkflowLane(f.Run.Workflow).Consumer()).Inc()
+	}
+}
+
+// count adds one to a word's counter, or to that of other words.
+func (w words) count(word string) {
+	c, ok := w[word]
+	if !ok {
+		c = w[telemetry.Other]
+	}
+	c.Inc()
+}
+
+// queues counts what consumers do.
+type queues struct{ messages known[words] }
+
+var actions = []core.PullAction{
+	core.MessagesReceived, core.MessagesAcked, core.MessagesRetried, core.MessagesDead, core.MessagesExtended, core.MessagesReturned,
+}
+
+func newQueues(f factory, n telemetry.Names) queues {
+	messages := f.counter("queue_messages_total", "Messages of a queue, by what its consumers did with them.", "queue", "action")
+	return queues{knowing(n.Queues, func(label string) words { return wording(messages, actions, label) })}
+}
+
+func (q *queues) pulled(f core.Pulled) {
+	q.messages.of(f.Queue)[string(f.Action)].Add(float64(f.Messages))
+}

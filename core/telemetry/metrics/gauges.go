@@ -1,0 +1,102 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// patience is how long a scrape waits for the statistics. Without them it has the rest.
+const patience = 2 * time.Second
+
+// Watch adds what is asked for at a scrape: how the lanes stand, see [manage.Statistics],
+// and how many attempts are under way. It is called once.
+func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sending func() int) {
+	m.registry.MustRegister(&lanes{
+		ask:    stats,
+		depth:  description("queue_depth", "Messages of a queue that are visible or in flight, up to 100,000 of each.", "queue"),
+		jobs:   description("jobs", "Jobs that are not completed, by the kind of their consumer, up to 100,000 of each consumer.", "kind", "status"),
+		oldest: description("oldest_due_seconds", "For how long the job that is due longest is due; 0 if none is.", "target"),
+		open:   description("circuit_breaker_open", "1 if the circuit breaker of a handler is open.", "handler"),
+	}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: prefix, Name: "inflight_deliveries", Help: "Attempts under way in this process: of deliveries, alerts and steps.",
+	}, func() float64 { return float64(sending()) }))
+}
+
+func description(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(prefix, "", name), help, labels, nil)
+}
+
+// lanes collects how the lanes stand. If that cannot be found out, there are no numbers
+// rather than wrong ones; what the store had against it is counted there.
+type lanes struct {
+	ask                       func(context.Context) (manage.Stats, error)
+	depth, jobs, oldest, open *prometheus.Desc
+}
+
+// Describe names the families.
+func (l *lanes) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{l.depth, l.jobs, l.oldest, l.open} {
+		to <- d
+	}
+}
+
+// Collect asks, and tells.
+func (l *lanes) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	stats, err := l.ask(ctx)
+	if err != nil {
+		return
+	}
+	tell := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	for _, s := range stats.Lanes {
+		l.tell(tell, stats.At, s)
+	}
+	for kind, count := range byKind(stats.Lanes) {
+		for status, n := range count {
+			tell(l.jobs, float64(n), kind, string(status))
+		}
+	}
+}
+
+// tell tells how one lane stands.
+func (l *lanes) tell(tell func(*prometheus.Desc, float64, ...string), now time.Time, s manage.LaneStats) {
+	due := time.Duration(0)
+	if !s.OldestDue.IsZero() {
+		due = max(now.Sub(s.OldestDue), 0)
+	}
+	tell(l.oldest, due.Seconds(), s.Lane.Consumer())
+	switch kindOf(s.Lane) {
+	case ofQueue:
+		tell(l.depth, float64(s.Pending+s.Processing), s.Lane.Queue())
+	case ofHandler:
+		isOpen := 0.0
+		if s.Gate.Open() {
+			isOpen = 1
+		}
+		tell(l.open, isOpen, s.Lane.Handler())
+	}
+}
+
+// byKind counts the jobs of all lanes of a kind.
+func byKind(all []manage.LaneStats) map[string]map[core.Status]int {
+	count := map[string]map[core.Status]int{}
+	for _, kind := range kinds {
+		count[kind] = map[core.Status]int{core.Available: 0, core.Running: 0, core.Retryable: 0, core.Dead: 0}
+	}
+	for _, s := range all {
+		of := count[kindOf(s.Lane)]
+		of[core.Available] += s.Available()
+		of[core.Running] += s.Processing
+		of[core.Retryable] += s.Retryable
+		of[core.Dead] += s.Dead
+	}
+	return count
+}

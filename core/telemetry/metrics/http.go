@@ -1,0 +1,78 @@
+package metrics
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventgateway/gateway/core/telemetry"
+)
+
+// requests counts requests by their route.
+type requests struct {
+	family   *prometheus.CounterVec
+	routed   map[route]*replies
+	unrouted known[*replies] // by method, those that no route took
+}
+
+type route struct{ pattern, method string }
+
+// replies counts those of one route, by their status.
+type replies struct {
+	byStatus map[int]prometheus.Counter
+	other    prometheus.Counter
+}
+
+// Methods that are told apart where no route takes a request.
+var methods = []string{
+	http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPatch, http.MethodPost, http.MethodPut,
+}
+
+// Statuses of replies. Any other is counted as one.
+var (
+	answered = []int{200, 400, 401, 404, 500, 503}
+	bodied   = []int{202, 403, 408, 413, 415} // where a body is read as well
+	unfound  = []int{404, 405, 429, 500}      // where no route was, or none was looked for
+)
+
+func newRequests(f factory) requests {
+	r := requests{
+		family: f.counter("http_requests_total", "Requests that were answered, by the pattern of their route.", "route", "method", "status"),
+		routed: map[route]*replies{},
+	}
+	r.unrouted = knowing(methods, func(method string) *replies { return r.replies(telemetry.Other, method, unfound) })
+	return r
+}
+
+func (r *requests) replies(pattern, method string, statuses []int) *replies {
+	all := &replies{byStatus: map[int]prometheus.Counter{}, other: r.family.WithLabelValues(pattern, method, telemetry.Other)}
+	for _, s := range statuses {
+		all.byStatus[s] = r.family.WithLabelValues(pattern, method, strconv.Itoa(s))
+	}
+	return all
+}
+
+// Expect makes the series of a route, as the router spells its pattern. All routes are
+// expected before the first request is served.
+func (m *Metrics) Expect(method, pattern string) {
+	statuses := answered
+	if method != http.MethodGet && method != http.MethodHead {
+		statuses = append(bodied[:len(bodied):len(bodied)], answered...)
+	}
+	m.requests.routed[route{pattern, method}] = m.requests.replies(pattern, method, statuses)
+}
+
+// Served counts a request that was answered, by the pattern of its route, or "" if no
+// route took it.
+func (m *Metrics) Served(pattern, method string, status int) {
+	all := m.requests.routed[route{pattern, method}]
+	if all == nil {
+		all = m.requests.unrouted.of(method)
+	}
+	c, ok := all.byStatus[status]
+	if !ok {
+		c = all.other
+	}
+	c.Inc()
+}

@@ -1,0 +1,131 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/telemetry"
+)
+
+// What became of a request with an event.
+const (
+	accepted   = "accepted"
+	duplicate  = "duplicate"
+	unverified = "unverified"
+	invalid    = "invalid"
+	tooLarge   = "too_large"
+	refused    = "refused" // the token, the address or the encoding; or there is no such source
+	failed     = "failed"  // not the sender's fault
+)
+
+// intakeBuckets reach from a commit on the same machine to a sender on a slow line.
+var intakeBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}
+
+// intake counts what comes in.
+type intake struct {
+	sources known[*source]
+	created map[string]prometheus.Counter // by the kind of consumer
+}
+
+// A source is what is measured of one.
+type source struct {
+	accepted, duplicate, unverified, invalid, tooLarge, refused, failed prometheus.Counter
+
+	repeated, forged prometheus.Counter // once more, as families of their own
+	took             prometheus.Observer
+}
+
+func newIntake(f factory, n telemetry.Names) intake {
+	received := f.counter("events_received_total", "Requests with an event, by what became of them.", "source", "result")
+	repeated := f.counter("events_duplicated_total", "Events that had been received before.", "source")
+	forged := f.counter("verification_failures_total", "Requests whose sender could not be verified.", "source")
+	took := f.seconds("intake_duration_seconds", "From the first byte of a request to the commit of its event.", intakeBuckets, "source")
+	created := f.counter("jobs_created_total", "Jobs created for events, by the kind of consumer.", "kind")
+	return intake{
+		sources: knowing(n.Sources, func(label string) *source {
+			result := func(r string) prometheus.Counter { return received.WithLabelValues(label, r) }
+			return &source{
+				accepted: result(accepted), duplicate: result(duplicate), unverified: result(unverified), invalid: result(invalid),
+				tooLarge: result(tooLarge), refused: result(refused), failed: result(failed),
+				repeated: repeated.WithLabelValues(label), forged: forged.WithLabelValues(label), took: took.WithLabelValues(label),
+			}
+		}),
+		created: wording(created, kinds),
+	}
+}
+
+// accepted counts an event. What the gateway tells itself was not received.
+func (i *intake) accepted(f core.Accepted) {
+	if f.Event.Source != core.AlertSource {
+		s := i.sources.of(f.Event.Source)
+		s.accepted.Inc()
+		s.took.Observe(f.Took.Seconds())
+	}
+	i.count(f.Asked, f.Jobs)
+}
+
+// count counts jobs that were stored, of those that were asked for. Which ones were left
+// out for their key is not known; those without a key were not.
+func (i *intake) count(asked []core.NewJob, stored int) {
+	whole := stored == len(asked)
+	for _, j := range asked {
+		if whole || j.Key == "" {
+			i.created[kindOf(j.Lane)].Inc()
+			stored--
+		}
+	}
+	for _, j := range asked {
+		if stored > 0 && j.Key != "" {
+			i.created[kindOf(j.Lane)].Inc()
+			stored--
+		}
+	}
+}
+
+func (i *intake) repeated(f core.Repeated) {
+	s := i.sources.of(f.Source)
+	s.duplicate.Inc()
+	s.repeated.Inc()
+}
+
+func (i *intake) unverified(f core.Unverified) {
+	s := i.sources.of(f.Source)
+	s.unverified.Inc()
+	s.forged.Inc()
+}
+
+func (i *intake) turnedAway(f core.TurnedAway) {
+	s := i.sources.of(f.Source)
+	switch f.Kind {
+	case core.Invalid:
+		s.invalid.Inc()
+	case core.TooLarge:
+		s.tooLarge.Inc()
+	case core.Unauthorized, core.Forbidden, core.NotFound, core.Unsupported:
+		s.refused.Inc()
+	default:
+		s.failed.Inc()
+	}
+}
+
+// The kinds of consumers, as the first parts of lanes are called.
+const (
+	ofHandler  = "handler"
+	ofQueue    = "queue"
+	ofWorkflow = "workflow"
+	ofAlert    = "alert"
+)
+
+var kinds = []string{ofHandler, ofQueue, ofWorkflow, ofAlert}
+
+func kindOf(l core.Lane) string {
+	switch {
+	case l.Alert():
+		return ofAlert
+	case l.Queue() != "":
+		return ofQueue
+	case l.Workflow() != "":
+		return ofWorkflow
+	}
+	return ofHandler
+}

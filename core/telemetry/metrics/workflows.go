@@ -1,0 +1,58 @@
+package metrics
+
+import (
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/telemetry"
+)
+
+// workflows counts where runs and their steps come to.
+type workflows struct {
+	runs      known[words]
+	steps     known[known[words]] // of each workflow, by the step's name
+	callbacks words
+}
+
+var stepStatuses = []core.StepStatus{
+	core.StepReady, core.StepRunning, core.StepWaiting, core.StepSucceeded, core.StepFailed, core.StepCanceled, core.StepSkipped,
+}
+
+// What becomes of callbacks.
+const (
+	received = "received"
+	unknown  = "unknown" // the token is not, or no longer, good
+)
+
+func newWorkflows(f factory, n telemetry.Names) workflows {
+	runs := f.counter("workflow_runs_total", "Times that runs of a workflow came to a status; pending is that of one that is redriven.", "workflow", "status")
+	steps := f.counter("workflow_steps_total", "Times that steps of a workflow came to a status.", "workflow", "step", "status")
+	callbacks := f.counter("callbacks_total", "Callbacks, by whether their token was good.", "result")
+	names := make([]string, 0, len(n.Workflows))
+	for name := range n.Workflows {
+		names = append(names, name)
+	}
+	return workflows{
+		runs: knowing(names, func(label string) words { return wording(runs, core.RunStatuses(), label) }),
+		steps: knowing(names, func(workflow string) known[words] {
+			return knowing(n.Workflows[workflow], func(step string) words { return wording(steps, stepStatuses, workflow, step) })
+		}),
+		callbacks: wording(callbacks, []string{received, unknown}),
+	}
+}
+
+func (w *workflows) runMoved(f core.RunMoved) {
+	w.runs.of(f.Run.Workflow).count(string(f.Run.Status))
+}
+
+// stepMoved counts a step. A run follows the definition that it began with, so it may
+// have steps that are not configured any more.
+func (w *workflows) stepMoved(f core.StepMoved) {
+	w.steps.of(f.Run.Workflow).of(f.Step.Name).count(string(f.Step.Status))
+}
+
+func (w *workflows) calledIn(f core.CalledIn) {
+	if f.Known {
+		w.callbacks.count(received)
+		return
+	}
+	w.callbacks.count(unknown)
+}

@@ -1,0 +1,90 @@
+package traces
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// TestRedirect: what goes with a request goes to the collector alone.
+func TestRedirect(t *testing.T) {
+	var strayed atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
+	defer other.Close()
+	var asked atomic.Int64
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, other.URL+"/stolen", http.StatusTemporaryRedirect)
+	}))
+	defer collector.Close()
+	x, log := start(t, collector.URL, "OTEL_EXPORTER_OTLP_HEADERS", "api-key=hunter3")
+	x.Observe(core.Accepted{Event: order(x.Begin(core.Span{})), Jobs: 1})
+	if err := end(x, 5*time.Second); err != nil {
+		t.Errorf("Close = %v", err)
+	}
+	if asked.Load() == 0 || strayed.Load() != 0 {
+		t.Errorf("the collector was asked %d times, another host %d times; want some and none", asked.Load(), strayed.Load())
+	}
+	if text := log.String(); strings.Contains(text, "hunter3") || !strings.Contains(text, "307") {
+		t.Errorf("the log has the key, or not what the collector answered: %s", text)
+	}
+}
+
+// TestCertificate: the environment says whom to trust.
+func TestCertificate(t *testing.T) {
+	var asked atomic.Int64
+	collector := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer collector.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: collector.Certificate().Raw})
+	if err := os.WriteFile(file, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, trusted := range []bool{false, true} {
+		var env []string
+		if trusted {
+			env = []string{"OTEL_EXPORTER_OTLP_CERTIFICATE", file}
+		}
+		asked.Store(0)
+		x, _ := start(t, collector.URL, env...)
+		x.Observe(core.Accepted{Event: order(x.Begin(core.Span{})), Jobs: 1})
+		err := end(x, 5*time.Second)
+		if got := asked.Load() > 0 && err == nil; got != trusted {
+			t.Errorf("trusted %t: asked %d times, Close = %v", trusted, asked.Load(), err)
+		}
+	}
+}
+
+func TestBadCertificates(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"OTEL_EXPORTER_OTLP_CERTIFICATE": empty, "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE": empty + ".none", "OTEL_EXPORTER_OTLP_CLIENT_KEY": empty,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			if c, err := newClient(); err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_C") {
+				t.Errorf("newClient = %v, %v; want an error that names the variable", c, err)
+			}
+		})
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	for value, want := range map[string]time.Duration{"": usualTimeout, "250": 250 * time.Millisecond, "soon": usualTimeout, "-1": usualTimeout} {
+		t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", value)
+		if got := timeout(); got != want {
+			t.Errorf("timeout of %q = %v, want %v", value, got, want)
+		}
+	}
+}

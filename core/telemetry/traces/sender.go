@@ -1,0 +1,50 @@
+package traces
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// A sender sends spans to the collector, and tells how many are lost.
+type sender struct {
+	*otlptrace.Exporter
+	trouble *trouble
+	room    int64        // how many spans may wait
+	waiting atomic.Int64 // or are being sent
+}
+
+// queueSize is how many spans may wait: OTEL_BSP_MAX_QUEUE_SIZE, or what the SDK suggests.
+func queueSize() int {
+	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
+		return n
+	}
+	return sdk.DefaultMaxQueueSize
+}
+
+var errNoRoom = errors.New("the collector is too slow: more spans wait than OTEL_BSP_MAX_QUEUE_SIZE says")
+
+// admit reports whether there is room for another span. The SDK's queue has as much, and
+// drops what is more without a word.
+func (s *sender) admit() bool {
+	if s.waiting.Add(1) <= s.room {
+		return true
+	}
+	s.waiting.Add(-1)
+	s.trouble.tell(errNoRoom, 1)
+	return false
+}
+
+// ExportSpans implements the SDK's SpanExporter.
+func (s *sender) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	defer s.waiting.Add(-int64(len(spans)))
+	if err := s.Exporter.ExportSpans(ctx, spans); err != nil {
+		s.trouble.tell(err, len(spans))
+	}
+	return nil // it was told
+}

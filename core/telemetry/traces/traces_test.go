@@ -1,0 +1,299 @@
+package traces
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	wire "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/otlp"
+)
+
+// lines is where a test's log goes.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.String()
+}
+
+// start makes an exporter to an endpoint, with more variables as name, value.
+func start(t *testing.T, endpoint string, env ...string) (*Exporter, *lines) {
+	t.Helper()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+	for i := 0; i < len(env); i += 2 {
+		t.Setenv(env[i], env[i+1])
+	}
+	log := &lines{}
+	x, err := Start(t.Context(), Options{Version: "1.2.3", Clock: core.SystemClock, Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { end(x, 0) })
+	return x, log
+}
+
+// end closes an exporter within a time.
+func end(x *Exporter, in time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), in)
+	defer cancel()
+	return x.Close(ctx)
+}
+
+// exported closes an exporter and returns what came of its spans.
+func exported(t *testing.T, x *Exporter, c *otlp.Collector) []otlp.Span {
+	t.Helper()
+	if err := end(x, 20*time.Second); err != nil {
+		t.Fatalf("Close = %v", err)
+	}
+	return c.Spans()
+}
+
+func TestWanted(t *testing.T) {
+	const plain, own = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	for _, c := range []struct {
+		env  map[string]string
+		want bool
+		err  string
+	}{
+		{map[string]string{}, false, ""},
+		{map[string]string{plain: "http://localhost:4318"}, true, ""},
+		{map[string]string{own: "https://collector.example/v1/traces"}, true, ""},
+		{map[string]string{plain: "http://localhost:4318", "OTEL_TRACES_EXPORTER": "OTLP"}, true, ""},
+		{map[string]string{plain: "http://localhost:4318", "OTEL_SDK_DISABLED": "false"}, true, ""},
+		{map[string]string{plain: "http://localhost:4318", "OTEL_SDK_DISABLED": "True"}, false, ""},
+		{map[string]string{plain: "http://localhost:4318", "OTEL_TRACES_EXPORTER": "none"}, false, ""},
+		{map[string]string{plain: "http://localhost:4318", "OTEL_TRACES_EXPORTER": "zipkin"}, false, "OTEL_TRACES_EXPORTER must be otlp or none; traces are off"},
+		{map[string]string{plain: "localhost:4318"}, false, plain + " must be a URL such as http://localhost:4318; traces are off"},
+		{map[string]string{plain: "http://:secret@"}, false, plain + " must be a URL such as http://localhost:4318; traces are off"},
+		{map[string]string{plain: "http://localhost:4318", own: "http://x:secret@%zz"}, false, own + " must be a URL such as http://localhost:4318; traces are off"},
+	} {
+		got, err := Wanted(func(name string) string { return c.env[name] })
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if got != c.want || text != c.err {
+			t.Errorf("Wanted(%v) = %v, %q, want %v, %q", c.env, got, text, c.want, c.err)
+		}
+	}
+}
+
+const (
+	sampled   = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+	another   = "00-ffffffffffffffffffffffffffffffff-b7ad6b7169203331-01" // which a small ratio leaves out
+)
+
+// Whether a trace is kept is decided at intake, told to everybody after it, and true of
+// all its spans.
+func TestSampling(t *testing.T) {
+	for _, c := range []struct {
+		sampler, arg string
+		kept         map[string]bool // by the sender's span, "" for none
+	}{
+		{"", "", map[string]bool{"": true, sampled: true, unsampled: false}},
+		{"parentbased_always_on", "", map[string]bool{"": true, sampled: true, unsampled: false}},
+		{"parentbased_always_off", "", map[string]bool{"": false, sampled: true, unsampled: false}},
+		{"always_on", "", map[string]bool{"": true, sampled: true, unsampled: true}},
+		{"always_off", "", map[string]bool{"": false, sampled: false, unsampled: false}},
+		{"traceidratio", "0", map[string]bool{"": false, sampled: false}},
+		{"traceidratio", "0.6", map[string]bool{sampled: true, unsampled: true, another: false}},
+		{"parentbased_traceidratio", "0", map[string]bool{"": false, sampled: true, unsampled: false, another: true}},
+		{"parentbased_traceidratio", "1", map[string]bool{"": true}},
+	} {
+		t.Run(c.sampler+c.arg, func(t *testing.T) {
+			for sent, want := range c.kept {
+				collector := otlp.New(t)
+				x, _ := start(t, collector.URL, "OTEL_TRACES_SAMPLER", c.sampler, "OTEL_TRACES_SAMPLER_ARG", c.arg)
+				parent, _ := core.ParseSpan(sent)
+				begun := x.Begin(parent)
+				e := core.Event{Source: "shop", Headers: map[string]string{"traceparent": begun.String()}}
+				x.Observe(core.Accepted{Event: e, Parent: parent})
+				x.Observe(core.Settled{Event: e, Job: core.Job{ID: "J", Lane: "handler/a"}})
+				spans := len(exported(t, x, collector))
+				if begun.Sampled() != want || spans != map[bool]int{true: 2}[want] {
+					t.Errorf("sent in %q: begun %v and %d spans, want it kept: %v", sent, begun, spans, want)
+				}
+				if parent != (core.Span{}) && begun.Trace != parent.Trace || begun.ID == parent.ID {
+					t.Errorf("sent in %q: begun %v, want a span of its own in the same trace", sent, begun)
+				}
+			}
+		})
+	}
+}
+
+// Each intake has a span of its own.
+func TestBeginIsRandom(t *testing.T) {
+	x, _ := start(t, "http://127.0.0.1:1")
+	seen := map[core.Span]bool{}
+	for range 1000 {
+		s := x.Begin(core.Span{})
+		seen[core.Span{Trace: s.Trace}] = true
+		seen[core.Span{ID: s.ID}] = true
+	}
+	if len(seen) != 2000 {
+		t.Errorf("%d different ids, want 2,000", len(seen))
+	}
+}
+
+// A collector that is of no use costs nothing but a line in the log.
+func TestUselessCollectors(t *testing.T) {
+	e := core.Event{ID: "E", Source: "shop", Headers: map[string]string{"traceparent": sampled}}
+	tell := func(x *Exporter) {
+		for range 5000 { // more than the queue holds
+			x.Observe(core.Accepted{Event: e})
+		}
+	}
+	t.Run("refuses", func(t *testing.T) {
+		c := otlp.New(t)
+		c.Answer(http.StatusForbidden)
+		x, log := start(t, c.URL)
+		for range 100 {
+			x.Observe(core.Accepted{Event: e})
+		}
+		if err := end(x, 20*time.Second); err != nil {
+			t.Errorf("Close = %v, want nil: it was all sent", err)
+		}
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "spans_lost=100") || !strings.Contains(got, "403") {
+			t.Errorf("log %q, want one line about 403", got)
+		}
+	})
+	for name, spoil := range map[string]func(*otlp.Collector){
+		"is overloaded": func(c *otlp.Collector) { c.Answer(http.StatusServiceUnavailable) },
+		"hangs":         func(c *otlp.Collector) { c.Hang() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := otlp.New(t)
+			spoil(c)
+			x, log := start(t, c.URL)
+			tell(x)
+			if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "too slow") {
+				t.Errorf("log %q, want one line that there is no room", got)
+			}
+			if err := end(x, 50*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Close = %v, want that the time was over", err)
+			}
+			if len(c.Spans()) != 0 {
+				t.Errorf("%d spans were taken", len(c.Spans()))
+			}
+		})
+	}
+	t.Run("is away", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		x, log := start(t, "http://"+l.Addr().String())
+		x.Observe(core.Accepted{Event: e})
+		_ = end(x, 20*time.Second)
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "connection refused") {
+			t.Errorf("log %q, want one line that nobody is there", got)
+		}
+	})
+	t.Run("comes back", func(t *testing.T) {
+		c := otlp.New(t)
+		c.Hang()
+		x, _ := start(t, c.URL, "OTEL_BSP_SCHEDULE_DELAY", "1")
+		x.Observe(core.Accepted{Event: e})
+		for end := time.Now().Add(20 * time.Second); c.Asked() == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("nothing was exported")
+			}
+		}
+		c.Answer(http.StatusOK)
+		c.Await(t, 20*time.Second, 1)
+	})
+}
+
+// What there is room for is sent, and what there is not is told to the last span.
+func TestRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		trouble := &trouble{clock: core.SystemClock, log: slog.New(slog.NewTextHandler(log, nil))}
+		s := &sender{Exporter: otlptrace.NewUnstarted(nowhere{}), trouble: trouble, room: 10}
+		for i := range 30 {
+			if got := s.admit(); got != (i < 10) {
+				t.Errorf("span %d: room %v", i, got)
+			}
+		}
+		_ = s.ExportSpans(t.Context(), tracetest.SpanStubs(make([]tracetest.SpanStub, 10)).Snapshots()) // fails
+		for i := range 11 {
+			if got := s.admit(); got != (i < 10) {
+				t.Errorf("after an export, span %d: room %v", i, got)
+			}
+		}
+		time.Sleep(pause)
+		s.admit()
+		if got := log.String(); !strings.Contains(got, "spans_lost=1\n") || !strings.Contains(got, "spans_lost=31\n") || strings.Count(got, "\n") != 2 {
+			t.Errorf("told %q, want 1 span at once and 31 after a minute", got)
+		}
+	})
+}
+
+// nowhere is a collector that is away.
+type nowhere struct{ otlptrace.Client }
+
+func (nowhere) UploadTraces(context.Context, []*wire.ResourceSpans) error { return errors.New("away") }
+
+// After the end nothing is told, and nothing breaks.
+func TestAfterTheEnd(t *testing.T) {
+	c := otlp.New(t)
+	x, log := start(t, c.URL)
+	exported(t, x, c)
+	e := core.Event{Headers: map[string]string{"traceparent": x.Begin(core.Span{}).String()}}
+	x.Observe(core.Accepted{Event: e})
+	if err := end(x, time.Second); err != nil || c.Asked() != 0 || log.String() != "" {
+		t.Errorf("Close again = %v, %d requests, log %q; want nothing", err, c.Asked(), log)
+	}
+}
+
+// Trouble is told once a minute, with how many spans were lost, and not after the end.
+func TestTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		x := &trouble{clock: core.SystemClock, log: slog.New(slog.NewTextHandler(log, nil))}
+		for range 130 {
+			x.tell(errors.New("away"), 2)
+			time.Sleep(time.Second)
+		}
+		x.end()
+		time.Sleep(time.Hour)
+		x.tell(errors.New("away"), 2)
+		got := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(got) != 3 || !strings.HasSuffix(got[0], "error=away spans_lost=2") || !strings.HasSuffix(got[2], "error=away spans_lost=120") {
+			t.Errorf("told %q, want three lines", got)
+		}
+	})
+}
+
+// What is wrong with the environment is told without its values.
+func TestSettingsAreNotTold(t *testing.T) {
+	_, log := start(t, "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_HEADERS", "authorization Bearer canary", "OTEL_TRACES_SAMPLER", "sometimes")
+	if got := log.String(); !strings.Contains(got, "parse headers") || !strings.Contains(got, "sometimes") || strings.Contains(got, "canary") {
+		t.Errorf("log %q, want what is wrong and no values of headers", got)
+	}
+}
