@@ -210,7 +210,7 @@ func serveReference(ctx context.Context, cfg reference.Config, key string) (err 
 // about would measure yesterday's.
 func buildGateway(ctx context.Context, dir string) (string, error) {
 	binary := filepath.Join(dir, "gateway")
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-trimpath", "-ldflags", "-s -w", "-o", binary, gatewayPackage)
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "otel grpcnotrace", "-trimpath", "-ldflags", "-s -w", "-o", binary, gatewayPackage)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the gateway: %w\n%s", err, out)

@@ -17,6 +17,7 @@ type system struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	terminal       bool // whether stdout is one
+	watched        bool // whether stderr is one
 	attended       bool // whether stdin is one, so that somebody can answer
 	lookup         func(string) (string, bool)
 	clock          core.Clock
@@ -30,6 +31,8 @@ type app struct {
 	// Global flags.
 	configFlag, envFlag string
 	json, noColor       bool
+
+	urlFlag, tokenFlag, tokenFile string // see remote.go
 }
 
 func newApp(s system) *app {

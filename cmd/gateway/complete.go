@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"time"
+
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -37,50 +41,6 @@ func statusNames(*cobra.Command) (words []cobra.Completion) {
 	return words
 }
 
-func (a *app) sourceNames(*cobra.Command) (words []cobra.Completion) {
-	cfg, err := a.loadConfig()
-	if err != nil {
-		return nil
-	}
-	for _, s := range cfg.SortedSources() {
-		words = append(words, cobra.CompletionWithDesc(s.Name, s.Type))
-	}
-	return words
-}
-
-func (a *app) handlerNames(*cobra.Command) (words []cobra.Completion) {
-	cfg, err := a.loadConfig()
-	if err != nil {
-		return nil
-	}
-	for _, h := range cfg.SortedHandlers() {
-		words = append(words, cobra.CompletionWithDesc(h.Name, "source "+h.Source))
-	}
-	return words
-}
-
-func (a *app) queueNames(*cobra.Command) (words []cobra.Completion) {
-	cfg, err := a.loadConfig()
-	if err != nil {
-		return nil
-	}
-	for _, q := range cfg.SortedQueues() {
-		words = append(words, cobra.CompletionWithDesc(q.Name, "source "+q.Source))
-	}
-	return words
-}
-
-func (a *app) workflowNames(*cobra.Command) (words []cobra.Completion) {
-	cfg, err := a.loadConfig()
-	if err != nil {
-		return nil
-	}
-	for _, w := range cfg.SortedWorkflows() {
-		words = append(words, cobra.CompletionWithDesc(w.Name, "source "+w.Source))
-	}
-	return words
-}
-
 func runStatusNames(*cobra.Command) (words []cobra.Completion) {
 	for _, s := range core.RunStatuses() {
 		words = append(words, string(s))
@@ -88,77 +48,68 @@ func runStatusNames(*cobra.Command) (words []cobra.Completion) {
 	return words
 }
 
-// consumerNames are those of whatever has jobs.
-func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
-	words := a.handlerNames(c)
-	for _, q := range a.queueNames(c) {
-		words = append(words, string(core.QueueLane(q)))
-	}
-	for _, w := range a.workflowNames(c) {
-		words = append(words, string(core.WorkflowLane(w)))
-	}
-	return words
-}
-
-// deadMessages are those of the queue that the command line names.
-func (a *app) deadMessages(c *cobra.Command) (words []cobra.Completion) {
-	q, err := a.openQueue(c.Context(), c.Flags().Arg(0))
-	if err != nil {
-		return nil
-	}
-	defer q.close()
-	page, _ := q.service.DeadLetters(c.Context(), q.Name, "", offered)
-	for _, m := range page.Items {
-		words = append(words, cobra.CompletionWithDesc(string(m.ID), visible(m.Event.Type+" "+m.LastError)))
-	}
-	return words
-}
-
 // offered is how many ids are worth reading through.
 const offered = 20
 
-func (a *app) recentEvents(c *cobra.Command) (words []cobra.Completion) {
-	s, err := a.openExisting(c.Context())
-	if err != nil {
+// offer asks an operator for words, who must be quick. That of nobody who can be asked
+// are none.
+func (a *app) offer(c *cobra.Command, words func(ctx context.Context, op *operator) []cobra.Completion) (offer []cobra.Completion) {
+	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
+	defer cancel()
+	_ = a.ask(ctx, func(op *operator) error {
+		offer = words(ctx, op)
 		return nil
-	}
-	defer s.Close()
-	page, _ := s.Events(c.Context(), core.EventFilter{Limit: offered})
-	for _, e := range page.Items {
-		words = append(words, cobra.CompletionWithDesc(string(e.ID), visible(e.Source+" "+e.Type)))
-	}
-	return words
+	})
+	return offer
 }
 
-func (a *app) deadJobs(c *cobra.Command) (words []cobra.Completion) {
-	s, err := a.openExisting(c.Context())
-	if err != nil {
-		return nil
-	}
-	defer s.Close()
-	page, _ := s.Jobs(c.Context(), core.JobFilter{Status: core.Dead, Limit: offered})
-	for _, j := range page.Items {
-		if j.Lane.Workflow() == "" { // whose run is redriven instead
-			words = append(words, cobra.CompletionWithDesc(string(j.ID), visible(consumer(j)+" "+j.LastError)))
+// offerTimeout is how long somebody waits who has pressed a key.
+const offerTimeout = 3 * time.Second
+
+// deadMessages are those of the queue that the command line names.
+func (a *app) deadMessages(c *cobra.Command) []cobra.Completion {
+	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
+		page, _ := op.queues.DeadLetters(ctx, c.Flags().Arg(0), "", offered)
+		for _, m := range page.Items {
+			words = append(words, cobra.CompletionWithDesc(string(m.ID), visible(m.Event.Type+" "+m.LastError)))
 		}
-	}
-	return words
+		return words
+	})
+}
+
+func (a *app) recentEvents(c *cobra.Command) []cobra.Completion {
+	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
+		page, _ := op.events.List(ctx, core.EventFilter{Limit: offered})
+		for _, e := range page.Items {
+			words = append(words, cobra.CompletionWithDesc(string(e.ID), visible(e.Source+" "+e.Type)))
+		}
+		return words
+	})
+}
+
+func (a *app) deadJobs(c *cobra.Command) []cobra.Completion {
+	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
+		page, _ := op.jobs.List(ctx, core.JobFilter{Status: core.Dead, Limit: offered})
+		for _, j := range page.Items {
+			if j.Lane.Workflow() == "" { // whose run is redriven instead
+				words = append(words, cobra.CompletionWithDesc(string(j.ID), visible(wire.Consumer(j)+" "+j.LastError)))
+			}
+		}
+		return words
+	})
 }
 
 // runsIn offers the newest runs in these statuses; in any, if it is empty.
 func (a *app) runsIn(statuses ...core.RunStatus) completer {
-	return func(c *cobra.Command) (words []cobra.Completion) {
-		s, err := a.openExisting(c.Context())
-		if err != nil {
-			return nil
-		}
-		defer s.Close()
-		for _, status := range statuses {
-			page, _ := s.Runs(c.Context(), core.RunFilter{Status: status, Limit: offered})
-			for _, r := range page.Items {
-				words = append(words, cobra.CompletionWithDesc(string(r.ID), visible(r.Workflow+" "+string(r.Status)+" "+r.Error)))
+	return func(c *cobra.Command) []cobra.Completion {
+		return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
+			for _, status := range statuses {
+				page, _ := op.runs.List(ctx, core.RunFilter{Status: status, Limit: offered})
+				for _, r := range page.Items {
+					words = append(words, cobra.CompletionWithDesc(string(r.ID), visible(r.Workflow+" "+string(r.Status)+" "+r.Error)))
+				}
 			}
-		}
-		return words
+			return words
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"path"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,20 +22,25 @@ nothing: the database's schema is not brought up to date, and what it writes to
 prove that writing works is taken back. Handlers, steps and places for alerts are
 sent a HEAD request, without an event, a signature or configured headers; gRPC
 handlers are connected to and not called. An address that several steps call is
-looked at once.`
+looked at once.
+
+With --url it looks at a running gateway from outside, and needs no configuration:
+whether it is well, whether its management API asks for a token and takes the one
+given, its clock, and which circuit breakers are open.`
 
 func newDoctor(a *app) *cobra.Command {
-	return &cobra.Command{
+	return remotely(&cobra.Command{
 		Use:   "doctor",
 		Short: "Check that everything is ready",
 		Long:  doctorLong,
 		Example: `  gateway doctor
   gateway doctor -c /etc/gateway/gateway.yaml --env production
+  gateway doctor --url https://events.example.com --token-file token
   gateway doctor --json | jq '.checks[] | select(.status == "failed")'`,
 		GroupID: groupServe,
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.doctor(c.Context()) },
-	}
+	})
 }
 
 // A verdict is what became of a check.
@@ -129,6 +135,9 @@ func writes(p *patient) string {
 }
 
 func (a *app) doctor(ctx context.Context) error {
+	if a.remote() {
+		return a.doctorRemote(ctx)
+	}
 	p := &patient{app: a}
 	defer p.close()
 	var checks []check
@@ -195,7 +204,7 @@ func (p *patient) security(context.Context) []check {
 func (p *patient) warned(security bool) (found []check) {
 	for _, w := range p.warnings {
 		if isSecurity(w) == security {
-			found = append(found, check{verdict: warning, detail: w.String()})
+			found = append(found, check{verdict: warning, detail: w.String(), remedy: remedyOf(w)})
 		}
 	}
 	return found
@@ -215,4 +224,28 @@ func isSecurity(w config.Problem) bool {
 		}
 	}
 	return false
+}
+
+// random is a way to get a token that nobody guesses.
+const random = "set it to something random, such as the output of: openssl rand -hex 32"
+
+// remedies are what to do about fields, for warnings that say no more than what is wrong.
+var remedies = []struct{ path, begins, remedy string }{
+	{"api.auth_token", "not set", random},
+	{"queues.*.api_key", "not set", random},
+	{"queues.*.max_attempts", "not set", "set it: after so many receives a message is kept for you to look at"},
+	{"sources.*.verify", "not set", "set verify and secret to what the sender signs with, or allowed_ips to where it sends from"},
+	{"sources.*.secret", "has no effect", "set verify to what the sender signs with"},
+	{"sources.*.skip_verify", "", "leave it out unless an emulator sends"},
+	{"sources.*.topic_arns", "not set", "list the topics that may send"},
+	{"sources.*", "no handler", "add a handler, a queue or a workflow with this source, or remove it"},
+}
+
+func remedyOf(w config.Problem) string {
+	for _, r := range remedies {
+		if ok, _ := path.Match(r.path, w.Path); ok && strings.HasPrefix(w.Message, r.begins) {
+			return r.remedy
+		}
+	}
+	return ""
 }

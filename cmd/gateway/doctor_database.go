@@ -120,25 +120,32 @@ const (
 )
 
 func (p *patient) clock(context.Context) []check {
-	ahead, side := p.checkup.Ahead, "ahead of"
+	return []check{clockCheck(p.checkup.Ahead, p.checkup.Blur, "database's")}
+}
+
+// clockCheck judges a clock that is ahead of this machine's, give or take blur.
+func clockCheck(ahead, blur time.Duration, whose string) check {
+	side := "ahead of"
 	if ahead < 0 {
 		ahead, side = -ahead, "behind"
 	}
 	// As little as it may be: a slow answer must not look like a wrong clock.
-	certain := ahead - p.checkup.Blur
+	certain := ahead - blur
 	if certain <= clockWarns {
-		return []check{{verdict: fine, detail: "the database's agrees with this machine's to within " + span(ahead+p.checkup.Blur)}}
+		return check{verdict: fine, detail: fmt.Sprintf("the %s agrees with this machine's to within %s", whose, span(ahead+blur))}
 	}
 	c := check{
 		verdict: warning,
-		detail:  fmt.Sprintf("the database's is %s %s this machine's", span(ahead), side),
+		detail:  fmt.Sprintf("the %s is %s %s this machine's", whose, span(ahead), side),
 		remedy:  "let a time service such as NTP set both",
 	}
 	if certain > clockFails {
 		c.verdict = failed
 	}
-	return []check{c}
+	return c
 }
+
+const allClosed = "all closed: no handler's deliveries wait for it to recover"
 
 // breakers looks for handlers whose deliveries wait because too many failed.
 func (p *patient) breakers(ctx context.Context) []check {
@@ -167,7 +174,7 @@ func (p *patient) breakers(ctx context.Context) []check {
 		}
 	}
 	if len(found) == 0 {
-		return []check{{verdict: fine, detail: "all closed: no handler's deliveries wait for it to recover"}}
+		return []check{{verdict: fine, detail: allClosed}}
 	}
 	return found
 }

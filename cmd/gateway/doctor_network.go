@@ -29,7 +29,7 @@ const healthTimeout = 5 * time.Second
 func (p *patient) server(ctx context.Context) []check {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	base, err := baseURL(p.cfg, "")
+	base, err := p.address(p.cfg)
 	if err != nil {
 		return []check{{verdict: failed, detail: err.Error()}}
 	}
@@ -38,7 +38,7 @@ func (p *patient) server(ctx context.Context) []check {
 		return []check{{verdict: failed, detail: err.Error()}}
 	}
 	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
-	response, err := httpClient().Do(request)
+	response, err := httpClient(healthTimeout).Do(request)
 	if p.resting = errors.Is(err, syscall.ECONNREFUSED); p.resting {
 		return []check{{verdict: skipped, detail: fmt.Sprintf("no gateway runs at %s", base), remedy: `"gateway start" starts one`}}
 	}

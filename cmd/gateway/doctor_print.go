@@ -4,18 +4,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 type verdictJSON struct {
-	Name   string  `json:"name"`
-	Status verdict `json:"status"`
-	Detail string  `json:"detail"`
-	Remedy *string `json:"remedy"`
+	Name   string    `json:"name"`
+	Status verdict   `json:"status"`
+	Detail string    `json:"detail"`
+	Remedy wire.Text `json:"remedy"`
 }
 
 func (c check) record() verdictJSON {
-	return verdictJSON{c.name, c.verdict, c.detail, orNull(c.remedy)}
+	return verdictJSON{c.name, c.verdict, c.detail, wire.Text(c.remedy)}
 }
 
 // printChecks prints what was found, and fails if a check has.
@@ -30,7 +31,7 @@ func (a *app) printChecks(checks []check) error {
 		err := a.printJSON(struct {
 			OK     bool          `json:"ok"`
 			Checks []verdictJSON `json:"checks"`
-		}{bad == 0, records(checks, check.record)})
+		}{bad == 0, wire.List(checks, check.record)})
 		if err != nil {
 			return err
 		}

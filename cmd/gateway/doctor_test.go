@@ -142,8 +142,8 @@ func (d diagnosis) expect(t *testing.T, want map[string]string) {
 	for name, w := range want {
 		got := d[name]
 		line := got.Detail
-		if got.Remedy != nil {
-			line += "; " + *got.Remedy
+		if got.Remedy != "" {
+			line += "; " + string(got.Remedy)
 		}
 		status, words, _ := strings.Cut(w, ": ")
 		if string(got.Status) != status || !strings.Contains(line, words) {

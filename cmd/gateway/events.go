@@ -2,17 +2,18 @@ package main
 
 import (
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
 func newEvents(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:     "events",
-		Short:   "List events",
+		Short:   "List events, and replay them",
 		Long:    "The events the gateway has stored.",
-		Example: "  gateway events list --limit 10",
+		Example: "  gateway events list --limit 10\n  gateway events replay --since 2h --dry-run",
 		GroupID: groupInspect,
-	}, newEventsList(a))
+	}, newEventsList(a), newEventsReplay(a))
 }
 
 func newEventsList(a *app) *cobra.Command {
@@ -20,12 +21,12 @@ func newEventsList(a *app) *cobra.Command {
 		page   pageFlags
 		filter core.EventFilter
 	)
-	c := &cobra.Command{
+	c := remotely(&cobra.Command{
 		Use:   "list",
 		Short: "List events, newest first",
 		Long: `List events, newest first, without their payloads. "gateway inspect" shows one in full.
 
-Reads the configured database, beside the running gateway.`,
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway events list
   gateway events list --source shop -t order.created --limit 10
   gateway events list --json | jq -r '.events[].id'`,
@@ -36,39 +37,33 @@ Reads the configured database, beside the running gateway.`,
 			}
 			return a.eventsList(c, filter)
 		},
-	}
+	})
 	page.register(c)
 	c.Flags().StringVar(&filter.Source, "source", "", "only events of this `source`")
 	c.Flags().StringVarP(&filter.Type, "event-type", "t", "", "only events of exactly this `type`")
 	a.complete(c, "source", a.sourceNames)
+	a.complete(c, "event-type", a.recentTypes)
 	return c
 }
 
 func (a *app) eventsList(c *cobra.Command, filter core.EventFilter) error {
-	s, err := a.openExisting(c.Context())
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	page, err := s.Events(c.Context(), filter)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(struct {
-			Events  []eventSummaryJSON `json:"events"`
-			HasMore bool               `json:"has_more"`
-		}{records(page.Items, eventSummary), page.More})
-	}
-	if len(page.Items) == 0 {
-		a.notef("no events")
+	return a.ask(c.Context(), func(op *operator) error {
+		page, err := op.events.List(c.Context(), filter)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(wire.EventsOf(page))
+		case len(page.Items) == 0:
+			a.notef("no events")
+			return nil
+		}
+		a.printGrid(eventGrid(page.Items))
+		if page.More {
+			a.noteMore(c, page.Items[len(page.Items)-1].ID)
+		}
 		return nil
-	}
-	a.printGrid(eventGrid(page.Items))
-	if page.More {
-		a.noteMore(c, page.Items[len(page.Items)-1].ID)
-	}
-	return nil
+	})
 }
 
 func eventGrid(events []core.Event) grid {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func newHelp() *cobra.Command {
@@ -45,11 +46,22 @@ func usage(c *cobra.Command) error {
 	}
 	section(w, "Commands:", listing(c, ""))
 	section(w, "Flags:", c.LocalFlags().FlagUsages())
-	section(w, "Global flags:", c.InheritedFlags().FlagUsages())
+	section(w, "Global flags:", inherited(c).FlagUsages())
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "\nMore about a command: %s <command> --help\n", c.CommandPath())
 	}
 	return nil
+}
+
+// inherited are the global flags that a command takes.
+func inherited(c *cobra.Command) *pflag.FlagSet {
+	taken := pflag.NewFlagSet(c.Name(), pflag.ContinueOnError)
+	c.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if c.HasSubCommands() || takes(c, f.Name) {
+			taken.AddFlag(f)
+		}
+	})
+	return taken
 }
 
 func section(w io.Writer, title, body string) {

@@ -4,18 +4,19 @@ import (
 	"context"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
 func newInspect(a *app) *cobra.Command {
-	return &cobra.Command{
+	return remotely(&cobra.Command{
 		Use:   "inspect <event id>",
 		Short: "Show an event, its jobs and every attempt",
 		Long: `Show all that is known about an event: what was received, which handlers got a
 job for it, how each attempt went, what became of it in queues, and the workflow runs
 it started. "gateway workflow-runs inspect" shows one of those.
 
-Reads the configured database, beside the running gateway.`,
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV
   gateway inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --json | jq .payload`,
 		GroupID:           groupInspect,
@@ -24,7 +25,7 @@ Reads the configured database, beside the running gateway.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.inspect(c.Context(), args[0])
 		},
-	}
+	})
 }
 
 func (a *app) inspect(ctx context.Context, arg string) error {
@@ -32,30 +33,23 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	runs, s, err := a.openRuns(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	event, err := s.Event(ctx, id)
-	if err != nil {
-		return err
-	}
-	stories, err := storiesOf(ctx, s, id)
-	if err != nil {
-		return err
-	}
-	started, err := runs.OfEvent(ctx, id)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(eventRecord(event, records(stories, jobStory.record), records(started, runRecord)))
-	}
-	a.printEvent(event)
-	a.printStories(stories)
-	a.printRuns(started)
-	return nil
+	return a.ask(ctx, func(op *operator) error {
+		told, err := op.events.Inspect(ctx, id)
+		if err != nil {
+			return err
+		}
+		stories, err := storiesOf(ctx, op.jobs, told.Jobs)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(wire.EventWith(told.Event, wire.List(stories, jobStory.record), wire.List(told.Runs, wire.RunOf)))
+		}
+		a.printEvent(told.Event)
+		a.printStories(stories)
+		a.printRuns(told.Runs)
+		return nil
+	})
 }
 
 // A jobStory is a job with what became of its attempts.
@@ -64,28 +58,17 @@ type jobStory struct {
 	attempts []core.Attempt
 }
 
-func (s jobStory) record() jobStoryJSON {
-	return jobStoryJSON{jobRecord(s.job), records(s.attempts, attemptRecord)}
-}
+func (s jobStory) record() wire.Job { return wire.StoryOf(s.job, s.attempts) }
 
-// storiesOf reads all jobs of an event, the one created first first.
-func storiesOf(ctx context.Context, s core.Ledger, event core.ID) ([]jobStory, error) {
-	var stories []jobStory
-	filter := core.JobFilter{EventID: event, Limit: core.MaxPage}
-	for more := true; more; {
-		page, err := s.Jobs(ctx, filter)
+// storiesOf reads the attempts of jobs.
+func storiesOf(ctx context.Context, service jobService, jobs []core.Job) ([]jobStory, error) {
+	stories := make([]jobStory, len(jobs))
+	for i, j := range jobs {
+		attempts, err := service.Attempts(ctx, j.ID)
 		if err != nil {
 			return nil, err
 		}
-		for _, j := range page.Items {
-			attempts, err := s.Attempts(ctx, j.ID)
-			if err != nil {
-				return nil, err
-			}
-			stories = append([]jobStory{{j, attempts}}, stories...)
-			filter.After = j.ID
-		}
-		more = page.More
+		stories[i] = jobStory{j, attempts}
 	}
 	return stories, nil
 }
@@ -96,7 +79,7 @@ func (a *app) printStories(stories []jobStory) {
 	}
 	for _, s := range stories {
 		j := s.job
-		a.printf("\njob %s for %s: %s", visible(string(j.ID)), visible(consumer(j)), a.paintStatus(string(j.Status)))
+		a.printf("\njob %s for %s: %s", visible(string(j.ID)), visible(wire.Consumer(j)), a.paintStatus(string(j.Status)))
 		a.field("  ", "attempt", attemptText(j, " of "))
 		a.printTimes(j)
 		a.field("  ", "last error", visible(j.LastError))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -27,12 +28,12 @@ func newJobsList(a *app) *cobra.Command {
 		page            pageFlags
 		status, handler string
 	)
-	c := &cobra.Command{
+	c := remotely(&cobra.Command{
 		Use:   "list",
 		Short: "List jobs, newest first",
 		Long: `List jobs, newest first. "gateway inspect" shows the attempts of an event's jobs.
 
-Reads the configured database, beside the running gateway.`,
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway jobs list --status dead
   gateway jobs list --handler billing --limit 10
   gateway jobs list --handler queue/orders --status running
@@ -46,7 +47,7 @@ Reads the configured database, beside the running gateway.`,
 			}
 			return a.jobsList(c, filter)
 		},
-	}
+	})
 	page.register(c)
 	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, running, completed, retryable or dead")
 	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, of queue/<name> or of workflow/<name>")
@@ -65,7 +66,7 @@ func jobFilter(page pageFlags, status, handler string) (f core.JobFilter, err er
 		}
 	}
 	if handler != "" {
-		f.Lane = laneOf(handler)
+		f.Lane = wire.LaneOf(handler)
 		if workflow, step, ok := strings.Cut(f.Lane.Workflow(), "/"); ok {
 			return f, usagef("jobs are not listed by step (%s); give --handler workflow/%s", step, workflow)
 		}
@@ -73,40 +74,24 @@ func jobFilter(page pageFlags, status, handler string) (f core.JobFilter, err er
 	return f, nil
 }
 
-// laneOf is the lane of what [core.Lane.Consumer] calls this: no handler has a slash in
-// its name.
-func laneOf(consumer string) core.Lane {
-	if strings.Contains(consumer, "/") {
-		return core.Lane(consumer)
-	}
-	return core.HandlerLane(consumer)
-}
-
 func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
-	s, err := a.openExisting(c.Context())
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	page, err := s.Jobs(c.Context(), filter)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(struct {
-			Jobs    []jobJSON `json:"jobs"`
-			HasMore bool      `json:"has_more"`
-		}{records(page.Items, jobRecord), page.More})
-	}
-	if len(page.Items) == 0 {
-		a.notef("no jobs")
+	return a.ask(c.Context(), func(op *operator) error {
+		page, err := op.jobs.List(c.Context(), filter)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(wire.JobsOf(page))
+		case len(page.Items) == 0:
+			a.notef("no jobs")
+			return nil
+		}
+		a.printGrid(a.jobGrid(page.Items))
+		if page.More {
+			a.noteMore(c, page.Items[len(page.Items)-1].ID)
+		}
 		return nil
-	}
-	a.printGrid(a.jobGrid(page.Items))
-	if page.More {
-		a.noteMore(c, page.Items[len(page.Items)-1].ID)
-	}
-	return nil
+	})
 }
 
 // listedError is how much of an error fits beside the rest of a job.
@@ -115,7 +100,7 @@ const listedError = 60
 func (a *app) jobGrid(jobs []core.Job) grid {
 	g := grid{heading: []string{"ID", "EVENT", "HANDLER", "STATUS", "ATTEMPT", "NEXT", "LAST ERROR"}}
 	for _, j := range jobs {
-		g.add(visible(string(j.ID)), visible(string(j.EventID)), visible(consumer(j)), a.paintStatus(string(j.Status)),
+		g.add(visible(string(j.ID)), visible(string(j.EventID)), visible(wire.Consumer(j)), a.paintStatus(string(j.Status)),
 			attemptText(j, "/"), moment(nextAttempt(j)), orDash(clip(visible(j.LastError), listedError)))
 	}
 	return g

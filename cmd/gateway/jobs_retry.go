@@ -2,14 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
 func newJobsRetry(a *app) *cobra.Command {
 	var handler string
-	c := &cobra.Command{
+	c := remotely(&cobra.Command{
 		Use:   "retry [job id]",
 		Short: "Make dead jobs available again",
 		Long: `Make dead jobs available again, with their whole number of attempts: one job, all
@@ -26,9 +28,9 @@ Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs a
 			if handler != "" {
 				return usagef("give a job id or --handler, not both")
 			}
-			return a.retryOne(c.Context(), args[0])
+			return a.retryOne(c, args[0])
 		},
-	}
+	})
 	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, or of queue/<name>")
 	a.complete(c, "handler", a.consumerNames)
 	c.ValidArgsFunction = a.completeArgument(a.deadJobs)
@@ -38,53 +40,38 @@ Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs a
 func (a *app) retryAll(ctx context.Context, handler string) error {
 	var lane core.Lane
 	if handler != "" {
-		lane = laneOf(handler)
+		lane = wire.LaneOf(handler)
 	}
 	if name := lane.Workflow(); name != "" {
 		return core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven; which failed, lists: gateway workflow-runs list --status failed --workflow %s", name)
 	}
-	s, err := a.openExisting(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	n, err := s.Retry(ctx, a.clock(), "", lane)
-	if err != nil {
-		return err
-	}
-	return a.printRetried(n)
+	return a.ask(ctx, func(op *operator) error {
+		n, err := op.jobs.RetryAll(ctx, lane)
+		if err != nil {
+			return err
+		}
+		return a.printRetried(n)
+	})
 }
 
 // retryOne retries a job that must exist and be dead.
-func (a *app) retryOne(ctx context.Context, arg string) error {
+func (a *app) retryOne(c *cobra.Command, arg string) error {
 	id, err := parseID(arg)
 	if err != nil {
 		return err
 	}
-	s, err := a.openExisting(ctx)
-	if err != nil {
+	ctx := c.Context()
+	return a.ask(ctx, func(op *operator) error {
+		n, err := op.jobs.Retry(ctx, id)
+		if err == nil {
+			return a.printRetried(n)
+		}
+		if job, unknown := op.jobs.Job(ctx, id); unknown == nil && job.Status == core.Dead && job.RunID != "" {
+			again := fmt.Sprintf("gateway workflow-runs redrive %s --from failed", job.RunID)
+			a.notef("redrive the run with: %s", commandLine(again, c.InheritedFlags()))
+		}
 		return err
-	}
-	defer s.Close()
-	n, err := s.Retry(ctx, a.clock(), id, "")
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		return whyNotRetried(ctx, s, id)
-	}
-	return a.printRetried(n)
-}
-
-func whyNotRetried(ctx context.Context, s core.Ledger, id core.ID) error {
-	job, err := s.Job(ctx, id)
-	if err != nil {
-		return err
-	}
-	if job.Status == core.Dead && job.RunID != "" {
-		return core.Refuse(core.Invalid, "job %s is a step of workflow run %s, which can be redriven instead: gateway workflow-runs redrive %s --from failed", id, job.RunID, job.RunID)
-	}
-	return core.Refuse(core.Invalid, "job %s is %s; only dead jobs can be retried", id, job.Status)
+	})
 }
 
 func (a *app) printRetried(n int) error {

@@ -12,6 +12,10 @@
 // [visible] and in no other way. A command returns its error, which [run] prints
 // and turns into the exit code.
 //
+// Commands that look and repair ask an [operator]: the services of core/manage on the
+// configured database, or a server's management API, which asks the same services
+// there. So both say the same; TestServerSaysTheSame holds them to it.
+//
 // This package may import everything of this module. Nothing imports it.
 package main
 
@@ -45,6 +49,7 @@ func process() int {
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())),
+		watched:  term.IsTerminal(int(os.Stderr.Fd())),
 		attended: term.IsTerminal(int(os.Stdin.Fd())),
 		lookup:   os.LookupEnv,
 		clock:    time.Now,

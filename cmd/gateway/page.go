@@ -61,13 +61,13 @@ func (a *app) noteMore(c *cobra.Command, last core.ID) {
 	a.notef("there are more: %s --after %s", commandLine(strings.Join(words, " "), c.Flags()), last)
 }
 
-// commandLine writes a command with those of the flags that were given, --after
-// excepted.
+// commandLine writes a command with those of the flags that were given, but --after and
+// what is secret.
 func commandLine(command string, flags *pflag.FlagSet) string {
 	words := []string{command}
 	flags.VisitAll(func(f *pflag.Flag) {
 		switch {
-		case !f.Changed || f.Name == "after":
+		case !f.Changed || f.Name == "after" || f.Name == "token":
 		case f.Value.Type() == "bool":
 			words = append(words, "--"+f.Name)
 		default:

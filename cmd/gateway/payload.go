@@ -19,7 +19,7 @@ func (a *app) printEvent(e core.Event) {
 	a.field("", "event", visible(string(e.ID)))
 	a.field("", "source", visible(e.Source))
 	a.field("", "type", visible(e.Type))
-	a.field("", "received", moment(e.CreatedAt))
+	a.field("", "received", core.FormatTime(e.CreatedAt))
 	a.field("", "delivery id", visible(e.DeliveryID))
 	a.field("", "content type", visible(e.ContentType))
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {

@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
-	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -26,45 +27,35 @@ waiting to be), processing (in flight: a consumer has it) or dead (given up on).
 }
 
 func newQueuesList(a *app) *cobra.Command {
-	return &cobra.Command{
+	return remotely(&cobra.Command{
 		Use:   "list",
 		Short: "List queues, and how many messages they have",
 		Long: `List the configured queues with their numbers of messages that are pending,
 processing and dead.
 
-Reads the configured database, beside the running gateway.`,
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway queues list
   gateway queues list --json | jq '.queues[] | select(.dead > 0) | .name'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return a.queuesList(c.Context()) },
-	}
+	})
 }
 
 func (a *app) queuesList(ctx context.Context) error {
-	cfg, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	s, err := a.openExistingOf(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	queues, err := gateway.Queues(cfg, s, a.clock).List(ctx)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(struct {
-			Queues []queueJSON `json:"queues"`
-		}{records(queues, queueRecord)})
-	}
-	if len(queues) == 0 {
-		a.notef("no queues are configured")
+	return a.ask(ctx, func(op *operator) error {
+		queues, err := op.queues.List(ctx)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(wire.Queues{Queues: wire.List(queues, wire.QueueOf)})
+		case len(queues) == 0:
+			a.notef("no queues are configured")
+			return nil
+		}
+		a.printGrid(queueGrid(queues))
 		return nil
-	}
-	a.printGrid(queueGrid(queues))
-	return nil
+	})
 }
 
 func queueGrid(queues []manage.Listed) grid {
@@ -95,45 +86,21 @@ func tally(n int) string {
 	return strconv.Itoa(n)
 }
 
-// An openQueue is a queue of the configuration, and the store its messages are in.
-type openQueue struct {
-	config.Queue
-	store   core.Store
-	service *manage.Queues
-}
-
-// openQueue looks a queue up before it opens the database.
-func (a *app) openQueue(ctx context.Context, name string) (*openQueue, error) {
-	cfg, err := a.loadConfig()
-	if err != nil {
-		return nil, err
-	}
-	q, ok := cfg.Queues[name]
-	if !ok {
-		return nil, noSuchQueue(cfg, name)
-	}
-	s, err := a.openExistingOf(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	alone := &config.Config{Queues: map[string]config.Queue{name: q}} // so that no other is counted
-	return &openQueue{q, s, gateway.Queues(alone, s, a.clock)}, nil
-}
-
-func noSuchQueue(cfg *config.Config, name string) error {
-	names := records(cfg.SortedQueues(), func(q config.Queue) string { return q.Name })
-	return core.Refuse(core.NotFound, "no queue %q is configured; there %s", name, listed(names))
-}
-
-func (q *openQueue) close() { q.store.Close() }
-
-// listed is the queue with its numbers.
-func (q *openQueue) listed(ctx context.Context) (manage.Listed, error) {
-	queues, err := q.service.List(ctx)
-	if err != nil {
-		return manage.Listed{}, err
-	}
-	return queues[0], nil
+// askQueue lets a command ask about a queue. If there is none of that name, it says
+// which there are.
+func (a *app) askQueue(ctx context.Context, name string, ask func(*operator) error) error {
+	return a.ask(ctx, func(op *operator) error {
+		err := ask(op)
+		if !errors.Is(err, manage.ErrQueue) {
+			return err
+		}
+		queues, listing := op.queues.List(ctx)
+		if listing != nil {
+			return err
+		}
+		names := wire.List(queues, func(q manage.Listed) string { return q.Name })
+		return core.Refuse(core.NotFound, "no queue %q is configured; there %s", name, listed(names))
+	})
 }
 
 // queueCommand makes a command about one queue, whose name run is given.
@@ -141,5 +108,5 @@ func (a *app) queueCommand(c *cobra.Command, run func(c *cobra.Command, queue st
 	c.Args = arguments(1, 1, "the queue")
 	c.ValidArgsFunction = a.completeArgument(a.queueNames)
 	c.RunE = func(c *cobra.Command, args []string) error { return run(c, args[0]) }
-	return c
+	return remotely(c)
 }

@@ -34,25 +34,30 @@ func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
 			return err
 		}
 	}
-	q, err := a.openQueue(ctx, name)
+	return a.askQueue(ctx, name, func(op *operator) error {
+		n, err := op.queues.Retry(ctx, name, id)
+		switch {
+		case err != nil:
+			return err
+		case n == 0 && id != "":
+			return whyNotRetried(ctx, op.jobs, id)
+		case a.json:
+			return a.printRetried(n)
+		case n == 0:
+			a.notef("no dead messages")
+			return nil
+		}
+		a.printf("%s visible again", count(n, "message"))
+		return nil
+	})
+}
+
+func whyNotRetried(ctx context.Context, jobs jobService, id core.ID) error {
+	job, err := jobs.Job(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer q.close()
-	n, err := q.service.Retry(ctx, q.Name, id)
-	switch {
-	case err != nil:
-		return err
-	case n == 0 && id != "":
-		return whyNotRetried(ctx, q.store, id)
-	case a.json:
-		return a.printRetried(n)
-	case n == 0:
-		a.notef("no dead messages")
-		return nil
-	}
-	a.printf("%s visible again", count(n, "message"))
-	return nil
+	return core.Refuse(core.Invalid, "job %s is %s; only dead jobs can be retried", id, job.Status)
 }
 
 func newQueuesDrain(a *app) *cobra.Command {
@@ -71,29 +76,36 @@ or come in meanwhile. Asks before, unless --force is given.`,
 }
 
 func (a *app) queuesDrain(ctx context.Context, name string, force bool) error {
-	q, err := a.openQueue(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer q.close()
-	if !force {
-		queue, err := q.listed(ctx)
+	return a.askQueue(ctx, name, func(op *operator) error {
+		if !force {
+			queue, err := op.queues.Queue(ctx, name)
+			if err != nil {
+				return err
+			}
+			if queue.Depth()+queue.Dead == 0 {
+				return a.printDrained(0)
+			}
+			if err := a.confirm(ctx, "delete "+a.at(allOf(queue))); err != nil {
+				return err
+			}
+		}
+		n, err := op.queues.Drain(ctx, name)
+		if n > 0 && err != nil {
+			a.notef("%s deleted until then", count(n, "message"))
+		}
 		if err != nil {
 			return err
 		}
-		if queue.Depth()+queue.Dead == 0 {
-			return a.printDrained(0)
-		}
-		if err := a.confirm(ctx, "delete "+allOf(queue)); err != nil {
-			return err
-		}
+		return a.printDrained(n)
+	})
+}
+
+// at adds where something is to be done, if that is not here.
+func (a *app) at(what string) string {
+	if a.remote() {
+		return what + " at " + a.urlFlag
 	}
-	n, err := q.service.Drain(ctx, q.Name)
-	if err != nil {
-		a.notef("%s deleted until then", count(n, "message"))
-		return err
-	}
-	return a.printDrained(n)
+	return what
 }
 
 // allOf says how many messages a queue has of which kind.
@@ -124,7 +136,7 @@ func (a *app) printDrained(n int) error {
 // can be asked, the flag --force has to say it.
 func (a *app) confirm(ctx context.Context, what string) error {
 	if !a.attended {
-		return core.Refuse(core.Invalid, "this would %s; say so with --force", what)
+		return usagef("this would %s; say so with --force", what)
 	}
 	fmt.Fprintf(a.stderr, "gateway: %s? [y/N] ", visible(what))
 	line, err := unlessDone(ctx, func() (string, error) { return readLine(a.stdin) })

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -21,7 +23,7 @@ A message is available (never received, or brought back), running (in flight: a
 consumer has it), retryable (received and not acked), completed (acked) or dead.
 VISIBLE is when consumers may receive it, or may again.
 
-Reads the configured database, beside the running gateway.`,
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway queues inspect orders
   gateway queues inspect orders --limit 200 --json | jq -r '.messages[].last_error'`,
 	}
@@ -34,48 +36,52 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 	if err != nil {
 		return err
 	}
-	q, err := a.openQueue(c.Context(), name)
-	if err != nil {
-		return err
-	}
-	defer q.close()
-	queue, err := q.listed(c.Context())
-	if err != nil {
-		return err
-	}
-	page, err := q.store.Jobs(c.Context(), core.JobFilter{Lane: core.QueueLane(q.Name), After: after, Limit: limit})
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(struct {
-			queueJSON
-			Messages []jobJSON `json:"messages"`
-			HasMore  bool      `json:"has_more"`
-		}{queueRecord(queue), records(page.Items, jobRecord), page.More})
-	}
-	a.printQueue(q, queue)
-	if len(page.Items) > 0 {
-		a.printf("")
-		a.printGrid(a.messageGrid(page.Items))
-	}
-	if page.More {
-		a.noteMore(c, page.Items[len(page.Items)-1].ID)
-	}
-	return nil
+	ctx := c.Context()
+	return a.askQueue(ctx, name, func(op *operator) error {
+		queue, err := op.queues.Queue(ctx, name)
+		if err != nil {
+			return err
+		}
+		page, err := op.jobs.List(ctx, core.JobFilter{Lane: core.QueueLane(name), After: after, Limit: limit})
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(struct {
+				wire.Queue
+				Messages []wire.Job `json:"messages"`
+				HasMore  bool       `json:"has_more"`
+			}{wire.QueueOf(queue), wire.List(page.Items, wire.JobOf), page.More})
+		}
+		a.printQueue(op.cfg, queue)
+		if len(page.Items) > 0 {
+			a.printf("")
+			a.printGrid(a.messageGrid(page.Items))
+		}
+		if page.More {
+			a.noteMore(c, page.Items[len(page.Items)-1].ID)
+		}
+		return nil
+	})
 }
 
-func (a *app) printQueue(q *openQueue, l manage.Listed) {
+// printQueue shows a queue. What only its configuration tells is left out of one that is
+// configured elsewhere.
+func (a *app) printQueue(cfg *config.Config, q manage.Listed) {
 	a.field("", "queue", visible(q.Name))
 	a.field("", "source", visible(q.Source))
 	a.field("", "events", eventTypes(q.Events))
-	a.field("", "filter", visible(q.Filter))
-	a.field("", "key", visible(q.IdempotencyKey))
-	a.field("", "visibility", visibility(l.Queue))
-	a.field("", "max attempts", maxAttempts(q.MaxAttempts))
-	a.field("", "pending", tally(l.Pending))
-	a.field("", "processing", tally(l.Processing))
-	a.field("", "dead", tally(l.Dead))
+	if cfg != nil {
+		a.field("", "filter", visible(cfg.Queues[q.Name].Filter))
+		a.field("", "key", visible(cfg.Queues[q.Name].IdempotencyKey))
+	}
+	a.field("", "visibility", visibility(q.Queue))
+	if cfg != nil {
+		a.field("", "max attempts", maxAttempts(q.MaxAttempts))
+	}
+	a.field("", "pending", tally(q.Pending))
+	a.field("", "processing", tally(q.Processing))
+	a.field("", "dead", tally(q.Dead))
 }
 
 func maxAttempts(n int) string {
@@ -110,7 +116,7 @@ func newQueuesPeek(a *app) *cobra.Command {
 		Long: `Show the messages that a consumer would receive next, with their payloads. Nobody
 receives them by that, and their attempts stay as they are.
 
-Reads the configured database, beside the running gateway.`,
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway queues peek orders
   gateway queues peek orders --limit 10 --json | jq '.messages[].payload'`,
 	}
@@ -122,36 +128,30 @@ func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
 	if err := checkLimit(limit); err != nil {
 		return err
 	}
-	q, err := a.openQueue(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer q.close()
-	messages, err := q.service.Peek(ctx, q.Name, limit)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(struct {
-			Messages []messageJSON `json:"messages"`
-		}{records(messages, messageRecord)})
-	}
-	if len(messages) == 0 {
-		a.notef("no visible messages")
-	}
-	for i, m := range messages {
-		if i > 0 {
-			a.printf("")
+	return a.askQueue(ctx, name, func(op *operator) error {
+		messages, err := op.queues.Peek(ctx, name, limit)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(wire.Messages{Messages: wire.List(messages, wire.MessageOf)})
+		case len(messages) == 0:
+			a.notef("no visible messages")
 		}
-		a.printMessage(m)
-	}
-	return nil
+		for i, m := range messages {
+			if i > 0 {
+				a.printf("")
+			}
+			a.printMessage(m)
+		}
+		return nil
+	})
 }
 
 func (a *app) printMessage(m core.TakenJob) {
 	a.field("", "message", visible(string(m.ID)))
 	a.field("", "attempt", attemptText(m.Job, " of "))
-	a.field("", "visible since", moment(m.DueAt))
+	a.field("", "visible since", core.FormatTime(m.DueAt)) // not told by a server
 	a.field("", "last error", visible(m.LastError))
 	a.printEvent(m.Event)
 }
@@ -165,7 +165,7 @@ func newQueuesDLQ(a *app) *cobra.Command {
 received max_attempts times and never acked. "gateway inspect" shows their events,
 "gateway queues retry" brings them back.
 
-Reads the configured database, beside the running gateway.`,
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway queues dlq orders
   gateway queues dlq orders --json | jq '.messages[].payload'`,
 	}
@@ -178,30 +178,23 @@ func (a *app) queuesDLQ(c *cobra.Command, name string, flags pageFlags) error {
 	if err != nil {
 		return err
 	}
-	q, err := a.openQueue(c.Context(), name)
-	if err != nil {
-		return err
-	}
-	defer q.close()
-	page, err := q.service.DeadLetters(c.Context(), q.Name, after, limit)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(struct {
-			Messages []messageJSON `json:"messages"`
-			HasMore  bool          `json:"has_more"`
-		}{records(page.Items, messageRecord), page.More})
-	}
-	if len(page.Items) == 0 {
-		a.notef("no dead messages")
+	return a.askQueue(c.Context(), name, func(op *operator) error {
+		page, err := op.queues.DeadLetters(c.Context(), name, after, limit)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(wire.DeadLetters{Messages: wire.List(page.Items, wire.MessageOf), More: page.More})
+		case len(page.Items) == 0:
+			a.notef("no dead messages")
+			return nil
+		}
+		a.printGrid(deadGrid(page.Items))
+		if page.More {
+			a.noteMore(c, page.Items[len(page.Items)-1].ID)
+		}
 		return nil
-	}
-	a.printGrid(deadGrid(page.Items))
-	if page.More {
-		a.noteMore(c, page.Items[len(page.Items)-1].ID)
-	}
-	return nil
+	})
 }
 
 func deadGrid(messages []core.TakenJob) grid {

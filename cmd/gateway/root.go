@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,9 +23,9 @@ A first run:
   gateway send --env local -s app -t hello   send an event
   gateway inspect --env local <event id>     see what became of it
 
-Environment: GATEWAY_CONFIG replaces -c, GATEWAY_ENV stands in for --env, and
-NO_COLOR switches colours off. Exit codes: 0 done, 1 failed, 2 wrong usage,
-130 interrupted.`
+Environment: GATEWAY_CONFIG replaces -c, GATEWAY_ENV stands in for --env,
+GATEWAY_TOKEN for --token, and NO_COLOR switches colours off. Exit codes: 0 done,
+1 failed, 2 wrong usage, 130 interrupted.`
 
 // commands makes every command.
 var commands = []func(*app) *cobra.Command{
@@ -35,6 +36,9 @@ var commands = []func(*app) *cobra.Command{
 	newSend,
 	newInspect,
 	newEvents,
+	newExport,
+	newReplayLocal,
+	newTail,
 	newJobs,
 	newQueues,
 	newRuns,
@@ -45,14 +49,15 @@ var commands = []func(*app) *cobra.Command{
 
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "gateway",
-		Short:         "A self-hosted event gateway",
-		Long:          rootLong,
-		Version:       readBuild().Version,
-		Args:          noSuchCommand,
-		RunE:          help,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:               "gateway",
+		Short:             "A self-hosted event gateway",
+		Long:              rootLong,
+		Version:           readBuild().Version,
+		Args:              noSuchCommand,
+		RunE:              help,
+		PersistentPreRunE: a.checkRemote,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -67,7 +72,7 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupInspect, Title: "Look and repair:"},
 		&cobra.Group{ID: groupProgram, Title: "This program:"},
 	)
-	for _, newCommand := range commands {
+	for _, newCommand := range slices.Concat(commands, generators) {
 		root.AddCommand(newCommand(a))
 	}
 	root.SetHelpCommand(newHelp())
@@ -77,10 +82,11 @@ func newRoot(a *app) *cobra.Command {
 
 func (a *app) globalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.configFlag, "config", "c", "gateway.yaml", "configuration `file`")
+	flags.StringVarP(&a.configFlag, "config", "c", baseFile, "configuration `file`")
 	flags.StringVar(&a.envFlag, "env", "", "lay gateway.`name`.yaml and .env.name over the configuration")
 	flags.BoolVar(&a.json, "json", false, "print one JSON document")
 	flags.BoolVar(&a.noColor, "no-color", false, "print without colours")
+	a.remoteFlags(flags)
 }
 
 // newParent makes a command that only holds others.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -25,22 +25,8 @@ Failed ones can be redriven.`,
 	}, newRunsList(a), newRunsInspect(a), newRunsRedrive(a), newRunsCancel(a))
 }
 
-// openRuns opens the database for a command about runs. They follow the definitions
-// that are stored with them; the configuration says where, and what variables hold.
-func (a *app) openRuns(ctx context.Context) (*manage.Runs, core.Store, error) {
-	cfg, err := a.loadConfig()
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := a.openExistingOf(ctx, cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	return gateway.Runs(cfg, s, a.clock), s, nil
-}
-
 // runCommand makes a command about one run.
-func (a *app) runCommand(c *cobra.Command, offered completer, run func(ctx context.Context, runs *manage.Runs, id core.ID) error) *cobra.Command {
+func (a *app) runCommand(c *cobra.Command, offered completer, run func(ctx context.Context, runs runService, id core.ID) error) *cobra.Command {
 	c.Args = arguments(1, 1, "the run id")
 	c.ValidArgsFunction = a.completeArgument(offered)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -48,14 +34,9 @@ func (a *app) runCommand(c *cobra.Command, offered completer, run func(ctx conte
 		if err != nil {
 			return err
 		}
-		runs, s, err := a.openRuns(c.Context())
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		return run(c.Context(), runs, id)
+		return a.ask(c.Context(), func(op *operator) error { return run(c.Context(), op.runs, id) })
 	}
-	return c
+	return remotely(c)
 }
 
 func newRunsList(a *app) *cobra.Command {
@@ -64,12 +45,12 @@ func newRunsList(a *app) *cobra.Command {
 		filter        core.RunFilter
 		status, event string
 	)
-	c := &cobra.Command{
+	c := remotely(&cobra.Command{
 		Use:   "list",
 		Short: "List workflow runs, newest first",
 		Long: `List workflow runs, newest first. STEP is where a run is, or ended.
 
-Reads the configured database, beside the running gateway.`,
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway workflow-runs list --status failed
   gateway workflow-runs list --workflow fulfil-order --limit 10
   gateway workflow-runs list --json | jq -r '.workflow_runs[].error'`,
@@ -90,7 +71,7 @@ Reads the configured database, beside the running gateway.`,
 			}
 			return a.runsList(c, filter)
 		},
-	}
+	})
 	page.register(c)
 	c.Flags().StringVar(&status, "status", "", "only runs with this `status`: pending, running, completed or failed")
 	c.Flags().StringVar(&filter.Workflow, "workflow", "", "only runs of this `workflow`")
@@ -102,30 +83,23 @@ Reads the configured database, beside the running gateway.`,
 }
 
 func (a *app) runsList(c *cobra.Command, filter core.RunFilter) error {
-	runs, s, err := a.openRuns(c.Context())
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	page, err := runs.List(c.Context(), filter)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.printJSON(struct {
-			Runs    []runJSON `json:"workflow_runs"`
-			HasMore bool      `json:"has_more"`
-		}{records(page.Items, runRecord), page.More})
-	}
-	if len(page.Items) == 0 {
-		a.notef("no workflow runs")
+	return a.ask(c.Context(), func(op *operator) error {
+		page, err := op.runs.List(c.Context(), filter)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(wire.RunsOf(page))
+		case len(page.Items) == 0:
+			a.notef("no workflow runs")
+			return nil
+		}
+		a.printGrid(a.runGrid(page.Items))
+		if page.More {
+			a.noteMore(c, page.Items[len(page.Items)-1].ID)
+		}
 		return nil
-	}
-	a.printGrid(a.runGrid(page.Items))
-	if page.More {
-		a.noteMore(c, page.Items[len(page.Items)-1].ID)
-	}
-	return nil
+	})
 }
 
 func (a *app) runGrid(runs []core.Run) grid {
@@ -160,7 +134,7 @@ again. A running gateway picks it up by itself.`,
 		}
 		return nil
 	}
-	return a.runCommand(c, a.runsIn(core.RunFailed), func(ctx context.Context, runs *manage.Runs, id core.ID) error {
+	return a.runCommand(c, a.runsIn(core.RunFailed), func(ctx context.Context, runs runService, id core.ID) error {
 		run, err := runs.Redrive(ctx, id, where)
 		if err != nil {
 			return err
@@ -177,7 +151,7 @@ func newRunsCancel(a *app) *cobra.Command {
 that is under way is not called back; what comes of it changes nothing. The run can be
 redriven.`,
 		Example: "  gateway workflow-runs cancel 01JB2Q8Z1TN5W3C4E7G9HKMRSV",
-	}, a.runsIn(core.RunPending, core.RunRunning), func(ctx context.Context, runs *manage.Runs, id core.ID) error {
+	}, a.runsIn(core.RunPending, core.RunRunning), func(ctx context.Context, runs runService, id core.ID) error {
 		run, err := runs.Cancel(ctx, id)
 		if err != nil {
 			return err
@@ -189,7 +163,7 @@ redriven.`,
 // printMoved tells what became of a run.
 func (a *app) printMoved(run core.Run, now string) error {
 	if a.json {
-		return a.printJSON(runRecord(run))
+		return a.printJSON(wire.RunOf(run))
 	}
 	a.printf("workflow run %s of %s %s", visible(string(run.ID)), visible(run.Workflow), now)
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -24,19 +25,21 @@ parallel or map step ATTEMPT is how many of its branches or items have succeeded
 a redrive these are the steps of the newest epoch; the history has that of all epochs.
 
 With --data it shows the beginning of what each step received and passed on; --json has
-all of it. Reads the configured database, beside the running gateway.`,
+all of it.
+
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV
   gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --data
   gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --json | jq '.steps[] | {path, input, output}'`,
 	}
 	c.Flags().BoolVar(&data, "data", false, "show what the steps received and passed on")
-	return a.runCommand(c, a.runsIn(""), func(ctx context.Context, runs *manage.Runs, id core.ID) error {
+	return a.runCommand(c, a.runsIn(""), func(ctx context.Context, runs runService, id core.ID) error {
 		run, err := runs.Inspect(ctx, id)
 		switch {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(runStoryRecord(run))
+			return a.printJSON(wire.StoryOfRun(run))
 		}
 		a.printInspected(run, data)
 		return nil
@@ -90,6 +93,9 @@ func (a *app) stepGrid(steps []core.Step) grid {
 // branches or items have succeeded.
 func stepAttempt(s core.Step) string {
 	if s.Type == "parallel" || s.Type == "map" {
+		if s.Fan.Total == wire.Untold {
+			return "-"
+		}
 		return strconv.Itoa(s.Fan.Ended) + "/" + strconv.Itoa(s.Fan.Total)
 	}
 	return strconv.Itoa(s.Attempt)

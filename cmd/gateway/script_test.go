@@ -13,8 +13,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,10 +37,15 @@ func TestMain(m *testing.M) {
 // they have:
 //
 //	exits <code> <command...>   run a command that must end with this exit code
+//	interrupted <code> <command...>
+//	                            run a command, press Ctrl-C once it has printed something,
+//	                            and see it end with this exit code
 //	seed <database> <file>      store the events of a file; see seedEvent. The workflows
 //	                            of their runs are those of gateway.yaml
-//	server <status> <file>      answer every request with this; $SERVER is its address,
-//	                            and the file "request" holds what it was last asked
+//	server <status> <file> [stranger]
+//	                            answer every request with this, as a gateway does or a
+//	                            stranger; $SERVER is its address, and the file "request"
+//	                            holds what it was last asked
 //	port                        set $PORT to a port of this machine that is free
 //	sql <database> <statement>  change a database
 //
@@ -53,11 +61,12 @@ func TestScripts(t *testing.T) {
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  exits,
-			"seed":   seed,
-			"server": server,
-			"port":   port,
-			"sql":    changeDatabase,
+			"exits":       exits,
+			"interrupted": interrupted,
+			"seed":        seed,
+			"server":      server,
+			"port":        port,
+			"sql":         changeDatabase,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "root" {
@@ -82,6 +91,59 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
 	}
+}
+
+func interrupted(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: interrupted <code> <command...>")
+	}
+	var path string
+	var err error
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if path, err = exec.LookPath(filepath.Join(dir, args[1])); err == nil {
+			break
+		}
+	}
+	ts.Check(err)
+	printed := &firstWrite{done: make(chan struct{})}
+	c := exec.Command(path, args[2:]...)
+	c.Dir, c.Env, c.Stdout, c.Stderr = ts.MkAbs("."), environment(ts), printed, printed
+	ts.Check(c.Start())
+	select {
+	case <-printed.done:
+	case <-time.After(time.Minute):
+		ts.Logf("it has printed nothing within a minute")
+	}
+	ts.Check(c.Process.Signal(os.Interrupt))
+	err = c.Wait()
+	ts.Logf("%s", printed.text.Bytes())
+	if code := strconv.Itoa(c.ProcessState.ExitCode()); code != args[0] {
+		ts.Fatalf("exit code %s (%v), want %s", code, err, args[0])
+	}
+}
+
+// environment is that of the commands of a script, as far as it matters.
+func environment(ts *testscript.TestScript) (env []string) {
+	for _, name := range []string{"PATH", "HOME", "PORT", "SERVER", "GORACE", "GATEWAY_TOKEN"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	return env
+}
+
+// A firstWrite tells when something was written to it.
+type firstWrite struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	done chan struct{}
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.text.Len() == 0 && len(p) > 0 {
+		close(w.done)
+	}
+	return w.text.Write(p)
 }
 
 // A seedEvent is an event and all that became of it.
@@ -134,22 +196,37 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: seed <database> <file>")
 	}
+	ts.Check(seedDatabase(ts.MkAbs("."), ts.MkAbs(args[0]), ts.ReadFile(args[1])))
+}
+
+// seedDatabase stores the events of a text; dir has the gateway.yaml of their workflows.
+func seedDatabase(dir, database, text string) error {
 	var events []seedEvent
-	decoder := json.NewDecoder(bytes.NewReader([]byte(ts.ReadFile(args[1]))))
+	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
-	ts.Check(decoder.Decode(&events))
-	conn, err := sqlite.Open(ts.MkAbs(args[0]))
-	ts.Check(err)
+	if err := decoder.Decode(&events); err != nil {
+		return err
+	}
+	conn, err := sqlite.Open(database)
+	if err != nil {
+		return err
+	}
 	s := seeder{Store: store.New(conn, store.SQLite, core.SystemClock), due: map[core.ID]time.Time{}}
 	defer s.Close()
-	ts.Check(s.Migrate(context.Background()))
+	if err := s.Migrate(context.Background()); err != nil {
+		return err
+	}
 	for _, e := range events {
 		if len(e.Runs) > 0 && s.cfg == nil {
-			s.cfg, err = config.Load(config.Options{FS: hostFS{}, Path: ts.MkAbs("gateway.yaml"), Lookup: os.LookupEnv})
-			ts.Check(err)
+			if s.cfg, err = config.Load(config.Options{FS: hostFS{}, Path: filepath.Join(dir, baseFile), Lookup: os.LookupEnv}); err != nil {
+				return err
+			}
 		}
-		ts.Check(s.event(e))
+		if err := s.event(e); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // A seeder stores events with fixed ids and times through the store's own
@@ -258,8 +335,8 @@ func changeDatabase(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func server(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: server <status> <file>")
+	if neg || len(args) < 2 || len(args) > 3 || len(args) == 3 && args[2] != "stranger" {
+		ts.Fatalf("usage: server <status> <file> [stranger]")
 	}
 	status, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -271,6 +348,9 @@ func server(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		w.Header().Set("X-Gateway-Event-Id", "01J9ZZZZZZZZZZZZZZZZZZZZZZ")
 		w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
+		if len(args) == 2 {
+			w.Header().Set("X-Api-Version", "1")
+		}
 		w.WriteHeader(status)
 		io.WriteString(w, reply)
 	}))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -23,13 +24,13 @@ type sendRequest struct {
 	literal, file     string // the payload: one of them, or neither
 	isLiteral, raw    bool
 	dryRun            bool
-	base              string // address of the server, "" for the configured one
 }
 
 const sendLong = `Post a test event to a running gateway, as a sender of the source would: with the
 bearer token for an event source, signed in the provider's way for a webhook
 source, in an envelope for an sns source that has skip_verify. Token and secret
-come from the configuration; GATEWAY_TOKEN replaces the token.
+come from the configuration; --token, --token-file or GATEWAY_TOKEN replace the token.
+Where there is no configuration, --url sends to a source of type event.
 
 The type goes where the provider puts it (github, gitlab, shopify), into the
 subject (sns), or else into the header ce-type, which goes before a type in the
@@ -41,7 +42,7 @@ is {}. For twilio and slack, what is not JSON is sent as a form, with --raw. Wit
 
 func newSend(a *app) *cobra.Command {
 	var r sendRequest
-	c := &cobra.Command{
+	c := annotated(&cobra.Command{
 		Use:   "send -s source -t type [payload]",
 		Short: "Send a test event",
 		Long:  sendLong,
@@ -57,15 +58,15 @@ func newSend(a *app) *cobra.Command {
 			}
 			return a.send(c, r)
 		},
-	}
+	}, takesURL, takesToken)
 	flags := c.Flags()
 	flags.StringVarP(&r.source, "source", "s", "", "`name` of a configured source (required)")
 	flags.StringVarP(&r.eventType, "event-type", "t", "", "event `type` (required)")
 	flags.StringVarP(&r.file, "file", "f", "", "read the payload from this `file`, - for standard input")
 	flags.BoolVar(&r.raw, "raw", false, "send a payload that is not JSON, too")
 	flags.BoolVar(&r.dryRun, "dry-run", false, "list the handlers and queues that would get a job, send nothing")
-	flags.StringVar(&r.base, "url", "", "`address` of the gateway (default http://127.0.0.1:<configured port>)")
 	a.complete(c, "source", a.sourceNames)
+	a.complete(c, "event-type", a.recentTypes)
 	return c
 }
 
@@ -73,7 +74,13 @@ func (a *app) send(c *cobra.Command, r sendRequest) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	cfg, err := a.loadConfig()
+	if r.file == "-" && a.tokenFile == "-" {
+		return usagef("standard input cannot be both the payload and the token")
+	}
+	if r.dryRun && a.remote() {
+		return usagef("--dry-run asks the configuration here, and takes no --url")
+	}
+	cfg, err := a.sendConfig(r)
 	if err != nil {
 		return err
 	}
@@ -94,6 +101,28 @@ func (a *app) send(c *cobra.Command, r sendRequest) error {
 		return a.dryRun(c.Context(), cfg, source, r, l)
 	}
 	return a.post(c, cfg, source, r, l)
+}
+
+// sendConfig is the configuration, or where there is none and --url names a gateway, one
+// that has the source, of type event: the only type that can be sent to unprepared.
+func (a *app) sendConfig(r sendRequest) (*config.Config, error) {
+	if !a.remote() || !a.unconfigured() {
+		return a.loadConfig()
+	}
+	cfg := config.Default()
+	cfg.Server.MaxBodySize = maxBlind
+	cfg.Sources = map[string]config.Source{r.source: {Name: r.source, Type: "event"}}
+	return cfg, nil
+}
+
+// maxBlind bounds a payload, in bytes, that is sent to a gateway of which nothing is
+// known; it refuses itself what is too large for it.
+const maxBlind = 100 << 20
+
+// unconfigured reports whether there is no configuration and none was asked for.
+func (a *app) unconfigured() bool {
+	_, err := os.Stat(a.configPath())
+	return errors.Is(err, fs.ErrNotExist) && a.configPath() == baseFile && a.configEnv() == ""
 }
 
 // check refuses what no source could make sense of.

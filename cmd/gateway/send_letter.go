@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -55,8 +57,8 @@ func (l letter) target(base *url.URL) *url.URL {
 // segment is an event type as one segment of a path: with its slashes escaped, and
 // its dot, if it is nothing else, which would otherwise be cleaned away.
 func segment(eventType string) string {
-	if eventType == "." {
-		return "%2E"
+	if eventType == "." || eventType == ".." {
+		return strings.Repeat("%2E", len(eventType))
 	}
 	return url.PathEscape(eventType)
 }
@@ -136,10 +138,14 @@ func (a *app) notification(source config.Source, eventType string, payload []byt
 
 // prove adds what makes the gateway believe a letter: the token of an event source,
 // the signature of a webhook's sender.
-func (a *app) prove(cfg *config.Config, source config.Source, l letter) error {
+func (a *app) prove(ctx context.Context, cfg *config.Config, source config.Source, l letter) error {
 	switch {
 	case source.Type == "event":
-		if token := cmp.Or(a.env("GATEWAY_TOKEN"), cfg.API.AuthToken.Reveal()); token != "" {
+		given, err := a.token(ctx)
+		if err != nil {
+			return err
+		}
+		if token := cmp.Or(given, cfg.API.AuthToken.Reveal()); token != "" {
 			l.header.Set("Authorization", "Bearer "+token)
 		}
 	case source.Verify != "":

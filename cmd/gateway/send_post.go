@@ -19,18 +19,18 @@ import (
 // answerTimeout bounds a call of the gateway, which answers at once or is ill.
 const answerTimeout = 15 * time.Second
 
-// httpClient makes the one client this package calls a gateway with. It follows
-// no redirects: a token must not go where it was not meant to.
-func httpClient() *http.Client {
+// httpClient makes the one client this package calls a gateway with; zero is no timeout.
+// It follows no redirects: a token must not go where it was not meant to.
+func httpClient(timeout time.Duration) *http.Client {
 	return &http.Client{
-		Timeout:       answerTimeout,
+		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
 // post sends a letter to the gateway and prints what it answered.
 func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r sendRequest, l letter) error {
-	base, err := baseURL(cfg, r.base)
+	base, err := a.address(cfg)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,8 @@ func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r
 	if err != nil {
 		return err
 	}
-	response, err := httpClient().Do(request)
+	a.warnUnencrypted(base, request.Header.Get("Authorization"))
+	response, err := httpClient(answerTimeout).Do(request)
 	if err != nil {
 		return unanswered(c.Context(), base, err)
 	}
@@ -53,27 +54,27 @@ func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r
 	return a.printAnswer(c, answer)
 }
 
-// baseURL is where the gateway listens.
-func baseURL(cfg *config.Config, given string) (*url.URL, error) {
-	if given == "" {
-		host := cfg.Server.Host
-		if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
-			host = "127.0.0.1"
-		}
-		return &url.URL{Scheme: "http", Host: net.JoinHostPort(host, strconv.Itoa(cfg.Server.Port))}, nil
+// address is where the gateway listens: what --url says, or the configuration.
+func (a *app) address(cfg *config.Config) (*url.URL, error) {
+	if a.remote() {
+		return parseServer("--url", a.urlFlag)
 	}
-	u, err := url.Parse(given)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, usagef("--url must be an address such as http://127.0.0.1:8888")
+	host := cfg.Server.Host
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
 	}
-	return u, nil
+	return &url.URL{Scheme: "http", Host: net.JoinHostPort(host, strconv.Itoa(cfg.Server.Port))}, nil
 }
 
 // request makes the request that a sender of the source would make.
 func (a *app) request(ctx context.Context, cfg *config.Config, source config.Source, base *url.URL, l letter) (*http.Request, error) {
-	if err := a.prove(cfg, source, l); err != nil {
+	if err := a.prove(ctx, cfg, source, l); err != nil {
 		return nil, err
 	}
+	return l.request(ctx, base)
+}
+
+func (l letter) request(ctx context.Context, base *url.URL) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.target(base).String(), bytes.NewReader(l.body))
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/core/telemetry"
+	"github.com/eventgateway/gateway/core/telemetry/metrics"
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
@@ -31,7 +32,8 @@ for at most worker.drain_timeout_secs, gives the rest back and exits with 0. A
 second one exits at once; nothing is lost either way.
 
 Environment: GATEWAY_LOG_FORMAT=json for structured logs; GATEWAY_LOG or RUST_LOG
-for what to log: a level, or a list such as "warn,worker=debug".`
+for what to log: a level, or a list such as "warn,worker=debug". Traces are exported
+to OTEL_EXPORTER_OTLP_ENDPOINT over HTTP, if it is set.`
 
 func newStart(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -74,6 +76,8 @@ func (a *app) start(ctx context.Context) error {
 }
 
 func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *slog.Logger) error {
+	tracer, flush := a.startTraces(ctx, cfg, log)
+	defer flush()
 	g, err := gateway.New(cfg, gateway.Deps{
 		Store:     s,
 		Clock:     a.clock,
@@ -81,6 +85,8 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *
 		Version:   readBuild().Version,
 		SoleTaker: cfg.Database.Driver == "sqlite",
 		Rest:      restOf(cfg.Database),
+		Traces:    tracer,
+		Metrics:   newMetrics(cfg, log),
 	})
 	if err != nil {
 		return err
@@ -99,6 +105,18 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// newMetrics measures what is configured.
+func newMetrics(cfg *config.Config, log *slog.Logger) *metrics.Metrics {
+	b := readBuild()
+	return metrics.New(metrics.Options{
+		Names:    gateway.Names(cfg),
+		Version:  b.Version,
+		Revision: b.Commit,
+		Go:       b.Go,
+		Log:      log.With(telemetry.Target, "web"),
+	})
 }
 
 func (a *app) logger(cfg *config.Config, out io.Writer) *slog.Logger {

@@ -88,19 +88,10 @@ func describe(db config.Database) string {
 	return db.Driver
 }
 
-// openExisting opens the configured database for a command that works on what a
-// server stored, beside that server if it runs. It creates none: an empty one in
-// the wrong folder would look like events that are gone.
-func (a *app) openExisting(ctx context.Context) (core.Store, error) {
-	cfg, err := a.loadConfig()
-	if err != nil {
-		return nil, err
-	}
-	return a.openExistingOf(ctx, cfg)
-}
-
-// openExistingOf is openExisting for a command that has the configuration already.
-func (a *app) openExistingOf(ctx context.Context, cfg *config.Config) (core.Store, error) {
+// openExisting opens the configured database for a command that works on what a server
+// stored, beside that server if it runs. It creates none: an empty one in the wrong
+// folder would look like events that are gone.
+func (a *app) openExisting(ctx context.Context, cfg *config.Config) (core.Store, error) {
 	if db := cfg.Database; db.Driver == "sqlite" {
 		if _, err := os.Stat(db.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
 			return nil, core.Refuse(core.NotFound, "no database at %s yet; start the gateway first", db.SQLitePath())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -62,7 +63,7 @@ func escape(r rune, raw string) string {
 // the same document: encoding/json leaves DEL, C1 and bidirectional controls as
 // they are. Outside of strings JSON has only ASCII, so an escape is always right.
 func visibleJSON(doc []byte) []byte {
-	if plain(strings.ReplaceAll(string(doc), "\n", " ")) {
+	if !slices.ContainsFunc(doc, func(b byte) bool { return b != '\n' && (b < ' ' || b > '~') }) {
 		return doc
 	}
 	out := make([]byte, 0, len(doc))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -88,7 +89,7 @@ func (a *app) printVerdict(problems, warnings []config.Problem) error {
 		Valid    bool          `json:"valid"`
 		Problems []problemJSON `json:"problems"`
 		Warnings []problemJSON `json:"warnings"`
-	}{len(problems) == 0, records(problems, record), records(warnings, record)})
+	}{len(problems) == 0, wire.List(problems, record), wire.List(warnings, record)})
 	if err == nil && len(problems) > 0 {
 		return errReported
 	}

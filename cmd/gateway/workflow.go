@@ -5,6 +5,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/eventgateway/gateway/core/workflow"
 	"github.com/spf13/cobra"
 )
@@ -58,6 +59,6 @@ func (a *app) workflowGraph(name string) error {
 }
 
 func noSuchWorkflow(cfg *config.Config, name string) error {
-	names := records(cfg.SortedWorkflows(), func(w config.Workflow) string { return w.Name })
+	names := wire.List(cfg.SortedWorkflows(), func(w config.Workflow) string { return w.Name })
 	return core.Refuse(core.NotFound, "no workflow %q is configured; there %s", name, listed(names))
 }

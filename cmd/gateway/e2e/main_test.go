@@ -3,7 +3,8 @@
 // Package e2e tests the program from the outside: the real binary, real sockets,
 // a real file or database server, real signals. Of this module it imports only
 // what starts servers and plays the outside world (infra/test), so that what it
-// knows of the gateway is what a user can know.
+// knows of the gateway is what a user can know, and lists that have to be complete:
+// of configuration fields (core/config) and of signature schemes (core/verify).
 //
 // The idea to know: the witness is never the accused. What was sent, accepted
 // and delivered is written down on this side of the wire, by senders and a
@@ -18,7 +19,8 @@
 // than a file in store_test.go, handlers in receiver_test.go, what counts as lost
 // in verdict_test.go, what must hold in every database in ledger_test.go; for queues,
 // what users of the API do in queues_consumers_test.go, and what no consumer may see
-// in queues_ruling_test.go. The other files are the tests, one story each.
+// in queues_ruling_test.go; for secrets, where one may be put in canary_config_test.go, and
+// where it belongs in canary_test.go. The other files are the tests, one story each.
 package e2e
 
 import (
@@ -52,7 +54,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	binary = filepath.Join(dir, "gateway")
-	build := exec.Command("go", "build", "-tags", "grpcnotrace", "-o", binary, "github.com/eventgateway/gateway/cmd/gateway")
+	build := exec.Command("go", "build", "-tags", "otel grpcnotrace", "-o", binary, "github.com/eventgateway/gateway/cmd/gateway")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the gateway: %v\n%s", err, out)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -46,10 +47,10 @@ type process struct {
 }
 
 // spawn starts a process, kills it when the test ends, and prints what it said
-// if the test failed.
+// if the test failed. One that says a secret of its configuration fails the test.
 func spawn(t testing.TB, c command) *process {
 	t.Helper()
-	p := &process{t: t, cmd: c.cmd(context.Background()), log: &logBuffer{}, done: make(chan struct{})}
+	p := &process{t: t, cmd: c.cmd(context.Background()), log: &logBuffer{secrets: secretsOf(c)}, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	started := make(chan error)
 	go func() {
@@ -69,6 +70,9 @@ func spawn(t testing.TB, c command) *process {
 	t.Cleanup(func() {
 		killed := p.ended() && p.cmd.ProcessState.ExitCode() < 0
 		p.kill()
+		if said := p.log.told(); said != "" {
+			t.Errorf("process %d said a secret of its configuration: %q", p.pid(), said)
+		}
 		if killed {
 			return // by the test, which says what it found wrong afterwards
 		}
@@ -130,8 +134,21 @@ type result struct {
 	code           int
 }
 
-// run runs a command to its end.
+// run runs a command to its end. One that says a secret of its configuration fails the
+// test.
 func run(t testing.TB, c command) result {
+	t.Helper()
+	r := runUnwatched(t, c)
+	for _, s := range secretsOf(c) {
+		if strings.Contains(r.stdout+r.stderr, s) {
+			t.Errorf("%v said a secret of its configuration: %q", c.args, s)
+		}
+	}
+	return r
+}
+
+// runUnwatched is run for who judges by itself what may be said.
+func runUnwatched(t testing.TB, c command) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -151,20 +168,36 @@ func run(t testing.TB, c command) result {
 // maxLog is how much of a process's output is kept, in bytes: the newest.
 const maxLog = 16 << 10
 
-// A logBuffer keeps the end of what is written to it.
+// A logBuffer keeps the end of what is written to it, and which secret was.
 type logBuffer struct {
-	mu   sync.Mutex
-	text []byte
+	secrets []string
+
+	mu     sync.Mutex
+	text   []byte
+	secret string
 }
 
 func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text = append(b.text, p...)
+	for _, s := range b.secrets {
+		// It may have begun in what was written before.
+		if bytes.Contains(b.text[max(0, len(b.text)-len(p)-len(s)):], []byte(s)) {
+			b.secret = s
+		}
+	}
 	if len(b.text) > 2*maxLog {
 		b.text = append(b.text[:0], b.text[len(b.text)-maxLog:]...)
 	}
 	return len(p), nil
+}
+
+// told is a secret that was written, if one was.
+func (b *logBuffer) told() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.secret
 }
 
 func (b *logBuffer) String() string {

@@ -16,6 +16,7 @@ import (
 // A delivery is one request a handler got, written down before it was answered.
 type delivery struct {
 	path   string
+	query  string
 	header http.Header
 	body   string
 	at     time.Time
@@ -76,7 +77,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return // half a request is no delivery
 	}
-	s, n := r.note(delivery{req.URL.Path, req.Header, string(body), time.Now()})
+	s, n := r.note(delivery{req.URL.Path, req.URL.RawQuery, req.Header, string(body), time.Now()})
 	req.Body = io.NopCloser(bytes.NewReader(body)) // for the script
 	if s != nil {
 		s(n, w, req)

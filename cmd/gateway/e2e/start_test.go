@@ -37,12 +37,6 @@ func TestRefusedStarts(t *testing.T) {
 			lines:   2,
 		},
 		{
-			name:   "feature that is not built",
-			config: plainConfig + "worker: {retention_hours: 24}\n",
-			want:   []string{`worker.retention_hours`, `the removal of old records is not built into this version yet; remove the field to start`},
-			lines:  2,
-		},
-		{
 			name:    "port in use",
 			prepare: takePort,
 			want:    []string{"port ${PORT} is in use by another program; stop it, or set server.port"},
@@ -146,7 +140,7 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-func write(t *testing.T, path, text string) {
+func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+	"github.com/spf13/cobra"
+)
+
+// Names come from the configuration, or from the server that --url names, as far as it
+// tells them.
+
+// named offers the names of what is configured here, or what a server tells.
+func (a *app) named(c *cobra.Command, here func(*config.Config) []cobra.Completion, there func(context.Context, *client) []cobra.Completion) (words []cobra.Completion) {
+	if !a.remote() {
+		cfg, err := a.loadConfig()
+		if err != nil {
+			return nil
+		}
+		return here(cfg)
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
+	defer cancel()
+	asked, err := a.client(ctx)
+	if err != nil {
+		return nil
+	}
+	defer asked.calls.CloseIdleConnections()
+	return there(ctx, asked)
+}
+
+// sourceNames are the configured ones, or those of which a server has had events lately.
+func (a *app) sourceNames(c *cobra.Command) []cobra.Completion {
+	return a.named(c, func(cfg *config.Config) []cobra.Completion {
+		return wire.List(cfg.SortedSources(), func(s config.Source) cobra.Completion { return cobra.CompletionWithDesc(s.Name, s.Type) })
+	}, func(ctx context.Context, asked *client) []cobra.Completion {
+		return recent(ctx, remoteEvents{asked}, func(e core.Event) string { return e.Source })
+	})
+}
+
+// recentTypes are those of which there have been events lately.
+func (a *app) recentTypes(c *cobra.Command) []cobra.Completion {
+	return a.offer(c, func(ctx context.Context, op *operator) []cobra.Completion {
+		return recent(ctx, op.events, func(e core.Event) string { return e.Type })
+	})
+}
+
+// lately is how many events are looked through for what they have in common.
+const lately = 200
+
+// recent are the values that recent events have, each once.
+func recent(ctx context.Context, events eventService, value func(core.Event) string) []cobra.Completion {
+	page, _ := events.List(ctx, core.EventFilter{Limit: lately})
+	seen := map[string]bool{}
+	for _, e := range page.Items {
+		seen[visible(value(e))] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+func (a *app) handlerNames(c *cobra.Command) []cobra.Completion {
+	return a.named(c, func(cfg *config.Config) []cobra.Completion {
+		return wire.List(cfg.SortedHandlers(), func(h config.Handler) cobra.Completion { return ofSource(h.Name, h.Source) })
+	}, func(ctx context.Context, asked *client) []cobra.Completion {
+		stats, _ := asked.stats(ctx)
+		return wire.List(stats.Handlers, func(h wire.HandlerStats) cobra.Completion { return visible(h.Name) })
+	})
+}
+
+func (a *app) queueNames(c *cobra.Command) []cobra.Completion {
+	return a.named(c, func(cfg *config.Config) []cobra.Completion {
+		return wire.List(cfg.SortedQueues(), func(q config.Queue) cobra.Completion { return ofSource(q.Name, q.Source) })
+	}, func(ctx context.Context, asked *client) []cobra.Completion {
+		queues, _ := remoteQueues{asked}.List(ctx)
+		return wire.List(queues, func(q manage.Listed) cobra.Completion { return ofSource(q.Name, q.Source) })
+	})
+}
+
+func (a *app) workflowNames(c *cobra.Command) []cobra.Completion {
+	return a.named(c, func(cfg *config.Config) []cobra.Completion {
+		return wire.List(cfg.SortedWorkflows(), func(w config.Workflow) cobra.Completion { return ofSource(w.Name, w.Source) })
+	}, func(ctx context.Context, asked *client) []cobra.Completion {
+		stats, _ := asked.stats(ctx)
+		return wire.List(stats.Workflows, func(w wire.WorkflowStats) cobra.Completion { return visible(w.Name) })
+	})
+}
+
+func ofSource(name, source string) cobra.Completion {
+	return cobra.CompletionWithDesc(visible(name), visible("source "+source))
+}
+
+// consumerNames are those of whatever has jobs.
+func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
+	words := a.handlerNames(c)
+	for _, q := range a.queueNames(c) {
+		words = append(words, string(core.QueueLane(q)))
+	}
+	for _, w := range a.workflowNames(c) {
+		words = append(words, string(core.WorkflowLane(w)))
+	}
+	return words
+}

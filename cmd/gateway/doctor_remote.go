@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+// doctorRemote looks at the gateway that --url names, from outside: whether it is well,
+// who may operate it, and whom it has given up on for now. Its database and its handlers
+// are for a doctor beside it.
+func (a *app) doctorRemote(ctx context.Context) error {
+	c, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	v := visit{client: c}
+	checks := []check{v.server(ctx)}
+	if v.met {
+		checks = append(checks, v.security(ctx)...)
+		checks = append(checks, v.clock())
+		checks = append(checks, v.breakers()...)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return a.printChecks(checks)
+}
+
+// A visit is what was learned of a gateway from outside.
+type visit struct {
+	*client
+	met    bool          // a gateway answered
+	told   bool          // and told the time
+	ahead  time.Duration // how much later it is there
+	blur   time.Duration // how wrong that may be
+	stats  wire.Stats
+	closed error // why the management API did not answer
+}
+
+// server asks the gateway how it is.
+func (v *visit) server(ctx context.Context) check {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.base.JoinPath("health").String(), nil)
+	if err != nil {
+		return check{name: "server", verdict: failed, detail: err.Error()}
+	}
+	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
+	asked := time.Now()
+	response, err := v.calls.Do(request)
+	if err != nil {
+		return check{name: "server", verdict: failed, detail: v.unreached(request, err).Error()}
+	}
+	defer response.Body.Close()
+	v.watch(asked, response)
+	c := healthOf(v.base, response)
+	if v.met = response.Header.Get("X-Api-Version") != ""; !v.met {
+		c.verdict, c.detail, c.remedy = failed, stranger(response, v.base, "--url").Error(), ""
+	}
+	c.name = "server"
+	return c
+}
+
+// watch compares clocks, by the second, which is as exact as a reply tells the time.
+func (v *visit) watch(asked time.Time, r *http.Response) {
+	there, err := http.ParseTime(r.Header.Get("Date"))
+	half := time.Since(asked) / 2
+	v.told = err == nil
+	v.blur = half + time.Second/2
+	v.ahead = there.Add(time.Second / 2).Sub(asked.Add(half))
+}
+
+func (v *visit) clock() check {
+	if !v.told {
+		return check{name: "clock", verdict: skipped, detail: "the gateway does not tell the time"}
+	}
+	c := clockCheck(v.ahead, v.blur, "gateway's")
+	c.name = "clock"
+	return c
+}
+
+// security tells who may operate the gateway.
+func (v *visit) security(ctx context.Context) (found []check) {
+	add := func(verdict verdict, detail, remedy string) {
+		found = append(found, check{name: "security", verdict: verdict, detail: detail, remedy: remedy})
+	}
+	if v.base.Scheme == "http" && !loopback(v.base.Hostname()) {
+		add(warning, fmt.Sprintf("%s is not encrypted: tokens and events can be read on the way", v.base), "put a proxy that speaks TLS before it, and use https")
+	}
+	stranger := &client{base: v.base, calls: v.calls}
+	_, err := stranger.stats(ctx)
+	switch {
+	case err == nil:
+		add(warning, "the management API asks for no token: everyone who reaches it may read and change everything", "set api.auth_token")
+	case core.IsKind(err, core.Unauthorized) && v.token == "":
+		add(skipped, "the management API asks for a token, and none was given", "put api.auth_token into GATEWAY_TOKEN, or a file for --token-file")
+	}
+	v.stats, v.closed = v.client.stats(ctx)
+	switch {
+	case v.closed != nil && v.token != "":
+		add(failed, v.closed.Error(), "")
+	case v.closed == nil && err != nil:
+		add(fine, "the management API asks for a token, and takes this one", "")
+	}
+	return found
+}
+
+// breakers tells whose deliveries wait.
+func (v *visit) breakers() (found []check) {
+	if v.closed != nil {
+		return []check{{name: "breakers", verdict: skipped, detail: "the management API does not answer", moot: true}}
+	}
+	for _, h := range v.stats.Handlers {
+		if h.Breaker != wire.BreakerClosed {
+			found = append(found, check{
+				name: "breakers", verdict: warning,
+				detail: fmt.Sprintf("that of handler %s is %s: too many deliveries failed in a row", h.Name, h.Breaker),
+				remedy: fmt.Sprintf(`"gateway jobs list --handler %s --status retryable --url %s" shows why`, h.Name, v.base),
+			})
+		}
+	}
+	if len(found) == 0 {
+		found = []check{{name: "breakers", verdict: fine, detail: allClosed}}
+	}
+	return found
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A distant is a gateway as doctor sees it from outside.
+type distant struct {
+	health stub
+	token  string // that its management API asks for, if any
+	stats  string
+	ahead  time.Duration // of this machine's clock
+	dumb   bool          // it does not tell the time
+}
+
+func (d distant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Date", time.Now().Add(d.ahead).UTC().Format(http.TimeFormat))
+	if d.dumb {
+		w.Header()["Date"] = nil
+	}
+	switch {
+	case r.URL.Path == "/health":
+		d.health.ServeHTTP(w, r)
+	case d.token != "" && r.Header.Get("Authorization") != "Bearer "+d.token:
+		stub{status: 401, body: "Invalid token"}.ServeHTTP(w, r)
+	default:
+		stub{status: 200, body: d.stats}.ServeHTTP(w, r)
+	}
+}
+
+func TestDoctorFromOutside(t *testing.T) {
+	well := stub{status: 200, body: `{"status":"ok","queue_depth":3}`}
+	const fine = "ok       server    a gateway runs at $AT; unfinished jobs: 3\n"
+	const taken = "ok       security  the management API asks for a token, and takes this one\n"
+	const closed = "ok       breakers  all closed: no handler's deliveries wait for it to recover\n"
+	for _, c := range []struct {
+		name  string
+		there distant
+		want  string // but for a clock that is right
+		code  int
+	}{
+		{"well", distant{health: well, token: "t"}, fine + taken + closed, exitDone},
+		{"open", distant{health: well, stats: "{}"}, fine +
+			"warning  security  the management API asks for no token: everyone who reaches it may read and change everything; set api.auth_token\n" + closed, exitDone},
+		{"another token", distant{health: well, token: "another"}, fine +
+			"failed   security  the gateway at $AT refused the token; is it api.auth_token of its configuration?\n", exitFailed},
+		{"ill", distant{health: stub{status: 503, body: `{"status":"error","detail":"disk \u001b full"}`}, token: "t"},
+			`failed   server    the gateway at $AT is not well: disk \x1b full; see its log` + "\n" + taken + closed, exitFailed},
+		{"a page", distant{health: stub{status: 200, body: "<html>", foreign: true}},
+			"failed   server  what answers at $AT is not a gateway: 200 OK; give the address of one with --url\n", exitFailed},
+		{"recovering", distant{health: well, token: "t", stats: `{"handlers":[{"name":"mail\u202e","circuit_breaker":"open"},{"name":"stock","circuit_breaker":"closed"},{"name":"bill","circuit_breaker":"half-open"}]}`},
+			fine + taken + `warning  breakers  that of handler mail\u202e is open: too many deliveries failed in a row; "gateway jobs list --handler mail\u202e --status retryable --url $AT" shows why` + "\n" +
+				`warning  breakers  that of handler bill is half-open: too many deliveries failed in a row; "gateway jobs list --handler bill --status retryable --url $AT" shows why` + "\n", exitDone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.there.stats == "" {
+				c.there.stats = "{}"
+			}
+			server := httptest.NewServer(c.there)
+			defer server.Close()
+			code, stdout, stderr := session{env: map[string]string{"GATEWAY_TOKEN": "t"}}.run(t.Context(), "doctor", "--url", server.URL)
+			lines := slices.DeleteFunc(strings.SplitAfter(stdout, "\n"), func(l string) bool {
+				return strings.HasPrefix(l, "ok       clock     the gateway's agrees with this machine's to within ")
+			})
+			if got, want := strings.Join(lines, ""), strings.ReplaceAll(c.want, "$AT", server.URL); code != c.code || got != want {
+				t.Errorf("exit code %d and\n%s(%s)want code %d and\n%s", code, got, stderr, c.code, want)
+			}
+		})
+	}
+}
+
+// A clock is told by the second: what may be right is not called wrong.
+func TestClockOfAGateway(t *testing.T) {
+	for _, c := range []struct {
+		ahead time.Duration
+		dumb  bool
+		want  string
+	}{
+		{ahead: 0, want: "ok       clock     the gateway's agrees with this machine's"},
+		{ahead: 10 * time.Second, want: "warning  clock     the gateway's is "},
+		{ahead: -10 * time.Minute, want: "failed   clock     the gateway's is "},
+		{dumb: true, want: "skipped  clock     the gateway does not tell the time"},
+	} {
+		server := httptest.NewServer(distant{health: stub{status: 200, body: `{"status":"ok","queue_depth":0}`}, stats: "{}", ahead: c.ahead, dumb: c.dumb})
+		_, stdout, _ := session{}.run(t.Context(), "doctor", "--url", server.URL)
+		server.Close()
+		if !strings.Contains(stdout, "\n"+c.want) {
+			t.Errorf("a clock that is %s ahead, dumb %v: %s, want a line %q", c.ahead, c.dumb, stdout, c.want)
+		}
+	}
+}
+
+// Who may listen on the way is told whether there is a token or not.
+func TestDoctorOnAnOpenLine(t *testing.T) {
+	for address, warned := range map[string]bool{"http://gateway.example": true, "https://gateway.example": false, "http://127.0.0.1:8888": false} {
+		base, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nobody := transport(func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("nobody there") })
+		v := visit{client: &client{base: base, calls: &http.Client{Transport: nobody}}}
+		found := v.security(t.Context())
+		if got := len(found) > 0 && strings.HasPrefix(found[0].detail, address+" is not encrypted"); got != warned {
+			t.Errorf("%s: %+v, want a warning: %v", address, found, warned)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventgateway/gateway/infra/test/otlp"
+)
+
+// canaryHomes are the places where secrets belong.
+var canaryHomes = []home{
+	{"handlers.works.*", "delivery /works", "a handler gets what is configured for it"},
+	{"handlers.fails.*", "delivery /fails", "a handler gets what is configured for it"},
+	{"handlers.leads.url", "delivery /leads", "a handler gets what is configured for it"},
+	{"handlers.slow.url", "delivery /slow", "a handler gets what is configured for it"},
+	{"workflows.call.*", "delivery /call", "a step's receiver gets what is configured for it"},
+	{"workflows.ask.*", "delivery /ask", "a step's receiver gets what is configured for it"},
+	{"workflows.branch.*", "delivery /branch", "a step's receiver gets what is configured for it"},
+	{"workflows.item.*", "delivery /item", "a step's receiver gets what is configured for it"},
+	{"workflows.fail.*", "delivery /failing-step", "a step's receiver gets what is configured for it"},
+	{"workflows.call.headers literal", "database definitions.body", "runs follow a workflow as it is written"},
+	{"workflows.call.headers literal", "file *", "runs follow a workflow as it is written"},
+	{"handlers.repeats.*", "delivery /repeats", "a handler gets what is configured for it"},
+	{"handlers.repeats.*", "database attempts.response", "the handler repeats it, and what it answers is stored"},
+	{"handlers.repeats.*", "file *", "the handler repeats it"},
+	{"handlers.repeats.*", "command inspect*", "the handler repeats it, and what it answers is shown"},
+	{"alerts.generic *", "alert generic", "it is its address"},
+	{"alerts.slack", "alert slack", "it is its address"},
+	{"alerts.discord", "alert discord", "it is its address"},
+	{"callback", "delivery /ask", "it is told to whom it is for"},
+	{"receipt", "answer GET /api/queues/{name}/messages", "the consumer gets it"},
+	{"receipt", "database jobs.lease", "it names a lease"},
+	{"receipt", "file *", "it names a lease"},
+	{"otel headers", "collector", "the collector gets what is configured for it"},
+
+	{"sent payload", "delivery *", "who takes an event gets its payload"},
+	{"sent payload", "database events.payload", "events are stored"},
+	{"sent payload", "database steps.*", "it is what steps work on"},
+	{"sent payload", "file *", "events are stored"},
+	{"sent payload", "answer GET /api/events/{id}", "it shows an event"},
+	{"sent payload", "answer GET /api/export/events", "it shows events"},
+	{"sent payload", "answer GET /api/workflow-runs/{id}", "it shows what steps got"},
+	{"sent payload", "answer GET /api/queues/{name}/*", "it shows messages"},
+	{"sent payload", "command inspect*", "it shows an event"},
+	{"sent payload", "command export*", "it shows events"},
+	{"sent payload", "command queues peek*", "it shows messages"},
+	{"sent payload", "command queues dlq*", "it shows messages"},
+	{"sent payload", "command workflow-runs inspect*", "it shows what steps got"},
+	{"sent ce-extension", "delivery *", "extensions of CloudEvents are passed on"},
+	{"sent ce-extension", "database events.headers", "extensions are stored with the event"},
+	{"sent ce-extension", "file *", "extensions are stored with the event"},
+	{"sent ce-extension", "answer GET /api/events/{id}", "extensions are shown with the event"},
+	{"sent ce-extension", "answer GET /api/export/events", "extensions are shown with the event"},
+	{"sent ce-extension", "answer GET /api/queues/{name}/*", "extensions are shown with the message"},
+	{"sent ce-extension", "command inspect*", "extensions are shown with the event"},
+	{"sent ce-extension", "command export*", "extensions are shown with the event"},
+	{"sent ce-extension", "command queues peek*", "extensions are shown with the message"},
+	{"sent ce-extension", "command queues dlq*", "extensions are shown with the message"},
+	{"sent idempotency-key", "database events.*", "it tells repeats"},
+	{"sent idempotency-key", "file *", "it tells repeats"},
+	{"sent idempotency-key", "answer GET /api/events*", "it is shown with the event"},
+	{"sent idempotency-key", "answer GET /api/queues/{name}/*", "it is shown with the message"},
+	{"sent idempotency-key", "answer GET /api/export/events", "it is shown with the event"},
+	{"sent idempotency-key", "answer GET /api/tail", "it is shown with the event"},
+	{"sent idempotency-key", "command events list*", "it is shown with the event"},
+	{"sent idempotency-key", "command inspect*", "it is shown with the event"},
+	{"sent idempotency-key", "command export*", "it is shown with the event"},
+	{"sent idempotency-key", "command tail*", "it is shown with the event"},
+	{"sent idempotency-key", "command queues peek*", "it is shown with the message"},
+	{"sent idempotency-key", "command queues dlq*", "it is shown with the message"},
+	{"echoed payload", "log", "the echo receiver is there to show it"},
+	{"echoed payload", "database events.payload", "events are stored"},
+	{"echoed payload", "file *", "events are stored"},
+	{"echoed payload", "answer GET /api/export/events", "it shows events"},
+	{"echoed payload", "command export*", "it shows events"},
+	{"answered call", "delivery *", "what a step is answered goes into the next one"},
+	{"answered call", "database steps.*", "what a step is answered goes into the next one"},
+	{"answered *", "database attempts.response", "what a handler answers is stored"},
+	{"answered *", "file *", "what a handler answers is stored"},
+	{"answered *", "answer GET /api/*", "what a handler answers is shown"},
+	{"answered *", "command inspect*", "what a handler answers is shown"},
+	{"answered *", "command workflow-runs inspect*", "what a handler answers is shown"},
+}
+
+// A cage is a gateway full of canaries, and everything around it.
+type cage struct {
+	*gateway
+	t         *testing.T
+	haul      *haul
+	receiver  *receiver
+	collector *otlp.Collector
+	ids       map[string]string // of something of each kind
+}
+
+// newCage starts a gateway on a database, with the environment in which it was configured.
+func newCage(t *testing.T, st *store) *cage {
+	c := &cage{t: t, haul: newHaul(), receiver: newReceiver(t), collector: otlp.New(t), ids: map[string]string{}}
+	database := ""
+	if st != nil {
+		database = st.yaml
+		c.haul.guard(t, st)
+	}
+	c.gateway = newGateway(t, "", c.receiver)
+	c.haul.furnish(c.gateway, database)
+	untrusted := httptest.NewUnstartedServer(c.receiver)
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0) // nobody trusts it
+	untrusted.StartTLS()
+	t.Cleanup(untrusted.Close)
+	raw := newReceiver(t)
+	raw.on("/", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			_, _ = conn.Write([]byte("this is no HTTP\r\n\r\n"))
+			conn.Close()
+		}
+	})
+	c.env = append(c.env, "TLS="+untrusted.URL, "RAW="+raw.url(), "GATEWAY_LOG=trace",
+		"OTEL_EXPORTER_OTLP_ENDPOINT="+c.collector.URL, "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_HEADERS=authorization="+c.haul.secret("otel headers"),
+		"HTTPS_PROXY=http://user:"+c.haul.secret("proxy")+"@127.0.0.1:1", "UNRELATED_SECRET="+c.haul.secret("environment"))
+	if st != nil {
+		c.store = st
+		c.env = append(append(c.env, "GATEWAY_LOG_FORMAT=json"), st.env...)
+	}
+	c.answers()
+	return c
+}
+
+// answers has the receivers answer with secrets of their own.
+func (c *cage) answers() {
+	c.receiver.on("/works", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Set-Cookie", c.haul.secret("reply's cookie"))
+		fmt.Fprint(w, "done: ", c.haul.secret("answered works"))
+	})
+	c.receiver.on("/fails", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Www-Authenticate", c.haul.secret("reply's header"))
+		http.Error(w, "failed: "+c.haul.secret("answered fails"), http.StatusInternalServerError)
+	})
+	c.receiver.on("/failing-step", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "failed: "+c.haul.secret("answered failing-step"), http.StatusInternalServerError)
+	})
+	c.receiver.on("/leads", func(_ int, w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, c.receiver.url()+"/elsewhere?key="+c.haul.secret("reply's location"), http.StatusFound)
+	})
+	c.receiver.on("/repeats", func(_ int, w http.ResponseWriter, r *http.Request) {
+		http.Error(w, r.URL.RawQuery+" "+r.Header.Get("X-Key"), http.StatusBadRequest)
+	})
+	c.receiver.on("/slow", c.receiver.hanging())
+	c.receiver.on("/call", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"answer": "%s"}`, c.haul.secret("answered call"))
+	})
+	for _, path := range []string{"/branch", "/item"} {
+		c.receiver.on(path, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"ok": true}`) })
+	}
+}
+
+// serve starts the gateway, all of whose log goes into a file.
+func (c *cage) serve() {
+	c.t.Helper()
+	line := c.command("-c", `exec "$0" start >>server.log 2>&1`, binary)
+	line.name = "/bin/sh"
+	c.process = spawn(c.t, line)
+	c.awaitReady()
+}
+
+// do makes a request, and keeps the answer under the name of a route.
+func (c *cage) do(route, method, path, body string, headers ...string) answer {
+	c.t.Helper()
+	a, err := fetch(oneShot, request{method: method, url: c.url(path), body: body, headers: headers})
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	c.haul.add("answer "+method+" "+route, a.body+"\n"+written(a.header))
+	return a
+}
+
+func (c *cage) token() []string { return bearer(c.haul.secret("api.auth_token")) }
+
+// say runs a command on the database, and on the gateway, with and without --json.
+func (c *cage) say(args ...string) {
+	c.t.Helper()
+	token := filepath.Join(c.dir, "token")
+	write(c.t, token, c.haul.secret("api.auth_token")+"\n")
+	for _, more := range [][]string{nil, {"--json"}, {"--url", c.url(""), "--token-file", token}, {"--url", c.url(""), "--token-file", token, "--json"}} {
+		c.sayOnce(append(slices.Clone(args), more...)...)
+	}
+}
+
+func (c *cage) sayOnce(args ...string) result {
+	c.t.Helper()
+	r := runUnwatched(c.t, c.command(args...))
+	c.haul.add("command "+c.shown(args), r.stdout+r.stderr)
+	return r
+}
+
+// shown is a command without what is another one each time.
+func (c *cage) shown(args []string) string {
+	return strings.NewReplacer(c.dir, ".", c.url(""), "address").Replace(strings.Join(args, " "))
+}
+
+// TestCanaries: no secret gets out, whatever is done and whatever fails.
+func TestCanaries(t *testing.T) {
+	t.Parallel()
+	for _, p := range append([]place{{"SQLite", ownFile}}, everyServer()...) {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCage(t, p.on(t))
+			c.serve()
+			c.sendAll()
+			c.sendWrong()
+			c.work()
+			c.operate()
+			c.everyRoute()
+			c.empty()
+			c.everyCommand()
+			c.stop()
+			c.gather()
+			homes := canaryHomes
+			if c.store != nil {
+				homes = slices.DeleteFunc(slices.Clone(homes), func(h home) bool { return h.place == "file *" })
+			}
+			for _, wrong := range c.haul.judge(homes) {
+				t.Error(wrong)
+			}
+		})
+	}
+}
+
+// gather keeps what there is to be seen when the gateway has stopped.
+func (c *cage) gather() {
+	c.t.Helper()
+	log, err := os.ReadFile(filepath.Join(c.dir, "server.log"))
+	if err != nil || !strings.Contains(string(log), "serving") {
+		c.t.Fatalf("the log has %d bytes: %v", len(log), err)
+	}
+	c.haul.add("log", string(log))
+	if len(c.collector.Spans()) == 0 {
+		c.t.Error("no traces were exported")
+	}
+	c.haul.addSearch("traces", c.collector.Has)
+	c.haul.add("collector", written(c.collector.Header()))
+	for _, d := range c.receiver.below("/") {
+		c.haul.add(d.kind(), d.path+"?"+d.query+"\n"+written(d.header)+"\n"+d.body)
+	}
+	c.gatherDatabase()
+}
+
+// kind is what a delivery is and where it went, without what is secret of that.
+func (d delivery) kind() string {
+	if parts := strings.Split(d.path, "/"); parts[1] == "alert" {
+		return "alert " + parts[2]
+	}
+	return "delivery " + d.path
+}
+
+// gatherDatabase keeps every value of every column, and all bytes of the file.
+func (c *cage) gatherDatabase() {
+	c.t.Helper()
+	if c.store == nil {
+		files, err := filepath.Glob(c.database() + "*")
+		if err != nil || len(files) == 0 {
+			c.t.Fatalf("no database file: %v", err)
+		}
+		for _, name := range files {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			c.haul.add("file "+filepath.Base(name), string(b))
+		}
+	}
+	name := ""
+	if c.store != nil {
+		name = c.store.name
+	}
+	for column, values := range c.ledger().values(name) {
+		c.haul.add("database "+column, values)
+	}
+}

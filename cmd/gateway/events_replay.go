@@ -1,0 +1,205 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const replayLong = `Give stored events to whoever wants them now: each gets new jobs for the handlers and
+queues, and new runs for the workflows, that take it under the current configuration,
+filters included. Keys do not count: what was delivered before is delivered again.
+
+Of the events that are selected, the newest are replayed, as many as --limit says, the
+oldest of them first. Asks before, unless -y is given; --dry-run only counts. Events that
+come in from then on are left out.
+
+What ends early says how far it came, and how to go on: with --from and --to, which
+replay all that is selected between two events.`
+
+func newEventsReplay(a *app) *cobra.Command {
+	var r replay
+	c := &cobra.Command{
+		Use:   "replay",
+		Short: "Give stored events new jobs",
+		Long:  replayLong,
+		Example: `  gateway events replay --source shop -t order.created --since 2h
+  gateway events replay --since 2024-10-01T09:00:00 --until 2024-10-01T10:00:00 --dry-run
+  gateway events replay --limit 10 -y`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if r.filter, err = r.parse(c, a.clock()); err != nil {
+				return err
+			}
+			return a.eventsReplay(c, r)
+		},
+	}
+	r.register(a, c, exactType)
+	flags := c.Flags()
+	flags.IntVarP(&r.limit, "limit", "l", manage.DefaultReplay, fmt.Sprintf("at most `n` events, 1 to %d", manage.MaxReplay))
+	flags.StringVar(&r.from, "from", "", "those that are selected from the event with this `id` on, in place of the newest")
+	flags.StringVar(&r.to, "to", "", "and up to the one with this `id`")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
+	flags.BoolVar(&r.dry, "dry-run", false, "count the events and the jobs there would be, and change nothing")
+	return remotely(c)
+}
+
+// A replay is what the user asked to replay.
+type replay struct {
+	selection
+	from, to string
+	limit    int
+	yes, dry bool
+	filter   core.EventFilter
+	span     manage.Span // none where the newest are meant
+}
+
+func (r *replay) parse(c *cobra.Command, now time.Time) (f core.EventFilter, err error) {
+	if r.limit < 1 || r.limit > manage.MaxReplay {
+		return f, usagef("--limit must be 1 to %d, not %d", manage.MaxReplay, r.limit)
+	}
+	if f, err = r.selection.parse(now); err != nil {
+		return f, err
+	}
+	if !c.Flags().Changed("from") && !c.Flags().Changed("to") {
+		f.Limit = r.limit
+		return f, nil
+	}
+	if c.Flags().Changed("limit") {
+		return f, usagef("give --limit, or --from and --to, not both")
+	}
+	r.span, err = parseSpan(r.from, r.to)
+	return f, err
+}
+
+func parseSpan(from, to string) (s manage.Span, err error) {
+	if from == "" || to == "" {
+		return s, usagef("--from and --to go together: give both, with the id of an event each")
+	}
+	if s.First, err = core.ParseID(from); err != nil {
+		return s, usagef("--from: %v", err)
+	}
+	if s.Last, err = core.ParseID(to); err != nil {
+		return s, usagef("--to: %v", err)
+	}
+	if s.First > s.Last {
+		return s, usagef("--from must not be above --to")
+	}
+	return s, nil
+}
+
+func (a *app) eventsReplay(c *cobra.Command, r replay) error {
+	if !r.dry && !r.yes && !a.attended {
+		return usagef("nobody can be asked here: say -y to replay, or --dry-run to count")
+	}
+	return a.ask(c.Context(), func(op *operator) error {
+		counted, err := a.countReplay(c.Context(), op.events, &r)
+		switch {
+		case err != nil:
+			return err
+		case r.dry || r.span == (manage.Span{}):
+			return a.printReplayed("would replay", counted)
+		case !r.yes && counted.Events == 0:
+			return a.printReplayed("replayed", counted)
+		case !r.yes:
+			if err := a.confirm(c.Context(), "replay "+inWords(counted)); err != nil {
+				return err
+			}
+		}
+		done, err := a.replayTurns(c.Context(), op.events, r, false)
+		if err != nil {
+			a.noteUnfinished(c, r, done)
+			return err
+		}
+		return a.printReplayed("replayed", done)
+	})
+}
+
+// countReplay finds out what there is to replay, and holds on to it: events that come in
+// from here on are not part of it. It is counted whole if somebody is to know how much it
+// is.
+func (a *app) countReplay(ctx context.Context, events eventService, r *replay) (counted manage.Replayed, err error) {
+	if r.dry || !r.yes {
+		counted, err = a.replayTurns(ctx, events, *r, true)
+	} else {
+		counted, err = events.Replay(ctx, r.filter, r.span, true)
+	}
+	if r.span == (manage.Span{}) {
+		r.span, r.filter.Limit = counted.Span, 0
+	}
+	return counted, err
+}
+
+// replayTurns goes on until there is no more. After an error it returns what was done
+// until then, and where to go on.
+func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dry bool) (total manage.Replayed, err error) {
+	p := a.progress()
+	defer p.clear()
+	filter, span, did := r.filter, r.span, "replayed"
+	if dry {
+		did = "counted"
+	}
+	for {
+		done, err := events.Replay(ctx, filter, span, dry)
+		total.Events += done.Events
+		total.Jobs += done.Jobs
+		if total.Span == (manage.Span{}) {
+			total.Span = done.Span
+		}
+		switch total.Next = done.Next; {
+		case err != nil:
+			total.Next = cmp.Or(done.Next, span.First) // of a server's failure nothing is told
+			return total, err
+		case done.Next == "":
+			return total, nil
+		}
+		filter.Limit, span = 0, manage.Span{First: done.Next, Last: total.Last}
+		p.show("%s %s so far", did, inWords(total))
+	}
+}
+
+func inWords(r manage.Replayed) string {
+	return count(r.Events, "event") + ": " + count(r.Jobs, "job")
+}
+
+func (a *app) printReplayed(did string, r manage.Replayed) error {
+	switch {
+	case a.json:
+		return a.printJSON(wire.ReplayedOf(r))
+	case r.Events == 0:
+		a.notef("no events that a handler, queue or workflow wants")
+	default:
+		a.printf("%s %s", did, inWords(r))
+	}
+	return nil
+}
+
+// noteUnfinished says how far a replay came that ended early, and how to go on. What a
+// server did of the last turn it had no chance to tell.
+func (a *app) noteUnfinished(c *cobra.Command, r replay, done manage.Replayed) {
+	unsure := ""
+	if a.remote() {
+		unsure = fmt.Sprintf(", and perhaps some of the next %d", manage.ReplayTurn)
+	}
+	a.notef("replayed %s until then%s; to go on: %s", inWords(done), unsure, r.rest(c.Flags(), c.CommandPath(), done.Next))
+}
+
+// rest is the command that goes on from an event: of the same selection, whatever the
+// time is by then.
+func (r *replay) rest(flags *pflag.FlagSet, command string, next core.ID) string {
+	set := map[string]string{"from": string(next), "to": string(r.span.Last), "since": core.FormatTime(r.filter.Since), "until": core.FormatTime(r.filter.Until)}
+	for name, value := range set {
+		if value != "" {
+			_ = flags.Set(name, value) // they are texts
+		}
+	}
+	flags.Lookup("limit").Changed = false
+	return commandLine(command, flags)
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Events at a gateway to replay to, and the requests of a client about them.
+const (
+	eventA = "01J9000000000000000000000A"
+	eventM = "01J9000000000000000000000M"
+	eventZ = "01J9000000000000000000000Z"
+
+	askDry   = `{"source":"shop","limit":100,"dry_run":true}`
+	askWhole = `{"source":"shop","first":"` + eventA + `","last":"` + eventZ + `"}`
+	askRest  = `{"source":"shop","first":"` + eventM + `","last":"` + eventZ + `"}`
+)
+
+// replayer is a gateway whose replies to replays are given, one after the other; the last
+// one is repeated. An empty one is trouble.
+type replayer struct {
+	replies []string
+	asked   string
+	before  func(n int) // called before the nth reply
+}
+
+func (s *replayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.asked += string(body)
+	n := strings.Count(s.asked, "}")
+	if s.before != nil {
+		s.before(n)
+	}
+	w.Header().Set("X-Api-Version", "1")
+	if n > len(s.replies) {
+		n = len(s.replies)
+	}
+	if s.replies[n-1] == "" {
+		w.Header().Set("Retry-After", "5")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	io.WriteString(w, s.replies[n-1])
+}
+
+func replyOf(events int, next string) string {
+	text := fmt.Sprintf(`{"events":%d,"jobs":3,"first":%q,"last":%q,"has_more":%t,"next":null}`, events, eventA, eventZ, next != "")
+	if next != "" {
+		text = strings.Replace(text, "null", `"`+next+`"`, 1)
+	}
+	return text
+}
+
+const replyNone = `{"events":0,"jobs":0,"first":null,"last":null,"has_more":false,"next":null}`
+
+func (s *replayer) run(ctx context.Context, answer string, args ...string) (code int, stdout, stderr string) {
+	server := httptest.NewServer(s)
+	defer server.Close()
+	code, stdout, stderr = session{stdin: strings.NewReader(answer), attended: true}.run(ctx, append([]string{"events", "replay", "--url", server.URL}, args...)...)
+	return code, stdout, strings.ReplaceAll(stderr, server.URL, "URL")
+}
+
+// TestEventsReplayAsks: people are told what would happen, and just that happens if they
+// say so: the events are those that were counted.
+func TestEventsReplayAsks(t *testing.T) {
+	const question = "gateway: replay 2 events: 3 jobs? [y/N] "
+	const none = "no events that a handler, queue or workflow wants\n"
+	two := replyOf(2, "")
+	for _, c := range []struct {
+		name, answer string
+		args         []string
+		reply        string
+		code         int
+		stdout       string
+		stderr       string
+		asked        string
+	}{
+		{"yes", "y\n", nil, two, exitDone, "replayed 2 events: 3 jobs\n", question, askDry + askWhole},
+		{"no", "n\n", nil, two, exitFailed, "", question + "gateway: nothing was done\n", askDry},
+		{"no answer", "", nil, two, exitFailed, "", question + "gateway: nothing was done\n", askDry},
+		{"nobody wants them", "", nil, replyOf(0, ""), exitDone, "", none, askDry},
+		{"none at all", "", []string{"-y"}, replyNone, exitDone, "", none, askDry},
+		{"not asked", "", []string{"-y"}, two, exitDone, "replayed 2 events: 3 jobs\n", "", askDry + askWhole},
+		{"only counted", "", []string{"-y", "--dry-run"}, two, exitDone, "would replay 2 events: 3 jobs\n", "", askDry},
+		{"from one to another", "y\n", []string{"--from", strings.ToLower(eventA), "--to", eventZ}, two, exitDone, "replayed 2 events: 3 jobs\n", question,
+			strings.TrimSuffix(askWhole, "}") + `,"dry_run":true}` + askWhole},
+	} {
+		s := &replayer{replies: []string{c.reply}}
+		code, stdout, stderr := s.run(t.Context(), c.answer, append(c.args, "--source", "shop")...)
+		if code != c.code || stdout != c.stdout || stderr != c.stderr || s.asked != c.asked {
+			t.Errorf("%s: ends with %d, prints %q, says %q and asks for %s", c.name, code, stdout, stderr, s.asked)
+		}
+	}
+}
+
+// What takes more than one turn is one replay to whoever asked for it.
+func TestEventsReplayTakesTurns(t *testing.T) {
+	s := &replayer{replies: []string{replyOf(1000, eventM), replyOf(500, ""), replyOf(1000, eventM), replyOf(500, "")}}
+	code, stdout, stderr := s.run(t.Context(), "y\n", "--source", "shop")
+	dryRest := strings.TrimSuffix(askRest, "}") + `,"dry_run":true}`
+	if want := askDry + dryRest + askWhole + askRest; s.asked != want {
+		t.Errorf("asks for %s, want %s", s.asked, want)
+	}
+	if code != exitDone || stdout != "replayed 1500 events: 6 jobs\n" || stderr != "gateway: replay 1500 events: 6 jobs? [y/N] " {
+		t.Errorf("ends with %d, prints %q, says %q", code, stdout, stderr)
+	}
+}
+
+// What ends early says how far it came and how to go on, and that does.
+func TestEventsReplayGoesOn(t *testing.T) {
+	const rest = " until then, and perhaps some of the next 1000; to go on: gateway events replay --from %s --since 2024-10-01T10:00:00.000 --source shop --to " + eventZ + " --url URL --yes\n"
+	args := []string{"-y", "--limit", "5000", "--source", "shop", "--since", "2024-10-01T10:00:00"}
+	for _, c := range []struct {
+		name    string
+		replies []string
+		code    int
+		stderr  string
+	}{
+		{"trouble on the way", []string{replyOf(1000, eventM), replyOf(1000, eventM), ""}, exitFailed, "replayed 1000 events: 3 jobs" + fmt.Sprintf(rest, eventM)},
+		{"trouble at once", []string{replyOf(1000, eventM), ""}, exitFailed, "replayed 0 events: 0 jobs" + fmt.Sprintf(rest, eventA)},
+	} {
+		s := &replayer{replies: c.replies}
+		code, stdout, stderr := s.run(t.Context(), "", args...)
+		if code != c.code || stdout != "" || !strings.HasPrefix(stderr, c.stderr) || strings.Count(stderr, "\n") != 2 {
+			t.Errorf("%s: ends with %d, prints %q, says\n%swant\n%s", c.name, code, stdout, stderr, c.stderr)
+		}
+	}
+
+	ctx, interrupt := context.WithCancel(t.Context())
+	s := &replayer{replies: []string{replyOf(1000, eventM)}, before: func(n int) {
+		if n == 3 {
+			interrupt()
+		}
+	}}
+	code, _, stderr := s.run(ctx, "", args...)
+	if want := "replayed 1000 events: 3 jobs" + fmt.Sprintf(rest, eventM); code != 130 || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "interrupted") {
+		t.Errorf("interrupted: ends with %d, says\n%swant\n%s", code, stderr, want)
+	}
+}

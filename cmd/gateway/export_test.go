@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// exports is a service that yields so many events, and then an error if there is one.
+type exports struct {
+	eventService
+	n       int
+	err     error
+	yielded int
+}
+
+func (e *exports) Export(context.Context, core.EventFilter, int) iter.Seq2[manage.Told, error] {
+	return func(yield func(manage.Told, error) bool) {
+		for e.yielded < e.n {
+			e.yielded++
+			event := core.Event{ID: tailID(e.yielded), Source: "shop", Type: "order.created", Payload: fmt.Appendf(nil, `{"n": %d}`, e.yielded)}
+			if !yield(manage.Told{Event: event}, nil) {
+				return
+			}
+		}
+		if e.err != nil {
+			yield(manage.Told{}, e.err)
+		}
+	}
+}
+
+// TestExportFails: what was read until then is written, in whole lines, and the command
+// fails.
+func TestExportFails(t *testing.T) {
+	broken := errors.New("disk on fire")
+	for _, n := range []int{0, 1, 5000} {
+		var out strings.Builder
+		err := session{}.app(&out).exportFrom(t.Context(), &exports{n: n, err: broken}, core.EventFilter{}, 10_000)
+		if !errors.Is(err, broken) || strings.Count(out.String(), "\n") != n {
+			t.Errorf("after %d events: %d lines, %v", n, strings.Count(out.String(), "\n"), err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if !json.Valid([]byte(line)) {
+				t.Fatalf("line %q is cut off", line)
+			}
+		}
+	}
+}
+
+// TestExportUnread: nothing more is read once nobody takes it.
+func TestExportUnread(t *testing.T) {
+	events := &exports{n: 1_000_000}
+	err := session{}.app(closedPipe{}).exportFrom(t.Context(), events, core.EventFilter{}, events.n)
+	if !errors.Is(err, syscall.EPIPE) || events.yielded > 5000 {
+		t.Errorf("%v after %d events", err, events.yielded)
+	}
+}
+
+// TestExportInterrupted: Ctrl-C ends an export that a server still sends, with its code.
+func TestExportInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Api-Version", "1")
+		fmt.Fprintln(w, `{"id":"01J90000000000000000000001","source":"s","event_type":"t","payload":1,"headers":{},"jobs":[],"workflow_runs":[]}`)
+		_ = http.NewResponseController(w).Flush()
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	code, stdout, stderr := session{}.run(ctx, "export", "events", "--url", server.URL)
+	if code != exitInterrupted || stderr != "gateway: interrupted\n" || strings.Count(stdout, "\n") > 1 {
+		t.Errorf("ends with %d, prints %q and says %q", code, stdout, stderr)
+	}
+}
+
+// TestExportCutOff: a server that stops in the middle has not sent it all.
+func TestExportCutOff(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Api-Version", "1")
+		fmt.Fprintln(w, `{"id":"01J90000000000000000000001","source":"s","event_type":"t","payload":1,"headers":{},"jobs":[],"workflow_runs":[]}`)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	defer server.Close()
+	code, stdout, stderr := session{}.run(t.Context(), "export", "events", "--url", server.URL)
+	if code != exitFailed || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "broke off its answer") {
+		t.Errorf("ends with %d, prints %q and says %q", code, stdout, stderr)
+	}
+}
+
+// TestProgress: people see how far it is, now and then, and the line is gone at the end.
+func TestProgress(t *testing.T) {
+	for _, watched := range []bool{false, true} {
+		var errs strings.Builder
+		s := session{}.system(&strings.Builder{}, &errs)
+		now := time.Unix(1727776800, 0)
+		s.watched, s.clock = watched, func() time.Time { return now }
+		p := newApp(s).progress()
+		for n := range 5 {
+			p.show("%d \x1b", n)
+			now = now.Add(progressRest / 2)
+		}
+		p.clear()
+		p.clear()
+		want := ""
+		if watched {
+			want = "\r2 \\x1b\x1b[K\r4 \\x1b\x1b[K\r\x1b[K"
+		}
+		if errs.String() != want {
+			t.Errorf("watched %v: %q, want %q", watched, errs.String(), want)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// What the commands that look and repair ask for. Each is a service of core/manage on
+// the configured database, or, with --url, the management API of a running server,
+// which asks the same services there: the methods, and what they refuse, are theirs.
+
+// An eventService knows the stored events; see [manage.Events].
+type eventService interface {
+	List(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
+	Inspect(ctx context.Context, id core.ID) (manage.Told, error)
+	Replay(ctx context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error)
+	Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error]
+}
+
+// A jobService knows the stored jobs; see [manage.Jobs].
+type jobService interface {
+	List(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
+	Job(ctx context.Context, id core.ID) (core.Job, error)
+	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
+	Retry(ctx context.Context, id core.ID) (int, error)
+	RetryAll(ctx context.Context, lane core.Lane) (int, error)
+}
+
+// A queueService knows the configured queues; see [manage.Queues].
+type queueService interface {
+	List(ctx context.Context) ([]manage.Listed, error)
+	Queue(ctx context.Context, name string) (manage.Listed, error)
+	Peek(ctx context.Context, name string, limit int) ([]core.TakenJob, error)
+	DeadLetters(ctx context.Context, name string, after core.ID, limit int) (core.Page[core.TakenJob], error)
+	Retry(ctx context.Context, name string, id core.ID) (int, error)
+	Drain(ctx context.Context, name string) (int, error)
+}
+
+// A runService knows the workflow runs; see [manage.Runs].
+type runService interface {
+	List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
+	Inspect(ctx context.Context, id core.ID) (manage.Inspected, error)
+	Redrive(ctx context.Context, id core.ID, from manage.From) (core.Run, error)
+	Cancel(ctx context.Context, id core.ID) (core.Run, error)
+}
+
+// A tailService knows what is new; see [manage.Tail].
+type tailService interface {
+	Look(ctx context.Context, from manage.Cursor, follow []core.ID) (manage.News, error)
+}
+
+// An operator is whom a command asks. It is to be closed.
+type operator struct {
+	cfg *config.Config // nil of a server's, which does not tell it
+
+	events eventService
+	jobs   jobService
+	queues queueService
+	runs   runService
+	tail   tailService
+
+	close func()
+}
+
+// operator is the server that --url names, or else the services on the configured
+// database, beside the gateway that may run there.
+func (a *app) operator(ctx context.Context) (*operator, error) {
+	if a.remote() {
+		return a.remoteOperator(ctx)
+	}
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.openExisting(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	op, err := a.localOperator(cfg, s)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return op, nil
+}
+
+// ask lets a command ask its operator.
+func (a *app) ask(ctx context.Context, ask func(*operator) error) error {
+	op, err := a.operator(ctx)
+	if err != nil {
+		return err
+	}
+	defer op.close()
+	return ask(op)
+}
+
+func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error) {
+	events, err := gateway.Events(cfg, s, a.clock)
+	if err != nil {
+		return nil, err
+	}
+	return &operator{
+		cfg:    cfg,
+		events: events,
+		jobs:   manage.NewJobs(s, a.clock),
+		queues: gateway.Queues(cfg, s, a.clock),
+		runs:   gateway.Runs(cfg, s, a.clock),
+		tail:   manage.NewTail(s, a.clock),
+		close:  func() { s.Close() },
+	}, nil
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The commands that look and repair work on a running server through its management
+// API, if --url names one. There is no variable for it: one that is forgotten would let
+// "queues drain" empty another queue than the one in front of whoever types.
+
+func (a *app) remoteFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&a.urlFlag, "url", "", "`address` of a running gateway to work on, in place of the configured database")
+	flags.StringVar(&a.tokenFlag, "token", "", "its api.auth_`token`; other users see it in the process list, unlike GATEWAY_TOKEN")
+	flags.StringVar(&a.tokenFile, "token-file", "", "`file` that holds the token, - for standard input")
+}
+
+// remote reports whether a command is to ask a server.
+func (a *app) remote() bool { return a.urlFlag != "" }
+
+// What a command takes of those flags, as keys of its annotations.
+const (
+	takesURL   = "takes --url"
+	takesToken = "takes --token" // also without --url
+)
+
+// remotely lets a command take --url, and with it a token.
+func remotely(c *cobra.Command) *cobra.Command { return annotated(c, takesURL) }
+
+func annotated(c *cobra.Command, keys ...string) *cobra.Command {
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	for _, key := range keys {
+		c.Annotations[key] = "yes"
+	}
+	return c
+}
+
+// takes reports whether a command takes a global flag.
+func takes(c *cobra.Command, flag string) bool {
+	_, url := c.Annotations[takesURL]
+	_, token := c.Annotations[takesToken]
+	switch flag {
+	case "url":
+		return url
+	case "token", "token-file":
+		return url || token
+	}
+	return true
+}
+
+// checkRemote refuses what a command cannot make use of.
+func (a *app) checkRemote(c *cobra.Command, _ []string) error {
+	if c.HasSubCommands() {
+		return nil // it prints its help
+	}
+	for _, name := range []string{"url", "token", "token-file"} {
+		f := c.Flags().Lookup(name)
+		switch {
+		case !f.Changed:
+		case !takes(c, name):
+			return usagef("%q works on this machine and takes no --%s", c.CommandPath(), name)
+		case name != "url" && f.Value.String() == "":
+			return usagef("--%s is empty", name)
+		case name != "url" && !c.Flags().Changed("url") && c.Annotations[takesToken] == "":
+			return usagef("--%s is for the gateway that --url names", name)
+		}
+	}
+	if a.tokenFlag != "" && a.tokenFile != "" {
+		return usagef("give --token or --token-file, not both")
+	}
+	if !c.Flags().Changed("url") {
+		return nil
+	}
+	_, err := parseServer("--url", a.urlFlag)
+	return err
+}
+
+// parseServer reads the address of a server.
+func parseServer(flag, given string) (*url.URL, error) {
+	u, err := url.Parse(given)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, usagef("%s must be an address such as http://127.0.0.1:8888", flag)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, usagef("%s must be an address without user, password, query and fragment", flag)
+	}
+	return u, nil
+}
+
+// maxToken is how long a token may be, in bytes.
+const maxToken = 8 << 10
+
+// token is what proves to a server that this user may operate it, "" for nothing: that of
+// --token, of --token-file, or of the environment.
+func (a *app) token(ctx context.Context) (string, error) {
+	switch {
+	case a.tokenFlag != "":
+		return checkToken("--token", a.tokenFlag)
+	case a.tokenFile != "":
+		return a.readToken(ctx)
+	}
+	return checkToken("GATEWAY_TOKEN", a.env("GATEWAY_TOKEN"))
+}
+
+func (a *app) readToken(ctx context.Context) (string, error) {
+	from, in := a.tokenFile, a.stdin
+	if from == "-" {
+		from = "standard input"
+	} else {
+		f, err := os.Open(a.tokenFile)
+		if err != nil {
+			return "", core.Refuse(core.Invalid, "--token-file %s: %v", from, pathless(err))
+		}
+		defer f.Close()
+		in = io.Reader(f)
+	}
+	text, err := readAll(ctx, in, maxToken)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		return "", core.Refuse(core.Invalid, "--token-file %s: %v", from, pathless(err))
+	case len(text) > maxToken:
+		return "", core.Refuse(core.Invalid, "--token-file %s: more than %d bytes are no token", from, maxToken)
+	case strings.TrimSpace(string(text)) == "":
+		return "", core.Refuse(core.Invalid, "--token-file %s: it is empty", from)
+	}
+	return checkToken("--token-file "+from, strings.TrimSpace(string(text)))
+}
+
+// checkToken refuses what no header can hold.
+func checkToken(from, token string) (string, error) {
+	for _, r := range token {
+		if r <= ' ' || r > '~' {
+			return "", core.Refuse(core.Invalid, "%s: a token is printable ASCII without blanks", from)
+		}
+	}
+	return token, nil
+}
+
+// warnUnencrypted tells when a token travels for everybody to read.
+func (a *app) warnUnencrypted(to *url.URL, token string) {
+	if token != "" && to.Scheme == "http" && !loopback(to.Hostname()) {
+		a.notef("warning: the token goes to %s unencrypted; use https", to.Redacted())
+	}
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+}
+
+// remoteOperator asks the server that --url names. Nothing is sent yet.
+func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
+	c, err := a.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &operator{
+		events: remoteEvents{c},
+		jobs:   remoteJobs{c},
+		queues: remoteQueues{c},
+		runs:   remoteRuns{c},
+		tail:   remoteTail{c},
+		close:  c.calls.CloseIdleConnections,
+	}, nil
+}

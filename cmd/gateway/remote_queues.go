@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+// remoteQueues are the queues of a server.
+type remoteQueues struct{ *client }
+
+func (q remoteQueues) List(ctx context.Context) ([]manage.Listed, error) {
+	var reply wire.Queues
+	if err := q.get(ctx, &reply, nil, "queues"); err != nil {
+		return nil, err
+	}
+	queues := make([]manage.Listed, len(reply.Queues))
+	for i, record := range reply.Queues {
+		var err error
+		if queues[i], err = record.Core(); err != nil {
+			return nil, q.unread(err)
+		}
+	}
+	return queues, nil
+}
+
+func (q remoteQueues) Queue(ctx context.Context, name string) (manage.Listed, error) {
+	queues, err := q.List(ctx)
+	if err != nil {
+		return manage.Listed{}, err
+	}
+	for _, l := range queues {
+		if l.Name == name {
+			return l, nil
+		}
+	}
+	return manage.Listed{}, manage.ErrQueue
+}
+
+func (q remoteQueues) Peek(ctx context.Context, name string, limit int) ([]core.TakenJob, error) {
+	var reply wire.Messages
+	err := q.get(ctx, &reply, parameters("limit", atMost(limit)), "queues", name, "peek")
+	return wire.List(reply.Messages, wire.Message.Core), err
+}
+
+// maxMessages is how many messages, with their payloads, a server puts into one reply.
+const maxMessages = 100
+
+// DeadLetters asks for as many pages of the server's as a page here takes.
+func (q remoteQueues) DeadLetters(ctx context.Context, name string, after core.ID, limit int) (page core.Page[core.TakenJob], _ error) {
+	if limit == 0 {
+		limit = core.DefaultPage
+	}
+	for page.More = true; page.More && len(page.Items) < limit; {
+		var reply wire.DeadLetters
+		query := parameters("after", string(after), "limit", atMost(min(limit-len(page.Items), maxMessages)))
+		if err := q.get(ctx, &reply, query, "queues", name, "dlq"); err != nil {
+			return page, err
+		}
+		page.Items = append(page.Items, wire.List(reply.Messages, wire.Message.Core)...)
+		page.More = reply.More && len(reply.Messages) > 0
+		if page.More {
+			after = page.Items[len(page.Items)-1].ID
+		}
+	}
+	return page, nil
+}
+
+func (q remoteQueues) Retry(ctx context.Context, name string, id core.ID) (int, error) {
+	body := map[string]core.ID{}
+	if id != "" {
+		body["id"] = id
+	}
+	var reply wire.Retried
+	err := q.post(ctx, &reply, body, "queues", name, "retry")
+	return reply.Retried, err
+}
+
+func (q remoteQueues) Drain(ctx context.Context, name string) (int, error) {
+	var reply wire.Drained
+	err := q.post(ctx, &reply, nil, "queues", name, "drain")
+	return reply.Drained, err
+}

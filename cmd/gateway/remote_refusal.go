@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// apiVersion is what a gateway that this program understands says of itself in every
+// reply.
+const apiVersion = "1"
+
+// judge says what is wrong with a reply that is no success, or not a gateway's.
+func (c *client) judge(r *http.Response) error {
+	if err := recognise(r, c.base, "--url"); err != nil {
+		return err
+	}
+	if r.StatusCode >= 200 && r.StatusCode < 300 {
+		return nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal))
+	return c.refusal(r, clip(refusalText(body), 400))
+}
+
+// recognise refuses a reply that is not of a gateway that this program understands. The
+// flag is the one that names another.
+func recognise(r *http.Response, base *url.URL, flag string) error {
+	switch version := r.Header.Get("X-Api-Version"); version {
+	case "":
+		return stranger(r, base, flag)
+	case apiVersion:
+		return nil
+	default:
+		return core.Refuse(core.Unsupported, "the gateway at %s speaks version %s of its API, and this program version %s",
+			base, clip(visible(version), 20), apiVersion)
+	}
+}
+
+// stranger says that a reply is not a gateway's.
+func stranger(r *http.Response, base *url.URL, flag string) error {
+	if to := r.Header.Get("Location"); r.StatusCode/100 == 3 && to != "" {
+		return core.Refuse(core.Unsupported, "what answers at %s leads elsewhere (%s): %s; if that is the gateway, give its address with %s",
+			base, status(r.StatusCode), clip(to, 200), flag)
+	}
+	if text, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)); base.Scheme == "http" && r.StatusCode == http.StatusBadRequest && bytes.Contains(text, []byte("HTTPS")) {
+		return core.Refuse(core.Unsupported, "what answers at %s speaks TLS; is it https://%s?", base, base.Host)
+	}
+	return core.Refuse(core.Unsupported, "what answers at %s is not a gateway: %s; give the address of one with %s", base, status(r.StatusCode), flag)
+}
+
+// refusalText is why a gateway refused: the error of a JSON body, or the text.
+func refusalText(body []byte) string {
+	var refused struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &refused) == nil && refused.Error != "" {
+		return refused.Error
+	}
+	return strings.TrimSpace(string(body))
+}
+
+// refusal is what a gateway's refusal means to whoever asked.
+func (c *client) refusal(r *http.Response, text string) error {
+	switch code := r.StatusCode; {
+	case code == http.StatusUnauthorized && c.token == "":
+		return core.Refuse(core.Unauthorized, "the gateway at %s asks for a token; put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file", c.base)
+	case code == http.StatusUnauthorized:
+		return core.Refuse(core.Unauthorized, "the gateway at %s refused the token; is it api.auth_token of its configuration?", c.base)
+	case code == http.StatusNotFound && text == "not found", code == http.StatusMethodNotAllowed:
+		return core.Refuse(core.Unsupported, "the gateway at %s does not know %s %s; is it of this version (%s)?",
+			c.base, r.Request.Method, r.Request.URL.Path, readBuild().Version)
+	case code == http.StatusNotFound:
+		return known(text)
+	case code < 500 && code != http.StatusTooManyRequests:
+		return core.Refuse(core.Invalid, "%s", text)
+	case r.Header.Get("Retry-After") != "":
+		return core.Refuse(core.Unavailable, "the gateway at %s cannot do that now: %s; try again in %s s", c.base, text, clip(r.Header.Get("Retry-After"), 40))
+	}
+	return fmt.Errorf("the gateway at %s failed: %s: %s; its log says why", c.base, status(r.StatusCode), text)
+}
+
+// known are the refusals that commands tell apart, so that they can say more.
+func known(text string) error {
+	for _, err := range []*core.Refusal{manage.ErrEvent, manage.ErrQueue, manage.ErrRun} {
+		if err.Message == text {
+			return err
+		}
+	}
+	return core.Refuse(core.NotFound, "%s", text)
+}
+
+// unread says that a reply that began well did not end so, or says what no gateway of
+// this version does.
+func (c *client) unread(err error) error {
+	var network net.Error
+	switch {
+	case core.IsKind(err, core.Unavailable), errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
+		return fmt.Errorf("the gateway at %s broke off its answer: %w", c.base, cause(err))
+	}
+	return core.Refuse(core.Unsupported, "the gateway at %s answers what is not understood (%v); is it of this version (%s)?", c.base, err, readBuild().Version)
+}
+
+// interruptedOr is the error of ctx if that has ended, which then explains err.
+func interruptedOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// unreached says why there is no reply to a request, and what to do about it.
+func (c *client) unreached(r *http.Request, err error) error {
+	var (
+		dns         *net.DNSError
+		dial        *net.OpError
+		certificate *tls.CertificateVerificationError
+		record      tls.RecordHeaderError
+	)
+	unsure := ""
+	if r.Method == http.MethodPost {
+		unsure = "; whether it did what it was asked for is not known"
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return core.Refuse(core.Unavailable, "the gateway at %s has not answered within %s%s", c.base, replyTimeout, unsure)
+	case errors.As(err, &certificate):
+		return core.Refuse(core.Unavailable, "the certificate of %s is not trusted: %v; SSL_CERT_FILE may name an authority that signed it", c.base, certificate.Err)
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return core.Refuse(core.Unavailable, "what answers at %s speaks no TLS; is it http://%s?", c.base, c.base.Host)
+	case errors.As(err, &dns):
+		return core.Refuse(core.Unavailable, "no gateway answers at %s: the name %s does not resolve (%s)", c.base, dns.Name, dns.Err)
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return core.Refuse(core.Unavailable, "no gateway answers at %s (%v); is it running, and reachable from here?", c.base, dial.Err)
+	}
+	return fmt.Errorf("no answer from the gateway at %s: %w%s", c.base, cause(err), unsure)
+}

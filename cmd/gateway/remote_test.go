@@ -1,0 +1,453 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+)
+
+// A stub answers every request with the same.
+type stub struct {
+	status  int
+	header  string // "Name: value" lines
+	body    string
+	foreign bool // without what every reply of a gateway carries
+}
+
+func (s stub) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if !s.foreign {
+		w.Header().Set("X-Api-Version", "1")
+	}
+	for line := range strings.Lines(s.header) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(s.status)
+	io.WriteString(w, s.body)
+}
+
+const someID = "01J90000000000000000000001"
+
+// Whatever a server says, whoever asked learns what to do about it.
+func TestWhatAServerSays(t *testing.T) {
+	for _, c := range []struct {
+		name, token string
+		says        stub
+		command     string
+		want        string // $AT is the address
+	}{
+		{"no token", "", stub{status: 401, body: "Invalid token"}, "jobs list",
+			"the gateway at $AT asks for a token; put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file"},
+		{"wrong token", "wrong", stub{status: 401, body: "Invalid token"}, "jobs list",
+			"the gateway at $AT refused the token; is it api.auth_token of its configuration?"},
+		{"no such event", "", stub{status: 404, body: `{"error":"event not found"}`}, "inspect " + someID, "event not found"},
+		{"no such route", "", stub{status: 404, body: `{"error":"not found"}`}, "events list",
+			"the gateway at $AT does not know GET /api/events; is it of this version (devel)?"},
+		{"no such method", "", stub{status: 405, body: `{"error":"method not allowed"}`}, "jobs retry",
+			"the gateway at $AT does not know POST /api/jobs/retry; is it of this version (devel)?"},
+		{"refused", "", stub{status: 400, body: `{"error":"limit must be 1 to 3\u001b[2J"}`}, "events list", `limit must be 1 to 3\x1b[2J`},
+		{"busy", "", stub{status: 503, header: "Retry-After: 5", body: `{"error":"Too many concurrent requests"}`}, "events list",
+			"the gateway at $AT cannot do that now: Too many concurrent requests; try again in 5 s"},
+		{"too often", "", stub{status: 429, header: "Retry-After: 1", body: `{"error":"Too many requests"}`}, "events list",
+			"the gateway at $AT cannot do that now: Too many requests; try again in 1 s"},
+		{"broken", "", stub{status: 500, body: `{"error":"Internal error"}`}, "events list",
+			"the gateway at $AT failed: 500 Internal Server Error: Internal error; its log says why"},
+		{"a page", "", stub{status: 200, foreign: true, header: "Content-Type: text/html", body: "<html>Welcome"}, "events list",
+			"what answers at $AT is not a gateway: 200 OK; give the address of one with --url"},
+		{"a proxy", "", stub{status: 502, foreign: true, body: "<html>Bad Gateway"}, "events list",
+			"what answers at $AT is not a gateway: 502 Bad Gateway; give the address of one with --url"},
+		{"elsewhere", "", stub{status: 301, foreign: true, header: "Location: https://there.example/\u202e"}, "events list",
+			`what answers at $AT leads elsewhere (301 Moved Permanently): https://there.example/\u202e; if that is the gateway, give its address with --url`},
+		{"speaks TLS", "", stub{status: 400, foreign: true, body: "Client sent an HTTP request to an HTTPS server.\n"}, "events list",
+			"what answers at $AT speaks TLS; is it https://$HOST?"},
+		{"newer", "", stub{status: 200, header: "X-Api-Version: 2", body: "{}"}, "events list",
+			"the gateway at $AT speaks version 2 of its API, and this program version 1"},
+		{"no JSON", "", stub{status: 200, body: "<html>"}, "events list",
+			"the gateway at $AT answers what is not understood (invalid character '<' looking for beginning of value); is it of this version (devel)?"},
+		{"no time", "", stub{status: 200, body: `{"events":[{"created_at":"noon"}]}`}, "events list",
+			`the gateway at $AT answers what is not understood ("noon" is not a time: write 2006-01-02T15:04:05 (UTC), or a date); is it of this version (devel)?`},
+		{"cut off", "", stub{status: 200, header: "Content-Length: 99", body: `{"events":[`}, "events list",
+			"the gateway at $AT broke off its answer: unexpected EOF"},
+		{"no queue", "", stub{status: 404, body: `{"error":"queue not found"}`}, "queues dlq nothing", "queue not found"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(c.says)
+			defer server.Close()
+			s := session{env: map[string]string{"GATEWAY_TOKEN": c.token}}
+			code, stdout, stderr := s.run(t.Context(), append(strings.Fields(c.command), "--url", server.URL)...)
+			at := strings.NewReplacer("$AT", server.URL, "$HOST", strings.TrimPrefix(server.URL, "http://"), "(devel)", "("+readBuild().Version+")")
+			if want := "gateway: " + at.Replace(c.want) + "\n"; code != exitFailed || stdout != "" || stderr != want {
+				t.Errorf("exit code %d, stdout %q, stderr\n%s, want code %d and\n%s", code, stdout, stderr, exitFailed, want)
+			}
+		})
+	}
+}
+
+// Where nobody answers, or nobody who may be trusted.
+func TestNoAnswer(t *testing.T) {
+	secure := httptest.NewUnstartedServer(stub{status: 200, body: `{"events":[]}`})
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	plain := httptest.NewServer(stub{status: 200})
+	defer plain.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + l.Addr().String()
+	l.Close()
+	host := strings.TrimPrefix(plain.URL, "http://")
+	for _, c := range []struct{ url, want string }{
+		{nobody, "no gateway answers at " + nobody + " (connect: connection refused); is it running, and reachable from here?"},
+		{"https://" + host, "what answers at https://" + host + " speaks no TLS; is it http://" + host + "?"},
+		{secure.URL, "the certificate of " + secure.URL + " is not trusted: x509: certificate signed by unknown authority; SSL_CERT_FILE may name an authority that signed it"},
+	} {
+		code, stdout, stderr := session{}.run(t.Context(), "events", "list", "--url", c.url)
+		if want := "gateway: " + c.want + "\n"; code != exitFailed || stdout != "" || stderr != want {
+			t.Errorf("%s: exit code %d, stdout %q, stderr\n%s, want\n%s", c.url, code, stdout, stderr, want)
+		}
+	}
+	hangsUp := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer hangsUp.Close()
+	code, _, stderr := session{}.run(t.Context(), "jobs", "retry", "--url", hangsUp.URL)
+	if want := "gateway: no answer from the gateway at " + hangsUp.URL + ": EOF; whether it did what it was asked for is not known\n"; code != exitFailed || stderr != want {
+		t.Errorf("exit code %d, stderr %q, want %q", code, stderr, want)
+	}
+	unknown := &client{base: &url.URL{Scheme: "https", Host: "nowhere.example"}}
+	dns := &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "nowhere.example"}}
+	if got, want := unknown.unreached(httptest.NewRequest("GET", "/", nil), dns).Error(), "no gateway answers at https://nowhere.example: the name nowhere.example does not resolve (no such host)"; got != want {
+		t.Errorf("unreached = %s, want %s", got, want)
+	}
+}
+
+// The token goes into the header and nowhere else, wherever it comes from.
+func TestTokens(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args, env, stdin string
+		want             string // Authorization
+		err              string
+	}{
+		{args: "", want: ""},
+		{args: "", env: "from-env", want: "Bearer from-env"},
+		{args: "--token from-flag", env: "from-env", want: "Bearer from-flag"},
+		{args: "--token-file " + file, env: "from-env", want: "Bearer from-file"},
+		{args: "--token-file -", stdin: "from-stdin\r\n", want: "Bearer from-stdin"},
+		{args: "--token-file -", stdin: " \n", err: "--token-file standard input: it is empty"},
+		{args: "--token-file -", stdin: strings.Repeat("x", maxToken+1), err: "--token-file standard input: more than 8192 bytes are no token"},
+		{args: "--token-file -", stdin: "two\nlines", err: "--token-file standard input: a token is printable ASCII without blanks"},
+		{args: "--token-file " + file + "x", err: "--token-file " + file + "x: no such file or directory"},
+		{args: "--token sécret", err: "--token: a token is printable ASCII without blanks"},
+		{env: "a\x1b", err: "GATEWAY_TOKEN: a token is printable ASCII without blanks"},
+	} {
+		var got string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got = r.Header.Get("Authorization")
+			if leaks := fmt.Sprint(r.URL); strings.Contains(leaks, "from-") {
+				t.Errorf("%s has the token", leaks)
+			}
+			stub{status: 200, body: `{"events":[]}`}.ServeHTTP(w, r)
+		}))
+		s := session{stdin: strings.NewReader(c.stdin), env: map[string]string{"GATEWAY_TOKEN": c.env}}
+		code, _, stderr := s.run(t.Context(), append([]string{"events", "list", "--url", server.URL}, strings.Fields(c.args)...)...)
+		server.Close()
+		want := "no events\n"
+		if c.err != "" {
+			want = "gateway: " + c.err + "\n"
+		}
+		if got != c.want || stderr != want || (code == exitDone) != (c.err == "") {
+			t.Errorf("%q, GATEWAY_TOKEN %q, stdin %.20q: code %d, sent %q and said %q, want %q and %q", c.args, c.env, c.stdin, code, got, stderr, c.want, want)
+		}
+	}
+}
+
+// Flags that say nothing, or too much, are a wrong use.
+func TestRemoteFlagsThatCannotBeMeant(t *testing.T) {
+	for args, want := range map[string]string{
+		"start --url http://h":                                   `"gateway start" works on this machine and takes no --url`,
+		"workflow graph w --url http://h":                        `"gateway workflow graph" works on this machine and takes no --url`,
+		"validate --token t":                                     `"gateway validate" works on this machine and takes no --token`,
+		"events list --token t":                                  "--token is for the gateway that --url names",
+		"events list --token-file t":                             "--token-file is for the gateway that --url names",
+		"events list --url http://h --token=":                    "--token is empty",
+		"events list --url http://h --token-file=":               "--token-file is empty",
+		"events list --url http://h --token t --token-file f":    "give --token or --token-file, not both",
+		"events list --url=":                                     "--url must be an address such as http://127.0.0.1:8888",
+		"events list --url localhost:8888":                       "--url must be an address such as http://127.0.0.1:8888",
+		"events list --url ftp://h":                              "--url must be an address such as http://127.0.0.1:8888",
+		"events list --url http://u:p@h":                         "--url must be an address without user, password, query and fragment",
+		"events list --url http://h?token=t":                     "--url must be an address without user, password, query and fragment",
+		"send -s a -t b --url http://h --dry-run":                "--dry-run asks the configuration here, and takes no --url",
+		"send -s a -t b -f - --url http://h --token-file -":      "standard input cannot be both the payload and the token",
+		"send -s a -t b --token t --token-file f --url http://h": "give --token or --token-file, not both",
+	} {
+		code, stdout, stderr := session{}.run(t.Context(), strings.Fields(args)...)
+		first, _, _ := strings.Cut(stderr, "\n")
+		if code != exitUsage || stdout != "" || first != "gateway: "+want {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q; want code %d and %q", args, code, stdout, stderr, exitUsage, want)
+		}
+	}
+}
+
+// A token that everybody on the way can read is worth a word.
+func TestUnencryptedTokens(t *testing.T) {
+	for _, c := range []struct {
+		url, token string
+		warned     bool
+	}{
+		{"http://gateway.example:8888", "t", true},
+		{"http://10.0.0.1", "t", true},
+		{"http://gateway.example", "", false},
+		{"https://gateway.example", "t", false},
+		{"http://127.0.0.1:8888", "t", false},
+		{"http://[::1]:8888", "t", false},
+		{"http://localhost:8888", "t", false},
+	} {
+		var stderr strings.Builder
+		a := newApp(session{}.system(io.Discard, &stderr))
+		u, err := url.Parse(c.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.warnUnencrypted(u, c.token)
+		want := ""
+		if c.warned {
+			want = "warning: the token goes to " + c.url + " unencrypted; use https\n"
+		}
+		if stderr.String() != want {
+			t.Errorf("%s with token %q: said %q, want %q", c.url, c.token, stderr.String(), want)
+		}
+	}
+}
+
+func TestInterruptedWhileAServerThinks(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	asked := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	go func() {
+		<-asked
+		interrupt()
+	}()
+	code, stdout, stderr := session{}.run(ctx, "events", "list", "--url", server.URL)
+	if code != exitInterrupted || stdout != "" || stderr != "gateway: interrupted\n" {
+		t.Errorf("exit code %d, stdout %q, stderr %q; want %d", code, stdout, stderr, exitInterrupted)
+	}
+}
+
+// A transport answers without a network.
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// A body writes a line a minute less a second, so many times, and then nothing more.
+type body struct {
+	ctx   context.Context
+	lines int
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.lines == 0 {
+		<-b.ctx.Done()
+		return 0, b.ctx.Err()
+	}
+	b.lines--
+	select {
+	case <-time.After(stallTimeout - time.Second):
+		return copy(p, "{\"id\":\""+someID+"\",\"payload\":1}\n"), nil
+	case <-b.ctx.Done():
+		return 0, b.ctx.Err()
+	}
+}
+
+func (b *body) Close() error { return nil }
+
+// An export may take as long as it likes, but not be silent for ever.
+func TestExportThatStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		header := http.Header{"X-Api-Version": {"1"}}
+		calls := &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: header, Request: r, Body: &body{r.Context(), 3}}, nil
+		})}
+		c := &client{base: &url.URL{Scheme: "http", Host: "h"}, calls: calls}
+		n := 0
+		var last error
+		for told, err := range (remoteEvents{c}).Export(t.Context(), core.EventFilter{}, 9) {
+			if last = err; err == nil && told.ID == someID && string(told.Payload) == "1" {
+				n++
+			}
+		}
+		if n != 3 || last == nil || last.Error() != "the gateway at http://h has been silent for 1m0s" {
+			t.Errorf("%d events, then %v; want 3, then that it was silent", n, last)
+		}
+		silent := transport(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		c.calls = &http.Client{Transport: silent}
+		if _, err := (remoteEvents{c}).List(t.Context(), core.EventFilter{}); !core.IsKind(err, core.Unavailable) ||
+			err.Error() != "the gateway at http://h has not answered within 1m15s" {
+			t.Errorf("List of a server that does not answer = %v", err)
+		}
+	})
+}
+
+// What is read of an export may be used slowly: the server is not silent meanwhile.
+func TestExportThatIsReadSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := strings.Repeat("{\"id\":\""+someID+"\",\"payload\":1}\n", 3)
+		calls := &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			read := iotest.OneByteReader(&ended{r.Context(), strings.NewReader(lines)})
+			return &http.Response{StatusCode: 200, Header: http.Header{"X-Api-Version": {"1"}}, Request: r, Body: io.NopCloser(read)}, nil
+		})}
+		c := &client{base: &url.URL{Scheme: "http", Host: "h"}, calls: calls}
+		n := 0
+		for _, err := range (remoteEvents{c}).Export(t.Context(), core.EventFilter{}, 9) {
+			if n++; err != nil {
+				t.Fatalf("event %d: %v", n, err)
+			}
+			time.Sleep(4 * stallTimeout)
+		}
+		if n != 3 {
+			t.Errorf("%d events, want 3", n)
+		}
+	})
+}
+
+// ended reads like its reader until ctx ends, as the body of a reply does.
+type ended struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (e *ended) Read(p []byte) (int, error) {
+	if e.ctx.Err() != nil {
+		return 0, e.ctx.Err()
+	}
+	return e.Reader.Read(p)
+}
+
+// An export that is cut off is not taken for whole, and one that nobody wants any more
+// is no error.
+func TestExportThatEnds(t *testing.T) {
+	line := `{"id":"` + someID + `","payload":"a=b","payload_encoding":"text"}` + "\n"
+	for _, c := range []struct {
+		name, body, header string
+		events             int
+		err                string
+	}{
+		{"whole", line + line, "", 2, ""},
+		{"none", "", "", 0, ""},
+		{"cut off", line + line[:20], "Content-Length: 999", 1, "the gateway at $AT broke off its answer: unexpected EOF"},
+		{"half a line", line + line[:20], "", 1, "the gateway at $AT broke off its answer: unexpected EOF"},
+		{"odd encoding", `{"payload":"","payload_encoding":"rot13"}`, "", 0, `the gateway at $AT answers what is not understood (payload_encoding: "rot13" is not known; only text is); is it of this version (` + readBuild().Version + `)?`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(stub{status: 200, header: c.header, body: c.body})
+			defer server.Close()
+			base, err := url.Parse(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			events, said := 0, ""
+			for told, err := range (remoteEvents{&client{base: base, calls: server.Client()}}).Export(t.Context(), core.EventFilter{}, 9) {
+				switch {
+				case err != nil:
+					said = strings.ReplaceAll(err.Error(), server.URL, "$AT")
+				case string(told.Payload) == "a=b":
+					events++
+				}
+			}
+			if events != c.events || said != c.err {
+				t.Errorf("%d events and error %q, want %d and %q", events, said, c.events, c.err)
+			}
+		})
+	}
+}
+
+// What is asked, as it looks on the wire.
+func TestQuestions(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		asked = append(asked, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, r.RequestURI, text)))
+		stub{status: 200, body: `{}`}.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	c := &client{calls: server.Client()}
+	c.base, _ = url.Parse(server.URL + "/behind/")
+	at := time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.FixedZone("", 3600))
+	ctx, events, jobs, queues, runs := t.Context(), remoteEvents{c}, remoteJobs{c}, remoteQueues{c}, remoteRuns{c}
+	filter := core.EventFilter{Source: "a&b", Type: "x/y", Since: at, Until: at.Add(time.Second), Limit: 7}
+	var errs []error
+	note := func(_ any, err error) { errs = append(errs, err) }
+	note(events.List(ctx, core.EventFilter{}))
+	note(events.Replay(ctx, filter, manage.Span{}, true))
+	note(events.Replay(ctx, core.EventFilter{}, manage.Span{First: someID, Last: someID}, false))
+	note(jobs.List(ctx, core.JobFilter{Status: core.Dead, Lane: "queue/q", After: someID, Limit: 3}))
+	note(jobs.Attempts(ctx, someID))
+	note(jobs.Retry(ctx, someID))
+	note(jobs.RetryAll(ctx, ""))
+	note(jobs.RetryAll(ctx, "handler/h"))
+	note(queues.Peek(ctx, "..", 5))
+	note(queues.DeadLetters(ctx, "a/b", someID, 0))
+	note(queues.Retry(ctx, "q", ""))
+	note(queues.Retry(ctx, "q", someID))
+	note(queues.Drain(ctx, "q"))
+	note(runs.List(ctx, core.RunFilter{Status: core.RunFailed, Workflow: "w", EventID: someID}))
+	note(runs.Redrive(ctx, someID, "failed"))
+	note(runs.Cancel(ctx, someID))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	filter.Limit = 0
+	for range events.Export(ctx, filter, 1_000_000) {
+	}
+	want := []string{
+		"GET /behind/api/events",
+		`POST /behind/api/events/replay {"source":"a\u0026b","event_type":"x/y","since":"2026-11-20T11:00:00.007","until":"2026-11-20T11:00:01.007","limit":7,"dry_run":true}`,
+		`POST /behind/api/events/replay {"first":"` + someID + `","last":"` + someID + `"}`,
+		"GET /behind/api/jobs?after=" + someID + "&handler=queue%2Fq&limit=3&status=dead",
+		"GET /behind/api/jobs/" + someID + "/attempts",
+		"POST /behind/api/jobs/" + someID + "/retry",
+		"POST /behind/api/jobs/retry {}",
+		`POST /behind/api/jobs/retry {"handler":"h"}`,
+		"GET /behind/api/queues/%2E%2E/peek?limit=5",
+		"GET /behind/api/queues/a%2Fb/dlq?after=" + someID + "&limit=50",
+		"POST /behind/api/queues/q/retry {}",
+		`POST /behind/api/queues/q/retry {"id":"` + someID + `"}`,
+		"POST /behind/api/queues/q/drain",
+		"GET /behind/api/workflow-runs?event_id=" + someID + "&status=failed&workflow=w",
+		"POST /behind/api/workflow-runs/" + someID + `/redrive {"from":"failed"}`,
+		"POST /behind/api/workflow-runs/" + someID + "/cancel",
+		"GET /behind/api/export/events?event_type=x%2Fy&limit=1000000&since=2026-11-20T11%3A00%3A00.007&source=a%26b&until=2026-11-20T11%3A00%3A01.007",
+	}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("questions (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/spf13/cobra"
+)
+
+const replayLocalLong = `Post each event of a file that "gateway export events" wrote, - for standard input, to
+/events/{source}/{event_type} of a running gateway, one after the other: payload,
+content type and ce-* headers as they were received. The gateway takes them as new
+events, an empty payload as {}; the sources must exist there, with the type event.
+
+The gateway is that of the configuration, or --target. Its token is what --token,
+--token-file or GATEWAY_TOKEN gives, else api.auth_token of the configuration, which is
+sent only to this machine and to server.public_url. Asks before, unless -y is given,
+which standard input needs.
+
+An event that is not taken is told with its line, and so is a line that holds none;
+the others are sent all the same, and the command ends with 1. It stops early where
+that cannot help: if nobody answers, or what is no gateway, or the token is refused. A
+gateway that is busy is given time. Behind a pipe "set -o pipefail" lets the shell see
+that what comes before it failed.`
+
+func newReplayLocal(a *app) *cobra.Command {
+	var r localReplay
+	c := &cobra.Command{
+		Use:   "replay-local <file or ->",
+		Short: "Send exported events to a gateway",
+		Long:  replayLocalLong,
+		Example: `  gateway replay-local events.jsonl
+  gateway replay-local events.jsonl --source shop -t 'order.*' --since 1d --target http://127.0.0.1:9000
+  set -o pipefail; gateway export events --url https://gateway.example.com | gateway replay-local - -y`,
+		GroupID: groupInspect,
+		Args:    arguments(1, 1, "the file"),
+		RunE: func(c *cobra.Command, args []string) error {
+			r.file = args[0]
+			if err := a.prepareLocal(c.Context(), &r); err != nil {
+				return err
+			}
+			return a.replayLocal(c.Context(), r)
+		},
+	}
+	r.register(a, c, "exactly this `type`, or, with a * at its end, of all that begin so")
+	flags := c.Flags()
+	flags.StringVar(&r.status, "status", "", "only events with a job that had this `status`: available, running, completed, retryable or dead")
+	flags.StringVar(&r.target, "target", "", "`address` of the gateway (default http://127.0.0.1:<configured port>)")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
+	a.complete(c, "status", statusNames)
+	return annotated(c, takesToken)
+}
+
+// A localReplay is what the user asked to send, and where to.
+type localReplay struct {
+	selection
+	file, status, target string
+	yes                  bool
+
+	pick     picker
+	to       *url.URL
+	bearer   string // its token; "" for none
+	withheld bool   // there is none because the configured one is not for it
+	maxLine  int    // bytes
+}
+
+// leastLine is up to which size in bytes lines are read, whatever payloads may be.
+const leastLine = 4 << 20
+
+// lineFor is how long the line of a payload of so many bytes may be: each may be written
+// as an escape of six, and the event's jobs and runs stand beside it.
+func lineFor(payload int) int { return max(leastLine, 6*payload+1<<20) }
+
+// prepareLocal checks what the user asked, and looks up what was left out.
+func (a *app) prepareLocal(ctx context.Context, r *localReplay) (err error) {
+	if r.pick.EventFilter, err = r.parse(a.clock()); err != nil {
+		return err
+	}
+	if r.status != "" {
+		if r.pick.status, err = core.ParseStatus(r.status); err != nil {
+			return usageError(err.Error())
+		}
+	}
+	if r.file == "-" && a.tokenFile == "-" {
+		return usagef("standard input cannot be both the events and the token")
+	}
+	if err := r.askable(a.attended); err != nil {
+		return err
+	}
+	cfg, err := a.configBeside(r.target)
+	if err != nil {
+		return err
+	}
+	return a.aim(ctx, cfg, r)
+}
+
+// askable refuses to go without -y where nobody can be asked, or where what is counted
+// before cannot be read again.
+func (r *localReplay) askable(attended bool) error {
+	switch info, err := os.Stat(r.file); {
+	case r.yes:
+		return nil
+	case r.file == "-":
+		return usagef("events that come from standard input are sent without a question: say -y")
+	case err == nil && !info.Mode().IsRegular() && !info.IsDir():
+		return usagef("%s is not a file that can be read twice, so events are sent without a question: say -y", r.file)
+	case !attended:
+		return usagef("nobody can be asked here: say -y to send")
+	}
+	return nil
+}
+
+// configBeside is the configuration, or an empty one if there is none and the target is
+// given.
+func (a *app) configBeside(target string) (*config.Config, error) {
+	if target != "" && a.configPath() == baseFile {
+		if _, err := os.Stat(baseFile); errors.Is(err, fs.ErrNotExist) {
+			return config.Default(), nil
+		}
+	}
+	return a.loadConfig()
+}
+
+// aim finds out where to send events, and with which token.
+func (a *app) aim(ctx context.Context, cfg *config.Config, r *localReplay) (err error) {
+	if r.to, err = a.address(cfg); r.target != "" {
+		r.to, err = parseServer("--target", r.target)
+	}
+	if err != nil {
+		return err
+	}
+	given, err := a.token(ctx)
+	if err != nil {
+		return err
+	}
+	r.bearer = given
+	if own := cfg.API.AuthToken.Reveal(); given == "" && own != "" {
+		if r.withheld = !r.own(cfg); !r.withheld {
+			r.bearer = own
+		}
+	}
+	r.maxLine = lineFor(cfg.Server.MaxBodySize)
+	a.warnUnencrypted(r.to, r.bearer)
+	return nil
+}
+
+// own reports whether the token of the configuration is for the target: it is this
+// machine, or what the configuration itself names.
+func (r *localReplay) own(cfg *config.Config) bool {
+	if r.target == "" || loopback(r.to.Hostname()) {
+		return true
+	}
+	outside, err := url.Parse(cfg.Server.PublicURL)
+	return err == nil && outside.Scheme == r.to.Scheme && outside.Host != "" && strings.EqualFold(outside.Host, r.to.Host)
+}
+
+func (a *app) replayLocal(ctx context.Context, r localReplay) error {
+	p := &posting{app: a, localReplay: r, calls: httpClient(answerTimeout)}
+	defer p.calls.CloseIdleConnections()
+	if !r.yes {
+		if err := p.ask(ctx); err != nil {
+			return err
+		}
+	}
+	return p.run(ctx)
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/intake"
+)
+
+// An exported event is a line of an export, as far as it matters for sending the event
+// again. Who writes one by hand needs source, event_type and payload.
+type exported struct {
+	ID        string            `json:"id"`
+	Source    string            `json:"source"`
+	EventType string            `json:"event_type"`
+	Payload   json.RawMessage   `json:"payload"`
+	Encoding  string            `json:"payload_encoding"` // "text": the payload is what the string holds
+	Headers   map[string]string `json:"headers"`
+	CreatedAt string            `json:"created_at"`
+	Jobs      []exportedJob     `json:"jobs"`
+
+	line     int       // its number
+	received time.Time // CreatedAt; zero if that is missing
+}
+
+type exportedJob struct {
+	Status core.Status `json:"status"`
+}
+
+// A lineReader reads lines of up to most bytes.
+type lineReader struct {
+	*bufio.Reader
+	most   int
+	number int // of the last line, from 1
+}
+
+func newLineReader(ctx context.Context, r io.Reader, most int) *lineReader {
+	return &lineReader{Reader: bufio.NewReaderSize(interruptible{ctx, r}, 64<<10), most: most}
+}
+
+// exportedEvents yields what the lines of r hold, blank ones left out, each with what
+// is wrong with it. An error of reading ends it and comes with line 0.
+func exportedEvents(ctx context.Context, r io.Reader, most int) iter.Seq2[exported, error] {
+	lines := newLineReader(ctx, r, most)
+	return func(yield func(exported, error) bool) {
+		for {
+			line, tooLong, err := lines.next()
+			var e exported
+			switch {
+			case err == io.EOF:
+				return
+			case err != nil:
+				yield(exported{}, err)
+				return
+			case tooLong:
+				err = fmt.Errorf("it is longer than %d bytes", most)
+			case len(line) == 0:
+				continue
+			default:
+				e, err = parseExported(line)
+			}
+			if e.line = lines.number; !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// next returns a line without the space around it. One that is too long is passed over
+// without being kept. The last one needs no line break; behind it there is io.EOF.
+func (l *lineReader) next() (line []byte, tooLong bool, err error) {
+	length := 0
+	l.number++
+	for {
+		part, err := l.ReadSlice('\n')
+		if length += len(part); length <= l.most {
+			line = append(line, part...)
+		} else {
+			line, tooLong = nil, true
+		}
+		switch {
+		case err == bufio.ErrBufferFull:
+		case err == io.EOF && length > 0, err == nil:
+			return bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff"))), tooLong, nil
+		default:
+			return nil, false, err
+		}
+	}
+}
+
+// parseExported reads a line that is not blank.
+func parseExported(line []byte) (e exported, err error) {
+	if line[0] != '{' {
+		return e, errors.New("it is no JSON object")
+	}
+	var mistyped *json.UnmarshalTypeError
+	switch err := json.Unmarshal(line, &e); {
+	case errors.As(err, &mistyped):
+		return e, fmt.Errorf("%s is not of the right type", mistyped.Field)
+	case err != nil:
+		return e, fmt.Errorf("it is no JSON object: %w", err)
+	case e.Source == "":
+		return e, errors.New("source is missing")
+	case strings.Trim(e.Source, ".") == "": // part of a path, it would lead elsewhere
+		return e, fmt.Errorf("source must be a name, not %q", clip(e.Source, 40))
+	case e.EventType == "":
+		return e, errors.New("event_type is missing")
+	case !intake.ValidType(e.EventType):
+		return e, errors.New(`event_type must be 1 to 128 characters of A-Z a-z 0-9 . _ : / - without ".."`)
+	case e.Payload == nil:
+		return e, errors.New("payload is missing")
+	}
+	if e.CreatedAt != "" {
+		if e.received, err = core.ParseTime(e.CreatedAt); err != nil {
+			return e, fmt.Errorf("created_at: %w", err)
+		}
+	}
+	e.Payload, err = e.body()
+	return e, err
+}
+
+// letterHeaders are the headers that are sent again, by their canonical names.
+func (e exported) letterHeaders() http.Header {
+	sent := http.Header{}
+	for name, value := range e.Headers {
+		if name = textproto.CanonicalMIMEHeaderKey(name); name == "Content-Type" || strings.HasPrefix(name, "Ce-") {
+			sent.Set(name, value)
+		}
+	}
+	return sent
+}
+
+// checkHeaders refuses what no request can carry.
+func checkHeaders(sent http.Header) error {
+	for name := range sent {
+		if value := sent.Get(name); strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == '\x7f' }) {
+			return fmt.Errorf("headers: %s holds a line break or control character, which no request can: %q", strings.ToLower(name), clip(value, 80))
+		}
+	}
+	return nil
+}
+
+// body is the payload as it is to be sent.
+func (e exported) body() ([]byte, error) {
+	switch e.Encoding {
+	case "":
+		return e.Payload, nil
+	case "text":
+		var text string
+		if e.Payload[0] != '"' {
+			return nil, errors.New("payload must be a string, since payload_encoding is text")
+		}
+		err := json.Unmarshal(e.Payload, &text)
+		return []byte(text), err
+	}
+	return nil, fmt.Errorf("payload_encoding must be text, or left out; not %q", clip(e.Encoding, 40))
+}
+
+// A picker picks events out of an export.
+type picker struct {
+	core.EventFilter // its Type may end in *, for all that begin so
+	status           core.Status
+}
+
+// all reports whether it picks every event.
+func (p picker) all() bool { return p == picker{} }
+
+func (p picker) picks(e exported) bool {
+	switch {
+	case p.Source != "" && e.Source != p.Source:
+	case !matchesType(p.Type, e.EventType):
+	case !p.Since.IsZero() && e.received.Before(p.Since):
+	case !p.Until.IsZero() && (e.received.IsZero() || !e.received.Before(p.Until)):
+	case p.status != "" && !slices.ContainsFunc(e.Jobs, p.wants):
+	default:
+		return true
+	}
+	return false
+}
+
+func (p picker) wants(job exportedJob) bool { return job.Status == p.status }
+
+func matchesType(pattern, eventType string) bool {
+	if prefix, open := strings.CutSuffix(pattern, "*"); open {
+		return strings.HasPrefix(eventType, prefix)
+	}
+	return pattern == "" || pattern == eventType
+}
+
+// interruptible reads like its reader, but gives up when ctx ends: nobody can interrupt a
+// read from a terminal or a pipe. What is read then is lost.
+type interruptible struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (p interruptible) Read(b []byte) (int, error) {
+	got, err := unlessDone(p.ctx, func() ([]byte, error) {
+		own := make([]byte, len(b))
+		n, err := p.Reader.Read(own)
+		return own[:n], err
+	})
+	return copy(b, got), err
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A posting is a replay under way.
+type posting struct {
+	*app
+	localReplay
+	calls *http.Client
+
+	lines map[bool]int // how many there are that are picked, and that are not; nil if not counted
+	sent  posted
+}
+
+// posted is what became of the events so far. Failed counts lines without one as well.
+type posted struct {
+	Sent       int `json:"sent"`
+	Duplicates int `json:"duplicates"`
+	Failed     int `json:"failed"`
+}
+
+// ask counts what is to be sent, tells what is wrong with the file, and asks whether to
+// go on. If there is nothing to send it does not ask.
+func (p *posting) ask(ctx context.Context) error {
+	counted := map[bool]int{}
+	err := p.each(ctx, func(e exported, err error) error {
+		if err != nil {
+			p.complainOf(e, err)
+			return nil
+		}
+		counted[p.pick.picks(e)]++
+		return nil
+	})
+	if p.lines = counted; err != nil || counted[true] == 0 {
+		return err
+	}
+	which := count(counted[true], "event")
+	if !p.pick.all() {
+		which = fmt.Sprintf("%d of %s", counted[true], count(counted[true]+counted[false], "event"))
+	}
+	return p.confirm(ctx, fmt.Sprintf("replay %s to %s", which, p.to))
+}
+
+// each calls do for each line that is not blank, with what is wrong with it, and ends
+// with its error.
+func (p *posting) each(ctx context.Context, do func(exported, error) error) error {
+	in := io.NopCloser(p.stdin)
+	if p.file != "-" {
+		f, err := os.Open(p.file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.file, pathless(err))
+		}
+		in = f
+	}
+	defer in.Close()
+	for e, err := range exportedEvents(ctx, in, p.maxLine) {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && e.line == 0:
+			return fmt.Errorf("%s: %w", p.file, pathless(err))
+		}
+		if err := do(e, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *posting) complainOf(e exported, err error) {
+	if e.ID == "" {
+		p.complain(fmt.Sprintf("line %d: %v", e.line, err))
+		return
+	}
+	p.complain(fmt.Sprintf("line %d, event %s: %v", e.line, clip(e.ID, 40), err))
+}
+
+// run sends the events and prints how many, also if it ends early.
+func (p *posting) run(ctx context.Context) error {
+	progress := p.progress()
+	err := p.each(ctx, func(e exported, bad error) error {
+		err := p.take(ctx, e, bad, progress)
+		progress.show("%s", p.sent.words()+p.of())
+		return err
+	})
+	progress.clear()
+	if err != nil && p.sent == (posted{}) {
+		return err
+	}
+	if err == nil && p.sent == (posted{}) {
+		p.notef("no events")
+	}
+	if printed := p.printSent(); err == nil {
+		err = printed
+	}
+	if err == nil && p.sent.Failed > 0 {
+		return errReported
+	}
+	return err
+}
+
+// take sends one event, if it is one and is picked. An error ends the replay.
+func (p *posting) take(ctx context.Context, e exported, bad error, progress *progress) error {
+	if bad != nil {
+		p.sent.Failed++
+		if p.lines == nil { // else it is told already
+			progress.clear()
+			p.complainOf(e, bad)
+		}
+		return nil
+	}
+	if !p.pick.picks(e) {
+		return nil
+	}
+	duplicate, err := p.post(ctx, e)
+	var hopeless hopelessError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &hopeless):
+		return err
+	case err != nil:
+		p.sent.Failed++
+		progress.clear()
+		p.complainOf(e, err)
+	case duplicate:
+		p.sent.Duplicates++
+	default:
+		p.sent.Sent++
+	}
+	return nil
+}
+
+// A hopelessError would meet every other event as well.
+type hopelessError struct{ error }
+
+func hopeless(format string, args ...any) error {
+	return hopelessError{core.Refuse(core.Unavailable, format, args...)}
+}
+
+// How often an event is offered to a gateway that is busy, and how long that may ask to
+// wait between.
+const (
+	busyTries = 5
+	busyWait  = 30 * time.Second
+)
+
+// post sends an event, again if the gateway is busy, and reports whether the gateway had
+// it already.
+func (p *posting) post(ctx context.Context, e exported) (duplicate bool, err error) {
+	if err := checkHeaders(e.letterHeaders()); err != nil {
+		return false, err
+	}
+	for try := 1; ; try++ {
+		ans, wait, err := p.offer(ctx, e)
+		switch code := ans.StatusCode; {
+		case err != nil:
+			return false, err
+		case (code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable) && try < busyTries:
+			if err := pause(ctx, wait); err != nil {
+				return false, err
+			}
+			continue
+		case ans.strange != nil:
+			return false, hopelessError{ans.strange}
+		case code >= 200 && code < 300:
+			return ans.Duplicate, nil
+		case code == http.StatusUnauthorized && p.withheld:
+			return false, hopeless("the gateway at %s asks for a token, and api.auth_token of this configuration is sent only to this machine and to server.public_url; put the token into GATEWAY_TOKEN, or a file for --token-file", p.to)
+		case code == http.StatusUnauthorized && p.bearer == "":
+			return false, hopeless("the gateway at %s asks for a token; put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file", p.to)
+		case code == http.StatusUnauthorized:
+			return false, hopeless("the gateway at %s refused the token; is it api.auth_token of its configuration?", p.to)
+		}
+		return false, errors.New(strings.TrimSuffix(status(ans.StatusCode)+": "+clip(ans.message, 200), ": "))
+	}
+}
+
+// A reaction is the answer to an event, and what is strange about it if it is not a
+// gateway's.
+type reaction struct {
+	answer
+	strange error
+}
+
+// offer posts an event once. Of an answer that asks for it, it returns how long to wait.
+func (p *posting) offer(ctx context.Context, e exported) (ans reaction, wait time.Duration, err error) {
+	request, err := p.letter(e).request(ctx, p.to)
+	if err != nil {
+		return ans, 0, err
+	}
+	response, err := p.calls.Do(request)
+	if err != nil {
+		return ans, 0, p.unanswered(err)
+	}
+	defer response.Body.Close()
+	if ans.strange = recognise(response, p.to, "--target"); ans.strange != nil {
+		ans.StatusCode = response.StatusCode
+	} else if ans.answer, err = readAnswer(response); err != nil {
+		return ans, 0, fmt.Errorf("the answer broke off: %w", cause(err))
+	}
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+	return ans, min(max(time.Duration(seconds)*time.Second, time.Second), busyWait), nil
+}
+
+// letter is an event as its first sender might have posted it.
+func (p *posting) letter(e exported) letter {
+	l := letter{path: []string{"events", segment(e.Source), segment(e.EventType)}, header: e.letterHeaders(), body: e.Payload}
+	if p.bearer != "" {
+		l.header.Set("Authorization", "Bearer "+p.bearer)
+	}
+	return l
+}
+
+func (p *posting) unanswered(err error) error {
+	var network *net.OpError
+	if errors.As(err, &network) && network.Op == "dial" {
+		return hopeless(`no gateway answers at %s (%v); "gateway start" starts one, --target names another`, p.to, network.Err)
+	}
+	return fmt.Errorf("no answer: %w", cause(err))
+}
+
+// of tells how many events are to be sent, if that is known.
+func (p *posting) of() string {
+	if p.lines == nil {
+		return ""
+	}
+	return fmt.Sprintf(", of %d", p.lines[true])
+}
+
+func (s posted) words() string {
+	return fmt.Sprintf("sent %d, duplicates %d, failed %d", s.Sent, s.Duplicates, s.Failed)
+}
+
+func (p *posting) printSent() error {
+	if p.json {
+		return p.printJSON(p.sent)
+	}
+	p.printf("%s", p.sent.words())
+	return nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/spf13/cobra"
+)
+
+// A selection is the flags that select events.
+type selection struct {
+	source, eventType, since, until string
+}
+
+func (s *selection) register(a *app, c *cobra.Command, eventType string) {
+	flags := c.Flags()
+	flags.StringVar(&s.source, "source", "", "only events of this `source`")
+	flags.StringVarP(&s.eventType, "event-type", "t", "", "only events of "+eventType)
+	sinceFlag(c, &s.since, "only events received at this `time` or later")
+	flags.StringVar(&s.until, "until", "", "only events received before this `time`")
+	a.complete(c, "source", a.sourceNames)
+	a.complete(c, "event-type", a.recentTypes)
+}
+
+func sinceFlag(c *cobra.Command, since *string, what string) {
+	c.Flags().StringVar(since, "since", "", what+", such as 2006-01-02T15:04:05 (UTC), a date, or 2h for two hours ago")
+}
+
+// exactType is what --event-type selects where the store does the selecting.
+const exactType = "exactly this `type`"
+
+// parse reads the flags. The limit is the caller's to fill in.
+func (s *selection) parse(now time.Time) (f core.EventFilter, err error) {
+	f.Source, f.Type = s.source, s.eventType
+	if f.Since, err = parseMoment("--since", s.since, now); err != nil {
+		return f, err
+	}
+	if f.Until, err = parseMoment("--until", s.until, now); err != nil {
+		return f, err
+	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return f, usagef("--since must be before --until, and %s is not before %s", moment(f.Since), moment(f.Until))
+	}
+	return f, nil
+}
+
+// parseMoment reads a time as users write it, or how long ago it was; zero if there is
+// nothing to read. A number alone is refused: it might be a year.
+func parseMoment(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := core.ParseTime(text); err == nil {
+		return t, nil
+	}
+	_, notNumber := strconv.Atoi(text)
+	if ago, err := config.ParseDuration(text); err == nil && notNumber != nil {
+		return now.Add(-ago.Duration).Truncate(time.Millisecond), nil
+	}
+	return time.Time{}, usagef("%s must be a time such as 2006-01-02T15:04:05 (UTC) or 2006-01-02T15:04:05+09:00, a date, or how long ago, such as 90s, 30m, 2h or 1d; not %q", flag, clip(text, 40))
+}

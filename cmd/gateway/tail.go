@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/spf13/cobra"
+)
+
+const tailLong = `Look every second for what is new, and print a line for each event that came in and
+for each job that has another status or attempt than before. It begins now, or at
+--since, and goes on until it is interrupted. When looking fails it says so, and tries
+again, after 30 seconds at the latest.
+
+With --status only jobs are shown. A job is watched until it is finished: those of the
+newest 1000 events that have such, each second of 100 of these events. Of the others is
+shown how they end, and of an event with more than 1000 jobs that of all but the first
+1000. What begins and ends between two looks is not seen; "gateway inspect" shows every
+attempt at a job.
+With --json each line is an object with "time", "kind", and the "event" or "job".`
+
+func newTail(a *app) *cobra.Command {
+	var source, status, since string
+	c := &cobra.Command{
+		Use:   "tail",
+		Short: "Print events and job results as they come",
+		Long:  tailLong,
+		Example: `  gateway tail
+  gateway tail --source shop --status dead
+  gateway tail --since 10m --json | jq -r 'select(.kind == "job") | .job.last_error'`,
+		GroupID: groupInspect,
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			t := &tailing{app: a, source: source}
+			if status != "" {
+				if t.status, err = core.ParseStatus(status); err != nil {
+					return usageError(err.Error())
+				}
+			}
+			if t.at, err = cursorAt(since, a.clock()); err != nil {
+				return err
+			}
+			return a.tail(c.Context(), t)
+		},
+	}
+	c.Flags().StringVar(&source, "source", "", "only events of this `source`, and their jobs")
+	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, running, completed, retryable or dead")
+	sinceFlag(c, &since, "begin at this `time`")
+	a.complete(c, "source", a.sourceNames)
+	a.complete(c, "status", statusNames)
+	return remotely(c)
+}
+
+// cursorAt is where a tail begins that is told when; the zero Cursor if it is not.
+func cursorAt(since string, now time.Time) (manage.Cursor, error) {
+	t, err := parseMoment("--since", since, now)
+	if err != nil || t.IsZero() {
+		return manage.Cursor{}, err
+	}
+	return manage.Cursor{Event: core.FirstID(t), Finished: t}, nil
+}
+
+func (a *app) tail(ctx context.Context, t *tailing) error {
+	return a.ask(ctx, func(op *operator) error {
+		t.tail, t.events = op.tail, op.events
+		return t.follow(ctx)
+	})
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+// print writes a line for each event and job of a look that is news.
+func (t *tailing) print(news manage.News) error {
+	for _, e := range news.Events {
+		if t.seen.put(e.ID, shown{}) && t.status == "" && t.shows(e.Source) {
+			t.printArrived(e)
+		}
+	}
+	for _, j := range news.Jobs {
+		source, _ := t.sources.get(j.EventID)
+		if t.seen.put(j.ID, shown{j.Status, j.Attempt}) && (t.status == "" || j.Status == t.status) && t.shows(source) {
+			t.printMoved(j)
+		}
+	}
+	return t.out.err
+}
+
+func (t *tailing) shows(source string) bool { return t.source == "" || t.source == source }
+
+func (t *tailing) printArrived(e core.Event) {
+	if t.json {
+		t.printRecord(tailRecord{Time: wire.Time{Time: e.CreatedAt}, Kind: "event", Event: new(wire.SummaryOf(e))})
+		return
+	}
+	t.printf("%s  event  %s  %s  %s", moment(e.CreatedAt), visible(string(e.ID)), visible(e.Source), visible(e.Type))
+}
+
+func (t *tailing) printMoved(j core.Job) {
+	at := t.movedAt(j)
+	if t.json {
+		t.printRecord(tailRecord{Time: wire.Time{Time: at}, Kind: "job", Job: new(wire.JobOf(j))})
+		return
+	}
+	line := fmt.Sprintf("%s  job    %s  %s  %s  %s", moment(at), visible(string(j.ID)),
+		visible(wire.Consumer(j)), t.paintStatus(string(j.Status)), attemptText(j, "/"))
+	if j.LastError != "" && j.Status != core.Completed {
+		line += "  " + clip(visible(j.LastError), shownError)
+	}
+	t.printf("%s", line)
+}
+
+// movedAt is when a job came to be as it is: known of one that is finished or new, else
+// when it was seen.
+func (t *tailing) movedAt(j core.Job) time.Time {
+	switch {
+	case j.Status.Finished():
+		return j.FinishedAt
+	case j.Status == core.Available && j.Attempt == 0:
+		return j.CreatedAt
+	}
+	return t.clock()
+}
+
+// A tailRecord is a line of a tail for programs. One of Event and Job is null.
+type tailRecord struct {
+	Time  wire.Time          `json:"time"`
+	Kind  string             `json:"kind"` // "event" or "job"
+	Event *wire.EventSummary `json:"event"`
+	Job   *wire.Job          `json:"job"`
+}
+
+func (t *tailing) printRecord(r tailRecord) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		panic(err) // it consists of texts, times and numbers
+	}
+	t.printf("%s", bytes.TrimSpace(visibleJSON(b.Bytes())))
+}

@@ -1,0 +1,23 @@
+//go:build !otel
+
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/core/telemetry"
+)
+
+// startTraces says why there are no traces to somebody who asks for some.
+func (a *app) startTraces(_ context.Context, cfg *config.Config, log *slog.Logger) (gateway.Tracer, func()) {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
+		if a.setting(cfg, name) != "" {
+			log.Warn(name+" is set, but trace export is not built into this binary; build it with -tags otel", telemetry.Target, "traces")
+			break
+		}
+	}
+	return nil, func() {}
+}
