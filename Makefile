@@ -4,13 +4,14 @@ GO          ?= go
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT      ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 # grpcnotrace leaves out a tracing page nobody serves and the HTML templates it
-# drags in: a third of the binary.
-TAGS        := grpcnotrace
+# drags in: a third of the binary. otel builds the export of traces in.
+TAGS        := otel grpcnotrace
 LDFLAGS     := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.8
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check generate test quick race verify bench torture fuzz deps clean
+.PHONY: help build run check generate test quick served race verify bench torture fuzz man completions deps clean
 
 # What needs a database server of its own, which the quick loop does without.
 SERVED      := /store/(postgres|mysql|hosted)$$|/infra/test/servers$$|/cmd/bench$$
@@ -30,14 +31,16 @@ run: build ## build, write a starter config if there is none, start on SQLite
 	  'Its delivery shows below as "echo received a delivery".' ''
 	@./gateway start --env local
 
-check: ## format, vet, staticcheck, go.mod tidy, generated code (the dependency rule is a test, in make test)
+check: ## format, vet, staticcheck, go.mod tidy, generated code, CI workflows (the dependency rule is a test, in make test)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	  test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
 	$(GO) vet -tags '$(TAGS)' ./...
+	$(GO) test -tags '$(TAGS) man' -run TestManPages ./cmd/gateway
 	$(GO) mod tidy -diff
 	$(GO) mod verify
 	$(GO) run $(STATICCHECK) -tags '$(TAGS)' ./...
 	cd proto/generate && $(GO) vet . && $(GO) run . -check
+	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml
 	$(GO) test -run 'TestDependencyRule|TestHouse' ./core
 
 generate: ## write the Go code of the .proto files anew
@@ -55,8 +58,17 @@ race: ## run the tests under the race detector (the long end-to-end runs excepte
 quick: ## the quick loop: pure packages and SQLite, under a minute
 	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -short -parallel 6 $$($(GO) list ./... | grep -Ev '$(SERVED)')
 
+DRIVER ?= postgres
+served: ## the tests on a database server of yours: DRIVER=postgres (or mysql), GATEWAY_TEST_POSTGRES_URL (or _MYSQL_URL)
+	$(GO) test -tags '$(TAGS)' -count=1 -v -run '^TestVersions$$' ./infra/test/servers
+	$(GO) test -tags '$(TAGS)' -count=1 -short -timeout 20m ./store/$(DRIVER) ./cmd/gateway/...
+
 verify: deps ## take each guard out of each SQL statement in turn: the tests must fail every time (half an hour)
 	GATEWAY_VERIFY=1 $(GO) test -tags '$(TAGS)' -p 1 -count=1 -timeout 120m -v -run '^TestGuards$$' ./store/sqlite ./store/postgres ./store/mysql ./store/hosted
+
+man: ## write the manual pages, man/*.1
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) $(GO) run -tags '$(TAGS) man' -ldflags '$(LDFLAGS)' ./cmd/gateway man man
+	@ls man | wc -l | xargs -I N echo 'N pages in man/; read one with: man ./man/gateway.1'
 
 bench: deps ## measure the real binary on each database beside the reference pipeline, then the store
 	$(GO) run ./cmd/bench $(BENCH)
@@ -79,5 +91,9 @@ fuzz: ## fuzz every target for FUZZTIME (default 20s)
 deps: ## install what the tests need beside Go
 	@infra/test/install
 
+completions: ## write shell completion into completions/, for packages
+	mkdir -p completions
+	for shell in bash zsh fish; do $(GO) run -tags '$(TAGS)' ./cmd/gateway completion $$shell >completions/gateway.$$shell || exit 1; done
+
 clean: ## remove what was built
-	rm -f gateway
+	rm -rf gateway completions man dist

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,6 +25,9 @@ type kind struct {
 	synced string // a query whose answer says that commits are synced
 	exists string // a query for whether a database exists, "0" or "1"
 	limit  string // a query for the number of connections allowed
+
+	version string // a query for the version, as people know it
+	oldest  string // what README promises
 }
 
 // A conn is a connection that ends with the test.
@@ -51,6 +56,9 @@ var kinds = []kind{
 		synced: "SELECT current_setting('fsync') || current_setting('synchronous_commit')",
 		exists: "SELECT CAST(COUNT(*) AS CHAR(1)) FROM pg_database WHERE datname = '%s'",
 		limit:  "SELECT current_setting('max_connections')",
+
+		version: "SELECT 'PostgreSQL ' || current_setting('server_version')",
+		oldest:  "PostgreSQL 14",
 	},
 	{
 		name: "MariaDB", fresh: servers.MySQL, open: openMySQL,
@@ -61,6 +69,9 @@ var kinds = []kind{
 		synced: "SELECT IF(@@innodb_flush_log_at_trx_commit = 1, 'onon', 'off')",
 		exists: "SELECT CAST(COUNT(*) AS CHAR(1)) FROM information_schema.schemata WHERE schema_name = '%s'",
 		limit:  "SELECT @@max_connections",
+
+		version: "SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION())",
+		oldest:  "MariaDB 10.6, MySQL 8.0",
 	},
 }
 
@@ -174,6 +185,55 @@ func TestDatabasesAreFreshAndApart(t *testing.T) {
 			wantOne(t, k.open(t, kept), fmt.Sprintf(k.exists, name), want)
 		}
 	})
+}
+
+// TestVersions tells on what the tests run, in a log of go test -v, and that it is not
+// older than what users are promised.
+func TestVersions(t *testing.T) {
+	each(t, func(t *testing.T, k kind) {
+		got, err := k.open(t, k.fresh(t)).one(k.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("the tests run on %s", got)
+		product, number, _ := strings.Cut(got, " ")
+		_, least, _ := strings.Cut(k.oldest, product+" ")
+		least, _, _ = strings.Cut(least, ",")
+		if older(t, number, least) {
+			t.Errorf("%s is older than %s", got, k.oldest)
+		}
+	})
+}
+
+// older compares versions as far as both go.
+func older(t *testing.T, version, least string) bool {
+	parts := func(v string) (numbers []int) {
+		for _, part := range strings.Split(regexp.MustCompile(`^[\d.]+`).FindString(v), ".") {
+			n, err := strconv.Atoi(part)
+			if err != nil {
+				t.Fatalf("%q is no version", v)
+			}
+			numbers = append(numbers, n)
+		}
+		return numbers
+	}
+	a, b := parts(version), parts(least)
+	n := min(len(a), len(b))
+	return slices.Compare(a[:n], b[:n]) < 0
+}
+
+func TestOlder(t *testing.T) {
+	for versions, want := range map[[2]string]bool{
+		{"14.19 (Debian 14.19-1)", "14"}: false,
+		{"13.22", "14"}:                  true,
+		{"10.11.6-MariaDB", "10.6"}:      false,
+		{"10.5.1-MariaDB", "10.6"}:       true,
+		{"9.4.0", "8.0"}:                 false,
+	} {
+		if got := older(t, versions[0], versions[1]); got != want {
+			t.Errorf("older(%s, %s) = %v, want %v", versions[0], versions[1], got, want)
+		}
+	}
 }
 
 func TestCommitsAreSynced(t *testing.T) {

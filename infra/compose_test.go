@@ -1,0 +1,229 @@
+package infra_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// A service is one of a compose file, as far as it is looked at here.
+type service struct {
+	Image           string
+	Build           struct{ Context, Dockerfile, Target string }
+	Environment     map[string]string
+	Volumes         []string
+	Secrets         []string
+	StopGracePeriod string         `yaml:"stop_grace_period"`
+	DependsOn       map[string]any `yaml:"depends_on"`
+}
+
+type composed struct {
+	Services         map[string]service
+	Secrets, Volumes map[string]any
+}
+
+// compose lays files over each other, as docker compose does with what is looked at.
+func compose(t *testing.T, names ...string) composed {
+	t.Helper()
+	all := composed{Services: map[string]service{}, Secrets: map[string]any{}, Volumes: map[string]any{}}
+	for _, name := range names {
+		var file composed
+		parse(t, filepath.Join("compose", name), &file)
+		maps.Copy(all.Secrets, file.Secrets)
+		maps.Copy(all.Volumes, file.Volumes)
+		for name, s := range file.Services {
+			under, ok := all.Services[name]
+			if !ok {
+				all.Services[name] = s
+				continue
+			}
+			maps.Copy(under.Environment, s.Environment)
+			under.Volumes = append(under.Volumes, s.Volumes...)
+			all.Services[name] = under
+		}
+	}
+	return all
+}
+
+// Each set of files that README and the files themselves speak of, and the database it
+// is to have.
+var sets = []struct {
+	driver string
+	files  []string
+}{
+	{"sqlite", []string{"compose.yaml"}},
+	{"sqlite", []string{"compose.yaml", "compose.observability.yaml"}},
+	{"postgres", []string{"compose.yaml", "compose.postgres.yaml"}},
+	{"mysql", []string{"compose.yaml", "compose.mysql.yaml", "compose.observability.yaml"}},
+}
+
+// TestCompose: whoever copies .env.example and fills it in has a gateway that starts,
+// without a warning, on the database that the files say.
+func TestCompose(t *testing.T) {
+	for _, set := range sets {
+		t.Run(strings.Join(set.files, "+"), func(t *testing.T) {
+			all := compose(t, set.files...)
+			cfg, environment := configOf(t, all.Services["gateway"])
+			if cfg.Database.Driver != set.driver {
+				t.Errorf("the database is %s, want %s", cfg.Database.Driver, set.driver)
+			}
+			for _, w := range slices.Concat(cfg.Warnings(), cfg.Unbuilt()) {
+				t.Errorf("%s: %s", w.Path, w.Message)
+			}
+			if cfg.API.AuthToken == "" || cfg.API.MetricsAuthToken == "" {
+				t.Error("the API or the metrics are open")
+			}
+			for name := range environment {
+				if !variables(t)[name] && !strings.Contains(gatewayFiles(t), "${"+name) {
+					t.Errorf("nothing reads %s", name)
+				}
+			}
+			checkReferences(t, all)
+		})
+	}
+}
+
+// configOf loads what the gateway of a compose file would, with the variables it would
+// have.
+func configOf(t *testing.T, s service) (*config.Config, map[string]string) {
+	t.Helper()
+	environment := map[string]string{}
+	for name, value := range s.Environment {
+		environment[name] = interpolate(t, value)
+	}
+	mounted := fstest.MapFS{}
+	for _, v := range s.Volumes {
+		from, to, _ := strings.Cut(v, ":")
+		to, _, _ = strings.Cut(to, ":")
+		if strings.HasPrefix(from, ".") {
+			mounted[strings.TrimPrefix(to, "/")] = &fstest.MapFile{Data: read(t, filepath.Join("compose", from))}
+		}
+	}
+	path := regexp.MustCompile(`ENV GATEWAY_CONFIG=/(\S+)`).FindSubmatch(read(t, dockerfile))
+	if path == nil {
+		t.Fatal("the image names no configuration")
+	}
+	cfg, err := config.Load(config.Options{
+		FS: mounted, Path: string(path[1]), Env: environment["GATEWAY_ENV"],
+		Lookup: func(name string) (string, bool) { v, ok := environment[name]; return v, ok },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg, environment
+}
+
+var substitution = regexp.MustCompile(`\$\{(\w+)(:[-?][^}]*)?\}`)
+
+// interpolate fills in what compose takes from .env. A variable without a default must be
+// one that .env.example names.
+func interpolate(t *testing.T, value string) string {
+	t.Helper()
+	offered := offers(t, "compose/.env.example")
+	return substitution.ReplaceAllStringFunc(value, func(hole string) string {
+		m := substitution.FindStringSubmatch(hole)
+		if !offered[m[1]] {
+			t.Errorf(".env.example does not name %s", m[1])
+		}
+		if fallback, ok := strings.CutPrefix(m[2], ":-"); ok {
+			return fallback
+		}
+		if m[2] == "" {
+			t.Errorf("%s has neither a default nor a word for those who forget it", hole)
+		}
+		return strings.Repeat("0123456789abcdef", 4)
+	})
+}
+
+// offers are the variables of a file NAME=value, those behind a # as well.
+func offers(t *testing.T, name string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#?([A-Z_]+)=`).FindAllSubmatch(read(t, name), -1) {
+		all[string(m[1])] = true
+	}
+	return all
+}
+
+// checkReferences: what a service speaks of is there.
+func checkReferences(t *testing.T, all composed) {
+	t.Helper()
+	for name, s := range all.Services {
+		for _, v := range s.Volumes {
+			from, _, _ := strings.Cut(v, ":")
+			_, named := all.Volumes[from]
+			if _, err := os.Stat(filepath.Join("compose", from)); !named && err != nil {
+				t.Errorf("%s: volume %s: %v", name, v, err)
+			}
+		}
+		for _, secret := range s.Secrets {
+			if _, ok := all.Secrets[secret]; !ok {
+				t.Errorf("%s: there is no secret %s", name, secret)
+			}
+		}
+		for other := range s.DependsOn {
+			if _, ok := all.Services[other]; !ok {
+				t.Errorf("%s: there is no service %s", name, other)
+			}
+		}
+	}
+	g := all.Services["gateway"]
+	if _, err := os.Stat(filepath.Join("compose", g.Build.Context, g.Build.Dockerfile)); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(string(read(t, dockerfile)), "AS "+g.Build.Target+"\n") {
+		t.Errorf("the Dockerfile has no stage %q", g.Build.Target)
+	}
+}
+
+// drained is how long a gateway needs at most before it may be killed.
+func drained() time.Duration {
+	return time.Duration(config.Default().Worker.DrainTimeoutSecs)*time.Second + 10*time.Second
+}
+
+// TestDrained: nobody kills a gateway that still lets deliveries finish.
+func TestDrained(t *testing.T) {
+	grace, err := time.ParseDuration(compose(t, "compose.yaml").Services["gateway"].StopGracePeriod)
+	if err != nil || grace != drained() {
+		t.Errorf("stop_grace_period is %v, %v, want %v", grace, err, drained())
+	}
+	want := fmt.Sprintf("\nTimeoutStopSec=%.0f\n", drained().Seconds())
+	if !strings.Contains(string(read(t, unit)), want) {
+		t.Errorf("the unit lacks %q", want)
+	}
+}
+
+// TestProxies: a consumer may wait for as long as it is allowed to.
+func TestProxies(t *testing.T) {
+	const longest = 35 * time.Second // a wait of 30 s, and the answer
+	for _, name := range []string{"proxy/Caddyfile", "proxy/nginx.conf"} {
+		found := regexp.MustCompile(`(?:proxy_read_timeout|response_header_timeout) (\w+)`).FindSubmatch(read(t, name))
+		if found == nil {
+			t.Errorf("%s has no timeout", name)
+			continue
+		}
+		if got, err := time.ParseDuration(string(found[1])); err != nil || got < longest {
+			t.Errorf("%s waits for %v, %v, want %v or more", name, got, err, longest)
+		}
+	}
+}
+
+// gatewayFiles is the text of all configurations of the gateway here.
+func gatewayFiles(t *testing.T) string {
+	t.Helper()
+	files, _ := filepath.Glob("compose/gateway*.yaml")
+	var all strings.Builder
+	for _, f := range append(files, starter) {
+		all.Write(read(t, f))
+	}
+	return all.String()
+}

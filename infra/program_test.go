@@ -1,0 +1,200 @@
+package infra_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/eventgateway/gateway/core/config"
+)
+
+const (
+	unit       = "systemd/gateway.service"
+	dockerfile = "docker/Dockerfile"
+	starter    = "../cmd/gateway/templates/default.yaml" // /etc/gateway/gateway.yaml of the packages
+)
+
+// runtimeVariables are read by Go's runtime, those of OTEL_ by the SDK for traces, which
+// core/telemetry/traces documents.
+var runtimeVariables = []string{"GOMEMLIMIT", "GOGC", "GOMAXPROCS"}
+
+// literals are the names of variables among the program's string literals.
+var literals = sync.OnceValues(func() (map[string]bool, error) {
+	all := map[string]bool{}
+	for _, name := range runtimeVariables {
+		all[name] = true
+	}
+	for _, dir := range []string{"../cmd/gateway", "../core"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			return literalsOf(path, all)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+})
+
+var (
+	name       = regexp.MustCompile(`^(GATEWAY_[A-Z_]+|RUST_LOG|NO_COLOR)$`)
+	traceNames = regexp.MustCompile(`\bOTEL_[A-Z_]+\b`)
+)
+
+func literalsOf(path string, into map[string]bool) error {
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if s, err := strconv.Unquote(lit.Value); err == nil && (name.MatchString(s) || traceNames.MatchString(s)) {
+				into[s] = true
+			}
+		}
+		return true
+	})
+	for _, c := range f.Comments {
+		for _, n := range traceNames.FindAllString(c.Text(), -1) {
+			into[n] = true
+		}
+	}
+	return nil
+}
+
+// variables are those that the program reads.
+func variables(t *testing.T) map[string]bool {
+	t.Helper()
+	all, err := literals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestVariables: none that is set here is one that nobody reads.
+func TestVariables(t *testing.T) {
+	if !variables(t)["GATEWAY_LOG"] || !variables(t)["OTEL_SERVICE_NAME"] || variables(t)["GATEWAY_NONE"] {
+		t.Fatalf("the program reads %v", variables(t))
+	}
+	used := gatewayFiles(t)
+	for name := range offers(t, "systemd/gateway.env.example") {
+		if !variables(t)[name] && !strings.Contains(used, "${"+name) {
+			t.Errorf("gateway.env.example: nothing reads %s", name)
+		}
+	}
+	for _, file := range []string{unit, dockerfile} {
+		for _, m := range regexp.MustCompile(`(?m)^(?:Environment=|ENV )(\w+)=`).FindAllSubmatch(read(t, file), -1) {
+			if !variables(t)[string(m[1])] {
+				t.Errorf("%s: nothing reads %s", file, m[1])
+			}
+		}
+	}
+}
+
+// TestPackage: what the packages install starts once every variable is filled in.
+func TestPackage(t *testing.T) {
+	offered := offers(t, "systemd/gateway.env.example")
+	fill := func(name string) (string, bool) {
+		if name == "PORT" || strings.HasSuffix(name, "_URL") {
+			return "", false // they have defaults
+		}
+		return strings.Repeat("x", 32), offered[name]
+	}
+	c, err := config.Load(config.Options{FS: os.DirFS(filepath.Dir(starter)), Path: filepath.Base(starter), Lookup: fill})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.API.AuthToken == "" || len(c.Unbuilt()) > 0 {
+		t.Errorf("the API is open, or %v", c.Unbuilt())
+	}
+}
+
+// TestUnit asks systemd where it is installed. That the program is not is no news.
+func TestUnit(t *testing.T) {
+	text := read(t, unit)
+	for _, want := range []string{"ExecStart=/usr/bin/gateway start\n", "DynamicUser=yes\n", "StateDirectory=gateway\n"} {
+		if !bytes.Contains(text, []byte("\n"+want)) {
+			t.Errorf("the unit lacks %s", want)
+		}
+	}
+	if !restartsPanics(text) {
+		t.Error("the unit is not started again after a panic, which ends a program with status 2")
+	}
+	for _, bad := range []string{"", "Restart=on-failure\nRestartPreventExitStatus=1 2\n", "Restart=always\nSuccessExitStatus=2 SIGKILL\n", "Restart=on-abnormal\n"} {
+		if restartsPanics([]byte(bad)) {
+			t.Errorf("%q is taken for what restarts panics", bad)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("systemd is not installed here; continuous integration has it")
+		return
+	}
+	copied := filepath.Join(t.TempDir(), "gateway.service")
+	text = bytes.ReplaceAll(text, []byte("/usr/bin/gateway"), []byte("/bin/true"))
+	if err := os.WriteFile(copied, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), analyze, "verify", copied).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
+
+var (
+	restarts  = regexp.MustCompile(`(?m)^Restart=(?:on-failure|always)$`)
+	prevented = regexp.MustCompile(`(?m)^(?:RestartPrevent|Success)ExitStatus=(?:.*\s)?2(?:\s|$)`)
+)
+
+// restartsPanics tells whether a unit is started again when it ended with Go's status of
+// a panic.
+func restartsPanics(unit []byte) bool { return restarts.Match(unit) && !prevented.Match(unit) }
+
+var (
+	image  = regexp.MustCompile(`(?m)^\s*(?:image:|FROM(?: --platform=\S+)?|- )\s*([a-z][\w./-]*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?)(?: AS \w+)?$`)
+	pinned = regexp.MustCompile(`[:-]\w*\d[\w.:-]*$|@sha256:`)
+)
+
+// TestPinned: an image is one of a version, an action one commit.
+func TestPinned(t *testing.T) {
+	files, _ := filepath.Glob("compose/compose*.yaml")
+	stages := map[string]bool{"gateway:devel": true} // what is built here
+	for _, m := range regexp.MustCompile(`AS (\w+)`).FindAllSubmatch(read(t, dockerfile), -1) {
+		stages[string(m[1])] = true
+	}
+	for _, file := range append(files, dockerfile) {
+		for _, m := range image.FindAllSubmatch(read(t, file), -1) {
+			if !stages[string(m[1])] && !pinned.Match(m[1]) {
+				t.Errorf("%s: %s names no version", file, m[1])
+			}
+		}
+	}
+	workflows, _ := filepath.Glob("../.github/workflows/*.yml")
+	for _, file := range workflows {
+		for _, m := range regexp.MustCompile(`uses: (\S+)(.*)`).FindAllSubmatch(read(t, file), -1) {
+			byCommit := regexp.MustCompile(`@[0-9a-f]{40}$`).Match(m[1]) && regexp.MustCompile(`# v\d`).Match(m[2])
+			if !byCommit && !bytes.HasPrefix(m[1], []byte("./")) {
+				t.Errorf("%s: %s is not a commit with its version behind it", file, m[1])
+			}
+		}
+	}
+	language := regexp.MustCompile(`(?m)^go (1\.\d+)`).FindSubmatch(read(t, "../go.mod"))
+	if !bytes.Contains(read(t, dockerfile), append([]byte("golang:"), language[1]...)) {
+		t.Errorf("the image is not built by Go %s", language[1])
+	}
+	if len(files) < 4 || len(workflows) < 2 {
+		t.Errorf("looked at %v and %v", files, workflows)
+	}
+}
