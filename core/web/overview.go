@@ -50,7 +50,7 @@ func (v *overviewRoutes) stats(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (v *overviewRoutes) tail(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r, "event", "finished")
+	query, err := queryOf(r, "event", "finished", "job", "follow")
 	if err != nil {
 		return err
 	}
