@@ -52,8 +52,9 @@ test: deps ## run everything: all tests, then the race detector, then each fuzz 
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=5000x
 
-race: ## run the tests under the race detector (the long end-to-end runs excepted)
-	$(GO) test -tags '$(TAGS)' -race -short -timeout 20m ./...
+# All there is of store/hosted runs under it in cmd/gateway/flows and e2e, in a fifth of the time.
+race: ## run the tests under the race detector (the long end-to-end runs and D1's suite excepted)
+	$(GO) test -tags '$(TAGS)' -race -short -timeout 20m $$($(GO) list ./... | grep -v '/store/hosted$$')
 
 quick: ## the quick loop: pure packages and SQLite, under a minute
 	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -short -parallel 6 $$($(GO) list ./... | grep -Ev '$(SERVED)')
