@@ -52,7 +52,7 @@ test: deps ## run everything: all tests, then the race detector, then each fuzz 
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=5000x
 
-# All there is of store/hosted runs under it in cmd/gateway/flows and e2e, in a fifth of the time.
+# What store/hosted is made of runs under it in cmd/gateway/flows and e2e.
 race: ## run the tests under the race detector (the long end-to-end runs and D1's suite excepted)
 	$(GO) test -tags '$(TAGS)' -race -short -timeout 20m $$($(GO) list ./... | grep -v '/store/hosted$$')
 
