@@ -3,9 +3,9 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -106,13 +106,10 @@ func TestThereAndBack(t *testing.T) {
 func TestPayloadsThereAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		told := manage.Told{Event: core.Event{
-			ID: someID.Draw(t, "id"), Source: "shop", Type: "order", Payload: []byte(rapid.OneOf(someDocument, someText).Draw(t, "payload")),
+			ID: someID.Draw(t, "id"), Source: "shop", Type: "order", Payload: []byte(strings.ToValidUTF8(rapid.OneOf(someDocument, someText).Draw(t, "payload"), "?")), // nothing else is received
 			ContentType: rapid.SampledFrom([]string{"", "application/json", "text/plain"}).Draw(t, "content type"),
 			Headers:     rapid.MapOfN(rapid.SampledFrom([]string{"ce-id", "traceparent"}), someText, 0, 2).Draw(t, "headers"),
 		}, Jobs: []core.Job{someJob(t)}, Runs: []core.Run{someRun(t)}}
-		if !utf8.Valid(told.Payload) {
-			t.Skip("what is not UTF-8 is not received")
-		}
 		line, err := EventOf(told).Line()
 		if err != nil {
 			t.Fatal(err)

@@ -48,11 +48,8 @@ func seed(tb testing.TB, address string, lane core.Lane, due, finished int) {
 // all arguments or for those at hand, every statement finds its rows by an index
 // and none sorts a lane.
 func TestPlans(t *testing.T) {
-	if testing.Short() {
-		t.Skip("fills tables with millions of rows: of a table of some pages all is read, and rightly so")
-	}
 	t.Parallel()
-	const rows = 1_000_000
+	const rows = 1_000_000 // also in a hurry: of a table of some pages all is read, and rightly so
 	address := servers.Postgres(t)
 	full, empty := inSchema(t, address), inSchema(t, address)
 	migrated(t, opened(t, empty))
