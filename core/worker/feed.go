@@ -91,13 +91,16 @@ func (t *tick) fill(ctx context.Context, b core.Budget, room, ahead int) (more b
 	if len(quotas) == 0 {
 		return false, nil
 	}
+	t.taking.enter()
 	jobs, err := t.take(ctx, now, quotas)
+	fresh := t.hold(jobs)
+	t.taking.leave()
 	if err != nil || len(jobs) == 0 {
 		return false, err
 	}
 	ended := t.Clock()
 	t.pace.took(ended.Sub(now))
-	t.queue.put(ended, t.hold(jobs))
+	t.queue.put(ended, fresh)
 	return len(t.ready) > 0, nil
 }
 

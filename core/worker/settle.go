@@ -97,11 +97,15 @@ func (t *tick) leased(batch []settlement) []core.Outcome {
 
 // tell counts and states what was stored. It returns what is to be written once
 // more: outcomes that came too late for the lease they were sent under, because
-// this tick took the job again just then.
+// this tick took the job again just then, or is about to learn that it did.
 func (t *tick) tell(batch []settlement, sent []core.Outcome, lost []core.ID) (again []settlement) {
 	gone := make(map[core.ID]bool, len(lost))
 	for _, id := range lost {
 		gone[id] = true
+	}
+	if len(gone) > 0 {
+		t.taking.enter() // what is being taken while this is told is noted then
+		t.taking.leave()
 	}
 	var soonest time.Time
 	for i, s := range batch {

@@ -107,11 +107,14 @@ func (t *tick) buryStrays(ctx context.Context) error {
 
 // buryLane ends some jobs of a lane and returns how many.
 func (t *tick) buryLane(ctx context.Context, lane core.Lane) (int, error) {
+	t.taking.enter()
 	jobs, err := t.Worklist.Take(ctx, t.Clock(), []core.Quota{{Lane: lane, N: strayBatch, Hold: time.Minute}})
+	fresh := t.hold(jobs)
+	t.taking.leave()
 	if err != nil {
 		return 0, err
 	}
-	for _, j := range t.hold(jobs) {
+	for _, j := range fresh {
 		t.outcomes <- settlement{job: j, outcome: t.mourn(j, died(j, min(j.Attempt-1, j.MaxAttempts), NotConfigured, t.Clock()))}
 	}
 	return len(jobs), nil

@@ -86,6 +86,8 @@ type tick struct {
 	// not be this tick's own feeder that makes a known outcome worthless.
 	leases map[core.ID]holding
 
+	taking door // entered from before jobs are taken until they are noted in leases
+
 	stirred map[core.Lane]bool // have work since a step ended
 
 	report core.Report // the settler's, but for Released, until drain has returned
@@ -99,6 +101,13 @@ type holding struct {
 	lease core.Lease
 	until time.Time
 }
+
+// A door lets one through at a time. It is no mutex so that whoever waits before it is
+// seen to wait by testing/synctest.
+type door chan struct{}
+
+func (d door) enter() { d <- struct{}{} }
+func (d door) leave() { <-d }
 
 // A settlement is the end of an attempt that is to be stored.
 type settlement struct {
@@ -134,6 +143,7 @@ func (w *Worker) begin(ctx context.Context, b core.Budget) *tick {
 		gates:    map[core.Lane]core.Gate{},
 		failing:  map[core.Lane]int{},
 		leases:   map[core.ID]holding{},
+		taking:   make(door, 1),
 		stirred:  map[core.Lane]bool{},
 	}
 	t.roster.Store(&roster{w.lanes, w.targets})

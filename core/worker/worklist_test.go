@@ -25,6 +25,7 @@ type pile struct {
 	broken bool
 	delay  time.Duration
 	lag    time.Duration // between settling and knowing it
+	late   time.Duration // between taking and knowing it
 
 	settled  []core.Outcome
 	released int
@@ -146,7 +147,7 @@ func (p *pile) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]co
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
-	defer p.mu.Unlock()
+	defer func() { p.mu.Unlock(); time.Sleep(p.late) }()
 	p.leases++
 	lease := core.Lease(fmt.Sprint(p.leases))
 	var taken []core.TakenJob
