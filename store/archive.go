@@ -11,12 +11,10 @@ import (
 
 // Nth finds an event by its place from the newest. See core.Archive.
 func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
-	nth, oldest := listing(s.sql.eventIDs, ""), listing(s.sql.eventIDs, "")
-	nth.selects(f)
-	oldest.selects(f)
+	nth, oldest := s.sql.eventIDs.selection(f, "", ""), s.sql.eventIDs.selection(f, "", "")
 	results, err := s.readBatch(ctx,
-		Stmt{Name: "nth_event", SQL: nth.ordered(" ORDER BY id DESC LIMIT 1 OFFSET " + s.dialect.limit), Args: append(nth.args, int64(max(n, 1)-1)), Reads: true},
-		Stmt{Name: "oldest_event", SQL: oldest.ordered(" ORDER BY id LIMIT 1"), Args: oldest.args, Reads: true})
+		Stmt{Name: nth.named("nth_event"), SQL: nth.ordered(" DESC", "1 OFFSET "+s.dialect.limit), Args: append(nth.args, int64(max(n, 1)-1)), Reads: true},
+		Stmt{Name: oldest.named("oldest_event"), SQL: oldest.ordered("", "1"), Args: oldest.args, Reads: true})
 	if err != nil {
 		return "", fmt.Errorf("look for an event: %w", err)
 	}
@@ -46,10 +44,8 @@ func (s *Store) Read(ctx context.Context, from core.ID, f core.EventFilter) (cor
 
 // sizes are ids of events with about how many bytes they have, the oldest first.
 func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, limit int) ([][]any, error) {
-	q := &query{args: []any{string(from)}}
-	q.sql.WriteString(s.sql.eventSizes)
-	q.selects(f)
-	rows, err := s.read(ctx, "event_sizes", q.ordered(" ORDER BY id LIMIT "+s.dialect.limit), append(q.args, int64(limit))...)
+	q := s.sql.eventSizes.selection(f, from, "")
+	rows, err := s.read(ctx, q.named("event_sizes"), q.ordered("", s.dialect.limit), append(q.args, int64(limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}

@@ -6,7 +6,7 @@ import "context"
 type Conn interface {
 	// Batch runs the statements in order and returns one result for each. Either
 	// all take effect or none does; when it returns without error they are on
-	// stable storage. A batch whose statements all only read sees one state of
+	// stable storage, unless all that write are Lazy. A batch whose statements all only read sees one state of
 	// the database. An empty batch does nothing. Batches of several callers may be
 	// written in one commit, as long as a bad one fails alone.
 	//
@@ -48,6 +48,10 @@ type Stmt struct {
 	// are in the order in which what they name is to be locked, or the number of rows
 	// that it changed itself is asked for.
 	Apart bool
+
+	// Lazy says that what the statement does may be lost with the power, after it was
+	// answered: it is done again. What a later batch that is not lazy finds is not lost.
+	Lazy bool
 
 	// Once says that the statement would do more if it were sent again. All others
 	// may be, as a whole batch, when an answer is lost.

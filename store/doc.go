@@ -90,6 +90,10 @@
 //     the last that was taken, or is to stay. One look for the first 500 of them that have
 //     no jobs took 2.5 s beside a million that have, and takes a millisecond so. They have a
 //     batch of their own, so that they wait for no backlog of jobs, nor it for them.
+//   - It deletes in bites: those who store events wait for one of them at most. With 500
+//     jobs in a commit 99 of 100 events at 200 a second were accepted within 12 ms on
+//     SQLite, where without a purge it was half a one; with 12 it is within 0.8 ms. Where
+//     a commit itself takes long, a bite grows. A bite is Lazy: it need not be synced.
 //   - What belongs to a job or run goes in the same batch, so that nothing is left over by
 //     one that breaks off. Only where that is more than a batch may delete it goes after
 //     it, piece by piece, and should that break off, a sweep finds it.
@@ -99,6 +103,14 @@
 //   - Marks of cron sources stay, however old: that of a yearly one moves once a year, and
 //     a store is not told which sources there still are. They are as few as sources ever
 //     were.
+//
+// # Listings
+//
+// Events are listed by their ids, or through the index of their source or type. Those two
+// indexes are some 4 % of an event's CPU each, on SQLite; without them a source that has
+// been quiet for long took 0.4 s to be found among a million events. Of a source and a
+// type, that of the type is gone through. Where that is common and the source is not, it
+// takes as long as before.
 //
 // What is listed by a status is seldom many: a page of those is looked for among the newest
 // jobs, and if it is not full, in the index of what waits or of what is dead, all of it.

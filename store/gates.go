@@ -53,17 +53,18 @@ func gatesOf(lanes, rows [][]any) map[core.Lane]core.Gate {
 }
 
 // tells tells whether an outcome says something about its handler.
-func tells(o core.Outcome) bool { return o.Lane != "" && (o.Verdict != core.NoVerdict || o.Probe) }
+func tells(o *core.Outcome) bool { return o.Lane != "" && (o.Verdict != core.NoVerdict || o.Probe) }
 
 // turns are the outcomes that tell something, by lane and in order. Of several for
 // one attempt only the first is one.
-func turns(outcomes []core.Outcome) map[core.Lane][]core.Outcome {
+func turns(outcomes []core.Outcome) map[core.Lane][]*core.Outcome {
 	type attempt struct {
 		job   core.ID
 		lease core.Lease
 	}
-	of, seen := map[core.Lane][]core.Outcome{}, map[attempt]bool{}
-	for _, o := range outcomes {
+	of, seen := map[core.Lane][]*core.Outcome{}, make(map[attempt]bool, len(outcomes))
+	for i := range outcomes {
+		o := &outcomes[i]
 		if a := (attempt{o.JobID, o.Lease}); tells(o) && !seen[a] {
 			seen[a] = true
 			of[o.Lane] = append(of[o.Lane], o)
@@ -85,7 +86,7 @@ func (s *Store) verdicts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any) 
 	of := turns(outcomes)
 	order := slices.Sorted(maps.Keys(of))
 	for _, l := range order {
-		if slices.ContainsFunc(of[l], func(o core.Outcome) bool { return failed(o) || o.Probe }) {
+		if slices.ContainsFunc(of[l], func(o *core.Outcome) bool { return failed(o) || o.Probe }) {
 			lanes = append(lanes, []any{string(l)})
 		}
 	}
@@ -106,10 +107,10 @@ func (s *Store) verdicts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any) 
 	return stmts, nil
 }
 
-func failed(o core.Outcome) bool { return o.Verdict == core.Failure }
+func failed(o *core.Outcome) bool { return o.Verdict == core.Failure }
 
 // move are the statements that move the gate of one lane.
-func (s *Store) move(l core.Lane, outcomes []core.Outcome) (stmts []Stmt) {
+func (s *Store) move(l core.Lane, outcomes []*core.Outcome) (stmts []Stmt) {
 	if run := runOf(outcomes); len(run) == len(outcomes) && run[0].Verdict == core.Success {
 		outcomes = onePerTake(run)
 	}
@@ -120,7 +121,7 @@ func (s *Store) move(l core.Lane, outcomes []core.Outcome) (stmts []Stmt) {
 }
 
 // runOf are the first outcomes, as long as they have the same verdict.
-func runOf(outcomes []core.Outcome) []core.Outcome {
+func runOf(outcomes []*core.Outcome) []*core.Outcome {
 	n := 1
 	for n < len(outcomes) && outcomes[n].Verdict == outcomes[0].Verdict {
 		n++
@@ -130,7 +131,7 @@ func runOf(outcomes []core.Outcome) []core.Outcome {
 
 // inTurn are statements that move one gate by outcomes in their order. In a row of
 // successes, or of probes that ended without a verdict, the order makes no difference.
-func (s *Store) inTurn(outcomes []core.Outcome) (stmts []Stmt) {
+func (s *Store) inTurn(outcomes []*core.Outcome) (stmts []Stmt) {
 	for len(outcomes) > 0 {
 		run := runOf(outcomes)
 		outcomes = outcomes[len(run):]
@@ -157,9 +158,9 @@ func (s *Store) inTurn(outcomes []core.Outcome) (stmts []Stmt) {
 // onePerTake are the first outcomes of each lease, all of one lane: one success is
 // as good as many, and looking at the gate for each of a hundred would cost a twelfth
 // of settling them. If just that one is lost, the others of its lease do not count.
-func onePerTake(outcomes []core.Outcome) (some []core.Outcome) {
+func onePerTake(outcomes []*core.Outcome) (some []*core.Outcome) {
 	for _, o := range outcomes {
-		if !slices.ContainsFunc(some, func(s core.Outcome) bool { return s.Lease == o.Lease }) {
+		if !slices.ContainsFunc(some, func(s *core.Outcome) bool { return s.Lease == o.Lease }) {
 			some = append(some, o)
 		}
 	}
@@ -188,7 +189,7 @@ func probesOf(next time.Time, jobs []core.Job) (rows [][]any) {
 const succeededLane = 3
 
 // succeededRows are rows of succeed.
-func succeededRows(outcomes []core.Outcome) [][]any {
+func succeededRows(outcomes []*core.Outcome) [][]any {
 	rows := make([][]any, len(outcomes))
 	for i, o := range outcomes {
 		job, lease := string(o.JobID), string(o.Lease)

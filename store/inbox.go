@@ -13,7 +13,7 @@ import (
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	keys := keysOf(a)
 	certain := a.Event.DeliveryID == "" && keys == nil
-	stmts := make([]Stmt, 0, 8)
+	stmts := make([]Stmt, 0, 2)
 	stmts = append(stmts, s.eventStmt(a.Event))
 	if len(a.Jobs) > 0 {
 		stmts = append(stmts, s.jobsStmt(a, certain))

@@ -64,7 +64,7 @@ func (s *Store) indexed(ctx context.Context, ids, ofLane string, f core.JobFilte
 	q, limit := listing(ids, f.After), pageLimit(f.Limit)
 	q.and(s.dialect.sql(ofLane), string(f.Lane))
 	s.hasStatus(q, f.Status)
-	text := fmt.Sprintf(s.sql.jobsFew, q.ordered(" ORDER BY job DESC LIMIT "+s.dialect.limit))
+	text := fmt.Sprintf(s.sql.jobsFew, q.sql.String()+" ORDER BY job DESC LIMIT "+s.dialect.limit)
 	rows, err := s.read(ctx, "jobs_few", text, append(q.args, int64(limit+1))...)
 	if err != nil {
 		return core.Page[core.Job]{}, fmt.Errorf("list jobs: %w", err)

@@ -45,22 +45,12 @@ func (s *Store) shown(j core.Job) core.Job {
 	return j
 }
 
-// Events lists events. See core.Ledger.
-func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
-	q := listing(s.sql.events, f.After)
-	q.selects(f)
-	page, err := pageOf(ctx, s, "events", q, f.Limit, scanEvent)
-	for i := range page.Items {
-		page.Items[i].Payload = nil
-	}
-	return page, err
-}
-
 // A query is a listing's statement under construction: fixed fragments and
 // their arguments, never a value inside the text.
 type query struct {
 	sql  strings.Builder
 	args []any
+	lead string // a column that has one value and stands before the id in an index, or none
 }
 
 // pageTop is the id that those of a page are below.
@@ -86,33 +76,27 @@ func (q *query) and(condition string, arg any) {
 	q.args = append(q.args, arg)
 }
 
-// selects adds the conditions of a filter of events, but not where its page begins.
-func (q *query) selects(f core.EventFilter) {
-	if f.Source != "" {
-		q.and("source = ?", f.Source)
-	} else {
-		q.and("source <> ?", core.AlertSource)
+// named is the name of the statement.
+func (q *query) named(name string) string {
+	if q.lead != "" {
+		name += "_by_" + q.lead
 	}
-	q.and("type = ?", f.Type)
-	if !f.Since.IsZero() {
-		q.and("created_at >= ?", f.Since.UnixMilli())
-	}
-	if !f.Until.IsZero() {
-		q.and("created_at < ?", f.Until.UnixMilli())
-	}
+	return name
 }
 
-// ordered is the whole text, with what it ends with.
-func (q *query) ordered(by string) string {
-	q.sql.WriteString(by)
-	return q.sql.String()
+// ordered is the whole text, in the order of the ids, up or DESC.
+func (q *query) ordered(way, limit string) string {
+	by := "id" + way
+	if q.lead != "" {
+		by = q.lead + way + ", " + by
+	}
+	return q.sql.String() + " ORDER BY " + by + " LIMIT " + limit
 }
 
 // pageOf reads one row more than the page holds, to know whether there are more.
 func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit int, scan func([]any) T) (core.Page[T], error) {
 	limit = pageLimit(limit)
-	q.sql.WriteString(" ORDER BY id DESC LIMIT " + s.dialect.limit)
-	rows, err := s.read(ctx, name, q.sql.String(), append(q.args, int64(limit+1))...)
+	rows, err := s.read(ctx, q.named(name), q.ordered(" DESC", s.dialect.limit), append(q.args, int64(limit+1))...)
 	if err != nil {
 		return core.Page[T]{}, fmt.Errorf("list %s: %w", name, err)
 	}

@@ -42,16 +42,14 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 	return n, p.full || p.next != "", nil
 }
 
-// A purging is what one batch deletes.
+// A purging is what a Purge deletes. Jobs and runs are rows of an id, the event and how
+// many parts there are.
 type purging struct {
 	end        any // what finished before is over
 	jobs, runs [][]any
 	largeJob   any // one of the jobs, whose attempts are deleted afterwards
 	largeRun   any
-	attempts   [][]any // jobs whose attempts go with them
-	parts      [][]any // runs, likewise
-	events     [][]any // of these jobs and runs
-	bare       [][]any // events that have neither
+	bare       [][]any // events that have neither jobs nor runs
 	full       bool    // whether there may be more jobs or runs
 	next       string  // behind which events to look for bare ones; empty once all were looked at
 }
@@ -67,46 +65,36 @@ func (s *Store) over(ctx context.Context, before time.Time, limit int) (p purgin
 	if err != nil {
 		return p, err
 	}
-	var jobs, runs [][]any
-	jobs, p.largeJob = within(found[0].Rows)
-	runs, p.largeRun = within(found[1].Rows)
-	p.full = len(jobs) == limit || len(runs) == limit || len(jobs) < len(found[0].Rows) || len(runs) < len(found[1].Rows)
-	for _, row := range jobs {
-		p.jobs = append(p.jobs, []any{row[0], p.end})
-		if row[0] != p.largeJob {
-			p.attempts = append(p.attempts, row[:1])
-		}
-	}
-	for _, row := range runs {
-		p.runs = append(p.runs, []any{row[0], p.end})
-		if row[0] != p.largeRun {
-			p.parts = append(p.parts, row[:1])
-		}
-	}
-	p.events = eventsOf(append(jobs, runs...), p.end)
+	p.jobs, p.runs = within(found[0].Rows, maxParts), within(found[1].Rows, maxParts)
+	p.full = len(p.jobs) == limit || len(p.runs) == limit || len(p.jobs) < len(found[0].Rows) || len(p.runs) < len(found[1].Rows)
+	p.largeJob, p.largeRun = large(p.jobs), large(p.runs)
 	p.bare, p.next = bareAmong(found[2].Rows, p.end, limit, wide)
 	return p, nil
 }
 
-// within are the first of some jobs or runs that have no more than maxParts together, as
-// their third column counts, or one that has more by itself, which is named.
-func within(rows [][]any) (some [][]any, large any) {
+// within are the first of some jobs or runs that have no more parts than that together,
+// or one that has more by itself. One without any counts like one that has one.
+func within(rows [][]any, most int) [][]any {
 	parts := 0
 	for i, row := range rows {
-		if parts += whole(row[2]); parts <= maxParts {
-			continue
+		if parts += max(1, whole(row[2])); parts > most {
+			return rows[:max(1, i)]
 		}
-		if i > 0 {
-			return rows[:i], nil
-		}
-		return rows[:1], row[0]
 	}
-	return rows, nil
+	return rows
+}
+
+// large is the id of one that has more than maxParts by itself, and so is alone.
+func large(rows [][]any) any {
+	if len(rows) == 1 && whole(rows[0][2]) > maxParts {
+		return rows[0][0]
+	}
+	return nil
 }
 
 // eventsOf are the events of jobs and runs, each once and in one order.
-func eventsOf(rows [][]any, end any) (events [][]any) {
-	for _, row := range rows {
+func eventsOf(jobs, runs [][]any, end any) (events [][]any) {
+	for _, row := range slices.Concat(jobs, runs) {
 		events = append(events, []any{row[1], end})
 	}
 	slices.SortFunc(events, func(a, b []any) int { return cmp.Compare(str(a[0]), str(b[0])) })
@@ -127,18 +115,115 @@ func bareAmong(slice [][]any, end any, limit, full int) (bare [][]any, next stri
 	return bare, behind(slice, full)
 }
 
-// purge deletes what is over, and tells how many jobs, runs and events that were. Events
-// that were looked for by themselves go in a batch of their own, so that neither makes the
-// other longer. If it fails, they are looked at once more.
+// purge deletes what is over, and tells how many jobs, runs and events that were. If it
+// fails, events that were looked for by themselves are looked at once more.
 func (s *Store) purge(ctx context.Context, p purging) (total int, err error) {
-	if total, err = s.purgeOwners(ctx, p); err != nil {
+	if total, err = s.deleteAll(ctx, p); err != nil {
 		return total, err
 	}
-	n, err := s.delete(ctx, eventsGo(s.sql, p.bare)...)
+	if p.largeJob != nil {
+		err = s.dismantle(ctx, p.largeJob, jobParts(s.sql))
+	}
+	if p.largeRun != nil && err == nil {
+		err = s.dismantle(ctx, p.largeRun, runParts(s.sql))
+	}
 	if err == nil {
 		s.seen.move("events", p.next)
 	}
-	return total + n, err
+	return total, err
+}
+
+// deleteAll deletes in bites, and pauses after each.
+func (s *Store) deleteAll(ctx context.Context, p purging) (total int, err error) {
+	b, rest := bite{s.dialect.bite, s.dialect.bite}, time.Duration(0)
+	for batch := s.cut(&p, b.most); rowsOf(batch) > 0 && err == nil; batch = s.cut(&p, b.most) {
+		began, n := time.Now(), 0
+		n, err = s.delete(ctx, batch...)
+		total += n
+		if b, rest = b.next(time.Since(began), rowsOf(batch)); rest > 0 && err == nil {
+			err = pause(ctx, rest)
+		}
+	}
+	return total, err
+}
+
+// A bite is how much a Purge deletes in one commit, at most: so many parts of jobs, or of
+// runs, or so many events. Zero is all of them. Who sends an event may wait for one; but
+// where a commit itself takes long, it is made for more.
+type bite struct{ most, least int }
+
+// Whether a bite takes long for its rows, and what follows.
+const (
+	slowRow     = 50 * time.Microsecond // a few times what one takes by itself
+	widestBite  = 8                     // times the least
+	longestRest = 2 * time.Millisecond  // who waits in line for long lets others go first
+)
+
+// next is the bite after one of so many rows, and how long the database is left alone
+// before it.
+func (b bite) next(took time.Duration, rows int) (bite, time.Duration) {
+	switch {
+	case b.most == 0:
+		return b, 0
+	case took > slowRow*time.Duration(rows):
+		b.most = min(2*b.most, widestBite*b.least)
+	case took < slowRow*time.Duration(rows)/2:
+		b.most = max(b.most/2, b.least)
+	}
+	return b, min(took, longestRest)
+}
+
+func rowsOf(batch []Stmt) (n int) {
+	for _, st := range batch {
+		n += len(st.Rows)
+	}
+	return n
+}
+
+// cut takes off what is deleted next: jobs, runs, then events that are bare, so that
+// neither makes the other's commit longer. It is a batch that can be repeated, and what
+// belongs together is in one.
+func (s *Store) cut(p *purging, most int) []Stmt {
+	jobs, runs := p.jobs, p.runs
+	switch {
+	case len(jobs)+len(runs) == 0:
+		bare := p.bare[:min(cmp.Or(most, len(p.bare)), len(p.bare))]
+		p.bare = p.bare[len(bare):]
+		return eventsGo(s.sql, bare)
+	case most == 0:
+	case len(jobs) > 0:
+		jobs, runs = within(jobs, most), nil
+	default:
+		runs = within(runs, most)
+	}
+	p.jobs, p.runs = p.jobs[len(jobs):], p.runs[len(runs):]
+	return s.ownersGo(p, jobs, runs)
+}
+
+// ownersGo deletes jobs and runs with all that belongs to them, and their events.
+func (s *Store) ownersGo(p *purging, jobs, runs [][]any) []Stmt {
+	parts := besides(runs, p.largeRun)
+	return append([]Stmt{
+		{Name: "purge_jobs", SQL: s.sql.deleteJob, Rows: ending(jobs, p.end)},
+		{Name: "purge_attempts", SQL: s.sql.deleteAttempts, Rows: besides(jobs, p.largeJob)},
+		{Name: "purge_runs", SQL: s.sql.deleteRun, Rows: ending(runs, p.end)},
+		{Name: "purge_steps", SQL: s.sql.deleteSteps, Rows: parts},
+		{Name: "purge_history", SQL: s.sql.deleteHistory, Rows: parts},
+		{Name: "purge_callbacks", SQL: s.sql.deleteCallbacks, Rows: parts},
+	}, eventsGo(s.sql, eventsOf(jobs, runs, p.end))...)
+}
+
+// ending are the ids of rows, each with when what is over had finished.
+func ending(rows [][]any, end any) (ids [][]any) {
+	for _, row := range rows {
+		ids = append(ids, []any{row[0], end})
+	}
+	return ids
+}
+
+// besides are the ids of rows but for one whose parts are deleted afterwards.
+func besides(rows [][]any, large any) [][]any {
+	return slices.DeleteFunc(firsts(rows), func(row []any) bool { return row[0] == large })
 }
 
 // eventsGo delete events. Who gives an old event new jobs, and who deletes it because it
@@ -150,34 +235,15 @@ func eventsGo(q statements, events [][]any) []Stmt {
 	}
 }
 
-// purgeOwners deletes jobs and runs with all that belongs to them, and their events.
-func (s *Store) purgeOwners(ctx context.Context, p purging) (total int, err error) {
-	all := []Stmt{
-		{Name: "purge_jobs", SQL: s.sql.deleteJob, Rows: p.jobs},
-		{Name: "purge_attempts", SQL: s.sql.deleteAttempts, Rows: p.attempts},
-		{Name: "purge_runs", SQL: s.sql.deleteRun, Rows: p.runs},
-		{Name: "purge_steps", SQL: s.sql.deleteSteps, Rows: p.parts},
-		{Name: "purge_history", SQL: s.sql.deleteHistory, Rows: p.parts},
-		{Name: "purge_callbacks", SQL: s.sql.deleteCallbacks, Rows: p.parts},
-	}
-	if total, err = s.delete(ctx, append(all, eventsGo(s.sql, p.events)...)...); err != nil {
-		return total, err
-	}
-	if p.largeJob != nil {
-		err = s.dismantle(ctx, p.largeJob, jobParts(s.sql))
-	}
-	if p.largeRun != nil && err == nil {
-		err = s.dismantle(ctx, p.largeRun, runParts(s.sql))
-	}
-	return total, err
-}
-
 // delete sends those of some statements that have rows, and tells how many jobs, runs and
 // events are gone.
 func (s *Store) delete(ctx context.Context, all ...Stmt) (total int, err error) {
 	stmts := slices.DeleteFunc(all, func(st Stmt) bool { return len(st.Rows) == 0 || st.SQL == "" })
 	if len(stmts) == 0 {
 		return 0, nil
+	}
+	for i := range stmts {
+		stmts[i].Lazy = true // what comes back is still over
 	}
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
@@ -242,7 +308,7 @@ func (s *Store) dismantleSome(ctx context.Context, owner any, p part) (more bool
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	p.remove.Rows, p.remove.Apart = rows, true
+	p.remove.Rows, p.remove.Apart, p.remove.Lazy = rows, true, true
 	results, err := s.write(ctx, p.remove)
 	return err == nil && len(rows) == partsAt && results[0].Changed > 0, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -141,6 +143,10 @@ var steps = []string{
 		name {key} NOT NULL PRIMARY KEY,
 		until_at {int} NOT NULL,
 		holder {key} NOT NULL) {table turns}`,
+	// For listings of what is rare. SQLite takes the younger one of two indexes that seem
+	// equal, and types are rarer than sources.
+	29: `CREATE INDEX {again} events_by_source ON events (source, id)`,
+	30: `CREATE INDEX {again} events_by_type ON events (type, id)`,
 }
 
 const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {table schema_steps}`
@@ -184,26 +190,101 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
+// A Step is one change of the schema.
+type Step struct {
+	Number int
+	Name   string // what it does, such as "create table events"
+}
+
+// Steps are all that this version knows, in their order.
+func Steps() []Step {
+	all := make([]Step, 0, len(steps)-1)
+	for i, sql := range steps[1:] {
+		all = append(all, Step{i + 1, stepName(sql)})
+	}
+	return all
+}
+
+// Pending returns the steps that Migrate would run, in their order. It changes nothing.
+func (s *Store) Pending(ctx context.Context) ([]Step, error) {
+	done, err := s.stepsSeen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(Steps(), func(step Step) bool { return done[int64(step.Number)] }), nil
+}
+
+// stepName says what a step does.
+func stepName(sql string) string {
+	if index, drops := strings.CutPrefix(sql, "{unindex "); drops {
+		return "drop index " + strings.TrimSuffix(index, "}")
+	}
+	words := strings.Fields(sql)
+	if i := slices.Index(words, "INDEX"); i >= 0 {
+		return "create index " + words[i+2] // INDEX {again} name
+	}
+	return "create table " + words[5] // CREATE TABLE IF NOT EXISTS name
+}
+
+// Schema tells how far the schema is. See core.Upkeep.
+func (s *Store) Schema(ctx context.Context) (have, want int, err error) {
+	want = len(steps) - 1
+	done, err := s.stepsSeen(ctx)
+	if err != nil {
+		return 0, want, err
+	}
+	for done[int64(have+1)] {
+		have++
+	}
+	if have < want {
+		return have, want, nil
+	}
+	for n := range done { // a newer version may have left a number out
+		have = max(have, int(n))
+	}
+	return have, want, nil
+}
+
+// stepsSeen reads which steps have run, in one statement unless it looks like none has.
+func (s *Store) stepsSeen(ctx context.Context) (map[int64]bool, error) {
+	rows, err := s.read(ctx, stepsRead.Name, stepsRead.SQL)
+	if err != nil && !core.IsKind(err, core.Unavailable) {
+		tables := dialectVitals[s.dialect.Name].tables
+		if there, failed := s.read(ctx, "schema_tables", tables); failed == nil && whole(there[0][0]) == 0 {
+			return nil, nil
+		}
+	}
+	if err != nil {
+		return nil, plain(fmt.Errorf("read schema version: %w", err))
+	}
+	return numbers(rows), nil
+}
+
+var stepsRead = Stmt{Name: "schema_read", SQL: `SELECT number FROM schema_steps`, Reads: true}
+
 // stepsDone reads which steps have run. It looks before it creates, so that
 // opening an up-to-date database writes nothing.
 func (s *Store) stepsDone(ctx context.Context) (map[int64]bool, error) {
-	read := Stmt{Name: "schema_read", SQL: `SELECT number FROM schema_steps`, Reads: true}
-	res, err := s.conn.Batch(ctx, read)
+	res, err := s.conn.Batch(ctx, stepsRead)
 	if err != nil && !core.IsKind(err, core.Unavailable) {
 		create := Stmt{Name: "schema_table", SQL: s.dialect.sql(stepsTable)}
 		if _, err := s.conn.Batch(ctx, s.alone(create)...); err != nil {
 			return nil, err
 		}
-		res, err = s.conn.Batch(ctx, read)
+		res, err = s.conn.Batch(ctx, stepsRead)
 	}
 	if err != nil {
 		return nil, err
 	}
+	return numbers(res[0].Rows), nil
+}
+
+func numbers(rows [][]any) map[int64]bool {
 	done := map[int64]bool{}
-	for _, row := range res[0].Rows {
+	for _, row := range rows {
 		done[row[0].(int64)] = true
 	}
-	return done, nil
+	return done
 }
 
 // runStep runs one step and records it. Another process may be doing the same:

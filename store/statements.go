@@ -90,7 +90,7 @@ type statements struct {
 	countDead, countDeadLane                      string
 	overJobs, overEvents                          string
 	deleteJob, deleteAttempts, deleteEvent        string
-	event, events, job, jobs, attempts, depth     string
+	event, job, jobs, attempts, depth             string
 	marks, insertMark, moveMark                   string
 	insertGate, gates, admit, admitProbe, bases   string
 	charge, refund, succeed, fail, endProbe       string
@@ -100,7 +100,8 @@ type statements struct {
 	tally, tallyDead                              string
 	drainWaiting, drainDead, drainJobs            string
 	answerPing                                    string
-	eventIDs, eventSizes, readEvents, jobsOf      string
+	readEvents, jobsOf                            string
+	events, eventIDs, eventSizes                  eventListing
 	pickAttempts, deleteAttempt, sliceAttempts    string
 	idleGates, forgetGates                        string
 	jobsNear, jobsFew                             string
@@ -196,7 +197,7 @@ func newStatements(d Dialect) statements {
 		forgetGates: d.deleteRows("gates", `gates.lane = r.lane AND `+idle("r#closed", "r#until", "r#next")),
 
 		event:    t(`SELECT ` + eventColumns + ` FROM events WHERE id = ?`),
-		events:   t(`SELECT ` + eventSummary + ` FROM events{use PRIMARY} WHERE id < ?`),
+		events:   d.eventListing(eventSummary),
 		job:      t(`SELECT ` + jobShown + ` FROM jobs WHERE id = ?`),
 		jobs:     t(`SELECT ` + jobShown + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`),
 		attempts: t(`SELECT attempt, status_code, error, response, duration_ms, created_at FROM attempts WHERE job_id = ? ORDER BY created_at, attempt`),
@@ -282,8 +283,8 @@ func newStatements(d Dialect) statements {
 
 		answerPing: t(`SELECT 1`),
 
-		eventIDs:   t(`SELECT id FROM events{use PRIMARY} WHERE id < ?`),
-		eventSizes: t(`SELECT id, LENGTH(payload) + LENGTH(headers) AS size FROM events{use PRIMARY} WHERE id >= ?`),
+		eventIDs:   d.eventListing(`id`),
+		eventSizes: d.eventListing(`id, LENGTH(payload) + LENGTH(headers) AS size`),
 		readEvents: d.selection(eventColumns, "events{use PRIMARY}", `events.id = r.id`),
 		jobsOf:     d.selection(jobShown, "jobs{use jobs_event}", `jobs.event_id = r.event`),
 

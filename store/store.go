@@ -18,6 +18,7 @@ type Store struct {
 	leases  *core.IDs
 	floors  floors
 	marking sync.Mutex // held while marks are written
+	writing patience
 
 	definitions definitions
 	seen        positions
@@ -34,16 +35,10 @@ func New(conn Conn, d Dialect, clock core.Clock) *Store {
 // Close closes the connection. Calls that are under way may fail.
 func (s *Store) Close() error { return s.conn.Close() }
 
-// callTimeout bounds each batch, so that a database that does not answer cannot
-// hold a worker for ever.
-const callTimeout = 10 * time.Second
-
 // write runs a batch to its end even when the caller goes away: what is sent is
 // sent, and a caller that is told "canceled" would not know what became of it.
-func (s *Store) write(ctx context.Context, stmts ...Stmt) ([]Result, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-	defer cancel()
-	return s.conn.Batch(ctx, stmts...)
+func (s *Store) write(_ context.Context, stmts ...Stmt) ([]Result, error) {
+	return s.conn.Batch(s.writing.context(), stmts...)
 }
 
 // read runs one statement that returns rows.

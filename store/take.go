@@ -220,6 +220,7 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 		}
 		rows := results[t.placed[i].read].Rows
 		slices.SortFunc(rows, func(a, b []any) int { return strings.Compare(str(a[0]), str(b[0])) })
+		jobs = slices.Grow(jobs, len(rows))
 		for n, row := range rows {
 			j := core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])}
 			if hasSituation(row) {

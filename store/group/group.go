@@ -84,12 +84,8 @@ func unavailable(cause error) error {
 // that gives up first does not learn whether they took effect.
 func (l *Line) Do(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	b := &Batch{Stmts: stmts, Results: make([]store.Result, len(stmts)), ctx: ctx, done: make(chan struct{})}
-	select {
-	case l.wait <- b:
-	case <-ctx.Done():
-		return nil, unavailable(ctx.Err())
-	case <-l.done:
-		return nil, errClosed
+	if err := l.enter(ctx, b); err != nil {
+		return nil, err
 	}
 	select {
 	case <-b.done:
@@ -98,6 +94,24 @@ func (l *Line) Do(ctx context.Context, stmts []store.Stmt) ([]store.Result, erro
 		return nil, unavailable(ctx.Err())
 	case <-l.done:
 		return nil, errClosed
+	}
+}
+
+// enter waits for room in the line. As a rule there is some, and a look at that alone is
+// a fraction of looking at channels which all callers share.
+func (l *Line) enter(ctx context.Context, b *Batch) error {
+	select {
+	case l.wait <- b:
+		return nil
+	default:
+	}
+	select {
+	case l.wait <- b:
+		return nil
+	case <-ctx.Done():
+		return unavailable(ctx.Err())
+	case <-l.done:
+		return errClosed
 	}
 }
 

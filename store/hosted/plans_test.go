@@ -222,6 +222,7 @@ func TestPlans(t *testing.T) {
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
 		"succeed", "fail", "end_probe", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
 		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally", "tally_dead",
+		"events_by_source", "events_by_type", "nth_event_by_source", "nth_event_by_type", "oldest_event_by_source", "oldest_event_by_type", "event_sizes_by_source", "event_sizes_by_type",
 		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "finished", "over", "buried", "replayed", "jobs_near", "jobs_few", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",
 		"drain_waiting", "drain_dead", "drain_jobs", "drain_attempts",
 		"insert_definitions", "insert_runs", "insert_first_steps", "definition", "situations", "claimed_steps", "above_taken",

@@ -39,7 +39,7 @@ func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Res
 			return nil, err
 		}
 		p := e.explain(ctx, all[0])
-		if st.Name == "jobs" || st.Name == "events" || st.Name == "runs" {
+		if st.Name == "jobs" || strings.HasPrefix(st.Name, "events") || st.Name == "runs" {
 			e.add(st.Name, p) // they go along an index until they have found enough
 			continue
 		}
@@ -228,18 +228,26 @@ var wanted = map[string]map[string]string{
 	"drain_jobs":       {"jobs": "PRIMARY"},
 	"drain_attempts":   {"attempts": "PRIMARY", "jobs": "PRIMARY"},
 
-	"finished":     {"jobs": "jobs_finished"},
-	"over":         {"jobs": "jobs_finished"},
-	"buried":       {"jobs": "jobs_dead"},
-	"jobs_of":      {"jobs": "jobs_event"},
-	"nth_event":    {"events": "PRIMARY"},
-	"oldest_event": {"events": "PRIMARY"},
-	"event_sizes":  {"events": "PRIMARY"},
-	"read_events":  {"events": "PRIMARY"},
-	"hold_events":  {"events": "PRIMARY"},
-	"replayed":     {"jobs": "PRIMARY"},
-	"turn":         {"turns": "PRIMARY"},
-	"whose_turn":   {"turns": "PRIMARY"},
+	"finished":               {"jobs": "jobs_finished"},
+	"over":                   {"jobs": "jobs_finished"},
+	"buried":                 {"jobs": "jobs_dead"},
+	"jobs_of":                {"jobs": "jobs_event"},
+	"events_by_source":       {"events": "events_by_source"},
+	"events_by_type":         {"events": "events_by_type"},
+	"nth_event_by_source":    {"events": "events_by_source"},
+	"nth_event_by_type":      {"events": "events_by_type"},
+	"oldest_event_by_source": {"events": "events_by_source"},
+	"oldest_event_by_type":   {"events": "events_by_type"},
+	"event_sizes_by_source":  {"events": "events_by_source"},
+	"event_sizes_by_type":    {"events": "events_by_type"},
+	"nth_event":              {"events": "PRIMARY"},
+	"oldest_event":           {"events": "PRIMARY"},
+	"event_sizes":            {"events": "PRIMARY"},
+	"read_events":            {"events": "PRIMARY"},
+	"hold_events":            {"events": "PRIMARY"},
+	"replayed":               {"jobs": "PRIMARY"},
+	"turn":                   {"turns": "PRIMARY"},
+	"whose_turn":             {"turns": "PRIMARY"},
 
 	"insert_runs":          {"jobs": "PRIMARY"},
 	"insert_first_steps":   {"runs": "PRIMARY"},

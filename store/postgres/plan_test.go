@@ -200,6 +200,8 @@ var wanted = map[string]string{
 	"pick_callbacks": "callbacks_step", "slice_attempts": "attempts_pkey", "slice_steps": "steps_path", "slice_history": "history_pkey",
 	"slice_callbacks": "callbacks_step", "idle_gates": "gates_pkey",
 	"finished": "jobs_finished", "over": "jobs_finished", "buried": "jobs_dead", "jobs_of": "jobs_event", "read_events": "events_pkey",
+	"events_by_source": "events_by_source", "events_by_type": "events_by_type", "nth_event_by_source": "events_by_source", "nth_event_by_type": "events_by_type",
+	"oldest_event_by_source": "events_by_source", "oldest_event_by_type": "events_by_type", "event_sizes_by_source": "events_by_source", "event_sizes_by_type": "events_by_type",
 	"nth_event": "events_pkey", "oldest_event": "events_pkey", "event_sizes": "events_pkey", "hold_events": "events_pkey", "replayed": "jobs_pkey",
 	"turn": "turns_pkey", "whose_turn": "turns_pkey", "over_runs": "runs_finished",
 	"purge_steps": "steps_path", "purge_history": "history_pkey", "purge_callbacks": "callbacks_step",

@@ -89,13 +89,22 @@ func TestPlans(t *testing.T) {
 // row, of what a LIMIT ends.
 var bounded = []string{"SCAN list", "SCAN CONSTANT ROW", "SCAN picked", "SCAN counted", "SCAN r", "SCAN (subquery", "SCAN few", "SCAN slice"}
 
+// How events are listed.
+const (
+	byID     = "SEARCH events USING INDEX sqlite_autoindex_events_1 (id>? AND id<?)"
+	bySource = "SEARCH events USING INDEX events_by_source (source=? AND id>? AND id<?)"
+	byType   = "SEARCH events USING INDEX events_by_type (type=? AND id>? AND id<?)"
+)
+
+func covered(step string) string { return strings.Replace(step, "INDEX", "COVERING INDEX", 1) }
+
 // listings go through a table in the order of its key until a page is full.
 var listings = map[string][]string{
-	"events":       {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id<?)"},
-	"nth_event":    {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id<?)"},
-	"oldest_event": {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id<?)"},
-	"event_sizes":  {"SEARCH events USING INDEX sqlite_autoindex_events_1 (id>?)"},
-	"jobs":         {"SEARCH jobs USING PRIMARY KEY (id<?)", "SEARCH jobs USING INDEX jobs_event (event_id=? AND id<?)"},
+	"events": {byID}, "events_by_source": {bySource}, "events_by_type": {byType},
+	"nth_event": {byID}, "nth_event_by_source": {covered(bySource)}, "nth_event_by_type": {byType},
+	"oldest_event": {byID}, "oldest_event_by_source": {covered(bySource)}, "oldest_event_by_type": {byType},
+	"event_sizes": {byID}, "event_sizes_by_source": {bySource}, "event_sizes_by_type": {byType},
+	"jobs": {"SEARCH jobs USING PRIMARY KEY (id<?)", "SEARCH jobs USING INDEX jobs_event (event_id=? AND id<?)"},
 	"runs": {"SEARCH runs USING INDEX sqlite_autoindex_runs_1 (id<?)", "SEARCH runs USING INDEX runs_status (status=? AND id<?)",
 		"SEARCH runs USING INDEX runs_event (event_id=? AND id<?)"},
 }

@@ -101,6 +101,21 @@ func (s *session) control(text string) error {
 	return err
 }
 
+// pragma sets what takes effect when its text is prepared, which is each time.
+func (s *session) pragma(text string) error {
+	_, err := s.conn.(driver.ExecerContext).ExecContext(context.Background(), "PRAGMA "+text, nil)
+	if err != nil {
+		return fmt.Errorf("pragma %s: %w", text, classify(err))
+	}
+	return nil
+}
+
+// written is how many pages were written since it was asked last.
+func (s *session) written() int {
+	n, _, _ := s.conn.(sqlite.DBStatus).Status(sqlite.DBStatusCacheWrite, true)
+	return n
+}
+
 func exec(p prepared, args []driver.NamedValue) (int64, error) {
 	res, err := p.ExecContext(context.Background(), args)
 	if err != nil {

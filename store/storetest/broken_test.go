@@ -42,6 +42,7 @@ func TestBrokenStoresFail(t *testing.T) {
 			[]string{saysSettled + "/at once", "Settle twice is Settle once"}},
 		{"Release ignores the lease", func(m *Model) core.Store { return releasesAny{m} },
 			[]string{saysReleaseNo + "/settled", saysReleaseNo + "/taken again"}},
+		{"Schema does not know its version", func(m *Model) core.Store { return schemaBehind{m} }, []string{saysSchema}},
 		{"Retry takes running jobs away", func(m *Model) core.Store { return retriesAny{m} },
 			[]string{saysRetryOther, "Retry after the job was taken takes nothing away"}},
 		{"Pages skip", func(m *Model) core.Store { return pagesByNumber{m} },

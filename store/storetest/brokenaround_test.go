@@ -109,3 +109,7 @@ type tellsAll struct{ *Model }
 func (s tellsAll) History(ctx context.Context, run core.ID, after, _ int) ([]core.Entry, error) {
 	return s.Model.History(ctx, run, after, core.MaxPage)
 }
+
+type schemaBehind struct{ *Model }
+
+func (schemaBehind) Schema(context.Context) (have, want int, err error) { return 0, 1, nil }

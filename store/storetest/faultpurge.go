@@ -34,7 +34,7 @@ func purgeMuchMeanwhile(r *rig, f *Fault) {
 	again := r.move(end.Run, core.EntryRedriven)
 	again.Run.Status, again.Run.FinishedAt = core.RunPending, time.Time{}
 	r.now = r.now.Add(time.Second)
-	f.justBefore("purge_runs", func() {
+	f.justBefore("purge_jobs", func() {
 		r.equal("Retry", r.retry(o.JobID, ""), 1)
 		r.makes(again)
 	})

@@ -334,6 +334,7 @@ func readsOnly(r *rig, f *Fault) {
 	r.survey(t.Run.ID, 1, core.Wanted{Open: true, Failed: true, IDs: []core.ID{t.New[0].ID}, Paths: []string{"fan"}, Leaves: []core.ID{t.New[0].ID}})
 	r.awaited(t.Tokens[0].Hash)
 	r.wantDefinition(definition(flow))
+	schema(r)
 	if err := r.store.Ping(context.Background()); err != nil {
 		r.Errorf("Ping = %v, want none", err)
 	}
@@ -465,6 +466,7 @@ func withoutDatabase(r *rig, f *Fault) {
 		"Runs":     func() error { _, err := s.Runs(ctx, core.RunFilter{}); return err },
 		"History":  func() error { _, err := s.History(ctx, run.Run.ID, 0, 1); return err },
 		"Migrate":  func() error { return s.Migrate(ctx) },
+		"Schema":   func() error { _, _, err := s.Schema(ctx); return err },
 		"Ping":     func() error { return s.Ping(ctx) },
 	}
 	f.arm(unreachable, 0)

@@ -62,6 +62,7 @@ type stock struct {
 func fill(r *rig) {
 	r.now = core.SystemClock().UTC().Truncate(time.Millisecond).Add(-2 * time.Hour)
 	start := r.now
+	r.ids = core.NewIDs(func() time.Time { return start }) // events are found by the times in their ids, too
 	r.stock = &stock{by: map[string]core.Job{}}
 	r.keep("completed", r.settled(core.Completed))
 	r.keep("dead", r.settled(core.Dead))
@@ -73,11 +74,11 @@ func fill(r *rig) {
 	r.keep("available", r.put())
 
 	other := r.arrival("queue/mail", "handler/audit")
-	other.Event.Source, other.Event.Type, other.Event.CreatedAt = "crm", "user.created", start.Add(time.Hour)
+	other.Event.Source, other.Event.Type, other.Event.CreatedAt = "crm", "user.created", start.Add(time.Minute)
 	r.keep("", r.accepted(other)[0])
 	r.stock.jobs = append(r.stock.jobs, r.job(other.Jobs[1].ID))
 	alone := r.arrival()
-	alone.Event.Source, alone.Event.CreatedAt = "crm", start.Add(time.Hour+time.Millisecond)
+	alone.Event.Source, alone.Event.CreatedAt = "crm", start.Add(time.Minute-time.Millisecond)
 	r.accepted(alone)
 	r.stock.events = append(r.stock.events, alone.Event)
 	r.alarm()

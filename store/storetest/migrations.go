@@ -35,6 +35,46 @@ func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial
 		t.Parallel()
 		refuseNewer(t, newStore, empty(t))
 	})
+	t.Run("Schema follows each step", func(t *testing.T) {
+		t.Parallel()
+		followSteps(t, newStore, empty(t))
+	})
+}
+
+// followSteps asks for the schema before each step, and what is pending.
+func followSteps(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
+	s := newStore(writeless{dial(), t})
+	for batches := 0; ; batches++ {
+		have, want, err := s.Schema(t.Context())
+		pending, failed := s.Pending(t.Context())
+		if err != nil || failed != nil || len(pending) != want-have || have < want && pending[0].Number != have+1 {
+			t.Fatalf("Schema after %d batches = %d, %d, %v, with %d pending, %v, want those that are missing", batches, have, want, err, len(pending), failed)
+		}
+		if batches == 0 && have != 0 {
+			t.Errorf("Schema of an empty database = %d, want 0", have)
+		}
+		if have == want {
+			return
+		}
+		if err := newStore(&limited{dial(), 4}).Migrate(t.Context()); err != nil && !strings.Contains(err.Error(), errBrokenOff.Error()) {
+			t.Fatalf("Migrate = %v", err)
+		}
+	}
+}
+
+// writeless is a connection that is to be read from only.
+type writeless struct {
+	store.Conn
+	t *testing.T
+}
+
+func (c writeless) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	for _, s := range stmts {
+		if !s.Reads {
+			c.t.Errorf("%s was sent, want nothing but reads: %s", s.Name, s.SQL)
+		}
+	}
+	return c.Conn.Batch(ctx, stmts...)
 }
 
 func migrated(t *testing.T, s *store.Store) {
@@ -118,5 +158,18 @@ func refuseNewer(t *testing.T, newStore func(store.Conn) *store.Store, dial func
 	want := fmt.Sprintf("the database is at schema step %d, from a newer version of the gateway", 9000)
 	if !core.IsKind(err, core.Invalid) || !strings.Contains(fmt.Sprint(err), want) {
 		t.Errorf("Migrate of a newer database = %v, want a refusal of kind Invalid: %s", err, want)
+	}
+	if have, newest, err := s.Schema(context.Background()); err != nil || have != 9000 || newest >= have {
+		t.Errorf("Schema of a newer database = %d, %d, %v, want 9000 and less", have, newest, err)
+	}
+	if pending, err := s.Pending(context.Background()); err != nil || len(pending) != 0 {
+		t.Errorf("Pending of a newer database = %v, %v, want none", pending, err)
+	}
+	missing := store.Stmt{Name: "past", SQL: `DELETE FROM schema_steps WHERE number = 5`}
+	if _, err := conn.Batch(context.Background(), missing); err != nil {
+		t.Fatal(err)
+	}
+	if have, _, err := s.Schema(context.Background()); err != nil || have != 4 {
+		t.Errorf("Schema without step 5 = %d, %v, want 4", have, err)
 	}
 }

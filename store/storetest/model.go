@@ -337,6 +337,9 @@ func (m *Model) Depth(context.Context) (n int, err error) {
 // Migrate has nothing to do.
 func (m *Model) Migrate(context.Context) error { return nil }
 
+// Schema is one of one step.
+func (m *Model) Schema(context.Context) (have, want int, err error) { return 1, 1, nil }
+
 // Ping always answers.
 func (m *Model) Ping(context.Context) error { return nil }
 

@@ -10,8 +10,10 @@ import (
 
 // elsewhere are the sentences that no check here can hold a store to, and who does.
 var elsewhere = map[string]string{
-	"A database of a newer version is refused": "the drivers, who can make one",
-	"It counts up to MaxDepth":                 "store/sqlite, which can make as many quickly",
+	"A database of a newer version is refused":                                                   "the drivers, who can make one",
+	"That of an empty database is at step 0, and one that misses a step at the step before that": "the drivers, who can make one",
+	"A database of a newer version has come further":                                             "the drivers, who can make one",
+	"It counts up to MaxDepth":                                                                   "store/sqlite, which can make as many quickly",
 	"It is sound only while the caller is the sole taker of those lanes, as a process that starts on its own database file is":                              "a demand on callers",
 	"However much there is, a call looks at a bounded part, and the next one goes on from there: more tells whether there is a part that was not looked at": "store/sqlite, which can make as much quickly",
 	"An Inbox takes events in":                                                                      "a title",

@@ -121,7 +121,7 @@ func eachArrival(r *rig) {
 // eachOperation does what operators do beside asking for single rows.
 func eachOperation(r *rig, j core.TakenJob) {
 	narrow := core.EventFilter{Source: "shop", Type: "order.created", Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}
-	for _, f := range []core.EventFilter{{}, narrow} {
+	for _, f := range []core.EventFilter{{}, narrow, {Source: "shop"}} {
 		r.nth(f, 3)
 		f.Limit = 3
 		r.read(j.Event.ID, f)
@@ -139,7 +139,8 @@ func eachQuestion(r *rig, j core.TakenJob) {
 	r.attempts(j.ID)
 	r.depth()
 	r.events(core.EventFilter{})
-	r.events(core.EventFilter{Source: "shop", Type: "order", Since: r.now.Add(-time.Hour), Until: r.now, After: j.Event.ID})
+	r.events(core.EventFilter{Source: "shop"})
+	r.events(core.EventFilter{Source: "shop", Type: "order", Since: r.now.Add(-time.Hour), Until: r.now, After: core.FirstID(r.now)}) // there are ids between these
 	r.jobs(core.JobFilter{})
 	r.jobs(core.JobFilter{EventID: j.Event.ID})
 	r.jobs(core.JobFilter{Lane: r.lane, After: j.ID})

@@ -20,6 +20,8 @@ const (
 	saysPurgeGates = "A gate without failures whose times have all passed before the given one is the zero Gate again"
 	saysMigrate    = "Migrate brings the schema up to date"
 	saysMigrateTwo = "It may run in several processes at once and any number of times"
+	saysSchema     = "Schema tells up to which step the schema of the database has come, and up to which Migrate brings it"
+	saysSchemaOnly = "It changes nothing"
 	saysPing       = "Ping reports whether the database answers"
 )
 
@@ -57,6 +59,8 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysPurgeGates, "of a stray", purgeStrayGates},
 	{saysMigrate, "", migrate},
 	{saysMigrateTwo, "", raceMigrate},
+	{saysSchema, "", schema},
+	{saysSchemaOnly, "", schemaOnly},
 	{saysPing, "", ping},
 }}
 
@@ -397,6 +401,20 @@ func raceMigrate(r *rig) {
 		}
 		return nil
 	})
+	r.wantJob(want)
+}
+
+func schema(r *rig) {
+	have, want, err := r.store.Schema(context.Background())
+	if err != nil || have != want || want < 1 {
+		r.Errorf("Schema of a migrated store = %d, %d, %v, want the same of both", have, want, err)
+	}
+}
+
+func schemaOnly(r *rig) {
+	want := r.settled(core.Dead)
+	schema(r)
+	schema(r)
 	r.wantJob(want)
 }
 

@@ -273,8 +273,10 @@ func TestEveryStatement(t *testing.T) {
 	}
 	_, err = s.Depth(ctx)
 	must("Depth", err)
-	_, err = s.Events(ctx, core.EventFilter{Source: "s", Type: "t", Since: now, Until: now, After: ids.Next()})
-	must("Events", err)
+	for _, f := range []core.EventFilter{{}, {Source: "s"}, {Source: "s", Type: "t", Since: now, Until: now, After: ids.Next()}} {
+		_, err = s.Events(ctx, f)
+		must("Events", err)
+	}
 	for _, status := range []core.Status{"", core.Running, core.Retryable, core.Dead} {
 		_, err = s.Jobs(ctx, core.JobFilter{Status: status, Lane: lane, EventID: ids.Next()})
 		must("Jobs", err)

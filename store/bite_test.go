@@ -1,0 +1,78 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBites(t *testing.T) {
+	const rows = 100
+	quick, slow := rows*slowRow/4, rows*slowRow*2
+	b := bite{25, 25}
+	for i, tt := range []struct {
+		took time.Duration
+		want int
+		rest time.Duration
+	}{
+		{quick, 25, quick},
+		{slow, 50, longestRest},
+		{rows * slowRow * 3 / 4, 50, longestRest},
+		{slow, 100, longestRest},
+		{slow, 200, longestRest},
+		{slow, 200, longestRest},
+		{quick, 100, quick},
+		{quick, 50, quick},
+		{quick, 25, quick},
+		{quick, 25, quick},
+	} {
+		next, rest := b.next(tt.took, rows)
+		if next.most != tt.want || rest != tt.rest {
+			t.Errorf("%d: after %v for %d rows a bite is %d after a rest of %v, want %d after %v", i, tt.took, rows, next.most, rest, tt.want, tt.rest)
+		}
+		b = next
+	}
+	if next, rest := (bite{}).next(slow, rows); next.most != 0 || rest != 0 {
+		t.Errorf("no bound became %d, with a rest of %v", next.most, rest)
+	}
+}
+
+// TestBitesAreCut spells each batch as how many rows its statements have.
+func TestBitesAreCut(t *testing.T) {
+	s := &Store{sql: newStatements(SQLite)}
+	rows := func(parts ...int64) (rows [][]any) {
+		for i, n := range parts {
+			rows = append(rows, []any{fmt.Sprint("id", i), fmt.Sprint("event", i/2), n})
+		}
+		return rows
+	}
+	all := purging{end: int64(1), jobs: rows(1, 1, 0, 2, 9, 1), runs: rows(3, 3), bare: [][]any{{"a", int64(1)}, {"b", int64(1)}, {"c", int64(1)}, {"d", int64(1)}}}
+	for _, tt := range []struct {
+		most int
+		want string
+	}{
+		{0, "jobs 6 attempts 6 runs 2 steps 2 history 2 callbacks 2 events 3; events 4"},
+		{3, "jobs 3 attempts 3 events 2; jobs 1 attempts 1 events 1; jobs 1 attempts 1 events 1; jobs 1 attempts 1 events 1; " +
+			"runs 1 steps 1 history 1 callbacks 1 events 1; runs 1 steps 1 history 1 callbacks 1 events 1; events 3; events 1"},
+	} {
+		p := all
+		var got []string
+		for batch := s.cut(&p, tt.most); rowsOf(batch) > 0; batch = s.cut(&p, tt.most) {
+			got = append(got, spelled(batch))
+		}
+		if text := strings.Join(got, "; "); text != tt.want {
+			t.Errorf("bites of %d are %s, want %s", tt.most, text, tt.want)
+		}
+	}
+}
+
+func spelled(batch []Stmt) string {
+	var words []string
+	for _, st := range batch {
+		if name, purges := strings.CutPrefix(st.Name, "purge_"); purges && len(st.Rows) > 0 {
+			words = append(words, fmt.Sprint(name, " ", len(st.Rows)))
+		}
+	}
+	return strings.Join(words, " ")
+}

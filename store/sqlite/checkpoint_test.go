@@ -1,0 +1,122 @@
+package sqlite
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/store"
+)
+
+// inWAL is how many pages are in the WAL, and how many of them are in the file as well.
+func inWAL(t *testing.T, c store.Conn) (pages, moved int64) {
+	t.Helper()
+	row := do(t, c, read("PRAGMA wal_checkpoint(NOOP)"))[0].Rows[0]
+	return row[1].(int64), row[2].(int64)
+}
+
+// pages writes so many in one commit.
+func pages(t *testing.T, c store.Conn, n int64) {
+	t.Helper()
+	do(t, c, write(`INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT randomblob(3000) FROM n`, n))
+}
+
+func TestPagesAreMovedBesideTheWriter(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	do(t, c, write("CREATE TABLE t (x BLOB)"))
+	pages(t, c, checkpointAt/2)
+	if n, moved := inWAL(t, c); n < checkpointAt/2 || moved > 0 {
+		t.Fatalf("%d pages are in the WAL and %d of them moved, want some %d and none", n, moved, checkpointAt/2)
+	}
+	pages(t, c, checkpointAt)
+	awaitMoved(t, c)
+	pages(t, c, 1)
+	if n, _ := inWAL(t, c); n > 10 {
+		t.Errorf("%d pages are in the WAL, want it to have begun anew", n)
+	}
+}
+
+func awaitMoved(t *testing.T, c store.Conn) {
+	t.Helper()
+	eventually(t, "all pages of the WAL were moved", func() bool {
+		n, moved := inWAL(t, c)
+		return n == moved
+	})
+}
+
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+// TestPagesThatCouldNotBeMoved are moved once that is possible, however few are written
+// then: on a disk that has been full there may be little more room than for them.
+func TestPagesThatCouldNotBeMoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.db")
+	c := openConn(t, path)
+	do(t, c, write("CREATE TABLE t (x BLOB)"))
+	pages(t, c, 20)
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	c.writer.checkpointer.wake()
+	eventually(t, "the checkpointer fails without the file", c.writer.checkpointer.owed.Load)
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	if n, moved := inWAL(t, c); n < 20 || moved > 0 {
+		t.Fatalf("of %d pages in the WAL %d were moved, want some 20 and none", n, moved)
+	}
+	pages(t, c, 1)
+	awaitMoved(t, c)
+}
+
+func TestTheWriterMovesWhatIsLeft(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	do(t, c, write("CREATE TABLE t (x BLOB)"))
+	pages(t, c, 20)
+	c.writer.checkpointer.rest.Store(true)
+	pages(t, c, 1)
+	if n, moved := inWAL(t, c); n < 20 || n != moved {
+		t.Errorf("of %d pages in the WAL %d were moved, want all", n, moved)
+	}
+	pages(t, c, 1)
+	if n, moved := inWAL(t, c); n > 10 || moved > 0 {
+		t.Errorf("%d pages are in the WAL and %d of them moved, want few and none", n, moved)
+	}
+}
+
+// TestOnlyLazyBatchesAreNotSynced looks at what the connection is set to after each.
+func TestOnlyLazyBatchesAreNotSynced(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	do(t, c, write("CREATE TABLE t (n INTEGER)"))
+	lazy, eager := write("DELETE FROM t"), write("DELETE FROM t")
+	lazy.Lazy = true
+	const full, normal = int64(2), int64(1)
+	for _, tt := range []struct {
+		stmts []store.Stmt
+		want  int64
+	}{
+		{[]store.Stmt{eager}, full},
+		{[]store.Stmt{lazy}, normal},
+		{[]store.Stmt{lazy, lazy}, normal},
+		{[]store.Stmt{lazy, eager}, full},
+		{[]store.Stmt{lazy}, normal},
+		{[]store.Stmt{eager}, full},
+	} {
+		res := do(t, c, append(tt.stmts, read("PRAGMA synchronous"))...)
+		if got := res[len(tt.stmts)].Rows[0][0]; got != tt.want {
+			t.Errorf("synchronous = %v in a batch of %d, lazy %v, want %v", got, len(tt.stmts), tt.stmts[0].Lazy, tt.want)
+		}
+	}
+	do(t, c, lazy)
+	c.writer.disconnect()
+	if got := do(t, c, eager, read("PRAGMA synchronous"))[1].Rows[0][0]; got != full {
+		t.Errorf("synchronous = %v on a connection that was opened anew, want %v", got, full)
+	}
+}
