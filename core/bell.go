@@ -25,8 +25,7 @@ type Listener struct {
 	rung map[Lane]bool
 }
 
-// Listen returns a listener for the lanes. It stays registered for the life of
-// the Bell.
+// Listen returns a listener for the lanes. It stays registered until it leaves.
 func (b *Bell) Listen(lanes ...Lane) *Listener {
 	c := make(chan struct{}, 1)
 	l := &Listener{C: c, c: c, rung: map[Lane]bool{}}
@@ -46,6 +45,29 @@ func (b *Bell) Others(l *Listener) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.others = append(b.others, l)
+}
+
+// Leave ends what Listen and Others began. What the listener has not been asked for is
+// heard by those who are left for the lane, as if it were rung now.
+func (b *Bell) Leave(l *Listener) {
+	b.mu.Lock()
+	for lane, all := range b.listeners {
+		if all = without(all, l); len(all) > 0 {
+			b.listeners[lane] = all
+		} else {
+			delete(b.listeners, lane)
+		}
+	}
+	b.others = without(b.others, l)
+	b.mu.Unlock()
+	for _, lane := range l.Rung() {
+		b.Ring(lane)
+	}
+}
+
+// without is a new list: one that is being rung stays as it is.
+func without(all []*Listener, l *Listener) []*Listener {
+	return slices.DeleteFunc(slices.Clone(all), func(other *Listener) bool { return other == l })
 }
 
 // Ring wakes whoever listens to the lane. It never blocks.

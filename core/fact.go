@@ -134,6 +134,44 @@ type Purged struct {
 	Took time.Duration // pauses included
 }
 
+// Replayed: an operator gave a stored event to those who want it now.
+type Replayed struct {
+	Event Event
+	Asked []NewJob // all of them were stored
+}
+
+// Revived: an operator brought dead jobs back.
+type Revived struct {
+	ID   ID   // the one job; "" if it was all those of a lane
+	Lane Lane // "" if it was all jobs
+	Jobs int
+}
+
+// Drained: an operator deleted the messages of a queue.
+type Drained struct {
+	Queue    string
+	Messages int
+}
+
+// Reloaded: a configuration was read again while the process runs.
+type Reloaded struct {
+	From   string // its path or URL, without credentials
+	Result ReloadResult
+	Err    error // why it was ignored; nil if it is followed
+}
+
+// A ReloadResult is what became of a configuration.
+type ReloadResult string
+
+// What becomes of one. Whatever is ignored leaves the one before as it was.
+const (
+	ReloadApplied     ReloadResult = "applied"
+	ReloadUnchanged   ReloadResult = "unchanged"   // it is the one that is followed
+	ReloadInvalid     ReloadResult = "invalid"     // ignored: it has errors
+	ReloadForbidden   ReloadResult = "forbidden"   // ignored: it changes what a running process cannot or must not
+	ReloadUnreachable ReloadResult = "unreachable" // nothing could be read
+)
+
 // Troubled: something failed that will be tried again by itself.
 type Troubled struct {
 	Doing string // "take", "settle", ...
@@ -153,6 +191,10 @@ func (Superseded) fact()   {}
 func (Released) fact()     {}
 func (Purged) fact()       {}
 func (Recovered) fact()    {}
+func (Replayed) fact()     {}
+func (Revived) fact()      {}
+func (Drained) fact()      {}
+func (Reloaded) fact()     {}
 func (StepMoved) fact()    {}
 func (RunMoved) fact()     {}
 func (CalledIn) fact()     {}

@@ -178,7 +178,9 @@ const (
 // MaxDepth bounds what it costs to ask how many jobs wait.
 const MaxDepth = 100_000
 
-// An EventFilter selects events. Zero fields select everything.
+// An EventFilter selects events. Zero fields select everything. One whose id was made
+// more than a minute before or after it was received may be left out if Since or Until is
+// set.
 type EventFilter struct {
 	Source, Type string
 	Since, Until time.Time // received at or after Since, before Until
@@ -331,6 +333,12 @@ type Upkeep interface {
 	// Migrate brings the schema up to date. It may run in several processes at
 	// once and any number of times. A database of a newer version is refused.
 	Migrate(ctx context.Context) error
+
+	// Schema tells up to which step the schema of the database has come, and up to which
+	// Migrate brings it. That of an empty database is at step 0, and one that misses a step
+	// at the step before that. A database of a newer version has come further. It changes
+	// nothing.
+	Schema(ctx context.Context) (have, want int, err error)
 
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error

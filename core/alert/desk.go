@@ -35,20 +35,32 @@ type Deps struct {
 
 	MaxAttempts int // to deliver an alert; at least 1
 	Places      []Place
+
+	// Tallies are those of the desk whose place this one takes. Nil begins with none.
+	Tallies *Tallies
+}
+
+// Tallies are what desks remember: one tally for each source that they were told of, and
+// those are configured ones.
+type Tallies struct {
+	counted chan struct{} // signals that there is something to tell later
+
+	mu sync.Mutex
+	of map[string]*tally
+}
+
+// NewTallies makes empty ones.
+func NewTallies() *Tallies {
+	return &Tallies{counted: make(chan struct{}, 1), of: map[string]*tally{}}
 }
 
 // A Desk hears of failures and makes alerts of them. It is safe for concurrent
 // use; a nil one hears of them in vain.
 //
-// It remembers one tally for each source it was told of, and those are configured
-// ones. What is counted and not yet told when a process ends is told by nobody.
+// What is counted and not yet told when a process ends is told by nobody.
 type Desk struct {
 	Deps
-	mail    mailing
-	counted chan struct{} // signals that there is something to tell later
-
-	mu      sync.Mutex
-	tallies map[string]*tally
+	mail mailing
 }
 
 // A tally is what a desk knows about the failures of one source.
@@ -68,7 +80,10 @@ func New(d Deps) *Desk {
 	if d.Observe == nil {
 		d.Observe = func(core.Fact) {}
 	}
-	return &Desk{Deps: d, mail: mail, counted: make(chan struct{}, 1), tallies: map[string]*tally{}}
+	if d.Tallies == nil {
+		d.Tallies = NewTallies()
+	}
+	return &Desk{Deps: d, mail: mail}
 }
 
 // Unverified hears that a sender was refused. The first failure of a source is
@@ -117,8 +132,9 @@ func (d *Desk) Run(ctx context.Context) {
 		}
 		select {
 		case <-due:
-		case <-d.counted:
+		case <-d.Tallies.counted:
 		case <-ctx.Done():
+			d.signal() // to the desk that takes over: it may have been meant
 			return
 		}
 	}
@@ -136,12 +152,12 @@ type draft struct {
 func (d *Desk) count(u core.Unverified) (draft, bool) {
 	u.Reason = clip(u.Reason)
 	now := d.Clock()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t := d.tallies[u.Source]
+	d.Tallies.mu.Lock()
+	defer d.Tallies.mu.Unlock()
+	t := d.Tallies.of[u.Source]
 	if t == nil {
 		t = &tally{}
-		d.tallies[u.Source] = t
+		d.Tallies.of[u.Source] = t
 	}
 	t.untold++
 	t.newest = u
@@ -155,10 +171,10 @@ func (d *Desk) count(u core.Unverified) (draft, bool) {
 // anyDue begins an alert about some source, if one is due.
 func (d *Desk) anyDue() (draft, bool) {
 	now := d.Clock()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, source := range slices.Sorted(maps.Keys(d.tallies)) {
-		if begun, ok := d.tallies[source].begin(now); ok {
+	d.Tallies.mu.Lock()
+	defer d.Tallies.mu.Unlock()
+	for _, source := range slices.Sorted(maps.Keys(d.Tallies.of)) {
+		if begun, ok := d.Tallies.of[source].begin(now); ok {
 			return begun, true
 		}
 	}
@@ -178,9 +194,9 @@ func (t *tally) begin(now time.Time) (draft, bool) {
 
 // next is when the first alert that is not being made is due.
 func (d *Desk) next() (first time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, t := range d.tallies {
+	d.Tallies.mu.Lock()
+	defer d.Tallies.mu.Unlock()
+	for _, t := range d.Tallies.of {
 		if t.untold > 0 && !t.telling && (first.IsZero() || t.next.Before(first)) {
 			first = t.next
 		}
@@ -211,8 +227,8 @@ func (d *Desk) tell(ctx context.Context, f draft) {
 // finish takes what was told from the tally and says when it may be told of again:
 // a window after an alert, else when the next minute gives the next chance.
 func (d *Desk) finish(f draft, told bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Tallies.mu.Lock()
+	defer d.Tallies.mu.Unlock()
 	f.telling = false
 	if told {
 		f.untold -= f.count
@@ -227,7 +243,7 @@ func (d *Desk) finish(f draft, told bool) {
 
 func (d *Desk) signal() {
 	select {
-	case d.counted <- struct{}{}:
+	case d.Tallies.counted <- struct{}{}:
 	default:
 	}
 }

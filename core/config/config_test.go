@@ -44,8 +44,8 @@ func TestLoadRefusesFiles(t *testing.T) {
 	for _, tc := range []struct{ name, env, base, overlay, want string }{
 		{"path as environment", "../prod", "", "", `gateway.yaml: "../prod" is not a name of an environment`},
 		{"capitals in environment", "Prod", "", "", `gateway.yaml: "Prod" is not a name of an environment`},
-		{"large base", "", strings.Repeat("#", maxFile+1), "", "gateway.yaml: is larger than 1 MiB"},
-		{"large overlay", "x", "", strings.Repeat("#", maxFile+1), "gateway.x.yaml: is larger than 1 MiB"},
+		{"large base", "", strings.Repeat("#", MaxFile+1), "", "gateway.yaml: is larger than 1 MiB"},
+		{"large overlay", "x", "", strings.Repeat("#", MaxFile+1), "gateway.x.yaml: is larger than 1 MiB"},
 	} {
 		files := fstest.MapFS{"gateway.yaml": file(tc.base), "gateway.x.yaml": file(tc.overlay)}
 		_, err := Load(Options{FS: files, Path: "gateway.yaml", Env: tc.env})

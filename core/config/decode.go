@@ -61,7 +61,7 @@ func (o *origin) at(path string) position {
 type decoder struct {
 	report *report
 	origin *origin
-	file   func(name string) ([]byte, error) // reads what the tree names, see readAll
+	file   func(name string) ([]byte, error) // reads what the tree names, see readAll; nil if it may name none
 }
 
 // rules are the struct tag of a field; see the package comment.

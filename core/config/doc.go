@@ -23,6 +23,9 @@
 // Definition writes one workflow of the merged tree out again, unexpanded, for runs to follow; ParseDefinition sends that
 // through the same pipeline. So a run in flight never sees a change of the file, and the store never sees a variable.
 //
+// What comes from elsewhere (Options.Remote) goes through the same pipeline, without .env file, files of schemas, and all
+// but a few variables; core/config/remote fetches it.
+//
 // Warnings tells what is allowed but worth a line at start. Unbuilt tells what is understood but cannot run in this
 // version. Neither stops Load.
 //

@@ -54,6 +54,10 @@ func (e *environment) text(s string) (expanded string, complaints []string) {
 
 // one returns what a variable stands for. A default applies to a variable that is unset or empty, as in a shell.
 func (e *environment) one(name string, hasDefault bool, fallback string) (value, complaint string) {
+	if e.exposed != nil && !e.exposed(name) {
+		return "", "a remote configuration may not read the environment variable " + name +
+			"; name it " + exposedPrefix + strings.TrimPrefix(name, "GATEWAY_") + ", or list it in GATEWAY_CONFIG_ENV where the gateway runs"
+	}
 	value, ok := e.value(name)
 	switch {
 	case strings.Contains(fallback, "${"):

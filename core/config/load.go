@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/joho/godotenv"
@@ -23,10 +24,15 @@ type Options struct {
 	Env string
 	// Lookup reads the environment; nil means an empty one.
 	Lookup func(string) (string, bool)
+	// Remote says that the files come from elsewhere, from someone who may change them but need not be trusted with
+	// what else is on this machine. They read only variables whose names begin with GATEWAY_VAR_ or that
+	// GATEWAY_CONFIG_ENV lists, separated by commas; there is no .env file, and a schema cannot be in a file of its own.
+	Remote bool
 }
 
-// maxFile bounds each file read, in bytes.
-const maxFile = 1 << 20
+// MaxFile bounds each file read, in bytes. Load refuses one that is larger and need not be handed more than a byte of
+// the rest.
+const MaxFile = 1 << 20
 
 var envForm = regexp.MustCompile(`^[a-z0-9_-]+$`)
 
@@ -34,6 +40,9 @@ var envForm = regexp.MustCompile(`^[a-z0-9_-]+$`)
 // in any of the files, sorted by file and line. Load reads the same files each time and keeps nothing between calls.
 func Load(o Options) (*Config, error) {
 	l := loader{Options: o, env: environment{lookup: o.Lookup, used: map[string]bool{}}}
+	if o.Remote {
+		l.env.exposed = exposed(o.Lookup)
+	}
 	if !envForm.MatchString(o.Env) && o.Env != "" {
 		l.stop(o.Path, 0, "%s is not a name of an environment; it holds only a-z, 0-9, _ and -", quote(o.Env))
 		return nil, l.sorted()
@@ -46,7 +55,7 @@ func Load(o Options) (*Config, error) {
 	c := decode(tree, decoder{
 		report: &l.report,
 		origin: &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes, lookup: o.Lookup},
-		file:   func(name string) ([]byte, error) { return readAll(o.FS, name) },
+		file:   l.beside(),
 	})
 	c.validate(&l.report)
 	if len(l.problems) == 0 {
@@ -81,6 +90,14 @@ func (c *Config) Lookup(name string) (string, bool) {
 	return v.Reveal(), ok
 }
 
+// beside reads a file that a configuration refers to; nil if it cannot refer to any.
+func (l *loader) beside() func(name string) ([]byte, error) {
+	if l.Remote {
+		return nil
+	}
+	return func(name string) ([]byte, error) { return readAll(l.FS, name) }
+}
+
 // A loader carries one Load through its files.
 type loader struct {
 	Options
@@ -96,8 +113,10 @@ func (l *loader) read() *node {
 	if l.Env != "" {
 		ext := path.Ext(base)
 		overlay = strings.TrimSuffix(base, ext) + "." + l.Env + ext
-		dotenv = path.Join(path.Dir(base), ".env."+l.Env)
-		l.readDotenv(dotenv)
+		if !l.Remote {
+			dotenv = path.Join(path.Dir(base), ".env."+l.Env)
+			l.readDotenv(dotenv)
+		}
 	}
 	data, ok := l.file(base)
 	if !ok {
@@ -112,9 +131,17 @@ func (l *loader) read() *node {
 	if ok {
 		merge(tree, parse(overlay, data, &l.report), "", &l.report)
 	} else if l.dotenv == "" {
-		l.notes = append(l.notes, Problem{File: base, Message: fmt.Sprintf("environment %q has no files: neither %s nor %s exists", l.Env, overlay, dotenv)})
+		l.notes = append(l.notes, Problem{File: base, Message: l.fileless(overlay, dotenv)})
 	}
 	return tree
+}
+
+// fileless says that an environment changes nothing, for want of files.
+func (l *loader) fileless(overlay, dotenv string) string {
+	if dotenv == "" {
+		return fmt.Sprintf("environment %q has no file: %s does not exist", l.Env, overlay)
+	}
+	return fmt.Sprintf("environment %q has no files: neither %s nor %s exists", l.Env, overlay, dotenv)
 }
 
 // readDotenv takes from the .env file what the environment lacks. The parser's own error quotes the file, which is
@@ -141,7 +168,7 @@ func (l *loader) file(name string) ([]byte, bool) {
 		return nil, false
 	case err != nil:
 		l.stop(name, 0, "cannot be read: %v", cause(err))
-	case len(data) > maxFile:
+	case len(data) > MaxFile:
 		l.stop(name, 0, "is larger than 1 MiB")
 		data = nil
 	}
@@ -155,7 +182,7 @@ func readAll(fsys fs.FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
+	return io.ReadAll(io.LimitReader(f, MaxFile+1))
 }
 
 // programVariable matches what other parts of the program read from the environment.
@@ -178,6 +205,21 @@ type environment struct {
 	file   map[string]string // all of the .env file
 	added  map[string]Secret // those of it that the process lacks
 	used   map[string]bool   // variables the configuration refers to
+
+	exposed func(name string) bool // which it may refer to; nil means all
+}
+
+// exposedPrefix is what the names of variables begin with that any configuration may read.
+const exposedPrefix = "GATEWAY_VAR_"
+
+// exposed tells which variables a remote configuration may read.
+func exposed(lookup func(string) (string, bool)) func(name string) bool {
+	var listed []string
+	if lookup != nil {
+		list, _ := lookup("GATEWAY_CONFIG_ENV")
+		listed = strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	return func(name string) bool { return strings.HasPrefix(name, exposedPrefix) || slices.Contains(listed, name) }
 }
 
 func (e *environment) add(vars map[string]string) {

@@ -83,6 +83,9 @@ func (d *decoder) schemaText(n *node) (string, error) {
 // schemaFile returns the schema of a file in a folder. It stays in the folder, since a configuration that comes from
 // elsewhere must not make the gateway read what it likes.
 func (d *decoder) schemaFile(folder, name string) (string, error) {
+	if d.file == nil {
+		return "", errors.New("a remote configuration comes without other files; write the schema itself here, as in {type: object}")
+	}
 	clean := path.Clean(name)
 	if !fs.ValidPath(clean) || clean == "." || strings.Contains(name, `\`) {
 		return "", errors.New("the file of a schema is named by its way from the configuration, as in schemas/order.json, without .. or a leading slash")
@@ -93,7 +96,7 @@ func (d *decoder) schemaFile(folder, name string) (string, error) {
 		return "", fmt.Errorf("there is no file %s beside the configuration; a schema itself is a mapping, as in {type: object}", quote(name))
 	case err != nil:
 		return "", fmt.Errorf("the file %s cannot be read: %w", quote(name), cause(err))
-	case len(data) > maxFile:
+	case len(data) > MaxFile:
 		return "", fmt.Errorf("the file %s is larger than 1 MiB", quote(name))
 	}
 	text, err := schemaOf(data)

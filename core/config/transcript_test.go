@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite what the transcripts in testdat
 // TestTranscripts loads each archive in testdata. Its files are the configuration, "env" is the environment, and
 // problems, warnings, unbuilt and config are what is expected of Load: one line each, config as "path = value" for the
 // paths the archive lists. A missing "problems" means none; what else is missing is not compared. An archive with a
-// file of environment local is loaded with it.
+// file of environment local is loaded with it, one with "remote" as if it came from elsewhere.
 func TestTranscripts(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -70,6 +70,8 @@ func optionsOf(a *txtar.Archive) Options {
 				name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 				env[name] = strings.ReplaceAll(value, `\n`, "\n")
 			}
+		case "remote":
+			o.Remote = true
 		default:
 			files[f.Name] = &fstest.MapFile{Data: f.Data}
 			if strings.Contains(f.Name, ".local") {

@@ -63,18 +63,39 @@ func New(d Deps, sources []Source) *Ticker { return &Ticker{Deps: d, sources: so
 // budget is over, and reads no mark again; it states errors as core.Troubled and tries
 // again after 1 to 30 seconds what failed. Rest is the longest it goes without a look
 // at the clock, which somebody may set.
+//
+// A brief tick with a Rest returns once there is no slot before Until and nothing is to be
+// tried again, and if its time is over before that, with the errors of its last round. If
+// the budget has an End, nothing is fired in the last two seconds before it.
 func (t *Ticker) Tick(ctx context.Context, b core.Budget) error {
 	k := &tick{Ticker: t, budget: b, now: t.Clock}
 	if b.Rest == 0 {
 		return k.once(ctx)
 	}
+	var failed []core.Troubled
 	for !k.over(ctx) {
-		for _, f := range k.round(ctx) {
+		failed = k.round(ctx)
+		for _, f := range failed {
 			t.Observe(f)
+		}
+		if b.Brief && k.through() {
+			return nil
 		}
 		k.sleep(ctx)
 	}
+	if b.Brief && ctx.Err() == nil {
+		return joined(failed)
+	}
 	return nil
+}
+
+// joined are failures as one error, nil if there are none.
+func joined(failed []core.Troubled) error {
+	var all []error
+	for _, f := range failed {
+		all = append(all, fmt.Errorf("%s: %w", f.Doing, f.Err))
+	}
+	return errors.Join(all...)
 }
 
 // A tick is one Tick under way.
@@ -102,17 +123,40 @@ type course struct {
 func (k *tick) once(ctx context.Context) error {
 	began := k.Clock()
 	k.now = func() time.Time { return began }
-	var all []error
+	var failed []core.Troubled
 	for more := true; more && !k.over(ctx); more = len(k.due()) > 0 {
-		for _, f := range k.round(ctx) {
-			all = append(all, fmt.Errorf("%s: %w", f.Doing, f.Err))
-		}
+		failed = append(failed, k.round(ctx)...)
 	}
-	return errors.Join(all...)
+	return joined(failed)
 }
 
 func (k *tick) over(ctx context.Context) bool {
-	return ctx.Err() != nil || !k.budget.Until.IsZero() && !k.Clock().Before(k.budget.Until)
+	until := k.until()
+	return ctx.Err() != nil || !until.IsZero() && !k.Clock().Before(until)
+}
+
+// endGrace is how long before the end of the process the last slot is fired, at the latest.
+const endGrace = 2 * time.Second
+
+// until is when to fire no more; zero if that is never.
+func (k *tick) until() time.Time {
+	last := k.budget.End.Add(-endGrace)
+	if k.budget.End.IsZero() || !k.budget.Until.IsZero() && k.budget.Until.Before(last) {
+		return k.budget.Until
+	}
+	return last
+}
+
+// through tells whether a brief tick has nothing to wait for: no slot comes before its
+// time is over, and nothing is to be tried again.
+func (k *tick) through() bool {
+	until := k.until()
+	for _, c := range k.courses {
+		if c.unsaved || !c.next.IsZero() && c.next.Before(until) {
+			return false
+		}
+	}
+	return k.begun
 }
 
 // round fires what is due, or a part of it, and writes the marks of all sources that
@@ -233,7 +277,7 @@ func (k *tick) catchUp(ctx context.Context, c *course) error {
 	now := k.now()
 	c.skip(now.Add(-grace))
 	for n := 0; n < maxSlots && c.due(now) && !k.over(ctx); n++ {
-		if err := k.Fire(ctx, c.Name, c.next); err != nil {
+		if err := core.Contain(func() error { return k.Fire(ctx, c.Name, c.next) }); err != nil {
 			c.trouble.fail(k.now())
 			return fmt.Errorf("source %q, slot %s: %w", c.Name, core.FormatTime(c.next), err)
 		}
@@ -293,8 +337,8 @@ func (k *tick) save(ctx context.Context) error {
 func (k *tick) sleep(ctx context.Context) {
 	now := k.now()
 	d := k.budget.Rest
-	if !k.budget.Until.IsZero() {
-		d = min(d, k.budget.Until.Sub(now))
+	if until := k.until(); !until.IsZero() {
+		d = min(d, until.Sub(now))
 	}
 	again := !k.begun
 	for _, c := range k.courses {

@@ -12,6 +12,13 @@ import (
 	"time"
 )
 
+// Explain puts the error of a call by a client of [Client.HTTPClient] into the words of
+// deliveries: its class, then a detail that holds no part of the URL but its host. The
+// call began at start; of ctx only the deadline counts, and whether it has passed.
+func Explain(ctx context.Context, err error, start time.Time) error {
+	return errors.New(explain(ctx, err, start))
+}
+
 // explain puts a failed round trip into words: its class, then a detail that
 // holds no part of the URL but its host.
 func explain(ctx context.Context, err error, start time.Time) string {

@@ -31,21 +31,53 @@ func (c *Client) Get(ctx context.Context, url string, limit int64) (status int, 
 }
 
 func (c *Client) get(r *http.Request, limit int64) (int, []byte, error) {
+	d, err := c.fetch(r, limit+1)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case int64(len(d.Body)) > limit:
+		return 0, nil, fmt.Errorf("protocol: the answer is longer than %d bytes", limit)
+	}
+	return d.Status, d.Body, nil
+}
+
+// A Document is what an address holds, or why it was not told.
+type Document struct {
+	Status int
+	ETag   string // of this version of the body; empty if the server tells none
+	Body   []byte
+}
+
+// Fetch is Get for somebody who may know the document already: if etag is not empty and
+// still that of the document, the status is 304 and there is no body. Caches on the way
+// are told to ask the server. No more than most bytes of the body are read. Errors are
+// classed as those of Get and do not name the host.
+func (c *Client) Fetch(ctx context.Context, url, etag string, most int64) (Document, error) {
+	u, err := endpoint.ParseURL(url)
+	if err != nil {
+		return Document{}, fmt.Errorf("the URL %w", err)
+	}
+	r := &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{"User-Agent": {c.agent}, "Cache-Control": {"no-cache"}}}
+	if etag != "" {
+		r.Header.Set("If-None-Match", etag)
+	}
+	return c.fetch(r.WithContext(ctx), most)
+}
+
+// fetch makes a call and reads as much of the answer as is asked for.
+func (c *Client) fetch(r *http.Request, most int64) (Document, error) {
 	start := c.clock()
 	resp, err := c.transport.RoundTrip(r)
 	if err != nil {
-		return 0, nil, errors.New(explain(r.Context(), err, start))
+		return Document{}, errors.New(explain(r.Context(), err, start))
 	}
 	defer resp.Body.Close()
+	d := Document{Status: resp.StatusCode, ETag: resp.Header.Get("ETag")}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		return resp.StatusCode, nil, nil // the "body" is a connection that waits for us to speak
+		return d, nil // the "body" is a connection that waits for us to speak
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	if err != nil {
-		return 0, nil, errors.New(explain(r.Context(), err, start))
+	if d.Body, err = io.ReadAll(io.LimitReader(resp.Body, most)); err != nil {
+		return Document{}, errors.New(explain(r.Context(), err, start))
 	}
-	if int64(len(body)) > limit {
-		return 0, nil, fmt.Errorf("protocol: the answer is longer than %d bytes", limit)
-	}
-	return resp.StatusCode, body, nil
+	return d, nil
 }

@@ -58,10 +58,12 @@ func (e *endless) Strays(context.Context, time.Time, []core.Lane) (map[core.Lane
 	return nil, nil
 }
 
+// slots is how many deliveries are made at a time.
+const slots = 32
+
 // BenchmarkDeliver sets the worker with its sender, 32 at a time, beside as many
-// loops over http.Client that post the same 2 KB.
+// loops over http.Client that post the same 2 KB, and the worker without a sender.
 func BenchmarkDeliver(b *testing.B) {
-	const slots = 32
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	defer sink.Close()
 	payload := bytes.Repeat([]byte(`{"order":"12345","total":"99.90"}`), 62)
@@ -96,24 +98,40 @@ func BenchmarkDeliver(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		store := &endless{ended: make(chan struct{}), event: core.Event{
-			ID: "E", Source: "shop", Type: "order.created", ContentType: "application/json", Payload: payload, CreatedAt: time.Now(),
-		}}
-		store.left.Store(int64(b.N))
-		store.done.Store(int64(b.N))
-		w := worker.New(worker.Deps{Worklist: store, Clock: core.SystemClock, Observe: func(core.Fact) {}},
-			worker.Limits{Slots: slots, Batch: 100, Drain: time.Second},
-			[]worker.Target{{Lane: core.HandlerLane("a"), Sender: sender, Breaker: true, Timeout: 30 * time.Second, Hold: time.Minute}})
-		ctx, cancel := context.WithCancel(context.Background())
-		ticked := make(chan error)
-		go func() {
-			_, err := w.Tick(ctx, core.Budget{Rest: time.Second})
-			ticked <- err
-		}()
-		<-store.ended
-		cancel()
-		if err := <-ticked; err != nil {
-			b.Fatal(err)
-		}
+		deliver(b, payload, sender)
 	})
+	b.Run("worker", func(b *testing.B) { deliver(b, payload, delivered{}) })
+}
+
+// delivered is a handler that has taken everything before it is sent: what is left is
+// what the worker costs.
+type delivered struct{}
+
+func (delivered) Send(context.Context, core.TakenJob) worker.Reply {
+	return worker.Reply{OK: true, StatusCode: 200}
+}
+
+// deliver sends b.N jobs.
+func deliver(b *testing.B, payload []byte, to worker.Sender) {
+	b.Helper()
+	b.ReportAllocs()
+	store := &endless{ended: make(chan struct{}), event: core.Event{
+		ID: "E", Source: "shop", Type: "order.created", ContentType: "application/json", Payload: payload, CreatedAt: time.Now(),
+	}}
+	store.left.Store(int64(b.N))
+	store.done.Store(int64(b.N))
+	w := worker.New(worker.Deps{Worklist: store, Clock: core.SystemClock, Observe: func(core.Fact) {}},
+		worker.Limits{Slots: slots, Batch: 100, Drain: time.Second},
+		[]worker.Target{{Lane: core.HandlerLane("a"), Sender: to, Breaker: true, Timeout: 30 * time.Second, Hold: time.Minute}})
+	ctx, cancel := context.WithCancel(context.Background())
+	ticked := make(chan error)
+	go func() {
+		_, err := w.Tick(ctx, core.Budget{Rest: time.Second})
+		ticked <- err
+	}()
+	<-store.ended
+	cancel()
+	if err := <-ticked; err != nil {
+		b.Fatal(err)
+	}
 }

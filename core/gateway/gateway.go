@@ -4,16 +4,21 @@
 //
 // The idea to know: everything is built from one immutable configuration before
 // anything starts, so that what cannot work is found before the first event is
-// taken. assemble.go translates, serve.go runs and stops.
+// taken. A configuration that changes is another [Gateway]: a [Program] builds it beside
+// the one that serves, and then swaps one pointer. What one of them has begun, it ends.
+//
+// assemble.go translates, routes.go shows it to the outside, serve.go runs and stops,
+// program.go goes over from one configuration to the next, generation.go is what runs of
+// each, function.go assembles parts.
 package gateway
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -27,7 +32,6 @@ import (
 	"github.com/eventgateway/gateway/core/retention"
 	"github.com/eventgateway/gateway/core/runner"
 	"github.com/eventgateway/gateway/core/telemetry"
-	"github.com/eventgateway/gateway/core/web"
 	"github.com/eventgateway/gateway/core/worker"
 )
 
@@ -47,6 +51,9 @@ type Deps struct {
 	// delivered that another process stored. It is also how long the answer to a
 	// health check is good for. Zero means DefaultRest.
 	Rest time.Duration
+
+	// MaxReply bounds replies with messages; see web.QueuesOptions.
+	MaxReply int
 
 	// Traces takes part in the traces of events. Nil leaves them to others: the sender's
 	// is stored and passed on.
@@ -70,30 +77,54 @@ type Tracer interface {
 // DefaultRest suits a database that is asked for nothing.
 const DefaultRest = time.Second
 
-// A Gateway is the assembled program.
+// A Gateway is the assembled program, or a [Part] of it: what belongs to others is nil.
 type Gateway struct {
 	Deps
-	Intake  *intake.Intake
-	Worker  *worker.Worker
-	Cron    *cron.Ticker // nil if there are no schedules
-	Purger  *retention.Purger
-	Alerts  *alert.Desk // nil if nobody wants to be told; nil is safe to use
-	Puller  *pull.Puller
-	Queues  *manage.Queues
-	Runs    *manage.Runs
-	Events  *manage.Events
-	Jobs    *manage.Jobs
-	Stats   *manage.Statistics
-	runner  *runner.Runner
-	client  *egress.Client
-	observe core.Observer
-	handler http.Handler
-	drain   time.Duration
+	Intake     *intake.Intake
+	Worker     *worker.Worker
+	Cron       *cron.Ticker // nil if there are no schedules
+	Purger     *retention.Purger
+	Alerts     *alert.Desk // nil if nobody wants to be told; nil is safe to use
+	Puller     *pull.Puller
+	Queues     *manage.Queues
+	Runs       *manage.Runs
+	Events     *manage.Events
+	Jobs       *manage.Jobs
+	Stats      *manage.Statistics
+	runner     *runner.Runner
+	obituaries *alert.Obituaries
+	client     *egress.Client
+	observe    core.Observer
+	handler    http.Handler
+	drain      time.Duration
+	config     *config.Config
+	shared     *shared
+
+	hurry chan struct{} // closed once what is told to stop is to end within the drain time
+	haste sync.Once
 }
 
 // New assembles a gateway. The configuration must have been loaded and hold
 // nothing that this version has not built; see config.Config.Unbuilt.
 func New(c *config.Config, d Deps) (*Gateway, error) {
+	g, err := newGateway(c, d, newShared())
+	if err != nil {
+		return nil, err
+	}
+	g.hasten() // nobody takes its place
+	if g.Metrics != nil {
+		g.Metrics.Watch(g.Stats.Stats, g.Worker.Sending)
+	}
+	return g, nil
+}
+
+// newGateway assembles one that shares some things with those before it.
+func newGateway(c *config.Config, d Deps, s *shared) (*Gateway, error) {
+	return newPart(c, d, s, everything)
+}
+
+// newPart assembles what all gateways have, and a part of the rest.
+func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 	if unbuilt := c.Unbuilt(); len(unbuilt) > 0 {
 		return nil, config.Problems(unbuilt)
 	}
@@ -101,7 +132,14 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 	if d.Metrics != nil {
 		d.Store = d.Metrics.Store(d.Store)
 	}
-	g := &Gateway{Deps: d, observe: observer(d), drain: time.Duration(c.Worker.DrainTimeoutSecs) * time.Second}
+	g := &Gateway{
+		Deps:    d,
+		observe: observer(d),
+		drain:   time.Duration(c.Worker.DrainTimeoutSecs) * time.Second,
+		config:  c,
+		shared:  s,
+		hurry:   make(chan struct{}),
+	}
 	g.client = egress.New(egress.Options{
 		AllowPrivate: c.Server.AllowPrivateURLs,
 		Concurrency:  c.Worker.MaxConcurrency,
@@ -109,28 +147,17 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 		Traced:       g.Traces != nil,
 		Clock:        g.Clock,
 	})
-	bell := &core.Bell{}
-	g.Alerts = g.newAlerts(c, bell)
-	obituaries := alert.NewObituaries(core.NewIDs(g.Clock), c.Delivery.DefaultRetry.Max, places(c))
-	g.Puller = g.newPuller(c, bell, obituaries.Of)
-	g.Queues = Queues(c, g.Store, g.Clock)
-	g.Queues.Bell = bell
-	g.Jobs = manage.NewJobs(g.Store, g.Clock)
-	g.Jobs.Bell = bell
-	g.Stats = Statistics(c, g.Store, g.Clock)
-	g.Purger = g.newPurger(c)
-	var errs [5]error
-	g.runner, errs[0] = g.newRunner(c, bell, obituaries.OfRun)
-	g.Runs = manage.NewRuns(g.Store, g.runner)
-	g.Intake, errs[1] = g.newIntake(c, bell)
-	g.Worker, errs[2] = g.newWorker(c, bell, obituaries.Of)
-	g.Cron, errs[3] = g.newCron(c)
-	g.Events, errs[4] = g.newEvents(c, bell)
-	if err := errors.Join(errs[:]...); err != nil {
+	g.Alerts = g.newAlerts(c, s.bell)
+	g.obituaries = alert.NewObituaries(core.NewIDs(g.Clock), c.Delivery.DefaultRetry.Max, places(c))
+	var err error
+	if g.runner, err = g.newRunner(c, s.bell, g.obituaries.OfRun); err == nil {
+		err = part(g)
+	}
+	if err != nil {
+		g.unhear()
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	g.handler = g.newHandler(c)
-	g.measure()
+	g.expect()
 	return g, nil
 }
 
@@ -189,6 +216,7 @@ func (g *Gateway) newAlerts(c *config.Config, bell *core.Bell) *alert.Desk {
 		Observe:     g.observe,
 		MaxAttempts: c.Delivery.DefaultRetry.Max,
 		Places:      places(c),
+		Tallies:     g.shared.tallies,
 	})
 }
 
@@ -214,6 +242,7 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 		Obituary: obituary,
 		Adopt:    adopter(c, g.runner),
 		Queues:   queueLanes(c),
+		Hurry:    g.hurry,
 	}, limits, known), nil
 }
 
@@ -230,39 +259,4 @@ func (g *Gateway) newCron(c *config.Config) (*cron.Ticker, error) {
 			return g.Intake.Fire(ctx, source, slot)
 		},
 	}, known), nil
-}
-
-func (g *Gateway) newHandler(c *config.Config) http.Handler {
-	pieces := []web.Piece{
-		web.Intake(web.IntakeOptions{Receiver: g.Intake, Token: c.API.AuthToken.Reveal()}),
-		g.queueRoutes(c),
-		web.Ops(web.OpsOptions{Depth: g.Store.Depth, Every: g.Rest, Metrics: g.Metrics, MetricsToken: c.API.MetricsAuthToken.Reveal()}),
-	}
-	pieces = append(append(pieces, g.runRoutes(c)...), g.manageRoutes(c)...)
-	if c.Server.Echo {
-		pieces = append(pieces, web.Echo(g.echoed))
-	}
-	settings := web.Settings{
-		MaxBodySize: int64(c.Server.MaxBodySize),
-		MaxInbound:  c.Server.MaxInbound,
-		IPRateLimit: c.Server.IPRateLimit,
-		Clients:     web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
-		Log:         g.Log.With(telemetry.Target, "web"),
-	}
-	if g.Metrics != nil {
-		settings.Served = g.Metrics.Served
-	}
-	return web.Handler(settings, pieces...)
-}
-
-// maxEchoed is how much of a body the echo receiver shows in the log.
-const maxEchoed = 2 << 10
-
-// echoed shows a delivery that the gateway made to itself.
-func (g *Gateway) echoed(e web.Echoed) {
-	body := string(e.Body[:min(len(e.Body), maxEchoed)])
-	g.Log.With(telemetry.Target, "echo").Info("echo received a delivery",
-		"event", e.Header.Get("X-Gateway-Event-Id"), "job", e.Header.Get("X-Gateway-Job-Id"),
-		"type", e.Header.Get("X-Gateway-Event-Type"), "attempt", e.Header.Get("X-Gateway-Attempt"),
-		"method", e.Method, "body", body)
 }

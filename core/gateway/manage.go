@@ -7,7 +7,6 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/manage"
-	"github.com/eventgateway/gateway/core/web"
 )
 
 // The services of operators. The command line, which works beside a running gateway,
@@ -50,17 +49,6 @@ func (g *Gateway) newEvents(c *config.Config, bell *core.Bell) (*manage.Events, 
 	if err != nil {
 		return nil, err
 	}
-	events.Bell = bell
+	events.Bell, events.Observe = bell, g.observe
 	return events, nil
-}
-
-// manageRoutes serve the operators of events and jobs, and whoever wants to see how all
-// stands.
-func (g *Gateway) manageRoutes(c *config.Config) []web.Piece {
-	token := c.API.AuthToken.Reveal()
-	return []web.Piece{
-		web.Events(web.EventsOptions{Manager: g.Events, Token: token}),
-		web.Jobs(web.JobsOptions{Manager: g.Jobs, Token: token}),
-		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Look: manage.NewTail(g.Store, g.Clock).Look, Token: token}),
-	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Metrics measures what a gateway does. That of core/telemetry/metrics is the one there
-// is; a function has none, and links none.
+// is; of the functions intake has it, and the others link none.
 type Metrics interface {
 	http.Handler // answers /metrics
 
@@ -22,7 +22,10 @@ type Metrics interface {
 	// Store is the same store, measured.
 	Store(core.Store) core.Store
 
-	// Expect is told each route before the first request, Served each request; see
+	// Configure is told the names of a configuration that is followed from now on.
+	Configure(telemetry.Names)
+
+	// Expect is told each route before the first request to it, Served each request; see
 	// web.Settings.
 	Expect(method, pattern string)
 	Served(pattern, method string, status int)
@@ -72,14 +75,12 @@ func stepNames(steps []config.Step) (all []string) {
 	return all
 }
 
-// measure lets the metrics see what is measured by others than the services themselves,
-// once everything is assembled.
-func (g *Gateway) measure() {
-	if g.Metrics == nil {
+// expect tells the metrics of all routes.
+func (g *Gateway) expect() {
+	if g.Metrics == nil || g.handler == nil {
 		return
 	}
 	for _, r := range web.Routes(g.handler) {
 		g.Metrics.Expect(r.Method, r.Pattern)
 	}
-	g.Metrics.Watch(g.Stats.Stats, g.Worker.Sending)
 }

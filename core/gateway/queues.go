@@ -50,6 +50,8 @@ func (g *Gateway) queueRoutes(c *config.Config) web.Piece {
 		Manager: g.Queues,
 		Token:   c.API.AuthToken.Reveal(),
 		Keys:    keys,
+
+		MaxReply: g.MaxReply,
 	})
 }
 

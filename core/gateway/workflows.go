@@ -8,7 +8,6 @@ import (
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/runner"
-	"github.com/eventgateway/gateway/core/web"
 	"github.com/eventgateway/gateway/core/worker"
 	"github.com/eventgateway/gateway/core/workflow"
 )
@@ -104,13 +103,5 @@ func steppings(c *config.Config, steps worker.Steps) []worker.Target {
 func adopter(c *config.Config, steps worker.Steps) func(core.Lane) (worker.Target, bool) {
 	return func(l core.Lane) (worker.Target, bool) {
 		return stepping(c, l, steps), l.Workflow() != ""
-	}
-}
-
-// runRoutes serve those who are asked to call back, and the operators of runs.
-func (g *Gateway) runRoutes(c *config.Config) []web.Piece {
-	return []web.Piece{
-		web.Callback(web.CallbackOptions{Resume: g.runner.Callback}),
-		web.Runs(web.RunsOptions{Manager: g.Runs, Token: c.API.AuthToken.Reveal()}),
 	}
 }

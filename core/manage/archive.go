@@ -115,6 +115,7 @@ func (e *Events) replay(ctx context.Context, events []core.Event, dry bool) (Rep
 		for _, j := range a.Jobs {
 			e.Bell.Ring(j.Lane)
 		}
+		tell(e.Observe, core.Replayed{Event: a.Event, Asked: a.Jobs})
 	}
 	return Replayed{Events: len(wanted), Jobs: jobs}, nil
 }

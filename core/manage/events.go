@@ -37,6 +37,9 @@ type Events struct {
 	// Bell is rung for lanes that get jobs; nil rings for nobody.
 	Bell *core.Bell
 
+	// Observe is told of what was replayed; nil tells nobody.
+	Observe core.Observer
+
 	store EventStore
 	clock core.Clock
 	match Match

@@ -248,8 +248,10 @@ func TestReplayRingsForThoseWhoGetJobs(t *testing.T) {
 	e, _ := desk(t, 3)
 	e.Bell = &core.Bell{}
 	listener := e.Bell.Listen("handler/h", "workflow/w", "queue/q")
-	if _, err := e.Replay(t.Context(), core.EventFilter{}, Span{}, true); err != nil || len(listener.Rung()) > 0 {
-		t.Errorf("a dry replay rang, or failed: %v", err)
+	var told []core.Fact
+	e.Observe = func(f core.Fact) { told = append(told, f) }
+	if _, err := e.Replay(t.Context(), core.EventFilter{}, Span{}, true); err != nil || len(listener.Rung())+len(told) > 0 {
+		t.Errorf("a dry replay rang or was told, or failed: %v", err)
 	}
 	got, err := e.ReplayOne(t.Context(), numbered(1))
 	if want := (Replayed{Events: 1, Jobs: 2, Span: Span{numbered(1), numbered(1)}}); got != want || err != nil {
@@ -257,6 +259,9 @@ func TestReplayRingsForThoseWhoGetJobs(t *testing.T) {
 	}
 	if rung := listener.Rung(); !slices.Equal(rung, []core.Lane{"handler/h", "workflow/w"}) {
 		t.Errorf("rang for %v", rung)
+	}
+	if f, ok := told[0].(core.Replayed); !ok || len(told) != 1 || f.Event.ID != numbered(1) || len(f.Asked) != 2 {
+		t.Errorf("told %+v, want that event %s was replayed for two", told, numbered(1))
 	}
 }
 

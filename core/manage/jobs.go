@@ -21,6 +21,9 @@ type Jobs struct {
 	// nobody.
 	Bell *core.Bell
 
+	// Observe is told of what was retried; nil tells nobody.
+	Observe core.Observer
+
 	store JobStore
 	clock core.Clock
 }
@@ -71,6 +74,7 @@ func (j *Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
 		return 0, j.why(ctx, id)
 	}
 	j.Bell.Ring(job.Lane)
+	tell(j.Observe, core.Revived{ID: id, Lane: job.Lane, Jobs: n})
 	return n, nil
 }
 
@@ -107,6 +111,9 @@ func (j *Jobs) RetryAll(ctx context.Context, lane core.Lane) (int, error) {
 	n, err := j.store.Retry(ctx, j.clock(), "", lane)
 	if n > 0 && lane != "" {
 		j.Bell.Ring(lane)
+	}
+	if n > 0 {
+		tell(j.Observe, core.Revived{Lane: lane, Jobs: n})
 	}
 	return n, err
 }

@@ -66,14 +66,19 @@ func TestRetryOfOneJob(t *testing.T) {
 	} {
 		j, d := office()
 		heard := j.Bell.Listen("handler/a", "handler/b", "queue/q", "workflow/w")
+		var told []core.Fact
+		j.Observe = func(f core.Fact) { told = append(told, f) }
 		n, err := j.Retry(t.Context(), tt.id)
 		if tt.why == "" {
 			if lane := d.lane(tt.id); n != 1 || err != nil || !slices.Equal(heard.Rung(), []core.Lane{lane}) {
 				t.Errorf("Retry(%s) = %d, %v; want 1, and the bell of %s rung", tt.id, n, err, lane)
 			}
+			if want := []core.Fact{core.Revived{ID: tt.id, Lane: d.lane(tt.id), Jobs: 1}}; !slices.Equal(told, want) {
+				t.Errorf("Retry(%s) told %+v, want %+v", tt.id, told, want)
+			}
 			continue
 		}
-		if n != 0 || !core.IsKind(err, tt.kind) || err.Error() != tt.why || len(heard.Rung()) > 0 {
+		if n != 0 || !core.IsKind(err, tt.kind) || err.Error() != tt.why || len(heard.Rung())+len(told) > 0 {
 			t.Errorf("Retry(%s) = %d, %v; want %s", tt.id, n, err, tt.why)
 		}
 	}
@@ -103,7 +108,12 @@ func TestRetryOfAll(t *testing.T) {
 	for lane, want := range map[core.Lane]int{"handler/a": 1, "queue/q": 1, "handler/idle": 0} {
 		j, _ := office()
 		heard := j.Bell.Listen(lane)
+		var told []core.Fact
+		j.Observe = func(f core.Fact) { told = append(told, f) }
 		n, err := j.RetryAll(t.Context(), lane)
+		if len(told) != want || want > 0 && told[0] != (core.Revived{Lane: lane, Jobs: want}) {
+			t.Errorf("RetryAll(%q) told %+v", lane, told)
+		}
 		if n != want || err != nil || len(heard.Rung()) != want {
 			t.Errorf("RetryAll(%q) = %d, %v; want %d, and the bell rung if there are any", lane, n, err, want)
 		}

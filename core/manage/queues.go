@@ -63,6 +63,9 @@ type Queues struct {
 	// Bell is rung for a queue that gets messages back; nil rings for nobody.
 	Bell *core.Bell
 
+	// Observe is told of what was retried and deleted; nil tells nobody.
+	Observe core.Observer
+
 	store  Store
 	clock  core.Clock
 	queues []Queue // by name
@@ -145,6 +148,7 @@ func (q *Queues) Retry(ctx context.Context, name string, id core.ID) (int, error
 	n, err := q.store.Retry(ctx, q.clock(), id, lane)
 	if n > 0 {
 		q.Bell.Ring(lane)
+		tell(q.Observe, core.Revived{ID: id, Lane: lane, Jobs: n})
 	}
 	return n, err
 }
@@ -175,8 +179,18 @@ func (q *Queues) Drain(ctx context.Context, name string) (int, error) {
 		n, err := q.store.Drain(ctx, lane, below, drainChunk)
 		total += n
 		if err != nil || n < drainChunk {
+			if total > 0 {
+				tell(q.Observe, core.Drained{Queue: name, Messages: total})
+			}
 			return total, err
 		}
+	}
+}
+
+// tell states a fact, if anybody listens.
+func tell(o core.Observer, f core.Fact) {
+	if o != nil {
+		o(f)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -212,12 +213,17 @@ func TestRetry(t *testing.T) {
 			q, f := shop()
 			q.Bell = &core.Bell{}
 			heard := q.Bell.Listen("queue/work")
+			var told []core.Fact
+			q.Observe = func(f core.Fact) { told = append(told, f) }
 			n, err := q.Retry(t.Context(), "work", tt.id)
 			if n != tt.want || (err == nil) != (tt.err == "") || err != nil && (err.Error() != tt.err || !core.IsKind(err, core.NotFound)) {
 				t.Errorf("Retry = %d, %v, want %d, %q", n, err, tt.want, tt.err)
 			}
 			if rung := len(heard.Rung()); rung != min(1, tt.want) {
 				t.Errorf("the bell was rung for %d lanes after %d came back", rung, n)
+			}
+			if len(told) != min(1, tt.want) || tt.want > 0 && told[0] != (core.Revived{ID: tt.id, Lane: "queue/work", Jobs: tt.want}) {
+				t.Errorf("told %+v after %d came back", told, n)
 			}
 			if f.jobs[3].Status != core.Dead || f.jobs[4].Status != core.Dead {
 				t.Error("a job of another lane came back")
@@ -246,7 +252,12 @@ func TestDrain(t *testing.T) {
 	send("queue/mail")
 	f.sender = func() { send("queue/work") }
 	q := NewQueues(f, func() time.Time { return noon }, []Queue{{Name: "work"}})
+	var told []core.Fact
+	q.Observe = func(f core.Fact) { told = append(told, f) }
 	n, err := q.Drain(t.Context(), "work")
+	if !slices.Equal(told, []core.Fact{core.Drained{Queue: "work", Messages: n}}) {
+		t.Errorf("Drain of %d told %+v", n, told)
+	}
 	if n < 2*drainChunk+1 || n > 2*drainChunk+4 || err != nil || f.calls != 3 {
 		t.Errorf("Drain = %d, %v after %d calls, want some %d after 3", n, err, f.calls, 2*drainChunk+1)
 	}

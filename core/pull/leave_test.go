@@ -198,3 +198,34 @@ func TestCloseWithAStoreThatHangs(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 	})
 }
+
+// What a puller that is closed gives back goes to the consumers of one that serves the
+// queue in its place.
+func TestCloseForAnother(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		deps := d.Deps
+		deps.Rest = time.Hour // who is not told sees nothing
+		next := New(deps, []Queue{{"q", visibility}})
+		defer next.Close()
+		d.send(1, 3)
+		taken := (<-d.receive(t.Context(), 1, 0)).messages
+		began, received := time.Now(), make(chan time.Duration)
+		go func() {
+			messages, err := next.Receive(t.Context(), "q", 1, MaxWait)
+			if err != nil || len(messages) != len(taken) {
+				t.Errorf("Receive = %v, %v, want what was given back", messages, err)
+			}
+			received <- time.Since(began)
+		}()
+		d.Close()
+		time.Sleep(5 * time.Second)
+		d.Return(t.Context(), "q", taken) // its consumer has hung up
+		if after := <-received; after != 5*time.Second {
+			t.Errorf("the other gave it after %v, want it at once", after)
+		}
+		d.send(1, 3)
+		if rung := d.heard.Rung(); len(rung) > 0 {
+			t.Errorf("a closed puller hears of %v", rung)
+		}
+	})
+}

@@ -82,6 +82,7 @@ func (p *Puller) join(l *line, c *consumer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.waiting = append(l.waiting, c)
+	p.arrived()
 	p.start(l)
 }
 

@@ -19,7 +19,7 @@
 //   - or its wait is over.
 //
 // Where to change something: who gets what in line.go, when to look in watch.go, what
-// an ack, nack or extend leads to in answer.go.
+// an ack, nack or extend leads to in answer.go, what runs beside all that in quiet.go.
 package pull
 
 import (
@@ -79,14 +79,15 @@ type Deps struct {
 type Puller struct {
 	Deps
 	heard  *core.Listener
-	nudged chan struct{}  // there is something new for the watcher
-	work   sync.WaitGroup // everything here that runs beside its callers
+	nudged chan struct{} // there is something new for the watcher
+	work   crew
 
 	closing context.Context // done once closed
 	stop    context.CancelFunc
 
 	mu       sync.Mutex       // guards what follows
 	lines    map[string]*line // by queue; the map itself stays as it is
+	came     chan struct{}    // closed when the next consumer comes; nil if nobody asked for that
 	closed   bool
 	watching bool
 	looking  bool
@@ -161,7 +162,9 @@ func (p *Puller) Return(ctx context.Context, queue string, messages []core.Taken
 		err := p.Worklist.Release(ctx, p.Clock(), jobs...)
 		if err == nil {
 			p.state(l, core.MessagesReturned, len(messages))
-			p.awaits(l, p.Clock())
+			if p.awaits(l, p.Clock()); p.closing.Err() != nil {
+				p.Bell.Ring(l.lane) // somebody else may serve the queue now
+			}
 			return
 		}
 		p.Observe(core.Troubled{Doing: "release", Err: err})
@@ -186,19 +189,16 @@ func (p *Puller) state(l *line, did core.PullAction, messages int) {
 const closeTime = 5 * time.Second
 
 // Close answers all who wait with no messages, and those who come later at once. It
-// returns when what was being taken for them is given back, or after 5 seconds.
+// returns when what was being taken for them is given back, or after 5 seconds. The bell
+// rings for others then.
 func (p *Puller) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.stop()
-	done := make(chan struct{})
-	go func() {
-		p.work.Wait()
-		close(done)
-	}()
+	p.Bell.Leave(p.heard)
 	select {
-	case <-done:
+	case <-p.work.left():
 	case <-time.After(closeTime):
 	}
 }

@@ -66,6 +66,7 @@ func New(d Deps, keep time.Duration) *Purger { return &Purger{d, keep} }
 //
 // With a zero Rest it does so once and returns the error it met. Else it asks every
 // minute, until ctx is done or the budget is over, and states errors as [core.Troubled].
+// If the budget has an End, no batch is begun that is likely to take longer.
 func (p *Purger) Tick(ctx context.Context, b core.Budget) error {
 	if b.Rest == 0 {
 		return p.pass(ctx, b)
@@ -80,6 +81,9 @@ func (p *Purger) Tick(ctx context.Context, b core.Budget) error {
 
 // pass deletes what is over, if it is the caller's turn. That ctx ended is no error.
 func (p *Purger) pass(ctx context.Context, b core.Budget) error {
+	if last := until(b, 0); !last.IsZero() && !p.Clock().Before(last) {
+		return nil
+	}
 	mine, err := p.Upkeep.Turn(ctx, p.Clock(), name, turn)
 	if err == nil && mine {
 		err = p.purge(ctx, b)
@@ -106,10 +110,23 @@ func (p *Purger) purge(ctx context.Context, b core.Budget) error {
 		}
 		took, so := p.Clock().Sub(at), p.Clock().Sub(began)
 		tired := rows >= many && so/time.Duration(rows) >= slow/many
-		if tired || so+took >= longest || !p.sleep(ctx, b, min(took, longest)) {
+		if tired || so+took >= longest || !p.sleep(ctx, core.Budget{Until: until(b, took)}, min(took, longest)) {
 			return nil
 		}
 	}
+}
+
+// endGrace is how long before the end of the process a batch is to be done.
+const endGrace = 2 * time.Second
+
+// until is when the last batch may begin, of those that take so long; zero if any time
+// will do.
+func until(b core.Budget, took time.Duration) time.Time {
+	last := b.End.Add(-endGrace - took)
+	if b.End.IsZero() || !b.Until.IsZero() && b.Until.Before(last) {
+		return b.Until
+	}
+	return last
 }
 
 // sleep waits, and tells whether there is to be more: not once ctx is done or the budget

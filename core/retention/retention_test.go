@@ -168,15 +168,20 @@ func TestOnce(t *testing.T) {
 		name  string
 		shelf shelf
 		until time.Duration // 0 for none
+		end   time.Duration // 0 for none
 		err   error
 		left  int
 		facts []core.Fact
 	}{
-		{"all", shelf{rows: 1500}, 0, nil, 0, []core.Fact{core.Purged{Rows: 1500}}},
-		{"nothing", shelf{}, 0, nil, 0, nil},
-		{"not its turn", shelf{rows: 10, turns: []bool{false}}, 0, nil, 10, nil},
-		{"trouble", shelf{rows: 10, fails: trouble}, 0, trouble, 10, nil},
-		{"little time", shelf{rows: 9000, takes: time.Second}, 3 * time.Second, nil, 7000, []core.Fact{core.Purged{Rows: 2000, Took: 3 * time.Second}}},
+		{"all", shelf{rows: 1500}, 0, 0, nil, 0, []core.Fact{core.Purged{Rows: 1500}}},
+		{"nothing", shelf{}, 0, 0, nil, 0, nil},
+		{"not its turn", shelf{rows: 10, turns: []bool{false}}, 0, 0, nil, 10, nil},
+		{"trouble", shelf{rows: 10, fails: trouble}, 0, 0, trouble, 10, nil},
+		{"little time", shelf{rows: 9000, takes: time.Second}, 3 * time.Second, 0, nil, 7000, []core.Fact{core.Purged{Rows: 2000, Took: 3 * time.Second}}},
+		{"until comes first", shelf{rows: 9000, takes: time.Second}, 3 * time.Second, time.Minute, nil, 7000, []core.Fact{core.Purged{Rows: 2000, Took: 3 * time.Second}}},
+		{"the end comes first", shelf{rows: 9000, takes: time.Second}, time.Minute, 8 * time.Second, nil, 6000, []core.Fact{core.Purged{Rows: 3000, Took: 5 * time.Second}}},
+		{"the end is near", shelf{rows: 9000, takes: time.Second}, 0, 5 * time.Second, nil, 8000, []core.Fact{core.Purged{Rows: 1000, Took: 2 * time.Second}}},
+		{"the end has come", shelf{rows: 9000, turns: []bool{false}}, 0, 2 * time.Second, nil, 9000, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -185,6 +190,9 @@ func TestOnce(t *testing.T) {
 				if tc.until > 0 {
 					b.Until = time.Now().Add(tc.until)
 				}
+				if tc.end > 0 {
+					b.End = time.Now().Add(tc.end)
+				}
 				if err := r.Tick(t.Context(), b); !errors.Is(err, tc.err) {
 					t.Errorf("Tick = %v, want %v", err, tc.err)
 				}
@@ -192,6 +200,9 @@ func TestOnce(t *testing.T) {
 					t.Errorf("%d rows are left, want %d", r.rows, tc.left)
 				}
 				r.wantFacts(t, tc.facts...)
+				if tc.end == endGrace && len(r.asked) > 0 {
+					t.Error("a turn was taken for which there is no time")
+				}
 			})
 		})
 	}

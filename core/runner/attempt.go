@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
@@ -49,7 +51,7 @@ func (r *Runner) prepare(ctx context.Context, job core.TakenJob) (*outgoing, cor
 	for range begins {
 		task := d.Task(job, r.Clock())
 		if task != workflow.Begin {
-			return r.do(ctx, d, task, job)
+			return r.doing(ctx, d, task, job)
 		}
 		current := false
 		if job, current, err = r.begin(ctx, job); err != nil || !current {
@@ -57,6 +59,20 @@ func (r *Runner) prepare(ctx context.Context, job core.TakenJob) (*outgoing, cor
 		}
 	}
 	return nil, core.StepEnd{}, false, errBusy
+}
+
+// doing is do, of which a panic is the end of the attempt: what comes of a run's data would
+// come of it again.
+func (r *Runner) doing(ctx context.Context, d *workflow.Definition, task workflow.Task, job core.TakenJob) (out *outgoing, end core.StepEnd, current bool, err error) {
+	err = core.Contain(func() (err error) {
+		out, end, current, err = r.do(ctx, d, task, job)
+		return err
+	})
+	if p := (*core.Panic)(nil); errors.As(err, &p) {
+		r.Observe(core.Troubled{Doing: "run a workflow", Err: err})
+		return nil, r.uncallable(job, err), true, nil
+	}
+	return out, end, current, err
 }
 
 // do does a task of a run that has begun, but for its call.
@@ -148,7 +164,7 @@ func (r *Runner) call(ctx context.Context, request workflow.Request, job core.Ta
 		defer cancel()
 	}
 	started := r.Clock()
-	answer := r.Caller.Call(ctx, request, job)
+	answer := r.ask(ctx, request, job)
 	end := core.StepEnd{Job: job, At: r.Clock(), Kind: core.Replied, Body: answer.Body, RetryAfter: answer.RetryAfter}
 	if answer.Error == "" && answer.TooLarge {
 		answer.Error = "data: the reply has more than 1 MiB"
@@ -165,6 +181,16 @@ func (r *Runner) call(ctx context.Context, request workflow.Request, job core.Ta
 		Duration:   end.At.Sub(started),
 	}
 	return end
+}
+
+// ask calls. That something panics fails the call.
+func (r *Runner) ask(ctx context.Context, request workflow.Request, job core.TakenJob) (a Answer) {
+	err := core.Contain(func() error { a = r.Caller.Call(ctx, request, job); return nil })
+	if err == nil {
+		return a
+	}
+	r.Observe(core.Troubled{Doing: "call a step", Err: fmt.Errorf("job %s: %w", job.ID, err)})
+	return Answer{Error: strings.ToValidUTF8(err.Error(), "?")}
 }
 
 // classOf is the class by which remedies know a failed call. The words of calls are finer:

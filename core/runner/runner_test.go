@@ -281,6 +281,51 @@ func TestStepThatCannotBeCalled(t *testing.T) {
 	})
 }
 
+// What panics fails the attempt, and no more than that.
+func TestStepThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+  w:
+    source: shop
+    events: [order]
+    steps:
+      - {name: a, url: 'https://a.example', retry: {max: 2, interval: 1s}}
+`)
+		w.answer = func(context.Context, workflow.Request, core.TakenJob) Answer { panic("no such host") }
+		run := w.start("w", `{}`)
+		w.tick()
+		time.Sleep(time.Minute)
+		w.tick()
+		if r := w.read(run); r.Status != core.RunFailed || r.Error != "step a: panic: no such host" || len(w.attempts) != 2 {
+			t.Errorf("run is %s (%s) after %d attempts, want it failed after 2", r.Status, r.Error, len(w.attempts))
+		}
+		for _, f := range factsOf[core.Troubled](w) {
+			if p := (*core.Panic)(nil); !errors.As(f.Err, &p) {
+				t.Errorf("told of %v, want nothing but panics", f.Err)
+			}
+		}
+		if n := len(factsOf[core.Troubled](w)); n != 2 {
+			t.Errorf("told of %d panics, want 2", n)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, line(1))
+		w.start("line", `{}`)
+		r := w.runner()
+		asked := 0
+		r.Clock = func() time.Time {
+			if asked++; asked == 1 {
+				panic("no time") // as good as any defect
+			}
+			return time.Now()
+		}
+		_, end, current, err := r.doing(context.Background(), nil, workflow.Elapse, w.take("line")[0])
+		if err != nil || !current || end.Kind != core.Refused || !end.Final || end.Attempt.Error != "data: panic: no time" {
+			t.Errorf("doing what panics = %+v, %v, %v, want it refused for good", end, current, err)
+		}
+	})
+}
+
 // A definition is read and compiled once, however many ask for it at the same time. One
 // that cannot be compiled fails nothing and is tried again.
 func TestDefinitions(t *testing.T) {

@@ -1,6 +1,11 @@
 package telemetry
 
-import "github.com/eventgateway/gateway/core"
+import (
+	"maps"
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+)
 
 // Names is what is configured, as far as measurements are told apart by it. Whatever
 // else comes up is [Other] in them, so that nobody outside can make more of them.
@@ -12,3 +17,28 @@ type Names struct {
 
 // Other stands for all names that are not configured.
 const Other = "other"
+
+// And is what is configured here or there.
+func (n Names) And(m Names) Names {
+	both := Names{
+		Sources:   union(n.Sources, m.Sources),
+		Handlers:  union(n.Handlers, m.Handlers),
+		Queues:    union(n.Queues, m.Queues),
+		Workflows: map[string][]string{},
+		Alerts:    maps.Clone(m.Alerts),
+	}
+	for _, workflows := range []map[string][]string{n.Workflows, m.Workflows} {
+		for name, steps := range workflows {
+			both.Workflows[name] = union(both.Workflows[name], steps)
+		}
+	}
+	if both.Alerts == nil {
+		both.Alerts = map[core.Lane]string{}
+	}
+	maps.Copy(both.Alerts, n.Alerts)
+	return both
+}
+
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}

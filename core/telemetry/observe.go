@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/eventgateway/gateway/core"
@@ -18,11 +19,13 @@ func Log(l *slog.Logger) core.Observer {
 		pull:     l.With(Target, "pull"),
 		workflow: l.With(Target, "workflow"),
 		store:    l.With(Target, "store"),
+		config:   l.With(Target, "config"),
+		manage:   l.With(Target, "manage"),
 	}
 	return o.observe
 }
 
-type logger struct{ intake, cron, worker, alert, pull, workflow, store *slog.Logger }
+type logger struct{ intake, cron, worker, alert, pull, workflow, store, config, manage *slog.Logger }
 
 func (o logger) observe(f core.Fact) {
 	switch f := f.(type) {
@@ -61,13 +64,32 @@ func (o logger) observe(f core.Fact) {
 		o.runMoved(f)
 	case core.CalledIn:
 		o.calledIn(f)
+	case core.Replayed:
+		line(o.manage, slog.LevelInfo, "event replayed", slog.String("event", string(f.Event.ID)),
+			slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", len(f.Asked)))
+	case core.Revived:
+		o.revived(f)
+	case core.Drained:
+		line(o.manage, slog.LevelWarn, "queue drained", slog.String("queue", f.Queue), slog.Int("messages", f.Messages))
 	case core.Recovered:
 		line(o.worker, slog.LevelInfo, "jobs of an earlier process recovered", slog.Int("jobs", f.Jobs))
 	case core.Purged:
 		line(o.store, slog.LevelInfo, "old records deleted", slog.Int("rows", f.Rows), slog.Int64("duration_ms", f.Took.Milliseconds()))
+	case core.Reloaded:
+		o.reloaded(f)
 	case core.Troubled:
-		line(o.store, slog.LevelWarn, "trying again", slog.String("doing", f.Doing), slog.Any("error", f.Err))
+		o.troubled(f)
 	}
+}
+
+// troubled tells of a panic as of what needs a person: it will be tried again, and is a
+// defect all the same.
+func (o logger) troubled(f core.Troubled) {
+	if p := (*core.Panic)(nil); errors.As(f.Err, &p) {
+		line(o.store, slog.LevelError, "panic", slog.String("doing", f.Doing), slog.Any("error", f.Err), slog.String("stack", p.Stack))
+		return
+	}
+	line(o.store, slog.LevelWarn, "trying again", slog.String("doing", f.Doing), slog.Any("error", f.Err))
 }
 
 func (o logger) accepted(f core.Accepted) {
@@ -80,6 +102,17 @@ func (o logger) accepted(f core.Accepted) {
 	}
 	line(log, slog.LevelInfo, message, slog.String("event", string(f.Event.ID)),
 		slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", f.Jobs))
+}
+
+func (o logger) revived(f core.Revived) {
+	attrs := []slog.Attr{slog.Int("jobs", f.Jobs)}
+	if f.ID != "" {
+		attrs = append(attrs, slog.String("job", string(f.ID)))
+	}
+	if f.Lane != "" {
+		attrs = append(attrs, consumer(f.Lane))
+	}
+	line(o.manage, slog.LevelInfo, "dead jobs retried", attrs...)
 }
 
 // kindWord is a kind of refusal as a field of a line.

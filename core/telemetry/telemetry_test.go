@@ -3,6 +3,7 @@ package telemetry
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -125,10 +126,25 @@ func TestFactsAsLines(t *testing.T) {
 		{core.Superseded{Job: job},
 			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"worker","job":"J1","handler":"billing","attempt":2}`},
 		{core.Released{Jobs: 3, Why: "stopping"}, `{"level":"INFO","msg":"jobs given back","target":"worker","jobs":3,"why":"stopping"}`},
+		{core.Replayed{Event: core.Event{ID: "E4", Source: "shop", Type: "order.created"}, Asked: make([]core.NewJob, 2)},
+			`{"level":"INFO","msg":"event replayed","target":"manage","event":"E4","source":"shop","type":"order.created","jobs":2}`},
+		{core.Revived{Jobs: 3}, `{"level":"INFO","msg":"dead jobs retried","target":"manage","jobs":3}`},
+		{core.Revived{ID: "J3", Lane: "queue/work", Jobs: 1}, `{"level":"INFO","msg":"dead jobs retried","target":"manage","jobs":1,"job":"J3","queue":"work"}`},
+		{core.Drained{Queue: "work", Messages: 3}, `{"level":"WARN","msg":"queue drained","target":"manage","queue":"work","messages":3}`},
 		{core.Recovered{Jobs: 3}, `{"level":"INFO","msg":"jobs of an earlier process recovered","target":"worker","jobs":3}`},
 		{core.Purged{Rows: 3, Took: time.Second}, `{"level":"INFO","msg":"old records deleted","target":"store","rows":3,"duration_ms":1000}`},
+		{core.Reloaded{From: "gateway.yaml", Result: core.ReloadApplied}, `{"level":"INFO","msg":"configuration applied","target":"config","from":"gateway.yaml"}`},
+		{core.Reloaded{From: "gateway.yaml", Result: core.ReloadUnchanged}, `{"level":"INFO","msg":"configuration is unchanged","target":"config","from":"gateway.yaml"}`},
+		{core.Reloaded{From: "gateway.yaml", Result: core.ReloadInvalid, Err: errors.New("gateway.yaml:1:1: a\ngateway.yaml:2:1: b")},
+			`{"level":"WARN","msg":"configuration ignored: it has errors; the one before stays","target":"config","from":"gateway.yaml","error":"gateway.yaml:1:1: a; gateway.yaml:2:1: b"}`},
+		{core.Reloaded{From: "gateway.yaml", Result: core.ReloadForbidden, Err: errors.New("gateway.yaml:1:1: a")},
+			`{"level":"WARN","msg":"configuration ignored: a running gateway does not go over to it; the one before stays","target":"config","from":"gateway.yaml","error":"gateway.yaml:1:1: a"}`},
+		{core.Reloaded{From: "https://config.example/gateway.yaml", Result: core.ReloadUnreachable, Err: errors.New("connection refused")},
+			`{"level":"WARN","msg":"configuration cannot be read; the one before stays","target":"config","from":"https://config.example/gateway.yaml","error":"connection refused"}`},
 		{core.Troubled{Doing: "settle", Err: errors.New("disk full")},
 			`{"level":"WARN","msg":"trying again","target":"store","doing":"settle","error":"disk full"}`},
+		{core.Troubled{Doing: "deliver", Err: fmt.Errorf("job J1: %w", &core.Panic{Value: "no words", Stack: "main.go:1"})},
+			`{"level":"ERROR","msg":"panic","target":"store","doing":"deliver","error":"job J1: panic: no words","stack":"main.go:1"}`},
 	}
 	for _, tt := range tests {
 		if got := lineOf(t, tt.fact); got != tt.want {

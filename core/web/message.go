@@ -36,10 +36,46 @@ func writeMessages(w http.ResponseWriter, messages []core.TakenJob, tail func(co
 		if i > 0 {
 			pieces = append(pieces, []byte(","))
 		}
-		record := wire.MessageOf(m)
-		pieces = append(pieces, unclosed(record.MessageHead), []byte(`,"payload":`), record.Payload, rest(tail(m, record)))
+		pieces = append(pieces, piecesOf(m, tail)...)
 	}
 	writePieces(w, append(pieces, []byte("]"+more+"}")))
+}
+
+func piecesOf(m core.TakenJob, tail func(core.TakenJob, wire.Message) any) [][]byte {
+	record := wire.MessageOf(m)
+	return [][]byte{unclosed(record.MessageHead), []byte(`,"payload":`), record.Payload, rest(tail(m, record))}
+}
+
+// fitting is how many of the messages are no longer than most together, as a text in JSON.
+func fitting(messages []core.TakenJob, tail func(core.TakenJob, wire.Message) any, most int) int {
+	length := 20 // what is around them
+	for i, m := range messages {
+		length++ // a comma
+		for _, piece := range piecesOf(m, tail) {
+			length += quotedLength(piece)
+		}
+		if length > most {
+			return i
+		}
+	}
+	return len(messages)
+}
+
+// quotedLength is how many bytes a text has at most as one in JSON: there are longer ways
+// to write what is escaped in it, but none that encoding/json takes.
+func quotedLength(text []byte) int {
+	n := len(text)
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t':
+			n++
+		case c < ' ' || c == 0x7f:
+			n += 5
+		case c == 0xe2: // may begin a line separator, which is escaped
+			n += 3
+		}
+	}
+	return n
 }
 
 // unclosed is an object that is to go on, rest its end.

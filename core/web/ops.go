@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // Bounds of the health check.
@@ -26,6 +28,10 @@ type OpsOptions struct {
 	// Every is how long an answer of the database is good for; zero means a second.
 	Every time.Duration
 
+	// Ignored tells of the newest configuration if it is not the one that is followed;
+	// it and what it tells may be nil.
+	Ignored func() *IgnoredConfig
+
 	// Metrics answers who collects measurements; nil leaves the route out.
 	Metrics http.Handler
 
@@ -33,12 +39,18 @@ type OpsOptions struct {
 	MetricsToken string
 }
 
+// An IgnoredConfig is a configuration that is not followed: the one before it is.
+type IgnoredConfig struct {
+	Why   core.ReloadResult
+	Since time.Time
+}
+
 // Ops is the routes for operators. They take no slot of MaxInbound: a probe must
 // not take a busy process for a dead one, and what a busy one measures is wanted most.
 // The limit per client address holds.
 func Ops(o OpsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		h := &health{depth: o.Depth, every: cmp.Or(o.Every, checkEvery), door: d}
+		h := &health{depth: o.Depth, every: cmp.Or(o.Every, checkEvery), ignored: o.Ignored, door: d}
 		r.Get("/health", h.serve)
 		r.Head("/health", h.serve)
 		if o.Metrics != nil {
@@ -60,9 +72,10 @@ func (d *Door) metrics(exposition http.Handler, token *bearer) http.HandlerFunc 
 // health asks the database how it is, at most once in a while and never twice at
 // once, however many ask. Trouble is asked about again after a second.
 type health struct {
-	depth func(context.Context) (int, error)
-	every time.Duration
-	door  *Door
+	depth   func(context.Context) (int, error)
+	every   time.Duration
+	ignored func() *IgnoredConfig
+	door    *Door
 
 	mu   sync.Mutex
 	last *checkup
@@ -78,18 +91,37 @@ type checkup struct {
 }
 
 type healthBody struct {
-	Status string `json:"status"`
-	Depth  *int   `json:"queue_depth,omitempty"`
-	Detail string `json:"detail,omitempty"`
+	Status string      `json:"status"`
+	Depth  *int        `json:"queue_depth,omitempty"`
+	Detail string      `json:"detail,omitempty"`
+	Config *configBody `json:"config,omitempty"`
+}
+
+// configBody says that a configuration is ignored and not what is in it: everyone may ask.
+type configBody struct {
+	State core.ReloadResult `json:"state"`
+	Since string            `json:"since"`
 }
 
 func (h *health) serve(w http.ResponseWriter, r *http.Request) {
 	if c := h.latest(); c.wait(r.Context()) && c.err == nil {
-		writeJSON(w, http.StatusOK, healthBody{Status: "ok", Depth: &c.depth})
+		writeJSON(w, http.StatusOK, healthBody{Status: "ok", Depth: &c.depth, Config: h.config()})
 		return
 	}
 	w.Header()["Retry-After"] = []string{"1"}
-	writeJSON(w, http.StatusServiceUnavailable, healthBody{Status: "error", Detail: "database unreachable"})
+	writeJSON(w, http.StatusServiceUnavailable, healthBody{Status: "error", Detail: "database unreachable", Config: h.config()})
+}
+
+// config is what there is to tell of the configuration; nil if nothing is.
+func (h *health) config() *configBody {
+	if h.ignored == nil {
+		return nil
+	}
+	i := h.ignored()
+	if i == nil {
+		return nil
+	}
+	return &configBody{i.Why, core.FormatTime(i.Since)}
 }
 
 // latest is the newest checkup if it is fresh or still going on, else a new one.

@@ -41,6 +41,11 @@ type QueuesOptions struct {
 	// Keys are the bearer keys of the consumers, by queue; an empty one leaves its
 	// queue open. Every queue is in it.
 	Keys map[string]string
+
+	// MaxReply bounds a reply with messages for a consumer, in bytes of what it is as a text
+	// in JSON, which is how a function sends it. Messages above that go back, so that nobody
+	// loses an attempt to a reply that cannot be sent. Zero is no bound.
+	MaxReply int
 }
 
 // Queues is the routes of queues: those of consumers, and those of operators.
@@ -105,7 +110,20 @@ func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return q.hand(w, r, queue, n, wait)
+	return q.hand(w, r, queue, n, inTime(r.Context(), wait))
+}
+
+// handTime is how long before its deadline a request has its messages, so that they can
+// be sent, or given back.
+const handTime = 3 * time.Second
+
+// inTime is how much of a wait there is time for.
+func inTime(ctx context.Context, wait time.Duration) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return wait
+	}
+	return max(0, min(wait, time.Until(deadline)-handTime))
 }
 
 // hand receives messages and hands them to the consumer. If it has hung up before, they
@@ -121,8 +139,25 @@ func (q *queueRoutes) hand(w http.ResponseWriter, r *http.Request, queue string,
 		q.Puller.Return(r.Context(), queue, messages)
 		return err
 	}
+	if messages, err = q.trim(r.Context(), queue, messages); err != nil {
+		return err
+	}
 	writeMessages(w, messages, handed, "")
 	return nil
+}
+
+// trim gives back the messages that a reply has no room for. One that has none for the
+// first of them is a refusal.
+func (q *queueRoutes) trim(ctx context.Context, queue string, messages []core.TakenJob) ([]core.TakenJob, error) {
+	if q.MaxReply == 0 || len(messages) == 0 {
+		return messages, nil
+	}
+	n := fitting(messages, handed, q.MaxReply)
+	q.Puller.Return(ctx, queue, messages[n:])
+	if n == 0 {
+		return nil, core.Refuse(core.Invalid, "message %s is larger than what can be sent from here", messages[0].ID)
+	}
+	return messages[:n], nil
 }
 
 func (q *queueRoutes) ack(w http.ResponseWriter, r *http.Request) error {

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -54,6 +56,32 @@ func TestWhatQueuesAreTold(t *testing.T) {
 		if got := strings.Join(w.counter.said, "; "); got != tt.want {
 			t.Errorf("%s %s %.40s: told %q, want %q", tt.method, tt.path, tt.body, got, tt.want)
 		}
+	}
+}
+
+// A request that has a deadline, as all of a function have, waits no longer than leaves
+// three seconds for the rest.
+func TestWaitsEndBeforeTheirDeadline(t *testing.T) {
+	for _, tt := range []struct {
+		wait, left time.Duration
+		want       string
+	}{
+		{20 * time.Second, 29 * time.Second, "20s"},
+		{30 * time.Second, 29 * time.Second, "26s"},
+		{30 * time.Second, 3 * time.Second, "0s"},
+		{30 * time.Second, time.Second, "0s"},
+		{0, 29 * time.Second, "0s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			ctx, cancel := context.WithTimeout(t.Context(), tt.left)
+			defer cancel()
+			path := fmt.Sprintf("/api/queues/work/messages?wait=%v", tt.wait)
+			w.handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", path, nil))
+			if got, want := strings.Join(w.counter.said, "; "), "receive work 1 "+tt.want; got != want {
+				t.Errorf("wait=%v with %v left: told %q, want %q", tt.wait, tt.left, got, want)
+			}
+		})
 	}
 }
 
@@ -207,4 +235,43 @@ func FuzzBodies(f *testing.F) {
 			t.Errorf("%q: %d %s", body, got.Code, got.Body)
 		}
 	})
+}
+
+// TestMessagesThatDoNotFit: what a bounded reply has no room for goes back, with its
+// attempt.
+func TestMessagesThatDoNotFit(t *testing.T) {
+	whole := ask(newWorld(t).handler(), "GET", "/api/queues/work/messages?batch=4", "").Body.String()
+	for _, tt := range []struct {
+		room    int
+		want    int // messages
+		returns string
+	}{
+		{0, 4, ""},
+		{10_000, 4, ""},
+		{quotedLength(whole) - 1, 3, "; return work 1"},
+		{quotedLength(whole) / 2, 1, "; return work 3"},
+		{100, 0, "; return work 4"},
+	} {
+		w := newWorld(t)
+		w.maxReply = tt.room
+		reply := ask(w.handler(), "GET", "/api/queues/work/messages?batch=4", "")
+		if n := strings.Count(reply.Body.String(), `"receipt"`); n != tt.want || tt.room > 0 && quotedLength(reply.Body.String()) > max(tt.room, 200) {
+			t.Errorf("with room for %d: %d messages in %d bytes, want %d: %s", tt.room, n, quotedLength(reply.Body.String()), tt.want, reply.Body)
+		}
+		if got, want := strings.Join(w.counter.said, "; "), "receive work 4 0s"+tt.returns; got != want {
+			t.Errorf("with room for %d: told %q, want %q", tt.room, got, want)
+		}
+		if tt.want == 0 && (reply.Code != 400 || !strings.Contains(reply.Body.String(), "01J00000000000000000000001")) {
+			t.Errorf("%d %s, want 400 and the message that is too large", reply.Code, reply.Body)
+		}
+	}
+}
+
+// quotedLength is how long a text is as one in JSON.
+func quotedLength(text string) int {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text)
+	return b.Len() - 3 // quotes and a line's end
 }

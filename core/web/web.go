@@ -20,6 +20,8 @@
 // writer: from net/http to the service a request costs 18 allocations, half of them
 // the router's (BenchmarkIntake).
 //
+// In a function, package lambda takes the place of net/http's server.
+//
 // web may import core, the services it shows and their records in wire, config for how a
 // duration is spelt, chi, httprate and yaml; never a store.
 package web
@@ -53,6 +55,9 @@ type Settings struct {
 	Clients Clients
 	Log     *slog.Logger // nil logs nothing
 
+	// Counts are what the limits are held against. Nil counts for this handler alone.
+	Counts *Counts
+
 	// Served is told of every request that was answered: the pattern of its route, ""
 	// if none took it, its method as it was sent, and the status. May be nil.
 	Served func(pattern, method string, status int)
@@ -65,12 +70,9 @@ const MaxPolls = 1000
 // A Piece is a group of routes.
 type Piece func(chi.Router, *Door)
 
-// A Door is what all routes of a handler share: the settings and what is counted
-// against them.
+// A Door is what all routes of a handler share.
 type Door struct {
 	Settings
-	slots   chan struct{}         // one taken by every request being served, but for polls
-	polls   chan struct{}         // one taken by every poll being served
 	limiter *httprate.RateLimiter // nil without a limit
 	records sync.Pool             // of *record
 }
@@ -80,12 +82,10 @@ func Handler(s Settings, pieces ...Piece) http.Handler {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Door{
-		Settings: s,
-		slots:    make(chan struct{}, s.MaxInbound),
-		polls:    make(chan struct{}, MaxPolls),
-		limiter:  newLimiter(s.IPRateLimit),
+	if s.Counts == nil {
+		s.Counts = &Counts{}
 	}
+	d := &Door{Settings: s, limiter: s.Counts.limit(s.IPRateLimit)}
 	router := chi.NewRouter()
 	router.Use(d.guard)
 	router.NotFound(d.unrouted(router))
@@ -147,20 +147,22 @@ type route func(http.ResponseWriter, *http.Request) error
 
 // inbound serves a route within MaxInbound. Nobody waits for a slot: a queue
 // here would only hide the load from senders that know how to come back.
-func (d *Door) inbound(serve route) http.HandlerFunc { return d.within(d.slots, serve) }
+func (d *Door) inbound(serve route) http.HandlerFunc {
+	return d.within(&d.Counts.inbound, d.MaxInbound, serve)
+}
 
 // polling serves a route on which clients wait, within MaxPolls.
-func (d *Door) polling(serve route) http.HandlerFunc { return d.within(d.polls, serve) }
+func (d *Door) polling(serve route) http.HandlerFunc {
+	return d.within(&d.Counts.polls, MaxPolls, serve)
+}
 
-func (d *Door) within(slots chan struct{}, serve route) http.HandlerFunc {
+func (d *Door) within(s *slots, most int, serve route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-		default:
+		if !s.enter(most) {
 			d.fail(w, r, errBusy)
 			return
 		}
+		defer s.leave()
 		if err := serve(w, r); err != nil {
 			d.fail(w, r, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -53,6 +54,8 @@ type world struct {
 	archive  *archivist
 	log      *logbook
 	echoed   chan web.Echoed
+	ignored  *web.IgnoredConfig
+	maxReply int
 }
 
 func newWorld(t *testing.T, settings ...string) *world {
@@ -86,6 +89,8 @@ func (w *world) set(setting string) {
 		w.settings.Clients.TrustProxy = true
 	case "auth_token":
 		w.token = value
+	case "config": // invalid, forbidden, unreachable
+		w.ignored = &web.IgnoredConfig{Why: core.ReloadResult(value), Since: time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.UTC)}
 	case "export": // breaks
 		w.archive.breaks = true
 	case "store": // works, unavailable, broken, late, panics
@@ -102,8 +107,8 @@ func (w *world) handler() http.Handler {
 	}
 	return web.Handler(w.settings,
 		web.Intake(web.IntakeOptions{Receiver: w.intake(), Token: w.token}),
-		web.Ops(web.OpsOptions{Depth: w.store.Depth}),
-		web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Token: w.token, Keys: map[string]string{"work": "", "locked": "k3y"}}),
+		web.Ops(web.OpsOptions{Depth: w.store.Depth, Ignored: func() *web.IgnoredConfig { return w.ignored }}),
+		web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Token: w.token, Keys: map[string]string{"work": "", "locked": "k3y"}, MaxReply: w.maxReply}),
 		web.Callback(web.CallbackOptions{Resume: w.clerk.Resume}),
 		web.Runs(web.RunsOptions{Manager: w.clerk, Token: w.token}),
 		web.Events(web.EventsOptions{Manager: w.archive, Token: w.token}),
@@ -155,20 +160,24 @@ func (w *world) schema(text string) *expr.Schema {
 
 // serve starts the gateway and returns its address.
 func (w *world) serve(adjust ...func(*http.Server)) string {
+	return serveHandler(w.t, w.handler(), adjust...)
+}
+
+func serveHandler(t *testing.T, h http.Handler, adjust ...func(*http.Server)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	server := web.NewServer(w.handler(), slog.New(slog.DiscardHandler))
+	server := web.NewServer(h, slog.New(slog.DiscardHandler))
 	for _, f := range adjust {
 		f(server)
 	}
 	served := make(chan error)
 	go func() { served <- server.Serve(web.Limit(l, 64)) }()
-	w.t.Cleanup(func() {
+	t.Cleanup(func() {
 		_ = server.Close()
 		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			w.t.Errorf("Serve = %v", err)
+			t.Errorf("Serve = %v", err)
 		}
 	})
 	return l.Addr().String()

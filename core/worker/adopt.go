@@ -52,6 +52,9 @@ func (t *tick) stir(l core.Lane) {
 	t.stirred[l] = true
 	t.mu.Unlock()
 	t.nudge()
+	if t.gone.Load() {
+		t.Bell.Ring(l) // it is somebody else's now
+	}
 }
 
 // roused are the lanes that were rung or stirred since it was last asked. One that is

@@ -2,20 +2,22 @@ package worker
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
 
 // attempt makes one try and says what it leads to.
-func (w *Worker) attempt(ctx context.Context, target Target, job core.TakenJob) core.Outcome {
+func (w *Worker) attempt(ctx context.Context, target Target, job *core.TakenJob) core.Outcome {
 	if job.Spent() {
 		return w.buried(job)
 	}
 	ctx, cancel := context.WithTimeout(ctx, target.Timeout)
 	defer cancel()
 	started := w.Clock()
-	reply := target.Sender.Send(ctx, job)
+	reply := w.try(ctx, target.Sender, job)
 	o := outcome(job, target.Retry, reply, started, w.Clock())
 	if target.Breaker {
 		o.Verdict = verdict(reply)
@@ -24,11 +26,28 @@ func (w *Worker) attempt(ctx context.Context, target Target, job core.TakenJob) 
 }
 
 // mourn adds to an outcome what its job's death gives rise to, if it died.
-func (w *Worker) mourn(job core.TakenJob, o core.Outcome) core.Outcome {
+func (w *Worker) mourn(job *core.TakenJob, o core.Outcome) core.Outcome {
 	if o.Status == core.Dead && w.Obituary != nil {
-		o.GivesRise = w.Obituary(job, o)
+		err := core.Contain(func() error { o.GivesRise = w.Obituary(*job, o); return nil })
+		if err != nil {
+			w.Observe(core.Troubled{Doing: "tell of a dead job", Err: err})
+		}
 	}
 	return o
+}
+
+// maxPanic is how many bytes of a panic's words an attempt keeps.
+const maxPanic = 512
+
+// try sends. That something panics fails the attempt, and says nothing of the handler.
+func (w *Worker) try(ctx context.Context, s Sender, job *core.TakenJob) (r Reply) {
+	err := core.Contain(func() error { r = s.Send(ctx, *job); return nil })
+	if err == nil {
+		return r
+	}
+	w.Observe(core.Troubled{Doing: "deliver", Err: fmt.Errorf("job %s: %w", job.ID, err)})
+	why := strings.ToValidUTF8(err.Error(), "?")
+	return Reply{Error: strings.ToValidUTF8(why[:min(len(why), maxPanic)], ""), Unsent: true}
 }
 
 func verdict(r Reply) core.Verdict {
@@ -44,7 +63,7 @@ func verdict(r Reply) core.Verdict {
 // outcome decides what a reply makes of a job: completed if the handler took it,
 // dead if that was the last attempt or another cannot help, else due again after the backoff, or later
 // if the handler asked for that.
-func outcome(job core.TakenJob, retry core.Retry, r Reply, started, ended time.Time) core.Outcome {
+func outcome(job *core.TakenJob, retry core.Retry, r Reply, started, ended time.Time) core.Outcome {
 	o := core.Outcome{
 		JobID: job.ID,
 		Lease: job.Lease,
@@ -74,12 +93,12 @@ func outcome(job core.TakenJob, retry core.Retry, r Reply, started, ended time.T
 
 // buried is the end of a job whose last attempt never reported back. The record
 // stands for that attempt, not for the taking that found it.
-func (w *Worker) buried(job core.TakenJob) core.Outcome {
+func (w *Worker) buried(job *core.TakenJob) core.Outcome {
 	return w.mourn(job, died(job, job.MaxAttempts, core.LeaseExpired, w.Clock()))
 }
 
 // died is the end of a job without an attempt.
-func died(job core.TakenJob, number int, why string, now time.Time) core.Outcome {
+func died(job *core.TakenJob, number int, why string, now time.Time) core.Outcome {
 	return core.Outcome{
 		JobID:   job.ID,
 		Lease:   job.Lease,

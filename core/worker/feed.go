@@ -25,12 +25,13 @@ const heldUp = "the circuit breaker opened, or their lease would have ended"
 // feed takes jobs for free slots until the budget or the context ends.
 func (t *tick) feed(ctx context.Context, b core.Budget) error {
 	var trouble backoff
+	var failed error // that is tried again
 	for !t.over(ctx, b) {
 		t.ripe = t.queue.ripen(t.Clock())
 		t.giveBack(heldUp)
 		jobs, ahead := t.room()
 		if jobs == 0 {
-			t.sleep(ctx, b, rest(b), nil) // no need to hear of more work
+			t.sleep(ctx, b, t.rest(b), nil) // no need to hear of more work
 			continue
 		}
 		more, err := t.fill(ctx, b, jobs, ahead)
@@ -41,24 +42,24 @@ func (t *tick) feed(ctx context.Context, b core.Budget) error {
 			if b.Rest == 0 {
 				return err
 			}
+			failed = err
 			t.Observe(core.Troubled{Doing: "take", Err: err})
 			t.sleep(ctx, b, trouble.next(), nil)
 			continue
 		}
-		trouble = 0
+		trouble, failed = 0, nil
 		if more {
 			continue
 		}
-		if b.Rest == 0 && t.through() {
+		if endsItself(b) && t.through(b) {
 			return nil
 		}
 		t.sleep(ctx, b, t.untilNext(), t.heard.C)
 	}
+	if b.Brief {
+		return failed
+	}
 	return nil
-}
-
-func (t *tick) over(ctx context.Context, b core.Budget) bool {
-	return ctx.Err() != nil || !b.Until.IsZero() && !t.Clock().Before(b.Until)
 }
 
 // room is how many jobs to take now. One more than there are slots would wait,
@@ -87,6 +88,7 @@ func (t *tick) fill(ctx context.Context, b core.Budget, room, ahead int) (more b
 		}
 		now = t.Clock()
 	}
+	t.forgo(now)
 	quotas := t.quotas(room, ahead, now)
 	if len(quotas) == 0 {
 		return false, nil
@@ -99,6 +101,7 @@ func (t *tick) fill(ctx context.Context, b core.Budget, room, ahead int) (more b
 		return false, err
 	}
 	ended := t.Clock()
+	t.found = ended
 	t.pace.took(ended.Sub(now))
 	t.queue.put(ended, fresh)
 	return len(t.ready) > 0, nil
@@ -129,8 +132,9 @@ func (t *tick) listen(now time.Time) {
 // when the next job is due.
 func (t *tick) look(ctx context.Context, b core.Budget, room, ahead int) error {
 	now := t.Clock()
-	lanes := t.lanes()
-	t.lookIn(rest(b)) // a retry that is settled from here on makes it sooner
+	lanes := t.fitting(now)
+	t.calm = t.chores.Load() == 0 && t.idle() && t.quiet()
+	t.lookIn(t.rest(b)) // a retry that is settled from here on makes it sooner
 	outlooks, err := t.Worklist.Due(ctx, lanes)
 	if err != nil {
 		t.lookIn(0)
@@ -146,6 +150,9 @@ func (t *tick) look(ctx context.Context, b core.Budget, room, ahead int) error {
 		if o.DueAt.IsZero() {
 			continue
 		}
+		if !o.DueAt.After(now) && t.looked.IsZero() {
+			t.found = now // whoever may take it, and when; later only what is taken counts
+		}
 		due[l] = later(o.DueAt, t.passable(l, now), t.barren[l])
 		if soon := now.Add(core.GateHorizon); due[l].After(now) && !due[l].After(soon) && !o.DueAt.After(now) {
 			t.paced[l] = due[l]
@@ -159,6 +166,7 @@ func (t *tick) look(ctx context.Context, b core.Budget, room, ahead int) error {
 		t.promised[l] = true
 	}
 	t.dry = len(t.ready)+len(t.paced) == 0
+	t.next = t.firstAfter(now, due)
 	if len(t.quotas(room, ahead, now)) > 0 {
 		end := t.Clock()
 		next = end.Add(max(freshness, 9*end.Sub(now)))
@@ -202,7 +210,7 @@ func (t *tick) quotas(room, ahead int, now time.Time) []core.Quota {
 	quotas := share(room, claims)
 	for i := range quotas {
 		q := &quotas[i]
-		q.Hold, q.Pass = t.target(q.Lane).Hold, passes[q.Lane]
+		q.Hold, q.Pass = t.holdOf(q.Lane, now), passes[q.Lane]
 	}
 	return quotas
 }
@@ -244,16 +252,17 @@ func (t *tick) take(ctx context.Context, now time.Time, quotas []core.Quota) ([]
 }
 
 // hold notes what was taken, and returns what is new: a job that was still here
-// when its lease ended goes on under the new one.
-func (t *tick) hold(jobs []core.TakenJob) []core.TakenJob {
+// when its lease ended goes on under the new one. Each is on its own from here on: it is
+// large, and no slow one keeps the payloads of others in memory.
+func (t *tick) hold(jobs []core.TakenJob) []*core.TakenJob {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var fresh []core.TakenJob
+	fresh := make([]*core.TakenJob, 0, len(jobs))
 	for _, j := range jobs {
 		_, here := t.leases[j.ID]
 		t.leases[j.ID] = holding{j.Lease, j.DueAt}
 		if !here {
-			fresh = append(fresh, j)
+			fresh = append(fresh, &j)
 		}
 	}
 	return fresh
@@ -278,38 +287,12 @@ func (t *tick) untilNext() time.Duration {
 	return d
 }
 
-// through tells whether a tick that ends by itself has done everything: nothing is due,
-// and nothing will come of what was taken. It has the store asked for the first as soon
-// as the second is so. For what cannot be stored it does not wait for ever.
-func (t *tick) through() bool {
-	now := t.Clock()
-	switch {
-	case !t.idle():
-		t.idleSince = time.Time{}
-		return false
-	case t.idleSince.IsZero():
-		t.idleSince = now
-	}
-	if !t.quiet() {
-		return t.dry && now.Sub(t.idleSince) > settleGrace
-	}
-	if !t.dry && len(t.ready)+len(t.paced) == 0 {
-		t.lookIn(0)
-	}
-	return t.dry
-}
-
-func (t *tick) idle() bool {
-	_, _, idle := t.queue.load()
-	return idle
-}
-
 // sleep waits until there may be something to do: a slot came free, a lane was
 // rung, the time has come, or the budget is over.
 func (t *tick) sleep(ctx context.Context, b core.Budget, d time.Duration, rung <-chan struct{}) {
 	now := t.Clock()
-	if !b.Until.IsZero() {
-		d = min(d, b.Until.Sub(now))
+	if until := t.until(b); !until.IsZero() {
+		d = min(d, until.Sub(now))
 	}
 	if !t.ripe.IsZero() {
 		d = min(d, t.ripe.Sub(now))

@@ -15,26 +15,17 @@ const (
 	lapseBatch = 100
 )
 
-// sweep ends messages of queues whose last lease is over, until the tick ends, and
-// once if it ends by itself. Who takes such a message ends it as well, but nobody may:
-// a queue's consumers come and go, and its dead are to be told of all the same.
-func (t *tick) sweep(ctx context.Context, b core.Budget) {
-	for len(t.Queues) > 0 && !t.over(ctx, b) {
-		more, err := t.buryLapsed(ctx)
-		if err != nil && ctx.Err() == nil {
+// sweep ends messages of queues whose last lease is over, and returns when to do so
+// again. Who takes such a message ends it as well, but nobody may: a queue's consumers
+// come and go, and its dead are to be told of all the same.
+func (t *tick) sweep(ctx context.Context, b core.Budget) (pause time.Duration) {
+	for more := len(t.Queues) > 0; more && !t.over(ctx, b); {
+		var err error
+		if more, err = t.buryLapsed(ctx); err != nil && ctx.Err() == nil {
 			t.Observe(core.Troubled{Doing: "look for messages that ran out", Err: err})
 		}
-		if more {
-			continue
-		}
-		if b.Rest == 0 {
-			return
-		}
-		select {
-		case <-time.After(rest(core.Budget{Rest: lapseRest})):
-		case <-ctx.Done():
-		}
 	}
+	return rest(core.Budget{Rest: lapseRest})
 }
 
 // buryLapsed ends some such messages and tells whether there may be more. It settles by
@@ -47,7 +38,7 @@ func (t *tick) buryLapsed(ctx context.Context) (more bool, err error) {
 	}
 	outcomes := make([]core.Outcome, len(jobs))
 	for i, j := range jobs {
-		outcomes[i] = t.buried(j)
+		outcomes[i] = t.buried(&j)
 	}
 	settled, err := t.Worklist.Settle(t.hard, outcomes...)
 	if err != nil {

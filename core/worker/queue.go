@@ -21,15 +21,15 @@ type queue struct {
 	more  sync.Cond // a waiting job may have become eligible
 	slots int
 	lines map[core.Lane]*line
-	all   []*line         // of lines
-	busy  int             // slots in use
-	later []core.TakenJob // in the order of their StartAt
+	all   []*line          // of lines
+	busy  int              // slots in use
+	later []*core.TakenJob // in the order of their StartAt
 	ended bool
 }
 
 // A line is a lane in a queue.
 type line struct {
-	waiting []core.TakenJob
+	waiting []*core.TakenJob
 	running int
 	later   int // of queue.later
 }
@@ -54,7 +54,7 @@ func (q *queue) join(l core.Lane) {
 }
 
 // put adds jobs that were taken.
-func (q *queue) put(now time.Time, jobs []core.TakenJob) {
+func (q *queue) put(now time.Time, jobs []*core.TakenJob) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, j := range jobs {
@@ -66,14 +66,14 @@ func (q *queue) put(now time.Time, jobs []core.TakenJob) {
 	}
 }
 
-func (q *queue) wait(j core.TakenJob) {
+func (q *queue) wait(j *core.TakenJob) {
 	l := q.lines[j.Lane]
 	l.waiting = append(l.waiting, j)
 	q.more.Signal()
 }
 
-func (q *queue) delay(j core.TakenJob) {
-	at, _ := slices.BinarySearchFunc(q.later, j, func(a, b core.TakenJob) int {
+func (q *queue) delay(j *core.TakenJob) {
+	at, _ := slices.BinarySearchFunc(q.later, j, func(a, b *core.TakenJob) int {
 		if a.StartAt.After(b.StartAt) {
 			return 1
 		}
@@ -101,12 +101,12 @@ func (q *queue) ripen(now time.Time) (next time.Time) {
 }
 
 // next waits for a job that may have a slot; false means that there will be none.
-func (q *queue) next() (core.TakenJob, bool) {
+func (q *queue) next() (*core.TakenJob, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
 		if q.ended {
-			return core.TakenJob{}, false
+			return nil, false
 		}
 		if l := q.choose(); l != nil {
 			job := l.waiting[0]
@@ -151,17 +151,24 @@ func (q *queue) done(l core.Lane) {
 }
 
 // withdraw takes the jobs of a lane out that have no slot, but for a probe.
-func (q *queue) withdraw(l core.Lane) (jobs []core.TakenJob) {
+func (q *queue) withdraw(l core.Lane) (jobs []*core.TakenJob) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	own := q.lines[l]
-	jobs = slices.DeleteFunc(own.waiting, func(j core.TakenJob) bool { return j.Probe })
-	own.waiting = slices.DeleteFunc(slices.Clone(own.waiting), func(j core.TakenJob) bool { return !j.Probe })
+	var probes []*core.TakenJob
+	for _, j := range own.waiting {
+		if j.Probe {
+			probes = append(probes, j)
+		} else {
+			jobs = append(jobs, j)
+		}
+	}
+	own.waiting = probes
 	return jobs
 }
 
 // end lets nobody have a slot any more, and returns what has none.
-func (q *queue) end() (jobs []core.TakenJob) {
+func (q *queue) end() (jobs []*core.TakenJob) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true

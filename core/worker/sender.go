@@ -18,7 +18,7 @@ type Sender interface {
 type Reply struct {
 	OK         bool          // the handler took it
 	StatusCode int           // of the answer; 0 if there was none
-	Error      string        // "<class>: <detail>" unless OK; classes are in the package comment of egress
+	Error      string        // "<class>: <detail>" unless OK; classes are in the package comment of egress, but for "panic"
 	Response   string        // what is kept of the answer, valid UTF-8, at most core.MaxResponse bytes
 	Final      bool          // trying again cannot help
 	Unsent     bool          // nothing was sent, so this tells nothing about the handler

@@ -13,8 +13,9 @@ const maxSettle = 100
 // settle writes outcomes until there are no more: what finished while one batch
 // was being written is the next batch.
 func (t *tick) settle() {
+	var batch []settlement // used again
 	for first := range t.outcomes {
-		batch := []settlement{first}
+		batch = append(batch[:0], first)
 		for len(batch) < maxSettle {
 			select {
 			case s, ok := <-t.outcomes:
@@ -27,12 +28,14 @@ func (t *tick) settle() {
 			break
 		}
 		t.write(batch)
+		clear(batch)
 	}
 }
 
 // write stores a batch and tells of it.
 func (t *tick) write(batch []settlement) {
-	var outcomes, ends, back []settlement
+	outcomes := make([]settlement, 0, len(batch))
+	var ends, back []settlement
 	for _, s := range batch {
 		switch s.kind {
 		case stepped:

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -34,11 +35,16 @@ const (
 )
 
 // step makes one attempt of a step.
-func (t *tick) step(to Target, job core.TakenJob) {
+func (t *tick) step(to Target, job *core.TakenJob) {
 	ctx, cancel := context.WithTimeout(t.hard, to.Hold)
 	defer cancel()
 	started := t.Clock()
-	end, current, err := to.Steps.Attempt(ctx, job)
+	var end core.StepEnd
+	var current bool
+	err := core.Contain(func() (err error) {
+		end, current, err = to.Steps.Attempt(ctx, *job)
+		return err
+	})
 	t.pace.sent(t.Clock().Sub(started))
 	s := settlement{job: job}
 	switch {
@@ -50,13 +56,13 @@ func (t *tick) step(to Target, job core.TakenJob) {
 	case !current:
 		s.kind, s.outcome = stale, closed(job, t.Clock())
 	default:
-		s.kind, s.end, s.steps = stepped, end, to.Steps
+		s.kind, s.end, s.steps = stepped, &end, to.Steps
 	}
 	t.outcomes <- s
 }
 
 // closed is the end of a job that its run does without.
-func closed(job core.TakenJob, now time.Time) core.Outcome {
+func closed(job *core.TakenJob, now time.Time) core.Outcome {
 	return core.Outcome{
 		JobID:   job.ID,
 		Lease:   job.Lease,
@@ -98,12 +104,20 @@ func bySteps(batch []settlement) iter.Seq2[Steps, []settlement] {
 func (t *tick) writeStepped(by Steps, batch []settlement) {
 	ends := make([]core.StepEnd, len(batch))
 	for i, s := range batch {
-		ends[i] = s.end
+		ends[i] = *s.end
 	}
 	for trouble := backoff(0); ; {
-		settled, err := by.Settle(t.hard, ends...)
+		var settled []core.StepSettled
+		err := core.Contain(func() (err error) {
+			settled, err = by.Settle(t.hard, ends...)
+			return err
+		})
 		if err == nil {
 			t.tellEnds(batch, settled)
+			return
+		}
+		if p := (*core.Panic)(nil); errors.As(err, &p) {
+			t.abandon(batch, err)
 			return
 		}
 		if !t.again("settle steps", err, &trouble) {
@@ -136,6 +150,15 @@ func (t *tick) tellEnds(batch []settlement, settled []core.StepSettled) {
 		t.countStep(s.end.Kind, settled[i].Status)
 	}
 	t.expect(soonest)
+}
+
+// abandon leaves ends that cannot be stored to the leases of their jobs, so that they are
+// not in the way of others.
+func (t *tick) abandon(batch []settlement, why error) {
+	t.Observe(core.Troubled{Doing: "settle steps", Err: why})
+	for _, s := range batch {
+		t.forget(s.job.ID, s.job.Lease, true)
+	}
 }
 
 func (t *tick) countStep(k core.EndKind, s core.Status) {

@@ -25,35 +25,26 @@ const (
 	strayBatch = 100
 )
 
-// bury looks for strays until the tick ends, and once if it ends by itself. In between it
-// looks for lanes to adopt.
-func (t *tick) bury(ctx context.Context, b core.Budget) {
-	var next time.Time // when to bury
-	for !t.over(ctx, b) {
-		var err error
-		if now := t.Clock(); !now.Before(next) {
-			next = now.Add(strayRest)
-			if err = t.buryStrays(ctx); err != nil {
-				next = now.Add(strayTrouble)
-			}
-		} else {
-			_, err = t.strays(ctx)
+// bury looks for strays, if it is time for that, or else for lanes to adopt, and returns
+// when to do so again.
+func (t *tick) bury(ctx context.Context, _ core.Budget) (pause time.Duration) {
+	var err error
+	if now := t.Clock(); !now.Before(t.buryAt) {
+		t.buryAt = now.Add(strayRest)
+		if err = t.buryStrays(ctx); err != nil {
+			t.buryAt = now.Add(strayTrouble)
 		}
-		if err != nil && ctx.Err() == nil {
-			t.Observe(core.Troubled{Doing: "look for jobs without a handler", Err: err})
-		}
-		if b.Rest == 0 {
-			return
-		}
-		pause := next.Sub(t.Clock())
-		if t.Adopt != nil {
-			pause = min(pause, rest(core.Budget{Rest: adoptRest}))
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+	} else {
+		_, err = t.strays(ctx)
 	}
+	if err != nil && ctx.Err() == nil {
+		t.Observe(core.Troubled{Doing: "look for jobs without a handler", Err: err})
+	}
+	pause = t.buryAt.Sub(t.Clock())
+	if t.Adopt != nil {
+		pause = min(pause, rest(core.Budget{Rest: adoptRest}))
+	}
+	return pause
 }
 
 // adoptStrays takes lanes on before anything is taken from others. If that fails, the

@@ -10,24 +10,25 @@ import (
 )
 
 // settleGrace is how much longer than the deliveries the settler may take to
-// write their outcomes when a tick ends.
+// write their outcomes when a tick ends, once there is a hurry; see Deps.Hurry.
 const settleGrace = 5 * time.Second
 
 // Tick delivers what is due within the budget and returns what it did. When ctx
 // is done it takes nothing new, gives back what it has not started, and waits for
 // deliveries under way, at most Limits.Drain. What is still running then is left
 // to its lease: it will be tried again.
+//
+// If the budget has an End, it takes from no lane of which an attempt might not be over
+// two seconds before that, leases nothing for longer than it must, and waits for what is
+// under way up to a second before. Of handlers that never have the time it tells once.
 func (w *Worker) Tick(ctx context.Context, b core.Budget) (core.Report, error) {
 	t := w.begin(ctx, b)
 	feeding, fed := context.WithCancel(ctx)
-	if b.Rest == 0 {
-		t.bury(feeding, b)
-		t.sweep(feeding, b)
-	} else {
+	if !endsItself(b) {
 		t.adoptStrays(feeding)
-		t.burying.Go(func() { t.bury(feeding, b) })
-		t.burying.Go(func() { t.sweep(feeding, b) })
 	}
+	t.beside(feeding, b, t.bury)
+	t.beside(feeding, b, t.sweep)
 	err := t.feed(ctx, b)
 	fed()
 	t.drain()
@@ -50,6 +51,9 @@ type tick struct {
 	slots    sync.WaitGroup
 	settled  sync.WaitGroup
 	burying  sync.WaitGroup
+	chores   atomic.Int32 // that have not been done once
+
+	end time.Time // of the process; zero if it goes on
 
 	pace  pace
 	grain time.Duration
@@ -60,6 +64,9 @@ type tick struct {
 	ready  []core.Lane
 	looked time.Time
 	dry    bool
+	calm   bool      // nothing was held or to be expected of the tick itself when it asked last
+	found  time.Time // when something was taken last, or due at the beginning
+	next   time.Time // when something will be that was not, and can be done by the end; zero if nothing
 	paced  map[core.Lane]time.Time
 	ripe   time.Time
 
@@ -78,7 +85,7 @@ type tick struct {
 	lookAt   time.Time // when to ask the store which lanes are due
 	gates    map[core.Lane]core.Gate
 	failing  map[core.Lane]int // deliveries in a row that failed and are not stored
-	returned []core.TakenJob   // not to be sent: to be given back
+	returned []*core.TakenJob  // not to be sent: to be given back
 
 	// leases of the jobs that are taken and not settled, as they were taken last. A
 	// lease may end while its job is still here: the database was away for longer,
@@ -92,6 +99,7 @@ type tick struct {
 
 	report core.Report // the settler's, but for Released, until drain has returned
 	swept  int         // messages that ran out and are dead; the sweeper's
+	buryAt time.Time   // when to bury strays; the burier's
 
 	postponed int // jobs that the settler gave back
 }
@@ -111,11 +119,11 @@ func (d door) leave() { <-d }
 
 // A settlement is the end of an attempt that is to be stored.
 type settlement struct {
-	job     core.TakenJob
+	job     *core.TakenJob
 	kind    settlementKind
 	outcome core.Outcome // unless it is of a step
 
-	end   core.StepEnd // of a step, and who stores it
+	end   *core.StepEnd // of a step, and who stores it; else nil
 	steps Steps
 
 	soon bool // a postponed one is due again before long
@@ -137,6 +145,7 @@ func (w *Worker) begin(ctx context.Context, b core.Budget) *tick {
 		outcomes: make(chan settlement, w.limits.Slots),
 		nudged:   make(chan struct{}, 1),
 		grain:    grainOf(b),
+		end:      b.End,
 		paced:    map[core.Lane]time.Time{},
 		promised: map[core.Lane]bool{},
 		barren:   map[core.Lane]time.Time{},
@@ -147,6 +156,7 @@ func (w *Worker) begin(ctx context.Context, b core.Budget) *tick {
 		stirred:  map[core.Lane]bool{},
 	}
 	t.roster.Store(&roster{w.lanes, w.targets})
+	t.tellTooSlow()
 	t.hard, t.stopHard = context.WithCancel(context.WithoutCancel(ctx))
 	for range w.limits.Slots {
 		t.slots.Go(t.slot)
@@ -179,7 +189,7 @@ func (t *tick) slot() {
 	}
 }
 
-func (t *tick) send(job core.TakenJob) {
+func (t *tick) send(job *core.TakenJob) {
 	t.sending.Add(1)
 	defer t.sending.Add(-1)
 	to := t.target(job.Lane)
@@ -197,15 +207,19 @@ func (t *tick) send(job core.TakenJob) {
 
 // fleeting reports whether the lease of a job that had to wait here may end before
 // its delivery does: then somebody else is to make it.
-func (t *tick) fleeting(job core.TakenJob) bool {
+func (t *tick) fleeting(job *core.TakenJob) bool {
 	to := t.target(job.Lane)
+	need := to.Timeout
+	if !t.end.IsZero() {
+		need += lateGrace // the lease may end with the process
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return to.Hold > to.Timeout && t.leases[job.ID].until.Sub(t.Clock()) < to.Timeout
+	return to.Hold > to.Timeout && t.leases[job.ID].until.Sub(t.Clock()) < need
 }
 
 // withhold has jobs given back.
-func (t *tick) withhold(jobs ...core.TakenJob) {
+func (t *tick) withhold(jobs ...*core.TakenJob) {
 	t.mu.Lock()
 	t.returned = append(t.returned, jobs...)
 	t.mu.Unlock()
@@ -214,27 +228,40 @@ func (t *tick) withhold(jobs ...core.TakenJob) {
 // drain ends the tick: unstarted jobs go back, started ones get their time.
 func (t *tick) drain() {
 	t.withhold(t.queue.end()...)
-	t.giveBack("stopping")
-	stop := time.AfterFunc(t.limits.Drain, t.stopHard)
-	t.slots.Wait()
-	stop.Stop()
-	stop = time.AfterFunc(settleGrace, t.stopHard)
+	sent := t.cutAfter(t.left(t.limits.Drain, cutGrace))
+	idle := make(chan struct{})
+	go func() {
+		t.slots.Wait()
+		close(idle)
+	}()
+	t.giveAllBack(idle)
+	<-idle
+	sent()
+	stored := t.cutAfter(t.left(settleGrace, 0))
 	t.burying.Wait()
 	t.giveBack(heldUp)
-	for trouble := backoff(0); len(t.unreleased) > 0 && t.hard.Err() == nil; {
-		select {
-		case <-time.After(trouble.next()):
-			t.giveBack("stopping")
-		case <-t.hard.Done():
-		}
-	}
+	t.giveAllBack(t.hard.Done())
 	close(t.outcomes)
 	t.settled.Wait()
-	stop.Stop()
+	stored()
 	t.stopHard()
 	t.report.Dead += t.swept
 	t.report.Failed += t.swept
 	t.report.Released += t.postponed
+}
+
+// giveAllBack releases jobs that are not to be sent, and tries again with those that it
+// cannot release, until done.
+func (t *tick) giveAllBack(done <-chan struct{}) {
+	t.giveBack("stopping")
+	for trouble := backoff(0); len(t.unreleased) > 0; {
+		select {
+		case <-time.After(trouble.next()):
+			t.giveBack("stopping")
+		case <-done:
+			return
+		}
+	}
 }
 
 // giveBack releases jobs that are not to be sent. Those that it cannot release are
@@ -252,6 +279,7 @@ func (t *tick) giveBack(why string) {
 	}
 	t.report.Released += len(jobs)
 	t.Observe(core.Released{Jobs: len(jobs), Why: why})
+	t.handOver(jobs)
 }
 
 // withheld are the jobs to be given back, under the leases of now. They are not this

@@ -29,13 +29,15 @@
 //
 // Where to change something: what an attempt leads to in attempt.go, which lane
 // gets the next free slot in queue.go, how what is taken is divided in share.go,
-// when to look and how much to take in feed.go, breakers and limits in gates.go, how
-// a tick ends in tick.go, jobs whose handler is gone in stray.go, lanes that are taken
+// when to look and how much to take in feed.go, breakers and limits in gates.go, when
+// a tick ends in end.go and how in tick.go, how a worker makes way for another one of its
+// process in handover.go, jobs whose handler is gone in stray.go, lanes that are taken
 // on meanwhile in adopt.go, steps of workflows in steps.go, messages that no consumer
 // answered for in lapse.go.
 package worker
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -86,6 +88,10 @@ type Deps struct {
 	// Others are lanes that somebody else takes from.
 	Others []core.Lane
 
+	// Hurry is closed when a tick that was told to stop is to end within Limits.Drain; it
+	// goes on until then with what it has begun. Nil means that it always has to.
+	Hurry <-chan struct{}
+
 	// Queues are lanes of queues. Their messages are taken by consumers, and ended here
 	// when the last lease is over and nobody takes them.
 	Queues []core.Lane
@@ -95,11 +101,11 @@ type Deps struct {
 type Limits struct {
 	Slots int           // deliveries at the same time, at least 1
 	Batch int           // jobs taken at once, at least 1
-	Drain time.Duration // how long deliveries may go on after a tick is told to stop
+	Drain time.Duration // how long deliveries may go on after a tick is told to stop; see Deps.Hurry
 }
 
 // A Worker delivers the jobs of its targets. It keeps no state between ticks but how
-// many attempts are under way.
+// many attempts are under way, and of what it has told.
 type Worker struct {
 	Deps
 	limits  Limits
@@ -107,6 +113,8 @@ type Worker struct {
 	lanes   []core.Lane
 	heard   *core.Listener
 	sending atomic.Int64
+	gone    atomic.Bool // has left
+	tooSlow sync.Map    // core.Lane: those of which it was told that they never have the time
 }
 
 // New makes a worker.
@@ -116,12 +124,11 @@ func New(d Deps, l Limits, targets []Target) *Worker {
 		w.targets[t.Lane] = t
 		w.lanes = append(w.lanes, t.Lane)
 	}
-	bell := d.Bell
-	if bell == nil {
-		bell = &core.Bell{} // never rung
+	if w.Bell == nil {
+		w.Bell = &core.Bell{} // never rung by others
 	}
-	w.heard = bell.Listen(w.lanes...)
-	bell.Others(w.heard) // it may be one to adopt
+	w.heard = w.Bell.Listen(w.lanes...)
+	w.Bell.Others(w.heard) // it may be one to adopt
 	return w
 }
 

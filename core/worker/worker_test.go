@@ -480,7 +480,7 @@ func TestOutcome(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			job := core.TakenJob{Job: core.Job{ID: "J", Lease: "L", Attempt: tt.attempt, MaxAttempts: 3}}
-			o := outcome(job, retry, tt.reply, at.Add(-time.Second), at)
+			o := outcome(&job, retry, tt.reply, at.Add(-time.Second), at)
 			if o.Status != tt.status || o.Lease != "L" || o.Attempt.Number != tt.attempt || o.Attempt.Duration != time.Second {
 				t.Errorf("outcome = %+v, want %s", o, tt.status)
 			}

@@ -1,8 +1,11 @@
 package metrics
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,8 +15,9 @@ import (
 // requests counts requests by their route.
 type requests struct {
 	family   *prometheus.CounterVec
-	routed   map[route]*replies
-	unrouted known[*replies] // by method, those that no route took
+	expect   sync.Mutex
+	routed   atomic.Pointer[map[route]*replies] // never changes: one that has more takes its place
+	unrouted known[*replies]                    // by method, those that no route took
 }
 
 type route struct{ pattern, method string }
@@ -36,11 +40,11 @@ var (
 	unfound  = []int{404, 405, 429, 500}      // where no route was, or none was looked for
 )
 
-func newRequests(f factory) requests {
-	r := requests{
+func newRequests(f factory) *requests {
+	r := &requests{
 		family: f.counter("http_requests_total", "Requests that were answered, by the pattern of their route.", "route", "method", "status"),
-		routed: map[route]*replies{},
 	}
+	r.routed.Store(&map[route]*replies{})
 	r.unrouted = knowing(methods, func(method string) *replies { return r.replies(telemetry.Other, method, unfound) })
 	return r
 }
@@ -53,20 +57,28 @@ func (r *requests) replies(pattern, method string, statuses []int) *replies {
 	return all
 }
 
-// Expect makes the series of a route, as the router spells its pattern. All routes are
-// expected before the first request is served.
+// Expect makes the series of a route, as the router spells its pattern, unless there are
+// some. A route is expected before the first request to it is served.
 func (m *Metrics) Expect(method, pattern string) {
+	m.requests.expect.Lock()
+	defer m.requests.expect.Unlock()
+	all, r := *m.requests.routed.Load(), route{pattern, method}
+	if all[r] != nil {
+		return
+	}
 	statuses := answered
 	if method != http.MethodGet && method != http.MethodHead {
 		statuses = append(bodied[:len(bodied):len(bodied)], answered...)
 	}
-	m.requests.routed[route{pattern, method}] = m.requests.replies(pattern, method, statuses)
+	more := maps.Clone(all)
+	more[r] = m.requests.replies(pattern, method, statuses)
+	m.requests.routed.Store(&more)
 }
 
 // Served counts a request that was answered, by the pattern of its route, or "" if no
 // route took it.
 func (m *Metrics) Served(pattern, method string, status int) {
-	all := m.requests.routed[route{pattern, method}]
+	all := (*m.requests.routed.Load())[route{pattern, method}]
 	if all == nil {
 		all = m.requests.unrouted.of(method)
 	}

@@ -1,19 +1,20 @@
 // Package metrics measures what a gateway does, and tells it to whoever collects
 // measurements in the text format of Prometheus.
 //
-// The idea to know: every series there will ever be is made at the start, from what is
-// configured. A fact, a request or a call of the store then moves numbers that it finds
+// The idea to know: every series there will be under a configuration is made before it is
+// followed. A fact, a request or a call of the store then moves numbers that it finds
 // by a look into maps that never change: nobody outside can make a series, a rate
 // knows its zero, and no label is hashed and no memory taken on the way of an event.
-// What is not configured is counted as [telemetry.Other].
+// What is not configured is counted as [telemetry.Other]. A configuration that changes
+// makes new maps; series that are there go on, and stay until the process ends.
 //
 //	facts ───────────────────▶ Observe ─┐
 //	requests ────────────────▶ Served ──┤
 //	calls of the store ──────▶ Store ───┼─▶ registry ─▶ /metrics
 //	statistics, at a scrape ─▶ Watch ───┘
 //
-// Where to change something: what facts count in intake.go, deliveries.go and
-// workflows.go, what is asked at a scrape in gauges.go, requests in http.go.
+// Where to change something: what facts count in intake.go, deliveries.go, workflows.go
+// and reloads.go, what is asked at a scrape in gauges.go, requests in http.go.
 //
 // It is a package of its own so that a function, which nobody can scrape, does not link
 // Prometheus. metrics imports core, core/telemetry, core/manage for the statistics, and
@@ -21,12 +22,14 @@
 package metrics
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/eventgateway/gateway/core"
@@ -45,18 +48,26 @@ type Options struct {
 	Log *slog.Logger // told of scrapes that went wrong; nil logs nothing
 }
 
-// Metrics are all measurements of a process. They are safe for concurrent use, once
-// every route is expected.
+// Metrics are all measurements of a process. They are safe for concurrent use.
 type Metrics struct {
 	registry   *prometheus.Registry
 	exposition http.Handler
 
+	facts    atomic.Pointer[facts]
+	reloads  reloads
+	requests *requests
+	store    *ops
+
+	mu    sync.Mutex
+	names telemetry.Names // of the newest configuration
+}
+
+// facts is what facts move, as far as it has names of a configuration.
+type facts struct {
 	intake     intake
 	deliveries deliveries
 	queues     queues
 	workflows  workflows
-	requests   requests
-	store      *ops
 }
 
 // New makes the metrics of a process, all of them zero.
@@ -65,11 +76,11 @@ func New(o Options) *Metrics {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	r := prometheus.NewRegistry()
-	f := factory{promauto.With(r)}
+	f := factory{r}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f.gauge("build_info", "The build that runs, in its labels; always 1.", "version", "revision", "goversion").
 		WithLabelValues(o.Version, o.Revision, o.Go).Set(1)
-	return &Metrics{
+	m := &Metrics{
 		registry: r,
 		exposition: promhttp.HandlerFor(r, promhttp.HandlerOpts{
 			ErrorLog:            complaints{o.Log},
@@ -77,13 +88,27 @@ func New(o Options) *Metrics {
 			MaxRequestsInFlight: maxScrapes,
 			EnableOpenMetrics:   true,
 		}),
-		intake:     newIntake(f, o.Names),
-		deliveries: newDeliveries(f, o.Names),
-		queues:     newQueues(f, o.Names),
-		workflows:  newWorkflows(f, o.Names),
-		requests:   newRequests(f),
-		store:      newOps(f),
+		reloads:  newReloads(f),
+		requests: newRequests(f),
+		store:    newOps(f),
 	}
+	m.Configure(o.Names)
+	return m
+}
+
+// Configure makes the series of a configuration. What is still counted for the names of
+// the one before, whose deliveries may not have ended, is counted under these.
+func (m *Metrics) Configure(n telemetry.Names) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, both := factory{m.registry}, n.And(m.names)
+	m.facts.Store(&facts{
+		intake:     newIntake(f, both),
+		deliveries: newDeliveries(f, both),
+		queues:     newQueues(f, both),
+		workflows:  newWorkflows(f, both),
+	})
+	m.names = n
 }
 
 // ServeHTTP answers a scrape with all measurements.
@@ -92,28 +117,33 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.expositi
 // Observe counts a fact; it is a [core.Observer]. Facts that count nothing are told in
 // the log alone.
 func (m *Metrics) Observe(f core.Fact) {
+	now := m.facts.Load()
 	switch f := f.(type) {
 	case core.Accepted:
-		m.intake.accepted(f)
+		now.intake.accepted(f)
+	case core.Replayed:
+		now.intake.count(f.Asked, len(f.Asked))
 	case core.Repeated:
-		m.intake.repeated(f)
+		now.intake.repeated(f)
 	case core.Unverified:
-		m.intake.unverified(f)
+		now.intake.unverified(f)
 	case core.TurnedAway:
-		m.intake.turnedAway(f)
+		now.intake.turnedAway(f)
 	case core.Settled:
-		m.deliveries.settled(f)
+		now.deliveries.settled(f)
 	case core.BreakerMoved:
-		m.deliveries.moved(f)
+		now.deliveries.moved(f)
 	case core.Pulled:
-		m.queues.pulled(f)
+		now.queues.pulled(f)
 	case core.StepMoved:
-		m.workflows.stepMoved(f)
+		now.workflows.stepMoved(f)
 	case core.RunMoved:
-		m.workflows.runMoved(f)
-		m.deliveries.runMoved(f)
+		now.workflows.runMoved(f)
+		now.deliveries.runMoved(f)
 	case core.CalledIn:
-		m.workflows.calledIn(f)
+		now.workflows.calledIn(f)
+	case core.Reloaded:
+		m.reloads.reloaded(f)
 	}
 }
 
@@ -124,23 +154,36 @@ func (c complaints) Println(v ...any) {
 	c.log.Error("scrape of metrics", "error", v)
 }
 
-// A factory makes families of series, and registers them.
-type factory struct{ promauto.Factory }
+// A factory makes families of series, and registers them. It makes none twice.
+type factory struct{ registry *prometheus.Registry }
 
 // prefix is before the names of all of the gateway's own.
 const prefix = "gateway"
 
 func (f factory) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return f.NewCounterVec(prometheus.CounterOpts{Namespace: prefix, Name: name, Help: help}, labels)
+	return registered(f, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: prefix, Name: name, Help: help}, labels))
 }
 
 func (f factory) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	return f.NewGaugeVec(prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help}, labels)
+	return registered(f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help}, labels))
 }
 
 // seconds makes histograms of durations. Buckets are their upper bounds.
 func (f factory) seconds(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return f.NewHistogramVec(prometheus.HistogramOpts{Namespace: prefix, Name: name, Help: help, Buckets: buckets}, labels)
+	o := prometheus.HistogramOpts{Namespace: prefix, Name: name, Help: help, Buckets: buckets}
+	return registered(f, prometheus.NewHistogramVec(o, labels))
+}
+
+// registered is the family, or the one that is the same and was made before.
+func registered[C prometheus.Collector](f factory, family C) C {
+	var before prometheus.AlreadyRegisteredError
+	switch err := f.registry.Register(family); {
+	case errors.As(err, &before):
+		return before.ExistingCollector.(C)
+	case err != nil:
+		panic("metrics: " + err.Error()) // families are ours
+	}
+	return family
 }
 
 // known is something for each name that is configured, and one for all others. It never

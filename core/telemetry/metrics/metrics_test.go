@@ -77,7 +77,7 @@ func moves(t *testing.T, m *metrics.Metrics, do func()) (changed []string) {
 			var from, to float64
 			fmt.Sscan(old, &from)
 			fmt.Sscan(value, &to)
-			changed = append(changed, fmt.Sprintf("%s +%g", name, to-from))
+			changed = append(changed, fmt.Sprintf("%s %+g", name, to-from))
 		}
 	}
 	slices.Sort(changed)
@@ -93,6 +93,8 @@ var logged = map[string]string{
 	"Purged":       "that it goes on is in the calls of the store",
 	"Released":     "the jobs are in the numbers of those that wait",
 	"Recovered":    "happens once at a start",
+	"Revived":      "the jobs are in the numbers of those that wait",
+	"Drained":      "what an operator did to one queue is told once",
 	"Troubled":     "what the store fails at is counted where it does",
 }
 
@@ -181,6 +183,18 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{step("gone", "pay", core.StepSkipped), []string{`workflow_steps_total{status="skipped",step="other",workflow="other"} +1`}},
 		{core.CalledIn{Known: true}, []string{`callbacks_total{result="received"} +1`}},
 		{core.CalledIn{}, []string{`callbacks_total{result="unknown"} +1`}},
+
+		{core.Reloaded{Result: core.ReloadApplied}, []string{`config_reloads_total{result="applied"} +1`}},
+		{core.Reloaded{Result: core.ReloadInvalid, Err: io.EOF}, []string{`config_last_reload_successful -1`, `config_reloads_total{result="invalid"} +1`}},
+		{core.Reloaded{Result: core.ReloadUnreachable, Err: io.EOF}, []string{`config_reloads_total{result="unreachable"} +1`}},
+		{core.Reloaded{Result: core.ReloadUnchanged}, []string{`config_last_reload_successful +1`}},
+		{core.Reloaded{Result: core.ReloadUnchanged}, nil},
+		{core.Reloaded{Result: core.ReloadForbidden, Err: io.EOF}, []string{`config_last_reload_successful -1`, `config_reloads_total{result="forbidden"} +1`}},
+
+		{core.Replayed{Event: shop, Asked: asked("")}, []string{`jobs_created_total{kind="alert"} +1`, `jobs_created_total{kind="handler"} +1`,
+			`jobs_created_total{kind="queue"} +1`, `jobs_created_total{kind="workflow"} +1`}},
+		{core.Revived{Jobs: 2}, nil},
+		{core.Drained{Messages: 2}, nil},
 
 		{core.Confirmed{Source: "shop"}, nil},
 		{core.Unsubscribed{Source: "shop"}, nil},
@@ -355,6 +369,8 @@ build_info gauge
 callbacks_total counter
 circuit_breaker_open gauge
 circuit_breaker_transitions_total counter
+config_last_reload_successful gauge
+config_reloads_total counter
 deliveries_total counter
 delivery_duration_seconds histogram
 delivery_errors_total counter

@@ -33,7 +33,7 @@ type ops struct {
 	event, events, job, jobs, attempts, depth, tallies, peek, deadLetters, finished, completed *op
 	nth, read, jobsOf                                                                          *op
 	run, runs, history                                                                         *op
-	retry, replay, turn, purge, drain, migrate, ping                                           *op
+	retry, replay, turn, purge, drain, migrate, schema, ping                                   *op
 }
 
 // An op is what is measured of one method.
@@ -60,7 +60,7 @@ func newOps(f factory) *ops {
 		nth: of("nth"), read: of("read"), jobsOf: of("jobs_of"),
 		run: of("run"), runs: of("runs"), history: of("history"),
 		retry: of("retry"), replay: of("replay"), turn: of("turn"), purge: of("purge"), drain: of("drain"),
-		migrate: of("migrate"), ping: of("ping"),
+		migrate: of("migrate"), schema: of("schema"), ping: of("ping"),
 	}
 }
 
@@ -281,6 +281,11 @@ func (m *measured) Drain(ctx context.Context, lane core.Lane, below core.ID, lim
 func (m *measured) Migrate(ctx context.Context) (err error) {
 	defer m.migrate.ended(time.Now(), &err)
 	return m.Store.Migrate(ctx)
+}
+
+func (m *measured) Schema(ctx context.Context) (_, _ int, err error) {
+	defer m.schema.ended(time.Now(), &err)
+	return m.Store.Schema(ctx)
 }
 
 func (m *measured) Ping(ctx context.Context) (err error) {

@@ -246,6 +246,10 @@ func (f *oracle) Migrate(context.Context) error {
 	return f.told("Migrate")
 }
 
+func (f *oracle) Schema(context.Context) (have, want int, err error) {
+	return have, want, f.told("Schema")
+}
+
 func (f *oracle) Ping(context.Context) error {
 	return f.told("Ping")
 }

@@ -1,0 +1,107 @@
+package config
+
+import "reflect"
+
+// Same tells whether another configuration says the same: whoever follows c need not do anything to follow it.
+func (c *Config) Same(other *Config) bool {
+	a, b := *c, *other
+	a.origin, b.origin = nil, nil
+	return reflect.DeepEqual(a, b) && reflect.DeepEqual(c.definitions(), other.definitions())
+}
+
+func (c *Config) definitions() any {
+	if c.origin == nil {
+		return nil
+	}
+	return c.origin.definitions
+}
+
+// Forbids returns what is wrong with going over to the next configuration while the program runs, sorted by file and
+// line: what a running program cannot change, and what takes a lock or all sources away. A slip in a file that is read
+// again by itself must not open to everyone what was closed, nor turn everyone away; whoever means it restarts.
+func (c *Config) Forbids(next *Config) Problems {
+	r := &report{}
+	g := guard{checker{Config: next, report: r}, c}
+	g.fixed()
+	g.locks()
+	if len(c.Sources) > 0 && len(next.Sources) == 0 {
+		g.problem("sources", "cannot all be taken away while the gateway runs: a file that is just being written looks like that; restart it to apply this")
+	}
+	for _, s := range next.SortedSources() {
+		if was, known := c.Sources[s.Name]; known {
+			g.source(was, s)
+		}
+	}
+	return r.sorted()
+}
+
+// A guard compares the next configuration with the one that is followed. It reports like a checker.
+type guard struct {
+	checker
+	now *Config
+}
+
+// fixed reports what a running program holds on to.
+func (g guard) fixed() {
+	was, is := g.now.Database, g.Database
+	for _, f := range []struct {
+		path string
+		same bool
+	}{
+		{"database.driver", was.Driver == is.Driver},
+		{"database.url", was.URL == is.URL},
+		{"database.max_connections", was.MaxConnections == is.MaxConnections},
+		{"database.account_id", was.AccountID == is.AccountID},
+		{"database.database_id", was.DatabaseID == is.DatabaseID},
+		{"database.api_token", was.APIToken == is.APIToken},
+		{"database.hosted_sql_endpoint", was.HostedSQLEndpoint == is.HostedSQLEndpoint},
+		{"server.host", g.now.Server.Host == g.Server.Host},
+		{"server.port", g.now.Server.Port == g.Server.Port},
+	} {
+		if !f.same {
+			g.problem(f.path, "cannot change while the gateway runs; restart it to apply this")
+		}
+	}
+}
+
+// locks reports tokens and keys that are gone.
+func (g guard) locks() {
+	g.kept("api.auth_token", g.now.API.AuthToken, g.API.AuthToken)
+	g.kept("api.metrics_auth_token", g.now.API.MetricsAuthToken, g.API.MetricsAuthToken)
+	for _, q := range g.SortedQueues() {
+		g.kept(join("queues", q.Name)+".api_key", g.now.Queues[q.Name].APIKey, q.APIKey)
+	}
+}
+
+func (g guard) kept(path string, was, is Secret) {
+	if was != "" && is == "" {
+		g.problem(path, "cannot be taken away while the gateway runs: everyone would be let in; restart it to apply this")
+	}
+}
+
+// source reports a source whose senders had to prove themselves and would not any more.
+func (g guard) source(was, is Source) {
+	path := join("sources", is.Name)
+	token := was.Type == "event" && g.now.API.AuthToken != ""
+	switch {
+	case !was.verified() && !token || is.verified() || is.Type == "cron": // nobody sends to a schedule
+	case token && is.Type == "event": // see locks
+	case was.Type != is.Type:
+		g.problem(path+".type", "cannot become %s while the gateway runs: its senders would not be verified any more; restart it to apply this", is.Type)
+	case is.SkipVerify:
+		g.problem(path+".skip_verify", "cannot be switched on while the gateway runs: everyone could send; restart it to apply this")
+	default:
+		g.problem(path+".verify", "cannot be taken away while the gateway runs: everyone could send; restart it to apply this")
+	}
+}
+
+// verified tells whether senders prove who they are.
+func (s Source) verified() bool {
+	switch s.Type {
+	case "webhook":
+		return s.Verify != ""
+	case "sns":
+		return !s.SkipVerify
+	}
+	return false
+}

@@ -1,0 +1,205 @@
+// Package cloud has the object stores of core/config/remote: S3 and what speaks like it,
+// Google Cloud Storage, and Azure Blob Storage, through gocloud.dev/blob.
+//
+// The idea to know: the providers' libraries look for credentials, retry, follow and
+// measure by themselves, and would do so past the address guard. Here they get no
+// credentials, one try, and a client of core/egress that they cannot do without; the
+// addresses they may be pointed at are named in the address of the object and in no
+// file. What they read is public, or not read.
+//
+// An object is asked for its version first and read only if that is new, which all
+// three do in the same way; conditional reads they each do in their own, or not at all.
+//
+// cloud is the only importer of gocloud.dev and of the providers' libraries, which are
+// as large as half the program; functions do without it. It imports core/config/remote,
+// core/egress and core/endpoint.
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+
+	"github.com/eventgateway/gateway/core/config/remote"
+	"github.com/eventgateway/gateway/core/egress"
+	"github.com/eventgateway/gateway/core/endpoint"
+)
+
+// Stores returns the stores of s3, gs and az addresses. Calls are made by client. lookup
+// reads the environment: AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_DEFAULT_REGION and
+// STORAGE_EMULATOR_HOST, and no credentials.
+func Stores(client *egress.Client, lookup func(string) (string, bool)) map[string]remote.Store {
+	env := func(name string) string { v, _ := lookup(name); return v }
+	return map[string]remote.Store{
+		"s3": store{client, amazon{env}},
+		"gs": store{client, google{env}},
+		"az": store{client, azure{}},
+	}
+}
+
+// A provider knows one kind of bucket.
+type provider interface {
+	// parameters are those that an address may have.
+	parameters() []string
+
+	// locate tells where an object is, or what is wrong with its address, which has only
+	// known parameters.
+	locate(u *url.URL) (place, error)
+
+	// open opens a bucket. Nobody is asked yet.
+	open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error)
+
+	// reading says how to read just what was found by Attributes; nil if that takes nothing.
+	reading(*blob.Attributes) *blob.ReaderOptions
+}
+
+// A place is where an object is.
+type place struct {
+	bucket, key string
+	endpoint    string // where the provider is, "" for where it always is
+	region      string // S3's
+}
+
+// A store reads the objects of a provider.
+type store struct {
+	client *egress.Client
+	provider
+}
+
+// Check tells what is wrong with an address.
+func (s store) Check(u *url.URL) error {
+	_, err := s.place(u)
+	return err
+}
+
+func (s store) place(u *url.URL) (place, error) {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return place{}, errors.New("has a query that cannot be read")
+	}
+	for name := range query {
+		if !slices.Contains(s.parameters(), name) {
+			return place{}, fmt.Errorf("has a parameter %q that %s:// does not know; it knows %s", name, u.Scheme, strings.Join(s.parameters(), " and "))
+		}
+	}
+	if u.Port() != "" {
+		return place{}, errors.New("must not hold a port: the name of a bucket or an account has none")
+	}
+	p, err := s.locate(u)
+	if err != nil || p.endpoint == "" {
+		return p, err
+	}
+	return p, checkEndpoint(p.endpoint)
+}
+
+// checkEndpoint judges the address of a provider.
+func checkEndpoint(raw string) error {
+	u, err := endpoint.ParseURL(raw)
+	if err == nil && (u.RawQuery != "" || u.Fragment != "") {
+		err = errors.New("must not hold a query")
+	}
+	if err == nil {
+		err = remote.CheckPlain(u)
+	}
+	if err != nil {
+		return fmt.Errorf("is to be asked for at an endpoint that %w", err)
+	}
+	return nil
+}
+
+// bucketForm is what S3 and Google Cloud Storage have in common. How long a name is they
+// may tell themselves: counted repetitions take long to compile.
+var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*[a-z0-9]$`)
+
+// object is the place of an object whose bucket stands in the host's place.
+func object(u *url.URL) (place, error) {
+	if !bucketForm.MatchString(u.Host) {
+		return place{}, errors.New("has no bucket's name after ://, which is of a-z, 0-9, dots, - and _")
+	}
+	return place{bucket: u.Host, key: strings.TrimPrefix(u.Path, "/"), endpoint: u.Query().Get("endpoint")}, nil
+}
+
+// Read asks for the object's version, and reads it if that is not etag.
+func (s store) Read(ctx context.Context, u *url.URL, etag string, most int64) (remote.Object, error) {
+	p, err := s.place(u)
+	if err != nil {
+		return remote.Object{}, err
+	}
+	calls := s.client.HTTPClient(remote.Timeout)
+	w := &witness{next: calls.Transport, start: time.Now()}
+	calls.Transport = w
+	bucket, err := s.open(ctx, p, calls)
+	if err != nil {
+		return remote.Object{}, fmt.Errorf("cannot be asked for: %w", err)
+	}
+	defer bucket.Close()
+	o, err := s.read(ctx, bucket, p.key, etag, most)
+	if err != nil {
+		return remote.Object{}, w.explain(ctx, err)
+	}
+	return o, nil
+}
+
+func (s store) read(ctx context.Context, bucket *blob.Bucket, key, etag string, most int64) (remote.Object, error) {
+	found, err := bucket.Attributes(ctx, key)
+	if err != nil {
+		return remote.Object{}, err
+	}
+	if found.ETag == etag && etag != "" {
+		return remote.Object{Same: true}, nil
+	}
+	r, err := bucket.NewReader(ctx, key, s.reading(found))
+	if err != nil {
+		return remote.Object{}, err
+	}
+	defer r.Close()
+	body, err := io.ReadAll(io.LimitReader(r, most))
+	return remote.Object{ETag: found.ETag, Body: body}, err
+}
+
+// A witness remembers how the last call ended: the libraries tell it each in their own
+// words, at length, and with addresses.
+type witness struct {
+	next   http.RoundTripper
+	start  time.Time
+	err    error
+	status int
+	region string // S3's of the bucket, if it is another one
+}
+
+func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.status, w.region = 0, ""
+	var response *http.Response
+	if response, w.err = w.next.RoundTrip(r); w.err == nil {
+		w.status, w.region = response.StatusCode, response.Header.Get("X-Amz-Bucket-Region")
+	}
+	return response, w.err
+}
+
+// explain says why an object was not read.
+func (w *witness) explain(ctx context.Context, err error) error {
+	switch {
+	case w.err != nil:
+		return egress.Explain(ctx, w.err, w.start)
+	case w.status == http.StatusNotFound:
+		return fs.ErrNotExist
+	case w.status == http.StatusMovedPermanently && regionForm.MatchString(w.region):
+		return fmt.Errorf("is in another region; add ?region=%s to its address", w.region)
+	case w.status >= 300:
+		return remote.Refused(w.status)
+	case gcerrors.Code(err) == gcerrors.NotFound:
+		return fs.ErrNotExist
+	}
+	return egress.Explain(ctx, err, w.start)
+}

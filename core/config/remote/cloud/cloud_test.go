@@ -1,0 +1,212 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core/config/remote"
+	"github.com/eventgateway/gateway/core/egress"
+)
+
+func source(t *testing.T, address string, variables map[string]string) (*remote.Source, error) {
+	client := egress.New(egress.Options{AllowPrivate: true, Version: "1.2.3"})
+	t.Cleanup(client.Close)
+	lookup := func(name string) (string, bool) { v, ok := variables[name]; return v, ok }
+	return remote.Open(address, remote.Options{Lookup: lookup, Client: client, Stores: Stores(client, lookup)})
+}
+
+func TestAddresses(t *testing.T) {
+	const ok = ""
+	plain := "is to be asked for at an endpoint that must be https://, except on this machine"
+	for _, c := range []struct {
+		address, variable, want string
+	}{
+		{"s3://bucket/gateway.yaml", "", ok},
+		{"s3://my.bucket-1/a/b%20c/gateway.yaml?region=eu-west-1", "", ok},
+		{"s3://bucket/k?endpoint=https://s3.example.com", "", ok},
+		{"s3://bucket/k?endpoint=http://127.0.0.1:9000", "", ok},
+		{"s3://bucket/k?endpoint=http://s3.example.com", "", plain},
+		{"s3://bucket/k?endpoint=s3.example.com", "", "is to be asked for at an endpoint that must start with http:// or https://"},
+		{"s3://bucket/k?endpoint=https://u:s3cret@s3.example.com", "", "is to be asked for at an endpoint that must not hold a user name"},
+		{"s3://bucket/k?endpoint=https://s3.example.com?s3cret", "", "is to be asked for at an endpoint that must not hold a query"},
+		{"s3://bucket/k", "AWS_ENDPOINT_URL_S3=http://s3.example.com", plain},
+		{"s3://bucket/k", "AWS_ENDPOINT_URL_S3=http://localhost:9000", ok},
+		{"s3://bucket/k?endpoint=https://s3.example.com", "AWS_ENDPOINT_URL_S3=http://s3.example.com", ok},
+		{"s3://bucket/k?region=a.b/c", "", "has a region that is none, such as eu-west-1"},
+		{"s3://bucket/k", "AWS_REGION=a.b", "has a region that is none"},
+		{"s3://bucket/k?versionId=s3cret", "", `has a parameter "versionId" that s3:// does not know; it knows endpoint and region`},
+		{"s3://bucket/k?a;b", "", "has a query that cannot be read"},
+		{"s3://bucket:80/k", "", "must not hold a port"},
+		{"s3://Bucket/k", "", "has no bucket's name after ://"},
+		{"s3://bucket", "", "names no file"},
+		{"gs://bucket/gateway.yaml", "", ok},
+		{"gs://bucket/k?endpoint=http://127.0.0.1:9000", "", ok},
+		{"gs://bucket/k?endpoint=http://10.0.0.1:9000", "", plain},
+		{"gs://bucket/k?region=x", "", `has a parameter "region" that gs:// does not know; it knows endpoint`},
+		{"gs://bucket/k", "STORAGE_EMULATOR_HOST=127.0.0.1:9000", ok},
+		{"gs://bucket/k", "STORAGE_EMULATOR_HOST=http://localhost:9000/", ok},
+		{"gs://bucket/k", "STORAGE_EMULATOR_HOST=storage.example.com:80", plain},
+		{"gs://b%2F/k", "", "is not a valid address"},
+		{"az://account/container/gateway.yaml", "", ok},
+		{"az://account/$web/a/gateway.yaml", "", ok},
+		{"az://account/container/k?endpoint=http://127.0.0.1:10000/account", "", ok},
+		{"az://account/container/k?endpoint=http://example.com/account", "", plain},
+		{"az://account/container/k?sig=s3cret", "", `has a parameter "sig" that az:// does not know; it knows endpoint`},
+		{"az://account/gateway.yaml", "", "must name a blob, as in az://account/container/gateway.yaml"},
+		{"az://account/Container/gateway.yaml", "", "has no container's name after the account"},
+		{"az://my-account/container/gateway.yaml", "", "has no storage account's name after ://"},
+	} {
+		name, value, _ := strings.Cut(c.variable, "=")
+		_, err := source(t, c.address, map[string]string{name: value})
+		switch {
+		case c.want == ok && err != nil:
+			t.Errorf("Open(%s) with %s = %v, want nil", c.address, c.variable, err)
+		case c.want != ok && (err == nil || !strings.HasPrefix(err.Error(), "the address of the configuration "+c.want) || strings.Contains(err.Error(), "s3cret")):
+			t.Errorf("Open(%s) with %s = %v, want %q", c.address, c.variable, err, c.want)
+		}
+	}
+}
+
+// A stranger is one who answers a store's calls, and notes them.
+type stranger struct {
+	url string
+
+	mu     sync.Mutex
+	asked  []string
+	header http.Header // of the last call
+}
+
+func newStranger(t *testing.T, answer http.HandlerFunc) *stranger {
+	s := &stranger{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.note(r)
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	s.url = url.QueryEscape(server.URL)
+	return s
+}
+
+func (s *stranger) note(r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked, s.header = append(s.asked, r.Method+" "+r.URL.Path), r.Header.Clone()
+}
+
+// noted are the calls, and the header of the last one.
+func (s *stranger) noted() (calls string, header http.Header) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.asked, ", "), s.header
+}
+
+// Nobody is asked twice, nobody else is asked, nobody is told who asks, and errors are in
+// our words.
+func TestCalls(t *testing.T) {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "s3cret", "AWS_SECRET_ACCESS_KEY": "s3cret", "AZURE_STORAGE_KEY": "s3cret", "AZURE_STORAGE_SAS_TOKEN": "s3cret"} {
+		t.Setenv(name, value)
+	}
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(code) }
+	}
+	for _, c := range []struct {
+		what, want string
+		answer     http.HandlerFunc
+	}{
+		{"unavailable", "answered 503 Service Unavailable", status(503)},
+		{"slow down", "answered 429 Too Many Requests", status(429)},
+		{"closed", "answered 403 Forbidden: it must be readable by everyone (some stores answer so, too, if there is nothing)", status(403)},
+		{"missing", "there is nothing at this address", status(404)},
+		{"cut", "protocol: connection closed before there was an answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		{"moved", "answered 307 Temporary Redirect: redirects are not followed", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/s3cret", http.StatusTemporaryRedirect)
+		}},
+		{"hostile", "answered 500 Internal Server Error", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(500)
+			w.Write([]byte("<Error><Code>\x1b[31ms3cret</Code><Message>s3cret</Message></Error>"))
+		}},
+	} {
+		for address, call := range map[string]string{
+			"s3://bucket/a/k":                "HEAD /bucket/a/k",
+			"gs://bucket/a/k":                "GET /storage/v1/b/bucket/o/a/k",
+			"az://accountname/container/a/k": "HEAD /container/a/k",
+		} {
+			there := newStranger(t, c.answer)
+			s, err := source(t, address+"?endpoint="+there.url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Load(t.Context())
+			if err == nil || err.Error() != address+": "+c.want {
+				t.Errorf("%s: Load(%s) = %v, want %q", c.what, address, err, c.want)
+			}
+			got, header := there.noted()
+			if got != call {
+				t.Errorf("%s: Load(%s) calls %s, want %s", c.what, address, got, call)
+			}
+			if header.Get("Authorization") != "" || strings.Contains(fmt.Sprint(header), "s3cret") {
+				t.Errorf("%s: Load(%s) says who it is: %v", c.what, address, header)
+			}
+		}
+	}
+}
+
+// A bucket in another region says which.
+func TestRegion(t *testing.T) {
+	for region, want := range map[string]string{
+		"eu-west-1": "is in another region; add ?region=eu-west-1 to its address",
+		"\"evil":    "answered 301 Moved Permanently: redirects are not followed",
+		"":          "answered 301 Moved Permanently: redirects are not followed",
+	} {
+		there := newStranger(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Amz-Bucket-Region", region)
+			w.WriteHeader(http.StatusMovedPermanently)
+		})
+		s, err := source(t, "s3://bucket/k?endpoint="+there.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(t.Context()); err == nil || err.Error() != "s3://bucket/k: "+want {
+			t.Errorf("Load() = %v, want %q", err, want)
+		}
+	}
+}
+
+// What goes on and on is cut off, and what stalls given up.
+func TestBounds(t *testing.T) {
+	endless := newStranger(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		for r.Method == http.MethodGet {
+			if _, err := w.Write([]byte(strings.Repeat("#", 1<<16))); err != nil {
+				return
+			}
+		}
+	})
+	s, err := source(t, "s3://bucket/k?endpoint="+endless.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context()); err == nil || err.Error() != "s3://bucket/k: is larger than 1 MiB" {
+		t.Errorf("Load() = %v, want it to be too large", err)
+	}
+	for _, scheme := range []string{"s3://bucket/k", "gs://bucket/k", "az://accountname/container/k"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		stalled := newStranger(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		s, err := source(t, scheme+"?endpoint="+stalled.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(ctx); err == nil || !strings.HasPrefix(err.Error(), scheme+": timeout: no answer within ") {
+			t.Errorf("Load() = %v, want a timeout", err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package cloud
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"cloud.google.com/go/storage"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/gcsblob"
+	"google.golang.org/api/option"
+)
+
+// google has the buckets of Google Cloud Storage: gs://bucket/object and ?endpoint=.
+type google struct{ env func(string) string }
+
+func (google) parameters() []string { return []string{"endpoint"} }
+
+func (g google) locate(u *url.URL) (place, error) {
+	p, err := object(u)
+	p.endpoint = strings.TrimRight(cmp.Or(p.endpoint, g.emulator()), "/")
+	return p, err
+}
+
+// emulator is the endpoint that Google's libraries take from the environment, where it
+// may lack its scheme. It is told them all the same, since here it is judged before.
+func (g google) emulator() string {
+	host := g.env("STORAGE_EMULATOR_HOST")
+	if host != "" && !strings.Contains(host, "://") {
+		host = "http://" + host
+	}
+	return host
+}
+
+func (google) open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error) {
+	options := []option.ClientOption{
+		option.WithHTTPClient(calls),
+		option.WithoutAuthentication(), // else it looks for credentials on disk and at the metadata service
+		storage.WithDisabledClientMetrics(),
+	}
+	if p.endpoint != "" {
+		options = append(options, option.WithEndpoint(p.endpoint+"/storage/v1/"))
+	}
+	client, err := storage.NewClient(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	client.SetRetry(storage.WithPolicy(storage.RetryNever))
+	return gcsblob.OpenBucket(ctx, nil, p.bucket, &gcsblob.Options{Client: client})
+}
+
+// reading asks for the generation that was found. Without it caches may answer, which
+// Google allows for an hour if an object is public.
+func (google) reading(found *blob.Attributes) *blob.ReaderOptions {
+	var attributes storage.ObjectAttrs
+	if !found.As(&attributes) {
+		return nil
+	}
+	return &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
+		var object **storage.ObjectHandle
+		if !as(&object) {
+			return errors.New("its version cannot be asked for")
+		}
+		*object = (*object).Generation(attributes.Generation)
+		return nil
+	}}
+}

@@ -1,0 +1,57 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+
+	"github.com/eventgateway/gateway/core/egress"
+	"github.com/eventgateway/gateway/core/endpoint"
+)
+
+// A server is any that speaks HTTP.
+type server struct{ client *egress.Client }
+
+func (server) Check(u *url.URL) error {
+	if err := endpoint.CheckURL(u.String()); err != nil {
+		return err
+	}
+	return CheckPlain(u)
+}
+
+// Read asks for a document. One that is answered whole though its etag is the one given
+// is handed on all the same: the bytes decide.
+func (s server) Read(ctx context.Context, u *url.URL, etag string, most int64) (Object, error) {
+	d, err := s.client.Fetch(ctx, u.String(), etag, most)
+	if err != nil {
+		return Object{}, err
+	}
+	return ofStatus(d, etag != "")
+}
+
+// ofStatus is what an answer means.
+func ofStatus(d egress.Document, conditional bool) (Object, error) {
+	switch {
+	case d.Status == http.StatusOK:
+		return Object{ETag: d.ETag, Body: d.Body}, nil
+	case d.Status == http.StatusNotModified && conditional:
+		return Object{Same: true}, nil
+	case d.Status == http.StatusNotFound, d.Status == http.StatusGone:
+		return Object{}, fs.ErrNotExist
+	}
+	return Object{}, Refused(d.Status)
+}
+
+// Refused is the error of an answer that is neither the object nor 404.
+func Refused(status int) error {
+	what := fmt.Errorf("answered %d %s", status, http.StatusText(status))
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return fmt.Errorf("%w: it must be readable by everyone (some stores answer so, too, if there is nothing)", what)
+	case status >= 300 && status < 400 && status != http.StatusNotModified:
+		return fmt.Errorf("%w: redirects are not followed", what)
+	}
+	return what
+}

@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/alert"
+	"github.com/eventgateway/gateway/core/web"
+)
+
+// shared is what gateways of one process have in common, beside what they are given: what
+// must not begin anew with each.
+type shared struct {
+	bell    *core.Bell
+	counts  web.Counts
+	tallies *alert.Tallies
+	ignored atomic.Pointer[web.IgnoredConfig] // the newest configuration, if it is not followed
+
+	recovery  sync.Mutex
+	recovered bool
+}
+
+func newShared() *shared { return &shared{bell: &core.Bell{}, tallies: alert.NewTallies()} }
+
+// A generation is a gateway that runs, until another one takes its place.
+type generation struct {
+	*Gateway
+	stop  context.CancelFunc
+	fired chan struct{} // closed when its schedules have stopped
+	gone  chan struct{} // closed when all has
+}
+
+func newGeneration(g *Gateway) *generation {
+	return &generation{Gateway: g, fired: make(chan struct{}), gone: make(chan struct{})}
+}
+
+// run begins all that a gateway does of itself. It ends when the program does, or
+// when the generation is retired. Schedules wait for those of the generation before, if there is one: two that
+// follow a source's mark in different ways must not do so at the same time.
+func (g *generation) run(program context.Context, before *generation) {
+	ctx, stop := context.WithCancel(program)
+	g.stop = stop
+	var work sync.WaitGroup
+	work.Go(func() {
+		report := g.deliver(ctx)
+		message := "worker stopped"
+		if program.Err() == nil {
+			message = "deliveries under the configuration before have ended"
+		}
+		g.Log.Info(message, "completed", report.Completed, "failed", report.Failed,
+			"dead", report.Dead, "released", report.Released, "lost", report.Lost)
+	})
+	work.Go(func() { g.Alerts.Run(ctx) })
+	work.Go(func() { g.purge(ctx) })
+	work.Go(func() {
+		defer close(g.fired)
+		if before != nil {
+			<-before.fired
+		}
+		g.fire(ctx)
+	})
+	work.Go(func() {
+		<-ctx.Done()
+		g.Puller.Close() // answers who waits for messages
+	})
+	go func() {
+		work.Wait()
+		close(g.gone)
+	}()
+}
+
+// retire has a generation end, whose place another one has taken. Deliveries under way go
+// on until they end by themselves, or somebody cannot wait for that.
+func (g *generation) retire() {
+	g.Worker.Leave()
+	g.stop()
+	go func() {
+		<-g.gone
+		g.client.Close()
+	}()
+}
+
+// hasten has what was told to stop end within the drain time.
+func (g *Gateway) hasten() { g.haste.Do(func() { close(g.hurry) }) }
+
+// unhear takes a gateway that was not assembled off the bell.
+func (g *Gateway) unhear() {
+	if g.Puller != nil {
+		g.Puller.Close()
+	}
+	if g.Worker != nil {
+		g.Worker.Leave()
+	}
+}
+
+// deliver runs the worker. Before it takes anything, jobs that an earlier process
+// left running are made due: nobody holds them any more.
+func (g *Gateway) deliver(ctx context.Context) core.Report {
+	if g.SoleTaker {
+		g.recover(ctx)
+	}
+	report, err := g.Worker.Tick(ctx, core.Budget{Rest: g.Rest})
+	if err != nil {
+		g.Log.Error("worker stopped", "error", err)
+	}
+	return report
+}
+
+// fire runs the schedules, if there are any.
+func (g *Gateway) fire(ctx context.Context) {
+	if g.Cron == nil {
+		return
+	}
+	if err := g.Cron.Tick(ctx, core.Budget{Rest: g.Rest}); err != nil && ctx.Err() == nil {
+		g.Log.Error("schedules stopped", "error", err)
+	}
+}
+
+// recover is for the first generation alone: what later ones find running, those before
+// them hold.
+func (g *Gateway) recover(ctx context.Context) {
+	g.shared.recovery.Lock()
+	defer g.shared.recovery.Unlock()
+	for !g.shared.recovered && ctx.Err() == nil {
+		n, err := g.Store.Recover(ctx, g.Clock(), g.Worker.Lanes())
+		if err == nil {
+			if g.shared.recovered = true; n > 0 {
+				g.observe(core.Recovered{Jobs: n})
+			}
+			return
+		}
+		g.observe(core.Troubled{Doing: "recover", Err: err})
+		select {
+		case <-time.After(g.Rest):
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,441 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/core/telemetry"
+	"github.com/eventgateway/gateway/core/telemetry/metrics"
+)
+
+var update = flag.Bool("update", false, "write what testdata/reload.txtar expects anew")
+
+// A program is one under test, with its log.
+type program struct {
+	*gateway.Program
+	t     *testing.T
+	store core.Store
+	url   string // once it serves
+	log   *lines
+}
+
+// lines are what was logged.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// take returns what was logged since it was last asked.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
+
+func newProgram(t *testing.T, yaml string) *program {
+	t.Helper()
+	p := &program{t: t, store: openStore(t, filepath.Join(t.TempDir(), "gateway.db")), log: &lines{}}
+	log, err := telemetry.NewLogger(telemetry.LogOptions{Out: p.log, Format: "json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, yaml)
+	p.Program, err = gateway.NewProgram(c, gateway.Deps{
+		Store: p.store, Clock: time.Now, Log: log, Version: "test", SoleTaker: true,
+		Metrics: metrics.New(metrics.Options{Names: gateway.Names(c)}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// start serves until the test ends.
+func (p *program) start() *program {
+	p.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.url = "http://" + l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Serve(ctx, l) }()
+	p.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			p.t.Errorf("Serve = %v", err)
+		}
+	})
+	return p
+}
+
+// reload reads a configuration as the command line does.
+func (p *program) reload(yaml string) core.ReloadResult {
+	c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(yaml)}}, Path: "gateway.yaml"})
+	if err != nil {
+		p.Ignore("gateway.yaml", core.ReloadInvalid, err)
+		return core.ReloadInvalid
+	}
+	result, _ := p.Reload(p.t.Context(), "gateway.yaml", c)
+	return result
+}
+
+func (p *program) mustReload(yaml string) {
+	p.t.Helper()
+	if got := p.reload(yaml); got != core.ReloadApplied {
+		p.t.Fatalf("reload: %q\n%s", got, p.log.take())
+	}
+}
+
+// ask asks the program, without a network between.
+func (p *program) ask(route, body string) *httptest.ResponseRecorder {
+	return httpAsk(p.Handler(), route, body)
+}
+
+// TestProgramTells plays testdata/reload.txtar: configurations that follow one another, and
+// what log, /health and metrics say after each.
+func TestProgramTells(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/reload.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, string(a.Files[0].Data))
+		for i := 1; i+1 < len(a.Files); i += 2 {
+			time.Sleep(time.Minute)
+			step, want := a.Files[i], string(a.Files[i+1].Data)
+			if why, ok := strings.CutPrefix(strings.TrimSpace(string(step.Data)), "unreachable: "); ok {
+				p.Ignore("gateway.yaml", core.ReloadUnreachable, fmt.Errorf("%s", why))
+			} else {
+				p.reload(string(step.Data))
+			}
+			got := p.told()
+			if diff := cmp.Diff(want, got); diff != "" && !*update {
+				t.Errorf("%s (-want +got):\n%s", step.Name, diff)
+			}
+			a.Files[i+1].Data = []byte(got)
+		}
+	})
+	if *update {
+		if err := os.WriteFile("testdata/reload.txtar", txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var timed = regexp.MustCompile(`"time":"[^"]*",`)
+
+// told is what there is to see of the newest configuration.
+func (p *program) told() string {
+	var b strings.Builder
+	b.WriteString(timed.ReplaceAllString(p.log.take(), ""))
+	fmt.Fprintln(&b, p.ask("GET /health", "").Body.String())
+	for line := range strings.Lines(p.ask("GET /metrics", "").Body.String()) {
+		if strings.HasPrefix(line, "gateway_config_") && !strings.HasSuffix(line, " 0\n") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// TestProgramFollows: events, deliveries and limits are those of the newest configuration.
+func TestProgramFollows(t *testing.T) {
+	url, got := receiver(t, 200)
+	with := func(more string) string {
+		return "server: {allow_private_urls: true" + more + "}\nsources: {shop: {type: event}}\nhandlers: {billing: {source: shop, url: '" + url + "', transform: '\"before\"'}}\n"
+	}
+	p := newProgram(t, with("")).start()
+	post(t, p.url+"/events/shop/a", "{}")
+	if d := next(t, got); d.body != `"before"` {
+		t.Fatalf("delivery %+v", d)
+	}
+	p.mustReload(strings.ReplaceAll(with(", max_body_size: 5"), "before", "after") + "queues: {work: {source: shop}}\n")
+	if resp := post(t, p.url+"/events/shop/a", `{"a": 1}`); resp.StatusCode != 413 {
+		t.Errorf("8 bytes where 5 are allowed: %s", resp.Status)
+	}
+	post(t, p.url+"/events/shop/a", "{}")
+	if d := next(t, got); d.body != `"after"` {
+		t.Errorf("delivery %+v, want that of the newest configuration", d)
+	}
+	if status, body := call(t, "GET", p.url+"/api/queues/work/messages", "", ""); status != 200 || !strings.Contains(body, "receipt") {
+		t.Errorf("a queue that is new: %d %s", status, body)
+	}
+	if series := p.ask("GET /metrics", "").Body.String(); !strings.Contains(series, `gateway_queue_messages_total{action="received",queue="work"} 1`) ||
+		!strings.Contains(series, `gateway_deliveries_total{handler="billing",result="completed"} 2`) {
+		t.Errorf("the metrics are not of both configurations:\n%s", series)
+	}
+}
+
+// TestProgramEndsWhatItBegan: a delivery under way is made as it began, to its end, and
+// settled once, while others are made as it is configured now.
+func TestProgramEndsWhatItBegan(t *testing.T) {
+	type hit struct {
+		body    string
+		proceed chan struct{}
+	}
+	hits := make(chan hit)
+	r := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		h := hit{string(body), make(chan struct{})}
+		hits <- h
+		<-h.proceed
+	}))
+	defer r.Close()
+	with := func(tag string) string {
+		return "server: {allow_private_urls: true}\nworker: {max_concurrency: 1}\nsources: {shop: {type: event}}\n" +
+			"handlers: {billing: {source: shop, url: '" + r.URL + "', transform: '\"" + tag + "\"'}}\n"
+	}
+	p := newProgram(t, with("a")).start()
+	for range 3 {
+		post(t, p.url+"/events/shop/order", "{}")
+	}
+	first := <-hits
+	p.mustReload(with("b"))
+	second := <-hits
+	if first.body != `"a"` || second.body != `"b"` {
+		t.Errorf("deliveries %s and %s, want that of a to go on and b to begin", first.body, second.body)
+	}
+
+	// A third configuration waits for the first to be gone, and the newest of those that wait
+	// is the one.
+	results := make(chan core.ReloadResult, 2)
+	go func() { results <- p.reload(with("c")) }()
+	go func() { // comes second, or is first and waits all the same
+		results <- p.reload(with("d"))
+	}()
+	select {
+	case r := <-results:
+		if r != "" {
+			t.Errorf("reload: %q while two generations are there", r)
+		}
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(first.proceed)
+	close(second.proceed)
+	third := <-hits
+	close(third.proceed)
+	var got []core.ReloadResult
+	for len(results) > 0 || len(got) < 2 {
+		select {
+		case r := <-results:
+			got = append(got, r)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("results %q, want two", got)
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, []core.ReloadResult{"", core.ReloadApplied}) {
+		t.Errorf("results %q, want that of the newest alone", got)
+	}
+	p.settled(3)
+}
+
+// settled waits until so many jobs are completed, each at its first attempt.
+func (p *program) settled(n int) {
+	p.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		jobs, err := p.store.Jobs(context.Background(), core.JobFilter{})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		done := 0
+		for _, j := range jobs.Items {
+			if j.Status == core.Completed && j.Attempt == 1 {
+				done++
+			}
+		}
+		if done == n && len(jobs.Items) == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("jobs %+v, want %d completed at their first attempt", jobs.Items, n)
+		}
+	}
+}
+
+// TestProgramHurries: what hangs keeps a newer configuration waiting for the drain time and
+// no longer.
+func TestProgramHurries(t *testing.T) {
+	hung := make(chan struct{})
+	r := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the connection is seen
+		hung <- struct{}{}
+		<-r.Context().Done()
+	}))
+	defer r.Close()
+	with := func(body int) string {
+		return fmt.Sprintf("server: {allow_private_urls: true, max_body_size: %d}\nworker: {drain_timeout_secs: 1}\nsources: {shop: {type: event}}\n"+
+			"handlers: {billing: {source: shop, url: '%s', timeout: 1h}}\n", body, r.URL)
+	}
+	p := newProgram(t, with(10)).start()
+	post(t, p.url+"/events/shop/order", "{}")
+	<-hung
+	p.mustReload(with(11))
+	p.mustReload(with(12)) // would take an hour
+	if got := p.reload(with(13)); got != core.ReloadApplied {
+		t.Errorf("reload: %q", got)
+	}
+}
+
+// takes is how often the store was asked for jobs.
+func (p *program) takes() string {
+	_, count, _ := strings.Cut(p.ask("GET /metrics", "").Body.String(), `gateway_store_duration_seconds_count{op="take"} `)
+	count, _, _ = strings.Cut(count, "\n")
+	return count
+}
+
+// TestProgramAnswersConsumers: who waits for messages is answered when the configuration
+// changes, and a message that is there then is lost to nobody.
+func TestProgramAnswersConsumers(t *testing.T) {
+	with := func(timeout int) string {
+		return fmt.Sprintf("sources: {shop: {type: event}}\nqueues: {work: {source: shop, visibility_timeout: %ds}}\n", timeout)
+	}
+	p := newProgram(t, with(30)).start()
+	for i := range 5 {
+		answered, before := make(chan string), p.takes()
+		go func() {
+			_, body := call(t, "GET", p.url+"/api/queues/work/messages?wait=30s", "", "")
+			answered <- body
+		}()
+		for deadline := time.Now().Add(10 * time.Second); p.takes() == before; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("nobody asks for messages")
+			}
+		}
+		began := time.Now()
+		p.mustReload(with(31 + i))
+		if body := <-answered; !strings.Contains(body, `"messages":[]`) || time.Since(began) > 20*time.Second {
+			t.Errorf("a consumer that waited got %s after %v, want no messages at once", body, time.Since(began))
+		}
+	}
+}
+
+// TestProgramKeepsBreakersAndRates: neither a breaker that is open nor what a client has
+// sent is forgotten with a configuration.
+func TestProgramKeepsBreakersAndRates(t *testing.T) {
+	url, got := receiver(t, 500)
+	with := func(n int) string {
+		return fmt.Sprintf("server: {allow_private_urls: true, ip_rate_limit: 20, max_body_size: %d}\ndelivery: {default_retry: {interval: 1ms, max: 100}}\n"+
+			"sources: {shop: {type: event}}\nhandlers: {billing: {source: shop, url: '%s'}}\n", n, url)
+	}
+	p := newProgram(t, with(10)).start()
+	post(t, p.url+"/events/shop/order", "{}")
+	for range core.BreakerThreshold {
+		next(t, got)
+	}
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(p.log.take(), "circuit breaker is open"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the breaker does not open")
+		}
+	}
+	refused := 0
+	for i := range 40 {
+		if i%5 == 0 {
+			p.mustReload(with(11 + i))
+		}
+		if resp := post(t, p.url+"/events/shop/order", "{}"); resp.StatusCode == 429 {
+			refused++
+		}
+	}
+	if refused == 0 { // eight configurations would have let 160 pass
+		t.Error("40 requests in a moment, 20 a second are allowed, and none was refused")
+	}
+	select {
+	case d := <-got:
+		t.Errorf("delivery %+v while the breaker is open", d)
+	default:
+	}
+	if jobs, err := p.store.Jobs(t.Context(), core.JobFilter{Status: core.Running}); err != nil || len(jobs.Items) > 0 {
+		t.Errorf("running jobs %+v, %v, want none", jobs.Items, err)
+	}
+}
+
+// TestProgramFiresOnce: whatever else changes, each slot of a schedule brings one event.
+func TestProgramFiresOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		with := func(n int) string {
+			return fmt.Sprintf("server: {max_body_size: %d}\nsources: {tick: {type: cron, schedule: '* * * * * *'}, tock: {type: cron, schedule: '*/2 * * * * *'}, n%d: {type: event}}\n"+
+				"queues: {work: {source: tick, visibility_timeout: %ds}}\n", n, n, n)
+		}
+		p := newProgram(t, with(1))
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error)
+		go func() { served <- p.Serve(ctx, silent(make(chan struct{}))) }()
+		time.Sleep(100 * time.Millisecond) // the marks are set
+		began := time.Now()
+		for i := range 300 {
+			if i%3 == 0 {
+				p.reload("sources: 1")
+			} else {
+				p.mustReload(with(i + 2))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Second / 2)
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		p.checkSlots("tick", began, time.Second, 30)
+		p.checkSlots("tock", began, 2*time.Second, 15)
+	})
+}
+
+// silent is a listener to which nobody comes.
+type silent chan struct{}
+
+func (s silent) Accept() (net.Conn, error) { <-s; return nil, net.ErrClosed }
+func (s silent) Close() error              { close(s); return nil }
+func (silent) Addr() net.Addr              { return &net.TCPAddr{} }
+
+// checkSlots: there is one event for each slot.
+func (p *program) checkSlots(source string, from time.Time, every time.Duration, n int) {
+	p.t.Helper()
+	page, err := p.store.Events(context.Background(), core.EventFilter{Source: source, Limit: 100})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var slots, want []string
+	for _, e := range slices.Backward(page.Items) {
+		e, err := p.store.Event(context.Background(), e.ID)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		slots = append(slots, e.DeliveryID)
+	}
+	for i := range n {
+		want = append(want, fmt.Sprint(from.Truncate(every).Add(time.Duration(i+1)*every).Unix()))
+	}
+	if diff := cmp.Diff(want, slots); diff != "" {
+		p.t.Errorf("slots of %s (-want +got):\n%s", source, diff)
+	}
+}

@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/telemetry"
+	"github.com/eventgateway/gateway/core/web"
+)
+
+// allPieces are all routes. They come in groups, since a function serves one or two of
+// them.
+func (g *Gateway) allPieces(c *config.Config) []web.Piece {
+	pieces := append(g.intakePieces(c), g.opsPieces(c)...)
+	pieces = append(pieces, g.apiPieces(c)...)
+	if c.Server.Echo {
+		pieces = append(pieces, web.Echo(g.echoed))
+	}
+	return pieces
+}
+
+// intakePieces are where events come in, and callbacks.
+func (g *Gateway) intakePieces(c *config.Config) []web.Piece {
+	return []web.Piece{
+		web.Intake(web.IntakeOptions{Receiver: g.Intake, Token: c.API.AuthToken.Reveal()}),
+		web.Callback(web.CallbackOptions{Resume: g.runner.Callback}),
+	}
+}
+
+// opsPieces tell how the gateway is.
+func (g *Gateway) opsPieces(c *config.Config) []web.Piece {
+	return []web.Piece{
+		web.Ops(web.OpsOptions{
+			Depth:        g.Store.Depth,
+			Every:        g.Rest,
+			Ignored:      g.shared.ignored.Load,
+			Metrics:      g.Metrics,
+			MetricsToken: c.API.MetricsAuthToken.Reveal(),
+		}),
+	}
+}
+
+// apiPieces serve the consumers of queues, the operators of events, jobs, queues and
+// runs, and whoever wants to see how all stands.
+func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
+	token := c.API.AuthToken.Reveal()
+	return []web.Piece{
+		g.queueRoutes(c),
+		web.Events(web.EventsOptions{Manager: g.Events, Token: token}),
+		web.Jobs(web.JobsOptions{Manager: g.Jobs, Token: token}),
+		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Look: manage.NewTail(g.Store, g.Clock).Look, Token: token}),
+		web.Runs(web.RunsOptions{Manager: g.Runs, Token: token}),
+	}
+}
+
+// newHandler serves some routes within the bounds of the configuration.
+func (g *Gateway) newHandler(c *config.Config, pieces []web.Piece) http.Handler {
+	settings := web.Settings{
+		MaxBodySize: int64(c.Server.MaxBodySize),
+		MaxInbound:  c.Server.MaxInbound,
+		IPRateLimit: c.Server.IPRateLimit,
+		Clients:     web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
+		Log:         g.Log.With(telemetry.Target, "web"),
+		Counts:      &g.shared.counts,
+	}
+	if g.Metrics != nil {
+		settings.Served = g.Metrics.Served
+	}
+	return web.Handler(settings, pieces...)
+}
+
+// maxEchoed is how much of a body the echo receiver shows in the log.
+const maxEchoed = 2 << 10
+
+// echoed shows a delivery that the gateway made to itself.
+func (g *Gateway) echoed(e web.Echoed) {
+	body := string(e.Body[:min(len(e.Body), maxEchoed)])
+	g.Log.With(telemetry.Target, "echo").Info("echo received a delivery",
+		"event", e.Header.Get("X-Gateway-Event-Id"), "job", e.Header.Get("X-Gateway-Job-Id"),
+		"type", e.Header.Get("X-Gateway-Event-Type"), "attempt", e.Header.Get("X-Gateway-Attempt"),
+		"method", e.Method, "body", body)
+}

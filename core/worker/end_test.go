@@ -1,0 +1,393 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// linger runs a brief tick with so much time, and returns how long it took.
+func (b *bench) linger(t *testing.T, until, rest time.Duration) (core.Report, time.Duration) {
+	t.Helper()
+	began := time.Now()
+	r, err := b.Tick(context.Background(), core.Budget{Until: began.Add(until), Rest: rest, Brief: true})
+	if err != nil {
+		t.Errorf("Tick = %v, want none", err)
+	}
+	return r, time.Since(began)
+}
+
+// after does something in so long, beside the test.
+func after(d time.Duration, do func()) {
+	go func() {
+		time.Sleep(d) // virtual
+		do()
+	}()
+}
+
+func TestBriefTickWithNothingToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok)})
+		if r, took := b.linger(t, 55*time.Second, time.Second); r != (core.Report{}) || took != 0 || b.looks > 2 {
+			t.Errorf("Tick = %+v in %v with %d looks, want nothing at once with 1 or 2", r, took, b.looks)
+		}
+	})
+}
+
+// What a brief tick returns before has had its chores done.
+func TestBriefTickDoesItsChores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newSweeping()
+		b.delay = 10 * time.Millisecond
+		b.addHeld(1, 1, 1, time.Now())
+		b.strays["handler/gone"] = time.Now().Add(-core.StrayTime)
+		b.add("handler/gone", 1, 1)
+		if r, took := b.linger(t, 55*time.Second, time.Second); r.Dead != 2 || took > 3*time.Second {
+			t.Errorf("Tick = %+v in %v, want two dead, and soon", r, took)
+		}
+	})
+}
+
+// Jobs in a lane that is adopted by a chore are delivered by the same tick.
+func TestBriefTickAdopts(t *testing.T) {
+	for _, brief := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok)})
+			b.Worker.Adopt = func(core.Lane) (Target, bool) {
+				return Target{Sender: takesTime(0, ok), Timeout: time.Second, Hold: time.Minute}, true
+			}
+			b.delay = 10 * time.Millisecond
+			b.add("workflow/gone", 1, 1)
+			budget := core.Budget{Brief: brief}
+			if brief {
+				budget.Rest = time.Second
+			}
+			if r, err := b.Tick(context.Background(), budget); err != nil || r.Completed != 1 {
+				t.Errorf("brief %v: Tick = %+v, %v, want one completed", brief, r, err)
+			}
+		})
+	}
+}
+
+func TestBriefTickWaitsForRetriesWithinItsTime(t *testing.T) {
+	for _, tt := range []struct {
+		interval, least, most time.Duration
+		sent                  int
+	}{
+		{20 * time.Second, 16 * time.Second, 27 * time.Second, 2},
+		{90 * time.Second, 0, 3 * time.Second, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &handler{down: true, takes: 100 * time.Millisecond}
+			b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: h, Retry: core.Retry{Interval: tt.interval, Fixed: true}})
+			b.add(lane, 1, 5)
+			after(time.Second, func() { h.set(false) })
+			r, took := b.linger(t, 55*time.Second, time.Second)
+			if took < tt.least || took > tt.most || r.Completed+r.Failed != tt.sent {
+				t.Errorf("retry after %v: Tick = %+v in %v, want %d attempts in %v to %v", tt.interval, r, took, tt.sent, tt.least, tt.most)
+			}
+		})
+	}
+}
+
+// What another process stores while a tick lingers is found by its looks.
+func TestBriefTickDeliversWhatComesWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{}
+		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: h})
+		b.add(lane, 1, 1)
+		for _, j := range b.jobs {
+			j.DueAt = time.Now().Add(50 * time.Second)
+		}
+		start := time.Now()
+		after(20*time.Second, func() { b.add(lane, 1, 1) })
+		r, took := b.linger(t, 55*time.Second, time.Second)
+		if at := h.since(start); r.Completed != 2 || at[0] < 20 || at[0] > 21.25 || took < 51*time.Second || took > 53*time.Second {
+			t.Errorf("Tick = %+v in %v, deliveries at %v s, want two, at 20 and 50", r, took, at)
+		}
+	})
+}
+
+// A second after something was due the tick is still there, three seconds after not.
+func TestBriefTickStaysAwakeForAMoment(t *testing.T) {
+	for _, until := range []time.Duration{0, 55 * time.Second} { // with and without lingering
+		for _, rest := range []time.Duration{100 * time.Millisecond, 5 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok)})
+				b.add(lane, 1, 1)
+				began := time.Now()
+				budget := core.Budget{Rest: rest, Brief: true}
+				if until > 0 {
+					budget.Until = began.Add(until)
+				}
+				after(time.Second, func() { b.add(lane, 1, 1) })
+				r, err := b.Tick(context.Background(), budget)
+				took := time.Since(began)
+				if err != nil || r.Completed != 2 || took < 2500*time.Millisecond || took > 4*time.Second {
+					t.Errorf("until %v, rest %v: Tick = %+v, %v in %v, want two completed in about 3 s", until, rest, r, err, took)
+				}
+			})
+		}
+	}
+}
+
+// What is behind an open breaker keeps nobody who does not linger, and others until the probe.
+func TestBriefTickBeforeAnOpenBreaker(t *testing.T) {
+	for _, tt := range []struct{ until, least, most time.Duration }{
+		{0, 0, 3 * time.Second},
+		{20 * time.Second, 0, 3 * time.Second},
+		{55 * time.Second, 30 * time.Second, 33 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(Limits{Slots: 2, Batch: 10}, breaker(&handler{}))
+			b.add(lane, 1, 1)
+			gate, began := b.pile.gate(lane), time.Now()
+			gate.Failures, gate.OpenUntil = core.BreakerThreshold, began.Add(30*time.Second)
+			budget := core.Budget{Rest: time.Second, Brief: true}
+			if tt.until > 0 {
+				budget.Until = began.Add(tt.until)
+			}
+			r, err := b.Tick(context.Background(), budget)
+			if took := time.Since(began); err != nil || took < tt.least || took > tt.most {
+				t.Errorf("until %v: Tick = %+v, %v in %v, want %v to %v", tt.until, r, err, took, tt.least, tt.most)
+			}
+		})
+	}
+}
+
+// A store that is away is asked until the time is over, and then it is an error.
+func TestBriefTickWithoutAStore(t *testing.T) {
+	for _, back := range []time.Duration{0, 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok)})
+			b.add(lane, 1, 1)
+			b.breakdown(true)
+			if back > 0 {
+				after(back, func() { b.breakdown(false) })
+			}
+			began := time.Now()
+			r, err := b.Tick(context.Background(), core.Budget{Until: began.Add(55 * time.Second), Rest: time.Second, Brief: true})
+			took := time.Since(began)
+			if back == 0 && (!errors.Is(err, errBroken) || took != 55*time.Second) {
+				t.Errorf("Tick = %v in %v, want %v in 55s", err, took, errBroken)
+			}
+			if back > 0 && (err != nil || r.Completed != 1 || took > 40*time.Second) {
+				t.Errorf("Tick = %+v, %v in %v, want one completed soon after 30s", r, err, took)
+			}
+		})
+	}
+}
+
+// Nothing is begun that may take longer than the process lasts, and a tick that may not
+// begin anything any more is over.
+func TestEndLeavesWhatDoesNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quick, slow := &handler{takes: time.Second}, &handler{takes: time.Second}
+		b := newBench(Limits{Slots: 4, Batch: 4},
+			Target{Lane: "handler/quick", Sender: quick, Timeout: 5 * time.Second},
+			Target{Lane: "handler/slow", Sender: slow, Timeout: 30 * time.Second})
+		b.add("handler/quick", 1000, 1)
+		b.add("handler/slow", 1000, 1)
+		began := time.Now()
+		r, err := b.Tick(context.Background(), core.Budget{End: began.Add(60 * time.Second), Rest: time.Second})
+		took := time.Since(began)
+		if err != nil || took < 53*time.Second || took > 54*time.Second {
+			t.Errorf("Tick = %v in %v, want it over when an attempt may take longer than is left, at 53 s", err, took)
+		}
+		last := func(h *handler) float64 { all := h.since(began); return all[len(all)-1] }
+		if at := last(slow); at < 26 || at > 28 {
+			t.Errorf("the last delivery that may take 30 s of 60 began at %v s, want 27", at)
+		}
+		if at := last(quick); at < 51 || at > 53 {
+			t.Errorf("the last delivery that may take 5 s of 60 began at %v s, want 52", at)
+		}
+		if n := b.count(core.Running); n != 0 || r.Released != 0 || r.Completed != len(quick.since(began))+len(slow.since(began)) {
+			t.Errorf("%d left running, report %+v, want none, and all that was taken settled", n, r)
+		}
+	})
+}
+
+// Nor is anything taken because the bell rings for it.
+func TestEndIsNotRungFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Limits{Slots: 4, Batch: 4}, Target{Sender: takesTime(0, ok), Timeout: 5 * time.Second},
+			Target{Lane: "handler/slow", Sender: takesTime(0, ok), Timeout: 30 * time.Second})
+		after(40*time.Second, func() {
+			b.add("handler/slow", 1, 1)
+			b.add(lane, 1, 1)
+			b.bell.Ring("handler/slow")
+			b.bell.Ring(lane)
+		})
+		r, err := b.Tick(context.Background(), core.Budget{End: time.Now().Add(60 * time.Second), Rest: time.Second})
+		if want := (core.Report{Completed: 1}); err != nil || r != want {
+			t.Errorf("Tick = %+v, %v, want %+v", r, err, want)
+		}
+	})
+}
+
+// A retry that comes due too late for its handler is not waited for.
+func TestEndIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: takesTime(0, ok), Timeout: 30 * time.Second})
+		b.add(lane, 1, 1)
+		for _, j := range b.jobs {
+			j.DueAt = time.Now().Add(40 * time.Second)
+		}
+		began := time.Now()
+		budget := core.Budget{Until: began.Add(55 * time.Second), End: began.Add(60 * time.Second), Rest: time.Second, Brief: true}
+		if r, err := b.Tick(context.Background(), budget); err != nil || r.Completed != 0 || time.Since(began) > time.Second {
+			t.Errorf("Tick = %+v, %v in %v, want nothing at once", r, err, time.Since(began))
+		}
+	})
+}
+
+func TestEndBoundsLeases(t *testing.T) {
+	for _, tt := range []struct{ timeout, hold, end, want time.Duration }{
+		{5 * time.Second, 10 * time.Minute, 60 * time.Second, 60 * time.Second},
+		{5 * time.Second, 20 * time.Second, 60 * time.Second, 20 * time.Second},
+		{57 * time.Second, 10 * time.Minute, 60 * time.Second, 60 * time.Second},
+		{5 * time.Second, 10 * time.Minute, 0, 10 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: takesTime(time.Second, ok), Timeout: tt.timeout, Hold: tt.hold})
+			b.add(lane, 1, 1)
+			began := time.Now()
+			var due time.Time
+			after(time.Millisecond, func() {
+				b.pile.mu.Lock()
+				defer b.pile.mu.Unlock()
+				for _, j := range b.jobs {
+					due = j.DueAt
+				}
+			})
+			budget := core.Budget{}
+			if tt.end > 0 {
+				budget.End = began.Add(tt.end)
+			}
+			if _, err := b.Tick(context.Background(), budget); err != nil || due.Sub(began) != tt.want {
+				t.Errorf("timeout %v, hold %v, end %v: leased for %v, %v, want %v", tt.timeout, tt.hold, tt.end, due.Sub(began), err, tt.want)
+			}
+		})
+	}
+}
+
+// What is under way may go on until the end, however short the usual patience is.
+func TestEndIsDrainedUpTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Limits{Slots: 2, Batch: 2, Drain: time.Second}, Target{Sender: takesTime(25*time.Second, ok), Timeout: 50 * time.Second})
+		b.add(lane, 2, 2)
+		ctx, cancel := context.WithCancel(context.Background())
+		after(time.Second, cancel)
+		began := time.Now()
+		r, err := b.Tick(ctx, core.Budget{End: began.Add(55 * time.Second), Rest: time.Second})
+		if took := time.Since(began); err != nil || r.Completed != 2 || took != 25*time.Second {
+			t.Errorf("Tick = %+v, %v in %v, want both delivered in 25s", r, err, took)
+		}
+	})
+}
+
+// A step whose attempt takes longer than its lane was thought to is cut off a second
+// before the end, and left to its lease.
+func TestEndCutsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newFlow(1)
+		f.try = func(ctx context.Context, _ core.TakenJob) (endOf, error) { <-ctx.Done(); return endOf{}, ctx.Err() }
+		began := time.Now()
+		end := began.Add(40 * time.Second)
+		r, err := b.Tick(context.Background(), core.Budget{Until: began.Add(5 * time.Second), End: end, Rest: time.Second})
+		if took := time.Since(began); err != nil || r != (core.Report{}) || took != 39*time.Second {
+			t.Errorf("Tick = %+v, %v in %v, want nothing done in 39s", r, err, took)
+		}
+		for _, j := range b.jobs {
+			if j.Status != core.Running || !j.DueAt.Equal(end) {
+				t.Errorf("job is %s until %v, want it running until %v", j.Status, j.DueAt, end)
+			}
+		}
+	})
+}
+
+// A process that is killed at its end leaves no lease behind it.
+func TestKilledAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: sends(func(context.Context, core.TakenJob) Reply {
+			<-stuck // whatever its context says
+			return ok
+		}), Timeout: 20 * time.Second, Hold: time.Hour})
+		b.add(lane, 2, 2)
+		end := time.Now().Add(30 * time.Second)
+		ticked := make(chan struct{})
+		go func() {
+			defer close(ticked)
+			_, _ = b.Tick(context.Background(), core.Budget{Until: end.Add(-10 * time.Second), End: end, Rest: time.Second})
+		}()
+		time.Sleep(time.Until(end)) // nothing of the first counts from here on
+		other := b.beside(Target{Sender: takesTime(0, ok)})
+		if r, err := other.Tick(context.Background(), core.Budget{}); err != nil || r.Completed != 2 {
+			t.Errorf("Tick of the next process = %+v, %v, want both delivered", r, err)
+		}
+		close(stuck)
+		<-ticked
+	})
+}
+
+// What was taken ahead and may not start in time goes back.
+func TestEndGivesBackTheUnstarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{}
+		b := newBench(Limits{Slots: 2, Batch: 20}, Target{Sender: h, Interval: 100 * time.Millisecond, Timeout: 10 * time.Second})
+		b.add(lane, 1000, 1)
+		began := time.Now()
+		r, err := b.Tick(context.Background(), core.Budget{End: began.Add(20 * time.Second), Rest: 5 * time.Second})
+		if took := time.Since(began); err != nil || took != 8*time.Second || r.Released == 0 || b.released != r.Released {
+			t.Errorf("Tick = %+v, %v in %v with %d released, want some given back after 8s", r, err, took, b.released)
+		}
+		if n := b.count(core.Running); n != 0 {
+			t.Errorf("%d left running, want none", n)
+		}
+	})
+}
+
+// A job that had to wait until its attempt might be cut off is not begun.
+func TestEndIsTooNearToBegin(t *testing.T) {
+	for late, sent := range map[time.Duration]int{1500 * time.Millisecond: 1, 2500 * time.Millisecond: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &handler{}
+			b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: h, Timeout: 10 * time.Second},
+				Target{Lane: "handler/quick", Sender: h, Timeout: time.Second}) // for which there is time
+			b.late = late
+			b.add(lane, 1, 1)
+			began := time.Now()
+			r, err := b.Tick(context.Background(), core.Budget{End: began.Add(13 * time.Second), Rest: time.Second})
+			if want := (core.Report{Completed: sent, Released: 1 - sent}); err != nil || r != want || len(h.since(began)) != sent {
+				t.Errorf("taking is known %v late: Tick = %+v, %v with %d deliveries, want %+v", late, r, err, len(h.since(began)), want)
+			}
+		})
+	}
+}
+
+// A handler that never has the time is told of once in a process, and others are served.
+func TestHandlersThatNeverFitAreToldOfOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok), Timeout: 5 * time.Second},
+			Target{Lane: "handler/slow", Sender: takesTime(0, ok), Timeout: 2 * time.Minute})
+		b.add(lane, 1, 1)
+		b.add("handler/slow", 1, 1)
+		for range 3 {
+			if _, err := b.Tick(context.Background(), core.Budget{End: time.Now().Add(time.Minute)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := "slow: one attempt may take 2m0s, and this process ends after 1m0s, so nothing of it is delivered: raise the timeout of the function, or lower that of the handler"
+		if told := factsOf[core.Troubled](b); len(told) != 1 || told[0].Err.Error() != want {
+			t.Errorf("told %v, want once: %s", told, want)
+		}
+		if done, open := b.count(core.Completed), b.count(core.Available); done != 1 || open != 1 {
+			t.Errorf("%d completed, %d left, want one of each", done, open)
+		}
+	})
+}

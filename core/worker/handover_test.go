@@ -1,0 +1,203 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A relay is two workers of one process, of which the second takes over from the first,
+// with other handlers.
+type relay struct {
+	*bench
+	next  *Worker
+	hurry chan struct{}
+	ended chan core.Report // of the first, then of the second
+	stop  [2]context.CancelFunc
+}
+
+// newRelay begins with the first, whose deliveries take so long; those of the second take
+// no time.
+func newRelay(t *testing.T, slots int, takes time.Duration) *relay {
+	t.Helper()
+	l := Limits{Slots: slots, Batch: 10, Drain: 10 * time.Second}
+	b := newBench(l, Target{Sender: takesTime(takes, ok), Timeout: 10 * time.Minute, Hold: 15 * time.Minute})
+	return relayOn(t, b, Target{Lane: lane, Sender: takesTime(0, ok), Timeout: 30 * time.Second, Hold: 45 * time.Second})
+}
+
+func relayOn(t *testing.T, b *bench, second Target) *relay {
+	r := &relay{bench: b, hurry: make(chan struct{}), ended: make(chan core.Report, 2)}
+	r.Hurry = r.hurry
+	r.next = New(r.Deps, r.limits, []Target{second})
+	r.begin(t, 0, r.Worker)
+	return r
+}
+
+func (r *relay) begin(t *testing.T, which int, w *Worker) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop[which] = cancel
+	go func() {
+		report, err := w.Tick(ctx, core.Budget{Rest: time.Hour}) // who is not told sees nothing
+		if err != nil {
+			t.Errorf("Tick: %v", err)
+		}
+		r.ended <- report
+	}()
+	synctest.Wait()
+}
+
+// pass has the second take over.
+func (r *relay) pass(t *testing.T) {
+	r.begin(t, 1, r.next)
+	r.Leave()
+	r.stop[0]()
+	synctest.Wait()
+}
+
+// end stops the second and returns what both did.
+func (r *relay) end() (first, second core.Report) {
+	first = <-r.ended
+	close(r.hurry)
+	r.stop[1]()
+	return first, <-r.ended
+}
+
+// What was not begun goes to the other at once, what was begun ends however long it
+// takes, and nothing is done twice.
+func TestRelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRelay(t, 2, 5*time.Minute)
+		r.add(lane, 2, 1)
+		r.bell.Ring(lane)
+		synctest.Wait()
+		r.add(lane, 3, 1)
+		r.bell.Ring(lane)
+		r.pass(t)
+		if n := r.count(core.Completed); n != 3 {
+			t.Fatalf("%d completed right after another took over, want the 3 that were not begun", n)
+		}
+		first, second := r.end()
+		if first != (core.Report{Completed: 2}) || second.Completed != 3 || len(r.settled) != 5 {
+			t.Errorf("reports %+v and %+v, %d outcomes; want 2 and 3 completed, each once", first, second, len(r.settled))
+		}
+	})
+}
+
+// What was taken and had no slot yet is given back, and the other hears of it.
+func TestRelayOfWhatWasTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRelay(t, 2, time.Minute)
+		r.late = 5 * time.Second
+		r.add(lane, 2, 1)
+		r.bell.Ring(lane)
+		time.Sleep(time.Second) // they are taken, and the first does not know it yet
+		r.pass(t)
+		time.Sleep(10 * time.Second) // the other does not know at once either
+		synctest.Wait()
+		if n := r.count(core.Completed); n != 2 {
+			t.Errorf("%d of 2 completed: the other was not told that they were given back", n)
+		}
+		if first, second := r.end(); first.Released != 2 || second.Completed != 2 {
+			t.Errorf("reports %+v and %+v, want 2 given back and then completed", first, second)
+		}
+	})
+}
+
+// Steps that follow from what the first ended are begun by the second, without a look.
+func TestRelayOfWhatFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newFlow(2)
+		f.try = func(context.Context, core.TakenJob) (endOf, error) { time.Sleep(10 * time.Second); return endOf{}, nil }
+		r := relayOn(t, b, Target{Lane: flowLane, Steps: f, Timeout: 30 * time.Second, Hold: 45 * time.Second})
+		r.pass(t)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if n := f.steps(); n != 2 {
+			t.Errorf("%d steps of 10 s each in 20 s, want 2: the other was not told of the second", n)
+		}
+		r.end()
+	})
+}
+
+// Once there is a hurry, what is under way has the drain time and no longer.
+func TestRelayInAHurry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRelay(t, 1, 5*time.Minute)
+		r.add(lane, 1, 2)
+		r.bell.Ring(lane)
+		synctest.Wait()
+		r.pass(t)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		close(r.hurry)
+		r.stop[1]()
+		reports := []core.Report{<-r.ended, <-r.ended}
+		if took := time.Since(began); took != 10*time.Second || slices.ContainsFunc(reports, func(r core.Report) bool { return r.Completed > 0 }) {
+			t.Errorf("ended %v after there was a hurry with %+v, want after the drain time of 10 s with nothing", took, reports)
+		}
+	})
+}
+
+// Lanes that only the first worked for are the other's to hear of, also if they were rung
+// before.
+func TestRelayOfLanes(t *testing.T) {
+	bell := &core.Bell{}
+	first := New(Deps{Bell: bell}, Limits{}, []Target{{Lane: "workflow/gone"}, {Lane: "workflow/too"}})
+	other := New(Deps{Bell: bell}, Limits{}, nil)
+	bell.Ring("workflow/gone")
+	first.Leave()
+	bell.Ring("workflow/too")
+	if got, want := other.heard.Rung(), []core.Lane{"workflow/gone", "workflow/too"}; !slices.Equal(got, want) {
+		t.Errorf("the other heard of %q, want %q", got, want)
+	}
+}
+
+// Outcomes are not forgotten because the store is away when the second takes over: they
+// wait for it as they would have, and nothing is delivered twice.
+func TestRelayWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRelay(t, 2, time.Second)
+		r.add(lane, 2, 1)
+		r.bell.Ring(lane)
+		synctest.Wait()
+		r.breakdown(true)
+		r.pass(t)
+		time.Sleep(time.Minute)
+		r.breakdown(false)
+		first, _ := r.end()
+		if first.Completed != 2 || r.count(core.Completed) != 2 {
+			t.Errorf("%+v after the store was away for a minute, want 2 completed", first)
+		}
+	})
+}
+
+// What could not be given back at once is when the store is back, whatever else is under
+// way, and the other hears of it.
+func TestRelayOfWhatCouldNotBeGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRelay(t, 2, 5*time.Minute)
+		r.add(lane, 1, 1)
+		r.bell.Ring(lane)
+		synctest.Wait() // one is under way
+		r.late = 5 * time.Second
+		r.add(lane, 1, 1)
+		r.bell.Ring(lane)
+		time.Sleep(time.Second) // another is taken, and the first does not know it yet
+		r.pass(t)
+		r.breakdown(true)
+		time.Sleep(10 * time.Second)
+		r.breakdown(false)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := r.count(core.Completed); n != 1 {
+			t.Errorf("%d completed by the other 10 s after the store is back, want the 1 that was not begun", n)
+		}
+		if first, second := r.end(); first != (core.Report{Completed: 1, Released: 1}) || second.Completed != 1 {
+			t.Errorf("reports %+v and %+v, want 1 completed by each and 1 given back", first, second)
+		}
+	})
+}

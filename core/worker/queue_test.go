@@ -1,0 +1,29 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// TestWithdrawLeavesProbes wherever they wait: who opened the breaker may be told while a
+// probe of it has no slot yet.
+func TestWithdrawLeavesProbes(t *testing.T) {
+	for _, waiting := range []string{"", "p", "a", "pa", "ap", "apb", "papbp"} {
+		q := newQueue(1, []core.Lane{lane})
+		for _, r := range waiting {
+			q.put(time.Time{}, []*core.TakenJob{{Job: core.Job{ID: core.ID(r), Lane: lane}, Probe: r == 'p'}})
+		}
+		gone, left := q.withdraw(lane), q.end()
+		isProbe := func(j *core.TakenJob) bool { return j.Probe }
+		if len(gone)+len(left) != len(waiting) || slices.ContainsFunc(gone, isProbe) || !allOf(left, isProbe) {
+			t.Errorf("of %q %d were withdrawn and %d are left, want all but the probes", waiting, len(gone), len(left))
+		}
+	}
+}
+
+func allOf(jobs []*core.TakenJob, is func(*core.TakenJob) bool) bool {
+	return !slices.ContainsFunc(jobs, func(j *core.TakenJob) bool { return !is(j) })
+}
