@@ -1,7 +1,7 @@
 // Package servers starts throwaway database servers for tests and benchmarks:
 // PostgreSQL, MariaDB, and Cloudflare's D1 engine behind the HTTP calls that
 // hosted_sql speaks. Beside them it runs the libraries by which providers of
-// webhooks sign, see [Clients], and a gRPC handler, see [GRPC]. It imports drivers
+// webhooks sign, see [Clients], a gRPC handler, see [GRPC], and an emulator of Azure Blob Storage, see [Azure]. It imports drivers
 // and nothing of this module; nothing but tests and benchmarks imports it.
 //
 // A test asks for a database and gets one of its own, empty, in a server that is

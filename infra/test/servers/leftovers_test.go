@@ -36,6 +36,7 @@ var ask = map[string]func(testing.TB){
 	"postgres": func(t testing.TB) { servers.Postgres(t) },
 	"mysql":    func(t testing.TB) { servers.MySQL(t) },
 	"d1":       func(t testing.TB) { servers.D1(t) },
+	"azure":    func(t testing.TB) { servers.Azure(t) },
 }
 
 func child(want string, env ...string) *exec.Cmd {
