@@ -6,10 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/config"
 )
 
 // A system is what the operating system gives a process.
@@ -47,7 +45,7 @@ func (a *app) env(name string) string {
 	return v
 }
 
-// configPath is the file the configuration is read from. The variable replaces
+// configPath is the file or address the configuration is read from. The variable replaces
 // the flag, so that a container's environment wins over its fixed command line.
 func (a *app) configPath() string {
 	if path := a.env("GATEWAY_CONFIG"); path != "" {
@@ -62,16 +60,6 @@ func (a *app) configEnv() string {
 		return a.envFlag
 	}
 	return a.env("GATEWAY_ENV")
-}
-
-// loadConfig reads the configuration and prints nothing. What is wrong with it
-// is an error of type config.Problems.
-func (a *app) loadConfig() (*config.Config, error) {
-	path := a.configPath()
-	if scheme, _, remote := strings.Cut(path, "://"); remote {
-		return nil, core.Refuse(core.Unsupported, "a configuration at %s:// is not built into this version yet; give the path of a local file", scheme)
-	}
-	return config.Load(config.Options{FS: hostFS{}, Path: path, Env: a.configEnv(), Lookup: a.lookup})
 }
 
 // hostFS is the machine's file system under the names users type, absolute ones

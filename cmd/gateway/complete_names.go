@@ -17,15 +17,15 @@ import (
 
 // named offers the names of what is configured here, or what a server tells.
 func (a *app) named(c *cobra.Command, here func(*config.Config) []cobra.Completion, there func(context.Context, *client) []cobra.Completion) (words []cobra.Completion) {
+	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
+	defer cancel()
 	if !a.remote() {
-		cfg, err := a.loadConfig()
+		cfg, err := a.loadConfig(ctx)
 		if err != nil {
 			return nil
 		}
 		return here(cfg)
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
-	defer cancel()
 	asked, err := a.client(ctx)
 	if err != nil {
 		return nil

@@ -166,8 +166,8 @@ func (p *patient) close() {
 }
 
 // configuration says what validate says, but for what is security's to say.
-func (p *patient) configuration(context.Context) (found []check) {
-	cfg, problems, err := p.check()
+func (p *patient) configuration(ctx context.Context) (found []check) {
+	cfg, problems, err := p.check(ctx)
 	if err != nil {
 		return []check{{verdict: failed, detail: err.Error()}}
 	}
@@ -178,7 +178,7 @@ func (p *patient) configuration(context.Context) (found []check) {
 		return found
 	}
 	if len(found) == 0 {
-		found = append(found, check{verdict: fine, detail: p.configPath() + ": " + inventory(cfg)})
+		found = append(found, check{verdict: fine, detail: p.configName() + ": " + inventory(cfg)})
 	}
 	p.warnings = cfg.Warnings()
 	return append(found, p.warned(false)...)

@@ -76,7 +76,7 @@ func (p *patient) schema(context.Context) []check {
 		return []check{{
 			verdict: warning,
 			detail:  fmt.Sprintf("%d of %d steps are missing", k.Missing, k.Newest),
-			remedy:  `"gateway start" makes up for them`,
+			remedy:  `"gateway start" or "gateway migrate up" makes up for them`,
 		}}
 	}
 }

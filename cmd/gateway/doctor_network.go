@@ -55,10 +55,20 @@ func healthOf(base *url.URL, response *http.Response) check {
 		Status string `json:"status"`
 		Depth  *int   `json:"queue_depth"`
 		Detail string `json:"detail"`
+		Config *struct {
+			State string `json:"state"`
+			Since string `json:"since"`
+		} `json:"config"`
 	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	_ = json.Unmarshal(body, &health) // of what is no gateway nothing is known
 	switch {
+	case response.StatusCode == http.StatusOK && health.Status == "ok" && health.Config != nil:
+		return check{
+			verdict: warning,
+			detail:  fmt.Sprintf("the gateway at %s does not follow its newest configuration since %s: %s", base, clip(health.Config.Since, 50), clip(health.Config.State, 50)),
+			remedy:  "its log says why",
+		}
 	case response.StatusCode == http.StatusOK && health.Status == "ok" && health.Depth != nil:
 		return check{verdict: fine, detail: fmt.Sprintf("a gateway runs at %s; unfinished jobs: %d", base, *health.Depth)}
 	case response.StatusCode == http.StatusServiceUnavailable && health.Status == "error":

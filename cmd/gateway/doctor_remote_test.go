@@ -53,6 +53,8 @@ func TestDoctorFromOutside(t *testing.T) {
 			"failed   security  the gateway at $AT refused the token; is it api.auth_token of its configuration?\n", exitFailed},
 		{"ill", distant{health: stub{status: 503, body: `{"status":"error","detail":"disk \u001b full"}`}, token: "t"},
 			`failed   server    the gateway at $AT is not well: disk \x1b full; see its log` + "\n" + taken + closed, exitFailed},
+		{"behind", distant{health: stub{status: 200, body: `{"status":"ok","queue_depth":3,"config":{"state":"unreachable","since":"\u001b"}}`}, token: "t"},
+			`warning  server    the gateway at $AT does not follow its newest configuration since \x1b: unreachable; its log says why` + "\n" + taken + closed, exitDone},
 		{"a page", distant{health: stub{status: 200, body: "<html>", foreign: true}},
 			"failed   server  what answers at $AT is not a gateway: 200 OK; give the address of one with --url\n", exitFailed},
 		{"recovering", distant{health: well, token: "t", stats: `{"handlers":[{"name":"mail\u202e","circuit_breaker":"open"},{"name":"stock","circuit_breaker":"closed"},{"name":"bill","circuit_breaker":"half-open"}]}`},

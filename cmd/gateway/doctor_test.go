@@ -62,7 +62,7 @@ func (w ward) app(t *testing.T) *app {
 func (w ward) migrate(t *testing.T) ward {
 	t.Helper()
 	a := w.app(t)
-	cfg, err := a.loadConfig()
+	cfg, err := a.loadConfig(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (w ward) migrate(t *testing.T) ward {
 func (w ward) query(t *testing.T, texts ...string) (rows [][]any) {
 	t.Helper()
 	a := w.app(t)
-	cfg, err := a.loadConfig()
+	cfg, err := a.loadConfig(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,6 +423,8 @@ func TestDoctorOfTheServer(t *testing.T) {
 		answer, want string
 	}{
 		{200, `{"status":"ok","queue_depth":7}`, "ok: unfinished jobs: 7"},
+		{200, `{"status":"ok","queue_depth":7,"config":{"state":"invalid","since":"2026-11-20T12:00:00.007"}}`,
+			"warning: does not follow its newest configuration since 2026-11-20T12:00:00.007: invalid; its log says why"},
 		{503, `{"status":"error","detail":"database unreachable"}`, "failed: is not well: database unreachable"},
 		{200, `{"status":"ok"}`, "failed: is not a gateway: 200 OK; stop it, or set server.port"},
 		{404, `not found`, "failed: is not a gateway: 404 Not Found"},

@@ -74,7 +74,7 @@ func (a *app) operator(ctx context.Context) (*operator, error) {
 	if a.remote() {
 		return a.remoteOperator(ctx)
 	}
-	cfg, err := a.loadConfig()
+	cfg, err := a.loadConfig(ctx)
 	if err != nil {
 		return nil, err
 	}

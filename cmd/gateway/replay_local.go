@@ -93,7 +93,7 @@ func (a *app) prepareLocal(ctx context.Context, r *localReplay) (err error) {
 	if err := r.askable(a.attended); err != nil {
 		return err
 	}
-	cfg, err := a.configBeside(r.target)
+	cfg, err := a.configBeside(ctx, r.target)
 	if err != nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func (r *localReplay) askable(attended bool) error {
 
 // configBeside is the configuration, or an empty one if there is none and the target is
 // given.
-func (a *app) configBeside(target string) (*config.Config, error) {
+func (a *app) configBeside(ctx context.Context, target string) (*config.Config, error) {
 	if target != "" && a.configPath() == baseFile {
 		if _, err := os.Stat(baseFile); errors.Is(err, fs.ErrNotExist) {
 			return config.Default(), nil
 		}
 	}
-	return a.loadConfig()
+	return a.loadConfig(ctx)
 }
 
 // aim finds out where to send events, and with which token.

@@ -33,6 +33,7 @@ var commands = []func(*app) *cobra.Command{
 	newInit,
 	newValidate,
 	newDoctor,
+	newMigrate,
 	newSend,
 	newInspect,
 	newEvents,
@@ -82,7 +83,7 @@ func newRoot(a *app) *cobra.Command {
 
 func (a *app) globalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.configFlag, "config", "c", baseFile, "configuration `file`")
+	flags.StringVarP(&a.configFlag, "config", "c", baseFile, "configuration `file`, or its https, s3, gs or az address")
 	flags.StringVar(&a.envFlag, "env", "", "lay gateway.`name`.yaml and .env.name over the configuration")
 	flags.BoolVar(&a.json, "json", false, "print one JSON document")
 	flags.BoolVar(&a.noColor, "no-color", false, "print without colours")

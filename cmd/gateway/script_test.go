@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 //	                            answer every request with this, as a gateway does or a
 //	                            stranger; $SERVER is its address, and the file "request"
 //	                            holds what it was last asked
+//	shelf <folder>              serve the files of a folder; $SHELF is its address
 //	port                        set $PORT to a port of this machine that is free
 //	sql <database> <statement>  change a database
 //
@@ -65,6 +66,7 @@ func TestScripts(t *testing.T) {
 			"interrupted": interrupted,
 			"seed":        seed,
 			"server":      server,
+			"shelf":       shelf,
 			"port":        port,
 			"sql":         changeDatabase,
 		},
@@ -332,6 +334,15 @@ func changeDatabase(ts *testscript.TestScript, neg bool, args []string) {
 	defer conn.Close()
 	_, err = conn.Batch(context.Background(), store.Stmt{Name: "sql", SQL: args[1]})
 	ts.Check(err)
+}
+
+func shelf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: shelf <folder>")
+	}
+	s := httptest.NewServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
+	ts.Defer(s.Close)
+	ts.Setenv("SHELF", s.URL)
 }
 
 func server(ts *testscript.TestScript, neg bool, args []string) {

@@ -80,7 +80,7 @@ func (a *app) send(c *cobra.Command, r sendRequest) error {
 	if r.dryRun && a.remote() {
 		return usagef("--dry-run asks the configuration here, and takes no --url")
 	}
-	cfg, err := a.sendConfig(r)
+	cfg, err := a.sendConfig(c.Context(), r)
 	if err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func (a *app) send(c *cobra.Command, r sendRequest) error {
 
 // sendConfig is the configuration, or where there is none and --url names a gateway, one
 // that has the source, of type event: the only type that can be sent to unprepared.
-func (a *app) sendConfig(r sendRequest) (*config.Config, error) {
+func (a *app) sendConfig(ctx context.Context, r sendRequest) (*config.Config, error) {
 	if !a.remote() || !a.unconfigured() {
-		return a.loadConfig()
+		return a.loadConfig(ctx)
 	}
 	cfg := config.Default()
 	cfg.Server.MaxBodySize = maxBlind

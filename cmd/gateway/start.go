@@ -31,6 +31,17 @@ The first SIGTERM or SIGINT stops taking events, lets deliveries under way finis
 for at most worker.drain_timeout_secs, gives the rest back and exits with 0. A
 second one exits at once; nothing is lost either way.
 
+The configuration may be at an address: https://..., s3://bucket/key,
+gs://bucket/object or az://account/container/blob. It must be readable by everyone, so
+secrets are left out of it: it may read variables GATEWAY_VAR_*, and those that
+GATEWAY_CONFIG_ENV lists.
+
+SIGHUP reads the configuration again. One at an address is asked for changes about
+every 30 seconds, or as often as GATEWAY_CONFIG_POLL says, such as 5s. A new one is followed from then on, all of it: what was begun ends
+as it began. The one before stays, with a warning in the log and a word in /health, if
+the new one has errors, cannot be read, changes the database or where the server
+listens, or takes away a token, a key, the verification of a source or all sources.
+
 Environment: GATEWAY_LOG_FORMAT=json for structured logs; GATEWAY_LOG or RUST_LOG
 for what to log: a level, or a list such as "warn,worker=debug". Traces are exported
 to OTEL_EXPORTER_OTLP_ENDPOINT over HTTP, if it is set.`
@@ -40,7 +51,7 @@ func newStart(a *app) *cobra.Command {
 		Use:     "start",
 		Short:   "Serve events",
 		Long:    startLong,
-		Example: "  gateway start\n  gateway start -c /etc/gateway/gateway.yaml\n  gateway start --env local",
+		Example: "  gateway start\n  gateway start -c /etc/gateway/gateway.yaml\n  gateway start -c https://config.example.com/gateway.yaml\n  gateway start --env local",
 		GroupID: groupServe,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -51,8 +62,14 @@ func newStart(a *app) *cobra.Command {
 
 func (a *app) start(ctx context.Context) error {
 	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more is no reason to die
+	told, deaf := hangups()
+	defer deaf()
 	a.tuneMemory()
-	cfg, err := a.loadConfig()
+	source, err := a.configSource()
+	if err != nil {
+		return err
+	}
+	cfg, err := source.load(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,19 +89,20 @@ func (a *app) start(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	return a.serve(ctx, cfg, s, log)
+	return a.serve(ctx, cfg, s, &reloader{source: source, told: told, log: log})
 }
 
-func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *slog.Logger) error {
+func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, r *reloader) error {
+	log := r.log
 	tracer, flush := a.startTraces(ctx, cfg, log)
 	defer flush()
-	g, err := gateway.New(cfg, gateway.Deps{
+	p, err := gateway.NewProgram(cfg, gateway.Deps{
 		Store:     s,
 		Clock:     a.clock,
 		Log:       log,
 		Version:   readBuild().Version,
 		SoleTaker: cfg.Database.Driver == "sqlite",
-		Rest:      restOf(cfg.Database),
+		Rest:      gateway.RestOf(cfg.Database),
 		Traces:    tracer,
 		Metrics:   newMetrics(cfg, log),
 	})
@@ -95,13 +113,11 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, log *
 	if err != nil {
 		return err
 	}
-	for _, w := range cfg.Warnings() {
-		log.Warn(w.Message, "at", w.Path)
-	}
+	warn(log, cfg)
 	log.Info("serving", "address", listener.Addr().String(), "version", readBuild().Version,
 		"database", describe(cfg.Database), "sources", len(cfg.Sources), "handlers", len(cfg.Handlers), "queues", len(cfg.Queues), "workflows", len(cfg.Workflows))
-	defer hangups(log)()
-	if err := g.Serve(ctx, listener); err != nil {
+	defer r.begin(ctx, p)()
+	if err := p.Serve(ctx, listener); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
@@ -173,16 +189,4 @@ func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return l, nil
-}
-
-// hangups answers SIGHUP until the returned function is called.
-func hangups(log *slog.Logger) (stop func()) {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, syscall.SIGHUP)
-	go func() {
-		for range c {
-			log.Warn("SIGHUP ignored: reloading is not built into this version yet; restart to apply a changed configuration")
-		}
-	}()
-	return func() { signal.Stop(c); close(c) }
 }

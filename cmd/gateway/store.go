@@ -9,11 +9,9 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
-	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/hosted"
 	"github.com/eventgateway/gateway/store/mysql"
@@ -24,15 +22,23 @@ import (
 // openStore opens the configured database, creating it if its driver does so,
 // and brings its schema up to date.
 func (a *app) openStore(ctx context.Context, cfg *config.Config) (core.Store, error) {
-	conn, dialect, err := a.connect(ctx, cfg)
+	s, err := a.connectStore(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	s := store.New(conn, dialect, a.clock)
 	if err := s.Migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the database: %w", err), s.Close())
 	}
 	return s, nil
+}
+
+// connectStore opens the configured database as it is.
+func (a *app) connectStore(ctx context.Context, cfg *config.Config) (*store.Store, error) {
+	conn, dialect, err := a.connect(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return store.New(conn, dialect, a.clock), nil
 }
 
 func (a *app) connect(ctx context.Context, cfg *config.Config) (conn store.Conn, d store.Dialect, err error) {
@@ -61,16 +67,6 @@ func (a *app) connect(ctx context.Context, cfg *config.Config) (conn store.Conn,
 		err = core.Refuse(core.Invalid, "database.driver: %q is none of sqlite, postgres, mysql, hosted_sql", db.Driver)
 	}
 	return conn, d, err
-}
-
-// restOf is how long the worker leaves a database alone in which it knows nothing
-// to be due. Each look at SQL over HTTP is a request, and Cloudflare's API allows
-// four a second.
-func restOf(db config.Database) time.Duration {
-	if db.Driver == "hosted_sql" {
-		return 5 * time.Second
-	}
-	return gateway.DefaultRest
 }
 
 // describe names a database without its credentials.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -15,18 +16,19 @@ func newValidate(a *app) *cobra.Command {
 		Short: "Check the configuration",
 		Long: `Check the configuration and print everything that is wrong with it, one problem
 a line, with file, line and column. Warnings tell what is allowed but doubtful;
-they do not fail the check. Nothing is connected to.`,
+they do not fail the check. Nothing is connected to, but for what the configuration
+is read from.`,
 		Example: `  gateway validate
   gateway validate -c /etc/gateway/gateway.yaml --env production
   gateway validate --json | jq '.problems[]'`,
 		GroupID: groupServe,
 		Args:    noArguments,
-		RunE:    func(*cobra.Command, []string) error { return a.validate() },
+		RunE:    func(c *cobra.Command, _ []string) error { return a.validate(c.Context()) },
 	}
 }
 
-func (a *app) validate() error {
-	cfg, problems, err := a.check()
+func (a *app) validate(ctx context.Context) error {
+	cfg, problems, err := a.check(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,15 +43,15 @@ func (a *app) validate() error {
 	if len(problems) > 0 {
 		return config.Problems(problems)
 	}
-	a.printf("%s is valid: %s", visible(a.configPath()), inventory(cfg))
+	a.printf("%s is valid: %s", visible(a.configName()), inventory(cfg))
 	return nil
 }
 
 // check loads the configuration and returns all that keeps it from being served,
 // features this version does not have included. cfg is nil if it could not be
 // read.
-func (a *app) check() (cfg *config.Config, problems []config.Problem, err error) {
-	cfg, err = a.loadConfig()
+func (a *app) check(ctx context.Context) (cfg *config.Config, problems []config.Problem, err error) {
+	cfg, err = a.loadConfig(ctx)
 	var found config.Problems
 	switch {
 	case errors.As(err, &found):

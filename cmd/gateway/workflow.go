@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/eventgateway/gateway/core"
@@ -25,18 +26,18 @@ func newWorkflowGraph(a *app) *cobra.Command {
 		Use:   "graph <workflow>",
 		Short: "Draw a workflow as a Mermaid flowchart",
 		Long: `Print a workflow of the configuration as a Mermaid flowchart (https://mermaid.js.org),
-which GitHub, GitLab and many editors draw. Nothing is connected to.`,
+which GitHub, GitLab and many editors draw.`,
 		Example: `  gateway workflow graph fulfil-order
   gateway workflow graph fulfil-order > fulfil-order.mmd
   gateway workflow graph fulfil-order --json | jq -r .graph`,
 		Args:              arguments(1, 1, "the workflow"),
 		ValidArgsFunction: a.completeArgument(a.workflowNames),
-		RunE:              func(_ *cobra.Command, args []string) error { return a.workflowGraph(args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return a.workflowGraph(c.Context(), args[0]) },
 	}
 }
 
-func (a *app) workflowGraph(name string) error {
-	cfg, err := a.loadConfig()
+func (a *app) workflowGraph(ctx context.Context, name string) error {
+	cfg, err := a.loadConfig(ctx)
 	if err != nil {
 		return err
 	}

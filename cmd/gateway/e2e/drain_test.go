@@ -195,20 +195,6 @@ func hangingDelivery(t *testing.T) (*gateway, *receiver) {
 	return g, r
 }
 
-// TestHangup: SIGHUP, which kills by default, is no reason to stop.
-func TestHangup(t *testing.T) {
-	t.Parallel()
-	r := newReceiver(t)
-	g := newGateway(t, plainConfig, r)
-	g.start()
-	g.signal(syscall.SIGHUP)
-	for i := range 10 {
-		g.send("/events/order.created", fmt.Sprint(i))
-	}
-	r.await(t, 5*time.Second, "/ok", 10)
-	g.stop()
-}
-
 // TestDrainDuringTake: a gateway that is told to stop while it takes a job delivers
 // it or gives it back, and does not leave it to a lease that nobody knows of.
 func TestDrainDuringTake(t *testing.T) {

@@ -17,13 +17,14 @@
 // Where to change something: starting and stopping processes in
 // process_test.go, the gateway as a fixture in gateway_test.go, databases other
 // than a file in store_test.go, handlers in receiver_test.go, what counts as lost
-// in verdict_test.go, what must hold in every database in ledger_test.go; for queues,
+// in verdict_test.go, what must hold in every database in infra/test/ledger; for queues,
 // what users of the API do in queues_consumers_test.go, and what no consumer may see
 // in queues_ruling_test.go; for secrets, where one may be put in canary_config_test.go, and
 // where it belongs in canary_test.go. The other files are the tests, one story each.
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,9 +35,15 @@ import (
 // binary is the program under test.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+func TestMain(m *testing.M) {
+	// Most of them wait for processes, and for times that cannot be hurried.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	os.Exit(testMain(m))
+}
 
-// testMain builds the program once. GATEWAY_TEST_BINARY names one to be used
+// testMain builds the program once, with the race detector if the tests are. GATEWAY_TEST_BINARY names one to be used
 // instead, such as the one that is about to be released.
 func testMain(m *testing.M) int {
 	if binary = os.Getenv("GATEWAY_TEST_BINARY"); binary != "" {
@@ -54,8 +61,12 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	binary = filepath.Join(dir, "gateway")
-	build := exec.Command("go", "build", "-tags", "otel grpcnotrace", "-o", binary, "github.com/eventgateway/gateway/cmd/gateway")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	race, cgo := "-race=false", "CGO_ENABLED=0"
+	if underRace() {
+		race, cgo = "-race", "CGO_ENABLED=1"
+	}
+	build := exec.Command("go", "build", "-tags", "otel grpcnotrace", race, "-o", binary, "github.com/eventgateway/gateway/cmd/gateway")
+	build.Env = append(os.Environ(), cgo)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the gateway: %v\n%s", err, out)
 		return 1

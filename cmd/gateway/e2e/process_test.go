@@ -32,7 +32,7 @@ func (c command) cmd(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir = c.dir
 	// The surroundings of whoever runs the tests must not configure the gateway.
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "LC_ALL=C"}, c.env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "LC_ALL=C", "GORACE=halt_on_error=1"}, c.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: c.user}
 	cmd.WaitDelay = 2 * time.Second
 	return cmd
@@ -72,6 +72,10 @@ func spawn(t testing.TB, c command) *process {
 		p.kill()
 		if said := p.log.told(); said != "" {
 			t.Errorf("process %d said a secret of its configuration: %q", p.pid(), said)
+		}
+		if said := p.log.String(); strings.Contains(said, "WARNING: DATA RACE") {
+			t.Errorf("process %d has a data race:\n%s", p.pid(), said)
+			return
 		}
 		if killed {
 			return // by the test, which says what it found wrong afterwards

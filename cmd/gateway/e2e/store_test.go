@@ -3,10 +3,7 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -14,6 +11,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	ledgers "github.com/eventgateway/gateway/infra/test/ledger"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -121,35 +119,5 @@ database: {driver: hosted_sql, hosted_sql_endpoint: "${D1_ENDPOINT}", api_token:
 
 // openD1 looks into a D1 database by its REST API.
 func openD1(t testing.TB, h servers.Hosted) *ledger {
-	return &ledger{t: t, ask: func(query string) ([]string, error) { return askD1(h, query) }}
-}
-
-func askD1(h servers.Hosted, query string) ([]string, error) {
-	question, _ := json.Marshal(map[string]any{"batch": []any{map[string]string{"sql": query}}}) // cannot fail
-	a, err := fetch(oneShot, request{
-		method:  http.MethodPost,
-		url:     fmt.Sprintf("%s/client/v4/accounts/%s/d1/database/%s/raw", h.API, h.Account, h.Database),
-		body:    string(question),
-		headers: []string{"Authorization", "Bearer " + h.Token},
-	})
-	if err != nil {
-		return nil, err
-	}
-	var said struct {
-		Result []struct {
-			Results struct {
-				Rows [][]any `json:"rows"`
-			} `json:"results"`
-		} `json:"result"`
-	}
-	d := json.NewDecoder(bytes.NewReader([]byte(a.body)))
-	d.UseNumber()
-	if err := d.Decode(&said); err != nil || a.status != http.StatusOK || len(said.Result) != 1 {
-		return nil, fmt.Errorf("D1 answered %d %s", a.status, a.body)
-	}
-	var all []string
-	for _, row := range said.Result[0].Results.Rows {
-		all = append(all, fmt.Sprint(row[0]))
-	}
-	return all, nil
+	return &ledger{t: t, ask: ledgers.D1(h)}
 }

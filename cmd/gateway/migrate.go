@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/wire"
+	"github.com/eventgateway/gateway/store"
+	"github.com/spf13/cobra"
+)
+
+func newMigrate(a *app) *cobra.Command {
+	return newParent(&cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the tables of the database up to date",
+		Long: `What the gateway stores is in tables whose form changes from version to version, in
+numbered steps that only add and that earlier versions get along with. "gateway start"
+and the commands that look and repair take the steps that are missing by themselves.
+Functions never do, and refuse to work before they are taken: run "gateway migrate up"
+before a new version of them is deployed.`,
+		Example: `  gateway migrate status
+  gateway migrate up`,
+		GroupID: groupServe,
+	}, newMigrateUp(a), newMigrateStatus(a))
+}
+
+func newMigrateUp(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "up",
+		Short: "Take the steps that are missing",
+		Long: `Take the steps that are missing, in their order, and say which they were. It may be
+run at any time, beside gateways that run, by several at once and again after it broke
+off. A database of a newer version is refused. A SQLite database that does not exist is
+made.`,
+		Example: `  gateway migrate up
+  gateway migrate up -c gateway.yaml --env production`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return a.migrateUp(c.Context()) },
+	}
+}
+
+func newMigrateStatus(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show which steps are missing",
+		Long: `Show up to which step the database has come and which are missing. It changes nothing.
+Exits with 0 if there is nothing to do, and with 1 if steps are missing, if the
+database is of a newer version, or if it cannot be asked.`,
+		Example: `  gateway migrate status
+  gateway migrate status --json | jq '.pending | length'`,
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return a.migrateStatus(c.Context()) },
+	}
+}
+
+// A standing is how far the schema of a database is.
+type standing struct {
+	name    string // of the database
+	at      int    // the step that it has come to
+	newest  int    // the one that this version knows
+	pending []store.Step
+}
+
+func (s standing) fromNewer() bool { return s.at > s.newest }
+
+// standing asks a database; nil stands for a file that is yet to be made.
+func (a *app) standing(ctx context.Context, cfg *config.Config, s *store.Store) (now standing, err error) {
+	now.name = visible(describe(cfg.Database))
+	if s == nil {
+		now.pending = store.Steps()
+		now.newest = len(now.pending)
+		return now, nil
+	}
+	if now.at, now.newest, err = s.Schema(ctx); err == nil {
+		now.pending, err = s.Pending(ctx)
+	}
+	return now, err
+}
+
+func (a *app) migrateStatus(ctx context.Context) error {
+	cfg, err := a.loadConfig(ctx)
+	if err != nil {
+		return err
+	}
+	var s *store.Store
+	if !blank(cfg.Database) {
+		if s, err = a.connectStore(ctx, cfg); err != nil {
+			return err
+		}
+		defer s.Close()
+	}
+	now, err := a.standing(ctx, cfg, s)
+	if err != nil {
+		return err
+	}
+	return a.printStanding(now)
+}
+
+func (a *app) printStanding(now standing) error {
+	switch {
+	case a.json:
+		if err := a.printJSON(pendingJSON{now.record(), wire.List(now.pending, stepRecord)}); err != nil {
+			return err
+		}
+	case now.fromNewer():
+		a.printf("%s is at step %d; this version knows %d", now.name, now.at, now.newest)
+	case len(now.pending) == 0:
+		a.printf("%s is up to date, at step %d", now.name, now.at)
+	default:
+		a.printf("%s is at step %d of %d; missing:\n", now.name, now.at, now.newest)
+		a.printGrid(stepGrid(now.pending))
+	}
+	switch {
+	case now.fromNewer():
+		a.complain("the database is of a newer version of the gateway; run that one")
+	case len(now.pending) > 0:
+		a.complain(count(len(now.pending), "step") + ` missing; "gateway migrate up" takes what is missing`)
+	default:
+		return nil
+	}
+	return errReported
+}
+
+func (a *app) migrateUp(ctx context.Context) error {
+	cfg, err := a.loadConfig(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := a.connectStore(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	before, err := a.standing(ctx, cfg, s)
+	if err == nil {
+		err = s.Migrate(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", before.name, err)
+	}
+	after, err := a.standing(ctx, cfg, s)
+	if err != nil {
+		return err
+	}
+	return a.printTaken(before.pending, after)
+}
+
+func (a *app) printTaken(taken []store.Step, now standing) error {
+	if a.json {
+		return a.printJSON(takenJSON{now.record(), wire.List(taken, stepRecord)})
+	}
+	if len(taken) == 0 {
+		a.printf("%s was up to date, at step %d", now.name, now.at)
+		return nil
+	}
+	a.printf("%s is up to date now, at step %d; taken:\n", now.name, now.at)
+	a.printGrid(stepGrid(taken))
+	return nil
+}
+
+func stepGrid(steps []store.Step) grid {
+	g := grid{heading: []string{"STEP", "CHANGE"}}
+	for _, s := range steps {
+		g.add(strconv.Itoa(s.Number), s.Name)
+	}
+	return g
+}
+
+type standingJSON struct {
+	Database string `json:"database"`
+	Step     int    `json:"step"`
+	Newest   int    `json:"newest"`
+}
+
+type stepJSON struct {
+	Step   int    `json:"step"`
+	Change string `json:"change"`
+}
+
+type pendingJSON struct {
+	standingJSON
+	Pending []stepJSON `json:"pending"`
+}
+
+type takenJSON struct {
+	standingJSON
+	Taken []stepJSON `json:"taken"`
+}
+
+func (s standing) record() standingJSON { return standingJSON{s.name, s.at, s.newest} }
+
+func stepRecord(s store.Step) stepJSON { return stepJSON{s.Number, s.Name} }
