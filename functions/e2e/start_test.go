@@ -1,0 +1,216 @@
+//go:build linux
+
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/infra/test/lambda"
+)
+
+// TestRefusedStarts: what a function cannot work with ends it, with the reason in its
+// log and no secret.
+func TestRefusedStarts(t *testing.T) {
+	t.Parallel()
+	const (
+		sources = "sources: {app: {type: event}}\n"
+		away    = `database: {driver: postgres, url: "postgres://u:p4ssword@127.0.0.1:1/db"}`
+	)
+	for _, tt := range []struct {
+		name, config string
+		env          []string
+		want         []string
+		only         string // of the functions, if not all of them mind
+	}{
+		{"sqlite", sources, nil, []string{"sqlite", "hosted_sql or postgres"}, ""},
+		{"mysql", sources + `database: {driver: mysql, url: "mysql://u:p4ssword@h/db"}`, nil, []string{"mysql", "hosted_sql or postgres"}, ""},
+		{"mistake", sources + away + "\nhandlers: {h: {source: nobody, url: \"https://example.com\"}}", nil, []string{"nobody"}, ""},
+		{"no file", "", nil, []string{"gateway.yaml"}, ""},
+		{"variable", sources + `database: {driver: postgres, url: "${NOWHERE}"}`, nil, []string{"NOWHERE"}, ""},
+		{"nudge", sources + away, []string{"GATEWAY_NUDGE=no name!"}, []string{"GATEWAY_NUDGE", "no name!"}, "intake pull cron"},
+	} {
+		for name := range strings.FieldsSeq(cmp.Or(tt.only, "intake pull worker cron")) {
+			t.Run(tt.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				if tt.config != "" {
+					if err := os.WriteFile(filepath.Join(dir, "gateway.yaml"), []byte(tt.config), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				f := lambda.New(t).Add(lambda.Options{Name: name, Bootstrap: filepath.Join(programs, name), Root: dir, Env: tt.env})
+				if r := f.Invoke([]byte(`{}`)); r.Error != lambda.Exited {
+					t.Errorf("result %s %s, want %s", r.Error, r.Payload, lambda.Exited)
+				}
+				for _, want := range tt.want {
+					if !strings.Contains(f.Log(), want) {
+						t.Errorf("log %s, want %q in it", f.Log(), want)
+					}
+				}
+				if strings.Contains(f.Log(), "p4ssword") {
+					t.Errorf("log %s, want no password", f.Log())
+				}
+			})
+		}
+	}
+}
+
+// TestOldSchema: a database that an older version has made is not touched.
+func TestOldSchema(t *testing.T) {
+	onEach(t, func(t *testing.T, db *database) {
+		d, _ := newStory(t, db)
+		newest := db.count(`SELECT MAX(number) FROM schema_steps`)
+		db.exec(fmt.Sprintf(`DELETE FROM schema_steps WHERE number = %d`, newest))
+		d.must(500, "POST", "/events/order.created", `{}`)
+		for _, f := range d.functions() {
+			if r := f.Invoke([]byte(`{}`)); r.Error != lambda.Exited {
+				t.Errorf("%s: %s %s, want %s", f.Name, r.Error, r.Payload, lambda.Exited)
+			}
+			if !strings.Contains(f.Log(), "gateway migrate up") {
+				t.Errorf("%s says %s, want what to do", f.Name, f.Log())
+			}
+		}
+		if got := db.count(`SELECT MAX(number) FROM schema_steps`); got != newest-1 {
+			t.Errorf("schema is at step %d, want %d: functions do not change it", got, newest-1)
+		}
+		db.exec(fmt.Sprintf(`INSERT INTO schema_steps (number, applied_at) VALUES (%d, 0), (%d, 0)`, newest, newest+1))
+		d.send("/events/order.created", `{}`) // a newer one is fine
+	})
+}
+
+// TestDatabaseAway: a function that comes up while the database cannot be reached says so
+// to senders, and serves as soon as it is back, without being started anew.
+func TestDatabaseAway(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *database) {
+		d, r := newStory(t, db)
+		db.wire.cut()
+		began := time.Now()
+		a := d.must(503, "POST", "/events/order.created", `{}`)
+		t.Logf("refused %v after a cold start", time.Since(began).Round(time.Millisecond))
+		if a.header.Get("Retry-After") == "" {
+			t.Errorf("503 without Retry-After: %v", a.header)
+		}
+		d.must(503, "GET", "/api/queues/inbox/messages?wait=0s", "")
+		began = time.Now()
+		d.must(503, "GET", "/health", "")
+		t.Logf("unhealthy after %v", time.Since(began).Round(time.Millisecond))
+		// Somebody is to hear of it, who counts the errors of functions.
+		if r := d.worker.Invoke([]byte(`{}`)); r.Error == "" || r.Error == lambda.Exited || r.Error == lambda.TimedOut {
+			t.Errorf("the worker ended with %q, want an error of its own", r.Error)
+		}
+		db.wire.mend()
+		began = time.Now()
+		eventually(t, 20*time.Second, "events are accepted", func() bool {
+			a, err := ask("POST", d.api.URL+"/events/order.created", `{}`)
+			return err == nil && a.status == 202
+		})
+		t.Logf("accepted again after %v", time.Since(began).Round(time.Millisecond))
+		eventually(t, 20*time.Second, "the schedule finds the worker well", func() bool { return d.worker.Invoke([]byte(`{}`)).Error == "" })
+		r.await(t, 20*time.Second, "/orders", 1)
+		eventually(t, 20*time.Second, "the API answers", func() bool {
+			a, err := ask("GET", d.api.URL+"/api/queues/inbox/messages?wait=0s", "")
+			return err == nil && a.status == 200
+		})
+		if n := len(d.intake.Copies()); n != 1 {
+			t.Errorf("copies of intake = %d, want the first one still", n)
+		}
+		for _, f := range d.functions() {
+			for _, r := range f.Results() {
+				if r.Error == lambda.Exited {
+					t.Errorf("%s ended: %s", f.Name, f.Log())
+				}
+			}
+		}
+	})
+}
+
+// TestSecrets: what the configuration refers to may be kept elsewhere. It is asked for
+// while the environment is made, and is in no log.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	db := onPostgres(t)
+	vault := lambda.NewSecrets(t)
+	vault.Unready = 100 * time.Millisecond
+	vault.Parameters["/gateway/database"] = strings.TrimPrefix(db.env[0], "DATABASE_URL=")
+	vault.Secrets["gateway"] = `{"token":"` + apiToken + `"}`
+	r := newReceiver(t)
+	d := deploy{
+		config: storyConfig + "api: {auth_token: \"${TOKEN}\"}\n", receiver: r, env: []string{"TOKEN=" + apiToken},
+		change: func(o *lambda.Options) {
+			o.Secrets = vault
+			o.Env = append(append([]string{}, o.Env...), "DATABASE_URL=ssm:/gateway/database", "TOKEN=secretsmanager:gateway#token")
+		},
+	}.new(t, db)
+	authorized := []string{"Authorization", "Bearer " + apiToken}
+	d.send("/events/order.created", `{}`, authorized...)
+	r.await(t, 20*time.Second, "/orders", 1)
+	d.must(401, "GET", "/api/queues", "")
+	d.must(200, "GET", "/api/queues", "", authorized...)
+	d.awaitIdle(20 * time.Second)
+	for _, f := range d.functions() {
+		if said := f.Log(); strings.Contains(said, apiToken) || strings.Contains(said, vault.Parameters["/gateway/database"]) {
+			t.Errorf("%s tells a secret: %s", f.Name, said)
+		}
+	}
+	if len(vault.Asked()) == 0 {
+		t.Error("nobody asked the extension")
+	}
+}
+
+// TestAsShipped: the configuration that comes with template.yaml, and the references to
+// secrets that are in it, make functions that work. The pooler of RDS wants statements
+// that are not prepared.
+func TestAsShipped(t *testing.T) {
+	onEach(t, func(t *testing.T, db *database) {
+		tokens := map[string]string{}
+		for _, name := range []string{"GATEWAY_API_TOKEN", "GATEWAY_METRICS_TOKEN", "GATEWAY_SIGNING_SECRET", "GATEWAY_QUEUE_KEY"} {
+			tokens[name] = "0123456789abcdef0123456789abcdef-" + name
+		}
+		values, overlay := maps.Clone(tokens), "hosted_sql"
+		for _, v := range db.env {
+			name, value, _ := strings.Cut(v, "=")
+			if values[name] = value; name == "DATABASE_URL" {
+				overlay, values[name] = "postgres", value+"&default_query_exec_mode=exec"
+			}
+		}
+		vault := lambda.NewSecrets(t)
+		env := []string{"GATEWAY_ENV=" + overlay, "GATEWAY_PUBLIC_URL=https://gateway.example.com"}
+		for name, value := range values {
+			env = append(env, name+"="+value)
+			vault.Parameters["/gateway/"+name] = value
+		}
+		db.env = env // of whoever brings the database up to date, by hand
+		d := deploy{folder: "../../infra/sam/config", change: func(o *lambda.Options) {
+			o.Secrets = vault
+			o.Env = []string{env[0], env[1], "D1_ENDPOINT=" + values["D1_ENDPOINT"]}
+			for name := range values {
+				if name != "D1_ENDPOINT" {
+					o.Env = append(o.Env, name+"=ssm:/gateway/"+name)
+				}
+			}
+		}}.new(t, db)
+		bearer := func(name string) []string { return []string{"Authorization", "Bearer " + tokens[name]} }
+		d.send("/events/order.created", `{}`, bearer("GATEWAY_API_TOKEN")...)
+		got := d.must(200, "GET", "/api/queues/work/messages?wait=5s", "", bearer("GATEWAY_QUEUE_KEY")...)
+		if !strings.Contains(got.body, "order.created") {
+			t.Errorf("received %s, want the event", got.body)
+		}
+		d.must(200, "GET", "/metrics", "", bearer("GATEWAY_METRICS_TOKEN")...)
+		d.tick(d.worker)
+		d.tick(d.cron)
+		for _, f := range d.functions() {
+			if said := f.Log(); strings.Contains(said, "0123456789abcdef") {
+				t.Errorf("%s tells a secret: %s", f.Name, said)
+			}
+		}
+	})
+}
+
+const apiToken = "a-token-of-more-than-24-bytes"

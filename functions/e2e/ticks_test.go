@@ -1,0 +1,115 @@
+//go:build linux
+
+package e2e
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/infra/test/lambda"
+)
+
+const cronConfig = `
+server: {allow_private_urls: true}
+delivery: {timeout: 2s}
+sources:
+  second: {type: cron, schedule: "* * * * * *", timezone: UTC}
+  leap: {type: cron, schedule: "0 0 29 2 *", timezone: UTC}
+handlers:
+  second: {source: second, events: [cron.tick], url: "${RECEIVER}/second"}
+`
+
+// TestCron: a schedule with seconds fires each of them once, also where one invocation
+// ends and the next begins, where two are under way, and where one is killed.
+func TestCron(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *database) {
+		r := newReceiver(t)
+		d := deploy{config: cronConfig, receiver: r}.new(t, db)
+		d.cron.SetTimeout(time.Minute)
+		d.cron.InvokeAsync([]byte(`{}`))
+		r.await(t, 30*time.Second, "/second", 3)
+		if n := len(d.cron.Results()); n != 0 {
+			t.Errorf("three slots took %d invocations and more, want one that is under way", n)
+		}
+		d.cron.SetTimeout(7 * time.Second)
+		unschedule := d.service.Schedule(d.cron, 3*time.Second) // so that two are under way at times
+		for n := range 3 {
+			r.await(t, 30*time.Second, "/second", 2*n+4)
+			d.cron.Kill()
+		}
+		r.await(t, 30*time.Second, "/second", 10)
+		unschedule()
+		d.awaitIdle(20 * time.Second)
+		slots := db.column(`SELECT delivery_id FROM events WHERE source = 'second' ORDER BY delivery_id`)
+		for i := 1; i < len(slots); i++ {
+			before, _ := strconv.Atoi(slots[i-1])
+			if at, err := strconv.Atoi(slots[i]); err != nil || at != before+1 {
+				t.Errorf("the slot after %s is %s, want the next second", slots[i-1], slots[i])
+			}
+		}
+		if got := len(r.at("/second")); got != len(slots) {
+			t.Errorf("deliveries = %d, want one of each of the %d slots", got, len(slots))
+		}
+		d.stop()
+		db.sound()
+	})
+}
+
+const slowConfig = `
+server: {allow_private_urls: true}
+delivery: {default_retry: {max: 50, backoff: fixed, interval: 100ms}}
+sources: {app: {type: event}}
+handlers:
+  slow: {source: app, events: [slow], url: "${RECEIVER}/slow", timeout: 20s}
+  late: {source: app, events: [late], url: "${RECEIVER}/late", timeout: 1s}
+`
+
+// TestTicksEndInTime: a handler that never answers keeps no tick until the function is
+// killed, and nothing is left under way when it ends.
+func TestTicksEndInTime(t *testing.T) {
+	onEach(t, func(t *testing.T, db *database) {
+		r := newReceiver(t)
+		r.on("/late", taking(time.Hour))
+		d := deploy{config: slowConfig, receiver: r, env: []string{"GATEWAY_NUDGE=", "GATEWAY_LINGER=always"}}.new(t, db)
+		d.worker.SetTimeout(6 * time.Second)
+		for range 3 {
+			d.send("/events/late", `{}`)
+		}
+		d.tick(d.worker)
+		if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'running'`); n != 0 || len(r.at("/late")) == 0 {
+			t.Errorf("%d jobs under way after %d deliveries, want none", n, len(r.at("/late")))
+		}
+		db.sound()
+	})
+}
+
+// TestTooSlowForTheFunction: a handler that may take longer than the function lives is
+// not called, and whoever reads the log learns why. Others are.
+func TestTooSlowForTheFunction(t *testing.T) {
+	onEach(t, func(t *testing.T, db *database) {
+		r := newReceiver(t)
+		d := deploy{config: slowConfig, receiver: r, env: []string{"GATEWAY_NUDGE="}}.new(t, db)
+		d.worker.SetTimeout(10 * time.Second)
+		d.send("/events/slow", `{}`)
+		d.send("/events/late", `{}`)
+		for range 2 {
+			d.tick(d.worker)
+		}
+		if slow, late := len(r.at("/slow")), len(r.at("/late")); slow != 0 || late != 1 {
+			t.Errorf("deliveries to the slow handler = %d, to the other = %d, want 0 and 1", slow, late)
+		}
+		if n := strings.Count(d.worker.Log(), "slow: one attempt may take 20s"); n != 1 {
+			t.Errorf("the log names the slow one %d times, want once:\n%s", n, d.worker.Log())
+		}
+		d.worker.Kill()
+		d.worker.SetTimeout(time.Minute)
+		d.tick(d.worker)
+		r.await(t, time.Second, "/slow", 1)
+		if r := d.worker.Results(); r[len(r)-1].Error == lambda.TimedOut {
+			t.Error("the tick went on until its timeout")
+		}
+		db.sound()
+	})
+}

@@ -1,0 +1,164 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A wire forwards connections to a server, and can be cut.
+type wire struct {
+	t               testing.TB
+	address         string
+	network, target string
+	bytes           atomic.Int64 // that went through, either way
+
+	mu       sync.Mutex
+	listener net.Listener // nil while it is cut
+	open     map[*link]bool
+}
+
+// A link is one connection that is forwarded.
+type link struct {
+	outer, inner net.Conn
+	dead         atomic.Bool // nothing comes through any more, and nobody is told
+}
+
+func newWire(t testing.TB, network, target string) *wire {
+	t.Helper()
+	w := &wire{t: t, network: network, target: target, open: map[*link]bool{}}
+	t.Cleanup(w.cut)
+	for range 100 {
+		// Below the range of ports that outgoing connections are given, so that nobody
+		// else has it while the wire is cut.
+		w.address = fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000))
+		if w.listen() == nil {
+			return w
+		}
+	}
+	t.Fatal("no free port")
+	return nil
+}
+
+// mend lets connections through.
+func (w *wire) mend() {
+	w.t.Helper()
+	if err := w.listen(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *wire) listen() error {
+	l, err := net.Listen("tcp", w.address)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.listener = l
+	go w.accept(l)
+	return nil
+}
+
+// cut breaks all connections; new ones are refused.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.listener == nil {
+		return
+	}
+	w.listener.Close()
+	w.listener = nil
+	w.breakAll()
+}
+
+// sever breaks all connections, as a server does that was started anew meanwhile.
+func (w *wire) sever() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.breakAll()
+}
+
+func (w *wire) breakAll() {
+	for l := range w.open {
+		l.close()
+	}
+	clear(w.open)
+}
+
+// forget lets nothing through of all connections and tells nobody, as a network does that
+// has forgotten them. New ones are as good as ever.
+func (w *wire) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for l := range w.open {
+		l.dead.Store(true)
+	}
+}
+
+func (w *wire) accept(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return // cut
+		}
+		go w.forward(l, c)
+	}
+}
+
+func (w *wire) forward(from net.Listener, outer net.Conn) {
+	inner, err := net.Dial(w.network, w.target)
+	if err != nil {
+		outer.Close()
+		return
+	}
+	l := &link{outer: outer, inner: inner}
+	if !w.note(from, l) {
+		l.close()
+		return
+	}
+	go w.pump(l, outer, inner)
+	w.pump(l, inner, outer)
+}
+
+// note remembers a link, unless the wire was cut since.
+func (w *wire) note(from net.Listener, l *link) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.listener != from {
+		return false
+	}
+	w.open[l] = true
+	return true
+}
+
+func (w *wire) pump(l *link, to, from net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			break
+		}
+		w.bytes.Add(int64(n))
+		if l.dead.Load() {
+			continue
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			break
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.open, l)
+	l.close()
+}
+
+func (l *link) close() {
+	l.outer.Close()
+	l.inner.Close()
+}

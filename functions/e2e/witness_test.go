@@ -1,0 +1,223 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A witness writes down what was sent, accepted and delivered, and which copies were
+// killed when. What the gateway says of itself is no evidence.
+type witness struct {
+	mu         sync.Mutex
+	sent       map[int]bool
+	accepted   map[int]string     // the event id of the answer
+	deliveries map[int][]delivery // of each, in order of arrival
+	killed     map[int]time.Time  // by number of the copy
+	misses     map[string]int     // posts that were not accepted, by what came instead
+}
+
+// newWitness takes over the receiver's notes.
+func newWitness(r *receiver) *witness {
+	w := &witness{sent: map[int]bool{}, accepted: map[int]string{}, deliveries: map[int][]delivery{}, killed: map[int]time.Time{}, misses: map[string]int{}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.onDelivery = w.delivered
+	return w
+}
+
+type loadBody struct {
+	Serial int `json:"serial"`
+}
+
+func (w *witness) delivered(d delivery) {
+	var body loadBody
+	_ = json.Unmarshal([]byte(d.body), &body) // serial 0 is never sent, and so told
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deliveries[body.Serial] = append(w.deliveries[body.Serial], d)
+}
+
+// post sends one event. Without a yes it may have been stored or not.
+func (w *witness) post(url string, serial int) {
+	w.mu.Lock()
+	w.sent[serial] = true
+	w.mu.Unlock()
+	body, _ := json.Marshal(loadBody{serial}) // cannot fail
+	a, err := ask(http.MethodPost, url+"/events/load", string(body))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err != nil:
+		w.misses[err.Error()]++
+	case a.status != http.StatusAccepted:
+		w.misses[fmt.Sprint(a.status)]++
+	default:
+		w.accepted[serial] = a.eventID()
+	}
+}
+
+// load has n senders post unique events until ctx is done, each after a pause.
+func (w *witness) load(ctx context.Context, url string, n int, pause time.Duration) (wait func()) {
+	var senders sync.WaitGroup
+	for i := range n {
+		senders.Go(func() {
+			for serial := i + 1; ctx.Err() == nil; serial += n {
+				w.post(url, serial)
+				select {
+				case <-time.After(pause):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	return senders.Wait
+}
+
+func (w *witness) kill(copy int, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.killed[copy] = at
+}
+
+// yes counts the events that were accepted.
+func (w *witness) yes() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.accepted)
+}
+
+// missing counts accepted events that were not delivered yet.
+func (w *witness) missing() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for serial := range w.accepted {
+		if len(w.deliveries[serial]) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// settleReach is how long after a delivery its outcome may still be on its way to the
+// database, on a busy machine.
+const settleReach = 2 * time.Second
+
+// A verdict is what the notes of a witness come to.
+type verdict struct {
+	accepted, delivered, repeated, kills int
+
+	lost        []int    // accepted and never delivered
+	unexpected  []int    // delivered and never sent
+	unexplained []string // delivered again and not because of a kill
+	misses      map[string]int
+}
+
+func (w *witness) judge() verdict {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := verdict{accepted: len(w.accepted), delivered: len(w.deliveries), kills: len(w.killed), misses: w.misses}
+	for serial := range w.accepted {
+		if len(w.deliveries[serial]) == 0 {
+			v.lost = append(v.lost, serial)
+		}
+	}
+	for serial, all := range w.deliveries {
+		if !w.sent[serial] {
+			v.unexpected = append(v.unexpected, serial)
+		}
+		for i := 1; i < len(all); i++ {
+			v.repeated++
+			if why := w.unexplained(all[i-1], all[i]); why != "" {
+				v.unexplained = append(v.unexplained, fmt.Sprintf("event %d: %s", serial, why))
+			}
+		}
+	}
+	slices.Sort(v.lost)
+	slices.Sort(v.unexplained)
+	return v
+}
+
+// unexplained says what the kill of the copy that made the first of two deliveries does
+// not explain.
+func (w *witness) unexplained(first, second delivery) string {
+	killed, ok := w.killed[first.copy()]
+	switch {
+	case first.job() != second.job():
+		return fmt.Sprintf("delivered under two jobs, %s and %s", first.job(), second.job())
+	case second.attempt() <= first.attempt():
+		return fmt.Sprintf("attempt %d came after attempt %d", second.attempt(), first.attempt())
+	case !ok:
+		return fmt.Sprintf("delivered again although copy %d was not killed", first.copy())
+	case killed.Sub(first.at) > settleReach:
+		return fmt.Sprintf("delivered again although copy %d lived on for %v", first.copy(), killed.Sub(first.at))
+	}
+	return ""
+}
+
+// check fails the test for everything that must not be, naming a few of each.
+func (v verdict) check(t *testing.T) {
+	t.Helper()
+	if v.accepted == 0 {
+		t.Error("nothing was accepted, so nothing was tested")
+	}
+	if n := len(v.lost); n > 0 {
+		t.Errorf("lost %d accepted events, such as %v, want 0", n, v.lost[:min(n, 5)])
+	}
+	if n := len(v.unexpected); n > 0 {
+		t.Errorf("%d deliveries of what was never sent, such as %v, want 0", n, v.unexpected[:min(n, 5)])
+	}
+	if n := len(v.unexplained); n > 0 {
+		t.Errorf("%d deliveries again without a reason, such as %q, want 0", n, v.unexplained[:min(n, 5)])
+	}
+}
+
+func (v verdict) String() string {
+	return fmt.Sprintf("%d kills, accepted %d, delivered %d, lost %d, unexpected %d, delivered again %d, unexplained %d; posts without 202: %v",
+		v.kills, v.accepted, v.delivered, len(v.lost), len(v.unexpected), v.repeated, len(v.unexplained), v.misses)
+}
+
+// TestVerdict: the witness would see what must not be.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	zero := time.Now()
+	seen := func(job, attempt string, copy, ms int) delivery {
+		h := http.Header{"X-Gateway-Job-Id": {job}, "X-Gateway-Attempt": {attempt}, "X-Copy": {fmt.Sprintf("2026/01/01/[$LATEST]%d", copy)}}
+		return delivery{header: h, at: zero.Add(time.Duration(ms) * time.Millisecond)}
+	}
+	killed := map[int]time.Time{3: zero.Add(2500 * time.Millisecond)}
+	for _, tt := range []struct {
+		name       string
+		deliveries []delivery
+		want       [3]int // lost, unexpected, unexplained
+	}{
+		{"once", []delivery{seen("a", "1", 2, 0)}, [3]int{}},
+		{"never", nil, [3]int{1, 0, 0}},
+		{"again after a kill", []delivery{seen("a", "1", 3, 2000), seen("a", "2", 4, 4000)}, [3]int{}},
+		{"again without a kill", []delivery{seen("a", "1", 2, 2000), seen("a", "2", 4, 4000)}, [3]int{0, 0, 1}},
+		{"again long before a kill", []delivery{seen("a", "1", 3, 0), seen("a", "2", 4, 4000)}, [3]int{0, 0, 1}},
+		{"the same attempt", []delivery{seen("a", "1", 3, 2000), seen("a", "1", 4, 4000)}, [3]int{0, 0, 1}},
+		{"two jobs", []delivery{seen("a", "1", 3, 2000), seen("b", "2", 4, 4000)}, [3]int{0, 0, 1}},
+	} {
+		w := &witness{sent: map[int]bool{1: true}, accepted: map[int]string{1: "E"}, deliveries: map[int][]delivery{}, killed: killed}
+		if tt.deliveries != nil {
+			w.deliveries[1] = tt.deliveries
+		}
+		v := w.judge()
+		if got := [3]int{len(v.lost), len(v.unexpected), len(v.unexplained)}; got != tt.want {
+			t.Errorf("%s: lost, unexpected, unexplained = %v, want %v: %q", tt.name, got, tt.want, v.unexplained)
+		}
+	}
+	w := &witness{deliveries: map[int][]delivery{9: {seen("a", "1", 1, 0)}}}
+	if v := w.judge(); len(v.unexpected) != 1 {
+		t.Errorf("delivery of what was never sent: %v, want it told", v)
+	}
+}

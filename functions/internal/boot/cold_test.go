@@ -1,0 +1,56 @@
+package boot
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// BenchmarkColdStart is how long a function takes from its start to its first question
+// for an invocation, without a database: it finds nobody at the address of one.
+func BenchmarkColdStart(b *testing.B) {
+	for _, name := range []string{"intake", "pull", "worker", "cron"} {
+		b.Run(name, func(b *testing.B) { benchmarkColdStart(b, name) })
+	}
+}
+
+func benchmarkColdStart(b *testing.B, name string) {
+	folder := b.TempDir()
+	path := filepath.Join(folder, "bootstrap")
+	build(b, name, runtime.GOARCH, path)
+	yaml := "database: {driver: postgres, url: 'postgres://u:p@127.0.0.1:1/d'}\nsources: {app: {type: event}}\n" +
+		"handlers: {all: {source: app, url: 'https://example.com/'}}\n"
+	if err := os.WriteFile(filepath.Join(folder, "gateway.yaml"), []byte(yaml), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	asked := make(chan struct{}, 1)
+	runtimeAPI := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/extension/register"):
+			w.Header().Set("Lambda-Extension-Identifier", "1")
+			_, _ = io.WriteString(w, "{}")
+		case strings.HasSuffix(r.URL.Path, "/invocation/next"):
+			asked <- struct{}{}
+			<-r.Context().Done()
+		default:
+			<-r.Context().Done()
+		}
+	}))
+	defer runtimeAPI.Close()
+	for b.Loop() {
+		cmd := exec.Command(path)
+		cmd.Env = []string{"AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(runtimeAPI.URL, "http://"), "LAMBDA_TASK_ROOT=" + folder, "AWS_REGION=eu-west-1"}
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		<-asked
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}

@@ -1,0 +1,66 @@
+package boot
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/eventgateway/gateway/core/telemetry"
+)
+
+// newLog makes the log: JSON unless told otherwise, since a service collects it.
+func newLog(s system, request *requestID) *slog.Logger {
+	log, err := telemetry.NewLogger(telemetry.LogOptions{
+		Out:    s.out,
+		Format: cmp.Or(s.env("GATEWAY_LOG_FORMAT"), "json"),
+		Filter: cmp.Or(s.env("GATEWAY_LOG"), s.env("RUST_LOG")),
+	})
+	log = slog.New(&naming{log.Handler(), request})
+	if err != nil {
+		log.Warn(err.Error())
+	}
+	return log
+}
+
+// A requestID is the id of the invocation under way, if there can be but one: what is
+// logged on behalf of no caller in particular then belongs to it as well.
+type requestID struct{ id atomic.Pointer[string] }
+
+func (r *requestID) set(ctx context.Context) {
+	if lc, ok := lambdacontext.FromContext(ctx); ok && lambdacontext.MaxConcurrency() == 1 {
+		r.id.Store(&lc.AwsRequestID)
+	}
+}
+
+// naming adds the id of the invocation to each line.
+type naming struct {
+	slog.Handler
+	request *requestID
+}
+
+func (n *naming) Handle(ctx context.Context, r slog.Record) error {
+	if id := n.request.id.Load(); id != nil {
+		r.AddAttrs(slog.String("request_id", *id))
+	}
+	return n.Handler.Handle(ctx, r)
+}
+
+func (n *naming) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &naming{n.Handler.WithAttrs(attrs), n.request}
+}
+
+func (n *naming) WithGroup(name string) slog.Handler {
+	return &naming{n.Handler.WithGroup(name), n.request}
+}
+
+// version is that of the module as the go command recorded it, "devel" for a working copy.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}

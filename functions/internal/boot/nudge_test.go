@@ -1,0 +1,206 @@
+package boot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/gateway"
+)
+
+// nobody is a network without anybody on it.
+type nobody struct{}
+
+func (nobody) RoundTrip(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
+
+// invokeAPI plays Lambda's, and verifies what it is sent.
+type invokeAPI struct {
+	t      *testing.T
+	mu     sync.Mutex
+	paths  []string
+	status int
+	body   string
+	hold   chan struct{}
+}
+
+func (a *invokeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	a.mu.Lock()
+	a.paths = append(a.paths, r.URL.EscapedPath())
+	status, hold := a.status, a.hold
+	a.mu.Unlock()
+	if string(body) != `{"nudge":true}` || r.Method != "POST" || r.Header.Get("X-Amz-Invocation-Type") != "Event" || r.Header.Get("X-Amz-Security-Token") != "session" {
+		a.t.Errorf("%s %s %v %s, want an asynchronous invocation", r.Method, r.URL, r.Header, body)
+	}
+	a.verify(r, body)
+	if hold != nil {
+		<-hold
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, a.body)
+}
+
+// verify signs the same request once more, as of the time it tells.
+func (a *invokeAPI) verify(r *http.Request, body []byte) {
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	if err != nil {
+		a.t.Errorf("X-Amz-Date: %v", err)
+	}
+	again, _ := http.NewRequest("POST", "http://"+r.Host+r.URL.EscapedPath(), strings.NewReader(string(body)))
+	for _, name := range []string{"Content-Type", "X-Amz-Invocation-Type"} {
+		again.Header.Set(name, r.Header.Get(name))
+	}
+	sum := sha256.Sum256(body)
+	credentials := aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "key", SessionToken: "session"}
+	if err := v4.NewSigner().SignHTTP(context.Background(), credentials, again, hex.EncodeToString(sum[:]), "lambda", "eu-west-1", at); err != nil {
+		a.t.Error(err)
+	}
+	if got, want := r.Header.Get("Authorization"), again.Header.Get("Authorization"); got != want || !strings.Contains(got, "/eu-west-1/lambda/") {
+		a.t.Errorf("Authorization = %s, want %s", got, want)
+	}
+}
+
+func (a *invokeAPI) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.paths)
+}
+
+const withHandler = minimal + `
+handlers:
+  billing: {source: app, url: "https://example.com/", events: ["order.*"]}
+queues:
+  work: {source: app, events: ["queued"]}
+`
+
+// newNudged is an intake that nudges, and whom.
+func newNudged(t *testing.T, name string) (*server, *invokeAPI, *logbook, *time.Time) {
+	t.Helper()
+	api := &invokeAPI{t: t, status: 202}
+	l := httptest.NewServer(api)
+	t.Cleanup(l.Close)
+	f, log := newTest(t, gateway.IntakeRoutes, withHandler, map[string]string{
+		"GATEWAY_NUDGE": name, "AWS_ENDPOINT_URL_LAMBDA": l.URL + "/",
+		"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "key", "AWS_SESSION_TOKEN": "session",
+	})
+	f.wake = f.newNudger
+	a := withStore(t, f)
+	now := time.Now()
+	a.nudger.clock = func() time.Time { return now }
+	return &server{f}, api, log, &now
+}
+
+func TestNudges(t *testing.T) {
+	s, api, _, now := newNudged(t, "arn:aws:lambda:eu-west-1:123456789012:function:worker:live")
+	for i, step := range []struct {
+		path  string
+		later time.Duration
+		want  int
+	}{
+		{"/events/app/order.created", 0, 1},
+		{"/events/app/order.created", 0, 1},                      // the worker is awake
+		{"/events/app/order.created", 999 * time.Millisecond, 1}, // still
+		{"/events/app/order.created", time.Millisecond, 2},
+		{"/events/app/queued", time.Minute, 2}, // consumers come by themselves
+		{"/events/app/none", time.Minute, 2},   // nobody wants it
+		{"/events/none/order.created", time.Minute, 2},
+		{"/events/app/order.created", 0, 3},
+		{"/events/app/order.created", -time.Hour, 4}, // the clock was set back
+	} {
+		*now = now.Add(step.later)
+		s.ask(t, post(step.path, "{}"))
+		if n := api.count(); n != step.want {
+			t.Errorf("step %d, %s: %d nudges, want %d", i, step.path, n, step.want)
+		}
+	}
+	if want := "/2015-03-31/functions/arn:aws:lambda:eu-west-1:123456789012:function:worker:live/invocations"; api.paths[0] != want {
+		t.Errorf("path = %s, want %s", api.paths[0], want)
+	}
+}
+
+// TestNudgesTogether: of many who have something for the worker at once, one nudges.
+func TestNudgesTogether(t *testing.T) {
+	s, api, _, _ := newNudged(t, "worker")
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if r := s.ask(t, post("/events/app/order.created", "{}")); r.StatusCode != 202 {
+				t.Errorf("%+v, want 202", r)
+			}
+		})
+	}
+	all.Wait()
+	if n := api.count(); n != 1 {
+		t.Errorf("%d nudges, want 1", n)
+	}
+}
+
+// TestNudgesThatFail: the sender does not notice, and the log says it once for each.
+func TestNudgesThatFail(t *testing.T) {
+	for name, spoil := range map[string]func(*server, *invokeAPI){
+		"refused": func(_ *server, a *invokeAPI) {
+			a.status, a.body = 403, `{"Message":"not authorized to perform: lambda:InvokeFunction"}`
+		},
+		"throttled": func(_ *server, a *invokeAPI) { a.status = 429 },
+		"away":      func(s *server, _ *invokeAPI) { s.assembled.nudger.client.Transport = nobody{} },
+		"silent": func(s *server, a *invokeAPI) {
+			a.hold = make(chan struct{})
+			t.Cleanup(func() { close(a.hold) })
+			s.assembled.nudger.client.Timeout = 50 * time.Millisecond
+		},
+	} {
+		s, api, log, _ := newNudged(t, "worker")
+		spoil(s, api)
+		for range 2 {
+			if r := s.ask(t, post("/events/app/order.created", "{}")); r.StatusCode != 202 {
+				t.Errorf("%s: %+v, want 202", name, r)
+			}
+		}
+		if n := strings.Count(log.String(), "could not be nudged"); n != 1 {
+			t.Errorf("%s: %d warnings, want 1: %s", name, n, log)
+		}
+		if name == "refused" && !strings.Contains(log.String(), "lambda:InvokeFunction") {
+			t.Errorf("the log does not say why: %s", log)
+		}
+		if strings.Contains(log.String(), "key") || strings.Contains(log.String(), "session") {
+			t.Errorf("%s: the log tells a secret: %s", name, log)
+		}
+	}
+}
+
+func TestNobodyIsNudged(t *testing.T) {
+	s, api, log, _ := newNudged(t, "")
+	s.ask(t, post("/events/app/order.created", "{}"))
+	if api.count() != 0 || strings.Contains(log.String(), "nudge") {
+		t.Errorf("%d nudges, want none without GATEWAY_NUDGE", api.count())
+	}
+}
+
+func TestServiceAddresses(t *testing.T) {
+	for region, want := range map[string]string{
+		"eu-west-1": "https://lambda.eu-west-1.amazonaws.com", "cn-north-1": "https://lambda.cn-north-1.amazonaws.com.cn",
+		"us-gov-west-1": "https://lambda.us-gov-west-1.amazonaws.com",
+	} {
+		f, _ := newTest(t, gateway.IntakeRoutes, minimal, map[string]string{"GATEWAY_NUDGE": "worker", "AWS_REGION": region})
+		n, err := f.newNudger((&core.Bell{}).Listen())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u, _ := url.Parse(n.url); u.Scheme+"://"+u.Host != want {
+			t.Errorf("of %s: %s, want %s", region, n.url, want)
+		}
+	}
+}

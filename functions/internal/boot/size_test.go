@@ -1,0 +1,50 @@
+package boot
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Bounds of a stripped function in bytes. What is deployed is arm64; the other one is
+// larger by a twentieth, and for who cannot deploy that.
+var bounds = map[string]int64{"arm64": 15 << 20, "amd64": 33 << 19}
+
+// tags are what each function is built with. Only the worker calls gRPC receivers.
+var tags = map[string]string{
+	"intake": "lambda.norpc grpcnotrace nogrpc",
+	"pull":   "lambda.norpc grpcnotrace nogrpc",
+	"worker": "lambda.norpc grpcnotrace",
+	"cron":   "lambda.norpc grpcnotrace nogrpc",
+}
+
+// TestSizes builds the functions as the Makefile does. Each of Lambda's cold starts loads
+// what was linked.
+func TestSizes(t *testing.T) {
+	for arch, bound := range bounds {
+		for name := range tags {
+			t.Run(name+"/"+arch, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "bootstrap")
+				build(t, name, arch, path)
+				info, err := os.Stat(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("%.2f MiB", float64(info.Size())/(1<<20))
+				if info.Size() > bound {
+					t.Errorf("%d bytes, want at most %d", info.Size(), bound)
+				}
+			})
+		}
+	}
+}
+
+func build(t testing.TB, name, arch, path string) {
+	t.Helper()
+	cmd := exec.Command("go", "build", "-tags", tags[name], "-trimpath", "-ldflags", "-s -w", "-o", path, "../../"+name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,378 @@
+package boot
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/sqlite"
+)
+
+// A fleet is the functions of one gateway: one database, one handler that everything is
+// delivered to.
+type fleet struct {
+	t         *testing.T
+	conn      store.Conn
+	yaml      string
+	env       map[string]string
+	delivered chan string // the event of each delivery
+	status    chan int    // what the next deliveries are answered; 200 if it is empty
+}
+
+func newFleet(t *testing.T, more string) *fleet {
+	t.Helper()
+	conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := store.New(conn, store.SQLite, time.Now).Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{t: t, conn: conn, delivered: make(chan string, 100), status: make(chan int, 100)}
+	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case status := <-f.status:
+			w.WriteHeader(status)
+		default:
+		}
+		f.delivered <- r.Header.Get("X-Gateway-Event-Id")
+	}))
+	t.Cleanup(sink.Close)
+	f.yaml = minimal + more + `
+server: {allow_private_urls: true}
+handlers:
+  billing: {source: app, url: "` + sink.URL + `", retry: {interval: 1s, backoff: fixed}}
+`
+	return f
+}
+
+func (f *fleet) function(part gateway.Part) (*function, *assembly) {
+	f.t.Helper()
+	fn, _ := newTest(f.t, part, f.yaml, f.env)
+	fn.drive = func(config.Database) (func(context.Context) (store.Conn, error), store.Dialect, error) {
+		return func(context.Context) (store.Conn, error) { return kept{f.conn}, nil }, store.SQLite, nil
+	}
+	a, err := fn.ready(context.Background())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return fn, a
+}
+
+// kept is a connection that functions share.
+type kept struct{ store.Conn }
+
+func (kept) Close() error { return nil }
+
+func (f *fleet) accept() {
+	f.t.Helper()
+	fn, _ := f.function(gateway.IntakeRoutes)
+	if r := (&server{fn}).ask(f.t, post("/events/app/order.created", "{}")); r.StatusCode != 202 {
+		f.t.Fatalf("%+v, want the event accepted", r)
+	}
+}
+
+// worked is what an invocation of the worker answers.
+func worked(t *testing.T, text []byte, err error) (r workReport) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return r
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 10 seconds: %s", what)
+		}
+	}
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestScheduledWork: what is due is delivered, and with nothing due before the next tick
+// the invocation is over.
+func TestScheduledWork(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "")
+	f.accept()
+	f.accept()
+	fn, _ := f.function(gateway.Deliveries)
+	worker := &ticking{fn, fn.work}
+	text, err := worker.Invoke(within(t, time.Minute), []byte(`{"source":"aws.scheduler"}`))
+	if r := worked(t, text, err); r != (workReport{Completed: 2}) || len(f.delivered) != 2 {
+		t.Errorf("%+v, %d deliveries, want 2", r, len(f.delivered))
+	}
+	text, err = worker.Invoke(within(t, time.Minute), nil)
+	if string(text) != `{"completed":0,"failed":0,"dead":0,"released":0,"lost":0}` || err != nil {
+		t.Errorf("Invoke = %s, %v, want zeroes", text, err)
+	}
+}
+
+// TestScheduledWorkDeletes: what is over for long goes with a tick.
+func TestScheduledWorkDeletes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "")
+	f.accept()
+	fn, a := f.function(gateway.Deliveries)
+	worker := &ticking{fn, fn.work}
+	_, err := worker.Invoke(within(t, time.Minute), []byte(`{"nudge":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, _ := f.function(gateway.Deliveries)
+	later.assembled = nil
+	later.clock = func() time.Time { return time.Now().Add(100 * time.Hour) }
+	if _, err := (&ticking{later, later.work}).Invoke(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	page, err := a.Store.Events(context.Background(), core.EventFilter{})
+	if err != nil || len(page.Items) != 0 {
+		t.Errorf("%d events, %v, want them deleted", len(page.Items), err)
+	}
+}
+
+// TestNudgedWork: a worker that was nudged finds what is stored in the moment after.
+func TestNudgedWork(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "")
+	fn, _ := f.function(gateway.Deliveries)
+	for range 20 { // on a busy machine storing may take longer than the moment lasts
+		f.accept()
+		result := make(chan workReport, 1)
+		go func() {
+			text, err := (&ticking{fn, fn.work}).Invoke(within(t, time.Minute), nudge)
+			result <- worked(t, text, err)
+		}()
+		<-f.delivered
+		f.accept()
+		if r := <-result; r.Completed == 2 {
+			return
+		}
+	}
+	t.Error("a worker that was nudged never stayed awake for another event")
+}
+
+// TestOneStaysAwake: who is nudged while another worker is awake delivers what is due, too.
+func TestOneStaysAwake(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "")
+	fn, a := f.function(gateway.Deliveries)
+	f.turn(a, awakeTurn)
+	f.accept()
+	text, err := (&ticking{fn, fn.work}).Invoke(within(t, time.Minute), nudge)
+	if r := worked(t, text, err); r != (workReport{Completed: 1}) {
+		t.Errorf("%+v, want what was due delivered", r)
+	}
+}
+
+// TestLateCommits: what somebody else stores may be due since before this environment
+// looked last: its clock is behind, or its commit took long.
+func TestLateCommits(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "")
+	fn, _ := f.function(gateway.Deliveries)
+	fn.assembled, fn.clock = nil, func() time.Time { return time.Now().Add(time.Second) }
+	a, err := fn.ready(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.turn(a, awakeTurn)
+	if due, err := comesDue(context.Background(), a, fn.clock()); due || err != nil {
+		t.Fatalf("comesDue = %v, %v, want nothing yet", due, err)
+	}
+	f.accept()
+	if due, err := comesDue(context.Background(), a, fn.clock()); !due || err != nil {
+		t.Errorf("comesDue = %v, %v, want what was stored meanwhile", due, err)
+	}
+	text, err := (&ticking{fn, fn.work}).Invoke(within(t, time.Minute), nudge)
+	if r := worked(t, text, err); r != (workReport{Completed: 1}) {
+		t.Errorf("%+v, want it delivered", r)
+	}
+}
+
+// turn takes a turn, as another worker would, for the rest of a test.
+func (f *fleet) turn(a *assembly, name string) {
+	f.t.Helper()
+	eventually(f.t, "the turn "+name+" is free", func() bool {
+		mine, err := a.Store.Turn(context.Background(), time.Now(), name, time.Hour)
+		return err == nil && mine
+	})
+}
+
+// TestNudgedWorkerLingers: for a retry that is due within its minute one worker waits, and
+// others leave it to that one.
+func TestNudgedWorkerLingers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "")
+	f.yaml = strings.Replace(f.yaml, "interval: 1s", "interval: 3s", 1)
+	f.status <- 500
+	f.accept()
+	fn, a := f.function(gateway.Deliveries)
+	text, err := (&ticking{fn, fn.work}).Invoke(within(t, time.Minute), nudge)
+	if r := worked(t, text, err); r.Completed != 1 || r.Failed != 1 {
+		t.Errorf("%+v, want the retry waited for", r)
+	}
+	f.turn(a, lingerTurn)
+	f.status <- 500
+	f.yaml = strings.Replace(f.yaml, "interval: 3s", "interval: 10s", 1)
+	f.accept()
+	fn, _ = f.function(gateway.Deliveries)
+	text, err = (&ticking{fn, fn.work}).Invoke(within(t, time.Minute), nudge)
+	if r := worked(t, text, err); r.Completed != 0 || r.Failed != 1 {
+		t.Errorf("%+v, want the retry left to the worker whose turn it is", r)
+	}
+	if n, err := a.Store.Depth(context.Background()); err != nil || n != 1 {
+		t.Errorf("Depth = %d, %v, want the retry waiting", n, err)
+	}
+}
+
+// TestLingererMakesWay: one whose time is over leaves what comes due to the next.
+func TestLingererMakesWay(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "")
+	f.accept()
+	fn, a := f.function(gateway.Deliveries)
+	b := core.Budget{Until: time.Now().Add(500 * time.Millisecond), Rest: 50 * time.Millisecond}
+	var report workReport
+	if err := fn.linger(context.Background(), a, b, &report); err != nil || report.Completed != 1 {
+		t.Fatalf("linger = %v, %+v, want what was due delivered", err, report)
+	}
+	if mine, err := a.Store.Turn(context.Background(), fn.clock(), lingerTurn, time.Second); err != nil || !mine {
+		t.Errorf("Turn = %v, %v, want it free as soon as nobody lingers", mine, err)
+	}
+}
+
+// TestLingering: told to, a worker waits for what others store.
+func TestLingering(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "")
+	f.env = map[string]string{"GATEWAY_LINGER": "always"}
+	fn, _ := f.function(gateway.Deliveries)
+	result := make(chan workReport, 1)
+	go func() {
+		text, err := (&ticking{fn, fn.work}).Invoke(within(t, time.Minute), nil)
+		result <- worked(t, text, err)
+	}()
+	for range 2 {
+		f.accept()
+		<-f.delivered
+	}
+	fn.terminate()
+	select {
+	case r := <-result:
+		if r.Completed != 2 {
+			t.Errorf("%+v, want both delivered", r)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("SIGTERM does not end the tick")
+	}
+	f.env = map[string]string{"GATEWAY_LINGER": "never"}
+	fn, _ = f.function(gateway.Deliveries)
+	if _, err := (&ticking{fn, fn.work}).Invoke(context.Background(), nil); err == nil || err.Error() != `GATEWAY_LINGER: "never" is neither due nor always` {
+		t.Errorf("Invoke = %v, want what is allowed", err)
+	}
+}
+
+// TestSchedulesFire: each second of an invocation, and the worker is nudged while it lasts.
+func TestSchedulesFire(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, `  clock: {type: cron, schedule: "* * * * * *"}`)
+	api := &invokeAPI{t: t, status: 202}
+	l := httptest.NewServer(api)
+	defer l.Close()
+	f.env = map[string]string{
+		"GATEWAY_NUDGE": "worker", "AWS_ENDPOINT_URL_LAMBDA": l.URL,
+		"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "key", "AWS_SESSION_TOKEN": "session",
+	}
+	f.yaml += `  ticks: {source: clock, url: "https://example.com/"}` + "\n"
+	fn, a := f.function(gateway.Schedules)
+	var err error
+	if a.nudger, err = fn.newNudger(a.Work()); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() {
+		_, err := (&ticking{fn, fn.fire}).Invoke(within(t, time.Minute), []byte(`{}`))
+		over <- err
+	}()
+	eventually(t, "two nudges while the invocation lasts", func() bool { return api.count() >= 2 })
+	fn.terminate()
+	if err := <-over; err != nil {
+		t.Errorf("Invoke = %v", err)
+	}
+	page, err := a.Store.Events(context.Background(), core.EventFilter{Source: "clock"})
+	if err != nil || len(page.Items) < 2 {
+		t.Errorf("%d events, %v, want one a second", len(page.Items), err)
+	}
+}
+
+// TestNoSchedules: an invocation for nothing is over at once.
+func TestNoSchedules(t *testing.T) {
+	f := newFleet(t, "")
+	fn, _ := f.function(gateway.Schedules)
+	if text, err := (&ticking{fn, fn.fire}).Invoke(context.Background(), nil); string(text) != "{}" || err != nil {
+		t.Errorf("Invoke = %s, %v", text, err)
+	}
+}
+
+func TestInvocations(t *testing.T) {
+	fn, _ := newTest(t, gateway.Deliveries, minimal, nil)
+	began := time.Now()
+	fn.clock = func() time.Time { return began }
+	for _, tt := range []struct{ left, until, end time.Duration }{
+		{5 * time.Minute, 55 * time.Second, 299 * time.Second},
+		{56 * time.Second, 55 * time.Second, 55 * time.Second},
+		{10 * time.Second, 9 * time.Second, 9 * time.Second},
+	} {
+		ctx, cancel := context.WithDeadline(context.Background(), began.Add(tt.left))
+		in := fn.invocation(ctx, nil)
+		cancel()
+		if !in.until(workFor).Equal(began.Add(tt.until)) || !in.end.Equal(began.Add(tt.end)) {
+			t.Errorf("with %v left: until %v, end %v, want %v and %v", tt.left, in.until(workFor).Sub(began), in.end.Sub(began), tt.until, tt.end)
+		}
+	}
+	for event, want := range map[string]bool{
+		`{"nudge":true}`: true, `{"nudge":false}`: false, `{}`: false, ``: false, `null`: false, `"nudge"`: false, `{"nudge":"yes"}`: false,
+		`{"source":"aws.scheduler","nudge":null}`: false,
+	} {
+		if in := fn.invocation(context.Background(), []byte(event)); in.nudged != want {
+			t.Errorf("%s is a nudge: %v, want %v", event, in.nudged, want)
+		}
+	}
+}
+
+// TestUnreachableWork: an invocation that could do nothing fails, so that somebody hears
+// of it.
+func TestUnreachableWork(t *testing.T) {
+	for _, event := range []string{`{}`, `{"nudge":true}`} {
+		f := newFleet(t, "")
+		fn, a := f.function(gateway.Deliveries)
+		a.database.open = func(context.Context) (store.Conn, error) {
+			return nil, core.Refuse(core.Unavailable, "the database cannot be reached")
+		}
+		if text, err := (&ticking{fn, fn.work}).Invoke(within(t, 4*time.Second), []byte(event)); err == nil {
+			t.Errorf("%s: Invoke = %s, want an error", event, text)
+		}
+	}
+}

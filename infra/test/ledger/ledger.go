@@ -1,0 +1,128 @@
+// Package ledger looks into the gateway's database past the gateway, for tests that have
+// run it from the outside: what must hold in every one of them, and how to ask. Of this
+// module it imports only what starts servers.
+//
+// The idea to know: a question is one SELECT of one column, in words that every database
+// understands.
+package ledger
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/eventgateway/gateway/infra/test/servers"
+)
+
+// An Ask puts one question to a database and returns the column, each value as text.
+type Ask func(query string) ([]string, error)
+
+// An Invariant must hold in every database once its gateway has stopped: the answer to
+// SQL is the number of rows that break it.
+type Invariant struct{ Name, SQL string }
+
+// Invariants are all of them.
+func Invariants() []Invariant {
+	return []Invariant{
+		{"jobs still running", `SELECT COUNT(*) FROM jobs WHERE status = 'running'`},
+		{"jobs with a lease nobody holds", `SELECT COUNT(*) FROM jobs WHERE lease IS NOT NULL AND status <> 'running'`},
+		{"jobs of an unknown status", `SELECT COUNT(*) FROM jobs
+			WHERE status NOT IN ('available', 'running', 'completed', 'retryable', 'dead')`},
+		{"jobs without their event", `SELECT COUNT(*) FROM jobs WHERE event_id NOT IN (SELECT id FROM events)`},
+		{"attempts without their job", `SELECT COUNT(*) FROM attempts WHERE job_id NOT IN (SELECT id FROM jobs)`},
+		{"finished jobs that are still due, or the reverse", `SELECT COUNT(*) FROM jobs
+			WHERE (status IN ('completed', 'dead')) <> (due_at IS NULL)
+			   OR (status IN ('completed', 'dead')) <> (finished_at IS NOT NULL)`},
+		// An ack leaves no attempt: how the work went is its consumer's business. Nor does a
+		// wait, and a step counts its attempts itself.
+		{"completed jobs without a successful attempt as their newest", `SELECT COUNT(*) FROM jobs
+			WHERE status = 'completed' AND lane NOT LIKE 'queue/%' AND lane NOT LIKE 'workflow/%' AND NOT EXISTS (SELECT 1 FROM attempts
+				WHERE job_id = jobs.id AND attempts.attempt = jobs.attempt AND error = '' AND status_code BETWEEN 200 AND 299)`},
+		{"successful attempts of jobs that are not completed", `SELECT COUNT(*) FROM attempts JOIN jobs ON jobs.id = job_id
+			WHERE error = '' AND status <> 'completed'`},
+		{"jobs that succeeded more than once", `SELECT COUNT(*) FROM (SELECT 1 FROM attempts
+			WHERE error = '' GROUP BY job_id HAVING COUNT(*) > 1) AS again`},
+		{"dead jobs with attempts left", `SELECT COUNT(*) FROM jobs WHERE status = 'dead' AND attempt < max_attempts AND lane NOT LIKE 'workflow/%'`},
+		{"jobs with attempts never made", `SELECT COUNT(*) FROM jobs WHERE status IN ('completed', 'dead') AND attempt < 1`},
+		{"jobs of the same event and consumer", `SELECT COUNT(*) FROM (SELECT 1 FROM jobs
+			WHERE lane NOT LIKE 'workflow/%' GROUP BY event_id, lane HAVING COUNT(*) > 1) AS again`},
+		{"runs of the same event and workflow", `SELECT COUNT(*) FROM (SELECT 1 FROM runs GROUP BY event_id, workflow HAVING COUNT(*) > 1) AS again`},
+		{"runs whose history has gaps, or another end", `SELECT COUNT(*) FROM runs
+			WHERE seq <> (SELECT COUNT(*) FROM history WHERE run_id = runs.id)
+			   OR seq <> COALESCE((SELECT MAX(seq) FROM history WHERE run_id = runs.id), 0)`},
+		{"open steps of runs that are finished, or of an earlier epoch", `SELECT COUNT(*) FROM steps JOIN runs ON runs.id = run_id
+			WHERE steps.status IN ('ready', 'running', 'waiting')
+			  AND (runs.status IN ('completed', 'failed') OR steps.epoch <> runs.epoch)`},
+		{"jobs that wait for steps that are over", `SELECT COUNT(*) FROM jobs JOIN steps ON steps.id = jobs.id
+			WHERE jobs.due_at IS NOT NULL AND steps.status NOT IN ('ready', 'running', 'waiting')`},
+		{"runs under way without a job", `SELECT COUNT(*) FROM runs WHERE status IN ('pending', 'running') AND NOT EXISTS
+			(SELECT 1 FROM jobs JOIN steps ON steps.id = jobs.id WHERE steps.run_id = runs.id AND jobs.due_at IS NOT NULL)`},
+		{"joins that were made twice", `SELECT COUNT(*) FROM (SELECT 1 FROM history
+			WHERE type = 'step_succeeded' GROUP BY run_id, epoch, path HAVING COUNT(*) > 1) AS again`},
+		{"tokens of steps that are over", `SELECT COUNT(*) FROM callbacks JOIN steps ON steps.id = step_id
+			WHERE steps.status NOT IN ('ready', 'running', 'waiting')`},
+	}
+}
+
+// SQL asks a database that Go's sql package has a driver for.
+func SQL(db *sql.DB) Ask {
+	return func(query string) ([]string, error) { return askSQL(db, query) }
+}
+
+func askSQL(db *sql.DB, query string) (all []string, err error) {
+	rows, err := db.Query(query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, rows.Err()
+}
+
+// D1 asks a D1 database by its REST API.
+func D1(h servers.Hosted) Ask {
+	client := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	return func(query string) ([]string, error) { return askD1(client, h, query) }
+}
+
+func askD1(client *http.Client, h servers.Hosted, query string) ([]string, error) {
+	question, _ := json.Marshal(map[string]any{"batch": []any{map[string]string{"sql": query}}}) // cannot fail
+	url := fmt.Sprintf("%s/client/v4/accounts/%s/d1/database/%s/raw", h.API, h.Account, h.Database)
+	r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(question))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+h.Token)
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var said struct {
+		Result []struct {
+			Results struct {
+				Rows [][]any `json:"rows"`
+			} `json:"results"`
+		} `json:"result"`
+	}
+	d := json.NewDecoder(resp.Body)
+	d.UseNumber()
+	if err := d.Decode(&said); err != nil || resp.StatusCode != http.StatusOK || len(said.Result) != 1 {
+		return nil, fmt.Errorf("D1 answered %d", resp.StatusCode)
+	}
+	var all []string
+	for _, row := range said.Result[0].Results.Rows {
+		all = append(all, fmt.Sprint(row[0]))
+	}
+	return all, nil
+}
