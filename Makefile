@@ -11,16 +11,45 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.8
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check generate test quick served race verify bench torture fuzz man completions deps clean
+.PHONY: help build run check generate test quick served race verify bench torture fuzz man completions functions deps clean
 
 # What needs a database server of its own, which the quick loop does without.
 SERVED      := /store/(postgres|mysql|hosted)$$|/infra/test/servers$$|/cmd/bench$$
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the gateway binary
 	CGO_ENABLED=0 $(GO) build -tags '$(TAGS)' -trimpath -ldflags '$(LDFLAGS)' -o gateway ./cmd/gateway
+
+# The four functions of AWS Lambda, each beside the configuration that is packaged with
+# it: a folder, or nothing if GATEWAY_CONFIG is a URL. Only the worker delivers, so only
+# it has gRPC. They need no version of their own.
+FUNCTIONS       := intake pull worker cron
+FUNCTION_TAGS   := lambda.norpc grpcnotrace
+UNDELIVERING    := intake pull cron
+FUNCTION_ARCH   ?= arm64
+FUNCTION_CONFIG ?= infra/sam/config
+
+functions: $(FUNCTIONS:%=dist/functions/%) ## build the four functions for AWS Lambda, dist/functions/*
+
+.PHONY: $(FUNCTIONS:%=dist/functions/%)
+$(FUNCTIONS:%=dist/functions/%):
+	@mkdir -p $@
+	$(MAKE) --no-print-directory function NAME=$(@F) ARTIFACTS_DIR=$@
+
+# What "sam build" asks for, in a copy of this folder; see template.yaml.
+.PHONY: build-IntakeFunction build-PullFunction build-WorkerFunction build-CronFunction function
+build-IntakeFunction: NAME := intake
+build-PullFunction: NAME := pull
+build-WorkerFunction: NAME := worker
+build-CronFunction: NAME := cron
+build-IntakeFunction build-PullFunction build-WorkerFunction build-CronFunction function:
+	@test -d '$(ARTIFACTS_DIR)' || { echo 'ARTIFACTS_DIR must name a folder; "make functions" chooses one itself' >&2; exit 2; }
+	GOOS=linux GOARCH=$(FUNCTION_ARCH) CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' \
+	  -tags '$(FUNCTION_TAGS)$(if $(filter $(NAME),$(UNDELIVERING)), nogrpc)' \
+	  -o '$(ARTIFACTS_DIR)/bootstrap' ./functions/$(NAME)
+	$(if $(FUNCTION_CONFIG),cp -R '$(FUNCTION_CONFIG)'/* '$(ARTIFACTS_DIR)')
 
 run: build ## build, write a starter config if there is none, start on SQLite
 	@test -f gateway.yaml || ./gateway init
@@ -49,12 +78,17 @@ generate: ## write the Go code of the .proto files anew
 test: deps ## run everything: all tests, then the race detector, then each fuzz target for a moment
 	$(GO) test -tags '$(TAGS)' -timeout 20m ./...
 	cd store/mysql/mysql8 && $(GO) test -timeout 20m ./...
+	cd core/config/remote/cloud/emulators && $(GO) test -timeout 20m ./...
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=5000x
 
-# What store/hosted is made of runs under it in cmd/gateway/flows and e2e.
-race: ## run the tests under the race detector (the long end-to-end runs and D1's suite excepted)
-	$(GO) test -tags '$(TAGS)' -race -short -timeout 20m $$($(GO) list ./... | grep -v '/store/hosted$$')
+# What store/hosted is made of runs under it in cmd/gateway/flows and e2e. Of e2e, in
+# which the program itself is built with it, those stories in which most happens at once;
+# the functions are built from the same packages. What drives and measures is left out.
+RACES       := ^Test(Kills|Fleet|Pull|QueueCrashes|WorkflowKills|Story|Zoo|Schedules|Reload.*)$$
+race: ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
+	$(GO) test -tags '$(TAGS)' -race -short -timeout 20m $$($(GO) list ./... | grep -Ev '/store/hosted$$|/(cmd/gateway|functions)/e2e$$|/cmd/bench|/infra')
+	$(GO) test -tags '$(TAGS)' -race -short -timeout 20m -run '$(RACES)' ./cmd/gateway/e2e
 
 quick: ## the quick loop: pure packages and SQLite, under a minute
 	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -short -parallel 6 $$($(GO) list ./... | grep -Ev '$(SERVED)')

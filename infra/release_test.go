@@ -10,45 +10,91 @@ import (
 )
 
 type release struct {
-	Before struct{ Hooks []string }
-	Builds []struct {
-		Main, Binary string
-		Env, Tags    []string
-		Flags        []string
-		Ldflags      []string
-		Goos, Goarch []string
+	Before   struct{ Hooks []string }
+	Builds   []build
+	Archives []struct {
+		ID         string
+		IDs, Files []string
 	}
-	Archives []struct{ Files []string }
-	Nfpms    []struct {
+	Nfpms []struct {
+		IDs      []string
 		Contents []struct{ Src, Dst string }
 		Scripts  map[string]string
 	}
 	Dockers []struct {
+		IDs        []string
 		Dockerfile string
 		Flags      []string
 	} `yaml:"dockers_v2"`
 }
 
-// TestReleaseIsMakeBuild: what is released is what "make build" builds.
+type build struct {
+	ID, Main, Binary          string
+	Env, Tags, Flags, Ldflags []string
+	Goos, Goarch              []string
+}
+
+// TestReleaseIsMakeBuild: what is released is what "make build" and "make functions" build.
 func TestReleaseIsMakeBuild(t *testing.T) {
 	var r release
 	parse(t, "../.goreleaser.yaml", &r)
-	if len(r.Builds) != 1 {
+	if len(r.Builds) != 1+len(mains(t)) {
 		t.Fatalf("%d builds", len(r.Builds))
 	}
-	b, makefile := r.Builds[0], string(read(t, "../Makefile"))
-	tags := regexp.MustCompile(`(?m)^TAGS +:= (.*)$`).FindStringSubmatch(makefile)
-	if tags == nil || strings.Join(b.Tags, " ") != tags[1] {
-		t.Errorf("released with tags %q, built with %q", b.Tags, tags)
+	makefile := string(read(t, "../Makefile"))
+	r.Builds[0].check(t, makefile, makeTags(makefile, "TAGS"), regexp.MustCompile(`(?m)^LDFLAGS +:= (.*)$`))
+	undelivering := regexp.MustCompile(`(?m)^UNDELIVERING +:= (.*)$`).FindStringSubmatch(makefile)
+	for _, b := range r.Builds[1:] {
+		tags := makeTags(makefile, "FUNCTION_TAGS")
+		if slices.Contains(strings.Fields(undelivering[1]), b.ID) {
+			tags += " nogrpc"
+		}
+		b.check(t, makefile, tags, regexp.MustCompile(`(?m)-ldflags '(-s -w)'`))
+		if b.Main != "./functions/"+b.ID || b.Binary != "bootstrap" || !slices.Equal(slices.Concat(b.Goos, b.Goarch), []string{"linux", "arm64"}) {
+			t.Errorf("%s is no function: %+v", b.ID, b)
+		}
+	}
+}
+
+// makeTags is the value of a variable of make.
+func makeTags(makefile, name string) string {
+	m := regexp.MustCompile(`(?m)^` + name + ` +:= (.*)$`).FindStringSubmatch(makefile)
+	return append(m, "", "")[1]
+}
+
+// check holds how something is released against how make builds it.
+func (b build) check(t *testing.T, makefile, tags string, ldflags *regexp.Regexp) {
+	t.Helper()
+	if strings.Join(b.Tags, " ") != tags {
+		t.Errorf("%s is released with tags %q, built with %q", b.ID, b.Tags, tags)
 	}
 	if !slices.Equal(b.Env, []string{"CGO_ENABLED=0"}) || !slices.Equal(b.Flags, []string{"-trimpath"}) {
-		t.Errorf("released with %q and %q", b.Env, b.Flags)
+		t.Errorf("%s is released with %q and %q", b.ID, b.Env, b.Flags)
 	}
-	flags := regexp.MustCompile(`(?m)^LDFLAGS +:= (.*)$`).FindStringSubmatch(makefile)
+	flags := ldflags.FindStringSubmatch(makefile)
 	values := regexp.MustCompile(`=\S+`)
 	released := regexp.MustCompile(`\{\{[^}]*\}\}`).ReplaceAllString(strings.Join(b.Ldflags, " "), "x")
 	if flags == nil || values.ReplaceAllString(released, "=") != values.ReplaceAllString(flags[1], "=") {
-		t.Errorf("released with %q, built with %q", b.Ldflags, flags)
+		t.Errorf("%s is released with %q, built with %q", b.ID, b.Ldflags, flags)
+	}
+}
+
+// TestReleaseKeepsApart: packages and the image hold the gateway alone, and each archive
+// of a function that function.
+func TestReleaseKeepsApart(t *testing.T) {
+	var r release
+	parse(t, "../.goreleaser.yaml", &r)
+	whole := []string{"gateway"}
+	if !slices.Equal(r.Nfpms[0].IDs, whole) || !slices.Equal(r.Dockers[0].IDs, whole) {
+		t.Errorf("packages are of %q, images of %q", r.Nfpms[0].IDs, r.Dockers[0].IDs)
+	}
+	if len(r.Archives) != len(r.Builds) {
+		t.Errorf("%d archives of %d builds", len(r.Archives), len(r.Builds))
+	}
+	for i, a := range r.Archives {
+		if a.ID != r.Builds[i].ID || !slices.Equal(a.IDs, []string{a.ID}) {
+			t.Errorf("archive %s is of %q", a.ID, a.IDs)
+		}
 	}
 }
 
@@ -67,7 +113,9 @@ func TestReleaseHasItsFiles(t *testing.T) {
 	}
 	var names []string
 	for _, a := range r.Archives {
-		names = append(names, a.Files...)
+		if a.ID == "gateway" { // the others hold a function and nothing else
+			names = append(names, a.Files...)
+		}
 	}
 	for _, p := range r.Nfpms {
 		for _, c := range p.Contents {

@@ -1,0 +1,191 @@
+package infra_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A deployment is a template with parameters: what a stack would be made of.
+type deployment struct {
+	*template
+	given map[string]any
+}
+
+// deployed is the stack with some parameters, the others as they are by default. Without
+// any, all conditions but those hold that put something in the place of something else.
+func deployed(t *testing.T, given map[string]any) deployment {
+	t.Helper()
+	d := deployment{load(t, stack), given}
+	for name := range given {
+		if _, ok := d.Parameters[name]; !ok {
+			t.Fatalf("%s has no parameter %s", stack, name)
+		}
+	}
+	return d
+}
+
+// deployments are the stacks that README speaks of, by the database that they are on.
+var deployments = map[string]map[string]any{
+	"hosted_sql": {"Database": "hosted_sql", "D1Endpoint": "https://gateway-d1-proxy.example.workers.dev"},
+	"postgres":   {"Database": "postgres", "SubnetIds": "subnet-0a,subnet-0b", "SecurityGroupIds": "sg-0a", "FrontDoor": "function-urls", "PublicUrl": "https://events.example.com"},
+	"rds":        {"Database": "rds", "SecretsKeyArn": "arn:aws:kms:eu-west-1:111122223333:key/a", "SecretsPrefix": "/team/gateway"},
+}
+
+// noValue stands for what is left out.
+type noValue struct{}
+
+// value is what a stack has in the place of v. Names of resources and their attributes
+// stand for themselves.
+func (d deployment) value(v any) any {
+	switch v := v.(type) {
+	case []any:
+		var all []any
+		for _, item := range v {
+			if item = d.value(item); item != (noValue{}) {
+				all = append(all, item)
+			}
+		}
+		return all
+	case map[string]any:
+		if name, arg, ok := call(v); ok {
+			return d.call(name, arg)
+		}
+		all := map[string]any{}
+		for key, inner := range v {
+			if inner = d.value(inner); inner != (noValue{}) {
+				all[key] = inner
+			}
+		}
+		return all
+	}
+	return v
+}
+
+// call tells whether a mapping is the call of a function.
+func call(v map[string]any) (name string, arg any, ok bool) {
+	for name, arg = range v {
+		_, isText := arg.(string)
+		ok = len(v) == 1 && (name == "Ref" || name == "Condition" && isText || strings.HasPrefix(name, "Fn::"))
+	}
+	return name, arg, ok
+}
+
+func (d deployment) call(name string, arg any) any {
+	switch name {
+	case "Ref":
+		return d.ref(arg.(string))
+	case "Condition":
+		return d.value(d.Conditions[arg.(string)])
+	case "Fn::Sub":
+		return d.sub(arg)
+	}
+	a, _ := arg.([]any)
+	switch name {
+	case "Fn::If":
+		if d.call("Condition", a[0]) == true {
+			return d.value(a[1])
+		}
+		return d.value(a[2])
+	case "Fn::GetAtt":
+		return fmt.Sprintf("%s.%s", a...)
+	case "Fn::Equals":
+		return fmt.Sprint(d.value(a[0])) == fmt.Sprint(d.value(a[1]))
+	case "Fn::Not":
+		return d.value(a[0]) != true
+	case "Fn::And":
+		return !slices.Contains(d.value(a).([]any), any(false))
+	case "Fn::Or":
+		return slices.Contains(d.value(a).([]any), any(true))
+	case "Fn::Join":
+		return fmt.Sprint(d.value(a[1]))
+	case "Fn::Split", "Fn::FindInMap":
+		return name
+	}
+	panic("no function " + name + " is known here")
+}
+
+func (d deployment) ref(name string) any {
+	if given, ok := d.given[name]; ok {
+		return given
+	}
+	if p, ok := d.Parameters[name]; ok {
+		return p.Default
+	}
+	if name == "AWS::NoValue" {
+		return noValue{}
+	}
+	return name
+}
+
+func (d deployment) sub(arg any) string {
+	own := map[string]any{}
+	if a, ok := arg.([]any); ok {
+		arg, own = a[0], a[1].(map[string]any)
+	}
+	return filling.ReplaceAllStringFunc(arg.(string), func(hole string) string {
+		name := hole[2 : len(hole)-1]
+		if v, ok := own[name]; ok {
+			return fmt.Sprint(d.value(v))
+		}
+		return fmt.Sprint(d.ref(name))
+	})
+}
+
+// there are the resources of a type that a stack has, by name.
+func (d deployment) there(kind string) map[string]resource {
+	all := map[string]resource{}
+	for name, r := range d.Resources {
+		if r.Type == kind && (r.Condition == "" || d.call("Condition", r.Condition) == true) {
+			all[name] = r
+		}
+	}
+	return all
+}
+
+// functions are the functions of a stack, by name, with what they have in common.
+func (d deployment) functions() map[string]map[string]any {
+	all := map[string]map[string]any{}
+	for name, r := range d.there("AWS::Serverless::Function") {
+		merged := maps.Clone(d.Globals.Function)
+		maps.Copy(merged, r.Properties)
+		variables := maps.Clone(variablesOf(d.Globals.Function))
+		maps.Copy(variables, variablesOf(r.Properties))
+		merged["Environment"] = map[string]any{"Variables": variables}
+		all[name] = d.value(merged).(map[string]any)
+	}
+	return all
+}
+
+func variablesOf(properties map[string]any) map[string]any {
+	environment, _ := properties["Environment"].(map[string]any)
+	variables, _ := environment["Variables"].(map[string]any)
+	return variables
+}
+
+// TestDeployments: what is made of a template is what CloudFormation would make of it.
+func TestDeployments(t *testing.T) {
+	for database, want := range map[string]string{
+		"hosted_sql": "Api.ApiEndpoint  WorkerFunction",
+		"postgres":   "https://events.example.com  WorkerFunction",
+		"rds":        "Api.ApiEndpoint secretsmanager:PostgreSQL.Outputs.SecretArn#password WorkerFunction",
+	} {
+		v := variablesOf(deployed(t, deployments[database]).functions()["IntakeFunction"])
+		if got := fmt.Sprint(v["GATEWAY_PUBLIC_URL"], " ", v["DATABASE_PASSWORD"], " ", v["GATEWAY_NUDGE"]); got != want {
+			t.Errorf("%s: %q, want %q", database, got, want)
+		}
+	}
+	off := deployed(t, map[string]any{"Nudge": "off", "IntakeConcurrency": 10})
+	f := off.functions()["IntakeFunction"]
+	if f["ReservedConcurrentExecutions"] != 10 || variablesOf(f)["GATEWAY_NUDGE"] != "" {
+		t.Errorf("with bounds, and without nudges, it is %v", f)
+	}
+	if bound, ok := off.functions()["WorkerFunction"]["ReservedConcurrentExecutions"]; ok {
+		t.Errorf("the worker is bound to %v", bound)
+	}
+	if rds := deployed(t, deployments["rds"]); len(rds.there("AWS::CloudFormation::Stack")) != 3 || len(rds.there("AWS::Lambda::Url")) != 0 {
+		t.Error("rds lacks a stack, or has Function URLs")
+	}
+}
