@@ -18,6 +18,7 @@ type bench struct {
 	opts     options
 	dir      string // for configurations, logs and the binary
 	systems  []system
+	binary   string // the gateway
 	self     string // this program
 	site     *site  // where measurements run now
 	report   *report
@@ -56,14 +57,14 @@ func newBench(ctx context.Context, o options, progress io.Writer) (b *bench, err
 	return b, nil
 }
 
-func (b *bench) gateway(ctx context.Context) (system, error) {
+func (b *bench) gateway(ctx context.Context) (s system, err error) {
 	if b.opts.gateway != "" {
-		path, err := filepath.Abs(b.opts.gateway)
-		return gateway(path), err
+		b.binary, err = filepath.Abs(b.opts.gateway)
+		return gateway(b.binary), err
 	}
 	b.say("building the gateway")
-	path, err := buildGateway(ctx, b.dir)
-	return gateway(path), err
+	b.binary, err = buildGateway(ctx, b.dir)
+	return gateway(b.binary), err
 }
 
 func (b *bench) close() { _ = os.RemoveAll(b.dir) }
@@ -116,6 +117,7 @@ var cells = []struct {
 	{"slots", []string{server.SQLite}, (*bench).slots},
 	{"idle", []string{server.SQLite}, (*bench).idle},
 	{"start", []string{server.SQLite}, (*bench).start},
+	{"operate", []string{server.SQLite, server.Postgres}, (*bench).operate},
 }
 
 // cellNames are the choices of -only.

@@ -1,8 +1,8 @@
 // Command bench measures the gateway's binary on each of its databases beside a
 // minimal reference pipeline, in turns and over loopback, and prints the ratios.
 //
-//	go run ./cmd/bench            everything that can be started here, under 15 minutes
-//	go run ./cmd/bench -quick     one round of each with few events, under two
+//	go run ./cmd/bench            everything that can be started here, under half an hour
+//	go run ./cmd/bench -quick     one round of each with few events, under four
 //	go run ./cmd/bench -db postgres -medium 1ms -only e2e -conns 32 -rounds 5
 //
 // The one idea: a figure of one machine in one hour says little, since the same
@@ -36,6 +36,9 @@
 // two: one that is read by id, which is fastest while everything is visible, and one
 // that is read by due time, as the gateway does, which steps over nothing. An idle
 // queue's wake-up is compared with that of a handler of the same binary.
+//
+// Beside what operators do stands nothing: those are figures of a database that holds a
+// million events, against the clock. What is asked is asked one at a time.
 //
 // # Reading the figures
 //

@@ -34,6 +34,11 @@ type options struct {
 	idle      time.Duration // how long an idle process is watched
 	starts    int
 	slotsFull time.Duration // how long all slots are kept busy
+
+	stored      int           // events of a database that operators look at
+	asks        int           // of each of their questions
+	purgeEvents int           // that come in during a purge
+	purged      time.Duration // how long that is watched
 }
 
 func (o options) measures(system string) bool { return slices.Contains(o.systems, system) }
@@ -44,9 +49,10 @@ var databases = []string{"sqlite", "postgres", "mysql", "hosted"}
 func parse(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	quick := flags.Bool("quick", false, "one round with few events, under two minutes")
+	quick := flags.Bool("quick", false, "one round with few events, under four minutes")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measure, gateway and reference in turns (default 3, quick 1)")
 	flags.IntVar(&o.events, "events", 0, "events of each intake and end-to-end run (default 15000, quick 3000)")
+	flags.IntVar(&o.stored, "stored", 0, "events in the database of operate (default 1000000, quick 20000)")
 	flags.IntVar(&o.committers, "committers", 0, "groups that the reference writes at the same time (default 1, on postgres where syncs take time 4)")
 	flags.BoolVar(&o.pgbench, "pgbench", server.FindPgbench() != "", "measure pgbench beside PostgreSQL (default: if it is installed)")
 	flags.StringVar(&o.dir, "dir", "", "where the medium disk is (default the temporary directory)")
@@ -93,10 +99,12 @@ func (l lists) into(o *options) error {
 
 // complete fills in what depends on -quick and checks the bounds.
 func (o options) complete(quick bool) (options, error) {
-	rounds, events := 3, 15_000
+	rounds, events, held := 3, 15_000, 1_000_000
 	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 300, 10*time.Second, 10, 2*time.Second
+	o.asks, o.purgeEvents, o.purged = 200, 25*purgeRate, time.Minute
 	if quick {
-		rounds, events = 1, 3_000
+		rounds, events, held = 1, 3_000, 20_000
+		o.asks, o.purgeEvents, o.purged = 10, purgeRate, time.Second
 		o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second/4, 100, 2*time.Second, 3, time.Second/2
 	}
 	if o.rounds == 0 {
@@ -104,6 +112,12 @@ func (o options) complete(quick bool) (options, error) {
 	}
 	if o.events == 0 {
 		o.events = events
+	}
+	if o.stored == 0 {
+		o.stored = held
+	}
+	if o.stored < 10_000 || o.stored > 10_000_000 {
+		return o, errors.New("-stored is 10000 to 10000000")
 	}
 	if o.rounds < 1 || o.rounds > 100 {
 		return o, errors.New("-rounds is 1 to 100")

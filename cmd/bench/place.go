@@ -15,6 +15,7 @@ type place struct {
 	system   system
 	dir      string
 	database *server.Database
+	keep     int // hours until what is over is purged, or 0 for the default
 }
 
 // place makes one, with a fresh database.

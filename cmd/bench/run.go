@@ -50,7 +50,7 @@ func launch(ctx context.Context, p place, cfg sink.Config, slots int) (*running,
 	addr, err := proc.FreeAddr()
 	if err == nil {
 		var spec proc.Spec
-		if spec, err = p.system.start(setup{dir: p.dir, database: p.database, addr: addr, sink: receiver.URL(), slots: slots, steps: cfg.Steps}); err == nil {
+		if spec, err = p.system.start(setup{dir: p.dir, database: p.database, addr: addr, sink: receiver.URL(), slots: slots, steps: cfg.Steps, keep: p.keep}); err == nil {
 			r.child, err = proc.Start(ctx, spec)
 		}
 	}

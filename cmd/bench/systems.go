@@ -48,6 +48,7 @@ type setup struct {
 	sink     string // URL of every delivery
 	slots    int    // deliveries at a time; 0 is the default of 10, intakeOnly and queued none
 	steps    int    // of a workflow in the place of the handler, at most 10; 0 for none
+	keep     int    // hours until what is over is purged, or 0 for the default
 }
 
 // intakeOnly starts a system that accepts but does not deliver. The gateway
@@ -56,6 +57,10 @@ const intakeOnly = -1
 
 // queued starts the gateway with a queue in the place of the handler.
 const queued = -2
+
+// stocked starts the gateway with those whose events and jobs a database is filled with,
+// beside the handler. None of these jobs is due.
+const stocked = -3
 
 const defaultSlots = 10
 
@@ -91,6 +96,9 @@ func gatewayConfig(s setup) (string, error) {
 		// The reference claims as many as it has free slots, too.
 		worker = fmt.Sprintf("  max_concurrency: %d\n  batch_size: %d\n", s.slots, s.slots)
 	}
+	if s.keep > 0 {
+		worker += fmt.Sprintf("  retention_hours: %d\n", s.keep)
+	}
 	return fmt.Sprintf(`database:
   driver: %s
 %sserver:
@@ -121,7 +129,25 @@ func (s setup) consumer() string {
 		}
 		return text
 	}
-	return fmt.Sprintf("handlers:\n  sink:\n    source: bench\n    url: %s\n", s.sink)
+	handler := fmt.Sprintf("handlers:\n  sink:\n    source: bench\n    url: %s\n", s.sink)
+	if s.slots == stocked {
+		return s.stock() + handler + s.stockedHandlers()
+	}
+	return handler
+}
+
+// stock is what [server.Database.Fill] says but for handlers, which stockedHandlers are.
+func (s setup) stock() string {
+	return "  app: {type: event}\n  shop: {type: event}\n  seldom: {type: event}\n" +
+		"queues:\n  q: {source: shop}\n" +
+		fmt.Sprintf("workflows:\n  w:\n    source: shop\n    steps:\n      - {name: one, url: '%s'}\n", s.sink)
+}
+
+func (s setup) stockedHandlers() (text string) {
+	for i := range server.FilledLanes {
+		text += fmt.Sprintf("  h%d: {source: app, url: '%s'}\n", i, s.sink)
+	}
+	return text
 }
 
 // address is the part of the configuration that says where the database is.

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FilledSpan is the time over which came in what a database is filled with.
+const FilledSpan = 60 * time.Hour
+
+// FilledLanes is how many handlers it had.
+const FilledLanes = 20
+
+// Fill puts so many events into a database that has the gateway's tables, as if they had
+// come in over the last FilledSpan. Nine in ten are of source app, the others of shop, and
+// one in 2000 is of seldom; one in 500 is of type order.refunded, the others order.created.
+//
+// Each has a job of a handler, h0 to h19: one in a hundred dead, one in a hundred to be
+// tried again in some hours, the others completed. One event in 50 has a message of queue q
+// as well, a tenth of which waits, and one in 50 a completed run of workflow w.
+func (d *Database) Fill(ctx context.Context, events int) error {
+	now := time.Now()
+	return d.within(func(db *sql.DB) error {
+		for _, text := range fillings {
+			if _, err := db.ExecContext(ctx, fillText(text, events, now)); err != nil {
+				return fmt.Errorf("fill: %w in %.60q", err, text)
+			}
+		}
+		if d.Driver != Postgres {
+			return nil
+		}
+		_, err := db.ExecContext(ctx, "VACUUM ANALYZE") // as it would be, with so much
+		return err
+	})
+}
+
+// EndTurns lets a process purge at once, whoever had its turn a moment ago.
+func (d *Database) EndTurns() error { return d.exec("UPDATE turns SET until_at = 0") }
+
+// fillText replaces {n}, the numbers of the events; {at}, when number i came in; {id k}, an
+// id of that time for the kth row of it; and {now}.
+func fillText(text string, events int, now time.Time) string {
+	span := FilledSpan.Milliseconds()
+	pairs := []string{
+		"{n}", fmt.Sprintf("(WITH RECURSIVE n (i) AS (SELECT CAST(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i, %d + i * %d / %d AS at FROM n) AS n",
+			events, now.UnixMilli()-span-10_000, span, events),
+		"{now}", fmt.Sprint(now.UnixMilli()), "{lanes}", strconv.Itoa(FilledLanes),
+	}
+	for k := range 5 {
+		pairs = append(pairs, fmt.Sprintf("{id %d}", k), fillID(k))
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// FilledID is the lowest id of a time.
+func FilledID(at time.Time) string {
+	id := make([]byte, 0, 26)
+	for shift := 45; shift >= 0; shift -= 5 {
+		id = append(id, ulidDigits[at.UnixMilli()>>shift&31])
+	}
+	return string(id) + strings.Repeat("0", 16)
+}
+
+const ulidDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// fillID is a ULID in SQL.
+func fillID(k int) string {
+	var digits []string
+	for shift := 45; shift >= 0; shift -= 5 {
+		digits = append(digits, fmt.Sprintf("substr('%s', CAST(((at >> %d) & 31) + 1 AS integer), 1)", ulidDigits, shift))
+	}
+	return strings.Join(digits, " || ") + fmt.Sprintf(" || substr(CAST(10000000000000000 + i * 10 + %d AS text), 2)", k)
+}
+
+const jobColumns = `INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, last_error, created_at, finished_at) `
+
+var fillings = []string{
+	`INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
+	SELECT {id 0}, CASE WHEN i % 2000 = 7 THEN 'seldom' WHEN i % 10 = 0 THEN 'shop' ELSE 'app' END,
+		CASE WHEN i % 500 = 8 THEN 'order.refunded' ELSE 'order.created' END,
+		'{"order": ' || CAST(i AS text) || ', "currency": "EUR", "lines": [{"sku": "A-1001", "quantity": 2, "price": 1999}, {"sku": "B-77", "quantity": 1, "price": 540}], "customer": {"name": "Ada Lovelace", "email": "ada@example.com", "country": "GB"}}',
+		'application/json', '', 'd-' || CAST(i AS text), at FROM {n}`,
+	jobColumns + `SELECT {id 1}, {id 0}, 'handler/h' || CAST(i / 100 % {lanes} AS text),
+		CASE i % 100 WHEN 1 THEN 'dead' WHEN 2 THEN 'retryable' ELSE 'completed' END, 1, CASE i % 100 WHEN 1 THEN 1 ELSE 5 END,
+		CASE i % 100 WHEN 2 THEN {now} + 7200000 + i END, CASE WHEN i % 100 < 3 AND i % 100 > 0 THEN 'status 500' ELSE '' END,
+		at, CASE i % 100 WHEN 2 THEN NULL ELSE at + 20 END FROM {n}`,
+	jobColumns + `SELECT {id 2}, {id 0}, 'queue/q', CASE i % 500 WHEN 3 THEN 'available' ELSE 'completed' END,
+		CASE i % 500 WHEN 3 THEN 0 ELSE 1 END, 2147483647, CASE i % 500 WHEN 3 THEN at END, '',
+		at, CASE i % 500 WHEN 3 THEN NULL ELSE at + 30 END FROM {n} WHERE i % 50 = 3`,
+	jobColumns + `SELECT {id 3}, {id 0}, 'workflow/w', 'completed', 1, 2147483647, NULL, '', at, at + 40 FROM {n} WHERE i % 50 = 4`,
+	`INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at)
+	SELECT {id 1}, {id 4}, 1, CASE WHEN i % 100 < 3 AND i % 100 > 0 THEN 500 ELSE 200 END, '', 'ok', 12, at + 20 FROM {n}`,
+	`INSERT INTO runs (id, workflow, event_id, definition, status, epoch, seq, step, error, created_at, started_at, finished_at)
+	SELECT {id 4}, 'w', {id 0}, '', 'completed', 1, 2, '', '', at, at, at + 40 FROM {n} WHERE i % 50 = 4`,
+	`INSERT INTO steps (id, run_id, epoch, branch, path, name, type, status, attempt, error, carry, fan, started_at, finished_at)
+	SELECT {id 3}, {id 4}, 1, '', 'one', 'one', 'http', 'completed', 1, '', '', '', at, at + 40 FROM {n} WHERE i % 50 = 4`,
+	`INSERT INTO history (run_id, seq, mark, at, epoch, type, path, data)
+	SELECT {id 4}, 1, {id 3}, at, 1, 'started', '', '' FROM {n} WHERE i % 50 = 4`,
+	`INSERT INTO history (run_id, seq, mark, at, epoch, type, path, data)
+	SELECT {id 4}, 2, {id 3}, at + 40, 1, 'completed', '', '' FROM {n} WHERE i % 50 = 4`,
+}

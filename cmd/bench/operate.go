@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/load"
+	"github.com/eventgateway/gateway/cmd/bench/internal/proc"
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
+	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
+	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
+)
+
+// What an answer may take on a database that holds much, and how much memory what
+// writes all of it out may.
+const (
+	answerAim = 50 // ms
+	memoryAim = 64 // MiB
+)
+
+const kept = 72 // hours, more than what a database is filled with is old
+
+// operate measures what operators do on a database that holds a million events: looking,
+// from the command line as well, writing all of it out, and purging it while more comes in.
+func (b *bench) operate(ctx context.Context) (err error) {
+	if !b.opts.measures(gatewayName) || b.site.medium == server.OneMS {
+		return nil
+	}
+	p, err := b.place(b.systems[0])
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	if err := b.stock(ctx, p); err != nil {
+		return err
+	}
+	p.keep = kept
+	calm, err := b.serving(ctx, p, func(r *running) (int64, error) {
+		if err := errors.Join(b.questions(ctx, r), b.commands(ctx, r), b.exports(ctx, r)); err != nil {
+			return 0, err
+		}
+		return b.intakeTail(ctx, r)
+	})
+	if err != nil {
+		return err
+	}
+	return b.purge(ctx, p, calm)
+}
+
+// operated is a row of the gateway's alone.
+func (b *bench) operated(label, unit string, a aim, value float64) {
+	label = fmt.Sprintf("%s stored: %s", thousands(b.opts.stored), label)
+	b.add(measure{label, unit, a, []string{referenceName}}, b.systems[0], value)
+}
+
+func thousands(n int) string {
+	if n >= 1_000_000 {
+		return strconv.Itoa(n/1_000_000) + "M"
+	}
+	return strconv.Itoa(n/1000) + "k"
+}
+
+// stock fills a database that the gateway has made the tables of.
+func (b *bench) stock(ctx context.Context, p *place) error {
+	p.keep = kept
+	if _, err := b.serving(ctx, p, func(*running) (int64, error) { return 0, nil }); err != nil {
+		return err
+	}
+	b.say("storing %d events", b.opts.stored)
+	return p.database.Fill(ctx, b.opts.stored)
+}
+
+// serving starts the gateway with the configuration of what a database was filled with.
+func (b *bench) serving(ctx context.Context, p *place, do func(*running) (int64, error)) (int64, error) {
+	r, err := launch(ctx, *p, sink.Config{Events: b.purgeLoad().Count}, stocked)
+	if err != nil {
+		return 0, err
+	}
+	n, err := do(r)
+	return n, errors.Join(err, r.stop())
+}
+
+// commands measures a listing by the command line, beside a command that asks nothing,
+// which is the start of the process.
+func (b *bench) commands(ctx context.Context, r *running) error {
+	for _, c := range []struct {
+		label string
+		aim   aim
+		args  []string
+	}{
+		{"gateway version", none, []string{"version"}},
+		{"gateway events list", atMost(answerAim), []string{"events", "list", "-c", r.config()}},
+		{"gateway events list --url", atMost(answerAim), []string{"events", "list", "--url", r.url()}},
+	} {
+		took := make([]int64, b.opts.asks)
+		for i := range took {
+			ran, err := proc.Run(ctx, b.command(r, c.args...))
+			if err != nil {
+				return err
+			}
+			took[i] = ran.Took.Nanoseconds()
+		}
+		b.operated(c.label+", whole process p50", "ms", none, ms(stats.Percentile(took, 0.50)))
+		b.operated(c.label+", whole process p99", "ms", c.aim, ms(stats.Percentile(took, 0.99)))
+	}
+	return nil
+}
+
+func (b *bench) command(r *running, args ...string) proc.Spec {
+	return proc.Spec{Path: b.binary, Args: args, Dir: r.dir}
+}
+
+func (r *running) config() string { return filepath.Join(r.dir, "gateway.yaml") }
+
+func (r *running) url() string { return "http://" + r.child.Addr }
+
+// exports measures writing everything out, from the database and from the server.
+func (b *bench) exports(ctx context.Context, r *running) error {
+	for _, from := range [][]string{{"-c", r.config()}, {"--url", r.url()}} {
+		args := append([]string{"export", "events", "--limit", strconv.Itoa(b.opts.stored)}, from...)
+		ran, err := proc.Run(ctx, b.command(r, args...))
+		if err != nil {
+			return err
+		}
+		label := "export " + from[0]
+		b.operated(label+", rate", "events/s", none, float64(b.opts.stored)/ran.Took.Seconds())
+		b.operated(label+", peak memory", "MiB", atMost(memoryAim), mib(ran.Peak))
+	}
+	_, peak, err := r.child.Memory()
+	b.operated("server's peak memory after all this", "MiB", none, mib(peak))
+	return err
+}
+
+// purgeLoad is what comes in while old events are purged: for so long that the purge,
+// which rests after half a minute, has begun and not paused.
+func (b *bench) purgeLoad() load.Plan {
+	return load.Plan{Path: postPath, Size: bodySize, Count: b.opts.purgeEvents, Conns: 8, Rate: purgeRate, Timeout: loadTimeout}
+}
+
+const purgeRate = 200 // events a second
+
+// intakeTail is how long it takes to answer 99 of 100 events that come in.
+func (b *bench) intakeTail(ctx context.Context, r *running) (int64, error) {
+	plan := b.purgeLoad()
+	plan.Addr = r.child.Addr
+	res, err := load.Run(ctx, plan)
+	if err != nil {
+		return 0, err
+	}
+	b.report.faults.add(faults{Runs: 1, Posted: plan.Count, Refused: res.Refused, Broken: res.Broken, Err: res.Err})
+	return stats.Percentile(res.Latencies(), 0.99), nil
+}
+
+// purge measures intake while all but the last hour is deleted, and how fast that goes.
+// calm is the intake without.
+func (b *bench) purge(ctx context.Context, p *place, calm int64) error {
+	if err := p.database.EndTurns(); err != nil {
+		return err
+	}
+	p.keep = 1
+	purged := 0
+	busy, err := b.serving(ctx, p, func(r *running) (p99 int64, err error) {
+		if err := b.purgeBegins(ctx, r); err != nil {
+			return 0, err
+		}
+		began, before := time.Now(), 0
+		if before, err = stored(ctx, r); err != nil {
+			return 0, err
+		}
+		if p99, err = b.intakeTail(ctx, r); err != nil {
+			return 0, err
+		}
+		// A pass and its rest are a minute.
+		if err := pause(ctx, time.Until(began.Add(b.opts.purged))); err != nil {
+			return 0, err
+		}
+		after, err := stored(ctx, r)
+		purged = before + b.opts.purgeEvents - after
+		return p99, err
+	})
+	if err != nil {
+		return err
+	}
+	b.operated("intake at 200/s, accept p99", "ms", none, ms(calm))
+	b.operated("intake at 200/s during a purge, accept p99", "ms", none, ms(busy))
+	b.operated("p99 during a purge over p99 without", "", atMost(2), float64(busy)/float64(max(1, calm)))
+	b.operated("events purged a minute", "", none, float64(purged)*time.Minute.Seconds()/b.opts.purged.Seconds())
+	return nil
+}
+
+func stored(ctx context.Context, r *running) (int, error) {
+	return r.database.Count(ctx, "SELECT count(*) AS n FROM events")
+}
+
+// purgeBegins waits until the oldest event is gone, which is soon after the start.
+func (b *bench) purgeBegins(ctx context.Context, r *running) error {
+	const oldest = "SELECT created_at AS n FROM events ORDER BY id LIMIT 1"
+	first, err := r.database.Count(ctx, oldest)
+	for deadline := time.Now().Add(time.Minute); err == nil; {
+		now, err := r.database.Count(ctx, oldest)
+		if err != nil || now != first {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("no purge has begun within a minute")
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return err
+}

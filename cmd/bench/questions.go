@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/event"
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
+	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
+)
+
+const askTimeout = time.Minute
+
+// A question is a GET of an operator.
+type question struct {
+	label, path string
+	pause       time.Duration // before each, where answers are kept for so long
+	whole       bool          // a look at thousands, for which there is no aim
+}
+
+// questions measures the management API.
+func (b *bench) questions(ctx context.Context, r *running) error {
+	client := &http.Client{Timeout: askTimeout}
+	defer client.CloseIdleConnections()
+	for _, q := range questionsAt(time.Now()) {
+		n := b.opts.asks
+		if q.pause > 0 {
+			n = max(1, n/5)
+		}
+		took := make([]int64, n)
+		for i := range took {
+			if err := pause(ctx, q.pause); err != nil {
+				return err
+			}
+			began := event.Nanos()
+			if _, err := ask(ctx, client, "http://"+r.child.Addr+q.path); err != nil {
+				return err
+			}
+			took[i] = event.Nanos() - began
+		}
+		b.operated(q.label+" p50", "ms", none, ms(stats.Percentile(took, 0.50)))
+		b.operated(q.label+" p99", "ms", q.aim(), ms(stats.Percentile(took, 0.99)))
+	}
+	return nil
+}
+
+func (q question) aim() aim {
+	if q.whole {
+		return none
+	}
+	return atMost(answerAim)
+}
+
+func ask(ctx context.Context, client *http.Client, address string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: status %d %.200q", address, res.StatusCode, body)
+	}
+	return body, err
+}
+
+// questionsAt are what is asked. What is deep is from two days ago, and what is rare is so
+// as [server.Database.Fill] says.
+func questionsAt(now time.Time) []question {
+	const form = "2006-01-02T15:04:05"
+	ago := func(d time.Duration) string { return now.Add(-d).UTC().Format(form) }
+	deep := server.FilledID(now.Add(-48 * time.Hour))
+	list := []question{
+		{label: "events", path: "/api/events"},
+		{label: "events, 1000 of them", path: "/api/events?limit=1000"},
+		{label: "events, deep", path: "/api/events?after=" + deep},
+		{label: "events of a source", path: "/api/events?source=app"},
+		{label: "events of a rare source", path: "/api/events?source=seldom"},
+		{label: "events of a source without any", path: "/api/events?source=bench"},
+		{label: "events of a rare type", path: "/api/events?event_type=order.refunded"},
+		{label: "events of a rare source and type", path: "/api/events?source=seldom&event_type=order.refunded"},
+		{label: "events of the last hour", path: "/api/events?since=" + ago(time.Hour)},
+		{label: "events of a minute, deep", path: "/api/events?since=" + ago(48*time.Hour) + "&until=" + ago(48*time.Hour-time.Minute)},
+		{label: "jobs", path: "/api/jobs"},
+		{label: "jobs, deep", path: "/api/jobs?after=" + deep},
+		{label: "jobs of a handler", path: "/api/jobs?handler=h3"},
+	}
+	for _, status := range []string{"available", "running", "completed", "retryable", "dead"} {
+		list = append(list, question{label: "jobs, " + status, path: "/api/jobs?status=" + status},
+			question{label: "jobs of a handler, " + status, path: "/api/jobs?handler=h3&status=" + status})
+	}
+	tail := func(since time.Time) string {
+		return "/api/tail?" + url.Values{"event": {server.FilledID(since)}, "finished": {since.UTC().Format(form)}}.Encode()
+	}
+	return append(list,
+		question{label: "runs", path: "/api/workflow-runs"},
+		question{label: "tail, a look", path: tail(now.Add(-time.Second))},
+		question{label: "tail, a look at thousands, deep", path: tail(now.Add(-48 * time.Hour)), whole: true},
+		question{label: "stats", path: "/api/stats", pause: 1050 * time.Millisecond},
+		question{label: "metrics", path: "/metrics", pause: 1050 * time.Millisecond},
+		question{label: "health", path: "/health"})
+}
