@@ -23,13 +23,13 @@ const (
 
 // How a worker that was nudged stays awake. Whoever nudged it sends no other for a second
 // (see nudgeEvery), and counts on somebody finding what is stored meanwhile. So that a
-// busy gateway does not keep one worker awake for each nudge, only one in each half second
+// busy gateway does not keep one worker awake for each nudge, only one in each second
 // is; those who come in that time deliver what is due and leave the rest to it: it is awake
 // for a second after the last of them was nudged.
 const (
 	awakeTurn = "nudged"
 	awakeFor  = nudgeEvery + awakeHold
-	awakeHold = 500 * time.Millisecond
+	awakeHold = time.Second
 	lookEvery = 400 * time.Millisecond
 )
 
