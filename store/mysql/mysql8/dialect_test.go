@@ -209,6 +209,9 @@ func TestEveryStatement(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	if have, want, err := s.Schema(ctx); have != 0 || want == 0 || err != nil {
+		t.Errorf("Schema of an empty database = %d, %d, %v, want none of some steps", have, want, err)
+	}
 	must("Migrate", s.Migrate(ctx))
 	must("Migrate again", s.Migrate(ctx))
 	must("Ping", s.Ping(ctx))
