@@ -33,7 +33,9 @@ type Event struct {
 	// empty if there is none. A second event with the same one is a duplicate.
 	DeliveryID string
 
-	// CreatedAt is when the event was received, in milliseconds precision.
+	// CreatedAt is when the event was received, in milliseconds precision. It is at
+	// most a minute later than the time in the id; a store sees to it that it is at most a
+	// minute earlier.
 	CreatedAt time.Time
 }
 

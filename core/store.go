@@ -31,6 +31,10 @@ type Inbox interface {
 	// The runs of an arrival are stored with it: pending, in their first epoch, each
 	// with its first step, which is ready and receives the event, and its definition,
 	// unless that is stored already.
+	//
+	// An event whose id was made more than a minute after it was received is stored as
+	// received at the time in its id. The clock was set back meanwhile, and ids grow on as if
+	// it had not been; so events of a time are those with ids of that time.
 	Accept(ctx context.Context, a Arrival) (Receipt, error)
 }
 
@@ -178,9 +182,9 @@ const (
 // MaxDepth bounds what it costs to ask how many jobs wait.
 const MaxDepth = 100_000
 
-// An EventFilter selects events. Zero fields select everything. One whose id was made
-// more than a minute before or after it was received may be left out if Since or Until is
-// set.
+// An EventFilter selects events. Zero fields select everything. One that was received more
+// than a minute after its id was made, which is for its maker to see to, may be left out if
+// Since or Until is set.
 type EventFilter struct {
 	Source, Type string
 	Since, Until time.Time // received at or after Since, before Until

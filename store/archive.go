@@ -10,13 +10,28 @@ import (
 )
 
 // Nth finds an event by its place from the newest. See core.Archive.
-func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
-	nth, oldest := s.sql.eventIDs.selection(f, "", ""), s.sql.eventIDs.selection(f, "", "")
-	results, err := s.readBatch(ctx,
-		Stmt{Name: nth.named("nth_event"), SQL: nth.ordered(" DESC", "1 OFFSET "+s.dialect.limit), Args: append(nth.args, int64(max(n, 1)-1)), Reads: true},
-		Stmt{Name: oldest.named("oldest_event"), SQL: oldest.ordered("", "1"), Args: oldest.args, Reads: true})
+func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (id core.ID, err error) {
+	filters, err := s.ofOneSource(ctx, f)
+	switch {
+	case err != nil:
+	case len(filters) == 1:
+		id, err = s.nth(ctx, filters[0], max(n, 1))
+	default:
+		id, err = s.nthOfType(ctx, filters, max(n, 1))
+	}
 	if err != nil {
 		return "", fmt.Errorf("look for an event: %w", err)
+	}
+	return id, nil
+}
+
+func (s *Store) nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
+	nth, oldest := s.sql.eventIDs.selection(f, "", ""), s.sql.eventIDs.selection(f, "", "")
+	results, err := s.readBatch(ctx,
+		nth.stmt("nth_event", " DESC", "1 OFFSET "+s.dialect.limit, n-1),
+		Stmt{Name: oldest.named("oldest_event"), SQL: oldest.ordered("", "1"), Args: oldest.args, Reads: true})
+	if err != nil {
+		return "", err
 	}
 	for _, row := range slices.Concat(results[0].Rows, results[1].Rows) {
 		return core.ID(str(row[0])), nil
@@ -44,8 +59,7 @@ func (s *Store) Read(ctx context.Context, from core.ID, f core.EventFilter) (cor
 
 // sizes are ids of events with about how many bytes they have, the oldest first.
 func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, limit int) ([][]any, error) {
-	q := s.sql.eventSizes.selection(f, from, "")
-	rows, err := s.read(ctx, q.named("event_sizes"), q.ordered("", s.dialect.limit), append(q.args, int64(limit))...)
+	rows, err := s.selected(ctx, "event_sizes", s.sql.eventSizes, f, from, "", "", limit)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}

@@ -22,8 +22,8 @@ type Dialect struct {
 	// there for made.
 	again string
 
-	// unindex drops an index of jobs, %s, which may be gone already. Without IF EXISTS the
-	// Conn takes one that is not there for dropped.
+	// unindex drops an index, $index, of a table, $table, which may be gone already. Without
+	// IF EXISTS the Conn takes one that is not there for dropped.
 	unindex string
 
 	// only makes an index partial: %s is its condition. Empty where there are none;
@@ -37,6 +37,11 @@ type Dialect struct {
 	// conditions under which a job is in these indexes. Empty where the indexes are
 	// partial.
 	dueLane, deadLane, lastLane, waiting, dead, last string
+
+	// makeDone makes the index of completed jobs by lane and id, %s, doneLane is the lane as
+	// it has it, and done the condition under which a job is in it. Where there are no partial
+	// indexes the generated column is made with it.
+	makeDone, doneLane, done string
 
 	// fresh ends an INSERT that is to do nothing when a key is taken: %s is a
 	// column of the table.
@@ -118,13 +123,14 @@ var SQLite = Dialect{
 	table: map[string]string{"jobs": "WITHOUT ROWID", "attempts": "WITHOUT ROWID", "gates": "WITHOUT ROWID",
 		"history": "WITHOUT ROWID", "callbacks": "WITHOUT ROWID"},
 	again:   "IF NOT EXISTS",
-	unindex: "DROP INDEX IF EXISTS %s",
+	unindex: "DROP INDEX IF EXISTS $index",
 	only:    "WHERE %s",
 	fresh:   "ON CONFLICT DO NOTHING",
 	// Whether by a SELECT or by VALUES, rows are inserted without keeping a copy of each
 	// page that the statement changes, to undo it alone: what fails undoes its batch.
-	into:   "INSERT OR FAIL INTO ",
-	values: func(row string) string { return "VALUES (" + row + ")" },
+	into:     "INSERT OR FAIL INTO ",
+	values:   func(row string) string { return "VALUES (" + row + ")" },
+	makeDone: partDone,
 	// Of a bare parameter SQLite looks up the value when it plans, and so it plans
 	// again each time one is bound: 4 % of an event's CPU.
 	limit:  "? + 0",
@@ -190,23 +196,24 @@ var Postgres = Dialect{
 		"steps": "WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)",
 	},
 	again:   "IF NOT EXISTS",
-	unindex: "DROP INDEX IF EXISTS %s",
+	unindex: "DROP INDEX IF EXISTS $index",
 	only:    "WHERE %s",
 	// Elsewhere an index has the primary key at its end anyway. Without it, listing
 	// an event's jobs would seem cheaper by the primary key, through all jobs.
-	also:   map[string]string{"jobs_event": ", id"},
-	fresh:  "ON CONFLICT DO NOTHING",
-	hold:   "FOR UPDATE OF %s",
-	order:  map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1"},
-	ranged: true,
-	bite:   100, // with 500, one event in a hundred waited for two and a half times as long as else
-	limit:  "?::bigint",
-	rows:   postgresRows,
-	update: "UPDATE $table SET $set FROM $rows WHERE $where",
-	remove: "DELETE FROM $table USING $rows WHERE $where",
-	pick:   "SELECT ctid AS handle $pick FOR UPDATE SKIP LOCKED",
-	picked: "WITH picked AS MATERIALIZED ($pick) UPDATE $table SET $set WHERE ctid = ANY(ARRAY(SELECT handle FROM picked))",
-	lock:   "SELECT pg_advisory_xact_lock(8888118118118)",
+	also:     map[string]string{"jobs_event": ", id"},
+	fresh:    "ON CONFLICT DO NOTHING",
+	hold:     "FOR UPDATE OF %s",
+	order:    map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1"},
+	ranged:   true,
+	bite:     100, // with 500, one event in a hundred waited for two and a half times as long as else
+	makeDone: partDone,
+	limit:    "?::bigint",
+	rows:     postgresRows,
+	update:   "UPDATE $table SET $set FROM $rows WHERE $where",
+	remove:   "DELETE FROM $table USING $rows WHERE $where",
+	pick:     "SELECT ctid AS handle $pick FOR UPDATE SKIP LOCKED",
+	picked:   "WITH picked AS MATERIALIZED ($pick) UPDATE $table SET $set WHERE ctid = ANY(ARRAY(SELECT handle FROM picked))",
+	lock:     "SELECT pg_advisory_xact_lock(8888118118118)",
 }
 
 // MySQL is the dialect of MySQL 8.0 and MariaDB 10.6 and later. A row source is
@@ -229,13 +236,17 @@ var MySQL = Dialect{
 		due_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN due_at IS NOT NULL THEN lane END) STORED,
 		dead_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'dead' THEN lane END) STORED,
 		last_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'running' AND attempt >= max_attempts THEN lane END) STORED`},
-	unindex:  "DROP INDEX `%s` ON jobs",
+	unindex:  "DROP INDEX `$index` ON $table",
 	dueLane:  "due_lane",
 	deadLane: "dead_lane",
 	lastLane: "last_lane",
-	waiting:  "due_lane IS NOT NULL",
-	dead:     "dead_lane IS NOT NULL",
-	last:     "last_lane IS NOT NULL",
+	doneLane: "done_lane",
+	done:     "done_lane IS NOT NULL",
+	makeDone: `ALTER TABLE jobs ADD COLUMN done_lane VARBINARY(255) GENERATED ALWAYS AS
+		(CASE WHEN status = 'completed' THEN lane END) STORED, ADD INDEX %s (done_lane, id)`,
+	waiting: "due_lane IS NOT NULL",
+	dead:    "dead_lane IS NOT NULL",
+	last:    "last_lane IS NOT NULL",
 
 	fresh:  "ON DUPLICATE KEY UPDATE %[1]s = %[1]s",
 	hold:   "FOR UPDATE",
@@ -298,8 +309,8 @@ func (d Dialect) sql(text string) string {
 	text = strings.NewReplacer("{key}", d.key, "{path}", d.path, "{text}", d.text, "{int}", d.integer,
 		"{limit}", d.limit, "{again}", d.again, "{past}", d.past,
 		"{due_lane}", orElse(d.dueLane, "lane"), "{dead_lane}", orElse(d.deadLane, "lane"),
-		"{last_lane}", orElse(d.lastLane, "lane"), "{waiting}", orElse(d.waiting, "due_at IS NOT NULL"),
-		"{dead}", orElse(d.dead, "status = 'dead'"), "{last}", orElse(d.last, lastTry)).Replace(strings.TrimSpace(text))
+		"{last_lane}", orElse(d.lastLane, "lane"), "{done_lane}", orElse(d.doneLane, "lane"), "{waiting}", orElse(d.waiting, "due_at IS NOT NULL"),
+		"{dead}", orElse(d.dead, "status = 'dead'"), "{last}", orElse(d.last, lastTry), "{done}", orElse(d.done, "status = 'completed'")).Replace(strings.TrimSpace(text))
 	return fragment.ReplaceAllStringFunc(text, func(f string) string {
 		kind, rest, _ := strings.Cut(f[1:len(f)-1], " ")
 		switch kind {
@@ -312,7 +323,10 @@ func (d Dialect) sql(text string) string {
 		case "fresh":
 			return filled(d.fresh, rest)
 		case "unindex":
-			return filled(d.unindex, rest)
+			table, index := tableOf(rest)
+			return strings.NewReplacer("$table", table, "$index", index).Replace(d.unindex)
+		case "done":
+			return filled(d.makeDone, rest)
 		case "hold":
 			return filled(d.hold, rest)
 		case "from":
@@ -326,13 +340,26 @@ func (d Dialect) sql(text string) string {
 	})
 }
 
-// half is one end of a range of ids, among rows with one value of a column.
-func (d Dialect) half(column, operator string) string {
-	if d.ranged {
-		return "(" + column + ", id) " + operator + " (?, ?)"
+// half is one end of a range of ids, among rows with one value of each of some columns.
+func (d Dialect) half(columns, operator string) string {
+	some := strings.Split(columns, ", ")
+	last := len(some) - 1
+	if d.ranged { // a row of three would be compared until the first changes
+		some[last] = "(" + some[last] + ", id) " + operator + " (?, ?)"
+		return strings.Join(some, " = ? AND ")
 	}
-	return column + " = ? AND id " + operator + " ?"
+	return strings.Join(some, " = ? AND ") + " = ? AND id " + operator + " ?"
 }
+
+// tableOf is the table that an index is said to be of, jobs unless told.
+func tableOf(index string) (table, name string) {
+	if table, name, told := strings.Cut(index, "."); told {
+		return table, name
+	}
+	return "jobs", index
+}
+
+const partDone = "CREATE INDEX IF NOT EXISTS %s ON jobs (lane, id) WHERE status = 'completed'"
 
 // lastTry is the condition of jobs_lapsing.
 const lastTry = "status = 'running' AND attempt >= max_attempts"
@@ -377,98 +404,4 @@ func (d Dialect) onRows(parts ...*string) (source string) {
 		return ""
 	}
 	return d.rows(columns)
-}
-
-// insert is an insertNew that leaves out rows whose key is taken.
-func (d Dialect) insert(into, columns, selection, from, where, key string) string {
-	return d.insertNew(into, columns, selection, from, where) + " " + d.sql("{fresh "+into+"."+key+"}")
-}
-
-// insertNew is an INSERT of what a selection finds in the row source, and in a table
-// if from names one.
-func (d Dialect) insertNew(into, columns, selection, from, where string) string {
-	sql := orElse(d.into, "INSERT INTO ") + into + " (" + columns + ") "
-	if from == "" && d.values != nil {
-		sql += d.values(ofRow.ReplaceAllString(d.sql(selection), "?"))
-	} else {
-		sql += d.selection(selection, from, where)
-	}
-	if order := d.order[into]; order != "" {
-		sql += " " + order
-	}
-	return sql
-}
-
-// selection reads from the row source and a table.
-func (d Dialect) selection(columns, from, where string) string {
-	source := d.onRows(&columns, &where)
-	tables := strings.Join(nonEmpty(source, d.sql(from)), orElse(d.join, ", "))
-	if tables != "" {
-		tables = " FROM " + tables
-	}
-	if where == "" {
-		where = "1 = 1" // SQLite would take ON CONFLICT for a condition of a join
-	}
-	return "SELECT " + columns + tables + " WHERE " + where
-}
-
-// outer reads from the row source, and beside it from a table if that has a row.
-func (d Dialect) outer(columns, table, on string) string {
-	source := d.onRows(&columns, &on)
-	if source == "" {
-		source = "(SELECT 1) AS r"
-	}
-	return "SELECT " + columns + " FROM " + source + " LEFT JOIN " + d.sql(table) + " ON " + on
-}
-
-// ranges is a selection from the row source that looks for ranges of a table.
-func (d Dialect) ranges(columns string) string {
-	if d.apart {
-		d.rows = nil
-	}
-	return d.selection(columns, "", "")
-}
-
-func (d Dialect) updateRows(table, set, where string) string {
-	source := d.onRows(&set, &where)
-	return strings.NewReplacer("$table", table, "$set", set, "$rows", source, "$where", where).Replace(d.update)
-}
-
-func (d Dialect) deleteRows(table, where string) string { return d.deleteBy("PRIMARY", table, where) }
-
-// deleteBy deletes rows that an index finds.
-func (d Dialect) deleteBy(index, table, where string) string {
-	source := d.onRows(&where)
-	return strings.NewReplacer("$table", table, "$key", firstOfKey(table), "$rows", source, "$where", where, "$index", index).Replace(d.remove)
-}
-
-// firstOfKey is the column that leads the primary key of a table.
-func firstOfKey(table string) string {
-	switch table {
-	case "attempts":
-		return "job_id"
-	case "history":
-		return "run_id"
-	case "callbacks":
-		return "token_hash"
-	case "gates":
-		return "lane"
-	}
-	return "id"
-}
-
-// updatePicked changes a bounded number of rows: those the pick selects. Its
-// parameters come first.
-func (d Dialect) updatePicked(table, set, pick string) string {
-	pick = strings.ReplaceAll(d.pick, "$pick", d.sql(pick))
-	return strings.NewReplacer("$table", table, "$set", d.sql(set), "$pick", pick).Replace(d.picked)
-}
-
-func nonEmpty(texts ...string) (out []string) {
-	for _, t := range texts {
-		if t != "" {
-			out = append(out, t)
-		}
-	}
-	return out
 }

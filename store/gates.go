@@ -243,6 +243,17 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 	return since, nil
 }
 
+// Unknown are the lanes in which jobs wait that are not among the known ones. Unlike
+// Strays it writes nothing, and so does not tell since when.
+func (s *Store) Unknown(ctx context.Context, known []core.Lane) ([]core.Lane, error) {
+	rows, _, err := s.findStrays(ctx, known)
+	lanes := make([]core.Lane, len(rows))
+	for i, row := range rows {
+		lanes[i] = core.Lane(str(row[0]))
+	}
+	return lanes, err
+}
+
 // straySince is where a row of gates has it.
 const straySince = 6
 

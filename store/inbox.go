@@ -66,7 +66,7 @@ func (s *Store) eventStmt(e core.Event) Stmt {
 // eventRow is eventColumns.
 func eventRow(e core.Event) []any {
 	return []any{string(e.ID), e.Source, e.Type, string(e.Payload), e.ContentType,
-		encodeHeaders(e.Headers), orNull(e.DeliveryID), millis(e.CreatedAt)}
+		encodeHeaders(e.Headers), orNull(e.DeliveryID), millis(receivedAt(e))}
 }
 
 // jobsStmt inserts jobs: as they are if their event is certain to be stored, else

@@ -1,16 +1,23 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/eventgateway/gateway/core"
 )
 
-// Jobs lists jobs. See core.Ledger.
+// Jobs lists jobs. See core.Ledger. Those of a lane or status are looked for among the
+// newest first; if they do not make up a page, in the indexes that have them apart.
 func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
-	if f.EventID == "" && f.Status != "" && f.Status != core.Completed {
-		return s.fewJobs(ctx, f)
+	if f.EventID == "" && (f.Status != "" || f.Lane != "") {
+		page, err := s.nearJobs(ctx, f)
+		if err == nil && !page.More {
+			page, err = s.farJobs(ctx, f)
+		}
+		return page, err
 	}
 	q := listing(s.sql.jobs, f.After)
 	q.and("lane = ?", string(f.Lane))
@@ -34,40 +41,110 @@ func (s *Store) hasStatus(q *query, status core.Status) {
 	}
 }
 
-// near is among how many of the newest jobs fewJobs looks first.
-const near = 2000
+// near and nearEach say among how many of the newest jobs nearJobs looks: so many, and so
+// many more for each that is asked for.
+const (
+	near     = 1500
+	nearEach = 10
+)
 
-// fewJobs lists jobs that are not completed, of which there are few beside those that
-// are: with a million of them it took a fifth of a second to go through. Unless the
-// newest jobs make up a page, it looks at all that wait, or at all that are dead, in
-// their index, and sorts them. Where those are many, the first look is enough.
-func (s *Store) fewJobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
-	if f.Status == core.Dead && f.Lane != "" { // they are in order there
-		return s.indexed(ctx, s.sql.deadLaneIDs, "{dead_lane} = ?", f)
-	}
-	q := &query{args: []any{pageTop(f.After), int64(near)}}
+// nearJobs is a page of what there is among the newest jobs.
+func (s *Store) nearJobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	q := &query{args: []any{pageTop(f.After), int64(near + nearEach*pageLimit(f.Limit))}}
 	q.sql.WriteString(s.sql.jobsNear)
 	q.and("lane = ?", string(f.Lane))
 	s.hasStatus(q, f.Status)
-	p, err := pageOf(ctx, s, "jobs_near", q, f.Limit, s.scanListed)
-	switch {
-	case err != nil || p.More:
-		return p, err
-	case f.Status == core.Dead:
-		return s.indexed(ctx, s.sql.deadIDs, "{dead_lane} = ?", f)
-	}
-	return s.indexed(ctx, s.sql.waitingIDs, "{due_lane} = ?", f)
+	return pageOf(ctx, s, "jobs_near", q, f.Limit, s.scanListed)
 }
 
-// indexed lists jobs whose ids a statement finds in an index.
-func (s *Store) indexed(ctx context.Context, ids, ofLane string, f core.JobFilter) (core.Page[core.Job], error) {
-	q, limit := listing(ids, f.After), pageLimit(f.Limit)
-	q.and(s.dialect.sql(ofLane), string(f.Lane))
-	s.hasStatus(q, f.Status)
-	text := fmt.Sprintf(s.sql.jobsFew, q.sql.String()+" ORDER BY job DESC LIMIT "+s.dialect.limit)
-	rows, err := s.read(ctx, "jobs_few", text, append(q.args, int64(limit+1))...)
-	if err != nil {
-		return core.Page[core.Job]{}, fmt.Errorf("list jobs: %w", err)
+// farJobs lists jobs by the indexes of those in which they may be. It looks for their ids
+// first. Where the page's jobs all have another status meanwhile, it looks again.
+func (s *Store) farJobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	limit := pageLimit(f.Limit)
+	for {
+		ids, err := s.jobIDs(ctx, f, limit+1)
+		if err != nil || len(ids) == 0 {
+			return core.Page[core.Job]{}, err
+		}
+		page := core.Page[core.Job]{More: len(ids) > limit}
+		page.Items, err = s.jobsWith(ctx, ids[:min(limit, len(ids))], f.Status)
+		if err != nil || len(page.Items) > 0 {
+			return page, err
+		}
 	}
-	return paged(rows, limit, s.scanListed), nil
+}
+
+// jobIDs are the ids of jobs of a lane, or of a status, the newest first.
+func (s *Store) jobIDs(ctx context.Context, f core.JobFilter, limit int) ([][]any, error) {
+	var stmts []Stmt
+	for _, kind := range s.kindsOf(f.Status) {
+		lanes := []string{string(f.Lane)}
+		if f.Lane == "" {
+			var err error
+			if lanes, err = s.distinct(ctx, kind.name+"_lanes", kind.lanes); err != nil {
+				return nil, fmt.Errorf("list jobs: %w", err)
+			}
+		}
+		for _, lane := range lanes {
+			stmts = append(stmts, s.jobsOfKind(kind, lane, f, limit))
+		}
+	}
+	rows, err := s.mergedOf(ctx, stmts, " DESC", limit)
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	return rows, nil
+}
+
+// jobsWith are the jobs of some ids that still have a status, in the order of the ids.
+func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (jobs []core.Job, err error) {
+	results, err := s.readBatch(ctx, Stmt{Name: "read_jobs", SQL: s.sql.readJobs, Rows: ids, Reads: true})
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	for _, row := range results[0].Rows {
+		if j := s.scanListed(row); status == "" || j.Status == status {
+			jobs = append(jobs, j)
+		}
+	}
+	slices.SortFunc(jobs, func(a, b core.Job) int { return cmp.Compare(b.ID, a.ID) })
+	return jobs, nil
+}
+
+// A jobKind is jobs that an index has to itself: how it is called, what finds those of a
+// lane in it, and its lanes. Those that wait are in another order there.
+type jobKind struct {
+	name, ids, lanes string
+	sorts            bool
+}
+
+// kindsOf are those in which jobs with a status are.
+func (s *Store) kindsOf(status core.Status) []jobKind {
+	waiting := jobKind{"jobs_waiting", s.sql.waitingIDs, s.sql.lanesWaiting, true}
+	dead := jobKind{"jobs_dead", s.sql.deadIDs, s.sql.lanesDead, false}
+	done := jobKind{"jobs_done", s.sql.doneIDs, s.sql.lanesDone, false}
+	switch status {
+	case "":
+		return []jobKind{waiting, dead, done}
+	case core.Dead:
+		return []jobKind{dead}
+	case core.Completed:
+		return []jobKind{done}
+	}
+	return []jobKind{waiting}
+}
+
+// jobsOfKind lists jobs of a lane.
+func (s *Store) jobsOfKind(kind jobKind, lane string, f core.JobFilter, limit int) Stmt {
+	q, top := &query{}, pageTop(f.After)
+	q.sql.WriteString(kind.ids)
+	if kind.sorts {
+		q.args = []any{lane}
+		s.hasStatus(q, f.Status)
+		q.and("COALESCE(id, '') < ?", top)
+		q.sql.WriteString(" ORDER BY job DESC LIMIT " + s.dialect.limit)
+	} else {
+		q.args = []any{lane, "", lane, top}
+	}
+	return Stmt{Name: kind.name, SQL: q.sql.String(), Args: append(q.args, int64(limit)), Reads: true}
 }

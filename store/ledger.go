@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +52,11 @@ func (s *Store) shown(j core.Job) core.Job {
 type query struct {
 	sql  strings.Builder
 	args []any
-	lead string // a column that has one value and stands before the id in an index, or none
+
+	// by is what the index is called by that the listing goes through, and lead the columns
+	// that have one value and stand before the id in it; none for the primary key.
+	by   string
+	lead []string
 }
 
 // pageTop is the id that those of a page are below.
@@ -78,29 +84,87 @@ func (q *query) and(condition string, arg any) {
 
 // named is the name of the statement.
 func (q *query) named(name string) string {
-	if q.lead != "" {
-		name += "_by_" + q.lead
+	if q.by != "" {
+		name += "_by_" + q.by
 	}
 	return name
 }
 
 // ordered is the whole text, in the order of the ids, up or DESC.
 func (q *query) ordered(way, limit string) string {
-	by := "id" + way
-	if q.lead != "" {
-		by = q.lead + way + ", " + by
+	by := ""
+	for _, column := range q.lead {
+		by += column + way + ", "
 	}
-	return q.sql.String() + " ORDER BY " + by + " LIMIT " + limit
+	return q.sql.String() + " ORDER BY " + by + "id" + way + " LIMIT " + limit
+}
+
+// stmt is the whole statement, up to a number of rows.
+func (q *query) stmt(name, way, limit string, most int) Stmt {
+	return Stmt{Name: q.named(name), SQL: q.ordered(way, limit), Args: append(q.args, int64(most)), Reads: true}
 }
 
 // pageOf reads one row more than the page holds, to know whether there are more.
 func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit int, scan func([]any) T) (core.Page[T], error) {
 	limit = pageLimit(limit)
-	rows, err := s.read(ctx, q.named(name), q.ordered(" DESC", s.dialect.limit), append(q.args, int64(limit+1))...)
+	rows, err := s.merged(ctx, name, []*query{q}, " DESC", limit+1)
 	if err != nil {
 		return core.Page[T]{}, fmt.Errorf("list %s: %w", name, err)
 	}
 	return paged(rows, limit, scan), nil
+}
+
+// merged reads the first rows of what listings list together, all in the order of the id,
+// which is their first column.
+func (s *Store) merged(ctx context.Context, name string, queries []*query, way string, limit int) ([][]any, error) {
+	stmts := make([]Stmt, len(queries))
+	for i, q := range queries {
+		stmts[i] = q.stmt(name, way, s.dialect.limit, limit)
+	}
+	return s.mergedOf(ctx, stmts, way, limit)
+}
+
+// mergedOf is the same of statements.
+func (s *Store) mergedOf(ctx context.Context, stmts []Stmt, way string, limit int) (rows [][]any, err error) {
+	results, err := s.readBatch(ctx, stmts...)
+	if err != nil || len(results) == 1 {
+		return first(results), err
+	}
+	for _, r := range results {
+		rows = append(rows, r.Rows...)
+	}
+	slices.SortFunc(rows, func(a, b []any) int {
+		if way == "" {
+			a, b = b, a
+		}
+		return cmp.Compare(str(b[0]), str(a[0]))
+	})
+	return rows[:min(limit, len(rows))], nil
+}
+
+func first(results []Result) [][]any {
+	if len(results) == 0 {
+		return nil
+	}
+	return results[0].Rows
+}
+
+// distinct reads the values that statements of [Dialect.distinct] find.
+func (s *Store) distinct(ctx context.Context, name, sql string, of ...any) (values []string, err error) {
+	for last := ""; ; last = values[len(values)-1] {
+		args := append(of[:len(of):len(of)], last)
+		args = append(args, of[:min(len(of), strings.Count(sql, "?")-len(args))]...)
+		rows, err := s.read(ctx, name, sql, args...)
+		if err != nil || len(rows) == 0 {
+			return values, err
+		}
+		for _, row := range rows {
+			values = append(values, str(row[0]))
+		}
+		if !s.dialect.apart {
+			return values, nil
+		}
+	}
 }
 
 // paged is a page of rows, of which there is one more if there are more.

@@ -147,6 +147,10 @@ var steps = []string{
 	// equal, and types are rarer than sources.
 	29: `CREATE INDEX {again} events_by_source ON events (source, id)`,
 	30: `CREATE INDEX {again} events_by_type ON events (type, id)`,
+	// events_by_type anew, so that it has all that listings are asked for.
+	31: `CREATE INDEX {again} events_by_kind ON events (type, source, id)`,
+	32: `{unindex events.events_by_type}`,
+	33: `{done jobs_done}`,
 }
 
 const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {table schema_steps}`
@@ -217,7 +221,11 @@ func (s *Store) Pending(ctx context.Context) ([]Step, error) {
 // stepName says what a step does.
 func stepName(sql string) string {
 	if index, drops := strings.CutPrefix(sql, "{unindex "); drops {
-		return "drop index " + strings.TrimSuffix(index, "}")
+		_, index = tableOf(strings.TrimSuffix(index, "}"))
+		return "drop index " + index
+	}
+	if index, makes := strings.CutPrefix(sql, "{done "); makes {
+		return "create index " + strings.TrimSuffix(index, "}")
 	}
 	words := strings.Fields(sql)
 	if i := slices.Index(words, "INDEX"); i >= 0 {

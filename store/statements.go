@@ -104,8 +104,9 @@ type statements struct {
 	events, eventIDs, eventSizes                  eventListing
 	pickAttempts, deleteAttempt, sliceAttempts    string
 	idleGates, forgetGates                        string
-	jobsNear, jobsFew                             string
-	waitingIDs, deadIDs, deadLaneIDs              string
+	jobsNear, readJobs                            string
+	waitingIDs, deadIDs, doneIDs                  string
+	lanesWaiting, lanesDead, lanesDone, sourcesOf string
 	finished, over, buried                        string
 	holdEvents, replayed, insertTurn, turn, whose string
 
@@ -125,7 +126,7 @@ func newStatements(d Dialect) statements {
 		// finds none to join.
 		insertJobIf: d.insert("jobs", jobColumns,
 			`r.id, events.id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`,
-			"events", `events.id = r.event_id`, "id"),
+			"events{use PRIMARY}", `events.id = r.event_id`, "id"),
 
 		// An arrival whose jobs all have keys that are known is not stored. Whether they
 		// are is known for certain only once they have been inserted, or not.
@@ -151,11 +152,11 @@ func newStatements(d Dialect) statements {
 		claimed: t(`SELECT ` + takenColumns + ` FROM jobs{use jobs_waiting}` + withEvents + ` WHERE ` + leased),
 
 		insertAttempt: d.insert("attempts", attemptColumns,
-			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs", held+` {hold jobs}`, "job_id"),
+			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs{use PRIMARY}", held+` {hold jobs}`, "job_id"),
 
 		// What an outcome gives rise to is stored beside the job it ends.
 		insertEventIf: d.insert("events", eventColumns,
-			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs", held, "id"),
+			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs{use PRIMARY}", held, "id"),
 
 		settle: d.updateRows("jobs",
 			`status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`, held),
@@ -285,17 +286,23 @@ func newStatements(d Dialect) statements {
 
 		eventIDs:   d.eventListing(`id`),
 		eventSizes: d.eventListing(`id, LENGTH(payload) + LENGTH(headers) AS size`),
+		sourcesOf:  d.distinct(`source`, `events{use events_by_kind}`, `type = ?`),
 		readEvents: d.selection(eventColumns, "events{use PRIMARY}", `events.id = r.id`),
 		jobsOf:     d.selection(jobShown, "jobs{use jobs_event}", `jobs.event_id = r.event`),
 
 		jobsNear: t(`SELECT ` + jobShown + ` FROM (SELECT ` + jobColumns + ` FROM jobs{use PRIMARY} WHERE id < ?
 			ORDER BY id DESC LIMIT {limit}) AS jobs WHERE 1 = 1`),
-		jobsFew: t(`SELECT ` + jobShown + ` FROM (%s) AS few` + orElse(d.join, " CROSS JOIN ") + `jobs{use PRIMARY}
-			WHERE jobs.id = few.job ORDER BY jobs.id DESC`),
-		// Not by the primary key, which would have them in order.
-		waitingIDs:  t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {waiting} AND COALESCE(id, '') < ?`),
-		deadIDs:     t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_dead} WHERE {dead} AND COALESCE(id, '') < ?`),
-		deadLaneIDs: t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {dead} AND id < ?`),
+		// Those that wait are in another order. Not by the primary key, which would have this one.
+		waitingIDs: t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ?`),
+		deadIDs: t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {dead} AND {from {dead_lane}} AND {below {dead_lane}}
+			ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`),
+		doneIDs: t(`SELECT id AS job FROM jobs{use jobs_done} WHERE {done} AND {from {done_lane}} AND {below {done_lane}}
+			ORDER BY {done_lane} DESC, id DESC LIMIT {limit}`),
+		readJobs: d.selection(jobShown, "jobs{use PRIMARY}", `jobs.id = r.id`),
+
+		lanesWaiting: d.distinct(`{due_lane}`, `jobs{use jobs_waiting}`, `{waiting}`),
+		lanesDead:    d.distinct(`{dead_lane}`, `jobs{use jobs_dead}`, `{dead}`),
+		lanesDone:    d.distinct(`{done_lane}`, `jobs{use jobs_done}`, `{done}`),
 
 		finished: t(`SELECT ` + jobShown + ` FROM jobs{use jobs_finished}
 			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND ` + noAlert + ` ORDER BY finished_at, id LIMIT {limit}`),

@@ -95,7 +95,7 @@ func smallestRound(t *testing.T, db string) {
 		wants = append(wants, "send to receive p50, gateway: ", "send to receive p50, gateway, to a handler: ")
 	}
 	if db == "sqlite" || db == "postgres" {
-		wants = append(wants, "10k stored: stats p99, gateway: ", "10k stored: events purged a minute, gateway: ")
+		wants = append(wants, "10k stored: stats p99, gateway: ", "10k stored: while they wait, jobs, dead p99, gateway: ", "10k stored: events purged a minute, gateway: ")
 	}
 	if db == "postgres" {
 		wants = append(wants, "of 10: rate, table, by due time: ", "postgres on cpu", "postgres on 1ms", "never analysed: rate, gateway, analysed tables: ", "pool 32: ")

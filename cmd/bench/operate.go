@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -48,7 +49,42 @@ func (b *bench) operate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return b.purge(ctx, p, calm)
+	return errors.Join(b.purge(ctx, p, calm), b.pile(ctx))
+}
+
+// pile measures looking at a database in which a million jobs wait. The first who asks how
+// it stands waits until they are counted, and is not measured.
+func (b *bench) pile(ctx context.Context) (err error) {
+	p, err := b.place(b.systems[0])
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	if err := b.made(ctx, p); err != nil {
+		return err
+	}
+	b.say("storing %d jobs that wait", b.opts.stored)
+	if err := p.database.Pile(ctx, b.opts.stored); err != nil {
+		return err
+	}
+	_, err = b.serving(ctx, p, func(r *running) (int64, error) {
+		list := pileQuestions()
+		for i := range list {
+			list[i].label = "while they wait, " + list[i].label
+		}
+		if _, err := ask(ctx, &http.Client{Timeout: askTimeout}, r.url()+"/api/stats"); err != nil {
+			return 0, err
+		}
+		return 0, b.askAll(ctx, r, list)
+	})
+	return err
+}
+
+// made has the gateway make the tables of a database.
+func (b *bench) made(ctx context.Context, p *place) error {
+	p.keep = kept
+	_, err := b.serving(ctx, p, func(*running) (int64, error) { return 0, nil })
+	return err
 }
 
 // operated is a row of the gateway's alone.
@@ -66,8 +102,7 @@ func thousands(n int) string {
 
 // stock fills a database that the gateway has made the tables of.
 func (b *bench) stock(ctx context.Context, p *place) error {
-	p.keep = kept
-	if _, err := b.serving(ctx, p, func(*running) (int64, error) { return 0, nil }); err != nil {
+	if err := b.made(ctx, p); err != nil {
 		return err
 	}
 	b.say("storing %d events", b.opts.stored)

@@ -24,9 +24,13 @@ type question struct {
 
 // questions measures the management API.
 func (b *bench) questions(ctx context.Context, r *running) error {
+	return b.askAll(ctx, r, questionsAt(time.Now()))
+}
+
+func (b *bench) askAll(ctx context.Context, r *running, list []question) error {
 	client := &http.Client{Timeout: askTimeout}
 	defer client.CloseIdleConnections()
-	for _, q := range questionsAt(time.Now()) {
+	for _, q := range list {
 		n := b.opts.asks
 		if q.pause > 0 {
 			n = max(1, n/5)
@@ -87,11 +91,18 @@ func questionsAt(now time.Time) []question {
 		{label: "events of a source without any", path: "/api/events?source=bench"},
 		{label: "events of a rare type", path: "/api/events?event_type=order.refunded"},
 		{label: "events of a rare source and type", path: "/api/events?source=seldom&event_type=order.refunded"},
+		{label: "events of a rare source and a common type", path: "/api/events?source=seldom&event_type=order.created"},
+		{label: "events of a common source and a rare type", path: "/api/events?source=app&event_type=order.refunded"},
+		{label: "events of a common source and type that never meet", path: "/api/events?source=app&event_type=item.sold"},
+		{label: "events of a common type, 1000 of them", path: "/api/events?event_type=order.created&limit=1000"},
 		{label: "events of the last hour", path: "/api/events?since=" + ago(time.Hour)},
 		{label: "events of a minute, deep", path: "/api/events?since=" + ago(48*time.Hour) + "&until=" + ago(48*time.Hour-time.Minute)},
 		{label: "jobs", path: "/api/jobs"},
 		{label: "jobs, deep", path: "/api/jobs?after=" + deep},
 		{label: "jobs of a handler", path: "/api/jobs?handler=h3"},
+		{label: "jobs of a rare handler", path: "/api/jobs?handler=seldom"},
+		{label: "jobs of a rare handler, completed", path: "/api/jobs?handler=seldom&status=completed"},
+		{label: "jobs of a handler without any", path: "/api/jobs?handler=sink"},
 	}
 	for _, status := range []string{"available", "running", "completed", "retryable", "dead"} {
 		list = append(list, question{label: "jobs, " + status, path: "/api/jobs?status=" + status},
@@ -104,6 +115,19 @@ func questionsAt(now time.Time) []question {
 		question{label: "runs", path: "/api/workflow-runs"},
 		question{label: "tail, a look", path: tail(now.Add(-time.Second))},
 		question{label: "tail, a look at thousands, deep", path: tail(now.Add(-48 * time.Hour)), whole: true},
+		question{label: "stats", path: "/api/stats", pause: 1050 * time.Millisecond},
+		question{label: "metrics", path: "/metrics", pause: 1050 * time.Millisecond},
+		question{label: "health", path: "/health"})
+}
+
+// pileQuestions are what is asked where a million jobs wait, as [server.Database.Pile] says.
+func pileQuestions() []question {
+	list := []question{{label: "jobs", path: "/api/jobs"}, {label: "jobs of a handler", path: "/api/jobs?handler=h3"}}
+	for _, status := range []string{"available", "running", "completed", "dead"} {
+		list = append(list, question{label: "jobs, " + status, path: "/api/jobs?status=" + status})
+	}
+	return append(list,
+		question{label: "jobs, retryable, a look at all that wait", path: "/api/jobs?status=retryable", whole: true},
 		question{label: "stats", path: "/api/stats", pause: 1050 * time.Millisecond},
 		question{label: "metrics", path: "/metrics", pause: 1050 * time.Millisecond},
 		question{label: "health", path: "/health"})

@@ -288,17 +288,27 @@ func (in *Intake) read(s Source, r Request, open func() (letter, error)) (core.A
 	if err := conforms(s, document); err != nil {
 		return core.Arrival{}, err
 	}
+	id := in.IDs.Next()
 	event := core.Event{
-		ID:          in.IDs.Next(),
+		ID:          id,
 		Source:      s.Name,
 		Type:        l.eventType,
 		Payload:     l.payload,
 		ContentType: l.contentType,
 		Headers:     l.headers,
 		DeliveryID:  l.deliveryID,
-		CreatedAt:   r.At.UTC().Truncate(time.Millisecond),
+		CreatedAt:   receivedAt(r.At, id),
 	}
 	return in.arrival(event, document)
+}
+
+// receivedAt is when a request came in, in milliseconds precision. If its id is of a much
+// earlier time, the clock was set back since, and it is that.
+func receivedAt(at time.Time, id core.ID) time.Time {
+	if made := id.Time(); at.Sub(made) > time.Minute {
+		return made
+	}
+	return at.UTC().Truncate(time.Millisecond)
 }
 
 // readable reports whether bytes can be kept as text.

@@ -86,8 +86,12 @@ var slow = storetest.Options{Slow: true}
 
 func TestStore(t *testing.T) {
 	onEachFace(t, func(t *testing.T, face func(servers.Hosted) Options) {
-		storetest.Run(t, func(t *testing.T) core.Store {
-			return migrated(t, connect(t, face(database(t))))
+		var shelf storetest.Shelf[servers.Hosted]
+		storetest.Run(t, func(sub *testing.T) core.Store {
+			c := connect(sub, face(shelf.Take(sub, func() servers.Hosted { return database(t) })))
+			s := migrated(sub, c)
+			storetest.Empty(sub, c)
+			return s
 		}, slow)
 	})
 }

@@ -312,3 +312,18 @@ func TestClassification(t *testing.T) {
 	}
 	c.read(t, "SELECT 1")
 }
+
+// TestLongSchemaStep: the server may say nothing for longer than any other packet may take.
+func TestLongSchemaStep(t *testing.T) {
+	t.Parallel()
+	c := opened(t, servers.MySQL(t)+"?readTimeout=300ms")
+	if _, err := c.Batch(t.Context(), reading("SELECT SLEEP(1)")); !core.IsKind(err, core.Unavailable) {
+		t.Errorf("Batch of a slow statement = %v, want that the server does not answer", err)
+	}
+	for _, table := range []string{"slow", "slower"} { // the second, on the connection that the first one left
+		step := store.Stmt{Name: "schema_step", SQL: "CREATE TABLE " + table + " AS SELECT SLEEP(1) AS n"}
+		if _, err := c.Batch(t.Context(), step); err != nil {
+			t.Errorf("Batch of a slow schema step = %v, want none", err)
+		}
+	}
+}

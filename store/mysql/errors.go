@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ var (
 	forbidden = numbers(1044, 1142, 1143, 1227, 1370)
 
 	// What a schema step was to make is there, or what it was to drop is not.
-	there = numbers(1050, 1061, 1091)
+	there = numbers(1050, 1060, 1061, 1091)
 )
 
 func numbers(list ...uint16) map[uint16]bool {
@@ -132,8 +133,11 @@ func (a *address) explain(err error) error {
 	}
 	var unknown x509.UnknownAuthorityError
 	var record tls.RecordHeaderError
+	var network net.UnknownNetworkError
 	var certificate *tls.CertificateVerificationError
 	switch {
+	case errors.As(err, &network):
+		return invalid("%q is no network: it is tcp(host:port) or unix(/path)", string(network))
 	case errors.Is(err, mysql.ErrNoTLS):
 		return invalid("the server at %s offers no TLS: set it up there, or leave tls out", a)
 	case errors.As(err, &unknown), errors.As(err, &certificate), errors.As(err, &record):

@@ -147,6 +147,9 @@ func (c *conn) repeat(ctx context.Context, stmts []store.Stmt) ([]store.Result, 
 func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	for {
 		s, err := c.pool.take(ctx)
+		if err == nil && isSchema(stmts) {
+			s, err = c.pool.exchange(ctx, s)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -72,13 +72,19 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) core.Store { return migrated(t, opened(t, servers.MySQL(t))) })
+	var shelf storetest.Shelf[string]
+	storetest.Run(t, func(sub *testing.T) core.Store {
+		c := opened(sub, shelf.Take(sub, func() string { return servers.MySQL(t) }))
+		s := migrated(sub, c)
+		storetest.Empty(sub, c)
+		return s
+	})
 }
 
 func TestFaults(t *testing.T) {
 	storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
 		return migrated(t, storetest.Faulty(opened(t, servers.MySQL(t)), f))
-	}, storetest.Options{Slow: testing.Short()})
+	})
 }
 
 func TestMigrations(t *testing.T) {

@@ -40,6 +40,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}{
 		{"unreachable", "mysql://gw:" + url.QueryEscape(secret) + "@" + unused(t) + "/gateway", core.Unavailable, "cannot be reached (connection refused): check the host and port in database.url, and that the server runs"},
 		{"no socket", "mysql://gw@unix(/nowhere/s)/gateway", core.Unavailable, "the database at /nowhere/s cannot be reached"},
+		{"network", "gw:" + secret + "@nowhere(127.0.0.1)/gateway", core.Invalid, `database.url: "nowhere" is no network: it is tcp(host:port) or unix(/path)`},
 		{"password", at("gw", "wrong"+secret, "gateway"), core.Invalid, `database.url: the server at ` + host + ` refuses user "gw": wrong user or password`},
 		{"user", at("who", secret, "gateway"), core.Invalid, `refuses user "who": wrong user or password`},
 		{"database", server.URL("missing"), core.Invalid, `has no database "missing": create it, or correct the name`},

@@ -191,6 +191,10 @@ var wanted = map[string]map[string]string{
 	"events":           {"events": "PRIMARY"},
 	"jobs":             {"jobs": "PRIMARY jobs_event"},
 	"jobs_near":        {"jobs": "PRIMARY"},
+	"read_jobs":        {"jobs": "PRIMARY"},
+	"jobs_waiting":     {"jobs": "jobs_waiting"},
+	"jobs_dead":        {"jobs": "jobs_dead"},
+	"jobs_done":        {"jobs": "jobs_done"},
 	"slice_attempts":   {"attempts": "PRIMARY"},
 	"slice_steps":      {"steps": "steps_path"},
 	"slice_history":    {"history": "PRIMARY"},
@@ -233,13 +237,14 @@ var wanted = map[string]map[string]string{
 	"buried":                 {"jobs": "jobs_dead"},
 	"jobs_of":                {"jobs": "jobs_event"},
 	"events_by_source":       {"events": "events_by_source"},
-	"events_by_type":         {"events": "events_by_type"},
+	"events_by_kind":         {"events": "events_by_kind"},
 	"nth_event_by_source":    {"events": "events_by_source"},
-	"nth_event_by_type":      {"events": "events_by_type"},
+	"nth_event_by_kind":      {"events": "events_by_kind"},
 	"oldest_event_by_source": {"events": "events_by_source"},
-	"oldest_event_by_type":   {"events": "events_by_type"},
+	"oldest_event_by_kind":   {"events": "events_by_kind"},
 	"event_sizes_by_source":  {"events": "events_by_source"},
-	"event_sizes_by_type":    {"events": "events_by_type"},
+	"event_sizes_by_kind":    {"events": "events_by_kind"},
+	"event_ids_by_kind":      {"events": "events_by_kind"},
 	"nth_event":              {"events": "PRIMARY"},
 	"oldest_event":           {"events": "PRIMARY"},
 	"event_sizes":            {"events": "PRIMARY"},
@@ -282,11 +287,11 @@ var wanted = map[string]map[string]string{
 }
 
 // smallSorts sort what they found: one job's attempts, what one claim took.
-var smallSorts = []string{"attempts", "claimed", "claimed_steps", "jobs_few"}
+var smallSorts = []string{"attempts", "claimed", "claimed_steps", "jobs_waiting"}
 
 // walks go along an index: to its end, or over events whose ids, unlike here, are as
 // old as they are.
-var walks = []string{"depth", "over_events", "tally", "over", "jobs_few", "event_sizes", "oldest_event", "nth_event"}
+var walks = []string{"depth", "over_events", "tally", "over", "jobs_waiting", "event_sizes", "oldest_event", "nth_event"}
 
 // seededStore is a server of its own with so many due and finished jobs. Plans and
 // the time of claims do not depend on how safe a server is; the time to fill it does.

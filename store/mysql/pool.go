@@ -16,7 +16,8 @@ var errClosed = unavailable(errors.New("it is closed"))
 type pool struct {
 	address   *address
 	connector driver.Connector
-	turns     chan struct{} // one for each connection there may be
+	patient   driver.Connector // of connections that wait for a packet as long as their callers do
+	turns     chan struct{}    // one for each connection there may be
 
 	mu     sync.Mutex
 	idle   []*session
@@ -28,7 +29,13 @@ func newPool(a *address, size int) (*pool, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	return &pool{address: a, connector: connector, turns: make(chan struct{}, size)}, nil
+	unbounded := a.config.Clone()
+	unbounded.ReadTimeout = 0
+	patient, err := mysql.NewConnector(unbounded)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	return &pool{address: a, connector: connector, patient: patient, turns: make(chan struct{}, size)}, nil
 }
 
 // take waits for a connection that works as far as can be told.
@@ -52,6 +59,23 @@ func (p *pool) take(ctx context.Context) (*session, error) {
 		}
 		return s, nil
 	}
+}
+
+// exchange gives a connection for one that waits for a packet as long as its caller does: to
+// rebuild a table of a million jobs takes a server longer than packetTimeout, and it says
+// nothing meanwhile.
+func (p *pool) exchange(ctx context.Context, s *session) (*session, error) {
+	if s.patient {
+		return s, nil
+	}
+	s.conn.Close()
+	s, err := dial(ctx, p.patient)
+	if err != nil {
+		<-p.turns
+		return nil, err
+	}
+	s.patient = true
+	return s, nil
 }
 
 // last is the idle connection that was used last, if there is one.

@@ -44,6 +44,7 @@ type session struct {
 	until   time.Time
 	used    bool
 	broken  bool
+	patient bool
 }
 
 // maxAge is how long a connection lives, so that they spread again over servers

@@ -83,11 +83,14 @@ func Open(ctx context.Context, url string, maxConnections int) (store.Conn, erro
 		return nil, err
 	}
 	c.mode = modeOf(config.ConnConfig, pooled)
-	if !c.mode.local {
-		config.AfterConnect = func(ctx context.Context, pc *pgx.Conn) error {
-			return pc.PgConn().Exec(ctx, sessionSettings).Close()
+	config.AfterConnect = func(ctx context.Context, pc *pgx.Conn) error {
+		unused(pc) // from now on
+		if c.mode.local {
+			return nil
 		}
+		return pc.PgConn().Exec(ctx, sessionSettings).Close()
 	}
+	config.PrepareConn = c.alive
 	if c.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), config); err != nil {
 		return nil, sentence(&config.ConnConfig.Config, err)
 	}
@@ -135,10 +138,7 @@ func parse(url string, maxConnections int) (*pgxpool.Config, error) {
 	c.BuildContextWatcherHandler = func(pc *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: pc, DeadlineDelay: time.Second}
 	}
-	// What may be sent twice need not ask first whether the connection is still there.
-	config.ShouldPing = func(ctx context.Context, p pgxpool.ShouldPingParams) bool {
-		return ctx.Value(onceOnly{}) != nil && p.IdleDuration > time.Second
-	}
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // see alive
 	return config, nil
 }
 

@@ -280,7 +280,7 @@ func startTLS(t *testing.T, s *servers.PostgresServer, cert, key string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return "COPY (SELECT 1) TO PROGRAM 'umask 077; echo " + base64.StdEncoding.EncodeToString(b) + " | base64 -d >" + name + "'"
+		return "COPY (SELECT '" + base64.StdEncoding.EncodeToString(b) + "') TO PROGRAM 'umask 077; base64 -d >" + name + "'"
 	}
 	exec(t, s.URL("postgres"), write("server.crt", cert), write("server.key", key), "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()")
 	until(t, "the server speaks TLS", func() bool {

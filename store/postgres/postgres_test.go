@@ -80,23 +80,31 @@ func migrated(tb testing.TB, c store.Conn) core.Store {
 	return s
 }
 
+// onShelf opens empty stores in schemas of one database, again and again in the same.
+func onShelf(t *testing.T, url string) func(t *testing.T) core.Store {
+	var shelf storetest.Shelf[string]
+	return func(sub *testing.T) core.Store {
+		c := opened(sub, shelf.Take(sub, func() string { return inSchema(t, url) }))
+		s := migrated(sub, c)
+		storetest.Empty(sub, c)
+		return s
+	}
+}
+
 func TestStore(t *testing.T) {
-	url := servers.Postgres(t)
-	storetest.Run(t, func(t *testing.T) core.Store { return migrated(t, opened(t, inSchema(t, url))) })
+	storetest.Run(t, onShelf(t, servers.Postgres(t)))
 }
 
 // TestStoreBehindPooler speaks as one must behind a pooler: with nothing that
 // outlives a transaction.
 func TestStoreBehindPooler(t *testing.T) {
-	url := servers.Postgres(t) + "&default_query_exec_mode=exec"
-	storetest.Run(t, func(t *testing.T) core.Store { return migrated(t, opened(t, inSchema(t, url))) })
+	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=exec"), storetest.Options{Slow: true})
 }
 
 // TestStoreInText sends texts with the values inside, for what understands nothing
 // else.
 func TestStoreInText(t *testing.T) {
-	url := servers.Postgres(t) + "&default_query_exec_mode=simple_protocol"
-	storetest.Run(t, func(t *testing.T) core.Store { return migrated(t, opened(t, inSchema(t, url))) }, storetest.Options{Slow: true})
+	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=simple_protocol"), storetest.Options{Slow: true})
 }
 
 func TestFaults(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -250,7 +251,11 @@ func prepareFile(path string) error {
 	if err != nil {
 		var pe *os.PathError
 		errors.As(err, &pe)
-		return core.Refuse(core.Unavailable, "database file %s cannot be opened: %v", path, pe.Err)
+		todo := ""
+		if errors.Is(err, fs.ErrPermission) {
+			todo = ": " + rights
+		}
+		return core.Refuse(core.Unavailable, "database file %s cannot be opened: %v%s", path, pe.Err, todo)
 	}
 	return f.Close()
 }

@@ -308,3 +308,26 @@ func TestFileThatIsGone(t *testing.T) {
 	}
 	do(t, c, write("INSERT INTO t VALUES (1)"))
 }
+
+// What an operator can do about an error of SQLite stands beside it.
+func TestErrorsSayWhatToDo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.db")
+	c, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	create := store.Stmt{Name: "create", SQL: "CREATE TABLE t (x TEXT)"}
+	little := store.Stmt{Name: "little", SQL: "PRAGMA max_page_count = 3"}
+	much := store.Stmt{Name: "much", SQL: "INSERT INTO t VALUES (?)", Args: []any{strings.Repeat("x", 1<<20)}}
+	if _, err := c.Batch(t.Context(), create); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Batch(t.Context(), little); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Batch(t.Context(), much)
+	if !core.IsKind(err, core.Unavailable) || !strings.HasSuffix(err.Error(), "is full (13): make room on the disk where it is") {
+		t.Errorf("Batch on a full disk = %v, want what to do", err)
+	}
+}

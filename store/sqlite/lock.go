@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,9 @@ func Acquire(path string) (*Lock, error) {
 		return nil, err
 	}
 	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, core.Refuse(core.Unavailable, "lock beside the database: %v: %s", err, rights)
+	}
 	if err != nil {
 		return nil, core.Refuse(core.Unavailable, "lock beside the database: %v", err)
 	}

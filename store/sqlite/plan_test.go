@@ -87,23 +87,23 @@ func TestPlans(t *testing.T) {
 
 // bounded are scans that are no scans of a table: of a list of parameters, of one
 // row, of what a LIMIT ends.
-var bounded = []string{"SCAN list", "SCAN CONSTANT ROW", "SCAN picked", "SCAN counted", "SCAN r", "SCAN (subquery", "SCAN few", "SCAN slice"}
+var bounded = []string{"SCAN list", "SCAN CONSTANT ROW", "SCAN picked", "SCAN counted", "SCAN r", "SCAN (subquery", "SCAN slice", "SCAN found"}
 
 // How events are listed.
 const (
 	byID     = "SEARCH events USING INDEX sqlite_autoindex_events_1 (id>? AND id<?)"
 	bySource = "SEARCH events USING INDEX events_by_source (source=? AND id>? AND id<?)"
-	byType   = "SEARCH events USING INDEX events_by_type (type=? AND id>? AND id<?)"
+	byKind   = "SEARCH events USING INDEX events_by_kind (type=? AND source=? AND id>? AND id<?)"
 )
 
 func covered(step string) string { return strings.Replace(step, "INDEX", "COVERING INDEX", 1) }
 
 // listings go through a table in the order of its key until a page is full.
 var listings = map[string][]string{
-	"events": {byID}, "events_by_source": {bySource}, "events_by_type": {byType},
-	"nth_event": {byID}, "nth_event_by_source": {covered(bySource)}, "nth_event_by_type": {byType},
-	"oldest_event": {byID}, "oldest_event_by_source": {covered(bySource)}, "oldest_event_by_type": {byType},
-	"event_sizes": {byID}, "event_sizes_by_source": {bySource}, "event_sizes_by_type": {byType},
+	"events": {byID}, "events_by_source": {bySource}, "events_by_kind": {byKind},
+	"nth_event": {byID}, "nth_event_by_source": {covered(bySource)}, "nth_event_by_kind": {covered(byKind), byKind}, "event_ids_by_kind": {covered(byKind), byKind},
+	"oldest_event": {byID}, "oldest_event_by_source": {covered(bySource)}, "oldest_event_by_kind": {covered(byKind), byKind},
+	"event_sizes": {byID}, "event_sizes_by_source": {bySource}, "event_sizes_by_kind": {byKind},
 	"jobs": {"SEARCH jobs USING PRIMARY KEY (id<?)", "SEARCH jobs USING INDEX jobs_event (event_id=? AND id<?)"},
 	"runs": {"SEARCH runs USING INDEX sqlite_autoindex_runs_1 (id<?)", "SEARCH runs USING INDEX runs_status (status=? AND id<?)",
 		"SEARCH runs USING INDEX runs_event (event_id=? AND id<?)"},
@@ -129,7 +129,9 @@ var wanted = map[string]string{
 	"pick_callbacks": "callbacks_step (run_id=?)", "delete_attempts": "PRIMARY KEY (job_id=? AND lease=?)",
 	"delete_history": "PRIMARY KEY (run_id=? AND seq=?)", "slice_attempts": "PRIMARY KEY (job_id>?)", "slice_steps": "COVERING INDEX steps_path",
 	"slice_history": "PRIMARY KEY (run_id>?)", "slice_callbacks": "COVERING INDEX callbacks_step (run_id>?)",
-	"jobs_near": "PRIMARY KEY (id<?)", "jobs_few": "COVERING INDEX jobs_",
+	"jobs_near": "PRIMARY KEY (id<?)", "read_jobs": "PRIMARY KEY (id=?)", "sources_of": "COVERING INDEX events_by_kind (type=? AND source>?)",
+	"jobs_waiting": "COVERING INDEX jobs_waiting (lane=?", "jobs_dead": "COVERING INDEX jobs_dead (lane=? AND id>? AND id<?)", "jobs_done": "COVERING INDEX jobs_done (lane=? AND id>? AND id<?)",
+	"jobs_waiting_lanes": "COVERING INDEX jobs_waiting (lane>?)", "jobs_dead_lanes": "COVERING INDEX jobs_dead (lane>?)", "jobs_done_lanes": "COVERING INDEX jobs_done (lane>?)",
 	"finished": "jobs_finished (finished_at>?)", "over": "COVERING INDEX jobs_finished", "buried": "COVERING INDEX jobs_dead", "jobs_of": "jobs_event (event_id=?)",
 	"read_events": "sqlite_autoindex_events_1 (id=?)", "replayed": "PRIMARY KEY", "turn": "sqlite_autoindex_turns_1", "whose_turn": "sqlite_autoindex_turns_1",
 	"over_runs": "runs_finished", "purge_steps": "steps_path", "purge_history": "PRIMARY KEY (run_id=?)", "purge_callbacks": "callbacks_step",
@@ -142,7 +144,7 @@ func fine(name, step string) bool {
 	switch {
 	case strings.Contains(step, "USE TEMP B-TREE"):
 		// What a claim took, and the attempts of one job, are few.
-		return name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "jobs_few"
+		return name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "jobs_waiting"
 	case strings.HasPrefix(step, "SCAN"):
 		for _, b := range bounded {
 			if strings.HasPrefix(step, b) {
@@ -152,7 +154,7 @@ func fine(name, step string) bool {
 		// Up to the first hundred thousand of an index.
 		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_waiting") || name == "buried" && strings.Contains(step, "COVERING INDEX jobs_dead") ||
 			name == "retry" && strings.Contains(step, "INDEX jobs_dead") || name == "count_dead" && strings.Contains(step, "INDEX jobs_dead") ||
-			name == "jobs_few" && strings.Contains(step, "COVERING INDEX jobs_") || name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // of what a LIMIT ended
+			name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // of what a LIMIT ended
 			name == "ping"
 	case listings[name] != nil:
 		return slices.Contains(listings[name], step) || name == "jobs" && slices.ContainsFunc(besides, func(b string) bool { return strings.HasPrefix(step, b) })

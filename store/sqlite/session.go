@@ -153,13 +153,28 @@ func values(row []driver.Value) []any {
 	return out
 }
 
+const rights = "let the user who runs this own the file and its folder, and write there"
+
+// remedies are what whoever operates the database can do about errors of SQLite.
+var remedies = map[int]string{
+	sqlite3.SQLITE_BUSY:     "another program holds it; end that",
+	sqlite3.SQLITE_FULL:     "make room on the disk where it is",
+	sqlite3.SQLITE_READONLY: rights,
+	sqlite3.SQLITE_CANTOPEN: rights,
+	sqlite3.SQLITE_CORRUPT:  "restore a backup, or save what can be read with .recover of sqlite3",
+}
+
 // classify turns a driver's error into one of the kinds that store.Conn promises.
 func classify(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	switch e.Code() & 0xff {
+	code := e.Code() & 0xff
+	if todo := remedies[code]; todo != "" {
+		err = fmt.Errorf("%w: %s", err, todo)
+	}
+	switch code {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY:
 		return unavailable(err)

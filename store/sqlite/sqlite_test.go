@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,10 +14,38 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
+// empty is the file of an empty, migrated database: to copy it takes less than to make
+// its tables anew.
+var empty = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "gateway-empty-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "gateway.db")
+	conn, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	s := store.New(conn, store.SQLite, core.SystemClock)
+	if err := errors.Join(s.Migrate(context.Background()), s.Close()); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
 // open opens an empty, migrated database in a folder of its own.
 func open(tb testing.TB, wrap func(store.Conn) store.Conn) core.Store {
 	tb.Helper()
-	conn, err := Open(filepath.Join(tb.TempDir(), "gateway.db"))
+	path := filepath.Join(tb.TempDir(), "gateway.db")
+	file, err := empty()
+	if err != nil {
+		tb.Fatalf("make an empty database: %v", err)
+	}
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	conn, err := Open(path)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -94,15 +94,18 @@ func (r *rig) completedJobs() int {
 	return n
 }
 
-// received stores events a second apart, two of a source and then one of another, and
-// returns them, the oldest first.
+// received stores events a second apart, two of a source and then two of another, the
+// first of which has a type of its own, and returns them, the oldest first.
 func (r *rig) received(n int) (events []core.Event) {
 	r.Helper()
 	for i := range n {
 		a := r.arrival()
 		a.Event.Payload = fmt.Appendf(nil, `{"n": %d}`, i)
-		if i%3 == 2 {
-			a.Event.Source, a.Event.Type = "crm", "user.created"
+		if i%4 >= 2 {
+			a.Event.Source = "crm"
+		}
+		if i%4 == 2 {
+			a.Event.Type = "user.created"
 		}
 		r.accepted(a)
 		events = append(events, a.Event)
@@ -121,7 +124,7 @@ func nthEvents(r *rig) {
 // someFilters each select some of the events.
 func someFilters(events []core.Event) []core.EventFilter {
 	return []core.EventFilter{
-		{Source: "shop"}, {Type: "user.created"}, {Source: "crm", Type: "user.created"}, {Source: "crm", Type: "order.created"},
+		{Source: "shop"}, {Type: "user.created"}, {Type: "order.created"}, {Type: "order.created", Since: events[1].CreatedAt}, {Source: "crm", Type: "user.created"}, {Source: "crm", Type: "order.created"},
 		{Since: events[2].CreatedAt}, {Until: events[4].CreatedAt}, {Since: events[1].CreatedAt, Until: events[3].CreatedAt, Source: "shop"},
 	}
 }

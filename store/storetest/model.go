@@ -109,6 +109,10 @@ func (m *Model) jobsOf(event core.ID) int {
 func (m *Model) delivered(e core.Event) core.ID { return m.firsts[delivery{e.Source, e.DeliveryID}] }
 
 func (m *Model) keep(e core.Event) {
+	made := e.ID.Time()
+	if e.CreatedAt.Before(made.Add(-time.Minute)) {
+		e.CreatedAt = made
+	}
 	m.events[e.ID] = e
 	if e.DeliveryID != "" {
 		m.firsts[delivery{e.Source, e.DeliveryID}] = e.ID

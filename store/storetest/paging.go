@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -15,6 +16,7 @@ var paging = role{name: "Paging", checks: []check{
 	{saysPages, "events", pageUnderInserts},
 	{saysPages, "jobs", pageJobsUnderInserts},
 	{saysPages, "jobs that change status meanwhile", pageUnderChanges},
+	{saysPages, "jobs with thousands of newer ones before them", pageOlderJobs},
 	{"A limit of 0 means DefaultPage", "events", defaultEvents},
 	{"A limit of 0 means DefaultPage", "jobs", defaultJobs},
 	{"A limit may be MaxPage", "events", maxEvents},
@@ -108,6 +110,58 @@ func (r *rig) jobPages(f core.JobFilter) (map[core.ID]int, error) {
 		}
 	}
 	return times, nil
+}
+
+// pageOlderJobs pages through jobs of some lanes, in each status, with so many newer ones
+// of another lane that a look at the newest finds none of them.
+func pageOlderJobs(r *rig) {
+	r.now = core.SystemClock().UTC().Truncate(time.Millisecond).Add(-2 * time.Hour)
+	r.ids = core.NewIDs(func() time.Time { return r.now })
+	var all []core.Job
+	for range 2 {
+		for _, r.lane = range []core.Lane{"handler/a", "queue/b"} {
+			all = append(all, r.settled(core.Completed), r.settled(core.Dead), r.settled(core.Retryable), r.leased(r.arrival(r.lane), 100*time.Hour))
+			over := r.leased(r.arrival(r.lane), time.Second)
+			over.Status = core.Retryable
+			all = append(all, over)
+		}
+	}
+	for _, r.lane = range []core.Lane{"queue/b", "handler/a", "queue/b"} {
+		all = append(all, r.put())
+	}
+	for range 3 {
+		r.accepted(r.arrival(lanes("queue/newer", 1000)...))
+	}
+	for _, lane := range []core.Lane{"", "handler/a", "queue/b", "queue/none"} {
+		for _, status := range append(core.Statuses(), "") {
+			if lane == "" && (status == "" || status == core.Available) {
+				continue // so are the newer ones
+			}
+			want := choose(newest(all), func(j core.Job) bool {
+				return (lane == "" || j.Lane == lane) && (status == "" || j.Status == status)
+			})
+			r.wantJobPages(core.JobFilter{Lane: lane, Status: status}, want)
+		}
+	}
+}
+
+// wantJobPages follows pages of one, of two and of all.
+func (r *rig) wantJobPages(f core.JobFilter, want []core.Job) {
+	r.Helper()
+	for _, f.Limit = range []int{1, 2, 50} {
+		f.After = ""
+		for left, more := want, true; more; {
+			p := r.jobs(f)
+			n := min(f.Limit, len(left))
+			if more = len(left) > n; p.More != more {
+				r.Fatalf("Jobs(%s): More = %t, want %t", clip(f), p.More, more)
+			}
+			r.equal("Jobs("+clip(f)+")", ids(p.Items), ids(left[:n]))
+			if left = left[n:]; n > 0 {
+				f.After = want[len(want)-len(left)-1].ID
+			}
+		}
+	}
 }
 
 func pageJobsUnderInserts(r *rig) {

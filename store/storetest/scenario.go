@@ -23,7 +23,6 @@ func scenario(p *play) {
 	scenarioQueues(p)
 	scenarioRuns(p)
 	scenarioReplays(p)
-	p.fault.disarm()
 	p.wantScene("at the end", p.steps)
 }
 

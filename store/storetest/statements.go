@@ -112,6 +112,9 @@ func eachPull(r *rig) {
 func eachArrival(r *rig) {
 	r.accepted(r.arrival(r.lane))
 	r.accepted(r.arrival())
+	other := r.arrival()
+	other.Event.Source = "crm" // so that two have sent this type
+	r.accepted(other)
 	r.accepted(r.keyed("each statement"))
 	both := r.delivered("each statement")
 	both.Jobs[0].Key = "each statement, delivered"
@@ -121,7 +124,7 @@ func eachArrival(r *rig) {
 // eachOperation does what operators do beside asking for single rows.
 func eachOperation(r *rig, j core.TakenJob) {
 	narrow := core.EventFilter{Source: "shop", Type: "order.created", Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}
-	for _, f := range []core.EventFilter{{}, narrow, {Source: "shop"}} {
+	for _, f := range []core.EventFilter{{}, narrow, {Source: "shop"}, {Type: "order.created"}, {Type: "order"}} {
 		r.nth(f, 3)
 		f.Limit = 3
 		r.read(j.Event.ID, f)
@@ -146,7 +149,9 @@ func eachQuestion(r *rig, j core.TakenJob) {
 	r.jobs(core.JobFilter{Lane: r.lane, After: j.ID})
 	for _, s := range core.Statuses() {
 		r.jobs(core.JobFilter{Status: s})
+		r.jobs(core.JobFilter{Status: s, Lane: r.lane})
 	}
+	r.jobs(core.JobFilter{Status: core.Completed, After: j.ID}) // not among the newest
 	if err := r.store.Ping(context.Background()); err != nil {
 		r.Errorf("Ping = %v, want none", err)
 	}

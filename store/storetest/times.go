@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -15,6 +16,8 @@ var times = role{name: "Times", checks: []check{
 	{"Each quota has its own hold", "", holdEach},
 	{"A lease is over from its end on", "", leaseEnd},
 	{"Time may step back", "", stepBack},
+	{saysAside, "", receivedAside},
+	{saysAside, "in listings", listedAside},
 }}
 
 func dueExactly(r *rig) {
@@ -38,7 +41,7 @@ func keepMillis(r *rig) {
 		time.Date(2001, 9, 9, 1, 46, 40, 0, time.UTC), time.Date(2038, 1, 19, 3, 14, 8, 1e6, time.UTC),
 		time.Date(2199, 12, 31, 23, 59, 59, 999e6, time.UTC),
 	} {
-		r.now = at
+		r.now, r.ids = at, core.NewIDs(func() time.Time { return at })
 		a := r.arrival(r.lane)
 		r.accepted(a)
 		r.equal("Event", r.storedEvent(a.Event.ID), a.Event)
@@ -119,4 +122,44 @@ func stepBack(r *rig) {
 	r.wantJob(after(j.Job, o))
 	r.now = o.DueAt
 	r.take(1)
+}
+
+const saysAside = "An event whose id was made more than a minute after it was received is stored as received at the time in its id"
+
+// aside accepts an event that was received by a clock that is so far from its id.
+func (r *rig) aside(by time.Duration) (core.Event, []core.Job) {
+	r.Helper()
+	a := r.arrival(r.lane)
+	a.Event.CreatedAt = a.Event.ID.Time().Add(by)
+	return a.Event, r.accepted(a)
+}
+
+// receivedAside: it is the event that goes by its id. Its job goes by the clock, which
+// says when it is due.
+func receivedAside(r *rig) {
+	for by, kept := range map[time.Duration]bool{
+		0: true, time.Minute: true, -time.Minute: true, -time.Minute - time.Millisecond: false, -time.Hour: false, time.Hour: true,
+	} {
+		e, jobs := r.aside(by)
+		r.equal("DueAt of the job of one that is "+by.String()+" aside", r.job(jobs[0].ID).DueAt, e.CreatedAt)
+		if !kept {
+			e.CreatedAt = e.ID.Time()
+		}
+		r.equal("Event that is "+by.String()+" aside", r.storedEvent(e.ID), e)
+	}
+}
+
+// listedAside: whatever the clock said, an event is listed where its time says.
+func listedAside(r *rig) {
+	for _, by := range []time.Duration{0, time.Minute, -time.Minute, -time.Hour} {
+		e, _ := r.aside(by)
+		at := r.storedEvent(e.ID).CreatedAt
+		for _, f := range []core.EventFilter{{}, {Type: e.Type}, {Source: e.Source}} {
+			f.Since, f.Until = at, at.Add(time.Millisecond)
+			r.equal("Events("+clip(f)+"), "+by.String()+" aside", slices.Contains(ids(r.events(f).Items), e.ID), true)
+			f.Since = f.Until
+			f.Until = time.Time{}
+			r.equal("Events("+clip(f)+"), "+by.String()+" aside", slices.Contains(ids(r.events(f).Items), e.ID), false)
+		}
+	}
 }

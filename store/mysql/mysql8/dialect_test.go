@@ -120,9 +120,25 @@ func (r *recorder) understood(ctx context.Context, text string) error {
 
 var joined = regexp.MustCompile(`(?s)^UPDATE (\(SELECT \? AS .* AS r) STRAIGHT_JOIN (\w+)(?: FORCE INDEX \(` + "`PRIMARY`" + `\))? SET`)
 
+// doneLane is the generated column that a later step adds to jobs, and what adds it.
+const (
+	doneLane    = "done_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'completed' THEN lane END) STORED"
+	addDoneLane = "ALTER TABLE jobs ADD COLUMN " + doneLane + ", ADD INDEX jobs_done "
+)
+
 // runnable is a statement as this engine can run it: in an UPDATE it takes the
-// columns of a derived table for those of the table, unless that comes first.
-func runnable(text string) string { return joined.ReplaceAllString(text, "UPDATE $2 JOIN $1 SET") }
+// columns of a derived table for those of the table, unless that comes first. A stored
+// column that is added to a table with others breaks its later UPDATEs: jobs have it from
+// the beginning.
+func runnable(text string) string {
+	if strings.HasPrefix(text, "CREATE TABLE IF NOT EXISTS jobs ") {
+		return strings.Replace(text, ") STORED)", ") STORED, "+doneLane+")", 1)
+	}
+	if of, ok := strings.CutPrefix(strings.Join(strings.Fields(text), " "), addDoneLane); ok {
+		return "CREATE INDEX jobs_done ON jobs " + of
+	}
+	return joined.ReplaceAllString(text, "UPDATE $2 JOIN $1 SET")
+}
 
 // decided is an UPDATE of a single table with its subqueries answered, which this
 // engine can read there and not run.

@@ -17,18 +17,27 @@ const FilledLanes = 20
 
 // Fill puts so many events into a database that has the gateway's tables, as if they had
 // come in over the last FilledSpan. Nine in ten are of source app, the others of shop, and
-// one in 2000 is of seldom; one in 500 is of type order.refunded, the others order.created.
+// one in 2000 is of seldom. Those of shop are of type item.sold; of the others one in 500 is
+// of type order.refunded, and the rest are order.created.
 //
-// Each has a job of a handler, h0 to h19: one in a hundred dead, one in a hundred to be
+// Each has a job of a handler, h0 to h19, those of seldom of one called so: one in a hundred dead, one in a hundred to be
 // tried again in some hours, the others completed. One event in 50 has a message of queue q
 // as well, a tenth of which waits, and one in 50 a completed run of workflow w.
 func (d *Database) Fill(ctx context.Context, events int) error {
+	return d.fill(ctx, events, fillings)
+}
+
+// Pile puts so many jobs into a database that has the gateway's tables, as if nobody had
+// come for them over the last FilledSpan: messages of queue q that wait. In a thousand of
+// them three are not: a completed job of a handler, a dead one, and one that is to be tried
+// again in some hours. Their events are not there.
+func (d *Database) Pile(ctx context.Context, jobs int) error { return d.fill(ctx, jobs, pilings) }
+
+func (d *Database) fill(ctx context.Context, rows int, texts []string) error {
 	now := time.Now()
 	return d.within(func(db *sql.DB) error {
-		for _, text := range fillings {
-			if _, err := db.ExecContext(ctx, fillText(text, events, now)); err != nil {
-				return fmt.Errorf("fill: %w in %.60q", err, text)
-			}
+		if err := d.insert(ctx, db, rows, now, texts); err != nil {
+			return err
 		}
 		if d.Driver != Postgres {
 			return nil
@@ -36,6 +45,34 @@ func (d *Database) Fill(ctx context.Context, events int) error {
 		_, err := db.ExecContext(ctx, "VACUUM ANALYZE") // as it would be, with so much
 		return err
 	})
+}
+
+// insert runs statements that fill a database, in a session that takes them as all others do.
+func (d *Database) insert(ctx context.Context, db *sql.DB, events int, now time.Time, texts []string) error {
+	db.SetMaxOpenConns(1)
+	dialect := strings.NewReplacer()
+	if d.Driver == MySQL {
+		dialect = strings.NewReplacer("AS text", "AS char", "AS bigint", "AS signed", "AS integer", "AS signed", " / ", " DIV ")
+		if err := unbounded(ctx, db); err != nil {
+			return err
+		}
+	}
+	for _, text := range texts {
+		if _, err := db.ExecContext(ctx, dialect.Replace(fillText(text, events, now))); err != nil {
+			return fmt.Errorf("fill: %w in %.60q", err, text)
+		}
+	}
+	return nil
+}
+
+// unbounded makes a session of MySQL one in which || joins text and a recursion may be as
+// deep as there are events. MariaDB calls the bound otherwise.
+func unbounded(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, "SET SESSION sql_mode = 'ANSI', max_recursive_iterations = 100000000")
+	if err != nil {
+		_, err = db.ExecContext(ctx, "SET SESSION sql_mode = 'ANSI', cte_max_recursion_depth = 100000000")
+	}
+	return err
 }
 
 // EndTurns lets a process purge at once, whoever had its turn a moment ago.
@@ -78,13 +115,20 @@ func fillID(k int) string {
 
 const jobColumns = `INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, last_error, created_at, finished_at) `
 
+var pilings = []string{
+	jobColumns + `SELECT {id 0}, {id 1}, CASE WHEN i % 1000 < 3 THEN 'handler/h' || CAST(i / 1000 % {lanes} AS text) ELSE 'queue/q' END,
+		CASE i % 1000 WHEN 0 THEN 'completed' WHEN 1 THEN 'dead' WHEN 2 THEN 'retryable' ELSE 'available' END,
+		CASE WHEN i % 1000 < 3 THEN 1 ELSE 0 END, 2147483647, CASE i % 1000 WHEN 0 THEN NULL WHEN 1 THEN NULL WHEN 2 THEN {now} + 7200000 + i ELSE at END,
+		'', at, CASE WHEN i % 1000 < 2 THEN at + 20 END FROM {n}`,
+}
+
 var fillings = []string{
 	`INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 	SELECT {id 0}, CASE WHEN i % 2000 = 7 THEN 'seldom' WHEN i % 10 = 0 THEN 'shop' ELSE 'app' END,
-		CASE WHEN i % 500 = 8 THEN 'order.refunded' ELSE 'order.created' END,
+		CASE WHEN i % 500 = 8 THEN 'order.refunded' WHEN i % 10 = 0 THEN 'item.sold' ELSE 'order.created' END,
 		'{"order": ' || CAST(i AS text) || ', "currency": "EUR", "lines": [{"sku": "A-1001", "quantity": 2, "price": 1999}, {"sku": "B-77", "quantity": 1, "price": 540}], "customer": {"name": "Ada Lovelace", "email": "ada@example.com", "country": "GB"}}',
 		'application/json', '', 'd-' || CAST(i AS text), at FROM {n}`,
-	jobColumns + `SELECT {id 1}, {id 0}, 'handler/h' || CAST(i / 100 % {lanes} AS text),
+	jobColumns + `SELECT {id 1}, {id 0}, CASE WHEN i % 2000 = 7 THEN 'handler/seldom' ELSE 'handler/h' || CAST(i / 100 % {lanes} AS text) END,
 		CASE i % 100 WHEN 1 THEN 'dead' WHEN 2 THEN 'retryable' ELSE 'completed' END, 1, CASE i % 100 WHEN 1 THEN 1 ELSE 5 END,
 		CASE i % 100 WHEN 2 THEN {now} + 7200000 + i END, CASE WHEN i % 100 < 3 AND i % 100 > 0 THEN 'status 500' ELSE '' END,
 		at, CASE i % 100 WHEN 2 THEN NULL ELSE at + 20 END FROM {n}`,

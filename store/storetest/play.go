@@ -1,0 +1,214 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A play is one run of the scenario.
+type play struct {
+	*rig
+	fault    *Fault
+	run      int
+	source   string
+	lanes    map[string]core.Lane
+	arrivals map[string]core.Arrival
+	names    map[core.ID]string
+	outcomes map[core.ID]core.Outcome // of the newest try, by job
+	hands    map[string]core.Job      // taken jobs by name
+	probes   map[string]bool          // which of them are probes
+	begun    map[string]int           // tries by name
+	again    map[string]bool          // jobs that lost a take, which costs an attempt
+	acks     map[core.ID]bool         // jobs that were acked, or were to be, or are a run's
+	told     map[string]core.Run      // runs by their first jobs, as they are to be
+
+	name   string
+	how    fault
+	turns  []int // by step: which of its statements, or batches, goes wrong next; 0 once all have
+	stride int   // how far on that is each time
+	last   int   // the last step in which one did
+	struck int   // in how many one did
+	record bool
+	states []scene // before the first and after each step, of a run that records
+	clean  []scene // the same of the run without faults
+	steps  int
+}
+
+func newPlay(r *rig, f *Fault, run int) *play {
+	own := *r
+	p := &play{
+		rig: &own, fault: f, run: run, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{},
+		arrivals: map[string]core.Arrival{}, names: map[core.ID]string{}, outcomes: map[core.ID]core.Outcome{},
+		hands: map[string]core.Job{}, probes: map[string]bool{}, begun: map[string]int{}, again: map[string]bool{},
+		acks: map[core.ID]bool{}, told: map[string]core.Run{}, last: -apart,
+	}
+	for _, l := range []string{"a", "b", "c", "d", "w"} {
+		p.lanes[l] = playLane(l, run)
+	}
+	return p
+}
+
+// playLane is a lane of a run of the play: w that of a workflow.
+func playLane(name string, run int) core.Lane {
+	if name == "w" {
+		return core.WorkflowLane(fmt.Sprint("w-", run))
+	}
+	return core.Lane(fmt.Sprintf("handler/%s-%d", name, run))
+}
+
+// A scene is what a store shows of one play, by names that are the same in each.
+type scene struct {
+	Events []string
+	Jobs   map[string]prop
+	Marks  map[string]core.Mark
+	Gates  map[string]core.Gate
+	Runs   map[string]chapter
+	again  map[string]bool
+}
+
+// A prop is a job in a scene.
+type prop struct {
+	core.Job
+	Tries []core.Attempt
+}
+
+func (p *play) scene() scene {
+	p.Helper()
+	s := scene{Jobs: map[string]prop{}, Marks: map[string]core.Mark{}, Gates: map[string]core.Gate{}, again: p.again}
+	for _, e := range p.events(core.EventFilter{Source: p.source, Limit: core.MaxPage}).Items {
+		s.Events = append(s.Events, p.names[e.ID])
+	}
+	for name, lane := range p.lanes {
+		for _, j := range p.jobs(core.JobFilter{Lane: lane, Limit: core.MaxPage}).Items {
+			tries := p.attempts(j.ID)
+			p.sound(j, tries)
+			key := p.names[j.ID]
+			j = bare(j)
+			j.ID, j.EventID, j.Lane, j.RunID = "", core.ID(p.names[j.EventID]), core.Lane(name), core.ID(p.names[j.RunID])
+			if p.again[key] {
+				j = forgiven(j)
+			}
+			s.Jobs[key] = prop{Job: j, Tries: tries}
+		}
+	}
+	for name, lane := range p.lanes {
+		if g := p.outlooks(lane)[lane].Gate; g != (core.Gate{}) {
+			g.MovedBy = core.ID(p.names[g.MovedBy])
+			s.Gates[name] = g
+		}
+	}
+	for _, m := range p.marks(p.source+"/a", p.source+"/b") {
+		name := strings.TrimPrefix(m.Source, p.source)
+		m.Source = name
+		s.Marks[name] = m
+	}
+	s.Runs = p.chapters()
+	return s
+}
+
+// forgiven is a job without what a lost Take costs: the attempt that nobody made.
+func forgiven(j core.Job) core.Job {
+	if j.Status == core.Available {
+		j.Status = core.Retryable
+	}
+	j.Attempt = 0
+	return j
+}
+
+// like compares scenes; what either had to forgive is forgiven to both.
+func (s scene) like(other scene) bool {
+	jobs := map[string]prop{}
+	for name, j := range other.Jobs {
+		if s.again[name] {
+			j.Job = forgiven(j.Job)
+		}
+		jobs[name] = j
+	}
+	return same(s.Events, other.Events) && same(s.Jobs, jobs) && same(s.Marks, other.Marks) && same(s.Gates, other.Gates) &&
+		same(s.Runs, other.Runs)
+}
+
+// sound wants a job and its attempts to fit together, whatever happened.
+func (p *play) sound(j core.Job, tries []core.Attempt) {
+	p.Helper()
+	name := p.names[j.ID]
+	if (j.Lease != "") != (j.Status == core.Running) {
+		p.Errorf("%s: job %s is %s with lease %q", p.name, name, j.Status, j.Lease)
+	}
+	if j.FinishedAt.IsZero() == j.Status.Finished() || j.DueAt.IsZero() != j.Status.Finished() {
+		p.Errorf("%s: job %s is %s, finished at %v, due at %v", p.name, name, j.Status, j.FinishedAt, j.DueAt)
+	}
+	if len(tries) > p.begun[name] {
+		p.Errorf("%s: job %s has %d attempts recorded, want at most %d", p.name, name, len(tries), p.begun[name])
+	}
+	if j.Status == core.Completed && p.acks[j.ID] {
+		return // an ack leaves no attempt
+	}
+	if n := len(tries); j.Status.Finished() && (n == 0 || (tries[n-1].Error == "") != (j.Status == core.Completed)) {
+		p.Errorf("%s: job %s is %s with the attempts %v", p.name, name, j.Status, tries)
+	}
+}
+
+// step makes a call, and once more if it fails.
+func (p *play) step(name string, call func() error) {
+	p.Helper()
+	p.steps++
+	p.name = fmt.Sprintf("step %d, %s", p.steps, name)
+	struck, err := p.strike(call)
+	if struck {
+		p.afterFault(err)
+	}
+	if err != nil {
+		if err := call(); err != nil {
+			p.Fatalf("%s: repeated after a fault = %v, want none", p.name, err)
+		}
+		p.wantScene("repeated after a fault", p.steps)
+	}
+	if p.record {
+		p.states = append(p.states, p.scene())
+	}
+}
+
+// strike makes the call of a step in which, if it has a turn, a statement goes wrong,
+// and tells whether one did.
+func (p *play) strike(call func() error) (bool, error) {
+	if p.turns == nil || p.turns[p.steps] == 0 || p.steps < p.last+apart {
+		return false, call()
+	}
+	p.fault.arm(p.how, p.turns[p.steps])
+	err := call()
+	p.fault.disarm()
+	if !p.fault.strikes() {
+		p.turns[p.steps] = 0
+		return false, err
+	}
+	p.turns[p.steps] += p.stride
+	p.last, p.struck = p.steps, p.struck+1
+	return true, err
+}
+
+// afterFault wants the step to have taken effect whole or not at all.
+func (p *play) afterFault(err error) {
+	p.Helper()
+	got := p.scene()
+	if !got.like(p.clean[p.steps]) && (err == nil || !got.like(p.clean[p.steps-1])) {
+		p.Errorf("%s: after the fault (%v) the store shows half of it: %+v", p.name, err, got)
+	}
+}
+
+// wantScene compares with the clean run after one of its steps.
+func (p *play) wantScene(when string, step int) {
+	p.Helper()
+	if p.clean == nil {
+		return
+	}
+	if got, want := p.scene(), p.clean[step]; !got.like(want) {
+		p.equal(p.name+", "+when, got.Jobs, want.Jobs)
+		p.equal(p.name+", "+when, got.Events, want.Events)
+		p.equal(p.name+", "+when, got.Marks, want.Marks)
+		p.equal(p.name+", "+when, got.Gates, want.Gates)
+		p.equal(p.name+", "+when, got.Runs, want.Runs)
+	}
+}

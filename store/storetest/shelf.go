@@ -1,0 +1,63 @@
+package storetest
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/eventgateway/gateway/store"
+)
+
+// A Shelf keeps the databases of checks that are over for those that follow: to make
+// all tables and indexes costs a server more than most checks do. D is what a driver
+// knows a database by. The zero Shelf is empty.
+type Shelf[D any] struct {
+	mu   sync.Mutex
+	free []D
+}
+
+// Take returns a database that nobody uses any more, or what fresh makes, which has to
+// last as long as the shelf. It goes back when the test ends, after all that the test
+// opened is closed; one in which something failed is left alone.
+func (s *Shelf[D]) Take(t *testing.T, fresh func() D) D {
+	t.Helper()
+	d, used := s.pop()
+	if !used {
+		d = fresh()
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.free = append(s.free, d)
+	})
+	return d
+}
+
+func (s *Shelf[D]) pop() (d D, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.free)
+	if n == 0 {
+		return d, false
+	}
+	d, s.free = s.free[n-1], s.free[:n-1]
+	return d, true
+}
+
+// Empty takes all rows out of a migrated database, but for those of the schema.
+func Empty(t *testing.T, c store.Conn) {
+	t.Helper()
+	var stmts []store.Stmt
+	for _, step := range store.Steps() {
+		if table, creates := strings.CutPrefix(step.Name, "create table "); creates {
+			stmts = append(stmts, store.Stmt{Name: "empty", SQL: "DELETE FROM " + table})
+		}
+	}
+	if _, err := c.Batch(context.Background(), stmts...); err != nil {
+		t.Fatalf("empty the database of an earlier check: %v", err)
+	}
+}
