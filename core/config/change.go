@@ -1,6 +1,9 @@
 package config
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // Same tells whether another configuration says the same: whoever follows c need not do anything to follow it.
 func (c *Config) Same(other *Config) bool {
@@ -28,8 +31,9 @@ func (c *Config) Forbids(next *Config) Problems {
 		g.problem("sources", "cannot all be taken away while the gateway runs: a file that is just being written looks like that; restart it to apply this")
 	}
 	for _, s := range next.SortedSources() {
-		if was, known := c.Sources[s.Name]; known {
+		if was, known := c.Sources[s.Name]; known && s.Type != "cron" { // nobody sends to a schedule
 			g.source(was, s)
+			g.senders(was, s)
 		}
 	}
 	return r.sorted()
@@ -84,7 +88,7 @@ func (g guard) source(was, is Source) {
 	path := join("sources", is.Name)
 	token := was.Type == "event" && g.now.API.AuthToken != ""
 	switch {
-	case !was.verified() && !token || is.verified() || is.Type == "cron": // nobody sends to a schedule
+	case !was.verified() && !token || is.verified():
 	case token && is.Type == "event": // see locks
 	case was.Type != is.Type:
 		g.problem(path+".type", "cannot become %s while the gateway runs: its senders would not be verified any more; restart it to apply this", is.Type)
@@ -93,6 +97,23 @@ func (g guard) source(was, is Source) {
 	default:
 		g.problem(path+".verify", "cannot be taken away while the gateway runs: everyone could send; restart it to apply this")
 	}
+}
+
+// senders reports a source that took events of some addresses or topics only, and would of any. Another list is as good
+// as the one before: who may send changes, and that somebody must not stays.
+func (g guard) senders(was, is Source) {
+	path := join("sources", is.Name)
+	if !anyone(was.AllowedIPs) && anyone(is.AllowedIPs) {
+		g.problem(path+".allowed_ips", "cannot come to let every address in while the gateway runs; restart it to apply this")
+	}
+	if len(was.TopicARNs) > 0 && len(is.TopicARNs) == 0 && is.Type == "sns" {
+		g.problem(path+".topic_arns", "cannot be taken away while the gateway runs: every topic would be accepted, of other accounts too; restart it to apply this")
+	}
+}
+
+// anyone tells whether a list of networks lets every address in, of IPv4 or of IPv6.
+func anyone(networks []Network) bool {
+	return len(networks) == 0 || slices.ContainsFunc(networks, func(n Network) bool { return n.Bits() == 0 })
 }
 
 // verified tells whether senders prove who they are.

@@ -148,8 +148,8 @@ func (k *checker) sources() {
 		}
 		k.signature(path, s)
 		for i, arn := range s.TopicARNs {
-			if !sns.IsTopic(arn) {
-				k.problem(index(path+".topic_arns", i), "must be a topic such as arn:aws:sns:eu-west-1:123456789012:orders")
+			if here := index(path+".topic_arns", i); !sns.IsTopic(arn) && !k.reported(here) {
+				k.problem(here, "must be a topic such as arn:aws:sns:eu-west-1:123456789012:orders")
 			}
 		}
 		if s.Type == "cron" {
@@ -285,13 +285,16 @@ func (k *checker) expression(path string, err error) {
 
 // singularPath checks a JSONPath that must lead to one value.
 func (k *checker) singularPath(path, text string) {
-	if text == "" {
-		return
+	if text != "" {
+		p, err := expr.ParsePath(text)
+		k.oneValue(path, err == nil && p.Singular(), err)
 	}
+}
+
+func (k *checker) oneValue(path string, singular bool, err error) {
 	const must = "must be a JSONPath to one value, as in $.order.id"
-	p, err := expr.ParsePath(text)
 	switch {
-	case err == nil && !p.Singular():
+	case err == nil && !singular:
 		k.problem(path, must+", so it has names and indexes alone")
 	case err != nil && k.origin.marks[path].expanded:
 		k.problem(path, must)

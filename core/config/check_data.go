@@ -12,8 +12,16 @@ func (k *checker) data(path string, s Step) {
 	k.mapping(path+".input", s.Input)
 	k.mapping(path+".output", s.Output)
 	k.resultPath(path+".result_path", s.ResultPath)
-	k.singularPath(path+".items_path", s.ItemsPath)
-	k.singularPath(path+".timestamp_path", s.TimestampPath)
+	k.singularReference(path+".items_path", s.ItemsPath)
+	k.singularReference(path+".timestamp_path", s.TimestampPath)
+}
+
+// singularReference checks a JSONPath that must lead to one value, of the state or of $$.
+func (k *checker) singularReference(path, text string) {
+	if text != "" {
+		p, err := expr.ParseReference(text)
+		k.oneValue(path, err == nil && p.Singular(), err)
+	}
 }
 
 // mapping checks a JSONPath or template. What has a hole is a template.
@@ -26,7 +34,7 @@ func (k *checker) mapping(path, text string) {
 		return
 	}
 	const must = `must be a JSONPath such as $.order, or a template such as {"id": {{ $.id }}}`
-	_, err := expr.ParsePath(text)
+	_, err := expr.ParseReference(text)
 	switch {
 	case err != nil && k.origin.marks[path].expanded:
 		k.problem(path, must)

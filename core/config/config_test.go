@@ -75,9 +75,6 @@ func TestHandMadeConfig(t *testing.T) {
 	if got := c.SortedSources(); got[0].Name != "a" || got[1].Name != "b" {
 		t.Errorf("SortedSources = %v, want a, b", got)
 	}
-	if got := c.Unbuilt(); got != nil {
-		t.Errorf("Unbuilt = %v, want none", got)
-	}
 	if got := len(c.Warnings()); got != 3 {
 		t.Errorf("Warnings = %v, want 3", c.Warnings())
 	}
@@ -111,7 +108,7 @@ workflows: {w: {source: s, steps: [{name: a, url: "https://a.example", headers: 
 	}
 	for what, text := range map[string]string{
 		"slog": logged.String(), "json": string(asJSON), "yaml": string(asYAML), "fmt": printed.String(),
-		"warnings": lines(c.Warnings()), "unbuilt": lines(c.Unbuilt()),
+		"warnings": lines(c.Warnings()),
 	} {
 		if strings.Contains(text, canary) || strings.Contains(text, "63616e617279") {
 			t.Errorf("%s shows a secret: %s", what, text)
@@ -220,9 +217,6 @@ func template(t *testing.T, o Options, warnings int) {
 		t.Errorf("Load(%s, %q) = %v, want no error", o.Path, o.Env, err)
 		return
 	}
-	if got := c.Unbuilt(); len(got) != 0 {
-		t.Errorf("Load(%s, %q).Unbuilt = %v, want none", o.Path, o.Env, got)
-	}
 	if got := c.Warnings(); len(got) != warnings {
 		t.Errorf("Load(%s, %q).Warnings = %v, want %d", o.Path, o.Env, got, warnings)
 	}
@@ -282,7 +276,7 @@ func FuzzLoad(f *testing.F) {
 		var problems Problems
 		switch {
 		case err == nil:
-			problems = slices.Concat(c.Warnings(), c.Unbuilt())
+			problems = c.Warnings()
 			again(t, c)
 		case !errors.As(err, &problems) || len(problems) == 0:
 			t.Fatalf("Load = %v, want Problems", err)

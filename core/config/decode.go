@@ -359,7 +359,7 @@ func (d *decoder) number(n *node, v reflect.Value, path string, r rules) {
 	if !ok {
 		return
 	}
-	if _, err := strconv.Atoi(s); err == nil && !n.plain {
+	if _, err := strconv.Atoi(s); err == nil && n.quoted() {
 		d.report.add(n.at, path, "%s; remove the quotes", must)
 		return
 	}
@@ -380,7 +380,7 @@ func (d *decoder) truth(n *node, v reflect.Value, path string) {
 	case !ok:
 	case s != "true" && s != "false":
 		d.wrong(n, path, must)
-	case !n.plain:
+	case n.quoted():
 		d.report.add(n.at, path, must+"; remove the quotes")
 	default:
 		v.SetBool(s == "true")

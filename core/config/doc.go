@@ -26,8 +26,7 @@
 // What comes from elsewhere (Options.Remote) goes through the same pipeline, without .env file, files of schemas, and all
 // but a few variables; core/config/remote fetches it.
 //
-// Warnings tells what is allowed but worth a line at start. Unbuilt tells what is understood but cannot run in this
-// version. Neither stops Load.
+// Warnings tells what is allowed but worth a line at start.
 //
 // The package is pure: files come through io/fs, the environment through a function. It may import core, core/endpoint,
 // core/cron, core/expr, core/sns, core/verify, the YAML and .env parsers and an edit distance; it imports no os, net/http,

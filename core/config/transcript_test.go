@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "rewrite what the transcripts in testdata expect")
 
 // TestTranscripts loads each archive in testdata. Its files are the configuration, "env" is the environment, and
-// problems, warnings, unbuilt and config are what is expected of Load: one line each, config as "path = value" for the
+// problems, warnings and config are what is expected of Load: one line each, config as "path = value" for the
 // paths the archive lists. A missing "problems" means none; what else is missing is not compared. An archive with a
 // file of environment local is loaded with it, one with "remote" as if it came from elsewhere.
 func TestTranscripts(t *testing.T) {
@@ -96,9 +96,9 @@ func outcome(a *txtar.Archive) map[string]string {
 	}
 	c, err := Load(optionsOf(a))
 	if err != nil {
-		return map[string]string{"problems": err.Error() + "\n", "warnings": "", "unbuilt": "", "config": ""}
+		return map[string]string{"problems": err.Error() + "\n", "warnings": "", "config": ""}
 	}
-	return map[string]string{"problems": "", "warnings": lines(c.Warnings()), "unbuilt": lines(c.Unbuilt()), "config": excerpt(c, paths)}
+	return map[string]string{"problems": "", "warnings": lines(c.Warnings()), "config": excerpt(c, paths)}
 }
 
 func lines(problems []Problem) string {

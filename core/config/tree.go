@@ -56,6 +56,9 @@ func (n *node) null() bool {
 	return n.text == "" || n.raw == "" && slices.Contains([]string{"~", "null", "Null", "NULL"}, n.text)
 }
 
+// quoted tells whether quotes make text of n. Those around a variable do not: between braces YAML asks for them.
+func (n *node) quoted() bool { return !n.plain && n.raw == "" }
+
 // saysNull tells whether null is written out.
 func (n *node) saysNull() bool { return n.null() && n.text != "" }
 

@@ -1,6 +1,10 @@
 package expr
 
-import "time"
+import (
+	"errors"
+	"strings"
+	"time"
+)
 
 // A Context is what an expression can ask besides the payload, the document called
 // $$: event.id and the like. It is made when it is first asked for. It is not safe
@@ -75,3 +79,48 @@ func (r *reference) all(s scope) []any {
 	}
 	return r.path.Select(r.root(s))
 }
+
+// A Reference is a [Path] that may also begin with $$ and then leads into the
+// [Context]. It never changes and is safe for concurrent use.
+type Reference struct {
+	text string
+	to   reference
+}
+
+const beginnings = "a path begins with $ in the payload and with $$ in the context"
+
+// ParseReference parses a path as [ParsePath] does.
+func ParseReference(text string) (*Reference, error) {
+	rest, doubled := text, strings.HasPrefix(text, "$$")
+	switch {
+	case strings.HasPrefix(text, "$$$"):
+		return nil, at(text, 2, beginnings)
+	case doubled:
+		rest = text[1:]
+	}
+	path, err := ParsePath(rest)
+	var f *fault
+	if doubled && errors.As(err, &f) {
+		err = at(text, f.offset+1, "%s", f.message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Reference{text, reference{path, doubled}}, nil
+}
+
+// String returns the path as it was written.
+func (r *Reference) String() string { return r.text }
+
+// Singular is that of [Path.Singular].
+func (r *Reference) Singular() bool { return r.to.path.Singular() }
+
+// One returns the first value that the path selects, and whether there is one. The
+// context may be nil, here and below.
+func (r *Reference) One(d *Document, c *Context) (any, bool) {
+	v, ok := r.to.one(scope{d, c})
+	return grown(v), ok
+}
+
+// Select returns all values that the path selects, as [Path.Select] does.
+func (r *Reference) Select(d *Document, c *Context) []any { return r.to.all(scope{d, c}) }

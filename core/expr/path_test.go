@@ -94,6 +94,52 @@ func TestCompliance(t *testing.T) {
 	}
 }
 
+// TestReference: one $ is the document, two are the context, and nothing else differs.
+func TestReference(t *testing.T) {
+	d := NewDocument([]byte(`{"id": 1.0, "list": [{"a": 1}, {"a": 2}]}`), "")
+	c := NewContext(func() map[string]any {
+		return map[string]any{"id": "of the context", "list": []any{json.Number("3")}}
+	})
+	for _, tt := range []struct {
+		text     string
+		singular bool
+		in       *Context
+		want     string // all that is selected
+	}{
+		{"$.id", true, c, `[1]`},
+		{"$$.id", true, c, `["of the context"]`},
+		{"$.list", true, c, `[[{"a":1},{"a":2}]]`},
+		{"$.list[*].a", false, c, `[1,2]`},
+		{"$$.list[*]", false, c, `[3]`},
+		{"$$", true, c, `[{"id":"of the context","list":[3]}]`},
+		{"$$.id", true, nil, `[]`},
+		{"$$.none", true, c, `[]`},
+	} {
+		r, err := ParseReference(tt.text)
+		if err != nil || r.String() != tt.text || r.Singular() != tt.singular {
+			t.Errorf("ParseReference(%q) = %v, %v, want it singular: %v", tt.text, r, err, tt.singular)
+			continue
+		}
+		all := append([]any{}, r.Select(d, tt.in)...)
+		if got := Canonical(all); got != tt.want {
+			t.Errorf("Select(%q) = %s, want %s", tt.text, got, tt.want)
+		}
+		if first, ok := r.One(d, tt.in); ok != (len(all) > 0) || ok && Canonical(first) != Canonical(all[0]) {
+			t.Errorf("One(%q) = %v, %v, want the first of %s", tt.text, first, ok, tt.want)
+		}
+	}
+	for text, want := range map[string]string{
+		"$$.a-b": "at column 5: a name with a dash needs brackets: $['a-b']",
+		"$.a-b":  "at column 4: a name with a dash needs brackets: $['a-b']",
+		"$$$.a":  "at column 3: a path begins with $ in the payload and with $$ in the context",
+		"a":      "at column 1: a path begins with $, as in $.a",
+	} {
+		if _, err := ParseReference(text); err == nil || err.Error() != want {
+			t.Errorf("ParseReference(%q): %v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestParsePathErrors(t *testing.T) {
 	for _, c := range []struct{ path, want string }{
 		{"", "a path is empty; the whole payload is $, a member of it $.name"},

@@ -109,7 +109,7 @@ func (s *scanner) reference() (*reference, error) {
 	text := s.text[start:end]
 	s.pos = end
 	if strings.HasPrefix(text, "$$$") {
-		return nil, s.fail(start, "path %s: a path begins with $ in the payload and with $$ in the context", shown(text))
+		return nil, s.fail(start, "path %s: "+beginnings, shown(text))
 	}
 	doubled := strings.HasPrefix(text, "$$")
 	if doubled {

@@ -16,13 +16,13 @@ import (
 type mapStep struct {
 	inline
 	of    *step
-	items *expr.Path
+	items *expr.Reference
 	each  *list
 	most  int // at once; 0: all
 }
 
 func newMap(s *step, c config.Step) (kind, error) {
-	items, err := expr.ParsePath(c.ItemsPath)
+	items, err := expr.ParseReference(c.ItemsPath)
 	if err != nil {
 		return nil, fmt.Errorf("items_path: %w", err)
 	}
@@ -88,7 +88,7 @@ func (k *mapStep) split(s scope) (items [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := one(k.items, seen)
+	v, err := one(k.items, seen, s.context())
 	if err != nil {
 		return nil, err
 	}

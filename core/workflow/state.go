@@ -67,7 +67,7 @@ func checked(text []byte, err error) ([]byte, error) {
 
 // A mapping makes JSON of a document: a path to a part of it, or a template.
 type mapping struct {
-	path     *expr.Path
+	path     *expr.Reference
 	template *expr.Template
 }
 
@@ -80,7 +80,7 @@ func parseMapping(text string) (m *mapping, err error) {
 	if strings.Contains(text, "{{") {
 		m.template, err = expr.ParseTemplate(text)
 	} else {
-		m.path, err = expr.ParsePath(text)
+		m.path, err = expr.ParseReference(text)
 	}
 	return m, err
 }
@@ -92,13 +92,13 @@ func (m *mapping) apply(d *expr.Document, c *expr.Context) ([]byte, error) {
 	case m.template != nil:
 		return m.template.Render(d, c)
 	case m.path.Singular():
-		v, err := one(m.path, d)
+		v, err := one(m.path, d, c)
 		if err != nil {
 			return nil, err
 		}
 		return encode(v)
 	}
-	all := m.path.Select(d.Value())
+	all := m.path.Select(d, c)
 	if len(all) == 0 {
 		return nil, nothingAt(m.path)
 	}
@@ -106,15 +106,15 @@ func (m *mapping) apply(d *expr.Document, c *expr.Context) ([]byte, error) {
 }
 
 // one is what a singular path leads to.
-func one(p *expr.Path, d *expr.Document) (any, error) {
-	v, ok := d.One(p)
+func one(p *expr.Reference, d *expr.Document, c *expr.Context) (any, error) {
+	v, ok := p.One(d, c)
 	if !ok {
 		return nil, nothingAt(p)
 	}
 	return v, nil
 }
 
-func nothingAt(p *expr.Path) error { return fmt.Errorf("there is nothing at %s", p) }
+func nothingAt(p *expr.Reference) error { return fmt.Errorf("there is nothing at %s", p) }
 
 // annotated is a state with what failed, if it is an object, and if it has room.
 func annotated(state []byte, problem *trouble) []byte {

@@ -20,7 +20,7 @@ type waitStep struct {
 	inline
 	of    *step
 	delay time.Duration
-	until *expr.Path // nil: delay
+	until *expr.Reference // nil: delay
 }
 
 func newWait(s *step, c config.Step) (kind, error) {
@@ -29,7 +29,7 @@ func newWait(s *step, c config.Step) (kind, error) {
 		return k, nil
 	}
 	var err error
-	if k.until, err = expr.ParsePath(c.TimestampPath); err != nil {
+	if k.until, err = expr.ParseReference(c.TimestampPath); err != nil {
 		return nil, fmt.Errorf("timestamp_path: %w", err)
 	}
 	return k, nil
@@ -80,7 +80,7 @@ func (k *waitStep) due(s scope) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	v, err := one(k.until, seen)
+	v, err := one(k.until, seen, s.context())
 	if err != nil {
 		return time.Time{}, err
 	}
