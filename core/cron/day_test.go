@@ -23,11 +23,16 @@ import (
 )
 
 // TestDay: ten processes tick over a hundred schedules for a day, each when it likes,
-// and crash now and then. Every slot has one event, and there is no other event.
+// and crash now and then. Every slot has one event, and there is no other event. A day
+// of a short run is a quarter of one.
 func TestDay(t *testing.T) {
+	day := 24 * time.Hour
+	if testing.Short() {
+		day /= 4
+	}
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewModel(core.SystemClock)
-		simulate(t, &simulation{processes: 10, schedules: 100, lasts: 24 * time.Hour, open: func() core.Store { return s }})
+		simulate(t, &simulation{processes: 10, schedules: 100, lasts: day, open: func() core.Store { return s }})
 	})
 }
 

@@ -254,14 +254,21 @@ func clean(s string, limit int) bool {
 	return len(s) <= limit && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
+// empty reports whether an event of one's own came without a body. Its payload is an
+// empty object then, and not of the type that the body was said to have: curl says form.
+func (e *envelope) empty() bool { return len(e.request.Body) == 0 && e.request.Kind == Event }
+
 func (e *envelope) payload() []byte {
-	if len(e.request.Body) == 0 && e.request.Kind == Event {
+	if e.empty() {
 		return []byte(emptyEvent)
 	}
 	return e.request.Body
 }
 
 func (e *envelope) contentType() string {
+	if e.empty() {
+		return ""
+	}
 	t := e.request.Header.Get("Content-Type")
 	if !clean(t, maxContentType) {
 		e.dropped("Content-Type")

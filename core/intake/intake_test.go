@@ -322,13 +322,18 @@ func TestStoreErrorsPass(t *testing.T) {
 
 func TestEmptyBody(t *testing.T) {
 	d := newDoor(testSources)
-	for _, r := range []Request{request(Event, "app", ""), request(Webhook, "plain", "")} {
+	const form = "application/x-www-form-urlencoded" // what curl says of -d ''
+	for _, r := range []Request{request(Event, "app", "", "Content-Type", form), request(Webhook, "plain", "", "Content-Type", form)} {
 		if _, err := d.Receive(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if a, b := string(d.inbox.got[0].Event.Payload), string(d.inbox.got[1].Event.Payload); a != "{}" || b != "" {
-		t.Errorf("payloads = %q and %q, want {} and none", a, b)
+	a, b := d.inbox.got[0].Event, d.inbox.got[1].Event
+	if string(a.Payload) != "{}" || a.ContentType != "" {
+		t.Errorf("payload of an event = %q (%s), want {}, which is no form", a.Payload, a.ContentType)
+	}
+	if string(b.Payload) != "" || b.ContentType != form {
+		t.Errorf("payload of a webhook = %q (%s), want none, of the type it came with", b.Payload, b.ContentType)
 	}
 }
 

@@ -168,14 +168,33 @@ func (p *Puller) bury(l *line, spent []core.TakenJob) {
 	if len(spent) == 0 {
 		return
 	}
-	now := p.Clock()
-	outcomes := make([]core.Outcome, len(spent))
-	for i, m := range spent {
-		outcomes[i] = p.died(m, core.LeaseExpired, now)
-	}
-	if _, _, err := p.settle(context.Background(), l, spent, outcomes); err != nil {
+	if err := p.end(context.Background(), l, spent, core.LeaseExpired); err != nil {
 		p.Observe(core.Troubled{Doing: "settle", Err: err})
 	}
+}
+
+// Bury ends messages for good that were received and that no consumer can get, however
+// often they are received. If it fails they come back when their visibility timeout is over.
+func (p *Puller) Bury(ctx context.Context, queue string, messages []core.TakenJob, why string) error {
+	l, ok := p.lines[queue]
+	if !ok {
+		return ErrQueue
+	}
+	if err := p.end(context.WithoutCancel(ctx), l, messages, why); err != nil {
+		return fmt.Errorf("queue %q: %w", queue, err)
+	}
+	return nil
+}
+
+// end has messages die.
+func (p *Puller) end(ctx context.Context, l *line, messages []core.TakenJob, why string) error {
+	now := p.Clock()
+	outcomes := make([]core.Outcome, len(messages))
+	for i, m := range messages {
+		outcomes[i] = p.died(m, why, now)
+	}
+	_, _, err := p.settle(ctx, l, messages, outcomes)
+	return err
 }
 
 // died is the end of a message for good.

@@ -168,6 +168,30 @@ func TestNack(t *testing.T) {
 	})
 }
 
+// What no consumer can get is dead at once, whatever attempts it has left, and told of.
+func TestBury(t *testing.T) {
+	in(t, func(t *testing.T, d *desk) {
+		d.put("q", 2, core.Unlimited)
+		m := d.get(t, 2)
+		if err := d.Bury(t.Context(), "q", m[:1], "too large"); err != nil {
+			t.Fatal(err)
+		}
+		if o := d.settled; len(o) != 1 || o[0].JobID != m[0].ID || o[0].Status != core.Dead || o[0].Attempt.Error != "too large" || o[0].GivesRise == nil {
+			t.Errorf("settled %+v, want the first dead, with an alert", o)
+		}
+		if n := d.pulled(core.MessagesDead); n != 1 {
+			t.Errorf("%d dead stated, want 1", n)
+		}
+		if err := d.Bury(t.Context(), "nope", m[1:], ""); !errors.Is(err, ErrQueue) {
+			t.Errorf("Bury of an unknown queue = %v, want %v", err, ErrQueue)
+		}
+		d.breakdown(errDown)
+		if err := d.Bury(t.Context(), "q", m[1:], ""); !core.IsKind(err, core.Unavailable) {
+			t.Errorf("Bury = %v, want it to be unavailable", err)
+		}
+	})
+}
+
 // A message that is nacked goes behind those that are visible, and a queue without a
 // limit never lets it die.
 func TestNackGoesBehind(t *testing.T) {

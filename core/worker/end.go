@@ -107,9 +107,13 @@ func (t *tick) left(usual, grace time.Duration) time.Duration {
 	return max(0, t.end.Sub(t.Clock())-grace)
 }
 
-// tellTooSlow states, once, the lanes from which no tick like this one ever takes.
+// tellTooSlow states, once, the lanes from which no tick of this process ever takes. One
+// that begins late in an invocation has less time than others, and says nothing.
 func (t *tick) tellTooSlow() {
 	now := t.Clock()
+	if !t.end.IsZero() && !t.longest(t.end.Sub(now)) {
+		return
+	}
 	for _, l := range t.lanes() {
 		if t.fits(l, now) {
 			continue
@@ -118,6 +122,23 @@ func (t *tick) tellTooSlow() {
 			t.Observe(core.Troubled{Doing: "take", Err: fmt.Errorf(
 				"%s: one attempt may take %v, and this process ends after %v, so nothing of it is delivered: raise the timeout of the function, or lower that of the handler",
 				l.Consumer(), t.target(l).Timeout, t.end.Sub(now).Round(time.Second))})
+		}
+	}
+}
+
+// longestSlack is by how much the times of invocations differ, for nothing but how long
+// it took to begin.
+const longestSlack = time.Second
+
+// longest tells whether no tick had more time than one with so much.
+func (w *Worker) longest(d time.Duration) bool {
+	for {
+		most := w.most.Load()
+		if int64(d) <= most {
+			return d >= time.Duration(most)-longestSlack
+		}
+		if w.most.CompareAndSwap(most, int64(d)) {
+			return true
 		}
 	}
 }

@@ -391,3 +391,21 @@ func TestHandlersThatNeverFitAreToldOfOnce(t *testing.T) {
 		}
 	})
 }
+
+// A tick that begins late in its process says nothing of handlers that others have the
+// time for.
+func TestLateTicksDoNotTellOfSlowHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok), Timeout: 50 * time.Second})
+		end := time.Now().Add(time.Minute)
+		for range 2 {
+			if _, err := b.Tick(context.Background(), core.Budget{End: end}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second) // virtual
+		}
+		if told := factsOf[core.Troubled](b); len(told) != 0 {
+			t.Errorf("told %v, want nothing", told)
+		}
+	})
+}

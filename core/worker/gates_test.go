@@ -16,6 +16,7 @@ type handler struct {
 	mu    sync.Mutex
 	calls []time.Time
 	down  bool
+	jams  bool // nothing of what it is called with is sent
 	takes time.Duration
 }
 
@@ -25,6 +26,9 @@ func (h *handler) Send(ctx context.Context, _ core.TakenJob) Reply {
 	reply := ok
 	if h.down {
 		reply = Reply{StatusCode: 500, Error: "status: 500"}
+	}
+	if h.jams {
+		reply = Reply{Error: "template: no such field", Unsent: true}
 	}
 	takes := h.takes
 	h.mu.Unlock()
@@ -36,6 +40,12 @@ func (h *handler) set(down bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.down = down
+}
+
+func (h *handler) jam(jams bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.jams = jams
 }
 
 // since is when it was called from a time on, in seconds after it.
@@ -122,6 +132,37 @@ func TestBreaker(t *testing.T) {
 		moves := slices.DeleteFunc(append(b.facts, other.facts...), func(f core.Fact) bool { _, ok := f.(core.BreakerMoved); return !ok })
 		if len(moves) != 2 {
 			t.Errorf("told %d moves of the breaker, want that it opened and that it closed: %v", len(moves), moves)
+		}
+	})
+}
+
+// TestBreakerIsToldOnce: the probes of the job that opened the breaker open it no more,
+// whether they fail or are not sent.
+func TestBreakerIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{down: true}
+		target := breaker(h)
+		target.Retry = core.Retry{Max: 50, Interval: time.Second, Fixed: true}
+		b := newBench(Limits{Slots: 1, Batch: 1}, target)
+		b.add(lane, 1, 50)
+		stop := b.serve(t)
+		time.Sleep(30 * time.Second)
+		h.jam(true)
+		time.Sleep(45 * time.Second)
+		h.jam(false)
+		time.Sleep(10 * time.Minute)
+		sent := len(h.since(time.Time{}))
+		h.set(false)
+		time.Sleep(2 * time.Minute)
+		stop()
+		var moves []string
+		for _, f := range b.facts {
+			if m, ok := f.(core.BreakerMoved); ok {
+				moves = append(moves, map[bool]string{true: "open", false: "closed"}[m.Gate.Open()])
+			}
+		}
+		if sent < core.BreakerThreshold+3 || !slices.Equal(moves, []string{"open", "closed"}) {
+			t.Errorf("after %d failed deliveries told %q, want that it opened and that it closed", sent, moves)
 		}
 	})
 }

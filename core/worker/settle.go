@@ -166,7 +166,10 @@ func (t *tick) moved(batch []settlement, gates map[core.Lane]core.Gate) {
 		} else {
 			t.expect(t.Clock())
 		}
-		if slices.ContainsFunc(batch, func(s settlement) bool { return s.job.ID == g.MovedBy && s.job.Lane == l }) {
+		moved := slices.ContainsFunc(batch, func(s settlement) bool {
+			return s.job.ID == g.MovedBy && s.job.Lane == l && s.outcome.Verdict != core.NoVerdict
+		})
+		if moved && g.Failures <= core.BreakerThreshold { // above it, what opened the breaker has failed as a probe
 			t.Observe(core.BreakerMoved{Lane: l, Gate: g})
 		}
 	}

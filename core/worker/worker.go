@@ -113,8 +113,9 @@ type Worker struct {
 	lanes   []core.Lane
 	heard   *core.Listener
 	sending atomic.Int64
-	gone    atomic.Bool // has left
-	tooSlow sync.Map    // core.Lane: those of which it was told that they never have the time
+	gone    atomic.Bool  // has left
+	most    atomic.Int64 // nanoseconds: what the tick with the most time to its end had
+	tooSlow sync.Map     // core.Lane: those of which it was told that they never have the time
 }
 
 // New makes a worker.
