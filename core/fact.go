@@ -132,6 +132,7 @@ type Recovered struct {
 type Purged struct {
 	Rows int           // jobs, runs and events
 	Took time.Duration // pauses included
+	More bool          // are left, for the next pass
 }
 
 // Replayed: an operator gave a stored event to those who want it now.

@@ -41,8 +41,8 @@ func IntakeRoutes(g *Gateway) error {
 	}
 	g.handler = g.newHandler(g.config, append(g.intakePieces(g.config), g.opsPieces(g.config)...))
 	if g.Metrics != nil {
-		stats := Statistics(g.config, g.Store, g.Clock)
-		g.Metrics.Watch(stats.Stats, func() int { return 0 })
+		g.Stats = Statistics(g.config, g.Store, g.Clock)
+		g.Metrics.Watch(g.Stats.Lanes, func() int { return 0 })
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func services(g *Gateway) (err error) {
 	g.Queues = Queues(g.config, g.Store, g.Clock)
 	g.Queues.Bell, g.Queues.Observe = bell, g.observe
 	g.Jobs = manage.NewJobs(g.Store, g.Clock)
-	g.Jobs.Bell, g.Jobs.Observe = bell, g.observe
+	g.Jobs.Bell, g.Jobs.Observe, g.Jobs.Waits = bell, g.observe, Waits(g.config, g.Store, g.Clock)
 	g.Stats = Statistics(g.config, g.Store, g.Clock)
 	g.Runs = manage.NewRuns(g.Store, g.runner)
 	g.Events, err = g.newEvents(g.config, bell)
@@ -107,7 +107,7 @@ func RestOf(db config.Database) time.Duration {
 // those of queues, whose consumers come by themselves. Call it once, before anything is
 // served.
 func (g *Gateway) Work() *core.Listener {
-	own := slices.DeleteFunc(lanes(g.config), func(l core.Lane) bool { return l.Queue() != "" })
+	own := slices.DeleteFunc(Lanes(g.config), func(l core.Lane) bool { return l.Queue() != "" })
 	l := g.shared.bell.Listen(own...)
 	g.shared.bell.Others(l) // runs go on by what they began with, also if it is configured no more
 	return l
@@ -121,4 +121,7 @@ func (g *Gateway) Quiet(ctx context.Context) {
 		_ = g.Puller.Quiet(ctx) // whatever it was cut short in goes on with the next call
 	}
 	g.Alerts.Flush(ctx)
+	if g.Stats != nil {
+		g.Stats.Quiet(ctx) // last: whom it leaves no time is only told late
+	}
 }

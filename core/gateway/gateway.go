@@ -97,6 +97,7 @@ type Gateway struct {
 	observe    core.Observer
 	handler    http.Handler
 	drain      time.Duration
+	writes     func(context.Context) error // why nothing can be written
 	config     *config.Config
 	shared     *shared
 
@@ -104,8 +105,7 @@ type Gateway struct {
 	haste sync.Once
 }
 
-// New assembles a gateway. The configuration must have been loaded and hold
-// nothing that this version has not built; see config.Config.Unbuilt.
+// New assembles a gateway. The configuration must have been loaded.
 func New(c *config.Config, d Deps) (*Gateway, error) {
 	g, err := newGateway(c, d, newShared())
 	if err != nil {
@@ -113,7 +113,7 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 	}
 	g.hasten() // nobody takes its place
 	if g.Metrics != nil {
-		g.Metrics.Watch(g.Stats.Stats, g.Worker.Sending)
+		g.Metrics.Watch(g.Stats.Lanes, g.Worker.Sending)
 	}
 	return g, nil
 }
@@ -125,15 +125,15 @@ func newGateway(c *config.Config, d Deps, s *shared) (*Gateway, error) {
 
 // newPart assembles what all gateways have, and a part of the rest.
 func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
-	if unbuilt := c.Unbuilt(); len(unbuilt) > 0 {
-		return nil, config.Problems(unbuilt)
-	}
 	d.Rest = cmp.Or(d.Rest, DefaultRest)
 	if d.Metrics != nil {
 		d.Store = d.Metrics.Store(d.Store)
 	}
+	well := &vitals{d.Store, d.Clock, &s.ailing}
+	d.Store = well
 	g := &Gateway{
 		Deps:    d,
+		writes:  well.check,
 		observe: observer(d),
 		drain:   time.Duration(c.Worker.DrainTimeoutSecs) * time.Second,
 		config:  c,
@@ -148,7 +148,7 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 		Clock:        g.Clock,
 	})
 	g.Alerts = g.newAlerts(c, s.bell)
-	g.obituaries = alert.NewObituaries(core.NewIDs(g.Clock), c.Delivery.DefaultRetry.Max, places(c))
+	g.obituaries = alert.NewObituaries(g.ids(), c.Delivery.DefaultRetry.Max, places(c))
 	var err error
 	if g.runner, err = g.newRunner(c, s.bell, g.obituaries.OfRun); err == nil {
 		err = part(g)
@@ -195,7 +195,7 @@ func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, 
 	}
 	return intake.New(intake.Deps{
 		Inbox:     g.Store,
-		IDs:       core.NewIDs(g.Clock),
+		IDs:       g.ids(),
 		Clock:     g.Clock,
 		Bell:      bell,
 		Observe:   g.observe,
@@ -210,7 +210,7 @@ func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, 
 func (g *Gateway) newAlerts(c *config.Config, bell *core.Bell) *alert.Desk {
 	return alert.New(alert.Deps{
 		Inbox:       g.Store,
-		IDs:         core.NewIDs(g.Clock),
+		IDs:         g.ids(),
 		Clock:       g.Clock,
 		Bell:        bell,
 		Observe:     g.observe,

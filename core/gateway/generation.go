@@ -16,14 +16,24 @@ import (
 type shared struct {
 	bell    *core.Bell
 	counts  web.Counts
+	ailing  atomic.Bool // something could not be written
 	tallies *alert.Tallies
 	ignored atomic.Pointer[web.IgnoredConfig] // the newest configuration, if it is not followed
+
+	naming sync.Once
+	ids    *core.IDs // of all that is stored by this process, so that they only grow
 
 	recovery  sync.Mutex
 	recovered bool
 }
 
 func newShared() *shared { return &shared{bell: &core.Bell{}, tallies: alert.NewTallies()} }
+
+func (g *Gateway) ids() *core.IDs {
+	s := g.shared
+	s.naming.Do(func() { s.ids = core.NewIDs(g.Clock) })
+	return s.ids
+}
 
 // A generation is a gateway that runs, until another one takes its place.
 type generation struct {

@@ -55,7 +55,7 @@ func TestRetiredHearNothing(t *testing.T) {
 	go func() { served <- p.Serve(ctx, l) }()
 	reload("c")
 	reload("d")
-	if err := p.makeRoom(t.Context()); err != nil {
+	if err := p.makeRoom(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	bell := p.now.Load().shared.bell

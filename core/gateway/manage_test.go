@@ -107,6 +107,9 @@ func TestReplayIsForThoseConfiguredNow(t *testing.T) {
 		}
 		one := told[record.Event](t, h, "GET /api/events/"+string(event.ID), "")
 		one.Payload = event.Payload
+		for k := range one.Jobs {
+			one.Jobs[k].Waiting = nil // which exports leave out: they tell what was, not what is
+		}
 		if diff := cmp.Diff(event, one); diff != "" {
 			t.Errorf("event %d (-exported +inspected):\n%s", i, diff)
 		}

@@ -39,6 +39,9 @@ func Names(c *config.Config) telemetry.Names {
 	n := telemetry.Names{Workflows: map[string][]string{}, Alerts: map[core.Lane]string{}}
 	for _, s := range c.SortedSources() {
 		n.Sources = append(n.Sources, s.Name)
+		if s.Type == "cron" {
+			n.Schedules = append(n.Schedules, s.Name)
+		}
 	}
 	for _, h := range c.SortedHandlers() {
 		n.Handlers = append(n.Handlers, h.Name)

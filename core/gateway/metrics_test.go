@@ -213,6 +213,8 @@ func odd(random *rand.Rand, routes []web.Route) *http.Request {
 	r.Header.Set("Authorization", "Bearer "+one(name(), "an-auth-token-of-24-bytes", "an-auth-token-of-24-bytes", "a-queue-key-of-24-bytes"))
 	r.Header.Set("X-GitHub-Event", name())
 	r.Header.Set("User-Agent", name())
+	r.Header.Set(name(), name())
+	r.Host = name()
 	if random.IntN(20) == 0 {
 		r.Header.Set("Content-Encoding", name())
 	}
@@ -222,7 +224,7 @@ func odd(random *rand.Rand, routes []web.Route) *http.Request {
 // TestNames: whatever a run may call a step has a series.
 func TestNames(t *testing.T) {
 	c := load(t, `
-sources: {shop: {type: event}, hooks: {type: webhook}}
+sources: {shop: {type: event}, hooks: {type: webhook}, nightly: {type: cron, schedule: '0 1 * * *'}}
 handlers: {billing: {source: shop, url: 'https://handler.example/'}}
 queues: {work: {source: hooks}}
 alerts: [{url: 'https://chat.example/', type: slack, on: [dlq]}, {url: 'https://other.example/', on: [dlq]}]
@@ -237,7 +239,8 @@ workflows:
       - {name: nameless, type: map, items_path: $.items, iterator: {url: 'https://a.example/'}}`)
 	got := gateway.Names(c)
 	want := telemetry.Names{
-		Sources: []string{"hooks", "shop"}, Handlers: []string{"billing"}, Queues: []string{"work"},
+		Sources: []string{"hooks", "nightly", "shop"}, Handlers: []string{"billing"}, Queues: []string{"work"},
+		Schedules: []string{"nightly"},
 		Workflows: map[string][]string{"fulfil": {"pick", "both", "left", "inner", "each", "item", "every", "pack", "nameless", "item"}},
 		Alerts:    map[core.Lane]string{},
 	}

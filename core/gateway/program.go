@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
 )
 
@@ -76,7 +78,7 @@ func (p *Program) Reload(ctx context.Context, from string, c *config.Config) (co
 	}
 	result, err := p.judge(c)
 	if result == core.ReloadApplied {
-		if err := p.makeRoom(ctx); err != nil {
+		if err := p.makeRoom(ctx, from); err != nil {
 			return "", err
 		}
 	}
@@ -109,8 +111,9 @@ func (p *Program) judge(c *config.Config) (core.ReloadResult, error) {
 	return core.ReloadApplied, nil
 }
 
-// makeRoom waits until there is one generation.
-func (p *Program) makeRoom(ctx context.Context) error {
+// makeRoom waits until there is one generation. Who has changed the configuration twice is
+// told why nothing happens.
+func (p *Program) makeRoom(ctx context.Context, from string) error {
 	p.mu.Lock()
 	former := p.former
 	p.mu.Unlock()
@@ -121,9 +124,24 @@ func (p *Program) makeRoom(ctx context.Context) error {
 	select {
 	case <-former.gone:
 		return nil
+	case <-time.After(soon):
+		p.tellWait(from, former)
+	case <-ctx.Done():
+	}
+	select {
+	case <-former.gone:
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// soon is how long a generation takes to end at most that has nothing to wait for.
+const soon = 200 * time.Millisecond
+
+func (p *Program) tellWait(from string, former *generation) {
+	p.Log.With(telemetry.Target, "config").Info("configuration waits for deliveries under an earlier one to end",
+		"from", from, "deliveries", former.Worker.Sending(), "at_most", former.drain.String())
 }
 
 // follow makes a new generation and has it take the place of the one there is. The result
@@ -199,7 +217,7 @@ func (p *Program) end() (last *generation, ended func()) {
 
 // stats tells how all that is configured now stands.
 func (p *Program) stats(ctx context.Context) (manage.Stats, error) {
-	return p.now.Load().Stats.Stats(ctx)
+	return p.now.Load().Stats.Lanes(ctx)
 }
 
 // sending is how many attempts are under way.

@@ -307,10 +307,38 @@ func TestProgramHurries(t *testing.T) {
 	post(t, p.url+"/events/shop/order", "{}")
 	<-hung
 	p.mustReload(with(11))
+	if got := p.log.take(); strings.Contains(got, "waits") {
+		t.Errorf("the first change waits for nothing:\n%s", got)
+	}
 	p.mustReload(with(12)) // would take an hour
+	want := `"msg":"configuration waits for deliveries under an earlier one to end","target":"config","from":"gateway.yaml","deliveries":1,"at_most":"1s"}`
+	if got := p.log.take(); strings.Count(got, want) != 1 {
+		t.Errorf("the log does not say once what the change waits for:\n%s", got)
+	}
 	if got := p.reload(with(13)); got != core.ReloadApplied {
 		t.Errorf("reload: %q", got)
 	}
+}
+
+// TestProgramFollowsAtOnce: of changes that wait for nothing to speak of, the log does not
+// say that they wait.
+func TestProgramFollowsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProgram(t, "sources: {shop: {type: event}}\n")
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error)
+		go func() { served <- p.Serve(ctx, silent(make(chan struct{}))) }()
+		for i := range 20 {
+			p.mustReload(fmt.Sprintf("server: {max_body_size: %d}\nsources: {shop: {type: event}}\n", 1000+i))
+		}
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("Serve = %v", err)
+		}
+		if got := p.log.take(); strings.Contains(got, "waits") || strings.Count(got, "applied") != 20 {
+			t.Errorf("nothing was under way:\n%s", got)
+		}
+	})
 }
 
 // takes is how often the store was asked for jobs.
@@ -384,6 +412,36 @@ func TestProgramKeepsBreakersAndRates(t *testing.T) {
 	if jobs, err := p.store.Jobs(t.Context(), core.JobFilter{Status: core.Running}); err != nil || len(jobs.Items) > 0 {
 		t.Errorf("running jobs %+v, %v, want none", jobs.Items, err)
 	}
+}
+
+// TestProgramNamesInOrder: ids only grow, whoever makes them and under whichever
+// configuration, also within one millisecond.
+func TestProgramNamesInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		with := func(n int) string {
+			return fmt.Sprintf("server: {max_body_size: %d}\nsources: {shop: {type: event}}\nqueues: {work: {source: shop}}\n", n)
+		}
+		p, last := newProgram(t, with(1000)), ""
+		later := func(id string) {
+			if id <= last {
+				t.Errorf("id %q after %q, want it above", id, last)
+			}
+			last = id
+		}
+		for i := range 20 {
+			p.mustReload(with(1001 + i))
+			event := p.ask("POST /events/shop/order", "{}").Header().Get("X-Gateway-Event-Id")
+			later(event)
+			p.ask("POST /api/events/"+event+"/replay", "")
+			jobs, err := p.store.JobsOf(t.Context(), []core.ID{core.ID(event)})
+			if err != nil || len(jobs[core.ID(event)]) != 2 {
+				t.Fatalf("JobsOf = %v, %v, want the event's job and that of its replay", jobs, err)
+			}
+			for _, j := range jobs[core.ID(event)] {
+				later(string(j.ID))
+			}
+		}
+	})
 }
 
 // TestProgramFiresOnce: whatever else changes, each slot of a schedule brings one event.

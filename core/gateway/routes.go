@@ -33,6 +33,7 @@ func (g *Gateway) opsPieces(c *config.Config) []web.Piece {
 	return []web.Piece{
 		web.Ops(web.OpsOptions{
 			Depth:        g.Store.Depth,
+			Writes:       g.writes,
 			Every:        g.Rest,
 			Ignored:      g.shared.ignored.Load,
 			Metrics:      g.Metrics,

@@ -72,7 +72,7 @@ func (g *Gateway) newRunner(c *config.Config, bell *core.Bell, obituary func(cor
 	return runner.New(runner.Deps{
 		Store:    g.Store,
 		Clock:    g.Clock,
-		IDs:      core.NewIDs(g.Clock),
+		IDs:      g.ids(),
 		Bell:     bell,
 		Observe:  g.observe,
 		Caller:   caller,

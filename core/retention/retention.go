@@ -95,16 +95,16 @@ func (p *Purger) pass(ctx context.Context, b core.Budget) error {
 }
 
 func (p *Purger) purge(ctx context.Context, b core.Budget) error {
-	began, rows := p.Clock(), 0
+	began, rows, more := p.Clock(), 0, true
 	defer func() {
 		if rows > 0 {
-			p.Observe(core.Purged{Rows: rows, Took: p.Clock().Sub(began)})
+			p.Observe(core.Purged{Rows: rows, Took: p.Clock().Sub(began), More: more})
 		}
 	}()
 	for {
 		at := p.Clock()
-		n, more, err := p.Upkeep.Purge(ctx, at.Add(-p.keep), batch)
-		rows += n
+		n, left, err := p.Upkeep.Purge(ctx, at.Add(-p.keep), batch)
+		rows, more = rows+n, err != nil || left
 		if err != nil || !more {
 			return err
 		}

@@ -142,7 +142,7 @@ func TestPassesAreBounded(t *testing.T) {
 			if passes < 1 {
 				t.Fatal("no pass")
 			}
-			r.wantFacts(t, slices.Repeat([]core.Fact{core.Purged{Rows: tc.rows, Took: tc.took}}, passes)...)
+			r.wantFacts(t, slices.Repeat([]core.Fact{core.Purged{Rows: tc.rows, Took: tc.took, More: true}}, passes)...)
 		})
 	}
 }
@@ -177,10 +177,10 @@ func TestOnce(t *testing.T) {
 		{"nothing", shelf{}, 0, 0, nil, 0, nil},
 		{"not its turn", shelf{rows: 10, turns: []bool{false}}, 0, 0, nil, 10, nil},
 		{"trouble", shelf{rows: 10, fails: trouble}, 0, 0, trouble, 10, nil},
-		{"little time", shelf{rows: 9000, takes: time.Second}, 3 * time.Second, 0, nil, 7000, []core.Fact{core.Purged{Rows: 2000, Took: 3 * time.Second}}},
-		{"until comes first", shelf{rows: 9000, takes: time.Second}, 3 * time.Second, time.Minute, nil, 7000, []core.Fact{core.Purged{Rows: 2000, Took: 3 * time.Second}}},
-		{"the end comes first", shelf{rows: 9000, takes: time.Second}, time.Minute, 8 * time.Second, nil, 6000, []core.Fact{core.Purged{Rows: 3000, Took: 5 * time.Second}}},
-		{"the end is near", shelf{rows: 9000, takes: time.Second}, 0, 5 * time.Second, nil, 8000, []core.Fact{core.Purged{Rows: 1000, Took: 2 * time.Second}}},
+		{"little time", shelf{rows: 9000, takes: time.Second}, 3 * time.Second, 0, nil, 7000, []core.Fact{core.Purged{Rows: 2000, Took: 3 * time.Second, More: true}}},
+		{"until comes first", shelf{rows: 9000, takes: time.Second}, 3 * time.Second, time.Minute, nil, 7000, []core.Fact{core.Purged{Rows: 2000, Took: 3 * time.Second, More: true}}},
+		{"the end comes first", shelf{rows: 9000, takes: time.Second}, time.Minute, 8 * time.Second, nil, 6000, []core.Fact{core.Purged{Rows: 3000, Took: 5 * time.Second, More: true}}},
+		{"the end is near", shelf{rows: 9000, takes: time.Second}, 0, 5 * time.Second, nil, 8000, []core.Fact{core.Purged{Rows: 1000, Took: 2 * time.Second, More: true}}},
 		{"the end has come", shelf{rows: 9000, turns: []bool{false}}, 0, 2 * time.Second, nil, 9000, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -11,14 +11,16 @@
 // stable:
 //
 //	target                          the part of the program: intake, cron, worker, alert,
-//	                                pull, workflow, store, web, http, echo. Filters name it
+//	                                pull, workflow, store, config, manage, web, http, traces,
+//	                                echo. Filters name it
 //	event, job, source, type        of the event, and of the job it gave rise to
 //	handler                         whose job it is; in its place queue of messages, lane of
 //	                                alerts, and workflow of runs, with run, and step, its path
 //	attempt, status, duration_ms    of an attempt: which one, the reply's, what it took
 //	error, due                      why it failed, and when it is tried again
 //	first                           the event that a duplicate repeats
-//	jobs, messages, slots, rows     how many; first_slot and last_slot of a schedule's
+//	jobs, messages, slots, rows     how many; first_slot and last_slot of a schedule's, and
+//	                                whether there are more rows for the next pass
 //	epoch                           which life of a run
 //	reason, client_ip, topic        of what was refused, and of subscriptions
 //	why, doing, probe               of jobs given back, of what failed, of a breaker

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/lmittmann/tint"
 )
@@ -21,8 +22,8 @@ type LogOptions struct {
 	Format   string // "json" for one JSON object a line; else text (GATEWAY_LOG_FORMAT)
 
 	// Filter is a level, or a list of target=level with or without a level for the
-	// rest: "info", "warn,worker=debug". Levels are off, error, warn, info, debug,
-	// trace. Empty means info. (GATEWAY_LOG, RUST_LOG)
+	// rest: "info", "warn,worker=debug". All targets together are called gateway. Levels
+	// are off, error, warn, info, debug, trace. Empty means info. (GATEWAY_LOG, RUST_LOG)
 	Filter string
 }
 
@@ -39,9 +40,37 @@ func newHandler(o LogOptions) slog.Handler {
 	case o.Format == "json":
 		return slog.NewJSONHandler(o.Out, &slog.HandlerOptions{Level: everything})
 	case o.Terminal:
-		return tint.NewTextHandler(o.Out, &tint.Options{Level: everything, TimeFormat: time.TimeOnly + ".000"})
+		return tint.NewTextHandler(o.Out, &tint.Options{Level: everything, TimeFormat: time.TimeOnly + ".000", ReplaceAttr: tame})
 	}
 	return slog.NewTextHandler(o.Out, &slog.HandlerOptions{Level: everything})
+}
+
+// escapes are what a terminal obeys, and the text that tint would make one of: it lets
+// sequences of colours through, and with them what somebody outside wrote.
+var escapes = strings.NewReplacer("\x1b", `\x1B`, `\x1b`, `\x1B`)
+
+// tame makes an attribute fit for a terminal. Other control characters are quoted in
+// values, but not in messages.
+func tame(_ []string, a slog.Attr) slog.Attr {
+	if k := a.Value.Kind(); k != slog.KindString && k != slog.KindAny {
+		return a
+	}
+	text := a.Value.String()
+	tamed := escapes.Replace(text)
+	if a.Key == slog.MessageKey {
+		tamed = strings.Map(printable, tamed)
+	}
+	if tamed != text {
+		a.Value = slog.StringValue(tamed)
+	}
+	return a
+}
+
+func printable(r rune) rune {
+	if !unicode.IsPrint(r) {
+		return unicode.ReplacementChar
+	}
+	return r
 }
 
 const off = slog.Level(100)
@@ -77,6 +106,9 @@ func parseFilter(s string) (filter, error) {
 		} else {
 			f.rest = level
 		}
+	}
+	if all, ok := f.targets["gateway"]; ok {
+		f.rest = all // whatever the level for the rest of the world is
 	}
 	return f, nil
 }

@@ -11,6 +11,7 @@ import (
 // else comes up is [Other] in them, so that nobody outside can make more of them.
 type Names struct {
 	Sources, Handlers, Queues []string
+	Schedules                 []string             // the sources that are one
 	Workflows                 map[string][]string  // the steps of each, at any depth
 	Alerts                    map[core.Lane]string // the type of each place
 }
@@ -24,6 +25,7 @@ func (n Names) And(m Names) Names {
 		Sources:   union(n.Sources, m.Sources),
 		Handlers:  union(n.Handlers, m.Handlers),
 		Queues:    union(n.Queues, m.Queues),
+		Schedules: union(n.Schedules, m.Schedules),
 		Workflows: map[string][]string{},
 		Alerts:    maps.Clone(m.Alerts),
 	}

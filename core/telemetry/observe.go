@@ -74,7 +74,8 @@ func (o logger) observe(f core.Fact) {
 	case core.Recovered:
 		line(o.worker, slog.LevelInfo, "jobs of an earlier process recovered", slog.Int("jobs", f.Jobs))
 	case core.Purged:
-		line(o.store, slog.LevelInfo, "old records deleted", slog.Int("rows", f.Rows), slog.Int64("duration_ms", f.Took.Milliseconds()))
+		line(o.store, slog.LevelInfo, "old records deleted", slog.Int("rows", f.Rows), slog.Int64("duration_ms", f.Took.Milliseconds()),
+			slog.Bool("more", f.More))
 	case core.Reloaded:
 		o.reloaded(f)
 	case core.Troubled:

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -26,6 +28,8 @@ func TestFilter(t *testing.T) {
 		{"warn,worker=debug", []string{"worker:debug", "worker:info", "worker:warn", "intake:warn"}},
 		{" worker=off , info ", []string{"intake:info", "intake:warn"}},
 		{"gateway::worker=warn", []string{"worker:warn", "intake:info", "intake:warn"}},
+		{"gateway=warn", []string{"worker:warn", "intake:warn"}},
+		{"worker=off,gateway=warn,debug", []string{"intake:warn"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.filter, func(t *testing.T) {
@@ -132,7 +136,7 @@ func TestFactsAsLines(t *testing.T) {
 		{core.Revived{ID: "J3", Lane: "queue/work", Jobs: 1}, `{"level":"INFO","msg":"dead jobs retried","target":"manage","jobs":1,"job":"J3","queue":"work"}`},
 		{core.Drained{Queue: "work", Messages: 3}, `{"level":"WARN","msg":"queue drained","target":"manage","queue":"work","messages":3}`},
 		{core.Recovered{Jobs: 3}, `{"level":"INFO","msg":"jobs of an earlier process recovered","target":"worker","jobs":3}`},
-		{core.Purged{Rows: 3, Took: time.Second}, `{"level":"INFO","msg":"old records deleted","target":"store","rows":3,"duration_ms":1000}`},
+		{core.Purged{Rows: 3, Took: time.Second, More: true}, `{"level":"INFO","msg":"old records deleted","target":"store","rows":3,"duration_ms":1000,"more":true}`},
 		{core.Reloaded{From: "gateway.yaml", Result: core.ReloadApplied}, `{"level":"INFO","msg":"configuration applied","target":"config","from":"gateway.yaml"}`},
 		{core.Reloaded{From: "gateway.yaml", Result: core.ReloadUnchanged}, `{"level":"INFO","msg":"configuration is unchanged","target":"config","from":"gateway.yaml"}`},
 		{core.Reloaded{From: "gateway.yaml", Result: core.ReloadInvalid, Err: errors.New("gateway.yaml:1:1: a\ngateway.yaml:2:1: b")},
@@ -149,6 +153,28 @@ func TestFactsAsLines(t *testing.T) {
 	for _, tt := range tests {
 		if got := lineOf(t, tt.fact); got != tt.want {
 			t.Errorf("%T\n got %s\nwant %s", tt.fact, got, tt.want)
+		}
+	}
+}
+
+// TestTerminalObeysNobody: what came from outside is shown on a terminal, and does
+// nothing there.
+func TestTerminalObeysNobody(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		var out bytes.Buffer
+		log, _ := NewLogger(LogOptions{Out: &out, Terminal: terminal})
+		for _, hostile := range []string{"\x1b[2J", "two words \x1b]0;title\a", `a text \x1b[2J`, `\x1b[2J`, "\u009b2J", "\r\nERR it is", "\u202e"} {
+			log.Error(hostile, "reason", hostile, "error", errors.New(hostile), "all", []string{hostile})
+		}
+		colours := regexp.MustCompile("\x1b\\[[0-9;]*m")
+		got := colours.ReplaceAllString(out.String(), "")
+		if lines := strings.Count(got, "\n"); lines != 7 {
+			t.Errorf("terminal %v: %d lines for 7", terminal, lines)
+		}
+		for _, r := range strings.ReplaceAll(got, "\n", "") {
+			if !unicode.IsPrint(r) {
+				t.Errorf("terminal %v: %q is in %q", terminal, r, got)
+			}
 		}
 	}
 }

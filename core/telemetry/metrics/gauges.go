@@ -13,7 +13,7 @@ import (
 // patience is how long a scrape waits for the statistics. Without them it has the rest.
 const patience = 2 * time.Second
 
-// Watch adds what is asked for at a scrape: how the lanes stand, see [manage.Statistics],
+// Watch adds what is asked for at a scrape: how the lanes stand, see [manage.Statistics.Lanes],
 // and how many attempts are under way. It is called once.
 func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sending func() int) {
 	m.registry.MustRegister(&lanes{

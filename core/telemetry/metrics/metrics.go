@@ -13,8 +13,8 @@
 //	calls of the store ──────▶ Store ───┼─▶ registry ─▶ /metrics
 //	statistics, at a scrape ─▶ Watch ───┘
 //
-// Where to change something: what facts count in intake.go, deliveries.go, workflows.go
-// and reloads.go, what is asked at a scrape in gauges.go, requests in http.go.
+// Where to change something: what facts count in intake.go, deliveries.go, workflows.go,
+// upkeep.go and reloads.go, what is asked at a scrape in gauges.go, requests in http.go.
 //
 // It is a package of its own so that a function, which nobody can scrape, does not link
 // Prometheus. metrics imports core, core/telemetry, core/manage for the statistics, and
@@ -36,7 +36,7 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// maxScrapes is how many scrapes are answered at once; more are answered with 503.
+// maxScrapes is how many scrapes are answered at once; more wait for their turn.
 const maxScrapes = 8
 
 // Options is what metrics are made of.
@@ -55,6 +55,7 @@ type Metrics struct {
 
 	facts    atomic.Pointer[facts]
 	reloads  reloads
+	purges   purges
 	requests *requests
 	store    *ops
 
@@ -68,6 +69,7 @@ type facts struct {
 	deliveries deliveries
 	queues     queues
 	workflows  workflows
+	schedules  schedules
 }
 
 // New makes the metrics of a process, all of them zero.
@@ -82,13 +84,13 @@ func New(o Options) *Metrics {
 		WithLabelValues(o.Version, o.Revision, o.Go).Set(1)
 	m := &Metrics{
 		registry: r,
-		exposition: promhttp.HandlerFor(r, promhttp.HandlerOpts{
-			ErrorLog:            complaints{o.Log},
-			ErrorHandling:       promhttp.ContinueOnError,
-			MaxRequestsInFlight: maxScrapes,
-			EnableOpenMetrics:   true,
-		}),
+		exposition: inTurn(maxScrapes, promhttp.HandlerFor(r, promhttp.HandlerOpts{
+			ErrorLog:          complaints{o.Log},
+			ErrorHandling:     promhttp.ContinueOnError,
+			EnableOpenMetrics: true,
+		})),
 		reloads:  newReloads(f),
+		purges:   newPurges(f),
 		requests: newRequests(f),
 		store:    newOps(f),
 	}
@@ -107,6 +109,7 @@ func (m *Metrics) Configure(n telemetry.Names) {
 		deliveries: newDeliveries(f, both),
 		queues:     newQueues(f, both),
 		workflows:  newWorkflows(f, both),
+		schedules:  newSchedules(f, both.Schedules),
 	})
 	m.names = n
 }
@@ -142,6 +145,10 @@ func (m *Metrics) Observe(f core.Fact) {
 		now.deliveries.runMoved(f)
 	case core.CalledIn:
 		now.workflows.calledIn(f)
+	case core.Skipped:
+		now.schedules.passed(f)
+	case core.Purged:
+		m.purges.purged(f)
 	case core.Reloaded:
 		m.reloads.reloaded(f)
 	}

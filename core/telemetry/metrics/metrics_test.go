@@ -31,6 +31,7 @@ import (
 var (
 	names = telemetry.Names{
 		Sources: []string{"shop"}, Handlers: []string{"billing"}, Queues: []string{"work"},
+		Schedules: []string{"nightly"},
 		Workflows: map[string][]string{"fulfil": {"reserve", "pay"}},
 		Alerts:    map[core.Lane]string{core.AlertLane("0123"): "slack"},
 	}
@@ -88,9 +89,7 @@ func moves(t *testing.T, m *metrics.Metrics, do func()) (changed []string) {
 var logged = map[string]string{
 	"Confirmed":    "happens once to a topic",
 	"Unsubscribed": "happens once to a topic; the events that stay away are what to watch",
-	"Skipped":      "happens after an outage, and tells which slots",
 	"Superseded":   "the attempt that stands is counted",
-	"Purged":       "that it goes on is in the calls of the store",
 	"Released":     "the jobs are in the numbers of those that wait",
 	"Recovered":    "happens once at a start",
 	"Revived":      "the jobs are in the numbers of those that wait",
@@ -198,11 +197,13 @@ func TestFactsMoveNumbers(t *testing.T) {
 
 		{core.Confirmed{Source: "shop"}, nil},
 		{core.Unsubscribed{Source: "shop"}, nil},
-		{core.Skipped{Source: "shop"}, nil},
+		{core.Skipped{Source: "nightly", Slots: 3}, []string{`cron_slots_skipped_total{source="nightly"} +3`}},
+		{core.Skipped{Source: "gone", Slots: 2}, []string{`cron_slots_skipped_total{source="other"} +2`}},
 		{core.Superseded{Job: handler}, nil},
 		{core.Released{Jobs: 1}, nil},
 		{core.Recovered{Jobs: 1}, nil},
-		{core.Purged{Rows: 1}, nil},
+		{core.Purged{Rows: 7}, []string{`purges_total{result="complete"} +1`}},
+		{core.Purged{Rows: 7, More: true}, []string{`purges_total{result="partial"} +1`}},
 		{core.Troubled{Err: io.EOF}, nil},
 	}
 	m := newMetrics()
@@ -371,6 +372,7 @@ circuit_breaker_open gauge
 circuit_breaker_transitions_total counter
 config_last_reload_successful gauge
 config_reloads_total counter
+cron_slots_skipped_total counter
 deliveries_total counter
 delivery_duration_seconds histogram
 delivery_errors_total counter
@@ -384,6 +386,7 @@ intake_duration_seconds histogram
 jobs gauge
 jobs_created_total counter
 oldest_due_seconds gauge
+purges_total counter
 queue_depth gauge
 queue_messages_total counter
 store_duration_seconds histogram

@@ -1,0 +1,40 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// What a pass that deletes old records comes to.
+const (
+	complete = "complete"
+	partial  = "partial" // more is left, for the next one
+)
+
+// purges counts passes that deleted something, and with that whether deleting keeps up
+// with what comes in. Of gateways that share a database each has some of the passes.
+type purges struct{ passes words }
+
+func newPurges(f factory) purges {
+	passes := f.counter("purges_total", "Passes that deleted old records, by whether some were left: complete or partial.", "result")
+	return purges{wording(passes, []string{complete, partial})}
+}
+
+func (p *purges) purged(f core.Purged) {
+	if f.More {
+		p.passes.count(partial)
+		return
+	}
+	p.passes.count(complete)
+}
+
+// schedules counts slots that were never fired.
+type schedules struct{ skipped known[prometheus.Counter] }
+
+func newSchedules(f factory, sources []string) schedules {
+	skipped := f.counter("cron_slots_skipped_total", "Slots of a schedule that passed unseen and were too old to be made up for.", "source")
+	return schedules{knowing(sources, func(label string) prometheus.Counter { return skipped.WithLabelValues(label) })}
+}
+
+func (s *schedules) passed(f core.Skipped) { s.skipped.of(f.Source).Add(float64(f.Slots)) }
