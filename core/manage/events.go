@@ -40,6 +40,9 @@ type Events struct {
 	// Observe is told of what was replayed; nil tells nobody.
 	Observe core.Observer
 
+	// Waits tell what the jobs of an event wait for; nil tells nothing.
+	Waits *Waits
+
 	store EventStore
 	clock core.Clock
 	match Match
@@ -60,6 +63,9 @@ type Told struct {
 	core.Event
 	Jobs []core.Job // the one created first first
 	Runs []core.Run // the newest first
+
+	// Waits is what those of the jobs wait for that do; only Inspect tells it.
+	Waits map[core.ID]Wait
 }
 
 // A Span is the events from one to another, both included. The zero value is none.
@@ -95,7 +101,11 @@ func (e *Events) Inspect(ctx context.Context, id core.ID) (Told, error) {
 		return Told{}, err
 	}
 	runs, err := e.runs(ctx, id)
-	return Told{event, jobs[id], runs}, err
+	if err != nil {
+		return Told{}, err
+	}
+	waits, err := e.Waits.Of(ctx, jobs[id]...)
+	return Told{event, jobs[id], runs, waits}, err
 }
 
 func (e *Events) event(ctx context.Context, id core.ID) (core.Event, error) {

@@ -24,6 +24,9 @@ type Jobs struct {
 	// Observe is told of what was retried; nil tells nobody.
 	Observe core.Observer
 
+	// Waits tell what a job waits for; nil tells nothing.
+	Waits *Waits
+
 	store JobStore
 	clock core.Clock
 }
@@ -44,6 +47,12 @@ func (j *Jobs) Job(ctx context.Context, id core.ID) (core.Job, error) {
 		err = ErrJob
 	}
 	return job, err
+}
+
+// Wait tells what a job waits for.
+func (j *Jobs) Wait(ctx context.Context, job core.Job) (Wait, error) {
+	waits, err := j.Waits.Of(ctx, job)
+	return waits[job.ID], err
 }
 
 // Attempts lists the attempts of a job, oldest first.

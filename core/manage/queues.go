@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -55,10 +56,17 @@ type Listed struct {
 	core.Tally
 }
 
+// Gone reports whether the queue is not configured any more, and only has messages from
+// when it was. Its name is all that is known of it.
+func (q Queue) Gone() bool { return q.Source == "" }
+
 // Depth is how many messages are visible or in flight.
 func (l Listed) Depth() int { return l.Pending + l.Processing }
 
-// Queues are the configured queues. They are safe for concurrent use.
+// Queues are the configured queues. One that is configured no more is still there for
+// whoever names it, as long as messages of it are pending, in flight or dead: they can be
+// looked at, brought back for when it is configured again, and deleted. They are safe for
+// concurrent use.
 type Queues struct {
 	// Bell is rung for a queue that gets messages back; nil rings for nobody.
 	Bell *core.Bell
@@ -80,18 +88,38 @@ func NewQueues(store Store, clock core.Clock, queues []Queue) *Queues {
 // List is all queues, by name.
 func (q *Queues) List(ctx context.Context) ([]Listed, error) { return q.list(ctx, q.queues) }
 
-// Queue is one queue. The error of one that is not configured is [ErrQueue], here and
-// below.
+// Queue is one queue. The error of one that is neither configured nor has messages is
+// [ErrQueue], here and below.
 func (q *Queues) Queue(ctx context.Context, name string) (Listed, error) {
-	i := slices.IndexFunc(q.queues, func(queue Queue) bool { return queue.Name == name })
-	if i < 0 {
+	queue, configured := q.configured(name)
+	if !configured && !couldBeQueue(name) {
 		return Listed{}, ErrQueue
 	}
-	listed, err := q.list(ctx, q.queues[i:i+1])
+	listed, err := q.list(ctx, []Queue{queue})
 	if err != nil {
 		return Listed{}, err
 	}
+	if !configured && listed[0].Tally == (core.Tally{}) {
+		return Listed{}, ErrQueue
+	}
 	return listed[0], nil
+}
+
+// configured is the queue as it is configured, or all that is known of one that is not.
+func (q *Queues) configured(name string) (queue Queue, ok bool) {
+	i := slices.IndexFunc(q.queues, func(queue Queue) bool { return queue.Name == name })
+	if i < 0 {
+		return Queue{Name: name}, false
+	}
+	return q.queues[i], true
+}
+
+// couldBeQueue reports whether a queue may ever have been called so: not every database
+// can be asked for any text.
+func couldBeQueue(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '_' && r != '-'
+	})
 }
 
 func (q *Queues) list(ctx context.Context, queues []Queue) ([]Listed, error) {
@@ -115,7 +143,7 @@ func (q *Queues) list(ctx context.Context, queues []Queue) ([]Listed, error) {
 // Peek returns up to limit messages, 1 to [core.MaxPage], that a consumer would
 // receive now, in that order, and leaves them as they are.
 func (q *Queues) Peek(ctx context.Context, name string, limit int) ([]core.TakenJob, error) {
-	lane, err := q.lane(name)
+	lane, err := q.lane(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +153,7 @@ func (q *Queues) Peek(ctx context.Context, name string, limit int) ([]core.Taken
 // DeadLetters lists the dead messages of a queue newest first, those below the id
 // after if that is set. Limit is 1 to [core.MaxPage]; 0 means [core.DefaultPage].
 func (q *Queues) DeadLetters(ctx context.Context, name string, after core.ID, limit int) (core.Page[core.TakenJob], error) {
-	lane, err := q.lane(name)
+	lane, err := q.lane(ctx, name)
 	if err != nil {
 		return core.Page[core.TakenJob]{}, err
 	}
@@ -136,7 +164,7 @@ func (q *Queues) DeadLetters(ctx context.Context, name string, after core.ID, li
 // returns how many: all of them for a zero id, else the one. A message that is not
 // dead is none; an id that is not of the queue is refused with [core.NotFound].
 func (q *Queues) Retry(ctx context.Context, name string, id core.ID) (int, error) {
-	lane, err := q.lane(name)
+	lane, err := q.lane(ctx, name)
 	if err != nil {
 		return 0, err
 	}
@@ -170,7 +198,7 @@ func (q *Queues) owns(ctx context.Context, lane core.Lane, id core.ID) error {
 // many. Those that are sent while it works stay or go. After an error it returns how
 // many there were until then; they are gone.
 func (q *Queues) Drain(ctx context.Context, name string) (int, error) {
-	lane, err := q.lane(name)
+	lane, err := q.lane(ctx, name)
 	if err != nil {
 		return 0, err
 	}
@@ -194,10 +222,12 @@ func tell(o core.Observer, f core.Fact) {
 	}
 }
 
-// lane is the lane of a configured queue.
-func (q *Queues) lane(name string) (core.Lane, error) {
-	if !slices.ContainsFunc(q.queues, func(queue Queue) bool { return queue.Name == name }) {
-		return "", ErrQueue
+// lane is the lane of a queue that is there.
+func (q *Queues) lane(ctx context.Context, name string) (core.Lane, error) {
+	if _, ok := q.configured(name); !ok {
+		if _, err := q.Queue(ctx, name); err != nil {
+			return "", err
+		}
 	}
 	return core.QueueLane(name), nil
 }

@@ -157,9 +157,41 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// A queue that is configured no more is there as long as it has messages, whatever state
+// they are in.
+func TestQueueThatIsGone(t *testing.T) {
+	q, f := shop()
+	f.jobs = append(f.jobs, core.Job{ID: id(7), Lane: "queue/gone", Status: core.Dead}, core.Job{ID: id(8), Lane: "queue/gone", Status: core.Available})
+	gone, err := q.Queue(t.Context(), "gone")
+	if err != nil || !gone.Gone() || gone.Tally != (core.Tally{Pending: 1, Dead: 1}) {
+		t.Errorf("Queue = %+v, %v", gone, err)
+	}
+	if work, err := q.Queue(t.Context(), "work"); err != nil || work.Gone() {
+		t.Errorf("Queue of a configured one = %+v, %v", work, err)
+	}
+	if peeked, err := q.Peek(t.Context(), "gone", 9); err != nil || len(peeked) != 1 {
+		t.Errorf("Peek = %v, %v, want one message", peeked, err)
+	}
+	if dead, err := q.DeadLetters(t.Context(), "gone", "", 9); err != nil || len(dead.Items) != 1 {
+		t.Errorf("DeadLetters = %v, %v, want one message", dead, err)
+	}
+	if n, err := q.Retry(t.Context(), "gone", id(7)); n != 1 || err != nil {
+		t.Errorf("Retry = %d, %v, want 1", n, err)
+	}
+	if n, err := q.Drain(t.Context(), "gone"); n != 2 || err != nil {
+		t.Errorf("Drain = %d, %v, want 2", n, err)
+	}
+	if _, err := q.Drain(t.Context(), "gone"); err != error(ErrQueue) {
+		t.Errorf("Drain of what is not there any more = %v, want ErrQueue", err)
+	}
+	if all, err := q.List(t.Context()); err != nil || len(all) != 3 {
+		t.Errorf("List = %v, %v, want the configured ones", all, err)
+	}
+}
+
 func TestUnknownQueue(t *testing.T) {
 	q, f := shop()
-	for _, name := range []string{"", "nobody", "Work", "queue/work"} {
+	for _, name := range []string{"", "nobody", "Work", "queue/work", "\x00", "é"} {
 		var errs [4]error
 		_, errs[0] = q.Peek(t.Context(), name, 1)
 		_, errs[1] = q.DeadLetters(t.Context(), name, "", 1)

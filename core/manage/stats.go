@@ -29,91 +29,176 @@ type Stats struct {
 	Completed int         // jobs that are completed and not yet purged, up to core.MaxDepth
 }
 
-// A Stats is good for a second. Asking takes at most statsTimeout.
+// An answer is good for a second. Asking takes at most statsTimeout. One that counted
+// muchCounted is given for as long as toldFor, while the next is under way.
 const (
 	statsEvery   = time.Second
 	statsTimeout = 10 * time.Second
+	muchCounted  = 50_000
+	toldFor      = time.Minute
 )
 
 // Statistics tell how the gateway stands. What they say is up to a second old, so that
-// any number may ask. They are safe for concurrent use.
+// any number may ask. Where many jobs wait or are dead, it takes a while to count them, a
+// second for a million; then nobody waits for it, and is told what the last count said, if
+// that is no older than a minute. They are safe for concurrent use.
 type Statistics struct {
-	store StatsStore
-	clock core.Clock
-	lanes []core.Lane
-
-	mu   sync.Mutex
-	last *survey
-}
-
-// A survey is one question to the database. Its results may be read once done is closed.
-type survey struct {
-	done  chan struct{}
-	stats Stats
-	err   error
+	lanes     kept[Stats]
+	completed kept[int]
 }
 
 // NewStatistics makes the service for these lanes.
 func NewStatistics(store StatsStore, clock core.Clock, lanes []core.Lane) *Statistics {
-	return &Statistics{store: store, clock: clock, lanes: lanes}
+	return &Statistics{
+		lanes: kept[Stats]{clock: clock, slow: Stats.much, ask: func(ctx context.Context) (Stats, error) {
+			return survey(ctx, store, clock(), lanes)
+		}},
+		completed: kept[int]{clock: clock, ask: store.Completed},
+	}
 }
 
 // Stats tells how the gateway stands. The caller must not change the lanes. Who asks
 // while somebody else does is told the same.
 func (s *Statistics) Stats(ctx context.Context) (Stats, error) {
-	q := s.latest(ctx)
+	stats, err := s.lanes.answer(ctx)
+	if err == nil {
+		stats.Completed, err = s.completed.answer(ctx)
+	}
+	if err != nil {
+		return Stats{}, err
+	}
+	return stats, nil
+}
+
+// Lanes is Stats without what is completed, which takes most of the time.
+func (s *Statistics) Lanes(ctx context.Context) (Stats, error) { return s.lanes.answer(ctx) }
+
+// Quiet returns when nothing is counted for those who were told what was counted before,
+// or ctx is done. A process that is stopped between two calls would be so with a question
+// under way, whose answer comes too late then.
+func (s *Statistics) Quiet(ctx context.Context) {
+	s.lanes.quiet(ctx)
+	s.completed.quiet(ctx)
+}
+
+func survey(ctx context.Context, store StatsStore, now time.Time, lanes []core.Lane) (Stats, error) {
+	stats := Stats{At: now, Lanes: make([]LaneStats, len(lanes))}
+	tallies, err := store.Tallies(ctx, now, lanes)
+	if err != nil {
+		return Stats{}, err
+	}
+	outlooks, err := store.Due(ctx, lanes)
+	if err != nil {
+		return Stats{}, err
+	}
+	for i, lane := range lanes {
+		stats.Lanes[i] = LaneStats{lane, tallies[lane], outlooks[lane].Gate}
+	}
+	return stats, nil
+}
+
+// much reports whether many jobs were counted one by one.
+func (s Stats) much() bool {
+	n := 0
+	for _, l := range s.Lanes {
+		n += l.Pending + l.Processing + l.Dead
+	}
+	return n >= muchCounted
+}
+
+// kept is what is asked of the database, and kept for a second.
+type kept[T any] struct {
+	clock core.Clock
+	ask   func(context.Context) (T, error)
+	slow  func(T) bool // whether an answer is told while the next is under way; nil says no
+
+	mu   sync.Mutex
+	last *asking[T]
+}
+
+// An asking is one question to the database. Its results may be read once done is closed.
+type asking[T any] struct {
+	at   time.Time
+	done chan struct{}
+	got  T
+	err  error
+
+	before *asking[T] // what is told meanwhile, if anything
+}
+
+// answer is what the database says, or said a moment ago.
+func (k *kept[T]) answer(ctx context.Context) (none T, _ error) {
+	q := k.latest(ctx)
 	select {
 	case <-q.done:
-		return q.stats, q.err
+		return q.got, q.err
 	case <-ctx.Done():
-		return Stats{}, ctx.Err()
+		return none, ctx.Err()
 	}
 }
 
-// latest is the newest survey if it is fresh or still going on, else a new one.
-func (s *Statistics) latest(ctx context.Context) *survey {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last == nil || s.last.stale(s.clock()) {
-		s.last = &survey{done: make(chan struct{})}
-		go s.run(context.WithoutCancel(ctx), s.last)
+// latest is the newest question if its answer is fresh or still to come, else a new one.
+func (k *kept[T]) latest(ctx context.Context) *asking[T] {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.clock()
+	if k.last == nil || k.last.stale(now) {
+		next := &asking[T]{at: now, done: make(chan struct{})}
+		if k.tells(k.last, now) {
+			k.last.before, next.before = nil, k.last
+		}
+		k.last = next
+		go k.run(context.WithoutCancel(ctx), next)
 	}
-	return s.last
+	if k.last.answered() || !k.tells(k.last.before, now) {
+		return k.last
+	}
+	return k.last.before
 }
 
-// stale reports whether a survey has ended and says nothing of the present any more. A
-// clock that was set back makes it stale as well.
-func (q *survey) stale(now time.Time) bool {
+// quiet returns when no question is under way.
+func (k *kept[T]) quiet(ctx context.Context) {
+	k.mu.Lock()
+	q := k.last
+	k.mu.Unlock()
+	if q == nil {
+		return
+	}
 	select {
 	case <-q.done:
-		age := now.Sub(q.stats.At)
-		return q.err != nil || age < 0 || age >= statsEvery
+	case <-ctx.Done():
+	}
+}
+
+// tells reports whether what was answered before, if anything, is told while the next
+// question is under way.
+func (k *kept[T]) tells(q *asking[T], now time.Time) bool {
+	return k.slow != nil && q != nil && q.err == nil && k.slow(q.got) && now.Sub(q.at).Abs() <= toldFor
+}
+
+func (q *asking[T]) answered() bool {
+	select {
+	case <-q.done:
+		return true
 	default:
 		return false
 	}
 }
 
-// run has its own goroutine and deadline: the survey belongs to everyone who asks.
-func (s *Statistics) run(ctx context.Context, q *survey) {
+// stale reports whether a question has been answered and the answer says nothing of the
+// present any more. A clock that was set back makes it stale as well.
+func (q *asking[T]) stale(now time.Time) bool {
+	if !q.answered() {
+		return false
+	}
+	age := now.Sub(q.at)
+	return q.err != nil || age < 0 || age >= statsEvery
+}
+
+// run has its own goroutine and deadline: the answer belongs to everyone who asks.
+func (k *kept[T]) run(ctx context.Context, q *asking[T]) {
 	defer close(q.done)
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
-	q.stats, q.err = s.ask(ctx)
-}
-
-func (s *Statistics) ask(ctx context.Context) (Stats, error) {
-	stats := Stats{At: s.clock(), Lanes: make([]LaneStats, len(s.lanes))}
-	tallies, err := s.store.Tallies(ctx, stats.At, s.lanes)
-	if err != nil {
-		return Stats{}, err
-	}
-	outlooks, err := s.store.Due(ctx, s.lanes)
-	if err != nil {
-		return Stats{}, err
-	}
-	for i, lane := range s.lanes {
-		stats.Lanes[i] = LaneStats{lane, tallies[lane], outlooks[lane].Gate}
-	}
-	stats.Completed, err = s.store.Completed(ctx)
-	return stats, err
+	q.got, q.err = k.ask(ctx)
 }

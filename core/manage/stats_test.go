@@ -15,6 +15,7 @@ import (
 // census counts what it is asked, and takes its time.
 type census struct {
 	asked  int
+	dead   int
 	takes  time.Duration
 	err    error
 	broken string // the method that fails with err
@@ -34,7 +35,7 @@ func (c *census) Tallies(ctx context.Context, _ time.Time, lanes []core.Lane) (m
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return map[core.Lane]core.Tally{"handler/a": {Pending: c.asked}}, c.fail("Tallies")
+	return map[core.Lane]core.Tally{"handler/a": {Pending: c.asked, Dead: c.dead}}, c.fail("Tallies")
 }
 
 func (c *census) Due(context.Context, []core.Lane) (map[core.Lane]core.Outlook, error) {
@@ -56,6 +57,42 @@ func TestStats(t *testing.T) {
 		}}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("Stats: %v (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+// Whoever waits for quiet waits for what is counted for those who were told an old answer.
+func TestStatsAreQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := statistics(&census{takes: 3 * time.Second, dead: muchCounted})
+		waits := func(what string, most, want time.Duration) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), most)
+			defer cancel()
+			began := time.Now()
+			if s.Quiet(ctx); time.Since(began) != want {
+				t.Errorf("%s: quiet after %v, want %v", what, time.Since(began), want)
+			}
+		}
+		waits("nobody asked", time.Minute, 0)
+		for range 2 {
+			if _, err := s.Lanes(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waits("too long", time.Second, time.Second)
+		waits("until it is counted", time.Minute, 2*time.Second)
+		waits("it is counted", time.Minute, 0)
+	})
+}
+
+// Who does not want to know what is completed does not wait for it to be counted.
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := statistics(&census{broken: "Completed", err: errors.New("too many")})
+		got, err := s.Lanes(t.Context())
+		if err != nil || got.Completed != 0 || len(got.Lanes) != 2 || !got.At.Equal(time.Now()) {
+			t.Errorf("Lanes: %+v, %v", got, err)
 		}
 	})
 }
@@ -86,6 +123,39 @@ func TestStatsAreShared(t *testing.T) {
 				t.Errorf("asked %d times %v later, want %d", c.asked, time.Duration(i)*400*time.Millisecond, want)
 			}
 			time.Sleep(400 * time.Millisecond)
+		}
+	})
+}
+
+// Where there is much to count, nobody but the first waits for it, and no number is older
+// than a minute.
+func TestStatsOfManyJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &census{takes: 3 * time.Second, dead: muchCounted - 1}
+		s := statistics(c)
+		ask := func(when string, waits time.Duration, want int) {
+			t.Helper()
+			began := time.Now()
+			got, err := s.Stats(t.Context())
+			if err != nil || got.Lanes[0].Pending != want || time.Since(began) != waits {
+				t.Errorf("%s: the answer of question %d after %v, %v; want %d after %v", when, got.Lanes[0].Pending, time.Since(began), err, want, waits)
+			}
+		}
+		ask("at first", 3*time.Second, 1)
+		ask("out of date", 0, 1)
+		ask("at once", 0, 1)
+		time.Sleep(4 * time.Second)
+		ask("meanwhile there is another", 0, 2)
+		time.Sleep(toldFor)
+		ask("that is as old as it may be", 0, 3)
+		time.Sleep(2 * toldFor)
+		ask("this one is too old", 3*time.Second, 5)
+		time.Sleep(2 * time.Second)
+		c.err, c.broken = errors.New("disk full"), "Due"
+		ask("before it fails", 0, 5)
+		time.Sleep(4 * time.Second)
+		if _, err := s.Stats(t.Context()); !errors.Is(err, c.err) {
+			t.Errorf("after it failed: %v, want %v", err, c.err)
 		}
 	})
 }
@@ -121,6 +191,7 @@ func TestStatsThatFail(t *testing.T) {
 			}
 		}
 		c.broken, c.takes = "", time.Hour
+		time.Sleep(statsEvery) // until what went well is of no use any more
 		if _, err := s.Stats(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Stats of a database that does not answer = %v", err)
 		}

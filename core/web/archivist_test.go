@@ -92,6 +92,7 @@ func (a *archivist) told(id core.ID) (manage.Told, error) {
 
 func (a *archivist) Inspect(_ context.Context, id core.ID) (manage.Told, error) {
 	told, err := a.told(id)
+	told.Waits = map[core.ID]manage.Wait{jobNumber(2): {For: manage.NotDue, Until: noon.Add(time.Minute)}}
 	return told, errors.Join(err, a.say("inspect %s", id))
 }
 
@@ -157,6 +158,13 @@ func (a registrar) Job(_ context.Context, id core.ID) (core.Job, error) {
 		}
 	}
 	return core.Job{}, manage.ErrJob
+}
+
+func (a registrar) Wait(_ context.Context, job core.Job) (manage.Wait, error) {
+	if job.Status != core.Available {
+		return manage.Wait{}, nil
+	}
+	return manage.Wait{For: manage.NoConsumerYet}, a.say("what %s waits for", job.ID)
 }
 
 func (a registrar) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error) {

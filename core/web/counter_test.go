@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,8 +19,9 @@ type counter struct {
 	store *store                      // whose mood it shares
 	wait  func(context.Context) error // if set, before messages are there
 
-	mu   sync.Mutex
-	said []string
+	mu     sync.Mutex
+	said   []string
+	buried []core.ID
 }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.UTC)
@@ -62,13 +64,25 @@ func (c *counter) Receive(ctx context.Context, queue string, n int, wait time.Du
 	if queue != "work" {
 		return nil, nil
 	}
-	return messages()[:min(n, 4)], nil
+	left := slices.DeleteFunc(messages(), func(m core.TakenJob) bool { return slices.Contains(c.buried, m.ID) })
+	return left[:min(n, len(left))], nil
 }
 
 func (c *counter) Return(_ context.Context, queue string, messages []core.TakenJob) {
 	if len(messages) > 0 {
 		_ = c.say("return %s %d", queue, len(messages))
 	}
+}
+
+// Bury takes the messages away for good.
+func (c *counter) Bury(_ context.Context, queue string, messages []core.TakenJob, why string) error {
+	c.mu.Lock()
+	for _, m := range messages {
+		c.buried = append(c.buried, m.ID)
+	}
+	c.mu.Unlock()
+	kind, _, _ := strings.Cut(why, ":")
+	return c.say("bury %s %d %s", queue, len(messages), kind)
 }
 
 func (c *counter) Ack(ctx context.Context, queue string, ids []string) (int, error) {

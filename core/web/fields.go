@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -120,10 +121,10 @@ func (q query) id(name string) (core.ID, error) {
 	return parseID(name, text)
 }
 
-// name returns a parameter that is a name, not an empty one; "" if it is not there.
+// name returns a parameter that is a name, see named; "" if it is not there.
 func (q query) name(name, what string) (string, error) {
 	text, given, err := q.text(name)
-	if err == nil && given && text == "" {
+	if err == nil && given && !named(text) {
 		err = core.Refuse(core.Invalid, "%s must be %s", name, what)
 	}
 	return text, err
@@ -244,10 +245,10 @@ func (f fields) text(name string) (text string, given bool, err error) {
 	return text, true, nil
 }
 
-// name returns a field that is a name, not an empty one; "" if it is not there.
+// name returns a field that is a name, see named; "" if it is not there.
 func (f fields) name(name, what string) (string, error) {
 	text, given, err := f.text(name)
-	if err == nil && given && text == "" {
+	if err == nil && given && !named(text) {
 		err = core.Refuse(core.Invalid, "%s must be %s", name, what)
 	}
 	return text, err
@@ -285,6 +286,12 @@ func (f fields) number(name string, absent, low, high int) (int, error) {
 		return 0, core.Refuse(core.Invalid, "%s must be a whole number from %d to %d; not %s", name, low, high, clip(string(raw)))
 	}
 	return n, nil
+}
+
+// named reports whether anything may be called so: not every database can be asked for
+// any text.
+func named(text string) bool {
+	return text != "" && utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
 func parseTime(name, text string) (time.Time, error) {

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -16,6 +15,7 @@ import (
 type JobManager interface {
 	List(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
+	Wait(ctx context.Context, job core.Job) (manage.Wait, error)
 	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
 	Retry(ctx context.Context, id core.ID) (int, error)
 	RetryAll(ctx context.Context, lane core.Lane) (int, error)
@@ -48,11 +48,10 @@ type jobRoutes struct {
 
 // laneOf is the lane of the jobs of one consumer, "" if none is given.
 func laneOf(handler string, given bool) (core.Lane, error) {
-	lane := wire.LaneOf(handler)
-	switch {
-	case !given:
+	if !given {
 		return "", nil
-	case strings.Count(string(lane), "/") == 1 && (lane.Handler() != "" || lane.Queue() != "" || lane.Workflow() != "" || lane.Alert()):
+	}
+	if lane, ok := wire.ParseConsumer(handler); ok {
 		return lane, nil
 	}
 	return "", core.Refuse(core.Invalid, "handler must be the name of a handler, or queue/ or workflow/ and the name of one; not %s", quote(handler))
@@ -115,15 +114,19 @@ func (j *jobRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	wait, err := j.manager.Wait(r.Context(), job)
+	if err != nil {
+		return err
+	}
 	if !whole {
-		writeJSON(w, http.StatusOK, wire.JobOf(job))
+		writeJSON(w, http.StatusOK, wire.WaitingOf(job, wait))
 		return nil
 	}
 	attempts, err := j.manager.Attempts(r.Context(), id)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, wire.StoryOf(job, attempts))
+	writeJSON(w, http.StatusOK, wire.StoryOf(job, wait, attempts))
 	return nil
 }
 

@@ -61,6 +61,18 @@ func fitting(messages []core.TakenJob, tail func(core.TakenJob, wire.Message) an
 	return len(messages)
 }
 
+// sift parts messages that a reply of so many bytes has room for, one by one, from others.
+func sift(messages []core.TakenJob, most int) (sendable, large []core.TakenJob) {
+	for i, m := range messages {
+		if fitting(messages[i:i+1], handed, most) > 0 {
+			sendable = append(sendable, m)
+		} else {
+			large = append(large, m)
+		}
+	}
+	return sendable, large
+}
+
 // quotedLength is how many bytes a text has at most as one in JSON: there are longer ways
 // to write what is escaped in it, but none that encoding/json takes.
 func quotedLength(text []byte) int {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -22,8 +23,11 @@ const (
 // OpsOptions is what the routes for operators work with.
 type OpsOptions struct {
 	// Depth is the number of jobs that are not finished. That it answers is what
-	// makes the gateway healthy.
+	// makes the gateway healthy, and that Writes has nothing to say.
 	Depth func(context.Context) (int, error)
+
+	// Writes reports why nothing can be written; nil leaves that open.
+	Writes func(context.Context) error
 
 	// Every is how long an answer of the database is good for; zero means a second.
 	Every time.Duration
@@ -50,7 +54,7 @@ type IgnoredConfig struct {
 // The limit per client address holds.
 func Ops(o OpsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		h := &health{depth: o.Depth, every: cmp.Or(o.Every, checkEvery), ignored: o.Ignored, door: d}
+		h := &health{depth: o.Depth, writes: o.Writes, every: cmp.Or(o.Every, checkEvery), ignored: o.Ignored, door: d}
 		r.Get("/health", h.serve)
 		r.Head("/health", h.serve)
 		if o.Metrics != nil {
@@ -73,6 +77,7 @@ func (d *Door) metrics(exposition http.Handler, token *bearer) http.HandlerFunc 
 // once, however many ask. Trouble is asked about again after a second.
 type health struct {
 	depth   func(context.Context) (int, error)
+	writes  func(context.Context) error
 	every   time.Duration
 	ignored func() *IgnoredConfig
 	door    *Door
@@ -88,6 +93,8 @@ type checkup struct {
 	done  chan struct{}
 	depth int
 	err   error
+
+	answered atomic.Bool // a question; whether anything can be written comes after that
 }
 
 type healthBody struct {
@@ -104,12 +111,13 @@ type configBody struct {
 }
 
 func (h *health) serve(w http.ResponseWriter, r *http.Request) {
-	if c := h.latest(); c.wait(r.Context()) && c.err == nil {
+	c := h.latest()
+	if c.wait(r.Context()) && c.err == nil {
 		writeJSON(w, http.StatusOK, healthBody{Status: "ok", Depth: &c.depth, Config: h.config()})
 		return
 	}
 	w.Header()["Retry-After"] = []string{"1"}
-	writeJSON(w, http.StatusServiceUnavailable, healthBody{Status: "error", Detail: "database unreachable", Config: h.config()})
+	writeJSON(w, http.StatusServiceUnavailable, healthBody{Status: "error", Detail: c.ill(), Config: h.config()})
 }
 
 // config is what there is to tell of the configuration; nil if nothing is.
@@ -165,6 +173,20 @@ func (c *checkup) stale(after time.Duration) bool {
 	}
 }
 
+// What can be the matter. Whoever asks learns no more, and the log all of it.
+const (
+	unreachable = "database unreachable"
+	unwritable  = "database takes no writes"
+)
+
+// ill is what there is to say of a checkup that failed, or that has not ended in time.
+func (c *checkup) ill() string {
+	if c.answered.Load() {
+		return unwritable
+	}
+	return unreachable
+}
+
 // run has its own goroutine and deadline: the checkup belongs to everyone who
 // asks, and a driver that ignores its deadline must not take a probe with it.
 func (h *health) run(c *checkup) {
@@ -179,5 +201,8 @@ func (h *health) run(c *checkup) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	c.depth, c.err = h.depth(ctx)
+	if c.depth, c.err = h.depth(ctx); c.err == nil && h.writes != nil {
+		c.answered.Store(true)
+		c.err = h.writes(ctx)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -95,6 +96,27 @@ func TestHealthOfADatabaseThatHangs(t *testing.T) {
 		}
 		if asked.Load() != 1 {
 			t.Errorf("the database was asked %d times, want once", asked.Load())
+		}
+		close(release)
+		synctest.Wait()
+		if got := ask(h, "GET", "/health", ""); got.Code != 200 {
+			t.Errorf("health after the hang = %d, want 200", got.Code)
+		}
+	})
+}
+
+// A database that answers, and is told to write and does not come back, is not called
+// unreachable.
+func TestHealthOfWritesThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := web.Handler(web.Settings{MaxBodySize: 1, MaxInbound: 1}, web.Ops(web.OpsOptions{
+			Depth:  func(context.Context) (int, error) { return 0, nil },
+			Writes: func(context.Context) error { <-release; return nil },
+		}))
+		const want = `{"status":"error","detail":"database takes no writes"}`
+		if got := ask(h, "GET", "/health", ""); got.Code != 503 || strings.TrimSpace(got.Body.String()) != want {
+			t.Errorf("health = %d %s, want 503 %s", got.Code, got.Body, want)
 		}
 		close(release)
 		synctest.Wait()

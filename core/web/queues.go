@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type Puller interface {
 	Receive(ctx context.Context, queue string, n int, wait time.Duration) ([]core.TakenJob, error)
 	Return(ctx context.Context, queue string, messages []core.TakenJob)
+	Bury(ctx context.Context, queue string, messages []core.TakenJob, why string) error
 	Ack(ctx context.Context, queue string, ids []string) (int, error)
 	Nack(ctx context.Context, queue string, ids []string, delay time.Duration) (retried, dead int, err error)
 	Extend(ctx context.Context, queue string, ids []string, visibility time.Duration) (int, error)
@@ -44,7 +46,8 @@ type QueuesOptions struct {
 
 	// MaxReply bounds a reply with messages for a consumer, in bytes of what it is as a text
 	// in JSON, which is how a function sends it. Messages above that go back, so that nobody
-	// loses an attempt to a reply that cannot be sent. Zero is no bound.
+	// loses an attempt to a reply that cannot be sent; one that is larger by itself is dead,
+	// or it would be in the way of all behind it. Zero is no bound.
 	MaxReply int
 }
 
@@ -131,33 +134,46 @@ func inTime(ctx context.Context, wait time.Duration) time.Duration {
 // is on its way nobody can tell; then the visibility timeout decides, and the attempt
 // counts, so that a message which no consumer can take in dies of it at last.
 func (q *queueRoutes) hand(w http.ResponseWriter, r *http.Request, queue string, n int, wait time.Duration) error {
-	messages, err := q.Puller.Receive(r.Context(), queue, n, wait)
-	if err != nil {
-		return err
+	end := time.Now().Add(wait)
+	for {
+		messages, err := q.Puller.Receive(r.Context(), queue, n, wait)
+		if err != nil {
+			return err
+		}
+		if err := r.Context().Err(); err != nil {
+			q.Puller.Return(r.Context(), queue, messages)
+			return err
+		}
+		sendable, err := q.trim(r.Context(), queue, messages)
+		if err != nil {
+			return err
+		}
+		if len(sendable) > 0 || len(messages) == 0 {
+			writeMessages(w, sendable, handed, "")
+			return nil
+		}
+		wait = max(0, time.Until(end)) // all were too large; there may be others behind them
 	}
-	if err := r.Context().Err(); err != nil {
-		q.Puller.Return(r.Context(), queue, messages)
-		return err
-	}
-	if messages, err = q.trim(r.Context(), queue, messages); err != nil {
-		return err
-	}
-	writeMessages(w, messages, handed, "")
-	return nil
 }
 
-// trim gives back the messages that a reply has no room for. One that has none for the
-// first of them is a refusal.
+// trim gives back the messages that a reply has no room for, and buries those that no
+// reply has.
 func (q *queueRoutes) trim(ctx context.Context, queue string, messages []core.TakenJob) ([]core.TakenJob, error) {
 	if q.MaxReply == 0 || len(messages) == 0 {
 		return messages, nil
 	}
-	n := fitting(messages, handed, q.MaxReply)
-	q.Puller.Return(ctx, queue, messages[n:])
-	if n == 0 {
-		return nil, core.Refuse(core.Invalid, "message %s is larger than what can be sent from here", messages[0].ID)
+	sendable, large := sift(messages, q.MaxReply)
+	n := fitting(sendable, handed, q.MaxReply)
+	q.Puller.Return(ctx, queue, sendable[n:])
+	if len(large) == 0 {
+		return sendable[:n], nil
 	}
-	return messages[:n], nil
+	why := fmt.Sprintf("too large: as a text in JSON it has more than the %d bytes that a reply from here may have", q.MaxReply)
+	err := q.Puller.Bury(ctx, queue, large, why)
+	if n > 0 {
+		err = nil // they come back, and there is something to hand out
+	}
+	return sendable[:n], err
 }
 
 func (q *queueRoutes) ack(w http.ResponseWriter, r *http.Request) error {

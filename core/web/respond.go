@@ -123,7 +123,7 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		return errGone
 	case errors.As(err, &refusal) && refusal.Kind == core.Unavailable:
-		d.logFailure(r, err)
+		d.logRefusal(r, err)
 		return &verdict{status: 503, text: refusal.Message, retryAfter: cmp.Or(refusal.RetryAfter, comeBack)}
 	case errors.As(err, &refusal):
 		return &verdict{status: statuses[refusal.Kind], text: refusal.Message, explains: errors.Is(err, intake.ErrMalformed)}
@@ -134,7 +134,7 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 		d.logFailure(r, err)
 		return &verdict{status: 500, text: "Subscription confirmation failed"}
 	case errors.Is(err, context.DeadlineExceeded):
-		d.logFailure(r, err)
+		d.logRefusal(r, err)
 		return &verdict{status: 503, text: "Service unavailable", retryAfter: comeBack}
 	default:
 		d.logFailure(r, err)
@@ -142,8 +142,15 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 	}
 }
 
+// logFailure tells of what is nobody's fault but ours.
 func (d *Door) logFailure(r *http.Request, err error) {
 	d.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", r.Pattern, "error", err)
+}
+
+// logRefusal tells of what cannot be done now, and is asked for again. While a database
+// is away every request is: that it is, is told by who works with it.
+func (d *Door) logRefusal(r *http.Request, err error) {
+	d.Log.WarnContext(r.Context(), "request refused", "method", r.Method, "route", r.Pattern, "error", err)
 }
 
 // received answers for an event that was stored, or had been before, or for a

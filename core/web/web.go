@@ -4,8 +4,8 @@
 // The one idea to know: a request costs nothing until it has earned it. Each
 // step ends what it refuses, and the cheap ones come first:
 //
-//	security headers, panics ─▶ rate of the client ─▶ route known, method
-//	  ─▶ a free slot ─▶ token ─▶ source known, address allowed
+//	security headers, panics ─▶ rate of the client ─▶ length, where no body belongs
+//	  ─▶ route known, method ─▶ a free slot ─▶ token ─▶ source known, address allowed
 //	  ─▶ encoding, length ─▶ the body is read ─▶ the service decides
 //
 // Routes come in pieces, [Intake], [Callback], [Queues], [Events], [Jobs], [Runs],
@@ -110,9 +110,17 @@ func (d *Door) guard(next http.Handler) http.Handler {
 			d.fail(w, r, errTooMany)
 			return
 		}
+		if bodiless(r.Method) && r.ContentLength > d.MaxBodySize {
+			d.fail(w, r, errTooLarge)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
+
+// bodiless reports whether the routes of a method do not read bodies. The others hold
+// theirs to the limit when they read it.
+func bodiless(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 // rescue answers for a handler that panicked. It must be deferred itself.
 func (d *Door) rescue(w http.ResponseWriter, r *http.Request) {

@@ -93,7 +93,7 @@ func (w *world) set(setting string) {
 		w.ignored = &web.IgnoredConfig{Why: core.ReloadResult(value), Since: time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.UTC)}
 	case "export": // breaks
 		w.archive.breaks = true
-	case "store": // works, unavailable, broken, late, panics
+	case "store": // works, full, unavailable, broken, late, panics
 		w.store.mood = value
 	default:
 		w.t.Fatalf("unknown setting %q", setting)
@@ -107,7 +107,7 @@ func (w *world) handler() http.Handler {
 	}
 	return web.Handler(w.settings,
 		web.Intake(web.IntakeOptions{Receiver: w.intake(), Token: w.token}),
-		web.Ops(web.OpsOptions{Depth: w.store.Depth, Ignored: func() *web.IgnoredConfig { return w.ignored }}),
+		web.Ops(web.OpsOptions{Depth: w.store.Depth, Writes: w.store.Writes, Ignored: func() *web.IgnoredConfig { return w.ignored }}),
 		web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Token: w.token, Keys: map[string]string{"work": "", "locked": "k3y"}, MaxReply: w.maxReply}),
 		web.Callback(web.CallbackOptions{Resume: w.clerk.Resume}),
 		web.Runs(web.RunsOptions{Manager: w.clerk, Token: w.token}),
@@ -228,6 +228,13 @@ func (s *store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 }
 
 func (s *store) Depth(ctx context.Context) (int, error) { return 3, s.moody(ctx) }
+
+func (s *store) Writes(context.Context) error {
+	if s.mood == "full" {
+		return errors.New("no space left on device")
+	}
+	return nil
+}
 
 func (s *store) moody(ctx context.Context) error {
 	switch s.mood {

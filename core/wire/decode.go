@@ -46,7 +46,22 @@ func (e Event) Core() (manage.Told, error) {
 		DeliveryID: string(e.IdempotencyKey), CreatedAt: e.CreatedAt.Time,
 	}
 	event.Headers, event.ContentType = headersFrom(e.Headers)
-	return manage.Told{Event: event, Jobs: List(e.Jobs, Job.Core), Runs: List(e.WorkflowRuns, Run.Core)}, nil
+	return manage.Told{Event: event, Jobs: List(e.Jobs, Job.Core), Runs: List(e.WorkflowRuns, Run.Core), Waits: waitsOf(e.Jobs)}, nil
+}
+
+// waitsOf is what those of the jobs wait for that tell it.
+func waitsOf(jobs []Job) map[core.ID]manage.Wait {
+	var waits map[core.ID]manage.Wait
+	for _, j := range jobs {
+		if j.Waiting == nil {
+			continue
+		}
+		if waits == nil {
+			waits = map[core.ID]manage.Wait{}
+		}
+		waits[j.ID] = manage.Wait{For: j.Waiting.For, Until: j.Waiting.Until.Time}
+	}
+	return waits
 }
 
 // headersFrom takes the content type out of headers, where [Headers] put it.
@@ -78,6 +93,20 @@ func LaneOf(consumer string) core.Lane {
 		return core.Lane(consumer)
 	}
 	return core.HandlerLane(consumer)
+}
+
+// ParseConsumer is [LaneOf] of what somebody typed, false if no consumer can be called so.
+func ParseConsumer(text string) (core.Lane, bool) {
+	lane := LaneOf(text)
+	_, name, _ := strings.Cut(string(lane), "/")
+	known := lane.Handler() != "" || lane.Queue() != "" || lane.Workflow() != "" || lane.Alert()
+	return lane, known && name != "" && !strings.ContainsFunc(name, unnamed)
+}
+
+// unnamed reports whether no consumer has a character in its name. Not every database can
+// be asked for any text.
+func unnamed(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '_' && r != '-'
 }
 
 // attemptsOf is how many attempts a budget is.
@@ -147,12 +176,12 @@ func orNone(doc json.RawMessage) []byte {
 
 // Core is the queue with its numbers.
 func (q Queue) Core() (manage.Listed, error) {
-	visibility, err := config.ParseDuration(q.VisibilityTimeout)
+	visibility, err := config.ParseDuration(string(q.VisibilityTimeout))
 	if err != nil {
 		return manage.Listed{}, fmt.Errorf("visibility_timeout: %w", err)
 	}
 	return manage.Listed{
-		Queue: manage.Queue{Name: q.Name, Source: q.Source, Events: q.Events, Visibility: visibility.Duration},
+		Queue: manage.Queue{Name: q.Name, Source: string(q.Source), Events: q.Events, Visibility: visibility.Duration},
 		Tally: core.Tally{Pending: q.Pending, Processing: q.Processing, Dead: q.Dead},
 	}, nil
 }

@@ -110,6 +110,9 @@ func TestPayloadsThereAndBack(t *testing.T) {
 			ContentType: rapid.SampledFrom([]string{"", "application/json", "text/plain"}).Draw(t, "content type"),
 			Headers:     rapid.MapOfN(rapid.SampledFrom([]string{"ce-id", "traceparent"}), someText, 0, 2).Draw(t, "headers"),
 		}, Jobs: []core.Job{someJob(t)}, Runs: []core.Run{someRun(t)}}
+		if rapid.Bool().Draw(t, "waits") {
+			told.Waits = map[core.ID]manage.Wait{told.Jobs[0].ID: {For: manage.BreakerOpen, Until: someTime.Draw(t, "until")}}
+		}
 		line, err := EventOf(told).Line()
 		if err != nil {
 			t.Fatal(err)
@@ -202,4 +205,16 @@ func TestReplayedThereAndBack(t *testing.T) {
 			t.Errorf("has_more is %t where next is %q", record.More, before.Next)
 		}
 	})
+}
+
+func TestParseConsumer(t *testing.T) {
+	for text, want := range map[string]core.Lane{
+		"billing": "handler/billing", "handler/billing": "handler/billing", "queue/my_work-2": "queue/my_work-2",
+		"workflow/w": "workflow/w", "alert/0a1b2c": "alert/0a1b2c",
+		"": "", "queue/": "", "mailbox/a": "", "workflow/w/s": "", "a//b": "", "a\x00": "", "queue/\xff": "", "é": "", "a b": "",
+	} {
+		if lane, ok := ParseConsumer(text); ok != (want != "") || ok && lane != want {
+			t.Errorf("ParseConsumer(%q) = %q, %t, want %q", text, lane, ok, want)
+		}
+	}
 }

@@ -65,7 +65,8 @@ const PayloadText = "text"
 
 // EventOf is the record of an event, its jobs without their attempts.
 func EventOf(t manage.Told) Event {
-	return EventWith(t.Event, List(t.Jobs, JobOf), List(t.Runs, RunOf))
+	jobs := List(t.Jobs, func(j core.Job) Job { return WaitingOf(j, t.Waits[j.ID]) })
+	return EventWith(t.Event, jobs, List(t.Runs, RunOf))
 }
 
 // EventWith is the record of an event with these jobs and runs.

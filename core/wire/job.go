@@ -2,6 +2,7 @@ package wire
 
 import (
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
 )
 
 // Jobs is a page of a listing.
@@ -34,6 +35,9 @@ type Job struct {
 	RunID       core.ID     `json:"workflow_run_id,omitempty"` // of a step only
 	Step        string      `json:"step,omitempty"`            // of a step only, its path
 
+	// Waiting is absent of a job that waits for nothing, and where many are listed.
+	Waiting *Wait `json:"waiting,omitempty"`
+
 	// Attempts are absent if they were not asked for.
 	Attempts []Attempt `json:"attempts,omitzero"`
 }
@@ -57,9 +61,24 @@ func JobOf(j core.Job) Job {
 	}
 }
 
-// StoryOf is the record of a job with its attempts.
-func StoryOf(j core.Job, attempts []core.Attempt) Job {
+// A Wait is what a job waits for.
+type Wait struct {
+	For   manage.Hindrance `json:"for"`
+	Until Time             `json:"until"`
+}
+
+// WaitingOf is the record of a job, with what it waits for.
+func WaitingOf(j core.Job, w manage.Wait) Job {
 	record := JobOf(j)
+	if w != (manage.Wait{}) {
+		record.Waiting = &Wait{w.For, Time{w.Until}}
+	}
+	return record
+}
+
+// StoryOf is the record of a job with what it waits for and its attempts.
+func StoryOf(j core.Job, w manage.Wait, attempts []core.Attempt) Job {
+	record := WaitingOf(j, w)
 	record.Attempts = List(attempts, AttemptOf)
 	return record
 }

@@ -13,12 +13,13 @@ type Queues struct {
 	Queues []Queue `json:"queues"`
 }
 
-// A Queue is a queue with how many messages it has.
+// A Queue is a queue with how many messages it has. Of one that is configured no more
+// nothing else is known, and it is not listed.
 type Queue struct {
 	Name              string   `json:"name"`
-	Source            string   `json:"source"`
+	Source            Text     `json:"source"`
 	Events            []string `json:"events"`
-	VisibilityTimeout string   `json:"visibility_timeout"`
+	VisibilityTimeout Text     `json:"visibility_timeout"`
 	Depth             int      `json:"depth"`
 	Pending           int      `json:"pending"`
 	Processing        int      `json:"processing"`
@@ -27,16 +28,19 @@ type Queue struct {
 
 // QueueOf is the record of a queue.
 func QueueOf(q manage.Listed) Queue {
-	return Queue{
-		Name:              q.Name,
-		Source:            q.Source,
-		Events:            append([]string{}, q.Events...), // a list also if it is empty
-		VisibilityTimeout: config.Duration{Duration: q.Visibility}.String(),
-		Depth:             q.Depth(),
-		Pending:           q.Pending,
-		Processing:        q.Processing,
-		Dead:              q.Dead,
+	record := Queue{
+		Name:       q.Name,
+		Source:     Text(q.Source),
+		Events:     append([]string{}, q.Events...), // a list also if it is empty
+		Depth:      q.Depth(),
+		Pending:    q.Pending,
+		Processing: q.Processing,
+		Dead:       q.Dead,
 	}
+	if !q.Gone() {
+		record.VisibilityTimeout = Text(config.Duration{Duration: q.Visibility}.String())
+	}
+	return record
 }
 
 // Messages is the first messages of a queue.

@@ -2,8 +2,8 @@
 // and what the command line prints with --json.
 //
 // The one idea to know: a field that does not apply is null, never absent, so that
-// scripts may rely on the names. Absent are only what a job has as a message or a step
-// and the attempts that nobody asked for.
+// scripts may rely on the names. Absent are only what a job has as a message, a step
+// or one that waits, and the attempts that nobody asked for.
 //
 // A record that holds a document of somebody else's, such as a payload, is put together
 // from a head, the document and a tail. So whoever writes it may send the document byte

@@ -31,9 +31,10 @@ func TestRecordsOfNothing(t *testing.T) {
 	}{
 		{JobOf(core.Job{MaxAttempts: core.Unlimited}), `{"id":"","event_id":"","handler":"","status":"","attempt":0,"max_attempts":null,` +
 			`"scheduled_at":null,"completed_at":null,"last_error":null,"created_at":null}`},
-		{StoryOf(core.Job{Lane: "workflow/w", Step: "a/b", RunID: "R", MaxAttempts: 3}, nil), `{"id":"","event_id":"","handler":"workflow/w/a/b","status":"","attempt":0,"max_attempts":3,` +
+		{StoryOf(core.Job{Lane: "workflow/w", Step: "a/b", RunID: "R", MaxAttempts: 3}, manage.Wait{}, nil), `{"id":"","event_id":"","handler":"workflow/w/a/b","status":"","attempt":0,"max_attempts":3,` +
 			`"scheduled_at":null,"completed_at":null,"last_error":null,"created_at":null,"workflow_run_id":"R","step":"a/b","attempts":[]}`},
 		{JobOf(core.Job{Lane: "queue/q"}).Queue, `"q"`},
+		{WaitingOf(core.Job{}, manage.Wait{For: manage.NoWorkerYet}).Waiting, `{"for":"worker","until":null}`},
 		{AttemptOf(core.Attempt{}), `{"attempt":0,"status_code":null,"error":null,"duration_ms":0,"response":null,"created_at":null}`},
 		{EventOf(manage.Told{}), `{"id":"","source":"","event_type":"","payload":"","payload_encoding":"text","headers":{},"idempotency_key":null,"created_at":null,"jobs":[],"workflow_runs":[]}`},
 		{EventsOf(core.Page[core.Event]{}), `{"events":[],"has_more":false}`},
@@ -54,6 +55,7 @@ func TestRecordsAreReadAgain(t *testing.T) {
 		Event: core.Event{ID: "E", Source: "shop", Type: "order", Payload: []byte(`{"n":1.0}`), ContentType: "application/json", DeliveryID: "d", CreatedAt: noon},
 		Jobs:  []core.Job{{ID: "J", Lane: "handler/h", LastError: "<\x1b>", DueAt: noon}},
 		Runs:  []core.Run{{ID: "R", Step: "s", StartedAt: noon}},
+		Waits: map[core.ID]manage.Wait{"J": {For: manage.NotDue, Until: noon}},
 	})
 	var got Event
 	if err := json.Unmarshal([]byte(text(t, want)), &got); err != nil {

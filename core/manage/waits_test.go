@@ -1,0 +1,95 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// outlooks is a store that knows how lanes stand.
+type outlooks struct {
+	gates map[core.Lane]core.Gate
+	asked [][]core.Lane
+	err   error
+}
+
+func (o *outlooks) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
+	o.asked = append(o.asked, lanes)
+	all := map[core.Lane]core.Outlook{}
+	for _, l := range lanes {
+		all[l] = core.Outlook{Gate: o.gates[l]}
+	}
+	return all, o.err
+}
+
+func TestWhatJobsWaitFor(t *testing.T) {
+	soon, later, ago := noon.Add(time.Minute), noon.Add(time.Hour), noon.Add(-time.Minute)
+	open := func(until time.Time) core.Gate { return core.Gate{Failures: core.BreakerThreshold, OpenUntil: until} }
+	for _, c := range []struct {
+		name string
+		job  core.Job
+		gate core.Gate
+		want Wait
+	}{
+		{"completed", core.Job{Lane: "handler/h", Status: core.Completed}, open(soon), Wait{}},
+		{"dead", core.Job{Lane: "handler/gone", Status: core.Dead}, core.Gate{}, Wait{}},
+		{"running", core.Job{Lane: "handler/h", Status: core.Running, DueAt: later}, open(soon), Wait{}},
+		{"due", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, core.Gate{Failures: 4}, Wait{For: NoWorkerYet}},
+		{"due now", core.Job{Lane: "handler/h", Status: core.Available, DueAt: noon}, core.Gate{}, Wait{For: NoWorkerYet}},
+		{"backing off", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: soon}, core.Gate{}, Wait{NotDue, soon}},
+		{"breaker", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, open(soon), Wait{BreakerOpen, soon}},
+		{"breaker, probe due", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, open(ago), Wait{BreakerOpen, ago}},
+		{"breaker, due before it", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: soon}, open(later), Wait{BreakerOpen, later}},
+		{"breaker, due after it", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: later}, open(soon), Wait{NotDue, later}},
+		{"spaced", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, core.Gate{NextAt: noon.Add(time.Second)}, Wait{RateReached, noon.Add(time.Second)}},
+		{"spaced by a clock set back", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, core.Gate{NextAt: later}, Wait{For: NoWorkerYet}},
+		{"message", core.Job{Lane: "queue/q", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NoConsumerYet}},
+		{"message, delayed", core.Job{Lane: "queue/q", Status: core.Retryable, DueAt: soon}, core.Gate{}, Wait{NotDue, soon}},
+		{"handler gone", core.Job{Lane: "handler/gone", Status: core.Retryable, DueAt: soon}, open(soon), Wait{For: NotConfigured}},
+		{"queue gone", core.Job{Lane: "queue/gone", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NotConfigured}},
+		{"workflow gone", core.Job{Lane: "workflow/gone", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NoWorkerYet}},
+		{"alert", core.Job{Lane: "alert/a", Status: core.Available, DueAt: ago}, open(soon), Wait{BreakerOpen, soon}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.job.ID = id(1)
+			store := &outlooks{gates: map[core.Lane]core.Gate{c.job.Lane: c.gate}}
+			w := NewWaits(store, func() time.Time { return noon }, []core.Lane{"handler/h", "queue/q", "alert/a"})
+			waits, err := w.Of(t.Context(), c.job)
+			if err != nil || waits[id(1)] != c.want {
+				t.Errorf("Of = %+v, %v, want %+v", waits[id(1)], err, c.want)
+			}
+			if asked := len(store.asked); asked > 0 != (c.want != Wait{}) {
+				t.Errorf("the store was asked %d times", asked)
+			}
+		})
+	}
+}
+
+// The store is asked once, whatever the number of jobs, and its error is told.
+func TestWaitsOfManyJobs(t *testing.T) {
+	store := &outlooks{}
+	w := NewWaits(store, func() time.Time { return noon }, []core.Lane{"handler/a", "handler/b", "handler/c"})
+	jobs := []core.Job{
+		{ID: id(1), Lane: "handler/b", Status: core.Available}, {ID: id(2), Lane: "handler/a", Status: core.Available},
+		{ID: id(3), Lane: "handler/b", Status: core.Retryable}, {ID: id(4), Lane: "handler/c", Status: core.Completed},
+	}
+	waits, err := w.Of(t.Context(), jobs...)
+	if err != nil || len(waits) != 3 {
+		t.Errorf("Of = %v, %v, want those of three", waits, err)
+	}
+	if diff := cmp.Diff([][]core.Lane{{"handler/b", "handler/a"}}, store.asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	store.err = errors.New("disk full")
+	if _, err := w.Of(t.Context(), jobs...); !errors.Is(err, store.err) {
+		t.Errorf("Of of a store that fails = %v", err)
+	}
+	if waits, err := (*Waits)(nil).Of(t.Context(), jobs...); waits != nil || err != nil {
+		t.Errorf("Of of nil = %v, %v", waits, err)
+	}
+}
