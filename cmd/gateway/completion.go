@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // shells and who writes their scripts.
@@ -17,13 +18,23 @@ var shells = map[string]func(root *cobra.Command, w io.Writer) error{
 	"zsh":        (*cobra.Command).GenZshCompletion,
 }
 
+// unmarkFlags takes the marks around the names of values out of what flags mean: shells
+// show them as they are.
+func unmarkFlags(c *cobra.Command) {
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+	for _, child := range c.Commands() {
+		unmarkFlags(child)
+	}
+}
+
 func newCompletion(a *app) *cobra.Command {
 	names := slices.Sorted(maps.Keys(shells))
 	return &cobra.Command{
 		Use:   "completion <shell>",
 		Short: "Print a script that completes commands in a shell",
 		Long: `Print a script that completes commands, flags, names from the configuration and
-recent ids in a shell: ` + strings.Join(names, ", ") + ".",
+recent ids in a shell: ` + strings.Join(names, ", ") + `. In bash it needs the package
+bash-completion.`,
 		Example: `  source <(gateway completion bash)
   gateway completion zsh > "${fpath[1]}/_gateway"
   gateway completion fish > ~/.config/fish/completions/gateway.fish`,

@@ -14,8 +14,9 @@ import (
 
 const doctorLong = `Check that everything is ready: the configuration, what it leaves open, the
 database, the server, whether each handler, each step of a workflow and each place
-for alerts answers, and which circuit breakers are open. Each line says what was
-found and, if need be, what to do about it. Exits with 1 if a check failed.
+for alerts answers, which circuit breakers are open, and what waits for a handler or
+queue that is configured no more. Each line says what was found and, if need be, what to
+do about it. Exits with 1 if a check failed.
 
 It can be run before the gateway is started and beside one that runs. It changes
 nothing: the database's schema is not brought up to date, and what it writes to
@@ -81,6 +82,7 @@ var examinations = []struct {
 	{"handlers", settings, (*patient).handlers},
 	{"workflows", settings, (*patient).workflows},
 	{"breakers", tables, (*patient).breakers},
+	{"leftovers", tables, (*patient).leftovers},
 	{"alerts", settings, (*patient).alerts},
 }
 

@@ -7,10 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/store"
 )
 
@@ -21,6 +25,9 @@ const databaseTimeout = 20 * time.Second
 func (p *patient) database(ctx context.Context) []check {
 	name := describe(p.cfg.Database)
 	if blank(p.cfg.Database) {
+		if folder := filepath.Dir(p.cfg.Database.SQLitePath()); unix.Access(folder, unix.W_OK|unix.X_OK) != nil {
+			return []check{{verdict: failed, detail: fmt.Sprintf("no database can be made in folder %s: it may not be written to", folder), remedy: "let the user who runs the gateway own it"}}
+		}
 		return []check{{verdict: skipped, detail: "no database at " + p.cfg.Database.SQLitePath() + " yet", remedy: `"gateway start" makes it`}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
@@ -141,6 +148,50 @@ func clockCheck(ahead, blur time.Duration, whose string) check {
 	}
 	if certain > clockFails {
 		c.verdict = failed
+	}
+	return c
+}
+
+// leftovers looks for jobs whose handler or queue was taken out of the configuration. Runs
+// of workflows go on without theirs.
+func (p *patient) leftovers(ctx context.Context) (found []check) {
+	if p.checkup.Missing > 0 {
+		return []check{{verdict: skipped, detail: "the tables are not up to date"}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	s := store.New(p.conn, p.dialect, p.app.clock)
+	lanes, err := s.Unknown(ctx, gateway.Lanes(p.cfg))
+	if err != nil {
+		return []check{{verdict: failed, detail: err.Error()}}
+	}
+	lanes = slices.DeleteFunc(lanes, func(l core.Lane) bool { return l.Workflow() != "" })
+	if len(lanes) == 0 {
+		return []check{{verdict: fine, detail: "no job waits for a handler or queue that is not configured"}}
+	}
+	tallies, err := s.Tallies(ctx, p.app.clock(), lanes)
+	if err != nil {
+		return []check{{verdict: failed, detail: err.Error()}}
+	}
+	for _, l := range lanes {
+		found = append(found, leftover(l, tallies[l]))
+	}
+	return found
+}
+
+// leftover says what waits in a lane that nobody takes from, and what can be done.
+func leftover(l core.Lane, t core.Tally) check {
+	c := check{verdict: warning}
+	waiting := count(t.Pending+t.Processing, "job")
+	switch {
+	case l.Queue() != "":
+		c.detail = fmt.Sprintf("%s of queue %s, which is not configured; a day after that is noticed they become dead", waiting, l.Queue())
+		c.remedy = fmt.Sprintf(`configure it again, or delete them with "gateway queues drain %s"`, l.Queue())
+	case l.Alert():
+		c.detail = fmt.Sprintf("%s for a place for alerts that is not configured any more; a day after that is noticed they become dead", waiting)
+	default:
+		c.detail = fmt.Sprintf("%s for handler %s, which is not configured; a day after that is noticed they become dead", waiting, l.Handler())
+		c.remedy = fmt.Sprintf(`configure it again if they matter; "gateway jobs list --handler %s" shows them`, l.Handler())
 	}
 	return c
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -264,26 +265,42 @@ func unreached(u *url.URL, err error) check {
 	var errno syscall.Errno
 	var timeout net.Error
 	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
 	c := check{verdict: failed, detail: fmt.Sprintf("%s gives no answer: %s", host(u), quotable(u, err))}
 	switch {
 	case errors.As(err, &dns):
 		c.detail, c.remedy = fmt.Sprintf("%s is a name that does not resolve: %s", u.Hostname(), dns.Err), "correct the url, or see to the DNS"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		c.detail, c.remedy = fmt.Sprintf("%s gives no answer within %s", host(u), placeTimeout), "see whether a firewall is in between"
+		c.detail, c.remedy = fmt.Sprintf("%s gives no answer within %s", host(u), placeTimeout), "see whether it is overloaded, or a firewall in between"
 	case errors.Is(err, egress.ErrNoHTTP2):
 		c.detail = fmt.Sprintf("%s takes no gRPC: %v", host(u), err)
 		c.remedy = "turn HTTP/2 (ALPN h2) on in what runs there or in the proxy before it, or set type to http"
 	case errors.As(err, &certificate):
-		c.remedy = "see that its certificate names that host and is signed by an authority known here (SSL_CERT_FILE)"
+		c.remedy = certificateRemedy(certificate.Err)
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		c.remedy = "what answers there speaks no TLS: write http:// if that is meant"
 	case errors.As(err, &errno):
 		c.detail, c.remedy = fmt.Sprintf("%s cannot be reached: %s", host(u), errno.Error()), "start what should run there, or correct the url"
 	case errors.As(err, &dial) && dial.Op == "dial": // the guard's refusal
-		c.detail = fmt.Sprintf("%s is an address that nothing is sent to: %v", host(u), dial.Err)
+		c.detail, c.remedy = fmt.Sprintf("%s is an address that nothing is sent to: %v", host(u), dial.Err), "correct the url"
 		if private(dial.Addr) {
 			c.remedy = "set server.allow_private_urls: true if it is meant to be there"
 		}
 	}
 	return c
+}
+
+// certificateRemedy says what to do about a certificate that is not trusted.
+func certificateRemedy(err error) string {
+	var invalid x509.CertificateInvalidError
+	var name x509.HostnameError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "renew its certificate, unless it is this machine's clock that is wrong"
+	case errors.As(err, &name):
+		return "correct the url, or have its certificate name that host"
+	}
+	return "have its certificate signed by an authority known here, or make that one known (SSL_CERT_FILE)"
 }
 
 // private tells whether server.allow_private_urls is about an address.

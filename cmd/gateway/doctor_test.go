@@ -152,12 +152,14 @@ func (d diagnosis) expect(t *testing.T, want map[string]string) {
 	}
 }
 
+// engines are the databases, and what doctor calls each. Behind mysql is MariaDB, or MySQL
+// itself if a server of it is given.
 var engines = map[string]struct {
 	server string
 	fresh  func(*testing.T) ward
 }{
 	"postgres":   {"PostgreSQL 1", func(t *testing.T) ward { return atURL("postgres", servers.Postgres(t)) }},
-	"mysql":      {"MariaDB 1", func(t *testing.T) ward { return atURL("mysql", servers.MySQL(t)) }},
+	"mysql":      {": M", func(t *testing.T) ward { return atURL("mysql", servers.MySQL(t)) }},
 	"hosted_sql": {"hosted_sql", func(t *testing.T) ward { return hostedWard(servers.D1(t)) }},
 	"proxy": {"hosted_sql", func(t *testing.T) ward {
 		h := servers.D1(t)
@@ -339,7 +341,7 @@ handlers:
 		"handlers.busy":           "failed: 503",
 		"handlers.absent":         "failed: http://127.0.0.1:2 cannot be reached: connection refused; start what",
 		"handlers.nameless":       "failed: gateway.invalid is a name that does not resolve",
-		"handlers.untrusted":      "failed: signed by unknown authority; see that its certificate",
+		"handlers.untrusted":      "failed: signed by unknown authority; have its certificate signed",
 		"handlers.metadata":       "failed: an address that nothing is sent to: 169.254.169.254 may be a cloud's metadata service",
 		"handlers.itself":         "skipped: it is this gateway",
 		"handlers.old-grpc":       "failed: " + secure.URL + " takes no gRPC: the server offers no HTTP/2, which gRPC needs; turn HTTP/2 (ALPN h2) on",

@@ -23,6 +23,7 @@ var namedCommands = []struct {
 	{"../../infra/compose/compose.yaml", regexp.MustCompile(`exec gateway gateway (.*)`), 1},
 	{"../../.github/workflows/ci.yml", regexp.MustCompile(`gateway:devel (\w+)`), 1},
 	{"../../README.md", regexp.MustCompile(`secrets run gateway (.*)`), 2},
+	{"../../README.md", regexp.MustCompile(`gateway\.env \\\n +gateway (.*)`), 1},
 	{"../../infra/sam/secrets", regexp.MustCompile(`secrets run gateway (.*)`), 1},
 	{"../../infra/sam/alarms.yaml", regexp.MustCompile(`"gateway ([^"]+)"`), 2},
 	{"../../.goreleaser.yaml", regexp.MustCompile(`"gateway (\w+)"`), 1},

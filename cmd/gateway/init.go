@@ -85,7 +85,6 @@ func (a *app) init(template, dir string, force bool) error {
 	if err != nil {
 		return err // the local overlay needs no variables, so this cannot be the user's doing
 	}
-	a.printWarnings(cfg.Unbuilt()) // what start would say
 	if a.json {
 		return a.printJSON(struct {
 			Files []string `json:"files"`
@@ -132,10 +131,6 @@ func refuseOverwrite(paths []string, force bool) error {
 
 // printNextSteps says what to do with what was just written.
 func (a *app) printNextSteps(dir string, cfg *config.Config) {
-	if len(cfg.Unbuilt()) > 0 {
-		a.notef("these files are for a later version; gateway validate --env local names what is missing")
-		return
-	}
 	a.notef("next:")
 	if dir != "." {
 		a.notef("  cd %s", shellQuote(dir))

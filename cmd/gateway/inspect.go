@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
@@ -38,7 +40,7 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 		if err != nil {
 			return err
 		}
-		stories, err := storiesOf(ctx, op.jobs, told.Jobs)
+		stories, err := storiesOf(ctx, op.jobs, told)
 		switch {
 		case err != nil:
 			return err
@@ -55,20 +57,21 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 // A jobStory is a job with what became of its attempts.
 type jobStory struct {
 	job      core.Job
+	wait     manage.Wait
 	attempts []core.Attempt
 }
 
-func (s jobStory) record() wire.Job { return wire.StoryOf(s.job, s.attempts) }
+func (s jobStory) record() wire.Job { return wire.StoryOf(s.job, s.wait, s.attempts) }
 
-// storiesOf reads the attempts of jobs.
-func storiesOf(ctx context.Context, service jobService, jobs []core.Job) ([]jobStory, error) {
-	stories := make([]jobStory, len(jobs))
-	for i, j := range jobs {
+// storiesOf reads the attempts of an event's jobs.
+func storiesOf(ctx context.Context, service jobService, told manage.Told) ([]jobStory, error) {
+	stories := make([]jobStory, len(told.Jobs))
+	for i, j := range told.Jobs {
 		attempts, err := service.Attempts(ctx, j.ID)
 		if err != nil {
 			return nil, err
 		}
-		stories[i] = jobStory{j, attempts}
+		stories[i] = jobStory{j, told.Waits[j.ID], attempts}
 	}
 	return stories, nil
 }
@@ -82,6 +85,7 @@ func (a *app) printStories(stories []jobStory) {
 		a.printf("\njob %s for %s: %s", visible(string(j.ID)), visible(wire.Consumer(j)), a.paintStatus(string(j.Status)))
 		a.field("  ", "attempt", attemptText(j, " of "))
 		a.printTimes(j)
+		a.field("  ", "waits for", waitText(j, s.wait))
 		a.field("  ", "last error", visible(j.LastError))
 		if g := attemptGrid(s); len(g.rows) > 0 {
 			a.printf("")
@@ -100,6 +104,26 @@ func (a *app) printTimes(j core.Job) {
 	default:
 		a.field("  ", "next", moment(j.DueAt))
 	}
+}
+
+// waitText says what a job waits for; "" if for nothing.
+func waitText(j core.Job, w manage.Wait) string {
+	name := visible(j.Lane.Consumer())
+	switch w.For {
+	case manage.NotDue:
+		return "its time to come"
+	case manage.BreakerOpen:
+		return fmt.Sprintf("the circuit breaker of %s, which is open; one delivery is tried at %s", name, moment(w.Until))
+	case manage.RateReached:
+		return fmt.Sprintf("its turn: deliveries to %s are spaced, the next is at %s", name, moment(w.Until))
+	case manage.NoWorkerYet:
+		return "a worker of a running gateway"
+	case manage.NoConsumerYet:
+		return "a consumer to receive it"
+	case manage.NotConfigured:
+		return fmt.Sprintf("%s to be configured: it is not, and jobs that wait so for a day become dead", name)
+	}
+	return visible(string(w.For)) // what a newer server may say
 }
 
 // field prints a name and its value, and nothing if there is no value.

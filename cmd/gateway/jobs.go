@@ -65,13 +65,22 @@ func jobFilter(page pageFlags, status, handler string) (f core.JobFilter, err er
 			return f, usageError(err.Error())
 		}
 	}
-	if handler != "" {
-		f.Lane = wire.LaneOf(handler)
-		if workflow, step, ok := strings.Cut(f.Lane.Workflow(), "/"); ok {
-			return f, usagef("jobs are not listed by step (%s); give --handler workflow/%s", step, workflow)
-		}
+	if workflow, step, ok := strings.Cut(wire.LaneOf(handler).Workflow(), "/"); ok {
+		return f, usagef("jobs are not listed by step (%s); give --handler workflow/%s", step, workflow)
 	}
-	return f, nil
+	f.Lane, err = consumerLane(handler)
+	return f, err
+}
+
+// consumerLane is the lane of the jobs of one consumer, "" if none is given.
+func consumerLane(handler string) (core.Lane, error) {
+	if handler == "" {
+		return "", nil
+	}
+	if lane, ok := wire.ParseConsumer(handler); ok {
+		return lane, nil
+	}
+	return "", usagef("--handler must be the name of a handler, or queue/ or workflow/ and the name of one; not %q", clip(handler, 80))
 }
 
 func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -38,9 +37,9 @@ Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs a
 }
 
 func (a *app) retryAll(ctx context.Context, handler string) error {
-	var lane core.Lane
-	if handler != "" {
-		lane = wire.LaneOf(handler)
+	lane, err := consumerLane(handler)
+	if err != nil {
+		return err
 	}
 	if name := lane.Workflow(); name != "" {
 		return core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven; which failed, lists: gateway workflow-runs list --status failed --workflow %s", name)

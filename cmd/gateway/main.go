@@ -21,6 +21,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -33,6 +35,9 @@ func main() { os.Exit(process()) }
 
 // process runs the program with what the operating system gives it.
 func process() int {
+	signal.Ignore(syscall.SIGPIPE) // else a closed pipe kills, whatever is half done, and with a code of its own
+	// Here net/http says what servers send unasked, word for word: a payload, between lines of JSON.
+	log.SetOutput(io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	first := make(chan os.Signal, 1)

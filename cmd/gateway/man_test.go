@@ -37,7 +37,12 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	check(newRoot(newApp(session{}.system(nil, nil))))
-	page, err := os.ReadFile(filepath.Join(dir, "gateway-inspect.1"))
+	page, err := os.ReadFile(filepath.Join(dir, "gateway-jobs-list.1"))
+	want := ".TP\n\\fB--handler\\fP=\"\"\nonly jobs of this \\fBhandler\\fR, of queue/<name> or of workflow/<name>\n"
+	if err != nil || !strings.Contains(string(page), want) {
+		t.Errorf("gateway-jobs-list.1: %v, lacks %q", err, want)
+	}
+	page, err = os.ReadFile(filepath.Join(dir, "gateway-inspect.1"))
 	if want := "gateway inspect <event id>"; err != nil || !strings.Contains(unroffed(string(page)), want) {
 		t.Errorf("gateway-inspect.1: %v, lacks %q", err, want)
 	}

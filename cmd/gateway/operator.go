@@ -104,6 +104,7 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 	if err != nil {
 		return nil, err
 	}
+	events.Waits = gateway.Waits(cfg, s, a.clock)
 	return &operator{
 		cfg:    cfg,
 		events: events,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -69,6 +70,11 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 // configured elsewhere.
 func (a *app) printQueue(cfg *config.Config, q manage.Listed) {
 	a.field("", "queue", visible(q.Name))
+	if q.Gone() {
+		a.field("", "configured", "no more; its messages wait for that, and become dead after a day of it")
+		a.printTally(q)
+		return
+	}
 	a.field("", "source", visible(q.Source))
 	a.field("", "events", eventTypes(q.Events))
 	if cfg != nil {
@@ -79,6 +85,10 @@ func (a *app) printQueue(cfg *config.Config, q manage.Listed) {
 	if cfg != nil {
 		a.field("", "max attempts", maxAttempts(q.MaxAttempts))
 	}
+	a.printTally(q)
+}
+
+func (a *app) printTally(q manage.Listed) {
 	a.field("", "pending", tally(q.Pending))
 	a.field("", "processing", tally(q.Processing))
 	a.field("", "dead", tally(q.Dead))
@@ -121,12 +131,16 @@ Reads the configured database, beside the running gateway, or asks the one at --
   gateway queues peek orders --limit 10 --json | jq '.messages[].payload'`,
 	}
 	limitFlag(c, &limit, 1)
+	c.Flags().Lookup("limit").Usage += fmt.Sprintf("; with --url 1 to %d", maxMessages)
 	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesPeek(c.Context(), queue, limit) })
 }
 
 func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
 	if err := checkLimit(limit); err != nil {
 		return err
+	}
+	if a.remote() && limit > maxMessages { // there is no going on after the last one
+		return usagef("--limit must be 1 to %d with --url, not %d", maxMessages, limit)
 	}
 	return a.askQueue(ctx, name, func(op *operator) error {
 		messages, err := op.queues.Peek(ctx, name, limit)

@@ -36,7 +36,17 @@ func (q remoteQueues) Queue(ctx context.Context, name string) (manage.Listed, er
 			return l, nil
 		}
 	}
-	return manage.Listed{}, manage.ErrQueue
+	return manage.Listed{}, q.missing(ctx, name)
+}
+
+// missing says why a queue is not listed. A server does not tell how many messages one has
+// that is configured no more.
+func (q remoteQueues) missing(ctx context.Context, name string) error {
+	left, err := remoteJobs(q).List(ctx, core.JobFilter{Lane: core.QueueLane(name), Limit: 1})
+	if err != nil || len(left.Items) == 0 {
+		return manage.ErrQueue
+	}
+	return core.Refuse(core.NotFound, "queue %s is not configured there any more; its messages lists: gateway jobs list --handler queue/%s; and deletes: gateway queues drain %s --force", name, name, name)
 }
 
 func (q remoteQueues) Peek(ctx context.Context, name string, limit int) ([]core.TakenJob, error) {

@@ -27,7 +27,14 @@ An event that is not taken is told with its line, and so is a line that holds no
 the others are sent all the same, and the command ends with 1. It stops early where
 that cannot help: if nobody answers, or what is no gateway, or the token is refused. A
 gateway that is busy is given time. Behind a pipe "set -o pipefail" lets the shell see
-that what comes before it failed.`
+that what comes before it failed.
+
+Each replay sends all it is given, also for the second time; lines with the same id and
+content are one event, and sent once. To go on with one that was cut short, give it a
+name, or the one that it told when it ended, with --run: what was sent under that name
+before counts as a duplicate, and the rest is sent. This holds for as long as the
+gateway keeps the events. A CloudEvent has an identity of its own: a gateway that has it
+already never takes it again ("gateway events replay" delivers it again).`
 
 func newReplayLocal(a *app) *cobra.Command {
 	var r localReplay
@@ -37,6 +44,7 @@ func newReplayLocal(a *app) *cobra.Command {
 		Long:  replayLocalLong,
 		Example: `  gateway replay-local events.jsonl
   gateway replay-local events.jsonl --source shop -t 'order.*' --since 1d --target http://127.0.0.1:9000
+  gateway replay-local events.jsonl --run monday -y; gateway replay-local events.jsonl --run monday -y
   set -o pipefail; gateway export events --url https://gateway.example.com | gateway replay-local - -y`,
 		GroupID: groupInspect,
 		Args:    arguments(1, 1, "the file"),
@@ -51,7 +59,8 @@ func newReplayLocal(a *app) *cobra.Command {
 	r.register(a, c, "exactly this `type`, or, with a * at its end, of all that begin so")
 	flags := c.Flags()
 	flags.StringVar(&r.status, "status", "", "only events with a job that had this `status`: available, running, completed, retryable or dead")
-	flags.StringVar(&r.target, "target", "", "`address` of the gateway (default http://127.0.0.1:<configured port>)")
+	flags.StringVar(&r.target, "target", "", "`address` of the gateway (default http://127.0.0.1 and the configured port)")
+	flags.StringVar(&r.name, "run", "", "do not send again what was sent under this `name` (default a new one)")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
 	a.complete(c, "status", statusNames)
 	return annotated(c, takesToken)
@@ -61,6 +70,7 @@ func newReplayLocal(a *app) *cobra.Command {
 type localReplay struct {
 	selection
 	file, status, target string
+	name                 string // names the replay: what was sent under it before is a duplicate; "" for no name
 	yes                  bool
 
 	pick     picker
@@ -87,6 +97,12 @@ func (a *app) prepareLocal(ctx context.Context, r *localReplay) (err error) {
 			return usageError(err.Error())
 		}
 	}
+	if r.name == "" {
+		r.name = string(core.NewIDs(a.clock).Next())
+	}
+	if !runName(r.name) {
+		return usagef("--run must be 1 to 64 characters of A-Z a-z 0-9 . _ -; not %q", clip(r.name, 80))
+	}
 	if r.file == "-" && a.tokenFile == "-" {
 		return usagef("standard input cannot be both the events and the token")
 	}
@@ -98,6 +114,13 @@ func (a *app) prepareLocal(ctx context.Context, r *localReplay) (err error) {
 		return err
 	}
 	return a.aim(ctx, cfg, r)
+}
+
+// runName reports whether a replay may be called so.
+func runName(s string) bool {
+	return len(s) <= 64 && s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("._-", r)
+	})
 }
 
 // askable refuses to go without -y where nobody can be asked, or where what is counted

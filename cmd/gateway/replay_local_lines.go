@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,6 +141,22 @@ func (e exported) letterHeaders() http.Header {
 		}
 	}
 	return sent
+}
+
+// key is by what a gateway knows the event again that it was sent in this run; "" for none.
+// It is new if somebody changes what is sent. A CloudEvent needs none: its source and id
+// are by what it is known, in whichever run.
+func (e exported) key(run string) string {
+	headers := e.letterHeaders()
+	if run == "" || headers.Get("Ce-Source") != "" && headers.Get("Ce-Id") != "" {
+		return ""
+	}
+	which := e.ID
+	if _, err := core.ParseID(e.ID); err != nil {
+		which = fmt.Sprintf("line-%d", e.line)
+	}
+	sum := sha256.Sum256(append([]byte(e.EventType+"\n"), e.Payload...))
+	return fmt.Sprintf("replay-local/%s/%s/%x", run, which, sum[:8])
 }
 
 // checkHeaders refuses what no request can carry.

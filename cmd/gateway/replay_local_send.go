@@ -106,6 +106,9 @@ func (p *posting) run(ctx context.Context) error {
 	if printed := p.printSent(); err == nil {
 		err = printed
 	}
+	if p.name != "" && p.sent.Sent > 0 && (err != nil || p.sent.Failed > 0) {
+		p.notef("to send only the rest: the same command with --run %s", p.name)
+	}
 	if err == nil && p.sent.Failed > 0 {
 		return errReported
 	}
@@ -219,6 +222,9 @@ func (p *posting) offer(ctx context.Context, e exported) (ans reaction, wait tim
 // letter is an event as its first sender might have posted it.
 func (p *posting) letter(e exported) letter {
 	l := letter{path: []string{"events", segment(e.Source), segment(e.EventType)}, header: e.letterHeaders(), body: e.Payload}
+	if key := e.key(p.name); key != "" {
+		l.header.Set("Idempotency-Key", key)
+	}
 	if p.bearer != "" {
 		l.header.Set("Authorization", "Bearer "+p.bearer)
 	}
@@ -247,7 +253,10 @@ func (s posted) words() string {
 
 func (p *posting) printSent() error {
 	if p.json {
-		return p.printJSON(p.sent)
+		return p.printJSON(struct {
+			Run string `json:"run"`
+			posted
+		}{p.name, p.sent})
 	}
 	p.printf("%s", p.sent.words())
 	return nil

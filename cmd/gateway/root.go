@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const (
@@ -56,14 +59,14 @@ func newRoot(a *app) *cobra.Command {
 		Version:           readBuild().Version,
 		Args:              noSuchCommand,
 		RunE:              help,
-		PersistentPreRunE: a.checkRemote,
+		PersistentPreRunE: a.checkFlags,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError(err.Error()) })
+	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
 	root.SetUsageFunc(usage)
@@ -126,6 +129,41 @@ func usageErrors(c *cobra.Command) {
 		}
 		return nil
 	}
+}
+
+// checkFlags refuses flags that cannot be meant.
+func (a *app) checkFlags(c *cobra.Command, args []string) error {
+	if err := emptyFlag(c); err != nil {
+		return err
+	}
+	return a.checkRemote(c, args)
+}
+
+// emptyFlag refuses flags of a command that were given without a value: --handler "$NAME"
+// with a variable that is not set must not mean all handlers.
+func emptyFlag(c *cobra.Command) (err error) {
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed && f.Value.Type() == "string" && f.Value.String() == "" {
+			err = usagef("--%s is empty; give a value, or leave it out", f.Name)
+		}
+	})
+	return err
+}
+
+// flagError says what a flag takes, in words.
+func flagError(_ *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return usageError(err.Error())
+	}
+	f, value := invalid.GetFlag(), clip(invalid.GetValue(), 40)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return usagef("--%s is out of range: %s", f.Name, value)
+	case f.Value.Type() == "int":
+		return usagef("--%s must be a whole number, not %q", f.Name, value)
+	}
+	return usagef("--%s must be true or false, not %q", f.Name, value)
 }
 
 // noArguments accepts none.

@@ -24,6 +24,9 @@ func run(ctx context.Context, args []string, s system) int {
 	a := newApp(s)
 	root := newRoot(a)
 	root.SetArgs(append([]string{}, args...)) // not nil, which would mean os.Args
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		unmarkFlags(root)
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if a.out.err != nil && (err == nil || errors.Is(err, a.out.err)) {
 		err = unwritten(a.out.err)

@@ -38,7 +38,8 @@ payload.
 
 The payload is an argument, a file, or standard input with -f -. Without one, it
 is {}. For twilio and slack, what is not JSON is sent as a form, with --raw. With
---dry-run nothing is sent: the handlers and queues that would get a job are listed.`
+--dry-run nothing is sent: the handlers, queues and workflows that would get it are
+listed.`
 
 func newSend(a *app) *cobra.Command {
 	var r sendRequest
@@ -64,7 +65,7 @@ func newSend(a *app) *cobra.Command {
 	flags.StringVarP(&r.eventType, "event-type", "t", "", "event `type` (required)")
 	flags.StringVarP(&r.file, "file", "f", "", "read the payload from this `file`, - for standard input")
 	flags.BoolVar(&r.raw, "raw", false, "send a payload that is not JSON, too")
-	flags.BoolVar(&r.dryRun, "dry-run", false, "list the handlers and queues that would get a job, send nothing")
+	flags.BoolVar(&r.dryRun, "dry-run", false, "list the handlers, queues and workflows that would get it, send nothing")
 	a.complete(c, "source", a.sourceNames)
 	a.complete(c, "event-type", a.recentTypes)
 	return c

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"strconv"
 	"syscall"
 
@@ -37,10 +36,16 @@ secrets are left out of it: it may read variables GATEWAY_VAR_*, and those that
 GATEWAY_CONFIG_ENV lists.
 
 SIGHUP reads the configuration again. One at an address is asked for changes about
-every 30 seconds, or as often as GATEWAY_CONFIG_POLL says, such as 5s. A new one is followed from then on, all of it: what was begun ends
-as it began. The one before stays, with a warning in the log and a word in /health, if
-the new one has errors, cannot be read, changes the database or where the server
-listens, or takes away a token, a key, the verification of a source or all sources.
+every 30 seconds, or as often as GATEWAY_CONFIG_POLL says, such as 5s. A new one is
+followed from then on, all of it: what was begun ends as it began. The one before
+stays, with a warning in the log and a word in /health, if the new one has errors,
+cannot be read, changes the database or where the server listens, or takes away a
+token, a key, the verification of a source or all sources.
+
+While a database server cannot be reached start waits for it, with a line in the log for
+each try: up to 5 minutes, or as long as GATEWAY_DATABASE_WAIT says (from 0s, not at all,
+to 1d). It exits at once for what waiting does not mend: a wrong password, a database
+that does not exist, tables of a newer version. Once it serves it waits without end.
 
 Environment: GATEWAY_LOG_FORMAT=json for structured logs; GATEWAY_LOG or RUST_LOG
 for what to log: a level, or a list such as "warn,worker=debug". Traces are exported
@@ -61,7 +66,6 @@ func newStart(a *app) *cobra.Command {
 }
 
 func (a *app) start(ctx context.Context) error {
-	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more is no reason to die
 	told, deaf := hangups()
 	defer deaf()
 	a.tuneMemory()
@@ -73,9 +77,6 @@ func (a *app) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if unbuilt := cfg.Unbuilt(); len(unbuilt) > 0 {
-		return config.Problems(unbuilt)
-	}
 	lines := newSpool(a.stderr)
 	defer lines.close()
 	log := a.logger(cfg, lines)
@@ -84,7 +85,11 @@ func (a *app) start(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	s, err := a.openStore(ctx, cfg)
+	s, err := a.awaitStore(ctx, cfg, log)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		log.Info("told to stop before the database was there")
+		return nil // as who is told to stop later
+	}
 	if err != nil {
 		return err
 	}

@@ -47,9 +47,8 @@ func (a *app) validate(ctx context.Context) error {
 	return nil
 }
 
-// check loads the configuration and returns all that keeps it from being served,
-// features this version does not have included. cfg is nil if it could not be
-// read.
+// check loads the configuration and returns all that keeps it from being served. cfg is
+// nil if it could not be read.
 func (a *app) check(ctx context.Context) (cfg *config.Config, problems []config.Problem, err error) {
 	cfg, err = a.loadConfig(ctx)
 	var found config.Problems
@@ -59,7 +58,7 @@ func (a *app) check(ctx context.Context) (cfg *config.Config, problems []config.
 	case err != nil:
 		return nil, nil, err
 	}
-	return cfg, cfg.Unbuilt(), nil
+	return cfg, nil, nil
 }
 
 // inventory counts what is configured. Sources and handlers are named even if

@@ -151,7 +151,7 @@ func TestUnreachableDatabasesKeepSecrets(t *testing.T) {
 			t.Parallel()
 			h := newHaul()
 			g := newGateway(t, plainConfig+"database: "+strings.ReplaceAll(database, "<>", h.secret("<>"))+"\n", newReceiver(t))
-			g.env = append(g.env, "GATEWAY_HOSTED_SQL_API="+forbidding.URL, "GATEWAY_LOG=trace")
+			g.env = append(g.env, "GATEWAY_HOSTED_SQL_API="+forbidding.URL, "GATEWAY_LOG=trace", "GATEWAY_DATABASE_WAIT=1s")
 			for _, args := range [][]string{{"start"}, {"doctor"}, {"doctor", "--json"}, {"jobs", "list"}, {"export", "events"}} {
 				r := run(t, g.command(args...))
 				if r.code != 1 {

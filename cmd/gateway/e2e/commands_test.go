@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -92,5 +94,25 @@ func testListings(t *testing.T, g *gateway, first, second string) {
 	}
 	if got := run(t, g.command("inspect", "01J90000000000000000000001")); got.code != 1 || strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("inspect of an unknown event: exit code %d\n%swant 1 and one line", got.code, got.stderr)
+	}
+}
+
+// TestReaderThatIsGone: a command whose output nobody reads any more has done its work, and
+// is not killed in the middle of it.
+func TestReaderThatIsGone(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"version"}, {"--help"}, {"completion", "bash"}} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		c := exec.CommandContext(t.Context(), binary, args...)
+		c.Stdout = w
+		err = c.Run()
+		w.Close()
+		if err != nil {
+			t.Errorf("gateway %v without a reader: %v, want that it ends well", args, err)
+		}
 	}
 }

@@ -143,7 +143,10 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal("events are still accepted on a full disk")
 	}
 	d.offer(50)
-	t.Logf("/health on a full disk = %d", d.checkHealth())
+	eventually(t, 5*time.Second, "/health says that nothing is written", func() bool {
+		status, body, err := d.health()
+		return err == nil && status == http.StatusServiceUnavailable && strings.Contains(body, "takes no writes")
+	})
 	remove(t, ballast)
 	d.checkRecovery()
 }

@@ -112,7 +112,7 @@ func (g *gateway) start() time.Duration {
 // awaitReady waits until a gateway that was launched answers /health.
 func (g *gateway) awaitReady() {
 	g.t.Helper()
-	eventually(g.t, 10*time.Second, "gateway ready", func() bool {
+	eventually(g.t, 30*time.Second, "gateway ready", func() bool {
 		if g.ended() {
 			g.t.Fatalf("gateway ended before it was ready:\n%s", g.log)
 		}

@@ -197,6 +197,13 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// watchFor notices one more secret from now on.
+func (b *logBuffer) watchFor(secret string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.secrets = append(b.secrets, secret)
+}
+
 // told is a secret that was written, if one was.
 func (b *logBuffer) told() string {
 	b.mu.Lock()

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// A server is often started together with its database, or before it: by compose, after a
+// power cut, while the database is being upgraded. To exit then would leave it to whoever
+// starts programs to try again, which some do a few times and others never. So it waits;
+// not for ever, since an address that is wrong looks the same, and somebody has to learn.
+
+const (
+	waitVariable = "GATEWAY_DATABASE_WAIT"
+	defaultWait  = 5 * time.Minute
+	mostWait     = 24 * time.Hour
+
+	// awaitRest is how long after a first try comes the next; it doubles, up to
+	// awaitRestMost.
+	awaitRest     = time.Second
+	awaitRestMost = 15 * time.Second
+)
+
+// databaseWait is how long a server waits for its database.
+func (a *app) databaseWait(cfg *config.Config) (time.Duration, error) {
+	text := a.setting(cfg, waitVariable)
+	if text == "" {
+		return defaultWait, nil
+	}
+	d, err := config.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("the environment variable %s %w", waitVariable, err)
+	case d.Duration > mostWait:
+		return 0, core.Refuse(core.Invalid, "the environment variable %s must be from 0s, which is not to wait, to 1d", waitVariable)
+	}
+	return d.Duration, nil
+}
+
+// awaitStore opens the database of a server. While one that is reached over a network is
+// away it waits. A SQLite file that cannot be opened does not come by itself.
+func (a *app) awaitStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (core.Store, error) {
+	most, err := a.databaseWait(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Database.Driver == "sqlite" {
+		most = 0
+	}
+	return a.await(ctx, most, log, func() (core.Store, error) { return a.openStore(ctx, cfg) })
+}
+
+// await opens a store, again for as long as most while its refusal is one that time may
+// mend. A wrong password, a name that is none or a schema that is too new are not.
+func (a *app) await(ctx context.Context, most time.Duration, log *slog.Logger, open func() (core.Store, error)) (core.Store, error) {
+	began := a.clock()
+	for rest := awaitRest; ; rest = min(2*rest, awaitRestMost) {
+		s, err := open()
+		now := a.clock()
+		left := most - now.Sub(began)
+		switch {
+		case err == nil && rest > awaitRest:
+			log.Info("the database is there", "waited", span(now.Sub(began)))
+			return s, nil
+		case err != nil && ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err == nil || most == 0 || !core.IsKind(err, core.Unavailable):
+			return s, err
+		case left <= 0:
+			return nil, fmt.Errorf("%w; it stayed away for %s, which %s bounds", err, span(now.Sub(began)), waitVariable)
+		}
+		rest = min(rest, left)
+		log.Warn("waiting for the database", "error", err, "since", core.FormatTime(began),
+			"next_try", core.FormatTime(now.Add(rest)), "until", core.FormatTime(began.Add(most)))
+		if err := pause(ctx, rest); err != nil {
+			return nil, err
+		}
+	}
+}
