@@ -26,6 +26,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"sync"
@@ -72,6 +73,7 @@ func Fire() {
 }
 
 func start(part gateway.Part, kind func(*function) aws.Handler) {
+	log.SetOutput(unquoted{os.Stderr})
 	f := newFunction(part, system{lookup: os.LookupEnv, clock: time.Now, out: os.Stderr})
 	handler := kind(f)
 	ctx, cancel := context.WithTimeout(context.Background(), initTime)
@@ -153,6 +155,9 @@ func (f *function) ready(ctx context.Context) (*assembly, error) {
 	defer f.mu.Unlock()
 	if f.assembled != nil {
 		return f.assembled, nil
+	}
+	if _, err := f.brief(); err != nil {
+		return nil, err
 	}
 	c, err := f.loadConfig(ctx)
 	if err != nil {

@@ -144,6 +144,7 @@ func TestEnvironmentsThatCannotBe(t *testing.T) {
 		{"an object store", minimal, map[string]string{"GATEWAY_CONFIG": "s3://bucket/gateway.yaml"}, "http://, https://"},
 		{"plain http", minimal, map[string]string{"GATEWAY_CONFIG": "http://example.com/gateway.yaml"}, "must be https://"},
 		{"nobody to nudge", minimal, map[string]string{"GATEWAY_NUDGE": "https://example.com"}, `GATEWAY_NUDGE: "https://example.com" is neither the name nor the ARN`},
+		{"a way to stay that there is not", minimal, map[string]string{"GATEWAY_LINGER": "never"}, `GATEWAY_LINGER: "never" is neither due nor always`},
 		{"a variable that is not set", minimal + "api: {auth_token: '${NONE}'}", nil, "NONE is not set"},
 	} {
 		f, log := newTest(t, gateway.IntakeRoutes, tt.yaml, tt.env)

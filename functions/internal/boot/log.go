@@ -1,8 +1,10 @@
 package boot
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"io"
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
@@ -24,6 +26,17 @@ func newLog(s system, request *requestID) *slog.Logger {
 		log.Warn(err.Error())
 	}
 	return log
+}
+
+// unquoted is where the standard logger writes: what the library of Lambda says when it
+// cannot go on, but not what net/http quotes of what a server sent unasked.
+type unquoted struct{ out io.Writer }
+
+func (u unquoted) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("Unsolicited response received")) {
+		return len(line), nil
+	}
+	return u.out.Write(line)
 }
 
 // A requestID is the id of the invocation under way, if there can be but one: what is

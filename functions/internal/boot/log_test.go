@@ -1,8 +1,13 @@
 package boot
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"log"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -53,5 +58,39 @@ func TestLogSettings(t *testing.T) {
 		if got := log.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
 			t.Errorf("%v: %q, want %q", tt.env, got, tt.want)
 		}
+	}
+}
+
+// TestUnquoted: the standard logger tells of trouble, and nothing of what a server sent
+// that was not asked for.
+func TestUnquoted(t *testing.T) {
+	var said bytes.Buffer
+	before := log.Writer()
+	log.SetOutput(unquoted{&said})
+	defer log.SetOutput(before)
+	ours, theirs := net.Pipe()
+	client := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ours, nil }}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buffer := make([]byte, 4096)
+		_, _ = theirs.Read(buffer)
+		_, _ = io.WriteString(theirs, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok, and s3cret")
+		_, _ = theirs.Read(buffer) // until the client has closed it
+		log.Print("trouble")
+	}()
+	request, err := http.NewRequest(http.MethodGet, "http://example.com/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	answer.Body.Close()
+	<-done
+	if got := said.String(); !strings.HasSuffix(got, " trouble\n") || strings.Contains(got, "s3cret") {
+		t.Errorf("%q, want the trouble alone", got)
 	}
 }

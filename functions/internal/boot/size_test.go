@@ -22,6 +22,9 @@ var tags = map[string]string{
 // TestSizes builds the functions as the Makefile does. Each of Lambda's cold starts loads
 // what was linked.
 func TestSizes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("eight programs are linked, in full runs only")
+	}
 	for arch, bound := range bounds {
 		for name := range tags {
 			t.Run(name+"/"+arch, func(t *testing.T) {

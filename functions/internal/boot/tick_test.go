@@ -253,7 +253,7 @@ func TestLingererMakesWay(t *testing.T) {
 	f := newFleet(t, "")
 	f.accept()
 	fn, a := f.function(gateway.Deliveries)
-	b := core.Budget{Until: time.Now().Add(500 * time.Millisecond), Rest: 50 * time.Millisecond}
+	b := core.Budget{Until: time.Now().Add(3 * time.Second), Rest: 50 * time.Millisecond}
 	var report workReport
 	if err := fn.linger(context.Background(), a, b, &report); err != nil || report.Completed != 1 {
 		t.Fatalf("linger = %v, %+v, want what was due delivered", err, report)
@@ -286,11 +286,6 @@ func TestLingering(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("SIGTERM does not end the tick")
-	}
-	f.env = map[string]string{"GATEWAY_LINGER": "never"}
-	fn, _ = f.function(gateway.Deliveries)
-	if _, err := (&ticking{fn, fn.work}).Invoke(context.Background(), nil); err == nil || err.Error() != `GATEWAY_LINGER: "never" is neither due nor always` {
-		t.Errorf("Invoke = %v, want what is allowed", err)
 	}
 }
 
