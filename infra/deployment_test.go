@@ -99,6 +99,8 @@ func (d deployment) call(name string, arg any) any {
 		return !slices.Contains(d.value(a).([]any), any(false))
 	case "Fn::Or":
 		return slices.Contains(d.value(a).([]any), any(true))
+	case "Fn::Contains":
+		return slices.Contains(d.value(a[0]).([]any), d.value(a[1]))
 	case "Fn::Join":
 		return fmt.Sprint(d.value(a[1]))
 	case "Fn::Split", "Fn::FindInMap":
@@ -187,5 +189,57 @@ func TestDeployments(t *testing.T) {
 	}
 	if rds := deployed(t, deployments["rds"]); len(rds.there("AWS::CloudFormation::Stack")) != 3 || len(rds.there("AWS::Lambda::Url")) != 0 {
 		t.Error("rds lacks a stack, or has Function URLs")
+	}
+}
+
+// refusals are what the stack's rules say to its parameters.
+func (d deployment) refusals() (all []string) {
+	for _, r := range d.Rules {
+		rule := r.(map[string]any)
+		if when, ok := rule["RuleCondition"]; ok && d.value(when) != true {
+			continue
+		}
+		for _, a := range rule["Assertions"].([]any) {
+			if assertion := a.(map[string]any); d.value(assertion["Assert"]) != true {
+				all = append(all, assertion["AssertDescription"].(string))
+			}
+		}
+	}
+	return all
+}
+
+// TestParametersThatCannotBe: what would only show later is refused before anything is made.
+func TestParametersThatCannotBe(t *testing.T) {
+	for _, tt := range []struct {
+		region, name string
+		value        any
+		want         string
+	}{
+		{"eu-west-1", "WorkerConcurrency", 1, "WorkerConcurrency must be 0"},
+		{"eu-west-1", "WorkerConcurrency", 0, ""},
+		{"eu-west-1", "WorkerConcurrency", 2, ""},
+		{"eu-west-1", "D1Endpoint", "", "needs D1Endpoint"},
+		{"me-central-1", "SecretsExtension", "", "SecretsExtension needs its ARN"},
+		{"me-central-1", "SecretsExtension", "arn:aws:lambda:me-central-1:1:layer:x:1", ""},
+	} {
+		given := maps.Clone(deployments["hosted_sql"])
+		given[tt.name] = tt.value
+		d := deployed(t, given)
+		given["AWS::Region"] = tt.region
+		if got := strings.Join(d.refusals(), "; "); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
+			t.Errorf("%s %v in %s: %q, want %q", tt.name, tt.value, tt.region, got, tt.want)
+		}
+	}
+}
+
+// TestRegions: a region without a layer of its own is one that the rule knows.
+func TestRegions(t *testing.T) {
+	for region, row := range deployed(t, nil).Mappings["Extension"] {
+		given := maps.Clone(deployments["hosted_sql"])
+		d := deployed(t, given)
+		given["AWS::Region"] = region
+		if refused := len(d.refusals()) > 0; refused != (row["Layer"] == "none") {
+			t.Errorf("%s: layer %v, refused %v", region, row["Layer"], refused)
+		}
 	}
 }

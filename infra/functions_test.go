@@ -130,7 +130,7 @@ func TestFunctionConfig(t *testing.T) {
 				if c.Database.Driver != want {
 					t.Errorf("%s is on %s, want %s", name, c.Database.Driver, want)
 				}
-				for _, w := range slices.Concat(c.Warnings(), c.Unbuilt()) {
+				for _, w := range c.Warnings() {
 					t.Errorf("%s: %s: %s", name, w.Path, w.Message)
 				}
 				if c.API.AuthToken == "" || c.API.MetricsAuthToken == "" || c.Server.PublicURL == "" {

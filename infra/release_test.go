@@ -13,8 +13,9 @@ type release struct {
 	Before   struct{ Hooks []string }
 	Builds   []build
 	Archives []struct {
-		ID         string
-		IDs, Files []string
+		ID    string
+		IDs   []string
+		Files []packed
 	}
 	Nfpms []struct {
 		IDs      []string
@@ -26,6 +27,12 @@ type release struct {
 		Dockerfile string
 		Flags      []string
 	} `yaml:"dockers_v2"`
+}
+
+// packed is what an archive has beside a program.
+type packed struct {
+	Src  string
+	Info struct{ Owner, Group, Mtime string }
 }
 
 type build struct {
@@ -98,6 +105,17 @@ func TestReleaseKeepsApart(t *testing.T) {
 	}
 }
 
+// TestReleaseIsOfNoMachine: archives of one commit are the same, whoever makes them and when.
+func TestReleaseIsOfNoMachine(t *testing.T) {
+	var r release
+	parse(t, "../.goreleaser.yaml", &r)
+	for _, f := range r.Archives[0].Files {
+		if f.Info.Owner != "root" || f.Info.Group != "root" || f.Info.Mtime == "" {
+			t.Errorf("%s is packed with the owner and the time that it has where it is built", f.Src)
+		}
+	}
+}
+
 // TestReleaseHasItsFiles: all it is made of is there, or is made by a target before it.
 func TestReleaseHasItsFiles(t *testing.T) {
 	var r release
@@ -114,7 +132,9 @@ func TestReleaseHasItsFiles(t *testing.T) {
 	var names []string
 	for _, a := range r.Archives {
 		if a.ID == "gateway" { // the others hold a function and nothing else
-			names = append(names, a.Files...)
+			for _, f := range a.Files {
+				names = append(names, f.Src)
+			}
 		}
 	}
 	for _, p := range r.Nfpms {

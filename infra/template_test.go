@@ -93,7 +93,7 @@ func readTemplate(text []byte) (*template, error) {
 var short = map[string]string{
 	"!Ref": "Ref", "!Condition": "Condition", "!GetAtt": "Fn::GetAtt", "!Sub": "Fn::Sub", "!If": "Fn::If", "!Join": "Fn::Join",
 	"!Split": "Fn::Split", "!Select": "Fn::Select", "!FindInMap": "Fn::FindInMap", "!Equals": "Fn::Equals", "!Not": "Fn::Not",
-	"!And": "Fn::And", "!Or": "Fn::Or", "!Cidr": "Fn::Cidr", "!GetAZs": "Fn::GetAZs",
+	"!And": "Fn::And", "!Or": "Fn::Or", "!Contains": "Fn::Contains", "!Cidr": "Fn::Cidr", "!GetAZs": "Fn::GetAZs",
 }
 
 // plain spells tags out. CloudFormation knows no aliases, so there must not be any.
