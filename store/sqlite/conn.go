@@ -251,11 +251,11 @@ func prepareFile(path string) error {
 	if err != nil {
 		var pe *os.PathError
 		errors.As(err, &pe)
-		todo := ""
+		remedy := ""
 		if errors.Is(err, fs.ErrPermission) {
-			todo = ": " + rights
+			remedy = ": " + rights
 		}
-		return core.Refuse(core.Unavailable, "database file %s cannot be opened: %v%s", path, pe.Err, todo)
+		return core.Refuse(core.Unavailable, "database file %s cannot be opened: %v%s", path, pe.Err, remedy)
 	}
 	return f.Close()
 }

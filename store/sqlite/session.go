@@ -171,8 +171,8 @@ func classify(err error) error {
 		return err
 	}
 	code := e.Code() & 0xff
-	if todo := remedies[code]; todo != "" {
-		err = fmt.Errorf("%w: %s", err, todo)
+	if remedy := remedies[code]; remedy != "" {
+		err = fmt.Errorf("%w: %s", err, remedy)
 	}
 	switch code {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
