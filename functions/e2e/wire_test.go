@@ -36,7 +36,7 @@ func newWire(t testing.TB, network, target string) *wire {
 	for range 100 {
 		// Below the range of ports that outgoing connections are given, so that nobody
 		// else has it while the wire is cut.
-		w.address = fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(22000))
+		w.address = fmt.Sprintf("127.0.0.1:%d", 21000+rand.IntN(11000))
 		if w.listen() == nil {
 			return w
 		}
