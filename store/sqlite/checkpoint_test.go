@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -74,6 +75,67 @@ func TestPagesThatCouldNotBeMoved(t *testing.T) {
 	}
 	pages(t, c, 1)
 	awaitMoved(t, c)
+}
+
+func TestRoundsGoAfterWhatIsWrittenMeanwhile(t *testing.T) {
+	trouble := errors.New("the disk is full")
+	type round struct {
+		written, moved int64
+		err            error
+	}
+	for _, tt := range []struct {
+		name   string
+		rounds []round
+		all    bool
+		looks  int
+	}{
+		{"nothing was", []round{{100, 100, nil}, {100, 100, nil}}, true, 2},
+		{"something was, once", []round{{100, 100, nil}, {109, 109, nil}, {109, 109, nil}}, true, 3},
+		{"something was each time", []round{{100, 100, nil}, {109, 109, nil}, {118, 118, nil}}, false, 3},
+		{"somebody read, then not", []round{{100, 40, nil}, {100, 100, nil}}, true, 2},
+		{"somebody reads", []round{{100, 40, nil}, {100, 40, nil}, {100, 40, nil}}, false, 3},
+		{"it fails", []round{{0, 0, trouble}}, false, 1},
+		{"it fails later", []round{{100, 100, nil}, {0, 0, trouble}}, false, 2},
+	} {
+		looks := 0
+		all, err := moveMost(func() (int64, int64, error) {
+			r := tt.rounds[looks]
+			looks++
+			return r.written, r.moved, r.err
+		})
+		if want := tt.rounds[tt.looks-1].err; all != tt.all || looks != tt.looks || err != want {
+			t.Errorf("%s: all %v after %d rounds, %v; want %v after %d, %v", tt.name, all, looks, err, tt.all, tt.looks, want)
+		}
+	}
+}
+
+// TestPagesWrittenInEveryRound are left to the writer, whose next commit moves them.
+func TestPagesWrittenInEveryRound(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	do(t, c, write("CREATE TABLE t (x BLOB)"))
+	s, err := dial(dsn(c.file.path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	more := int64(20)
+	all, err := moveMost(func() (written, moved int64, err error) {
+		written, moved, err = move(s)
+		pages(t, c, more) // ever more, since the WAL may have begun anew
+		more += 20
+		return written, moved, err
+	})
+	if all || err != nil {
+		t.Errorf("all was moved: %v, %v; want what was written last to be left", all, err)
+	}
+	if n, moved := inWAL(t, c); n < moved+20 {
+		t.Errorf("of %d pages in the WAL %d were moved, want the last 20 not to be", n, moved)
+	}
+	c.writer.checkpointer.rest.Store(true)
+	pages(t, c, 1)
+	if n, moved := inWAL(t, c); n != moved {
+		t.Errorf("of %d pages in the WAL %d were moved, want all", n, moved)
+	}
 }
 
 func TestTheWriterMovesWhatIsLeft(t *testing.T) {

@@ -104,7 +104,7 @@ func (w *writer) checkpoint() {
 		w.pages = 0
 	}
 	if w.checkpointer.rest.CompareAndSwap(true, false) {
-		_, _ = move(w.session) // the next one moves what this one does not
+		_, _, _ = move(w.session) // the next one moves what this one does not
 	}
 }
 
