@@ -9,23 +9,24 @@ import (
 
 func TestBites(t *testing.T) {
 	const rows = 100
-	quick, slow := rows*slowRow/4, rows*slowRow*2
+	const ownTime, quick, slow = longestRest / rests / 2, rows * slowRow / 4, rows * slowRow * 2
 	b := bite{25, 25}
 	for i, tt := range []struct {
 		took time.Duration
 		want int
 		rest time.Duration
 	}{
-		{quick, 25, quick},
+		{ownTime, 25, rests * ownTime},
+		{quick, 25, longestRest},
 		{slow, 50, longestRest},
 		{rows * slowRow * 3 / 4, 50, longestRest},
 		{slow, 100, longestRest},
-		{slow, 200, longestRest},
-		{slow, 200, longestRest},
-		{quick, 100, quick},
-		{quick, 50, quick},
-		{quick, 25, quick},
-		{quick, 25, quick},
+		{slow, 25 * widestBite, longestRest},
+		{slow, 25 * widestBite, longestRest},
+		{quick, 100, longestRest},
+		{quick, 50, longestRest},
+		{quick, 25, longestRest},
+		{ownTime, 25, rests * ownTime},
 	} {
 		next, rest := b.next(tt.took, rows)
 		if next.most != tt.want || rest != tt.rest {
@@ -33,8 +34,8 @@ func TestBites(t *testing.T) {
 		}
 		b = next
 	}
-	if next, rest := (bite{}).next(slow, rows); next.most != 0 || rest != 0 {
-		t.Errorf("no bound became %d, with a rest of %v", next.most, rest)
+	if next, rest := (bite{}).next(time.Second, rows); next.most != 0 || rest != time.Second {
+		t.Errorf("no bound became %d, with a rest of %v; want none, and as long as it took", next.most, rest)
 	}
 }
 

@@ -91,10 +91,12 @@
 //     the last that was taken, or is to stay. One look for the first 500 of them that have
 //     no jobs took 2.5 s beside a million that have, and takes a millisecond so. They have a
 //     batch of their own, so that they wait for no backlog of jobs, nor it for them.
-//   - It deletes in bites: those who store events wait for one of them at most. With 500
-//     jobs in a commit 99 of 100 events at 200 a second were accepted within 12 ms on
-//     SQLite, where without a purge it was half a one; with 12 it is within 0.8 ms. Where
-//     a commit itself takes long, a bite grows. A bite is Lazy: it need not be synced.
+//   - It deletes in bites, and rests after each for ten times as long: those who store
+//     events seldom meet one, and wait for one at most. With 500 jobs in a commit 99 of 100
+//     events at 200 a second were accepted within 12 ms on SQLite, where without a purge it
+//     was half a one; with 6 it is within one and a half. Where a commit itself takes long,
+//     or others wait for it as well, a bite grows and the rest does not. A bite is Lazy: it
+//     need not be synced.
 //   - What belongs to a job or run goes in the same batch, so that nothing is left over by
 //     one that breaks off. Only where that is more than a batch may delete it goes after
 //     it, piece by piece, and should that break off, a sweep finds it.

@@ -156,21 +156,23 @@ type bite struct{ most, least int }
 const (
 	slowRow     = 50 * time.Microsecond // a few times what one takes by itself
 	widestBite  = 8                     // times the least
-	longestRest = 2 * time.Millisecond  // who waits in line for long lets others go first
+	rests       = 10                    // times as long as it took, up to longestRest
+	longestRest = 5 * time.Millisecond
 )
 
 // next is the bite after one of so many rows, and how long the database is left alone
-// before it.
+// before it. Who waited in line for long, among others, rests for shorter than it took, or
+// never got done.
 func (b bite) next(took time.Duration, rows int) (bite, time.Duration) {
 	switch {
 	case b.most == 0:
-		return b, 0
+		return b, took
 	case took > slowRow*time.Duration(rows):
 		b.most = min(2*b.most, widestBite*b.least)
 	case took < slowRow*time.Duration(rows)/2:
 		b.most = max(b.most/2, b.least)
 	}
-	return b, min(took, longestRest)
+	return b, min(rests*took, longestRest)
 }
 
 func rowsOf(batch []Stmt) (n int) {

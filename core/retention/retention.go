@@ -2,10 +2,10 @@
 // with their attempts, and runs of workflows with their steps and history. What a delivery
 // id or a key was compared with goes with them.
 //
-// The idea to know: intake comes first. Records are deleted in small batches, and after
-// each the database is left alone for as long as the batch took, so that who sends events
-// waits for one batch at most and has at least half of it. One process does it at a time,
-// by turns that the store gives; nothing else depends on that.
+// The idea to know: intake comes first. Records are deleted slowly and nearly all the time
+// rather than at once: the store deletes a few at a time, and leaves the database alone
+// between, so that who sends events seldom meets a purge. One process does it at a time, by
+// turns that the store gives; nothing else depends on that.
 //
 // It may import core and nothing else of ours.
 package retention
@@ -24,11 +24,7 @@ const (
 	turn  = every - 5*time.Second // so that whoever had the last one may have the next
 	soon  = 10 * time.Second      // within which a process asks for the first time
 
-	longest = 30 * time.Second
-
-	// A store that takes longer for so many records, on average, gets no more in a pass.
-	many = 10_000
-	slow = 5 * time.Second
+	longest = 50 * time.Second // of a pass
 )
 
 // batch is how many jobs, runs and events each are deleted at a time.
@@ -60,7 +56,7 @@ type Purger struct {
 // New makes a purger that keeps records for so long after they are over.
 func New(d Deps, keep time.Duration) *Purger { return &Purger{d, keep} }
 
-// Tick asks for its turn and deletes what is over, in a pass of at most 30 seconds, or
+// Tick asks for its turn and deletes what is over, in a pass of at most 50 seconds, or
 // until the store has looked at everything; the next one goes on from there. What a pass
 // deleted is stated as [core.Purged].
 //
@@ -71,17 +67,20 @@ func (p *Purger) Tick(ctx context.Context, b core.Budget) error {
 	if b.Rest == 0 {
 		return p.pass(ctx, b)
 	}
-	for wait := rand.N(soon); p.sleep(ctx, b, wait); wait = every {
+	for wait := rand.N(soon); p.sleep(ctx, b, wait); {
+		began := p.Clock()
 		if err := p.pass(ctx, b); err != nil {
 			p.Observe(core.Troubled{Doing: "purge", Err: err})
 		}
+		took := min(max(p.Clock().Sub(began), 0), longest) // also if the clock was set
+		wait = every - took
 	}
 	return nil
 }
 
 // pass deletes what is over, if it is the caller's turn. That ctx ended is no error.
 func (p *Purger) pass(ctx context.Context, b core.Budget) error {
-	if last := until(b, 0); !last.IsZero() && !p.Clock().Before(last) {
+	if over(b, p.Clock(), 0) {
 		return nil
 	}
 	mine, err := p.Upkeep.Turn(ctx, p.Clock(), name, turn)
@@ -108,9 +107,8 @@ func (p *Purger) purge(ctx context.Context, b core.Budget) error {
 		if err != nil || !more {
 			return err
 		}
-		took, so := p.Clock().Sub(at), p.Clock().Sub(began)
-		tired := rows >= many && so/time.Duration(rows) >= slow/many
-		if tired || so+took >= longest || !p.sleep(ctx, core.Budget{Until: until(b, took)}, min(took, longest)) {
+		now := p.Clock()
+		if took := now.Sub(at); now.Sub(began)+took >= longest || over(b, now, took) {
 			return nil
 		}
 	}
@@ -119,14 +117,10 @@ func (p *Purger) purge(ctx context.Context, b core.Budget) error {
 // endGrace is how long before the end of the process a batch is to be done.
 const endGrace = 2 * time.Second
 
-// until is when the last batch may begin, of those that take so long; zero if any time
-// will do.
-func until(b core.Budget, took time.Duration) time.Time {
-	last := b.End.Add(-endGrace - took)
-	if b.End.IsZero() || !b.Until.IsZero() && b.Until.Before(last) {
-		return b.Until
-	}
-	return last
+// over tells whether it is too late for a batch that takes so long.
+func over(b core.Budget, now time.Time, took time.Duration) bool {
+	return !b.Until.IsZero() && !now.Before(b.Until) ||
+		!b.End.IsZero() && !now.Before(b.End.Add(-endGrace-took))
 }
 
 // sleep waits, and tells whether there is to be more: not once ctx is done or the budget
