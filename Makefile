@@ -94,8 +94,12 @@ race: ## run the tests under the race detector (most end-to-end runs and D1's su
 	$(GO) test -tags '$(TAGS)' -vet=off -race -short -timeout 20m -skip '^TestPlans$$' $$($(GO) list ./... | grep -Ev '/store/hosted$$|/(cmd/gateway|functions)/e2e$$|/(cmd/bench|infra)|/$(PURE)$$')
 	$(GO) test -tags '$(TAGS)' -vet=off -race -short -timeout 20m -run '$(RACES)' ./cmd/gateway/e2e
 
+# More packages at a time than processors: most of them wait for something. Of the
+# end-to-end stories only those that tell soonest that something is broken.
+STORIES     := ^Test(FirstRun|Story|Kills|Hangup)$$
 quick: ## the quick loop: pure packages and SQLite, under a minute
-	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -short -parallel 6 $$($(GO) list ./... | grep -Ev '$(SERVED)')
+	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -vet=off -short -p 4 -parallel 6 $$($(GO) list ./... | grep -Ev '$(SERVED)|/(e2e|infra)$$')
+	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -vet=off -short -run '$(STORIES)' ./cmd/gateway/e2e
 
 DRIVER ?= postgres
 served: ## the tests on a database server of yours: DRIVER=postgres (or mysql), GATEWAY_TEST_POSTGRES_URL (or _MYSQL_URL)

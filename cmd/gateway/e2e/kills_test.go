@@ -77,9 +77,10 @@ func TestKills(t *testing.T) {
 	v := l.judge(settleReach)
 	t.Logf("kills %d, %v, at most %d of one kill; ready again p50 %v, p99 %v, max %v", n, v, v.worst, percentile(ready, 50), percentile(ready, 99), percentile(ready, 100))
 	t.Logf("posts without 202: %v", l.misses)
-	// One kill may repeat more than was under way, as outcomes of others wait to be
-	// written: few kills have no average yet.
-	v.check(t, (n+2)*killConcurrency)
+	// One kill may repeat more than was under way, up to what the package comment of
+	// core/worker says, as outcomes of others wait to be written: few kills have no
+	// average yet.
+	v.check(t, (n+10)*killConcurrency)
 	db := openLedger(t, g.database())
 	db.check(1)
 	db.holds(l.acceptedIDs())

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -143,6 +144,7 @@ func TestWorkflowKills(t *testing.T) {
 	if testing.Short() {
 		rounds = 5
 	}
+	var kills []outage
 	g.start()
 	for n := range events {
 		g.send("/events/order.created", fmt.Sprintf(`{"n": %d, "items": [%d, "b", null, 1.50]}`, n, n))
@@ -151,8 +153,10 @@ func TestWorkflowKills(t *testing.T) {
 		<-time.After(rand.N(150 * time.Millisecond))
 		s.answer()
 		<-time.After(rand.N(50 * time.Millisecond))
+		killed := time.Now()
 		g.kill()
 		g.start()
+		kills = append(kills, outage{killed, time.Now()})
 	}
 	eventually(t, time.Minute, "all runs completed", func() bool {
 		s.answer()
@@ -165,23 +169,30 @@ func TestWorkflowKills(t *testing.T) {
 	g.awaitIdle(10 * time.Second)
 	judgeNotices(t, r.at("/notify"), events)
 	for _, path := range []string{"/check", "/ask", "/pay", "/item", "/notify"} {
-		keys := map[string]int{}
+		calls := map[string][]delivery{}
 		for _, d := range r.at(path) {
-			keys[d.header.Get("idempotency-key")]++
+			key := d.header.Get("idempotency-key")
+			calls[key] = append(calls[key], d)
 		}
 		want := map[string]int{"/item": 4 * events}[path]
 		if want == 0 {
 			want = events
 		}
-		if len(keys) != want {
-			t.Errorf("%s: %d idempotency keys, want %d", path, len(keys), want)
+		if len(calls) != want {
+			t.Errorf("%s: %d idempotency keys, want %d", path, len(calls), want)
 		}
-		calls := len(r.at(path))
-		if path == "/check" {
-			calls -= events // each fails once
-		}
-		if repeated := calls - want; repeated < 0 || repeated > rounds*killConcurrency {
-			t.Errorf("%s: %d calls beside %d of steps, want at most what %d kills met", path, repeated, want, rounds)
+		for key, made := range calls {
+			if path == "/check" {
+				made = made[1:] // each fails once
+			}
+			if len(made) == 0 {
+				t.Errorf("%s: call %s was not made again after it had failed", path, key)
+			}
+			for i := range made[:max(0, len(made)-1)] {
+				if !slices.ContainsFunc(kills, func(k outage) bool { return k.between(made[i], made[i+1]) }) {
+					t.Errorf("%s: call %s was made again %v after it, want only what was under way at a kill", path, key, made[i+1].at.Sub(made[i].at))
+				}
+			}
 		}
 	}
 	g.stop()
@@ -195,6 +206,12 @@ func TestWorkflowKills(t *testing.T) {
 			t.Errorf("%s: %d, want 0", what, n)
 		}
 	}
+}
+
+// between tells whether a call was under way when an outage began, or its outcome, and was
+// made again since.
+func (o outage) between(first, second delivery) bool {
+	return first.at.After(o.from.Add(-settleReach)) && first.at.Before(o.to) && second.at.After(o.from)
 }
 
 // judgeNotices looks at the last call of each run, which shows all that its steps made.
