@@ -25,6 +25,7 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 	if limit <= 0 {
 		return 0, false, nil
 	}
+	began := time.Now()
 	p, err := s.over(ctx, before, limit)
 	if err != nil {
 		return 0, false, fmt.Errorf("purge: %w", err)
@@ -36,10 +37,14 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 	if err == nil {
 		err = s.sweep(ctx, limit)
 	}
+	more = p.full || p.next != ""
+	if err == nil && more && (n == 0 || s.dialect.bite == 0) {
+		err = pause(ctx, time.Since(began)) // it did not rest between bites
+	}
 	if err != nil {
 		return n, false, fmt.Errorf("purge: %w", err)
 	}
-	return n, p.full || p.next != "", nil
+	return n, more, nil
 }
 
 // A purging is what a Purge deletes. Jobs and runs are rows of an id, the event and how
@@ -166,7 +171,7 @@ const (
 func (b bite) next(took time.Duration, rows int) (bite, time.Duration) {
 	switch {
 	case b.most == 0:
-		return b, took
+		return b, 0
 	case took > slowRow*time.Duration(rows):
 		b.most = min(2*b.most, widestBite*b.least)
 	case took < slowRow*time.Duration(rows)/2:

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A plodder is a database in which everything takes a while, and old events have jobs
+// that wait: so many slices of them.
+type plodder struct {
+	Conn
+	slices int
+	asked  int
+}
+
+const plod = 7 * time.Millisecond
+
+func (p *plodder) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
+	p.asked++
+	time.Sleep(plod) // virtual
+	results := make([]Result, len(stmts))
+	for i, s := range stmts {
+		if s.Name == "over_events" && p.slices > 0 {
+			p.slices--
+			for n := range partsAt {
+				results[i].Rows = append(results[i].Rows, []any{fmt.Sprintf("%d-%04d", p.slices, n), nil})
+			}
+		}
+	}
+	return results, nil
+}
+
+// TestPurgesRest: while there is more to look at, half of the time is left to others
+// although nothing was deleted, and none is waited for at the end.
+func TestPurgesRest(t *testing.T) {
+	for _, d := range []Dialect{SQLite, D1} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &plodder{slices: 1}
+			s := New(p, d, core.SystemClock)
+			for _, want := range []struct {
+				more  bool
+				times time.Duration // as long as the database was busy
+			}{{true, 2}, {false, 1}} {
+				began, asked := time.Now(), p.asked
+				n, more, err := s.Purge(t.Context(), began, 500)
+				if n != 0 || more != want.more || err != nil {
+					t.Fatalf("Purge = %d, %v, %v; want 0, %v and no error", n, more, err, want.more)
+				}
+				if took, busy := time.Since(began), plod*time.Duration(p.asked-asked); took != want.times*busy {
+					t.Errorf("more: %v: took %v of which the database was busy for %v, want %d times that", more, took, busy, want.times)
+				}
+			}
+		})
+	}
+}
