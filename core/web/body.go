@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/intake"
@@ -17,9 +18,19 @@ var (
 	errIncomplete = &core.Refusal{Kind: core.Invalid, Message: "request body is incomplete or malformed", Cause: intake.ErrMalformed}
 )
 
+// smallBody is how many bytes a body may have for which a request takes no slot before
+// they have arrived. With [MaxConnections] such bodies on their way, 64 MiB are held for
+// them; most events are smaller.
+const smallBody = 16 << 10
+
+// slowest is how many bytes a second a client must send of a larger body, once the
+// ReadTimeout of the server is over.
+const slowest = 32 << 10
+
 // body reads the body of a request, which is at most MaxBodySize bytes of no
 // encoding: a signature is over the bytes as sent, and a few bytes of gzip may
-// be a thousand times as many.
+// be a thousand times as many. When it returns a body, the request has its slots. A route
+// calls it once.
 func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if encoded(r.Header) {
 		return nil, errEncoding
@@ -27,21 +38,120 @@ func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > d.MaxBodySize {
 		return nil, errTooLarge
 	}
+	rec := recordOf(w)
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil, nil
+		return nil, rec.enter(r.Context(), rec.budget.serving...)
 	}
-	body, err := d.read(w, r)
+	if r.ContentLength < 0 || r.ContentLength > smallBody {
+		return d.large(rec, r)
+	}
+	return d.small(rec, r)
+}
+
+// small reads a body that is small. Connections are bounded by client, and so are such
+// bodies, unless a proxy holds the connections.
+func (d *Door) small(rec *record, r *http.Request) ([]byte, error) {
+	if d.Clients.TrustProxy {
+		if err := rec.enter(r.Context(), d.budgets.small); err != nil {
+			return nil, err
+		}
+		defer rec.leave(d.budgets.small)
+	}
+	body := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, body); err != nil {
+		return nil, unread(err)
+	}
+	return body, rec.enter(r.Context(), rec.budget.serving...)
+}
+
+// large reads a body that is large, or may be.
+func (d *Door) large(rec *record, r *http.Request) ([]byte, error) {
+	if err := rec.enter(r.Context(), rec.budget.arriving...); err != nil {
+		return nil, err
+	}
+	defer rec.leave(rec.budget.arriving...)
+	if err := rec.enter(r.Context(), rec.budget.serving...); err != nil {
+		return nil, err
+	}
+	from, most := io.Reader(r.Body), r.ContentLength
+	if most < 0 {
+		from, most = http.MaxBytesReader(rec, r.Body, d.MaxBodySize), d.MaxBodySize
+	}
+	body, err := gather(from, int(most), newPacer(rec, r))
+	if err == nil && int64(len(body)) < r.ContentLength {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, unread(err)
+	}
+	return body, nil
+}
+
+// gather reads up to most bytes. Memory is taken as they arrive: what a client says it
+// will send is no reason to take any.
+func gather(from io.Reader, most int, pace *pacer) ([]byte, error) {
+	body := make([]byte, 0, min(most, smallBody))
+	for {
+		if pace.arrived(len(body)); len(body) == cap(body) {
+			if len(body) == most {
+				return body, end(from)
+			}
+			body = append(make([]byte, 0, min(most, 4*len(body))), body...)
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF {
+			return body, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// end reads what comes behind a body that has all its bytes: nothing, or an error.
+func end(from io.Reader) error {
+	if n, err := io.ReadFull(from, make([]byte, 1)); n == 0 && err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+// unread is the error of a body that could not be read.
+func unread(err error) error {
 	var limit *http.MaxBytesError
 	switch {
-	case err == nil:
-		return body, nil
 	case errors.As(err, &limit):
-		return nil, errTooLarge
+		return errTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, errSlow
+		return errSlow
 	default:
-		return nil, errIncomplete
+		return errIncomplete
 	}
+}
+
+// A pacer moves the deadlines of a request as its body arrives, so that a client which
+// sends slowly is told from one that has stopped. Without a server there are none.
+type pacer struct {
+	control *http.ResponseController
+	server  *http.Server
+	begun   time.Time
+}
+
+func newPacer(rec *record, r *http.Request) *pacer {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+	return &pacer{http.NewResponseController(rec), server, time.Now()}
+}
+
+// arrived is told how many bytes there are. An error of a deadline is one of the
+// connection, which the next read meets as well.
+func (p *pacer) arrived(n int) {
+	if p.server == nil || p.server.ReadTimeout <= 0 {
+		return
+	}
+	due := p.begun.Add(p.server.ReadTimeout + time.Duration(n)*time.Second/slowest)
+	_ = p.control.SetReadDeadline(due)
+	_ = p.control.SetWriteDeadline(due.Add(p.server.WriteTimeout))
 }
 
 // optional reads a body that is a JSON object of known fields, or left out. There is
@@ -55,15 +165,6 @@ func (d *Door) optional(w http.ResponseWriter, r *http.Request, known ...string)
 		return nil, err
 	}
 	return fieldsOf(body, known...)
-}
-
-func (d *Door) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength < 0 {
-		return io.ReadAll(http.MaxBytesReader(w, r.Body, d.MaxBodySize))
-	}
-	body := make([]byte, r.ContentLength)
-	_, err := io.ReadFull(r.Body, body)
-	return body, err
 }
 
 func encoded(h http.Header) bool {

@@ -28,7 +28,7 @@ type CallbackOptions struct {
 func Callback(o CallbackOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		c := &callbackRoute{d, o}
-		r.Post(callbackPath+"{token}", d.inbound(c.resume))
+		r.Post(callbackPath+"{token}", d.receiving(&d.budgets.callbacks, c.resume))
 	}
 }
 

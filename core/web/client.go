@@ -44,6 +44,19 @@ func (c Clients) Address(r *http.Request) netip.Addr {
 	return peer
 }
 
+// sharer is the address that a share is given to. Whoever has an IPv6 network has at
+// least a /64, so all addresses of one count as the same.
+func sharer(a netip.Addr) netip.Addr {
+	if !a.Is6() {
+		return a
+	}
+	network, err := a.Prefix(64)
+	if err != nil {
+		return a // it has a zone, which [plain] has taken away
+	}
+	return network.Addr()
+}
+
 // rightmost walks the entries of all lines from the last to the first. If all
 // are proxies, the first is the client: one of the proxies' own network.
 func (c Clients) rightmost(lines []string) (found netip.Addr) {

@@ -17,7 +17,7 @@ type Echoed struct {
 // to the gateway's own /_echo, which shows to tell what came and answers 200.
 func Echo(tell func(Echoed)) Piece {
 	return func(r chi.Router, d *Door) {
-		r.Handle("/_echo", d.inbound(func(w http.ResponseWriter, r *http.Request) error {
+		r.Handle("/_echo", d.receiving(&d.budgets.intake, func(w http.ResponseWriter, r *http.Request) error {
 			body, err := d.body(w, r)
 			if err != nil {
 				return err

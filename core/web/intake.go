@@ -35,10 +35,10 @@ type IntakeOptions struct {
 func Intake(o IntakeOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		i := &intakeRoutes{d, o.Receiver, newBearer(o.Token)}
-		r.Post("/webhooks/{source}", d.inbound(i.webhook))
-		r.Post("/sns/{source}", d.inbound(i.topic))
-		r.Post("/events/{source}/{event_type}", d.inbound(i.event))
-		r.Post("/events/{event_type}", d.inbound(i.shortEvent))
+		r.Post("/webhooks/{source}", d.receiving(&d.budgets.intake, i.webhook))
+		r.Post("/sns/{source}", d.receiving(&d.budgets.intake, i.topic))
+		r.Post("/events/{source}/{event_type}", d.receiving(&d.budgets.intake, i.event))
+		r.Post("/events/{event_type}", d.receiving(&d.budgets.intake, i.shortEvent))
 	}
 }
 
@@ -92,7 +92,7 @@ func (i *intakeRoutes) eventFrom(source string, w http.ResponseWriter, r *http.R
 // source that would not take it.
 func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake.Request) (intake.Result, error) {
 	in.At = time.Now()
-	in.ClientIP = i.Clients.Address(r)
+	in.ClientIP = recordOf(w).client
 	if err := i.receiver.Admit(in.Kind, in.Source, in.ClientIP); err != nil {
 		return intake.Result{}, err
 	}
@@ -110,8 +110,11 @@ func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake
 // unread tells the receiver that it did not get a body. One that did not come in time is
 // incomplete, as far as it is concerned.
 func (i *intakeRoutes) unread(source string, err error) {
-	if errors.Is(err, errSlow) {
+	switch {
+	case errors.Is(err, errSlow):
 		err = errIncomplete
+	case errors.Is(err, errBusy):
+		err = core.Refuse(core.Unavailable, "%v", err)
 	}
 	i.receiver.Refused(source, err)
 }

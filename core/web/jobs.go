@@ -33,11 +33,11 @@ type JobsOptions struct {
 func Jobs(o JobsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		j, token := &jobRoutes{d, o.Manager}, newBearer(o.Token)
-		r.Get("/api/jobs", d.inbound(token.only(j.list)))
-		r.Get("/api/jobs/{id}", d.inbound(token.only(j.inspect)))
-		r.Get("/api/jobs/{id}/attempts", d.inbound(token.only(bare(j.attempts))))
-		r.Post("/api/jobs/{id}/retry", d.inbound(token.only(j.retry)))
-		r.Post("/api/jobs/retry", d.inbound(token.only(j.retryAll)))
+		r.Get("/api/jobs", d.viewing(token, j.list))
+		r.Get("/api/jobs/{id}", d.viewing(token, j.inspect))
+		r.Get("/api/jobs/{id}/attempts", d.viewing(token, bare(j.attempts)))
+		r.Post("/api/jobs/{id}/retry", d.changing(token, j.retry))
+		r.Post("/api/jobs/retry", d.changing(token, j.retryAll))
 	}
 }
 

@@ -59,15 +59,15 @@ func Queues(o QueuesOptions) Piece {
 			q.keys[name] = newBearer(key)
 		}
 		r.Get("/api/queues/{name}/messages", d.polling(q.receive))
-		r.Post("/api/queues/{name}/ack", d.inbound(q.ack))
-		r.Post("/api/queues/{name}/nack", d.inbound(q.nack))
-		r.Post("/api/queues/{name}/extend", d.inbound(q.extend))
+		r.Post("/api/queues/{name}/ack", d.receiving(&d.budgets.intake, q.ack))
+		r.Post("/api/queues/{name}/nack", d.receiving(&d.budgets.intake, q.nack))
+		r.Post("/api/queues/{name}/extend", d.receiving(&d.budgets.intake, q.extend))
 
-		r.Get("/api/queues", d.inbound(q.token.only(bare(q.list))))
-		r.Get("/api/queues/{name}/peek", d.inbound(q.token.only(q.peek)))
-		r.Get("/api/queues/{name}/dlq", d.inbound(q.token.only(q.deadLetters)))
-		r.Post("/api/queues/{name}/retry", d.inbound(q.token.only(q.retry)))
-		r.Post("/api/queues/{name}/drain", d.inbound(q.token.only(q.drain)))
+		r.Get("/api/queues", d.viewing(q.token, bare(q.list)))
+		r.Get("/api/queues/{name}/peek", d.viewing(q.token, q.peek))
+		r.Get("/api/queues/{name}/dlq", d.viewing(q.token, q.deadLetters))
+		r.Post("/api/queues/{name}/retry", d.changing(q.token, q.retry))
+		r.Post("/api/queues/{name}/drain", d.changing(q.token, q.drain))
 	}
 }
 

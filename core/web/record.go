@@ -1,9 +1,12 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
+	"slices"
 
 	"github.com/go-chi/chi/v5"
 )
@@ -24,32 +27,65 @@ func Routes(h http.Handler) (all []Route) {
 	return all
 }
 
-// A record is a response writer that knows the status of its reply.
+// A record is a response writer that knows the status of its reply, and what its request
+// holds until it ends.
 type record struct {
 	http.ResponseWriter
 	status int // 0 until there is one
+	client netip.Addr
+	budget *budget // of the route
+	held   []*slots
 }
 
 // record wraps the writer of a request until served is called. Records are used again:
 // nobody keeps a writer longer than its request.
-func (d *Door) record(w http.ResponseWriter) *record {
+func (d *Door) record(w http.ResponseWriter, r *http.Request) *record {
 	rec, ok := d.records.Get().(*record)
 	if !ok {
 		rec = new(record)
 	}
-	rec.ResponseWriter, rec.status = w, 0
+	*rec = record{ResponseWriter: w, client: d.Clients.Address(r), held: rec.held[:0]}
 	return rec
 }
 
-// served tells of a request that was answered.
+// recordOf is the record that every route is given as its writer.
+func recordOf(w http.ResponseWriter) *record { return w.(*record) }
+
+// served gives back what a request held, and tells that it was answered.
 func (d *Door) served(rec *record, r *http.Request) {
+	for _, s := range rec.held {
+		s.leave(sharer(rec.client))
+	}
 	status := rec.status
 	if status == 0 {
 		status = http.StatusOK // what net/http sends for those who say nothing
 	}
-	rec.ResponseWriter = nil
+	*rec = record{held: rec.held[:0]}
 	d.records.Put(rec)
-	d.Served(r.Pattern, r.Method, status)
+	if d.Served != nil {
+		d.Served(r.Pattern, r.Method, status)
+	}
+}
+
+// enter takes a slot of each pool until the request ends, or fails if there is none.
+func (r *record) enter(ctx context.Context, pools ...pool) error {
+	for _, p := range pools {
+		if !p.slots.enter(ctx, sharer(r.client), p.bound) {
+			return errBusy
+		}
+		r.held = append(r.held, p.slots)
+	}
+	return nil
+}
+
+// leave gives slots back before the request ends.
+func (r *record) leave(pools ...pool) {
+	for _, p := range pools {
+		if i := slices.Index(r.held, p.slots); i >= 0 {
+			r.held = slices.Delete(r.held, i, i+1)
+			p.slots.leave(sharer(r.client))
+		}
+	}
 }
 
 // WriteHeader notes the first status that is not provisional.

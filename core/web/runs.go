@@ -31,10 +31,10 @@ type RunsOptions struct {
 func Runs(o RunsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		runs, token := &runRoutes{d, o.Manager}, newBearer(o.Token)
-		r.Get("/api/workflow-runs", d.inbound(token.only(runs.list)))
-		r.Get("/api/workflow-runs/{id}", d.inbound(token.only(bare(runs.inspect))))
-		r.Post("/api/workflow-runs/{id}/redrive", d.inbound(token.only(runs.redrive)))
-		r.Post("/api/workflow-runs/{id}/cancel", d.inbound(token.only(runs.cancel)))
+		r.Get("/api/workflow-runs", d.viewing(token, runs.list))
+		r.Get("/api/workflow-runs/{id}", d.viewing(token, bare(runs.inspect)))
+		r.Post("/api/workflow-runs/{id}/redrive", d.changing(token, runs.redrive))
+		r.Post("/api/workflow-runs/{id}/cancel", d.changing(token, runs.cancel))
 	}
 }
 

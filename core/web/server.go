@@ -16,16 +16,16 @@ const MaxConnections = 4096
 // NewServer returns a server that slow and silent clients cannot exhaust. It is
 // to serve a listener made by [Limit].
 //
-// WriteTimeout counts from the end of the headers, so it covers the body
-// (ReadTimeout), the work and the reply, and leaves room for the longest long
-// poll.
+// ReadTimeout is for the headers and a small body. A large body gets more time as it
+// arrives; see [pacer]. WriteTimeout counts from the end of the headers, or of a large body,
+// so it covers the work and the reply, and leaves room for the longest long poll.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // HTTP/2 belongs to TLS, and TLS to the proxy in front
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       30 * time.Second,
+		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      60 * time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    16 << 10,

@@ -5,8 +5,12 @@
 // step ends what it refuses, and the cheap ones come first:
 //
 //	security headers, panics ─▶ rate of the client ─▶ length, where no body belongs
-//	  ─▶ route known, method ─▶ a free slot ─▶ token ─▶ source known, address allowed
-//	  ─▶ encoding, length ─▶ the body is read ─▶ the service decides
+//	  ─▶ route known, method ─▶ token ─▶ source known, address allowed
+//	  ─▶ encoding, length ─▶ the body arrives ─▶ a free slot ─▶ the service decides
+//
+// No client can keep others out by being slow. Its small bodies take no slot until they are there and its large ones
+// take a share of the slots (body.go, counts.go), and of requests that wait for a slot each
+// client gets one in turn (slots.go).
 //
 // Routes come in pieces, [Intake], [Callback], [Queues], [Events], [Jobs], [Runs],
 // [Overview], [Ops] and [Echo], that a binary serves together and a function alone;
@@ -16,9 +20,8 @@
 //
 // The guards are few and hand-made rather than a chain of middleware, since each
 // link of a chain copies the request or wraps the writer. Here the router copies it
-// once, and where requests are counted one record, used again and again, wraps the
-// writer: from net/http to the service a request costs 18 allocations, half of them
-// the router's (BenchmarkIntake).
+// once, and one record, used again and again, wraps the writer: from net/http to the
+// service a request costs 17 allocations, half of them the router's (BenchmarkIntake).
 //
 // In a function, package lambda takes the place of net/http's server.
 //
@@ -43,9 +46,10 @@ type Settings struct {
 	// MaxBodySize is the bytes a request body may have; more is 413.
 	MaxBodySize int64
 
-	// MaxInbound is how many requests are served at once; more is 503. One that
-	// still sends its body counts, since its body takes memory; the server's
-	// ReadTimeout bounds how long it can.
+	// MaxInbound is how many requests are served at once. Others wait for a second, and
+	// then get 503. One whose body is larger than 16 KiB counts while it sends it, since
+	// its body takes memory; those are half of all at most, and a fourth for one client.
+	// Callbacks have half as many slots of their own.
 	MaxInbound int
 
 	// IPRateLimit is how many requests a client address may send a second, over
@@ -74,7 +78,8 @@ type Piece func(chi.Router, *Door)
 type Door struct {
 	Settings
 	limiter *httprate.RateLimiter // nil without a limit
-	records sync.Pool             // of *record
+	budgets budgets
+	records sync.Pool // of *record
 }
 
 // Handler serves the pieces behind the guards.
@@ -85,7 +90,7 @@ func Handler(s Settings, pieces ...Piece) http.Handler {
 	if s.Counts == nil {
 		s.Counts = &Counts{}
 	}
-	d := &Door{Settings: s, limiter: s.Counts.limit(s.IPRateLimit)}
+	d := &Door{Settings: s, limiter: s.Counts.limit(s.IPRateLimit), budgets: newBudgets(s.Counts, s.MaxInbound)}
 	router := chi.NewRouter()
 	router.Use(d.guard)
 	router.NotFound(d.unrouted(router))
@@ -99,11 +104,9 @@ func Handler(s Settings, pieces ...Piece) http.Handler {
 // guard is what every request passes first, also one that no route takes.
 func (d *Door) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if d.Served != nil {
-			rec := d.record(w)
-			defer d.served(rec, r) // after rescue has answered
-			w = rec
-		}
+		rec := d.record(w, r)
+		defer d.served(rec, r) // after rescue has answered
+		w = rec
 		setAlways(w.Header())
 		defer d.rescue(w, r)
 		if d.limiter != nil && d.tooMany(w, r) {
@@ -147,34 +150,48 @@ func newLimiter(perSecond int) *httprate.RateLimiter {
 
 // tooMany counts the request. Requests without a known address share one count.
 func (d *Door) tooMany(w http.ResponseWriter, r *http.Request) bool {
-	return d.limiter.OnLimit(w, r, httprate.CanonicalizeIP(d.Clients.Address(r).String()))
+	return d.limiter.OnLimit(w, r, sharer(recordOf(w).client).String())
 }
 
 // route is a handler whose errors are answered for it.
 type route func(http.ResponseWriter, *http.Request) error
 
-// inbound serves a route within MaxInbound. Nobody waits for a slot: a queue
-// here would only hide the load from senders that know how to come back.
-func (d *Door) inbound(serve route) http.HandlerFunc {
-	return d.within(&d.Counts.inbound, d.MaxInbound, serve)
-}
-
-// polling serves a route on which clients wait, within MaxPolls.
-func (d *Door) polling(serve route) http.HandlerFunc {
-	return d.within(&d.Counts.polls, MaxPolls, serve)
-}
-
-func (d *Door) within(s *slots, most int, serve route) http.HandlerFunc {
+// receiving serves a route whose requests have a body, which [Door.body] reads: only when
+// the body is there does the request take a slot.
+func (d *Door) receiving(b *budget, serve route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !s.enter(most) {
-			d.fail(w, r, errBusy)
-			return
-		}
-		defer s.leave()
+		recordOf(w).budget = b
 		if err := serve(w, r); err != nil {
 			d.fail(w, r, err)
 		}
 	}
+}
+
+// slotted is a route whose requests have no body, and take their slots at once.
+func slotted(serve route) route {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		rec := recordOf(w)
+		if err := rec.enter(r.Context(), rec.budget.serving...); err != nil {
+			return err
+		}
+		return serve(w, r)
+	}
+}
+
+// viewing serves an operator's route that changes nothing, and has no body.
+func (d *Door) viewing(token *bearer, serve route) http.HandlerFunc {
+	return d.receiving(&d.budgets.operators, token.only(slotted(serve)))
+}
+
+// changing serves an operator's route that changes something, and may have a body.
+func (d *Door) changing(token *bearer, serve route) http.HandlerFunc {
+	return d.receiving(&d.budgets.operators, token.only(serve))
+}
+
+// polling serves a route on which clients wait, within MaxPolls.
+func (d *Door) polling(serve route) http.HandlerFunc {
+	polls := &budget{serving: []pool{{&d.Counts.polls, bound{most: MaxPolls}}}}
+	return d.receiving(polls, slotted(serve))
 }
 
 // unrouted answers a request no route takes: 405 if another method would have

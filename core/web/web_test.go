@@ -22,7 +22,9 @@ func ask(h http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestMaxInbound(t *testing.T) {
+func TestMaxInbound(t *testing.T) { synctest.Test(t, testMaxInbound) }
+
+func testMaxInbound(t *testing.T) {
 	w := newWorld(t, "max_inbound 2")
 	w.store.hold, w.store.held = make(chan struct{}), make(chan struct{})
 	h := w.handler()

@@ -1,0 +1,168 @@
+package web
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A bound is what [slots] are held to. It may change while slots are taken, since a
+// configuration may.
+type bound struct {
+	most     int           // slots in all
+	each     int           // slots of one client; zero means as many as there are
+	patience time.Duration // how long a request waits for a slot
+}
+
+// slots counts the requests that are at the same point of being served, by client. A
+// request that finds no slot free waits in the line of its client. A slot that becomes
+// free goes to the next line in turn, not to the longest: a client with a thousand
+// requests gets as many slots as a client with one, until that one has what it wants.
+//
+// The zero slots is ready to use.
+type slots struct {
+	mu      sync.Mutex
+	bound   bound // of the newest request
+	taken   int
+	of      map[netip.Addr]int // slots by client, counted only where each bounds them
+	lines   []*line            // the next in turn is first; none is empty
+	waiting int
+}
+
+// A line is the requests of one client that wait, the oldest first.
+type line struct {
+	client netip.Addr
+	asking []*asking
+}
+
+// An asking is one request that waits.
+type asking struct {
+	granted chan struct{} // closed when it has a slot
+}
+
+// How many requests may wait for slots of the same kind at the same time. One that waits
+// has a small body in memory at most.
+const (
+	maxWaiting     = 1024
+	maxWaitingEach = 256 // of one client
+)
+
+// enter takes a slot, and reports whether the request has one. It waits at most for the
+// patience of the bound, and not at all if too many wait already.
+func (s *slots) enter(ctx context.Context, client netip.Addr, b bound) bool {
+	s.mu.Lock()
+	s.bound = b
+	if s.waiting == 0 && s.free(client) {
+		s.take(client)
+		s.mu.Unlock()
+		return true
+	}
+	a := s.line(client)
+	s.grant() // slots may be free for others than those who wait
+	s.mu.Unlock()
+	return a != nil && s.await(ctx, client, a, b.patience)
+}
+
+// leave gives a slot back.
+func (s *slots) leave(client netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	if n, counted := s.of[client]; n > 1 {
+		s.of[client] = n - 1
+	} else if counted {
+		delete(s.of, client)
+	}
+	s.grant()
+}
+
+func (s *slots) free(client netip.Addr) bool {
+	return s.taken < s.bound.most && (s.bound.each == 0 || s.of[client] < s.bound.each)
+}
+
+func (s *slots) take(client netip.Addr) {
+	s.taken++
+	if s.bound.each == 0 {
+		return
+	}
+	if s.of == nil {
+		s.of = map[netip.Addr]int{}
+	}
+	s.of[client]++
+}
+
+// line has a request wait in the line of its client; nil if that is too long.
+func (s *slots) line(client netip.Addr) *asking {
+	if s.bound.patience <= 0 || s.bound.most <= 0 || s.waiting >= maxWaiting {
+		return nil
+	}
+	a := &asking{granted: make(chan struct{})}
+	for _, l := range s.lines {
+		if l.client != client {
+			continue
+		}
+		if len(l.asking) >= maxWaitingEach {
+			return nil
+		}
+		l.asking = append(l.asking, a)
+		s.waiting++
+		return a
+	}
+	s.lines = append(s.lines, &line{client, []*asking{a}})
+	s.waiting++
+	return a
+}
+
+// grant gives free slots to the lines in turn.
+func (s *slots) grant() {
+	for i := 0; i < len(s.lines); {
+		l := s.lines[i]
+		if !s.free(l.client) {
+			i++
+			continue
+		}
+		s.take(l.client)
+		close(l.asking[0].granted)
+		s.waiting--
+		s.lines = slices.Delete(s.lines, i, i+1)
+		if l.asking = slices.Delete(l.asking, 0, 1); len(l.asking) > 0 {
+			s.lines = append(s.lines, l)
+		}
+	}
+}
+
+// await waits until a request has its slot, and reports whether it has.
+func (s *slots) await(ctx context.Context, client netip.Addr, a *asking, patience time.Duration) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-a.granted:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return !s.withdraw(client, a)
+}
+
+// withdraw takes a request out of its line, and reports whether it still stood there. If
+// not, it has a slot.
+func (s *slots) withdraw(client netip.Addr, a *asking) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.lines, func(l *line) bool { return l.client == client })
+	if i < 0 {
+		return false
+	}
+	l := s.lines[i]
+	j := slices.Index(l.asking, a)
+	if j < 0 {
+		return false
+	}
+	s.waiting--
+	if l.asking = slices.Delete(l.asking, j, j+1); len(l.asking) == 0 {
+		s.lines = slices.Delete(s.lines, i, i+1)
+	}
+	return true
+}
