@@ -39,6 +39,21 @@ type TurnedAway struct {
 	Kind   Kind   // zero if it was nothing that the sender could have done better
 }
 
+// ConnectionClosed: a connection of a client was closed because too many were open.
+type ConnectionClosed struct {
+	Why      ClosedFor
+	ClientIP string // of an IPv6 network of /64 the first address
+}
+
+// A ClosedFor is why a connection was closed that its client would have kept.
+type ClosedFor string
+
+// Why connections are closed.
+const (
+	ClosedIdle    ClosedFor = "idle"    // another one needed its place, and it was idle for longest
+	ClosedRefused ClosedFor = "refused" // it came when there were too many, of which none was idle
+)
+
 // Confirmed: a subscription to a topic was confirmed.
 type Confirmed struct {
 	Source, Topic string
@@ -179,25 +194,26 @@ type Troubled struct {
 	Err   error
 }
 
-func (Accepted) fact()     {}
-func (Repeated) fact()     {}
-func (Unverified) fact()   {}
-func (TurnedAway) fact()   {}
-func (Confirmed) fact()    {}
-func (Unsubscribed) fact() {}
-func (Skipped) fact()      {}
-func (Settled) fact()      {}
-func (BreakerMoved) fact() {}
-func (Superseded) fact()   {}
-func (Released) fact()     {}
-func (Purged) fact()       {}
-func (Recovered) fact()    {}
-func (Replayed) fact()     {}
-func (Revived) fact()      {}
-func (Drained) fact()      {}
-func (Reloaded) fact()     {}
-func (StepMoved) fact()    {}
-func (RunMoved) fact()     {}
-func (CalledIn) fact()     {}
-func (Pulled) fact()       {}
-func (Troubled) fact()     {}
+func (Accepted) fact()         {}
+func (Repeated) fact()         {}
+func (Unverified) fact()       {}
+func (TurnedAway) fact()       {}
+func (ConnectionClosed) fact() {}
+func (Confirmed) fact()        {}
+func (Unsubscribed) fact()     {}
+func (Skipped) fact()          {}
+func (Settled) fact()          {}
+func (BreakerMoved) fact()     {}
+func (Superseded) fact()       {}
+func (Released) fact()         {}
+func (Purged) fact()           {}
+func (Recovered) fact()        {}
+func (Replayed) fact()         {}
+func (Revived) fact()          {}
+func (Drained) fact()          {}
+func (Reloaded) fact()         {}
+func (StepMoved) fact()        {}
+func (RunMoved) fact()         {}
+func (CalledIn) fact()         {}
+func (Pulled) fact()           {}
+func (Troubled) fact()         {}

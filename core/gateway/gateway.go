@@ -32,6 +32,7 @@ import (
 	"github.com/eventgateway/gateway/core/retention"
 	"github.com/eventgateway/gateway/core/runner"
 	"github.com/eventgateway/gateway/core/telemetry"
+	"github.com/eventgateway/gateway/core/web"
 	"github.com/eventgateway/gateway/core/worker"
 )
 
@@ -96,6 +97,7 @@ type Gateway struct {
 	client     *egress.Client
 	observe    core.Observer
 	handler    http.Handler
+	clients    web.Clients
 	drain      time.Duration
 	writes     func(context.Context) error // why nothing can be written
 	config     *config.Config
@@ -136,6 +138,7 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 		writes:  well.check,
 		observe: observer(d),
 		drain:   time.Duration(c.Worker.DrainTimeoutSecs) * time.Second,
+		clients: web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
 		config:  c,
 		shared:  s,
 		hurry:   make(chan struct{}),

@@ -61,7 +61,7 @@ func (g *Gateway) newHandler(c *config.Config, pieces []web.Piece) http.Handler 
 		MaxBodySize: int64(c.Server.MaxBodySize),
 		MaxInbound:  c.Server.MaxInbound,
 		IPRateLimit: c.Server.IPRateLimit,
-		Clients:     web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
+		Clients:     g.clients,
 		Log:         g.Log.With(telemetry.Target, "web"),
 		Counts:      &g.shared.counts,
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
+	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
 )
@@ -28,7 +30,7 @@ func (p *Program) Serve(ctx context.Context, listener net.Listener) error {
 	failed := make(chan error, 1)
 	go func() {
 		defer cancel() // a gateway that cannot be reached must not go on half alive
-		failed <- server.Serve(web.Limit(listener, web.MaxConnections))
+		failed <- server.Serve(p.limit(listener))
 	}()
 
 	<-ctx.Done()
@@ -39,6 +41,19 @@ func (p *Program) Serve(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// limit holds connections within bounds. An address that the configuration takes for a
+// proxy may have as many as there are.
+func (p *Program) limit(l net.Listener) net.Listener {
+	return web.Limit(l, web.Crowd{
+		Most:  web.MaxConnections,
+		Each:  web.MaxConnectionsEach,
+		Proxy: func(a netip.Addr) bool { return p.now.Load().clients.Proxy(a) },
+		Closed: func(why core.ClosedFor, client netip.Addr) {
+			p.tell(core.ConnectionClosed{Why: why, ClientIP: client.String()})
+		},
+	})
 }
 
 // shutdown lets requests under way finish, and cuts off what takes longer than

@@ -12,6 +12,7 @@ import (
 // info, what will be tried again at warn, what needs a person at error.
 func Log(l *slog.Logger) core.Observer {
 	o := logger{
+		http:     l.With(Target, "http"),
 		intake:   l.With(Target, "intake"),
 		cron:     l.With(Target, "cron"),
 		worker:   l.With(Target, "worker"),
@@ -25,7 +26,7 @@ func Log(l *slog.Logger) core.Observer {
 	return o.observe
 }
 
-type logger struct{ intake, cron, worker, alert, pull, workflow, store, config, manage *slog.Logger }
+type logger struct{ http, intake, cron, worker, alert, pull, workflow, store, config, manage *slog.Logger }
 
 func (o logger) observe(f core.Fact) {
 	switch f := f.(type) {
@@ -39,6 +40,9 @@ func (o logger) observe(f core.Fact) {
 			slog.String("reason", f.Reason), slog.String("client_ip", f.ClientIP))
 	case core.TurnedAway: // whoever sends much of what nobody wants must not fill the log
 		line(o.intake, slog.LevelDebug, "event turned away", slog.String("source", f.Source), slog.String("reason", kindWord(f.Kind)))
+	case core.ConnectionClosed:
+		line(o.http, slog.LevelWarn, "connection closed: too many are open", slog.String("reason", string(f.Why)),
+			slog.String("client_ip", f.ClientIP))
 	case core.Confirmed:
 		line(o.intake, slog.LevelInfo, "subscription confirmed", slog.String("source", f.Source), slog.String("topic", f.Topic))
 	case core.Unsubscribed:

@@ -86,7 +86,7 @@ func BenchmarkServer(b *testing.B) {
 		b.Fatal(err)
 	}
 	server := web.NewServer(benchHandler(), slog.New(slog.DiscardHandler))
-	go func() { _ = server.Serve(web.Limit(l, web.MaxConnections)) }()
+	go func() { _ = server.Serve(web.Limit(l, web.Crowd{Most: web.MaxConnections, Each: web.MaxConnections})) }()
 	b.Cleanup(func() { _ = server.Close() })
 	request := fmt.Sprintf("POST /events/order.created HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer s3cret\r\nContent-Length: %d\r\n\r\n%s", len(benchBody), benchBody)
 	var failed atomic.Int64

@@ -29,7 +29,7 @@ type Clients struct {
 // gives the peer.
 func (c Clients) Address(r *http.Request) netip.Addr {
 	peer := peerAddress(r.RemoteAddr)
-	if !c.TrustProxy || len(c.Proxies) > 0 && !c.isProxy(peer) {
+	if !c.Proxy(peer) {
 		return peer
 	}
 	claimed := netip.Addr{}
@@ -55,6 +55,11 @@ func sharer(a netip.Addr) netip.Addr {
 		return a // it has a zone, which [plain] has taken away
 	}
 	return network.Addr()
+}
+
+// Proxy reports whether an address may be that of a proxy, which speaks for others.
+func (c Clients) Proxy(peer netip.Addr) bool {
+	return c.TrustProxy && (len(c.Proxies) == 0 || c.isProxy(peer))
 }
 
 // rightmost walks the entries of all lines from the last to the first. If all

