@@ -64,7 +64,8 @@ func (r *reloader) run(ctx context.Context) {
 // look reloads if there is something new, or something at all again: what it is must be
 // said once more then.
 func (r *reloader) look(ctx context.Context) {
-	changed, err := r.source.changed(ctx)
+	var changed bool
+	err := core.Contain(func() (err error) { changed, err = r.source.changed(ctx); return err })
 	if err != nil {
 		r.miss(ctx, err)
 	} else if changed || r.missing {

@@ -17,9 +17,10 @@ import (
 type cursed struct{ configSource }
 
 func (cursed) load(context.Context) (*config.Config, error) { panic("not thought of") }
+func (cursed) changed(context.Context) (bool, error)        { panic("not thought of either") }
 func (cursed) name() string                                 { return "gateway.yaml" }
 
-// What panics while a configuration is read is a reason to ignore that.
+// What panics while a configuration is read, or asked for changes, is a reason to ignore that.
 func TestReloadOutlivesPanics(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
@@ -31,5 +32,9 @@ func TestReloadOutlivesPanics(t *testing.T) {
 	r.reload(t.Context())
 	if got := said.String(); !strings.Contains(got, "configuration ignored: it has errors") || !strings.Contains(got, "panic: not thought of") {
 		t.Errorf("log %q, want the configuration to be ignored, and why", got)
+	}
+	r.look(t.Context())
+	if got := said.String(); !strings.Contains(got, "configuration cannot be read") || !strings.Contains(got, "panic: not thought of either") {
+		t.Errorf("log %q, want the look to have failed, and why", got)
 	}
 }

@@ -11,7 +11,7 @@
 // three do in the same way; conditional reads they each do in their own, or not at all.
 //
 // cloud is the only importer of gocloud.dev and of the providers' libraries, which are
-// as large as half the program; functions do without it. It imports core/config/remote,
+// as large as half the program; functions do without it. It imports core, core/config/remote,
 // core/egress and core/endpoint.
 package cloud
 
@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -31,6 +32,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
+	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config/remote"
 	"github.com/eventgateway/gateway/core/egress"
 	"github.com/eventgateway/gateway/core/endpoint"
@@ -144,12 +146,26 @@ func (s store) Read(ctx context.Context, u *url.URL, etag string, most int64) (r
 		return remote.Object{}, fmt.Errorf("cannot be asked for: %w", err)
 	}
 	defer bucket.Close()
-	o, err := s.read(ctx, bucket, p.key, etag, most)
-	if err != nil {
+	var o remote.Object
+	err = core.Contain(func() (err error) { o, err = s.read(ctx, bucket, p.key, etag, most); return err })
+	switch panicked := (*core.Panic)(nil); {
+	case errors.As(err, &panicked):
+		return remote.Object{}, unreadable{panicked}
+	case err != nil:
 		return remote.Object{}, w.explain(ctx, err)
 	}
 	return o, nil
 }
+
+// unreadable is the error of a reply that a provider's library cannot read, or panics at: the
+// libraries follow pointers to header fields and to parts of a body that a reply may lack.
+type unreadable struct{ cause error }
+
+func (unreadable) Error() string {
+	return "protocol: the server's reply is not one of an object store; check the endpoint in the address, and that no proxy answers in its place"
+}
+
+func (u unreadable) Unwrap() error { return u.cause }
 
 func (s store) read(ctx context.Context, bucket *blob.Bucket, key, etag string, most int64) (remote.Object, error) {
 	found, err := bucket.Attributes(ctx, key)
@@ -200,6 +216,8 @@ func (w *witness) explain(ctx context.Context, err error) error {
 		return remote.Refused(w.status)
 	case gcerrors.Code(err) == gcerrors.NotFound:
 		return fs.ErrNotExist
+	case ctx.Err() != nil || errors.As(err, new(net.Error)) || errors.Is(err, io.ErrUnexpectedEOF):
+		return egress.Explain(ctx, err, w.start)
 	}
-	return egress.Explain(ctx, err, w.start)
+	return unreadable{err}
 }
