@@ -100,7 +100,8 @@ func (c *Certificates) call(ctx context.Context, url string) (*x509.Certificate,
 	case <-ctx.Done():
 		return nil, fmt.Errorf("others are being fetched: %w", ctx.Err())
 	}
-	certificate, err := c.download(ctx, url)
+	var certificate *x509.Certificate
+	err = core.Contain(func() (err error) { certificate, err = c.download(ctx, url); return err }) // no one else guards this goroutine
 	c.keep(url, certificate, err)
 	return certificate, err
 }

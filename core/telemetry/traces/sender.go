@@ -9,6 +9,8 @@ import (
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // A sender sends spans to the collector, and tells how many are lost.
@@ -40,10 +42,11 @@ func (s *sender) admit() bool {
 	return false
 }
 
-// ExportSpans implements the SDK's SpanExporter.
+// ExportSpans implements the SDK's SpanExporter. It is called on a goroutine of the SDK's, where
+// a panic of the client, for instance at a collector's reply, would end the process.
 func (s *sender) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	defer s.waiting.Add(-int64(len(spans)))
-	if err := s.Exporter.ExportSpans(ctx, spans); err != nil {
+	if err := core.Contain(func() error { return s.Exporter.ExportSpans(ctx, spans) }); err != nil {
 		s.trouble.tell(err, len(spans))
 	}
 	return nil // it was told

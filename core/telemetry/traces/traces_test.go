@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -253,6 +255,60 @@ func TestRoom(t *testing.T) {
 		}
 	})
 }
+
+// Whatever a collector replies, spans go on being made, and the log has one short line at most.
+func TestOddReplies(t *testing.T) {
+	for name, reply := range map[string]http.HandlerFunc{
+		"null":         func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "null") },
+		"HTML":         func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html><body>Sign in") },
+		"an object":    func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") },
+		"no content":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"not modified": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
+		"protobuf cut": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/x-protobuf")
+			_, _ = w.Write([]byte{0x0a, 0xff, 0xff, 0xff, 0x7f, 0x08})
+		},
+		"spans refused": func(w http.ResponseWriter, _ *http.Request) { // a partial success of -1 spans, with a message that is no text
+			w.Header().Set("Content-Type", "application/x-protobuf")
+			_, _ = w.Write([]byte{0x0a, 0x0f, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x12, 0x02, 0xff, 0xfe})
+		},
+		"a status of 400": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, strings.Repeat("\x1b[31mno", 100_000))
+		},
+		"cut off": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(reply)
+			defer server.Close()
+			x, log := start(t, server.URL)
+			for range 3 {
+				x.Observe(core.Accepted{Event: core.Event{ID: "E", Source: "shop", Headers: map[string]string{"traceparent": sampled}}})
+			}
+			_ = end(x, 20*time.Second)
+			if got := log.String(); strings.Count(got, "\n") > 1 || len(got) > 2000 || strings.Contains(got, "\x1b") {
+				t.Errorf("log %.3000q, want one short line at most", got)
+			}
+		})
+	}
+}
+
+// A panic of the client is trouble like any other: spans are lost, and the process goes on.
+func TestClientPanics(t *testing.T) {
+	log := &lines{}
+	s := &sender{Exporter: otlptrace.NewUnstarted(cursed{}), trouble: &trouble{clock: core.SystemClock, log: slog.New(slog.NewTextHandler(log, nil))}, room: 10}
+	if err := s.ExportSpans(t.Context(), tracetest.SpanStubs(make([]tracetest.SpanStub, 3)).Snapshots()); err != nil {
+		t.Errorf("ExportSpans = %v, want none", err)
+	}
+	if got := log.String(); !strings.Contains(got, `error="panic: not thought of" spans_lost=3`) {
+		t.Errorf("told %q, want the panic and how many spans were lost", got)
+	}
+}
+
+// cursed is a client that is not up to what the collector says.
+type cursed struct{ otlptrace.Client }
+
+func (cursed) UploadTraces(context.Context, []*wire.ResourceSpans) error { panic("not thought of") }
 
 // nowhere is a collector that is away.
 type nowhere struct{ otlptrace.Client }

@@ -106,7 +106,7 @@ func (n *nudger) flush(ctx context.Context) {
 	if !n.mine() {
 		return
 	}
-	if err := n.send(ctx); err != nil {
+	if err := core.Contain(func() error { return n.send(ctx) }); err != nil { // some calls come from a goroutine of ours
 		n.log.Warn("the worker's function could not be nudged; its schedule delivers", "error", err)
 	}
 }

@@ -26,6 +26,11 @@ type nobody struct{}
 
 func (nobody) RoundTrip(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
 
+// cursed is a client that is not up to what it is answered.
+type cursed struct{}
+
+func (cursed) RoundTrip(*http.Request) (*http.Response, error) { panic("not thought of") }
+
 // invokeAPI plays Lambda's, and verifies what it is sent.
 type invokeAPI struct {
 	t      *testing.T
@@ -155,6 +160,10 @@ func TestNudgesThatFail(t *testing.T) {
 			a.status, a.body = 403, `{"Message":"not authorized to perform: lambda:InvokeFunction"}`
 		},
 		"throttled": func(_ *server, a *invokeAPI) { a.status = 429 },
+		"null":      func(_ *server, a *invokeAPI) { a.status, a.body = 400, "null" },
+		"HTML":      func(_ *server, a *invokeAPI) { a.status, a.body = 502, "<html>\x1b[31m"+strings.Repeat("x", 1<<20) },
+		"moved":     func(_ *server, a *invokeAPI) { a.status, a.body = 304, "" },
+		"panics":    func(s *server, _ *invokeAPI) { s.assembled.nudger.client.Transport = cursed{} },
 		"away":      func(s *server, _ *invokeAPI) { s.assembled.nudger.client.Transport = nobody{} },
 		"silent": func(s *server, a *invokeAPI) {
 			a.hold = make(chan struct{})
@@ -171,6 +180,9 @@ func TestNudgesThatFail(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "could not be nudged"); n != 1 {
 			t.Errorf("%s: %d warnings, want 1: %s", name, n, log)
+		}
+		if text := log.String(); strings.Contains(text, "\x1b") || len(text) > 2000 {
+			t.Errorf("%s: the log has what came as it came: %.300q", name, text)
 		}
 		if name == "refused" && !strings.Contains(log.String(), "lambda:InvokeFunction") {
 			t.Errorf("the log does not say why: %s", log)
