@@ -240,5 +240,9 @@ func (s *Store) count(ctx context.Context, name, sql string, limit int) (int, er
 	if err != nil {
 		return 0, err
 	}
-	return whole(results[0].Rows[0][0]), nil
+	row, err := lone(name, results[0].Rows)
+	if err != nil {
+		return 0, err
+	}
+	return whole(row[0]), nil
 }

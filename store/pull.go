@@ -122,7 +122,15 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 		return nil, fmt.Errorf("tallies: %w", err)
 	}
 	for i, l := range lanes {
-		tallies[l] = tallyOf(now, results[2*i].Rows[0], results[2*i+1].Rows[0])
+		waiting, err := lone("tally", results[2*i].Rows)
+		if err != nil {
+			return nil, fmt.Errorf("tallies: %w", err)
+		}
+		dead, err := lone("tally_dead", results[2*i+1].Rows)
+		if err != nil {
+			return nil, fmt.Errorf("tallies: %w", err)
+		}
+		tallies[l] = tallyOf(now, waiting, dead)
 	}
 	return tallies, nil
 }

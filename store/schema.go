@@ -290,7 +290,9 @@ func (s *Store) stepsDone(ctx context.Context) (map[int64]bool, error) {
 func numbers(rows [][]any) map[int64]bool {
 	done := map[int64]bool{}
 	for _, row := range rows {
-		done[row[0].(int64)] = true
+		if n, ok := row[0].(int64); ok {
+			done[n] = true
+		}
 	}
 	return done
 }

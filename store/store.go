@@ -56,6 +56,15 @@ func (s *Store) readBatch(ctx context.Context, stmts ...Stmt) ([]Result, error) 
 	return s.conn.Batch(ctx, stmts...)
 }
 
+// lone is the row of a statement that always returns one. A database over HTTP may be answered
+// for by something else.
+func lone(name string, rows [][]any) ([]any, error) {
+	if len(rows) != 1 {
+		return nil, core.Refuse(core.Unavailable, "the database answers %s with %d rows, and there is always one", name, len(rows))
+	}
+	return rows[0], nil
+}
+
 // looks is how often a batch's reads are repeated until they show what it met.
 const looks = 10
 

@@ -30,7 +30,11 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 	if err != nil {
 		return 0, fmt.Errorf("retry: %w", err)
 	}
-	total, dead := 0, whole(rows[0][0])
+	row, err := lone("count_dead", rows)
+	if err != nil {
+		return 0, fmt.Errorf("retry: %w", err)
+	}
+	total, dead := 0, whole(row[0])
 	for ctx.Err() == nil {
 		chunk := append(append([]any{}, args...), int64(min(retryChunk, dead-total)), millis(now))
 		n, err := s.revive(ctx, now, retry, chunk...)

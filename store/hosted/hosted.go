@@ -140,12 +140,28 @@ func (c *Conn) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, 
 	if !reads {
 		return c.line.Do(ctx, stmts)
 	}
-	return c.run(ctx, stmts)
+	var results []store.Result
+	err := contain(func() (err error) { results, err = c.run(ctx, stmts); return err })
+	return results, err
 }
 
 // commit writes a group in one request. See group.Commit. Rows for the same text
 // go together, since a statement costs as much as twenty rows.
 func (c *Conn) commit(batches []*group.Batch) error {
+	return contain(func() error { return c.write(batches) })
+}
+
+// contain has a panic be an error: calls come from goroutines that nobody else guards, and the
+// client's code is not ours. What was sent may have taken effect.
+func contain(do func() error) error {
+	err := core.Contain(do)
+	if p := (*core.Panic)(nil); errors.As(err, &p) {
+		return unavailable(p)
+	}
+	return err
+}
+
+func (c *Conn) write(batches []*group.Batch) error {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
 	defer cancel()
 	var rows, others []*group.Batch
@@ -197,7 +213,11 @@ func (c *Conn) run(ctx context.Context, stmts []store.Stmt) ([]store.Result, err
 	if err != nil {
 		return nil, named(stmts, err)
 	}
-	return gather(stmts, counts, answers), nil
+	results := gather(stmts, counts, answers)
+	if err := suits(stmts, results); err != nil {
+		return nil, named(stmts, unavailable(err))
+	}
+	return results, nil
 }
 
 // Close waits for writes under way. Later batches fail.
