@@ -1,15 +1,9 @@
 package config
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
-// variable is ${NAME} or ${NAME:-default} at the start of a text. A bare $NAME is not one, nor is $$ an escape:
-// JSONPaths and templates are full of dollars.
-var variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
-
-// expand replaces the variables in every scalar below n. Keys are left alone. What a variable holds is not looked at
+// expand replaces the variables in every scalar below n: ${NAME} and ${NAME:-default}. A bare $NAME is not one, nor is
+// $$ an escape: JSONPaths and templates are full of dollars. Keys are left alone. What a variable holds is not looked at
 // again, and since the tree is parsed already it cannot add to it.
 func (e *environment) expand(n *node, path string, r *report) {
 	for _, f := range n.fields {
@@ -21,51 +15,103 @@ func (e *environment) expand(n *node, path string, r *report) {
 	if n.kind != scalar || n.broken || n.raw != "" || !strings.Contains(n.text, "${") {
 		return
 	}
-	text, complaints := e.text(n.text)
-	for _, complaint := range complaints {
+	x := expansion{environment: e, told: map[string]bool{}}
+	x.text(n.text)
+	for _, complaint := range x.complaints {
 		n.broken = true
 		r.add(n.at, path, "%s", complaint)
 	}
-	n.text, n.raw = text, n.text
+	n.text, n.raw = x.expanded.String(), n.text
+	n.own, n.variables = x.own.String(), x.variables
 }
 
-// text expands one scalar and says what is wrong with its variables.
-func (e *environment) text(s string) (expanded string, complaints []string) {
-	var b strings.Builder
+// An expansion is one scalar on its way from what the file says to what that stands for. It costs time in proportion to
+// the text: a file may be 1 MiB of variables.
+type expansion struct {
+	*environment
+	expanded   strings.Builder
+	own        strings.Builder // the same, with variableMark for each value of a variable
+	variables  int             // that have a value; a default is the file's own text
+	complaints []string
+	told       map[string]bool // complaints, each once
+}
+
+// variableMark stands for the value of a variable where only a file's own text is looked at.
+const variableMark = "\x00"
+
+// text expands a text, and notes what is wrong with its variables.
+func (x *expansion) text(s string) {
 	for {
 		before, rest, found := strings.Cut(s, "${")
-		b.WriteString(before)
+		x.expanded.WriteString(before)
+		x.own.WriteString(before)
 		if !found {
-			return b.String(), complaints
+			return
 		}
-		rest = "${" + rest
-		m := variable.FindStringSubmatch(rest)
-		if m == nil {
-			return "", append(complaints, `"${" starts a variable here, but none follows; write ${NAME} or ${NAME:-default}`)
+		v, ok := variableAt(rest)
+		if !ok {
+			x.complain(`"${" starts a variable here, but none follows; write ${NAME} or ${NAME:-default}`)
+			return
 		}
-		value, complaint := e.one(m[1], m[2] != "", m[3])
-		if complaint != "" {
-			complaints = append(complaints, complaint)
-		}
-		b.WriteString(value)
-		s = rest[len(m[0]):]
+		x.one(v)
+		s = rest[v.length:]
 	}
 }
 
-// one returns what a variable stands for. A default applies to a variable that is unset or empty, as in a shell.
-func (e *environment) one(name string, hasDefault bool, fallback string) (value, complaint string) {
-	if e.exposed != nil && !e.exposed(name) {
-		return "", "a remote configuration may not read the environment variable " + name +
-			"; name it " + exposedPrefix + strings.TrimPrefix(name, "GATEWAY_") + ", or list it in GATEWAY_CONFIG_ENV where the gateway runs"
+func (x *expansion) complain(what string) {
+	if !x.told[what] {
+		x.told[what] = true
+		x.complaints = append(x.complaints, what)
 	}
-	value, ok := e.value(name)
+}
+
+// A variable is the reference to one in a text.
+type variable struct {
+	name       string
+	hasDefault bool
+	fallback   string
+	length     int // of the reference, from behind "${" to behind "}"
+}
+
+// variableAt reads the reference whose "${" a text follows.
+func variableAt(s string) (variable, bool) {
+	n := 0
+	for n < len(s) && (s[n] == '_' || 'a' <= s[n]|0x20 && s[n]|0x20 <= 'z' || n > 0 && '0' <= s[n] && s[n] <= '9') {
+		n++
+	}
+	v := variable{name: s[:n]}
+	rest := s[n:]
+	if after, found := strings.CutPrefix(rest, ":-"); found {
+		v.hasDefault, rest = true, after
+	}
+	end := strings.IndexByte(rest, '}')
+	if n == 0 || end < 0 || !v.hasDefault && end > 0 {
+		return variable{}, false
+	}
+	v.fallback = rest[:end]
+	v.length = len(s) - len(rest) + end + 1
+	return v, true
+}
+
+// one adds what a variable stands for. A default applies to a variable that is unset or empty, as in a shell.
+func (x *expansion) one(v variable) {
+	if x.exposed != nil && !x.exposed(v.name) {
+		x.complain("a remote configuration may not read the environment variable " + v.name +
+			"; name it " + exposedPrefix + strings.TrimPrefix(v.name, "GATEWAY_") + ", or list it in GATEWAY_CONFIG_ENV where the gateway runs")
+		return
+	}
+	value, ok := x.value(v.name)
 	switch {
-	case strings.Contains(fallback, "${"):
-		return "", "the default of ${" + name + "} holds another variable; defaults are plain text"
-	case hasDefault && value == "":
-		return fallback, ""
+	case strings.Contains(v.fallback, "${"):
+		x.complain("the default of ${" + v.name + "} holds another variable; defaults are plain text")
+	case v.hasDefault && value == "":
+		x.expanded.WriteString(v.fallback)
+		x.own.WriteString(v.fallback)
 	case !ok:
-		return "", "the environment variable " + name + " is not set; set it, or write a default as in ${" + name + ":-...}"
+		x.complain("the environment variable " + v.name + " is not set; set it, or write a default as in ${" + v.name + ":-...}")
+	case value != "":
+		x.expanded.WriteString(value)
+		x.own.WriteString(variableMark)
+		x.variables++
 	}
-	return value, ""
 }

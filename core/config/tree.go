@@ -35,11 +35,14 @@ type node struct {
 	at     position // of the key for a mapping's value, so that every field of an entry can be clicked on alike
 	text   string   // scalar: the value
 	raw    string   // scalar: what the file says, if expansion changed it
+	own    string   // scalar: the text with variableMark for each value of a variable, if expansion changed it
 	plain  bool     // scalar: without quotes, so it may be a number, a truth value or null
 	broken bool     // a problem was reported and nothing more should be said about it
 	fields []entry  // mapping: in the order of the file
 	lookup map[string]*node
 	items  []*node // list
+
+	variables int // scalar: how many variables with a value it holds
 }
 
 // An entry is a key of a mapping and its value.

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// A span is the addresses from first to last, of one family.
+type span struct{ first, last netip.Addr }
+
+// union are the addresses of all networks, as spans that neither overlap nor touch, in order. So two lists
+// that hold the same addresses have the same union: 10.0.0.0/9 and 10.128.0.0/9 are 10.0.0.0/8.
+func union(networks []Network) []span {
+	all := make([]span, 0, len(networks))
+	for _, n := range networks {
+		all = append(all, span{n.Masked().Addr(), lastOf(n.Prefix)})
+	}
+	slices.SortFunc(all, func(a, b span) int { return a.first.Compare(b.first) })
+	merged := all[:0]
+	for _, s := range all {
+		if i := len(merged) - 1; i >= 0 && merged[i].touches(s) {
+			if merged[i].last.Less(s.last) {
+				merged[i].last = s.last
+			}
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// touches tells whether a span that begins no earlier overlaps s or begins right behind it. IPv4 and IPv6 never touch.
+func (s span) touches(next span) bool {
+	if s.last.BitLen() != next.first.BitLen() {
+		return false
+	}
+	behind := s.last.Next() // the zero Addr behind the last of a family
+	return !s.last.Less(next.first) || behind == next.first
+}
+
+// lastOf is the last address of a network.
+func lastOf(p netip.Prefix) netip.Addr {
+	bytes := p.Masked().Addr().AsSlice()
+	for i := p.Bits(); i < 8*len(bytes); i++ {
+		bytes[i/8] |= 0x80 >> (i % 8)
+	}
+	last, _ := netip.AddrFromSlice(bytes)
+	return last
+}
+
+// everyAddress is what an empty list of allowed networks stands for.
+var everyAddress = []Network{{netip.MustParsePrefix("0.0.0.0/0")}, {netip.MustParsePrefix("::/0")}}
+
+// within tells whether each address of some networks is in one of the others.
+func within(networks, others []Network) bool {
+	outer := union(others)
+	for _, s := range union(networks) {
+		i, _ := slices.BinarySearchFunc(outer, s, func(o, s span) int { return o.last.Compare(s.last) })
+		if i == len(outer) || s.first.Less(outer[i].first) || outer[i].first.BitLen() != s.first.BitLen() {
+			return false
+		}
+	}
+	return true
+}
