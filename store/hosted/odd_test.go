@@ -208,6 +208,7 @@ func TestColumns(t *testing.T) {
 		"SELECT a.*, b FROM a":      -1,
 		"DELETE FROM a WHERE b = 1": -1,
 		"PRAGMA x":                  -1,
+		"EXPLAIN SELECT a FROM b":   -1,
 		"":                          -1,
 	} {
 		n, known := columns(sql)
