@@ -85,7 +85,11 @@ func (r *reloader) reload(ctx context.Context) {
 func (r *reloader) read(ctx context.Context) {
 	cfg, err := r.source.load(ctx)
 	var problems config.Problems
+	var forbidden config.Forbidden
 	switch {
+	case errors.As(err, &forbidden):
+		r.missing = false
+		r.program.Ignore(r.source.name(), core.ReloadForbidden, err)
 	case errors.As(err, &problems):
 		r.missing = false
 		r.program.Ignore(r.source.name(), core.ReloadInvalid, err)

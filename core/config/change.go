@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 )
@@ -22,21 +23,74 @@ func (c *Config) definitions() any {
 // Forbids returns what is wrong with going over to the next configuration while the program runs, sorted by file and
 // line: what a running program cannot change, and what takes a lock or all sources away. A slip in a file that is read
 // again by itself must not open to everyone what was closed, nor turn everyone away; whoever means it restarts.
+//
+// A remote configuration may not let in one address more either, unless GATEWAY_CONFIG_ALLOW lists server.trusted_proxies
+// or sources.*.allowed_ips. There a source that was taken away while the gateway runs counts as it last was.
 func (c *Config) Forbids(next *Config) Problems {
 	r := &report{}
 	g := guard{checker{Config: next, report: r}, c}
+	if next.remote() {
+		g.proxies()
+	}
 	g.fixed()
 	g.locks()
 	if len(c.Sources) > 0 && len(next.Sources) == 0 {
 		g.problem("sources", "cannot all be taken away while the gateway runs: a file that is just being written looks like that; restart it to apply this")
 	}
 	for _, s := range next.SortedSources() {
-		if was, known := c.Sources[s.Name]; known && s.Type != "cron" { // nobody sends to a schedule
+		if was, known := g.was(s.Name); known && s.Type != "cron" { // nobody sends to a schedule
 			g.source(was, s)
 			g.senders(was, s)
 		}
 	}
 	return r.sorted()
+}
+
+// remote tells whether a configuration came from elsewhere.
+func (c *Config) remote() bool { return c.origin != nil && c.origin.allowed != nil }
+
+// Follow has c remember which sources there were before it, for Forbids: else a source could be taken away, and come
+// back with its doors open. It is called when c takes the place of another configuration.
+func (c *Config) Follow(before *Config) {
+	if !c.remote() {
+		return
+	}
+	c.origin.former = map[string]Source{}
+	if before.origin != nil {
+		maps.Copy(c.origin.former, before.origin.former)
+	}
+	for name, s := range before.Sources {
+		if s.Type != "cron" {
+			c.origin.former[name] = s
+		}
+	}
+	for name, s := range c.Sources {
+		if s.Type != "cron" {
+			delete(c.origin.former, name)
+		}
+	}
+}
+
+// was is the source of a name that is followed, or was before it was taken away or made a schedule.
+func (g guard) was(name string) (Source, bool) {
+	if g.now.origin != nil {
+		if s, gone := g.now.origin.former[name]; gone {
+			return s, true
+		}
+	}
+	s, known := g.now.Sources[name]
+	return s, known
+}
+
+// proxies reports a remote configuration that believes other proxies. With a list, those are believed that are in it, and
+// their entries are passed over; without one exactly one proxy is, whoever it is. So no list is more than the other if one
+// of them is empty.
+func (g guard) proxies() {
+	was, is := g.now.Server.TrustedProxies, g.Server.TrustedProxies
+	more := !within(is, was) || len(is) == 0 && len(was) > 0
+	if path := "server.trusted_proxies"; more && !g.origin.allowed.allows(path) {
+		g.problem(path, "cannot come to trust other proxies while the gateway follows a remote configuration: clients could claim any address; restart it to apply this, or list %s in %s where it runs", path, allowVariable)
+	}
 }
 
 // A guard compares the next configuration with the one that is followed. It reports like a checker.
@@ -103,12 +157,25 @@ func (g guard) source(was, is Source) {
 // as the one before: who may send changes, and that somebody must not stays.
 func (g guard) senders(was, is Source) {
 	path := join("sources", is.Name)
-	if !anyone(was.AllowedIPs) && anyone(is.AllowedIPs) {
+	switch at := path + ".allowed_ips"; {
+	case g.remote():
+		if !within(allowedBy(is), allowedBy(was)) && !g.origin.allowed.allows(at) {
+			g.problem(at, "cannot come to let other addresses in while the gateway follows a remote configuration; restart it to apply this, or list %s in %s where it runs", at, allowVariable)
+		}
+	case !anyone(was.AllowedIPs) && anyone(is.AllowedIPs):
 		g.problem(path+".allowed_ips", "cannot come to let every address in while the gateway runs; restart it to apply this")
 	}
 	if len(was.TopicARNs) > 0 && len(is.TopicARNs) == 0 && is.Type == "sns" {
 		g.problem(path+".topic_arns", "cannot be taken away while the gateway runs: every topic would be accepted, of other accounts too; restart it to apply this")
 	}
+}
+
+// allowedBy are the networks that a source lets in.
+func allowedBy(s Source) []Network {
+	if len(s.AllowedIPs) == 0 {
+		return everyAddress
+	}
+	return s.AllowedIPs
 }
 
 // anyone tells whether a list of networks lets every address in, of IPv4 or of IPv6.

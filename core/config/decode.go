@@ -18,6 +18,8 @@ type origin struct {
 	notes []Problem // warnings of reading the files
 
 	lookup      func(string) (string, bool) // reads the environment; may be nil
+	allowed     *allowance                  // of a remote configuration; nil for a file of the machine's own
+	former      map[string]Source           // see Follow
 	definitions map[string]*core.Definition // of workflows, by name; fmt does not follow pointers to the secrets in headers
 }
 
@@ -291,6 +293,7 @@ func (d *decoder) header(n *node, v reflect.Value, path string) {
 		d.misshapen(n, path, "must be text")
 	default:
 		v.SetString(n.text)
+		d.origin.allowed.note(n, path, true)
 	}
 }
 
@@ -428,6 +431,7 @@ func (d *decoder) secret(n *node, v reflect.Value, path string) {
 	}
 	if !d.empty(n, path) {
 		v.SetString(n.text)
+		d.origin.allowed.note(n, path, false)
 	}
 }
 

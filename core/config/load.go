@@ -27,6 +27,9 @@ type Options struct {
 	// Remote says that the files come from elsewhere, from someone who may change them but need not be trusted with
 	// what else is on this machine. They read only variables whose names begin with GATEWAY_VAR_ or that
 	// GATEWAY_CONFIG_ENV lists, separated by commas; there is no .env file, and a schema cannot be in a file of its own.
+	// They may not switch on server.allow_private_urls, server.trust_proxy or server.echo, nor hold a secret that is no
+	// variable, unless GATEWAY_CONFIG_ALLOW lists that field; the error is Forbidden if nothing else is wrong. See Forbids
+	// for what else such a configuration may not change.
 	Remote bool
 }
 
@@ -37,11 +40,15 @@ const MaxFile = 1 << 20
 var envForm = regexp.MustCompile(`^[a-z0-9_-]+$`)
 
 // Load reads, merges, expands, decodes and validates a configuration. The error is Problems: everything that is wrong
-// in any of the files, sorted by file and line. Load reads the same files each time and keeps nothing between calls.
+// in any of the files, sorted by file and line, or Forbidden. Load reads the same files each time and keeps nothing between calls.
 func Load(o Options) (*Config, error) {
 	l := loader{Options: o, env: environment{lookup: o.Lookup, used: map[string]bool{}}}
+	var allowed *allowance
 	if o.Remote {
 		l.env.exposed = exposed(o.Lookup)
+		if allowed = newAllowance(o.Lookup, &l.report); l.fatal {
+			return nil, l.sorted()
+		}
 	}
 	if !envForm.MatchString(o.Env) && o.Env != "" {
 		l.stop(o.Path, 0, "%s is not a name of an environment; it holds only a-z, 0-9, _ and -", quote(o.Env))
@@ -54,14 +61,21 @@ func Load(o Options) (*Config, error) {
 	l.env.expand(tree, "", &l.report)
 	c := decode(tree, decoder{
 		report: &l.report,
-		origin: &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes, lookup: o.Lookup},
+		origin: &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes, lookup: o.Lookup, allowed: allowed},
 		file:   l.beside(),
 	})
 	c.validate(&l.report)
 	if len(l.problems) == 0 {
 		c.origin.definitions = definitions(tree, &l.report)
 	}
-	if len(l.problems) > 0 {
+	valid := len(l.problems) == 0
+	if o.Remote {
+		allowed.judge(c, &l.report)
+	}
+	switch {
+	case len(l.problems) > 0 && valid:
+		return nil, Forbidden{l.sorted()}
+	case !valid:
 		return nil, l.sorted()
 	}
 	c.DotEnv = l.env.added
@@ -186,7 +200,7 @@ func readAll(fsys fs.FS, name string) ([]byte, error) {
 }
 
 // programVariable matches what other parts of the program read from the environment.
-var programVariable = regexp.MustCompile(`^(RUST_LOG|NO_COLOR|GATEWAY_(LOG|LOG_FORMAT|TOKEN|CONFIG_ENV|HOSTED_SQL_API)|(OTEL|AWS|GOOGLE|AZURE)_.*)$`)
+var programVariable = regexp.MustCompile(`^(RUST_LOG|NO_COLOR|GATEWAY_(LOG|LOG_FORMAT|TOKEN|CONFIG_ENV|CONFIG_ALLOW|HOSTED_SQL_API)|(OTEL|AWS|GOOGLE|AZURE)_.*)$`)
 
 // unused warns of variables in the .env file that nothing reads: most are misspelt.
 func (l *loader) unused() (notes []Problem) {

@@ -161,6 +161,7 @@ func (p *Program) follow(c *config.Config) (core.ReloadResult, error) {
 		p.Metrics.Configure(Names(c))
 	}
 	next, old := newGeneration(g), p.now.Load()
+	c.Follow(old.config)
 	p.now.Store(next)
 	if p.serving == nil { // nothing of the old one runs
 		old.unhear()

@@ -185,7 +185,7 @@ func TestConfigurationAtAnAddress(t *testing.T) {
 			g.port, r.url()+path)
 	}
 	site.set(with("/a"))
-	g.env = append(g.env, "GATEWAY_CONFIG="+site.server.URL+"/gateway.yaml", "GATEWAY_CONFIG_POLL=1s")
+	g.env = append(g.env, "GATEWAY_CONFIG="+site.server.URL+"/gateway.yaml", "GATEWAY_CONFIG_POLL=1s", "GATEWAY_CONFIG_ALLOW=server.allow_private_urls")
 	g.start()
 	deliver := func(path string) {
 		t.Helper()

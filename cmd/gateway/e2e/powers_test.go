@@ -1,0 +1,86 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestRemoteConfigurationGainsNoPowers: an attacker who may write a remote configuration changes it so that a service on
+// the gateway's machine is called, and its reply can be read with a token of the attacker's. The gateway goes on as it is.
+func TestRemoteConfigurationGainsNoPowers(t *testing.T) {
+	t.Parallel()
+	const token, attackers = "0123456789abcdef0123456789abcdef", "attackers-attackers-attackers-attackers"
+	var called atomic.Int32
+	internal := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		called.Add(1)
+		fmt.Fprint(w, "internal s3cret")
+	}))
+	defer internal.Close()
+	site := newWebSite(t)
+	g := newGateway(t, "", nil)
+	with := func(server, auth, source string) string {
+		return fmt.Sprintf("server: {host: 127.0.0.1, port: %d%s}\napi: {auth_token: \"%s\"}\nsources: {app: {type: event%s}}\nhandlers: {spy: {source: app, url: '%s', retry: {max: 1}}}\n",
+			g.port, server, auth, source, internal.URL)
+	}
+	const mine = "${GATEWAY_VAR_TOKEN}"
+	honest := with("", mine, ", allowed_ips: [127.0.0.0/9, 192.0.2.0/24]")
+	site.set(honest)
+	g.env = append(g.env, "GATEWAY_CONFIG="+site.server.URL+"/gateway.yaml", "GATEWAY_CONFIG_POLL=1s", "GATEWAY_VAR_TOKEN="+token)
+	g.start()
+
+	ask := func(method, path, with string) answer {
+		t.Helper()
+		a, err := fetch(oneShot, request{method: method, url: g.url(path), body: "{}",
+			headers: []string{"Authorization", "Bearer " + with, "Content-Type", "application/json"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for _, c := range []struct{ config, field string }{
+		{with(", allow_private_urls: true, trust_proxy: true, echo: true", attackers, ", allowed_ips: [127.0.0.0/9, 192.0.2.0/24]"), "api.auth_token"},
+		{with(", allow_private_urls: true", mine, ", allowed_ips: [127.0.0.0/9, 192.0.2.0/24]"), "server.allow_private_urls"},
+		{with(", trust_proxy: true", mine, ", allowed_ips: [127.0.0.0/9, 192.0.2.0/24]"), "server.trust_proxy"},
+		{with(", echo: true", mine, ", allowed_ips: [127.0.0.0/9, 192.0.2.0/24]"), "server.echo"},
+		{with("", mine, ", allowed_ips: [127.0.0.0/8, 192.0.2.0/24]"), "sources.app.allowed_ips"},
+		{with("", mine, ""), "sources.app.allowed_ips"},
+		{with(", trusted_proxies: [127.0.0.0/8]", mine, ", allowed_ips: [127.0.0.0/9, 192.0.2.0/24]"), "server.trusted_proxies"},
+	} {
+		before := strings.Count(g.log.String(), c.field)
+		site.set(c.config)
+		eventually(t, 30*time.Second, "the log says of "+c.field, func() bool { return strings.Count(g.log.String(), c.field) > before })
+		g.ignores("forbidden")
+		if a := ask("GET", "/api/events", attackers); a.status != http.StatusUnauthorized {
+			t.Errorf("%s: the attacker's token: %d %s, want 401", c.field, a.status, a.body)
+		}
+		if a := ask("POST", "/_echo/x", token); a.status != http.StatusNotFound {
+			t.Errorf("%s: /_echo: %d %s, want 404", c.field, a.status, a.body)
+		}
+		site.set(honest)
+		g.ignores("")
+	}
+	if a := ask("POST", "/events/app/order.created", token); a.status != http.StatusAccepted {
+		t.Errorf("an event: %d %s, want 202", a.status, a.body)
+	}
+	eventually(t, 30*time.Second, "the delivery is refused", func() bool {
+		return strings.Contains(ask("GET", "/api/jobs", token).body, `"status":"dead"`)
+	})
+	if n := called.Load(); n != 0 || strings.Contains(g.log.String(), attackers) {
+		t.Errorf("the internal service was called %d times, want never, and the log tells no token", n)
+	}
+
+	// The same addresses in other words are no loosening, and fewer are none either.
+	site.set(with("", mine, ", allowed_ips: [127.0.0.0/10, 127.64.0.0/10, 192.0.2.0/25, 192.0.2.128/25]"))
+	eventually(t, 30*time.Second, "other words are followed", func() bool { return g.series(`gateway_config_reloads_total{result="applied"}`) == "1" })
+	if got := g.series(`gateway_config_reloads_total{result="forbidden"}`); got != "7" {
+		t.Errorf("%s configurations were forbidden, want 7", got)
+	}
+	g.stop()
+}

@@ -1,0 +1,236 @@
+package config
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Forbidden is the error of Load for a remote configuration that is in order but for what only the machine's own
+// configuration may say: see Options.Remote. It unwraps to its Problems.
+type Forbidden struct{ Problems Problems }
+
+// Error returns one line for each problem.
+func (f Forbidden) Error() string { return f.Problems.Error() }
+
+// Unwrap returns the problems, for a caller that makes no difference.
+func (f Forbidden) Unwrap() error { return f.Problems }
+
+// allowVariable lists what a remote configuration may say beside what any may.
+const allowVariable = "GATEWAY_CONFIG_ALLOW"
+
+// An allowance is a remote configuration's: what the machine lets it say beside what any may, and what it says that is
+// secret. A nil one is that of a file of the machine's own, which may say everything.
+type allowance struct {
+	listed  []string
+	secrets []spelling
+}
+
+// A spelling is how a file writes a secret.
+type spelling struct {
+	at        position
+	path      string
+	own       string // the text, with variableMark for each value of a variable
+	variables int
+	header    bool
+}
+
+// wholly tells whether all of a secret comes from variables.
+func (s spelling) wholly() bool {
+	return s.variables > 0 && len(s.own) == s.variables*len(variableMark)
+}
+
+// partly tells whether some of it does.
+func (s spelling) partly() bool { return s.variables > 0 }
+
+// guarded are the fields, beside secrets, that a remote configuration may not open by itself.
+var guarded = []string{"server.allow_private_urls", "server.trust_proxy", "server.echo", "server.trusted_proxies", "sources.*.allowed_ips"}
+
+// newAllowance reads GATEWAY_CONFIG_ALLOW: the paths of fields, separated by commas or blanks, with * or a name for an
+// entry.
+func newAllowance(lookup func(string) (string, bool), r *report) *allowance {
+	a := &allowance{}
+	if lookup == nil {
+		return a
+	}
+	list, _ := lookup(allowVariable)
+	a.listed = strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+	if len(a.listed) == 0 {
+		return a
+	}
+	known := append(slices.Clone(guarded), secretFields()...)
+	for _, field := range a.listed {
+		if !slices.Contains(known, everyEntry(field)) {
+			r.stop("the environment variable "+allowVariable, 0, "%s is no field that it can allow%s", quote(field), suggest(field, "it can allow", known))
+		}
+	}
+	return a
+}
+
+// secretFields are the paths of all that is a secret, with * for the names of entries.
+func secretFields() (paths []string) {
+	var walk func(t reflect.Type, path string, depth int)
+	walk = func(t reflect.Type, path string, depth int) {
+		switch {
+		case t == reflect.TypeFor[Secret](), t == reflect.TypeFor[Secrets](), t == reflect.TypeFor[map[string]Secret]():
+			if path = everyEntry(path); !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+		case t.Kind() == reflect.Map, t.Kind() == reflect.Slice, t.Kind() == reflect.Pointer:
+			if t.Kind() == reflect.Map {
+				path = join(path, "*")
+			}
+			walk(t.Elem(), path, depth)
+		case t.Kind() == reflect.Struct && depth < 6: // a step has steps
+			for i := range t.NumField() {
+				if key := t.Field(i).Tag.Get("yaml"); t.Field(i).IsExported() && key != "-" {
+					walk(t.Field(i).Type, join(path, key), depth+1)
+				}
+			}
+		}
+	}
+	walk(reflect.TypeFor[Config](), "", 0)
+	return paths
+}
+
+// namedSections hold entries by their names.
+var namedSections = []string{"sources", "handlers", "queues", "workflows"}
+
+var indexForm = regexp.MustCompile(`\[[0-9]+\]`)
+
+// fieldOf is the field that a path leads to, as GATEWAY_CONFIG_ALLOW writes it: of the steps of a workflow the last key
+// alone counts, of headers all of them, and alerts have no names.
+func fieldOf(path string) string {
+	path = indexForm.ReplaceAllString(path, "")
+	section, rest, _ := strings.Cut(path, ".")
+	switch {
+	case section == "alerts":
+		return "alerts.*" + path[strings.LastIndexByte(path, '.'):]
+	case !slices.Contains(namedSections, section):
+		return path
+	}
+	name, field, _ := strings.Cut(rest, ".")
+	if before, _, found := strings.Cut(field, "headers."); found {
+		field = before + "headers"
+	}
+	return section + "." + name + "." + field[strings.LastIndexByte(field, '.')+1:]
+}
+
+// everyEntry is a field with * in the place of its entry's name.
+func everyEntry(field string) string {
+	field = fieldOf(field)
+	section, rest, _ := strings.Cut(field, ".")
+	if _, key, found := strings.Cut(rest, "."); found && slices.Contains(namedSections, section) {
+		return section + ".*." + key
+	}
+	return field
+}
+
+// allows tells whether the machine lets a remote configuration say what it likes in the field at a path.
+func (a *allowance) allows(path string) bool {
+	return a == nil || slices.Contains(a.listed, fieldOf(path)) || slices.Contains(a.listed, everyEntry(path))
+}
+
+// note remembers how a secret is written.
+func (a *allowance) note(n *node, path string, header bool) {
+	if a == nil {
+		return
+	}
+	s := spelling{at: n.at, path: path, own: n.own, variables: n.variables, header: header}
+	if n.raw == "" {
+		s.own = n.text
+	}
+	a.secrets = append(a.secrets, s)
+}
+
+// judge reports what a remote configuration says and may not.
+func (a *allowance) judge(c *Config, r *report) {
+	k := checker{Config: c, report: r}
+	for _, f := range []struct {
+		path string
+		on   bool
+		why  string
+	}{
+		{"server.allow_private_urls", c.Server.AllowPrivateURLs, "it would let whoever can change this file reach services on the gateway's network"},
+		{"server.trust_proxy", c.Server.TrustProxy, "clients could claim any address"},
+		{"server.echo", c.Server.Echo, "it serves a receiver to everyone"},
+	} {
+		if f.on && !a.allows(f.path) {
+			k.problem(f.path, "cannot be switched on by a remote configuration: %s; %s", f.why, a.remedy(f.path))
+		}
+	}
+	for _, s := range a.secrets {
+		if !a.allows(s.path) && a.tells(c, s) {
+			r.add(s.at, s.path, "holds a secret that is spelled out, and a remote configuration is not secret; write a variable such as ${%s} without a default; %s",
+				variableFor(s.path), a.remedy(s.path))
+		}
+	}
+}
+
+// remedy says what makes a configuration pass that means what it says.
+func (a *allowance) remedy(path string) string {
+	return "to allow it all the same, list " + fieldOf(path) + " in " + allowVariable + " where the gateway runs"
+}
+
+// variableFor is a name for the variable of a secret.
+func variableFor(path string) string {
+	upper := strings.ToUpper(indexForm.ReplaceAllString(path, ""))
+	return exposedPrefix + regexp.MustCompile(`[^A-Z0-9]+`).ReplaceAllString(upper, "_")
+}
+
+// tells tells whether a secret can be read in the file. Tokens and keys must be variables and nothing else: with a
+// default or a text around it, one variable that is empty would make the file's own text the key. What may surround a
+// variable: a credential in a header (Bearer ...), the address of an alert, the password in the URL of a database.
+func (a *allowance) tells(c *Config, s spelling) bool {
+	field := everyEntry(s.path)
+	switch {
+	case s.header:
+		return isCredential(s.path[strings.LastIndexByte(s.path, '.')+1:]) && !s.partly()
+	case field == "alerts.*.url":
+		return !s.partly() && a.chat(c, s.path)
+	case field == "database.url":
+		return c.Database.Driver != "sqlite" && hasPassword(s.own)
+	}
+	return !s.wholly()
+}
+
+// chat tells whether the alert whose address is at a path goes to a chat, whose address is the credential, or to an
+// address with a credential in it.
+func (a *allowance) chat(c *Config, path string) bool {
+	i := 0 // one given without a list has no number
+	if number, found := strings.CutPrefix(path, "alerts["); found {
+		i, _ = strconv.Atoi(strings.TrimSuffix(number, "].url"))
+	}
+	return i < len(c.Alerts) && (c.Alerts[i].Type != "generic" || strings.ContainsAny(c.Alerts[i].URL.Reveal(), "?@"))
+}
+
+var (
+	credentialForm = regexp.MustCompile(`(?i)^(.*[-_])?(authorization|auth|token|key|apikey|secret|password|passwd|cookie|credentials?|session|[a-z]*token|[a-z]*secret)$`)
+	plainKeys      = []string{"idempotency-key", "partition-key", "routing-key"}
+)
+
+// isCredential tells by its name whether a header carries one.
+func isCredential(name string) bool {
+	return credentialForm.MatchString(name) && !slices.Contains(plainKeys, strings.ToLower(name))
+}
+
+// passwordForms find the password in the URL of a database, in its query, and in the forms of the drivers' libraries.
+var passwordForms = []*regexp.Regexp{
+	regexp.MustCompile(`^[a-z]+://[^/@:]*:([^/]*)@`),
+	regexp.MustCompile(`^[^/@:=\s]*:([^/].*)@`),
+	regexp.MustCompile(`(?i)(?:^|[?&\s])(?:password|sslpassword)\s*=\s*('[^']*'|[^&\s]*)`),
+}
+
+// hasPassword tells whether the URL of a database has a password none of which is a variable's.
+func hasPassword(url string) bool {
+	for _, form := range passwordForms {
+		for _, m := range form.FindAllStringSubmatch(url, -1) {
+			if m[1] != "" && !strings.Contains(m[1], variableMark) {
+				return true
+			}
+		}
+	}
+	return false
+}
