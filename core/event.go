@@ -46,6 +46,16 @@ type Arrival struct {
 	Event Event
 	Jobs  []NewJob
 	Runs  []NewRun // each with its job among Jobs
+
+	// Undecided are the consumers that get no job since their filters gave no answer. A
+	// store does not look at them.
+	Undecided []Undecided
+}
+
+// Undecided is a consumer of which it is not known whether it wants an event.
+type Undecided struct {
+	Lane Lane
+	Why  error // of the filter
 }
 
 // A NewJob is a job that does not exist yet.

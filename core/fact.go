@@ -138,6 +138,13 @@ type CalledIn struct {
 	Known bool
 }
 
+// FilterFailed: the filter of a consumer gave no answer about an event, which is stored.
+// The consumer got no job for it; a replay asks its filter again.
+type FilterFailed struct {
+	Event Event
+	Undecided
+}
+
 // Recovered: jobs of an earlier process were made due again at start.
 type Recovered struct {
 	Jobs int
@@ -217,3 +224,4 @@ func (RunMoved) fact()         {}
 func (CalledIn) fact()         {}
 func (Pulled) fact()           {}
 func (Troubled) fact()         {}
+func (FilterFailed) fact()     {}

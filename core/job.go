@@ -104,6 +104,15 @@ func (l Lane) Consumer() string {
 	return string(l)
 }
 
+// Filter is where the configuration has the filter of the lane's consumer, as in
+// handlers.billing.filter.
+func (l Lane) Filter() string {
+	if name := l.Queue(); name != "" {
+		return "queues." + name + ".filter"
+	}
+	return "handlers." + l.Handler() + ".filter"
+}
+
 // A Lease is the proof that its holder took a job and nobody has taken it since.
 // Each Take makes a new one; a write that carries an older one changes nothing.
 type Lease string

@@ -136,10 +136,13 @@ func matchesOf(cfg *config.Config, arrival *core.Arrival) matches {
 
 func (a *app) printMatches(cfg *config.Config, arrival *core.Arrival) error {
 	m := matchesOf(cfg, arrival)
+	for _, u := range arrival.Undecided {
+		a.notef("%s: %v; it would get no job", u.Lane.Filter(), u.Why)
+	}
 	if a.json {
 		return a.printJSON(m)
 	}
-	if len(arrival.Jobs) == 0 {
+	if len(arrival.Jobs) == 0 && len(arrival.Undecided) == 0 {
 		a.notef("no handler, queue or workflow wants this event")
 		return nil
 	}

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -14,20 +15,24 @@ import (
 // else. Its length is at most proportional to that of the value.
 func Canonical(v any) string {
 	if s, ok := v.(string); ok {
-		return string(appendString(make([]byte, 0, len(s)+2), s))
+		return string(appendString(make([]byte, 0, len(s)+2), s, unlimited))
 	}
 	return string(appendCanonical(nil, v))
 }
 
-func appendCanonical(b []byte, v any) []byte { return appendValue(b, v, appendExact) }
+func appendCanonical(b []byte, v any) []byte { return appendValue(b, v, appendExact, unlimited) }
+
+// unlimited is the limit of a text that may have any length. What appends up to a limit
+// ends a few bytes after it, and what it has appended then means nothing.
+const unlimited = math.MaxInt >> 1
 
 // appendCompact appends the JSON text of a value as [Canonical] has it, except that
-// numbers stay as they are spelt.
-func appendCompact(b []byte, v any) []byte {
+// numbers stay as they are spelt, up to a limit for all of b.
+func appendCompact(b []byte, v any, limit int) []byte {
 	if v, ok := v.(*branch); ok {
-		return v.document.appendNode(b, v.node)
+		return v.document.appendNode(b, v.node, limit)
 	}
-	return appendValue(b, v, appendSpelt)
+	return appendValue(b, v, appendSpelt, limit)
 }
 
 func appendExact(b []byte, n json.Number) []byte { return parseDecimal(n).appendTo(b) }
@@ -36,43 +41,47 @@ func appendSpelt(b []byte, n json.Number) []byte { return append(b, n...) }
 // A numberWriter appends a number in some spelling.
 type numberWriter func(b []byte, n json.Number) []byte
 
-func appendValue(b []byte, v any, number numberWriter) []byte {
+func appendValue(b []byte, v any, number numberWriter, limit int) []byte {
 	switch v := v.(type) {
 	case bool:
 		return strconv.AppendBool(b, v)
 	case json.Number:
 		return number(b, v)
 	case string:
-		return appendString(b, v)
+		return appendString(b, v, limit)
 	case []any:
-		return appendArray(b, v, number)
+		return appendArray(b, v, number, limit)
 	case map[string]any:
-		return appendObject(b, v, number)
+		return appendObject(b, v, number, limit)
 	}
 	return append(b, "null"...)
 }
 
-func appendArray(b []byte, list []any, number numberWriter) []byte {
+func appendArray(b []byte, list []any, number numberWriter, limit int) []byte {
 	b = append(b, '[')
 	for i, item := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendValue(b, item, number)
+		if b = appendValue(b, item, number, limit); len(b) > limit {
+			return b
+		}
 	}
 	return append(b, ']')
 }
 
-func appendObject(b []byte, object map[string]any, number numberWriter) []byte {
+func appendObject(b []byte, object map[string]any, number numberWriter, limit int) []byte {
 	b = append(b, '{')
 	var few [16]string
 	for i, name := range members(few[:0], object) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, name)
+		b = appendString(b, name, limit)
 		b = append(b, ':')
-		b = appendValue(b, object[name], number)
+		if b = appendValue(b, object[name], number, limit); len(b) > limit {
+			return b
+		}
 	}
 	return append(b, '}')
 }
@@ -91,12 +100,12 @@ func members(names []string, object map[string]any) []string {
 var short = [utf8.RuneSelf]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
 
 // appendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
-func appendString(b []byte, s string) []byte {
-	return append(appendEscaped(append(b, '"'), s), '"')
+func appendString(b []byte, s string, limit int) []byte {
+	return append(appendEscaped(append(b, '"'), s, limit), '"')
 }
 
 // appendEscaped appends what stands between the quotes of a JSON string.
-func appendEscaped(b []byte, s string) []byte {
+func appendEscaped(b []byte, s string, limit int) []byte {
 	const hex = "0123456789abcdef"
 	start := 0
 	for i := 0; i < len(s); {
@@ -115,10 +124,18 @@ func appendEscaped(b []byte, s string) []byte {
 			escape = []byte{'\\', 'u', '0', '0', hex[c>>4], hex[c&15]}
 		}
 		if escape != nil {
-			b = append(append(b, s[start:i]...), escape...)
+			if b = append(append(b, s[start:i]...), escape...); len(b) > limit {
+				return b
+			}
 			start = i + size
 		}
 		i += size
 	}
-	return append(b, s[start:]...)
+	return append(b, upTo(limit, len(b), s[start:])...)
+}
+
+// upTo is as much of a text as shows that it goes beyond a limit, where so many bytes
+// are there already.
+func upTo[T string | []byte](limit, there int, text T) T {
+	return text[:min(len(text), max(0, limit+1-there))]
 }

@@ -47,6 +47,9 @@ type scope struct {
 	context *Context
 }
 
+// budget is that of the evaluation.
+func (s scope) budget() *budget { return &s.payload.budget }
+
 // A reference is a path and the document it begins in.
 type reference struct {
 	path    *Path
@@ -64,7 +67,7 @@ func (r *reference) root(s scope) any {
 // object may be a *branch.
 func (r *reference) one(s scope) (any, bool) {
 	if r.context {
-		return r.path.One(s.context.tree())
+		return r.path.one(s.budget(), s.context.tree())
 	}
 	return s.payload.one(r.path)
 }
@@ -77,7 +80,7 @@ func (r *reference) all(s scope) []any {
 		}
 		return nil
 	}
-	return r.path.Select(r.root(s))
+	return r.path.all(s.budget(), r.root(s))
 }
 
 // A Reference is a [Path] that may also begin with $$ and then leads into the
@@ -115,12 +118,20 @@ func (r *Reference) String() string { return r.text }
 // Singular is that of [Path.Singular].
 func (r *Reference) Singular() bool { return r.to.path.Singular() }
 
-// One returns the first value that the path selects, and whether there is one. The
-// context may be nil, here and below.
+// One returns what a singular path leads to, as [Document.One] does. The context may
+// be nil, here and below.
 func (r *Reference) One(d *Document, c *Context) (any, bool) {
+	if !r.Singular() {
+		return nil, false
+	}
+	d.begin()
 	v, ok := r.to.one(scope{d, c})
 	return grown(v), ok
 }
 
-// Select returns all values that the path selects, as [Path.Select] does.
-func (r *Reference) Select(d *Document, c *Context) []any { return r.to.all(scope{d, c}) }
+// Select returns all values that the path selects, as [Document.Select] does.
+func (r *Reference) Select(d *Document, c *Context) ([]any, error) {
+	d.begin()
+	all := r.to.all(scope{d, c})
+	return all, d.settle()
+}

@@ -2,39 +2,38 @@ package expr
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 )
 
 // A criterion is what a test asks of one value, which may be a *branch.
-type criterion interface{ meets(v any) bool }
+type criterion interface{ meets(b *budget, v any) bool }
 
 // An operator makes of the values on its right the criterion for those on its
 // left: to stand in the relation to at least one of them.
-type operator func(rights []any) criterion
+type operator func(b *budget, rights []any) criterion
 
 // operators are the positive ones but matches, whose right side is a pattern.
 var operators = map[string]operator{
 	"==":          equalTo,
-	"<":           func(r []any) criterion { return newBound(r, 1, false) },
-	"<=":          func(r []any) criterion { return newBound(r, 1, true) },
-	">":           func(r []any) criterion { return newBound(r, -1, false) },
-	">=":          func(r []any) criterion { return newBound(r, -1, true) },
+	"<":           func(b *budget, r []any) criterion { return newBound(b, r, 1, false) },
+	"<=":          func(b *budget, r []any) criterion { return newBound(b, r, 1, true) },
+	">":           func(b *budget, r []any) criterion { return newBound(b, r, -1, false) },
+	">=":          func(b *budget, r []any) criterion { return newBound(b, r, -1, true) },
 	"in":          elementOf,
 	"contains":    containing,
-	"starts_with": func(r []any) criterion { return affix{texts(r), strings.HasPrefix} },
-	"ends_with":   func(r []any) criterion { return affix{texts(r), strings.HasSuffix} },
+	"starts_with": func(_ *budget, r []any) criterion { return affix{texts(r), strings.HasPrefix} },
+	"ends_with":   func(_ *budget, r []any) criterion { return affix{texts(r), strings.HasSuffix} },
 }
 
 // present is met by all values.
 type present struct{}
 
-func (present) meets(any) bool { return true }
+func (present) meets(*budget, any) bool { return true }
 
 // truth is met by all values but null, false, 0 and "".
 type truth struct{}
 
-func (truth) meets(v any) bool {
+func (truth) meets(_ *budget, v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return false
@@ -63,63 +62,121 @@ func newSet() *set {
 	return &set{strings: map[string]struct{}{}, numbers: map[decimal]struct{}{}, trees: map[string]struct{}{}}
 }
 
-func equalTo(rights []any) criterion {
+func equalTo(b *budget, rights []any) criterion {
 	s := newSet()
-	for _, v := range rights {
-		s.add(v)
-	}
+	s.add(b, rights)
 	return s
 }
 
 // elementOf is met by the elements of all arrays on the right.
-func elementOf(rights []any) criterion {
+func elementOf(b *budget, rights []any) criterion {
 	s := newSet()
 	for _, v := range rights {
 		list, _ := v.([]any)
-		for _, item := range list {
-			s.add(item)
-		}
+		s.add(b, list)
 	}
 	return s
 }
 
-func (s *set) add(v any) {
+// stepsPerElement is what it takes to put a value into a set.
+const stepsPerElement = 8
+
+func (s *set) add(b *budget, values []any) {
+	for _, v := range values {
+		if !b.spend(stepsPerElement) {
+			return
+		}
+		s.addOne(b, v)
+	}
+}
+
+func (s *set) addOne(b *budget, v any) {
 	switch v := v.(type) {
 	case nil:
 		s.null = true
 	case bool:
 		s.bools[index(v)] = true
 	case string:
+		b.spend(span(len(v)))
 		s.strings[v] = struct{}{}
 	case json.Number:
+		b.spend(span(len(v)))
 		s.numbers[parseDecimal(v)] = struct{}{}
 	case []any, map[string]any:
+		if !weigh(b, v) {
+			return
+		}
 		text := Canonical(v)
 		s.trees[text] = struct{}{}
 		s.longest = max(s.longest, len(text))
 	}
 }
 
-func (s *set) meets(v any) (ok bool) {
+func (s *set) meets(b *budget, v any) (ok bool) {
 	switch v := v.(type) {
 	case nil:
 		return s.null
 	case bool:
 		return s.bools[index(v)]
 	case string:
-		_, ok = s.strings[v]
+		if len(s.strings) > 0 {
+			b.spend(1 + span(len(v)))
+			_, ok = s.strings[v]
+		}
 	case json.Number:
 		if len(s.numbers) > 0 {
+			b.spend(stepsPerNumber + span(len(v)))
 			_, ok = s.numbers[parseDecimal(v)]
 		}
 	case *branch:
-		return len(s.trees) > 0 && s.meets(v.tree())
+		return len(s.trees) > 0 && s.meets(b, v.tree())
 	case []any, map[string]any:
-		if len(s.trees) > 0 && within(v, s.longest) >= 0 {
+		if len(s.trees) > 0 && s.fits(b, v) && weigh(b, v) {
 			_, ok = s.trees[Canonical(v)]
 		}
 	}
 	return ok
+}
+
+// stepsPerNumber is what it takes to read a number.
+const stepsPerNumber = 4
+
+// fits reports whether the text of an array or object is not longer than the longest in
+// the set. To find that it is takes the same steps each time, although the members of
+// an object come in any order.
+func (s *set) fits(b *budget, v any) bool {
+	before := *b
+	if within(b, v, s.longest) >= 0 {
+		return true
+	}
+	*b = before
+	b.spend(s.longest)
+	return false
+}
+
+// weigh takes from the budget what it takes to write the text of a value.
+func weigh(b *budget, v any) bool {
+	switch v := v.(type) {
+	case string:
+		return b.spend(1 + 4*span(len(v)))
+	case json.Number:
+		return b.spend(stepsPerNumber + span(len(v)))
+	case []any:
+		b.spend(1)
+		for _, item := range v {
+			if !weigh(b, item) {
+				return false
+			}
+		}
+	case map[string]any:
+		b.spend(1 + stepsPerMember*len(v))
+		for name, item := range v {
+			if !b.spend(span(len(name))) || !weigh(b, item) {
+				return false
+			}
+		}
+	}
+	return b.spend(1)
 }
 
 func index(b bool) int {
@@ -131,23 +188,23 @@ func index(b bool) int {
 
 // within takes what the JSON text of a value needs at least from a number of
 // bytes, and stops when that is used up. What is left is then negative.
-func within(v any, limit int) int {
+func within(b *budget, v any, limit int) int {
 	switch v := v.(type) {
 	case string:
 		return limit - len(v) - 2
 	case []any:
 		limit -= 1 + max(1, len(v))
-		for i := 0; i < len(v) && limit >= 0; i++ {
-			limit = within(v[i], limit)
+		for i := 0; i < len(v) && limit >= 0 && b.spend(1); i++ {
+			limit = within(b, v[i], limit)
 		}
 		return limit
 	case map[string]any:
 		limit -= 1 + max(1, len(v))
 		for name, item := range v {
-			if limit -= len(name) + 3; limit < 0 {
+			if limit -= len(name) + 3; limit < 0 || !b.spend(1) {
 				break
 			}
-			limit = within(item, limit)
+			limit = within(b, item, limit)
 		}
 		return limit
 	}
@@ -163,36 +220,46 @@ type bound struct {
 	text      *string
 }
 
-func newBound(rights []any, direction int, orEqual bool) criterion {
-	b := &bound{direction: direction, orEqual: orEqual}
+func newBound(b *budget, rights []any, direction int, orEqual bool) criterion {
+	o := &bound{direction: direction, orEqual: orEqual}
 	for _, v := range rights {
+		if !b.spend(stepsPerNumber) {
+			return o
+		}
 		switch v := v.(type) {
 		case json.Number:
-			if d := parseDecimal(v); b.number == nil || d.compare(*b.number)*direction > 0 {
-				b.number = &d
+			b.spend(span(len(v)))
+			if d := parseDecimal(v); o.number == nil || d.compare(*o.number)*direction > 0 {
+				o.number = &d
 			}
 		case string:
-			if b.text == nil || strings.Compare(v, *b.text)*direction > 0 {
-				b.text = &v
+			if o.text == nil || b.compare(v, *o.text)*direction > 0 {
+				o.text = &v
 			}
 		}
 	}
-	return b
+	return o
 }
 
-func (b *bound) meets(v any) bool {
+func (o *bound) meets(b *budget, v any) bool {
 	switch v := v.(type) {
 	case json.Number:
-		return b.number != nil && b.allows(b.number.compare(parseDecimal(v)))
+		return o.number != nil && b.spend(stepsPerNumber+span(len(v))) && o.allows(o.number.compare(parseDecimal(v)))
 	case string:
-		return b.text != nil && b.allows(strings.Compare(*b.text, v))
+		return o.text != nil && o.allows(b.compare(*o.text, v))
 	}
 	return false
 }
 
 // allows judges how the bound compares with a value.
-func (b *bound) allows(order int) bool {
-	return order*b.direction > 0 || b.orEqual && order == 0
+func (o *bound) allows(order int) bool {
+	return order*o.direction > 0 || o.orEqual && order == 0
+}
+
+// compare compares two texts.
+func (b *budget) compare(v, w string) int {
+	b.spend(span(min(len(v), len(w))))
+	return strings.Compare(v, w)
 }
 
 // texts returns the strings among some values.
@@ -211,13 +278,13 @@ type affix struct {
 	has   func(s, text string) bool
 }
 
-func (a affix) meets(v any) bool {
+func (a affix) meets(b *budget, v any) bool {
 	s, ok := v.(string)
 	if !ok {
 		return false
 	}
 	for _, text := range a.texts {
-		if a.has(s, text) {
+		if b.spend(1+span(len(s))) && a.has(s, text) {
 			return true
 		}
 	}
@@ -231,17 +298,20 @@ type container struct {
 	elements criterion
 }
 
-func containing(rights []any) criterion {
-	return container{affix{texts(rights), strings.Contains}, equalTo(rights)}
+func containing(b *budget, rights []any) criterion {
+	return container{affix{texts(rights), strings.Contains}, equalTo(b, rights)}
 }
 
-func (c container) meets(v any) bool {
+func (c container) meets(b *budget, v any) bool {
 	list, ok := grown(v).([]any)
 	if !ok {
-		return c.parts.meets(v)
+		return c.parts.meets(b, v)
 	}
 	for _, item := range list {
-		if c.elements.meets(item) {
+		if !b.spend(1) {
+			return false
+		}
+		if c.elements.meets(b, item) {
 			return true
 		}
 	}
@@ -253,9 +323,9 @@ func (c container) meets(v any) bool {
 const maxSubject = 64 << 10
 
 // A pattern is met by the strings in which it is found.
-type pattern struct{ regexp *regexp.Regexp }
+type pattern struct{ program *program }
 
-func (p pattern) meets(v any) bool {
+func (p pattern) meets(b *budget, v any) bool {
 	s, ok := v.(string)
-	return ok && len(s) <= maxSubject && p.regexp.MatchString(s)
+	return ok && len(s) <= maxSubject && p.program.in(b, s)
 }

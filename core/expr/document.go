@@ -26,6 +26,8 @@ type Document struct {
 	known []answer
 	steps int // taken on the tape
 
+	budget budget // of the evaluation that is under way
+
 	value   any
 	decoded bool // whether value is the tree
 }

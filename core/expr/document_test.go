@@ -112,7 +112,8 @@ func FuzzDocument(f *testing.F) {
 }
 
 func depthOf(v any) (deepest int) {
-	for child := range children(v) {
+	e := evaluation{budget: &budget{leastSteps}}
+	for child := range e.children(v) {
 		deepest = max(deepest, depthOf(child))
 	}
 	switch v.(type) {

@@ -50,9 +50,16 @@ func ParseFilter(text string) (*Filter, error) {
 }
 
 // Match reports whether the filter holds for a payload and its context, which may
-// be nil. It has an answer for each, in time nearly proportional to their size. A
-// string of more than 64 KiB matches no pattern.
-func (f *Filter) Match(d *Document, c *Context) bool { return f.condition.holds(scope{d, c}) }
+// be nil. A string of more than 64 KiB matches no pattern. The one error is
+// [ErrBudget]: then it is not known whether the filter holds.
+func (f *Filter) Match(d *Document, c *Context) (bool, error) {
+	d.begin()
+	holds := f.condition.holds(scope{d, c})
+	if err := d.settle(); err != nil {
+		return false, err
+	}
+	return holds, nil
+}
 
 // A condition is a filter or a part of one.
 type condition interface{ holds(s scope) bool }
@@ -98,15 +105,19 @@ func (o operand) values(s scope) []any {
 
 // some reports whether a value of the operand meets a criterion.
 func (o operand) some(s scope, c criterion) bool {
+	b := s.budget()
 	switch {
 	case o.path == nil:
-		return c.meets(o.value)
+		return c.meets(b, o.value)
 	case o.path.path.Singular():
 		v, ok := o.path.one(s)
-		return ok && c.meets(v)
+		return ok && c.meets(b, v)
 	}
 	for _, v := range o.path.all(s) {
-		if c.meets(v) {
+		if !b.spend(1) {
+			return false
+		}
+		if c.meets(b, v) {
 			return true
 		}
 	}
@@ -129,5 +140,5 @@ type comparison struct {
 }
 
 func (c comparison) holds(s scope) bool {
-	return c.left.some(s, c.operator(c.right.values(s)))
+	return c.left.some(s, c.operator(s.budget(), c.right.values(s)))
 }

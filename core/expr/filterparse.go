@@ -239,7 +239,7 @@ func (p *filterParser) compare(left side, op operatorUse) (condition, error) {
 		return nil, err
 	}
 	if right.path == nil {
-		return check{left.operand, operators[op.name]([]any{right.value})}, nil
+		return check{left.operand, operators[op.name](&budget{leastSteps}, []any{right.value})}, nil
 	}
 	return comparison{left.operand, right.operand, operators[op.name]}, nil
 }

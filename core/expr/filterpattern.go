@@ -2,7 +2,6 @@ package expr
 
 import (
 	"errors"
-	"regexp"
 	"regexp/syntax"
 	"strings"
 )
@@ -11,7 +10,7 @@ import (
 const maxRegexp = 1024
 
 // pattern reads what comes after matches, and compiles it.
-func (p *filterParser) pattern() (*regexp.Regexp, error) {
+func (p *filterParser) pattern() (*program, error) {
 	const expected = `after matches comes a quoted regular expression, as in '^order\.'`
 	start := p.skip()
 	var text string
@@ -33,14 +32,14 @@ func (p *filterParser) pattern() (*regexp.Regexp, error) {
 	return p.compile(start, text)
 }
 
-func (p *filterParser) compile(start int, text string) (*regexp.Regexp, error) {
+func (p *filterParser) compile(start int, text string) (*program, error) {
 	if len(text) > maxRegexp {
 		return nil, p.fail(start, "a pattern has at most %d bytes, not %d", maxRegexp, len(text))
 	}
-	re, err := regexp.Compile(text)
+	program, err := newProgram(text)
 	var why *syntax.Error
 	if !errors.As(err, &why) {
-		return re, err
+		return program, err
 	}
 	remedy := "patterns are RE2, without lookaround and references"
 	if c := p.text[start]; c != '"' && c != '\'' {

@@ -2,13 +2,11 @@ package expr
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
 // checkCost refuses paths that do more than a fixed number of things per node of a
-// payload. It looks at the text, since the library's syntax tree keeps what is
-// inside of comparisons to itself, and so it does not mind text that is no path.
+// payload. It looks at the text, and does not mind one that is no path.
 func checkCost(path string) error {
 	bare := unquote(path)
 	if first := strings.Index(bare, ".."); first >= 0 {
@@ -19,7 +17,7 @@ func checkCost(path string) error {
 	if ways(bare) > maxWays {
 		return fmt.Errorf("the path's lists of selectors combine in more than %d ways; shorten them, or use two paths", maxWays)
 	}
-	return checkInnerRoots(path, bare)
+	return nil
 }
 
 // unquote blanks out what is inside of quotes, so that what remains are operators.
@@ -59,23 +57,4 @@ func ways(bare string) int {
 		}
 	}
 	return product
-}
-
-// singularForm is the rest of a singular path after its $.
-var singularForm = regexp.MustCompile(`^([ \t\r\n]*(\.[^][ \t\r\n.,:()*?$@<>=!&|'"]+|\[[ \t\r\n]*(-?[0-9]+|'x*'|"x*")[ \t\r\n]*\]))*`)
-
-// checkInnerRoots refuses a path that begins with $ inside another one and selects
-// many values: it would be evaluated again for every value the filter looks at.
-func checkInnerRoots(path, bare string) error {
-	for i := 1; i < len(bare); i++ {
-		if bare[i] != '$' {
-			continue
-		}
-		rest := bare[i+1:]
-		rest = strings.TrimLeft(rest[len(singularForm.FindString(rest)):], " \t\r\n")
-		if strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "[") {
-			return at(path, i, "inside a filter, a path from $ must lead to one value: names and indexes alone")
-		}
-	}
-	return nil
 }

@@ -1,86 +1,37 @@
 package expr
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"sync/atomic"
 
 	"github.com/theory/jsonpath/registry"
-	"github.com/theory/jsonpath/spec"
 )
 
-// maxPattern bounds the patterns of match and search, which a payload may supply;
-// a longer one matches nothing. In bytes.
-const maxPattern = 4096
+// functions are those of RFC 9535. The library knows what arguments they take; what
+// they do is done here.
+var functions = registry.New()
 
-// functions returns the functions of RFC 9535 for one path. The library's match
-// and search give way to ours: they panic where an argument selects nothing, and
-// compile their pattern again for every value.
-func functions() *registry.Registry {
-	r := registry.New()
-	replace(r.Get("match"), func(pattern string) string { return `\A(?:` + pattern + `)\z` })
-	replace(r.Get("search"), func(pattern string) string { return pattern })
-	return r
+// patternFunctions say what becomes of the patterns of match and search.
+var patternFunctions = map[string]func(string) string{
+	"match":  func(pattern string) string { return `\A(?:` + pattern + `)\z` },
+	"search": func(pattern string) string { return pattern },
 }
 
-// replace changes how a function works but not what arguments it takes.
-func replace(f *spec.FuncExtension, wrap func(string) string) {
-	was, m := *f, matcher{wrap: wrap}
-	*f = *spec.Extension(was.Name(), was.ReturnType(), was.Validate, m.evaluate)
-}
-
-// A matcher matches texts with patterns and remembers the last one, which is the
-// only one if it is written in the path.
-type matcher struct {
-	wrap func(string) string
-	last atomic.Pointer[compiled]
-}
-
-type compiled struct {
-	pattern string
-	regexp  *regexp.Regexp // nil if the pattern is none
-}
-
-func (m *matcher) evaluate(args []spec.PathValue) spec.PathValue {
-	subject, isText := textOf(args[0])
-	pattern, isPattern := textOf(args[1])
-	if !isText || !isPattern {
-		return spec.LogicalFalse
-	}
-	c := m.last.Load()
-	if c == nil || c.pattern != pattern {
-		c = &compiled{pattern, compile(pattern, m.wrap)}
-		m.last.Store(c)
-	}
-	return spec.Logical(c.regexp != nil && c.regexp.MatchString(subject))
-}
-
-// textOf returns the string that an argument is, if it is one.
-func textOf(arg spec.PathValue) (string, bool) {
-	v, ok := arg.(*spec.ValueType)
-	if !ok || v == nil {
-		return "", false
-	}
-	s, ok := v.Value().(string)
-	return s, ok
-}
-
-// compile returns the regular expression of a pattern (I-Regexp, RFC 9485), in
-// which the dot is any character but CR and LF; nil if it is none.
-func compile(pattern string, wrap func(string) string) *regexp.Regexp {
-	if len(pattern) > maxPattern {
-		return nil
-	}
+// compilePattern compiles an I-Regexp (RFC 9485), in which the dot is any character
+// but CR and LF.
+func compilePattern(pattern string, wrap func(string) string) (*program, error) {
 	tree, err := syntax.Parse(pattern, syntax.Perl|syntax.DotNL)
+	var why *syntax.Error
+	if errors.As(err, &why) {
+		return nil, fmt.Errorf("is none: %s: %s", why.Code, shown(why.Expr))
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	narrowDots(tree)
-	re, err := regexp.Compile(wrap(tree.String()))
-	if err != nil {
-		return nil
-	}
-	return re
+	return newProgram(wrap(tree.String()))
 }
 
 // notLineEnd are the characters a dot stands for.
@@ -93,4 +44,42 @@ func narrowDots(re *syntax.Regexp) {
 	for _, sub := range re.Sub {
 		narrowDots(sub)
 	}
+}
+
+// A program is a regular expression and what it costs to try it.
+type program struct {
+	regexp *regexp.Regexp
+	size   int // of its instructions; 0 if it is a text to be searched for
+}
+
+// newProgram compiles an RE2.
+func newProgram(text string) (*program, error) {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{regexp: re}
+	if _, plain := re.LiteralPrefix(); plain {
+		return p, nil
+	}
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	code, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	p.size = len(code.Inst)
+	return p, nil
+}
+
+// instructionsPerStep is how many instructions of a pattern take as long as a step, if
+// each is tried on the same byte.
+const instructionsPerStep = 8
+
+// in reports whether the pattern is found in a text. RE2 tries each instruction on
+// each byte at worst.
+func (p *program) in(b *budget, text string) bool {
+	return b.spend(1+span(len(text))+len(text)*p.size/instructionsPerStep) && p.regexp.MatchString(text)
 }

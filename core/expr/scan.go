@@ -3,7 +3,6 @@ package expr
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -202,8 +201,11 @@ func (s *scanner) jsonText(start int, rest string) (string, error) {
 
 func trailingBackslashes(text string) int { return len(text) - len(strings.TrimRight(text, `\`)) }
 
-// jsonNumber is the syntax of numbers (RFC 8259).
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+// isNumberText reports whether a text is a number of JSON (RFC 8259).
+func isNumberText(text string) bool {
+	r := recorder{text: []byte(text)}
+	return r.number(0) == len(text)
+}
 
 // reserved are the words that are never strings without quotes.
 var reserved = map[string]bool{
@@ -231,7 +233,7 @@ func (s *scanner) bare() (any, error) {
 		return word == "true", nil
 	case word == "null":
 		return nil, nil
-	case jsonNumber.MatchString(word):
+	case isNumberText(word):
 		return json.Number(word), nil
 	case s.words && reserved[word]:
 		return nil, s.fail(start, `%s is a word of the language; as text it needs quotes: "%s"`, word, word)

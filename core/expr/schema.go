@@ -82,7 +82,7 @@ func appendStep(path []byte, name string) []byte {
 	if plainName(name) {
 		return append(append(path, '.'), name...)
 	}
-	return append(appendString(append(path, '['), name), ']')
+	return append(appendString(append(path, '['), name, unlimited), ']')
 }
 
 // plainName reports whether a name may stand after a dot. Letters beyond ASCII

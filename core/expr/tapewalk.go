@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"unicode/utf8"
-
-	"github.com/theory/jsonpath/spec"
 )
 
 // patience is how many times the length of a tape may be walked on it before the
@@ -13,19 +11,34 @@ import (
 // more than reading a few times.
 const patience = 8
 
-// One returns the first value that a path selects in the payload, and whether there
-// is one, as [Path.One] does in its [Document.Value]; but it needs no tree for a
-// singular path to a string, a number, true, false or null.
+// One returns what a singular path leads to in the payload, if it leads anywhere. It
+// needs no tree for a string, a number, true, false or null. Other paths lead nowhere
+// here.
 func (d *Document) One(p *Path) (any, bool) {
+	if !p.singular {
+		return nil, false
+	}
+	d.begin()
 	v, ok := d.one(p)
 	return grown(v), ok
+}
+
+// Select returns all values that a path selects in the payload: those of an array in
+// its order, those of an object in the order of their names, those of ".." with a node
+// before what is in it. A value that several selectors pick is there several times.
+// The one error is [ErrBudget].
+func (d *Document) Select(p *Path) ([]any, error) {
+	d.begin()
+	all := p.all(&d.budget, d.Value())
+	return all, d.settle()
 }
 
 // one is One, but that an array or object may be a *branch.
 func (d *Document) one(p *Path) (any, bool) {
 	if !p.singular || !d.onTape() {
-		return p.One(d.Value())
+		return p.one(&d.budget, d.Value())
 	}
+	d.budget.spend(len(p.segments))
 	i := d.find(p)
 	if i < 0 {
 		return nil, false
@@ -42,12 +55,11 @@ func (d *Document) onTape() bool {
 // find walks a singular path on the tape; -1: it leads nowhere.
 func (d *Document) find(p *Path) int {
 	i := 0
-	for _, s := range p.segments {
-		switch sel := s.Selectors()[0].(type) {
-		case spec.Name:
-			i = d.member(i, string(sel))
-		case spec.Index:
-			i = d.element(i, int(sel))
+	for k := range p.segments {
+		if s := &p.segments[k].selectors[0]; s.kind == byName {
+			i = d.member(i, s.name)
+		} else {
+			i = d.element(i, s.index)
 		}
 		if i < 0 {
 			return -1

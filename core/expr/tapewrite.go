@@ -8,39 +8,44 @@ import (
 )
 
 // appendNode appends what appendCompact makes of the tree of a node.
-func (d *Document) appendNode(b []byte, i int) []byte {
+func (d *Document) appendNode(b []byte, i, limit int) []byte {
 	if d.tape[i].kind() >= isArray {
 		const usual = 8 // bytes of text for a node
 		nodes := d.tape[i].end() - i
 		d.steps += nodes
-		b = slices.Grow(b, min(usual*nodes, len(d.text)))
+		if !d.budget.spend(nodes) {
+			return b
+		}
+		b = slices.Grow(b, min(usual*nodes, len(d.text), max(0, limit-len(b))))
 	}
-	return d.appendCompact(b, i)
+	return d.appendCompact(b, i, limit)
 }
 
-func (d *Document) appendCompact(b []byte, i int) []byte {
+func (d *Document) appendCompact(b []byte, i, limit int) []byte {
 	switch n := d.tape[i]; n.kind() {
 	case isArray:
-		return d.appendElements(b, i)
+		return d.appendElements(b, i, limit)
 	case isObject:
-		return d.appendMembers(b, i)
+		return d.appendMembers(b, i, limit)
 	case isNumber:
-		return appendSpan(b, d.text, n.start(), n.end())
+		return appendSpan(b, d.text, n.start(), n.end(), limit)
 	case isString:
-		return appendSpan(b, d.text, n.start()-1, n.end()+1)
+		return appendSpan(b, d.text, n.start()-1, n.end()+1, limit)
 	default:
-		return appendCompact(b, d.scalar(n))
+		return appendCompact(b, d.scalar(n), limit)
 	}
 }
 
-func (d *Document) appendElements(b []byte, array int) []byte {
+func (d *Document) appendElements(b []byte, array, limit int) []byte {
 	b = append(b, '[')
 	end := d.tape[array].end()
 	for i := array + 1; i < end; i = d.after(i) {
 		if i > array+1 {
 			b = append(b, ',')
 		}
-		b = d.appendCompact(b, i)
+		if b = d.appendCompact(b, i, limit); len(b) > limit {
+			return b
+		}
 	}
 	return append(b, ']')
 }
@@ -74,13 +79,13 @@ func (d *Document) order(a, b label) int {
 
 // appendMembers appends an object, in the order of its names. If one is not as it is
 // spelt the tree knows the order better.
-func (d *Document) appendMembers(b []byte, object int) []byte {
+func (d *Document) appendMembers(b []byte, object, limit int) []byte {
 	var few [16]label
 	labels, end := few[:0], d.tape[object].end()
 	for i := object + 1; i < end; i = d.after(i + 1) {
 		if d.tape[i].kind() != isString {
 			tree, _ := d.tree(object)
-			return appendCompact(b, tree)
+			return appendCompact(b, tree, limit)
 		}
 		labels = append(labels, d.label(i))
 	}
@@ -91,14 +96,16 @@ func (d *Document) appendMembers(b []byte, object int) []byte {
 			continue // the last one counts
 		}
 		n, v := d.tape[l.node], d.tape[l.node+1]
-		b = appendSpan(b, d.text, n.start()-1, n.end()+1)
+		b = appendSpan(b, d.text, n.start()-1, n.end()+1, limit)
 		b = append(b, ':')
 		if v.kind() == isString {
-			b = appendSpan(b, d.text, v.start()-1, v.end()+1)
+			b = appendSpan(b, d.text, v.start()-1, v.end()+1, limit)
 		} else {
-			b = d.appendCompact(b, l.node+1)
+			b = d.appendCompact(b, l.node+1, limit)
 		}
-		b = append(b, ',')
+		if b = append(b, ','); len(b) > limit {
+			return b
+		}
 	}
 	if len(labels) > 0 {
 		b = b[:len(b)-1]
@@ -123,11 +130,11 @@ func (d *Document) sort(labels []label) {
 // appendSpan appends a part of a text. Names and values are mostly short: sixteen
 // bytes are copied whatever their number is, if there is room, since that is known
 // to the compiler and takes no call.
-func appendSpan(b, text []byte, start, end int) []byte {
+func appendSpan(b, text []byte, start, end, limit int) []byte {
 	const short = 16
 	if n := len(b); end-start <= short && n+short <= cap(b) && start+short <= len(text) {
 		*(*[short]byte)(b[n : n+short]) = [short]byte(text[start:])
 		return b[:n+end-start]
 	}
-	return append(b, text[start:end]...)
+	return append(b, upTo(limit, len(b), text[start:end])...)
 }

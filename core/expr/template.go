@@ -57,11 +57,13 @@ func ParseTemplate(text string) (*Template, error) {
 
 // Render fills the holes for a payload and its context, which may be nil. The
 // result is valid JSON whatever they hold, as it is only ever appended to, and what
-// was inserted is never looked at again. The one error is [ErrTooLarge], for the
-// result as for all that functions make on the way to it.
+// was inserted is never looked at again. The errors are [ErrTooLarge], for the result
+// as for all that functions make on the way to it, which is found while it is written;
+// and [ErrBudget].
 func (t *Template) Render(d *Document, c *Context) ([]byte, error) {
 	memory := results.Get().(*[]byte)
 	defer results.Put(memory)
+	d.begin()
 	w := renderer{scope: scope{d, c}, out: (*memory)[:0]}
 	for _, p := range t.parts {
 		if err := w.part(p); err != nil {
@@ -69,6 +71,9 @@ func (t *Template) Render(d *Document, c *Context) ([]byte, error) {
 		}
 		if len(w.out) > maxResult {
 			return nil, ErrTooLarge
+		}
+		if err := d.settle(); err != nil {
+			return nil, err
 		}
 	}
 	if cap(w.out) > usualResult {
@@ -115,32 +120,35 @@ func (w *renderer) part(p part) error {
 	switch {
 	case err != nil:
 		return err
-	case huge(v):
-		return ErrTooLarge
 	case p.quoted:
-		w.out = appendEscaped(w.out, plain(v))
+		text, err := plain(v, maxResult-len(w.out))
+		if err != nil {
+			return err
+		}
+		w.out = appendEscaped(w.out, text, maxResult)
 	default:
-		w.out = appendCompact(w.out, v)
+		w.out = appendCompact(w.out, v, maxResult)
 	}
 	return nil
 }
 
 // copied fills a hole with what is on the tape, if its first path leads to what can
-// be copied from there. What is in a payload cannot be huge, as it is in memory.
+// be copied from there.
 func (w *renderer) copied(p part) bool {
 	c, d := p.hole[0], w.scope.payload
 	if c.functions != nil || c.operand.path == nil || c.operand.path.context || !c.operand.path.path.singular || !d.onTape() {
 		return false
 	}
+	d.budget.spend(len(c.operand.path.path.segments))
 	i := d.find(c.operand.path.path)
 	if i < 0 || d.tape[i].kind() == isNull {
 		return false
 	}
 	switch kind := d.tape[i].kind(); {
 	case !p.quoted:
-		w.out = d.appendNode(w.out, i)
+		w.out = d.appendNode(w.out, i, maxResult)
 	case kind == isNumber || kind == isString:
-		w.out = append(w.out, d.raw(d.tape[i])...)
+		w.out = append(w.out, upTo(maxResult, len(w.out), d.raw(d.tape[i]))...)
 	default:
 		return false
 	}
@@ -165,7 +173,7 @@ func (w *renderer) choice(c choice) (any, error) {
 			return nil, nil
 		}
 		var err error
-		if v, err = f(grown(v)); err != nil {
+		if v, err = f(w.scope.budget(), grown(v), maxResult-w.made); err != nil {
 			return nil, err
 		}
 		if text, ok := v.(string); ok {

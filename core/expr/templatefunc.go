@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A function changes a value that is not nil, into nil if nothing comes of it. The one error is
-// [ErrTooLarge].
-type function func(v any) (any, error)
+// A function changes a value that is not nil, into nil if nothing comes of it. There is room
+// for so many bytes of text. The errors are [ErrTooLarge] and [ErrBudget].
+type function func(b *budget, v any, room int) (any, error)
 
 // known are the functions without an argument; join has one.
 var known = map[string]function{
@@ -16,43 +16,49 @@ var known = map[string]function{
 	"json":   toJSON,
 }
 
-// huge reports whether the JSON of a value is so large that nothing can come of
-// it. It is asked before that is built.
-func huge(v any) bool { return within(v, maxResult+len(`""`)) < 0 }
-
-// plain is the text of a value.
-func plain(v any) string {
+// plain is the text of a value, of at most so many bytes.
+func plain(v any, limit int) (string, error) {
+	var text string
 	switch v := v.(type) {
 	case nil:
-		return ""
 	case string:
-		return v
+		text = v
 	case json.Number:
-		return string(v)
+		text = string(v)
+	default:
+		text = string(appendCompact(nil, v, limit))
 	}
-	return string(appendCompact(nil, v))
+	if len(text) > limit {
+		return "", ErrTooLarge
+	}
+	return text, nil
 }
 
-func toString(v any) (any, error) {
-	if huge(v) {
+func toString(_ *budget, v any, room int) (any, error) {
+	text, err := plain(v, room)
+	if err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+func toJSON(_ *budget, v any, room int) (any, error) {
+	text := appendCompact(nil, v, room)
+	if len(text) > room {
 		return nil, ErrTooLarge
 	}
-	return plain(v), nil
+	return string(text), nil
 }
 
-func toJSON(v any) (any, error) {
-	if huge(v) {
-		return nil, ErrTooLarge
-	}
-	return string(appendCompact(nil, v)), nil
-}
-
-func toNumber(v any) (any, error) {
+func toNumber(b *budget, v any, _ int) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
 		return v, nil
 	case string:
-		if text := strings.TrimSpace(v); jsonNumber.MatchString(text) {
+		if !b.spend(1 + span(len(v))) {
+			return nil, ErrBudget
+		}
+		if text := strings.TrimSpace(v); isNumberText(text) {
 			return json.Number(text), nil
 		}
 	}
@@ -61,20 +67,24 @@ func toNumber(v any) (any, error) {
 
 // joiner returns the function join with its argument.
 func joiner(separator string) function {
-	return func(v any) (any, error) {
+	return func(b *budget, v any, room int) (any, error) {
 		list, ok := v.([]any)
 		if !ok {
 			list = []any{v}
 		}
 		var text []byte
 		for i, item := range list {
-			if huge(item) || len(text) > maxResult {
-				return nil, ErrTooLarge
-			}
 			if i > 0 {
 				text = append(text, separator...)
 			}
-			text = append(text, plain(item)...)
+			part, err := plain(item, room-len(text))
+			if err != nil {
+				return nil, err
+			}
+			if !b.spend(1) {
+				return nil, ErrBudget
+			}
+			text = append(text, part...)
 		}
 		return string(text), nil
 	}

@@ -122,7 +122,7 @@ type Deps struct {
 	Clock core.Clock
 
 	Bell    *core.Bell    // rung for every lane that got a job
-	Observe core.Observer // told Accepted, Repeated, Unverified, TurnedAway, Confirmed, Unsubscribed
+	Observe core.Observer // told Accepted, FilterFailed, Repeated, Unverified, TurnedAway, Confirmed, Unsubscribed
 
 	// Trace makes the span of an event's intake, within the one that the event was sent
 	// in if that is not zero. It is stored with the event, and whatever comes of the event
@@ -420,4 +420,7 @@ func (in *Intake) announce(a core.Arrival, parent core.Span, r core.Receipt, too
 		in.Bell.Ring(j.Lane)
 	}
 	in.Observe(core.Accepted{Event: a.Event, Jobs: r.Jobs, Asked: a.Jobs, Took: took, Parent: parent})
+	for _, u := range a.Undecided {
+		in.Observe(core.FilterFailed{Event: a.Event, Undecided: u})
+	}
 }

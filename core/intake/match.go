@@ -130,6 +130,12 @@ func (m matcher) match(source, eventType string) []target {
 
 // arrivalFor is an event with a job for each of those that wants it, filters included,
 // and a run for each workflow.
+//
+// A consumer whose filter runs out of steps gets no job, and everything else goes on. The
+// event is stored, so nothing is lost: the failure is logged and counted, and a replay
+// asks the filter again once it is corrected. To refuse the event would let one filter
+// keep it from all other consumers, and to let it pass would deliver what the filter may
+// be there to keep back.
 func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids *core.IDs) core.Arrival {
 	arrival := core.Arrival{Event: e, Jobs: make([]core.NewJob, 0, len(wanted))}
 	var about *expr.Context
@@ -138,7 +144,11 @@ func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids *core.IDs) 
 			if about == nil {
 				about = expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt)
 			}
-			if !t.filter.Match(d, about) {
+			holds, err := t.filter.Match(d, about)
+			if err != nil {
+				arrival.Undecided = append(arrival.Undecided, core.Undecided{Lane: t.lane, Why: err})
+			}
+			if !holds {
 				continue
 			}
 		}

@@ -1,6 +1,9 @@
 package intake
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,5 +66,41 @@ func TestRematch(t *testing.T) {
 				t.Errorf("an event %s begins the run %+v, want one whose first step has the id of its job", tt.name, r)
 			}
 		}
+	}
+}
+
+// costly is a filter that runs out of steps on wide payloads, and what it does so on.
+var (
+	costly = must(expr.ParseFilter(`$..[*,*,*,*,*,*,*,*] == 2`))
+	wide   = "[" + strings.Repeat("0,", 500_000) + "0]"
+)
+
+// TestFilterFailed: a filter that gives no answer costs its own consumer a job and nobody
+// else anything. The event is stored, and a replay asks again.
+func TestFilterFailed(t *testing.T) {
+	consumers := []Consumer{
+		{Lane: "handler/billing", Source: "app", Filter: costly, MaxAttempts: 1},
+		{Lane: "handler/opposite", Source: "app", Filter: must(expr.ParseFilter(`not $..[*,*,*,*,*,*,*,*] == 2`)), MaxAttempts: 1},
+		{Lane: "handler/other", Source: "app", Filter: must(expr.ParseFilter(`$[0] == 0`)), MaxAttempts: 1},
+		{Lane: "queue/all", Source: "app", MaxAttempts: 1},
+	}
+	d := newDoor(testSources, consumers...)
+	result, err := d.Receive(t.Context(), request(Event, "app", wide))
+	if err != nil || result.Jobs != 2 {
+		t.Fatalf("Receive = %+v, %v, want it stored with 2 jobs", result, err)
+	}
+	var failed []string
+	for _, f := range d.facts {
+		if f, ok := f.(core.FilterFailed); ok {
+			failed = append(failed, fmt.Sprintf("%s %v %v", f.Lane.Filter(), f.Event.ID == result.EventID, errors.Is(f.Why, expr.ErrBudget)))
+		}
+	}
+	if diff := cmp.Diff([]string{"handlers.billing.filter true true", "handlers.opposite.filter true true"}, failed); diff != "" {
+		t.Errorf("filters that failed (-want +got):\n%s", diff)
+	}
+	consumers[0].Filter = must(expr.ParseFilter(`$[-1] == 0`)) // the author corrects it
+	again := Rematch(consumers, core.NewIDs(core.SystemClock))(d.inbox.got[0].Event)
+	if len(again.Jobs) != 3 || len(again.Undecided) != 1 || again.Undecided[0].Lane != "handler/opposite" {
+		t.Errorf("a replay = %d jobs and %v, want 3 and handlers.opposite undecided", len(again.Jobs), again.Undecided)
 	}
 }

@@ -99,7 +99,11 @@ func (e *Events) replay(ctx context.Context, events []core.Event, dry bool) (Rep
 	var wanted []core.Arrival
 	jobs := 0
 	for _, event := range events {
-		if a := e.match(event); len(a.Jobs) > 0 {
+		a := e.match(event)
+		for _, u := range a.Undecided {
+			tell(e.Observe, core.FilterFailed{Event: event, Undecided: u})
+		}
+		if len(a.Jobs) > 0 {
 			wanted = append(wanted, a)
 			jobs += len(a.Jobs)
 		}

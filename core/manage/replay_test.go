@@ -131,3 +131,29 @@ func TestTurnsAreTheWhole(t *testing.T) {
 		}
 	})
 }
+
+// A filter that gives no answer is told of, also in a dry run, and of an event that gets
+// no job for it.
+func TestReplayTellsOfFailedFilters(t *testing.T) {
+	e, _ := desk(t, 6)
+	var told []core.Fact
+	e.Observe = func(f core.Fact) {
+		if f, ok := f.(core.FilterFailed); ok {
+			told = append(told, f)
+		}
+	}
+	inner := e.match
+	e.match = func(event core.Event) core.Arrival {
+		a := inner(event)
+		if event.Type == "nobody" {
+			a.Undecided = []core.Undecided{{Lane: "handler/costly"}}
+		}
+		return a
+	}
+	for i, dry := range []bool{true, false} {
+		done, err := e.Replay(t.Context(), core.EventFilter{Limit: 10}, Span{}, dry)
+		if done.Events != 4 || err != nil || len(told) != 2*(i+1) {
+			t.Errorf("Replay = %+v, %v, with %d filters that failed, want 4 events and 2 filters each time", done, err, len(told))
+		}
+	}
+}

@@ -22,6 +22,7 @@
 //	jobs, messages, slots, rows     how many; first_slot and last_slot of a schedule's, and
 //	                                whether there are more rows for the next pass
 //	epoch                           which life of a run
+//	filter                          where the configuration has a filter that gave no answer
 //	reason, client_ip, topic        of what was refused, and of subscriptions
 //	why, doing, probe               of jobs given back, of what failed, of a breaker
 //

@@ -32,6 +32,10 @@ func (o logger) observe(f core.Fact) {
 	switch f := f.(type) {
 	case core.Accepted:
 		o.accepted(f)
+	case core.FilterFailed:
+		line(o.intake, slog.LevelError, "filter failed; the event is stored without a job for this consumer", slog.String("event", string(f.Event.ID)),
+			slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), consumer(f.Lane), slog.String("filter", f.Lane.Filter()),
+			slog.Any("error", f.Why))
 	case core.Repeated:
 		line(o.intake, slog.LevelInfo, "duplicate event ignored", slog.String("first", string(f.First)),
 			slog.String("source", f.Source), slog.String("type", f.Type))

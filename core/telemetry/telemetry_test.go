@@ -90,6 +90,10 @@ func TestFactsAsLines(t *testing.T) {
 	}{
 		{core.Accepted{Event: core.Event{ID: "E1", Source: "shop", Type: "order.created", Payload: []byte("s3cret")}, Jobs: 1},
 			`{"level":"INFO","msg":"event accepted","target":"intake","event":"E1","source":"shop","type":"order.created","jobs":1}`},
+		{core.FilterFailed{Event: core.Event{ID: "E1", Source: "shop", Type: "order.created"}, Undecided: core.Undecided{Lane: "handler/billing", Why: errors.New("too many steps")}},
+			`{"level":"ERROR","msg":"filter failed; the event is stored without a job for this consumer","target":"intake","event":"E1","source":"shop","type":"order.created","handler":"billing","filter":"handlers.billing.filter","error":"too many steps"}`},
+		{core.FilterFailed{Event: core.Event{ID: "E1", Source: "shop", Type: "order.created"}, Undecided: core.Undecided{Lane: "queue/work", Why: errors.New("too many steps")}},
+			`{"level":"ERROR","msg":"filter failed; the event is stored without a job for this consumer","target":"intake","event":"E1","source":"shop","type":"order.created","queue":"work","filter":"queues.work.filter","error":"too many steps"}`},
 		{core.Repeated{Source: "shop", Type: "order.created", First: "E0"},
 			`{"level":"INFO","msg":"duplicate event ignored","target":"intake","first":"E0","source":"shop","type":"order.created"}`},
 		{core.Unverified{Source: "github", Reason: "x-hub-signature-256 is absent", ClientIP: "192.0.2.1"},

@@ -278,3 +278,23 @@ func TestReadOnce(t *testing.T) {
 		t.Errorf("%d bytes were read in a run that is %s, want %d", m.docs.read, fmt.Sprint(m.run.Status), want)
 	}
 }
+
+// An expression that runs out of steps fails its step, with the class data, and says
+// which one it was.
+func TestExpressionsRunOutOfSteps(t *testing.T) {
+	payload := "[" + strings.Repeat("0,", 500_000) + "0]"
+	const far = "$..[*,*,*,*,*,*,*,*]"
+	for text, want := range map[string]string{
+		`steps: [{name: pick, type: choice, choices: [{when: "$[0] == 1", goto: pass}, {when: "` + far + ` == 2", goto: pass}], default: pass}, {name: pass, type: wait, seconds: 0}]`: "step pick: data: choices[1].when: the expression takes too many steps",
+		`steps: [{name: call, url: "http://a.example/", input: "` + far + `"}]`:                                                                                                        "step call: data: " + far + ": the expression takes too many steps",
+		`steps: [{name: call, url: "http://a.example/", input: '{"all": {{ ` + far + ` }} }'}]`:                                                                                        "step call: data: the expression takes too many steps",
+	} {
+		w := newWorld(t, compiled(t, text), payload)
+		for n := w.next(); n != nil && w.moves < 10; n = w.next() {
+			w.step(n, calm)
+		}
+		if w.run.Status != core.RunFailed || !strings.HasPrefix(w.run.Error, want) {
+			t.Errorf("the run is %s: %s, want %s", w.run.Status, w.run.Error, want)
+		}
+	}
+}

@@ -76,8 +76,12 @@ func (k *choiceStep) choose(s scope) (*step, *failure) {
 		return nil, dataFailure(err)
 	}
 	c := s.context()
-	for _, w := range k.ways {
-		if w.when.Match(seen, c) {
+	for i, w := range k.ways {
+		holds, err := w.when.Match(seen, c)
+		if err != nil {
+			return nil, dataFailure(fmt.Errorf("choices[%d].when: %w", i, err))
+		}
+		if holds {
 			return w.to, nil
 		}
 	}

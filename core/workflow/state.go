@@ -98,8 +98,11 @@ func (m *mapping) apply(d *expr.Document, c *expr.Context) ([]byte, error) {
 		}
 		return encode(v)
 	}
-	all := m.path.Select(d, c)
-	if len(all) == 0 {
+	all, err := m.path.Select(d, c)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", m.path, err)
+	case len(all) == 0:
 		return nil, nothingAt(m.path)
 	}
 	return encode(all)

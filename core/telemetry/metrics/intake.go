@@ -25,6 +25,7 @@ var intakeBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1,
 type intake struct {
 	sources known[*source]
 	created map[string]prometheus.Counter // by the kind of consumer
+	failed  known[prometheus.Counter]     // filters, by consumer
 }
 
 // A source is what is measured of one.
@@ -41,7 +42,9 @@ func newIntake(f factory, n telemetry.Names) intake {
 	forged := f.counter("verification_failures_total", "Requests whose sender could not be verified.", "source")
 	took := f.seconds("intake_duration_seconds", "From the first byte of a request to the commit of its event.", intakeBuckets, "source")
 	created := f.counter("jobs_created_total", "Jobs created for events, by the kind of consumer.", "kind")
+	filters := f.counter("filter_failures_total", "Events about which the filter of a consumer gave no answer, so that it got no job.", "target")
 	return intake{
+		failed: knowing(filtering(n), func(label string) prometheus.Counter { return filters.WithLabelValues(label) }),
 		sources: knowing(n.Sources, func(label string) *source {
 			result := func(r string) prometheus.Counter { return received.WithLabelValues(label, r) }
 			return &source{
@@ -81,6 +84,13 @@ func (i *intake) count(asked []core.NewJob, stored int) {
 		}
 	}
 }
+
+// filtering are the lanes that can have filters, as the API and the command line call them.
+func filtering(n telemetry.Names) []string {
+	return targets(telemetry.Names{Handlers: n.Handlers, Queues: n.Queues})
+}
+
+func (i *intake) filterFailed(f core.FilterFailed) { i.failed.of(f.Lane.Consumer()).Inc() }
 
 func (i *intake) repeated(f core.Repeated) {
 	s := i.sources.of(f.Source)

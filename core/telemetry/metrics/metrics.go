@@ -130,6 +130,8 @@ func (m *Metrics) Observe(f core.Fact) {
 		now.intake.count(f.Asked, len(f.Asked))
 	case core.Repeated:
 		now.intake.repeated(f)
+	case core.FilterFailed:
+		now.intake.filterFailed(f)
 	case core.Unverified:
 		now.intake.unverified(f)
 	case core.TurnedAway:

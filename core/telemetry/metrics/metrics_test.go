@@ -137,6 +137,8 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{core.Accepted{Event: core.Event{Source: core.AlertSource}, Jobs: 4, Asked: asked("key")}, []string{
 			`jobs_created_total{kind="alert"} +1`, `jobs_created_total{kind="handler"} +1`,
 			`jobs_created_total{kind="queue"} +1`, `jobs_created_total{kind="workflow"} +1`}},
+		{core.FilterFailed{Event: shop, Undecided: core.Undecided{Lane: "handler/billing"}}, []string{`filter_failures_total{target="billing"} +1`}},
+		{core.FilterFailed{Event: shop, Undecided: core.Undecided{Lane: "handler/s3cret"}}, []string{`filter_failures_total{target="other"} +1`}},
 		{core.Repeated{Source: "shop"}, []string{
 			`events_duplicated_total{source="shop"} +1`, `events_received_total{result="duplicate",source="shop"} +1`}},
 		{core.Unverified{Source: "shop"}, []string{
@@ -383,6 +385,7 @@ delivery_lag_seconds histogram
 dlq_total counter
 events_duplicated_total counter
 events_received_total counter
+filter_failures_total counter
 http_requests_total counter
 inflight_deliveries gauge
 intake_duration_seconds histogram

@@ -1,0 +1,415 @@
+package expr
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/theory/jsonpath/spec"
+)
+
+// A segment picks values of each value that the segments before it picked.
+type segment struct {
+	selectors  []selector
+	descendant bool
+}
+
+// A selector picks values of an array or object.
+type selector struct {
+	kind  selectorKind
+	name  string
+	index int
+	slice spec.SliceSelector
+	test  test // of byTest
+}
+
+type selectorKind uint8
+
+const (
+	byName selectorKind = iota
+	byIndex
+	bySlice
+	byWildcard
+	byTest
+)
+
+// A query is a path within a path: one that begins with $ or @ in a condition.
+type query struct {
+	segments []segment
+	root     bool
+}
+
+func (q query) singular() bool { return singular(q.segments) }
+
+// singular reports whether segments are names and indexes alone.
+func singular(segments []segment) bool {
+	for _, s := range segments {
+		if s.descendant || len(s.selectors) != 1 || s.selectors[0].kind > byIndex {
+			return false
+		}
+	}
+	return true
+}
+
+// A pathReader makes the tree of a path, of which the parser of the library has found
+// that it is one: the library keeps to itself what is in its trees of conditions. The
+// reader therefore explains only what the library allows and we do not.
+type pathReader struct {
+	text  string
+	pos   int
+	memos int // values that do not depend on @
+}
+
+// broken ends the reading of a text that is no path. It is recovered in readPath.
+type broken struct{ err error }
+
+// readPath returns the segments of a path and how many memos an evaluation needs.
+func readPath(text string) (segments []segment, memos int, err error) {
+	r := pathReader{text: text, pos: len("$")}
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case broken:
+			err = p.err
+		default:
+			panic(p)
+		}
+	}()
+	segments = r.segments()
+	if r.pos < len(text) {
+		r.unexpected()
+	}
+	return segments, r.memos, nil
+}
+
+func (r *pathReader) fail(offset int, format string, args ...any) {
+	panic(broken{at(r.text, offset, format, args...)})
+}
+
+func (r *pathReader) unexpected() { r.fail(r.pos, "the path cannot be read from here") }
+
+// peek is the next byte, 0 at the end.
+func (r *pathReader) peek() byte {
+	if r.pos < len(r.text) {
+		return r.text[r.pos]
+	}
+	return 0
+}
+
+// skip skips blanks and returns the byte after them.
+func (r *pathReader) skip() byte {
+	for strings.IndexByte(blanks, r.peek()) >= 0 && r.pos < len(r.text) {
+		r.pos++
+	}
+	return r.peek()
+}
+
+// take reads a symbol if it is next, after blanks.
+func (r *pathReader) take(symbol string) bool {
+	r.skip()
+	if !strings.HasPrefix(r.text[r.pos:], symbol) {
+		return false
+	}
+	r.pos += len(symbol)
+	return true
+}
+
+func (r *pathReader) expect(symbol string) {
+	if !r.take(symbol) {
+		r.unexpected()
+	}
+}
+
+// segments reads what follows a $ or @.
+func (r *pathReader) segments() (all []segment) {
+	for {
+		before := r.pos
+		switch c := r.skip(); {
+		case c == '.' || c == '[':
+			all = append(all, r.segment())
+		default:
+			r.pos = before
+			return all
+		}
+	}
+}
+
+func (r *pathReader) segment() (s segment) {
+	switch {
+	case r.take("["):
+		s.selectors = r.selectors()
+		return s
+	case r.take(".."):
+		s.descendant = true
+	default:
+		r.expect(".")
+	}
+	switch c := r.peek(); {
+	case c == '[' && s.descendant:
+		r.pos++
+		s.selectors = r.selectors()
+	case c == '*':
+		r.pos++
+		s.selectors = []selector{{kind: byWildcard}}
+	default:
+		s.selectors = []selector{{kind: byName, name: r.word()}}
+	}
+	return s
+}
+
+// word reads a name without quotes, of a member or a function.
+func (r *pathReader) word() string {
+	start := r.pos
+	for c := r.peek(); c == '_' || c >= utf8.RuneSelf || c-'0' < 10 || c|0x20-'a' < 26; c = r.peek() {
+		r.pos++
+	}
+	if r.pos == start {
+		r.unexpected()
+	}
+	return r.text[start:r.pos]
+}
+
+// selectors reads the rest of a pair of brackets.
+func (r *pathReader) selectors() (all []selector) {
+	for {
+		all = append(all, r.selector())
+		if r.take("]") {
+			return all
+		}
+		r.expect(",")
+	}
+}
+
+func (r *pathReader) selector() selector {
+	switch c := r.skip(); {
+	case c == '\'' || c == '"':
+		return selector{kind: byName, name: r.quoted()}
+	case c == '*':
+		r.pos++
+		return selector{kind: byWildcard}
+	case c == '?':
+		r.pos++
+		return selector{kind: byTest, test: r.or()}
+	}
+	var ends [3]any
+	colons := 0
+	for {
+		if c := r.skip(); c == '-' || c-'0' < 10 {
+			ends[colons] = r.whole()
+		}
+		if colons == 2 || !r.take(":") {
+			break
+		}
+		colons++
+	}
+	switch i, ok := ends[0].(int); {
+	case colons > 0:
+		return selector{kind: bySlice, slice: spec.Slice(ends[:]...)}
+	case !ok:
+		r.unexpected()
+		fallthrough
+	default:
+		return selector{kind: byIndex, index: i}
+	}
+}
+
+// number reads the text of a number.
+func (r *pathReader) number() string {
+	start := r.pos
+	for r.pos < len(r.text) && strings.IndexByte("+-.0123456789eE", r.text[r.pos]) >= 0 {
+		r.pos++
+	}
+	return r.text[start:r.pos]
+}
+
+func (r *pathReader) whole() int {
+	start := r.pos
+	i, err := strconv.Atoi(r.number())
+	if err != nil {
+		r.fail(start, "not a position in an array")
+	}
+	return i
+}
+
+// quoted reads a text in quotes of either kind, with the escapes of JSON.
+func (r *pathReader) quoted() (text string) {
+	start := r.pos
+	raw := r.text[start : start+quotedLength(r.text[start:])]
+	r.pos += len(raw)
+	if raw[0] == '\'' && len(raw) > 1 {
+		inside := strings.NewReplacer(`\'`, `'`, `\\`, `\\`, `"`, `\"`).Replace(raw[1 : len(raw)-1])
+		raw = `"` + inside + `"`
+	}
+	if json.Unmarshal([]byte(raw), &text) != nil {
+		r.fail(start, "not a text in quotes")
+	}
+	return text
+}
+
+// or, and, basic read the condition of a selector.
+func (r *pathReader) or() test {
+	all := anyTest{r.and()}
+	for r.take("||") {
+		all = append(all, r.and())
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return all
+}
+
+func (r *pathReader) and() test {
+	all := allTests{r.basic()}
+	for r.take("&&") {
+		all = append(all, r.basic())
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return all
+}
+
+func (r *pathReader) basic() test {
+	switch {
+	case r.take("!"):
+		return notTest{r.basic()}
+	case r.take("("):
+		t := r.or()
+		r.expect(")")
+		return t
+	}
+	if c := r.peek(); c|0x20-'a' < 26 {
+		if t := r.matching(); t != nil {
+			return t
+		}
+	}
+	if c := r.peek(); c == '$' || c == '@' {
+		return r.existence()
+	}
+	return r.comparison(r.operand())
+}
+
+// existence reads a path, and the comparison that follows if one does.
+func (r *pathReader) existence() test {
+	q := r.query()
+	if c := r.skip(); q.singular() && strings.IndexByte("=!<>", c) >= 0 && c != 0 {
+		return r.comparison(r.single(q))
+	}
+	return r.remembered(exists{q}, q.root)
+}
+
+// comparators are the longest first, where one begins with another.
+var comparators = []comparator{"==", "!=", "<=", ">=", "<", ">"}
+
+func (r *pathReader) comparison(left operandOf) test {
+	for _, c := range comparators {
+		if r.take(string(c)) {
+			right := r.operand()
+			return r.remembered(relation{left.value, right.value, c}, left.fixed && right.fixed)
+		}
+	}
+	r.unexpected()
+	return nil
+}
+
+// An operandOf is an operand and whether its value is the same for each @.
+type operandOf struct {
+	value quantity
+	fixed bool
+}
+
+// operand reads a literal, a singular path, or a function.
+func (r *pathReader) operand() operandOf {
+	switch c := r.skip(); {
+	case c == '\'' || c == '"':
+		return operandOf{literal{r.quoted()}, true}
+	case c == '-' || c-'0' < 10:
+		return operandOf{literal{json.Number(r.number())}, true}
+	case c == '$' || c == '@':
+		return r.single(r.query())
+	}
+	switch word := r.word(); word {
+	case "true", "false":
+		return operandOf{literal{word == "true"}, true}
+	case "null":
+		return operandOf{literal{nil}, true}
+	case "length":
+		r.expect("(")
+		of := r.operand()
+		r.expect(")")
+		return r.kept(length{of.value}, of.fixed)
+	case "count", "value":
+		r.expect("(")
+		if c := r.skip(); c != '$' && c != '@' {
+			r.unexpected()
+		}
+		q := r.query()
+		r.expect(")")
+		if word == "count" {
+			return r.kept(count{q}, q.root)
+		}
+		return r.kept(sole{q}, q.root)
+	}
+	r.unexpected()
+	return operandOf{}
+}
+
+// query reads a path within the path.
+func (r *pathReader) query() query {
+	root := r.peek() == '$'
+	r.pos++
+	return query{r.segments(), root}
+}
+
+// single is the operand of a singular path.
+func (r *pathReader) single(q query) operandOf { return r.kept(single{q}, q.root) }
+
+// kept is an operand that is evaluated once for all values of @, if it can be.
+func (r *pathReader) kept(q quantity, fixed bool) operandOf {
+	if fixed {
+		r.memos++
+		q = keptQuantity{q, r.memos - 1}
+	}
+	return operandOf{q, fixed}
+}
+
+// remembered is a test that is made once for all values of @, if it can be.
+func (r *pathReader) remembered(t test, fixed bool) test {
+	if !fixed {
+		return t
+	}
+	r.memos++
+	return keptTest{t, r.memos - 1}
+}
+
+// matching reads a call of match or search; nil if something else is next.
+func (r *pathReader) matching() test {
+	start := r.pos
+	name := r.word()
+	wrap, ok := patternFunctions[name]
+	if !ok {
+		r.pos = start
+		return nil
+	}
+	r.expect("(")
+	subject := r.operand()
+	r.expect(",")
+	r.skip()
+	at := r.pos
+	pattern, isLiteral := r.operand().value.(literal)
+	r.expect(")")
+	if !isLiteral {
+		r.fail(at, "the pattern of %s must be a text in quotes: what a pattern costs depends on it, so it cannot come from a payload", name)
+	}
+	text, isText := pattern.v.(string)
+	if !isText { // as RFC 9535 has it, true of nothing
+		return anyTest{}
+	}
+	p, err := compilePattern(text, wrap)
+	if err != nil {
+		r.fail(at, "%v", fmt.Errorf("the pattern of %s %w", name, err))
+	}
+	return r.remembered(matches{subject.value, p}, subject.fixed)
+}

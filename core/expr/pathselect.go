@@ -1,0 +1,185 @@
+package expr
+
+// one returns the first value that the path selects, and whether there is one. For a
+// singular path it allocates nothing.
+func (p *Path) one(b *budget, root any) (v any, ok bool) {
+	if p.singular {
+		return follow(b, p.segments, root)
+	}
+	if all := p.all(b, root); len(all) > 0 {
+		return all[0], true
+	}
+	return nil, false
+}
+
+// all returns the values that the path selects: those of an array in its order, those
+// of an object in the order of their names, those of ".." with a node before what is
+// in it. A value that several selectors pick is there several times. The root is a
+// tree such as [Document.Value] returns.
+func (p *Path) all(b *budget, root any) []any {
+	if p.singular {
+		if v, ok := follow(b, p.segments, root); ok {
+			return []any{v}
+		}
+		return nil
+	}
+	e := evaluation{root: root, budget: b}
+	if p.memos > 0 {
+		e.memos = make([]memo, p.memos)
+	}
+	return e.selected(p.segments, root)
+}
+
+// all returns what a path within the path selects.
+func (e *evaluation) all(q query, current any) []any {
+	if q.root {
+		current = e.root
+	}
+	return e.selected(q.segments, current)
+}
+
+func (e *evaluation) selected(segments []segment, from any) []any {
+	found := []any{from}
+	for i := range segments {
+		s := &segments[i]
+		next := make([]any, 0, len(found))
+		for _, v := range found {
+			if s.descendant {
+				next = e.appendDescendants(next, s, v)
+			} else {
+				next = e.appendSelected(next, s, v)
+			}
+			if e.budget.spent() {
+				return nil
+			}
+		}
+		found = next
+	}
+	return found
+}
+
+// follow walks a singular path.
+func follow(b *budget, segments []segment, v any) (any, bool) {
+	b.spend(len(segments))
+	for i := range segments {
+		var ok bool
+		if s := &segments[i].selectors[0]; s.kind == byName {
+			v, ok = member(v, s.name)
+		} else {
+			v, ok = element(v, s.index)
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func member(v any, name string) (any, bool) {
+	object, _ := v.(map[string]any)
+	v, ok := object[name]
+	return v, ok
+}
+
+// element returns the i-th element of an array, counted from its end if i < 0.
+func element(v any, i int) (any, bool) {
+	list, _ := v.([]any)
+	if i < 0 {
+		i += len(list)
+	}
+	if i < 0 || i >= len(list) {
+		return nil, false
+	}
+	return list[i], true
+}
+
+// appendDescendants applies a segment to v and to everything below it.
+func (e *evaluation) appendDescendants(to []any, s *segment, v any) []any {
+	to = e.appendSelected(to, s, v)
+	for child := range e.children(v) {
+		switch child.(type) {
+		case []any, map[string]any:
+			to = e.appendDescendants(to, s, child)
+		}
+	}
+	return to
+}
+
+// appendSelected applies a segment to v.
+func (e *evaluation) appendSelected(to []any, s *segment, v any) []any {
+	for i := range s.selectors {
+		if !e.budget.spend(1) {
+			return to
+		}
+		switch sel := &s.selectors[i]; sel.kind {
+		case byName:
+			if v, ok := member(v, sel.name); ok {
+				to = append(to, v)
+			}
+		case byIndex:
+			if v, ok := element(v, sel.index); ok {
+				to = append(to, v)
+			}
+		case bySlice:
+			to = e.appendSlice(to, sel, v)
+		case byWildcard:
+			for child := range e.children(v) {
+				e.budget.spend(stepsPerValue)
+				to = append(to, child)
+			}
+		case byTest:
+			for child := range e.children(v) {
+				if sel.test.holds(e, child) {
+					e.budget.spend(stepsPerValue)
+					to = append(to, child)
+				}
+			}
+		}
+	}
+	return to
+}
+
+func (e *evaluation) appendSlice(to []any, s *selector, v any) []any {
+	list, _ := v.([]any)
+	low, high := s.slice.Bounds(len(list))
+	step := s.slice.Step()
+	for i := low; step > 0 && i < high && e.budget.spend(1+stepsPerValue); i += step {
+		to = append(to, list[i])
+	}
+	for i := high; step < 0 && i > low && e.budget.spend(1+stepsPerValue); i += step {
+		to = append(to, list[i])
+	}
+	return to
+}
+
+// stepsPerValue is what it takes to keep a value that was picked: what is kept of many
+// has to be moved as it grows.
+const stepsPerValue = 2
+
+// stepsPerMember is what it takes to have the members of an object in order, for each.
+const stepsPerMember = 8
+
+// children yields the elements of an array, or the values of an object in the order of
+// their names, until the budget is spent.
+func (e *evaluation) children(v any) func(yield func(any) bool) {
+	return func(yield func(any) bool) {
+		switch v := v.(type) {
+		case []any:
+			for _, child := range v {
+				if !e.budget.spend(1) || !yield(child) {
+					return
+				}
+			}
+		case map[string]any:
+			if !e.budget.spend(stepsPerMember * len(v)) {
+				return
+			}
+			var few [16]string
+			for _, name := range members(few[:0], v) {
+				if !e.budget.spend(1) || !yield(v[name]) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package expr
+
+import (
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+)
+
+// An evaluation is one of a path with its conditions.
+type evaluation struct {
+	root   any
+	budget *budget
+	memos  []memo
+}
+
+// A memo is what does not depend on @ and was evaluated once.
+type memo struct {
+	made bool
+	v    any
+	ok   bool
+}
+
+// A test is a condition of a selector, or a part of one. The current value is @.
+type test interface {
+	holds(e *evaluation, current any) bool
+}
+
+type anyTest []test
+
+func (a anyTest) holds(e *evaluation, current any) bool {
+	for _, t := range a {
+		if t.holds(e, current) {
+			return true
+		}
+	}
+	return false
+}
+
+type allTests []test
+
+func (a allTests) holds(e *evaluation, current any) bool {
+	for _, t := range a {
+		if !t.holds(e, current) {
+			return false
+		}
+	}
+	return true
+}
+
+type notTest struct{ test }
+
+func (n notTest) holds(e *evaluation, current any) bool { return !n.test.holds(e, current) }
+
+// exists is true if a path selects anything.
+type exists struct{ query query }
+
+func (x exists) holds(e *evaluation, current any) bool {
+	if x.query.singular() {
+		_, ok := single{x.query}.in(e, current)
+		return ok
+	}
+	return len(e.all(x.query, current)) > 0
+}
+
+// keptTest makes a test once.
+type keptTest struct {
+	test
+	memo int
+}
+
+func (k keptTest) holds(e *evaluation, current any) bool {
+	m := &e.memos[k.memo]
+	if !m.made {
+		m.ok = k.test.holds(e, current)
+		m.made = true
+	}
+	return e.budget.spend(1) && m.ok
+}
+
+// matches is true of a text in which a pattern is found.
+type matches struct {
+	subject quantity
+	program *program
+}
+
+func (m matches) holds(e *evaluation, current any) bool {
+	v, _ := m.subject.in(e, current)
+	text, ok := v.(string)
+	return ok && m.program.in(e.budget, text)
+}
+
+// A quantity is what is compared: there may be none.
+type quantity interface {
+	in(e *evaluation, current any) (v any, ok bool)
+}
+
+type literal struct{ v any }
+
+func (l literal) in(*evaluation, any) (any, bool) { return l.v, true }
+
+// keptQuantity is evaluated once.
+type keptQuantity struct {
+	quantity
+	memo int
+}
+
+func (k keptQuantity) in(e *evaluation, current any) (any, bool) {
+	m := &e.memos[k.memo]
+	if !m.made {
+		m.v, m.ok = k.quantity.in(e, current)
+		m.made = true
+	}
+	e.budget.spend(1)
+	return m.v, m.ok
+}
+
+// single is what a singular path leads to.
+type single struct{ query query }
+
+func (s single) in(e *evaluation, current any) (any, bool) {
+	if s.query.root {
+		current = e.root
+	}
+	return follow(e.budget, s.query.segments, current)
+}
+
+// length is how many characters a text has, or elements an array, or members an object.
+type length struct{ of quantity }
+
+func (l length) in(e *evaluation, current any) (any, bool) {
+	v, _ := l.of.in(e, current)
+	switch v := v.(type) {
+	case string:
+		return natural(utf8.RuneCountInString(v)), e.budget.spend(span(len(v)))
+	case []any:
+		return natural(len(v)), true
+	case map[string]any:
+		return natural(len(v)), true
+	}
+	return nil, false
+}
+
+// count is how many values a path selects.
+type count struct{ query query }
+
+func (c count) in(e *evaluation, current any) (any, bool) {
+	return natural(len(e.all(c.query, current))), true
+}
+
+// sole is the value that a path selects, if it selects one.
+type sole struct{ query query }
+
+func (s sole) in(e *evaluation, current any) (any, bool) {
+	if all := e.all(s.query, current); len(all) == 1 {
+		return all[0], true
+	}
+	return nil, false
+}
+
+func natural(n int) json.Number { return json.Number(strconv.Itoa(n)) }
+
+// A comparator is an operator of RFC 9535.
+type comparator string
+
+// A relation compares two quantities. No value is equal to no value, and to nothing
+// else; values of different types are neither equal nor in order, and only numbers and
+// strings are in order.
+type relation struct {
+	left, right quantity
+	comparator  comparator
+}
+
+func (r relation) holds(e *evaluation, current any) bool {
+	left, hasLeft := r.left.in(e, current)
+	right, hasRight := r.right.in(e, current)
+	if !e.budget.spend(1) {
+		return false
+	}
+	both := hasLeft && hasRight
+	same := func() bool { return hasLeft == hasRight && (!both || equal(e.budget, left, right)) }
+	switch r.comparator {
+	case "==":
+		return same()
+	case "!=":
+		return !same()
+	case "<":
+		return both && less(e.budget, left, right)
+	case "<=":
+		return both && less(e.budget, left, right) || same()
+	case ">":
+		return both && less(e.budget, right, left)
+	}
+	return both && less(e.budget, right, left) || same()
+}
+
+// less reports whether v comes before w.
+func less(b *budget, v, w any) bool {
+	switch v := v.(type) {
+	case json.Number:
+		w, ok := w.(json.Number)
+		return ok && b.spend(2*stepsPerNumber+span(len(v)+len(w))) && parseDecimal(v).compare(parseDecimal(w)) < 0
+	case string:
+		w, ok := w.(string)
+		return ok && b.compare(v, w) < 0
+	}
+	return false
+}
+
+// equal reports whether two values are the same in all that is in them.
+func equal(b *budget, v, w any) bool {
+	if !b.spend(1) {
+		return false
+	}
+	switch v := v.(type) {
+	case json.Number:
+		w, ok := w.(json.Number)
+		return ok && (v == w || b.spend(2*stepsPerNumber+span(len(v)+len(w))) && parseDecimal(v) == parseDecimal(w))
+	case string:
+		w, ok := w.(string)
+		return ok && len(v) == len(w) && b.spend(span(len(v))) && v == w
+	case []any:
+		w, ok := w.([]any)
+		return ok && equalArrays(b, v, w)
+	case map[string]any:
+		w, ok := w.(map[string]any)
+		return ok && equalObjects(b, v, w)
+	}
+	return v == w
+}
+
+func equalArrays(b *budget, v, w []any) bool {
+	if len(v) != len(w) {
+		return false
+	}
+	for i := range v {
+		if !equal(b, v[i], w[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// equalObjects compares members in the order of their names, so that it takes the same
+// steps each time.
+func equalObjects(b *budget, v, w map[string]any) bool {
+	if len(v) != len(w) || !b.spend(stepsPerMember*len(v)) {
+		return false
+	}
+	var few [16]string
+	for _, name := range members(few[:0], v) {
+		other, ok := w[name]
+		if !ok || !equal(b, v[name], other) {
+			return false
+		}
+	}
+	return true
+}
