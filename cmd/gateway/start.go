@@ -80,6 +80,7 @@ func (a *app) start(ctx context.Context) error {
 	lines := newSpool(a.stderr)
 	defer lines.close()
 	log := a.logger(cfg, lines)
+	defer telemetry.Flush(log)
 	release, err := lockDatabase(cfg.Database)
 	if err != nil {
 		return err

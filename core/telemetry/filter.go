@@ -5,13 +5,22 @@ import (
 	"log/slog"
 )
 
-// filtering is a slog.Handler that shows what its filter lets through. The target
-// is known once a logger was made with that attribute.
+// filtering is a slog.Handler that shows what its filter lets through, and of lines that
+// come in floods one a second. The target is known once a logger was made with that
+// attribute.
 type filtering struct {
 	slog.Handler
-	filter filter
-	target string
+	filter  filter
+	target  string
+	limiter *limiter
 }
+
+func (h *filtering) Handle(ctx context.Context, r slog.Record) error {
+	return h.limiter.handle(ctx, h.Handler, h.target, r)
+}
+
+// Flush writes what was left out and not told yet.
+func (h *filtering) Flush() { h.limiter.flush() }
 
 func (h *filtering) Enabled(_ context.Context, l slog.Level) bool {
 	return l >= h.filter.level(h.target)

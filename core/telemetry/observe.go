@@ -42,7 +42,7 @@ func (o logger) observe(f core.Fact) {
 	case core.Unverified:
 		line(o.intake, slog.LevelWarn, "verification failed", slog.String("source", f.Source),
 			slog.String("reason", f.Reason), slog.String("client_ip", f.ClientIP))
-	case core.TurnedAway: // whoever sends much of what nobody wants must not fill the log
+	case core.TurnedAway: // by the sender's fault, and of no consequence here
 		line(o.intake, slog.LevelDebug, "event turned away", slog.String("source", f.Source), slog.String("reason", kindWord(f.Kind)))
 	case core.ConnectionClosed:
 		line(o.http, slog.LevelWarn, "connection closed: too many are open", slog.String("reason", string(f.Why)),

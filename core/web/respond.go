@@ -142,15 +142,25 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 	}
 }
 
-// logFailure tells of what is nobody's fault but ours.
+// logFailure tells of what is nobody's fault but ours. As with all lines that requests
+// cause, the log has one a second for each route and source.
 func (d *Door) logFailure(r *http.Request, err error) {
-	d.Log.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", r.Pattern, "error", err)
+	d.Log.ErrorContext(r.Context(), "request failed", about(r, err)...)
+}
+
+// about are the attributes of a line about a request.
+func about(r *http.Request, err error) []any {
+	attrs := []any{"method", r.Method, "route", r.Pattern}
+	if source := segment(r, "source"); source != "" {
+		attrs = append(attrs, "source", source)
+	}
+	return append(attrs, "error", err)
 }
 
 // logRefusal tells of what cannot be done now, and is asked for again. While a database
 // is away every request is: that it is, is told by who works with it.
 func (d *Door) logRefusal(r *http.Request, err error) {
-	d.Log.WarnContext(r.Context(), "request refused", "method", r.Method, "route", r.Pattern, "error", err)
+	d.Log.WarnContext(r.Context(), "request refused", about(r, err)...)
 }
 
 // received answers for an event that was stored, or had been before, or for a

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -93,6 +94,70 @@ worker: {max_concurrency: %d, batch_size: 100}
 sources:
   app: {type: event}
 `
+
+// TestFloodsOfRequests: senders without credentials cannot fill the log. It has a line a
+// second of each kind, which together tell of every request, as metrics do.
+func TestFloodsOfRequests(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, `
+server: {host: 127.0.0.1, port: "${PORT}"}
+api: {auth_token: events-token-0123456789}
+sources:
+  app: {type: event}
+  hub: {type: webhook, verify: github, secret: github-secret-0123456789}
+  topic: {type: sns, topic_arns: ["arn:aws:sns:eu-west-1:123456789012:orders"]}
+`, nil)
+	g.env = append(g.env, "GATEWAY_LOG=debug", "GATEWAY_LOG_FORMAT=json")
+	g.start()
+	const each, lanes = 500, 8
+	began := time.Now()
+	var senders sync.WaitGroup
+	for lane := range lanes {
+		senders.Go(func() {
+			for i := lane; i < each; i += lanes {
+				n := strconv.Itoa(i)
+				g.post("/webhooks/hub", `{"n":`+n+`}`, "X-Hub-Signature-256", "sha256="+strings.Repeat("0", 64), "X-GitHub-Event", "push"+n)
+				g.post("/webhooks/unknown"+n, `{}`)
+				g.post("/events/order.created", `{}`, "Authorization", "Bearer wrong"+n)
+				g.post("/sns/topic", `{"Type":"Notification","MessageId":"`+n+`","TopicArn":"arn:aws:sns:eu-west-1:1:`+n+`"}`)
+				g.post("/callbacks/"+strings.Repeat("a", 40)+n, `{}`)
+			}
+		})
+	}
+	senders.Wait()
+	seconds := int(time.Since(began)/time.Second) + 2
+	if got := g.series(`gateway_events_received_total{result="unverified",source="hub"}`); got != strconv.Itoa(each) {
+		t.Errorf("metrics count %s wrong signatures, want %d", got, each)
+	}
+	g.stop()
+	for _, kind := range []struct {
+		has  string
+		most int // kinds of lines
+	}{
+		{`"msg":"verification failed","target":"intake","source":"hub"`, 1},
+		{`"msg":"event turned away","target":"intake","source":""`, 1},
+		{`"msg":"event turned away","target":"intake","source":"app"`, 1},
+	} {
+		lines, all := 0, 0
+		for line := range strings.Lines(g.log.String()) {
+			if !strings.Contains(line, kind.has) {
+				continue
+			}
+			var fields struct{ Repeated int }
+			if err := json.Unmarshal([]byte(line), &fields); err != nil {
+				t.Fatal(err)
+			}
+			lines++
+			all += 1 + fields.Repeated
+		}
+		if lines > seconds*kind.most || all != each {
+			t.Errorf("%s: %d lines that tell of %d requests in %d seconds, want %d requests and a line a second", kind.has, lines, all, seconds, each)
+		}
+	}
+	if lines := strings.Count(g.log.String(), "\n"); lines > 12*seconds {
+		t.Errorf("%d lines in %d seconds", lines, seconds)
+	}
+}
 
 // A crowd are handlers that wait for each other and then answer together.
 type crowd struct{ here, gone sync.WaitGroup }

@@ -37,6 +37,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web/lambda"
 	"github.com/eventgateway/gateway/store"
 )
@@ -211,6 +212,7 @@ func (f *function) terminate() {
 	ctx, cancel := context.WithTimeout(context.Background(), terminateTime)
 	defer cancel()
 	f.ticks.stop(ctx)
+	defer telemetry.Flush(f.log)
 	if f.mu.TryLock() { // else it is being made, and holds nothing yet
 		defer f.mu.Unlock()
 		if f.assembled != nil {

@@ -62,6 +62,13 @@ func (n *naming) Handle(ctx context.Context, r slog.Record) error {
 	return n.Handler.Handle(ctx, r)
 }
 
+// Flush writes what was left out and not told yet; see telemetry.Flush.
+func (n *naming) Flush() {
+	if h, ok := n.Handler.(interface{ Flush() }); ok {
+		h.Flush()
+	}
+}
+
 func (n *naming) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &naming{n.Handler.WithAttrs(attrs), n.request}
 }
