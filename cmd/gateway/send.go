@@ -33,8 +33,8 @@ come from the configuration; --token, --token-file or GATEWAY_TOKEN replace the 
 Where there is no configuration, --url sends to a source of type event.
 
 The type goes where the provider puts it (github, gitlab, shopify), into the
-subject (sns), or else into the header ce-type, which goes before a type in the
-payload.
+subject (sns), or else into the header ce-type. A type in the payload goes before
+the subject, and before ce-type if the payload is signed.
 
 The payload is an argument, a file, or standard input with -f -. Without one, it
 is {}. For twilio and slack, what is not JSON is sent as a form, with --raw. With

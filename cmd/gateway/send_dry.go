@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -41,6 +42,9 @@ func (a *app) foresee(ctx context.Context, cfg *config.Config, source config.Sou
 		Name: source.Name, Kind: doors[source.Type], Provider: source.Verify, Schema: schema,
 		Topic: sns.NewTopic(sns.Options{SkipVerify: true}),
 	}
+	if source.Verify != "" {
+		seen.Verify = func(intake.Request) error { return nil }
+	}
 	var inbox dryInbox
 	in := intake.New(intake.Deps{
 		Inbox: &inbox, IDs: core.NewIDs(a.clock), Clock: a.clock, Sources: []intake.Source{seen}, Consumers: consumers,
@@ -64,27 +68,45 @@ func (d *dryInbox) Accept(_ context.Context, a core.Arrival) (core.Receipt, erro
 	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 }
 
-// warnOfType tells when a payload names another type than the one asked for. Posted
-// by the provider it would have that type; posted to a topic it will, since the
-// gateway looks at the subject last.
+// warnOfType tells when a payload names another type than the one asked for: it is the
+// type that the event will have if the payload is signed or goes to a topic, and the type
+// that the provider would give it otherwise.
 func (a *app) warnOfType(ctx context.Context, cfg *config.Config, source config.Source, eventType string, l letter) {
-	if source.Type == "event" || source.Type == "webhook" && typeHeader(source) != ceType {
+	if source.Type == "event" {
+		return
+	}
+	if named := a.otherType(ctx, cfg, source, eventType, l); named != "" {
+		a.notef("the payload names its type, %s, which goes before %s: the event is not of type %s",
+			visible(named), typePlace(source), eventType)
+		return
+	}
+	if source.Type != "webhook" || source.Verify != "" {
 		return
 	}
 	l.header = l.header.Clone()
 	l.header.Del(ceType)
+	if named := a.otherType(ctx, cfg, source, eventType, l); named != "" {
+		a.notef("the payload names its type, %s; the event is of type %s all the same, since -t says so", visible(named), eventType)
+	}
+}
+
+// otherType is the type that the gateway would give a letter, "" if that is the one
+// asked for. What the gateway would refuse, it says itself. A payload that names no type
+// is an event like any other.
+func (a *app) otherType(ctx context.Context, cfg *config.Config, source config.Source, eventType string, l letter) string {
 	arrival, err := a.foresee(ctx, cfg, source, eventType, l)
-	// What the gateway would refuse, it says itself. A payload that names no type is
-	// an event like any other.
 	if err != nil || arrival == nil || arrival.Event.Type == eventType || arrival.Event.Type == "event" {
-		return
+		return ""
 	}
-	names := visible(arrival.Event.Type)
+	return arrival.Event.Type
+}
+
+// typePlace is where a letter to a source names the type, in words.
+func typePlace(source config.Source) string {
 	if source.Type == "sns" {
-		a.notef("the payload names its type, %s, which goes before the subject: the event is not of type %s", names, eventType)
-		return
+		return "the subject"
 	}
-	a.notef("the payload names its type, %s; the event is of type %s all the same, since -t says so", names, eventType)
+	return "the header " + strings.ToLower(typeHeader(source))
 }
 
 // shownURL is an address without the parts that often are credentials.

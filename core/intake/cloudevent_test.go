@@ -135,28 +135,6 @@ func TestAttributesKept(t *testing.T) {
 	}
 }
 
-// TestAttributesAreBoundToTheBody: where the signature does not cover headers, an
-// event that was captured cannot take the id of another.
-func TestAttributesAreBoundToTheBody(t *testing.T) {
-	signed := Source{Name: "signed", Kind: Webhook, Provider: "hmac", Verify: func(Request) error { return nil }}
-	id := func(body string, header ...string) string {
-		d := newDoor([]Source{signed})
-		if _, err := d.Receive(t.Context(), request(Webhook, "signed", body, header...)); err != nil {
-			t.Fatal(err)
-		}
-		return d.inbox.got[0].Event.DeliveryID
-	}
-	attributes := []string{"Ce-Source", "/s", "Ce-Id", "1001"}
-	first, again, other := id("captured", attributes...), id("captured", attributes...), id("genuine", attributes...)
-	if first != again || first == other {
-		t.Errorf("delivery ids %q, again %q, with another body %q", first, again, other)
-	}
-	const structured = `{"specversion":"1.0","id":"1001","source":"/s","type":"t","data":1}`
-	if got := id(structured, "Content-Type", "application/cloudevents+json"); got != "/s 1001" {
-		t.Errorf("delivery id of a structured event %q, want /s 1001: its attributes are signed", got)
-	}
-}
-
 // TestDeliveryIDsDiffer: what differs has ids that differ.
 func TestDeliveryIDsDiffer(t *testing.T) {
 	seen := map[string]string{}

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -73,6 +74,7 @@ func (e *envelope) open() (letter, error) {
 	if err != nil {
 		return letter{}, err
 	}
+	e.dropUnbelieved(eventType)
 	l := letter{
 		eventType: eventType, deliveryID: deliveryID,
 		payload: e.payload(), contentType: e.contentType(), headers: e.headers(),
@@ -107,18 +109,63 @@ func (e *envelope) eventType() (string, error) {
 	if r.Kind == Event && !ValidType(r.Type) {
 		return "", malformed(`event type must be 1 to 128 characters of A-Z a-z 0-9 . _ : / - without ".."`)
 	}
-	if t := r.Header.Get(ceType); t != "" {
-		return e.usable(percentDecoded(t), ceType), nil
-	}
 	if r.Kind == Event {
+		if t := r.Header.Get(ceType); t != "" {
+			return e.usable(percentDecoded(t), ceType), nil
+		}
 		return r.Type, nil
 	}
 	return e.webhookType(), nil
 }
 
-// webhookType is the type a webhook names. A source that has a provider is believed
-// that provider's header alone.
+// webhookType is the type that a webhook names. The header ce-type goes first where
+// nothing is signed, and last where a signature covers the body alone: otherwise
+// anybody who has captured a signed request could send it again as another event.
 func (e *envelope) webhookType() string {
+	for _, place := range e.typePlaces() {
+		if t, from := place(e); t != "" {
+			return e.usable(t, from)
+		}
+	}
+	return fallbackType
+}
+
+// signed reports whether the sender of the request was verified.
+func (e *envelope) signed() bool { return e.source.Verify != nil }
+
+// typePlaces are the places where a webhook may name its type, in the order they are
+// looked at.
+func (e *envelope) typePlaces() []typePlace {
+	switch {
+	case e.inBody || !e.signed():
+		return attributeFirst
+	case e.typeHeader == "":
+		return bodyFirst
+	case e.partial:
+		return headerFirst
+	}
+	return fieldFirst
+}
+
+var (
+	attributeFirst = []typePlace{(*envelope).attributeType, (*envelope).headerType, (*envelope).memberType, (*envelope).fieldType}
+	bodyFirst      = []typePlace{(*envelope).fieldType, (*envelope).memberType, (*envelope).headerType, (*envelope).attributeType}
+	headerFirst    = []typePlace{(*envelope).headerType, (*envelope).memberType, (*envelope).fieldType, (*envelope).attributeType}
+	fieldFirst     = []typePlace{(*envelope).fieldType, (*envelope).headerType, (*envelope).memberType, (*envelope).attributeType}
+)
+
+// A typePlace returns the type that one place names, "" if none, and the name of the
+// place.
+type typePlace func(*envelope) (eventType, from string)
+
+// attributeType is the type that the attribute of a CloudEvent names.
+func (e *envelope) attributeType() (eventType, from string) {
+	return percentDecoded(e.request.Header.Get(ceType)), ceType
+}
+
+// headerType is the type that a provider's header names. A source that has a provider
+// is believed that provider's header alone.
+func (e *envelope) headerType() (eventType, from string) {
 	for _, p := range providers {
 		if e.name != "" && e.name != p.name {
 			continue
@@ -127,33 +174,43 @@ func (e *envelope) webhookType() string {
 			if p.spaced {
 				t = strings.ReplaceAll(t, " ", "_")
 			}
-			return e.usable(t, p.typeHeader)
+			return t, p.typeHeader
 		}
 	}
+	return "", ""
+}
+
+// memberType is the type that the body's member "type" names, or the event within it.
+func (e *envelope) memberType() (eventType, from string) {
 	outer := e.member("type")
 	if outer != "" && outer == e.wrapper {
 		if t := e.member("event", "type"); t != "" {
-			return e.usable(t, "event.type")
+			return t, "event.type"
 		}
 	}
-	if outer != "" {
-		return e.usable(outer, "type")
+	return outer, "type"
+}
+
+// fieldType is the type that the provider's own member of the body names.
+func (e *envelope) fieldType() (eventType, from string) {
+	if e.typeField == "" {
+		return "", ""
 	}
-	if e.typeField != "" {
-		if t := e.member(e.typeField); t != "" {
-			return e.usable(t, e.typeField)
-		}
-	}
-	return fallbackType
+	return e.member(e.typeField), e.typeField
 }
 
 // member is a string in the body, found by the names on the way to it; "" if there
-// is none.
+// is none. The header Content-Type is not signed, so a signed body is also looked at as
+// a form where it is none by its content type.
 func (e *envelope) member(path ...string) string {
-	if len(path) == 1 && !isForm(e.request.Header.Get("Content-Type")) {
-		return stringMember(e.request.Body, path[0])
+	contentType := e.request.Header.Get("Content-Type")
+	if len(path) == 1 && !isForm(contentType) {
+		if s := stringMember(e.request.Body, path[0]); s != "" || !e.signed() || looksLikeJSON(e.request.Body) {
+			return s
+		}
+		contentType = formType
 	}
-	v := expr.NewDocument(e.request.Body, e.request.Header.Get("Content-Type")).Value()
+	v := expr.NewDocument(e.request.Body, contentType).Value()
 	for _, name := range path {
 		object, _ := v.(map[string]any)
 		v = object[name]
@@ -162,8 +219,15 @@ func (e *envelope) member(path ...string) string {
 	return s
 }
 
-func isForm(contentType string) bool {
-	return media(contentType) == "application/x-www-form-urlencoded"
+const formType = "application/x-www-form-urlencoded"
+
+func isForm(contentType string) bool { return media(contentType) == formType }
+
+// looksLikeJSON reports whether a body begins as a JSON object or array does, and so is
+// no form.
+func looksLikeJSON(body []byte) bool {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
 func (e *envelope) usable(eventType, from string) string {
@@ -221,20 +285,17 @@ func (e *envelope) deliveryID() (string, error) {
 }
 
 // attributesID is the delivery id of a CloudEvent: its source, in which no blank is
-// left, and its id. Where a signature covers the body and not the headers, whoever
-// captured one event could otherwise send it under the id of another, which would
-// then be the duplicate.
+// left, and its id. Attributes in headers beside a signed body are not signed: they name
+// no delivery.
 func (e *envelope) attributesID() string {
+	if e.signed() && !e.inBody {
+		return ""
+	}
 	source, id := percentDecoded(e.request.Header.Get(ceSource)), percentDecoded(e.request.Header.Get(ceID))
 	if source == "" || id == "" {
 		return ""
 	}
-	id = percentEncoded(source) + " " + id
-	if e.source.Verify != nil && !e.inBody {
-		sum := sha256.Sum256(e.request.Body)
-		id += " " + hex.EncodeToString(sum[:8])
-	}
-	return bounded(id)
+	return bounded(percentEncoded(source) + " " + id)
 }
 
 const digested = "sha256:"
@@ -252,6 +313,19 @@ func bounded(id string) string {
 // clean reports whether a header value may be stored as text.
 func clean(s string, limit int) bool {
 	return len(s) <= limit && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// dropUnbelieved leaves out an unsigned ce-type that is not the type of the event:
+// receivers are sent the attributes that are kept, and would believe it.
+func (e *envelope) dropUnbelieved(eventType string) {
+	if !e.signed() || e.inBody {
+		return
+	}
+	if t, name := e.attributeType(); t != "" && t != eventType {
+		e.request.Header = maps.Clone(e.request.Header)
+		delete(e.request.Header, name)
+		e.dropped(name)
+	}
 }
 
 // empty reports whether an event of one's own came without a body. Its payload is an

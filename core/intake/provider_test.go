@@ -79,3 +79,89 @@ func TestSlackChallenge(t *testing.T) {
 		})
 	}
 }
+
+// TestTypeOfVerifiedWebhooks: what the signature covers names the type, then the
+// provider's header, then an unsigned ce-type.
+func TestTypeOfVerifiedWebhooks(t *testing.T) {
+	const (
+		form       = "application/x-www-form-urlencoded"
+		structured = `{"specversion":"1.0","id":"1","source":"/s","type":"a.b","data":{"type":"inner"}}`
+	)
+	for _, tt := range []struct {
+		name, source, body string
+		header             []string
+		want               string
+	}{
+		{"stripe", "stripe", `{"type":"invoice.payment_failed"}`, []string{"Ce-Type", "invoice.paid"}, "invoice.payment_failed"},
+		{"stripe, called a form", "stripe", `{"type":"invoice.payment_failed"}`, []string{"Ce-Type", "invoice.paid", "Content-Type", form}, "invoice.payment_failed"},
+		{"stripe without type", "stripe", `{}`, []string{"Ce-Type", "a"}, "a"},
+		{"standard webhooks", "standard-webhooks", `{"type":"user.created"}`, []string{"Ce-Type", "user.deleted"}, "user.created"},
+		{"linear", "linear", `{"type":"Issue"}`, []string{"Ce-Type", "Comment"}, "Issue"},
+		{"paddle", "paddle", `{"event_type":"subscription.created","type":"x"}`, []string{"Ce-Type", "c"}, "subscription.created"},
+		{"slack", "slack", `{"type":"event_callback","event":{"type":"message"}}`, []string{"Ce-Type", "c"}, "message"},
+		{"slack, other outer type", "slack", `{"type":"app_rate_limited","event":{"type":"x"}}`, []string{"Ce-Type", "c"}, "app_rate_limited"},
+		{"slack, no string inside", "slack", `{"type":"event_callback","event":{"type":1}}`, []string{"Ce-Type", "c"}, "event_callback"},
+		{"hmac", "hmac", `{"type":"t"}`, []string{"Ce-Type", "c", "X-Github-Event", "push"}, "t"},
+		{"hmac, header of a provider", "hmac", `{}`, []string{"Ce-Type", "c", "X-Github-Event", "push"}, "push"},
+		{"hmac, neither", "hmac", `{}`, []string{"Ce-Type", "c%20d"}, "event"},
+		{"hmac, unusable type is not passed over", "hmac", `{"type":"a b"}`, []string{"Ce-Type", "c"}, "event"},
+		{"hmac, a form", "hmac", `type=call.ended`, []string{"Ce-Type", "c", "Content-Type", form}, "call.ended"},
+		{"hmac, a form called text", "hmac", `type=call.ended`, []string{"Ce-Type", "c", "Content-Type", "text/plain"}, "call.ended"},
+		{"hmac, a structured event", "hmac", structured, []string{"Ce-Type", "c", "Content-Type", "application/cloudevents+json", "X-Github-Event", "push"}, "a.b"},
+		{"github", "github", `{"action":"opened","type":"t"}`, []string{"Ce-Type", "c", "X-Github-Event", "issues"}, "issues"},
+		{"github without header", "github", `{"action":"opened"}`, []string{"Ce-Type", "c"}, "opened"},
+		{"github, a structured event", "github", structured, []string{"Content-Type", "application/cloudevents+json", "X-Github-Event", "push"}, "a.b"},
+		{"gitlab", "gitlab", `{"object_kind":"push"}`, []string{"Ce-Type", "c", "X-Gitlab-Event", "Push Hook"}, "Push_Hook"},
+		{"shopify, in the body", "shopify", `{"topic":"orders/paid"}`, []string{"Ce-Type", "c", "X-Shopify-Topic", "orders/create"}, "orders/paid"},
+		{"shopify, type of a metaobject", "shopify", `{"type":"lookbook"}`, []string{"Ce-Type", "c", "X-Shopify-Topic", "metaobjects/create"}, "metaobjects/create"},
+		{"twilio", "twilio", `From=1`, []string{"Ce-Type", "c", "Content-Type", form}, "c"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDoor(verifiedSources())
+			if _, err := d.Receive(t.Context(), request(Webhook, tt.source, tt.body, tt.header...)); err != nil {
+				t.Fatal(err)
+			}
+			if e := d.inbox.got[0].Event; e.Type != tt.want {
+				t.Errorf("type %q, want %q", e.Type, tt.want)
+			}
+		})
+	}
+}
+
+// verifiedSources are the providers' sources and one of verify: hmac, whose requests
+// are taken for verified.
+func verifiedSources() []Source {
+	all := append(providerSources(), Source{Name: "hmac", Kind: Webhook, Provider: "hmac"})
+	for i := range all {
+		all[i].Verify = func(Request) error { return nil }
+	}
+	return all
+}
+
+// TestUnsignedAttributes: attributes in headers beside a signed body are kept, name no
+// delivery, and are not sent on as a type that the event does not have.
+func TestUnsignedAttributes(t *testing.T) {
+	attributes := []string{"Ce-Specversion", "1.0", "Ce-Id", "1001", "Ce-Source", "/s", "Ce-Type", "invoice.paid"}
+	for _, tt := range []struct {
+		name, source, body, contentType string
+		wantID, wantType                string // the type as an attribute
+	}{
+		{"another type", "hmac", `{"type":"invoice.voided"}`, "application/json", "", ""},
+		{"the same type", "hmac", `{"type":"invoice.paid"}`, "application/json", "", "invoice.paid"},
+		{"the type is the attribute's", "hmac", `{}`, "application/json", "", "invoice.paid"},
+		{"the provider's id", "stripe", `{"id":"evt_1","type":"invoice.voided"}`, "application/json", "evt_1", ""},
+		{"a structured event", "hmac", `{"specversion":"1.0","id":"7","source":"/other","type":"a.b"}`, "application/cloudevents+json", "/other 7", "a.b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDoor(verifiedSources())
+			r := request(Webhook, tt.source, tt.body, append(attributes, "Content-Type", tt.contentType)...)
+			if _, err := d.Receive(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			e := d.inbox.got[0].Event
+			if e.DeliveryID != tt.wantID || e.Headers["ce-type"] != tt.wantType || e.Headers["ce-id"] == "" {
+				t.Errorf("delivery id %q, headers %v, want id %q, ce-type %q", e.DeliveryID, e.Headers, tt.wantID, tt.wantType)
+			}
+		})
+	}
+}
