@@ -186,22 +186,6 @@ func (p *patient) configuration(ctx context.Context) (found []check) {
 	return append(found, p.warned(false)...)
 }
 
-// security says what everyone may do who can reach the gateway.
-func (p *patient) security(context.Context) []check {
-	found := p.warned(true)
-	if p.cfg.Server.AllowPrivateURLs {
-		found = append(found, check{
-			verdict: warning,
-			detail:  "server.allow_private_urls: is on: events may be sent to addresses inside of this network",
-			remedy:  "leave it out unless handlers are there",
-		})
-	}
-	if len(found) == 0 {
-		return []check{{verdict: fine, detail: "the API and every queue ask for a token, and every webhook is verified"}}
-	}
-	return found
-}
-
 // warned are the warnings that concern security, or the others.
 func (p *patient) warned(security bool) (found []check) {
 	for _, w := range p.warnings {

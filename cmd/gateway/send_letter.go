@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -37,6 +39,9 @@ func (a *app) letter(source config.Source, eventType string, payload []byte) (le
 	case "webhook":
 		l.path = []string{"webhooks", source.Name}
 		l.header.Set(typeHeader(source), eventType)
+		if source.Verify == "linear" {
+			l.body = withTime(payload, linearTime, a.clock())
+		}
 		if source.Verify == "twilio" && l.header.Get("Content-Type") != formType {
 			sum := sha256.Sum256(payload)
 			l.query = "bodySHA256=" + hex.EncodeToString(sum[:])
@@ -45,6 +50,43 @@ func (a *app) letter(source config.Source, eventType string, payload []byte) (le
 		l.path = []string{"events", source.Name, segment(eventType)}
 	}
 	return l, nil
+}
+
+// linearTime is the member of Linear's webhooks that says when they were sent.
+const linearTime = "webhookTimestamp"
+
+// withTime sets a member of a JSON object to a time in Unix milliseconds, and leaves the
+// rest as it is spelled. What is no JSON object stays as it is.
+func withTime(payload []byte, name string, at time.Time) []byte {
+	d := json.NewDecoder(bytes.NewReader(payload))
+	if token, err := d.Token(); err != nil || token != json.Delim('{') {
+		return payload
+	}
+	value, members := strconv.FormatInt(at.UnixMilli(), 10), 0
+	from, to := -1, -1
+	for ; d.More(); members++ {
+		key, err := d.Token()
+		var raw json.RawMessage
+		if err != nil || d.Decode(&raw) != nil {
+			return payload
+		}
+		if key == name {
+			to = int(d.InputOffset())
+			from = to - len(raw)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return payload
+	}
+	if from < 0 {
+		from = int(d.InputOffset()) - 1
+		to = from
+		value = fmt.Sprintf("%q:%s", name, value)
+		if members > 0 {
+			value = "," + value
+		}
+	}
+	return slices.Concat(payload[:from], []byte(value), payload[to:])
 }
 
 // target is where a letter goes, below the address of the gateway.

@@ -18,7 +18,11 @@ import (
 func TestSendIsVerified(t *testing.T) {
 	const public = "https://hooks.example.com/in"
 	for _, name := range verify.Names() {
-		for _, payload := range []string{`{"id": 1}`, "a=b&c=d"} {
+		payloads := []string{`{"id": 1}`, "a=b&c=d"}
+		if name == "linear" { // whose time is in the payload, which so must be JSON
+			payloads = []string{`{}`, `{"id": 1}`, `{"webhookTimestamp": 1614265330000, "id": 1}`}
+		}
+		for _, payload := range payloads {
 			secret := "a-secret-of-the-source-0123456789"
 			if strings.HasPrefix(name, "standard") {
 				secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -42,6 +46,25 @@ func TestSendIsVerified(t *testing.T) {
 			if code != 0 || verified != nil {
 				t.Errorf("%s: send %q ends with %d, printing %q and %q; it verifies with %v", name, payload, code, stdout, stderr, verified)
 			}
+		}
+	}
+}
+
+func TestWithTime(t *testing.T) {
+	at := time.UnixMilli(1700000000123)
+	for payload, want := range map[string]string{
+		`{}`:                          `{"at":1700000000123}`,
+		`{ "a": {"at": 1} }`:          `{ "a": {"at": 1} ,"at":1700000000123}`,
+		`{"at": "x" , "b": [1,2]}`:    `{"at": 1700000000123 , "b": [1,2]}`,
+		" {\"b\":1.0,\"at\":\n{} }\n": " {\"b\":1.0,\"at\":\n1700000000123 }\n",
+		`[1]`:                         `[1]`,
+		`{"a":`:                       `{"a":`,
+		`{"a":1`:                      `{"a":1`,
+		`a=b`:                         `a=b`,
+		``:                            ``,
+	} {
+		if got := string(withTime([]byte(payload), "at", at)); got != want {
+			t.Errorf("withTime(%s) = %s, want %s", payload, got, want)
 		}
 	}
 }

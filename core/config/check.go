@@ -128,6 +128,7 @@ var sourceFields = []struct {
 	{"verify", []string{"webhook"}},
 	{"secret", []string{"webhook"}},
 	{"signature_header", []string{"webhook"}},
+	{"dedup", []string{"webhook"}},
 	{"skip_verify", []string{"sns"}},
 	{"topic_arns", []string{"sns"}},
 	{"schedule", []string{"cron"}},
@@ -176,6 +177,9 @@ func (k *checker) signature(path string, s Source) {
 			k.problem(path+".secret", "%s", strings.TrimPrefix(err.Error(), "secret "))
 		}
 	}
+	if s.Dedup != "" && !k.reported(path+".verify") {
+		k.dedup(path+".dedup", s.Verify)
+	}
 	if header := s.SignatureHeader; header != "" {
 		if !endpoint.IsHeaderName(header) {
 			k.problem(path+".signature_header", "must be a header name such as X-Signature")
@@ -183,6 +187,20 @@ func (k *checker) signature(path string, s Source) {
 		if s.Verify != "hmac" {
 			k.problem(path+".signature_header", "is only for verify: hmac; other schemes have their own header")
 		}
+	}
+}
+
+// dedup checks that the bodies of a source can tell its deliveries apart.
+func (k *checker) dedup(path, scheme string) {
+	cover := verify.CoverOf(scheme)
+	switch {
+	case cover.BodyAlone:
+	case scheme == "":
+		k.problem(path, "body is only for a source with verify: without a signature anybody can change a body, and with it what is a repeat")
+	case cover.DeliveryID:
+		k.problem(path, "body is only for verify: github, hmac, linear or shopify, which sign the body alone; %s signs its name for the delivery, by which repeats are known", scheme)
+	default:
+		k.problem(path, "body is only for verify: github, hmac, linear or shopify, which sign the body alone; %s does not; give handlers and queues an idempotency_key", scheme)
 	}
 }
 

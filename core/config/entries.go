@@ -13,6 +13,9 @@ type Source struct {
 	Secret Secrets `yaml:"secret"`
 	// SignatureHeader is the header that scheme hmac reads, default X-Webhook-Signature.
 	SignatureHeader string `yaml:"signature_header"`
+	// Dedup is body if two requests with the same body are the same delivery, whatever their headers say; default none:
+	// the sender's own name for a delivery tells. Only for schemes that sign the body and nothing else.
+	Dedup string `yaml:"dedup" oneof:"body"`
 	// SkipVerify accepts topic notifications unverified, for emulators; default false.
 	SkipVerify bool `yaml:"skip_verify"`
 	// TopicARNs are the only topics accepted from, default any.

@@ -25,7 +25,7 @@ func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
 	certificates := sns.NewCertificates(g.client.Get, g.Clock)
 	var all []intake.Source
 	for _, s := range c.SortedSources() {
-		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify, Allowed: prefixes(s.AllowedIPs), Schedule: s.Schedule}
+		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify, Allowed: prefixes(s.AllowedIPs), Schedule: s.Schedule, ByBody: s.Dedup == "body"}
 		var err error
 		if source.Schema, err = Schema(s); err != nil {
 			return nil, err

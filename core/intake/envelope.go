@@ -51,12 +51,15 @@ type envelope struct {
 	provider
 	log *slog.Logger
 
+	signedBody []byte // as it was received
+
 	inBody bool     // CloudEvents attributes came in the body, and share its signature
 	lost   []string // headers that are not kept
 }
 
 // open reads a webhook or an event of one's own.
 func (e *envelope) open() (letter, error) {
+	e.signedBody = e.request.Body
 	structured, err := isStructured(e.request.Header.Get("Content-Type"))
 	if err != nil {
 		return letter{}, err
@@ -271,6 +274,9 @@ func (e *envelope) deliveryID() (string, error) {
 		}
 		return bounded(keys[0]), nil
 	}
+	if e.source.ByBody {
+		return digest(e.signedBody), nil
+	}
 	for _, name := range e.idHeaders {
 		if id := h.Get(name); id != "" {
 			return bounded(id), nil
@@ -306,7 +312,11 @@ func bounded(id string) string {
 	if clean(id, maxDeliveryID) && !strings.HasPrefix(id, digested) {
 		return id
 	}
-	sum := sha256.Sum256([]byte(id))
+	return digest([]byte(id))
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
 	return digested + hex.EncodeToString(sum[:])
 }
 

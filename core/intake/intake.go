@@ -63,6 +63,10 @@ type Source struct {
 	// not; any other error, that this could not be found out. Nil trusts everyone.
 	Verify func(Request) error
 
+	// ByBody says that two requests with the same body are one delivery, whatever their
+	// headers call it. For a source whose signature covers the body alone.
+	ByBody bool
+
 	// Topic opens the envelopes of a source of kind Topic, and says whether they
 	// are genuine.
 	Topic *sns.Topic

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/verify"
 )
 
 // providerSources is one webhook source for each provider, called like it.
@@ -163,5 +164,51 @@ func TestUnsignedAttributes(t *testing.T) {
 				t.Errorf("delivery id %q, headers %v, want id %q, ce-type %q", e.DeliveryID, e.Headers, tt.wantID, tt.wantType)
 			}
 		})
+	}
+}
+
+// TestByBody: of a source that tells repeats by the body, equal bodies are one delivery
+// whatever their headers say, and others are not.
+func TestByBody(t *testing.T) {
+	const structured = `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1}`
+	sources := verifiedSources()
+	for i := range sources {
+		sources[i].ByBody = true
+	}
+	id := func(source, body string, header ...string) string {
+		d := newDoor(sources)
+		if _, err := d.Receive(t.Context(), request(Webhook, source, body, header...)); err != nil {
+			t.Fatal(err)
+		}
+		return d.inbox.got[0].Event.DeliveryID
+	}
+	// printf '{"a":1}' | sha256sum
+	const want = "sha256:015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
+	first := id("github", `{"a":1}`, "X-Github-Delivery", "1")
+	again := id("github", `{"a":1}`, "X-Github-Delivery", "2", "X-Github-Event", "push", "Ce-Id", "1", "Ce-Source", "/s")
+	if first != want || again != want {
+		t.Errorf("delivery ids %q, again %q, want %q", first, again, want)
+	}
+	if other := id("github", `{"a":1} `, "X-Github-Delivery", "1"); other == want {
+		t.Errorf("another body has the same delivery id %q", other)
+	}
+	if plain, unwrapped := id("hmac", structured), id("hmac", structured, "Content-Type", "application/cloudevents+json"); plain != unwrapped {
+		t.Errorf("delivery ids %q, as a structured event %q, want the same", plain, unwrapped)
+	}
+}
+
+// TestSignedIDs: where a scheme is said to cover the name of a delivery, the provider's
+// is in the body, or in the headers that Standard Webhooks signs; elsewhere it is in a
+// header that nobody signs.
+func TestSignedIDs(t *testing.T) {
+	for _, name := range verify.Names() {
+		p := providerCalled(name)
+		if p.name == "" {
+			continue // an alias, or hmac, which has no names
+		}
+		signed := p.idField != "" || name == "standard-webhooks"
+		if got := verify.CoverOf(name).DeliveryID; got != signed {
+			t.Errorf("%s: DeliveryID = %v, want %v: the id is in the headers %q or the body's %q", name, got, signed, p.idHeaders, p.idField)
+		}
 	}
 }

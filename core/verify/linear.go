@@ -1,11 +1,72 @@
 package verify
 
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
 // newLinear makes the scheme of Linear's webhooks: HMAC-SHA256 of the body in
-// hexadecimal in Linear-Signature. See https://linear.app/developers/webhooks.
-//
-// Linear has the time of sending in the body, as webhookTimestamp. It is not looked
-// at, since nothing parses the body here: what protects against a replay is the
-// delivery id.
+// hexadecimal in Linear-Signature. The body says when it was sent, in its member
+// webhookTimestamp, in Unix milliseconds; as Linear recommends, that may be 60 s off. See
+// https://linear.app/developers/webhooks.
 func newLinear(o Options) (Scheme, error) {
-	return &bodyHMAC{headers: []string{"Linear-Signature"}, text: inHex, keys: newKeys(o.Secrets)}, nil
+	return &linear{bodyHMAC{headers: []string{"Linear-Signature"}, text: inHex, keys: newKeys(o.Secrets)}}, nil
+}
+
+type linear struct{ body bodyHMAC }
+
+const linearTime = "webhookTimestamp of the body"
+
+// Verify reads the body only after its signature holds.
+func (s *linear) Verify(r Request, now time.Time) error {
+	if err := s.body.Verify(r, now); err != nil {
+		return err
+	}
+	return checkLinearTime(r.Body, now)
+}
+
+func checkLinearTime(body []byte, now time.Time) error {
+	at, err := sentAt(body)
+	if err != nil {
+		return malformed(linearTime, err.Error())
+	}
+	const most = int64(linearWindow / time.Millisecond)
+	switch n := now.UnixMilli(); {
+	case at < n-most:
+		return mismatch(linearTime, fmt.Sprintf("is from %d ms ago; at most %d ms are allowed", n-at, most))
+	case at > n+most:
+		return mismatch(linearTime, fmt.Sprintf("is from %d ms ahead; at most %d ms are allowed", at-n, most))
+	}
+	return nil
+}
+
+// sentAt is the time in a body, in Unix milliseconds.
+func sentAt(body []byte) (int64, error) {
+	var message struct {
+		At json.RawMessage `json:"webhookTimestamp"`
+	}
+	if json.Unmarshal(body, &message) != nil {
+		return 0, errors.New("cannot be read: the body is not a JSON object")
+	}
+	if len(message.At) == 0 {
+		return 0, errors.New("is absent")
+	}
+	at, ok := unixNumber(string(message.At))
+	if !ok {
+		return 0, errors.New("is not a time in Unix milliseconds")
+	}
+	return at, nil
+}
+
+// Sign signs a body that has the time of now in it.
+func (s *linear) Sign(m Message, now time.Time) (map[string]string, error) {
+	var refusal *core.Refusal
+	if errors.As(checkLinearTime(m.Body, now), &refusal) {
+		return nil, fmt.Errorf("linear signs the time that the body has: %w", refusal.Cause)
+	}
+	return s.body.Sign(m, now)
 }

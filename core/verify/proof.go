@@ -81,8 +81,8 @@ func (e encoding) read(text string, size int) ([]byte, bool) {
 	return proof, err == nil && len(proof) == size
 }
 
-// seconds reads a time in Unix seconds, written with digits and nothing else.
-func seconds(text string) (int64, bool) {
+// unixNumber reads a Unix time, in whatever unit, written with digits and nothing else.
+func unixNumber(text string) (int64, bool) {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
 			return 0, false

@@ -79,7 +79,8 @@ var vectors = map[string]struct {
 	// GitLab's token is no signature.
 	"gitlab": {scheme: "gitlab", secret: secret, message: verify.Message{Body: []byte(body)}, headers: []string{"X-Gitlab-Token", secret}},
 	// Frozen; Linear signs as GitHub does, without the prefix.
-	"linear": {scheme: "linear", secret: secret, message: verify.Message{Body: []byte(body)}, headers: []string{"Linear-Signature", digits}},
+	"linear": {scheme: "linear", secret: secret, at: 1614265330, message: verify.Message{Body: []byte(linearBody)},
+		headers: []string{"Linear-Signature", "5b5b712e869083094db7d265c8abeaca8bae45c166b408ee026db29b6612f555"}},
 	// Frozen, with openssl dgst -sha256 -hmac.
 	"paddle": {scheme: "paddle", secret: "pdl_ntfset_test_secret", at: 1614265330, message: verify.Message{Body: []byte(`{"event_type":"transaction.paid"}`)},
 		headers: []string{"Paddle-Signature", "ts=1614265330;h1=" + paddleVector}},
@@ -104,6 +105,8 @@ var vectors = map[string]struct {
 }
 
 const (
+	linearBody = `{"action":"create","type":"Issue","webhookTimestamp":1614265330000}`
+
 	slackBody = "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA" +
 		"&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554" +
 		"%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
@@ -177,7 +180,7 @@ func check(t *testing.T, scheme string, m verify.Message, secrets []string, case
 }
 
 func TestBodySchemes(t *testing.T) {
-	const gh, generic, linear = "X-Hub-Signature-256", "X-Webhook-Signature", "Linear-Signature"
+	const gh, generic = "X-Hub-Signature-256", "X-Webhook-Signature"
 	zeros := strings.Repeat("0", 64)
 	m := verify.Message{Body: []byte(body)}
 	check(t, "github", m, []string{secret}, map[string]refusal{
@@ -208,12 +211,51 @@ func TestBodySchemes(t *testing.T) {
 		"prefix twice":    {[]string{generic, "sha256=sha256=" + digits}, core.Invalid},
 		"GitHub's header": {[]string{gh, "sha256=" + digits}, core.Unauthorized},
 	})
-	check(t, "linear", m, []string{secret}, map[string]refusal{
-		"right":       {[]string{linear, digits}, 0},
-		"with prefix": {[]string{linear, "sha256=" + digits}, core.Invalid},
-		"wrong":       {[]string{linear, zeros}, core.Unauthorized},
-		"empty":       {[]string{linear, ""}, core.Invalid},
-	})
+}
+
+func TestLinear(t *testing.T) {
+	const header = "Linear-Signature"
+	at := func(time string) string { return `{"type":"Issue","webhookTimestamp":` + time + `}` }
+	ms := func(off int64) string { return at(strconv.FormatInt(now.UnixMilli()+off, 10)) }
+	for name, c := range map[string]struct {
+		body string
+		want core.Kind
+	}{
+		"right":              {ms(0), 0},
+		"60 s ago":           {ms(-60_000), 0},
+		"60.001 s ago":       {ms(-60_001), core.Unauthorized},
+		"in 60 s":            {ms(60_000), 0},
+		"in 60.001 s":        {ms(60_001), core.Unauthorized},
+		"seconds":            {at("1614265330"), core.Unauthorized},
+		"the end of time":    {at("9223372036854775807"), core.Unauthorized},
+		"too large a number": {at("9223372036854775808"), core.Invalid},
+		"negative":           {at("-1"), core.Invalid},
+		"fraction":           {at("1614265330000.5"), core.Invalid},
+		"text":               {at(`"1614265330000"`), core.Invalid},
+		"null":               {at("null"), core.Invalid},
+		"object":             {at("{}"), core.Invalid},
+		"absent":             {`{"type":"Issue"}`, core.Invalid},
+		"further in":         {`{"data":` + ms(0) + `}`, core.Invalid},
+		"array":              {"[" + ms(0) + "]", core.Invalid},
+		"not JSON":           {body, core.Invalid},
+		"cut short":          {ms(0)[:40], core.Invalid},
+		"empty":              {"", core.Invalid},
+	} {
+		m := verify.Message{Body: []byte(c.body)}
+		right := hexMAC(secret, c.body)
+		check(t, "linear", m, []string{secret}, map[string]refusal{
+			name:                   {[]string{header, right}, c.want},
+			name + ", with prefix": {[]string{header, "sha256=" + right}, core.Invalid},
+			// A body without a signature is not read.
+			name + ", wrong":    {[]string{header, strings.Repeat("0", 64)}, core.Unauthorized},
+			name + ", unsigned": {nil, core.Unauthorized},
+			name + ", empty":    {[]string{header, ""}, core.Invalid},
+		})
+	}
+	_, err := newScheme(t, "linear", secret).Sign(verify.Message{Body: []byte(`{}`)}, now)
+	if err == nil || !strings.Contains(err.Error(), "webhookTimestamp of the body is absent") {
+		t.Errorf("Sign() of a body without a time = %v, want an error that says so", err)
+	}
 }
 
 func TestShopify(t *testing.T) {

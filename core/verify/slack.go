@@ -34,7 +34,7 @@ func (s *slack) Verify(r Request, now time.Time) error {
 	if !prefixed || !ok {
 		return malformed(slackProof, "is not v0= and 32 bytes in hexadecimal")
 	}
-	at, ok := seconds(text)
+	at, ok := unixNumber(text)
 	if !ok {
 		return malformed(slackTime, "is not a time in Unix seconds")
 	}

@@ -129,7 +129,7 @@ func (s *standard) Verify(r Request, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	at, ok := seconds(text)
+	at, ok := unixNumber(text)
 	switch {
 	case !ok:
 		return malformed(h.timestamp, "is not a time in Unix seconds")

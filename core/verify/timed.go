@@ -25,7 +25,7 @@ func (s *timedList) Verify(r Request, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	at, ok := seconds(text)
+	at, ok := unixNumber(text)
 	switch {
 	case !ok:
 		return malformed(s.header, "has a "+s.time+" that is not a time in Unix seconds")

@@ -14,7 +14,8 @@
 // did).
 //
 // A scheme whose proof covers a time has it beside the body: that is why Verify
-// and Sign are told the time. Such a proof is good for 300 s on either side of it.
+// and Sign are told the time. Such a proof is good for 300 s on either side of it, for
+// 60 s with Linear, whose time is in the body and is read once the signature holds.
 // One that covers the address it was posted to finds it in [Request.URL].
 //
 // Where a header holds several signatures, any that matches will do, and those of
@@ -27,6 +28,7 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,33 +91,78 @@ type Options struct {
 	PublicURL bool
 }
 
-// schemes by every name that configuration accepts.
-var schemes = map[string]func(Options) (Scheme, error){
-	"github":            newGitHub,
-	"gitlab":            newGitLab,
-	"hmac":              newHMAC,
-	"linear":            newLinear,
-	"paddle":            newPaddle,
-	"shopify":           newShopify,
-	"slack":             newSlack,
-	"standard-webhooks": newStandardWebhooks,
-	"stripe":            newStripe,
-	"twilio":            newTwilio,
+// A Cover is what the proof of a scheme covers, as far as it matters to somebody who has
+// captured a request and sends it again.
+type Cover struct {
+	// Window is how long a proof is good, before and after the time that it covers. 0:
+	// it covers no time, and never expires.
+	Window time.Duration
 
-	"provider_a":        newGitHub,
-	"provider_b":        newStripe,
-	"provider_c":        newShopify,
-	"standard_webhooks": newStandardWebhooks,
+	// BodyAlone says that the proof covers the body, byte for byte, and nothing beside
+	// it, so that equal proofs are of equal bodies.
+	BodyAlone bool
+
+	// DeliveryID says that the proof covers the name that the sender gives a delivery, so
+	// that a captured request comes again under the same name.
+	DeliveryID bool
+}
+
+// Windows of the schemes that cover a time.
+const (
+	usualWindow  = window * time.Second
+	linearWindow = 60 * time.Second
+)
+
+// A kind is how to make a scheme, and what its proofs cover.
+type kind struct {
+	newScheme func(Options) (Scheme, error)
+	cover     Cover
+}
+
+// schemes by the name that documentation uses.
+var schemes = map[string]kind{
+	"github":            {newGitHub, Cover{BodyAlone: true}},
+	"gitlab":            {newGitLab, Cover{}},
+	"hmac":              {newHMAC, Cover{BodyAlone: true}},
+	"linear":            {newLinear, Cover{Window: linearWindow, BodyAlone: true}},
+	"paddle":            {newPaddle, Cover{Window: usualWindow, DeliveryID: true}},
+	"shopify":           {newShopify, Cover{BodyAlone: true}},
+	"slack":             {newSlack, Cover{Window: usualWindow, DeliveryID: true}},
+	"standard-webhooks": {newStandardWebhooks, Cover{Window: usualWindow, DeliveryID: true}},
+	"stripe":            {newStripe, Cover{Window: usualWindow, DeliveryID: true}},
+	"twilio":            {newTwilio, Cover{}},
+}
+
+// aliases are other names of schemes.
+var aliases = map[string]string{
+	"provider_a":        "github",
+	"provider_b":        "stripe",
+	"provider_c":        "shopify",
+	"standard_webhooks": "standard-webhooks",
+}
+
+func kindCalled(name string) (kind, bool) {
+	k, ok := schemes[cmp.Or(aliases[name], name)]
+	return k, ok
+}
+
+// CoverOf is what the proofs of the scheme with this name cover; nothing if there is no
+// such scheme.
+func CoverOf(name string) Cover {
+	k, _ := kindCalled(name)
+	return k.cover
 }
 
 // Names lists the names New accepts, aliases included, in alphabetical order.
-func Names() []string { return slices.Sorted(maps.Keys(schemes)) }
+func Names() []string {
+	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(schemes)), slices.Collect(maps.Keys(aliases)))))
+}
 
 // New makes the scheme with this name. An unknown name is an error, never a
 // scheme that lets everything pass. Errors name the option at fault, and never
 // quote a secret.
 func New(name string, o Options) (Scheme, error) {
-	newScheme, ok := schemes[name]
+	k, ok := kindCalled(name)
 	if !ok {
 		return nil, fmt.Errorf("verify must be one of %s; not %q", strings.Join(Names(), ", "), name)
 	}
@@ -125,7 +172,7 @@ func New(name string, o Options) (Scheme, error) {
 	if o.SignatureHeader != "" && name != "hmac" {
 		return nil, errors.New("signature_header is for verify: hmac only")
 	}
-	return newScheme(o)
+	return k.newScheme(o)
 }
 
 func checkSecrets(secrets []string) error {

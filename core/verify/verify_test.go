@@ -3,6 +3,7 @@ package verify_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -47,7 +48,10 @@ func secretsFor(name string) []string {
 // messageFor is a message a scheme can sign.
 func messageFor(name string) verify.Message {
 	m := verify.Message{ID: "msg_1", URL: "https://hooks.example.com/webhooks/tel?a=1", ContentType: "application/json", Body: []byte(body)}
-	if name == "twilio" {
+	switch name {
+	case "linear":
+		m.Body = fmt.Appendf(nil, `{"type":"Issue","webhookTimestamp":%d}`, now.UnixMilli())
+	case "twilio":
 		m.ContentType, m.Body = "application/x-www-form-urlencoded", []byte("From=%2B12349013030&Body=Hello%2C+World!")
 	}
 	return m
@@ -147,6 +151,9 @@ func TestVerifyTakesWhatSignMade(t *testing.T) {
 		for _, body := range []string{"", "{}", string(messageFor(name).Body), strings.Repeat("long=", 1<<16)} {
 			m := messageFor(name)
 			m.Body = []byte(body)
+			if name == "linear" { // which signs a time in the body
+				m.Body = fmt.Appendf(nil, `{"note":%q,"webhookTimestamp":%d}`, body, now.UnixMilli())
+			}
 			if err := s.Verify(sent(t, s, m).request(), now); err != nil {
 				t.Errorf("%s: Verify() of what Sign(%.20q) made = %v", name, body, err)
 			}
@@ -243,27 +250,54 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// timedSchemes are those whose proofs expire.
-var timedSchemes = []string{"paddle", "slack", "standard-webhooks", "stripe"}
-
+// TestWindow: a proof is good for as long as its Cover says, before and after.
 func TestWindow(t *testing.T) {
+	want := map[string]time.Duration{
+		"linear": time.Minute, "paddle": 5 * time.Minute, "slack": 5 * time.Minute, "standard-webhooks": 5 * time.Minute, "stripe": 5 * time.Minute,
+	}
 	for _, name := range verify.Names() {
+		window := verify.CoverOf(name).Window
+		if window != want[canonical(name)] {
+			t.Errorf("%s: Window = %v, want %v", name, window, want[canonical(name)])
+		}
 		s := newScheme(t, name, secretsFor(name)...)
 		p := sent(t, s, messageFor(name))
 		for _, c := range []struct {
 			after time.Duration // the proof is looked at so long after it was made
 			want  core.Kind
 		}{
-			{300 * time.Second, 0}, {-300 * time.Second, 0},
-			{301 * time.Second, core.Unauthorized}, {-301 * time.Second, core.Unauthorized},
+			{window, 0}, {-window, 0},
+			{window + time.Second, core.Unauthorized}, {-window - time.Second, core.Unauthorized},
 			{24 * time.Hour, core.Unauthorized}, {-24 * time.Hour, core.Unauthorized},
 		} {
-			if !slices.Contains(timedSchemes, canonical(name)) {
+			if window == 0 {
 				c.want = 0
 			}
 			if got := kind(t, s.Verify(p.request(), now.Add(c.after))); got != c.want {
 				t.Errorf("%s: Verify() %v later refuses with kind %d, want %d", name, c.after, got, c.want)
 			}
+		}
+	}
+}
+
+// TestBodyAlone: the proofs of a scheme that covers the body alone are the same for
+// another id, address, content type and time; those of the others are not, but for
+// GitLab's, which cover nothing.
+func TestBodyAlone(t *testing.T) {
+	for _, name := range verify.Names() {
+		s, m := newScheme(t, name, secretsFor(name)...), messageFor(name)
+		first, err := s.Sign(m, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.ID, m.URL = "msg_2", m.URL+"&b=2"
+		second, err := s.Sign(m, now.Add(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := verify.CoverOf(name).BodyAlone || name == "gitlab"
+		if got := maps.Equal(first, second); got != want {
+			t.Errorf("%s: proofs of one body are the same: %v, want %v", name, got, want)
 		}
 	}
 }
@@ -315,7 +349,7 @@ func TestRefusalsTellNothing(t *testing.T) {
 		s := newScheme(t, name, secretsFor(name)...)
 		m := messageFor(name)
 		right, m2 := sent(t, s, m), m
-		m2.Body = append(slices.Clone(m.Body), '!')
+		m2.Body = append(slices.Clone(m.Body), ' ')
 		m2.ID = "msg_2"
 		wrong := sent(t, newScheme(t, name, secretsFor(name)[2]), m2)
 		for _, header := range proofHeaders(right) {

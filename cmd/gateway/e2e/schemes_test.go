@@ -41,7 +41,12 @@ func TestSendSignsForEveryScheme(t *testing.T) {
 	for _, name := range verify.Names() {
 		g.run("send", "-s", name, "-t", "order.created", `{"total": 42}`)
 		d := r.await(t, 10*time.Second, "/"+name, 1)[0]
-		if got := d.header.Get("X-Gateway-Event-Type"); got != "order.created" || d.body != `{"total": 42}` {
+		sent := d.body
+		if name == "linear" { // whose payload gets the time of sending
+			sent, _, _ = strings.Cut(d.body, ",")
+			sent += "}"
+		}
+		if got := d.header.Get("X-Gateway-Event-Type"); got != "order.created" || sent != `{"total": 42}` {
 			t.Errorf("%s: delivered %s of type %q, want order.created", name, d.body, got)
 		}
 	}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/eventgateway/gateway/core/verify"
+)
+
+// security says what everyone may do who can reach the gateway.
+func (p *patient) security(context.Context) []check {
+	found := p.warned(true)
+	if p.cfg.Server.AllowPrivateURLs {
+		found = append(found, check{
+			verdict: warning,
+			detail:  "server.allow_private_urls: is on: events may be sent to addresses inside of this network",
+			remedy:  "leave it out unless handlers are there",
+		})
+	}
+	found = append(found, p.repeatable()...)
+	if len(found) == 0 {
+		return []check{{verdict: fine, detail: "the API and every queue ask for a token, and every webhook is verified"}}
+	}
+	return found
+}
+
+// repeatable are the sources to which a request that somebody has captured can be sent
+// again as another delivery.
+func (p *patient) repeatable() (found []check) {
+	for _, s := range p.cfg.SortedSources() {
+		cover := verify.CoverOf(s.Verify)
+		if s.Verify == "" || cover.DeliveryID || s.Dedup == "body" {
+			continue
+		}
+		period, remedy := "", "say dedup: body, unless two equal bodies may be two events"
+		if cover.Window > 0 {
+			period = fmt.Sprintf(", for %.0f s", cover.Window.Seconds())
+		}
+		if !cover.BodyAlone {
+			remedy = "give its handlers and queues an idempotency_key"
+		}
+		found = append(found, check{
+			verdict: warning,
+			detail:  fmt.Sprintf("sources.%s: a request that somebody captured can be sent again as another delivery%s: %s does not sign the delivery's id", s.Name, period, s.Verify),
+			remedy:  remedy,
+		})
+	}
+	return found
+}

@@ -1,0 +1,37 @@
+package verify_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/eventgateway/gateway/core/verify"
+)
+
+// TestSecurityTable: SECURITY.md says of each scheme what its proofs cover.
+func TestSecurityTable(t *testing.T) {
+	text, err := os.ReadFile("../../.github/SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range verify.Names() {
+		if canonical(name) != name {
+			continue
+		}
+		cover := verify.CoverOf(name)
+		good, again := "for ever", "a new event"
+		if cover.Window > 0 {
+			good = fmt.Sprintf("for %.0f s", cover.Window.Seconds())
+		}
+		switch {
+		case cover.DeliveryID:
+			again = "a duplicate"
+		case cover.BodyAlone:
+			again += "; a duplicate with `dedup: body`"
+		}
+		if row := fmt.Sprintf("\n| `%s` | %s | %s |\n", name, good, again); !strings.Contains(string(text), row) {
+			t.Errorf("SECURITY.md lacks the row %s", row)
+		}
+	}
+}
