@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/endpoint"
 )
 
 // shortSecret is the length in bytes below which a secret can be guessed; Standard Webhooks asks for 24 to 64.
@@ -92,7 +93,7 @@ func (w warner) server() {
 	}
 	w.secrets("api.auth_token", w.API.AuthToken)
 	w.secrets("api.metrics_auth_token", w.API.MetricsAuthToken)
-	w.secrets("delivery.signing_secret", w.Delivery.SigningSecret...)
+	w.signingKeys("delivery.signing_secret", w.Delivery.SigningSecret)
 	if len(w.Server.TrustedProxies) > 0 && !w.Server.TrustProxy {
 		w.problem("server.trusted_proxies", "has no effect unless server.trust_proxy is true")
 	}
@@ -115,8 +116,21 @@ func (w warner) secrets(path string, secrets ...Secret) {
 		if text := s.Reveal(); text != "" && len(text) < shortSecret {
 			w.problem(path, "is short (%d bytes); use at least %d random ones", len(text), shortSecret)
 		}
+		if publishedSecrets[s.Reveal()] {
+			w.problem(path, "is a sample that was published, so everyone knows it; make another with: openssl rand -hex 32")
+		}
 		if text := s.Reveal(); strings.TrimSpace(text) != text {
 			w.problem(path, "starts or ends with a blank or a line break, which counts as part of it")
+		}
+	}
+}
+
+// signingKeys warns of secrets of Standard Webhooks that its libraries would not take.
+func (w warner) signingKeys(path string, secrets Secrets) {
+	w.secrets(path, secrets...)
+	for _, s := range secrets {
+		if text := s.Reveal(); endpoint.PlainKey(text) && !publishedSecrets[text] && !strings.HasPrefix(text, "whsk_") && !strings.HasPrefix(text, "whpk_") {
+			w.problem(path, "is not base64, so its own bytes are the key, which libraries of Standard Webhooks do not take; use whsec_ and the output of: openssl rand -base64 32")
 		}
 	}
 }
@@ -135,7 +149,11 @@ func (w warner) sources() {
 		if s.Type == "sns" && len(s.TopicARNs) == 0 {
 			w.problem(path+".topic_arns", "not set: notifications of every topic are accepted, of other accounts too")
 		}
-		w.secrets(path+".secret", s.Secret...)
+		if s.Verify == "standard-webhooks" {
+			w.signingKeys(path+".secret", s.Secret)
+		} else {
+			w.secrets(path+".secret", s.Secret...)
+		}
 		w.clients(path+".allowed_ips", s.AllowedIPs)
 		if !w.consumed(s.Name) {
 			w.problem(path, "no handler, queue or workflow takes this source's events")
@@ -181,7 +199,7 @@ func (w warner) handlers() {
 			w.lease(path+".timeout", h.Timeout)
 		}
 		if w.origin.set(path + ".signing_secret") {
-			w.secrets(path+".signing_secret", h.SigningSecret...)
+			w.signingKeys(path+".signing_secret", h.SigningSecret)
 		}
 	}
 }

@@ -458,6 +458,34 @@ func TestStandardWebhooks(t *testing.T) {
 	})
 }
 
+// TestStandardKeys: how a secret of Standard Webhooks is written. Its base64 is the key
+// with or without whsec_ and padding; the bytes of another text are.
+func TestStandardKeys(t *testing.T) {
+	const key = "It's a key of thirty-one bytes." // 31: so its base64 is padded
+	text := base64.StdEncoding.EncodeToString([]byte(key))
+	at := strconv.FormatInt(now.Unix(), 10)
+	for secret, key := range map[string]string{
+		"whsec_" + text:                         key,
+		"whsec_" + strings.TrimRight(text, "="): key,
+		text:                                    key,
+		strings.TrimRight(text, "="):            key,
+		"k3y-of-the-source":                     "k3y-of-the-source",
+		strings.Repeat("0f", 32):                string(must(base64.StdEncoding.DecodeString(strings.Repeat("0f", 32)))),
+	} {
+		proof := base64MAC(sha256.New, key, "msg_1."+at+"."+body)
+		check(t, "standard-webhooks", verify.Message{Body: []byte(body)}, []string{secret}, map[string]refusal{
+			secret: {[]string{"Webhook-Id", "msg_1", "Webhook-Timestamp", at, "Webhook-Signature", "v1," + proof}, 0},
+		})
+	}
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
 // TestShiftedStop: what is signed would be the same for both readings of it.
 func TestShiftedStop(t *testing.T) {
 	s := newScheme(t, "standard-webhooks", standardSecret)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/eventgateway/gateway/core/endpoint"
 )
 
 // newStandardWebhooks makes the scheme of Standard Webhooks 1.0. What is signed is
@@ -29,7 +31,8 @@ func newStandardWebhooks(o Options) (Scheme, error) {
 	return s, nil
 }
 
-// Prefixes of secrets. Without one, a secret is taken for a symmetric key.
+// Prefixes of secrets. Without one, a secret is taken for a symmetric key, which
+// [endpoint.SigningKey] derives as it does for deliveries.
 const (
 	symmetricKey = "whsec_"
 	privateKey   = "whsk_"
@@ -44,7 +47,7 @@ type standard struct {
 
 // Errors of secrets do not wrap the decoder's, which would quote them.
 var (
-	errSymmetric  = errors.New("secret must be base64, with or without " + symmetricKey + " before it; or " + publicKey + " or " + privateKey + " and an ed25519 key in base64")
+	errSymmetric  = errors.New("secret must have base64 after " + symmetricKey)
 	errPublic     = errors.New("secret must have 32 bytes in base64 after " + publicKey)
 	errPrivate    = errors.New("secret must have an ed25519 key in base64 after " + privateKey + ": 32 bytes of seed, or these and their public key")
 	errOnlyPublic = errors.New("the first secret is a public key (" + publicKey + "…), which can verify but not sign; put the private key (" + privateKey + "…) or another secret before it")
@@ -70,7 +73,8 @@ func (s *standard) add(secret string, first bool) error {
 			return "v1a," + inBase64.encode(ed25519.Sign(private, signed)), nil
 		}
 	default:
-		if len(key) == 0 {
+		key, err := endpoint.SigningKey(secret)
+		if err != nil {
 			return errSymmetric
 		}
 		s.symmetric = append(s.symmetric, key)
@@ -82,20 +86,19 @@ func (s *standard) add(secret string, first bool) error {
 	return nil
 }
 
-// splitSecret returns a secret's prefix and the key after it, nil if that is not
-// base64. The padding may be missing.
+// splitSecret returns the prefix of an ed25519 key and the key after it, nil if that is
+// not base64. The padding may be missing. Another secret has neither.
 func splitSecret(secret string) (prefix string, key []byte) {
-	for _, p := range []string{symmetricKey, privateKey, publicKey} {
-		if strings.HasPrefix(secret, p) {
-			prefix = p
+	for _, p := range []string{privateKey, publicKey} {
+		if text, ok := strings.CutPrefix(secret, p); ok {
+			key, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+			if err != nil {
+				return p, nil
+			}
+			return p, key
 		}
 	}
-	text := strings.TrimRight(secret[len(prefix):], "=")
-	key, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil {
-		return prefix, nil
-	}
-	return prefix, key
+	return "", nil
 }
 
 // ed25519Pair makes a key pair of a seed (RFC 8032, section 5.1.5), or of a seed and

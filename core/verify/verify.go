@@ -23,8 +23,8 @@
 // move to a new version. If nothing is left that can be read, the header is
 // Invalid; if nothing that is left matches, the request is Unauthorized.
 //
-// verify is pure: it imports core and the standard library, of that neither
-// net/http nor os.
+// verify is pure: it imports core, core/endpoint for the keys of Standard Webhooks and the
+// standard library, of that neither net/http nor os.
 package verify
 
 import (
