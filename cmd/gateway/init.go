@@ -1,12 +1,16 @@
 package main
 
 import (
+	"crypto/rand"
 	"embed"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,7 +41,8 @@ func newInit(a *app) *cobra.Command {
 		Use:   "init",
 		Short: "Write a starter configuration",
 		Long: `Write a starter configuration: gateway.yaml, and gateway.local.yaml with what
-differs on a laptop. Templates: ` + strings.Join(templateNames(), ", ") + ".",
+differs on a laptop: it listens on 127.0.0.1, and has secrets that are made at random
+each time. Only its owner can read it. Templates: ` + strings.Join(templateNames(), ", ") + ".",
 		Example: `  gateway init
   gateway init --template github --dir hooks`,
 		GroupID: groupServe,
@@ -110,11 +115,43 @@ func writeTemplate(name string, paths []string, force bool) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(paths[i], data, 0o666); err != nil {
+		text := withSecrets(string(data))
+		if err := writeFile(paths[i], text, text != string(data)); err != nil {
 			return fmt.Errorf("write %s: %w", paths[i], pathless(err))
 		}
 	}
 	return nil
+}
+
+// secretHole is where a template has a secret: 32 random bytes, written so.
+var secretHole = regexp.MustCompile(`\{\{(hex|base64)\}\}`)
+
+// withSecrets fills each hole of a template with a secret of its own.
+func withSecrets(text string) string {
+	return secretHole.ReplaceAllStringFunc(text, func(hole string) string {
+		secret := make([]byte, 32)
+		rand.Read(secret) // never fails
+		if hole == "{{hex}}" {
+			return hex.EncodeToString(secret)
+		}
+		return base64.StdEncoding.EncodeToString(secret)
+	})
+}
+
+// writeFile writes a file that only its owner can read if it is secret, also if it was
+// there already.
+func writeFile(path, text string, secret bool) error {
+	if !secret {
+		return os.WriteFile(path, []byte(text), 0o666)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = f.Chmod(0o600); err == nil {
+		_, err = f.WriteString(text)
+	}
+	return errors.Join(err, f.Close())
 }
 
 func refuseOverwrite(paths []string, force bool) error {
