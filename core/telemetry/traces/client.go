@@ -19,9 +19,11 @@ const usualTimeout = 10 * time.Second
 // newClient makes the client that speaks to the collector. The exporter's own follows
 // redirects, and with each go the headers of OTEL_EXPORTER_OTLP_HEADERS, API keys among
 // them, to whatever host is named. To give another is to say all that the environment
-// has to say about it: time and certificates.
+// has to say about it: time and certificates. Proxies of the environment are not used, as
+// for all calls of the gateway: OTEL_EXPORTER_OTLP_HEADERS often holds a key.
 func newClient() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil
 	var err error
 	if transport.TLSClientConfig, err = certificates(); err != nil {
 		return nil, err

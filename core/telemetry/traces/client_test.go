@@ -1,7 +1,10 @@
 package traces
 
 import (
+	"context"
 	"encoding/pem"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -85,6 +88,36 @@ func TestTimeout(t *testing.T) {
 		t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", value)
 		if got := timeout(); got != want {
 			t.Errorf("timeout of %q = %v, want %v", value, got, want)
+		}
+	}
+}
+
+// TestNoProxy: the environment names a collector, and no proxy on the way to it. The
+// collector is at no loopback address, for which net/http never asks a proxy.
+func TestNoProxy(t *testing.T) {
+	var asked atomic.Int64
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer proxy.Close()
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
+		t.Setenv(name, proxy.URL)
+	}
+	t.Setenv("NO_PROXY", "")
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "250")
+	client, err := newClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := client.Transport.(*http.Transport)
+	if transport.Proxy != nil {
+		t.Error("the transport asks for a proxy, want none")
+	}
+	transport.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
+		return nil, fmt.Errorf("dialled %s", address)
+	}
+	for _, url := range []string{"http://collector.example:4318/v1/traces", "https://collector.example:4318/v1/traces"} {
+		_, err := client.Get(url)
+		if err == nil || !strings.Contains(err.Error(), "dialled collector.example:4318") || asked.Load() != 0 {
+			t.Errorf("Get(%s) = %v, and the proxy was asked %d times; want the collector dialled", url, err, asked.Load())
 		}
 	}
 }
