@@ -4,7 +4,8 @@
 // The one idea to know: a request costs nothing until it has earned it. Each
 // step ends what it refuses, and the cheap ones come first:
 //
-//	security headers, panics ─▶ rate of the client ─▶ length, where no body belongs
+//	security headers, panics ─▶ rate of the client ─▶ no browser for a page elsewhere
+//	  ─▶ length, where no body belongs
 //	  ─▶ route known, method ─▶ token ─▶ source known, address allowed
 //	  ─▶ encoding, length ─▶ the body arrives ─▶ a free slot ─▶ the service decides
 //
@@ -117,6 +118,10 @@ func (d *Door) guard(next http.Handler) http.Handler {
 		if forProbes(r) && !probing(r) {
 			w.Header()["Connection"] = []string{"close"}
 			d.fail(w, r, errBusy)
+			return
+		}
+		if crossSite(r) {
+			d.fail(w, r, errCrossSite)
 			return
 		}
 		if bodiless(r.Method) && r.ContentLength > d.MaxBodySize {
