@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -207,15 +206,7 @@ func (g *gateway) forgetPeak() {
 // memory is a figure of the gateway's /proc/<pid>/status, in bytes.
 func (g *gateway) memory(what string) int {
 	g.t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.pid()))
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	words := strings.Fields(lineWith(string(status), what+":"))
-	if len(words) != 3 {
-		g.t.Fatalf("no %s in %s", what, status)
-	}
-	kilobytes, err := strconv.Atoi(words[1])
+	kilobytes, err := statusFigure(g.pid(), what)
 	if err != nil {
 		g.t.Fatal(err)
 	}

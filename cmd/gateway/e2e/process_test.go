@@ -178,6 +178,7 @@ type logBuffer struct {
 
 	mu     sync.Mutex
 	text   []byte
+	lines  int // that were written, also those that are no longer kept
 	secret string
 }
 
@@ -185,6 +186,7 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text = append(b.text, p...)
+	b.lines += bytes.Count(p, []byte("\n"))
 	for _, s := range b.secrets {
 		// It may have begun in what was written before.
 		if bytes.Contains(b.text[max(0, len(b.text)-len(p)-len(s)):], []byte(s)) {
@@ -209,6 +211,13 @@ func (b *logBuffer) told() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.secret
+}
+
+// count is how many lines were written.
+func (b *logBuffer) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines
 }
 
 func (b *logBuffer) String() string {
