@@ -75,9 +75,12 @@ check: ## format, vet, staticcheck, go.mod tidy, generated code, CI workflows (t
 generate: ## write the Go code of the .proto files anew
 	cd proto/generate && $(GO) run .
 
-# make check vets, more thoroughly than a test would, and once.
+# make check vets, more thoroughly than a test would, and once. The attacks measure
+# latencies, so they do not run beside the tests of other packages.
+ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector, then each fuzz target for a moment
-	$(GO) test -tags '$(TAGS)' -vet=off -timeout 20m ./...
+	$(GO) test -tags '$(TAGS)' -vet=off -timeout 20m -skip '$(ATTACKS)' ./...
+	$(GO) test -tags '$(TAGS)' -vet=off -timeout 20m -run '$(ATTACKS)' ./cmd/gateway/e2e
 	cd store/mysql/mysql8 && $(GO) test -tags '$(TAGS)' -timeout 20m ./...
 	cd core/config/remote/cloud/emulators && $(GO) test -tags '$(TAGS)' -timeout 20m ./...
 	$(MAKE) race
@@ -117,9 +120,13 @@ bench: deps ## measure the real binary on each database beside the reference pip
 	$(GO) run ./cmd/bench $(BENCH)
 	$(GO) test -run '^$$' -bench . -benchtime 2000x ./store/sqlite
 
-KILLS ?= 1000
-torture: ## kill -9 under load, KILLS times (default 1000)
+# GATEWAY_TORTURE_ATTACKS is for how long the attack of everything at once lasts; each other
+# attack lasts half as long. Without it, as in make test, they last a moment.
+KILLS  ?= 1000
+ATTACK ?= 60s
+torture: ## kill -9 under load, KILLS times (default 1000), then attacks of ATTACK (default 60s)
 	GATEWAY_TORTURE_KILLS=$(KILLS) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run TestKills ./cmd/gateway/e2e
+	GATEWAY_TORTURE_ATTACKS=$(ATTACK) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run '$(ATTACKS)' ./cmd/gateway/e2e
 
 # A number of runs such as 5000x ends by itself. A time, now and then, ends in
 # "context deadline exceeded" and nothing else (golang/go#75804): no input failed.
