@@ -66,17 +66,23 @@ func floods(log *slog.Logger) map[string]func(i int) {
 		"foreign topics": func(i int) {
 			observe(core.Unverified{Source: "orders", Reason: fmt.Sprintf("topic %q is not listed in topic_arns", fmt.Sprint("arn:", i, `"x`))})
 		},
-		"refused":           func(i int) { observe(core.TurnedAway{Source: "github", Kind: core.Unauthorized}) },
-		"unknown sources":   func(i int) { observe(core.TurnedAway{Kind: core.NotFound}) },
-		"duplicates":        func(i int) { observe(core.Repeated{Source: "open", First: core.ID(fmt.Sprint(i)), Type: fmt.Sprint(i)}) },
+		"refused":         func(i int) { observe(core.TurnedAway{Source: "github", Kind: core.Unauthorized}) },
+		"unknown sources": func(i int) { observe(core.TurnedAway{Kind: core.NotFound}) },
+		"duplicates": func(i int) {
+			observe(core.Repeated{Source: "open", First: core.ID(fmt.Sprint(i)), Type: fmt.Sprint(i)})
+		},
 		"unknown callbacks": func(i int) { observe(core.CalledIn{}) },
 		"subscriptions":     func(i int) { observe(core.Confirmed{Source: "orders", Topic: fmt.Sprint("arn:", i)}) },
 		"unusable types": func(i int) {
 			in.Warn("unusable event type replaced", "source", "open", "from", "type", "event_type", fmt.Sprint(i))
 		},
 		"lost headers": func(i int) { in.Warn("headers not kept with the event", "source", "open", "first", fmt.Sprint(i)) },
-		"failures":     func(i int) { web.Error("request failed", "method", "POST", "route", "/webhooks/{source}", "error", fmt.Sprint(i)) },
-		"panics":       func(i int) { web.Error("panic while serving a request", "route", "/x", "panic", i, "stack", fmt.Sprint(i)) },
+		"failures": func(i int) {
+			web.Error("request failed", "method", "POST", "route", "/webhooks/{source}", "error", fmt.Sprint(i))
+		},
+		"panics": func(i int) {
+			web.Error("panic while serving a request", "route", "/x", "panic", i, "stack", fmt.Sprint(i))
+		},
 		"handshakes": func(i int) {
 			slog.NewLogLogger(http.Handler(), slog.LevelDebug).Printf("http: TLS handshake error from 192.0.2.1:%d: EOF", i)
 		},
