@@ -144,9 +144,19 @@ func TestFunctionConfig(t *testing.T) {
 // functionConfig is what a function with these variables reads.
 func functionConfig(t *testing.T, variables map[string]any) *config.Config {
 	t.Helper()
+	c, err := loadFunctionConfig(variables, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// loadFunctionConfig reads the packaged files, as they are or as if they were at a URL.
+func loadFunctionConfig(variables map[string]any, remote bool) (*config.Config, error) {
 	looked := strings.NewReplacer("Api.ApiEndpoint", "https://api.example.com", "PostgreSQL.Outputs.Host", "db.example.com")
-	c, err := config.Load(config.Options{
+	return config.Load(config.Options{
 		FS: os.DirFS(packaged), Path: fmt.Sprint(variables["GATEWAY_CONFIG"]), Env: fmt.Sprint(variables["GATEWAY_ENV"]),
+		Remote: remote,
 		Lookup: func(name string) (string, bool) {
 			v, ok := variables[name].(string)
 			switch {
@@ -158,10 +168,6 @@ func functionConfig(t *testing.T, variables map[string]any) *config.Config {
 			return looked.Replace(v), ok
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // awsVariables are set by Lambda.
@@ -190,11 +196,46 @@ func TestFunctionVariables(t *testing.T) {
 			t.Errorf("%s is read by the functions, and neither set in the template nor told of in README", name)
 		}
 	}
-	allowed := strings.Split(variablesOf(load(t, stack).Globals.Function)["GATEWAY_CONFIG_ENV"].(string), ",")
-	for _, m := range regexp.MustCompile(`(?m)^[^#\n]*\$\{(\w+)`).FindAllStringSubmatch(files.String(), -1) {
-		if !given[m[1]] || !slices.Contains(allowed, m[1]) {
-			t.Errorf("the configuration asks for %s, which the template does not give, or not to one from a URL", m[1])
+	for name := range used([]byte(files.String())) {
+		if !given[name] {
+			t.Errorf("the configuration asks for %s, which the template does not give", name)
 		}
+	}
+}
+
+// used are the variables that a configuration uses outside of comments.
+func used(file []byte) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range regexp.MustCompile(`\$\{(\w+)`).FindAllSubmatch(regexp.MustCompile(`(?m)#.*$`).ReplaceAll(file, nil), -1) {
+		all[string(m[1])] = true
+	}
+	return all
+}
+
+// TestFunctionConfigFromURL: a configuration from a URL may use no variable of the template's, unless ConfigVariables lists
+// it. Where that lists what the packaged files use, they can be kept at a URL as they are.
+func TestFunctionConfigFromURL(t *testing.T) {
+	for database, parameters := range deployments {
+		t.Run(database, func(t *testing.T) {
+			needed := used(read(t, filepath.Join(packaged, "gateway.yaml")))
+			maps.Copy(needed, used(read(t, filepath.Join(packaged, "gateway."+database+".yaml"))))
+			list := strings.Join(slices.Sorted(maps.Keys(needed)), ",")
+			with := maps.Clone(parameters)
+			with["ConfigVariables"] = list
+			for name, f := range deployed(t, parameters).functions() {
+				_, err := loadFunctionConfig(variablesOf(f), true)
+				for variable := range needed {
+					if err == nil || !strings.Contains(err.Error(), "may not read the environment variable "+variable+";") {
+						t.Errorf("%s: a configuration from a URL reads %s by default: %v", name, variable, err)
+					}
+				}
+			}
+			for name, f := range deployed(t, with).functions() {
+				if _, err := loadFunctionConfig(variablesOf(f), true); err != nil {
+					t.Errorf("%s: with ConfigVariables=%s: %v", name, list, err)
+				}
+			}
+		})
 	}
 }
 

@@ -33,14 +33,18 @@ second one exits at once; nothing is lost either way.
 The configuration may be at an address: https://..., s3://bucket/key,
 gs://bucket/object or az://account/container/blob. It must be readable by everyone, so
 secrets are left out of it: it may read variables GATEWAY_VAR_*, and those that
-GATEWAY_CONFIG_ENV lists.
+GATEWAY_CONFIG_ENV lists. It may neither spell out a secret nor switch on
+server.allow_private_urls, server.trust_proxy or server.echo, unless
+GATEWAY_CONFIG_ALLOW lists that field, such as server.echo,sources.*.allowed_ips.
 
 SIGHUP reads the configuration again. One at an address is asked for changes about
 every 30 seconds, or as often as GATEWAY_CONFIG_POLL says, such as 5s. A new one is
 followed from then on, all of it: what was begun ends as it began. The one before
 stays, with a warning in the log and a word in /health, if the new one has errors,
 cannot be read, changes the database or where the server listens, or takes away a
-token, a key, the verification of a source or all sources.
+token, a key, the verification of a source or all sources. The same goes for one at an
+address that lets more addresses in than the one before (server.trusted_proxies, or
+allowed_ips of a source), unless GATEWAY_CONFIG_ALLOW lists that field.
 
 While a database server cannot be reached start waits for it, with a line in the log for
 each try: up to 5 minutes, or as long as GATEWAY_DATABASE_WAIT says (from 0s, not at all,

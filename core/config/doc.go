@@ -24,7 +24,8 @@
 // through the same pipeline. So a run in flight never sees a change of the file, and the store never sees a variable.
 //
 // What comes from elsewhere (Options.Remote) goes through the same pipeline, without .env file, files of schemas, and all
-// but a few variables; core/config/remote fetches it.
+// but a few variables; core/config/remote fetches it. allow.go says what such a configuration may not say unless the
+// machine lets it, change.go what it may not change.
 //
 // Warnings tells what is allowed but worth a line at start.
 //
