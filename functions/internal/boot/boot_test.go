@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -322,4 +325,30 @@ func numbers(n int) (rows [][]any) {
 		rows = append(rows, []any{int64(i + 1)})
 	}
 	return rows
+}
+
+// TestConfigurationsFromURLsGainNoPowers: a function that is told its configuration by a URL takes no more of it than the
+// program does, and says which field it is about.
+func TestConfigurationsFromURLsGainNoPowers(t *testing.T) {
+	text := minimal + "server: {allow_private_urls: true}\napi: {auth_token: s3cret-s3cret-s3cret-s3cret}\n"
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
+	defer there.Close()
+	env := map[string]string{"GATEWAY_CONFIG": there.URL + "/gateway.yaml"}
+	f, _ := newTest(t, gateway.IntakeRoutes, minimal, env)
+	err := f.begin(t.Context())
+	for _, want := range []string{"server.allow_private_urls: cannot be switched on", "api.auth_token: holds a secret"} {
+		if err == nil || core.IsKind(err, core.Unavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("begin = %v, want %q in it, and no secret", err, want)
+		}
+	}
+	env["GATEWAY_CONFIG_ALLOW"] = "server.allow_private_urls,api.auth_token"
+	f, _ = newTest(t, gateway.IntakeRoutes, minimal, env)
+	if c, err := f.loadConfig(t.Context()); err != nil || !c.Server.AllowPrivateURLs {
+		t.Errorf("loadConfig = %v, want what the environment allows", err)
+	}
+	text = "null"
+	f, _ = newTest(t, gateway.IntakeRoutes, minimal, env)
+	if err := f.begin(t.Context()); err == nil || !strings.Contains(err.Error(), "database.driver") {
+		t.Errorf("begin = %v, want the default database refused", err)
+	}
 }

@@ -1,0 +1,34 @@
+package gateway_test
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// A source that a remote configuration takes away and brings back lets in no more addresses than it did: two changes
+// are worth no more than one.
+func TestRemoteSourcesComeBackClosed(t *testing.T) {
+	p := newProgram(t, "sources: {a: {type: event}}")
+	for i, step := range []struct {
+		text string
+		want core.ReloadResult
+	}{
+		{"sources: {a: {type: event, allowed_ips: [10.0.0.0/8]}, b: {type: event}}", core.ReloadApplied},
+		{"sources: {b: {type: event}}", core.ReloadApplied},
+		{"sources: {b: {type: event}, c: {type: event}}", core.ReloadApplied},
+		{"sources: {a: {type: event}, b: {type: event}}", core.ReloadForbidden},
+		{"sources: {a: {type: event, allowed_ips: [10.0.0.0/7]}, b: {type: event}}", core.ReloadForbidden},
+		{"sources: {a: {type: event, allowed_ips: [10.0.0.0/9]}, b: {type: event}}", core.ReloadApplied},
+	} {
+		c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(step.text)}}, Path: "gateway.yaml", Remote: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.Reload(t.Context(), "gateway.yaml", c); got != step.want {
+			t.Errorf("step %d: Reload = %q, %v, want %q", i, got, err, step.want)
+		}
+	}
+}
