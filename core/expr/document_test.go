@@ -113,7 +113,7 @@ func FuzzDocument(f *testing.F) {
 
 func depthOf(v any) (deepest int) {
 	e := evaluation{budget: &budget{leastSteps}}
-	for child := range e.children(v) {
+	for _, child := range e.children(v) {
 		deepest = max(deepest, depthOf(child))
 	}
 	switch v.(type) {

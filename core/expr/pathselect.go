@@ -96,7 +96,7 @@ func element(v any, i int) (any, bool) {
 // appendDescendants applies a segment to v and to everything below it.
 func (e *evaluation) appendDescendants(to []any, s *segment, v any) []any {
 	to = e.appendSelected(to, s, v)
-	for child := range e.children(v) {
+	for _, child := range e.children(v) {
 		switch child.(type) {
 		case []any, map[string]any:
 			to = e.appendDescendants(to, s, child)
@@ -123,14 +123,13 @@ func (e *evaluation) appendSelected(to []any, s *segment, v any) []any {
 		case bySlice:
 			to = e.appendSlice(to, sel, v)
 		case byWildcard:
-			for child := range e.children(v) {
-				e.budget.spend(stepsPerValue)
-				to = append(to, child)
+			children := e.children(v)
+			if e.budget.spend(stepsPerValue * len(children)) {
+				to = append(to, children...)
 			}
 		case byTest:
-			for child := range e.children(v) {
-				if sel.test.holds(e, child) {
-					e.budget.spend(stepsPerValue)
+			for _, child := range e.children(v) {
+				if sel.test.holds(e, child) && e.budget.spend(stepsPerValue) {
 					to = append(to, child)
 				}
 			}
@@ -159,27 +158,24 @@ const stepsPerValue = 2
 // stepsPerMember is what it takes to have the members of an object in order, for each.
 const stepsPerMember = 8
 
-// children yields the elements of an array, or the values of an object in the order of
-// their names, until the budget is spent.
-func (e *evaluation) children(v any) func(yield func(any) bool) {
-	return func(yield func(any) bool) {
-		switch v := v.(type) {
-		case []any:
-			for _, child := range v {
-				if !e.budget.spend(1) || !yield(child) {
-					return
-				}
-			}
-		case map[string]any:
-			if !e.budget.spend(stepsPerMember * len(v)) {
-				return
-			}
-			var few [16]string
-			for _, name := range members(few[:0], v) {
-				if !e.budget.spend(1) || !yield(v[name]) {
-					return
-				}
-			}
+// children are the elements of an array, or the values of an object in the order of
+// their names; none if the budget does not suffice for all of them.
+func (e *evaluation) children(v any) []any {
+	switch v := v.(type) {
+	case []any:
+		if e.budget.spend(len(v)) {
+			return v
 		}
+	case map[string]any:
+		if !e.budget.spend((stepsPerMember + 1) * len(v)) {
+			return nil
+		}
+		var few [16]string
+		values := make([]any, 0, len(v))
+		for _, name := range members(few[:0], v) {
+			values = append(values, v[name])
+		}
+		return values
 	}
+	return nil
 }

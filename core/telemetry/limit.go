@@ -29,12 +29,9 @@ var limited = map[string]int{
 	"echo": 100, // each line is what a developer waits for
 }
 
-// named are the attributes of lines about what is stored: an event that was accepted,
-// and what became of it.
-var named = map[string]bool{"event": true, "job": true, "run": true}
-
 // A limiter leaves out lines that are like others, so that whoever sends requests
-// cannot fill the log. Of lines of one kind the first is written at once, and then one a
+// cannot fill the log; those with an event, a job or a run, which are stored, are all
+// written. Of lines of one kind the first is written at once, and then one a
 // second, which says how many were left out ([Repeated]). When no more come, the newest
 // of those that were left out is written, a second after the last line, so that the
 // lines and their counts together are all there were.
@@ -47,25 +44,22 @@ var named = map[string]bool{"event": true, "job": true, "run": true}
 // It is one for all handlers that are made of one, and safe for concurrent use.
 type limiter struct {
 	mu      sync.Mutex
-	buckets map[kindOfLine]*bucket
-	reasons map[kindOfLine]int // live ones, by their kind without its reason
+	buckets map[string]*bucket // by kind
+	reasons map[string]int     // how many of a kind without its reason have buckets
 }
-
-// A kindOfLine is what lines have in common that are told once a second.
-type kindOfLine struct{ target, message, source, route, from, reason string }
 
 // bucket counts the lines of a kind since the last one that was written.
 type bucket struct {
-	base    kindOfLine // without the reason
-	room    int        // lines that may still be written in this window
-	left    int        // lines that were left out
+	base    string // the kind without its reason
+	room    int    // lines that may still be written in this window
+	left    int    // lines that were left out
 	newest  slog.Record
 	handler slog.Handler // which the newest was for
 	timer   *time.Timer
 }
 
 func newLimiter() *limiter {
-	return &limiter{buckets: map[kindOfLine]*bucket{}, reasons: map[kindOfLine]int{}}
+	return &limiter{buckets: map[string]*bucket{}, reasons: map[string]int{}}
 }
 
 // handle writes a line, or leaves it out.
@@ -74,18 +68,18 @@ func (l *limiter) handle(ctx context.Context, h slog.Handler, target string, r s
 	if !ok {
 		return h.Handle(ctx, r)
 	}
-	kind, stored := describe(target, r)
-	if stored || l.admit(kind, most, h, r) {
+	base, reason, stored := describe(target, r)
+	if stored || l.admit(base, reason, most, h, r) {
 		return h.Handle(ctx, r)
 	}
 	return nil
 }
 
 // admit reports whether a line is to be written now. If not, it is counted.
-func (l *limiter) admit(kind kindOfLine, most int, h slog.Handler, r slog.Record) bool {
+func (l *limiter) admit(base, reason string, most int, h slog.Handler, r slog.Record) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kind, base := l.known(kind)
+	kind, base := l.known(base, reason)
 	b := l.buckets[kind]
 	if b == nil {
 		b = &bucket{base: base, room: most}
@@ -103,25 +97,22 @@ func (l *limiter) admit(kind kindOfLine, most int, h slog.Handler, r slog.Record
 }
 
 // known is the kind that a line is counted as, and the same without its reason.
-func (l *limiter) known(kind kindOfLine) (counted, base kindOfLine) {
-	base = kind
-	base.reason = ""
-	if l.buckets[kind] != nil {
+func (l *limiter) known(base, reason string) (kind, without string) {
+	if kind = base + "\x00" + reason; l.buckets[kind] != nil {
 		return kind, base
 	}
 	if l.reasons[base] >= maxReasons {
-		kind.reason = Other
+		kind = base + "\x00" + Other
 	}
 	if len(l.buckets) >= maxLimited && l.buckets[kind] == nil {
-		kind = kindOfLine{target: kind.target, message: Other}
-		base = kind
+		return Other, Other
 	}
 	return kind, base
 }
 
 // tell writes the newest line that was left out in a window, if there is one, and begins
 // the next window with it. Otherwise the kind is forgotten.
-func (l *limiter) tell(kind kindOfLine, b *bucket, most int) {
+func (l *limiter) tell(kind string, b *bucket, most int) {
 	l.mu.Lock()
 	if l.buckets[kind] != b { // it was flushed
 		l.mu.Unlock()
@@ -140,7 +131,7 @@ func (l *limiter) tell(kind kindOfLine, b *bucket, most int) {
 }
 
 // forget ends a kind. The caller holds the lock.
-func (l *limiter) forget(kind kindOfLine, b *bucket) {
+func (l *limiter) forget(kind string, b *bucket) {
 	delete(l.buckets, kind)
 	if l.reasons[b.base]--; l.reasons[b.base] == 0 {
 		delete(l.reasons, b.base)
@@ -175,27 +166,25 @@ func (l *limiter) flush() {
 	}
 }
 
-// describe is the kind of a line, and whether it is about what is stored.
-func describe(target string, r slog.Record) (kind kindOfLine, stored bool) {
-	kind = kindOfLine{target: target, message: r.Message}
-	if target == "http" { // net/http writes addresses into its messages
-		kind.message = ""
+// describe is the kind of a line without its reason, the reason, and whether the line is
+// about what is stored.
+func describe(target string, r slog.Record) (base, reason string, stored bool) {
+	base = target
+	if target != "http" { // net/http writes addresses into its messages
+		base += "\x00" + r.Message
 	}
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
-		case "source":
-			kind.source = a.Value.String()
-		case "route":
-			kind.route = a.Value.String()
-		case "from":
-			kind.from = a.Value.String()
+		case "source", "route", "from":
+			base += "\x00" + a.Value.String()
 		case "reason":
-			kind.reason = shape(a.Value.String())
+			reason = shape(a.Value.String())
+		case "event", "job", "run":
+			stored = true
 		}
-		stored = stored || named[a.Key]
 		return !stored
 	})
-	return kind, stored
+	return base, reason, stored
 }
 
 // maxShape bounds what is compared of a reason, in bytes.
