@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -137,7 +138,7 @@ func TestGetForSNS(t *testing.T) {
 	rig := snsrig.New(t)
 	open := func(client *Client) (sns.Message, error) {
 		topic := sns.NewTopic(sns.Options{Certificates: sns.NewCertificates(client.Get, nil), Fetch: client.Get})
-		return topic.Open(t.Context(), rig.Message("SubscriptionConfirmation", "2", "text", "").JSON())
+		return topic.Open(t.Context(), netip.Addr{}, rig.Message("SubscriptionConfirmation", "2", "text", "").JSON())
 	}
 	client := newClient(t)
 	client.transport.DialContext = rig.Dial

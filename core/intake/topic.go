@@ -20,7 +20,7 @@ const (
 // receiveTopic opens an envelope of Amazon SNS. A message about the subscription
 // brings no event.
 func (in *Intake) receiveTopic(ctx context.Context, s Source, r Request) (Result, error) {
-	m, err := s.Topic.Open(ctx, r.Body)
+	m, err := s.Topic.Open(ctx, r.ClientIP, r.Body)
 	if errors.Is(err, sns.ErrConfirmation) {
 		return Result{}, err
 	}

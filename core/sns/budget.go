@@ -2,34 +2,112 @@ package sns
 
 import (
 	"errors"
+	"net/netip"
+	"sync"
 	"time"
 )
 
-const (
-	maxNew   = 10              // new addresses at once
-	newEvery = 6 * time.Second // brings one more
+// What requests may have called, by the address of their client and in all. One address
+// has far less than there is, so that it cannot use up what others need.
+var (
+	perClient = rate{most: 10, every: 6 * time.Second}
+	inAll     = rate{most: 40, every: time.Second}
 )
 
-var errNoBudget = errors.New("not fetched: messages name too many certificates that are new here; if strangers send them, set topic_arns")
+// maxClients bounds how many addresses are told apart, in some 100 bytes each.
+const maxClients = 1024
 
-// A budget is what may be spent on strangers: maxNew at once, and one more every
-// newEvery. The zero budget is full.
+var errNoBudget = errors.New("not called: too many calls were asked for in a short time, by this address or in all; if strangers ask, set topic_arns")
+
+// A rate is how many calls there may be at once, and after how long one more.
+type rate struct {
+	most  int
+	every time.Duration
+}
+
+// span is how long a budget that is used up takes to be full.
+func (r rate) span() time.Duration { return time.Duration(r.most) * r.every }
+
+// A budget is what may be spent at a rate. The zero budget is full.
 type budget struct {
 	full time.Time // when it is full again
 }
 
-// take spends one, or reports that there is none.
-func (b *budget) take(now time.Time) bool {
-	const span = maxNew * newEvery
-	switch {
+// left reports whether there is anything to spend. It puts right what is over, and a
+// clock that was set back.
+func (b *budget) left(r rate, now time.Time) bool {
+	switch end := now.Add(r.span()); {
 	case b.full.Before(now):
 		b.full = now
-	case b.full.After(now.Add(span)): // the clock was set back
-		b.full = now.Add(span)
+	case b.full.After(end):
+		b.full = end
 	}
-	if b.full.Add(newEvery).After(now.Add(span)) {
-		return false
+	return !b.full.Add(r.every).After(now.Add(r.span()))
+}
+
+func (b *budget) spend(r rate) { b.full = b.full.Add(r.every) }
+
+// A client is where requests come from: an IPv4 address, or a network of 64 bits, which
+// is what one client has of IPv6. The zero client is one whose address is not known.
+type client struct{ netip.Prefix }
+
+func clientOf(a netip.Addr) client {
+	a = a.Unmap().WithZone("")
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = 64
 	}
-	b.full = b.full.Add(newEvery)
-	return true
+	network, _ := a.Prefix(bits) // of the zero address: the zero client
+	return client{network}
+}
+
+// budgets are those of all clients, and one for all of them together. The zero value is
+// full. They are safe for concurrent use.
+type budgets struct {
+	mu      sync.Mutex
+	all     budget
+	clients map[client]*purse
+}
+
+// A purse is a client's budget, and the one call for it that may be under way.
+type purse struct {
+	budget
+	turn chan struct{}
+}
+
+// take spends one call of a client, who has to wait for its turn to make it, or reports
+// that there is none.
+func (b *budgets) take(c client, now time.Time) (*purse, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.clients[c]
+	if p == nil {
+		p = b.add(c)
+	}
+	if !p.left(perClient, now) || !b.all.left(inAll, now) {
+		return nil, false
+	}
+	p.spend(perClient)
+	b.all.spend(inAll)
+	return p, true
+}
+
+// add makes the budget of a client that is not known. If there is no room, that of the
+// client goes who has spent least.
+func (b *budgets) add(c client) *purse {
+	if b.clients == nil {
+		b.clients = map[client]*purse{}
+	}
+	if len(b.clients) >= maxClients {
+		var least client
+		for other, p := range b.clients {
+			if first := b.clients[least]; first == nil || p.full.Before(first.full) {
+				least = other
+			}
+		}
+		delete(b.clients, least)
+	}
+	p := &purse{turn: make(chan struct{}, 1)}
+	b.clients[c] = p
+	return p
 }

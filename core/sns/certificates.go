@@ -30,11 +30,13 @@ const (
 // fetch of at most 5 seconds. One that failed is not tried again for 10 seconds.
 //
 // A forger may name another address in every message. Those that never gave a
-// certificate are therefore fetched at the rate of a budget: 10 at once, and one
-// more every 6 seconds. Beyond it they fail without a call and without being
-// remembered. What strangers do costs known addresses nothing: these need no
-// budget, are fetched in a lane of their own (2 at once each), and failures are
-// kept apart, so that they push no certificate out.
+// certificate are therefore fetched at the rate of a budget: for each client 10 at once,
+// and one more every 6 seconds; for all together 40, and one more every second. Beyond it
+// they fail without a call and without being remembered. Of one client one fetch at a
+// time is made, and there is room for two. So one client cannot keep another from a
+// certificate that is new here, and what strangers do costs known addresses nothing:
+// these need no budget, are fetched in a lane of their own (2 at once each), and failures
+// are kept apart, so that they push no certificate out.
 //
 // It is safe for concurrent use.
 type Certificates struct {
@@ -44,10 +46,11 @@ type Certificates struct {
 
 	renewals, firsts chan struct{} // hold one value for each fetch under way
 
+	budgets budgets
+
 	mu     sync.Mutex
 	known  shelf
 	failed shelf
-	budget budget
 }
 
 // NewCertificates returns an empty collection. A nil clock means the machine's.
@@ -65,20 +68,21 @@ func NewCertificates(fetch Fetch, clock core.Clock) *Certificates {
 	}
 }
 
-// find returns the certificate at an address, whose form the caller has checked.
-// Its key is an RSA key. Whether it is valid now is for the caller to see.
-func (c *Certificates) find(ctx context.Context, url string) (*x509.Certificate, error) {
+// find returns the certificate at an address, whose form the caller has checked, for a
+// client. Its key is an RSA key. Whether it is valid now is for the caller to see.
+func (c *Certificates) find(ctx context.Context, from client, url string) (*x509.Certificate, error) {
 	if e := c.kept(url); e != nil {
 		return e.certificate, e.err
 	}
-	done := c.flight.DoChan(url, func() (any, error) {
+	// A flight is one client's, or it would fail for all for want of that one's budget.
+	done := c.flight.DoChan(from.String()+" "+url, func() (any, error) {
 		if e := c.kept(url); e != nil { // by a flight that landed since
 			return e.certificate, e.err
 		}
 		// Whoever came first may go; others wait for the same fetch.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), certificateTimeout)
 		defer cancel()
-		return c.call(ctx, url)
+		return c.call(ctx, from, url)
 	})
 	select {
 	case r := <-done:
@@ -88,17 +92,22 @@ func (c *Certificates) find(ctx context.Context, url string) (*x509.Certificate,
 	}
 }
 
-// call fetches a certificate in the lane of its kind and keeps what came of it.
-func (c *Certificates) call(ctx context.Context, url string) (*x509.Certificate, error) {
-	lane, err := c.lane(url)
+// call fetches a certificate in the lanes of its kind and keeps what came of it.
+func (c *Certificates) call(ctx context.Context, from client, url string) (*x509.Certificate, error) {
+	lanes, err := c.lanes(from, url)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case lane <- struct{}{}:
-		defer func() { <-lane }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("others are being fetched: %w", ctx.Err())
+	for _, lane := range lanes {
+		select {
+		case lane <- struct{}{}:
+			defer func() { <-lane }()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("others are being fetched: %w", ctx.Err())
+		}
+	}
+	if e := c.kept(url); e != nil { // for another client, while this one waited
+		return e.certificate, e.err
 	}
 	var certificate *x509.Certificate
 	err = core.Contain(func() (err error) { certificate, err = c.download(ctx, url); return err }) // no one else guards this goroutine
@@ -106,18 +115,21 @@ func (c *Certificates) call(ctx context.Context, url string) (*x509.Certificate,
 	return certificate, err
 }
 
-// lane is where an address waits for its turn. A new one is paid for.
-func (c *Certificates) lane(url string) (chan struct{}, error) {
+// lanes are where an address waits for its turn, one after the other. A new one is paid
+// for by the client, and waits for the client's other ones first.
+func (c *Certificates) lanes(from client, url string) ([]chan struct{}, error) {
 	now := c.clock()
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known[url] != nil {
-		return c.renewals, nil
+	known := c.known[url] != nil
+	c.mu.Unlock()
+	if known {
+		return []chan struct{}{c.renewals}, nil
 	}
-	if !c.budget.take(now) {
+	purse, ok := c.budgets.take(from, now)
+	if !ok {
 		return nil, errNoBudget
 	}
-	return c.firsts, nil
+	return []chan struct{}{purse.turn, c.firsts}, nil
 }
 
 func (c *Certificates) download(ctx context.Context, url string) (*x509.Certificate, error) {

@@ -44,11 +44,11 @@ func TestCertificatesAreFetchedOnce(t *testing.T) {
 		}, nil)
 		impatient, leave := context.WithCancel(t.Context())
 		left := make(chan error)
-		go func() { _, err := c.find(impatient, "u"); left <- err }()
+		go func() { _, err := c.find(impatient, clientOf(sender), "u"); left <- err }()
 		synctest.Wait() // until it is the one that fetches
 		found := make(chan error)
 		for range 50 {
-			go func() { _, err := c.find(t.Context(), "u"); found <- err }()
+			go func() { _, err := c.find(t.Context(), clientOf(sender), "u"); found <- err }()
 		}
 		synctest.Wait()
 		leave()
@@ -76,7 +76,7 @@ func TestCertificatesAreKept(t *testing.T) {
 		calls int
 	}{{0, 1}, {time.Hour - 1, 1}, {1, 2}, {time.Hour - 1, 2}, {time.Hour, 3}} {
 		now = now.Add(at.later)
-		if cert, err := c.find(t.Context(), "u"); err != nil || cert.Subject.CommonName != "sns.amazonaws.com" || web.calls["u"] != at.calls {
+		if cert, err := c.find(t.Context(), clientOf(sender), "u"); err != nil || cert.Subject.CommonName != "sns.amazonaws.com" || web.calls["u"] != at.calls {
 			t.Errorf("find() %s later = %v, %d fetches so far, want %d", at.later, err, web.calls["u"], at.calls)
 		}
 	}
@@ -91,13 +91,13 @@ func TestFailuresAreKeptForAShortTime(t *testing.T) {
 		calls int
 	}{{0, 1}, {10*time.Second - 1, 1}, {1, 2}} {
 		now = now.Add(at.later)
-		if _, err := c.find(t.Context(), "u"); !errors.Is(err, web.err) || web.calls["u"] != at.calls {
+		if _, err := c.find(t.Context(), clientOf(sender), "u"); !errors.Is(err, web.err) || web.calls["u"] != at.calls {
 			t.Errorf("find() %s later = %v, %d fetches so far, want %d", at.later, err, web.calls["u"], at.calls)
 		}
 	}
 	web.status, web.body, web.err = 200, aws(t, certificateFile), nil
 	now = now.Add(10 * time.Second)
-	if _, err := c.find(t.Context(), "u"); err != nil {
+	if _, err := c.find(t.Context(), clientOf(sender), "u"); err != nil {
 		t.Errorf("find() after the trouble was over = %v", err)
 	}
 }
@@ -109,8 +109,8 @@ func TestCertificatesAreBounded(t *testing.T) {
 	web := &counter{status: 200, body: aws(t, certificateFile)}
 	c := NewCertificates(web.fetch, func() time.Time { now = now.Add(time.Millisecond); return now })
 	find := func(url string) {
-		now = now.Add(newEvery) // so that each may be new
-		c.find(t.Context(), url)
+		now = now.Add(perClient.every) // so that each may be new
+		c.find(t.Context(), clientOf(sender), url)
 	}
 	find("used")
 	for i := range 100 {
@@ -173,7 +173,7 @@ func TestCertificateFiles(t *testing.T) {
 		"elliptic key":     {200, block("CERTIFICATE", elliptic), false},
 	} {
 		web := &counter{status: c.status, body: []byte(c.body)}
-		if cert, err := NewCertificates(web.fetch, nil).find(t.Context(), "u"); (err == nil) != c.ok || (cert != nil) != c.ok {
+		if cert, err := NewCertificates(web.fetch, nil).find(t.Context(), clientOf(sender), "u"); (err == nil) != c.ok || (cert != nil) != c.ok {
 			t.Errorf("find(%s) = %v, %v, want success %v", what, cert, err, c.ok)
 		}
 	}

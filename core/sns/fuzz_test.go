@@ -36,7 +36,7 @@ func genuine(t testing.TB) *Topic {
 func originals(t testing.TB) map[string]Message {
 	all := map[string]Message{}
 	for _, file := range awsFiles {
-		m, err := genuine(t).Open(t.Context(), aws(t, file))
+		m, err := genuine(t).Open(t.Context(), sender, aws(t, file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func FuzzEnvelope(f *testing.F) {
 	}
 	original, topic := originals(f), genuine(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m, err := topic.Open(t.Context(), body)
+		m, err := topic.Open(t.Context(), sender, body)
 		if err == nil && m != original[m.ID] {
 			t.Errorf("Open(%q) = %+v, which nobody signed", body, m)
 		}
@@ -76,7 +76,7 @@ func TestEveryByteCounts(t *testing.T) {
 		for i := range body {
 			changed := bytes.Clone(body)
 			changed[i] ^= 1
-			m, err := topic.Open(t.Context(), changed)
+			m, err := topic.Open(t.Context(), sender, changed)
 			if err != nil {
 				refused++
 			} else if opened++; m != original[m.ID] {

@@ -96,7 +96,7 @@ func TestOpenAmazonsOwn(t *testing.T) {
 			Text: "You have chosen to deactivate subscription " + awsTopic + ":b24e11a2-06bd-4e73-aa29-0ed2de3b41b5.\nTo cancel this operation and restore the subscription, visit the SubscribeURL included in this message.", Timestamp: "2026-03-06T20:02:25.038Z"},
 	} {
 		want.TopicARN = awsTopic
-		got, err := topic.Open(t.Context(), aws(t, file))
+		got, err := topic.Open(t.Context(), sender, aws(t, file))
 		if err != nil {
 			t.Errorf("Open(%s) = %v", file, err)
 		}
@@ -117,7 +117,7 @@ func TestOpenOutsideTheCertificatesTime(t *testing.T) {
 		"2025-11-09T23:59:59": false, "2025-11-10T00:00:00": true, "2026-10-14T23:59:59": true, "2026-10-15T00:00:00": false,
 	} {
 		clock := func() time.Time { at, _ := core.ParseTime(now); return at }
-		_, err := topic(w.fetch, clock).Open(t.Context(), aws(t, "test-notification-with-subject.json"))
+		_, err := topic(w.fetch, clock).Open(t.Context(), sender, aws(t, "test-notification-with-subject.json"))
 		if _, refused := errors.AsType[*core.Refusal](err); refused || (err == nil) != ok {
 			t.Errorf("Open() at %s = %v, want success %v, or an error that is no refusal", now, err, ok)
 		}
@@ -132,7 +132,7 @@ func TestOpen(t *testing.T) {
 	for _, kind := range types {
 		for _, version := range []string{"1", "2"} {
 			m := rig.Message(kind, version, "line\nline \u2028 \"quoted\" \x00", "")
-			got, err := topic.Open(t.Context(), m.JSON())
+			got, err := topic.Open(t.Context(), sender, m.JSON())
 			if err != nil || string(got.Type) != kind || got.Text != m["Message"] || got.ID != m["MessageId"] || got.TopicARN != rig.ARN {
 				t.Errorf("Open(%s, version %s) = %+v, %v", kind, version, got, err)
 			}
@@ -160,7 +160,7 @@ func TestOpenForged(t *testing.T) {
 				for _, at := range []int{0, len(value) / 2, len(value) - 4} {
 					m := maps.Clone(genuine)
 					m[name] = value[:at] + other(value[at]) + value[at+1:]
-					_, err := topic.Open(t.Context(), m.JSON())
+					_, err := topic.Open(t.Context(), sender, m.JSON())
 					checkRefusal(t, kind+" with "+name+" changed", err, core.Unauthorized, "Invalid signature")
 				}
 			}
@@ -253,7 +253,7 @@ func TestOpenRefuses(t *testing.T) {
 	} {
 		m := rig.Message(c.kind, "1", "published", "")
 		c.change(m)
-		_, err := topic(rig.Fetch, time.Now).Open(t.Context(), m.JSON())
+		_, err := topic(rig.Fetch, time.Now).Open(t.Context(), sender, m.JSON())
 		checkRefusal(t, what, err, c.want, c.message)
 	}
 	for _, url := range rig.Visits() {
@@ -290,7 +290,7 @@ func TestOpenRefusesBodies(t *testing.T) {
 		strings.Replace(genuine, "has no subject", "has no \xff", 1):                                        "Invalid UTF-8",
 		strings.Replace(genuine, "{", `{"x":`+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)+",", 1): "Invalid SNS message",
 	} {
-		_, err := topic(nothing(t), inMarch).Open(t.Context(), []byte(body))
+		_, err := topic(nothing(t), inMarch).Open(t.Context(), sender, []byte(body))
 		checkRefusal(t, body[:min(len(body), 60)], err, core.Invalid, want)
 	}
 }
@@ -309,24 +309,24 @@ func TestOpenReadsFewMembers(t *testing.T) {
 	}
 	const own = 9 // members of the genuine one
 	w := &web{pages: map[string]string{awsCertificate: string(aws(t, "SimpleNotificationService-7506a1e35b36ef5a444dd1a8e7cc3ed8.pem"))}}
-	if _, err := topic(w.fetch, inMarch).Open(t.Context(), body(maxMembers-own)); err != nil {
+	if _, err := topic(w.fetch, inMarch).Open(t.Context(), sender, body(maxMembers-own)); err != nil {
 		t.Errorf("Open(%d members) = %v", maxMembers, err)
 	}
 	few, many := body(maxMembers+1-own), body(110_000)
 	topic := topic(nothing(t), inMarch)
 	for _, body := range [][]byte{few, many} {
-		_, err := topic.Open(t.Context(), body)
+		_, err := topic.Open(t.Context(), sender, body)
 		checkRefusal(t, fmt.Sprint(len(body), " bytes"), err, core.Invalid, "Invalid SNS message")
 	}
 	allocations := func(body []byte) float64 {
-		return testing.AllocsPerRun(10, func() { _, _ = topic.Open(t.Context(), body) })
+		return testing.AllocsPerRun(10, func() { _, _ = topic.Open(t.Context(), sender, body) })
 	}
 	if a, b := allocations(few), allocations(many); b > 2*a {
 		t.Errorf("Open(%d bytes) allocates %v times, Open(%d bytes) %v times", len(many), b, len(few), a)
 	}
 	// What is not read is not judged either: here it would be found to be no JSON.
 	broken := append(body(110_000), '}', '}')
-	_, err := topic.Open(t.Context(), broken)
+	_, err := topic.Open(t.Context(), sender, broken)
 	if checkRefusal(t, "broken behind", err, core.Invalid, "Invalid SNS message"); err == nil || !strings.Contains(err.Error(), "more than 64 members") {
 		t.Errorf("Open(broken behind) = %v, want it to stop at the members", err)
 	}
@@ -344,7 +344,7 @@ func TestOpenTakesOtherWritings(t *testing.T) {
 		"escapes":           strings.Replace(genuine, "This", `\u0054his`, 1),
 		"compact":           strings.ReplaceAll(genuine, "\n  ", ""),
 	} {
-		m, err := topic.Open(t.Context(), []byte(body))
+		m, err := topic.Open(t.Context(), sender, []byte(body))
 		if err != nil || m.Text != "This notification has no subject." || m.Subject != "" {
 			t.Errorf("Open(%s) = %+v, %v", what, m, err)
 		}
@@ -356,12 +356,12 @@ func TestOpenTakesOtherWritings(t *testing.T) {
 func TestOpenHoldsFieldsToALine(t *testing.T) {
 	rig := snsrig.New(t)
 	m := rig.Message("Notification", "2", "hello\nMessageId\n11111111-1111-1111-1111-111111111111", "")
-	if _, err := topic(rig.Fetch, time.Now).Open(t.Context(), m.JSON()); err != nil {
+	if _, err := topic(rig.Fetch, time.Now).Open(t.Context(), sender, m.JSON()); err != nil {
 		t.Fatalf("Open() of a message with lines = %v", err)
 	}
 	m["MessageId"] = "11111111-1111-1111-1111-111111111111\nMessageId\n" + m["MessageId"].(string)
 	m["Message"] = "hello" // the signed text is the same as before
-	_, err := topic(rig.Fetch, time.Now).Open(t.Context(), m.JSON())
+	_, err := topic(rig.Fetch, time.Now).Open(t.Context(), sender, m.JSON())
 	checkRefusal(t, "moved line breaks", err, core.Invalid, "Invalid SNS message")
 }
 
@@ -369,7 +369,7 @@ func TestOpenTakesListedTopicsOnly(t *testing.T) {
 	rig := snsrig.New(t)
 	open := func(o Options, fetch Fetch) error {
 		o.Certificates, o.Fetch = NewCertificates(fetch, nil), fetch
-		_, err := NewTopic(o).Open(t.Context(), rig.Message("SubscriptionConfirmation", "1", "", "").JSON())
+		_, err := NewTopic(o).Open(t.Context(), sender, rig.Message("SubscriptionConfirmation", "1", "", "").JSON())
 		return err
 	}
 	others := []string{rig.ARN + "2", strings.ToUpper(rig.ARN), rig.ARN[:len(rig.ARN)-1]}
@@ -411,7 +411,7 @@ func TestOpenUnverified(t *testing.T) {
 		{"SubscriptionConfirmation", "gopher://localhost/", true, "Invalid SubscribeURL", 0},
 	} {
 		w := &web{pages: map[string]string{secure: "", plain: ""}}
-		m, err := NewTopic(Options{SkipVerify: true, AllowPrivate: c.private, Fetch: w.fetch}).Open(t.Context(), body(c.kind, c.subscribe))
+		m, err := NewTopic(Options{SkipVerify: true, AllowPrivate: c.private, Fetch: w.fetch}).Open(t.Context(), sender, body(c.kind, c.subscribe))
 		if c.want != "" {
 			checkRefusal(t, c.kind+" "+c.subscribe, err, core.Invalid, c.want)
 		} else if err != nil || string(m.Type) != c.kind || m.Text != "{}" || (m.Subject == "s") != (c.kind == "Notification") {
@@ -433,7 +433,7 @@ func TestOpenCannotConfirm(t *testing.T) {
 		"no answer":  func() (int, []byte, error) { return 0, nil, errors.New("connect: connection refused") },
 	} {
 		fetch := func(context.Context, string, int64) (int, []byte, error) { return answer() }
-		_, err := NewTopic(Options{Certificates: NewCertificates(rig.Fetch, nil), Fetch: fetch}).Open(t.Context(), body)
+		_, err := NewTopic(Options{Certificates: NewCertificates(rig.Fetch, nil), Fetch: fetch}).Open(t.Context(), sender, body)
 		if _, refused := errors.AsType[*core.Refusal](err); refused || !errors.Is(err, ErrConfirmation) || strings.Contains(err.Error(), "2336412f37") {
 			t.Errorf("Open() answered with %s = %v, want ErrConfirmation without the token", what, err)
 		}
@@ -455,7 +455,7 @@ func TestOpenGivesUp(t *testing.T) {
 	}{{silence, false, 5 * time.Second}, {certificate, true, 10 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			_, err := NewTopic(Options{Certificates: NewCertificates(c.certificate, inMarch), Fetch: silence, Clock: inMarch}).Open(t.Context(), body)
+			_, err := NewTopic(Options{Certificates: NewCertificates(c.certificate, inMarch), Fetch: silence, Clock: inMarch}).Open(t.Context(), sender, body)
 			if took := time.Since(start); took != c.after || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrConfirmation) != c.confirm {
 				t.Errorf("Open() without an answer = %v after %s, want a timeout after %s", err, took, c.after)
 			}

@@ -20,7 +20,7 @@ import (
 var hashes = map[string]crypto.Hash{"1": crypto.SHA1, "2": crypto.SHA256}
 
 // verify tells whether Amazon SNS signed the envelope for its topic.
-func (t *Topic) verify(ctx context.Context, e envelope) error {
+func (t *Topic) verify(ctx context.Context, from client, e envelope) error {
 	hash, ok := hashes[e["SignatureVersion"]]
 	if !ok {
 		return unreadable("SignatureVersion is neither 1 nor 2")
@@ -37,7 +37,7 @@ func (t *Topic) verify(ctx context.Context, e envelope) error {
 	if !isCertificate(e["SigningCertURL"], host) {
 		return forged("SigningCertURL is not the address of a certificate at %s", host)
 	}
-	certificate, err := t.options.Certificates.find(ctx, e["SigningCertURL"])
+	certificate, err := t.options.Certificates.find(ctx, from, e["SigningCertURL"])
 	if err != nil {
 		return fmt.Errorf("signing certificate from %s: %w", host, err)
 	}

@@ -38,6 +38,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -104,25 +105,30 @@ type Message struct {
 }
 
 // A Topic opens envelopes. It is safe for concurrent use.
-type Topic struct{ options Options }
+type Topic struct {
+	options       Options
+	confirmations budgets
+}
 
 // NewTopic makes a Topic.
 func NewTopic(o Options) *Topic {
 	if o.Clock == nil {
 		o.Clock = core.SystemClock
 	}
-	return &Topic{o}
+	return &Topic{options: o}
 }
 
 // Open decodes an envelope, verifies it, and, if it is one that asks for it,
 // confirms the subscription, which takes up to 10 seconds. Confirming twice does
-// no harm. The caller bounds the length of the body.
+// no harm. The caller bounds the length of the body, and says which address it came
+// from: what a message has called, its certificate and its confirmation, is counted by
+// that.
 //
 // A [core.Refusal] of kind Invalid or Unauthorized says that the envelope is not a
 // genuine one; an error that wraps [ErrConfirmation], that it is, but that the
 // subscription was not confirmed; any other error, that this could not be found
 // out now.
-func (t *Topic) Open(ctx context.Context, body []byte) (Message, error) {
+func (t *Topic) Open(ctx context.Context, from netip.Addr, body []byte) (Message, error) {
 	e, err := decode(body)
 	if err != nil {
 		return Message{}, err
@@ -134,12 +140,12 @@ func (t *Topic) Open(ctx context.Context, body []byte) (Message, error) {
 		return Message{}, forged("topic %.300q is not listed in topic_arns", e["TopicArn"])
 	}
 	if !t.options.SkipVerify {
-		if err := t.verify(ctx, e); err != nil {
+		if err := t.verify(ctx, clientOf(from), e); err != nil {
 			return Message{}, err
 		}
 	}
 	if e.kind() == SubscriptionConfirmation {
-		if err := t.confirm(ctx, e); err != nil {
+		if err := t.confirm(ctx, clientOf(from), e); err != nil {
 			return Message{}, err
 		}
 	}
@@ -150,11 +156,15 @@ func (t *Topic) takes(topic string) bool {
 	return len(t.options.TopicARNs) == 0 || slices.Contains(t.options.TopicARNs, topic)
 }
 
-// confirm tells the sender that its messages are wanted.
-func (t *Topic) confirm(ctx context.Context, e envelope) error {
+// confirm tells the sender that its messages are wanted. Everybody may have a topic, and
+// send its messages again and again, so there is a budget.
+func (t *Topic) confirm(ctx context.Context, from client, e envelope) error {
 	url, err := t.confirmation(e)
 	if err != nil {
 		return err
+	}
+	if _, ok := t.confirmations.take(from, t.options.Clock()); !ok {
+		return fmt.Errorf("%w: topic %.300q: %w", ErrConfirmation, e["TopicArn"], errNoBudget)
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()

@@ -120,7 +120,7 @@ func TestHostileCertificates(t *testing.T) {
 	for _, url := range hostileCertificates {
 		m := rig.Message("Notification", "1", "published", "")
 		m["SigningCertURL"] = url
-		_, err := topic.Open(t.Context(), m.JSON())
+		_, err := topic.Open(t.Context(), sender, m.JSON())
 		if url == "" {
 			checkRefusal(t, url, err, core.Invalid, "Invalid SNS message")
 		} else {
@@ -149,7 +149,7 @@ func TestHostileConfirmations(t *testing.T) {
 		m := rig.Message("SubscriptionConfirmation", "1", "", "")
 		m["SubscribeURL"] = url
 		rig.Sign(m)
-		_, err := topic.Open(t.Context(), m.JSON())
+		_, err := topic.Open(t.Context(), sender, m.JSON())
 		checkRefusal(t, url, err, core.Invalid, "Invalid SubscribeURL")
 	}
 	if n := len(rig.Visits()); n != 1 {
