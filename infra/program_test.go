@@ -164,20 +164,25 @@ func restartsPanics(unit []byte) bool { return restarts.Match(unit) && !prevente
 
 var (
 	image  = regexp.MustCompile(`(?m)^\s*(?:image:|FROM(?: --platform=\S+)?|- )\s*([a-z][\w./-]*(?::[\w.-]+)?(?:@sha256:[0-9a-f]{64})?)(?: AS \w+)?$`)
-	pinned = regexp.MustCompile(`[:-]\w*\d[\w.:-]*$|@sha256:`)
+	pinned = regexp.MustCompile(`:[\w.-]+@sha256:[0-9a-f]{64}$`)
 )
 
-// TestPinned: an image is one of a version, an action one commit.
+// TestPinned: an image is one digest with its tag before it, an action one commit with its
+// version behind it, and Dependabot follows both.
 func TestPinned(t *testing.T) {
 	files, _ := filepath.Glob("compose/compose*.yaml")
 	stages := map[string]bool{"gateway:devel": true} // what is built here
 	for _, m := range regexp.MustCompile(`AS (\w+)`).FindAllSubmatch(read(t, dockerfile), -1) {
 		stages[string(m[1])] = true
 	}
+	named := regexp.MustCompile(`(?m)^\s*(?:image:|FROM )`)
 	for _, file := range append(files, dockerfile) {
+		if all, seen := len(named.FindAll(read(t, file), -1)), len(image.FindAll(read(t, file), -1)); seen < all {
+			t.Errorf("%s names %d images, of which %d can be read", file, all, seen)
+		}
 		for _, m := range image.FindAllSubmatch(read(t, file), -1) {
 			if !stages[string(m[1])] && !pinned.Match(m[1]) {
-				t.Errorf("%s: %s names no version", file, m[1])
+				t.Errorf("%s: %s is not a tag and a digest", file, m[1])
 			}
 		}
 	}
@@ -188,6 +193,11 @@ func TestPinned(t *testing.T) {
 			if !byCommit && !bytes.HasPrefix(m[1], []byte("./")) {
 				t.Errorf("%s: %s is not a commit with its version behind it", file, m[1])
 			}
+		}
+	}
+	for _, ecosystem := range []string{"docker\n    directory: /infra/docker\n", "docker-compose\n    directory: /infra/compose\n", "github-actions\n"} {
+		if !bytes.Contains(read(t, "../.github/dependabot.yml"), []byte("package-ecosystem: "+ecosystem)) {
+			t.Errorf("Dependabot does not follow %q", ecosystem)
 		}
 	}
 	language := regexp.MustCompile(`(?m)^go (1\.\d+)`).FindSubmatch(read(t, "../go.mod"))
