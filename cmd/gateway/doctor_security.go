@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/eventgateway/gateway/core/verify"
+	"github.com/eventgateway/gateway/store/mysql"
+	"github.com/eventgateway/gateway/store/postgres"
 )
 
 // security says what everyone may do who can reach the gateway.
@@ -18,6 +20,7 @@ func (p *patient) security(context.Context) []check {
 		})
 	}
 	found = append(found, p.repeatable()...)
+	found = append(found, p.spoofable()...)
 	if len(found) == 0 {
 		return []check{{verdict: fine, detail: "the API and every queue ask for a token, and every webhook is verified"}}
 	}
@@ -46,4 +49,19 @@ func (p *patient) repeatable() (found []check) {
 		})
 	}
 	return found
+}
+
+// spoofable is a database on another machine that another server could pose as.
+func (p *patient) spoofable() []check {
+	db, why, remedy := p.cfg.Database, "", ""
+	switch db.Driver {
+	case "postgres":
+		why, remedy = postgres.Unverified(db.URL.Reveal()), "say sslmode=verify-full in it, and sslrootcert=<file> if the server's certificate is of an authority of your own"
+	case "mysql":
+		why, remedy = mysql.Unverified(db.URL.Reveal()), "say tls=true in it"
+	}
+	if why == "" {
+		return nil
+	}
+	return []check{{verdict: warning, detail: "database.url: " + why, remedy: remedy}}
 }

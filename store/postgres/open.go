@@ -151,7 +151,7 @@ func malformed(err error) error {
 		reason = why
 	}
 	return core.Refuse(core.Invalid, "database.url is not understood (%s): write it like "+
-		"postgres://user:password@host:5432/database?sslmode=require, with special characters percent-encoded", reason)
+		"postgres://user:password@host:5432/database?sslmode=verify-full, with special characters percent-encoded", reason)
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Unverified says what is wrong with the way to a server on another machine: that it is
+// not encrypted, or that nothing proves who the server is, which is so with every sslmode
+// but verify-full and verify-ca. Empty is nothing, also of a URL that cannot be read.
+func Unverified(url string) string {
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		return ""
+	}
+	ways := append([]*pgconn.FallbackConfig{{Host: c.Host, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
+	why := ""
+	for _, way := range ways {
+		t := way.TLSConfig
+		switch {
+		case here(way.Host):
+		case t == nil:
+			return "the connection to " + way.Host + " may be unencrypted"
+		case t.InsecureSkipVerify && t.VerifyPeerCertificate == nil && t.VerifyConnection == nil:
+			why = "nothing proves that " + way.Host + " is the server: its certificate is not verified"
+		}
+	}
+	return why
+}
+
+// here reports whether a host is this machine, or the folder of a socket.
+func here(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasPrefix(host, "/") || err == nil && address.IsLoopback()
+}
