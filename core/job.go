@@ -170,6 +170,10 @@ type TakenJob struct {
 	Job
 	Event Event
 
+	// Bare says that the event was left out, since there was no room for it in
+	// [Quota.Bytes].
+	Bare bool
+
 	StartAt time.Time // not before; zero if it was taken without a [Pass] that has an interval
 	Probe   bool      // it was taken with a Pass for a probe
 

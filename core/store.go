@@ -48,6 +48,10 @@ type Quota struct {
 
 	// Pass is what to show at the lane's gate; nil takes nothing unless it is wide open.
 	Pass *Pass
+
+	// Bytes bounds the events that come with the jobs of a queue, in bytes of text
+	// together. Zero is no bound.
+	Bytes int
 }
 
 // A Worklist hands out due work and records what became of it.
@@ -70,6 +74,9 @@ type Worklist interface {
 	// end is recorded: see [Job.Spent].
 	//
 	// A job of a workflow comes with the situation of its step.
+	//
+	// Jobs beyond Quota.Bytes come without their events and are to be given back, see
+	// [TakenJob.Bare], but the first job comes with its event however large that is.
 	//
 	// Nothing is taken without a Pass from a lane whose breaker is open or has closed
 	// less than RampTime ago. With a Pass that has an interval, jobs are taken only
@@ -238,11 +245,13 @@ type Ledger interface {
 
 	// Peek returns the jobs of a lane that are due, longest due first, with their
 	// events: those that Take would bring, in its order, but as they are. Limit is 1 to
-	// MaxPage.
+	// MaxPage. The list ends before the job whose event would make it exceed MaxRead, but
+	// has one job at least if there is one.
 	Peek(ctx context.Context, now time.Time, lane Lane, limit int) ([]TakenJob, error)
 
 	// DeadLetters lists the dead jobs of a lane newest first, with their events, those
-	// below the id after if that is set. Limit is as in a JobFilter.
+	// below the id after if that is set. Limit is as in a JobFilter. A page ends before the
+	// job whose event would make it exceed MaxRead, but has one job at least if there is one.
 	DeadLetters(ctx context.Context, lane Lane, after ID, limit int) (Page[TakenJob], error)
 
 	// Finished lists jobs that finished at the given time or later, the one that finished
@@ -272,7 +281,8 @@ type Tally struct {
 // Available is how many of the pending ones nobody has tried yet.
 func (t Tally) Available() int { return t.Pending - t.Retryable }
 
-// MaxRead is about how many bytes of payloads and headers one [Archive.Read] returns.
+// MaxRead is about how many bytes of payloads and headers one [Archive.Read], [Ledger.Peek]
+// or [Ledger.DeadLetters] returns.
 const MaxRead = 4 << 20
 
 // An Archive gives back what was received.

@@ -39,6 +39,11 @@ type Stmt struct {
 
 	Reads bool // it returns rows and changes nothing
 
+	// MaxBytes bounds the memory of what a statement returns that reads and has Args. Once
+	// its rows would have more than so many bytes of text, the rows come cut: without their
+	// texts of more than 128 bytes. The first row comes whole. Zero is no bound.
+	MaxBytes int
+
 	// Sorted is the place in a row, from 1, of the key in whose order Rows are. It is
 	// the order in which what they name is locked, and stays theirs when rows of
 	// several batches are put together. Zero says that the order makes no difference.
@@ -67,4 +72,11 @@ type Stmt struct {
 type Result struct {
 	Rows    [][]any
 	Changed int64
+
+	Cut int // how many rows are cut for Stmt.MaxBytes; they are the last ones
 }
+
+// Whole is the rows that are not cut.
+func (r Result) Whole() [][]any { return r.Rows[:len(r.Rows)-r.Cut] }
+
+func (r Result) cut() [][]any { return r.Rows[len(r.Rows)-r.Cut:] }

@@ -146,11 +146,12 @@ func tallyOf(now time.Time, waiting, dead []any) core.Tally {
 // Peek returns due jobs. See core.Ledger. It looks from the bottom and not from the
 // lane's floor, which is as old as the last look of whoever takes there.
 func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
-	rows, err := s.read(ctx, "peek", s.sql.peek, string(lane), now.UnixMilli(), int64(min(max(limit, 1), core.MaxPage)))
+	n := int64(min(max(limit, 1), core.MaxPage))
+	results, err := s.readBatch(ctx, Stmt{Name: "peek", SQL: s.sql.peek, Args: []any{string(lane), now.UnixMilli(), n}, Reads: true, MaxBytes: core.MaxRead})
 	if err != nil {
 		return nil, fmt.Errorf("peek: %w", err)
 	}
-	jobs := scanTaken(nil, rows)
+	jobs := scanTaken(nil, results[0].Whole())
 	for i := range jobs {
 		if jobs[i].Status == core.Running { // and due, so its lease is over
 			jobs[i].Status = core.Retryable
@@ -162,11 +163,14 @@ func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit i
 // DeadLetters lists dead jobs. See core.Ledger.
 func (s *Store) DeadLetters(ctx context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
 	limit = pageLimit(limit)
-	rows, err := s.read(ctx, "dead_letters", s.sql.deadLetters, string(lane), pageTop(after), int64(limit+1))
+	args := []any{string(lane), pageTop(after), int64(limit + 1)}
+	results, err := s.readBatch(ctx, Stmt{Name: "dead_letters", SQL: s.sql.deadLetters, Args: args, Reads: true, MaxBytes: core.MaxRead})
 	if err != nil {
 		return core.Page[core.TakenJob]{}, fmt.Errorf("list dead letters: %w", err)
 	}
-	return core.Page[core.TakenJob]{Items: scanTaken(nil, rows[:min(limit, len(rows))]), More: len(rows) > limit}, nil
+	rows := results[0].Whole()
+	rows = rows[:min(limit, len(rows))]
+	return core.Page[core.TakenJob]{Items: scanTaken(nil, rows), More: len(results[0].Rows) > len(rows)}, nil
 }
 
 // Drain deletes jobs of a lane. See core.Upkeep. As Purge does it looks first and

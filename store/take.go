@@ -78,7 +78,7 @@ func (t *taking) build() {
 		}
 		t.placed[i].read = len(t.stmts)
 		if q.Lane.Workflow() == "" {
-			t.stmts = append(t.stmts, Stmt{Name: "claimed", SQL: t.sql.claimed, Args: t.mine(q), Reads: true})
+			t.stmts = append(t.stmts, Stmt{Name: "claimed", SQL: t.sql.claimed, Args: t.mine(q), Reads: true, MaxBytes: q.Bytes})
 			continue
 		}
 		t.placed[i].above = t.placed[i].read + 1
@@ -218,11 +218,12 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 				above[core.ID(str(row[0]))] = row[1:]
 			}
 		}
-		rows := results[t.placed[i].read].Rows
+		rows := results[t.placed[i].read].Whole()
 		slices.SortFunc(rows, func(a, b []any) int { return strings.Compare(str(a[0]), str(b[0])) })
-		jobs = slices.Grow(jobs, len(rows))
+		jobs = slices.Grow(jobs, len(results[t.placed[i].read].Rows))
 		for n, row := range rows {
 			j := core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])}
+			rows[n] = nil // the event has a copy of its payload
 			if hasSituation(row) {
 				j.Situation = scanSituation(row[takenWidth:])
 				j.Situation.Above = scanAbove(above[j.ID], j.Situation.Step)
@@ -238,6 +239,9 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 				j.StartAt = time.UnixMicro(base).UTC().Add(time.Duration(n) * interval(q.Pass))
 			}
 			jobs = append(jobs, j)
+		}
+		for _, row := range results[t.placed[i].read].cut() {
+			jobs = append(jobs, core.TakenJob{Job: scanJob(row), Bare: true})
 		}
 	}
 	return jobs, late

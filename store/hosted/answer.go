@@ -28,9 +28,11 @@ type answer struct {
 func gather(stmts []store.Stmt, counts []int, answers []answer) []store.Result {
 	results := make([]store.Result, len(stmts))
 	for i, s := range stmts {
+		room := s.Room()
 		for _, a := range answers[:counts[i]] {
 			if s.Reads {
 				results[i].Rows = append(results[i].Rows, a.rows...)
+				results[i].Cut += cut(&room, a.rows)
 			} else {
 				results[i].Changed += a.changed
 			}
@@ -38,6 +40,16 @@ func gather(stmts []store.Stmt, counts []int, answers []answer) []store.Result {
 		answers = answers[counts[i]:]
 	}
 	return results
+}
+
+// cut cuts rows that are to be cut, and returns how many.
+func cut(room *store.Room, rows [][]any) (n int) {
+	for _, row := range rows {
+		if room.Row(row) {
+			n++
+		}
+	}
+	return n
 }
 
 // An envelope is what every call of Cloudflare's API answers.

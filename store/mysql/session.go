@@ -167,7 +167,12 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	if end {
 		add(b.last)
 	}
-	sets, err := b.query(ctx, text.String(), args)
+	sets, err := b.read(ctx, text.String(), args, func(set int) (room store.Room) {
+		if set < len(all) {
+			room = b.stmts[all[set].stmt].Room()
+		}
+		return room
+	})
 	if err == nil && len(sets) != len(all) {
 		b.broken = true
 		err = fmt.Errorf("%d results of %d statements", len(sets), len(all))
@@ -178,9 +183,10 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	for i, p := range all {
 		r := &b.results[p.stmt]
 		if b.stmts[p.stmt].Reads {
-			r.Rows = append(r.Rows, sets[i]...)
+			r.Rows = append(r.Rows, sets[i].rows...)
+			r.Cut += sets[i].cut
 		} else {
-			r.Changed += sets[i][0][0].(int64)
+			r.Changed += sets[i].rows[0][0].(int64)
 		}
 	}
 	return nil
@@ -216,9 +222,24 @@ func (s *session) undo(cause error) {
 	}
 }
 
-// query sends a text and reads all result sets, of which statements that return
-// nothing have none. With an error come those before it.
-func (s *session) query(ctx context.Context, text string, args []driver.NamedValue) (sets [][][]any, err error) {
+// query sends a text and returns the rows of all result sets.
+func (s *session) query(ctx context.Context, text string, args []driver.NamedValue) (rows [][][]any, err error) {
+	sets, err := s.read(ctx, text, args, func(int) store.Room { return store.Room{} })
+	for _, set := range sets {
+		rows = append(rows, set.rows)
+	}
+	return rows, err
+}
+
+// A set is the rows of one statement, the last of which may be cut.
+type set struct {
+	rows [][]any
+	cut  int
+}
+
+// read sends a text and reads all result sets, of which statements that return
+// nothing have none. With an error come those before it. Each set has a room.
+func (s *session) read(ctx context.Context, text string, args []driver.NamedValue, room func(set int) store.Room) (sets []set, err error) {
 	rows, err := s.conn.(driver.QueryerContext).QueryContext(ctx, text, args)
 	s.used = true
 	if err != nil {
@@ -226,7 +247,7 @@ func (s *session) query(ctx context.Context, text string, args []driver.NamedVal
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for len(rows.Columns()) > 0 {
-		set, err := readAll(rows)
+		set, err := readAll(rows, room(len(sets)))
 		if err != nil {
 			return sets, err
 		}
@@ -240,12 +261,16 @@ func (s *session) query(ctx context.Context, text string, args []driver.NamedVal
 	return sets, nil
 }
 
-func readAll(rows driver.Rows) (set [][]any, err error) {
+func readAll(rows driver.Rows, room store.Room) (set set, err error) {
 	dest := make([]driver.Value, len(rows.Columns()))
 	for {
 		switch err := rows.Next(dest); err {
 		case nil:
-			set = append(set, values(dest))
+			row := values(dest)
+			if room.Row(row) {
+				set.cut++
+			}
+			set.rows = append(set.rows, row)
 		case io.EOF:
 			return set, nil
 		default:

@@ -91,14 +91,36 @@ func result(br pgx.BatchResults, s store.Stmt) (r store.Result, err error) {
 		return r, err
 	}
 	defer rows.Close()
+	room := s.Room()
 	for rows.Next() {
-		row, err := values(rows.FieldDescriptions(), rows.RawValues())
+		raw := rows.RawValues()
+		if cut(&room, raw) {
+			r.Cut++
+		}
+		row, err := values(rows.FieldDescriptions(), raw)
 		if err != nil {
 			return r, err
 		}
 		r.Rows = append(r.Rows, row)
 	}
 	return r, rows.Err()
+}
+
+// cut cuts a row before its texts are copied, if it is to be cut.
+func cut(room *store.Room, raw [][]byte) bool {
+	bytes := 0
+	for _, b := range raw {
+		bytes += len(b)
+	}
+	if !room.Cut(bytes) {
+		return false
+	}
+	for i, b := range raw {
+		if room.Left(len(b)) {
+			raw[i] = nil
+		}
+	}
+	return true
 }
 
 // values is a row as store.Result has it. Everything that is not an integer is

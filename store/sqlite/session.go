@@ -82,7 +82,7 @@ func (s *session) each(p prepared, st store.Stmt) (r store.Result, err error) {
 			s.args = append(s.args, driver.NamedValue{Ordinal: i + 1, Value: a})
 		}
 		if st.Reads {
-			r.Rows, err = query(p, s.args, r.Rows)
+			err = query(p, s.args, st.Room(), &r)
 		} else {
 			var n int64
 			n, err = exec(p, s.args)
@@ -124,22 +124,25 @@ func exec(p prepared, args []driver.NamedValue) (int64, error) {
 	return res.RowsAffected()
 }
 
-// query adds what a statement returns to all.
-func query(p prepared, args []driver.NamedValue, all [][]any) ([][]any, error) {
+// query adds what a statement returns to a result.
+func query(p prepared, args []driver.NamedValue, room store.Room, r *store.Result) error {
 	rows, err := p.QueryContext(context.Background(), args)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	row := make([]driver.Value, len(rows.Columns()))
 	for {
 		err := rows.Next(row)
 		if errors.Is(err, io.EOF) {
-			return all, rows.Close()
+			return rows.Close()
 		}
 		if err != nil {
-			return nil, errors.Join(err, rows.Close())
+			return errors.Join(err, rows.Close())
 		}
-		all = append(all, values(row))
+		r.Rows = append(r.Rows, values(row))
+		if room.Row(r.Rows[len(r.Rows)-1]) {
+			r.Cut++
+		}
 	}
 }
 

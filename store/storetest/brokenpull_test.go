@@ -217,6 +217,30 @@ func (s buriesAnywhere) DeadLetters(_ context.Context, _ core.Lane, after core.I
 	}), nil
 }
 
+type buriesLarge struct{ *Model }
+
+func (s buriesLarge) DeadLetters(_ context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
+	return list(s.jobs, after, limit, func(j *core.Job) (core.TakenJob, bool) {
+		return core.TakenJob{Job: *j, Event: s.events[j.EventID]}, j.Status == core.Dead && j.Lane == lane
+	}), nil
+}
+
+type peeksLarge struct{ *Model }
+
+func (s peeksLarge) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
+	return s.withEvents(s.due(now, core.Quota{Lane: lane, N: limit})), nil
+}
+
+type takesLarge struct{ *Model }
+
+func (s takesLarge) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	quotas = slices.Clone(quotas)
+	for i := range quotas {
+		quotas[i].Bytes = 0
+	}
+	return s.Model.Take(ctx, now, quotas)
+}
+
 // drains deletes what matches.
 func (m *Model) drains(limit int, match func(*core.Job) bool, also func(*core.Job)) (n int, err error) {
 	m.mu.Lock()

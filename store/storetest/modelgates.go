@@ -73,9 +73,25 @@ func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 		if q.Pass != nil && len(some) > 0 {
 			m.pass(now, q, lease, some)
 		}
+		if q.Bytes > 0 {
+			for i := fitting(some, q.Bytes); i < len(some); i++ {
+				some[i] = core.TakenJob{Job: some[i].Job, Bare: true}
+			}
+		}
 		taken = append(taken, some...)
 	}
 	return taken, nil
+}
+
+// fitting is how many jobs come whose events are bounded in bytes: one at least.
+func fitting(jobs []core.TakenJob, most int) int {
+	bytes := 0
+	for i, j := range jobs {
+		if bytes += len(j.Event.Payload) + 200; bytes > most && i > 0 {
+			return i
+		}
+	}
+	return len(jobs)
 }
 
 // lets is how many jobs the gate of a quota's lane lets through.

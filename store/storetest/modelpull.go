@@ -124,16 +124,20 @@ func (m *Model) Peek(_ context.Context, now time.Time, lane core.Lane, limit int
 			jobs[i].Status = core.Retryable
 		}
 	}
-	return jobs, nil
+	return jobs[:fitting(jobs, core.MaxRead)], nil
 }
 
 // DeadLetters lists dead jobs.
 func (m *Model) DeadLetters(_ context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return list(m.jobs, after, limit, func(j *core.Job) (core.TakenJob, bool) {
+	page := list(m.jobs, after, limit, func(j *core.Job) (core.TakenJob, bool) {
 		return core.TakenJob{Job: *j, Event: m.events[j.EventID]}, j.Status == core.Dead && j.Lane == lane
-	}), nil
+	})
+	if n := fitting(page.Items, core.MaxRead); n < len(page.Items) {
+		page.Items, page.More = page.Items[:n], true
+	}
+	return page, nil
 }
 
 // Drain deletes jobs.

@@ -17,6 +17,8 @@ const (
 	saysPeekLimit   = "Limit is 1 to MaxPage"
 	saysDead        = "DeadLetters lists the dead jobs of a lane newest first, with their events, those below the id after if that is set"
 	saysDeadLimit   = "Limit is as in a JobFilter"
+	saysPeekBytes   = "The list ends before the job whose event would make it exceed MaxRead, but has one job at least if there is one"
+	saysDeadBytes   = "A page ends before the job whose event would make it exceed MaxRead, but has one job at least if there is one"
 	saysDrain       = "Drain deletes jobs of a lane that are not completed and whose id is below the given one, with their attempts, and returns how many: at most limit, and fewer only if no more are left"
 	saysDrainHeld   = "Whoever holds one of them holds nothing any more"
 	saysDrainEvents = "Their events stay until they are purged"
@@ -42,10 +44,12 @@ var queues = role{name: "Queues", checks: []check{
 	{saysPeek, "lease over", peekOver},
 	{saysPeek, "writes nothing", peekReads},
 	{saysPeekLimit, "", peekLimit},
+	{saysPeekBytes, "", peekBytes},
 	{saysDead, "", deadLetters},
 	{saysDead, "of the lane", deadLane},
 	{saysDead, "one by one", deadPages},
 	{saysDeadLimit, "", deadLimit},
+	{saysDeadBytes, "", deadBytes},
 	{saysDrain, "", drainAll},
 	{saysDrain, "of the lane", drainLane},
 	{saysDrain, "below the id", drainBelow},
@@ -395,4 +399,33 @@ func deadLimit(r *rig) {
 	p = r.deadLetters(r.lane, "", core.MaxPage)
 	r.equal("DeadLetters with the largest limit: number", len(p.Items), core.DefaultPage+1)
 	r.equal("DeadLetters with the largest limit: More", p.More, false)
+}
+
+// large stores four messages, of which two are within MaxRead together and three are not.
+func large(r *rig) []core.Job { return r.sized(4, core.MaxRead*2/5) }
+
+func peekBytes(r *rig) {
+	want := large(r)
+	r.equal("Peek", ids(r.peek(r.lane, 9)), ids(want[:2]))
+	r.equal("Peek of one", ids(r.peek(r.lane, 1)), ids(want[:1]))
+}
+
+func deadBytes(r *rig) {
+	large(r)
+	for _, j := range r.take(4) {
+		r.settle(r.ended(j.Job, core.Dead))
+	}
+	var after core.ID
+	for _, want := range []struct {
+		items int
+		more  bool
+	}{{2, true}, {2, false}} {
+		p := r.deadLetters(r.lane, after, 9)
+		r.equal("DeadLetters: number", len(p.Items), want.items)
+		r.equal("DeadLetters: More", p.More, want.more)
+		for _, j := range p.Items {
+			r.equal("DeadLetters: payload", len(j.Event.Payload), core.MaxRead*2/5)
+			after = j.ID
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -17,6 +19,7 @@ const (
 	saysOneLease  = "No job is held under two leases at once, whoever takes at the same time"
 	saysEmpty     = "Taking from an empty or unknown lane, or with a quota of zero, brings nothing"
 	saysSpent     = "A running job with all its attempts behind it is taken too, so that its end is recorded: see [Job.Spent]"
+	saysBytes     = "Jobs beyond Quota.Bytes come without their events and are to be given back, see [TakenJob.Bare], but the first job comes with its event however large that is"
 	saysSettle    = "Settle ends attempts: each outcome is recorded as an attempt and gives its job the status, due time and error it says"
 	saysLost      = "An outcome whose lease is no longer the job's changes nothing, and its job id is returned as lost"
 	saysSettled   = "Settling the same outcome again changes nothing and is not lost"
@@ -52,6 +55,8 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysSpent, "", takeSpent},
 	{saysSpent, "settled as dead its attempts are what it had", settleSpent},
 	{saysSpent, "also after a release", releaseSpent},
+	{saysBytes, "", takeBytes},
+	{saysBytes, "one however large", takeLarge},
 	{saysTakenRun, "", takeRuns},
 	{saysTakenRun, "later", takeRunsLater},
 	{saysTakenRun, "without a step", takeStepless},
@@ -167,6 +172,60 @@ func takeQuota(r *rig) {
 		got[j.Lane]++
 	}
 	r.equal("Take(a: 2, b: 9, c: 0) with 5 due in each", got, map[core.Lane]int{"handler/a": 2, "handler/b": 5})
+}
+
+// sized stores n events of one job each, with payloads of so many bytes.
+func (r *rig) sized(n, bytes int) (jobs []core.Job) {
+	r.Helper()
+	for range n {
+		a := r.arrival(r.lane)
+		a.Event.Payload = []byte(strings.Repeat("a", bytes))
+		jobs = append(jobs, r.accepted(a)...)
+	}
+	return jobs
+}
+
+// whole takes jobs, gives those back that come bare, and returns the others.
+func (r *rig) whole(q core.Quota, bytes int) (jobs []core.TakenJob) {
+	r.Helper()
+	for _, j := range r.haul(q) {
+		if j.Bare {
+			r.equal("payload of a bare job", len(j.Event.Payload), 0)
+			r.release(r.now, j.Job)
+			continue
+		}
+		r.equal("payload of a job", len(j.Event.Payload), bytes)
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
+// takeBytes takes five jobs where there is room for two.
+func takeBytes(r *rig) {
+	stored := r.sized(5, 50_000)
+	q := r.quota(5)
+	q.Bytes = 140_000
+	first := r.whole(q, 50_000)
+	r.equal("Take of 140,000 bytes: whole jobs", len(first), 2)
+	rest := r.whole(r.quota(5), 50_000)
+	r.equal("Take of the rest: jobs", len(rest), 3)
+	for _, j := range rest {
+		r.equal("Take of the rest: attempt", j.Attempt, 1)
+	}
+	all := ids(append(first, rest...))
+	slices.Sort(all)
+	r.equal("Take, both times", all, ids(stored))
+}
+
+// takeLarge takes jobs one by one that are larger than the quota.
+func takeLarge(r *rig) {
+	r.sized(2, 50_000)
+	q := r.quota(2)
+	q.Bytes = 1
+	for range 2 {
+		r.equal("Take of one byte: whole jobs", len(r.whole(q, 50_000)), 1)
+	}
+	r.nothingDue()
 }
 
 func takeNewLease(r *rig) {
