@@ -290,9 +290,9 @@ func TestSigningSecrets(t *testing.T) {
 		keys                    []string
 	}{
 		{"none", "", "", nil},
-		{"of all", "signing_secret: all", "", []string{"all"}},
-		{"its own", "signing_secret: all", "signing_secret: own", []string{"own"}},
-		{"only its own", "", "signing_secret: [own, whsec_b2xkIG93bg==]", []string{"own", "old own"}},
+		{"of all", "signing_secret: for-all", "", []string{"for-all"}},
+		{"its own", "signing_secret: for-all", "signing_secret: its-own", []string{"its-own"}},
+		{"only its own", "", "signing_secret: [its-own, whsec_b2xkIG93bg==]", []string{"its-own", "old own"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			url, got := recorder(t)

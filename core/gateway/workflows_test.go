@@ -141,11 +141,11 @@ workflows: {flow: {source: shop, params: [{name: total, type: number}, {name: no
 
 func TestStepsAreCalled(t *testing.T) {
 	url, got := answering(t, func(_ int, w http.ResponseWriter) { io.WriteString(w, `{"ok": true}`) })
-	w := wire(t, flow("{name: charge, url: '"+url+"/charge', method: PUT, headers: {X-Team: red}, result_path: $.paid}", private, "delivery: {signing_secret: all}"))
+	w := wire(t, flow("{name: charge, url: '"+url+"/charge', method: PUT, headers: {X-Team: red}, result_path: $.paid}", private, "delivery: {signing_secret: for-all}"))
 	run := w.run(t, finished)
 	r := await(t, got)
 	body, _ := io.ReadAll(r.Body)
-	sum := mac([]byte("all"), r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), string(body))
+	sum := mac([]byte("for-all"), r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), string(body))
 	shown := []string{r.Method, r.URL.Path, r.Header.Get("X-Team"), r.Header.Get("x-gateway-workflow"), r.Header.Get("x-gateway-run-id"),
 		r.Header.Get("idempotency-key"), r.Header.Get("user-agent"), r.Header.Get("webhook-signature"), string(body), string(run.Status), string(run.Output)}
 	want := []string{"PUT", "/charge", "red", "flow", string(run.ID), string(run.ID) + ".1.charge", "gateway/test",

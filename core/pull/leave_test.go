@@ -211,7 +211,7 @@ func TestCloseForAnother(t *testing.T) {
 		taken := (<-d.receive(t.Context(), 1, 0)).messages
 		began, received := time.Now(), make(chan time.Duration)
 		go func() {
-			messages, err := next.Receive(t.Context(), "q", 1, MaxWait)
+			messages, err := next.Receive(t.Context(), Request{Queue: "q", N: 1, Wait: MaxWait})
 			if err != nil || len(messages) != len(taken) {
 				t.Errorf("Receive = %v, %v, want what was given back", messages, err)
 			}

@@ -12,8 +12,9 @@ import (
 const keepEvery = time.Second
 
 // What is taken at once at most, and what one consumer gets: messages are in memory from
-// then until they are sent. Bytes are those of payloads, and of the next messages they
-// are guessed from the last. One message is taken and given however large it is.
+// then until they are sent. Bytes are those of [Size], and of the next messages they
+// are guessed from the last. One message is taken and given however large it is. What all
+// consumers together get is bounded by their rooms.
 const (
 	maxClaim   = 10 * MaxBatch
 	claimBytes = 32 << 20
@@ -41,6 +42,8 @@ type line struct {
 
 	size int // of a message, about, in bytes; zero if none was taken yet
 
+	blocked bool // those who wait have no room
+
 	kept time.Time // when there was last a look at it, as far as keepUp knows
 }
 
@@ -50,6 +53,10 @@ type consumer struct {
 	asked  bool // a Take has begun since it came; so it has for all before it
 	over   bool // its wait is
 	answer chan answer
+
+	room    Room
+	granted int   // bytes that are reserved in it for the Take that is under way
+	full    *Full // why none are, if that is why it gets no messages
 }
 
 // An answer is what a consumer gets, once, when it is out of the line.
@@ -59,10 +66,13 @@ type answer struct {
 }
 
 // stand has a consumer stand in a line until it gets an answer or leaves.
-func (p *Puller) stand(ctx context.Context, l *line, n int, wait time.Duration) answer {
-	c := &consumer{n: n, over: wait == 0, answer: make(chan answer, 1)}
+func (p *Puller) stand(ctx context.Context, l *line, r Request) answer {
+	c := &consumer{n: r.N, over: r.Wait == 0, answer: make(chan answer, 1), room: r.Room}
+	if c.room == nil {
+		c.room = endless{}
+	}
 	p.join(l, c)
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(r.Wait)
 	defer timer.Stop()
 	for {
 		select {
@@ -86,13 +96,16 @@ func (p *Puller) join(l *line, c *consumer) {
 	p.start(l)
 }
 
-// expire ends a consumer's wait, at once if nobody is taking for it.
+// expire ends a consumer's wait, at once if nobody is taking for it, or will be in a moment.
 func (p *Puller) expire(l *line, c *consumer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.over = true
-	if !l.claiming {
-		l.dismiss(answer{err: l.err}, func(other *consumer) bool { return other == c })
+	self := func(other *consumer) bool { return other == c }
+	if l.blocked {
+		l.turnAway(self)
+	} else if !l.claiming {
+		l.dismiss(answer{err: l.err}, self)
 		p.nudge()
 	}
 }
@@ -136,14 +149,14 @@ func (p *Puller) start(l *line) {
 // claim takes for those who stand in a line, until nobody does or there is nothing for
 // them. It stands under no caller's context: what it takes is for many.
 func (p *Puller) claim(l *line) {
-	for n := p.ask(l); n > 0; n = p.ask(l) {
-		quota := core.Quota{Lane: l.lane, N: n, Hold: l.Visibility}
+	for take := p.ask(l); take.n > 0; take = p.ask(l) {
+		quota := core.Quota{Lane: l.lane, N: take.n, Hold: l.Visibility, Bytes: take.bytes}
 		taken, err := p.Worklist.Take(context.Background(), p.Clock(), []core.Quota{quota})
 		if err != nil {
 			p.fail(l, err)
 			continue
 		}
-		p.share(l, taken, n)
+		p.share(l, taken, take.n)
 		p.keepUp(l)
 	}
 }
@@ -168,32 +181,37 @@ func (p *Puller) keepUp(l *line) {
 	})
 }
 
-// ask is how many messages to take for those in a line. Zero ends the claim: they have
-// been asked for, and there is no reason to think that there is more.
-func (p *Puller) ask(l *line) (n int) {
+// ask is what to take for those in a line. Nothing ends the claim: they have been asked
+// for, and there is no reason to think that there is more; or none of them has room.
+func (p *Puller) ask(l *line) (take plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := len(l.waiting) - 1
 	if p.closed || last < 0 || !l.promising && l.waiting[last].asked {
-		l.claiming = false
-		if last >= 0 {
-			p.park(l)
-		} else {
-			p.nudge()
-		}
-		return 0
+		p.rest(l)
+		return plan{}
 	}
-	l.promising = false
+	l.promising, l.blocked = false, false
 	l.pass(p.Clock())
-	most, full := min(maxClaim, claimBytes/l.guess()), false
+	if take = l.plan(); take.n == 0 {
+		p.block(l)
+		p.rest(l)
+		return plan{}
+	}
 	for _, c := range l.waiting {
 		c.asked = true
-		want := min(c.n, max(1, replyBytes/l.guess()))
-		if full = full || n > 0 && n+want > most; !full {
-			n += want
-		}
 	}
-	return n
+	return take
+}
+
+// rest ends a claim.
+func (p *Puller) rest(l *line) {
+	l.claiming = false
+	if len(l.waiting) > 0 {
+		p.park(l)
+	} else {
+		p.nudge()
+	}
 }
 
 // guess is about how many bytes a message has.
@@ -207,46 +225,35 @@ func (l *line) guess() int {
 // weigh learns from what was taken how large messages are: larger ones at once, smaller
 // ones little by little.
 func (l *line) weigh(taken []core.TakenJob) {
-	if len(taken) == 0 {
-		return
-	}
-	total := 0
+	total, n := 0, 0
 	for _, m := range taken {
-		total += len(m.Event.Payload)
-	}
-	mean := 1 + total/len(taken)
-	l.size = max(mean, (3*l.guess()+mean)/4)
-}
-
-// portion is how many of the messages a consumer gets that asked for n.
-func portion(messages []core.TakenJob, n int) (k int) {
-	for bytes := 0; k < min(n, len(messages)); k++ {
-		bytes += len(messages[k].Event.Payload)
-		if k > 0 && bytes > replyBytes {
-			break
+		if !m.Bare {
+			total, n = total+Size(m), n+1
 		}
 	}
-	return k
+	if n == 0 {
+		return
+	}
+	mean := 1 + total/n
+	l.size = max(mean, (3*l.guess()+mean)/4)
 }
 
 // share gives the consumers in a line what they asked for, as long as there is any, also
 // those who came while it was taken: others may have left. Whose wait is over stays only
 // if there may be more.
 func (p *Puller) share(l *line, taken []core.TakenJob, n int) {
-	messages, spent := sort(taken)
+	messages, spent, bare := sort(taken)
 	p.mu.Lock()
 	l.err, l.trouble = nil, 0
 	l.weigh(taken)
-	served := 0
-	for ; served < len(l.waiting) && len(messages) > 0; served++ {
-		c := l.waiting[served]
-		k := portion(messages, c.n)
-		c.answer <- answer{messages: messages[:k:k]}
+	l.waiting = slices.DeleteFunc(l.waiting, func(c *consumer) bool {
+		k := c.fill(messages)
 		messages = messages[k:]
-	}
-	l.waiting = slices.Delete(l.waiting, 0, served)
-	if len(taken) < n {
-		l.dismiss(answer{}, func(c *consumer) bool { return c.asked && c.over })
+		return k > 0
+	})
+	back := append(bare, messages...) // whom they were for has left, or they are larger than was guessed
+	if len(taken) < n && len(back) == 0 {
+		l.emptied()
 	} else {
 		l.promising = true
 	}
@@ -254,19 +261,50 @@ func (p *Puller) share(l *line, taken []core.TakenJob, n int) {
 		p.expect(l, m.DueAt)
 	}
 	p.mu.Unlock()
-	if len(messages) > 0 { // whom they were for has left, or they are larger than was guessed
-		p.work.Go(func() { p.Return(context.Background(), l.Name, messages) })
-	}
+	p.giveBack(l, back)
 	p.bury(l, spent)
 }
 
+// emptied answers those who were asked for and whose wait is over: there is nothing more
+// in the queue, with room or without.
+func (l *line) emptied() {
+	for _, c := range l.waiting {
+		if c.asked {
+			c.full = nil
+		}
+	}
+	l.dismiss(answer{}, func(c *consumer) bool { return c.asked && c.over })
+}
+
+// backTime is how long a line waits for messages that are being given back.
+const backTime = time.Second
+
+// giveBack returns messages that no consumer gets. The next Take is to find them, or it
+// would say of a queue that it is empty; but who asks next does not wait long for that.
+func (p *Puller) giveBack(l *line, messages []core.TakenJob) {
+	if len(messages) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	p.work.Go(func() {
+		defer close(done)
+		p.Return(context.Background(), l.Name, messages)
+	})
+	select {
+	case <-done:
+	case <-time.After(backTime):
+	}
+}
+
 // sort parts messages that may be given to consumers from those that have been too
-// often. A Take does not tell which of its jobs was due first; but those that were
+// often, and from those that came bare. A Take does not tell which of its jobs was due first; but those that were
 // received before, and came back, stand behind the others.
-func sort(taken []core.TakenJob) (messages, spent []core.TakenJob) {
+func sort(taken []core.TakenJob) (messages, spent, bare []core.TakenJob) {
 	var again []core.TakenJob
 	for _, m := range taken {
 		switch {
+		case m.Bare:
+			bare = append(bare, m)
 		case m.Spent():
 			spent = append(spent, m)
 		case m.Attempt > 1:
@@ -275,13 +313,16 @@ func sort(taken []core.TakenJob) (messages, spent []core.TakenJob) {
 			messages = append(messages, m)
 		}
 	}
-	return append(messages, again...), spent
+	return append(messages, again...), spent, bare
 }
 
 // fail tells those of an error who cannot wait for better times. If nobody can be told,
 // it is stated.
 func (p *Puller) fail(l *line, err error) {
 	p.mu.Lock()
+	for _, c := range l.waiting {
+		c.fill(nil)
+	}
 	passes := core.IsKind(err, core.Unavailable)
 	told := l.dismiss(answer{err: err}, func(c *consumer) bool { return c.asked && (c.over || !passes) })
 	l.err = err

@@ -18,7 +18,11 @@
 //   - the look that is made each Rest, one for all queues, finds messages due,
 //   - or its wait is over.
 //
-// Where to change something: who gets what in line.go, when to look in watch.go, what
+// A consumer has a [Room] for its messages, so that the replies that nobody reads do not
+// fill the memory. Where there is none for any consumer of a line, the line is blocked
+// until bytes come back.
+//
+// Where to change something: who gets what in line.go and room.go, when to look in watch.go, what
 // an ack, nack or extend leads to in answer.go, what runs beside all that in quiet.go.
 package pull
 
@@ -91,8 +95,9 @@ type Puller struct {
 	closed   bool
 	watching bool
 	looking  bool
-	looked   time.Time // when the newest look began
-	lookAt   time.Time // when the next is to
+	looked   time.Time       // when the newest look began
+	freed    <-chan struct{} // closed when lines that are blocked may find room; nil if none is
+	lookAt   time.Time       // when the next is to
 }
 
 // New makes one.
@@ -114,26 +119,37 @@ func New(d Deps, queues []Queue) *Puller {
 // ErrQueue is the refusal of a queue that is not configured.
 var ErrQueue = core.Refuse(core.NotFound, "queue not found")
 
-// Receive returns up to n messages, 1 to MaxBatch. If there are none it waits for some
-// as long as told, at most MaxWait; none after that is no error. Who came first is
-// served first.
+// A Request is what a consumer asks for.
+type Request struct {
+	Queue string
+	N     int           // messages at most, 1 to MaxBatch
+	Wait  time.Duration // for some if there are none, at most MaxWait
+	Room  Room          // for them; nil is without a bound
+}
+
+// Receive returns messages. If there are none it waits for some as long as told; none
+// after that is no error. Who came first is served first.
+//
+// A consumer without room for one message waits as if there were none. It gets the
+// error of its room when the wait is over: that there are no messages is only said if
+// it is true. With little room it gets fewer messages.
 //
 // If the store is unavailable, who may wait does so, for the store too, and gets the
 // error when the wait is over. When ctx is done, Receive returns its error, and messages
 // that were taken meanwhile are given back.
-func (p *Puller) Receive(ctx context.Context, queue string, n int, wait time.Duration) ([]core.TakenJob, error) {
-	l, ok := p.lines[queue]
+func (p *Puller) Receive(ctx context.Context, r Request) ([]core.TakenJob, error) {
+	l, ok := p.lines[r.Queue]
 	switch {
 	case !ok:
 		return nil, ErrQueue
-	case n < 1 || n > MaxBatch:
-		return nil, core.Refuse(core.Invalid, "batch must be a number from 1 to %d, not %d", MaxBatch, n)
-	case wait < 0 || wait > MaxWait:
-		return nil, core.Refuse(core.Invalid, "wait must be a duration from 0s to 30s, not %v", wait)
+	case r.N < 1 || r.N > MaxBatch:
+		return nil, core.Refuse(core.Invalid, "batch must be a number from 1 to %d, not %d", MaxBatch, r.N)
+	case r.Wait < 0 || r.Wait > MaxWait:
+		return nil, core.Refuse(core.Invalid, "wait must be a duration from 0s to 30s, not %v", r.Wait)
 	}
-	got := p.stand(ctx, l, n, wait)
+	got := p.stand(ctx, l, r)
 	if ctx.Err() != nil {
-		p.Return(ctx, queue, got.messages)
+		p.Return(ctx, r.Queue, got.messages)
 		return nil, ctx.Err()
 	}
 	p.state(l, core.MessagesReceived, len(got.messages))

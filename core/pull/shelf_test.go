@@ -43,6 +43,7 @@ type shelf struct {
 type haul struct {
 	lane      core.Lane
 	want, got int
+	whole     int // of those got, how many came with their event
 	hold      time.Duration
 	at        time.Time
 }
@@ -160,7 +161,7 @@ func (s *shelf) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 func (s *shelf) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	q := quotas[0]
 	s.mu.Lock()
-	i := len(s.takes)
+	at := len(s.takes)
 	s.takes = append(s.takes, haul{lane: q.Lane, want: q.N, hold: q.Hold, at: time.Now()})
 	s.mu.Unlock()
 	if err := s.enter(&s.takeSlow); err != nil {
@@ -176,12 +177,19 @@ func (s *shelf) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 	}
 	slices.SortFunc(due, func(a, b *core.Job) int { return cmp.Or(a.DueAt.Compare(b.DueAt), cmp.Compare(a.ID, b.ID)) })
 	var taken []core.TakenJob
-	for _, j := range due[:min(q.N, len(due))] {
+	bytes := 0
+	for i, j := range due[:min(q.N, len(due))] {
+		bytes += len(s.payload)
 		j.Status, j.DueAt, j.Lease = core.Running, now.Add(q.Hold), core.Lease(fmt.Sprint("L", s.leases))
 		j.Attempt++
+		if i > 0 && bytes > q.Bytes {
+			taken = append(taken, core.TakenJob{Job: *j, Bare: true})
+			continue
+		}
+		s.takes[at].whole++
 		taken = append(taken, core.TakenJob{Job: *j, Event: core.Event{Payload: s.payload}})
 	}
-	s.takes[i].got = len(taken)
+	s.takes[at].got = len(taken)
 	return taken, nil
 }
 
@@ -307,6 +315,10 @@ func (d *desk) Ack(ctx context.Context, queue string, ids []string) (int, error)
 
 func (d *desk) Extend(ctx context.Context, queue string, ids []string, v time.Duration) (int, error) {
 	return d.Puller.Extend(ctx, queue, ids, v)
+}
+
+func (d *desk) Receive(ctx context.Context, queue string, n int, wait time.Duration) ([]core.TakenJob, error) {
+	return d.Puller.Receive(ctx, Request{Queue: queue, N: n, Wait: wait})
 }
 
 // send puts messages on the shelf as accepting them in this process does.

@@ -36,7 +36,7 @@ func (p *Puller) nudge() {
 // watch wakes lines for which there may be something, as long as any is parked.
 func (p *Puller) watch() {
 	for {
-		d, ok := p.tend()
+		d, freed, ok := p.tend()
 		if !ok {
 			return
 		}
@@ -44,6 +44,8 @@ func (p *Puller) watch() {
 		select {
 		case <-timer.C:
 		case <-p.nudged:
+		case <-freed:
+			p.unblock()
 		case <-p.heard.C:
 			p.hear()
 		case <-p.closing.Done():
@@ -62,8 +64,9 @@ func (p *Puller) hear() {
 }
 
 // tend wakes the lines for which it is time, looks if it is time for that, and returns
-// how long until the next of either. It returns false if there is nobody to tend for.
-func (p *Puller) tend() (time.Duration, bool) {
+// how long until the next of either, and what is closed if blocked lines are to be woken
+// sooner. It returns false if there is nobody to tend for.
+func (p *Puller) tend() (wait time.Duration, freed <-chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Clock()
@@ -79,12 +82,12 @@ func (p *Puller) tend() (time.Duration, bool) {
 		}
 		p.watching = !p.closed
 		next = sooner(next, l.next)
-		if l.err == nil {
+		if l.err == nil && !l.blocked {
 			parked = append(parked, l)
 		}
 	}
 	if !p.watching {
-		return 0, false
+		return 0, nil, false
 	}
 	if len(parked) > 0 && !p.looking {
 		if !p.lookAt.After(now) {
@@ -93,9 +96,9 @@ func (p *Puller) tend() (time.Duration, bool) {
 		next = sooner(next, p.lookAt)
 	}
 	if next.IsZero() {
-		return MaxWait, true // the look that is under way ends with a nudge
+		return MaxWait, p.freed, true // the look that is under way ends with a nudge
 	}
-	return max(0, next.Sub(now)), true
+	return max(0, next.Sub(now)), p.freed, true
 }
 
 // pass reports whether the time has come that something was to come due at. What comes

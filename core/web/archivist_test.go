@@ -19,6 +19,8 @@ type archivist struct {
 	events int    // how many there are to export; 3 unless set
 	breaks bool   // exporting fails behind the last of them
 
+	payload []byte // of each event, in place of their own
+
 	mu   sync.Mutex
 	said []string
 }
@@ -80,6 +82,9 @@ func (a *archivist) List(_ context.Context, f core.EventFilter) (core.Page[core.
 
 func (a *archivist) told(id core.ID) (manage.Told, error) {
 	for i, e := range eventsStored() {
+		if a.payload != nil {
+			e.Payload = a.payload
+		}
 		switch {
 		case e.ID == id && i == 0:
 			return manage.Told{Event: e, Jobs: jobsStored(), Runs: runs()[:1]}, nil

@@ -27,7 +27,7 @@ func whole(path string, length int) string {
 
 const (
 	small = 100
-	large = 100 << 10
+	largeBody = 100 << 10
 )
 
 // Requests whose small body is not there yet keep no other from being served.
@@ -53,7 +53,7 @@ func TestHalfBodiesTakeNoSlot(t *testing.T) {
 // a part of them for that.
 func TestHalfLargeBodiesTakeAShare(t *testing.T) {
 	for name, head := range map[string]string{
-		"declared": half("/webhooks/plain", large),
+		"declared": half("/webhooks/plain", largeBody),
 		"chunked":  "POST /webhooks/plain HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12",
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestHalfLargeBodiesTakeAShare(t *testing.T) {
 				c.say(head)
 				attackers = append(attackers, c)
 			}
-			for _, length := range []int{small, large} {
+			for _, length := range []int{small, largeBody} {
 				c := s.call("192.0.2.2")
 				c.say(whole("/webhooks/plain", length))
 				if got := c.answer(); got != "200" {
@@ -94,7 +94,7 @@ func TestHalfLargeBodiesOfManyClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, newWorld(t, "max_inbound 8").handler(), wide)
 		for i := range 50 {
-			s.call(fmt.Sprintf("192.0.2.%d", i+1)).say(half("/events/order", large))
+			s.call(fmt.Sprintf("192.0.2.%d", i+1)).say(half("/events/order", largeBody))
 		}
 		begun := time.Now()
 		c := s.call("192.0.2.99")
@@ -112,7 +112,7 @@ func TestBurstOfLargeBodies(t *testing.T) {
 		var calls []*call
 		for range 32 {
 			c := s.call("192.0.2.1")
-			c.say(whole("/webhooks/plain", large))
+			c.say(whole("/webhooks/plain", largeBody))
 			calls = append(calls, c)
 		}
 		for i, c := range calls {

@@ -23,9 +23,9 @@ var (
 // them; most events are smaller.
 const smallBody = 16 << 10
 
-// slowest is how many bytes a second a client must send of a larger body, once the
+// slowestBody is how many bytes a second a client must send of a larger body, once the
 // ReadTimeout of the server is over.
-const slowest = 32 << 10
+const slowestBody = 32 << 10
 
 // body reads the body of a request, which is at most MaxBodySize bytes of no
 // encoding: a signature is over the bytes as sent, and a few bytes of gzip may
@@ -149,7 +149,7 @@ func (p *pacer) arrived(n int) {
 	if p.server == nil || p.server.ReadTimeout <= 0 {
 		return
 	}
-	due := p.begun.Add(p.server.ReadTimeout + time.Duration(n)*time.Second/slowest)
+	due := p.begun.Add(p.server.ReadTimeout + time.Duration(n)*time.Second/slowestBody)
 	_ = p.control.SetReadDeadline(due)
 	_ = p.control.SetWriteDeadline(due.Add(p.server.WriteTimeout))
 }

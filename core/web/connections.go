@@ -2,7 +2,6 @@ package web
 
 import (
 	"container/list"
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -243,15 +242,8 @@ func note(nc net.Conn, state http.ConnState) {
 	}
 }
 
-type spareKey struct{}
-
-// mark makes known to requests that their connection is one for probes.
-func mark(ctx context.Context, nc net.Conn) context.Context {
-	if c, ok := nc.(*conn); ok && c.spare {
-		return context.WithValue(ctx, spareKey{}, true)
-	}
-	return ctx
-}
-
 // forProbes reports whether a request came by a connection for probes.
-func forProbes(r *http.Request) bool { return r.Context().Value(spareKey{}) != nil }
+func forProbes(r *http.Request) bool {
+	c, ok := r.Context().Value(connection{}).(*conn)
+	return ok && c.spare
+}

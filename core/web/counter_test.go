@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/pull"
 )
 
 // counter is two queues: work, which is open, and locked, whose key is "k3y" and which
@@ -22,6 +23,8 @@ type counter struct {
 	mu     sync.Mutex
 	said   []string
 	buried []core.ID
+
+	payload []byte // of each of many messages, in place of those of all sorts
 }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.UTC)
@@ -52,7 +55,8 @@ func (c *counter) say(format string, args ...any) error {
 	return c.store.moody(context.Background())
 }
 
-func (c *counter) Receive(ctx context.Context, queue string, n int, wait time.Duration) ([]core.TakenJob, error) {
+func (c *counter) Receive(ctx context.Context, r pull.Request) ([]core.TakenJob, error) {
+	queue, n, wait := r.Queue, r.N, r.Wait
 	if err := c.say("receive %s %d %v", queue, n, wait); err != nil {
 		return nil, err
 	}
@@ -64,8 +68,42 @@ func (c *counter) Receive(ctx context.Context, queue string, n int, wait time.Du
 	if queue != "work" {
 		return nil, nil
 	}
+	if c.payload != nil {
+		return c.fill(ctx, r)
+	}
 	left := slices.DeleteFunc(messages(), func(m core.TakenJob) bool { return slices.Contains(c.buried, m.ID) })
 	return left[:min(n, len(left))], nil
+}
+
+// fill gives what there is room for.
+func (c *counter) fill(ctx context.Context, r pull.Request) ([]core.TakenJob, error) {
+	size := len(c.payload) + 1<<10
+	timeout := time.After(r.Wait)
+	for {
+		granted, full := r.Room.Reserve(size, min(r.N*size, 8<<20))
+		if full == nil {
+			n := max(1, granted/size)
+			r.Room.Hold(n * size)
+			return c.largeOnes(n), nil
+		}
+		if r.Wait == 0 && full.Err != nil {
+			return nil, full.Err
+		}
+		select {
+		case <-full.Freed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timeout:
+			return nil, full.Err
+		}
+	}
+}
+
+func (c *counter) largeOnes(n int) (all []core.TakenJob) {
+	for i := range n {
+		all = append(all, messageOf(i+1, core.Event{Payload: c.payload}))
+	}
+	return all
 }
 
 func (c *counter) Return(_ context.Context, queue string, messages []core.TakenJob) {
@@ -131,12 +169,18 @@ func (c *counter) Peek(_ context.Context, queue string, limit int) ([]core.Taken
 	if err := c.find(queue); err != nil {
 		return nil, err
 	}
+	if c.payload != nil {
+		return c.largeOnes(4), nil // what a store returns at most
+	}
 	return messages()[:1], c.say("peek %s %d", queue, limit)
 }
 
 func (c *counter) DeadLetters(_ context.Context, queue string, after core.ID, limit int) (core.Page[core.TakenJob], error) {
 	if err := c.find(queue); err != nil {
 		return core.Page[core.TakenJob]{}, err
+	}
+	if c.payload != nil {
+		return core.Page[core.TakenJob]{Items: c.largeOnes(4), More: true}, nil
 	}
 	m := messages()[1]
 	m.Status, m.MaxAttempts, m.LastError, m.FinishedAt = core.Dead, 2, "nacked", noon.Add(time.Hour)

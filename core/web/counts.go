@@ -11,17 +11,24 @@ import (
 // requests of that one still end, they bound both as if they were one, and no client's
 // rate begins anew. The zero Counts is ready to use.
 type Counts struct {
-	inbound   slots // requests whose body is there, and which are being served
-	arriving  slots // requests whose large body is on its way
-	operating slots // requests of operators
-	callbacks slots // callbacks
-	small     slots // requests from behind a proxy whose small body is on its way
-	polls     slots // requests for messages
+	inbound   slots   // requests whose body is there, and which are being served
+	arriving  slots   // requests whose large body is on its way
+	operating slots   // requests of operators
+	callbacks slots   // callbacks
+	small     slots   // requests from behind a proxy whose small body is on its way
+	polls     polls   // requests for messages
+	outflow   outflow // bytes of replies
 
 	mu        sync.Mutex
 	limiter   *httprate.RateLimiter
 	perSecond int // that the limiter was made for
 }
+
+// Polls is how many requests for messages are being served.
+func (c *Counts) Polls() int { return c.polls.count() }
+
+// Unwritten is how many bytes replies have that are being made or written.
+func (c *Counts) Unwritten() int { return c.outflow.bytes() }
 
 // limit is who counts the requests of client addresses, nil without a limit. It begins
 // anew when the limit changes: what was counted belongs to another one.

@@ -35,12 +35,12 @@ type EventsOptions struct {
 func Events(o EventsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		e, token := &eventRoutes{d, o.Manager}, newBearer(o.Token)
-		r.Get("/api/events", d.viewing(token, e.list))
-		r.Get("/api/events/{id}", d.viewing(token, bare(e.inspect)))
-		r.Get("/api/events/{id}/jobs", d.viewing(token, bare(e.jobs)))
+		r.Get("/api/events", d.viewing(token, e.charged(listBytes, e.list)))
+		r.Get("/api/events/{id}", d.viewing(token, e.charged(d.recordBytes(), bare(e.inspect))))
+		r.Get("/api/events/{id}/jobs", d.viewing(token, e.charged(listBytes, bare(e.jobs))))
 		r.Post("/api/events/{id}/replay", d.changing(token, e.replayOne))
 		r.Post("/api/events/replay", d.changing(token, e.replay))
-		r.Get("/api/export/events", d.viewing(token, e.export))
+		r.Get("/api/export/events", d.viewing(token, e.charged(pageBytes, e.export)))
 	}
 }
 

@@ -12,11 +12,12 @@ var linesType = []string{"application/x-ndjson"}
 
 // Bounds of an export that is under way.
 const (
-	worthSending = 64 << 10        // bytes of lines that are sent in one go
-	patience     = 5 * time.Minute // how long a client may take to read them
+	worthSending = 64 << 10    // bytes of lines that are sent in one go
+	exportTime   = time.Minute // how long a client may take to read them
 )
 
-// export sends events as lines. Its memory does not depend on how many there are. Of an
+// export sends events as lines. Its memory does not depend on how many there are: it has
+// that of a page until it has ended. Of an
 // error behind the first lines the caller learns by the connection being cut: that all
 // is well was said before.
 func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
@@ -32,7 +33,11 @@ func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := &lines{w: w, control: http.NewResponseController(w)}
+	out := &lines{w: w}
+	if p, ok := w.(*reply); ok {
+		p.patience = exportTime
+		boundBuffer(r.Context())
+	}
 	for told, err := range e.manager.Export(r.Context(), filter, n) {
 		if err == nil {
 			err = out.add(told)
@@ -58,10 +63,9 @@ func (e *eventRoutes) breakOff(r *http.Request, out *lines, err error) error {
 
 // lines gathers lines and sends them.
 type lines struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	begun   bool
-	text    []byte
+	w     http.ResponseWriter
+	begun bool
+	text  []byte
 }
 
 func (l *lines) add(told manage.Told) error {
@@ -82,7 +86,6 @@ func (l *lines) send() error {
 		l.w.Header()["Content-Type"] = linesType
 		l.w.WriteHeader(http.StatusOK)
 	}
-	_ = l.control.SetWriteDeadline(time.Now().Add(patience)) // a server that has none needs none
 	_, err := l.w.Write(l.text)
 	l.text = l.text[:0]
 	return err

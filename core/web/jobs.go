@@ -33,9 +33,9 @@ type JobsOptions struct {
 func Jobs(o JobsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		j, token := &jobRoutes{d, o.Manager}, newBearer(o.Token)
-		r.Get("/api/jobs", d.viewing(token, j.list))
-		r.Get("/api/jobs/{id}", d.viewing(token, j.inspect))
-		r.Get("/api/jobs/{id}/attempts", d.viewing(token, bare(j.attempts)))
+		r.Get("/api/jobs", d.viewing(token, j.charged(listBytes, j.list)))
+		r.Get("/api/jobs/{id}", d.viewing(token, j.charged(listBytes, j.inspect)))
+		r.Get("/api/jobs/{id}/attempts", d.viewing(token, j.charged(listBytes, bare(j.attempts))))
 		r.Post("/api/jobs/{id}/retry", d.changing(token, j.retry))
 		r.Post("/api/jobs/retry", d.changing(token, j.retryAll))
 	}

@@ -106,7 +106,7 @@ func rest(object any) []byte {
 // less than many, and less than the copy.
 const worthJoining = 64 << 10
 
-// writePieces sends a body of known length.
+// writePieces sends a body of known length, and forgets its pieces.
 func writePieces(w http.ResponseWriter, pieces [][]byte) {
 	length := 0
 	for _, p := range pieces {
@@ -114,13 +114,17 @@ func writePieces(w http.ResponseWriter, pieces [][]byte) {
 	}
 	h := w.Header()
 	h["Content-Type"], h["Content-Length"] = jsonType, []string{strconv.Itoa(length)}
+	begin(w, length)
 	w.WriteHeader(http.StatusOK)
 	if length <= worthJoining {
 		pieces = [][]byte{bytes.Join(pieces, nil)}
 	}
-	for _, p := range pieces {
+	for i, p := range pieces {
 		if _, err := w.Write(p); err != nil {
 			return // whoever is gone wants no other reply
 		}
+		length -= len(p)
+		pieces[i] = nil // its memory is free once the budget is told
+		wrote(w, length)
 	}
 }

@@ -29,9 +29,9 @@ type OverviewOptions struct {
 func Overview(o OverviewOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		v, token := &overviewRoutes{OverviewOptions: o}, newBearer(o.Token)
-		r.Get("/api/stats", d.viewing(token, bare(v.stats)))
-		r.Get("/api/tail", d.viewing(token, v.tail))
-		r.Get("/openapi.json", d.viewing(token, v.describe))
+		r.Get("/api/stats", d.viewing(token, d.charged(listBytes, bare(v.stats))))
+		r.Get("/api/tail", d.viewing(token, d.charged(pageBytes, v.tail)))
+		r.Get("/openapi.json", d.viewing(token, d.charged(listBytes, v.describe)))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // A Puller serves the consumers of queues; see [pull.Puller].
 type Puller interface {
-	Receive(ctx context.Context, queue string, n int, wait time.Duration) ([]core.TakenJob, error)
+	Receive(ctx context.Context, r pull.Request) ([]core.TakenJob, error)
 	Return(ctx context.Context, queue string, messages []core.TakenJob)
 	Bury(ctx context.Context, queue string, messages []core.TakenJob, why string) error
 	Ack(ctx context.Context, queue string, ids []string) (int, error)
@@ -63,9 +63,9 @@ func Queues(o QueuesOptions) Piece {
 		r.Post("/api/queues/{name}/nack", d.receiving(&d.budgets.intake, q.nack))
 		r.Post("/api/queues/{name}/extend", d.receiving(&d.budgets.intake, q.extend))
 
-		r.Get("/api/queues", d.viewing(q.token, bare(q.list)))
-		r.Get("/api/queues/{name}/peek", d.viewing(q.token, q.peek))
-		r.Get("/api/queues/{name}/dlq", d.viewing(q.token, q.deadLetters))
+		r.Get("/api/queues", d.viewing(q.token, q.charged(listBytes, bare(q.list))))
+		r.Get("/api/queues/{name}/peek", d.viewing(q.token, q.charged(pageBytes, q.peek)))
+		r.Get("/api/queues/{name}/dlq", d.viewing(q.token, q.charged(pageBytes, q.deadLetters)))
 		r.Post("/api/queues/{name}/retry", d.changing(q.token, q.retry))
 		r.Post("/api/queues/{name}/drain", d.changing(q.token, q.drain))
 	}
@@ -113,7 +113,14 @@ func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return q.hand(w, r, queue, n, inTime(r.Context(), wait))
+	client := recordOf(w).client
+	if full := q.Counts.polls.enter(queue, sharer(client), len(q.keys) == 1); full != nil {
+		return full
+	}
+	defer q.Counts.polls.leave(queue, sharer(client))
+	p := q.reply(w, r, client)
+	defer p.room.close()
+	return q.hand(p, r, pull.Request{Queue: queue, N: n, Wait: inTime(r.Context(), wait), Room: p.room})
 }
 
 // handTime is how long before its deadline a request has its messages, so that they can
@@ -133,18 +140,18 @@ func inTime(ctx context.Context, wait time.Duration) time.Duration {
 // go back: they would be invisible to everyone for nothing. What happens once the reply
 // is on its way nobody can tell; then the visibility timeout decides, and the attempt
 // counts, so that a message which no consumer can take in dies of it at last.
-func (q *queueRoutes) hand(w http.ResponseWriter, r *http.Request, queue string, n int, wait time.Duration) error {
-	end := time.Now().Add(wait)
+func (q *queueRoutes) hand(w *reply, r *http.Request, ask pull.Request) error {
+	end := time.Now().Add(ask.Wait)
 	for {
-		messages, err := q.Puller.Receive(r.Context(), queue, n, wait)
+		messages, err := q.Puller.Receive(r.Context(), ask)
 		if err != nil {
 			return err
 		}
 		if err := r.Context().Err(); err != nil {
-			q.Puller.Return(r.Context(), queue, messages)
+			q.Puller.Return(r.Context(), ask.Queue, messages)
 			return err
 		}
-		sendable, err := q.trim(r.Context(), queue, messages)
+		sendable, err := q.trim(r.Context(), ask.Queue, messages)
 		if err != nil {
 			return err
 		}
@@ -152,7 +159,8 @@ func (q *queueRoutes) hand(w http.ResponseWriter, r *http.Request, queue string,
 			writeMessages(w, sendable, handed, "")
 			return nil
 		}
-		wait = max(0, time.Until(end)) // all were too large; there may be others behind them
+		w.room.Hold(0)
+		ask.Wait = max(0, time.Until(end)) // all were too large; there may be others behind them
 	}
 }
 

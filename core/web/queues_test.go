@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/eventgateway/gateway/core/web"
 )
 
 const someID = "01J00000000000000000000001"
@@ -82,42 +80,6 @@ func TestWaitsEndBeforeTheirDeadline(t *testing.T) {
 				t.Errorf("wait=%v with %v left: told %q, want %q", tt.wait, tt.left, got, want)
 			}
 		})
-	}
-}
-
-// Who waits for messages takes nobody's slot, and nobody takes theirs.
-func TestPollsHaveTheirOwnBudget(t *testing.T) {
-	w := newWorld(t, "max_inbound 1")
-	waiting, arrive := make(chan struct{}), make(chan struct{})
-	w.counter.wait = func(context.Context) error {
-		waiting <- struct{}{}
-		<-arrive
-		return nil
-	}
-	h := w.handler()
-	poll := func() *httptest.ResponseRecorder { return ask(h, "GET", "/api/queues/work/messages?wait=30s", "") }
-	replies := make(chan int)
-	for range web.MaxPolls {
-		go func() { replies <- poll().Code }()
-		<-waiting
-	}
-	if got := poll(); got.Code != 503 || got.Header().Get("Retry-After") != "1" || !strings.HasPrefix(got.Body.String(), `{"error":`) {
-		t.Errorf("poll too many: %d %s, Retry-After %q; want 503, 1", got.Code, got.Body, got.Header().Get("Retry-After"))
-	}
-	for _, path := range []string{"/events/order.created", "/api/queues/work/ack"} {
-		if got := ask(h, "POST", path, `{"ids": []}`); got.Code >= 300 {
-			t.Errorf("POST %s beside the polls: %d", path, got.Code)
-		}
-	}
-	close(arrive)
-	for range web.MaxPolls {
-		if got := <-replies; got != 200 {
-			t.Fatalf("poll: %d, want 200", got)
-		}
-	}
-	go func() { <-waiting }()
-	if got := poll(); got.Code != 200 {
-		t.Errorf("poll after the others: %d, want 200", got.Code)
 	}
 }
 

@@ -47,14 +47,15 @@ type verdict struct {
 	text       string
 	explains   bool          // always sent as {"error": ...}, not as plain text
 	retryAfter time.Duration // sent if not zero
+	reason     string        // in a word, for Settings.Refused; "" is not told
 }
 
 func (v *verdict) Error() string { return v.text }
 
 var (
 	errInternal = &verdict{status: 500, text: "Internal error"}
-	errBusy     = &verdict{status: 503, text: "Too many concurrent requests", retryAfter: time.Second}
-	errTooMany  = &verdict{status: 429, text: "Too many requests"} // the limiter has set Retry-After
+	errBusy     = &verdict{status: 503, text: "Too many concurrent requests", retryAfter: time.Second, reason: "requests"}
+	errTooMany  = &verdict{status: 429, text: "Too many requests", reason: "rate"} // the limiter has set Retry-After
 	errSlow     = &verdict{status: 408, text: "Request timeout"}
 	errTrouble  = &verdict{status: 500, text: "internal error", explains: true}
 	errGone     = &verdict{status: 503, text: "Client has hung up"} // nobody reads it
@@ -84,6 +85,9 @@ const worthDraining = 64 << 10
 // everything else the caller learns nothing and the log everything.
 func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := d.judge(r, err)
+	if v.reason != "" && d.Refused != nil {
+		d.Refused(v.reason)
+	}
 	if v == errInternal && callingBack(r) {
 		v = errTrouble
 	}
@@ -217,6 +221,7 @@ func writeText(w http.ResponseWriter, status int, text string) {
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	text := mustJSON(body)
+	begin(w, len(text))
 	w.Header()["Content-Type"] = jsonType
 	w.WriteHeader(status)
 	_, _ = w.Write(text)

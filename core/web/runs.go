@@ -31,8 +31,8 @@ type RunsOptions struct {
 func Runs(o RunsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		runs, token := &runRoutes{d, o.Manager}, newBearer(o.Token)
-		r.Get("/api/workflow-runs", d.viewing(token, runs.list))
-		r.Get("/api/workflow-runs/{id}", d.viewing(token, bare(runs.inspect)))
+		r.Get("/api/workflow-runs", d.viewing(token, runs.charged(listBytes, runs.list)))
+		r.Get("/api/workflow-runs/{id}", d.viewing(token, runs.charged(pageBytes, bare(runs.inspect))))
 		r.Post("/api/workflow-runs/{id}/redrive", d.changing(token, runs.redrive))
 		r.Post("/api/workflow-runs/{id}/cancel", d.changing(token, runs.cancel))
 	}

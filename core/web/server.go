@@ -26,7 +26,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    16 << 10,
 		Protocols:         &protocols,
 		ConnState:         note,
-		ConnContext:       mark,
+		ConnContext:       withConnection,
 		// What net/http has to say is about what clients do wrong.
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without our headers

@@ -64,14 +64,13 @@ type Settings struct {
 	// Counts are what the limits are held against. Nil counts for this handler alone.
 	Counts *Counts
 
+	// Refused is told why a request is refused that finds the gateway too busy. May be nil.
+	Refused func(reason string)
+
 	// Served is told of every request that was answered: the pattern of its route, ""
 	// if none took it, its method as it was sent, and the status. May be nil.
 	Served func(pattern, method string, status int)
 }
-
-// MaxPolls is how many requests for messages are served at once; more is 503. They
-// have this budget of their own, since most of them do nothing but wait.
-const MaxPolls = 1000
 
 // A Piece is a group of routes.
 type Piece func(chi.Router, *Door)
@@ -200,12 +199,6 @@ func (d *Door) viewing(token *bearer, serve route) http.HandlerFunc {
 // changing serves an operator's route that changes something, and may have a body.
 func (d *Door) changing(token *bearer, serve route) http.HandlerFunc {
 	return d.receiving(&d.budgets.operators, token.only(serve))
-}
-
-// polling serves a route on which clients wait, within MaxPolls.
-func (d *Door) polling(serve route) http.HandlerFunc {
-	polls := &budget{serving: []pool{{&d.Counts.polls, bound{most: MaxPolls}}}}
-	return d.receiving(polls, slotted(serve))
 }
 
 // unrouted answers a request no route takes: 405 if another method would have

@@ -1,0 +1,138 @@
+package pull
+
+import (
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A Room is the memory that the messages of one consumer may have, from before they are
+// taken until its reply is written. Its methods do not block.
+type Room interface {
+	// Reserve grants between least and most bytes for messages that are about to be taken,
+	// beside those that the room holds, or grants nothing and says why.
+	Reserve(least, most int) (granted int, full *Full)
+
+	// Hold states how many bytes the messages have that the consumer gets. What else was
+	// reserved comes back.
+	Hold(bytes int)
+}
+
+// Full says why a room grants nothing.
+type Full struct {
+	// Freed is closed when bytes come back, to this room or to another one.
+	Freed <-chan struct{}
+
+	// Err is what a consumer is told whose wait is over. It is nil if only reservations
+	// are in the way, which last no longer than a Take.
+	Err error
+}
+
+// endless is the room of consumers that have none.
+type endless struct{}
+
+func (endless) Reserve(_, most int) (int, *Full) { return most, nil }
+func (endless) Hold(int)                         {}
+
+// overhead is what a message has in memory beside its payload, in bytes, about.
+const overhead = 1 << 10
+
+// Size is about how many bytes a message has in memory.
+func Size(m core.TakenJob) int { return len(m.Event.Payload) + overhead }
+
+// How much more than guessed is reserved: messages differ in size, and those that exceed
+// what was reserved are taken for nothing.
+const (
+	slack      = 4
+	slackBytes = 64 << 10
+)
+
+// A plan is what to take for consumers in a line.
+type plan struct {
+	n     int // messages; 0 if no consumer has room for one
+	bytes int // that were reserved for them
+}
+
+// plan reserves room for a Take. Consumers for whom the Take would become too large
+// wait for the next one, and so do those without room.
+func (l *line) plan() (take plan) {
+	guess := l.guess()
+	most, enough := min(maxClaim, claimBytes/guess), false
+	for _, c := range l.waiting {
+		c.granted, c.full = 0, nil
+		want := min(c.n, max(1, replyBytes/guess))
+		if enough = enough || take.n > 0 && (take.n+want > most || take.bytes+guess > claimBytes); enough {
+			continue
+		}
+		bytes := min(slack*want*guess+slackBytes, replyBytes, claimBytes-take.bytes)
+		if c.granted, c.full = c.room.Reserve(guess, max(guess, bytes)); c.full == nil {
+			take.n += min(want, max(1, c.granted/guess))
+			take.bytes += c.granted
+		}
+	}
+	return take
+}
+
+// block notes that no consumer in a line has room. Those whose wait is over are told.
+func (p *Puller) block(l *line) {
+	for _, c := range l.waiting {
+		if c.full != nil {
+			l.blocked = true
+			if p.freed == nil { // else the one of before is closed already, or is the same
+				p.freed = c.full.Freed
+			}
+		}
+	}
+	l.turnAway(func(c *consumer) bool { return c.over })
+}
+
+// turnAway answers consumers without room that are meant, and cannot hope for some.
+func (l *line) turnAway(meant func(*consumer) bool) {
+	l.waiting = slices.DeleteFunc(l.waiting, func(c *consumer) bool {
+		if c.full == nil || c.full.Err == nil || !meant(c) {
+			return false
+		}
+		c.answer <- answer{err: c.full.Err}
+		return true
+	})
+}
+
+// unblock wakes the lines that were blocked, once bytes have come back.
+func (p *Puller) unblock() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.freed = nil
+	for _, l := range p.lines {
+		if l.blocked {
+			l.blocked = false
+			p.wake(l)
+		}
+	}
+}
+
+// fill gives a consumer those of the messages that it asked for and has room for, and
+// returns how many. Where no room was reserved for it, it may still have some: others may
+// have left, or have got less than was reserved for them.
+func (c *consumer) fill(messages []core.TakenJob) (k int) {
+	granted := c.granted
+	if c.granted = 0; granted == 0 && len(messages) > 0 {
+		least := Size(messages[0])
+		granted, c.full = c.room.Reserve(least, max(least, min(replyBytes, c.n*least)))
+	}
+	if granted == 0 {
+		return 0
+	}
+	bytes := 0
+	for ; k < min(c.n, len(messages)); k++ {
+		size := Size(messages[k])
+		if k > 0 && bytes+size > min(granted, replyBytes) {
+			break
+		}
+		bytes += size
+	}
+	if c.room.Hold(bytes); k == 0 {
+		return 0
+	}
+	c.answer <- answer{messages: slices.Clone(messages[:k])} // what others get is not to stay in memory with it
+	return k
+}

@@ -1,0 +1,164 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/eventgateway/gateway/core/pull"
+)
+
+// MaxUnwritten is how many bytes the replies may have together that are not yet written,
+// or are being made. A client address may have what is left a third of: a quarter of the
+// whole if no other has any, and something however many others there are.
+//
+// It is a sixth of what the gateway keeps its memory to: the heap may be some times what
+// is alive, and while messages are taken there are two copies of them.
+const MaxUnwritten = 64 << 20
+
+// roomTime is how long a request of an operator waits for bytes.
+const roomTime = 5 * time.Second
+
+var (
+	errUnread = &verdict{status: 503, reason: "unread", retryAfter: time.Second,
+		text: "Too many replies wait to be read by their clients"}
+	errUnreadHere = &verdict{status: 503, reason: "unread_address", retryAfter: time.Second,
+		text: "Too many replies to this client address wait to be read: read them first, or ask for fewer at once"}
+)
+
+// An outflow is the budget of all replies whose size is not a constant. The zero outflow
+// is ready to use.
+type outflow struct {
+	mu    sync.Mutex
+	all   usage
+	by    map[netip.Addr]usage // by client
+	freed chan struct{}        // closed when bytes come back; nil if nobody was refused since
+}
+
+// A usage is bytes of the budget: those of replies, and those that are reserved for a
+// moment, until it is known what a reply has.
+type usage struct{ held, reserved int }
+
+func (u usage) sum() int { return u.held + u.reserved }
+
+func (u *usage) add(held, reserved int) { u.held, u.reserved = u.held+held, u.reserved+reserved }
+
+// A room is the part of the budget that one reply has. It is empty at first.
+type room struct {
+	of  *outflow
+	who netip.Addr
+	has usage
+}
+
+var _ pull.Room = (*room)(nil)
+
+// room is one for a reply to a client.
+func (o *outflow) room(client netip.Addr) *room { return &room{of: o, who: sharer(client)} }
+
+// bytes is how many the replies have together, and how many are reserved.
+func (o *outflow) bytes() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.sum()
+}
+
+// left is how many bytes a client may have more, beside what all clients and it have. It
+// may have one reply while nothing is in the way of that, however large.
+func left(all, client, least int) int {
+	free := MaxUnwritten - all
+	n := (free - 3*client) / 4 // so that it has at most a third of what is free then
+	switch {
+	case all == 0:
+		return max(n, least)
+	case client == 0 && least <= free:
+		return max(n, least)
+	}
+	return n
+}
+
+// Reserve grants between least and most bytes, or says why it cannot. The first reply of
+// a client gets what there is; further ones get half of that, to leave room for others.
+func (r *room) Reserve(least, most int) (int, *pull.Full) {
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	client := r.of.by[r.who]
+	n := left(r.of.all.sum(), client.sum(), least)
+	if n < least {
+		return 0, r.of.full(client, least)
+	}
+	if client.sum() > 0 {
+		n = max(least, n/2)
+	}
+	n = min(most, n)
+	r.add(0, n)
+	return n, nil
+}
+
+// full says why a client gets nothing.
+func (o *outflow) full(client usage, least int) *pull.Full {
+	if o.freed == nil {
+		o.freed = make(chan struct{})
+	}
+	f := &pull.Full{Freed: o.freed}
+	switch {
+	case left(o.all.held, client.held, least) >= least: // without what is reserved
+	case left(client.held, client.held, least) < least: // without other clients
+		f.Err = errUnreadHere
+	default:
+		f.Err = errUnread
+	}
+	return f
+}
+
+// Hold states how many bytes the reply has, in place of what it had and what was reserved.
+func (r *room) Hold(bytes int) {
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	r.add(bytes-r.has.held, -r.has.reserved)
+}
+
+// close gives back all there is.
+func (r *room) close() { r.Hold(0) }
+
+// add counts bytes, under the budget's lock. If some come back, who was refused is told.
+func (r *room) add(held, reserved int) {
+	if held == 0 && reserved == 0 {
+		return
+	}
+	o := r.of
+	client := o.by[r.who]
+	for _, u := range []*usage{&r.has, &client, &o.all} {
+		u.add(held, reserved)
+	}
+	if o.by == nil {
+		o.by = map[netip.Addr]usage{}
+	}
+	if o.by[r.who] = client; client == (usage{}) {
+		delete(o.by, r.who)
+	}
+	if held+reserved < 0 && o.freed != nil {
+		close(o.freed)
+		o.freed = nil
+	}
+}
+
+// wait reserves bytes, for some time if there are none.
+func (r *room) wait(ctx context.Context, bytes int) error {
+	timer := time.NewTimer(roomTime)
+	defer timer.Stop()
+	for {
+		_, full := r.Reserve(bytes, bytes)
+		if full == nil {
+			return nil
+		}
+		select {
+		case <-full.Freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return cmp.Or(full.Err, error(errUnread))
+		}
+	}
+}
