@@ -56,6 +56,12 @@ type Run struct {
 	// adds the next one may change the run: see [Runs.Transit].
 	Seq int
 
+	// Written is about how many bytes the run has written, in all its epochs, and Writers
+	// how many of them each step wrote, in the form of package workflow; empty if none wrote
+	// much.
+	Written int
+	Writers string
+
 	Step   string // of the workflow's own list, the one it has come to or ended with
 	Output []byte // JSON, once completed
 	Error  string // why it failed, beginning with the class; else empty
@@ -118,6 +124,11 @@ type Step struct {
 	State   []byte // JSON that it received; nil stands for the event's payload
 	Output  []byte // JSON that it passed on; nil before, and if it failed and the run did not go on from it
 	Error   string // class and detail of what failed last; empty if nothing did
+
+	// StateName and OutputName are the names under which the store keeps State and Output
+	// apart from the step. A name is empty if the store keeps the text with the step.
+	StateName  string
+	OutputName string
 
 	// Carry is what goes along from step to step beside the state, in the form of
 	// package workflow; empty for nothing.

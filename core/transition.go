@@ -119,8 +119,16 @@ type Transition struct {
 	Run     Run
 	Entries []Entry // at least one
 
-	New      []Step
-	Changed  []StepChange
+	New     []Step
+	Changed []StepChange
+
+	// Apart allows the store to keep large States and Outputs of New and Changed apart from
+	// the steps, each once in the run. Kept are the names of texts of the run that are known
+	// to be kept so: the StateNames and OutputNames of steps that were read of it. They are
+	// not written again.
+	Apart bool
+	Kept  []string
+
 	Jobs     []StepJob
 	JobsEnd  []JobChange
 	Attempts []AttemptRecord
@@ -172,6 +180,11 @@ type Chronicle interface {
 
 	// Runs lists runs newest first, without their outputs, paged like Events.
 	Runs(ctx context.Context, f RunFilter) (Page[Run], error)
+
+	// Steps lists the steps of an epoch of a run in the order of their ids: those behind the
+	// id after, at most limit of them, 1 to MaxPage, and no more once their States and
+	// Outputs have MaxRead bytes together, but one at least if there is one.
+	Steps(ctx context.Context, run ID, epoch int, after ID, limit int) (Page[Step], error)
 
 	// History lists the entries of a run behind a Seq, oldest first: limit of them, 1 to
 	// MaxPage, or fewer if there are no more.

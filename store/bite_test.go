@@ -53,9 +53,9 @@ func TestBitesAreCut(t *testing.T) {
 		most int
 		want string
 	}{
-		{0, "jobs 6 attempts 6 runs 2 steps 2 history 2 callbacks 2 events 3; events 4"},
+		{0, "jobs 6 attempts 6 runs 2 steps 2 texts 2 history 2 callbacks 2 events 3; events 4"},
 		{3, "jobs 3 attempts 3 events 2; jobs 1 attempts 1 events 1; jobs 1 attempts 1 events 1; jobs 1 attempts 1 events 1; " +
-			"runs 1 steps 1 history 1 callbacks 1 events 1; runs 1 steps 1 history 1 callbacks 1 events 1; events 3; events 1"},
+			"runs 1 steps 1 texts 1 history 1 callbacks 1 events 1; runs 1 steps 1 texts 1 history 1 callbacks 1 events 1; events 3; events 1"},
 	} {
 		p := all
 		var got []string

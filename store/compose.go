@@ -72,7 +72,7 @@ func firstOfKey(table string) string {
 	switch table {
 	case "attempts":
 		return "job_id"
-	case "history":
+	case "history", "step_texts":
 		return "run_id"
 	case "callbacks":
 		return "token_hash"

@@ -22,6 +22,10 @@ type Dialect struct {
 	// there for made.
 	again string
 
+	// column makes ADD COLUMN repeatable. Without it the Conn takes a column that is there for
+	// made, or the step and its record are one transaction: see Store.runStep.
+	column string
+
 	// unindex drops an index, $index, of a table, $table, which may be gone already. Without
 	// IF EXISTS the Conn takes one that is not there for dropped.
 	unindex string
@@ -196,6 +200,7 @@ var Postgres = Dialect{
 		"steps": "WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)",
 	},
 	again:   "IF NOT EXISTS",
+	column:  "IF NOT EXISTS",
 	unindex: "DROP INDEX IF EXISTS $index",
 	only:    "WHERE %s",
 	// Elsewhere an index has the primary key at its end anyway. Without it, listing
@@ -228,7 +233,7 @@ var MySQL = Dialect{
 	table: map[string]string{
 		"events": mysqlTable, "jobs": mysqlTable, "attempts": mysqlTable, "schema_steps": mysqlTable, "cron_marks": mysqlTable,
 		"gates": mysqlTable, "definitions": mysqlTable, "runs": mysqlTable, "steps": mysqlTable, "history": mysqlTable,
-		"callbacks": mysqlTable, "turns": mysqlTable,
+		"callbacks": mysqlTable, "turns": mysqlTable, "step_texts": mysqlTable,
 	},
 	// In place of partial indexes. Stored, since indexes on columns that are not have
 	// a history of defects in both servers.
@@ -307,7 +312,7 @@ func mysqlValues(row string) string {
 // sql fills a statement's fragments in.
 func (d Dialect) sql(text string) string {
 	text = strings.NewReplacer("{key}", d.key, "{path}", d.path, "{text}", d.text, "{int}", d.integer,
-		"{limit}", d.limit, "{again}", d.again, "{past}", d.past,
+		"{limit}", d.limit, "{again}", d.again, "{column}", d.column, "{past}", d.past,
 		"{due_lane}", orElse(d.dueLane, "lane"), "{dead_lane}", orElse(d.deadLane, "lane"),
 		"{last_lane}", orElse(d.lastLane, "lane"), "{done_lane}", orElse(d.doneLane, "lane"), "{waiting}", orElse(d.waiting, "due_at IS NOT NULL"),
 		"{dead}", orElse(d.dead, "status = 'dead'"), "{last}", orElse(d.last, lastTry), "{done}", orElse(d.done, "status = 'completed'")).Replace(strings.TrimSpace(text))

@@ -215,6 +215,7 @@ func (s *Store) ownersGo(p *purging, jobs, runs [][]any) []Stmt {
 		{Name: "purge_attempts", SQL: s.sql.deleteAttempts, Rows: besides(jobs, p.largeJob)},
 		{Name: "purge_runs", SQL: s.sql.deleteRun, Rows: ending(runs, p.end)},
 		{Name: "purge_steps", SQL: s.sql.deleteSteps, Rows: parts},
+		{Name: "purge_texts", SQL: s.sql.deleteTexts, Rows: parts},
 		{Name: "purge_history", SQL: s.sql.deleteHistory, Rows: parts},
 		{Name: "purge_callbacks", SQL: s.sql.deleteCallbacks, Rows: parts},
 	}, eventsGo(s.sql, eventsOf(jobs, runs, p.end))...)
@@ -282,6 +283,7 @@ func jobParts(q statements) []part {
 func runParts(q statements) []part {
 	return []part{
 		{Stmt{Name: "pick_steps", SQL: q.pickSteps}, Stmt{Name: "delete_steps", SQL: q.deleteStep}},
+		{Stmt{Name: "pick_texts", SQL: q.pickTexts}, Stmt{Name: "delete_texts", SQL: q.deleteText}},
 		{Stmt{Name: "pick_history", SQL: q.pickHistory}, Stmt{Name: "delete_history", SQL: q.deleteEntry}},
 		{Stmt{Name: "pick_callbacks", SQL: q.pickCallbacks}, Stmt{Name: "delete_callbacks", SQL: q.deleteCallback}},
 	}

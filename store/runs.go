@@ -100,6 +100,9 @@ func idRows(ids []core.ID) (rows [][]any) {
 func situationsOf(rows [][]any) map[core.ID]core.Situation {
 	of := make(map[core.ID]core.Situation, len(rows))
 	for _, row := range rows {
+		if lacksText(row) {
+			continue // the run is being purged
+		}
 		situation := scanSituation(row)
 		of[situation.Step.ID] = situation
 	}
@@ -108,6 +111,9 @@ func situationsOf(rows [][]any) map[core.ID]core.Situation {
 
 // Survey returns steps. See core.Runs.
 func (s *Store) Survey(ctx context.Context, run core.ID, epoch int, w core.Wanted) ([]core.Step, error) {
+	if w.All {
+		return s.surveyAll(ctx, run, epoch)
+	}
 	stmts := s.surveyStmts(string(run), int64(epoch), w)
 	if len(stmts) == 0 {
 		return nil, nil
@@ -125,7 +131,11 @@ func (s *Store) Survey(ctx context.Context, run core.ID, epoch int, w core.Wante
 		}
 	}
 	slices.SortFunc(steps, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
-	return slices.CompactFunc(steps, func(a, b core.Step) bool { return a.ID == b.ID }), nil
+	steps = slices.CompactFunc(steps, func(a, b core.Step) bool { return a.ID == b.ID })
+	if err := s.fill(ctx, run, steps); err != nil {
+		return nil, fmt.Errorf("survey run %s: %w", run, err)
+	}
+	return steps, nil
 }
 
 // surveyStmts are what reads the wanted steps.
@@ -137,10 +147,6 @@ func (s *Store) surveyStmts(run string, epoch int64, w core.Wanted) (stmts []Stm
 		if len(rows) > 0 {
 			stmts = append(stmts, Stmt{Name: name, SQL: sql, Rows: rows, Reads: true})
 		}
-	}
-	if w.All {
-		all("survey_all", s.sql.surveyAll)
-		return stmts
 	}
 	if w.Open {
 		all("survey_open", s.sql.surveyOpen)

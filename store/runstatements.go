@@ -1,16 +1,19 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The statements on runs. See statements.go.
 
 const (
 	runColumns  = `id, ` + runRest
-	runRest     = `workflow, event_id, definition, status, epoch, seq, step, output, error, deadline_at, created_at, started_at, finished_at`
-	stepColumns = `id, run_id, epoch, parent_id, branch, path, name, type, status, attempt, state, output, error, carry, fan, leaf_of, started_at, finished_at`
+	runRest     = `workflow, event_id, definition, status, epoch, seq, step, output, error, deadline_at, created_at, started_at, finished_at, written, writers`
+	stepColumns = `id, run_id, epoch, parent_id, branch, path, name, type, status, attempt, state, output, error, carry, fan, leaf_of, started_at, finished_at, state_in, output_in`
 
 	// A run without its output, for listings.
-	runSummary = `id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at, created_at, started_at, finished_at`
+	runSummary = `id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at, created_at, started_at, finished_at, written, writers`
 
 	// What a Situation tells of a step above: the ids are known from those below.
 	aboveColumns = `parent_id, branch, path, name, type, status, attempt, error, carry, fan, leaf_of, started_at, finished_at`
@@ -33,8 +36,20 @@ const (
 // nesting is how many steps a step may be in.
 const nesting = 5
 
-// stepAndRun are a step and its run.
-var stepAndRun = qualified("steps", stepColumns) + `, ` + qualified("runs", runRest)
+// stepInFull are the columns of a step with its texts, also those that are kept apart. They
+// are looked for only if the step has a name for them: few have. Joins were the alternative:
+// PostgreSQL puts no more than eight tables in an order of its own, and began with all steps.
+var stepInFull = strings.NewReplacer(
+	"steps.state AS", "COALESCE(steps.state, "+textIn("state_in")+") AS",
+	"steps.output AS", "COALESCE(steps.output, "+textIn("output_in")+") AS").Replace(qualified("steps", stepColumns))
+
+func textIn(name string) string {
+	return "CASE WHEN steps." + name + " IS NOT NULL THEN (SELECT step_texts.body FROM step_texts{use PRIMARY} WHERE step_texts.run_id = steps.run_id AND step_texts.name = steps." + name + ") END"
+}
+
+// stepAndRun are a step and its run. With what is above it they are 100 columns, and D1 has
+// no more in a result.
+var stepAndRun = stepInFull + `, ` + qualified("runs", runRest)
 
 // above are the columns of what a step is in, the next one first.
 func above() (columns string) {
@@ -61,8 +76,11 @@ type runStatements struct {
 	insertDefinition, insertRun, insertFirst string
 	definition, situations                   string
 	claimedSteps, aboveTaken                 string
-	surveyAll, surveyOpen, surveyFailed      string
+	surveyOpen, surveyFailed                 string
 	surveyIDs, surveyPaths, surveyLeaves     string
+	textsOf, stepIDs, stepSizes, readSteps   string
+	insertTexts, deleteTexts, pickTexts      string
+	deleteText, sliceTexts                   string
 	lockRuns, insertHistory, moreHistory     string
 	insertStepAttempts, insertRise           string
 	insertSteps, changeSteps                 string
@@ -86,15 +104,14 @@ func newRunStatements(d Dialect) runStatements {
 		// Beside its job, which an arrival that is a duplicate has not, nor one whose key is
 		// taken.
 		insertRun: d.insert("runs", runColumns,
-			`r.id, r.workflow, jobs.event_id, r.definition, 'pending', 1, 0, r.step, NULL, '', r#deadline_at, jobs.created_at, NULL, NULL`,
+			`r.id, r.workflow, jobs.event_id, r.definition, 'pending', 1, 0, r.step, NULL, '', r#deadline_at, jobs.created_at, NULL, NULL, 0, NULL`,
 			"jobs{use PRIMARY}", `jobs.id = r.job`, "id"),
 		insertFirst: d.insert("steps", stepColumns,
-			`r.id, runs.id, 1, NULL, '', runs.step, runs.step, r.type, 'ready', 0, NULL, NULL, '', '', '', NULL, runs.created_at, NULL`,
+			`r.id, runs.id, 1, NULL, '', runs.step, runs.step, r.type, 'ready', 0, NULL, NULL, '', '', '', NULL, runs.created_at, NULL, NULL, NULL`,
 			"runs{use PRIMARY}", `runs.id = r.run`, "id"),
 
 		definition: t(`SELECT body FROM definitions WHERE hash = ?`),
-		// One statement, so that all of it is read at one moment: of at most 100 columns, as
-		// D1 has no more in a result.
+		// One statement, so that all of it is read at one moment.
 		situations: d.selection(stepAndRun+above(), "steps{use PRIMARY}"+withRun+withAbove(), `steps.id = r.id`),
 
 		// What a Take of a workflow's jobs brings, in two statements: few steps are in another,
@@ -105,7 +122,6 @@ func newRunStatements(d Dialect) runStatements {
 		aboveTaken: t(`SELECT steps.id` + above() + ` FROM jobs{use jobs_waiting} JOIN steps{use PRIMARY} ON steps.id = jobs.id` + withAbove() + `
 			WHERE ` + leased + ` AND COALESCE(steps.parent_id, '') <> ''`),
 
-		surveyAll:    t(`SELECT ` + stepColumns + ` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ?`),
 		surveyOpen:   t(`SELECT ` + stepColumns + ` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND ` + openStep),
 		surveyFailed: t(`SELECT ` + stepColumns + ` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND status = 'failed'`),
 		// With the run and epoch as a condition, a plan might read all steps of that.
@@ -113,6 +129,13 @@ func newRunStatements(d Dialect) runStatements {
 		surveyLeaves: d.selection(qualified("steps", stepColumns), "steps{use steps_leaf}", `steps.leaf_of = r.parent`),
 		surveyPaths: d.selection(qualified("steps", stepColumns), "steps{use steps_path}",
 			`steps.run_id = r.run AND steps.epoch = r#epoch AND steps.path = r.path`),
+		textsOf: d.selection(`step_texts.name, step_texts.body`, "step_texts{use PRIMARY}", `step_texts.run_id = r.run AND step_texts.name = r.name`),
+
+		stepIDs: t(`SELECT id FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND id > ?`),
+		stepSizes: d.selection(`steps.id AS id, COALESCE(LENGTH(steps.state), 0) AS state_size, COALESCE(LENGTH(steps.output), 0) AS output_size,
+			steps.state_in AS state_in, steps.output_in AS output_in,
+			CASE WHEN steps.output = '' THEN 'yes' ELSE 'no' END AS passes`, "steps{use PRIMARY}", `steps.id = r.id`),
+		readSteps: d.selection(stepInFull, "steps{use PRIMARY}", `steps.id = r.id`),
 
 		// A Transit, in the order of its statements. Whoever comes second waits at the first
 		// of them, and finds the entry or the run's number changed.
@@ -124,10 +147,14 @@ func newRunStatements(d Dialect) runStatements {
 			`r.job, r.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, entry, holding),
 		insertRise: d.insertNew("events", eventColumns,
 			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, entry, holding),
+		// Of a text the same name always says the same, and so it may be there already.
+		insertTexts: d.insert("step_texts", `run_id, name, body`, `mine.run_id, r.name, r.body`, entry,
+			`mine.run_id = r.run AND mine.seq = r#first AND mine.mark = r.mark`, "run_id"),
 		insertSteps: d.insertNew("steps", stepColumns, `r.id, mine.run_id, r#epoch, r.parent, r.branch, r.path, r.name, r.type, r.status,
-			r#attempt, r.state, r.output, r.error, r.carry, r.fan, r.leaf_of, r#started_at, r#finished_at`, entry, holding),
+			r#attempt, r.state, r.output, r.error, r.carry, r.fan, r.leaf_of, r#started_at, r#finished_at, r.state_in, r.output_in`, entry, holding),
 		changeSteps: d.updateRows("steps", `status = r.status, attempt = r#attempt, output = r.output, error = r.error, carry = r.carry, fan = r.fan,
-			leaf_of = CASE WHEN r.last = 'yes' THEN COALESCE(parent_id, run_id) END, finished_at = r#finished_at`,
+			leaf_of = CASE WHEN r.last = 'yes' THEN COALESCE(parent_id, run_id) END, finished_at = r#finished_at,
+			output_in = r.output_in`,
 			`steps.id = r.id AND `+ifHeld),
 		insertStepJobs: d.insertNew("jobs", jobColumns,
 			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, entry, holding),
@@ -137,7 +164,8 @@ func newRunStatements(d Dialect) runStatements {
 		disarm:       d.deleteBy("callbacks_step", "callbacks", `callbacks.run_id = r.of AND callbacks.step_id = r.step AND `+ifHeld),
 		// What it is guarded by is what it changes, which MySQL does not let an UPDATE read.
 		moveRun: d.updateRows("runs", `status = r.status, epoch = r#epoch, seq = r#next, step = r.step, output = r.output, error = r.error,
-			deadline_at = r#deadline_at, started_at = r#started_at, finished_at = r#finished_at`,
+			deadline_at = r#deadline_at, started_at = r#started_at, finished_at = r#finished_at,
+			written = r#written, writers = r.writers`,
 			`runs.id = r.run AND runs.seq = r#seq AND EXISTS (SELECT 1 FROM history AS mine{use PRIMARY}
 			WHERE mine.run_id = r.same_run AND mine.seq = r#first AND mine.mark = r.mark)`),
 		// Who made the entry behind the one that a transition knew, and where the run stands.
@@ -156,12 +184,16 @@ func newRunStatements(d Dialect) runStatements {
 		// Whatever happened since they were picked: a run that was redriven stays.
 		deleteRun:       d.deleteRows("runs", `runs.id = r.id AND runs.finished_at < r#before`),
 		deleteSteps:     d.deleteBy("steps_path", "steps", `steps.run_id = r.run AND `+noRun("steps")),
+		deleteTexts:     d.deleteRows("step_texts", `step_texts.run_id = r.run AND `+noRun("step_texts")),
 		deleteHistory:   d.deleteRows("history", `history.run_id = r.run AND `+noRun("history")),
 		deleteCallbacks: d.deleteBy("callbacks_step", "callbacks", `callbacks.run_id = r.run AND `+noRun("callbacks")),
 
 		pickSteps:      t(`SELECT id FROM steps{use steps_path} WHERE run_id = ? LIMIT {limit}`),
 		deleteStep:     d.deleteRows("steps", `steps.id = r.id AND `+noRun("steps")),
 		sliceSteps:     t(slice("run_id", "steps{use steps_path}", "runs")),
+		pickTexts:      t(`SELECT run_id, name FROM step_texts{use PRIMARY} WHERE run_id = ? LIMIT {limit}`),
+		deleteText:     d.deleteRows("step_texts", `step_texts.run_id = r.run AND step_texts.name = r.name AND `+noRun("step_texts")),
+		sliceTexts:     t(slice("run_id", "step_texts{use PRIMARY}", "runs")),
 		pickHistory:    t(`SELECT run_id, seq FROM history WHERE run_id = ? LIMIT {limit}`),
 		deleteEntry:    d.deleteRows("history", `history.run_id = r.run AND history.seq = r#seq AND `+noRun("history")),
 		sliceHistory:   t(slice("run_id", "history{use PRIMARY}", "runs")),

@@ -174,16 +174,21 @@ func scanRunRest(row []any) core.Run {
 		CreatedAt:  instant(row[10]),
 		StartedAt:  instant(row[11]),
 		FinishedAt: instant(row[12]),
+		Written:    whole(row[13]),
+		Writers:    str(row[14]),
 	}
 }
 
 const (
-	stepWidth      = 18
-	situationWidth = stepWidth + 13
+	stepWidth      = 20
+	situationWidth = stepWidth + 15
 	aboveWidth     = 13
+
+	// Where stepColumns has a step's texts and their names.
+	stateAt, outputAt, stateInAt, outputInAt = 10, 11, 18, 19
 )
 
-// scanStep reads stepColumns.
+// scanStep reads stepColumns. Texts that are kept apart are nil unless they were read along.
 func scanStep(row []any) core.Step {
 	st := core.Step{
 		ID:         core.ID(str(row[0])),
@@ -204,9 +209,11 @@ func scanStep(row []any) core.Step {
 		Last:       row[15] != nil,
 		StartedAt:  instant(row[16]),
 		FinishedAt: instant(row[17]),
+		StateName:  str(row[18]),
+		OutputName: str(row[19]),
 	}
 	if st.Output != nil && len(st.Output) == 0 { // see outputOf
-		st.Output = st.State
+		st.Output, st.OutputName = st.State, st.StateName
 	}
 	return st
 }

@@ -151,6 +151,18 @@ var steps = []string{
 	31: `CREATE INDEX {again} events_by_kind ON events (type, source, id)`,
 	32: `{unindex events.events_by_type}`,
 	33: `{done jobs_done}`,
+	// What a step received and passed on, where it is large: once in a run, under a name made
+	// of what it says. state_in and output_in are the names of a step's; its state and output
+	// are null then.
+	34: `CREATE TABLE IF NOT EXISTS step_texts (
+		run_id {key} NOT NULL,
+		name {key} NOT NULL,
+		body {text} NOT NULL,
+		PRIMARY KEY (run_id, name)) {table step_texts}`,
+	35: `ALTER TABLE steps ADD COLUMN {column} state_in {key}`,
+	36: `ALTER TABLE steps ADD COLUMN {column} output_in {key}`,
+	37: `ALTER TABLE runs ADD COLUMN {column} written {int} NOT NULL DEFAULT 0`,
+	38: `ALTER TABLE runs ADD COLUMN {column} writers {text}`,
 }
 
 const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {table schema_steps}`
@@ -228,6 +240,9 @@ func stepName(sql string) string {
 		return "create index " + strings.TrimSuffix(index, "}")
 	}
 	words := strings.Fields(sql)
+	if words[0] == "ALTER" { // ALTER TABLE name ADD COLUMN {column} name
+		return "add column " + words[2] + "." + words[6]
+	}
 	if i := slices.Index(words, "INDEX"); i >= 0 {
 		return "create index " + words[i+2] // INDEX {again} name
 	}
@@ -298,12 +313,19 @@ func numbers(rows [][]any) map[int64]bool {
 }
 
 // runStep runs one step and records it. Another process may be doing the same:
-// the statement is repeatable and the record is inserted at most once.
+// the statement is repeatable and the record is inserted at most once. SQLite cannot add a
+// column twice, but there the step and its record are one transaction: a step that fails and
+// is on record was made by another process, or by a batch whose answer got lost.
 func (s *Store) runStep(ctx context.Context, n int64) error {
 	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {fresh number}`
 	_, err := s.conn.Batch(ctx, s.alone(
 		Stmt{Name: "schema_step", SQL: s.dialect.sql(steps[n])},
 		Stmt{Name: "schema_record", SQL: s.dialect.sql(record), Args: []any{n, millis(s.clock())}})...)
+	if err != nil {
+		if done, failed := s.stepsDone(ctx); failed == nil && done[n] {
+			return nil
+		}
+	}
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 // What is found is deleted under the guard that it is still so.
 
 // swept are the tables in the order of their turns.
-var swept = [...]string{"attempts", "steps", "history", "callbacks"}
+var swept = [...]string{"attempts", "steps", "step_texts", "history", "callbacks"}
 
 // positions are up to where tables have been looked at by this process.
 type positions struct {
@@ -61,6 +61,8 @@ func (s *Store) sweep(ctx context.Context, limit int) error {
 	switch table {
 	case "steps":
 		look, parts = Stmt{Name: "slice_steps", SQL: s.sql.sliceSteps}, runParts(s.sql)
+	case "step_texts":
+		look, parts = Stmt{Name: "slice_texts", SQL: s.sql.sliceTexts}, runParts(s.sql)
 	case "history":
 		look, parts = Stmt{Name: "slice_history", SQL: s.sql.sliceHistory}, runParts(s.sql)
 	case "callbacks":

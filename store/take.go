@@ -192,9 +192,10 @@ func situated(rows [][]any) bool {
 	return !slices.ContainsFunc(rows, func(row []any) bool { return !hasSituation(row) })
 }
 
-// hasSituation tells whether a row of takenColumns has a step and its run behind it.
+// hasSituation tells whether a row of takenColumns has a step, with its texts, and its run
+// behind it.
 func hasSituation(row []any) bool {
-	return len(row) >= takenWidth+situationWidth && row[takenWidth] != nil && row[takenWidth+stepWidth] != nil
+	return len(row) >= takenWidth+situationWidth && row[takenWidth] != nil && row[takenWidth+stepWidth] != nil && !lacksText(row[takenWidth:])
 }
 
 // jobs reads what was taken, in the order asked. Late are jobs that were claimed by

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -98,8 +97,13 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 	add(Stmt{Name: "insert_step_attempts", SQL: s.sql.insertStepAttempts}, stepAttemptRows)
 	add(Stmt{Name: "insert_rises", SQL: s.sql.insertRise}, riseRows)
 	add(Stmt{Name: "insert_jobs_if", SQL: s.sql.insertJobIf}, s.riseJobRows)
-	add(Stmt{Name: "insert_steps", SQL: s.sql.insertSteps}, newStepRows)
-	add(Stmt{Name: "change_steps", SQL: s.sql.changeSteps}, changedStepRows)
+	texts := make(map[core.ID]*shelf, len(ts))
+	for _, t := range ts {
+		texts[t.Mark] = shelve(t)
+	}
+	add(Stmt{Name: "insert_texts", SQL: s.sql.insertTexts}, func(t core.Transition) [][]any { return texts[t.Mark].texts })
+	add(Stmt{Name: "insert_steps", SQL: s.sql.insertSteps}, func(t core.Transition) [][]any { return texts[t.Mark].fresh })
+	add(Stmt{Name: "change_steps", SQL: s.sql.changeSteps}, func(t core.Transition) [][]any { return texts[t.Mark].changed })
 	add(Stmt{Name: "insert_step_jobs", SQL: s.sql.insertStepJobs}, stepJobRows)
 	add(Stmt{Name: "change_jobs", SQL: s.sql.changeJobs}, changedJobRows)
 	add(Stmt{Name: "insert_tokens", SQL: s.sql.insertTokens}, tokenRows)
@@ -154,24 +158,6 @@ func (s *Store) riseJobRows(t core.Transition) [][]any {
 	return s.jobsStmt(*t.GivesRise, false).Rows
 }
 
-func newStepRows(t core.Transition) (rows [][]any) {
-	for _, n := range t.New {
-		rows = append(rows, append([]any{string(n.ID), int64(n.Epoch), orNull(string(n.ParentID)), n.Branch, n.Path, n.Name, n.Type, string(n.Status),
-			int64(n.Attempt), textOrNull(n.State), outputOf(n.Output, bytes.Equal(n.Output, n.State)), n.Error, n.Carry, encodeFan(n.Fan), leafOf(n, t.Run.ID),
-			millis(n.StartedAt), millis(n.FinishedAt)}, holder(t)...))
-	}
-	return rows
-}
-
-// outputOf is what is stored of a step's output: nothing, which is no JSON, for one that
-// is the step's state.
-func outputOf(output []byte, passes bool) any {
-	if output != nil && passes {
-		return ""
-	}
-	return textOrNull(output)
-}
-
 // leafOf is the parent whose branch a step ended, or null. On the workflow's own list
 // it is the run.
 func leafOf(n core.Step, run core.ID) any {
@@ -179,18 +165,6 @@ func leafOf(n core.Step, run core.ID) any {
 		return nil
 	}
 	return string(cmp.Or(n.ParentID, run))
-}
-
-func changedStepRows(t core.Transition) (rows [][]any) {
-	for _, c := range t.Changed {
-		last := "no"
-		if c.Last {
-			last = "yes"
-		}
-		rows = append(rows, append([]any{string(c.Status), int64(c.Attempt), outputOf(c.Output, c.Passes), c.Error, c.Carry, encodeFan(c.Fan), last,
-			millis(c.FinishedAt), string(c.ID)}, holder(t)...))
-	}
-	return rows
 }
 
 func stepJobRows(t core.Transition) (rows [][]any) {
@@ -225,5 +199,5 @@ func disarmRows(t core.Transition) (rows [][]any) {
 func runRow(t core.Transition) [][]any {
 	r, id := t.Run, string(t.Run.ID)
 	return [][]any{{string(r.Status), int64(r.Epoch), int64(r.Seq), r.Step, textOrNull(r.Output), r.Error,
-		millis(r.DeadlineAt), millis(r.StartedAt), millis(r.FinishedAt), id, int64(t.Seq), id, int64(t.Seq + 1), string(t.Mark)}}
+		millis(r.DeadlineAt), millis(r.StartedAt), millis(r.FinishedAt), int64(r.Written), orNull(r.Writers), id, int64(t.Seq), id, int64(t.Seq + 1), string(t.Mark)}}
 }

@@ -45,7 +45,7 @@ type queueService interface {
 // A runService knows the workflow runs; see [manage.Runs].
 type runService interface {
 	List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
-	Inspect(ctx context.Context, id core.ID) (manage.Inspected, error)
+	Inspect(ctx context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error)
 	Redrive(ctx context.Context, id core.ID, from manage.From) (core.Run, error)
 	Cancel(ctx context.Context, id core.ID) (core.Run, error)
 }

@@ -57,9 +57,9 @@ func (r remoteRuns) List(ctx context.Context, f core.RunFilter) (core.Page[core.
 	return page.Core(), err
 }
 
-func (r remoteRuns) Inspect(ctx context.Context, id core.ID) (manage.Inspected, error) {
+func (r remoteRuns) Inspect(ctx context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error) {
 	var run wire.RunStory
-	err := r.get(ctx, &run, nil, "workflow-runs", string(id))
+	err := r.get(ctx, &run, parameters("after", from.String(), "limit", atMost(limit)), "workflow-runs", string(id))
 	return run.Core(), err
 }
 

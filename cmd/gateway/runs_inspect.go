@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"iter"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
@@ -34,16 +37,55 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	}
 	c.Flags().BoolVar(&data, "data", false, "show what the steps received and passed on")
 	return a.runCommand(c, a.runsIn(""), func(ctx context.Context, runs runService, id core.ID) error {
-		run, err := runs.Inspect(ctx, id)
+		first, err := runs.Inspect(ctx, id, manage.Place{}, 0)
 		switch {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.StoryOfRun(run))
+			return a.printStory(ctx, runs, first)
+		}
+		run, err := whole(ctx, runs, first)
+		if err != nil {
+			return err
 		}
 		a.printInspected(run, data)
 		return nil
 	})
+}
+
+// whole is a run with all its steps and its history. Of what the steps received and passed on
+// it has no more than is shown: all of it may be more than fits into the memory.
+func whole(ctx context.Context, runs runService, first manage.Inspected) (manage.Inspected, error) {
+	clipped := manage.Inspected{Run: first.Run}
+	for page, err := range pagesOf(ctx, runs, first) {
+		if err != nil {
+			return clipped, err
+		}
+		for _, s := range page.Steps {
+			s.State, s.Output = beginning(s.State), beginning(s.Output)
+			clipped.Steps = append(clipped.Steps, s)
+		}
+		clipped.History = append(clipped.History, page.History...)
+	}
+	return clipped, nil
+}
+
+// beginning is a copy of what is shown of a document, and enough more to tell that it goes on.
+func beginning(document []byte) []byte {
+	return bytes.Clone(document[:min(len(document), utf8.UTFMax*(shownData+1))])
+}
+
+// pagesOf are the pages about a run, of which the first is there.
+func pagesOf(ctx context.Context, runs runService, first manage.Inspected) iter.Seq2[manage.Inspected, error] {
+	return func(yield func(manage.Inspected, error) bool) {
+		for page := first; yield(page, nil) && !page.Next.Zero(); {
+			var err error
+			if page, err = runs.Inspect(ctx, page.ID, page.Next, 0); err != nil {
+				yield(page, err)
+				return
+			}
+		}
+	}
 }
 
 func (a *app) printInspected(run manage.Inspected, data bool) {

@@ -11,7 +11,6 @@ import (
 // A RunStore is what of a store Runs uses.
 type RunStore interface {
 	core.Chronicle
-	Survey(ctx context.Context, run core.ID, epoch int, w core.Wanted) ([]core.Step, error)
 	Event(ctx context.Context, id core.ID) (core.Event, error)
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
 }
@@ -44,7 +43,8 @@ func ParseFrom(s string) (From, error) {
 	return "", core.Refuse(core.Invalid, "from must be one of start, failed; not %q", s)
 }
 
-// An Inspected run is one with all that has become of it.
+// An Inspected run is one with a page of what has become of it: steps first, and history
+// once there are no more steps.
 type Inspected struct {
 	core.Run
 
@@ -54,6 +54,9 @@ type Inspected struct {
 	Steps []core.Step
 
 	History []core.Entry // of all its epochs, oldest first
+
+	// Next is where the next page begins; zero if this is the last.
+	Next Place
 }
 
 // Runs are the workflow runs, also those of workflows that are not configured any
@@ -77,19 +80,21 @@ func (r *Runs) OfEvent(ctx context.Context, event core.ID) ([]core.Run, error) {
 	return page.Items, err
 }
 
-// Inspect tells all about a run. The error of one that is not there is [ErrRun], here
-// and below.
-func (r *Runs) Inspect(ctx context.Context, id core.ID) (Inspected, error) {
+// Inspect tells about a run, from a place on: at most limit steps and entries, 1 to
+// [MaxLines], 0 meaning that. States and outputs of one page have less than twice
+// [core.MaxRead] bytes, and those of one step more. The error of a run that is not there is
+// [ErrRun], here and below.
+func (r *Runs) Inspect(ctx context.Context, id core.ID, from Place, limit int) (Inspected, error) {
 	run, err := r.run(ctx, id)
 	if err != nil {
 		return Inspected{}, err
 	}
-	steps, err := r.steps(ctx, run)
-	if err != nil {
-		return Inspected{}, err
+	if limit <= 0 || limit > MaxLines {
+		limit = MaxLines
 	}
-	history, err := r.history(ctx, id)
-	return Inspected{run, steps, history}, err
+	p := &page{Runs: r, Inspected: Inspected{Run: run}, lines: limit}
+	err = p.read(ctx, from)
+	return p.Inspected, err
 }
 
 // Redrive begins a failed run anew and returns it. A zero From is [FromStart].
@@ -147,32 +152,6 @@ func (r *Runs) run(ctx context.Context, id core.ID) (core.Run, error) {
 		err = ErrRun
 	}
 	return run, err
-}
-
-func (r *Runs) history(ctx context.Context, run core.ID) (all []core.Entry, _ error) {
-	for {
-		after := 0
-		if len(all) > 0 {
-			after = all[len(all)-1].Seq
-		}
-		more, err := r.store.History(ctx, run, after, core.MaxPage)
-		all = append(all, more...)
-		if err != nil || len(more) < core.MaxPage {
-			return all, err
-		}
-	}
-}
-
-// steps are those of a run's epoch, as they are shown.
-func (r *Runs) steps(ctx context.Context, run core.Run) ([]core.Step, error) {
-	steps, err := r.store.Survey(ctx, run.ID, run.Epoch, core.Wanted{All: true})
-	if err != nil {
-		return nil, err
-	}
-	if err := r.showCalls(ctx, run, steps); err != nil {
-		return nil, err
-	}
-	return steps, r.showPayload(ctx, run, steps)
 }
 
 // showCalls shows which calls are under way: nobody writes down that one begins, but

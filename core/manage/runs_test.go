@@ -49,11 +49,22 @@ func (r *record) Runs(_ context.Context, f core.RunFilter) (core.Page[core.Run],
 	return core.Page[core.Run]{Items: []core.Run{r.run}, More: true}, err
 }
 
-func (r *record) Survey(_ context.Context, run core.ID, epoch int, w core.Wanted) ([]core.Step, error) {
-	if run != r.run.ID || epoch != r.run.Epoch || !w.All {
-		return nil, fmt.Errorf("Survey(%s, %d, %+v)", run, epoch, w)
+func (r *record) Steps(_ context.Context, run core.ID, epoch int, after core.ID, limit int) (page core.Page[core.Step], _ error) {
+	if run != r.run.ID || epoch != r.run.Epoch || limit < 1 || limit > core.MaxPage {
+		return page, fmt.Errorf("Steps(%s, %d, %s, %d)", run, epoch, after, limit)
 	}
-	return append([]core.Step{}, r.steps...), r.ask("Survey")
+	size := 0
+	for _, s := range r.steps {
+		if s.ID <= after {
+			continue
+		}
+		if page.More = len(page.Items) == limit || size >= core.MaxRead; page.More {
+			break
+		}
+		page.Items = append(page.Items, s)
+		size += len(s.State) + len(s.Output)
+	}
+	return page, r.ask("Steps")
 }
 
 func (r *record) History(_ context.Context, run core.ID, after, limit int) (page []core.Entry, _ error) {
@@ -168,7 +179,7 @@ func TestStepsAsTheyAreShown(t *testing.T) {
 			r.jobs = append([]core.Job{{ID: tt.step.ID}}, r.jobs...) // newest first
 		}
 	}
-	got, err := runs.Inspect(t.Context(), "R1")
+	got, err := runs.Inspect(t.Context(), "R1", Place{}, 0)
 	if err != nil || len(got.Steps) != len(tests) {
 		t.Fatalf("Inspect = %d steps, %v, want %d", len(got.Steps), err, len(tests))
 	}
@@ -186,11 +197,11 @@ func TestInspectShowsThePayload(t *testing.T) {
 	} {
 		runs, r, _ := recorded(core.RunCompleted)
 		r.payload = payload
-		done := func(state []byte) core.Step {
-			return core.Step{Type: "http", Status: core.StepSucceeded, State: state}
+		done := func(n int, state []byte) core.Step {
+			return core.Step{ID: id(n), Type: "http", Status: core.StepSucceeded, State: state}
 		}
-		r.steps = []core.Step{done(nil), done([]byte("17")), done(nil)}
-		got, err := runs.Inspect(t.Context(), "R1")
+		r.steps = []core.Step{done(1, nil), done(2, []byte("17")), done(3, nil)}
+		got, err := runs.Inspect(t.Context(), "R1", Place{}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,40 +219,48 @@ func TestInspectShowsThePayload(t *testing.T) {
 // no step received its payload.
 func TestInspectAsksForLittle(t *testing.T) {
 	runs, r, _ := recorded(core.RunCompleted)
-	r.steps = []core.Step{{Type: "http", Status: core.StepSucceeded, State: []byte("1")}, {Type: "wait", Status: core.StepWaiting, State: []byte("1")}}
-	if _, err := runs.Inspect(t.Context(), "R1"); err != nil {
+	r.steps = []core.Step{{ID: id(1), Type: "http", Status: core.StepSucceeded, State: []byte("1")}, {ID: id(2), Type: "wait", Status: core.StepWaiting, State: []byte("1")}}
+	if _, err := runs.Inspect(t.Context(), "R1", Place{}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"Run", "Survey", "History"}, r.asked); diff != "" {
+	if diff := cmp.Diff([]string{"Run", "Steps", "History"}, r.asked); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
-	r.steps = []core.Step{{Type: "http", Status: core.StepReady}, {Type: "http", Status: core.StepReady}}
+	r.steps = []core.Step{{ID: id(1), Type: "http", Status: core.StepReady}, {ID: id(2), Type: "http", Status: core.StepReady}}
 	r.asked = nil
-	if _, err := runs.Inspect(t.Context(), "R1"); err != nil {
+	if _, err := runs.Inspect(t.Context(), "R1", Place{}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"Run", "Survey", "Jobs", "Event", "History"}, r.asked); diff != "" {
+	if diff := cmp.Diff([]string{"Run", "Steps", "Jobs", "Event", "History"}, r.asked); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 }
 
 func TestHistoryIsWhole(t *testing.T) {
-	for _, n := range []int{0, 1, core.MaxPage, core.MaxPage + 1, 10_000} {
+	for _, n := range []int{0, 1, core.MaxPage, core.MaxPage + 1, MaxLines, 2*MaxLines + 7} {
 		runs, r, _ := recorded(core.RunCompleted)
-		r.entries = n
-		got, err := runs.Inspect(t.Context(), "R1")
-		if err != nil || len(got.History) != n || n > 0 && got.History[n-1].Seq != n {
-			t.Errorf("Inspect = %d entries, %v, want %d", len(got.History), err, n)
+		r.entries, r.run.Seq = n, n
+		var all []core.Entry
+		pages := 0
+		for from := (Place{}); pages == 0 || !from.Zero(); pages++ {
+			got, err := runs.Inspect(t.Context(), "R1", from, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, from = append(all, got.History...), got.Next
+		}
+		if len(all) != n || n > 0 && all[n-1].Seq != n || pages != max(1, (n+MaxLines-1)/MaxLines) {
+			t.Errorf("Inspect = %d entries on %d pages, want %d", len(all), pages, n)
 		}
 	}
 }
 
 func TestInspectOfAStoreThatFails(t *testing.T) {
-	for _, method := range []string{"Run", "Survey", "Jobs", "Event", "History"} {
+	for _, method := range []string{"Run", "Steps", "Jobs", "Event", "History"} {
 		runs, r, _ := recorded(core.RunRunning)
-		r.steps = []core.Step{{Type: "http", Status: core.StepReady}}
+		r.steps = []core.Step{{ID: id(1), Type: "http", Status: core.StepReady}}
 		r.broken = method
-		if _, err := runs.Inspect(t.Context(), "R1"); !errors.Is(err, r.err) {
+		if _, err := runs.Inspect(t.Context(), "R1", Place{}, 0); !errors.Is(err, r.err) {
 			t.Errorf("Inspect where %s fails = %v, want its error", method, err)
 		}
 	}
@@ -250,7 +269,7 @@ func TestInspectOfAStoreThatFails(t *testing.T) {
 func TestUnknownRun(t *testing.T) {
 	runs, _, m := recorded(core.RunFailed)
 	var errs [3]error
-	_, errs[0] = runs.Inspect(t.Context(), "R2")
+	_, errs[0] = runs.Inspect(t.Context(), "R2", Place{}, 0)
 	_, errs[1] = runs.Redrive(t.Context(), "R2", FromStart)
 	_, errs[2] = runs.Cancel(t.Context(), "R2")
 	if want := [3]error{ErrRun, ErrRun, ErrRun}; errs != want || len(m.said) > 0 {
@@ -338,6 +357,59 @@ func TestParseFrom(t *testing.T) {
 		got, err := ParseFrom(s)
 		if got != want || (err == nil) != (want != "") || err != nil && !core.IsKind(err, core.Invalid) {
 			t.Errorf("ParseFrom(%q) = %q, %v, want %q", s, got, err, want)
+		}
+	}
+}
+
+// All pages together are the whole run, each below its bounds, steps first.
+func TestInspectInPages(t *testing.T) {
+	runs, r, _ := recorded(core.RunCompleted)
+	state := []byte(`"` + strings.Repeat("x", 700_000) + `"`)
+	for n := range 40 {
+		r.steps = append(r.steps, core.Step{ID: id(n), Type: "http", Status: core.StepSucceeded, State: state, Output: state})
+	}
+	r.entries, r.run.Seq = 90, 90
+	for _, limit := range []int{0, 1, 7, MaxLines + 1} {
+		steps, entries, from := 0, 0, Place{}
+		for pages := 0; pages == 0 || !from.Zero(); pages++ {
+			page, err := runs.Inspect(t.Context(), "R1", from, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size := 0
+			for _, s := range page.Steps {
+				if s.ID != id(steps) || entries > 0 {
+					t.Fatalf("step %s comes as the %dth, behind %d entries", s.ID, steps, entries)
+				}
+				steps++
+				size += len(s.State) + len(s.Output)
+			}
+			for _, e := range page.History {
+				if entries++; e.Seq != entries {
+					t.Fatalf("entry %d comes as the %dth", e.Seq, entries)
+				}
+			}
+			lines := len(page.Steps) + len(page.History)
+			if lines == 0 || limit > 0 && lines > limit || size > 2*core.MaxRead {
+				t.Fatalf("a page of at most %d lines has %d, and %d bytes", limit, lines, size)
+			}
+			if from = page.Next; pages > 200 {
+				t.Fatal("there is no end of pages")
+			}
+			if from, err = ParsePlace(from.String()); err != nil || from != page.Next {
+				t.Fatalf("ParsePlace(%q) = %+v, %v, want %+v", page.Next, from, err, page.Next)
+			}
+		}
+		if steps != len(r.steps) || entries != r.entries {
+			t.Errorf("pages of %d lines have %d steps and %d entries, want %d and %d", limit, steps, entries, len(r.steps), r.entries)
+		}
+	}
+}
+
+func TestParsePlace(t *testing.T) {
+	for _, wrong := range []string{"s", "h", "x", "s1", "s1-", "s-" + string(id(1)), "s0-" + string(id(1)), "1-" + string(id(1)), "h-1", "h1x", "s1-nonsense"} {
+		if p, err := ParsePlace(wrong); !core.IsKind(err, core.Invalid) || !p.Zero() || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("ParsePlace(%q) = %+v, %v, want a refusal that names it", wrong, p, err)
 		}
 	}
 }

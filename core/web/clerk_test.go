@@ -78,7 +78,7 @@ func (c *clerk) List(_ context.Context, f core.RunFilter) (core.Page[core.Run], 
 	return page, c.say("list %q %q %q %q %d", f.Status, f.Workflow, f.EventID, f.After, f.Limit)
 }
 
-func (c *clerk) Inspect(_ context.Context, id core.ID) (manage.Inspected, error) {
+func (c *clerk) Inspect(_ context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error) {
 	run, err := c.find(id)
 	if err != nil {
 		return manage.Inspected{}, err
@@ -87,7 +87,11 @@ func (c *clerk) Inspect(_ context.Context, id core.ID) (manage.Inspected, error)
 	if run.Status == core.RunFailed {
 		all.Steps, all.History = steps(), entries()
 	}
-	return all, c.say("inspect %s", id)
+	if limit < manage.MaxLines { // a page of so many steps
+		all.Steps, all.History = all.Steps[:min(limit, len(all.Steps))], nil
+		all.Next = manage.Place{Epoch: run.Epoch, Step: run.EventID}
+	}
+	return all, c.say("inspect %s %q %d", id, from, limit)
 }
 
 func steps() []core.Step {

@@ -14,7 +14,7 @@ import (
 // A RunManager serves the operators of workflow runs; see [manage.Runs].
 type RunManager interface {
 	List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
-	Inspect(ctx context.Context, id core.ID) (manage.Inspected, error)
+	Inspect(ctx context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error)
 	Redrive(ctx context.Context, id core.ID, from manage.From) (core.Run, error)
 	Cancel(ctx context.Context, id core.ID) (core.Run, error)
 }
@@ -32,7 +32,7 @@ func Runs(o RunsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		runs, token := &runRoutes{d, o.Manager}, newBearer(o.Token)
 		r.Get("/api/workflow-runs", d.viewing(token, runs.charged(listBytes, runs.list)))
-		r.Get("/api/workflow-runs/{id}", d.viewing(token, runs.charged(pageBytes, bare(runs.inspect))))
+		r.Get("/api/workflow-runs/{id}", d.viewing(token, runs.charged(pageBytes, runs.inspect)))
 		r.Post("/api/workflow-runs/{id}/redrive", d.changing(token, runs.redrive))
 		r.Post("/api/workflow-runs/{id}/cancel", d.changing(token, runs.cancel))
 	}
@@ -86,12 +86,33 @@ func (r *runRoutes) inspect(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	run, err := r.manager.Inspect(req.Context(), id)
+	from, limit, err := placeOf(req)
+	if err != nil {
+		return err
+	}
+	run, err := r.manager.Inspect(req.Context(), id, from, limit)
 	if err != nil {
 		return err
 	}
 	writePieces(w, inspected(wire.StoryOfRun(run)))
 	return nil
+}
+
+// placeOf is the page that is asked for.
+func placeOf(r *http.Request) (from manage.Place, limit int, err error) {
+	query, err := queryOf(r, "after", "limit")
+	if err != nil {
+		return from, 0, err
+	}
+	after, given, err := query.text("after")
+	if err == nil && given {
+		from, err = manage.ParsePlace(clip(after))
+	}
+	if err != nil {
+		return from, 0, err
+	}
+	limit, err = query.number("limit", manage.MaxLines, 1, manage.MaxLines)
+	return from, limit, err
 }
 
 func (r *runRoutes) redrive(w http.ResponseWriter, req *http.Request) error {
@@ -161,7 +182,10 @@ func inspected(run wire.RunStory) [][]byte {
 	for i, e := range run.History {
 		pieces = append(pieces, between(i), unclosed(e.EntryHead), []byte(`,"data":`), orNull(e.Data), []byte("}"))
 	}
-	return append(pieces, []byte("]}"))
+	if !run.More {
+		return append(pieces, []byte("]}"))
+	}
+	return append(pieces, []byte(`],"has_more":true,"next":`), mustJSON(run.Next), []byte("}"))
 }
 
 func between(i int) []byte {

@@ -21,7 +21,14 @@ func TestWhatRunsAreTold(t *testing.T) {
 		{"GET", "?status=running&workflow=a&event_id=" + strings.ToLower(someID) + "&after=" + failed + "&limit=1", "",
 			fmt.Sprintf(`list "running" "a" "%s" "%s" 1`, someID, failed)},
 		{"GET", "?status=done", "", ""},
-		{"GET", "/" + strings.ToLower(failed), "", "inspect " + failed},
+		{"GET", "/" + strings.ToLower(failed), "", "inspect " + failed + ` "" 5000`},
+		{"GET", "/" + failed + "?limit=1&after=s2-" + strings.ToLower(someID), "", "inspect " + failed + ` "s2-` + someID + `" 1`},
+		{"GET", "/" + failed + "?after=h17", "", "inspect " + failed + ` "h17" 5000`},
+		{"GET", "/" + failed + "?after=17", "", ""},
+		{"GET", "/" + failed + "?after=s0-" + someID, "", ""},
+		{"GET", "/" + failed + "?limit=0", "", ""},
+		{"GET", "/" + failed + "?limit=5001", "", ""},
+		{"GET", "/" + failed + "?steps=1", "", ""},
 		{"POST", "/" + failed + "/redrive", "", "redrive " + failed + " start"},
 		{"POST", "/" + failed + "/redrive", "{}", "redrive " + failed + " start"},
 		{"POST", "/" + failed + "/redrive", `{"from": "start"}`, "redrive " + failed + " start"},
@@ -115,4 +122,6 @@ type only struct {
 	run manage.Inspected
 }
 
-func (o only) Inspect(context.Context, core.ID) (manage.Inspected, error) { return o.run, nil }
+func (o only) Inspect(context.Context, core.ID, manage.Place, int) (manage.Inspected, error) {
+	return o.run, nil
+}

@@ -146,7 +146,11 @@ func (r Run) Core() core.Run {
 func (r RunStory) Core() manage.Inspected {
 	run := r.Run.Core()
 	run.Output = orNone(r.Output)
-	return manage.Inspected{Run: run, Steps: List(r.Steps, Step.Core), History: List(r.History, Entry.Core)}
+	next, err := manage.ParsePlace(r.Next)
+	if err != nil {
+		next = manage.Place{} // of a server that is not a gateway
+	}
+	return manage.Inspected{Run: run, Steps: List(r.Steps, Step.Core), History: List(r.History, Entry.Core), Next: next}
 }
 
 // Untold is how many branches a step has that was a record: none tells.

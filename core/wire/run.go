@@ -46,17 +46,19 @@ func RunOf(r core.Run) Run {
 	}
 }
 
-// A RunStory is a run with all that became of it.
+// A RunStory is a run with a page of what became of it.
 type RunStory struct {
 	Run
 	Output  json.RawMessage `json:"output"`
 	Steps   []Step          `json:"steps"`
 	History []Entry         `json:"history"`
+	More    bool            `json:"has_more,omitempty"`
+	Next    string          `json:"next,omitempty"` // where the next page begins, if there is more
 }
 
 // StoryOfRun is the record of a run with its steps and history.
 func StoryOfRun(r manage.Inspected) RunStory {
-	return RunStory{RunOf(r.Run), orNull(r.Output), List(r.Steps, StepOf), List(r.History, EntryOf)}
+	return RunStory{RunOf(r.Run), orNull(r.Output), List(r.Steps, StepOf), List(r.History, EntryOf), !r.Next.Zero(), r.Next.String()}
 }
 
 // A Step is one visit of a run to a step.

@@ -133,9 +133,10 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 	fill(finished, `INSERT INTO jobs SELECT printf('F%010d', i), printf('0%010d', 1 + i / 1000), '`+string(busyLane)+`', NULL,
 		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n`)
 	fill(finished/10, `INSERT INTO runs SELECT printf('R%010d', i), 'none', printf('0%010d', i), 'd', 'completed', 1, 1, 'one', '{}', '',
-		NULL, 1000 + i, 1000 + i, 1500 + i FROM n`)
+		NULL, 1000 + i, 1000 + i, 1500 + i, 0, NULL FROM n`)
+	fill(finished/10, `INSERT INTO step_texts SELECT printf('R%010d', i), 'N', '{}' FROM n`)
 	fill(finished/10, `INSERT INTO steps SELECT printf('S%010d', i), printf('R%010d', i), 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}',
-		'', '', '', printf('R%010d', i), 1000 + i, 1500 + i FROM n`)
+		'', '', '', printf('R%010d', i), 1000 + i, 1500 + i, NULL, NULL FROM n`)
 	fill(finished/10, `INSERT INTO history SELECT printf('R%010d', i), 1, printf('M%010d', i), 1000, 1, 'completed', '', '' FROM n`)
 	fill(finished/10, `INSERT INTO callbacks SELECT printf('T%010d', i), printf('R%010d', i), printf('S%010d', i), 1000 FROM n`)
 	fill(finished, `INSERT INTO attempts SELECT printf('F%010d', i), 'L', 1, 200, '', '', 5, 1000 + i FROM n`)

@@ -166,8 +166,9 @@ func seed(t testing.TB, s *session, due, finished int) {
 		FROM %[2]s WHERE n < %[3]d AND (n < %[4]d OR n >= %[5]d)`, seedTime, numbers, min(finished+dead+known, finished+dead+due), known, finished+dead))
 	do("ALTER TABLE jobs " + strings.Join(add, ", "))
 	do(fmt.Sprintf(`INSERT INTO runs SELECT CONCAT('R', LPAD(n, 10, '0')), 'none', LPAD(n, 26, '0'), 'd', 'completed', 1, 1, 'one', '{}', '',
-		NULL, %[1]d + n, %[1]d + n, %[1]d + n FROM %[2]s WHERE n < %[3]d`, seedTime, numbers, finished/10))
-	do(`INSERT INTO steps SELECT CONCAT('S', id), id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id, created_at, finished_at FROM runs;
+		NULL, %[1]d + n, %[1]d + n, %[1]d + n, 0, NULL FROM %[2]s WHERE n < %[3]d`, seedTime, numbers, finished/10))
+	do(`INSERT INTO steps SELECT CONCAT('S', id), id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id, created_at, finished_at, NULL, NULL FROM runs;
+		INSERT INTO step_texts SELECT id, 'N', '{}' FROM runs;
 		INSERT INTO history SELECT id, 1, CONCAT('M', id), 1000, 1, 'completed', '', '' FROM runs;
 		INSERT INTO callbacks SELECT CONCAT('T', id), id, CONCAT('S', id), 1000 FROM runs`)
 	t.Logf("%d and %d rows written in %v", due, finished, time.Since(start).Round(time.Millisecond))

@@ -24,9 +24,10 @@ const (
 		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n WHERE i <= ?1`
 	// A tenth as many runs that are over, each with a step.
 	seedRuns = numbers + `INSERT INTO runs SELECT printf('R%010d', i), 'none', printf('0%010d', i), 'd', 'completed', 1, 1, 'one', '{}', '',
-		NULL, 1000 + i, 1000 + i, 1500 + i FROM n WHERE i <= ?1`
+		NULL, 1000 + i, 1000 + i, 1500 + i, 0, NULL FROM n WHERE i <= ?1`
 	seedSteps = `INSERT INTO steps SELECT 'S' || id, id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id,
-		created_at, finished_at FROM runs`
+		created_at, finished_at, NULL, NULL FROM runs`
+	seedTexts     = `INSERT INTO step_texts SELECT id, 'N', '{}' FROM runs`
 	seedHistory   = `INSERT INTO history SELECT id, 1, 'M' || id, 1000, 1, 'completed', '', '' FROM runs`
 	seedCallbacks = `INSERT INTO callbacks SELECT 'T' || id, id, 'S' || id, 1000 FROM runs`
 	seedTries     = `INSERT INTO attempts SELECT id, 'L', 1, 200, '', '', 5, created_at FROM jobs WHERE status = 'completed'`
@@ -41,7 +42,7 @@ func seed(tb testing.TB, c store.Conn, lane core.Lane, due, finished int) {
 		{SQL: seedDone, Args: []any{int64(finished), string(lane)}},
 		{SQL: seedTries},
 		{SQL: seedRuns, Args: []any{int64(finished / 10)}},
-		{SQL: seedSteps}, {SQL: seedHistory}, {SQL: seedCallbacks},
+		{SQL: seedSteps}, {SQL: seedTexts}, {SQL: seedHistory}, {SQL: seedCallbacks},
 	} {
 		s.Name = "seed"
 		if _, err := c.Batch(context.Background(), s); err != nil {

@@ -11,6 +11,7 @@ import (
 const (
 	saysRun     = "Run returns one run"
 	saysRuns    = "Runs lists runs newest first, without their outputs, paged like Events"
+	saysSteps   = "Steps lists the steps of an epoch of a run in the order of their ids: those behind the id after, at most limit of them, 1 to MaxPage, and no more once their States and Outputs have MaxRead bytes together, but one at least if there is one"
 	saysHistory = "History lists the entries of a run behind a Seq, oldest first: limit of them, 1 to MaxPage, or fewer if there are no more"
 )
 
@@ -21,6 +22,8 @@ var chronicle = role{name: "Chronicle", checks: []check{
 	{saysRuns, "by what is asked", filterRuns},
 	{saysRuns, "one by one", pageRuns},
 	{saysRuns, "while others come", pageRunsMeanwhile},
+	{saysSteps, "", listSteps},
+	{saysSteps, "no more than MaxRead", listLargeSteps},
 	{saysHistory, "", listHistory},
 	{saysHistory, "more than a page", listLongHistory},
 	{saysHistory, "none", listNoHistory},

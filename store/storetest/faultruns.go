@@ -21,12 +21,14 @@ func redrivenMeanwhile(r *rig, f *Fault) {
 	again := r.move(run, core.EntryRedriven)
 	again.Run.Status, again.Run.FinishedAt = core.RunPending, time.Time{}
 	again.Tokens = []core.Token{{Hash: tokenOf(dead.ID), StepID: dead.ID, ExpiresAt: r.now.Add(hold)}}
+	again.New = []core.Step{r.step(run, "again", core.StepReady)}
 	f.justBefore("purge_runs", func() { r.makes(again) })
 	r.equal("Purge", r.purge(10), 4) // both jobs, and what is left of the other
 	r.noRun(other.ID, job.ID)
 	got := r.tale(run.ID)
 	r.equal("run that was redriven", got.Run, again.Run)
-	r.equal("its steps and entries", []int{len(got.Steps), len(got.History)}, []int{1, 2})
+	r.equal("its steps and entries", []int{len(got.Steps), len(got.History)}, []int{2, 2})
+	r.equal("its new step", got.Steps[1], again.New[0])
 	r.equal("its token", r.awaited(tokenOf(dead.ID)), dead.ID)
 	r.storedEvent(run.EventID)
 }

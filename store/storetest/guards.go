@@ -40,8 +40,8 @@ var guards = []guard{
 	{"hold", []string{"insert_attempts"}, regexp.MustCompile(` FOR UPDATE(?: OF jobs)?`), ``},
 	{"running", []string{"recover"}, regexp.MustCompile(`AND status = 'running'`), ``},
 	{"finished", []string{"purge_jobs", "purge_runs"}, regexp.MustCompile(`AND ((?:jobs|runs)\.finished_at < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts", "purge_steps", "purge_history", "purge_callbacks",
-		"delete_attempts", "delete_steps", "delete_history", "delete_callbacks"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
+	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts", "purge_steps", "purge_texts", "purge_history", "purge_callbacks",
+		"delete_attempts", "delete_steps", "delete_texts", "delete_history", "delete_callbacks"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
 	{"later", []string{"move_mark"}, regexp.MustCompile(`(cron_marks\.until_at < (?:\?|r\.\w+)) OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `$1 OR $2 OR 1 = 1`},
 	{"another", []string{"move_mark"}, regexp.MustCompile(`OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `OR ($1 AND 1 = 0)`},
 	{"open", []string{"claim"}, regexp.MustCompile(`gates\.failures >= \d+ OR`), `1 = 0 OR`},
@@ -87,7 +87,7 @@ var guards = []guard{
 
 // ifHeld are the statements of a transition between the one that makes its first entry
 // and the one that moves its run on.
-var ifHeld = []string{"more_history", "insert_step_attempts", "insert_rises", "insert_steps", "change_steps", "insert_step_jobs",
+var ifHeld = []string{"more_history", "insert_step_attempts", "insert_rises", "insert_texts", "insert_steps", "change_steps", "insert_step_jobs",
 	"change_jobs", "insert_tokens", "disarm"}
 
 // guardsOf finds the guards of a statement, as "statement: guard".

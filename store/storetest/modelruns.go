@@ -155,6 +155,7 @@ func (m *Model) transit(t core.Transition) bool {
 	m.rise(t.GivesRise)
 	run.Status, run.Epoch, run.Seq, run.Step = t.Run.Status, t.Run.Epoch, t.Run.Seq, t.Run.Step
 	run.Output, run.Error = slices.Clone(t.Run.Output), t.Run.Error
+	run.Written, run.Writers = t.Run.Written, t.Run.Writers
 	run.DeadlineAt, run.StartedAt, run.FinishedAt = t.Run.DeadlineAt, t.Run.StartedAt, t.Run.FinishedAt
 	return true
 }
@@ -220,6 +221,26 @@ func (m *Model) Runs(_ context.Context, f core.RunFilter) (core.Page[core.Run], 
 		return r, (f.Status == "" || r.Status == f.Status) && (f.Workflow == "" || r.Workflow == f.Workflow) &&
 			(f.EventID == "" || r.EventID == f.EventID)
 	}), nil
+}
+
+// Steps lists steps.
+func (m *Model) Steps(_ context.Context, run core.ID, epoch int, after core.ID, limit int) (page core.Page[core.Step], err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	size := 0
+	for _, id := range slices.Sorted(maps.Keys(m.steps)) {
+		s := m.steps[id]
+		if s.RunID != run || s.Epoch != epoch || id <= after {
+			continue
+		}
+		if len(page.Items) >= limit || size >= core.MaxRead {
+			page.More = true
+			break
+		}
+		page.Items = append(page.Items, copied(s))
+		size += len(s.State) + len(s.Output)
+	}
+	return page, nil
 }
 
 // History lists entries.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -68,7 +69,7 @@ func (r *rig) entered() core.TakenJob {
 
 // move is a transition of a run as it was read, with an entry of each type.
 func (r *rig) move(run core.Run, types ...core.EntryType) core.Transition {
-	t := core.Transition{Mark: r.ids.Next(), Seq: run.Seq, Run: run}
+	t := core.Transition{Mark: r.ids.Next(), Seq: run.Seq, Run: run, Apart: true}
 	for i, e := range types {
 		t.Entries = append(t.Entries, core.Entry{Seq: run.Seq + 1 + i, At: r.now, Epoch: run.Epoch, Type: e})
 	}
@@ -79,11 +80,14 @@ func (r *rig) move(run core.Run, types ...core.EntryType) core.Transition {
 	return t
 }
 
-// step is a new step of a run, at a path.
+// step is a new step of a run, at a path, with a state that may be kept apart.
 func (r *rig) step(run core.Run, path string, status core.StepStatus) core.Step {
 	return core.Step{ID: r.ids.Next(), RunID: run.ID, Epoch: run.Epoch, Path: path, Name: path, Type: "http", Status: status,
-		State: []byte(`{"for": "` + path + `"}`), StartedAt: r.now}
+		State: large(path), StartedAt: r.now}
 }
+
+// large is a text that may be kept apart.
+func large(of string) []byte { return []byte(`{"of": "` + of + strings.Repeat(".", 2000) + `"}`) }
 
 // leap is a transition behind the first step of a run that does all there is to do: it
 // ends that step and opens a parallel one, with a branch that waits for a callback and
@@ -104,7 +108,7 @@ func (r *rig) leap(j core.TakenJob) core.Transition {
 	t.Tokens = []core.Token{{Hash: tokenOf(call.ID), StepID: call.ID, ExpiresAt: r.now.Add(hold)}}
 	_, rises := r.riseOf(j)
 	t.GivesRise = &rises
-	t.Run.Step = "fan of " + string(t.Mark)
+	t.Run.Step, t.Run.Written, t.Run.Writers = "fan of "+string(t.Mark), 3<<32, `{"fan":17}`
 	return t
 }
 

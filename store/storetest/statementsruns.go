@@ -25,11 +25,12 @@ func EachRunStatement(t *testing.T, s core.Store) {
 
 	outer := core.Step{ID: r.ids.Next(), RunID: first.ID, Epoch: 1, Path: "outer", Name: "outer", Type: "map", Status: core.StepRunning, StartedAt: r.now}
 	inner := core.Step{ID: r.ids.Next(), RunID: first.ID, Epoch: 1, ParentID: outer.ID, Path: "outer/0/inner", Name: "inner", Type: "callback", Status: core.StepReady, StartedAt: r.now}
+	outer.State, inner.State = large("outer"), large("inner")
 	run := job.Situation.Run
 	run.Status, run.Seq, run.StartedAt = core.RunRunning, 2, r.now
 	_, rises := r.riseOf(core.TakenJob{})
 	eachTransit(r, core.Transition{
-		Mark: r.ids.Next(), Run: run,
+		Mark: r.ids.Next(), Run: run, Apart: true,
 		Entries:  []core.Entry{{Seq: 1, At: r.now, Epoch: 1, Type: core.EntryStarted}, {Seq: 2, At: r.now, Epoch: 1, Type: core.EntryFanned, Path: "outer"}},
 		New:      []core.Step{outer, inner},
 		Changed:  []core.StepChange{{ID: first.StepID, Status: core.StepSucceeded, Output: []byte(`{}`), Last: true, FinishedAt: r.now}},
@@ -78,6 +79,9 @@ func eachRunQuestion(r *rig, n core.NewRun, inner core.Step, token string) {
 		if steps, err := s.Survey(ctx, n.ID, 1, w); err != nil || len(steps) < 2 {
 			r.Errorf("Survey(%+v) = %v, %v", w, steps, err)
 		}
+	}
+	if page, err := s.Steps(ctx, n.ID, 1, "", 10); err != nil || len(page.Items) != 3 {
+		r.Errorf("Steps = %v, %v", page, err)
 	}
 	if id, err := s.Awaited(ctx, r.now, token); err != nil || id != inner.ID {
 		r.Errorf("Awaited = %q, %v; want %q", id, err, inner.ID)

@@ -32,7 +32,7 @@ type ops struct {
 	definition, situations, survey, transit, awaited                                           *op
 	event, events, job, jobs, attempts, depth, tallies, peek, deadLetters, finished, completed *op
 	nth, read, jobsOf                                                                          *op
-	run, runs, history                                                                         *op
+	run, runs, steps, history                                                                  *op
 	retry, replay, turn, purge, drain, migrate, schema, ping                                   *op
 }
 
@@ -58,7 +58,7 @@ func newOps(f factory) *ops {
 		depth: of("depth"), tallies: of("tallies"), peek: of("peek"), deadLetters: of("dead_letters"),
 		finished: of("finished"), completed: of("completed"),
 		nth: of("nth"), read: of("read"), jobsOf: of("jobs_of"),
-		run: of("run"), runs: of("runs"), history: of("history"),
+		run: of("run"), runs: of("runs"), steps: of("steps"), history: of("history"),
 		retry: of("retry"), replay: of("replay"), turn: of("turn"), purge: of("purge"), drain: of("drain"),
 		migrate: of("migrate"), schema: of("schema"), ping: of("ping"),
 	}
@@ -246,6 +246,11 @@ func (m *measured) Run(ctx context.Context, id core.ID) (_ core.Run, err error) 
 func (m *measured) Runs(ctx context.Context, f core.RunFilter) (_ core.Page[core.Run], err error) {
 	defer m.runs.ended(time.Now(), &err)
 	return m.Store.Runs(ctx, f)
+}
+
+func (m *measured) Steps(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (_ core.Page[core.Step], err error) {
+	defer m.steps.ended(time.Now(), &err)
+	return m.Store.Steps(ctx, run, epoch, after, limit)
 }
 
 func (m *measured) History(ctx context.Context, run core.ID, after, limit int) (_ []core.Entry, err error) {

@@ -218,6 +218,10 @@ func (f *oracle) Runs(context.Context, core.RunFilter) (r core.Page[core.Run], e
 	return r, f.told("Runs")
 }
 
+func (f *oracle) Steps(context.Context, core.ID, int, core.ID, int) (r core.Page[core.Step], err error) {
+	return r, f.told("Steps")
+}
+
 func (f *oracle) History(context.Context, core.ID, int, int) (r []core.Entry, err error) {
 	return r, f.told("History")
 }

@@ -1,0 +1,204 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Steps whose states a store may keep apart from them.
+
+// transitLarge has a state go from step to step, come back, and be copied into another
+// epoch, whether or not the transitions tell that it is known.
+func transitLarge(r *rig) {
+	j := r.entered()
+	first, state, other := j.Situation.Step, large("state"), large("other")
+	t := r.move(j.Situation.Run, core.EntryStarted, core.EntrySucceeded)
+	first = ended(first, r, core.StepSucceeded)
+	first.Output = state
+	t.Changed = []core.StepChange{changeOf(first)}
+	steps := []core.Step{first}
+	enter := func(t *core.Transition, path string, state, output []byte) core.Step {
+		s := r.step(t.Run, path, core.StepSucceeded)
+		s.State, s.Output, s.FinishedAt = state, output, r.now
+		t.New, steps = append(t.New, s), append(steps, s)
+		return s
+	}
+	enter(&t, "second", state, other)
+	enter(&t, "third", other, state)
+	open := enter(&t, "open", state, nil)
+	r.makes(t)
+	r.hasSteps(t.Run, 1, steps)
+
+	for _, known := range []bool{false, true} {
+		next := r.move(t.Run, core.EntrySucceeded)
+		if known {
+			next.Kept = namesOf(r.survey(t.Run.ID, 1, core.Wanted{All: true}))
+		}
+		if !known {
+			open.Output = open.State
+			next.Changed = []core.StepChange{changeOf(open)}
+			steps[3] = open
+		}
+		enter(&next, fmt.Sprint("known: ", known), state, other)
+		enter(&next, fmt.Sprint("new: ", known), state, large(fmt.Sprint(known)))
+		r.makes(next)
+		t = next
+		r.hasSteps(t.Run, 1, steps)
+	}
+
+	again := r.move(t.Run, core.EntryRedriven)
+	again.Run.Epoch, again.Kept = 2, namesOf(r.survey(t.Run.ID, 1, core.Wanted{All: true}))
+	old := steps
+	steps = nil
+	for _, s := range r.survey(t.Run.ID, 1, core.Wanted{All: true}) {
+		s.ID, s.Epoch = r.ids.Next(), 2
+		again.New, steps = append(again.New, s), append(steps, s)
+	}
+	r.makes(again)
+	r.hasSteps(again.Run, 1, old)
+	r.hasSteps(again.Run, 2, steps)
+}
+
+// namesOf are the names under which a store keeps texts of steps.
+func namesOf(steps []core.Step) (names []string) {
+	for _, s := range steps {
+		for _, name := range []string{s.StateName, s.OutputName} {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// hasSteps reads the steps of an epoch in each way.
+func (r *rig) hasSteps(run core.Run, epoch int, want []core.Step) {
+	r.Helper()
+	r.equal("Survey: all", r.survey(run.ID, epoch, core.Wanted{All: true}), want)
+	r.equal("Steps", r.steps(run.ID, epoch, "", core.MaxPage).Items, want)
+	var ids []core.ID
+	var paths []string
+	for _, s := range want {
+		ids, paths = append(ids, s.ID), append(paths, s.Path)
+	}
+	r.equal("Survey: ids", r.survey(run.ID, epoch, core.Wanted{IDs: ids}), want)
+	r.equal("Survey: paths", r.survey(run.ID, epoch, core.Wanted{Paths: paths}), want)
+	found := r.situations(ids...)
+	for _, s := range want {
+		r.equal("Situation", found[s.ID].Step, s)
+	}
+}
+
+// transitLargeLater goes on with a run that began without texts apart.
+func transitLargeLater(r *rig) {
+	j := r.entered()
+	t := r.leap(j)
+	t.Apart = false
+	r.makes(t)
+	old := r.survey(t.Run.ID, 1, core.Wanted{All: true})
+	r.equal("names of texts that are with their steps", len(namesOf(old)), 0)
+	next := r.move(t.Run, core.EntrySucceeded)
+	call := ended(t.New[1], r, core.StepSucceeded)
+	call.Output = large("passed on")
+	next.Changed = []core.StepChange{changeOf(call)}
+	after := r.step(t.Run, "after", core.StepReady)
+	after.State = call.State
+	next.New = []core.Step{after}
+	next.Jobs = []core.StepJob{{ID: after.ID, DueAt: r.now}}
+	r.makes(next)
+	r.hasSteps(next.Run, 1, []core.Step{old[0], old[1], call, old[3], after})
+	r.equal("Take: situation", r.brings(after.ID, r.flowing(1)).Situation.Step, after)
+}
+
+// transitLargeBehind has a step refer to a text that only a transition brought which was
+// not made: then it is nowhere.
+func transitLargeBehind(r *rig) {
+	j := r.entered()
+	t := r.leap(j)
+	r.makes(t)
+	names := namesOf(r.survey(t.Run.ID, 1, core.Wanted{Paths: []string{"fan"}}))
+	if len(names) == 0 {
+		return // the store keeps none apart
+	}
+	run := r.started().Run
+	late := r.move(run, core.EntryStarted)
+	late.New = []core.Step{r.step(run, "fan", core.StepReady)}
+	r.makes(r.move(run, core.EntryStarted))
+	r.equal("Transit: made", r.transit(late), []bool{false})
+	next := r.move(r.run(run.ID), core.EntrySucceeded)
+	next.New, next.Kept = late.New, names
+	r.makes(next)
+	steps, err := r.store.Survey(context.Background(), run.ID, 1, core.Wanted{Paths: []string{"fan"}})
+	if !core.IsKind(err, core.NotFound) {
+		r.Errorf("Survey of a step without its text = %d steps, %v, want a refusal of kind NotFound", len(steps), err)
+	}
+	r.equal("Situations of a step without its text", r.situations(late.New[0].ID), map[core.ID]core.Situation{})
+}
+
+func (r *rig) steps(run core.ID, epoch int, after core.ID, limit int) core.Page[core.Step] {
+	r.Helper()
+	page, err := r.store.Steps(context.Background(), run, epoch, after, limit)
+	if err != nil {
+		r.Fatalf("Steps(%s, %d, %s, %d) failed: %v", run, epoch, after, limit, err)
+	}
+	return page
+}
+
+func listSteps(r *rig) {
+	j, other := r.entered(), r.started()
+	t := r.leap(j)
+	r.makes(t)
+	redriven := r.move(t.Run, core.EntryRedriven)
+	redriven.Run.Epoch = 2
+	redriven.New = []core.Step{r.step(redriven.Run, "first", core.StepReady)}
+	r.makes(redriven)
+	want := append([]core.Step{r.leapt(j, t)}, t.New...)
+	for n, after := range []core.ID{"", want[0].ID, want[1].ID, want[2].ID, want[3].ID} {
+		for limit := 1; limit < 6; limit++ {
+			end := min(n+limit, len(want))
+			r.equal(fmt.Sprintf("Steps behind %d", n), r.steps(t.Run.ID, 1, after, limit), core.Page[core.Step]{Items: want[n:end], More: end < len(want)})
+		}
+	}
+	r.equal("Steps of the second epoch", r.steps(t.Run.ID, 2, "", 9), core.Page[core.Step]{Items: redriven.New})
+	r.equal("Steps of another run", r.steps(other.Run.ID, 1, "", 9), core.Page[core.Step]{Items: []core.Step{other.Step}})
+	r.equal("Steps of no run", r.steps(r.ids.Next(), 1, "", 9), core.Page[core.Step]{})
+}
+
+// listLargeSteps lists steps that fill a page at different places, with texts apart and not.
+func listLargeSteps(r *rig) {
+	for _, apart := range []bool{false, true} {
+		run := r.started().Run
+		t := r.move(run, core.EntryStarted)
+		t.Apart = apart
+		var sizes []int
+		for i, state := range []int{core.MaxRead / 8, 10, core.MaxRead / 8} {
+			for n := range 9 {
+				s := r.step(run, fmt.Sprint(i, "-", n), core.StepSucceeded)
+				s.State = []byte(`"` + strings.Repeat("x", state) + `"`)
+				s.Output, s.FinishedAt = []byte(`1`), r.now
+				if n%2 == 0 {
+					s.Output = s.State
+				}
+				t.New = append(t.New, s)
+				sizes = append(sizes, len(s.State)+len(s.Output))
+			}
+		}
+		r.makes(t)
+		first := r.steps(run.ID, 1, "", 1).Items[0]
+		after, at := first.ID, 0
+		for at < len(sizes) {
+			n, total := 0, 0
+			for at+n < len(sizes) && total < core.MaxRead {
+				total += sizes[at+n]
+				n++
+			}
+			page := r.steps(run.ID, 1, after, core.MaxPage)
+			r.equal(fmt.Sprintf("Steps from %d, apart: %v", at, apart), page, core.Page[core.Step]{Items: t.New[at : at+n], More: at+n < len(sizes)})
+			at += n
+			after = t.New[at-1].ID
+		}
+	}
+}

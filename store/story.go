@@ -1,0 +1,136 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Steps lists steps. See core.Chronicle. It looks at the ids of all, then at the sizes of the
+// first ones, and reads those that fit: how large a step is nobody knows before.
+func (s *Store) Steps(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (core.Page[core.Step], error) {
+	page, err := s.stepsBehind(ctx, run, epoch, after, min(max(limit, 1), core.MaxPage))
+	if err != nil {
+		return core.Page[core.Step]{}, fmt.Errorf("steps of run %s: %w", run, err)
+	}
+	return page, nil
+}
+
+func (s *Store) stepsBehind(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (page core.Page[core.Step], err error) {
+	ids, err := s.read(ctx, "step_ids", s.sql.stepIDs, string(run), int64(epoch), string(after))
+	if err != nil || len(ids) == 0 {
+		return page, err
+	}
+	slices.SortFunc(ids, func(a, b []any) int { return cmp.Compare(str(a[0]), str(b[0])) })
+	n, err := s.fit(ctx, ids[:min(limit, len(ids))])
+	if err != nil {
+		return page, err
+	}
+	results, err := s.readBatch(ctx, Stmt{Name: "read_steps", SQL: s.sql.readSteps, Rows: ids[:n], Reads: true})
+	if err != nil {
+		return page, err
+	}
+	for _, row := range results[0].Rows {
+		if !lacksText(row) { // else the run is being purged
+			page.Items = append(page.Items, scanStep(row))
+		}
+	}
+	slices.SortFunc(page.Items, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
+	page.More = len(ids) > n && len(page.Items) > 0
+	return page, nil
+}
+
+// The sizes of so many steps are looked at first, and then of several times as many: texts
+// that an earlier version wrote are read to be measured.
+const (
+	firstMeasured = 16
+	thenMeasured  = 4
+)
+
+// fit is how many of the steps with these ids it takes to reach core.MaxRead, or all.
+func (s *Store) fit(ctx context.Context, ids [][]any) (n int, err error) {
+	total := 0
+	for some := firstMeasured; n < len(ids); some *= thenMeasured {
+		chunk := ids[n:min(n+some, len(ids))]
+		results, err := s.readBatch(ctx, Stmt{Name: "step_sizes", SQL: s.sql.stepSizes, Rows: chunk, Reads: true})
+		if err != nil {
+			return 0, err
+		}
+		sizes := make(map[string]int, len(chunk))
+		for _, row := range results[0].Rows {
+			sizes[str(row[0])] = sizeOfStep(row)
+		}
+		for _, id := range chunk {
+			n++
+			if total += sizes[str(id[0])]; total >= core.MaxRead {
+				return n, nil
+			}
+		}
+	}
+	return n, nil
+}
+
+// sizeOfStep is how many bytes a step's texts have, from a row of stepSizes.
+func sizeOfStep(row []any) int {
+	state := whole(row[1]) + sizeOf(str(row[3]))
+	if row[5] == "yes" { // see shelf.output
+		return 2 * state
+	}
+	return state + whole(row[2]) + sizeOf(str(row[4]))
+}
+
+// maxSurvey bounds the bytes of different States and Outputs that all steps of an epoch may
+// have that are read at once.
+const maxSurvey = 128 << 20
+
+// surveyAll reads all steps of an epoch, of which a redrive makes new ones. Steps with the
+// same text share it.
+func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []core.Step, err error) {
+	texts := sharing{of: map[uint64][][]byte{}, seed: maphash.MakeSeed()}
+	after := core.ID("")
+	for {
+		page, err := s.stepsBehind(ctx, run, epoch, after, core.MaxPage)
+		if err != nil {
+			return nil, fmt.Errorf("survey run %s: %w", run, err)
+		}
+		for i := range page.Items {
+			st := &page.Items[i]
+			st.State, st.Output = texts.share(st.State), texts.share(st.Output)
+			after = st.ID
+		}
+		all = append(all, page.Items...)
+		if texts.bytes > maxSurvey {
+			return nil, core.Refuse(core.Invalid, "the steps of workflow run %s hold more than %d MiB of different states; redrive it from the start", run, maxSurvey>>20)
+		}
+		if !page.More {
+			return all, nil
+		}
+	}
+}
+
+// sharing keeps one copy of each text.
+type sharing struct {
+	of    map[uint64][][]byte
+	seed  maphash.Seed
+	bytes int
+}
+
+func (s *sharing) share(text []byte) []byte {
+	if len(text) < apartFrom {
+		return text
+	}
+	hash := maphash.Bytes(s.seed, text)
+	for _, known := range s.of[hash] {
+		if bytes.Equal(known, text) {
+			return known
+		}
+	}
+	s.of[hash] = append(s.of[hash], text)
+	s.bytes += len(text)
+	return text
+}

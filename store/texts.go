@@ -1,0 +1,159 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Large States and Outputs of steps are kept apart from them, in step_texts, each once in a
+// run: a state that goes unchanged from step to step is one row, to which the steps refer. A
+// text's name is made of what it says, so that the same text has the same name whoever
+// writes it, and writing it again changes nothing.
+
+// apartFrom is from how many bytes a text is kept apart. What is shorter is copied from
+// step to step: that costs less than a row of its own and a look for it.
+const apartFrom = 1 << 10
+
+// nameOf is the name of a text: a hash, and its size in bytes.
+func nameOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return base64.RawURLEncoding.EncodeToString(sum[:]) + "." + strconv.Itoa(len(text))
+}
+
+// sizeOf is how many bytes the text with a name has; 0 for no name.
+func sizeOf(name string) int {
+	_, size, _ := strings.Cut(name, ".")
+	n, _ := strconv.Atoi(size)
+	return n
+}
+
+// A shelf is what a transition writes of its steps: their rows, and the texts that they
+// refer to and that are not known to be stored.
+type shelf struct {
+	apart          bool
+	holder         []any
+	known          map[string]bool  // names
+	named          map[*byte]string // by where a text begins: many steps share one
+	fresh, changed [][]any
+	texts          [][]any
+}
+
+func shelve(t core.Transition) *shelf {
+	s := &shelf{apart: t.Apart, holder: holder(t)}
+	if t.Apart {
+		s.known, s.named = make(map[string]bool, len(t.Kept)), map[*byte]string{}
+		for _, name := range t.Kept {
+			s.known[name] = true
+		}
+	}
+	for _, n := range t.New {
+		s.add(n, t.Run.ID)
+	}
+	for _, c := range t.Changed {
+		s.change(c)
+	}
+	return s
+}
+
+func (s *shelf) add(n core.Step, run core.ID) {
+	state, stateIn := s.put(n.State)
+	output, outputIn := s.output(n.Output, bytes.Equal(n.Output, n.State))
+	s.fresh = append(s.fresh, append([]any{string(n.ID), int64(n.Epoch), orNull(string(n.ParentID)), n.Branch, n.Path, n.Name, n.Type, string(n.Status),
+		int64(n.Attempt), state, output, n.Error, n.Carry, encodeFan(n.Fan), leafOf(n, run),
+		millis(n.StartedAt), millis(n.FinishedAt), stateIn, outputIn}, s.holder...))
+}
+
+func (s *shelf) change(c core.StepChange) {
+	last := "no"
+	if c.Last {
+		last = "yes"
+	}
+	output, outputIn := s.output(c.Output, c.Passes)
+	s.changed = append(s.changed, append([]any{string(c.Status), int64(c.Attempt), output, c.Error, c.Carry, encodeFan(c.Fan), last,
+		millis(c.FinishedAt), outputIn, string(c.ID)}, s.holder...))
+}
+
+// output is what is stored of a step's output: nothing, which is no JSON, for one that is
+// the step's state.
+func (s *shelf) output(text []byte, passes bool) (with, in any) {
+	if text != nil && passes {
+		return "", nil
+	}
+	return s.put(text)
+}
+
+// put is what is stored of a text with its step: all of it, or its name.
+func (s *shelf) put(text []byte) (with, in any) {
+	if !s.apart || len(text) < apartFrom {
+		return textOrNull(text), nil
+	}
+	name, ok := s.named[&text[0]]
+	if !ok || sizeOf(name) != len(text) {
+		name = nameOf(text)
+		s.named[&text[0]] = name
+	}
+	if !s.known[name] {
+		s.known[name] = true
+		s.texts = append(s.texts, append([]any{name, string(text)}, s.holder...))
+	}
+	return nil, name
+}
+
+// lacksText tells whether a row of stepColumns refers to a text that was not read.
+func lacksText(row []any) bool {
+	return row[stateAt] == nil && row[stateInAt] != nil || row[outputAt] == nil && row[outputInAt] != nil
+}
+
+// fill reads the texts that steps of a run refer to, each once: steps that refer to the same
+// one share it.
+func (s *Store) fill(ctx context.Context, run core.ID, steps []core.Step) error {
+	names := map[string]bool{}
+	for i := range steps {
+		names[steps[i].StateName], names[steps[i].OutputName] = true, true
+	}
+	delete(names, "")
+	if len(names) == 0 {
+		return nil
+	}
+	st := Stmt{Name: "texts_of", SQL: s.sql.textsOf, Reads: true}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		st.Rows = append(st.Rows, []any{string(run), name})
+	}
+	results, err := s.readBatch(ctx, st)
+	if err != nil {
+		return err
+	}
+	texts := make(map[string][]byte, len(names))
+	for i, row := range results[0].Rows {
+		texts[str(row[0])] = []byte(str(row[1]))
+		results[0].Rows[i] = nil // there may be many, and large ones
+	}
+	if len(texts) < len(names) {
+		return errTextsGone
+	}
+	for i := range steps {
+		fillStep(&steps[i], texts)
+	}
+	return nil
+}
+
+func fillStep(st *core.Step, texts map[string][]byte) {
+	if st.StateName != "" {
+		st.State = texts[st.StateName]
+	}
+	if st.OutputName != "" {
+		st.Output = texts[st.OutputName]
+	}
+}
+
+// errTextsGone is the error of a step that was read and refers to a text that was not there:
+// its run was purged meanwhile.
+var errTextsGone = core.Refuse(core.NotFound, "the run is gone")
