@@ -27,16 +27,19 @@ func Default() *Config {
 
 // entries holds what an entry is before its fields are read.
 var entries = map[reflect.Type]any{
-	reflect.TypeFor[Source]():  Source{Timezone: "UTC"},
-	reflect.TypeFor[Handler](): Handler{Type: "http", Method: "POST"},
-	reflect.TypeFor[Queue]():   Queue{VisibilityTimeout: seconds(30)},
-	reflect.TypeFor[Alert]():   Alert{Type: "generic"},
-	reflect.TypeFor[Param]():   Param{Type: "string", Required: true},
-	reflect.TypeFor[Step]():    Step{Type: "http", Method: "POST", Retry: StepRetry{Max: 1}},
-	reflect.TypeFor[Branch]():  Branch{Method: "POST"},
+	reflect.TypeFor[Source]():   Source{Timezone: "UTC"},
+	reflect.TypeFor[Handler]():  Handler{Type: "http", Method: "POST"},
+	reflect.TypeFor[Queue]():    Queue{VisibilityTimeout: seconds(30)},
+	reflect.TypeFor[Alert]():    Alert{Type: "generic"},
+	reflect.TypeFor[Workflow](): Workflow{MaxBytes: maxRunBytes},
+	reflect.TypeFor[Param]():    Param{Type: "string", Required: true},
+	reflect.TypeFor[Step]():     Step{Type: "http", Method: "POST", Retry: StepRetry{Max: 1}},
+	reflect.TypeFor[Branch]():   Branch{Method: "POST"},
 }
 
 const (
+	// maxRunBytes is workflows.*.max_bytes.
+	maxRunBytes = 64 << 20
 	// sqliteFile is the database of driver sqlite without a url.
 	sqliteFile = "gateway.db"
 	// iteratorName is the name of an iterator without one.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
 
 	"gopkg.in/yaml.v3"
 
@@ -53,7 +54,9 @@ func ParseDefinition(d core.Definition, lookup func(string) (string, bool)) (Wor
 	if len(r.problems) > 0 {
 		return Workflow{}, r.sorted()
 	}
-	return all[0], nil
+	w := all[0]
+	w.Earlier = tree.field("workflows").field(w.Name).field(maxBytes) == nil
+	return w, nil
 }
 
 // definitions makes the definition of every workflow of a tree, by name.
@@ -86,7 +89,7 @@ func define(tree *node, workflow entry) []byte {
 		}
 	}
 	root.put("workflows", workflows)
-	workflows.put(workflow.key, workflow.value)
+	workflows.put(workflow.key, bounded(workflow.value))
 	if size := root.size(); size > maxDefinition {
 		return make([]byte, size)
 	}
@@ -95,6 +98,22 @@ func define(tree *node, workflow entry) []byte {
 		panic("config: " + err.Error()) // all of it was YAML before
 	}
 	return text
+}
+
+// maxBytes is a field that every definition has: see Workflow.Earlier.
+const maxBytes = "max_bytes"
+
+// bounded is a workflow with the field maxBytes.
+func bounded(workflow *node) *node {
+	if workflow.kind != mapping || workflow.field(maxBytes) != nil {
+		return workflow
+	}
+	n := &node{kind: mapping}
+	for _, f := range workflow.fields {
+		n.put(f.key, f.value)
+	}
+	n.put(maxBytes, &node{kind: scalar, text: strconv.Itoa(maxRunBytes), plain: true})
+	return n
 }
 
 // size is about how many bytes n takes when it is written: never more.

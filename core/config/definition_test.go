@@ -201,3 +201,38 @@ func TestAddress(t *testing.T) {
 		}
 	}
 }
+
+// Every definition says how much its runs may write, so that processes of a version that
+// does not know of it leave them alone; one that does not say so is such a version's.
+func TestDefinitionsSayHowMuchRunsMayWrite(t *testing.T) {
+	for field, want := range map[string]int{"": 64 << 20, ", max_bytes: 1048576": 1 << 20, ", max_bytes: 67108864": 64 << 20} {
+		c := loadOne(t, "sources: {shop: {type: event}}\nworkflows: {w: {source: shop, steps: [{name: a, url: https://a.example}]"+field+"}}\n")
+		d := c.Definition("w")
+		if n := strings.Count(d.Body, "max_bytes: "+strconv.Itoa(want)); n != 1 {
+			t.Errorf("the definition of a workflow with %q has max_bytes %d times: %s", field, n, d.Body)
+		}
+		if w, err := ParseDefinition(d, nil); err != nil || w.MaxBytes != want || w.Earlier || c.Workflows["w"].MaxBytes != want {
+			t.Errorf("with %q it is read as %d, earlier %v, %v; want %d", field, w.MaxBytes, w.Earlier, err, want)
+		}
+	}
+	old := core.Definition{Body: "workflows: {w: {source: shop, steps: [{name: a, url: 'https://a.example'}]}}"}
+	if w, err := ParseDefinition(old, nil); err != nil || !w.Earlier || w.MaxBytes != 64<<20 {
+		t.Errorf("an earlier definition is read as %d bytes, earlier %v, %v", w.MaxBytes, w.Earlier, err)
+	}
+	for _, wrong := range []string{"0", "1048575", "1073741825", "64M"} {
+		files := fstest.MapFS{"gateway.yaml": file("sources: {shop: {type: event}}\nworkflows: {w: {source: shop, max_bytes: " + wrong + ", steps: [{name: a, url: https://a.example}]}}\n")}
+		_, err := Load(Options{FS: files, Path: "gateway.yaml"})
+		if want := "workflows.w.max_bytes: must be a whole number from 1048576 to 1073741824"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("max_bytes %s: %v, want %q", wrong, err, want)
+		}
+	}
+}
+
+func loadOne(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Load(Options{FS: fstest.MapFS{"gateway.yaml": file(text)}, Path: "gateway.yaml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -10,10 +10,17 @@ type Workflow struct {
 	Events []string `yaml:"events"`
 	// Timeout is after how many seconds no step is started any more, 1 to 31536000, default 0: never.
 	Timeout int `yaml:"timeout" range:"1 31536000"`
+	// MaxBytes is how many bytes a run may write before it fails, 1048576 (1 MiB) to 1073741824 (1 GiB), default
+	// 67108864 (64 MiB): what its steps receive and pass on, without what only goes on from step to step, and its history.
+	MaxBytes int `yaml:"max_bytes" range:"1048576 1073741824"`
 	// Params are what the payload must hold.
 	Params []Param `yaml:"params"`
 	// Steps run in order; required.
 	Steps []Step `yaml:"steps" required:""`
+
+	// Earlier says that this is a definition without max_bytes. An earlier version of the gateway made it, and processes
+	// of that version may still work on its runs. They leave runs of all other definitions alone: they know no max_bytes.
+	Earlier bool `yaml:"-"`
 }
 
 // Param is one thing the payload of a workflow must hold.

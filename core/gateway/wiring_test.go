@@ -74,7 +74,12 @@ type wired struct {
 
 func wire(t *testing.T, yaml string) *wired {
 	t.Helper()
-	s := &spy{openStore(t, filepath.Join(t.TempDir(), "gateway.db")), make(chan core.Outcome, 100), make(chan int, 100), nil}
+	return wiredTo(t, openStore(t, filepath.Join(t.TempDir(), "gateway.db")), yaml)
+}
+
+func wiredTo(t *testing.T, on core.Store, yaml string) *wired {
+	t.Helper()
+	s := &spy{on, make(chan core.Outcome, 100), make(chan int, 100), nil}
 	g := newGateway(t, load(t, yaml), s)
 	front := httptest.NewServer(g.Handler())
 	t.Cleanup(front.Close)

@@ -27,11 +27,13 @@ type move struct {
 	// be read to know which are open.
 	sole    bool
 	expired bool   // the deadline has come: no step begins
-	full    string // where the history had no room left but for how the run ends; empty: it has
-	begun   int    // branches that began in this move and are not over
-	entered int    // steps that need nobody
-	docs    docs   // what was read, and how much that was
-	written int    // bytes of states and outputs
+	full    string // where the history had no room left but for how the run ends, or the run wrote too much; empty: nowhere
+	why     string // it is full: the error of the run
+	kept    []string
+	begun   int  // branches that began in this move and are not over
+	entered int  // steps that need nobody
+	docs    docs // what was read, and how much that was
+	written int  // bytes of states and outputs
 
 	missing   core.Wanted
 	entries   []core.Entry
@@ -47,7 +49,7 @@ func (d *Definition) move(p Pen, v View) *move {
 	now := p.Now.UTC().Truncate(time.Millisecond)
 	return &move{
 		d: d, pen: p, now: now, event: v.Event, have: v.Have, seq: v.Run.Seq, run: v.Run,
-		rows: map[core.ID]*row{}, expired: over(v.Run.DeadlineAt, now),
+		rows: map[core.ID]*row{}, expired: over(v.Run.DeadlineAt, now), kept: keptOf(v),
 	}
 }
 
@@ -82,9 +84,9 @@ func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move {
 	return m.result(lost)
 }
 
-// exhausted is what a move is instead that would need more entries than there may be.
-// Nothing of it is kept but the records of calls, since it may be very long: the run
-// has failed where it was.
+// exhausted is what a move is instead that would need more entries than there may be, or
+// write more bytes. Nothing of it is kept but the records of calls, since it may be very
+// long: the run has failed where it was.
 func (m *move) exhausted(v View, ends []core.StepEnd, lost []int) *move {
 	n := m.d.move(m.pen, v)
 	n.load(v, ends)
@@ -96,9 +98,8 @@ func (m *move) exhausted(v View, ends []core.StepEnd, lost []int) *move {
 		}
 	}
 	n.begin(last)
-	const why = "data: more than 10,000 transitions"
-	n.sweep("", core.StepCanceled, why)
-	n.fail(stepError(m.full)+why, last)
+	n.sweep("", core.StepCanceled, m.why)
+	n.fail(stepError(m.full)+m.why, last)
 	return n
 }
 
@@ -219,8 +220,7 @@ func (s scope) placed(p placement, result []byte) ([]byte, error) {
 // succeed ends a step and goes to another, or ends its list if that is nil.
 func (m *move) succeed(r *row, to *step, state []byte) {
 	m.finish(r, core.StepSucceeded)
-	r.Output = state
-	m.written += len(state)
+	m.passOn(r, state)
 	m.dismiss(r, core.Completed, r.Error)
 	m.record(core.EntrySucceeded, r.Path, details{})
 	m.moved(r)
@@ -266,6 +266,7 @@ func (m *move) endList(r *row, output []byte) {
 }
 
 func (m *move) complete(output []byte) {
+	m.wrote("", m.run.Step, len(output))
 	if m.full != "" {
 		return
 	}

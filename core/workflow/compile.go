@@ -82,7 +82,8 @@ func Compile(w config.Workflow) (*Definition, error) {
 		return nil, fmt.Errorf("workflow %q: %w", w.Name, err)
 	}
 	timeout := time.Duration(w.Timeout) * time.Second
-	return &Definition{name: w.Name, timeout: timeout, params: w.Params, top: top, entries: maxEntries, enters: maxEnters}, nil
+	return &Definition{name: w.Name, timeout: timeout, params: w.Params, top: top,
+		entries: maxEntries, enters: maxEnters, bytes: w.MaxBytes, apart: !w.Earlier}, nil
 }
 
 func compileList(name string, steps []config.Step) (*list, error) {

@@ -15,6 +15,11 @@ type Definition struct {
 	top     *list
 	entries int // that the history may have in each epoch
 	enters  int // of steps that need nobody, in one move
+	bytes   int // that a run may write in each epoch; 0 for no bound
+
+	// apart says that every process that works on a run of this definition reads texts that
+	// are kept apart from their steps.
+	apart bool
 }
 
 // Name is the workflow's.

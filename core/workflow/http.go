@@ -140,5 +140,6 @@ func (m *move) called(r *row, e core.StepEnd) {
 		return
 	}
 	r.call = e.Attempt
+	m.wrote("", r.Path, attemptBytes+len(e.Attempt.Response)+len(e.Attempt.Error))
 	m.attempts = append(m.attempts, core.AttemptRecord{JobID: e.Job.ID, Lease: e.Job.Lease, Attempt: e.Attempt})
 }

@@ -67,6 +67,7 @@ func (k *mapStep) enter(m *move, r *row) {
 	c := readCarry(r.Carry).within()
 	for i, item := range items {
 		c.Index = &i
+		m.wrote(r.Name, r.Path, len(item))
 		x := m.fork(r, k.each, strconv.Itoa(i), item, c)
 		if i < f.Started {
 			m.ahead = append(m.ahead, x)

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -68,6 +69,9 @@ func (k *parallelStep) enter(m *move, r *row) {
 	if !m.fan(r, core.Fan{Total: len(k.branches), Started: len(k.branches)}) {
 		return
 	}
+	if !bytes.Equal(input, r.State) {
+		m.wrote(r.Name, r.Path, len(input))
+	}
 	c := readCarry(r.Carry).within()
 	for _, l := range k.branches {
 		m.ahead = append(m.ahead, m.fork(r, l, l.name, input, c))
@@ -79,7 +83,7 @@ func (k *parallelStep) enter(m *move, r *row) {
 func (m *move) fan(r *row, f core.Fan) bool {
 	m.begun += f.Total
 	if m.run.Seq+m.begun >= m.d.entries*m.run.Epoch {
-		m.full = cmp.Or(m.full, r.Path)
+		m.fill(r.Path, tooLong)
 		return false
 	}
 	r.Fan, r.Status, r.changed = f, core.StepRunning, true

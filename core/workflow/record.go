@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
@@ -21,7 +20,7 @@ type details struct {
 // record adds an entry. The last one that there is room for is left to how the run ends.
 func (m *move) record(t core.EntryType, path string, d details) {
 	if !m.run.Status.Finished() && m.run.Seq+1 >= m.d.entries*m.run.Epoch {
-		m.full = cmp.Or(m.full, path)
+		m.fill(path, tooLong)
 		return
 	}
 	m.run.Seq++
@@ -33,6 +32,7 @@ func (m *move) record(t core.EntryType, path string, d details) {
 		}
 		e.Data = string(data)
 	}
+	m.wrote("", path, entryBytes+len(path)+len(e.Data))
 	m.entries = append(m.entries, e)
 }
 
@@ -72,6 +72,7 @@ func (m *move) result(lost []int) Move {
 	t := core.Transition{
 		Mark: m.pen.Mint(), Seq: m.seq, Run: m.run, Entries: m.entries,
 		JobsEnd: m.closed, Attempts: m.attempts, Disarm: m.forgotten, Facts: m.facts,
+		Apart: m.d.apart, Kept: m.kept,
 	}
 	for _, r := range m.order {
 		switch {

@@ -137,6 +137,7 @@ func (p *past) again(s core.Step, above *row) {
 func (p *past) copied(s core.Step, above *row) *row {
 	s.ID, s.Epoch, s.ParentID = p.m.pen.Mint(), p.m.run.Epoch, ""
 	r := &row{Step: s, fresh: true}
+	p.m.wrote("", s.Path, stepBytes+len(s.Carry))
 	p.m.add(r)
 	p.place(r, above)
 	return r

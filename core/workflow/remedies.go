@@ -111,8 +111,8 @@ func (m *move) divert(r *row, f *failure) {
 	if err != nil {
 		state = []byte("null") // a payload that is too large for a state, and nobody has made it smaller
 	}
-	m.written += len(state)
-	r.Error, r.Output = f.text, state
+	r.Error = f.text
+	m.passOn(r, state)
 	m.finish(r, core.StepFailed)
 	m.record(core.EntryStepFailed, r.Path, way)
 	m.moved(r)

@@ -110,6 +110,7 @@ func (m *move) create(s *step, as core.Step) *row {
 	as.Status, as.StartedAt = core.StepReady, m.now
 	r := &row{Step: as, step: s, fresh: true}
 	m.written += len(as.State)
+	m.wrote("", as.Path, stepBytes+len(as.Carry))
 	m.add(r)
 	return r
 }
