@@ -30,7 +30,7 @@
 //
 // Where to change something: a statement in statements.go or runstatements.go, a table
 // in schema.go, what a role does in inbox.go, take.go, worklist.go, pull.go, gates.go,
-// runs.go, transit.go, ledger.go, eventlist.go, joblist.go, archive.go, chronicle.go,
+// runs.go, transit.go, texts.go, story.go, ledger.go, eventlist.go, joblist.go, archive.go, chronicle.go,
 // upkeep.go, replay.go, purge.go, sweep.go or turns.go, what the databases spell differently
 // in dialect.go, how statements are put together of that in compose.go, what doctor asks in
 // check.go. A new driver is a Conn in a folder of its own; store/storetest says whether it is
@@ -80,6 +80,12 @@
 //     read at one moment, also in the middle of a Take.
 //   - INSERTs that only who holds the run gets to make have no ON CONFLICT: a step that
 //     was there already would be a defect, and is better told than left out.
+//   - A large text of a step, its state or its output, is a row of step_texts, to which the
+//     step refers. The name of the row is the hash of the text. So a state that goes from step
+//     to step is stored once in the run, and a text that is there already is left out: this
+//     INSERT alone has an ON CONFLICT. See texts.go.
+//   - All steps of a run may be more than the memory holds. They are read in pages, whose
+//     sizes are looked at first. See story.go.
 //
 // # What is over
 //
