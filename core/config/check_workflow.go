@@ -268,7 +268,7 @@ func (k *checker) lost(jumps []jump, here []string, taken map[string]position) {
 		} else if k.origin.marks[j.path].expanded {
 			k.problem(j.path, "there is no such step, with its variables filled in")
 		} else {
-			k.problem(j.path, "there is no step %s%s", quote(j.target), suggest(j.target, "the steps here are", here))
+			k.problem(j.path, "there is no step %s%s", quote(j.target), k.report.suggest(j.target, "the steps here are", here))
 		}
 	}
 }

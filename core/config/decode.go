@@ -243,7 +243,7 @@ func choicesOf(r rules) string {
 func (d *decoder) unknown(n *node, path string, known map[string]bool, keys []string) {
 	for _, f := range n.fields {
 		if !known[f.key] || f.key == "" {
-			d.report.add(f.value.at, join(path, f.key), "unknown field%s", suggest(f.key, "known here", keys))
+			d.report.add(f.value.at, join(path, f.key), "unknown field%s", d.report.suggest(f.key, "known here", keys))
 		}
 	}
 }

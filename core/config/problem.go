@@ -47,9 +47,13 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// maxProblems bounds the list of what is wrong: 1 MiB of mistakes would be 25 MB of messages, in a log line at that.
+const maxProblems = 1000
+
 // A report collects problems.
 type report struct {
 	problems Problems
+	more     int             // problems that are not in the list, since it is full
 	paths    map[string]bool // fields something was said about
 	fatal    bool            // a file could not be read: what else might be said would only follow from that
 }
@@ -70,15 +74,34 @@ func (r *report) add(at position, path, format string, args ...any) {
 		r.paths = map[string]bool{}
 	}
 	r.paths[path] = true
+	if r.full() {
+		r.more++
+		return
+	}
 	r.problems = append(r.problems, Problem{at.file, at.line, at.column, path, fmt.Sprintf(format, args...)})
 }
 
-// sorted returns the problems by file, line and column.
+// full tells whether what else is wrong is only counted. Whoever has to look for what to say about it need not.
+func (r *report) full() bool { return len(r.problems) >= maxProblems }
+
+// sorted returns the problems by file, line and column, and how many more there are.
 func (r *report) sorted() Problems {
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})
+	if r.more > 0 {
+		last := r.problems[len(r.problems)-1]
+		return append(r.problems, Problem{File: last.File, Message: fmt.Sprintf("has %d more problems, which are told once some of these are gone", r.more)})
+	}
 	return r.problems
+}
+
+// suggest is [suggest], or nothing for a problem that would not be listed.
+func (r *report) suggest(word, label string, candidates []string) string {
+	if r.full() {
+		return ""
+	}
+	return suggest(word, label, candidates)
 }
 
 const (

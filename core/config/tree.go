@@ -132,6 +132,10 @@ func parse(file string, data []byte, r *report) *node {
 func parseAny(file string, data []byte, r *report) *node {
 	top := position{file, 1, 1}
 	empty := &node{at: top, plain: true}
+	if bytes.Count(data, []byte("%TAG")) > maxDirectives {
+		r.stop(file, 0, "has more than %d %%TAG directives; a configuration needs none", maxDirectives)
+		return empty
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
@@ -203,6 +207,9 @@ func tabbed(data []byte, line int) int {
 	}
 	return 0
 }
+
+// maxDirectives bounds a file's %TAG directives: the library compares each with all before it.
+const maxDirectives = 100
 
 // maxNodes bounds a file's nodes with aliases written out: a few lines of aliases can stand for billions.
 const maxNodes = 100_000

@@ -136,6 +136,7 @@ func (w warner) signingKeys(path string, secrets Secrets) {
 }
 
 func (w warner) sources() {
+	consumed := w.consumed()
 	for _, s := range w.SortedSources() {
 		path := join("sources", s.Name)
 		switch {
@@ -155,7 +156,7 @@ func (w warner) sources() {
 			w.secrets(path+".secret", s.Secret...)
 		}
 		w.clients(path+".allowed_ips", s.AllowedIPs)
-		if !w.consumed(s.Name) {
+		if !consumed[s.Name] {
 			w.problem(path, "no handler, queue or workflow takes this source's events")
 		}
 	}
@@ -170,24 +171,19 @@ func (w warner) clients(path string, networks []Network) {
 	}
 }
 
-// consumed tells whether anything takes the events of a source.
-func (w warner) consumed(source string) bool {
+// consumed are the sources whose events anything takes.
+func (w warner) consumed() map[string]bool {
+	all := map[string]bool{}
 	for _, h := range w.Handlers {
-		if h.Source == source {
-			return true
-		}
+		all[h.Source] = true
 	}
 	for _, q := range w.Queues {
-		if q.Source == source {
-			return true
-		}
+		all[q.Source] = true
 	}
 	for _, f := range w.Workflows {
-		if f.Source == source {
-			return true
-		}
+		all[f.Source] = true
 	}
-	return false
+	return all
 }
 
 func (w warner) handlers() {
