@@ -182,12 +182,15 @@ func malformed(format string, args ...any) error {
 // percentEncoded is an attribute's value as a header has it: the HTTP binding,
 // section 3.1.3.2.
 func percentEncoded(s string) string {
+	const hex = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(s) {
 		if c := s[i]; c > ' ' && c < 0x7f && c != '"' && c != '%' {
 			b.WriteByte(c)
 		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
 		}
 	}
 	return b.String()
