@@ -75,7 +75,9 @@ func hostiles() []hostile {
 				h[fmt.Sprintf("Ce-X%x", i)] = []string{"v"}
 			}
 		})},
-		{"one large attribute", header(func(h Header, n int) { h["Ce-Id"], h["Ce-Source"] = []string{"1"}, []string{strings.Repeat("%e9 ", n/4)} })},
+		{"one large attribute", header(func(h Header, n int) {
+			h["Ce-Id"], h["Ce-Source"] = []string{"1"}, []string{strings.Repeat("%e9 ", n/4)}
+		})},
 		{"a quoted attribute", header(func(h Header, n int) { h["Ce-Type"] = []string{`"` + strings.Repeat(`\"`, n/2) + `"`} })},
 		{"many values of one field", header(func(h Header, n int) {
 			for range n / 8 {
