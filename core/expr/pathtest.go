@@ -56,7 +56,7 @@ type exists struct{ query query }
 
 func (x exists) holds(e *evaluation, current any) bool {
 	if x.query.singular() {
-		_, ok := single{x.query}.in(e, current)
+		_, ok := single(x).in(e, current)
 		return ok
 	}
 	return len(e.all(x.query, current)) > 0
