@@ -18,6 +18,7 @@ const (
 	TooLarge                     // more bytes than are accepted
 	Unsupported                  // a form of body that is not accepted
 	Unavailable                  // cannot be done now; later it may
+	Looped                       // it has been here, or in too many places, before
 )
 
 // A Refusal is an error whose message is meant for the caller, word for word.

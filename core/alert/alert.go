@@ -80,6 +80,16 @@ type mailing struct {
 	maxAttempts int
 }
 
+// arrivalAbout is the event that a notice about another event becomes. It was handed on as
+// often as that one, so that a place which leads back here does not make alerts for ever.
+func (m mailing) arrivalAbout(e *core.Event, n notice, at time.Time) core.Arrival {
+	a := m.arrival(n, at)
+	if hops := e.Headers[core.Hops]; hops != "" {
+		a.Event.Headers = map[string]string{core.Hops: hops}
+	}
+	return a
+}
+
 // arrival is the event that a notice becomes, with a job for each place. What all
 // notices say is filled in.
 func (m mailing) arrival(n notice, at time.Time) core.Arrival {

@@ -49,7 +49,7 @@ func (b *Obituaries) Of(job core.TakenJob, o core.Outcome) *core.Arrival {
 		return nil
 	}
 	who := consumerOf(job.Lane)
-	a := b.arrival(notice{
+	a := b.arrivalAbout(&job.Event, notice{
 		Message:   who.message(job.ID, o.Attempt),
 		Source:    job.Event.Source,
 		EventID:   string(job.EventID),
@@ -71,7 +71,7 @@ func (b *Obituaries) OfRun(run core.Run, step core.Step, event core.Event) *core
 	if b == nil || run.Status != core.RunFailed || event.Source == core.AlertSource {
 		return nil
 	}
-	a := b.arrival(notice{
+	a := b.arrivalAbout(&event, notice{
 		Message:   runMessage(run, step),
 		Source:    event.Source,
 		EventID:   string(run.EventID),

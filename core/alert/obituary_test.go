@@ -308,3 +308,22 @@ func configured(s string) string {
 	}, s)
 	return "n" + s[:min(len(s), 62)]
 }
+
+// TestHopsOfAlerts: an alert was handed on as often as the event that it is about.
+func TestHopsOfAlerts(t *testing.T) {
+	b := newObituaries(anywhere)
+	for _, hops := range []string{"", "7"} {
+		job, o := died("handler/billing", 5, "status: 500")
+		event := core.Event{Source: "shop"}
+		if hops != "" {
+			event.Headers = map[string]string{core.Hops: hops, "traceparent": "not the alert's"}
+		}
+		job.Event.Headers = event.Headers
+		run := core.Run{Status: core.RunFailed, Workflow: "w"}
+		for about, a := range map[string]*core.Arrival{"job": b.Of(job, o), "run": b.OfRun(run, core.Step{}, event)} {
+			if got := a.Event.Headers; got[core.Hops] != hops || len(got) > 1 {
+				t.Errorf("headers of the alert about a %s = %v, want the hops %q alone", about, got, hops)
+			}
+		}
+	}
+}

@@ -70,6 +70,7 @@ func TestDeliveryGolden(t *testing.T) {
 			"x-gateway-job-id":     "01HZY8Q4000000000000000JOB",
 			"x-gateway-handler":    "billing",
 			"x-gateway-attempt":    "2",
+			"x-gateway-hops":       "1",
 			"x-gateway-event-type": "order.created",
 			"x-gateway-source":     "shop",
 			"ce-specversion":       "1.0",

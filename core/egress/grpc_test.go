@@ -88,6 +88,7 @@ func TestGRPCGolden(t *testing.T) {
 		"tracestate":       "vendor=1",
 		"ce-tenant":        "Caf%C3%A9",
 		"x-other-provider": "kept with the event, not sent",
+		"x-gateway-hops":   "3",
 	}
 	s := newGRPCSender(t, client, Target{
 		Name: "billing", URL: receiver.URL() + "/", Secrets: []string{vectorSecret},
@@ -118,6 +119,7 @@ func TestGRPCGolden(t *testing.T) {
 		"x-gateway-job-id":     string(job.ID),
 		"x-gateway-handler":    "billing",
 		"x-gateway-attempt":    "2",
+		"x-gateway-hops":       "4",
 		"x-gateway-event-type": "order.created",
 		"x-gateway-source":     "mine",
 		"traceparent":          "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

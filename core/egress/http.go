@@ -175,7 +175,7 @@ func (s *httpSender) request(ctx context.Context, job *core.TakenJob, now time.T
 
 // maxValues is how many headers of its own a delivery has, with some room for
 // inbound ones.
-const maxValues = 16
+const maxValues = 18
 
 // A delivery is what one request is made of. Its header values share one array.
 type delivery struct {
@@ -207,6 +207,7 @@ func (d *delivery) describe(job *core.TakenJob, attempt int) {
 	d.set("X-Gateway-Event-Id", string(job.Event.ID))
 	d.set("X-Gateway-Job-Id", string(job.ID))
 	d.set("X-Gateway-Attempt", strconv.Itoa(attempt))
+	d.set("X-Gateway-Hops", job.Event.NextHop())
 	d.set("X-Gateway-Event-Type", encode(job.Event.Type, isPlain))
 	d.set("X-Gateway-Source", encode(job.Event.Source, isPlain))
 }

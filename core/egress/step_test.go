@@ -81,6 +81,7 @@ func TestStepGolden(t *testing.T) {
 			"x-gateway-source":     "shop",
 			"x-gateway-job-id":     "01HZY8Q4000000000000000JOB",
 			"x-gateway-attempt":    "3",
+			"x-gateway-hops":       "1",
 			"x-gateway-workflow":   "fulfil",
 			"x-gateway-run-id":     "01HZY8Q4000000000000000RUN",
 			"x-gateway-step":       "prepare/parcels/pack/17/item#2",

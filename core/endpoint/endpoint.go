@@ -114,11 +114,12 @@ var (
 )
 
 // reserved headers are not a handler's to set: the connection's own (RFC 9110,
-// section 7.6.1), what net/http derives from the request, and the signature.
+// section 7.6.1), what net/http derives from the request, the signature, and what ends
+// loops between gateways.
 var reserved = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Expect",
-	"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature",
+	"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "X-Gateway-Hops",
 }
 
 // CheckHeader tells why a configured header cannot be sent; nil if it can.

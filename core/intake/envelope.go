@@ -10,10 +10,12 @@ import (
 	"maps"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/expr"
 )
 
@@ -60,6 +62,10 @@ type envelope struct {
 // open reads a webhook or an event of one's own.
 func (e *envelope) open() (letter, error) {
 	e.signedBody = e.request.Body
+	hops, err := e.hops()
+	if err != nil {
+		return letter{}, err
+	}
 	structured, err := isStructured(e.request.Header.Get("Content-Type"))
 	if err != nil {
 		return letter{}, err
@@ -82,10 +88,32 @@ func (e *envelope) open() (letter, error) {
 		eventType: eventType, deliveryID: deliveryID,
 		payload: e.payload(), contentType: e.contentType(), headers: e.headers(),
 	}
+	if hops > 0 {
+		if l.headers == nil {
+			l.headers = map[string]string{}
+		}
+		l.headers[core.Hops] = strconv.Itoa(hops)
+	}
 	if len(e.lost) > 0 {
 		e.log.Warn("headers not kept with the event", "source", e.source.Name, "headers", len(e.lost), "first", fmt.Sprintf("%.64q", e.lost[0]))
 	}
 	return l, nil
+}
+
+const hopsHeader = "X-Gateway-Hops"
+
+// hops is how many gateways have handed the event on. Nobody signs it: whoever writes it
+// can only have the event refused earlier. What is no count is none, and of several the
+// highest counts.
+func (e *envelope) hops() (most int, err error) {
+	for _, value := range e.request.Header[hopsHeader] {
+		n, _ := core.ParseHops(value)
+		most = max(most, n)
+	}
+	if most > core.MaxHops {
+		return 0, core.Refuse(core.Looped, "Loop detected: gateways have handed this event on more than %d times, by their header %s; look for a handler that leads back here", core.MaxHops, core.Hops)
+	}
+	return most, nil
 }
 
 // unwrap makes a structured CloudEvent a binary one.

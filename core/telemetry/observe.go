@@ -141,6 +141,8 @@ func kindWord(k core.Kind) string {
 		return "unsupported"
 	case core.Unavailable:
 		return "unavailable"
+	case core.Looped:
+		return "looped"
 	}
 	return "internal"
 }

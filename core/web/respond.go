@@ -71,6 +71,7 @@ var statuses = map[core.Kind]int{
 	core.TooLarge:     http.StatusRequestEntityTooLarge,
 	core.Unsupported:  http.StatusUnsupportedMediaType,
 	core.Unavailable:  http.StatusServiceUnavailable,
+	core.Looped:       http.StatusLoopDetected,
 }
 
 // comeBack is the Retry-After of something unavailable that names none.

@@ -100,6 +100,7 @@ X-Gateway-Attempt: 1
 X-Gateway-Event-Id: <event>
 X-Gateway-Event-Type: issues
 X-Gateway-Handler: issues
+X-Gateway-Hops: 1
 X-Gateway-Job-Id: <job>
 X-Gateway-Source: github`
 

@@ -15,6 +15,7 @@ const (
 	invalid    = "invalid"
 	tooLarge   = "too_large"
 	refused    = "refused" // the token, the address or the encoding; or there is no such source
+	looped     = "looped"  // too many gateways handed it on
 	failed     = "failed"  // not the sender's fault
 )
 
@@ -30,7 +31,7 @@ type intake struct {
 
 // A source is what is measured of one.
 type source struct {
-	accepted, duplicate, unverified, invalid, tooLarge, refused, failed prometheus.Counter
+	accepted, duplicate, unverified, invalid, tooLarge, refused, looped, failed prometheus.Counter
 
 	repeated, forged prometheus.Counter // once more, as families of their own
 	took             prometheus.Observer
@@ -49,7 +50,7 @@ func newIntake(f factory, n telemetry.Names) intake {
 			result := func(r string) prometheus.Counter { return received.WithLabelValues(label, r) }
 			return &source{
 				accepted: result(accepted), duplicate: result(duplicate), unverified: result(unverified), invalid: result(invalid),
-				tooLarge: result(tooLarge), refused: result(refused), failed: result(failed),
+				tooLarge: result(tooLarge), refused: result(refused), looped: result(looped), failed: result(failed),
 				repeated: repeated.WithLabelValues(label), forged: forged.WithLabelValues(label), took: took.WithLabelValues(label),
 			}
 		}),
@@ -113,6 +114,8 @@ func (i *intake) turnedAway(f core.TurnedAway) {
 		s.tooLarge.Inc()
 	case core.Unauthorized, core.Forbidden, core.NotFound, core.Unsupported:
 		s.refused.Inc()
+	case core.Looped:
+		s.looped.Inc()
 	default:
 		s.failed.Inc()
 	}

@@ -144,6 +144,7 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{core.Unverified{Source: "shop"}, []string{
 			`events_received_total{result="unverified",source="shop"} +1`, `verification_failures_total{source="shop"} +1`}},
 		{core.TurnedAway{Source: "shop", Kind: core.Invalid}, []string{`events_received_total{result="invalid",source="shop"} +1`}},
+		{core.TurnedAway{Source: "shop", Kind: core.Looped}, []string{`events_received_total{result="looped",source="shop"} +1`}},
 		{core.TurnedAway{Source: "shop", Kind: core.TooLarge}, []string{`events_received_total{result="too_large",source="shop"} +1`}},
 		{core.TurnedAway{Source: "shop", Kind: core.Unauthorized}, []string{`events_received_total{result="refused",source="shop"} +1`}},
 		{core.TurnedAway{Source: "shop", Kind: core.Forbidden}, []string{`events_received_total{result="refused",source="shop"} +1`}},
