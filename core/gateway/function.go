@@ -42,7 +42,7 @@ func IntakeRoutes(g *Gateway) error {
 	g.handler = g.newHandler(g.config, append(g.intakePieces(g.config), g.opsPieces(g.config)...))
 	if g.Metrics != nil {
 		g.Stats = Statistics(g.config, g.Store, g.Clock)
-		g.Metrics.Watch(g.Stats.Lanes, func() int { return 0 })
+		g.shared.watch(g.Metrics, g.Stats.Lanes, func() int { return 0 })
 	}
 	return nil
 }

@@ -114,9 +114,7 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 		return nil, err
 	}
 	g.hasten() // nobody takes its place
-	if g.Metrics != nil {
-		g.Metrics.Watch(g.Stats.Lanes, g.Worker.Sending)
-	}
+	g.shared.watch(g.Metrics, g.Stats.Lanes, g.Worker.Sending)
 	return g, nil
 }
 

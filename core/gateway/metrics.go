@@ -30,6 +30,14 @@ type Metrics interface {
 	Expect(method, pattern string)
 	Served(pattern, method string, status int)
 
+	// Refused is told of each request that was refused because of others, and why in a word.
+	Refused(reason string)
+
+	// Clients is told once whom to ask what the clients have, and all the words for why
+	// they are refused: bytes of replies that are being made or written, and requests that
+	// wait for messages.
+	Clients(unread, polls func() int, reasons []string)
+
 	// Watch is told once whom to ask when somebody collects.
 	Watch(stats func(context.Context) (manage.Stats, error), sending func() int)
 }
@@ -86,4 +94,13 @@ func (g *Gateway) expect() {
 	for _, r := range web.Routes(g.handler) {
 		g.Metrics.Expect(r.Method, r.Pattern)
 	}
+}
+
+// watch tells the metrics whom to ask at a scrape.
+func (s *shared) watch(m Metrics, stats func(context.Context) (manage.Stats, error), sending func() int) {
+	if m == nil {
+		return
+	}
+	m.Watch(stats, sending)
+	m.Clients(s.counts.Unwritten, s.counts.Polls, web.Reasons())
 }

@@ -66,7 +66,7 @@ func (g *Gateway) newHandler(c *config.Config, pieces []web.Piece) http.Handler 
 		Counts:      &g.shared.counts,
 	}
 	if g.Metrics != nil {
-		settings.Served = g.Metrics.Served
+		settings.Served, settings.Refused = g.Metrics.Served, g.Metrics.Refused
 	}
 	return web.Handler(settings, pieces...)
 }

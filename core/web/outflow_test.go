@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -200,9 +199,6 @@ func TestUnreadReplyOverAConnection(t *testing.T) {
 	w := largeWorld(t)
 	l := w.serve()
 	c := dial(t, l)
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetReadBuffer(4 << 10)
-	}
 	fmt.Fprintf(c, "GET /api/queues/work/messages?batch=8 HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n")
 	in := bufio.NewReader(c)
 	if line, err := in.ReadString('\n'); err != nil || !strings.Contains(line, "200") {

@@ -30,6 +30,14 @@ var (
 		text: "Too many consumers at this client address wait for messages: the rest of the waiting room is for other addresses"}
 )
 
+// Reasons are those for which Settings.Refused is called.
+func Reasons() (all []string) {
+	for _, v := range []*verdict{errBusy, errTooMany, errPolls, errQueuePolls, errAddressPolls, errUnread, errUnreadHere} {
+		all = append(all, v.reason)
+	}
+	return all
+}
+
 // polls is how many polls are being served. The zero polls is ready to use.
 type polls struct {
 	mu       sync.Mutex

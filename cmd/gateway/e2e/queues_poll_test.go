@@ -24,7 +24,7 @@ queues: {mail: {source: app}}
 `
 
 const (
-	maxPolls = 1000 // at once, by all the queues of a process
+	maxPolls = 750 // at once, from one client address
 
 	pollMessages = 20
 

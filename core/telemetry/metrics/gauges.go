@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/telemetry"
 )
 
 // patience is how long a scrape waits for the statistics. Without them it has the rest.
@@ -25,6 +26,27 @@ func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sendi
 	}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: prefix, Name: "inflight_deliveries", Help: "Attempts under way in this process: of deliveries, alerts and steps.",
 	}, func() float64 { return float64(sending()) }))
+}
+
+// Clients adds what the clients have, which is asked for at a scrape, and counts the
+// requests that are refused because of others, by the words for why. It is called once,
+// before Refused.
+func (m *Metrics) Clients(unread, polls func() int, reasons []string) {
+	gauge := func(name, help string, ask func() int) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help},
+			func() float64 { return float64(ask()) }))
+	}
+	gauge("unread_reply_bytes", "Bytes of replies that are being made, or wait for their clients to read them.", unread)
+	gauge("waiting_polls", "Requests for messages of queues that are being served; most of them wait.", polls)
+	family := factory{m.registry}.counter("requests_refused_total", "Requests that were refused because of others, by the limit that they met.", "reason")
+	m.refusals.Store(new(wording(family, append(reasons[:len(reasons):len(reasons)], telemetry.Other))))
+}
+
+// Refused counts a request that was refused.
+func (m *Metrics) Refused(reason string) {
+	if all := m.refusals.Load(); all != nil {
+		all.count(reason)
+	}
 }
 
 func description(name, help string, labels ...string) *prometheus.Desc {

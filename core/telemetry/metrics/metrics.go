@@ -59,6 +59,7 @@ type Metrics struct {
 	requests *requests
 	closed   words // connections
 	store    *ops
+	refusals atomic.Pointer[words] // nil before Clients
 
 	mu    sync.Mutex
 	names telemetry.Names // of the newest configuration

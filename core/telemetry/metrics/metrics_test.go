@@ -289,6 +289,30 @@ func watched(stats func(context.Context) (manage.Stats, error)) *metrics.Metrics
 	return m
 }
 
+// What clients have is asked for, and what is refused to them is counted by why.
+func TestClients(t *testing.T) {
+	m := newMetrics()
+	m.Refused("polls")
+	m.Clients(func() int { return 4096 }, func() int { return 12 }, []string{"polls", "unread"})
+	m.Refused("polls")
+	m.Refused("polls")
+	m.Refused("moonlight")
+	got := scrape(t, m)
+	maps.DeleteFunc(got, func(name, _ string) bool {
+		return !regexp.MustCompile(`^(unread|waiting|requests_refused)`).MatchString(name)
+	})
+	want := map[string]string{
+		"unread_reply_bytes":                      "4096",
+		"waiting_polls":                           "12",
+		`requests_refused_total{reason="polls"}`:  "2",
+		`requests_refused_total{reason="unread"}`: "0",
+		`requests_refused_total{reason="other"}`:  "1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
 func TestGauges(t *testing.T) {
 	m := watched(func(context.Context) (manage.Stats, error) {
 		return manage.Stats{At: noon, Lanes: []manage.LaneStats{
