@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/pull"
 	"github.com/eventgateway/gateway/core/web"
 )
 
@@ -122,4 +123,31 @@ func accepted(in *bufio.Reader) bool {
 	}
 	_, err = in.Discard(len("Event accepted"))
 	return ok && err == nil
+}
+
+// handing is a puller that has messages at once.
+type handing struct{ *counter }
+
+func (h handing) Receive(context.Context, pull.Request) ([]core.TakenJob, error) {
+	return messages(), nil
+}
+
+// BenchmarkReceive is the cost of a poll that finds four messages.
+func BenchmarkReceive(b *testing.B) {
+	c := handing{&counter{}}
+	h := web.Handler(web.Settings{MaxInbound: 100}, web.Queues(web.QueuesOptions{Puller: c, Manager: c, Keys: map[string]string{"work": ""}}))
+	r, err := http.NewRequest("GET", "/api/queues/work/messages?batch=4", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.RemoteAddr = "192.0.2.1:4711"
+	w := &discard{header: http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		clear(w.header)
+		h.ServeHTTP(w, r)
+	}
+	if w.status != 200 {
+		b.Fatalf("status %d", w.status)
+	}
 }

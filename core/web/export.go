@@ -35,6 +35,7 @@ func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := &lines{w: w}
 	if p, ok := w.(*reply); ok {
+		p.room.Hold(pageBytes)
 		p.patience = exportTime
 		boundBuffer(r.Context())
 	}
