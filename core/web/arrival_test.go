@@ -26,7 +26,7 @@ func whole(path string, length int) string {
 }
 
 const (
-	small = 100
+	small     = 100
 	largeBody = 100 << 10
 )
 

@@ -14,7 +14,7 @@ import (
 // epoch, whether or not the transitions tell that it is known.
 func transitLarge(r *rig) {
 	j := r.entered()
-	first, state, other := j.Situation.Step, large("state"), large("other")
+	first, state, other := j.Situation.Step, largeState("state"), largeState("other")
 	t := r.move(j.Situation.Run, core.EntryStarted, core.EntrySucceeded)
 	first = ended(first, r, core.StepSucceeded)
 	first.Output = state
@@ -43,7 +43,7 @@ func transitLarge(r *rig) {
 			steps[3] = open
 		}
 		enter(&next, fmt.Sprint("known: ", known), state, other)
-		enter(&next, fmt.Sprint("new: ", known), state, large(fmt.Sprint(known)))
+		enter(&next, fmt.Sprint("new: ", known), state, largeState(fmt.Sprint(known)))
 		r.makes(next)
 		t = next
 		r.hasSteps(t.Run, 1, steps)
@@ -102,7 +102,7 @@ func transitLargeLater(r *rig) {
 	r.equal("names of texts that are with their steps", len(namesOf(old)), 0)
 	next := r.move(t.Run, core.EntrySucceeded)
 	call := ended(t.New[1], r, core.StepSucceeded)
-	call.Output = large("passed on")
+	call.Output = largeState("passed on")
 	next.Changed = []core.StepChange{changeOf(call)}
 	after := r.step(t.Run, "after", core.StepReady)
 	after.State = call.State

@@ -83,11 +83,11 @@ func (r *rig) move(run core.Run, types ...core.EntryType) core.Transition {
 // step is a new step of a run, at a path, with a state that may be kept apart.
 func (r *rig) step(run core.Run, path string, status core.StepStatus) core.Step {
 	return core.Step{ID: r.ids.Next(), RunID: run.ID, Epoch: run.Epoch, Path: path, Name: path, Type: "http", Status: status,
-		State: large(path), StartedAt: r.now}
+		State: largeState(path), StartedAt: r.now}
 }
 
-// large is a text that may be kept apart.
-func large(of string) []byte { return []byte(`{"of": "` + of + strings.Repeat(".", 2000) + `"}`) }
+// largeState is a text that may be kept apart.
+func largeState(of string) []byte { return []byte(`{"of": "` + of + strings.Repeat(".", 2000) + `"}`) }
 
 // leap is a transition behind the first step of a run that does all there is to do: it
 // ends that step and opens a parallel one, with a branch that waits for a callback and

@@ -25,7 +25,7 @@ func EachRunStatement(t *testing.T, s core.Store) {
 
 	outer := core.Step{ID: r.ids.Next(), RunID: first.ID, Epoch: 1, Path: "outer", Name: "outer", Type: "map", Status: core.StepRunning, StartedAt: r.now}
 	inner := core.Step{ID: r.ids.Next(), RunID: first.ID, Epoch: 1, ParentID: outer.ID, Path: "outer/0/inner", Name: "inner", Type: "callback", Status: core.StepReady, StartedAt: r.now}
-	outer.State, inner.State = large("outer"), large("inner")
+	outer.State, inner.State = largeState("outer"), largeState("inner")
 	run := job.Situation.Run
 	run.Status, run.Seq, run.StartedAt = core.RunRunning, 2, r.now
 	_, rises := r.riseOf(core.TakenJob{})
