@@ -13,7 +13,7 @@ import (
 func TestFetchPanics(t *testing.T) {
 	c := NewCertificates(func(context.Context, string, int64) (int, []byte, error) { panic("not thought of") }, inMarch)
 	for range 2 { // the second is told what is known
-		certificate, err := c.find(t.Context(), awsCertificate)
+		certificate, err := c.find(t.Context(), client{}, awsCertificate)
 		if p := (*core.Panic)(nil); certificate != nil || !errors.As(err, &p) {
 			t.Errorf("find = %v, %v, want the panic as an error", certificate, err)
 		}
