@@ -20,19 +20,20 @@ type waitingRoom struct {
 	arrive  chan struct{}
 	replies chan *httptest.ResponseRecorder
 	parked  int
-	reasons []string
+	reasons chan string
 }
 
 func newWaitingRoom(t *testing.T, queues ...string) *waitingRoom {
 	w := newWorld(t, "max_inbound 1")
 	p := &waitingRoom{t: t, world: w, waiting: make(chan struct{}), arrive: make(chan struct{}), replies: make(chan *httptest.ResponseRecorder)}
+	p.reasons = make(chan string, 10)
 	w.counter.wait = func(context.Context) error {
 		p.waiting <- struct{}{}
 		<-p.arrive
 		return nil
 	}
 	w.settings.Counts = &web.Counts{}
-	w.settings.Refused = func(reason string) { p.reasons = append(p.reasons, reason) }
+	w.settings.Refused = func(reason string) { p.reasons <- reason }
 	keys := map[string]string{}
 	for _, q := range queues {
 		keys[q] = ""
@@ -107,10 +108,9 @@ func TestPollsAreShared(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newWaitingRoom(t, tt.queues...)
 			for _, c := range tt.claims {
-				p.reasons = nil
 				n, refused := p.park(1200, c.queue, c.from)
-				if n != c.want || strings.Join(p.reasons, " ") != c.reason {
-					t.Errorf("%d polls of %s were let in, and the next was refused for %q; want %d and %s", n, c.queue, p.reasons, c.want, c.reason)
+				if reason := <-p.reasons; n != c.want || reason != c.reason {
+					t.Errorf("%d polls of %s were let in, and the next was refused for %q; want %d and %s", n, c.queue, reason, c.want, c.reason)
 				}
 				if refused.Code != 503 || refused.Header().Get("Retry-After") != "1" || !strings.Contains(refused.Body.String(), "wait for messages") {
 					t.Errorf("poll too many: %d %s, Retry-After %q; want 503, 1", refused.Code, refused.Body, refused.Header().Get("Retry-After"))
