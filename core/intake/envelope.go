@@ -154,7 +154,7 @@ func (e *envelope) eventType() (string, error) {
 // anybody who has captured a signed request could send it again as another event.
 func (e *envelope) webhookType() string {
 	for _, place := range e.typePlaces() {
-		if t, from := place(e); t != "" {
+		if t, from := e.typeAt(place); t != "" {
 			return e.usable(t, from)
 		}
 	}
@@ -178,16 +178,36 @@ func (e *envelope) typePlaces() []typePlace {
 	return fieldFirst
 }
 
-var (
-	attributeFirst = []typePlace{(*envelope).attributeType, (*envelope).headerType, (*envelope).memberType, (*envelope).fieldType}
-	bodyFirst      = []typePlace{(*envelope).fieldType, (*envelope).memberType, (*envelope).headerType, (*envelope).attributeType}
-	headerFirst    = []typePlace{(*envelope).headerType, (*envelope).memberType, (*envelope).fieldType, (*envelope).attributeType}
-	fieldFirst     = []typePlace{(*envelope).fieldType, (*envelope).headerType, (*envelope).memberType, (*envelope).attributeType}
+// A typePlace is a place where a webhook may name its type.
+type typePlace int
+
+const (
+	inAttribute typePlace = iota // of a CloudEvent, ce-type
+	inHeader                     // of a provider
+	inMember                     // "type" of the body
+	inField                      // the provider's own member of the body
 )
 
-// A typePlace returns the type that one place names, "" if none, and the name of the
-// place.
-type typePlace func(*envelope) (eventType, from string)
+var (
+	attributeFirst = []typePlace{inAttribute, inHeader, inMember, inField}
+	bodyFirst      = []typePlace{inField, inMember, inHeader, inAttribute}
+	headerFirst    = []typePlace{inHeader, inMember, inField, inAttribute}
+	fieldFirst     = []typePlace{inField, inHeader, inMember, inAttribute}
+)
+
+// typeAt returns the type that a place names, "" if none, and the name of the place.
+// It is no table of methods: calling one of these would put each envelope on the heap.
+func (e *envelope) typeAt(p typePlace) (eventType, from string) {
+	switch p {
+	case inAttribute:
+		return e.attributeType()
+	case inHeader:
+		return e.headerType()
+	case inMember:
+		return e.memberType()
+	}
+	return e.fieldType()
+}
 
 // attributeType is the type that the attribute of a CloudEvent names.
 func (e *envelope) attributeType() (eventType, from string) {
