@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	unreadPolls    = 110
+	hangingPolls    = 110
 	unreadMessages = 200
 	unreadSize     = 1<<20 - 100
 
@@ -35,7 +35,7 @@ func TestUnreadReplies(t *testing.T) {
 			for range unreadMessages {
 				g.send("/events/mail.sent", payload)
 			}
-			for range unreadPolls {
+			for range hangingPolls {
 				c := dialFrom(t, "127.0.0.66", g)
 				fmt.Fprintf(c, "GET /api/queues/mail/messages?batch=100&wait=20s HTTP/1.1\r\nHost: gateway\r\n\r\n")
 			}
@@ -44,7 +44,7 @@ func TestUnreadReplies(t *testing.T) {
 				n += receiveFrom(t, "127.0.0.7", g)
 			}
 			peak := g.memory("VmHWM")
-			t.Logf("%d messages of 1 MiB received beside %d unread replies in %v; at most %d MiB resident", n, unreadPolls, time.Since(began).Round(time.Millisecond), peak>>20)
+			t.Logf("%d messages of 1 MiB received beside %d unread replies in %v; at most %d MiB resident", n, hangingPolls, time.Since(began).Round(time.Millisecond), peak>>20)
 			if peak > unreadMemory {
 				t.Errorf("the gateway had %d MiB, want at most %d", peak>>20, unreadMemory>>20)
 			}
