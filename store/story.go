@@ -1,11 +1,9 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"hash/maphash"
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
@@ -91,7 +89,7 @@ const maxSurvey = 128 << 20
 // surveyAll reads all steps of an epoch, of which a redrive makes new ones. Steps with the
 // same text share it.
 func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []core.Step, err error) {
-	texts := sharing{of: map[uint64][][]byte{}, seed: maphash.MakeSeed()}
+	texts := sharing{of: map[string][]byte{}}
 	after := core.ID("")
 	for {
 		page, err := s.stepsBehind(ctx, run, epoch, after, core.MaxPage)
@@ -100,7 +98,7 @@ func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []co
 		}
 		for i := range page.Items {
 			st := &page.Items[i]
-			st.State, st.Output = texts.share(st.State), texts.share(st.Output)
+			st.State, st.Output = texts.share(st.StateName, st.State), texts.share(st.OutputName, st.Output)
 			after = st.ID
 		}
 		all = append(all, page.Items...)
@@ -115,22 +113,22 @@ func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []co
 
 // sharing keeps one copy of each text.
 type sharing struct {
-	of    map[uint64][][]byte
-	seed  maphash.Seed
+	of    map[string][]byte // by name
 	bytes int
 }
 
-func (s *sharing) share(text []byte) []byte {
+// share returns the copy of a text, which has a name if it is kept apart.
+func (s *sharing) share(name string, text []byte) []byte {
 	if len(text) < apartFrom {
 		return text
 	}
-	hash := maphash.Bytes(s.seed, text)
-	for _, known := range s.of[hash] {
-		if bytes.Equal(known, text) {
-			return known
-		}
+	if name == "" {
+		name = nameOf(text)
 	}
-	s.of[hash] = append(s.of[hash], text)
+	if known := s.of[name]; known != nil {
+		return known
+	}
+	s.of[name] = text
 	s.bytes += len(text)
 	return text
 }

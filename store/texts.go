@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -124,7 +122,7 @@ func (s *Store) fill(ctx context.Context, run core.ID, steps []core.Step) error 
 		return nil
 	}
 	st := Stmt{Name: "texts_of", SQL: s.sql.textsOf, Reads: true}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for name := range names {
 		st.Rows = append(st.Rows, []any{string(run), name})
 	}
 	results, err := s.readBatch(ctx, st)

@@ -2,11 +2,8 @@ package workflow
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -78,10 +75,15 @@ func tooMuch(run core.Run, most int) string {
 	}
 	all := map[string]int{}
 	_ = json.Unmarshal([]byte(run.Writers), &all)
-	if len(all) == 0 {
+	first := ""
+	for name, n := range all {
+		if n > all[first] || n == all[first] && name < first {
+			first = name
+		}
+	}
+	if first == "" {
 		return why
 	}
-	first := slices.MaxFunc(slices.Sorted(maps.Keys(all)), func(a, b string) int { return cmp.Compare(all[a], all[b]) })
 	return fmt.Sprintf("%s; step %s wrote most, %d bytes", why, first, all[first])
 }
 

@@ -121,7 +121,7 @@ func (e *explainer) explain(ctx context.Context, p part) plan {
 }
 
 // tables are what plans are looked at for, by the names that statements give them.
-var tables = []string{"events", "jobs", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above0", "turns"}
+var tables = []string{"events", "jobs", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "step_texts", "above0", "turns"}
 
 const (
 	seeded   = 1_000_000 // rows of each kind
