@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	hangingPolls    = 110
+	hangingPolls   = 110
 	unreadMessages = 200
 	unreadSize     = 1<<20 - 100
 
