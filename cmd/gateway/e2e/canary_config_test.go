@@ -140,7 +140,7 @@ func (h *haul) furnish(g *gateway, database string) {
 // adds a field of text has to decide whether it can hold one.
 var blandFields = strings.Fields(`
 	Database.driver Database.account_id Database.database_id Server.host Server.public_url Retry.backoff
-	Source.type Source.verify Source.signature_header Source.topic_arns Source.schedule Source.timezone Source.schema
+	Source.type Source.verify Source.dedup Source.signature_header Source.topic_arns Source.schedule Source.timezone Source.schema
 	Handler.source Handler.events Handler.type Handler.method Handler.idempotency_key Handler.filter Handler.transform
 	Queue.source Queue.events Queue.filter Queue.idempotency_key Alert.type Alert.on
 	Workflow.source Workflow.events Param.name Param.type Step.name Step.type Step.method Step.on_failure Step.input

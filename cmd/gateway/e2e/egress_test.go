@@ -29,8 +29,11 @@ sources:
   app: {type: event}
   github: {type: webhook, verify: github, secret: a-secret-of-24-bytes-or-more}
   topic: {type: sns}
-  emulator: {type: sns, skip_verify: true}
-`
+%s`
+
+// emulators is how many sources of emulators there are. Each confirms a few subscriptions
+// at a time for one address.
+const emulators = 16
 
 // worldPort is where everything in a world listens, beside 443.
 const worldPort = 8080
@@ -38,13 +41,16 @@ const worldPort = 8080
 // tellPlaces makes a configuration in which each host is that of a handler, of a
 // gRPC handler and of a place for alerts.
 func tellPlaces(allowPrivate bool, hosts []string) string {
-	handlers, alerts := "handlers:\n", "alerts:\n"
+	sources, handlers, alerts := "", "handlers:\n", "alerts:\n"
+	for i := range emulators {
+		sources += fmt.Sprintf("  emulator%d: {type: sns, skip_verify: true}\n", i)
+	}
 	for i, host := range hosts {
 		url, _ := json.Marshal(fmt.Sprintf("http://%s:%d/", host, worldPort)) // which is YAML too
 		handlers += fmt.Sprintf("  h%d: {source: app, url: %s}\n  g%d: {source: app, type: grpc, url: %s}\n", i, url, i, url)
 		alerts += fmt.Sprintf("  - {url: %s, on: [verification_failure]}\n", url)
 	}
-	return fmt.Sprintf(outConfig, allowPrivate) + handlers + alerts
+	return fmt.Sprintf(outConfig, allowPrivate, sources) + handlers + alerts
 }
 
 // dialable are the bad hosts that "validate" finds nothing wrong with. Of the
@@ -121,10 +127,10 @@ func TestAddressTable(t *testing.T) {
 		g.notify(t, publicRegion)
 	})
 	w.wantConnections("confirmations", public, func() {
-		for _, host := range append(slices.Clone(hosts.Bad), publicHosts...) {
+		for i, host := range append(slices.Clone(hosts.Bad), publicHosts...) {
 			m := snsrig.Message{"Type": "SubscriptionConfirmation", "MessageId": "m", "TopicArn": "arn:aws:sns:us-east-1:000000000000:local",
 				"Message": "x", "Token": "t", "SubscribeURL": fmt.Sprintf("https://%s:%d/", host, worldPort)}
-			if a := g.postSNS("emulator", m); a.status < 400 {
+			if a := g.postSNS(fmt.Sprintf("emulator%d", i%emulators), m); a.status < 400 {
 				t.Errorf("a subscription confirmed at %q = %d %q, want it refused", host, a.status, a.body)
 			}
 		}

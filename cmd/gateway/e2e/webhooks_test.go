@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -365,6 +366,10 @@ func TestSlackAsksFirst(t *testing.T) {
 	}
 }
 
+// ownTypes are the types that samples name themselves, where the proof covers them. They
+// come before any header, and so before what "send" is told.
+var ownTypes = map[string]string{"stripe": "invoice.paid", "standardwebhooks": "contact.created", "slack": "app_mention"}
+
 // TestSendSignsLikeTheProviders: what "send" signs for a source, the provider's
 // own library takes for its own, and the gateway does.
 func TestSendSignsLikeTheProviders(t *testing.T) {
@@ -386,8 +391,9 @@ func TestSendSignsLikeTheProviders(t *testing.T) {
 		if out := g.run("send", "-s", s.provider, "-t", "order.tried", s.body); !strings.Contains(out, "200") {
 			t.Errorf("send for %s to the gateway printed %q, want that it was taken", s.provider, out)
 		}
-		if got := r.await(t, 5*time.Second, "/"+s.provider, 1)[0].header.Get("X-Gateway-Event-Type"); got != "order.tried" {
-			t.Errorf("send for %s made an event of type %q, want order.tried", s.provider, got)
+		want := cmp.Or(ownTypes[s.provider], "order.tried")
+		if got := r.await(t, 5*time.Second, "/"+s.provider, 1)[0].header.Get("X-Gateway-Event-Type"); got != want {
+			t.Errorf("send for %s made an event of type %q, want %s", s.provider, got, want)
 		}
 	}
 }
