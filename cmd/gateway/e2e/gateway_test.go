@@ -261,8 +261,11 @@ func freePort(t testing.TB) int {
 	}
 	for range 1000 {
 		port := 10000 + rand.IntN(11000) // functions/e2e, which may run beside this, has those above
+		if ports.given[port] {
+			continue
+		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil || ports.given[port] {
+		if err != nil {
 			continue
 		}
 		if err := l.Close(); err != nil {
