@@ -3,6 +3,7 @@ package mysql8
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func checkRuns(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) 
 	if len(all) != 2 {
 		t.Errorf("Survey = %d steps, want 2", len(all))
 	}
-	for _, w := range []core.Wanted{{Open: true}, {Failed: true}, {IDs: steps}, {Paths: []string{"first"}}, {Leaves: steps}} {
+	for _, w := range []core.Wanted{{Open: true}, {Failed: true}, {IDs: steps}, {Paths: []string{"first", "second"}}, {Leaves: steps}} {
 		_, err = s.Survey(ctx, run.ID, 1, w)
 		must("Survey", err)
 	}
@@ -93,12 +94,12 @@ func transitions(ids *core.IDs, now time.Time, j core.TakenJob) (first, second c
 	run, step := j.Situation.Run, j.Situation.Step
 	next := core.Step{
 		ID: ids.Next(), RunID: run.ID, Epoch: 1, Path: "second", Name: "second", Type: "callback",
-		Status: core.StepWaiting, State: []byte("{}"), StartedAt: now,
+		Status: core.StepWaiting, State: []byte(`"` + strings.Repeat("x", 2000) + `"`), StartedAt: now, // kept apart
 	}
 	alarm := arrival(ids, now, core.AlertLane("x"), 1)
 	run.Status, run.StartedAt, run.Step, run.Seq = core.RunRunning, now, "second", 2
 	first = core.Transition{
-		Mark: ids.Next(), Run: run,
+		Mark: ids.Next(), Run: run, Apart: true,
 		Entries:   []core.Entry{{Seq: 1, At: now, Epoch: 1, Type: core.EntryStarted}, {Seq: 2, At: now, Epoch: 1, Type: core.EntrySucceeded, Path: "first"}},
 		New:       []core.Step{next},
 		Changed:   []core.StepChange{{ID: step.ID, Status: core.StepSucceeded, Attempt: 1, Output: []byte("{}"), FinishedAt: now}},
