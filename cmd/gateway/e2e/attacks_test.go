@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -72,14 +73,14 @@ func attackTime(t *testing.T, short time.Duration, whole float64) time.Duration 
 	return max(short, time.Duration(whole*float64(d)))
 }
 
-// attackable skips a test where latencies mean nothing, and requires files enough.
+// attackable requires a run in which latencies mean something, and enough files.
 func attackable(t *testing.T) {
 	t.Helper()
 	if underRace() {
-		t.Skip("measures latencies, which mean nothing under the race detector")
+		need(t, "a run without the race detector", errors.New("it changes the latencies that the test measures"))
 	}
 	if testing.Short() {
-		t.Skip("the attacks take 40 s; not with -short")
+		need(t, "a run without -short", errors.New("the attacks take 40 s"))
 	}
 	const files = 8 << 10
 	var limit syscall.Rlimit
