@@ -13,8 +13,8 @@ import (
 
 // Large States and Outputs of steps are kept apart from them, in step_texts, each once in a
 // run: a state that goes unchanged from step to step is one row, to which the steps refer. A
-// text's name is made of what it says, so that the same text has the same name whoever
-// writes it, and writing it again changes nothing.
+// text's name is made of what it says, so that the same text has the same name in every
+// process, and writing it again changes nothing.
 
 // apartFrom is from how many bytes a text is kept apart. What is shorter is copied from
 // step to step: that costs less than a row of its own and a look for it.

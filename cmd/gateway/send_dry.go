@@ -91,7 +91,7 @@ func (a *app) warnOfType(ctx context.Context, cfg *config.Config, source config.
 }
 
 // otherType is the type that the gateway would give a letter, "" if that is the one
-// asked for. What the gateway would refuse, it says itself. A payload that names no type
+// asked for. The gateway itself reports a type that it refuses. A payload that names no type
 // is an event like any other.
 func (a *app) otherType(ctx context.Context, cfg *config.Config, source config.Source, eventType string, l letter) string {
 	arrival, err := a.foresee(ctx, cfg, source, eventType, l)

@@ -56,7 +56,7 @@ func (a *app) letter(source config.Source, eventType string, payload []byte) (le
 const linearTime = "webhookTimestamp"
 
 // withTime sets a member of a JSON object to a time in Unix milliseconds, and leaves the
-// rest as it is spelled. What is no JSON object stays as it is.
+// rest as it is spelled. A payload that is no JSON object stays as it is.
 func withTime(payload []byte, name string, at time.Time) []byte {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {

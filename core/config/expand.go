@@ -3,8 +3,8 @@ package config
 import "strings"
 
 // expand replaces the variables in every scalar below n: ${NAME} and ${NAME:-default}. A bare $NAME is not one, nor is
-// $$ an escape: JSONPaths and templates are full of dollars. Keys are left alone. What a variable holds is not looked at
-// again, and since the tree is parsed already it cannot add to it.
+// $$ an escape: JSONPaths and templates are full of dollars. Keys are left alone. The value of a variable is not
+// expanded again, and cannot add to the tree, which is parsed already.
 func (e *environment) expand(n *node, path string, r *report) {
 	for _, f := range n.fields {
 		e.expand(f.value, join(path, f.key), r)

@@ -81,7 +81,7 @@ func (r *report) add(at position, path, format string, args ...any) {
 	r.problems = append(r.problems, Problem{at.file, at.line, at.column, path, fmt.Sprintf(format, args...)})
 }
 
-// full tells whether what else is wrong is only counted. Whoever has to look for what to say about it need not.
+// full reports whether further problems are only counted. A caller then need not look for suggestions.
 func (r *report) full() bool { return len(r.problems) >= maxProblems }
 
 // sorted returns the problems by file, line and column, and how many more there are.

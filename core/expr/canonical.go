@@ -22,8 +22,8 @@ func Canonical(v any) string {
 
 func appendCanonical(b []byte, v any) []byte { return appendValue(b, v, appendExact, unlimited) }
 
-// unlimited is the limit of a text that may have any length. What appends up to a limit
-// ends a few bytes after it, and what it has appended then means nothing.
+// unlimited is the limit of a text that may have any length. A function that appends up to a
+// limit stops a few bytes after it, and the appended text then means nothing.
 const unlimited = math.MaxInt >> 1
 
 // appendCompact appends the JSON text of a value as [Canonical] has it, except that

@@ -6,7 +6,7 @@
 // they hold. Mistakes are in a path, a schema, a filter or a template, are found when
 // that is parsed, and are explained to its author. After that each payload has an
 // answer, within a number of steps that is proportional to its size: an evaluation that
-// needs more ends with [ErrBudget], whoever is to blame, the author or the sender. Seven
+// needs more ends with [ErrBudget], whether the author or the sender caused it. Seven
 // choices serve this:
 //
 //   - A payload is a tree ([Document]) whatever its bytes are: one that is not

@@ -102,9 +102,9 @@ func (e *envelope) open() (letter, error) {
 
 const hopsHeader = "X-Gateway-Hops"
 
-// hops is how many gateways have handed the event on. Nobody signs it: whoever writes it
-// can only have the event refused earlier. What is no count is none, and of several the
-// highest counts.
+// hops is how many gateways have handed the event on. The header is not signed: a sender
+// who changes it can only have the event refused earlier. A value that is no number counts
+// as zero, and of several values the highest counts.
 func (e *envelope) hops() (most int, err error) {
 	for _, value := range e.request.Header[hopsHeader] {
 		n, _ := core.ParseHops(value)

@@ -13,8 +13,8 @@ const keepEvery = time.Second
 
 // What is taken at once at most, and what one consumer gets: messages are in memory from
 // then until they are sent. Bytes are those of [Size], and of the next messages they
-// are guessed from the last. One message is taken and given however large it is. What all
-// consumers together get is bounded by their rooms.
+// are guessed from the last. One message is taken and given however large it is. The
+// rooms of all consumers bound the bytes that they get together.
 const (
 	maxClaim   = 10 * MaxBatch
 	claimBytes = 32 << 20

@@ -128,7 +128,7 @@ type Request struct {
 }
 
 // Receive returns messages. If there are none it waits for some as long as told; none
-// after that is no error. Who came first is served first.
+// after that is no error. The consumer that came first is served first.
 //
 // A consumer without room for one message waits as if there were none. It gets the
 // error of its room when the wait is over: that there are no messages is only said if

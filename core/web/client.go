@@ -44,8 +44,8 @@ func (c Clients) Address(r *http.Request) netip.Addr {
 	return peer
 }
 
-// sharer is the address that a share is given to. Whoever has an IPv6 network has at
-// least a /64, so all addresses of one count as the same.
+// sharer is the address that a share is given to. A client with IPv6 has at least
+// a /64 network, so all addresses of one network count as the same.
 func sharer(a netip.Addr) netip.Addr {
 	if !a.Is6() {
 		return a

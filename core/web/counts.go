@@ -63,8 +63,8 @@ type budget struct {
 }
 
 // budgets are those of a handler. One client gets at most a fourth of the slots for bodies
-// that are on their way, and all clients half. What operators ask for can take time, so
-// that it is bounded apart as well: the rest is always left for events.
+// that are on their way, and all clients half. Requests of operators can take
+// long, so they have a bound of their own: the other slots are always left for events.
 type budgets struct {
 	intake    budget // events, acks and the like
 	operators budget // the management API

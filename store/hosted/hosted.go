@@ -151,8 +151,8 @@ func (c *Conn) commit(batches []*group.Batch) error {
 	return contain(func() error { return c.write(batches) })
 }
 
-// contain has a panic be an error: calls come from goroutines that nobody else guards, and the
-// client's code is not ours. What was sent may have taken effect.
+// contain has a panic be an error: calls come from goroutines without another guard, and the
+// client's code is not ours. The statements sent may have taken effect.
 func contain(do func() error) error {
 	err := core.Contain(do)
 	if p := (*core.Panic)(nil); errors.As(err, &p) {

@@ -125,8 +125,8 @@ func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newTrouble(t)
 	disk := filepath.Join(d.dir, "data")
-	// The log of SQLite may have several megabytes before it is moved. What the ballast gives
-	// back must be more than that, or there is no room again.
+	// SQLite's WAL may grow to several megabytes before a checkpoint. The ballast must be
+	// larger than the WAL, or removing the ballast makes no room.
 	need(t, "the right to mount", syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=32m"))
 	t.Cleanup(func() {
 		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
