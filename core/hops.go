@@ -11,8 +11,8 @@ const Hops = "x-gateway-hops"
 // no end.
 const MaxHops = 16
 
-// ParseHops reads a count of hops: digits alone. One that is larger than an int holds is
-// some number above MaxHops. Anything else is no count, and says false.
+// ParseHops reads a count of hops: digits alone. For a count that an int cannot hold
+// it returns some number above MaxHops. For any other text it returns false.
 func ParseHops(text string) (int, bool) {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {

@@ -16,8 +16,8 @@ import (
 // text's name is made of what it says, so that the same text has the same name in every
 // process, and writing it again changes nothing.
 
-// apartFrom is from how many bytes a text is kept apart. What is shorter is copied from
-// step to step: that costs less than a row of its own and a look for it.
+// apartFrom is from how many bytes a text is kept apart. A shorter text is copied
+// from step to step: the copy costs less than a row of its own and a read of it.
 const apartFrom = 1 << 10
 
 // nameOf is the name of a text: a hash, and its size in bytes.

@@ -181,8 +181,8 @@ func variableFor(path string) string {
 }
 
 // tells tells whether a secret can be read in the file. Tokens and keys must be variables and nothing else: with a
-// default or a text around it, one variable that is empty would make the file's own text the key. What may surround a
-// variable: a credential in a header (Bearer ...), the address of an alert, the password in the URL of a database.
+// default or a text around it, one variable that is empty would make the file's own text the key. Text may stand
+// around a variable in a header (Bearer ...), in the address of an alert and in the URL of a database.
 func (a *allowance) tells(c *Config, s spelling) bool {
 	field := everyEntry(s.path)
 	switch {

@@ -82,9 +82,9 @@ func (g guard) was(name string) (Source, bool) {
 	return s, known
 }
 
-// proxies reports a remote configuration that believes other proxies. With a list, those are believed that are in it, and
-// their entries are passed over; without one exactly one proxy is, whoever it is. So no list is more than the other if one
-// of them is empty.
+// proxies reports a remote configuration that believes other proxies. With a list, the gateway believes the listed
+// proxies and passes over their entries. Without a list it believes exactly one proxy, at any address. So neither list
+// contains the other if one of them is empty.
 func (g guard) proxies() {
 	was, is := g.now.Server.TrustedProxies, g.Server.TrustedProxies
 	more := !within(is, was) || len(is) == 0 && len(was) > 0

@@ -12,8 +12,8 @@ const (
 	bytesPerStep = 32
 )
 
-// ErrBudget is the error of an evaluation that ran out of steps. What it would have
-// come to is not known.
+// ErrBudget is the error of an evaluation that ran out of steps. The result
+// is not known.
 var ErrBudget = errors.New("the expression takes too many steps on this payload (it may take four for each byte, and 4194304 at least); " +
 	"name members in place of .. and [*], and have fewer and shorter patterns")
 

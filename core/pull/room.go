@@ -13,8 +13,8 @@ type Room interface {
 	// beside those that the room holds, or grants nothing and says why.
 	Reserve(least, most int) (granted int, full *Full)
 
-	// Hold states how many bytes the messages have that the consumer gets. What else was
-	// reserved comes back.
+	// Hold states how many bytes the messages have that the consumer gets. The room
+	// gives back the rest of the reserved bytes.
 	Hold(bytes int)
 }
 

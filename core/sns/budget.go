@@ -75,8 +75,8 @@ type purse struct {
 	turn chan struct{}
 }
 
-// take spends one call of a client, who has to wait for its turn to make it, or reports
-// that there is none.
+// take spends one call of a client, which then waits for its turn to make the call. It
+// returns false if the budget has no call left.
 func (b *budgets) take(c client, now time.Time) (*purse, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -221,8 +221,8 @@ func TestForgersWaitInOneLine(t *testing.T) {
 	})
 }
 
-// TestBudgetsAreBounded: whoever has many addresses has what there is for all, and takes
-// no more memory than is set aside.
+// TestBudgetsAreBounded: a sender with many addresses has the budget of all clients, and
+// takes no more memory than is set aside.
 func TestBudgetsAreBounded(t *testing.T) {
 	var b budgets
 	now, taken := time.Now(), 0

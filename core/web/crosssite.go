@@ -13,8 +13,8 @@ var errCrossSite = &verdict{status: http.StatusForbidden, text: "Requests that a
 // sends either. Methods that only look pass.
 var elsewhere http.CrossOriginProtection
 
-// crossSite reports whether a page of another origin has the browser of somebody, who may
-// be inside of this network or on this machine, make a request that changes something.
+// crossSite reports whether a page of another origin made a browser send a request that
+// changes something. The browser may be inside of this network or on this machine.
 // Callbacks are not asked: their token is all the proof there is, and no page knows it.
 func crossSite(r *http.Request) bool {
 	if takesMessages(r) {

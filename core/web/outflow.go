@@ -122,7 +122,7 @@ func (r *room) Hold(bytes int) {
 // close gives back all there is.
 func (r *room) close() { r.Hold(0) }
 
-// add counts bytes, under the budget's lock. If some come back, who was refused is told.
+// add counts bytes, under the budget's lock. If bytes come back, it wakes the requests that were refused.
 func (r *room) add(held, reserved int) {
 	if held == 0 && reserved == 0 {
 		return

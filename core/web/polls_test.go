@@ -142,8 +142,8 @@ func TestEachQueueHasAPoll(t *testing.T) {
 	p.end()
 }
 
-// Who waits for messages takes nobody's slot, and nobody takes theirs. Who has no key
-// does not wait.
+// Waiting consumers and other requests take no slots from each other. A consumer without
+// the key does not wait.
 func TestPollsHaveTheirOwnBudget(t *testing.T) {
 	p := newWaitingRoom(t, "work")
 	p.park(1200, "work", many)

@@ -42,8 +42,8 @@ type asking struct {
 	granted chan struct{} // closed when it has a slot
 }
 
-// How many requests may wait for slots of the same kind at the same time. One that waits
-// has a small body in memory at most.
+// How many requests may wait for slots of the same kind at the same time. A request that
+// waits has at most a small body in memory.
 const (
 	maxWaiting     = 1024
 	maxWaitingEach = 256 // of one client
