@@ -30,7 +30,7 @@ var limited = map[string]int{
 }
 
 // A limiter leaves out lines that are like others, so that no sender of requests
-// cannot fill the log; those with an event, a job or a run, which are stored, are all
+// can fill the log; those with an event, a job or a run, which are stored, are all
 // written. Of lines of one kind the first is written at once, and then one a
 // second, which says how many were left out ([Repeated]). When no more come, the newest
 // of those that were left out is written, a second after the last line, so that the
