@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // What requests may have called, by the address of their client and in all. One address
@@ -47,19 +49,11 @@ func (b *budget) left(r rate, now time.Time) bool {
 
 func (b *budget) spend(r rate) { b.full = b.full.Add(r.every) }
 
-// A client is where requests come from: an IPv4 address, or a network of 64 bits, which
-// is what one client has of IPv6. The zero client is one whose address is not known.
-type client struct{ netip.Prefix }
+// A client is where requests come from; see [core.ClientOf]. The zero client is one whose
+// address is not known.
+type client struct{ netip.Addr }
 
-func clientOf(a netip.Addr) client {
-	a = a.Unmap().WithZone("")
-	bits := a.BitLen()
-	if a.Is6() {
-		bits = 64
-	}
-	network, _ := a.Prefix(bits) // of the zero address: the zero client
-	return client{network}
-}
+func clientOf(a netip.Addr) client { return client{core.ClientOf(a)} }
 
 // budgets are those of all clients, and one for all of them together. The zero value is
 // full. They are safe for concurrent use.

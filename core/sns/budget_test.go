@@ -239,19 +239,6 @@ func TestBudgetsAreBounded(t *testing.T) {
 	}
 }
 
-func TestClients(t *testing.T) {
-	for a, want := range map[string]string{
-		"192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.1": "192.0.2.1/32", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
-	} {
-		if got := clientOf(netip.MustParseAddr(a)).String(); got != want {
-			t.Errorf("clientOf(%s) = %s, want %s", a, got, want)
-		}
-	}
-	if got := clientOf(netip.Addr{}); got != (client{}) {
-		t.Errorf("clientOf no address = %v, want the zero client", got)
-	}
-}
-
 // TestConfirmationsCostABudget: a message that asks for a subscription may be sent again
 // and again.
 func TestConfirmationsCostABudget(t *testing.T) {

@@ -44,19 +44,6 @@ func (c Clients) Address(r *http.Request) netip.Addr {
 	return peer
 }
 
-// sharer is the address that a share is given to. A client with IPv6 has at least
-// a /64 network, so all addresses of one network count as the same.
-func sharer(a netip.Addr) netip.Addr {
-	if !a.Is6() {
-		return a
-	}
-	network, err := a.Prefix(64)
-	if err != nil {
-		return a // it has a zone, which [plain] has taken away
-	}
-	return network.Addr()
-}
-
 // Proxy reports whether an address may be that of a proxy, which speaks for others.
 func (c Clients) Proxy(peer netip.Addr) bool {
 	return c.TrustProxy && (len(c.Proxies) == 0 || c.isProxy(peer))

@@ -74,7 +74,7 @@ func (l *limited) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		peer := peerAddress(accepted.RemoteAddr().String())
-		c := &conn{Conn: accepted, client: sharer(peer), of: l}
+		c := &conn{Conn: accepted, client: core.ClientOf(peer), of: l}
 		closed, err := l.admit(c, l.speaksForMany(peer))
 		if closed != nil {
 			l.end(closed, core.ClosedIdle)

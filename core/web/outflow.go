@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core/pull"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // MaxUnwritten is how many bytes the replies may have together that are not yet written,
@@ -55,7 +57,7 @@ type room struct {
 var _ pull.Room = (*room)(nil)
 
 // room is one for a reply to a client.
-func (o *outflow) room(client netip.Addr) *room { return &room{of: o, who: sharer(client)} }
+func (o *outflow) room(client netip.Addr) *room { return &room{of: o, who: core.ClientOf(client)} }
 
 // bytes is how many the replies have together, and how many are reserved.
 func (o *outflow) bytes() int {

@@ -114,10 +114,10 @@ func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	client := recordOf(w).client
-	if full := q.Counts.polls.enter(queue, sharer(client), len(q.keys) == 1); full != nil {
+	if full := q.Counts.polls.enter(queue, core.ClientOf(client), len(q.keys) == 1); full != nil {
 		return full
 	}
-	defer q.Counts.polls.leave(queue, sharer(client))
+	defer q.Counts.polls.leave(queue, core.ClientOf(client))
 	p := q.reply(w, r, client)
 	defer p.room.close()
 	return q.hand(p, r, pull.Request{Queue: queue, N: n, Wait: inTime(r.Context(), wait), Room: p.room})

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // A Route is one of those that a handler serves: a method, and a pattern as the router
@@ -54,7 +56,7 @@ func recordOf(w http.ResponseWriter) *record { return w.(*record) }
 // served gives back what a request held, and tells that it was answered.
 func (d *Door) served(rec *record, r *http.Request) {
 	for _, s := range rec.held {
-		s.leave(sharer(rec.client))
+		s.leave(core.ClientOf(rec.client))
 	}
 	status := rec.status
 	if status == 0 {
@@ -70,7 +72,7 @@ func (d *Door) served(rec *record, r *http.Request) {
 // enter takes a slot of each pool until the request ends, or fails if there is none.
 func (r *record) enter(ctx context.Context, pools ...pool) error {
 	for _, p := range pools {
-		if !p.slots.enter(ctx, sharer(r.client), p.bound) {
+		if !p.slots.enter(ctx, core.ClientOf(r.client), p.bound) {
 			return errBusy
 		}
 		r.held = append(r.held, p.slots)
@@ -83,7 +85,7 @@ func (r *record) leave(pools ...pool) {
 	for _, p := range pools {
 		if i := slices.Index(r.held, p.slots); i >= 0 {
 			r.held = slices.Delete(r.held, i, i+1)
-			p.slots.leave(sharer(r.client))
+			p.slots.leave(core.ClientOf(r.client))
 		}
 	}
 }

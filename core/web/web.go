@@ -41,6 +41,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/httprate"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // Settings are the bounds every request stays within.
@@ -163,7 +165,7 @@ func newLimiter(perSecond int) *httprate.RateLimiter {
 
 // tooMany counts the request. Requests without a known address share one count.
 func (d *Door) tooMany(w http.ResponseWriter, r *http.Request) bool {
-	return d.limiter.OnLimit(w, r, sharer(recordOf(w).client).String())
+	return d.limiter.OnLimit(w, r, core.ClientOf(recordOf(w).client).String())
 }
 
 // route is a handler whose errors are answered for it.
