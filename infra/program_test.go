@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -206,5 +207,40 @@ func TestPinned(t *testing.T) {
 	}
 	if len(files) < 4 || len(workflows) < 2 {
 		t.Errorf("looked at %v and %v", files, workflows)
+	}
+}
+
+// inOneHost are the files whose databases are containers of the same host.
+var inOneHost = []string{"../infra/compose/compose.postgres.yaml", "../infra/compose/compose.mysql.yaml"}
+
+// TestExamplesVerifyDatabases: a reader who copies an example for a database on another
+// machine gets a connection that verifies the server.
+func TestExamplesVerifyDatabases(t *testing.T) {
+	files := []string{"../README.md", "../template.yaml"}
+	for _, pattern := range []string{"../infra/*/*.yaml", "../infra/*/*/*.yaml", "../infra/*/*.example", "../infra/*/*.md", "../cmd/gateway/templates/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	seen := map[string]int{}
+	for _, file := range files {
+		if slices.Contains(inOneHost, file) {
+			continue
+		}
+		for line := range strings.Lines(string(read(t, file))) {
+			for scheme, verifies := range map[string]string{"postgres": "verify-full", "mysql": "tls=true"} {
+				if !strings.Contains(line, scheme+"://") {
+					continue
+				}
+				if seen[scheme]++; !strings.Contains(line, verifies) {
+					t.Errorf("%s: %q; an example for another machine says %s", file, strings.TrimSpace(line), verifies)
+				}
+			}
+		}
+	}
+	if seen["postgres"] < 5 || seen["mysql"] < 1 {
+		t.Errorf("examples found: %v; README and the starter files have more", seen)
 	}
 }

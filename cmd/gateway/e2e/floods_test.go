@@ -120,7 +120,7 @@ sources:
 				g.post("/webhooks/unknown"+n, `{}`)
 				g.post("/events/order.created", `{}`, "Authorization", "Bearer wrong"+n)
 				g.post("/sns/topic", `{"Type":"Notification","MessageId":"`+n+`","TopicArn":"arn:aws:sns:eu-west-1:1:`+n+`"}`)
-				g.post("/callbacks/"+strings.Repeat("a", 40)+n, `{}`)
+				g.post("/callback/"+strings.Repeat("a", 40)+n, `{}`)
 			}
 		})
 	}
@@ -137,6 +137,8 @@ sources:
 		{`"msg":"verification failed","target":"intake","source":"hub"`, 1},
 		{`"msg":"event turned away","target":"intake","source":""`, 1},
 		{`"msg":"event turned away","target":"intake","source":"app"`, 1},
+		{`"target":"intake","source":"topic"`, 1},
+		{`"msg":"callback with a token that is not, or no longer, good","target":"workflow"`, 1},
 	} {
 		lines, all := 0, 0
 		for line := range strings.Lines(g.log.String()) {
