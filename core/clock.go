@@ -3,7 +3,9 @@ package core
 import "time"
 
 // A Clock tells the time. Everything that decides by time takes one, so that
-// tests may hold it.
+// tests may hold it. Whatever is stored, or compared with stored times, goes by the
+// clock of the database, see [DatabaseClock]. Times that are exchanged with other
+// systems go by the machine's clock: certificates, and signatures, which prove when a sender made them.
 type Clock func() time.Time
 
 // SystemClock is the machine's.

@@ -18,15 +18,16 @@
 //	            Accept              Take                Settle
 //	(nothing) ─────────▶ available ───────▶ running ─┬────────▶ completed
 //	                         ▲   due := end of lease │
-//	                         │           ▲           ├────────▶ retryable
+//	                         │           ▲           ├────────▶ retryable, scheduled
 //	                  Retry  │           └─────Take──┼────────────┘
-//	                         │                       │     due := now + backoff
-//	                         └─────────── dead ◀─────┘
+//	                         │                       │     due := now + backoff, or the time
+//	                         └─────────── dead ◀─────┘     that a workflow waits for
 //
 // Taking a job moves its due time to the end of the lease; settling it sets the
 // due time to the retry time, or to none. So backoff, the recovery of jobs whose
 // worker vanished, and a queue's visibility timeout are one index and one query:
-// a running job whose lease is over is simply due again.
+// a running job whose lease is over is simply due again. So no status is a condition of a
+// Take: retryable and scheduled tell people why a job waits, the due time for how long.
 //
 // Every write can be sent twice. Ids are made before the first write, every take
 // writes a fresh [Lease], and each later write on the job carries it: a worker

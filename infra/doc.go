@@ -12,6 +12,6 @@
 // The idea to know: none of it is built, so nothing but a test notices when the program
 // goes on and it does not. The tests here hold every metric, label, variable, command
 // and file that it names against the program. They need no network; promtool,
-// systemd-analyze and cfn-lint are asked as well where they are installed. Commands and flags are
-// looked up in package cmd/gateway, which has them.
+// spectral, systemd-analyze and cfn-lint are asked as well where they are installed.
+// Commands and flags are looked up in package cmd/gateway, which has them.
 package infra

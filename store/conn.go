@@ -13,8 +13,9 @@ type Conn interface {
 	// Conflicts with other writers that left no trace are retried inside. Errors
 	// are classified inside as well: a core.Refusal of kind Unavailable if the
 	// database cannot be reached or cannot write now, in which case the batch may
-	// or may not have taken effect and the caller may send it again; any other
-	// error means it did not take effect and will not.
+	// or may not have taken effect and the caller may send it again. Any other
+	// error means it did not take effect and will not. A batch that names a table or
+	// column which is not there is refused with a [Misfit].
 	Batch(ctx context.Context, stmts ...Stmt) ([]Result, error)
 	Close() error
 }
@@ -39,9 +40,9 @@ type Stmt struct {
 
 	Reads bool // it returns rows and changes nothing
 
-	// MaxBytes bounds the memory of what a statement returns that reads and has Args. Once
-	// its rows would have more than so many bytes of text, the rows come cut: without their
-	// texts of more than 128 bytes. The first row comes whole. Zero is no bound.
+	// MaxBytes bounds the memory for the result of a statement that reads and has Args. When
+	// its rows have more than so many bytes of text together, further rows come cut: without
+	// their texts of more than 128 bytes. The first row comes whole. Zero means no bound.
 	MaxBytes int
 
 	// Sorted is the place in a row, from 1, of the key in whose order Rows are. It is
@@ -73,10 +74,10 @@ type Result struct {
 	Rows    [][]any
 	Changed int64
 
-	Cut int // how many rows are cut for Stmt.MaxBytes; they are the last ones
+	Cut int // how many rows are cut for Stmt.MaxBytes; the last ones
 }
 
-// Whole is the rows that are not cut.
+// Whole returns the rows that are not cut.
 func (r Result) Whole() [][]any { return r.Rows[:len(r.Rows)-r.Cut] }
 
 func (r Result) cut() [][]any { return r.Rows[len(r.Rows)-r.Cut:] }

@@ -22,8 +22,8 @@ type Dialect struct {
 	// there for made.
 	again string
 
-	// column makes ADD COLUMN repeatable. Without it the Conn takes a column that is there for
-	// made, or the step and its record are one transaction: see Store.runStep.
+	// column makes ADD COLUMN repeatable. Without it the Conn ignores the error of an
+	// existing column, or the step and its record are one transaction: see Store.runStep.
 	column string
 
 	// unindex drops an index, $index, of a table, $table, which may be gone already. Without

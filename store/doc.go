@@ -13,7 +13,8 @@
 // The rules that make it work:
 //
 //   - Two column types, text and 64-bit integer. Times are Unix milliseconds
-//     passed in from Go, payloads are text byte for byte.
+//     passed in from Go, by the database's clock; payloads are text byte for byte, or base64
+//     if they are no text.
 //   - Every write can be sent twice. Ids are made by the caller; a job changes
 //     only under the lease it was taken with.
 //   - Taking is "one equality, then in index order": WHERE lane = ? AND due_at <= ?
@@ -29,12 +30,25 @@
 //     processes look at the same moment.
 //
 // Where to change something: a statement in statements.go or runstatements.go, a table
-// in schema.go, what a role does in inbox.go, take.go, worklist.go, pull.go, gates.go,
+// in schema.go, the work of a role in inbox.go, take.go, worklist.go, pull.go, gates.go, timed.go,
 // runs.go, transit.go, texts.go, story.go, ledger.go, eventlist.go, joblist.go, archive.go, chronicle.go,
 // upkeep.go, replay.go, purge.go, sweep.go or turns.go, what the databases spell differently
 // in dialect.go, how statements are put together of that in compose.go, what doctor asks in
 // check.go. A new driver is a Conn in a folder of its own; store/storetest says whether it is
 // right.
+//
+// # Times
+//
+// Stored times are the database's. Each process tells that time by itself ([core.DatabaseClock]):
+// it measures the offset with a statement at the end of a batch that is sent anyway, when it
+// connects and about once a minute (timed.go). So processes whose machines' clocks differ agree
+// about leases, due times, gates and slots, to within half of a round trip. Ids are made by
+// the same clock, since spans of time are spans of ids. A SQLite file has the clock of its
+// machine.
+//
+// The database's own functions in the statements were the alternative. A retry would be due
+// by the time at which its batch is written, and sent again it would be another retry; and a
+// process must tell the time in any case to know when to look again.
 //
 // # Gates
 //
@@ -48,6 +62,10 @@
 //     which the taker's name in the gate lets it, and then the gate moves on by what
 //     was claimed. What it writes there is counted from a base that was kept with the
 //     name, so that the batch may be sent twice.
+//   - A breaker is open while open_until is not zero. When it opens, and for how long, is
+//     decided by the numbers that come with the failure ([core.Breaker]); after that the row
+//     alone says so. So processes with other numbers, and a process whose numbers changed,
+//     agree on which breakers are open.
 //   - Opening a breaker takes the taker's name out. So the name in an open gate is
 //     that of its newest probe, whose outcome alone counts.
 //   - Verdicts count while the job they are about is held, hence before it is settled.
@@ -81,11 +99,11 @@
 //   - INSERTs that only who holds the run gets to make have no ON CONFLICT: a step that
 //     was there already would be a defect, and is better told than left out.
 //   - A large text of a step, its state or its output, is a row of step_texts, to which the
-//     step refers. The name of the row is the hash of the text. So a state that goes from step
-//     to step is stored once in the run, and a text that is there already is left out: this
-//     INSERT alone has an ON CONFLICT. See texts.go.
-//   - All steps of a run may be more than the memory holds. They are read in pages, whose
-//     sizes are looked at first. See story.go.
+//     step refers. The name of the row is the hash of the text. So the run stores a state that
+//     goes from step to step once. A text that is already stored is left out: this INSERT
+//     alone has an ON CONFLICT. See texts.go.
+//   - All steps of a run may need more memory than there is. They are read in pages, and the
+//     sizes of the steps are read first. See story.go.
 //
 // # What is over
 //

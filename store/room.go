@@ -1,21 +1,21 @@
 package store
 
-// keptText is how long texts are at most, in bytes, that a row which is cut still has. Ids,
-// leases and lanes are shorter.
+// keptText is the size in bytes of the largest text that a cut row keeps. Ids, leases and
+// lanes are shorter.
 const keptText = 128
 
-// A Room is what is left of the MaxBytes of a statement whose rows are being read. A Conn
-// makes one for each statement.
+// A Room is the rest of the MaxBytes of a statement, while its rows are read. A Conn makes a
+// room for each statement.
 type Room struct {
 	most, held int
 	full       bool
 }
 
-// Room is all that the statement may return.
+// Room is the room of a statement before its first row.
 func (s Stmt) Room() Room { return Room{most: s.MaxBytes} }
 
-// Cut counts the next row, whose texts have so many bytes together, and reports whether
-// that row is to be cut. All rows behind a row that is cut are cut too.
+// Cut counts the next row, whose texts have so many bytes together, and reports whether the
+// Conn must cut the row. After a cut row all further rows are cut.
 func (r *Room) Cut(bytes int) bool {
 	if r.most == 0 {
 		return false
@@ -25,10 +25,11 @@ func (r *Room) Cut(bytes int) bool {
 	return r.full
 }
 
-// Left reports whether a row that is cut comes without a text of so many bytes.
+// Left reports whether a cut row comes without a text of so many bytes.
 func (r *Room) Left(bytes int) bool { return bytes > keptText }
 
-// Row cuts a row that is in memory already, if it is to be cut, and reports whether it was.
+// Row cuts a row that is already in memory, if it is beyond the room, and reports whether it
+// did.
 func (r *Room) Row(row []any) bool {
 	if r.most == 0 {
 		return false

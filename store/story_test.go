@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Texts that say the same are held once, and counted once.
+// Equal texts are held once, and counted once.
 func TestSharing(t *testing.T) {
 	s := sharing{of: map[string][]byte{}}
 	one, other := bytes.Repeat([]byte("x"), 2*apartFrom), bytes.Repeat([]byte("y"), 2*apartFrom)

@@ -192,8 +192,8 @@ func situated(rows [][]any) bool {
 	return !slices.ContainsFunc(rows, func(row []any) bool { return !hasSituation(row) })
 }
 
-// hasSituation tells whether a row of takenColumns has a step, with its texts, and its run
-// behind it.
+// hasSituation tells whether a row of takenColumns ends with a step, with its texts, and its
+// run.
 func hasSituation(row []any) bool {
 	return len(row) >= takenWidth+situationWidth && row[takenWidth] != nil && row[takenWidth+stepWidth] != nil && !lacksText(row[takenWidth:])
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Large States and Outputs of steps are kept apart from them, in step_texts, each once in a
-// run: a state that goes unchanged from step to step is one row, to which the steps refer. A
-// text's name is made of what it says, so that the same text has the same name in every
-// process, and writing it again changes nothing.
+// Large States and Outputs of steps are kept apart from the steps, in step_texts, each once
+// in a run: a state that goes unchanged from step to step is one row, to which the steps
+// refer. The name of a text is made of its content. So the same text has the same name in
+// every process, and writing it again changes nothing.
 
-// apartFrom is from how many bytes a text is kept apart. A shorter text is copied
-// from step to step: the copy costs less than a row of its own and a read of it.
+// apartFrom is the least size in bytes of a text that is kept apart. A shorter text is copied
+// from step to step: the copy costs less than a row of its own and a read of the row.
 const apartFrom = 1 << 10
 
 // nameOf is the name of a text: a hash, and its size in bytes.
@@ -33,13 +33,13 @@ func sizeOf(name string) int {
 	return n
 }
 
-// A shelf is what a transition writes of its steps: their rows, and the texts that they
-// refer to and that are not known to be stored.
+// A shelf is the rows that a transition writes for its steps: the rows of the steps, and the
+// rows of texts that the steps refer to and that may not be stored yet.
 type shelf struct {
 	apart          bool
 	holder         []any
 	known          map[string]bool  // names
-	named          map[*byte]string // by where a text begins: many steps share one
+	named          map[*byte]string // by the first byte of a text: many steps share one text
 	fresh, changed [][]any
 	texts          [][]any
 }
@@ -79,8 +79,8 @@ func (s *shelf) change(c core.StepChange) {
 		millis(c.FinishedAt), outputIn, string(c.ID)}, s.holder...))
 }
 
-// output is what is stored of a step's output: nothing, which is no JSON, for one that is
-// the step's state.
+// output returns the stored form of a step's output. For an output that is the step's state
+// it is "", which is no JSON.
 func (s *shelf) output(text []byte, passes bool) (with, in any) {
 	if text != nil && passes {
 		return "", nil
@@ -88,7 +88,7 @@ func (s *shelf) output(text []byte, passes bool) (with, in any) {
 	return s.put(text)
 }
 
-// put is what is stored of a text with its step: all of it, or its name.
+// put returns the stored form of a step's text: the whole text, or its name.
 func (s *shelf) put(text []byte) (with, in any) {
 	if !s.apart || len(text) < apartFrom {
 		return textOrNull(text), nil
@@ -110,8 +110,8 @@ func lacksText(row []any) bool {
 	return row[stateAt] == nil && row[stateInAt] != nil || row[outputAt] == nil && row[outputInAt] != nil
 }
 
-// fill reads the texts that steps of a run refer to, each once: steps that refer to the same
-// one share it.
+// fill reads the texts that steps of a run refer to, each once. Steps that refer to the same
+// text share it.
 func (s *Store) fill(ctx context.Context, run core.ID, steps []core.Step) error {
 	names := map[string]bool{}
 	for i := range steps {
@@ -132,7 +132,7 @@ func (s *Store) fill(ctx context.Context, run core.ID, steps []core.Step) error 
 	texts := make(map[string][]byte, len(names))
 	for i, row := range results[0].Rows {
 		texts[str(row[0])] = []byte(str(row[1]))
-		results[0].Rows[i] = nil // there may be many, and large ones
+		results[0].Rows[i] = nil // there may be many rows, and large ones
 	}
 	if len(texts) < len(names) {
 		return errTextsGone
@@ -152,6 +152,6 @@ func fillStep(st *core.Step, texts map[string][]byte) {
 	}
 }
 
-// errTextsGone is the error of a step that was read and refers to a text that was not there:
-// its run was purged meanwhile.
+// errTextsGone is the error for a step that refers to a text which is no longer there: the
+// run was purged between the two reads.
 var errTextsGone = core.Refuse(core.NotFound, "the run is gone")

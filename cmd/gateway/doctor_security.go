@@ -9,7 +9,7 @@ import (
 	"github.com/eventgateway/gateway/store/postgres"
 )
 
-// security says what everyone may do who can reach the gateway.
+// security checks the rights of every client that can reach the gateway.
 func (p *patient) security(context.Context) []check {
 	found := p.warned(true)
 	if p.cfg.Server.AllowPrivateURLs {
@@ -27,8 +27,8 @@ func (p *patient) security(context.Context) []check {
 	return found
 }
 
-// repeatable are the sources to which a request that somebody has captured can be sent
-// again as another delivery.
+// repeatable finds sources whose requests an attacker could capture and send again as another
+// delivery.
 func (p *patient) repeatable() (found []check) {
 	for _, s := range p.cfg.SortedSources() {
 		cover := verify.CoverOf(s.Verify)
@@ -51,7 +51,7 @@ func (p *patient) repeatable() (found []check) {
 	return found
 }
 
-// spoofable is a database on another machine that another server could pose as.
+// spoofable finds a database on another machine whose server another server could pose as.
 func (p *patient) spoofable() []check {
 	db, why, remedy := p.cfg.Database, "", ""
 	switch db.Driver {

@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// TestSpoofable: of a database on another machine doctor says if nothing verifies it.
+// TestSpoofable: doctor warns of a database on another machine whose server is not verified.
 func TestSpoofable(t *testing.T) {
 	for _, c := range []struct{ driver, url, want string }{
 		{"postgres", "postgres://u:hunter2@192.0.2.1:5/d?sslmode=require&connect_timeout=1", "192.0.2.1"},

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// secretField finds the secrets that are spelled out in a starter file.
+// secretField finds the literal secrets in a starter file.
 var secretField = regexp.MustCompile(`(?m)^\s+(?:auth_token|signing_secret|secret|api_key): "?([^"$\s]+)"?$`)
 
 // TestInitSecrets: each starter file has secrets of its own, in a file that only its owner
@@ -57,7 +57,8 @@ func TestInitSecrets(t *testing.T) {
 	}
 }
 
-// TestTemplatesHoldNoSecret: whatever a template says of a secret is a variable or a hole.
+// TestTemplatesHoldNoSecret: each field for a secret in a template holds a variable or a
+// hole.
 func TestTemplatesHoldNoSecret(t *testing.T) {
 	files, err := templates.ReadDir("templates")
 	if err != nil {

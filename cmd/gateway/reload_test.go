@@ -20,7 +20,7 @@ func (cursed) load(context.Context) (*config.Config, error) { panic("not thought
 func (cursed) changed(context.Context) (bool, error)        { panic("not thought of either") }
 func (cursed) name() string                                 { return "gateway.yaml" }
 
-// What panics while a configuration is read, or asked for changes, is a reason to ignore that.
+// A panic while a configuration is read, or asked for changes, makes the program ignore it.
 func TestReloadOutlivesPanics(t *testing.T) {
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))

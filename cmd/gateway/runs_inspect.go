@@ -53,8 +53,8 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	})
 }
 
-// whole is a run with all its steps and its history. Of what the steps received and passed on
-// it has no more than is shown: all of it may be more than fits into the memory.
+// whole reads a run with all its steps and its history. It keeps only the shown beginnings of
+// the steps' texts: all texts together may need more memory than there is.
 func whole(ctx context.Context, runs runService, first manage.Inspected) (manage.Inspected, error) {
 	clipped := manage.Inspected{Run: first.Run}
 	for page, err := range pagesOf(ctx, runs, first) {
@@ -70,12 +70,13 @@ func whole(ctx context.Context, runs runService, first manage.Inspected) (manage
 	return clipped, nil
 }
 
-// beginning is a copy of what is shown of a document, and enough more to tell that it goes on.
+// beginning is a copy of the shown beginning of a document. A longer document leaves a few
+// bytes more, which show that it goes on.
 func beginning(document []byte) []byte {
 	return bytes.Clone(document[:min(len(document), utf8.UTFMax*(shownData+1))])
 }
 
-// pagesOf are the pages about a run, of which the first is there.
+// pagesOf are the pages about a run, beginning with the page first.
 func pagesOf(ctx context.Context, runs runService, first manage.Inspected) iter.Seq2[manage.Inspected, error] {
 	return func(yield func(manage.Inspected, error) bool) {
 		for page := first; yield(page, nil) && !page.Next.Zero(); {

@@ -12,7 +12,7 @@ import (
 )
 
 // printStory writes a run with its steps and its history as one document, and holds one page
-// of it in memory. The document is the one that printJSON writes of the whole run.
+// of it in memory. The document is equal to printJSON's of the whole run.
 func (a *app) printStory(ctx context.Context, runs runService, first manage.Inspected) error {
 	if first.Next.Zero() {
 		return a.printJSON(wire.StoryOfRun(first))
@@ -33,7 +33,7 @@ func (a *app) printStory(ctx context.Context, runs runService, first manage.Insp
 			}
 		}
 		for _, e := range page.History {
-			if !l.second { // all steps are behind
+			if !l.second { // all steps are written
 				l.next("history")
 			}
 			if err := l.add(wire.EntryOf(e)); err != nil {
@@ -85,7 +85,7 @@ func (l *list) end() {
 	fmt.Fprint(l.a.stdout, "\n  ]")
 }
 
-// element is a value as it stands in a document that printJSON writes, behind an indent.
+// element is a value as text in the form of printJSON, at an indent.
 func element(v any, indent string) (string, error) {
 	var b, spread bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// A paged run is one whose steps come so many on a page, and then its entries.
+// A paged run comes in pages of so many lines, the steps first and then the entries.
 type paged struct {
 	runService
 	run            core.Run
@@ -51,7 +51,7 @@ func (p paged) Inspect(_ context.Context, _ core.ID, from manage.Place, _ int) (
 	return page, nil
 }
 
-// A run that comes in pages is printed as one that comes whole.
+// A run that comes in pages is printed like a run that comes whole.
 func TestPagesOfARunAreOneDocument(t *testing.T) {
 	deep := strings.Repeat("[", maxIndent+1) + strings.Repeat("]", maxIndent+1)
 	for _, p := range []paged{
@@ -70,7 +70,7 @@ func TestPagesOfARunAreOneDocument(t *testing.T) {
 			if err := newApp(system{stdout: &got}).printStory(t.Context(), p, first); err != nil {
 				t.Fatal(err)
 			}
-			if p.run.Output != nil && len(p.run.Output) == len(deep) { // then it is not spread over lines as a whole
+			if p.run.Output != nil && len(p.run.Output) == len(deep) { // then the document is too deep to be spread over lines
 				var a, b bytes.Buffer
 				_, _ = json.Compact(&a, want.Bytes()), json.Compact(&b, got.Bytes())
 				want, got = a, b
@@ -82,7 +82,7 @@ func TestPagesOfARunAreOneDocument(t *testing.T) {
 	}
 }
 
-// What a command holds of a large run is a page.
+// A command holds one page of a large run in memory.
 func TestInspectHoldsAPage(t *testing.T) {
 	const steps, size, most = 300, 300_000, 48 << 20
 	state := []byte(`"` + strings.Repeat("x", size) + `"`)

@@ -19,7 +19,7 @@ func TestSendIsVerified(t *testing.T) {
 	const public = "https://hooks.example.com/in"
 	for _, name := range verify.Names() {
 		payloads := []string{`{"id": 1}`, "a=b&c=d"}
-		if name == "linear" { // whose time is in the payload, which so must be JSON
+		if name == "linear" { // its time is in the payload, which therefore must be JSON
 			payloads = []string{`{}`, `{"id": 1}`, `{"webhookTimestamp": 1614265330000, "id": 1}`}
 		}
 		for _, payload := range payloads {

@@ -80,8 +80,8 @@ type mailing struct {
 	maxAttempts int
 }
 
-// arrivalAbout is the event that a notice about another event becomes. It was handed on as
-// often as that one, so that a place which leads back here does not make alerts for ever.
+// arrivalAbout is the event that a notice about another event becomes. It has the hops of
+// that event, so that a destination which leads back here does not cause alerts for ever.
 func (m mailing) arrivalAbout(e *core.Event, n notice, at time.Time) core.Arrival {
 	a := m.arrival(n, at)
 	if hops := e.Headers[core.Hops]; hops != "" {

@@ -309,7 +309,7 @@ func configured(s string) string {
 	return "n" + s[:min(len(s), 62)]
 }
 
-// TestHopsOfAlerts: an alert was handed on as often as the event that it is about.
+// TestHopsOfAlerts: an alert has the hops of the event that it is about.
 func TestHopsOfAlerts(t *testing.T) {
 	b := newObituaries(anywhere)
 	for _, hops := range []string{"", "7"} {

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// A Forbidden is the error of Load for a remote configuration that is in order but for what only the machine's own
-// configuration may say: see Options.Remote. It unwraps to its Problems.
+// A Forbidden is the error of Load for a remote configuration whose only faults are settings that are left to the
+// machine's own configuration: see Options.Remote. It unwraps to its Problems.
 type Forbidden struct{ Problems Problems }
 
 // Error returns one line for each problem.
 func (f Forbidden) Error() string { return f.Problems.Error() }
 
-// Unwrap returns the problems, for a caller that makes no difference.
+// Unwrap returns the problems, for a caller that treats both errors alike.
 func (f Forbidden) Unwrap() error { return f.Problems }
 
-// allowVariable lists what a remote configuration may say beside what any may.
+// allowVariable lists fields that a remote configuration may set although such fields are guarded.
 const allowVariable = "GATEWAY_CONFIG_ALLOW"
 
-// An allowance is a remote configuration's: what the machine lets it say beside what any may, and what it says that is
-// secret. A nil one is that of a file of the machine's own, which may say everything.
+// An allowance is a remote configuration's: the guarded fields that the machine lets it set, and the secrets that it
+// sets. A nil allowance is for a file of the machine's own, which may set every field.
 type allowance struct {
 	listed  []string
 	secrets []spelling
@@ -42,10 +42,10 @@ func (s spelling) wholly() bool {
 	return s.variables > 0 && len(s.own) == s.variables*len(variableMark)
 }
 
-// partly tells whether some of it does.
+// partly tells whether a part of a secret comes from variables.
 func (s spelling) partly() bool { return s.variables > 0 }
 
-// guarded are the fields, beside secrets, that a remote configuration may not open by itself.
+// guarded are the fields, beside secrets, that a remote configuration may not open without the machine's permission.
 var guarded = []string{"server.allow_private_urls", "server.trust_proxy", "server.echo", "server.trusted_proxies", "sources.*.allowed_ips"}
 
 // newAllowance reads GATEWAY_CONFIG_ALLOW: the paths of fields, separated by commas or blanks, with * or a name for an
@@ -69,7 +69,7 @@ func newAllowance(lookup func(string) (string, bool), r *report) *allowance {
 	return a
 }
 
-// secretFields are the paths of all that is a secret, with * for the names of entries.
+// secretFields are the paths of all fields for secrets, with * for the names of entries.
 func secretFields() (paths []string) {
 	var walk func(t reflect.Type, path string, depth int)
 	walk = func(t reflect.Type, path string, depth int) {
@@ -95,13 +95,13 @@ func secretFields() (paths []string) {
 	return paths
 }
 
-// namedSections hold entries by their names.
+// namedSections are the sections whose entries have names.
 var namedSections = []string{"sources", "handlers", "queues", "workflows"}
 
 var indexForm = regexp.MustCompile(`\[[0-9]+\]`)
 
-// fieldOf is the field that a path leads to, as GATEWAY_CONFIG_ALLOW writes it: of the steps of a workflow the last key
-// alone counts, of headers all of them, and alerts have no names.
+// fieldOf turns a path into the field as GATEWAY_CONFIG_ALLOW names it. A field of a workflow's steps has its last key
+// only. All headers are one field. Alerts have no names.
 func fieldOf(path string) string {
 	path = indexForm.ReplaceAllString(path, "")
 	section, rest, _ := strings.Cut(path, ".")
@@ -118,7 +118,7 @@ func fieldOf(path string) string {
 	return section + "." + name + "." + field[strings.LastIndexByte(field, '.')+1:]
 }
 
-// everyEntry is a field with * in the place of its entry's name.
+// everyEntry is a field with * instead of its entry's name.
 func everyEntry(field string) string {
 	field = fieldOf(field)
 	section, rest, _ := strings.Cut(field, ".")
@@ -128,7 +128,7 @@ func everyEntry(field string) string {
 	return field
 }
 
-// allows tells whether the machine lets a remote configuration say what it likes in the field at a path.
+// allows tells whether the machine lets a remote configuration set the field at a path to any value.
 func (a *allowance) allows(path string) bool {
 	return a == nil || slices.Contains(a.listed, fieldOf(path)) || slices.Contains(a.listed, everyEntry(path))
 }
@@ -145,7 +145,7 @@ func (a *allowance) note(n *node, path string, header bool) {
 	a.secrets = append(a.secrets, s)
 }
 
-// judge reports what a remote configuration says and may not.
+// judge reports the guarded settings and the secrets that a remote configuration may not contain.
 func (a *allowance) judge(c *Config, r *report) {
 	k := checker{Config: c, report: r}
 	for _, f := range []struct {
@@ -169,7 +169,7 @@ func (a *allowance) judge(c *Config, r *report) {
 	}
 }
 
-// remedy says what makes a configuration pass that means what it says.
+// remedy tells an author who wants the setting how the machine can allow it.
 func (a *allowance) remedy(path string) string {
 	return "to allow it all the same, list " + fieldOf(path) + " in " + allowVariable + " where the gateway runs"
 }
@@ -180,9 +180,9 @@ func variableFor(path string) string {
 	return exposedPrefix + regexp.MustCompile(`[^A-Z0-9]+`).ReplaceAllString(upper, "_")
 }
 
-// tells tells whether a secret can be read in the file. Tokens and keys must be variables and nothing else: with a
-// default or a text around it, one variable that is empty would make the file's own text the key. Text may stand
-// around a variable in a header (Bearer ...), in the address of an alert and in the URL of a database.
+// tells tells whether a reader of the file can see a secret. Tokens and keys must be variables and nothing else: with a
+// default or a text around it, one variable that is empty would make the file's own text the key. Text may stand around
+// a variable in a header (Bearer ...), in the address of an alert and in the URL of a database.
 func (a *allowance) tells(c *Config, s spelling) bool {
 	field := everyEntry(s.path)
 	switch {
@@ -196,10 +196,10 @@ func (a *allowance) tells(c *Config, s spelling) bool {
 	return !s.wholly()
 }
 
-// chat tells whether the alert whose address is at a path goes to a chat, whose address is the credential, or to an
-// address with a credential in it.
+// chat tells whether the address of an alert is secret: the address of a chat, which is its credential, or an address
+// with a credential in it.
 func (a *allowance) chat(c *Config, path string) bool {
-	i := 0 // one given without a list has no number
+	i := 0 // an alert that is given without a list has no number
 	if number, found := strings.CutPrefix(path, "alerts["); found {
 		i, _ = strconv.Atoi(strings.TrimSuffix(number, "].url"))
 	}
@@ -211,19 +211,20 @@ var (
 	plainKeys      = []string{"idempotency-key", "partition-key", "routing-key"}
 )
 
-// isCredential tells by its name whether a header carries one.
+// isCredential tells by the name of a header whether the header carries a credential.
 func isCredential(name string) bool {
 	return credentialForm.MatchString(name) && !slices.Contains(plainKeys, strings.ToLower(name))
 }
 
-// passwordForms find the password in the URL of a database, in its query, and in the forms of the drivers' libraries.
+// passwordForms find the password in the URL of a database: in its user part, in its query, and in the formats of the
+// drivers' libraries.
 var passwordForms = []*regexp.Regexp{
 	regexp.MustCompile(`^[a-z]+://[^/@:]*:([^/]*)@`),
 	regexp.MustCompile(`^[^/@:=\s]*:([^/].*)@`),
 	regexp.MustCompile(`(?i)(?:^|[?&\s])(?:password|sslpassword)\s*=\s*('[^']*'|[^&\s]*)`),
 }
 
-// hasPassword tells whether the URL of a database has a password none of which is a variable's.
+// hasPassword tells whether the URL of a database has a password without a variable in it.
 func hasPassword(url string) bool {
 	for _, form := range passwordForms {
 		for _, m := range form.FindAllStringSubmatch(url, -1) {

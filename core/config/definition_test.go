@@ -202,8 +202,8 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// Every definition says how much its runs may write, so that processes of a version that
-// does not know of it leave them alone; one that does not say so is such a version's.
+// Every definition has max_bytes, so that processes of a version that does not know the field
+// leave its runs alone. A definition without max_bytes is from such a version.
 func TestDefinitionsSayHowMuchRunsMayWrite(t *testing.T) {
 	for field, want := range map[string]int{"": 64 << 20, ", max_bytes: 1048576": 1 << 20, ", max_bytes: 67108864": 64 << 20} {
 		c := loadOne(t, "sources: {shop: {type: event}}\nworkflows: {w: {source: shop, steps: [{name: a, url: https://a.example}]"+field+"}}\n")

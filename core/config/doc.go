@@ -4,7 +4,7 @@
 //
 //	.env.<name>     fills in variables that the environment lacks
 //	gateway.yaml    is parsed into a tree in which every node knows its file, line and column
-//	overlay         gateway.<name>.yaml is merged in: mappings merge, everything else replaces
+//	overlay         gateway.<name>.yaml is merged in: mappings merge, null removes, everything else replaces
 //	expand          ${VAR} and ${VAR:-default}, in values and after parsing, so no value can add YAML
 //	decode          one strict walk over the Go types: unknown keys, wrong types, ranges, choices
 //	resolve         what depends on another field: effective retry, timeout and signing secret of a handler
@@ -18,16 +18,17 @@
 // The struct tags: yaml is the key; required:"" refuses absence; filled:"" refuses an empty value, unless null is
 // written out; range:"lo hi" bounds a number or duration; oneof:"a b" lists choices; also:"x=a" lists other spellings,
 // normalised to the documented one; alias is a second name of the key; single:"" lets one mapping stand for a list of
-// one; null:"keep" reads an explicit null as the text "null"; schema:"" reads a JSON Schema, in place or from a file.
+// one; off:"" lets the word off stand for a mapping; null:"keep" reads an explicit null as the text "null"; schema:"" reads a JSON Schema, in place or from a file.
 //
 // Definition writes one workflow of the merged tree out again, unexpanded, for runs to follow; ParseDefinition sends that
 // through the same pipeline. So a run in flight never sees a change of the file, and the store never sees a variable.
 //
 // What comes from elsewhere (Options.Remote) goes through the same pipeline, without .env file, files of schemas, and all
-// but a few variables; core/config/remote fetches it. allow.go says what such a configuration may not say unless the
-// machine lets it, change.go what it may not change.
+// but a few variables; core/config/remote fetches it. allow.go has the settings that such a configuration may not
+// contain unless the machine allows them. change.go has the settings that it may not change.
 //
-// Warnings tells what is allowed but worth a line at start.
+// Warnings tells what is allowed but worth a line at start. networks.go compares lists of networks as the addresses that
+// they hold. published.go has the secrets that were published as samples.
 //
 // The package is pure: files come through io/fs, the environment through a function. It may import core, core/endpoint,
 // core/cron, core/expr, core/sns, core/verify, the YAML and .env parsers and an edit distance; it imports no os, net/http,

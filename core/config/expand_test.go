@@ -44,8 +44,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// A text of variables takes memory in proportion to its length, and so time. The rest of the
-// text was copied for each variable once: 79 GB for this one.
+// The expansion of a text takes memory in proportion to its length, and so time. An earlier
+// expansion copied the rest of the text for each variable: 79 GB for this text.
 func TestExpansionIsLinear(t *testing.T) {
 	const size = 150_000
 	text := strings.Repeat("${A:-x}", size)

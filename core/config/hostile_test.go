@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// hostile are configurations of up to 1 MiB that are much work for a loader that is careless somewhere. size is how large
-// they are, in bytes.
+// hostile are configurations that would keep a careless loader busy. size is how large they are, in bytes.
 var hostile = map[string]func(size int) string{
 	"variables":           func(n int) string { return "server: {host: \"" + repeat("${A:-x}", n) + "\"}" },
 	"variables that lack": func(n int) string { return "server: {host: \"" + repeat("${A}", n) + "\"}" },
@@ -169,7 +168,7 @@ var hostile = map[string]func(size int) string{
 
 func repeat(s string, size int) string { return strings.Repeat(s, max(1, size/len(s))) }
 
-// numbered repeats a text with the number of its turn in it.
+// numbered repeats a text; each repeat has its number in it.
 func numbered(format string, size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -182,7 +181,7 @@ func flow(steps string) string {
 	return "sources: {a: {type: event}}\nworkflows: {w: {source: a, steps: [" + steps + "]}}"
 }
 
-// chain are definitions of which each refers to the next.
+// chain are definitions; each one refers to the next.
 func chain(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -199,7 +198,7 @@ func staircase(size int) string {
 	return b.String()
 }
 
-// bomb are anchors of which each holds the one before several times.
+// bomb are anchors; each one holds the one before several times.
 func bomb(size int, open, end, many string) string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 x\n")
@@ -210,7 +209,7 @@ func bomb(size int, open, end, many string) string {
 	return b.String()
 }
 
-// spent is the time that this process has had of processors: that of a busy machine's clock says nothing.
+// spent is the CPU time that this process has used. Elapsed time on a busy machine would say nothing.
 func spent(t *testing.T) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -219,8 +218,8 @@ func spent(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// load reads a text as a remote configuration with an overlay that says the same, and says all there is to say about it.
-// It returns what that cost of processors, and how much is said.
+// loadHostile reads a text as a remote configuration with an equal overlay, and collects every error and warning. It
+// returns the CPU time and the length of the errors.
 func loadHostile(t *testing.T, text string) (took time.Duration, said int) {
 	t.Helper()
 	file := &fstest.MapFile{Data: []byte(text)}
@@ -239,9 +238,9 @@ func loadHostile(t *testing.T, text string) (took time.Duration, said int) {
 	return spent(t) - began, said
 }
 
-// No text keeps the loader for long, nor makes it say much: a remote configuration is read while the gateway serves.
-// 1 MiB of each of these costs less than a second of a processor of 2024. That is not measured here, since other machines
-// are slower: eight times the text may not cost thirty times as much.
+// No text keeps the loader busy for long or makes its errors long: a remote configuration is read while the gateway
+// serves. 1 MiB of each text takes less than 1 s of CPU time on a processor of 2024. The test does not measure that,
+// since other machines are slower: eight times the text may take at most thirty times as long.
 func TestHostileConfigurations(t *testing.T) {
 	const size, little = MaxFile / 5, 400 * time.Millisecond
 	for name, make := range hostile {
@@ -253,7 +252,7 @@ func TestHostileConfigurations(t *testing.T) {
 			if large < little {
 				return
 			}
-			again, _ := loadHostile(t, make(size)) // others may have been in the way
+			again, _ := loadHostile(t, make(size)) // other programs may have slowed the first one down
 			large = min(large, again)
 			if small, _ := loadHostile(t, make(size/8)); large > 30*small {
 				t.Errorf("%d bytes take %v and an eighth of them %v: that is not in proportion", size, large, small)
@@ -262,7 +261,7 @@ func TestHostileConfigurations(t *testing.T) {
 	}
 }
 
-// What is wrong beyond the first thousand problems is counted.
+// Beyond the first thousand problems, the report only counts.
 func TestManyProblems(t *testing.T) {
 	_, err := Load(Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(numbered("k%d: 1\n", 20_000))}}, Path: "gateway.yaml"})
 	var problems Problems

@@ -8,8 +8,9 @@ import (
 // A span is the addresses from first to last, of one family.
 type span struct{ first, last netip.Addr }
 
-// union are the addresses of all networks, as spans that neither overlap nor touch, in order. So two lists
-// that hold the same addresses have the same union: 10.0.0.0/9 and 10.128.0.0/9 are 10.0.0.0/8.
+// union returns the addresses of all networks, as sorted spans that neither overlap nor
+// touch. So two lists with the same addresses have the same union: 10.0.0.0/9 and
+// 10.128.0.0/9 together are 10.0.0.0/8.
 func union(networks []Network) []span {
 	all := make([]span, 0, len(networks))
 	for _, n := range networks {
@@ -29,12 +30,13 @@ func union(networks []Network) []span {
 	return merged
 }
 
-// touches tells whether a span that begins no earlier overlaps s or begins right behind it. IPv4 and IPv6 never touch.
+// touches tells whether next overlaps s or begins right behind it. next must not begin before
+// s. IPv4 and IPv6 never touch.
 func (s span) touches(next span) bool {
 	if s.last.BitLen() != next.first.BitLen() {
 		return false
 	}
-	behind := s.last.Next() // the zero Addr behind the last of a family
+	behind := s.last.Next() // the zero Addr behind the last address of a family
 	return !s.last.Less(next.first) || behind == next.first
 }
 
@@ -48,10 +50,10 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return last
 }
 
-// everyAddress is what an empty list of allowed networks stands for.
+// everyAddress is the meaning of an empty list of allowed networks.
 var everyAddress = []Network{{netip.MustParsePrefix("0.0.0.0/0")}, {netip.MustParsePrefix("::/0")}}
 
-// within tells whether each address of some networks is in one of the others.
+// within tells whether the other networks contain each address of some networks.
 func within(networks, others []Network) bool {
 	outer := union(others)
 	for _, s := range union(networks) {

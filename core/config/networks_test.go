@@ -59,7 +59,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// The union says the same of each address as the list does.
+// The union contains an address exactly if the list does.
 func TestUnionHasTheSameAddresses(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	in := func(all []Network, a netip.Addr) bool {

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// remotely loads a configuration as if it came from elsewhere.
+// remotely loads a text as a remote configuration.
 func remotely(t *testing.T, allow, text string) *Config {
 	t.Helper()
 	c, err := Load(Options{
@@ -20,7 +20,8 @@ func remotely(t *testing.T, allow, text string) *Config {
 	return c
 }
 
-// A remote configuration may not let in one address more than the one before, whatever words it has for them.
+// A remote configuration may not let in one address more than the configuration before, in
+// whatever notation.
 func TestRemoteChangesOfNetworks(t *testing.T) {
 	proxies := func(list string) string {
 		return "server: {trusted_proxies: [" + list + "]}\nsources: {a: {type: event}}"
@@ -34,7 +35,7 @@ func TestRemoteChangesOfNetworks(t *testing.T) {
 	for _, c := range []struct {
 		of           func(string) string
 		was, is      string
-		allow, field string // field is the one that is refused, or empty
+		allow, field string // field is the refused field, or empty
 	}{
 		{clients, "10.0.0.0/8", "10.0.0.0/9, 10.128.0.0/9", "", ""},
 		{clients, "10.0.0.0/9, 10.128.0.0/9", "10.0.0.0/8", "", ""},
@@ -53,7 +54,7 @@ func TestRemoteChangesOfNetworks(t *testing.T) {
 		{proxies, "10.0.0.0/8", "10.128.0.0/9, 10.0.0.0/9", "", ""},
 		{proxies, "10.0.0.0/8", "10.0.0.1", "", ""},
 		{proxies, "10.0.0.1", "10.0.0.0/8", "", "server.trusted_proxies"},
-		{proxies, "10.0.0.1", "", "", "server.trusted_proxies"}, // the one proxy, whoever it is
+		{proxies, "10.0.0.1", "", "", "server.trusted_proxies"}, // the one proxy may have any address
 		{proxies, "", "10.0.0.1", "", "server.trusted_proxies"}, // its entries would be passed over
 		{proxies, "", "", "", ""},
 		{proxies, "10.0.0.1", "0.0.0.0/0", "server.trusted_proxies", ""},
@@ -65,7 +66,7 @@ func TestRemoteChangesOfNetworks(t *testing.T) {
 	}
 }
 
-// A file of the machine's own is only kept from letting everyone in.
+// A file of the machine's own is only kept from opening a source to every address.
 func TestLocalChangesOfNetworks(t *testing.T) {
 	was := loaded(t, "sources: {a: {type: event, allowed_ips: [10.0.0.0/8]}}\nserver: {trusted_proxies: [10.0.0.1]}")
 	is := loaded(t, "sources: {a: {type: event, allowed_ips: [192.0.2.0/24]}}\nserver: {trusted_proxies: [0.0.0.0/0], echo: true}")
@@ -74,7 +75,8 @@ func TestLocalChangesOfNetworks(t *testing.T) {
 	}
 }
 
-// What a source was before it was taken away, or made a schedule, holds when it comes back.
+// A source that was taken away, or made a schedule, and comes back must be as closed as
+// before.
 func TestSourcesThatComeBack(t *testing.T) {
 	guarded := remotely(t, "", "sources: {a: {type: event, allowed_ips: [10.0.0.0/8]}, b: {type: event}}")
 	for what, between := range map[string]string{
@@ -103,7 +105,7 @@ func TestSourcesThatComeBack(t *testing.T) {
 	}
 }
 
-// What is wrong beside comes first: Forbidden is a configuration that is in order otherwise.
+// Other faults come first: Forbidden is the error of a configuration without any other fault.
 func TestForbiddenIsTheOnlyFault(t *testing.T) {
 	load := func(text string) error {
 		_, err := Load(Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(text)}}, Path: "gateway.yaml", Remote: true})
@@ -119,7 +121,8 @@ func TestForbiddenIsTheOnlyFault(t *testing.T) {
 	}
 }
 
-// Each secret there is can be allowed, and a field that somebody adds is judged like the others.
+// GATEWAY_CONFIG_ALLOW can list every field for secrets, and a field that is added later is
+// judged like the others.
 func TestSecretFields(t *testing.T) {
 	want := "database.url database.api_token api.auth_token api.metrics_auth_token delivery.signing_secret sources.*.secret " +
 		"handlers.*.signing_secret handlers.*.headers queues.*.api_key alerts.*.url workflows.*.headers"

@@ -47,13 +47,13 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxProblems bounds the list of what is wrong: 1 MiB of mistakes would be 25 MB of messages, in a log line at that.
+// maxProblems bounds the list of problems: 1 MiB of mistakes would be 25 MB of messages, and a log line of that size.
 const maxProblems = 1000
 
 // A report collects problems.
 type report struct {
 	problems Problems
-	more     int             // problems that are not in the list, since it is full
+	more     int             // problems beyond the full list
 	paths    map[string]bool // fields something was said about
 	fatal    bool            // a file could not be read: what else might be said would only follow from that
 }
@@ -84,7 +84,7 @@ func (r *report) add(at position, path, format string, args ...any) {
 // full reports whether further problems are only counted. A caller then need not look for suggestions.
 func (r *report) full() bool { return len(r.problems) >= maxProblems }
 
-// sorted returns the problems by file, line and column, and how many more there are.
+// sorted returns the problems by file, line and column. A last problem has the number of further ones, if there are any.
 func (r *report) sorted() Problems {
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
@@ -96,7 +96,7 @@ func (r *report) sorted() Problems {
 	return r.problems
 }
 
-// suggest is [suggest], or nothing for a problem that would not be listed.
+// suggest is [suggest], or "" for a problem that would not be listed.
 func (r *report) suggest(word, label string, candidates []string) string {
 	if r.full() {
 		return ""

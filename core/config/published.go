@@ -1,7 +1,7 @@
 package config
 
-// publishedSecrets are samples that anybody can read, and which have been copied: they
-// prove nothing. The first are of the starter files that earlier versions wrote.
+// publishedSecrets are samples from public sources, which users have copied: they prove
+// nothing. The first ones are from the starter files of earlier versions.
 var publishedSecrets = map[string]bool{
 	"local-dev-token-change-me-please":   true,
 	"local-dev-signing-secret-change-me": true,

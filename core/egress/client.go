@@ -19,6 +19,7 @@
 //	timeout   the deadline passed before there was a status line
 //	protocol  connected, but no HTTP answer came back, or none of gRPC's
 //	transform the body could not be made of the payload; it is not tried again
+//	data      the transform needs a number where the payload has none; it is not tried again
 //	status    an answer other than 2xx; redirects count, they are never followed.
 //	          Over gRPC: a status other than OK, or an answer without success
 //
@@ -38,9 +39,8 @@
 // # Steps
 //
 // The calls of workflow steps are deliveries but for what [Client.Steps] says; their
-// failures have the same classes, and one more:
-//
-//	data      the reply says 2xx and is nothing that a result can be made of
+// failures have the same classes. There data is also the class of a reply that says 2xx and
+// is nothing that a result can be made of.
 //
 // egress imports core, core/endpoint, core/expr, core/worker for the Sender and
 // core/runner and core/workflow for the Caller it implements, net/http,

@@ -113,9 +113,9 @@ var (
 	asciiPunycode = regexp.MustCompile(`(?i)^xn--(.*-)?$`)
 )
 
-// reserved headers are not a handler's to set: the connection's own (RFC 9110,
-// section 7.6.1), what net/http derives from the request, the signature, and what ends
-// loops between gateways.
+// reserved headers are not a handler's to set: those of the connection (RFC 9110, section
+// 7.6.1), those that net/http derives from the request, the signature, and the header that
+// ends loops between gateways.
 var reserved = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Expect",

@@ -21,7 +21,7 @@ type attack struct {
 	filter  string // or
 	made    string // a template
 	payload string
-	most    int   // steps; 0: all there are
+	most    int   // steps; 0: the whole budget
 	want    error // nil, ErrBudget or ErrTooLarge
 }
 
@@ -39,7 +39,7 @@ func attacks() []attack {
 		{name: "matches with a large pattern", filter: `$[*] matches '[^x]{900}[^y]{900}[^z]{900}'`, payload: filled("[", `"`+strings.Repeat("a", 60000)+`"`, "]", mebibyte), want: ErrBudget},
 		{name: "matches in all text", filter: `$[*] matches '(?i)error|failed|timeout'`, payload: filled("[", `"`+strings.Repeat("erro ", 12000)+`"`, "]", mebibyte), most: 4 << 20},
 
-		// What does not depend on @ is evaluated once.
+		// Parts that do not depend on @ are evaluated once.
 		{name: "length of a text for each item", filter: `exists $.items[?length($.text) > @]`, payload: filled(`{"text":"`+strings.Repeat("é", 200000)+`","items":[`, "9999999", "]}", mebibyte), most: 1 << 20},
 		{name: "search in a text for each item", filter: `exists $.items[?search($.text, 'b$')]`, payload: filled(`{"text":"`+strings.Repeat("a", 100000)+`","items":[`, "9", "]}", mebibyte), most: 3 << 20},
 		{name: "count of all for each item", filter: `exists $.items[?count($..*) == @]`, payload: filled(`{"items":[`, "-1", "]}", mebibyte/2), most: 3 << 20},
@@ -69,7 +69,7 @@ func attacks() []attack {
 		{name: "huge numbers in a condition", filter: `exists $[?@ < 1 && @ == 2 || @ > 1e300]`, payload: filled("[", "1"+strings.Repeat("0", 10), "]", mebibyte), most: 4 << 20},
 		{name: "one huge number", filter: `$ == 1`, payload: strings.Repeat("1", mebibyte), most: 1 << 20},
 
-		// Templates: the result is bounded while it is written.
+		// Templates: the result is bounded while the template writes it.
 		{name: "copies of the payload", made: `[` + strings.TrimSuffix(strings.Repeat("{{ $ }},", 5000), ",") + `]`, payload: numbers, want: ErrTooLarge},
 		{name: "copies of the payload as text", made: `["` + strings.Repeat("{{ $ }}", 5000) + `"]`, payload: numbers, want: ErrTooLarge},
 		{name: "copies that are thrown away", made: `[` + strings.TrimSuffix(strings.Repeat("{{ $..* | number ?? 1 }},", 2000), ",") + `]`, payload: numbers, want: ErrBudget},
@@ -82,7 +82,7 @@ func attacks() []attack {
 	}
 }
 
-// names is an object with as many members as fit.
+// names is an object with as many members as fit into size bytes.
 func names(size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -123,8 +123,8 @@ func (a attack) run(t testing.TB, d *Document) (int, error) {
 	return len(out), err
 }
 
-// TestSensibleExpressions: what is written for real events ends far from the bound, for
-// payloads of as much as is taken.
+// TestSensibleExpressions: expressions as users write them for real events need at most half
+// of the budget, on payloads of the largest size that the gateway accepts.
 func TestSensibleExpressions(t *testing.T) {
 	const item = `{"sku":"ABC-12345","title":"A thing, and what is to be said of it","qty":3,"price":12.50,"tags":["new","sale"],"dimensions":{"w":1.5,"h":20}}`
 	orders := filled(`{"id":"evt_1","limit":10,"items":[`, item, `]}`, mebibyte)
@@ -150,7 +150,7 @@ func TestSensibleExpressions(t *testing.T) {
 	}
 }
 
-// TestBudgetGrowsWithThePayload: who takes larger payloads may look at all of them.
+// TestBudgetGrowsWithThePayload: on a payload of 8 MiB a filter can still look at every node.
 func TestBudgetGrowsWithThePayload(t *testing.T) {
 	d := NewDocument([]byte(filled("[", `{"id": 1}`, "]", 8*mebibyte)), "")
 	if holds(t, mustFilter(t, "$..id == 2"), d, nil) {
@@ -158,8 +158,8 @@ func TestBudgetGrowsWithThePayload(t *testing.T) {
 	}
 }
 
-// TestBudgetIsOfEach: an expression has all its steps, whatever ran out before on the
-// same payload.
+// TestBudgetIsOfEach: each expression has its whole budget, although another one ran out on
+// the same payload.
 func TestBudgetIsOfEach(t *testing.T) {
 	d := NewDocument([]byte(filled("[", "0", "]", mebibyte)), "")
 	costly, cheap := mustFilter(t, `$..[*,*,*,*,*,*,*,*] == 2`), mustFilter(t, `$[0] == 0`)

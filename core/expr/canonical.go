@@ -22,12 +22,12 @@ func Canonical(v any) string {
 
 func appendCanonical(b []byte, v any) []byte { return appendValue(b, v, appendExact, unlimited) }
 
-// unlimited is the limit of a text that may have any length. A function that appends up to a
-// limit stops a few bytes after it, and the appended text then means nothing.
+// unlimited is the limit of a text of any length. A function that appends up to a limit stops
+// a few bytes after it, and the appended text then means nothing.
 const unlimited = math.MaxInt >> 1
 
-// appendCompact appends the JSON text of a value as [Canonical] has it, except that
-// numbers stay as they are spelt, up to a limit for all of b.
+// appendCompact appends the JSON text of a value as [Canonical] has it, up to a limit for all
+// of b. Numbers stay as they are spelt.
 func appendCompact(b []byte, v any, limit int) []byte {
 	if v, ok := v.(*branch); ok {
 		return v.document.appendNode(b, v.node, limit)
@@ -134,8 +134,8 @@ func appendEscaped(b []byte, s string, limit int) []byte {
 	return append(b, upTo(limit, len(b), s[start:])...)
 }
 
-// upTo is as much of a text as shows that it goes beyond a limit, where so many bytes
-// are there already.
+// upTo cuts a text right behind the limit, if so many bytes are there already. The extra byte
+// shows that the whole text would exceed the limit.
 func upTo[T string | []byte](limit, there int, text T) T {
 	return text[:min(len(text), max(0, limit+1-there))]
 }

@@ -118,8 +118,8 @@ func (r *Reference) String() string { return r.text }
 // Singular is that of [Path.Singular].
 func (r *Reference) Singular() bool { return r.to.path.Singular() }
 
-// One returns what a singular path leads to, as [Document.One] does. The context may
-// be nil, here and below.
+// One returns the value that a singular path leads to, as [Document.One] does. The context
+// may be nil, here and below.
 func (r *Reference) One(d *Document, c *Context) (any, bool) {
 	if !r.Singular() {
 		return nil, false

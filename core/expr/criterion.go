@@ -78,7 +78,7 @@ func elementOf(b *budget, rights []any) criterion {
 	return s
 }
 
-// stepsPerElement is what it takes to put a value into a set.
+// stepsPerElement is how many steps a set needs to store a value.
 const stepsPerElement = 8
 
 func (s *set) add(b *budget, values []any) {
@@ -138,12 +138,12 @@ func (s *set) meets(b *budget, v any) (ok bool) {
 	return ok
 }
 
-// stepsPerNumber is what it takes to read a number.
+// stepsPerNumber is how many steps it takes to parse a number.
 const stepsPerNumber = 4
 
-// fits reports whether the text of an array or object is not longer than the longest in
-// the set. To find that it is takes the same steps each time, although the members of
-// an object come in any order.
+// fits reports whether the text of an array or object is at most as long as the longest in
+// the set. A false always costs the same steps, although the members of an object come in any
+// order.
 func (s *set) fits(b *budget, v any) bool {
 	before := *b
 	if within(b, v, s.longest) >= 0 {
@@ -154,7 +154,7 @@ func (s *set) fits(b *budget, v any) bool {
 	return false
 }
 
-// weigh takes from the budget what it takes to write the text of a value.
+// weigh spends the steps for writing the text of a value.
 func weigh(b *budget, v any) bool {
 	switch v := v.(type) {
 	case string:

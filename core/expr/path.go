@@ -23,12 +23,11 @@ type Path struct {
 	memos    int // of an evaluation
 }
 
-// ParsePath parses a path of at most 512 bytes. It may have one "..", and its lists
-// of selectors ([0, 1]) may be combined in at most 64 ways: each of these would
-// otherwise let a small payload cost a lot. The second argument of match and search
-// must be a literal, and is compiled here; RFC 9535 would let it come from a payload.
-// The error is one line that says at which column, counted in characters from 1,
-// what is wrong, and what to write instead.
+// ParsePath parses a path of at most 512 bytes. It may have one "..", and its lists of
+// selectors ([0, 1]) may be combined in at most 64 ways: without these two bounds a small
+// payload could cost many steps. The second argument of match and search must be a literal,
+// which ParsePath compiles; RFC 9535 would let it come from a payload. The error is one line.
+// It names the mistake, its column in characters from 1, and the text to write instead.
 func ParsePath(text string) (*Path, error) {
 	if err := checkPath(text); err != nil {
 		return nil, err

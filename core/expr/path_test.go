@@ -33,8 +33,8 @@ func mustPath(t testing.TB, text string) *Path {
 	return p
 }
 
-// payloadPatterns are the cases of the suite that are valid and that we refuse: their
-// patterns come from the document, and what a pattern costs depends on it.
+// payloadPatterns are valid cases of the suite that this package refuses: their patterns come
+// from the document, so that the document would decide their cost.
 var payloadPatterns = map[string]bool{
 	"functions, match, regex from the document":       true,
 	"functions, match, arg is a function expression":  true,
@@ -244,7 +244,7 @@ func TestMatchOfNothing(t *testing.T) {
 	}
 }
 
-// TestPathIsShared: what is kept of one evaluation is not seen by another.
+// TestPathIsShared: concurrent evaluations of a path do not see each other's memos.
 func TestPathIsShared(t *testing.T) {
 	p := mustPath(t, `$.list[?@ < $.limit]`)
 	var wait sync.WaitGroup
@@ -306,8 +306,9 @@ func BenchmarkOne(b *testing.B) {
 	}
 }
 
-// unlike is where the library differs: it panics where match and search get nothing,
-// compares numbers as float64, and takes <= and >= between false and true for true.
+// unlike finds expressions for which the library differs. It panics if match or search gets
+// no value. It compares numbers as float64, and takes <= and >= between false and true for
+// true.
 var unlike = regexp.MustCompile(`match|search|[0-9]{16}|[0-9][eE]|[<>]=`)
 
 // FuzzPath compares with the library's own evaluation, whose order of members is
@@ -354,7 +355,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// selected is what a path selects of a tree, with the steps there are at least.
+// selected returns the values that a path selects of a tree, within the least budget.
 func selected(p *Path, root any) []any { return p.all(&budget{leastSteps}, root) }
 
 // bag is a list without its order.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// checkCost refuses paths that do more than a fixed number of things per node of a
-// payload. It looks at the text, and does not mind one that is no path.
+// checkCost refuses paths that do more than a fixed number of things per node of a payload.
+// It looks at the text only, and also accepts a text that is no path.
 func checkCost(path string) error {
 	bare := unquote(path)
 	if first := strings.Index(bare, ".."); first >= 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/theory/jsonpath/registry"
 )
 
-// functions are those of RFC 9535. The library knows what arguments they take; what
-// they do is done here.
+// functions are the functions of RFC 9535. The library checks their arguments; this package
+// implements them.
 var functions = registry.New()
 
-// patternFunctions say what becomes of the patterns of match and search.
+// patternFunctions complete the patterns of match and search.
 var patternFunctions = map[string]func(string) string{
 	"match":  func(pattern string) string { return `\A(?:` + pattern + `)\z` },
 	"search": func(pattern string) string { return pattern },
@@ -34,7 +34,7 @@ func compilePattern(pattern string, wrap func(string) string) (*program, error) 
 	return newProgram(wrap(tree.String()))
 }
 
-// notLineEnd are the characters a dot stands for.
+// notLineEnd are the characters that a dot matches.
 var notLineEnd = []rune{0, '\n' - 1, '\n' + 1, '\r' - 1, '\r' + 1, '\U0010FFFF'}
 
 func narrowDots(re *syntax.Regexp) {
@@ -46,10 +46,10 @@ func narrowDots(re *syntax.Regexp) {
 	}
 }
 
-// A program is a regular expression and what it costs to try it.
+// A program is a regular expression with its cost.
 type program struct {
 	regexp *regexp.Regexp
-	size   int // of its instructions; 0 if it is a text to be searched for
+	size   int // of its instructions; 0 if the pattern is a plain text
 }
 
 // newProgram compiles an RE2.
@@ -74,8 +74,8 @@ func newProgram(text string) (*program, error) {
 	return p, nil
 }
 
-// instructionsPerStep is how many instructions of a pattern take as long as a step, if
-// each is tried on the same byte.
+// instructionsPerStep is how many instructions of a pattern can be tried on one byte in the
+// time of a step.
 const instructionsPerStep = 8
 
 // in reports whether the pattern is found in a text. RE2 tries each instruction on

@@ -35,7 +35,7 @@ const (
 	byTest
 )
 
-// A query is a path within a path: one that begins with $ or @ in a condition.
+// A query is a path within a path: a path that begins with $ or @ in a condition.
 type query struct {
 	segments []segment
 	root     bool
@@ -43,7 +43,7 @@ type query struct {
 
 func (q query) singular() bool { return singular(q.segments) }
 
-// singular reports whether segments are names and indexes alone.
+// singular reports whether all segments are names and indexes.
 func singular(segments []segment) bool {
 	for _, s := range segments {
 		if s.descendant || len(s.selectors) != 1 || s.selectors[0].kind > byIndex {
@@ -53,9 +53,9 @@ func singular(segments []segment) bool {
 	return true
 }
 
-// A pathReader makes the tree of a path, of which the parser of the library has found
-// that it is one: the library keeps to itself what is in its trees of conditions. The
-// reader therefore explains only what the library allows and we do not.
+// A pathReader makes the tree of a path that the library's parser has accepted. The library
+// does not export its trees of conditions. So the reader explains only mistakes that the
+// library allows and this package does not.
 type pathReader struct {
 	text  string
 	pos   int
@@ -122,7 +122,7 @@ func (r *pathReader) expect(symbol string) {
 	}
 }
 
-// segments reads what follows a $ or @.
+// segments reads the segments after a $ or @.
 func (r *pathReader) segments() (all []segment) {
 	for {
 		before := r.pos
@@ -291,7 +291,7 @@ func (r *pathReader) basic() test {
 	return r.comparison(r.operand())
 }
 
-// existence reads a path, and the comparison that follows if one does.
+// existence reads a path, and a comparison if an operator follows.
 func (r *pathReader) existence() test {
 	q := r.query()
 	if c := r.skip(); q.singular() && strings.IndexByte("=!<>", c) >= 0 && c != 0 {
@@ -300,7 +300,7 @@ func (r *pathReader) existence() test {
 	return r.remembered(exists{q}, q.root)
 }
 
-// comparators are the longest first, where one begins with another.
+// comparators are in this order because some begin with another: the longer one is first.
 var comparators = []comparator{"==", "!=", "<=", ">=", "<", ">"}
 
 func (r *pathReader) comparison(left operandOf) test {
@@ -366,7 +366,7 @@ func (r *pathReader) query() query {
 // single is the operand of a singular path.
 func (r *pathReader) single(q query) operandOf { return r.kept(single{q}, q.root) }
 
-// kept is an operand that is evaluated once for all values of @, if it can be.
+// kept returns an operand that is evaluated once for all values of @, if this is possible.
 func (r *pathReader) kept(q quantity, fixed bool) operandOf {
 	if fixed {
 		r.memos++
@@ -375,7 +375,7 @@ func (r *pathReader) kept(q quantity, fixed bool) operandOf {
 	return operandOf{q, fixed}
 }
 
-// remembered is a test that is made once for all values of @, if it can be.
+// remembered returns a test that is made once for all values of @, if this is possible.
 func (r *pathReader) remembered(t test, fixed bool) test {
 	if !fixed {
 		return t
@@ -384,7 +384,7 @@ func (r *pathReader) remembered(t test, fixed bool) test {
 	return keptTest{t, r.memos - 1}
 }
 
-// matching reads a call of match or search; nil if something else is next.
+// matching reads a call of match or search. It returns nil if the next text is not a call.
 func (r *pathReader) matching() test {
 	start := r.pos
 	name := r.word()

@@ -12,10 +12,10 @@ func (p *Path) one(b *budget, root any) (v any, ok bool) {
 	return nil, false
 }
 
-// all returns the values that the path selects: those of an array in its order, those
-// of an object in the order of their names, those of ".." with a node before what is
-// in it. A value that several selectors pick is there several times. The root is a
-// tree such as [Document.Value] returns.
+// all returns the values that the path selects. Values of an array come in its order, values
+// of an object in the order of their names. With ".." a node comes before its descendants. A
+// value that several selectors pick comes several times. The root is a tree such as
+// [Document.Value] returns.
 func (p *Path) all(b *budget, root any) []any {
 	if p.singular {
 		if v, ok := follow(b, p.segments, root); ok {
@@ -30,7 +30,7 @@ func (p *Path) all(b *budget, root any) []any {
 	return e.selected(p.segments, root)
 }
 
-// all returns what a path within the path selects.
+// all returns the values that a path within the path selects.
 func (e *evaluation) all(q query, current any) []any {
 	if q.root {
 		current = e.root
@@ -151,15 +151,15 @@ func (e *evaluation) appendSlice(to []any, s *selector, v any) []any {
 	return to
 }
 
-// stepsPerValue is what it takes to keep a value that was picked: what is kept of many
-// has to be moved as it grows.
+// stepsPerValue is how many steps a selected value costs: a list of values is copied as it
+// grows.
 const stepsPerValue = 2
 
-// stepsPerMember is what it takes to have the members of an object in order, for each.
+// stepsPerMember is how many steps each member of an object costs to sort the members.
 const stepsPerMember = 8
 
-// children are the elements of an array, or the values of an object in the order of
-// their names; none if the budget does not suffice for all of them.
+// children returns the elements of an array, or the values of an object in the order of their
+// names. It returns none if the budget does not suffice for all of them.
 func (e *evaluation) children(v any) []any {
 	switch v := v.(type) {
 	case []any:

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// An evaluation is one of a path with its conditions.
+// An evaluation is the state of evaluating one path with its conditions.
 type evaluation struct {
 	root   any
 	budget *budget
 	memos  []memo
 }
 
-// A memo is what does not depend on @ and was evaluated once.
+// A memo is a result that does not depend on @, computed once.
 type memo struct {
 	made bool
 	v    any
@@ -62,7 +62,7 @@ func (x exists) holds(e *evaluation, current any) bool {
 	return len(e.all(x.query, current)) > 0
 }
 
-// keptTest makes a test once.
+// keptTest evaluates its test once.
 type keptTest struct {
 	test
 	memo int
@@ -77,7 +77,7 @@ func (k keptTest) holds(e *evaluation, current any) bool {
 	return e.budget.spend(1) && m.ok
 }
 
-// matches is true of a text in which a pattern is found.
+// matches is true of a text in which the pattern is found.
 type matches struct {
 	subject quantity
 	program *program
@@ -89,7 +89,7 @@ func (m matches) holds(e *evaluation, current any) bool {
 	return ok && m.program.in(e.budget, text)
 }
 
-// A quantity is what is compared: there may be none.
+// A quantity is an operand of a comparison. It may have no value.
 type quantity interface {
 	in(e *evaluation, current any) (v any, ok bool)
 }
@@ -114,7 +114,7 @@ func (k keptQuantity) in(e *evaluation, current any) (any, bool) {
 	return m.v, m.ok
 }
 
-// single is what a singular path leads to.
+// single is the value that a singular path leads to.
 type single struct{ query query }
 
 func (s single) in(e *evaluation, current any) (any, bool) {
@@ -147,7 +147,7 @@ func (c count) in(e *evaluation, current any) (any, bool) {
 	return natural(len(e.all(c.query, current))), true
 }
 
-// sole is the value that a path selects, if it selects one.
+// sole is the value that a path selects, if it selects exactly one.
 type sole struct{ query query }
 
 func (s sole) in(e *evaluation, current any) (any, bool) {
@@ -162,9 +162,9 @@ func natural(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 // A comparator is an operator of RFC 9535.
 type comparator string
 
-// A relation compares two quantities. No value is equal to no value, and to nothing
-// else; values of different types are neither equal nor in order, and only numbers and
-// strings are in order.
+// A relation compares two quantities. Two quantities without a value are equal; a quantity
+// with a value does not equal one without. Values of different types are neither equal nor
+// ordered. Only numbers and strings are ordered.
 type relation struct {
 	left, right quantity
 	comparator  comparator
@@ -206,7 +206,7 @@ func less(b *budget, v, w any) bool {
 	return false
 }
 
-// equal reports whether two values are the same in all that is in them.
+// equal reports whether two values are the same, with all values in them.
 func equal(b *budget, v, w any) bool {
 	if !b.spend(1) {
 		return false
@@ -240,8 +240,8 @@ func equalArrays(b *budget, v, w []any) bool {
 	return true
 }
 
-// equalObjects compares members in the order of their names, so that it takes the same
-// steps each time.
+// equalObjects compares members in the order of their names, so that the same comparison
+// always takes the same steps.
 func equalObjects(b *budget, v, w map[string]any) bool {
 	if len(v) != len(w) || !b.spend(stepsPerMember*len(v)) {
 		return false

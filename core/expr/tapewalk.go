@@ -11,9 +11,9 @@ import (
 // more than reading a few times.
 const patience = 8
 
-// One returns what a singular path leads to in the payload, if it leads anywhere. It
-// needs no tree for a string, a number, true, false or null. Other paths lead nowhere
-// here.
+// One returns the value that a singular path leads to in the payload, if it leads to one. It
+// needs no tree for a string, a number, true, false or null. For a path that is not singular
+// it finds no value.
 func (d *Document) One(p *Path) (any, bool) {
 	if !p.singular {
 		return nil, false
@@ -23,10 +23,10 @@ func (d *Document) One(p *Path) (any, bool) {
 	return grown(v), ok
 }
 
-// Select returns all values that a path selects in the payload: those of an array in
-// its order, those of an object in the order of their names, those of ".." with a node
-// before what is in it. A value that several selectors pick is there several times.
-// The one error is [ErrBudget].
+// Select returns all values that a path selects in the payload. Values of an array come in
+// its order, values of an object in the order of their names. With ".." a node comes before
+// its descendants. A value that several selectors pick comes several times. The errors
+// are [ErrBudget] and those of [Document.Err].
 func (d *Document) Select(p *Path) ([]any, error) {
 	d.begin()
 	all := p.all(&d.budget, d.Value())

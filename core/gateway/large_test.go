@@ -16,7 +16,7 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// A meter is a connection that counts the bytes of the text that goes through it.
+// A meter is a database connection that counts the bytes of texts in statements and rows.
 type meter struct {
 	store.Conn
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ func textIn(rows ...[]any) (n int) {
 	return n
 }
 
-// counts tells what went through since it was asked last.
+// counts returns the bytes since its last call.
 func (m *meter) counts() (wrote, read int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func metered(t *testing.T) (core.Store, *meter) {
 	return s, m
 }
 
-// A run that goes round and round with a large state writes it once.
+// A run that loops with a large state writes the state once.
 func TestUnchangedStateIsWrittenOnce(t *testing.T) {
 	const rounds, large = 20, 300_000
 	sink, _ := answering(t, func(n int, w http.ResponseWriter) {
@@ -96,7 +96,7 @@ func TestUnchangedStateIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// A run with much in it is read a page at a time.
+// A large run is read a page at a time.
 func TestInspectLargeRun(t *testing.T) {
 	const steps, large, most = 200, 300_000, 8 << 20
 	s, m := metered(t)

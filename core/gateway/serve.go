@@ -43,8 +43,7 @@ func (p *Program) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// limit holds connections within bounds. An address that the configuration takes for a
-// proxy may have as many as there are.
+// limit bounds connections. The configured addresses of proxies may have any number of them.
 func (p *Program) limit(l net.Listener) net.Listener {
 	return web.Limit(l, web.Crowd{
 		Most:  web.MaxConnections,

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Deliveries are signed with the secrets of their handler, or with those of all.
+// Deliveries are signed with the secrets of their handler, or else with the secrets in
+// delivery.signing_secret.
 func TestSigningSecrets(t *testing.T) {
 	for _, tt := range []struct {
 		name, delivery, handler string

@@ -10,20 +10,19 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// Bounds of what a request may bring: server.max_body_size, and the headers that net/http
-// takes.
+// Bounds of a request: server.max_body_size, and the size of headers that net/http accepts.
 const (
 	hostileBody   = 1 << 20
 	hostileHeader = 16 << 10
 )
 
-// A hostile is a request that costs as much as its size allows, made for any size.
+// A hostile is a request that costs as much as a request of its size can, for any size.
 type hostile struct {
 	name string
 	make func(size int) Request
 }
 
-// times repeats a text with its number until there are so many bytes.
+// times repeats a text with its number, up to a size in bytes.
 func times(size int, format string) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -89,7 +88,7 @@ func hostiles() []hostile {
 	}
 }
 
-// hostileConsumers make an intake look at all of a payload.
+// hostileConsumers make an intake read all of a payload.
 func hostileConsumers() []Consumer {
 	return []Consumer{
 		{Lane: "handler/a", Source: "plain", Filter: must(expr.ParseFilter(`$.none == 1`)), Key: must(expr.ParsePath("$.id")), MaxAttempts: 1},
@@ -97,8 +96,8 @@ func hostileConsumers() []Consumer {
 	}
 }
 
-// TestHostileRequestsAreLinear: twice the request allocates about twice as much, and it
-// is kept within the bounds of an event. Memory is counted, since time would be blurred.
+// TestHostileRequestsAreLinear: a request of twice the size allocates about twice as much,
+// and the event stays within its bounds. The test counts memory, since times would vary.
 func TestHostileRequestsAreLinear(t *testing.T) {
 	for _, h := range hostiles() {
 		t.Run(h.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ type provider struct {
 	name       string   // as in Source.Provider
 	typeHeader string   // names the event type; believed of every webhook source
 	spaced     bool     // the header's types have blanks, which become "_"
-	typeField  string   // member of the body that does
+	typeField  string   // member of the body with the event type
 	partial    bool     // typeField says less than the header, or is not signed: the header goes first
 	wrapper    string   // value of "type" that only says: see typeField of the member "event"
 	idHeaders  []string // name the delivery, the first that is there; believed of the provider's own sources
@@ -18,9 +18,9 @@ type provider struct {
 // providers is all of them. The headers named here are kept with the event.
 //
 // GitLab's names of events have blanks, "Merge Request Hook"; Slack's outer type is
-// always "event_callback". Both would be the type of every event, or none. GitHub's
-// action is what was done to the thing that the header names: "opened" is the action of
-// issues and of pull requests. GitLab signs no body.
+// always "event_callback". Both would be the type of every event, or none. GitHub's action is
+// the change of the object that the header names: "opened" is the action of issues and of
+// pull requests. GitLab signs no body.
 var providers = []provider{
 	{name: "github", typeHeader: "X-Github-Event", typeField: "action", partial: true, idHeaders: []string{"X-Github-Delivery"}},
 	{name: "gitlab", typeHeader: "X-Gitlab-Event", spaced: true, typeField: "object_kind", partial: true, idHeaders: []string{"Idempotency-Key"}},

@@ -81,7 +81,7 @@ func TestSlackChallenge(t *testing.T) {
 	}
 }
 
-// TestTypeOfVerifiedWebhooks: what the signature covers names the type, then the
+// TestTypeOfVerifiedWebhooks: the signed part of a request names the type first, then the
 // provider's header, then an unsigned ce-type.
 func TestTypeOfVerifiedWebhooks(t *testing.T) {
 	const (
@@ -129,8 +129,8 @@ func TestTypeOfVerifiedWebhooks(t *testing.T) {
 	}
 }
 
-// verifiedSources are the providers' sources and one of verify: hmac, whose requests
-// are taken for verified.
+// verifiedSources are the providers' sources and one with verify: hmac. Their verifier
+// accepts every request.
 func verifiedSources() []Source {
 	all := append(providerSources(), Source{Name: "hmac", Kind: Webhook, Provider: "hmac"})
 	for i := range all {
@@ -139,8 +139,8 @@ func verifiedSources() []Source {
 	return all
 }
 
-// TestUnsignedAttributes: attributes in headers beside a signed body are kept, name no
-// delivery, and are not sent on as a type that the event does not have.
+// TestUnsignedAttributes: attributes in headers beside a signed body are kept, but give no
+// delivery id. Deliveries do not carry a type that the event does not have.
 func TestUnsignedAttributes(t *testing.T) {
 	attributes := []string{"Ce-Specversion", "1.0", "Ce-Id", "1001", "Ce-Source", "/s", "Ce-Type", "invoice.paid"}
 	for _, tt := range []struct {
@@ -167,8 +167,8 @@ func TestUnsignedAttributes(t *testing.T) {
 	}
 }
 
-// TestByBody: of a source that tells repeats by the body, equal bodies are one delivery
-// whatever their headers say, and others are not.
+// TestByBody: for a source that recognizes repeats by the body, equal bodies are one delivery
+// whatever their headers contain. Different bodies are different deliveries.
 func TestByBody(t *testing.T) {
 	const structured = `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1}`
 	sources := verifiedSources()
@@ -197,14 +197,14 @@ func TestByBody(t *testing.T) {
 	}
 }
 
-// TestSignedIDs: where a scheme is said to cover the name of a delivery, the provider's
-// is in the body, or in the headers that Standard Webhooks signs; elsewhere it is in a
-// header that nobody signs.
+// TestSignedIDs: if a scheme covers the delivery id, the provider's id is in the body, or in
+// the headers that Standard Webhooks signs. With other schemes the id is in an unsigned
+// header.
 func TestSignedIDs(t *testing.T) {
 	for _, name := range verify.Names() {
 		p := providerCalled(name)
 		if p.name == "" {
-			continue // an alias, or hmac, which has no names
+			continue // an alias, or hmac, which has no delivery ids
 		}
 		signed := p.idField != "" || name == "standard-webhooks"
 		if got := verify.CoverOf(name).DeliveryID; got != signed {

@@ -69,14 +69,14 @@ func TestRematch(t *testing.T) {
 	}
 }
 
-// costly is a filter that runs out of steps on wide payloads, and what it does so on.
+// costly is a filter that runs out of steps on the payload wide.
 var (
 	costly = must(expr.ParseFilter(`$..[*,*,*,*,*,*,*,*] == 2`))
 	wide   = "[" + strings.Repeat("0,", 500_000) + "0]"
 )
 
-// TestFilterFailed: a filter that gives no answer costs its own consumer a job and nobody
-// else anything. The event is stored, and a replay asks again.
+// TestFilterFailed: if a filter gives no answer, only its own consumer gets no job. The event
+// is stored, and a replay evaluates the filter again.
 func TestFilterFailed(t *testing.T) {
 	consumers := []Consumer{
 		{Lane: "handler/billing", Source: "app", Filter: costly, MaxAttempts: 1},

@@ -9,23 +9,23 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// MaxLines is how many steps and entries one page about a run has at most.
+// MaxLines is the most steps and entries on one page about a run.
 const MaxLines = 5000
 
-// A Place is where a page about a run begins: behind a step of an epoch, or, once there are
-// no more steps, behind an entry of the history. The zero Place is the beginning. Its epoch
-// stays that of the first page, though the run is redriven meanwhile.
+// A Place is the position where a page about a run begins: after a step of an epoch, or,
+// after the last step, after an entry of the history. The zero Place is the beginning. All
+// pages have the epoch of the first page, although the run may be redriven meanwhile.
 type Place struct {
-	Epoch int     // of Step; 0 if all steps are behind
-	Step  core.ID // empty for the first
-	Seq   int     // of an entry
-	Story bool    // all steps are behind
+	Epoch int     // of Step; 0 on pages of the history alone
+	Step  core.ID // empty for the first page
+	Seq   int     // of the last entry before the page
+	Story bool    // all steps are before the page
 }
 
 // Zero reports whether a place is the beginning.
 func (p Place) Zero() bool { return p == Place{} }
 
-// String is the place as users pass it on; empty for the beginning.
+// String is the place as a query parameter; empty for the beginning.
 func (p Place) String() string {
 	switch {
 	case p.Story:
@@ -36,7 +36,7 @@ func (p Place) String() string {
 	return ""
 }
 
-// ParsePlace reads what String wrote.
+// ParsePlace reads the result of String.
 func ParsePlace(text string) (p Place, err error) {
 	wrong := core.Refuse(core.Invalid, "after must be the next of the page before, such as s1-01JB2Q8Z1TN5W3C4E7G9HKMRSV; not %q", text)
 	if text == "" {
@@ -59,12 +59,12 @@ func ParsePlace(text string) (p Place, err error) {
 	return p, nil
 }
 
-// A page is one in the making.
+// A page is an Inspected under construction.
 type page struct {
 	*Runs
 	Inspected
-	lines int // that it still has room for
-	bytes int // that are in it
+	lines int // that the page still has room for
+	bytes int // in the page
 }
 
 func (p *page) read(ctx context.Context, from Place) error {
@@ -84,7 +84,7 @@ func (p *page) read(ctx context.Context, from Place) error {
 
 func (p *page) full() bool { return p.lines <= 0 || p.bytes >= core.MaxRead }
 
-// readSteps tells whether there are more steps than the page has room for.
+// readSteps reports whether there are more steps than the page has room for.
 func (p *page) readSteps(ctx context.Context, from Place) (more bool, err error) {
 	for more = true; more && !p.full(); {
 		steps, err := p.store.Steps(ctx, p.ID, from.Epoch, from.Step, min(p.lines, core.MaxPage))
@@ -108,7 +108,7 @@ func (p *page) readSteps(ctx context.Context, from Place) (more bool, err error)
 	return more, p.showPayload(ctx, p.Run, p.Steps)
 }
 
-// readHistory fills the rest of a page.
+// readHistory fills the rest of the page with entries.
 func (p *page) readHistory(ctx context.Context, seq int) error {
 	for more := true; more; {
 		if p.full() {

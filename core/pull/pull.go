@@ -18,9 +18,8 @@
 //   - the look that is made each Rest, one for all queues, finds messages due,
 //   - or its wait is over.
 //
-// A consumer has a [Room] for its messages, so that the replies that nobody reads do not
-// fill the memory. Where there is none for any consumer of a line, the line is blocked
-// until bytes come back.
+// A consumer has a [Room] for its messages, so that unread replies do not fill the memory. If
+// no consumer of a line has room, the line is blocked until bytes come back.
 //
 // Where to change something: who gets what in line.go and room.go, when to look in watch.go, what
 // an ack, nack or extend leads to in answer.go, what runs beside all that in quiet.go.
@@ -96,7 +95,7 @@ type Puller struct {
 	watching bool
 	looking  bool
 	looked   time.Time       // when the newest look began
-	freed    <-chan struct{} // closed when lines that are blocked may find room; nil if none is
+	freed    <-chan struct{} // closed when blocked lines may find room; nil if no line is blocked
 	lookAt   time.Time       // when the next is to
 }
 
@@ -123,16 +122,16 @@ var ErrQueue = core.Refuse(core.NotFound, "queue not found")
 type Request struct {
 	Queue string
 	N     int           // messages at most, 1 to MaxBatch
-	Wait  time.Duration // for some if there are none, at most MaxWait
-	Room  Room          // for them; nil is without a bound
+	Wait  time.Duration // for the first message, at most MaxWait
+	Room  Room          // for the messages; nil means no bound
 }
 
-// Receive returns messages. If there are none it waits for some as long as told; none
-// after that is no error. The consumer that came first is served first.
+// Receive returns messages. If there are none it waits for some, up to the request's Wait. No
+// messages after the wait is no error. The consumer that came first is served first.
 //
-// A consumer without room for one message waits as if there were none. It gets the
-// error of its room when the wait is over: that there are no messages is only said if
-// it is true. With little room it gets fewer messages.
+// A consumer whose room has no bytes for one message waits as on an empty queue. It gets the
+// error of its room when the wait is over: Receive reports an empty queue only if the queue
+// is empty. A consumer with little room gets fewer messages.
 //
 // If the store is unavailable, who may wait does so, for the store too, and gets the
 // error when the wait is over. When ctx is done, Receive returns its error, and messages

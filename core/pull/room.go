@@ -6,15 +6,15 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Room is the memory that the messages of one consumer may have, from before they are
-// taken until its reply is written. Its methods do not block.
+// A Room is the memory for the messages of one consumer, from before they are taken until its
+// reply is written. Its methods do not block.
 type Room interface {
-	// Reserve grants between least and most bytes for messages that are about to be taken,
-	// beside those that the room holds, or grants nothing and says why.
+	// Reserve grants between least and most bytes for messages that are about to be taken, in
+	// addition to the bytes that the room holds. Otherwise it grants nothing and says why.
 	Reserve(least, most int) (granted int, full *Full)
 
-	// Hold states how many bytes the messages have that the consumer gets. The room
-	// gives back the rest of the reserved bytes.
+	// Hold states how many bytes the consumer's messages have. The room gives back the rest
+	// of the reserved bytes.
 	Hold(bytes int)
 }
 
@@ -23,34 +23,34 @@ type Full struct {
 	// Freed is closed when bytes come back, to this room or to another one.
 	Freed <-chan struct{}
 
-	// Err is what a consumer is told whose wait is over. It is nil if only reservations
-	// are in the way, which last no longer than a Take.
+	// Err is the error for a consumer whose wait is over. It is nil if only reservations are
+	// in the way, which last no longer than a Take.
 	Err error
 }
 
-// endless is the room of consumers that have none.
+// endless is the room of consumers without a bound.
 type endless struct{}
 
 func (endless) Reserve(_, most int) (int, *Full) { return most, nil }
 func (endless) Hold(int)                         {}
 
-// overhead is what a message has in memory beside its payload, in bytes, about.
+// overhead is about how many bytes of memory a message has beside its payload.
 const overhead = 1 << 10
 
 // Size is about how many bytes a message has in memory.
 func Size(m core.TakenJob) int { return len(m.Event.Payload) + overhead }
 
-// How much more than guessed is reserved: messages differ in size, and those that exceed
-// what was reserved are taken for nothing.
+// A plan reserves more than the guess, since messages differ in size. Messages beyond the
+// reserved bytes come bare, and the line must give them back.
 const (
 	slack      = 4
 	slackBytes = 64 << 10
 )
 
-// A plan is what to take for consumers in a line.
+// A plan is the size of a Take for the consumers in a line.
 type plan struct {
 	n     int // messages; 0 if no consumer has room for one
-	bytes int // that were reserved for them
+	bytes int // reserved for the messages
 }
 
 // plan reserves room for a Take. Consumers for whom the Take would become too large
@@ -73,12 +73,13 @@ func (l *line) plan() (take plan) {
 	return take
 }
 
-// block notes that no consumer in a line has room. Those whose wait is over are told.
+// block notes that no consumer in a line has room. It answers the consumers whose wait is
+// over.
 func (p *Puller) block(l *line) {
 	for _, c := range l.waiting {
 		if c.full != nil {
 			l.blocked = true
-			if p.freed == nil { // else the one of before is closed already, or is the same
+			if p.freed == nil { // otherwise it is an earlier channel that is already closed, or the same one
 				p.freed = c.full.Freed
 			}
 		}
@@ -86,7 +87,7 @@ func (p *Puller) block(l *line) {
 	l.turnAway(func(c *consumer) bool { return c.over })
 }
 
-// turnAway answers consumers without room that are meant, and cannot hope for some.
+// turnAway answers the meant consumers whose room is used up by unread replies.
 func (l *line) turnAway(meant func(*consumer) bool) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(c *consumer) bool {
 		if c.full == nil || c.full.Err == nil || !meant(c) {
@@ -97,7 +98,7 @@ func (l *line) turnAway(meant func(*consumer) bool) {
 	})
 }
 
-// unblock wakes the lines that were blocked, once bytes have come back.
+// unblock wakes the blocked lines after bytes came back.
 func (p *Puller) unblock() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,9 +111,9 @@ func (p *Puller) unblock() {
 	}
 }
 
-// fill gives a consumer those of the messages that it asked for and has room for, and
-// returns how many. Where no room was reserved for it, it may still have some: others may
-// have left, or have got less than was reserved for them.
+// fill gives a consumer as many of the messages as it asked for and has room for, and returns
+// how many. If no room was reserved for the consumer, fill tries again: other consumers may
+// have left, or may have got less than was reserved for them.
 func (c *consumer) fill(messages []core.TakenJob) (k int) {
 	granted := c.granted
 	if c.granted = 0; granted == 0 && len(messages) > 0 {
@@ -133,6 +134,6 @@ func (c *consumer) fill(messages []core.TakenJob) (k int) {
 	if c.room.Hold(bytes); k == 0 {
 		return 0
 	}
-	c.answer <- answer{messages: slices.Clone(messages[:k])} // what others get is not to stay in memory with it
+	c.answer <- answer{messages: slices.Clone(messages[:k])} // a copy, so that the answer does not keep the messages of others in memory
 	return k
 }

@@ -11,8 +11,8 @@ import (
 
 var errNoRoom = errors.New("no room")
 
-// A tank is a budget that its consumers share. It is used by one bubble of a test at a
-// time, in which the puller's lock orders the calls.
+// A tank is a budget that its consumers share. Only one bubble of a test uses it at a time,
+// and in a bubble the puller's lock orders the calls.
 type tank struct {
 	left  int
 	freed chan struct{}
@@ -45,7 +45,7 @@ func (j *jar) Hold(bytes int) {
 	}
 }
 
-// into receives beside the test.
+// into receives on a goroutine of its own.
 func (d *desk) into(t *testing.T, room Room, n int, wait time.Duration) <-chan reply {
 	c, began := make(chan reply, 1), time.Now()
 	go func() {
@@ -57,14 +57,14 @@ func (d *desk) into(t *testing.T, room Room, n int, wait time.Duration) <-chan r
 
 const mebi = 1 << 20
 
-// put1MiB puts messages of which a tank of ten mebibytes has room for nine.
+// put1MiB puts messages of 1 MiB each. A tank of 10 MiB has room for nine of them.
 func put1MiB(d *desk, n int) {
 	d.set(func() { d.payload = make([]byte, mebi) })
 	d.put("q", n, 3)
 }
 
-// However many consumers there are, what they get is within the budget, and so is what
-// is taken for them. With less room a consumer gets fewer messages.
+// The messages of any number of consumers stay within the budget, and so do the messages that
+// the store reads for them. With less room a consumer gets fewer messages.
 func TestConsumersShareRoom(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		put1MiB(d, 100)
@@ -92,11 +92,11 @@ func TestConsumersShareRoom(t *testing.T) {
 	})
 }
 
-// A consumer without room waits for it, and one with room is served meanwhile.
+// A consumer without room waits for it. A consumer with room is served meanwhile.
 func TestConsumerWithoutRoomWaits(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		put1MiB(d, 4)
-		d.get(t, 1) // now it is known how large they are
+		d.get(t, 1) // now the puller knows how large they are
 		full, other := &tank{left: mebi}, &tank{left: 10 * mebi}
 		holder := &jar{tank: full}
 		holder.Reserve(1, mebi)
@@ -123,8 +123,8 @@ func TestConsumerWithoutRoomWaits(t *testing.T) {
 	})
 }
 
-// A consumer that found no room until its wait was over is not told that the queue is
-// empty, and asks the store nothing meanwhile.
+// A consumer that found no room until its wait was over is not told that the queue is empty.
+// It causes no calls to the store meanwhile.
 func TestNoRoomIsNoEmptyQueue(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		put1MiB(d, 4)
@@ -136,7 +136,7 @@ func TestNoRoomIsNoEmptyQueue(t *testing.T) {
 	})
 }
 
-// Who waits at an empty queue has nothing reserved.
+// A consumer that waits at an empty queue has no bytes reserved.
 func TestRoomIsGivenBack(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		tank := &tank{left: 10 * mebi}
@@ -161,8 +161,8 @@ func TestRoomIsGivenBack(t *testing.T) {
 	})
 }
 
-// Messages that turn out larger than those before do not fill the memory: those beyond
-// what was reserved are not read, and all the consumers are served in the end.
+// Messages that are larger than those before do not fill the memory. The store does not read
+// messages beyond the reserved bytes, and all consumers are served in the end.
 func TestMessagesThatBecomeLarge(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.put("q", 500, 3)

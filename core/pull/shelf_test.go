@@ -43,7 +43,7 @@ type shelf struct {
 type haul struct {
 	lane      core.Lane
 	want, got int
-	whole     int // of those got, how many came with their event
+	whole     int // how many of the received messages came with their event
 	hold      time.Duration
 	at        time.Time
 }

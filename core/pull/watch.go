@@ -63,9 +63,9 @@ func (p *Puller) hear() {
 	}
 }
 
-// tend wakes the lines for which it is time, looks if it is time for that, and returns
-// how long until the next of either, and what is closed if blocked lines are to be woken
-// sooner. It returns false if there is nobody to tend for.
+// tend wakes the lines for which it is time, and looks if it is time for that. It returns how
+// long until the next wake-up or look, and a channel that is closed when blocked lines are to
+// be woken sooner. It returns false if no consumer waits.
 func (p *Puller) tend() (wait time.Duration, freed <-chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,34 +9,35 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What requests may have called, by the address of their client and in all. One address
-// has far less than there is, so that it cannot use up what others need.
+// The calls that requests may cause, for each client address and for all together. One
+// address has a far smaller budget than all, so that it cannot use up the calls that others
+// need.
 var (
 	perClient = rate{most: 10, every: 6 * time.Second}
 	inAll     = rate{most: 40, every: time.Second}
 )
 
-// maxClients bounds how many addresses are told apart, in some 100 bytes each.
+// maxClients bounds how many addresses have their own budget, at about 100 bytes each.
 const maxClients = 1024
 
 var errNoBudget = errors.New("not called: too many calls were asked for in a short time, by this address or in all; if strangers ask, set topic_arns")
 
-// A rate is how many calls there may be at once, and after how long one more.
+// A rate allows most calls at once, and one more after every interval.
 type rate struct {
 	most  int
 	every time.Duration
 }
 
-// span is how long a budget that is used up takes to be full.
+// span is how long an empty budget takes to fill up.
 func (r rate) span() time.Duration { return time.Duration(r.most) * r.every }
 
-// A budget is what may be spent at a rate. The zero budget is full.
+// A budget is a number of calls that fills up at a rate. The zero budget is full.
 type budget struct {
 	full time.Time // when it is full again
 }
 
-// left reports whether there is anything to spend. It puts right what is over, and a
-// clock that was set back.
+// left reports whether the budget has a call left. It also corrects a budget that has long
+// been full, and a budget after the clock was set back.
 func (b *budget) left(r rate, now time.Time) bool {
 	switch end := now.Add(r.span()); {
 	case b.full.Before(now):
@@ -49,21 +50,21 @@ func (b *budget) left(r rate, now time.Time) bool {
 
 func (b *budget) spend(r rate) { b.full = b.full.Add(r.every) }
 
-// A client is where requests come from; see [core.ClientOf]. The zero client is one whose
-// address is not known.
+// A client is the address that requests come from; see [core.ClientOf]. The zero client
+// stands for all unknown addresses.
 type client struct{ netip.Addr }
 
 func clientOf(a netip.Addr) client { return client{core.ClientOf(a)} }
 
-// budgets are those of all clients, and one for all of them together. The zero value is
-// full. They are safe for concurrent use.
+// budgets has a budget for each client, and one for all clients together. The zero value is
+// full. It is safe for concurrent use.
 type budgets struct {
 	mu      sync.Mutex
 	all     budget
 	clients map[client]*purse
 }
 
-// A purse is a client's budget, and the one call for it that may be under way.
+// A purse is a client's budget, and the turn of its one call at a time.
 type purse struct {
 	budget
 	turn chan struct{}
@@ -86,8 +87,8 @@ func (b *budgets) take(c client, now time.Time) (*purse, bool) {
 	return p, true
 }
 
-// add makes the budget of a client that is not known. If there is no room, that of the
-// client goes who has spent least.
+// add makes the budget of a new client. If there is no room, it drops the budget of the
+// client that has spent least.
 func (b *budgets) add(c client) *purse {
 	if b.clients == nil {
 		b.clients = map[client]*purse{}

@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/snsrig"
 )
 
-// sender is where requests of these tests come from.
+// sender is the address of requests in these tests.
 var sender = netip.MustParseAddr("192.0.2.1")
 
 func TestBudget(t *testing.T) {
@@ -81,7 +81,7 @@ func TestForgedAddressesCostABudget(t *testing.T) {
 	if n := len(rig.Visits()); n != perClient.most+3 {
 		t.Errorf("%d fetches after the time for 3 more, want %d", n, perClient.most+3)
 	}
-	now = now.Add(certificateLife - 3*perClient.every) // over for the genuine one
+	now = now.Add(certificateLife - 3*perClient.every) // the genuine certificate has expired
 	for range 150 {
 		forge()
 	}
@@ -140,7 +140,7 @@ func TestFetchesAreFew(t *testing.T) {
 }
 
 // TestForgersDoNotStopOthers: an address that forges messages with ever new names of
-// certificates does not keep another address from one that is new here.
+// certificates does not keep another address from a certificate that is new to the gateway.
 func TestForgersDoNotStopOthers(t *testing.T) {
 	for _, forger := range []string{"203.0.113.7", "2001:db8:1:2::%x"} { // an address, and a network of them
 		rig, now := snsrig.New(t), time.Now()
@@ -172,8 +172,8 @@ func TestForgersDoNotStopOthers(t *testing.T) {
 	}
 }
 
-// TestForgersShareNoFlight: a forger who names the very certificate that another needs, and
-// has no budget left, does not make the other fail.
+// TestForgersShareNoFlight: a forger without a budget names the very certificate that another
+// client needs. The other client gets its certificate.
 func TestForgersShareNoFlight(t *testing.T) {
 	rig, now := snsrig.New(t), time.Now()
 	topic := topic(rig.Fetch, func() time.Time { return now })
@@ -195,8 +195,8 @@ func TestForgersShareNoFlight(t *testing.T) {
 	}
 }
 
-// TestForgersWaitInOneLine: what one address has fetched, and does not come, leaves room
-// for another.
+// TestForgersWaitInOneLine: slow fetches for one address leave room for the fetches of
+// another.
 func TestForgersWaitInOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := aws(t, certificateFile)
@@ -221,8 +221,8 @@ func TestForgersWaitInOneLine(t *testing.T) {
 	})
 }
 
-// TestBudgetsAreBounded: a sender with many addresses has the budget of all clients, and
-// takes no more memory than is set aside.
+// TestBudgetsAreBounded: a sender with many addresses has at most the budget of all clients
+// together, and takes no more memory than maxClients budgets.
 func TestBudgetsAreBounded(t *testing.T) {
 	var b budgets
 	now, taken := time.Now(), 0
@@ -239,8 +239,8 @@ func TestBudgetsAreBounded(t *testing.T) {
 	}
 }
 
-// TestConfirmationsCostABudget: a message that asks for a subscription may be sent again
-// and again.
+// TestConfirmationsCostABudget: an attacker may repeat a message that asks for a
+// subscription.
 func TestConfirmationsCostABudget(t *testing.T) {
 	rig, now := snsrig.New(t), time.Now()
 	o := topic(rig.Fetch, func() time.Time { return now }).options

@@ -29,14 +29,14 @@ const (
 // that were used last. Those who want the same one at the same time wait for one
 // fetch of at most 5 seconds. One that failed is not tried again for 10 seconds.
 //
-// A forger may name another address in every message. Those that never gave a
-// certificate are therefore fetched at the rate of a budget: for each client 10 at once,
-// and one more every 6 seconds; for all together 40, and one more every second. Beyond it
-// they fail without a call and without being remembered. Of one client one fetch at a
-// time is made, and there is room for two. So one client cannot keep another from a
-// certificate that is new here, and what strangers do costs known addresses nothing:
-// these need no budget, are fetched in a lane of their own (2 at once each), and failures
-// are kept apart, so that they push no certificate out.
+// A forger may name another address in every message. A fetch from an address that never gave
+// a certificate therefore takes from a budget: each client has 10 fetches at once and one
+// more every 6 seconds; all clients together have 40 and one more every second. Beyond the
+// budget a fetch fails without a call, and the failure is not remembered. Each client has one
+// such fetch at a time, and all clients together have two. So one client cannot keep another
+// from a certificate that is new here. Requests of strangers cost known addresses nothing: a
+// fetch from a known address needs no budget and has a lane of its own (2 at once each).
+// Failures are kept apart, so that they push no certificate out.
 //
 // It is safe for concurrent use.
 type Certificates struct {
@@ -68,13 +68,15 @@ func NewCertificates(fetch Fetch, clock core.Clock) *Certificates {
 	}
 }
 
-// find returns the certificate at an address, whose form the caller has checked, for a
-// client. Its key is an RSA key. Whether it is valid now is for the caller to see.
+// find returns the certificate at an address, for a client. The caller has checked the form
+// of the address. The key is an RSA key. The caller checks whether the certificate is valid
+// now.
 func (c *Certificates) find(ctx context.Context, from client, url string) (*x509.Certificate, error) {
 	if e := c.kept(url); e != nil {
 		return e.certificate, e.err
 	}
-	// A flight is one client's, or it would fail for all for want of that one's budget.
+	// Each client has its own flight: in a shared one the empty budget of one client would
+	// fail all of them.
 	done := c.flight.DoChan(from.String()+" "+url, func() (any, error) {
 		if e := c.kept(url); e != nil { // by a flight that landed since
 			return e.certificate, e.err
@@ -92,7 +94,7 @@ func (c *Certificates) find(ctx context.Context, from client, url string) (*x509
 	}
 }
 
-// call fetches a certificate in the lanes of its kind and keeps what came of it.
+// call fetches a certificate in the lanes of its kind and keeps the result.
 func (c *Certificates) call(ctx context.Context, from client, url string) (*x509.Certificate, error) {
 	lanes, err := c.lanes(from, url)
 	if err != nil {
@@ -106,17 +108,18 @@ func (c *Certificates) call(ctx context.Context, from client, url string) (*x509
 			return nil, fmt.Errorf("others are being fetched: %w", ctx.Err())
 		}
 	}
-	if e := c.kept(url); e != nil { // for another client, while this one waited
+	if e := c.kept(url); e != nil { // fetched for another client, while this one waited
 		return e.certificate, e.err
 	}
 	var certificate *x509.Certificate
-	err = core.Contain(func() (err error) { certificate, err = c.download(ctx, url); return err }) // no one else guards this goroutine
+	err = core.Contain(func() (err error) { certificate, err = c.download(ctx, url); return err }) // this goroutine has no other guard against panics
 	c.keep(url, certificate, err)
 	return certificate, err
 }
 
-// lanes are where an address waits for its turn, one after the other. A new one is paid
-// for by the client, and waits for the client's other ones first.
+// lanes are the lanes in which a fetch waits for its turn, one after the other. A fetch from
+// a new address takes from the client's budget, and waits for the client's earlier fetch
+// first.
 func (c *Certificates) lanes(from client, url string) ([]chan struct{}, error) {
 	now := c.clock()
 	c.mu.Lock()

@@ -109,7 +109,7 @@ func TestCertificatesAreBounded(t *testing.T) {
 	web := &counter{status: 200, body: aws(t, certificateFile)}
 	c := NewCertificates(web.fetch, func() time.Time { now = now.Add(time.Millisecond); return now })
 	find := func(url string) {
-		now = now.Add(perClient.every) // so that each may be new
+		now = now.Add(perClient.every) // so that the budget has room for each new address
 		c.find(t.Context(), clientOf(sender), url)
 	}
 	find("used")

@@ -120,9 +120,9 @@ func NewTopic(o Options) *Topic {
 
 // Open decodes an envelope, verifies it, and, if it is one that asks for it,
 // confirms the subscription, which takes up to 10 seconds. Confirming twice does
-// no harm. The caller bounds the length of the body, and says which address it came
-// from: what a message has called, its certificate and its confirmation, is counted by
-// that.
+// no harm. The caller bounds the length of the body, and passes the address that it came
+// from. The calls that a message causes, for its certificate and its confirmation, count
+// against the budget of that address.
 //
 // A [core.Refusal] of kind Invalid or Unauthorized says that the envelope is not a
 // genuine one; an error that wraps [ErrConfirmation], that it is, but that the
@@ -156,8 +156,8 @@ func (t *Topic) takes(topic string) bool {
 	return len(t.options.TopicARNs) == 0 || slices.Contains(t.options.TopicARNs, topic)
 }
 
-// confirm tells the sender that its messages are wanted. Everybody may have a topic, and
-// send its messages again and again, so there is a budget.
+// confirm tells the sender that its messages are wanted. Anyone can own a topic and repeat
+// its messages, so confirmations have a budget.
 func (t *Topic) confirm(ctx context.Context, from client, e envelope) error {
 	url, err := t.confirmation(e)
 	if err != nil {

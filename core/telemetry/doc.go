@@ -23,14 +23,14 @@
 //	                                whether there are more rows for the next pass
 //	repeated                        how many more lines like this one were left out
 //	epoch                           which life of a run
-//	filter                          where the configuration has a filter that gave no answer
+//	filter                          the configuration path of a filter that gave no answer
 //	reason, client_ip, topic        of what was refused, and of subscriptions
 //	why, doing, probe               of jobs given back, of what failed, of a breaker
 //
-// What went as it should is told at info, what will be tried again at warn, what needs a
-// person at error, and what may come in floods at debug. Of lines that requests from
-// outside cause there is one a second for each source and reason, whatever the level:
-// see limiter. Numbers are exact all the same, as they are made of the facts.
+// Normal operation is logged at info, failures with a later attempt at warn, failures that
+// need a person at error, and lines that may come in floods at debug. Of lines that requests
+// from outside cause, the log has one a second for each source and reason, whatever the
+// level: see limiter. Metrics are exact all the same, as they count the facts.
 //
 // Tokens and header values are never logged, nor what steps receive and pass on;
 // payloads only by the echo receiver, whose purpose that is.

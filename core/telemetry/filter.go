@@ -5,9 +5,8 @@ import (
 	"log/slog"
 )
 
-// filtering is a slog.Handler that shows what its filter lets through, and of lines that
-// come in floods one a second. The target is known once a logger was made with that
-// attribute.
+// filtering is a slog.Handler that passes the lines that its filter allows, and one line a
+// second of floods. It knows the target from the logger's attribute of that name.
 type filtering struct {
 	slog.Handler
 	filter  filter
@@ -19,7 +18,7 @@ func (h *filtering) Handle(ctx context.Context, r slog.Record) error {
 	return h.limiter.handle(ctx, h.Handler, h.target, r)
 }
 
-// Flush writes what was left out and not told yet.
+// Flush writes the lines that were left out and not yet reported.
 func (h *filtering) Flush() { h.limiter.flush() }
 
 func (h *filtering) Enabled(_ context.Context, l slog.Level) bool {

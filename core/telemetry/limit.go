@@ -13,48 +13,48 @@ import (
 const Repeated = "repeated"
 
 const (
-	// limitWindow is how long after a line others like it are left out.
+	// limitWindow is how long after a line similar lines are left out.
 	limitWindow = time.Second
 
-	// maxReasons bounds how many reasons of one message and source are told apart, and
-	// maxLimited how many lines at all, in one window. More share a line.
+	// maxReasons bounds how many reasons of one message and source have a line of their own
+	// in a window, and maxLimited how many lines of all kinds. Further reasons and kinds
+	// share a line.
 	maxReasons = 8
 	maxLimited = 4096
 )
 
-// limited are the targets whose lines requests from outside cause, with how many lines
-// of a kind are written in a window. A line that names what is stored is never left out.
+// limited are the targets whose lines requests from outside cause, with the number of lines
+// of a kind in a window. A line that names a stored event, job or run is never left out.
 var limited = map[string]int{
 	"intake": 1, "web": 1, "http": 1, "workflow": 1,
-	"echo": 100, // each line is what a developer waits for
+	"echo": 100, // a developer waits for each of these lines
 }
 
-// A limiter leaves out lines that are like others, so that no sender of requests
-// can fill the log; those with an event, a job or a run, which are stored, are all
-// written. Of lines of one kind the first is written at once, and then one a
-// second, which says how many were left out ([Repeated]). When no more come, the newest
-// of those that were left out is written, a second after the last line, so that the
-// lines and their counts together are all there were.
+// A limiter leaves out similar lines, so that no sender of requests can fill the log. Lines
+// with an event, a job or a run, which are stored, are all written. Of lines of one kind the
+// first is written at once. Then one is written each second, with the number of lines that
+// were left out ([Repeated]). After the last line of a flood, the newest line that was left
+// out is written a second later. So the lines and their counts together make all lines.
 //
-// Two lines are of one kind if they have the same target, message, source, route and
-// field, and the same reason but for numbers and quoted text. Sources and routes are
-// those of the configuration and of the program; what else is in a line does not make it
-// another kind. Kinds are forgotten after a second without a line.
+// Two lines are of one kind if they have the same target, message, source, route and from,
+// and the same reason apart from numbers and quoted text. Sources and routes are from the
+// configuration and the program; other attributes do not make another kind. A kind is
+// forgotten after a second without a line.
 //
-// It is one for all handlers that are made of one, and safe for concurrent use.
+// All handlers made from one handler share a limiter. It is safe for concurrent use.
 type limiter struct {
 	mu      sync.Mutex
 	buckets map[string]*bucket // by kind
-	reasons map[string]int     // how many of a kind without its reason have buckets
+	reasons map[string]int     // how many buckets a kind without its reason has
 }
 
-// bucket counts the lines of a kind since the last one that was written.
+// A bucket counts the lines of a kind since the last written one.
 type bucket struct {
 	base    string // the kind without its reason
-	room    int    // lines that may still be written in this window
+	room    int    // lines that the limiter may still write in this window
 	left    int    // lines that were left out
 	newest  slog.Record
-	handler slog.Handler // which the newest was for
+	handler slog.Handler // of the newest line
 	timer   *time.Timer
 }
 
@@ -75,7 +75,7 @@ func (l *limiter) handle(ctx context.Context, h slog.Handler, target string, r s
 	return nil
 }
 
-// admit reports whether a line is to be written now. If not, it is counted.
+// admit reports whether to write a line now. If not, it counts the line.
 func (l *limiter) admit(base, reason string, most int, h slog.Handler, r slog.Record) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *limiter) admit(base, reason string, most int, h slog.Handler, r slog.Re
 	return false
 }
 
-// known is the kind that a line is counted as, and the same without its reason.
+// known returns the kind that a line counts as, and this kind without its reason.
 func (l *limiter) known(base, reason string) (kind, without string) {
 	if kind = base + "\x00" + reason; l.buckets[kind] != nil {
 		return kind, base
@@ -110,8 +110,8 @@ func (l *limiter) known(base, reason string) (kind, without string) {
 	return kind, base
 }
 
-// tell writes the newest line that was left out in a window, if there is one, and begins
-// the next window with it. Otherwise the kind is forgotten.
+// tell runs at the end of a window. If lines were left out, it writes the newest one and
+// begins the next window. Otherwise it forgets the kind.
 func (l *limiter) tell(kind string, b *bucket, most int) {
 	l.mu.Lock()
 	if l.buckets[kind] != b { // it was flushed
@@ -138,8 +138,8 @@ func (l *limiter) forget(kind string, b *bucket) {
 	}
 }
 
-// summary returns what writes the newest line that was left out, with the number of the
-// others. The caller holds the lock, and writes without it.
+// summary returns a function that writes the newest line that was left out, with the number
+// of the others. The caller holds the lock for summary, and calls the function without it.
 func (b *bucket) summary() func() {
 	r, h, others := b.newest, b.handler, b.left-1
 	b.newest, b.handler, b.left = slog.Record{}, nil, 0
@@ -149,7 +149,7 @@ func (b *bucket) summary() func() {
 	return func() { _ = h.Handle(context.Background(), r) } // as slog.Logger does
 }
 
-// flush writes what was left out and not told yet.
+// flush writes the lines that were left out and not yet reported.
 func (l *limiter) flush() {
 	l.mu.Lock()
 	var writes []func()
@@ -166,8 +166,8 @@ func (l *limiter) flush() {
 	}
 }
 
-// describe is the kind of a line without its reason, the reason, and whether the line is
-// about what is stored.
+// describe returns the kind of a line without its reason, the reason, and whether the line
+// names a stored event, job or run.
 func describe(target string, r slog.Record) (base, reason string, stored bool) {
 	base = target
 	if target != "http" { // net/http writes addresses into its messages
@@ -187,11 +187,11 @@ func describe(target string, r slog.Record) (base, reason string, stored bool) {
 	return base, reason, stored
 }
 
-// maxShape bounds what is compared of a reason, in bytes.
+// maxShape bounds the compared part of a reason, in bytes.
 const maxShape = 200
 
-// shape is a reason without what differs from request to request: numbers, and what was
-// quoted of the request.
+// shape is a reason without the parts that differ from request to request: numbers and quoted
+// text.
 func shape(reason string) string {
 	var b strings.Builder
 	quoted := false
@@ -209,8 +209,8 @@ func shape(reason string) string {
 	return b.String()
 }
 
-// Flush writes what a logger of [NewLogger] has left out and not told yet. A process does
-// so before it ends.
+// Flush writes the lines that a logger of [NewLogger] has left out and not yet reported. A
+// process calls it before it ends.
 func Flush(l *slog.Logger) {
 	if h, ok := l.Handler().(interface{ Flush() }); ok {
 		h.Flush()

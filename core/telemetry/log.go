@@ -27,8 +27,9 @@ type LogOptions struct {
 	Filter string
 }
 
-// NewLogger makes a logger. Of lines that requests from outside cause it writes one a
-// second for each source and reason, whatever the level; see [Flush]. A filter that cannot be read counts as info and is
+// NewLogger makes a logger. Of lines that requests from outside cause, it writes one a second
+// for each source and reason, whatever the level; see [Flush]. A filter that cannot be read
+// counts as info and is
 // returned as an error, for the caller to log with the logger it got.
 func NewLogger(o LogOptions) (*slog.Logger, error) {
 	f, err := parseFilter(o.Filter)

@@ -13,7 +13,7 @@ type Names struct {
 	Sources, Handlers, Queues []string
 	Schedules                 []string             // the sources that are one
 	Workflows                 map[string][]string  // the steps of each, at any depth
-	Alerts                    map[core.Lane]string // the type of each place
+	Alerts                    map[core.Lane]string // the type of each place, by the lane that is shown
 }
 
 // Other stands for all names that are not configured.

@@ -128,7 +128,7 @@ func independent(name, secret string, p post, at time.Time) bool {
 	return false
 }
 
-// independentTime looks for the time that Linear signs without decoding the body.
+// independentTime looks for Linear's signed time without decoding the body.
 func independentTime(body []byte, at time.Time) bool {
 	for _, found := range regexp.MustCompile(`(?i)"webhookTimestamp"\s*:\s*([0-9]+)\b`).FindAllSubmatch(body, -1) {
 		if ms, err := strconv.ParseInt(string(found[1]), 10, 64); err == nil && time.UnixMilli(ms).Sub(at).Abs() <= time.Minute {

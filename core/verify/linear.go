@@ -9,9 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// newLinear makes the scheme of Linear's webhooks: HMAC-SHA256 of the body in
-// hexadecimal in Linear-Signature. The body says when it was sent, in its member
-// webhookTimestamp, in Unix milliseconds; as Linear recommends, that may be 60 s off. See
+// newLinear makes the scheme of Linear's webhooks: HMAC-SHA256 of the body in hexadecimal in
+// Linear-Signature. The body has its time of sending in Unix milliseconds, in its member
+// webhookTimestamp. As Linear recommends, the time may be 60 s off. See
 // https://linear.app/developers/webhooks.
 func newLinear(o Options) (Scheme, error) {
 	return &linear{bodyHMAC{headers: []string{"Linear-Signature"}, text: inHex, keys: newKeys(o.Secrets)}}, nil
@@ -21,7 +21,7 @@ type linear struct{ body bodyHMAC }
 
 const linearTime = "webhookTimestamp of the body"
 
-// Verify reads the body only after its signature holds.
+// Verify reads the body only after it has verified the signature.
 func (s *linear) Verify(r Request, now time.Time) error {
 	if err := s.body.Verify(r, now); err != nil {
 		return err
@@ -44,7 +44,7 @@ func checkLinearTime(body []byte, now time.Time) error {
 	return nil
 }
 
-// sentAt is the time in a body, in Unix milliseconds.
+// sentAt returns the time of sending in a body, in Unix milliseconds.
 func sentAt(body []byte) (int64, error) {
 	var message struct {
 		At json.RawMessage `json:"webhookTimestamp"`
@@ -62,7 +62,7 @@ func sentAt(body []byte) (int64, error) {
 	return at, nil
 }
 
-// Sign signs a body that has the time of now in it.
+// Sign signs a body that has the time now in it.
 func (s *linear) Sign(m Message, now time.Time) (map[string]string, error) {
 	var refusal *core.Refusal
 	if errors.As(checkLinearTime(m.Body, now), &refusal) {

@@ -246,7 +246,7 @@ func TestLinear(t *testing.T) {
 		check(t, "linear", m, []string{secret}, map[string]refusal{
 			name:                   {[]string{header, right}, c.want},
 			name + ", with prefix": {[]string{header, "sha256=" + right}, core.Invalid},
-			// A body without a signature is not read.
+			// A body with a wrong signature is not read.
 			name + ", wrong":    {[]string{header, strings.Repeat("0", 64)}, core.Unauthorized},
 			name + ", unsigned": {nil, core.Unauthorized},
 			name + ", empty":    {[]string{header, ""}, core.Invalid},
@@ -458,10 +458,10 @@ func TestStandardWebhooks(t *testing.T) {
 	})
 }
 
-// TestStandardKeys: how a secret of Standard Webhooks is written. Its base64 is the key
-// with or without whsec_ and padding; the bytes of another text are.
+// TestStandardKeys: the forms of a secret of Standard Webhooks. Its base64 is the key, with
+// or without whsec_ and padding. For any other text the bytes are the key.
 func TestStandardKeys(t *testing.T) {
-	const key = "It's a key of thirty-one bytes." // 31: so its base64 is padded
+	const key = "It's a key of thirty-one bytes." // 31 bytes, so that its base64 has padding
 	text := base64.StdEncoding.EncodeToString([]byte(key))
 	at := strconv.FormatInt(now.Unix(), 10)
 	for secret, key := range map[string]string{

@@ -9,7 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// TestSecurityTable: SECURITY.md says of each scheme what its proofs cover.
+// TestSecurityTable: SECURITY.md states the window and the repeats of each scheme as its
+// Cover does.
 func TestSecurityTable(t *testing.T) {
 	text, err := os.ReadFile("../../.github/SECURITY.md")
 	if err != nil {

@@ -18,13 +18,13 @@ var (
 	errIncomplete = &core.Refusal{Kind: core.Invalid, Message: "request body is incomplete or malformed", Cause: intake.ErrMalformed}
 )
 
-// smallBody is how many bytes a body may have for which a request takes no slot before
-// they have arrived. With [MaxConnections] such bodies on their way, 64 MiB are held for
-// them; most events are smaller.
+// smallBody is how many bytes a body may have so that its request takes no slot before the
+// body has arrived. If [MaxConnections] such bodies arrive at once, they take 64 MiB. Most
+// events are smaller.
 const smallBody = 16 << 10
 
-// slowestBody is how many bytes a second a client must send of a larger body, once the
-// ReadTimeout of the server is over.
+// slowestBody is how many bytes a second a client must send of a larger body after the
+// ReadTimeout of the server.
 const slowestBody = 32 << 10
 
 // body reads the body of a request, which is at most MaxBodySize bytes of no
@@ -48,8 +48,8 @@ func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return d.small(rec, r)
 }
 
-// small reads a body that is small. Connections are bounded by client, and so are such
-// bodies, unless a proxy holds the connections.
+// small reads a small body. The bound on a client's connections also bounds its small bodies,
+// unless a proxy holds the connections.
 func (d *Door) small(rec *record, r *http.Request) ([]byte, error) {
 	if d.Clients.TrustProxy {
 		if err := rec.enter(r.Context(), d.budgets.small); err != nil {
@@ -64,7 +64,7 @@ func (d *Door) small(rec *record, r *http.Request) ([]byte, error) {
 	return body, rec.enter(r.Context(), rec.budget.serving...)
 }
 
-// large reads a body that is large, or may be.
+// large reads a body that is large, or whose length is not known.
 func (d *Door) large(rec *record, r *http.Request) ([]byte, error) {
 	if err := rec.enter(r.Context(), rec.budget.arriving...); err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (d *Door) large(rec *record, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// gather reads up to most bytes. Memory is taken as they arrive: what a client says it
-// will send is no reason to take any.
+// gather reads up to most bytes. It allocates memory as bytes arrive, not by the length that
+// the client announces.
 func gather(from io.Reader, most int, pace *pacer) ([]byte, error) {
 	body := make([]byte, 0, min(most, smallBody))
 	for {
@@ -109,7 +109,8 @@ func gather(from io.Reader, most int, pace *pacer) ([]byte, error) {
 	}
 }
 
-// end reads what comes behind a body that has all its bytes: nothing, or an error.
+// end reads past a complete body. It returns an error of the connection, and ignores further
+// bytes.
 func end(from io.Reader) error {
 	if n, err := io.ReadFull(from, make([]byte, 1)); n == 0 && err != io.EOF {
 		return err
@@ -117,7 +118,7 @@ func end(from io.Reader) error {
 	return nil
 }
 
-// unread is the error of a body that could not be read.
+// unread turns an error of reading a body into the refusal of its request.
 func unread(err error) error {
 	var limit *http.MaxBytesError
 	switch {
@@ -130,8 +131,8 @@ func unread(err error) error {
 	}
 }
 
-// A pacer moves the deadlines of a request as its body arrives, so that a client which
-// sends slowly is told from one that has stopped. Without a server there are none.
+// A pacer extends the deadlines of a request as its body arrives. So a slow client can
+// finish, and a client that has stopped is cut off. Without a server there are no deadlines.
 type pacer struct {
 	control *http.ResponseController
 	server  *http.Server
@@ -143,8 +144,8 @@ func newPacer(rec *record, r *http.Request) *pacer {
 	return &pacer{http.NewResponseController(rec), server, time.Now()}
 }
 
-// arrived is told how many bytes there are. An error of a deadline is one of the
-// connection, which the next read meets as well.
+// arrived extends the deadlines for n bytes. An error of a deadline is an error of the
+// connection, and the next read returns it as well.
 func (p *pacer) arrived(n int) {
 	if p.server == nil || p.server.ReadTimeout <= 0 {
 		return

@@ -16,8 +16,8 @@ const callbackPath = "/callback/"
 // CallbackOptions is what the route of callbacks works with.
 type CallbackOptions struct {
 	// Resume resumes the step that a token was issued for, with the body as its result.
-	// If the token is not, or no longer, good, the error is a [core.NotFound] refusal; any
-	// other refusal but [core.Unavailable] tells the caller that it is.
+	// If the token is not, or no longer, good, the error is a [core.NotFound] refusal,
+	// unless this callback was recorded before. Refusals of a body are the same for every token.
 	Resume func(ctx context.Context, token string, body []byte) error
 }
 

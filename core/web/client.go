@@ -44,7 +44,8 @@ func (c Clients) Address(r *http.Request) netip.Addr {
 	return peer
 }
 
-// Proxy reports whether an address may be that of a proxy, which speaks for others.
+// Proxy reports whether an address may be the address of a proxy, which connects for other
+// clients.
 func (c Clients) Proxy(peer netip.Addr) bool {
 	return c.TrustProxy && (len(c.Proxies) == 0 || c.isProxy(peer))
 }

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// errCrossSite tells the author of a page what its visitors' browsers cannot send.
+// errCrossSite tells the author of a page which requests the gateway refuses from browsers.
 var errCrossSite = &verdict{status: http.StatusForbidden, text: "Requests that a browser makes for a page of another origin are refused; send this from a program"}
 
-// elsewhere knows the requests that browsers say they make for pages of another origin:
-// by Sec-Fetch-Site, else by an Origin that is not the host asked for. No other program
-// sends either. Methods that only look pass.
+// elsewhere recognizes requests that a browser makes for a page of another origin: by
+// Sec-Fetch-Site, else by an Origin that differs from the requested host. Other programs send
+// neither header. Methods that only read pass.
 var elsewhere http.CrossOriginProtection
 
 // crossSite reports whether a page of another origin made a browser send a request that
 // changes something. The browser may be inside of this network or on this machine.
-// Callbacks are not asked: their token is all the proof there is, and no page knows it.
+// Callbacks pass without this check: their token is their only proof, and no page knows it.
 func crossSite(r *http.Request) bool {
 	if takesMessages(r) {
 		site := r.Header.Get("Sec-Fetch-Site")

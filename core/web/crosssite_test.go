@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCrossSite: what a browser sends for a page of another origin changes nothing. What
-// no browser sent, or one for the gateway's own pages, is taken as ever.
+// TestCrossSite: a request that a browser sends for a page of another origin changes nothing.
+// Requests of other programs, and of the gateway's own pages, are accepted as before.
 func TestCrossSite(t *testing.T) {
 	const subscription = `{"Type":"SubscriptionConfirmation","MessageId":"1","Token":"t","TopicArn":"arn:aws:sns:us-east-1:000000000000:local",` +
 		`"Message":"m","Timestamp":"2026-11-20T12:00:00.000Z","SubscribeURL":"http://192.0.2.1/internal"}`

@@ -11,9 +11,9 @@ import (
 // NewServer returns a server that slow and silent clients cannot exhaust. It is
 // to serve a listener made by [Limit].
 //
-// ReadTimeout is for the headers and a small body. A large body gets more time as it
-// arrives; see [pacer]. WriteTimeout counts from the end of the headers, or of a large body,
-// so it covers the work and the reply, and leaves room for the longest long poll.
+// ReadTimeout is for the headers and a small body. A large body gets more time as it arrives;
+// see [pacer]. WriteTimeout counts from the end of the headers, or of a large body. So it
+// covers the work and the reply, and is longer than the longest long poll.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // HTTP/2 belongs to TLS, and TLS to the proxy in front

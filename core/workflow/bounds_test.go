@@ -279,8 +279,8 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// An expression that runs out of steps fails its step, with the class data, and says
-// which one it was.
+// An expression that runs out of steps fails its step with class data, and the error names
+// the step.
 func TestExpressionsRunOutOfSteps(t *testing.T) {
 	payload := "[" + strings.Repeat("0,", 500_000) + "0]"
 	const far = "$..[*,*,*,*,*,*,*,*]"

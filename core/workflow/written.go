@@ -8,19 +8,20 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What a run writes is counted where it is written, and stored with the run: so the count is
-// part of the transition, and no attempt that is lost or told twice counts.
+// The bytes that a run writes are counted at each write, and stored with the run. So the
+// count is part of the transition, and an attempt that is lost or reported twice does not
+// count.
 //
-// A state that only goes on from step to step is not counted: the store keeps it once, or it
-// is small. Rows count as about what they take beside their texts.
+// A state that goes unchanged from step to step is not counted: it is small, or the store
+// keeps it once. A row counts as about the bytes that it takes beside its texts.
 
 const (
 	stepBytes    = 500
 	entryBytes   = 150
 	attemptBytes = 200
 
-	// much is from how many bytes on the writer of a text is remembered. A run whose texts are
-	// all smaller has more than enough room for as many as it may have steps.
+	// much is the least size in bytes of a text whose writer is remembered. A run with
+	// smaller texts only has more than enough room for all the steps that it may have.
 	much = 1 << 10
 )
 
@@ -35,7 +36,7 @@ func (m *move) passOn(r *row, output []byte) {
 	}
 }
 
-// wrote counts bytes that a step writes, at a path. Rows have no writer.
+// wrote counts bytes that a step writes, at a path. For rows, writer is empty.
 func (m *move) wrote(writer, path string, n int) {
 	m.run.Written += n
 	if writer != "" && n >= much {
@@ -46,14 +47,14 @@ func (m *move) wrote(writer, path string, n int) {
 	}
 }
 
-// fill notes that the run is full, and where it was then.
+// fill notes that the run is full, with the path of the current step and the error.
 func (m *move) fill(path, why string) {
 	if m.full == "" {
 		m.full, m.why = path, why
 	}
 }
 
-// more are writers as they are stored, after one of them wrote n bytes more.
+// more returns the stored form of writers, after one of them wrote n bytes more.
 func more(writers, name string, n int) string {
 	all := map[string]int{}
 	if writers != "" {
@@ -62,12 +63,12 @@ func more(writers, name string, n int) string {
 	all[name] += n
 	text, err := json.Marshal(all)
 	if err != nil {
-		panic(err) // names and numbers
+		panic(err) // names and numbers always have a JSON form
 	}
 	return string(text)
 }
 
-// tooMuch says that a run has written more than it may, and which step wrote most.
+// tooMuch is the error of a run that has written too much. It names the step that wrote most.
 func tooMuch(run core.Run, most int) string {
 	why := fmt.Sprintf("data: the run writes more than max_bytes of its workflow, %d bytes", most)
 	if run.Epoch > 1 {
@@ -87,7 +88,7 @@ func tooMuch(run core.Run, most int) string {
 	return fmt.Sprintf("%s; step %s wrote most, %d bytes", why, first, all[first])
 }
 
-// keptOf are the names of the texts that steps refer to which were read.
+// keptOf returns the names of the texts of all steps that were read.
 func keptOf(v View) (names []string) {
 	add := func(s core.Step) {
 		for _, name := range []string{s.StateName, s.OutputName} {

@@ -42,7 +42,7 @@ func gather(stmts []store.Stmt, counts []int, answers []answer) []store.Result {
 	return results
 }
 
-// cut cuts rows that are to be cut, and returns how many.
+// cut cuts the rows beyond the room, and returns how many.
 func cut(room *store.Room, rows [][]any) (n int) {
 	for _, row := range rows {
 		if room.Row(row) {

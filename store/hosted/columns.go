@@ -7,9 +7,9 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// suits refuses results whose rows do not have the columns that were asked for: the store
-// reads rows by position. A proxy that is not up to date, or something that answers in its
-// place, may leave columns out.
+// suits refuses results whose rows do not have the columns of the query: the store reads rows
+// by position. An outdated proxy, or another server that answers in its place, may leave
+// columns out.
 func suits(stmts []store.Stmt, results []store.Result) error {
 	for i, s := range stmts {
 		want, known := columns(s.SQL)
@@ -45,7 +45,7 @@ func columns(sql string) (n int, known bool) {
 	return n, known
 }
 
-// columnList is the text between the outermost SELECT and its FROM, or behind RETURNING.
+// columnList is the text between the outermost SELECT and its FROM, or after RETURNING.
 func columnList(sql string) (list string, ok bool) {
 	begin, end := -1, len(sql)
 	outside(sql, func(rest string) bool {
@@ -76,7 +76,7 @@ func isFromOrUnion(sql string, at int) bool {
 	return false
 }
 
-// isWord tells whether a key word stands at a place of a text.
+// isWord tells whether a keyword is at a position of a text.
 func isWord(sql string, at int, word string) bool {
 	after := at + len(word)
 	return strings.HasPrefix(sql[at:], word) && (at == 0 || !isLetter(sql[at-1])) && (after == len(sql) || !isLetter(sql[after]))
@@ -84,8 +84,8 @@ func isWord(sql string, at int, word string) bool {
 
 func isLetter(c byte) bool { return c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
 
-// outside calls visit with the rest of a statement at each byte that is in no parentheses and
-// no quotes, until visit returns false.
+// outside calls visit with the rest of a statement at each byte outside of parentheses and
+// quotes, until visit returns false.
 func outside(sql string, visit func(rest string) bool) {
 	depth, quote := 0, byte(0)
 	for i := range len(sql) {

@@ -231,14 +231,14 @@ func (s *session) query(ctx context.Context, text string, args []driver.NamedVal
 	return rows, err
 }
 
-// A set is the rows of one statement, the last of which may be cut.
+// A set is the rows of one statement. The last rows may be cut.
 type set struct {
 	rows [][]any
 	cut  int
 }
 
-// read sends a text and reads all result sets, of which statements that return
-// nothing have none. With an error come those before it. Each set has a room.
+// read sends a text and reads all result sets. A statement that returns no rows has none.
+// With an error it returns the sets before the error. Each set has a room.
 func (s *session) read(ctx context.Context, text string, args []driver.NamedValue, room func(set int) store.Room) (sets []set, err error) {
 	rows, err := s.conn.(driver.QueryerContext).QueryContext(ctx, text, args)
 	s.used = true

@@ -5,9 +5,9 @@ import (
 	"net/netip"
 )
 
-// Unverified says what is wrong with the way to a server on another machine: that it is
-// not encrypted, or that nothing proves who the server is. tls=true does both. Empty is
-// nothing, also of a URL that cannot be read.
+// Unverified names the weakness of a connection to a server on another machine: the
+// connection is not encrypted, or the server's identity is not verified. tls=true does both.
+// Unverified returns "" if there is no weakness, and for a URL that cannot be read.
 func Unverified(text string) string {
 	c, err := parseConfig(text)
 	if err != nil || c.Net == "unix" {

@@ -19,7 +19,7 @@ func TestUnverified(t *testing.T) {
 		"mysql://u:p@localhost:3306/d":                      "",
 		"mysql://u@[::1]/d":                                 "",
 		"mysql://root@unix(/run/mysqld/mysqld.sock)/d":      "",
-		"mysql://u:p@db.example.com/d?tls=somebody":         "", // opening it tells
+		"mysql://u:p@db.example.com/d?tls=somebody":         "", // the error comes when the database is opened
 		"mysql://u:p@db.example.com/d?timeout=1s&tls=true&": "",
 	} {
 		got := Unverified(url)

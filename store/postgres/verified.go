@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Unverified says what is wrong with the way to a server on another machine: that it is
-// not encrypted, or that nothing proves who the server is, which is so with every sslmode
-// but verify-full and verify-ca. Empty is nothing, also of a URL that cannot be read.
+// Unverified names the weakness of a connection to a server on another machine: the
+// connection may be unencrypted, or the server's identity is not verified. Every sslmode but
+// verify-full and verify-ca has one of them. Unverified returns "" if there is no weakness,
+// and for a URL that cannot be read.
 func Unverified(url string) string {
 	c, err := pgx.ParseConfig(url)
 	if err != nil {

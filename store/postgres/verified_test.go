@@ -19,7 +19,7 @@ func TestUnverified(t *testing.T) {
 		"postgres://u:p@[::1]/d?sslmode=disable":                                     "",
 		"postgres://u:p@127.0.0.1/d?sslmode=require":                                 "",
 		"postgres:///d?host=/var/run/postgresql":                                     "",
-		"postgres://u:p@db.example.com/d?sslmode=some":                               "", // opening it tells
+		"postgres://u:p@db.example.com/d?sslmode=some":                               "", // the error comes when the database is opened
 		"postgres://u:p@db.example.com:5432/gateway?sslmode=verify-full&pool_size=1": "",
 	} {
 		got := Unverified(url)

@@ -8,10 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Steps whose states a store may keep apart from them.
+// Cases for steps whose states a store may keep apart from the steps.
 
-// transitLarge has a state go from step to step, come back, and be copied into another
-// epoch, whether or not the transitions tell that it is known.
+// transitLarge has a state go from step to step, come back, and be copied into another epoch.
+// Some transitions name the state as kept, and others do not.
 func transitLarge(r *rig) {
 	j := r.entered()
 	first, state, other := j.Situation.Step, largeState("state"), largeState("other")
@@ -62,7 +62,7 @@ func transitLarge(r *rig) {
 	r.hasSteps(again.Run, 2, steps)
 }
 
-// namesOf are the names under which a store keeps texts of steps.
+// namesOf are the names under which a store keeps the texts of steps.
 func namesOf(steps []core.Step) (names []string) {
 	for _, s := range steps {
 		for _, name := range []string{s.StateName, s.OutputName} {
@@ -74,7 +74,7 @@ func namesOf(steps []core.Step) (names []string) {
 	return names
 }
 
-// hasSteps reads the steps of an epoch in each way.
+// hasSteps reads the steps of an epoch by each method that reads steps.
 func (r *rig) hasSteps(run core.Run, epoch int, want []core.Step) {
 	r.Helper()
 	r.equal("Survey: all", r.survey(run.ID, epoch, core.Wanted{All: true}), want)
@@ -92,7 +92,7 @@ func (r *rig) hasSteps(run core.Run, epoch int, want []core.Step) {
 	}
 }
 
-// transitLargeLater goes on with a run that began without texts apart.
+// transitLargeLater continues a run that began without texts kept apart.
 func transitLargeLater(r *rig) {
 	j := r.entered()
 	t := r.leap(j)
@@ -113,15 +113,15 @@ func transitLargeLater(r *rig) {
 	r.equal("Take: situation", r.brings(after.ID, r.flowing(1)).Situation.Step, after)
 }
 
-// transitLargeBehind has a step refer to a text that only a transition brought which was
-// not made: then it is nowhere.
+// transitLargeBehind stores a step whose text only another transition brought, which was not
+// made. The text does not exist, so no read returns the step.
 func transitLargeBehind(r *rig) {
 	j := r.entered()
 	t := r.leap(j)
 	r.makes(t)
 	names := namesOf(r.survey(t.Run.ID, 1, core.Wanted{Paths: []string{"fan"}}))
 	if len(names) == 0 {
-		return // the store keeps none apart
+		return // this store keeps no texts apart
 	}
 	run := r.started().Run
 	late := r.move(run, core.EntryStarted)
@@ -167,7 +167,8 @@ func listSteps(r *rig) {
 	r.equal("Steps of no run", r.steps(r.ids.Next(), 1, "", 9), core.Page[core.Step]{})
 }
 
-// listLargeSteps lists steps that fill a page at different places, with texts apart and not.
+// listLargeSteps lists steps that fill a page at different places, with texts kept apart and
+// not.
 func listLargeSteps(r *rig) {
 	for _, apart := range []bool{false, true} {
 		run := r.started().Run

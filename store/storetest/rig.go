@@ -380,9 +380,10 @@ func (r *rig) equal(what string, got, want any) {
 // same compares as [rig.equal] does.
 func same(a, b any) bool { return cmp.Equal(a, b, alike...) }
 
-// alike is what makes no difference: also where the store keeps the texts of a step.
+// alike are the differences that do not count, such as the place where a store keeps the
+// texts of a step.
 var alike = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(core.Step{}, "StateName", "OutputName"),
-	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))} // else byte by byte
+	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))} // otherwise byte by byte
 
 func clip(v any) string {
 	s := fmt.Sprintf("%+v", v)

@@ -32,8 +32,8 @@ func (g *gateway) loopback(address string, headers ...string) side {
 	return g.sideOf(net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}, headers)
 }
 
-// attacker is loopback for an attacker. The kernel takes as little as it can of what the
-// gateway sends to it, until the attacker reads.
+// attacker is loopback for an attacker. The kernel buffers as little as it can of the
+// gateway's replies until the attacker reads.
 func (g *gateway) attacker(address string, headers ...string) side {
 	return g.sideOf(net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Control: narrow}, headers)
 }
@@ -47,9 +47,9 @@ func (g *gateway) sideOf(d net.Dialer, headers []string) side {
 }
 
 // narrow makes a socket that is about to connect look as if it were on another machine, and
-// slow: with segments of an Ethernet, and the smallest buffer for what it receives. The
-// segments of a loopback are so large that the kernel would take the first megabytes of each
-// reply from the gateway and keep them.
+// slow: with segments of an Ethernet, and the smallest receive buffer. The segments of a
+// loopback are so large that the kernel would otherwise buffer the first megabytes of each
+// reply of the gateway.
 func narrow(_, _ string, c syscall.RawConn) error {
 	var err error
 	failed := c.Control(func(fd uintptr) {
@@ -61,11 +61,11 @@ func narrow(_, _ string, c syscall.RawConn) error {
 	return errors.Join(failed, err)
 }
 
-// dialTimeout bounds how long an attacker waits for a connection. A gateway that has as
-// many connections as it takes leaves others in the kernel's queue.
+// dialTimeout bounds how long an attacker waits for a connection. A gateway with as many
+// connections as it accepts leaves further ones in the kernel's queue.
 const dialTimeout = 2 * time.Second
 
-// head is the head of a request of this side, all but the empty line at its end.
+// head is the head of a request of this side, without the empty line at its end.
 func (s side) head(method, path string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: gateway\r\n", method, path)
@@ -77,22 +77,22 @@ func (s side) head(method, path string, headers ...string) string {
 	return b.String()
 }
 
-// An attack is a number of connections that do the same, each again and again.
+// An attack is a number of connections that all do the same, again and again.
 type attack struct {
 	name        string
 	connections int
 
-	// act misuses one connection until ctx ends or the connection is of no more use. It
-	// calls standing once the connection does what the attack is for.
+	// act misuses one connection until ctx ends or the connection is useless. It calls
+	// standing once the connection has its effect.
 	act func(ctx context.Context, c net.Conn, from side, standing func())
 }
 
-// The attacks, by what they take: slots of server.max_inbound, connections, the budget of
-// polls, memory.
+// The attacks. They take slots of server.max_inbound, connections, the budget of polls, or
+// memory.
 var (
 	idle = attack{"idle connections", 4096, func(_ context.Context, c net.Conn, from side, standing func()) {
-		// A connection without a request has to send its headers soon. After a request it may
-		// rest for longer.
+		// A connection without a request must send its headers soon. After a request it may
+		// be idle for longer.
 		say(c, from.head("GET", "/health")+"\r\n")
 		standing()
 		drain(c)
@@ -115,11 +115,11 @@ var (
 	}}
 	pipelines = attack{"pipelines without a reader", 100, func(ctx context.Context, c net.Conn, from side, standing func()) {
 		one := from.head("GET", "/health") + "\r\n" + from.head("GET", "/openapi.json", bearer(attackToken)...) + "\r\n"
-		say(c, strings.Repeat(one, 20)) // replies of more than a megabyte
+		say(c, strings.Repeat(one, 20)) // the replies have more than a megabyte
 		standing()
 		hold(ctx)
 	}}
-	// More than the gateway serves at once, so that none is left for the victim.
+	// The gateway serves fewer polls at once, so that none would be left for the victim.
 	parkedPolls = attack{"parked polls", maxPolls + 100, func(_ context.Context, c net.Conn, from side, standing func()) {
 		say(c, from.head("GET", "/api/queues/parked/messages?wait=30s")+"\r\n")
 		standing()
@@ -147,14 +147,14 @@ func unread(name, path, key string) attack {
 	}}
 }
 
-// say writes a text and reports whether it went out.
+// say writes a text and reports whether it could.
 func say(c net.Conn, text string) bool {
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	_, err := io.WriteString(c, text)
 	return err == nil
 }
 
-// drain reads until the gateway closes the connection, or the test does.
+// drain reads until the gateway or the test closes the connection.
 func drain(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 
 // trickle writes a little each second until the gateway closes the connection.
@@ -165,34 +165,34 @@ func trickle(ctx context.Context, c net.Conn, text string) {
 	}
 }
 
-// hold keeps a connection on which nothing is read, so that its end is not seen, for 5 s
-// to 25 s.
+// hold keeps a connection for 5 s to 25 s. It does not read, and so does not see the end of
+// the connection.
 func hold(ctx context.Context) { pause(ctx, 5*time.Second+rand.N(20*time.Second)) }
 
 // Attackers carry out attacks until the test ends.
 type attackers struct {
 	ctx     context.Context
-	dialing chan struct{} // holds one for each connection that is being made
+	dialing chan struct{} // holds a value for each connection that is being made
 	members sync.WaitGroup
 	opened  atomic.Int64 // connections in all
 	failed  atomic.Int64 // connections that could not be made
 
 	mu   sync.Mutex
-	next time.Time // of the next connection that replaces one
+	next time.Time // of the next connection that replaces an earlier one
 }
 
 const (
-	// rejoin is the interval between two connections of attackers that replace others. An
-	// attacker can do more, but on two processors the test would then measure itself.
+	// rejoin is the interval between two connections of attackers that replace earlier ones.
+	// An attacker could make more, but on two processors the test would then measure itself.
 	rejoin = 2 * time.Millisecond
 
 	dialers  = 32
-	standsIn = 6 * time.Second        // after which an attack has to stand, as far as it can
-	settles  = 250 * time.Millisecond // until the gateway has read what the attackers sent
+	standsIn = 6 * time.Second        // within this time an attack must be standing, as far as it can be
+	settles  = 250 * time.Millisecond // until the gateway has read the attackers' requests
 )
 
-// attackWith begins the attacks from one side, and returns when each of their connections
-// does what it is for, or is refused.
+// attackWith begins the attacks from one side. It returns when each of their connections has
+// its effect or is refused.
 func attackWith(t *testing.T, from side, attacks ...attack) *attackers {
 	t.Helper()
 	return attackFrom(t, []side{from}, attacks...)
@@ -225,7 +225,7 @@ func attackFrom(t *testing.T, sides []side, attacks ...attack) *attackers {
 	return at
 }
 
-// carryOut is one connection of an attack, and those that replace it.
+// carryOut makes one connection of an attack, and then the connections that replace it.
 func (at *attackers) carryOut(a attack, from side, standing func()) {
 	once := sync.OnceFunc(standing)
 	for first := true; at.ctx.Err() == nil; first = false {
@@ -257,7 +257,7 @@ func (at *attackers) connect(a attack, from side, standing func()) {
 	a.act(at.ctx, c, from, standing)
 }
 
-// turn is how long to wait for the next connection that replaces one.
+// turn is how long to wait before the next connection that replaces an earlier one.
 func (at *attackers) turn() time.Duration {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -269,7 +269,7 @@ func (at *attackers) turn() time.Duration {
 	return at.next.Sub(now)
 }
 
-// anyOf is an address of an IPv6 network of 64 bits, another each time.
+// anyOf is a random address of an IPv6 network of 64 bits.
 func anyOf(network string) netip.Addr {
 	a := netip.MustParsePrefix(network).Addr().As16()
 	for i := 8; i < 16; i++ {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// forgedKinds are the ways in which the forged webhooks of TestLogFlood are refused: the
-// reasons that the gateway tells, for each source.
+// forgedKinds are the kinds of forged webhooks in TestLogFlood. The gateway logs a reason of
+// its own for each kind and source.
 var forgedKinds = []struct {
 	headers []string
 	status  int
@@ -21,8 +21,8 @@ var forgedKinds = []struct {
 	{nil, http.StatusUnauthorized},
 }
 
-// TestLogFlood: 20,000 forged webhooks in a few seconds are about one line of log a second
-// for each source and reason, and the metrics count each of them.
+// TestLogFlood: of 20,000 forged webhooks in a few seconds, the log has about one line a
+// second for each source and reason. Metrics count each webhook.
 func TestLogFlood(t *testing.T) {
 	const forged, senders = 20_000, 32
 	g, _ := besiege(t, "")
@@ -54,8 +54,8 @@ func TestLogFlood(t *testing.T) {
 			}
 		}
 	}
-	// A line a second for each, one more for a second that has begun, one for how many were
-	// left out, and a few about other things.
+	// Each source and reason may have a line a second, a line for the current second, and a
+	// line with the number of left-out lines. A few lines are about other things.
 	seconds := int(took.Seconds()) + 1
 	most := (2*seconds+2)*len(sources)*len(forgedKinds) + 20
 	lines := g.log.count() - before

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// occupied is the part of the machine's CPU time, used by other programs, above which a
-// latency says nothing about the gateway.
+// occupied is the share of the machine's CPU time above which other programs make a latency
+// meaningless.
 const occupied = 0.3
 
 // cpuTime is CPU time since the machine started, in ticks of 10 ms.
@@ -24,8 +24,8 @@ type cpuTime struct {
 	others int // used by other programs than the gateway and this one
 }
 
-// cpuTime reads the CPU time. Interrupts are not counted for others: under load they are
-// packets of the attack.
+// cpuTime reads the CPU time. Interrupts do not count as time of other programs: under load
+// they are packets of the attack.
 func (g *gateway) cpuTime() (c cpuTime, err error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -57,7 +57,7 @@ func (g *gateway) cpuTime() (c cpuTime, err error) {
 func ownTicks() int {
 	var self syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &self); err != nil {
-		panic(err) // only a bad address fails
+		panic(err) // the call fails for a bad address only
 	}
 	return int(time.Duration(self.Utime.Nano()+self.Stime.Nano()) / (10 * time.Millisecond))
 }
@@ -67,8 +67,8 @@ func (c cpuTime) since(earlier cpuTime) float64 {
 	return float64(max(0, c.others-earlier.others)) / float64(max(1, c.all-earlier.all))
 }
 
-// TestCPUTime: the time that this program uses is not counted as that of others, even if it
-// occupies all processors.
+// TestCPUTime: time of this program does not count as time of other programs, even if this
+// program occupies all processors.
 func TestCPUTime(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, plainConfig, newReceiver(t))

@@ -29,7 +29,7 @@ const (
 type memoryCage struct {
 	t    *testing.T
 	path string // of the cgroup; empty without one
-	peak string // the file in it with the highest use, page cache included
+	peak string // the file in it with the highest memory use, page cache included
 }
 
 // cgroupFiles are the names of one version of cgroups.
@@ -40,8 +40,8 @@ var cgroupVersions = []cgroupFiles{
 	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", strconv.Itoa(memoryLimit), "memory.max_usage_in_bytes"},
 }
 
-// newMemoryCage makes a cage. It must be made before its process starts, so that the
-// process is gone when the cgroup is removed.
+// newMemoryCage makes a cage. The caller makes it before its process starts, so that at the
+// end the process is gone before the cgroup is removed.
 func newMemoryCage(t *testing.T) *memoryCage {
 	t.Helper()
 	var why []error
@@ -75,12 +75,13 @@ func (v cgroupFiles) make() (string, error) {
 	if err != nil {
 		return "", errors.Join(err, os.Remove(path))
 	}
-	// Not every kernel counts swap. Without that file the machine's swap is allowed.
+	// Some kernels do not count swap. Without that file the process may use the machine's
+	// swap.
 	_ = os.WriteFile(filepath.Join(path, v.swap), []byte(v.swapLimit), 0)
 	return path, nil
 }
 
-// hold puts a process in.
+// hold puts a process into the cage.
 func (c *memoryCage) hold(p *process) {
 	c.t.Helper()
 	if c.path == "" {
@@ -92,20 +93,20 @@ func (c *memoryCage) hold(p *process) {
 	}
 }
 
-// watch takes the place of a cgroup until the process has ended.
+// watch does the work of a cgroup until the process has ended.
 func (c *memoryCage) watch(p *process) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !p.ended() {
 		if kilobytes, _ := statusFigure(p.pid(), "VmRSS"); kilobytes<<10 > memoryLimit {
-			_ = p.cmd.Process.Kill() // it may be gone already
+			_ = p.cmd.Process.Kill() // the process may be gone already
 		}
 		<-tick.C
 	}
 }
 
-// highest is the most memory that the cgroup has used, for the log: it counts page cache,
-// which the kernel takes back when it needs to.
+// highest is the most memory that the cgroup has used, for the log. It includes page cache,
+// which the kernel takes back when it needs memory.
 func (c *memoryCage) highest() string {
 	if c.path == "" {
 		return "not counted"

@@ -22,8 +22,8 @@ const (
 	victimHost      = "2001:db8:900d:1::7"
 )
 
-// TestAttackByANetwork: an attacker that has a whole IPv6 network of 64 bits, as each home
-// has, and uses another address of it for each connection, counts as one address.
+// TestAttackByANetwork: an attacker may have a whole IPv6 network of 64 bits, as each home
+// has, and use another address of it for each connection. It counts as one address.
 func TestAttackByANetwork(t *testing.T) {
 	attackable(t)
 	w := newWorld(t, func(string, int) []string { return nil })
@@ -44,8 +44,9 @@ func TestAttackByANetwork(t *testing.T) {
 	at.log(t)
 }
 
-// side is a side in this world, which connects from the addresses that from returns, with
-// sockets that were set up by all of set. At most threads connections are made at once.
+// side is a side in this world. It connects from the addresses that from returns, with
+// sockets that all functions of set have set up. It makes at most threads connections at
+// once.
 func (w *world) side(g *gateway, threads int, from func() netip.Addr, set ...control) side {
 	w.t.Helper()
 	do := make(chan func())
@@ -102,7 +103,7 @@ func each(all []control) control {
 }
 
 // anyAddress lets a socket have an address that no interface has. In a world all addresses
-// lead to this machine, so that answers to it arrive.
+// lead to this machine, so answers to such an address arrive.
 func anyAddress(_, _ string, c syscall.RawConn) error {
 	var err error
 	failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_IPV6, unix.IPV6_FREEBIND, 1) })

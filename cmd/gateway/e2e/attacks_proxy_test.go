@@ -21,8 +21,8 @@ const (
 	attackerNamed = "203.0.113.9"
 )
 
-// TestAttackThroughProxy: attacker and victim come from the address of one proxy. Each has
-// its share by the address that the proxy names.
+// TestAttackThroughProxy: attacker and victim come from the address of one proxy. The gateway
+// counts each by the address that the proxy names.
 func TestAttackThroughProxy(t *testing.T) {
 	for _, tt := range []struct{ name, server string }{
 		{"any proxy", "  trust_proxy: true"},
@@ -39,8 +39,8 @@ func TestAttackThroughProxy(t *testing.T) {
 	}
 }
 
-// TestAttackBesideProxy: an attacker that is not one of the trusted proxies does not keep
-// the victim behind the proxy from the gateway. It claims to be the victim's address.
+// TestAttackBesideProxy: an attacker claims to be the victim's address, and is no trusted
+// proxy. It does not keep the victim behind the proxy from the gateway.
 func TestAttackBesideProxy(t *testing.T) {
 	g, c := besiege(t, "  trust_proxy: true\n  trusted_proxies: ["+proxyAddress+"]")
 	g.forgetPeak()
@@ -50,8 +50,8 @@ func TestAttackBesideProxy(t *testing.T) {
 	at.log(t)
 }
 
-// TestBurstOfConnections: a proxy holds 1,000 connections open at once, each for a client
-// of its own, and each client is served.
+// TestBurstOfConnections: a proxy holds 1,000 connections open at once, each for another
+// client. The gateway serves each client.
 func TestBurstOfConnections(t *testing.T) {
 	const connections, atOnce = 1000, 16
 	g, _ := besiege(t, "  trust_proxy: true")

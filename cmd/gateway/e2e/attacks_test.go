@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// The tests of these files attack a gateway from one network address while a victim works
-// at another, and require that the victim does not notice. attacks_attackers_test.go has what
-// an attack does, attacks_victim_test.go what a victim does and is promised,
-// attacks_memory_test.go the limit on memory, and attacks_machine_test.go how to tell that
-// other programs occupy the machine.
+// The tests of these files attack a gateway from one network address while a victim works at
+// another address. The victim must not notice. attacks_attackers_test.go has the attacks,
+// attacks_victim_test.go the requests and the bounds of a victim, attacks_memory_test.go the
+// limit on memory, and attacks_machine_test.go the check that other programs do not occupy
+// the machine.
 //
 // They do not run beside another test of the package, since they measure latencies. They last
-// about 40 s together. GATEWAY_TORTURE_ATTACKS, a duration such as 60s, is for how long the
-// attack of everything at once is endured instead, and half of it each other attack.
+// about 40 s together. With GATEWAY_TORTURE_ATTACKS, a duration such as 60s, the attack of
+// everything at once lasts so long, and each other attack lasts half as long.
 
 const (
 	attackSecret = "a-secret-of-the-shop-of-24-bytes"
@@ -30,7 +30,7 @@ const (
 	victimKey    = "the-key-of-the-queue-mail-24-bytes"
 	attackerKey  = "the-key-of-the-queue-large-24-bytes"
 
-	// attackShort is for how long most attacks are endured without GATEWAY_TORTURE_ATTACKS.
+	// attackShort is how long most attacks last without GATEWAY_TORTURE_ATTACKS.
 	attackShort = 600 * time.Millisecond
 
 	victimAddress   = "127.0.0.1"
@@ -38,7 +38,7 @@ const (
 )
 
 // attackConfig leaves all limits at their defaults. The queue large hands out the same
-// messages again and again; those of the queue dead are dead after one attempt.
+// messages again and again. Messages of the queue dead are dead after one attempt.
 const attackConfig = `
 server:
   host: "${HOST:-127.0.0.1}"
@@ -58,8 +58,8 @@ queues:
   parked: {source: app, events: [never.sent]}
 `
 
-// attackTime is for how long an attack is endured: short, or as much of
-// GATEWAY_TORTURE_ATTACKS as whole says.
+// attackTime is how long an attack lasts: short, or the part whole of
+// GATEWAY_TORTURE_ATTACKS.
 func attackTime(t *testing.T, short time.Duration, whole float64) time.Duration {
 	t.Helper()
 	text := os.Getenv("GATEWAY_TORTURE_ATTACKS")
@@ -73,7 +73,7 @@ func attackTime(t *testing.T, short time.Duration, whole float64) time.Duration 
 	return max(short, time.Duration(whole*float64(d)))
 }
 
-// attackable requires a run in which latencies mean something, and enough files.
+// attackable requires a run with meaningful latencies, and enough open files.
 func attackable(t *testing.T) {
 	t.Helper()
 	if underRace() {
@@ -102,21 +102,21 @@ func besiege(t *testing.T, server string) (*gateway, *memoryCage) {
 	return g, c
 }
 
-// besiegeable prepares a gateway to be attacked, with lines of YAML for its section
-// server, and does not start it.
+// besiegeable prepares a gateway for an attack, with lines of YAML for its section server. It
+// does not start the gateway.
 func besiegeable(t *testing.T, server string) *gateway {
 	t.Helper()
 	attackable(t)
 	g := newGateway(t, fmt.Sprintf(attackConfig, server), nil)
-	g.env = append(g.env, "GATEWAY_LOG=warn,pull=off") // not each dead message
+	g.env = append(g.env, "GATEWAY_LOG=warn,pull=off") // no line for each dead message
 	return g
 }
 
 // stocked is how many messages of nearly 1 MiB each queue of the attacker has.
 const stocked = 24
 
-// stock gives the attacker's queues their messages. Those of the queue dead become dead
-// letters if dead says so.
+// stock stores messages in the attacker's queues. If dead is true, it makes the messages of
+// the queue dead into dead letters.
 func (g *gateway) stock(dead bool) {
 	g.t.Helper()
 	body := `{"fill":"` + strings.Repeat("x", 1<<20-100) + `"}`
@@ -133,14 +133,14 @@ func (g *gateway) stock(dead bool) {
 	}
 }
 
-// everything is all attacks.
+// everything is a list of all attacks.
 var everything = []attack{
 	halfBodies, slowHeaders, slowChunks, pipelines, parkedPolls, forgeries,
 	unreadPolls, unreadPeeks, unreadDead, unreadExports, idle,
 }
 
-// TestAttacks: no attack from one address keeps another from the gateway, or costs the
-// gateway more memory than it may have.
+// TestAttacks: no attack from one address keeps another address from the gateway, or makes
+// the gateway exceed its memory limit.
 func TestAttacks(t *testing.T) {
 	attackable(t)
 	for _, a := range everything {
@@ -149,7 +149,7 @@ func TestAttacks(t *testing.T) {
 			short := attackShort
 			if strings.HasPrefix(a.name, "unread") {
 				g.stock(a.name == unreadDead.name)
-				short = time.Second // reading messages takes the gateway a while
+				short = time.Second // the gateway needs some time to read large messages
 			}
 			g.forgetPeak()
 			at := attackWith(t, g.attacker(attackerAddress), a)
@@ -159,8 +159,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestAttackByManyAddresses: the polls of one queue, wherever they come from, leave the
-// other queues theirs.
+// TestAttackByManyAddresses: polls of one queue, from many addresses, leave other queues
+// their polls.
 func TestAttackByManyAddresses(t *testing.T) {
 	g, c := besiege(t, "")
 	g.forgetPeak()
@@ -172,11 +172,11 @@ func TestAttackByManyAddresses(t *testing.T) {
 	newVictim(t, g, g.loopback(victimAddress)).endure(c, attackTime(t, attackShort, 0.5))
 }
 
-// TestAttackOfEverything: nor do all attacks at once.
+// TestAttackOfEverything: all attacks at once do not harm the victim either.
 func TestAttackOfEverything(t *testing.T) {
 	g, c := besiege(t, "")
 	v := newVictim(t, g, g.loopback(victimAddress))
-	v.endure(c, 500*time.Millisecond) // else what is measured later is not the attack
+	v.endure(c, 500*time.Millisecond) // otherwise the machine is too slow, and not the attack harmful
 	g.stock(true)
 	g.forgetPeak()
 	at := attackWith(t, g.attacker(attackerAddress), everything...)
@@ -184,14 +184,14 @@ func TestAttackOfEverything(t *testing.T) {
 	at.log(t)
 }
 
-// log tells how many connections the attackers had.
+// log logs how many connections the attackers made.
 func (at *attackers) log(t *testing.T) {
 	t.Helper()
 	t.Logf("the attackers made %d connections; %d could not be made", at.opened.Load(), at.failed.Load())
 }
 
-// TestBurstOfSmallBodies: an honest client that sends as fast as it can, with 64 requests
-// at once and whole bodies, is not refused. Half of the senders connect anew each time.
+// TestBurstOfSmallBodies: the gateway refuses no request of an honest client that sends whole
+// bodies as fast as it can, 64 at once. Half of the senders connect anew each time.
 func TestBurstOfSmallBodies(t *testing.T) {
 	g, _ := besiege(t, "")
 	v := newVictim(t, g, g.loopback(victimAddress))
@@ -218,8 +218,8 @@ func TestBurstOfSmallBodies(t *testing.T) {
 	}
 }
 
-// TestBurstOfLargeBodies: an honest client that sends 32 bodies of 1 MiB at once over a
-// link of 200 Mbit/s is not refused. They share the link.
+// TestBurstOfLargeBodies: the gateway refuses no request of an honest client that sends 32
+// bodies of 1 MiB at once. The bodies share a link of 200 Mbit/s.
 func TestBurstOfLargeBodies(t *testing.T) {
 	g, c := besiege(t, "")
 	g.forgetPeak()
@@ -261,7 +261,7 @@ func TestBurstOfLargeBodies(t *testing.T) {
 	v.checkMemory(c)
 }
 
-// paced reads at most a chunk each time something ticks.
+// paced reads at most a chunk at each tick.
 type paced struct {
 	r     *strings.Reader
 	tick  <-chan time.Time

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// What the victim of an attack is promised.
+// The bounds for the victim of an attack.
 const (
 	worstP99    = 250 * time.Millisecond // of its posts
 	worstHealth = 100 * time.Millisecond // of each /health
-	worstWait   = 5 * time.Second        // from the end of its posts until its consumers have all of them
+	worstWait   = 5 * time.Second        // from the end of its posts until its consumers have all events
 )
 
 const (
@@ -29,9 +29,9 @@ const (
 	healthEvery = 100 * time.Millisecond
 	apiEvery    = 250 * time.Millisecond
 
-	// attempts is how often the victim's latencies are measured if they are above the
-	// bounds. A measurement while other programs occupy the machine does not count; it is
-	// repeated for the time patience. An answer that is not 2xx, or too much memory, fails
+	// attempts is how often the test may measure the victim's latencies if they are above the
+	// bounds. A measurement while other programs occupy the machine does not count. The test
+	// repeats it for the time patience. An answer that is not 2xx, or too much memory, fails
 	// the test at once.
 	attempts = 3
 	patience = 20 * time.Second
@@ -48,11 +48,11 @@ type victim struct {
 	figures
 }
 
-// figures are what a victim saw.
+// figures are the measurements of a victim.
 type figures struct {
 	mu                 sync.Mutex
 	posts, health, api []time.Duration
-	misses             map[string]int       // by what was asked and how it failed
+	misses             map[string]int       // by the request and the kind of failure
 	accepted           map[string]bool      // ids of events
 	received           map[string]time.Time // when, by the id of the event
 	began              time.Time
@@ -69,8 +69,8 @@ func newVictim(t *testing.T, g *gateway, from side) *victim {
 	return v
 }
 
-// live does what the victim does for a time. It returns when all its requests are answered
-// and its consumers have what was accepted, or have waited worstWait for it.
+// live runs the victim for a time. It returns when all requests are answered and the
+// consumers have the accepted events, or have waited worstWait for them.
 func (v *victim) live(d time.Duration) {
 	v.figures.clear()
 	ctx, end := context.WithCancel(context.Background())
@@ -89,7 +89,7 @@ func (v *victim) live(d time.Duration) {
 	consumers.Wait()
 }
 
-// post posts n events at postRate. No post waits for the answer to one before.
+// post posts n events at postRate. Posts do not wait for each other's answers.
 func (v *victim) post(n int) {
 	var posts sync.WaitGroup
 	for i := range n {
@@ -229,9 +229,9 @@ func (f *figures) String() string {
 	return b.String()
 }
 
-// served requires that the gateway served the victim while it lived, and within the
-// bounds. It returns an error if a latency is above its bound, since the machine may be the
-// reason; everything else fails the test.
+// served requires that the gateway served the victim within the bounds. It returns an error
+// if a latency is above its bound, since the machine may be the reason. Any other failure
+// fails the test.
 func (v *victim) served() error {
 	v.t.Helper()
 	for _, why := range slices.Sorted(maps.Keys(v.misses)) {
@@ -289,8 +289,8 @@ func (v *victim) endure(c *memoryCage, d time.Duration) {
 	}
 }
 
-// checkMemory requires that the gateway lives, and never had more than residentLimit since
-// forgetPeak.
+// checkMemory requires that the gateway is running, and that its resident memory stayed below
+// residentLimit since forgetPeak.
 func (v *victim) checkMemory(c *memoryCage) {
 	v.t.Helper()
 	resident, err := statusFigure(v.g.pid(), "VmHWM")

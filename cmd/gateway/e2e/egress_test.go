@@ -31,8 +31,8 @@ sources:
   topic: {type: sns}
 %s`
 
-// emulators is how many sources of emulators there are. Each confirms a few subscriptions
-// at a time for one address.
+// emulators is how many sources of emulators there are. Each confirms a few subscriptions at
+// a time for one address.
 const emulators = 16
 
 // worldPort is where everything in a world listens, beside 443.

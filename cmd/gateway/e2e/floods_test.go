@@ -96,7 +96,7 @@ sources:
 `
 
 // TestFloodsOfRequests: senders without credentials cannot fill the log. It has a line a
-// second of each kind, which together tell of every request, as metrics do.
+// second of each kind. The lines together report every request, as metrics do.
 func TestFloodsOfRequests(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, `

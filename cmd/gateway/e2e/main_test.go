@@ -19,9 +19,10 @@
 // than a file in store_test.go, handlers in receiver_test.go, what counts as lost
 // in verdict_test.go, what must hold in every database in infra/test/ledger; for queues,
 // what users of the API do in queues_consumers_test.go, and what no consumer may see
-// in queues_ruling_test.go; for attacks, what attackers do in attacks_attackers_test.go and
-// what a victim is promised in attacks_victim_test.go; for secrets, where one may be put in canary_config_test.go, and
-// where it belongs in canary_test.go. The other files are the tests, one story each.
+// in queues_ruling_test.go; for attacks, the attacks in attacks_attackers_test.go and the
+// bounds for their victim in attacks_victim_test.go; for secrets, the places of a secret in
+// canary_config_test.go, and its rightful places in canary_test.go. The other files are the
+// tests, one story each.
 package e2e
 
 import (

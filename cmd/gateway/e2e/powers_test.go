@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// TestRemoteConfigurationGainsNoPowers: an attacker who may write a remote configuration changes it so that a service on
-// the gateway's machine is called, and its reply can be read with a token of the attacker's. The gateway goes on as it is.
+// TestRemoteConfigurationGainsNoPowers: an attacker may write a remote configuration. The
+// attacker's configurations would have the gateway call a service on its machine, and show
+// its replies to the attacker's token. The gateway ignores them.
 func TestRemoteConfigurationGainsNoPowers(t *testing.T) {
 	t.Parallel()
 	const token, attackers = "0123456789abcdef0123456789abcdef", "attackers-attackers-attackers-attackers"
@@ -76,7 +77,7 @@ func TestRemoteConfigurationGainsNoPowers(t *testing.T) {
 		t.Errorf("the internal service was called %d times, want never, and the log tells no token", n)
 	}
 
-	// The same addresses in other words are no loosening, and fewer are none either.
+	// The same addresses in another notation are allowed, and so are fewer addresses.
 	site.set(with("", mine, ", allowed_ips: [127.0.0.0/10, 127.64.0.0/10, 192.0.2.0/25, 192.0.2.128/25]"))
 	eventually(t, 30*time.Second, "other words are followed", func() bool { return g.series(`gateway_config_reloads_total{result="applied"}`) == "1" })
 	if got := g.series(`gateway_config_reloads_total{result="forbidden"}`); got != "7" {

@@ -178,7 +178,7 @@ type logBuffer struct {
 
 	mu     sync.Mutex
 	text   []byte
-	lines  int // that were written, also those that are no longer kept
+	lines  int // written lines, also those before the kept end
 	secret string
 }
 

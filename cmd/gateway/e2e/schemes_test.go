@@ -42,7 +42,7 @@ func TestSendSignsForEveryScheme(t *testing.T) {
 		g.run("send", "-s", name, "-t", "order.created", `{"total": 42}`)
 		d := r.await(t, 10*time.Second, "/"+name, 1)[0]
 		sent := d.body
-		if name == "linear" { // whose payload gets the time of sending
+		if name == "linear" { // its payload gets the time of sending
 			sent, _, _ = strings.Cut(d.body, ",")
 			sent += "}"
 		}

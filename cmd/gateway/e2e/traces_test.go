@@ -105,7 +105,7 @@ func TestTraces(t *testing.T) {
 	g := traced(t, c, r)
 	event := g.order()
 
-	r.await(t, 10*time.Second, "/billing", 2) // the job is dead, and has a new life with attempt 1
+	r.await(t, 10*time.Second, "/billing", 2) // the job is dead, and goes on with attempt 3
 	eventually(t, 10*time.Second, "job dead", func() bool {
 		return strings.Contains(g.run("jobs", "list", "--status", "dead"), "billing")
 	})

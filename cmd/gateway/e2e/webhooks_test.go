@@ -366,8 +366,8 @@ func TestSlackAsksFirst(t *testing.T) {
 	}
 }
 
-// ownTypes are the types that samples name themselves, where the proof covers them. They
-// come before any header, and so before what "send" is told.
+// ownTypes are the types that samples name in their signed payloads. These types come before
+// any header, and so before the type that "send" gets.
 var ownTypes = map[string]string{"stripe": "invoice.paid", "standardwebhooks": "contact.created", "slack": "app_mention"}
 
 // TestSendSignsLikeTheProviders: what "send" signs for a source, the provider's

@@ -15,7 +15,7 @@ const (
 	invalid    = "invalid"
 	tooLarge   = "too_large"
 	refused    = "refused" // the token, the address or the encoding; or there is no such source
-	looped     = "looped"  // too many gateways handed it on
+	looped     = "looped"  // handed on by too many gateways
 	failed     = "failed"  // not the sender's fault
 )
 
@@ -26,7 +26,7 @@ var intakeBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1,
 type intake struct {
 	sources known[*source]
 	created map[string]prometheus.Counter // by the kind of consumer
-	failed  known[prometheus.Counter]     // filters, by consumer
+	failed  known[prometheus.Counter]     // failures of filters, by consumer
 }
 
 // A source is what is measured of one.
@@ -86,7 +86,8 @@ func (i *intake) count(asked []core.NewJob, stored int) {
 	}
 }
 
-// filtering are the lanes that can have filters, as the API and the command line call them.
+// filtering are the kinds of consumers that can have filters, as the API and the command line
+// call them.
 func filtering(n telemetry.Names) []string {
 	return targets(telemetry.Names{Handlers: n.Handlers, Queues: n.Queues})
 }

@@ -92,8 +92,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestNoProxy: the environment names a collector, and no proxy on the way to it. The
-// collector is at no loopback address, for which net/http never asks a proxy.
+// TestNoProxy: the environment names a collector, and proxies of the environment are ignored.
+// The collector has no loopback address, since net/http never uses a proxy for one.
 func TestNoProxy(t *testing.T) {
 	var asked atomic.Int64
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))

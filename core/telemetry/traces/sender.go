@@ -42,8 +42,8 @@ func (s *sender) admit() bool {
 	return false
 }
 
-// ExportSpans implements the SDK's SpanExporter. It is called on a goroutine of the SDK's, where
-// a panic of the client, for instance at a collector's reply, would end the process.
+// ExportSpans implements the SDK's SpanExporter. The SDK calls it on a goroutine of its own,
+// where a panic of the client, for instance at a collector's reply, would end the process.
 func (s *sender) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	defer s.waiting.Add(-int64(len(spans)))
 	if err := core.Contain(func() error { return s.Exporter.ExportSpans(ctx, spans) }); err != nil {

@@ -256,7 +256,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// Whatever a collector replies, spans go on being made, and the log has one short line at most.
+// Whatever a collector replies, spans are still made, and the log has at most one short line.
 func TestOddReplies(t *testing.T) {
 	for name, reply := range map[string]http.HandlerFunc{
 		"null":         func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "null") },
@@ -268,7 +268,7 @@ func TestOddReplies(t *testing.T) {
 			w.Header().Set("Content-Type", "application/x-protobuf")
 			_, _ = w.Write([]byte{0x0a, 0xff, 0xff, 0xff, 0x7f, 0x08})
 		},
-		"spans refused": func(w http.ResponseWriter, _ *http.Request) { // a partial success of -1 spans, with a message that is no text
+		"spans refused": func(w http.ResponseWriter, _ *http.Request) { // a partial success of -1 spans, with a message that is not UTF-8
 			w.Header().Set("Content-Type", "application/x-protobuf")
 			_, _ = w.Write([]byte{0x0a, 0x0f, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x12, 0x02, 0xff, 0xfe})
 		},
@@ -293,7 +293,8 @@ func TestOddReplies(t *testing.T) {
 	}
 }
 
-// A panic of the client is trouble like any other: spans are lost, and the process goes on.
+// A panic of the client is handled like any other failure: spans are lost, and the process
+// goes on.
 func TestClientPanics(t *testing.T) {
 	log := &lines{}
 	s := &sender{Exporter: otlptrace.NewUnstarted(cursed{}), trouble: &trouble{clock: core.SystemClock, log: slog.New(slog.NewTextHandler(log, nil))}, room: 10}
@@ -305,7 +306,7 @@ func TestClientPanics(t *testing.T) {
 	}
 }
 
-// cursed is a client that is not up to what the collector says.
+// cursed is a client that panics at the collector's reply.
 type cursed struct{ otlptrace.Client }
 
 func (cursed) UploadTraces(context.Context, []*wire.ResourceSpans) error { panic("not thought of") }

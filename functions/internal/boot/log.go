@@ -62,7 +62,7 @@ func (n *naming) Handle(ctx context.Context, r slog.Record) error {
 	return n.Handler.Handle(ctx, r)
 }
 
-// Flush writes what was left out and not told yet; see telemetry.Flush.
+// Flush writes the lines that were left out and not yet reported; see telemetry.Flush.
 func (n *naming) Flush() {
 	if h, ok := n.Handler.(interface{ Flush() }); ok {
 		h.Flush()

@@ -37,11 +37,13 @@ type DeliverRequest struct {
 	// The handler's name in the gateway's configuration.
 	Handler string `protobuf:"bytes,3,opt,name=handler,proto3" json:"handler,omitempty"`
 	// The payload as it came, or what the handler's transform makes of it. It is JSON
-	// unless metadata says another content-type.
+	// unless metadata says another content-type. If metadata has payload-encoding: base64,
+	// the payload is no text, and this is its base64.
 	Payload string `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
 	// CloudEvents attributes under the names of their HTTP headers (ce-specversion,
 	// ce-id, ce-source, ce-type, ce-time and extensions), percent-encoded as there,
-	// and content-type, that of the payload. Names are in lower case.
+	// content-type, that of the payload, and payload-encoding, if that is base64. Names are
+	// in lower case.
 	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Which attempt this is, counted from 1.
 	Attempt       int32 `protobuf:"varint,6,opt,name=attempt,proto3" json:"attempt,omitempty"`

@@ -157,8 +157,9 @@ func (s store) Read(ctx context.Context, u *url.URL, etag string, most int64) (r
 	return o, nil
 }
 
-// unreadable is the error of a reply that a provider's library cannot read, or panics at: the
-// libraries follow pointers to header fields and to parts of a body that a reply may lack.
+// unreadable is the error for a reply that makes a provider's library fail or panic. The
+// libraries dereference pointers to header fields and to parts of a body that a reply may
+// lack.
 type unreadable struct{ cause error }
 
 func (unreadable) Error() string {

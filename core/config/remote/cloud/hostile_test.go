@@ -11,14 +11,14 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// An odd reply is one that no object store gives, or half of one that it does.
+// An odd reply is a reply that no object store gives, or a part of a correct one.
 type oddReply struct {
 	name   string
 	header map[string]string
 	body   string
 }
 
-// oddReplies are what a server may say in the place of an object store.
+// oddReplies are replies of a server that poses as an object store.
 func oddReplies() []oddReply {
 	azure := map[string]string{
 		"ETag": `"1"`, "Last-Modified": "Mon, 02 Jan 2006 15:04:05 GMT", "X-Ms-Creation-Time": "Mon, 02 Jan 2006 15:04:05 GMT", "X-Ms-Version": "2021-12-02",
@@ -67,8 +67,8 @@ func (o oddReply) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// No reply ends the process, neither at the start nor while the configuration is polled. One
-// that cannot be read is an error in a few plain words.
+// No reply ends the process, neither at the start nor while the configuration is polled. A
+// reply that cannot be read gives an error in a few plain words.
 func TestOddReplies(t *testing.T) {
 	for _, reply := range oddReplies() {
 		for _, address := range []string{"s3://bucket/a/k", "gs://bucket/a/k", "az://accountname/container/a/k"} {
@@ -78,7 +78,7 @@ func TestOddReplies(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for range 2 { // the second time with what the first made known
+				for range 2 { // the second time with the client's state after the first reply
 					_, err = s.Load(t.Context())
 					plain(t, address, err)
 					_, err = s.Changed(t.Context())
@@ -89,10 +89,10 @@ func TestOddReplies(t *testing.T) {
 	}
 }
 
-// plain checks that an error names the address, and is a few words and not a dump.
+// plain checks that an error names the address, and has a few words and no dump.
 func plain(t *testing.T, address string, err error) {
 	t.Helper()
-	if err == nil || errors.As(err, new(config.Problems)) { // the reply was read, and is no configuration
+	if err == nil || errors.As(err, new(config.Problems)) { // the library could read the reply, which is no configuration
 		return
 	}
 	text := err.Error()
