@@ -24,13 +24,13 @@ func ProveAtomic(ctx context.Context, c Conn) error {
 		return err
 	}
 	_, err := c.Batch(ctx, p.create(), p.insert(1), p.dropped())
-	if err == nil || core.IsKind(err, core.Unavailable) {
+	if err == nil || !Definite(err) {
 		return err
 	}
 	// The table is there, perhaps with a row; or the Conn prepares statements before
 	// it runs any; or nobody may create tables.
 	_, err = c.Batch(ctx, p.create())
-	if core.IsKind(err, core.Unavailable) {
+	if err != nil && !Definite(err) {
 		return err
 	}
 	defer p.drop(ctx)
@@ -39,7 +39,7 @@ func ProveAtomic(ctx context.Context, c Conn) error {
 	}
 	left, unread := c.Batch(ctx, Stmt{Name: "probe_read", SQL: "SELECT n FROM " + p.table + " WHERE n = 2", Reads: true})
 	switch {
-	case core.IsKind(unread, core.Unavailable):
+	case unread != nil && !Definite(unread):
 		return unread
 	case unread != nil:
 		return fmt.Errorf("create a table to prove that batches are atomic: %w", err)
@@ -78,7 +78,7 @@ func (p probe) fails(ctx context.Context, stmts ...Stmt) error {
 	switch {
 	case err == nil:
 		return core.Refuse(core.Invalid, "the database stored the same key twice; use another one")
-	case core.IsKind(err, core.Unavailable):
+	case !Definite(err):
 		return err
 	}
 	return nil

@@ -1,0 +1,118 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+// A faraway Conn is a database with a clock of its own. Each batch takes trip.
+type faraway struct {
+	ahead, trip time.Duration
+	fails       []error // of the next batches
+	batches     [][]string
+}
+
+func (f *faraway) Batch(_ context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	var names []string
+	results := make([]store.Result, len(stmts))
+	time.Sleep(f.trip / 2)
+	for i, s := range stmts {
+		names = append(names, s.Name)
+		if s.Name == "check_clock" {
+			results[i].Rows = [][]any{{time.Now().Add(f.ahead).UnixMilli()}}
+		}
+	}
+	time.Sleep(f.trip - f.trip/2)
+	f.batches = append(f.batches, names)
+	if len(f.fails) > 0 {
+		err := f.fails[0]
+		if f.fails = f.fails[1:]; err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+func (f *faraway) Close() error { return nil }
+
+// sent are the batches since it was last asked.
+func (f *faraway) sent() [][]string {
+	sent := f.batches
+	f.batches = nil
+	return sent
+}
+
+// TestTimed: the question for the time travels with batches that are sent anyway, and the
+// caller sees nothing of it.
+func TestTimed(t *testing.T) {
+	away := core.Refuse(core.Unavailable, "away")
+	synctest.Test(t, func(t *testing.T) {
+		f := &faraway{ahead: 45 * time.Second, trip: 10 * time.Millisecond}
+		clock := core.NewDatabaseClock(core.SystemClock)
+		s := store.NewTimed(f, store.Postgres, clock)
+		ping := func() error { return s.Ping(t.Context()) }
+		write := func() error { // one statement with rows, that has nothing to read
+			_, err := s.Ack(t.Context(), time.Now(), "queue/a", []core.Ref{{ID: "J"}})
+			return err
+		}
+		step := func(why string, do func() error, fails bool, want ...[]string) {
+			t.Helper()
+			if err := do(); (err != nil) != fails {
+				t.Errorf("%s: %v, want an error: %v", why, err, fails)
+			}
+			if got := f.sent(); !slices.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("%s: sent %v, want %v", why, got, want)
+			}
+		}
+		plain, timed := []string{"ping"}, []string{"ping", "check_clock"}
+
+		step("the first batch", ping, false, timed)
+		if off := time.Until(clock.Now()) - 45*time.Second; off.Abs() > time.Millisecond {
+			t.Errorf("the clock is %v off", off)
+		}
+		step("the second one", ping, false, plain)
+		time.Sleep(time.Minute)
+		step("a write that a read may come before", write, false, []string{"ack"})
+		step("a read after a minute", ping, false, timed)
+		step("the next read", ping, false, plain)
+		time.Sleep(time.Minute + 11*time.Second)
+		step("a write, when no read came", write, false, []string{"ack", "check_clock"})
+		step("a read after that", ping, false, plain)
+
+		f.fails = []error{away}
+		step("the database is away", ping, true, plain)
+		f.fails = []error{away}
+		step("and still is", ping, true, timed)
+		step("it is back", ping, false, timed)
+		f.ahead = 0
+		step("nothing is due", ping, false, plain)
+		step("it is asked for", func() error { return s.MeasureTime(t.Context()) }, false, timed)
+		time.Sleep(time.Minute)
+		f.fails = []error{errors.New("no such function")}
+		step("the question may be what fails the batch", ping, false, timed, plain)
+		f.fails = []error{errors.New("no such table"), errors.New("no such table")}
+		step("the batch fails anyway", ping, true, timed, plain)
+	})
+}
+
+// TestTimedSQLite: a file has no clock but the machine's.
+func TestTimedSQLite(t *testing.T) {
+	f := &faraway{ahead: 45 * time.Second}
+	clock := core.NewDatabaseClock(core.SystemClock)
+	if err := store.NewTimed(f, store.SQLite, clock).Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.NewTimed(f, store.SQLite, clock).MeasureTime(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := f.sent(); len(got) != 1 || len(got[0]) != 1 || clock.Ahead() != 0 {
+		t.Errorf("sent %v, and the clock is %v ahead, want no question and 0", got, clock.Ahead())
+	}
+}
