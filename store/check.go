@@ -162,13 +162,13 @@ func askSome(ctx context.Context, c Conn, questions []Stmt) ([]any, error) {
 	for i := 0; err == nil && i < len(res); i++ {
 		answers[at[i]] = value(res[i])
 	}
-	if err == nil || core.IsKind(err, core.Unavailable) {
+	if err == nil || !Definite(err) {
 		return answers, err
 	}
 	for i, q := range asked { // one of them is refused, and all with it
 		res, err := c.Batch(ctx, q)
 		switch {
-		case core.IsKind(err, core.Unavailable):
+		case err != nil && !Definite(err):
 			return nil, err
 		case err == nil:
 			answers[at[i]] = value(res[0])

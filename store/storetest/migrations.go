@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -30,6 +31,10 @@ func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial
 	t.Run("What broke off goes on where it was", func(t *testing.T) {
 		t.Parallel()
 		breakOff(t, newStore, empty(t))
+	})
+	t.Run("A slow process that dies leaves nothing of its own", func(t *testing.T) {
+		t.Parallel()
+		outrun(t, newStore, d, empty(t))
 	})
 	t.Run("A database of a newer version is refused", func(t *testing.T) {
 		t.Parallel()
@@ -145,6 +150,37 @@ func (c *limited) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resul
 		return nil, errBrokenOff
 	}
 	return c.Conn.Batch(ctx, stmts...)
+}
+
+// outrun has a process go on with steps that a faster one has done since it looked. It dies
+// before each step that drops an index, and leaves nothing that the faster one had dropped.
+func outrun(t *testing.T, newStore func(store.Conn) *store.Store, d store.Dialect, dial func() store.Conn) {
+	migrated(t, newStore(dial()))
+	for done, step := range store.Steps() {
+		if !strings.HasPrefix(step.Name, "drop index ") {
+			continue
+		}
+		if err := newStore(&outdated{limited: limited{dial(), 1 + done}}).Migrate(t.Context()); !errors.Is(err, errBrokenOff) {
+			t.Fatalf("Migrate of a process that dies before step %d = %v, want %v", step.Number, err, errBrokenOff)
+		}
+		if found, err := store.Compare(t.Context(), dial(), d); err != nil || len(found) != 0 {
+			t.Errorf("after a process died before step %d: Compare = %v, %v, want no difference", step.Number, found, err)
+		}
+	}
+}
+
+// outdated says that no step is done when it is asked first.
+type outdated struct {
+	limited
+	asked bool
+}
+
+func (c *outdated) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	res, err := c.limited.Batch(ctx, stmts...)
+	if err == nil && stmts[0].Name == "schema_read" && !c.asked {
+		c.asked, res[0].Rows = true, nil
+	}
+	return res, err
 }
 
 func refuseNewer(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {

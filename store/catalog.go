@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"strings"
+)
+
+// What the databases keep of their tables. Each dialect has one or two questions; $names are
+// the tables asked about.
+const (
+	// SQLite keeps the statements that made a table and its indexes. Those of unique
+	// constraints have no text.
+	sqliteCatalog = `SELECT name, sql FROM sqlite_master WHERE tbl_name IN ($names) AND sql IS NOT NULL AND type IN ('table', 'index') ORDER BY type DESC, name`
+
+	postgresColumns = `SELECT c.relname::text AS tab, a.attname::text AS col,
+		format_type(a.atttypid, a.atttypmod) || CASE WHEN o.collname IS NULL OR o.collname = 'default' THEN '' ELSE ' collate ' || lower(o.collname) END AS kind,
+		CASE WHEN a.attnotnull THEN 1 ELSE 0 END AS required, CASE WHEN a.atthasdef THEN 1 ELSE 0 END AS filled
+		FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid LEFT JOIN pg_collation AS o ON o.oid = a.attcollation
+		WHERE c.relname IN ($names) AND c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) AND a.attnum > 0 AND NOT a.attisdropped
+		ORDER BY 1, a.attnum`
+	postgresIndexes = `SELECT c.relname::text AS tab, i.relname::text AS ind,
+		CASE WHEN x.indisprimary THEN 2 WHEN x.indisunique THEN 1 ELSE 0 END AS uniq, CASE WHEN x.indisvalid AND x.indisready THEN 1 ELSE 0 END AS valid,
+		(SELECT string_agg(pg_get_indexdef(x.indexrelid, k, true) || CASE WHEN x.indoption[k - 1] & 1 = 1 THEN ' desc' ELSE '' END, ',' ORDER BY k)
+			FROM generate_series(1, x.indnkeyatts::int) AS k) AS cols,
+		coalesce(pg_get_expr(x.indpred, x.indrelid), '') AS cond
+		FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid JOIN pg_class AS i ON i.oid = x.indexrelid
+		WHERE c.relname IN ($names) AND c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) ORDER BY 1, 2`
+
+	mysqlColumns = `SELECT table_name AS tab, column_name AS col, column_type AS kind, is_nullable AS nullable,
+		CASE WHEN column_default IS NULL THEN 0 ELSE 1 END AS filled, COALESCE(generation_expression, '') AS computed
+		FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name IN ($names) ORDER BY table_name, ordinal_position`
+	mysqlIndexes = `SELECT table_name AS tab, index_name AS ind, CAST(non_unique AS SIGNED) AS many, column_name AS col,
+		COALESCE(collation, 'A') AS direction, COALESCE(sub_part, 0) AS part
+		FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name IN ($names) ORDER BY table_name, index_name, seq_in_index`
+)
+
+// readShape reads what some tables of a database look like.
+func readShape(ctx context.Context, c Conn, d Dialect, tables []string) (*shape, error) {
+	texts, build := []string{sqliteCatalog}, sqliteShape
+	switch d.Name {
+	case Postgres.Name:
+		texts, build = []string{postgresColumns, postgresIndexes}, postgresShape
+	case MySQL.Name:
+		texts, build = []string{mysqlColumns, mysqlIndexes}, mysqlShape
+	}
+	names := "'" + strings.Join(tables, "', '") + "'"
+	var questions []Stmt
+	for i, text := range texts {
+		questions = append(questions, question([]string{"columns", "indexes"}[i], strings.ReplaceAll(text, "$names", names)))
+	}
+	results, err := c.Batch(ctx, questions...)
+	if err != nil {
+		return nil, err
+	}
+	return build(results), nil
+}
+
+func sqliteShape(results []Result) *shape {
+	s := newShape()
+	for _, row := range results[0].Rows {
+		s.apply(str(row[1]))
+	}
+	return s
+}
+
+func (s *shape) table(name string) *tableShape {
+	if s.tables[name] == nil {
+		s.tables[name] = &tableShape{}
+	}
+	return s.tables[name]
+}
+
+func postgresShape(results []Result) *shape {
+	s := newShape()
+	for _, row := range results[0].Rows {
+		t := s.table(str(row[0]))
+		t.columns = append(t.columns, columnShape{name: str(row[1]), kind: str(row[2]), notNull: whole(row[3]) == 1, filled: whole(row[4]) == 1})
+	}
+	for _, row := range results[1].Rows {
+		table, columns := str(row[0]), strings.Split(str(row[4]), ",")
+		if whole(row[2]) == 2 {
+			s.table(table).key = columns
+			continue
+		}
+		s.indexes[str(row[1])] = &indexShape{table: table, unique: whole(row[2]) == 1, invalid: whole(row[3]) == 0,
+			columns: columns, where: plainly(str(row[5]))}
+	}
+	return s
+}
+
+func mysqlShape(results []Result) *shape {
+	s := newShape()
+	for _, row := range results[0].Rows {
+		kind := strings.ToLower(str(row[2]))
+		if base, _, sized := strings.Cut(kind, "("); sized && strings.HasSuffix(base, "int") {
+			kind = base // MariaDB tells how wide an integer is shown
+		}
+		t := s.table(str(row[0]))
+		t.columns = append(t.columns, columnShape{name: str(row[1]), kind: kind, notNull: str(row[3]) == "NO",
+			filled: whole(row[4]) == 1, computed: plainly(str(row[5]))})
+	}
+	for _, row := range results[1].Rows {
+		table, name, column := str(row[0]), str(row[1]), str(row[3])
+		if whole(row[5]) != 0 {
+			column += " in part"
+		}
+		if str(row[4]) == "D" {
+			column += " desc"
+		}
+		if name == "PRIMARY" {
+			t := s.table(table)
+			t.key = append(t.key, column)
+			continue
+		}
+		if s.indexes[name] == nil {
+			s.indexes[name] = &indexShape{table: table, unique: whole(row[2]) == 0}
+		}
+		s.indexes[name].columns = append(s.indexes[name].columns, column)
+	}
+	return s
+}

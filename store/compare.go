@@ -1,0 +1,184 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A Difference is one between the tables of a database and those that the schema steps make.
+type Difference struct {
+	// What names the table, column or index, and how it differs.
+	What string
+
+	// Repair is the SQL that repairs it; empty if there is none but to restore a backup. Lossy
+	// says that the rows or values that were there are gone, and stay so.
+	Repair string
+	Lossy  bool
+
+	// Harmful says that a gateway on these tables loses events, stores duplicates or fails.
+	// Other differences cost time or room.
+	Harmful bool
+}
+
+// String is what differs, and how to repair it.
+func (d Difference) String() string { return d.What + ": " + d.Remedy() }
+
+// Remedy says how to repair it.
+func (d Difference) Remedy() string {
+	switch {
+	case d.Repair == "":
+		return "restore a backup"
+	case d.Lossy:
+		return "restore a backup, or go on without what was in it: " + d.Repair
+	}
+	return d.Repair
+}
+
+// Compare lists how the tables of a database differ from what the schema steps make: those
+// that do harm first. All steps of this version must have run. It sends one batch, and
+// changes nothing.
+func Compare(ctx context.Context, c Conn, d Dialect) ([]Difference, error) {
+	want := shapeOf(d)
+	have, err := readShape(ctx, c, d, slices.Sorted(maps.Keys(want.tables)))
+	if err != nil {
+		return nil, fmt.Errorf("read the tables: %w", plain(err))
+	}
+	found := comparison{dialect: d, want: want, have: have}
+	found.compare()
+	slices.SortStableFunc(found.all, func(a, b Difference) int {
+		switch {
+		case a.Harmful == b.Harmful:
+			return 0
+		case a.Harmful:
+			return -1
+		}
+		return 1
+	})
+	return found.all, nil
+}
+
+// Inspect is [Compare] on the store's database.
+func (s *Store) Inspect(ctx context.Context) ([]Difference, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return Compare(ctx, s.conn, s.dialect)
+}
+
+// shown is how many differences a refusal spells out.
+const shown = 3
+
+// Unsound is the refusal to work on tables of which some differences do harm, or nil.
+func Unsound(found []Difference) error {
+	var harmful []string
+	for _, d := range found {
+		if d.Harmful {
+			harmful = append(harmful, d.String())
+		}
+	}
+	if len(harmful) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(harmful) - shown; n > 0 {
+		more = fmt.Sprintf("; and %d more", n)
+	}
+	return core.Refuse(core.Invalid, `the tables are not as the gateway made them: %s%s; "gateway doctor" lists all differences`,
+		strings.Join(harmful[:min(shown, len(harmful))], "; "), more)
+}
+
+// A comparison collects differences.
+type comparison struct {
+	dialect    Dialect
+	want, have *shape
+	all        []Difference
+}
+
+func (c *comparison) add(harmful bool, repair, what string, args ...any) {
+	c.all = append(c.all, Difference{What: fmt.Sprintf(what, args...), Repair: repair, Harmful: harmful})
+}
+
+// lost adds a table or column that is not there.
+func (c *comparison) lost(repair, what string) {
+	c.all = append(c.all, Difference{What: what + " is missing", Repair: repair, Lossy: true, Harmful: true})
+}
+
+func (c *comparison) compare() {
+	for _, name := range slices.Sorted(maps.Keys(c.want.tables)) {
+		if have := c.have.tables[name]; have == nil {
+			c.lost(c.makeTable(name), "table "+name)
+		} else {
+			c.columns(name, c.want.tables[name], have)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.want.indexes)) {
+		if want := c.want.indexes[name]; c.have.tables[want.table] != nil {
+			c.index(name, want, c.have.indexes[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.have.indexes)) {
+		if have := c.have.indexes[name]; c.want.indexes[name] == nil {
+			kind := "index"
+			if have.unique {
+				kind = "unique index"
+			}
+			c.add(false, c.dropIndex(name, have.table), "%s %s on %s is none of the gateway's, and each write to the table pays for it", kind, name, have.table)
+		}
+	}
+}
+
+func (c *comparison) columns(table string, want, have *tableShape) {
+	for _, w := range want.columns {
+		h := have.column(w.name)
+		switch {
+		case h == nil:
+			c.lost(c.addColumn(table, w), "column "+table+"."+w.name)
+		case h.kind != w.kind:
+			c.add(true, c.setColumn(table, w), "column %s.%s is of type %s, not %s", table, w.name, h.kind, w.kind)
+		case h.notNull && !w.notNull:
+			c.add(true, c.setColumn(table, w), "column %s.%s takes no null, and has to", table, w.name)
+		case !h.notNull && w.notNull && !slices.Contains(want.key, w.name):
+			c.add(false, c.setColumn(table, w), "column %s.%s takes null, and need not", table, w.name)
+		case h.computed != w.computed:
+			c.add(false, "", "column %s.%s is computed as %s, not as %s", table, w.name, cmp.Or(h.computed, "nothing"), cmp.Or(w.computed, "nothing"))
+		}
+	}
+	for _, h := range have.columns {
+		if want.column(h.name) == nil {
+			c.add(h.notNull && !h.filled && h.computed == "", "ALTER TABLE "+table+" DROP COLUMN "+h.name, "column %s.%s is none of the gateway's", table, h.name)
+		}
+	}
+	if !slices.Equal(have.key, want.key) {
+		c.add(true, c.setKey(table, have, want), "the primary key of %s is (%s), not (%s)", table, strings.Join(have.key, ", "), strings.Join(want.key, ", "))
+	}
+}
+
+func (c *comparison) index(name string, want, have *indexShape) {
+	kind := "index"
+	if want.unique {
+		kind = "unique index"
+	}
+	remake := c.dropIndex(name, want.table) + "; " + want.create(name)
+	switch {
+	case have == nil:
+		c.add(want.unique, want.create(name), "%s %s on %s is missing", kind, name, want.table)
+	case have.table != want.table:
+		c.add(want.unique, remake, "%s %s is on %s, not on %s", kind, name, have.table, want.table)
+	case have.invalid:
+		c.add(want.unique, remake, "%s %s on %s is not valid, so the database does not use it", kind, name, want.table)
+	case !have.unique && want.unique:
+		c.add(true, remake, "%s %s on %s is not unique", kind, name, want.table)
+	case have.unique != want.unique:
+		c.add(true, remake, "%s %s on %s is unique, and refuses rows that it must not refuse", kind, name, want.table)
+	case !slices.Equal(have.columns, want.columns):
+		c.add(want.unique, remake, "%s %s on %s is on (%s), not on (%s)", kind, name, want.table, strings.Join(have.columns, ", "), strings.Join(want.columns, ", "))
+	case have.where != want.where:
+		c.add(want.unique, remake, "%s %s on %s is of the rows with %s, not of those with %s", kind, name, want.table,
+			cmp.Or(have.where, "no condition"), cmp.Or(want.where, "no condition"))
+	}
+}

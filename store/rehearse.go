@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Sizes in bytes of a rehearsed event. Its payload needs pages of its own on every database,
+// and its headers need room in the page of its row. So a rehearsal fails on a disk that has
+// room for small rows alone, in pages which the tables have already.
+const (
+	rehearsedPayload = 16 << 10
+	rehearsedHeaders = 1800
+)
+
+// rehearsedText is text that no database can compress. It is the same for all rehearsals of
+// a process.
+var rehearsedText = sync.OnceValue(func() string {
+	b := make([]byte, rehearsedPayload*3/4)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+})
+
+// A dryRun is work on rows that are deleted in the same batch: an event with one job,
+// which is the first step of a run. Its statements are those of the work itself.
+type dryRun struct {
+	*Store
+	now                   time.Time
+	event, job, run, next core.ID
+	lane                  core.Lane
+}
+
+// Rehearse does some work and deletes its rows. See core.Upkeep.
+func (s *Store) Rehearse(ctx context.Context, w core.Work) error {
+	id := s.leases.Next
+	r := dryRun{Store: s, now: s.clock(), event: id(), job: id(), run: id(), next: id()}
+	r.lane = core.Lane("rehearsal/" + string(r.event))
+	_, err := s.conn.Batch(ctx, r.stmts(w)...)
+	if err == nil && ctx.Err() != nil {
+		// A server that waits for its standby may answer a cancelled commit as if it were done.
+		err = core.Refuse(core.Unavailable, "the database did not answer in time")
+	}
+	if err != nil {
+		return fmt.Errorf("rehearse %s: %w", w, err)
+	}
+	return nil
+}
+
+func (r *dryRun) stmts(w core.Work) []Stmt {
+	switch w {
+	case core.Deliveries:
+		return append(append(r.intake(), r.deliveries()...), r.undo("gates", "attempts", "steps", "runs", "jobs", "events")...)
+	case core.Transitions:
+		return append(append(r.intake(), r.transitions()...),
+			r.undo("callbacks", "step_texts", "history", "attempts", "steps", "runs", "jobs", "events")...)
+	case core.Turns:
+		return append(r.turnStmts(r.now, string(r.lane), 0), r.undo("turns")...)
+	}
+	return append(r.intake(), r.undo("steps", "runs", "jobs", "events")...)
+}
+
+// intake are the statements of an Accept, without the definition: definitions are never
+// deleted. The arrival has a delivery id and a key, and so meets all unique indexes.
+func (r *dryRun) intake() []Stmt {
+	text := rehearsedText()
+	a := core.Arrival{
+		Event: core.Event{ID: r.event, Source: "rehearsal", Type: "rehearsal", Payload: []byte(text), DeliveryID: string(r.event),
+			Headers: map[string]string{"rehearsal": text[:rehearsedHeaders]}, CreatedAt: r.now},
+		Jobs: []core.NewJob{{ID: r.job, Lane: r.lane, Key: string(r.event), MaxAttempts: 1}},
+	}
+	return append([]Stmt{r.eventStmt(a.Event), r.jobsStmt(a, false),
+		{Name: "insert_runs", SQL: r.sql.insertRun, Rows: [][]any{{string(r.run), "rehearsal", "", "first", nil, string(r.job)}}},
+		{Name: "insert_first_steps", SQL: r.sql.insertFirst, Rows: [][]any{{string(r.job), "http", string(r.run)}}},
+	}, r.answerStmts(a.Event, keysOf(a))...)
+}
+
+// deliveries are the statements of a Take and a Settle. The attempt fails, and so moves the
+// gate of its lane.
+func (r *dryRun) deliveries() []Stmt {
+	t := taking{Store: r.Store, now: r.now, lease: string(r.leases.Next()), placed: make([]place, 1),
+		quotas: []core.Quota{{Lane: r.lane, N: 1, Hold: time.Minute}}}
+	t.build()
+	settle, _, _ := r.settleStmts([]core.Outcome{{JobID: r.job, Lease: core.Lease(t.lease), Status: core.Dead, At: r.now, Lane: r.lane,
+		Verdict: core.Failure, Attempt: core.Attempt{Number: 1, StartedAt: r.now}}})
+	return append(t.stmts, settle...)
+}
+
+// transitions are the statements of a Transit: the first step ends and the next one begins.
+func (r *dryRun) transitions() []Stmt {
+	state := []byte(`"` + rehearsedText() + `"`)
+	return r.transitStmts([]core.Transition{{
+		Mark: r.leases.Next(),
+		Run:  core.Run{ID: r.run, Workflow: "rehearsal", Status: core.RunRunning, Epoch: 1, Seq: 2, Step: "next", StartedAt: r.now},
+		Entries: []core.Entry{
+			{Seq: 1, At: r.now, Epoch: 1, Type: core.EntryStarted},
+			{Seq: 2, At: r.now, Epoch: 1, Type: core.EntryWaiting, Path: "next"},
+		},
+		Apart:    true,
+		New:      []core.Step{{ID: r.next, RunID: r.run, Epoch: 1, Path: "next", Name: "next", Type: "callback", Status: core.StepReady, State: state, StartedAt: r.now}},
+		Changed:  []core.StepChange{{ID: r.job, Status: core.StepSucceeded, Attempt: 1, Output: state, FinishedAt: r.now}},
+		Jobs:     []core.StepJob{{ID: r.next, DueAt: r.now}},
+		JobsEnd:  []core.JobChange{{ID: r.job, Status: core.Completed, FinishedAt: r.now}},
+		Attempts: []core.AttemptRecord{{JobID: r.job, Lease: core.Lease(r.event), Attempt: core.Attempt{Number: 1, StartedAt: r.now}}},
+		Tokens:   []core.Token{{Hash: string(r.event), StepID: r.next, ExpiresAt: r.now}},
+	}})
+}
+
+// undo deletes the rows of a rehearsal from tables.
+func (r *dryRun) undo(tables ...string) (stmts []Stmt) {
+	ids := map[string][]any{
+		"events": {string(r.event)}, "jobs": {string(r.job), string(r.next)}, "attempts": {string(r.job)}, "gates": {string(r.lane)},
+		"runs": {string(r.run)}, "steps": {string(r.job), string(r.next)}, "history": {string(r.run)}, "callbacks": {string(r.event)},
+		"step_texts": {string(r.run)}, "turns": {string(r.lane)},
+	}
+	for _, table := range tables {
+		for _, id := range ids[table] {
+			stmts = append(stmts, Stmt{Name: "undo_" + table, SQL: "DELETE FROM " + table + " WHERE " + firstKey[table] + " = ?", Args: []any{id}})
+		}
+	}
+	return stmts
+}
+
+// firstKey is the first column of the primary key of each table that rehearsals write to.
+var firstKey = map[string]string{"events": "id", "jobs": "id", "attempts": "job_id", "gates": "lane", "runs": "id", "steps": "id",
+	"history": "run_id", "callbacks": "token_hash", "step_texts": "run_id", "turns": "name"}

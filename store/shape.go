@@ -1,0 +1,259 @@
+package store
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A shape is what tables look like: those that the schema steps make, or those of a
+// database. The first is read out of the text of the steps, so there is no second list of
+// tables that could differ from them.
+type shape struct {
+	tables  map[string]*tableShape
+	indexes map[string]*indexShape
+}
+
+type tableShape struct {
+	create  string // the statement that makes it, as the step has it
+	columns []columnShape
+	key     []string // of the primary key
+}
+
+// A columnShape is a column. Kind is its type in lower case, with its collation if that is
+// not the database's own.
+type columnShape struct {
+	name, kind string
+	notNull    bool
+	filled     bool   // it has a default value
+	computed   string // the expression of a generated column
+	definition string // as the step has it, without the name
+	added      bool   // by a step of its own
+}
+
+type indexShape struct {
+	table     string
+	unique    bool
+	columns   []string // "name" or "name desc"
+	where     string   // the condition of a partial one, plainly
+	condition string   // the same as the step has it
+	invalid   bool     // the database does not use it
+}
+
+// shapeOf is what the schema steps of a dialect make.
+func shapeOf(d Dialect) *shape {
+	s := newShape()
+	s.apply(d.sql(stepsTable))
+	for _, step := range steps[1:] {
+		s.apply(d.sql(step))
+	}
+	return s
+}
+
+func newShape() *shape {
+	return &shape{tables: map[string]*tableShape{}, indexes: map[string]*indexShape{}}
+}
+
+func (t *tableShape) column(name string) *columnShape {
+	i := slices.IndexFunc(t.columns, func(c columnShape) bool { return c.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &t.columns[i]
+}
+
+// apply adds what a statement of the schema makes. It knows the statements of steps, and
+// the statements that SQLite keeps.
+func (s *shape) apply(sql string) {
+	w := &reader{left: tokens(sql)}
+	switch {
+	case w.skip("CREATE", "TABLE"):
+		w.skip("IF", "NOT", "EXISTS")
+		s.createTable(w.name(), w.group(), sql)
+	case w.skip("CREATE", "UNIQUE", "INDEX"):
+		s.createIndex(w, true)
+	case w.skip("CREATE", "INDEX"):
+		s.createIndex(w, false)
+	case w.skip("DROP", "INDEX"):
+		w.skip("IF", "EXISTS")
+		delete(s.indexes, w.name())
+	case w.skip("ALTER", "TABLE"):
+		s.alter(w.name(), w.left)
+	}
+}
+
+func (s *shape) createTable(name string, body []string, sql string) {
+	t := &tableShape{create: squeeze(sql)}
+	for _, part := range list(body) {
+		if w := (&reader{left: part}); w.skip("PRIMARY", "KEY") {
+			for _, c := range list(w.group()) {
+				t.key = append(t.key, unquoted(c[0]))
+			}
+			continue
+		}
+		t.add(part, false)
+	}
+	s.tables[name] = t
+}
+
+// add adds a column by its definition, which begins with its name.
+func (t *tableShape) add(part []string, later bool) {
+	c := columnShape{name: unquoted(part[0]), definition: strings.Join(part[1:], " "), added: later}
+	w := &reader{left: part[1:]}
+	var kind []string
+	for len(w.left) > 0 {
+		switch {
+		case w.skip("NOT", "NULL"):
+			c.notNull = true
+		case w.skip("PRIMARY", "KEY"):
+			t.key = []string{c.name}
+		case w.skip("DEFAULT"):
+			c.filled = true
+			w.next()
+		case w.skip("GENERATED", "ALWAYS", "AS"):
+			c.computed = plainly(strings.Join(w.group(), " "))
+			w.left = nil
+		case w.skip("NULL"):
+		default:
+			kind = append(kind, strings.ToLower(unquoted(w.next())))
+		}
+	}
+	c.kind = tight.Replace(strings.Join(kind, " "))
+	t.columns = append(t.columns, c)
+}
+
+// tight writes words that were joined with spaces as a person would.
+var tight = strings.NewReplacer(" ( ", "(", " )", ")", " , ", ", ")
+
+func (s *shape) createIndex(w *reader, unique bool) {
+	w.skip("IF", "NOT", "EXISTS")
+	name := w.name()
+	w.skip("ON")
+	i := &indexShape{table: w.name(), unique: unique, columns: columnsOf(w.group())}
+	if w.skip("WHERE") {
+		i.condition = strings.Join(w.left, " ")
+		i.where = plainly(i.condition)
+		w.left = nil
+	}
+	s.indexes[name] = i
+}
+
+// columnsOf are the columns of an index.
+func columnsOf(body []string) (columns []string) {
+	for _, c := range list(body) {
+		column := unquoted(c[0])
+		if slices.ContainsFunc(c[1:], func(word string) bool { return strings.EqualFold(word, "DESC") }) {
+			column += " desc"
+		}
+		columns = append(columns, column)
+	}
+	return columns
+}
+
+// alter adds columns and indexes.
+func (s *shape) alter(table string, body []string) {
+	t := s.tables[table]
+	for _, part := range list(body) {
+		w := &reader{left: part}
+		switch {
+		case t == nil:
+		case w.skip("ADD", "COLUMN"):
+			w.skip("IF", "NOT", "EXISTS")
+			t.add(w.left, true)
+		case w.skip("ADD", "INDEX"):
+			s.indexes[w.name()] = &indexShape{table: table, columns: columnsOf(w.group())}
+		}
+	}
+}
+
+// token is a quoted name, a text, a word, a sign of two, or any other sign.
+var token = regexp.MustCompile("\"[^\"]*\"|`[^`]*`|\\[[^\\]]*\\]|'(?:[^']|'')*'|[A-Za-z0-9_.]+|[<>!]=|<>|::|[^\\s]")
+
+func tokens(sql string) []string { return token.FindAllString(sql, -1) }
+
+func unquoted(word string) string { return strings.Trim(word, "\"`[]") }
+
+// reader are the tokens of a statement that are not read yet.
+type reader struct{ left []string }
+
+// skip goes over reader if they are next.
+func (w *reader) skip(expected ...string) bool {
+	if len(w.left) < len(expected) {
+		return false
+	}
+	for i, e := range expected {
+		if !strings.EqualFold(w.left[i], e) {
+			return false
+		}
+	}
+	w.left = w.left[len(expected):]
+	return true
+}
+
+func (w *reader) next() string {
+	if len(w.left) == 0 {
+		return ""
+	}
+	word := w.left[0]
+	w.left = w.left[1:]
+	return word
+}
+
+// name is the next word as the name of something, without the schema before it.
+func (w *reader) name() string {
+	name := unquoted(w.next())
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
+// group is what is between the next pair of parentheses.
+func (w *reader) group() []string {
+	depth, from := 0, 0
+	for i, word := range w.left {
+		switch word {
+		case "(":
+			if depth++; depth == 1 {
+				from = i + 1
+			}
+		case ")":
+			if depth--; depth == 0 {
+				inside := w.left[from:i]
+				w.left = w.left[i+1:]
+				return inside
+			}
+		}
+	}
+	return nil
+}
+
+// list splits reader at the commas that are in no parentheses.
+func list(body []string) (parts [][]string) {
+	depth, from := 0, 0
+	for i, word := range append(body[:len(body):len(body)], ",") {
+		switch word {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		case ",":
+			if depth == 0 && i > from {
+				parts = append(parts, body[from:i])
+			}
+			if depth == 0 {
+				from = i + 1
+			}
+		}
+	}
+	return parts
+}
+
+// squeeze writes a statement in one line.
+func squeeze(sql string) string { return strings.Join(strings.Fields(sql), " ") }
+
+// noise is what databases add to expressions when they store them: parentheses, quotes,
+// types and character sets.
+var noise = regexp.MustCompile("::[a-z]+|_utf8mb[34]\\s*|_utf8\\s*|_latin1\\s*|_binary\\s*|[\\s()`\"\\\\]")
+
+// plainly is an expression in a form that does not depend on how a database writes it.
+func plainly(expression string) string {
+	return noise.ReplaceAllString(strings.ToLower(strings.ReplaceAll(expression, ":: ", "::")), "")
+}

@@ -1,0 +1,82 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+const (
+	saysRehearse       = "Rehearse does work of a kind with rows of its own, and deletes these in the same commit"
+	saysRehearseUnseen = "No other caller sees the rows"
+	saysRehearseEnds   = "It ends when ctx is done"
+)
+
+// works are all kinds of work.
+var works = []core.Work{core.Intake, core.Deliveries, core.Transitions, core.Turns}
+
+func (r *rig) rehearse(w core.Work) {
+	r.Helper()
+	if err := r.store.Rehearse(context.Background(), w); err != nil {
+		r.Errorf("Rehearse(%s) = %v, want none", w, err)
+	}
+}
+
+// rehearse: each kind, twice, and no row stays.
+func rehearse(r *rig) {
+	for _, w := range works {
+		r.rehearse(w)
+		r.rehearse(w)
+	}
+	r.nothingStored()
+}
+
+// nothingStored requires that there is no event, job or run.
+func (r *rig) nothingStored() {
+	r.Helper()
+	ctx := context.Background()
+	events, err := r.store.Events(ctx, core.EventFilter{})
+	if err != nil || len(events.Items) > 0 {
+		r.Errorf("Events = %v, %v, want none", events.Items, err)
+	}
+	jobs, err := r.store.Jobs(ctx, core.JobFilter{})
+	if err != nil || len(jobs.Items) > 0 {
+		r.Errorf("Jobs = %v, %v, want none", jobs.Items, err)
+	}
+	runs, err := r.store.Runs(ctx, core.RunFilter{})
+	if err != nil || len(runs.Items) > 0 {
+		r.Errorf("Runs = %v, %v, want none", runs.Items, err)
+	}
+}
+
+func rehearseUnseen(r *rig) {
+	var callers sync.WaitGroup
+	for _, w := range works {
+		callers.Go(func() {
+			for range r.few(8) {
+				r.rehearse(w)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { callers.Wait(); close(done) }()
+	for {
+		r.nothingStored()
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
+
+func rehearseEnds(r *rig) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, w := range works {
+		if err := r.store.Rehearse(ctx, w); err == nil {
+			r.Errorf("Rehearse(%s) of a context that is done = nil, want an error", w)
+		}
+	}
+}

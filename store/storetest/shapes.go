@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+// Shapes breaks tables that a store has made, in each way in turn, and requires that the
+// difference is named, and that the statement which is named with it repairs it. Open makes
+// an empty database.
+func Shapes(t *testing.T, d store.Dialect, open func(t *testing.T) store.Conn) {
+	conn := open(t)
+	if err := store.New(conn, d, core.SystemClock).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := shapes{T: t, conn: conn, dialect: d}
+	s.same("as the schema steps made them")
+	for _, o := range s.objects() {
+		s.damage(o)
+	}
+}
+
+type shapes struct {
+	*testing.T
+	conn    store.Conn
+	dialect store.Dialect
+}
+
+func (s shapes) exec(sql string) error {
+	for statement := range strings.SplitSeq(sql, "; ") {
+		if _, err := s.conn.Batch(context.Background(), store.Stmt{Name: "damage", SQL: statement}); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+func (s shapes) compare() []store.Difference {
+	s.Helper()
+	found, err := store.Compare(context.Background(), s.conn, s.dialect)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return found
+}
+
+func (s shapes) same(when string) {
+	s.Helper()
+	if found := s.compare(); len(found) > 0 {
+		s.Fatalf("%s: %d differences, such as %v, want none", when, len(found), found[0])
+	}
+}
+
+// damage is one way to break tables: statements, and what of the report on them has to say.
+type damage struct {
+	sql     string
+	says    string
+	harmful bool
+}
+
+// damage breaks the tables, looks, and repairs them as it is told.
+func (s shapes) damage(d damage) {
+	s.Helper()
+	if err := s.exec(d.sql); err != nil {
+		s.Fatalf("%v", err)
+	}
+	found := s.compare()
+	i := slices.IndexFunc(found, func(f store.Difference) bool { return strings.HasPrefix(f.What, d.says) })
+	if i < 0 {
+		s.Fatalf("after %q: %v, want a difference that begins with %q", d.sql, found, d.says)
+	}
+	if found[i].Harmful != d.harmful {
+		s.Errorf("after %q: harmful = %v, want %v", d.sql, found[i].Harmful, d.harmful)
+	}
+	if refused := store.Unsound(found); (refused != nil) != d.harmful {
+		s.Errorf("after %q: Unsound = %v, want a refusal: %v", d.sql, refused, d.harmful)
+	}
+	for _, f := range found {
+		if f.Repair == "" {
+			s.Fatalf("after %q: %q has no repair", d.sql, f.What)
+		}
+		if err := s.exec(f.Repair); err != nil {
+			s.Fatalf("repair after %q: %v", d.sql, err)
+		}
+	}
+	s.same("after " + d.sql + " and its repair")
+}
+
+// objects are damages to each index, column and table there is.
+func (s shapes) objects() (all []damage) {
+	for _, o := range store.Objects(s.dialect) {
+		switch {
+		case o.Index != "":
+			all = append(all, s.indexDamages(o)...)
+		case o.Column != "":
+			all = append(all, s.columnDamages(o)...)
+		default:
+			all = append(all, damage{"DROP TABLE " + o.Table, "table " + o.Table + " is missing", true})
+		}
+	}
+	return all
+}
+
+func (s shapes) dropIndex(o store.Object) string {
+	if s.dialect.Name == store.MySQL.Name {
+		return "DROP INDEX " + o.Index + " ON " + o.Table
+	}
+	return "DROP INDEX " + o.Index
+}
+
+func (s shapes) indexDamages(o store.Object) []damage {
+	kind, create := "index ", "CREATE INDEX "
+	if o.Unique {
+		kind, create = "unique index ", "CREATE UNIQUE INDEX "
+	}
+	named := kind + o.Index + " on " + o.Table
+	first := o.Columns[0]
+	all := []damage{
+		{s.dropIndex(o), named + " is missing", o.Unique},
+		{"CREATE INDEX foreign_index ON " + o.Table + " (" + first + ")", "index foreign_index on " + o.Table + " is none of the gateway's", false},
+	}
+	if len(o.Columns) > 1 {
+		all = append(all, damage{s.dropIndex(o) + "; " + create + o.Index + " ON " + o.Table + " (" + first + ")", named + " is on (" + first + ")", o.Unique})
+	}
+	if o.Unique {
+		all = append(all, damage{s.dropIndex(o) + "; CREATE INDEX " + o.Index + " ON " + o.Table + " (" + strings.Join(o.Columns, ", ") + ")", named + " is not unique", true})
+	}
+	if !o.Unique {
+		all = append(all, damage{s.dropIndex(o) + "; CREATE UNIQUE INDEX " + o.Index + " ON " + o.Table + " (" + strings.Join(o.Columns, ", ") + ")", named + " is unique, and refuses", true})
+	}
+	if len(o.Columns) > 1 && !o.Unique {
+		turned := slices.Clone(o.Columns)
+		slices.Reverse(turned)
+		all = append(all, damage{s.dropIndex(o) + "; " + create + o.Index + " ON " + o.Table + " (" + strings.Join(turned, ", ") + ")", named + " is on (", false})
+	}
+	if o.Condition != "" {
+		all = append(all, damage{s.dropIndex(o) + "; " + create + o.Index + " ON " + o.Table + " (" + strings.Join(o.Columns, ", ") + ") WHERE " + first + " IS NULL",
+			named + " is of the rows with " + first + "isnull", o.Unique})
+	}
+	return all
+}
+
+// columnDamages drops a column. SQLite drops none that is in an index or key: then the
+// indexes go first, and what is in a key stays.
+func (s shapes) columnDamages(o store.Object) []damage {
+	says := "column " + o.Table + "." + o.Column + " is missing"
+	drop := "ALTER TABLE " + o.Table + " DROP COLUMN " + o.Column
+	if o.Key || s.dialect.Name == store.MySQL.Name && o.Used {
+		return []damage{}
+	}
+	if s.dialect.Name != store.Postgres.Name {
+		for _, i := range store.Objects(s.dialect) {
+			if i.Index != "" && i.Table == o.Table && (slices.Contains(i.Columns, o.Column) || strings.Contains(i.Condition, o.Column)) {
+				drop = s.dropIndex(i) + "; " + drop
+			}
+		}
+	}
+	return []damage{{drop, says, true}}
+}
