@@ -14,11 +14,11 @@ import (
 // A million events, each with a completed job in one of twenty lanes, and among them
 // a few jobs in every other status, as old as they can be: a listing meets them last.
 const (
-	askEvents = numbers + `INSERT INTO events SELECT printf('0%025d', i), iif(i % 10 = 0, 'crm', 'shop'), 'order.created', '{"total": 42, "pad": "' || hex(zeroblob(200)) || '"}',
+	askEvents = numbers + `INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) SELECT printf('0%025d', i), iif(i % 10 = 0, 'crm', 'shop'), 'order.created', '{"total": 42, "pad": "' || hex(zeroblob(200)) || '"}',
 		'application/json', '', NULL, 1000 + i FROM n`
-	askJobs = numbers + `INSERT INTO jobs SELECT printf('1%025d', i), printf('0%025d', i), 'handler/h' || (i % 20), NULL,
+	askJobs = numbers + intoJobs + `SELECT printf('1%025d', i), printf('0%025d', i), 'handler/h' || (i % 20), NULL,
 		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n`
-	askFew = numbers + `INSERT INTO jobs SELECT ?2 || printf('%025d', i), printf('0%025d', i), 'handler/h' || (i % 20), NULL,
+	askFew = numbers + intoJobs + `SELECT ?2 || printf('%025d', i), printf('0%025d', i), 'handler/h' || (i % 20), NULL,
 		?2, 1, 3, ?3 + i, NULL, '', 1000 + i, ?4 + i FROM n`
 )
 

@@ -29,15 +29,19 @@ const (
 // The WAL begins anew once all pages are moved and nobody reads there. If some are written
 // in every round, which are a few, it is the writer who moves these.
 type checkpointer struct {
-	file file
+	file *file
 	due  chan struct{} // closed in the end
 	done chan struct{}
 	rest atomic.Bool // left to the writer
 	owed atomic.Bool // nothing was moved, since something was wrong with the file
+
+	moved func() // is told of each time that pages were moved
+
+	session *session // nil until first used and after an error
 }
 
-func newCheckpointer(f file) *checkpointer {
-	c := &checkpointer{file: f, due: make(chan struct{}, 1), done: make(chan struct{})}
+func newCheckpointer(f *file, moved func()) *checkpointer {
+	c := &checkpointer{file: f, moved: moved, due: make(chan struct{}, 1), done: make(chan struct{})}
 	go c.run()
 	return c
 }
@@ -60,26 +64,40 @@ func (c *checkpointer) close() {
 // the next time: what is wrong with the file is met by the writer as well, who tells.
 func (c *checkpointer) run() {
 	defer close(c.done)
-	var s *session
 	for range c.due {
-		var all bool
-		var err error
-		if s == nil {
-			s, err = dial(dsn(c.file.path))
-		}
-		if err == nil {
-			all, err = moveMost(func() (int64, int64, error) { return move(s) })
-		}
-		if err != nil && s != nil {
-			s.close()
-			s = nil
-		}
-		c.owed.Store(err != nil)
-		c.rest.Store(err == nil && !all)
+		_ = c.file.using(c.round)
 	}
-	if s != nil {
-		s.close()
+}
+
+func (c *checkpointer) round() error {
+	all, err := c.move()
+	if err != nil {
+		_ = c.disconnect()
 	}
+	c.moved()
+	c.owed.Store(err != nil)
+	c.rest.Store(err == nil && !all)
+	return err
+}
+
+func (c *checkpointer) move() (all bool, err error) {
+	if err := c.file.check(); err != nil {
+		return false, err
+	}
+	if c.session == nil {
+		if c.session, err = dial(dsn(c.file.path)); err != nil {
+			return false, err
+		}
+	}
+	return moveMost(func() (int64, int64, error) { return move(c.session) })
+}
+
+func (c *checkpointer) disconnect() (err error) {
+	if c.session != nil {
+		err = c.session.close()
+		c.session = nil
+	}
+	return err
 }
 
 // moveMost moves what is in the WAL, and tells whether that is all of it: whether nothing

@@ -21,11 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -36,6 +32,26 @@ import (
 // Open opens the database file at path, creating it (readable by its owner only)
 // if there is none. The folder must exist. It does not change the schema.
 func Open(path string) (store.Conn, error) {
+	if err := errors.Join(Examine(path), checkNames(path)); err != nil {
+		return nil, err
+	}
+	return openFile(path, nil)
+}
+
+// Open opens the locked database for a server. It refuses one that lacks commits.
+func (l *Lock) Open() (store.Conn, error) {
+	c, err := openFile(l.path, newMarker(l))
+	if err != nil {
+		return nil, err
+	}
+	if err := reaches(l.path, l.note.mark); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func openFile(path string, m *marker) (store.Conn, error) {
 	if err := prepareFile(path); err != nil {
 		return nil, err
 	}
@@ -43,13 +59,19 @@ func Open(path string) (store.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{file: f, writer: newWriter(f), readers: newReaders()}
+	c := &conn{file: f, readers: newReaders()}
+	f.renew = c.renew
+	c.writer = newWriter(f, m)
 	// Looking into it proves that the file is a database. It takes no lock, so that
 	// a command that only reads need not wait for a busy server.
 	look := store.Stmt{Name: "open", SQL: "SELECT 1 FROM sqlite_master LIMIT 1", Reads: true}
 	if _, err := c.Batch(context.Background(), look); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	if f.info, err = os.Stat(path); err != nil { // it has a size now
+		c.Close()
+		return nil, unavailable(err)
 	}
 	return c, nil
 }
@@ -64,14 +86,15 @@ func unavailable(cause error) error {
 }
 
 type conn struct {
-	file    file
+	file    *file
 	writer  *writer
 	readers *readers
 	closed  atomic.Bool
+	seen    sighting // under use
 }
 
 // Batch runs statements. See store.Conn.
-func (c *conn) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+func (c *conn) Batch(ctx context.Context, stmts ...store.Stmt) (results []store.Result, err error) {
 	if len(stmts) == 0 {
 		return nil, nil
 	}
@@ -80,7 +103,11 @@ func (c *conn) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, 
 			return c.writer.batch(ctx, stmts)
 		}
 	}
-	return c.readBatch(ctx, stmts)
+	err = c.file.again(func() (err error) {
+		results, err = c.readBatch(ctx, stmts)
+		return err
+	})
+	return results, err
 }
 
 func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
@@ -183,79 +210,27 @@ func (r *readers) give(s *session) {
 	r.free <- struct{}{}
 }
 
-// close closes the connections once their reads have ended. Those who wait for one find
-// none that is open.
-func (r *readers) close() error {
-	for range maxReaders {
-		<-r.free
-	}
+// drop closes the connections, of which none is used.
+func (r *readers) drop() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var errs []error
 	for _, s := range r.idle {
 		errs = append(errs, s.close())
 	}
 	r.idle = nil
-	for range maxReaders {
-		r.free <- struct{}{}
-	}
 	return errors.Join(errs...)
 }
 
-// A file is the database as it was opened. Somebody may delete or replace it
-// while it is open; what is written then goes to a file without a name, and ends
-// with the process.
-type file struct {
-	path string
-	info os.FileInfo
-}
-
-func identify(path string) (file, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return file{}, unavailable(err)
+// close closes the connections once their reads have ended. Callers that wait for a connection find
+// none that is open.
+func (r *readers) close() error {
+	for range maxReaders {
+		<-r.free
 	}
-	return file{path, info}, nil
-}
-
-// check tells whether the path still leads to the file.
-func (f file) check() error {
-	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) {
-		return unavailable(fmt.Errorf("the file %s was deleted or replaced; restart the gateway", f.path))
+	err := r.drop()
+	for range maxReaders {
+		r.free <- struct{}{}
 	}
-	return nil
-}
-
-// dsn is the driver's name for the file, with the settings every connection gets.
-func dsn(path string, pragmas ...string) string {
-	q := url.Values{"mode": {"rw"}}        // the file exists; one that is gone must not come back empty
-	q.Add("_pragma", "busy_timeout(5000)") // first: the others may meet a lock
-	q.Add("_pragma", "journal_mode(WAL)")
-	q.Add("_pragma", "synchronous(FULL)")
-	q.Add("_pragma", "temp_store(MEMORY)")
-	q.Add("_pragma", "cache_size(-4096)")            // KiB; the operating system caches the file as well
-	q.Add("_pragma", "journal_size_limit(67108864)") // bytes
-	for _, p := range pragmas {
-		q.Add("_pragma", p)
-	}
-	escaped := strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
-	return "file:" + escaped + "?" + q.Encode()
-}
-
-// prepareFile makes sure that the file exists with sane rights, and says in plain
-// words what SQLite would call error 14.
-func prepareFile(path string) error {
-	dir := filepath.Dir(path)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return core.Refuse(core.Unavailable, "database folder %s does not exist", dir)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		var pe *os.PathError
-		errors.As(err, &pe)
-		remedy := ""
-		if errors.Is(err, fs.ErrPermission) {
-			remedy = ": " + rights
-		}
-		return core.Refuse(core.Unavailable, "database file %s cannot be opened: %v%s", path, pe.Err, remedy)
-	}
-	return f.Close()
+	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 func openConn(t *testing.T, path string) *conn {
@@ -81,7 +82,7 @@ func TestVersionIsNotOneThatLosesTheLog(t *testing.T) {
 func TestBatchIsAllOrNothing(t *testing.T) {
 	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
 	do(t, c, write("CREATE TABLE t (n INTEGER PRIMARY KEY)"))
-	_, err := c.Batch(context.Background(), write("INSERT INTO t VALUES (1)"), write("INSERT INTO nowhere VALUES (1)"))
+	_, err := c.Batch(context.Background(), write("INSERT INTO t VALUES (1)"), write("INSERT INTO t VALUES (1)"))
 	if err == nil || core.IsKind(err, core.Unavailable) || !strings.HasPrefix(err.Error(), "write: ") {
 		t.Errorf("Batch = %v, want an error that names the statement", err)
 	}
@@ -181,7 +182,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for path, want := range map[string]string{
 		filepath.Join(dir, "no", "such", "x.db"): "does not exist",
 		dir:                                      "cannot be opened: is a directory",
-		garbage:                                  "file is not a database",
+		garbage:                                  "file is not a database (26): it is damaged or something else: let database.url name another file, or restore a backup",
 	} {
 		c, err := Open(path)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -296,7 +297,7 @@ func TestFileThatIsGone(t *testing.T) {
 	}
 	for _, st := range []store.Stmt{write("INSERT INTO t VALUES (1)"), read("SELECT COUNT(*) FROM t")} {
 		_, err := c.Batch(context.Background(), st)
-		if !core.IsKind(err, core.Unavailable) || !strings.Contains(err.Error(), "was deleted or replaced; restart the gateway") {
+		if !core.IsKind(err, core.Unavailable) || !strings.Contains(err.Error(), "was deleted or replaced; put it back or restart the gateway") {
 			t.Errorf("%s without the file = %v, want unavailable, and why", st.SQL, err)
 		}
 	}
@@ -329,5 +330,44 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	_, err = c.Batch(t.Context(), much)
 	if !core.IsKind(err, core.Unavailable) || !strings.HasSuffix(err.Error(), "is full (13): make room on the disk where it is") {
 		t.Errorf("Batch on a full disk = %v, want what to do", err)
+	}
+}
+
+// TestBusyNamesTheRemedy: SQLite says that a database is locked also where locks fail.
+func TestBusyNamesTheRemedy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.db")
+	do(t, openConn(t, path), write("CREATE TABLE t (x TEXT)"))
+	hold, err := dial(dsn(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.close()
+	if err := hold.control("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	impatient, err := dial(dsn(path, "busy_timeout(0)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer impatient.close()
+	err = impatient.control("BEGIN IMMEDIATE")
+	if !core.IsKind(err, core.Unavailable) || !strings.Contains(err.Error(), "end the program that holds it; if none does, "+remote) {
+		t.Errorf("BEGIN beside another writer = %v, want what to do", err)
+	}
+}
+
+func TestRemediesOfLocks(t *testing.T) {
+	for code, want := range map[int]string{
+		sqlite3.SQLITE_IOERR_LOCK:    remote,
+		sqlite3.SQLITE_IOERR_SHMMAP:  remote,
+		sqlite3.SQLITE_PROTOCOL:      remote,
+		sqlite3.SQLITE_IOERR_WRITE:   failing,
+		sqlite3.SQLITE_READONLY:      rights,
+		sqlite3.SQLITE_CONSTRAINT:    "",
+		sqlite3.SQLITE_IOERR_SHMLOCK: remote,
+	} {
+		if got := remedy(code); got != want {
+			t.Errorf("remedy(%d) = %q, want %q", code, got, want)
+		}
 	}
 }

@@ -3,28 +3,70 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/eventgateway/gateway/core"
 )
 
 // A Lock marks a database file as served by this process.
-type Lock struct{ file *os.File }
+type Lock struct {
+	path   string   // of the database, behind symbolic links
+	beside *os.File // holds the note
+	data   *os.File // the database
+	note   note
+	anew   bool // there was no database, and a gateway has served one
+}
 
-// Acquire takes the lock beside the database file, or says who holds it. SQLite
-// would let two processes work on one file, but each would take the other's
-// running jobs for its own when it starts. The lock is the kernel's: it ends with
-// the process, however that ends, and the file that stays behind means nothing.
+// Acquire locks the database file, which it makes if there is none, or says which process
+// holds it. SQLite would let two processes work on one file, but each would take the other's
+// running jobs for its own when it starts. There are two locks: one of a file beside the
+// database, which names the process that holds it, and one of the database itself, which has
+// no other name and cannot be removed. Both are the kernel's: they end with the process,
+// however that ends. The file that stays behind keeps what marks.go needs.
 func Acquire(path string) (*Lock, error) {
+	if err := checkFolder(path); err != nil {
+		return nil, err
+	}
 	path, err := target(path)
 	if err != nil {
 		return nil, err
 	}
+	l := &Lock{path: path}
+	if err := l.take(); err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Lock) take() (err error) {
+	if l.beside, err = lockBeside(l.path); err != nil {
+		return err
+	}
+	before := readNote(l.beside)
+	missing, err := examine(l.path, before.mark)
+	if err != nil {
+		return err
+	}
+	if err := prepareFile(l.path); err != nil {
+		return err
+	}
+	if l.data, err = lockInode(l.path); err != nil {
+		return err
+	}
+	l.note = note{process: os.Getpid(), mark: before.mark}
+	if missing {
+		l.note.mark, l.anew = 0, before.mark > 0
+	}
+	l.note.write(l.beside)
+	return nil
+}
+
+// lockBeside locks the file beside the database.
+func lockBeside(path string) (*os.File, error) {
 	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, core.Refuse(core.Unavailable, "lock beside the database: %v: %s", err, rights)
@@ -33,42 +75,58 @@ func Acquire(path string) (*Lock, error) {
 		return nil, core.Refuse(core.Unavailable, "lock beside the database: %v", err)
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	defer f.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		defer f.Close()
-		holder, _ := io.ReadAll(io.LimitReader(f, 200))
 		return nil, core.Refuse(core.Unavailable,
-			"database %s is in use by another gateway (%s); SQLite serves one instance only: stop that one",
-			path, orUnknown(strings.TrimSpace(string(holder))))
+			"database %s is in use by another gateway (%s); SQLite serves one instance only: stop that one", path, readNote(f).holder())
 	}
-	if err != nil {
-		f.Close()
-		return nil, core.Refuse(core.Unavailable, "lock %s.lock: %v", path, err)
-	}
-	if err := f.Truncate(0); err == nil {
-		fmt.Fprintf(f, "process %d\n", os.Getpid())
-	}
-	return &Lock{file: f}, nil
+	return nil, unlockable(path+".lock", err)
 }
 
-// target is the file that path leads to. SQLite follows symbolic links, and two
-// names of one database must not have two locks.
+// target is the file that path leads to. SQLite follows symbolic links, and two names of one
+// database must not have two logs and locks. The file need not exist.
 func target(path string) (string, error) {
-	if err := prepareFile(path); err != nil {
-		return "", err
-	}
 	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		next, err := os.Readlink(path)
+		switch {
+		case err != nil:
+			return path, nil
+		case !filepath.IsAbs(next):
+			next = filepath.Join(filepath.Dir(path), next)
+		}
+		return target(next)
+	}
 	if err != nil {
 		return "", core.Refuse(core.Unavailable, "lock beside the database: %v", err)
 	}
 	return real, nil
 }
 
-func orUnknown(s string) string {
-	if s == "" {
-		return "process unknown"
+// Warnings are facts about the file that a server should log.
+func (l *Lock) Warnings() (all []string) {
+	if l.anew {
+		all = append(all, fmt.Sprintf("a new database was made: %s was not there, though a gateway served it before", l.path))
 	}
-	return s
+	if info, err := l.data.Stat(); err == nil {
+		if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
+			all = append(all, fmt.Sprintf("the database file %s has other names, hard links: after a crash its newest commits are in a log "+
+				"beside the name it was served by, so serve it by one name", l.path))
+		}
+	}
+	return all
 }
 
-// Release gives the lock up.
-func (l *Lock) Release() error { return l.file.Close() }
+// Release gives the lock up. SQLite must have closed the file.
+func (l *Lock) Release() error {
+	var errs []error
+	for _, f := range []*os.File{l.data, l.beside} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

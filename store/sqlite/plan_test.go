@@ -12,21 +12,25 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
+// intoJobs begins a statement that fills jobs; columns it leaves out have their defaults.
+const intoJobs = `INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+	created_at, finished_at) `
+
 // What seeds a database writes without going through the store: events, a
 // thousand jobs each, due ones and finished ones with an attempt.
 const (
 	seedEvents = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / 1000)
-		INSERT INTO events SELECT printf('0%010d', i), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i FROM n`
+		INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) SELECT printf('0%010d', i), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i FROM n`
 	numbers = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) `
-	seedDue = numbers + `INSERT INTO jobs SELECT printf('D%010d', i), printf('0%010d', 1 + i / 1000), ?2, NULL,
+	seedDue = numbers + intoJobs + `SELECT printf('D%010d', i), printf('0%010d', 1 + i / 1000), ?2, NULL,
 		'available', 0, 3, 1000 + i, NULL, '', 1000 + i, NULL FROM n WHERE i <= ?1`
-	seedDone = numbers + `INSERT INTO jobs SELECT printf('F%010d', i), printf('0%010d', 1 + i / 1000), ?2, NULL,
+	seedDone = numbers + intoJobs + `SELECT printf('F%010d', i), printf('0%010d', 1 + i / 1000), ?2, NULL,
 		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n WHERE i <= ?1`
 	// A tenth as many runs that are over, each with a step.
 	seedRuns = numbers + `INSERT INTO runs SELECT printf('R%010d', i), 'none', printf('0%010d', i), 'd', 'completed', 1, 1, 'one', '{}', '',
 		NULL, 1000 + i, 1000 + i, 1500 + i, 0, NULL FROM n WHERE i <= ?1`
 	seedSteps = `INSERT INTO steps SELECT 'S' || id, id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id,
-		created_at, finished_at, NULL, NULL FROM runs`
+		created_at, finished_at, NULL, NULL, NULL FROM runs`
 	seedTexts     = `INSERT INTO step_texts SELECT id, 'N', '{}' FROM runs`
 	seedHistory   = `INSERT INTO history SELECT id, 1, 'M' || id, 1000, 1, 'completed', '', '' FROM runs`
 	seedCallbacks = `INSERT INTO callbacks SELECT 'T' || id, id, 'S' || id, 1000 FROM runs`
@@ -124,7 +128,7 @@ var wanted = map[string]string{
 	"texts_of": "sqlite_autoindex_step_texts_1 (run_id=? AND name=?)", "insert_texts": "mine USING PRIMARY KEY (run_id=? AND seq=?)",
 	"purge_texts": "sqlite_autoindex_step_texts_1 (run_id=?)", "survey_ids": "sqlite_autoindex_steps_1", "survey_paths": "steps_path (run_id=? AND epoch=? AND path=?)",
 	"survey_leaves": "steps_leaf", "insert_history": "sqlite_autoindex_runs_1", "more_history": held, "insert_step_attempts": held,
-	"insert_rises": held, "insert_steps": held, "change_steps": held, "insert_step_jobs": held, "change_jobs": held, "insert_tokens": held,
+	"insert_rises": held, "insert_steps": held, "change_steps": held, "hold_steps": held, "insert_step_jobs": held, "change_jobs": held, "insert_tokens": held,
 	"disarm": "callbacks_step (run_id=? AND step_id=?)", "move_runs": "mine USING PRIMARY KEY (run_id=? AND seq=?)",
 	"held_by": "mine USING PRIMARY KEY (run_id=? AND seq=?)", "awaited": "PRIMARY KEY", "history": "PRIMARY KEY (run_id=? AND seq>?)",
 	"over_jobs": "jobs_finished (finished_at<?)", "over_events": "sqlite_autoindex_events_1 (id>? AND id<?)", "idle_gates": "PRIMARY KEY",
@@ -135,7 +139,7 @@ var wanted = map[string]string{
 	"jobs_near": "PRIMARY KEY (id<?)", "read_jobs": "PRIMARY KEY (id=?)", "sources_of": "COVERING INDEX events_by_kind (type=? AND source>?)",
 	"jobs_waiting": "COVERING INDEX jobs_waiting (lane=?", "jobs_dead": "COVERING INDEX jobs_dead (lane=? AND id>? AND id<?)", "jobs_done": "COVERING INDEX jobs_done (lane=? AND id>? AND id<?)",
 	"jobs_waiting_lanes": "COVERING INDEX jobs_waiting (lane>?)", "jobs_dead_lanes": "COVERING INDEX jobs_dead (lane>?)", "jobs_done_lanes": "COVERING INDEX jobs_done (lane>?)",
-	"finished": "jobs_finished (finished_at>?)", "over": "COVERING INDEX jobs_finished", "buried": "COVERING INDEX jobs_dead", "jobs_of": "jobs_event (event_id=?)",
+	"finished": "jobs_finished (finished_at>?)", "over": "COVERING INDEX jobs_finished", "buried": "COVERING INDEX jobs_dead", "jobs_of": "jobs_event (event_id=?)", "attempts_of": "PRIMARY KEY (job_id=?)",
 	"read_events": "sqlite_autoindex_events_1 (id=?)", "replayed": "PRIMARY KEY", "turn": "sqlite_autoindex_turns_1", "whose_turn": "sqlite_autoindex_turns_1",
 	"over_runs": "runs_finished", "purge_steps": "steps_path", "purge_history": "PRIMARY KEY (run_id=?)", "purge_callbacks": "callbacks_step",
 }

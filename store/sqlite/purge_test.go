@@ -12,14 +12,14 @@ import (
 
 // A run with many steps, entries and tokens, and a job with many attempts, all over.
 var large = []string{
-	`INSERT INTO events VALUES ('E', 'shop', 'order', '{}', '', '', NULL, 1000)`,
+	`INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) VALUES ('E', 'shop', 'order', '{}', '', '', NULL, 1000)`,
 	`INSERT INTO runs VALUES ('R', 'w', 'E', 'd', 'completed', 1, 12000, 'one', '{}', '', NULL, 1000, 1000, 1000, 0, NULL)`,
 	`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) INSERT INTO steps
-		SELECT printf('S%05d', i), 'R', 1, NULL, '', printf('p%05d', i), 'one', 'http', 'succeeded', 1, NULL, NULL, '', '', '', NULL, 1000, 1000, NULL, NULL FROM n`,
+		SELECT printf('S%05d', i), 'R', 1, NULL, '', printf('p%05d', i), 'one', 'http', 'succeeded', 1, NULL, NULL, '', '', '', NULL, 1000, 1000, NULL, NULL, NULL FROM n`,
 	`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO step_texts SELECT 'R', printf('N%05d', i), '{}' FROM n`,
 	`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000) INSERT INTO history SELECT 'R', i, 'M', 1000, 1, 'completed', '', '' FROM n`,
 	`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) INSERT INTO callbacks SELECT printf('T%05d', i), 'R', printf('S%05d', i), 1000 FROM n`,
-	`INSERT INTO jobs VALUES ('J', 'E', 'queue/q', NULL, 'completed', 7000, 9999, NULL, NULL, '', 1000, 1000)`,
+	intoJobs + `VALUES ('J', 'E', 'queue/q', NULL, 'completed', 7000, 9999, NULL, NULL, '', 1000, 1000)`,
 	`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 7000) INSERT INTO attempts SELECT 'J', printf('L%05d', i), i, 500, '', '', 1, 1000 FROM n`,
 }
 
@@ -86,9 +86,8 @@ func TestPurgeOfMuch(t *testing.T) {
 func TestPurgeOfMany(t *testing.T) {
 	var conn store.Conn
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
-	run(t, conn, `INSERT INTO events VALUES ('E', 'shop', 'order', '{}', '', '', NULL, 9000)`,
-		`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20) INSERT INTO jobs
-			SELECT printf('J%02d', i), 'E', 'queue/q', NULL, 'completed', 2000, 9999, NULL, NULL, '', 1000, 1000 FROM n`,
+	run(t, conn, `INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) VALUES ('E', 'shop', 'order', '{}', '', '', NULL, 9000)`,
+		`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20) `+intoJobs+`SELECT printf('J%02d', i), 'E', 'queue/q', NULL, 'completed', 2000, 9999, NULL, NULL, '', 1000, 1000 FROM n`,
 		`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10) INSERT INTO runs
 			SELECT printf('R%02d', i), 'w', 'E', 'd', 'completed', 1, 2500, 'one', '{}', '', NULL, 1000, 1000, 1000, 0, NULL FROM n`)
 	for i, want := range []int{4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 0} {
@@ -103,9 +102,9 @@ func TestPurgeOfMany(t *testing.T) {
 func TestPurgeFindsBareEvents(t *testing.T) {
 	var conn store.Conn
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
-	run(t, conn, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO events
+	run(t, conn, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 			SELECT printf('0%010d', i), 'shop', 'order', '{}', '', '', NULL, 1000 FROM n`,
-		`INSERT INTO jobs SELECT 'J' || id, id, 'queue/q', NULL, 'available', 0, 1, 5000, NULL, '', 1000, NULL FROM events WHERE id < '00000004998'`)
+		intoJobs+`SELECT 'J' || id, id, 'queue/q', NULL, 'available', 0, 1, 5000, NULL, '', 1000, NULL FROM events WHERE id < '00000004998'`)
 	var deleted []int
 	for range 12 {
 		n, _, err := s.Purge(t.Context(), time.Now(), 500)
@@ -124,11 +123,11 @@ func TestPurgeFindsBareEvents(t *testing.T) {
 func TestPurgeTakesWhatItLookedAt(t *testing.T) {
 	var conn store.Conn
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
-	run(t, conn, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5200) INSERT INTO events
+	run(t, conn, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5200) INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 			SELECT printf('0%010d', i), 'shop', 'order', '{}', '', '', NULL, 1000 FROM n`,
-		`INSERT INTO jobs SELECT 'J' || id, id, 'queue/q', NULL, 'completed', 1, 1, NULL, NULL, '', 1000, 1000 FROM events WHERE id > '00000002200' AND id <= '00000003200'`,
+		intoJobs+`SELECT 'J' || id, id, 'queue/q', NULL, 'completed', 1, 1, NULL, NULL, '', 1000, 1000 FROM events WHERE id > '00000002200' AND id <= '00000003200'`,
 		`INSERT INTO runs SELECT 'R' || id, 'w', id, 'd', 'completed', 1, 0, 'one', '{}', '', NULL, 1000, 1000, 1000, 0, NULL FROM events WHERE id > '00000003200' AND id <= '00000004200'`,
-		`INSERT INTO jobs SELECT 'W' || id, id, 'queue/q', NULL, 'available', 0, 1, 5000, NULL, '', 1000, NULL FROM events WHERE id > '00000004200'`)
+		intoJobs+`SELECT 'W' || id, id, 'queue/q', NULL, 'available', 0, 1, 5000, NULL, '', 1000, NULL FROM events WHERE id > '00000004200'`)
 	for i, want := range []struct {
 		deleted int
 		more    bool
@@ -147,7 +146,7 @@ func TestPurgeTakesWhatItLookedAt(t *testing.T) {
 func TestPurgeLooksAgain(t *testing.T) {
 	var conn store.Conn
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
-	run(t, conn, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO events
+	run(t, conn, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 			SELECT printf('0%010d', i), 'shop', 'order', '{}', '', '', NULL, 1000 FROM n`,
 		`CREATE TRIGGER keep BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'no'); END`)
 	for range 2 {
@@ -171,7 +170,7 @@ func TestPurgeSweeps(t *testing.T) {
 	run(t, conn, large...)
 	run(t, conn, `UPDATE runs SET finished_at = NULL`, `UPDATE jobs SET finished_at = NULL, due_at = 1000`,
 		`INSERT INTO attempts SELECT 'gone', lease, attempt, 500, '', '', 1, 1000 FROM attempts LIMIT 1300`,
-		`INSERT INTO steps SELECT 'G' || id, 'gone', 1, NULL, '', path, 'one', 'http', 'succeeded', 1, NULL, NULL, '', '', '', NULL, 1000, 1000, NULL, NULL FROM steps LIMIT 1300`,
+		`INSERT INTO steps SELECT 'G' || id, 'gone', 1, NULL, '', path, 'one', 'http', 'succeeded', 1, NULL, NULL, '', '', '', NULL, 1000, 1000, NULL, NULL, NULL FROM steps LIMIT 1300`,
 		`INSERT INTO step_texts SELECT 'lost texts', name, body FROM step_texts LIMIT 1300`,
 		`INSERT INTO history SELECT 'lost', seq, 'M', 1000, 1, 'completed', '', '' FROM history LIMIT 1300`,
 		`INSERT INTO callbacks VALUES ('A', 'lost', 'S', 9000), ('Z', 'gone', 'S', 9000)`)

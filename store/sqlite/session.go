@@ -1,11 +1,13 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/eventgateway/gateway/store"
 	"modernc.org/sqlite"
@@ -124,7 +126,7 @@ func exec(p prepared, args []driver.NamedValue) (int64, error) {
 	return res.RowsAffected()
 }
 
-// query adds what a statement returns to a result.
+// query adds the rows of a statement to a result.
 func query(p prepared, args []driver.NamedValue, room store.Room, r *store.Result) error {
 	rows, err := p.QueryContext(context.Background(), args)
 	if err != nil {
@@ -158,14 +160,43 @@ func values(row []driver.Value) []any {
 
 const rights = "let the user who runs this own the file and its folder, and write there"
 
-// remedies are what whoever operates the database can do about errors of SQLite.
+// remote is what to do about locks that fail.
+const remote = "SQLite needs a file system with locks, and some network file systems have none: " +
+	"put the database on a local disk, or use PostgreSQL or MySQL"
+
+const noRoom = "make room on the disk where it is"
+
+// failing is what to do about a disk that fails.
+const failing = "look into the system's log for errors of the disk or file system"
+
+// remedies tell operators how to mend errors of SQLite, by their
+// extended codes, or else by their primary ones.
 var remedies = map[int]string{
-	sqlite3.SQLITE_BUSY:     "another program holds it; end that",
-	sqlite3.SQLITE_FULL:     "make room on the disk where it is",
+	sqlite3.SQLITE_BUSY:     "end the program that holds it; if none does, " + remote,
+	sqlite3.SQLITE_PROTOCOL: remote,
+	sqlite3.SQLITE_FULL:     noRoom,
 	sqlite3.SQLITE_READONLY: rights,
 	sqlite3.SQLITE_CANTOPEN: rights,
 	sqlite3.SQLITE_CORRUPT:  "restore a backup, or save what can be read with .recover of sqlite3",
+	sqlite3.SQLITE_NOTADB:   "it is damaged or something else: let database.url name another file, or restore a backup",
+
+	sqlite3.SQLITE_IOERR:                   failing,
+	sqlite3.SQLITE_IOERR_LOCK:              remote,
+	sqlite3.SQLITE_IOERR_UNLOCK:            remote,
+	sqlite3.SQLITE_IOERR_RDLOCK:            remote,
+	sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK: remote,
+	sqlite3.SQLITE_IOERR_SHMOPEN:           remote,
+	sqlite3.SQLITE_IOERR_SHMSIZE:           noRoom,
+	sqlite3.SQLITE_IOERR_SHMLOCK:           remote,
+	sqlite3.SQLITE_IOERR_SHMMAP:            remote,
 }
+
+// remedy is what to do about an error with an extended code; "" if that is not known.
+func remedy(code int) string { return cmp.Or(remedies[code], remedies[code&0xff]) }
+
+// missing is what SQLite says of tables and columns that are not there. It has no code of
+// its own for that.
+var missing = regexp.MustCompile(`no such (table|column|index)|has no column named`)
 
 // classify turns a driver's error into one of the kinds that store.Conn promises.
 func classify(err error) error {
@@ -173,11 +204,14 @@ func classify(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	code := e.Code() & 0xff
-	if remedy := remedies[code]; remedy != "" {
-		err = fmt.Errorf("%w: %s", err, remedy)
+	if what := remedy(e.Code()); what != "" {
+		err = fmt.Errorf("%w: %s", err, what)
 	}
-	switch code {
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_ERROR:
+		if missing.MatchString(e.Error()) {
+			return store.Misfit(err)
+		}
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY:
 		return unavailable(err)

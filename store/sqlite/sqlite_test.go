@@ -102,7 +102,7 @@ func TestCountsAreBounded(t *testing.T) {
 	fill := func(status string, due, finished any) {
 		t.Helper()
 		const many = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-			INSERT INTO jobs SELECT ? || i, 'e', ?, NULL, ?, 0, 1, ?, NULL, '', 0, ? FROM n`
+			` + intoJobs + `SELECT ? || i, 'e', ?, NULL, ?, 0, 1, ?, NULL, '', 0, ? FROM n`
 		args := []any{int64(core.MaxDepth + 1), status, string(lane), status, due, finished}
 		if _, err := conn.Batch(ctx, store.Stmt{Name: "many", SQL: many, Args: args}); err != nil {
 			t.Fatal(err)
@@ -167,4 +167,8 @@ func TestRetryOfMany(t *testing.T) {
 			t.Errorf("Retry = %d, %v, want %d", n, err, want)
 		}
 	}
+}
+
+func TestShapes(t *testing.T) {
+	storetest.Shapes(t, store.SQLite, func(t *testing.T) store.Conn { return openConn(t, filepath.Join(t.TempDir(), "gateway.db")) })
 }
