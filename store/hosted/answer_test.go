@@ -15,8 +15,8 @@ func TestClassify(t *testing.T) {
 		want         failure
 	}{
 		{400, 7500, "UNIQUE constraint failed: jobs.id: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_PRIMARYKEY)", failure{kind: wrongSQL}},
-		{400, 7500, "no such table: jobs: SQLITE_ERROR", failure{kind: wrongSQL}},
-		{500, 7500, "no such table: jobs: SQLITE_ERROR", failure{kind: wrongSQL}},
+		{400, 7500, "no such table: jobs: SQLITE_ERROR", failure{kind: misfit}},
+		{500, 7500, "no such table: jobs: SQLITE_ERROR", failure{kind: misfit}},
 		{400, 7400, "The request is malformed: either the SQL is missing or it is not valid JSON", failure{kind: wrongSQL}},
 		{413, 7400, "the body is larger than 16777216 bytes", failure{kind: wrongSQL}},
 		{400, 7500, "string or blob too big: SQLITE_TOOBIG", failure{kind: tooLarge}},

@@ -176,7 +176,7 @@ func TestBadBatchFailsAlone(t *testing.T) {
 		all.Go(func() {
 			sql := "INSERT INTO t VALUES (?)"
 			if i == 7 {
-				sql = "INSERT INTO nowhere VALUES (?)"
+				sql = "INSERT INTO t VALUES (?" // a syntax error
 			}
 			err := writes(c, store.Stmt{Name: "insert", SQL: sql, Args: []any{int64(i)}})
 			if (err != nil) != (i == 7) || err != nil && (core.IsKind(err, core.Unavailable) || !strings.HasPrefix(err.Error(), "insert: ")) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -32,6 +33,7 @@ const (
 	unclear      kind = iota // the batch may have taken effect, or may later
 	wrongSQL                 // D1 refused a statement: no effect, and none later
 	tooLarge                 // a value or row does not fit
+	misfit                   // a table or column is not there
 	wrongSetting             // token, account, database or address
 )
 
@@ -51,6 +53,7 @@ var (
 		`SQLITE_(BUSY|LOCKED|IOERR|NOMEM|INTERRUPT|PROTOCOL|CANTOPEN)`)
 	full    = regexp.MustCompile(`SQLITE_(FULL|READONLY)|maximum DB size|[Ee]xceeded maximum`)
 	tooBig  = regexp.MustCompile(`SQLITE_TOOBIG|string or blob too big`)
+	missing = regexp.MustCompile(`no such (table|column|index)|has no column named`)
 	refused = regexp.MustCompile(`SQLITE_[A-Z]+`)
 )
 
@@ -71,6 +74,8 @@ func classify(status, code int, message string) *failure {
 	case transient.MatchString(message):
 		f.again = true
 	case full.MatchString(message): // no effect, but another answer once there is room
+	case missing.MatchString(message):
+		f.kind = misfit
 	case tooBig.MatchString(message):
 		f.kind = tooLarge
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || slices.Contains(noAccess, code),
@@ -103,6 +108,10 @@ func (f *failure) consider(h http.Header) {
 // what read made of the answer.
 func checkRetry(ctx context.Context, _ *http.Response, err error) (bool, error) {
 	var f *failure
+	var network *net.OpError
+	if sent, ok := ctx.Value(sentSome{}).(*bool); ok && !(errors.As(err, &network) && network.Op == "dial") {
+		*sent = true
+	}
 	switch {
 	case err == nil:
 		return false, nil
@@ -113,6 +122,9 @@ func checkRetry(ctx context.Context, _ *http.Response, err error) (bool, error) 
 	}
 	return !hopeless(err), nil
 }
+
+// sentSome marks the *bool that tells whether any try got as far as a connection.
+type sentSome struct{}
 
 // onceOnly marks the context of a request that would do more if it were sent again.
 type onceOnly struct{}

@@ -81,6 +81,7 @@ const (
 	// What shares a request stays below the 1,000 queries that an invocation of the
 	// proxy may make, and below the body it takes, also escaped.
 	maxStatements = 300
+	maxQueries    = 1000
 	maxBytes      = 2 << 20
 
 	// commitTimeout bounds a request that writes, with all its tries.
@@ -203,6 +204,9 @@ func (c *Conn) run(ctx context.Context, stmts []store.Stmt) ([]store.Result, err
 	for _, n := range counts {
 		total += n
 	}
+	if total > maxQueries {
+		return nil, fmt.Errorf("%d queries in one commit; D1 takes %d: %w", total, maxQueries, errTooLarge)
+	}
 	if total == 0 { // rows of nothing
 		return make([]store.Result, len(stmts)), nil
 	}
@@ -266,14 +270,16 @@ func newClient(connections int, sent *atomic.Int64) *retryablehttp.Client {
 // send posts a body of n statements until it is answered.
 func (c *Conn) send(ctx context.Context, body []byte, n int) ([]answer, error) {
 	if wait := c.pause.left(); wait > 0 {
-		return nil, later(errors.New("D1 asked for a pause"), wait)
+		return nil, core.Untouched(later(errors.New("D1 asked for a pause"), wait))
 	}
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		return nil, unavailable(ctx.Err())
+		return nil, core.Untouched(unavailable(ctx.Err()))
 	}
+	var sent bool
+	ctx = context.WithValue(ctx, sentSome{}, &sent)
 	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, c.target.url, body)
 	if err != nil {
 		return nil, err
@@ -295,8 +301,10 @@ func (c *Conn) send(ctx context.Context, body []byte, n int) ([]answer, error) {
 	switch {
 	case errors.As(err, &failed) || err == nil && failed != nil:
 		return nil, c.refuse(failed)
-	case err != nil:
+	case err != nil && sent:
 		return nil, c.target.unreachable(err)
+	case err != nil:
+		return nil, core.Untouched(c.target.unreachable(err))
 	}
 	c.pause.end()
 	return answers, nil
@@ -313,6 +321,8 @@ func (c *Conn) refuse(f *failure) error {
 		return errTooLarge
 	case wrongSQL:
 		return f
+	case misfit:
+		return store.Misfit(f)
 	case wrongSetting:
 		return unavailable(c.target.setting(f))
 	}

@@ -130,3 +130,7 @@ func BenchmarkStore(b *testing.B) {
 		return migrated(b, connect(b, faces["proxy"](database(b))))
 	})
 }
+
+func TestShapes(t *testing.T) {
+	storetest.Shapes(t, store.D1, func(t *testing.T) store.Conn { return connect(t, faces["api"](database(t))) })
+}

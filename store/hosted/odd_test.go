@@ -18,7 +18,7 @@ import (
 	"github.com/eventgateway/gateway/store/group"
 )
 
-// oddRows are replies whose envelope is D1's and whose results are not those of the question.
+// oddRows are replies with D1's envelope, and with results that do not fit the query.
 var oddRows = map[string]string{
 	"no results":           `null`,
 	"an empty result":      `{}`,
@@ -44,7 +44,7 @@ var oddRows = map[string]string{
 	"a number":             `1`,
 }
 
-// oddBodies are replies of something that is no D1.
+// oddBodies are replies of servers that are not D1.
 var oddBodies = map[string]string{
 	"nothing": "", "null": "null", "an object": "{}", "a list": "[]", "a number": "1e999", "HTML": "<html><body>Sign in</body></html>",
 	"success alone": `{"success": true}`, "result null": `{"success": true, "result": null}`, "result as an object": `{"success": true, "result": {}}`,
@@ -54,12 +54,12 @@ var oddBodies = map[string]string{
 	"two objects": `{} {}`, "control characters": "\x1b[31m\x07",
 }
 
-// oddly answers each request with a text, or with a reply for each of its statements if that
-// is set.
+// oddly answers each request with body, or, if reply is set, with a reply for each of its
+// statements.
 type oddly struct{ body, reply string }
 
 func (o oddly) RoundTrip(r *http.Request) (*http.Response, error) {
-	time.Sleep(time.Millisecond) // in a bubble: some methods go on until their time is over
+	time.Sleep(time.Millisecond) // in a bubble: some methods retry until their time is over
 	var asked request
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (o oddly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// odd is a connection to something that is no D1. It is opened without a proof.
+// odd is a connection to a server that is not D1. It is opened without a check of the server.
 func odd(o oddly) *Conn {
 	c := &Conn{target: target{url: "http://d1.example.com/raw", name: "http://d1.example.com", proxy: true}, slots: make(chan struct{}, 4)}
 	c.client = newClient(4, &c.sent)
@@ -80,7 +80,8 @@ func odd(o oddly) *Conn {
 	return c
 }
 
-// filled is a value of a type that asks for something: no method answers without the database.
+// filled is a value of a type, filled so that each method asks the database and does not
+// answer at once.
 func filled(ctx context.Context, t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch {
@@ -143,7 +144,7 @@ func everyMethod(s core.Store) map[string]error {
 	return errs
 }
 
-// Whatever a server says in the place of D1, no method of a store panics.
+// Whatever a server replies in the place of D1, no method of a store panics.
 func TestOddRows(t *testing.T) {
 	for name, reply := range oddRows {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { survives(t, oddly{reply: reply}) }) })
@@ -161,7 +162,7 @@ func survives(t *testing.T, o oddly) {
 	}
 }
 
-// A reply that is no answer of D1 is an error that says so, and shows what came.
+// A reply that is no answer of D1 gives an error that says so and shows the reply.
 func TestOddBodies(t *testing.T) {
 	for name, body := range oddBodies {
 		t.Run(name, func(t *testing.T) {
@@ -181,17 +182,19 @@ func TestOddBodies(t *testing.T) {
 	}
 }
 
-// A panic of the client is an error of the batch, on the goroutine that commits as well.
+// A panic of the client is an error of the batch, also on the goroutine that commits.
 func TestPanicInTheClient(t *testing.T) {
-	c := odd(oddly{body: "null"})
-	defer c.Close()
-	c.client.CheckRetry = func(context.Context, *http.Response, error) (bool, error) { panic("not thought of") }
-	for _, s := range []store.Stmt{{Name: "write", SQL: "DELETE FROM a"}, {Name: "read", SQL: "SELECT b FROM a", Reads: true}} {
-		_, err := c.Batch(t.Context(), s)
-		if p := (*core.Panic)(nil); !errors.As(err, &p) || !core.IsKind(err, core.Unavailable) {
-			t.Errorf("%s: Batch = %v, want a panic that is an error, and unavailable", s.Name, err)
+	synctest.Test(t, func(t *testing.T) {
+		c := odd(oddly{body: "null"})
+		defer c.Close()
+		c.client.CheckRetry = func(context.Context, *http.Response, error) (bool, error) { panic("not thought of") }
+		for _, s := range []store.Stmt{{Name: "write", SQL: "DELETE FROM a"}, {Name: "read", SQL: "SELECT b FROM a", Reads: true}} {
+			_, err := c.Batch(t.Context(), s)
+			if p := (*core.Panic)(nil); !errors.As(err, &p) || !core.IsKind(err, core.Unavailable) {
+				t.Errorf("%s: Batch = %v, want a panic that is an error, and unavailable", s.Name, err)
+			}
 		}
-	}
+	})
 }
 
 func TestColumns(t *testing.T) {

@@ -19,6 +19,10 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
+// intoJobs begins a statement that fills jobs; columns it leaves out have their defaults.
+const intoJobs = `INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+	created_at, finished_at) `
+
 // An explainer is a connection that has each statement explained and knows how many
 // rows D1 read for it, which is what D1 bills. It is for one goroutine.
 type explainer struct {
@@ -127,16 +131,16 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 			}
 		}
 	}
-	fill(max(due, finished)/1000+1, `INSERT INTO events SELECT printf('0%010d', i), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i FROM n`)
-	fill(due, `INSERT INTO jobs SELECT printf('D%010d', i), printf('0%010d', 1 + i / 1000), '`+string(busyLane)+`', NULL,
+	fill(max(due, finished)/1000+1, `INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) SELECT printf('0%010d', i), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i FROM n`)
+	fill(due, intoJobs+`SELECT printf('D%010d', i), printf('0%010d', 1 + i / 1000), '`+string(busyLane)+`', NULL,
 		'available', 0, 3, 1000 + i, NULL, '', 1000 + i, NULL FROM n`)
-	fill(finished, `INSERT INTO jobs SELECT printf('F%010d', i), printf('0%010d', 1 + i / 1000), '`+string(busyLane)+`', NULL,
+	fill(finished, intoJobs+`SELECT printf('F%010d', i), printf('0%010d', 1 + i / 1000), '`+string(busyLane)+`', NULL,
 		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n`)
 	fill(finished/10, `INSERT INTO runs SELECT printf('R%010d', i), 'none', printf('0%010d', i), 'd', 'completed', 1, 1, 'one', '{}', '',
 		NULL, 1000 + i, 1000 + i, 1500 + i, 0, NULL FROM n`)
 	fill(finished/10, `INSERT INTO step_texts SELECT printf('R%010d', i), 'N', '{}' FROM n`)
 	fill(finished/10, `INSERT INTO steps SELECT printf('S%010d', i), printf('R%010d', i), 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}',
-		'', '', '', printf('R%010d', i), 1000 + i, 1500 + i, NULL, NULL FROM n`)
+		'', '', '', printf('R%010d', i), 1000 + i, 1500 + i, NULL, NULL, NULL FROM n`)
 	fill(finished/10, `INSERT INTO history SELECT printf('R%010d', i), 1, printf('M%010d', i), 1000, 1, 'completed', '', '' FROM n`)
 	fill(finished/10, `INSERT INTO callbacks SELECT printf('T%010d', i), printf('R%010d', i), printf('S%010d', i), 1000 FROM n`)
 	fill(finished, `INSERT INTO attempts SELECT printf('F%010d', i), 'L', 1, 200, '', '', 5, 1000 + i FROM n`)
@@ -221,14 +225,14 @@ func TestPlans(t *testing.T) {
 	for _, name := range []string{"insert_event", "insert_jobs_if", "drop_bare_event", "delivered_as", "keyed_as", "stored", "claim", "claimed",
 		"insert_attempts", "settle", "settled", "release", "recover", "due", "depth", "events", "jobs", "attempts", "retry", "count_dead", "purge_jobs",
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
-		"succeed", "fail", "end_probe", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
+		"succeed", "fail", "end_probe", "close_gates", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
 		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally", "tally_dead",
 		"events_by_source", "events_by_kind", "nth_event_by_source", "nth_event_by_kind", "oldest_event_by_source", "oldest_event_by_kind", "event_sizes_by_source", "event_sizes_by_kind",
-		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "finished", "over", "buried", "replayed", "jobs_near", "read_jobs", "jobs_waiting", "jobs_dead", "jobs_done", "jobs_waiting_lanes", "jobs_dead_lanes", "jobs_done_lanes", "sources_of", "event_ids_by_kind", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",
+		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "attempts_of", "finished", "over", "buried", "replayed", "jobs_near", "read_jobs", "jobs_waiting", "jobs_dead", "jobs_done", "jobs_waiting_lanes", "jobs_dead_lanes", "jobs_done_lanes", "sources_of", "event_ids_by_kind", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",
 		"drain_waiting", "drain_dead", "drain_jobs", "drain_attempts",
 		"insert_definitions", "insert_runs", "insert_first_steps", "definition", "situations", "claimed_steps", "above_taken",
 		"step_ids", "step_sizes", "read_steps", "texts_of", "insert_texts", "purge_texts", "survey_open", "survey_failed", "survey_ids", "survey_paths", "survey_leaves",
-		"insert_history", "more_history", "insert_step_attempts", "insert_rises", "insert_steps", "change_steps", "insert_step_jobs", "change_jobs",
+		"insert_history", "more_history", "insert_step_attempts", "insert_rises", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs", "change_jobs",
 		"insert_tokens", "disarm", "move_runs", "held_by", "awaited", "run", "runs", "history",
 		"over_runs", "purge_runs", "purge_steps", "purge_history", "purge_callbacks"} {
 		if !names[name] {
