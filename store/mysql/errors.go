@@ -14,6 +14,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
 )
 
 // Numbers of errors, by what they mean here. See
@@ -29,6 +30,9 @@ var (
 	// stopped or killed, too slow, or not the one of a cluster that writes.
 	transient = numbers(1021, 1030, 1037, 1038, 1040, 1041, 1047, 1053, 1077, 1078, 1079, 1080, 1114, 1135, 1152, 1158,
 		1159, 1160, 1161, 1180, 1184, 1203, 1206, 1226, 1290, 1317, 1792, 1836, 1927, 1969, 2006, 2013, 3024, 3100, 4031)
+
+	// A table, column or index is not there, or a column that is not ours has no default.
+	misfit = numbers(1054, 1146, 1176, 1364)
 
 	// The user may not do it.
 	forbidden = numbers(1044, 1142, 1143, 1227, 1370)
@@ -78,6 +82,8 @@ func classify(err error) error {
 		return err
 	case n == 0 || transient[n]:
 		return unavailable(err)
+	case misfit[n]:
+		return store.Misfit(err)
 	case forbidden[n]:
 		return unavailable(lacking(err)) // for whoever sends events; Migrate says it as it is
 	}

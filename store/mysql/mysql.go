@@ -136,7 +136,7 @@ func (c *conn) repeat(ctx context.Context, stmts []store.Stmt) ([]store.Result, 
 			return results, err
 		}
 		if n == tries || !rest(ctx, pause) {
-			return nil, unavailable(err)
+			return nil, core.Untouched(unavailable(err)) // a conflict leaves no trace
 		}
 		pause *= 2
 	}
@@ -151,7 +151,7 @@ func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, er
 			s, err = c.pool.exchange(ctx, s)
 		}
 		if err != nil {
-			return nil, err
+			return nil, core.Untouched(err) // nor has an earlier round sent anything
 		}
 		fresh := s.fresh()
 		results, err := s.run(ctx, stmts)

@@ -167,7 +167,7 @@ func seed(t testing.TB, s *session, due, finished int) {
 	do("ALTER TABLE jobs " + strings.Join(add, ", "))
 	do(fmt.Sprintf(`INSERT INTO runs SELECT CONCAT('R', LPAD(n, 10, '0')), 'none', LPAD(n, 26, '0'), 'd', 'completed', 1, 1, 'one', '{}', '',
 		NULL, %[1]d + n, %[1]d + n, %[1]d + n, 0, NULL FROM %[2]s WHERE n < %[3]d`, seedTime, numbers, finished/10))
-	do(`INSERT INTO steps SELECT CONCAT('S', id), id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id, created_at, finished_at, NULL, NULL FROM runs;
+	do(`INSERT INTO steps SELECT CONCAT('S', id), id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id, created_at, finished_at, NULL, NULL, NULL FROM runs;
 		INSERT INTO step_texts SELECT id, 'N', '{}' FROM runs;
 		INSERT INTO history SELECT id, 1, CONCAT('M', id), 1000, 1, 'completed', '', '' FROM runs;
 		INSERT INTO callbacks SELECT CONCAT('T', id), id, CONCAT('S', id), 1000 FROM runs`)
@@ -213,6 +213,7 @@ var wanted = map[string]map[string]string{
 	"succeed":          {"gates": "PRIMARY", "jobs": "PRIMARY"},
 	"fail":             {"gates": "PRIMARY", "jobs": "PRIMARY"},
 	"end_probe":        {"gates": "PRIMARY"},
+	"close_gates":      {"gates": "PRIMARY"},
 	"mark_strays":      {"gates": "PRIMARY"},
 	"clear_strays":     {"gates": "PRIMARY"},
 	"set_back":         {"gates": "PRIMARY"},
@@ -237,6 +238,7 @@ var wanted = map[string]map[string]string{
 	"over":                   {"jobs": "jobs_finished"},
 	"buried":                 {"jobs": "jobs_dead"},
 	"jobs_of":                {"jobs": "jobs_event"},
+	"attempts_of":            {"attempts": "PRIMARY"},
 	"events_by_source":       {"events": "events_by_source"},
 	"events_by_kind":         {"events": "events_by_kind"},
 	"nth_event_by_source":    {"events": "events_by_source"},
@@ -278,6 +280,7 @@ var wanted = map[string]map[string]string{
 	"insert_rises":         {"runs": "PRIMARY", "mine": "PRIMARY"},
 	"insert_steps":         {"runs": "PRIMARY", "mine": "PRIMARY"},
 	"change_steps":         {"runs": "PRIMARY", "mine": "PRIMARY", "steps": "PRIMARY"},
+	"hold_steps":           {"runs": "PRIMARY", "mine": "PRIMARY", "steps": "PRIMARY", "jobs": "PRIMARY"},
 	"insert_step_jobs":     {"runs": "PRIMARY", "mine": "PRIMARY"},
 	"change_jobs":          {"runs": "PRIMARY", "mine": "PRIMARY", "jobs": "PRIMARY"},
 	"insert_tokens":        {"runs": "PRIMARY", "mine": "PRIMARY"},

@@ -57,8 +57,10 @@ func checkRuns(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) 
 		if len(made) != n || slices.Contains(made, false) {
 			t.Errorf("Transit = %v, want all made", made)
 		}
-		if step, err := s.Awaited(ctx, now, first[0].Tokens[0].Hash); err != nil || (step == "") == (ts[0].Run.Status != core.RunCompleted) {
-			t.Errorf("Awaited = %q, %v with the run %s", step, err, ts[0].Run.Status)
+		done := ts[0].Run.Status == core.RunCompleted
+		found, err := s.Awaited(ctx, now, first[0].Tokens[0].Hash, receiptOf(first[0]))
+		if err != nil || (found.StepID == "") != done || (found.RunID == "") == done {
+			t.Errorf("Awaited = %+v, %v with the run %s", found, err, ts[0].Run.Status)
 		}
 	}
 	run := first[0].Run
@@ -94,7 +96,7 @@ func transitions(ids *core.IDs, now time.Time, j core.TakenJob) (first, second c
 	run, step := j.Situation.Run, j.Situation.Step
 	next := core.Step{
 		ID: ids.Next(), RunID: run.ID, Epoch: 1, Path: "second", Name: "second", Type: "callback",
-		Status: core.StepWaiting, State: []byte(`"` + strings.Repeat("x", 2000) + `"`), StartedAt: now, // kept apart
+		Status: core.StepWaiting, State: []byte(`"` + strings.Repeat("x", 2000) + `"`), StartedAt: now, // large enough to be kept apart
 	}
 	alarm := arrival(ids, now, core.AlertLane("x"), 1)
 	run.Status, run.StartedAt, run.Step, run.Seq = core.RunRunning, now, "second", 2
@@ -116,6 +118,11 @@ func transitions(ids *core.IDs, now time.Time, j core.TakenJob) (first, second c
 		Changed: []core.StepChange{{ID: next.ID, Status: core.StepSucceeded, Attempt: 1, Output: []byte("{}"), Last: true, FinishedAt: now}},
 		JobsEnd: []core.JobChange{{ID: next.ID, Status: core.Completed, FinishedAt: now}},
 		Disarm:  []core.ID{next.ID},
+		Held:    []core.ID{next.ID},
+
+		Receipts: []string{receiptOf(first)},
 	}
 	return first, second
 }
+
+func receiptOf(first core.Transition) string { return "receipt of " + string(first.New[0].ID) }

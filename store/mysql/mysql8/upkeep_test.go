@@ -40,6 +40,8 @@ func checkArchive(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n in
 	want("Read", len(page.Items), err, n)
 	of, err := s.JobsOf(ctx, events)
 	want("JobsOf", len(of[events[0]]), err, 2)
+	tried, err := s.AttemptsOf(ctx, []core.ID{of[events[0]][0].ID})
+	want("AttemptsOf", len(tried), err, 0)
 	for range 2 {
 		got, err := s.Replay(ctx, now, again...)
 		want("Replay", got, err, n)
