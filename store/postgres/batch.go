@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -17,13 +18,16 @@ import (
 // oneState lets several statements read one state of the database.
 const oneState = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
+// errNoConnection wraps what kept a batch from a connection.
+var errNoConnection = errors.New("connect")
+
 // once sends a batch in one piece and reads what comes back. The server takes all
 // statements up to the end of the piece for one transaction and commits it there,
 // so a batch that was sent in part leaves nothing.
 func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	pc, err := c.pool.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, fmt.Errorf("%w: %w", errNoConnection, err)
 	}
 	defer pc.Release()
 
@@ -66,6 +70,9 @@ func receive(ctx context.Context, pc *pgxpool.Conn, b *pgx.Batch, own int, stmts
 		if closing := br.Close(); err == nil && closing != nil {
 			results, err = nil, fmt.Errorf("commit: %w", closing)
 		}
+		if late := confirmed(ctx, stmts); err == nil && late != nil {
+			results, err = nil, late
+		}
 	}()
 	for range own {
 		if _, err := br.Exec(); err != nil {
@@ -79,6 +86,16 @@ func receive(ctx context.Context, pc *pgxpool.Conn, b *pgx.Batch, own int, stmts
 		}
 	}
 	return results, nil
+}
+
+// confirmed is the error of a commit that was answered after ctx was done. The driver then
+// asks the server to cancel, and a server that waits for its synchronous standby answers as
+// if the commit were confirmed.
+func confirmed(ctx context.Context, stmts []store.Stmt) error {
+	if ctx.Err() == nil || readsOnly(stmts) {
+		return nil
+	}
+	return fmt.Errorf("commit: %w", ctx.Err())
 }
 
 func result(br pgx.BatchResults, s store.Stmt) (r store.Result, err error) {
@@ -106,7 +123,7 @@ func result(br pgx.BatchResults, s store.Stmt) (r store.Result, err error) {
 	return r, rows.Err()
 }
 
-// cut cuts a row before its texts are copied, if it is to be cut.
+// cut cuts a row beyond the room, before its texts are copied.
 func cut(room *store.Room, raw [][]byte) bool {
 	bytes := 0
 	for _, b := range raw {

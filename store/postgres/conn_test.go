@@ -145,7 +145,7 @@ func TestErrors(t *testing.T) {
 		{"40001", 3, 0}, {"40P01", 3, 0}, {"55P03", 3, 0},
 		{"40001", 1000, core.Unavailable},
 		{"53100", 1, core.Unavailable}, {"53200", 1, core.Unavailable}, {"57014", 1, core.Unavailable}, {"25006", 1, 0}, {"25006", 1000, core.Unavailable}, {"58030", 1, core.Unavailable},
-		{"23505", 1, -1}, {"22021", 1, -1}, {"42P01", 1, -1}, {"XX000", 1, -1},
+		{"23505", 1, -1}, {"22021", 1, -1}, {"42P01", 1, core.Unavailable}, {"42703", 1, core.Unavailable}, {"XX000", 1, -1},
 		{"42501", 1, core.Unavailable},
 	} {
 		do(t, c, write("DROP SEQUENCE IF EXISTS tried"), write("CREATE SEQUENCE tried"))

@@ -20,6 +20,11 @@ func unavailable(cause error) error {
 	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
 }
 
+// isUnsent tells whether an error is of a time before anything of a batch was sent.
+func isUnsent(err error) bool {
+	return errors.Is(err, errNoConnection) || pgconn.SafeToRetry(err)
+}
+
 // code is the SQLSTATE of an error, or empty if it is not the server's:
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 func code(err error) string {
@@ -70,6 +75,8 @@ func classify(err error) error {
 	case c == "25006", c == "57014", strings.HasPrefix(c, "53"), strings.HasPrefix(c, "58"):
 		// Read-only, canceled, out of disk, memory or connections, trouble with files.
 		return unavailable(err)
+	case c == "42P01", c == "42703", c == "42704": // no such table, column or index
+		return store.Misfit(err)
 	case c == "42501", c == "3F000":
 		return unavailable(missingRight(err)) // for whoever sends events; Migrate says it as it is
 	}

@@ -17,26 +17,30 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
+// intoJobs begins a statement that fills jobs; columns it leaves out have their defaults.
+const intoJobs = `INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+	created_at, finished_at) `
+
 // seed fills a database with due and finished jobs of one lane, without going
 // through the store, and keeps the server from looking at the tables.
 func seed(tb testing.TB, address string, lane core.Lane, due, finished int) {
 	tb.Helper()
-	for _, table := range []string{"events", "jobs", "attempts", "runs", "steps", "history", "callbacks"} {
+	for _, table := range []string{"events", "jobs", "attempts", "gates", "runs", "steps", "step_texts", "history", "callbacks"} {
 		exec(tb, address, "ALTER TABLE "+table+" SET (autovacuum_enabled = false)", "ALTER TABLE "+table+" SET UNLOGGED")
 	}
-	const jobs = `INSERT INTO jobs SELECT '%s' || lpad(i::text, 10, '0'), '0' || lpad((1 + i / 1000)::text, 10, '0'), '%s', NULL, %s FROM generate_series(1, %d) i`
+	const jobs = intoJobs + `SELECT '%s' || lpad(i::text, 10, '0'), '0' || lpad((1 + i / 1000)::text, 10, '0'), '%s', NULL, %s FROM generate_series(1, %d) i`
 	// Indexes are made afterwards, which takes a third of the time.
 	exec(tb, address, `CREATE TABLE indexes AS SELECT indexname AS name, indexdef AS sql FROM pg_indexes
 			WHERE schemaname = current_schema AND tablename = 'jobs' AND indexname <> 'jobs_pkey'`,
 		`DO $$ DECLARE i TEXT; BEGIN FOR i IN SELECT name FROM indexes LOOP EXECUTE 'DROP INDEX ' || i; END LOOP; END $$`,
-		fmt.Sprintf(`INSERT INTO events SELECT '0' || lpad(i::text, 10, '0'), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i
+		fmt.Sprintf(`INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) SELECT '0' || lpad(i::text, 10, '0'), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i
 			FROM generate_series(1, %d) i`, max(due, finished)/1000+1000),
 		fmt.Sprintf(jobs, "D", lane, "'available', 0, 3, 1000 + i, NULL, '', 1000 + i, NULL", due),
 		fmt.Sprintf(jobs, "F", lane, "'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i", finished),
 		"INSERT INTO attempts SELECT id, 'L', 1, 200, '', '', 5, created_at FROM jobs WHERE status = 'completed' LIMIT 100000",
 		fmt.Sprintf(`INSERT INTO runs SELECT 'R' || lpad(i::text, 10, '0'), 'none', '0' || lpad(i::text, 10, '0'), 'd', 'completed', 1, 1, 'one', '{}', '',
 			NULL, 1000 + i, 1000 + i, 1500 + i, 0, NULL FROM generate_series(1, %d) i`, finished/10),
-		`INSERT INTO steps SELECT 'S' || id, id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id, created_at, finished_at, NULL, NULL FROM runs`,
+		`INSERT INTO steps SELECT 'S' || id, id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id, created_at, finished_at, NULL, NULL, NULL::bigint FROM runs`,
 		`INSERT INTO step_texts SELECT id, 'N', '{}' FROM runs`,
 		`INSERT INTO history SELECT id, 1, 'M' || id, 1000, 1, 'completed', '', '' FROM runs`,
 		`INSERT INTO callbacks SELECT 'T' || id, id, 'S' || id, 1000 FROM runs`,
@@ -184,7 +188,7 @@ var wanted = map[string]string{
 	"event": "events_pkey", "events": "events_pkey", "job": "jobs_pkey",
 	"marks": "cron_marks_pkey", "move_mark": "cron_marks_pkey",
 	"claim_passed": "jobs_waiting", "admit": "gates_pkey", "admit_probe": "gates_pkey", "charge": "gates_pkey", "refund": "gates_pkey",
-	"bases": "gates_pkey", "gates": "gates_pkey", "succeed": "gates_pkey", "fail": "gates_pkey", "end_probe": "gates_pkey",
+	"bases": "gates_pkey", "gates": "gates_pkey", "succeed": "gates_pkey", "fail": "gates_pkey", "end_probe": "gates_pkey", "close_gates": "gates_pkey",
 	"mark_strays": "gates_pkey", "clear_strays": "gates_pkey", "set_back": "gates_pkey", "forget_strays": "gates_pkey",
 	"waiting_lanes": "jobs_waiting", "insert_events_if": "jobs_pkey",
 	"ack": "jobs_pkey", "extend": "jobs_pkey", "held": "jobs_pkey", "lapsed": "jobs_lapsing", "peek": "jobs_waiting", "dead_letters": "jobs_dead",
@@ -195,14 +199,14 @@ var wanted = map[string]string{
 	"step_sizes": "steps_pkey", "read_steps": "steps_pkey", "texts_of": "step_texts_pkey", "insert_texts": "history_pkey", "purge_texts": "step_texts_pkey",
 	"survey_ids": "steps_pkey", "survey_paths": "steps_path", "survey_leaves": "steps_leaf",
 	"insert_history": "runs_pkey", "more_history": "history_pkey", "insert_step_attempts": "history_pkey", "insert_rises": "history_pkey",
-	"insert_steps": "history_pkey", "change_steps": "steps_pkey", "insert_step_jobs": "history_pkey", "change_jobs": "jobs_pkey",
+	"insert_steps": "history_pkey", "change_steps": "steps_pkey", "hold_steps": "steps_pkey", "insert_step_jobs": "history_pkey", "change_jobs": "jobs_pkey",
 	"insert_tokens": "history_pkey", "disarm": "callbacks_step", "move_runs": "runs_pkey", "held_by": "history_pkey",
 	"awaited": "callbacks_pkey", "run": "runs_pkey", "runs": "runs_", "history": "history_pkey",
 	"jobs_near": "jobs_pkey", "read_jobs": "jobs_pkey", "jobs_waiting": "jobs_waiting", "jobs_dead": "jobs_dead", "jobs_done": "jobs_done",
 	"jobs_waiting_lanes": "jobs_waiting", "jobs_dead_lanes": "jobs_dead", "jobs_done_lanes": "jobs_done", "sources_of": "events_by_kind", "event_ids_by_kind": "events_by_kind", "pick_attempts": "attempts_pkey", "pick_steps": "steps_path", "pick_history": "history_pkey",
 	"pick_callbacks": "callbacks_step", "slice_attempts": "attempts_pkey", "slice_steps": "steps_path", "slice_history": "history_pkey",
 	"slice_callbacks": "callbacks_step", "idle_gates": "gates_pkey",
-	"finished": "jobs_finished", "over": "jobs_finished", "buried": "jobs_dead", "jobs_of": "jobs_event", "read_events": "events_pkey",
+	"finished": "jobs_finished", "over": "jobs_finished", "buried": "jobs_dead", "jobs_of": "jobs_event", "attempts_of": "attempts_pkey", "read_events": "events_pkey",
 	"events_by_source": "events_by_source", "events_by_kind": "events_by_kind", "nth_event_by_source": "events_by_source", "nth_event_by_kind": "events_by_kind",
 	"oldest_event_by_source": "events_by_source", "oldest_event_by_kind": "events_by_kind", "event_sizes_by_source": "events_by_source", "event_sizes_by_kind": "events_by_kind",
 	"nth_event": "events_pkey", "oldest_event": "events_pkey", "event_sizes": "events_pkey", "hold_events": "events_pkey", "replayed": "jobs_pkey",

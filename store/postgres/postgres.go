@@ -54,6 +54,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/group"
 )
@@ -107,26 +108,33 @@ func (c *conn) run(ctx context.Context, stmts []store.Stmt) ([]store.Result, err
 	if !twice {
 		ctx = context.WithValue(ctx, onceOnly{}, true)
 	}
-	pause, redialled := firstPause, false
+	pause, redialled, sent := firstPause, false, false
+	give := func(err error) error {
+		if sent {
+			return classify(err)
+		}
+		return core.Untouched(classify(err))
+	}
 	for try := 1; ; try++ {
 		results, err := c.once(ctx, stmts)
+		sent = sent || err != nil && !isUnsent(err) && !conflict(err) // a conflict leaves no trace
 		switch {
 		case err == nil:
 			return results, nil
 		case c.closed.Load():
-			return nil, errClosed
+			return nil, give(errClosed)
 		case ctx.Err() != nil || try == maxTries:
-			return nil, classify(err)
+			return nil, give(err)
 		case conflict(err):
 			if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
-				return nil, unavailable(err)
+				return nil, give(err)
 			}
 			pause = min(2*pause, maxPause)
 		case isLost(err) && !redialled && (twice || pgconn.SafeToRetry(err)):
 			redialled = true
 			c.pool.Reset() // a server that restarts ends all connections; the idle ones would fail next
 		default:
-			return nil, classify(err)
+			return nil, give(err)
 		}
 	}
 }

@@ -131,3 +131,7 @@ func TestGuards(t *testing.T) {
 func BenchmarkStore(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) core.Store { return migrated(b, opened(b, servers.Postgres(b))) })
 }
+
+func TestShapes(t *testing.T) {
+	storetest.Shapes(t, store.Postgres, func(t *testing.T) store.Conn { return opened(t, servers.Postgres(t)) })
+}
