@@ -10,14 +10,17 @@ import (
 )
 
 const (
-	saysNth       = `Nth returns the id of the nth newest event that the filter selects, n from 1, or of the oldest one if there are fewer; "" if there is none`
-	saysNthFilter = "After and Limit of the filter do not count"
-	saysRead      = "Read returns events in full, the oldest first: those with the given id or a higher one that the filter selects, at most f.Limit, and no more once MaxRead is reached, but one at least if there is one"
-	saysReadMore  = "More tells whether there are others"
-	saysReadAfter = "After of the filter does not count"
-	saysJobsOf    = "JobsOf returns the jobs of events, each event's in the order of their ids"
-	saysNoJobsOf  = "Events without jobs are absent"
-	saysFinished  = "Finished lists jobs that finished at the given time or later, the one that finished first first, of several at the same time the one with the lowest id"
+	saysNth        = `Nth returns the id of the nth newest event that the filter selects, n from 1, or of the oldest one if there are fewer; "" if there is none`
+	saysNthFilter  = "After and Limit of the filter do not count"
+	saysRead       = "Read returns events in full, the oldest first: those with the given id or a higher one that the filter selects, at most f.Limit, and no more once MaxRead is reached, but one at least if there is one"
+	saysReadMore   = "More tells whether there are others"
+	saysReadAfter  = "After of the filter does not count"
+	saysJobsOf     = "JobsOf returns the jobs of events, each event's in the order of their ids"
+	saysNoJobsOf   = "Events without jobs are absent"
+	saysAttemptsOf = "AttemptsOf returns the attempts of jobs, each job's the oldest first"
+	saysUntried    = "Jobs without attempts are absent"
+	saysNoReplies  = "What was kept of the replies is left out"
+	saysFinished   = "Finished lists jobs that finished at the given time or later, the one that finished first first, of several at the same time the one with the lowest id"
 
 	saysFinishedAfter = "Of those at the given time it leaves out the ones up to the id after, if that is set"
 
@@ -41,6 +44,9 @@ var archive = role{name: "Archive", checks: []check{
 	{saysJobsOf, "", jobsOfEvents},
 	{saysJobsOf, "a lease that is over", jobsOfOver},
 	{saysNoJobsOf, "", jobsOfNone},
+	{saysAttemptsOf, "", attemptsOfJobs},
+	{saysUntried, "", attemptsOfNone},
+	{saysNoReplies, "", attemptsWithoutReplies},
 	{saysFinished, "", finishedJobs},
 	{saysFinished, "page by page", finishedPages},
 	{saysFinishedAfter, "", finishedAfter},
@@ -261,6 +267,60 @@ func jobsOfNone(r *rig) {
 	r.accepted(bare)
 	r.equal("JobsOf", r.jobsOf(bare.Event.ID, j.EventID, r.ids.Next()), map[core.ID][]core.Job{j.EventID: {j}})
 	r.equal("JobsOf of no events", r.jobsOf(), map[core.ID][]core.Job{})
+}
+
+func (r *rig) attemptsOf(jobs ...core.ID) map[core.ID][]core.Attempt {
+	r.Helper()
+	of, err := r.store.AttemptsOf(context.Background(), jobs)
+	if err != nil {
+		r.Fatalf("AttemptsOf(%v) failed: %v", jobs, err)
+	}
+	return of
+}
+
+func attemptsOfJobs(r *rig) {
+	r.accepted(r.arrival(lanes(r.lane, 3)...))
+	want := map[core.ID][]core.Attempt{}
+	for n := range 3 { // the first job is tried three times, the next twice
+		for _, j := range r.take(3 - n) {
+			o := r.ended(j.Job, core.Retryable)
+			o.DueAt = r.now.Add(time.Duration(len(want)) * time.Millisecond)
+			r.settle(o)
+		}
+		r.now = r.now.Add(time.Second)
+	}
+	var ids []core.ID
+	for _, j := range r.jobs(core.JobFilter{Lane: r.lane}).Items {
+		ids = append(ids, j.ID)
+		want[j.ID] = replyless(r.attempts(j.ID))
+	}
+	r.equal("AttemptsOf: number", len(want[ids[0]])+len(want[ids[1]])+len(want[ids[2]]), 6)
+	r.equal("AttemptsOf", r.attemptsOf(ids[1], ids[2], ids[0], ids[1]), want)
+	r.equal("AttemptsOf some", r.attemptsOf(ids[2]), map[core.ID][]core.Attempt{ids[2]: want[ids[2]]})
+}
+
+// replyless are attempts without what was kept of the replies.
+func replyless(attempts []core.Attempt) []core.Attempt {
+	for i := range attempts {
+		attempts[i].Response = ""
+	}
+	return attempts
+}
+
+func attemptsWithoutReplies(r *rig) {
+	j := r.taken()
+	o := r.ended(j.Job, core.Completed)
+	o.Attempt.Response = "kept"
+	r.settle(o)
+	r.equal("Attempts: response", r.attempts(j.ID)[0].Response, "kept")
+	r.equal("AttemptsOf: response", r.attemptsOf(j.ID)[j.ID][0].Response, "")
+}
+
+func attemptsOfNone(r *rig) {
+	tried, untried := r.settled(core.Completed), r.put()
+	got := r.attemptsOf(untried.ID, tried.ID, r.ids.Next())
+	r.equal("AttemptsOf", got, map[core.ID][]core.Attempt{tried.ID: replyless(r.attempts(tried.ID))})
+	r.equal("AttemptsOf no jobs", r.attemptsOf(), map[core.ID][]core.Attempt{})
 }
 
 // over settles jobs a millisecond apart, dead and completed in turns, and the last two at

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,9 @@ func TestBrokenArchivesFail(t *testing.T) {
 		{"Read has no bound", func(m *Model) core.Store { return readsAll{m} }, []string{saysRead + "/no more than MaxRead"}},
 		{"Read shows summaries", func(m *Model) core.Store { return readsSummaries{m} }, []string{saysRead}},
 		{"JobsOf names all events", func(m *Model) core.Store { return jobsOfAll{m} }, []string{saysNoJobsOf}},
+		{"AttemptsOf names all jobs", func(m *Model) core.Store { return attemptsOfAll{m} }, []string{saysUntried}},
+		{"AttemptsOf shows replies", func(m *Model) core.Store { return attemptsOfReplies{m} }, []string{saysNoReplies}},
+		{"AttemptsOf shows the newest first", func(m *Model) core.Store { return attemptsOfNewest{m} }, []string{saysAttemptsOf}},
 		{"JobsOf shows the newest first", func(m *Model) core.Store { return jobsOfNewest{m} }, []string{saysJobsOf}},
 		{"Finished begins later", func(m *Model) core.Store { return finishedLater{m} }, []string{saysFinished, saysFinished + "/page by page"}},
 		{"Finished knows no after", func(m *Model) core.Store { return finishedAgain{m} }, []string{saysFinishedAfter}},
@@ -120,6 +124,38 @@ func (s jobsOfNewest) JobsOf(ctx context.Context, events []core.ID) (map[core.ID
 	of, err := s.Model.JobsOf(ctx, events)
 	for id, jobs := range of {
 		of[id] = newest(jobs)
+	}
+	return of, err
+}
+
+type attemptsOfAll struct{ *Model }
+
+func (s attemptsOfAll) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
+	of, err := s.Model.AttemptsOf(ctx, jobs)
+	for _, id := range jobs {
+		of[id] = append([]core.Attempt{}, of[id]...)
+	}
+	return of, err
+}
+
+type attemptsOfReplies struct{ *Model }
+
+func (s attemptsOfReplies) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
+	of, err := s.Model.AttemptsOf(ctx, jobs)
+	for _, attempts := range of {
+		for i := range attempts {
+			attempts[i].Response = "ok"
+		}
+	}
+	return of, err
+}
+
+type attemptsOfNewest struct{ *Model }
+
+func (s attemptsOfNewest) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
+	of, err := s.Model.AttemptsOf(ctx, jobs)
+	for _, attempts := range of {
+		slices.Reverse(attempts)
 	}
 	return of, err
 }

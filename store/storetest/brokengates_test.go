@@ -154,3 +154,29 @@ func (s takesAhead) Take(ctx context.Context, now time.Time, quotas []core.Quota
 	}
 	return s.Model.Take(ctx, now, quotas)
 }
+
+type closesAbruptly struct{ *Model }
+
+func (s closesAbruptly) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error) {
+	closed, err := s.Model.CloseBreakers(ctx, now, lanes...)
+	for _, l := range closed {
+		s.gate(l).ClosedAt = time.Time{}
+	}
+	return closed, err
+}
+
+type closesAll struct{ *Model }
+
+func (s closesAll) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error) {
+	_, err := s.Model.CloseBreakers(ctx, now, lanes...)
+	return lanes, err
+}
+
+type judgesByDefault struct{ *Model }
+
+func (s judgesByDefault) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
+	for i := range outcomes {
+		outcomes[i].Breaker = core.Breaker{}
+	}
+	return s.Model.Settle(ctx, outcomes...)
+}

@@ -43,6 +43,11 @@ func TestBrokenRunsFail(t *testing.T) {
 		{"Transit drops tokens", func(m *Model) core.Store {
 			return transitsLess{m, func(u *core.Transition) { u.Tokens = nil }}
 		}, []string{saysAllOfIt, saysAwaited}},
+		{"Transit drops receipts", func(m *Model) core.Store {
+			return transitsLess{m, func(u *core.Transition) { u.Receipts = nil }}
+		}, []string{saysRecorded, saysRecorded + "/only if its transition is made", saysRecorded + "/until its run is purged"}},
+		{"Transit has who lost record callbacks", func(m *Model) core.Store { return losersRecord{m} },
+			[]string{saysRecorded + "/only if its transition is made"}},
 		{"Transit disarms nothing", func(m *Model) core.Store {
 			return transitsLess{m, func(u *core.Transition) { u.Disarm = nil }}
 		}, []string{saysNotGood + "/disarmed", saysAllOfIt + "/one after the other"}},
@@ -207,6 +212,17 @@ func (s losersRise) Transit(_ context.Context, ts ...core.Transition) ([]bool, e
 	})
 }
 
+type losersRecord struct{ *Model }
+
+func (s losersRecord) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		for _, receipt := range t.Receipts {
+			s.receipts[receipt] = t.Run.ID
+		}
+		return s.transit(t)
+	})
+}
+
 type transitsHeld struct{ *Model }
 
 func (s transitsHeld) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -276,8 +292,8 @@ func (s transitsNothingOn) Transit(ctx context.Context, ts ...core.Transition) (
 
 type awaitsEver struct{ *Model }
 
-func (s awaitsEver) Awaited(ctx context.Context, _ time.Time, hash string) (core.ID, error) {
-	return s.Model.Awaited(ctx, time.Time{}, hash)
+func (s awaitsEver) Awaited(ctx context.Context, _ time.Time, hash, receipt string) (core.Awaiting, error) {
+	return s.Model.Awaited(ctx, time.Time{}, hash, receipt)
 }
 
 // situationsTorn reads steps and runs one after the other.

@@ -17,8 +17,12 @@ const (
 	saysRise      = "What an outcome gives rise to is stored in the same commit, if the outcome is"
 	saysVerdicts  = "The outcomes' verdicts move the gates of their lanes, in the order given"
 	saysCounts    = "A success sets Failures back, a failure adds one"
-	saysOpens     = "The one that makes them BreakerThreshold opens the breaker until BreakerCooldown after it"
-	saysNewest    = "While it is open only the outcome of its newest probe counts: a failure keeps it open for another BreakerCooldown, a success closes it, and one without a verdict makes room for the next probe at once"
+	saysOpens     = "The one that makes them at least Breaker.Failures opens the breaker until Breaker.Cooldown after it"
+	saysNewest    = "While it is open only the outcome of its newest probe counts: a failure keeps it open for another Breaker.Cooldown, a success closes it, and one without a verdict makes room for the next probe at once"
+	saysCloses    = "CloseBreakers sets the failures of lanes back and closes those of their breakers that are open, as a success of a probe would"
+	saysClosed    = "It returns the lanes whose breakers it closed, sorted"
+	saysCloseSame = "Closing again at the same time returns the same"
+	saysProbeLeft = "The outcome of a probe that is under way counts like that of any other delivery"
 	saysProbeBack = "After a probe that is given back there may be another at the given time"
 	saysStrays    = "Strays tells in which lanes jobs wait that are not among the known ones, and since when: the first time that Strays found them so"
 	saysSetBack   = "The gates of lanes that have been strays for StrayTime are set back, so that nothing is in the way of who ends their jobs; until then another process may know them, and their gates stay as they are"
@@ -61,11 +65,18 @@ var worklistGates = []check{
 	{saysCounts, "", counts},
 	{saysCounts, "at once", raceFailures},
 	{saysOpens, "", opens},
+	{saysOpens, "other numbers", opensOther},
+	{saysOpens, "numbers that change", opensChanged},
 	{saysNewest, "a failure", newestFails},
+	{saysNewest, "a failure, of other numbers", newestFailsOther},
 	{saysNewest, "a success", newestSucceeds},
 	{saysNewest, "no verdict", newestSilent},
 	{saysNewest, "others do not", newestOthers},
 	{saysNewest, "an older probe does not", newestOlder},
+	{saysCloses, "", closes},
+	{saysClosed, "", closesSome},
+	{saysCloseSame, "", closesAgain},
+	{saysProbeLeft, "", closesUnderProbe},
 	{saysProbeBack, "", probeBack},
 	{saysProbeBack, "others change nothing", probeBackOthers},
 	{saysStrays, "", straysFound},

@@ -7,13 +7,16 @@ import (
 )
 
 const (
-	saysAccept     = "Accept stores an event and the jobs it gives rise to, whole or not at all"
-	saysStable     = "When it returns without error, both are on stable storage"
-	saysNoJobs     = "An arrival without jobs is stored all the same"
-	saysSame       = "Accepting the same arrival again stores nothing and answers as the first time"
-	saysDelivery   = "An arrival whose delivery id its source has already seen is a duplicate: nothing is stored and the receipt names the first event"
-	saysKey        = "A job whose key its lane has already seen is left out; if every job of an arrival is left out that way, the arrival is a duplicate as well"
-	saysOneAtATime = "Of simultaneous arrivals with the same delivery id or key exactly one is stored"
+	saysAccept        = "Accept stores an event and the jobs it gives rise to, whole or not at all"
+	saysStable        = "When it returns without error, both are on stable storage"
+	saysNoJobs        = "An arrival without jobs is stored all the same"
+	saysSame          = "Accepting the same arrival again stores nothing and answers as the first time"
+	saysDelivery      = "An arrival whose delivery id its source has already seen is a duplicate: nothing is stored and the receipt names the first event"
+	saysKey           = "A job whose key its lane has already seen is left out; if every job of an arrival is left out that way, the arrival is a duplicate as well"
+	saysTogether      = "AcceptAll accepts arrivals as Accept does, one after the other, but in one commit: all of them or none"
+	saysTogetherOrder = "The receipts are in the order of the arrivals, of which each may repeat an earlier one"
+	saysTogetherNone  = "Of no arrivals it stores nothing"
+	saysOneAtATime    = "Of simultaneous arrivals with the same delivery id or key exactly one is stored"
 )
 
 var inbox = role{name: "Inbox", checks: []check{
@@ -41,6 +44,12 @@ var inbox = role{name: "Inbox", checks: []check{
 	{saysOneAtATime, "delivery id", raceDelivery},
 	{saysOneAtATime, "key", raceKey},
 	{saysOneAtATime, "two keys in both orders", raceKeys},
+	{saysTogether, "each as by itself", acceptAll},
+	{saysTogether, "many", acceptAllMany},
+	{saysTogether, "with runs", acceptAllRuns},
+	{saysTogether, "by many at once", raceAcceptAll},
+	{saysTogetherOrder, "", acceptAllRepeats},
+	{saysTogetherNone, "", acceptAllNone},
 	{saysRunsStored, "", acceptRuns},
 	{saysRunsStored, "once", acceptRunsAgain},
 	{saysRunsStored, "not those of a duplicate", acceptRunsDuplicate},

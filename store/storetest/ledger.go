@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	saysCame     = "A scheduled job whose time has come is shown as available"
 	saysShown    = "A running job whose lease is over at the time of asking is shown as retryable, which is what it is"
 	saysNotFound = "Errors: a [Refusal] of kind [Unavailable] means that the database could not be reached or could not write and that the same call may succeed later; of kind [NotFound] that the named row does not exist"
 	saysEvent    = "Event returns one event with its payload"
@@ -42,6 +43,8 @@ var ledger = role{name: "Ledger", stock: fill, checks: []check{
 	{saysShown, "alone", showOver},
 	{saysShown, "in a list", listOver},
 	{saysShown, "when selected by status", filterOver},
+	{saysCame, "alone", showCame},
+	{saysCame, "when selected by status", filterCame},
 	{saysAttempts, "", showAttempts},
 	{saysAttempts, "unknown", showNoAttempts},
 	{saysDepth, "", showDepth},
@@ -72,6 +75,11 @@ func fill(r *rig) {
 	r.keep("retryable", r.settled(core.Retryable))
 	r.keep("tried", r.tried(3))
 	r.keep("available", r.put())
+	scheduled, _ := r.waits(start.Add(100 * time.Hour))
+	r.keep("scheduled", scheduled)
+	came, _ := r.waits(r.now.Add(time.Minute))
+	came.Status = core.Available
+	r.keep("came", came)
 
 	other := r.arrival("queue/mail", "handler/audit")
 	other.Event.Source, other.Event.Type, other.Event.CreatedAt = "crm", "user.created", start.Add(time.Minute)

@@ -52,6 +52,7 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			"purge":       m.purgeAll,
 			"mark":        m.markSome,
 			"strays":      m.straysSome,
+			"close":       m.closeSome,
 			"ack":         m.ackSome,
 			"extend":      m.extendSome,
 			"held":        m.heldSome,
@@ -254,6 +255,7 @@ func (m *machine) settleSome(t *rapid.T) {
 func (m *machine) judge(t *rapid.T, h *hand, o *core.Outcome) {
 	verdicts := []core.Verdict{core.Failure, core.Failure, core.Failure, core.Success, core.NoVerdict}
 	o.Lane, o.Verdict, o.Probe = h.job.Lane, rapid.SampledFrom(verdicts).Draw(t, "verdict"), h.probe
+	o.Breaker = rapid.SampledFrom([]core.Breaker{{}, {Failures: 1}, {Failures: 3, Cooldown: time.Second}, {Cooldown: time.Hour}}).Draw(t, "breaker")
 	if rapid.IntRange(0, 3).Draw(t, "gives rise") > 0 {
 		return
 	}
@@ -272,6 +274,13 @@ func (m *machine) straysSome(t *rapid.T) {
 	known = append(known, m.flow)
 	want, _ := m.model.Strays(context.Background(), m.now, known)
 	m.equal("Strays", m.strays(append(known, m.others...)...), want)
+}
+
+// closeSome closes breakers of this sequence's lanes.
+func (m *machine) closeSome(t *rapid.T) {
+	lanes := rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 1, 2, rapid.ID).Draw(t, "lanes")
+	want, _ := m.model.CloseBreakers(context.Background(), m.now, lanes...)
+	m.equal("CloseBreakers", m.closeBreakers(lanes...), want)
 }
 
 func (m *machine) releaseOne(t *rapid.T) {

@@ -133,10 +133,14 @@ func (m *machine) drawStep(t *rapid.T, u *core.Transition, before []core.Step) {
 	}
 	u.New = append(u.New, s)
 	if rapid.Bool().Draw(t, "job") {
-		u.Jobs = append(u.Jobs, core.StepJob{ID: s.ID, DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, -time.Second, hold}).Draw(t, "due in"))})
+		u.Jobs = append(u.Jobs, core.StepJob{ID: s.ID, Status: rapid.SampledFrom([]core.Status{"", core.Scheduled, core.Retryable}).Draw(t, "waits as"),
+			DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, -time.Second, hold}).Draw(t, "due in"))})
 	}
 	if rapid.IntRange(0, 2).Draw(t, "token") == 0 {
 		u.Tokens = append(u.Tokens, core.Token{Hash: tokenOf(s.ID), StepID: s.ID, ExpiresAt: m.now.Add(hold)})
+	}
+	if rapid.IntRange(0, 2).Draw(t, "receipt") == 0 {
+		u.Receipts = append(u.Receipts, receiptOf(s.ID))
 	}
 }
 
@@ -155,7 +159,7 @@ func (m *machine) drawChange(t *rapid.T, u *core.Transition, s core.Step) {
 	if m.model.jobs[s.ID] == nil || rapid.Bool().Draw(t, "its job") {
 		return
 	}
-	c := core.JobChange{ID: s.ID, Status: core.Retryable, DueAt: m.now.Add(time.Second), Error: "network: refused"}
+	c := core.JobChange{ID: s.ID, Status: rapid.SampledFrom([]core.Status{core.Retryable, core.Scheduled, core.Available}).Draw(t, "waits"), DueAt: m.now.Add(time.Second), Error: "network: refused"}
 	if rapid.Bool().Draw(t, "over") {
 		c.Status, c.DueAt, c.FinishedAt = rapid.SampledFrom([]core.Status{core.Completed, core.Dead}).Draw(t, "job"), time.Time{}, m.now
 	}

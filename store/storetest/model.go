@@ -83,6 +83,27 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 	return core.Receipt{EventID: a.Event.ID, Jobs: stored}, nil
 }
 
+// AcceptAll accepts one after the other. An arrival with the delivery id of an earlier one
+// repeats that, also if the earlier one was left out.
+func (m *Model) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
+	type delivery struct{ source, id string }
+	first := map[delivery]core.ID{}
+	for _, a := range all {
+		d := delivery{a.Event.Source, a.Event.DeliveryID}
+		if id, ok := first[d]; ok && d.id != "" {
+			receipts = append(receipts, core.Receipt{EventID: id, Duplicate: true})
+			continue
+		}
+		r, err := m.Accept(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		first[d] = r.EventID
+		receipts = append(receipts, r)
+	}
+	return receipts, nil
+}
+
 // broughtBy is how many jobs came with an event: one with each of its runs, which made
 // the others of their steps.
 func (m *Model) broughtBy(event core.ID) int {
@@ -181,10 +202,22 @@ func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.La
 	m.mu.Lock()
 	clear(m.strays)
 	m.mu.Unlock()
+	if id != "" {
+		n, _ := m.change(func(j *core.Job) bool {
+			waits := !j.Status.Finished() && j.Status != core.Running
+			return j.ID == id && waits && j.DueAt.After(now) && j.Lane.Workflow() == ""
+		}, func(j *core.Job) { j.DueAt = now })
+		if n > 0 {
+			return n, nil
+		}
+	}
 	return m.change(func(j *core.Job) bool {
 		return j.Status == core.Dead && j.Lane.Workflow() == "" && (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
 	}, func(j *core.Job) {
-		j.Status, j.Attempt, j.DueAt, j.FinishedAt = core.Available, 0, now, time.Time{}
+		if j.MaxAttempts != core.Unlimited {
+			j.MaxAttempts += j.Attempt - j.Earlier
+		}
+		j.Status, j.Earlier, j.DueAt, j.FinishedAt = core.Available, j.Attempt, now, time.Time{}
 	})
 }
 
@@ -282,12 +315,22 @@ func list[R, T any](rows map[core.ID]R, after core.ID, limit int, show func(R) (
 	return p
 }
 
+// shownAt is the status that a job is shown with.
+func shownAt(j *core.Job, now time.Time) core.Status {
+	switch {
+	case j.DueAt.After(now):
+	case j.Status == core.Running:
+		return core.Retryable
+	case j.Status == core.Scheduled:
+		return core.Available
+	}
+	return j.Status
+}
+
 // present is a job as it is shown.
 func (m *Model) present(j *core.Job) core.Job {
 	out := *j
-	if out.Status == core.Running && !out.DueAt.After(m.clock()) {
-		out.Status = core.Retryable
-	}
+	out.Status = shownAt(j, m.clock())
 	if s := m.steps[j.ID]; s != nil {
 		out.RunID, out.Step = s.RunID, s.Path
 	}
@@ -343,6 +386,9 @@ func (m *Model) Migrate(context.Context) error { return nil }
 
 // Schema is one of one step.
 func (m *Model) Schema(context.Context) (have, want int, err error) { return 1, 1, nil }
+
+// Rehearse has nothing that could fail.
+func (m *Model) Rehearse(ctx context.Context, _ core.Work) error { return ctx.Err() }
 
 // Ping always answers.
 func (m *Model) Ping(context.Context) error { return nil }

@@ -65,6 +65,24 @@ func (m *Model) JobsOf(_ context.Context, events []core.ID) (map[core.ID][]core.
 	return of, nil
 }
 
+// AttemptsOf returns the attempts of jobs.
+func (m *Model) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
+	of := map[core.ID][]core.Attempt{}
+	for _, id := range jobs {
+		attempts, err := m.Attempts(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		for i := range attempts {
+			attempts[i].Response = ""
+		}
+		if len(attempts) > 0 {
+			of[id] = attempts
+		}
+	}
+	return of, nil
+}
+
 // Finished lists finished jobs.
 func (m *Model) Finished(_ context.Context, since time.Time, after core.ID, limit int) (p core.Page[core.Job], err error) {
 	m.mu.Lock()

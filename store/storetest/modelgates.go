@@ -66,7 +66,7 @@ func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 		q.N = m.lets(now, q)
 		var some []core.TakenJob
 		for _, j := range m.due(now, q) {
-			j.Status, j.Lease = core.Running, lease
+			j.Status, j.Lease, j.ScheduledAt = core.Running, lease, j.DueAt
 			j.Attempt, j.DueAt = j.Attempt+1, now.Add(q.Hold)
 			some = append(some, core.TakenJob{Job: *j, Event: m.events[j.EventID], Situation: m.situation(j.ID)})
 		}
@@ -83,7 +83,7 @@ func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 	return taken, nil
 }
 
-// fitting is how many jobs come whose events are bounded in bytes: one at least.
+// fitting is how many jobs fit into a bound on the bytes of their events, at least one.
 func fitting(jobs []core.TakenJob, most int) int {
 	bytes := 0
 	for i, j := range jobs {
@@ -175,11 +175,13 @@ func (m *Model) judge(o core.Outcome) {
 	case o.Verdict == core.Success:
 		g.Failures = 0
 	case o.Verdict == core.Failure:
-		if g.Failures++; g.Open() {
-			g.OpenUntil, g.taker = o.At.Add(core.BreakerCooldown), ""
+		b := o.Breaker.Numbers()
+		if g.Failures++; !open && g.Failures < b.Failures {
+			return
 		}
-		if g.Open() && !open {
-			g.MovedBy = o.JobID
+		g.OpenUntil, g.taker, g.MovedBy = o.At.Add(b.Cooldown), "", o.JobID
+		if open {
+			g.MovedBy = ""
 		}
 	case open && o.Probe:
 		g.OpenUntil, g.taker = o.At, ""
@@ -200,6 +202,25 @@ func (m *Model) rise(a *core.Arrival) {
 	}
 }
 
+// CloseBreakers closes breakers.
+func (m *Model) CloseBreakers(_ context.Context, now time.Time, lanes ...core.Lane) (closed []core.Lane, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range slices.Compact(slices.Sorted(slices.Values(lanes))) {
+		g := m.gate(l)
+		if g.Open() {
+			g.ClosedAt, g.taker = now, ""
+		}
+		if g.Failures > 0 {
+			g.Failures, g.OpenUntil, g.MovedBy = 0, time.Time{}, ""
+		}
+		if g.ClosedAt.Equal(now) && g.MovedBy == "" {
+			closed = append(closed, l)
+		}
+	}
+	return closed, nil
+}
+
 // Release gives jobs back untried.
 func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
 	m.mu.Lock()
@@ -213,7 +234,7 @@ func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) erro
 			g.OpenUntil, g.taker = due, ""
 		}
 		j.Status, j.Lease, j.DueAt, j.Attempt = core.Retryable, "", due, j.Attempt-1
-		if j.Attempt == 0 {
+		if j.Attempt == j.Earlier || j.Lane.Workflow() != "" && j.LastError == "" {
 			j.Status = core.Available
 		}
 	}

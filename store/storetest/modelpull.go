@@ -104,7 +104,10 @@ func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 		t.Processing++
 	default:
 		t.Pending++
-		if j.Status != core.Available {
+		switch shownAt(j, now) {
+		case core.Scheduled:
+			t.Scheduled++
+		case core.Retryable:
 			t.Retryable++
 		}
 	}
@@ -120,9 +123,7 @@ func (m *Model) Peek(_ context.Context, now time.Time, lane core.Lane, limit int
 	defer m.mu.Unlock()
 	jobs := m.withEvents(m.due(now, core.Quota{Lane: lane, N: limit}))
 	for i := range jobs {
-		if jobs[i].Status == core.Running {
-			jobs[i].Status = core.Retryable
-		}
+		jobs[i].Status = shownAt(&jobs[i].Job, now)
 	}
 	return jobs[:fitting(jobs, core.MaxRead)], nil
 }

@@ -20,6 +20,7 @@ type flows struct {
 	steps       map[core.ID]*core.Step
 	history     map[core.ID][]marked // by run
 	tokens      map[string]core.Token
+	receipts    map[string]core.ID // the run of each
 }
 
 // marked is an entry with the transition that made it.
@@ -31,7 +32,7 @@ type marked struct {
 func newFlows() flows {
 	return flows{
 		definitions: map[string]core.Definition{}, runs: map[core.ID]*core.Run{}, steps: map[core.ID]*core.Step{},
-		history: map[core.ID][]marked{}, tokens: map[string]core.Token{},
+		history: map[core.ID][]marked{}, tokens: map[string]core.Token{}, receipts: map[string]core.ID{},
 	}
 }
 
@@ -94,9 +95,10 @@ func (m *Model) situation(id core.ID) (s core.Situation) {
 		return s
 	}
 	s.Step, s.Run = copied(step), *m.runs[step.RunID]
+	s.Step.HeldUntil = time.Time{}
 	for above := m.steps[step.ParentID]; above != nil; above = m.steps[above.ParentID] {
 		light := *above
-		light.State, light.Output = nil, nil
+		light.State, light.Output, light.HeldUntil = nil, nil, time.Time{}
 		s.Above = append(s.Above, light)
 	}
 	return s
@@ -114,7 +116,11 @@ func (m *Model) Survey(_ context.Context, run core.ID, epoch int, w core.Wanted)
 	defer m.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(m.steps)) {
 		if s := m.steps[id]; s.RunID == run && s.Epoch == epoch && wants(w, s) {
-			steps = append(steps, copied(s))
+			c := copied(s)
+			if !w.All {
+				c.HeldUntil = time.Time{}
+			}
+			steps = append(steps, c)
 		}
 	}
 	return steps, nil
@@ -151,8 +157,15 @@ func (m *Model) transit(t core.Transition) bool {
 	for _, token := range t.Tokens {
 		m.tokens[token.Hash] = token
 	}
+	for _, receipt := range t.Receipts {
+		m.receipts[receipt] = run.ID
+	}
 	maps.DeleteFunc(m.tokens, func(_ string, token core.Token) bool { return slices.Contains(t.Disarm, token.StepID) })
 	m.rise(t.GivesRise)
+	if d := t.Definition; d.Hash != "" {
+		m.definitions[d.Hash] = d
+	}
+	run.Definition = t.Run.Definition
 	run.Status, run.Epoch, run.Seq, run.Step = t.Run.Status, t.Run.Epoch, t.Run.Seq, t.Run.Step
 	run.Output, run.Error = slices.Clone(t.Run.Output), t.Run.Error
 	run.Written, run.Writers = t.Run.Written, t.Run.Writers
@@ -174,30 +187,40 @@ func (m *Model) moveSteps(run *core.Run, t core.Transition) {
 }
 
 func (m *Model) moveJobs(run *core.Run, t core.Transition) {
+	for _, id := range t.Held {
+		m.steps[id].HeldUntil = time.Time{}
+		if j := m.jobs[id]; j != nil && j.Status == core.Running {
+			m.steps[id].HeldUntil = j.DueAt
+		}
+	}
 	for _, a := range t.Attempts {
 		m.attempts[a.JobID] = append(m.attempts[a.JobID], leased{a.Attempt, a.Lease})
 	}
 	for _, n := range t.Jobs {
 		m.jobs[n.ID] = &core.Job{
-			ID: n.ID, EventID: run.EventID, Lane: core.WorkflowLane(run.Workflow), Status: core.Available,
+			ID: n.ID, EventID: run.EventID, Lane: core.WorkflowLane(run.Workflow), Status: cmp.Or(n.Status, core.Available),
 			MaxAttempts: core.Unlimited, DueAt: n.DueAt, CreatedAt: t.Entries[0].At,
 		}
 	}
 	for _, c := range t.JobsEnd {
 		if j := m.jobs[c.ID]; j != nil {
+			if j.ScheduledAt.IsZero() {
+				j.ScheduledAt = j.DueAt
+			}
 			j.Status, j.DueAt, j.Lease, j.LastError, j.FinishedAt = c.Status, c.DueAt, "", c.Error, c.FinishedAt
 		}
 	}
 }
 
-// Awaited finds a step by a token.
-func (m *Model) Awaited(_ context.Context, now time.Time, hash string) (core.ID, error) {
+// Awaited finds a step by a token, and a run by a receipt.
+func (m *Model) Awaited(_ context.Context, now time.Time, hash, receipt string) (core.Awaiting, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	found := core.Awaiting{RunID: m.receipts[receipt]}
 	if t, ok := m.tokens[hash]; ok && t.ExpiresAt.After(now) {
-		return t.StepID, nil
+		found.StepID = t.StepID
 	}
-	return "", nil
+	return found, nil
 }
 
 // Run returns one run.
@@ -270,6 +293,7 @@ func (m *Model) purgeRuns(before time.Time, limit int) (events []core.ID) {
 	over = over[:min(limit, len(over))]
 	for _, r := range over {
 		maps.DeleteFunc(m.tokens, func(_ string, t core.Token) bool { return m.steps[t.StepID].RunID == r.ID })
+		maps.DeleteFunc(m.receipts, func(_ string, run core.ID) bool { return run == r.ID })
 		maps.DeleteFunc(m.steps, func(_ core.ID, s *core.Step) bool { return s.RunID == r.ID })
 		delete(m.history, r.ID)
 		delete(m.runs, r.ID)

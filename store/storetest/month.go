@@ -212,7 +212,7 @@ func (m *Model) Rows() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	rows := map[string]int{"events": len(m.events), "firsts": len(m.firsts), "jobs": len(m.jobs), "cron_marks": len(m.marks), "turns": len(m.turns),
-		"definitions": len(m.definitions), "runs": len(m.runs), "steps": len(m.steps), "callbacks": len(m.tokens)}
+		"definitions": len(m.definitions), "runs": len(m.runs), "steps": len(m.steps), "callbacks": len(m.tokens) + len(m.receipts)}
 	for _, l := range m.attempts {
 		rows["attempts"] += len(l)
 	}

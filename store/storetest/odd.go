@@ -19,6 +19,7 @@ var odd = role{name: "Text", checks: []check{
 	{"Sources of marks are told apart by every byte", "", oddMarks},
 	{"Schedules of marks are told apart by every byte", "", oddSchedules},
 	{"A payload comes back byte for byte", "", oddPayloads},
+	{"A binary payload comes back byte for byte", "", oddBinary},
 	{"Headers come back byte for byte", "", oddHeaders},
 	{"What an attempt keeps comes back byte for byte", "", oddAttempts},
 }}
@@ -195,6 +196,32 @@ func oddPayloads(r *rig) {
 	for _, e := range want {
 		r.equalBytes("Take: payload", got[e.ID].Payload, e.Payload)
 		r.equalBytes("Event: payload", r.storedEvent(e.ID).Payload, e.Payload)
+	}
+}
+
+// oddBinary stores payloads of any bytes beside others, and reads them in every way.
+func oddBinary(r *rig) {
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	want := map[core.ID]core.Event{}
+	for _, p := range [][]byte{{0}, {0xff}, []byte("a\x00b"), every, bytes.Repeat(every, 1<<10), []byte("\xe9t\xe9"), []byte("{\"a\": \"\xff\"}")} {
+		a, text := r.arrival(r.lane), r.arrival(r.lane)
+		a.Event.Payload, a.Event.Binary, a.Event.ContentType = p, true, "image/png"
+		text.Event.Payload = []byte("AP8=") // looks encoded and is not
+		r.accepted(a)
+		r.accepted(text)
+		want[a.Event.ID], want[text.Event.ID] = a.Event, text.Event
+	}
+	for _, j := range r.take(len(want)) {
+		r.equalBytes("Take: payload", j.Event.Payload, want[j.EventID].Payload)
+		r.equal("Take: binary", j.Event.Binary, want[j.EventID].Binary)
+	}
+	for id, e := range want {
+		stored := r.storedEvent(id)
+		r.equalBytes("Event: payload", stored.Payload, e.Payload)
+		r.equal("Event: binary", stored.Binary, e.Binary)
 	}
 }
 

@@ -113,7 +113,8 @@ func forgiven(j core.Job) core.Job {
 	if j.Status == core.Available {
 		j.Status = core.Retryable
 	}
-	j.Attempt = 0
+	j.MaxAttempts -= j.Earlier
+	j.Attempt, j.Earlier = 0, 0
 	return j
 }
 

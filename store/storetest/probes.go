@@ -303,7 +303,7 @@ func newestFails(r *rig) {
 	j := r.probed()
 	want := r.gate()
 	r.now = r.now.Add(time.Second)
-	want.Failures, want.OpenUntil = core.BreakerThreshold+1, r.now.Add(core.BreakerCooldown)
+	want.Failures, want.OpenUntil, want.MovedBy = core.BreakerThreshold+1, r.now.Add(core.BreakerCooldown), ""
 	got := r.settlement(r.verdict(j, core.Failure))
 	r.equal("Settlement", got.Gates, map[core.Lane]core.Gate{r.lane: want})
 	r.wantGate("after the probe failed", want)

@@ -36,12 +36,14 @@ var queues = role{name: "Queues", checks: []check{
 	{saysTallies, "of the lanes", tallyLanes},
 	{saysTallies, "at the time of asking", tallyTime},
 	{saysTallies, "tried before", tallyRetryable},
+	{saysTallies, "scheduled", tallyScheduled},
 	{saysTallies, "due longest", tallyOldest},
 	{saysNoTally, "", tallyNone},
 	{saysPeek, "", peekDue},
 	{saysPeek, "in the order of Take", peekOrder},
 	{saysPeek, "as they are", peekAsIs},
 	{saysPeek, "lease over", peekOver},
+	{saysPeek, "scheduled", peekScheduled},
 	{saysPeek, "writes nothing", peekReads},
 	{saysPeekLimit, "", peekLimit},
 	{saysPeekBytes, "", peekBytes},
@@ -175,6 +177,7 @@ func lapsedLimit(r *rig) {
 }
 
 func lapsedSpent(r *rig) {
+	r.lane = "queue/q"
 	j := r.last()
 	r.now = j.DueAt
 	r.equal("Lapsed", ids(r.lapsed(9, r.lane)), []core.ID{j.ID})
@@ -401,7 +404,7 @@ func deadLimit(r *rig) {
 	r.equal("DeadLetters with the largest limit: More", p.More, false)
 }
 
-// large stores four messages, of which two are within MaxRead together and three are not.
+// large stores four messages. Two of them fit into MaxRead, and three do not.
 func large(r *rig) []core.Job { return r.sized(4, core.MaxRead*2/5) }
 
 func peekBytes(r *rig) {

@@ -149,7 +149,7 @@ func repeatRetryLate(r *rig) {
 	r.wantJob(want)
 	r.settle(r.ended(want, core.Retryable))
 	want = r.job(j.ID)
-	r.equal("Retry of a retryable job", r.retry(j.ID, ""), 0)
+	r.equal("Retry of all beside a retryable job", r.retry("", ""), 0)
 	r.wantJob(want)
 }
 

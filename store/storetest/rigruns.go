@@ -80,13 +80,13 @@ func (r *rig) move(run core.Run, types ...core.EntryType) core.Transition {
 	return t
 }
 
-// step is a new step of a run, at a path, with a state that may be kept apart.
+// step is a new step of a run, at a path, with a state that the store may keep apart.
 func (r *rig) step(run core.Run, path string, status core.StepStatus) core.Step {
 	return core.Step{ID: r.ids.Next(), RunID: run.ID, Epoch: run.Epoch, Path: path, Name: path, Type: "http", Status: status,
 		State: largeState(path), StartedAt: r.now}
 }
 
-// largeState is a text that may be kept apart.
+// largeState is a text that the store may keep apart.
 func largeState(of string) []byte { return []byte(`{"of": "` + of + strings.Repeat(".", 2000) + `"}`) }
 
 // leap is a transition behind the first step of a run that does all there is to do: it
@@ -102,7 +102,7 @@ func (r *rig) leap(j core.TakenJob) core.Transition {
 	over.ParentID, over.Branch, over.Last, over.Output, over.FinishedAt = fan.ID, "b", true, []byte(`null`), r.now
 	t.New = []core.Step{fan, call, over}
 	t.Changed = []core.StepChange{changeOf(r.leapt(j, t))}
-	t.Jobs = []core.StepJob{{ID: call.ID, DueAt: r.now.Add(hold)}}
+	t.Jobs = []core.StepJob{{ID: call.ID, Status: core.Scheduled, DueAt: r.now.Add(hold)}}
 	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Completed, FinishedAt: r.now, Error: string(t.Mark)}}
 	t.Attempts = []core.AttemptRecord{{JobID: j.ID, Lease: j.Lease, Attempt: r.called(j, string(t.Mark))}}
 	t.Tokens = []core.Token{{Hash: tokenOf(call.ID), StepID: call.ID, ExpiresAt: r.now.Add(hold)}}
@@ -144,6 +144,9 @@ func changeOf(s core.Step) core.StepChange {
 
 // tokenOf is the hash of the token that fixtures make for a step.
 func tokenOf(step core.ID) string { return "token of " + string(step) }
+
+// receiptOf is the receipt that fixtures make for a step.
+func receiptOf(step core.ID) string { return "receipt of " + string(step) }
 
 // finished is a transition that ends a run.
 func (r *rig) finished(run core.Run, status core.RunStatus) core.Transition {
@@ -215,11 +218,17 @@ func (r *rig) survey(run core.ID, epoch int, w core.Wanted) []core.Step {
 
 func (r *rig) awaited(hash string) core.ID {
 	r.Helper()
-	id, err := r.store.Awaited(context.Background(), r.now, hash)
+	return r.recorded(hash, "no receipt").StepID
+}
+
+// recorded looks for a token and a receipt.
+func (r *rig) recorded(hash, receipt string) core.Awaiting {
+	r.Helper()
+	found, err := r.store.Awaited(context.Background(), r.now, hash, receipt)
 	if err != nil {
-		r.Fatalf("Awaited(%s) failed: %v", hash, err)
+		r.Fatalf("Awaited(%s, %s) failed: %v", hash, receipt, err)
 	}
-	return id
+	return found
 }
 
 func (r *rig) run(id core.ID) core.Run {
@@ -255,6 +264,8 @@ type tale struct {
 	Steps   []core.Step // of all its epochs
 	History []core.Entry
 	Awaited map[core.ID]string // tokens that are good, by their step
+
+	Recorded []core.ID // steps of which it has a receipt
 }
 
 func (r *rig) tale(run core.ID) tale {
@@ -266,6 +277,9 @@ func (r *rig) tale(run core.ID) tale {
 	for _, s := range t.Steps {
 		if step := r.awaited(tokenOf(s.ID)); step != "" {
 			t.Awaited[step] = tokenOf(s.ID)
+		}
+		if r.recorded("", receiptOf(s.ID)).RunID == run {
+			t.Recorded = append(t.Recorded, s.ID)
 		}
 	}
 	return t
@@ -280,5 +294,5 @@ func (r *rig) noRun(run, step core.ID) {
 	r.equal("Survey of a run that is gone", r.survey(run, 1, core.Wanted{All: true}), []core.Step{})
 	r.equal("History of a run that is gone", r.history(run, 0, 10), []core.Entry{})
 	r.equal("Situations of a run that is gone", r.situations(step), map[core.ID]core.Situation{})
-	r.equal("Awaited of a run that is gone", r.awaited(tokenOf(step)), core.ID(""))
+	r.equal("Awaited of a run that is gone", r.recorded(tokenOf(step), receiptOf(step)), core.Awaiting{})
 }

@@ -15,6 +15,7 @@ const (
 	saysSurvey     = "Survey returns the wanted steps of an epoch of a run, each once, in the order of their ids"
 	saysUnwanted   = "What is wanted and does not exist is absent"
 	saysAwaited    = "Awaited returns the step that a token is good for, by the token's hash"
+	saysRecorded   = "Awaited also returns the run that recorded a callback with this receipt: for as long as the run is stored"
 	saysNotGood    = "A token that expires now or has expired, one that was disarmed, and one that never was are not told apart: the step is \"\""
 )
 
@@ -41,6 +42,9 @@ var runs = role{name: "Runs", checks: []check{
 	{saysAllOfIt, "none of its large states if it was behind", transitLargeBehind},
 	{saysAllOfIt, "with nothing but an entry", transitBare},
 	{saysAllOfIt, "into another epoch", transitEpoch},
+	{saysAllOfIt, "with another definition", transitDefinition},
+	{saysAllOfIt, "until when a worker holds the job of a step that it ends", transitHolds},
+	{saysAllOfIt, "nothing of who holds a job if it was behind", transitHoldsBehind},
 	{saysAllOfIt, "nothing if it was behind", transitBehind},
 	{saysAllOfIt, "nothing if it was ahead", transitAhead},
 	{saysAllOfIt, "nothing of an unknown run", transitUnknown},
@@ -60,6 +64,9 @@ var runs = role{name: "Runs", checks: []check{
 	{saysWhoever, "an outcome afterwards", transitThenSettle},
 	{saysWhoever, "a release afterwards", transitThenRelease},
 	{saysWhoever, "retryable is due again", transitRetryable},
+	{saysWhoever, "scheduled is due later", transitScheduled},
+	{saysWhoever, "new ones of each status", transitNewScheduled},
+	{saysWhoever, "scheduled, ended before its time", transitEnded},
 	{saysWhoever, "dead", transitDead},
 	{saysWhoever, "settled at the same time", raceTransitSettle},
 	{saysWhoever, "released at the same time", raceTransitRelease},
@@ -70,6 +77,9 @@ var runs = role{name: "Runs", checks: []check{
 	{saysNotGood, "expired", awaitedExpired},
 	{saysNotGood, "disarmed", awaitedDisarmed},
 	{saysNotGood, "never", awaitedNever},
+	{saysRecorded, "", recordedCallback},
+	{saysRecorded, "only if its transition is made", recordedBehind},
+	{saysRecorded, "until its run is purged", recordedUntilPurged},
 }}
 
 func showDefinition(r *rig) {
@@ -268,4 +278,61 @@ func awaitedNever(r *rig) {
 	for _, hash := range []string{"", "token of", "TOKEN"} {
 		r.equal("Awaited by a token that never was", r.awaited(hash), core.ID(""))
 	}
+}
+
+// recordedCallback keeps receipts when the tokens of their step, and those of all others, are
+// taken away, when the run goes on, and beside receipts of another run.
+func recordedCallback(r *rig) {
+	t, other := r.leap(r.entered()), r.leap(r.entered())
+	r.makes(t, other)
+	answered, beside := r.recording(t, "a receipt", "its second"), r.recording(other, "another's")
+	r.makes(answered, beside)
+	r.makes(r.recording(answered, "a later one"))
+	for receipt, want := range map[string]core.ID{
+		"a receipt": t.Run.ID, "its second": t.Run.ID, "a later one": t.Run.ID, "another's": other.Run.ID,
+		"": "", "A receipt": "", "a receip": "", t.Tokens[0].Hash: "",
+	} {
+		r.equal("recorded "+receipt, r.recorded("", receipt), core.Awaiting{RunID: want})
+	}
+	last := r.move(beside.Run, core.EntryArmed)
+	last.Tokens = []core.Token{{Hash: "good", StepID: other.New[1].ID, ExpiresAt: r.now.Add(hold)}}
+	r.makes(last)
+	r.equal("token and receipt", r.recorded("good", "a receipt"), core.Awaiting{StepID: other.New[1].ID, RunID: t.Run.ID})
+	r.now = r.now.Add(hold)
+	r.equal("the same once the token expired", r.recorded("good", "a receipt"), core.Awaiting{RunID: t.Run.ID})
+}
+
+// recording is a transition behind t that records callbacks.
+func (r *rig) recording(t core.Transition, receipts ...string) core.Transition {
+	next := r.move(t.Run, core.EntrySucceeded)
+	next.Receipts = receipts
+	if len(t.New) > 0 {
+		next.Disarm = []core.ID{t.New[1].ID}
+	}
+	return next
+}
+
+func recordedBehind(r *rig) {
+	t := r.leap(r.entered())
+	r.makes(t)
+	lost := r.recording(t, "a receipt")
+	r.makes(r.recording(t, "the first"))
+	r.leaves(lost)
+	r.equal("recorded by who lost", r.recorded("", "a receipt"), core.Awaiting{})
+	r.equal("recorded by who was first", r.recorded("", "the first"), core.Awaiting{RunID: t.Run.ID})
+}
+
+func recordedUntilPurged(r *rig) {
+	t := r.leap(r.entered())
+	r.makes(t)
+	end := r.recording(t, "a receipt")
+	end.Run.Status, end.Run.FinishedAt = core.RunCompleted, r.now
+	r.makes(end)
+	r.purge(10)
+	r.equal("recorded by a run that is over", r.recorded("", "a receipt"), core.Awaiting{RunID: t.Run.ID})
+	r.now = r.now.Add(time.Second)
+	for range 2 {
+		r.purge(10)
+	}
+	r.equal("recorded by a run that is gone", r.recorded("", "a receipt"), core.Awaiting{})
 }

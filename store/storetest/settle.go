@@ -191,7 +191,7 @@ func releaseNew(r *rig) {
 	want := r.put()
 	due := r.now.Add(5 * time.Second)
 	r.release(due, r.take(1)[0].Job)
-	want.DueAt = due
+	want.DueAt, want.ScheduledAt = due, want.DueAt
 	r.wantJob(want)
 	r.equal("Attempts: number", len(r.attempts(want.ID)), 0)
 	r.now = due.Add(-time.Millisecond)
@@ -204,6 +204,7 @@ func releaseTried(r *rig) {
 	want := r.settled(core.Retryable)
 	r.now = want.DueAt
 	r.release(r.now, r.take(1)[0].Job)
+	want.ScheduledAt = r.now
 	r.wantJob(want)
 	r.equal("Take after the release: attempt", r.take(1)[0].Attempt, 2)
 }

@@ -72,6 +72,7 @@ func eachGate(r *rig) {
 	r.settle(silent)
 	r.settle(r.verdict(r.bringsSome("for a probe", 1, r.probe())[0], core.Success))
 	r.due(r.lane, "handler/beside-7")
+	r.closeBreakers(r.lane, "handler/beside-7")
 	r.release(r.now, r.bringsSome("in the ramp", 2, r.paced(2, time.Millisecond, time.Second))[0].Job)
 	r.now = r.now.Add(core.RampTime)
 }
@@ -130,6 +131,7 @@ func eachOperation(r *rig, j core.TakenJob) {
 		r.read(j.Event.ID, f)
 	}
 	r.jobsOf(j.Event.ID)
+	r.attemptsOf(j.ID)
 	r.finishedSince(r.now, 3)
 	r.completedJobs()
 	r.equal("Replay", r.replay(r.replayOf(j.Event.ID, []core.Lane{"queue/replayed"})), 1)

@@ -34,10 +34,12 @@ func EachRunStatement(t *testing.T, s core.Store) {
 		Entries:  []core.Entry{{Seq: 1, At: r.now, Epoch: 1, Type: core.EntryStarted}, {Seq: 2, At: r.now, Epoch: 1, Type: core.EntryFanned, Path: "outer"}},
 		New:      []core.Step{outer, inner},
 		Changed:  []core.StepChange{{ID: first.StepID, Status: core.StepSucceeded, Output: []byte(`{}`), Last: true, FinishedAt: r.now}},
-		Jobs:     []core.StepJob{{ID: inner.ID, DueAt: r.now.Add(hold)}},
+		Jobs:     []core.StepJob{{ID: inner.ID, Status: core.Scheduled, DueAt: r.now.Add(hold)}},
 		JobsEnd:  []core.JobChange{{ID: first.StepID, Status: core.Completed, FinishedAt: r.now}},
 		Attempts: []core.AttemptRecord{{JobID: first.StepID, Lease: job.Lease, Attempt: core.Attempt{Number: 1, StatusCode: 200, StartedAt: r.now}}},
 		Tokens:   []core.Token{{Hash: token, StepID: inner.ID, ExpiresAt: r.now.Add(hold)}},
+		Receipts: []string{receiptOf(inner.ID)},
+		Held:     []core.ID{first.StepID},
 		Disarm:   []core.ID{first.StepID}, GivesRise: &rises,
 	})
 	eachRunQuestion(r, first, inner, token)
@@ -83,8 +85,8 @@ func eachRunQuestion(r *rig, n core.NewRun, inner core.Step, token string) {
 	if page, err := s.Steps(ctx, n.ID, 1, "", 10); err != nil || len(page.Items) != 3 {
 		r.Errorf("Steps = %v, %v", page, err)
 	}
-	if id, err := s.Awaited(ctx, r.now, token); err != nil || id != inner.ID {
-		r.Errorf("Awaited = %q, %v; want %q", id, err, inner.ID)
+	if found, err := s.Awaited(ctx, r.now, token, receiptOf(inner.ID)); err != nil || found != (core.Awaiting{StepID: inner.ID, RunID: n.ID}) {
+		r.Errorf("Awaited = %+v, %v; want %q of %q", found, err, inner.ID, n.ID)
 	}
 	if _, err := s.Definition(ctx, n.Definition.Hash); err != nil {
 		r.Errorf("Definition = %v", err)

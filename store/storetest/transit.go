@@ -47,7 +47,7 @@ func transitAll(r *rig) {
 		History: t.Entries, Awaited: map[core.ID]string{call.ID: t.Tokens[0].Hash},
 	})
 	r.wantJob(core.Job{ID: j.ID, EventID: j.EventID, Lane: j.Lane, Status: core.Completed, Attempt: 1, MaxAttempts: core.Unlimited,
-		RunID: run.ID, Step: "first", LastError: string(t.Mark), CreatedAt: j.CreatedAt, FinishedAt: r.now})
+		ScheduledAt: j.CreatedAt, RunID: run.ID, Step: "first", LastError: string(t.Mark), CreatedAt: j.CreatedAt, FinishedAt: r.now})
 	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{t.Attempts[0].Attempt})
 	r.equal("event it gives rise to", r.storedEvent(t.GivesRise.Event.ID), t.GivesRise.Event)
 	for _, n := range t.GivesRise.Jobs {
@@ -198,6 +198,23 @@ func transitMany(r *rig) {
 	r.makes(end)
 	r.equal("Survey: leaves", r.survey(t.Run.ID, 1, core.Wanted{Leaves: []core.ID{j.ID}}), want)
 	r.equal("Jobs: running", len(r.jobs(core.JobFilter{Status: core.Running, Lane: j.Lane, Limit: core.MaxPage}).Items), 1)
+}
+
+// transitDefinition has runs follow a definition that no run began with.
+func transitDefinition(r *rig) {
+	a, b, next := r.started().Run, r.started().Run, definition("another")
+	for i, run := range []core.Run{a, b} {
+		t := r.move(run, core.EntryRedriven)
+		t.Definition, t.Run.Definition = next, next.Hash
+		r.makes(t)
+		r.equal("Definition of the run", r.run(run.ID).Definition, next.Hash)
+		r.wantDefinition(next)
+		r.makes(r.move(t.Run, core.EntryStarted))
+		r.equal("Definition of the run, later", r.run(run.ID).Definition, next.Hash)
+		if i == 0 {
+			r.equal("Definition of another run", r.run(b.ID).Definition, b.Definition)
+		}
+	}
 }
 
 func transitAgain(r *rig) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -23,7 +24,7 @@ func transitUnheld(r *rig) {
 	t.Attempts = []core.AttemptRecord{{JobID: s.Step.ID, Lease: "nobody's", Attempt: core.Attempt{Number: 1, StartedAt: r.now}}}
 	r.makes(t)
 	got := r.job(s.Step.ID)
-	r.equal("Job", []any{got.Status, got.Attempt, got.DueAt, got.FinishedAt}, []any{core.Completed, 0, time.Time{}, r.now})
+	r.equal("Job", []any{got.Status, got.Attempt, got.DueAt, got.ScheduledAt, got.FinishedAt}, []any{core.Completed, 0, time.Time{}, s.Step.StartedAt, r.now})
 	r.equal("Attempts", r.attempts(s.Step.ID), []core.Attempt{t.Attempts[0].Attempt})
 	r.equal("Take: jobs", len(r.haul(r.flowing(9))), 0)
 }
@@ -39,6 +40,59 @@ func transitHeld(r *rig) {
 	r.equal("Job", []any{got.Status, got.Attempt, got.Lease}, []any{core.Completed, 2, core.Lease("")})
 	r.leaves(r.leap(second))
 	r.equal("Attempts", r.attempts(first.ID), []core.Attempt{t.Attempts[0].Attempt})
+}
+
+// transitHolds ends a step that a worker is at, and one that none is at.
+func transitHolds(r *rig) {
+	j := r.entered()
+	t := r.move(j.Situation.Run, core.EntryFanned)
+	idle := r.step(t.Run, "idle", core.StepReady)
+	t.New, t.Jobs = []core.Step{idle}, []core.StepJob{{ID: idle.ID, DueAt: r.now.Add(time.Hour)}}
+	r.makes(t)
+	end := r.finished(t.Run, core.RunFailed)
+	end.Held = []core.ID{j.ID, idle.ID}
+	for _, s := range []core.Step{j.Situation.Step, idle} {
+		end.Changed = append(end.Changed, changeOf(ended(s, r, core.StepCanceled)))
+		end.JobsEnd = append(end.JobsEnd, core.JobChange{ID: s.ID, Status: core.Completed, FinishedAt: r.now})
+	}
+	r.makes(end)
+	r.equal("HeldUntil", r.heldUntil(end.Run), map[core.ID]time.Time{j.ID: j.DueAt, idle.ID: {}})
+	r.makes(end)
+	r.equal("HeldUntil once it is made again", r.heldUntil(end.Run), map[core.ID]time.Time{j.ID: j.DueAt, idle.ID: {}})
+}
+
+func transitHoldsBehind(r *rig) {
+	j := r.entered()
+	t := r.move(j.Situation.Run, core.EntryStarted)
+	r.makes(t)
+	late := r.move(j.Situation.Run, core.EntryFailed)
+	late.Held = []core.ID{j.ID}
+	r.leaves(late)
+	r.equal("HeldUntil", r.heldUntil(t.Run), map[core.ID]time.Time{j.ID: {}})
+
+	j = r.entered()
+	first, second := r.move(j.Situation.Run, core.EntryStarted), r.move(j.Situation.Run, core.EntryFailed)
+	second.Held = []core.ID{j.ID}
+	r.equal("Transit: made", r.transit(first, second), []bool{true, false})
+	r.equal("HeldUntil after a second one in the same call", r.heldUntil(first.Run), map[core.ID]time.Time{j.ID: {}})
+}
+
+// heldUntil is the HeldUntil of each step of a run, which Steps and Survey both tell.
+func (r *rig) heldUntil(run core.Run) map[core.ID]time.Time {
+	r.Helper()
+	page, err := r.store.Steps(context.Background(), run.ID, run.Epoch, "", core.MaxPage)
+	r.equal("Steps: error", err, nil)
+	all, err := r.store.Survey(context.Background(), run.ID, run.Epoch, core.Wanted{All: true})
+	r.equal("Survey: error", err, nil)
+	listed, surveyed := map[core.ID]time.Time{}, map[core.ID]time.Time{}
+	for _, s := range page.Items {
+		listed[s.ID] = s.HeldUntil
+	}
+	for _, s := range all {
+		surveyed[s.ID] = s.HeldUntil
+	}
+	r.equal("HeldUntil of Steps and of Survey", listed, surveyed)
+	return listed
 }
 
 func transitThenSettle(r *rig) {
@@ -67,7 +121,7 @@ func transitRetryable(r *rig) {
 	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Retryable, DueAt: due, Error: "network: refused"}}
 	r.makes(t)
 	r.wantJob(core.Job{ID: j.ID, EventID: j.EventID, Lane: j.Lane, Status: core.Retryable, Attempt: 1, MaxAttempts: core.Unlimited,
-		DueAt: due, RunID: t.Run.ID, Step: "first", LastError: "network: refused", CreatedAt: j.CreatedAt})
+		DueAt: due, ScheduledAt: j.CreatedAt, RunID: t.Run.ID, Step: "first", LastError: "network: refused", CreatedAt: j.CreatedAt})
 	r.equal("Due", r.due(j.Lane), map[core.Lane]time.Time{j.Lane: due})
 	r.equal("Take before it is due", len(r.haul(r.flowing(1))), 0)
 	r.now = due

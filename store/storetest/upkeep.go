@@ -10,8 +10,10 @@ import (
 
 const (
 	saysRetry      = "Retry makes dead jobs available at once, with their whole budget of attempts, and returns how many"
+	saysRetryOn    = "The attempts of a retried job are counted on from those before, see [Job.Earlier]"
 	saysRetryAll   = "A zero id means all dead jobs, those of one lane if lane is set"
-	saysRetryOther = "Jobs that are not dead stay as they are"
+	saysRetryEarly = "The job with the given id is due at once, and counts, also if it waits for a later attempt, of which it has as many as before, or for its time"
+	saysRetryOther = "Other jobs that are not dead stay as they are"
 	saysRetryStray = "Every lane that is a stray begins anew, so that jobs which are brought back wait their StrayTime again"
 	saysPurge      = "Purge deletes jobs that finished before the given time, with their attempts, runs that finished before it, with their steps and history, and events received before it of which no job and no run is left"
 	saysPurgeLimit = "It deletes at most limit jobs and as many runs, with their events, and as many other events, the oldest first, and returns how many of all there were"
@@ -31,8 +33,16 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysRetry, "with their whole budget", retryBudget},
 	{saysRetry, "the attempts before stay, oldest first", retryAttempts},
 	{saysRetry, "while others take", raceRetry},
+	{saysRetryOn, "", retryCounts},
+	{saysRetryOn, "a job that died before its last attempt", retryEarly},
+	{saysRetryOn, "given back", retryRelease},
+	{saysRetryOn, "without an end", retryUnlimited},
 	{saysRetryAll, "all", retryAll},
 	{saysRetryAll, "of one lane", retryLane},
+	{saysRetryEarly, "after a failure", retryWaiting},
+	{saysRetryEarly, "given back untried", retryGivenBack},
+	{saysRetryEarly, "not of a workflow", retryWaitingStep},
+	{saysRetryEarly, "scheduled", retryScheduled},
 	{saysRetryOther, "", retryOthers},
 	{saysRetryOther, "an unknown job", retryUnknown},
 	{saysRetryStray, "one", retryStray},
@@ -61,6 +71,9 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysMigrateTwo, "", raceMigrate},
 	{saysSchema, "", schema},
 	{saysSchemaOnly, "", schemaOnly},
+	{saysRehearse, "", rehearse},
+	{saysRehearseUnseen, "", rehearseUnseen},
+	{saysRehearseEnds, "", rehearseEnds},
 	{saysPing, "", ping},
 }}
 
@@ -68,7 +81,8 @@ func retryOne(r *rig) {
 	want, other := r.settled(core.Dead), r.settled(core.Dead)
 	r.now = r.now.Add(time.Hour)
 	r.equal("Retry", r.retry(want.ID, ""), 1)
-	want.Status, want.Attempt, want.DueAt, want.FinishedAt = core.Available, 0, r.now, time.Time{}
+	want.Status, want.DueAt, want.FinishedAt = core.Available, r.now, time.Time{}
+	want.Earlier, want.MaxAttempts = want.Attempt, want.Attempt+budget
 	r.wantJob(want)
 	r.wantJob(other)
 }
@@ -91,13 +105,13 @@ func retryBudget(r *rig) {
 	r.retry(j.ID, "")
 	for i := range j.MaxAttempts {
 		again := r.take(1)[0]
-		r.equal("Take after Retry: attempt", again.Attempt, i+1)
+		r.equal("Take after Retry: attempt since then", again.Round(), i+1)
 		r.equal("Take after Retry: Spent", again.Spent(), false)
 		r.now = again.DueAt
 	}
+	r.equal("attempts left after as many as there were", r.job(j.ID).Attempt, r.job(j.ID).MaxAttempts)
 }
 
-// Numbers start anew after a Retry, so they do not give the order.
 func retryAttempts(r *rig) {
 	var want []core.Attempt
 	id := r.put().ID
@@ -138,8 +152,13 @@ func retryLane(r *rig) {
 func retryOthers(r *rig) {
 	want := []core.Job{r.settled(core.Completed), r.settled(core.Retryable), r.taken().Job, r.put()}
 	r.now = r.now.Add(time.Second)
-	for _, j := range want {
-		r.equal("Retry of a job that is "+string(j.Status), r.retry(j.ID, ""), 0)
+	for _, later := range []time.Duration{0, 2 * hold} {
+		r.now = r.now.Add(later)
+		for _, j := range want {
+			if j.Status != core.Retryable || !j.DueAt.After(r.now) {
+				r.equal("Retry of a job that is "+string(j.Status), r.retry(j.ID, ""), 0)
+			}
+		}
 	}
 	r.equal("Retry of the lane", r.retry("", r.lane), 0)
 	r.equal("Retry of all", r.retry("", ""), 0)

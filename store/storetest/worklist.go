@@ -19,7 +19,8 @@ const (
 	saysOneLease  = "No job is held under two leases at once, whoever takes at the same time"
 	saysEmpty     = "Taking from an empty or unknown lane, or with a quota of zero, brings nothing"
 	saysSpent     = "A running job with all its attempts behind it is taken too, so that its end is recorded: see [Job.Spent]"
-	saysBytes     = "Jobs beyond Quota.Bytes come without their events and are to be given back, see [TakenJob.Bare], but the first job comes with its event however large that is"
+	saysBytes     = "Jobs beyond Quota.Bytes come without their events, and the caller gives them back: see [TakenJob.Bare]"
+	saysFirst     = "The first job comes with its event however large the event is"
 	saysSettle    = "Settle ends attempts: each outcome is recorded as an attempt and gives its job the status, due time and error it says"
 	saysLost      = "An outcome whose lease is no longer the job's changes nothing, and its job id is returned as lost"
 	saysSettled   = "Settling the same outcome again changes nothing and is not lost"
@@ -56,7 +57,7 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysSpent, "settled as dead its attempts are what it had", settleSpent},
 	{saysSpent, "also after a release", releaseSpent},
 	{saysBytes, "", takeBytes},
-	{saysBytes, "one however large", takeLarge},
+	{saysFirst, "", takeLarge},
 	{saysTakenRun, "", takeRuns},
 	{saysTakenRun, "later", takeRunsLater},
 	{saysTakenRun, "without a step", takeStepless},
@@ -78,6 +79,7 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysRelease, "never tried", releaseNew},
 	{saysRelease, "tried before", releaseTried},
 	{saysRelease, "many at once", releaseMany},
+	{saysRelease, "of a step whose time had come", releaseWaited},
 	{saysReleaseNo, "settled", releaseSettled},
 	{saysReleaseNo, "taken again", releaseTakenAgain},
 	{saysRecover, "", recoverRunning},
@@ -91,7 +93,7 @@ func takeLeases(r *rig) {
 	if got.Lease == "" {
 		r.Errorf("Take: lease of %s is empty, want one", got.ID)
 	}
-	want.Status, want.Attempt, want.DueAt, want.Lease = core.Running, 1, r.now.Add(hold), got.Lease
+	want.Status, want.Attempt, want.DueAt, want.ScheduledAt, want.Lease = core.Running, 1, r.now.Add(hold), want.DueAt, got.Lease
 	r.equal("Take", got, want)
 	r.wantJob(want)
 	r.equal("Take while it is leased", len(r.haul(r.quota(9))), 0)
@@ -185,7 +187,7 @@ func (r *rig) sized(n, bytes int) (jobs []core.Job) {
 	return jobs
 }
 
-// whole takes jobs, gives those back that come bare, and returns the others.
+// whole takes jobs, gives bare ones back, and returns the others.
 func (r *rig) whole(q core.Quota, bytes int) (jobs []core.TakenJob) {
 	r.Helper()
 	for _, j := range r.haul(q) {
@@ -200,7 +202,7 @@ func (r *rig) whole(q core.Quota, bytes int) (jobs []core.TakenJob) {
 	return jobs
 }
 
-// takeBytes takes five jobs where there is room for two.
+// takeBytes takes five jobs with a quota of bytes for two.
 func takeBytes(r *rig) {
 	stored := r.sized(5, 50_000)
 	q := r.quota(5)
@@ -217,7 +219,7 @@ func takeBytes(r *rig) {
 	r.equal("Take, both times", all, ids(stored))
 }
 
-// takeLarge takes jobs one by one that are larger than the quota.
+// takeLarge takes jobs whose events are larger than the quota, one by one.
 func takeLarge(r *rig) {
 	r.sized(2, 50_000)
 	q := r.quota(2)
@@ -264,7 +266,7 @@ func takeOver(r *rig) {
 	r.now = j.DueAt
 	again := r.take(1)[0].Job
 	want := j.Job
-	want.Attempt, want.DueAt, want.Lease = 2, r.now.Add(hold), again.Lease
+	want.Attempt, want.DueAt, want.ScheduledAt, want.Lease = 2, r.now.Add(hold), j.DueAt, again.Lease
 	r.equal("Take again", again, want)
 }
 
@@ -291,10 +293,15 @@ func (r *rig) spent(maxAttempts int) core.TakenJob {
 	a := r.arrival(r.lane)
 	a.Jobs[0].MaxAttempts = maxAttempts
 	r.accepted(a)
-	for i := range maxAttempts {
+	takes := maxAttempts
+	if r.lane.Queue() == "" {
+		takes += core.MaxRepeats
+	}
+	for i := range takes {
 		j := r.take(1)[0]
-		if j.Spent() {
-			r.Errorf("Take, the %s of %d: attempt %d of %d is spent, want not", nth(i), maxAttempts, j.Attempt, j.MaxAttempts)
+		if j.Spent() || j.Number() != min(i+1, maxAttempts) {
+			r.Errorf("Take, the %s of %d: attempt %d of %d, number %d, spent: %v; want number %d, not spent",
+				nth(i), takes, j.Attempt, j.MaxAttempts, j.Number(), j.Spent(), min(i+1, maxAttempts))
 		}
 		r.now = j.DueAt
 	}
@@ -303,10 +310,12 @@ func (r *rig) spent(maxAttempts int) core.TakenJob {
 
 func takeSpent(r *rig) {
 	for _, n := range []int{1, 3} {
-		r.lane = core.HandlerLane(nth(n))
-		j := r.spent(n)
-		r.equal("Take: attempt of a spent job", j.Attempt, n+1)
-		r.equal("Take: Spent", j.Spent(), true)
+		for lane, repeats := range map[core.Lane]int{core.HandlerLane(nth(n)): core.MaxRepeats, core.QueueLane(nth(n)): 0} {
+			r.lane = lane
+			j := r.spent(n)
+			r.equal("Take: attempt of a spent job of "+string(lane), j.Attempt, n+repeats+1)
+			r.equal("Take: Spent", j.Spent(), true)
+		}
 	}
 }
 

@@ -1,0 +1,128 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Checks of breakers whose handlers have numbers of their own, and of breakers that an
+// operator closes. gates.go lists them.
+
+// closeBreakers closes breakers now, and returns the lanes whose breakers were open.
+func (r *rig) closeBreakers(lanes ...core.Lane) []core.Lane {
+	r.Helper()
+	closed, err := r.store.CloseBreakers(context.Background(), r.now, lanes...)
+	if err != nil {
+		r.Fatalf("CloseBreakers(%v) = %v, want no error", lanes, err)
+	}
+	return closed
+}
+
+// failing settles a failure of one more job of the rig's lane by some numbers.
+func (r *rig) failing(b core.Breaker) core.Outcome {
+	r.Helper()
+	o := r.verdict(r.taken(), core.Failure)
+	o.Status, o.DueAt, o.Breaker = core.Dead, time.Time{}, b
+	r.settle(o)
+	return o
+}
+
+func opensOther(r *rig) {
+	for _, c := range []struct {
+		lane     core.Lane
+		b        core.Breaker
+		failures int
+		cooldown time.Duration
+	}{
+		{"handler/once", core.Breaker{Failures: 1, Cooldown: time.Second}, 1, time.Second},
+		{"handler/patient", core.Breaker{Failures: 2 * core.BreakerThreshold}, 2 * core.BreakerThreshold, core.BreakerCooldown},
+		{"handler/slow", core.Breaker{Cooldown: time.Hour}, core.BreakerThreshold, time.Hour},
+	} {
+		r.lane = c.lane
+		var last core.Outcome
+		for range c.failures {
+			r.equal("Open", r.gate().Open(), false)
+			last = r.failing(c.b)
+		}
+		r.wantGate("of "+string(c.lane), core.Gate{Failures: c.failures, OpenUntil: r.now.Add(c.cooldown), MovedBy: last.JobID})
+		r.puts(1)
+		r.nothingDue()
+	}
+}
+
+// opensChanged has numbers change while failures are counted, and while the breaker is open.
+func opensChanged(r *rig) {
+	many := core.Breaker{Failures: 2 * core.BreakerThreshold}
+	for range core.BreakerThreshold + 2 {
+		r.failing(many)
+	}
+	r.wantGate("below its number", core.Gate{Failures: core.BreakerThreshold + 2})
+	last := r.failing(core.Breaker{})
+	want := core.Gate{Failures: core.BreakerThreshold + 3, OpenUntil: r.now.Add(core.BreakerCooldown), MovedBy: last.JobID}
+	r.wantGate("above a number that was lowered", want)
+	r.puts(1)
+	r.now = want.OpenUntil
+	silent := r.verdict(r.bringsSome("for a probe", 1, r.probe())[0], core.NoVerdict)
+	silent.Breaker = core.Breaker{Failures: 1000}
+	r.settle(silent)
+	r.equal("Open after its number was raised", r.gate().Open(), true)
+	r.nothingDue()
+	r.bringsSome("for a probe after its number was raised", 1, r.probe())
+}
+
+func newestFailsOther(r *rig) {
+	o := r.verdict(r.probed(), core.Failure)
+	o.Breaker = core.Breaker{Failures: 1000, Cooldown: 7 * time.Second}
+	r.settle(o)
+	r.wantGate("after the probe failed", core.Gate{Failures: core.BreakerThreshold + 1, OpenUntil: r.now.Add(7 * time.Second)})
+}
+
+func closes(r *rig) {
+	r.opened()
+	r.now = r.now.Add(time.Second)
+	r.equal("CloseBreakers", r.closeBreakers(r.lane), []core.Lane{r.lane})
+	r.wantGate("that was closed", core.Gate{ClosedAt: r.now})
+	r.nothingDue()
+	r.bringsSome("in the ramp", 1, r.paced(1, time.Second, 0))
+	r.now = r.now.Add(core.RampTime)
+	r.take(core.BreakerThreshold - 1)
+}
+
+func closesSome(r *rig) {
+	r.failing(core.Breaker{})
+	r.lane = "handler/well"
+	r.settle(r.verdict(r.taken(), core.Success))
+	for _, l := range []core.Lane{"handler/z", "handler/a"} {
+		r.lane = l
+		r.opened()
+	}
+	all := []core.Lane{"handler/z", "handler/well", "handler/nobody", "handler/a", "handler/z"}
+	r.equal("CloseBreakers", r.closeBreakers(all...), []core.Lane{"handler/a", "handler/z"})
+	r.equal("CloseBreakers of none", len(r.closeBreakers()), 0)
+	r.equal("gates afterwards", len(r.outlooks("handler/well", "handler/nobody")), 0)
+}
+
+func closesAgain(r *rig) {
+	r.opened()
+	r.equal("CloseBreakers", r.closeBreakers(r.lane), []core.Lane{r.lane})
+	r.equal("CloseBreakers at the same time", r.closeBreakers(r.lane), []core.Lane{r.lane})
+	r.now = r.now.Add(time.Second)
+	r.equal("CloseBreakers a second later", slices.Contains(r.closeBreakers(r.lane), r.lane), false)
+	r.wantGate("that was closed", core.Gate{ClosedAt: r.now.Add(-time.Second)})
+}
+
+func closesUnderProbe(r *rig) {
+	j := r.probed()
+	r.closeBreakers(r.lane)
+	want := core.Gate{ClosedAt: r.now}
+	r.wantGate("that was closed", want)
+	r.settle(r.verdict(j, core.Failure))
+	want.Failures = 1
+	r.wantGate("after the probe failed", want)
+	r.closeBreakers(r.lane)
+	want.Failures = 0
+	r.wantGate("whose failures were set back", want)
+}

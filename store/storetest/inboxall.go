@@ -1,0 +1,131 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+func (r *rig) acceptAll(all ...core.Arrival) []core.Receipt {
+	r.Helper()
+	got, err := r.store.AcceptAll(context.Background(), all)
+	if err != nil {
+		r.Fatalf("AcceptAll of %d failed: %v", len(all), err)
+	}
+	return got
+}
+
+// acceptAll accepts arrivals that repeat stored ones in every way beside new ones.
+func acceptAll(r *rig) {
+	delivered, keyed := r.delivered("d"), r.keyed("k")
+	r.accepted(delivered)
+	r.accepted(keyed)
+	plain, bare, binary, part := r.arrival("handler/a", "handler/b"), r.arrival(), r.arrival(r.lane), r.arrival(r.lane, "handler/b")
+	binary.Event.Payload, binary.Event.Binary = []byte{0, 0xff}, true
+	part.Jobs[0].Key = "k"
+	fresh := r.delivered("e")
+	fresh.Jobs[0].Key = "l"
+	repeated, seen := r.delivered("d"), r.keyed("k")
+	want := []core.Receipt{
+		{EventID: plain.Event.ID, Jobs: 2},
+		{EventID: delivered.Event.ID, Duplicate: true},
+		{EventID: bare.Event.ID},
+		{EventID: keyed.Event.ID, Duplicate: true},
+		{EventID: binary.Event.ID, Jobs: 1},
+		{EventID: part.Event.ID, Jobs: 1},
+		{EventID: fresh.Event.ID, Jobs: 1},
+	}
+	all := []core.Arrival{plain, repeated, bare, seen, binary, part, fresh}
+	r.twice("AcceptAll", func() { r.equal("AcceptAll", r.acceptAll(all...), want) })
+	r.absent(repeated)
+	r.absent(seen)
+	for _, a := range []core.Arrival{plain, bare, binary, part, fresh} {
+		r.equal("Event", r.storedEvent(a.Event.ID), a.Event)
+	}
+	r.equal("Depth", r.depth(), 7)
+}
+
+// acceptAllRepeats accepts arrivals that repeat each other.
+func acceptAllRepeats(r *rig) {
+	known := r.keyed("known")
+	r.accepted(known)
+	a, b, c, d, e := r.delivered("d"), r.delivered("d"), r.keyed("k"), r.keyed("k"), r.delivered("e")
+	left := r.keyed("known") // is left out, and so is what repeats its delivery id
+	left.Event.DeliveryID = "f"
+	again := r.delivered("f")
+	r.equal("AcceptAll", r.acceptAll(a, b, c, d, e, left, again), []core.Receipt{
+		{EventID: a.Event.ID, Jobs: 1},
+		{EventID: a.Event.ID, Duplicate: true},
+		{EventID: c.Event.ID, Jobs: 1},
+		{EventID: c.Event.ID, Duplicate: true},
+		{EventID: e.Event.ID, Jobs: 1},
+		{EventID: known.Event.ID, Duplicate: true},
+		{EventID: known.Event.ID, Duplicate: true},
+	})
+	for _, gone := range []core.Arrival{b, d, left, again} {
+		r.absent(gone)
+	}
+}
+
+// acceptAllMany accepts as many as a request may have.
+func acceptAllMany(r *rig) {
+	var all []core.Arrival
+	var want []core.Receipt
+	for i := range r.few(core.MaxTogether) {
+		a := r.arrival(r.lane, "handler/b", "queue/c")
+		a.Event.DeliveryID, a.Jobs[0].Key = fmt.Sprint("many-", i), fmt.Sprint("key-", i)
+		all, want = append(all, a), append(want, core.Receipt{EventID: a.Event.ID, Jobs: 3})
+	}
+	r.equal("AcceptAll", r.acceptAll(all...), want)
+	r.equal("AcceptAll again", r.acceptAll(all...), want)
+	r.equal("Depth", r.depth(), 3*len(all))
+}
+
+func acceptAllRuns(r *rig) {
+	a, b := r.starts(flow), r.starts(flow, "billing")
+	b.Event.DeliveryID = "d"
+	r.equal("AcceptAll", r.acceptAll(a, b), []core.Receipt{{EventID: a.Event.ID, Jobs: len(a.Jobs)}, {EventID: b.Event.ID, Jobs: len(b.Jobs)}})
+	for _, arrival := range []core.Arrival{a, b} {
+		for _, s := range pending(arrival) {
+			r.equal("tale", r.tale(s.Run.ID), tale{Run: s.Run, Steps: []core.Step{s.Step}})
+		}
+	}
+}
+
+// raceAcceptAll has callers accept arrivals with the same delivery ids and keys, each in another
+// order: each is stored once, and no caller fails.
+func raceAcceptAll(r *rig) {
+	const n = 12
+	receipts := make([][]core.Receipt, callers)
+	all := make([][]core.Arrival, callers)
+	for i := range all {
+		for j := range n {
+			a := r.delivered(fmt.Sprint("race-", (i*5+j*(1+2*(i%3)))%n))
+			if j%2 == 0 {
+				a.Jobs[0].Key = "race-key-" + a.Event.DeliveryID
+			}
+			all[i] = append(all[i], a)
+		}
+	}
+	r.together(callers, func(i int) (err error) {
+		receipts[i], err = r.store.AcceptAll(context.Background(), all[i])
+		return err
+	})
+	first := map[string]core.ID{}
+	for i := range all {
+		for j, a := range all[i] {
+			id := receipts[i][j].EventID
+			if known, ok := first[a.Event.DeliveryID]; ok && known != id {
+				r.Errorf("delivery %s is event %s and event %s", a.Event.DeliveryID, known, id)
+			}
+			first[a.Event.DeliveryID] = id
+		}
+	}
+	r.equal("Depth", r.depth(), len(first))
+}
+
+func acceptAllNone(r *rig) {
+	r.equal("AcceptAll", len(r.acceptAll()), 0)
+	r.equal("Depth", r.depth(), 0)
+}

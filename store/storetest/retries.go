@@ -1,0 +1,101 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// dies takes the only job that is due and ends it as dead, after the given number of
+// attempts that failed.
+func (r *rig) dies(failures int) core.TakenJob {
+	for range failures {
+		r.settle(r.ended(r.take(1)[0].Job, core.Retryable))
+		r.now = r.now.Add(2 * hold)
+	}
+	j := r.take(1)[0]
+	r.settle(r.ended(j.Job, core.Dead))
+	return j
+}
+
+func retryCounts(r *rig) {
+	id := r.put().ID
+	for round := range 3 {
+		r.equal("attempt that ended "+nth(round)+" life", r.dies(budget-1).Attempt, (round+1)*budget)
+		r.equal("Retry", r.retry(id, ""), 1)
+		j := r.job(id)
+		r.equal("attempts, last one and earlier ones after "+nth(round)+" Retry",
+			[]int{j.Attempt, j.MaxAttempts, j.Earlier}, []int{(round + 1) * budget, (round + 2) * budget, (round + 1) * budget})
+	}
+}
+
+// However a job died, it has as many attempts again as it had at first.
+func retryEarly(r *rig) {
+	id := r.put().ID
+	r.dies(0)
+	r.retry("", r.lane)
+	r.dies(1)
+	r.retry("", "")
+	j := r.job(id)
+	r.equal("attempts, last one and earlier ones", []int{j.Attempt, j.MaxAttempts, j.Earlier}, []int{3, 3 + budget, 3})
+}
+
+// A job that was taken after a Retry and given back untried is as the Retry left it.
+func retryRelease(r *rig) {
+	id := r.put().ID
+	r.dies(1)
+	r.retry(id, "")
+	want := r.job(id)
+	r.release(want.DueAt, r.take(1)[0].Job)
+	want.ScheduledAt = want.DueAt
+	r.wantJob(want)
+	r.settle(r.ended(r.take(1)[0].Job, core.Retryable))
+	r.now = r.now.Add(2 * hold)
+	r.release(r.now, r.take(1)[0].Job)
+	r.equal("status of a job given back after a failure", r.job(id).Status, core.Retryable)
+}
+
+func retryUnlimited(r *rig) {
+	a := r.arrival(r.lane)
+	a.Jobs[0].MaxAttempts = core.Unlimited
+	r.accept(a)
+	r.dies(1)
+	for _, id := range []core.ID{a.Jobs[0].ID, ""} {
+		r.equal("Retry", r.retry(id, ""), 1)
+		j := r.job(a.Jobs[0].ID)
+		r.equal("attempts, last one and earlier ones", []int{j.MaxAttempts, j.Earlier}, []int{core.Unlimited, j.Attempt})
+		r.dies(0)
+	}
+}
+
+func retryWaiting(r *rig) {
+	want, other := r.settled(core.Retryable), r.settled(core.Retryable)
+	r.now = r.now.Add(time.Second)
+	r.equal("Retry of the lane", r.retry("", r.lane), 0)
+	r.equal("Retry", r.retry(want.ID, ""), 1)
+	r.equal("Retry of a job that is due", r.retry(want.ID, ""), 0)
+	want.DueAt = r.now
+	r.wantJob(want)
+	r.wantJob(other)
+	taken := r.take(1)
+	r.equal("Take", ids(taken), []core.ID{want.ID})
+	r.nothingDue()
+	r.equal("attempts and last one", []int{taken[0].Attempt, taken[0].MaxAttempts}, []int{2, budget})
+}
+
+func retryGivenBack(r *rig) {
+	j := r.taken().Job
+	r.release(r.now.Add(time.Hour), j)
+	want := r.job(j.ID)
+	r.equal("Retry", r.retry(j.ID, ""), 1)
+	want.DueAt = r.now
+	r.wantJob(want)
+}
+
+// The job of a step waits as its run does.
+func retryWaitingStep(r *rig) {
+	r.lane = core.WorkflowLane("w")
+	want := r.settled(core.Retryable)
+	r.equal("Retry", r.retry(want.ID, ""), 0)
+	r.wantJob(want)
+}

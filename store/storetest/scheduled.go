@@ -1,0 +1,132 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// Jobs that wait for their time. Checks of how the ledger shows them take place in the present,
+// since a ledger shows them by the database's clock.
+
+// present sets the rig's time to that of the machine.
+func (r *rig) present() { r.now = core.SystemClock().UTC().Truncate(time.Millisecond) }
+
+// waits is the job of a first step that waits until a time, and its run.
+func (r *rig) waits(until time.Time) (core.Job, core.Run) {
+	r.Helper()
+	j := r.entered()
+	t := r.move(j.Situation.Run, core.EntryWaiting)
+	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Scheduled, DueAt: until}}
+	r.makes(t)
+	j.Status, j.Lease, j.DueAt, j.RunID, j.Step = core.Scheduled, "", until, t.Run.ID, "first"
+	return j.Job, t.Run
+}
+
+func transitScheduled(r *rig) {
+	r.present()
+	due := r.now.Add(time.Hour)
+	want, _ := r.waits(due)
+	r.wantJob(want)
+	r.equal("Due", r.due(want.Lane), map[core.Lane]time.Time{want.Lane: due})
+	r.now = due.Add(-time.Millisecond)
+	r.equal("Take before its time", len(r.haul(r.flowing(1))), 0)
+	r.now = due
+	r.equal("Take at its time: attempt", r.brings(want.ID, r.flowing(1)).Attempt, 2)
+}
+
+// transitEnded ends a job whose first attempt was over, and which waited for a time since: it
+// shows when that attempt was due.
+func transitEnded(r *rig) {
+	r.present()
+	j, run := r.waits(r.now.Add(time.Hour))
+	t := r.finished(run, core.RunCanceled)
+	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Completed, FinishedAt: r.now}}
+	r.makes(t)
+	j.Status, j.DueAt, j.ScheduledAt, j.FinishedAt = core.Completed, time.Time{}, j.CreatedAt, r.now
+	r.wantJob(j)
+}
+
+// transitNewScheduled makes a job of each status that a new one can have.
+func transitNewScheduled(r *rig) {
+	r.present()
+	j := r.entered()
+	t := r.move(j.Situation.Run, core.EntryFanned)
+	due := r.now.Add(time.Hour)
+	statuses := []core.Status{core.Available, core.Scheduled, core.Retryable}
+	for _, status := range statuses {
+		s := r.step(t.Run, string(status), core.StepReady)
+		t.New, t.Jobs = append(t.New, s), append(t.Jobs, core.StepJob{ID: s.ID, Status: status, DueAt: due})
+	}
+	r.makes(t)
+	for i, status := range statuses {
+		r.equal("status", r.job(t.Jobs[i].ID).Status, status)
+	}
+}
+
+// releaseWaited gives the job of a step back that was taken when its time had come: it has not
+// failed. That of a step that failed before has.
+func releaseWaited(r *rig) {
+	r.present()
+	want, run := r.waits(r.now)
+	r.release(r.now, r.brings(want.ID, r.flowing(1)).Job)
+	want.Status = core.Available
+	r.wantJob(want)
+	t := r.move(run, core.EntryRetried)
+	t.JobsEnd = []core.JobChange{{ID: want.ID, Status: core.Retryable, DueAt: r.now, Error: "status: 500"}}
+	r.makes(t)
+	r.release(r.now, r.brings(want.ID, r.flowing(1)).Job)
+	r.equal("status of a job given back after a failure", r.job(want.ID).Status, core.Retryable)
+}
+
+func retryScheduled(r *rig) {
+	r.present()
+	step, run := r.waits(r.now.Add(time.Hour))
+	j := r.put()
+	t := r.move(run, core.EntryWaiting)
+	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Scheduled, DueAt: r.now.Add(time.Hour)}}
+	r.makes(t)
+	r.equal("status", r.job(j.ID).Status, core.Scheduled)
+	r.equal("Retry of the job of a step", r.retry(step.ID, ""), 0)
+	r.wantJob(step)
+	r.equal("Retry", r.retry(j.ID, ""), 1)
+	r.equal("due time and status after the Retry", []any{r.job(j.ID).DueAt, r.job(j.ID).Status}, []any{r.now, core.Available})
+	r.brings(j.ID, r.quota(1))
+}
+
+func tallyScheduled(r *rig) {
+	r.workflow = "waiting"
+	lane := core.WorkflowLane(r.workflow)
+	due := r.now.Add(time.Hour)
+	r.waits(due)
+	r.waits(due.Add(time.Millisecond))
+	r.started()
+	want := core.Tally{Pending: 3, Scheduled: 2, OldestDue: r.now}
+	r.equal("Tallies", r.tallies(lane)[lane], want)
+	r.equal("Available", want.Available(), 1)
+	r.brings(r.peek(lane, 1)[0].ID, r.flowing(1))
+	r.now = due
+	r.equal("Tallies once the first one's time has come", r.tallies(lane)[lane], core.Tally{Pending: 3, Scheduled: 1, Retryable: 1, OldestDue: due.Add(-time.Hour + hold)})
+}
+
+func peekScheduled(r *rig) {
+	r.waits(r.now.Add(time.Hour))
+	came, _ := r.waits(r.now.Add(time.Minute))
+	r.now = came.DueAt
+	got := r.peek(came.Lane, 9)
+	r.equal("Peek", ids(got), []core.ID{came.ID})
+	r.equal("Peek: status", got[0].Status, core.Available)
+}
+
+func showCame(r *rig) {
+	r.equal("Job that waits for its time: status", r.job(r.stock.by["scheduled"].ID).Status, core.Scheduled)
+	r.equal("Job whose time has come: status", r.job(r.stock.by["came"].ID).Status, core.Available)
+}
+
+func filterCame(r *rig) {
+	waits, came := r.stock.by["scheduled"], r.stock.by["came"]
+	r.wantJobs(core.JobFilter{Status: core.Scheduled, Lane: waits.Lane}, []core.Job{waits})
+	r.wantJobs(core.JobFilter{Status: core.Available, Lane: waits.Lane}, []core.Job{came})
+	r.wantJobs(core.JobFilter{Status: core.Scheduled, EventID: came.EventID}, nil)
+	r.wantJobs(core.JobFilter{Status: core.Scheduled}, []core.Job{waits})
+}
