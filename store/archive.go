@@ -113,3 +113,25 @@ func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]cor
 	}
 	return of, nil
 }
+
+// AttemptsOf returns the attempts of jobs. See core.Archive.
+func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	results, err := s.readBatch(ctx, Stmt{Name: "attempts_of", SQL: s.sql.attemptsOf, Rows: idRows(jobs), Reads: true})
+	if err != nil {
+		return nil, fmt.Errorf("attempts of jobs: %w", err)
+	}
+	of := map[core.ID][]core.Attempt{}
+	for _, row := range results[0].Rows {
+		id := core.ID(str(row[attemptWidth]))
+		of[id] = append(of[id], scanAttempt(row))
+	}
+	for _, attempts := range of {
+		slices.SortFunc(attempts, func(a, b core.Attempt) int {
+			return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Number, b.Number))
+		})
+	}
+	return of, nil
+}

@@ -140,9 +140,10 @@ func (s *Store) inTurn(outcomes []*core.Outcome) (stmts []Stmt) {
 			stmts = append(stmts, Stmt{Name: "succeed", SQL: s.sql.succeed, Rows: succeededRows(run)})
 		case core.Failure:
 			for _, o := range run {
-				job, lease := string(o.JobID), string(o.Lease)
+				job, lease, b := string(o.JobID), string(o.Lease), o.Breaker.Numbers()
+				almost, until := int64(b.Failures-1), o.At.Add(b.Cooldown).UnixMilli()
 				stmts = append(stmts, Stmt{Name: "fail", SQL: s.sql.fail,
-					Args: []any{o.At.Add(core.BreakerCooldown).UnixMilli(), job, string(o.Lane), lease, job, lease}})
+					Args: []any{almost, job, almost, almost, until, string(o.Lane), lease, job, lease}})
 			}
 		default:
 			rows := make([][]any, len(run))
@@ -202,6 +203,35 @@ func succeededRows(outcomes []*core.Outcome) [][]any {
 func endProbeRow(next time.Time, l core.Lane, lease core.Lease) []any {
 	return []any{next.UnixMilli(), string(l), string(lease)}
 }
+
+// CloseBreakers closes breakers. See core.Worklist. A gate that it closed carries the time
+// and no job, so a batch that was sent twice still tells which gates those are.
+func (s *Store) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error) {
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	var closes, reads [][]any
+	for _, l := range slices.Compact(slices.Sorted(slices.Values(lanes))) {
+		closes, reads = append(closes, []any{now.UnixMilli(), string(l)}), append(reads, []any{string(l)})
+	}
+	results, err := s.write(ctx,
+		Stmt{Name: "close_gates", SQL: s.sql.closeGate, Rows: closes, Sorted: closedLane, Apart: true},
+		Stmt{Name: "gates", SQL: s.sql.gates, Rows: reads, Reads: true})
+	if err != nil {
+		return nil, fmt.Errorf("close breakers: %w", err)
+	}
+	var closed []core.Lane
+	for l, g := range gatesOf(reads, results[1].Rows) {
+		if g.ClosedAt.UnixMilli() == now.UnixMilli() && g.MovedBy == "" {
+			closed = append(closed, l)
+		}
+	}
+	slices.Sort(closed)
+	return closed, nil
+}
+
+// closedLane is where a row of closeGate has its lane, from 1.
+const closedLane = 2
 
 // Strays tells in which lanes jobs wait that nobody knows. See core.Worklist. It
 // looks between the known lanes, so it costs as much as there are lanes, however

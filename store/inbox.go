@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/eventgateway/gateway/core"
@@ -11,30 +12,14 @@ import (
 // could be a duplicate of needs no answer from the database; the others read
 // back which event is stored for them.
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
-	keys := keysOf(a)
-	certain := a.Event.DeliveryID == "" && keys == nil
-	stmts := make([]Stmt, 0, 2)
-	stmts = append(stmts, s.eventStmt(a.Event))
-	if len(a.Jobs) > 0 {
-		stmts = append(stmts, s.jobsStmt(a, certain))
-	}
-	stmts = append(stmts, s.runStmts(a)...)
-	reads := 0
-	if !certain {
-		if len(keys) > 0 && len(keys) == len(a.Jobs) {
-			stmts = append(stmts, Stmt{Name: "drop_bare_event", SQL: s.sql.dropBare, Rows: [][]any{{string(a.Event.ID)}}})
-		}
-		answers := s.answerStmts(a.Event, keys)
-		reads = len(answers)
-		stmts = append(stmts, answers...)
-	}
+	stmts, reads := s.acceptStmts(a)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return core.Receipt{}, fmt.Errorf("accept: %w", err)
 	}
 	s.floors.lower(a.Event.CreatedAt)
 	s.definitions.keep(a.Runs)
-	if certain {
+	if reads == 0 {
 		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 	}
 	var receipt core.Receipt
@@ -44,9 +29,39 @@ func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 		return ok
 	})
 	if err != nil { // or a first one that kept this out went away before it could be read
-		return core.Receipt{}, fmt.Errorf("accept: %w", err)
+		return core.Receipt{}, fmt.Errorf("accept: %w", written(err))
 	}
 	return receipt, nil
+}
+
+// acceptStmts store an arrival. The last ones read which event is stored for it; there are
+// none if nothing could be a duplicate of it.
+func (s *Store) acceptStmts(a core.Arrival) (stmts []Stmt, reads int) {
+	keys := keysOf(a)
+	certain := a.Event.DeliveryID == "" && keys == nil
+	stmts = make([]Stmt, 0, 2)
+	stmts = append(stmts, s.eventStmt(a.Event))
+	if len(a.Jobs) > 0 {
+		stmts = append(stmts, s.jobsStmt(a, certain))
+	}
+	stmts = append(stmts, s.runStmts(a)...)
+	if certain {
+		return stmts, 0
+	}
+	if len(keys) > 0 && len(keys) == len(a.Jobs) {
+		stmts = append(stmts, Stmt{Name: "drop_bare_event", SQL: s.sql.dropBare, Rows: [][]any{{string(a.Event.ID)}}})
+	}
+	answers := s.answerStmts(a.Event, keys)
+	return append(stmts, answers...), len(answers)
+}
+
+// written is the error of a read that follows on a write. That nothing came of the read says
+// nothing of the write.
+func written(err error) error {
+	if !core.NoEffect(err) {
+		return err
+	}
+	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: errors.New(err.Error())}
 }
 
 // keysOf are the rows of keyedAs: one for each job that has a key.
@@ -60,12 +75,15 @@ func keysOf(a core.Arrival) (rows [][]any) {
 }
 
 func (s *Store) eventStmt(e core.Event) Stmt {
+	if e.Binary {
+		return Stmt{Name: "insert_event_encoded", SQL: s.sql.insertEncoded, Rows: [][]any{append(eventRow(e), inBase64)}}
+	}
 	return Stmt{Name: "insert_event", SQL: s.sql.insertEvent, Rows: [][]any{eventRow(e)}}
 }
 
 // eventRow is eventColumns.
 func eventRow(e core.Event) []any {
-	return []any{string(e.ID), e.Source, e.Type, string(e.Payload), e.ContentType,
+	return []any{string(e.ID), e.Source, e.Type, encodePayload(e), e.ContentType,
 		encodeHeaders(e.Headers), orNull(e.DeliveryID), millis(receivedAt(e))}
 }
 

@@ -9,9 +9,34 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Jobs lists jobs. See core.Ledger. Those of a lane or status are looked for among the
-// newest first; if they do not make up a page, in the indexes that have them apart.
+// Jobs lists jobs. See core.Ledger. A listing goes down by the ids, and ids grow with time. So
+// a span of time costs nothing: it begins below the first id of its end, as the next page of
+// a listing does, and jobs below the first id of its beginning are cut off.
 func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	if end := core.FirstID(f.Until); !f.Until.IsZero() && (f.After == "" || end < f.After) {
+		f.After = end
+	}
+	page, err := s.jobsBelow(ctx, f)
+	if err != nil || f.Since.IsZero() {
+		return page, err
+	}
+	first := core.FirstID(f.Since)
+	early := func(j core.Job) bool { return j.ID < first }
+	if i := slices.IndexFunc(page.Items, early); i >= 0 {
+		return core.Page[core.Job]{Items: page.Items[:i]}, nil
+	}
+	if page.More { // the job below the page may be before Since
+		f.After, f.Limit = page.Items[len(page.Items)-1].ID, 1
+		next, err := s.jobsBelow(ctx, f)
+		page.More = len(next.Items) > 0 && !early(next.Items[0])
+		return page, err
+	}
+	return page, nil
+}
+
+// jobsBelow lists jobs below an id. Those of a lane or status are looked for among the
+// newest first; if they do not make up a page, in the indexes that have them apart.
+func (s *Store) jobsBelow(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
 	if f.EventID == "" && (f.Status != "" || f.Lane != "") {
 		page, err := s.nearJobs(ctx, f)
 		if err == nil && !page.More {
@@ -32,6 +57,10 @@ func (s *Store) scanListed(row []any) core.Job { return s.shown(scanShown(row)) 
 func (s *Store) hasStatus(q *query, status core.Status) {
 	now := s.clock().UnixMilli()
 	switch status {
+	case core.Available:
+		q.and("(status = 'available' OR (status = 'scheduled' AND due_at <= ?))", now)
+	case core.Scheduled:
+		q.and("status = 'scheduled' AND due_at > ?", now)
 	case core.Running:
 		q.and("status = 'running' AND due_at > ?", now)
 	case core.Retryable:

@@ -38,13 +38,22 @@ func (s *Store) Job(ctx context.Context, id core.ID) (core.Job, error) {
 	return s.shown(scanShown(rows[0])), nil
 }
 
-// shown is a job as the ledger presents it: one whose lease is over is waiting to
-// be tried again, whatever it was doing.
+// shown is a job as the ledger presents it.
 func (s *Store) shown(j core.Job) core.Job {
-	if j.Status == core.Running && !j.DueAt.After(s.clock()) {
-		j.Status = core.Retryable
-	}
+	j.Status = shownAs(j, s.clock())
 	return j
+}
+
+// shownAs is the status that a job is shown with. A job whose lease is over waits to be tried
+// again, and a scheduled job whose time has come waits for a worker alone.
+func shownAs(j core.Job, now time.Time) core.Status {
+	switch due := !j.DueAt.After(now); {
+	case due && j.Status == core.Running:
+		return core.Retryable
+	case due && j.Status == core.Scheduled:
+		return core.Available
+	}
+	return j.Status
 }
 
 // A query is a listing's statement under construction: fixed fragments and

@@ -77,7 +77,7 @@ func refRows(lane core.Lane, refs []core.Ref, values ...any) (rows [][]any) {
 	return rows
 }
 
-// scanTaken reads rows of jobColumns and eventColumns, and adds them.
+// scanTaken reads rows of jobStored and eventStored, and adds them.
 func scanTaken(jobs []core.TakenJob, rows [][]any) []core.TakenJob {
 	for _, row := range rows {
 		jobs = append(jobs, core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])})
@@ -111,7 +111,7 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 	for _, l := range lanes {
 		lane, ms, most := string(l), now.UnixMilli(), int64(core.MaxDepth)
 		stmts = append(stmts,
-			Stmt{Name: "tally", SQL: s.sql.tally, Args: []any{ms, ms, ms, lane, most}, Reads: true},
+			Stmt{Name: "tally", SQL: s.sql.tally, Args: []any{ms, ms, ms, ms, lane, most}, Reads: true},
 			Stmt{Name: "tally_dead", SQL: s.sql.tallyDead, Args: []any{lane, most}, Reads: true})
 	}
 	if len(stmts) == 0 {
@@ -136,7 +136,7 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 }
 
 func tallyOf(now time.Time, waiting, dead []any) core.Tally {
-	t := core.Tally{Pending: whole(waiting[0]), Retryable: whole(waiting[1]), Processing: whole(waiting[2]), Dead: whole(dead[0])}
+	t := core.Tally{Pending: whole(waiting[0]), Retryable: whole(waiting[1]), Processing: whole(waiting[2]), Scheduled: whole(waiting[4]), Dead: whole(dead[0])}
 	if oldest := instant(waiting[3]); !oldest.After(now) {
 		t.OldestDue = oldest
 	}
@@ -153,9 +153,7 @@ func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit i
 	}
 	jobs := scanTaken(nil, results[0].Whole())
 	for i := range jobs {
-		if jobs[i].Status == core.Running { // and due, so its lease is over
-			jobs[i].Status = core.Retryable
-		}
+		jobs[i].Status = shownAs(jobs[i].Job, now)
 	}
 	return jobs, nil
 }

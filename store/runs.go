@@ -164,14 +164,18 @@ func (s *Store) surveyStmts(run string, epoch int64, w core.Wanted) (stmts []Stm
 	return stmts
 }
 
-// Awaited finds a step by a token. See core.Runs.
-func (s *Store) Awaited(ctx context.Context, now time.Time, hash string) (core.ID, error) {
-	rows, err := s.read(ctx, "awaited", s.sql.awaited, hash, now.UnixMilli())
+// Awaited finds the step that a callback is for, and the run that has recorded it. See core.Runs.
+func (s *Store) Awaited(ctx context.Context, now time.Time, hash, receipt string) (found core.Awaiting, err error) {
+	rows, err := s.read(ctx, "awaited", s.sql.awaited, hash, receipt, now.UnixMilli())
 	if err != nil {
-		return "", fmt.Errorf("look for a callback: %w", err)
+		return found, fmt.Errorf("look for a callback: %w", err)
 	}
-	if len(rows) == 0 {
-		return "", nil
+	for _, row := range rows {
+		if step := core.ID(str(row[0])); step != "" {
+			found.StepID = step
+		} else {
+			found.RunID = core.ID(str(row[1]))
+		}
 	}
-	return core.ID(str(rows[0][0])), nil
+	return found, nil
 }

@@ -36,9 +36,10 @@ const (
 // nesting is how many steps a step may be in.
 const nesting = 5
 
-// stepInFull are the columns of a step with its texts, also those that are kept apart. They
-// are looked for only if the step has a name for them: few have. Joins were the alternative:
-// PostgreSQL puts no more than eight tables in an order of its own, and began with all steps.
+// stepInFull are the columns of a step with its texts, including texts that are kept apart.
+// The database reads step_texts only for a step that has a name for a text, and few steps
+// have one. Joins were the alternative: PostgreSQL chooses the order of at most eight tables,
+// and began with all steps.
 var stepInFull = strings.NewReplacer(
 	"steps.state AS", "COALESCE(steps.state, "+textIn("state_in")+") AS",
 	"steps.output AS", "COALESCE(steps.output, "+textIn("output_in")+") AS").Replace(qualified("steps", stepColumns))
@@ -47,8 +48,8 @@ func textIn(name string) string {
 	return "CASE WHEN steps." + name + " IS NOT NULL THEN (SELECT step_texts.body FROM step_texts{use PRIMARY} WHERE step_texts.run_id = steps.run_id AND step_texts.name = steps." + name + ") END"
 }
 
-// stepAndRun are a step and its run. With what is above it they are 100 columns, and D1 has
-// no more in a result.
+// stepAndRun are a step and its run. Together with above they are 100 columns, and D1 has at
+// most 100 columns in a result.
 var stepAndRun = stepInFull + `, ` + qualified("runs", runRest)
 
 // above are the columns of what a step is in, the next one first.
@@ -83,7 +84,7 @@ type runStatements struct {
 	deleteText, sliceTexts                   string
 	lockRuns, insertHistory, moreHistory     string
 	insertStepAttempts, insertRise           string
-	insertSteps, changeSteps                 string
+	insertSteps, changeSteps, holdSteps      string
 	insertStepJobs, changeJobs               string
 	insertTokens, disarm                     string
 	moveRun, heldBy                          string
@@ -111,7 +112,7 @@ func newRunStatements(d Dialect) runStatements {
 			"runs{use PRIMARY}", `runs.id = r.run`, "id"),
 
 		definition: t(`SELECT body FROM definitions WHERE hash = ?`),
-		// One statement, so that all of it is read at one moment.
+		// One statement reads the whole situation at one moment.
 		situations: d.selection(stepAndRun+above(), "steps{use PRIMARY}"+withRun+withAbove(), `steps.id = r.id`),
 
 		// What a Take of a workflow's jobs brings, in two statements: few steps are in another,
@@ -135,7 +136,7 @@ func newRunStatements(d Dialect) runStatements {
 		stepSizes: d.selection(`steps.id AS id, COALESCE(LENGTH(steps.state), 0) AS state_size, COALESCE(LENGTH(steps.output), 0) AS output_size,
 			steps.state_in AS state_in, steps.output_in AS output_in,
 			CASE WHEN steps.output = '' THEN 'yes' ELSE 'no' END AS passes`, "steps{use PRIMARY}", `steps.id = r.id`),
-		readSteps: d.selection(stepInFull, "steps{use PRIMARY}", `steps.id = r.id`),
+		readSteps: d.selection(stepInFull+`, steps.held_until AS held_until`, "steps{use PRIMARY}", `steps.id = r.id`),
 
 		// A Transit, in the order of its statements. Whoever comes second waits at the first
 		// of them, and finds the entry or the run's number changed.
@@ -147,7 +148,7 @@ func newRunStatements(d Dialect) runStatements {
 			`r.job, r.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, entry, holding),
 		insertRise: d.insertNew("events", eventColumns,
 			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, entry, holding),
-		// Of a text the same name always says the same, and so it may be there already.
+		// A name always has the same text, so the row may be there already.
 		insertTexts: d.insert("step_texts", `run_id, name, body`, `mine.run_id, r.name, r.body`, entry,
 			`mine.run_id = r.run AND mine.seq = r#first AND mine.mark = r.mark`, "run_id"),
 		insertSteps: d.insertNew("steps", stepColumns, `r.id, mine.run_id, r#epoch, r.parent, r.branch, r.path, r.name, r.type, r.status,
@@ -156,14 +157,19 @@ func newRunStatements(d Dialect) runStatements {
 			leaf_of = CASE WHEN r.last = 'yes' THEN COALESCE(parent_id, run_id) END, finished_at = r#finished_at,
 			output_in = r.output_in`,
 			`steps.id = r.id AND `+ifHeld),
+		// Before the jobs are changed: then their leases are gone.
+		holdSteps: d.updateRows("steps", `held_until = (SELECT jobs.due_at FROM jobs{use PRIMARY} WHERE jobs.id = steps.id AND jobs.status = 'running')`,
+			`steps.id = r.id AND `+ifHeld),
 		insertStepJobs: d.insertNew("jobs", jobColumns,
-			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, entry, holding),
-		changeJobs: d.updateRows("jobs", `status = r.status, due_at = r#due_at, lease = NULL, last_error = r.error, finished_at = r#finished_at`,
+			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, r.status, 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, entry, holding),
+		// A job that ends before its first attempt was due at the time for which it waited.
+		// scheduled_at comes first, as in claimed.
+		changeJobs: d.updateRows("jobs", `scheduled_at = COALESCE(scheduled_at, due_at), status = r.status, due_at = r#due_at, lease = NULL, last_error = r.error, finished_at = r#finished_at`,
 			`jobs.id = r.id AND `+ifHeld),
 		insertTokens: d.insertNew("callbacks", `token_hash, run_id, step_id, expires_at`, `r.hash, mine.run_id, r.step, r#expires_at`, entry, holding),
 		disarm:       d.deleteBy("callbacks_step", "callbacks", `callbacks.run_id = r.of AND callbacks.step_id = r.step AND `+ifHeld),
 		// What it is guarded by is what it changes, which MySQL does not let an UPDATE read.
-		moveRun: d.updateRows("runs", `status = r.status, epoch = r#epoch, seq = r#next, step = r.step, output = r.output, error = r.error,
+		moveRun: d.updateRows("runs", `definition = r.definition, status = r.status, epoch = r#epoch, seq = r#next, step = r.step, output = r.output, error = r.error,
 			deadline_at = r#deadline_at, started_at = r#started_at, finished_at = r#finished_at,
 			written = r#written, writers = r.writers`,
 			`runs.id = r.run AND runs.seq = r#seq AND EXISTS (SELECT 1 FROM history AS mine{use PRIMARY}
@@ -173,7 +179,8 @@ func newRunStatements(d Dialect) runStatements {
 			(SELECT mine.mark FROM history AS mine{use PRIMARY} WHERE mine.run_id = runs.id AND mine.seq = r#first) AS holder`,
 			"runs{use PRIMARY}", `runs.id = r.run`),
 
-		awaited: t(`SELECT step_id FROM callbacks WHERE token_hash = ? AND expires_at > ?`),
+		// A receipt is a row without a step, which never expires.
+		awaited: t(`SELECT step_id, run_id FROM callbacks WHERE token_hash IN (?, ?) AND (step_id = '' OR expires_at > ?)`),
 
 		run:     t(`SELECT ` + runColumns + ` FROM runs WHERE id = ?`),
 		runs:    t(`SELECT ` + runSummary + ` FROM runs{use runs_event, runs_status, PRIMARY} WHERE id < ?`),

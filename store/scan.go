@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -75,27 +76,51 @@ func decodeHeaders(s string) map[string]string {
 	return h
 }
 
-// scanEvent reads eventColumns.
+// inBase64 is the encoding of a payload that is any bytes: a text column does not take them in
+// every database, nor does SQL over HTTP.
+const inBase64 = "base64"
+
+// encodePayload is a payload as its column has it.
+func encodePayload(e core.Event) string {
+	if e.Binary {
+		return base64.StdEncoding.EncodeToString(e.Payload)
+	}
+	return string(e.Payload)
+}
+
+// decodePayload sets the payload of an event from its columns.
+func decodePayload(e *core.Event, text, encoding string) {
+	if encoding == "" {
+		e.Payload = []byte(text)
+		return
+	}
+	// Nothing else writes the column. Should it be damaged, the bytes before the damage are there.
+	e.Payload, _ = base64.StdEncoding.DecodeString(text)
+	e.Binary = true
+}
+
+// scanEvent reads eventStored.
 func scanEvent(row []any) core.Event {
-	return core.Event{
+	e := core.Event{
 		ID:          core.ID(str(row[0])),
 		Source:      str(row[1]),
 		Type:        str(row[2]),
-		Payload:     []byte(str(row[3])),
 		ContentType: str(row[4]),
 		Headers:     decodeHeaders(str(row[5])),
 		DeliveryID:  str(row[6]),
 		CreatedAt:   instant(row[7]),
 	}
+	decodePayload(&e, str(row[3]), str(row[8]))
+	return e
 }
 
-// The widths of jobColumns and of takenColumns.
+// The widths of jobStored and of takenColumns.
 const (
-	jobWidth   = 12
-	takenWidth = jobWidth + 8
+	jobWidth   = 14
+	takenWidth = jobWidth + 9
 )
 
-// scanJob reads jobColumns.
+// scanJob reads jobStored.
 func scanJob(row []any) core.Job {
 	return core.Job{
 		ID:          core.ID(str(row[0])),
@@ -110,6 +135,8 @@ func scanJob(row []any) core.Job {
 		LastError:   str(row[9]),
 		CreatedAt:   instant(row[10]),
 		FinishedAt:  instant(row[11]),
+		Earlier:     whole(row[12]),
+		ScheduledAt: instant(row[13]),
 	}
 }
 
@@ -184,11 +211,12 @@ const (
 	situationWidth = stepWidth + 15
 	aboveWidth     = 13
 
-	// Where stepColumns has a step's texts and their names.
+	// The places of a step's texts, and of their names, in stepColumns.
 	stateAt, outputAt, stateInAt, outputInAt = 10, 11, 18, 19
 )
 
-// scanStep reads stepColumns. Texts that are kept apart are nil unless they were read along.
+// scanStep reads stepColumns. Texts that are kept apart are nil if the query did not read
+// them.
 func scanStep(row []any) core.Step {
 	st := core.Step{
 		ID:         core.ID(str(row[0])),
@@ -268,6 +296,9 @@ func scanEntry(row []any) core.Entry {
 		Data:  str(row[5]),
 	}
 }
+
+// attemptWidth is how many columns scanAttempt reads.
+const attemptWidth = 6
 
 func scanAttempt(row []any) core.Attempt {
 	return core.Attempt{

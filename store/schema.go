@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,9 +150,9 @@ var steps = []string{
 	31: `CREATE INDEX {again} events_by_kind ON events (type, source, id)`,
 	32: `{unindex events.events_by_type}`,
 	33: `{done jobs_done}`,
-	// What a step received and passed on, where it is large: once in a run, under a name made
-	// of what it says. state_in and output_in are the names of a step's; its state and output
-	// are null then.
+	// The large texts that steps received and passed on: each once in a run, under a name
+	// made of its content. state_in and output_in are the names of a step's texts. Its state
+	// and output are then null.
 	34: `CREATE TABLE IF NOT EXISTS step_texts (
 		run_id {key} NOT NULL,
 		name {key} NOT NULL,
@@ -163,6 +162,15 @@ var steps = []string{
 	36: `ALTER TABLE steps ADD COLUMN {column} output_in {key}`,
 	37: `ALTER TABLE runs ADD COLUMN {column} written {int} NOT NULL DEFAULT 0`,
 	38: `ALTER TABLE runs ADD COLUMN {column} writers {text}`,
+	// How a payload is written: empty for text, or base64, see encodePayload.
+	39: `ALTER TABLE events ADD COLUMN {column} encoding {key} NOT NULL DEFAULT ''`,
+	40: `ALTER TABLE steps ADD COLUMN {column} held_until {int}`,
+	// How many attempts a job had when an operator brought it back last. Those of its budget
+	// come after them: attempt and max_attempts count all of its life.
+	41: `ALTER TABLE jobs ADD COLUMN {column} earlier {int} NOT NULL DEFAULT 0`,
+	// When the newest attempt was due: due_at is the end of its lease, and null once the job
+	// ends.
+	42: `ALTER TABLE jobs ADD COLUMN {column} scheduled_at {int}`,
 }
 
 const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {table schema_steps}`
@@ -177,9 +185,8 @@ func (s *Store) Migrate(ctx context.Context) error {
 // plain is what lies behind an Unavailable, if it is a refusal of kind Invalid: to
 // those who send events the database is away, the operator learns why.
 func plain(err error) error {
-	var outer, inner *core.Refusal
-	if errors.As(err, &outer) && outer.Kind == core.Unavailable && errors.As(outer.Cause, &inner) && inner.Kind == core.Invalid {
-		return inner
+	if cause := invalidCause(err); cause != nil {
+		return cause
 	}
 	return err
 }
@@ -271,7 +278,7 @@ func (s *Store) Schema(ctx context.Context) (have, want int, err error) {
 // stepsSeen reads which steps have run, in one statement unless it looks like none has.
 func (s *Store) stepsSeen(ctx context.Context) (map[int64]bool, error) {
 	rows, err := s.read(ctx, stepsRead.Name, stepsRead.SQL)
-	if err != nil && !core.IsKind(err, core.Unavailable) {
+	if Definite(err) {
 		tables := dialectVitals[s.dialect.Name].tables
 		if there, failed := s.read(ctx, "schema_tables", tables); failed == nil && whole(there[0][0]) == 0 {
 			return nil, nil
@@ -288,13 +295,13 @@ var stepsRead = Stmt{Name: "schema_read", SQL: `SELECT number FROM schema_steps`
 // stepsDone reads which steps have run. It looks before it creates, so that
 // opening an up-to-date database writes nothing.
 func (s *Store) stepsDone(ctx context.Context) (map[int64]bool, error) {
-	res, err := s.conn.Batch(ctx, stepsRead)
-	if err != nil && !core.IsKind(err, core.Unavailable) {
+	res, err := s.send(ctx, stepsRead)
+	if Definite(err) {
 		create := Stmt{Name: "schema_table", SQL: s.dialect.sql(stepsTable)}
 		if _, err := s.conn.Batch(ctx, s.alone(create)...); err != nil {
 			return nil, err
 		}
-		res, err = s.conn.Batch(ctx, stepsRead)
+		res, err = s.send(ctx, stepsRead)
 	}
 	if err != nil {
 		return nil, err
@@ -313,20 +320,30 @@ func numbers(rows [][]any) map[int64]bool {
 }
 
 // runStep runs one step and records it. Another process may be doing the same:
-// the statement is repeatable and the record is inserted at most once. SQLite cannot add a
-// column twice, but there the step and its record are one transaction: a step that fails and
-// is on record was made by another process, or by a batch whose answer got lost.
+// the statement is repeatable and the record is inserted at most once. SQLite cannot repeat
+// ADD COLUMN, but there the step and its record are one transaction. So if a step fails and
+// has a record, another process made it, or a batch whose answer got lost.
 func (s *Store) runStep(ctx context.Context, n int64) error {
 	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {fresh number}`
-	_, err := s.conn.Batch(ctx, s.alone(
-		Stmt{Name: "schema_step", SQL: s.dialect.sql(steps[n])},
-		Stmt{Name: "schema_record", SQL: s.dialect.sql(record), Args: []any{n, millis(s.clock())}})...)
+	stmts := []Stmt{{Name: "schema_record", SQL: s.dialect.sql(record), Args: []any{n, millis(s.clock())}}}
+	if !superseded(n) {
+		stmts = append([]Stmt{{Name: "schema_step", SQL: s.dialect.sql(steps[n])}}, stmts...)
+	}
+	_, err := s.conn.Batch(ctx, s.alone(stmts...)...)
 	if err != nil {
 		if done, failed := s.stepsDone(ctx); failed == nil && done[n] {
 			return nil
 		}
 	}
 	return err
+}
+
+// superseded reports whether a step makes an index that a later step drops. Such a step is
+// recorded and not run: a process that is slow would else make the index anew after a faster
+// one has dropped it, and leave it there if it dies before it comes to the later step.
+func superseded(n int64) bool {
+	index, makes := strings.CutPrefix(stepName(steps[n]), "create index ")
+	return makes && slices.ContainsFunc(steps[n+1:], func(later string) bool { return stepName(later) == "drop index "+index })
 }
 
 // alone puts the dialect's lock before statements.

@@ -1,12 +1,5 @@
 package store
 
-import (
-	"fmt"
-	"strconv"
-
-	"github.com/eventgateway/gateway/core"
-)
-
 // Every statement on the tables, written once. Fragments in braces are filled in
 // by the dialect; r is the row source of a statement on Rows. Columns of an
 // INSERT and of a SELECT that scan.go reads are in the same order everywhere.
@@ -14,11 +7,13 @@ import (
 
 const (
 	eventColumns   = `id, source, type, payload, content_type, headers, delivery_id, created_at`
+	eventStored    = eventColumns + `, encoding`
 	jobColumns     = `id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at, finished_at`
+	jobStored      = jobColumns + `, earlier, scheduled_at`
 	attemptColumns = `job_id, lease, attempt, status_code, error, response, duration_ms, created_at`
 
 	// An event without payload and headers, for listings.
-	eventSummary = `id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at`
+	eventSummary = `id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding`
 
 	// How many jobs came with an event: a run came with one, and makes more.
 	jobCount = `((SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.id = jobs.id)) +
@@ -37,7 +32,7 @@ const (
 	noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
 
 	// A job as the ledger shows it, with its run and step.
-	jobShown = jobColumns + `, (SELECT steps.run_id FROM steps WHERE steps.id = jobs.id) AS run_id, (SELECT steps.path FROM steps WHERE steps.id = jobs.id) AS step`
+	jobShown = jobStored + `, (SELECT steps.run_id FROM steps WHERE steps.id = jobs.id) AS run_id, (SELECT steps.path FROM steps WHERE steps.id = jobs.id) AS step`
 
 	// What a claim took is found by the due time it wrote, which is in the index, and
 	// told apart from other jobs of that millisecond by its lease.
@@ -69,8 +64,8 @@ const (
 
 // What a gate's breaker is.
 var (
-	isOpen   = fmt.Sprintf(`gates.failures >= %d`, core.BreakerThreshold)
-	isClosed = fmt.Sprintf(`gates.failures < %d`, core.BreakerThreshold)
+	isOpen   = `gates.open_until <> 0`
+	isClosed = `gates.open_until = 0`
 
 	// Of an open one only the newest probe decides. Opening takes the taker's name
 	// out, so that this is a probe.
@@ -78,15 +73,16 @@ var (
 )
 
 // A job with its event, as scanTaken reads it.
-var takenColumns = qualified("jobs", jobColumns) + `, ` + qualified("events", eventColumns)
+var takenColumns = qualified("jobs", jobStored) + `, ` + qualified("events", eventStored)
 
 type statements struct {
 	insertEvent, insertJob, insertJobIf, dropBare string
+	insertEncoded                                 string
 	stored, deliveredAs, keyedAs                  string
 	due, claim, claimPassed, claimed              string
 	insertAttempt, settle, settled, insertEventIf string
 	release, recover                              string
-	retryOne, retryLane, retryAll                 string
+	retryOne, retryLane, retryAll, retryEarly     string
 	countDead, countDeadLane                      string
 	overJobs, overEvents                          string
 	deleteJob, deleteAttempts, deleteEvent        string
@@ -95,12 +91,12 @@ type statements struct {
 	insertGate, gates, admit, admitProbe, bases   string
 	charge, refund, succeed, fail, endProbe       string
 	waiting, markStray, clearStray, forgetStrays  string
-	setBack                                       string
+	setBack, closeGate                            string
 	ack, extend, held, lapsed, peek, deadLetters  string
 	tally, tallyDead                              string
 	drainWaiting, drainDead, drainJobs            string
 	answerPing                                    string
-	readEvents, jobsOf                            string
+	readEvents, jobsOf, attemptsOf                string
 	events, eventIDs, eventSizes                  eventListing
 	pickAttempts, deleteAttempt, sliceAttempts    string
 	idleGates, forgetGates                        string
@@ -118,6 +114,8 @@ func newStatements(d Dialect) statements {
 	return statements{
 		insertEvent: d.insert("events", eventColumns,
 			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "", "", "id"),
+		insertEncoded: d.insert("events", eventStored,
+			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at, r.encoding`, "", "", "id"),
 
 		insertJob: d.insert("jobs", jobColumns,
 			`r.id, r.event_id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, "", "", "id"),
@@ -163,16 +161,18 @@ func newStatements(d Dialect) statements {
 
 		settled: d.selection(`attempts.job_id, attempts.lease`, "attempts", `attempts.job_id = r.id AND attempts.lease = r.lease`),
 
-		// status first: MySQL evaluates SET from left to right with the new values.
-		release: t(`UPDATE jobs SET status = CASE WHEN attempt > 1 THEN 'retryable' ELSE 'available' END,
+		// status first: MySQL evaluates SET from left to right with the new values. The job of a
+		// step is also taken when its time has come: only one with an error has failed.
+		release: t(`UPDATE jobs SET status = CASE WHEN attempt > earlier + 1 AND (last_error <> '' OR ` + noWorkflow + `) THEN 'retryable' ELSE 'available' END,
 			attempt = attempt - 1, due_at = ?, lease = NULL
 			WHERE id = ? AND status = 'running' AND lease = ?`),
 
 		recover: t(`UPDATE jobs{use jobs_waiting} SET due_at = ? WHERE {due_lane} = ? AND due_at > ? AND status = 'running'`),
 
-		retryOne:  t(`UPDATE jobs SET ` + revived + ` WHERE status = 'dead' AND id = ? AND ` + noWorkflow),
-		retryLane: d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}`),
-		retryAll:  d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND `+noWorkflow+` LIMIT {limit}`),
+		retryOne:   t(`UPDATE jobs SET ` + revived + ` WHERE status = 'dead' AND id = ? AND ` + noWorkflow),
+		retryEarly: t(`UPDATE jobs SET due_at = ? WHERE status IN ('available', 'scheduled', 'retryable') AND due_at > ? AND id = ? AND ` + noWorkflow),
+		retryLane:  d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}`),
+		retryAll:   d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND `+noWorkflow+` LIMIT {limit}`),
 
 		countDead:     t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {dead} AND ` + noWorkflow),
 		countDeadLane: t(`SELECT COUNT(*) FROM jobs WHERE {dead} AND {dead_lane} = ?`),
@@ -197,7 +197,7 @@ func newStatements(d Dialect) statements {
 		idleGates:   t(`SELECT lane FROM gates{use PRIMARY} WHERE lane > '' AND ` + idle("?", "?", "?") + ` LIMIT {limit}`),
 		forgetGates: d.deleteRows("gates", `gates.lane = r.lane AND `+idle("r#closed", "r#until", "r#next")),
 
-		event:    t(`SELECT ` + eventColumns + ` FROM events WHERE id = ?`),
+		event:    t(`SELECT ` + eventStored + ` FROM events WHERE id = ?`),
 		events:   d.eventListing(eventSummary),
 		job:      t(`SELECT ` + jobShown + ` FROM jobs WHERE id = ?`),
 		jobs:     t(`SELECT ` + jobShown + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`),
@@ -228,21 +228,24 @@ func newStatements(d Dialect) statements {
 			WHERE lane = ? AND taker = ? AND NOT EXISTS (SELECT 1 ` + mine + `)`),
 		bases: d.selection(`gates.lane, gates.base_us`, "gates{use PRIMARY}", `gates.lane = r.lane AND gates.taker = r.taker`),
 
-		// Verdicts count once: while the job is held. failures comes last, since MySQL
-		// evaluates SET from left to right with the new values. Where nothing failed, a
+		// Verdicts count once: while the job is held. open_until and failures come last, since
+		// MySQL evaluates SET from left to right with the new values. Where nothing failed, a
 		// success changes no row.
 		succeed: d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
 			moved_by = CASE WHEN `+isOpen+` THEN r.moved_by ELSE moved_by END, taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END,
 			open_until = 0, failures = 0`,
 			`gates.lane = r.lane AND gates.failures > 0 AND `+moves+`r.taker) AND EXISTS (SELECT 1 FROM jobs WHERE `+held+`)`),
-		fail: t(`UPDATE gates SET open_until = CASE WHEN failures >= ` + almost + ` THEN ? ELSE open_until END,
-			moved_by = CASE WHEN failures = ` + almost + ` THEN ? ELSE moved_by END,
-			taker = CASE WHEN failures >= ` + almost + ` THEN '' ELSE taker END, failures = failures + 1
+		fail: t(`UPDATE gates SET moved_by = CASE WHEN ` + isOpen + ` THEN '' WHEN failures >= ? THEN ? ELSE moved_by END,
+			taker = CASE WHEN ` + isOpen + ` OR failures >= ? THEN '' ELSE taker END,
+			open_until = CASE WHEN ` + isOpen + ` OR failures >= ? THEN ? ELSE open_until END, failures = failures + 1
 			WHERE lane = ? AND ` + moves + `?) AND EXISTS (SELECT 1 FROM jobs
 			WHERE jobs.id = ? AND jobs.status = 'running' AND jobs.lease = ?)`),
 		// The newest probe has its name in the gate for as long as it is held.
 		endProbe: d.updateRows("gates", `open_until = r#open_until, taker = ''`,
 			`gates.lane = r.lane AND `+isOpen+` AND gates.taker = r.taker`),
+		closeGate: d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
+			moved_by = '', taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END, open_until = 0, failures = 0`,
+			`gates.lane = r.lane AND gates.failures > 0`),
 
 		// The first lane between two others in which jobs wait.
 		waiting: d.ranges(`(SELECT {due_lane} FROM jobs{use jobs_waiting} WHERE {waiting}
@@ -273,7 +276,8 @@ func newStatements(d Dialect) statements {
 		// All of it is in the index.
 		tally: t(`SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
 			COUNT(CASE WHEN status = 'retryable' OR status = 'running' AND due_at <= ? THEN 1 END) AS retryable,
-			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(due_at) AS oldest
+			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(due_at) AS oldest,
+			COUNT(CASE WHEN status = 'scheduled' AND due_at > ? THEN 1 END) AS scheduled
 			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`),
 		tallyDead: t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`),
 
@@ -287,10 +291,11 @@ func newStatements(d Dialect) statements {
 		eventIDs:   d.eventListing(`id`),
 		eventSizes: d.eventListing(`id, LENGTH(payload) + LENGTH(headers) AS size`),
 		sourcesOf:  d.distinct(`source`, `events{use events_by_kind}`, `type = ?`),
-		readEvents: d.selection(eventColumns, "events{use PRIMARY}", `events.id = r.id`),
+		readEvents: d.selection(eventStored, "events{use PRIMARY}", `events.id = r.id`),
 		jobsOf:     d.selection(jobShown, "jobs{use jobs_event}", `jobs.event_id = r.event`),
+		attemptsOf: d.selection(`attempt, status_code, error, '' AS response, duration_ms, created_at, job_id`, "attempts{use PRIMARY}", `attempts.job_id = r.id`),
 
-		jobsNear: t(`SELECT ` + jobShown + ` FROM (SELECT ` + jobColumns + ` FROM jobs{use PRIMARY} WHERE id < ?
+		jobsNear: t(`SELECT ` + jobShown + ` FROM (SELECT ` + jobStored + ` FROM jobs{use PRIMARY} WHERE id < ?
 			ORDER BY id DESC LIMIT {limit}) AS jobs WHERE 1 = 1`),
 		// Those that wait are in another order. Not by the primary key, which would have this one.
 		waitingIDs: t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ?`),
@@ -343,9 +348,12 @@ func holdEvents(d Dialect) string {
 	return d.selection(`events.id AS event`, "events{use PRIMARY}", `events.id = r.id`) + " " + d.sql("{hold events}")
 }
 
-const claimed = `status = 'running', attempt = attempt + 1, due_at = ?, lease = ?`
+// scheduled_at comes before due_at, since MySQL evaluates SET from left to right with the new
+// values.
+const claimed = `status = 'running', attempt = attempt + 1, scheduled_at = due_at, due_at = ?, lease = ?`
 
-// almost is how many failures are one less than what opens a breaker.
-var almost = strconv.Itoa(core.BreakerThreshold - 1)
-
-const revived = `status = 'available', attempt = 0, due_at = ?, finished_at = NULL`
+// A job that is brought back has its whole budget again, max_attempts - earlier, and counts
+// its attempts on. max_attempts comes before earlier, since MySQL evaluates SET from left to
+// right with the new values. It stays if it is core.Unlimited.
+const revived = `status = 'available', due_at = ?, finished_at = NULL,
+	max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE max_attempts END, earlier = attempt`

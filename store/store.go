@@ -15,6 +15,7 @@ type Store struct {
 	dialect Dialect
 	sql     statements
 	clock   core.Clock
+	times   *core.DatabaseClock // nil if it is not to be measured
 	leases  *core.IDs
 	floors  floors
 	marking sync.Mutex // held while marks are written
@@ -38,7 +39,7 @@ func (s *Store) Close() error { return s.conn.Close() }
 // write runs a batch to its end even when the caller goes away: what is sent is
 // sent, and a caller that is told "canceled" would not know what became of it.
 func (s *Store) write(_ context.Context, stmts ...Stmt) ([]Result, error) {
-	return s.conn.Batch(s.writing.context(), stmts...)
+	return s.send(s.writing.context(), stmts...)
 }
 
 // read runs one statement that returns rows.
@@ -53,11 +54,11 @@ func (s *Store) read(ctx context.Context, name, sql string, args ...any) ([][]an
 func (s *Store) readBatch(ctx context.Context, stmts ...Stmt) ([]Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return s.conn.Batch(ctx, stmts...)
+	return s.send(ctx, stmts...)
 }
 
-// lone is the row of a statement that always returns one. A database over HTTP may be answered
-// for by something else.
+// lone returns the row of a statement that always returns one row. With a database over HTTP,
+// another server may answer in its place.
 func lone(name string, rows [][]any) ([]any, error) {
 	if len(rows) != 1 {
 		return nil, core.Refuse(core.Unavailable, "the database answers %s with %d rows, and there is always one", name, len(rows))

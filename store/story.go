@@ -9,8 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Steps lists steps. See core.Chronicle. It looks at the ids of all, then at the sizes of the
-// first ones, and reads those that fit: how large a step is nobody knows before.
+// Steps lists steps. See core.Chronicle. It reads the ids of all steps, then the sizes of the
+// first ones, and then the steps that fit: the size of a step is unknown before.
 func (s *Store) Steps(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (core.Page[core.Step], error) {
 	page, err := s.stepsBehind(ctx, run, epoch, after, min(max(limit, 1), core.MaxPage))
 	if err != nil {
@@ -34,8 +34,10 @@ func (s *Store) stepsBehind(ctx context.Context, run core.ID, epoch int, after c
 		return page, err
 	}
 	for _, row := range results[0].Rows {
-		if !lacksText(row) { // else the run is being purged
-			page.Items = append(page.Items, scanStep(row))
+		if !lacksText(row) { // otherwise the run is being purged
+			st := scanStep(row)
+			st.HeldUntil = instant(row[stepWidth])
+			page.Items = append(page.Items, st)
 		}
 	}
 	slices.SortFunc(page.Items, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
@@ -43,14 +45,14 @@ func (s *Store) stepsBehind(ctx context.Context, run core.ID, epoch int, after c
 	return page, nil
 }
 
-// The sizes of so many steps are looked at first, and then of several times as many: texts
-// that an earlier version wrote are read to be measured.
+// fit measures firstMeasured steps first, and thenMeasured times as many each next time. To
+// measure a text that an earlier version wrote, the database reads the text.
 const (
 	firstMeasured = 16
 	thenMeasured  = 4
 )
 
-// fit is how many of the steps with these ids it takes to reach core.MaxRead, or all.
+// fit returns how many of the steps with these ids reach core.MaxRead, or all of them.
 func (s *Store) fit(ctx context.Context, ids [][]any) (n int, err error) {
 	total := 0
 	for some := firstMeasured; n < len(ids); some *= thenMeasured {
@@ -73,7 +75,7 @@ func (s *Store) fit(ctx context.Context, ids [][]any) (n int, err error) {
 	return n, nil
 }
 
-// sizeOfStep is how many bytes a step's texts have, from a row of stepSizes.
+// sizeOfStep is how many bytes the texts of a step have, from a row of stepSizes.
 func sizeOfStep(row []any) int {
 	state := whole(row[1]) + sizeOf(str(row[3]))
 	if row[5] == "yes" { // see shelf.output
@@ -82,12 +84,12 @@ func sizeOfStep(row []any) int {
 	return state + whole(row[2]) + sizeOf(str(row[4]))
 }
 
-// maxSurvey bounds the bytes of different States and Outputs that all steps of an epoch may
-// have that are read at once.
+// maxSurvey bounds the bytes of different States and Outputs when all steps of an epoch are
+// read at once.
 const maxSurvey = 128 << 20
 
-// surveyAll reads all steps of an epoch, of which a redrive makes new ones. Steps with the
-// same text share it.
+// surveyAll reads all steps of an epoch, for a redrive that makes new ones from them. Steps
+// with the same text share the text.
 func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []core.Step, err error) {
 	texts := sharing{of: map[string][]byte{}}
 	after := core.ID("")
@@ -117,7 +119,7 @@ type sharing struct {
 	bytes int
 }
 
-// share returns the copy of a text, which has a name if it is kept apart.
+// share returns the copy of a text. The text has a name if the store keeps it apart.
 func (s *sharing) share(name string, text []byte) []byte {
 	if len(text) < apartFrom {
 		return text

@@ -92,6 +92,7 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 	if s.sql.lockRuns != "" {
 		add(Stmt{Name: "lock_runs", SQL: s.sql.lockRuns, Reads: true, Sorted: 1}, func(t core.Transition) [][]any { return [][]any{{string(t.Run.ID)}} })
 	}
+	add(Stmt{Name: "insert_definitions", SQL: s.sql.insertDefinition, Sorted: 1}, s.newDefinition)
 	add(Stmt{Name: "insert_history", SQL: s.sql.insertHistory, Sorted: historyRun}, firstEntry)
 	add(Stmt{Name: "more_history", SQL: s.sql.moreHistory}, moreEntries)
 	add(Stmt{Name: "insert_step_attempts", SQL: s.sql.insertStepAttempts}, stepAttemptRows)
@@ -104,6 +105,7 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 	add(Stmt{Name: "insert_texts", SQL: s.sql.insertTexts}, func(t core.Transition) [][]any { return texts[t.Mark].texts })
 	add(Stmt{Name: "insert_steps", SQL: s.sql.insertSteps}, func(t core.Transition) [][]any { return texts[t.Mark].fresh })
 	add(Stmt{Name: "change_steps", SQL: s.sql.changeSteps}, func(t core.Transition) [][]any { return texts[t.Mark].changed })
+	add(Stmt{Name: "hold_steps", SQL: s.sql.holdSteps}, heldRows)
 	add(Stmt{Name: "insert_step_jobs", SQL: s.sql.insertStepJobs}, stepJobRows)
 	add(Stmt{Name: "change_jobs", SQL: s.sql.changeJobs}, changedJobRows)
 	add(Stmt{Name: "insert_tokens", SQL: s.sql.insertTokens}, tokenRows)
@@ -169,7 +171,7 @@ func leafOf(n core.Step, run core.ID) any {
 
 func stepJobRows(t core.Transition) (rows [][]any) {
 	for _, j := range t.Jobs {
-		rows = append(rows, append([]any{string(j.ID), string(core.WorkflowLane(t.Run.Workflow)), int64(core.Unlimited), millis(j.DueAt),
+		rows = append(rows, append([]any{string(j.ID), string(core.WorkflowLane(t.Run.Workflow)), string(cmp.Or(j.Status, core.Available)), int64(core.Unlimited), millis(j.DueAt),
 			millis(t.Entries[0].At)}, holder(t)...))
 	}
 	return rows
@@ -182,9 +184,21 @@ func changedJobRows(t core.Transition) (rows [][]any) {
 	return rows
 }
 
+func heldRows(t core.Transition) (rows [][]any) {
+	for _, step := range t.Held {
+		rows = append(rows, append([]any{string(step)}, holder(t)...))
+	}
+	return rows
+}
+
+// tokenRows are the tokens of a transition and its receipts, which have no step: a Disarm leaves
+// them, and they go with their run.
 func tokenRows(t core.Transition) (rows [][]any) {
 	for _, token := range t.Tokens {
 		rows = append(rows, append([]any{token.Hash, string(token.StepID), millis(token.ExpiresAt)}, holder(t)...))
+	}
+	for _, receipt := range t.Receipts {
+		rows = append(rows, append([]any{receipt, "", nil}, holder(t)...))
 	}
 	return rows
 }
@@ -196,8 +210,18 @@ func disarmRows(t core.Transition) (rows [][]any) {
 	return rows
 }
 
+// newDefinition is the definition that a run follows from now on, unless it is stored. It is
+// stored also if the transition is not made, since definitions are never deleted.
+func (s *Store) newDefinition(t core.Transition) [][]any {
+	d := t.Definition
+	if d.Hash == "" || s.definitions.have(d.Hash) {
+		return nil
+	}
+	return [][]any{{d.Hash, d.Body}}
+}
+
 func runRow(t core.Transition) [][]any {
 	r, id := t.Run, string(t.Run.ID)
-	return [][]any{{string(r.Status), int64(r.Epoch), int64(r.Seq), r.Step, textOrNull(r.Output), r.Error,
+	return [][]any{{r.Definition, string(r.Status), int64(r.Epoch), int64(r.Seq), r.Step, textOrNull(r.Output), r.Error,
 		millis(r.DeadlineAt), millis(r.StartedAt), millis(r.FinishedAt), int64(r.Written), orNull(r.Writers), id, int64(t.Seq), id, int64(t.Seq + 1), string(t.Mark)}}
 }

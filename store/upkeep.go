@@ -16,12 +16,12 @@ const retryChunk = 1000
 // as were dead when it began; what dies meanwhile is another matter.
 func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	if id != "" {
-		n, err := s.revive(ctx, now, s.sql.retryOne, millis(now), string(id))
-		return n, err
+		early := Stmt{Name: "retry_early", SQL: s.sql.retryEarly, Args: []any{millis(now), millis(now), string(id)}, Once: true}
+		return s.revive(ctx, now, early, Stmt{Name: "retry", SQL: s.sql.retryOne, Args: []any{millis(now), string(id)}, Once: true})
 	}
 	count, retry, args := s.sql.countDead, s.sql.retryAll, []any{}
 	if lane.Workflow() != "" { // none of these, but strays begin anew all the same
-		return s.revive(ctx, now, s.sql.retryLane, string(lane), int64(0), millis(now))
+		return s.revive(ctx, now, Stmt{Name: "retry", SQL: s.sql.retryLane, Args: []any{string(lane), int64(0), millis(now)}, Once: true})
 	}
 	if lane != "" {
 		count, retry, args = s.sql.countDeadLane, s.sql.retryLane, []any{string(lane)}
@@ -37,7 +37,7 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 	total, dead := 0, whole(row[0])
 	for ctx.Err() == nil {
 		chunk := append(append([]any{}, args...), int64(min(retryChunk, dead-total)), millis(now))
-		n, err := s.revive(ctx, now, retry, chunk...)
+		n, err := s.revive(ctx, now, Stmt{Name: "retry", SQL: retry, Args: chunk, Once: true})
 		total += n
 		if err != nil || n == 0 || total >= dead {
 			return total, err
@@ -47,15 +47,19 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 }
 
 // revive brings jobs back, and forgets since when lanes are strays: what comes back
-// would else be ended at once if its lane has been one for long.
-func (s *Store) revive(ctx context.Context, now time.Time, sql string, args ...any) (int, error) {
-	results, err := s.write(ctx, Stmt{Name: "retry", SQL: sql, Args: args, Once: true},
-		Stmt{Name: "forget_strays", SQL: s.sql.forgetStrays})
+// would else be ended at once if its lane has been one for long. It returns how many jobs
+// the statements changed.
+func (s *Store) revive(ctx context.Context, now time.Time, stmts ...Stmt) (int, error) {
+	results, err := s.write(ctx, append(stmts, Stmt{Name: "forget_strays", SQL: s.sql.forgetStrays})...)
 	if err != nil {
 		return 0, fmt.Errorf("retry: %w", err)
 	}
 	s.floors.lower(now)
-	return int(results[0].Changed), nil
+	n := 0
+	for _, r := range results[:len(stmts)] {
+		n += int(r.Changed)
+	}
+	return n, nil
 }
 
 // Ping asks the database for an answer. See core.Upkeep.

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
@@ -32,11 +33,19 @@ type Batch struct {
 	ctx  context.Context // of a caller that may stop waiting
 	err  error
 	done chan struct{}
+	fate atomic.Int32
 }
+
+// The fates of a batch. It leaves waiting once.
+const (
+	waiting   = iota
+	taken     // by a committer, which writes it
+	abandoned // by its caller, so that no committer writes it
+)
 
 // A Commit writes batches in one transaction and fills in their results. If it
 // fails, none of them took effect, or, if the error is a refusal of kind
-// Unavailable, it is not known whether they did.
+// Unavailable and not a [core.Untouched], it is not known whether they did.
 type Commit func(batches []*Batch) error
 
 // Bounds limit what shares a commit further, for databases with limits of their
@@ -74,14 +83,19 @@ func NewLine(committers int, commit Commit, bounds ...Bounds) *Line {
 	return l
 }
 
-var errClosed = unavailable(errors.New("it is closed"))
+var errClosed = unsent(errors.New("it is closed"))
 
 func unavailable(cause error) error {
 	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
 }
 
+// unsent is unavailable, for batches that are not written.
+func unsent(cause error) error {
+	return core.Untouched(unavailable(cause))
+}
+
 // Do writes statements in a commit that others may share, and waits. A caller
-// that gives up first does not learn whether they took effect.
+// that gives up while they are being written does not learn whether they took effect.
 func (l *Line) Do(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	b := &Batch{Stmts: stmts, Results: make([]store.Result, len(stmts)), ctx: ctx, done: make(chan struct{})}
 	if err := l.enter(ctx, b); err != nil {
@@ -91,10 +105,18 @@ func (l *Line) Do(ctx context.Context, stmts []store.Stmt) ([]store.Result, erro
 	case <-b.done:
 		return b.Results, b.err
 	case <-ctx.Done():
-		return nil, unavailable(ctx.Err())
+		return nil, b.leave(ctx.Err())
 	case <-l.done:
-		return nil, errClosed
+		return nil, b.leave(errors.New("it is closed"))
 	}
+}
+
+// leave gives a batch up, for a reason.
+func (b *Batch) leave(why error) error {
+	if b.fate.CompareAndSwap(waiting, abandoned) {
+		return unsent(why)
+	}
+	return unavailable(why)
 }
 
 // enter waits for room in the line. As a rule there is some, and a look at that alone is
@@ -109,7 +131,7 @@ func (l *Line) enter(ctx context.Context, b *Batch) error {
 	case l.wait <- b:
 		return nil
 	case <-ctx.Done():
-		return unavailable(ctx.Err())
+		return unsent(ctx.Err())
 	case <-l.done:
 		return errClosed
 	}
@@ -190,7 +212,9 @@ func textIn(args []any) (n int) {
 // awaited leaves out batches that nobody waits for any more. Written later, a
 // claim would lease jobs to no one.
 func awaited(group []*Batch) []*Batch {
-	return slices.DeleteFunc(group, func(b *Batch) bool { return b.ctx.Err() != nil })
+	return slices.DeleteFunc(group, func(b *Batch) bool {
+		return b.ctx.Err() != nil || !b.fate.CompareAndSwap(waiting, taken)
+	})
 }
 
 // write commits a group. If the database refuses it, each batch is written in a
@@ -198,7 +222,7 @@ func awaited(group []*Batch) []*Batch {
 // the trouble, all fail.
 func (l *Line) write(group []*Batch) {
 	err := l.commit(group)
-	if err != nil && len(group) > 1 && !core.IsKind(err, core.Unavailable) {
+	if err != nil && len(group) > 1 && store.Definite(err) {
 		for i := range group {
 			l.write(group[i : i+1])
 		}

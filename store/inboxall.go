@@ -1,0 +1,154 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// AcceptAll stores arrivals in one batch. See core.Inbox. Each statement of Accept is sent once,
+// on the rows of all arrivals.
+func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.Receipt, error) {
+	firsts, repeats := apart(arrivals)
+	var all []Stmt
+	receipts := make(map[core.ID]core.Receipt, len(firsts))
+	var asked []core.ID
+	for _, a := range firsts {
+		stmts, reads := s.acceptStmts(a)
+		if all = append(all, stmts...); reads > 0 {
+			asked = append(asked, a.Event.ID)
+		} else {
+			receipts[a.Event.ID] = core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	if err := s.acceptMany(ctx, together(all), asked, receipts); err != nil {
+		return nil, fmt.Errorf("accept %d events: %w", len(arrivals), err)
+	}
+	for _, a := range firsts {
+		s.floors.lower(a.Event.CreatedAt)
+		s.definitions.keep(a.Runs)
+	}
+	told := make([]core.Receipt, len(arrivals))
+	for i, a := range arrivals {
+		if first, ok := repeats[a.Event.ID]; ok {
+			told[i] = core.Receipt{EventID: receipts[first].EventID, Duplicate: true}
+		} else {
+			told[i] = receipts[a.Event.ID]
+		}
+	}
+	return told, nil
+}
+
+// acceptMany sends the statements, and adds the receipts that they tell.
+func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, asked []core.ID, receipts map[core.ID]core.Receipt) error {
+	results, err := s.write(ctx, stmts...)
+	if err != nil {
+		return err
+	}
+	reads := slices.IndexFunc(stmts, func(s Stmt) bool { return s.Reads })
+	if reads < 0 {
+		return nil
+	}
+	_, err = s.eventually(ctx, results[reads:], stmts[reads:], func(answers []Result) bool {
+		addReceipts(receipts, answers)
+		return !slices.ContainsFunc(asked, func(id core.ID) bool { return receipts[id].EventID == "" })
+	})
+	return err
+}
+
+// apart parts the arrivals that repeat the delivery id of an earlier one from the others, and
+// tells which one each repeats. The database would not find the earlier one where that is left
+// out, because all its keys are known.
+func apart(arrivals []core.Arrival) (firsts []core.Arrival, repeats map[core.ID]core.ID) {
+	type delivery struct{ source, id string }
+	seen, repeats := make(map[delivery]core.ID, len(arrivals)), map[core.ID]core.ID{}
+	for _, a := range arrivals {
+		d := delivery{a.Event.Source, a.Event.DeliveryID}
+		if first, ok := seen[d]; ok && d.id != "" {
+			repeats[a.Event.ID] = first
+			continue
+		}
+		seen[d] = a.Event.ID
+		firsts = append(firsts, a)
+	}
+	return firsts, repeats
+}
+
+// accepting is the statements of Accept in their order, and the columns by which the rows of
+// many arrivals are sorted. These are the unique keys: batches that meet wait in line and not in
+// a circle. Rows of equal keys stay in the order of their arrivals, so the earliest one counts.
+var accepting = []struct {
+	name string
+	key  []int
+}{
+	{"insert_event", []int{1, 6}},
+	{"insert_event_encoded", []int{1, 6}},
+	{"insert_jobs", nil},
+	{"insert_jobs_if", []int{1, 2}},
+	{"insert_definitions", []int{0}},
+	{"insert_runs", nil},
+	{"insert_first_steps", nil},
+	{"drop_bare_event", []int{0}},
+	{"delivered_as", nil},
+	{"stored", nil},
+	{"keyed_as", nil},
+}
+
+// together makes one statement of those with the same name.
+func together(all []Stmt) (stmts []Stmt) {
+	byName := map[string]*Stmt{}
+	for _, s := range all {
+		if one := byName[s.Name]; one != nil {
+			one.Rows = append(one.Rows, s.Rows...)
+		} else {
+			s.Rows = slices.Clone(s.Rows)
+			byName[s.Name] = &s
+		}
+	}
+	for _, a := range accepting {
+		s := byName[a.name]
+		if s == nil {
+			continue
+		}
+		slices.SortStableFunc(s.Rows, func(x, y []any) int {
+			for _, i := range a.key {
+				if c := cmp.Compare(str(x[i]), str(y[i])); c != 0 {
+					return c
+				}
+			}
+			return 0
+		})
+		if s.Sorted > 0 { // definitions, of which many runs have the same
+			s.Rows = slices.CompactFunc(s.Rows, func(x, y []any) bool { return x[0] == y[0] })
+		}
+		stmts = append(stmts, *s)
+	}
+	return stmts
+}
+
+// addReceipts adds what answers say of each arrival that has no receipt yet: as receiptFor does.
+func addReceipts(receipts map[core.ID]core.Receipt, answers []Result) {
+	for _, answer := range answers {
+		said := map[core.ID]core.Receipt{}
+		for _, row := range answer.Rows {
+			own, id := core.ID(str(row[0])), core.ID(str(row[1]))
+			switch r, ok := said[own]; {
+			case id == own:
+				said[own] = core.Receipt{EventID: own, Jobs: whole(row[2])}
+			case !ok || r.Duplicate && id < r.EventID:
+				said[own] = core.Receipt{EventID: id, Duplicate: true}
+			}
+		}
+		for own, r := range said {
+			if receipts[own].EventID == "" {
+				receipts[own] = r
+			}
+		}
+	}
+}
