@@ -1,5 +1,6 @@
 // Package cron fires cron sources: it reads their schedules, of five fields, or six with
-// seconds in front, in UTC or at a fixed offset, and stores an event for each slot.
+// seconds in front, in UTC, at a fixed offset or in a named zone, and stores an event for each
+// slot.
 //
 // The idea to know: a slot's name is its Unix time, and the store takes each name of a
 // source once. So any number of processes may tick at once and again after a crash, and
@@ -10,20 +11,28 @@
 // may be lost.
 //
 // Schedules are judged here before the library sees them. Its parser reads more than
-// this project promises (zone prefixes, @descriptors) and panics on some of that, so
+// this project promises (zone prefixes, @every) and panics on some of that, so
 // anything outside a small set of characters and a field count of five or six never
 // reaches it. A schedule that names no real date, such as 30 February, is refused at
-// load instead of being searched for at every tick. Zones are fixed offsets, so no slot
-// is ever skipped or repeated by a clock change.
+// load instead of being searched for at every tick.
 //
-// The package does no IO. It may import core, the standard library's pure packages and
-// the schedule parser; schedules alone (cron.go, slots.go) need no core.
+// The library only computes with wall time, as if all zones were UTC. wall.go says at which
+// instant the clock of a zone first shows a wall time, or one after it. So a slot in the hour
+// that a clock skips fires once, when the hour is skipped, and a slot in the hour that a clock
+// repeats fires once, the first time. The library's own treatment of zones was rejected: it
+// drops the slots of a skipped hour and fires those of a repeated hour twice.
+//
+// The package does no IO but the zones: the standard library reads those of the machine, and
+// if there are none, those in the binary. It may import core, the standard library's pure
+// packages and the schedule parser; schedules alone (cron.go, slots.go, wall.go, zone.go) need
+// no core.
 package cron
 
 import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +42,7 @@ import (
 
 // A Schedule tells when a cron source fires. The zero Schedule never fires; Parse makes useful ones.
 type Schedule struct {
-	spec cron.Schedule
+	spec *cron.SpecSchedule // in wall time: see wall.go
 	zone *time.Location
 }
 
@@ -43,7 +52,11 @@ func (s Schedule) Next(t time.Time) time.Time {
 	if s.spec == nil {
 		return time.Time{}
 	}
-	return s.spec.Next(t.In(s.zone))
+	slot := s.spec.Next(latest(s.zone, t))
+	if slot.IsZero() {
+		return slot
+	}
+	return instant(s.zone, slot)
 }
 
 // A field is one column of a schedule: what a message calls it and what it may hold.
@@ -58,38 +71,95 @@ var fields = []field{
 	{"hour", "0 to 23", cron.Hour},
 	{"day of month", "1 to 31", cron.Dom},
 	{"month", "1 to 12 or jan to dec", cron.Month},
-	{"day of week", "0 to 6 (0 is Sunday) or sun to sat", cron.Dow},
+	{"day of week", "0 to 7 (0 and 7 are Sunday) or sun to sat", cron.Dow},
 }
 
 var (
 	parser  = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	allowed = regexp.MustCompile(`^[0-9A-Za-z*/,?\- \t]*$`)
-	offset  = regexp.MustCompile(`^([+-])([0-9]{2}):([0-5][0-9])$`)
 )
 
 // longest bounds a schedule's text: a list of all sixty seconds and minutes fits.
 const longest = 512
 
+// words are the schedules that have a name.
+var words = map[string]string{
+	"@hourly":  "0 * * * *",
+	"@daily":   "0 0 * * *",
+	"@weekly":  "0 0 * * 0",
+	"@monthly": "0 0 1 * *",
+	"@yearly":  "0 0 1 1 *",
+}
+
 // Parse reads a schedule of five fields (minute, hour, day of month, month, day of week), or six with seconds in
-// front, in a zone as ParseZone takes it. The error names the field that is wrong and what it may hold.
+// front, or one of the words @hourly, @daily, @weekly, @monthly and @yearly, in a zone as ParseZone takes it. The error
+// names the field that is wrong and what it may hold.
 func Parse(schedule, zone string) (Schedule, error) {
 	loc, err := ParseZone(zone)
 	if err != nil {
 		return Schedule{}, err
 	}
-	if err := guard(schedule); err != nil {
+	schedule, err = spelledOut(schedule)
+	if err != nil {
 		return Schedule{}, err
 	}
-	spec, err := parser.Parse(schedule)
+	columns := strings.Fields(schedule)
+	days := len(columns) - 1
+	columns[days] = sundays(columns[days])
+	spec, err := parser.Parse(strings.Join(columns, " "))
 	if err != nil {
 		return Schedule{}, explain(strings.Fields(schedule))
 	}
-	s := Schedule{spec, loc}
+	s := Schedule{spec.(*cron.SpecSchedule), loc}
 	// Only a date that no calendar has stays unmatched for five years, so any start shows it.
 	if s.Next(time.Unix(0, 0)).IsZero() {
 		return Schedule{}, errors.New("never fires: no year has such a date")
 	}
 	return s, nil
+}
+
+// spelledOut writes a word as the fields that it stands for, and refuses what must not reach the parser.
+func spelledOut(schedule string) (string, error) {
+	word := strings.TrimSpace(schedule)
+	if !strings.HasPrefix(word, "@") {
+		return schedule, guard(schedule)
+	}
+	if fields, ok := words[word]; ok {
+		return fields, nil
+	}
+	return "", errors.New("a schedule with @ is one of @hourly, @daily, @weekly, @monthly, @yearly")
+}
+
+// sundays writes a column for days of the week without 7, which the parser does not know: a day as 0, a range that
+// ends with 7 as the list of its days. A column with an error keeps its error.
+func sundays(column string) string {
+	parts := strings.Split(column, ",")
+	for i, part := range parts {
+		span, every, stepped := strings.Cut(part, "/")
+		first, last, ranged := strings.Cut(span, "-")
+		from, known := weekday(first)
+		step, err := strconv.Atoi(every)
+		switch {
+		case span == "7" && !ranged && (!stepped || err == nil && step > 0):
+			parts[i] = "0"
+		case ranged && last == "7" && known && (!stepped || err == nil && step > 0):
+			var days []string
+			for day := from; day <= 7; day += max(step, 1) {
+				days = append(days, strconv.Itoa(day%7))
+			}
+			parts[i] = strings.Join(days, ",")
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// weekday is the number of a day, as a number or a name.
+func weekday(text string) (int, bool) {
+	if i := slices.Index([]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}, strings.ToLower(text)); i >= 0 {
+		return i, true
+	}
+	day, err := strconv.Atoi(text)
+	return day, err == nil && day >= 0 && day <= 7
 }
 
 // guard refuses what must not reach the parser.
@@ -110,30 +180,13 @@ func guard(schedule string) error {
 func explain(parts []string) error {
 	columns := fields[len(fields)-len(parts):]
 	for i, c := range columns {
-		if _, err := cron.NewParser(c.option).Parse(parts[i]); err != nil {
+		part := parts[i]
+		if c.option == cron.Dow {
+			part = sundays(part)
+		}
+		if _, err := cron.NewParser(c.option).Parse(part); err != nil {
 			return fmt.Errorf("%s field %q: must be %s, alone or as *, a list a,b, a range a-b or a step */n", c.name, parts[i], c.allowed)
 		}
 	}
 	return errors.New("not a schedule")
-}
-
-// ParseZone reads "UTC" or a fixed offset "+HH:MM" or "-HH:MM" of at most 14 hours.
-func ParseZone(zone string) (*time.Location, error) {
-	if zone == "UTC" {
-		return time.UTC, nil
-	}
-	m := offset.FindStringSubmatch(zone)
-	if m == nil {
-		return nil, errors.New("must be UTC or a fixed offset such as +09:00")
-	}
-	hours, _ := strconv.Atoi(m[2])
-	minutes, _ := strconv.Atoi(m[3])
-	seconds := hours*3600 + minutes*60
-	if seconds > 14*3600 {
-		return nil, errors.New("must be UTC or a fixed offset of at most 14 hours, such as +09:00")
-	}
-	if m[1] == "-" {
-		seconds = -seconds
-	}
-	return time.FixedZone(zone, seconds), nil
 }

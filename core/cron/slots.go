@@ -17,33 +17,54 @@ type Span struct {
 // Span returns the slots after from and up to to. It counts them by the day, so that
 // a year of seconds costs no more than a year of days.
 func (s Schedule) Span(from, to time.Time) Span {
-	var span Span
-	for slot := s.Next(from); !slot.IsZero() && !slot.After(to); {
+	if s.spec == nil || !to.After(from) {
+		return Span{}
+	}
+	n, last := count(s.spec, latest(s.zone, from), latest(s.zone, to))
+	if n == 0 {
+		return Span{}
+	}
+	return Span{Slots: n - s.merged(from, to), First: s.Next(from), Last: instant(s.zone, last)}
+}
+
+// merged is how many slots after from and up to to fire together with a slot before them,
+// because the clock left them out.
+func (s Schedule) merged(from, to time.Time) (n int) {
+	for at := from; ; {
+		change := changeAfter(s.zone, at)
+		if change.IsZero() || change.After(to) {
+			return n
+		}
+		skipped, _ := count(s.spec, latest(s.zone, change.Add(-time.Second)), latest(s.zone, change))
+		n += max(skipped-1, 0)
+		at = change
+	}
+}
+
+// count counts the slots after a wall time and up to another one, and tells the last.
+func count(f *cron.SpecSchedule, from, to time.Time) (n int, last time.Time) {
+	for slot := f.Next(from); !slot.IsZero() && !slot.After(to); {
 		end := endOfDay(slot)
 		upTo := end
 		if to.Before(end) {
 			upTo = to
 		}
-		if span.Slots == 0 {
-			span.First = slot
-		}
-		span.Slots += s.onDay(upTo) - s.onDay(slot) + 1
-		span.Last = s.lastOfDay(upTo)
-		slot = s.Next(end)
+		n += onDay(f, upTo) - onDay(f, slot) + 1
+		last = lastOfDay(f, upTo)
+		slot = f.Next(end)
 	}
-	return span
+	return n, last
 }
 
-// endOfDay is the last second of the day, in t's zone.
+// endOfDay is the last second of the day.
 func endOfDay(t time.Time) time.Time {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 23, 59, 59, 0, t.Location())
 }
 
 // onDay counts the slots of a day, one that has any, from its beginning up to t.
-func (s Schedule) onDay(t time.Time) int {
-	f := s.spec.(*cron.SpecSchedule)
-	h, m, sec := t.In(s.zone).Clock()
+func onDay(f *cron.SpecSchedule, t time.Time) int {
+	h, m, sec := t.Clock()
 	hours, minutes, seconds := below(f.Hour, h), below(f.Minute, m), below(f.Second, sec+1)
 	if !holds(f.Minute, m) {
 		seconds = 0
@@ -56,12 +77,12 @@ func (s Schedule) onDay(t time.Time) int {
 }
 
 // lastOfDay is the last slot of t's day up to t, on a day that has one.
-func (s Schedule) lastOfDay(t time.Time) time.Time {
-	t = t.In(s.zone).Truncate(time.Second)
-	n := s.onDay(t)
+func lastOfDay(f *cron.SpecSchedule, t time.Time) time.Time {
+	t = t.Truncate(time.Second)
+	n := onDay(f, t)
 	back := sort.Search(24*60*60, func(back int) bool {
 		earlier := t.Add(-time.Duration(back+1) * time.Second)
-		return earlier.Day() != t.Day() || s.onDay(earlier) < n
+		return earlier.Day() != t.Day() || onDay(f, earlier) < n
 	})
 	return t.Add(-time.Duration(back) * time.Second)
 }
