@@ -2,9 +2,22 @@ package expr
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"net/url"
 	"strings"
 )
+
+// Errors of JSON that has no view. It is never taken for text: a text where filters and
+// templates expect an object would be sent on as if it were right.
+var (
+	ErrTooDeep = errors.New("the JSON is nested deeper than 200 levels")
+	ErrTooLong = errors.New("the JSON has 512 MiB or more")
+)
+
+// Unreadable reports whether an error says that a payload is JSON that has no view.
+func Unreadable(err error) bool { return errors.Is(err, ErrTooDeep) || errors.Is(err, ErrTooLong) }
 
 // maxDepth bounds how deep a payload's arrays and objects are nested, so that
 // walking one needs little stack.
@@ -26,7 +39,9 @@ type Document struct {
 	known []answer
 	steps int // taken on the tape
 
-	budget budget // of the evaluation that is under way
+	budget budget // of the current evaluation
+	asked  bool   // whether the current evaluation asked for the view
+	broken error  // if the payload is JSON that has no view
 
 	value   any
 	decoded bool // whether value is the tree
@@ -36,6 +51,15 @@ type Document struct {
 // The content type may have parameters, and may be empty.
 func NewDocument(payload []byte, contentType string) *Document {
 	return &Document{payload: payload, contentType: contentType}
+}
+
+// View returns the view of a payload: null if the payload is opaque, else that of
+// [NewDocument]. An opaque payload is any bytes, or is absent.
+func View(payload []byte, contentType string, opaque bool) *Document {
+	if opaque {
+		return &Document{read: true, decoded: true}
+	}
+	return NewDocument(payload, contentType)
 }
 
 // Value returns the payload as a tree of nil, bool, [json.Number], string, []any
@@ -48,9 +72,9 @@ func NewDocument(payload []byte, contentType string) *Document {
 //   - the parsed JSON; of members with the same name the last counts;
 //   - the text itself, as a string; of an empty payload "".
 //
-// JSON that is nested deeper than 200 levels or has 512 MiB is taken for text, and
-// so is a form that [net/url.ParseQuery] refuses. What is called a form but is a
-// JSON object or array is JSON: no form looks like that, and curl calls everything a
+// Of JSON that has no view it is nil; see [Document.Err]. A byte order mark before JSON is no
+// part of it. A form that [net/url.ParseQuery] refuses is taken for text. A JSON object or array that the sender calls
+// a form is JSON: no form looks like that, and curl calls every body a
 // form.
 func (d *Document) Value() any {
 	d.view()
@@ -59,6 +83,16 @@ func (d *Document) Value() any {
 		d.decoded = true
 	}
 	return d.value
+}
+
+// Err returns [ErrTooDeep] or [ErrTooLong] if the payload is JSON that has no view, else nil.
+// If the answer is plain, it does not read the payload.
+func (d *Document) Err() error {
+	if !d.read && !isForm(d.contentType) && len(d.payload) <= maxText && !TooDeep(d.payload) {
+		return nil
+	}
+	d.view()
+	return d.broken
 }
 
 // JSON returns the text that the view was read from if that is JSON, as it is written but
@@ -72,7 +106,7 @@ func (d *Document) JSON() ([]byte, bool) {
 
 // view reads the payload.
 func (d *Document) view() {
-	if d.read {
+	if d.asked = true; d.read {
 		return
 	}
 	d.read = true
@@ -85,10 +119,55 @@ func (d *Document) view() {
 	}
 }
 
-// record reads a text onto the tape, if it is JSON.
+// mark is the byte order mark in UTF-8, which some programs write before JSON.
+var mark = []byte("\ufeff")
+
+// record reads a text onto the tape, if it is JSON. If the JSON has no view, its view is nil.
 func (d *Document) record(text []byte) bool {
-	d.text, d.tape = text, record(text)
-	return d.tape != nil
+	text = bytes.TrimPrefix(text, mark)
+	if d.text, d.tape = text, record(text); d.tape != nil {
+		return true
+	}
+	d.broken = unreadable(text)
+	d.decoded = d.broken != nil
+	return d.decoded
+}
+
+// unreadable returns why a text that cannot be recorded has no view; nil if it is no JSON.
+func unreadable(text []byte) error {
+	switch {
+	case len(text) > maxText && isJSON(text):
+		return ErrTooLong
+	case TooDeep(text) && isJSON(text):
+		return ErrTooDeep
+	}
+	return nil
+}
+
+// isJSON reports whether a text is JSON. [json.Valid] refuses more than 10,000 levels, so
+// deeper text is read token by token, which takes no stack.
+func isJSON(text []byte) bool {
+	if json.Valid(text) {
+		return true
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	for depth := 0; ; {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		switch token {
+		case json.Delim('['), json.Delim('{'):
+			depth++
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
+		if depth == 0 {
+			_, err = d.Token()
+			return err == io.EOF
+		}
+	}
 }
 
 // readForm reads the payload as a form, if it is one.
@@ -111,7 +190,7 @@ func isForm(contentType string) bool {
 
 // startsTree reports whether a payload begins as a JSON object or array does.
 func startsTree(payload []byte) bool {
-	p := bytes.TrimLeft(payload, " \t\r\n")
+	p := bytes.TrimLeft(bytes.TrimPrefix(payload, mark), " \t\r\n")
 	return len(p) > 0 && (p[0] == '{' || p[0] == '[')
 }
 

@@ -31,7 +31,7 @@ func TestDocumentValue(t *testing.T) {
 		{"[1,2", "", `"[1,2"`},
 		{"a\xffb", "", `"a` + "\uFFFD" + `b"`},
 		{nest(200), "", nest(200)},
-		{nest(201), "", `"` + nest(201) + `"`},
+		{nest(201), "", "null"}, // see TestJSONWithoutView
 		{`["\"[", ` + nest(199) + `]`, "", `["\"[",` + nest(199) + `]`},
 
 		{"a=1&b=x+y%21", form, `{"a":"1","b":"x y!"}`},
@@ -100,9 +100,13 @@ func FuzzDocument(f *testing.F) {
 			return
 		}
 		var plain any
-		d := json.NewDecoder(bytes.NewReader(payload))
+		text := bytes.TrimPrefix(payload, []byte("\ufeff"))
+		d := json.NewDecoder(bytes.NewReader(text))
 		d.UseNumber()
-		if err := d.Decode(&plain); err != nil || !json.Valid(payload) || depthOf(plain) > maxDepth {
+		switch err := d.Decode(&plain); {
+		case unreadable(text) != nil || err == nil && json.Valid(text) && depthOf(plain) > maxDepth:
+			plain = nil
+		case err != nil || !json.Valid(text):
 			plain = strings.ToValidUTF8(string(payload), "\uFFFD")
 		}
 		if diff := cmp.Diff(plain, v); diff != "" {

@@ -11,7 +11,10 @@ const maxFilter = 4096
 // of a payload without a. Values of different JSON types are neither equal nor in
 // order. Numbers compare by their exact value, strings by code point, arrays and
 // objects by all that is in them.
-type Filter struct{ condition condition }
+type Filter struct {
+	condition condition
+	text      string
+}
 
 // ParseFilter parses a filter of at most 4,096 bytes and 50 levels:
 //
@@ -46,12 +49,16 @@ func ParseFilter(text string) (*Filter, error) {
 	if p.ahead() != 0 {
 		return nil, p.unexpected("and, or, or the end")
 	}
-	return &Filter{c}, nil
+	return &Filter{c, text}, nil
 }
 
+// String is the text that the filter was parsed of.
+func (f *Filter) String() string { return f.text }
+
 // Match reports whether the filter holds for a payload and its context, which may
-// be nil. A string of more than 64 KiB matches no pattern. The one error is
-// [ErrBudget]: then it is not known whether the filter holds.
+// be nil. A string of more than 64 KiB matches no pattern. The errors are [ErrBudget] if
+// the filter ran out of steps before it had an answer, and those of [Document.Err] if it asked
+// for the payload.
 func (f *Filter) Match(d *Document, c *Context) (bool, error) {
 	d.begin()
 	holds := f.condition.holds(scope{d, c})

@@ -20,7 +20,7 @@ func readCases(t testing.TB, name string, into any) {
 	}
 }
 
-// holds is whether a filter matches; it must not run out of steps.
+// holds reports whether a filter matches; the filter must not run out of steps.
 func holds(t interface{ Fatal(...any) }, f *Filter, d *Document, c *Context) bool {
 	ok, err := f.Match(d, c)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestFilterSemantics(t *testing.T) {
 
 func TestFilterOfWhatIsNotJSON(t *testing.T) {
 	for _, c := range []struct{ payload, filter string }{
-		{"hello world", `$ contains world`}, {"hello", `$.a != 1`}, {"", `$ == ""`}, {"\xff", "$ == '\uFFFD'"}, {nest(201), `$ starts_with '[['`},
+		{"hello world", `$ contains world`}, {"hello", `$.a != 1`}, {"", `$ == ""`}, {"\xff", "$ == '\uFFFD'"},
 	} {
 		if !holds(t, mustFilter(t, c.filter), NewDocument([]byte(c.payload), ""), nil) {
 			t.Errorf("Match(%s) of %q = false, want true", c.filter, c.payload)

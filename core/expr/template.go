@@ -3,6 +3,7 @@ package expr
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"sync"
 )
 
@@ -12,6 +13,10 @@ const (
 	maxResult   = 4 << 20
 	usualResult = 64 << 10 // whose memory is kept
 )
+
+// ErrNotNumber is the error of a template whose function number got something that is no
+// number.
+var ErrNotNumber = errors.New("the value before | number is no number and no text of one; after ?? stands the value to use instead")
 
 // ErrTooLarge is the error of a template whose result has more than 4 MiB.
 var ErrTooLarge = errors.New("the result of the template has more than 4 MiB; select less of the payload")
@@ -37,7 +42,8 @@ type Template struct{ parts []part }
 // string gives the text a JSON string would hold, json the JSON text, join the
 // texts of an array's elements (or of the value alone) with the separator between
 // them; number takes numbers and strings that spell one in JSON, with blanks around
-// it or not, and makes of everything else missing.
+// it or not. Of everything else number makes the next alternative after ??, and if there
+// is none, Render fails with [ErrNotNumber].
 //
 // The error is one line that says at which line and column what is wrong, and what
 // to write instead. The names of members cannot have holes.
@@ -55,11 +61,10 @@ func ParseTemplate(text string) (*Template, error) {
 	return &Template{p.parts}, nil
 }
 
-// Render fills the holes for a payload and its context, which may be nil. The
-// result is valid JSON whatever they hold, as it is only ever appended to, and what
-// was inserted is never looked at again. The errors are [ErrTooLarge], for the result
-// as for all that functions make on the way to it, which is found while it is written;
-// and [ErrBudget].
+// Render fills the holes for a payload and its context, which may be nil. The result is valid
+// JSON whatever they hold: Render only appends to it, and never parses an inserted text. The
+// errors are [ErrBudget], [ErrNotNumber], [ErrTooLarge] and those of [Document.Err]. ErrTooLarge is for the result and for every text
+// that functions make on the way to it, and is found while the text is written.
 func (t *Template) Render(d *Document, c *Context) ([]byte, error) {
 	memory := results.Get().(*[]byte)
 	defer results.Put(memory)
@@ -93,6 +98,7 @@ type part struct {
 	start  int      // in the template
 	hole   []choice // nil: text
 	quoted bool     // in a JSON string
+	place  string   // of the hole, as an error names it
 }
 
 // A choice is one of the alternatives of a hole.
@@ -118,6 +124,8 @@ func (w *renderer) part(p part) error {
 	}
 	v, err := w.first(p.hole)
 	switch {
+	case errors.Is(err, ErrNotNumber):
+		return fmt.Errorf("the hole at %s: %w", p.place, err)
 	case err != nil:
 		return err
 	case p.quoted:
@@ -132,8 +140,8 @@ func (w *renderer) part(p part) error {
 	return nil
 }
 
-// copied fills a hole with what is on the tape, if its first path leads to what can
-// be copied from there.
+// copied fills a hole from the tape, if its first path leads to a value that can be copied
+// from there.
 func (w *renderer) copied(p part) bool {
 	c, d := p.hole[0], w.scope.payload
 	if c.functions != nil || c.operand.path == nil || c.operand.path.context || !c.operand.path.path.singular || !d.onTape() {
@@ -156,14 +164,16 @@ func (w *renderer) copied(p part) bool {
 }
 
 // first returns what a hole holds, nil for null and for what is missing: nothing
-// tells the two apart.
+// tells the two apart. An alternative that is no number where it has to be one is passed
+// over, unless it is the last.
 func (w *renderer) first(choices []choice) (v any, err error) {
 	for _, c := range choices {
-		if v, err = w.choice(c); err != nil || v != nil {
+		v, err = w.choice(c)
+		if v != nil || err != nil && !errors.Is(err, ErrNotNumber) {
 			return v, err
 		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 func (w *renderer) choice(c choice) (any, error) {

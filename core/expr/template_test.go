@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -68,6 +69,8 @@ func TestTemplateSemantics(t *testing.T) {
 		`"{{ [1.0, 'x'] }}{{ null }}{{ -0.0 }}"`:        `"[1.0,\"x\"]-0.0"`,
 		`{{ '"' }}`:                                     `"\""`,
 		`"{{ '"}}' }}\\{{ '\n' }}"`:                     `"\"}}\\\\n"`,
+		`"${{ $.n }} $${{ $.n }} $ {{ $.n }}"`:          `"$1.50 $$1.50 $ 1.50"`,
+		`"{{ '$' }}{{ $.n }}"`:                          `"$1.50"`,
 		`{{ $.x ?? null }}`:                             `null`,
 		`{{ $.x ?? $.nil ?? [] }}`:                      `[]`,
 		`{{ $.empty[*] ?? 1 }}`:                         `[]`,
@@ -102,6 +105,40 @@ func TestTemplateSemantics(t *testing.T) {
 	}
 }
 
+// TestNumberOfNoNumber: a template that needs a number fails without one, unless it says what
+// to use instead. Null and missing values are left alone.
+func TestNumberOfNoNumber(t *testing.T) {
+	const payload = `{"text": "12 apples", "empty": "", "yes": true, "list": [1], "object": {}, "null": null, "n": " 7 ", "zip": "007"}`
+	for template, want := range map[string]string{
+		`{{ $.text | number }}`:                        "",
+		`{"a": 1, "b": {{ $.empty | number }}}`:        "",
+		`"{{ $.yes | number }}"`:                       "",
+		`{{ $.list | number }}`:                        "",
+		`{{ $.list[*] | number }}`:                     "",
+		`{{ $.object | number | string }}`:             "",
+		`{{ $.zip | number }}`:                         "",
+		`{{ $.text | number ?? $.zip | number }}`:      "",
+		`{{ $.missing ?? $.text | number }}`:           "",
+		`{{ 'x' | number }}`:                           "",
+		`{{ $.missing | number }}`:                     `null`,
+		`{{ $.null | number }}`:                        `null`,
+		`{{ $.n | number }}`:                           `7`,
+		`{{ $.text | number ?? null }}`:                `null`,
+		`{{ $.text | number ?? $.missing }}`:           `null`,
+		`{{ $.text | number ?? $.zip | number ?? -1}}`: `-1`,
+		`{{ $.n ?? $.text | number }}`:                 `" 7 "`,
+	} {
+		got, err := mustTemplate(t, template).Render(NewDocument([]byte(payload), ""), nil)
+		if want == "" && !errors.Is(err, ErrNotNumber) || want != "" && (err != nil || string(got) != want) {
+			t.Errorf("Render(%s) = %s, %v, want %s", template, got, err, cmp.Or(want, "ErrNotNumber"))
+		}
+	}
+	_, err := mustTemplate(t, "{\n  \"n\": {{ $.text | number }}\n}").Render(NewDocument([]byte(payload), ""), nil)
+	if want := "the hole at line 2, column 8: the value before | number is no number and no text of one; after ?? stands the value to use instead"; err == nil || err.Error() != want {
+		t.Errorf("Render = %v, want %s", err, want)
+	}
+}
+
 func TestTemplateOfWhatIsNotJSON(t *testing.T) {
 	got, err := mustTemplate(t, `{"text": "{{ $ }}", "id": {{ $.id }}}`).Render(NewDocument([]byte("say \"hi\"\xff"), "text/plain"), nil)
 	if want := `{"text": "say \"hi\"` + "\uFFFD" + `", "id": null}`; err != nil || string(got) != want {
@@ -121,7 +158,7 @@ func TestTemplateBounds(t *testing.T) {
 		{`{{ $ | json }}`, maxResult - 6, true}, {`{{ $ | json }}`, maxResult - 5, false},
 		{`{{ $ | json | number ?? 1 }}`, maxResult - 2, true}, {`{{ $ | json | number ?? 1 }}`, maxResult - 1, false},
 		{`{{ $ | string }}`, maxResult - 2, true}, {`{{ $ | string | number }}`, maxResult + 1, false},
-		{`{{ $ | join('') | number }}`, maxResult, true}, {`{{ $ | join('') | number }}`, maxResult + 1, false},
+		{`{{ $ | join('') | number ?? 1 }}`, maxResult, true}, {`{{ $ | join('') | number ?? 1 }}`, maxResult + 1, false},
 		{`{{ $ ` + strings.Repeat("| json ", 9000) + ` }}`, 1, false}, // each doubles the backslashes
 	} {
 		text := strings.Repeat("x", c.payload)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A function changes a value that is not nil, into nil if nothing comes of it. There is room
-// for so many bytes of text. The errors are [ErrTooLarge] and [ErrBudget].
+// A function changes a value that is not nil. It returns at most room bytes of text. The
+// errors are [ErrTooLarge], [ErrNotNumber] and [ErrBudget].
 type function func(b *budget, v any, room int) (any, error)
 
 // known are the functions without an argument; join has one.
@@ -16,7 +16,7 @@ var known = map[string]function{
 	"json":   toJSON,
 }
 
-// plain is the text of a value, of at most so many bytes.
+// plain is the text of a value, at most limit bytes.
 func plain(v any, limit int) (string, error) {
 	var text string
 	switch v := v.(type) {
@@ -62,7 +62,7 @@ func toNumber(b *budget, v any, _ int) (any, error) {
 			return json.Number(text), nil
 		}
 	}
-	return nil, nil
+	return nil, ErrNotNumber
 }
 
 // joiner returns the function join with its argument.

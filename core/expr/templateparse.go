@@ -76,7 +76,7 @@ func (p *templateParser) hole() error {
 	if !p.take("}}") {
 		return p.fail(p.pos, "the hole that begins at %s is not closed: expected }}, ?? or |, not %s", place(p.text, start), p.next())
 	}
-	p.parts = append(p.parts, part{start: start, hole: choices, quoted: p.quoted})
+	p.parts = append(p.parts, part{start: start, hole: choices, quoted: p.quoted, place: place(p.text, start)})
 	p.done = p.pos
 	return nil
 }
