@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
 )
 
 // A request as a handler sees it.
@@ -132,6 +133,41 @@ func TestContentType(t *testing.T) {
 		if got := deliver(t, Target{}, job).header["content-type"]; got != c.want {
 			t.Errorf("content type %q, payload %q: delivered as %q, want %q", c.given, c.payload, got, c.want)
 		}
+	}
+}
+
+// TestOpaquePayloads: bytes are delivered as they came; an event without data has no body and no
+// content type of the gateway's own.
+func TestOpaquePayloads(t *testing.T) {
+	for _, c := range []struct{ payload, contentType, want string }{
+		{"\x89PNG\x00\xff", "image/png", "image/png"},
+		{"\x89PNG\x00\xff", "", "application/octet-stream"},
+	} {
+		job := taken("J", c.payload)
+		job.Event.Binary, job.Event.ContentType = true, c.contentType
+		if got := deliver(t, Target{}, job); got.body != c.payload || got.header["content-type"] != c.want {
+			t.Errorf("%q: delivered %q as %q, want %q", c.payload, got.body, got.header["content-type"], c.want)
+		}
+	}
+	template, err := expr.ParseTemplate(`{"all": {{$}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := taken("J", "\xff")
+	job.Event.Binary = true
+	if got := deliver(t, Target{Transform: template}, job); got.body != `{"all": null}` || got.header["content-type"] != "application/json" {
+		t.Errorf("a transform of bytes: delivered %+v, want null", got)
+	}
+	job = taken("J", "")
+	job.Event.ContentType = ""
+	job.Event.Headers = map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}
+	got := deliver(t, Target{}, job)
+	if _, there := got.header["content-type"]; there || got.body != "" || got.header["content-length"] != "0" {
+		t.Errorf("no data: delivered %+v, want neither body nor content type", got)
+	}
+	job.Event.ContentType = "application/json"
+	if got := deliver(t, Target{}, job); got.header["content-type"] != "application/json" {
+		t.Errorf("no data of a type: delivered as %q, want the type that it came with", got.header["content-type"])
 	}
 }
 

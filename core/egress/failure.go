@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // Explain puts the error of a call by a client of [Client.HTTPClient] into the words of
@@ -50,15 +52,14 @@ func classify(ctx context.Context, err error, start time.Time) (class, detail st
 
 // late says that the deadline has passed, or that the caller lost interest.
 func late(ctx context.Context, start time.Time) string {
-	deadline, ok := ctx.Deadline()
-	if !ok || errors.Is(ctx.Err(), context.Canceled) {
+	if _, ok := ctx.Deadline(); !ok || errors.Is(ctx.Err(), context.Canceled) {
 		return "given up before there was an answer"
 	}
-	unit := time.Millisecond
-	if deadline.Sub(start) > time.Second {
+	limit, unit := core.LimitOf(ctx, start), time.Millisecond
+	if limit > time.Second {
 		unit = 100 * time.Millisecond
 	}
-	return "no answer within " + deadline.Sub(start).Round(unit).String()
+	return "no answer within " + limit.Round(unit).String()
 }
 
 // isTLS reports whether the secure connection is what failed. Some failures of a

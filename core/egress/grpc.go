@@ -4,6 +4,7 @@ package egress
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/http"
@@ -88,10 +89,10 @@ func (s *grpcSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	now := s.line.client.clock()
 	if s.transform != nil {
 		if err := transform(s.transform, &job.Event); err != nil {
-			return unsendable("transform: " + err.Error())
+			return untransformed(err)
 		}
 	}
-	if !utf8.Valid(job.Event.Payload) {
+	if !job.Event.Binary && !utf8.Valid(job.Event.Payload) {
 		return unsendable("protocol: the payload is not UTF-8, as a gRPC string has to be")
 	}
 	request, with := s.request(&job, now)
@@ -113,16 +114,23 @@ func (s *grpcSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 func (s *grpcSender) request(job *core.TakenJob, now time.Time) (*gatewayv1.DeliverRequest, rpcmeta.MD) {
 	e := &job.Event
 	d := &delivery{header: make(http.Header, maxValues+len(e.Headers)), payload: e.Payload}
+	attributes := map[string]string{}
+	if t := contentType(e); t != "" {
+		attributes["content-type"] = encode(t, isPrintable)
+	}
+	if e.Binary { // a string of gRPC is UTF-8
+		d.payload = base64.StdEncoding.AppendEncode(nil, e.Payload)
+		attributes["payload-encoding"] = "base64"
+	}
 	d.set("X-Gateway-Handler", encode(s.handler, isPlain))
 	d.set("Ce-Specversion", "1.0")
-	d.describe(job, job.Attempt)
+	d.describe(job, job.Number())
 	d.describeCloudEvent(e)
 	d.trace(s.line.client.spanOf(job), e)
 	if s.signer != nil {
 		d.sign(s.signer, string(job.ID), now)
 	}
 	with := make(rpcmeta.MD, maxValues+len(s.own))
-	attributes := map[string]string{"content-type": encode(contentType(e), isPrintable)}
 	for key, values := range d.header {
 		name := strings.ToLower(key)
 		if strings.HasPrefix(name, "ce-") {
@@ -136,9 +144,9 @@ func (s *grpcSender) request(job *core.TakenJob, now time.Time) (*gatewayv1.Deli
 		EventId:   string(e.ID),
 		EventType: eventType(e),
 		Handler:   s.handler,
-		Payload:   string(e.Payload),
+		Payload:   string(d.payload),
 		Metadata:  attributes,
-		Attempt:   int32(job.Attempt),
+		Attempt:   int32(job.Number()),
 	}, with
 }
 

@@ -485,3 +485,19 @@ func FuzzRetryDelay(f *testing.F) {
 		}
 	})
 }
+
+// TestTransformWithoutNumber: a template that needs a number where the payload has none ends
+// the job, with an error of class data. Nothing is sent.
+func TestTransformWithoutNumber(t *testing.T) {
+	template, err := expr.ParseTemplate(`{"id": {{ $.n | number }}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := Target{URL: "http://127.0.0.1:1", Transform: template}
+	for name, s := range map[string]worker.Sender{"http": newSender(t, newClient(t), target), "grpc": newGRPCSender(t, newClient(t), target)} {
+		got := send(t, s, taken("J", `{"n": "twelve"}`))
+		if checkFailure(t, got, 0, "data: transform: the hole at column 8: "); !got.Final || !got.Unsent {
+			t.Errorf("%s: Send() = %+v, want it final and unsent", name, got)
+		}
+	}
+}

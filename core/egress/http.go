@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,7 +40,7 @@ type Target struct {
 	Transform *expr.Template
 
 	// Secrets to sign with, each giving one signature; none means unsigned. A
-	// secret is base64 after "whsec_", else its own bytes.
+	// secret has the form of Standard Webhooks; see endpoint.ParseSigningKey.
 	Secrets []string
 }
 
@@ -118,7 +119,7 @@ func (s *httpSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	now := s.client.clock()
 	if s.transform != nil && s.template.Method != http.MethodGet {
 		if err := transform(s.transform, &job.Event); err != nil {
-			return unsendable("transform: " + err.Error())
+			return untransformed(err)
 		}
 	}
 	resp, err := s.client.transport.RoundTrip(s.request(ctx, &job, now))
@@ -133,13 +134,22 @@ func unsendable(why string) worker.Reply {
 	return worker.Reply{Error: clean(why, maxError), Final: true, Unsent: true}
 }
 
+// untransformed is the reply to a job whose body could not be made. A value that the payload
+// lacks is an error of data, as in a workflow.
+func untransformed(err error) worker.Reply {
+	if errors.Is(err, expr.ErrNotNumber) {
+		return unsendable("data: transform: " + err.Error())
+	}
+	return unsendable("transform: " + err.Error())
+}
+
 // transform replaces the payload by what a template makes of it.
 func transform(t *expr.Template, e *core.Event) error {
-	body, err := t.Render(expr.NewDocument(e.Payload, e.ContentType), expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt))
+	body, err := t.Render(expr.View(e.Payload, e.ContentType, e.Opaque()), expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt))
 	if err != nil {
 		return err
 	}
-	e.Payload, e.ContentType = body, "application/json"
+	e.Payload, e.ContentType, e.Binary = body, "application/json", false
 	return nil
 }
 
@@ -152,11 +162,11 @@ func (s *httpSender) request(ctx context.Context, job *core.TakenJob, now time.T
 	for _, f := range s.fixed {
 		d.header[f.key] = f.values
 	}
-	d.describe(job, job.Attempt)
+	d.describe(job, job.Number())
 	d.describeCloudEvent(&job.Event)
 	d.trace(s.client.spanOf(job), &job.Event)
-	if r.Method != http.MethodGet {
-		d.set("Content-Type", contentType(&job.Event))
+	if t := contentType(&job.Event); t != "" && r.Method != http.MethodGet {
+		d.set("Content-Type", t)
 	}
 	if s.signer != nil {
 		d.sign(s.signer, string(job.ID), now)
@@ -207,7 +217,7 @@ func (d *delivery) describe(job *core.TakenJob, attempt int) {
 	d.set("X-Gateway-Event-Id", string(job.Event.ID))
 	d.set("X-Gateway-Job-Id", string(job.ID))
 	d.set("X-Gateway-Attempt", strconv.Itoa(attempt))
-	d.set("X-Gateway-Hops", job.Event.NextHop())
+	d.set(core.HopsHeader, job.Event.NextHop())
 	d.set("X-Gateway-Event-Type", encode(job.Event.Type, isPlain))
 	d.set("X-Gateway-Source", encode(job.Event.Source, isPlain))
 }
@@ -276,14 +286,14 @@ func (d *delivery) trace(parent string, e *core.Event) {
 func (c *Client) spanOf(job *core.TakenJob) string {
 	parent := job.Event.Headers[core.Traceparent]
 	span, ok := core.ParseSpan(parent)
-	step := &job.Situation.Step
+	step := job.Situation.Step.ID
 	switch {
 	case !ok:
 		return ""
 	case !c.traced:
 		return parent
-	case step.ID != "":
-		return span.StepAttempt(step.ID, step.Attempt+1).String()
+	case step != "":
+		return span.StepAttempt(step, job.Number()).String()
 	}
 	return span.Attempt(job.Job).String()
 }
@@ -296,11 +306,15 @@ func (d *delivery) sign(s *signer, id string, now time.Time) {
 }
 
 // contentType is what the sender called the payload; if it did not say, what the
-// payload looks like.
+// payload looks like. It is empty if there is no payload.
 func contentType(e *core.Event) string {
 	switch {
 	case e.ContentType != "" && eachByte(e.ContentType, isValueByte):
 		return e.ContentType
+	case e.NoData():
+		return ""
+	case e.Binary:
+		return "application/octet-stream"
 	case json.Valid(e.Payload):
 		return "application/json"
 	}

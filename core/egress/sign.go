@@ -1,9 +1,11 @@
 package egress
 
 import (
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"hash"
 	"sync"
@@ -11,18 +13,19 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// A signer signs deliveries as Standard Webhooks 1.0 says, symmetric form (v1):
+// A signer signs deliveries as Standard Webhooks 1.0 says, in the symmetric form (v1) or with
+// an ed25519 key (v1a):
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md.
 // Several secrets give several signatures, so that a handler can move from one to
 // the next.
 type signer struct {
-	keys [][]byte
+	keys []endpoint.SigningKey
 	pool sync.Pool // of *signing: an HMAC that has seen its key resets cheaply
 }
 
 // A signing is what one signature needs at a time.
 type signing struct {
-	macs          []hash.Hash
+	macs          []hash.Hash // by key; nil for an ed25519 key
 	head, sum, to []byte
 }
 
@@ -33,7 +36,10 @@ func newSigner(secrets []string) (*signer, error) {
 	}
 	s := &signer{}
 	for _, secret := range secrets {
-		key, err := endpoint.SigningKey(secret)
+		key, err := endpoint.ParseSigningKey(secret)
+		if err == nil && !key.Signs() {
+			err = errors.New("is a public key, which cannot sign")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("signing secret %w", err)
 		}
@@ -43,17 +49,19 @@ func newSigner(secrets []string) (*signer, error) {
 	return s, nil
 }
 
-func newSigning(keys [][]byte) *signing {
-	g := &signing{}
-	for _, key := range keys {
-		g.macs = append(g.macs, hmac.New(sha256.New, key))
+func newSigning(keys []endpoint.SigningKey) *signing {
+	g := &signing{macs: make([]hash.Hash, len(keys))}
+	for i, key := range keys {
+		if key.Symmetric != nil {
+			g.macs[i] = hmac.New(sha256.New, key.Symmetric)
+		}
 	}
 	return g
 }
 
-// sign returns the value of webhook-signature: v1 and the base64 of the
-// HMAC-SHA256 of "id.timestamp.body", for each secret. The timestamp is in Unix
-// seconds.
+// sign returns the value of webhook-signature: for each secret v1 and the base64 of the
+// HMAC-SHA256 of "id.timestamp.body", or v1a and that of its ed25519 signature. The timestamp
+// is in Unix seconds.
 func (s *signer) sign(id, timestamp string, body []byte) string {
 	g := s.pool.Get().(*signing)
 	defer s.pool.Put(g)
@@ -63,6 +71,11 @@ func (s *signer) sign(id, timestamp string, body []byte) string {
 	for i, m := range g.macs {
 		if i > 0 {
 			g.to = append(g.to, ' ')
+		}
+		if m == nil {
+			signed := append(g.head[:len(g.head):len(g.head)], body...)
+			g.to = base64.StdEncoding.AppendEncode(append(g.to, "v1a,"...), ed25519.Sign(s.keys[i].Private, signed))
+			continue
 		}
 		m.Reset()
 		m.Write(g.head)

@@ -24,7 +24,8 @@ const maxResult = 1 << 20
 //
 // A step differs from a delivery in that the body of the reply matters: one that
 // breaks off is a failure although its status is 2xx, and so is one that is not
-// UTF-8 text or has a NUL byte. That failure has a class of its own, data. Steps
+// UTF-8 text or has a NUL byte. That failure has a class of its own, data. A reply in
+// gzip is unpacked, although no call asks for one. Steps
 // are not CloudEvents, since what they send is not the event.
 func (c *Client) Steps(secrets []string) (runner.Caller, error) {
 	signer, err := newSigner(secrets)
@@ -72,7 +73,7 @@ func (s *stepCaller) request(ctx context.Context, r workflow.Request, job *core.
 	}
 	d := &delivery{header: make(http.Header, len(own)+maxValues), payload: r.Body}
 	d.header["User-Agent"] = []string{s.client.agent}
-	d.describe(job, job.Situation.Step.Attempt+1)
+	d.describe(job, job.Number())
 	d.describeStep(job, r.Key)
 	d.trace(s.client.spanOf(job), &job.Event)
 	if r.Body != nil {
@@ -102,7 +103,7 @@ func (d *delivery) describeStep(job *core.TakenJob, key string) {
 // result makes an answer of a reply that says 2xx, and closes it.
 func result(ctx context.Context, resp *http.Response, now time.Time) runner.Answer {
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResult+1))
+	body, other, err := unpacked(resp, maxResult+1)
 	a := runner.Answer{
 		StatusCode: resp.StatusCode,
 		Response:   clean(string(body[:min(len(body), core.MaxResponse+utf8.UTFMax)]), core.MaxResponse),
@@ -110,15 +111,22 @@ func result(ctx context.Context, resp *http.Response, now time.Time) runner.Answ
 	switch {
 	case len(body) > maxResult:
 		a.TooLarge = true
+	case errors.Is(err, errGzip):
+		a.Error = "data: " + err.Error()
 	case err != nil:
 		a.Error = brokenOff(ctx, err, now)
-	case !utf8.Valid(body) || bytes.IndexByte(body, 0) >= 0:
+	case other != "" && !readable(body):
+		a.Error = clean(fmt.Sprintf("data: the reply is compressed as %q, which was not asked for; only gzip is read", other), maxError)
+	case !readable(body):
 		a.Error = "data: the reply is not UTF-8 text"
 	default:
 		a.Body = body
 	}
 	return a
 }
+
+// readable reports whether bytes can be kept as text.
+func readable(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
 // brokenOff puts into words that only a part of a reply came.
 func brokenOff(ctx context.Context, err error, start time.Time) string {

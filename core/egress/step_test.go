@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"net"
@@ -29,7 +31,7 @@ func stepsOf(t testing.TB, c *Client, secrets ...string) runner.Caller {
 // stepJob is the job of a step on its third attempt, taken for the seventh time.
 func stepJob() core.TakenJob {
 	job := taken("01HZY8Q4000000000000000JOB", `{"not": "sent"}`)
-	job.Attempt = 7
+	job.Attempt, job.MaxAttempts = 7, core.Unlimited
 	job.Situation.Run = core.Run{ID: "01HZY8Q4000000000000000RUN", Workflow: "fulfil"}
 	job.Situation.Step = core.Step{Path: "prepare/parcels/pack/17/item#2", Attempt: 2}
 	return job
@@ -80,7 +82,7 @@ func TestStepGolden(t *testing.T) {
 			"x-gateway-event-type": "order.created",
 			"x-gateway-source":     "shop",
 			"x-gateway-job-id":     "01HZY8Q4000000000000000JOB",
-			"x-gateway-attempt":    "3",
+			"x-gateway-attempt":    "7",
 			"x-gateway-hops":       "1",
 			"x-gateway-workflow":   "fulfil",
 			"x-gateway-run-id":     "01HZY8Q4000000000000000RUN",
@@ -134,23 +136,39 @@ func TestStepAnswers(t *testing.T) {
 		body   string
 		want   runner.Answer
 	}{
-		"200":             {200, nil, `{"ok": true}`, runner.Answer{StatusCode: 200, Body: []byte(`{"ok": true}`), Response: `{"ok": true}`}},
-		"202 empty":       {202, nil, "", runner.Answer{StatusCode: 202, Body: []byte{}}},
-		"204":             {204, nil, "", runner.Answer{StatusCode: 204, Body: []byte{}}},
-		"200, later":      {200, header{"Retry-After": "5"}, "x", runner.Answer{StatusCode: 200, Body: []byte("x"), Response: "x"}},
-		"kept in part":    {200, nil, accented, runner.Answer{StatusCode: 200, Body: []byte(accented), Response: accented[:core.MaxResponse]}},
-		"just enough":     {200, nil, full, runner.Answer{StatusCode: 200, Body: []byte(full), Response: full[:core.MaxResponse]}},
-		"too large":       {200, nil, full + "x", runner.Answer{StatusCode: 200, TooLarge: true, Response: full[:core.MaxResponse]}},
-		"far too large":   {201, nil, full + full + full, runner.Answer{StatusCode: 201, TooLarge: true, Response: full[:core.MaxResponse]}},
-		"not UTF-8":       {200, nil, "a\xffb", runner.Answer{StatusCode: 200, Error: "data: the reply is not UTF-8 text", Response: "a\uFFFDb"}},
-		"NUL":             {200, nil, "a\x00b", runner.Answer{StatusCode: 200, Error: "data: the reply is not UTF-8 text", Response: "a\uFFFDb"}},
-		"302":             {302, header{"Location": "http://169.254.169.254/s3cret"}, "", runner.Answer{StatusCode: 302, Error: "status: 302 Found to 169.254.169.254; redirects are not followed"}},
-		"400":             {400, header{"Retry-After": "5"}, "no", runner.Answer{StatusCode: 400, Error: "status: 400 Bad Request", Response: "no"}},
-		"429, seconds":    {429, header{"Retry-After": "5"}, "", runner.Answer{StatusCode: 429, Error: "status: 429 Too Many Requests", RetryAfter: 5 * time.Second}},
-		"503, date":       {503, header{"Retry-After": "Fri, 20 Nov 2026 09:01:30 GMT"}, "", runner.Answer{StatusCode: 503, Error: "status: 503 Service Unavailable", RetryAfter: 90 * time.Second}},
-		"503, for a week": {503, header{"Retry-After": "604800"}, "", runner.Answer{StatusCode: 503, Error: "status: 503 Service Unavailable", RetryAfter: 24 * time.Hour}},
-		"500, large":      {500, nil, full + "x", runner.Answer{StatusCode: 500, Error: "status: 500 Internal Server Error", Response: full[:core.MaxResponse]}},
-		"500, not UTF-8":  {500, nil, "\xff", runner.Answer{StatusCode: 500, Error: "status: 500 Internal Server Error", Response: "\uFFFD"}},
+		"200":                 {200, nil, `{"ok": true}`, runner.Answer{StatusCode: 200, Body: []byte(`{"ok": true}`), Response: `{"ok": true}`}},
+		"202 empty":           {202, nil, "", runner.Answer{StatusCode: 202, Body: []byte{}}},
+		"204":                 {204, nil, "", runner.Answer{StatusCode: 204, Body: []byte{}}},
+		"200, later":          {200, header{"Retry-After": "5"}, "x", runner.Answer{StatusCode: 200, Body: []byte("x"), Response: "x"}},
+		"kept in part":        {200, nil, accented, runner.Answer{StatusCode: 200, Body: []byte(accented), Response: accented[:core.MaxResponse]}},
+		"just enough":         {200, nil, full, runner.Answer{StatusCode: 200, Body: []byte(full), Response: full[:core.MaxResponse]}},
+		"too large":           {200, nil, full + "x", runner.Answer{StatusCode: 200, TooLarge: true, Response: full[:core.MaxResponse]}},
+		"far too large":       {201, nil, full + full + full, runner.Answer{StatusCode: 201, TooLarge: true, Response: full[:core.MaxResponse]}},
+		"not UTF-8":           {200, nil, "a\xffb", runner.Answer{StatusCode: 200, Error: "data: the reply is not UTF-8 text", Response: "a\uFFFDb"}},
+		"NUL":                 {200, nil, "a\x00b", runner.Answer{StatusCode: 200, Error: "data: the reply is not UTF-8 text", Response: "a\uFFFDb"}},
+		"gzip":                {200, header{"Content-Encoding": "gzip"}, zipped(`{"ok": true}`), runner.Answer{StatusCode: 200, Body: []byte(`{"ok": true}`), Response: `{"ok": true}`}},
+		"gzip, old name":      {200, header{"Content-Encoding": " X-GZIP"}, zipped("x"), runner.Answer{StatusCode: 200, Body: []byte("x"), Response: "x"}},
+		"gzip, just enough":   {200, header{"Content-Encoding": "gzip"}, zipped(full), runner.Answer{StatusCode: 200, Body: []byte(full), Response: full[:core.MaxResponse]}},
+		"gzip, too large":     {200, header{"Content-Encoding": "gzip"}, zipped(full + "x"), runner.Answer{StatusCode: 200, TooLarge: true, Response: full[:core.MaxResponse]}},
+		"gzip, a bomb":        {200, header{"Content-Encoding": "gzip"}, zeros(), runner.Answer{StatusCode: 200, TooLarge: true, Response: strings.Repeat("\uFFFD", core.MaxResponse/3)}},
+		"gzip, not UTF-8":     {200, header{"Content-Encoding": "gzip"}, zipped("a\xff"), runner.Answer{StatusCode: 200, Error: "data: the reply is not UTF-8 text", Response: "a\uFFFD"}},
+		"gzip, empty":         {200, header{"Content-Encoding": "gzip"}, "", runner.Answer{StatusCode: 200, Body: []byte{}}},
+		"gzip in name only":   {200, header{"Content-Encoding": "gzip"}, "plain", runner.Answer{StatusCode: 200, Body: []byte("plain"), Response: "plain"}},
+		"gzip, unnamed":       {200, nil, zipped("x")[:3], runner.Answer{StatusCode: 200, Error: "data: the reply is not UTF-8 text", Response: "\x1f\uFFFD\b"}},
+		"gzip, broken":        {200, header{"Content-Encoding": "gzip"}, zipped("x")[:10] + "\xff\xff\xff\xff", runner.Answer{StatusCode: 200, Error: "data: the reply is broken gzip"}},
+		"gzip, wrong sum":     {200, header{"Content-Encoding": "gzip"}, swapped(zipped("x")), runner.Answer{StatusCode: 200, Error: "data: the reply is broken gzip", Response: "x"}},
+		"gzip, cut":           {200, header{"Content-Encoding": "gzip"}, zipped("x")[:14], runner.Answer{StatusCode: 200, Error: "data: the reply is broken gzip", Response: "x"}},
+		"brotli":              {200, header{"Content-Encoding": "br"}, "x\xff", runner.Answer{StatusCode: 200, Error: `data: the reply is compressed as "br", which was not asked for; only gzip is read`, Response: "x\uFFFD"}},
+		"gzip twice":          {200, header{"Content-Encoding": "gzip, gzip"}, zipped(zipped("x")), runner.Answer{StatusCode: 200, Error: `data: the reply is compressed as "gzip, gzip", which was not asked for; only gzip is read`, Response: clean(zipped(zipped("x")), core.MaxResponse)}},
+		"identity":            {200, header{"Content-Encoding": "identity"}, "x", runner.Answer{StatusCode: 200, Body: []byte("x"), Response: "x"}},
+		"brotli in name only": {200, header{"Content-Encoding": "br"}, "plain", runner.Answer{StatusCode: 200, Body: []byte("plain"), Response: "plain"}},
+		"302":                 {302, header{"Location": "http://169.254.169.254/s3cret"}, "", runner.Answer{StatusCode: 302, Error: "status: 302 Found to 169.254.169.254; redirects are not followed"}},
+		"400":                 {400, header{"Retry-After": "5"}, "no", runner.Answer{StatusCode: 400, Error: "status: 400 Bad Request", Response: "no"}},
+		"429, seconds":        {429, header{"Retry-After": "5"}, "", runner.Answer{StatusCode: 429, Error: "status: 429 Too Many Requests", RetryAfter: 5 * time.Second}},
+		"503, date":           {503, header{"Retry-After": "Fri, 20 Nov 2026 09:01:30 GMT"}, "", runner.Answer{StatusCode: 503, Error: "status: 503 Service Unavailable", RetryAfter: 90 * time.Second}},
+		"503, for a week":     {503, header{"Retry-After": "604800"}, "", runner.Answer{StatusCode: 503, Error: "status: 503 Service Unavailable", RetryAfter: 24 * time.Hour}},
+		"500, large":          {500, nil, full + "x", runner.Answer{StatusCode: 500, Error: "status: 500 Internal Server Error", Response: full[:core.MaxResponse]}},
+		"500, not UTF-8":      {500, nil, "\xff", runner.Answer{StatusCode: 500, Error: "status: 500 Internal Server Error", Response: "\uFFFD"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -168,6 +186,22 @@ func TestStepAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+func zipped(text string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write([]byte(text))
+	z.Close()
+	return b.String()
+}
+
+// swapped changes the checksum at the end of compressed data.
+func swapped(zipped string) string {
+	b := []byte(zipped)
+	b[len(b)-5] ^= 1
+	b[len(b)-6] ^= 1
+	return string(b)
 }
 
 // What is wrong with an answer is in the first word of its error, whatever its status
@@ -216,7 +250,7 @@ func TestStepDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx, cancel := core.WithLimit(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			got := stepsOf(t, newClient(t)).Call(ctx, asked(serveRaw(t, c.talk), "{}"), stepJob())
 			if got.StatusCode != c.status || !strings.HasPrefix(got.Error, c.want) || got.Body != nil {

@@ -39,7 +39,7 @@ func spoken(t *testing.T, c *Client, headers map[string]string) map[string][2]st
 func TestTraced(t *testing.T) {
 	event, _ := core.ParseSpan(sent)
 	attempt := event.Attempt(core.Job{ID: "01HZY8Q4000000000000000JOB", Lease: "01HZY8Q40000000000000LEASE"}).String()
-	step := event.StepAttempt("01HZY8Q4000000000000000JOB", 3).String()
+	step := event.StepAttempt("01HZY8Q4000000000000000JOB", 7).String()
 	for _, c := range []struct {
 		name   string
 		traced bool

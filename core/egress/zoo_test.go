@@ -161,6 +161,25 @@ func TestDeadlineInWords(t *testing.T) {
 	}
 }
 
+// The words tell the timeout, not what was left of it when a busy machine began the call.
+func TestTimeoutInWords(t *testing.T) {
+	for limit, want := range map[time.Duration]string{
+		500 * time.Millisecond: "no answer within 500ms",
+		30 * time.Second:       "no answer within 30s",
+	} {
+		ctx, cancel := core.WithLimit(t.Context(), limit)
+		defer cancel()
+		if got := late(ctx, time.Now().Add(11*time.Millisecond)); got != want {
+			t.Errorf("late(of %v) = %q, want %q", limit, got, want)
+		}
+		sooner, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		if got := late(sooner, time.Now()); got != "no answer within 200ms" {
+			t.Errorf("late(of 200ms in %v) = %q, want the sooner one", limit, got)
+		}
+	}
+}
+
 func TestNoConnection(t *testing.T) {
 	closed := listen(t)
 	closed.Close()

@@ -3,8 +3,8 @@ package verify
 import (
 	"crypto/ed25519"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -31,84 +31,40 @@ func newStandardWebhooks(o Options) (Scheme, error) {
 	return s, nil
 }
 
-// Prefixes of secrets. Without one, a secret is taken for a symmetric key, which
-// [endpoint.SigningKey] derives as it does for deliveries.
-const (
-	symmetricKey = "whsec_"
-	privateKey   = "whsk_"
-	publicKey    = "whpk_"
-)
-
 type standard struct {
 	symmetric keys
 	public    []ed25519.PublicKey
 	sign      func(signed []byte) (string, error) // with the first secret
 }
 
-// Errors of secrets do not wrap the decoder's, which would quote them.
-var (
-	errSymmetric  = errors.New("secret must have base64 after " + symmetricKey)
-	errPublic     = errors.New("secret must have 32 bytes in base64 after " + publicKey)
-	errPrivate    = errors.New("secret must have an ed25519 key in base64 after " + privateKey + ": 32 bytes of seed, or these and their public key")
-	errOnlyPublic = errors.New("the first secret is a public key (" + publicKey + "…), which can verify but not sign; put the private key (" + privateKey + "…) or another secret before it")
-)
+var errOnlyPublic = errors.New("the first secret is a public key (whpk_…), which can verify but not sign; put the private key (whsk_…) or another secret before it")
 
 // add takes another secret; the first is the one to sign with.
 func (s *standard) add(secret string, first bool) error {
+	key, err := endpoint.ParseSigningKey(secret)
+	if err != nil {
+		return fmt.Errorf("secret %w", err)
+	}
 	var sign func([]byte) (string, error)
-	switch prefix, key := splitSecret(secret); prefix {
-	case publicKey:
-		if len(key) != ed25519.PublicKeySize {
-			return errPublic
-		}
-		s.public = append(s.public, key)
-		sign = func([]byte) (string, error) { return "", errOnlyPublic }
-	case privateKey:
-		private, ok := ed25519Pair(key)
-		if !ok {
-			return errPrivate
-		}
-		s.public = append(s.public, private.Public().(ed25519.PublicKey))
+	switch {
+	case key.Symmetric != nil:
+		s.symmetric = append(s.symmetric, key.Symmetric)
 		sign = func(signed []byte) (string, error) {
-			return "v1a," + inBase64.encode(ed25519.Sign(private, signed)), nil
+			return "v1," + inBase64.encode(mac(sha256.New, key.Symmetric, signed)), nil
+		}
+	case key.Private != nil:
+		s.public = append(s.public, key.Public)
+		sign = func(signed []byte) (string, error) {
+			return "v1a," + inBase64.encode(ed25519.Sign(key.Private, signed)), nil
 		}
 	default:
-		key, err := endpoint.SigningKey(secret)
-		if err != nil {
-			return errSymmetric
-		}
-		s.symmetric = append(s.symmetric, key)
-		sign = func(signed []byte) (string, error) { return "v1," + inBase64.encode(mac(sha256.New, key, signed)), nil }
+		s.public = append(s.public, key.Public)
+		sign = func([]byte) (string, error) { return "", errOnlyPublic }
 	}
 	if first {
 		s.sign = sign
 	}
 	return nil
-}
-
-// splitSecret returns the prefix of an ed25519 key and the key after it, nil if that is
-// not base64. The padding may be missing. Another secret has neither.
-func splitSecret(secret string) (prefix string, key []byte) {
-	for _, p := range []string{privateKey, publicKey} {
-		if text, ok := strings.CutPrefix(secret, p); ok {
-			key, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
-			if err != nil {
-				return p, nil
-			}
-			return p, key
-		}
-	}
-	return "", nil
-}
-
-// ed25519Pair makes a key pair of a seed (RFC 8032, section 5.1.5), or of a seed and
-// its public key.
-func ed25519Pair(key []byte) (ed25519.PrivateKey, bool) {
-	if len(key) != ed25519.SeedSize && len(key) != ed25519.PrivateKeySize {
-		return nil, false
-	}
-	pair := ed25519.NewKeyFromSeed(key[:ed25519.SeedSize])
-	return pair, len(key) == ed25519.SeedSize || pair.Equal(ed25519.PrivateKey(key))
 }
 
 // signatures are those of a header by version.

@@ -30,6 +30,10 @@ const (
 // missing in what it signs, and the default one may be there. Both are accepted, as
 // by Twilio's libraries.
 //
+// Nor is it consistent about the escapes in the query. Twilio's library for Node.js accepts two
+// spellings beside that of the request, and so does this scheme; see queriesOf. All spellings
+// mean the same names and values.
+//
 // SHA-1 is Twilio's choice; its collisions do not touch an HMAC. Fields are covered,
 // not bytes: their order and the way they are escaped may differ.
 func newTwilio(o Options) (Scheme, error) {
@@ -63,8 +67,9 @@ func (s *twilio) Verify(r Request, _ time.Time) error {
 		return err
 	}
 	matched := false
-	for _, spelling := range []string{r.URL, otherPort(address, r.URL)} {
+	for _, spelling := range queriesOf(r.URL) {
 		matched = s.keys.prove(sha1.New, [][]byte{proof}, []byte(spelling), fields) || matched
+		matched = s.keys.prove(sha1.New, [][]byte{proof}, []byte(otherPort(address, spelling)), fields) || matched
 	}
 	if !matched {
 		return mismatch(twilioProof, "does not match address and body; is server.public_url what Twilio calls?")

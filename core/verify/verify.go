@@ -13,9 +13,9 @@
 // never a secret or anything computed with one (hookaido GHSA-cpfq-rj4r-hh5c
 // did).
 //
-// A scheme whose proof covers a time has it beside the body: that is why Verify
-// and Sign are told the time. Such a proof is good for 300 s on either side of it, for
-// 60 s with Linear, whose time is in the body and is read once the signature holds.
+// A scheme whose proof covers a time has it beside the body: that is why Verify and Sign get
+// the time. Such a proof is good for 300 s before and after that time. With Linear it is good
+// for 60 s, and the time is in the body, which is read only after the signature was verified.
 // One that covers the address it was posted to finds it in [Request.URL].
 //
 // Where a header holds several signatures, any that matches will do, and those of
@@ -23,8 +23,8 @@
 // move to a new version. If nothing is left that can be read, the header is
 // Invalid; if nothing that is left matches, the request is Unauthorized.
 //
-// verify is pure: it imports core, core/endpoint for the keys of Standard Webhooks and the
-// standard library, of that neither net/http nor os.
+// verify is pure: it imports core, core/endpoint for the keys of Standard Webhooks, and the
+// standard library without net/http and os.
 package verify
 
 import (
@@ -91,19 +91,19 @@ type Options struct {
 	PublicURL bool
 }
 
-// A Cover is what the proof of a scheme covers, as far as it matters to somebody who has
-// captured a request and sends it again.
+// A Cover is the part of a request that the proof of a scheme covers, as far as it matters
+// for an attacker who has captured a request and sends it again.
 type Cover struct {
-	// Window is how long a proof is good, before and after the time that it covers. 0:
-	// it covers no time, and never expires.
+	// Window is how long a proof is good, before and after the time that it covers. 0 means
+	// that it covers no time and never expires.
 	Window time.Duration
 
-	// BodyAlone says that the proof covers the body, byte for byte, and nothing beside
-	// it, so that equal proofs are of equal bodies.
+	// BodyAlone says that the proof covers the body, byte for byte, and nothing else. So
+	// equal proofs have equal bodies.
 	BodyAlone bool
 
-	// DeliveryID says that the proof covers the name that the sender gives a delivery, so
-	// that a captured request comes again under the same name.
+	// DeliveryID says that the proof covers the sender's id of a delivery. So a captured
+	// request comes again with the same id.
 	DeliveryID bool
 }
 
@@ -113,13 +113,13 @@ const (
 	linearWindow = 60 * time.Second
 )
 
-// A kind is how to make a scheme, and what its proofs cover.
+// A kind has the constructor of a scheme and the cover of its proofs.
 type kind struct {
 	newScheme func(Options) (Scheme, error)
 	cover     Cover
 }
 
-// schemes by the name that documentation uses.
+// schemes by their names in the documentation.
 var schemes = map[string]kind{
 	"github":            {newGitHub, Cover{BodyAlone: true}},
 	"gitlab":            {newGitLab, Cover{}},
@@ -146,7 +146,7 @@ func kindCalled(name string) (kind, bool) {
 	return k, ok
 }
 
-// CoverOf is what the proofs of the scheme with this name cover; nothing if there is no
+// CoverOf returns the cover of the scheme with this name, and the zero Cover if there is no
 // such scheme.
 func CoverOf(name string) Cover {
 	k, _ := kindCalled(name)
@@ -156,6 +156,17 @@ func CoverOf(name string) Cover {
 // Names lists the names New accepts, aliases included, in alphabetical order.
 func Names() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(schemes)), slices.Collect(maps.Keys(aliases)))))
+}
+
+// Schemes lists the names in the documentation, in alphabetical order: those of which the
+// proofs have a cover that suits, or all if suits is nil.
+func Schemes(suits func(Cover) bool) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(schemes)) {
+		if suits == nil || suits(schemes[name].cover) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // New makes the scheme with this name. An unknown name is an error, never a

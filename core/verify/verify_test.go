@@ -151,7 +151,7 @@ func TestVerifyTakesWhatSignMade(t *testing.T) {
 		for _, body := range []string{"", "{}", string(messageFor(name).Body), strings.Repeat("long=", 1<<16)} {
 			m := messageFor(name)
 			m.Body = []byte(body)
-			if name == "linear" { // which signs a time in the body
+			if name == "linear" { // it signs a time in the body
 				m.Body = fmt.Appendf(nil, `{"note":%q,"webhookTimestamp":%d}`, body, now.UnixMilli())
 			}
 			if err := s.Verify(sent(t, s, m).request(), now); err != nil {
@@ -250,7 +250,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestWindow: a proof is good for as long as its Cover says, before and after.
+// TestWindow: a proof is good for the Window of its Cover, before and after the signed time.
 func TestWindow(t *testing.T) {
 	want := map[string]time.Duration{
 		"linear": time.Minute, "paddle": 5 * time.Minute, "slack": 5 * time.Minute, "standard-webhooks": 5 * time.Minute, "stripe": 5 * time.Minute,
@@ -280,9 +280,9 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestBodyAlone: the proofs of a scheme that covers the body alone are the same for
-// another id, address, content type and time; those of the others are not, but for
-// GitLab's, which cover nothing.
+// TestBodyAlone: a scheme that covers the body alone makes the same proof for another id,
+// address, content type and time. The other schemes make another proof, except GitLab's,
+// which covers nothing.
 func TestBodyAlone(t *testing.T) {
 	for _, name := range verify.Names() {
 		s, m := newScheme(t, name, secretsFor(name)...), messageFor(name)
@@ -320,9 +320,9 @@ func TestNewRefuses(t *testing.T) {
 		"header for github":       {"github", verify.Options{Secrets: []string{"s"}, SignatureHeader: "X-Sig"}, "signature_header is for verify: hmac only"},
 		"header for stripe":       {"stripe", verify.Options{Secrets: []string{"s"}, SignatureHeader: "X-Sig"}, "signature_header is for verify: hmac only"},
 		"twilio without URL":      {"twilio", verify.Options{Secrets: []string{"s"}}, "server.public_url"},
-		"not base64 after prefix": {"standard-webhooks", verify.Options{Secrets: []string{"whsec_k3y-of-the-source"}}, "secret must have base64 after whsec_"},
-		"nothing after prefix":    {"standard-webhooks", verify.Options{Secrets: []string{"whsec_"}}, "secret must have base64 after whsec_"},
-		"second is not base64":    {"standard-webhooks", verify.Options{Secrets: []string{standardSecret, "whsec_k3y-of-the-source"}}, "secret must have base64 after whsec_"},
+		"not base64 after prefix": {"standard-webhooks", verify.Options{Secrets: []string{"whsec_k3y-of-the-source"}}, "secret is not base64 after whsec_"},
+		"nothing after prefix":    {"standard-webhooks", verify.Options{Secrets: []string{"whsec_"}}, "secret is not base64 after whsec_"},
+		"second is not base64":    {"standard-webhooks", verify.Options{Secrets: []string{standardSecret, "whsec_k3y-of-the-source"}}, "secret is not base64 after whsec_"},
 		"short public key":        {"standard-webhooks", verify.Options{Secrets: []string{"whpk_c2hvcnQ="}}, "32 bytes in base64 after whpk_"},
 		"public key, not base64":  {"standard-webhooks", verify.Options{Secrets: []string{"whpk_k3y-of-the-source"}}, "32 bytes in base64 after whpk_"},
 		"short private key":       {"standard-webhooks", verify.Options{Secrets: []string{"whsk_c2hvcnQ="}}, "ed25519 key in base64 after whsk_"},

@@ -1,0 +1,64 @@
+package egress
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// errGzip is the error of a reply that is gzip at its beginning only.
+var errGzip = errors.New("the reply is broken gzip")
+
+// unpacked reads up to most bytes of a reply, which may be compressed although no request asks
+// for it: HTTP allows it, and some servers and proxies do it. It unpacks gzip, never more
+// than it reads. Any other compression, whose name it returns, is read as it is. So is a reply
+// that only says gzip. With an error it returns the bytes before it.
+func unpacked(resp *http.Response, most int64) (body []byte, other string, err error) {
+	c := &connectionReader{from: resp.Body}
+	from := bufio.NewReader(c)
+	switch coding := codingOf(resp.Header); coding {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		if head, _ := from.Peek(2); string(head) == "\x1f\x8b" {
+			body, err = unzip(from, most)
+			if err != nil && c.err == nil {
+				err = errGzip
+			}
+			return body, "", err
+		}
+	default:
+		other = coding
+	}
+	body, err = io.ReadAll(io.LimitReader(from, most))
+	return body, other, err
+}
+
+func codingOf(h http.Header) string {
+	return strings.ToLower(strings.TrimSpace(strings.Join(h["Content-Encoding"], ", ")))
+}
+
+func unzip(from io.Reader, most int64) ([]byte, error) {
+	z, err := gzip.NewReader(from)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(z, most))
+}
+
+// A connectionReader remembers the error of its connection: the reader of gzip has the same
+// error for a reply that ends too early.
+type connectionReader struct {
+	from io.Reader
+	err  error
+}
+
+func (c *connectionReader) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	if err != nil && err != io.EOF {
+		c.err = err
+	}
+	return n, err
+}
