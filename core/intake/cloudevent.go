@@ -33,7 +33,7 @@ func isStructured(contentType string) (bool, error) {
 	case !strings.HasPrefix(m, structuredMode):
 		return false, nil
 	case strings.HasPrefix(m, structuredMode+"-batch"):
-		return false, core.Refuse(core.Unsupported, "CloudEvents batches are not accepted; post each event by itself")
+		return false, core.Refuse(core.Unsupported, "CloudEvents batches are accepted at /events/{source} only; post each event by itself here")
 	case m != structuredMode && m != structuredMode+"+json":
 		return false, core.Refuse(core.Unsupported, "of structured CloudEvents only %s+json is accepted", structuredMode)
 	}
@@ -89,7 +89,7 @@ func parseCloudEvent(body []byte) (cloudEvent, error) {
 // membersOf are the members of a JSON object, as they are spelled. It gives up at
 // more than an event may have, before it has built anything of the rest.
 func membersOf(body []byte) (map[string]json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := json.NewDecoder(bytes.NewReader(unmarked(body)))
 	notObject := malformed("a CloudEvent must be a JSON object")
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
 		return nil, notObject
@@ -141,9 +141,6 @@ func (ce *cloudEvent) open(data, encoded json.RawMessage) error {
 		if ce.contentType == "" {
 			ce.contentType = "application/json"
 		}
-	}
-	if !readable(ce.data) {
-		return errNotUTF8
 	}
 	return nil
 }

@@ -42,6 +42,7 @@ type letter struct {
 	eventType   string // valid
 	deliveryID  string
 	payload     []byte
+	binary      bool // payload is any bytes
 	contentType string
 	headers     map[string]string
 }
@@ -54,6 +55,7 @@ type envelope struct {
 	log *slog.Logger
 
 	signedBody []byte // as it was received
+	binary     bool   // the body is any bytes
 
 	inBody bool     // CloudEvents attributes came in the body, and share its signature
 	lost   []string // headers that are not kept
@@ -86,7 +88,7 @@ func (e *envelope) open() (letter, error) {
 	e.dropUnbelieved(eventType)
 	l := letter{
 		eventType: eventType, deliveryID: deliveryID,
-		payload: e.payload(), contentType: e.contentType(), headers: e.headers(),
+		payload: e.payload(), binary: e.binary, contentType: e.contentType(), headers: e.headers(),
 	}
 	if hops > 0 {
 		if l.headers == nil {
@@ -100,13 +102,11 @@ func (e *envelope) open() (letter, error) {
 	return l, nil
 }
 
-const hopsHeader = "X-Gateway-Hops"
-
 // hops is how many gateways have handed the event on. The header is not signed: a sender
 // who changes it can only have the event refused earlier. A value that is no number counts
 // as zero, and of several values the highest counts.
 func (e *envelope) hops() (most int, err error) {
-	for _, value := range e.request.Header[hopsHeader] {
+	for _, value := range e.request.Header[core.HopsHeader] {
 		n, _ := core.ParseHops(value)
 		most = max(most, n)
 	}
@@ -118,9 +118,15 @@ func (e *envelope) hops() (most int, err error) {
 
 // unwrap makes a structured CloudEvent a binary one.
 func (e *envelope) unwrap() error {
+	if e.binary {
+		return errNotUTF8
+	}
 	ce, err := parseCloudEvent(e.request.Body)
 	if err != nil {
 		return err
+	}
+	if e.binary = !readable(ce.data); e.binary && !e.source.Binary {
+		return errNotUTF8
 	}
 	h := maps.Clone(e.request.Header)
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return strings.HasPrefix(name, cloudEvents) })
@@ -149,9 +155,9 @@ func (e *envelope) eventType() (string, error) {
 	return e.webhookType(), nil
 }
 
-// webhookType is the type that a webhook names. The header ce-type goes first where
-// nothing is signed, and last where a signature covers the body alone: otherwise
-// anybody who has captured a signed request could send it again as another event.
+// webhookType is the type that a webhook names. The header ce-type goes first if nothing is
+// signed, and last if a signature covers the body alone: otherwise an attacker who has
+// captured a signed request could send it again as another event.
 func (e *envelope) webhookType() string {
 	for _, place := range e.typePlaces() {
 		if t, from := e.typeAt(place); t != "" {
@@ -164,8 +170,8 @@ func (e *envelope) webhookType() string {
 // signed reports whether the sender of the request was verified.
 func (e *envelope) signed() bool { return e.source.Verify != nil }
 
-// typePlaces are the places where a webhook may name its type, in the order they are
-// looked at.
+// typePlaces are the places where a webhook may name its type, the first one to look at
+// first.
 func (e *envelope) typePlaces() []typePlace {
 	switch {
 	case e.inBody || !e.signed():
@@ -195,8 +201,8 @@ var (
 	fieldFirst     = []typePlace{inField, inHeader, inMember, inAttribute}
 )
 
-// typeAt returns the type that a place names, "" if none, and the name of the place.
-// It is no table of methods: calling one of these would put each envelope on the heap.
+// typeAt returns the type at a place, "" if there is none, and the name of the place. It is a
+// switch and no table of methods: a call through a table would put each envelope on the heap.
 func (e *envelope) typeAt(p typePlace) (eventType, from string) {
 	switch p {
 	case inAttribute:
@@ -209,13 +215,13 @@ func (e *envelope) typeAt(p typePlace) (eventType, from string) {
 	return e.fieldType()
 }
 
-// attributeType is the type that the attribute of a CloudEvent names.
+// attributeType is the type in the attribute of a CloudEvent.
 func (e *envelope) attributeType() (eventType, from string) {
 	return percentDecoded(e.request.Header.Get(ceType)), ceType
 }
 
-// headerType is the type that a provider's header names. A source that has a provider
-// is believed that provider's header alone.
+// headerType is the type in a provider's header. For a source of a known provider it reads
+// only the header of that provider.
 func (e *envelope) headerType() (eventType, from string) {
 	for _, p := range providers {
 		if e.name != "" && e.name != p.name {
@@ -231,7 +237,7 @@ func (e *envelope) headerType() (eventType, from string) {
 	return "", ""
 }
 
-// memberType is the type that the body's member "type" names, or the event within it.
+// memberType is the type in the body's member "type", or in the event within the body.
 func (e *envelope) memberType() (eventType, from string) {
 	outer := e.member("type")
 	if outer != "" && outer == e.wrapper {
@@ -242,7 +248,7 @@ func (e *envelope) memberType() (eventType, from string) {
 	return outer, "type"
 }
 
-// fieldType is the type that the provider's own member of the body names.
+// fieldType is the type in the provider's own member of the body.
 func (e *envelope) fieldType() (eventType, from string) {
 	if e.typeField == "" {
 		return "", ""
@@ -250,9 +256,9 @@ func (e *envelope) fieldType() (eventType, from string) {
 	return e.member(e.typeField), e.typeField
 }
 
-// member is a string in the body, found by the names on the way to it; "" if there
-// is none. The header Content-Type is not signed, so a signed body is also looked at as
-// a form where it is none by its content type.
+// member is a string in the body, found by the names on the way to it; "" if there is none.
+// The header Content-Type is not signed. So a signed body is also read as a form if its
+// content type does not say form.
 func (e *envelope) member(path ...string) string {
 	contentType := e.request.Header.Get("Content-Type")
 	if len(path) == 1 && !isForm(contentType) {
@@ -274,10 +280,9 @@ const formType = "application/x-www-form-urlencoded"
 
 func isForm(contentType string) bool { return media(contentType) == formType }
 
-// looksLikeJSON reports whether a body begins as a JSON object or array does, and so is
-// no form.
+// looksLikeJSON reports whether a body begins like a JSON object or array, and so is no form.
 func looksLikeJSON(body []byte) bool {
-	body = bytes.TrimLeft(body, " \t\r\n")
+	body = bytes.TrimLeft(unmarked(body), " \t\r\n")
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
@@ -338,9 +343,9 @@ func (e *envelope) deliveryID() (string, error) {
 	return e.attributesID(), nil
 }
 
-// attributesID is the delivery id of a CloudEvent: its source, in which no blank is
-// left, and its id. Attributes in headers beside a signed body are not signed: they name
-// no delivery.
+// attributesID is the delivery id of a CloudEvent: its source, in which no blank is left, and
+// its id. Attributes in headers beside a signed body are not signed, so they give no delivery
+// id.
 func (e *envelope) attributesID() string {
 	if e.signed() && !e.inBody {
 		return ""
@@ -373,8 +378,8 @@ func clean(s string, limit int) bool {
 	return len(s) <= limit && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// dropUnbelieved leaves out an unsigned ce-type that is not the type of the event:
-// receivers are sent the attributes that are kept, and would believe it.
+// dropUnbelieved leaves out an unsigned ce-type that differs from the type of the event:
+// deliveries carry the kept attributes, and receivers would believe it.
 func (e *envelope) dropUnbelieved(eventType string) {
 	if !e.signed() || e.inBody {
 		return
@@ -387,8 +392,11 @@ func (e *envelope) dropUnbelieved(eventType string) {
 }
 
 // empty reports whether an event of one's own came without a body. Its payload is an
-// empty object then, and not of the type that the body was said to have: curl says form.
-func (e *envelope) empty() bool { return len(e.request.Body) == 0 && e.request.Kind == Event }
+// empty object then, and not of the type that the body was said to have: curl says form. A
+// CloudEvent without a body is one without data, and stays so.
+func (e *envelope) empty() bool {
+	return len(e.request.Body) == 0 && e.request.Kind == Event && e.request.Header.Get("Ce-Specversion") == ""
+}
 
 func (e *envelope) payload() []byte {
 	if e.empty() {

@@ -7,13 +7,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestHops: the count is kept with the event; too high a one is refused, and one that
-// cannot be read is none.
+// TestHops: the count of hops is kept with the event. A count above the bound is refused. A
+// value that is no number counts as zero.
 func TestHops(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		values  []string
-		want    string // as kept
+		want    string // the stored header
 		refused bool
 	}{
 		{"none", nil, "", false},
@@ -32,7 +32,7 @@ func TestHops(t *testing.T) {
 				d := newDoor(testSources)
 				r := request(kind, source, "{}")
 				if tt.values != nil {
-					r.Header[hopsHeader] = tt.values
+					r.Header[core.HopsHeader] = tt.values
 				}
 				_, err := d.Receive(t.Context(), r)
 				if core.IsKind(err, core.Looped) != tt.refused || (err != nil) != tt.refused {

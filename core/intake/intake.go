@@ -63,13 +63,20 @@ type Source struct {
 	// not; any other error, that this could not be found out. Nil trusts everyone.
 	Verify func(Request) error
 
-	// ByBody says that two requests with the same body are one delivery, whatever their
-	// headers call it. For a source whose signature covers the body alone.
+	// ByBody makes two requests with the same body one delivery, whatever id their headers
+	// carry. It is for a source whose signature covers the body alone.
 	ByBody bool
 
 	// Topic opens the envelopes of a source of kind Topic, and says whether they
 	// are genuine.
 	Topic *sns.Topic
+
+	// Binary takes payloads of any bytes. Without it a payload is UTF-8 text without NUL bytes.
+	Binary bool
+
+	// Origins are the names of senders whose handshake is answered, or * for all. See
+	// [Intake.Handshake].
+	Origins []string
 
 	// Schema is what payloads must look like; nil takes any.
 	Schema *expr.Schema
@@ -79,6 +86,8 @@ type Source struct {
 
 	// Allowed are the networks requests may come from; empty means all.
 	Allowed []netip.Prefix
+
+	place uint32 // of the ids of its events in their blocks
 }
 
 // A Request is an event as it was received, before any of it is believed.
@@ -91,7 +100,7 @@ type Request struct {
 	Header   Header
 	Body     []byte // all of it; Receive's from now on
 	ClientIP netip.Addr
-	At       time.Time // when the request began to arrive
+	At       time.Time // when the request began to arrive, by Deps.Clock
 }
 
 // Header holds header fields as net/http does, under canonical names, so that
@@ -110,20 +119,25 @@ func (h Header) Get(name string) string {
 // what to change. Other refusals carry one of the fixed texts senders know.
 var ErrMalformed = errors.New("malformed request")
 
+// ErrNotText is the cause of the refusal of a payload that is no text. The message of the
+// refusal is a fixed text, and ErrNotText says what an operator can change.
+var ErrNotText = errors.New("the payload is no UTF-8 text, or has a NUL byte; a source with binary: true takes any bytes")
+
 // ErrVerification wraps errors that kept a sender from being verified at all.
 var ErrVerification = errors.New("verification error")
 
 var (
 	errUnknownSource = core.Refuse(core.NotFound, "Unknown source")
 	errForbidden     = core.Refuse(core.Forbidden, "Forbidden")
-	errNotUTF8       = core.Refuse(core.Invalid, "Invalid UTF-8")
+	errNotUTF8       = &core.Refusal{Kind: core.Invalid, Message: "Invalid UTF-8", Cause: ErrNotText}
 )
 
 // Deps is what an Intake works with. Bell, Observe and Log may be nil.
 type Deps struct {
-	Inbox core.Inbox
-	IDs   *core.IDs
-	Clock core.Clock
+	Inbox  core.Inbox
+	Events Events
+	IDs    *core.IDs
+	Clock  core.Clock
 
 	Bell    *core.Bell    // rung for every lane that got a job
 	Observe core.Observer // told Accepted, FilterFailed, Repeated, Unverified, TurnedAway, Confirmed, Unsubscribed
@@ -140,6 +154,11 @@ type Deps struct {
 
 	Sources   []Source
 	Consumers []Consumer
+}
+
+// Events has the events that are stored. See [core.Ledger].
+type Events interface {
+	Event(ctx context.Context, id core.ID) (core.Event, error)
 }
 
 // Intake receives events. It is safe for concurrent use and never changes: a
@@ -160,7 +179,9 @@ func New(d Deps) *Intake {
 		d.Log = slog.New(slog.DiscardHandler)
 	}
 	in := &Intake{Deps: d, sources: map[string]Source{}, matcher: newMatcher(d.Consumers), large: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+	taken := map[uint32]bool{}
 	for _, s := range d.Sources {
+		s.place = placeOf(s.Name, taken)
 		in.sources[s.Name] = s
 	}
 	return in
@@ -227,7 +248,8 @@ type Result struct {
 // event was a duplicate, or there was none and the result has an answer. A
 // [core.Refusal] is the sender's to read; an error that wraps [ErrVerification]
 // says that verifying failed, one that wraps [sns.ErrConfirmation] that a
-// subscription could not be confirmed; others come from the store.
+// subscription could not be confirmed; others come from the store. An [Unknown] says that
+// the event may be stored or not; after any other error nothing is stored.
 func (in *Intake) Receive(ctx context.Context, r Request) (Result, error) {
 	result, err := in.receive(ctx, r)
 	if err != nil && !unverified(err) {
@@ -244,13 +266,14 @@ func (in *Intake) receive(ctx context.Context, r Request) (Result, error) {
 	if err := in.verify(ctx, s, r); err != nil {
 		return Result{}, err
 	}
-	if !readable(r.Body) {
+	binary := !readable(r.Body)
+	if binary && !s.Binary {
 		return Result{}, errNotUTF8
 	}
 	if s.Kind == Topic {
 		return in.receiveTopic(ctx, s, r)
 	}
-	e := envelope{source: s, request: r, provider: providerCalled(s.Provider), log: in.Log}
+	e := envelope{source: s, request: r, provider: providerCalled(s.Provider), log: in.Log, binary: binary}
 	if challenge := e.challenge(); challenge != "" {
 		return Result{Answer: challenge}, nil
 	}
@@ -259,16 +282,24 @@ func (in *Intake) receive(ctx context.Context, r Request) (Result, error) {
 
 // take stores what open gets out of an envelope.
 func (in *Intake) take(ctx context.Context, s Source, r Request, open func() (letter, error)) (Result, error) {
-	arrival, err := in.read(s, r, open)
+	block, again, err := in.block(s, r)
+	if err != nil {
+		return Result{}, err
+	}
+	arrival, err := in.read(s, r, block, open)
 	if err != nil {
 		return Result{}, err
 	}
 	parent := in.trace(&arrival.Event)
-	receipt, err := in.accept(ctx, arrival)
+	store := in.accept
+	if again {
+		store = in.repeat
+	}
+	receipt, err := store(ctx, arrival)
 	if err != nil {
 		return Result{}, err
 	}
-	in.announce(arrival, parent, receipt, in.Clock().Sub(r.At))
+	in.announce(arrival, parent, receipt, max(0, in.Clock().Sub(r.At)))
 	return Result{Receipt: receipt}, nil
 }
 
@@ -279,32 +310,40 @@ const largeBody = 64 << 10
 
 // read makes an arrival of a request: what is in it, whether that fits, and whom it
 // concerns.
-func (in *Intake) read(s Source, r Request, open func() (letter, error)) (core.Arrival, error) {
+func (in *Intake) read(s Source, r Request, ids core.Block, open func() (letter, error)) (core.Arrival, error) {
 	if len(r.Body) > largeBody {
 		in.large <- struct{}{}
 		defer func() { <-in.large }()
 	}
+	return in.open(s, r, ids, open)
+}
+
+// open makes an arrival of the content of an envelope.
+func (in *Intake) open(s Source, r Request, ids core.Block, open func() (letter, error)) (core.Arrival, error) {
 	l, err := open()
 	if err != nil {
 		return core.Arrival{}, err
 	}
-	document := expr.NewDocument(l.payload, l.contentType)
-	if err := conforms(s, document); err != nil {
-		return core.Arrival{}, err
-	}
-	id := in.IDs.Next()
 	event := core.Event{
-		ID:          id,
 		Source:      s.Name,
 		Type:        l.eventType,
 		Payload:     l.payload,
+		Binary:      l.binary,
 		ContentType: l.contentType,
 		Headers:     l.headers,
 		DeliveryID:  l.deliveryID,
-		CreatedAt:   receivedAt(r.At, id),
 	}
-	return in.arrival(event, document)
+	document := view(&event)
+	if err := conforms(s, document); err != nil {
+		return core.Arrival{}, err
+	}
+	event.ID = ids.At(s.place)
+	event.CreatedAt = receivedAt(r.At, event.ID)
+	return in.arrival(event, document, ids)
 }
+
+// view is the JSON view of an event's payload.
+func view(e *core.Event) *expr.Document { return expr.View(e.Payload, e.ContentType, e.Opaque()) }
 
 // receivedAt is when a request came in, in milliseconds precision. If its id is of a much
 // earlier time, the clock was set back since, and it is that.
@@ -367,6 +406,9 @@ func conforms(s Source, d *expr.Document) error {
 	if s.Schema == nil {
 		return nil
 	}
+	if err := d.Err(); err != nil {
+		return core.Refuse(core.Invalid, "%v, and the source has a schema", err)
+	}
 	if violations := s.Schema.Check(d.Value()); len(violations) > 0 {
 		return core.Refuse(core.Invalid, "%s", strings.Join(violations, "\n"))
 	}
@@ -375,15 +417,19 @@ func conforms(s Source, d *expr.Document) error {
 
 func (in *Intake) accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	receipt, err := in.Inbox.Accept(ctx, a)
-	if err != nil {
-		return core.Receipt{}, fmt.Errorf("accept event from source %q: %w", a.Event.Source, err)
+	if err == nil {
+		return receipt, nil
 	}
-	return receipt, nil
+	err = fmt.Errorf("accept event from source %q: %w", a.Event.Source, err)
+	if core.IsKind(err, core.Unavailable) && !core.NoEffect(err) {
+		err = &Unknown{a.Event.ID, err}
+	}
+	return core.Receipt{}, err
 }
 
 // arrival is the event with a job for each consumer that wants it, and a run for each
 // workflow. If its payload is not fit for one of them, it is refused as a whole.
-func (in *Intake) arrival(e core.Event, d *expr.Document) (core.Arrival, error) {
+func (in *Intake) arrival(e core.Event, d *expr.Document, ids core.Block) (core.Arrival, error) {
 	arrival := core.Arrival{Event: e}
 	wanted := in.matcher.match(e.Source, e.Type)
 	if len(wanted) == 0 {
@@ -392,7 +438,8 @@ func (in *Intake) arrival(e core.Event, d *expr.Document) (core.Arrival, error) 
 	if err := fits(wanted, d); err != nil {
 		return core.Arrival{}, err
 	}
-	return arrivalFor(wanted, e, d, in.IDs), nil
+	arrival = arrivalFor(wanted, e, d, ids)
+	return arrival, legible(wanted, arrival, d)
 }
 
 // key is the value a consumer tells duplicates by, as text; "" if the payload has

@@ -225,10 +225,10 @@ func TestRefusals(t *testing.T) {
 		{"signature after address", from("::ffff:10.1.0.1", request(Webhook, "office", "")), "Invalid signature", core.Unauthorized},
 		{"signature before UTF-8", request(Webhook, "never", "\xff"), "Invalid signature", core.Unauthorized},
 		{"verifier broken", request(Webhook, "broken", ""), `verification error: source "broken": no certificate`, 0},
-		{"UTF-8", request(Webhook, "plain", "a\xff"), "Invalid UTF-8", core.Invalid},
-		{"surrogate half", request(Webhook, "plain", "\xed\xa0\x80"), "Invalid UTF-8", core.Invalid},
-		{"NUL", request(Webhook, "plain", "a\x00"), "Invalid UTF-8", core.Invalid},
-		{"UTF-8 before type", func() Request { r := typed("a b"); r.Body = []byte("\xff"); return r }(), "Invalid UTF-8", core.Invalid},
+		{"UTF-8", request(Webhook, "plain", "a\xff"), "Invalid UTF-8: " + ErrNotText.Error(), core.Invalid},
+		{"surrogate half", request(Webhook, "plain", "\xed\xa0\x80"), "Invalid UTF-8: " + ErrNotText.Error(), core.Invalid},
+		{"NUL", request(Webhook, "plain", "a\x00"), "Invalid UTF-8: " + ErrNotText.Error(), core.Invalid},
+		{"UTF-8 before type", func() Request { r := typed("a b"); r.Body = []byte("\xff"); return r }(), "Invalid UTF-8: " + ErrNotText.Error(), core.Invalid},
 		{"type", typed("a b"), `event type must be 1 to 128 characters of A-Z a-z 0-9 . _ : / - without "..": malformed request`, core.Invalid},
 		{"no type", typed(""), `event type must be 1 to 128 characters of A-Z a-z 0-9 . _ : / - without "..": malformed request`, core.Invalid},
 		{"key too long", request(Event, "app", "", "Idempotency-Key", strings.Repeat("k", 256)), "Idempotency-Key must be one header of 1 to 255 bytes of text: malformed request", core.Invalid},
@@ -380,4 +380,26 @@ type nullInbox struct{}
 
 func (nullInbox) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
 	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
+}
+
+func (i *inbox) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
+	for _, a := range all {
+		r, err := i.Accept(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		receipts = append(receipts, r)
+	}
+	return receipts, nil
+}
+
+func (n nullInbox) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
+	for _, a := range all {
+		r, err := n.Accept(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		receipts = append(receipts, r)
+	}
+	return receipts, nil
 }

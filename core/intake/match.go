@@ -24,6 +24,9 @@ type Consumer struct {
 	// Key finds the value by which it tells duplicates; nil takes every event.
 	Key *expr.Path
 
+	// Reads says that what it does with a payload reads the JSON view, as a transform does.
+	Reads bool
+
 	// MaxAttempts is the budget of its jobs, at least 1.
 	MaxAttempts int
 
@@ -61,8 +64,10 @@ type target struct {
 	lane        core.Lane
 	filter      *expr.Filter
 	key         *expr.Path
+	reads       bool
 	maxAttempts int
 	workflow    *Workflow
+	place       uint32 // of the ids of its jobs in their blocks; those of its runs are beside
 }
 
 type wildTarget struct {
@@ -72,17 +77,17 @@ type wildTarget struct {
 
 func newMatcher(consumers []Consumer) matcher {
 	m := matcher{}
-	for _, c := range consumers {
+	for i, c := range consumers {
 		if m[c.Source] == nil {
 			m[c.Source] = &audience{exact: map[string][]target{}}
 		}
-		m[c.Source].add(c)
+		m[c.Source].add(c, 2*uint32(i))
 	}
 	return m
 }
 
-func (a *audience) add(c Consumer) {
-	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, maxAttempts: c.MaxAttempts, workflow: c.Workflow}
+func (a *audience) add(c Consumer, place uint32) {
+	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, reads: c.Reads || c.Key != nil || c.Workflow != nil, maxAttempts: c.MaxAttempts, workflow: c.Workflow, place: place}
 	literals, patterns := split(c.Events)
 	switch {
 	case len(c.Events) == 0 || slices.ContainsFunc(patterns, pattern.everything):
@@ -131,12 +136,12 @@ func (m matcher) match(source, eventType string) []target {
 // arrivalFor is an event with a job for each of those that wants it, filters included,
 // and a run for each workflow.
 //
-// A consumer whose filter runs out of steps gets no job, and everything else goes on. The
-// event is stored, so nothing is lost: the failure is logged and counted, and a replay
-// asks the filter again once it is corrected. To refuse the event would let one filter
-// keep it from all other consumers, and to let it pass would deliver what the filter may
-// be there to keep back.
-func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids *core.IDs) core.Arrival {
+// A consumer whose filter runs out of steps gets no job, and the other consumers get theirs.
+// The event is stored, so nothing is lost: the failure is logged and counted, and a replay
+// evaluates the filter again after its correction. Two alternatives were rejected. A refusal
+// of the event would let one filter keep it from all other consumers. A job for the consumer
+// would deliver events that its filter may be there to keep back.
+func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids core.Block) core.Arrival {
 	arrival := core.Arrival{Event: e, Jobs: make([]core.NewJob, 0, len(wanted))}
 	var about *expr.Context
 	for _, t := range wanted {
@@ -152,13 +157,35 @@ func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids *core.IDs) 
 				continue
 			}
 		}
-		job := core.NewJob{ID: ids.Next(), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts}
+		job := core.NewJob{ID: ids.At(t.place + forJob), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts}
 		arrival.Jobs = append(arrival.Jobs, job)
 		if t.workflow != nil {
-			arrival.Runs = append(arrival.Runs, t.workflow.run(ids.Next(), job.ID))
+			arrival.Runs = append(arrival.Runs, t.workflow.run(ids.At(t.place+forRun), job.ID))
 		}
 	}
 	return arrival
+}
+
+// legible refuses an arrival with a payload that is JSON without a view, if a consumer that
+// wants it has to read it. Without a sender who can be refused, as in a replay, the filter
+// gives no answer, or the delivery fails.
+func legible(wanted []target, a core.Arrival, d *expr.Document) error {
+	for _, u := range a.Undecided {
+		if expr.Unreadable(u.Why) {
+			return unreadable(u.Lane, u.Why)
+		}
+	}
+	for _, t := range wanted {
+		gets := func(j core.NewJob) bool { return j.Lane == t.lane }
+		if t.reads && slices.ContainsFunc(a.Jobs, gets) && d.Err() != nil {
+			return unreadable(t.lane, d.Err())
+		}
+	}
+	return nil
+}
+
+func unreadable(lane core.Lane, why error) error {
+	return core.Refuse(core.Invalid, "%v, and %s has to read it", why, lane)
 }
 
 // Rematch returns a function that says whom a stored event concerns now: an arrival with
@@ -172,7 +199,7 @@ func Rematch(consumers []Consumer, ids *core.IDs) func(core.Event) core.Arrival 
 		if len(wanted) == 0 {
 			return core.Arrival{Event: e}
 		}
-		document := expr.NewDocument(e.Payload, e.ContentType)
+		document := view(&e)
 		var fit []target
 		for _, t := range wanted {
 			if len(t.lacks(document)) == 0 {
@@ -180,7 +207,7 @@ func Rematch(consumers []Consumer, ids *core.IDs) func(core.Event) core.Arrival 
 				fit = append(fit, t)
 			}
 		}
-		return arrivalFor(fit, e, document, ids)
+		return arrivalFor(fit, e, document, ids.Block())
 	}
 }
 

@@ -30,9 +30,9 @@ func (in *Intake) Fire(ctx context.Context, source string, slot time.Time) error
 	if err != nil {
 		return err
 	}
-	now := in.Clock()
+	now, ids := in.Clock(), in.IDs.Block()
 	event := core.Event{
-		ID:          in.IDs.Next(),
+		ID:          ids.At(s.place),
 		Source:      s.Name,
 		Type:        core.CronTick,
 		Payload:     payload,
@@ -40,7 +40,7 @@ func (in *Intake) Fire(ctx context.Context, source string, slot time.Time) error
 		DeliveryID:  strconv.FormatInt(slot.Unix(), 10),
 		CreatedAt:   now.UTC().Truncate(time.Millisecond),
 	}
-	arrival, err := in.arrival(event, expr.NewDocument(payload, event.ContentType))
+	arrival, err := in.arrival(event, expr.NewDocument(payload, event.ContentType), ids)
 	if err != nil {
 		return fmt.Errorf("fire source %q: %w", source, err)
 	}

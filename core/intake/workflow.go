@@ -15,6 +15,9 @@ const maxMisfits = 10
 func fits(wanted []target, d *expr.Document) error {
 	var misfits []string
 	for _, t := range wanted {
+		if t.workflow != nil && d.Err() != nil {
+			return unreadable(t.lane, d.Err())
+		}
 		for _, line := range t.lacks(d) {
 			misfits = append(misfits, "workflow "+t.workflow.Name+": "+line)
 		}

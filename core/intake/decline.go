@@ -1,0 +1,60 @@
+package intake
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// Decline returns a function that tells which of the consumers of an event's source do not
+// want the event, and why: its type, a filter, or the params of a workflow. It judges as
+// [Rematch] does. Consumers of other sources are left out.
+func Decline(consumers []Consumer) func(core.Event) []core.Declined {
+	return func(e core.Event) (declined []core.Declined) {
+		document := view(&e)
+		for _, c := range consumers {
+			if c.Source != e.Source {
+				continue
+			}
+			if why := c.decline(e, document); why != "" {
+				declined = append(declined, core.Declined{Lane: c.Lane, Why: why})
+			}
+		}
+		return declined
+	}
+}
+
+// maxShown is how many characters of a filter are shown.
+const maxShown = 200
+
+func shortened(text string) string {
+	if characters := []rune(text); len(characters) > maxShown {
+		return string(characters[:maxShown]) + "…"
+	}
+	return text
+}
+
+// decline is why a consumer does not want an event of its source; "" if it does.
+func (c Consumer) decline(e core.Event, d *expr.Document) string {
+	m := newMatcher([]Consumer{c})
+	wanted := m.match(e.Source, e.Type)
+	if len(wanted) == 0 {
+		return fmt.Sprintf("the type %s matches none of its events: %s", e.Type, shortened(strings.Join(c.Events, ", ")))
+	}
+	if lacking := wanted[0].lacks(d); len(lacking) > 0 {
+		return "the payload does not fit its params: " + strings.Join(lacking, "; ")
+	}
+	if c.Filter == nil {
+		return ""
+	}
+	holds, err := c.Filter.Match(d, expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt))
+	switch {
+	case err != nil:
+		return fmt.Sprintf("its filter gives no answer: %v", err)
+	case !holds:
+		return "its filter does not hold: " + shortened(c.Filter.String())
+	}
+	return ""
+}

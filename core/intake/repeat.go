@@ -1,0 +1,122 @@
+package intake
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// When the store does not say whether it stored an event, the sender is told the event's id
+// and may bring the event again under that id. The ids of an event's jobs and runs follow
+// from the event's id. So the two requests store one event, also if the first one is stored
+// after the second.
+//
+// An id names its source, and the time at which it was made. So whether an id is accepted
+// depends on nothing that is stored, and a sender of one source cannot name an event of
+// another.
+
+// Repeat is the header field with which a sender of [Event] brings an event again: the id
+// that an [Unknown] told it.
+const Repeat = "X-Gateway-Repeat"
+
+const (
+	// repeatable is how long after an id was made it can be repeated. An event is not
+	// deleted before, whatever the retention.
+	repeatable = time.Hour
+
+	// ahead is by how much the clocks of two processes may differ.
+	ahead = time.Minute
+)
+
+// An Unknown is the error of an event that may be stored or not.
+type Unknown struct {
+	EventID core.ID // "" for several events in one request, which have delivery ids
+	Err     error   // of the store
+}
+
+func (u *Unknown) Error() string {
+	return fmt.Sprintf("event %s may be stored or not: %v", u.EventID, u.Err)
+}
+
+// Unwrap returns the error of the store.
+func (u *Unknown) Unwrap() error { return u.Err }
+
+// The places of ids in a block: in its first half that of the event, by the event's source, and
+// above it those of jobs and runs, two for each consumer.
+const (
+	sourcePlaces = core.BlockSize / 2
+	forJob       = sourcePlaces
+	forRun       = sourcePlaces + 1
+)
+
+// placeOf is where the event of a source has its id in a block. It has to be the same after
+// a change of the configuration, so it is a hash of the name. The next place is free if
+// another source has it.
+func placeOf(name string, taken map[uint32]bool) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	n := h.Sum32() % sourcePlaces
+	for taken[n] {
+		n = (n + 1) % sourcePlaces
+	}
+	taken[n] = true
+	return n
+}
+
+// block is where the ids of a request come from: a new block, or that of the event which the
+// request brings again.
+func (in *Intake) block(s Source, r Request) (b core.Block, again bool, err error) {
+	text := r.Header.Get(Repeat)
+	if text == "" || s.Kind != Event {
+		return in.IDs.Block(), false, nil
+	}
+	id, err := core.ParseID(text)
+	b, place := core.BlockOf(id)
+	switch made := id.Time(); {
+	case err != nil, place != s.place, made.After(in.Clock().Add(ahead)):
+		return b, true, malformed("x-gateway-repeat must be the event id that a 503 of this source told")
+	case made.Before(in.Clock().Add(-repeatable)):
+		return b, true, malformed("x-gateway-repeat names an event of more than %d minutes ago: look for it with GET /api/events/%s, or send it without this header",
+			int(repeatable.Minutes()), id)
+	}
+	return b, true, nil
+}
+
+// known reports whether an event that was brought again is stored. If an event with its id
+// has another type or payload, the request is refused.
+func (in *Intake) known(ctx context.Context, a core.Arrival) (bool, error) {
+	stored, err := in.Events.Event(ctx, a.Event.ID)
+	switch {
+	case core.IsKind(err, core.NotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for event %s: %w", a.Event.ID, err)
+	case stored.Source != a.Event.Source || stored.Type != a.Event.Type || !bytes.Equal(stored.Payload, a.Event.Payload):
+		return false, malformed("x-gateway-repeat names an event with another type or payload: repeat the request as it was, or leave the header out")
+	}
+	return true, nil
+}
+
+// repeat stores an event that was brought again, unless it is stored. The answer is that of
+// the first request, had there been one.
+func (in *Intake) repeat(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	known, err := in.known(ctx, a)
+	if core.IsKind(err, core.Unavailable) {
+		return core.Receipt{}, &Unknown{a.Event.ID, err}
+	}
+	if err != nil {
+		return core.Receipt{}, err
+	}
+	if known {
+		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
+	}
+	receipt, err := in.accept(ctx, a)
+	if core.IsKind(err, core.Unavailable) {
+		err = &Unknown{a.Event.ID, err}
+	}
+	return receipt, err
+}
