@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,22 +26,25 @@ type move struct {
 	// be read to know which are open.
 	sole    bool
 	expired bool   // the deadline has come: no step begins
-	full    string // where the history had no room left but for how the run ends, or the run wrote too much; empty: nowhere
+	full    string // path of the step at which the run became full: its history had room only for its end, or it wrote too much; empty if it is not full
 	why     string // it is full: the error of the run
 	kept    []string
 	begun   int  // branches that began in this move and are not over
 	entered int  // steps that need nobody
-	docs    docs // what was read, and how much that was
+	docs    docs // documents that were read, with their size
 	written int  // bytes of states and outputs
 
 	missing   core.Wanted
 	entries   []core.Entry
 	attempts  []core.AttemptRecord
 	tokens    []core.Token
+	receipts  []string
 	forgotten []core.ID
+	held      []core.ID // steps that were ended while their calls may be under way
 	facts     []core.Fact
 	closed    []core.JobChange // of an earlier epoch
 	mourned   *row             // whose failure an obituary is due for
+	recast    core.Definition  // that the run follows from now on; zero: as before
 }
 
 func (d *Definition) move(p Pen, v View) *move {
@@ -63,12 +65,12 @@ func (d *Definition) move(p Pen, v View) *move {
 func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move {
 	m := d.move(p, v)
 	m.load(v, ends)
-	var lost []int
+	lost := map[int]string{}
 	var last *row
 	for i, e := range ends {
-		r := m.rows[e.Job.Situation.Step.ID]
+		r := m.rowOf(e)
 		if r == nil || !m.tell(r, e) {
-			lost = append(lost, i)
+			lost[i] = m.untold(r, e)
 			continue
 		}
 		last = r
@@ -80,26 +82,48 @@ func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move {
 	if m.full != "" {
 		m = m.exhausted(v, ends, lost)
 	}
+	m.receipts = receiptsOf(ends, lost)
 	m.close(last)
 	return m.result(lost)
 }
 
-// exhausted is what a move is instead that would need more entries than there may be, or
-// write more bytes. Nothing of it is kept but the records of calls, since it may be very
-// long: the run has failed where it was.
-func (m *move) exhausted(v View, ends []core.StepEnd, lost []int) *move {
+// receiptsOf are the receipts of the callbacks that counted.
+func receiptsOf(ends []core.StepEnd, lost map[int]string) (receipts []string) {
+	for i, e := range ends {
+		if _, nothing := lost[i]; !nothing && e.Receipt != "" {
+			receipts = append(receipts, e.Receipt)
+		}
+	}
+	return receipts
+}
+
+// exhausted returns the move that replaces one with too many entries or bytes. It keeps only
+// the records of calls, since the rest may be very long: the run has failed at the step where
+// it became full.
+func (m *move) exhausted(v View, ends []core.StepEnd, lost map[int]string) *move {
 	n := m.d.move(m.pen, v)
 	n.load(v, ends)
 	var last *row
 	for i, e := range ends {
-		if !slices.Contains(lost, i) {
-			last = n.rows[e.Job.Situation.Step.ID]
-			n.called(last, e)
+		if _, nothing := lost[i]; !nothing {
+			last = n.rowOf(e)
 		}
 	}
 	n.begin(last)
 	n.sweep("", core.StepCanceled, m.why)
-	n.fail(stepError(m.full)+m.why, last)
+	if why := stepError(m.full) + m.why; n.failing() {
+		n.failAside(last, why)
+	} else {
+		n.fail(why, last)
+	}
+	for i, e := range ends {
+		if _, nothing := lost[i]; nothing {
+			continue
+		}
+		if r := n.rowOf(e); !n.late(r, e) {
+			n.called(r, e)
+		}
+	}
 	return n
 }
 
@@ -107,13 +131,17 @@ func (m *move) exhausted(v View, ends []core.StepEnd, lost []int) *move {
 func (m *move) tell(r *row, e core.StepEnd) bool {
 	began := &e.Job.Situation.Step
 	switch {
-	case m.run.Status.Finished() || r.step == nil || r.light || !r.Status.Open():
+	case r.step == nil || r.light:
 		return false
+	case m.run.Status.Finished() || !r.Status.Open():
+		return m.late(r, e)
 	case e.Kind == core.Begun:
-		return m.begin(r)
+		return r.Epoch == began.Epoch && m.begin(r)
 	case e.Kind == core.CalledBack:
+	case r.Epoch != began.Epoch:
+		return m.late(r, e)
 	case r.Attempt != began.Attempt || (r.Status == core.StepWaiting) != (began.Status == core.StepWaiting):
-		return false
+		return m.late(r, e)
 	case r.Carry != began.Carry && readCarry(r.Carry).Back != readCarry(began.Carry).Back:
 		return false // its job was put back since
 	}
@@ -175,8 +203,18 @@ func (m *move) close(last *row) {
 		return
 	}
 	why := fmt.Sprintf("timeout: the workflow's timeout of %d s is over", m.d.timeout/time.Second)
+	if m.unreadTop(last) {
+		return
+	}
 	m.sweep("", core.StepSkipped, why)
-	m.fail(why, last)
+	switch {
+	case m.failing():
+		m.failAside(last, why)
+	case m.aside(last, &failure{class: core.ClassTimeout, text: why}, why):
+		m.enterAll()
+	default:
+		m.fail(why, last)
+	}
 }
 
 // leave passes on from a step that has a result, or none (nil).
@@ -246,6 +284,10 @@ func (m *move) proceed(r *row, to *step, state []byte, c carry) {
 // endList ends the workflow, or a branch.
 func (m *move) endList(r *row, output []byte) {
 	if r.ParentID == "" {
+		if m.failing() {
+			m.failAside(r, "")
+			return
+		}
 		m.complete(output)
 		return
 	}
@@ -267,15 +309,19 @@ func (m *move) endList(r *row, output []byte) {
 
 func (m *move) complete(output []byte) {
 	m.wrote("", m.run.Step, len(output))
-	if m.full != "" {
-		return
+	if m.full == "" {
+		m.end(output)
 	}
+}
+
+// end completes the run.
+func (m *move) end(output []byte) {
 	m.run.Status, m.run.FinishedAt, m.run.Output = core.RunCompleted, m.now, output
 	m.record(core.EntryCompleted, "", details{})
 	m.state(core.RunMoved{Run: m.run, Event: m.event})
 }
 
-// fail ends the run. The step is the one to mourn; nil if nobody is.
+// fail ends the run. The step is the one to mourn.
 func (m *move) fail(why string, of *row) {
 	m.run.Status, m.run.FinishedAt, m.run.Error = core.RunFailed, m.now, why
 	m.mourned = of
@@ -290,6 +336,9 @@ func (m *move) sweep(below string, as core.StepStatus, why string) {
 	}
 	for _, r := range m.order {
 		if r.Status.Open() && strings.HasPrefix(r.Path, below) {
+			if r.Type == "http" && r.stored {
+				m.held = append(m.held, r.ID)
+			}
 			m.finish(r, as)
 			m.dismiss(r, core.Completed, why)
 			m.moved(r)

@@ -1,16 +1,19 @@
 package workflow
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A callbackStep is over when somebody comes back with a token that was issued for it.
-// An attempt issues a token, tells it, and waits; a token of an earlier attempt is as
+// A callbackStep is over when a callback comes with a token that was issued for it.
+// An attempt issues a token, posts it, and waits; a token of an earlier attempt is as
 // good, unless it has expired.
 type callbackStep struct {
 	leaf
@@ -112,6 +115,25 @@ func (k *callbackStep) end(m *move, r *row, e core.StepEnd) bool {
 		return false
 	}
 	return true
+}
+
+// CallbackResult returns the result that the body of a callback brings: its JSON without a
+// byte order mark before it, or {} if it is blank. A body is refused as [core.Invalid] if it
+// is no JSON in UTF-8 or is nested deeper than 200 levels, and as [core.TooLarge] if it has
+// more than 1 MiB.
+func CallbackResult(body []byte) ([]byte, error) {
+	body = bytes.TrimPrefix(body, []byte("\ufeff"))
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return []byte("{}"), nil
+	case len(body) > maxState:
+		return nil, core.Refuse(core.TooLarge, "the body has %d bytes; at most %d are kept", len(body), maxState)
+	case !json.Valid(body) || !utf8.Valid(body):
+		return nil, core.Refuse(core.Invalid, "the body must be JSON, or empty")
+	case expr.TooDeep(body):
+		return nil, core.Refuse(core.Invalid, "the body is nested deeper than %d levels", maxDepth)
+	}
+	return body, nil
 }
 
 // arm keeps a token that is about to be told.

@@ -21,6 +21,12 @@ type carry struct {
 	Expires int64    `json:"expires,omitempty"` // of the tokens of a callback step, if it has one; Unix milliseconds
 	Turn    int64    `json:"turn,omitempty"`    // when a wait step began that had to wait for its turn; Unix milliseconds
 	Back    int      `json:"back,omitempty"`    // how often the job of a step was put back that had not ended and is not at fault
+	Visit   int      `json:"visit,omitempty"`   // epoch in which the run came to the step first, if the step was redriven since
+	Held    int64    `json:"held,omitempty"`    // until when a call may be under way that was made before a redrive; Unix milliseconds
+	Call    string   `json:"call,omitempty"`    // which call that is: see callOf
+	Told    bool     `json:"told,omitempty"`    // the call is over that was under way when the step was ended
+	Caught  string   `json:"caught,omitempty"`  // path of the step of this list whose catch the run followed last
+	Aside   string   `json:"aside,omitempty"`   // path of the step because of which the run fails; of the steps from on_failure on
 }
 
 // A trouble is a failure that was caught.
@@ -41,7 +47,8 @@ func readCarry(text string) (c carry) {
 
 // text is the carry as it is stored; empty if there is nothing in it.
 func (c carry) text() string {
-	if len(c.Visits) == 0 && c.Error == nil && c.Index == nil && c.Expires == 0 && c.Turn == 0 && c.Back == 0 {
+	if len(c.Visits) == 0 && c.Error == nil && c.Index == nil && c.Expires == 0 && c.Turn == 0 && c.Back == 0 &&
+		c.Visit == 0 && c.Held == 0 && !c.Told && c.Caught == "" && c.Aside == "" {
 		return ""
 	}
 	text, err := json.Marshal(c)
@@ -53,7 +60,7 @@ func (c carry) text() string {
 
 // visit counts a visit of one step after another, and returns its number.
 func (c *carry) visit(from, to *step) int {
-	c.Expires, c.Turn, c.Back = 0, 0, 0
+	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.Told = 0, 0, 0, 0, 0, "", false
 	if !to.looped {
 		return 1
 	}

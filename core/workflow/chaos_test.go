@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -18,13 +19,25 @@ type maker struct {
 	t        *rapid.T
 	names    int
 	remedies bool // some steps catch failures, or go on after them
+	aside    bool // there is an on_failure; the names of the steps from there on begin with n10
 }
 
 type fields = map[string]any
 
 // workflow is the text of one, in JSON, which is YAML.
 func (m *maker) workflow() string {
-	w := fields{"steps": m.list(0)}
+	steps := m.list(0)
+	if last := steps[len(steps)-1]; m.chance(2) && last["type"] != "choice" {
+		last["end"] = true
+		m.names = 1000 // so that their names tell
+		m.aside = true
+		told := m.list(1)
+		steps = append(steps, told...)
+	}
+	w := fields{"steps": steps}
+	if m.aside {
+		w["on_failure"] = "n1001"
+	}
 	if m.remedies && m.chance(4) {
 		w["timeout"] = rapid.IntRange(1, 100).Draw(m.t, "timeout")
 	}
@@ -179,6 +192,62 @@ type storm struct {
 	receiver receiver
 	flying   []core.StepEnd
 	told     []core.StepEnd
+	ledger   *ledger // nil: none is kept
+}
+
+// A ledger is what the services saw of a run that is redriven from its failed steps only.
+type ledger struct {
+	keys     map[string]string    // of calls, by path
+	answered map[string]bool      // paths whose call was answered 2xx, and the gateway was told
+	until    map[string]time.Time // by path: when the lease ends of the worker that calls
+}
+
+func newLedger() *ledger {
+	return &ledger{keys: map[string]string{}, answered: map[string]bool{}, until: map[string]time.Time{}}
+}
+
+// called notes a call, which must not have been answered, nor be under way.
+func (l *ledger) called(s *storm, path string, r Request) {
+	if key := l.keys[path]; key != "" && key != r.Key {
+		s.t.Fatalf("%s is called as %s and as %s", path, key, r.Key)
+	}
+	if l.keys[path] = r.Key; l.answered[path] {
+		s.t.Fatalf("%s is called again after it was answered 2xx", path)
+	}
+	if l.until[path].After(s.now) {
+		s.t.Fatalf("%s is called again while it is being called", path)
+	}
+	l.until[path] = s.now.Add(time.Minute)
+}
+
+// told notes an end.
+func (l *ledger) told(e core.StepEnd) {
+	path := e.Job.Situation.Step.Path
+	if e.Job.Situation.Step.Type == "http" && (e.Kind == core.Replied || e.Kind == core.Refused) {
+		l.answered[path] = l.answered[path] || e.Kind == core.Replied
+		l.until[path] = time.Time{}
+	}
+}
+
+// kept has a receiver whose calls are in the ledger.
+func (s *storm) kept(r receiver) receiver {
+	return func(path string, q Request) reply {
+		if s.ledger != nil && !strings.Contains(string(q.Body), `"callback_url"`) && !strings.HasPrefix(path, "n10") { // each epoch tells anew
+			s.ledger.called(s, path, q)
+		}
+		return r(path, q)
+	}
+}
+
+// tell settles ends.
+func (s *storm) tell(ends ...core.StepEnd) map[int]string {
+	lost := s.settle(ends...)
+	for _, e := range ends {
+		if s.ledger != nil {
+			s.ledger.told(e)
+		}
+	}
+	return lost
 }
 
 // wild answers anything.
@@ -207,7 +276,7 @@ func (s *storm) blow() {
 			ends = append(ends, s.flying[0])
 			s.flying = s.flying[1:]
 		}
-		s.settle(ends...)
+		s.tell(ends...)
 		s.told = append(s.told, ends...)
 	case what == 9 && len(s.told) > 0:
 		e := s.told[pick(len(s.told), "again")]
@@ -230,7 +299,7 @@ func (s *storm) launch() {
 	if j.due.After(s.now) {
 		s.now = j.due
 	}
-	if end, ok := s.attempt(s.take(j), s.receiver); ok {
+	if end, ok := s.attempt(s.take(j), s.kept(s.receiver)); ok {
 		s.flying = append(s.flying, end)
 	} else if !s.run.Status.Finished() {
 		s.t.Fatalf("the job of %s is stale", s.steps[j.id].Path)
@@ -243,6 +312,9 @@ func (s *storm) lapse() {
 		if j.status == core.Running {
 			j.status, j.due = core.Retryable, s.now
 		}
+	}
+	if s.ledger != nil {
+		clear(s.ledger.until)
 	}
 }
 
@@ -271,7 +343,7 @@ func (s *storm) calmDown() {
 		}
 		s.lapse()
 		if j := s.next(); j != nil && (s.steps[j.id].Type != "callback" || s.steps[j.id].Status != core.StepWaiting) {
-			s.step(j, calm)
+			s.walk(j)
 			continue
 		}
 		s.comeBack(func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(s.t, what) })
@@ -280,6 +352,15 @@ func (s *storm) calmDown() {
 		}
 	}
 	s.t.Fatal("the run does not end")
+}
+
+// walk lets the next job come to its end.
+func (s *storm) walk(j *job) {
+	path := s.steps[j.id].Path
+	s.step(j, s.kept(calm))
+	if s.ledger != nil && s.steps[j.id].Type == "http" && s.steps[j.id].Status == core.StepSucceeded {
+		s.ledger.answered[path] = true
+	}
 }
 
 // tick lets the time of a callback come, if it is over.
@@ -302,7 +383,7 @@ func stormy(rt *rapid.T) {
 	s.receiver = s.wild
 	for range rapid.IntRange(0, 60).Draw(rt, "blows") {
 		s.blow()
-		if s.run.Status == core.RunFailed && rapid.IntRange(0, 2).Draw(rt, "redrive") == 0 {
+		if s.run.Status.Redrivable() && rapid.IntRange(0, 2).Draw(rt, "redrive") == 0 {
 			if err := s.redrive(rapid.Bool().Draw(rt, "from failed")); err != nil {
 				rt.Fatal(err)
 			}
@@ -318,7 +399,8 @@ func stormy(rt *rapid.T) {
 
 // TestStormsChangeNothing: a run that fails again and again, in whatever order its
 // branches end, and is redriven where it failed, comes to what one comes to that
-// nothing happened to.
+// nothing happened to. A call that was answered 2xx is never made again, none is made
+// while it is under way, and each has one idempotency key.
 func TestStormsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := made(rt, false)
@@ -329,7 +411,7 @@ func TestStormsChangeNothing(t *testing.T) {
 			rt.SkipNow() // an endless loop, or nothing at a path
 		}
 		d.enters = rapid.IntRange(1, 3).Draw(rt, "enters") // how a run is parted into moves changes nothing
-		s := &storm{world: newWorld(rt, d, `{"r": 1}`), t: rt}
+		s := &storm{world: newWorld(rt, d, `{"r": 1}`), t: rt, ledger: newLedger()}
 		s.receiver = s.wild
 		for i := range 1000 {
 			if i < 100 {
@@ -339,6 +421,10 @@ func TestStormsChangeNothing(t *testing.T) {
 			}
 			switch s.run.Status {
 			case core.RunFailed:
+				for len(s.flying) > 0 && rapid.Bool().Draw(rt, "late") { // before the redrive
+					s.tell(s.flying[0])
+					s.told, s.flying = append(s.told, s.flying[0]), s.flying[1:]
+				}
 				if err := s.redrive(true); err != nil {
 					rt.Fatal(err)
 				}

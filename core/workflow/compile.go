@@ -82,8 +82,16 @@ func Compile(w config.Workflow) (*Definition, error) {
 		return nil, fmt.Errorf("workflow %q: %w", w.Name, err)
 	}
 	timeout := time.Duration(w.Timeout) * time.Second
-	return &Definition{name: w.Name, timeout: timeout, params: w.Params, top: top,
-		entries: maxEntries, enters: maxEnters, bytes: w.MaxBytes, apart: !w.Earlier}, nil
+	d := &Definition{name: w.Name, timeout: timeout, params: w.Params, top: top,
+		entries: maxEntries, enters: maxEnters, bytes: w.MaxBytes, apart: !w.Earlier}
+	if w.OnFailure == "" {
+		return d, nil
+	}
+	if d.onFailure, err = top.find(w.OnFailure); err != nil {
+		return nil, fmt.Errorf("workflow %q: on_failure: %w", w.Name, err)
+	}
+	d.markAside()
+	return d, nil
 }
 
 func compileList(name string, steps []config.Step) (*list, error) {
@@ -156,6 +164,8 @@ func (l *list) kind(s *step, c config.Step) (kind, error) {
 		return newWait(s, c)
 	case "callback":
 		return newCallback(s, c), nil
+	case "fail":
+		return newFail(s, c)
 	}
 	return nil, fmt.Errorf("there is no type %q", c.Type)
 }
@@ -206,9 +216,9 @@ func (s *step) returns() bool {
 	return false
 }
 
-// matches reports whether a list of classes has one. Data and choices that do not
-// hold are in none but "all".
+// matches reports whether a list of classes has one. Data, choices that do not hold and
+// steps of type fail are in none but "all".
 func matches(classes []string, class core.ErrorClass) bool {
-	named := class != core.ClassData && class != core.ClassNoChoice
+	named := class != core.ClassData && class != core.ClassNoChoice && class != core.ClassFail
 	return slices.Contains(classes, "all") || named && slices.Contains(classes, string(class))
 }

@@ -13,9 +13,14 @@ type Definition struct {
 	timeout time.Duration
 	params  []config.Param
 	top     *list
+
+	// onFailure is the step of top that a run which fails goes on with; nil if there is none.
+	onFailure *step
+	shared    []string // names of the steps that may come both before a failure and from onFailure on
+
 	entries int // that the history may have in each epoch
 	enters  int // of steps that need nobody, in one move
-	bytes   int // that a run may write in each epoch; 0 for no bound
+	bytes   int // that a run may write in each epoch; 0 means no bound
 
 	// apart says that every process that works on a run of this definition reads texts that
 	// are kept apart from their steps.

@@ -1,10 +1,12 @@
 package workflow
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -40,11 +42,12 @@ func TestLostEnds(t *testing.T) {
 		{"a step that is not there", []core.StepEnd{gone}, []int{0}},
 		{"no time for a call", []core.StepEnd{{Job: taken, Kind: core.Elapsed}}, []int{0}},
 		{"an end of another kind of step", []core.StepEnd{{Job: taken, Kind: core.Armed}}, []int{0}},
-		{"the first of three", []core.StepEnd{refused, replied, refused}, []int{1, 2}},
-		{"another of that attempt, later", []core.StepEnd{replied}, []int{0}},
+		{"the first of two", []core.StepEnd{refused, refused}, []int{1}},
+		{"another of that attempt, later", []core.StepEnd{refused}, []int{0}},
+		{"a reply behind a failure, and what came behind that", []core.StepEnd{replied, refused, replied}, []int{1, 2}},
 	}
 	for _, tt := range tests {
-		if got := w.settle(tt.ends...); !slices.Equal(got, tt.want) {
+		if got := w.settle(tt.ends...); !slices.Equal(slices.Sorted(maps.Keys(got)), tt.want) {
 			t.Errorf("%s: lost %v, want %v", tt.what, got, tt.want)
 		}
 	}
@@ -127,7 +130,7 @@ func TestTakenEarly(t *testing.T) {
 		if end, ok := w.attempt(w.take(j), calm); !ok || len(w.settle(end)) > 0 {
 			t.Error("its end is lost")
 		}
-		if !j.due.Equal(due) || j.status != core.Retryable {
+		if !j.due.Equal(due) || j.status != core.Scheduled {
 			t.Errorf("the job is %s and due at %v, want %v", j.status, j.due, due)
 		}
 	}
@@ -224,7 +227,105 @@ func TestLoopOfCallsEnds(t *testing.T) {
 	if w.run.Status != core.RunFailed || w.run.Error != "step a#500: data: more than 10,000 transitions" || calls != 999 {
 		t.Errorf("run %s: %s after %d calls, want failed at a#500 after 999", w.run.Status, w.run.Error, calls)
 	}
-	if n := len(w.history); n > 1000 {
-		t.Errorf("%d entries, want at most 1000", n)
+	if n := len(w.history); n > 1001 { // the last call is answered, and nothing can come of that
+		t.Errorf("%d entries, want at most 1001", n)
+	}
+}
+
+const twoBranches = `steps:
+  - name: both
+    type: parallel
+    branches:
+      - {name: a, steps: [{name: a1, url: http://a.example/}, {name: a2, url: http://a.example/}]}
+      - {name: b, url: http://b.example/}
+  - {name: last, url: http://last.example/}`
+
+// TestLateAnswersOfACanceledRun: a call that is answered after an operator canceled its run is
+// not made again by a redrive from the failed step, also if a process of an earlier version
+// stored the answer. To that process the status canceled is unknown: the run is not finished
+// for it, and cannot be redriven.
+func TestLateAnswersOfACanceledRun(t *testing.T) {
+	for _, tt := range []struct {
+		workflow string
+		late     []string // paths whose calls are answered after the run was canceled
+		earlier  bool
+		again    string // paths called after the redrive
+	}{
+		{oneCall, []string{"a"}, false, "b"},
+		{oneCall, []string{"a"}, true, "b"},
+		{"steps: [{name: a, url: http://a.example/}]", []string{"a"}, false, ""},
+		{"steps: [{name: a, url: http://a.example/}]", []string{"a"}, true, ""},
+		{twoBranches, []string{"both/a/a1"}, false, "both/a/a2 both/b last"},
+		{twoBranches, []string{"both/a/a1"}, true, "both/a/a2 both/b last"},
+		{twoBranches, []string{"both/b"}, true, "both/a/a1 both/a/a2 last"},
+		{twoBranches, []string{"both/a/a1", "both/b"}, true, "both/a/a2 last"},
+		{strings.Replace(twoBranches, ", {name: a2, url: http://a.example/}", "", 1), []string{"both/a/a1", "both/b"}, true, "last"},
+	} {
+		w := newWorld(t, compiled(t, tt.workflow), "{}")
+		var flying []core.StepEnd
+		for j := w.next(); j != nil; j = w.next() {
+			if w.steps[j.id].Type == "parallel" {
+				w.step(j, calm)
+				continue
+			}
+			if end, ok := w.attempt(w.take(j), calm); ok && slices.Contains(tt.late, w.steps[j.id].Path) {
+				flying = append(flying, end)
+			}
+		}
+		if err := w.cancel(); err != nil || w.run.Status != core.RunCanceled {
+			t.Fatalf("Cancel: %v, the run is %s, want canceled", err, w.run.Status)
+		}
+		for _, end := range flying {
+			if tt.earlier {
+				w.run.Status = "unknown to it"
+			}
+			if lost := w.settle(end); len(lost) > 0 {
+				t.Errorf("the answer of %s is lost", end.Job.Situation.Step.Path)
+			}
+			w.run.Status = core.RunCanceled
+		}
+		if err := w.redrive(true); err != nil {
+			t.Fatal(err)
+		}
+		var again []string
+		w.now = w.now.Add(time.Hour) // the leases of the calls that were not answered are over
+		w.play(func(path string, r Request) reply {
+			again = append(again, path)
+			return calm(path, r)
+		})
+		slices.Sort(again)
+		if got := strings.Join(again, " "); got != tt.again || w.run.Status != core.RunCompleted {
+			t.Errorf("late %v, of an earlier version %v: the redrive calls %q, and the run is %s; want %q, completed", tt.late, tt.earlier, got, w.run.Status, tt.again)
+		}
+	}
+}
+
+// TestRefusedAfterTwoFailures: a call that is under way while its run fails, is redriven and
+// fails again, and that is then refused, keeps the next redrive from nothing. The redrive waited
+// until the lease of the call's worker had ended.
+func TestRefusedAfterTwoFailures(t *testing.T) {
+	w := newWorld(t, compiled(t, strings.Replace(twoBranches, ", {name: a2, url: http://a.example/}", "", 1)), "{}")
+	w.step(w.next(), calm)
+	var flying []core.StepEnd
+	for j := w.next(); j != nil; j = w.next() {
+		if end, ok := w.attempt(w.take(j), func(string, Request) reply { return reply{status: 503} }); ok {
+			flying = append(flying, end)
+		}
+	}
+	w.settle(flying[0])
+	if err := w.redrive(true); err != nil {
+		t.Fatal(err)
+	}
+	w.step(w.next(), func(string, Request) reply { return reply{status: 503} })
+	if lost := w.settle(flying[1]); w.run.Status != core.RunFailed || len(lost) > 0 {
+		t.Errorf("the run is %s, and the refusal of %s lost: %v", w.run.Status, flying[1].Job.Situation.Step.Path, lost)
+	}
+	if err := w.redrive(true); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range w.jobs {
+		if j.due.After(w.now) {
+			t.Errorf("the job of %s is due %s later, want at once", w.steps[j.id].Path, j.due.Sub(w.now))
+		}
 	}
 }

@@ -15,6 +15,10 @@ func (d *Definition) Graph() string {
 	g.line(`begin((" "))`)
 	g.list(d.top)
 	g.line("begin --> %s", g.ids[d.top.steps[0]])
+	if d.onFailure != nil {
+		g.line(`failed(("failed"))`)
+		g.line("failed -.-> %s", g.ids[d.onFailure])
+	}
 	if g.ends {
 		g.line(`done(((" ")))`)
 	}
@@ -76,6 +80,8 @@ func (g *graph) node(s *step) {
 		g.line(`%s{"%s"}`, id, label(s.name))
 	case *waitStep:
 		g.line(`%s(["%s<br>%s"])`, id, label(s.name), label(k.shown()))
+	case *failStep:
+		g.line(`%s{{"%s<br>fails"}}`, id, label(s.name))
 	case *callbackStep:
 		g.line(`%s[/"%s"/]`, id, label(s.name))
 	default:
@@ -101,6 +107,8 @@ func (g *graph) ways(s *step) {
 		if k.fallback != nil {
 			g.line(`%s -->|"else"| %s`, from, g.ids[k.fallback])
 		}
+	} else if _, fails := s.kind.(*failStep); fails {
+		return
 	} else if to := g.after(s); to != "" {
 		g.line("%s --> %s", from, to)
 	}

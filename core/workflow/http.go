@@ -33,7 +33,7 @@ func newCall(s *step, c config.Step) call {
 // request is the call with a body.
 func (c call) request(job core.TakenJob, body []byte) Request {
 	s := job.Situation
-	key := string(s.Run.ID) + "." + strconv.Itoa(s.Run.Epoch) + "." + s.Step.Path
+	key := string(s.Run.ID) + "." + strconv.Itoa(visitOf(s.Step)) + "." + s.Step.Path
 	return Request{Method: c.method, URL: c.url, Headers: c.headers, Body: body, Key: key}
 }
 
@@ -116,11 +116,7 @@ func resultOf(body []byte) ([]byte, error) {
 func (m *move) refused(r *row, e core.StepEnd) {
 	r.Attempt++
 	m.called(r, e)
-	text := e.Attempt.Error
-	if text == "" {
-		text = string(e.Class)
-	}
-	m.stumble(r, &failure{class: e.Class, text: text, status: e.Attempt.StatusCode, final: e.Final, pause: e.RetryAfter})
+	m.stumble(r, failureOf(e))
 }
 
 // wornOut ends a step whose job was taken again and again without an end.

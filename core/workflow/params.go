@@ -51,7 +51,9 @@ func violation(p config.Param, object map[string]any) string {
 	switch {
 	case !ok && p.Required:
 		return fmt.Sprintf("%s: is missing; it must be %s", param(p.Name), withArticle(want))
-	case ok && typeName(v) != want:
+	case v == nil && !p.Required:
+		return ""
+	case typeName(v) != want:
 		return fmt.Sprintf("%s: must be %s, not %s", param(p.Name), withArticle(want), withArticle(typeName(v)))
 	}
 	return ""

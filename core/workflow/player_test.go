@@ -26,7 +26,7 @@ func (w *world) next() *job {
 // take takes a job, as a worker does.
 func (w *world) take(j *job) core.TakenJob {
 	j.attempt++
-	j.status = core.Running
+	j.status, j.until = core.Running, w.now.Add(time.Minute)
 	lease := core.Lease(fmt.Sprintf("lease-%d", j.attempt))
 	s, _ := w.situation(j.id)
 	return core.TakenJob{Job: core.Job{ID: j.id, Attempt: j.attempt, Lease: lease}, Event: w.event, Situation: s}
@@ -166,6 +166,20 @@ func (w *world) redrive(fromFailed bool) error {
 		return m
 	})
 	if err == nil {
+		w.apply(m.Transition)
+	}
+	return err
+}
+
+// recast redrives a run with another definition.
+func (w *world) recast(d *Definition, fromFailed bool) error {
+	var err error
+	m := w.complete(View{Event: w.event, Run: w.run}, func(v View) (m Move) {
+		m, err = d.Recast(w.pen(), v, fromFailed, core.Definition{Hash: "another"})
+		return m
+	})
+	if err == nil {
+		w.d = d
 		w.apply(m.Transition)
 	}
 	return err

@@ -15,6 +15,9 @@ type details struct {
 	Branches int    `json:"branches,omitempty"`
 	Until    string `json:"until,omitempty"`
 	From     string `json:"from,omitempty"`
+
+	Definition string `json:"definition,omitempty"` // "current" if a redrive changed it
+	Late       bool   `json:"late,omitempty"`       // the answer came after the step was over
 }
 
 // record adds an entry. The last one that there is room for is left to how the run ends.
@@ -65,14 +68,14 @@ func absent[T comparable](wanted, had []T) []T {
 }
 
 // result is the move with all that was written. All rows are as they are now.
-func (m *move) result(lost []int) Move {
+func (m *move) result(lost map[int]string) Move {
 	if !m.missing.Nothing() {
 		return Move{Missing: m.missing}
 	}
 	t := core.Transition{
 		Mark: m.pen.Mint(), Seq: m.seq, Run: m.run, Entries: m.entries,
-		JobsEnd: m.closed, Attempts: m.attempts, Disarm: m.forgotten, Facts: m.facts,
-		Apart: m.d.apart, Kept: m.kept,
+		JobsEnd: m.closed, Attempts: m.attempts, Held: m.held, Disarm: m.forgotten, Receipts: m.receipts, Facts: m.facts,
+		Apart: m.d.apart, Kept: m.kept, Definition: m.recast,
 	}
 	for _, r := range m.order {
 		switch {
@@ -81,8 +84,8 @@ func (m *move) result(lost []int) Move {
 		case r.changed:
 			t.Changed = append(t.Changed, r.change())
 		}
-		if !r.due.IsZero() {
-			t.Jobs = append(t.Jobs, core.StepJob{ID: r.ID, DueAt: r.due})
+		if !r.job.DueAt.IsZero() {
+			t.Jobs = append(t.Jobs, r.job)
 		}
 		if r.end != nil {
 			t.JobsEnd = append(t.JobsEnd, *r.end)

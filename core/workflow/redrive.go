@@ -1,19 +1,34 @@
 package workflow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
 
-// Redrive begins a failed run anew, in a new epoch and with a new deadline: from its
+// Redrive begins a failed or canceled run anew, in a new epoch and with a new deadline: from its
 // first step, or from where it failed. Then what the run had gone beyond is copied into
 // the new epoch as it was, also branches that were over of steps that were not; what
 // failed, was canceled or was skipped begins again, with the state that it had. If all
 // branches of a step were over, and nothing could be made of that, they are only joined
-// again.
+// again. If catch led the run to a step of type fail, the step whose failure was caught
+// begins again, and the steps after it are left out. If nothing was caught, a redrive from
+// the failed step is ErrPurpose.
 func (d *Definition) Redrive(p Pen, v View, fromFailed bool) (Move, error) {
-	if v.Run.Status != core.RunFailed {
+	return d.redrive(p, v, fromFailed, core.Definition{})
+}
+
+// Recast is [Definition.Redrive] of a run that follows another definition until now. d is made
+// of the definition that the run is to follow. From where the run failed, all steps that it has come to, and
+// that it does not come to anew, must be in d, with the same types and branches. The error is a
+// refusal that names a step which is not.
+func (d *Definition) Recast(p Pen, v View, fromFailed bool, as core.Definition) (Move, error) {
+	return d.redrive(p, v, fromFailed, as)
+}
+
+func (d *Definition) redrive(p Pen, v View, fromFailed bool, as core.Definition) (Move, error) {
+	if !v.Run.Status.Redrivable() {
 		return Move{}, ErrNotFailed
 	}
 	m := d.move(p, v)
@@ -26,10 +41,16 @@ func (d *Definition) Redrive(p Pen, v View, fromFailed bool) (Move, error) {
 	if fromFailed {
 		from = "failed"
 	}
-	m.record(core.EntryRedriven, "", details{From: from})
+	told := details{From: from}
+	if as.Hash != "" && as.Hash != m.run.Definition {
+		m.recast, m.run.Definition, told.Definition = as, as.Hash, "current"
+	}
+	m.record(core.EntryRedriven, "", told)
 	m.state(core.RunMoved{Run: m.run, Event: m.event})
-	if !fromFailed || !m.resume(v.Steps) {
+	if !fromFailed || len(v.Steps) == 0 {
 		m.restart()
+	} else if err := m.resume(v.Steps); err != nil {
+		return Move{}, err
 	}
 	return m.result(nil), nil
 }
@@ -37,7 +58,8 @@ func (d *Definition) Redrive(p Pen, v View, fromFailed bool) (Move, error) {
 // renew makes the run pending in a new epoch.
 func (m *move) renew(v View) {
 	for _, s := range v.Steps { // there is one dead job at most, and it has no more to say
-		if s.Status == core.StepFailed && isOf(m.run.Error, s.Path) {
+		gaveUp := isOf(m.run.Error, s.Path) || m.run.Status == core.RunCanceled && s.Output == nil
+		if s.Status == core.StepFailed && gaveUp {
 			m.closed = append(m.closed, core.JobChange{ID: s.ID, Status: core.Completed, Error: s.Error, FinishedAt: m.now})
 		}
 	}
@@ -57,14 +79,25 @@ func (m *move) restart() {
 	m.schedule(m.create(first, core.Step{Path: first.name}), m.now)
 }
 
-// resume begins with the steps that had not succeeded. False means that there are none.
-func (m *move) resume(steps []core.Step) bool {
+// resume begins with the steps that had not succeeded. If there are none, since the last of
+// them was answered late, the run is completed.
+func (m *move) resume(steps []core.Step) error {
 	old := &past{m: m, within: map[core.ID][]core.Step{}}
 	for _, s := range steps {
 		old.within[s.ParentID] = append(old.within[s.ParentID], s)
 	}
 	old.revive("", nil)
-	return old.revived
+	switch {
+	case old.misfit != "":
+		return core.Refuse(core.Invalid, "the current definition does not fit: %s; redrive the run with the definition that it has, or from the start", old.misfit)
+	case old.vain:
+		return ErrPurpose
+	}
+	if r := old.last; r != nil && !old.revived {
+		m.run.Step, m.run.StartedAt = r.Name, m.now
+		m.end(r.Output)
+	}
+	return nil
 }
 
 // A past is what an epoch came to.
@@ -72,22 +105,56 @@ type past struct {
 	m       *move
 	within  map[core.ID][]core.Step // by what they are in
 	revived bool                    // something begins again
+	last    *row                    // it ended the workflow's own list
+	vain    bool                    // a step of type fail would only fail again
+	misfit  string                  // the step of the run that the definition lacks; empty if there is none
+}
+
+// standing are the inner steps of a step that count. The steps from a catch up to a step of type
+// fail do not: the step whose failure was caught is to begin again. Nor do the steps from
+// on_failure on.
+func (p *past) standing(id core.ID) []core.Step {
+	within := slices.DeleteFunc(slices.Clone(p.within[id]), func(s core.Step) bool { return readCarry(s.Carry).Aside != "" })
+	undone := map[string]bool{}
+	for _, s := range within {
+		if s.Type == "fail" && s.Status == core.StepFailed {
+			origin := readCarry(s.Carry).Caught
+			undone[origin], p.vain = origin != "", p.vain || origin == ""
+		}
+	}
+	var all []core.Step
+	for _, s := range within {
+		if undone[readCarry(s.Carry).Caught] {
+			continue
+		}
+		if undone[s.Path] {
+			s.Output, s.OutputName = nil, ""
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // revive takes over what was in a step, which has come along as another one; of the
 // workflow's own list if that is nil.
 func (p *past) revive(id core.ID, above *row) {
-	for _, s := range p.within[id] {
+	for _, s := range p.standing(id) {
 		switch {
 		case s.Output != nil: // the run had gone beyond it
-			p.keep(s, above)
+			p.follow(s, p.keep(s, above), above)
 		case s.Fan.Total > s.Fan.Ended: // it failed, if it did, because of what is in it
 			r := p.copied(s, above)
+			p.fitBranches(s)
 			if k, ok := p.m.d.at(s.Path).kind.(*mapStep); ok { // no item begins after a deadline
 				r.Fan.Started = max(s.Fan.Started, k.atOnce(s.Fan))
 			}
 			r.Status, r.Error, r.FinishedAt = core.StepRunning, "", time.Time{}
 			p.revive(s.ID, r)
+			if r.whole() { // follow ended its last branch
+				r.Status = core.StepReady
+				p.m.schedule(r, p.m.now)
+				p.revived = true
+			}
 		case s.Fan.Total > 0: // it failed because of what they came to
 			p.rejoin(s, above)
 		default:
@@ -97,11 +164,40 @@ func (p *past) revive(id core.ID, above *row) {
 }
 
 // keep copies a step with all that is in it.
-func (p *past) keep(s core.Step, above *row) {
+func (p *past) keep(s core.Step, above *row) *row {
 	r := p.copied(s, above)
+	if r.Last && above == nil {
+		p.last = r
+	}
 	for _, x := range p.within[s.ID] {
 		p.keep(x, r)
 	}
+	return r
+}
+
+// follow goes on from a step, kept as r, whose late answer was stored without the step that
+// comes next. A process of an earlier version stores it so: it does not know that a canceled
+// run can be redriven.
+func (p *past) follow(s core.Step, r, above *row) {
+	of := p.m.d.at(s.Path)
+	if of == nil || s.Type != "http" || s.Status != core.StepSucceeded || s.Last {
+		return
+	}
+	if of.next != nil {
+		c := readCarry(s.Carry)
+		path := r.sibling(of.next.name, c.visit(of, of.next))
+		if !slices.ContainsFunc(p.within[s.ParentID], func(x core.Step) bool { return x.Path == path }) {
+			p.again(core.Step{Epoch: p.m.run.Epoch, Branch: s.Branch, Path: path, Type: of.next.kind.typ(), State: s.Output, Carry: c.text()}, above)
+		}
+		return
+	}
+	r.Last = true
+	if above == nil {
+		p.last = r
+		return
+	}
+	above.Fan.Ended++
+	above.Fan.Bytes += len(s.Output)
 }
 
 // rejoin has a step go on whose branches have all ended.
@@ -119,22 +215,52 @@ func (p *past) rejoin(s core.Step, above *row) {
 func (p *past) again(s core.Step, above *row) {
 	m := p.m
 	of := m.d.at(s.Path)
-	if of == nil {
+	if !p.fits(s) || of == nil {
 		return
 	}
-	c := readCarry(s.Carry)
-	c.Expires, c.Turn, c.Back = 0, 0, 0
+	c := p.counted(s)
+	due, call := p.free(s, c)
+	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.Told = 0, 0, 0, 0, 0, "", false
+	if s.Type == "http" { // a callback step tells another token, so its call is another one
+		c.Visit = visitOf(s)
+	}
+	if due.After(m.now) {
+		c.Held, c.Call = due.UnixMilli(), call
+	}
 	r := m.create(of, core.Step{Branch: s.Branch, Path: s.Path, State: s.State, Carry: c.text()})
 	p.place(r, above)
+	if limit := due.Add(m.d.timeout); m.d.timeout > 0 && limit.After(m.run.DeadlineAt) {
+		m.run.DeadlineAt = limit // the step has as long as it would have without the wait
+	}
 	if above != nil && above.Type == "map" && itemIndex(&s) >= above.Fan.Started {
 		return
 	}
-	m.schedule(r, m.now)
+	m.schedule(r, due)
 	p.revived = true
+}
+
+// free is from when on a step may be called again. A worker that held the step's job when the
+// step was ended may be calling still, until its lease ends: see callOf. Its answer is the
+// step's.
+func (p *past) free(s core.Step, c carry) (due time.Time, call string) {
+	due = p.m.now
+	if c.held().After(due) {
+		due, call = c.held(), c.Call
+	}
+	if s.HeldUntil.After(due) && !c.Told {
+		due, call = s.HeldUntil, callOf(s)
+	}
+	return due, call
 }
 
 // copied is a copy of a step in the new epoch.
 func (p *past) copied(s core.Step, above *row) *row {
+	p.fits(s)
+	c := p.counted(s)
+	if s.Type == "http" {
+		c.Visit = visitOf(s)
+	}
+	s.Carry = c.text()
 	s.ID, s.Epoch, s.ParentID = p.m.pen.Mint(), p.m.run.Epoch, ""
 	r := &row{Step: s, fresh: true}
 	p.m.wrote("", s.Path, stepBytes+len(s.Carry))
@@ -154,14 +280,17 @@ func (p *past) place(r *row, above *row) {
 	}
 }
 
-// Cancel ends a run that is not finished as failed.
+// Cancel ends a run that is not finished as canceled.
 func (d *Definition) Cancel(p Pen, v View) (Move, error) {
 	if v.Run.Status.Finished() {
 		return Move{}, ErrFinished
 	}
 	m := d.move(p, v)
 	m.load(v, nil)
-	m.sweep("", core.StepCanceled, "canceled")
-	m.fail("canceled", nil)
+	const why = "canceled"
+	m.sweep("", core.StepCanceled, why)
+	m.run.Status, m.run.FinishedAt, m.run.Error = core.RunCanceled, m.now, why
+	m.record(core.EntryCanceled, "", details{})
+	m.state(core.RunMoved{Run: m.run, Event: m.event})
 	return m.result(nil), nil
 }

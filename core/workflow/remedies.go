@@ -21,6 +21,9 @@ func (m *move) stumble(r *row, f *failure) {
 		m.need(core.Wanted{IDs: []core.ID{by.ID}})
 		return
 	}
+	if by == nil && m.unreadTop(r) {
+		return
+	}
 	for _, x := range failed {
 		x.Error = f.text
 		m.finish(x, core.StepFailed)
@@ -50,18 +53,21 @@ func (m *move) blame(r *row, f *failure) {
 
 // again schedules the next attempt, if there is to be one.
 func (m *move) again(r *row, f *failure) bool {
-	s := r.step
-	retried := len(s.retried) == 0 || matches(s.retried, f.class)
-	if f.final || m.expired || !retried || r.Attempt >= s.attempts {
+	if m.expired || !r.step.tries(r.Attempt, f) {
 		return false
 	}
 	r.Status = core.StepReady
-	pause := max(s.backoff.Delay(r.Attempt), min(f.pause, core.MaxBackoff))
-	m.schedule(r, m.now.Add(pause).Truncate(time.Millisecond))
+	pause := max(r.step.backoff.Delay(r.Attempt), min(f.pause, core.MaxBackoff))
+	m.queue(r, core.Retryable, m.now.Add(pause).Truncate(time.Millisecond))
 	due := r.dueAt()
 	m.record(core.EntryRetried, r.Path, details{Attempt: r.Attempt, Error: f.text, Until: core.FormatTime(due)})
 	m.state(core.StepMoved{Run: m.run, Event: m.event, Step: r.Step, Attempt: r.call, DueAt: due})
 	return true
+}
+
+// tries reports whether a step is tried again after so many attempts, the last of which failed.
+func (s *step) tries(attempts int, f *failure) bool {
+	return !f.final && attempts < s.attempts && (len(s.retried) == 0 || matches(s.retried, f.class))
 }
 
 // dueAt is when the job of a step that was scheduled is due.
@@ -69,20 +75,23 @@ func (r *row) dueAt() time.Time {
 	if r.end != nil {
 		return r.end.DueAt
 	}
-	return r.due
+	return r.job.DueAt
 }
 
 // escalate finds who has a remedy: the step itself, or what it is in, or nobody (nil).
 // Those below have failed for good.
 func (m *move) escalate(r *row, f *failure) (failed []*row, by *row) {
 	for x := r; x != nil; x = m.rows[x.ParentID] {
-		if x.step.proceeds || x.step.caught(f.class) != nil {
+		if x.step.remedied(f.class) {
 			return failed, x
 		}
 		failed = append(failed, x)
 	}
 	return failed, nil
 }
+
+// remedied reports whether the run goes on from a step after a failure.
+func (s *step) remedied(class core.ErrorClass) bool { return s.proceeds || s.caught(class) != nil }
 
 // caught is where a failure sends the run; nil if no entry of catch matches.
 func (s *step) caught(class core.ErrorClass) *step {
@@ -96,39 +105,68 @@ func (s *step) caught(class core.ErrorClass) *step {
 
 // divert goes on from a step that failed and has a remedy.
 func (m *move) divert(r *row, f *failure) {
-	to := r.step.caught(f.class)
-	way := details{Error: f.text, Goto: "continue"}
-	if to != nil {
-		way.Goto = to.name
-	} else {
-		to = r.step.next
-	}
-	problem := &trouble{Class: f.class, Message: f.text, Status: f.status, Step: r.Name}
-	state, err := m.scope(r, r.Attempt).text()
-	if err == nil {
-		state, err = checked(annotated(state, problem), nil)
-	}
-	if err != nil {
-		state = []byte("null") // a payload that is too large for a state, and nobody has made it smaller
-	}
+	to, way, problem := m.detour(r, f)
+	state := m.stateAfter(r, problem)
 	r.Error = f.text
 	m.passOn(r, state)
 	m.finish(r, core.StepFailed)
 	m.record(core.EntryStepFailed, r.Path, way)
 	m.moved(r)
+	m.proceed(r, to, state, r.troubled(problem, f.class))
+}
+
+// detour is where the run goes from a step that failed and has a remedy, and what the
+// history and the steps to come are told of the failure.
+func (m *move) detour(r *row, f *failure) (to *step, way details, problem *trouble) {
+	way = details{Error: f.text, Goto: "continue"}
+	if to = r.step.caught(f.class); to != nil {
+		way.Goto = to.name
+	} else {
+		to = r.step.next
+	}
+	return to, way, &trouble{Class: f.class, Message: f.text, Status: f.status, Step: r.Name}
+}
+
+// troubled is what goes along to the steps that come after a failure.
+func (r *row) troubled(problem *trouble, class core.ErrorClass) carry {
 	c := readCarry(r.Carry)
 	c.Error = problem
-	m.proceed(r, to, state, c)
+	if r.step.caught(class) != nil {
+		c.Caught = r.Path
+	}
+	return c
+}
+
+// stateAfter is what a step that failed passes on.
+func (m *move) stateAfter(r *row, problem *trouble) []byte {
+	state, err := m.scope(r, r.Attempt).text()
+	if err == nil {
+		state, err = checked(annotated(state, problem), nil)
+	}
+	if err != nil {
+		return []byte("null") // a payload that is too large for a state, and no input made it smaller
+	}
+	return state
 }
 
 // lose ends the run because of a step for whose failure there is no remedy.
 func (m *move) lose(r *row, failed []*row, f *failure) {
-	m.dismiss(r, core.Dead, f.text)
+	why, again := stepError(r.Path)+f.text, m.failing()
+	job := core.Dead
+	if again { // the dead job is that of the step that failed first
+		job = core.Completed
+	}
+	m.dismiss(r, job, f.text)
 	m.tellFailed(failed)
 	if r.ParentID != "" || r.fanned() && !r.whole() {
 		m.sweep("", core.StepCanceled, "canceled")
 	}
-	m.fail(stepError(r.Path)+f.text, r)
+	switch {
+	case again:
+		m.failAside(r, why)
+	case !m.aside(r, f, why):
+		m.fail(why, r)
+	}
 }
 
 // stepError is what the error of a run begins with that failed with a step.

@@ -16,11 +16,11 @@ type row struct {
 	fresh   bool // it is to be inserted
 	changed bool
 
-	// stored says that it has a job in the store, end what is to become of that; due is
-	// when the job is due that it is to get.
+	// stored says that it has a job in the store, end what is to become of that; job is the
+	// one that it is to get, if that has a due time.
 	stored bool
 	end    *core.JobChange
-	due    time.Time
+	job    core.StepJob
 
 	call core.Attempt // that ended in this move; zero if none did
 }
@@ -115,21 +115,30 @@ func (m *move) create(s *step, as core.Step) *row {
 	return r
 }
 
-// schedule gives a step its job, or lets the one it has wait until it is due.
+// schedule gives a step its job, or lets the one it has wait, until a time that may be now.
 func (m *move) schedule(r *row, due time.Time) {
+	status := core.Scheduled
+	if !due.After(m.now) {
+		status = core.Available
+	}
+	m.queue(r, status, due)
+}
+
+// queue gives a step a job that waits with a status, or lets the one it has wait so.
+func (m *move) queue(r *row, status core.Status, due time.Time) {
 	if limit := m.run.DeadlineAt; !limit.IsZero() && due.After(limit) {
 		due = limit
 	}
 	if r.stored {
-		r.end = &core.JobChange{ID: r.ID, Status: core.Retryable, DueAt: due, Error: r.Error}
+		r.end = &core.JobChange{ID: r.ID, Status: status, DueAt: due, Error: r.Error}
 	} else {
-		r.due = due
+		r.job = core.StepJob{ID: r.ID, Status: status, DueAt: due}
 	}
 }
 
 // dismiss ends the job of a step.
 func (m *move) dismiss(r *row, status core.Status, why string) {
-	r.due = time.Time{}
+	r.job = core.StepJob{}
 	if r.stored {
 		r.end = &core.JobChange{ID: r.ID, Status: status, Error: why, FinishedAt: m.now}
 	}

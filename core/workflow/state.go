@@ -30,10 +30,14 @@ func dataFailure(err error) *failure {
 // maxDepth is how deep a state may be nested: what is deeper is text to package expr.
 const maxDepth = 200
 
-// textOf is the JSON text of a document: as it is written, if it is JSON.
+// textOf is the JSON text of a document: as it is written, if it is JSON. JSON that has no view
+// is an error.
 func textOf(d *expr.Document) ([]byte, error) {
 	if text, ok := d.JSON(); ok {
 		return text, nil
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
 	}
 	return encode(d.Value())
 }
@@ -155,7 +159,7 @@ type docs struct {
 
 func (d *docs) ofPayload(e *core.Event) *expr.Document {
 	if d.payload == nil {
-		d.payload = expr.NewDocument(e.Payload, e.ContentType)
+		d.payload = expr.View(e.Payload, e.ContentType, e.Opaque())
 		d.read += len(e.Payload)
 	}
 	return d.payload

@@ -22,8 +22,10 @@ steps: [{name: a, url: http://a.example/}]`)
 		{`{"order_id": "1", "items": []}`, ""},
 		{`{"order_id": "1", "items": [], "note": "n", "a b": true}`, ""},
 		{`{}`, "$.order_id: is missing; it must be a string|$.items: is missing; it must be an array"},
+		{`{"order_id": "1", "items": [], "note": null, "a b": null}`, ""},
+		{`{"order_id": null, "items": [], "note": 1}`, "$.order_id: must be a string, not null|$.note: must be a string, not a number"},
 		{`{"order_id": 1, "items": {}, "note": null, "a b": "yes"}`,
-			`$.order_id: must be a string, not a number|$.items: must be an array, not an object|$.note: must be a string, not null|$["a b"]: must be a boolean, not a string`},
+			`$.order_id: must be a string, not a number|$.items: must be an array, not an object|$["a b"]: must be a boolean, not a string`},
 		{`[]`, "$: must be an object, not an array"},
 		{`text`, "$: must be an object, not a string"},
 	}
@@ -115,7 +117,30 @@ func TestTimes(t *testing.T) {
 		{json.Number("1e11"), "1973-03-03T09:46:40.000"},
 		{json.Number("1e9999"), "9999-12-31T23:59:59.999"},
 		{json.Number("x"), ""},
-		{"1767323045", ""},
+		{"20260102T030405Z", "2026-01-02T03:04:05.000"},
+		{"20260102t030405.1239z", "2026-01-02T03:04:05.123"},
+		{"20260102T030405,5+0130", "2026-01-02T01:34:05.500"},
+		{"20260102T030405", "2026-01-02T03:04:05.000"},
+		{"20260102T0304-01", "2026-01-02T04:04:00.000"},
+		{"20260102 0304", "2026-01-02T03:04:00.000"},
+		{"20260102", "2026-01-02T00:00:00.000"},
+		{"2026-01-02 03:04:05+01", "2026-01-02T02:04:05.000"},
+		{"1767323045", "2026-01-02T03:04:05.000"},
+		{"1767323045.25", "2026-01-02T03:04:05.250"},
+		{"1767323045123", "2026-01-02T03:04:05.123"},
+		{"176732304", "1975-08-08T12:18:24.000"},
+		{"-176732304", "1964-05-26T11:41:36.000"},
+		{strings.Repeat("9", 400), "9999-12-31T23:59:59.999"},
+		{"17673230", ""}, // a day of the year 1767 that is none
+		{"2026", ""},     // rather a year than a second of 1970
+		{"1.767323045e9", ""},
+		{"+1767323045", ""},
+		{" 1767323045", ""},
+		{"1767323045.", ""},
+		{"1767323045s", ""},
+		{"20261302T030405Z", ""},
+		{"20260102T30405Z", ""},
+		{"2026-01-02T030405Z", ""},
 		{"", ""},
 		{true, ""},
 		{nil, ""},
@@ -204,6 +229,12 @@ func TestTooDeep(t *testing.T) {
 	if _, err := checked(nest(201), nil); err == nil {
 		t.Error("checked(201 levels): want an error")
 	}
+	if got, err := resultOf(nest(201)); err == nil {
+		t.Errorf("resultOf(201 levels) = %.40q, want an error and no text", got)
+	}
+	if got, err := resultOf([]byte("\ufeff[1]")); err != nil || string(got) != "[1]" {
+		t.Errorf("resultOf(a byte order mark and JSON) = %q, %v; want the JSON", got, err)
+	}
 	if state := annotated(nest(3), &trouble{}); string(state) != string(nest(3)) {
 		t.Errorf("annotated(an array) = %s", state)
 	}
@@ -215,6 +246,7 @@ func TestTooDeep(t *testing.T) {
 
 func TestGraph(t *testing.T) {
 	d := compiled(t, `
+on_failure: no
 steps:
   - {name: call, url: http://a.example/, catch: [{errors: [4xx, timeout], goto: last}], on_failure: continue}
   - {name: pick, type: choice, choices: [{when: '$.a == "<b>" and $.c', goto: ask}], default: both}
@@ -224,8 +256,9 @@ steps:
     branches:
       - {name: one, url: http://a.example/}
       - {name: two, steps: [{name: each, type: map, items_path: $.items, url: http://a.example/}, {name: nap, type: wait, seconds: 90}]}
-  - {name: until, type: wait, timestamp_path: $.at}
-  - {name: last, url: http://a.example/, on_failure: continue}`)
+  - {name: until, type: wait, timestamp_path: $.at, catch: [{errors: [all], goto: no}]}
+  - {name: last, url: http://a.example/, on_failure: continue, end: true}
+  - {name: no, type: fail}`)
 	want := `flowchart TD
     begin((" "))
     s1["call"]
@@ -243,6 +276,7 @@ steps:
     end
     s9(["until<br>until $.at"])
     s10["last"]
+    s11{{"no<br>fails"}}
     s1 --> s2
     s1 -.->|"4xx, timeout"| s10
     s1 -.->|"failed"| s2
@@ -251,9 +285,12 @@ steps:
     s3 --> s4
     s4 --> s9
     s9 --> s10
+    s9 -.->|"all"| s11
     s10 --> done
     s10 -.->|"failed"| done
     begin --> s1
+    failed(("failed"))
+    failed -.-> s11
     done(((" ")))
 `
 	if got := d.Graph(); got != want {

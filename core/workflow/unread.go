@@ -17,7 +17,7 @@ func (d *Definition) Spoil(p Pen, v View, e core.StepEnd, why string) Move {
 	began := &e.Job.Situation.Step
 	r := m.rows[began.ID]
 	if r == nil || r.step == nil || r.light || m.run.Status.Finished() || !r.Status.Open() || r.Attempt != began.Attempt {
-		return Move{Lost: []int{0}, Missing: m.missing}
+		return Move{Lost: map[int]string{0: m.untold(r, e)}, Missing: m.missing}
 	}
 	m.begin(r)
 	r.Attempt++

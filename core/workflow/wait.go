@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -94,20 +95,30 @@ func (k *waitStep) due(s scope) (time.Time, error) {
 	return t, nil
 }
 
-// layouts of times, in upper case. Parse accepts a fraction after the seconds without
-// a layout naming one. Without a zone it is UTC.
+// layouts are those of times in upper case: the extended format of ISO 8601, and the basic
+// format. Parse accepts a fraction after the seconds without a layout that has one. A time
+// without a zone is in UTC.
 var layouts = []string{
-	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05",
+	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05",
 	"2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02",
+	"20060102T150405Z0700", "20060102T150405Z07", "20060102T150405",
+	"20060102T1504Z0700", "20060102T1504Z07", "20060102T1504", "20060102",
 }
 
+// unixText is a Unix time as text. It has at least 9 digits, so it is after March 1973, or as
+// long before 1970: a shorter text is a date, or a mistake that would let the step pass at once.
+var unixText = regexp.MustCompile(`^-?[0-9]{9,}(\.[0-9]+)?$`)
+
 // timeOf reads a time: ISO 8601 and RFC 3339, or Unix seconds, or milliseconds from
-// 1e11 on.
+// 1e11 on, as a number or as text.
 func timeOf(v any) (time.Time, error) {
 	switch v := v.(type) {
 	case json.Number:
 		return unixTime(v)
 	case string:
+		if unixText.MatchString(v) {
+			return unixTime(json.Number(v))
+		}
 		text := strings.ToUpper(strings.Replace(v, " ", "T", 1))
 		for _, layout := range layouts {
 			if t, err := time.Parse(layout, text); err == nil {

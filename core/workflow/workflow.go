@@ -40,8 +40,8 @@ type Move struct {
 	Transition core.Transition
 
 	// Lost are the ends, by their place, that change nothing: somebody else has told
-	// how the attempt ended, or the run has moved on.
-	Lost []int
+	// how the attempt ended, or the run has moved on. The value says why, for the log.
+	Lost map[int]string
 
 	// Moved is false if there is no transition to make, since all ends are lost.
 	Moved bool
@@ -54,13 +54,14 @@ type Pen struct {
 
 	// Obituary is what comes of a run that failed, such as an alert; nil if nothing does.
 	// The step is the one that failed, or the one whose end found the deadline over. It
-	// is not asked about a run that somebody canceled.
+	// is not asked about a run that an operator canceled.
 	Obituary func(core.Run, core.Step, core.Event) *core.Arrival
 }
 
 // The refusals of operators' wishes.
 var (
-	ErrNotFailed error = core.Refuse(core.Invalid, "only failed runs can be redriven")
+	ErrNotFailed error = core.Refuse(core.Invalid, "only failed and canceled runs can be redriven")
+	ErrPurpose   error = core.Refuse(core.Invalid, "the run ended in a step of type fail that no catch led to, and would end there again; redrive it from the start")
 	ErrFinished  error = core.Refuse(core.Invalid, "the run is finished")
 )
 
@@ -111,6 +112,8 @@ type Request struct {
 	Headers map[string]string // the step's own
 	Body    []byte            // JSON; nil for GET
 
-	// Key is constant over retries and crashes, and new on redrive: "<run>.<epoch>.<path>".
+	// Key is "<run>.<epoch>.<path>", with the epoch in which the run came to the step. It is
+	// constant over retries, crashes and redrives from the failed step. A redrive from the
+	// start comes to all steps anew, and any redrive to callback steps, whose tokens are new.
 	Key string
 }

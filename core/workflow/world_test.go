@@ -40,6 +40,7 @@ func loaded(workflow string) (*Definition, error) {
 type job struct {
 	id       core.ID
 	due      time.Time // zero once it is over
+	until    time.Time // while it is running: when its lease ends
 	status   core.Status
 	attempt  int
 	lastErr  string
@@ -167,7 +168,7 @@ func (w *world) view(ends []core.StepEnd) View {
 }
 
 // settle tells ends, and returns which were lost.
-func (w *world) settle(ends ...core.StepEnd) []int {
+func (w *world) settle(ends ...core.StepEnd) map[int]string {
 	v := w.view(ends)
 	m := w.complete(v, func(v View) Move { return w.d.Advance(w.pen(), v, ends...) })
 	if m.Moved != (len(m.Lost) < len(ends)) {
@@ -205,12 +206,18 @@ func (w *world) apply(t core.Transition) {
 	}
 	for _, c := range t.Changed {
 		s, ok := w.steps[c.ID]
-		if !ok || !s.Status.Open() {
+		if late := c.Status == core.StepSucceeded || s.Fan.Total > 0 || s.Output == nil; !ok || s.Status == core.StepSucceeded || !s.Status.Open() && !late {
 			w.t.Fatalf("change of step %q, which is %q", s.Path, s.Status)
 		}
 		s.Status, s.Attempt, s.Output, s.Error, s.Carry = c.Status, c.Attempt, c.Output, c.Error, c.Carry
 		s.Fan, s.Last, s.FinishedAt = c.Fan, c.Last, c.FinishedAt
 		w.steps[c.ID] = s
+	}
+	for _, id := range t.Held {
+		if j, s := w.jobs[id], w.steps[id]; j != nil && j.status == core.Running {
+			s.HeldUntil = j.until
+			w.steps[id] = s
+		}
 	}
 	w.applyJobs(t)
 	for _, token := range t.Tokens {
@@ -236,7 +243,8 @@ func (w *world) applyJobs(t core.Transition) {
 		if w.jobs[j.ID] != nil || w.steps[j.ID].ID == "" {
 			w.t.Fatalf("job %s is made for step %q, which has %v", j.ID, w.steps[j.ID].Path, w.jobs[j.ID])
 		}
-		w.jobs[j.ID] = &job{id: j.ID, due: j.DueAt, status: core.Available}
+		w.checkWaiting(w.steps[j.ID], j.Status, j.DueAt.After(t.Entries[0].At))
+		w.jobs[j.ID] = &job{id: j.ID, due: j.DueAt, status: j.Status}
 	}
 	for _, c := range t.JobsEnd {
 		j := w.jobs[c.ID]
@@ -247,9 +255,29 @@ func (w *world) applyJobs(t core.Transition) {
 			w.t.Fatalf("step %q has no job, but it is changed to %s", w.steps[c.ID].Path, c.Status)
 		}
 		j.status, j.due, j.lastErr, j.finished = c.Status, c.DueAt.Round(time.Second), c.Error, c.FinishedAt
+		if !c.Status.Finished() {
+			w.checkWaiting(w.steps[c.ID], c.Status, c.DueAt.After(t.Entries[0].At))
+		}
 		if c.Status.Finished() != c.DueAt.IsZero() || c.Status.Finished() == c.FinishedAt.IsZero() {
 			w.t.Fatalf("change of a job: %+v", c)
 		}
+	}
+}
+
+// checkWaiting: only the job of a step that failed is retryable, and a job that waits for its
+// time is scheduled.
+func (w *world) checkWaiting(s core.Step, status core.Status, later bool) {
+	ok := status == core.Available
+	switch {
+	case later && s.Status == core.StepWaiting:
+		ok = status == core.Scheduled
+	case later:
+		ok = status == core.Scheduled || status == core.Retryable && s.Error != ""
+	case s.Status != core.StepWaiting && s.Error != "":
+		ok = ok || status == core.Retryable
+	}
+	if !ok {
+		w.t.Fatalf("the job of step %s, which is %s, is %s, and due later: %t", s.Path, s.Status, status, later)
 	}
 }
 
@@ -283,13 +311,19 @@ func (w *world) check() {
 		branches[s.ParentID][s.Branch] = true
 	}
 	for _, s := range w.steps {
-		if s.Fan.Total > 0 && (len(branches[s.ID]) != s.Fan.Total || children[s.ID].Ended != s.Fan.Ended ||
+		if s.Fan.Total > 0 && s.Output == nil && (len(branches[s.ID]) != s.Fan.Total || children[s.ID].Ended != s.Fan.Ended ||
 			children[s.ID].Bytes != s.Fan.Bytes || s.Fan.Started > s.Fan.Total) {
 			w.t.Fatalf("step %s has %+v, but %d branches of which %+v ended", s.Path, s.Fan, len(branches[s.ID]), children[s.ID])
 		}
 	}
 	w.checkJobs()
-	if w.run.Seq > w.d.entries*w.run.Epoch {
+	late := 0
+	for _, e := range w.history {
+		if e.Type == core.EntryLate || strings.Contains(e.Data, `"late":true`) {
+			late++
+		}
+	}
+	if w.run.Seq > w.d.entries*w.run.Epoch+late {
 		w.t.Fatalf("the history has %d entries", w.run.Seq)
 	}
 }
@@ -310,7 +344,7 @@ func (w *world) checkJobs() {
 			dead++
 		}
 	}
-	if dead > 1 || dead == 1 && w.run.Status != core.RunFailed {
+	if dead > 1 || dead == 1 && w.run.Error == "" {
 		w.t.Fatalf("%d jobs are dead, the run is %s", dead, w.run.Status)
 	}
 	for _, token := range w.tokens {

@@ -1,0 +1,95 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
+// A failStep ends the run as failed, on purpose; in a branch or an item it fails that.
+type failStep struct {
+	inline
+	of      *step
+	code    string         // may be empty
+	message *expr.Template // nil: that of the failure that was caught last
+}
+
+func newFail(s *step, c config.Step) (kind, error) {
+	k := &failStep{of: s, code: c.Error}
+	s.next = nil
+	if c.Message == "" {
+		return k, nil
+	}
+	var err error
+	if k.message, err = expr.ParseText(c.Message); err != nil {
+		return nil, fmt.Errorf("message: %w", err)
+	}
+	return k, nil
+}
+
+func (k *failStep) typ() string { return "fail" }
+
+func (k *failStep) inside(string) *list { return nil }
+func (k *failStep) exits() []*step      { return nil }
+
+func (k *failStep) enter(m *move, r *row) {
+	r.Attempt++
+	text, err := k.text(m.scope(r, r.Attempt))
+	if err != nil {
+		m.stumble(r, dataFailure(err))
+		return
+	}
+	m.stumble(r, &failure{class: core.ClassFail, text: text, final: true})
+}
+
+func (k *failStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
+
+// silent reports whether the step says nothing of its own.
+func (k *failStep) silent() bool { return k.code == "" && k.message == nil }
+
+// maxMessage is how many characters of a message are kept.
+const maxMessage = 1000
+
+// text is the error of the step: its class, code and message, as far as there are any.
+func (k *failStep) text(s scope) (string, error) {
+	message, err := k.said(s)
+	if err != nil {
+		return "", err
+	}
+	text := string(core.ClassFail)
+	for _, part := range []string{k.code, message} {
+		if part != "" {
+			text += ": " + part
+		}
+	}
+	return text, nil
+}
+
+func (k *failStep) said(s scope) (message string, err error) {
+	if k.message == nil {
+		if e := readCarry(s.row.Carry).Error; e != nil {
+			message = stepError(e.Step) + e.Message
+		}
+		return message, nil
+	}
+	seen, err := s.seen(k.of.input)
+	if err != nil {
+		return "", err
+	}
+	text, err := k.message.Render(seen, s.context())
+	if err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(text, &message); err != nil {
+		return "", err
+	}
+	message = strings.ReplaceAll(message, "\x00", "\uFFFD") // which PostgreSQL does not store
+	if runes := []rune(message); len(runes) > maxMessage {
+		message = string(runes[:maxMessage-1]) + "…"
+	}
+	return message, nil
+}

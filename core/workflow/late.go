@@ -1,0 +1,233 @@
+package workflow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// An answer is late if its step was over before it came: a sibling failed, the deadline
+// came, or an operator canceled the run, while the call was under way. The step keeps a late
+// answer, so that a redrive from the failed step need not make the call again. The run
+// itself stays as it is.
+//
+// A step is also answered by a call that was made for it in an earlier epoch, and by one
+// that another worker made for an earlier attempt: both carried the step's own idempotency
+// key. Of these only a success counts. See visitOf.
+
+// visitOf is the epoch in whose idempotency key the visit to a step is named: the one in
+// which the run came to the step, also after a redrive from the failed step.
+func visitOf(s core.Step) int {
+	if c := readCarry(s.Carry); c.Visit > 0 {
+		return c.Visit
+	}
+	return s.Epoch
+}
+
+// rowOf is the step that an end is for. If the run was redriven since the attempt began, that
+// is the copy of the step in the new epoch. It is nil if there is none, or if it was not read
+// yet.
+func (m *move) rowOf(e core.StepEnd) *row {
+	began := e.Job.Situation.Step
+	if began.Epoch == m.run.Epoch || began.ID == "" {
+		return m.rows[began.ID]
+	}
+	m.need(core.Wanted{Paths: []string{began.Path}})
+	for _, r := range m.order {
+		if r.Path == began.Path && !r.light && visitOf(r.Step) == visitOf(began) && m.knowsAbove(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// knowsAbove reports whether all steps were read that a step is in. If not, it asks for the
+// first one that was not.
+func (m *move) knowsAbove(r *row) bool {
+	for r.ParentID != "" {
+		above := m.rows[r.ParentID]
+		if above == nil {
+			m.need(core.Wanted{IDs: []core.ID{r.ParentID}})
+			return false
+		}
+		r = above
+	}
+	return true
+}
+
+// late tells of a call that was answered when its step had ended without it, or when its
+// attempt was not the step's any more. False means that this changes nothing.
+func (m *move) late(r *row, e core.StepEnd) bool {
+	if r.Type != "http" || r.Status == core.StepSucceeded || r.Output != nil {
+		return false
+	}
+	switch {
+	case e.Kind == core.Replied:
+		return m.repliedLate(r, e)
+	case e.Kind != core.Refused:
+		return false
+	case r.Epoch != e.Job.Situation.Step.Epoch:
+		return m.refusedBefore(r, e)
+	case r.Status.Open() || r.Status == core.StepFailed || r.Attempt != e.Job.Situation.Step.Attempt:
+		return false
+	}
+	m.refusedLate(r, e)
+	return true
+}
+
+// repliedLate is told of a call that succeeded. If nothing can be made of the reply, the call
+// is repeated like one that failed.
+func (m *move) repliedLate(r *row, e core.StepEnd) bool {
+	result, err := resultOf(e.Body)
+	var state []byte
+	if err == nil {
+		state, err = m.scope(r, r.Attempt+1).passedOn(r.step, result)
+	}
+	if err != nil {
+		return false
+	}
+	if r.Status == core.StepFailed && !m.revivable(r) {
+		return false // the run went on without it
+	}
+	r.Attempt++
+	m.called(r, e)
+	if r.Status.Open() {
+		m.begin(r)
+		m.succeed(r, r.step.next, state)
+		return true
+	}
+	m.dismiss(r, core.Completed, "")
+	if r.Status == core.StepFailed && !r.stored { // its job may be dead
+		m.closed = append(m.closed, core.JobChange{ID: r.ID, Status: core.Completed, FinishedAt: m.now})
+	}
+	m.finish(r, core.StepSucceeded)
+	m.passOn(r, state)
+	m.record(core.EntrySucceeded, r.Path, details{Late: true})
+	m.moved(r)
+	m.leaveLate(r, r.step.next, state, readCarry(r.Carry))
+	return true
+}
+
+// leaveLate notes what comes after a step that is over late: a step that is over as well,
+// with which a redrive begins, or the end of the list.
+func (m *move) leaveLate(r *row, to *step, state []byte, c carry) {
+	above := m.rows[r.ParentID]
+	switch {
+	case !m.revivable(r):
+	case to != nil:
+		n := c.visit(r.step, to)
+		next := m.create(to, core.Step{
+			ParentID: r.ParentID, Branch: r.Branch, Path: r.sibling(to.name, n), State: state, Carry: c.text(),
+		})
+		next.Status, next.FinishedAt = core.StepCanceled, m.now
+	case above == nil:
+		r.Last = true
+	default:
+		r.Last, r.Output = true, state
+		above.Fan.Ended++
+		above.Fan.Bytes += len(state)
+		above.changed = true
+	}
+}
+
+// revivable reports whether a redrive from the failed step would come to a step again: the
+// run has failed, or is about to, or was canceled, and nothing that the step is in was left behind by it. It asks for the
+// steps above to be read in full.
+func (m *move) revivable(r *row) bool {
+	if !m.failing() && m.run.Status != core.RunCanceled {
+		return false
+	}
+	if r.ParentID != "" && m.rows[r.ParentID] == nil {
+		return false
+	}
+	for x := m.rows[r.ParentID]; x != nil; x = m.rows[x.ParentID] {
+		if x.light {
+			m.need(core.Wanted{IDs: []core.ID{x.ID}})
+			return false
+		}
+		if x.Output != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// refusedLate is told of a call that failed. The step stays over; a redrive makes the call
+// again, unless the step has a remedy of its own by which the run would have gone on.
+func (m *move) refusedLate(r *row, e core.StepEnd) {
+	f := failureOf(e)
+	r.Attempt++
+	m.called(r, e)
+	r.Error, r.changed = f.text, true
+	c := readCarry(r.Carry)
+	c.Told = true
+	r.Carry = c.text()
+	if !r.step.remedied(f.class) || r.step.tries(r.Attempt, f) || !m.revivable(r) {
+		m.record(core.EntryLate, r.Path, details{Error: f.text})
+		m.moved(r)
+		return
+	}
+	to, way, problem := m.detour(r, f)
+	state := m.stateAfter(r, problem)
+	m.finish(r, core.StepFailed)
+	m.passOn(r, state)
+	way.Late = true
+	m.record(core.EntryStepFailed, r.Path, way)
+	m.moved(r)
+	m.leaveLate(r, to, state, r.troubled(problem, f.class))
+}
+
+// refusedBefore is told of a call that failed and that an earlier epoch began. The step, for
+// which a redrive has its job wait until that call is over, need not wait any longer. If the
+// step is over again, the next redrive need not wait.
+func (m *move) refusedBefore(r *row, e core.StepEnd) bool {
+	c := readCarry(r.Carry)
+	if c.Call != callOf(e.Job.Situation.Step) || !c.held().After(m.now) {
+		return false
+	}
+	c.Held, c.Call = 0, ""
+	r.Carry, r.changed = c.text(), true
+	m.called(r, e)
+	if r.Status.Open() {
+		m.schedule(r, m.now)
+	}
+	m.record(core.EntryLate, r.Path, details{Error: failureOf(e).text})
+	return true
+}
+
+// callOf names a call among those that are made for one visit to a step.
+func callOf(s core.Step) string { return fmt.Sprintf("%d.%d", s.Epoch, s.Attempt) }
+
+// failureOf is that of a call.
+func failureOf(e core.StepEnd) *failure {
+	text := e.Attempt.Error
+	if text == "" {
+		text = string(e.Class)
+	}
+	return &failure{class: e.Class, text: text, status: e.Attempt.StatusCode, final: e.Final, pause: e.RetryAfter}
+}
+
+// untold is why an end changes nothing, for the log.
+func (m *move) untold(r *row, e core.StepEnd) string {
+	began := e.Job.Situation.Step
+	switch {
+	case r == nil && began.Epoch != m.run.Epoch:
+		return "the run was redriven from its start"
+	case r == nil:
+		return "the run is gone"
+	case r.Status == core.StepCanceled || r.Status == core.StepSkipped:
+		return "the step was over before: it is " + string(r.Status)
+	case r.Epoch != began.Epoch && r.Status.Open():
+		return "the run was redriven, and the step is tried again"
+	}
+	return "another attempt stands"
+}
+
+// held is until when a call may be under way that was made for a step before a redrive.
+func (c carry) held() time.Time {
+	if c.Held == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(c.Held).UTC()
+}

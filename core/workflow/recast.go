@@ -1,0 +1,77 @@
+package workflow
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// fits reports whether the definition has a step of the past. The first one that it has not is
+// the misfit. A run that keeps its definition always fits.
+func (p *past) fits(s core.Step) bool {
+	of := p.m.d.at(s.Path)
+	switch {
+	case of == nil:
+		p.misfits("it has no step %s, to which the run has come", s.Path)
+	case of.kind.typ() != s.Type:
+		p.misfits("step %s is of type %s there, and the run came to one of type %s", s.Path, of.kind.typ(), s.Type)
+	default:
+		return true
+	}
+	return false
+}
+
+// fitBranches checks that a parallel step goes on with the branches that it began with.
+func (p *past) fitBranches(s core.Step) {
+	of := p.m.d.at(s.Path)
+	if of == nil {
+		return
+	}
+	if k, ok := of.kind.(*parallelStep); ok && len(k.branches) != s.Fan.Total {
+		p.misfits("step %s has %d branches there, and the run began %d", s.Path, len(k.branches), s.Fan.Total)
+	}
+}
+
+func (p *past) misfits(format string, args ...any) {
+	if p.misfit == "" && p.m.recast.Hash != "" {
+		p.misfit = fmt.Sprintf(format, args...)
+	}
+}
+
+// counted is the carry of a step. Visits are counted only of steps that a run can come back to,
+// and another definition may have more of these: so their visits are counted anew, or two would
+// have one path.
+func (p *past) counted(s core.Step) carry {
+	c := readCarry(s.Carry)
+	if p.m.recast.Hash == "" {
+		return c
+	}
+	c.Visits = maps.Clone(c.Visits)
+	for _, x := range p.within[s.ParentID] {
+		of := p.m.d.at(x.Path)
+		if x.Branch != s.Branch || of == nil || !of.looped {
+			continue
+		}
+		if c.Visits == nil {
+			c.Visits = map[string]int{}
+		}
+		c.Visits[of.name] = max(c.Visits[of.name], visitIn(x.Path))
+	}
+	return c
+}
+
+// visitIn is the number of the visit that a path names.
+func visitIn(path string) int {
+	_, n, again := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], "#")
+	if !again {
+		return 1
+	}
+	visit, err := strconv.Atoi(n)
+	if err != nil {
+		return 1
+	}
+	return visit
+}
