@@ -215,7 +215,7 @@ func ended(m core.TakenJob, why string, now time.Time) core.Outcome {
 		Lease:   m.Lease,
 		Lane:    m.Lane,
 		At:      now,
-		Attempt: core.Attempt{Number: min(m.Attempt, m.MaxAttempts), Error: why, StartedAt: now},
+		Attempt: core.Attempt{Number: m.Number(), Error: why, StartedAt: now},
 	}
 }
 

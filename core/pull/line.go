@@ -11,10 +11,10 @@ import (
 // keepEvery is how far apart the looks at a busy line are.
 const keepEvery = time.Second
 
-// What is taken at once at most, and what one consumer gets: messages are in memory from
-// then until they are sent. Bytes are those of [Size], and of the next messages they
-// are guessed from the last. One message is taken and given however large it is. The
-// rooms of all consumers bound the bytes that they get together.
+// The most that a claim takes, and that one consumer gets: messages are in memory from the
+// claim until they are sent. Bytes are those of [Size]. The line guesses the size of the next
+// messages from the last ones. One message is taken and given however large it is. The rooms
+// of all consumers bound the bytes that they get together.
 const (
 	maxClaim   = 10 * MaxBatch
 	claimBytes = 32 << 20
@@ -42,7 +42,7 @@ type line struct {
 
 	size int // of a message, about, in bytes; zero if none was taken yet
 
-	blocked bool // those who wait have no room
+	blocked bool // no waiting consumer has room
 
 	kept time.Time // when there was last a look at it, as far as keepUp knows
 }
@@ -55,8 +55,8 @@ type consumer struct {
 	answer chan answer
 
 	room    Room
-	granted int   // bytes that are reserved in it for the Take that is under way
-	full    *Full // why none are, if that is why it gets no messages
+	granted int   // bytes that its room reserved for the Take that is under way
+	full    *Full // why the room granted nothing; nil if it granted bytes
 }
 
 // An answer is what a consumer gets, once, when it is out of the line.
@@ -96,7 +96,8 @@ func (p *Puller) join(l *line, c *consumer) {
 	p.start(l)
 }
 
-// expire ends a consumer's wait, at once if nobody is taking for it, or will be in a moment.
+// expire ends a consumer's wait. The consumer is answered at once if no claim is under way,
+// and otherwise soon.
 func (p *Puller) expire(l *line, c *consumer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,8 +182,9 @@ func (p *Puller) keepUp(l *line) {
 	})
 }
 
-// ask is what to take for those in a line. Nothing ends the claim: they have been asked
-// for, and there is no reason to think that there is more; or none of them has room.
+// ask plans the next Take for the consumers of a line. It ends the claim and returns an empty
+// plan if a Take was made for all of them and no more messages are expected, or if no
+// consumer has room.
 func (p *Puller) ask(l *line) (take plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,7 +253,7 @@ func (p *Puller) share(l *line, taken []core.TakenJob, n int) {
 		messages = messages[k:]
 		return k > 0
 	})
-	back := append(bare, messages...) // whom they were for has left, or they are larger than was guessed
+	back := append(bare, messages...) // their consumer has left, or they are larger than the guess
 	if len(taken) < n && len(back) == 0 {
 		l.emptied()
 	} else {
@@ -265,8 +267,8 @@ func (p *Puller) share(l *line, taken []core.TakenJob, n int) {
 	p.bury(l, spent)
 }
 
-// emptied answers those who were asked for and whose wait is over: there is nothing more
-// in the queue, with room or without.
+// emptied answers the consumers for which a Take was made and whose wait is over. The queue
+// is empty, so they get no error of their room.
 func (l *line) emptied() {
 	for _, c := range l.waiting {
 		if c.asked {
@@ -279,8 +281,9 @@ func (l *line) emptied() {
 // backTime is how long a line waits for messages that are being given back.
 const backTime = time.Second
 
-// giveBack returns messages that no consumer gets. The next Take is to find them, or it
-// would say of a queue that it is empty; but who asks next does not wait long for that.
+// giveBack returns messages that no consumer gets. It waits for the store, or the next Take
+// would not find these messages and report an empty queue. It waits no longer than backTime,
+// which bounds the delay of the next consumer.
 func (p *Puller) giveBack(l *line, messages []core.TakenJob) {
 	if len(messages) == 0 {
 		return
@@ -296,8 +299,8 @@ func (p *Puller) giveBack(l *line, messages []core.TakenJob) {
 	}
 }
 
-// sort parts messages that may be given to consumers from those that have been too
-// often, and from those that came bare. A Take does not tell which of its jobs was due first; but those that were
+// sort separates messages for consumers, spent messages, which were received too often, and
+// bare messages. A Take does not tell which of its jobs was due first. Messages that were
 // received before, and came back, stand behind the others.
 func sort(taken []core.TakenJob) (messages, spent, bare []core.TakenJob) {
 	var again []core.TakenJob
@@ -307,7 +310,7 @@ func sort(taken []core.TakenJob) (messages, spent, bare []core.TakenJob) {
 			bare = append(bare, m)
 		case m.Spent():
 			spent = append(spent, m)
-		case m.Attempt > 1:
+		case m.Round() > 1:
 			again = append(again, m)
 		default:
 			messages = append(messages, m)

@@ -160,7 +160,7 @@ func changed(s core.Step, c core.StepChange) core.Step {
 func (r *Runner) call(ctx context.Context, request workflow.Request, job core.TakenJob) core.StepEnd {
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		ctx, cancel = core.WithLimit(ctx, r.Timeout)
 		defer cancel()
 	}
 	started := r.Clock()
@@ -173,12 +173,12 @@ func (r *Runner) call(ctx context.Context, request workflow.Request, job core.Ta
 		end.Kind, end.Class, end.Body = core.Refused, classOf(answer), nil
 	}
 	end.Attempt = core.Attempt{
-		Number:     job.Situation.Step.Attempt + 1,
+		Number:     job.Number(), // attempts of unknown outcome count too, so that no number comes twice
 		StatusCode: answer.StatusCode,
 		Error:      answer.Error,
 		Response:   answer.Response,
 		StartedAt:  started,
-		Duration:   end.At.Sub(started),
+		Duration:   max(0, end.At.Sub(started)),
 	}
 	return end
 }
@@ -216,7 +216,7 @@ func (r *Runner) uncallable(job core.TakenJob, why error) core.StepEnd {
 	now := r.Clock()
 	return core.StepEnd{
 		Job: job, Kind: core.Refused, At: now, Class: core.ClassData, Final: true,
-		Attempt: core.Attempt{Number: job.Situation.Step.Attempt + 1, Error: "data: " + why.Error(), StartedAt: now},
+		Attempt: core.Attempt{Number: job.Number(), Error: "data: " + why.Error(), StartedAt: now},
 	}
 }
 

@@ -23,6 +23,7 @@ type book struct {
 	steps    map[core.ID]core.Step
 	jobs     map[core.ID]core.Job
 	tokens   map[string]core.Token
+	receipts map[string]core.ID
 	history  map[core.ID][]core.Entry
 	marks    map[core.ID][]core.ID // of the entries of history
 	attempts map[string]core.Attempt
@@ -38,7 +39,7 @@ type book struct {
 func newBook() *book {
 	return &book{
 		defs: map[string]core.Definition{}, events: map[core.ID]core.Event{}, runs: map[core.ID]core.Run{},
-		steps: map[core.ID]core.Step{}, jobs: map[core.ID]core.Job{}, tokens: map[string]core.Token{},
+		steps: map[core.ID]core.Step{}, jobs: map[core.ID]core.Job{}, tokens: map[string]core.Token{}, receipts: map[string]core.ID{},
 		history: map[core.ID][]core.Entry{}, marks: map[core.ID][]core.ID{}, attempts: map[string]core.Attempt{},
 		ops: map[string]int{},
 	}
@@ -140,12 +141,13 @@ func (b *book) stepsOf(run core.ID, epoch int) []core.Step {
 	return all
 }
 
-func (b *book) Awaited(_ context.Context, now time.Time, hash string) (core.ID, error) {
-	return do(b, "awaited", func() (core.ID, error) {
+func (b *book) Awaited(_ context.Context, now time.Time, hash, receipt string) (core.Awaiting, error) {
+	return do(b, "awaited", func() (core.Awaiting, error) {
+		found := core.Awaiting{RunID: b.receipts[receipt]}
 		if t := b.tokens[hash]; t.ExpiresAt.After(now) {
-			return t.StepID, nil
+			found.StepID = t.StepID
 		}
-		return "", nil
+		return found, nil
 	})
 }
 
@@ -192,6 +194,9 @@ func (b *book) transit(t core.Transition) bool {
 	}
 	for _, k := range t.Tokens {
 		b.tokens[k.Hash] = k
+	}
+	for _, k := range t.Receipts {
+		b.receipts[k] = id
 	}
 	for hash, k := range b.tokens {
 		if slices.Contains(t.Disarm, k.StepID) {
@@ -312,6 +317,10 @@ func (b *book) Lapsed(context.Context, time.Time, []core.Lane, int) ([]core.Take
 }
 
 func (b *book) Strays(context.Context, time.Time, []core.Lane) (map[core.Lane]time.Time, error) {
+	return nil, nil
+}
+
+func (b *book) CloseBreakers(context.Context, time.Time, ...core.Lane) ([]core.Lane, error) {
 	return nil, nil
 }
 

@@ -90,9 +90,12 @@ func TestCallback(t *testing.T) {
 			var w *world
 			var id core.ID
 			back := func(token string) {
-				for i, want := range []error{nil, ErrToken} {
-					if err := w.callback(token, `{"ok": 1}`); err != want {
-						t.Errorf("early %v: callback %d = %v, want %v", early, i+1, err, want)
+				for i, c := range []struct {
+					body string
+					want error
+				}{{`{"ok": 1}`, nil}, {`{"ok": 2}`, ErrToken}, {`{"ok": 1}`, nil}, {``, ErrToken}} {
+					if err := w.callback(token, c.body); err != c.want {
+						t.Errorf("early %v: callback %d with %q = %v, want %v", early, i+1, c.body, err, c.want)
 					}
 				}
 			}
@@ -116,15 +119,15 @@ func TestCallback(t *testing.T) {
 			if left := w.left(id); len(left) > 0 {
 				t.Errorf("early %v: left %v", early, left)
 			}
-			var known []bool
+			var told []string
 			for _, f := range factsOf[core.CalledIn](w) {
-				known = append(known, f.Known)
-				if f.Known && (f.Run.ID != id || f.Path != "ask") || !f.Known && f.Run.ID != "" {
+				if known := f.Run.ID == id; known != (f.Result != core.CallbackUnknown) || (f.Path == "ask") != (f.Result == core.CallbackReceived) {
 					t.Errorf("told %+v", f)
 				}
+				told = append(told, string(f.Result))
 			}
-			if diff := cmp.Diff([]bool{true, false}, known); diff != "" {
-				t.Errorf("callbacks told as known (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{"received", "unknown", "repeated", "unknown"}, told); diff != "" {
+				t.Errorf("callbacks told of (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -142,7 +145,7 @@ func TestTokensThatAreNoGood(t *testing.T) {
 		}
 		for _, token := range bad {
 			before := maps.Clone(w.ops)
-			if err := w.callback(token, "no JSON"); err != ErrToken {
+			if err := w.callback(token, `{"a": 1}`); err != ErrToken {
 				t.Errorf("Callback(%.60q) = %v, want %v", token, err, ErrToken)
 			}
 			before["awaited"]++
@@ -163,12 +166,19 @@ func TestTokensThatAreNoGood(t *testing.T) {
 	})
 }
 
+// A refusal of a body is the same for every token, so that it does not tell a good token from
+// another.
 func TestBodiesOfCallbacks(t *testing.T) {
+	const mark = "\ufeff"
 	tests := []struct {
 		body, output string // no output: refused
+		refused      core.Kind
 	}{
-		{"", `{}`}, {" \n", `{}`}, {`{"a": [1.50]}`, `{"a": [1.50]}`}, {`"text"`, `"text"`}, {`null`, `null`},
-		{"nonsense", ""}, {`{"a": 1} 2`, ""}, {"\"\xff\"", ""},
+		{"", `{}`, 0}, {" \n", `{}`, 0}, {`{"a": [1.50]}`, `{"a": [1.50]}`, 0}, {`"text"`, `"text"`, 0}, {`null`, `null`, 0},
+		{mark, `{}`, 0}, {mark + ` {"a": 1}`, `{"a": 1}`, 0}, {nested(200), nested(200), 0},
+		{"nonsense", "", core.Invalid}, {`{"a": 1} 2`, "", core.Invalid}, {"\"\xff\"", "", core.Invalid},
+		{mark + mark + "{}", "", core.Invalid}, {nested(201), "", core.Invalid}, {nested(20_000), "", core.Invalid},
+		{`"` + strings.Repeat("x", 1<<20) + `"`, "", core.TooLarge},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
@@ -177,18 +187,24 @@ func TestBodiesOfCallbacks(t *testing.T) {
 			token := notices()[0]["token"].(string)
 			err := w.callback(token, tt.body)
 			if tt.output == "" {
-				if !core.IsKind(err, core.Invalid) {
-					t.Errorf("Callback with %q = %v, want it refused", tt.body, err)
+				if !core.IsKind(err, tt.refused) {
+					t.Errorf("Callback with %.60q = %v, want it refused", tt.body, err)
+				}
+				before := w.ops["awaited"]
+				if other := w.callback(newToken(), tt.body); other == nil || err == nil || other.Error() != err.Error() || w.ops["awaited"] != before {
+					t.Errorf("Callback with %.60q and another token = %v, want %v before it is looked up", tt.body, other, err)
 				}
 				tt.output = `{}`
 				err = w.callback(token, "") // it is as good as before
 			}
 			if run := w.read(id); err != nil || string(run.Output) != tt.output {
-				t.Errorf("after %q: %v, run is %s with %s, want %s", tt.body, err, run.Status, run.Output, tt.output)
+				t.Errorf("after %.60q: %v, run is %s with %.60s, want %.60s", tt.body, err, run.Status, run.Output, tt.output)
 			}
 		})
 	}
 }
+
+func nested(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
 // The token of an attempt that failed is as good as that of the next one.
 func TestTokenOfAnEarlierAttempt(t *testing.T) {
@@ -253,7 +269,7 @@ func TestNobodyToTell(t *testing.T) {
 		end := w.reach(r, "asking")
 		settled, err := r.Settle(context.Background(), end)
 		due := time.Now().Add(time.Hour)
-		if diff := cmp.Diff([]core.StepSettled{{Status: core.Retryable, DueAt: due, Next: due}}, settled); err != nil || diff != "" {
+		if diff := cmp.Diff([]core.StepSettled{{Status: core.Scheduled, DueAt: due, Next: due}}, settled); err != nil || diff != "" {
 			t.Errorf("Settle: %v (-want +got):\n%s", err, diff)
 		}
 		if end.Kind != core.Armed || len(w.requests) != 0 || w.ops["transit"] != 2 || len(w.tokens) != 1 {
@@ -294,6 +310,112 @@ func TestTokenOfARunThatEnds(t *testing.T) {
 	})
 }
 
+// The sender of a callback whose outcome is unknown repeats the callback, and is told that it
+// was recorded, also after the run was redriven.
+func TestCallbackOfUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, id, notices := newAsking(t, nil)
+		w.tick()
+		token := notices()[0]["token"].(string)
+		w.after = func(op string) error {
+			if op == "transit" {
+				return errAway
+			}
+			return nil
+		}
+		if err := w.callback(token, `{"ok": 1}`); !core.IsKind(err, core.Unavailable) || string(w.read(id).Output) != `{"ok": 1}` {
+			t.Fatalf("Callback = %v with the output %s, want it unavailable and stored", err, w.read(id).Output)
+		}
+		w.after = nil
+		for _, c := range []struct {
+			token, body string
+			want        error
+		}{
+			{token, `{"ok": 1}`, nil},
+			{token, "\ufeff" + `{"ok": 1}`, nil}, // the same result
+			{token, `{"ok":1}`, ErrToken},
+			{newToken(), `{"ok": 1}`, ErrToken},
+		} {
+			if err := w.callback(c.token, c.body); err != c.want {
+				t.Errorf("Callback again with %q = %v, want %v", c.body, err, c.want)
+			}
+		}
+		if n := len(w.told(id, core.EntrySucceeded)); n != 1 || string(w.read(id).Output) != `{"ok": 1}` {
+			t.Errorf("the step succeeded %d times, output %s; want once, as first sent", n, w.read(id).Output)
+		}
+	})
+}
+
+// A callback that was recorded is told so again after its run failed and was redriven; one for a
+// step that was canceled is not.
+func TestRepeatedCallbackOfARunThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+  asking:
+    source: shop
+    events: [order]
+    steps:
+      - {name: ask, type: callback, url: 'https://a.example/ask', callback_timeout: 3600}
+      - {name: again, type: callback, url: 'https://a.example/again', callback_timeout: 3600}
+`)
+		var tokens []string
+		w.answer = func(_ context.Context, r workflow.Request, _ core.TakenJob) Answer {
+			var notice struct{ Token string }
+			if err := json.Unmarshal(r.Body, &notice); err != nil {
+				t.Error(err)
+			}
+			tokens = append(tokens, notice.Token)
+			return Answer{StatusCode: 202}
+		}
+		id := w.start("asking", `{}`)
+		w.tick()
+		if err := w.callback(tokens[0], `1`); err != nil {
+			t.Fatal(err)
+		}
+		w.tick()
+		if _, err := w.runner().Cancel(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		for redriven := range 2 {
+			if err := w.callback(tokens[0], `1`); err != nil {
+				t.Errorf("redriven %d times: Callback of the step that was answered = %v, want none", redriven, err)
+			}
+			if err := w.callback(tokens[1], `2`); err != ErrToken {
+				t.Errorf("redriven %d times: Callback of the step that was canceled = %v, want %v", redriven, err, ErrToken)
+			}
+			if redriven == 0 {
+				if _, err := w.runner().Redrive(t.Context(), id, true, core.Definition{}); err != nil {
+					t.Fatal(err)
+				}
+				w.tick()
+			}
+		}
+	})
+}
+
+// A repeated callback that comes while the first one is being stored is told that it is recorded.
+func TestSameCallbackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, op := range []string{"situations", "transit"} {
+			w, _, notices := newAsking(t, nil)
+			w.tick()
+			token := notices()[0]["token"].(string)
+			w.before = func(now string) error {
+				if now == op {
+					w.before = nil
+					if err := w.callback(token, `"same"`); err != nil {
+						t.Errorf("before %s: the first Callback = %v", op, err)
+					}
+				}
+				return nil
+			}
+			if err := w.callback(token, `"same"`); err != nil {
+				t.Errorf("another came before %s: the second Callback = %v, want none", op, err)
+			}
+		}
+	})
+}
+
 // Of two callbacks that find their token good one counts.
 func TestCallbacksAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -311,6 +433,45 @@ func TestCallbacksAtOnce(t *testing.T) {
 		}
 		if err := w.callback(token, `"second"`); err != ErrToken || string(w.read(id).Output) != `"first"` {
 			t.Errorf("the second Callback = %v, and the run has %s; want %v and what came first", err, w.read(id).Output, ErrToken)
+		}
+	})
+}
+
+const askingThenWaiting = `
+  pausing:
+    source: shop
+    events: [order]
+    steps:
+      - {name: ask, type: callback, url: 'https://a.example/ask', callback_timeout: 3600}
+      - {name: pause, type: wait, seconds: 1}
+      - {name: notify, url: 'https://a.example/notify'}
+`
+
+// A callback that leads to a wait tells when the wait is over: the process that took the
+// callback may be the only one awake that knows of the wait.
+func TestCallbackBeforeAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, askingThenWaiting)
+		token := ""
+		w.answer = func(_ context.Context, r workflow.Request, _ core.TakenJob) Answer {
+			var notice struct{ Token string }
+			if token == "" && json.Unmarshal(r.Body, &notice) == nil {
+				token = notice.Token
+			}
+			return Answer{StatusCode: 202}
+		}
+		id := w.start("pausing", `{}`)
+		w.tick()
+		const lane = core.Lane("workflow/pausing")
+		heard := w.bell.Listen(lane)
+		if err := w.callback(token, `{}`); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := heard.Coming(), time.Now().Add(time.Second); len(got) != 1 || got[lane].Sub(want).Abs() > 2*time.Millisecond {
+			t.Errorf("Coming() = %v, want the lane when its wait is over, %v", got, want)
+		}
+		if r := w.finish(id); r.Status != core.RunCompleted {
+			t.Errorf("run is %s: %s", r.Status, r.Error)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestFactsOfARun(t *testing.T) {
 				t.Errorf("%T is about %+v, want event %s", f, about, event)
 			}
 		}
-		want := []string{"run is running", "ask is waiting, call 1: 202", "ask is canceled, call 0: 0", "run is failed"}
+		want := []string{"run is running", "ask is waiting, call 1: 202", "ask is canceled, call 0: 0", "run is canceled"}
 		if diff := cmp.Diff(want, told); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}

@@ -329,7 +329,7 @@ func TestRunThatCannotBeCompiled(t *testing.T) {
 			t.Errorf("Callback = %v, want that it cannot be done now", err)
 		}
 		run, err := w.runner().Cancel(t.Context(), id)
-		if err != nil || run.Status != core.RunFailed || run.Error != "canceled" {
+		if err != nil || run.Status != core.RunCanceled || run.Error != "canceled" {
 			t.Errorf("Cancel = %+v, %v, want a failed run", run, err)
 		}
 		if left := w.left(id); len(left) > 0 {
@@ -338,11 +338,11 @@ func TestRunThatCannotBeCompiled(t *testing.T) {
 		if _, err := w.runner().Cancel(t.Context(), id); !core.IsKind(err, core.Invalid) {
 			t.Errorf("second Cancel = %v, want that it is finished", err)
 		}
-		if _, err := w.runner().Redrive(t.Context(), id, true); !core.IsKind(err, core.Invalid) || !strings.Contains(err.Error(), "GREETING is not set") {
+		if _, err := w.runner().Redrive(t.Context(), id, true, core.Definition{}); !core.IsKind(err, core.Invalid) || !strings.Contains(err.Error(), "GREETING is not set") {
 			t.Errorf("Redrive = %v, want why it cannot be", err)
 		}
 		w.compile = real
-		if _, err := w.runner().Redrive(t.Context(), id, true); err != nil {
+		if _, err := w.runner().Redrive(t.Context(), id, true, core.Definition{}); err != nil {
 			t.Errorf("Redrive = %v", err)
 		}
 	})

@@ -117,8 +117,11 @@ func pick(ends []core.StepEnd, places []int) []core.StepEnd {
 
 // settled is what became of the nth end of a turn.
 func (t *turn) settled(n int) core.StepSettled {
-	if !t.made || slices.Contains(t.move.Lost, n) {
-		return core.StepSettled{Lost: true}
+	if why, lost := t.move.Lost[n]; lost {
+		return core.StepSettled{Lost: true, Why: why}
+	}
+	if !t.made {
+		return core.StepSettled{Lost: true, Why: "it is not stored; the step is tried again"}
 	}
 	s := core.StepSettled{Status: core.Completed, Next: due(t.move.Transition)}
 	for _, j := range t.move.Transition.JobsEnd {

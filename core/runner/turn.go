@@ -322,10 +322,16 @@ func weight(t core.Transition) int {
 	return n
 }
 
-// announce tells of a transition that is stored, and wakes who goes on from there.
+// announce tells of a transition that is stored, and of when the run goes on. A time that is
+// yet to come is told as well: the worker may be in another process, asleep.
 func (r *Runner) announce(t core.Transition) {
-	if next := due(t); !next.IsZero() && !next.After(r.Clock()) {
-		r.Bell.Ring(core.WorkflowLane(t.Run.Workflow))
+	lane := core.WorkflowLane(t.Run.Workflow)
+	switch next := due(t); {
+	case next.IsZero():
+	case next.After(r.Clock()):
+		r.Bell.RingAt(lane, next)
+	default:
+		r.Bell.Ring(lane)
 	}
 	for _, f := range t.Facts {
 		r.Observe(f)

@@ -72,6 +72,16 @@ func (t *tick) roused() []core.Lane {
 	return lanes
 }
 
+// foretold has the feeder look at the times at which lanes have work, as the bell told them.
+func (t *tick) foretold() {
+	for l, at := range t.heard.Coming() {
+		if t.adopt(l) {
+			t.dry = false // a tick that ends by itself learns the time from a look
+			t.expect(at)
+		}
+	}
+}
+
 // quiet tells whether everything that was taken is settled and nothing came of it that
 // is to be looked at.
 func (t *tick) quiet() bool {

@@ -14,13 +14,13 @@ func (w *Worker) attempt(ctx context.Context, target Target, job *core.TakenJob)
 	if job.Spent() {
 		return w.buried(job)
 	}
-	ctx, cancel := context.WithTimeout(ctx, target.Timeout)
+	ctx, cancel := core.WithLimit(ctx, target.Timeout)
 	defer cancel()
 	started := w.Clock()
 	reply := w.try(ctx, target.Sender, job)
 	o := outcome(job, target.Retry, reply, started, w.Clock())
-	if target.Breaker {
-		o.Verdict = verdict(reply)
+	if b := target.Breaker; b != nil {
+		o.Verdict, o.Breaker = b.verdict(reply, job.Probe), b.Breaker
 	}
 	return w.mourn(job, o)
 }
@@ -50,16 +50,6 @@ func (w *Worker) try(ctx context.Context, s Sender, job *core.TakenJob) (r Reply
 	return Reply{Error: strings.ToValidUTF8(why[:min(len(why), maxPanic)], ""), Unsent: true}
 }
 
-func verdict(r Reply) core.Verdict {
-	switch {
-	case r.Unsent:
-		return core.NoVerdict
-	case r.OK:
-		return core.Success
-	}
-	return core.Failure
-}
-
 // outcome decides what a reply makes of a job: completed if the handler took it,
 // dead if that was the last attempt or another cannot help, else due again after the backoff, or later
 // if the handler asked for that.
@@ -71,12 +61,12 @@ func outcome(job *core.TakenJob, retry core.Retry, r Reply, started, ended time.
 		Probe: job.Probe,
 		At:    ended,
 		Attempt: core.Attempt{
-			Number:     job.Attempt,
+			Number:     job.Number(),
 			StatusCode: r.StatusCode,
 			Error:      r.Error,
 			Response:   r.Response,
 			StartedAt:  started,
-			Duration:   ended.Sub(started),
+			Duration:   max(0, ended.Sub(started)),
 		},
 	}
 	switch {
@@ -86,7 +76,7 @@ func outcome(job *core.TakenJob, retry core.Retry, r Reply, started, ended time.
 		o.Status = core.Dead
 	default:
 		o.Status = core.Retryable
-		o.DueAt = ended.Add(max(retry.Delay(job.Attempt), min(r.RetryAfter, core.MaxBackoff)))
+		o.DueAt = ended.Add(max(retry.Delay(job.Round()), min(r.RetryAfter, core.MaxBackoff)))
 	}
 	return o
 }
@@ -94,7 +84,7 @@ func outcome(job *core.TakenJob, retry core.Retry, r Reply, started, ended time.
 // buried is the end of a job whose last attempt never reported back. The record
 // stands for that attempt, not for the taking that found it.
 func (w *Worker) buried(job *core.TakenJob) core.Outcome {
-	return w.mourn(job, died(job, job.MaxAttempts, core.LeaseExpired, w.Clock()))
+	return w.mourn(job, died(job, job.Number(), job.Expired(), w.Clock()))
 }
 
 // died is the end of a job without an attempt.

@@ -44,27 +44,30 @@ func (t *tick) until(b core.Budget) time.Time {
 	if t.end.IsZero() {
 		return b.Until
 	}
-	last := t.end.Add(-endGrace - t.quickest())
-	if !b.Until.IsZero() && b.Until.Before(last) {
-		return b.Until
-	}
-	return last
+	return sooner(b.Until, t.roster.Load().last(t.end))
 }
 
-// quickest is the least time that an attempt may take.
-func (t *tick) quickest() (least time.Duration) {
-	r := t.roster.Load()
+// last is when the last attempt may begin that is over by end.
+func (r *roster) last(end time.Time) time.Time {
+	var least time.Duration
 	for i, l := range r.lanes {
 		if d := r.targets[l].Timeout; i == 0 || d < least {
 			least = d
 		}
 	}
-	return least
+	return end.Add(-endGrace - least)
 }
+
+// Last is when a tick of a process that ends at end begins nothing more: the time left is
+// too short for the quickest of the lanes.
+func (w *Worker) Last(end time.Time) time.Time { return (&roster{w.lanes, w.targets}).last(end) }
+
+// need is how long before the end of the process an attempt has to begin.
+func (t *tick) need(l core.Lane) time.Duration { return t.target(l).Timeout + endGrace }
 
 // fits tells whether an attempt that begins at a time is over before the end.
 func (t *tick) fits(l core.Lane, at time.Time) bool {
-	return t.end.IsZero() || at.Add(t.target(l).Timeout+endGrace).Before(t.end)
+	return t.end.IsZero() || at.Add(t.need(l)).Before(t.end)
 }
 
 // fitting are the lanes that may be taken from.
@@ -169,7 +172,7 @@ func (t *tick) beside(ctx context.Context, b core.Budget, chore func(context.Con
 // or will be in its time, and nothing will come of what was taken. It has the store asked
 // for the first as soon as the second is so. For what cannot be stored it does not wait
 // for ever.
-func (t *tick) through(b core.Budget) bool {
+func (t *tick) through(ctx context.Context, b core.Budget) bool {
 	now := t.Clock()
 	switch {
 	case !t.idle():
@@ -189,7 +192,16 @@ func (t *tick) through(b core.Budget) bool {
 		}
 		return false
 	}
-	return !b.Brief || t.looked.Sub(t.found) >= wake && (t.next.IsZero() || !t.next.Before(b.Until))
+	switch {
+	case !b.Brief:
+		return true
+	case b.Stay == nil:
+		next := t.last.Next
+		return t.last.Began.Sub(t.found) >= wake && (next.IsZero() || !next.Before(b.Until))
+	}
+	again := b.Stay(ctx, t.last)
+	t.expect(again)
+	return again.IsZero()
 }
 
 func (t *tick) idle() bool {
@@ -208,9 +220,48 @@ func (t *tick) firstAfter(now time.Time, due map[core.Lane]time.Time) (first tim
 	return first
 }
 
+// Next asks the store when the next job can be taken: a time that has passed if one is due,
+// zero if none waits. The first time is that of jobs whose attempt is over by end, the
+// second that of the others, as far as an attempt takes less than room. Jobs in lanes that a
+// tick adopts do not count.
+func (w *Worker) Next(ctx context.Context, end time.Time, room time.Duration) (next, beyond time.Time, err error) {
+	now := w.Clock()
+	outlooks, err := w.Worklist.Due(ctx, w.lanes)
+	for l, o := range outlooks {
+		if o.DueAt.IsZero() {
+			continue
+		}
+		to := w.targets[l]
+		at, need := later(o.DueAt, to.opensAt(o.Gate, now)), to.Timeout+endGrace
+		switch {
+		case later(at, now).Add(need).Before(end):
+			next = sooner(next, at)
+		case need < room:
+			beyond = sooner(beyond, at)
+		}
+	}
+	return next, beyond, err
+}
+
+// Longest is the most time that an attempt may take.
+func (w *Worker) Longest() (most time.Duration) {
+	for _, to := range w.targets {
+		most = max(most, to.Timeout)
+	}
+	return most
+}
+
+// sooner is the earlier of two times, of which a zero one is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // rest is how long to leave the store alone when nothing is known to be due.
 func (t *tick) rest(b core.Budget) time.Duration {
-	if b.Brief && t.Clock().Sub(t.found) < wake {
+	if b.Brief && b.Stay == nil && t.Clock().Sub(t.found) < wake {
 		b.Rest = min(b.Rest, wakeRest)
 	}
 	return rest(b)

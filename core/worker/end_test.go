@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,6 +133,67 @@ func TestBriefTickStaysAwakeForAMoment(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A job that another process stores while a delivery hangs is taken by the bound of the looks.
+func TestLooksAreBoundWhileADeliveryHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{takes: 20 * time.Second}
+		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: h})
+		b.add(lane, 1, 1)
+		start := time.Now()
+		after(time.Second, func() { b.add(lane, 1, 1) })
+		r, err := b.Tick(context.Background(), core.Budget{
+			Rest: 5 * time.Second, Brief: true,
+			Stay: func(context.Context, core.Look) time.Time { return time.Time{} },
+			Looked: func(_ context.Context, last core.Look) time.Time {
+				if last.Began.Sub(start) < 2*time.Second {
+					return last.Began.Add(400 * time.Millisecond)
+				}
+				return time.Time{}
+			},
+		})
+		if at := h.since(start); err != nil || r.Completed != 2 || at[1] > 1.5 {
+			t.Errorf("Tick = %+v, %v, deliveries at %v s, want two, at 0 and by 1.5", r, err, at)
+		}
+		if b.looked() > 15 {
+			t.Errorf("%d looks, want a rest of 5 s between looks after the bound", b.looked())
+		}
+	})
+}
+
+// A look tells when the first job is due that the tick has too little time for, also while a
+// delivery goes on, unless another process has too little time for it, too.
+func TestLooksTellOfJobsBeyondTheEnd(t *testing.T) {
+	for _, tt := range []struct {
+		room time.Duration
+		told bool // of the job that is due after 3 s, by each look
+	}{{0, false}, {32 * time.Second, false}, {33 * time.Second, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &handler{takes: 10 * time.Second}
+			b := newBench(Limits{Slots: 2, Batch: 2},
+				Target{Sender: h, Timeout: 15 * time.Second}, Target{Lane: "handler/long", Sender: h, Timeout: 30 * time.Second})
+			b.add(lane, 1, 1)
+			b.addLater("handler/long", 3*time.Second)
+			b.addLater("handler/long", 5*time.Second)
+			start := time.Now()
+			var seen []float64 // seconds; 0 for none
+			r, err := b.Tick(context.Background(), core.Budget{
+				Rest: time.Second, Brief: true, Room: tt.room, End: start.Add(33 * time.Second), Until: start.Add(8 * time.Second),
+				Looked: func(_ context.Context, last core.Look) time.Time {
+					var at float64
+					if !last.Beyond.IsZero() {
+						at = last.Beyond.Sub(start).Seconds()
+					}
+					seen = append(seen, at)
+					return time.Time{}
+				},
+			})
+			if err != nil || r.Completed != 1 || len(seen) < 5 || slices.Contains(seen, 3) != tt.told || tt.told && slices.Max(seen) != 3 {
+				t.Errorf("room %v: Tick = %+v, %v, looks told of %v s, want one completed; of 3 s: %v", tt.room, r, err, seen, tt.told)
+			}
+		})
 	}
 }
 

@@ -51,7 +51,7 @@ func (t *tick) feed(ctx context.Context, b core.Budget) error {
 		if more {
 			continue
 		}
-		if endsItself(b) && t.through(b) {
+		if endsItself(b) && t.through(ctx, b) {
 			return nil
 		}
 		t.sleep(ctx, b, t.untilNext(), t.heard.C)
@@ -110,6 +110,7 @@ func (t *tick) fill(ctx context.Context, b core.Budget, room, ahead int) (more b
 // listen adds the lanes that were rung to those that are ready, and those whose gate
 // was waited for. A lane behind a gate that is known to be shut has to wait for that.
 func (t *tick) listen(now time.Time) {
+	t.foretold()
 	rung := t.roused()
 	for l, at := range t.paced {
 		if !at.After(now) {
@@ -132,10 +133,14 @@ func (t *tick) listen(now time.Time) {
 // when the next job is due.
 func (t *tick) look(ctx context.Context, b core.Budget, room, ahead int) error {
 	now := t.Clock()
-	lanes := t.fitting(now)
+	lanes, asked := t.fitting(now), t.lanes()
+	if b.Room == 0 {
+		asked = lanes
+	}
 	t.calm = t.chores.Load() == 0 && t.idle() && t.quiet()
 	t.lookIn(t.rest(b)) // a retry that is settled from here on makes it sooner
-	outlooks, err := t.Worklist.Due(ctx, lanes)
+	lesson := t.lesson()
+	outlooks, err := t.Worklist.Due(ctx, asked)
 	if err != nil {
 		t.lookIn(0)
 		return err
@@ -144,13 +149,22 @@ func (t *tick) look(ctx context.Context, b core.Budget, room, ahead int) error {
 	for _, l := range lanes {
 		gates[l] = outlooks[l].Gate
 	}
-	t.learn(gates)
+	t.closeUnused(ctx, gates)
+	t.sight(gates, lesson)
 	clear(t.paced)
+	first := t.last.Began.IsZero()
+	t.last = core.Look{Began: now}
 	for l, o := range outlooks {
 		if o.DueAt.IsZero() {
 			continue
 		}
-		if !o.DueAt.After(now) && t.looked.IsZero() {
+		if at := later(o.DueAt, t.target(l).opensAt(o.Gate, now)); !t.fits(l, later(at, now)) && t.need(l) < b.Room {
+			t.last.Beyond = sooner(t.last.Beyond, at)
+		}
+		if !t.fits(l, now) {
+			continue
+		}
+		if !o.DueAt.After(now) && first {
 			t.found = now // whoever may take it, and when; later only what is taken counts
 		}
 		due[l] = later(o.DueAt, t.passable(l, now), t.barren[l])
@@ -159,19 +173,21 @@ func (t *tick) look(ctx context.Context, b core.Budget, room, ahead int) error {
 		}
 	}
 	var next time.Time
-	t.looked = now
 	t.ready, next = split(due, now)
 	clear(t.promised)
 	for _, l := range t.ready {
 		t.promised[l] = true
 	}
 	t.dry = len(t.ready)+len(t.paced) == 0
-	t.next = t.firstAfter(now, due)
+	t.last.Next = t.firstAfter(now, due)
 	if len(t.quotas(room, ahead, now)) > 0 {
 		end := t.Clock()
 		next = end.Add(max(freshness, 9*end.Sub(now)))
 	}
 	t.expect(next)
+	if b.Looked != nil {
+		t.expect(b.Looked(ctx, t.last))
+	}
 	return nil
 }
 
@@ -236,7 +252,7 @@ func (t *tick) take(ctx context.Context, now time.Time, quotas []core.Quota) ([]
 		}
 		delete(t.promised, q.Lane)
 		if n == 0 {
-			t.expect(t.looked.Add(doubt))
+			t.expect(t.last.Began.Add(doubt))
 		} else if q.Pass != nil {
 			t.passed(q, last[q.Lane], now)
 		}

@@ -1,6 +1,9 @@
 package worker
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -29,12 +32,33 @@ func grainOf(b core.Budget) time.Duration {
 // leaves no gap.
 func (t *tick) ahead() time.Duration { return t.grain / 2 }
 
-// learn notes gates as the store tells them.
+// learn notes gates as the store left them when it wrote.
 func (t *tick) learn(gates map[core.Lane]core.Gate) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.lessons++
 	for l, g := range gates {
-		t.gates[l] = g
+		t.gates[l], t.learned[l] = g, t.lessons
+	}
+}
+
+// lesson is the number of the newest call of learn.
+func (t *tick) lesson() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lessons
+}
+
+// sight notes gates as a look read them that began after the lesson with the given number.
+// It leaves out gates that were learned since: the look may have read them before the
+// write, and then would take back failures that are counted nowhere else.
+func (t *tick) sight(gates map[core.Lane]core.Gate, lesson int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for l, g := range gates {
+		if t.learned[l] <= lesson {
+			t.gates[l] = g
+		}
 	}
 }
 
@@ -49,7 +73,77 @@ func (t *tick) gate(l core.Lane) core.Gate {
 func (t *tick) suspended(l core.Lane) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.gates[l].Failures+t.failing[l] >= core.BreakerThreshold
+	g, b := t.gates[l], t.target(l).Breaker
+	return g.Open() || b != nil && g.Failures+t.failing[l] >= b.Numbers().Failures
+}
+
+// verdict is what a reply tells of its handler.
+func (b *Breaker) verdict(r Reply, probe bool) core.Verdict {
+	class := classOf(r)
+	answered := class == core.Class4xx || class == core.Class5xx
+	switch {
+	case r.Unsent:
+		return core.NoVerdict
+	case r.OK:
+		return core.Success
+	case len(b.Counts) == 0 || slices.Contains(b.Counts, class):
+		return core.Failure
+	case answered:
+		return core.Success
+	case probe:
+		return core.Failure
+	}
+	return core.NoVerdict
+}
+
+// classOf is the class of a failure. Over gRPC there is no status code of HTTP: the codes
+// that tell of the receiver's own trouble are 5xx.
+func classOf(r Reply) core.ErrorClass {
+	word, detail, _ := strings.Cut(r.Error, ": ")
+	code, _, _ := strings.Cut(detail, ":")
+	switch {
+	case word == "timeout":
+		return core.ClassTimeout
+	case word != "status":
+		return core.ClassNetwork
+	case r.StatusCode >= 500 && r.StatusCode <= 599, r.StatusCode == 0 && slices.Contains(ownTrouble, code):
+		return core.Class5xx
+	}
+	return core.Class4xx
+}
+
+// ownTrouble are the codes of gRPC that stand for 5xx of HTTP (google/rpc/code.proto).
+var ownTrouble = []string{"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}
+
+// closeUnused closes the breakers that stand before lanes without one, and learns how their
+// gates stand then. The failures of such a lane are set back too: should it have a breaker
+// again, that counts from zero.
+func (t *tick) closeUnused(ctx context.Context, gates map[core.Lane]core.Gate) {
+	var unused []core.Lane
+	for l, g := range gates {
+		if g.Failures > 0 && t.target(l).Breaker == nil {
+			unused = append(unused, l)
+		}
+	}
+	if len(unused) == 0 {
+		return
+	}
+	now := t.Clock()
+	closed, err := t.Worklist.CloseBreakers(ctx, now, unused...)
+	if err != nil {
+		t.Observe(core.Troubled{Doing: "close breakers", Err: err})
+		return
+	}
+	closedGates := make(map[core.Lane]core.Gate, len(unused))
+	for _, l := range unused {
+		g := core.Gate{ClosedAt: gates[l].ClosedAt, NextAt: gates[l].NextAt}
+		if slices.Contains(closed, l) {
+			g.ClosedAt = time.UnixMilli(now.UnixMilli()).UTC()
+			t.Observe(core.BreakerMoved{Lane: l, Gate: g})
+		}
+		closedGates[l] = g
+	}
+	t.learn(closedGates)
 }
 
 // tally counts what an outcome will do to a gate, until it is stored.
@@ -98,6 +192,17 @@ func (t *tick) passable(l core.Lane, now time.Time) time.Time {
 	return now
 }
 
+// opensAt is when a gate may let something through that stands so: now or before, or later.
+func (to Target) opensAt(g core.Gate, now time.Time) time.Time {
+	switch {
+	case g.Open():
+		return g.ProbeAt(now, to.pause())
+	case max(to.Interval, g.Ramp(now)) > 0:
+		return g.StartAt(now)
+	}
+	return time.Time{}
+}
+
 // pass is what to show at the gate of a lane, and how many jobs to ask for with it:
 // as many as start within a grain. Without a pass there is no such bound.
 func (t *tick) pass(l core.Lane, now time.Time) (p *core.Pass, most int) {
@@ -125,7 +230,13 @@ func (t *tick) passed(q core.Quota, last core.TakenJob, now time.Time) {
 }
 
 // pause is how long a probe may take.
-func (t Target) pause() time.Duration { return max(core.BreakerCooldown, t.Timeout+probeGrace) }
+func (t Target) pause() time.Duration {
+	cooldown := core.BreakerCooldown
+	if t.Breaker != nil {
+		cooldown = t.Breaker.Numbers().Cooldown
+	}
+	return max(cooldown, t.Timeout+probeGrace)
+}
 
 // probeGrace is how much longer than the attempt a probe has until its outcome must
 // be stored.

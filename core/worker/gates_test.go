@@ -79,7 +79,7 @@ func (b *bench) beside(targets ...Target) *bench {
 }
 
 func breaker(h *handler) Target {
-	return Target{Sender: h, Breaker: true, Retry: core.Retry{Interval: time.Hour, Fixed: true}}
+	return Target{Sender: h, Breaker: &Breaker{}, Retry: core.Retry{Interval: time.Hour, Fixed: true}}
 }
 
 // A fleet of two: five failures open the breaker, there is one probe a minute in all,
@@ -195,7 +195,7 @@ func TestBreakerUsesUpNoAttempts(t *testing.T) {
 func TestBreakerIgnoresWhatWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unsent := takesTime(0, Reply{Error: "transform: no", Unsent: true, Final: true})
-		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: unsent, Breaker: true})
+		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: unsent, Breaker: &Breaker{}})
 		b.add(lane, 20, 1)
 		if _, err := b.Tick(context.Background(), core.Budget{}); err != nil || b.count(core.Dead) != 20 {
 			t.Errorf("%d dead, %v, want 20", b.count(core.Dead), err)

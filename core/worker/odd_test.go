@@ -17,7 +17,9 @@ type observed struct {
 	dues, asked    int
 	releases       int
 	settleTakes    time.Duration
-	releasesFail   int // so many times
+	lateFrom       int           // the number of the first look, from 1, whose answer is read at once
+	lookTakes      time.Duration // but arrives so much later; none if zero
+	releasesFail   int           // so many times
 	othersHoldJobs bool
 }
 
@@ -30,8 +32,13 @@ func observe(b *bench) *observed {
 func (o *observed) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	o.count.Lock()
 	o.dues++
+	late := o.lateFrom > 0 && o.dues >= o.lateFrom
 	o.count.Unlock()
-	return o.pile.Due(ctx, lanes)
+	due, err := o.pile.Due(ctx, lanes)
+	if late {
+		time.Sleep(o.lookTakes) // virtual
+	}
+	return due, err
 }
 
 func (o *observed) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -125,6 +132,28 @@ func TestFailuresThatWaitToBeStored(t *testing.T) {
 	})
 }
 
+// A look at the gates that began before a failure was stored, and ends after it, does not
+// make the worker forget that failure.
+func TestLateLookForgetsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &handler{takes: time.Second, down: true}
+		target := breaker(h)
+		target.Breaker.Failures = 2
+		b := newBench(Limits{Slots: 1, Batch: 3}, target)
+		b.late = 2 * time.Second // taking is slower than sending: take ahead
+		o := observe(b)
+		o.settleTakes = 5 * time.Second            // of the first failure, from 3 s to 8 s
+		o.lateFrom, o.lookTakes = 2, 6*time.Second // from 3 s to 9 s
+		b.add(lane, 10, 9)
+		stop := b.serve(t)
+		time.Sleep(50 * time.Second)
+		stop()
+		if n := len(h.since(time.Time{})); n != 2 {
+			t.Errorf("%d deliveries before the first probe, want as many as open the breaker, 2", n)
+		}
+	})
+}
+
 // What cannot be given back at once is given back later.
 func TestReleaseIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -196,6 +225,22 @@ func TestFunctionBuriesStrays(t *testing.T) {
 		}
 		if n := b.count(core.Dead); n != 5 {
 			t.Errorf("%d of 5 strays are dead after 26 hours, want all", n)
+		}
+	})
+}
+
+// An attempt knows its timeout, however late it begins.
+func TestAttemptsKnowTheirLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limit time.Duration
+		b := newBench(Limits{Slots: 1, Batch: 1}, Target{Timeout: 500 * time.Millisecond, Sender: sends(func(ctx context.Context, _ core.TakenJob) Reply {
+			time.Sleep(11 * time.Millisecond) // on a busy machine
+			limit = core.LimitOf(ctx, time.Now())
+			return ok
+		})})
+		b.add(lane, 1, 1)
+		if _, err := b.Tick(context.Background(), core.Budget{}); err != nil || limit != 500*time.Millisecond {
+			t.Errorf("LimitOf = %v, %v, want 500ms", limit, err)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func TestSenderThatPanics(t *testing.T) {
 			}
 			return ok
 		})
-		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: sender, Breaker: true, Retry: core.Retry{Interval: time.Second, Fixed: true}})
+		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: sender, Breaker: &Breaker{}, Retry: core.Retry{Interval: time.Second, Fixed: true}})
 		b.add(lane, 1, 2*core.BreakerThreshold)
 		for id := range b.jobs {
 			poison = id

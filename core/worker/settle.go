@@ -136,11 +136,21 @@ func (t *tick) tell(batch []settlement, sent []core.Outcome, lost []core.ID) (ag
 		if s.kind == stale {
 			continue // nobody was called, and the run has told what became of the step
 		}
+		t.ringAfterEnd(s.job.Lane, s.outcome.DueAt)
 		t.Observe(core.Settled{Job: s.job.Job, Event: s.job.Event, Outcome: s.outcome})
 		t.announce(s.outcome.GivesRise)
 	}
 	t.expect(soonest)
 	return again
+}
+
+// ringAfterEnd rings the bell for a retry that is stored after the tick began its last
+// attempt: another process is to begin the retry. A zero time is none.
+func (t *tick) ringAfterEnd(l core.Lane, due time.Time) {
+	until := t.until(t.budget)
+	if !due.IsZero() && !until.IsZero() && !t.Clock().Before(until) {
+		t.Bell.RingAt(l, due)
+	}
 }
 
 // announce tells of an event that an outcome gave rise to.
@@ -169,7 +179,7 @@ func (t *tick) moved(batch []settlement, gates map[core.Lane]core.Gate) {
 		moved := slices.ContainsFunc(batch, func(s settlement) bool {
 			return s.job.ID == g.MovedBy && s.job.Lane == l && s.outcome.Verdict != core.NoVerdict
 		})
-		if moved && g.Failures <= core.BreakerThreshold { // above it, what opened the breaker has failed as a probe
+		if moved {
 			t.Observe(core.BreakerMoved{Lane: l, Gate: g})
 		}
 	}

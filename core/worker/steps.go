@@ -144,7 +144,7 @@ func (t *tick) tellEnds(batch []settlement, settled []core.StepSettled) {
 		}
 		if settled[i].Lost {
 			t.report.Lost++
-			t.Observe(core.Superseded{Job: s.job.Job})
+			t.Observe(core.Superseded{Job: s.job.Job, Why: settled[i].Why})
 			continue
 		}
 		t.countStep(s.end.Kind, settled[i].Status)

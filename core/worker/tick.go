@@ -53,7 +53,8 @@ type tick struct {
 	burying  sync.WaitGroup
 	chores   atomic.Int32 // that have not been done once
 
-	end time.Time // of the process; zero if it goes on
+	budget core.Budget
+	end    time.Time // of the process; zero if it goes on
 
 	pace  pace
 	grain time.Duration
@@ -61,14 +62,13 @@ type tick struct {
 	// The feeder's: lanes that are due as far as it knows and whose gate may let
 	// something through, when it asked last and whether none was, when the gates open
 	// that it waits for, and when the next job may start that must not yet.
-	ready  []core.Lane
-	looked time.Time
-	dry    bool
-	calm   bool      // nothing was held or to be expected of the tick itself when it asked last
-	found  time.Time // when something was taken last, or due at the beginning
-	next   time.Time // when something will be that was not, and can be done by the end; zero if nothing
-	paced  map[core.Lane]time.Time
-	ripe   time.Time
+	ready []core.Lane
+	last  core.Look
+	dry   bool
+	calm  bool      // nothing was held or to be expected of the tick itself when it asked last
+	found time.Time // when something was taken last, or due at the beginning
+	paced map[core.Lane]time.Time
+	ripe  time.Time
 
 	idleSince time.Time // when the slots ran out of work in a tick that ends by itself; zero while they have some
 
@@ -84,6 +84,8 @@ type tick struct {
 	mu       sync.Mutex
 	lookAt   time.Time // when to ask the store which lanes are due
 	gates    map[core.Lane]core.Gate
+	lessons  int               // how often learn was called
+	learned  map[core.Lane]int // the number of the lesson that told of a gate last; 0 if none did
 	failing  map[core.Lane]int // deliveries in a row that failed and are not stored
 	returned []*core.TakenJob  // not to be sent: to be given back
 
@@ -145,11 +147,13 @@ func (w *Worker) begin(ctx context.Context, b core.Budget) *tick {
 		outcomes: make(chan settlement, w.limits.Slots),
 		nudged:   make(chan struct{}, 1),
 		grain:    grainOf(b),
+		budget:   b,
 		end:      b.End,
 		paced:    map[core.Lane]time.Time{},
 		promised: map[core.Lane]bool{},
 		barren:   map[core.Lane]time.Time{},
 		gates:    map[core.Lane]core.Gate{},
+		learned:  map[core.Lane]int{},
 		failing:  map[core.Lane]int{},
 		leases:   map[core.ID]holding{},
 		taking:   make(door, 1),
@@ -309,7 +313,7 @@ func average(a *atomic.Int64, d time.Duration) {
 	if old == 0 {
 		old = int64(d)
 	}
-	a.Store(old + (int64(d)-old)/8) // a lost update is only a lost sample
+	a.Store(old + (int64(max(0, d))-old)/8) // a lost update is only a lost sample
 }
 
 // ahead is how many sends end during one take (Little's law), at most limit.

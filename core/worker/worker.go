@@ -53,8 +53,9 @@ type Target struct {
 	// Steps works for the lane of a workflow, in place of Sender and Retry.
 	Steps Steps
 
-	// Breaker says that failures open a circuit breaker before the lane.
-	Breaker bool
+	// Breaker is the circuit breaker before the lane. Nil is none: then the worker closes a
+	// breaker that another configuration has left open there.
+	Breaker *Breaker
 
 	// Interval is how far apart deliveries start at least, in all processes of one
 	// database; zero means that they need not be apart.
@@ -67,6 +68,17 @@ type Target struct {
 	// Hold is how long a job stays leased; longer than Timeout, or a slow answer
 	// is delivered twice.
 	Hold time.Duration
+}
+
+// A Breaker is a circuit breaker as it is configured.
+type Breaker struct {
+	core.Breaker
+
+	// Counts are the classes of failures that count; none means all. A failure of another
+	// class that is an answer counts as a success, since the handler works. A timeout or a
+	// failure of the network of which the class does not count says nothing, but a probe
+	// that got no answer has failed.
+	Counts []core.ErrorClass
 }
 
 // Deps is what a worker works with.

@@ -142,6 +142,42 @@ func TestBellWakesAnIdleWorker(t *testing.T) {
 	})
 }
 
+// A job that another part of the process stores for a later time is taken at that time,
+// however long the worker leaves the database alone.
+func TestBellOfALaterJob(t *testing.T) {
+	for _, wait := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 7 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var took time.Duration
+			var began time.Time
+			b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: sends(func(context.Context, core.TakenJob) Reply {
+				took = time.Since(began)
+				return ok
+			})})
+			ctx, cancel := context.WithCancel(context.Background())
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				_, _ = b.Tick(ctx, core.Budget{Rest: time.Minute})
+			}()
+			synctest.Wait() // it rests
+			looks := b.looked()
+			began = time.Now()
+			b.addLater(lane, wait)
+			b.bell.RingAt(lane, began.Add(wait))
+			synctest.Wait()
+			if n := b.looked(); n != looks {
+				t.Errorf("%d looks before anything is due, want none", n-looks)
+			}
+			time.Sleep(10 * time.Second)
+			if n := b.count(core.Completed); n != 1 || took != wait {
+				t.Errorf("due after %v: %d completed after %v, want 1 on time", wait, n, took)
+			}
+			cancel()
+			<-over
+		})
+	}
+}
+
 func TestIdleWorkerLooksOnceASecondAndTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 10, Batch: 10}, Target{Sender: takesTime(0, ok)})
@@ -447,17 +483,47 @@ func TestSpentJobIsBuriedUnsent(t *testing.T) {
 			return ok
 		})})
 		b.add(lane, 1, 2)
-		for _, j := range b.jobs { // two workers vanished with it
-			j.Status, j.Attempt, j.Lease = core.Running, 2, "gone"
+		for _, j := range b.jobs { // its last attempt was begun three times
+			j.Status, j.Attempt, j.Lease = core.Running, 2+core.MaxRepeats, "gone"
 		}
 		if r, err := b.Tick(context.Background(), core.Budget{}); err != nil || r.Dead != 1 {
 			t.Errorf("Tick = %+v, %v, want one dead", r, err)
 		}
 		a := b.settled[0].Attempt
-		if a.Number != 2 || a.Error != core.LeaseExpired {
-			t.Errorf("buried with %+v, want attempt 2, %q", a, core.LeaseExpired)
+		if a.Number != 2 || a.Error != core.ProcessEnded {
+			t.Errorf("buried with %+v, want attempt 2, %q", a, core.ProcessEnded)
 		}
 	})
+}
+
+// The outcome of a last attempt is unknown if its worker vanished. The attempt is repeated
+// under its number, and what comes of the repeat is the end of the job.
+func TestLastAttemptIsRepeated(t *testing.T) {
+	for begun := 1; begun <= core.MaxRepeats; begun++ {
+		for _, reply := range []Reply{ok, {StatusCode: 500, Error: "status: 500"}} {
+			synctest.Test(t, func(t *testing.T) {
+				var sent []int
+				b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: sends(func(_ context.Context, j core.TakenJob) Reply {
+					sent = append(sent, j.Number())
+					return reply
+				})})
+				b.add(lane, 1, 2)
+				for _, j := range b.jobs {
+					j.Status, j.Attempt, j.Lease = core.Running, 1+begun, "gone"
+				}
+				want := core.Report{Completed: 1}
+				if !reply.OK {
+					want = core.Report{Failed: 1, Dead: 1}
+				}
+				if r, err := b.Tick(context.Background(), core.Budget{}); err != nil || r != want {
+					t.Errorf("Tick = %+v, %v, want %+v", r, err, want)
+				}
+				if a := b.settled[0].Attempt; !slices.Equal(sent, []int{2}) || a.Number != 2 || a.Error != reply.Error {
+					t.Errorf("sent as attempts %v, settled with %+v, want attempt 2 and error %q", sent, a, reply.Error)
+				}
+			})
+		}
+	}
 }
 
 func TestOutcome(t *testing.T) {

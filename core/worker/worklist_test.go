@@ -86,13 +86,30 @@ func (g *pileGate) move(o core.Outcome) {
 		}
 		g.Failures, g.OpenUntil = 0, time.Time{}
 	default:
-		if g.Failures++; g.Failures == core.BreakerThreshold {
-			g.MovedBy = o.JobID
+		b, open := o.Breaker.Numbers(), g.Open()
+		if g.Failures++; !open && g.Failures < b.Failures {
+			return
 		}
-		if g.Open() {
-			g.OpenUntil, g.prober = o.At.Add(core.BreakerCooldown), ""
+		g.OpenUntil, g.prober, g.MovedBy = o.At.Add(b.Cooldown), "", o.JobID
+		if open {
+			g.MovedBy = ""
 		}
 	}
+}
+
+func (p *pile) CloseBreakers(_ context.Context, now time.Time, lanes ...core.Lane) (closed []core.Lane, err error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.mu.Unlock()
+	for _, l := range lanes {
+		g := p.gate(l)
+		if g.Open() {
+			g.ClosedAt, g.prober, closed = now, "", append(closed, l)
+		}
+		g.Failures, g.OpenUntil, g.MovedBy = 0, time.Time{}, ""
+	}
+	return closed, nil
 }
 
 // add puts n jobs that are due now into a lane.
@@ -103,6 +120,20 @@ func (p *pile) add(lane core.Lane, n, attempts int) {
 		id := core.ID(fmt.Sprintf("%s-%04d", lane, len(p.jobs)))
 		p.jobs[id] = &core.Job{ID: id, Lane: lane, Status: core.Available, MaxAttempts: attempts, DueAt: time.Now()}
 	}
+}
+
+// addLater puts one job that is due after a while into a lane.
+func (p *pile) addLater(lane core.Lane, after time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := core.ID(fmt.Sprintf("%s-%04d", lane, len(p.jobs)))
+	p.jobs[id] = &core.Job{ID: id, Lane: lane, Status: core.Available, MaxAttempts: 1, DueAt: time.Now().Add(after)}
+}
+
+func (p *pile) looked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.looks
 }
 
 var errBroken = errors.New("out of order")
