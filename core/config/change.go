@@ -24,8 +24,9 @@ func (c *Config) definitions() any {
 // line: what a running program cannot change, and what takes a lock or all sources away. A slip in a file that is read
 // again by itself must not open to everyone what was closed, nor turn everyone away; whoever means it restarts.
 //
-// A remote configuration may not let in one address more either, unless GATEWAY_CONFIG_ALLOW lists server.trusted_proxies
-// or sources.*.allowed_ips. There a source that was taken away while the gateway runs counts as it last was.
+// A remote configuration may not let in one more address either, unless GATEWAY_CONFIG_ALLOW lists
+// server.trusted_proxies or sources.*.allowed_ips. A source that was taken away while the gateway runs keeps its last
+// allowed_ips for this check.
 func (c *Config) Forbids(next *Config) Problems {
 	r := &report{}
 	g := guard{checker{Config: next, report: r}, c}
@@ -38,7 +39,7 @@ func (c *Config) Forbids(next *Config) Problems {
 		g.problem("sources", "cannot all be taken away while the gateway runs: a file that is just being written looks like that; restart it to apply this")
 	}
 	for _, s := range next.SortedSources() {
-		if was, known := g.was(s.Name); known && s.Type != "cron" { // nobody sends to a schedule
+		if was, known := g.was(s.Name); known && s.Type != "cron" { // a schedule has no senders
 			g.source(was, s)
 			g.senders(was, s)
 		}
@@ -46,11 +47,11 @@ func (c *Config) Forbids(next *Config) Problems {
 	return r.sorted()
 }
 
-// remote tells whether a configuration came from elsewhere.
+// remote tells whether a configuration is remote: it was not read from the machine's own files.
 func (c *Config) remote() bool { return c.origin != nil && c.origin.allowed != nil }
 
-// Follow has c remember which sources there were before it, for Forbids: else a source could be taken away, and come
-// back with its doors open. It is called when c takes the place of another configuration.
+// Follow lets c remember the earlier sources, for Forbids. Otherwise a change could take a source away, and the next
+// change could bring it back open to more addresses. The caller calls it when c replaces another configuration.
 func (c *Config) Follow(before *Config) {
 	if !c.remote() {
 		return
@@ -71,7 +72,7 @@ func (c *Config) Follow(before *Config) {
 	}
 }
 
-// was is the source of a name that is followed, or was before it was taken away or made a schedule.
+// was returns the current source of a name, or its last version before it was taken away or became a schedule.
 func (g guard) was(name string) (Source, bool) {
 	if g.now.origin != nil {
 		if s, gone := g.now.origin.former[name]; gone {
@@ -82,9 +83,9 @@ func (g guard) was(name string) (Source, bool) {
 	return s, known
 }
 
-// proxies reports a remote configuration that believes other proxies. With a list, the gateway believes the listed
-// proxies and passes over their entries. Without a list it believes exactly one proxy, at any address. So neither list
-// contains the other if one of them is empty.
+// proxies reports a remote configuration that trusts other proxies. With a list, the gateway trusts the listed proxies
+// and passes over their entries. Without a list it trusts exactly one proxy, at any address. So neither list contains
+// the other if one of them is empty.
 func (g guard) proxies() {
 	was, is := g.now.Server.TrustedProxies, g.Server.TrustedProxies
 	more := !within(is, was) || len(is) == 0 && len(was) > 0
@@ -131,8 +132,8 @@ func (g guard) locks() {
 	}
 }
 
-func (g guard) kept(path string, was, is Secret) {
-	if was != "" && is == "" {
+func (g guard) kept(path string, was, is Secrets) {
+	if len(was) > 0 && len(is) == 0 {
 		g.problem(path, "cannot be taken away while the gateway runs: everyone would be let in; restart it to apply this")
 	}
 }
@@ -140,7 +141,7 @@ func (g guard) kept(path string, was, is Secret) {
 // source reports a source whose senders had to prove themselves and would not any more.
 func (g guard) source(was, is Source) {
 	path := join("sources", is.Name)
-	token := was.Type == "event" && g.now.API.AuthToken != ""
+	token := was.Type == "event" && len(g.now.API.AuthToken) > 0
 	switch {
 	case !was.verified() && !token || is.verified():
 	case token && is.Type == "event": // see locks

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"net/netip"
 	"net/textproto"
 	"regexp"
@@ -133,7 +134,9 @@ var sourceFields = []struct {
 	{"topic_arns", []string{"sns"}},
 	{"schedule", []string{"cron"}},
 	{"timezone", []string{"cron"}},
+	{"binary", []string{"webhook", "event"}},
 	{"schema", []string{"webhook", "event", "sns"}},
+	{"webhook_origins", []string{"webhook", "event"}},
 	{"allowed_ips", []string{"webhook", "event", "sns"}},
 }
 
@@ -153,6 +156,11 @@ func (k *checker) sources() {
 				k.problem(here, "must be a topic such as arn:aws:sns:eu-west-1:123456789012:orders")
 			}
 		}
+		for i, origin := range s.WebhookOrigins {
+			if here := index(path+".webhook_origins", i); origin != "*" && endpoint.CheckHost(origin) != nil && !k.reported(here) {
+				k.problem(here, "must be a name that senders give in the header WebHook-Request-Origin, such as eventgrid.azure.net, or * for all")
+			}
+		}
 		if s.Type == "cron" {
 			k.schedule(path, s)
 		}
@@ -166,6 +174,9 @@ func (k *checker) signature(path string, s Source) {
 	}
 	if s.Verify != "" {
 		k.needs(path+".secret", "verify: "+s.Verify)
+	}
+	if s.Verify == "" && len(s.Secret) > 0 && !k.origin.set(path+".verify") && !k.reported(path+".verify") {
+		k.problem(path+".secret", "is not used without verify, so everyone may send webhooks to this source; add verify with one of %s", listed(verify.Schemes(nil)))
 	}
 	if s.Verify == "twilio" && k.Server.PublicURL == "" {
 		k.problem(path+".verify", "twilio signs the address it calls, so server.public_url must be set")
@@ -190,18 +201,28 @@ func (k *checker) signature(path string, s Source) {
 	}
 }
 
-// dedup checks that the bodies of a source can tell its deliveries apart.
+// dedup checks that a source can tell its deliveries apart by their bodies.
 func (k *checker) dedup(path, scheme string) {
 	cover := verify.CoverOf(scheme)
+	alone := listed(verify.Schemes(func(c verify.Cover) bool { return c.BodyAlone }))
 	switch {
 	case cover.BodyAlone:
 	case scheme == "":
 		k.problem(path, "body is only for a source with verify: without a signature anybody can change a body, and with it what is a repeat")
 	case cover.DeliveryID:
-		k.problem(path, "body is only for verify: github, hmac, linear or shopify, which sign the body alone; %s signs its name for the delivery, by which repeats are known", scheme)
+		k.problem(path, "body is only for verify: %s, which sign the body alone; %s signs its name for the delivery, by which repeats are known", alone, scheme)
 	default:
-		k.problem(path, "body is only for verify: github, hmac, linear or shopify, which sign the body alone; %s does not; give handlers and queues an idempotency_key", scheme)
+		k.problem(path, "body is only for verify: %s, which sign the body alone; %s does not; give handlers and queues an idempotency_key", alone, scheme)
 	}
+}
+
+// listed writes names as a message lists them: a, b or c.
+func listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // plain returns the texts of secrets, without those that were reported.
@@ -219,7 +240,7 @@ func (k *checker) schedule(path string, s Source) {
 		k.problem(path+".timezone", "%v", err)
 	}
 	k.needs(path+".schedule", `type cron, as in "0 9 * * *"`)
-	if s.Schedule == "" || k.report.full() { // one that never fires is searched for years
+	if s.Schedule == "" || k.report.full() { // the search for a schedule that never fires covers years
 		return
 	}
 	if _, err := cron.Parse(s.Schedule, "UTC"); err != nil {
@@ -235,16 +256,25 @@ func (k *checker) handlers() {
 		if k.origin.set(path + ".signing_secret") { // else it is that of all
 			k.signing(path+".signing_secret", h.SigningSecret)
 		}
+		if k.origin.set(path+".circuit_breaker.count") && len(h.CircuitBreaker.Count) == 0 && !k.reported(path+".circuit_breaker.count") {
+			k.problem(path+".circuit_breaker.count", "is empty, so no failure would count; write circuit_breaker: off, or leave count out so that every failure counts")
+		}
 		k.filter(path+".filter", h.Filter)
 		k.transform(path+".transform", h.Transform)
 		k.singularPath(path+".idempotency_key", h.IdempotencyKey)
 	}
 }
 
+var errPublicKey = errors.New("is a public key (whpk_…), which can verify but not sign; use the private key (whsk_…) or a symmetric one (whsec_…)")
+
 // signing checks what deliveries are signed with.
 func (k *checker) signing(path string, secrets Secrets) {
 	for _, s := range plain(secrets) {
-		if _, err := endpoint.SigningKey(s); err != nil {
+		key, err := endpoint.ParseSigningKey(s)
+		if err == nil && !key.Signs() {
+			err = errPublicKey
+		}
+		if err != nil {
 			k.problem(path, "%v", err)
 			return
 		}
@@ -339,6 +369,7 @@ func (k *checker) subscription(path, source string, events []string) {
 func (k *checker) alerts() {
 	first := map[string]int{} // by address
 	for i, a := range k.Alerts {
+		k.alertSigning(k.alertPath(i)+".signing_secret", a)
 		path := k.alertPath(i) + ".url"
 		k.url(path, a.URL.Reveal())
 		if n, known := first[a.URL.Reveal()]; known && a.URL != "" {
@@ -346,6 +377,16 @@ func (k *checker) alerts() {
 		} else {
 			first[a.URL.Reveal()] = i
 		}
+	}
+}
+
+func (k *checker) alertSigning(path string, a Alert) {
+	switch {
+	case !k.origin.set(path): // it is that of all deliveries
+	case a.Type == "slack" || a.Type == "discord":
+		k.problem(path, "is for type generic: %s verifies no signature; remove signing_secret", a.Type)
+	default:
+		k.signing(path, a.SigningSecret)
 	}
 }
 

@@ -65,7 +65,7 @@ func takesTime(s Step) bool {
 	switch s.Type {
 	case "wait":
 		return s.Seconds > 0
-	case "choice":
+	case "choice", "fail":
 		return false
 	case "map":
 		return s.Iterator == nil || takesTime(*s.Iterator)

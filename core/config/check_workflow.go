@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core/endpoint"
+	"github.com/eventgateway/gateway/core/expr"
 )
 
 // maxNesting bounds parallel and map steps inside each other.
@@ -22,7 +23,16 @@ func (k *checker) workflows() {
 func (k *checker) workflow(w Workflow) {
 	path := join("workflows", w.Name)
 	k.params(path+".params", w.Params)
-	k.steps(path+".steps", w.Steps, 0, map[string]position{})
+	taken := map[string]position{}
+	k.steps(path+".steps", w.Steps, 0, taken, jumpsOf(path, w)...)
+}
+
+// jumpsOf lists the steps that a workflow names besides the first.
+func jumpsOf(path string, w Workflow) []jump {
+	if w.OnFailure == "" {
+		return nil
+	}
+	return []jump{{path + ".on_failure", w.OnFailure}}
 }
 
 // ticked checks that the events of a schedule, whose payload the gateway makes itself, have the params.
@@ -56,14 +66,14 @@ func (k *checker) params(path string, params []Param) {
 }
 
 // steps checks one list of steps: of a workflow, of a branch, or an iterator, which is a list of one. The names taken
-// are those of the whole workflow.
-func (k *checker) steps(path string, steps []Step, depth int, taken map[string]position) {
+// are those of the whole workflow. The ways in lead into the list besides its first step.
+func (k *checker) steps(path string, steps []Step, depth int, taken map[string]position, ways ...jump) {
 	for i, s := range steps {
 		here := index(path, i)
 		k.stepName(here, s.Name, taken)
 		k.step(here, s, depth, taken)
 	}
-	k.flow(path, steps, taken)
+	k.flow(path, steps, taken, ways)
 }
 
 func (k *checker) stepName(path, name string, taken map[string]position) {
@@ -93,6 +103,11 @@ var stepFields = []struct {
 	{"retry", []string{"http", "callback"}},
 	{"result_path", []string{"http", "callback", "parallel", "map"}},
 	{"output", []string{"http", "callback", "parallel", "map"}},
+	{"catch", []string{"http", "choice", "parallel", "map", "wait", "callback"}},
+	{"on_failure", []string{"http", "choice", "parallel", "map", "wait", "callback"}},
+	{"goto", []string{"http", "choice", "parallel", "map", "wait", "callback"}},
+	{"error", []string{"fail"}},
+	{"message", []string{"fail"}},
 	{"seconds", []string{"wait"}},
 	{"timestamp_path", []string{"wait"}},
 	{"callback_timeout", []string{"callback"}},
@@ -134,10 +149,23 @@ func (k *checker) step(path string, s Step, depth int, taken map[string]position
 		for i, c := range s.Choices {
 			k.filter(index(path+".choices", i)+".when", c.When)
 		}
+	case "fail":
+		k.fail(path, s)
 	case "parallel":
 		k.branches(path, s.Branches, depth+1, taken)
 	case "map":
 		k.mapStep(path, s, depth+1, taken)
+	}
+}
+
+// fail checks the error of a fail step.
+func (k *checker) fail(path string, s Step) {
+	if s.Error != "" && !isName(s.Error) {
+		k.problem(path+".error", nameRule)
+	}
+	if s.Message != "" {
+		_, err := expr.ParseText(s.Message)
+		k.expression(path+".message", err)
 	}
 }
 
@@ -229,13 +257,21 @@ func jumps(path string, s Step) (all []jump) {
 }
 
 // flow checks that every jump lands in the same list and that every step of it can be reached.
-func (k *checker) flow(path string, steps []Step, taken map[string]position) {
+func (k *checker) flow(path string, steps []Step, taken map[string]position, ways []jump) {
 	places := map[string]int{}
 	for i, s := range steps {
 		places[s.Name] = i
 	}
 	next := make([][]int, len(steps))
 	var lost []jump
+	from := []int{0}
+	for _, j := range ways {
+		to, ok := places[j.target]
+		if !ok {
+			lost = append(lost, j)
+		}
+		from = append(from, to)
+	}
 	for i, s := range steps {
 		for _, j := range jumps(index(path, i), s) {
 			to, ok := places[j.target]
@@ -253,7 +289,7 @@ func (k *checker) flow(path string, steps []Step, taken map[string]position) {
 		return // what the jumps were meant to reach would be reported as well
 	}
 	k.rounds(path, steps, next)
-	for i, ok := range reach(next) {
+	for i, ok := range reach(next, from) {
 		if !ok {
 			k.problem(index(path, i), "no step leads here; remove it, or add a goto")
 		}
@@ -294,19 +330,19 @@ func (k *checker) shown(path string, steps []Step) (all []string) {
 
 // passesOn tells whether the step after s may come next. A choice goes there only when it fails and may go on.
 func passesOn(s Step) bool {
-	return !s.End && s.Goto == "" && (s.Type != "choice" || s.OnFailure == "continue")
+	return !s.End && s.Type != "fail" && s.Goto == "" && (s.Type != "choice" || s.OnFailure == "continue")
 }
 
-// reach tells which steps can be reached from the first.
-func reach(next [][]int) []bool {
+// reach tells which steps can be reached from some.
+func reach(next [][]int, from []int) []bool {
 	seen := make([]bool, len(next))
-	todo := []int{0}
-	for len(todo) > 0 {
-		i := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+	left := from
+	for len(left) > 0 {
+		i := left[len(left)-1]
+		left = left[:len(left)-1]
 		if i < len(seen) && !seen[i] {
 			seen[i] = true
-			todo = append(todo, next[i]...)
+			left = append(left, next[i]...)
 		}
 	}
 	return seen

@@ -82,10 +82,11 @@ type Server struct {
 
 // API holds the tokens of intake, management API and metrics.
 type API struct {
-	// AuthToken is the bearer token of /events and the management API; unset leaves both open.
-	AuthToken Secret `yaml:"auth_token"`
-	// MetricsAuthToken is the bearer token of /metrics; unset leaves it open.
-	MetricsAuthToken Secret `yaml:"metrics_auth_token"`
+	// AuthToken is the bearer token of /events and the management API, or several of which each is accepted; unset leaves
+	// both open.
+	AuthToken Secrets `yaml:"auth_token"`
+	// MetricsAuthToken is the bearer token of /metrics, or several of which each is accepted; unset leaves it open.
+	MetricsAuthToken Secrets `yaml:"metrics_auth_token"`
 }
 
 // Delivery holds what all handlers share.

@@ -114,7 +114,7 @@ workflows: {w: {source: s, steps: [{name: a, url: "https://a.example", headers: 
 			t.Errorf("%s shows a secret: %s", what, text)
 		}
 	}
-	if got := c.API.AuthToken.Reveal(); got != canary {
+	if got := c.API.AuthToken.First(); got != canary {
 		t.Errorf("Reveal = %q, want %q", got, canary)
 	}
 }
@@ -211,7 +211,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// starters are the templates, with secrets in the holes that "gateway init" fills.
+// starters are the templates, with secrets in the holes, as "gateway init" fills them.
 func starters(t *testing.T) fs.FS {
 	t.Helper()
 	const folder = "../../cmd/gateway/templates"
@@ -310,4 +310,44 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestOverlayNames: the overlay of a base file of another name is beside it, or else the one
+// of gateway.yaml; two are a mistake.
+func TestOverlayNames(t *testing.T) {
+	const base = "server: {port: 1}\n"
+	with := func(port int) *fstest.MapFile {
+		return &fstest.MapFile{Data: fmt.Appendf(nil, "server: {port: %d}\n", port)}
+	}
+	for name, c := range map[string]struct {
+		path  string
+		files map[string]int // overlays with their ports
+		port  int
+		says  string
+	}{
+		"own":             {"etc/custom.yaml", map[string]int{"etc/custom.prod.yaml": 2}, 2, ""},
+		"shared":          {"etc/custom.yaml", map[string]int{"etc/gateway.prod.yaml": 3}, 3, ""},
+		"both":            {"etc/custom.yaml", map[string]int{"etc/custom.prod.yaml": 2, "etc/gateway.prod.yaml": 3}, 0, `etc/gateway.prod.yaml: is an overlay for environment "prod", and so is etc/custom.prod.yaml; keep one`},
+		"elsewhere":       {"etc/custom.yaml", map[string]int{"gateway.prod.yaml": 3}, 1, `neither`},
+		"none":            {"custom.yaml", nil, 1, `environment "prod" has no files: none of custom.prod.yaml, gateway.prod.yaml and .env.prod exists`},
+		"gateway":         {"gateway.yaml", map[string]int{"gateway.prod.yaml": 3}, 3, ""},
+		"another ending":  {"gateway.yml", map[string]int{"gateway.prod.yml": 2}, 2, ""},
+		"shared, no name": {"custom", map[string]int{"gateway.prod.yaml": 3}, 3, ""},
+	} {
+		files := fstest.MapFS{c.path: {Data: []byte(base)}}
+		for path, port := range c.files {
+			files[path] = with(port)
+		}
+		got, err := Load(Options{FS: files, Path: c.path, Env: "prod"})
+		switch {
+		case c.port == 0:
+			if err == nil || err.Error() != c.says {
+				t.Errorf("%s: Load = %v, want %s", name, err, c.says)
+			}
+		case err != nil || got.Server.Port != c.port:
+			t.Errorf("%s: Load = %v, %v, want port %d", name, got, err, c.port)
+		case strings.HasPrefix(c.says, "environment") && got.Warnings()[0].Message != c.says:
+			t.Errorf("%s: warned %q, want %q", name, got.Warnings()[0].Message, c.says)
+		}
+	}
 }

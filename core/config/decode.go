@@ -69,7 +69,7 @@ type decoder struct {
 // rules are the struct tag of a field; see the package comment.
 type rules struct {
 	required, single, keepNull bool
-	schema, filled             bool
+	schema, filled, off        bool
 	low, high                  string
 	choices                    []string
 	also                       map[string]string
@@ -81,6 +81,7 @@ func rulesOf(tag reflect.StructTag) (r rules) {
 	_, r.keepNull = tag.Lookup("null")
 	_, r.schema = tag.Lookup("schema")
 	_, r.filled = tag.Lookup("filled")
+	_, r.off = tag.Lookup("off")
 	r.low, r.high, _ = strings.Cut(tag.Get("range"), " ")
 	r.choices = strings.Fields(tag.Get("oneof"))
 	r.also = map[string]string{}
@@ -127,6 +128,10 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 		v.SetString(d.schema(n, path))
 		return
 	}
+	if r.off && n.kind != mapping {
+		d.off(n, v, path)
+		return
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -144,6 +149,15 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 	default:
 		d.text(n, v, path, r)
 	}
+}
+
+// off decodes the word that stands for a mapping and switches off what it is about.
+func (d *decoder) off(n *node, v reflect.Value, path string) {
+	if n.kind != scalar || n.text != "off" {
+		d.misshapen(n, path, "must be off, or a mapping such as {failures: 5, cooldown: 60s}")
+		return
+	}
+	v.FieldByName("Off").SetBool(true)
 }
 
 // asksNothing tells whether a value says what leaving it out would say. A number always says something.
@@ -212,7 +226,9 @@ func (d *decoder) field(parent *node, v reflect.Value, path string, field reflec
 	_, areSecrets := v.Interface().(Secrets)
 	switch {
 	case n == nil:
-	case r.filled && !n.saysNull() && d.empty(n, here):
+	case r.filled && n.saysNull():
+		d.origin.marks[here] = mark{position: n.at, zero: true}
+	case r.filled && d.empty(n, here):
 	case n.saysNull() && r.keepNull:
 		v.SetString("null")
 		d.origin.marks[here] = mark{position: n.at}

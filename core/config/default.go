@@ -3,6 +3,8 @@ package config
 import (
 	"reflect"
 	"time"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // Default returns the configuration of an empty file. With the entries below it, it is the only place where a
@@ -27,15 +29,19 @@ func Default() *Config {
 
 // entries holds what an entry is before its fields are read.
 var entries = map[reflect.Type]any{
-	reflect.TypeFor[Source]():   Source{Timezone: "UTC"},
-	reflect.TypeFor[Handler]():  Handler{Type: "http", Method: "POST"},
-	reflect.TypeFor[Queue]():    Queue{VisibilityTimeout: seconds(30)},
-	reflect.TypeFor[Alert]():    Alert{Type: "generic"},
-	reflect.TypeFor[Workflow](): Workflow{MaxBytes: maxRunBytes},
-	reflect.TypeFor[Param]():    Param{Type: "string", Required: true},
-	reflect.TypeFor[Step]():     Step{Type: "http", Method: "POST", Retry: StepRetry{Max: 1}},
-	reflect.TypeFor[Branch]():   Branch{Method: "POST"},
+	reflect.TypeFor[Source]():         Source{Timezone: "UTC"},
+	reflect.TypeFor[Handler]():        Handler{Type: "http", Method: "POST", CircuitBreaker: defaultBreaker},
+	reflect.TypeFor[CircuitBreaker](): defaultBreaker,
+	reflect.TypeFor[Queue]():          Queue{VisibilityTimeout: seconds(30)},
+	reflect.TypeFor[Alert]():          Alert{Type: "generic"},
+	reflect.TypeFor[Workflow]():       Workflow{MaxBytes: maxRunBytes},
+	reflect.TypeFor[Param]():          Param{Type: "string", Required: true},
+	reflect.TypeFor[Step]():           Step{Type: "http", Method: "POST", Retry: StepRetry{Max: 1}},
+	reflect.TypeFor[Branch]():         Branch{Method: "POST"},
 }
+
+// defaultBreaker is the circuit breaker of a handler that says nothing about it.
+var defaultBreaker = CircuitBreaker{Failures: core.BreakerThreshold, Cooldown: Duration{core.BreakerCooldown}}
 
 const (
 	// maxRunBytes is workflows.*.max_bytes.

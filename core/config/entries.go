@@ -13,20 +13,27 @@ type Source struct {
 	Secret Secrets `yaml:"secret"`
 	// SignatureHeader is the header that scheme hmac reads, default X-Webhook-Signature.
 	SignatureHeader string `yaml:"signature_header"`
-	// Dedup is body if two requests with the same body are the same delivery, whatever their headers say; default none:
-	// the sender's own name for a delivery tells. Only for schemes that sign the body and nothing else.
+	// Dedup is body if two requests with the same body are the same delivery, whatever their headers contain. By default
+	// the sender's own id of a delivery decides. Dedup is only for schemes that sign the body and nothing else.
 	Dedup string `yaml:"dedup" oneof:"body"`
 	// SkipVerify accepts topic notifications unverified, for emulators; default false.
 	SkipVerify bool `yaml:"skip_verify"`
 	// TopicARNs are the only topics accepted from, default any.
 	TopicARNs []string `yaml:"topic_arns"`
-	// Schedule is when a cron source fires: five fields, or six with seconds; required for cron.
+	// Schedule is when a cron source fires: five fields, or six with seconds, or a word such as @daily; required for
+	// cron.
 	Schedule string `yaml:"schedule"`
-	// Timezone is the zone of Schedule, UTC (default) or a fixed offset such as +09:00.
+	// Timezone is the zone of Schedule: UTC (default), a name such as Europe/Berlin, or a fixed offset such as +09:00.
 	Timezone string `yaml:"timezone"`
+	// Binary accepts payloads that are no UTF-8 text, byte for byte; default false. Filters, transforms and workflows see
+	// null in place of such a payload.
+	Binary bool `yaml:"binary"`
 	// Schema is the JSON text of a schema that payloads must match, as expr.ParseSchema takes it, default none. The
 	// file may give a mapping, a text of JSON or YAML, or the name of a file beside it.
 	Schema string `yaml:"schema" schema:""`
+	// WebhookOrigins are the names of the senders whose CloudEvents handshake is answered, or * for all; default none.
+	// A handshake proves nothing, so deliveries are not held to the names.
+	WebhookOrigins []string `yaml:"webhook_origins"`
 	// AllowedIPs are the only client addresses accepted, default any.
 	AllowedIPs []Network `yaml:"allowed_ips"`
 }
@@ -53,15 +60,31 @@ type Handler struct {
 	SigningSecret Secrets `yaml:"signing_secret"`
 	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first event is delivered,
 	// default none.
-	IdempotencyKey string `yaml:"idempotency_key"`
+	IdempotencyKey string `yaml:"idempotency_key" filled:""`
 	// RateLimit is deliveries per second, 1 to 1000000, default 0: no limit.
 	RateLimit int `yaml:"rate_limit" range:"1 1000000"`
+	// CircuitBreaker says when deliveries stop for a while because they fail. The file may give
+	// the word off.
+	CircuitBreaker CircuitBreaker `yaml:"circuit_breaker" off:""`
 	// Filter is a condition on the payload, default none.
-	Filter string `yaml:"filter"`
+	Filter string `yaml:"filter" filled:""`
 	// Transform is a template of the body sent, default none: the payload itself.
-	Transform string `yaml:"transform"`
+	Transform string `yaml:"transform" filled:""`
 	// Headers are added to each delivery. Values are Secrets because they often carry tokens.
 	Headers map[string]Secret `yaml:"headers"`
+}
+
+// CircuitBreaker is when deliveries to a handler stop for a while because they fail.
+type CircuitBreaker struct {
+	// Off is for a handler without a circuit breaker; the other fields mean nothing then.
+	Off bool `yaml:"-"`
+	// Failures is how many deliveries in a row must fail to open it, 1 to 1000, default 5.
+	Failures int `yaml:"failures" range:"1 1000"`
+	// Cooldown is how long it stays open before one delivery is tried, 1s to 1d, default 60s.
+	Cooldown Duration `yaml:"cooldown" range:"1s 1d"`
+	// Count lists the failures that count: 5xx, 4xx (any other answer that is not 2xx), timeout
+	// and network; default all.
+	Count []string `yaml:"count" oneof:"5xx 4xx timeout network"`
 }
 
 // Queue is what consumers pull from.
@@ -73,16 +96,17 @@ type Queue struct {
 	// Events are the event types taken, exact or with * wildcards; none means all.
 	Events []string `yaml:"events"`
 	// Filter is a condition on the payload, default none.
-	Filter string `yaml:"filter"`
+	Filter string `yaml:"filter" filled:""`
 	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first event is queued,
 	// default none.
-	IdempotencyKey string `yaml:"idempotency_key"`
+	IdempotencyKey string `yaml:"idempotency_key" filled:""`
 	// VisibilityTimeout is how long a received message stays invisible, 1ms to 7d, default 30s.
 	VisibilityTimeout Duration `yaml:"visibility_timeout" range:"1ms 7d"`
 	// MaxAttempts is after how many receives a message is dead, 1 to 1000, default 0: never.
 	MaxAttempts int `yaml:"max_attempts" range:"1 1000"`
-	// APIKey is the bearer token of the queue's consumers; unset leaves the queue open.
-	APIKey Secret `yaml:"api_key"`
+	// APIKey is the bearer token of the queue's consumers, or several of which each is accepted; unset leaves the queue
+	// open.
+	APIKey Secrets `yaml:"api_key"`
 }
 
 // Alert is where to tell people that something is wrong.
@@ -91,6 +115,9 @@ type Alert struct {
 	URL Secret `yaml:"url" required:""`
 	// Type is the body's format: generic (default), slack or discord.
 	Type string `yaml:"type" oneof:"generic slack discord" also:"chat_a=slack chat_b=discord"`
+	// SigningSecret is what alerts of type generic are signed with, as deliveries are; default delivery.signing_secret.
+	// Chat services verify no signature, so alerts of their types are not signed.
+	SigningSecret Secrets `yaml:"signing_secret"`
 	// On lists what is told: dlq, verification_failure; required.
 	On []string `yaml:"on" required:"" oneof:"dlq verification_failure"`
 }

@@ -1,9 +1,12 @@
 package config
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
-// expand replaces the variables in every scalar below n: ${NAME} and ${NAME:-default}. A bare $NAME is not one, nor is
-// $$ an escape: JSONPaths and templates are full of dollars. Keys are left alone. The value of a variable is not
+// expand replaces the variables in every scalar below n: ${NAME} and ${NAME:-default}. A bare $NAME is no variable, and
+// $$ is no escape: JSONPaths and templates are full of dollars. In a template ${{ is a dollar before a hole. Keys stay as they are. The value of a variable is not
 // expanded again, and cannot add to the tree, which is parsed already.
 func (e *environment) expand(n *node, path string, r *report) {
 	for _, f := range n.fields {
@@ -15,7 +18,7 @@ func (e *environment) expand(n *node, path string, r *report) {
 	if n.kind != scalar || n.broken || n.raw != "" || !strings.Contains(n.text, "${") {
 		return
 	}
-	x := expansion{environment: e, told: map[string]bool{}}
+	x := expansion{environment: e, told: map[string]bool{}, holes: hasHoles(path)}
 	x.text(n.text)
 	for _, complaint := range x.complaints {
 		n.broken = true
@@ -25,21 +28,29 @@ func (e *environment) expand(n *node, path string, r *report) {
 	n.own, n.variables = x.own.String(), x.variables
 }
 
-// An expansion is one scalar on its way from what the file says to what that stands for. It costs time in proportion to
-// the text: a file may be 1 MiB of variables.
+// An expansion turns one scalar of a file into its value. Its time is proportional to the text: a file may be 1 MiB of
+// variables.
 type expansion struct {
 	*environment
 	expanded   strings.Builder
 	own        strings.Builder // the same, with variableMark for each value of a variable
-	variables  int             // that have a value; a default is the file's own text
+	variables  int             // variables with a value; a default is the file's own text
 	complaints []string
 	told       map[string]bool // complaints, each once
+	holes      bool            // the scalar may be a template
 }
 
-// variableMark stands for the value of a variable where only a file's own text is looked at.
+// holeFields are the fields that may be templates, in which {{ begins a hole.
+var holeFields = regexp.MustCompile(`^(handlers\.[^.]+\.transform|workflows\..*\.(input|output))$`)
+
+// hasHoles tells whether the field at a path may be a template. There ${{ is a dollar before a
+// hole, as in "${{ $.price }}". Elsewhere it is a mistake: ${{ secrets.KEY }} would become a key.
+func hasHoles(path string) bool { return holeFields.MatchString(path) }
+
+// variableMark stands for the value of a variable where only a file's own text matters.
 const variableMark = "\x00"
 
-// text expands a text, and notes what is wrong with its variables.
+// text expands a text, and notes the mistakes in its variables.
 func (x *expansion) text(s string) {
 	for {
 		before, rest, found := strings.Cut(s, "${")
@@ -47,6 +58,12 @@ func (x *expansion) text(s string) {
 		x.own.WriteString(before)
 		if !found {
 			return
+		}
+		if x.holes && strings.HasPrefix(rest, "{") {
+			x.expanded.WriteString("$")
+			x.own.WriteString("$")
+			s = s[len(before)+len("$"):]
+			continue
 		}
 		v, ok := variableAt(rest)
 		if !ok {
@@ -65,7 +82,7 @@ func (x *expansion) complain(what string) {
 	}
 }
 
-// A variable is the reference to one in a text.
+// A variable is a reference to an environment variable in a text.
 type variable struct {
 	name       string
 	hasDefault bool
@@ -73,7 +90,7 @@ type variable struct {
 	length     int // of the reference, from behind "${" to behind "}"
 }
 
-// variableAt reads the reference whose "${" a text follows.
+// variableAt reads the reference at the start of a text, behind its "${".
 func variableAt(s string) (variable, bool) {
 	n := 0
 	for n < len(s) && (s[n] == '_' || 'a' <= s[n]|0x20 && s[n]|0x20 <= 'z' || n > 0 && '0' <= s[n] && s[n] <= '9') {
@@ -93,7 +110,7 @@ func variableAt(s string) (variable, bool) {
 	return v, true
 }
 
-// one adds what a variable stands for. A default applies to a variable that is unset or empty, as in a shell.
+// one appends the value of a variable. A default applies to a variable that is unset or empty, as in a shell.
 func (x *expansion) one(v variable) {
 	if x.exposed != nil && !x.exposed(v.name) {
 		x.complain("a remote configuration may not read the environment variable " + v.name +

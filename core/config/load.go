@@ -20,7 +20,8 @@ type Options struct {
 	FS fs.FS
 	// Path names the base file in FS, such as gateway.yaml.
 	Path string
-	// Env names the overlay, such as local for gateway.local.yaml and .env.local; empty means none.
+	// Env names the overlay, such as local for gateway.local.yaml and .env.local; empty means none. The overlay of
+	// another base file, such as custom.yaml, is custom.local.yaml, or gateway.local.yaml if that is not there.
 	Env string
 	// Lookup reads the environment; nil means an empty one.
 	Lookup func(string) (string, bool)
@@ -28,8 +29,8 @@ type Options struct {
 	// what else is on this machine. They read only variables whose names begin with GATEWAY_VAR_ or that
 	// GATEWAY_CONFIG_ENV lists, separated by commas; there is no .env file, and a schema cannot be in a file of its own.
 	// They may not switch on server.allow_private_urls, server.trust_proxy or server.echo, nor hold a secret that is no
-	// variable, unless GATEWAY_CONFIG_ALLOW lists that field; the error is Forbidden if nothing else is wrong. See Forbids
-	// for what else such a configuration may not change.
+	// variable, unless GATEWAY_CONFIG_ALLOW lists that field. The error is Forbidden if there is no other fault. Forbids
+	// lists the settings that such a configuration may not change.
 	Remote bool
 }
 
@@ -123,14 +124,10 @@ type loader struct {
 
 // read returns the merged tree of base file and overlay, and fills the environment from the .env file.
 func (l *loader) read() *node {
-	base, overlay, dotenv := l.Path, "", ""
-	if l.Env != "" {
-		ext := path.Ext(base)
-		overlay = strings.TrimSuffix(base, ext) + "." + l.Env + ext
-		if !l.Remote {
-			dotenv = path.Join(path.Dir(base), ".env."+l.Env)
-			l.readDotenv(dotenv)
-		}
+	base, dotenv := l.Path, ""
+	if l.Env != "" && !l.Remote {
+		dotenv = path.Join(path.Dir(base), ".env."+l.Env)
+		l.readDotenv(dotenv)
 	}
 	data, ok := l.file(base)
 	if !ok {
@@ -138,24 +135,63 @@ func (l *loader) read() *node {
 		return nil
 	}
 	tree := parse(base, data, &l.report)
-	if overlay == "" {
+	if len(tree.fields) == 0 && !l.fatal {
+		l.stop(base, 0, `is empty; it has sections such as sources and handlers, and "gateway init" writes one to begin with`)
+	}
+	if l.Env == "" {
 		return tree
 	}
-	data, ok = l.file(overlay)
-	if ok {
-		merge(tree, parse(overlay, data, &l.report), "", &l.report)
-	} else if l.dotenv == "" {
-		l.notes = append(l.notes, Problem{File: base, Message: l.fileless(overlay, dotenv)})
+	name, overlay := l.overlay()
+	if name != "" {
+		merge(tree, parse(name, overlay, &l.report), "", &l.report)
+	} else if l.dotenv == "" && !l.fatal {
+		l.notes = append(l.notes, Problem{File: base, Message: l.fileless(dotenv)})
 	}
 	return tree
 }
 
-// fileless says that an environment changes nothing, for want of files.
-func (l *loader) fileless(overlay, dotenv string) string {
-	if dotenv == "" {
-		return fmt.Sprintf("environment %q has no file: %s does not exist", l.Env, overlay)
+// overlays are the names that the overlay may have: that of the base file with the environment's in it, or else that
+// of an overlay which several base files share.
+func (l *loader) overlays() []string {
+	ext := path.Ext(l.Path)
+	own := strings.TrimSuffix(l.Path, ext) + "." + l.Env + ext
+	shared := l.Path[:strings.LastIndexByte(l.Path, '/')+1] + "gateway." + l.Env + ".yaml"
+	if own == shared {
+		return []string{own}
 	}
-	return fmt.Sprintf("environment %q has no files: neither %s nor %s exists", l.Env, overlay, dotenv)
+	return []string{own, shared}
+}
+
+// overlay reads the overlay and returns its name, which is empty if there is none. Two overlays are a mistake: users
+// could not tell which of them counts.
+func (l *loader) overlay() (name string, data []byte) {
+	for _, candidate := range l.overlays() {
+		content, ok := l.file(candidate)
+		switch {
+		case ok && name != "":
+			l.stop(candidate, 0, "is an overlay for environment %q, and so is %s; keep one", l.Env, name)
+		case ok:
+			name, data = candidate, content
+		}
+	}
+	return name, data
+}
+
+// fileless says that an environment changes nothing, for want of files.
+func (l *loader) fileless(dotenv string) string {
+	names := l.overlays()
+	if dotenv != "" {
+		names = append(names, dotenv)
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("environment %q has no file: %s does not exist", l.Env, names[0])
+	}
+	neither := "neither " + names[0]
+	if len(names) > 2 {
+		neither = "none of " + strings.Join(names[:len(names)-1], ", ")
+		return fmt.Sprintf("environment %q has no files: %s and %s exists", l.Env, neither, names[len(names)-1])
+	}
+	return fmt.Sprintf("environment %q has no files: %s nor %s exists", l.Env, neither, names[1])
 }
 
 // readDotenv takes from the .env file what the environment lacks. The parser's own error quotes the file, which is

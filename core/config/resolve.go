@@ -13,6 +13,7 @@ func (c *Config) resolve() {
 		c.resolveHandler(&h)
 		c.Handlers[name] = h
 	}
+	c.resolveAlerts()
 	for name, w := range c.Workflows {
 		c.resolveSteps(join("workflows", name)+".steps", w.Steps)
 	}
@@ -35,6 +36,19 @@ func (c *Config) resolveHandler(h *Handler) {
 	}
 	if !c.origin.set(path + ".signing_secret") {
 		h.SigningSecret = c.Delivery.SigningSecret
+	}
+}
+
+// resolveAlerts gives places of type generic the signing secret of all deliveries.
+func (c *Config) resolveAlerts() {
+	for i := range c.Alerts {
+		a, path := &c.Alerts[i], index("alerts", i)
+		if !c.origin.set(path) {
+			path = "alerts" // one without a list has no number
+		}
+		if a.Type == "generic" && !c.origin.set(path+".signing_secret") {
+			a.SigningSecret = c.Delivery.SigningSecret
+		}
 	}
 }
 

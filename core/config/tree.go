@@ -192,8 +192,20 @@ func syntaxProblem(file string, data []byte, err error, r *report) {
 		text += "; text that starts with @ ` or % needs quotes"
 	} else if m := unknownAnchor.FindStringSubmatch(text); m != nil {
 		line, text = onlyLine(data, "*"+m[1]), "an alias stands for nothing; text that starts with * needs quotes"
+	} else if strings.HasPrefix(text, "did not find expected") {
+		if broken, found := brokenTextFrom(data, line); found {
+			line, text = broken.line, broken.String()
+		}
 	}
 	r.stop(file, line, "is not YAML: %s", strings.ReplaceAll(text, "\n", " "))
+}
+
+// removable tells how to remove a mapping of a section, if it may be removed.
+func removable(path string) string {
+	if path == "" {
+		return ""
+	}
+	return "; null removes it"
 }
 
 // tabbed returns the given line or the one after it if a tab indents it, else 0. The library names the line before the
@@ -208,7 +220,7 @@ func tabbed(data []byte, line int) int {
 	return 0
 }
 
-// maxDirectives bounds a file's %TAG directives: the library compares each with all before it.
+// maxDirectives bounds a file's %TAG directives: the library compares each one with all before it.
 const maxDirectives = 100
 
 // maxNodes bounds a file's nodes with aliases written out: a few lines of aliases can stand for billions.
@@ -318,19 +330,38 @@ func (b *builder) inherit(n, from *node, path string) {
 	}
 }
 
-// merge lays an overlay over a tree: mappings merge key by key, everything else replaces. Nothing cannot replace a
-// mapping: a section whose lines are all commented out would otherwise erase the base file's, tokens included.
+// remove takes a key away.
+func (n *node) remove(key string) {
+	delete(n.lookup, key)
+	n.fields = slices.DeleteFunc(n.fields, func(f entry) bool { return f.key == key })
+}
+
+// keys are the keys of a mapping.
+func (n *node) keys() (all []string) {
+	for _, f := range n.fields {
+		all = append(all, f.key)
+	}
+	return all
+}
+
+// merge lays an overlay over a tree: mappings merge key by key, everything else replaces. A null that is written out
+// removes a mapping, such as a handler, but no section: that would take all of its tokens. Nothing cannot replace a
+// mapping: one whose lines are all commented out would otherwise erase the base file's.
 func merge(base, over *node, path string, r *report) {
 	for _, f := range over.fields {
 		here := join(path, f.key)
 		old := base.field(f.key)
 		switch {
+		case old == nil && f.value.saysNull() && slices.Contains(namedSections, path):
+			r.add(f.value.at, here, "is null, which removes an entry, but %s has none of this name%s", path, r.suggest(f.key, "it has", base.keys()))
 		case old == nil:
 			base.put(f.key, f.value)
 		case old.kind == mapping && f.value.kind == mapping:
 			merge(old, f.value, here, r)
+		case old.kind == mapping && f.value.saysNull() && path != "":
+			base.remove(f.key)
 		case old.kind == mapping && f.value.null():
-			r.add(f.value.at, here, "is empty and would erase what %s says on line %d; remove this line, or give it fields", old.at.file, old.at.line)
+			r.add(f.value.at, here, "is empty and would erase what %s says on line %d; remove this line, or give it fields%s", old.at.file, old.at.line, removable(path))
 		default:
 			*old = *f.value
 		}

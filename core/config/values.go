@@ -80,6 +80,14 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(mask) }
 // Secrets is one secret or several: while a key is being rotated, old and new hold side by side.
 type Secrets []Secret
 
+// First is the text of the first secret, for a program that proves itself with one; empty if there is none.
+func (s Secrets) First() string {
+	if len(s) == 0 {
+		return ""
+	}
+	return s[0].Reveal()
+}
+
 // Network is an address range: one IP or a CIDR block.
 type Network struct{ netip.Prefix }
 

@@ -30,6 +30,9 @@ func (c *Config) Warnings() []Problem {
 	w.workflows()
 	for i, a := range c.Alerts {
 		w.url(w.alertPath(i)+".url", a.URL.Reveal())
+		if path := w.alertPath(i) + ".signing_secret"; w.origin.set(path) {
+			w.signingKeys(path, a.SigningSecret)
+		}
 	}
 	return r.sorted()
 }
@@ -88,11 +91,11 @@ func isLoopback(host string) bool {
 }
 
 func (w warner) server() {
-	if w.API.AuthToken == "" {
+	if len(w.API.AuthToken) == 0 {
 		w.problem("api.auth_token", "not set: everyone may send events and use the management API")
 	}
-	w.secrets("api.auth_token", w.API.AuthToken)
-	w.secrets("api.metrics_auth_token", w.API.MetricsAuthToken)
+	w.secrets("api.auth_token", w.API.AuthToken...)
+	w.secrets("api.metrics_auth_token", w.API.MetricsAuthToken...)
 	w.signingKeys("delivery.signing_secret", w.Delivery.SigningSecret)
 	if len(w.Server.TrustedProxies) > 0 && !w.Server.TrustProxy {
 		w.problem("server.trusted_proxies", "has no effect unless server.trust_proxy is true")
@@ -110,14 +113,24 @@ func (w warner) lease(path string, timeout Duration) {
 	}
 }
 
+// Recipes for secrets.
+const (
+	tokenRecipe   = "openssl rand -hex 32"
+	signingRecipe = "echo whsec_$(openssl rand -base64 32)"
+)
+
 // secrets warns of secrets that are too easy to guess, or that a copy may have spoilt.
 func (w warner) secrets(path string, secrets ...Secret) {
+	w.guessable(path, tokenRecipe, secrets)
+}
+
+func (w warner) guessable(path, recipe string, secrets []Secret) {
 	for _, s := range secrets {
 		if text := s.Reveal(); text != "" && len(text) < shortSecret {
 			w.problem(path, "is short (%d bytes); use at least %d random ones", len(text), shortSecret)
 		}
 		if publishedSecrets[s.Reveal()] {
-			w.problem(path, "is a sample that was published, so everyone knows it; make another with: openssl rand -hex 32")
+			w.problem(path, "is a sample that was published, so everyone knows it; make another with: %s", recipe)
 		}
 		if text := s.Reveal(); strings.TrimSpace(text) != text {
 			w.problem(path, "starts or ends with a blank or a line break, which counts as part of it")
@@ -125,13 +138,17 @@ func (w warner) secrets(path string, secrets ...Secret) {
 	}
 }
 
-// signingKeys warns of secrets of Standard Webhooks that its libraries would not take.
+// signingKeys warns of secrets that the libraries of Standard Webhooks would not accept, or
+// not read as their author meant them.
 func (w warner) signingKeys(path string, secrets Secrets) {
-	w.secrets(path, secrets...)
+	w.guessable(path, signingRecipe, secrets)
 	for _, s := range secrets {
-		if text := s.Reveal(); endpoint.PlainKey(text) && !publishedSecrets[text] && !strings.HasPrefix(text, "whsk_") && !strings.HasPrefix(text, "whpk_") {
-			w.problem(path, "is not base64, so its own bytes are the key, which libraries of Standard Webhooks do not take; use whsec_ and the output of: openssl rand -base64 32")
+		if text := s.Reveal(); endpoint.PlainKey(text) && !publishedSecrets[text] {
+			w.problem(path, "is not base64, so its own bytes are the key, which libraries of Standard Webhooks do not take; make another with: %s", signingRecipe)
 		}
+	}
+	if slices.ContainsFunc(secrets, func(s Secret) bool { return endpoint.LooksHex(s.Reveal()) }) {
+		w.problem(path, "looks like hexadecimal, but libraries of Standard Webhooks, and the gateway, read it as base64; if the other side takes other bytes as its key, signatures do not match; make another with: %s", signingRecipe)
 	}
 }
 
@@ -141,7 +158,7 @@ func (w warner) sources() {
 		path := join("sources", s.Name)
 		switch {
 		case s.Type == "webhook" && s.Verify == "" && len(s.Secret) > 0:
-			w.problem(path+".secret", "has no effect without verify: everyone may send webhooks to this source")
+			w.problem(path+".secret", "has no effect, since verify is null: everyone may send webhooks to this source")
 		case s.Type == "webhook" && s.Verify == "":
 			w.problem(path+".verify", "not set: everyone may send webhooks to this source")
 		case s.SkipVerify:
@@ -171,7 +188,7 @@ func (w warner) clients(path string, networks []Network) {
 	}
 }
 
-// consumed are the sources whose events anything takes.
+// consumed are the sources with a handler, queue or workflow for their events.
 func (w warner) consumed() map[string]bool {
 	all := map[string]bool{}
 	for _, h := range w.Handlers {
@@ -228,9 +245,9 @@ func (w warner) queues() {
 		if q.MaxAttempts == 0 {
 			w.problem(path+".max_attempts", "not set: a message that no consumer can process comes back for ever")
 		}
-		if q.APIKey == "" {
+		if len(q.APIKey) == 0 {
 			w.problem(path+".api_key", "not set: everyone may read and remove this queue's messages")
 		}
-		w.secrets(path+".api_key", q.APIKey)
+		w.secrets(path+".api_key", q.APIKey...)
 	}
 }

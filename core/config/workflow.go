@@ -11,10 +11,13 @@ type Workflow struct {
 	// Timeout is after how many seconds no step is started any more, 1 to 31536000, default 0: never.
 	Timeout int `yaml:"timeout" range:"1 31536000"`
 	// MaxBytes is how many bytes a run may write before it fails, 1048576 (1 MiB) to 1073741824 (1 GiB), default
-	// 67108864 (64 MiB): what its steps receive and pass on, without what only goes on from step to step, and its history.
+	// 67108864 (64 MiB). The texts that its steps receive and pass on count, and its history. A state that only goes on
+	// unchanged from step to step does not count.
 	MaxBytes int `yaml:"max_bytes" range:"1048576 1073741824"`
 	// Params are what the payload must hold.
 	Params []Param `yaml:"params"`
+	// OnFailure names the step of Steps that a run which fails goes on with before it fails; default none.
+	OnFailure string `yaml:"on_failure"`
 	// Steps run in order; required.
 	Steps []Step `yaml:"steps" required:""`
 
@@ -29,7 +32,7 @@ type Param struct {
 	Name string `yaml:"name" required:""`
 	// Type is string (default), number, boolean, object or array.
 	Type string `yaml:"type" oneof:"string number boolean object array"`
-	// Required refuses payloads without it, default true.
+	// Required refuses payloads without it, default true. A param that is not required may be null.
 	Required bool `yaml:"required"`
 }
 
@@ -37,8 +40,8 @@ type Param struct {
 type Step struct {
 	// Name is unique in the workflow; required, except that an iterator without one is called "item".
 	Name string `yaml:"name"`
-	// Type is http (default), choice, parallel, map, wait or callback.
-	Type string `yaml:"type" oneof:"http choice parallel map wait callback"`
+	// Type is http (default), choice, parallel, map, wait, callback or fail.
+	Type string `yaml:"type" oneof:"http choice parallel map wait callback fail"`
 	// URL is called by an http step (required), told the token by a callback step, called per item by a map step.
 	URL string `yaml:"url"`
 	// Method is GET, POST (default), PUT, PATCH or DELETE.
@@ -67,6 +70,11 @@ type Step struct {
 	TimestampPath string `yaml:"timestamp_path"`
 	// CallbackTimeout is how many seconds a callback step waits, 1 to 31536000, default 0: one year.
 	CallbackTimeout int `yaml:"callback_timeout" range:"1 31536000"`
+	// Error is the code of a fail step's error, a name; default none.
+	Error string `yaml:"error"`
+	// Message is the text of a fail step's error, with {{ }} as in a JSON string of a template; default that of the
+	// failure that was caught last.
+	Message string `yaml:"message"`
 	// Choices are the ways out of a choice step; the first that holds wins.
 	Choices []Choice `yaml:"choices"`
 	// Default names the step a choice step goes to when no choice holds.
