@@ -478,3 +478,14 @@ func TestLongReasonsAreClipped(t *testing.T) {
 		})
 	}
 }
+
+func (b *box) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
+	for _, a := range all {
+		r, err := b.Accept(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		receipts = append(receipts, r)
+	}
+	return receipts, nil
+}

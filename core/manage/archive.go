@@ -3,6 +3,8 @@ package manage
 import (
 	"context"
 	"iter"
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
@@ -13,12 +15,15 @@ import (
 const (
 	readChunk = 100 // that are read, and given new jobs, in one go
 	tellChunk = 25  // whose jobs are asked for in one go: there are thousands of a run with many steps
+
+	// triedChunk is how many attempts are asked for in one go, about.
+	triedChunk = 250
 )
 
 // Replay gives new jobs to events that the filter selects, the oldest of them first: those
 // of a span, or if that is none, the newest, at most f.Limit, 1 to [MaxReplay], 0 meaning
 // [DefaultReplay]. Of a span all are selected unless f.Limit is set. Dry tells how many there
-// would be and writes nothing. Events that nobody wants are not counted.
+// would be and writes nothing. Events that no consumer wants count as looked at only.
 //
 // It goes through at most [ReplayTurn] events, and begins nothing new after [ReplayTime], so
 // that no answer is late; then Next tells where to go on. The span it tells is the same
@@ -77,6 +82,7 @@ func (e *Events) take(ctx context.Context, chunk []core.Event, dry bool, total *
 	if err != nil {
 		return err
 	}
+	total.Looked += done.Looked
 	total.Events += done.Events
 	total.Jobs += done.Jobs
 	total.Next = chunk[len(chunk)-1].ID.Next()
@@ -109,7 +115,7 @@ func (e *Events) replay(ctx context.Context, events []core.Event, dry bool) (Rep
 		}
 	}
 	if dry || len(wanted) == 0 {
-		return Replayed{Events: len(wanted), Jobs: jobs}, nil
+		return Replayed{Looked: len(events), Events: len(wanted), Jobs: jobs}, nil
 	}
 	jobs, err := e.store.Replay(ctx, e.clock(), wanted...)
 	if err != nil {
@@ -121,7 +127,7 @@ func (e *Events) replay(ctx context.Context, events []core.Event, dry bool) (Rep
 		}
 		tell(e.Observe, core.Replayed{Event: a.Event, Asked: a.Jobs})
 	}
-	return Replayed{Events: len(wanted), Jobs: jobs}, nil
+	return Replayed{Looked: len(events), Events: len(wanted), Jobs: jobs}, nil
 }
 
 // within yields the events of a span that the filter selects in chunks, the oldest first,
@@ -147,7 +153,10 @@ func (e *Events) within(ctx context.Context, f core.EventFilter, s Span, n int) 
 // span is the newest n events that the filter selects. Those that come in meanwhile are
 // not among them.
 func (e *Events) span(ctx context.Context, f core.EventFilter, n int) (s Span, err error) {
-	if s.Last, err = e.store.Nth(ctx, f, 1); err != nil || s.Last == "" {
+	if s.Last, err = e.store.Nth(ctx, f, 1); err == nil && s.Last == "" {
+		err = e.knownSource(ctx, f.Source)
+	}
+	if err != nil || s.Last == "" {
 		return Span{}, err
 	}
 	if s.First, err = e.store.Nth(ctx, f, n); err != nil || s.First == "" {
@@ -169,17 +178,24 @@ func upTo(events []core.Event, last core.ID) []core.Event {
 // one length.
 func behind(id core.ID) core.ID { return id + "0" }
 
-// Export yields the newest events that the filter selects, at most n, the oldest of
-// them first, with their jobs and runs, in memory that does not depend on how many there
-// are. It ends after an error.
+// lowest is an id that no event's is below.
+const lowest core.ID = "0"
+
+// Export yields the newest events that the filter selects, at most n, or all of them if n is
+// 0, the oldest of them first, with their jobs, attempts and runs, in memory that does not
+// depend on how many there are. Events that come in after it began are not among them. It
+// ends after an error.
 func (e *Events) Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[Told, error] {
 	return func(yield func(Told, error) bool) {
-		s, err := e.span(ctx, f, n)
+		s, err := e.exported(ctx, f, n)
 		if err != nil {
 			yield(Told{}, err)
 		}
 		if err != nil || s == (Span{}) {
 			return
+		}
+		if n == 0 {
+			n = math.MaxInt
 		}
 		for chunk, err := range e.within(ctx, f, s, n) {
 			if err != nil {
@@ -195,6 +211,18 @@ func (e *Events) Export(ctx context.Context, f core.EventFilter, n int) iter.Seq
 	}
 }
 
+// exported is the span of an export: that of the newest n events, or of all if n is 0.
+func (e *Events) exported(ctx context.Context, f core.EventFilter, n int) (Span, error) {
+	if n > 0 {
+		return e.span(ctx, f, n)
+	}
+	s, err := e.span(ctx, f, 1)
+	if err == nil && s != (Span{}) {
+		s.First = lowest
+	}
+	return s, err
+}
+
 // tell yields events with all that became of them, and reports whether to go on.
 func (e *Events) tell(ctx context.Context, events []core.Event, yield func(Told, error) bool) bool {
 	ids := make([]core.ID, len(events))
@@ -206,8 +234,13 @@ func (e *Events) tell(ctx context.Context, events []core.Event, yield func(Told,
 		yield(Told{}, err)
 		return false
 	}
+	attempts, err := e.attempts(ctx, jobs)
+	if err != nil {
+		yield(Told{}, err)
+		return false
+	}
 	for _, event := range events {
-		told := Told{Event: event, Jobs: jobs[event.ID]}
+		told := Told{Event: event, Jobs: e.Names.places().Jobs(jobs[event.ID]), Attempts: attempts}
 		if ran(told.Jobs) {
 			if told.Runs, err = e.runs(ctx, event.ID); err != nil {
 				yield(Told{}, err)
@@ -219,6 +252,33 @@ func (e *Events) tell(ctx context.Context, events []core.Event, yield func(Told,
 		}
 	}
 	return true
+}
+
+// attempts are those of all the jobs of some events.
+func (e *Events) attempts(ctx context.Context, of map[core.ID][]core.Job) (map[core.ID][]core.Attempt, error) {
+	var (
+		all   = map[core.ID][]core.Attempt{}
+		asked []core.ID
+		tries int
+	)
+	ask := func() error {
+		some, err := e.store.AttemptsOf(ctx, asked)
+		maps.Copy(all, some)
+		asked, tries = nil, 0
+		return err
+	}
+	for _, jobs := range of {
+		for _, j := range jobs {
+			if tries += max(1, j.Attempt); len(asked) > 0 && tries > triedChunk {
+				if err := ask(); err != nil {
+					return nil, err
+				}
+				tries = max(1, j.Attempt)
+			}
+			asked = append(asked, j.ID)
+		}
+	}
+	return all, ask()
 }
 
 // ran reports whether an event with these jobs may have runs, each of which costs a

@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -29,9 +30,6 @@ const (
 	ReplayTime = 10 * time.Second // about how long one go takes
 )
 
-// DefaultExport is how many events are exported, unless told. There is no end to it.
-const DefaultExport = 1000
-
 // Events are the stored events. They are safe for concurrent use.
 type Events struct {
 	// Bell is rung for lanes that get jobs; nil rings for nobody.
@@ -42,6 +40,13 @@ type Events struct {
 
 	// Waits tell what the jobs of an event wait for; nil tells nothing.
 	Waits *Waits
+
+	// Decline tells who does not want an event under the current configuration, and why; nil
+	// tells nothing.
+	Decline func(core.Event) []core.Declined
+
+	// Names are the configured names; nil refuses no name.
+	Names *Names
 
 	store EventStore
 	clock core.Clock
@@ -66,14 +71,23 @@ type Told struct {
 
 	// Waits is what those of the jobs wait for that do; only Inspect tells it.
 	Waits map[core.ID]Wait
+
+	// Declined are the consumers that do not want the event under the current configuration,
+	// without those that have a job; only Inspect tells them.
+	Declined []core.Declined
+
+	// Attempts are those of the jobs, the oldest first, without what was kept of replies: an
+	// export leaves the machine, and a reply may contain secrets. Only Export tells them.
+	Attempts map[core.ID][]core.Attempt
 }
 
 // A Span is the events from one to another, both included. The zero value is none.
 type Span struct{ First, Last core.ID }
 
-// Replayed is how many events were replayed, and how many jobs that gave.
+// Replayed is how many events were looked at, how many of them got jobs, and how many jobs
+// that gave.
 type Replayed struct {
-	Events, Jobs int
+	Looked, Events, Jobs int
 
 	// Span is all that was selected, whether it was replayed yet or not; none if nothing
 	// was.
@@ -84,9 +98,14 @@ type Replayed struct {
 	Next core.ID
 }
 
-// List lists events newest first, without payloads.
+// List lists events newest first, without payloads. A source that is neither configured nor
+// has events is refused with [core.NotFound], here and by Replay and Export.
 func (e *Events) List(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
-	return e.store.Events(ctx, f)
+	page, err := e.store.Events(ctx, f)
+	if err == nil && len(page.Items) == 0 {
+		err = e.knownSource(ctx, f.Source)
+	}
+	return page, err
 }
 
 // Inspect tells all about an event. The error of one that is not there is [ErrEvent],
@@ -105,7 +124,17 @@ func (e *Events) Inspect(ctx context.Context, id core.ID) (Told, error) {
 		return Told{}, err
 	}
 	waits, err := e.Waits.Of(ctx, jobs[id]...)
-	return Told{event, jobs[id], runs, waits}, err
+	return Told{Event: event, Jobs: e.Names.places().Jobs(jobs[id]), Runs: runs, Waits: waits, Declined: e.declined(event, jobs[id])}, err
+}
+
+// declined are those who do not want an event. A consumer with a job wanted it once.
+func (e *Events) declined(event core.Event, jobs []core.Job) []core.Declined {
+	if e.Decline == nil {
+		return nil
+	}
+	return slices.DeleteFunc(e.Decline(event), func(d core.Declined) bool {
+		return slices.ContainsFunc(jobs, func(j core.Job) bool { return j.Lane == d.Lane })
+	})
 }
 
 func (e *Events) event(ctx context.Context, id core.ID) (core.Event, error) {
@@ -125,7 +154,7 @@ func (e *Events) runs(ctx context.Context, event core.ID) ([]core.Run, error) {
 func (e *Events) Jobs(ctx context.Context, id core.ID) ([]core.Job, error) {
 	jobs, err := e.store.JobsOf(ctx, []core.ID{id})
 	if err != nil || len(jobs[id]) > 0 {
-		return jobs[id], err
+		return e.Names.places().Jobs(jobs[id]), err
 	}
 	_, err = e.event(ctx, id) // it may be that there are none, or that there is no event
 	return nil, err

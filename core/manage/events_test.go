@@ -26,6 +26,7 @@ type watched struct {
 	replayed []core.ID // events
 	broken   string    // "Read 2" fails at its second call
 	calls    map[string]int
+	most     int // attempts that one call gave
 	before   func()
 }
 
@@ -67,6 +68,19 @@ func (w *watched) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]c
 		return nil, err
 	}
 	return w.Model.JobsOf(ctx, events)
+}
+
+func (w *watched) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
+	if err := w.ask("AttemptsOf"); err != nil {
+		return nil, err
+	}
+	of, err := w.Model.AttemptsOf(ctx, jobs)
+	n := 0
+	for _, attempts := range of {
+		n += len(attempts)
+	}
+	w.most = max(w.most, n)
+	return of, err
 }
 
 func (w *watched) Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error) {
@@ -114,7 +128,7 @@ func matching(ids *core.IDs) Match {
 		if e.Type == "nobody" {
 			return a
 		}
-		a.Jobs = []core.NewJob{{ID: ids.Next(), Lane: "handler/h", MaxAttempts: 3}}
+		a.Jobs = []core.NewJob{{ID: ids.Next(), Lane: "handler/h", MaxAttempts: 1000}}
 		if e.Type == "b" {
 			job := core.NewJob{ID: ids.Next(), Lane: "workflow/w", MaxAttempts: core.Unlimited}
 			a.Jobs = append(a.Jobs, job)
@@ -140,24 +154,25 @@ func TestReplay(t *testing.T) {
 		name   string
 		events int
 		filter core.EventFilter
+		looked int
 		want   []core.ID
 		jobs   int
 	}{
-		{"the newest hundred unless told", 150, core.EventFilter{}, wanted(50, 149), 99},
-		{"fewer than asked for", 4, core.EventFilter{Limit: 10}, wanted(0, 3), 4},
-		{"one", 5, core.EventFilter{Limit: 1}, wanted(4, 4), 2},
-		{"the newest, which nobody wants", 6, core.EventFilter{Limit: 1}, nil, 0},
-		{"none that are selected", 6, core.EventFilter{Source: "gone"}, nil, 0},
-		{"none at all", 0, core.EventFilter{}, nil, 0},
-		{"those of a type", 9, core.EventFilter{Type: "b", Limit: 2}, []core.ID{numbered(4), numbered(7)}, 4},
-		{"those of a time", 20, core.EventFilter{Since: at(3), Until: at(6)}, wanted(3, 5), 3},
-		{"more than a chunk", 350, core.EventFilter{Limit: 301}, wanted(49, 349), 302},
+		{"the newest hundred unless told", 150, core.EventFilter{}, 100, wanted(50, 149), 99},
+		{"fewer than asked for", 4, core.EventFilter{Limit: 10}, 4, wanted(0, 3), 4},
+		{"one", 5, core.EventFilter{Limit: 1}, 1, wanted(4, 4), 2},
+		{"the newest, which nobody wants", 6, core.EventFilter{Limit: 1}, 1, nil, 0},
+		{"none that are selected", 6, core.EventFilter{Source: "gone"}, 0, nil, 0},
+		{"none at all", 0, core.EventFilter{}, 0, nil, 0},
+		{"those of a type", 9, core.EventFilter{Type: "b", Limit: 2}, 2, []core.ID{numbered(4), numbered(7)}, 4},
+		{"those of a time", 20, core.EventFilter{Since: at(3), Until: at(6)}, 3, wanted(3, 5), 3},
+		{"more than a chunk", 350, core.EventFilter{Limit: 301}, 301, wanted(49, 349), 302},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e, w := desk(t, tt.events)
 			stored := len(jobsIn(t, w))
 			dry, err := e.Replay(t.Context(), tt.filter, Span{}, true)
-			if want := (Replayed{Events: len(tt.want), Jobs: tt.jobs, Span: dry.Span}); dry != want || err != nil || len(w.replayed) > 0 || len(jobsIn(t, w)) != stored {
+			if want := (Replayed{Looked: tt.looked, Events: len(tt.want), Jobs: tt.jobs, Span: dry.Span}); dry != want || err != nil || len(w.replayed) > 0 || len(jobsIn(t, w)) != stored {
 				t.Errorf("dry Replay = %+v, %v, with %d events replayed; want %+v and none", dry, err, len(w.replayed), want)
 			}
 			got, err := e.Replay(t.Context(), tt.filter, Span{}, false)
@@ -254,7 +269,7 @@ func TestReplayRingsForThoseWhoGetJobs(t *testing.T) {
 		t.Errorf("a dry replay rang or was told, or failed: %v", err)
 	}
 	got, err := e.ReplayOne(t.Context(), numbered(1))
-	if want := (Replayed{Events: 1, Jobs: 2, Span: Span{numbered(1), numbered(1)}}); got != want || err != nil {
+	if want := (Replayed{Looked: 1, Events: 1, Jobs: 2, Span: Span{numbered(1), numbered(1)}}); got != want || err != nil {
 		t.Errorf("ReplayOne = %+v, %v, want %+v", got, err, want)
 	}
 	if rung := listener.Rung(); !slices.Equal(rung, []core.Lane{"handler/h", "workflow/w"}) {
@@ -342,6 +357,60 @@ func TestExportEndsAfterAnError(t *testing.T) {
 	}
 }
 
+// TestExportTellsAttempts: all attempts of all jobs, in questions that are bounded however
+// often jobs were tried.
+func TestExportTellsAttempts(t *testing.T) {
+	e, w := desk(t, 12)
+	jobs, err := w.Model.Jobs(t.Context(), core.JobFilter{Lane: "handler/h"})
+	if err != nil || len(jobs.Items) != 8 {
+		t.Fatalf("Jobs = %d, %v, want 8", len(jobs.Items), err)
+	}
+	now, tries := noon.Add(time.Hour), map[core.ID]int{}
+	for i, j := range jobs.Items {
+		tries[j.ID] = i * 25
+	}
+	for round := range 7 * 25 {
+		now = now.Add(time.Minute)
+		taken, err := w.Model.Take(t.Context(), now, []core.Quota{{Lane: "handler/h", N: 8, Hold: time.Minute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range taken {
+			o := core.Outcome{JobID: j.ID, Lease: j.Lease, Status: core.Retryable, DueAt: now.Add(time.Second), Attempt: core.Attempt{Number: j.Attempt, StartedAt: now, StatusCode: 503}}
+			if tries[j.ID] <= round+1 {
+				o.DueAt = now.Add(1000 * time.Hour)
+			}
+			if tries[j.ID] > round {
+				if _, err := w.Model.Settle(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	told := 0
+	for event, err := range e.Export(t.Context(), core.EventFilter{}, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range event.Jobs {
+			attempts := event.Attempts[j.ID]
+			if len(attempts) != tries[j.ID] || len(attempts) > 1 && !attempts[0].StartedAt.Before(attempts[1].StartedAt) {
+				t.Errorf("job %s has %d attempts, want %d, the oldest first", j.ID, len(attempts), tries[j.ID])
+			}
+			told++
+		}
+	}
+	if asked := w.calls["AttemptsOf"]; told != 12 || asked < 3 || asked > 6 || w.most > triedChunk {
+		t.Errorf("%d jobs in %d questions for %d attempts at most; want 12 jobs, and no more than %d attempts each", told, asked, w.most, triedChunk)
+	}
+	w.broken = fmt.Sprintf("AttemptsOf %d", w.calls["AttemptsOf"]+2)
+	for _, err = range e.Export(t.Context(), core.EventFilter{}, 0) {
+	}
+	if !errors.Is(err, errDisk) {
+		t.Errorf("Export where attempts cannot be read ends with %v, want %v", err, errDisk)
+	}
+}
+
 // Who has enough is asked no more.
 func TestExportMayBeLeft(t *testing.T) {
 	e, w := desk(t, 250)
@@ -354,7 +423,7 @@ func TestExportMayBeLeft(t *testing.T) {
 }
 
 // Whatever is stored, selected and asked for, what is exported is the newest n that are
-// selected, the oldest of them first.
+// selected, or all of them, the oldest of them first.
 func TestExportIsTheNewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, w := desk(t, rapid.IntRange(0, 320).Draw(t, "events"))
@@ -362,12 +431,15 @@ func TestExportIsTheNewest(t *testing.T) {
 		if rapid.Bool().Draw(t, "since") {
 			f.Since = noon.Add(time.Duration(rapid.IntRange(0, 330).Draw(t, "from")) * time.Second)
 		}
-		n := rapid.IntRange(1, 330).Draw(t, "n")
+		n := rapid.IntRange(0, 330).Draw(t, "n")
 		all, err := w.Model.Read(context.Background(), "", core.EventFilter{Type: f.Type, Since: f.Since, Limit: core.MaxPage})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := all.Items[max(0, len(all.Items)-n):]
+		want := all.Items
+		if n > 0 {
+			want = all.Items[max(0, len(all.Items)-n):]
+		}
 		i := 0
 		for told, err := range e.Export(context.Background(), f, n) {
 			if err != nil || i >= len(want) || told.ID != want[i].ID {

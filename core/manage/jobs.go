@@ -27,6 +27,9 @@ type Jobs struct {
 	// Waits tell what a job waits for; nil tells nothing.
 	Waits *Waits
 
+	// Names are the configured names; nil refuses no name.
+	Names *Names
+
 	store JobStore
 	clock core.Clock
 }
@@ -34,14 +37,38 @@ type Jobs struct {
 // NewJobs makes the service.
 func NewJobs(store JobStore, clock core.Clock) *Jobs { return &Jobs{store: store, clock: clock} }
 
-// List lists jobs newest first.
-func (j *Jobs) List(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
-	return j.store.Jobs(ctx, f)
+// A JobPage is a page of a listing of jobs, with the reasons why jobs of it wait.
+type JobPage struct {
+	core.Page[core.Job]
+	Waits map[core.ID]Wait
+}
+
+// List lists jobs newest first. It asks the store once why they wait. A lane that
+// is neither configured nor has jobs is refused with [core.NotFound].
+func (j *Jobs) List(ctx context.Context, f core.JobFilter) (JobPage, error) {
+	places, asked := j.Names.places(), f.Lane
+	f.Lane = places.Stored(asked)
+	page, err := j.store.Jobs(ctx, f)
+	if err == nil && len(page.Items) == 0 {
+		err = j.knownLane(ctx, asked)
+	}
+	if err != nil {
+		return JobPage{}, err
+	}
+	waits, err := j.Waits.Of(ctx, page.Items...)
+	page.Items = places.Jobs(page.Items)
+	return JobPage{page, waits}, err
 }
 
 // Job returns one job. The refusal of one that is not there is "job not found", here
 // and below.
 func (j *Jobs) Job(ctx context.Context, id core.ID) (core.Job, error) {
+	job, err := j.job(ctx, id)
+	return j.Names.places().Job(job), err
+}
+
+// job returns one job as it is stored.
+func (j *Jobs) job(ctx context.Context, id core.ID) (core.Job, error) {
 	job, err := j.store.Job(ctx, id)
 	if core.IsKind(err, core.NotFound) {
 		err = ErrJob
@@ -49,8 +76,9 @@ func (j *Jobs) Job(ctx context.Context, id core.ID) (core.Job, error) {
 	return job, err
 }
 
-// Wait tells what a job waits for.
+// Wait tells what a job waits for that Job returned.
 func (j *Jobs) Wait(ctx context.Context, job core.Job) (Wait, error) {
+	job.Lane = j.Names.places().Stored(job.Lane)
 	waits, err := j.Waits.Of(ctx, job)
 	return waits[job.ID], err
 }
@@ -61,18 +89,19 @@ func (j *Jobs) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
 	if err != nil || len(attempts) > 0 {
 		return attempts, err
 	}
-	_, err = j.Job(ctx, id) // it may be that there are none, or that there is no job
+	_, err = j.job(ctx, id) // it may be that there are none, or that there is no job
 	return nil, err
 }
 
-// Retry makes a dead job available again, and returns 1. One that is not dead is refused,
-// with why, as is a step of a workflow, whose run is redriven instead.
+// Retry makes a dead job available again, or one due now that waits for its next attempt or
+// its time, and returns 1. Any other job is refused, with why, as is a step of a workflow,
+// whose run is redriven instead, and whose waits are not shortened.
 func (j *Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
-	job, err := j.Job(ctx, id)
+	job, err := j.job(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	if err := retriable(job); err != nil {
+	if err := NotRetried(job, j.clock()); err != nil {
 		return 0, err
 	}
 	n, err := j.store.Retry(ctx, j.clock(), id, "")
@@ -83,41 +112,56 @@ func (j *Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
 		return 0, j.why(ctx, id)
 	}
 	j.Bell.Ring(job.Lane)
-	tell(j.Observe, core.Revived{ID: id, Lane: job.Lane, Jobs: n})
+	tell(j.Observe, core.Revived{ID: id, Lane: job.Lane, Jobs: n, Early: job.Status != core.Dead})
 	return n, nil
 }
 
 // why says why a job was not retried.
 func (j *Jobs) why(ctx context.Context, id core.ID) error {
-	job, err := j.Job(ctx, id)
+	job, err := j.job(ctx, id)
 	if err != nil {
 		return err
 	}
-	return retriable(job)
+	if err := NotRetried(job, j.clock()); err != nil {
+		return err
+	}
+	return core.Refuse(core.Invalid, "job %s was just moved by another caller and is %s now; try again", id, job.Status)
 }
 
-// retriable refuses what is not retried.
-func retriable(job core.Job) error {
+// NotRetried is the refusal to retry a job at a time, nil if it can be retried: if it is dead,
+// or waits for an attempt later than that.
+func NotRetried(job core.Job, now time.Time) error {
 	switch {
+	case job.RunID != "" && job.Status == core.Scheduled:
+		return core.Refuse(core.Invalid, "job %s is a step of workflow run %s that waits until %s; a wait is not shortened, but the run can be canceled",
+			job.ID, job.RunID, core.FormatTime(job.DueAt))
 	case job.RunID != "":
 		return core.Refuse(core.Invalid, "job %s is a step of workflow run %s; jobs of workflows are not retried, their runs are redriven", job.ID, job.RunID)
 	case job.Lane.Workflow() != "":
 		return errSteps
-	case job.Status != core.Dead:
-		return core.Refuse(core.Invalid, "job %s is %s; only dead jobs can be retried", job.ID, job.Status)
+	case job.Status == core.Dead || waiting(job) && job.DueAt.After(now):
+		return nil
+	case waiting(job):
+		return core.Refuse(core.Invalid, "job %s is %s and due already; only jobs that are dead or wait for a later attempt can be retried", job.ID, job.Status)
 	}
-	return nil
+	return core.Refuse(core.Invalid, "job %s is %s; only jobs that are dead or wait for a later attempt can be retried", job.ID, job.Status)
 }
 
 var errSteps = core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven")
 
 // RetryAll makes all dead jobs available again, those of one lane if lane is set, and
-// returns how many. A lane of a workflow is refused.
+// returns how many. A lane of a workflow is refused, and with [core.NotFound] one that is
+// neither configured nor has jobs.
 func (j *Jobs) RetryAll(ctx context.Context, lane core.Lane) (int, error) {
 	if lane.Workflow() != "" {
 		return 0, errSteps
 	}
+	asked := lane
+	lane = j.Names.places().Stored(asked)
 	n, err := j.store.Retry(ctx, j.clock(), "", lane)
+	if err == nil && n == 0 {
+		err = j.knownLane(ctx, asked)
+	}
 	if n > 0 && lane != "" {
 		j.Bell.Ring(lane)
 	}

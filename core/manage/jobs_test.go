@@ -14,6 +14,7 @@ import (
 type drawer struct {
 	*fake
 	meanwhile func()
+	moved     bool // the store's answer is older than the change of another process
 	attempts  map[core.ID][]core.Attempt
 	asked     []core.JobFilter
 }
@@ -31,6 +32,9 @@ func (d *drawer) Retry(ctx context.Context, now time.Time, id core.ID, lane core
 	if d.meanwhile != nil {
 		d.meanwhile()
 	}
+	if d.moved {
+		return 0, d.err
+	}
 	return d.fake.Retry(ctx, now, id, lane)
 }
 
@@ -42,7 +46,10 @@ func office() (*Jobs, *drawer) {
 		{ID: id(4), Lane: "workflow/w", Status: core.Dead, RunID: "R1", Step: "s"},
 		{ID: id(5), Lane: "workflow/w", Status: core.Dead},
 		{ID: id(6), Lane: "queue/q", Status: core.Dead},
-		{ID: id(7), Lane: "handler/a", Status: core.Retryable},
+		{ID: id(7), Lane: "handler/a", Status: core.Retryable, DueAt: noon},
+		{ID: id(8), Lane: "handler/b", Status: core.Retryable, DueAt: noon.Add(time.Millisecond)},
+		{ID: id(10), Lane: "handler/b", Status: core.Scheduled, DueAt: noon.Add(time.Hour)},
+		{ID: id(11), Lane: "workflow/w", Status: core.Scheduled, RunID: "R2", Step: "s", DueAt: noon.Add(time.Hour)},
 	}}}
 	j := NewJobs(d, func() time.Time { return noon })
 	j.Bell = &core.Bell{}
@@ -50,7 +57,7 @@ func office() (*Jobs, *drawer) {
 }
 
 func TestRetryOfOneJob(t *testing.T) {
-	const steps = "jobs of workflows are not retried, their runs are redriven"
+	const steps, only = "jobs of workflows are not retried, their runs are redriven", "; only jobs that are dead or wait for a later attempt can be retried"
 	for _, tt := range []struct {
 		id   core.ID
 		why  string
@@ -58,8 +65,12 @@ func TestRetryOfOneJob(t *testing.T) {
 	}{
 		{id(1), "", 0},
 		{id(6), "", 0},
-		{id(2), "job " + string(id(2)) + " is completed; only dead jobs can be retried", core.Invalid},
-		{id(7), "job " + string(id(7)) + " is retryable; only dead jobs can be retried", core.Invalid},
+		{id(8), "", 0},
+		{id(10), "", 0},
+		{id(11), "job " + string(id(11)) + " is a step of workflow run R2 that waits until " + core.FormatTime(noon.Add(time.Hour)) +
+			"; a wait is not shortened, but the run can be canceled", core.Invalid},
+		{id(2), "job " + string(id(2)) + " is completed" + only, core.Invalid},
+		{id(7), "job " + string(id(7)) + " is retryable and due already" + only, core.Invalid},
 		{id(4), "job " + string(id(4)) + " is a step of workflow run R1; " + steps, core.Invalid},
 		{id(5), steps, core.Invalid},
 		{id(9), "job not found", core.NotFound},
@@ -73,7 +84,7 @@ func TestRetryOfOneJob(t *testing.T) {
 			if lane := d.lane(tt.id); n != 1 || err != nil || !slices.Equal(heard.Rung(), []core.Lane{lane}) {
 				t.Errorf("Retry(%s) = %d, %v; want 1, and the bell of %s rung", tt.id, n, err, lane)
 			}
-			if want := []core.Fact{core.Revived{ID: tt.id, Lane: d.lane(tt.id), Jobs: 1}}; !slices.Equal(told, want) {
+			if want := []core.Fact{core.Revived{ID: tt.id, Lane: d.lane(tt.id), Jobs: 1, Early: tt.id == id(8) || tt.id == id(10)}}; !slices.Equal(told, want) {
 				t.Errorf("Retry(%s) told %+v, want %+v", tt.id, told, want)
 			}
 			continue
@@ -94,8 +105,21 @@ func TestRetryOfAJobThatMoves(t *testing.T) {
 	j, d := office()
 	d.meanwhile = func() { d.jobs[0].Status = core.Available }
 	n, err := j.Retry(t.Context(), id(1))
-	if want := "job " + string(id(1)) + " is available; only dead jobs can be retried"; n != 0 || err == nil || err.Error() != want {
+	if want := "job " + string(id(1)) + " is available and due already; only jobs that are dead or wait for a later attempt can be retried"; n != 0 || err == nil || err.Error() != want {
 		t.Errorf("Retry = %d, %v; want %s", n, err, want)
+	}
+	j, d = office()
+	d.meanwhile = func() { d.jobs[0].Status, d.jobs[0].DueAt = core.Completed, time.Time{} }
+	if n, err := j.Retry(t.Context(), id(1)); n != 0 || !core.IsKind(err, core.Invalid) {
+		t.Errorf("Retry of a job that is completed meanwhile = %d, %v; want a refusal", n, err)
+	}
+	j, d = office()
+	d.meanwhile = func() { // it was retried, taken and failed
+		d.jobs[0].Status, d.jobs[0].DueAt = core.Retryable, noon.Add(time.Hour)
+		d.moved = true
+	}
+	if n, err := j.Retry(t.Context(), id(1)); n != 0 || !core.IsKind(err, core.Invalid) {
+		t.Errorf("Retry of a job that another caller retried meanwhile = %d, %v; want a refusal", n, err)
 	}
 	j, d = office()
 	d.meanwhile = func() { d.jobs = d.jobs[1:] }
@@ -127,7 +151,7 @@ func TestRetryOfAll(t *testing.T) {
 func TestJobsAndAttempts(t *testing.T) {
 	j, d := office()
 	f := core.JobFilter{Status: core.Dead, Limit: 3}
-	if page, err := j.List(t.Context(), f); len(page.Items) != 7 || !page.More || err != nil || d.asked[0] != f {
+	if page, err := j.List(t.Context(), f); len(page.Items) != 10 || !page.More || err != nil || d.asked[0] != f {
 		t.Errorf("List = %+v, %v, asked for %+v", page, err, d.asked)
 	}
 	for id, want := range map[core.ID]int{id(1): 1, id(2): 0} {

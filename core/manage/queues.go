@@ -161,37 +161,37 @@ func (q *Queues) DeadLetters(ctx context.Context, name string, after core.ID, li
 }
 
 // Retry makes dead messages of a queue visible again, with all their attempts, and
-// returns how many: all of them for a zero id, else the one. A message that is not
-// dead is none; an id that is not of the queue is refused with [core.NotFound].
+// returns how many: all of them for a zero id, else the one, which may also be a message
+// that is not visible yet. Any other message is none; an id that is not of the queue is
+// refused with [core.NotFound].
 func (q *Queues) Retry(ctx context.Context, name string, id core.ID) (int, error) {
 	lane, err := q.lane(ctx, name)
 	if err != nil {
 		return 0, err
 	}
+	early := false
 	if id != "" {
-		if err := q.owns(ctx, lane, id); err != nil {
+		job, err := q.owns(ctx, lane, id)
+		if err != nil {
 			return 0, err
 		}
+		early = job.Status != core.Dead
 	}
 	n, err := q.store.Retry(ctx, q.clock(), id, lane)
 	if n > 0 {
 		q.Bell.Ring(lane)
-		tell(q.Observe, core.Revived{ID: id, Lane: lane, Jobs: n})
+		tell(q.Observe, core.Revived{ID: id, Lane: lane, Jobs: n, Early: early})
 	}
 	return n, err
 }
 
-func (q *Queues) owns(ctx context.Context, lane core.Lane, id core.ID) error {
+// owns returns a job of a lane, and refuses one of another lane.
+func (q *Queues) owns(ctx context.Context, lane core.Lane, id core.ID) (core.Job, error) {
 	job, err := q.store.Job(ctx, id)
-	switch {
-	case core.IsKind(err, core.NotFound):
-		return ErrJob
-	case err != nil:
-		return err
-	case job.Lane != lane:
-		return ErrJob
+	if core.IsKind(err, core.NotFound) || err == nil && job.Lane != lane {
+		err = ErrJob
 	}
-	return nil
+	return job, err
 }
 
 // Drain deletes the messages of a queue, visible, in flight and dead, and returns how

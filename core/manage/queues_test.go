@@ -72,7 +72,10 @@ func (f *fake) some(lane core.Lane, limit int, want func(core.Job) bool) (found 
 
 func (f *fake) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (n int, _ error) {
 	for i, j := range f.jobs {
-		if j.Status == core.Dead && (j.ID == id || id == "" && j.Lane == lane) {
+		if early := waiting(j) && j.DueAt.After(now) && j.ID == id; early {
+			f.jobs[i].DueAt = now
+			n++
+		} else if j.Status == core.Dead && (j.ID == id || id == "" && j.Lane == lane) {
 			f.jobs[i].Status, f.jobs[i].DueAt = core.Available, now
 			n++
 		}

@@ -79,7 +79,7 @@ func TestReplayEndsInTime(t *testing.T) {
 	e.clock = func() time.Time { return now }
 	w.before = func() { now = now.Add(ReplayTime / 2) }
 	got, err := e.Replay(t.Context(), core.EventFilter{Limit: 500}, Span{}, false)
-	want := Replayed{Events: len(wanted(0, 199)), Jobs: 201, Span: Span{numbered(0), numbered(499)}, Next: numbered(199).Next()}
+	want := Replayed{Looked: 200, Events: len(wanted(0, 199)), Jobs: 201, Span: Span{numbered(0), numbered(499)}, Next: numbered(199).Next()}
 	if got != want || err != nil {
 		t.Errorf("Replay of two slow reads = %+v, %v, want %+v", got, err, want)
 	}
@@ -132,8 +132,8 @@ func TestTurnsAreTheWhole(t *testing.T) {
 	})
 }
 
-// A filter that gives no answer is told of, also in a dry run, and of an event that gets
-// no job for it.
+// A replay reports a filter that gives no answer, also in a dry run, and for an event without
+// a job.
 func TestReplayTellsOfFailedFilters(t *testing.T) {
 	e, _ := desk(t, 6)
 	var told []core.Fact

@@ -18,7 +18,8 @@ type RunStore interface {
 // A Mover makes runs move. It refuses with [core.Invalid] what is asked of a run in
 // another status than Runs found it in.
 type Mover interface {
-	Redrive(ctx context.Context, run core.ID, fromFailed bool) (core.Run, error)
+	// Redrive has the run follow as from now on, unless as is zero.
+	Redrive(ctx context.Context, run core.ID, fromFailed bool, as core.Definition) (core.Run, error)
 	Cancel(ctx context.Context, run core.ID) (core.Run, error)
 }
 
@@ -43,8 +44,41 @@ func ParseFrom(s string) (From, error) {
 	return "", core.Refuse(core.Invalid, "from must be one of start, failed; not %q", s)
 }
 
-// An Inspected run is one with a page of what has become of it: steps first, and history
-// once there are no more steps.
+// Follow says which definition a redriven run follows.
+type Follow string
+
+// Definitions that a redriven run may follow.
+const (
+	FollowStored  Follow = "stored"  // the definition that it began with, or got from an earlier redrive
+	FollowCurrent Follow = "current" // the definition of today's configuration
+)
+
+// ParseFollow reads it as users write it.
+func ParseFollow(s string) (Follow, error) {
+	switch f := Follow(s); f {
+	case FollowStored, FollowCurrent:
+		return f, nil
+	}
+	return "", core.Refuse(core.Invalid, "definition must be one of stored, current; not %q", s)
+}
+
+// A Redrive says how a run begins anew.
+type Redrive struct {
+	From       From   // zero is FromStart
+	Definition Follow // zero is FollowStored
+}
+
+// A Redriven is a run that was redriven.
+type Redriven struct {
+	core.Run
+
+	// Changed says that the workflow of today's configuration has another definition than
+	// the run follows.
+	Changed bool
+}
+
+// An Inspected is a run with one page of its steps and history. Pages have the steps first,
+// and then the history.
 type Inspected struct {
 	core.Run
 
@@ -55,23 +89,35 @@ type Inspected struct {
 
 	History []core.Entry // of all its epochs, oldest first
 
-	// Next is where the next page begins; zero if this is the last.
+	// Next is where the next page begins; zero on the last page.
 	Next Place
 }
 
 // Runs are the workflow runs, also those of workflows that are not configured any
 // more. They are safe for concurrent use.
 type Runs struct {
+	// Names are the configured names; nil refuses no name.
+	Names *Names
+
+	// Current is the definition that a workflow has in today's configuration; zero if there is
+	// no such workflow. It may be nil: then there are none.
+	Current func(workflow string) core.Definition
+
 	store RunStore
 	mover Mover
 }
 
 // NewRuns makes the service.
-func NewRuns(store RunStore, mover Mover) *Runs { return &Runs{store, mover} }
+func NewRuns(store RunStore, mover Mover) *Runs { return &Runs{store: store, mover: mover} }
 
-// List lists runs newest first, without their outputs.
+// List lists runs newest first, without their outputs. A workflow that is neither configured
+// nor has runs is refused with [core.NotFound].
 func (r *Runs) List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error) {
-	return r.store.Runs(ctx, f)
+	page, err := r.store.Runs(ctx, f)
+	if err == nil && len(page.Items) == 0 {
+		err = r.knownWorkflow(ctx, f.Workflow)
+	}
+	return page, err
 }
 
 // OfEvent is the runs that an event started, the newest first, at most [core.MaxPage].
@@ -80,9 +126,9 @@ func (r *Runs) OfEvent(ctx context.Context, event core.ID) ([]core.Run, error) {
 	return page.Items, err
 }
 
-// Inspect tells about a run, from a place on: at most limit steps and entries, 1 to
-// [MaxLines], 0 meaning that. States and outputs of one page have less than twice
-// [core.MaxRead] bytes, and those of one step more. The error of a run that is not there is
+// Inspect returns a run with a page that begins at a place. The page has at most limit steps
+// and entries, 1 to [MaxLines]; 0 means MaxLines. Its states and outputs have less than twice
+// [core.MaxRead] bytes, plus the bytes of one more step. The error for a missing run is
 // [ErrRun], here and below.
 func (r *Runs) Inspect(ctx context.Context, id core.ID, from Place, limit int) (Inspected, error) {
 	run, err := r.run(ctx, id)
@@ -97,22 +143,39 @@ func (r *Runs) Inspect(ctx context.Context, id core.ID, from Place, limit int) (
 	return p.Inspected, err
 }
 
-// Redrive begins a failed run anew and returns it. A zero From is [FromStart].
-func (r *Runs) Redrive(ctx context.Context, id core.ID, from From) (core.Run, error) {
-	return r.move(ctx, id, redrivable, func() (core.Run, error) {
-		return r.mover.Redrive(ctx, id, from == FromFailed)
+// Redrive begins a failed or canceled run anew and returns it. It is refused as
+// [core.Invalid] if the run is to follow the current definition, and there is none or it does
+// not fit the steps that the run has come to.
+func (r *Runs) Redrive(ctx context.Context, id core.ID, how Redrive) (Redriven, error) {
+	run, err := r.move(ctx, id, redrivable, func(run core.Run) (core.Run, error) {
+		var as core.Definition
+		if how.Definition == FollowCurrent {
+			if as = r.current(run.Workflow); as.Hash == "" {
+				return run, core.Refuse(core.Invalid, "the workflow %s is not configured, so it has no current definition", run.Workflow)
+			}
+		}
+		return r.mover.Redrive(ctx, id, how.From == FromFailed, as)
 	})
+	today := r.current(run.Workflow)
+	return Redriven{run, today.Hash != "" && today.Hash != run.Definition}, err
 }
 
-// Cancel ends a run that is not finished as failed, and returns it. A call that is
-// under way is not called back; what comes of it changes nothing.
+func (r *Runs) current(workflow string) core.Definition {
+	if r.Current == nil {
+		return core.Definition{}
+	}
+	return r.Current(workflow)
+}
+
+// Cancel ends a run that is not finished as canceled, and returns it. A call that is
+// under way is not called back; its answer is kept for a redrive.
 func (r *Runs) Cancel(ctx context.Context, id core.ID) (core.Run, error) {
-	return r.move(ctx, id, cancelable, func() (core.Run, error) { return r.mover.Cancel(ctx, id) })
+	return r.move(ctx, id, cancelable, func(core.Run) (core.Run, error) { return r.mover.Cancel(ctx, id) })
 }
 
 // move refuses what the status of a run does not allow, in words that name it. If the
 // run moves on meanwhile, the mover refuses, and the words are those for the new status.
-func (r *Runs) move(ctx context.Context, id core.ID, allowed func(core.Run) error, do func() (core.Run, error)) (core.Run, error) {
+func (r *Runs) move(ctx context.Context, id core.ID, allowed func(core.Run) error, do func(core.Run) (core.Run, error)) (core.Run, error) {
 	run, err := r.run(ctx, id)
 	if err != nil {
 		return core.Run{}, err
@@ -120,7 +183,7 @@ func (r *Runs) move(ctx context.Context, id core.ID, allowed func(core.Run) erro
 	if err := allowed(run); err != nil {
 		return core.Run{}, err
 	}
-	moved, err := do()
+	moved, err := do(run)
 	switch {
 	case core.IsKind(err, core.NotFound):
 		return core.Run{}, ErrRun
@@ -133,10 +196,10 @@ func (r *Runs) move(ctx context.Context, id core.ID, allowed func(core.Run) erro
 }
 
 func redrivable(run core.Run) error {
-	if run.Status == core.RunFailed {
+	if run.Status.Redrivable() {
 		return nil
 	}
-	return core.Refuse(core.Invalid, "workflow run %s is %s; only failed runs can be redriven", run.ID, run.Status)
+	return core.Refuse(core.Invalid, "workflow run %s is %s; only failed and canceled runs can be redriven", run.ID, run.Status)
 }
 
 func cancelable(run core.Run) error {
@@ -216,7 +279,7 @@ func (r *Runs) showPayload(ctx context.Context, run core.Run, steps []core.Step)
 			if err != nil {
 				return err
 			}
-			if state, err = stateOf(event.Payload); err != nil {
+			if state, err = stateOf(event); err != nil {
 				return err
 			}
 		}
@@ -225,9 +288,12 @@ func (r *Runs) showPayload(ctx context.Context, run core.Run, steps []core.Step)
 	return nil
 }
 
-func stateOf(payload []byte) ([]byte, error) {
-	if utf8.Valid(payload) && json.Valid(payload) {
-		return payload, nil
+func stateOf(e core.Event) ([]byte, error) {
+	switch {
+	case e.Opaque():
+		return []byte("null"), nil
+	case utf8.Valid(e.Payload) && json.Valid(e.Payload):
+		return e.Payload, nil
 	}
-	return json.Marshal(string(payload))
+	return json.Marshal(string(e.Payload))
 }

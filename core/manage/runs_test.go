@@ -116,8 +116,12 @@ func (m *mover) move(what string) (core.Run, error) {
 	return moved, nil
 }
 
-func (m *mover) Redrive(_ context.Context, run core.ID, fromFailed bool) (core.Run, error) {
-	return m.move(fmt.Sprintf("redrive %s %v", run, fromFailed))
+func (m *mover) Redrive(_ context.Context, run core.ID, fromFailed bool, as core.Definition) (core.Run, error) {
+	moved, err := m.move(strings.TrimSpace(fmt.Sprintf("redrive %s %v %s", run, fromFailed, as.Hash)))
+	if as.Hash != "" {
+		moved.Definition = as.Hash
+	}
+	return moved, err
 }
 
 func (m *mover) Cancel(_ context.Context, run core.ID) (core.Run, error) {
@@ -270,13 +274,13 @@ func TestUnknownRun(t *testing.T) {
 	runs, _, m := recorded(core.RunFailed)
 	var errs [3]error
 	_, errs[0] = runs.Inspect(t.Context(), "R2", Place{}, 0)
-	_, errs[1] = runs.Redrive(t.Context(), "R2", FromStart)
+	_, errs[1] = runs.Redrive(t.Context(), "R2", Redrive{})
 	_, errs[2] = runs.Cancel(t.Context(), "R2")
 	if want := [3]error{ErrRun, ErrRun, ErrRun}; errs != want || len(m.said) > 0 {
 		t.Errorf("calls about a run that is not there = %v, the mover was told %q; want ErrRun each, and nothing", errs, m.said)
 	}
 	m.err = core.Refuse(core.NotFound, "row not found") // it was purged meanwhile
-	if _, err := runs.Redrive(t.Context(), "R1", FromStart); err != error(ErrRun) {
+	if _, err := runs.Redrive(t.Context(), "R1", Redrive{From: FromStart}); err != error(ErrRun) {
 		t.Errorf("Redrive of a run that goes meanwhile = %v, want ErrRun", err)
 	}
 }
@@ -284,7 +288,7 @@ func TestUnknownRun(t *testing.T) {
 // Redrive and Cancel refuse what the status does not allow, in the same words whether
 // they see it first or the mover does.
 func TestWhatMayBeMoved(t *testing.T) {
-	redriven, ended := "; only failed runs can be redriven", "; only pending and running runs can be canceled"
+	redriven, ended := "; only failed and canceled runs can be redriven", "; only pending and running runs can be canceled"
 	for _, tt := range []struct {
 		do        string
 		status    core.RunStatus
@@ -293,6 +297,7 @@ func TestWhatMayBeMoved(t *testing.T) {
 	}{
 		{"redrive R1 false", core.RunFailed, "", ""},
 		{"redrive R1 true", core.RunFailed, "", ""},
+		{"redrive R1 true", core.RunCanceled, "", ""},
 		{"redrive R1 true", core.RunPending, "", "workflow run R1 is pending" + redriven},
 		{"redrive R1 true", core.RunRunning, "", "workflow run R1 is running" + redriven},
 		{"redrive R1 false", core.RunCompleted, "", "workflow run R1 is completed" + redriven},
@@ -301,6 +306,7 @@ func TestWhatMayBeMoved(t *testing.T) {
 		{"cancel R1", core.RunRunning, "", ""},
 		{"cancel R1", core.RunCompleted, "", "workflow run R1 is completed" + ended},
 		{"cancel R1", core.RunFailed, "", "workflow run R1 is failed" + ended},
+		{"cancel R1", core.RunCanceled, "", "workflow run R1 is canceled" + ended},
 		{"cancel R1", core.RunRunning, core.RunCompleted, "workflow run R1 is completed" + ended},
 	} {
 		t.Run(tt.do+" "+string(tt.status)+" "+string(tt.meanwhile), func(t *testing.T) {
@@ -328,9 +334,11 @@ func TestWhatMayBeMoved(t *testing.T) {
 func do(t *testing.T, runs *Runs, what string) (core.Run, error) {
 	switch what {
 	case "redrive R1 false":
-		return runs.Redrive(t.Context(), "R1", FromStart)
+		run, err := runs.Redrive(t.Context(), "R1", Redrive{From: FromStart})
+		return run.Run, err
 	case "redrive R1 true":
-		return runs.Redrive(t.Context(), "R1", FromFailed)
+		run, err := runs.Redrive(t.Context(), "R1", Redrive{From: FromFailed})
+		return run.Run, err
 	}
 	return runs.Cancel(t.Context(), "R1")
 }
@@ -341,7 +349,7 @@ func TestMoverThatFails(t *testing.T) {
 	for _, failure := range []error{errors.New("disk full"), core.Refuse(core.Unavailable, "away"), core.Refuse(core.Invalid, "no definition")} {
 		runs, _, m := recorded(core.RunFailed)
 		m.err = failure
-		if _, err := runs.Redrive(t.Context(), "R1", ""); err != failure {
+		if _, err := runs.Redrive(t.Context(), "R1", Redrive{}); err != failure {
 			t.Errorf("Redrive = %v, want %v", err, failure)
 		}
 	}
@@ -361,7 +369,7 @@ func TestParseFrom(t *testing.T) {
 	}
 }
 
-// All pages together are the whole run, each below its bounds, steps first.
+// All pages together are the whole run, with the steps first. Each page keeps to its bounds.
 func TestInspectInPages(t *testing.T) {
 	runs, r, _ := recorded(core.RunCompleted)
 	state := []byte(`"` + strings.Repeat("x", 700_000) + `"`)
@@ -410,6 +418,40 @@ func TestParsePlace(t *testing.T) {
 	for _, wrong := range []string{"s", "h", "x", "s1", "s1-", "s-" + string(id(1)), "s0-" + string(id(1)), "1-" + string(id(1)), "h-1", "h1x", "s1-nonsense"} {
 		if p, err := ParsePlace(wrong); !core.IsKind(err, core.Invalid) || !p.Zero() || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("ParsePlace(%q) = %+v, %v, want a refusal that names it", wrong, p, err)
+		}
+	}
+}
+
+// A redrive tells whether the configuration has another definition than the run follows, and
+// has the run follow that one if it is asked for.
+func TestRedriveOfAnotherDefinition(t *testing.T) {
+	for _, tt := range []struct {
+		today   string
+		how     Redrive
+		said    string
+		changed bool
+		err     string
+	}{
+		{"old", Redrive{}, "redrive R1 false", false, ""},
+		{"new", Redrive{}, "redrive R1 false", true, ""},
+		{"", Redrive{}, "redrive R1 false", false, ""},
+		{"new", Redrive{From: FromFailed, Definition: FollowStored}, "redrive R1 true", true, ""},
+		{"new", Redrive{From: FromFailed, Definition: FollowCurrent}, "redrive R1 true new", false, ""},
+		{"old", Redrive{Definition: FollowCurrent}, "redrive R1 false old", false, ""},
+		{"", Redrive{Definition: FollowCurrent}, "", false, "the workflow fulfil is not configured, so it has no current definition"},
+	} {
+		runs, r, m := recorded(core.RunFailed)
+		r.run.Definition = "old"
+		runs.Current = func(string) core.Definition { return core.Definition{Hash: tt.today} }
+		got, err := runs.Redrive(t.Context(), "R1", tt.how)
+		if tt.err != "" {
+			if !core.IsKind(err, core.Invalid) || err.Error() != tt.err || len(m.said) > 0 {
+				t.Errorf("Redrive(%+v) = %v, the mover was told %q; want %s, and nothing", tt.how, err, m.said, tt.err)
+			}
+			continue
+		}
+		if err != nil || got.Changed != tt.changed || strings.Join(m.said, "; ") != tt.said {
+			t.Errorf("today %q: Redrive(%+v) = %+v, %v, the mover was told %q; want changed %v, %q", tt.today, tt.how, got, err, m.said, tt.changed, tt.said)
 		}
 	}
 }

@@ -17,7 +17,8 @@ type StatsStore interface {
 
 // A LaneStats is how a lane stands.
 type LaneStats struct {
-	Lane core.Lane
+	Lane core.Lane // as it is shown
+	Host string    // of a place of alerts
 	core.Tally
 	Gate core.Gate // of a handler or of alerts; the zero Gate is wide open
 }
@@ -25,7 +26,7 @@ type LaneStats struct {
 // Stats is how the gateway stands: every configured lane, and in all.
 type Stats struct {
 	At        time.Time
-	Lanes     []LaneStats // handlers, queues, workflows, alerts, each by name
+	Lanes     []LaneStats // handlers, queues and workflows, each by name; places of alerts by number
 	Completed int         // jobs that are completed and not yet purged, up to core.MaxDepth
 }
 
@@ -47,11 +48,11 @@ type Statistics struct {
 	completed kept[int]
 }
 
-// NewStatistics makes the service for these lanes.
-func NewStatistics(store StatsStore, clock core.Clock, lanes []core.Lane) *Statistics {
+// NewStatistics makes the service for these lanes, of which some are of these places.
+func NewStatistics(store StatsStore, clock core.Clock, lanes []core.Lane, places core.Places) *Statistics {
 	return &Statistics{
 		lanes: kept[Stats]{clock: clock, slow: Stats.much, ask: func(ctx context.Context) (Stats, error) {
-			return survey(ctx, store, clock(), lanes)
+			return survey(ctx, store, clock(), lanes, places)
 		}},
 		completed: kept[int]{clock: clock, ask: store.Completed},
 	}
@@ -81,7 +82,7 @@ func (s *Statistics) Quiet(ctx context.Context) {
 	s.completed.quiet(ctx)
 }
 
-func survey(ctx context.Context, store StatsStore, now time.Time, lanes []core.Lane) (Stats, error) {
+func survey(ctx context.Context, store StatsStore, now time.Time, lanes []core.Lane, places core.Places) (Stats, error) {
 	stats := Stats{At: now, Lanes: make([]LaneStats, len(lanes))}
 	tallies, err := store.Tallies(ctx, now, lanes)
 	if err != nil {
@@ -92,7 +93,7 @@ func survey(ctx context.Context, store StatsStore, now time.Time, lanes []core.L
 		return Stats{}, err
 	}
 	for i, lane := range lanes {
-		stats.Lanes[i] = LaneStats{lane, tallies[lane], outlooks[lane].Gate}
+		stats.Lanes[i] = LaneStats{places.Shown(lane), places[lane].Host, tallies[lane], outlooks[lane].Gate}
 	}
 	return stats, nil
 }

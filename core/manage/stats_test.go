@@ -45,7 +45,7 @@ func (c *census) Due(context.Context, []core.Lane) (map[core.Lane]core.Outlook, 
 func (c *census) Completed(context.Context) (int, error) { return 9, c.fail("Completed") }
 
 func statistics(c *census) *Statistics {
-	return NewStatistics(c, time.Now, []core.Lane{"handler/a", "queue/q"})
+	return NewStatistics(c, time.Now, []core.Lane{"handler/a", "queue/q"}, nil)
 }
 
 func TestStats(t *testing.T) {
@@ -206,7 +206,7 @@ func TestStatsThatFail(t *testing.T) {
 func TestStatsAfterTheClockWasSetBack(t *testing.T) {
 	now := noon
 	c := &census{}
-	s := NewStatistics(c, func() time.Time { return now }, nil)
+	s := NewStatistics(c, func() time.Time { return now }, nil, nil)
 	for _, now = range []time.Time{noon, noon.Add(-time.Hour)} {
 		if got, err := s.Stats(t.Context()); err != nil || !got.At.Equal(now) {
 			t.Errorf("Stats at %v are of %v, %v", now, got.At, err)

@@ -64,12 +64,15 @@ type News struct {
 
 // Tail looks at what is new. It is meant to be asked about once a second.
 type Tail struct {
+	// Names are the configured names; nil knows none.
+	Names *Names
+
 	store TailStore
 	clock core.Clock
 }
 
 // NewTail makes the service.
-func NewTail(store TailStore, clock core.Clock) *Tail { return &Tail{store, clock} }
+func NewTail(store TailStore, clock core.Clock) *Tail { return &Tail{store: store, clock: clock} }
 
 // Look tells what is new behind a cursor, at most [core.MaxPage] events and as many
 // finished jobs; Next goes on behind them. Events of the last seconds are told again by
@@ -88,7 +91,9 @@ func (t *Tail) Look(ctx context.Context, from Cursor, follow []core.ID) (News, e
 	} else if err := t.finished(ctx, now, &news); err != nil {
 		return News{}, err
 	}
-	return news, t.follow(ctx, follow, &news)
+	err := t.follow(ctx, follow, &news)
+	news.Jobs = t.Names.places().Jobs(news.Jobs)
+	return news, err
 }
 
 // events finds the events behind the cursor and their jobs.

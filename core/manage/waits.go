@@ -42,11 +42,16 @@ type Waits struct {
 
 // NewWaits makes the service. Lanes are those of all that is configured.
 func NewWaits(store LaneStore, clock core.Clock, lanes []core.Lane) *Waits {
-	w := &Waits{store: store, clock: clock, known: make(map[core.Lane]bool, len(lanes))}
+	return &Waits{store: store, clock: clock, known: knownOf(lanes)}
+}
+
+// knownOf is the set of lanes.
+func knownOf(lanes []core.Lane) map[core.Lane]bool {
+	known := make(map[core.Lane]bool, len(lanes))
 	for _, l := range lanes {
-		w.known[l] = true
+		known[l] = true
 	}
-	return w
+	return known
 }
 
 // Of tells what jobs wait for; those that wait for nothing are absent. It asks the store

@@ -49,6 +49,7 @@ func TestWhatJobsWaitFor(t *testing.T) {
 		{"spaced", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, core.Gate{NextAt: noon.Add(time.Second)}, Wait{RateReached, noon.Add(time.Second)}},
 		{"spaced by a clock set back", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, core.Gate{NextAt: later}, Wait{For: NoWorkerYet}},
 		{"message", core.Job{Lane: "queue/q", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NoConsumerYet}},
+		{"step that waits", core.Job{Lane: "workflow/w", Status: core.Scheduled, DueAt: soon}, core.Gate{}, Wait{NotDue, soon}},
 		{"message, delayed", core.Job{Lane: "queue/q", Status: core.Retryable, DueAt: soon}, core.Gate{}, Wait{NotDue, soon}},
 		{"handler gone", core.Job{Lane: "handler/gone", Status: core.Retryable, DueAt: soon}, open(soon), Wait{For: NotConfigured}},
 		{"queue gone", core.Job{Lane: "queue/gone", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NotConfigured}},
