@@ -19,7 +19,7 @@ type archivist struct {
 	events int    // how many there are to export; 3 unless set
 	breaks bool   // exporting fails behind the last of them
 
-	payload []byte // of each event, in place of their own
+	payload []byte // of each event, instead of its own
 
 	mu   sync.Mutex
 	said []string
@@ -27,8 +27,8 @@ type archivist struct {
 
 func (a *archivist) say(format string, args ...any) error {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.said = append(a.said, fmt.Sprintf(format, args...))
+	a.mu.Unlock()
 	return a.store.moody(context.Background())
 }
 
@@ -54,9 +54,9 @@ func jobsStored() []core.Job {
 		return core.Job{ID: jobNumber(n), EventID: eventNumber(1), Lane: lane, Key: "k", Status: s, Attempt: n, MaxAttempts: 5, Lease: "l3ase", CreatedAt: noon, DueAt: noon.Add(time.Minute)}
 	}
 	dead, message, step := job(1, "handler/billing", core.Dead), job(2, "queue/work", core.Available), job(3, "workflow/fulfil-order", core.Running)
-	dead.DueAt, dead.FinishedAt, dead.LastError = time.Time{}, noon.Add(time.Hour), hostile
+	dead.DueAt, dead.ScheduledAt, dead.FinishedAt, dead.LastError = time.Time{}, noon.Add(59*time.Minute), noon.Add(time.Hour), hostile
 	message.MaxAttempts = core.Unlimited
-	step.RunID, step.Step = runNumber(2), "check-stock"
+	step.RunID, step.Step, step.ScheduledAt = runNumber(2), "check-stock", noon.Add(30*time.Second)
 	return []core.Job{dead, message, step}
 }
 
@@ -70,6 +70,14 @@ func attempts() []core.Attempt {
 
 func filterText(f core.EventFilter) string {
 	return fmt.Sprintf("%q %q %s %s %q %d", f.Source, f.Type, core.FormatTime(f.Since), core.FormatTime(f.Until), f.After, f.Limit)
+}
+
+// Reset closes the breaker of billing, which is open.
+func (a *archivist) Reset(_ context.Context, handler string) (bool, error) {
+	if handler != "billing" && handler != "crm" {
+		return false, manage.ErrHandler
+	}
+	return handler == "billing", a.say("reset the breaker of %s", handler)
 }
 
 func (a *archivist) List(_ context.Context, f core.EventFilter) (core.Page[core.Event], error) {
@@ -108,11 +116,11 @@ func (a *archivist) Jobs(_ context.Context, id core.ID) ([]core.Job, error) {
 
 func (a *archivist) ReplayOne(_ context.Context, id core.ID) (manage.Replayed, error) {
 	_, err := a.told(id)
-	return manage.Replayed{Events: 1, Jobs: 2, Span: manage.Span{First: id, Last: id}}, errors.Join(err, a.say("replay %s", id))
+	return manage.Replayed{Looked: 1, Events: 1, Jobs: 2, Span: manage.Span{First: id, Last: id}}, errors.Join(err, a.say("replay %s", id))
 }
 
 func (a *archivist) Replay(_ context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error) {
-	done := manage.Replayed{Events: 12, Jobs: 14, Span: s, Next: s.Last}
+	done := manage.Replayed{Looked: 15, Events: 12, Jobs: 14, Span: s, Next: s.Last}
 	switch {
 	case f.Source == "idle":
 		done = manage.Replayed{}
@@ -132,7 +140,10 @@ func (a *archivist) Export(_ context.Context, f core.EventFilter, n int) iter.Se
 			return
 		}
 		many := max(a.events, 3)
-		for i := range min(many, n) {
+		if n > 0 {
+			many = min(many, n)
+		}
+		for i := range many {
 			told, _ := a.told(eventNumber(i%3 + 1))
 			if !yield(told, nil) {
 				_ = a.say("stopped at %d", i+1)
@@ -148,10 +159,15 @@ func (a *archivist) Export(_ context.Context, f core.EventFilter, n int) iter.Se
 // A registrar knows the jobs of the archivist.
 type registrar struct{ *archivist }
 
-func (a registrar) List(_ context.Context, f core.JobFilter) (core.Page[core.Job], error) {
-	page := core.Page[core.Job]{Items: jobsStored(), More: f.After == ""}
+func (a registrar) List(_ context.Context, f core.JobFilter) (manage.JobPage, error) {
+	page := manage.JobPage{Page: core.Page[core.Job]{Items: jobsStored(), More: f.After == ""}, Waits: map[core.ID]manage.Wait{}}
 	if f.Lane == "handler/idle" {
-		page = core.Page[core.Job]{}
+		page = manage.JobPage{}
+	}
+	for _, j := range page.Items {
+		if j.Status == core.Available {
+			page.Waits[j.ID] = manage.Wait{For: manage.NoConsumerYet}
+		}
 	}
 	return page, a.say("list jobs %q %q %q %d", f.Status, f.Lane, f.After, f.Limit)
 }
@@ -186,7 +202,7 @@ func (a registrar) Retry(ctx context.Context, id core.ID) (int, error) {
 	case err != nil:
 		return 0, err
 	case job.Status != core.Dead:
-		return 0, core.Refuse(core.Invalid, "job %s is %s; only dead jobs can be retried", id, job.Status)
+		return 0, core.Refuse(core.Invalid, "job %s is %s; only jobs that are dead or wait for a later attempt can be retried", id, job.Status)
 	}
 	return 1, a.say("retry %s", id)
 }
@@ -201,7 +217,7 @@ func (a *archivist) Stats(context.Context) (manage.Stats, error) {
 		{Lane: "handler/billing", Tally: core.Tally{Pending: 7, Retryable: 5, Processing: 1, Dead: 3, OldestDue: noon.Add(-90 * time.Second)}, Gate: open},
 		{Lane: "handler/idle"},
 		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1, OldestDue: noon}},
-		{Lane: "workflow/fulfil-order", Tally: core.Tally{Processing: 1}},
+		{Lane: "workflow/fulfil-order", Tally: core.Tally{Pending: 2, Scheduled: 2, Processing: 1}},
 		{Lane: "alert/0123456789ab"},
 	}}, a.say("stats")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// wide is bounds that no connection of these tests meets.
+// wide is a bound that no connection of these tests reaches.
 var wide = web.Crowd{Most: 1000, Each: 1000}
 
 func half(path string, length int) string {
@@ -30,7 +30,7 @@ const (
 	largeBody = 100 << 10
 )
 
-// Requests whose small body is not there yet keep no other from being served.
+// Requests whose small body has not arrived do not keep other requests from being served.
 func TestHalfBodiesTakeNoSlot(t *testing.T) {
 	for _, path := range []string{"/webhooks/plain", "/callback/x", "/api/queues/work/ack", "/events/order"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestHalfBodiesTakeNoSlot(t *testing.T) {
 	}
 }
 
-// Half of a large body takes a slot, and so one client and all clients together get only
-// a part of them for that.
+// A request with half of a large body takes a slot. So one client gets only a part of the
+// slots for such requests, and so do all clients together.
 func TestHalfLargeBodiesTakeAShare(t *testing.T) {
 	for name, head := range map[string]string{
 		"declared": half("/webhooks/plain", largeBody),
@@ -89,6 +89,53 @@ func TestHalfLargeBodiesTakeAShare(t *testing.T) {
 	}
 }
 
+// All addresses of an IPv6 network of /64 have the share of one client.
+func TestHalfLargeBodiesOfOneNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, newWorld(t, "max_inbound 8").handler(), wide)
+		for i := range 50 {
+			s.call(fmt.Sprintf("2001:db8:0:1::%x", i+1)).say(half("/events/order", largeBody))
+		}
+		begun := time.Now()
+		c := s.call("2001:db8:0:2::1")
+		c.say(whole("/webhooks/plain", largeBody))
+		if got := c.answer(); got != "200" || time.Since(begun) > time.Second {
+			t.Errorf("a large body of the next network beside 50 half ones: %s after %v, want 200 at once", got, time.Since(begun))
+		}
+	})
+}
+
+// Callbacks whose handling takes long leave events their slots.
+func TestSlowCallbacksLeaveEventsTheirSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "max_inbound 2")
+		slow, served := make(chan struct{}), make(chan struct{}, 20)
+		w.store.asked = func() { served <- struct{}{}; <-slow }
+		h, ended := w.handler(), make(chan int)
+		for i := range 20 {
+			go func() {
+				r := httptest.NewRequest("POST", "/callback/x", strings.NewReader("{}"))
+				r.RemoteAddr = fmt.Sprintf("192.0.2.%d:4711", i+1)
+				reply := httptest.NewRecorder()
+				h.ServeHTTP(reply, r)
+				ended <- reply.Code
+			}()
+		}
+		synctest.Wait()
+		if len(served) != 4 {
+			t.Errorf("%d callbacks are being served, want 4", len(served))
+		}
+		w.store.asked = nil
+		if got := ask(h, "POST", "/webhooks/plain", "{}").Code; got != 200 {
+			t.Errorf("an event beside slow callbacks: %d, want 200", got)
+		}
+		close(slow)
+		for range 20 {
+			<-ended
+		}
+	})
+}
+
 // Many clients that send half of a large body leave half of all slots.
 func TestHalfLargeBodiesOfManyClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +170,7 @@ func TestBurstOfLargeBodies(t *testing.T) {
 	})
 }
 
-// A client that sends slowly is waited for, one that has stopped is not.
+// The gateway waits for a client that sends slowly, and not for a client that has stopped.
 func TestSlowLargeBody(t *testing.T) {
 	const length = 1 << 20
 	for rate, want := range map[int]string{40 << 10: "200", 10 << 10: "408"} { // bytes a second
@@ -156,7 +203,7 @@ func TestSlowLargeBody(t *testing.T) {
 	}
 }
 
-// What a client says it will send takes no memory until it does.
+// The announced length of a body takes no memory before bytes arrive.
 func TestMemoryGrowsAsBytesArrive(t *testing.T) {
 	w := newWorld(t)
 	w.settings.MaxBodySize = 1 << 30
@@ -222,6 +269,98 @@ func TestCallbacksHaveTheirOwnSlots(t *testing.T) {
 	})
 }
 
+// Half of large callbacks do not keep other callbacks from being served, whether one client
+// sends them or many.
+func TestHalfCallbacks(t *testing.T) {
+	for _, inbound := range []string{"1", "2", "3", "8"} {
+		for name, from := range map[string]func(int) string{
+			"one client":   func(int) string { return "192.0.2.1" },
+			"many clients": func(i int) string { return fmt.Sprintf("198.51.100.%d", i+1) },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, newWorld(t, "max_inbound "+inbound).handler(), wide)
+				for i := range 50 {
+					s.call(from(i)).say(half("/callback/x", largeBody))
+				}
+				c, begun := s.call("192.0.2.2"), time.Now()
+				c.say(whole("/callback/x", small))
+				if got := c.answer(); got != "404" || time.Since(begun) > time.Second {
+					t.Errorf("max_inbound %s, a callback beside half ones of %s: %s after %v, want 404 at once", inbound, name, got, time.Since(begun))
+				}
+			})
+		}
+	}
+}
+
+// However small max_inbound is, half of a large body leaves another client a slot for its
+// large body.
+func TestHalfLargeBodiesOfASmallGateway(t *testing.T) {
+	for _, inbound := range []string{"2", "3"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, newWorld(t, "max_inbound "+inbound).handler(), wide)
+			for range 10 {
+				s.call("192.0.2.1").say(half("/webhooks/plain", largeBody))
+			}
+			c, begun := s.call("192.0.2.2"), time.Now()
+			c.say(whole("/webhooks/plain", largeBody))
+			if got := c.answer(); got != "200" || time.Since(begun) > time.Second {
+				t.Errorf("max_inbound %s: a large body of another client: %s after %v, want 200 at once", inbound, got, time.Since(begun))
+			}
+		})
+	}
+}
+
+// A full waiting room takes in a client with few requests, and turns away the newest request
+// of the client with the most.
+func TestFullWaitingRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "max_inbound 1")
+		w.store.hold, w.store.held = make(chan struct{}), make(chan struct{}, 5000)
+		reasons := make(chan string, 5000)
+		w.settings.Refused = func(reason string) { reasons <- reason }
+		h := w.handler()
+		enter := func(client string) <-chan int {
+			done := make(chan int, 1)
+			go func() {
+				r := httptest.NewRequest("POST", "/webhooks/plain", strings.NewReader("{}"))
+				r.RemoteAddr = client + ":4711"
+				reply := httptest.NewRecorder()
+				h.ServeHTTP(reply, r)
+				done <- reply.Code
+			}()
+			return done
+		}
+		var crowd []<-chan int
+		for i := range 4 {
+			for range 300 {
+				crowd = append(crowd, enter(fmt.Sprintf("192.0.2.%d", i+1)))
+			}
+		}
+		synctest.Wait()
+		lone := enter("198.51.100.1")
+		synctest.Wait()
+		if n := len(reasons); n < 4*300-1024 || n > 4*300-1024+5 {
+			t.Errorf("%d requests were turned away at once, want those beyond 1024 and few more", n)
+		}
+		for range 6 { // the request in the slot, one request of each of the four clients, and the lone one
+			w.store.hold <- struct{}{}
+			synctest.Wait()
+		}
+		select {
+		case got := <-lone:
+			if got != 200 {
+				t.Errorf("the only request of its client: %d, want 200", got)
+			}
+		default:
+			t.Error("the only request of its client has no slot after each client had one")
+		}
+		close(w.store.hold)
+		for _, done := range crowd {
+			<-done
+		}
+	})
+}
+
 // A slot that becomes free goes to clients in turn.
 func TestClientsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -278,7 +417,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// Behind a proxy, whose connections are not bounded by client, half bodies are.
+// Behind a proxy, connections are not bounded by client. Half-sent bodies are.
 func TestHalfBodiesFromBehindAProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, newWorld(t, "trust_proxy").handler(), wide)
@@ -299,7 +438,7 @@ func TestHalfBodiesFromBehindAProxy(t *testing.T) {
 	})
 }
 
-// Operators who do not read what they asked for leave slots for events.
+// Operators who do not read their replies leave slots for events.
 func TestOperatorsTakeAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "max_inbound 8")
@@ -324,7 +463,7 @@ func TestOperatorsTakeAShare(t *testing.T) {
 	})
 }
 
-// A stuckWriter writes when its client reads.
+// A stuckWriter is a response writer whose writes wait until the client reads.
 type stuckWriter struct {
 	*httptest.ResponseRecorder
 	read chan struct{}

@@ -11,19 +11,23 @@ import (
 
 var errToken = core.Refuse(core.Unauthorized, "Invalid token")
 
-// bearer is a token that opens routes; nil opens them to everyone. Only its
-// digest is held and compared, so that neither its text nor its length can be
-// found by how long comparing takes.
-type bearer struct{ digest [sha256.Size]byte }
+// bearer is the tokens that open routes, each of them alone; nil opens the routes to
+// everyone. bearer holds and compares digests only, so that nobody can find the text or the
+// length of a token by how long comparing takes.
+type bearer struct{ digests [][sha256.Size]byte }
 
-func newBearer(token string) *bearer {
-	if token == "" {
+func newBearer(tokens []string) *bearer {
+	if len(tokens) == 0 {
 		return nil
 	}
-	return &bearer{sha256.Sum256([]byte(token))}
+	b := &bearer{}
+	for _, token := range tokens {
+		b.digests = append(b.digests, sha256.Sum256([]byte(token)))
+	}
+	return b
 }
 
-// check refuses a request without the token, and says what is asked for.
+// check refuses a request without a token, and says what is asked for.
 func (b *bearer) check(w http.ResponseWriter, r *http.Request) error {
 	if b == nil || b.opens(r.Header["Authorization"]) {
 		return nil
@@ -32,7 +36,7 @@ func (b *bearer) check(w http.ResponseWriter, r *http.Request) error {
 	return errToken
 }
 
-// only serves a route for those who have the token.
+// only serves a route for those who have a token.
 func (b *bearer) only(serve route) route {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := b.check(w, r); err != nil {
@@ -47,6 +51,9 @@ func (b *bearer) opens(authorization []string) bool {
 		return false
 	}
 	scheme, token, _ := strings.Cut(authorization[0], " ")
-	digest := sha256.Sum256([]byte(token))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(digest[:], b.digest[:]) == 1
+	digest, equal := sha256.Sum256([]byte(token)), 0
+	for _, known := range b.digests { // each of them, so that the time does not tell which one it was
+		equal |= subtle.ConstantTimeCompare(digest[:], known[:])
+	}
+	return strings.EqualFold(scheme, "Bearer") && equal == 1
 }

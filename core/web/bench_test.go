@@ -39,7 +39,7 @@ func benchHandler() http.Handler {
 		Sources: sources, Consumers: consumers,
 	})
 	return web.Handler(web.Settings{MaxBodySize: 1 << 20, MaxInbound: 100},
-		web.Intake(web.IntakeOptions{Receiver: in, Token: "s3cret"}))
+		web.Intake(web.IntakeOptions{Receiver: in, Tokens: []string{"s3cret"}}))
 }
 
 var benchBody = `{"data":{"text":"` + strings.Repeat("x", 480) + `"},"type":"order.created"}`
@@ -125,7 +125,7 @@ func accepted(in *bufio.Reader) bool {
 	return ok && err == nil
 }
 
-// handing is a puller that has messages at once.
+// handing is a puller that returns messages at once.
 type handing struct{ *counter }
 
 func (h handing) Receive(context.Context, pull.Request) ([]core.TakenJob, error) {
@@ -135,7 +135,7 @@ func (h handing) Receive(context.Context, pull.Request) ([]core.TakenJob, error)
 // BenchmarkReceive is the cost of a poll that finds four messages.
 func BenchmarkReceive(b *testing.B) {
 	c := handing{&counter{}}
-	h := web.Handler(web.Settings{MaxInbound: 100}, web.Queues(web.QueuesOptions{Puller: c, Manager: c, Keys: map[string]string{"work": ""}}))
+	h := web.Handler(web.Settings{MaxInbound: 100}, web.Queues(web.QueuesOptions{Puller: c, Manager: c, Keys: map[string][]string{"work": nil}}))
 	r, err := http.NewRequest("GET", "/api/queues/work/messages?batch=4", nil)
 	if err != nil {
 		b.Fatal(err)
@@ -150,4 +150,15 @@ func BenchmarkReceive(b *testing.B) {
 	if w.status != 200 {
 		b.Fatalf("status %d", w.status)
 	}
+}
+
+func (i instant) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
+	for _, a := range all {
+		r, err := i.Accept(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		receipts = append(receipts, r)
+	}
+	return receipts, nil
 }

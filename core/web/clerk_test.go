@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/workflow"
 )
 
 // clerk knows one run of each status, numbered 1 to 4 in the order of a run's life, and
@@ -24,8 +24,8 @@ type clerk struct {
 
 func (c *clerk) say(format string, args ...any) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.said = append(c.said, fmt.Sprintf(format, args...))
+	c.mu.Unlock()
 	return c.store.moody(context.Background())
 }
 
@@ -33,11 +33,11 @@ func (c *clerk) Resume(ctx context.Context, token string, body []byte) error {
 	if err := c.say("resume %q %q %v", token, body, ctx.Err()); err != nil {
 		return err
 	}
-	switch {
-	case token != "g00d" && token != "odd/token":
+	if _, err := workflow.CallbackResult(body); err != nil {
+		return err
+	}
+	if token != "g00d" && token != "odd/token" {
 		return &core.Refusal{Kind: core.NotFound, Message: "step " + token + " not found", Cause: errors.New("no row")}
-	case len(body) > 0 && !json.Valid(body):
-		return core.Refuse(core.Invalid, "the body must be JSON")
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (c *clerk) Inspect(_ context.Context, id core.ID, from manage.Place, limit 
 	if run.Status == core.RunFailed {
 		all.Steps, all.History = steps(), entries()
 	}
-	if limit < manage.MaxLines { // a page of so many steps
+	if limit < manage.MaxLines { // a page of limit steps
 		all.Steps, all.History = all.Steps[:min(limit, len(all.Steps))], nil
 		all.Next = manage.Place{Epoch: run.Epoch, Step: run.EventID}
 	}
@@ -113,16 +113,16 @@ func entries() []core.Entry {
 	}
 }
 
-func (c *clerk) Redrive(_ context.Context, id core.ID, from manage.From) (core.Run, error) {
+func (c *clerk) Redrive(_ context.Context, id core.ID, how manage.Redrive) (manage.Redriven, error) {
 	run, err := c.find(id)
 	if err != nil {
-		return run, err
+		return manage.Redriven{}, err
 	}
-	if run.Status != core.RunFailed {
-		return run, core.Refuse(core.Invalid, "workflow run %s is %s; only failed runs can be redriven", id, run.Status)
+	if !run.Status.Redrivable() {
+		return manage.Redriven{}, core.Refuse(core.Invalid, "workflow run %s is %s; only failed and canceled runs can be redriven", id, run.Status)
 	}
 	run.Status, run.Epoch, run.Error, run.FinishedAt = core.RunPending, run.Epoch+1, "", time.Time{}
-	return run, c.say("redrive %s %s", id, from)
+	return manage.Redriven{Run: run, Changed: how.From == manage.FromFailed}, c.say("redrive %s %s %s", id, how.From, how.Definition)
 }
 
 func (c *clerk) Cancel(_ context.Context, id core.ID) (core.Run, error) {
@@ -130,6 +130,6 @@ func (c *clerk) Cancel(_ context.Context, id core.ID) (core.Run, error) {
 	if err != nil {
 		return run, err
 	}
-	run.Status, run.Error, run.FinishedAt = core.RunFailed, "canceled", noon.Add(time.Hour)
+	run.Status, run.Error, run.FinishedAt = core.RunCanceled, "canceled", noon.Add(time.Hour)
 	return run, c.say("cancel %s", strings.TrimLeft(string(id), "01R"))
 }

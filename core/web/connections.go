@@ -16,57 +16,68 @@ const (
 	MaxConnections     = 4096
 	MaxConnectionsEach = MaxConnections / 2 // of one client
 	maxSpare           = 64                 // above MaxConnections, for probes
+	maxSpareEach       = maxSpare / 4       // of one client
 )
 
-// A Crowd is what connections are held to.
+// A Crowd limits connections.
 type Crowd struct {
-	// Most is how many connections are open at once, and Each how many of them one
-	// address has, or one IPv6 network of /64.
+	// Most is how many connections may be open at once. Each is how many of them one address
+	// may have, or one IPv6 network of /64.
 	Most, Each int
 
-	// Proxy reports whether an address may have more than Each, since it speaks for many
-	// clients. Nil means that none may.
+	// Proxy reports whether an address may have more than Each, since it connects for many
+	// clients. Nil means that no address may.
 	Proxy func(netip.Addr) bool
 
-	// Closed is told of each connection that is closed for another one, or is not served
-	// at all since there are too many, and of its address. May be nil.
+	// Closed is called for each connection that is closed to make room, and for each that is
+	// refused since there are too many, with its address. It may be nil.
 	Closed func(why core.ClosedFor, client netip.Addr)
 }
 
-// Limit holds the connections of a listener within bounds. The address that has as many
-// as it may have loses the one that is idle for longest when it opens another. So does
-// the address that has most connections, when there are too many in all. Where none is
-// idle, a few more are accepted for probes: they may ask for /health and /metrics, and get
-// 503 for everything else. The listener is to be served by a server of [NewServer], which
-// says which connections are idle.
+// Limit bounds the connections of a listener. An address at its bound that opens a further
+// connection loses its longest idle one. If there are too many connections in all, the
+// address with the most connections loses its longest idle one. If no connection is idle, the
+// further connection is for probes: on it /health and /metrics are answered, and every other
+// request gets 503. Connections for probes are few, and have bounds of the same kind. The
+// caller must serve the listener with a server of [NewServer],
+// which reports the idle connections.
 //
 // Limit also completes the replies net/http gives on its own, before there is a request to
 // hand over: see [conn.Write].
 func Limit(l net.Listener, c Crowd) net.Listener {
-	return &limited{Listener: l, Crowd: c, hosts: map[netip.Addr]*host{}}
+	return &limited{Listener: l, Crowd: c,
+		ordinary: seats{most: c.Most, each: c.Each, hosts: map[netip.Addr]*host{}},
+		probes:   seats{most: maxSpare, each: maxSpareEach, hosts: map[netip.Addr]*host{}},
+	}
 }
 
 type limited struct {
 	net.Listener
 	Crowd
 
-	mu    sync.Mutex
-	hosts map[netip.Addr]*host
-	open  int    // connections of all hosts
-	waits uint64 // how often a connection became idle
-	spare host   // those above
+	mu       sync.Mutex
+	waits    uint64 // how often a connection became idle
+	ordinary seats
+	probes   seats
+}
+
+// Seats are the connections for one purpose, and their bounds.
+type seats struct {
+	most, each int
+	hosts      map[netip.Addr]*host
+	open       int // connections of all hosts
 }
 
 // A host is the connections of one address, or of one network.
 type host struct {
 	open int
-	idle list.List // of *conn; the one that is idle for longest is first
+	idle list.List // of *conn; the longest idle one is first
 }
 
-// errCrowd is why a connection is closed right after it was accepted.
+// errCrowd is why a connection is closed right after the gateway accepted it.
 var errCrowd = errors.New("too many connections")
 
-// Accept returns the next connection that there is room for.
+// Accept returns the next connection within the bounds.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -86,13 +97,13 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// speaksForMany reports whether an address may have more connections than others. One that
-// is not known is that of a socket which is no network's.
+// speaksForMany reports whether an address may have more connections than others. A peer
+// without an address is on a socket that is not of a network, such as a Unix socket.
 func (l *limited) speaksForMany(peer netip.Addr) bool {
 	return !peer.IsValid() || l.Proxy != nil && l.Proxy(peer)
 }
 
-// end closes a connection that is not counted any more.
+// end closes a connection that no longer counts.
 func (l *limited) end(c *conn, why core.ClosedFor) {
 	_ = c.Conn.Close()
 	if l.Closed != nil {
@@ -100,65 +111,64 @@ func (l *limited) end(c *conn, why core.ClosedFor) {
 	}
 }
 
-// admit finds room for a connection, and returns the one that has to be closed for it.
+// admit finds a seat for a connection, and returns the connection to close for it.
 func (l *limited) admit(c *conn, many bool) (closed *conn, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := l.hosts[c.client]
-	switch {
-	case h != nil && h.open >= l.Each && !many:
-		if closed = l.dismiss(h); closed == nil {
-			return nil, errCrowd
-		}
-	case l.open >= l.Most:
-		if closed = l.dismiss(l.largest()); closed == nil {
-			return l.probe(c)
-		}
+	if closed, ok := l.ordinary.admit(c, many); ok {
+		return closed, nil
 	}
-	l.seat(c)
-	return closed, nil
+	if closed, ok := l.probes.admit(c, many); ok {
+		return closed, nil
+	}
+	return nil, errCrowd
 }
 
-// probe admits a connection that is one too many.
-func (l *limited) probe(c *conn) (closed *conn, err error) {
-	if l.spare.open >= maxSpare {
-		if closed = l.dismiss(&l.spare); closed == nil {
-			return nil, errCrowd
+// admit seats a connection within the bounds, and returns the idle connection that gave up
+// its seat, if one had to. It returns false if there is no seat.
+func (s *seats) admit(c *conn, many bool) (closed *conn, ok bool) {
+	h := s.hosts[c.client]
+	switch {
+	case h != nil && h.open >= s.each && !many:
+		if closed = h.dismiss(); closed == nil {
+			return nil, false
+		}
+	case s.open >= s.most:
+		if closed = s.largest().dismiss(); closed == nil {
+			return nil, false
 		}
 	}
-	c.host, c.spare = &l.spare, true
-	c.host.open++
-	c.wait()
-	return closed, nil
+	s.seat(c)
+	return closed, true
 }
 
 // seat counts a connection for its host.
-func (l *limited) seat(c *conn) {
-	h := l.hosts[c.client]
+func (s *seats) seat(c *conn) {
+	h := s.hosts[c.client]
 	if h == nil {
 		h = &host{}
-		l.hosts[c.client] = h
+		s.hosts[c.client] = h
 	}
-	c.host = h
+	c.seats, c.host = s, h
 	h.open++
-	l.open++
+	s.open++
 	c.wait()
 }
 
-// dismiss takes the connection away from a host that is idle for longest; nil if none is.
-func (l *limited) dismiss(h *host) *conn {
+// dismiss takes the longest idle connection away from a host. It returns nil if none is idle.
+func (h *host) dismiss() *conn {
 	if h == nil || h.idle.Len() == 0 {
 		return nil
 	}
 	c := h.idle.Front().Value.(*conn)
-	l.drop(c)
+	c.drop()
 	return c
 }
 
-// largest is the host that has most connections, of those that have an idle one. Of hosts
-// that have as many it is the one with the connection that is idle for longest.
-func (l *limited) largest() (largest *host) {
-	for _, h := range l.hosts {
+// largest returns the host with the most connections, among hosts with an idle one. Of hosts
+// with equally many connections it returns the host with the longest idle connection.
+func (s *seats) largest() (largest *host) {
+	for _, h := range s.hosts {
 		switch {
 		case h.idle.Len() == 0:
 		case largest == nil, h.open > largest.open, h.open == largest.open && h.first() < largest.first():
@@ -168,40 +178,36 @@ func (l *limited) largest() (largest *host) {
 	return largest
 }
 
-// first is when the connection became idle that is idle for longest.
+// first is the number of the wait of the longest idle connection. A lower number is older.
 func (h *host) first() uint64 { return h.idle.Front().Value.(*conn).since }
 
-// drop stops counting a connection.
-func (l *limited) drop(c *conn) {
-	h := c.host
-	if h == nil {
+// drop stops counting a connection, if it still counts.
+func (c *conn) drop() {
+	if c.host == nil {
 		return
 	}
 	c.work()
+	c.host.open--
+	c.seats.open--
+	if c.host.open == 0 {
+		delete(c.seats.hosts, c.client)
+	}
 	c.host = nil
-	h.open--
-	if c.spare {
-		return
-	}
-	l.open--
-	if h.open == 0 {
-		delete(l.hosts, c.client)
-	}
 }
 
-// A conn is a connection of a [limited] listener, whose mutex guards its last fields.
+// A conn is a connection of a [limited] listener, whose mutex guards the last fields.
 type conn struct {
 	net.Conn
 	client netip.Addr
 	of     *limited
-	spare  bool // it is served for probes alone
 
-	host    *host         // nil once it is not counted any more
+	seats   *seats        // never changes after Accept
+	host    *host         // of the seats; nil once the connection no longer counts
 	waiting *list.Element // among the idle ones of its host; nil if it is not idle
-	since   uint64        // which of all waits this one is
+	since   uint64        // the number of this wait, of all waits
 }
 
-// wait says that a connection is idle: no request of it is known.
+// wait marks a connection as idle: it has no request.
 func (c *conn) wait() {
 	if c.waiting == nil {
 		c.of.waits++
@@ -209,7 +215,7 @@ func (c *conn) wait() {
 	}
 }
 
-// work says that it is not.
+// work marks a connection as busy.
 func (c *conn) work() {
 	if c.waiting != nil {
 		c.host.idle.Remove(c.waiting)
@@ -220,12 +226,12 @@ func (c *conn) work() {
 // Close closes the connection, and makes room for another one.
 func (c *conn) Close() error {
 	c.of.mu.Lock()
-	c.of.drop(c)
+	c.drop()
 	c.of.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// note hears from net/http what a connection does.
+// note is called by net/http when the state of a connection changes.
 func note(nc net.Conn, state http.ConnState) {
 	c, ok := nc.(*conn)
 	if !ok {
@@ -245,5 +251,5 @@ func note(nc net.Conn, state http.ConnState) {
 // forProbes reports whether a request came by a connection for probes.
 func forProbes(r *http.Request) bool {
 	c, ok := r.Context().Value(connection{}).(*conn)
-	return ok && c.spare
+	return ok && c.seats == &c.of.probes
 }

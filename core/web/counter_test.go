@@ -24,7 +24,7 @@ type counter struct {
 	said   []string
 	buried []core.ID
 
-	payload []byte // of each of many messages, in place of those of all sorts
+	payload []byte // of each of many messages, instead of messages of all sorts
 }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.UTC)
@@ -50,8 +50,8 @@ func messages() []core.TakenJob {
 
 func (c *counter) say(format string, args ...any) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.said = append(c.said, fmt.Sprintf(format, args...))
+	c.mu.Unlock()
 	return c.store.moody(context.Background())
 }
 
@@ -75,7 +75,7 @@ func (c *counter) Receive(ctx context.Context, r pull.Request) ([]core.TakenJob,
 	return left[:min(n, len(left))], nil
 }
 
-// fill gives what there is room for.
+// fill returns as many messages as the room has bytes for.
 func (c *counter) fill(ctx context.Context, r pull.Request) ([]core.TakenJob, error) {
 	size := len(c.payload) + 1<<10
 	timeout := time.After(r.Wait)
@@ -170,7 +170,7 @@ func (c *counter) Peek(_ context.Context, queue string, limit int) ([]core.Taken
 		return nil, err
 	}
 	if c.payload != nil {
-		return c.largeOnes(4), nil // what a store returns at most
+		return c.largeOnes(4), c.say("peek %s %d", queue, limit) // as many as a store returns at most
 	}
 	return messages()[:1], c.say("peek %s %d", queue, limit)
 }

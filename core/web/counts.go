@@ -3,8 +3,6 @@ package web
 import (
 	"sync"
 	"time"
-
-	"github.com/go-chi/httprate"
 )
 
 // Counts are what handlers count together. When one takes the place of another, while the
@@ -14,13 +12,14 @@ type Counts struct {
 	inbound   slots   // requests whose body is there, and which are being served
 	arriving  slots   // requests whose large body is on its way
 	operating slots   // requests of operators
-	callbacks slots   // callbacks
+	callbacks slots   // callbacks that are being served
+	calling   slots   // callbacks whose large body is on its way
 	small     slots   // requests from behind a proxy whose small body is on its way
 	polls     polls   // requests for messages
 	outflow   outflow // bytes of replies
 
 	mu        sync.Mutex
-	limiter   *httprate.RateLimiter
+	limiter   *rate
 	perSecond int // that the limiter was made for
 }
 
@@ -32,20 +31,20 @@ func (c *Counts) Unwritten() int { return c.outflow.bytes() }
 
 // limit is who counts the requests of client addresses, nil without a limit. It begins
 // anew when the limit changes: what was counted belongs to another one.
-func (c *Counts) limit(perSecond int) *httprate.RateLimiter {
+func (c *Counts) limit(perSecond int) *rate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if perSecond != c.perSecond {
-		c.limiter, c.perSecond = newLimiter(perSecond), perSecond
+		c.limiter, c.perSecond = newRate(perSecond), perSecond
 	}
 	return c.limiter
 }
 
-// How long a request waits for a slot. Requests are served in milliseconds, so that one
-// which has waited for a second waits in a gateway that has too much to do.
+// How long a request waits for a slot. The gateway serves a request in milliseconds, so a
+// request that has waited for a second meets an overloaded gateway.
 const (
 	servePatience  = time.Second
-	arrivePatience = 5 * time.Second // others send large bodies meanwhile
+	arrivePatience = 5 * time.Second // large bodies of other requests arrive meanwhile
 )
 
 // A pool is slots that handlers share, and how many of them one handler gives away.
@@ -54,35 +53,40 @@ type pool struct {
 	bound bound
 }
 
-// A budget is what requests of a kind take slots of while they are served, in this order,
-// and what those take as well whose large body is on its way. The others take nothing
-// until their body is there.
+// A budget lists the pools that requests of a kind take a slot of, in this order. A request
+// takes the slots of serving while the gateway serves it. A request with a large body takes
+// slots of arriving as well while its body arrives, and before those of serving. Other
+// requests take no slot until their body is there.
 type budget struct {
 	serving  []pool
 	arriving []pool
 }
 
-// budgets are those of a handler. One client gets at most a fourth of the slots for bodies
-// that are on their way, and all clients half. Requests of operators can take
-// long, so they have a bound of their own: the other slots are always left for events.
+// budgets are the budgets of a handler. Large bodies that are arriving have at most half of
+// max_inbound, and those of one client a fourth. Callbacks have half of max_inbound beside it,
+// and those of one client a fourth; of these, large bodies that are arriving have half, and
+// those of one client a fourth of this half. Requests of operators can take long, so they
+// have a bound within max_inbound: the other slots are always left for events. A share is
+// at least one slot. Large bodies have at least two, and callbacks four, so that one client
+// cannot have them all.
 type budgets struct {
 	intake    budget // events, acks and the like
 	operators budget // the management API
-	callbacks budget // of which each is bounded, since a token proves itself only when it is looked up
+	callbacks budget // each is bounded, since the gateway must look a token up to verify it
 	small     pool   // small bodies on their way, from behind a proxy
 }
 
 func newBudgets(c *Counts, maxInbound int) budgets {
-	part := func(s *slots, most, each int, patience time.Duration) pool {
-		return pool{s, bound{most: max(1, maxInbound/most), each: max(1, maxInbound/each), patience: patience}}
+	part := func(s *slots, least, most, each int, patience time.Duration) pool {
+		return pool{s, bound{most: max(least, maxInbound/most), each: max(1, maxInbound/each), patience: patience}}
 	}
 	inbound := pool{&c.inbound, bound{most: maxInbound, patience: servePatience}}
-	arriving := part(&c.arriving, 2, 4, arrivePatience)
-	operating := part(&c.operating, 4, 8, servePatience)
+	arriving := part(&c.arriving, 2, 2, 4, arrivePatience)
+	operating := part(&c.operating, 1, 4, 8, servePatience)
 	return budgets{
 		intake:    budget{serving: []pool{inbound}, arriving: []pool{arriving}},
 		operators: budget{serving: []pool{operating, inbound}, arriving: []pool{arriving}},
-		callbacks: budget{serving: []pool{part(&c.callbacks, 2, 4, servePatience)}},
+		callbacks: budget{serving: []pool{part(&c.callbacks, 4, 2, 4, servePatience)}, arriving: []pool{part(&c.calling, 2, 4, 16, arrivePatience)}},
 		small:     pool{&c.small, bound{most: MaxConnections, each: MaxConnections / 16}},
 	}
 }

@@ -27,20 +27,20 @@ type EventManager interface {
 type EventsOptions struct {
 	Manager EventManager
 
-	// Token is the bearer token of operators; empty leaves the routes open.
-	Token string
+	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
+	Tokens []string
 }
 
 // Events is the routes of events.
 func Events(o EventsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		e, token := &eventRoutes{d, o.Manager}, newBearer(o.Token)
+		e, token := &eventRoutes{d, o.Manager}, newBearer(o.Tokens)
 		r.Get("/api/events", d.viewing(token, e.charged(listBytes, e.list)))
 		r.Get("/api/events/{id}", d.viewing(token, e.charged(d.recordBytes(), bare(e.inspect))))
 		r.Get("/api/events/{id}/jobs", d.viewing(token, e.charged(listBytes, bare(e.jobs))))
 		r.Post("/api/events/{id}/replay", d.changing(token, e.replayOne))
 		r.Post("/api/events/replay", d.changing(token, e.replay))
-		r.Get("/api/export/events", d.viewing(token, e.charged(pageBytes, e.export)))
+		r.Get("/api/export/events", d.viewing(token, e.charged(d.pageBytes(), e.export)))
 	}
 }
 
@@ -85,16 +85,24 @@ func eventFilter(s selectors) (f core.EventFilter, err error) {
 	if f.Type, err = s.name("event_type", "the type of an event"); err != nil {
 		return f, err
 	}
-	if f.Since, err = s.time("since"); err != nil {
-		return f, err
+	f.Since, f.Until, err = timesOf(s)
+	return f, err
+}
+
+// timesOf is the span of time that since and until select; a zero time is no bound.
+func timesOf(s interface {
+	time(name string) (time.Time, error)
+}) (since, until time.Time, err error) {
+	if since, err = s.time("since"); err != nil {
+		return since, until, err
 	}
-	if f.Until, err = s.time("until"); err != nil {
-		return f, err
+	if until, err = s.time("until"); err != nil {
+		return since, until, err
 	}
-	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return f, errBackwards
+	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
+		return since, until, errBackwards
 	}
-	return f, nil
+	return since, until, nil
 }
 
 var errBackwards = core.Refuse(core.Invalid, "since must be before until")

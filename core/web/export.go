@@ -12,7 +12,7 @@ var linesType = []string{"application/x-ndjson"}
 
 // Bounds of an export that is under way.
 const (
-	worthSending = 64 << 10    // bytes of lines that are sent in one go
+	worthSending = 64 << 10    // bytes of lines in one write
 	exportTime   = time.Minute // how long a client may take to read them
 )
 
@@ -29,13 +29,12 @@ func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := query.atLeast("limit", manage.DefaultExport, 1)
+	n, err := query.atLeast("limit", 0, 1)
 	if err != nil {
 		return err
 	}
 	out := &lines{w: w}
 	if p, ok := w.(*reply); ok {
-		p.room.Hold(pageBytes)
 		p.patience = exportTime
 		boundBuffer(r.Context())
 	}

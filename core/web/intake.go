@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -19,32 +18,44 @@ import (
 type Receiver interface {
 	Admit(k intake.Kind, source string, from netip.Addr) error
 	Receive(ctx context.Context, r intake.Request) (intake.Result, error)
+	ReceiveAll(ctx context.Context, r intake.Request) ([]core.Receipt, error)
 	Refused(source string, err error)
+	Handshake(k intake.Kind, source, origin string, from netip.Addr) (allowed string, err error)
 }
 
 // IntakeOptions is what the intake routes work with.
 type IntakeOptions struct {
 	Receiver Receiver
 
-	// Token is the bearer token of /events; empty leaves it open. Webhooks and
-	// topics prove themselves by their signature.
-	Token string
+	// Clock tells when events are received. Nil means the machine's.
+	Clock core.Clock
+
+	// Tokens are the bearer tokens of /events, each of which opens it; none leaves it open.
+	// Webhooks and topics prove themselves by their signature.
+	Tokens []string
 }
 
 // Intake is the routes events come in by.
 func Intake(o IntakeOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		i := &intakeRoutes{d, o.Receiver, newBearer(o.Token)}
+		i := &intakeRoutes{d, o.Receiver, o.Clock, newBearer(o.Tokens)}
+		if i.clock == nil {
+			i.clock = core.SystemClock
+		}
 		r.Post("/webhooks/{source}", d.receiving(&d.budgets.intake, i.webhook))
 		r.Post("/sns/{source}", d.receiving(&d.budgets.intake, i.topic))
 		r.Post("/events/{source}/{event_type}", d.receiving(&d.budgets.intake, i.event))
 		r.Post("/events/{event_type}", d.receiving(&d.budgets.intake, i.shortEvent))
+		r.Options("/webhooks/{source}", d.receiving(&d.budgets.intake, i.handshakeOf(intake.Webhook)))
+		r.Options("/events/{source}/{event_type}", d.receiving(&d.budgets.intake, i.handshakeOf(intake.Event)))
+		r.Options("/events/{event_type}", d.receiving(&d.budgets.intake, i.shortHandshake))
 	}
 }
 
 type intakeRoutes struct {
 	*Door
 	receiver Receiver
+	clock    core.Clock
 	token    *bearer
 }
 
@@ -70,7 +81,12 @@ func (i *intakeRoutes) event(w http.ResponseWriter, r *http.Request) error {
 	return i.eventFrom(segment(r, "source"), w, r)
 }
 
+// shortEvent serves a path with one name behind /events: the type of an event of the default
+// source, or the source of several events.
 func (i *intakeRoutes) shortEvent(w http.ResponseWriter, r *http.Request) error {
+	if intake.IsBatch(r.Header.Get("Content-Type")) {
+		return i.batch(segment(r, "event_type"), w, r)
+	}
 	return i.eventFrom(core.DefaultSource, w, r)
 }
 
@@ -88,20 +104,51 @@ func (i *intakeRoutes) eventFrom(source string, w http.ResponseWriter, r *http.R
 	return nil
 }
 
-// receive fills in the request and passes it on. The body is not read for a
-// source that would not take it.
-func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake.Request) (intake.Result, error) {
-	in.At = time.Now()
+// batch takes several events of a source. It answers with a list of their outcomes, in the
+// order of the events.
+func (i *intakeRoutes) batch(source string, w http.ResponseWriter, r *http.Request) error {
+	if err := i.token.check(w, r); err != nil {
+		i.receiver.Refused(source, err)
+		return err
+	}
+	in, err := i.read(w, r, intake.Request{Kind: intake.Event, Source: source})
+	if err != nil {
+		return err
+	}
+	receipts, err := i.receiver.ReceiveAll(context.WithoutCancel(r.Context()), in)
+	if err != nil {
+		return err
+	}
+	list := make([]receiptBody, len(receipts))
+	for n, receipt := range receipts {
+		list[n] = receiptBody{receipt.EventID, receipt.Duplicate, receipt.Jobs}
+	}
+	writeJSON(w, http.StatusAccepted, list)
+	return nil
+}
+
+// read fills in the request. The body is not read for a source that would not take it.
+func (i *intakeRoutes) read(w http.ResponseWriter, r *http.Request, in intake.Request) (intake.Request, error) {
+	in.At = i.clock()
 	in.ClientIP = recordOf(w).client
 	if err := i.receiver.Admit(in.Kind, in.Source, in.ClientIP); err != nil {
-		return intake.Result{}, err
+		return in, err
 	}
 	body, err := i.body(w, r)
 	if err != nil {
 		i.unread(in.Source, err)
-		return intake.Result{}, err
+		return in, err
 	}
 	in.Header, in.Body, in.Target = intake.Header(r.Header), body, target(r)
+	return in, nil
+}
+
+// receive reads the request and passes it on.
+func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake.Request) (intake.Result, error) {
+	in, err := i.read(w, r, in)
+	if err != nil {
+		return intake.Result{}, err
+	}
 	// An event that has wholly arrived is stored, also if its sender has hung up:
 	// it cannot know how far it got. How long that may take is the store's to say.
 	return i.receiver.Receive(context.WithoutCancel(r.Context()), in)

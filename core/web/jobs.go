@@ -13,7 +13,7 @@ import (
 
 // A JobManager serves the operators of jobs; see [manage.Jobs].
 type JobManager interface {
-	List(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
+	List(ctx context.Context, f core.JobFilter) (manage.JobPage, error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Wait(ctx context.Context, job core.Job) (manage.Wait, error)
 	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
@@ -25,14 +25,14 @@ type JobManager interface {
 type JobsOptions struct {
 	Manager JobManager
 
-	// Token is the bearer token of operators; empty leaves the routes open.
-	Token string
+	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
+	Tokens []string
 }
 
 // Jobs is the routes of jobs.
 func Jobs(o JobsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		j, token := &jobRoutes{d, o.Manager}, newBearer(o.Token)
+		j, token := &jobRoutes{d, o.Manager}, newBearer(o.Tokens)
 		r.Get("/api/jobs", d.viewing(token, j.charged(listBytes, j.list)))
 		r.Get("/api/jobs/{id}", d.viewing(token, j.charged(listBytes, j.inspect)))
 		r.Get("/api/jobs/{id}/attempts", d.viewing(token, j.charged(listBytes, bare(j.attempts))))
@@ -54,7 +54,7 @@ func laneOf(handler string, given bool) (core.Lane, error) {
 	if lane, ok := wire.ParseConsumer(handler); ok {
 		return lane, nil
 	}
-	return "", core.Refuse(core.Invalid, "handler must be the name of a handler, or queue/ or workflow/ and the name of one; not %s", quote(handler))
+	return "", core.Refuse(core.Invalid, "handler must be the name of a handler, queue/ or workflow/ and the name of one, or alert/ and a number; not %s", quote(handler))
 }
 
 func (j *jobRoutes) list(w http.ResponseWriter, r *http.Request) error {
@@ -71,7 +71,7 @@ func (j *jobRoutes) list(w http.ResponseWriter, r *http.Request) error {
 }
 
 func jobFilter(r *http.Request) (f core.JobFilter, err error) {
-	query, err := queryOf(r, "status", "handler", "limit", "after")
+	query, err := queryOf(r, "status", "handler", "since", "until", "limit", "after")
 	if err != nil {
 		return f, err
 	}
@@ -87,6 +87,9 @@ func jobFilter(r *http.Request) (f core.JobFilter, err error) {
 		return f, err
 	}
 	if f.Lane, err = laneOf(handler, given); err != nil {
+		return f, err
+	}
+	if f.Since, f.Until, err = timesOf(query); err != nil {
 		return f, err
 	}
 	if f.After, err = query.id("after"); err != nil {

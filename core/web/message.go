@@ -16,14 +16,15 @@ import (
 
 // handedTail is what consumers see.
 type handedTail struct {
-	Headers   map[string]string `json:"headers"`
-	Attempt   int               `json:"attempt"`
-	CreatedAt wire.Time         `json:"created_at"`
-	Receipt   string            `json:"receipt"`
+	PayloadEncoding string            `json:"payload_encoding,omitempty"`
+	Headers         map[string]string `json:"headers"`
+	Attempt         int               `json:"attempt"`
+	CreatedAt       wire.Time         `json:"created_at"`
+	Receipt         string            `json:"receipt"`
 }
 
 func handed(m core.TakenJob, record wire.Message) any {
-	return handedTail{record.Headers, record.Attempt, record.CreatedAt, pull.Receipt(m)}
+	return handedTail{record.PayloadEncoding, record.Headers, record.Attempt, record.CreatedAt, pull.Receipt(m)}
 }
 
 // shown is what operators see.
@@ -106,7 +107,7 @@ func rest(object any) []byte {
 // less than many, and less than the copy.
 const worthJoining = 64 << 10
 
-// writePieces sends a body of known length, and forgets its pieces.
+// writePieces sends a body of known length, and drops each piece after its write.
 func writePieces(w http.ResponseWriter, pieces [][]byte) {
 	length := 0
 	for _, p := range pieces {
@@ -124,7 +125,7 @@ func writePieces(w http.ResponseWriter, pieces [][]byte) {
 			return // whoever is gone wants no other reply
 		}
 		length -= len(p)
-		pieces[i] = nil // its memory is free once the budget is told
+		pieces[i] = nil // so that its memory is free when the budget learns of it
 		wrote(w, length)
 	}
 }

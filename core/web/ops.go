@@ -12,11 +12,13 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // Bounds of the health check.
 const (
 	checkEvery   = time.Second     // how long an answer of the database is good for, unless told
+	checkAgain   = time.Second / 4 // the same while Doubtful
 	checkTimeout = 2 * time.Second // how long the database has to answer
 )
 
@@ -29,6 +31,10 @@ type OpsOptions struct {
 	// Writes reports why nothing can be written; nil leaves that open.
 	Writes func(context.Context) error
 
+	// Doubtful tells whether Writes may have another answer by now than it had; nil means no.
+	// It is asked with each request, and costs nothing.
+	Doubtful func() bool
+
 	// Every is how long an answer of the database is good for; zero means a second.
 	Every time.Duration
 
@@ -36,11 +42,25 @@ type OpsOptions struct {
 	// it and what it tells may be nil.
 	Ignored func() *IgnoredConfig
 
+	// Database is what a request with a [wire.Proof] is told that the gateway works on. Tokens are
+	// those of the API, Now is the time of this machine; nil leaves the database out.
+	Database wire.Database
+	Tokens   []string
+	Now      core.Clock
+
 	// Metrics answers who collects measurements; nil leaves the route out.
 	Metrics http.Handler
 
-	// MetricsToken is the bearer token of /metrics; empty leaves it open.
-	MetricsToken string
+	// MetricsTokens are the bearer tokens of /metrics, each of which opens it; none leaves it open.
+	MetricsTokens []string
+}
+
+// database is what a request is told of the database; nil if nothing is.
+func (o *OpsOptions) database(r *http.Request) *wire.Database {
+	if o.Now == nil || o.Database.ID == "" || !wire.Proves(r.Header.Get(wire.Proof), o.Tokens, o.Now()) {
+		return nil
+	}
+	return &o.Database
 }
 
 // An IgnoredConfig is a configuration that is not followed: the one before it is.
@@ -54,11 +74,11 @@ type IgnoredConfig struct {
 // The limit per client address holds.
 func Ops(o OpsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		h := &health{depth: o.Depth, writes: o.Writes, every: cmp.Or(o.Every, checkEvery), ignored: o.Ignored, door: d}
+		h := &health{depth: o.Depth, writes: o.Writes, doubtful: o.Doubtful, every: cmp.Or(o.Every, checkEvery), ignored: o.Ignored, door: d, database: o.database}
 		r.Get("/health", h.serve)
 		r.Head("/health", h.serve)
 		if o.Metrics != nil {
-			r.Get("/metrics", d.metrics(o.Metrics, newBearer(o.MetricsToken)))
+			r.Get("/metrics", d.metrics(o.Metrics, newBearer(o.MetricsTokens)))
 		}
 	}
 }
@@ -82,6 +102,9 @@ type health struct {
 	ignored func() *IgnoredConfig
 	door    *Door
 
+	doubtful func() bool
+	database func(*http.Request) *wire.Database
+
 	mu   sync.Mutex
 	last *checkup
 }
@@ -102,6 +125,8 @@ type healthBody struct {
 	Depth  *int        `json:"queue_depth,omitempty"`
 	Detail string      `json:"detail,omitempty"`
 	Config *configBody `json:"config,omitempty"`
+
+	Database *wire.Database `json:"database,omitempty"`
 }
 
 // configBody says that a configuration is ignored and not what is in it: everyone may ask.
@@ -113,11 +138,11 @@ type configBody struct {
 func (h *health) serve(w http.ResponseWriter, r *http.Request) {
 	c := h.latest()
 	if c.wait(r.Context()) && c.err == nil {
-		writeJSON(w, http.StatusOK, healthBody{Status: "ok", Depth: &c.depth, Config: h.config()})
+		writeJSON(w, http.StatusOK, healthBody{Status: "ok", Depth: &c.depth, Config: h.config(), Database: h.database(r)})
 		return
 	}
 	w.Header()["Retry-After"] = []string{"1"}
-	writeJSON(w, http.StatusServiceUnavailable, healthBody{Status: "error", Detail: c.ill(), Config: h.config()})
+	writeJSON(w, http.StatusServiceUnavailable, healthBody{Status: "error", Detail: c.ill(), Config: h.config(), Database: h.database(r)})
 }
 
 // config is what there is to tell of the configuration; nil if nothing is.
@@ -136,7 +161,7 @@ func (h *health) config() *configBody {
 func (h *health) latest() *checkup {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.last == nil || h.last.stale(h.every) {
+	if h.last == nil || h.last.stale(h.every) || h.doubtful != nil && h.last.stale(checkAgain) && h.last.err == nil && h.doubtful() {
 		h.last = &checkup{begun: time.Now(), done: make(chan struct{})}
 		go h.run(h.last)
 	}

@@ -8,16 +8,14 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core/pull"
-
-	"github.com/eventgateway/gateway/core"
 )
 
-// MaxUnwritten is how many bytes the replies may have together that are not yet written,
-// or are being made. A client address may have what is left a third of: a quarter of the
-// whole if no other has any, and something however many others there are.
+// MaxUnwritten is how many bytes all replies together may have that are not yet written, or
+// are being made. A client address may have a third of the free bytes. So it has a quarter of
+// the budget if no other client has any, and some bytes however many other clients there are.
 //
-// It is a sixth of what the gateway keeps its memory to: the heap may be some times what
-// is alive, and while messages are taken there are two copies of them.
+// The budget is a sixth of the gateway's memory limit. The heap may be a few times as large
+// as its live data, and there are two copies of messages while the puller takes them.
 const MaxUnwritten = 64 << 20
 
 // roomTime is how long a request of an operator waits for bytes.
@@ -30,17 +28,17 @@ var (
 		text: "Too many replies to this client address wait to be read: read them first, or ask for fewer at once"}
 )
 
-// An outflow is the budget of all replies whose size is not a constant. The zero outflow
-// is ready to use.
+// An outflow is the budget of all replies whose size is not a constant. The zero outflow is
+// ready to use.
 type outflow struct {
 	mu    sync.Mutex
 	all   usage
 	by    map[netip.Addr]usage // by client
-	freed chan struct{}        // closed when bytes come back; nil if nobody was refused since
+	freed chan struct{}        // closed when bytes come back; nil if no request was refused since
 }
 
-// A usage is bytes of the budget: those of replies, and those that are reserved for a
-// moment, until it is known what a reply has.
+// A usage is bytes of the budget. The held bytes are those of replies. The reserved bytes are
+// for replies whose size is not known yet.
 type usage struct{ held, reserved int }
 
 func (u usage) sum() int { return u.held + u.reserved }
@@ -56,21 +54,22 @@ type room struct {
 
 var _ pull.Room = (*room)(nil)
 
-// room is one for a reply to a client.
-func (o *outflow) room(client netip.Addr) *room { return &room{of: o, who: core.ClientOf(client)} }
+// room is an empty room for a reply to a client of a network.
+func (o *outflow) room(network netip.Addr) *room { return &room{of: o, who: network} }
 
-// bytes is how many the replies have together, and how many are reserved.
+// bytes is how many bytes the replies have together, with the reserved bytes.
 func (o *outflow) bytes() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.all.sum()
 }
 
-// left is how many bytes a client may have more, beside what all clients and it have. It
-// may have one reply while nothing is in the way of that, however large.
+// left is how many more bytes a client may have, beside the bytes of all clients and of this
+// one. It grants a client's first reply of least bytes if so many bytes are free, and a reply
+// of any size while there is no other.
 func left(all, client, least int) int {
 	free := MaxUnwritten - all
-	n := (free - 3*client) / 4 // so that it has at most a third of what is free then
+	n := (free - 3*client) / 4 // afterwards it has at most a third of the bytes that are free then
 	switch {
 	case all == 0:
 		return max(n, least)
@@ -80,8 +79,9 @@ func left(all, client, least int) int {
 	return n
 }
 
-// Reserve grants between least and most bytes, or says why it cannot. The first reply of
-// a client gets what there is; further ones get half of that, to leave room for others.
+// Reserve grants between least and most bytes, or says why it cannot. The first reply of a
+// client gets all that left allows. A further reply gets half of that, to leave room for
+// others.
 func (r *room) Reserve(least, most int) (int, *pull.Full) {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
@@ -98,15 +98,15 @@ func (r *room) Reserve(least, most int) (int, *pull.Full) {
 	return n, nil
 }
 
-// full says why a client gets nothing.
+// full says why a client gets no bytes.
 func (o *outflow) full(client usage, least int) *pull.Full {
 	if o.freed == nil {
 		o.freed = make(chan struct{})
 	}
 	f := &pull.Full{Freed: o.freed}
 	switch {
-	case left(o.all.held, client.held, least) >= least: // without what is reserved
-	case left(client.held, client.held, least) < least: // without other clients
+	case left(o.all.held, client.held, least) >= least: // it would get them without the reserved bytes
+	case left(client.held, client.held, least) < least: // it would get none without other clients either
 		f.Err = errUnreadHere
 	default:
 		f.Err = errUnread
@@ -114,17 +114,18 @@ func (o *outflow) full(client usage, least int) *pull.Full {
 	return f
 }
 
-// Hold states how many bytes the reply has, in place of what it had and what was reserved.
+// Hold states how many bytes the reply has. They replace its former and its reserved bytes.
 func (r *room) Hold(bytes int) {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
 	r.add(bytes-r.has.held, -r.has.reserved)
 }
 
-// close gives back all there is.
+// close gives all bytes of the reply back.
 func (r *room) close() { r.Hold(0) }
 
-// add counts bytes, under the budget's lock. If bytes come back, it wakes the requests that were refused.
+// add counts bytes, under the budget's lock. If bytes come back, it wakes the requests that
+// were refused.
 func (r *room) add(held, reserved int) {
 	if held == 0 && reserved == 0 {
 		return
@@ -146,7 +147,7 @@ func (r *room) add(held, reserved int) {
 	}
 }
 
-// wait reserves bytes, for some time if there are none.
+// wait reserves bytes. If too few are free it waits for them, up to roomTime.
 func (r *room) wait(ctx context.Context, bytes int) error {
 	timer := time.NewTimer(roomTime)
 	defer timer.Stop()

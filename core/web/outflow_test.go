@@ -14,14 +14,14 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// A stuck client reads nothing of what it is written, as a connection whose buffers are
-// full, until it is let go or the time to write has come.
+// A stuck client reads nothing, like a connection with full buffers. A write to it returns
+// when the test lets the client go, or at the write deadline.
 type stuck struct {
 	header   http.Header
 	address  string
 	status   int
 	written  int
-	bytes    int // that it reads each second; 0 none
+	bytes    int // that it reads each second; 0 means none
 	deadline time.Time
 }
 
@@ -49,7 +49,7 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// request has a stuck client send a request beside the test.
+// request has a stuck client send a request, on a goroutine of its own.
 func (s *stuck) request(t *testing.T, h http.Handler, path string) (ended <-chan time.Duration) {
 	s.header = http.Header{}
 	r, err := http.NewRequestWithContext(t.Context(), "GET", path, nil)
@@ -77,9 +77,9 @@ func largeWorld(t *testing.T) *world {
 	return w
 }
 
-// Every reply whose size is not a constant is within the budget: many clients at one
-// address that read nothing leave room for another one, and when they are cut off
-// everything has come back.
+// Every reply whose size is not a constant counts against the budget. Many clients at one
+// address that read nothing leave room for another address. All bytes come back when the
+// gateway has cut the clients off.
 func TestUnreadReplies(t *testing.T) {
 	for _, path := range []string{
 		"/api/queues/work/messages?batch=100",
@@ -121,7 +121,7 @@ func TestUnreadReplies(t *testing.T) {
 	}
 }
 
-// However many addresses there are, the whole budget holds, and another one gets something.
+// The budget holds for any number of addresses, and a further address still gets bytes.
 func TestUnreadRepliesOfManyAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := largeWorld(t)
@@ -144,7 +144,24 @@ func TestUnreadRepliesOfManyAddresses(t *testing.T) {
 	})
 }
 
-// A client that reads nothing is cut off soon, a slow one gets its reply, and one that
+// All addresses of an IPv6 network of /64 have the bytes of one client.
+func TestUnreadRepliesOfOneNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := largeWorld(t)
+		h, counts := w.handler(), w.settings.Counts
+		for i := range 50 {
+			(&stuck{address: fmt.Sprintf("[2001:db8:0:1::%x]", i+1)}).request(t, h, "/api/queues/work/messages?batch=100")
+		}
+		synctest.Wait()
+		if n := counts.Unwritten(); n > web.MaxUnwritten/4 {
+			t.Errorf("%d bytes are taken by one network, want at most %d", n, web.MaxUnwritten/4)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+	})
+}
+
+// A client that reads nothing is cut off soon. A slow client gets its reply. A client that
 // reads a little each time does not keep the memory for long.
 func TestSlowReaders(t *testing.T) {
 	const batch = 7
@@ -170,7 +187,7 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// A refusal names what is the matter, and when to come back.
+// A refusal names the limit and the time after which the client may retry.
 func TestUnreadRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := largeWorld(t)
@@ -193,8 +210,59 @@ func TestUnreadRefusal(t *testing.T) {
 	})
 }
 
-// Over a connection: who reads nothing is cut off, though the kernel takes over the
-// beginning, and the rest is given back.
+// While the gateway reads from the database for a reply, the budget has the bytes that the
+// reply may need, also where a single event is larger than a page.
+func TestLargeEventsAreReserved(t *testing.T) {
+	const most = 20 << 20
+	for path, want := range map[string]int{
+		"/api/queues/work/peek?limit=100":            most,
+		"/api/queues/work/dlq?limit=100":             most,
+		"/api/events/" + string(eventNumber(1)):      most,
+		"/api/export/events?limit=20":                most,
+		"/api/tail":                                  4 << 20,
+		"/api/workflow-runs/" + string(runNumber(1)): most + 8<<20, // the event, and twice a page of states
+	} {
+		w := newWorld(t)
+		w.settings.Counts, w.settings.MaxBodySize = &web.Counts{}, most
+		reserved := 0
+		w.store.asked = func() { reserved = max(reserved, w.settings.Counts.Unwritten()) }
+		if got := ask(w.handler(), "GET", path, ""); got.Code != 200 {
+			t.Errorf("%s: %d %s", path, got.Code, got.Body)
+		}
+		if reserved < want {
+			t.Errorf("%s: %d bytes are reserved while the store is asked, want at least %d", path, reserved, want)
+		}
+	}
+}
+
+// A poll that must not wait is refused at once while queries for the same address have the
+// bytes, however long the queries take.
+func TestPollBesideQueries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := largeWorld(t)
+		w.counter.payload = []byte(`"` + strings.Repeat("x", 4*large) + `"`)
+		h, slow := w.handler(), make(chan struct{})
+		w.store.asked = func() { <-slow }
+		for range 30 {
+			(&stuck{address: "192.0.2.66", bytes: 1 << 30}).request(t, h, "/api/queues/work/peek?limit=100")
+		}
+		synctest.Wait()
+		w.store.asked = nil
+		r := httptest.NewRequest("GET", "/api/queues/work/messages", nil)
+		r.RemoteAddr = "192.0.2.66:1"
+		got := httptest.NewRecorder()
+		h.ServeHTTP(got, r)
+		if got.Code != 503 {
+			t.Errorf("a poll beside 30 queries: %d %.100s, want 503", got.Code, got.Body)
+		}
+		close(slow)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+	})
+}
+
+// Over a real connection a client that reads nothing is cut off as well, although the kernel
+// buffers the beginning of the reply. The bytes of the rest come back.
 func TestUnreadReplyOverAConnection(t *testing.T) {
 	w := largeWorld(t)
 	l := w.serve()

@@ -20,17 +20,17 @@ type OverviewOptions struct {
 	// Look tells what is new; see [manage.Tail].
 	Look func(ctx context.Context, from manage.Cursor, follow []core.ID) (manage.News, error)
 
-	// Token is the bearer token of operators; empty leaves the routes open.
-	Token string
+	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
+	Tokens []string
 }
 
 // Overview is the routes that tell of all at once: how it stands, what is new, and what
 // routes there are.
 func Overview(o OverviewOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		v, token := &overviewRoutes{OverviewOptions: o}, newBearer(o.Token)
+		v, token := &overviewRoutes{OverviewOptions: o}, newBearer(o.Tokens)
 		r.Get("/api/stats", d.viewing(token, d.charged(listBytes, bare(v.stats))))
-		r.Get("/api/tail", d.viewing(token, d.charged(pageBytes, v.tail)))
+		r.Get("/api/tail", d.viewing(token, d.charged(d.pageBytes(), v.tail)))
 		r.Get("/openapi.json", d.viewing(token, d.charged(listBytes, v.describe)))
 	}
 }

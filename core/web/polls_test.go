@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// waitingRoom is a handler of some queues whose polls wait until they are let go.
+// waitingRoom is a handler with a few queues. Its polls wait until the test lets them go.
 type waitingRoom struct {
 	t       *testing.T
 	world   *world
@@ -34,16 +34,16 @@ func newWaitingRoom(t *testing.T, queues ...string) *waitingRoom {
 	}
 	w.settings.Counts = &web.Counts{}
 	w.settings.Refused = func(reason string) { p.reasons <- reason }
-	keys := map[string]string{}
+	keys := map[string][]string{}
 	for _, q := range queues {
-		keys[q] = ""
+		keys[q] = nil
 	}
 	p.handler = web.Handler(w.settings, web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Keys: keys}))
 	return p
 }
 
-// park polls a queue as often as it may, at most n times, from the address that from
-// gives, and returns how often that was and why not more often.
+// park starts up to n polls of a queue, from the addresses that from returns. It returns how
+// many polls were admitted, and why the next one was not.
 func (p *waitingRoom) park(n int, queue string, from func(int) string) (parked int, refused *httptest.ResponseRecorder) {
 	for i := range n {
 		r := httptest.NewRequest("GET", "/api/queues/"+queue+"/messages?wait=30s", nil)
@@ -82,7 +82,7 @@ func one(int) string { return "192.0.2.7:4711" }
 
 func ofNetwork(i int) string { return fmt.Sprintf("[2001:db8:1:2:%x::%x]:4711", i, i) }
 
-// No queue and no client address has all polls, where there are others.
+// One queue or one client address never has all polls while there are others.
 func TestPollsAreShared(t *testing.T) {
 	thousand := make([]string, 1000)
 	for i := range thousand {
@@ -101,6 +101,7 @@ func TestPollsAreShared(t *testing.T) {
 	}{
 		{"the only queue has all", []string{"work"}, []claim{{"work", many, 1000, "polls"}}},
 		{"one queue of two has half", []string{"work", "mail"}, []claim{{"work", many, 500, "polls_queue"}, {"mail", many, 250, "polls_queue"}}},
+		{"one address leaves polls of its queue to others", []string{"work", "mail"}, []claim{{"work", one, 429, "polls_address"}, {"work", many, 71, "polls_queue"}, {"mail", many, 250, "polls_queue"}}},
 		{"one queue of a thousand has half", thousand, []claim{{"q0", many, 500, "polls_queue"}, {"q1", many, 250, "polls_queue"}}},
 		{"one address has three quarters", []string{"work"}, []claim{{"work", one, 750, "polls_address"}, {"work", many, 250, "polls"}}},
 		{"one IPv6 network is one address", []string{"work"}, []claim{{"work", ofNetwork, 750, "polls_address"}, {"work", one, 188, "polls_address"}}},
@@ -126,7 +127,7 @@ func TestPollsAreShared(t *testing.T) {
 	}
 }
 
-// Each of many queues is served, whatever the others take.
+// Each queue is served, however many polls the other queues have.
 func TestEachQueueHasAPoll(t *testing.T) {
 	queues := []string{"greedy"}
 	for i := range 1500 {

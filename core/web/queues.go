@@ -37,12 +37,12 @@ type QueuesOptions struct {
 	Puller  Puller
 	Manager QueueManager
 
-	// Token is the bearer token of operators; empty leaves their routes open.
-	Token string
+	// Tokens are the bearer tokens of operators, each of which opens their routes; none leaves them open.
+	Tokens []string
 
-	// Keys are the bearer keys of the consumers, by queue; an empty one leaves its
-	// queue open. Every queue is in it.
-	Keys map[string]string
+	// Keys are the bearer keys of the consumers, by queue; each of them opens its queue, and
+	// none leaves it open. Every queue is in it.
+	Keys map[string][]string
 
 	// MaxReply bounds a reply with messages for a consumer, in bytes of what it is as a text
 	// in JSON, which is how a function sends it. Messages above that go back, so that nobody
@@ -54,9 +54,9 @@ type QueuesOptions struct {
 // Queues is the routes of queues: those of consumers, and those of operators.
 func Queues(o QueuesOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		q := &queueRoutes{d, o, newBearer(o.Token), map[string]*bearer{}}
-		for name, key := range o.Keys {
-			q.keys[name] = newBearer(key)
+		q := &queueRoutes{d, o, newBearer(o.Tokens), map[string]*bearer{}}
+		for name, keys := range o.Keys {
+			q.keys[name] = newBearer(keys)
 		}
 		r.Get("/api/queues/{name}/messages", d.polling(q.receive))
 		r.Post("/api/queues/{name}/ack", d.receiving(&d.budgets.intake, q.ack))
@@ -64,8 +64,8 @@ func Queues(o QueuesOptions) Piece {
 		r.Post("/api/queues/{name}/extend", d.receiving(&d.budgets.intake, q.extend))
 
 		r.Get("/api/queues", d.viewing(q.token, q.charged(listBytes, bare(q.list))))
-		r.Get("/api/queues/{name}/peek", d.viewing(q.token, q.charged(pageBytes, q.peek)))
-		r.Get("/api/queues/{name}/dlq", d.viewing(q.token, q.charged(pageBytes, q.deadLetters)))
+		r.Get("/api/queues/{name}/peek", d.viewing(q.token, q.charged(d.pageBytes(), q.peek)))
+		r.Get("/api/queues/{name}/dlq", d.viewing(q.token, q.charged(d.pageBytes(), q.deadLetters)))
 		r.Post("/api/queues/{name}/retry", d.changing(q.token, q.retry))
 		r.Post("/api/queues/{name}/drain", d.changing(q.token, q.drain))
 	}
@@ -113,12 +113,12 @@ func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	client := recordOf(w).client
-	if full := q.Counts.polls.enter(queue, core.ClientOf(client), len(q.keys) == 1); full != nil {
+	rec := recordOf(w)
+	if full := q.Counts.polls.enter(queue, rec.network, len(q.keys) == 1); full != nil {
 		return full
 	}
-	defer q.Counts.polls.leave(queue, core.ClientOf(client))
-	p := q.reply(w, r, client)
+	defer q.Counts.polls.leave(queue, rec.network)
+	p := q.reply(w, r, rec)
 	defer p.room.close()
 	return q.hand(p, r, pull.Request{Queue: queue, N: n, Wait: inTime(r.Context(), wait), Room: p.room})
 }
@@ -160,7 +160,7 @@ func (q *queueRoutes) hand(w *reply, r *http.Request, ask pull.Request) error {
 			return nil
 		}
 		w.room.Hold(0)
-		ask.Wait = max(0, time.Until(end)) // all were too large; there may be others behind them
+		ask.Wait = max(0, time.Until(end)) // all were too large; there may be smaller ones behind them
 	}
 }
 

@@ -29,14 +29,15 @@ func Routes(h http.Handler) (all []Route) {
 	return all
 }
 
-// A record is a response writer that knows the status of its reply, and what its request
-// holds until it ends.
+// A record is a response writer that knows the status of its reply, and the slots that its
+// request holds.
 type record struct {
 	http.ResponseWriter
-	status int // 0 until there is one
-	client netip.Addr
-	budget *budget // of the route
-	held   []*slots
+	status  int        // 0 until there is one
+	client  netip.Addr // where the request comes from
+	network netip.Addr // that shares count the client by; see core.ClientOf
+	budget  *budget    // of the route
+	held    []*slots
 }
 
 // record wraps the writer of a request until served is called. Records are used again:
@@ -46,17 +47,18 @@ func (d *Door) record(w http.ResponseWriter, r *http.Request) *record {
 	if !ok {
 		rec = new(record)
 	}
-	*rec = record{ResponseWriter: w, client: d.Clients.Address(r), held: rec.held[:0]}
+	client := d.Clients.Address(r)
+	*rec = record{ResponseWriter: w, client: client, network: core.ClientOf(client), held: rec.held[:0]}
 	return rec
 }
 
-// recordOf is the record that every route is given as its writer.
+// recordOf returns the record: every route gets one as its writer.
 func recordOf(w http.ResponseWriter) *record { return w.(*record) }
 
-// served gives back what a request held, and tells that it was answered.
+// served gives back the slots of a request, and reports that the request was answered.
 func (d *Door) served(rec *record, r *http.Request) {
 	for _, s := range rec.held {
-		s.leave(core.ClientOf(rec.client))
+		s.leave(rec.network)
 	}
 	status := rec.status
 	if status == 0 {
@@ -69,10 +71,10 @@ func (d *Door) served(rec *record, r *http.Request) {
 	}
 }
 
-// enter takes a slot of each pool until the request ends, or fails if there is none.
+// enter takes a slot of each pool until the request ends. It fails if a pool has none.
 func (r *record) enter(ctx context.Context, pools ...pool) error {
 	for _, p := range pools {
-		if !p.slots.enter(ctx, core.ClientOf(r.client), p.bound) {
+		if !p.slots.enter(ctx, r.network, p.bound) {
 			return errBusy
 		}
 		r.held = append(r.held, p.slots)
@@ -85,7 +87,7 @@ func (r *record) leave(pools ...pool) {
 	for _, p := range pools {
 		if i := slices.Index(r.held, p.slots); i >= 0 {
 			r.held = slices.Delete(r.held, i, i+1)
-			p.slots.leave(core.ClientOf(r.client))
+			p.slots.leave(r.network)
 		}
 	}
 }

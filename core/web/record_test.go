@@ -117,9 +117,9 @@ func TestMetricsRoute(t *testing.T) {
 	}{
 		{web.OpsOptions{}, "", 404, "{\"error\":\"not found\"}"},
 		{web.OpsOptions{Metrics: exposition}, "", 200, "up 1"},
-		{web.OpsOptions{Metrics: exposition, MetricsToken: "m3trics"}, "", 401, "Invalid token"},
-		{web.OpsOptions{Metrics: exposition, MetricsToken: "m3trics"}, "other", 401, "Invalid token"},
-		{web.OpsOptions{Metrics: exposition, MetricsToken: "m3trics"}, "m3trics", 200, "up 1"},
+		{web.OpsOptions{Metrics: exposition, MetricsTokens: []string{"m3trics"}}, "", 401, "Invalid token"},
+		{web.OpsOptions{Metrics: exposition, MetricsTokens: []string{"m3trics"}}, "other", 401, "Invalid token"},
+		{web.OpsOptions{Metrics: exposition, MetricsTokens: []string{"m3trics"}}, "m3trics", 200, "up 1"},
 	}
 	for _, tt := range tests {
 		h := web.Handler(web.Settings{MaxInbound: 0}, web.Ops(tt.options)) // no slot for anybody
@@ -130,10 +130,10 @@ func TestMetricsRoute(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if w.Code != tt.status || w.Body.String() != tt.body {
-			t.Errorf("token %q of %q: %d %s, want %d %s", tt.token, tt.options.MetricsToken, w.Code, w.Body, tt.status, tt.body)
+			t.Errorf("token %q of %v: %d %s, want %d %s", tt.token, tt.options.MetricsTokens, w.Code, w.Body, tt.status, tt.body)
 		}
 		if challenged := w.Header().Get("WWW-Authenticate") == "Bearer"; challenged != (tt.status == 401) {
-			t.Errorf("token %q of %q: challenged %v", tt.token, tt.options.MetricsToken, challenged)
+			t.Errorf("token %q of %v: challenged %v", tt.token, tt.options.MetricsTokens, challenged)
 		}
 	}
 }

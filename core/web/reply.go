@@ -4,72 +4,81 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
 
-// How a reply is written whose size is not a constant. A client that reads nothing is cut
-// off after chunkTime. A slow one has the time that its reply takes at the slowest rate.
+// Times and sizes of a reply whose size is not a constant. A client that reads nothing is cut
+// off after chunkTime. A slow client has as long as the reply takes at the slowest rate.
 const (
-	chunkSize    = 64 << 10 // bytes that are written in one go
+	chunkSize    = 64 << 10 // bytes of one write
 	chunkTime    = 10 * time.Second
-	replyTime    = 20 * time.Second // for any reply
-	slowestReply = 64 << 10         // bytes a second, beyond that
+	replyTime    = 20 * time.Second // for any reply, and its size divided by slowestReply in addition
+	slowestReply = 64 << 10         // bytes a second
 )
 
-// unnoticed is how many bytes of a reply net/http writes when the handler has returned.
+// unnoticed is how many bytes of a reply net/http buffers until the handler has returned.
 const unnoticed = 4 << 10
 
-// sendBuffer is how many bytes of a large reply the kernel takes over, about: they have
-// left the budget, and are still in the memory that a container is held to. Unless told,
-// it takes up to 4 MiB on Linux.
+// sendBuffer is about how many bytes of a large reply the kernel buffers. These bytes have
+// left the budget, but still count against the memory limit of a container. Linux would
+// otherwise buffer up to 4 MiB.
 const sendBuffer = 128 << 10
 
-// worthReturning is how many bytes are given back to the budget before a reply is written.
+// worthReturning is how many written bytes a reply gives back to the budget at once.
 const worthReturning = 256 << 10
 
-// A reply writes what one request is answered, within the budget.
+// A reply writes the answer to one request, within the budget.
 type reply struct {
 	http.ResponseWriter
 	request  *http.Request
 	room     *room
 	patience time.Duration // for each chunk
-	end      time.Time     // when all must be written; zero is never
+	end      time.Time     // when the whole reply must be written; zero means no deadline
 }
 
-// reply is the writer for a request whose reply counts. Its room must be closed.
-func (d *Door) reply(w http.ResponseWriter, r *http.Request, client netip.Addr) *reply {
-	return &reply{ResponseWriter: w, request: r, room: d.Counts.outflow.room(client), patience: chunkTime}
+// reply returns the writer of a request whose reply counts. The caller must close its room.
+func (d *Door) reply(w http.ResponseWriter, r *http.Request, rec *record) *reply {
+	return &reply{ResponseWriter: w, request: r, room: d.Counts.outflow.room(rec.network), patience: chunkTime}
 }
 
-// charged serves a route that takes up to about so many bytes to make its reply. Once
-// that is made it counts with what it has.
+// charged serves a route that needs up to about this many bytes to make its reply. As soon as
+// the reply is made, only its own bytes count.
 func (d *Door) charged(bytes int, serve route) route {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		p := d.reply(w, r, recordOf(w).client)
+		p := d.reply(w, r, recordOf(w))
 		defer p.room.close()
 		if err := p.room.wait(r.Context(), bytes); err != nil {
 			return err
 		}
+		p.room.Hold(bytes) // a poll need not wait for the end of a query, which may be slow
 		return serve(p, r)
 	}
 }
 
-// What it takes to make the replies of operators, in bytes, about.
-const (
-	listBytes = 2 << 20                // a listing: up to some thousand records without payloads
-	pageBytes = core.MaxRead + 512<<10 // a page of payloads
-)
+// listBytes is about how many bytes the gateway needs to make a listing: up to some thousand
+// records without payloads.
+const listBytes = 2 << 20
 
-// recordBytes is what it takes to make a reply with one event.
-func (d *Door) recordBytes() int { return int(min(d.MaxBodySize, pageBytes)) + 64<<10 }
+// beside is about how many bytes a page of payloads has beside them.
+const beside = 512 << 10
+
+// recordBytes is about how many bytes the gateway needs to make a reply with one event.
+func (d *Door) recordBytes() int { return int(d.MaxBodySize) + 64<<10 }
+
+// pageBytes is about how many bytes the gateway needs to make a page of payloads. A page has
+// one payload at least, whatever its size.
+func (d *Door) pageBytes() int { return max(core.MaxRead, int(d.MaxBodySize)) + beside }
+
+// runBytes is about how many bytes the gateway needs to make a page about a run: its states
+// and outputs, and the payload of its event.
+func (d *Door) runBytes() int { return 2*core.MaxRead + int(d.MaxBodySize) + beside }
 
 // Unwrap is for http.ResponseController.
 func (p *reply) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// begin states how long the body is that is about to be written.
+// begin states the length of the body that the caller is about to write.
 func (p *reply) begin(bytes int) {
 	p.room.Hold(bytes)
 	if bytes > unnoticed {
@@ -98,8 +107,7 @@ func (p *reply) Write(text []byte) (written int, err error) {
 	return written, err
 }
 
-// hurry sets the time until when a chunk must be written. A short reply has that of the
-// server.
+// hurry sets the deadline of a chunk. A short reply keeps the deadline of the server.
 func (p *reply) hurry(bytes int) {
 	if p.end.IsZero() && bytes <= unnoticed {
 		return
@@ -108,10 +116,10 @@ func (p *reply) hurry(bytes int) {
 	if !p.end.IsZero() && p.end.Before(end) {
 		end = p.end
 	}
-	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(end) // a server that has none needs none
+	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(end) // a server without deadlines needs none
 }
 
-// begin and wrote are those of a reply, if the writer is one.
+// begin and wrote call the methods of a reply, if the writer is a reply.
 
 func begin(w http.ResponseWriter, bytes int) {
 	if p, ok := w.(*reply); ok {
@@ -125,7 +133,7 @@ func wrote(w http.ResponseWriter, left int) {
 	}
 }
 
-// connection is what a request's connection is called in its context.
+// connection is the key of a request's connection in its context.
 type connection struct{}
 
 // withConnection lets the requests of a connection know it.
@@ -133,13 +141,13 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connection{}, c)
 }
 
-// boundBuffer bounds what the kernel keeps for a connection that has a large reply.
+// boundBuffer bounds the kernel's buffer of a connection with a large reply.
 func boundBuffer(ctx context.Context) {
 	c := ctx.Value(connection{})
 	if l, ok := c.(*conn); ok {
 		c = l.Conn
 	}
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // the reply comes all the same
+		_ = tcp.SetWriteBuffer(sendBuffer) // the client gets the reply without it, too
 	}
 }

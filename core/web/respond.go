@@ -45,9 +45,12 @@ var (
 type verdict struct {
 	status     int
 	text       string
+	detail     string        // sent as {"error": ...} in place of text, if not empty
 	explains   bool          // always sent as {"error": ...}, not as plain text
 	retryAfter time.Duration // sent if not zero
-	reason     string        // in a word, for Settings.Refused; "" is not told
+	reason     string        // in a word, for Settings.Refused; "" is not reported
+	unknown    bool          // an event may be stored or not
+	event      core.ID       // which; "" for several
 }
 
 func (v *verdict) Error() string { return v.text }
@@ -55,13 +58,21 @@ func (v *verdict) Error() string { return v.text }
 var (
 	errInternal = &verdict{status: 500, text: "Internal error"}
 	errBusy     = &verdict{status: 503, text: "Too many concurrent requests", retryAfter: time.Second, reason: "requests"}
-	errTooMany  = &verdict{status: 429, text: "Too many requests", reason: "rate"} // the limiter has set Retry-After
+	errTooMany  = &verdict{status: 429, text: "Too many requests", retryAfter: time.Second, reason: "rate"}
 	errSlow     = &verdict{status: 408, text: "Request timeout"}
 	errTrouble  = &verdict{status: 500, text: "internal error", explains: true}
 	errGone     = &verdict{status: 503, text: "Client has hung up"} // nobody reads it
 	errNoRoute  = &verdict{status: 404, text: "not found", explains: true}
 	errNoMethod = &verdict{status: 405, text: "method not allowed", explains: true}
 )
+
+// Reasons are the reasons with which Settings.Refused is called.
+func Reasons() (all []string) {
+	for _, v := range []*verdict{errBusy, errTooMany, errPolls, errQueuePolls, errAddressPolls, errUnread, errUnreadHere} {
+		all = append(all, v.reason)
+	}
+	return all
+}
 
 var statuses = map[core.Kind]int{
 	core.Invalid:      http.StatusBadRequest,
@@ -99,11 +110,50 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength < 0 || r.ContentLength > worthDraining {
 		h["Connection"] = []string{"close"}
 	}
+	text := v.text
+	if v.event != "" {
+		h["X-Gateway-Event-Id"] = []string{string(v.event)}
+	}
+	if v.unknown {
+		text = unknownOutcome(r, v.event)
+	} else if v.status == http.StatusServiceUnavailable && takesEvents(r) {
+		text += notStored
+	}
 	if explained(r, v) {
-		writeJSON(w, v.status, wire.Error{Error: v.text})
+		writeJSON(w, v.status, failureBody{wire.Error{Error: cmp.Or(v.detail, text)}, v.event})
 		return
 	}
-	writeText(w, v.status, v.text)
+	writeText(w, v.status, text)
+}
+
+// A failureBody is an error, with the event that it leaves unknown.
+type failureBody struct {
+	wire.Error
+	EventID core.ID `json:"event_id,omitempty"`
+}
+
+// notStored is added to each 503 of an event after which it is certain that the event is not
+// stored.
+const notStored = "; the event is not stored"
+
+// unknownOutcome is what the sender of an event is told if the event may be stored or not.
+// Senders of webhooks and topics repeat requests in their own way.
+func unknownOutcome(r *http.Request, event core.ID) string {
+	const unknown = "The database did not answer in time; the event may be stored or not"
+	if event == "" || !strings.HasPrefix(r.URL.Path, "/events/") {
+		return unknown + "; send it again"
+	}
+	return unknown + "; to send it again and store it once, add the header " + strings.ToLower(intake.Repeat) + ": " + string(event)
+}
+
+// takesEvents reports whether a request is to a route that events come in by.
+func takesEvents(r *http.Request) bool {
+	for _, prefix := range []string{"/events/", "/webhooks/", "/sns/"} {
+		if strings.HasPrefix(r.URL.Path, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // explained reports whether an error is told in JSON. Under /api all are but for a
@@ -122,14 +172,24 @@ func explained(r *http.Request, v *verdict) bool {
 func (d *Door) judge(r *http.Request, err error) *verdict {
 	var v *verdict
 	var refusal *core.Refusal
+	var unknown *intake.Unknown
 	switch {
 	case errors.As(err, &v):
+		return v
+	case errors.As(err, &unknown):
+		d.logRefusal(r, err)
+		v = &verdict{status: 503, unknown: true, event: unknown.EventID, retryAfter: comeBack}
+		if errors.As(err, &refusal) {
+			v.retryAfter = cmp.Or(refusal.RetryAfter, comeBack)
+		}
 		return v
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		return errGone
 	case errors.As(err, &refusal) && refusal.Kind == core.Unavailable:
 		d.logRefusal(r, err)
 		return &verdict{status: 503, text: refusal.Message, retryAfter: cmp.Or(refusal.RetryAfter, comeBack)}
+	case errors.Is(err, intake.ErrNotText) && errors.As(err, &refusal):
+		return &verdict{status: statuses[refusal.Kind], text: refusal.Message, detail: refusal.Error()}
 	case errors.As(err, &refusal):
 		return &verdict{status: statuses[refusal.Kind], text: refusal.Message, explains: errors.Is(err, intake.ErrMalformed)}
 	case errors.Is(err, intake.ErrVerification):
@@ -147,13 +207,13 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 	}
 }
 
-// logFailure tells of what is nobody's fault but ours. As with all lines that requests
-// cause, the log has one a second for each route and source.
+// logFailure logs a failure for which the gateway is to blame. The log has one line a second
+// for each route and source, as for all lines that requests cause.
 func (d *Door) logFailure(r *http.Request, err error) {
 	d.Log.ErrorContext(r.Context(), "request failed", about(r, err)...)
 }
 
-// about are the attributes of a line about a request.
+// about returns the attributes of a log line about a request.
 func about(r *http.Request, err error) []any {
 	attrs := []any{"method", r.Method, "route", r.Pattern}
 	if source := segment(r, "source"); source != "" {

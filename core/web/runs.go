@@ -15,7 +15,7 @@ import (
 type RunManager interface {
 	List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
 	Inspect(ctx context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error)
-	Redrive(ctx context.Context, id core.ID, from manage.From) (core.Run, error)
+	Redrive(ctx context.Context, id core.ID, how manage.Redrive) (manage.Redriven, error)
 	Cancel(ctx context.Context, id core.ID) (core.Run, error)
 }
 
@@ -23,16 +23,16 @@ type RunManager interface {
 type RunsOptions struct {
 	Manager RunManager
 
-	// Token is the bearer token of operators; empty leaves the routes open.
-	Token string
+	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
+	Tokens []string
 }
 
 // Runs is the routes of workflow runs.
 func Runs(o RunsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		runs, token := &runRoutes{d, o.Manager}, newBearer(o.Token)
+		runs, token := &runRoutes{d, o.Manager}, newBearer(o.Tokens)
 		r.Get("/api/workflow-runs", d.viewing(token, runs.charged(listBytes, runs.list)))
-		r.Get("/api/workflow-runs/{id}", d.viewing(token, runs.charged(pageBytes, runs.inspect)))
+		r.Get("/api/workflow-runs/{id}", d.viewing(token, runs.charged(d.runBytes(), runs.inspect)))
 		r.Post("/api/workflow-runs/{id}/redrive", d.changing(token, runs.redrive))
 		r.Post("/api/workflow-runs/{id}/cancel", d.changing(token, runs.cancel))
 	}
@@ -98,7 +98,7 @@ func (r *runRoutes) inspect(w http.ResponseWriter, req *http.Request) error {
 	return nil
 }
 
-// placeOf is the page that is asked for.
+// placeOf returns where the requested page begins.
 func placeOf(r *http.Request) (from manage.Place, limit int, err error) {
 	query, err := queryOf(r, "after", "limit")
 	if err != nil {
@@ -120,28 +120,36 @@ func (r *runRoutes) redrive(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := r.optional(w, req, "from")
+	body, err := r.optional(w, req, "from", "definition")
 	if err != nil {
 		return err
 	}
-	from, err := fromOf(body)
+	how, err := redriveOf(body)
 	if err != nil {
 		return err
 	}
-	run, err := r.manager.Redrive(req.Context(), id, from)
+	run, err := r.manager.Redrive(req.Context(), id, how)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, wire.RunOf(run))
+	writeJSON(w, http.StatusOK, wire.RedrivenOf(run))
 	return nil
 }
 
-func fromOf(body fields) (manage.From, error) {
+func redriveOf(body fields) (manage.Redrive, error) {
+	how := manage.Redrive{From: manage.FromStart, Definition: manage.FollowStored}
 	text, given, err := body.text("from")
-	if err != nil || !given {
-		return manage.FromStart, err
+	if err == nil && given {
+		how.From, err = manage.ParseFrom(clip(text))
 	}
-	return manage.ParseFrom(clip(text))
+	if err != nil {
+		return how, err
+	}
+	text, given, err = body.text("definition")
+	if err == nil && given {
+		how.Definition, err = manage.ParseFollow(clip(text))
+	}
+	return how, err
 }
 
 func (r *runRoutes) cancel(w http.ResponseWriter, req *http.Request) error {

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A bound is what [slots] are held to. It may change while slots are taken, since a
-// configuration may.
+// A bound limits [slots]. It may change while slots are taken, since the configuration may
+// change.
 type bound struct {
 	most     int           // slots in all
 	each     int           // slots of one client; zero means as many as there are
 	patience time.Duration // how long a request waits for a slot
 }
 
-// slots counts the requests that are at the same point of being served, by client. A
-// request that finds no slot free waits in the line of its client. A slot that becomes
-// free goes to the next line in turn, not to the longest: a client with a thousand
-// requests gets as many slots as a client with one, until that one has what it wants.
+// slots counts by client the requests that are at the same stage of being served. A request
+// that finds no free slot waits in the line of its client. A slot that becomes free goes to
+// the next line in turn, not to the longest: a client with a thousand requests gets as many
+// slots as a client with one request, until the latter has been served.
 //
 // The zero slots is ready to use.
 type slots struct {
@@ -39,11 +39,12 @@ type line struct {
 
 // An asking is one request that waits.
 type asking struct {
-	granted chan struct{} // closed when it has a slot
+	granted chan bool // gets true when it has a slot, and false when it must not wait any longer
 }
 
 // How many requests may wait for slots of the same kind at the same time. A request that
-// waits has at most a small body in memory.
+// waits has at most a small body in memory. If too many wait, the newest request of the
+// longest line must go.
 const (
 	maxWaiting     = 1024
 	maxWaitingEach = 256 // of one client
@@ -60,7 +61,7 @@ func (s *slots) enter(ctx context.Context, client netip.Addr, b bound) bool {
 		return true
 	}
 	a := s.line(client)
-	s.grant() // slots may be free for others than those who wait
+	s.grant() // slots may be free for other clients than those in the lines
 	s.mu.Unlock()
 	return a != nil && s.await(ctx, client, a, b.patience)
 }
@@ -93,26 +94,41 @@ func (s *slots) take(client netip.Addr) {
 	s.of[client]++
 }
 
-// line has a request wait in the line of its client; nil if that is too long.
+// line puts a request into the line of its client. It returns nil if too many requests wait.
 func (s *slots) line(client netip.Addr) *asking {
-	if s.bound.patience <= 0 || s.bound.most <= 0 || s.waiting >= maxWaiting {
+	if s.bound.patience <= 0 || s.bound.most <= 0 {
 		return nil
 	}
-	a := &asking{granted: make(chan struct{})}
-	for _, l := range s.lines {
-		if l.client != client {
-			continue
-		}
-		if len(l.asking) >= maxWaitingEach {
-			return nil
-		}
-		l.asking = append(l.asking, a)
-		s.waiting++
-		return a
+	i := slices.IndexFunc(s.lines, func(l *line) bool { return l.client == client })
+	length := 0
+	if i >= 0 {
+		length = len(s.lines[i].asking)
 	}
-	s.lines = append(s.lines, &line{client, []*asking{a}})
+	if length >= maxWaitingEach || s.waiting >= maxWaiting && !s.makeRoom(length) {
+		return nil
+	}
+	a := &asking{granted: make(chan bool, 1)}
+	if i < 0 {
+		s.lines = append(s.lines, &line{client, []*asking{a}})
+	} else {
+		s.lines[i].asking = append(s.lines[i].asking, a)
+	}
 	s.waiting++
 	return a
+}
+
+// makeRoom turns the newest request of the longest line away, for a request of a client whose
+// line has length requests. It returns false if that line would become as long as the longest.
+func (s *slots) makeRoom(length int) bool {
+	longest := slices.MaxFunc(s.lines, func(a, b *line) int { return len(a.asking) - len(b.asking) })
+	last := len(longest.asking) - 1
+	if last <= length {
+		return false
+	}
+	longest.asking[last].granted <- false
+	longest.asking = slices.Delete(longest.asking, last, last+1)
+	s.waiting--
+	return true
 }
 
 // grant gives free slots to the lines in turn.
@@ -124,7 +140,7 @@ func (s *slots) grant() {
 			continue
 		}
 		s.take(l.client)
-		close(l.asking[0].granted)
+		l.asking[0].granted <- true
 		s.waiting--
 		s.lines = slices.Delete(s.lines, i, i+1)
 		if l.asking = slices.Delete(l.asking, 0, 1); len(l.asking) > 0 {
@@ -138,16 +154,15 @@ func (s *slots) await(ctx context.Context, client netip.Addr, a *asking, patienc
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case <-a.granted:
-		return true
+	case has := <-a.granted:
+		return has
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return !s.withdraw(client, a)
+	return !s.withdraw(client, a) && <-a.granted
 }
 
-// withdraw takes a request out of its line, and reports whether it still stood there. If
-// not, it has a slot.
+// withdraw takes a request out of its line, and reports whether the request was still in it.
 func (s *slots) withdraw(client netip.Addr, a *asking) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

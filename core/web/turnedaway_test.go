@@ -25,6 +25,10 @@ func (*listener) Receive(context.Context, intake.Request) (intake.Result, error)
 	return intake.Result{}, nil
 }
 
+func (l *listener) Handshake(intake.Kind, string, string, netip.Addr) (string, error) {
+	return "*", nil
+}
+
 func (l *listener) Refused(source string, err error) {
 	kind := core.Kind(0)
 	if refusal, ok := errors.AsType[*core.Refusal](err); ok {
@@ -57,7 +61,7 @@ func TestReceiversHearWhatTheyDoNotGet(t *testing.T) {
 	}
 	for _, tt := range tests {
 		l := &listener{}
-		h := web.Handler(web.Settings{MaxBodySize: 1000, MaxInbound: 1}, web.Intake(web.IntakeOptions{Receiver: l, Token: "s3cret"}))
+		h := web.Handler(web.Settings{MaxBodySize: 1000, MaxInbound: 1}, web.Intake(web.IntakeOptions{Receiver: l, Tokens: []string{"s3cret"}}))
 		r := httptest.NewRequest("POST", tt.path, strings.NewReader("{}"))
 		r.Header.Set("Authorization", "Bearer s3cret")
 		tt.change(r)
@@ -72,3 +76,5 @@ func TestReceiversHearWhatTheyDoNotGet(t *testing.T) {
 		}
 	}
 }
+
+func (*listener) ReceiveAll(context.Context, intake.Request) ([]core.Receipt, error) { return nil, nil }

@@ -9,13 +9,17 @@
 //	  ─▶ route known, method ─▶ token ─▶ source known, address allowed
 //	  ─▶ encoding, length ─▶ the body arrives ─▶ a free slot ─▶ the service decides
 //
-// No client can keep others out by being slow. It has a share of the connections
-// (connections.go), its small bodies take no slot until they are there and its large ones
-// take a share of the slots (body.go, counts.go), and of requests that wait for a slot each
-// client gets one in turn (slots.go).
+// No client can keep other clients out by being slow. It has a share of the connections
+// (connections.go). Its small bodies take no slot until they are there, and its large bodies
+// take a share of the slots (body.go, counts.go). Waiting requests get slots in the turn of
+// their clients (slots.go). Consumers that wait for messages share a budget of their own
+// (polls.go). All replies together have a bounded number of unwritten bytes, and each chunk of
+// a reply has a deadline (outflow.go, reply.go). Requests that a browser makes for a page of
+// another origin change nothing (crosssite.go). A full house still answers /health and
+// /metrics, on connections for probes.
 //
-// Routes come in pieces, [Intake], [Callback], [Queues], [Events], [Jobs], [Runs],
-// [Overview], [Ops] and [Echo], that a binary serves together and a function alone;
+// Routes come in pieces, [Intake], [Callback], [Queues], [Events], [Jobs], [Breakers],
+// [Runs], [Overview], [Ops] and [Echo], that a binary serves together and a function alone;
 // [Handler] puts the guards before any choice of them. What routes take and answer is
 // described in openapi.yaml, which tests hold to the transcripts. Handlers return errors;
 // [Door.fail] in respond.go is the only code that answers one.
@@ -28,7 +32,7 @@
 // In a function, package lambda takes the place of net/http's server.
 //
 // web may import core, the services it shows and their records in wire, config for how a
-// duration is spelt, chi, httprate and yaml; never a store.
+// duration is spelt, chi and yaml; never a store.
 package web
 
 import (
@@ -37,12 +41,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/go-chi/httprate"
-
-	"github.com/eventgateway/gateway/core"
 )
 
 // Settings are the bounds every request stays within.
@@ -50,14 +50,15 @@ type Settings struct {
 	// MaxBodySize is the bytes a request body may have; more is 413.
 	MaxBodySize int64
 
-	// MaxInbound is how many requests are served at once. Others wait for a second, and
-	// then get 503. One whose body is larger than 16 KiB counts while it sends it, since
-	// its body takes memory; those are half of all at most, and a fourth for one client.
-	// Callbacks have half as many slots of their own.
+	// MaxInbound is how many requests are served at once. Other requests wait for a second,
+	// and then get 503. A request whose body is larger than 16 KiB counts while its body
+	// arrives, since the body takes memory. Such requests have at most half of the slots, and
+	// those of one client a fourth. Callbacks have half as many slots of their own.
 	MaxInbound int
 
 	// IPRateLimit is how many requests a client address may send a second, over
-	// all routes; more is 429. IPv6 addresses count by /64. Zero is no limit.
+	// all routes; more is 429. IPv6 addresses count by /64, and requests without a known
+	// address together. Zero is no limit.
 	IPRateLimit int
 
 	Clients Clients
@@ -66,7 +67,8 @@ type Settings struct {
 	// Counts are what the limits are held against. Nil counts for this handler alone.
 	Counts *Counts
 
-	// Refused is told why a request is refused that finds the gateway too busy. May be nil.
+	// Refused is called with the reason when the gateway is too busy for a request. May be
+	// nil.
 	Refused func(reason string)
 
 	// Served is told of every request that was answered: the pattern of its route, ""
@@ -80,7 +82,7 @@ type Piece func(chi.Router, *Door)
 // A Door is what all routes of a handler share.
 type Door struct {
 	Settings
-	limiter *httprate.RateLimiter // nil without a limit
+	limiter *rate // nil without a limit
 	budgets budgets
 	records sync.Pool // of *record
 }
@@ -112,7 +114,7 @@ func (d *Door) guard(next http.Handler) http.Handler {
 		w = rec
 		setAlways(w.Header())
 		defer d.rescue(w, r)
-		if d.limiter != nil && d.tooMany(w, r) {
+		if d.limiter != nil && !d.limiter.pass(recordOf(w).network) {
 			d.fail(w, r, errTooMany)
 			return
 		}
@@ -133,7 +135,7 @@ func (d *Door) guard(next http.Handler) http.Handler {
 	})
 }
 
-// probing reports whether a request is one that is always answered.
+// probing reports whether a request is always answered.
 func probing(r *http.Request) bool { return r.URL.Path == "/health" || r.URL.Path == "/metrics" }
 
 // bodiless reports whether the routes of a method do not read bodies. The others hold
@@ -153,26 +155,11 @@ func (d *Door) rescue(w http.ResponseWriter, r *http.Request) {
 	d.fail(w, r, errInternal)
 }
 
-// newLimiter counts requests in a window that slides over two seconds, so its
-// memory is what the server can answer in two seconds: about 24 bytes an address.
-func newLimiter(perSecond int) *httprate.RateLimiter {
-	if perSecond == 0 {
-		return nil
-	}
-	return httprate.NewRateLimiter(perSecond, time.Second,
-		httprate.WithResponseHeaders(httprate.ResponseHeaders{RetryAfter: "Retry-After"}))
-}
-
-// tooMany counts the request. Requests without a known address share one count.
-func (d *Door) tooMany(w http.ResponseWriter, r *http.Request) bool {
-	return d.limiter.OnLimit(w, r, core.ClientOf(recordOf(w).client).String())
-}
-
 // route is a handler whose errors are answered for it.
 type route func(http.ResponseWriter, *http.Request) error
 
-// receiving serves a route whose requests have a body, which [Door.body] reads: only when
-// the body is there does the request take a slot.
+// receiving serves a route whose requests have a body, which [Door.body] reads. A request
+// with a small body takes its slot only when the body is there.
 func (d *Door) receiving(b *budget, serve route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		recordOf(w).budget = b
@@ -182,7 +169,16 @@ func (d *Door) receiving(b *budget, serve route) http.HandlerFunc {
 	}
 }
 
-// slotted is a route whose requests have no body, and take their slots at once.
+// polling serves a route on which clients wait. The route counts its polls itself.
+func (d *Door) polling(serve route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := serve(w, r); err != nil {
+			d.fail(w, r, err)
+		}
+	}
+}
+
+// slotted serves a route whose requests have no body, and take their slots at once.
 func slotted(serve route) route {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		rec := recordOf(w)
@@ -217,13 +213,15 @@ func (d *Door) unrouted(routes chi.Routes) http.HandlerFunc {
 	}
 }
 
+// allowedMethods are the methods that a path takes. OPTIONS is not told: it is for handshakes
+// only, and answered 405 otherwise.
 func allowedMethods(routes chi.Routes, r *http.Request) []string {
 	path := r.URL.RawPath
 	if path == "" {
 		path = r.URL.Path
 	}
 	var allowed []string
-	for _, m := range []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"} {
+	for _, m := range []string{"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"} {
 		if routes.Match(chi.NewRouteContext(), m, path) {
 			allowed = append(allowed, m)
 		}

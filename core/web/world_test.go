@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 //	github     webhooks signed with "It's a Secret to Everybody"
 //	broken     webhooks whose verifier does not work
 //	office     webhooks from 192.0.2.0/24
+//	grid       webhooks, whose senders may be eventgrid.azure.net and Other.example
+//	bus        internal events, whose senders may have any name
 //	slack      webhooks as Slack sends them, of anybody
 //	orders     webhooks with an integer "id"
 //	topic      notifications of anybody
@@ -47,7 +49,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	t        *testing.T
 	settings web.Settings
-	token    string
+	tokens   []string
 	store    *store
 	counter  *counter
 	clerk    *clerk
@@ -88,7 +90,7 @@ func (w *world) set(setting string) {
 	case "trust_proxy":
 		w.settings.Clients.TrustProxy = true
 	case "auth_token":
-		w.token = value
+		w.tokens = strings.Split(value, ",")
 	case "config": // invalid, forbidden, unreachable
 		w.ignored = &web.IgnoredConfig{Why: core.ReloadResult(value), Since: time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.UTC)}
 	case "export": // breaks
@@ -106,14 +108,15 @@ func (w *world) handler() http.Handler {
 		w.settings.Served = func(string, string, int) {}
 	}
 	return web.Handler(w.settings,
-		web.Intake(web.IntakeOptions{Receiver: w.intake(), Token: w.token}),
+		web.Intake(web.IntakeOptions{Receiver: w.intake(), Tokens: w.tokens}),
 		web.Ops(web.OpsOptions{Depth: w.store.Depth, Writes: w.store.Writes, Ignored: func() *web.IgnoredConfig { return w.ignored }}),
-		web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Token: w.token, Keys: map[string]string{"work": "", "locked": "k3y"}, MaxReply: w.maxReply}),
+		web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Tokens: w.tokens, Keys: map[string][]string{"work": nil, "locked": {"k3y", "n3w"}}, MaxReply: w.maxReply}),
 		web.Callback(web.CallbackOptions{Resume: w.clerk.Resume}),
-		web.Runs(web.RunsOptions{Manager: w.clerk, Token: w.token}),
-		web.Events(web.EventsOptions{Manager: w.archive, Token: w.token}),
-		web.Jobs(web.JobsOptions{Manager: registrar{w.archive}, Token: w.token}),
-		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Look: w.archive.Look, Token: w.token}),
+		web.Runs(web.RunsOptions{Manager: w.clerk, Tokens: w.tokens}),
+		web.Events(web.EventsOptions{Manager: w.archive, Tokens: w.tokens}),
+		web.Jobs(web.JobsOptions{Manager: registrar{w.archive}, Tokens: w.tokens}),
+		web.Breakers(web.BreakersOptions{Reset: w.archive.Reset, Tokens: w.tokens}),
+		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Look: w.archive.Look, Tokens: w.tokens}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))
 }
 
@@ -130,7 +133,9 @@ func (w *world) intake() *intake.Intake {
 		{Name: "genuine", Kind: intake.Topic, Topic: sns.NewTopic(sns.Options{
 			Certificates: sns.NewCertificates(fetch, core.SystemClock), Fetch: fetch,
 		})},
-		{Name: "office", Kind: intake.Webhook, Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+		{Name: "office", Kind: intake.Webhook, Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Origins: []string{"*"}},
+		{Name: "grid", Kind: intake.Webhook, Origins: []string{"eventgrid.azure.net", "Other.example"}},
+		{Name: "bus", Kind: intake.Event, Origins: []string{"a.example", "*"}},
 	}
 	var consumers []intake.Consumer
 	for _, s := range sources {
@@ -200,6 +205,8 @@ type store struct {
 	hold chan struct{} // if set, Accept waits until it is closed
 	held chan struct{} // told of every Accept that waits
 
+	asked func() // if set, called by every query
+
 	mu     sync.Mutex
 	seen   map[string]core.ID
 	events []core.Event
@@ -237,9 +244,12 @@ func (s *store) Writes(context.Context) error {
 }
 
 func (s *store) moody(ctx context.Context) error {
+	if s.asked != nil {
+		s.asked()
+	}
 	switch s.mood {
 	case "unavailable":
-		return &core.Refusal{Kind: core.Unavailable, Message: "database unreachable", Cause: errors.New("dial tcp: refused")}
+		return core.Untouched(&core.Refusal{Kind: core.Unavailable, Message: "database unreachable", Cause: errors.New("dial tcp: refused")})
 	case "broken":
 		return errors.New(`syntax error at "INSERT"`)
 	case "late":
@@ -267,4 +277,15 @@ func (l *logbook) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+func (s *store) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
+	for _, a := range all {
+		r, err := s.Accept(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		receipts = append(receipts, r)
+	}
+	return receipts, nil
 }

@@ -1,0 +1,44 @@
+package web
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+// BreakersOptions is what the routes of circuit breakers work with.
+type BreakersOptions struct {
+	// Reset closes the breaker of a handler; see Breakers of core/manage.
+	Reset func(ctx context.Context, handler string) (bool, error)
+
+	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
+	Tokens []string
+}
+
+// Breakers is the routes of circuit breakers.
+func Breakers(o BreakersOptions) Piece {
+	return func(r chi.Router, d *Door) {
+		b := &breakerRoutes{d, o}
+		r.Post("/api/handlers/{name}/breaker/reset", d.changing(newBearer(o.Tokens), b.reset))
+	}
+}
+
+type breakerRoutes struct {
+	*Door
+	options BreakersOptions
+}
+
+func (b *breakerRoutes) reset(w http.ResponseWriter, r *http.Request) error {
+	if _, err := b.optional(w, r); err != nil {
+		return err
+	}
+	was, err := b.options.Reset(r.Context(), segment(r, "name"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.BreakerReset{Reset: was})
+	return nil
+}
