@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A ledger counts the lines of a log, and those that they say were left out.
+// A ledger counts the lines of a log, and the left-out lines that they report.
 type ledger struct {
 	mu    sync.Mutex
 	lines []map[string]any
@@ -32,7 +32,7 @@ func (l *ledger) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// sum is how many lines there are, and how many they stand for.
+// sum returns the number of written lines, and the number of all lines that they stand for.
 func (l *ledger) sum() (written, all int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,7 @@ func newLedger(t *testing.T, filter string) (*ledger, *slog.Logger) {
 	return l, log
 }
 
-// floods are what requests from outside cause, each as a stranger would vary it.
+// floods are log lines of requests from outside, each varied as a stranger would vary it.
 func floods(log *slog.Logger) map[string]func(i int) {
 	observe := Log(log)
 	web, http, in := log.With(Target, "web"), log.With(Target, "http"), log.With(Target, "intake")
@@ -71,7 +71,7 @@ func floods(log *slog.Logger) map[string]func(i int) {
 		"duplicates": func(i int) {
 			observe(core.Repeated{Source: "open", First: core.ID(fmt.Sprint(i)), Type: fmt.Sprint(i)})
 		},
-		"unknown callbacks": func(i int) { observe(core.CalledIn{}) },
+		"unknown callbacks": func(i int) { observe(core.CalledIn{Result: core.CallbackUnknown}) },
 		"subscriptions":     func(i int) { observe(core.Confirmed{Source: "orders", Topic: fmt.Sprint("arn:", i)}) },
 		"unusable types": func(i int) {
 			in.Warn("unusable event type replaced", "source", "open", "from", "type", "event_type", fmt.Sprint(i))
@@ -89,8 +89,8 @@ func floods(log *slog.Logger) map[string]func(i int) {
 	}
 }
 
-// TestFloodsAreALineASecond: whatever strangers vary, there is a line a second of each
-// kind, also at the level debug, and the lines tell exactly how many there were.
+// TestFloodsAreALineASecond: whatever strangers vary, the log has a line a second of each
+// kind, also at the level debug. The lines report exactly how many there were.
 func TestFloodsAreALineASecond(t *testing.T) {
 	for name := range floods(slog.New(slog.DiscardHandler)) {
 		t.Run(name, func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestFloodsAreALineASecond(t *testing.T) {
 	}
 }
 
-// TestKindsAreBounded: neither the reasons of one source nor names can be made up to
-// have more lines, or memory.
+// TestKindsAreBounded: a stranger cannot make up reasons or names to get more lines, or to
+// use more memory.
 func TestKindsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, log := newLedger(t, "")
@@ -150,8 +150,8 @@ func TestKindsAreBounded(t *testing.T) {
 	})
 }
 
-// TestDistinctLinesStay: what names an event, a job or a run is written each time, and so
-// is what no request causes; two kinds do not hold each other up.
+// TestDistinctLinesStay: each line that names an event, a job or a run is written, and so is
+// each line that no request causes. Two kinds do not delay each other.
 func TestDistinctLinesStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, log := newLedger(t, "debug")
@@ -162,7 +162,7 @@ func TestDistinctLinesStay(t *testing.T) {
 			observe(core.Accepted{Event: core.Event{ID: id, Source: "open"}})
 			observe(core.FilterFailed{Event: core.Event{ID: id, Source: "open"}, Undecided: core.Undecided{Lane: "handler/a"}})
 			observe(core.Settled{Job: core.Job{ID: id, Lane: "handler/a"}, Outcome: core.Outcome{Status: core.Dead}})
-			observe(core.CalledIn{Known: true, Run: core.Run{ID: id}})
+			observe(core.CalledIn{Result: core.CallbackReceived, Run: core.Run{ID: id}})
 			observe(core.Troubled{Doing: "take"})
 		}
 		if written, all := lines.sum(); written != 5*each || all != written {
@@ -177,8 +177,8 @@ func TestDistinctLinesStay(t *testing.T) {
 	})
 }
 
-// TestRepeatedLine: the line that ends a flood is its newest, and says how many others
-// there were.
+// TestRepeatedLine: the line at the end of a flood is the newest one, and has the number of
+// the others.
 func TestRepeatedLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -42,7 +43,7 @@ func (o logger) observe(f core.Fact) {
 	case core.Unverified:
 		line(o.intake, slog.LevelWarn, "verification failed", slog.String("source", f.Source),
 			slog.String("reason", f.Reason), slog.String("client_ip", f.ClientIP))
-	case core.TurnedAway: // by the sender's fault, and of no consequence here
+	case core.TurnedAway: // the sender's fault, and without consequences here
 		line(o.intake, slog.LevelDebug, "event turned away", slog.String("source", f.Source), slog.String("reason", kindWord(f.Kind)))
 	case core.ConnectionClosed:
 		line(o.http, slog.LevelWarn, "connection closed: too many are open", slog.String("reason", string(f.Why)),
@@ -60,8 +61,7 @@ func (o logger) observe(f core.Fact) {
 	case core.BreakerMoved:
 		o.moved(f)
 	case core.Superseded:
-		line(o.delivery(f.Job.Lane), slog.LevelWarn, "outcome came after its lease; another attempt stands",
-			slog.String("job", string(f.Job.ID)), consumer(f.Job.Lane), slog.Int("attempt", f.Job.Attempt))
+		o.superseded(f)
 	case core.Released:
 		line(o.worker, slog.LevelInfo, "jobs given back", slog.Int("jobs", f.Jobs), slog.String("why", f.Why))
 	case core.Pulled:
@@ -86,10 +86,37 @@ func (o logger) observe(f core.Fact) {
 			slog.Bool("more", f.More))
 	case core.Reloaded:
 		o.reloaded(f)
+	case core.ClocksDiffer:
+		o.clocksDiffer(f)
+	case core.DatabaseClockJumped:
+		line(o.store, slog.LevelWarn, "the database's clock has jumped; leases and due times follow it", slog.String("by", clockSpan(f.By)))
 	case core.Troubled:
 		o.troubled(f)
 	}
 }
+
+// superseded tells of an outcome that was not stored.
+func (o logger) superseded(f core.Superseded) {
+	message := "outcome came after its lease; another attempt stands"
+	attrs := []slog.Attr{slog.String("job", string(f.Job.ID)), consumerOf(f.Job), slog.Int("attempt", f.Job.Number())}
+	if f.Why != "" {
+		message = "outcome of a step came too late and changes nothing"
+		attrs = append(attrs, slog.String("why", f.Why))
+	}
+	line(o.delivery(f.Job.Lane), slog.LevelWarn, message, attrs...)
+}
+
+// clocksDiffer tells of a machine whose clock is not the database's.
+func (o logger) clocksDiffer(f core.ClocksDiffer) {
+	level, message := slog.LevelWarn, "this machine's clock differs from the database's; stored times are the database's, let NTP set both"
+	if f.Ahead.Abs() < time.Second {
+		level, message = slog.LevelInfo, "this machine's clock agrees with the database's again"
+	}
+	line(o.store, level, message, slog.String("database_ahead", clockSpan(f.Ahead)))
+}
+
+// clockSpan is a difference of clocks, as exact as it is measured.
+func clockSpan(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
 // troubled tells of a panic as of what needs a person: it will be tried again, and is a
 // defect all the same.
@@ -121,7 +148,11 @@ func (o logger) revived(f core.Revived) {
 	if f.Lane != "" {
 		attrs = append(attrs, consumer(f.Lane))
 	}
-	line(o.manage, slog.LevelInfo, "dead jobs retried", attrs...)
+	message := "dead jobs retried"
+	if f.Early {
+		message = "job retried before its time"
+	}
+	line(o.manage, slog.LevelInfo, message, attrs...)
 }
 
 // kindWord is a kind of refusal as a field of a line.
@@ -173,7 +204,7 @@ func (o logger) settled(f core.Settled) {
 	a := f.Outcome.Attempt
 	attrs := []slog.Attr{
 		slog.String("event", string(f.Job.EventID)), slog.String("job", string(f.Job.ID)),
-		consumer(f.Job.Lane), slog.Int("attempt", a.Number),
+		consumerOf(f.Job), slog.Int("attempt", a.Number),
 	}
 	if f.Job.Lane.Queue() == "" { // nobody was called for a message
 		attrs = append(attrs, slog.Int("status", a.StatusCode), slog.Int64("duration_ms", a.Duration.Milliseconds()))
@@ -214,7 +245,11 @@ func (o logger) moved(f core.BreakerMoved) {
 			slog.String("probe", core.FormatTime(f.Gate.OpenUntil)))
 		return
 	}
-	line(o.worker, slog.LevelInfo, "circuit breaker is closed; deliveries go on, slowly at first", consumer(f.Lane))
+	message := "circuit breaker is closed; deliveries go on, slowly at first"
+	if f.Reset {
+		message = "circuit breaker was reset; deliveries go on, slowly at first"
+	}
+	line(o.worker, slog.LevelInfo, message, consumer(f.Lane))
 }
 
 // delivery is the logger for what becomes of the jobs of a lane.
@@ -230,8 +265,16 @@ func (o logger) delivery(l core.Lane) *slog.Logger {
 	return o.worker
 }
 
+// consumerOf is consumer of a job's lane, and the host of the place that an alert is posted to.
+func consumerOf(j core.Job) slog.Attr {
+	if j.Host == "" {
+		return consumer(j.Lane)
+	}
+	return slog.Attr{Value: slog.GroupValue(consumer(j.Lane), slog.String("host", j.Host))}
+}
+
 // consumer says whose job it is. A queue, a workflow and an alert have no handler, so
-// that who looks for a handler's lines never finds theirs; an alert's lane is what
+// that a search for a handler's lines never finds theirs. An alert's lane is the one that
 // listings of jobs show.
 func consumer(l core.Lane) slog.Attr {
 	switch {

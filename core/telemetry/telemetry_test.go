@@ -69,9 +69,10 @@ func TestFilterThatCannotBeRead(t *testing.T) {
 
 func TestFactsAsLines(t *testing.T) {
 	at := time.Date(2026, 11, 20, 7, 28, 11, 0, time.UTC)
-	job := core.Job{ID: "J1", EventID: "E1", Lane: core.HandlerLane("billing"), Attempt: 2}
-	alert := core.Job{ID: "J2", EventID: "E2", Lane: core.AlertLane("0123456789ab"), Attempt: 2}
-	message := core.Job{ID: "J3", EventID: "E3", Lane: core.QueueLane("work"), Attempt: 2}
+	job := core.Job{ID: "J1", EventID: "E1", Lane: core.HandlerLane("billing"), Attempt: 2, MaxAttempts: 5}
+	alert := core.Job{ID: "J2", EventID: "E2", Lane: core.AlertLane("0123456789ab"), Attempt: 2, MaxAttempts: 5}
+	places := core.Places{alert.Lane: {Lane: "alert/1", Host: "hooks.slack.com"}}
+	message := core.Job{ID: "J3", EventID: "E3", Lane: core.QueueLane("work"), Attempt: 2, MaxAttempts: 5}
 	died := func(a core.Attempt) core.Fact {
 		return core.Settled{Job: message, Outcome: core.Outcome{JobID: "J3", Status: core.Dead, Attempt: a}}
 	}
@@ -112,6 +113,13 @@ func TestFactsAsLines(t *testing.T) {
 			`{"level":"WARN","msg":"alert could not be delivered, will retry","target":"alert","event":"E2","job":"J2","lane":"alert/0123456789ab","attempt":2,"status":429,"duration_ms":0,"error":"status: 429","due":"2026-11-20T07:28:11.000"}`},
 		{told(core.Dead, core.Attempt{StatusCode: 404, Error: "status: 404"}, time.Time{}),
 			`{"level":"ERROR","msg":"alert is dead: it was not delivered","target":"alert","event":"E2","job":"J2","lane":"alert/0123456789ab","attempt":2,"status":404,"duration_ms":0,"error":"status: 404"}`},
+		{places.Fact(told(core.Completed, core.Attempt{StatusCode: 200}, time.Time{})),
+			`{"level":"INFO","msg":"alert delivered","target":"alert","event":"E2","job":"J2","lane":"alert/1","host":"hooks.slack.com","attempt":2,"status":200,"duration_ms":0}`},
+		{places.Fact(core.Superseded{Job: alert}),
+			`{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"alert","job":"J2","lane":"alert/1","host":"hooks.slack.com","attempt":2}`},
+		{places.Fact(core.BreakerMoved{Lane: alert.Lane}),
+			`{"level":"INFO","msg":"circuit breaker is closed; deliveries go on, slowly at first","target":"worker","lane":"alert/1"}`},
+		{places.Fact(core.Revived{ID: "J2", Lane: alert.Lane, Jobs: 1}), `{"level":"INFO","msg":"dead jobs retried","target":"manage","jobs":1,"job":"J2","lane":"alert/1"}`},
 		{died(core.Attempt{Number: 2, Error: "nacked"}),
 			`{"level":"ERROR","msg":"message is dead","target":"pull","event":"E3","job":"J3","queue":"work","attempt":2,"error":"nacked"}`},
 		{core.Superseded{Job: message},
@@ -137,6 +145,7 @@ func TestFactsAsLines(t *testing.T) {
 		{core.Replayed{Event: core.Event{ID: "E4", Source: "shop", Type: "order.created"}, Asked: make([]core.NewJob, 2)},
 			`{"level":"INFO","msg":"event replayed","target":"manage","event":"E4","source":"shop","type":"order.created","jobs":2}`},
 		{core.Revived{Jobs: 3}, `{"level":"INFO","msg":"dead jobs retried","target":"manage","jobs":3}`},
+		{core.Revived{ID: "J4", Lane: "handler/mail", Jobs: 1, Early: true}, `{"level":"INFO","msg":"job retried before its time","target":"manage","jobs":1,"job":"J4","handler":"mail"}`},
 		{core.Revived{ID: "J3", Lane: "queue/work", Jobs: 1}, `{"level":"INFO","msg":"dead jobs retried","target":"manage","jobs":1,"job":"J3","queue":"work"}`},
 		{core.Drained{Queue: "work", Messages: 3}, `{"level":"WARN","msg":"queue drained","target":"manage","queue":"work","messages":3}`},
 		{core.Recovered{Jobs: 3}, `{"level":"INFO","msg":"jobs of an earlier process recovered","target":"worker","jobs":3}`},

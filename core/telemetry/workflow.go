@@ -50,9 +50,6 @@ func stepWords(f core.StepMoved) (slog.Level, string) {
 	return slog.LevelWarn, "step is " + string(f.Step.Status)
 }
 
-// Canceled is the error of a run that an operator ended: no reason to call one.
-const Canceled = "canceled"
-
 func (o logger) runMoved(f core.RunMoved) {
 	level, message := slog.LevelInfo, "workflow run "
 	attrs := runAttrs(f.Run)
@@ -67,8 +64,8 @@ func (o logger) runMoved(f core.RunMoved) {
 	case f.Run.Status == core.RunCompleted:
 		message += "completed"
 		attrs = append(attrs, took(f.Run))
-	case f.Run.Error == Canceled:
-		message += Canceled
+	case f.Run.Status == core.RunCanceled: // an operator did it: no reason to call one
+		message += "canceled"
 		attrs = append(attrs, took(f.Run))
 	default:
 		level = slog.LevelError
@@ -85,11 +82,14 @@ func took(r core.Run) slog.Attr {
 }
 
 func (o logger) calledIn(f core.CalledIn) {
-	if !f.Known {
+	switch f.Result {
+	case core.CallbackReceived:
+		line(o.workflow, slog.LevelInfo, "callback received", append(runAttrs(f.Run), slog.String("step", f.Path))...)
+	case core.CallbackRepeated:
+		line(o.workflow, slog.LevelDebug, "callback repeated; it was received before", slog.String("run", string(f.Run.ID)))
+	default:
 		line(o.workflow, slog.LevelWarn, "callback with a token that is not, or no longer, good")
-		return
 	}
-	line(o.workflow, slog.LevelInfo, "callback received", append(runAttrs(f.Run), slog.String("step", f.Path))...)
 }
 
 func runAttrs(r core.Run) []slog.Attr {

@@ -41,7 +41,7 @@ func TestFactsOfWorkflowsAsLines(t *testing.T) {
 		{ran(core.RunRunning, 2, ""), `{"level":"INFO","msg":"workflow run started",` + of + `}`},
 		{ran(core.RunCompleted, 1, ""), `{"level":"INFO","msg":"workflow run completed",` + of + `,"duration_ms":90000}`},
 		{ran(core.RunFailed, 1, "step pack: status: 503"), `{"level":"ERROR","msg":"workflow run failed",` + of + `,"duration_ms":90000,"error":"step pack: status: 503"}`},
-		{ran(core.RunFailed, 1, "canceled"), `{"level":"INFO","msg":"workflow run canceled",` + of + `,"duration_ms":90000}`},
+		{ran(core.RunCanceled, 1, "canceled"), `{"level":"INFO","msg":"workflow run canceled",` + of + `,"duration_ms":90000}`},
 
 		{moved(core.StepReady, "", core.Attempt{}, none), `{"level":"DEBUG","msg":"step is ready",` + ofStep + `}`},
 		{moved(core.StepReady, "", core.Attempt{}, at), `{"level":"DEBUG","msg":"step is ready",` + ofStep + `,"due":"2026-11-20T07:28:11.000"}`},
@@ -57,8 +57,9 @@ func TestFactsOfWorkflowsAsLines(t *testing.T) {
 		{moved(core.StepCanceled, "status: 503", core.Attempt{}, none), `{"level":"INFO","msg":"step canceled",` + ofStep + `}`},
 		{moved(core.StepSkipped, "", core.Attempt{}, none), `{"level":"WARN","msg":"step skipped: the time of its run is over",` + ofStep + `}`},
 
-		{core.CalledIn{Run: run, Path: "approve", Known: true}, `{"level":"INFO","msg":"callback received",` + of + `,"step":"approve"}`},
-		{core.CalledIn{}, `{"level":"WARN","msg":"callback with a token that is not, or no longer, good","target":"workflow"}`},
+		{core.CalledIn{Result: core.CallbackReceived, Run: run, Path: "approve"}, `{"level":"INFO","msg":"callback received",` + of + `,"step":"approve"}`},
+		{core.CalledIn{Result: core.CallbackRepeated, Run: core.Run{ID: run.ID}}, `{"level":"DEBUG","msg":"callback repeated; it was received before","target":"workflow","run":"` + string(run.ID) + `"}`},
+		{core.CalledIn{Result: core.CallbackUnknown}, `{"level":"WARN","msg":"callback with a token that is not, or no longer, good","target":"workflow"}`},
 	}
 	for _, tt := range tests {
 		if got := lineOf(t, tt.fact); got != tt.want {
@@ -69,7 +70,7 @@ func TestFactsOfWorkflowsAsLines(t *testing.T) {
 
 // Jobs of a run that has moved on are settled as those of every other lane.
 func TestStaleJobsAsLines(t *testing.T) {
-	job := core.Job{ID: "J1", EventID: "E1", Lane: core.WorkflowLane("fulfil-order"), Attempt: 2}
+	job := core.Job{ID: "J1", EventID: "E1", Lane: core.WorkflowLane("fulfil-order"), Attempt: 2, MaxAttempts: core.Unlimited}
 	closed := core.Outcome{Status: core.Completed, Attempt: core.Attempt{Number: 2, Error: "the run has moved on"}}
 	tests := []struct {
 		fact core.Fact
@@ -79,6 +80,8 @@ func TestStaleJobsAsLines(t *testing.T) {
 			`"workflow":"fulfil-order","attempt":2,"status":0,"duration_ms":0,"error":"the run has moved on"}`},
 		{core.Superseded{Job: job}, `{"level":"WARN","msg":"outcome came after its lease; another attempt stands","target":"workflow","job":"J1",` +
 			`"workflow":"fulfil-order","attempt":2}`},
+		{core.Superseded{Job: job, Why: "the run was redriven from its start"}, `{"level":"WARN","msg":"outcome of a step came too late and changes nothing",` +
+			`"target":"workflow","job":"J1","workflow":"fulfil-order","attempt":2,"why":"the run was redriven from its start"}`},
 	}
 	for _, tt := range tests {
 		if got := lineOf(t, tt.fact); got != tt.want {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -29,24 +30,44 @@ func (e EventSummary) Core() core.Event {
 // Core is the event with its jobs and runs. Its payload is byte for byte what was
 // received, but for bytes that are not UTF-8 and white space that a writer left out.
 func (e Event) Core() (manage.Told, error) {
-	payload := []byte(e.Payload)
-	switch e.PayloadEncoding {
-	case "":
-	case PayloadText:
-		var text string
-		if err := json.Unmarshal(e.Payload, &text); err != nil {
-			return manage.Told{}, fmt.Errorf("payload: it is no string, as payload_encoding %s says: %w", PayloadText, err)
-		}
-		payload = []byte(text)
-	default:
-		return manage.Told{}, fmt.Errorf("payload_encoding: %q is not known; only %s is", e.PayloadEncoding, PayloadText)
-	}
 	event := core.Event{
-		ID: e.ID, Source: e.Source, Type: e.EventType, Payload: payload,
+		ID: e.ID, Source: e.Source, Type: e.EventType,
 		DeliveryID: string(e.IdempotencyKey), CreatedAt: e.CreatedAt.Time,
 	}
+	if err := setPayload(&event, e.Payload, e.PayloadEncoding); err != nil {
+		return manage.Told{}, err
+	}
 	event.Headers, event.ContentType = headersFrom(e.Headers)
-	return manage.Told{Event: event, Jobs: List(e.Jobs, Job.Core), Runs: List(e.WorkflowRuns, Run.Core), Waits: waitsOf(e.Jobs)}, nil
+	return manage.Told{
+		Event:    event,
+		Jobs:     List(e.Jobs, Job.Core),
+		Runs:     List(e.WorkflowRuns, Run.Core),
+		Waits:    waitsOf(e.Jobs),
+		Attempts: triesOf(e.Jobs),
+		Declined: declinedOf(e.Declined),
+	}, nil
+}
+
+// triesOf are the attempts of jobs that tell theirs; nil if none of them does.
+func triesOf(jobs []Job) map[core.ID][]core.Attempt {
+	var attempts map[core.ID][]core.Attempt
+	for _, j := range jobs {
+		if j.Attempts == nil {
+			continue
+		}
+		if attempts == nil {
+			attempts = map[core.ID][]core.Attempt{}
+		}
+		attempts[j.ID] = List(j.Attempts, Attempt.Core)
+	}
+	return attempts
+}
+
+func declinedOf(all []Declined) (declined []core.Declined) {
+	for _, d := range all {
+		declined = append(declined, core.Declined{Lane: LaneOf(d.Handler), Why: d.Reason})
+	}
+	return declined
 }
 
 // waitsOf is what those of the jobs wait for that tell it.
@@ -73,17 +94,26 @@ func headersFrom(all map[string]string) (headers map[string]string, contentType 
 }
 
 // Core is the page of a listing.
-func (j Jobs) Core() core.Page[core.Job] {
-	return core.Page[core.Job]{Items: List(j.Jobs, Job.Core), More: j.More}
+func (j Jobs) Core() manage.JobPage {
+	return manage.JobPage{Page: core.Page[core.Job]{Items: List(j.Jobs, Job.Core), More: j.More}, Waits: waitsOf(j.Jobs)}
 }
 
-// Core is the job.
+// Core is the job. The ScheduledAt of a job that waits is not told.
 func (j Job) Core() core.Job {
-	return core.Job{
+	job := core.Job{
 		ID: j.ID, EventID: j.EventID, Lane: LaneOf(strings.TrimSuffix(j.Handler, "/"+j.Step)), Status: j.Status,
-		Attempt: j.Attempt, MaxAttempts: attemptsOf(j.MaxAttempts), DueAt: j.ScheduledAt.Time, RunID: j.RunID, Step: j.Step,
+		Attempt: j.Attempt, MaxAttempts: attemptsOf(j.MaxAttempts), Earlier: j.Earlier, RunID: j.RunID, Step: j.Step, Host: j.Host,
 		LastError: string(j.LastError), CreatedAt: j.CreatedAt.Time, FinishedAt: j.CompletedAt.Time,
 	}
+	switch at := j.ScheduledAt.Time; {
+	case j.Status.Finished():
+		job.ScheduledAt = at
+	case j.Status == core.Running && !j.LeaseEndsAt.IsZero():
+		job.ScheduledAt, job.DueAt = at, j.LeaseEndsAt.Time
+	default: // an older server tells there when the lease ends
+		job.DueAt = at
+	}
+	return job
 }
 
 // LaneOf is the lane of what [core.Lane.Consumer] calls this: no handler has a slash in
@@ -148,7 +178,7 @@ func (r RunStory) Core() manage.Inspected {
 	run.Output = orNone(r.Output)
 	next, err := manage.ParsePlace(r.Next)
 	if err != nil {
-		next = manage.Place{} // of a server that is not a gateway
+		next = manage.Place{} // from a server that is not a gateway
 	}
 	return manage.Inspected{Run: run, Steps: List(r.Steps, Step.Core), History: List(r.History, Entry.Core), Next: next}
 }
@@ -192,17 +222,20 @@ func (q Queue) Core() (manage.Listed, error) {
 
 // Core is the message, and its event as far as that is told. A payload that is a string
 // is taken for text unless the content type says that it is JSON.
-func (m Message) Core() core.TakenJob {
-	event := core.Event{ID: m.EventID, Type: m.EventType, Payload: m.Payload}
+func (m Message) Core() (core.TakenJob, error) {
+	event := core.Event{ID: m.EventID, Type: m.EventType}
 	event.Headers, event.ContentType = headersFrom(m.Headers)
-	var text string
-	if !saysJSON(event.ContentType) && json.Unmarshal(m.Payload, &text) == nil {
-		event.Payload = []byte(text)
+	encoding := m.PayloadEncoding
+	if encoding == "" && !saysJSON(event.ContentType) && bytes.HasPrefix(m.Payload, []byte(`"`)) {
+		encoding = PayloadText
+	}
+	if err := setPayload(&event, m.Payload, encoding); err != nil {
+		return core.TakenJob{}, err
 	}
 	return core.TakenJob{Event: event, Job: core.Job{
 		ID: m.ID, EventID: m.EventID, Attempt: m.Attempt, MaxAttempts: attemptsOf(m.MaxAttempts),
 		LastError: string(m.LastError), CreatedAt: m.CreatedAt.Time, FinishedAt: m.CompletedAt.Time,
-	}}
+	}}, nil
 }
 
 func saysJSON(contentType string) bool {
@@ -224,5 +257,5 @@ func (n News) Core() manage.News {
 // Core is what was replayed.
 func (r Replayed) Core() manage.Replayed {
 	span := manage.Span{First: core.ID(r.First), Last: core.ID(r.Last)}
-	return manage.Replayed{Events: r.Events, Jobs: r.Jobs, Span: span, Next: core.ID(r.Next)}
+	return manage.Replayed{Looked: r.Looked, Events: r.Events, Jobs: r.Jobs, Span: span, Next: core.ID(r.Next)}
 }

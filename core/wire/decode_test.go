@@ -55,10 +55,19 @@ var (
 )
 
 func someJob(t *rapid.T) core.Job {
+	budget := someBudget.Draw(t, "max") // records hold numbers of attempts, which repeats do not exceed
 	j := core.Job{
 		ID: someID.Draw(t, "id"), EventID: someID.Draw(t, "event"), Status: rapid.SampledFrom(core.Statuses()).Draw(t, "status"),
-		Attempt: rapid.IntRange(0, 9).Draw(t, "attempt"), MaxAttempts: someBudget.Draw(t, "max"), DueAt: someTime.Draw(t, "due"),
+		Attempt: rapid.IntRange(0, min(budget, 9)).Draw(t, "attempt"), MaxAttempts: budget, Earlier: rapid.IntRange(0, 9).Draw(t, "earlier"), DueAt: someTime.Draw(t, "due"),
 		LastError: someText.Draw(t, "error"), CreatedAt: someTime.Draw(t, "created"), FinishedAt: someTime.Draw(t, "finished"),
+	}
+	switch j.ScheduledAt = someTime.Draw(t, "scheduled"); {
+	case j.Status.Finished():
+		j.DueAt = time.Time{}
+	case j.Status == core.Running:
+		j.DueAt = time.UnixMilli(rapid.Int64Range(0, 4e12).Draw(t, "lease")).UTC()
+	default:
+		j.ScheduledAt = time.Time{}
 	}
 	switch name := someName.Draw(t, "name"); rapid.IntRange(0, 2).Draw(t, "kind") {
 	case 0:
@@ -85,7 +94,8 @@ func TestThereAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		job, run := someJob(t), someRun(t)
 		same(t, "job", job, sent(t, JobOf(job)).Core())
-		same(t, "jobs", core.Page[core.Job]{Items: []core.Job{job}, More: true}, sent(t, JobsOf(core.Page[core.Job]{Items: []core.Job{job}, More: true})).Core())
+		listed := manage.JobPage{Page: core.Page[core.Job]{Items: []core.Job{job}, More: true}, Waits: map[core.ID]manage.Wait{job.ID: {For: manage.BreakerOpen, Until: someTime.Draw(t, "until")}}}
+		same(t, "jobs", listed, sent(t, JobsOf(listed)).Core())
 		same(t, "run", run, sent(t, RunOf(run)).Core())
 		same(t, "runs", core.Page[core.Run]{Items: []core.Run{run}}, sent(t, RunsOf(core.Page[core.Run]{Items: []core.Run{run}})).Core())
 		attempt := core.Attempt{
@@ -163,7 +173,10 @@ func TestMessagesThereAndBack(t *testing.T) {
 		if err := json.Unmarshal([]byte(text(t, MessageOf(want))), &record); err != nil {
 			t.Fatal(err)
 		}
-		got := record.Core()
+		got, err := record.Core()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if c.contentType == "" {
 			got.Event.ContentType = "" // made up, of what the payload looks like
 		}

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 
 	"github.com/eventgateway/gateway/core"
@@ -50,42 +52,113 @@ type EventHead struct {
 
 // An EventTail is what stands behind the payload.
 type EventTail struct {
-	// PayloadEncoding is "text" if the payload is no JSON and stands there as a string;
-	// else it is absent.
+	// PayloadEncoding is "text" if the payload is no JSON and stands there as a string,
+	// "base64" if it is no text and stands there in base64, "none" if the event is a CloudEvent
+	// without data and null stands there; else it is absent.
 	PayloadEncoding string            `json:"payload_encoding,omitempty"`
 	Headers         map[string]string `json:"headers"`
 	IdempotencyKey  Text              `json:"idempotency_key"`
 	CreatedAt       Time              `json:"created_at"`
 	Jobs            []Job             `json:"jobs"`
 	WorkflowRuns    []Run             `json:"workflow_runs"`
+
+	// Declined are the consumers of its source that do not want the event, under the
+	// configuration of now; absent if there are none, or if it was not asked for.
+	Declined []Declined `json:"declined,omitempty"`
 }
 
-// PayloadText is the PayloadEncoding of a payload that is no JSON.
-const PayloadText = "text"
+// The encodings of a payload.
+const (
+	PayloadText   = "text"
+	PayloadBase64 = "base64"
+	PayloadNone   = "none"
+)
 
-// EventOf is the record of an event, its jobs without their attempts.
+// PayloadOf is the payload of an event as it stands in JSON, and its PayloadEncoding.
+func PayloadOf(e core.Event) (payload json.RawMessage, encoding string) {
+	switch {
+	case e.Binary:
+		quoted := make([]byte, 1, base64.StdEncoding.EncodedLen(len(e.Payload))+2)
+		quoted[0] = '"'
+		return append(base64.StdEncoding.AppendEncode(quoted, e.Payload), '"'), PayloadBase64
+	case e.NoData():
+		return json.RawMessage("null"), PayloadNone
+	case isJSON(e.Payload):
+		return e.Payload, ""
+	}
+	return Document(e.Payload), PayloadText
+}
+
+// setPayload sets the payload of an event. It undoes PayloadOf.
+func setPayload(e *core.Event, payload json.RawMessage, encoding string) error {
+	if encoding == "" {
+		e.Payload = payload
+		return nil
+	}
+	if encoding == PayloadNone {
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(payload, &text); err != nil {
+		return fmt.Errorf("payload: it is no string, as payload_encoding %s says: %w", encoding, err)
+	}
+	switch encoding {
+	case PayloadText:
+		e.Payload = []byte(text)
+	case PayloadBase64:
+		decoded, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return fmt.Errorf("payload: it is no base64, as payload_encoding says: %w", err)
+		}
+		e.Payload, e.Binary = decoded, true
+	default:
+		return fmt.Errorf("payload_encoding: %q is not known; known are %s, %s and %s", encoding, PayloadText, PayloadBase64, PayloadNone)
+	}
+	return nil
+}
+
+// EventOf is the record of an event, its jobs with their attempts if those were asked for.
 func EventOf(t manage.Told) Event {
-	jobs := List(t.Jobs, func(j core.Job) Job { return WaitingOf(j, t.Waits[j.ID]) })
-	return EventWith(t.Event, jobs, List(t.Runs, RunOf))
+	jobs := List(t.Jobs, func(j core.Job) Job {
+		if t.Attempts == nil {
+			return WaitingOf(j, t.Waits[j.ID])
+		}
+		return StoryOf(j, t.Waits[j.ID], t.Attempts[j.ID])
+	})
+	record := EventWith(t.Event, jobs, List(t.Runs, RunOf))
+	record.Declined = DeclinedBy(t.Declined)
+	return record
+}
+
+// A Declined is a consumer that does not want an event.
+type Declined struct {
+	Handler string `json:"handler"` // by its name, queue/<name>, or workflow/<name>
+	Reason  string `json:"reason"`
+}
+
+// DeclinedBy is the record of the consumers that do not want an event; nil if there are none.
+func DeclinedBy(declined []core.Declined) (records []Declined) {
+	for _, d := range declined {
+		records = append(records, Declined{d.Lane.Consumer(), d.Why})
+	}
+	return records
 }
 
 // EventWith is the record of an event with these jobs and runs.
 func EventWith(e core.Event, jobs []Job, runs []Run) Event {
-	record := Event{
+	payload, encoding := PayloadOf(e)
+	return Event{
 		EventHead: EventHead{e.ID, e.Source, e.Type},
-		Payload:   Document(e.Payload),
+		Payload:   payload,
 		EventTail: EventTail{
-			Headers:        Headers(e),
-			IdempotencyKey: Text(e.DeliveryID),
-			CreatedAt:      Time{e.CreatedAt},
-			Jobs:           jobs,
-			WorkflowRuns:   runs,
+			PayloadEncoding: encoding,
+			Headers:         Headers(e),
+			IdempotencyKey:  Text(e.DeliveryID),
+			CreatedAt:       Time{e.CreatedAt},
+			Jobs:            jobs,
+			WorkflowRuns:    runs,
 		},
 	}
-	if !isJSON(e.Payload) {
-		record.PayloadEncoding = PayloadText
-	}
-	return record
 }
 
 // Headers is what was kept of an event's headers, its content type included.
@@ -109,8 +182,10 @@ func (e Event) Line() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// A Replayed is how many events were replayed, and how many jobs that gave.
+// A Replayed is how many events were looked at, how many of them got jobs, and how many jobs
+// that gave.
 type Replayed struct {
+	Looked int  `json:"looked_at"`
 	Events int  `json:"events"`
 	Jobs   int  `json:"jobs"`
 	First  Text `json:"first"` // the events that were selected
@@ -121,5 +196,5 @@ type Replayed struct {
 
 // ReplayedOf is the record of a replay.
 func ReplayedOf(r manage.Replayed) Replayed {
-	return Replayed{r.Events, r.Jobs, Text(r.First), Text(r.Last), r.Next != "", Text(r.Next)}
+	return Replayed{r.Looked, r.Events, r.Jobs, Text(r.First), Text(r.Last), r.Next != "", Text(r.Next)}
 }

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"time"
+
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 )
@@ -12,7 +14,9 @@ type Jobs struct {
 }
 
 // JobsOf is the record of a page.
-func JobsOf(page core.Page[core.Job]) Jobs { return Jobs{List(page.Items, JobOf), page.More} }
+func JobsOf(page manage.JobPage) Jobs {
+	return Jobs{List(page.Items, func(j core.Job) Job { return WaitingOf(j, page.Waits[j.ID]) }), page.More}
+}
 
 // EventJobs is the jobs of one event.
 type EventJobs struct {
@@ -24,18 +28,21 @@ type Job struct {
 	ID          core.ID     `json:"id"`
 	EventID     core.ID     `json:"event_id"`
 	Handler     string      `json:"handler"`         // see Consumer
+	Host        string      `json:"host,omitempty"`  // of the place that an alert is posted to
 	Queue       string      `json:"queue,omitempty"` // of a message only
 	Status      core.Status `json:"status"`
 	Attempt     int         `json:"attempt"`
-	MaxAttempts *int        `json:"max_attempts"` // null: as many as it takes
-	ScheduledAt Time        `json:"scheduled_at"`
+	MaxAttempts *int        `json:"max_attempts"`              // null: as many as it takes
+	Earlier     int         `json:"earlier_attempts,omitzero"` // see core.Job
+	ScheduledAt Time        `json:"scheduled_at"`              // see scheduled
+	LeaseEndsAt Time        `json:"lease_ends_at,omitzero"`    // of a running job only
 	CompletedAt Time        `json:"completed_at"`
 	LastError   Text        `json:"last_error"`
 	CreatedAt   Time        `json:"created_at"`
 	RunID       core.ID     `json:"workflow_run_id,omitempty"` // of a step only
 	Step        string      `json:"step,omitempty"`            // of a step only, its path
 
-	// Waiting is absent of a job that waits for nothing, and where many are listed.
+	// Waiting is absent of a job that waits for nothing.
 	Waiting *Wait `json:"waiting,omitempty"`
 
 	// Attempts are absent if they were not asked for.
@@ -44,21 +51,35 @@ type Job struct {
 
 // JobOf is the record of a job, without its attempts.
 func JobOf(j core.Job) Job {
-	return Job{
+	record := Job{
 		ID:          j.ID,
 		EventID:     j.EventID,
 		Handler:     Consumer(j),
+		Host:        j.Host,
 		Queue:       j.Lane.Queue(),
 		Status:      j.Status,
-		Attempt:     j.Attempt,
+		Attempt:     j.Number(),
 		MaxAttempts: budget(j),
-		ScheduledAt: Time{j.DueAt},
+		Earlier:     j.Earlier,
+		ScheduledAt: Time{scheduled(j)},
 		CompletedAt: Time{j.FinishedAt},
 		LastError:   Text(j.LastError),
 		CreatedAt:   Time{j.CreatedAt},
 		RunID:       j.RunID,
 		Step:        j.Step,
 	}
+	if j.Status == core.Running {
+		record.LeaseEndsAt = Time{j.DueAt}
+	}
+	return record
+}
+
+// scheduled is when a job that waits is due, or when the newest attempt of any other job was.
+func scheduled(j core.Job) time.Time {
+	if j.Status == core.Running || j.Status.Finished() {
+		return j.ScheduledAt
+	}
+	return j.DueAt
 }
 
 // A Wait is what a job waits for.
@@ -83,8 +104,8 @@ func StoryOf(j core.Job, w manage.Wait, attempts []core.Attempt) Job {
 	return record
 }
 
-// Consumer is whom a job is for: a handler by its name, queue/<name>, or
-// workflow/<name>/<step>.
+// Consumer is whom a job is for: a handler by its name, queue/<name>,
+// workflow/<name>/<step>, or alert/<number> for a place of alerts.
 func Consumer(j core.Job) string {
 	if j.Step != "" {
 		return j.Lane.Consumer() + "/" + j.Step
@@ -92,7 +113,7 @@ func Consumer(j core.Job) string {
 	return j.Lane.Consumer()
 }
 
-// budget is how many attempts a job has, nil if there is no end to them.
+// budget is the number of a job's last attempt, nil if there is no end to them.
 func budget(j core.Job) *int {
 	if j.MaxAttempts == core.Unlimited {
 		return nil

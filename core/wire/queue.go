@@ -70,26 +70,35 @@ type MessageHead struct {
 
 // A MessageTail is what stands behind the payload.
 type MessageTail struct {
-	Headers     map[string]string `json:"headers"`
-	Attempt     int               `json:"attempt"`
-	MaxAttempts *int              `json:"max_attempts"`
-	CreatedAt   Time              `json:"created_at"`
-	CompletedAt Time              `json:"completed_at"`
-	LastError   Text              `json:"last_error"`
+	// PayloadEncoding is "base64" if the payload is no text and stands there in base64, "none"
+	// if the event is a CloudEvent without data and null stands there; else it is absent. The
+	// content type among the headers tells a text from JSON.
+	PayloadEncoding string            `json:"payload_encoding,omitempty"`
+	Headers         map[string]string `json:"headers"`
+	Attempt         int               `json:"attempt"`
+	MaxAttempts     *int              `json:"max_attempts"`
+	CreatedAt       Time              `json:"created_at"`
+	CompletedAt     Time              `json:"completed_at"`
+	LastError       Text              `json:"last_error"`
 }
 
 // MessageOf is the record of a message.
 func MessageOf(m core.TakenJob) Message {
+	payload, encoding := PayloadOf(m.Event)
+	if encoding == PayloadText {
+		encoding = ""
+	}
 	return Message{
 		MessageHead: MessageHead{m.ID, m.EventID, m.Event.Type},
-		Payload:     Document(m.Event.Payload),
+		Payload:     payload,
 		MessageTail: MessageTail{
-			Headers:     MessageHeaders(m.Event),
-			Attempt:     m.Attempt,
-			MaxAttempts: budget(m.Job),
-			CreatedAt:   Time{m.CreatedAt},
-			CompletedAt: Time{m.FinishedAt},
-			LastError:   Text(m.LastError),
+			PayloadEncoding: encoding,
+			Headers:         MessageHeaders(m.Event),
+			Attempt:         m.Number(),
+			MaxAttempts:     budget(m.Job),
+			CreatedAt:       Time{m.CreatedAt},
+			CompletedAt:     Time{m.FinishedAt},
+			LastError:       Text(m.LastError),
 		},
 	}
 }
@@ -99,7 +108,9 @@ func MessageOf(m core.TakenJob) Message {
 func MessageHeaders(e core.Event) map[string]string {
 	headers := Headers(e)
 	switch {
-	case e.ContentType != "":
+	case e.ContentType != "" || e.NoData():
+	case e.Binary:
+		headers["content-type"] = "application/octet-stream"
 	case isJSON(e.Payload):
 		headers["content-type"] = "application/json"
 	default:

@@ -46,14 +46,28 @@ func RunOf(r core.Run) Run {
 	}
 }
 
-// A RunStory is a run with a page of what became of it.
+// A Redriven is a run that was redriven.
+type Redriven struct {
+	Run
+	Changed bool `json:"definition_changed"`
+}
+
+// RedrivenOf is the record of a run that was redriven.
+func RedrivenOf(r manage.Redriven) Redriven { return Redriven{RunOf(r.Run), r.Changed} }
+
+// Core is what the record is of.
+func (r Redriven) Core() manage.Redriven {
+	return manage.Redriven{Run: r.Run.Core(), Changed: r.Changed}
+}
+
+// A RunStory is a run with one page of its steps and history.
 type RunStory struct {
 	Run
 	Output  json.RawMessage `json:"output"`
 	Steps   []Step          `json:"steps"`
 	History []Entry         `json:"history"`
 	More    bool            `json:"has_more,omitempty"`
-	Next    string          `json:"next,omitempty"` // where the next page begins, if there is more
+	Next    string          `json:"next,omitempty"` // where the next page begins, if there is one
 }
 
 // StoryOfRun is the record of a run with its steps and history.

@@ -23,6 +23,7 @@ type Stats struct {
 // [core.MaxDepth] a lane.
 type Counts struct {
 	Available int `json:"available"`
+	Scheduled int `json:"scheduled"`
 	Running   int `json:"running"`
 	Retryable int `json:"retryable"`
 	Dead      int `json:"dead"`
@@ -41,7 +42,25 @@ type WorkflowStats struct {
 // HandlerStats is how a handler, or a place that is told alerts, stands.
 type HandlerStats struct {
 	WorkflowStats
+	Host    string `json:"host,omitempty"` // of a place
 	Breaker string `json:"circuit_breaker"`
+
+	// BreakerUntil is when an open breaker lets one delivery through; null of one that is
+	// closed. RateUntil is when the next delivery may start; null if it may at once.
+	BreakerUntil Time `json:"circuit_breaker_until"`
+	RateUntil    Time `json:"rate_limit_until"`
+}
+
+// handlerStats is the record of a lane with a gate.
+func handlerStats(stands WorkflowStats, g core.Gate, at time.Time) HandlerStats {
+	record := HandlerStats{WorkflowStats: stands, Breaker: breaker(g, at)}
+	if g.Open() {
+		record.BreakerUntil = Time{g.OpenUntil}
+	}
+	if next := g.StartAt(at); next.After(at) {
+		record.RateUntil = Time{next}
+	}
+	return record
 }
 
 // The states of a breaker. Half-open is one whose next delivery is a probe.
@@ -77,7 +96,7 @@ func StatsOf(s manage.Stats) Stats {
 }
 
 func (s *Stats) add(l manage.LaneStats, at time.Time) {
-	stands := WorkflowStats{Counts: Counts{l.Available(), l.Processing, l.Retryable, l.Dead}, OldestDue: age(l.OldestDue, at)}
+	stands := WorkflowStats{Counts: Counts{l.Available(), l.Scheduled, l.Processing, l.Retryable, l.Dead}, OldestDue: age(l.OldestDue, at)}
 	_, stands.Name, _ = strings.Cut(string(l.Lane), "/")
 	switch {
 	case l.Lane.Queue() != "":
@@ -85,11 +104,14 @@ func (s *Stats) add(l manage.LaneStats, at time.Time) {
 	case l.Lane.Workflow() != "":
 		s.Workflows = append(s.Workflows, stands)
 	case l.Lane.Alert():
-		s.Alerts = append(s.Alerts, HandlerStats{stands, breaker(l.Gate, at)})
+		record := handlerStats(stands, l.Gate, at)
+		record.Host = l.Host
+		s.Alerts = append(s.Alerts, record)
 	default:
-		s.Handlers = append(s.Handlers, HandlerStats{stands, breaker(l.Gate, at)})
+		s.Handlers = append(s.Handlers, handlerStats(stands, l.Gate, at))
 	}
 	s.Jobs.Available += stands.Available
+	s.Jobs.Scheduled += stands.Scheduled
 	s.Jobs.Running += stands.Running
 	s.Jobs.Retryable += stands.Retryable
 	s.Jobs.Dead += stands.Dead

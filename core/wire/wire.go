@@ -104,6 +104,11 @@ type Retried struct {
 	Retried int `json:"retried"`
 }
 
+// A BreakerReset tells whether a circuit breaker was open and is closed now.
+type BreakerReset struct {
+	Reset bool `json:"reset"`
+}
+
 // A Drained is how many messages are gone.
 type Drained struct {
 	Drained int `json:"drained"`

@@ -40,7 +40,7 @@ func TestRecordsOfNothing(t *testing.T) {
 		{EventsOf(core.Page[core.Event]{}), `{"events":[],"has_more":false}`},
 		{StoryOfRun(manage.Inspected{}), `{"id":"","workflow":"","event_id":"","status":"","current_step":null,"epoch":0,"created_at":null,"started_at":null,"completed_at":null,"error":null,"output":null,"steps":[],"history":[]}`},
 		{EntryOf(core.Entry{}), `{"seq":0,"at":null,"epoch":0,"type":"","step":null,"data":null}`},
-		{StatsOf(manage.Stats{}), `{"at":null,"handlers":[],"queues":[],"workflows":[],"alerts":[],"jobs":{"available":0,"running":0,"retryable":0,"dead":0,"completed":0}}`},
+		{StatsOf(manage.Stats{}), `{"at":null,"handlers":[],"queues":[],"workflows":[],"alerts":[],"jobs":{"available":0,"scheduled":0,"running":0,"retryable":0,"dead":0,"completed":0}}`},
 		{NewsOf(manage.News{}), `{"events":[],"jobs":[],"cursor":{"event":"","finished":null,"job":null},"has_more":false,"followed":0}`},
 	} {
 		if diff := cmp.Diff(tt.want, text(t, tt.record)); diff != "" {
@@ -106,10 +106,35 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// TestScheduledAt: scheduled_at stays when a job is taken and when it ends.
+func TestScheduledAt(t *testing.T) {
+	due, lease := noon.Add(time.Minute), noon.Add(2*time.Minute)
+	for _, tt := range []struct {
+		job             core.Job
+		scheduled, ends time.Time
+	}{
+		{core.Job{Status: core.Available, DueAt: due}, due, time.Time{}},
+		{core.Job{Status: core.Running, DueAt: lease, ScheduledAt: due}, due, lease},
+		{core.Job{Status: core.Retryable, DueAt: lease, ScheduledAt: due}, lease, time.Time{}},
+		{core.Job{Status: core.Scheduled, DueAt: lease, ScheduledAt: due}, lease, time.Time{}},
+		{core.Job{Status: core.Completed, ScheduledAt: due}, due, time.Time{}},
+		{core.Job{Status: core.Dead, ScheduledAt: due}, due, time.Time{}},
+		{core.Job{Status: core.Dead}, time.Time{}, time.Time{}}, // of an earlier version
+	} {
+		if got := JobOf(tt.job); !got.ScheduledAt.Equal(tt.scheduled) || !got.LeaseEndsAt.Equal(tt.ends) {
+			t.Errorf("%s: scheduled at %v, lease ends at %v, want %v, %v", tt.job.Status, got.ScheduledAt, got.LeaseEndsAt, tt.scheduled, tt.ends)
+		}
+	}
+	old := Job{Status: core.Running, ScheduledAt: Time{lease}} // an older server tells when the lease ends
+	if got := old.Core(); !got.DueAt.Equal(lease) {
+		t.Errorf("running job of an older server: due at %v, want %v", got.DueAt, lease)
+	}
+}
+
 func TestStats(t *testing.T) {
 	gate := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon.Add(time.Second)}
 	half := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon}
-	tally := core.Tally{Pending: 5, Retryable: 2, Processing: 3, Dead: 4, OldestDue: noon.Add(-1500 * time.Millisecond)}
+	tally := core.Tally{Pending: 6, Scheduled: 1, Retryable: 2, Processing: 3, Dead: 4, OldestDue: noon.Add(-1500 * time.Millisecond)}
 	got := StatsOf(manage.Stats{At: noon, Completed: 9, Lanes: []manage.LaneStats{
 		{Lane: "handler/a", Tally: tally, Gate: gate},
 		{Lane: "handler/b", Gate: half},
@@ -117,15 +142,55 @@ func TestStats(t *testing.T) {
 		{Lane: "workflow/w", Tally: core.Tally{OldestDue: noon.Add(time.Hour)}},
 		{Lane: "alert/slack-1"},
 	}})
-	const none = `"available":0,"running":0,"retryable":0,"dead":0,"oldest_due_seconds":`
-	const some = `"available":3,"running":3,"retryable":2,"dead":4,"oldest_due_seconds":1.5`
+	const none = `"available":0,"scheduled":0,"running":0,"retryable":0,"dead":0,"oldest_due_seconds":`
+	const some = `"available":3,"scheduled":1,"running":3,"retryable":2,"dead":4,"oldest_due_seconds":1.5`
 	want := `{"at":"2026-11-20T12:00:00.007",` +
-		`"handlers":[{"name":"a",` + some + `,"circuit_breaker":"open"},{"name":"b",` + none + `null,"circuit_breaker":"half-open"}],` +
-		`"queues":[{"name":"q",` + some + `,"pending":5,"processing":3}],` +
+		`"handlers":[{"name":"a",` + some + `,"circuit_breaker":"open","circuit_breaker_until":"2026-11-20T12:00:01.007","rate_limit_until":null},{"name":"b",` + none + `null,"circuit_breaker":"half-open","circuit_breaker_until":"2026-11-20T12:00:00.007","rate_limit_until":null}],` +
+		`"queues":[{"name":"q",` + some + `,"pending":6,"processing":3}],` +
 		`"workflows":[{"name":"w",` + none + `0}],` +
-		`"alerts":[{"name":"slack-1",` + none + `null,"circuit_breaker":"closed"}],` +
-		`"jobs":{"available":6,"running":6,"retryable":4,"dead":8,"completed":9}}`
+		`"alerts":[{"name":"slack-1",` + none + `null,"circuit_breaker":"closed","circuit_breaker_until":null,"rate_limit_until":null}],` +
+		`"jobs":{"available":6,"scheduled":2,"running":6,"retryable":4,"dead":8,"completed":9}}`
 	if diff := cmp.Diff(want, text(t, got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestPayloads: every payload comes back as it was, whatever it stands there as.
+func TestPayloads(t *testing.T) {
+	cloudEvent := map[string]string{"ce-specversion": "1.0"}
+	for _, tt := range []struct {
+		event                       core.Event
+		payload, inEvents, inQueues string
+	}{
+		{core.Event{Payload: []byte(`{"n":1.0}`)}, `{"n":1.0}`, "", ""},
+		{core.Event{Payload: []byte("a=1")}, `"a=1"`, "text", ""},
+		{core.Event{Payload: []byte{0, 0xff}, Binary: true, ContentType: "application/json"}, `"AP8="`, "base64", "base64"},
+		{core.Event{Headers: cloudEvent}, `null`, "none", "none"},
+		{core.Event{Headers: cloudEvent, ContentType: "text/plain"}, `""`, "text", ""},
+		{core.Event{Headers: cloudEvent, ContentType: "application/json", Payload: []byte("null")}, `null`, "", ""},
+	} {
+		event := EventOf(manage.Told{Event: tt.event})
+		message := MessageOf(core.TakenJob{Event: tt.event})
+		if string(event.Payload) != tt.payload || event.PayloadEncoding != tt.inEvents {
+			t.Errorf("EventOf(%q): payload %s, encoding %q, want %s, %q", tt.event.Payload, event.Payload, event.PayloadEncoding, tt.payload, tt.inEvents)
+		}
+		if string(message.Payload) != tt.payload || message.PayloadEncoding != tt.inQueues {
+			t.Errorf("MessageOf(%q): payload %s, encoding %q, want %s, %q", tt.event.Payload, message.Payload, message.PayloadEncoding, tt.payload, tt.inQueues)
+		}
+		told, err := event.Core()
+		held, err2 := message.Core()
+		if err != nil || err2 != nil || string(told.Event.Payload) != string(tt.event.Payload) || string(held.Event.Payload) != string(tt.event.Payload) ||
+			told.Event.Binary != tt.event.Binary || held.Event.Binary != tt.event.Binary {
+			t.Errorf("%q came back as %q (%v), of a message as %q (%v)", tt.event.Payload, told.Event.Payload, err, held.Event.Payload, err2)
+		}
+	}
+	for _, bad := range []Event{
+		{Payload: []byte(`1`), EventTail: EventTail{PayloadEncoding: "text"}},
+		{Payload: []byte(`"/w="`), EventTail: EventTail{PayloadEncoding: "base64"}},
+		{Payload: []byte(`"x"`), EventTail: EventTail{PayloadEncoding: "rot13"}},
+	} {
+		if _, err := bad.Core(); err == nil || !strings.Contains(err.Error(), "payload") {
+			t.Errorf("Core() of %s as %s = %v, want an error that names the field", bad.Payload, bad.PayloadEncoding, err)
+		}
 	}
 }

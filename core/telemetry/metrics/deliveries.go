@@ -110,9 +110,9 @@ func (d *deliveries) settled(f core.Settled) {
 	}
 }
 
-// settled counts an attempt. A job that an operator brought back, or that somebody took
-// before, has waited for more than its first attempt; one that ended without being sent
-// took no time.
+// settled counts an attempt. A job that an operator brought back, or that a worker took
+// before, has waited for more than its first attempt; an attempt that ended without being
+// sent took no time.
 func (h *handler) settled(j core.Job, o core.Outcome) {
 	a := o.Attempt
 	h.results.count(string(o.Status))
@@ -123,7 +123,7 @@ func (h *handler) settled(j core.Job, o core.Outcome) {
 		return
 	}
 	h.took.Observe(a.Duration.Seconds())
-	if a.Number == 1 && j.LastError == "" {
+	if a.Number == 1 && j.Attempt <= 1 && j.LastError == "" {
 		h.lag.Observe(max(a.StartedAt.Sub(j.CreatedAt), 0).Seconds())
 	}
 }
@@ -142,9 +142,9 @@ func (d *deliveries) moved(f core.BreakerMoved) {
 	d.handlers.of(f.Lane.Handler()).moved.count(to)
 }
 
-// runMoved counts a run that failed. One that somebody canceled needs nobody.
+// runMoved counts a run that failed.
 func (d *deliveries) runMoved(f core.RunMoved) {
-	if f.Run.Status == core.RunFailed && f.Run.Error != telemetry.Canceled {
+	if f.Run.Status == core.RunFailed {
 		d.mortality.of(core.WorkflowLane(f.Run.Workflow).Consumer()).Inc()
 	}
 }

@@ -15,8 +15,9 @@ import (
 const patience = 2 * time.Second
 
 // Watch adds what is asked for at a scrape: how the lanes stand, see [manage.Statistics.Lanes],
-// and how many attempts are under way. It is called once.
-func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sending func() int) {
+// how many attempts are under way, and how far the database's clock is ahead of the
+// machine's. It is called once.
+func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sending func() int, ahead func() time.Duration) {
 	m.registry.MustRegister(&lanes{
 		ask:    stats,
 		depth:  description("queue_depth", "Messages of a queue that are visible or in flight, up to 100,000 of each.", "queue"),
@@ -25,12 +26,13 @@ func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sendi
 		open:   description("circuit_breaker_open", "1 if the circuit breaker of a handler is open.", "handler"),
 	}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: prefix, Name: "inflight_deliveries", Help: "Attempts under way in this process: of deliveries, alerts and steps.",
-	}, func() float64 { return float64(sending()) }))
+	}, func() float64 { return float64(sending()) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: prefix, Name: "clock_offset_seconds", Help: "How far the database's clock is ahead of this machine's; 0 for a SQLite file.",
+	}, func() float64 { return ahead().Seconds() }))
 }
 
-// Clients adds what the clients have, which is asked for at a scrape, and counts the
-// requests that are refused because of others, by the words for why. It is called once,
-// before Refused.
+// Clients adds gauges, which call the functions at each scrape, and a counter of the requests
+// that met a limit, by the names of the limits. The caller calls it once, before Refused.
 func (m *Metrics) Clients(unread, polls func() int, reasons []string) {
 	gauge := func(name, help string, ask func() int) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help},
@@ -42,7 +44,7 @@ func (m *Metrics) Clients(unread, polls func() int, reasons []string) {
 	m.refusals.Store(new(wording(family, append(reasons[:len(reasons):len(reasons)], telemetry.Other))))
 }
 
-// Refused counts a request that was refused.
+// Refused counts a request that met a limit.
 func (m *Metrics) Refused(reason string) {
 	if all := m.refusals.Load(); all != nil {
 		all.count(reason)
@@ -111,11 +113,12 @@ func (l *lanes) tell(tell func(*prometheus.Desc, float64, ...string), now time.T
 func byKind(all []manage.LaneStats) map[string]map[core.Status]int {
 	count := map[string]map[core.Status]int{}
 	for _, kind := range kinds {
-		count[kind] = map[core.Status]int{core.Available: 0, core.Running: 0, core.Retryable: 0, core.Dead: 0}
+		count[kind] = map[core.Status]int{core.Available: 0, core.Scheduled: 0, core.Running: 0, core.Retryable: 0, core.Dead: 0}
 	}
 	for _, s := range all {
 		of := count[kindOf(s.Lane)]
 		of[core.Available] += s.Available()
+		of[core.Scheduled] += s.Scheduled
 		of[core.Running] += s.Processing
 		of[core.Retryable] += s.Retryable
 		of[core.Dead] += s.Dead

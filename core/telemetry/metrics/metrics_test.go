@@ -87,14 +87,16 @@ func moves(t *testing.T, m *metrics.Metrics, do func()) (changed []string) {
 
 // logged are facts that move no number, and why.
 var logged = map[string]string{
-	"Confirmed":    "happens once to a topic",
-	"Unsubscribed": "happens once to a topic; the events that stay away are what to watch",
-	"Superseded":   "the attempt that stands is counted",
-	"Released":     "the jobs are in the numbers of those that wait",
-	"Recovered":    "happens once at a start",
-	"Revived":      "the jobs are in the numbers of those that wait",
-	"Drained":      "what an operator did to one queue is told once",
-	"Troubled":     "what the store fails at is counted where it does",
+	"Confirmed":           "happens once to a topic",
+	"Unsubscribed":        "happens once to a topic; the events that stay away are what to watch",
+	"Superseded":          "the attempt that stands is counted",
+	"Released":            "the jobs are in the numbers of those that wait",
+	"Recovered":           "happens once at a start",
+	"Revived":             "the jobs are in the numbers of those that wait",
+	"Drained":             "what an operator did to one queue is told once",
+	"ClocksDiffer":        "a gauge tells the difference",
+	"DatabaseClockJumped": "the gauge of the difference moves with it",
+	"Troubled":            "what the store fails at is counted where it does",
 }
 
 func TestFactsMoveNumbers(t *testing.T) {
@@ -169,7 +171,7 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{settled(core.Job{Lane: "alert/4567"}, core.Completed, call(5, "")), []string{`alerts_total{result="completed",type="other"} +1`}},
 		{settled(core.Job{Lane: "queue/work"}, core.Dead, core.Attempt{Error: "nacked"}), []string{`dlq_total{target="queue/work"} +1`}},
 		{settled(core.Job{Lane: "workflow/fulfil"}, core.Completed, core.Attempt{}), nil},
-		{core.BreakerMoved{Lane: "handler/billing", Gate: core.Gate{Failures: 5}}, []string{`circuit_breaker_transitions_total{handler="billing",to="open"} +1`}},
+		{core.BreakerMoved{Lane: "handler/billing", Gate: core.Gate{Failures: 5, OpenUntil: noon}}, []string{`circuit_breaker_transitions_total{handler="billing",to="open"} +1`}},
 		{core.BreakerMoved{Lane: "handler/billing"}, []string{`circuit_breaker_transitions_total{handler="billing",to="closed"} +1`}},
 		{core.BreakerMoved{Lane: "handler/gone"}, []string{`circuit_breaker_transitions_total{handler="other",to="closed"} +1`}},
 
@@ -178,13 +180,14 @@ func TestFactsMoveNumbers(t *testing.T) {
 
 		{run("fulfil", core.RunRunning, ""), []string{`workflow_runs_total{status="running",workflow="fulfil"} +1`}},
 		{run("fulfil", core.RunFailed, "status: 500"), []string{`dlq_total{target="workflow/fulfil"} +1`, `workflow_runs_total{status="failed",workflow="fulfil"} +1`}},
-		{run("fulfil", core.RunFailed, "canceled"), []string{`workflow_runs_total{status="failed",workflow="fulfil"} +1`}},
+		{run("fulfil", core.RunCanceled, "canceled"), []string{`workflow_runs_total{status="canceled",workflow="fulfil"} +1`}},
 		{run("gone", core.RunCompleted, ""), []string{`workflow_runs_total{status="completed",workflow="other"} +1`}},
 		{step("fulfil", "pay", core.StepSucceeded), []string{`workflow_steps_total{status="succeeded",step="pay",workflow="fulfil"} +1`}},
 		{step("fulfil", "ship", core.StepFailed), []string{`workflow_steps_total{status="failed",step="other",workflow="fulfil"} +1`}},
 		{step("gone", "pay", core.StepSkipped), []string{`workflow_steps_total{status="skipped",step="other",workflow="other"} +1`}},
-		{core.CalledIn{Known: true}, []string{`callbacks_total{result="received"} +1`}},
-		{core.CalledIn{}, []string{`callbacks_total{result="unknown"} +1`}},
+		{core.CalledIn{Result: core.CallbackReceived}, []string{`callbacks_total{result="received"} +1`}},
+		{core.CalledIn{Result: core.CallbackRepeated}, []string{`callbacks_total{result="repeated"} +1`}},
+		{core.CalledIn{Result: core.CallbackUnknown}, []string{`callbacks_total{result="unknown"} +1`}},
 
 		{core.Reloaded{Result: core.ReloadApplied}, []string{`config_reloads_total{result="applied"} +1`}},
 		{core.Reloaded{Result: core.ReloadInvalid, Err: io.EOF}, []string{`config_last_reload_successful -1`, `config_reloads_total{result="invalid"} +1`}},
@@ -209,6 +212,9 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{core.Recovered{Jobs: 1}, nil},
 		{core.Purged{Rows: 7}, []string{`purges_total{result="complete"} +1`}},
 		{core.Purged{Rows: 7, More: true}, []string{`purges_total{result="partial"} +1`}},
+		{core.ClocksDiffer{Ahead: 45 * time.Second}, nil},
+		{core.ClocksDiffer{}, nil},
+		{core.DatabaseClockJumped{By: -time.Second}, nil},
 		{core.Troubled{Err: io.EOF}, nil},
 	}
 	m := newMetrics()
@@ -285,11 +291,11 @@ func TestServed(t *testing.T) {
 // watched are metrics of lanes as a source tells of them.
 func watched(stats func(context.Context) (manage.Stats, error)) *metrics.Metrics {
 	m := newMetrics()
-	m.Watch(stats, func() int { return 7 })
+	m.Watch(stats, func() int { return 7 }, func() time.Duration { return -1500 * time.Millisecond })
 	return m
 }
 
-// What clients have is asked for, and what is refused to them is counted by why.
+// Gauges of clients are read at a scrape, and refused requests are counted by the limit.
 func TestClients(t *testing.T) {
 	m := newMetrics()
 	m.Refused("polls")
@@ -317,19 +323,20 @@ func TestGauges(t *testing.T) {
 	m := watched(func(context.Context) (manage.Stats, error) {
 		return manage.Stats{At: noon, Lanes: []manage.LaneStats{
 			{Lane: "handler/billing", Tally: core.Tally{Pending: 5, Processing: 2, Dead: 1, Retryable: 3, OldestDue: noon.Add(-90 * time.Second)},
-				Gate: core.Gate{Failures: core.BreakerThreshold}},
+				Gate: core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon}},
 			{Lane: "handler/mail", Tally: core.Tally{Pending: 1, OldestDue: noon.Add(time.Second)}},
 			{Lane: "queue/work", Tally: core.Tally{Pending: 10, Processing: 4}},
-			{Lane: "workflow/fulfil", Tally: core.Tally{Dead: 8}},
+			{Lane: "workflow/fulfil", Tally: core.Tally{Pending: 7, Scheduled: 4, Retryable: 1, Dead: 8}},
 			{Lane: "alert/0123", Tally: core.Tally{Retryable: 1, Pending: 1}},
 		}}, nil
 	})
 	got := scrape(t, m)
 	maps.DeleteFunc(got, func(name, _ string) bool {
-		return !regexp.MustCompile(`^(queue_depth|jobs\{|oldest_due|circuit_breaker_open|inflight)`).MatchString(name)
+		return !regexp.MustCompile(`^(queue_depth|jobs\{|oldest_due|circuit_breaker_open|inflight|clock_offset)`).MatchString(name)
 	})
 	want := map[string]string{
 		"inflight_deliveries":                          "7",
+		"clock_offset_seconds":                         "-1.5",
 		`queue_depth{queue="work"}`:                    "14",
 		`circuit_breaker_open{handler="billing"}`:      "1",
 		`circuit_breaker_open{handler="mail"}`:         "0",
@@ -339,18 +346,22 @@ func TestGauges(t *testing.T) {
 		`oldest_due_seconds{target="workflow/fulfil"}`: "0",
 		`oldest_due_seconds{target="alert/0123"}`:      "0",
 		`jobs{kind="handler",status="available"}`:      "3",
+		`jobs{kind="handler",status="scheduled"}`:      "0",
 		`jobs{kind="handler",status="running"}`:        "2",
 		`jobs{kind="handler",status="retryable"}`:      "3",
 		`jobs{kind="handler",status="dead"}`:           "1",
 		`jobs{kind="queue",status="available"}`:        "10",
+		`jobs{kind="queue",status="scheduled"}`:        "0",
 		`jobs{kind="queue",status="running"}`:          "4",
 		`jobs{kind="queue",status="retryable"}`:        "0",
 		`jobs{kind="queue",status="dead"}`:             "0",
-		`jobs{kind="workflow",status="available"}`:     "0",
+		`jobs{kind="workflow",status="available"}`:     "2",
+		`jobs{kind="workflow",status="scheduled"}`:     "4",
 		`jobs{kind="workflow",status="running"}`:       "0",
-		`jobs{kind="workflow",status="retryable"}`:     "0",
+		`jobs{kind="workflow",status="retryable"}`:     "1",
 		`jobs{kind="workflow",status="dead"}`:          "8",
 		`jobs{kind="alert",status="available"}`:        "0",
+		`jobs{kind="alert",status="scheduled"}`:        "0",
 		`jobs{kind="alert",status="running"}`:          "0",
 		`jobs{kind="alert",status="retryable"}`:        "1",
 		`jobs{kind="alert",status="dead"}`:             "0",
@@ -399,6 +410,7 @@ build_info gauge
 callbacks_total counter
 circuit_breaker_open gauge
 circuit_breaker_transitions_total counter
+clock_offset_seconds gauge
 config_last_reload_successful gauge
 config_reloads_total counter
 connections_closed_total counter

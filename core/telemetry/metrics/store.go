@@ -25,15 +25,15 @@ type measured struct {
 
 // ops is what is measured of each method, role by role.
 type ops struct {
-	accept                                                                                     *op
-	due, take, settle, release, recover, lapsed, strays                                        *op
+	accept, acceptAll                                                                          *op
+	due, take, settle, release, recover, lapsed, strays, closeBreakers                         *op
 	ack, extend, held                                                                          *op
 	marks, mark                                                                                *op
 	definition, situations, survey, transit, awaited                                           *op
 	event, events, job, jobs, attempts, depth, tallies, peek, deadLetters, finished, completed *op
-	nth, read, jobsOf                                                                          *op
+	nth, read, jobsOf, attemptsOf                                                              *op
 	run, runs, steps, history                                                                  *op
-	retry, replay, turn, purge, drain, migrate, schema, ping                                   *op
+	retry, replay, turn, purge, drain, migrate, schema, rehearse, ping                         *op
 }
 
 // An op is what is measured of one method.
@@ -47,20 +47,20 @@ func newOps(f factory) *ops {
 	failed := f.counter("store_errors_total", "Calls of the store that failed.", "op")
 	of := func(name string) *op { return &op{took.WithLabelValues(name), failed.WithLabelValues(name)} }
 	return &ops{
-		accept: of("accept"),
-		due:    of("due"), take: of("take"), settle: of("settle"), release: of("release"), recover: of("recover"),
-		lapsed: of("lapsed"), strays: of("strays"),
+		accept: of("accept"), acceptAll: of("accept_all"),
+		due: of("due"), take: of("take"), settle: of("settle"), release: of("release"), recover: of("recover"),
+		lapsed: of("lapsed"), strays: of("strays"), closeBreakers: of("close_breakers"),
 		ack: of("ack"), extend: of("extend"), held: of("held"),
 		marks: of("marks"), mark: of("mark"),
 		definition: of("definition"), situations: of("situations"), survey: of("survey"), transit: of("transit"),
 		awaited: of("awaited"),
-		event:   of("event"), events: of("events"), job: of("job"), jobs: of("jobs"), attempts: of("attempts"),
+		event:   of("event"), events: of("events"), job: of("job"), jobs: of("jobs"), attempts: of("attempts"), attemptsOf: of("attempts_of"),
 		depth: of("depth"), tallies: of("tallies"), peek: of("peek"), deadLetters: of("dead_letters"),
 		finished: of("finished"), completed: of("completed"),
 		nth: of("nth"), read: of("read"), jobsOf: of("jobs_of"),
 		run: of("run"), runs: of("runs"), steps: of("steps"), history: of("history"),
 		retry: of("retry"), replay: of("replay"), turn: of("turn"), purge: of("purge"), drain: of("drain"),
-		migrate: of("migrate"), schema: of("schema"), ping: of("ping"),
+		migrate: of("migrate"), schema: of("schema"), rehearse: of("rehearse"), ping: of("ping"),
 	}
 }
 
@@ -81,6 +81,11 @@ func failure(err error) bool {
 func (m *measured) Accept(ctx context.Context, a core.Arrival) (_ core.Receipt, err error) {
 	defer m.accept.ended(time.Now(), &err)
 	return m.Store.Accept(ctx, a)
+}
+
+func (m *measured) AcceptAll(ctx context.Context, all []core.Arrival) (_ []core.Receipt, err error) {
+	defer m.acceptAll.ended(time.Now(), &err)
+	return m.Store.AcceptAll(ctx, all)
 }
 
 func (m *measured) Due(ctx context.Context, lanes []core.Lane) (_ map[core.Lane]core.Outlook, err error) {
@@ -116,6 +121,11 @@ func (m *measured) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane,
 func (m *measured) Strays(ctx context.Context, now time.Time, known []core.Lane) (_ map[core.Lane]time.Time, err error) {
 	defer m.strays.ended(time.Now(), &err)
 	return m.Store.Strays(ctx, now, known)
+}
+
+func (m *measured) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.Lane) (_ []core.Lane, err error) {
+	defer m.closeBreakers.ended(time.Now(), &err)
+	return m.Store.CloseBreakers(ctx, now, lanes...)
 }
 
 func (m *measured) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (_ int, err error) {
@@ -163,9 +173,9 @@ func (m *measured) Transit(ctx context.Context, ts ...core.Transition) (_ []bool
 	return m.Store.Transit(ctx, ts...)
 }
 
-func (m *measured) Awaited(ctx context.Context, now time.Time, hash string) (_ core.ID, err error) {
+func (m *measured) Awaited(ctx context.Context, now time.Time, hash, receipt string) (_ core.Awaiting, err error) {
 	defer m.awaited.ended(time.Now(), &err)
-	return m.Store.Awaited(ctx, now, hash)
+	return m.Store.Awaited(ctx, now, hash, receipt)
 }
 
 func (m *measured) Event(ctx context.Context, id core.ID) (_ core.Event, err error) {
@@ -191,6 +201,11 @@ func (m *measured) Jobs(ctx context.Context, f core.JobFilter) (_ core.Page[core
 func (m *measured) Attempts(ctx context.Context, job core.ID) (_ []core.Attempt, err error) {
 	defer m.attempts.ended(time.Now(), &err)
 	return m.Store.Attempts(ctx, job)
+}
+
+func (m *measured) AttemptsOf(ctx context.Context, jobs []core.ID) (_ map[core.ID][]core.Attempt, err error) {
+	defer m.attemptsOf.ended(time.Now(), &err)
+	return m.Store.AttemptsOf(ctx, jobs)
 }
 
 func (m *measured) Depth(ctx context.Context) (_ int, err error) {
@@ -291,6 +306,11 @@ func (m *measured) Migrate(ctx context.Context) (err error) {
 func (m *measured) Schema(ctx context.Context) (_, _ int, err error) {
 	defer m.schema.ended(time.Now(), &err)
 	return m.Store.Schema(ctx)
+}
+
+func (m *measured) Rehearse(ctx context.Context, w core.Work) (err error) {
+	defer m.rehearse.ended(time.Now(), &err)
+	return m.Store.Rehearse(ctx, w)
 }
 
 func (m *measured) Ping(ctx context.Context) (err error) {

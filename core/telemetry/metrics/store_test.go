@@ -86,6 +86,10 @@ func (f *oracle) Accept(context.Context, core.Arrival) (r core.Receipt, err erro
 	return r, f.told("Accept")
 }
 
+func (f *oracle) AcceptAll(context.Context, []core.Arrival) (r []core.Receipt, err error) {
+	return r, f.told("AcceptAll")
+}
+
 func (f *oracle) Due(context.Context, []core.Lane) (r map[core.Lane]core.Outlook, err error) {
 	return r, f.told("Due")
 }
@@ -112,6 +116,10 @@ func (f *oracle) Lapsed(context.Context, time.Time, []core.Lane, int) (r []core.
 
 func (f *oracle) Strays(context.Context, time.Time, []core.Lane) (r map[core.Lane]time.Time, err error) {
 	return r, f.told("Strays")
+}
+
+func (f *oracle) CloseBreakers(context.Context, time.Time, ...core.Lane) (r []core.Lane, err error) {
+	return r, f.told("CloseBreakers")
 }
 
 func (f *oracle) Ack(context.Context, time.Time, core.Lane, []core.Ref) (r int, err error) {
@@ -150,7 +158,7 @@ func (f *oracle) Transit(context.Context, ...core.Transition) (r []bool, err err
 	return r, f.told("Transit")
 }
 
-func (f *oracle) Awaited(context.Context, time.Time, string) (r core.ID, err error) {
+func (f *oracle) Awaited(context.Context, time.Time, string, string) (r core.Awaiting, err error) {
 	return r, f.told("Awaited")
 }
 
@@ -172,6 +180,10 @@ func (f *oracle) Jobs(context.Context, core.JobFilter) (r core.Page[core.Job], e
 
 func (f *oracle) Attempts(context.Context, core.ID) (r []core.Attempt, err error) {
 	return r, f.told("Attempts")
+}
+
+func (f *oracle) AttemptsOf(context.Context, []core.ID) (r map[core.ID][]core.Attempt, err error) {
+	return r, f.told("AttemptsOf")
 }
 
 func (f *oracle) Depth(context.Context) (r int, err error) {
@@ -252,6 +264,10 @@ func (f *oracle) Migrate(context.Context) error {
 
 func (f *oracle) Schema(context.Context) (have, want int, err error) {
 	return have, want, f.told("Schema")
+}
+
+func (f *oracle) Rehearse(context.Context, core.Work) error {
+	return f.told("Rehearse")
 }
 
 func (f *oracle) Ping(context.Context) error {

@@ -16,16 +16,10 @@ var stepStatuses = []core.StepStatus{
 	core.StepReady, core.StepRunning, core.StepWaiting, core.StepSucceeded, core.StepFailed, core.StepCanceled, core.StepSkipped,
 }
 
-// What becomes of callbacks.
-const (
-	received = "received"
-	unknown  = "unknown" // the token is not, or no longer, good
-)
-
 func newWorkflows(f factory, n telemetry.Names) workflows {
 	runs := f.counter("workflow_runs_total", "Times that runs of a workflow came to a status; pending is that of one that is redriven.", "workflow", "status")
 	steps := f.counter("workflow_steps_total", "Times that steps of a workflow came to a status.", "workflow", "step", "status")
-	callbacks := f.counter("callbacks_total", "Callbacks, by whether their token was good.", "result")
+	callbacks := f.counter("callbacks_total", "Callbacks, by whether they were received, were repeated after that, or had a token that is not good.", "result")
 	names := make([]string, 0, len(n.Workflows))
 	for name := range n.Workflows {
 		names = append(names, name)
@@ -35,7 +29,7 @@ func newWorkflows(f factory, n telemetry.Names) workflows {
 		steps: knowing(names, func(workflow string) known[words] {
 			return knowing(n.Workflows[workflow], func(step string) words { return wording(steps, stepStatuses, workflow, step) })
 		}),
-		callbacks: wording(callbacks, []string{received, unknown}),
+		callbacks: wording(callbacks, []core.Callback{core.CallbackReceived, core.CallbackRepeated, core.CallbackUnknown}),
 	}
 }
 
@@ -50,9 +44,5 @@ func (w *workflows) stepMoved(f core.StepMoved) {
 }
 
 func (w *workflows) calledIn(f core.CalledIn) {
-	if f.Known {
-		w.callbacks.count(received)
-		return
-	}
-	w.callbacks.count(unknown)
+	w.callbacks.count(string(f.Result))
 }
