@@ -80,24 +80,12 @@ func TestIDsAreUniqueAcrossGoroutines(t *testing.T) {
 	}
 }
 
-// nearTheTop begins with the largest entropy there is, so that the next id of the
-// same millisecond does not fit.
-type nearTheTop struct{ read int }
-
-func (r *nearTheTop) Read(p []byte) (int, error) {
-	for i := range p {
-		if p[i] = 1; r.read < 10 {
-			p[i] = 0xff
-		}
-		r.read++
-	}
-	return len(p), nil
-}
-
 func TestIDsBorrowTheNextMillisecond(t *testing.T) {
 	at := time.UnixMilli(1_800_000_000_000)
-	ids := newIDs(func() time.Time { return at }, &nearTheTop{})
-	first, second := ids.Next(), ids.Next()
+	ids := NewIDs(func() time.Time { return at })
+	ids.Next()
+	ids.high, ids.low = math.MaxUint16, math.MaxUint64
+	first, second := ID(ids.newest().String()), ids.Next()
 	if second <= first || !second.Time().Equal(at.Add(time.Millisecond)) {
 		t.Errorf("%s (%v) after %s", second, second.Time(), first)
 	}
@@ -205,7 +193,7 @@ func TestBell(t *testing.T) {
 		t.Error("heard by the wrong one")
 	default:
 	}
-	(*Bell)(nil).Ring("a") // rings for nobody
+	(*Bell)(nil).Ring("a") // a nil bell does nothing
 
 	b.Others(other)
 	for _, lane := range []Lane{"a", "x", "d"} {
@@ -213,5 +201,40 @@ func TestBell(t *testing.T) {
 	}
 	if got := other.Rung(); !slices.Equal(got, []Lane{"d", "x"}) {
 		t.Errorf("Rung() of who hears others = %v, want its own and what nobody listens to", got)
+	}
+}
+
+// A lane that has work later is told with the earliest time, and handed on with the rest
+// when its listener leaves.
+func TestBellOfLaterWork(t *testing.T) {
+	var b Bell
+	heard, other := b.Listen("a", "b"), b.Listen("a")
+	soon, late := time.Unix(100, 0), time.Unix(200, 0)
+	b.RingAt("a", late)
+	b.RingAt("a", soon)
+	b.RingAt("a", late)
+	b.Ring("b")
+	select {
+	case <-heard.C:
+	default:
+		t.Error("rung for later, and not heard")
+	}
+	if got := heard.Rung(); !slices.Equal(got, []Lane{"b"}) {
+		t.Errorf("Rung() = %v, want b alone: nothing is due in a yet", got)
+	}
+	if got := heard.Coming(); len(got) != 1 || !got["a"].Equal(soon) {
+		t.Errorf("Coming() = %v, want a at %v", got, soon)
+	}
+	if got := heard.Coming(); len(got) != 0 {
+		t.Errorf("Coming() again = %v, want none", got)
+	}
+	(*Bell)(nil).RingAt("a", soon) // rings for nobody
+
+	other.Coming()
+	b.RingAt("b", late)
+	b.Others(other)
+	b.Leave(heard)
+	if got := other.Coming(); len(got) != 1 || !got["b"].Equal(late) {
+		t.Errorf("Coming() of who is left = %v, want b at %v", got, late)
 	}
 }

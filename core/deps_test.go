@@ -236,8 +236,9 @@ func TestSQLiteHasItsLibc(t *testing.T) {
 }
 
 // TestHouse holds what no linter here does: every package says what it is, no
-// file is so long that it must hold two ideas, and calls to the outside are made
-// through core/egress, where the address guard is.
+// file is so long that it must hold two ideas, calls to the outside are made through
+// core/egress, where the address guard is, and nothing stored is compared with the
+// machine's clock.
 func TestHouse(t *testing.T) {
 	commented := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -260,6 +261,7 @@ func TestHouse(t *testing.T) {
 			t.Errorf("%s has no package comment", dir)
 		}
 	}
+	checkMachineTimesFound(t)
 	for _, o := range outside {
 		if !o.found {
 			t.Errorf("%s has leave to call out and does not", o.path)
@@ -285,4 +287,5 @@ func checkFile(t *testing.T, path string, commented map[string]bool) {
 	dir := filepath.Dir(path)
 	commented[dir] = commented[dir] || f.Doc != nil
 	checkOutbound(t, strings.TrimPrefix(path, "../"), f)
+	checkMachineTimes(t, strings.TrimPrefix(path, "../"), f)
 }

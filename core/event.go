@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // DefaultSource is the source of the short intake route, POST /events/{event_type}.
 const DefaultSource = "app"
@@ -22,6 +25,9 @@ type Event struct {
 	// NUL bytes, usually JSON, but nothing here depends on that.
 	Payload []byte
 
+	// Binary says that Payload is any bytes: it is no UTF-8 text, or has a NUL byte.
+	Binary bool
+
 	// ContentType of Payload as the sender gave it; empty if it gave none.
 	ContentType string
 
@@ -39,6 +45,16 @@ type Event struct {
 	CreatedAt time.Time
 }
 
+// NoData reports whether the event is a CloudEvent that came without data: its payload is
+// empty, and not a text that is empty.
+func (e *Event) NoData() bool {
+	return len(e.Payload) == 0 && e.Headers["ce-specversion"] != "" && !strings.HasPrefix(e.ContentType, "text/")
+}
+
+// Opaque reports whether the payload has no JSON view but null: it is any bytes, or there is no
+// data.
+func (e *Event) Opaque() bool { return e.Binary || e.NoData() }
+
 // An Arrival is an event together with the jobs it gives rise to, about to be
 // accepted. The jobs' ids, lanes, keys and budgets are decided; everything else
 // about them follows from being new.
@@ -47,15 +63,21 @@ type Arrival struct {
 	Jobs  []NewJob
 	Runs  []NewRun // each with its job among Jobs
 
-	// Undecided are the consumers that get no job since their filters gave no answer. A
-	// store does not look at them.
+	// Undecided are the consumers whose filters gave no answer, and which get no job. A store
+	// ignores them.
 	Undecided []Undecided
 }
 
-// Undecided is a consumer of which it is not known whether it wants an event.
+// An Undecided is a consumer whose filter gave no answer about an event.
 type Undecided struct {
 	Lane Lane
 	Why  error // of the filter
+}
+
+// A Declined is a consumer of an event's source that does not want the event.
+type Declined struct {
+	Lane Lane
+	Why  string // in words, for people
 }
 
 // A NewJob is a job that does not exist yet.

@@ -42,16 +42,16 @@ type TurnedAway struct {
 // ConnectionClosed: a connection of a client was closed because too many were open.
 type ConnectionClosed struct {
 	Why      ClosedFor
-	ClientIP string // of an IPv6 network of /64 the first address
+	ClientIP string // of an IPv6 client the first address of its /64 network
 }
 
-// A ClosedFor is why a connection was closed that its client would have kept.
+// A ClosedFor is the reason for closing a connection that its client would have kept.
 type ClosedFor string
 
 // Why connections are closed.
 const (
-	ClosedIdle    ClosedFor = "idle"    // another one needed its place, and it was idle for longest
-	ClosedRefused ClosedFor = "refused" // it came when there were too many, of which none was idle
+	ClosedIdle    ClosedFor = "idle"    // it was the longest idle one, and a new connection needed its place
+	ClosedRefused ClosedFor = "refused" // it came when there were too many connections, and none was idle
 )
 
 // Confirmed: a subscription to a topic was confirmed.
@@ -79,15 +79,18 @@ type Settled struct {
 	Outcome Outcome
 }
 
-// BreakerMoved: an outcome that is stored opened or closed a circuit breaker.
+// BreakerMoved: a circuit breaker opened or closed.
 type BreakerMoved struct {
-	Lane Lane
-	Gate Gate // as it stands now
+	Lane  Lane
+	Gate  Gate // as it stands now
+	Reset bool // an operator closed it, no outcome
 }
 
-// Superseded: an attempt ended after its lease; its outcome was not stored.
+// Superseded: an attempt ended after its lease, or after its step was over; its outcome was
+// not stored. Why says so of a step, in words for the log; of others it is empty.
 type Superseded struct {
 	Job Job
+	Why string
 }
 
 // Released: jobs were given back untried.
@@ -133,13 +136,23 @@ type RunMoved struct {
 
 // CalledIn: a callback came in.
 type CalledIn struct {
-	Run   Run    // zero if nobody waits for it
-	Path  string // of the step that waited
-	Known bool
+	Result Callback
+	Run    Run    // zero if the token is not good; only its ID is set if the callback was repeated
+	Path   string // of the step that waited; "" if the callback was not received
 }
 
-// FilterFailed: the filter of a consumer gave no answer about an event, which is stored.
-// The consumer got no job for it; a replay asks its filter again.
+// A Callback is the outcome of a callback.
+type Callback string
+
+// The outcomes of callbacks.
+const (
+	CallbackReceived Callback = "received"
+	CallbackRepeated Callback = "repeated" // it was received before, with the same body
+	CallbackUnknown  Callback = "unknown"  // its token is not, or no longer, good
+)
+
+// FilterFailed: the filter of a consumer gave no answer about a stored event. The consumer
+// got no job for the event; a replay evaluates the filter again.
 type FilterFailed struct {
 	Event Event
 	Undecided
@@ -163,11 +176,12 @@ type Replayed struct {
 	Asked []NewJob // all of them were stored
 }
 
-// Revived: an operator brought dead jobs back.
+// Revived: an operator brought dead jobs back, or had one tried before its time.
 type Revived struct {
-	ID   ID   // the one job; "" if it was all those of a lane
-	Lane Lane // "" if it was all jobs
-	Jobs int
+	ID    ID   // the one job; "" if it was all those of a lane
+	Lane  Lane // "" if it was all jobs
+	Jobs  int
+	Early bool // the one job was not dead, but waited for its next attempt
 }
 
 // Drained: an operator deleted the messages of a queue.
@@ -201,27 +215,41 @@ type Troubled struct {
 	Err   error
 }
 
-func (Accepted) fact()         {}
-func (Repeated) fact()         {}
-func (Unverified) fact()       {}
-func (TurnedAway) fact()       {}
-func (ConnectionClosed) fact() {}
-func (Confirmed) fact()        {}
-func (Unsubscribed) fact()     {}
-func (Skipped) fact()          {}
-func (Settled) fact()          {}
-func (BreakerMoved) fact()     {}
-func (Superseded) fact()       {}
-func (Released) fact()         {}
-func (Purged) fact()           {}
-func (Recovered) fact()        {}
-func (Replayed) fact()         {}
-func (Revived) fact()          {}
-func (Drained) fact()          {}
-func (Reloaded) fact()         {}
-func (StepMoved) fact()        {}
-func (RunMoved) fact()         {}
-func (CalledIn) fact()         {}
-func (Pulled) fact()           {}
-func (Troubled) fact()         {}
-func (FilterFailed) fact()     {}
+// ClocksDiffer: the database's clock is a second or more from the machine's, or that has
+// changed by so much since the last such fact. Stored times are the database's.
+type ClocksDiffer struct {
+	Ahead time.Duration // of the database's clock; below a second either way if the clocks agree again
+}
+
+// DatabaseClockJumped: the database's clock is not where it was expected. It was set, or the
+// database is on another machine.
+type DatabaseClockJumped struct {
+	By time.Duration // negative if it was set back
+}
+
+func (Accepted) fact()            {}
+func (Repeated) fact()            {}
+func (Unverified) fact()          {}
+func (TurnedAway) fact()          {}
+func (ConnectionClosed) fact()    {}
+func (ClocksDiffer) fact()        {}
+func (DatabaseClockJumped) fact() {}
+func (Confirmed) fact()           {}
+func (Unsubscribed) fact()        {}
+func (Skipped) fact()             {}
+func (Settled) fact()             {}
+func (BreakerMoved) fact()        {}
+func (Superseded) fact()          {}
+func (Released) fact()            {}
+func (Purged) fact()              {}
+func (Recovered) fact()           {}
+func (Replayed) fact()            {}
+func (Revived) fact()             {}
+func (Drained) fact()             {}
+func (Reloaded) fact()            {}
+func (StepMoved) fact()           {}
+func (RunMoved) fact()            {}
+func (CalledIn) fact()            {}
+func (Pulled) fact()              {}
+func (Troubled) fact()            {}
+func (FilterFailed) fact()        {}

@@ -4,10 +4,12 @@ import "time"
 
 // What moves a circuit breaker.
 const (
-	// BreakerThreshold is how many deliveries in a row must fail for it to open.
+	// BreakerThreshold is how many deliveries in a row must fail for a breaker to open,
+	// unless its handler has a number of its own.
 	BreakerThreshold = 5
 
-	// BreakerCooldown is how long it stays open before one probe is let through.
+	// BreakerCooldown is how long a breaker stays open before one probe is let through,
+	// unless its handler has a time of its own.
 	BreakerCooldown = time.Minute
 
 	// RampTime is how long after it closed deliveries are let through slower than
@@ -34,15 +36,38 @@ const StrayTime = 24 * time.Hour
 // process and function of one database, and outlives them. The zero Gate is that of
 // a lane that never had trouble: closed, which means that deliveries pass.
 type Gate struct {
-	Failures  int       // deliveries in a row that failed; [BreakerThreshold] of them open the breaker
-	OpenUntil time.Time // while open: nothing is taken before, one probe after
+	Failures  int       // deliveries in a row that failed; as many as the [Breaker] says open it
+	OpenUntil time.Time // while open: nothing is taken before, one probe after; zero while closed
 	ClosedAt  time.Time // when the breaker last closed; zero if it never opened
 	NextAt    time.Time // when the rate limit allows the next start; to the microsecond
-	MovedBy   ID        // the job whose outcome opened or closed the breaker last
+
+	// MovedBy is the job whose outcome opened or closed the breaker last. It is empty if a
+	// probe has failed since, or if the breaker was closed without an outcome.
+	MovedBy ID
 }
 
-// Open reports whether the breaker is open, be it that a probe is due or under way.
-func (g Gate) Open() bool { return g.Failures >= BreakerThreshold }
+// Open reports whether the breaker is open, be it that a probe is due or under way. It asks
+// for no number: a breaker that opened stays open when the numbers of its handler change.
+func (g Gate) Open() bool { return !g.OpenUntil.IsZero() }
+
+// A Breaker is the numbers of a handler's circuit breaker. An outcome carries those of the
+// process that settles it, and the store applies them to the gate then. A zero field stands
+// for the default.
+type Breaker struct {
+	Failures int           // deliveries in a row that must fail to open it; default [BreakerThreshold]
+	Cooldown time.Duration // from opening, or a failed probe, to the next probe; default [BreakerCooldown]
+}
+
+// Numbers are those of b, with the defaults for the fields that b leaves out.
+func (b Breaker) Numbers() Breaker {
+	if b.Failures <= 0 {
+		b.Failures = BreakerThreshold
+	}
+	if b.Cooldown <= 0 {
+		b.Cooldown = BreakerCooldown
+	}
+	return b
+}
 
 // ProbeAt is when an open breaker lets the next probe through, of a handler whose
 // probes take no longer than pause. A time that is further away than two pauses was
@@ -84,7 +109,8 @@ type Pass struct {
 	Ahead time.Duration
 
 	// Probe asks for being the one that tries whether the handler has recovered, and
-	// is how long nobody else may, at least [BreakerCooldown]. Zero asks for no probe.
+	// is how long no other caller may: at least the cooldown of the [Breaker], and longer than a
+	// probe takes. Zero asks for no probe.
 	Probe time.Duration
 
 	// Closed is the gate's ClosedAt as the taker knows it. If the breaker has opened

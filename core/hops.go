@@ -2,16 +2,19 @@ package core
 
 import "strconv"
 
-// Hops is the header that counts how many gateways have handed an event on: of what they
-// deliver, and, among an event's own, of the delivery that it came by. It ends loops, of a
-// gateway that delivers to itself or of several in a ring.
+// Hops is the header that counts how many gateways have handed an event on. A delivery
+// carries its count, and an event keeps the count of the delivery that it came by. The header
+// ends loops, of a gateway that delivers to itself or of several gateways in a ring.
 const Hops = "x-gateway-hops"
 
-// MaxHops is how often an event may be handed on. A chain of gateways is a few; a loop has
-// no end.
+// HopsHeader is Hops in the spelling of net/http.
+const HopsHeader = "X-Gateway-Hops"
+
+// MaxHops is how often gateways may hand an event on. A chain of gateways has a few hops; a
+// loop has no end.
 const MaxHops = 16
 
-// ParseHops reads a count of hops: digits alone. For a count that an int cannot hold
+// ParseHops reads a count of hops, which has digits only. For a count that an int cannot hold
 // it returns some number above MaxHops. For any other text it returns false.
 func ParseHops(text string) (int, bool) {
 	for i := range len(text) {
@@ -29,7 +32,7 @@ func ParseHops(text string) (int, bool) {
 	return n, true
 }
 
-// NextHop is the count that goes with what an event gives rise to.
+// NextHop is the count for deliveries of the event.
 func (e *Event) NextHop() string {
 	n, _ := ParseHops(e.Headers[Hops])
 	return strconv.Itoa(min(n, MaxHops) + 1)

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"bufio"
 	"crypto/rand"
+	"encoding/binary"
 	"io"
 	"sync"
 	"time"
@@ -57,34 +59,99 @@ func (id ID) Next() ID {
 // IDs makes ids that only ever grow, also when the clock steps back. The zero
 // value is not usable; it is safe for concurrent use.
 type IDs struct {
-	mu      sync.Mutex
-	clock   Clock
-	last    uint64
-	entropy *ulid.MonotonicEntropy
+	mu     sync.Mutex
+	clock  Clock
+	random io.Reader
+	last   uint64 // milliseconds of the newest id
+	high   uint16 // and its 80 bits behind the time
+	low    uint64
 }
 
 // NewIDs makes a source of ids that reads the time from clock.
-func NewIDs(clock Clock) *IDs { return newIDs(clock, rand.Reader) }
+func NewIDs(clock Clock) *IDs { return newIDs(clock, bufio.NewReaderSize(rand.Reader, 512)) }
 
-func newIDs(clock Clock, random io.Reader) *IDs {
-	return &IDs{clock: clock, entropy: ulid.Monotonic(random, 0)}
-}
+func newIDs(clock Clock, random io.Reader) *IDs { return &IDs{clock: clock, random: random} }
 
 // Next makes an id. It panics only if the system has no randomness left to give,
 // which Go's crypto/rand treats as fatal too.
 func (s *IDs) Next() ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = max(s.last, ulid.Timestamp(s.clock()))
-	u, err := ulid.New(s.last, s.entropy)
-	if err == ulid.ErrMonotonicOverflow { // 2^80 ids in one millisecond: borrow the next
-		s.last++
-		u, err = ulid.New(s.last, s.entropy)
+	s.grow(1)
+	return ID(s.newest().String())
+}
+
+// Block makes a block of ids, which no other call returns.
+func (s *IDs) Block() Block {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grow(BlockSize)
+	s.low &^= BlockSize - 1
+	b := Block{s.newest()}
+	s.low |= BlockSize - 1
+	return b
+}
+
+// grow goes on to an id above the newest one: at random, so that ids cannot be guessed, by
+// up to 2^32 times a step, or in a new millisecond to anywhere in its lower half.
+func (s *IDs) grow(step uint64) {
+	var bits [10]byte
+	if now := ulid.Timestamp(s.clock()); now > s.last {
+		s.last = now
+		s.begin(bits[:])
+		return
 	}
-	if err != nil {
+	s.read(bits[:4])
+	low := s.low + step*(1+uint64(binary.BigEndian.Uint32(bits[:])))
+	if low < s.low {
+		if s.high++; s.high == 0 { // no more in this millisecond: borrow the next
+			s.last++
+			s.begin(bits[:])
+			return
+		}
+	}
+	s.low = low
+}
+
+func (s *IDs) begin(bits []byte) {
+	s.read(bits)
+	s.high, s.low = binary.BigEndian.Uint16(bits)&(1<<15-1), binary.BigEndian.Uint64(bits[2:])
+}
+
+func (s *IDs) read(bits []byte) {
+	if _, err := io.ReadFull(s.random, bits); err != nil {
 		panic("core: no randomness for an id: " + err.Error())
 	}
-	return ID(u.String())
+}
+
+func (s *IDs) newest() (u ulid.ULID) {
+	_ = u.SetTime(s.last) // fails after the year 10889
+	binary.BigEndian.PutUint16(u[6:], s.high)
+	binary.BigEndian.PutUint64(u[8:], s.low)
+	return u
+}
+
+// BlockSize is how many ids a Block has.
+const BlockSize = 1 << 24
+
+// A Block is BlockSize ids in a row. All ids that come of one request are of one block, each
+// at a place that its purpose gives it. So a request that comes again with its block makes
+// the same ids, and storing them again stores nothing twice.
+type Block struct{ first ulid.ULID }
+
+// BlockOf is the block of an id, and the id's place there. An id is what [ParseID] returns.
+func BlockOf(id ID) (b Block, place uint32) {
+	b.first, _ = ulid.ParseStrict(string(id))
+	last := binary.BigEndian.Uint32(b.first[12:])
+	place = last % BlockSize
+	binary.BigEndian.PutUint32(b.first[12:], last-place)
+	return b, place
+}
+
+// At is the id at a place, which is below BlockSize.
+func (b Block) At(place uint32) ID {
+	binary.BigEndian.PutUint32(b.first[12:], binary.BigEndian.Uint32(b.first[12:])|place%BlockSize)
+	return ID(b.first.String())
 }
 
 func clip(s string, n int) string {

@@ -30,3 +30,25 @@ func TestNextID(t *testing.T) {
 		}
 	}
 }
+
+// Ids of blocks are above all ids made before, below all made later, and told again by one
+// of them.
+func TestBlocks(t *testing.T) {
+	at := time.UnixMilli(1_800_000_000_000)
+	ids := NewIDs(func() time.Time { return at })
+	last := ids.Next()
+	for i := range 1000 {
+		if i%100 == 0 {
+			at = at.Add(time.Millisecond)
+		}
+		b := ids.Block()
+		first, middle, highest, next := b.At(0), b.At(uint32(i)+1), b.At(BlockSize-1), ids.Next()
+		if !(last < first && first < middle && middle < highest && highest < next) {
+			t.Fatalf("block %d: %s, %s, %s between %s and %s, want them in that order", i, first, middle, highest, last, next)
+		}
+		if again, place := BlockOf(middle); again != b || place != uint32(i)+1 {
+			t.Fatalf("BlockOf(%s) = %v, %d, want %v, %d", middle, again, place, b, i+1)
+		}
+		last = next
+	}
+}

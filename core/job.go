@@ -11,9 +11,10 @@ import (
 // configuration, API, command line, metrics, logs and store.
 type Status string
 
-// The five statuses of a job.
+// The six statuses of a job.
 const (
-	Available Status = "available" // never tried, or brought back by an operator
+	Available Status = "available" // due: never tried, brought back by an operator, or its time has come
+	Scheduled Status = "scheduled" // waits for its time: a wait of a workflow, or a callback until its timeout
 	Running   Status = "running"   // somebody holds its lease
 	Completed Status = "completed" // done; final
 	Retryable Status = "retryable" // failed, waiting for its next attempt
@@ -22,7 +23,7 @@ const (
 
 // Statuses lists all of them in the order of a job's life.
 func Statuses() []Status {
-	return []Status{Available, Running, Completed, Retryable, Dead}
+	return []Status{Available, Scheduled, Running, Completed, Retryable, Dead}
 }
 
 // ParseStatus reads a status as users write it.
@@ -32,7 +33,7 @@ func ParseStatus(s string) (Status, error) {
 			return known, nil
 		}
 	}
-	return "", Refuse(Invalid, "status must be one of available, running, completed, retryable, dead; not %q", s)
+	return "", Refuse(Invalid, "status must be one of available, scheduled, running, completed, retryable, dead; not %q", s)
 }
 
 // Finished reports whether a job in this status waits for nothing any more.
@@ -40,7 +41,8 @@ func (s Status) Finished() bool { return s == Completed || s == Dead }
 
 // A Lane is the line a job waits in: one per consumer, so that one consumer's
 // backlog never stands before another's. It is written "handler/<name>",
-// "queue/<name>", "workflow/<name>", or "alert/<id>" for what is told to people.
+// "queue/<name>", "workflow/<name>", or "alert/<id>" for messages to people. The lanes
+// of alerts are shown under other names: see [Places].
 type Lane string
 
 const (
@@ -104,7 +106,7 @@ func (l Lane) Consumer() string {
 	return string(l)
 }
 
-// Filter is where the configuration has the filter of the lane's consumer, as in
+// Filter is the configuration path of the filter of the lane's consumer, such as
 // handlers.billing.filter.
 func (l Lane) Filter() string {
 	if name := l.Queue(); name != "" {
@@ -135,13 +137,24 @@ type Job struct {
 	Key     string // unique per lane; empty means none
 	Status  Status
 
-	// Attempt is the number of attempts begun, MaxAttempts how many there may be.
+	// Attempt is how often an attempt was begun in the job's whole life, MaxAttempts the
+	// number of the last attempt, or [Unlimited]. Attempt exceeds MaxAttempts while the last
+	// attempt is repeated; see Number and Spent.
 	Attempt     int
 	MaxAttempts int
+
+	// Earlier is how many of the attempts were begun before an operator brought the job back
+	// last; 0 if that never happened. MaxAttempts - Earlier is the job's budget.
+	Earlier int
 
 	// DueAt is when the job next wants attention: when it may be tried, or, while
 	// it is running, when its lease ends. Zero means never.
 	DueAt time.Time
+
+	// ScheduledAt is when the newest attempt was due, also if it was given back, or when the
+	// job was due that ended without one. It stays when the job ends. It is zero before the
+	// first attempt, and if an earlier version of the gateway stored that.
+	ScheduledAt time.Time
 
 	// Lease is held by whoever runs the job; empty otherwise.
 	Lease Lease
@@ -151,27 +164,57 @@ type Job struct {
 	RunID ID
 	Step  string
 
+	// Host is that of the place to which an alert is posted, where [Places] tell it.
+	Host string
+
 	LastError  string // why the newest attempt failed; empty if none did
 	CreatedAt  time.Time
 	FinishedAt time.Time // when it became completed or dead; zero before
 }
 
-// Spent reports whether a job that was just taken had no attempt left: it ran,
-// its lease ended without an outcome, and that was its last one. Such a job is
-// to be settled as dead with [LeaseExpired], not tried.
-func (j Job) Spent() bool { return j.Attempt > j.MaxAttempts }
+// MaxRepeats is how often the last attempt of a job is repeated because its outcome is
+// unknown: its process ended, or its lease did. The job's receiver may have taken it. The
+// repeats end, so that an event which kills its gateway does not kill it forever.
+const MaxRepeats = 2
 
-// LeaseExpired is the error of a job that died because its last attempt never
-// reported back.
-const LeaseExpired = "lease expired"
+// Number is the number of the job's newest attempt, as users see it: a repeat of the last
+// attempt has the number of that attempt. It is 0 before the first attempt.
+func (j Job) Number() int { return min(j.Attempt, j.MaxAttempts) }
+
+// Round is the number of the job's newest attempt since an operator brought it back last,
+// which decides how long to wait for the next one. It is Number if no operator brought it back.
+func (j Job) Round() int { return j.Number() - j.Earlier }
+
+// Spent reports whether a job that was just taken is not to be tried but to be settled as
+// dead: the lease of its last attempt ended without an outcome, and so did those of
+// MaxRepeats repeats. A message of a queue is not repeated, since a consumer that lets its
+// lease end has failed. Expired is the error of a spent job.
+func (j Job) Spent() bool {
+	over := j.Attempt - j.MaxAttempts
+	return over > MaxRepeats || over > 0 && j.Lane.Queue() != ""
+}
+
+// Expired is the error of a job that is [Job.Spent].
+func (j Job) Expired() string {
+	if j.Lane.Queue() != "" {
+		return LeaseExpired
+	}
+	return ProcessEnded
+}
+
+// The errors of jobs that died because their last attempt never reported back:
+// LeaseExpired of a message, ProcessEnded of any other job.
+const (
+	LeaseExpired = "lease expired"
+	ProcessEnded = LeaseExpired + ": the process ended during this attempt three times"
+)
 
 // A TakenJob is a job together with the event it is about.
 type TakenJob struct {
 	Job
 	Event Event
 
-	// Bare says that the event was left out, since there was no room for it in
-	// [Quota.Bytes].
+	// Bare says that the job comes without its event, since [Quota.Bytes] had no room for it.
 	Bare bool
 
 	StartAt time.Time // not before; zero if it was taken without a [Pass] that has an interval
@@ -215,6 +258,9 @@ type Outcome struct {
 	Lane    Lane
 	Verdict Verdict
 	Probe   bool
+
+	// Breaker is the numbers by which a failure moves the gate.
+	Breaker Breaker
 
 	// GivesRise is an event with its jobs that comes of this outcome, such as the
 	// alert about a job that died; nil if there is none. Neither event nor jobs have

@@ -18,7 +18,7 @@ const (
 	TooLarge                     // more bytes than are accepted
 	Unsupported                  // a form of body that is not accepted
 	Unavailable                  // cannot be done now; later it may
-	Looped                       // it has been here, or in too many places, before
+	Looped                       // it was in too many gateways before
 )
 
 // A Refusal is an error whose message is meant for the caller, word for word.
@@ -50,6 +50,20 @@ func (r *Refusal) Error() string {
 
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Cause }
+
+// Untouched is an error after which it is certain that the writes it is about took no effect
+// and will take none. After an Unavailable that does not say so, this is not known.
+func Untouched(err error) error { return &untouched{err} }
+
+type untouched struct{ error }
+
+func (u *untouched) Unwrap() error { return u.error }
+
+// NoEffect reports whether err is, or wraps, an [Untouched].
+func NoEffect(err error) bool {
+	var u *untouched
+	return errors.As(err, &u)
+}
 
 // IsKind reports whether err is, or wraps, a refusal of this kind.
 func IsKind(err error, k Kind) bool {

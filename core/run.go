@@ -8,17 +8,18 @@ import (
 // interface, as those of [Status] are.
 type RunStatus string
 
-// The four statuses of a run.
+// The five statuses of a run.
 const (
 	RunPending   RunStatus = "pending"   // nobody has taken its first job yet
 	RunRunning   RunStatus = "running"   // some step is under way, or waits
 	RunCompleted RunStatus = "completed" // final
 	RunFailed    RunStatus = "failed"    // only a redrive brings it back
+	RunCanceled  RunStatus = "canceled"  // an operator ended it; only a redrive brings it back
 )
 
 // RunStatuses lists all of them in the order of a run's life.
 func RunStatuses() []RunStatus {
-	return []RunStatus{RunPending, RunRunning, RunCompleted, RunFailed}
+	return []RunStatus{RunPending, RunRunning, RunCompleted, RunFailed, RunCanceled}
 }
 
 // ParseRunStatus reads a status as users write it.
@@ -28,11 +29,14 @@ func ParseRunStatus(s string) (RunStatus, error) {
 			return known, nil
 		}
 	}
-	return "", Refuse(Invalid, "status must be one of pending, running, completed, failed; not %q", s)
+	return "", Refuse(Invalid, "status must be one of pending, running, completed, failed, canceled; not %q", s)
 }
 
 // Finished reports whether no step of a run in this status goes on.
-func (s RunStatus) Finished() bool { return s == RunCompleted || s == RunFailed }
+func (s RunStatus) Finished() bool { return s == RunCompleted || s.Redrivable() }
+
+// Redrivable reports whether a run in this status can be redriven.
+func (s RunStatus) Redrivable() bool { return s == RunFailed || s == RunCanceled }
 
 // A Definition is a workflow as it was configured when a run of it began. It never
 // changes: a run follows it to its end, whatever the configuration says by then.
@@ -56,15 +60,19 @@ type Run struct {
 	// adds the next one may change the run: see [Runs.Transit].
 	Seq int
 
-	// Written is about how many bytes the run has written, in all its epochs, and Writers
-	// how many of them each step wrote, in the form of package workflow; empty if none wrote
-	// much.
+	// Written is about how many bytes the run has written in all its epochs. Writers has the
+	// bytes of each step with large texts, in the form of package workflow; it is empty if
+	// there is none.
 	Written int
 	Writers string
 
 	Step   string // of the workflow's own list, the one it has come to or ended with
 	Output []byte // JSON, once completed
-	Error  string // why it failed, beginning with the class; else empty
+
+	// Error is why the run failed, beginning with the step. It is "canceled" if the run was
+	// canceled. It is set already while a run that fails is at the steps of on_failure. Else it is
+	// empty.
+	Error string
 
 	DeadlineAt time.Time // after it no step starts; zero if there is none
 	CreatedAt  time.Time
@@ -117,7 +125,7 @@ type Step struct {
 	// with #2 at the end at a second visit of that step there.
 	Path string
 	Name string
-	Type string // http, choice, parallel, map, wait or callback
+	Type string // http, choice, parallel, map, wait, callback or fail
 
 	Status  StepStatus
 	Attempt int    // ends of attempts that are recorded
@@ -139,6 +147,11 @@ type Step struct {
 
 	StartedAt  time.Time // when the run came to it
 	FinishedAt time.Time // zero while it is open
+
+	// HeldUntil is when the lease of a worker ends that held the step's job while the step was
+	// ended without the worker: see Transition.Held. Until then the call may be under way. It
+	// is zero if no worker held the job. Steps and Survey of all steps tell it, nothing else.
+	HeldUntil time.Time
 }
 
 // A Fan counts the branches of a parallel step, or the items of a map step.
@@ -202,11 +215,14 @@ const (
 	EntryStarted    EntryType = "started"         // the run: its first job was taken
 	EntryCompleted  EntryType = "completed"       // the run
 	EntryFailed     EntryType = "failed"          // the run
+	EntryCanceled   EntryType = "canceled"        // the run
+	EntryOnFailure  EntryType = "on_failure"      // the run fails because of a step, and goes on with the step of on_failure
 	EntryRedriven   EntryType = "redriven"        // the run, into a new epoch
 	EntryArmed      EntryType = "token_issued"    // a callback step
 	EntryWaiting    EntryType = "waiting"         // a callback step whose url was told
 	EntryRetried    EntryType = "retry_scheduled" // an attempt failed
 	EntrySucceeded  EntryType = "step_succeeded"
+	EntryLate       EntryType = "answered_late" // a call failed whose step was over before the answer came
 	EntryStepFailed EntryType = "step_failed"
 	EntryFanned     EntryType = "branches_started" // a parallel or map step
 )

@@ -15,6 +15,9 @@ import (
 // [NotFound] that the named row does not exist. Every other error is a defect or
 // a misuse.
 
+// MaxTogether is how many arrivals AcceptAll accepts at most.
+const MaxTogether = 1000
+
 // An Inbox takes events in.
 type Inbox interface {
 	// Accept stores an event and the jobs it gives rise to, whole or not at all.
@@ -36,6 +39,11 @@ type Inbox interface {
 	// received at the time in its id. The clock was set back meanwhile, and ids grow on as if
 	// it had not been; so events of a time are those with ids of that time.
 	Accept(ctx context.Context, a Arrival) (Receipt, error)
+
+	// AcceptAll accepts arrivals as Accept does, one after the other, but in one commit: all of
+	// them or none. The receipts are in the order of the arrivals, of which each may repeat an
+	// earlier one. Of no arrivals it stores nothing. There are at most MaxTogether.
+	AcceptAll(ctx context.Context, arrivals []Arrival) ([]Receipt, error)
 }
 
 // A Quota asks for up to N due jobs of a lane.
@@ -49,8 +57,8 @@ type Quota struct {
 	// Pass is what to show at the lane's gate; nil takes nothing unless it is wide open.
 	Pass *Pass
 
-	// Bytes bounds the events that come with the jobs of a queue, in bytes of text
-	// together. Zero is no bound.
+	// Bytes bounds the text of the events that come with the jobs of a queue, in bytes
+	// together. Zero means no bound.
 	Bytes int
 }
 
@@ -75,8 +83,8 @@ type Worklist interface {
 	//
 	// A job of a workflow comes with the situation of its step.
 	//
-	// Jobs beyond Quota.Bytes come without their events and are to be given back, see
-	// [TakenJob.Bare], but the first job comes with its event however large that is.
+	// Jobs beyond Quota.Bytes come without their events, and the caller gives them back: see
+	// [TakenJob.Bare]. The first job comes with its event however large the event is.
 	//
 	// Nothing is taken without a Pass from a lane whose breaker is open or has closed
 	// less than RampTime ago. With a Pass that has an interval, jobs are taken only
@@ -99,12 +107,18 @@ type Worklist interface {
 	// What an outcome gives rise to is stored in the same commit, if the outcome is.
 	//
 	// The outcomes' verdicts move the gates of their lanes, in the order given. A
-	// success sets Failures back, a failure adds one. The one that makes them
-	// BreakerThreshold opens the breaker until BreakerCooldown after it. While it is
+	// success sets Failures back, a failure adds one. The one that makes them at least
+	// Breaker.Failures opens the breaker until Breaker.Cooldown after it. While it is
 	// open only the outcome of its newest probe counts: a failure keeps it open for
-	// another BreakerCooldown, a success closes it, and one without a verdict makes
+	// another Breaker.Cooldown, a success closes it, and one without a verdict makes
 	// room for the next probe at once.
 	Settle(ctx context.Context, outcomes ...Outcome) (Settlement, error)
+
+	// CloseBreakers sets the failures of lanes back and closes those of their breakers that
+	// are open, as a success of a probe would. It returns the lanes whose breakers it
+	// closed, sorted. Closing again at the same time returns the same. The outcome of a
+	// probe that is under way counts like that of any other delivery.
+	CloseBreakers(ctx context.Context, now time.Time, lanes ...Lane) ([]Lane, error)
 
 	// Release gives taken jobs back untried: their attempt is uncounted and they
 	// are due at the given time. A job whose lease is no longer the one it was
@@ -204,8 +218,13 @@ type JobFilter struct {
 	Status  Status
 	Lane    Lane
 	EventID ID
-	After   ID  // continue below this id
-	Limit   int // 1 to MaxPage; 0 means DefaultPage
+
+	// Since and Until select jobs that were made at or after Since, before Until, by the
+	// time in their ids.
+	Since, Until time.Time
+
+	After ID  // continue below this id
+	Limit int // 1 to MaxPage; 0 means DefaultPage
 }
 
 // A Page is one page of a listing, newest first.
@@ -215,7 +234,8 @@ type Page[T any] struct {
 }
 
 // A Ledger answers questions. A running job whose lease is over at the time of
-// asking is shown as retryable, which is what it is.
+// asking is shown as retryable, which is what it is. A scheduled job whose time has come is
+// shown as available.
 type Ledger interface {
 	// Event returns one event with its payload.
 	Event(ctx context.Context, id ID) (Event, error)
@@ -274,12 +294,16 @@ type Tally struct {
 	// Retryable is how many of the pending ones have failed before, or lost their taker.
 	Retryable int
 
+	// Scheduled is how many of the pending ones only wait for their time.
+	Scheduled int
+
 	// OldestDue is since when the one that is due longest is due; zero if none is due.
 	OldestDue time.Time
 }
 
-// Available is how many of the pending ones nobody has tried yet.
-func (t Tally) Available() int { return t.Pending - t.Retryable }
+// Available is how many of the pending ones were not tried yet, or wait no longer for
+// their time.
+func (t Tally) Available() int { return t.Pending - t.Retryable - t.Scheduled }
 
 // MaxRead is about how many bytes of payloads and headers one [Archive.Read], [Ledger.Peek]
 // or [Ledger.DeadLetters] returns.
@@ -301,6 +325,10 @@ type Archive interface {
 	// JobsOf returns the jobs of events, each event's in the order of their ids. Events
 	// without jobs are absent.
 	JobsOf(ctx context.Context, events []ID) (map[ID][]Job, error)
+
+	// AttemptsOf returns the attempts of jobs, each job's the oldest first. Jobs without
+	// attempts are absent. The kept parts of replies are left out.
+	AttemptsOf(ctx context.Context, jobs []ID) (map[ID][]Attempt, error)
 }
 
 // TurnHorizon is by how much the clock of whoever took a turn may be ahead of one's own.
@@ -309,8 +337,11 @@ const TurnHorizon = time.Hour
 // Upkeep is what operators and start-up do to a store.
 type Upkeep interface {
 	// Retry makes dead jobs available at once, with their whole budget of
-	// attempts, and returns how many. A zero id means all dead jobs, those of one
-	// lane if lane is set. Jobs that are not dead stay as they are. Every lane that is
+	// attempts, and returns how many. The attempts of a retried job are counted on from
+	// those before, see [Job.Earlier]. A zero id means all dead jobs, those of one
+	// lane if lane is set. The job with the given id is due at once, and counts, also if it
+	// waits for a later attempt, of which it has as many as before, or for its time. Other jobs that are not
+	// dead stay as they are. Every lane that is
 	// a stray begins anew, so that jobs which are brought back wait their StrayTime
 	// again. Jobs of workflows stay dead: their runs are redriven instead.
 	Retry(ctx context.Context, now time.Time, id ID, lane Lane) (int, error)
@@ -354,9 +385,25 @@ type Upkeep interface {
 	// nothing.
 	Schema(ctx context.Context) (have, want int, err error)
 
+	// Rehearse does work of a kind with rows of its own, and deletes these in the same
+	// commit. It sends the statements of that work, and fails while they fail. No other
+	// caller sees the rows. It ends when ctx is done.
+	Rehearse(ctx context.Context, w Work) error
+
 	// Ping reports whether the database answers.
 	Ping(ctx context.Context) error
 }
+
+// Work is a kind of writes on which a gateway lives.
+type Work string
+
+// The kinds of work.
+const (
+	Intake      Work = "intake"      // [Inbox.Accept]: events, their jobs and runs
+	Deliveries  Work = "deliveries"  // [Worklist.Take] and [Worklist.Settle]: claims of jobs, attempts, gates
+	Transitions Work = "transitions" // [Runs.Transit]: runs, steps, their history, texts and tokens
+	Turns       Work = "turns"       // [Upkeep.Turn]
+)
 
 // A Store is all of it. Services ask for the roles they use.
 type Store interface {

@@ -8,7 +8,7 @@ import (
 // ErrorClass is what kind of failure a step met. Remedies are chosen by it.
 type ErrorClass string
 
-// The classes. ClassData and ClassNoChoice are matched by "all" only.
+// The classes. ClassData, ClassNoChoice and ClassFail are matched by "all" only.
 const (
 	Class5xx      ErrorClass = "5xx"
 	Class4xx      ErrorClass = "4xx"       // and any other reply that is not 2xx
@@ -16,6 +16,7 @@ const (
 	ClassNetwork  ErrorClass = "network"   // no reply at all
 	ClassData     ErrorClass = "data"      // a path leads nowhere, or something is too large
 	ClassNoChoice ErrorClass = "no_choice" // no choice holds and there is no default
+	ClassFail     ErrorClass = "fail"      // a step of type fail
 )
 
 // An EndKind is what an attempt of a step came to.
@@ -49,13 +50,15 @@ type StepEnd struct {
 
 	Token   string    // hash of a callback's token, for Armed
 	Expires time.Time // of that token
+	Receipt string    // of a callback, for CalledBack
 }
 
 // StepSettled is what became of a StepEnd.
 type StepSettled struct {
-	Lost bool // it changed nothing: somebody else told of the attempt, or the run has moved on
+	Lost bool   // it changed nothing: another worker stored the attempt's end, or the run has moved on
+	Why  string // it is lost, in words for the log
 
-	// Status is what it made of the job, DueAt when that is due again if it is Retryable.
+	// Status is what it made of the job, DueAt when that is due again if it waits.
 	Status Status
 	DueAt  time.Time
 
@@ -80,17 +83,18 @@ type StepChange struct {
 
 // A StepJob is a job for a step that has none yet. It never dies of its attempts.
 type StepJob struct {
-	ID    ID // the step's
-	DueAt time.Time
+	ID     ID     // the step's
+	Status Status // Available, Scheduled or Retryable; empty means Available
+	DueAt  time.Time
 }
 
 // A JobChange is what a transition makes of a step's job, whoever holds it.
 type JobChange struct {
 	ID         ID
 	Status     Status
-	DueAt      time.Time // zero unless Retryable
+	DueAt      time.Time // zero of a job that is finished
 	Error      string
-	FinishedAt time.Time // zero if Retryable
+	FinishedAt time.Time // zero unless it is finished
 }
 
 // A Token lets a callback find its step.
@@ -119,21 +123,34 @@ type Transition struct {
 	Run     Run
 	Entries []Entry // at least one
 
+	// Definition is what the run follows from now on; its Hash is Run.Definition. Zero means
+	// that the run follows what it followed before.
+	Definition Definition
+
 	New     []Step
 	Changed []StepChange
 
 	// Apart allows the store to keep large States and Outputs of New and Changed apart from
-	// the steps, each once in the run. Kept are the names of texts of the run that are known
-	// to be kept so: the StateNames and OutputNames of steps that were read of it. They are
-	// not written again.
+	// the steps, each once in the run. Kept are the names of texts that the store already
+	// keeps so: the StateNames and OutputNames of steps of the run that were read. The store
+	// does not write those texts again.
 	Apart bool
 	Kept  []string
 
-	Jobs     []StepJob
-	JobsEnd  []JobChange
+	Jobs    []StepJob
+	JobsEnd []JobChange
+
+	// Held are steps that end although a worker may hold their jobs, and make a call. The
+	// store notes until when the lease of that worker lasts: see Step.HeldUntil.
+	Held []ID
+
 	Attempts []AttemptRecord
 	Tokens   []Token
 	Disarm   []ID // steps of which no token is good any more
+
+	// Receipts are those of the callbacks that the transition records. A receipt is a hash
+	// of the token and the body of a callback.
+	Receipts []string
 
 	// GivesRise is an event with its jobs that comes of it, such as the alert about a
 	// run that failed; nil if there is none. Neither has keys.
@@ -169,8 +186,15 @@ type Runs interface {
 
 	// Awaited returns the step that a token is good for, by the token's hash. A token
 	// that expires now or has expired, one that was disarmed, and one that
-	// never was are not told apart: the step is "".
-	Awaited(ctx context.Context, now time.Time, hash string) (ID, error)
+	// never was are not told apart: the step is "". Awaited also returns the run that
+	// recorded a callback with this receipt: for as long as the run is stored.
+	Awaited(ctx context.Context, now time.Time, hash, receipt string) (Awaiting, error)
+}
+
+// Awaiting is what a store knows of a callback.
+type Awaiting struct {
+	StepID ID // that its token is good for; "" for none
+	RunID  ID // that has recorded it; "" for none
 }
 
 // A Chronicle answers questions about runs.
@@ -181,9 +205,9 @@ type Chronicle interface {
 	// Runs lists runs newest first, without their outputs, paged like Events.
 	Runs(ctx context.Context, f RunFilter) (Page[Run], error)
 
-	// Steps lists the steps of an epoch of a run in the order of their ids: those behind the
-	// id after, at most limit of them, 1 to MaxPage, and no more once their States and
-	// Outputs have MaxRead bytes together, but one at least if there is one.
+	// Steps lists at most limit steps of an epoch of a run, 1 to MaxPage, in the order of
+	// their ids, beginning after the id after. It stops once their States and Outputs have
+	// MaxRead bytes together, but returns at least one step if there is one.
 	Steps(ctx context.Context, run ID, epoch int, after ID, limit int) (Page[Step], error)
 
 	// History lists the entries of a run behind a Seq, oldest first: limit of them, 1 to

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"net/textproto"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,15 +24,15 @@ import (
 
 // sources are the configured sources as intake knows them.
 func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
-	certificates := sns.NewCertificates(g.client.Get, g.Clock)
+	certificates := sns.NewCertificates(g.client.Get, g.Machine)
 	var all []intake.Source
 	for _, s := range c.SortedSources() {
-		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify, Allowed: prefixes(s.AllowedIPs), Schedule: s.Schedule, ByBody: s.Dedup == "body"}
+		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify, Allowed: prefixes(s.AllowedIPs), Schedule: s.Schedule, ByBody: s.Dedup == "body", Binary: s.Binary, Origins: s.WebhookOrigins}
 		var err error
 		if source.Schema, err = Schema(s); err != nil {
 			return nil, err
 		}
-		if source.Verify, err = verifier(c, s, g.Clock); err != nil {
+		if source.Verify, err = verifier(c, s, g.Machine); err != nil {
 			return nil, fmt.Errorf("sources.%s: %w", s.Name, err)
 		}
 		if source.Kind == intake.Topic {
@@ -40,7 +42,7 @@ func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
 				AllowPrivate: c.Server.AllowPrivateURLs,
 				Certificates: certificates,
 				Fetch:        g.client.Get,
-				Clock:        g.Clock,
+				Clock:        g.Machine,
 			})
 		}
 		all = append(all, source)
@@ -108,7 +110,7 @@ func timetable(c *config.Config) ([]cron.Source, error) {
 func Consumers(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, h := range c.SortedHandlers() {
-		consumer := intake.Consumer{Lane: core.HandlerLane(h.Name), Source: h.Source, Events: h.Events, MaxAttempts: h.Retry.Max}
+		consumer := intake.Consumer{Lane: core.HandlerLane(h.Name), Source: h.Source, Events: h.Events, Reads: h.Transform != "", MaxAttempts: h.Retry.Max}
 		if err := choose(&consumer, "handlers."+h.Name, h.Filter, h.IdempotencyKey); err != nil {
 			return nil, err
 		}
@@ -155,12 +157,26 @@ func places(c *config.Config) []alert.Place {
 	return all
 }
 
+// shown is how the places of alerts are shown.
+func shown(c *config.Config) core.Places {
+	all := make(core.Places, len(c.Alerts))
+	for i, a := range c.Alerts {
+		place := core.Place{Lane: core.AlertLane(strconv.Itoa(i + 1))}
+		if u, err := url.Parse(a.URL.Reveal()); err == nil {
+			place.Host = u.Hostname()
+		}
+		all[alert.Lane(a.URL.Reveal())] = place
+	}
+	return all
+}
+
 // alerted are the places of alerts as the worker knows them.
 func alerted(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 	var all []worker.Target
+	places := shown(c)
 	for _, a := range c.Alerts {
 		lane := alert.Lane(a.URL.Reveal())
-		sender, err := client.HTTP(egress.Target{Name: string(lane), URL: a.URL.Reveal()})
+		sender, err := client.HTTP(egress.Target{Name: string(places.Shown(lane)), URL: a.URL.Reveal(), Secrets: reveal(a.SigningSecret)})
 		if err != nil {
 			return nil, fmt.Errorf("alerts: %w", err)
 		}
@@ -190,7 +206,7 @@ func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 			Lane:    core.HandlerLane(h.Name),
 			Sender:  sender,
 			Retry:   retryOf(h.Retry),
-			Breaker: true,
+			Breaker: breakerOf(h.CircuitBreaker),
 			Timeout: timeout,
 			Hold:    c.Worker.Lease(timeout),
 		}
@@ -239,6 +255,18 @@ func signingSecrets(c *config.Config, h config.Handler) []string {
 		return reveal(h.SigningSecret)
 	}
 	return reveal(c.Delivery.SigningSecret)
+}
+
+// breakerOf is a handler's circuit breaker as the worker knows it; nil if it is switched off.
+func breakerOf(b config.CircuitBreaker) *worker.Breaker {
+	if b.Off {
+		return nil
+	}
+	all := &worker.Breaker{Breaker: core.Breaker{Failures: b.Failures, Cooldown: b.Cooldown.Duration}}
+	for _, class := range b.Count {
+		all.Counts = append(all.Counts, core.ErrorClass(class))
+	}
+	return all
 }
 
 func retryOf(r config.Retry) core.Retry {

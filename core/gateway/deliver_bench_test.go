@@ -122,7 +122,7 @@ func deliver(b *testing.B, payload []byte, to worker.Sender) {
 	store.done.Store(int64(b.N))
 	w := worker.New(worker.Deps{Worklist: store, Clock: core.SystemClock, Observe: func(core.Fact) {}},
 		worker.Limits{Slots: slots, Batch: 100, Drain: time.Second},
-		[]worker.Target{{Lane: core.HandlerLane("a"), Sender: to, Breaker: true, Timeout: 30 * time.Second, Hold: time.Minute}})
+		[]worker.Target{{Lane: core.HandlerLane("a"), Sender: to, Breaker: &worker.Breaker{}, Timeout: 30 * time.Second, Hold: time.Minute}})
 	ctx, cancel := context.WithCancel(context.Background())
 	ticked := make(chan error)
 	go func() {

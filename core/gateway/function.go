@@ -18,7 +18,9 @@ type Part func(*Gateway) error
 
 // NewPart assembles a part of a gateway, which does nothing of itself.
 func NewPart(c *config.Config, d Deps, part Part) (*Gateway, error) {
-	g, err := newPart(c, d, newShared(), part)
+	s := newShared()
+	s.pulses.rests = 1
+	g, err := newPart(c, d, s, part)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +43,10 @@ func IntakeRoutes(g *Gateway) error {
 	}
 	g.handler = g.newHandler(g.config, append(g.intakePieces(g.config), g.opsPieces(g.config)...))
 	if g.Metrics != nil {
+		g.Breakers = Breakers(g.config, g.Store, g.Clock)
+		g.Breakers.Observe = g.observe
 		g.Stats = Statistics(g.config, g.Store, g.Clock)
-		g.shared.watch(g.Metrics, g.Stats.Lanes, func() int { return 0 })
+		g.shared.watch(g.Deps, g.Stats.Lanes, func() int { return 0 })
 	}
 	return nil
 }
@@ -86,10 +90,13 @@ func services(g *Gateway) (err error) {
 	g.Puller = g.newPuller(g.config, bell, g.obituaries.Of)
 	g.Queues = Queues(g.config, g.Store, g.Clock)
 	g.Queues.Bell, g.Queues.Observe = bell, g.observe
-	g.Jobs = manage.NewJobs(g.Store, g.Clock)
-	g.Jobs.Bell, g.Jobs.Observe, g.Jobs.Waits = bell, g.observe, Waits(g.config, g.Store, g.Clock)
+	g.Jobs = Jobs(g.config, g.Store, g.Clock)
+	g.Jobs.Bell, g.Jobs.Observe = bell, g.observe
+	g.Breakers = Breakers(g.config, g.Store, g.Clock)
+	g.Breakers.Observe = g.observe
 	g.Stats = Statistics(g.config, g.Store, g.Clock)
 	g.Runs = manage.NewRuns(g.Store, g.runner)
+	g.Runs.Names, g.Runs.Current = names(g.config), g.config.Definition
 	g.Events, err = g.newEvents(g.config, bell)
 	return err
 }

@@ -33,15 +33,26 @@ import (
 	"github.com/eventgateway/gateway/core/runner"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/eventgateway/gateway/core/worker"
 )
 
 // Deps is what a gateway works with beside its configuration.
 type Deps struct {
 	Store   core.Store
-	Clock   core.Clock
+	Clock   core.Clock // of the database: stored times are compared with it
 	Log     *slog.Logger
 	Version string
+
+	// Machine is the clock of this machine, by which signatures and certificates are judged
+	// and deliveries are signed. Nil means Clock.
+	Machine core.Clock
+
+	// Ahead is how far Clock is ahead of Machine. Nil means that they are the same.
+	Ahead func() time.Duration
+
+	// Database names the database of the Store for commands that work beside this process.
+	Database wire.Database
 
 	// SoleTaker says that no other process takes jobs from this store, so that jobs
 	// found running at the start belong to nobody. It holds for SQLite.
@@ -91,6 +102,7 @@ type Gateway struct {
 	Runs       *manage.Runs
 	Events     *manage.Events
 	Jobs       *manage.Jobs
+	Breakers   *manage.Breakers
 	Stats      *manage.Statistics
 	runner     *runner.Runner
 	obituaries *alert.Obituaries
@@ -99,7 +111,7 @@ type Gateway struct {
 	handler    http.Handler
 	clients    web.Clients
 	drain      time.Duration
-	writes     func(context.Context) error // why nothing can be written
+	vitals     *vitals
 	config     *config.Config
 	shared     *shared
 
@@ -114,7 +126,7 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 		return nil, err
 	}
 	g.hasten() // nobody takes its place
-	g.shared.watch(g.Metrics, g.Stats.Lanes, g.Worker.Sending)
+	g.shared.watch(g.Deps, g.Stats.Lanes, g.Worker.Sending)
 	return g, nil
 }
 
@@ -126,15 +138,18 @@ func newGateway(c *config.Config, d Deps, s *shared) (*Gateway, error) {
 // newPart assembles what all gateways have, and a part of the rest.
 func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 	d.Rest = cmp.Or(d.Rest, DefaultRest)
+	if d.Machine == nil {
+		d.Machine = d.Clock
+	}
 	if d.Metrics != nil {
 		d.Store = d.Metrics.Store(d.Store)
 	}
-	well := &vitals{d.Store, d.Clock, &s.ailing}
-	d.Store = well
+	watched := &vitals{d.Store, s.pulses, d.Rest}
+	d.Store = watched
 	g := &Gateway{
 		Deps:    d,
-		writes:  well.check,
-		observe: observer(d),
+		vitals:  watched,
+		observe: observer(d, shown(c)),
 		drain:   time.Duration(c.Worker.DrainTimeoutSecs) * time.Second,
 		clients: web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
 		config:  c,
@@ -146,7 +161,7 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 		Concurrency:  c.Worker.MaxConcurrency,
 		Version:      g.Version,
 		Traced:       g.Traces != nil,
-		Clock:        g.Clock,
+		Clock:        g.Machine,
 	})
 	g.Alerts = g.newAlerts(c, s.bell)
 	g.obituaries = alert.NewObituaries(g.ids(), c.Delivery.DefaultRetry.Max, places(c))
@@ -162,8 +177,8 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 	return g, nil
 }
 
-// observer tells all who are to hear of facts.
-func observer(d Deps) core.Observer {
+// observer tells all who are to hear of facts, with places of alerts as they are shown.
+func observer(d Deps, places core.Places) core.Observer {
 	all := []core.Observer{telemetry.Log(d.Log)}
 	if d.Traces != nil {
 		all = append(all, d.Traces.Observe)
@@ -172,6 +187,7 @@ func observer(d Deps) core.Observer {
 		all = append(all, d.Metrics.Observe)
 	}
 	return func(f core.Fact) {
+		f = places.Fact(f)
 		for _, tell := range all {
 			tell(f)
 		}
@@ -196,6 +212,7 @@ func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, 
 	}
 	return intake.New(intake.Deps{
 		Inbox:     g.Store,
+		Events:    g.Store,
 		IDs:       g.ids(),
 		Clock:     g.Clock,
 		Bell:      bell,

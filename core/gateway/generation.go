@@ -16,7 +16,7 @@ import (
 type shared struct {
 	bell    *core.Bell
 	counts  web.Counts
-	ailing  atomic.Bool // something could not be written
+	pulses  *pulses
 	tallies *alert.Tallies
 	ignored atomic.Pointer[web.IgnoredConfig] // the newest configuration, if it is not followed
 
@@ -27,7 +27,9 @@ type shared struct {
 	recovered bool
 }
 
-func newShared() *shared { return &shared{bell: &core.Bell{}, tallies: alert.NewTallies()} }
+func newShared() *shared {
+	return &shared{bell: &core.Bell{}, pulses: newPulses(), tallies: alert.NewTallies()}
+}
 
 func (g *Gateway) ids() *core.IDs {
 	s := g.shared

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"slices"
-
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/intake"
@@ -22,12 +20,50 @@ func Waits(c *config.Config, store manage.LaneStore, clock core.Clock) *manage.W
 	return manage.NewWaits(store, clock, Lanes(c))
 }
 
-// Statistics tell how all that is configured stands.
-func Statistics(c *config.Config, store manage.StatsStore, clock core.Clock) *manage.Statistics {
-	return manage.NewStatistics(store, clock, Lanes(c))
+// Jobs are the stored jobs.
+func Jobs(c *config.Config, store core.Store, clock core.Clock) *manage.Jobs {
+	jobs := manage.NewJobs(store, clock)
+	jobs.Waits, jobs.Names = Waits(c, store, clock), names(c)
+	return jobs
 }
 
-// Lanes are those of handlers, queues, workflows and alerts, each by name.
+// names are those of all that is configured.
+func names(c *config.Config) *manage.Names {
+	n := &manage.Names{Unknown: config.Unknown, Places: shown(c)}
+	for _, s := range c.SortedSources() {
+		n.Sources = append(n.Sources, s.Name)
+	}
+	for _, h := range c.SortedHandlers() {
+		n.Handlers = append(n.Handlers, h.Name)
+	}
+	for _, q := range c.SortedQueues() {
+		n.Queues = append(n.Queues, q.Name)
+	}
+	for _, w := range c.SortedWorkflows() {
+		n.Workflows = append(n.Workflows, w.Name)
+	}
+	return n
+}
+
+// Breakers are the circuit breakers of the configured handlers.
+func Breakers(c *config.Config, store manage.BreakerStore, clock core.Clock) *manage.Breakers {
+	return manage.NewBreakers(store, clock, Lanes(c))
+}
+
+// Statistics tell how all that is configured stands.
+func Statistics(c *config.Config, store manage.StatsStore, clock core.Clock) *manage.Statistics {
+	return manage.NewStatistics(store, clock, Lanes(c), shown(c))
+}
+
+// Tail is what is new in the store.
+func Tail(c *config.Config, store manage.TailStore, clock core.Clock) *manage.Tail {
+	tail := manage.NewTail(store, clock)
+	tail.Names = names(c)
+	return tail
+}
+
+// Lanes are those of handlers, queues and workflows, each by name, and of alerts, in the order of
+// the configuration.
 func Lanes(c *config.Config) []core.Lane {
 	var all []core.Lane
 	for _, h := range c.SortedHandlers() {
@@ -37,12 +73,10 @@ func Lanes(c *config.Config) []core.Lane {
 	for _, w := range c.SortedWorkflows() {
 		all = append(all, core.WorkflowLane(w.Name))
 	}
-	var told []core.Lane
 	for _, p := range places(c) {
-		told = append(told, p.Lane)
+		all = append(all, p.Lane)
 	}
-	slices.Sort(told)
-	return append(all, told...)
+	return all
 }
 
 func (g *Gateway) newEvents(c *config.Config, bell *core.Bell) (*manage.Events, error) {
@@ -59,5 +93,7 @@ func eventsOf(c *config.Config, store manage.EventStore, clock core.Clock, ids *
 	if err != nil {
 		return nil, err
 	}
-	return manage.NewEvents(store, clock, intake.Rematch(consumers, ids)), nil
+	events := manage.NewEvents(store, clock, intake.Rematch(consumers, ids))
+	events.Names, events.Decline = names(c), intake.Decline(consumers)
+	return events, nil
 }

@@ -74,7 +74,7 @@ func TestReplayIsForThoseConfiguredNow(t *testing.T) {
 	if len(listed) != 5 || listed[0].EventType != "refund" {
 		t.Fatalf("events %+v, want five, the newest first", listed)
 	}
-	want := record.Replayed{Events: 4, Jobs: 11, First: record.Text(listed[4].ID), Last: record.Text(listed[0].ID)}
+	want := record.Replayed{Looked: 5, Events: 4, Jobs: 11, First: record.Text(listed[4].ID), Last: record.Text(listed[0].ID)}
 	for range 2 { // a replay is not a duplicate of itself
 		for _, body := range []string{`{"dry_run": true}`, `{"limit": 5}`} {
 			if got := told[record.Replayed](t, h, "POST /api/events/replay", body); got != want {
@@ -83,12 +83,13 @@ func TestReplayIsForThoseConfiguredNow(t *testing.T) {
 		}
 	}
 	lanes := [][]string{ // of each event, oldest first, after two replays
-		{"audit", "billing", "billing", "mail", "workflow/fulfil/call", "queue/work", "billing", "mail", "workflow/fulfil/call", "queue/work"},
-		{"audit", "billing", "mail", "workflow/fulfil/call", "queue/work", "mail", "workflow/fulfil/call", "queue/work"},
+		{"audit", "billing", "billing", "mail", "queue/work", "workflow/fulfil/call", "billing", "mail", "queue/work", "workflow/fulfil/call"},
+		{"audit", "billing", "mail", "queue/work", "workflow/fulfil/call", "mail", "queue/work", "workflow/fulfil/call"},
 		{"audit", "billing", "billing", "queue/work", "billing", "queue/work"},
 		{"audit", "billing", "mail", "queue/work", "mail", "queue/work"},
 		{"audit", "billing"},
 	}
+	unwanted := [][]string{nil, nil, {"mail", "workflow/fulfil"}, {"workflow/fulfil"}, {"mail", "queue/work", "workflow/fulfil"}}
 	i := 0
 	for line := range strings.Lines(httpAsk(h, "GET /api/export/events", "").Body.String()) {
 		var event record.Event
@@ -107,9 +108,21 @@ func TestReplayIsForThoseConfiguredNow(t *testing.T) {
 		}
 		one := told[record.Event](t, h, "GET /api/events/"+string(event.ID), "")
 		one.Payload = event.Payload
-		for k := range one.Jobs {
+		for k, j := range one.Jobs {
+			if tried := told[record.Attempts](t, h, "GET /api/jobs/"+string(j.ID)+"/attempts", ""); len(tried.Attempts) != len(event.Jobs[k].Attempts) {
+				t.Errorf("event %d, job %d: exported with %d attempts, want %d", i, k, len(event.Jobs[k].Attempts), len(tried.Attempts))
+			}
 			one.Jobs[k].Waiting = nil // which exports leave out: they tell what was, not what is
+			one.Jobs[k].Attempts = event.Jobs[k].Attempts
 		}
+		var declined []string
+		for _, d := range one.Declined {
+			declined = append(declined, d.Handler)
+		}
+		if diff := cmp.Diff(unwanted[i], declined); diff != "" {
+			t.Errorf("event %d is not wanted by (-want +got):\n%s", i, diff)
+		}
+		one.Declined = nil // of the configuration of now, and so not exported
 		if diff := cmp.Diff(event, one); diff != "" {
 			t.Errorf("event %d (-exported +inspected):\n%s", i, diff)
 		}
@@ -126,7 +139,7 @@ alerts: [{url: "http://192.0.2.1/hook", type: slack, "on": [dlq]}]`), openStore(
 	httpAsk(h, "POST /events/shop/order.created", `{"id": 1, "total": 50}`)
 	stats := told[record.Stats](t, h, "GET /api/stats", "")
 	got := fmt.Sprint(len(stats.Handlers), len(stats.Queues), len(stats.Workflows), len(stats.Alerts), stats.Jobs)
-	if want := "2 1 1 1 {{4 0 0 0} 0}"; got != want {
+	if want := "2 1 1 1 {{4 0 0 0 0} 0}"; got != want {
 		t.Errorf("stats = %s of %+v, want %s", got, stats, want)
 	}
 	for _, s := range stats.Handlers {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -30,16 +31,18 @@ type Metrics interface {
 	Expect(method, pattern string)
 	Served(pattern, method string, status int)
 
-	// Refused is told of each request that was refused because of others, and why in a word.
+	// Refused is called for each request that met a limit because of other requests, with the
+	// name of the limit.
 	Refused(reason string)
 
-	// Clients is told once whom to ask what the clients have, and all the words for why
-	// they are refused: bytes of replies that are being made or written, and requests that
-	// wait for messages.
+	// Clients is called once, with functions and names. unread returns the bytes of replies
+	// that the gateway makes or writes. polls returns the requests that wait for messages.
+	// reasons are the names that Refused may get.
 	Clients(unread, polls func() int, reasons []string)
 
-	// Watch is told once whom to ask when somebody collects.
-	Watch(stats func(context.Context) (manage.Stats, error), sending func() int)
+	// Watch sets, once, the store that each collection of metrics asks. ahead is how far the database's
+	// clock is ahead of the machine's.
+	Watch(stats func(context.Context) (manage.Stats, error), sending func() int, ahead func() time.Duration)
 }
 
 // Names is what is configured, as measurements are told apart by it.
@@ -60,8 +63,9 @@ func Names(c *config.Config) telemetry.Names {
 	for _, w := range c.SortedWorkflows() {
 		n.Workflows[w.Name] = stepNames(w.Steps)
 	}
+	lanes := shown(c)
 	for i, p := range places(c) {
-		n.Alerts[p.Lane] = c.Alerts[i].Type
+		n.Alerts[lanes.Shown(p.Lane)] = c.Alerts[i].Type
 	}
 	return n
 }
@@ -96,11 +100,15 @@ func (g *Gateway) expect() {
 	}
 }
 
-// watch tells the metrics whom to ask at a scrape.
-func (s *shared) watch(m Metrics, stats func(context.Context) (manage.Stats, error), sending func() int) {
-	if m == nil {
+// watch gives the metrics the functions to call at a scrape.
+func (s *shared) watch(d Deps, stats func(context.Context) (manage.Stats, error), sending func() int) {
+	if d.Metrics == nil {
 		return
 	}
-	m.Watch(stats, sending)
-	m.Clients(s.counts.Unwritten, s.counts.Polls, web.Reasons())
+	ahead := d.Ahead
+	if ahead == nil {
+		ahead = func() time.Duration { return 0 }
+	}
+	d.Metrics.Watch(stats, sending, ahead)
+	d.Metrics.Clients(s.counts.Unwritten, s.counts.Polls, web.Reasons())
 }

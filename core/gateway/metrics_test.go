@@ -250,3 +250,14 @@ workflows:
 		t.Errorf("places of types %v, names (-want +got):\n%s", kinds, diff)
 	}
 }
+
+func (i instant) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
+	for _, a := range all {
+		r, err := i.Accept(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		receipts = append(receipts, r)
+	}
+	return receipts, nil
+}

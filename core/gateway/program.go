@@ -43,7 +43,7 @@ func NewProgram(c *config.Config, d Deps) (*Program, error) {
 		return nil, err
 	}
 	p := newProgram(g, d)
-	g.shared.watch(d.Metrics, p.stats, p.sending)
+	g.shared.watch(d, p.stats, p.sending)
 	return p, nil
 }
 

@@ -41,14 +41,14 @@ func (g *Gateway) newPuller(c *config.Config, bell *core.Bell, obituary obituary
 
 // queueRoutes serve the consumers of queues and their operators.
 func (g *Gateway) queueRoutes(c *config.Config) web.Piece {
-	keys := map[string]string{}
+	keys := map[string][]string{}
 	for _, q := range c.SortedQueues() {
-		keys[q.Name] = q.APIKey.Reveal()
+		keys[q.Name] = reveal(q.APIKey)
 	}
 	return web.Queues(web.QueuesOptions{
 		Puller:  g.Puller,
 		Manager: g.Queues,
-		Token:   c.API.AuthToken.Reveal(),
+		Tokens:  reveal(c.API.AuthToken),
 		Keys:    keys,
 
 		MaxReply: g.MaxReply,

@@ -217,8 +217,8 @@ func TestPollsAreWoken(t *testing.T) {
 	}
 	park()
 	w.tell(t, "retry", fmt.Sprintf(`{"id": %q}`, m[0].ID), `{"retried":1}`)
-	if again := await(t, got); len(again) != 1 || again[0].ID != m[0].ID || again[0].Attempt != 1 {
-		t.Errorf("after the retry %+v, want message %s at attempt 1", again, m[0].ID)
+	if again := await(t, got); len(again) != 1 || again[0].ID != m[0].ID || again[0].Attempt != 2 {
+		t.Errorf("after the retry %+v, want message %s at attempt 2", again, m[0].ID)
 	}
 }
 

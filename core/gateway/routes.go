@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/eventgateway/gateway/core/config"
-	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
 )
@@ -23,7 +22,7 @@ func (g *Gateway) allPieces(c *config.Config) []web.Piece {
 // intakePieces are where events come in, and callbacks.
 func (g *Gateway) intakePieces(c *config.Config) []web.Piece {
 	return []web.Piece{
-		web.Intake(web.IntakeOptions{Receiver: g.Intake, Token: c.API.AuthToken.Reveal()}),
+		web.Intake(web.IntakeOptions{Receiver: g.Intake, Clock: g.Clock, Tokens: reveal(c.API.AuthToken)}),
 		web.Callback(web.CallbackOptions{Resume: g.runner.Callback}),
 	}
 }
@@ -32,12 +31,16 @@ func (g *Gateway) intakePieces(c *config.Config) []web.Piece {
 func (g *Gateway) opsPieces(c *config.Config) []web.Piece {
 	return []web.Piece{
 		web.Ops(web.OpsOptions{
-			Depth:        g.Store.Depth,
-			Writes:       g.writes,
-			Every:        g.Rest,
-			Ignored:      g.shared.ignored.Load,
-			Metrics:      g.Metrics,
-			MetricsToken: c.API.MetricsAuthToken.Reveal(),
+			Depth:         g.Store.Depth,
+			Writes:        g.vitals.check,
+			Doubtful:      g.vitals.doubtful,
+			Every:         g.Rest,
+			Ignored:       g.shared.ignored.Load,
+			Database:      g.Database,
+			Tokens:        reveal(c.API.AuthToken),
+			Now:           g.Machine,
+			Metrics:       g.Metrics,
+			MetricsTokens: reveal(c.API.MetricsAuthToken),
 		}),
 	}
 }
@@ -45,13 +48,14 @@ func (g *Gateway) opsPieces(c *config.Config) []web.Piece {
 // apiPieces serve the consumers of queues, the operators of events, jobs, queues and
 // runs, and whoever wants to see how all stands.
 func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
-	token := c.API.AuthToken.Reveal()
+	tokens := reveal(c.API.AuthToken)
 	return []web.Piece{
 		g.queueRoutes(c),
-		web.Events(web.EventsOptions{Manager: g.Events, Token: token}),
-		web.Jobs(web.JobsOptions{Manager: g.Jobs, Token: token}),
-		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Look: manage.NewTail(g.Store, g.Clock).Look, Token: token}),
-		web.Runs(web.RunsOptions{Manager: g.Runs, Token: token}),
+		web.Events(web.EventsOptions{Manager: g.Events, Tokens: tokens}),
+		web.Jobs(web.JobsOptions{Manager: g.Jobs, Tokens: tokens}),
+		web.Breakers(web.BreakersOptions{Reset: g.Breakers.Reset, Tokens: tokens}),
+		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Look: Tail(g.config, g.Store, g.Clock).Look, Tokens: tokens}),
+		web.Runs(web.RunsOptions{Manager: g.Runs, Tokens: tokens}),
 	}
 }
 

@@ -63,14 +63,19 @@ func asked(h http.Handler, route, authorization string) *httptest.ResponseRecord
 	return w
 }
 
+const handshake = "senders ask whether they may send, which is no permission yet"
+
 // unlocked are the routes that ask for no token, and why.
 var unlocked = map[string]string{
-	"GET /health":             "a probe has no token, and learns one number",
-	"HEAD /health":            "a probe has no token, and learns nothing",
-	"POST /webhooks/{source}": "senders prove themselves by their signature",
-	"POST /sns/{source}":      "notifications are signed by Amazon",
-	"POST /callback/{token}":  "the token in the path is the proof",
-	"POST /_echo":             "for trying things out, and off unless it is asked for",
+	"GET /health":                           "a probe has no token, and learns one number",
+	"HEAD /health":                          "a probe has no token, and learns nothing",
+	"POST /webhooks/{source}":               "senders prove themselves by their signature",
+	"POST /sns/{source}":                    "notifications are signed by Amazon",
+	"OPTIONS /webhooks/{source}":            handshake,
+	"OPTIONS /events/{event_type}":          handshake,
+	"OPTIONS /events/{source}/{event_type}": handshake,
+	"POST /callback/{token}":                "the token in the path is the proof",
+	"POST /_echo":                           "for trying things out, and off unless it is asked for",
 }
 
 func TestEveryRouteAsksForItsToken(t *testing.T) {

@@ -3,72 +3,275 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
-	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// A stubborn store answers all questions, and writes only what it is allowed to.
+// A stubborn store answers all questions, and does the work that it is allowed to do.
 type stubborn struct {
 	core.Store
-	events, turns error        // why they cannot be written
-	asked         atomic.Int32 // how many turns there were
+	refuses   map[string]error // why a method fails
+	hangs     atomic.Bool      // Accept and Rehearse wait until their callers give up
+	rehearsed atomic.Int32
 }
 
-func (s *stubborn) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
-	if s.events != nil {
-		return core.Receipt{}, s.events
+func (s *stubborn) Depth(context.Context) (int, error) { return 0, nil }
+
+func (s *stubborn) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
+	if s.hangs.Load() {
+		time.Sleep(10 * time.Second)
+		return core.Receipt{}, away
 	}
-	return s.Store.Accept(ctx, a)
-}
-
-func (s *stubborn) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
-	s.asked.Add(1)
-	if s.turns != nil {
-		return false, s.turns
+	if err := s.refuses["event "+string(a.Event.Payload)]; err != nil {
+		return core.Receipt{}, err
 	}
-	return s.Store.Turn(ctx, now, name, hold)
+	return core.Receipt{EventID: a.Event.ID}, s.refuses["Accept"]
 }
 
-// TestHealthOfADatabaseThatTakesNothing: a gateway is ill once something could not be
-// written and a try fails too, until one succeeds. As long as all is well it tries
-// nothing.
-func TestHealthOfADatabaseThatTakesNothing(t *testing.T) {
-	full := errors.New("disk full")
-	s := &stubborn{Store: openStore(t, filepath.Join(t.TempDir(), "gateway.db"))}
+func (s *stubborn) Rehearse(ctx context.Context, w core.Work) error {
+	s.rehearsed.Add(1)
+	if s.hangs.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.refuses["rehearse "+string(w)]
+}
+
+func (s *stubborn) Take(context.Context, time.Time, []core.Quota) ([]core.TakenJob, error) {
+	return nil, s.refuses["Take"]
+}
+
+func (s *stubborn) Settle(context.Context, ...core.Outcome) (core.Settlement, error) {
+	return core.Settlement{}, s.refuses["Settle"]
+}
+
+func (s *stubborn) Transit(context.Context, ...core.Transition) ([]bool, error) {
+	return nil, s.refuses["Transit"]
+}
+
+func (s *stubborn) Turn(context.Context, time.Time, string, time.Duration) (bool, error) {
+	return true, s.refuses["Turn"]
+}
+
+var (
+	away      = core.Refuse(core.Unavailable, "database unavailable")
+	errDefect = errors.New("invalid byte sequence")
+)
+
+// A patient is a gateway on a stubborn store.
+type patient struct {
+	*testing.T
+	*gateway.Gateway
+	store  *stubborn
+	events int
+}
+
+func newPatient(t *testing.T) *patient {
+	p := &patient{T: t, store: &stubborn{refuses: map[string]error{}}}
 	g, err := gateway.New(load(t, "sources: {shop: {type: event}}"), gateway.Deps{
-		Store: s, Clock: core.SystemClock, Log: slog.New(slog.DiscardHandler), Rest: time.Nanosecond,
+		Store: p.store, Clock: core.SystemClock, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []struct {
-		what          string
-		events, turns error
-		post, health  int
-		tries         int32
-	}{
-		{"all is well", nil, nil, 202, 200, 0},
-		{"nobody knows yet", nil, full, 202, 200, 0},
-		{"one event was not written, anything else would be", full, nil, 500, 200, 1},
-		{"nothing is written", full, full, 500, 503, 2},
-		{"events are, and that is not enough to know", nil, full, 202, 503, 3},
-		{"all is well again", nil, nil, 202, 200, 4},
-		{"who has gone is no failure", context.Canceled, full, 500, 200, 4},
-	} {
-		s.events, s.turns = step.events, step.turns
-		posted, health := httptest.NewRecorder(), httptest.NewRecorder()
-		g.Handler().ServeHTTP(posted, httptest.NewRequest("POST", "/events/shop/order.created", nil))
-		g.Handler().ServeHTTP(health, httptest.NewRequest("GET", "/health", nil))
-		if posted.Code != step.post || health.Code != step.health || s.asked.Load() != step.tries {
-			t.Errorf("%s: POST = %d, GET /health = %d %s after %d tries; want %d and %d after %d",
-				step.what, posted.Code, health.Code, health.Body, s.asked.Load(), step.post, step.health, step.tries)
+	p.Gateway = g
+	p.healthy("at first", 200, 1) // no event has been stored or refused yet
+	return p
+}
+
+func (p *patient) ask(method, path, body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	p.Handler().ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	return w
+}
+
+// post sends an event, a new one unless a body is given.
+func (p *patient) post(want int, body ...string) {
+	p.Helper()
+	p.events++
+	text := fmt.Sprintf(`{"n":%d}`, p.events)
+	if len(body) > 0 {
+		text = body[0]
+	}
+	if w := p.ask("POST", "/events/shop/order.created", text); w.Code != want {
+		p.Errorf("POST = %d %s, want %d", w.Code, w.Body, want)
+	}
+}
+
+// healthy requires an answer of /health a moment later, and how many rehearsals it took.
+func (p *patient) healthy(when string, status int, rehearsals int32) {
+	p.Helper()
+	time.Sleep(time.Second) // an answer is good for so long
+	before := p.store.rehearsed.Load()
+	w := p.ask("GET", "/health", "")
+	if n := p.store.rehearsed.Load() - before; w.Code != status || n != rehearsals {
+		p.Errorf("%s: GET /health = %d %s after %d rehearsals, want %d after %d", when, w.Code, w.Body, n, status, rehearsals)
+	}
+}
+
+// TestHealthFollowsIntake: a gateway is unhealthy while real events are refused, and healthy
+// again with the first one that is stored.
+func TestHealthFollowsIntake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPatient(t)
+		p.post(202)
+		p.healthy("all is well", 200, 0)
+		p.store.refuses["Accept"], p.store.refuses["rehearse intake"] = away, away
+		p.post(503)
+		p.healthy("an event is refused, and a rehearsal is too", 503, 1)
+		p.store.refuses["rehearse intake"] = nil
+		p.post(503)
+		p.post(503)
+		p.healthy("events are refused, and rehearsals prove nothing", 503, 0)
+		p.store.refuses["Accept"] = nil
+		p.post(202)
+		p.healthy("an event is stored", 200, 0)
+	})
+}
+
+// TestHealthOfAGatewayWithoutEvents: one that gets no events, since it is unhealthy or since
+// there are none, is neither unhealthy for ever nor wrongly healthy.
+func TestHealthOfAGatewayWithoutEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPatient(t)
+		p.store.refuses["Accept"], p.store.refuses["rehearse intake"] = away, away
+		for range 5 {
+			p.post(503)
 		}
+		p.healthy("events are refused", 503, 0)
+		time.Sleep(3 * time.Second)
+		p.healthy("no more events are sent", 503, 1)
+		p.store.refuses["Accept"], p.store.refuses["rehearse intake"] = nil, nil
+		p.healthy("the trouble is over", 200, 1)
+		p.healthy("all is well", 200, 0)
+		p.store.refuses["rehearse intake"] = away
+		p.healthy("new trouble that no event has met", 200, 0)
+		time.Sleep(30 * time.Second)
+		p.healthy("nothing was stored for long", 503, 1)
+		p.store.refuses["rehearse intake"] = nil
+		p.healthy("the trouble is over again", 200, 1)
+	})
+}
+
+// TestOneRequestMakesNobodyUnhealthy: an event that the database refuses for itself, however
+// often it is sent, is no reason to be unhealthy.
+func TestOneRequestMakesNobodyUnhealthy(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		err        error
+		post       int
+		rehearsals int32
+	}{
+		{"refused by a statement", errDefect, 500, 1},
+		{"it ends its connection", away, 503, 1},
+		{"too large", core.Refuse(core.TooLarge, "too large"), 413, 0},
+		{"the sender has gone", fmt.Errorf("accept: %w", context.Canceled), 500, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPatient(t)
+				const bad = `{"bad":true}`
+				p.store.refuses["event "+bad] = tt.err
+				for range 10 {
+					p.post(tt.post, bad)
+				}
+				p.healthy("the same event again and again", 200, tt.rehearsals)
+				p.post(202)
+				p.post(tt.post, bad)
+				p.healthy("among others", 200, tt.rehearsals)
+			})
+		})
+	}
+	t.Run("statements refuse different events", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPatient(t)
+			p.store.refuses["Accept"] = errDefect
+			for range 10 {
+				p.post(500)
+			}
+			p.healthy("none is about the database", 200, 1)
+		})
+	})
+}
+
+// TestHealthWhileIntakeHangs: a database that answers questions and holds writes up, such as
+// one with a locked table, is told of before the first event is given up.
+func TestHealthWhileIntakeHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPatient(t)
+		p.post(202)
+		p.healthy("all is well", 200, 0)
+		p.store.hangs.Store(true)
+		began := time.Now()
+		go p.ask("POST", "/events/shop/order.created", "{}")
+		for p.ask("GET", "/health", "").Code != 503 {
+			if time.Sleep(100 * time.Millisecond); time.Since(began) > 5*time.Second {
+				t.Fatal("GET /health = 200 five seconds after an event began to hang, want 503")
+			}
+		}
+		p.store.hangs.Store(false)
+		p.post(202)
+		p.healthy("events are stored again", 200, 0)
+		time.Sleep(10 * time.Second) // the event that hung is given up
+		p.post(202)
+		p.healthy("and another one", 200, 0)
+	})
+}
+
+// TestEachKindOfWorkIsJudgedByItself: failures of one kind of work are ended by a success of
+// that kind, not by one of another.
+func TestEachKindOfWorkIsJudgedByItself(t *testing.T) {
+	ctx, now := context.Background(), time.Now()
+	job := 0
+	works := []struct {
+		method string
+		work   core.Work
+		do     func(core.Store) error
+	}{
+		{"Take", core.Deliveries, func(s core.Store) error { _, err := s.Take(ctx, now, nil); return err }},
+		{"Settle", core.Deliveries, func(s core.Store) error {
+			job++
+			_, err := s.Settle(ctx, core.Outcome{JobID: core.ID(fmt.Sprint(job))})
+			return err
+		}},
+		{"Transit", core.Transitions, func(s core.Store) error {
+			job++
+			_, err := s.Transit(ctx, core.Transition{Run: core.Run{ID: core.ID(fmt.Sprint(job))}})
+			return err
+		}},
+		{"Turn", core.Turns, func(s core.Store) error { _, err := s.Turn(ctx, now, "purge", 0); return err }},
+	}
+	for _, w := range works {
+		t.Run(w.method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPatient(t)
+				p.store.refuses[w.method], p.store.refuses["rehearse "+string(w.work)] = away, away
+				if err := w.do(p.Store); !errors.Is(err, away) {
+					t.Fatalf("%s = %v, want %v", w.method, err, away)
+				}
+				p.healthy("it failed, and a rehearsal of it too", 503, 1)
+				p.post(202)
+				for _, other := range works {
+					if other.method != w.method {
+						_ = other.do(p.Store)
+					}
+				}
+				p.healthy("other work succeeded", 503, 1)
+				p.store.refuses[w.method] = nil
+				if err := w.do(p.Store); err != nil {
+					t.Fatal(err)
+				}
+				p.healthy("the same work succeeded", 200, 0)
+			})
+		})
 	}
 }

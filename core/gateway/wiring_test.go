@@ -396,6 +396,28 @@ handlers: {billing: {source: shop, url: '`+url+`'}}`)
 	}
 }
 
+func TestHandshakes(t *testing.T) {
+	for source, want := range map[string]int{
+		"webhook, webhook_origins: [a.example, b.example]": 200, "webhook, webhook_origins: ['*']": 200,
+		"webhook, webhook_origins: [a.example]": 403, "webhook": 405,
+	} {
+		w := wire(t, shop("", source))
+		req, err := http.NewRequest("OPTIONS", w.url+"/webhooks/shop", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("WebHook-Request-Origin", "b.example")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want || (resp.Header.Get("WebHook-Allowed-Origin") != "") != (want == 200) {
+			t.Errorf("%s: %d %v, want %d", source, resp.StatusCode, resp.Header, want)
+		}
+	}
+}
+
 func TestIPRateLimit(t *testing.T) {
 	count := func(server string) (limited int) {
 		w := wire(t, shop(server, "event"))

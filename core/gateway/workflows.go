@@ -23,7 +23,9 @@ func Runs(c *config.Config, store core.Store, clock core.Clock) *manage.Runs {
 		Observe: func(core.Fact) {},
 		Compile: compiler(c),
 	})
-	return manage.NewRuns(store, mover)
+	runs := manage.NewRuns(store, mover)
+	runs.Names, runs.Current = names(c), c.Definition
+	return runs
 }
 
 // compiler makes definitions of what the store keeps of them, with the variables that

@@ -20,6 +20,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/core/manage"
 )
 
 // Like those of wiring_test.go, these tests hold that settings reach the service they
@@ -199,6 +200,28 @@ func TestStepRetry(t *testing.T) {
 	}
 }
 
+// Steps that wait for a time or for a callback have not failed.
+func TestWaitingStepsAreScheduled(t *testing.T) {
+	url, _ := receiver(t, 200)
+	for name, step := range map[string]string{
+		"a time":              "type: wait, seconds: 3600",
+		"a callback":          "type: callback, callback_timeout: 3600",
+		"a callback, told of": "type: callback, callback_timeout: 3600, url: '" + url + "'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := wire(t, flow("{name: a, "+step+"}", private))
+			w.send(t)
+			var jobs []core.Job
+			for deadline := time.Now().Add(patience); len(jobs) == 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+				jobs = w.jobs(t, core.JobFilter{Status: "scheduled"})
+			}
+			if len(jobs) != 1 || time.Until(jobs[0].DueAt) < 59*time.Minute || jobs[0].Status != "scheduled" {
+				t.Errorf("scheduled jobs %+v, want one due in an hour; all jobs: %+v", jobs, w.jobs(t, core.JobFilter{}))
+			}
+		})
+	}
+}
+
 // A gateway that is woken for nothing but the events and callbacks that come in.
 func TestEventsAndCallbacksWakeTheWorker(t *testing.T) {
 	url, got := recorder(t)
@@ -249,9 +272,12 @@ func TestCallbacks(t *testing.T) {
 		if notice.URL != want+"/callback/"+notice.Token || notice.Workflow != "flow" || notice.Step != "approve" {
 			t.Errorf("notice %+v, want a callback_url under %s", notice, want)
 		}
-		for i, want := range []int{200, 404} {
-			if got, body := call(t, "POST", w.url+"/callback/"+notice.Token, "", `{"by": "ann"}`); got != want {
-				t.Errorf("callback %d = %d %s, want %d", i+1, got, body, want)
+		for i, c := range []struct {
+			body string
+			want int
+		}{{`{"by": "ann"}`, 200}, {`{"by": "bob"}`, 404}, {`{"by": "ann"}`, 200}} {
+			if got, body := call(t, "POST", w.url+"/callback/"+notice.Token, "", c.body); got != c.want {
+				t.Errorf("callback %d = %d %s, want %d", i+1, got, body, c.want)
 			}
 		}
 		run := runOf(t, w.spy, event, finished)
@@ -354,10 +380,10 @@ func TestRunsOfTheCommandLine(t *testing.T) {
 	w := wire(t, yaml)
 	run := runOf(t, w.spy, w.accept202(t, "order.created"), always)
 	runs := gateway.Runs(load(t, yaml), w.Store, core.SystemClock)
-	if got, err := runs.Cancel(t.Context(), run.ID); err != nil || got.Status != core.RunFailed || got.Error != "canceled" {
-		t.Errorf("Cancel = %+v, %v, want it failed as canceled", got, err)
+	if got, err := runs.Cancel(t.Context(), run.ID); err != nil || got.Status != core.RunCanceled || got.Error != "canceled" {
+		t.Errorf("Cancel = %+v, %v, want it canceled", got, err)
 	}
-	if got, err := runs.Redrive(t.Context(), run.ID, "start"); err != nil || got.Status != core.RunPending || got.Epoch != 2 {
+	if got, err := runs.Redrive(t.Context(), run.ID, manage.Redrive{}); err != nil || got.Status != core.RunPending || got.Epoch != 2 {
 		t.Errorf("Redrive = %+v, %v, want it pending in epoch 2", got, err)
 	}
 }
