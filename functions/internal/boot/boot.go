@@ -61,7 +61,10 @@ func Serve(part gateway.Part, measure Measure) {
 // Work delivers what is due, as a function that is invoked by a schedule and by nudges.
 // It does not return.
 func Work() {
-	start(gateway.Deliveries, func(f *function) aws.Handler { return &ticking{f, f.work} })
+	start(gateway.Deliveries, func(f *function) aws.Handler {
+		f.wake = f.newNudger
+		return &ticking{f, f.work}
+	})
 }
 
 // Fire fires the schedules of cron sources, as a function that is invoked by a schedule.
@@ -106,7 +109,7 @@ type function struct {
 	request *requestID
 	part    gateway.Part
 	measure Measure
-	wake    func(*core.Listener) (*nudger, error) // nil in the worker, and not linked there
+	wake    func(*core.Listener) (*nudger, error) // nil for a function that wakes no worker
 	drive   func(config.Database) (func(context.Context) (store.Conn, error), store.Dialect, error)
 	ticks   *running
 	secrets *secrets
@@ -120,7 +123,7 @@ type assembly struct {
 	*gateway.Gateway
 	store    *store.Store // without what the gateway has around it
 	database *database
-	nudger   *nudger // nil in the worker
+	nudger   *nudger // nil if the function wakes no worker
 }
 
 func newFunction(part gateway.Part, s system) *function {
@@ -177,11 +180,14 @@ func (f *function) assemble(c *config.Config) (*assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &database{open: open, dialect: dialect, clock: f.clock}
+	db := &database{open: open, dialect: dialect, clock: f.clock, times: core.NewDatabaseClock(f.clock)}
+	db.times.Tell(telemetry.Log(f.log))
 	s := db.store()
 	d := gateway.Deps{
 		Store:   s,
-		Clock:   f.clock,
+		Clock:   db.times.Now,
+		Machine: f.clock,
+		Ahead:   db.times.Ahead,
 		Log:     f.log,
 		Version: version(),
 		Rest:    gateway.RestOf(c.Database),
@@ -197,7 +203,9 @@ func (f *function) assemble(c *config.Config) (*assembly, error) {
 	}
 	a := &assembly{Gateway: g, store: s, database: db}
 	if f.wake != nil {
-		a.nudger, err = f.wake(g.Work())
+		if a.nudger, err = f.wake(g.Work()); err == nil {
+			a.nudger.ahead = db.times.Ahead
+		}
 	}
 	return a, err
 }

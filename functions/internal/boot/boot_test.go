@@ -327,8 +327,8 @@ func numbers(n int) (rows [][]any) {
 	return rows
 }
 
-// TestConfigurationsFromURLsGainNoPowers: a function that is told its configuration by a URL takes no more of it than the
-// program does, and says which field it is about.
+// TestConfigurationsFromURLsGainNoPowers: a function with a configuration from a URL refuses
+// the same fields as the program does, and names the field in its error.
 func TestConfigurationsFromURLsGainNoPowers(t *testing.T) {
 	text := minimal + "server: {allow_private_urls: true}\napi: {auth_token: s3cret-s3cret-s3cret-s3cret}\n"
 	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
@@ -346,7 +346,7 @@ func TestConfigurationsFromURLsGainNoPowers(t *testing.T) {
 	if c, err := f.loadConfig(t.Context()); err != nil || !c.Server.AllowPrivateURLs {
 		t.Errorf("loadConfig = %v, want what the environment allows", err)
 	}
-	text = "null"
+	text = "server: {}"
 	f, _ = newTest(t, gateway.IntakeRoutes, minimal, env)
 	if err := f.begin(t.Context()); err == nil || !strings.Contains(err.Error(), "database.driver") {
 		t.Errorf("begin = %v, want the default database refused", err)

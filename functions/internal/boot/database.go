@@ -26,7 +26,8 @@ const downTime = 500 * time.Millisecond
 type database struct {
 	open    func(context.Context) (store.Conn, error)
 	dialect store.Dialect
-	clock   core.Clock
+	clock   core.Clock          // of this machine
+	times   *core.DatabaseClock // measured while it is being opened, and about once a minute
 
 	mu   sync.Mutex // held while it is being opened
 	conn store.Conn // nil until it was
@@ -55,7 +56,7 @@ func (f *function) driver(db config.Database) (open func(context.Context) (store
 	return nil, d, core.Refuse(core.Invalid, "database.driver: a function has no %q, only hosted_sql and postgres", db.Driver)
 }
 
-func (d *database) store() *store.Store { return store.New(d, d.dialect, d.clock) }
+func (d *database) store() *store.Store { return store.NewTimed(d, d.dialect, d.times) }
 
 // Batch is that of a store.Conn.
 func (d *database) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
@@ -106,7 +107,7 @@ func (d *database) connect(ctx context.Context) (store.Conn, error) {
 // fits refuses a schema that is older than this version needs. A newer one has all that
 // an older has.
 func (d *database) fits(ctx context.Context, c store.Conn) error {
-	have, want, err := store.New(c, d.dialect, d.clock).Schema(ctx)
+	have, want, err := store.NewTimed(c, d.dialect, d.times).Schema(ctx)
 	if err != nil {
 		return fmt.Errorf("look at the schema: %w", err)
 	}

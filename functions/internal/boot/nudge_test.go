@@ -26,7 +26,7 @@ type nobody struct{}
 
 func (nobody) RoundTrip(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
 
-// cursed is a client that is not up to what it is answered.
+// cursed is a client that panics at the answer to a request.
 type cursed struct{}
 
 func (cursed) RoundTrip(*http.Request) (*http.Response, error) { panic("not thought of") }
@@ -37,6 +37,7 @@ type invokeAPI struct {
 	mu     sync.Mutex
 	paths  []string
 	status int
+	fail   []int // statuses of the first answers, before status
 	body   string
 	hold   chan struct{}
 }
@@ -46,6 +47,9 @@ func (a *invokeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.paths = append(a.paths, r.URL.EscapedPath())
 	status, hold := a.status, a.hold
+	if len(a.fail) > 0 {
+		status, a.fail = a.fail[0], a.fail[1:]
+	}
 	a.mu.Unlock()
 	if string(body) != `{"nudge":true}` || r.Method != "POST" || r.Header.Get("X-Amz-Invocation-Type") != "Event" || r.Header.Get("X-Amz-Security-Token") != "session" {
 		a.t.Errorf("%s %s %v %s, want an asynchronous invocation", r.Method, r.URL, r.Header, body)
@@ -136,6 +140,96 @@ func TestNudges(t *testing.T) {
 	}
 }
 
+// TestNudgesForLaterWork: whatever comes due before the next minute's tick has had time to
+// see it wakes the worker, which waits for it.
+func TestNudgesForLaterWork(t *testing.T) {
+	s, api, _, now := newNudged(t, "worker")
+	n := s.assembled.nudger
+	bell := &core.Bell{}
+	n.heard = bell.Listen("handler/billing", "workflow/approval", "queue/work")
+	for _, step := range []struct {
+		lane core.Lane
+		due  time.Duration
+		want int
+	}{
+		{"workflow/approval", 500 * time.Millisecond, 1},
+		{"workflow/approval", 59 * time.Second, 1},
+		{"handler/billing", 64 * time.Second, 1},
+		{"workflow/approval", 10 * time.Minute, 0}, // a tick of a later minute sees it
+		{"queue/work", time.Second, 0},             // consumers come by themselves
+		{"handler/billing", -time.Second, 1},
+	} {
+		*now = now.Add(time.Minute)
+		before := api.count()
+		bell.RingAt(step.lane, now.Add(step.due))
+		n.flush(t.Context())
+		if got := api.count() - before; got != step.want {
+			t.Errorf("%s due in %v: %d nudges, want %d", step.lane, step.due, got, step.want)
+		}
+	}
+}
+
+// TestNudgeIsRepeated: a nudge that fails for a moment is sent again, and one that keeps
+// failing is owed: the next invocation sends it, also if that stores nothing.
+func TestNudgeIsRepeated(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		fail   []int // statuses of the first answers; those after are 202
+		want   int   // calls by the request that stores the event
+		warned int
+		owed   int // calls by a request that stores nothing, a second later
+	}{
+		{"throttled once", []int{429}, 2, 0, 0},
+		{"unavailable twice", []int{503, 500}, 3, 0, 0},
+		{"throttled on and on", []int{429, 429, 429, 429, 429}, 4, 1, 2},
+		{"not allowed", []int{403, 403, 403}, 1, 1, 0},
+		{"no such function", []int{404, 404}, 1, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s, api, log, now := newNudged(t, "worker")
+			api.fail = tt.fail
+			s.ask(t, post("/events/app/order.created", "{}"))
+			if n := api.count(); n != tt.want {
+				t.Errorf("%d calls, want %d", n, tt.want)
+			}
+			if n := strings.Count(log.String(), "could not be nudged"); n != tt.warned {
+				t.Errorf("%d warnings, want %d: %s", n, tt.warned, log)
+			}
+			s.ask(t, post("/events/app/none", "{}")) // within the second
+			if n := api.count(); n != tt.want {
+				t.Errorf("%d calls within a second of the last, want %d", n, tt.want)
+			}
+			*now = now.Add(nudgeEvery)
+			for range 2 {
+				s.ask(t, post("/events/app/none", "{}"))
+			}
+			if n := api.count() - tt.want; n != tt.owed {
+				t.Errorf("%d calls by who stores nothing, want %d", n, tt.owed)
+			}
+		})
+	}
+}
+
+// TestNudgesBesideTheRequest: jobs that a waiting request has stored wake the worker at
+// once, not when the wait is over.
+func TestNudgesBesideTheRequest(t *testing.T) {
+	s, api, _, _ := newNudged(t, "worker")
+	begun, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- s.beside(t.Context(), s.assembled, func() error {
+			close(begun)
+			eventually(t, "a nudge while the request goes on", func() bool { return api.count() == 1 })
+			return nil
+		})
+	}()
+	<-begun
+	s.ask(t, post("/events/app/order.created", "{}"))
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestNudgesTogether: of many who have something for the worker at once, one nudges.
 func TestNudgesTogether(t *testing.T) {
 	s, api, _, _ := newNudged(t, "worker")
@@ -213,6 +307,20 @@ func TestServiceAddresses(t *testing.T) {
 		}
 		if u, _ := url.Parse(n.url); u.Scheme+"://"+u.Host != want {
 			t.Errorf("of %s: %s, want %s", region, n.url, want)
+		}
+	}
+}
+
+// TestSuccessors: the worker calls its own function, where GATEWAY_NUDGE says so.
+func TestSuccessors(t *testing.T) {
+	for value, want := range map[string]string{"self": "gateway-worker-1", "other": "other", "": ""} {
+		f, _ := newTest(t, gateway.Deliveries, minimal, map[string]string{"GATEWAY_NUDGE": value, "AWS_LAMBDA_FUNCTION_NAME": "gateway-worker-1"})
+		n, err := f.newNudger((&core.Bell{}).Listen())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, name, _ := strings.Cut(n.url, "/functions/"); strings.TrimSuffix(name, "/invocations") != want {
+			t.Errorf("GATEWAY_NUDGE=%q: %q is called, want %q", value, n.url, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package boot
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -21,9 +22,25 @@ func (s *server) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 		s.log.Error("the function is not ready", "error", err)
 		return lambda.Answer(ctx, web.Refuse(notReady(err)), event, s.log)
 	}
-	reply, err := lambda.Answer(ctx, a.Handler(), event, s.log)
+	a.database.times.Resume()
+	var reply []byte
+	err = s.beside(ctx, a, func() (err error) {
+		reply, err = lambda.Answer(ctx, a.Handler(), event, s.log)
+		return err
+	})
 	s.settle(ctx, a)
 	return reply, err
+}
+
+// beside serves a request while the worker is nudged for work that the request stores: a
+// long poll may bury messages, whose alerts do not wait for its end.
+func (s *server) beside(ctx context.Context, a *assembly, serve func() error) error {
+	nudging, stop := context.WithCancel(ctx)
+	var nudger sync.WaitGroup
+	nudger.Go(func() { a.nudger.run(nudging) })
+	defer nudger.Wait()
+	defer stop()
+	return serve()
 }
 
 // notReady is what senders learn of why a function cannot serve: whether it is worth

@@ -14,30 +14,11 @@ import (
 
 // How long ticks last.
 const (
-	workFor = 55 * time.Second // so that two are seldom under way
+	workFor = minuteAhead      // a worker waits for due jobs until the next minute's worker is awake
 	fireFor = 60 * time.Second // so that no second between two is nobody's; slots that both see fire once
 
 	// endBefore is what is left of an invocation when a tick has to be over.
 	endBefore = time.Second
-)
-
-// How a worker that was nudged stays awake. Whoever nudged it sends no other for a second
-// (see nudgeEvery), and counts on somebody finding what is stored meanwhile. So that a
-// busy gateway does not keep one worker awake for each nudge, only one in each second
-// is; those who come in that time deliver what is due and leave the rest to it: it is awake
-// for a second after the last of them was nudged.
-const (
-	awakeTurn = "nudged"
-	awakeFor  = nudgeEvery + awakeHold
-	awakeHold = time.Second
-	lookEvery = 400 * time.Millisecond
-)
-
-// How a worker that was nudged waits for what comes due within its time: in slices, of
-// which each is had by one worker.
-const (
-	lingerTurn  = "linger"
-	lingerSlice = 5 * time.Second
 )
 
 // A ticking is a function that ticks.
@@ -68,25 +49,55 @@ func (t *ticking) Invoke(ctx context.Context, event []byte) (answer []byte, err 
 	if err != nil {
 		return nil, err
 	}
-	// A tick would wait for a database that is away; somebody is to hear of it instead.
-	if err := a.Store.Ping(ctx); err != nil {
+	a.database.times.Resume()
+	began := t.clock()
+	if err := t.reach(ctx, a); err != nil {
 		return nil, err
 	}
 	a.store.Distrust()
-	report, err := t.tick(ctx, a, t.invocation(ctx, event))
+	in := newInvocation(ctx, event, a.database.times.Now().Add(-t.clock().Sub(began)))
+	report, err := t.tick(ctx, a, in)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(report)
 }
 
-func (f *function) invocation(ctx context.Context, event []byte) invocation {
+// How long a tick tries to reach the database before it fails: a nudge that is lost to a
+// bad moment is lost until the next minute.
+const (
+	reachFor   = 5 * time.Second
+	reachPause = 200 * time.Millisecond
+)
+
+// reach returns when the database answers. A tick would wait for one that is away; the
+// service is to hear of it instead, after a few tries.
+func (t *ticking) reach(ctx context.Context, a *assembly) error {
+	until := t.clock().Add(reachFor)
+	if deadline, ok := ctx.Deadline(); ok {
+		until = earlier(until, t.clock().Add(time.Until(deadline)-endBefore))
+	}
+	for {
+		err := a.Store.Ping(ctx)
+		if err == nil || !t.clock().Add(reachPause).Before(until) {
+			return err
+		}
+		select {
+		case <-time.After(reachPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// newInvocation reads an event. Its times are the database's, as those of ticks are.
+func newInvocation(ctx context.Context, event []byte, now time.Time) invocation {
 	var e struct{ Nudge bool }
 	_ = json.Unmarshal(event, &e) // whatever else it is, it is the schedule's
-	in := invocation{began: f.clock(), nudged: e.Nudge}
+	in := invocation{began: now, nudged: e.Nudge}
 	in.end = in.began.Add(time.Hour) // somebody runs it by hand
 	if deadline, ok := ctx.Deadline(); ok {
-		in.end = deadline.Add(-endBefore)
+		in.end = in.began.Add(time.Until(deadline) - endBefore) // the deadline is by the clock of this machine
 	}
 	return in
 }
@@ -122,12 +133,23 @@ func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, e
 	b := core.Budget{Until: in.until(workFor), End: in.end, Rest: a.Rest, Brief: brief}
 	var report workReport
 	if in.nudged {
-		return &report, f.answerNudge(ctx, a, b, &report)
+		v := f.newVigil(a, in, b)
+		v.begin(ctx)
+		defer v.relieveAtEnd(ctx)()
+		return &report, v.keep(ctx, b, &report)
 	}
 	var purging sync.WaitGroup
 	purging.Go(func() { f.purge(ctx, a, b) })
-	err = work(ctx, a, b, &report)
-	purging.Wait()
+	defer purging.Wait()
+	v := f.newVigil(a, in, b)
+	defer v.relieveAtEnd(ctx)()
+	if err := work(ctx, a, v.budget(b), &report); err != nil || !brief || !v.tight() {
+		return &report, err
+	}
+	more, err := v.more(ctx)
+	if err == nil && more {
+		err = v.keep(ctx, b, &report)
+	}
 	return &report, err
 }
 
@@ -157,64 +179,11 @@ func (f *function) purge(ctx context.Context, a *assembly, b core.Budget) {
 	}
 }
 
-// answerNudge delivers what is due, and what is stored in the moment after. If more comes
-// due within its time, one of the workers who were nudged waits for that.
-func (f *function) answerNudge(ctx context.Context, a *assembly, b core.Budget, report *workReport) error {
-	if err := f.stayAwake(ctx, a, b, report); err != nil {
-		return err
-	}
-	return f.linger(ctx, a, b, report)
-}
-
-func (f *function) stayAwake(ctx context.Context, a *assembly, b core.Budget, report *workReport) error {
-	now := f.clock()
-	mine, err := a.Store.Turn(ctx, now, awakeTurn, awakeHold)
-	if err != nil {
-		return err
-	}
-	awake := core.Budget{Until: earlier(b.Until, now.Add(awakeFor)), End: b.End}
-	if mine {
-		awake.Rest = min(b.Rest, lookEvery)
-	}
-	return work(ctx, a, awake, report)
-}
-
-// linger delivers what comes due, unless another worker does, until nothing will.
-func (f *function) linger(ctx context.Context, a *assembly, b core.Budget, report *workReport) error {
-	for ctx.Err() == nil {
-		now := f.clock()
-		if due, err := comesDue(ctx, a, b.Until); err != nil || !due || !now.Before(b.Until) {
-			return err
-		}
-		slice := core.Budget{Until: earlier(b.Until, now.Add(lingerSlice)), End: b.End, Rest: b.Rest}
-		if mine, err := a.Store.Turn(ctx, now, lingerTurn, slice.Until.Sub(now)); err != nil || !mine {
-			return err
-		}
-		if err := work(ctx, a, slice, report); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // work adds to a report what a tick does.
 func work(ctx context.Context, a *assembly, b core.Budget, report *workReport) error {
 	r, err := a.Worker.Tick(ctx, b)
 	report.add(r)
 	return err
-}
-
-// comesDue tells whether something is due before a time. It misses nothing that is stored:
-// if it says no, nobody may look again before the next minute.
-func comesDue(ctx context.Context, a *assembly, until time.Time) (bool, error) {
-	a.store.Distrust()
-	outlooks, err := a.Store.Due(ctx, a.Worker.Lanes())
-	for _, o := range outlooks {
-		if !o.DueAt.IsZero() && o.DueAt.Before(until) {
-			return true, err
-		}
-	}
-	return false, err
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -198,12 +199,13 @@ func TestLateCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.turn(a, awakeTurn)
-	if due, err := comesDue(context.Background(), a, fn.clock()); due || err != nil {
-		t.Fatalf("comesDue = %v, %v, want nothing yet", due, err)
+	if next, _, err := a.Worker.Next(context.Background(), fn.clock().Add(time.Hour), 0); !next.IsZero() || err != nil {
+		t.Fatalf("Next = %v, %v, want nothing yet", next, err)
 	}
 	f.accept()
-	if due, err := comesDue(context.Background(), a, fn.clock()); !due || err != nil {
-		t.Errorf("comesDue = %v, %v, want what was stored meanwhile", due, err)
+	a.store.Distrust()
+	if next, _, err := a.Worker.Next(context.Background(), fn.clock().Add(time.Hour), 0); next.IsZero() || next.After(fn.clock()) || err != nil {
+		t.Errorf("Next = %v, %v, want what was stored meanwhile", next, err)
 	}
 	text, err := (&ticking{fn, fn.work}).Invoke(within(t, time.Minute), nudge)
 	if r := worked(t, text, err); r != (workReport{Completed: 1}) {
@@ -244,22 +246,6 @@ func TestNudgedWorkerLingers(t *testing.T) {
 	}
 	if n, err := a.Store.Depth(context.Background()); err != nil || n != 1 {
 		t.Errorf("Depth = %d, %v, want the retry waiting", n, err)
-	}
-}
-
-// TestLingererMakesWay: one whose time is over leaves what comes due to the next.
-func TestLingererMakesWay(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "")
-	f.accept()
-	fn, a := f.function(gateway.Deliveries)
-	b := core.Budget{Until: time.Now().Add(3 * time.Second), Rest: 50 * time.Millisecond}
-	var report workReport
-	if err := fn.linger(context.Background(), a, b, &report); err != nil || report.Completed != 1 {
-		t.Fatalf("linger = %v, %+v, want what was due delivered", err, report)
-	}
-	if mine, err := a.Store.Turn(context.Background(), fn.clock(), lingerTurn, time.Second); err != nil || !mine {
-		t.Errorf("Turn = %v, %v, want it free as soon as nobody lingers", mine, err)
 	}
 }
 
@@ -331,17 +317,17 @@ func TestNoSchedules(t *testing.T) {
 	}
 }
 
-func TestInvocations(t *testing.T) {
-	fn, _ := newTest(t, gateway.Deliveries, minimal, nil)
-	began := time.Now()
-	fn.clock = func() time.Time { return began }
+func TestInvocations(t *testing.T) { synctest.Test(t, testInvocations) }
+
+func testInvocations(t *testing.T) {
+	began := time.Now().Add(-45 * time.Second) // by the database's clock; deadlines are by the machine's
 	for _, tt := range []struct{ left, until, end time.Duration }{
-		{5 * time.Minute, 55 * time.Second, 299 * time.Second},
-		{56 * time.Second, 55 * time.Second, 55 * time.Second},
+		{5 * time.Minute, 65 * time.Second, 299 * time.Second},
+		{66 * time.Second, 65 * time.Second, 65 * time.Second},
 		{10 * time.Second, 9 * time.Second, 9 * time.Second},
 	} {
-		ctx, cancel := context.WithDeadline(context.Background(), began.Add(tt.left))
-		in := fn.invocation(ctx, nil)
+		ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(tt.left))
+		in := newInvocation(ctx, nil, began)
 		cancel()
 		if !in.until(workFor).Equal(began.Add(tt.until)) || !in.end.Equal(began.Add(tt.end)) {
 			t.Errorf("with %v left: until %v, end %v, want %v and %v", tt.left, in.until(workFor).Sub(began), in.end.Sub(began), tt.until, tt.end)
@@ -351,7 +337,7 @@ func TestInvocations(t *testing.T) {
 		`{"nudge":true}`: true, `{"nudge":false}`: false, `{}`: false, ``: false, `null`: false, `"nudge"`: false, `{"nudge":"yes"}`: false,
 		`{"source":"aws.scheduler","nudge":null}`: false,
 	} {
-		if in := fn.invocation(context.Background(), []byte(event)); in.nudged != want {
+		if in := newInvocation(context.Background(), []byte(event), began); in.nudged != want {
 			t.Errorf("%s is a nudge: %v, want %v", event, in.nudged, want)
 		}
 	}
