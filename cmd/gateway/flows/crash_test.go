@@ -22,7 +22,7 @@ workflows:
   everything:
     source: shop
     steps:
-      - {name: check, url: http://receiver/check, result_path: $.stock, retry: {max: 4, interval: 1s, errors: [5xx]}}
+      - {name: check, url: http://receiver/check, input: '{"try": {{$$.step.attempt}}}', result_path: $.stock, retry: {max: 4, interval: 1s, errors: [5xx]}}
       - {name: route, type: choice, default: check, choices: [{when: $.stock.available == true, goto: prepare}]}
       - name: prepare
         type: parallel
@@ -63,11 +63,12 @@ func newLife(w *world, h *hospital, point int) *life {
 	return l
 }
 
-// everyReply is what the receiver says in a life. It goes by the number of the attempt:
-// if it went by how often it was asked, a call that is repeated because of a death would
-// change the course of the run.
+// everyReply is what the receiver says in a life. It goes by how many attempts of the step
+// have ended, which the body tells: if it went by how often it was asked, or by
+// x-gateway-attempt, a call that is repeated because of a death would change the course of
+// the run.
 func everyReply(q *request) *reply {
-	first := q.header.Get("x-gateway-attempt") == "1"
+	first := strings.Contains(q.body, `"try": 1}`)
 	switch {
 	case q.step == "check" && first:
 		return &reply{status: 503}
@@ -202,14 +203,15 @@ func (l *life) waits() bool {
 	return len(steps) == 1 && steps[0].Status == core.StepWaiting
 }
 
-// callBack sends the callback as somebody does who wants it to be heard.
+// callBack sends the callback until it is answered with 200, as the sender of a callback of
+// unknown outcome does.
 func (l *life) callBack(token string) {
 	for range 3 {
 		l.next()
 		a := askOf(l.begin(), "POST", "/callback/"+token, `{"ok": true}`)
 		broken := !l.died && !l.dying.alive()
 		l.noteDeath()
-		if a.status == http.StatusOK || a.status == http.StatusNotFound && l.died {
+		if a.status == http.StatusOK {
 			return
 		}
 		if !broken {
@@ -270,7 +272,7 @@ func (w *world) leftovers() (all []string) {
 			all = append(all, fmt.Sprintf("job %s (%s) is %s, due %s, lease %q", j.ID, j.Step, j.Status, j.DueAt, j.Lease))
 		}
 	}
-	if n := w.query("SELECT COUNT(*) AS n FROM callbacks")[0][0]; n != int64(0) {
+	if n := w.query("SELECT COUNT(*) AS n FROM callbacks WHERE step_id <> ''")[0][0]; n != int64(0) {
 		all = append(all, fmt.Sprint(n, " tokens"))
 	}
 	if n := w.query("SELECT COUNT(*) AS n FROM jobs WHERE status = 'running' OR due_at IS NOT NULL")[0][0]; n != int64(0) {
@@ -354,4 +356,25 @@ func (l *life) check(t *testing.T, point int, err error, want course) {
 	if left := l.leftovers(); len(left) > 0 {
 		t.Errorf("%s: left behind %s", died, strings.Join(left, ", "))
 	}
+	if again := l.repeated(); len(again) > 0 {
+		t.Errorf("%s: calls with the same x-gateway-attempt: %s", died, strings.Join(again, ", "))
+	}
+}
+
+// repeated are the calls whose key and number an earlier call had.
+func (l *life) repeated() (again []string) {
+	l.receiver.mu.Lock()
+	defer l.receiver.mu.Unlock()
+	seen := map[string]bool{}
+	for _, c := range l.receiver.log {
+		if c.request == nil {
+			continue
+		}
+		call := c.key + " " + c.request.header.Get("x-gateway-attempt")
+		if seen[call] {
+			again = append(again, call)
+		}
+		seen[call] = true
+	}
+	return again
 }

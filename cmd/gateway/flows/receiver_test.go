@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -175,6 +177,22 @@ func (r *receiver) token(step string) string {
 		return ""
 	}
 	return all[len(all)-1]
+}
+
+// tokensOf are those that were told for a step, the newest first.
+func (r *receiver) tokensOf(step string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := slices.Clone(r.tokens[step])
+	slices.Reverse(all)
+	return all
+}
+
+// told are the steps that a token was told for.
+func (r *receiver) told() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.tokens))
 }
 
 // note writes down that time passed.

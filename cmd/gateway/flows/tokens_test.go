@@ -1,6 +1,7 @@
 package flows_test
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -35,7 +36,7 @@ func badTokens(t testing.TB, w *world) map[string]string {
 	expired := ask()
 	w.clock.move(2 * time.Hour)
 	used := ask()
-	if a := w.ask("POST", "/callback/"+used, `{}`); a.status != http.StatusOK {
+	if a := w.ask("POST", "/callback/"+used, `"used"`); a.status != http.StatusOK {
 		t.Fatalf("callback = %s, want 200", a)
 	}
 	if err := w.rest(); err != nil {
@@ -63,35 +64,98 @@ func flip(token string) string {
 	return strings.ToUpper(token)
 }
 
-// TestBadTokensLookAlike: whoever tries tokens learns nothing, not even by a body that
-// would be refused. The database is asked the same of each.
+// TestBadTokensLookAlike: a caller that tries tokens learns nothing. A body that can be read is
+// 404 after one look into the database, whatever is wrong with the token. Any other body is 400
+// without a look, and a good token is told the same.
 func TestBadTokensLookAlike(t *testing.T) {
 	for _, p := range everywhere {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, p, asks)
 			tokens := badTokens(t, w)
+			w.accept("order", `{}`)
+			if err := w.rest(); err != nil {
+				t.Fatal(err)
+			}
+			good := w.receiver.token("ask")
 			asked := &counted{Conn: w.conn}
 			w.wrap = func(store.Conn) store.Conn { return asked }
 			g := w.begin()
-			var first answer
-			for _, name := range slices.Sorted(maps.Keys(tokens)) {
-				for _, body := range []string{`{}`, ``, `not JSON`} {
-					asked.batches = nil
-					a := askOf(g, "POST", "/callback/"+tokens[name], body)
-					if len(asked.batches) != 1 {
-						t.Errorf("%s: %q, want one look", name, asked.batches)
-					}
-					if first.status == 0 {
-						first = a
-					}
-					if diff := cmp.Diff(first, a, cmp.AllowUnexported(answer{})); diff != "" {
-						t.Errorf("%s, body %q (-first +this):\n%s", name, body, diff)
-					}
+			expect := func(name, token, body, want string, looks int, first *answer) {
+				asked.batches = nil
+				a := askOf(g, "POST", "/callback/"+token, body)
+				if len(asked.batches) != looks {
+					t.Errorf("%s, body %q: %q, want %d looks", name, body, asked.batches, looks)
+				}
+				if a.String() != want {
+					t.Errorf("%s, body %q: %s, want %s", name, body, a, want)
+				}
+				if first.status == 0 {
+					*first = a
+				}
+				if diff := cmp.Diff(*first, a, cmp.AllowUnexported(answer{})); diff != "" {
+					t.Errorf("%s, body %q (-first +this):\n%s", name, body, diff)
 				}
 			}
-			if want := `404 {"error":"not found"}`; first.String() != want {
-				t.Errorf("answer = %s, want %s", first, want)
+			var unreadable, unknown answer
+			expectRefused := func(name, token string) {
+				expect(name, token, `not JSON`, `400 {"error":"the body must be JSON, or empty"}`, 0, &unreadable)
+			}
+			expectRefused("good", good)
+			for _, name := range slices.Sorted(maps.Keys(tokens)) {
+				for _, body := range []string{`{}`, ``} {
+					expect(name, tokens[name], body, `404 {"error":"not found"}`, 1, &unknown)
+				}
+				expectRefused(name, tokens[name])
+			}
+			if a := askOf(g, "POST", "/callback/"+good, `{}`); a.status != http.StatusOK {
+				t.Errorf("good, after a refusal: %s, want 200", a)
+			}
+		})
+	}
+}
+
+// forgetful is a connection that loses the answers of batches that move a run.
+type forgetful struct {
+	store.Conn
+	on bool
+}
+
+func (f *forgetful) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	results, err := f.Conn.Batch(ctx, stmts...)
+	if f.on && slices.ContainsFunc(stmts, func(s store.Stmt) bool { return s.Name == "insert_history" }) {
+		return nil, core.Refuse(core.Unavailable, "the answer got lost")
+	}
+	return results, err
+}
+
+// TestCallbackOfUnknownOutcome: a callback that was answered with 503 and was recorded is
+// answered with 200 when it is repeated, and another body with 404.
+func TestCallbackOfUnknownOutcome(t *testing.T) {
+	for _, p := range everywhere {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, p, asks)
+			run := w.accept("order", `{}`)[0]
+			if err := w.rest(); err != nil {
+				t.Fatal(err)
+			}
+			token := w.receiver.token("ask")
+			conn := &forgetful{Conn: w.conn, on: true}
+			w.wrap = func(store.Conn) store.Conn { return conn }
+			g := w.begin()
+			expect := func(body, want string) {
+				t.Helper()
+				if a := askOf(g, "POST", "/callback/"+token, body); a.String() != want {
+					t.Errorf("callback %s = %s, want %s", body, a, want)
+				}
+			}
+			expect(`{"ok": 1}`, `503 {"error":"the answer got lost"}`)
+			conn.on = false
+			expect(`{"ok": 2}`, `404 {"error":"not found"}`)
+			expect(`{"ok": 1}`, `200 {"status":"ok","message":"callback received"}`)
+			if r, err := w.store.Run(t.Context(), run); err != nil || r.Status != core.RunCompleted || string(r.Output) != `{"ok": 1}` {
+				t.Errorf("run is %s with %s, %v; want it completed with the first body", r.Status, r.Output, err)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ import (
 //	-- callback approve --     for the step of this path, with the newest token told for
 //	                           it or the one of the number behind it, from 1
 //	-- token ABC --            a callback with this token
-//	-- redrive --              or redrive failed: of the first run
+//	-- redrive --              or redrive failed, or redrive failed current: of the first run
 //	-- cancel --               of the first run
 //	-- run --                  nothing but ticks; with still just one
 //
@@ -195,6 +195,9 @@ func (s *stage) send(words []string, data string) *answer {
 		body := ""
 		if len(words) > 1 {
 			body = fmt.Sprintf(`{"from":%q}`, words[1])
+		}
+		if len(words) > 2 {
+			body = fmt.Sprintf(`{"from":%q,"definition":%q}`, words[1], words[2])
 		}
 		return s.manage("redrive", body)
 	case "cancel":

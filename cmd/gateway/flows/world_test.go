@@ -79,6 +79,10 @@ type world struct {
 	environment map[string]string
 	wrap        func(store.Conn) store.Conn // of each new gateway's; may be nil
 
+	// taking is told that the gateway of a generation begins to take jobs, and what it
+	// returns is told of those that it took. It may be nil.
+	taking func(generation int) (taken func(jobs []core.TakenJob))
+
 	gateway    *gateway.Gateway // the newest
 	generation int
 	jumps      []time.Duration
@@ -150,7 +154,7 @@ func (w *world) deps(conn store.Conn) gateway.Deps {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	return gateway.Deps{
-		Store: timely{w.storeOver(conn), w.clock}, Clock: w.clock.now, Log: log,
+		Store: timely{w.storeOver(conn), w.clock, w.generation, w.taking}, Clock: w.clock.now, Log: log,
 		Version: strconv.Itoa(w.generation),
 	}
 }
@@ -159,7 +163,21 @@ func (w *world) deps(conn store.Conn) gateway.Deps {
 // machine's, so as to know how long they took.
 type timely struct {
 	core.Store
-	clock *clock
+	clock      *clock
+	generation int
+	taking     func(int) func([]core.TakenJob)
+}
+
+func (s timely) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	if s.taking == nil {
+		return s.Store.Take(ctx, now, quotas)
+	}
+	taken := s.taking(s.generation)
+	jobs, err := s.Store.Take(ctx, now, quotas)
+	if err == nil {
+		taken(jobs)
+	}
+	return jobs, err
 }
 
 func (s timely) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {

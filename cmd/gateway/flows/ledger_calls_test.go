@@ -1,0 +1,266 @@
+package flows_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
+)
+
+// A ledger is what the services saw, and what they answer.
+type ledger struct {
+	t        testing.TB
+	clock    *clock
+	conn     store.Conn // of no gateway
+	hospital *hospital
+
+	mu        sync.Mutex
+	random    *rand.Rand
+	quiet     bool
+	calls     []*entry
+	events    int                      // takes, ends of gateways and callbacks
+	leases    map[string]taking        // by generation and job
+	keys      map[string]string        // the path of each key
+	lapsed    map[string]bool          // paths that were called after the lease of a process that lived and had not settled its call
+	waiting   map[string]chan struct{} // by generation: closed when a call of it is held back
+	callbacks map[string]string        // of each step, the one that was accepted
+	called    map[string]int           // when the callback of a step was accepted
+	redriven  int                      // how often
+}
+
+// An entry is a call.
+type entry struct {
+	*request
+	began      time.Time
+	generation string
+	said       reply
+	hold       chan struct{} // closed once it is answered; nil if it was at once
+	answered   bool
+	tells      bool // a token, for a callback
+	taking          // of its job
+	settled    int  // when a process told how it ended, and lived; 0 if none did
+}
+
+// A taking is when a gateway began to take a job, in the order of events, and when its lease
+// ends.
+type taking struct {
+	taken int
+	until time.Time
+	job   core.ID
+	lease core.Lease
+}
+
+func newLedger(w *world, h *hospital, r *rand.Rand) *ledger {
+	return &ledger{t: w.t, clock: w.clock, conn: w.conn, hospital: h, random: r, keys: map[string]string{}, leases: map[string]taking{},
+		lapsed: map[string]bool{}, waiting: map[string]chan struct{}{}, called: map[string]int{}, callbacks: map[string]string{}}
+}
+
+// taking notes that a gateway begins to take jobs. The function that it returns notes the jobs
+// that the gateway took. The store may have given them away at any time in between; noting the beginning
+// judges no call that was taken before another gateway settled.
+func (l *ledger) taking(generation int) func(jobs []core.TakenJob) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events++
+	began := l.events
+	return func(jobs []core.TakenJob) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, j := range jobs {
+			l.leases[fmt.Sprint(generation, j.ID)] = taking{began, j.DueAt, j.ID, j.Lease}
+		}
+	}
+}
+
+// calledBack notes a callback of a step, named by its token and body, and whether it was
+// accepted. One is, and that one again.
+func (l *ledger) calledBack(step, callback string, accepted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events++
+	switch first := l.callbacks[step]; {
+	case accepted && first == "":
+		l.callbacks[step], l.called[step] = callback, l.events
+	case accepted && first != callback:
+		l.t.Errorf("a second callback of %s is accepted", step)
+	case !accepted && first == callback:
+		l.t.Errorf("the callback of %s that was accepted is refused when it is repeated", step)
+	}
+}
+
+// redrives notes that the run is about to be redriven.
+func (l *ledger) redrives() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.redriven++
+}
+
+// answer notes a call and decides how it is answered.
+func (l *ledger) answer(q *request) *reply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, generation, _ := strings.Cut(q.header.Get("user-agent"), "/")
+	e := &entry{request: q, began: l.clock.now(), generation: generation, tells: strings.Contains(q.body, `"token":`),
+		said: reply{status: 200, body: fmt.Sprintf(`{"items": [%d, 5]}`, len(q.step))}}
+	if !l.quiet {
+		switch n := l.random.IntN(20); {
+		case n < 3:
+			e.said = reply{status: 503}
+		case n < 5:
+			e.said = reply{status: 404}
+		case n == 5:
+			e.said = reply{do: "reset"}
+		}
+		if l.random.IntN(3) == 0 {
+			e.hold = make(chan struct{})
+		}
+	}
+	e.taking = l.leases[generation+q.header.Get("x-gateway-job-id")]
+	l.judge(e)
+	l.calls = append(l.calls, e)
+	return &e.said
+}
+
+// judge says what is wrong with a call.
+func (l *ledger) judge(e *entry) {
+	if path, known := l.keys[e.key]; known && path != e.step {
+		l.t.Errorf("%s and %s are called with the key %s", path, e.step, e.key)
+	}
+	l.keys[e.key] = e.step
+	if n := l.keysOf(e.step); n > 1+l.redriven {
+		l.t.Errorf("%s was called with %d keys after %d redrives", e.step, n, l.redriven)
+	}
+	if called := l.called[e.step]; 0 < called && called < e.taken {
+		l.t.Errorf("%s is called again by gateway %s after its callback was accepted", e.step, e.generation)
+	}
+	overlap := slices.ContainsFunc(l.calls, func(old *entry) bool {
+		open := old.settled == 0 || e.taken < old.settled // the job of e was taken before old was over
+		return old.step == e.step && open && !e.began.Before(old.until) && (l.alive(old) || l.stored(old.taking))
+	})
+	l.lapsed[e.step] = l.lapsed[e.step] || overlap
+	for _, old := range l.calls {
+		switch {
+		case old.step != e.step:
+		case old.key != e.key && !e.tells:
+			l.t.Errorf("%s is called with the keys %s and %s", e.step, old.key, e.key)
+		case 0 < old.settled && old.settled < e.taken && old.said.status == 200 && !old.tells:
+			l.t.Errorf("%s is called again by gateway %s after gateway %s was answered 200", e.step, e.generation, old.generation)
+		case !l.lapsed[e.step] && !old.answered && old.key == e.key && l.alive(old) && e.began.Before(old.until):
+			l.t.Errorf("%s is called by gateway %s while gateway %s calls it", e.step, e.generation, old.generation)
+		}
+	}
+}
+
+// keysOf is how many keys the calls of a step had. That is one, but a callback step tells
+// another token after each redrive, and so makes another call.
+func (l *ledger) keysOf(step string) (n int) {
+	for _, of := range l.keys {
+		if of == step {
+			n++
+		}
+	}
+	return n
+}
+
+// stored reports whether the end of an attempt was stored. A gateway that is dead by now may
+// have told of it before.
+func (l *ledger) stored(of taking) bool {
+	found, err := l.conn.Batch(context.Background(), store.Stmt{Name: "stored", Reads: true,
+		SQL: `SELECT attempt FROM attempts WHERE job_id = ? AND lease = ?`, Args: []any{string(of.job), string(of.lease)}})
+	if err != nil {
+		l.t.Error(err)
+		return false
+	}
+	return len(found[0].Rows) > 0
+}
+
+func (l *ledger) alive(e *entry) bool {
+	f := l.hospital.of(e.generation)
+	return f == nil || f.alive()
+}
+
+// holding holds the answer to a call back.
+func (l *ledger) holding(q *request) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.calls {
+		if e.request != q {
+			continue
+		}
+		if e.hold == nil {
+			e.answered = true
+			return nil
+		}
+		if w := l.waiting[e.generation]; w != nil {
+			close(w)
+			delete(l.waiting, e.generation)
+		}
+		return e.hold
+	}
+	return nil
+}
+
+// awaits is closed when a call of a generation is held back.
+func (l *ledger) awaits(generation int) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := make(chan struct{})
+	l.waiting[strconv.Itoa(generation)] = w
+	return w
+}
+
+// held are the calls without an answer.
+func (l *ledger) held() []*entry {
+	return slices.DeleteFunc(slices.Clone(l.calls), func(e *entry) bool { return e.answered || e.hold == nil })
+}
+
+// release answers one of the calls that are held back.
+func (l *ledger) release(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if held := l.held(); len(held) > 0 {
+		e := held[n%len(held)]
+		e.answered = true
+		close(e.hold)
+	}
+}
+
+// killOne kills one of the gateways whose calls are held back.
+func (l *ledger) killOne(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if held := l.held(); len(held) > 0 {
+		l.hospital.of(held[n%len(held)].generation).kill()
+	}
+}
+
+// calm answers everything, and well from now on.
+func (l *ledger) calm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.quiet = true
+	for _, e := range l.held() {
+		e.answered = true
+		close(e.hold)
+	}
+}
+
+// settledAll notes that a gateway told of all its calls and lives.
+func (l *ledger) settledAll(generation int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events++
+	for _, e := range l.calls {
+		if e.generation == strconv.Itoa(generation) && e.settled == 0 {
+			e.settled = l.events
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package flows_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/trees"
+	"github.com/eventgateway/gateway/store"
+)
+
+// GATEWAY_TORTURE_LEDGER is how many runs TestLedger has on each database; without it there
+// are a few. GATEWAY_TEST_SEED is the seed of its first run, which a failure prints.
+const (
+	ledgerRuns = "GATEWAY_TORTURE_LEDGER"
+	ledgerSeed = "GATEWAY_TEST_SEED"
+)
+
+// TestLedger: runs of random trees of parallel and map steps fail, lose processes and
+// answers of the database, and get answers late, at random points, and are redriven from the
+// failed step until they are completed. A ledger of the calls that the services saw must show that
+//
+//   - a call that was answered 2xx is never made again, once a process that lived told of it;
+//     the call of a callback step is made again until a callback is accepted, and never after,
+//   - no call is made while a process that lives and has its lease makes it,
+//   - every call has one idempotency key over its life, and no two calls have the same. The
+//     call of a callback step has one until the next redrive, since it tells another token then.
+func TestLedger(t *testing.T) {
+	for _, p := range everywhere {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p := p.shared(t)
+			first := seedOf(t)
+			var ticks sync.WaitGroup
+			defer ticks.Wait()
+			for n := range uint64(runsOn(t, p)) {
+				trial := newTrial(t, p, first+n, &ticks)
+				trial.play()
+				if t.Failed() {
+					t.Fatalf("%s=%d shows it, of a run of\n%s%s", ledgerSeed, first+n, trial.yaml, trial.story())
+				}
+			}
+		})
+	}
+}
+
+func seedOf(t *testing.T) uint64 {
+	text := os.Getenv(ledgerSeed)
+	if text == "" {
+		return rand.Uint64() >> 16
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", ledgerSeed, err)
+	}
+	return seed
+}
+
+func runsOn(t *testing.T, p place) int {
+	if text := os.Getenv(ledgerRuns); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("%s must be the number of runs on each database, not %q", ledgerRuns, text)
+		}
+		return n
+	}
+	switch {
+	case p.name == "sqlite" && !testing.Short():
+		return 15
+	case testing.Short():
+		return 3
+	}
+	return 5
+}
+
+// A trial is one run, and the gateways that work on it.
+type trial struct {
+	*world
+	*rand.Rand // of the goroutine that plays
+	hospital   *hospital
+	ledger     *ledger
+	run        core.ID
+	shaky      bool            // answers of the database get lost
+	ticks      *sync.WaitGroup // gateways, also dead ones
+	over       sync.WaitGroup  // gateways until they die
+}
+
+func newTrial(t *testing.T, p place, seed uint64, ticks *sync.WaitGroup) *trial {
+	r := rand.New(rand.NewPCG(seed, 0))
+	w := newWorld(t, p, "worker: {max_concurrency: 4}\n"+randomTree(r))
+	trial := &trial{world: w, Rand: r, hospital: newHospital(), ticks: ticks, shaky: r.IntN(2) == 0}
+	trial.ledger = newLedger(w, trial.hospital, rand.New(rand.NewPCG(seed, 1)))
+	w.receiver.fuses = trial.hospital.of
+	w.receiver.another = trial.ledger.answer
+	w.receiver.hold = trial.ledger.holding
+	w.taking = trial.ledger.taking
+	return trial
+}
+
+// randomTree is the text of a workflow.
+func randomTree(r *rand.Rand) string {
+	return "workflows:\n  tree:\n    source: shop\n    steps:\n" + trees.Steps(r, "      ", "url: http://receiver/x")
+}
+
+// play has the run go on through all that may happen to it, and then in peace.
+func (t *trial) play() {
+	t.run = t.accept("order", `{"items": [1, 2, 3]}`)[0]
+	for range 30 + t.IntN(40) {
+		t.act()
+	}
+	t.ledger.calm()
+	t.over.Wait()
+	t.wrap = nil
+	for range 60 {
+		if err := t.rest(); err != nil {
+			t.t.Error(err)
+			return
+		}
+		t.ledger.settledAll(t.generation)
+		switch status := t.world.run(t.run).Status; {
+		case status == core.RunFailed:
+			t.redrive()
+		case status.Finished() || !t.callBackAll():
+			t.finish()
+			return
+		}
+	}
+	t.finish()
+}
+
+// finish judges how the run ended.
+func (t *trial) finish() {
+	if r := t.world.run(t.run); r.Status != core.RunCompleted {
+		t.t.Errorf("run is %s: %s, want completed", r.Status, r.Error)
+	}
+	if left := t.leftovers(); len(left) > 0 {
+		t.t.Errorf("left behind %s", strings.Join(left, "\n"))
+	}
+}
+
+// story is the history of the run, and the calls.
+func (t *trial) story() string {
+	var out strings.Builder
+	for _, e := range t.history(t.run) {
+		fmt.Fprintln(&out, e.At.Format("15:04:05.000"), e.Epoch, e.Type, e.Path, e.Data)
+	}
+	t.ledger.mu.Lock()
+	defer t.ledger.mu.Unlock()
+	for _, e := range t.ledger.calls {
+		fmt.Fprintf(&out, "%s gateway %s calls %s, is answered %d%s: %v, held back: %v, lives: %v\n", e.began.Format("15:04:05.000"),
+			e.generation, e.step, e.said.status, e.said.do, e.answered, e.hold != nil, t.ledger.alive(e))
+	}
+	return out.String()
+}
+
+// act is one thing that happens.
+func (t *trial) act() {
+	switch n := t.IntN(14); {
+	case n >= 12:
+		t.callBackOne()
+	case n < 6:
+		t.tickBeside()
+	case n < 9:
+		t.ledger.release(t.IntN(1000))
+	case n == 9:
+		t.ledger.killOne(t.IntN(1000))
+	case n == 10:
+		t.clock.move(time.Duration(1+t.IntN(90)) * time.Second)
+	default:
+		if due := t.next(); due.After(t.clock.now()) {
+			t.clock.move(due.Sub(t.clock.now()))
+		}
+	}
+	if t.world.run(t.run).Status == core.RunFailed && t.IntN(3) == 0 {
+		t.redrive()
+	}
+}
+
+// callBackOne sends a callback with the newest token of one of the steps that were told one.
+// It may come before the answer to the call, or after the step has ended.
+func (t *trial) callBackOne() {
+	if steps := t.receiver.told(); len(steps) > 0 {
+		step := steps[t.IntN(len(steps))]
+		t.callBack(step, t.receiver.token(step))
+	}
+}
+
+// callBack sends a callback and reports whether it was accepted. It has one of two bodies:
+// the one that is accepted is accepted again, and the other one is not.
+func (t *trial) callBack(step, token string) bool {
+	t.wrap = nil
+	body := fmt.Sprintf(`{"items": [7, %d]}`, t.IntN(2))
+	a := t.ask("POST", "/callback/"+token, body)
+	if a.status != http.StatusOK && a.status != http.StatusNotFound {
+		t.t.Errorf("callback of %s = %s, want 200 or 404", step, a)
+	}
+	t.ledger.calledBack(step, token+" "+body, a.status == http.StatusOK)
+	return a.status == http.StatusOK
+}
+
+// callBackAll sends a callback for each step that waits for one. It reports whether there
+// was such a step.
+func (t *trial) callBackAll() (any bool) {
+	for _, s := range t.steps(t.world.run(t.run), core.Wanted{Open: true}) {
+		if s.Type != "callback" || s.Status != core.StepWaiting {
+			continue
+		}
+		any = true
+		if !slices.ContainsFunc(t.receiver.tokensOf(s.Path), func(token string) bool { return t.callBack(s.Path, token) }) {
+			t.t.Errorf("no token opens the step %s, which waits for one", s.Path)
+			return false
+		}
+	}
+	return any
+}
+
+// redrive begins the run again where it failed.
+func (t *trial) redrive() {
+	t.wrap = nil
+	t.ledger.redrives()
+	if a := t.ask("POST", "/api/workflow-runs/"+string(t.run)+"/redrive", `{"from":"failed"}`); a.status != 200 {
+		t.t.Errorf("redrive = %s", a)
+	}
+}
+
+// tickBeside has a new gateway work, beside those whose calls have no answer yet. It returns
+// once that has ended, has died, or waits for an answer that is held back.
+func (t *trial) tickBeside() {
+	f := newFuse(0)
+	if t.IntN(4) == 0 {
+		f = newFuse(1 + t.IntN(20))
+	}
+	t.hospital.admit(t.world, f)
+	if seed := t.Uint64(); t.shaky {
+		inner := t.wrap
+		t.wrap = func(c store.Conn) store.Conn { return &shaky{Conn: inner(c), random: rand.New(rand.NewPCG(seed, 2))} }
+	}
+	g := t.begin()
+	own := t.generation
+	held := t.ledger.awaits(own)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan bool)
+	t.ticks.Go(func() {
+		_, err := g.Worker.Tick(ctx, core.Budget{})
+		if err == nil && f.alive() {
+			t.ledger.settledAll(own)
+		}
+		close(ended)
+	})
+	t.over.Go(func() {
+		defer cancel()
+		select {
+		case <-f.dead:
+		case <-ended:
+		}
+	})
+	select {
+	case <-f.dead:
+	case <-ended:
+	case <-held:
+	}
+}
+
+// A shaky connection loses batches now and then, before or after they take effect.
+type shaky struct {
+	store.Conn
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+func (s *shaky) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	s.mu.Lock()
+	lost := s.random.IntN(40)
+	s.mu.Unlock()
+	if lost == 0 {
+		return nil, errLostBatch
+	}
+	results, err := s.Conn.Batch(ctx, stmts...)
+	if lost == 1 && err == nil {
+		return nil, errLostBatch
+	}
+	return results, err
+}
+
+var errLostBatch = core.Refuse(core.Unavailable, "the batch or its answer is lost")
