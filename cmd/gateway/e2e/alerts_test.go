@@ -3,6 +3,9 @@
 package e2e
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -15,13 +18,25 @@ server:
   host: 127.0.0.1
   port: ${PORT}
   allow_private_urls: true
-delivery: {timeout: 5s, default_retry: {max: 5, backoff: fixed, interval: 100ms}}
+delivery: {signing_secret: whsec_YWxsIG9mIHRoaXJ0eSBieXRlcyBvZiBhIGtleQ==, timeout: 5s, default_retry: {max: 5, backoff: fixed, interval: 100ms}}
 sources: {github: {type: webhook, verify: github, secret: a-secret-of-24-bytes-or-more}}
 alerts:
   - {url: "${RECEIVER}/generic", on: [verification_failure]}
+  - {url: "${RECEIVER}/own", signing_secret: whsec_YW4gb3duIG9mIHRoaXJ0eSBieXRlcyBvZiBrZXk=, on: [verification_failure]}
   - {url: "${RECEIVER}/slack", type: slack, on: [verification_failure]}
   - {url: "${RECEIVER}/discord", type: discord, on: [verification_failure]}
 `
+
+// checkSigned requires a signature of Standard Webhooks with a key.
+func checkSigned(t *testing.T, d delivery, key string) {
+	t.Helper()
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(d.header.Get("Webhook-Id") + "." + d.header.Get("Webhook-Timestamp") + "." + d.body))
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	if got := d.header.Get("Webhook-Signature"); got != want || d.header.Get("Webhook-Id") == "" {
+		t.Errorf("%s: signature %q, want %q", d.path, got, want)
+	}
+}
 
 // TestAlerts: a hundred forged webhooks are told once to each place, also to one
 // that fails at first; and no event comes of them.
@@ -40,7 +55,13 @@ func TestAlerts(t *testing.T) {
 	generic := r.await(t, 10*time.Second, "/generic", 1)[0]
 	slack := r.await(t, 10*time.Second, "/slack", 3)[2]
 	discord := r.await(t, 10*time.Second, "/discord", 1)[0]
+	own := r.await(t, 10*time.Second, "/own", 1)[0]
 	g.awaitIdle(10 * time.Second)
+	checkSigned(t, generic, "all of thirty bytes of a key")
+	checkSigned(t, own, "an own of thirty bytes of key")
+	if s := slack.header.Get("Webhook-Signature") + discord.header.Get("Webhook-Signature"); s != "" {
+		t.Errorf("alerts to chat services are signed: %s", s)
+	}
 
 	var told struct {
 		Alert, Source, Reason string
@@ -65,9 +86,20 @@ func TestAlerts(t *testing.T) {
 	if got := g.events(); len(got) != 0 {
 		t.Errorf("events listed: %q, want none", got)
 	}
+	for command, want := range map[string]string{
+		"jobs list --handler alert/3": " alert/3 (127.0.0.1) ",
+		"status":                      "alert/4 (127.0.0.1) ",
+	} {
+		for _, where := range []string{"", " --url " + g.url("")} {
+			got := g.run(strings.Fields(command + where)...)
+			if !strings.Contains(got, want) || strings.Contains(got, "alert/1 ") != (command == "status") {
+				t.Errorf("gateway %s%s prints no %q:\n%s", command, where, want, got)
+			}
+		}
+	}
 	g.stop()
 	db := g.ledger()
-	db.check(3)
+	db.check(4)
 	if n := db.count(`SELECT COUNT(*) FROM events`); n != 1 {
 		t.Errorf("alerts stored: %d, want 1", n)
 	}

@@ -13,7 +13,7 @@ import (
 // brokenConfigs each have a secret, which <> stands for, in the middle of a mistake, and
 // the field that has to be named for it.
 var brokenConfigs = []struct{ config, names string }{
-	{`api: {auth_token: ["<>"]}`, "api.auth_token"},
+	{`api: {auth_token: [["<>"]]}`, "api.auth_token"},
 	{`api: {auth_token: {is: "<>"}}`, "api.auth_token"},
 	{`api: {auth_tokn: "<>"}`, "api.auth_tokn"},
 	{`api: "<>"`, "api"},
@@ -47,7 +47,7 @@ var brokenConfigs = []struct{ config, names string }{
 	{`handlers: {h: {source: app, url: "http://a.example", headers: ["x-key: <>"]}}`, "handlers.h.headers"},
 	{`handlers: {h: {source: app, url: "http://a.example", headers: "x-key: <>"}}`, "handlers.h.headers"},
 	{`handlers: {h: {source: app, url: "http://a.example", signing_secret: {"<>": 1}}}`, "handlers.h.signing_secret"},
-	{`queues: {q: {source: app, api_key: ["<>"]}}`, "queues.q.api_key"},
+	{`queues: {q: {source: app, api_key: [["<>"]]}}`, "queues.q.api_key"},
 	{`queues: {q: {source: nobody, api_key: "<>"}}`, "queues.q.source"},
 	{`alerts: {url: "<>", on: [dlq]}`, "alerts"},
 	{`alerts: {url: "ftp://a.example/<>", on: [dlq]}`, "alerts"},

@@ -57,7 +57,7 @@ queues:
   pulled: {source: app, api_key: "<queues.pulled.api_key>", max_attempts: 2}
   open: {source: app}
 alerts:
-  - {url: "${RECEIVER}/alert/generic/<alerts.generic path>?key=<alerts.generic query>", on: [dlq, verification_failure]}
+  - {url: "${RECEIVER}/alert/generic/<alerts.generic path>?key=<alerts.generic query>", signing_secret: "<alerts.signing_secret>", on: [dlq, verification_failure]}
   - {url: "${RECEIVER}/alert/slack/<!alerts.slack>", type: slack, on: [dlq, verification_failure]}
   - {url: "${RECEIVER}/alert/discord/<alerts.discord>", type: discord, on: [dlq, verification_failure]}
   - {url: "http://127.0.0.1:1/<alerts.absent>", on: [dlq]}
@@ -140,10 +140,10 @@ func (h *haul) furnish(g *gateway, database string) {
 // adds a field of text has to decide whether it can hold one.
 var blandFields = strings.Fields(`
 	Database.driver Database.account_id Database.database_id Server.host Server.public_url Retry.backoff
-	Source.type Source.verify Source.dedup Source.signature_header Source.topic_arns Source.schedule Source.timezone Source.schema
-	Handler.source Handler.events Handler.type Handler.method Handler.idempotency_key Handler.filter Handler.transform
+	Source.type Source.verify Source.dedup Source.signature_header Source.topic_arns Source.webhook_origins Source.schedule Source.timezone Source.schema
+	Handler.source Handler.events Handler.type Handler.method Handler.idempotency_key Handler.filter Handler.transform CircuitBreaker.count
 	Queue.source Queue.events Queue.filter Queue.idempotency_key Alert.type Alert.on
-	Workflow.source Workflow.events Param.name Param.type Step.name Step.type Step.method Step.on_failure Step.input
+	Workflow.source Workflow.events Workflow.on_failure Param.name Param.type Step.name Step.type Step.method Step.on_failure Step.error Step.message Step.input
 	Step.result_path Step.output Step.goto Step.timestamp_path Step.default Step.items_path StepRetry.backoff StepRetry.errors
 	Catch.errors Catch.goto Choice.when Choice.goto Branch.name Branch.method`)
 

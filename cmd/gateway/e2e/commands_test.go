@@ -48,8 +48,8 @@ func TestCommandsOnServers(t *testing.T) {
 			if out := g.run("jobs", "retry", dead[0].ID); !strings.Contains(out, "1 job") {
 				t.Errorf("jobs retry %s printed %q, want that it was 1 job", dead[0].ID, out)
 			}
-			if got := r.await(t, 20*time.Second, "/weak", 3)[2]; got.job() != dead[0].ID {
-				t.Errorf("delivered again: job %s, want %s", got.job(), dead[0].ID)
+			if got := r.await(t, 20*time.Second, "/weak", 3)[2]; got.job() != dead[0].ID || got.attempt() != 2 {
+				t.Errorf("delivered again: job %s, attempt %d, want %s, attempt 2", got.job(), got.attempt(), dead[0].ID)
 			}
 			if out := g.run("jobs", "retry", "--handler", "weak"); !strings.Contains(out, "1 job") {
 				t.Errorf("jobs retry --handler weak printed %q, want that it was 1 job", out)

@@ -15,6 +15,7 @@ import (
 const (
 	slowHandler = 300 * time.Millisecond
 	fastHandler = 4 * time.Millisecond
+	idleHandler = time.Second     // slower than any database takes events in
 	drainLimit  = 3 * time.Second // worker.drain_timeout_secs below
 	drainGrace  = 6 * time.Second // for the rest of ending, on a busy machine
 )
@@ -82,7 +83,7 @@ func TestDrain(t *testing.T) {
 // once, and gets new events all the time.
 func backlog(t *testing.T, st *store, r *receiver, handler time.Duration) (*gateway, *load) {
 	t.Helper()
-	r.on("/load", r.taking(slowHandler))
+	r.on("/load", r.taking(idleHandler))
 	g := newGatewayOn(t, st, drainConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=warn")
 	g.start()
@@ -90,17 +91,21 @@ func backlog(t *testing.T, st *store, r *receiver, handler time.Duration) (*gate
 	// closed under the request that is just being sent.
 	l := newLoad(g, r, oneShot)
 	l.start(4)
-	eventually(t, 10*time.Second, "backlog", func() bool {
+	if !l.progress(10*time.Second, func() bool {
 		accepted, delivered := l.counts()
 		return delivered >= 10 && accepted > delivered+300
-	})
+	}) {
+		t.Fatal("nothing is accepted or delivered for 10 s, and there is no backlog yet")
+	}
 	// With fast handlers the gateway takes jobs ahead, and has some to give back.
 	r.on("/load", r.taking(handler))
 	_, before := l.counts()
-	eventually(t, 10*time.Second, "deliveries under way", func() bool {
+	if !l.progress(10*time.Second, func() bool {
 		_, delivered := l.counts()
 		return delivered >= before+30
-	})
+	}) {
+		t.Fatal("nothing is delivered for 10 s")
+	}
 	return g, l
 }
 

@@ -100,10 +100,23 @@ func (l *load) post(s serial) bool {
 	return false
 }
 
-// settle waits until everything that was accepted has been delivered, or gives
-// up: the verdict will tell.
-func (l *load) settle(limit time.Duration) {
-	within(limit, l.idle)
+// settle waits until everything that was accepted has been delivered, or gives up when
+// nothing was for so long: the verdict will tell.
+func (l *load) settle(limit time.Duration) { l.progress(limit, l.idle) }
+
+// progress waits until cond holds, or nothing is accepted or delivered for so long: a busy
+// machine takes its time for all of it.
+func (l *load) progress(limit time.Duration, cond func() bool) bool {
+	for {
+		accepted, delivered := l.counts()
+		moved := func() bool { a, d := l.counts(); return a != accepted || d != delivered }
+		if !within(limit, func() bool { return cond() || moved() }) {
+			return false
+		}
+		if cond() {
+			return true
+		}
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -197,7 +197,8 @@ func (c *churn) consume(ctx context.Context) {
 }
 
 func (c *churn) take(wait string) {
-	a := c.do("poll", request{method: http.MethodGet, url: c.url("/api/queues/work/messages?batch=50&wait=" + wait)})
+	const batch = 8 // an ack of so many receipts fits into the smallest max_body_size, 600 bytes
+	a := c.do("poll", request{method: http.MethodGet, url: c.url(fmt.Sprintf("/api/queues/work/messages?batch=%d&wait=%s", batch, wait))})
 	var got struct{ Messages []message }
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
 		c.t.Errorf("messages %q: %v", a.body, err)

@@ -53,7 +53,7 @@ func TestRefusedStarts(t *testing.T) {
 			prepare: func(t *testing.T, g *gateway) {
 				write(t, g.database(), strings.Repeat("this is a diary, not a database\n", 100))
 			},
-			want:  []string{"gateway.db", "file is not a database"},
+			want:  []string{"gateway.db", "file is not a database", "let database.url name another file, or restore a backup"},
 			lines: 1,
 		},
 		{

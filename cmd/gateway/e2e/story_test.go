@@ -238,8 +238,8 @@ func TestStory(t *testing.T) {
 		t.Errorf("the running gateway took %v to notice the retry, want about a second", took)
 	}
 	for i, d := range second {
-		if d.attempt() != i+1 || d.job() != dead.ID {
-			t.Errorf("delivery %d after the retry: attempt %d of job %s, want attempt %d of job %s", i+1, d.attempt(), d.job(), i+1, dead.ID)
+		if d.attempt() != storyMax+i+1 || d.job() != dead.ID {
+			t.Errorf("delivery %d after the retry: attempt %d of job %s, want attempt %d of job %s", i+1, d.attempt(), d.job(), storyMax+i+1, dead.ID)
 		}
 	}
 	eventually(t, 5*time.Second, "job is completed", func() bool { return len(g.jobs("--status", "completed")) == 1 })
@@ -286,14 +286,14 @@ const wantInspection = `{
 	"id": "<event>", "source": "shop", "event_type": "order.paid", "idempotency_key": null, "created_at": "<time>",
 	"payload": {"type": "order.paid", "id": 7}, "headers": {"content-type": "application/json"}, "workflow_runs": [],
 	"jobs": [{
-		"id": "<job>", "event_id": "<event>", "handler": "orders", "status": "completed", "attempt": 2, "max_attempts": 3,
-		"scheduled_at": null, "completed_at": "<time>", "last_error": null, "created_at": "<time>",
+		"id": "<job>", "event_id": "<event>", "handler": "orders", "status": "completed", "attempt": 5, "max_attempts": 6, "earlier_attempts": 3,
+		"scheduled_at": "<time>", "completed_at": "<time>", "last_error": null, "created_at": "<time>",
 		"attempts": [
 			{"attempt": 1, "status_code": 500, "error": "status: 500 Internal Server Error", "response": "not now\n", "duration_ms": "<ms>", "created_at": "<time>"},
 			{"attempt": 2, "status_code": 500, "error": "status: 500 Internal Server Error", "response": "not now\n", "duration_ms": "<ms>", "created_at": "<time>"},
 			{"attempt": 3, "status_code": 500, "error": "status: 500 Internal Server Error", "response": "not now\n", "duration_ms": "<ms>", "created_at": "<time>"},
-			{"attempt": 1, "status_code": 500, "error": "status: 500 Internal Server Error", "response": "not now\n", "duration_ms": "<ms>", "created_at": "<time>"},
-			{"attempt": 2, "status_code": 200, "error": null, "response": null, "duration_ms": "<ms>", "created_at": "<time>"}
+			{"attempt": 4, "status_code": 500, "error": "status: 500 Internal Server Error", "response": "not now\n", "duration_ms": "<ms>", "created_at": "<time>"},
+			{"attempt": 5, "status_code": 200, "error": null, "response": null, "duration_ms": "<ms>", "created_at": "<time>"}
 		]}]}`
 
 func checkInspection(t *testing.T, g *gateway, event, job string) {
@@ -308,12 +308,12 @@ func checkInspection(t *testing.T, g *gateway, event, job string) {
 		t.Errorf("inspect --json =\n%s\nwant\n%s", g, w)
 	}
 	text := g.run("inspect", event)
-	attempt := regexp.MustCompile(`(?m)^ +([123]) .* (200|500) `)
+	attempt := regexp.MustCompile(`(?m)^ +([1-5]) .* (200|500) `)
 	var rows []string
 	for _, m := range attempt.FindAllStringSubmatch(text, -1) {
 		rows = append(rows, m[1]+":"+m[2])
 	}
-	if got, want := strings.Join(rows, " "), "1:500 2:500 3:500 1:500 2:200"; got != want {
+	if got, want := strings.Join(rows, " "), "1:500 2:500 3:500 4:500 5:200"; got != want {
 		t.Errorf("attempts that inspect shows = %s, want %s, in\n%s", got, want, text)
 	}
 	for _, want := range []string{event, job, "shop", "order.paid", "orders", "completed", `"id": 7`} {

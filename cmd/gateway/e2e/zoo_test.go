@@ -140,17 +140,20 @@ func (g *gateway) storiesOf(event string) map[string]story {
 }
 
 // checkEnd: a success needs one attempt and is completed, a failure has two that
-// both say why, and is dead.
+// both say why, and is dead. Either tells when its last attempt was due.
 func (a animal) checkEnd(t *testing.T, s story) {
 	t.Helper()
 	status, attempts := "completed", 1
 	if a.want != "" {
 		status, attempts = "dead", 2
 	}
-	if s.Status != status || s.Attempt != attempts || !s.ScheduledAt.IsZero() {
-		t.Errorf("%s: %s after attempt %d, next %v, want %s after attempt %d", a.name, s.Status, s.Attempt, s.ScheduledAt, status, attempts)
+	if s.Status != status || s.Attempt != attempts || s.ScheduledAt.IsZero() {
+		t.Errorf("%s: %s after attempt %d, due at %v, want %s after attempt %d", a.name, s.Status, s.Attempt, s.ScheduledAt, status, attempts)
 	}
 	a.checkAttempts(t, s, attempts)
+	if n := len(s.Attempts); n > 0 && s.ScheduledAt.After(s.Attempts[n-1].CreatedAt.Time) {
+		t.Errorf("%s: the last attempt began at %v, before it was due at %v", a.name, s.Attempts[n-1].CreatedAt, s.ScheduledAt)
+	}
 }
 
 // checkWait: a failure waits for its second attempt as long as it should.

@@ -1,0 +1,382 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/infra/test/servers"
+)
+
+// followsWithin is how long after real intake /health may tell that the database takes no
+// events, or that it takes some again.
+const followsWithin = 5 * time.Second
+
+// faultSenders post while a database has a fault: as many as may be held up by it, and some
+// that meet it anew.
+const faultSenders = 4
+
+// A fault is one way in which a database stops to work while it still runs.
+type fault struct {
+	name string
+
+	// begin makes the fault and returns what ends it.
+	begin func(t *testing.T) (end func())
+}
+
+// testFault requires of a gateway on a database: while no event is accepted /health says
+// so, once events are accepted again /health says that, and no accepted event is lost.
+func testFault(t *testing.T, st *store, f fault) {
+	r := newReceiver(t)
+	testFaultOf(t, newGatewayOn(t, st, outageConfig, r), r, f)
+}
+
+func testFaultOf(t *testing.T, g *gateway, r *receiver, f fault) {
+	g.env = append(g.env, "GATEWAY_LOG=error")
+	g.start()
+	l := newLoad(g, r, pooled)
+	l.pause = 20 * time.Millisecond
+	l.start(faultSenders)
+	eventually(t, 20*time.Second, "events accepted and delivered", l.grows(5))
+	h := watch(g)
+
+	end := sync.OnceFunc(f.begin(t))
+	defer end()
+	l.awaitSilence(t, followsWithin)
+	if status, body := h.now(); status != 503 {
+		t.Errorf("no event was accepted for %v, and /health = %d %s, want 503", followsWithin, status, body)
+	}
+	if g.ended() {
+		t.Fatalf("the gateway ended:\n%s", g.log)
+	}
+	accepts := l.accepts()
+	end()
+	eventually(t, 30*time.Second, "events accepted after the fault", accepts)
+	if !within(followsWithin, func() bool { status, _ := h.now(); return status == 200 }) {
+		status, body := h.now()
+		t.Errorf("events are accepted for %v, and /health = %d %s, want 200", followsWithin, status, body)
+	}
+	l.end()
+	l.settle(outageLease + 20*time.Second)
+	g.awaitIdle(outageLease + 20*time.Second) // also jobs that were taken without the answer, until their leases end
+	g.stop()
+	accepted, delivered := l.counts()
+	t.Logf("accepted %d, delivered %d; posts without 202: %v", accepted, delivered, l.misses)
+	if lost := l.missing(); len(lost) > 0 || len(l.alien) > 0 {
+		t.Errorf("lost %d accepted events, delivered %d of what was never sent, want 0", len(lost), len(l.alien))
+	}
+	for what, n := range l.misses {
+		if what != "503" {
+			t.Errorf("posts that ended in %s: %d, want only 202 and 503", what, n)
+		}
+	}
+	db := g.ledger()
+	db.check(1)
+	db.holds(l.acceptedIDs())
+}
+
+// awaitSilence returns when no event was accepted for some time.
+func (l *load) awaitSilence(t *testing.T, d time.Duration) {
+	t.Helper()
+	last, _ := l.counts()
+	since := time.Now()
+	eventually(t, 40*time.Second, "no event is accepted", func() bool {
+		if n, _ := l.counts(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > d
+	})
+}
+
+// A healthWatch asks /health again and again.
+type healthWatch struct{ last atomic.Pointer[answer] }
+
+func watch(g *gateway) *healthWatch {
+	h := &healthWatch{}
+	h.last.Store(&answer{status: 200})
+	ctx, stop := context.WithCancel(context.Background())
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for ; ctx.Err() == nil; pause(ctx, 100*time.Millisecond) {
+			if status, body, err := g.health(); err == nil {
+				h.last.Store(&answer{status: status, body: body})
+			}
+		}
+	})
+	g.t.Cleanup(func() { stop(); asking.Wait() })
+	return h
+}
+
+func (h *healthWatch) now() (status int, body string) {
+	a := h.last.Load()
+	return a.status, a.body
+}
+
+// held runs statements on a connection of its own, which stays open until the fault ends.
+func held(db *sql.DB, statements ...string) func(*testing.T) func() {
+	return func(t *testing.T) func() {
+		t.Helper()
+		c, err := db.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range statements {
+			if _, err := c.ExecContext(context.Background(), s); err != nil {
+				t.Fatalf("%s: %v", s, err)
+			}
+		}
+		return func() {
+			_ = c.Raw(func(any) error { return driver.ErrBadConn }) // so that the connection is not kept
+			_ = c.Close()
+		}
+	}
+}
+
+// changed runs one statement, and another one when the fault ends.
+func changed(db *sql.DB, begin, end string) func(*testing.T) func() {
+	exec := func(t *testing.T, statement string) {
+		t.Helper()
+		if _, err := db.Exec(statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	return func(t *testing.T) func() {
+		exec(t, begin)
+		return func() { exec(t, end) }
+	}
+}
+
+// TestPostgresFaults: operators lock and change tables of a running PostgreSQL database.
+func TestPostgresFaults(t *testing.T) {
+	t.Parallel()
+	for _, f := range []struct{ name, begin, end string }{
+		{"a table is missing", `ALTER TABLE events RENAME TO elsewhere`, `ALTER TABLE elsewhere RENAME TO events`},
+		{"a column is missing", `ALTER TABLE jobs RENAME COLUMN last_error TO elsewhere`, `ALTER TABLE jobs RENAME COLUMN elsewhere TO last_error`},
+		{"a table is locked", `LOCK TABLE jobs IN EXCLUSIVE MODE`, ""},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			st := onPostgres(t)
+			db := st.open(t).db
+			begin := changed(db, f.begin, f.end)
+			if f.end == "" {
+				begin = held(db, "BEGIN", f.begin)
+			}
+			testFault(t, st, fault{f.name, begin})
+		})
+	}
+}
+
+// TestPostgresServerFaults: faults of the server of a PostgreSQL database.
+func TestPostgresServerFaults(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		begin func(s *servers.PostgresServer, db *sql.DB) func(*testing.T) func()
+	}{
+		{"a synchronous standby is away", func(_ *servers.PostgresServer, db *sql.DB) func(*testing.T) func() {
+			set := func(t *testing.T, to string) {
+				for _, s := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + to + "'", "SELECT pg_reload_conf()"} {
+					if _, err := db.Exec(s); err != nil {
+						t.Errorf("%s: %v", s, err)
+					}
+				}
+			}
+			return func(t *testing.T) func() {
+				set(t, "nobody")
+				return func() { set(t, "") }
+			}
+		}},
+		{"the server is frozen", func(s *servers.PostgresServer, _ *sql.DB) func(*testing.T) func() {
+			return func(*testing.T) func() { s.Freeze(); return s.Thaw }
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := servers.StartPostgres(servers.PostgresOptions{Settings: []string{"fsync=off"}})
+			servers.Check(t, err)
+			t.Cleanup(func() { _ = s.Stop() })
+			address, err := s.NewDatabase("gateway")
+			if err != nil {
+				t.Fatal(err)
+			}
+			st := postgresStore(address)
+			testFault(t, st, fault{tt.name, tt.begin(s, openSQL(t, "pgx", address).db)})
+		})
+	}
+}
+
+// occupy opens connections until the server takes no more, and ends those of the gateway.
+// It goes on with that until the fault ends: a connection that the server ended counts for
+// a moment more, and the gateway may be the first to take its place. All are closed when the
+// fault ends.
+func occupy(t *testing.T, db, hog *sql.DB, gateways, endOne string) func() {
+	t.Helper()
+	var taken []*sql.Conn
+	none := func() bool {
+		for c, err := hog.Conn(t.Context()); err == nil; c, err = hog.Conn(t.Context()) {
+			taken = append(taken, c)
+		}
+		var id sql.NullInt64
+		if err := db.QueryRow(gateways).Scan(&id); err != nil {
+			return errors.Is(err, sql.ErrNoRows)
+		}
+		_, _ = db.Exec(endOne, id.Int64) // it may have gone by itself
+		return false
+	}
+	eventually(t, 40*time.Second, "the gateway has no connection, and gets none", none)
+	stop := make(chan struct{})
+	var occupier sync.WaitGroup
+	occupier.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+				none()
+			}
+		}
+	})
+	return func() {
+		close(stop)
+		occupier.Wait()
+		hog.SetMaxIdleConns(-1)
+		for _, c := range taken {
+			_ = c.Close()
+		}
+	}
+}
+
+// TestPostgresConnectionsTaken: other programs have all connections of the server.
+func TestPostgresConnectionsTaken(t *testing.T) {
+	t.Parallel()
+	s, err := servers.StartPostgres(servers.PostgresOptions{Settings: []string{"fsync=off", "max_connections=20"}})
+	servers.Check(t, err)
+	t.Cleanup(func() { _ = s.Stop() })
+	address, err := s.NewDatabase("gateway")
+	check(t, err)
+	admin := openSQL(t, "pgx", address).db
+	// The server keeps some connections for superusers.
+	for _, statement := range []string{"CREATE ROLE gateway LOGIN", "CREATE ROLE others LOGIN", "ALTER DATABASE gateway OWNER TO gateway"} {
+		if _, err := admin.Exec(statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	as := func(user string) string { return strings.Replace(address, "postgres@", user+"@", 1) }
+	st := postgresStore(address)
+	st.env = []string{"DATABASE_URL=" + as("gateway")}
+	testFault(t, st, fault{"connections taken", func(t *testing.T) func() {
+		return occupy(t, admin, openSQL(t, "pgx", as("others")).db,
+			`SELECT pid FROM pg_stat_activity WHERE usename = 'gateway'`, `SELECT pg_terminate_backend($1)`)
+	}})
+}
+
+// TestPostgresDiskFull: the disk of the tables is full, and that of the log is not.
+func TestPostgresDiskFull(t *testing.T) {
+	t.Parallel()
+	disk := onDisk(t, "size=24m")
+	s, err := servers.StartPostgres(servers.PostgresOptions{Settings: []string{"fsync=off"}})
+	servers.Check(t, err)
+	t.Cleanup(func() { _ = s.Stop() })
+	address, err := s.NewDatabaseAt("gateway", filepath.Join(disk, "tables"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, ballast := postgresStore(address), filepath.Join(disk, "ballast")
+	testFault(t, st, fault{"disk full", func(t *testing.T) func() {
+		db := st.open(t)
+		eventually(t, 20*time.Second, "the row of the purger's turns, which needs no new page any more", func() bool {
+			return db.count(`SELECT COUNT(*) FROM turns`) > 0
+		})
+		fill(t, ballast)
+		return func() { remove(t, ballast) }
+	}})
+}
+
+// TestMySQLDiskFull: the disk of the tables is full, and that of the log is not.
+func TestMySQLDiskFull(t *testing.T) {
+	t.Parallel()
+	disk, home := onDisk(t, "size=24m"), t.TempDir()
+	s, err := servers.StartMySQL(servers.MySQLOptions{Dir: home})
+	servers.Check(t, err)
+	t.Cleanup(func() { _ = s.Stop() })
+	address, err := s.NewDatabase("gateway")
+	check(t, err)
+	folders, err := filepath.Glob(filepath.Join(home, "*", "data", "gateway"))
+	if err != nil || len(folders) != 1 {
+		t.Fatalf("folders of the database = %v, %v, want one", folders, err)
+	}
+	check(t, os.CopyFS(filepath.Join(disk, "tables"), os.DirFS(folders[0])))
+	check(t, os.RemoveAll(folders[0]))
+	check(t, os.Symlink(filepath.Join(disk, "tables"), folders[0]))
+	ballast := filepath.Join(disk, "ballast")
+	testFault(t, mysqlStore(address), fault{"disk full", func(t *testing.T) func() {
+		fill(t, ballast)
+		return func() { remove(t, ballast) }
+	}})
+}
+
+// TestMySQLFaults: operators lock and change tables of a running MariaDB database.
+func TestMySQLFaults(t *testing.T) {
+	t.Parallel()
+	for _, f := range []struct{ name, begin, end string }{
+		{"a table is missing", `RENAME TABLE events TO elsewhere`, `RENAME TABLE elsewhere TO events`},
+		{"a column is missing", `ALTER TABLE jobs RENAME COLUMN last_error TO elsewhere`, `ALTER TABLE jobs RENAME COLUMN elsewhere TO last_error`},
+		{"a table is locked", `LOCK TABLES jobs READ`, ""},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			st := onMySQL(t)
+			db := st.open(t).db
+			begin := changed(db, f.begin, f.end)
+			if f.end == "" {
+				begin = held(db, f.begin)
+			}
+			testFault(t, st, fault{f.name, begin})
+		})
+	}
+}
+
+// TestMySQLServerFaults: faults of the server of a MariaDB database.
+func TestMySQLServerFaults(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"the server is frozen", "all connections are taken"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := servers.StartMySQL(servers.MySQLOptions{Settings: []string{"max-connections=20"}})
+			servers.Check(t, err)
+			t.Cleanup(func() { _ = s.Stop() })
+			address, err := s.NewDatabase("gateway")
+			if err != nil {
+				t.Fatal(err)
+			}
+			admin := openSQL(t, "mysql", mysqlDSN(t, address)).db
+			// The server keeps a connection for users that may do everything.
+			for _, statement := range []string{"CREATE USER gateway@localhost", "GRANT ALL ON gateway.* TO gateway@localhost"} {
+				if _, err := admin.Exec(statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			st := mysqlStore(address)
+			st.env = []string{"DATABASE_URL=" + strings.Replace(address, "root@", "gateway@", 1)}
+			testFault(t, st, fault{name, func(t *testing.T) func() {
+				if name == "the server is frozen" {
+					s.Freeze()
+					return s.Thaw
+				}
+				return occupy(t, admin, openSQL(t, "mysql", mysqlDSN(t, address)).db,
+					`SELECT id FROM information_schema.processlist WHERE user = 'gateway'`, `KILL ?`)
+			}})
+		})
+	}
+}

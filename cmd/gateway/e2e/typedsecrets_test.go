@@ -1,0 +1,77 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/infra/test/servers"
+)
+
+// A typedSecret is a secret of Standard Webhooks as a user types it.
+type typedSecret struct {
+	name, secret string
+	library      bool // whether the library for JavaScript has a key for it
+}
+
+var typedSecrets = []typedSecret{
+	{"prefixed", base64Secret(storyKey), true},
+	{"prefixed-bare", strings.TrimRight(base64Secret(storyKey), "="), true},
+	{"base64", base64.StdEncoding.EncodeToString([]byte(storyKey)), true},
+	{"bare", base64.RawStdEncoding.EncodeToString([]byte(storyKey)), true},
+	{"hex", strings.Repeat("9f86d081884c7d65", 4), true},
+	{"word", "password", true},
+	{"word5", "plain", true}, // base64 has no five digits, and the library ignores the fifth
+	{"url-safe", "_-_-_-_-abcdefgh", false},
+	{"spaces", "two words", false},
+	{"unicode", "schlüssel", false},
+	{"short", "a", false},
+	{"private", "whsk_" + base64.StdEncoding.EncodeToString([]byte("a seed of an ed25519 key pair...")), false},
+}
+
+// secretsConfig has, for each secret, a handler that delivers to the receiver, and one that
+// delivers to a source of this gateway with the same secret.
+func secretsConfig() string {
+	var sources, handlers strings.Builder
+	for _, s := range typedSecrets {
+		quoted, _ := json.Marshal(s.secret)
+		fmt.Fprintf(&sources, "  %s: {type: webhook, verify: standard-webhooks, secret: %s}\n", s.name, quoted)
+		fmt.Fprintf(&handlers, "  to-%s: {source: app, url: \"${RECEIVER}/out/%s\", signing_secret: %s}\n", s.name, s.name, quoted)
+		fmt.Fprintf(&handlers, "  self-%s: {source: app, url: \"http://127.0.0.1:${PORT}/webhooks/%s\", signing_secret: %s}\n", s.name, s.name, quoted)
+		fmt.Fprintf(&handlers, "  from-%s: {source: %s, url: \"${RECEIVER}/in/%s\"}\n", s.name, s.name, s.name)
+	}
+	return "server: {host: 127.0.0.1, port: \"${PORT}\", allow_private_urls: true}\ndelivery: {timeout: 5s}\nsources:\n  app: {type: event}\n" +
+		sources.String() + "handlers:\n" + handlers.String()
+}
+
+// TestTypedSecrets: with every secret a gateway accepts what a gateway delivers, and with each
+// that the library has a key for, the library accepts deliveries and the gateway accepts what
+// the library signs.
+func TestTypedSecrets(t *testing.T) {
+	t.Parallel()
+	clients := servers.Clients(t)
+	r := newReceiver(t)
+	g := newGateway(t, secretsConfig(), r)
+	g.start()
+	const body = `{"type": "contact.created"}`
+	wantAnswer(t, "event", g.post("/events/app/contact.created", body, "Content-Type", "application/json"), 202, "Event accepted")
+	for _, s := range typedSecrets {
+		d := r.await(t, 10*time.Second, "/out/"+s.name, 1)[0]
+		if d := r.await(t, 10*time.Second, "/in/"+s.name, 1)[0]; d.body != body {
+			t.Errorf("%s: a gateway delivered %q to itself, want %q", s.name, d.body, body)
+		}
+		if !s.library {
+			continue
+		}
+		if err := clients.Verify("standardwebhooks", s.secret, d.asSigned()); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+		signed := clients.Sign(servers.Posting{Provider: "standardwebhooks", Secret: s.secret, Body: body, ID: "msg_" + s.name})
+		wantAnswer(t, s.name, g.postSigned("/webhooks/"+s.name, signed), 200, "Event received")
+	}
+}
