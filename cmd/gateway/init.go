@@ -98,7 +98,7 @@ func (a *app) init(template, dir string, force bool) error {
 	for _, path := range written {
 		a.printf("wrote %s", visible(path))
 	}
-	a.printNextSteps(dir, cfg)
+	a.printNextSteps(dir, name, cfg)
 	return nil
 }
 
@@ -123,7 +123,7 @@ func writeTemplate(name string, paths []string, force bool) error {
 	return nil
 }
 
-// secretHole is where a template has a secret: 32 random bytes, written so.
+// secretHole marks the place of a secret in a template: 32 random bytes, as hex or base64.
 var secretHole = regexp.MustCompile(`\{\{(hex|base64)\}\}`)
 
 // withSecrets fills each hole of a template with a secret of its own.
@@ -138,8 +138,8 @@ func withSecrets(text string) string {
 	})
 }
 
-// writeFile writes a file that only its owner can read if it is secret, also if it was
-// there already.
+// writeFile writes a file. If the file is secret, only its owner can read it, even if the
+// file existed before.
 func writeFile(path, text string, secret bool) error {
 	if !secret {
 		return os.WriteFile(path, []byte(text), 0o666)
@@ -164,15 +164,4 @@ func refuseOverwrite(paths []string, force bool) error {
 		}
 	}
 	return nil
-}
-
-// printNextSteps says what to do with what was just written.
-func (a *app) printNextSteps(dir string, cfg *config.Config) {
-	a.notef("next:")
-	if dir != "." {
-		a.notef("  cd %s", shellQuote(dir))
-	}
-	a.notef("  gateway start --env local")
-	a.notef("and then, in another terminal:")
-	a.notef("  gateway send --env local -s %s -t order.created '{\"total\": 42}'", cfg.SortedSources()[0].Name)
 }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// printNextSteps prints the next steps after init has written the files: commands that work as they
+// are printed.
+func (a *app) printNextSteps(dir, template string, cfg *config.Config) {
+	a.notef("next:")
+	if dir != "." {
+		a.notef("  cd %s", shellQuote(dir))
+	}
+	a.notef("  %s start --env local", a.programName())
+	if source, eventType, ok := firstEvent(cfg); ok {
+		a.notef("and then, in another terminal:")
+		a.notef("  %s send --env local -s %s -t %s '{\"total\": 42}'", a.programName(), source, eventType)
+	} else {
+		a.notef("and then, in another terminal, watch the events that its schedule makes:")
+		a.notef("  %s tail --env local", a.programName())
+	}
+	a.notef("without --env local, as in production, these variables must be set: %s", strings.Join(neededVariables(template), ", "))
+}
+
+// firstEvent is an event that can be sent and that a handler wants; not ok if all sources
+// make their events themselves.
+func firstEvent(cfg *config.Config) (source, eventType string, ok bool) {
+	for _, s := range cfg.SortedSources() {
+		if s.Type == "cron" {
+			continue
+		}
+		for _, h := range cfg.SortedHandlers() {
+			if h.Source == s.Name {
+				return s.Name, firstType(h.Events), true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// firstType is a type that a list of events takes.
+func firstType(events []string) string {
+	if len(events) == 0 {
+		return "order.created"
+	}
+	return strings.ReplaceAll(events[0], "*", "created")
+}
+
+// neededVariable is a variable without a default.
+var neededVariable = regexp.MustCompile(`\$\{(\w+)\}`)
+
+// neededVariables are the variables that gateway.yaml of a template needs without its
+// overlay, in the order of the file.
+func neededVariables(template string) (names []string) {
+	text, _ := templates.ReadFile("templates/" + template + ".yaml") // embedded: cannot fail
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		for _, m := range neededVariable.FindAllStringSubmatch(line, -1) {
+			if !slices.Contains(names, m[1]) {
+				names = append(names, m[1])
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/core/config"
+)
+
+// TestLaptopsRetrySoon: on a laptop a job whose handler fails is dead within seconds, with
+// every template, and no circuit breaker lets the others wait for a minute. It took 15 s by default, and minutes with those of github and stripe.
+func TestLaptopsRetrySoon(t *testing.T) {
+	for _, template := range templateNames() {
+		dir := t.TempDir()
+		if code, _, said := (session{}).run(t.Context(), "init", "--template", template, "--dir", dir); code != 0 {
+			t.Fatal(said)
+		}
+		cfg, err := config.Load(config.Options{FS: hostFS{}, Path: dir + "/" + baseFile, Env: "local", Lookup: func(string) (string, bool) { return "", false }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range cfg.SortedHandlers() {
+			var total time.Duration
+			for attempt := 1; attempt < h.Retry.Max; attempt++ {
+				total += h.Retry.Interval.Duration << (attempt - 1)
+			}
+			if !h.CircuitBreaker.Off {
+				t.Errorf("%s: the circuit breaker of %s opens after five failures, want none", template, h.Name)
+			}
+			if total > 5*time.Second {
+				t.Errorf("%s: a job of %s is dead after %v, want within 5 s", template, h.Name, total)
+			}
+		}
+	}
+}
