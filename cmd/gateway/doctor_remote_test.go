@@ -58,8 +58,8 @@ func TestDoctorFromOutside(t *testing.T) {
 		{"a page", distant{health: stub{status: 200, body: "<html>", foreign: true}},
 			"failed   server  what answers at $AT is not a gateway: 200 OK; give the address of one with --url\n", exitFailed},
 		{"recovering", distant{health: well, token: "t", stats: `{"handlers":[{"name":"mail\u202e","circuit_breaker":"open"},{"name":"stock","circuit_breaker":"closed"},{"name":"bill","circuit_breaker":"half-open"}]}`},
-			fine + taken + `warning  breakers  that of handler mail\u202e is open: too many deliveries failed in a row; "gateway jobs list --handler mail\u202e --status retryable --url $AT" shows why` + "\n" +
-				`warning  breakers  that of handler bill is half-open: too many deliveries failed in a row; "gateway jobs list --handler bill --status retryable --url $AT" shows why` + "\n", exitDone},
+			fine + taken + `warning  breakers  that of handler mail\u202e is open: too many deliveries failed in a row; "gateway jobs list --handler mail\u202e --status retryable --url $AT" shows why; when it works again, "gateway breaker reset mail\u202e --url $AT" spares the wait` + "\n" +
+				`warning  breakers  that of handler bill is half-open: too many deliveries failed in a row; "gateway jobs list --handler bill --status retryable --url $AT" shows why; when it works again, "gateway breaker reset bill --url $AT" spares the wait` + "\n", exitDone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.there.stats == "" {

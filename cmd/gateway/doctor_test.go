@@ -191,7 +191,7 @@ func TestDoctorOfEachDatabase(t *testing.T) {
 
 			w.migrate(t).diagnose(t).expect(t, map[string]string{
 				"configuration": "warning", "security": "ok", "database": "ok: " + e.server, "schema": "ok: up to date", "writable": "ok: events",
-				"atomic": "ok", "durability": "ok", "clock": "ok", "server": `skipped: "gateway start"`,
+				"atomic": "ok", "durability": "ok", "clock": "ok", "server": `skipped: "gateway start --config `,
 			})
 			for _, table := range []string{"events", "jobs", "attempts"} {
 				if rows := w.query(t, "SELECT count(*) AS n FROM "+table); rows[0][0] != int64(0) {
@@ -213,8 +213,9 @@ func TestDoctorTellsTheTime(t *testing.T) {
 		clock string
 	}{
 		{0, "ok: agrees"},
-		{3 * time.Second, "warning: behind"},
-		{-3 * time.Second, "warning: ahead of"},
+		{3 * time.Second, "ok: agrees"},
+		{8 * time.Second, "warning: behind"},
+		{-8 * time.Second, "warning: ahead of"},
 		{2 * time.Minute, "failed: 2m0s behind this machine's; let a time service"},
 	} {
 		w := engines["sqlite"].fresh(t)

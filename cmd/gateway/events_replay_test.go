@@ -26,7 +26,7 @@ const (
 type replayer struct {
 	replies []string
 	asked   string
-	before  func(n int) // called before the nth reply
+	before  func(r *http.Request, n int) // called before the nth reply
 }
 
 func (s *replayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func (s *replayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.asked += string(body)
 	n := strings.Count(s.asked, "}")
 	if s.before != nil {
-		s.before(n)
+		s.before(r, n)
 	}
 	w.Header().Set("X-Api-Version", "1")
 	if n > len(s.replies) {
@@ -48,14 +48,14 @@ func (s *replayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func replyOf(events int, next string) string {
-	text := fmt.Sprintf(`{"events":%d,"jobs":3,"first":%q,"last":%q,"has_more":%t,"next":null}`, events, eventA, eventZ, next != "")
+	text := fmt.Sprintf(`{"looked_at":%[1]d,"events":%[1]d,"jobs":3,"first":%[2]q,"last":%[3]q,"has_more":%[4]t,"next":null}`, events, eventA, eventZ, next != "")
 	if next != "" {
 		text = strings.Replace(text, "null", `"`+next+`"`, 1)
 	}
 	return text
 }
 
-const replyNone = `{"events":0,"jobs":0,"first":null,"last":null,"has_more":false,"next":null}`
+const replyNone = `{"looked_at":0,"events":0,"jobs":0,"first":null,"last":null,"has_more":false,"next":null}`
 
 func (s *replayer) run(ctx context.Context, answer string, args ...string) (code int, stdout, stderr string) {
 	server := httptest.NewServer(s)
@@ -68,7 +68,10 @@ func (s *replayer) run(ctx context.Context, answer string, args ...string) (code
 // say so: the events are those that were counted.
 func TestEventsReplayAsks(t *testing.T) {
 	const question = "gateway: replay 2 events: 3 jobs? [y/N] "
-	const none = "no events that a handler, queue or workflow wants\n"
+	const (
+		none     = "no events\n"
+		unwanted = "3 events, which no handler, queue or workflow wants; \"gateway inspect <event id>\" says why\n"
+	)
 	two := replyOf(2, "")
 	for _, c := range []struct {
 		name, answer string
@@ -82,7 +85,8 @@ func TestEventsReplayAsks(t *testing.T) {
 		{"yes", "y\n", nil, two, exitDone, "replayed 2 events: 3 jobs\n", question, askDry + askWhole},
 		{"no", "n\n", nil, two, exitFailed, "", question + "gateway: nothing was done\n", askDry},
 		{"no answer", "", nil, two, exitFailed, "", question + "gateway: nothing was done\n", askDry},
-		{"nobody wants them", "", nil, replyOf(0, ""), exitDone, "", none, askDry},
+		{"nobody wants them", "", nil, strings.Replace(replyOf(0, ""), "0", "3", 1), exitDone, "", unwanted, askDry},
+		{"some of them", "y\n", []string{"-y"}, strings.Replace(two, "2", "5", 1), exitDone, "replayed 2 events of 5: 3 jobs\n", "", askDry + askWhole},
 		{"none at all", "", []string{"-y"}, replyNone, exitDone, "", none, askDry},
 		{"not asked", "", []string{"-y"}, two, exitDone, "replayed 2 events: 3 jobs\n", "", askDry + askWhole},
 		{"only counted", "", []string{"-y", "--dry-run"}, two, exitDone, "would replay 2 events: 3 jobs\n", "", askDry},
@@ -131,9 +135,10 @@ func TestEventsReplayGoesOn(t *testing.T) {
 	}
 
 	ctx, interrupt := context.WithCancel(t.Context())
-	s := &replayer{replies: []string{replyOf(1000, eventM)}, before: func(n int) {
+	s := &replayer{replies: []string{replyOf(1000, eventM)}, before: func(r *http.Request, n int) {
 		if n == 3 {
 			interrupt()
+			<-r.Context().Done() // or the reply may come first, and count
 		}
 	}}
 	code, _, stderr := s.run(ctx, "", args...)

@@ -24,7 +24,8 @@ func TestHistory(t *testing.T) {
 		{"lease ran out", core.Retryable, 1, nil, "1:lost"},
 		{"gap in the middle", core.Dead, 3, []int{1, 3}, "1 2:lost 3"},
 		{"gap at the start", core.Completed, 3, []int{3}, "1-2:lost 3"},
-		{"taken with none left", core.Running, 4, []int{1, 2}, "1 2 3:lost"},
+		{"last one repeated", core.Running, 4, []int{1, 2}, "1 2 3:running"},
+		{"taken with none left", core.Running, 4 + core.MaxRepeats, []int{1, 2}, "1 2 3:lost"},
 		{"brought back", core.Available, 0, []int{1, 2, 3}, "1 2 3"},
 		{"brought back and running", core.Running, 1, []int{1, 2, 3}, "1 2 3 1:running"},
 		{"brought back and tried", core.Completed, 2, []int{1, 2, 3, 1, 2}, "1 2 3 1 2"},
@@ -64,7 +65,7 @@ func TestHistoryOfStep(t *testing.T) {
 		{core.Available, 0, nil, ""},
 		{core.Completed, 1, nil, ""}, // a wait
 		{core.Retryable, 3, []int{1}, "1"},
-		{core.Running, 3, []int{1}, "1 2:running"},
+		{core.Running, 3, []int{1}, "1 3:running"},   // the second was never heard of again
 		{core.Completed, 5, []int{1, 2, 1}, "1 2 1"}, // a callback that ran out, and was told anew
 	} {
 		j := core.Job{Lane: core.WorkflowLane("ship"), Status: c.status, Attempt: c.begun, MaxAttempts: core.Unlimited}

@@ -38,7 +38,7 @@ func TestManPages(t *testing.T) {
 	}
 	check(newRoot(newApp(session{}.system(nil, nil))))
 	page, err := os.ReadFile(filepath.Join(dir, "gateway-jobs-list.1"))
-	want := ".TP\n\\fB--handler\\fP=\"\"\nonly jobs of this \\fBhandler\\fR, of queue/<name> or of workflow/<name>\n"
+	want := ".TP\n\\fB--handler\\fP=\"\"\nonly jobs of this \\fBhandler\\fR, of queue/<name>, workflow/<name> or alert/<number>\n"
 	if err != nil || !strings.Contains(string(page), want) {
 		t.Errorf("gateway-jobs-list.1: %v, lacks %q", err, want)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -46,15 +47,15 @@ var sampleJobs = []core.Job{
 		Attempt: 1, MaxAttempts: 3, DueAt: time.Date(2024, 10, 1, 10, 0, 0, 0, time.UTC)},
 }
 
-const plainJobs = `ID                          EVENT                       HANDLER  STATUS     ATTEMPT  NEXT                     LAST ERROR
-01J90000000000000000000001  01J90000000000000000000000  mail     dead       3/3      -                        status: 500 \x1b[2J
-01J90000000000000000000002  01J90000000000000000000000  世界     retryable  1/3      2024-10-01T10:00:00.000  -
+const plainJobs = `ID                          EVENT                       HANDLER  STATUS     ATTEMPT  NEXT                     WAITS FOR  LAST ERROR
+01J90000000000000000000001  01J90000000000000000000000  mail     dead       3/3      -                        -          status: 500 \x1b[2J
+01J90000000000000000000002  01J90000000000000000000000  世界     retryable  1/3      2024-10-01T10:00:00.000  its time   -
 `
 
 func TestGridInAPipe(t *testing.T) {
 	var out bytes.Buffer
 	a := session{}.app(&out)
-	a.printGrid(a.jobGrid(sampleJobs))
+	a.printGrid(a.jobGrid(manage.JobPage{Page: core.Page[core.Job]{Items: sampleJobs}, Waits: map[core.ID]manage.Wait{sampleJobs[1].ID: {For: manage.NotDue}}}))
 	if diff := cmp.Diff(plainJobs, out.String()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
@@ -63,7 +64,7 @@ func TestGridInAPipe(t *testing.T) {
 func TestGridOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	a := session{terminal: true}.app(&out)
-	a.printGrid(a.jobGrid(sampleJobs))
+	a.printGrid(a.jobGrid(manage.JobPage{Page: core.Page[core.Job]{Items: sampleJobs}, Waits: map[core.ID]manage.Wait{sampleJobs[1].ID: {For: manage.NotDue}}}))
 	lines := strings.Split(out.String(), "\n")
 	if !strings.HasPrefix(lines[0], "\x1b[1mID\x1b[0m ") {
 		t.Errorf("heading %q is not bold", lines[0])

@@ -365,7 +365,7 @@ func TestExportThatEnds(t *testing.T) {
 		{"none", "", "", 0, ""},
 		{"cut off", line + line[:20], "Content-Length: 999", 1, "the gateway at $AT broke off its answer: unexpected EOF"},
 		{"half a line", line + line[:20], "", 1, "the gateway at $AT broke off its answer: unexpected EOF"},
-		{"odd encoding", `{"payload":"","payload_encoding":"rot13"}`, "", 0, `the gateway at $AT answers what is not understood (payload_encoding: "rot13" is not known; only text is); is it of this version (` + readBuild().Version + `)?`},
+		{"odd encoding", `{"payload":"","payload_encoding":"rot13"}`, "", 0, `the gateway at $AT answers what is not understood (payload_encoding: "rot13" is not known; known are text, base64 and none); is it of this version (` + readBuild().Version + `)?`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(stub{status: 200, header: c.header, body: c.body})
@@ -420,7 +420,7 @@ func TestQuestions(t *testing.T) {
 	note(queues.Retry(ctx, "q", someID))
 	note(queues.Drain(ctx, "q"))
 	note(runs.List(ctx, core.RunFilter{Status: core.RunFailed, Workflow: "w", EventID: someID}))
-	note(runs.Redrive(ctx, someID, "failed"))
+	note(runs.Redrive(ctx, someID, manage.Redrive{From: "failed"}))
 	note(runs.Cancel(ctx, someID))
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)

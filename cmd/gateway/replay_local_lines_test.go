@@ -59,7 +59,9 @@ func TestExportedEvents(t *testing.T) {
 		{"type that leads elsewhere", `{"source":"s","event_type":"..","payload":1}`, `1: event_type must be 1 to 128 characters of A-Z a-z 0-9 . _ : / - without ".."`},
 		{"time", `{"source":"s","event_type":"t","payload":1,"created_at":"x"}`, `1: created_at: "x" is not a time: write 2006-01-02T15:04:05 (UTC), or a date`},
 		{"text that is none", `{"source":"s","event_type":"t","payload":1,"payload_encoding":"text"}`, "1: payload must be a string, since payload_encoding is text"},
-		{"encoding", `{"source":"s","event_type":"t","payload":1,"payload_encoding":"base64"}`, `1: payload_encoding must be text, or left out; not "base64"`},
+		{"encoding", `{"source":"s","event_type":"t","payload":1,"payload_encoding":"hex"}`, `1: payload_encoding must be text, base64 or none, or left out; not "hex"`},
+		{"base64", `{"source":"s","event_type":"t","payload":"/w=","payload_encoding":"base64"}`, `1: payload must be base64, since payload_encoding says so: illegal base64 data at input byte 3`},
+		{"base64 of a number", `{"source":"s","event_type":"t","payload":1,"payload_encoding":"base64"}`, `1: payload must be a string, since payload_encoding is base64`},
 	} {
 		if got := strings.Join(told(t.Context(), strings.NewReader(c.text), 1000), "; "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)

@@ -222,7 +222,7 @@ func TestReplayToken(t *testing.T) {
 		{"http://127.0.0.1:9000", "given", "given"},
 	} {
 		cfg := config.Default()
-		cfg.API.AuthToken = config.Secret("configured")
+		cfg.API.AuthToken = config.Secrets{"configured"}
 		cfg.Server.Host, cfg.Server.PublicURL = "0.0.0.0", "https://gateway.example:8443/in"
 		a := newApp(session{}.system(io.Discard, io.Discard))
 		a.tokenFlag = c.given

@@ -105,7 +105,7 @@ func (s seeder) waiting(p *player) (jobs map[core.ID]core.Job, err error) {
 	page, err := s.Jobs(context.Background(), core.JobFilter{Lane: core.WorkflowLane(p.Workflow), Limit: core.MaxPage})
 	jobs = map[core.ID]core.Job{}
 	for _, j := range page.Items {
-		if j.Status == core.Available || j.Status == core.Retryable {
+		if j.Status == core.Available || j.Status == core.Scheduled || j.Status == core.Retryable {
 			jobs[j.ID] = j
 		}
 	}

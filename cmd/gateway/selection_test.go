@@ -37,12 +37,12 @@ func TestParseMoment(t *testing.T) {
 
 func TestSelection(t *testing.T) {
 	now := time.Date(2024, 10, 1, 12, 0, 0, 0, time.UTC)
-	s := selection{source: "shop", eventType: "order.created", since: "2h", until: "1h"}
+	s := selection{source: "shop", eventType: "order.created", timeFlags: timeFlags{since: "2h", until: "1h"}}
 	f, err := s.parse(now)
 	if err != nil || f.Source != "shop" || f.Type != "order.created" || f.Since != now.Add(-2*time.Hour) || f.Until != now.Add(-time.Hour) {
 		t.Errorf("parse = %+v, %v", f, err)
 	}
-	for _, s := range []selection{{since: "1h", until: "2h"}, {since: "1h", until: "1h"}, {since: "x"}, {until: "x"}} {
+	for _, s := range []selection{{timeFlags: timeFlags{since: "1h", until: "2h"}}, {timeFlags: timeFlags{since: "1h", until: "1h"}}, {timeFlags: timeFlags{since: "x"}}, {timeFlags: timeFlags{until: "x"}}} {
 		var usage usageError
 		if f, err := s.parse(now); !errors.As(err, &usage) {
 			t.Errorf("parse of %+v = %+v, %v, want a usage error", s, f, err)

@@ -270,9 +270,13 @@ func TestTailSelects(t *testing.T) {
 			if got := kinds(t, stdout); got != c.want {
 				t.Errorf("--source %q --status %q prints %s, want %s", c.source, c.status, got, c.want)
 			}
+			looks := old.asked
+			if c.source != "" {
+				looks-- // whether there is such a source
+			}
 			// The event of 15 is gone: it is looked for once more, below the others.
-			if old.asked > 2*c.asked || old.asked < c.asked {
-				t.Errorf("--source %q --status %q looks %d times for events", c.source, c.status, old.asked)
+			if looks > 2*c.asked || looks < c.asked {
+				t.Errorf("--source %q --status %q looks %d times for events", c.source, c.status, looks)
 			}
 		})
 	}
