@@ -200,7 +200,7 @@ func (p *patient) warned(security bool) (found []check) {
 var guards = []string{
 	"api.auth_token", "api.metrics_auth_token", "database.api_token", "delivery.signing_secret",
 	"sources.*.secret", "sources.*.verify", "sources.*.skip_verify", "sources.*.topic_arns",
-	"handlers.*.signing_secret", "queues.*.api_key", "workflows.*.headers.*",
+	"handlers.*.signing_secret", "alerts*.signing_secret", "queues.*.api_key", "workflows.*.headers.*",
 }
 
 func isSecurity(w config.Problem) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/store/sqlite"
 )
 
 // databaseTimeout bounds each call of the database, tries included.
@@ -25,10 +26,13 @@ const databaseTimeout = 20 * time.Second
 func (p *patient) database(ctx context.Context) []check {
 	name := describe(p.cfg.Database)
 	if blank(p.cfg.Database) {
+		if err := sqlite.Examine(p.cfg.Database.SQLitePath()); err != nil {
+			return []check{{verdict: failed, detail: err.Error()}}
+		}
 		if folder := filepath.Dir(p.cfg.Database.SQLitePath()); unix.Access(folder, unix.W_OK|unix.X_OK) != nil {
 			return []check{{verdict: failed, detail: fmt.Sprintf("no database can be made in folder %s: it may not be written to", folder), remedy: "let the user who runs the gateway own it"}}
 		}
-		return []check{{verdict: skipped, detail: "no database at " + p.cfg.Database.SQLitePath() + " yet", remedy: `"gateway start" makes it`}}
+		return []check{{verdict: skipped, detail: "no database at " + p.cfg.Database.SQLitePath() + " yet", remedy: fmt.Sprintf("%q makes it", p.line("start"))}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
@@ -67,7 +71,7 @@ func blank(db config.Database) bool {
 
 func (p *patient) fromNewer() bool { return p.checkup.Step > p.checkup.Newest }
 
-func (p *patient) schema(context.Context) []check {
+func (p *patient) schema(ctx context.Context) []check {
 	switch k := p.checkup; {
 	case p.fromNewer():
 		return []check{{
@@ -76,16 +80,37 @@ func (p *patient) schema(context.Context) []check {
 			remedy:  "run the newer version",
 		}}
 	case k.Missing == 0:
-		return []check{{verdict: fine, detail: fmt.Sprintf("up to date, at step %d", k.Step)}}
+		return p.shape(ctx)
 	case k.Step == 0:
-		return []check{{verdict: skipped, detail: "no tables yet", remedy: `"gateway start" makes them`}}
+		return []check{{verdict: skipped, detail: "no tables yet", remedy: fmt.Sprintf("%q makes them", p.line("start"))}}
 	default:
 		return []check{{
 			verdict: warning,
 			detail:  fmt.Sprintf("%d of %d steps are missing", k.Missing, k.Newest),
-			remedy:  `"gateway start" or "gateway migrate up" makes up for them`,
+			remedy:  fmt.Sprintf("%q or %q makes up for them", p.line("start"), p.line("migrate up")),
 		}}
 	}
+}
+
+// shape looks for tables, columns and indexes that are not as the schema steps make them.
+func (p *patient) shape(ctx context.Context) (found []check) {
+	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	differences, err := store.Compare(ctx, p.conn, p.dialect)
+	if err != nil {
+		return []check{{verdict: failed, detail: err.Error()}}
+	}
+	for _, d := range differences {
+		c := check{verdict: warning, detail: d.What, remedy: d.Remedy()}
+		if d.Harmful {
+			c.verdict = failed
+		}
+		found = append(found, c)
+	}
+	if len(found) == 0 {
+		return []check{{verdict: fine, detail: fmt.Sprintf("up to date, at step %d", p.checkup.Step)}}
+	}
+	return found
 }
 
 func (p *patient) writable(ctx context.Context) []check {
@@ -119,12 +144,15 @@ func (p *patient) durability(context.Context) (found []check) {
 	return found
 }
 
-// From which difference on clocks are worth a word, and from which on the times in
-// the database make no sense to others that read it.
+// From which difference on clocks are worth a word, and from which on signatures are refused:
+// some are good for a minute. Stored times are the database's, whatever the difference is.
 const (
-	clockWarns = time.Second
+	clockWarns = 5 * time.Second
 	clockFails = time.Minute
 )
+
+// databaseTime is the time by the database's clock.
+func (p *patient) databaseTime() time.Time { return p.app.clock().Add(p.checkup.Ahead) }
 
 func (p *patient) clock(context.Context) []check {
 	return []check{clockCheck(p.checkup.Ahead, p.checkup.Blur, "database's")}
@@ -144,7 +172,7 @@ func clockCheck(ahead, blur time.Duration, whose string) check {
 	c := check{
 		verdict: warning,
 		detail:  fmt.Sprintf("the %s is %s %s this machine's", whose, span(ahead), side),
-		remedy:  "let a time service such as NTP set both",
+		remedy:  "let a time service such as NTP set both: signatures are made and judged by the clock of the gateway's machine",
 	}
 	if certain > clockFails {
 		c.verdict = failed
@@ -160,7 +188,7 @@ func (p *patient) leftovers(ctx context.Context) (found []check) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
-	s := store.New(p.conn, p.dialect, p.app.clock)
+	s := store.New(p.conn, p.dialect, p.databaseTime)
 	lanes, err := s.Unknown(ctx, gateway.Lanes(p.cfg))
 	if err != nil {
 		return []check{{verdict: failed, detail: err.Error()}}
@@ -169,7 +197,7 @@ func (p *patient) leftovers(ctx context.Context) (found []check) {
 	if len(lanes) == 0 {
 		return []check{{verdict: fine, detail: "no job waits for a handler or queue that is not configured"}}
 	}
-	tallies, err := s.Tallies(ctx, p.app.clock(), lanes)
+	tallies, err := s.Tallies(ctx, p.databaseTime(), lanes)
 	if err != nil {
 		return []check{{verdict: failed, detail: err.Error()}}
 	}
@@ -210,7 +238,7 @@ func (p *patient) breakers(ctx context.Context) []check {
 	for i, h := range handlers {
 		lanes[i] = core.HandlerLane(h.Name)
 	}
-	outlooks, err := store.New(p.conn, p.dialect, p.app.clock).Due(ctx, lanes)
+	outlooks, err := store.New(p.conn, p.dialect, p.databaseTime).Due(ctx, lanes)
 	if err != nil {
 		return []check{{verdict: failed, detail: err.Error()}}
 	}
@@ -220,7 +248,7 @@ func (p *patient) breakers(ctx context.Context) []check {
 			found = append(found, check{
 				verdict: warning,
 				detail:  fmt.Sprintf("that of handler %s is open after %d failures in a row; the next probe is at %s", h.Name, g.Failures, core.FormatTime(g.OpenUntil)),
-				remedy:  fmt.Sprintf(`"gateway jobs list --handler %s --status retryable" shows why`, h.Name),
+				remedy:  fmt.Sprintf(`"gateway jobs list --handler %s --status retryable" shows why; when it works again, "gateway breaker reset %s" spares the wait`, h.Name, h.Name),
 			})
 		}
 	}

@@ -41,7 +41,7 @@ func (p *patient) server(ctx context.Context) []check {
 	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
 	response, err := httpClient(healthTimeout).Do(request)
 	if p.resting = errors.Is(err, syscall.ECONNREFUSED); p.resting {
-		return []check{{verdict: skipped, detail: fmt.Sprintf("no gateway runs at %s", base), remedy: `"gateway start" starts one`}}
+		return []check{{verdict: skipped, detail: fmt.Sprintf("no gateway runs at %s", base), remedy: fmt.Sprintf("%q starts one", p.line("start"))}}
 	}
 	if err != nil {
 		return []check{{verdict: failed, detail: fmt.Sprintf("no answer from %s: %v", base, cause(err)), remedy: "see the log of what runs there"}}

@@ -120,7 +120,7 @@ func (v *visit) breakers() (found []check) {
 			found = append(found, check{
 				name: "breakers", verdict: warning,
 				detail: fmt.Sprintf("that of handler %s is %s: too many deliveries failed in a row", h.Name, h.Breaker),
-				remedy: fmt.Sprintf(`"gateway jobs list --handler %s --status retryable --url %s" shows why`, h.Name, v.base),
+				remedy: fmt.Sprintf(`"gateway jobs list --handler %[1]s --status retryable --url %[2]s" shows why; when it works again, "gateway breaker reset %[1]s --url %[2]s" spares the wait`, h.Name, v.base),
 			})
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -59,7 +61,7 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 		return exitFailed
 	case errors.As(err, &usage):
 		a.complain(usage.Error())
-		a.notef("run %q for usage", helpLine(cmd))
+		a.notef("run %q for usage", a.helpLine(cmd))
 		return exitUsage
 	case errors.As(err, &problems):
 		a.printProblems(problems)
@@ -70,11 +72,11 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 }
 
 // helpLine is the command that explains a command.
-func helpLine(c *cobra.Command) string {
+func (a *app) helpLine(c *cobra.Command) string {
 	if c.Name() == "help" {
 		c = c.Root()
 	}
-	return c.CommandPath() + " --help"
+	return a.programName() + strings.TrimPrefix(c.CommandPath(), "gateway") + " --help"
 }
 
 // errReported ends a command as failed when it has already said why.
@@ -107,6 +109,20 @@ func (a *app) printProblems(problems config.Problems) {
 		fmt.Fprintln(a.stderr, visible(p.String()))
 	}
 	a.complain(fmt.Sprintf("the configuration has %s", count(len(problems), "problem")))
+	a.noteOverlay(problems)
+}
+
+// noteOverlay tells of the overlay that init wrote if only variables are missing that the
+// overlay makes needless.
+func (a *app) noteOverlay(problems config.Problems) {
+	if a.configEnv() != "" || a.configPath() != baseFile {
+		return
+	}
+	unset := func(p config.Problem) bool { return strings.HasPrefix(p.Message, "the environment variable ") }
+	if _, err := os.Stat(overlayFile); err != nil || !slices.ContainsFunc(problems, unset) {
+		return
+	}
+	a.notef("%s lies beside it: did you mean --env local?", overlayFile)
 }
 
 // printWarnings prints what is doubtful about a configuration.

@@ -16,8 +16,8 @@ func newRuns(a *app) *cobra.Command {
 		Aliases: []string{"runs"},
 		Short:   "Look into workflow runs, redrive failed ones, cancel",
 		Long: `A workflow run is one way through a workflow, for one event. It is pending (nothing
-has been done yet), running (a step is under way, or waits), completed or failed.
-Failed ones can be redriven.`,
+has been done yet), running (a step is under way, or waits), completed, failed or canceled (by an operator).
+Failed and canceled runs can be redriven.`,
 		Example: `  gateway workflow-runs list --status failed
   gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV
   gateway workflow-runs redrive 01JB2Q8Z1TN5W3C4E7G9HKMRSV --from failed`,
@@ -73,7 +73,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 		},
 	})
 	page.register(c)
-	c.Flags().StringVar(&status, "status", "", "only runs with this `status`: pending, running, completed or failed")
+	c.Flags().StringVar(&status, "status", "", "only runs with this `status`: pending, running, completed, failed or canceled")
 	c.Flags().StringVar(&filter.Workflow, "workflow", "", "only runs of this `workflow`")
 	c.Flags().StringVar(&event, "event", "", "only runs that the event with this `id` started")
 	a.complete(c, "status", runStatusNames)
@@ -112,34 +112,52 @@ func (a *app) runGrid(runs []core.Run) grid {
 }
 
 func newRunsRedrive(a *app) *cobra.Command {
-	var from string
+	var from, definition string
 	c := &cobra.Command{
 		Use:   "redrive <run id>",
-		Short: "Begin a failed run anew",
-		Long: `Begin a failed run anew: from its first step, or where it failed. It has the same
-payload and follows the same definition as before, whatever the configuration says by
-now. From where it failed, steps that succeeded keep their results and are not called
-again. A running gateway picks it up by itself.`,
+		Short: "Begin a failed or canceled run anew",
+		Long: `Begin a failed or canceled run anew: from its first step, or where it ended. It has the
+same payload and follows the same definition as before, whatever the configuration says
+by now. From where it ended, steps that succeeded keep their results and are not called
+again. A running gateway picks it up by itself.
+
+With --definition current the run follows the workflow as it is configured now. From where
+it ended, that must have the steps that the run has come to, with the same names, types
+and branches.`,
 		Example: `  gateway workflow-runs redrive 01JB2Q8Z1TN5W3C4E7G9HKMRSV
-  gateway workflow-runs redrive 01JB2Q8Z1TN5W3C4E7G9HKMRSV --from failed`,
+  gateway workflow-runs redrive 01JB2Q8Z1TN5W3C4E7G9HKMRSV --from failed
+  gateway workflow-runs redrive 01JB2Q8Z1TN5W3C4E7G9HKMRSV --from failed --definition current`,
 	}
-	c.Flags().StringVar(&from, "from", string(manage.FromStart), "`point` to begin at: start, the first step; or failed, the step that failed")
+	c.Flags().StringVar(&from, "from", string(manage.FromStart), "`point` to begin at: start, the first step; or failed, the steps that failed or were canceled")
 	a.complete(c, "from", func(*cobra.Command) []cobra.Completion {
 		return []cobra.Completion{string(manage.FromStart), string(manage.FromFailed)}
 	})
-	var where manage.From
+	c.Flags().StringVar(&definition, "definition", string(manage.FollowStored), "`which` definition to follow: stored, the one that the run has; or current, that of the configuration")
+	a.complete(c, "definition", func(*cobra.Command) []cobra.Completion {
+		return []cobra.Completion{string(manage.FollowStored), string(manage.FollowCurrent)}
+	})
+	var how manage.Redrive
 	c.PreRunE = func(*cobra.Command, []string) (err error) {
-		if where, err = manage.ParseFrom(from); err != nil {
+		if how.From, err = manage.ParseFrom(from); err == nil {
+			how.Definition, err = manage.ParseFollow(definition)
+		}
+		if err != nil {
 			return usageError("--" + err.Error())
 		}
 		return nil
 	}
-	return a.runCommand(c, a.runsIn(core.RunFailed), func(ctx context.Context, runs runService, id core.ID) error {
-		run, err := runs.Redrive(ctx, id, where)
-		if err != nil {
+	return a.runCommand(c, a.runsIn(core.RunFailed, core.RunCanceled), func(ctx context.Context, runs runService, id core.ID) error {
+		run, err := runs.Redrive(ctx, id, how)
+		switch {
+		case err != nil:
 			return err
+		case a.json:
+			return a.printJSON(wire.RedrivenOf(run))
 		}
-		return a.printMoved(run, "is pending again, in epoch "+strconv.Itoa(run.Epoch))
+		if run.Changed {
+			a.notef("the configuration has another definition of %s by now; this run follows the one that it has (see --definition)", visible(run.Workflow))
+		}
+		return a.printMoved(run.Run, "is pending again, in epoch "+strconv.Itoa(run.Epoch))
 	})
 }
 
@@ -147,9 +165,9 @@ func newRunsCancel(a *app) *cobra.Command {
 	return a.runCommand(&cobra.Command{
 		Use:   "cancel <run id>",
 		Short: "End a run that is not finished",
-		Long: `End a run that is pending or running, as failed. No step of it starts any more. A call
-that is under way is not called back; what comes of it changes nothing. The run can be
-redriven.`,
+		Long: `End a run that is pending or running, as canceled. No step of it starts any more. A
+call that is under way is not called back; the step keeps its answer for a redrive. No
+alert tells of the run. It can be redriven.`,
 		Example: "  gateway workflow-runs cancel 01JB2Q8Z1TN5W3C4E7G9HKMRSV",
 	}, a.runsIn(core.RunPending, core.RunRunning), func(ctx context.Context, runs runService, id core.ID) error {
 		run, err := runs.Cancel(ctx, id)

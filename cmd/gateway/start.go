@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -85,7 +86,7 @@ func (a *app) start(ctx context.Context) error {
 	defer lines.close()
 	log := a.logger(cfg, lines)
 	defer telemetry.Flush(log)
-	release, err := lockDatabase(cfg.Database)
+	release, err := a.lockDatabase(cfg.Database, log)
 	if err != nil {
 		return err
 	}
@@ -106,11 +107,19 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, r *re
 	log := r.log
 	tracer, flush := a.startTraces(ctx, cfg, log)
 	defer flush()
+	var ahead func() time.Duration
+	if a.times != nil {
+		a.times.Tell(telemetry.Log(log))
+		ahead = a.times.Ahead
+	}
 	p, err := gateway.NewProgram(cfg, gateway.Deps{
 		Store:     s,
-		Clock:     a.clock,
+		Clock:     a.storeClock(),
+		Machine:   a.clock,
+		Ahead:     ahead,
 		Log:       log,
 		Version:   readBuild().Version,
+		Database:  identify(cfg.Database),
 		SoleTaker: cfg.Database.Driver == "sqlite",
 		Rest:      gateway.RestOf(cfg.Database),
 		Traces:    tracer,
@@ -175,15 +184,17 @@ func (a *app) colourfulLogs() bool {
 
 // lockDatabase keeps a second server off the same SQLite file. Other databases
 // are made for several.
-func lockDatabase(db config.Database) (release func(), err error) {
+func (a *app) lockDatabase(db config.Database, log *slog.Logger) (release func(), err error) {
 	if db.Driver != "sqlite" {
 		return func() {}, nil
 	}
-	lock, err := sqlite.Acquire(db.SQLitePath())
-	if err != nil {
+	if a.lock, err = sqlite.Acquire(db.SQLitePath()); err != nil {
 		return nil, err
 	}
-	return func() { lock.Release() }, nil
+	for _, w := range a.lock.Warnings() {
+		log.Warn(w)
+	}
+	return func() { a.lock.Release() }, nil
 }
 
 func listen(ctx context.Context, s config.Server) (net.Listener, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
@@ -22,12 +23,47 @@ import (
 // openStore opens the configured database, creating it if its driver does so,
 // and brings its schema up to date.
 func (a *app) openStore(ctx context.Context, cfg *config.Config) (core.Store, error) {
+	s, err := a.migratedStore(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (a *app) migratedStore(ctx context.Context, cfg *config.Config) (*store.Store, error) {
 	s, err := a.connectStore(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.Migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the database: %w", err), s.Close())
+	}
+	if err := s.MeasureTime(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("ask the database for its time: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+// openServed opens the configured database for a server. Tables that are not as the schema
+// steps make them are refused if events could get lost or stored twice on them, and else
+// told of.
+func (a *app) openServed(ctx context.Context, cfg *config.Config, log *slog.Logger) (core.Store, error) {
+	s, err := a.migratedStore(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Inspect(ctx)
+	switch {
+	case core.IsKind(err, core.Unavailable):
+		return nil, errors.Join(err, s.Close())
+	case err != nil:
+		log.Warn("the tables could not be compared with what the gateway makes", "error", err)
+	}
+	if err := store.Unsound(found); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	for _, d := range found {
+		log.Warn("the tables are not as the gateway made them", "what", d.What, "remedy", d.Remedy())
 	}
 	return s, nil
 }
@@ -38,7 +74,12 @@ func (a *app) connectStore(ctx context.Context, cfg *config.Config) (*store.Stor
 	if err != nil {
 		return nil, err
 	}
-	return store.New(conn, dialect, a.clock), nil
+	if cfg.Database.Driver == "sqlite" {
+		a.times = nil
+		return store.New(conn, dialect, a.clock), nil
+	}
+	a.times = core.NewDatabaseClock(a.clock)
+	return store.NewTimed(conn, dialect, a.times), nil
 }
 
 func (a *app) connect(ctx context.Context, cfg *config.Config) (conn store.Conn, d store.Dialect, err error) {
@@ -46,7 +87,11 @@ func (a *app) connect(ctx context.Context, cfg *config.Config) (conn store.Conn,
 	switch db.Driver {
 	case "sqlite":
 		d = store.SQLite
-		conn, err = sqlite.Open(db.SQLitePath())
+		if a.lock != nil {
+			conn, err = a.lock.Open()
+		} else {
+			conn, err = sqlite.Open(db.SQLitePath())
+		}
 	case "postgres":
 		d = store.Postgres
 		conn, err = postgres.Open(ctx, db.URL.Reveal(), db.MaxConnections)
@@ -90,7 +135,7 @@ func describe(db config.Database) string {
 func (a *app) openExisting(ctx context.Context, cfg *config.Config) (core.Store, error) {
 	if db := cfg.Database; db.Driver == "sqlite" {
 		if _, err := os.Stat(db.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
-			return nil, core.Refuse(core.NotFound, "no database at %s yet; start the gateway first", db.SQLitePath())
+			return nil, core.Refuse(core.NotFound, "no database at %s yet; %q makes it", db.SQLitePath(), a.line("start"))
 		}
 	}
 	return a.openStore(ctx, cfg)

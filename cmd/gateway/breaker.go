@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+	"github.com/spf13/cobra"
+)
+
+// A breakerService knows the circuit breakers of handlers; see [manage.Breakers].
+type breakerService interface {
+	Reset(ctx context.Context, handler string) (bool, error)
+}
+
+func newBreaker(a *app) *cobra.Command {
+	return newParent(&cobra.Command{
+		Use:   "breaker",
+		Short: "Close the circuit breaker of a handler",
+		Long: `A circuit breaker opens when deliveries to its handler fail several times in a row.
+Then jobs wait, and one delivery is tried after each cooldown. "gateway doctor" says
+which breakers are open.`,
+		Example: `  gateway breaker reset billing`,
+		GroupID: groupInspect,
+	}, newBreakerReset(a))
+}
+
+func newBreakerReset(a *app) *cobra.Command {
+	return remotely(&cobra.Command{
+		Use:   "reset <handler>",
+		Short: "Close the circuit breaker of a handler now",
+		Long: `Close the circuit breaker of a handler, for when the handler works again and the jobs
+are not to wait for the next probe. Deliveries go on slowly for ten seconds. If they
+still fail, the breaker opens again. A running gateway notices within a second, with
+hosted_sql within five.`,
+		Example: `  gateway breaker reset billing
+  gateway breaker reset billing --url https://events.example.com`,
+		Args:              arguments(1, 1, "the handler"),
+		ValidArgsFunction: a.completeArgument(a.handlerNames),
+		RunE:              func(c *cobra.Command, args []string) error { return a.breakerReset(c.Context(), args[0]) },
+	})
+}
+
+func (a *app) breakerReset(ctx context.Context, handler string) error {
+	return a.ask(ctx, func(op *operator) error {
+		was, err := op.breakers.Reset(ctx, handler)
+		switch {
+		case errors.Is(err, manage.ErrHandler):
+			return noHandler(ctx, op, handler, err)
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(wire.BreakerReset{Reset: was})
+		case !was:
+			a.notef("the circuit breaker of %s is not open; its count of failures is zero now", visible(handler))
+			return nil
+		}
+		a.printf("the circuit breaker of %s is closed", visible(handler))
+		return nil
+	})
+}
+
+// noHandler says which handlers there are, if that can be known.
+func noHandler(ctx context.Context, op *operator, handler string, err error) error {
+	var names []string
+	if op.cfg != nil {
+		names = wire.List(op.cfg.SortedHandlers(), func(h config.Handler) string { return h.Name })
+	} else if asked, remote := op.breakers.(remoteBreakers); remote {
+		stats, failed := asked.stats(ctx)
+		if failed != nil {
+			return err
+		}
+		names = wire.List(stats.Handlers, func(h wire.HandlerStats) string { return h.Name })
+	}
+	return config.Unknown("handler", handler, names)
+}
+
+// remoteBreakers are the circuit breakers of a server.
+type remoteBreakers struct{ *client }
+
+func (b remoteBreakers) Reset(ctx context.Context, handler string) (bool, error) {
+	var reply wire.BreakerReset
+	err := b.post(ctx, &reply, nil, "handlers", handler, "breaker", "reset")
+	return reply.Reset, err
+}

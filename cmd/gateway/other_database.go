@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+const (
+	// besideTimeout bounds how long a command waits for the gateway that may run beside it. A
+	// port that nothing listens on refuses at once.
+	besideTimeout = 500 * time.Millisecond
+
+	maxHealth = 64 << 10 // bytes of an answer of /health that are read
+)
+
+// warnOtherDatabase warns if the gateway that runs at the configured address works on another
+// database than the configuration names: it was edited, and a running gateway does not go over
+// to another database. A gateway that does not answer, or that another token opens, is passed
+// over.
+func (a *app) warnOtherDatabase(ctx context.Context, cfg *config.Config) {
+	if a.completing {
+		return
+	}
+	own := identify(cfg.Database)
+	served, address, ok := a.servedDatabase(ctx, cfg)
+	if !ok || served.ID == "" || served.ID == own.ID {
+		return
+	}
+	a.notef("warning: the gateway that runs at %s works on %s, but this command works on %s, which the configuration names by now; restart the gateway, or undo the change of database",
+		address, clip(served.Name, 200), own.Name)
+}
+
+// servedDatabase asks the gateway that runs at the configured address which database it works on.
+func (a *app) servedDatabase(ctx context.Context, cfg *config.Config) (served wire.Database, address string, ok bool) {
+	base, err := a.address(cfg)
+	if err != nil {
+		return served, "", false
+	}
+	ctx, cancel := context.WithTimeout(ctx, besideTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("health").String(), nil)
+	if err != nil {
+		return served, "", false
+	}
+	token := ""
+	if len(cfg.API.AuthToken) > 0 {
+		token = cfg.API.AuthToken[0].Reveal()
+	}
+	r.Header.Set(wire.Proof, wire.ProofOf(token, a.clock()))
+	calls := httpClient(besideTimeout)
+	defer calls.CloseIdleConnections()
+	reply, err := calls.Do(r)
+	if err != nil {
+		return served, "", false
+	}
+	defer reply.Body.Close()
+	var health struct{ Database *wire.Database }
+	if json.NewDecoder(io.LimitReader(reply.Body, maxHealth)).Decode(&health) != nil || health.Database == nil {
+		return served, "", false
+	}
+	return *health.Database, base.Host, true
+}
+
+// identify names a database. A SQLite file has the id of the file, which is the same under each
+// of its paths and in a container that mounts it.
+func identify(db config.Database) wire.Database {
+	if db.Driver != "sqlite" {
+		name := describe(db)
+		return wire.Database{Name: name, ID: name}
+	}
+	path := db.SQLitePath()
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	d := wire.Database{Name: "sqlite " + path, ID: "sqlite " + path}
+	if info, err := os.Stat(path); err == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			d.ID = fmt.Sprintf("sqlite file %d:%d", stat.Dev, stat.Ino)
+		}
+	}
+	return d
+}

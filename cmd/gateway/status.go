@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
+	"github.com/spf13/cobra"
+)
+
+func newStatus(a *app) *cobra.Command {
+	return remotely(&cobra.Command{
+		Use:   "status",
+		Short: "Show how each handler, queue and workflow stands",
+		Long: `Show for each handler, queue, workflow and place for alerts how many jobs it has of each
+status, for how long the job is due that is due longest, and what holds its jobs up: an
+open circuit breaker or a rate limit. Numbers end at 100000.
+
+Reads the configured database, beside the running gateway, or asks the one at --url.`,
+		Example: `  gateway status
+  gateway status --json | jq -r '.handlers[] | select(.circuit_breaker != "closed") | .name'`,
+		GroupID: groupInspect,
+		Args:    noArguments,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.status(c.Context()) },
+	})
+}
+
+func (a *app) status(ctx context.Context) error {
+	return a.ask(ctx, func(op *operator) error {
+		stats, err := op.stats(ctx)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.printJSON(stats)
+		}
+		g := statusGrid(stats)
+		if len(g.rows) == 0 {
+			a.notef("no handler, queue or workflow is configured")
+			return nil
+		}
+		a.printGrid(g)
+		return nil
+	})
+}
+
+func statusGrid(s wire.Stats) grid {
+	g := grid{heading: []string{"CONSUMER", "AVAILABLE", "SCHEDULED", "RUNNING", "RETRYABLE", "DEAD", "OLDEST DUE", "WAITS FOR"}}
+	add := func(prefix string, c wire.WorkflowStats, held string) {
+		oldest := "-"
+		if c.OldestDue != nil {
+			oldest = span(time.Duration(*c.OldestDue * float64(time.Second)))
+		}
+		g.add(visible(prefix+c.Name), strconv.Itoa(c.Available), strconv.Itoa(c.Scheduled), strconv.Itoa(c.Running), strconv.Itoa(c.Retryable), strconv.Itoa(c.Dead), oldest, orDash(held))
+	}
+	for _, h := range s.Handlers {
+		add("", h.WorkflowStats, heldUp(h))
+	}
+	for _, q := range s.Queues {
+		add("queue/", q.WorkflowStats, "")
+	}
+	for _, w := range s.Workflows {
+		add("workflow/", w, "")
+	}
+	for _, h := range s.Alerts {
+		h.Name = atHost(h.Name, h.Host)
+		add("alert/", h.WorkflowStats, heldUp(h))
+	}
+	return g
+}
+
+// heldUp says what holds up all jobs of a handler; "" if nothing does.
+func heldUp(h wire.HandlerStats) string {
+	switch {
+	case h.Breaker == wire.BreakerClosed && h.RateUntil.IsZero():
+		return ""
+	case h.Breaker == wire.BreakerClosed:
+		return "rate limit until " + core.FormatTime(h.RateUntil.Time)
+	case h.BreakerUntil.IsZero(): // an older server does not tell
+		return "circuit breaker"
+	}
+	return fmt.Sprintf("circuit breaker until %s", core.FormatTime(h.BreakerUntil.Time))
+}
