@@ -104,7 +104,7 @@ func questionsAt(now time.Time) []question {
 		{label: "jobs of a rare handler, completed", path: "/api/jobs?handler=seldom&status=completed"},
 		{label: "jobs of a handler without any", path: "/api/jobs?handler=sink"},
 	}
-	for _, status := range []string{"available", "running", "completed", "retryable", "dead"} {
+	for _, status := range []string{"available", "scheduled", "running", "completed", "retryable", "dead"} {
 		list = append(list, question{label: "jobs, " + status, path: "/api/jobs?status=" + status},
 			question{label: "jobs of a handler, " + status, path: "/api/jobs?handler=h3&status=" + status})
 	}
@@ -128,6 +128,7 @@ func pileQuestions() []question {
 	}
 	return append(list,
 		question{label: "jobs, retryable, a look at all that wait", path: "/api/jobs?status=retryable", whole: true},
+		question{label: "jobs, scheduled, a look at all that wait", path: "/api/jobs?status=scheduled", whole: true},
 		question{label: "stats", path: "/api/stats", pause: 1050 * time.Millisecond},
 		question{label: "metrics", path: "/metrics", pause: 1050 * time.Millisecond},
 		question{label: "health", path: "/health"})

@@ -45,6 +45,11 @@ func readAnswer(r *http.Response) (answer, error) {
 	return ans, nil
 }
 
+// unknown reports whether the event may be stored or not.
+func (ans answer) unknown() bool {
+	return ans.StatusCode == http.StatusServiceUnavailable && ans.EventID != ""
+}
+
 // refused is the error of an answer that is no success.
 func (ans answer) refused(source config.Source) error {
 	hint := ""
@@ -80,7 +85,7 @@ func (a *app) printAnswer(c *cobra.Command, ans answer) error {
 	if _, err := core.ParseID(string(ans.EventID)); err != nil {
 		return nil
 	}
-	a.notef("see what becomes of it: %s", commandLine("gateway inspect "+string(ans.EventID), c.InheritedFlags()))
+	a.notef("see what becomes of it: %s", a.commandLine("gateway inspect "+string(ans.EventID), c.InheritedFlags()))
 	return nil
 }
 

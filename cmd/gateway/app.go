@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store/sqlite"
+	"github.com/spf13/cobra"
 )
 
 // A system is what the operating system gives a process.
@@ -19,6 +21,7 @@ type system struct {
 	attended       bool // whether stdin is one, so that somebody can answer
 	lookup         func(string) (string, bool)
 	clock          core.Clock
+	program        string // what the user types to run this program; "" is "gateway"
 }
 
 // An app is one run of the program.
@@ -31,6 +34,20 @@ type app struct {
 	json, noColor       bool
 
 	urlFlag, tokenFlag, tokenFile string // see remote.go
+
+	completing bool // words are completed in a shell, which shows warnings in the middle of a line
+
+	lock  *sqlite.Lock        // of a server's SQLite file; nil for other commands and databases
+	times *core.DatabaseClock // of the store opened last; nil if its times are the machine's
+}
+
+// storeClock is the clock of the store that was opened last: the database's, or for a SQLite
+// file this machine's.
+func (a *app) storeClock() core.Clock {
+	if a.times == nil {
+		return a.clock
+	}
+	return a.times.Now
 }
 
 func newApp(s system) *app {
@@ -52,6 +69,16 @@ func (a *app) configPath() string {
 		return path
 	}
 	return a.configFlag
+}
+
+// noteReplaced says that the variable replaces a flag that was given.
+func (a *app) noteReplaced(c *cobra.Command) {
+	flag := c.Flags().Lookup("config")
+	path := a.env("GATEWAY_CONFIG")
+	if path == "" || flag == nil || !flag.Changed || a.configFlag == path || a.remote() || c.Hidden {
+		return
+	}
+	a.notef("GATEWAY_CONFIG replaces -c: the configuration that the variable names is read") // both may hold keys
 }
 
 // configEnv is the name of the overlay, "" for none.

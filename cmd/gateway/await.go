@@ -52,7 +52,7 @@ func (a *app) awaitStore(ctx context.Context, cfg *config.Config, log *slog.Logg
 	if cfg.Database.Driver == "sqlite" {
 		most = 0
 	}
-	return a.await(ctx, most, log, func() (core.Store, error) { return a.openStore(ctx, cfg) })
+	return a.await(ctx, most, log, func() (core.Store, error) { return a.openServed(ctx, cfg, log) })
 }
 
 // await opens a store, again for as long as most while its refusal is one that time may

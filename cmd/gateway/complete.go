@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
 
@@ -56,6 +55,7 @@ const offered = 20
 func (a *app) offer(c *cobra.Command, words func(ctx context.Context, op *operator) []cobra.Completion) (offer []cobra.Completion) {
 	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
 	defer cancel()
+	a.completing = true
 	_ = a.ask(ctx, func(op *operator) error {
 		offer = words(ctx, op)
 		return nil
@@ -92,7 +92,7 @@ func (a *app) deadJobs(c *cobra.Command) []cobra.Completion {
 		page, _ := op.jobs.List(ctx, core.JobFilter{Status: core.Dead, Limit: offered})
 		for _, j := range page.Items {
 			if j.Lane.Workflow() == "" { // whose run is redriven instead
-				words = append(words, cobra.CompletionWithDesc(string(j.ID), visible(wire.Consumer(j)+" "+j.LastError)))
+				words = append(words, cobra.CompletionWithDesc(string(j.ID), visible(consumerText(j)+" "+j.LastError)))
 			}
 		}
 		return words

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -103,5 +104,18 @@ func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
 	for _, w := range a.workflowNames(c) {
 		words = append(words, string(core.WorkflowLane(w)))
 	}
-	return words
+	return append(words, a.placeNames(c)...)
+}
+
+// placeNames are those of the places for alerts, as their jobs are listed.
+func (a *app) placeNames(c *cobra.Command) []cobra.Completion {
+	return a.named(c, func(cfg *config.Config) (words []cobra.Completion) {
+		for i := range cfg.Alerts {
+			words = append(words, string(core.AlertLane(strconv.Itoa(i+1))))
+		}
+		return words
+	}, func(ctx context.Context, asked *client) []cobra.Completion {
+		stats, _ := asked.stats(ctx)
+		return wire.List(stats.Alerts, func(h wire.HandlerStats) cobra.Completion { return visible(string(core.AlertLane(h.Name))) })
+	})
 }

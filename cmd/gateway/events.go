@@ -18,8 +18,8 @@ func newEvents(a *app) *cobra.Command {
 
 func newEventsList(a *app) *cobra.Command {
 	var (
-		page   pageFlags
-		filter core.EventFilter
+		page  pageFlags
+		which selection
 	)
 	c := remotely(&cobra.Command{
 		Use:   "list",
@@ -29,9 +29,14 @@ func newEventsList(a *app) *cobra.Command {
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway events list
   gateway events list --source shop -t order.created --limit 10
+  gateway events list --since 2h --until 30m
   gateway events list --json | jq -r '.events[].id'`,
 		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
+		RunE: func(c *cobra.Command, _ []string) error {
+			filter, err := which.parse(a.clock())
+			if err != nil {
+				return err
+			}
 			if filter.After, filter.Limit, err = page.parse(); err != nil {
 				return err
 			}
@@ -39,10 +44,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 		},
 	})
 	page.register(c)
-	c.Flags().StringVar(&filter.Source, "source", "", "only events of this `source`")
-	c.Flags().StringVarP(&filter.Type, "event-type", "t", "", "only events of exactly this `type`")
-	a.complete(c, "source", a.sourceNames)
-	a.complete(c, "event-type", a.recentTypes)
+	which.register(a, c, exactType)
 	return c
 }
 

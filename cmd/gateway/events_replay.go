@@ -148,6 +148,7 @@ func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dr
 	}
 	for {
 		done, err := events.Replay(ctx, filter, span, dry)
+		total.Looked += done.Looked
 		total.Events += done.Events
 		total.Jobs += done.Jobs
 		if total.Span == (manage.Span{}) {
@@ -166,15 +167,21 @@ func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dr
 }
 
 func inWords(r manage.Replayed) string {
-	return count(r.Events, "event") + ": " + count(r.Jobs, "job")
+	of := ""
+	if r.Looked > r.Events {
+		of = fmt.Sprintf(" of %d", r.Looked)
+	}
+	return count(r.Events, "event") + of + ": " + count(r.Jobs, "job")
 }
 
 func (a *app) printReplayed(did string, r manage.Replayed) error {
 	switch {
 	case a.json:
 		return a.printJSON(wire.ReplayedOf(r))
+	case r.Looked == 0 && r.Events == 0:
+		a.notef("no events")
 	case r.Events == 0:
-		a.notef("no events that a handler, queue or workflow wants")
+		a.notef("%s, which no handler, queue or workflow wants; \"gateway inspect <event id>\" says why", count(r.Looked, "event"))
 	default:
 		a.printf("%s %s", did, inWords(r))
 	}
@@ -188,12 +195,12 @@ func (a *app) noteUnfinished(c *cobra.Command, r replay, done manage.Replayed) {
 	if a.remote() {
 		unsure = fmt.Sprintf(", and perhaps some of the next %d", manage.ReplayTurn)
 	}
-	a.notef("replayed %s until then%s; to go on: %s", inWords(done), unsure, r.rest(c.Flags(), c.CommandPath(), done.Next))
+	a.notef("replayed %s until then%s; to go on: %s", inWords(done), unsure, a.commandLine(c.CommandPath(), r.rest(c.Flags(), done.Next)))
 }
 
-// rest is the command that goes on from an event: of the same selection, whatever the
-// time is by then.
-func (r *replay) rest(flags *pflag.FlagSet, command string, next core.ID) string {
+// rest sets the flags of the command that goes on from an event: of the same selection,
+// whatever the time is by then.
+func (r *replay) rest(flags *pflag.FlagSet, next core.ID) *pflag.FlagSet {
 	set := map[string]string{"from": string(next), "to": string(r.span.Last), "since": core.FormatTime(r.filter.Since), "until": core.FormatTime(r.filter.Until)}
 	for name, value := range set {
 		if value != "" {
@@ -201,5 +208,5 @@ func (r *replay) rest(flags *pflag.FlagSet, command string, next core.ID) string
 		}
 	}
 	flags.Lookup("limit").Changed = false
-	return commandLine(command, flags)
+	return flags
 }

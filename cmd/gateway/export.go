@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
@@ -22,10 +21,12 @@ func newExport(a *app) *cobra.Command {
 }
 
 const exportLong = `Write events to standard output, one JSON object a line: what was received, with the
-jobs and workflow runs that came of it. "gateway replay-local" reads such lines.
+jobs, their attempts, and the workflow runs that came of it. "gateway replay-local"
+reads such lines. What was kept of the replies of handlers is left out: only "gateway
+inspect" shows it.
 
-Of the events that are selected, the newest are written, as many as --limit says, the
-oldest of them first. A payload stands there as the JSON it is, without the space
+All events that are selected are written, the oldest first, or of them the newest --limit.
+Events that come in meanwhile are not among them. A payload stands there as the JSON it is, without the space
 between its parts and with escapes for control characters; one that is no JSON as a
 string, beside "payload_encoding": "text". A server waits 5 minutes for whoever reads.`
 
@@ -39,12 +40,12 @@ func newExportEvents(a *app) *cobra.Command {
 		Short: "Write events as lines of JSON",
 		Long:  exportLong,
 		Example: `  gateway export events > events.jsonl
-  gateway export events --source shop -t order.created --since 1d --limit 100000 | gzip > orders.jsonl.gz
+  gateway export events --source shop -t order.created --since 1d | gzip > orders.jsonl.gz
   gateway export events | jq -r 'select(.jobs | any(.status == "dead")) | .id'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if limit < 1 {
-				return usagef("--limit must be 1 or more, not %d", limit)
+			if limit < 1 && c.Flags().Changed("limit") {
+				return usagef("--limit must be 1 or more, not %d; without it all events are written", limit)
 			}
 			filter, err := which.parse(a.clock())
 			if err != nil {
@@ -54,7 +55,7 @@ func newExportEvents(a *app) *cobra.Command {
 		},
 	}
 	which.register(a, c, exactType)
-	c.Flags().IntVarP(&limit, "limit", "l", manage.DefaultExport, "at most `n` events; there is no upper bound")
+	c.Flags().IntVarP(&limit, "limit", "l", 0, "only the newest `n` events")
 	return remotely(c)
 }
 
@@ -87,7 +88,7 @@ func (a *app) exportFrom(ctx context.Context, events eventService, filter core.E
 	case n == 0:
 		a.notef("no events")
 	case n == limit:
-		a.notef("these are the newest %d; --limit is for more", n)
+		a.notef("these are the newest %d at most; without --limit all are written", n)
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ type entry struct {
 	remark       string
 }
 
-// history lists every attempt a job has begun. Numbers start again at 1 when an
-// operator retries a dead job.
+// history lists every attempt a job has begun. Numbers count on when an operator retries a
+// dead job; those of a job that an older gateway retried start again at 1.
 func history(j core.Job, recorded []core.Attempt) (entries []entry) {
 	if j.Lane.Workflow() != "" {
 		return calls(j, recorded)
@@ -44,15 +44,16 @@ func history(j core.Job, recorded []core.Attempt) (entries []entry) {
 		entries = append(entries, entry{number: r.Number, last: r.Number, record: &r})
 		next = r.Number + 1
 	}
-	if j.Attempt < next-1 {
+	if j.Number() < next-1 {
 		next = 1
 	}
-	missingUntil(max(next, attemptsBegun(j)+1))
+	missingUntil(max(next, j.Number()+1))
 	return entries
 }
 
-// calls lists the calls of a step. Its job is also taken where there is nothing to
-// call, and a call that was never heard of again counts as none.
+// calls lists the calls of a step whose outcome is known, and the one under way. The numbers
+// between belong to calls that were never heard of again, and to times at which a worker took
+// the job and had nothing to call.
 func calls(j core.Job, recorded []core.Attempt) (entries []entry) {
 	next := 1
 	for _, r := range inOrder(recorded) {
@@ -60,6 +61,7 @@ func calls(j core.Job, recorded []core.Attempt) (entries []entry) {
 		next = r.Number + 1
 	}
 	if j.Status == core.Running {
+		next = max(next, j.Number())
 		entries = append(entries, entry{number: next, last: next, remark: underWay})
 	}
 	return entries
@@ -73,7 +75,7 @@ func missing(j core.Job, first, last int) (entries []entry) {
 		ended = noWord
 	}
 	switch {
-	case last < first || last != j.Attempt:
+	case last < first || last != j.Number() || j.Spent():
 	case j.Status == core.Running:
 		newest = underWay
 	case j.Status == core.Completed && j.Lane.Queue() != "":

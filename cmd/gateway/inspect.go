@@ -45,11 +45,14 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.EventWith(told.Event, wire.List(stories, jobStory.record), wire.List(told.Runs, wire.RunOf)))
+			record := wire.EventWith(told.Event, wire.List(stories, jobStory.record), wire.List(told.Runs, wire.RunOf))
+			record.Declined = wire.DeclinedBy(told.Declined)
+			return a.printJSON(record)
 		}
 		a.printEvent(told.Event)
 		a.printStories(stories)
 		a.printRuns(told.Runs)
+		a.printDeclined(told.Declined)
 		return nil
 	})
 }
@@ -82,8 +85,8 @@ func (a *app) printStories(stories []jobStory) {
 	}
 	for _, s := range stories {
 		j := s.job
-		a.printf("\njob %s for %s: %s", visible(string(j.ID)), visible(wire.Consumer(j)), a.paintStatus(string(j.Status)))
-		a.field("  ", "attempt", attemptText(j, " of "))
+		a.printf("\njob %s for %s: %s", visible(string(j.ID)), visible(consumerText(j)), a.paintStatus(string(j.Status)))
+		a.field("  ", "attempt", attemptText(j, " of ")+earlierText(j))
 		a.printTimes(j)
 		a.field("  ", "waits for", waitText(j, s.wait))
 		a.field("  ", "last error", visible(j.LastError))
@@ -94,8 +97,35 @@ func (a *app) printStories(stories []jobStory) {
 	}
 }
 
+// earlierText says how many attempts there were before a job was retried; "" if it was not.
+func earlierText(j core.Job) string {
+	if j.Earlier == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d before it was retried)", j.Earlier)
+}
+
+// printDeclined tells who does not want an event, and why.
+func (a *app) printDeclined(declined []core.Declined) {
+	if len(declined) > 0 {
+		a.printf("")
+		a.printGrid(declinedGrid(declined))
+	}
+}
+
+func declinedGrid(declined []core.Declined) grid {
+	g := grid{heading: []string{"NOT FOR", "BECAUSE"}}
+	for _, d := range declined {
+		g.add(visible(d.Lane.Consumer()), visible(d.Why))
+	}
+	return g
+}
+
 // printTimes tells when the job was done with, or what it waits for.
 func (a *app) printTimes(j core.Job) {
+	if !j.ScheduledAt.IsZero() && (j.Status.Finished() || j.Status == core.Running) {
+		a.field("  ", "was due", moment(j.ScheduledAt))
+	}
 	switch {
 	case j.Status.Finished():
 		a.field("  ", "finished", moment(j.FinishedAt))

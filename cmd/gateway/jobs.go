@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
@@ -15,8 +16,9 @@ func newJobs(a *app) *cobra.Command {
 		Use:   "jobs",
 		Short: "List jobs, and retry dead ones",
 		Long: `A job is one event to be delivered to one handler, a message of one queue, or a step of
-a workflow run. It is available, running, completed, retryable (failed, waiting for its
-next attempt) or dead (given up on).`,
+a workflow run. It is available, scheduled (it waits for its time: a wait or a callback of a
+workflow), running, completed, retryable (failed, waiting for its next attempt) or dead
+(given up on).`,
 		Example: `  gateway jobs list --status dead
   gateway jobs retry`,
 		GroupID: groupInspect,
@@ -26,18 +28,23 @@ next attempt) or dead (given up on).`,
 func newJobsList(a *app) *cobra.Command {
 	var (
 		page            pageFlags
+		made            timeFlags
 		status, handler string
 	)
 	c := remotely(&cobra.Command{
 		Use:   "list",
 		Short: "List jobs, newest first",
 		Long: `List jobs, newest first. "gateway inspect" shows the attempts of an event's jobs.
+NEXT is when a job that waits is tried at the earliest. WAITS FOR says what is in its way:
+backoff (after a failure), its time (it is scheduled), circuit breaker (deliveries to its handler
+fail), rate limit, worker (nothing: a gateway that runs takes it), consumer (of its
+queue), or configuration (its handler or queue is not configured).
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway jobs list --status dead
-  gateway jobs list --handler billing --limit 10
+  gateway jobs list --handler billing --since 1h --limit 10
   gateway jobs list --handler queue/orders --status running
-  gateway jobs list --handler workflow/fulfil-order --status retryable
+  gateway jobs list --handler workflow/fulfil-order --status scheduled
   gateway jobs list --json | jq -r '.jobs[].last_error'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,12 +52,16 @@ Reads the configured database, beside the running gateway, or asks the one at --
 			if err != nil {
 				return err
 			}
+			if filter.Since, filter.Until, err = made.parse(a.clock()); err != nil {
+				return err
+			}
 			return a.jobsList(c, filter)
 		},
 	})
 	page.register(c)
-	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, running, completed, retryable or dead")
-	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, of queue/<name> or of workflow/<name>")
+	made.register(c, "jobs made")
+	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, scheduled, running, completed, retryable or dead")
+	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, of queue/<name>, workflow/<name> or alert/<number>")
 	a.complete(c, "status", statusNames)
 	a.complete(c, "handler", a.consumerNames)
 	return c
@@ -80,7 +91,7 @@ func consumerLane(handler string) (core.Lane, error) {
 	if lane, ok := wire.ParseConsumer(handler); ok {
 		return lane, nil
 	}
-	return "", usagef("--handler must be the name of a handler, or queue/ or workflow/ and the name of one; not %q", clip(handler, 80))
+	return "", usagef("--handler must be the name of a handler, queue/ or workflow/ and the name of one, or alert/ and a number; not %q", clip(handler, 80))
 }
 
 func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
@@ -95,7 +106,7 @@ func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
 			a.notef("no jobs")
 			return nil
 		}
-		a.printGrid(a.jobGrid(page.Items))
+		a.printGrid(a.jobGrid(page))
 		if page.More {
 			a.noteMore(c, page.Items[len(page.Items)-1].ID)
 		}
@@ -106,21 +117,47 @@ func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
 // listedError is how much of an error fits beside the rest of a job.
 const listedError = 60
 
-func (a *app) jobGrid(jobs []core.Job) grid {
-	g := grid{heading: []string{"ID", "EVENT", "HANDLER", "STATUS", "ATTEMPT", "NEXT", "LAST ERROR"}}
-	for _, j := range jobs {
-		g.add(visible(string(j.ID)), visible(string(j.EventID)), visible(wire.Consumer(j)), a.paintStatus(string(j.Status)),
-			attemptText(j, "/"), moment(nextAttempt(j)), orDash(clip(visible(j.LastError), listedError)))
+func (a *app) jobGrid(page manage.JobPage) grid {
+	g := grid{heading: []string{"ID", "EVENT", "HANDLER", "STATUS", "ATTEMPT", "NEXT", "WAITS FOR", "LAST ERROR"}}
+	for _, j := range page.Items {
+		wait := page.Waits[j.ID]
+		g.add(visible(string(j.ID)), visible(string(j.EventID)), visible(consumerText(j)), a.paintStatus(string(j.Status)),
+			attemptText(j, "/"), moment(nextAttempt(j, wait)), orDash(waitWord(j, wait)), orDash(clip(visible(j.LastError), listedError)))
 	}
 	return g
 }
 
-// nextAttempt is when a waiting job is due, zero for any other.
-func nextAttempt(j core.Job) time.Time {
-	if j.Status.Finished() || j.Status == core.Running {
+// consumerText is whom a job is for, with the host of a place of alerts.
+func consumerText(j core.Job) string { return atHost(wire.Consumer(j), j.Host) }
+
+// atHost is the name of a consumer, with the host if it is a place of alerts.
+func atHost(name, host string) string {
+	if host == "" {
+		return name
+	}
+	return name + " (" + host + ")"
+}
+
+// nextAttempt is when a waiting job is tried at the earliest, zero for any other.
+func nextAttempt(j core.Job, w manage.Wait) time.Time {
+	switch {
+	case j.Status.Finished() || j.Status == core.Running:
 		return time.Time{}
+	case w.Until.After(j.DueAt):
+		return w.Until
 	}
 	return j.DueAt
+}
+
+// waitWord says in a word or two what a job waits for; "" if for nothing.
+func waitWord(j core.Job, w manage.Wait) string {
+	switch {
+	case w.For == manage.NotDue && j.Status == core.Retryable && j.LastError != "":
+		return "backoff"
+	case w.For == manage.NotDue:
+		return "its time"
+	}
+	return strings.ReplaceAll(visible(string(w.For)), "_", " ")
 }
 
 // attemptText writes how many attempts a job has used, and of how many, if there is an
@@ -129,9 +166,5 @@ func attemptText(j core.Job, of string) string {
 	if j.MaxAttempts == core.Unlimited {
 		return strconv.Itoa(j.Attempt)
 	}
-	return strconv.Itoa(attemptsBegun(j)) + of + strconv.Itoa(j.MaxAttempts)
+	return strconv.Itoa(j.Number()) + of + strconv.Itoa(j.MaxAttempts)
 }
-
-// attemptsBegun is the attempts a job has used, without the take that found it
-// with none left.
-func attemptsBegun(j core.Job) int { return min(j.Attempt, j.MaxAttempts) }

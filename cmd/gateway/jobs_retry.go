@@ -1,10 +1,10 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
 	"github.com/spf13/cobra"
 )
 
@@ -12,9 +12,10 @@ func newJobsRetry(a *app) *cobra.Command {
 	var handler string
 	c := remotely(&cobra.Command{
 		Use:   "retry [job id]",
-		Short: "Make dead jobs available again",
+		Short: "Make dead jobs available again, or try one now",
 		Long: `Make dead jobs available again, with their whole number of attempts: one job, all
-of one handler or queue, or all of them. A running gateway picks them up by itself.
+of one handler or queue, or all of them. A job that is given by its id and waits for its
+backoff is tried now. A running gateway picks them up by itself.
 Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs anew.`,
 		Example: `  gateway jobs retry
   gateway jobs retry --handler billing
@@ -22,7 +23,7 @@ Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs a
 		Args: arguments(0, 1, "the job id"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.retryAll(c.Context(), handler)
+				return a.retryAll(c, handler)
 			}
 			if handler != "" {
 				return usagef("give a job id or --handler, not both")
@@ -36,7 +37,7 @@ Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs a
 	return c
 }
 
-func (a *app) retryAll(ctx context.Context, handler string) error {
+func (a *app) retryAll(c *cobra.Command, handler string) error {
 	lane, err := consumerLane(handler)
 	if err != nil {
 		return err
@@ -44,16 +45,19 @@ func (a *app) retryAll(ctx context.Context, handler string) error {
 	if name := lane.Workflow(); name != "" {
 		return core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven; which failed, lists: gateway workflow-runs list --status failed --workflow %s", name)
 	}
-	return a.ask(ctx, func(op *operator) error {
-		n, err := op.jobs.RetryAll(ctx, lane)
+	return a.ask(c.Context(), func(op *operator) error {
+		n, err := op.jobs.RetryAll(c.Context(), lane)
 		if err != nil {
 			return err
+		}
+		if n > 0 {
+			a.noteBreakers(c, op, core.Available, lane)
 		}
 		return a.printRetried(n)
 	})
 }
 
-// retryOne retries a job that must exist and be dead.
+// retryOne retries a job that must exist, and be dead or wait for its next attempt.
 func (a *app) retryOne(c *cobra.Command, arg string) error {
 	id, err := parseID(arg)
 	if err != nil {
@@ -61,16 +65,43 @@ func (a *app) retryOne(c *cobra.Command, arg string) error {
 	}
 	ctx := c.Context()
 	return a.ask(ctx, func(op *operator) error {
+		job, err := op.jobs.Job(ctx, id)
+		if err != nil {
+			return err
+		}
 		n, err := op.jobs.Retry(ctx, id)
-		if err == nil {
-			return a.printRetried(n)
-		}
-		if job, unknown := op.jobs.Job(ctx, id); unknown == nil && job.Status == core.Dead && job.RunID != "" {
+		switch {
+		case err != nil && job.Status == core.Dead && job.RunID != "":
 			again := fmt.Sprintf("gateway workflow-runs redrive %s --from failed", job.RunID)
-			a.notef("redrive the run with: %s", commandLine(again, c.InheritedFlags()))
+			a.notef("redrive the run with: %s", a.commandLine(again, c.InheritedFlags()))
+			return err
+		case err != nil:
+			return err
+		case job.Status != core.Dead && !a.json:
+			a.printf("%s due now", count(n, "job"))
+			a.noteBreakers(c, op, job.Status, job.Lane)
+			return nil
 		}
-		return err
+		a.noteBreakers(c, op, core.Available, job.Lane)
+		return a.printRetried(n)
 	})
+}
+
+// noteBreakers says for which circuit breakers jobs wait that were retried: those in this
+// status, of a lane or of any lane if it is empty. It looks at the newest.
+func (a *app) noteBreakers(c *cobra.Command, op *operator, status core.Status, lane core.Lane) {
+	if a.json {
+		return
+	}
+	page, _ := op.jobs.List(c.Context(), core.JobFilter{Status: status, Lane: lane, Limit: core.MaxPage})
+	told := map[core.Lane]bool{}
+	for _, j := range page.Items {
+		if w := page.Waits[j.ID]; w.For == manage.BreakerOpen && j.Lane.Handler() != "" && !told[j.Lane] {
+			told[j.Lane] = true
+			reset := a.commandLine("gateway breaker reset "+j.Lane.Handler(), c.InheritedFlags())
+			a.notef("retried jobs wait for %s; to close it now: %s", waitText(j, w), reset)
+		}
+	}
 }
 
 func (a *app) printRetried(n int) error {

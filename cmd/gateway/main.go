@@ -24,9 +24,11 @@ import (
 	"io"
 	"log"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/term"
 )
@@ -57,6 +59,27 @@ func process() int {
 		watched:  term.IsTerminal(int(os.Stderr.Fd())),
 		attended: term.IsTerminal(int(os.Stdin.Fd())),
 		lookup:   os.LookupEnv,
-		clock:    time.Now,
+		clock:    machineClock(),
+		program:  typedName(os.Args[0]),
 	})
+}
+
+// typedName is what runs this program when it is typed where the user is: the plain name if
+// the PATH leads to this program, else the way by which it was called, such as ./gateway.
+func typedName(called string) string {
+	if !strings.ContainsRune(called, filepath.Separator) {
+		return ""
+	}
+	found, err := exec.LookPath("gateway")
+	if err != nil {
+		return called
+	}
+	first, err := os.Stat(found)
+	if err != nil {
+		return called
+	}
+	if this, err := os.Stat(called); err != nil || !os.SameFile(first, this) {
+		return called
+	}
+	return ""
 }

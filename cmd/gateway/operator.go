@@ -9,6 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // What the commands that look and repair ask for. Each is a service of core/manage on
@@ -25,7 +26,7 @@ type eventService interface {
 
 // A jobService knows the stored jobs; see [manage.Jobs].
 type jobService interface {
-	List(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
+	List(ctx context.Context, f core.JobFilter) (manage.JobPage, error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
 	Retry(ctx context.Context, id core.ID) (int, error)
@@ -46,7 +47,7 @@ type queueService interface {
 type runService interface {
 	List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
 	Inspect(ctx context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error)
-	Redrive(ctx context.Context, id core.ID, from manage.From) (core.Run, error)
+	Redrive(ctx context.Context, id core.ID, how manage.Redrive) (manage.Redriven, error)
 	Cancel(ctx context.Context, id core.ID) (core.Run, error)
 }
 
@@ -64,6 +65,9 @@ type operator struct {
 	queues queueService
 	runs   runService
 	tail   tailService
+	stats  func(context.Context) (wire.Stats, error) // how all that is configured stands
+
+	breakers breakerService
 
 	close func()
 }
@@ -78,6 +82,7 @@ func (a *app) operator(ctx context.Context) (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.warnOtherDatabase(ctx, cfg)
 	s, err := a.openExisting(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -100,18 +105,28 @@ func (a *app) ask(ctx context.Context, ask func(*operator) error) error {
 }
 
 func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error) {
-	events, err := gateway.Events(cfg, s, a.clock)
+	clock := a.storeClock()
+	events, err := gateway.Events(cfg, s, clock)
 	if err != nil {
 		return nil, err
 	}
-	events.Waits = gateway.Waits(cfg, s, a.clock)
+	jobs := gateway.Jobs(cfg, s, clock)
+	events.Waits = jobs.Waits
+	stats := gateway.Statistics(cfg, s, clock)
 	return &operator{
 		cfg:    cfg,
 		events: events,
-		jobs:   manage.NewJobs(s, a.clock),
-		queues: gateway.Queues(cfg, s, a.clock),
-		runs:   gateway.Runs(cfg, s, a.clock),
-		tail:   manage.NewTail(s, a.clock),
-		close:  func() { s.Close() },
+		jobs:   jobs,
+		queues: gateway.Queues(cfg, s, clock),
+		runs:   gateway.Runs(cfg, s, clock),
+		tail:   gateway.Tail(cfg, s, clock),
+		stats: func(ctx context.Context) (wire.Stats, error) {
+			standing, err := stats.Stats(ctx)
+			return wire.StatsOf(standing), err
+		},
+
+		breakers: gateway.Breakers(cfg, s, clock),
+
+		close: func() { s.Close() },
 	}, nil
 }

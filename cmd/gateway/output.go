@@ -82,6 +82,7 @@ func (a *app) paint(s string, colour text.Color) string {
 // colourOf is the colour of a status: that of a job, a run or a step.
 var colourOf = map[string]text.Color{
 	string(core.Available):     text.FgCyan,
+	string(core.Scheduled):     text.FgCyan,
 	string(core.Running):       text.FgBlue,
 	string(core.Completed):     text.FgGreen,
 	string(core.Retryable):     text.FgYellow,

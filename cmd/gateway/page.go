@@ -58,13 +58,33 @@ func (a *app) noteMore(c *cobra.Command, last core.ID) {
 	for _, arg := range c.Flags().Args() {
 		words = append(words, shellQuote(arg))
 	}
-	a.notef("there are more: %s --after %s", commandLine(strings.Join(words, " "), c.Flags()), last)
+	a.notef("there are more: %s --after %s", a.commandLine(strings.Join(words, " "), c.Flags()), last)
 }
 
-// commandLine writes a command with those of the flags that were given, but --after and
-// what is secret.
-func commandLine(command string, flags *pflag.FlagSet) string {
-	words := []string{command}
+// programName is the first word of the command lines that are shown to the user.
+func (a *app) programName() string {
+	if a.program == "" {
+		return "gateway"
+	}
+	return shellQuote(a.program)
+}
+
+// line writes a command of this program, on the configuration that this run has.
+func (a *app) line(command string) string {
+	words := []string{a.programName(), command}
+	if a.configFlag != "" && a.configFlag != baseFile {
+		words = append(words, "--config", shellQuote(a.configFlag))
+	}
+	if a.envFlag != "" {
+		words = append(words, "--env", shellQuote(a.envFlag))
+	}
+	return strings.Join(words, " ")
+}
+
+// commandLine writes a command, which begins with "gateway", with those of the flags that
+// were given, but --after and what is secret.
+func (a *app) commandLine(command string, flags *pflag.FlagSet) string {
+	words := []string{a.programName() + strings.TrimPrefix(command, "gateway")}
 	flags.VisitAll(func(f *pflag.Flag) {
 		switch {
 		case !f.Changed || f.Name == "after" || f.Name == "token":

@@ -25,7 +25,12 @@ func (a *app) printEvent(e core.Event) {
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
 		a.field("", "header", visible(name+": "+e.Headers[name]))
 	}
-	a.field("", "payload", count(len(e.Payload), "byte"))
+	size := count(len(e.Payload), "byte")
+	if e.Binary {
+		a.field("", "payload", size+" that are no text; --json prints them in base64")
+		return
+	}
+	a.field("", "payload", size)
 	lines, all := payloadLines(e.Payload)
 	for _, line := range lines {
 		a.printf("  %s", line)

@@ -99,7 +99,7 @@ func (a *app) askQueue(ctx context.Context, name string, ask func(*operator) err
 			return err
 		}
 		names := wire.List(queues, func(q manage.Listed) string { return q.Name })
-		return core.Refuse(core.NotFound, "no queue %q is configured; there %s", name, listed(names))
+		return config.Unknown("queue", name, names)
 	})
 }
 

@@ -18,7 +18,7 @@ func newQueuesRetry(a *app) *cobra.Command {
 		Use:   "retry <queue>",
 		Short: "Make dead messages of a queue visible again",
 		Long: `Make dead messages of a queue visible again, with their whole number of attempts:
-all of them, or one.`,
+all of them, or one. With --id also a message that is to be visible later.`,
 		Example: `  gateway queues retry orders
   gateway queues retry orders --id 01JB2Q8Z1TN5W3C4E7G9HKMRSV`,
 	}
@@ -40,7 +40,7 @@ func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
 		case err != nil:
 			return err
 		case n == 0 && id != "":
-			return whyNotRetried(ctx, op.jobs, id)
+			return a.whyNotRetried(ctx, op.jobs, id)
 		case a.json:
 			return a.printRetried(n)
 		case n == 0:
@@ -52,12 +52,15 @@ func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
 	})
 }
 
-func whyNotRetried(ctx context.Context, jobs jobService, id core.ID) error {
+func (a *app) whyNotRetried(ctx context.Context, jobs jobService, id core.ID) error {
 	job, err := jobs.Job(ctx, id)
 	if err != nil {
 		return err
 	}
-	return core.Refuse(core.Invalid, "job %s is %s; only dead jobs can be retried", id, job.Status)
+	if err := manage.NotRetried(job, a.clock()); err != nil {
+		return err
+	}
+	return core.Refuse(core.Invalid, "job %s was just moved by another caller and is %s now; try again", id, job.Status)
 }
 
 func newQueuesDrain(a *app) *cobra.Command {

@@ -172,6 +172,10 @@ func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
 		queues: remoteQueues{c},
 		runs:   remoteRuns{c},
 		tail:   remoteTail{c},
-		close:  c.calls.CloseIdleConnections,
+		stats:  c.standing,
+
+		breakers: remoteBreakers{c},
+
+		close: c.calls.CloseIdleConnections,
 	}, nil
 }

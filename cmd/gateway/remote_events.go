@@ -129,7 +129,13 @@ func (t remoteTail) Look(ctx context.Context, from manage.Cursor, follow []core.
 	return news.Core(), err
 }
 
-// stats tells how a server stands.
+// standing tells how a server stands, for a user who waits for the answer.
+func (c *client) standing(ctx context.Context) (stats wire.Stats, err error) {
+	err = c.get(ctx, &stats, nil, "stats")
+	return stats, err
+}
+
+// stats tells how a server stands, in passing.
 func (c *client) stats(ctx context.Context) (stats wire.Stats, err error) {
 	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
 	defer cancel()

@@ -11,9 +11,10 @@ import (
 // remoteJobs are the jobs of a server.
 type remoteJobs struct{ *client }
 
-func (j remoteJobs) List(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+func (j remoteJobs) List(ctx context.Context, f core.JobFilter) (manage.JobPage, error) {
 	var page wire.Jobs
-	query := parameters("status", string(f.Status), "handler", f.Lane.Consumer(), "after", string(f.After), "limit", atMost(f.Limit))
+	query := parameters("status", string(f.Status), "handler", f.Lane.Consumer(),
+		"since", core.FormatTime(f.Since), "until", core.FormatTime(f.Until), "after", string(f.After), "limit", atMost(f.Limit))
 	err := j.get(ctx, &page, query, "jobs")
 	return page.Core(), err
 }
@@ -63,9 +64,13 @@ func (r remoteRuns) Inspect(ctx context.Context, id core.ID, from manage.Place, 
 	return run.Core(), err
 }
 
-func (r remoteRuns) Redrive(ctx context.Context, id core.ID, from manage.From) (core.Run, error) {
-	var run wire.Run
-	err := r.post(ctx, &run, map[string]manage.From{"from": from}, "workflow-runs", string(id), "redrive")
+func (r remoteRuns) Redrive(ctx context.Context, id core.ID, how manage.Redrive) (manage.Redriven, error) {
+	var run wire.Redriven
+	wish := map[string]string{"from": string(how.From)}
+	if how.Definition == manage.FollowCurrent { // a gateway of an earlier version refuses the field
+		wish["definition"] = string(how.Definition)
+	}
+	err := r.post(ctx, &run, wish, "workflow-runs", string(id), "redrive")
 	return run.Core(), err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
@@ -51,8 +52,22 @@ func (q remoteQueues) missing(ctx context.Context, name string) error {
 
 func (q remoteQueues) Peek(ctx context.Context, name string, limit int) ([]core.TakenJob, error) {
 	var reply wire.Messages
-	err := q.get(ctx, &reply, parameters("limit", atMost(limit)), "queues", name, "peek")
-	return wire.List(reply.Messages, wire.Message.Core), err
+	if err := q.get(ctx, &reply, parameters("limit", atMost(limit)), "queues", name, "peek"); err != nil {
+		return nil, err
+	}
+	return messagesFrom(nil, reply.Messages)
+}
+
+// messagesFrom adds the messages of a reply to others.
+func messagesFrom(all []core.TakenJob, records []wire.Message) ([]core.TakenJob, error) {
+	for _, record := range records {
+		m, err := record.Core()
+		if err != nil {
+			return all, fmt.Errorf("message %s: %w", record.ID, err)
+		}
+		all = append(all, m)
+	}
+	return all, nil
 }
 
 // maxMessages is how many messages, with their payloads, a server puts into one reply.
@@ -69,7 +84,10 @@ func (q remoteQueues) DeadLetters(ctx context.Context, name string, after core.I
 		if err := q.get(ctx, &reply, query, "queues", name, "dlq"); err != nil {
 			return page, err
 		}
-		page.Items = append(page.Items, wire.List(reply.Messages, wire.Message.Core)...)
+		var err error
+		if page.Items, err = messagesFrom(page.Items, reply.Messages); err != nil {
+			return page, err
+		}
 		page.More = reply.More && len(reply.Messages) > 0
 		if page.More {
 			after = page.Items[len(page.Items)-1].ID

@@ -92,7 +92,7 @@ func (c *client) refusal(r *http.Response, text string) error {
 
 // known are the refusals that commands tell apart, so that they can say more.
 func known(text string) error {
-	for _, err := range []*core.Refusal{manage.ErrEvent, manage.ErrQueue, manage.ErrRun} {
+	for _, err := range []*core.Refusal{manage.ErrEvent, manage.ErrHandler, manage.ErrQueue, manage.ErrRun} {
 		if err.Message == text {
 			return err
 		}

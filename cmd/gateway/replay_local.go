@@ -58,7 +58,7 @@ func newReplayLocal(a *app) *cobra.Command {
 	}
 	r.register(a, c, "exactly this `type`, or, with a * at its end, of all that begin so")
 	flags := c.Flags()
-	flags.StringVar(&r.status, "status", "", "only events with a job that had this `status`: available, running, completed, retryable or dead")
+	flags.StringVar(&r.status, "status", "", "only events with a job that had this `status`: available, scheduled, running, completed, retryable or dead")
 	flags.StringVar(&r.target, "target", "", "`address` of the gateway (default http://127.0.0.1 and the configured port)")
 	flags.StringVar(&r.name, "run", "", "do not send again what was sent under this `name` (default a new one)")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
@@ -163,7 +163,7 @@ func (a *app) aim(ctx context.Context, cfg *config.Config, r *localReplay) (err 
 		return err
 	}
 	r.bearer = given
-	if own := cfg.API.AuthToken.Reveal(); given == "" && own != "" {
+	if own := cfg.API.AuthToken.First(); given == "" && own != "" {
 		if r.withheld = !r.own(cfg); !r.withheld {
 			r.bearer = own
 		}

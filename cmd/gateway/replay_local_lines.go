@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // An exported event is a line of an export, as far as it matters for sending the event
@@ -27,7 +29,7 @@ type exported struct {
 	Source    string            `json:"source"`
 	EventType string            `json:"event_type"`
 	Payload   json.RawMessage   `json:"payload"`
-	Encoding  string            `json:"payload_encoding"` // "text": the payload is what the string holds
+	Encoding  string            `json:"payload_encoding"` // see wire.EventTail
 	Headers   map[string]string `json:"headers"`
 	CreatedAt string            `json:"created_at"`
 	Jobs      []exportedJob     `json:"jobs"`
@@ -174,15 +176,24 @@ func (e exported) body() ([]byte, error) {
 	switch e.Encoding {
 	case "":
 		return e.Payload, nil
-	case "text":
-		var text string
-		if e.Payload[0] != '"' {
-			return nil, errors.New("payload must be a string, since payload_encoding is text")
-		}
-		err := json.Unmarshal(e.Payload, &text)
+	case wire.PayloadNone:
+		return nil, nil
+	case wire.PayloadText, wire.PayloadBase64:
+	default:
+		return nil, fmt.Errorf("payload_encoding must be text, base64 or none, or left out; not %q", clip(e.Encoding, 40))
+	}
+	var text string
+	if e.Payload[0] != '"' {
+		return nil, fmt.Errorf("payload must be a string, since payload_encoding is %s", e.Encoding)
+	}
+	if err := json.Unmarshal(e.Payload, &text); err != nil || e.Encoding == wire.PayloadText {
 		return []byte(text), err
 	}
-	return nil, fmt.Errorf("payload_encoding must be text, or left out; not %q", clip(e.Encoding, 40))
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("payload must be base64, since payload_encoding says so: %w", err)
+	}
+	return raw, nil
 }
 
 // A picker picks events out of an export.

@@ -234,7 +234,7 @@ func (p *posting) letter(e exported) letter {
 func (p *posting) unanswered(err error) error {
 	var network *net.OpError
 	if errors.As(err, &network) && network.Op == "dial" {
-		return hopeless(`no gateway answers at %s (%v); "gateway start" starts one, --target names another`, p.to, network.Err)
+		return hopeless(`no gateway answers at %s (%v); %q starts one, --target names another`, p.to, network.Err, p.line("start"))
 	}
 	return fmt.Errorf("no answer: %w", cause(err))
 }

@@ -38,6 +38,7 @@ var commands = []func(*app) *cobra.Command{
 	newDoctor,
 	newMigrate,
 	newSend,
+	newStatus,
 	newInspect,
 	newEvents,
 	newExport,
@@ -45,6 +46,7 @@ var commands = []func(*app) *cobra.Command{
 	newTail,
 	newJobs,
 	newQueues,
+	newBreaker,
 	newRuns,
 	newWorkflow,
 	newCompletion,
@@ -136,6 +138,7 @@ func (a *app) checkFlags(c *cobra.Command, args []string) error {
 	if err := emptyFlag(c); err != nil {
 		return err
 	}
+	a.noteReplaced(c)
 	return a.checkRemote(c, args)
 }
 

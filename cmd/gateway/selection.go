@@ -11,17 +11,39 @@ import (
 
 // A selection is the flags that select events.
 type selection struct {
-	source, eventType, since, until string
+	source, eventType string
+	timeFlags
 }
 
 func (s *selection) register(a *app, c *cobra.Command, eventType string) {
 	flags := c.Flags()
 	flags.StringVar(&s.source, "source", "", "only events of this `source`")
 	flags.StringVarP(&s.eventType, "event-type", "t", "", "only events of "+eventType)
-	sinceFlag(c, &s.since, "only events received at this `time` or later")
-	flags.StringVar(&s.until, "until", "", "only events received before this `time`")
+	s.timeFlags.register(c, "events received")
 	a.complete(c, "source", a.sourceNames)
 	a.complete(c, "event-type", a.recentTypes)
+}
+
+// timeFlags are --since and --until.
+type timeFlags struct{ since, until string }
+
+func (t *timeFlags) register(c *cobra.Command, what string) {
+	sinceFlag(c, &t.since, "only "+what+" at this `time` or later")
+	c.Flags().StringVar(&t.until, "until", "", "only "+what+" before this `time`")
+}
+
+// parse reads the flags; a zero time is no bound.
+func (t *timeFlags) parse(now time.Time) (since, until time.Time, err error) {
+	if since, err = parseMoment("--since", t.since, now); err != nil {
+		return since, until, err
+	}
+	if until, err = parseMoment("--until", t.until, now); err != nil {
+		return since, until, err
+	}
+	if !since.IsZero() && !until.IsZero() && !since.Before(until) {
+		err = usagef("--since must be before --until, and %s is not before %s", moment(since), moment(until))
+	}
+	return since, until, err
 }
 
 func sinceFlag(c *cobra.Command, since *string, what string) {
@@ -34,16 +56,8 @@ const exactType = "exactly this `type`"
 // parse reads the flags. The limit is the caller's to fill in.
 func (s *selection) parse(now time.Time) (f core.EventFilter, err error) {
 	f.Source, f.Type = s.source, s.eventType
-	if f.Since, err = parseMoment("--since", s.since, now); err != nil {
-		return f, err
-	}
-	if f.Until, err = parseMoment("--until", s.until, now); err != nil {
-		return f, err
-	}
-	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return f, usagef("--since must be before --until, and %s is not before %s", moment(f.Since), moment(f.Until))
-	}
-	return f, nil
+	f.Since, f.Until, err = s.timeFlags.parse(now)
+	return f, err
 }
 
 // parseMoment reads a time as users write it, or how long ago it was; zero if there is

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -146,7 +145,7 @@ func sendable(cfg *config.Config, r sendRequest) (config.Source, error) {
 	source, ok := cfg.Sources[r.source]
 	switch {
 	case !ok:
-		return source, core.Refuse(core.NotFound, "no source %q is configured; there %s", r.source, listed(sourceNames(cfg)))
+		return source, config.Unknown("source", r.source, sourceNames(cfg))
 	case source.Type == "cron":
 		return source, core.Refuse(core.Unsupported, "source %q is of type cron: its events come from its schedule, and nobody can send any", source.Name)
 	case source.Type == "sns" && !source.SkipVerify && !r.dryRun:
@@ -160,16 +159,6 @@ func sourceNames(cfg *config.Config) (names []string) {
 		names = append(names, s.Name)
 	}
 	return names
-}
-
-func listed(names []string) string {
-	switch len(names) {
-	case 0:
-		return "is none"
-	case 1:
-		return "is " + names[0]
-	}
-	return "are " + strings.Join(names, ", ")
 }
 
 // payload reads what is to be sent, at most limit bytes of it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
@@ -11,6 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/sns"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // dryRun lists the handlers, queues and workflows that would get a job for an event.
@@ -26,6 +28,18 @@ func (a *app) dryRun(ctx context.Context, cfg *config.Config, source config.Sour
 	return a.printMatches(cfg, arrival)
 }
 
+// declined are those who would not get a job for an event. A consumer whose filter gives no
+// answer is reported apart.
+func declined(cfg *config.Config, arrival *core.Arrival) ([]core.Declined, error) {
+	consumers, err := gateway.Consumers(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(intake.Decline(consumers)(arrival.Event), func(d core.Declined) bool {
+		return slices.ContainsFunc(arrival.Undecided, func(u core.Undecided) bool { return u.Lane == d.Lane })
+	}), nil
+}
+
 // foresee is what the gateway would store of a letter, nil if nothing. It asks the
 // real intake, with an inbox that keeps nothing, so that it cannot differ from what
 // the gateway does. Signatures are not looked at.
@@ -39,7 +53,7 @@ func (a *app) foresee(ctx context.Context, cfg *config.Config, source config.Sou
 		return nil, err
 	}
 	seen := intake.Source{
-		Name: source.Name, Kind: doors[source.Type], Provider: source.Verify, Schema: schema,
+		Name: source.Name, Kind: doors[source.Type], Provider: source.Verify, Schema: schema, Binary: source.Binary,
 		Topic: sns.NewTopic(sns.Options{SkipVerify: true}),
 	}
 	if source.Verify != "" {
@@ -68,9 +82,9 @@ func (d *dryInbox) Accept(_ context.Context, a core.Arrival) (core.Receipt, erro
 	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 }
 
-// warnOfType tells when a payload names another type than the one asked for: it is the
-// type that the event will have if the payload is signed or goes to a topic, and the type
-// that the provider would give it otherwise.
+// warnOfType warns of a payload that names another type than the requested one. If the
+// payload is signed or goes to a topic, the event will have the payload's type. Otherwise the
+// provider would give the event that type.
 func (a *app) warnOfType(ctx context.Context, cfg *config.Config, source config.Source, eventType string, l letter) {
 	if source.Type == "event" {
 		return
@@ -90,9 +104,9 @@ func (a *app) warnOfType(ctx context.Context, cfg *config.Config, source config.
 	}
 }
 
-// otherType is the type that the gateway would give a letter, "" if that is the one
-// asked for. The gateway itself reports a type that it refuses. A payload that names no type
-// is an event like any other.
+// otherType is the type that the gateway would give a letter, "" if that is the requested
+// one. The gateway itself reports a type that it refuses. A payload that names no type is an
+// event like any other.
 func (a *app) otherType(ctx context.Context, cfg *config.Config, source config.Source, eventType string, l letter) string {
 	arrival, err := a.foresee(ctx, cfg, source, eventType, l)
 	if err != nil || arrival == nil || arrival.Event.Type == eventType || arrival.Event.Type == "event" {
@@ -101,7 +115,7 @@ func (a *app) otherType(ctx context.Context, cfg *config.Config, source config.S
 	return arrival.Event.Type
 }
 
-// typePlace is where a letter to a source names the type, in words.
+// typePlace is the place where a letter to a source names the type, in words.
 func typePlace(source config.Source) string {
 	if source.Type == "sns" {
 		return "the subject"
@@ -138,10 +152,11 @@ type matches struct {
 	Handlers  []matchJSON         `json:"handlers"`
 	Queues    []queueMatchJSON    `json:"queues"`
 	Workflows []workflowMatchJSON `json:"workflows"`
+	Declined  []wire.Declined     `json:"declined"`
 }
 
 func matchesOf(cfg *config.Config, arrival *core.Arrival) matches {
-	m := matches{[]matchJSON{}, []queueMatchJSON{}, []workflowMatchJSON{}}
+	m := matches{[]matchJSON{}, []queueMatchJSON{}, []workflowMatchJSON{}, []wire.Declined{}}
 	for _, j := range arrival.Jobs {
 		if name := j.Lane.Queue(); name != "" {
 			m.Queues = append(m.Queues, queueMatchJSON{name})
@@ -158,6 +173,11 @@ func matchesOf(cfg *config.Config, arrival *core.Arrival) matches {
 
 func (a *app) printMatches(cfg *config.Config, arrival *core.Arrival) error {
 	m := matchesOf(cfg, arrival)
+	unwilling, err := declined(cfg, arrival)
+	if err != nil {
+		return err
+	}
+	m.Declined = append(m.Declined, wire.DeclinedBy(unwilling)...)
 	for _, u := range arrival.Undecided {
 		a.notef("%s: %v; it would get no job", u.Lane.Filter(), u.Why)
 	}
@@ -166,9 +186,15 @@ func (a *app) printMatches(cfg *config.Config, arrival *core.Arrival) error {
 	}
 	if len(arrival.Jobs) == 0 && len(arrival.Undecided) == 0 {
 		a.notef("no handler, queue or workflow wants this event")
-		return nil
+	} else {
+		a.printGrid(m.grid())
 	}
-	a.printGrid(m.grid())
+	if len(unwilling) > 0 {
+		if len(arrival.Jobs) > 0 {
+			a.printf("")
+		}
+		a.printGrid(declinedGrid(unwilling))
+	}
 	return nil
 }
 
@@ -184,4 +210,16 @@ func (m matches) grid() grid {
 		g.add(visible(string(core.WorkflowLane(w.Name))), visible("a run that begins with "+w.Step))
 	}
 	return g
+}
+
+// AcceptAll accepts one after the other.
+func (d *dryInbox) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
+	for _, a := range all {
+		r, err := d.Accept(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		receipts = append(receipts, r)
+	}
+	return receipts, nil
 }

@@ -52,11 +52,11 @@ func (a *app) letter(source config.Source, eventType string, payload []byte) (le
 	return l, nil
 }
 
-// linearTime is the member of Linear's webhooks that says when they were sent.
+// linearTime is the member of Linear's webhooks with the time of sending.
 const linearTime = "webhookTimestamp"
 
-// withTime sets a member of a JSON object to a time in Unix milliseconds, and leaves the
-// rest as it is spelled. A payload that is no JSON object stays as it is.
+// withTime sets a member of a JSON object to a time in Unix milliseconds, and leaves the rest
+// of the text unchanged. A payload that is no JSON object stays as it is.
 func withTime(payload []byte, name string, at time.Time) []byte {
 	d := json.NewDecoder(bytes.NewReader(payload))
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
@@ -117,6 +117,8 @@ func contentType(source config.Source, payload []byte) string {
 		return "application/json"
 	case source.Verify == "twilio" || source.Verify == "slack":
 		return formType
+	case !utf8.Valid(payload):
+		return "application/octet-stream"
 	}
 	return "text/plain; charset=utf-8"
 }
@@ -187,7 +189,7 @@ func (a *app) prove(ctx context.Context, cfg *config.Config, source config.Sourc
 		if err != nil {
 			return err
 		}
-		if token := cmp.Or(given, cfg.API.AuthToken.Reveal()); token != "" {
+		if token := cmp.Or(given, cfg.API.AuthToken.First()); token != "" {
 			l.header.Set("Authorization", "Bearer "+token)
 		}
 	case source.Verify != "":

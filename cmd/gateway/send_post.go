@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/intake"
 	"github.com/spf13/cobra"
 )
 
@@ -28,30 +29,55 @@ func httpClient(timeout time.Duration) *http.Client {
 	}
 }
 
-// post sends a letter to the gateway and prints what it answered.
+// maxPosts is how often a letter is sent whose outcome stays unknown.
+const maxPosts = 3
+
+// post sends a letter to the gateway and prints what it answered. If the gateway does not
+// know whether it stored the event, post sends it again as the same event.
 func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r sendRequest, l letter) error {
 	base, err := a.address(cfg)
 	if err != nil {
 		return err
 	}
-	request, err := a.request(c.Context(), cfg, source, base, l)
+	for try := 1; ; try++ {
+		answer, pause, err := a.postOnce(c.Context(), cfg, source, base, l)
+		switch {
+		case err != nil:
+			return err
+		case answer.unknown() && source.Type == "event" && try < maxPosts:
+			a.notef("the gateway does not know whether it stored event %s; sending it again as the same event", visible(string(answer.EventID)))
+			l.header.Set(intake.Repeat, string(answer.EventID))
+		case answer.StatusCode >= 300:
+			return answer.refused(source)
+		default:
+			return a.printAnswer(c, answer)
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.Context().Done():
+			return c.Context().Err()
+		}
+	}
+}
+
+// postOnce sends a letter, and returns the answer and how long to wait before the next try.
+func (a *app) postOnce(ctx context.Context, cfg *config.Config, source config.Source, base *url.URL, l letter) (answer, time.Duration, error) {
+	request, err := a.request(ctx, cfg, source, base, l)
 	if err != nil {
-		return err
+		return answer{}, 0, err
 	}
 	a.warnUnencrypted(base, request.Header.Get("Authorization"))
 	response, err := httpClient(answerTimeout).Do(request)
 	if err != nil {
-		return unanswered(c.Context(), base, err)
+		return answer{}, 0, a.unanswered(ctx, base, err)
 	}
 	defer response.Body.Close()
-	answer, err := readAnswer(response)
+	ans, err := readAnswer(response)
 	if err != nil {
-		return fmt.Errorf("the gateway at %s broke off its answer: %w", base, cause(err))
+		return answer{}, 0, fmt.Errorf("the gateway at %s broke off its answer: %w", base, cause(err))
 	}
-	if answer.StatusCode >= 300 {
-		return answer.refused(source)
-	}
-	return a.printAnswer(c, answer)
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
+	return ans, time.Duration(min(max(seconds, 0), 10)) * time.Second, nil
 }
 
 // address is where the gateway listens: what --url says, or the configuration.
@@ -86,13 +112,13 @@ func (l letter) request(ctx context.Context, base *url.URL) (*http.Request, erro
 }
 
 // unanswered says why there is no answer, and what to do about it.
-func unanswered(ctx context.Context, base *url.URL, err error) error {
+func (a *app) unanswered(ctx context.Context, base *url.URL, err error) error {
 	var network *net.OpError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &network) && network.Op == "dial":
-		return core.Refuse(core.Unavailable, `no gateway answers at %s (%v); "gateway start" starts one, --url names another`, base.Redacted(), network.Err)
+		return core.Refuse(core.Unavailable, `no gateway answers at %s (%v); %q starts one, --url names another`, base.Redacted(), network.Err, a.line("start"))
 	}
 	return fmt.Errorf("no answer from the gateway at %s: %w", base.Redacted(), cause(err))
 }

@@ -49,6 +49,11 @@ type shown struct {
 // in a way that trying again does not help. The first look has to succeed: a server or
 // database that is not there is more likely misspelt than about to come.
 func (t *tailing) follow(ctx context.Context) error {
+	if t.source != "" { // the command would wait for ever for a source that is not configured
+		if _, err := t.events.List(ctx, core.EventFilter{Source: t.source, Limit: 1}); err != nil {
+			return err
+		}
+	}
 	more, err := t.step(ctx)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (t *tailing) printMoved(j core.Job) {
 		return
 	}
 	line := fmt.Sprintf("%s  job    %s  %s  %s  %s", moment(at), visible(string(j.ID)),
-		visible(wire.Consumer(j)), t.paintStatus(string(j.Status)), attemptText(j, "/"))
+		visible(consumerText(j)), t.paintStatus(string(j.Status)), attemptText(j, "/"))
 	if j.LastError != "" && j.Status != core.Completed {
 		line += "  " + clip(visible(j.LastError), shownError)
 	}

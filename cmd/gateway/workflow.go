@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/eventgateway/gateway/core/workflow"
@@ -61,5 +60,5 @@ func (a *app) workflowGraph(ctx context.Context, name string) error {
 
 func noSuchWorkflow(cfg *config.Config, name string) error {
 	names := wire.List(cfg.SortedWorkflows(), func(w config.Workflow) string { return w.Name })
-	return core.Refuse(core.NotFound, "no workflow %q is configured; there %s", name, listed(names))
+	return config.Unknown("workflow", name, names)
 }
