@@ -83,6 +83,7 @@ test: deps ## run everything: all tests, then the race detector, then each fuzz 
 	$(GO) test -tags '$(TAGS)' -vet=off -timeout 20m -run '$(ATTACKS)' ./cmd/gateway/e2e
 	cd store/mysql/mysql8 && $(GO) test -tags '$(TAGS)' -timeout 20m ./...
 	cd core/config/remote/cloud/emulators && $(GO) test -tags '$(TAGS)' -timeout 20m ./...
+	cd core/verify/libraries && $(GO) test ./...
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=5000x FUZZED='./core/... ./store/...'
 
@@ -120,13 +121,15 @@ bench: deps ## measure the real binary on each database beside the reference pip
 	$(GO) run ./cmd/bench $(BENCH)
 	$(GO) test -run '^$$' -bench . -benchtime 2000x ./store/sqlite
 
-# GATEWAY_TORTURE_ATTACKS is for how long the attack of everything at once lasts; each other
-# attack lasts half as long. Without it, as in make test, they last a moment.
+# GATEWAY_TORTURE_ATTACKS is how long the attack of everything at once lasts. Each other
+# attack lasts half as long. Without it, as in make test, each attack lasts a moment.
 KILLS  ?= 1000
 ATTACK ?= 60s
-torture: ## kill -9 under load, KILLS times (default 1000), then attacks of ATTACK (default 60s)
+LEDGER ?= 300
+torture: ## kill -9 under load, KILLS times (1000), attacks of ATTACK (60s), LEDGER failing workflow runs on each database (300)
 	GATEWAY_TORTURE_KILLS=$(KILLS) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run TestKills ./cmd/gateway/e2e
 	GATEWAY_TORTURE_ATTACKS=$(ATTACK) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run '$(ATTACKS)' ./cmd/gateway/e2e
+	GATEWAY_TORTURE_LEDGER=$(LEDGER) $(GO) test -tags '$(TAGS)' -count=1 -timeout 120m -v -run '^TestLedger$$' ./cmd/gateway/flows ./functions/e2e
 
 # A number of runs such as 5000x ends by itself. A time, now and then, ends in
 # "context deadline exceeded" and nothing else (golang/go#75804): no input failed.

@@ -133,7 +133,7 @@ func TestFunctionConfig(t *testing.T) {
 				for _, w := range c.Warnings() {
 					t.Errorf("%s: %s: %s", name, w.Path, w.Message)
 				}
-				if c.API.AuthToken == "" || c.API.MetricsAuthToken == "" || c.Server.PublicURL == "" {
+				if len(c.API.AuthToken) == 0 || len(c.API.MetricsAuthToken) == 0 || c.Server.PublicURL == "" {
 					t.Errorf("%s: the API or the metrics are open, or nobody knows the address", name)
 				}
 			}
@@ -151,7 +151,8 @@ func functionConfig(t *testing.T, variables map[string]any) *config.Config {
 	return c
 }
 
-// loadFunctionConfig reads the packaged files, as they are or as if they were at a URL.
+// loadFunctionConfig reads the packaged files, either as they are or as a configuration from
+// a URL.
 func loadFunctionConfig(variables map[string]any, remote bool) (*config.Config, error) {
 	looked := strings.NewReplacer("Api.ApiEndpoint", "https://api.example.com", "PostgreSQL.Outputs.Host", "db.example.com")
 	return config.Load(config.Options{
@@ -171,7 +172,7 @@ func loadFunctionConfig(variables map[string]any, remote bool) (*config.Config, 
 }
 
 // awsVariables are set by Lambda.
-var awsVariables = []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_TASK_ROOT"}
+var awsVariables = []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_LAMBDA_FUNCTION_NAME", "LAMBDA_TASK_ROOT"}
 
 // TestFunctionVariables: each variable that a function gets is read, by the program or by
 // the configuration, and each that is read can be set or is told of.
@@ -212,8 +213,9 @@ func used(file []byte) map[string]bool {
 	return all
 }
 
-// TestFunctionConfigFromURL: a configuration from a URL may use no variable of the template's, unless ConfigVariables lists
-// it. Where that lists what the packaged files use, they can be kept at a URL as they are.
+// TestFunctionConfigFromURL: a configuration from a URL may use no variable of the
+// template's, unless ConfigVariables lists the variable. If it lists the variables of the
+// packaged files, these files can be at a URL as they are.
 func TestFunctionConfigFromURL(t *testing.T) {
 	for database, parameters := range deployments {
 		t.Run(database, func(t *testing.T) {
@@ -307,7 +309,7 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s: no router has %s", name, key)
 		}
 	}
-	if len(routed["Intake"]) != 8 || len(routed["Pull"]) < 25 {
+	if len(routed["Intake"]) != 11 || len(routed["Pull"]) < 25 {
 		t.Errorf("intake has %d routes, pull %d", len(routed["Intake"]), len(routed["Pull"]))
 	}
 	for _, c := range [][2]string{{"GET /api/{proxy+}", "POST /api/jobs"}, {"POST /api/{proxy+}", "POST /apis"}, {"GET /a", "GET /a/b"}} {

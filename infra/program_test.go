@@ -118,7 +118,7 @@ func TestPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.API.AuthToken == "" {
+	if len(c.API.AuthToken) == 0 {
 		t.Error("the API is open")
 	}
 }
@@ -168,7 +168,7 @@ var (
 	pinned = regexp.MustCompile(`:[\w.-]+@sha256:[0-9a-f]{64}$`)
 )
 
-// TestPinned: an image is one digest with its tag before it, an action one commit with its
+// TestPinned: an image is one digest with its tag before it, an action is one commit with its
 // version behind it, and Dependabot follows both.
 func TestPinned(t *testing.T) {
 	files, _ := filepath.Glob("compose/compose*.yaml")

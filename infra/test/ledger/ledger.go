@@ -30,7 +30,7 @@ func Invariants() []Invariant {
 		{"jobs still running", `SELECT COUNT(*) FROM jobs WHERE status = 'running'`},
 		{"jobs with a lease nobody holds", `SELECT COUNT(*) FROM jobs WHERE lease IS NOT NULL AND status <> 'running'`},
 		{"jobs of an unknown status", `SELECT COUNT(*) FROM jobs
-			WHERE status NOT IN ('available', 'running', 'completed', 'retryable', 'dead')`},
+			WHERE status NOT IN ('available', 'scheduled', 'running', 'completed', 'retryable', 'dead')`},
 		{"jobs without their event", `SELECT COUNT(*) FROM jobs WHERE event_id NOT IN (SELECT id FROM events)`},
 		{"attempts without their job", `SELECT COUNT(*) FROM attempts WHERE job_id NOT IN (SELECT id FROM jobs)`},
 		{"finished jobs that are still due, or the reverse", `SELECT COUNT(*) FROM jobs
@@ -45,8 +45,11 @@ func Invariants() []Invariant {
 			WHERE error = '' AND status <> 'completed'`},
 		{"jobs that succeeded more than once", `SELECT COUNT(*) FROM (SELECT 1 FROM attempts
 			WHERE error = '' GROUP BY job_id HAVING COUNT(*) > 1) AS again`},
+		{"attempts of a job with the same number", `SELECT COUNT(*) FROM (SELECT 1 FROM attempts JOIN jobs ON jobs.id = job_id
+			WHERE lane NOT LIKE 'workflow/%' GROUP BY job_id, attempts.attempt HAVING COUNT(*) > 1) AS again`},
 		{"dead jobs with attempts left", `SELECT COUNT(*) FROM jobs WHERE status = 'dead' AND attempt < max_attempts AND lane NOT LIKE 'workflow/%'`},
-		{"jobs with attempts never made", `SELECT COUNT(*) FROM jobs WHERE status IN ('completed', 'dead') AND attempt < 1`},
+		// A step that is canceled before its turn is never attempted.
+		{"jobs with attempts never made", `SELECT COUNT(*) FROM jobs WHERE status IN ('completed', 'dead') AND attempt < 1 AND lane NOT LIKE 'workflow/%'`},
 		{"jobs of the same event and consumer", `SELECT COUNT(*) FROM (SELECT 1 FROM jobs
 			WHERE lane NOT LIKE 'workflow/%' GROUP BY event_id, lane HAVING COUNT(*) > 1) AS again`},
 		{"runs of the same event and workflow", `SELECT COUNT(*) FROM (SELECT 1 FROM runs GROUP BY event_id, workflow HAVING COUNT(*) > 1) AS again`},
@@ -55,7 +58,7 @@ func Invariants() []Invariant {
 			   OR seq <> COALESCE((SELECT MAX(seq) FROM history WHERE run_id = runs.id), 0)`},
 		{"open steps of runs that are finished, or of an earlier epoch", `SELECT COUNT(*) FROM steps JOIN runs ON runs.id = run_id
 			WHERE steps.status IN ('ready', 'running', 'waiting')
-			  AND (runs.status IN ('completed', 'failed') OR steps.epoch <> runs.epoch)`},
+			  AND (runs.status IN ('completed', 'failed', 'canceled') OR steps.epoch <> runs.epoch)`},
 		{"jobs that wait for steps that are over", `SELECT COUNT(*) FROM jobs JOIN steps ON steps.id = jobs.id
 			WHERE jobs.due_at IS NOT NULL AND steps.status NOT IN ('ready', 'running', 'waiting')`},
 		{"runs under way without a job", `SELECT COUNT(*) FROM runs WHERE status IN ('pending', 'running') AND NOT EXISTS

@@ -108,6 +108,13 @@ func (s *MySQLServer) NewDatabase(name string) (string, error) {
 	return s.URL(name), execMySQL(s.URL(""), "CREATE DATABASE `"+strings.ReplaceAll(name, "`", "``")+"`")
 }
 
+// Freeze stops the server where it is, as a machine without CPU time would. Connections stay
+// open and nothing is answered.
+func (s *MySQLServer) Freeze() { s.process.signalAll(sigStop) }
+
+// Thaw lets a frozen server go on.
+func (s *MySQLServer) Thaw() { s.process.signalAll(sigCont) }
+
 // Kill ends the server at once with SIGKILL; committed data stays.
 func (s *MySQLServer) Kill() { s.process.kill() }
 

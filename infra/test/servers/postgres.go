@@ -101,6 +101,30 @@ func (s *PostgresServer) NewDatabase(name string) (string, error) {
 	return s.URL(name), execPostgres(s.URL("postgres"), "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
 }
 
+// NewDatabaseAt makes an empty database whose tables are in a new folder, such as one on a
+// small disk, and returns its URL. The server's log stays where it is.
+func (s *PostgresServer) NewDatabaseAt(name, folder string) (string, error) {
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return "", err
+	}
+	if as := s.process.as; as != nil {
+		if err := os.Chown(folder, as.uid, as.gid); err != nil {
+			return "", err
+		}
+	}
+	if err := execPostgres(s.URL("postgres"), "CREATE TABLESPACE "+pgx.Identifier{name}.Sanitize()+" LOCATION '"+folder+"'"); err != nil {
+		return "", err
+	}
+	return s.URL(name), execPostgres(s.URL("postgres"), "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TABLESPACE "+pgx.Identifier{name}.Sanitize())
+}
+
+// Freeze stops all processes of the server where they are, as a machine without CPU time
+// would. Connections stay open and nothing is answered.
+func (s *PostgresServer) Freeze() { s.process.signalAll(sigStop) }
+
+// Thaw lets a frozen server go on.
+func (s *PostgresServer) Thaw() { s.process.signalAll(sigCont) }
+
 // Kill ends the server at once, without a checkpoint, as a crash would
 // (PostgreSQL's "immediate shutdown"); when it returns, nothing of it runs.
 // Committed data stays.

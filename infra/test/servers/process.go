@@ -280,6 +280,26 @@ func (p *process) signal(signal sig) {
 	}
 }
 
+// signalAll signals a program and its children, also those that lead sessions of their own.
+func (p *process) signalAll(signal sig) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return
+	}
+	signalGroup(p.cmd, signal)
+	leader := strconv.Itoa(p.cmd.Process.Pid)
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		stat, _ := os.ReadFile(path)
+		_, rest, _ := strings.Cut(string(stat), ") ") // state, parent, ...
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == leader {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			signalOne(pid, signal)
+		}
+	}
+}
+
 // find returns the path of a program: on PATH, else the last match in folders
 // named by patterns, else "".
 func find(name string, patterns ...string) string {

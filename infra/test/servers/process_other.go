@@ -11,7 +11,7 @@ import (
 
 type sig = os.Signal
 
-var sigKill, sigQuit, sigInt, sigTerm sig = os.Kill, os.Kill, os.Interrupt, os.Kill
+var sigKill, sigQuit, sigInt, sigTerm, sigStop, sigCont sig = os.Kill, os.Kill, os.Interrupt, os.Kill, os.Interrupt, os.Interrupt
 
 type account struct{ uid, gid int }
 
@@ -19,5 +19,6 @@ func unprivileged(string) *account         { return nil }
 func detach(*exec.Cmd)                     {}
 func ownGroup(*exec.Cmd, *account)         {}
 func signalGroup(cmd *exec.Cmd, _ sig)     { _ = cmd.Process.Kill() }
+func signalOne(int, sig)                   {}
 func reap(*exec.Cmd) (status int, ok bool) { return 0, true }
 func exists(int) bool                      { return true }

@@ -18,6 +18,8 @@ const (
 	sigQuit = syscall.SIGQUIT
 	sigInt  = syscall.SIGINT
 	sigTerm = syscall.SIGTERM
+	sigStop = syscall.SIGSTOP
+	sigCont = syscall.SIGCONT
 )
 
 // An account is whom a server runs as.
@@ -51,6 +53,8 @@ func ownGroup(cmd *exec.Cmd, as *account) {
 }
 
 func signalGroup(cmd *exec.Cmd, signal sig) { _ = syscall.Kill(-cmd.Process.Pid, signal) }
+
+func signalOne(pid int, signal sig) { _ = syscall.Kill(pid, signal) }
 
 func reap(cmd *exec.Cmd) (status int, ended bool) {
 	var ws syscall.WaitStatus
