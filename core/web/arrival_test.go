@@ -89,20 +89,29 @@ func TestHalfLargeBodiesTakeAShare(t *testing.T) {
 	}
 }
 
-// All addresses of an IPv6 network of /64 have the share of one client.
-func TestHalfLargeBodiesOfOneNetwork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, newWorld(t, "max_inbound 8").handler(), wide)
-		for i := range 50 {
-			s.call(fmt.Sprintf("2001:db8:0:1::%x", i+1)).say(half("/events/order", largeBody))
-		}
-		begun := time.Now()
-		c := s.call("2001:db8:0:2::1")
-		c.say(whole("/webhooks/plain", largeBody))
-		if got := c.answer(); got != "200" || time.Since(begun) > time.Second {
-			t.Errorf("a large body of the next network beside 50 half ones: %s after %v, want 200 at once", got, time.Since(begun))
-		}
-	})
+// TestHalfLargeBodiesOfManyAddresses: a network of /64 has the share of one client, and many
+// clients that send half of a large body leave half of all slots.
+func TestHalfLargeBodiesOfManyAddresses(t *testing.T) {
+	for name, c := range map[string]struct {
+		attackers, victim string
+		length            int
+	}{
+		"one network of /64": {"2001:db8:0:1::%x", "2001:db8:0:2::1", largeBody},
+		"many clients":       {"192.0.2.%d", "192.0.2.99", small},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, newWorld(t, "max_inbound 8").handler(), wide)
+			for i := range 50 {
+				s.call(fmt.Sprintf(c.attackers, i+1)).say(half("/events/order", largeBody))
+			}
+			begun := time.Now()
+			victim := s.call(c.victim)
+			victim.say(whole("/webhooks/plain", c.length))
+			if got := victim.answer(); got != "200" || time.Since(begun) > time.Second {
+				t.Errorf("%s: %d bytes of another client beside 50 half bodies: %s after %v, want 200 at once", name, c.length, got, time.Since(begun))
+			}
+		})
+	}
 }
 
 // Callbacks whose handling takes long leave events their slots.
@@ -132,22 +141,6 @@ func TestSlowCallbacksLeaveEventsTheirSlots(t *testing.T) {
 		close(slow)
 		for range 20 {
 			<-ended
-		}
-	})
-}
-
-// Many clients that send half of a large body leave half of all slots.
-func TestHalfLargeBodiesOfManyClients(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, newWorld(t, "max_inbound 8").handler(), wide)
-		for i := range 50 {
-			s.call(fmt.Sprintf("192.0.2.%d", i+1)).say(half("/events/order", largeBody))
-		}
-		begun := time.Now()
-		c := s.call("192.0.2.99")
-		c.say(whole("/webhooks/plain", small))
-		if got := c.answer(); got != "200" || time.Since(begun) > time.Second {
-			t.Errorf("a small body beside 50 half ones: %s after %v, want 200 at once", got, time.Since(begun))
 		}
 	})
 }

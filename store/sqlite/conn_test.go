@@ -222,14 +222,7 @@ func TestLock(t *testing.T) {
 	if want := fmt.Sprintf("(process %d)", os.Getpid()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("second Acquire = %v, want it to name %s", err, want)
 	}
-	if err := lock.Release(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Acquire(path)
-	if err != nil {
-		t.Fatalf("Acquire after Release = %v", err)
-	}
-	again.Release()
+	acquireAgain(t, lock, path)
 }
 
 // TestLockFollowsLinks: SQLite does, and under two locks two gateways would take

@@ -74,13 +74,7 @@ func sentencesOf(stderr string) []string {
 // is said in one sentence that helps.
 func TestRefusedByPostgres(t *testing.T) {
 	t.Parallel()
-	s, err := servers.StartPostgres(servers.PostgresOptions{TCP: true, Settings: []string{"hba_file=" + passwordsOverTCP(t)}})
-	servers.Check(t, err)
-	t.Cleanup(func() { _ = s.Stop() })
-	admin, err := s.NewDatabase("gateway")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, admin := ownPostgres(t, servers.PostgresOptions{TCP: true, Settings: []string{"hba_file=" + passwordsOverTCP(t)}})
 	execSQL(t, "pgx", admin, "CREATE ROLE app LOGIN PASSWORD '"+rightPassword+"'")
 	at := func(user, password, database string) *store {
 		return postgresStore(as(t, s.TCP(database), user, password))
@@ -123,13 +117,7 @@ func passwordsOverTCP(t *testing.T) string {
 // TestRefusedByMySQL is the same for MySQL.
 func TestRefusedByMySQL(t *testing.T) {
 	t.Parallel()
-	s, err := servers.StartMySQL(servers.MySQLOptions{TCP: true})
-	servers.Check(t, err)
-	t.Cleanup(func() { _ = s.Stop() })
-	admin, err := s.NewDatabase("gateway")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, admin := ownMySQL(t, servers.MySQLOptions{TCP: true})
 	execSQL(t, "mysql", mysqlDSN(t, admin),
 		"CREATE USER app@'127.0.0.1' IDENTIFIED BY '"+rightPassword+"'",
 		"GRANT ALL ON *.* TO app@'127.0.0.1'",

@@ -203,13 +203,7 @@ func TestPostgresServerFaults(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := servers.StartPostgres(servers.PostgresOptions{Settings: []string{"fsync=off"}})
-			servers.Check(t, err)
-			t.Cleanup(func() { _ = s.Stop() })
-			address, err := s.NewDatabase("gateway")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, address := ownPostgres(t, servers.PostgresOptions{Settings: []string{"fsync=off"}})
 			st := postgresStore(address)
 			testFault(t, st, fault{tt.name, tt.begin(s, openSQL(t, "pgx", address).db)})
 		})
@@ -260,11 +254,7 @@ func occupy(t *testing.T, db, hog *sql.DB, gateways, endOne string) func() {
 // TestPostgresConnectionsTaken: other programs have all connections of the server.
 func TestPostgresConnectionsTaken(t *testing.T) {
 	t.Parallel()
-	s, err := servers.StartPostgres(servers.PostgresOptions{Settings: []string{"fsync=off", "max_connections=20"}})
-	servers.Check(t, err)
-	t.Cleanup(func() { _ = s.Stop() })
-	address, err := s.NewDatabase("gateway")
-	check(t, err)
+	s, address := ownPostgres(t, servers.PostgresOptions{Settings: []string{"fsync=off", "max_connections=20"}})
 	admin := openSQL(t, "pgx", address).db
 	// The server keeps some connections for superusers.
 	for _, statement := range []string{"CREATE ROLE gateway LOGIN", "CREATE ROLE others LOGIN", "ALTER DATABASE gateway OWNER TO gateway"} {
@@ -307,11 +297,7 @@ func TestPostgresDiskFull(t *testing.T) {
 func TestMySQLDiskFull(t *testing.T) {
 	t.Parallel()
 	disk, home := onDisk(t, "size=24m"), t.TempDir()
-	s, err := servers.StartMySQL(servers.MySQLOptions{Dir: home})
-	servers.Check(t, err)
-	t.Cleanup(func() { _ = s.Stop() })
-	address, err := s.NewDatabase("gateway")
-	check(t, err)
+	s, address := ownMySQL(t, servers.MySQLOptions{Dir: home})
 	folders, err := filepath.Glob(filepath.Join(home, "*", "data", "gateway"))
 	if err != nil || len(folders) != 1 {
 		t.Fatalf("folders of the database = %v, %v, want one", folders, err)
@@ -353,13 +339,7 @@ func TestMySQLServerFaults(t *testing.T) {
 	for _, name := range []string{"the server is frozen", "all connections are taken"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := servers.StartMySQL(servers.MySQLOptions{Settings: []string{"max-connections=20"}})
-			servers.Check(t, err)
-			t.Cleanup(func() { _ = s.Stop() })
-			address, err := s.NewDatabase("gateway")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, address := ownMySQL(t, servers.MySQLOptions{Settings: []string{"max-connections=20"}})
 			admin := openSQL(t, "mysql", mysqlDSN(t, address)).db
 			// The server keeps a connection for users that may do everything.
 			for _, statement := range []string{"CREATE USER gateway@localhost", "GRANT ALL ON gateway.* TO gateway@localhost"} {

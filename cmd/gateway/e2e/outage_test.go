@@ -44,13 +44,7 @@ func TestPostgresRestarts(t *testing.T) {
 	t.Parallel()
 	// What was written survives the death of a process without syncs too, and its
 	// recovery would spend seconds on them.
-	s, err := servers.StartPostgres(servers.PostgresOptions{Settings: []string{"fsync=off"}})
-	servers.Check(t, err)
-	t.Cleanup(func() { _ = s.Stop() })
-	address, err := s.NewDatabase("gateway")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, address := ownPostgres(t, servers.PostgresOptions{Settings: []string{"fsync=off"}})
 	n := 20
 	if testing.Short() {
 		n = 5
@@ -64,13 +58,7 @@ func TestMySQLRestarts(t *testing.T) {
 		t.Skip("waits for leases to end")
 	}
 	t.Parallel()
-	s, err := servers.StartMySQL(servers.MySQLOptions{})
-	servers.Check(t, err)
-	t.Cleanup(func() { _ = s.Stop() })
-	address, err := s.NewDatabase("gateway")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, address := ownMySQL(t, servers.MySQLOptions{})
 	testOutages(t, s, mysqlStore(address), 3)
 }
 

@@ -48,6 +48,28 @@ func everyServer() []place {
 	return places
 }
 
+// ownPostgres starts a server for one test, with a database.
+func ownPostgres(t *testing.T, o servers.PostgresOptions) (s *servers.PostgresServer, address string) {
+	t.Helper()
+	s, err := servers.StartPostgres(o)
+	servers.Check(t, err)
+	t.Cleanup(func() { _ = s.Stop() })
+	address, err = s.NewDatabase("gateway")
+	check(t, err)
+	return s, address
+}
+
+// ownMySQL starts a server for one test, with a database.
+func ownMySQL(t *testing.T, o servers.MySQLOptions) (s *servers.MySQLServer, address string) {
+	t.Helper()
+	s, err := servers.StartMySQL(o)
+	servers.Check(t, err)
+	t.Cleanup(func() { _ = s.Stop() })
+	address, err = s.NewDatabase("gateway")
+	check(t, err)
+	return s, address
+}
+
 func postgresStore(address string) *store {
 	return &store{
 		name: "PostgreSQL",
