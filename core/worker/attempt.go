@@ -9,10 +9,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// attempt makes one try and says what it leads to.
+// attempt makes one attempt and returns its outcome.
 func (w *Worker) attempt(ctx context.Context, target Target, job *core.TakenJob) core.Outcome {
 	if job.Spent() {
-		return w.buried(job)
+		return w.expired(job)
 	}
 	ctx, cancel := core.WithLimit(ctx, target.Timeout)
 	defer cancel()
@@ -22,11 +22,11 @@ func (w *Worker) attempt(ctx context.Context, target Target, job *core.TakenJob)
 	if b := target.Breaker; b != nil {
 		o.Verdict, o.Breaker = b.verdict(reply, job.Probe), b.Breaker
 	}
-	return w.mourn(job, o)
+	return w.withObituary(job, o)
 }
 
-// mourn adds to an outcome what its job's death gives rise to, if it died.
-func (w *Worker) mourn(job *core.TakenJob, o core.Outcome) core.Outcome {
+// withObituary adds to the outcome of a job that died the event that Deps.Obituary makes.
+func (w *Worker) withObituary(job *core.TakenJob, o core.Outcome) core.Outcome {
 	if o.Status == core.Dead && w.Obituary != nil {
 		err := core.Contain(func() error { o.GivesRise = w.Obituary(*job, o); return nil })
 		if err != nil {
@@ -36,10 +36,10 @@ func (w *Worker) mourn(job *core.TakenJob, o core.Outcome) core.Outcome {
 	return o
 }
 
-// maxPanic is how many bytes of a panic's words an attempt keeps.
+// maxPanic is how many bytes of a panic's message an attempt keeps.
 const maxPanic = 512
 
-// try sends. That something panics fails the attempt, and says nothing of the handler.
+// try sends. A panic of the sender fails the attempt, and says nothing about the handler.
 func (w *Worker) try(ctx context.Context, s Sender, job *core.TakenJob) (r Reply) {
 	err := core.Contain(func() error { r = s.Send(ctx, *job); return nil })
 	if err == nil {
@@ -50,9 +50,9 @@ func (w *Worker) try(ctx context.Context, s Sender, job *core.TakenJob) (r Reply
 	return Reply{Error: strings.ToValidUTF8(why[:min(len(why), maxPanic)], ""), Unsent: true}
 }
 
-// outcome decides what a reply makes of a job: completed if the handler took it,
-// dead if that was the last attempt or another cannot help, else due again after the backoff, or later
-// if the handler asked for that.
+// outcome decides how a reply leaves a job: completed if the handler took it, dead if this was
+// the last attempt or another attempt cannot help, else due again after the backoff. A handler
+// may ask for a later time.
 func outcome(job *core.TakenJob, retry core.Retry, r Reply, started, ended time.Time) core.Outcome {
 	o := core.Outcome{
 		JobID: job.ID,
@@ -81,13 +81,13 @@ func outcome(job *core.TakenJob, retry core.Retry, r Reply, started, ended time.
 	return o
 }
 
-// buried is the end of a job whose last attempt never reported back. The record
-// stands for that attempt, not for the taking that found it.
-func (w *Worker) buried(job *core.TakenJob) core.Outcome {
-	return w.mourn(job, died(job, job.Number(), job.Expired(), w.Clock()))
+// expired returns the end of a job whose last attempt ended without an outcome. Its record
+// stands for that attempt, and not for the claim that found it.
+func (w *Worker) expired(job *core.TakenJob) core.Outcome {
+	return w.withObituary(job, died(job, job.Number(), job.Expired(), w.Clock()))
 }
 
-// died is the end of a job without an attempt.
+// died returns the end of a job that dies without an attempt.
 func died(job *core.TakenJob, number int, why string, now time.Time) core.Outcome {
 	return core.Outcome{
 		JobID:   job.ID,

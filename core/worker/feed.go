@@ -9,214 +9,140 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// freshness is how long to take from lanes that are known to be due without
-// asking about the others, or longer if asking is slow: no more than a tenth of
-// the time goes into it. So much later may a retry or another process's event be
-// found while there is plenty to do; events of this process ring the bell.
+// freshness is for how long the feeder takes from lanes that are known to be due without
+// asking about the others; longer if asking is slow, so that at most a tenth of the time goes
+// into asking. A retry, or an event of another process, may be found so much later while there
+// is plenty to do. Events of this process ring the bell.
 const freshness = 5 * time.Millisecond
 
-// doubt is how soon after the last look there is another if a lane that was thought
-// to be due gave nothing: its gate may have shut.
+// doubt is how soon after a look the feeder looks again if a lane that was known to be due
+// gave nothing: its gate may have closed.
 const doubt = 250 * time.Millisecond
 
-// heldUp is why jobs are given back while a tick goes on.
-const heldUp = "the circuit breaker opened, or their lease would have ended"
+// A feeder takes jobs for free slots. One goroutine runs it, so its fields need no lock.
+type feeder struct {
+	*Worker
+	roster  *roster
+	window  *window
+	queue   *queue
+	leases  *leases
+	gates   *gateView
+	alarm   *alarm
+	returns *returns
+	pace    *pace
+	chores  *chores
 
-// feed takes jobs for free slots until the budget or the context ends.
-func (t *tick) feed(ctx context.Context, b core.Budget) error {
+	ready []core.Lane             // lanes that are due, and whose gate may let a job through
+	gated map[core.Lane]time.Time // lanes that are due, by when their gate opens
+
+	lastLook   core.Look
+	nothingDue bool      // the last look found nothing, and no bell rang since
+	steady     bool      // when the last look began, nothing was held or to be expected of the tick itself
+	lastWork   time.Time // when jobs were taken last, or found due by the first look
+
+	// expectDue are lanes that were due in the last look and from which nothing was taken
+	// since. If a claim gets nothing from such a lane, another process takes its jobs. Then
+	// the lane is contended, and looks do not count it as ready before that time.
+	expectDue map[core.Lane]bool
+	contended map[core.Lane]time.Time
+
+	nextStart time.Time // when the next job may start that was taken ahead of its start
+	idleSince time.Time // when the slots ran out of work in a tick that ends by itself; zero while they have work
+}
+
+// feed takes jobs for free slots until the window or the context ends.
+func (f *feeder) feed(ctx context.Context) error {
+	budget := f.window.budget
 	var trouble backoff
-	var failed error // that is tried again
-	for !t.over(ctx, b) {
-		t.ripe = t.queue.ripen(t.Clock())
-		t.giveBack(heldUp)
-		jobs, ahead := t.room()
+	var failed error // which is tried again
+	for !f.window.over(ctx) {
+		f.nextStart = f.queue.startDue(f.Clock())
+		f.returns.giveBack(whyHeld)
+		jobs, ahead := f.room()
 		if jobs == 0 {
-			t.sleep(ctx, b, t.rest(b), nil) // no need to hear of more work
+			f.sleep(ctx, f.rest(), nil) // the bell matters only once a slot is free
 			continue
 		}
-		more, err := t.fill(ctx, b, jobs, ahead)
+		more, err := f.fill(ctx, jobs, ahead)
 		if err != nil {
 			if ctx.Err() != nil {
-				break // it was cut short by whoever ends the tick
+				break // the end of the tick has cut it short
 			}
-			if b.Rest == 0 {
+			if budget.Rest == 0 {
 				return err
 			}
 			failed = err
-			t.Observe(core.Troubled{Doing: "take", Err: err})
-			t.sleep(ctx, b, trouble.next(), nil)
+			f.Observe(core.Troubled{Doing: "take", Err: err})
+			f.sleep(ctx, trouble.next(), nil)
 			continue
 		}
 		trouble, failed = 0, nil
 		if more {
 			continue
 		}
-		if endsItself(b) && t.through(ctx, b) {
+		if f.window.endsItself() && f.finished(ctx) {
 			return nil
 		}
-		t.sleep(ctx, b, t.untilNext(), t.heard.C)
+		f.sleep(ctx, f.untilNext(), f.heard.C)
 	}
-	if b.Brief {
+	if budget.Brief {
 		return failed
 	}
 	return nil
 }
 
-// room is how many jobs to take now. One more than there are slots would wait,
-// so it takes ahead only as many as will finish while a take is under way, and
-// not before half of those are gone: fast handlers are fed in batches, slow ones
-// never have jobs waiting here that another process could be delivering.
-func (t *tick) room() (jobs, ahead int) {
-	free, waiting, _ := t.queue.load()
-	ahead = t.pace.ahead(t.limits.Slots, t.limits.Batch)
+// room returns how many jobs to take now. One job more than there are slots would wait. So
+// the feeder takes ahead only as many as finish while a claim is under way, and not before
+// half of those are gone. Fast handlers are fed in batches. Jobs of slow handlers never wait
+// here while another process could deliver them.
+func (f *feeder) room() (jobs, ahead int) {
+	free, waiting, _ := f.queue.load()
+	ahead = f.pace.ahead(f.limits.Slots, f.limits.Batch)
 	if waiting > free+ahead/2 {
 		return 0, ahead
 	}
-	return max(0, min(free+ahead-waiting, t.limits.Batch)), ahead
+	return max(0, min(free+ahead-waiting, f.limits.Batch)), ahead
 }
 
-// fill takes jobs from lanes that are due and hands them to the slots. A lane that
-// was rung is due, so nothing stands between an event and its delivery but the
-// taking; of the others the store is asked when it is time. It tells whether there
-// may be more to take at once.
-func (t *tick) fill(ctx context.Context, b core.Budget, room, ahead int) (more bool, err error) {
-	now := t.Clock()
-	t.listen(now)
-	if t.untilLook() <= 0 {
-		if err := t.look(ctx, b, room, ahead); err != nil {
+// fill takes jobs from lanes that are due and gives them to the slots. A lane for which the
+// bell rang is due, so an event is taken without a look. The store is asked about the other
+// lanes when it is time. fill returns whether there may be more to take at once.
+func (f *feeder) fill(ctx context.Context, room, ahead int) (more bool, err error) {
+	now := f.Clock()
+	f.listen(now)
+	if f.alarm.untilLook() <= 0 {
+		if err := f.look(ctx, room, ahead); err != nil {
 			return false, err
 		}
-		now = t.Clock()
+		now = f.Clock()
 	}
-	t.forgo(now)
-	quotas := t.quotas(room, ahead, now)
+	f.dropLate(now)
+	quotas := f.quotas(room, ahead, now)
 	if len(quotas) == 0 {
 		return false, nil
 	}
-	t.taking.enter()
-	jobs, err := t.take(ctx, now, quotas)
-	fresh := t.hold(jobs)
-	t.taking.leave()
-	if err != nil || len(jobs) == 0 {
+	fresh, taken, err := f.leases.claim(func() ([]core.TakenJob, error) { return f.claim(ctx, now, quotas) })
+	if err != nil || taken == 0 {
 		return false, err
 	}
-	ended := t.Clock()
-	t.found = ended
-	t.pace.took(ended.Sub(now))
-	t.queue.put(ended, fresh)
-	return len(t.ready) > 0, nil
+	f.lastWork = f.Clock()
+	f.pace.took(f.lastWork.Sub(now))
+	f.queue.put(f.lastWork, fresh)
+	return len(f.ready) > 0, nil
 }
 
-// listen adds the lanes that were rung to those that are ready, and those whose gate
-// was waited for. A lane behind a gate that is known to be shut has to wait for that.
-func (t *tick) listen(now time.Time) {
-	t.foretold()
-	rung := t.roused()
-	for l, at := range t.paced {
-		if !at.After(now) {
-			rung = append(rung, l)
-			delete(t.paced, l)
-		}
-	}
-	for _, l := range rung {
-		t.dry = false
-		if at := t.passable(l, now); at.After(now) {
-			t.paced[l] = at
-		} else if !slices.Contains(t.ready, l) {
-			t.ready = append(t.ready, l)
-		}
-	}
-}
-
-// look asks which lanes are due and how their gates stand, and decides when to ask
-// next: soon, to keep an eye on the others, while there is something to take; else
-// when the next job is due.
-func (t *tick) look(ctx context.Context, b core.Budget, room, ahead int) error {
-	now := t.Clock()
-	lanes, asked := t.fitting(now), t.lanes()
-	if b.Room == 0 {
-		asked = lanes
-	}
-	t.calm = t.chores.Load() == 0 && t.idle() && t.quiet()
-	t.lookIn(t.rest(b)) // a retry that is settled from here on makes it sooner
-	lesson := t.lesson()
-	outlooks, err := t.Worklist.Due(ctx, asked)
-	if err != nil {
-		t.lookIn(0)
-		return err
-	}
-	gates, due := make(map[core.Lane]core.Gate, len(lanes)), map[core.Lane]time.Time{}
-	for _, l := range lanes {
-		gates[l] = outlooks[l].Gate
-	}
-	t.closeUnused(ctx, gates)
-	t.sight(gates, lesson)
-	clear(t.paced)
-	first := t.last.Began.IsZero()
-	t.last = core.Look{Began: now}
-	for l, o := range outlooks {
-		if o.DueAt.IsZero() {
-			continue
-		}
-		if at := later(o.DueAt, t.target(l).opensAt(o.Gate, now)); !t.fits(l, later(at, now)) && t.need(l) < b.Room {
-			t.last.Beyond = sooner(t.last.Beyond, at)
-		}
-		if !t.fits(l, now) {
-			continue
-		}
-		if !o.DueAt.After(now) && first {
-			t.found = now // whoever may take it, and when; later only what is taken counts
-		}
-		due[l] = later(o.DueAt, t.passable(l, now), t.barren[l])
-		if soon := now.Add(core.GateHorizon); due[l].After(now) && !due[l].After(soon) && !o.DueAt.After(now) {
-			t.paced[l] = due[l]
-		}
-	}
-	var next time.Time
-	t.ready, next = split(due, now)
-	clear(t.promised)
-	for _, l := range t.ready {
-		t.promised[l] = true
-	}
-	t.dry = len(t.ready)+len(t.paced) == 0
-	t.last.Next = t.firstAfter(now, due)
-	if len(t.quotas(room, ahead, now)) > 0 {
-		end := t.Clock()
-		next = end.Add(max(freshness, 9*end.Sub(now)))
-	}
-	t.expect(next)
-	if b.Looked != nil {
-		t.expect(b.Looked(ctx, t.last))
-	}
-	return nil
-}
-
-func later(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
-
-func (t *tick) lookIn(d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lookAt = t.Clock().Add(d)
-}
-
-func (t *tick) untilLook() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.lookAt.Sub(t.Clock())
-}
-
-// quotas are what to ask of the lanes that are ready.
-func (t *tick) quotas(room, ahead int, now time.Time) []core.Quota {
-	claims, passes := t.queue.claims(t.ready, ahead), make(map[core.Lane]*core.Pass)
+// quotas returns how many jobs to claim from each of the lanes that are ready.
+func (f *feeder) quotas(room, ahead int, now time.Time) []core.Quota {
+	claims, passes := f.queue.claims(f.ready, ahead), make(map[core.Lane]*core.Pass)
 	for i := range claims {
 		c := &claims[i]
-		if t.passable(c.lane, now).After(now) {
+		if f.gates.opensAt(c.lane, now).After(now) {
 			c.most = 0
 			continue
 		}
-		pass, most := t.pass(c.lane, now)
+		pass, most := f.gates.pass(c.lane, now)
 		if pass != nil && c.held > 0 && c.most < min(most, (c.spare+1)/2) {
-			c.most = 0 // what is here lasts until there is room for more than a few
+			c.most = 0 // the jobs here last until there is room for more than a few
 		}
 		c.most = min(c.most, most)
 		if pass != nil {
@@ -226,15 +152,15 @@ func (t *tick) quotas(room, ahead int, now time.Time) []core.Quota {
 	quotas := share(room, claims)
 	for i := range quotas {
 		q := &quotas[i]
-		q.Hold, q.Pass = t.holdOf(q.Lane, now), passes[q.Lane]
+		q.Hold, q.Pass = f.window.hold(q.Lane, now), passes[q.Lane]
 	}
 	return quotas
 }
 
-// take leases jobs. A lane that gave less than it was asked for is not ready any
-// more, and one that starts its jobs apart not before the gate lets the next through.
-func (t *tick) take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
-	jobs, err := t.Worklist.Take(ctx, now, quotas)
+// claim leases jobs. A lane that gave fewer jobs than its quota is no longer ready. A lane
+// that starts its jobs apart is not ready before its gate lets the next one through.
+func (f *feeder) claim(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	jobs, err := f.Worklist.Take(ctx, now, quotas)
 	if err != nil {
 		return nil, err
 	}
@@ -246,78 +172,88 @@ func (t *tick) take(ctx context.Context, now time.Time, quotas []core.Quota) ([]
 		}
 	}
 	for _, q := range quotas {
-		n := got[q.Lane]
-		if delete(t.barren, q.Lane); n == 0 && t.promised[q.Lane] {
-			t.barren[q.Lane] = now.Add(doubt)
-		}
-		delete(t.promised, q.Lane)
-		if n == 0 {
-			t.expect(t.last.Began.Add(doubt))
-		} else if q.Pass != nil {
-			t.passed(q, last[q.Lane], now)
-		}
-		at := t.passable(q.Lane, now)
-		if n == q.N && at.After(now) {
-			t.paced[q.Lane] = at
-		}
-		if n < q.N || at.After(now) {
-			t.ready = slices.DeleteFunc(t.ready, func(l core.Lane) bool { return l == q.Lane })
-		}
+		f.claimed(q, got[q.Lane], last[q.Lane], now)
 	}
 	return jobs, nil
 }
 
-// hold notes what was taken, and returns what is new: a job that was still here
-// when its lease ended goes on under the new one. Each is on its own from here on: it is
-// large, and no slow one keeps the payloads of others in memory.
-func (t *tick) hold(jobs []core.TakenJob) []*core.TakenJob {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	fresh := make([]*core.TakenJob, 0, len(jobs))
-	for _, j := range jobs {
-		_, here := t.leases[j.ID]
-		t.leases[j.ID] = holding{j.Lease, j.DueAt}
-		if !here {
-			fresh = append(fresh, &j)
-		}
+// claimed notes that a claim got n jobs of a quota.
+func (f *feeder) claimed(q core.Quota, n int, last core.TakenJob, now time.Time) {
+	if delete(f.contended, q.Lane); n == 0 && f.expectDue[q.Lane] {
+		f.contended[q.Lane] = now.Add(doubt)
 	}
-	return fresh
+	delete(f.expectDue, q.Lane)
+	if n == 0 {
+		f.alarm.expect(f.lastLook.Began.Add(doubt))
+	} else if q.Pass != nil {
+		f.gates.passed(q, last, now)
+	}
+	opensAt := f.gates.opensAt(q.Lane, now)
+	if n == q.N && opensAt.After(now) {
+		f.gated[q.Lane] = opensAt
+	}
+	if n < q.N || opensAt.After(now) {
+		f.ready = slices.DeleteFunc(f.ready, func(l core.Lane) bool { return l == q.Lane })
+	}
 }
 
-// rest is how long to leave the store alone when nothing is known to be due,
-// spread so that processes that started together look apart.
-func rest(b core.Budget) time.Duration {
-	d := b.Rest
-	if d == 0 {
-		d = time.Second // only until what is being sent has ended
+// dropLate drops lanes whose attempts no longer fit into the time that is left.
+func (f *feeder) dropLate(now time.Time) {
+	if f.window.budget.End.IsZero() {
+		return
 	}
+	f.ready = slices.DeleteFunc(f.ready, func(l core.Lane) bool { return !f.window.fits(l, now) })
+	for l := range f.gated {
+		if !f.window.fits(l, now) {
+			delete(f.gated, l)
+		}
+	}
+}
+
+// spread returns a time of about d, give or take a quarter, so that processes that started
+// together look apart.
+func spread(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.75 + 0.5*rand.Float64()))
 }
 
-// untilNext is when there may be something to take that nobody tells of.
-func (t *tick) untilNext() time.Duration {
-	d, now := t.untilLook(), t.Clock()
-	for _, at := range t.paced {
+// rest returns how long to leave the store alone when nothing is known to be due.
+func (f *feeder) rest() time.Duration {
+	b := f.window.budget
+	d := b.Rest
+	if b.Brief && b.Stay == nil && f.Clock().Sub(f.lastWork) < briefStay {
+		d = min(d, briefRest)
+	}
+	if d == 0 {
+		d = time.Second // only until what is being sent has ended
+	}
+	return spread(d)
+}
+
+// untilNext returns how long it is until there may be something to take without a ring of the
+// bell.
+func (f *feeder) untilNext() time.Duration {
+	d, now := f.alarm.untilLook(), f.Clock()
+	for _, at := range f.gated {
 		d = min(d, at.Sub(now))
 	}
 	return d
 }
 
-// sleep waits until there may be something to do: a slot came free, a lane was
-// rung, the time has come, or the budget is over.
-func (t *tick) sleep(ctx context.Context, b core.Budget, d time.Duration, rung <-chan struct{}) {
-	now := t.Clock()
-	if until := t.until(b); !until.IsZero() {
+// sleep waits until there may be something to do: a slot came free, the bell rang, the time
+// has come, or the tick is over.
+func (f *feeder) sleep(ctx context.Context, d time.Duration, rung <-chan struct{}) {
+	now := f.Clock()
+	if until := f.window.until(); !until.IsZero() {
 		d = min(d, until.Sub(now))
 	}
-	if !t.ripe.IsZero() {
-		d = min(d, t.ripe.Sub(now))
+	if !f.nextStart.IsZero() {
+		d = min(d, f.nextStart.Sub(now))
 	}
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-t.nudged:
+	case <-f.alarm.nudged:
 	case <-rung:
 	case <-ctx.Done():
 	}

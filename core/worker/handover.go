@@ -6,31 +6,30 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// How a worker makes way for another one of the same process that works for its lanes
-// from now on, maybe in another way: it hears no bell any more, its ticks are told to
-// stop, and what they have begun goes on beside the other's.
+// After a reload, another worker of the same process takes from the lanes, maybe in another
+// way. The old worker hears the bell no more, the process stops its ticks, and the attempts
+// that they have begun go on beside those of the new worker.
 
-// Leave has the worker hear no bell any more; what it has not acted on, others hear. Its
-// ticks are to be told to stop then.
+// Leave makes the worker hear the bell no more. Rings on which it has not acted go to other
+// workers. The caller then stops the ticks.
 func (w *Worker) Leave() {
 	w.gone.Store(true)
 	w.Bell.Leave(w.heard)
 }
 
-// handOver tells who took over of jobs that were given back.
-func (t *tick) handOver(jobs []core.Job) {
-	told := map[core.Lane]bool{}
+// handOver rings for jobs that were given back, if another worker takes from their lanes now.
+func (w *Worker) handOver(jobs []core.Job) {
+	rung := map[core.Lane]bool{}
 	for _, j := range jobs {
-		if t.gone.Load() && !told[j.Lane] {
-			told[j.Lane] = true
-			t.Bell.Ring(j.Lane)
+		if w.gone.Load() && !rung[j.Lane] {
+			rung[j.Lane] = true
+			w.Bell.Ring(j.Lane)
 		}
 	}
 }
 
-// cutAfter cuts what is under way off after a while, which begins once there is a hurry:
-// deliveries, or the storing of what became of them. The function is to be called when it
-// has ended.
+// cutAfter cuts off deliveries, or the storing of their outcomes, after a time that begins when
+// Deps.Hurry is closed. The caller calls ended when they are over.
 func (t *tick) cutAfter(d time.Duration) (ended func()) {
 	if t.Hurry == nil {
 		stop := time.AfterFunc(d, t.stopHard)

@@ -8,48 +8,56 @@ import (
 )
 
 const (
-	// lapseRest is how long after one look for messages that ran out comes the next,
-	// give or take a quarter: a message is dead within ten seconds of its lease's end.
+	// lapseRest is how long a worker waits between two looks for lapsed messages, give or
+	// take a quarter. So a message is dead within ten seconds of the end of its lease.
 	lapseRest = 5 * time.Second
 
 	lapseBatch = 100
 )
 
-// sweep ends messages of queues whose last lease is over, and returns when to do so
-// again. Who takes such a message ends it as well, but nobody may: a queue's consumers
-// come and go, and its dead are to be told of all the same.
-func (t *tick) sweep(ctx context.Context, b core.Budget) (pause time.Duration) {
-	for more := len(t.Queues) > 0; more && !t.over(ctx, b); {
-		var err error
-		if more, err = t.buryLapsed(ctx); err != nil && ctx.Err() == nil {
-			t.Observe(core.Troubled{Doing: "look for messages that ran out", Err: err})
-		}
-	}
-	return rest(core.Budget{Rest: lapseRest})
+// A lapseChore ends messages of queues whose last lease is over without an answer of their
+// consumer. A consumer that takes such a message ends it as well, but a queue may have no
+// consumer at the time, and its dead messages are to be reported all the same.
+type lapseChore struct {
+	*Worker
+	hard   context.Context
+	window *window
+
+	dead int // messages that it ended
 }
 
-// buryLapsed ends some such messages and tells whether there may be more. It settles by
-// itself: what fails is found again, so there is nothing to remember, and these jobs are
-// none of the tick's own.
-func (t *tick) buryLapsed(ctx context.Context) (more bool, err error) {
-	jobs, err := t.Worklist.Lapsed(ctx, t.Clock(), t.Queues, lapseBatch)
+// round ends all lapsed messages, and returns how long to pause.
+func (c *lapseChore) round(ctx context.Context) (pause time.Duration) {
+	for more := len(c.Queues) > 0; more && !c.window.over(ctx); {
+		var err error
+		if more, err = c.bury(ctx); err != nil && ctx.Err() == nil {
+			c.Observe(core.Troubled{Doing: "look for messages that ran out", Err: err})
+		}
+	}
+	return spread(lapseRest)
+}
+
+// bury ends up to lapseBatch messages and reports whether there may be more. It stores their
+// outcomes itself and keeps none: after an error the next round finds the messages again.
+func (c *lapseChore) bury(ctx context.Context) (more bool, err error) {
+	jobs, err := c.Worklist.Lapsed(ctx, c.Clock(), c.Queues, lapseBatch)
 	if err != nil || len(jobs) == 0 {
 		return false, err
 	}
 	outcomes := make([]core.Outcome, len(jobs))
 	for i, j := range jobs {
-		outcomes[i] = t.buried(&j)
+		outcomes[i] = c.expired(&j)
 	}
-	settled, err := t.Worklist.Settle(t.hard, outcomes...)
+	settled, err := c.Worklist.Settle(c.hard, outcomes...)
 	if err != nil {
 		return false, err
 	}
-	return t.lapsed(jobs, outcomes, settled.Lost) > 0 && len(jobs) == lapseBatch, nil
+	return c.conclude(jobs, outcomes, settled.Lost) > 0 && len(jobs) == lapseBatch, nil
 }
 
-// lapsed states what was stored, and returns how many. Lost are messages for which
-// their consumer answered at last, or which somebody took.
-func (t *tick) lapsed(jobs []core.TakenJob, outcomes []core.Outcome, lost []core.ID) (stored int) {
+// conclude reports what was stored, and returns how many messages are dead. Lost are messages
+// that a consumer has answered or taken meanwhile.
+func (c *lapseChore) conclude(jobs []core.TakenJob, outcomes []core.Outcome, lost []core.ID) (stored int) {
 	gone := make(map[core.ID]bool, len(lost))
 	for _, id := range lost {
 		gone[id] = true
@@ -60,13 +68,13 @@ func (t *tick) lapsed(jobs []core.TakenJob, outcomes []core.Outcome, lost []core
 			continue
 		}
 		dead[j.Lane]++
-		t.Observe(core.Settled{Job: j.Job, Event: j.Event, Outcome: outcomes[i]})
-		t.announce(outcomes[i].GivesRise)
+		c.Observe(core.Settled{Job: j.Job, Event: j.Event, Outcome: outcomes[i]})
+		c.announce(outcomes[i].GivesRise)
 	}
 	for lane, n := range dead {
 		stored += n
-		t.Observe(core.Pulled{Queue: lane.Queue(), Action: core.MessagesDead, Messages: n})
+		c.Observe(core.Pulled{Queue: lane.Queue(), Action: core.MessagesDead, Messages: n})
 	}
-	t.swept += stored
+	c.dead += stored
 	return stored
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// crowding is how many slots a lane may hold for each that is free. Whatever hangs,
-// there is room for a lane that gets work: one lane alone is stopped at about two
-// thirds of the slots, a second one at two thirds of the rest.
+// crowding is how many slots a lane may hold for each free slot. So a lane that gets work
+// finds room, whichever handlers hang: one lane alone gets about two thirds of the slots, a
+// second one two thirds of the rest.
 const crowding = 2
 
-// A queue holds the jobs that were taken and not sent to their end: those that must
-// not start yet, those that wait for a slot, and the number of those that have one.
-// It gives free slots to the lane that has fewest.
+// A queue holds the jobs that were taken and whose attempts have not ended: jobs that must
+// not start yet, jobs that wait for a slot, and the number of jobs that have a slot. It gives
+// a free slot to the lane that has fewest.
 type queue struct {
-	mu    sync.Mutex
-	more  sync.Cond // a waiting job may have become eligible
-	slots int
-	lines map[core.Lane]*line
-	all   []*line          // of lines
-	busy  int              // slots in use
-	later []*core.TakenJob // in the order of their StartAt
-	ended bool
+	mu      sync.Mutex
+	more    sync.Cond // a waiting job may have become eligible
+	slots   int
+	lines   map[core.Lane]*line
+	all     []*line          // of lines
+	busy    int              // slots in use
+	delayed []*core.TakenJob // in the order of their StartAt
+	ended   bool
 }
 
 // A line is a lane in a queue.
 type line struct {
 	waiting []*core.TakenJob
 	running int
-	later   int // of queue.later
+	delayed int // jobs of queue.delayed
 }
 
 func newQueue(slots int, lanes []core.Lane) *queue {
@@ -73,34 +73,34 @@ func (q *queue) wait(j *core.TakenJob) {
 }
 
 func (q *queue) delay(j *core.TakenJob) {
-	at, _ := slices.BinarySearchFunc(q.later, j, func(a, b *core.TakenJob) int {
+	at, _ := slices.BinarySearchFunc(q.delayed, j, func(a, b *core.TakenJob) int {
 		if a.StartAt.After(b.StartAt) {
 			return 1
 		}
 		return -1 // behind those of the same time
 	})
-	q.later = slices.Insert(q.later, at, j)
-	q.lines[j.Lane].later++
+	q.delayed = slices.Insert(q.delayed, at, j)
+	q.lines[j.Lane].delayed++
 }
 
-// ripen lets jobs wait for a slot whose time has come. It returns when that of the
-// next one comes; zero if there is none.
-func (q *queue) ripen(now time.Time) (next time.Time) {
+// startDue lets delayed jobs wait for a slot once they may start. It returns when the next
+// job may start; zero if there is none.
+func (q *queue) startDue(now time.Time) (next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
-	for ; n < len(q.later) && !q.later[n].StartAt.After(now); n++ {
-		q.lines[q.later[n].Lane].later--
-		q.wait(q.later[n])
+	for ; n < len(q.delayed) && !q.delayed[n].StartAt.After(now); n++ {
+		q.lines[q.delayed[n].Lane].delayed--
+		q.wait(q.delayed[n])
 	}
-	q.later = slices.Delete(q.later, 0, n)
-	if len(q.later) > 0 {
-		next = q.later[0].StartAt
+	q.delayed = slices.Delete(q.delayed, 0, n)
+	if len(q.delayed) > 0 {
+		next = q.delayed[0].StartAt
 	}
 	return next
 }
 
-// next waits for a job that may have a slot; false means that there will be none.
+// next waits for a job that may have a slot. False means that the queue has ended.
 func (q *queue) next() (*core.TakenJob, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,8 +119,8 @@ func (q *queue) next() (*core.TakenJob, bool) {
 	}
 }
 
-// choose is the line whose turn it is: of those that may have one more slot, the one
-// that has fewest, and among equals the one whose job has waited longest.
+// choose returns the line that gets the next slot. Of the lines that may have one more, it is
+// the line with the fewest slots, and among equals the line whose job has waited longest.
 func (q *queue) choose() (best *line) {
 	for _, l := range q.all {
 		if len(l.waiting) == 0 || !q.fits(l.running, q.slots-q.busy) {
@@ -134,23 +134,22 @@ func (q *queue) choose() (best *line) {
 	return best
 }
 
-// fits tells whether a lane that has so many slots may have one more of those that
-// are free: its equal part in any case, beyond that only while room is left for lanes
-// that have none.
+// fits reports whether a lane with some running jobs may have one more of the free slots: its
+// equal part in any case, beyond that only while room is left for lanes that have none.
 func (q *queue) fits(running, free int) bool {
 	return running < max(1, q.slots/len(q.lines)) || free > 1 && running < crowding*free
 }
 
-// done gives a slot back.
+// done gives back the slot of a job.
 func (q *queue) done(l core.Lane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lines[l].running--
 	q.busy--
-	q.more.Signal() // whoever gives it back takes the next job itself; it may have been in the way of two
+	q.more.Signal() // the slot takes the next job itself; its lane may have blocked two others
 }
 
-// withdraw takes the jobs of a lane out that have no slot, but for a probe.
+// withdraw removes and returns the jobs of a lane that have no slot. A probe stays.
 func (q *queue) withdraw(l core.Lane) (jobs []*core.TakenJob) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,27 +166,27 @@ func (q *queue) withdraw(l core.Lane) (jobs []*core.TakenJob) {
 	return jobs
 }
 
-// end lets nobody have a slot any more, and returns what has none.
+// end gives out no more slots, and returns the jobs that have none.
 func (q *queue) end() (jobs []*core.TakenJob) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
 	for _, l := range q.all {
 		jobs = append(jobs, l.waiting...)
-		l.waiting, l.later = nil, 0
+		l.waiting, l.delayed = nil, 0
 	}
-	jobs = append(jobs, q.later...)
-	q.later = nil
+	jobs = append(jobs, q.delayed...)
+	q.delayed = nil
 	q.more.Broadcast()
 	return jobs
 }
 
-// load is how many slots are free, how many waiting jobs may have one, and whether
-// nothing is held at all.
+// load returns how many slots are free, how many waiting jobs may have one, and whether the
+// queue holds no job at all.
 func (q *queue) load() (free, waiting int, idle bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	idle = q.busy == 0 && len(q.later) == 0
+	idle = q.busy == 0 && len(q.delayed) == 0
 	for _, l := range q.all {
 		if n := len(l.waiting); n > 0 {
 			idle = false
@@ -197,7 +196,7 @@ func (q *queue) load() (free, waiting int, idle bool) {
 	return q.slots - q.busy, waiting, idle
 }
 
-// A claim is what a lane may be given.
+// A claim is how many jobs a lane may be given.
 type claim struct {
 	lane  core.Lane
 	held  int // jobs it has, wherever they are
@@ -205,31 +204,31 @@ type claim struct {
 	most  int // how many more jobs it may get
 }
 
-// claims are those of lanes that may hold so many jobs beyond their slots. While
-// several have work, none gets more than its equal part: what one is given now it may
-// keep for long.
+// claims returns the claims of lanes that may hold ahead jobs beyond their slots. While
+// several lanes have work, no lane gets more than its equal part: it may keep for long the
+// slots that it is given now.
 func (q *queue) claims(lanes []core.Lane, ahead int) []claim {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := make([]claim, len(lanes))
 	for i, name := range lanes {
 		l := q.lines[name]
-		all[i] = claim{lane: name, held: l.running + len(l.waiting) + l.later}
+		all[i] = claim{lane: name, held: l.running + len(l.waiting) + l.delayed}
 		spare := q.spare(l.running)
 		if len(lanes) > 1 {
 			part := (q.slots + len(lanes) - 1) / len(lanes)
 			spare = min(spare, part-l.running)
 		}
 		all[i].spare = max(0, spare)
-		if here := len(l.waiting) + l.later; spare > 0 {
+		if here := len(l.waiting) + l.delayed; spare > 0 {
 			all[i].most = max(0, spare+ahead-here)
 		}
 	}
 	return all
 }
 
-// spare is how many more slots a lane may have that has so many, if no other takes
-// any.
+// spare returns how many more slots a lane with some running jobs may have, if no other lane
+// takes any.
 func (q *queue) spare(running int) int {
 	free := q.slots - q.busy
 	n := 0

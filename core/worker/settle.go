@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -10,227 +11,238 @@ import (
 // maxSettle is how many outcomes are written at once.
 const maxSettle = 100
 
-// settle writes outcomes until there are no more: what finished while one batch
-// was being written is the next batch.
-func (t *tick) settle() {
+// A settlement is the end of an attempt that is to be stored.
+type settlement struct {
+	job     *core.TakenJob
+	kind    settlementKind
+	outcome core.Outcome // unless it is of a step
+
+	end   *core.StepEnd // of a step; else nil
+	steps Steps         // stores end
+
+	soon bool // a postponed job is due again after about putOffBusy, not putOff
+}
+
+type settlementKind int
+
+const (
+	plain     settlementKind = iota // of a handler, or of a job that is not tried
+	stale                           // of a step that its run no longer needs
+	stepped                         // of a step
+	postponed                       // none: the job is to be given back
+)
+
+// A settler stores outcomes, and reports them once they are stored.
+type settler struct {
+	*Worker
+	hard     context.Context
+	outcomes chan settlement
+	window   *window
+	queue    *queue
+	leases   *leases
+	gates    *gateView
+	alarm    *alarm
+	returns  *returns
+
+	report core.Report
+}
+
+// settle writes outcomes until the channel is closed. The outcomes that arrive while one
+// batch is being written are the next batch.
+func (s *settler) settle() {
 	var batch []settlement // used again
-	for first := range t.outcomes {
+	for first := range s.outcomes {
 		batch = append(batch[:0], first)
 		for len(batch) < maxSettle {
 			select {
-			case s, ok := <-t.outcomes:
+			case next, ok := <-s.outcomes:
 				if ok {
-					batch = append(batch, s)
+					batch = append(batch, next)
 					continue
 				}
 			default:
 			}
 			break
 		}
-		t.write(batch)
+		s.write(batch)
 		clear(batch)
 	}
 }
 
-// write stores a batch and tells of it.
-func (t *tick) write(batch []settlement) {
+// write stores a batch and reports it.
+func (s *settler) write(batch []settlement) {
 	outcomes := make([]settlement, 0, len(batch))
 	var ends, back []settlement
-	for _, s := range batch {
-		switch s.kind {
+	for _, b := range batch {
+		switch b.kind {
 		case stepped:
-			ends = append(ends, s)
+			ends = append(ends, b)
 		case postponed:
-			back = append(back, s)
+			back = append(back, b)
 		default:
-			outcomes = append(outcomes, s)
+			outcomes = append(outcomes, b)
 		}
 	}
-	t.writeOutcomes(outcomes)
-	t.writeEnds(ends)
-	t.postpone(back)
-	t.nudge()
+	s.writeOutcomes(outcomes)
+	s.writeEnds(ends)
+	s.postpone(back)
+	s.alarm.nudge()
 }
 
-// writeOutcomes stores a batch, however long the database takes to recover: nothing else
-// knows these outcomes, and forgetting one means delivering twice.
-func (t *tick) writeOutcomes(batch []settlement) {
+// writeOutcomes stores a batch, however long the database takes to recover: the outcomes are
+// nowhere else, and a lost outcome means that its job is delivered twice.
+func (s *settler) writeOutcomes(batch []settlement) {
 	var trouble backoff
 	for len(batch) > 0 {
-		outcomes := t.leased(batch)
-		settled, err := t.Worklist.Settle(t.hard, outcomes...)
+		outcomes := s.leased(batch)
+		settled, err := s.Worklist.Settle(s.hard, outcomes...)
 		if err == nil {
-			t.moved(batch, settled.Gates)
-			batch = t.tell(batch, outcomes, settled.Lost)
+			s.gatesMoved(batch, settled.Gates)
+			batch = s.conclude(batch, outcomes, settled.Lost)
 			continue
 		}
-		if !t.again("settle", err, &trouble) {
+		if !s.again("settle", err, &trouble) {
 			return
 		}
 	}
 }
 
-// again waits before something that failed is tried again; false means that it is too
-// late for that.
-func (t *tick) again(doing string, err error, trouble *backoff) bool {
-	t.Observe(core.Troubled{Doing: doing, Err: err})
+// again waits before a failed write is tried again. It returns false if the tick has no time
+// for that.
+func (s *settler) again(doing string, err error, trouble *backoff) bool {
+	s.Observe(core.Troubled{Doing: doing, Err: err})
 	select {
 	case <-time.After(trouble.next()):
 		return true
-	case <-t.hard.Done():
+	case <-s.hard.Done():
 		return false
 	}
 }
 
-// leased are the outcomes of a batch under the leases of now. A job that its run does
-// without is closed only under the lease with which that was found: taken again, it may
-// ask for something.
-func (t *tick) leased(batch []settlement) []core.Outcome {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// leased returns the outcomes of a batch under the leases that the jobs have now. A job that
+// its run no longer needs is closed only under the lease under which that was found: taken
+// again, it may be needed.
+func (s *settler) leased(batch []settlement) []core.Outcome {
 	outcomes := make([]core.Outcome, len(batch))
-	for i, s := range batch {
-		outcomes[i] = s.outcome
-		if s.kind != stale {
-			outcomes[i].Lease = t.leases[s.job.ID].lease
+	for i, b := range batch {
+		outcomes[i] = b.outcome
+		if b.kind != stale {
+			outcomes[i].Lease = s.leases.of(b.job.ID)
 		}
 	}
 	return outcomes
 }
 
-// tell counts and states what was stored. It returns what is to be written once
-// more: outcomes that came too late for the lease they were sent under, because
-// this tick took the job again just then, or is about to learn that it did.
-func (t *tick) tell(batch []settlement, sent []core.Outcome, lost []core.ID) (again []settlement) {
+// conclude counts and reports what was stored. It returns the outcomes that are to be written
+// once more: they came too late for the lease that they were sent under, because this tick
+// took the job again just then.
+func (s *settler) conclude(batch []settlement, sent []core.Outcome, lost []core.ID) (again []settlement) {
 	gone := make(map[core.ID]bool, len(lost))
 	for _, id := range lost {
 		gone[id] = true
 	}
 	if len(gone) > 0 {
-		t.taking.enter() // what is being taken while this is told is noted then
-		t.taking.leave()
+		s.leases.awaitClaim() // it may have taken one of the lost jobs
 	}
 	var soonest time.Time
-	for i, s := range batch {
-		newer, retaken := t.forget(s.job.ID, sent[i].Lease, !gone[s.job.ID] || s.kind == stale)
-		if retaken && s.kind == stale {
-			t.release(core.Job{ID: s.job.ID, Lease: newer})
-			t.stir(s.job.Lane)
-			retaken = false
-		}
-		switch {
-		case gone[s.job.ID] && retaken:
-			again = append(again, s)
+	for i, b := range batch {
+		if !s.dropLease(b, sent[i].Lease, gone[b.job.ID]) {
+			again = append(again, b)
 			continue
-		case gone[s.job.ID]:
-			t.report.Lost++
-			t.Observe(core.Superseded{Job: s.job.Job})
+		}
+		if gone[b.job.ID] {
+			s.report.Lost++
+			s.Observe(core.Superseded{Job: b.job.Job})
 			continue
-		case retaken: // its retry was due and taken before this was told: not a job that was still here
-			t.release(core.Job{ID: s.job.ID, Lease: newer})
 		}
-		t.count(s.outcome.Status)
-		if due := s.outcome.DueAt; !due.IsZero() && (soonest.IsZero() || due.Before(soonest)) {
-			soonest = due
+		s.count(b.outcome.Status)
+		soonest = sooner(soonest, b.outcome.DueAt)
+		if b.kind == stale {
+			continue // no handler was called, and the run has reported the end of the step
 		}
-		if s.kind == stale {
-			continue // nobody was called, and the run has told what became of the step
-		}
-		t.ringAfterEnd(s.job.Lane, s.outcome.DueAt)
-		t.Observe(core.Settled{Job: s.job.Job, Event: s.job.Event, Outcome: s.outcome})
-		t.announce(s.outcome.GivesRise)
+		s.ringAfterEnd(b.job.Lane, b.outcome.DueAt)
+		s.Observe(core.Settled{Job: b.job.Job, Event: b.job.Event, Outcome: b.outcome})
+		s.announce(b.outcome.GivesRise)
 	}
-	t.expect(soonest)
+	s.alarm.expect(soonest)
 	return again
+}
+
+// dropLease drops a job whose outcome was written under a lease. If this tick has taken the
+// job again meanwhile, the job goes back, or dropLease returns false: then the outcome was
+// lost, and is to be written under the new lease.
+func (s *settler) dropLease(b settlement, lease core.Lease, lost bool) bool {
+	newer, retaken := s.leases.drop(b.job.ID, lease, !lost || b.kind == stale)
+	switch {
+	case !retaken:
+	case b.kind == stale:
+		s.release(core.Job{ID: b.job.ID, Lease: newer})
+		s.alarm.due(b.job.Lane)
+	case lost:
+		return false
+	default: // its retry was due and taken before this point: it did not wait here
+		s.release(core.Job{ID: b.job.ID, Lease: newer})
+	}
+	return true
 }
 
 // ringAfterEnd rings the bell for a retry that is stored after the tick began its last
 // attempt: another process is to begin the retry. A zero time is none.
-func (t *tick) ringAfterEnd(l core.Lane, due time.Time) {
-	until := t.until(t.budget)
-	if !due.IsZero() && !until.IsZero() && !t.Clock().Before(until) {
-		t.Bell.RingAt(l, due)
+func (s *settler) ringAfterEnd(l core.Lane, due time.Time) {
+	until := s.window.until()
+	if !due.IsZero() && !until.IsZero() && !s.Clock().Before(until) {
+		s.Bell.RingAt(l, due)
 	}
 }
 
-// announce tells of an event that an outcome gave rise to.
-func (t *tick) announce(a *core.Arrival) {
+// announce rings for the jobs of an event that an outcome gave rise to, and reports the event.
+func (w *Worker) announce(a *core.Arrival) {
 	if a == nil {
 		return
 	}
 	for _, j := range a.Jobs {
-		t.Bell.Ring(j.Lane)
+		w.Bell.Ring(j.Lane)
 	}
-	t.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs), Asked: a.Jobs})
+	w.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs), Asked: a.Jobs})
 }
 
-// moved acts on what a batch of outcomes made of gates. Jobs that wait here for a
-// breaker that is open now go back; behind one that has closed there is work.
-func (t *tick) moved(batch []settlement, gates map[core.Lane]core.Gate) {
-	t.learn(gates)
-	t.counted(batch)
+// gatesMoved acts on how a batch of outcomes has moved gates. Jobs that wait here behind a
+// breaker that is open now go back. Behind a breaker that has closed there may be jobs to
+// take.
+func (s *settler) gatesMoved(batch []settlement, gates map[core.Lane]core.Gate) {
+	s.gates.learn(gates)
+	s.gates.stored(batch)
 	for l, g := range gates {
 		if g.Open() {
-			t.withhold(t.queue.withdraw(l)...)
-			t.nudge()
+			s.returns.add(s.queue.withdraw(l)...)
+			s.alarm.nudge()
 		} else {
-			t.expect(t.Clock())
+			s.alarm.expect(s.Clock())
 		}
-		moved := slices.ContainsFunc(batch, func(s settlement) bool {
-			return s.job.ID == g.MovedBy && s.job.Lane == l && s.outcome.Verdict != core.NoVerdict
+		moved := slices.ContainsFunc(batch, func(b settlement) bool {
+			return b.job.ID == g.MovedBy && b.job.Lane == l && b.outcome.Verdict != core.NoVerdict
 		})
 		if moved {
-			t.Observe(core.BreakerMoved{Lane: l, Gate: g})
+			s.Observe(core.BreakerMoved{Lane: l, Gate: g})
 		}
 	}
 }
 
-// forget drops a job whose outcome was written under a lease, if it was stored or
-// is lost for good. It returns the lease the job was taken under since, if any.
-func (t *tick) forget(id core.ID, lease core.Lease, stored bool) (newer core.Lease, retaken bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	newer = t.leases[id].lease
-	retaken = newer != lease
-	if stored || !retaken {
-		delete(t.leases, id)
+func (s *settler) release(job core.Job) {
+	if err := s.Worklist.Release(s.hard, s.Clock(), job); err != nil {
+		s.Observe(core.Troubled{Doing: "release", Err: err}) // its lease ends all the same
 	}
-	return newer, retaken
+	s.alarm.nudge()
 }
 
-func (t *tick) release(job core.Job) {
-	if err := t.Worklist.Release(t.hard, t.Clock(), job); err != nil {
-		t.Observe(core.Troubled{Doing: "release", Err: err}) // its lease will do it
-	}
-	t.nudge()
-}
-
-func (t *tick) count(s core.Status) {
-	switch s {
+func (s *settler) count(status core.Status) {
+	switch status {
 	case core.Completed:
-		t.report.Completed++
+		s.report.Completed++
 	case core.Dead:
-		t.report.Dead++
-		t.report.Failed++
+		s.report.Dead++
+		s.report.Failed++
 	default:
-		t.report.Failed++
-	}
-}
-
-// expect makes the feeder look when a retry is due, if it would look later.
-func (t *tick) expect(due time.Time) {
-	if due.IsZero() {
-		return
-	}
-	t.mu.Lock()
-	now := t.Clock()
-	due = now.Add(due.Sub(now)) // times from the store do not follow a step of the clock; this one does
-	sooner := due.Before(t.lookAt)
-	if sooner {
-		t.lookAt = due
-	}
-	t.mu.Unlock()
-	if sooner {
-		t.nudge()
+		s.report.Failed++
 	}
 }

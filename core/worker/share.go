@@ -8,8 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// split separates lanes that are due, longest due first, from the time when the
-// next of the others will be (zero if there is none).
+// split returns the lanes that are due, longest due first, and the time at which the next of
+// the other lanes will be due (zero if there is none).
 func split(due map[core.Lane]time.Time, now time.Time) (ready []core.Lane, next time.Time) {
 	for lane, at := range due {
 		switch {
@@ -28,10 +28,10 @@ func split(due map[core.Lane]time.Time, now time.Time) (ready []core.Lane, next 
 	return ready, next
 }
 
-// share divides n jobs over lanes, one by one, always to the lane that would then
-// hold fewest, so that a handler whose deliveries hang cannot take the slots of
-// the others. No lane gets more than its most. Lanes come longest due first, which
-// decides between equals.
+// share divides n jobs among lanes. It gives them out one by one, each to the lane that has
+// the fewest jobs, so that a handler whose deliveries hang cannot take the slots of the
+// others. No lane gets more than its most. Among equals the lane that comes first gets the
+// job: lanes come longest due first.
 func share(n int, lanes []claim) []core.Quota {
 	given := make([]int, len(lanes))
 	for ; n > 0; n-- {

@@ -9,82 +9,94 @@ import (
 )
 
 const (
-	// strayRest is how long after one look for such jobs comes the next, strayTrouble how
-	// long after one that failed.
+	// strayRest is how long a worker waits between two looks for strays to bury, and
+	// strayTrouble how long after a look that failed.
 	strayRest    = time.Hour
 	strayTrouble = time.Minute
 
-	// NotConfigured is the error of a job that died because nobody takes from its lane.
+	// NotConfigured is the error of a job that died because no process takes from its lane.
 	NotConfigured = "handler not configured"
 
-	// adoptRest is how long after one look for lanes to adopt comes the next, give or take
-	// a quarter: other processes and the command line make runs go on that this process
-	// knows nothing of.
+	// adoptRest is how long a worker waits between two looks for lanes to adopt, give or
+	// take a quarter. Other processes and the command line make runs go on of which this
+	// process has not heard.
 	adoptRest = 10 * time.Second
 
 	strayBatch = 100
 )
 
-// bury looks for strays, if it is time for that, or else for lanes to adopt, and returns
-// when to do so again.
-func (t *tick) bury(ctx context.Context, _ core.Budget) (pause time.Duration) {
+// A strayChore looks after strays: lanes in which jobs wait and that no worker is configured
+// for. It adopts the lanes that Deps.Adopt has a target for, and ends the jobs of the others
+// after core.StrayTime.
+type strayChore struct {
+	*Worker
+	roster   *roster
+	leases   *leases
+	outcomes chan<- settlement
+
+	buryAt time.Time // when to bury next
+}
+
+// round buries strays if it is time for that, or else adopts lanes. It returns how long to
+// pause.
+func (c *strayChore) round(ctx context.Context) (pause time.Duration) {
 	var err error
-	if now := t.Clock(); !now.Before(t.buryAt) {
-		t.buryAt = now.Add(strayRest)
-		if err = t.buryStrays(ctx); err != nil {
-			t.buryAt = now.Add(strayTrouble)
+	if now := c.Clock(); !now.Before(c.buryAt) {
+		c.buryAt = now.Add(strayRest)
+		if err = c.bury(ctx); err != nil {
+			c.buryAt = now.Add(strayTrouble)
 		}
 	} else {
-		_, err = t.strays(ctx)
+		_, err = c.find(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		t.Observe(core.Troubled{Doing: "look for jobs without a handler", Err: err})
+		c.Observe(core.Troubled{Doing: "look for jobs without a handler", Err: err})
 	}
-	pause = t.buryAt.Sub(t.Clock())
-	if t.Adopt != nil {
-		pause = min(pause, rest(core.Budget{Rest: adoptRest}))
+	pause = c.buryAt.Sub(c.Clock())
+	if c.Adopt != nil {
+		pause = min(pause, spread(adoptRest))
 	}
 	return pause
 }
 
-// adoptStrays takes lanes on before anything is taken from others. If that fails, the
-// burying tries it again and says so.
-func (t *tick) adoptStrays(ctx context.Context) {
-	if t.Adopt != nil {
-		_, _ = t.strays(ctx)
+// adoptAll adopts lanes before jobs are taken from others. If that fails, the next round
+// tries it again and reports the failure.
+func (c *strayChore) adoptAll(ctx context.Context) {
+	if c.Adopt != nil {
+		_, _ = c.find(ctx)
 	}
 }
 
-// strays are the lanes in which jobs wait that nobody works for, and since when. Those
-// that somebody can work for are adopted.
-func (t *tick) strays(ctx context.Context) (map[core.Lane]time.Time, error) {
-	known := slices.Concat(t.lanes(), t.Others, t.Queues)
-	found, err := t.Worklist.Strays(ctx, t.Clock(), known)
+// find adopts lanes. It returns the lanes in which jobs wait and that could not be adopted,
+// each with the time since which its oldest job waits.
+func (c *strayChore) find(ctx context.Context) (map[core.Lane]time.Time, error) {
+	known := slices.Concat(c.roster.lanes(), c.Others, c.Queues)
+	found, err := c.Worklist.Strays(ctx, c.Clock(), known)
 	if err != nil {
 		return nil, err
 	}
 	left := map[core.Lane]time.Time{}
 	for lane, since := range found {
-		if !t.adopt(lane) {
+		if !c.roster.adopt(lane) {
 			left[lane] = since
 		}
 	}
 	return left, nil
 }
 
-// buryStrays ends the jobs of lanes that nobody has known for core.StrayTime. Those of
-// workflows are left as they are: a run ends by its own rules.
-func (t *tick) buryStrays(ctx context.Context) error {
-	strays, err := t.strays(ctx)
+// bury ends the jobs of lanes that have been strays for core.StrayTime. Jobs of workflows stay
+// as they are: a run ends by its own rules.
+func (c *strayChore) bury(ctx context.Context) error {
+	strays, err := c.find(ctx)
 	if err != nil {
 		return err
 	}
 	for lane, since := range strays {
-		if t.Clock().Sub(since) < core.StrayTime || lane.Workflow() != "" {
+		if c.Clock().Sub(since) < core.StrayTime || lane.Workflow() != "" {
 			continue
 		}
 		for ctx.Err() == nil {
-			n, err := t.buryLane(ctx, lane)
+			n, err := c.buryLane(ctx, lane)
 			if err != nil {
 				return err
 			}
@@ -96,17 +108,17 @@ func (t *tick) buryStrays(ctx context.Context) error {
 	return nil
 }
 
-// buryLane ends some jobs of a lane and returns how many.
-func (t *tick) buryLane(ctx context.Context, lane core.Lane) (int, error) {
-	t.taking.enter()
-	jobs, err := t.Worklist.Take(ctx, t.Clock(), []core.Quota{{Lane: lane, N: strayBatch, Hold: time.Minute}})
-	fresh := t.hold(jobs)
-	t.taking.leave()
+// buryLane ends up to strayBatch jobs of a lane and returns how many.
+func (c *strayChore) buryLane(ctx context.Context, lane core.Lane) (int, error) {
+	jobs, taken, err := c.leases.claim(func() ([]core.TakenJob, error) {
+		return c.Worklist.Take(ctx, c.Clock(), []core.Quota{{Lane: lane, N: strayBatch, Hold: time.Minute}})
+	})
 	if err != nil {
 		return 0, err
 	}
-	for _, j := range fresh {
-		t.outcomes <- settlement{job: j, outcome: t.mourn(j, died(j, min(j.Attempt-1, j.MaxAttempts), NotConfigured, t.Clock()))}
+	for _, j := range jobs {
+		end := died(j, min(j.Attempt-1, j.MaxAttempts), NotConfigured, c.Clock())
+		c.outcomes <- settlement{job: j, outcome: c.withObituary(j, end)}
 	}
-	return len(jobs), nil
+	return taken, nil
 }

@@ -1,39 +1,50 @@
-// Package worker delivers due jobs: it takes them out of the lanes of handlers,
-// has each sent once, and settles the outcome. It imports core only.
+// Package worker delivers due jobs. It takes them from the lanes of handlers and workflows,
+// has each sent once, and stores the outcome. It imports core only.
 //
-// The idea to know: a tick is a sliding window, not a batch. A fixed number of
-// slots send; a feeder takes jobs as slots free up, so throughput follows
-// slots ÷ handler latency and never a timer; a settler writes the outcomes of
-// whatever finished while its last batch was being written.
+// A tick is a sliding window and not a batch. A fixed number of slots send. A feeder takes
+// jobs as slots become free, so the throughput is slots ÷ latency of the handlers, and no
+// timer limits it. A settler writes the outcomes that arrived while it wrote the batch
+// before.
 //
 //	feeder ──queue──▶ slot, slot, slot, ... ──outcomes──▶ settler
 //
-// A slot goes on to the next job while its outcome is being written, so a crash
-// may repeat what the slots were sending, as many outcomes that waited to be
-// written, and the batch being written, at most maxSettle; all under their ids.
+// # The way of a job
 //
-// Both channels are short, so trouble travels upstream by itself: a database
-// that cannot settle fills the outcomes, that stops the slots, and that stops
-// the feeder. There is one loop for all deployments: a function gives Tick its
-// deadline, the long-lived binary a rest time, and overlapping ticks divide the
-// work by leases.
+//  1. The feeder learns that a lane is due: the bell rang (listen), or the store said so
+//     (look). It asks the gates for a pass and shares the free slots among the lanes that are
+//     due (quotas).
+//  2. It claims the job, which the store leases to this process, and notes the lease (leases).
+//  3. The job waits in the queue until its start and until its lane may have a slot.
+//  4. A slot sends it (slots, attempt.go), unless the breaker has opened or the lease has
+//     become too short: then the job goes back (returns).
+//  5. The outcome goes to the settler, which stores it under the lease that the job has then,
+//     tells the gates and the alarm what follows, and reports it.
 //
-// Slots are shared by lanes, so that a handler that hangs cannot have them all: the
-// queue gives a free slot to the lane that has fewest, and keeps room for lanes that
-// have none.
+// A slot goes on to the next job while its outcome is being written. So a crash may repeat the
+// jobs in the slots, as many outcomes that waited to be written, and the batch being written,
+// at most maxSettle. All repetitions have the ids of their jobs.
 //
-// Circuit breakers and rate limits stand in the store ([core.Gate]), since other
-// processes take from the same lanes. A tick remembers how the gates stood, to know
-// what to ask for and when; the store decides. A lane behind a gate that is shut
-// costs nothing until it opens.
+// Both channels are short, so trouble travels upstream by itself: a database that cannot
+// settle fills the outcomes, full outcomes stop the slots, and busy slots stop the feeder.
+// There is one loop for all deployments. A function gives Tick its deadline, and the
+// long-lived binary a rest time. Ticks of several processes divide the work by leases.
 //
-// Where to change something: what an attempt leads to in attempt.go, which lane
-// gets the next free slot in queue.go, how what is taken is divided in share.go,
-// when to look and how much to take in feed.go, breakers and limits in gates.go, when
-// a tick ends in end.go and how in tick.go, how a worker makes way for another one of its
-// process in handover.go, jobs whose handler is gone in stray.go, lanes that are taken
-// on meanwhile in adopt.go, steps of workflows in steps.go, messages that no consumer
-// answered for in lapse.go.
+// Lanes share the slots, so that a handler that hangs cannot have them all: the queue gives a
+// free slot to the lane that has fewest, and keeps room for lanes that have none.
+//
+// Circuit breakers and rate limits are stored ([core.Gate]), since other processes take from
+// the same lanes. A tick remembers how the gates stood, to know how much to claim and when.
+// The store decides. A lane behind a closed gate costs nothing until the gate opens.
+//
+// # Where to change something
+//
+// How an attempt ends: attempt.go, and steps.go for steps of workflows. Which failures count
+// for a breaker: verdict.go. Which lane gets the next free slot: queue.go. How a claim is
+// divided: share.go. When to look: look.go, and how much to take: feed.go. Breakers and
+// limits: gates.go. When a tick takes no more: window.go and look.go (finished), and how it
+// ends: tick.go. How a worker makes way for another one of its process: handover.go. Jobs
+// whose handler is gone: stray.go. Lanes that are adopted: roster.go. Messages whose consumer
+// did not answer: lapse.go.
 package worker
 
 import (
@@ -44,29 +55,29 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Target is a handler, or a workflow, as the worker knows it.
+// A Target is a lane with a handler or a workflow, as the worker needs it.
 type Target struct {
 	Lane   core.Lane
 	Sender Sender
 	Retry  core.Retry
 
-	// Steps works for the lane of a workflow, in place of Sender and Retry.
+	// Steps does the work in the lane of a workflow, in place of Sender and Retry.
 	Steps Steps
 
 	// Breaker is the circuit breaker before the lane. Nil is none: then the worker closes a
 	// breaker that another configuration has left open there.
 	Breaker *Breaker
 
-	// Interval is how far apart deliveries start at least, in all processes of one
-	// database; zero means that they need not be apart.
+	// Interval is the least time between the starts of two deliveries, in all processes of
+	// one database. Zero is no limit.
 	Interval time.Duration
 
-	// Timeout bounds one attempt from connecting to the last byte read. Those of Steps
-	// bound their calls themselves; it is what they need of a lease at least.
+	// Timeout bounds one attempt, from connecting to the last byte read. Steps bound their
+	// calls themselves: for them it is the least lease that they need.
 	Timeout time.Duration
 
-	// Hold is how long a job stays leased; longer than Timeout, or a slow answer
-	// is delivered twice.
+	// Hold is how long a job is leased. It is longer than Timeout, or a job with a slow
+	// answer is delivered twice.
 	Hold time.Duration
 }
 
@@ -75,9 +86,8 @@ type Breaker struct {
 	core.Breaker
 
 	// Counts are the classes of failures that count; none means all. A failure of another
-	// class that is an answer counts as a success, since the handler works. A timeout or a
-	// failure of the network of which the class does not count says nothing, but a probe
-	// that got no answer has failed.
+	// class counts as a success if it is an answer, since the handler works. Without an
+	// answer it counts neither way, but a probe that got no answer has failed.
 	Counts []core.ErrorClass
 }
 
@@ -88,24 +98,25 @@ type Deps struct {
 	Clock    core.Clock
 	Observe  core.Observer
 
-	// Obituary is what comes of a job that died, such as an alert; it is stored in the
-	// commit that ends the job. Nil means that nothing does, and so may it.
+	// Obituary makes an event of a job that died, such as an alert. The event is stored in
+	// the commit that ends the job. Obituary may be nil and may return nil.
 	Obituary func(core.TakenJob, core.Outcome) *core.Arrival
 
-	// Adopt is who works for a lane that is none of the targets' and in which jobs wait;
-	// false if nobody can. It may be nil. Lanes are adopted for the rest of a tick: at
-	// once when the bell rings for one, else within about ten seconds.
+	// Adopt returns a target for a lane that has none and in which jobs wait, or false. It
+	// may be nil. A lane is adopted for the rest of a tick: at once when the bell rings for
+	// it, else within about ten seconds.
 	Adopt func(core.Lane) (Target, bool)
 
-	// Others are lanes that somebody else takes from.
+	// Others are lanes that another worker takes from.
 	Others []core.Lane
 
-	// Hurry is closed when a tick that was told to stop is to end within Limits.Drain; it
-	// goes on until then with what it has begun. Nil means that it always has to.
+	// Hurry is closed when a tick whose context has ended has only Limits.Drain left. Until
+	// then it goes on with the attempts that it has begun. Nil means that Limits.Drain begins
+	// when the context ends.
 	Hurry <-chan struct{}
 
-	// Queues are lanes of queues. Their messages are taken by consumers, and ended here
-	// when the last lease is over and nobody takes them.
+	// Queues are lanes of queues. Consumers take their messages. The worker ends messages
+	// whose last lease is over.
 	Queues []core.Lane
 }
 
@@ -113,11 +124,11 @@ type Deps struct {
 type Limits struct {
 	Slots int           // deliveries at the same time, at least 1
 	Batch int           // jobs taken at once, at least 1
-	Drain time.Duration // how long deliveries may go on after a tick is told to stop; see Deps.Hurry
+	Drain time.Duration // how long deliveries may go on after the context of a tick has ended; see Deps.Hurry
 }
 
-// A Worker delivers the jobs of its targets. It keeps no state between ticks but how
-// many attempts are under way, and of what it has told.
+// A Worker delivers the jobs of its targets. Between ticks it keeps only the number of
+// attempts under way, and which lanes it has reported as too slow.
 type Worker struct {
 	Deps
 	limits  Limits
@@ -126,8 +137,8 @@ type Worker struct {
 	heard   *core.Listener
 	sending atomic.Int64
 	gone    atomic.Bool  // has left
-	most    atomic.Int64 // nanoseconds: what the tick with the most time to its end had
-	tooSlow sync.Map     // core.Lane: those of which it was told that they never have the time
+	most    atomic.Int64 // nanoseconds that the tick with the most time to its end had
+	tooSlow sync.Map     // core.Lane: reported, since their attempts never fit
 }
 
 // New makes a worker.
@@ -141,12 +152,12 @@ func New(d Deps, l Limits, targets []Target) *Worker {
 		w.Bell = &core.Bell{} // never rung by others
 	}
 	w.heard = w.Bell.Listen(w.lanes...)
-	w.Bell.Others(w.heard) // it may be one to adopt
+	w.Bell.Others(w.heard) // hear of lanes to adopt
 	return w
 }
 
-// Lanes are the lanes this worker takes from.
+// Lanes returns the lanes that this worker takes from.
 func (w *Worker) Lanes() []core.Lane { return w.lanes }
 
-// Sending is how many attempts are under way, of deliveries, alerts and steps.
+// Sending returns how many attempts are under way, of deliveries, alerts and steps.
 func (w *Worker) Sending() int { return int(w.sending.Load()) }

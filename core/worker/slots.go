@@ -1,0 +1,111 @@
+package worker
+
+import (
+	"context"
+	"sync"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// slots send jobs, one at a time each, and pass the outcomes on to the settler.
+type slots struct {
+	*Worker
+	hard     context.Context
+	roster   *roster
+	window   *window
+	queue    *queue
+	leases   *leases
+	gates    *gateView
+	alarm    *alarm
+	returns  *returns
+	outcomes chan<- settlement
+
+	pace    pace
+	running sync.WaitGroup
+}
+
+func (s *slots) start(n int) {
+	for range n {
+		s.running.Go(s.slot)
+	}
+}
+
+// idle returns a channel that is closed once all slots have ended.
+func (s *slots) idle() <-chan struct{} {
+	idle := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(idle)
+	}()
+	return idle
+}
+
+func (s *slots) slot() {
+	for {
+		job, ok := s.queue.next()
+		if !ok {
+			return
+		}
+		if s.gates.breakerOpen(job.Lane) && !job.Probe || s.leaseTooShort(job) {
+			s.returns.add(job)
+		} else {
+			s.send(job)
+		}
+		s.queue.done(job.Lane)
+		s.alarm.nudge()
+	}
+}
+
+// leaseTooShort reports whether the lease of a job that had to wait here may end before its
+// delivery does. Another process is to deliver such a job.
+func (s *slots) leaseTooShort(job *core.TakenJob) bool {
+	to := s.roster.target(job.Lane)
+	need := to.Timeout
+	if !s.window.budget.End.IsZero() {
+		need += lateGrace // the lease may end with the process
+	}
+	return to.Hold > to.Timeout && s.leases.left(job.ID, s.Clock()) < need
+}
+
+func (s *slots) send(job *core.TakenJob) {
+	s.sending.Add(1)
+	defer s.sending.Add(-1)
+	to := s.roster.target(job.Lane)
+	if to.Steps != nil {
+		s.step(to, job)
+		return
+	}
+	o := s.attempt(s.hard, to, job)
+	s.pace.sent(o.Attempt.Duration)
+	s.gates.countPending(o)
+	if o.Status == core.Completed || s.hard.Err() == nil { // else the tick cut it off, and its lease ends
+		s.outcomes <- settlement{job: job, outcome: o}
+	}
+}
+
+// step makes one attempt of a step.
+func (s *slots) step(to Target, job *core.TakenJob) {
+	ctx, cancel := context.WithTimeout(s.hard, to.Hold)
+	defer cancel()
+	started := s.Clock()
+	var end core.StepEnd
+	var current bool
+	err := core.Contain(func() (err error) {
+		end, current, err = to.Steps.Attempt(ctx, *job)
+		return err
+	})
+	s.pace.sent(s.Clock().Sub(started))
+	result := settlement{job: job}
+	switch {
+	case s.hard.Err() != nil && (err != nil || current && end.Kind == core.Refused):
+		return // the tick cut it off, and its lease ends
+	case err != nil:
+		s.Observe(core.Troubled{Doing: "run a workflow", Err: err})
+		result.kind, result.soon = postponed, core.IsKind(err, core.Unavailable)
+	case !current:
+		result.kind, result.outcome = stale, closed(job, s.Clock())
+	default:
+		result.kind, result.end, result.steps = stepped, &end, to.Steps
+	}
+	s.outcomes <- result
+}
