@@ -11,7 +11,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.8
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check generate test quick served race verify bench torture fuzz man completions functions deps clean
+.PHONY: help build run check generate test quick served race verify bench torture fuzz man completions functions deps words clean
 
 # What needs a database server of its own, which the quick loop does without.
 SERVED      := /store/(postgres|mysql|hosted)$$|/infra/test/servers$$|/cmd/bench$$
@@ -149,6 +149,9 @@ deps: ## install what the tests need beside Go
 completions: ## write shell completion into completions/, for packages
 	mkdir -p completions
 	for shell in bash zsh fish; do $(GO) run -tags '$(TAGS)' ./cmd/gateway completion $$shell >completions/gateway.$$shell || exit 1; done
+
+words: ## report how plainly comments and documents are written, per folder
+	@$(GO) run ./infra/words
 
 clean: ## remove what was built
 	rm -rf gateway completions man dist

@@ -8,6 +8,7 @@
 //	sam/         what ../template.yaml deploys beside the functions, and packages with them
 //	d1-proxy/    the Worker of hosted_sql's proxy mode
 //	test/        what the tests of this module need beside Go
+//	words/       a program that measures how plainly the comments are written
 //
 // The idea to know: none of it is built, so nothing but a test notices when the program
 // goes on and it does not. The tests here hold every metric, label, variable, command
