@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+var update = flag.Bool("update", false, "write the statements in testdata/sql anew")
+
+// databases are the dialects by their folders in testdata/sql.
+var databases = map[string]Dialect{"sqlite": SQLite, "postgres": Postgres, "mysql": MySQL, "hosted": D1}
+
+// TestStatements compares the statements that each database gets with testdata/sql, in which
+// each role of the store has a file. A file has the text of a statement below its name. It
+// differs from the text that the Conn gets in white space alone. MySQL and D1 repeat the part
+// between two /*row*/ marks for each further row. Probes of atomicity are left out: the name of
+// their table is random.
+func TestStatements(t *testing.T) {
+	for database, d := range databases {
+		dir := filepath.Join("testdata", "sql", database)
+		files := statementFiles(t, d)
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			compareFile(t, filepath.Join(dir, name+".sql"), files[name])
+		}
+		there, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range there {
+			if _, ok := files[strings.TrimSuffix(filepath.Base(path), ".sql")]; ok {
+				continue
+			}
+			if !*update {
+				t.Errorf("%s has statements of no role; -update deletes it", path)
+			} else if err := os.Remove(path); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func compareFile(t *testing.T, path string, stmts []Stmt) {
+	t.Helper()
+	var b strings.Builder
+	for i, st := range stmts {
+		text := laidOut(st.SQL)
+		if got, want := strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(st.SQL), " "); got != want {
+			t.Errorf("%s: the layout changes %s:\n%s\nwant:\n%s", path, st.Name, got, want)
+		}
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString("-- " + st.Name + "\n" + text + "\n")
+	}
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Errorf("%v; -update writes it", err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("%s (-want +got, -update writes it anew):\n%s", path, diff)
+	}
+}
+
+// statementFiles are all statements of a dialect by the files they are in.
+func statementFiles(t *testing.T, d Dialect) map[string][]Stmt {
+	t.Helper()
+	files := fixedStatements(t, d)
+	files["listings"] = sentBy(d, sendListings)
+	files["schema"] = sentBy(d, func(ctx context.Context, s *Store) {
+		_ = s.Migrate(ctx)
+		s.conn.(*sender).empty = true
+		_ = s.Migrate(ctx)
+		_, _ = s.stepsSeen(ctx)
+	})
+	files["check"] = sentBy(d, func(ctx context.Context, s *Store) {
+		_, _ = Check(ctx, s.conn, d, s.clock)
+		_, _ = Rehearse(ctx, s.conn, true)
+		_, _ = readShape(ctx, s.conn, d, []string{"events"})
+	})
+	files["rehearsal"] = slices.DeleteFunc(sentBy(d, func(ctx context.Context, s *Store) {
+		for _, w := range []core.Work{core.Intake, core.Deliveries, core.Transitions, core.Turns} {
+			_ = s.Rehearse(ctx, w)
+		}
+	}), func(st Stmt) bool { return !strings.HasPrefix(st.Name, "undo_") })
+	return files
+}
+
+// sendListings makes a store send each listing, by every index and with every condition.
+func sendListings(ctx context.Context, s *Store) {
+	at, id := time.UnixMilli(1), core.ID("id")
+	kind := core.EventFilter{Source: "source", Type: "type"}
+	for _, f := range []core.EventFilter{{}, {Since: at, Until: at}, {Source: "source"}, kind} {
+		_, _ = s.Events(ctx, f)
+		_, _ = s.Nth(ctx, f, 1)
+		_, _ = s.Read(ctx, id, f)
+	}
+	_, _ = s.nthOfType(ctx, []core.EventFilter{kind, kind}, 1)
+	for _, f := range []core.JobFilter{{}, {EventID: id}, {Lane: "lane"}} {
+		_, _ = s.Jobs(ctx, f)
+	}
+	for _, status := range core.Statuses() {
+		_, _ = s.Jobs(ctx, core.JobFilter{Status: status})
+		_, _ = s.Jobs(ctx, core.JobFilter{Status: status, Lane: "lane"})
+	}
+	for _, f := range []core.RunFilter{{}, {Status: core.RunRunning}, {Workflow: "workflow"}, {EventID: id}, {Status: core.RunFailed, Workflow: "workflow", EventID: id}} {
+		_, _ = s.Runs(ctx, f)
+	}
+}
+
+// sentBy are the statements that a store sends, each text once.
+func sentBy(d Dialect, work func(context.Context, *Store)) (sent []Stmt) {
+	at := time.UnixMilli(1_000_000)
+	r := &sender{}
+	work(context.Background(), New(r, d, func() time.Time { return at }))
+	seen := map[[2]string]bool{}
+	for _, st := range r.sent {
+		if key := [2]string{st.Name, st.SQL}; !seen[key] {
+			seen[key] = true
+			sent = append(sent, st)
+		}
+	}
+	return sent
+}
+
+// A sender is a connection to a database in which nothing is found. It has all tables, unless
+// it is empty.
+type sender struct {
+	sent  []Stmt
+	empty bool
+}
+
+func (s *sender) Close() error { return nil }
+
+func (s *sender) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
+	s.sent = append(s.sent, stmts...)
+	results := make([]Result, len(stmts))
+	for i, st := range stmts {
+		if st.Name == "schema_read" && s.empty {
+			return nil, errors.New("no such table")
+		}
+		if slices.Contains([]string{"check_clock", "check_tables", "schema_tables"}, st.Name) {
+			results[i].Rows = [][]any{{int64(1)}}
+		}
+	}
+	return results, nil
+}

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"slices"
+	"strings"
+)
+
+// clauses are words that begin a line, each with the words that may follow it; none for any.
+var clauses = map[string][]string{
+	"SELECT": nil, "(SELECT": nil, "FROM": nil, "WHERE": nil, "AND": nil, "SET": nil, "VALUES": nil, "LIMIT": nil, "UNION": nil,
+	"JOIN": nil, "STRAIGHT_JOIN": nil, "USING": nil, "UPDATE": nil,
+	"ORDER": {"BY"}, "LEFT": {"JOIN"}, "CROSS": {"JOIN"}, "FOR": {"UPDATE"}, "ON": {"CONFLICT", "DUPLICATE"},
+}
+
+// goesOn are the words after which a word begins no clause.
+var goesOn = map[string][]string{
+	"SELECT": {"ALL"}, "JOIN": {"LEFT", "CROSS"}, "SET": {"CHARACTER"}, "UPDATE": {"FOR", "KEY"},
+}
+
+// widest is how many characters a line has, unless a word is longer.
+const widest = 110
+
+// A layout breaks a statement into lines: at its clauses, where lines are long, and at the
+// columns of a table.
+type layout struct {
+	lines  []string
+	line   []string
+	indent int
+	open   []bool // for each parenthesis and each CASE that is open, whether its text has clauses
+}
+
+// laidOut is a statement in lines. The lines joined are the statement, but for white space.
+func laidOut(sql string) string {
+	l, words := layout{}, strings.Fields(sql)
+	table := strings.HasPrefix(sql, "CREATE TABLE")
+	for i, w := range words {
+		if i > 0 && l.begins(words, i) {
+			l.end(w)
+		}
+		l.line = append(l.line, w)
+		l.nest(w)
+		if table && len(l.open) == 1 && (strings.HasSuffix(w, ",") || w == "(") {
+			l.end("column")
+		}
+	}
+	l.end("")
+	return strings.Join(l.lines, "\n")
+}
+
+// begins reports whether a word begins a clause.
+func (l *layout) begins(words []string, i int) bool {
+	next := append(slices.Clone(words[i+1:]), "")[0]
+	follow, clause := clauses[words[i]]
+	within := len(l.open) == 0 || l.open[len(l.open)-1] || words[i] == "(SELECT"
+	return clause && within && (follow == nil || slices.Contains(follow, next)) && !slices.Contains(goesOn[words[i]], words[i-1])
+}
+
+// nest follows the parentheses of a word.
+func (l *layout) nest(w string) {
+	if strings.TrimRight(w, "),") == "END" {
+		l.open = l.open[:len(l.open)-1]
+	}
+	for i, c := range w {
+		switch c {
+		case '(':
+			l.open = append(l.open, strings.HasPrefix(w[i:], "(SELECT"))
+		case ')':
+			l.open = l.open[:len(l.open)-1]
+		}
+	}
+	if strings.HasSuffix(w, "(CASE") || w == "CASE" {
+		l.open = append(l.open, false)
+	}
+}
+
+// end ends the line before a word.
+func (l *layout) end(next string) {
+	for indent := l.indent; len(l.line) > 0; indent = l.indent + 4 {
+		n := firstLine(l.line, widest-indent)
+		l.lines = append(l.lines, strings.Repeat(" ", indent)+strings.Join(l.line[:n], " "))
+		l.line = l.line[n:]
+	}
+	l.indent = 0
+	for _, clauses := range l.open {
+		if clauses {
+			l.indent += 2
+		}
+	}
+	if next == "AND" || next == "(SELECT" || next == "column" {
+		l.indent += 2
+	}
+}
+
+// firstLine is how many words a line takes, the last of which ends with a comma if there is one
+// in the second half of the line.
+func firstLine(words []string, width int) int {
+	used, comma := 0, 0
+	for i, w := range words {
+		if used += len(w); used > width && i > 0 {
+			if comma > 0 {
+				return comma
+			}
+			return i
+		}
+		used++
+		if strings.HasSuffix(w, ",") && used > width/2 {
+			comma = i + 1
+		}
+	}
+	return len(words)
+}

@@ -1,0 +1,107 @@
+-- insert_gates
+INSERT INTO gates (lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, stray_since)
+VALUES (?, 0, 0, 0, '', '', 0, 0, NULL)/*row*/, (?, 0, 0, 0, '', '', 0, 0, NULL)/*row*/
+ON CONFLICT DO NOTHING
+
+-- gates
+SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
+    gates.stray_since
+FROM
+  (SELECT column1 AS lane_
+  FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r
+CROSS JOIN gates
+WHERE gates.lane = r.lane_
+
+-- succeed
+UPDATE gates
+SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at END,
+    moved_by = CASE WHEN gates.open_until <> 0 THEN r.moved_by_ ELSE moved_by END,
+    taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
+FROM
+  (SELECT column1 AS closed_at_, column2 AS moved_by_, column3 AS lane_, column4 AS taker_, column5 AS id_,
+      column6 AS lease_
+  FROM (VALUES (?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?)/*row*/)) AS r
+WHERE gates.lane = r.lane_
+  AND gates.failures > 0
+  AND (gates.open_until = 0 OR gates.taker = r.taker_)
+  AND EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = r.id_
+    AND jobs.status = 'running'
+    AND jobs.lease = r.lease_)
+
+-- fail
+UPDATE gates
+SET moved_by = CASE WHEN gates.open_until <> 0 THEN '' WHEN failures >= ? THEN ? ELSE moved_by END,
+    taker = CASE WHEN gates.open_until <> 0 OR failures >= ? THEN '' ELSE taker END,
+    open_until = CASE WHEN gates.open_until <> 0 OR failures >= ? THEN ? ELSE open_until END,
+    failures = failures + 1
+WHERE lane = ?
+  AND (gates.open_until = 0 OR gates.taker = ?)
+  AND EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = ?
+    AND jobs.status = 'running'
+    AND jobs.lease = ?)
+
+-- end_probe
+UPDATE gates
+SET open_until = r.open_until_, taker = ''
+FROM
+  (SELECT column1 AS open_until_, column2 AS lane_, column3 AS taker_
+  FROM (VALUES (?, ?, ?)/*row*/, (?, ?, ?)/*row*/)) AS r
+WHERE gates.lane = r.lane_
+  AND gates.open_until <> 0
+  AND gates.taker = r.taker_
+
+-- close_gates
+UPDATE gates
+SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at END, moved_by = '',
+    taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
+FROM
+  (SELECT column1 AS closed_at_, column2 AS lane_
+  FROM (VALUES (?, ?)/*row*/, (?, ?)/*row*/)) AS r
+WHERE gates.lane = r.lane_
+  AND gates.failures > 0
+
+-- waiting_lanes
+SELECT
+  (SELECT lane
+  FROM jobs
+  WHERE due_at IS NOT NULL
+    AND lane > r.above_
+    AND lane < r.below_
+  ORDER BY lane
+  LIMIT 1) AS lane, r.end_ AS below
+FROM
+  (SELECT column1 AS above_, column2 AS below_, column3 AS end_
+  FROM (VALUES (?, ?, ?)/*row*/, (?, ?, ?)/*row*/)) AS r
+WHERE 1 = 1
+
+-- mark_strays
+UPDATE gates
+SET stray_since = r.since_
+FROM
+  (SELECT column1 AS since_, column2 AS lane_
+  FROM (VALUES (?, ?)/*row*/, (?, ?)/*row*/)) AS r
+WHERE gates.lane = r.lane_
+  AND gates.stray_since IS NULL
+
+-- set_back
+UPDATE gates
+SET failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0
+FROM
+  (SELECT column1 AS lane_, column2 AS before_
+  FROM (VALUES (?, ?)/*row*/, (?, ?)/*row*/)) AS r
+WHERE gates.lane = r.lane_
+  AND gates.stray_since <= r.before_
+
+-- clear_strays
+UPDATE gates
+SET stray_since = NULL
+FROM
+  (SELECT column1 AS lane_
+  FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r
+WHERE gates.lane = r.lane_

@@ -1,0 +1,67 @@
+-- retry
+UPDATE jobs
+SET status = 'available', due_at = ?, finished_at = NULL,
+    max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE max_attempts
+    END, earlier = attempt
+WHERE status = 'dead'
+  AND id = ?
+  AND (lane < 'workflow/' OR lane >= 'workflow0')
+
+-- retry_early
+UPDATE jobs
+SET due_at = ?
+WHERE status IN ('available', 'scheduled', 'retryable')
+  AND due_at > ?
+  AND id = ?
+  AND (lane < 'workflow/' OR lane >= 'workflow0')
+
+-- retry
+WITH picked AS
+  (SELECT id AS handle
+  FROM jobs
+  WHERE status = 'dead'
+    AND lane = ?
+  LIMIT ? + 0)
+UPDATE jobs
+SET status = 'available', due_at = ?, finished_at = NULL,
+    max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE max_attempts
+    END, earlier = attempt
+WHERE id IN
+  (SELECT handle
+  FROM picked)
+
+-- retry
+WITH picked AS
+  (SELECT id AS handle
+  FROM jobs
+  WHERE status = 'dead'
+    AND (lane < 'workflow/' OR lane >= 'workflow0')
+  LIMIT ? + 0)
+UPDATE jobs
+SET status = 'available', due_at = ?, finished_at = NULL,
+    max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE max_attempts
+    END, earlier = attempt
+WHERE id IN
+  (SELECT handle
+  FROM picked)
+
+-- count_dead
+SELECT COUNT(*)
+FROM jobs
+WHERE status = 'dead'
+  AND (lane < 'workflow/' OR lane >= 'workflow0')
+
+-- count_dead
+SELECT COUNT(*)
+FROM jobs
+WHERE status = 'dead'
+  AND lane = ?
+
+-- forget_strays
+UPDATE gates
+SET stray_since = NULL
+WHERE lane > ''
+  AND stray_since IS NOT NULL
+
+-- ping
+SELECT 1

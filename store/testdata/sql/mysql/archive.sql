@@ -1,0 +1,30 @@
+-- read_events
+SELECT id, source, type, payload, content_type, headers, delivery_id, created_at, encoding
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
+WHERE events.id = r.id_
+
+-- jobs_of
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT ? AS event_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN jobs FORCE INDEX (`jobs_event`)
+WHERE jobs.event_id = r.event_
+
+-- attempts_of
+SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, job_id
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN attempts FORCE INDEX (`PRIMARY`)
+WHERE attempts.job_id = r.id_

@@ -1,0 +1,103 @@
+-- insert_gates
+INSERT INTO gates (lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, stray_since)
+VALUES (?, 0, 0, 0, '', '', 0, 0, NULL)/*row*/, (?, 0, 0, 0, '', '', 0, 0, NULL)/*row*/
+ON DUPLICATE KEY UPDATE gates.lane = gates.lane
+
+-- gates
+SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
+    gates.stray_since
+FROM
+  (SELECT ? AS lane_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN gates FORCE INDEX (`PRIMARY`)
+WHERE gates.lane = r.lane_
+
+-- succeed
+UPDATE
+  (SELECT ? AS closed_at_, ? AS moved_by_, ? AS lane_, ? AS taker_, ? AS id_, ? AS lease_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN gates FORCE INDEX (`PRIMARY`)
+SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at END,
+    moved_by = CASE WHEN gates.open_until <> 0 THEN r.moved_by_ ELSE moved_by END,
+    taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
+WHERE gates.lane = r.lane_
+  AND gates.failures > 0
+  AND (gates.open_until = 0 OR gates.taker = r.taker_)
+  AND EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = r.id_
+    AND jobs.status = 'running'
+    AND jobs.lease = r.lease_)
+
+-- fail
+UPDATE gates
+SET moved_by = CASE WHEN gates.open_until <> 0 THEN '' WHEN failures >= ? THEN ? ELSE moved_by END,
+    taker = CASE WHEN gates.open_until <> 0 OR failures >= ? THEN '' ELSE taker END,
+    open_until = CASE WHEN gates.open_until <> 0 OR failures >= ? THEN ? ELSE open_until END,
+    failures = failures + 1
+WHERE lane = ?
+  AND (gates.open_until = 0 OR gates.taker = ?)
+  AND EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = ?
+    AND jobs.status = 'running'
+    AND jobs.lease = ?)
+
+-- end_probe
+UPDATE
+  (SELECT ? AS open_until_, ? AS lane_, ? AS taker_/*row*/
+  UNION ALL SELECT ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN gates FORCE INDEX (`PRIMARY`)
+SET open_until = r.open_until_, taker = ''
+WHERE gates.lane = r.lane_
+  AND gates.open_until <> 0
+  AND gates.taker = r.taker_
+
+-- close_gates
+UPDATE
+  (SELECT ? AS closed_at_, ? AS lane_/*row*/
+  UNION ALL SELECT ?, ?/*row*/) AS r
+STRAIGHT_JOIN gates FORCE INDEX (`PRIMARY`)
+SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at END, moved_by = '',
+    taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
+WHERE gates.lane = r.lane_
+  AND gates.failures > 0
+
+-- waiting_lanes
+SELECT
+  (SELECT due_lane
+  FROM jobs FORCE INDEX (`jobs_waiting`)
+  WHERE due_lane IS NOT NULL
+    AND due_lane > ?
+    AND due_lane < ?
+  ORDER BY due_lane
+  LIMIT 1) AS lane, ? AS below
+WHERE 1 = 1
+
+-- mark_strays
+UPDATE
+  (SELECT ? AS since_, ? AS lane_/*row*/
+  UNION ALL SELECT ?, ?/*row*/) AS r
+STRAIGHT_JOIN gates FORCE INDEX (`PRIMARY`)
+SET stray_since = r.since_
+WHERE gates.lane = r.lane_
+  AND gates.stray_since IS NULL
+
+-- set_back
+UPDATE
+  (SELECT ? AS lane_, ? AS before_/*row*/
+  UNION ALL SELECT ?, ?/*row*/) AS r
+STRAIGHT_JOIN gates FORCE INDEX (`PRIMARY`)
+SET failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0
+WHERE gates.lane = r.lane_
+  AND gates.stray_since <= r.before_
+
+-- clear_strays
+UPDATE
+  (SELECT ? AS lane_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN gates FORCE INDEX (`PRIMARY`)
+SET stray_since = NULL
+WHERE gates.lane = r.lane_

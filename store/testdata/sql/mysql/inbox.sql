@@ -1,0 +1,89 @@
+-- insert_event
+INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?)/*row*/
+ON DUPLICATE KEY UPDATE events.id = events.id
+
+-- insert_event_encoded
+INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at, encoding)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/
+ON DUPLICATE KEY UPDATE events.id = events.id
+
+-- insert_jobs
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+VALUES (?, ?, ?, ?, 'available', 0, ?, ?, NULL, '', ?, NULL)/*row*/, (?, ?, ?, ?, 'available', 0, ?, ?, NULL,
+    '', ?, NULL)/*row*/
+ON DUPLICATE KEY UPDATE jobs.id = jobs.id
+
+-- insert_jobs_if
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, events.id, r.lane_, r.job_key_, 'available', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
+FROM
+  (SELECT ? AS id_, ? AS lane_, ? AS job_key_, ? AS max_attempts_, ? AS due_at_, ? AS created_at_,
+      ? AS event_id_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
+WHERE events.id = r.event_id_
+ON DUPLICATE KEY UPDATE jobs.id = jobs.id
+
+-- drop_bare_event
+DELETE `events`
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
+WHERE events.id = r.id_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id)
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.event_id = events.id)
+
+-- stored
+SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND NOT EXISTS
+    (SELECT 1
+    FROM steps
+    WHERE steps.id = jobs.id)) +
+  (SELECT COUNT(*)
+  FROM runs
+  WHERE runs.event_id = events.id)) AS jobs
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN events
+WHERE events.id = r.id_
+
+-- delivered_as
+SELECT r.id_ AS arrival, events.id AS event, ((SELECT COUNT(*)
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND NOT EXISTS
+    (SELECT 1
+    FROM steps
+    WHERE steps.id = jobs.id)) +
+  (SELECT COUNT(*)
+  FROM runs
+  WHERE runs.event_id = events.id)) AS jobs
+FROM
+  (SELECT ? AS id_, ? AS source_, ? AS delivery_id_/*row*/
+  UNION ALL SELECT ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN events
+WHERE events.source = r.source_
+  AND events.delivery_id = r.delivery_id_
+
+-- keyed_as
+SELECT r.id_ AS arrival, jobs.event_id AS event, 0 AS jobs
+FROM
+  (SELECT ? AS id_, ? AS lane_, ? AS job_key_/*row*/
+  UNION ALL SELECT ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN jobs
+WHERE jobs.lane = r.lane_
+  AND jobs.job_key = r.job_key_

@@ -1,0 +1,109 @@
+-- event
+SELECT id, source, type, payload, content_type, headers, delivery_id, created_at, encoding
+FROM events
+WHERE id = ?
+
+-- job
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs
+WHERE id = ?
+
+-- attempts
+SELECT attempt, status_code, error, response, duration_ms, created_at
+FROM attempts
+WHERE job_id = ?
+ORDER BY created_at, attempt
+
+-- depth
+SELECT COUNT(*)
+FROM
+  (SELECT 1 AS one
+  FROM jobs
+  WHERE due_lane IS NOT NULL
+  LIMIT ?) AS counted
+
+-- finished
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs FORCE INDEX (`jobs_finished`)
+WHERE finished_at >= ?
+  AND (finished_at > ? OR id > ?)
+  AND (lane < 'alert/' OR lane >= 'alert0')
+ORDER BY finished_at, id
+LIMIT ?
+
+-- over
+SELECT COUNT(*)
+FROM
+  (SELECT 1 AS one
+  FROM jobs FORCE INDEX (`jobs_finished`)
+  WHERE finished_at IS NOT NULL
+  LIMIT ?) AS counted
+
+-- buried
+SELECT COUNT(*)
+FROM
+  (SELECT 1 AS one
+  FROM jobs FORCE INDEX (`jobs_dead`)
+  WHERE dead_lane IS NOT NULL
+  LIMIT ?) AS counted
+
+-- sources_of
+SELECT source AS value
+FROM events FORCE INDEX (`events_by_kind`)
+WHERE type = ?
+  AND source > ?
+ORDER BY source
+LIMIT 1
+
+-- jobs_waiting_lanes
+SELECT due_lane AS value
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane IS NOT NULL
+  AND due_lane > ?
+ORDER BY due_lane
+LIMIT 1
+
+-- jobs_dead_lanes
+SELECT dead_lane AS value
+FROM jobs FORCE INDEX (`jobs_dead`)
+WHERE dead_lane IS NOT NULL
+  AND dead_lane > ?
+ORDER BY dead_lane
+LIMIT 1
+
+-- jobs_done_lanes
+SELECT done_lane AS value
+FROM jobs FORCE INDEX (`jobs_done`)
+WHERE done_lane IS NOT NULL
+  AND done_lane > ?
+ORDER BY done_lane
+LIMIT 1
+
+-- read_jobs
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
+WHERE jobs.id = r.id_

@@ -1,0 +1,591 @@
+-- events
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events FORCE INDEX (`PRIMARY`)
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id DESC
+LIMIT ?
+
+-- nth_event
+SELECT id
+FROM events FORCE INDEX (`PRIMARY`)
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id DESC
+LIMIT 1 OFFSET ?
+
+-- oldest_event
+SELECT id
+FROM events FORCE INDEX (`PRIMARY`)
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id
+LIMIT 1
+
+-- event_sizes
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events FORCE INDEX (`PRIMARY`)
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id
+LIMIT ?
+
+-- events
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events FORCE INDEX (`PRIMARY`)
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id DESC
+LIMIT ?
+
+-- nth_event
+SELECT id
+FROM events FORCE INDEX (`PRIMARY`)
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id DESC
+LIMIT 1 OFFSET ?
+
+-- oldest_event
+SELECT id
+FROM events FORCE INDEX (`PRIMARY`)
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id
+LIMIT 1
+
+-- event_sizes
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events FORCE INDEX (`PRIMARY`)
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id
+LIMIT ?
+
+-- events_by_source
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events FORCE INDEX (`events_by_source`)
+WHERE source = ?
+  AND id >= ?
+  AND source = ?
+  AND id < ?
+ORDER BY source DESC, id DESC
+LIMIT ?
+
+-- nth_event_by_source
+SELECT id
+FROM events FORCE INDEX (`events_by_source`)
+WHERE source = ?
+  AND id >= ?
+  AND source = ?
+  AND id < ?
+ORDER BY source DESC, id DESC
+LIMIT 1 OFFSET ?
+
+-- oldest_event_by_source
+SELECT id
+FROM events FORCE INDEX (`events_by_source`)
+WHERE source = ?
+  AND id >= ?
+  AND source = ?
+  AND id < ?
+ORDER BY source, id
+LIMIT 1
+
+-- event_sizes_by_source
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events FORCE INDEX (`events_by_source`)
+WHERE source = ?
+  AND id >= ?
+  AND source = ?
+  AND id < ?
+ORDER BY source, id
+LIMIT ?
+
+-- events_by_kind
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events FORCE INDEX (`events_by_kind`)
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type DESC, source DESC, id DESC
+LIMIT ?
+
+-- nth_event_by_kind
+SELECT id
+FROM events FORCE INDEX (`events_by_kind`)
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type DESC, source DESC, id DESC
+LIMIT 1 OFFSET ?
+
+-- oldest_event_by_kind
+SELECT id
+FROM events FORCE INDEX (`events_by_kind`)
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type, source, id
+LIMIT 1
+
+-- event_sizes_by_kind
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events FORCE INDEX (`events_by_kind`)
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type, source, id
+LIMIT ?
+
+-- event_ids_by_kind
+SELECT id
+FROM events FORCE INDEX (`events_by_kind`)
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type DESC, source DESC, id DESC
+LIMIT ?
+
+-- jobs
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs FORCE INDEX (`jobs_event`, `PRIMARY`)
+WHERE id < ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs FORCE INDEX (`jobs_event`, `PRIMARY`)
+WHERE id < ?
+  AND event_id = ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane IS NOT NULL
+  AND due_lane = ?
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ?
+
+-- jobs_dead
+SELECT id AS job
+FROM jobs FORCE INDEX (`jobs_dead`)
+WHERE dead_lane IS NOT NULL
+  AND dead_lane = ?
+  AND id >= ?
+  AND dead_lane = ?
+  AND id < ?
+ORDER BY dead_lane DESC, id DESC
+LIMIT ?
+
+-- jobs_done
+SELECT id AS job
+FROM jobs FORCE INDEX (`jobs_done`)
+WHERE done_lane IS NOT NULL
+  AND done_lane = ?
+  AND id >= ?
+  AND done_lane = ?
+  AND id < ?
+ORDER BY done_lane DESC, id DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND (status = 'available' OR (status = 'scheduled' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_waiting_lanes
+SELECT due_lane AS value
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane IS NOT NULL
+  AND due_lane > ?
+ORDER BY due_lane
+LIMIT 1
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND (status = 'available' OR (status = 'scheduled' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane IS NOT NULL
+  AND due_lane = ?
+  AND (status = 'available' OR (status = 'scheduled' AND due_at <= ?))
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND status = 'scheduled'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'scheduled'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane IS NOT NULL
+  AND due_lane = ?
+  AND status = 'scheduled'
+  AND due_at > ?
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane IS NOT NULL
+  AND due_lane = ?
+  AND status = 'running'
+  AND due_at > ?
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND status = ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_done_lanes
+SELECT done_lane AS value
+FROM jobs FORCE INDEX (`jobs_done`)
+WHERE done_lane IS NOT NULL
+  AND done_lane > ?
+ORDER BY done_lane
+LIMIT 1
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane IS NOT NULL
+  AND due_lane = ?
+  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ?
+
+-- jobs_dead_lanes
+SELECT dead_lane AS value
+FROM jobs FORCE INDEX (`jobs_dead`)
+WHERE dead_lane IS NOT NULL
+  AND dead_lane > ?
+ORDER BY dead_lane
+LIMIT 1
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs FORCE INDEX (`runs_event`, `runs_status`, `PRIMARY`)
+WHERE id < ?
+ORDER BY id DESC
+LIMIT ?
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs FORCE INDEX (`runs_event`, `runs_status`, `PRIMARY`)
+WHERE id < ?
+  AND status = ?
+ORDER BY id DESC
+LIMIT ?
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs FORCE INDEX (`runs_event`, `runs_status`, `PRIMARY`)
+WHERE id < ?
+  AND workflow = ?
+ORDER BY id DESC
+LIMIT ?
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs FORCE INDEX (`runs_event`, `runs_status`, `PRIMARY`)
+WHERE id < ?
+  AND event_id = ?
+ORDER BY id DESC
+LIMIT ?
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs FORCE INDEX (`runs_event`, `runs_status`, `PRIMARY`)
+WHERE id < ?
+  AND status = ?
+  AND workflow = ?
+  AND event_id = ?
+ORDER BY id DESC
+LIMIT ?

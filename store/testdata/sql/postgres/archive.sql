@@ -1,0 +1,21 @@
+-- read_events
+SELECT id, source, type, payload, content_type, headers, delivery_id, created_at, encoding
+FROM unnest(?::text[]) AS r(id_), events
+WHERE events.id = r.id_
+
+-- jobs_of
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM unnest(?::text[]) AS r(event_), jobs
+WHERE jobs.event_id = r.event_
+
+-- attempts_of
+SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, job_id
+FROM unnest(?::text[]) AS r(id_), attempts
+WHERE attempts.job_id = r.id_

@@ -1,0 +1,92 @@
+-- insert_gates
+INSERT INTO gates (lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, stray_since)
+SELECT r.lane_, 0, 0, 0, '', '', 0, 0, NULL
+FROM unnest(?::text[]) AS r(lane_)
+WHERE 1 = 1
+ON CONFLICT DO NOTHING
+
+-- gates
+SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
+    gates.stray_since
+FROM unnest(?::text[]) AS r(lane_), gates
+WHERE gates.lane = r.lane_
+
+-- succeed
+UPDATE gates
+SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at END,
+    moved_by = CASE WHEN gates.open_until <> 0 THEN r.moved_by_ ELSE moved_by END,
+    taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
+FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS r(closed_at_, moved_by_,
+    lane_, taker_, id_, lease_)
+WHERE gates.lane = r.lane_
+  AND gates.failures > 0
+  AND (gates.open_until = 0 OR gates.taker = r.taker_)
+  AND EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = r.id_
+    AND jobs.status = 'running'
+    AND jobs.lease = r.lease_)
+
+-- fail
+UPDATE gates
+SET moved_by = CASE WHEN gates.open_until <> 0 THEN '' WHEN failures >= ? THEN ? ELSE moved_by END,
+    taker = CASE WHEN gates.open_until <> 0 OR failures >= ? THEN '' ELSE taker END,
+    open_until = CASE WHEN gates.open_until <> 0 OR failures >= ? THEN ? ELSE open_until END,
+    failures = failures + 1
+WHERE lane = ?
+  AND (gates.open_until = 0 OR gates.taker = ?)
+  AND EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = ?
+    AND jobs.status = 'running'
+    AND jobs.lease = ?)
+
+-- end_probe
+UPDATE gates
+SET open_until = r.open_until_, taker = ''
+FROM unnest(?::bigint[], ?::text[], ?::text[]) AS r(open_until_, lane_, taker_)
+WHERE gates.lane = r.lane_
+  AND gates.open_until <> 0
+  AND gates.taker = r.taker_
+
+-- close_gates
+UPDATE gates
+SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at END, moved_by = '',
+    taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
+FROM unnest(?::bigint[], ?::text[]) AS r(closed_at_, lane_)
+WHERE gates.lane = r.lane_
+  AND gates.failures > 0
+
+-- waiting_lanes
+SELECT
+  (SELECT lane
+  FROM jobs
+  WHERE due_at IS NOT NULL
+    AND lane > r.above_
+    AND lane < r.below_
+  ORDER BY lane
+  LIMIT 1) AS lane, r.end_ AS below
+FROM unnest(?::text[], ?::text[], ?::text[]) AS r(above_, below_, end_)
+WHERE 1 = 1
+
+-- mark_strays
+UPDATE gates
+SET stray_since = r.since_
+FROM unnest(?::bigint[], ?::text[]) AS r(since_, lane_)
+WHERE gates.lane = r.lane_
+  AND gates.stray_since IS NULL
+
+-- set_back
+UPDATE gates
+SET failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0
+FROM unnest(?::text[], ?::bigint[]) AS r(lane_, before_)
+WHERE gates.lane = r.lane_
+  AND gates.stray_since <= r.before_
+
+-- clear_strays
+UPDATE gates
+SET stray_since = NULL
+FROM unnest(?::text[]) AS r(lane_)
+WHERE gates.lane = r.lane_

@@ -1,0 +1,192 @@
+-- over_jobs
+SELECT id, event_id, attempt
+FROM jobs
+WHERE finished_at < ?
+ORDER BY finished_at, id
+LIMIT ?::bigint
+
+-- over_runs
+SELECT id, event_id, seq
+FROM runs
+WHERE finished_at < ?
+ORDER BY finished_at, id
+LIMIT ?::bigint
+
+-- over_events
+SELECT events.id AS looked, CASE WHEN events.created_at < ? AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id) AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.event_id = events.id) THEN events.id END AS over_id
+FROM
+  (SELECT id, created_at
+  FROM events
+  WHERE id > ?
+    AND id < ?
+  ORDER BY id
+  LIMIT ?::bigint) AS events
+ORDER BY events.id
+
+-- purge_jobs
+DELETE
+FROM jobs
+USING unnest(?::text[], ?::bigint[]) AS r(id_, before_)
+WHERE jobs.id = r.id_
+  AND jobs.finished_at < r.before_
+
+-- purge_attempts
+DELETE
+FROM attempts
+USING unnest(?::text[]) AS r(id_)
+WHERE attempts.job_id = r.id_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = attempts.job_id)
+
+-- purge_events
+DELETE
+FROM events
+USING unnest(?::text[], ?::bigint[]) AS r(id_, before_)
+WHERE events.id = r.id_
+  AND events.created_at < r.before_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id)
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.event_id = events.id)
+
+-- purge_runs
+DELETE
+FROM runs
+USING unnest(?::text[], ?::bigint[]) AS r(id_, before_)
+WHERE runs.id = r.id_
+  AND runs.finished_at < r.before_
+
+-- purge_steps
+DELETE
+FROM steps
+USING unnest(?::text[]) AS r(run_)
+WHERE steps.run_id = r.run_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.id = steps.run_id)
+
+-- purge_texts
+DELETE
+FROM step_texts
+USING unnest(?::text[]) AS r(run_)
+WHERE step_texts.run_id = r.run_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.id = step_texts.run_id)
+
+-- purge_history
+DELETE
+FROM history
+USING unnest(?::text[]) AS r(run_)
+WHERE history.run_id = r.run_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.id = history.run_id)
+
+-- purge_callbacks
+DELETE
+FROM callbacks
+USING unnest(?::text[]) AS r(run_)
+WHERE callbacks.run_id = r.run_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.id = callbacks.run_id)
+
+-- pick_attempts
+SELECT job_id, lease
+FROM attempts
+WHERE job_id = ?
+LIMIT ?::bigint
+
+-- delete_attempts
+DELETE
+FROM attempts
+USING unnest(?::text[], ?::text[]) AS r(id_, lease_)
+WHERE attempts.job_id = r.id_
+  AND attempts.lease = r.lease_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = attempts.job_id)
+
+-- pick_steps
+SELECT id
+FROM steps
+WHERE run_id = ?
+LIMIT ?::bigint
+
+-- delete_steps
+DELETE
+FROM steps
+USING unnest(?::text[]) AS r(id_)
+WHERE steps.id = r.id_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.id = steps.run_id)
+
+-- pick_texts
+SELECT run_id, name
+FROM step_texts
+WHERE run_id = ?
+LIMIT ?::bigint
+
+-- delete_texts
+DELETE
+FROM step_texts
+USING unnest(?::text[], ?::text[]) AS r(run_, name_)
+WHERE step_texts.run_id = r.run_
+  AND step_texts.name = r.name_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.id = step_texts.run_id)
+
+-- pick_history
+SELECT run_id, seq
+FROM history
+WHERE run_id = ?
+LIMIT ?::bigint
+
+-- delete_history
+DELETE
+FROM history
+USING unnest(?::text[], ?::bigint[]) AS r(run_, seq_)
+WHERE history.run_id = r.run_
+  AND history.seq = r.seq_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.id = history.run_id)
+
+-- pick_callbacks
+SELECT token_hash
+FROM callbacks
+WHERE run_id = ?
+LIMIT ?::bigint
+
+-- delete_callbacks
+DELETE
+FROM callbacks
+USING unnest(?::text[]) AS r(hash_)
+WHERE callbacks.token_hash = r.hash_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.id = callbacks.run_id)

@@ -1,0 +1,17 @@
+-- insert_turn
+INSERT INTO turns (name, until_at, holder)
+SELECT r.name_, 0, ''
+FROM unnest(?::text[]) AS r(name_)
+WHERE 1 = 1
+ON CONFLICT DO NOTHING
+
+-- turn
+UPDATE turns
+SET until_at = ?, holder = ?
+WHERE name = ?
+  AND (until_at <= ? OR until_at > ?)
+
+-- whose_turn
+SELECT holder
+FROM turns
+WHERE name = ?

@@ -1,0 +1,142 @@
+-- event
+SELECT id, source, type, payload, content_type, headers, delivery_id, created_at, encoding
+FROM events
+WHERE id = ?
+
+-- job
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs
+WHERE id = ?
+
+-- attempts
+SELECT attempt, status_code, error, response, duration_ms, created_at
+FROM attempts
+WHERE job_id = ?
+ORDER BY created_at, attempt
+
+-- depth
+SELECT COUNT(*)
+FROM
+  (SELECT 1 AS one
+  FROM jobs
+  WHERE due_at IS NOT NULL
+  LIMIT ? + 0) AS counted
+
+-- finished
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs
+WHERE finished_at >= ?
+  AND (finished_at > ? OR id > ?)
+  AND (lane < 'alert/' OR lane >= 'alert0')
+ORDER BY finished_at, id
+LIMIT ? + 0
+
+-- over
+SELECT COUNT(*)
+FROM
+  (SELECT 1 AS one
+  FROM jobs
+  WHERE finished_at IS NOT NULL
+  LIMIT ? + 0) AS counted
+
+-- buried
+SELECT COUNT(*)
+FROM
+  (SELECT 1 AS one
+  FROM jobs
+  WHERE status = 'dead'
+  LIMIT ? + 0) AS counted
+
+-- sources_of
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(source)
+  FROM events
+  WHERE type = ?
+    AND source > ?
+  UNION ALL SELECT
+    (SELECT MIN(source)
+    FROM events
+    WHERE type = ?
+      AND source > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
+-- jobs_waiting_lanes
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(lane)
+  FROM jobs
+  WHERE due_at IS NOT NULL
+    AND lane > ?
+  UNION ALL SELECT
+    (SELECT MIN(lane)
+    FROM jobs
+    WHERE due_at IS NOT NULL
+      AND lane > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
+-- jobs_dead_lanes
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(lane)
+  FROM jobs
+  WHERE status = 'dead'
+    AND lane > ?
+  UNION ALL SELECT
+    (SELECT MIN(lane)
+    FROM jobs
+    WHERE status = 'dead'
+      AND lane > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
+-- jobs_done_lanes
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(lane)
+  FROM jobs
+  WHERE status = 'completed'
+    AND lane > ?
+  UNION ALL SELECT
+    (SELECT MIN(lane)
+    FROM jobs
+    WHERE status = 'completed'
+      AND lane > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
+-- read_jobs
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs
+WHERE jobs.id = ?

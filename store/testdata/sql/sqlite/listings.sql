@@ -1,0 +1,618 @@
+-- events
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- nth_event
+SELECT id
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id DESC
+LIMIT 1 OFFSET ? + 0
+
+-- oldest_event
+SELECT id
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id
+LIMIT 1
+
+-- event_sizes
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id
+LIMIT ? + 0
+
+-- events
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- nth_event
+SELECT id
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id DESC
+LIMIT 1 OFFSET ? + 0
+
+-- oldest_event
+SELECT id
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id
+LIMIT 1
+
+-- event_sizes
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id
+LIMIT ? + 0
+
+-- events_by_source
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events
+WHERE source = ?
+  AND id >= ?
+  AND source = ?
+  AND id < ?
+ORDER BY source DESC, id DESC
+LIMIT ? + 0
+
+-- nth_event_by_source
+SELECT id
+FROM events
+WHERE source = ?
+  AND id >= ?
+  AND source = ?
+  AND id < ?
+ORDER BY source DESC, id DESC
+LIMIT 1 OFFSET ? + 0
+
+-- oldest_event_by_source
+SELECT id
+FROM events
+WHERE source = ?
+  AND id >= ?
+  AND source = ?
+  AND id < ?
+ORDER BY source, id
+LIMIT 1
+
+-- event_sizes_by_source
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE source = ?
+  AND id >= ?
+  AND source = ?
+  AND id < ?
+ORDER BY source, id
+LIMIT ? + 0
+
+-- events_by_kind
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type DESC, source DESC, id DESC
+LIMIT ? + 0
+
+-- nth_event_by_kind
+SELECT id
+FROM events
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type DESC, source DESC, id DESC
+LIMIT 1 OFFSET ? + 0
+
+-- oldest_event_by_kind
+SELECT id
+FROM events
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type, source, id
+LIMIT 1
+
+-- event_sizes_by_kind
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type, source, id
+LIMIT ? + 0
+
+-- event_ids_by_kind
+SELECT id
+FROM events
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type DESC, source DESC, id DESC
+LIMIT ? + 0
+
+-- jobs
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs
+WHERE id < ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs
+WHERE id < ?
+  AND event_id = ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs
+WHERE due_at IS NOT NULL
+  AND lane = ?
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ? + 0
+
+-- jobs_dead
+SELECT id AS job
+FROM jobs
+WHERE status = 'dead'
+  AND lane = ?
+  AND id >= ?
+  AND lane = ?
+  AND id < ?
+ORDER BY lane DESC, id DESC
+LIMIT ? + 0
+
+-- jobs_done
+SELECT id AS job
+FROM jobs
+WHERE status = 'completed'
+  AND lane = ?
+  AND id >= ?
+  AND lane = ?
+  AND id < ?
+ORDER BY lane DESC, id DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND (status = 'available' OR (status = 'scheduled' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_waiting_lanes
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(lane)
+  FROM jobs
+  WHERE due_at IS NOT NULL
+    AND lane > ?
+  UNION ALL SELECT
+    (SELECT MIN(lane)
+    FROM jobs
+    WHERE due_at IS NOT NULL
+      AND lane > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND (status = 'available' OR (status = 'scheduled' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs
+WHERE due_at IS NOT NULL
+  AND lane = ?
+  AND (status = 'available' OR (status = 'scheduled' AND due_at <= ?))
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND status = 'scheduled'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'scheduled'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs
+WHERE due_at IS NOT NULL
+  AND lane = ?
+  AND status = 'scheduled'
+  AND due_at > ?
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs
+WHERE due_at IS NOT NULL
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND status = ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_done_lanes
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(lane)
+  FROM jobs
+  WHERE status = 'completed'
+    AND lane > ?
+  UNION ALL SELECT
+    (SELECT MIN(lane)
+    FROM jobs
+    WHERE status = 'completed'
+      AND lane > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs
+WHERE due_at IS NOT NULL
+  AND lane = ?
+  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
+LIMIT ? + 0
+
+-- jobs_dead_lanes
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(lane)
+  FROM jobs
+  WHERE status = 'dead'
+    AND lane > ?
+  UNION ALL SELECT
+    (SELECT MIN(lane)
+    FROM jobs
+    WHERE status = 'dead'
+      AND lane > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs
+WHERE id < ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs
+WHERE id < ?
+  AND status = ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs
+WHERE id < ?
+  AND workflow = ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs
+WHERE id < ?
+  AND event_id = ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- runs
+SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,
+    created_at, started_at, finished_at, written, writers
+FROM runs
+WHERE id < ?
+  AND status = ?
+  AND workflow = ?
+  AND event_id = ?
+ORDER BY id DESC
+LIMIT ? + 0

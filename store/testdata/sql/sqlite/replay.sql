@@ -1,0 +1,4 @@
+-- replayed
+SELECT jobs.id AS job
+FROM jobs
+WHERE jobs.id = ?
