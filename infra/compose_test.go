@@ -54,7 +54,7 @@ func compose(t *testing.T, names ...string) composed {
 	return all
 }
 
-// Each set of files that README and the files themselves speak of, and the database it
+// Each set of files that the manual and the files themselves speak of, and the database it
 // is to have.
 var sets = []struct {
 	driver string

@@ -27,7 +27,7 @@ func deployed(t *testing.T, given map[string]any) deployment {
 	return d
 }
 
-// deployments are the stacks that README speaks of, by the database that they are on.
+// deployments are the stacks that the manual speaks of, by the database that they are on.
 var deployments = map[string]map[string]any{
 	"hosted_sql": {"Database": "hosted_sql", "D1Endpoint": "https://gateway-d1-proxy.example.workers.dev"},
 	"postgres":   {"Database": "postgres", "SubnetIds": "subnet-0a,subnet-0b", "SecurityGroupIds": "sg-0a", "FrontDoor": "function-urls", "PublicUrl": "https://events.example.com"},

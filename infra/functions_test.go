@@ -182,7 +182,7 @@ func TestFunctionVariables(t *testing.T) {
 	for _, f := range names {
 		files.Write(read(t, f))
 	}
-	readme, given := string(read(t, "../README.md")), map[string]bool{}
+	chapter, given := string(read(t, "../cmd/gateway/manual/functions.md")), map[string]bool{}
 	read := functionVariables(t)
 	for function, f := range deployed(t, nil).functions() {
 		for name := range variablesOf(f) {
@@ -193,8 +193,8 @@ func TestFunctionVariables(t *testing.T) {
 		}
 	}
 	for name := range read {
-		if !given[name] && !slices.Contains(awsVariables, name) && !strings.Contains(readme, "`"+name+"`") {
-			t.Errorf("%s is read by the functions, and neither set in the template nor told of in README", name)
+		if !given[name] && !slices.Contains(awsVariables, name) && !strings.Contains(chapter, "`"+name+"`") {
+			t.Errorf("%s is read by the functions, and neither set in the template nor told of in the manual", name)
 		}
 	}
 	for name := range used([]byte(files.String())) {

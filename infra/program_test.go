@@ -217,7 +217,7 @@ var inOneHost = []string{"../infra/compose/compose.postgres.yaml", "../infra/com
 // machine gets a connection that verifies the server.
 func TestExamplesVerifyDatabases(t *testing.T) {
 	files := []string{"../README.md", "../template.yaml"}
-	for _, pattern := range []string{"../infra/*/*.yaml", "../infra/*/*/*.yaml", "../infra/*/*.example", "../infra/*/*.md", "../cmd/gateway/templates/*"} {
+	for _, pattern := range []string{"../infra/*/*.yaml", "../infra/*/*/*.yaml", "../infra/*/*.example", "../infra/*/*.md", "../cmd/gateway/templates/*", "../cmd/gateway/manual/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -241,6 +241,6 @@ func TestExamplesVerifyDatabases(t *testing.T) {
 		}
 	}
 	if seen["postgres"] < 5 || seen["mysql"] < 1 {
-		t.Errorf("examples found: %v; README and the starter files have more", seen)
+		t.Errorf("examples found: %v; the manual and the starter files have more", seen)
 	}
 }

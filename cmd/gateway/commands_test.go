@@ -34,7 +34,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestEveryCommandIsShown: each has examples that run it, a row in README's table, and
+// TestEveryCommandIsShown: each has examples that run it, a row in the manual's table, and
 // transcripts of how it works, how it fails and how it is used wrongly.
 func TestEveryCommandIsShown(t *testing.T) {
 	paths, err := filepath.Glob("testdata/script/*.txtar")
@@ -45,7 +45,7 @@ func TestEveryCommandIsShown(t *testing.T) {
 	for _, p := range paths {
 		transcripts.WriteString(read(t, p))
 	}
-	_, operate, _ := strings.Cut(read(t, "../../README.md"), "\n## Operate it\n")
+	operations := read(t, chapterFile("operations"))
 	commands := everyCommand(newRoot(newApp(session{}.system(nil, nil))))
 	for path, c := range commands {
 		if c.Short == "" || c.Long == "" || strings.HasSuffix(c.Short, ".") || !strings.HasSuffix(strings.TrimSpace(c.Long), ".") {
@@ -54,8 +54,8 @@ func TestEveryCommandIsShown(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^  (source <\()?` + path + `\b`).MatchString(c.Example) {
 			t.Errorf("%s: its examples do not run it: %s", path, c.Example)
 		}
-		if !strings.Contains(operate, "\n| `"+path) {
-			t.Errorf("%s has no row in README's table", path)
+		if !strings.Contains(operations, "\n| `"+path) {
+			t.Errorf("%s has no row in the table of chapter operations", path)
 		}
 		for what, line := range map[string]string{"works": "^(! )?exec (sh -c .*)?", "is used wrongly": "^exits 2 "} {
 			if !regexp.MustCompile("(?m)" + line + path + `( |$)`).MatchString(transcripts.String()) {

@@ -9,10 +9,10 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// TestSecurityTable: SECURITY.md states the window and the repeats of each scheme as its
+// TestSecurityTable: the manual states the window and the repeats of each scheme as its
 // Cover does.
 func TestSecurityTable(t *testing.T) {
-	text, err := os.ReadFile("../../.github/SECURITY.md")
+	text, err := os.ReadFile("../../cmd/gateway/manual/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestSecurityTable(t *testing.T) {
 			again += "; a duplicate with `dedup: body`"
 		}
 		if row := fmt.Sprintf("\n| `%s` | %s | %s |\n", name, good, again); !strings.Contains(string(text), row) {
-			t.Errorf("SECURITY.md lacks the row %s", row)
+			t.Errorf("chapter security lacks the row %s", row)
 		}
 	}
 }

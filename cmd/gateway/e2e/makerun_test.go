@@ -16,7 +16,7 @@ import (
 const root = "../../.."
 
 // TestMakeRun does what "make run" does once the program is built, and types the commands
-// that it prints, and those that the README names beside it.
+// that it prints, and those that README and the manual name beside it.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
 	n := newStranger(t)
@@ -30,8 +30,11 @@ func TestMakeRun(t *testing.T) {
 		said = n.types(line)
 	}
 	n.serves(start)
-	readme, _, _ := strings.Cut(read(t, filepath.Join(root, "README.md")), "\n## Configure")
-	for from, text := range map[string]string{"make run": said, "README": readme} {
+	shown := map[string]string{"make run": said}
+	for _, file := range []string{"README.md", "cmd/gateway/manual/first-steps.md"} {
+		shown[file], _, _ = strings.Cut(read(t, filepath.Join(root, file)), "\n## Configure")
+	}
+	for from, text := range shown {
 		_, section, found := strings.Cut(text, "In another terminal")
 		if !found {
 			t.Fatalf("%s names no commands for another terminal", from)

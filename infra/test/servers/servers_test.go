@@ -27,7 +27,7 @@ type kind struct {
 	limit  string // a query for the number of connections allowed
 
 	version string // a query for the version, as people know it
-	oldest  string // what README promises
+	oldest  string // what the manual promises
 }
 
 // A conn is a connection that ends with the test.

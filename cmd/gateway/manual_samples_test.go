@@ -17,24 +17,27 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// example is the one block in this language of a section of README.
-func example(t *testing.T, name, language string) string {
+// examples are the blocks in a language of a Markdown file.
+func examples(t *testing.T, file, language string) (blocks []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	for _, m := range regexp.MustCompile("(?sm)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(read(t, file), -1) {
+		blocks = append(blocks, m[1])
 	}
-	_, section, _ := strings.Cut(string(text), "\n### "+name+"\n")
-	section = regexp.MustCompile(`\n###? `).Split(section, 2)[0]
-	blocks := regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if len(blocks) != 1 {
-		t.Fatalf("README's section %q has %d examples in %s, want 1", name, len(blocks), language)
-	}
-	return blocks[0][1]
+	return blocks
 }
 
-// TestReadmeConsumers: whoever copies an example has a program.
-func TestReadmeConsumers(t *testing.T) {
+// example is the one block in a language of a chapter.
+func example(t *testing.T, topic, language string) string {
+	t.Helper()
+	blocks := examples(t, chapterFile(topic), language)
+	if len(blocks) != 1 {
+		t.Fatalf("chapter %s has %d examples in %s, want 1", topic, len(blocks), language)
+	}
+	return blocks[0]
+}
+
+// TestManualConsumers: a reader who copies an example has a program.
+func TestManualConsumers(t *testing.T) {
 	for _, c := range []struct {
 		language, file string
 		check          []string
@@ -48,7 +51,7 @@ func TestReadmeConsumers(t *testing.T) {
 				servers.Check(t, fmt.Errorf("%w (%w)", err, servers.ErrMissing))
 			}
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(example(t, "Pull queues", c.language)), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(example(t, "pull-queues", c.language)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			check := exec.CommandContext(t.Context(), c.check[0], c.check[1:]...)
@@ -60,13 +63,13 @@ func TestReadmeConsumers(t *testing.T) {
 	}
 }
 
-// readmeConfig writes the configuration of a section into a file, with what it needs
-// around it, and checks that it is valid without a warning.
-func readmeConfig(t *testing.T, name, inventory string) (path string) {
+// manualConfig writes the configuration of a chapter into a file, with the fields that the
+// configuration needs around it, and checks that it is valid without a warning.
+func manualConfig(t *testing.T, topic, inventory string) (path string) {
 	t.Helper()
 	const around = "api: {auth_token: 0123456789abcdef0123456789abcdef}\nsources: {shop: {type: event}}\n"
 	path = filepath.Join(t.TempDir(), "gateway.yaml")
-	if err := os.WriteFile(path, []byte(around+example(t, name, "yaml")), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(around+example(t, topic, "yaml")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := session{env: map[string]string{"ORDERS_KEY": strings.Repeat("k", 32)}}
@@ -77,14 +80,14 @@ func readmeConfig(t *testing.T, name, inventory string) (path string) {
 	return path
 }
 
-// TestReadmeQueue: the configuration the consumers are for is one, without a warning.
-func TestReadmeQueue(t *testing.T) {
-	readmeConfig(t, "Pull queues", ": 1 source, 0 handlers, 1 queue")
+// TestManualQueue: the configuration that the consumers are for is valid, without a warning.
+func TestManualQueue(t *testing.T) {
+	manualConfig(t, "pull-queues", ": 1 source, 0 handlers, 1 queue")
 }
 
-// TestReadmeWorkflow: whoever copies the example has a workflow that runs to its end.
-func TestReadmeWorkflow(t *testing.T) {
-	path := readmeConfig(t, "Workflows", ": 1 source, 0 handlers, 1 workflow")
+// TestManualWorkflow: a reader who copies the example has a workflow that runs to its end.
+func TestManualWorkflow(t *testing.T) {
+	path := manualConfig(t, "workflows", ": 1 source, 0 handlers, 1 workflow")
 	cfg, err := config.Load(config.Options{FS: hostFS{}, Path: path})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,60 @@
+package infra_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const metricsChapter = "../cmd/gateway/manual/metrics-and-logs.md"
+
+// told are the metrics in the rows of the chapter's table, with their labels.
+var told = regexp.MustCompile("`([a-z_]+)(?:\\{([a-z,]+)\\})?`")
+
+// TestMetricsAreTold: the chapter on metrics names each metric of the gateway, with all of
+// its labels, and no other metric.
+func TestMetricsAreTold(t *testing.T) {
+	_, text, _ := strings.Cut(string(read(t, metricsChapter)), "| Metric |")
+	table, _, _ := strings.Cut(text, "\n\n")
+	all, named := exposed(t), map[string]bool{}
+	for line := range strings.Lines(table) {
+		columns := strings.Split(strings.Trim(line, "|\n"), "|")
+		for _, m := range told.FindAllStringSubmatch(columns[len(columns)-1], -1) {
+			name := all.family("gateway_" + m[1])
+			if name == "" {
+				if m[2] != "" || strings.HasSuffix(m[1], "_total") {
+					t.Errorf("%s: there is no metric %s", metricsChapter, m[1])
+				}
+				continue // the value of a label, or a name of something else
+			}
+			named[name] = true
+			for label := range all[name] {
+				if !slices.Contains([]string{"job", "instance", "le", "version", "revision", "goversion"}, label) && !slices.Contains(strings.Split(m[2], ","), label) {
+					t.Errorf("%s: %s has the label %s, and the table does not say so", metricsChapter, name, label)
+				}
+			}
+			for label := range strings.SplitSeq(m[2], ",") {
+				if _, ok := all[name][label]; label != "" && !ok {
+					t.Errorf("%s: %s has no label %s", metricsChapter, name, label)
+				}
+			}
+		}
+	}
+	for name := range all {
+		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+		if strings.HasPrefix(name, "gateway_") && !named[name] && !named[base+"_count"] {
+			t.Errorf("%s does not name the metric %s", metricsChapter, name)
+		}
+	}
+}
+
+// family is the series of a metric that has all of its labels: of a histogram its count.
+func (s series) family(name string) string {
+	for _, candidate := range []string{name, name + "_count"} {
+		if s[candidate] != nil {
+			return candidate
+		}
+	}
+	return ""
+}
