@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// A Bell tells takers in this process that lanes have new work, so that they need
-// not poll for it. The zero Bell is ready to use and a nil one rings for nobody.
+// A Bell tells the workers of this process that lanes have new work, so that they need not
+// poll the store for it. The zero Bell is ready to use. Rings of a nil Bell have no effect.
 type Bell struct {
 	mu        sync.RWMutex
 	listeners map[Lane][]*Listener
-	others    []*Listener // of lanes that nobody else listens to
+	others    []*Listener // of lanes without a listener of their own
 }
 
-// A Listener hears lanes being rung. What it has not been asked for yet is
-// remembered, each lane once.
+// A Listener receives the rings of its lanes. It remembers each rung lane once, until Rung
+// or Coming returns it.
 type Listener struct {
-	// C receives after a lane was rung.
+	// C receives a value after a lane was rung. It holds one value at most.
 	C <-chan struct{}
 
 	c      chan struct{}
 	mu     sync.Mutex
 	rung   map[Lane]bool
-	coming map[Lane]time.Time // the earliest of each lane
+	coming map[Lane]time.Time // the earliest time of each lane
 }
 
 // Listen returns a listener for the lanes. It stays registered until it leaves.
@@ -42,15 +42,15 @@ func (b *Bell) Listen(lanes ...Lane) *Listener {
 	return l
 }
 
-// Others has a listener hear the lanes as well that nobody listens to.
+// Others also gives the listener the rings of all lanes that have no listener of their own.
 func (b *Bell) Others(l *Listener) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.others = append(b.others, l)
 }
 
-// Leave ends what Listen and Others began. What the listener has not been asked for is
-// heard by those who are left for the lane, as if it were rung now.
+// Leave ends the registrations by Listen and Others. The Bell rings the lanes that the
+// listener still remembers once more, for the remaining listeners.
 func (b *Bell) Leave(l *Listener) {
 	b.mu.Lock()
 	for lane, all := range b.listeners {
@@ -70,7 +70,8 @@ func (b *Bell) Leave(l *Listener) {
 	}
 }
 
-// without is a new list: one that is being rung stays as it is.
+// without returns a new list without l. It leaves the given list alone, since each may be
+// reading it.
 func without(all []*Listener, l *Listener) []*Listener {
 	return slices.DeleteFunc(slices.Clone(all), func(other *Listener) bool { return other == l })
 }
@@ -78,8 +79,8 @@ func without(all []*Listener, l *Listener) []*Listener {
 // Ring wakes the listeners of a lane that has work now. It never blocks.
 func (b *Bell) Ring(lane Lane) { b.each(lane, func(l *Listener) { l.rung[lane] = true }) }
 
-// RingAt tells the listeners of a lane that the lane has work from a later time on, which
-// no look at the store may have shown them yet. It never blocks.
+// RingAt tells the listeners of a lane that the lane has work from a later time on. A
+// listener's last read of the store may be too old to show that work. RingAt never blocks.
 func (b *Bell) RingAt(lane Lane, at time.Time) {
 	b.each(lane, func(l *Listener) {
 		if known, ok := l.coming[lane]; !ok || at.Before(known) {
@@ -88,7 +89,7 @@ func (b *Bell) RingAt(lane Lane, at time.Time) {
 	})
 }
 
-// each notes something at each listener of a lane, and wakes it.
+// each calls note for each listener of a lane, and wakes the listener.
 func (b *Bell) each(lane Lane, note func(*Listener)) {
 	if b == nil {
 		return
@@ -114,7 +115,7 @@ func (l *Listener) hear(note func(*Listener)) {
 	}
 }
 
-// Rung returns the lanes that were rung for work now since it was last asked.
+// Rung returns the lanes that have work now, and forgets them. They are sorted.
 func (l *Listener) Rung() []Lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,8 +124,8 @@ func (l *Listener) Rung() []Lane {
 	return lanes
 }
 
-// Coming returns the lanes that were rung for work at a later time since it was last asked,
-// each with the earliest such time. It is empty if there are none.
+// Coming returns the lanes that have work at a later time, each with the earliest such
+// time, and forgets them. It returns nil if there are none.
 func (l *Listener) Coming() map[Lane]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

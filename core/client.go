@@ -2,9 +2,9 @@ package core
 
 import "net/netip"
 
-// ClientOf is the address under which the requests of a client are counted: an IPv4 address
-// itself, or the /64 network of an IPv6 address, since each client has at least such a
-// network. The zero address stays as it is.
+// ClientOf returns the address under which the gateway counts the requests of a client. It
+// is the client's IPv4 address, or the /64 network of its IPv6 address: each IPv6 client
+// has at least such a network. The zero address stays as it is.
 func ClientOf(a netip.Addr) netip.Addr {
 	a = a.Unmap().WithZone("")
 	if !a.Is6() {

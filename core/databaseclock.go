@@ -6,34 +6,37 @@ import (
 	"time"
 )
 
-// How a [DatabaseClock] follows the database's clock.
+// Constants by which a [DatabaseClock] follows the database's clock.
 const (
-	// measureEvery is how long a measurement is relied on. A rough one, whose error may be
-	// more than roughly, is repeated after measureSoon, and so is one without an answer. The
-	// first one is often rough: the connection was just made.
+	// measureEvery is for how long the clock relies on a measurement. It repeats a rough
+	// measurement, whose error may exceed roughly, after measureSoon. It also repeats a
+	// measurement without an answer then. The first measurement is often rough, because the
+	// connection is new.
 	measureEvery = time.Minute
 	measureSoon  = 2 * time.Second
 	roughly      = 25 * time.Millisecond
 
-	// slewPart says how fast a correction is made: a tenth of the time that passes. Two
-	// processes that learn of a jump a minute apart so differ by 6 seconds at most. A call
-	// of 30 seconds loses 3 seconds of its lease. Leases outlast calls by 15 seconds.
+	// slewPart sets the speed of a correction: a tenth of the time that passes. Two
+	// processes that learn of a jump a minute apart therefore differ by 6 seconds at most.
+	// A call of 30 seconds loses 3 seconds of its lease. Leases outlast calls by 15
+	// seconds.
 	slewPart = 10
 
 	// slewMost is the largest correction that is made gradually. It takes ten minutes.
 	slewMost = time.Minute
 
-	// driftPart bounds how far two clocks come apart: one part in so many, 100 ppm.
+	// driftPart bounds the drift between two clocks: one part in 10,000, or 100 ppm.
 	driftPart = 10_000
 
-	// granularity is how exactly a database tells the time.
+	// granularity is the resolution of the database's time.
 	granularity = time.Millisecond
 
-	// stepped is the difference between the machine's wall clock and its monotonic clock
-	// from which on the wall clock was set, or the process was suspended.
+	// stepped bounds the difference between the machine's wall clock and its monotonic
+	// clock. From this difference on, the wall clock was set or the process was suspended.
 	stepped = 500 * time.Millisecond
 
-	// tellFrom is the difference between machine and database that is worth a fact.
+	// tellFrom is the smallest difference between machine and database that is stated as a
+	// fact.
 	tellFrom = time.Second
 )
 
@@ -47,11 +50,11 @@ const (
 // than a minute are made at once: the database has another clock then, for example after
 // a failover. Leases under way may then seem over too early, once.
 //
-// An answer is wrong by half its round trip at most. A measurement replaces what is known
-// only if it is more exact, counting 100 ppm of drift since, or if it proves the known
-// time wrong.
+// The error of an answer is at most half its round trip. A new measurement replaces the
+// known one in two cases: it is more exact, counting 100 ppm of drift since the known one,
+// or it proves the known time wrong.
 //
-// Until the first measurement it tells the machine's time. It is safe for concurrent use.
+// Until the first measurement it returns the machine's time. It is safe for concurrent use.
 type DatabaseClock struct {
 	read  func() instant
 	asked atomic.Int64 // instant.up in ns before which no other measurement is due
@@ -68,12 +71,12 @@ type instant struct {
 	up   time.Duration // monotonic, since the clock was made
 }
 
-// A course is what is known of the database's time from an instant on.
+// A course is the known time of the database from an instant on.
 type course struct {
 	from instant
-	time time.Time     // of the database at that instant
-	owed time.Duration // correction of that which is still to be made
-	blur time.Duration // how wrong time and owed together may be
+	time time.Time     // of the database at from
+	owed time.Duration // correction of time that is still to be made
+	blur time.Duration // the largest error of time and owed together
 	due  time.Duration // instant.up of the next measurement
 }
 
@@ -86,7 +89,7 @@ func NewDatabaseClock(machine Clock) *DatabaseClock {
 	}}
 }
 
-// Now is a [Clock]: the database's time. It has no monotonic reading.
+// Now is a [Clock] that returns the database's time. The result has no monotonic reading.
 func (c *DatabaseClock) Now() time.Time {
 	now, k := c.read(), c.known.Load()
 	if k == nil {
@@ -95,8 +98,8 @@ func (c *DatabaseClock) Now() time.Time {
 	return k.at(now.up)
 }
 
-// Ahead is how far the database's clock is ahead of the machine's; 0 before the first
-// measurement.
+// Ahead returns how far the database's clock is ahead of the machine's. It is negative if
+// the database's clock is behind, and 0 before the first measurement.
 func (c *DatabaseClock) Ahead() time.Duration {
 	now, k := c.read(), c.known.Load()
 	if k == nil {
@@ -105,9 +108,9 @@ func (c *DatabaseClock) Ahead() time.Duration {
 	return k.target(now.up).Sub(now.wall)
 }
 
-// Due tells for how long a measurement has been due; false if none is. Measurements are due
-// a minute apart, and at once when the machine's wall clock was set or the process was
-// suspended.
+// Due returns for how long a measurement has been due, or false if none is due.
+// Measurements are due a minute apart. One is due at once when the machine's wall clock was
+// set or the process was suspended.
 func (c *DatabaseClock) Due() (since time.Duration, due bool) {
 	now, k := c.read(), c.known.Load()
 	switch {
@@ -135,8 +138,8 @@ func (c *DatabaseClock) Measure() (answered func(database time.Time)) {
 	}
 }
 
-// Doubt makes a measurement due at once. It is for a caller that lost the database, which
-// may come back on another machine.
+// Doubt makes a measurement due at once. A caller that lost its connection to the database
+// calls it, because the database may come back on another machine.
 func (c *DatabaseClock) Doubt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,9 +151,9 @@ func (c *DatabaseClock) Doubt() {
 	c.asked.Store(0)
 }
 
-// Resume is for a process that is suspended between two calls, as functions are. Its
-// monotonic clock may have stood still, and its wall clock was right all the time: the
-// clock goes on by the wall clock.
+// Resume moves the clock on by the wall clock. It is for a process that is suspended
+// between two calls, as functions are: its monotonic clock may have stood still, while its
+// wall clock stayed right.
 func (c *DatabaseClock) Resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,8 +170,8 @@ func (c *DatabaseClock) Resume() {
 	}
 }
 
-// follow takes a measurement into account: the database's time is seen now, give or take
-// blur.
+// follow corrects the clock by a measurement: the database's time now is seen, with an
+// error of at most blur.
 func (c *DatabaseClock) follow(now instant, seen time.Time, blur time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,8 +203,9 @@ func (c *DatabaseClock) follow(now instant, seen time.Time, blur time.Duration) 
 	c.tellAhead(now, &next)
 }
 
-// Tell sets the observer of facts about the clock, [ClocksDiffer] and
-// [DatabaseClockJumped], and tells it how the clocks differ, if they do.
+// Tell sets the observer of facts about the clock: [ClocksDiffer] and
+// [DatabaseClockJumped]. If the clocks differ at the moment, the observer receives that
+// fact at once.
 func (c *DatabaseClock) Tell(o Observer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +215,7 @@ func (c *DatabaseClock) Tell(o Observer) {
 	}
 }
 
-// tellAhead states how far the clocks are apart, when that is certain and news.
+// tellAhead states how far the clocks are apart, if that is certain and has changed.
 func (c *DatabaseClock) tellAhead(now instant, k *course) {
 	ahead := k.target(now.up).Sub(now.wall)
 	if (ahead-c.told).Abs()-k.blur >= tellFrom && c.observe != nil {
@@ -226,24 +230,24 @@ func (c *DatabaseClock) tell(f Fact) {
 	}
 }
 
-// at is what the clock tells at a later instant.
+// at returns the clock's time at a later instant.
 func (k *course) at(up time.Duration) time.Time {
 	passed := max(0, up-k.from.up)
 	part := passed / slewPart
 	return k.time.Add(passed + max(-part, min(k.owed, part)))
 }
 
-// target is what the clock would tell if no correction were owed.
+// target returns the time that the clock would show if no correction were owed.
 func (k *course) target(up time.Duration) time.Time {
 	return k.time.Add(max(0, up-k.from.up) + k.owed)
 }
 
-// gap is by how much more the wall clock has gone on than the monotonic clock.
+// gap returns how much farther the wall clock has moved than the monotonic clock.
 func (k *course) gap(now instant) time.Duration {
 	return now.wall.Sub(k.from.wall) - (now.up - k.from.up)
 }
 
-// rebased is the same course from a later instant on.
+// rebased returns the same course, expressed from a later instant.
 func (k *course) rebased(now instant) course {
 	passed := max(0, now.up-k.from.up)
 	told := k.at(now.up)

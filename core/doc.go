@@ -1,14 +1,12 @@
-// Package core is the vocabulary of the event gateway: what an event, a job,
-// an attempt and a lease are, how they may change, and which roles a store
-// plays. It does no IO.
+// Package core is the vocabulary of the event gateway. It defines events, jobs, attempts and
+// leases, the ways in which they may change, and the roles of a store. It does no IO.
 //
 // # The model on one page
 //
-// An event comes in through one door and becomes rows in one SQL database in
-// one commit: the event itself and one job for every consumer that matches it.
-// A job waits in the lane of its consumer ("handler/billing", "queue/mail",
-// "workflow/fulfil-order", "alert/3f9a..."). Whoever is awake takes due jobs out of lanes, tries them, and
-// settles each attempt with an outcome.
+// An event comes in through one door. One commit stores the event in a SQL database, together
+// with one job for every consumer that matches it. A job waits in the lane of its consumer
+// ("handler/billing", "queue/mail", "workflow/fulfil-order", "alert/3f9a..."). Workers take
+// due jobs out of lanes, try them, and settle each attempt with an outcome.
 //
 //	request ──▶ Event ─┬─▶ Job (handler/a) ──▶ Attempt, Attempt, ...
 //	                   └─▶ Job (handler/b) ──▶ Attempt
@@ -23,17 +21,17 @@
 //	                         │                       │     due := now + backoff, or the time
 //	                         └─────────── dead ◀─────┘     that a workflow waits for
 //
-// Taking a job moves its due time to the end of the lease; settling it sets the
-// due time to the retry time, or to none. So backoff, the recovery of jobs whose
-// worker vanished, and a queue's visibility timeout are one index and one query:
-// a running job whose lease is over is simply due again. So no status is a condition of a
-// Take: retryable and scheduled tell people why a job waits, the due time for how long.
+// Taking a job moves its due time to the end of the lease. Settling it sets the due time to
+// the retry time, or to none. So one index and one query serve backoff, the recovery of jobs
+// whose worker vanished, and a queue's visibility timeout: a running job whose lease is over
+// is simply due again. No Take asks for a status. The statuses retryable and scheduled tell
+// people why a job waits; the due time says for how long.
 //
-// Every write can be sent twice. Ids are made before the first write, every take
-// writes a fresh [Lease], and each later write on the job carries it: a worker
-// that lost its lease changes nothing. A job's attempt number is for people, never
-// a fence. A slot of a schedule is fired by every process that sees it come; its time
-// is the event's delivery id, so one event comes of it.
+// Every write can be sent twice. Ids are made before the first write. Every take writes a
+// fresh [Lease], and each later write on the job carries that lease: a worker that lost its
+// lease changes nothing. A job's attempt number is for people and never a fence. Every
+// process that sees a slot of a schedule come fires it. The slot's time is the event's
+// delivery id, so a slot causes one event only.
 //
 // A workflow is a consumer whose jobs are the steps of a [Run]:
 //
@@ -43,23 +41,83 @@
 //	                        │                   └──────┤ the next step, a retry
 //	                        └────── redrive ─── failed ◀┘
 //
-// Each change of a run is one [Transition], and who inserts the next number of its
-// history makes it. So steps that end side by side are counted exactly, whoever runs
-// them, and a worker that dies leaves either a job to be taken again or the next one.
-// No lease is asked for there: of those who ran the same attempt, the first to tell
-// how it ended counts.
-// Waiting for a time or for a callback is a job that is due later, like all waiting.
+// Each change of a run is one [Transition]. Of several workers, the first to insert the next
+// number of the run's history makes the change. So steps that end side by side are counted
+// exactly, on any number of workers. A worker that dies leaves either its own job, to be taken
+// again, or the next one. A transition asks for no lease: if several workers ran the same
+// attempt, the first end that is stored counts. Waiting for a time or for a callback is a job
+// that is due later, like all waiting.
 //
-// Between a lane and its takers stands a [Gate]: the circuit breaker and the rate
-// limit of its handler, a row like the others. Take asks it, Settle moves it, so
-// both hold for every process of one database.
+// A [Gate] stands between a lane and its workers. It holds the circuit breaker and the rate
+// limit of the lane's handler, in a row like the others. Take reads the gate and Settle moves
+// it, so both hold for every process of one database.
 //
-// # Who may import whom
+// # Glossary
 //
-// core imports the standard library and the ULID library, and nothing else of
-// this module. Services (intake, worker, manage) import core and the pure
-// packages; edges (web, egress, telemetry) import services; core/gateway
-// assembles; store implements the roles declared here. Nothing below core ever
-// imports store. The test in deps_test.go holds every line of this rule, with
-// its reason.
+// Each word has this one meaning in the whole repository.
+//
+// Coming in:
+//
+//   - source: a configured entrance for events: a webhook, the API, an SNS topic or a schedule.
+//   - event: one message as the gateway received it, stored unchanged. See [Event].
+//   - arrival: an event with its jobs and runs, before it is stored. See [Arrival].
+//   - delivery id: the sender's own id of an event. It identifies repeats within a source.
+//   - key: a text that makes a job unique in its lane. It identifies repeats within a lane.
+//   - slot: one time of a cron source's schedule. Each slot causes one event.
+//   - mark: the time up to which the slots of a source are dealt with. See [Mark].
+//
+// Work:
+//
+//   - consumer: a configured receiver of events: a handler, a queue, a workflow or an alert.
+//   - handler: a consumer that the gateway calls, over HTTP or gRPC.
+//   - queue: a consumer whose clients fetch messages and acknowledge them.
+//   - job: the work that one event means for one consumer. A queue's job is a message.
+//   - lane: the jobs of one consumer, with a name such as "handler/billing". See [Lane].
+//   - due: a job is due once its due time is now or has passed. See [Job].
+//   - claim, take: to lease due jobs. [Worklist.Take] does it, also for queues.
+//   - lease: the right to work on a job until a time. Its value is random. See [Lease].
+//   - attempt: one try at a job, counted when the job is taken. See [Attempt].
+//   - outcome: the end of an attempt, with the job's next status. See [Outcome].
+//   - settle: to store an outcome. It ends the lease.
+//   - release: to give a taken job back untried. The attempt does not count.
+//   - dead: the status of a job that used up its attempts. Only an operator revives it.
+//   - stray: a lane with jobs whose consumer is in no running configuration.
+//   - delivery: a call of a handler, with the event as its body.
+//   - tick: one bounded round of a service that looks for work and does it. See [Budget].
+//
+// Gates:
+//
+//   - gate: the circuit breaker and rate limit of a lane. See [Gate].
+//   - breaker: it stops the deliveries to a handler that fails, and probes it. See [Breaker].
+//   - probe: the one delivery that tests a handler while its breaker is open.
+//   - ramp: the slower rate of deliveries in the first [RampTime] after a breaker closed.
+//   - pass: the conditions under which a worker may claim from a gated lane. See [Pass].
+//
+// Workflows:
+//
+//   - run: one execution of a workflow, for one event. See [Run].
+//   - definition: the configuration that a run follows to its end. See [Definition].
+//   - step: one execution of a step of the definition, in one run. See [Step].
+//   - situation: a step with its run and the steps around it, read at one moment.
+//   - transition: one atomic change of a run. See [Transition].
+//   - history: the numbered entries of a run, one or more for each transition.
+//   - redrive: to continue a failed or canceled run, in its next epoch.
+//   - callback: a request from outside that completes a waiting step, by a token.
+//
+// Operation:
+//
+//   - fact: something that happened and is stored. Logs, metrics and traces show facts.
+//   - replay: to make new jobs for a stored event.
+//   - retry: to make dead jobs available again, with all their attempts.
+//   - turn: the right of one process to do a periodic duty once. See [Upkeep].
+//   - purge: to delete finished records that are old enough.
+//   - drain: to delete the jobs of one lane.
+//
+// # Which package may import which
+//
+// core imports the standard library and the ULID library, and nothing else of this module.
+// Services (intake, worker, manage) import core and the pure packages. Edges (web, egress,
+// telemetry) import services. core/gateway assembles them. The package store implements the
+// roles declared here. No package below core ever imports store. The test in deps_test.go
+// holds every line of this rule, with its reason.
 package core

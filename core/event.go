@@ -8,14 +8,14 @@ import (
 // DefaultSource is the source of the short intake route, POST /events/{event_type}.
 const DefaultSource = "app"
 
-// AlertSource is the source of events that the gateway makes itself, to tell people
-// that something is wrong. No configured source can be called that.
+// AlertSource is the source of events that the gateway makes itself, to alert people to a
+// failure. No configured source can have this name.
 const AlertSource = "_alerts"
 
 // CronTick is the type of the events of cron sources.
 const CronTick = "cron.tick"
 
-// An Event is one thing that happened, as it was received.
+// An Event is one message, as the gateway received it.
 type Event struct {
 	ID     ID
 	Source string // name of the configured source it came in through
@@ -25,50 +25,50 @@ type Event struct {
 	// NUL bytes, usually JSON, but nothing here depends on that.
 	Payload []byte
 
-	// Binary says that Payload is any bytes: it is no UTF-8 text, or has a NUL byte.
+	// Binary says that Payload is not text: it is not valid UTF-8, or it has a NUL byte.
 	Binary bool
 
 	// ContentType of Payload as the sender gave it; empty if it gave none.
 	ContentType string
 
-	// Headers kept with the event: CloudEvents attributes (ce-*), trace context
-	// and the provider's ids, under lower-case names. Never credentials.
+	// Headers are kept with the event, under lower-case names: CloudEvents attributes
+	// (ce-*), the trace context and the provider's ids. They never include credentials.
 	Headers map[string]string
 
-	// DeliveryID is the sender's own name for this delivery, unique per source;
-	// empty if there is none. A second event with the same one is a duplicate.
+	// DeliveryID is the sender's own id of this delivery, unique per source. It is empty if
+	// there is none. A second event with the same DeliveryID is a duplicate.
 	DeliveryID string
 
-	// CreatedAt is when the event was received, in milliseconds precision. It is at
-	// most a minute later than the time in the id; a store sees to it that it is at most a
-	// minute earlier.
+	// CreatedAt is when the event was received, in milliseconds precision. It is at most a
+	// minute later than the time in the id; the code that makes the event ensures that. It
+	// is also at most a minute earlier; the store ensures that.
 	CreatedAt time.Time
 }
 
-// NoData reports whether the event is a CloudEvent that came without data: its payload is
-// empty, and not a text that is empty.
+// NoData reports whether the event is a CloudEvent without data. A text/* payload that is
+// empty is data.
 func (e *Event) NoData() bool {
 	return len(e.Payload) == 0 && e.Headers["ce-specversion"] != "" && !strings.HasPrefix(e.ContentType, "text/")
 }
 
-// Opaque reports whether the payload has no JSON view but null: it is any bytes, or there is no
-// data.
+// Opaque reports whether the JSON view of the payload is null. That holds for binary
+// payloads and for CloudEvents without data.
 func (e *Event) Opaque() bool { return e.Binary || e.NoData() }
 
-// An Arrival is an event together with the jobs it gives rise to, about to be
-// accepted. The jobs' ids, lanes, keys and budgets are decided; everything else
-// about them follows from being new.
+// An Arrival is an event together with its jobs and runs, before it is stored. The jobs'
+// ids, lanes, keys and budgets are decided. All other fields of a job follow from its being
+// new.
 type Arrival struct {
 	Event Event
 	Jobs  []NewJob
 	Runs  []NewRun // each with its job among Jobs
 
-	// Undecided are the consumers whose filters gave no answer, and which get no job. A store
-	// ignores them.
+	// Undecided are the consumers whose filters failed with an error. They get no job. A
+	// store ignores this field.
 	Undecided []Undecided
 }
 
-// An Undecided is a consumer whose filter gave no answer about an event.
+// An Undecided is a consumer whose filter failed with an error for an event.
 type Undecided struct {
 	Lane Lane
 	Why  error // of the filter
@@ -80,7 +80,7 @@ type Declined struct {
 	Why  string // in words, for people
 }
 
-// A NewJob is a job that does not exist yet.
+// A NewJob is a job before it is stored.
 type NewJob struct {
 	ID   ID
 	Lane Lane
@@ -89,16 +89,17 @@ type NewJob struct {
 	// second job for it. Empty means no key.
 	Key string
 
-	// MaxAttempts is how often the job may be taken before it is dead; at least 1.
+	// MaxAttempts is how many times the job may be taken before it is dead; at least 1.
 	MaxAttempts int
 }
 
-// A Receipt tells what became of an arrival.
+// A Receipt is the result of accepting an arrival.
 type Receipt struct {
-	// EventID names the stored event: the arrival's own, or the one it repeats.
+	// EventID names the stored event: the arrival's own, or the earlier event that it
+	// repeats.
 	EventID ID
 
-	// Duplicate says that the arrival repeats a stored event and left no trace.
+	// Duplicate says that the arrival repeats a stored event. Nothing of it was stored.
 	Duplicate bool
 
 	// Jobs is the number of jobs created; 0 for a duplicate.

@@ -2,23 +2,23 @@ package core
 
 import "time"
 
-// A Fact is something that happened and is already stored. Services state facts,
-// after the commit and once; logs, metrics and traces are made of them.
+// A Fact is something that happened and is already stored. Services state a fact once,
+// after the commit. Logs, metrics and traces are made from facts.
 type Fact interface{ fact() }
 
-// An Observer is told facts. It must not block and must be safe for concurrent
-// use.
+// An Observer receives facts. It must not block and must be safe for concurrent use.
 type Observer func(Fact)
 
 // Accepted: an event was stored.
 type Accepted struct {
 	Event Event
-	Jobs  int           // that were stored
-	Asked []NewJob      // for these; fewer were stored if lanes had seen keys of theirs
+	Jobs  int           // number of stored jobs
+	Asked []NewJob      // the requested jobs; fewer are stored if lanes had seen their keys
 	Took  time.Duration // from the first byte read to the commit; zero if it was not received
 
-	// Parent is the span that the event was sent in. It is zero if its sender named none,
-	// and if no spans are made: see [Event.Headers] for that of its intake.
+	// Parent is the span that the sender named, as the parent of the event's intake. It is
+	// zero if the sender named none, and if no spans are made. [Event.Headers] has the span
+	// of the intake itself.
 	Parent Span
 }
 
@@ -33,10 +33,10 @@ type Unverified struct {
 	Source, Reason, ClientIP string
 }
 
-// TurnedAway: a request with an event was not taken, for another reason than [Unverified].
+// TurnedAway: a request with an event was refused, for another reason than [Unverified].
 type TurnedAway struct {
-	Source string // "" if there is none of that name
-	Kind   Kind   // zero if it was nothing that the sender could have done better
+	Source string // "" if no source has the requested name
+	Kind   Kind   // zero if the sender did nothing wrong
 }
 
 // ConnectionClosed: a connection of a client was closed because too many were open.
@@ -45,10 +45,10 @@ type ConnectionClosed struct {
 	ClientIP string // of an IPv6 client the first address of its /64 network
 }
 
-// A ClosedFor is the reason for closing a connection that its client would have kept.
+// A ClosedFor is the reason for closing a connection that its client would have kept open.
 type ClosedFor string
 
-// Why connections are closed.
+// The reasons for closing connections.
 const (
 	ClosedIdle    ClosedFor = "idle"    // it was the longest idle one, and a new connection needed its place
 	ClosedRefused ClosedFor = "refused" // it came when there were too many connections, and none was idle
@@ -59,13 +59,13 @@ type Confirmed struct {
 	Source, Topic string
 }
 
-// Unsubscribed: a topic told that its subscription has ended.
+// Unsubscribed: a topic reported that its subscription has ended.
 type Unsubscribed struct {
 	Source, Topic string
 }
 
-// Skipped: slots of a cron source passed while nobody looked, and are too old to be
-// made up for.
+// Skipped: slots of a cron source passed while no process watched the schedule, and they
+// are too old to be fired now.
 type Skipped struct {
 	Source      string
 	Slots       int
@@ -82,63 +82,65 @@ type Settled struct {
 // BreakerMoved: a circuit breaker opened or closed.
 type BreakerMoved struct {
 	Lane  Lane
-	Gate  Gate // as it stands now
-	Reset bool // an operator closed it, no outcome
+	Gate  Gate // after the move
+	Reset bool // an operator closed it, not an outcome
 }
 
-// Superseded: an attempt ended after its lease, or after its step was over; its outcome was
-// not stored. Why says so of a step, in words for the log; of others it is empty.
+// Superseded: an attempt ended after its lease, or after its step was over, so its outcome
+// was not stored. Why gives the reason for the log if the job is for a step. It is empty
+// for other jobs.
 type Superseded struct {
 	Job Job
 	Why string
 }
 
-// Released: jobs were given back untried.
+// Released: a worker gave jobs back untried.
 type Released struct {
 	Jobs int
 	Why  string
 }
 
-// Pulled: a consumer of a queue received messages, or said what became of them.
+// Pulled: a consumer of a queue received, acknowledged, nacked or extended messages.
 type Pulled struct {
 	Queue    string
 	Action   PullAction
 	Messages int
 }
 
-// A PullAction is what a consumer did.
+// A PullAction is the kind of a consumer's request.
 type PullAction string
 
-// What consumers do. A message that a nack makes dead is stated as [Settled] as well.
+// The actions of consumers. A message that a nack makes dead is stated as [Settled] as
+// well.
 const (
 	MessagesReceived PullAction = "received"
 	MessagesAcked    PullAction = "acked"
 	MessagesRetried  PullAction = "retried" // nacked, with attempts left
-	MessagesDead     PullAction = "dead"    // nacked or run out, without
+	MessagesDead     PullAction = "dead"    // nacked without attempts left, or their last lease ended
 	MessagesExtended PullAction = "extended"
-	MessagesReturned PullAction = "returned" // their consumer was gone before it had them
+	MessagesReturned PullAction = "returned" // given back because the consumer disconnected before the response was written
 )
 
-// StepMoved: something became of a step of a workflow run.
+// StepMoved: the status of a step of a workflow run changed.
 type StepMoved struct {
 	Run     Run
 	Event   Event     // that started the run
-	Step    Step      // as it is now
-	Attempt Attempt   // the call that ended, of a step that makes calls; zero if none did
+	Step    Step      // after the change
+	Attempt Attempt   // the call that ended, of a step that makes calls; zero if no call ended
 	DueAt   time.Time // of its next attempt, if there will be one
 }
 
-// RunMoved: a workflow run has another status now, or begins anew.
+// RunMoved: the status of a workflow run changed, or the run was redriven.
 type RunMoved struct {
 	Run   Run
-	Event Event // that started it; zero if nobody had to know it
+	Event Event // that started the run; zero if this process did not read it
 }
 
-// CalledIn: a callback came in.
+// CalledIn: a callback request arrived.
 type CalledIn struct {
 	Result Callback
-	Run    Run    // zero if the token is not good; only its ID is set if the callback was repeated
-	Path   string // of the step that waited; "" if the callback was not received
+	Run    Run    // zero if the token is not valid; only its ID is set if the callback was repeated
+	Path   string // of the waiting step; "" if the callback was not received
 }
 
 // A Callback is the outcome of a callback.
@@ -148,40 +150,41 @@ type Callback string
 const (
 	CallbackReceived Callback = "received"
 	CallbackRepeated Callback = "repeated" // it was received before, with the same body
-	CallbackUnknown  Callback = "unknown"  // its token is not, or no longer, good
+	CallbackUnknown  Callback = "unknown"  // its token is not valid, or no longer
 )
 
-// FilterFailed: the filter of a consumer gave no answer about a stored event. The consumer
-// got no job for the event; a replay evaluates the filter again.
+// FilterFailed: the filter of a consumer failed with an error for a stored event. The
+// consumer got no job for the event. A replay evaluates the filter again.
 type FilterFailed struct {
 	Event Event
 	Undecided
 }
 
-// Recovered: jobs of an earlier process were made due again at start.
+// Recovered: at its start a process made the jobs of an earlier process due again.
 type Recovered struct {
 	Jobs int
 }
 
-// Purged: records that were over for long enough are deleted.
+// Purged: old finished records were deleted.
 type Purged struct {
 	Rows int           // jobs, runs and events
 	Took time.Duration // pauses included
-	More bool          // are left, for the next pass
+	More bool          // whether old records are left, for the next pass
 }
 
-// Replayed: an operator gave a stored event to those who want it now.
+// Replayed: an operator had a stored event matched against the consumers of the present
+// configuration, which got new jobs.
 type Replayed struct {
 	Event Event
 	Asked []NewJob // all of them were stored
 }
 
-// Revived: an operator brought dead jobs back, or had one tried before its time.
+// Revived: an operator brought dead jobs back, or had a waiting job tried early.
 type Revived struct {
-	ID    ID   // the one job; "" if it was all those of a lane
-	Lane  Lane // "" if it was all jobs
+	ID    ID   // of the only job; "" if all dead jobs of a lane were revived
+	Lane  Lane // "" if the dead jobs of all lanes were revived
 	Jobs  int
-	Early bool // the one job was not dead, but waited for its next attempt
+	Early bool // the only job was not dead, but waited for its next attempt
 }
 
 // Drained: an operator deleted the messages of a queue.
@@ -190,39 +193,41 @@ type Drained struct {
 	Messages int
 }
 
-// Reloaded: a configuration was read again while the process runs.
+// Reloaded: a running process read its configuration again.
 type Reloaded struct {
-	From   string // its path or URL, without credentials
+	From   string // path or URL of the configuration, without credentials
 	Result ReloadResult
-	Err    error // why it was ignored; nil if it is followed
+	Err    error // the reason for ignoring it; nil if it is followed
 }
 
-// A ReloadResult is what became of a configuration.
+// A ReloadResult is the result of reading a configuration again.
 type ReloadResult string
 
-// What becomes of one. Whatever is ignored leaves the one before as it was.
+// The results of a reload. Unless it is applied, the process keeps its present
+// configuration.
 const (
 	ReloadApplied     ReloadResult = "applied"
-	ReloadUnchanged   ReloadResult = "unchanged"   // it is the one that is followed
+	ReloadUnchanged   ReloadResult = "unchanged"   // it equals the present configuration
 	ReloadInvalid     ReloadResult = "invalid"     // ignored: it has errors
-	ReloadForbidden   ReloadResult = "forbidden"   // ignored: it changes what a running process cannot or must not
-	ReloadUnreachable ReloadResult = "unreachable" // nothing could be read
+	ReloadForbidden   ReloadResult = "forbidden"   // ignored: a running process cannot or must not make this change
+	ReloadUnreachable ReloadResult = "unreachable" // the configuration could not be read
 )
 
-// Troubled: something failed that will be tried again by itself.
+// Troubled: an operation failed, and the service will try it again.
 type Troubled struct {
 	Doing string // "take", "settle", ...
 	Err   error
 }
 
-// ClocksDiffer: the database's clock is a second or more from the machine's, or that has
-// changed by so much since the last such fact. Stored times are the database's.
+// ClocksDiffer: the database's clock and the machine's clock differ by a second or more, or
+// their difference changed by a second or more since the last such fact. Stored times are
+// the database's.
 type ClocksDiffer struct {
 	Ahead time.Duration // of the database's clock; below a second either way if the clocks agree again
 }
 
-// DatabaseClockJumped: the database's clock is not where it was expected. It was set, or the
-// database is on another machine.
+// DatabaseClockJumped: the database's clock shows another time than expected. It was set,
+// or the database moved to another machine.
 type DatabaseClockJumped struct {
 	By time.Duration // negative if it was set back
 }

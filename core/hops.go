@@ -2,20 +2,21 @@ package core
 
 import "strconv"
 
-// Hops is the header that counts how many gateways have handed an event on. A delivery
-// carries its count, and an event keeps the count of the delivery that it came by. The header
-// ends loops, of a gateway that delivers to itself or of several gateways in a ring.
+// Hops is the header that counts how many gateways have passed an event on. A delivery
+// carries the count of its event plus one. An event keeps the count of the delivery by
+// which it arrived. The count ends loops: of a gateway that delivers to itself, and of
+// several gateways in a ring.
 const Hops = "x-gateway-hops"
 
 // HopsHeader is Hops in the spelling of net/http.
 const HopsHeader = "X-Gateway-Hops"
 
-// MaxHops is how often gateways may hand an event on. A chain of gateways has a few hops; a
+// MaxHops is how many gateways may pass an event on. A chain of gateways has a few hops; a
 // loop has no end.
 const MaxHops = 16
 
-// ParseHops reads a count of hops, which has digits only. For a count that an int cannot hold
-// it returns some number above MaxHops. For any other text it returns false.
+// ParseHops reads a count of hops. A count has only digits. For a count that an int cannot
+// hold it returns a number above MaxHops. For any other text it returns false.
 func ParseHops(text string) (int, bool) {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -32,7 +33,7 @@ func ParseHops(text string) (int, bool) {
 	return n, true
 }
 
-// NextHop is the count for deliveries of the event.
+// NextHop returns the count for deliveries of the event: at most MaxHops + 1.
 func (e *Event) NextHop() string {
 	n, _ := ParseHops(e.Headers[Hops])
 	return strconv.Itoa(min(n, MaxHops) + 1)

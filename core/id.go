@@ -11,12 +11,13 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// An ID is a ULID in its canonical form: 26 upper-case characters whose order is
-// the order of creation, to the millisecond everywhere and exactly within one
-// process. See https://github.com/ulid/spec.
+// An ID is a ULID in its canonical form: 26 upper-case characters. The order of ids is the
+// order of creation, exactly within one process and to the millisecond across processes.
+// See https://github.com/ulid/spec.
 type ID string
 
-// ParseID reads an id as callers write it. Lower case is accepted.
+// ParseID reads an id as callers write it. It accepts lower case. The error is a [Refusal]
+// of kind [Invalid].
 func ParseID(s string) (ID, error) {
 	u, err := ulid.ParseStrict(s)
 	if err != nil {
@@ -25,7 +26,8 @@ func ParseID(s string) (ID, error) {
 	return ID(u.String()), nil
 }
 
-// Time is when the id was made, in milliseconds precision; zero if it is not an id.
+// Time returns when the id was made, in milliseconds precision, or the zero time if it is
+// not an id.
 func (id ID) Time() time.Time {
 	u, err := ulid.ParseStrict(string(id))
 	if err != nil {
@@ -34,15 +36,16 @@ func (id ID) Time() time.Time {
 	return ulid.Time(u.Time()).UTC()
 }
 
-// FirstID is the lowest id that can be made at a time: every id made before it is
-// less. A time before 1970 is taken for 1970.
+// FirstID returns the lowest id that can be made at a time: every id made before that time
+// is less. For a time before 1970 it returns the first id of 1970.
 func FirstID(t time.Time) ID {
 	var u ulid.ULID
 	_ = u.SetTime(uint64(max(0, t.UnixMilli()))) // fails after the year 10889
 	return ID(u.String())
 }
 
-// Next is the lowest id above this one; itself if it is the highest, or not an id.
+// Next returns the lowest id above this one. It returns the id itself if it is the highest
+// one, or not an id.
 func (id ID) Next() ID {
 	u, err := ulid.ParseStrict(string(id))
 	if err != nil {
@@ -56,8 +59,8 @@ func (id ID) Next() ID {
 	return id
 }
 
-// IDs makes ids that only ever grow, also when the clock steps back. The zero
-// value is not usable; it is safe for concurrent use.
+// IDs makes ids in ascending order, also when the clock steps back. The zero value is not
+// usable. IDs is safe for concurrent use.
 type IDs struct {
 	mu     sync.Mutex
 	clock  Clock
@@ -72,8 +75,8 @@ func NewIDs(clock Clock) *IDs { return newIDs(clock, bufio.NewReaderSize(rand.Re
 
 func newIDs(clock Clock, random io.Reader) *IDs { return &IDs{clock: clock, random: random} }
 
-// Next makes an id. It panics only if the system has no randomness left to give,
-// which Go's crypto/rand treats as fatal too.
+// Next makes an id. It panics only if the system has no randomness left, which Go's
+// crypto/rand treats as fatal too.
 func (s *IDs) Next() ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +84,7 @@ func (s *IDs) Next() ID {
 	return ID(s.newest().String())
 }
 
-// Block makes a block of ids, which no other call returns.
+// Block makes a block of ids. No other call returns an id of it.
 func (s *IDs) Block() Block {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +95,8 @@ func (s *IDs) Block() Block {
 	return b
 }
 
-// grow goes on to an id above the newest one: at random, so that ids cannot be guessed, by
-// up to 2^32 times a step, or in a new millisecond to anywhere in its lower half.
+// grow moves on to an id above the newest one. The distance is random, up to 2^32 steps, so
+// that ids cannot be guessed. In a new millisecond it begins anywhere in the lower half.
 func (s *IDs) grow(step uint64) {
 	var bits [10]byte
 	if now := ulid.Timestamp(s.clock()); now > s.last {
@@ -104,7 +107,7 @@ func (s *IDs) grow(step uint64) {
 	s.read(bits[:4])
 	low := s.low + step*(1+uint64(binary.BigEndian.Uint32(bits[:])))
 	if low < s.low {
-		if s.high++; s.high == 0 { // no more in this millisecond: borrow the next
+		if s.high++; s.high == 0 { // this millisecond has no more ids: borrow the next
 			s.last++
 			s.begin(bits[:])
 			return
@@ -134,12 +137,13 @@ func (s *IDs) newest() (u ulid.ULID) {
 // BlockSize is how many ids a Block has.
 const BlockSize = 1 << 24
 
-// A Block is BlockSize ids in a row. All ids that come of one request are of one block, each
-// at a place that its purpose gives it. So a request that comes again with its block makes
-// the same ids, and storing them again stores nothing twice.
+// A Block is BlockSize consecutive ids. All ids that belong to one request are of one
+// block, each at a place that its purpose determines. So a request that is repeated with
+// its block makes the same ids, and storing them again stores nothing twice.
 type Block struct{ first ulid.ULID }
 
-// BlockOf is the block of an id, and the id's place there. An id is what [ParseID] returns.
+// BlockOf returns the block of an id, and the id's place in it. The id must be one that
+// [ParseID] returns.
 func BlockOf(id ID) (b Block, place uint32) {
 	b.first, _ = ulid.ParseStrict(string(id))
 	last := binary.BigEndian.Uint32(b.first[12:])
@@ -148,7 +152,7 @@ func BlockOf(id ID) (b Block, place uint32) {
 	return b, place
 }
 
-// At is the id at a place, which is below BlockSize.
+// At returns the id at a place. The place must be below BlockSize.
 func (b Block) At(place uint32) ID {
 	binary.BigEndian.PutUint32(b.first[12:], binary.BigEndian.Uint32(b.first[12:])|place%BlockSize)
 	return ID(b.first.String())

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A limit is how long something may take, and when its time is over.
+// A limit is the longest time of an attempt, with its end.
 type limit struct {
 	time time.Duration
 	end  time.Time
@@ -13,17 +13,18 @@ type limit struct {
 
 type limitKey struct{}
 
-// WithLimit is context.WithTimeout for an attempt of which users are told how long it might
-// take: the work that is handed the context begins a little later, on a busy machine tens of
-// milliseconds, and cannot tell the limit from the deadline.
+// WithLimit is context.WithTimeout for an attempt whose limit users see in texts. The work
+// with this context begins a little later than the limit, tens of milliseconds on a busy
+// machine. So the work cannot compute the limit from the deadline; [LimitOf] returns it.
 func WithLimit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	end, _ := ctx.Deadline()
 	return context.WithValue(ctx, limitKey{}, limit{d, end}), cancel
 }
 
-// LimitOf is how long what has this context might take. It is zero if the context has no
-// deadline, and what is left at start if its deadline is not that of WithLimit.
+// LimitOf returns the longest time of the work that has this context. It is zero if the
+// context has no deadline. It is the time that is left at start if the deadline was not set
+// by WithLimit.
 func LimitOf(ctx context.Context, start time.Time) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {

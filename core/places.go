@@ -1,19 +1,19 @@
 package core
 
-// Places are the places that alerts are posted to, by the lanes in which the jobs of alerts are
-// stored. Such a lane is named after a hash of the place's URL: it stays the same when the
-// configuration is put in another order, and it tells nothing that a person could use. So
-// places are shown under their numbers in the configuration, with their hosts. The lane of a
-// place that is not configured any more is shown as it is stored.
+// Places maps the lanes of alerts, as stored, to the places that the alerts are posted to.
+// Such a lane is named after a hash of the place's URL. So it stays the same when the
+// entries of the configuration change their order. A hash means nothing to a person, so a
+// place is shown under its number in the configuration, with its host. The lane of a place
+// that is no longer configured is shown as it is stored.
 type Places map[Lane]Place
 
-// A Place is how a place that alerts are posted to is shown.
+// A Place is how a place to which alerts are posted is shown.
 type Place struct {
 	Lane Lane   // with its number in the configuration, from 1, such as "alert/1"
 	Host string // of its URL
 }
 
-// Shown is the lane under which a lane is shown.
+// Shown returns the lane under which a stored lane is shown.
 func (p Places) Shown(stored Lane) Lane {
 	if place, ok := p[stored]; ok {
 		return place.Lane
@@ -21,7 +21,7 @@ func (p Places) Shown(stored Lane) Lane {
 	return stored
 }
 
-// Stored is the lane that is shown as another one.
+// Stored returns the stored lane that is shown under this one.
 func (p Places) Stored(shown Lane) Lane {
 	for stored, place := range p {
 		if place.Lane == shown {
@@ -31,7 +31,7 @@ func (p Places) Stored(shown Lane) Lane {
 	return shown
 }
 
-// Job is a job as it is shown: in the lane that is shown, and with the host of its place.
+// Job returns a job as it is shown: in the shown lane, and with the host of its place.
 func (p Places) Job(j Job) Job {
 	if place, ok := p[j.Lane]; ok {
 		j.Lane, j.Host = place.Lane, place.Host
@@ -39,7 +39,7 @@ func (p Places) Job(j Job) Job {
 	return j
 }
 
-// Jobs are jobs as they are shown. The given ones stay as they are.
+// Jobs returns jobs as they are shown. It does not change the given jobs.
 func (p Places) Jobs(stored []Job) []Job {
 	if len(p) == 0 {
 		return stored
@@ -51,7 +51,7 @@ func (p Places) Jobs(stored []Job) []Job {
 	return shown
 }
 
-// Fact is a fact with the lanes and jobs of places as they are shown.
+// Fact returns a fact with its lanes and jobs as they are shown.
 func (p Places) Fact(f Fact) Fact {
 	switch f := f.(type) {
 	case Settled:

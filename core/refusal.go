@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Kind is what kind of no a Refusal is. Edges map it to a status or exit code.
+// Kind is the kind of a Refusal. Edges map it to a status or exit code.
 type Kind int
 
 // The kinds of refusal.
 const (
 	Invalid      Kind = iota + 1 // the request itself is wrong
-	Unauthorized                 // the caller did not prove who it is
-	Forbidden                    // the caller is known not to be welcome
-	NotFound                     // what was asked for does not exist
+	Unauthorized                 // the caller did not prove its identity
+	Forbidden                    // the caller's identity is known and has no permission
+	NotFound                     // the requested row or route does not exist
 	TooLarge                     // more bytes than are accepted
 	Unsupported                  // a form of body that is not accepted
-	Unavailable                  // cannot be done now; later it may
-	Looped                       // it was in too many gateways before
+	Unavailable                  // impossible now; possible later
+	Looped                       // it passed through too many gateways before
 )
 
 // A Refusal is an error whose message is meant for the caller, word for word.
@@ -30,8 +30,8 @@ type Refusal struct {
 	// Cause is the error behind the refusal, for the log; may be nil.
 	Cause error
 
-	// RetryAfter tells an Unavailable caller when to come back; zero means the
-	// edge's default.
+	// RetryAfter is the time after which an Unavailable caller may try again. Zero means
+	// the default of the edge.
 	RetryAfter time.Duration
 }
 
@@ -51,8 +51,8 @@ func (r *Refusal) Error() string {
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Cause }
 
-// Untouched is an error after which it is certain that the writes it is about took no effect
-// and will take none. After an Unavailable that does not say so, this is not known.
+// Untouched wraps an error of writes. It says that the writes took no effect and will take
+// none. After any other Unavailable error this is not known.
 func Untouched(err error) error { return &untouched{err} }
 
 type untouched struct{ error }

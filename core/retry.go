@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// MaxBackoff is the longest time between two attempts, whatever the policy or a
-// reply's Retry-After says.
+// MaxBackoff is the longest time between two attempts. It bounds every policy and every
+// reply's Retry-After.
 const MaxBackoff = 24 * time.Hour
 
-// A Retry is a policy: how often to try, and how long to wait in between.
+// A Retry is a policy: the number of attempts, and the wait between them.
 type Retry struct {
 	Max      int           // attempts in all, at least 1
 	Interval time.Duration // base of the wait
 	Fixed    bool          // wait Interval each time, instead of doubling it
 }
 
-// Delay is how long to wait after the attempt with this 1-based number failed:
-// Interval, doubled for each attempt before unless Fixed, then ±20 %, at most
+// Delay returns how long to wait after the attempt with this 1-based number failed. It is
+// Interval, doubled for each earlier attempt unless Fixed, then ±20 %, and at most
 // MaxBackoff. The arithmetic saturates: no number of attempts makes it negative.
 func (r Retry) Delay(attempt int) time.Duration {
 	return jitter(r.base(attempt), rand.Float64())
@@ -34,8 +34,8 @@ func (r Retry) base(attempt int) time.Duration {
 	return d
 }
 
-// jitter spreads d evenly over 80 to 120 % of itself for u in [0, 1), so that
-// jobs that failed together do not come back together.
+// jitter spreads d evenly over 80 to 120 % of itself for u in [0, 1), so that jobs that
+// failed together do not come back together.
 func jitter(d time.Duration, u float64) time.Duration {
 	return min(time.Duration(float64(d)*(0.8+0.4*u)), MaxBackoff)
 }

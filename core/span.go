@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// A Span is one piece of work in a trace, as it is named to others:
+// A Span is one operation of a trace, as other systems name it:
 // https://www.w3.org/TR/trace-context/. The zero Span is none.
 //
-// An event keeps the span of its intake among its headers. The spans of what comes of
-// the event are derived from that and from ids that are stored anyway, so that whoever
-// makes a call and whoever tells of it later name the same span without a word between
-// them.
+// An event keeps the span of its intake among its headers. The spans of its deliveries,
+// steps and runs are hashes of that span and of ids that are stored anyway. So the process
+// that makes a call and the process that reports it later name the same span, without
+// exchanging it.
 type Span struct {
 	Trace [16]byte
 	ID    [8]byte
-	Flags byte // see Sampled; those that we do not know are passed on
+	Flags byte // see Sampled; unknown flags are passed on
 }
 
-// The headers of an event that hold its span, and what others added to the trace.
+// The headers of an event that hold its span, and the data that others added to the trace.
 const (
 	Traceparent = "traceparent"
 	Tracestate  = "tracestate"
 )
 
-// sizeOfTraceparent is that of a traceparent of version 00, in bytes.
+// sizeOfTraceparent is the length of a traceparent of version 00, in bytes.
 const sizeOfTraceparent = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 
-// ParseSpan reads a traceparent, and reports whether it is a valid one. One of a
-// version we do not know may have more fields, which are left out.
+// ParseSpan reads a traceparent, and reports whether it is valid. A traceparent of an
+// unknown version may have more fields, which ParseSpan ignores.
 func ParseSpan(s string) (Span, bool) {
 	if len(s) < sizeOfTraceparent || s[2] != '-' || s[35] != '-' || s[52] != '-' {
 		return Span{}, false
@@ -50,7 +50,7 @@ func ParseSpan(s string) (Span, bool) {
 	return span, true
 }
 
-// lowerHex decodes a text of exactly the length of into.
+// lowerHex decodes a text of exactly twice the length of into. It accepts lower case only.
 func lowerHex(into []byte, s string) bool {
 	if strings.Trim(s, "0123456789abcdef") != "" {
 		return false
@@ -63,10 +63,10 @@ func unprintable(r rune) bool { return r < ' ' || r > '~' }
 
 func (s Span) valid() bool { return s.Trace != [16]byte{} && s.ID != [8]byte{} }
 
-// Sampled reports whether somebody keeps the trace.
+// Sampled reports whether the caller keeps the trace.
 func (s Span) Sampled() bool { return s.Flags&1 != 0 }
 
-// String is the span as a traceparent of version 00.
+// String returns the span as a traceparent of version 00.
 func (s Span) String() string {
 	b := make([]byte, 0, sizeOfTraceparent)
 	b = append(b, "00-"...)
@@ -75,23 +75,23 @@ func (s Span) String() string {
 	return string(hex.AppendEncode(b, []byte{s.Flags}))
 }
 
-// Attempt is the span of the attempt for which a job was taken, of an event that came in
-// with span s. The lease tells attempts apart that have the same number, as they do
+// Attempt returns the span of the attempt for which a job was taken. The job's event came
+// in with span s. The lease distinguishes attempts that have the same number, as they do
 // after an operator brought the job back.
 func (s Span) Attempt(j Job) Span { return s.below("attempt", string(j.ID), string(j.Lease)) }
 
-// StepAttempt is the span of an attempt of a step, by its number, from 1.
+// StepAttempt returns the span of an attempt of a step, by its number, from 1.
 func (s Span) StepAttempt(step ID, number int) Span {
 	return s.below("step", string(step), strconv.Itoa(number))
 }
 
-// Run is the span of a workflow run in an epoch.
+// Run returns the span of a workflow run in an epoch.
 func (s Span) Run(run ID, epoch int) Span {
 	return s.below("run", string(run), strconv.Itoa(epoch))
 }
 
-// below is a span of the same trace whose id is a hash of words, none of which has a
-// blank in it.
+// below returns a span of the same trace whose id is a hash of words. No word may contain a
+// blank.
 func (s Span) below(words ...string) Span {
 	sum := sha256.Sum256([]byte(strings.Join(words, " ")))
 	copy(s.ID[:], sum[:])
