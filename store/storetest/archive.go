@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	saysNth        = `Nth returns the id of the nth newest event that the filter selects, n from 1, or of the oldest one if there are fewer; "" if there is none`
-	saysNthFilter  = "After and Limit of the filter do not count"
-	saysRead       = "Read returns events in full, the oldest first: those with the given id or a higher one that the filter selects, at most f.Limit, and no more once MaxRead is reached, but one at least if there is one"
-	saysReadMore   = "More tells whether there are others"
-	saysReadAfter  = "After of the filter does not count"
+	saysNth        = `Nth returns the id of the nth newest event that the filter selects, n from 1, or the id of the oldest one if there are fewer; "" if the filter selects none`
+	saysNthFilter  = "Nth ignores the filter's After and Limit"
+	saysRead       = "Read returns events in full, the oldest first: the selected events with the given id or a higher one, at most f.Limit of them and no more once they have MaxRead bytes, but at least one if there is any"
+	saysReadMore   = "More says whether there are further events"
+	saysReadAfter  = "Read ignores the filter's After"
 	saysJobsOf     = "JobsOf returns the jobs of events, each event's in the order of their ids"
 	saysNoJobsOf   = "Events without jobs are absent"
 	saysAttemptsOf = "AttemptsOf returns the attempts of jobs, each job's the oldest first"
 	saysUntried    = "Jobs without attempts are absent"
-	saysNoReplies  = "What was kept of the replies is left out"
-	saysFinished   = "Finished lists jobs that finished at the given time or later, the one that finished first first, of several at the same time the one with the lowest id"
+	saysNoReplies  = "The kept parts of replies are left out"
+	saysFinished   = "Finished lists the jobs that finished at the given time or later, in the order of finishing, and jobs of the same time in the order of their ids"
 
-	saysFinishedAfter = "Of those at the given time it leaves out the ones up to the id after, if that is set"
+	saysFinishedAfter = "If after is set, it leaves out the jobs of exactly the given time up to that id"
 
-	saysNoAlerts  = "Of alerts it lists none"
+	saysNoAlerts  = "It lists no alerts"
 	saysCompleted = "Completed is the number of completed jobs that are still stored"
 )
 

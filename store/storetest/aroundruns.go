@@ -11,11 +11,11 @@ import (
 // What the roles that deal with events and jobs do about runs.
 
 const (
-	saysRunsStored = "The runs of an arrival are stored with it: pending, in their first epoch, each with its first step, which is ready and receives the event, and its definition, unless that is stored already"
+	saysRunsStored = "The runs of an arrival are stored with it: pending, in their first epoch, each with its ready first step, which receives the event, and with its definition, unless that is stored already"
 	saysTakenRun   = "A job of a workflow comes with the situation of its step"
-	saysJobRun     = "Of a workflow's, this and Jobs tell the run and step"
-	saysRetryRun   = "Jobs of workflows stay dead: their runs are redriven instead"
-	saysDefsStay   = "Definitions stay"
+	saysJobRun     = "For a job of a workflow, this method and Jobs return the run and step as well"
+	saysRetryRun   = "Jobs of workflows stay dead, because their runs are redriven instead"
+	saysDefsStay   = "Definitions are kept"
 )
 
 func acceptRuns(r *rig) {

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	saysMarks     = "Marks returns the marks of those sources that have one"
+	saysMarks     = "Marks returns the marks of the given sources; a source without a mark is absent"
 	saysMark      = "Mark sets marks, whole or not at all"
-	saysForward   = "A mark only moves forward: one that is not later than what is stored for the same schedule changes nothing"
-	saysElsewhere = "With another schedule it replaces what is stored, whatever the times"
+	saysForward   = "A mark only moves forward: a mark that is not later than the stored mark for the same schedule changes nothing"
+	saysElsewhere = "A mark with another schedule replaces the stored mark, also if it is earlier"
 )
 
 var calendar = role{name: "Calendar", checks: []check{

@@ -12,8 +12,8 @@ const (
 	saysRun     = "Run returns one run"
 	saysRuns    = "Runs lists runs newest first, without their outputs, paged like Events"
 	saysSteps   = "Steps lists at most limit steps of an epoch of a run, 1 to MaxPage, in the order of their ids, beginning after the id after"
-	saysStops   = "It stops once their States and Outputs have MaxRead bytes together, but returns at least one step if there is one"
-	saysHistory = "History lists the entries of a run behind a Seq, oldest first: limit of them, 1 to MaxPage, or fewer if there are no more"
+	saysStops   = "A page ends once its States and Outputs have MaxRead bytes together, but has at least one step if there is any"
+	saysHistory = "History lists the entries of a run after a Seq, oldest first: limit of them, 1 to MaxPage, or fewer if there are no more"
 )
 
 var chronicle = role{name: "Chronicle", checks: []check{

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	saysRefs    = "What is said of refs holds for all its methods: they mean running jobs of the lane, also those whose lease is over as long as nobody has taken them since"
-	saysNoRef   = "One with a lease that is no longer the job's means nothing, nor does one for a job of another lane, one that does not run, or none at all"
+	saysRefs    = "For all its methods, a ref means a running job of the lane, also after the job's lease is over, until another caller takes the job"
+	saysNoRef   = "A ref is ignored if its lease is stale, if its job is in another lane or not running, or if the job does not exist"
 	saysSameJob = "A job that several refs mean counts once"
-	saysAck     = "Ack makes the jobs that refs mean completed, and returns how many"
-	saysOneAck  = "Of several that ack a job at the same time one counts it"
-	saysExtend  = "Extend lets the leases of the jobs that refs mean end at another time, later or earlier, and returns how many"
-	saysStay    = "They stay the same leases"
+	saysAck     = "Ack completes the jobs that refs mean, and returns their number"
+	saysOneAck  = "Of several callers that ack a job at the same time, one counts it"
+	saysExtend  = "Extend moves the ends of the leases of the jobs that refs mean, to a later or an earlier time, and returns the number of these jobs"
+	saysStay    = "The leases keep their values"
 	saysHeld    = "Held returns the jobs that refs mean, with their events, in the order of their ids"
 )
 

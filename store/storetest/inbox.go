@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	saysAccept        = "Accept stores an event and the jobs it gives rise to, whole or not at all"
+	saysAccept        = "Accept stores an event with its jobs, whole or not at all"
 	saysStable        = "When it returns without error, both are on stable storage"
-	saysNoJobs        = "An arrival without jobs is stored all the same"
+	saysNoJobs        = "An arrival without jobs is stored as well"
 	saysSame          = "Accepting the same arrival again stores nothing and answers as the first time"
-	saysDelivery      = "An arrival whose delivery id its source has already seen is a duplicate: nothing is stored and the receipt names the first event"
-	saysKey           = "A job whose key its lane has already seen is left out; if every job of an arrival is left out that way, the arrival is a duplicate as well"
+	saysDelivery      = "An arrival is a duplicate if its source has already seen its delivery id: nothing is stored, and the receipt names the first event"
+	saysKey           = "A job is left out if its lane has already seen its key; if every job of an arrival is left out, the arrival is a duplicate as well"
 	saysTogether      = "AcceptAll accepts arrivals as Accept does, one after the other, but in one commit: all of them or none"
-	saysTogetherOrder = "The receipts are in the order of the arrivals, of which each may repeat an earlier one"
-	saysTogetherNone  = "Of no arrivals it stores nothing"
-	saysOneAtATime    = "Of simultaneous arrivals with the same delivery id or key exactly one is stored"
+	saysTogetherOrder = "The receipts are in the order of the arrivals, and an arrival may repeat an earlier one of the same call"
+	saysTogetherNone  = "Without arrivals it stores nothing"
+	saysOneAtATime    = "Of simultaneous arrivals with the same delivery id or key, exactly one is stored"
 )
 
 var inbox = role{name: "Inbox", checks: []check{

@@ -10,14 +10,14 @@ import (
 
 const (
 	saysCame     = "A scheduled job whose time has come is shown as available"
-	saysShown    = "A running job whose lease is over at the time of asking is shown as retryable, which is what it is"
+	saysShown    = "A running job whose lease is over at the time of the query is shown as retryable, since any worker may take it"
 	saysNotFound = "Errors: a [Refusal] of kind [Unavailable] means that the database could not be reached or could not write and that the same call may succeed later; of kind [NotFound] that the named row does not exist"
 	saysEvent    = "Event returns one event with its payload"
 	saysEvents   = "Events lists events newest first, without their payloads and headers"
-	saysAlerts   = "Those of [AlertSource] are listed only if the filter asks for them"
+	saysAlerts   = "The events of [AlertSource] are listed only if the filter asks for them"
 	saysJob      = "Job returns one job"
 	saysJobs     = "Jobs lists jobs newest first, paged like Events"
-	saysAttempts = "Attempts lists the attempts of a job, oldest first; none for an unknown job"
+	saysAttempts = "Attempts lists the attempts of a job, oldest first; an unknown job has none"
 	saysDepth    = "Depth is the number of jobs that are not finished"
 	saysAll      = "Zero fields select everything"
 	saysMore     = "More is whether there are older ones"

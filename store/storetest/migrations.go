@@ -36,7 +36,7 @@ func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial
 		t.Parallel()
 		outrun(t, newStore, d, empty(t))
 	})
-	t.Run("A database of a newer version is refused", func(t *testing.T) {
+	t.Run("It refuses a database of a newer version", func(t *testing.T) {
 		t.Parallel()
 		refuseNewer(t, newStore, empty(t))
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-const saysPages = "Following After from page to page shows every event that existed at the first page exactly once, whatever is accepted meanwhile"
+const saysPages = "A caller that follows After from page to page sees every event that existed at the first page exactly once, also while events are accepted"
 
 // paging holds listings to their limits, and to their promise while rows come in.
 var paging = role{name: "Paging", checks: []check{

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	saysLapsed      = "Lapsed returns up to limit running jobs of the lanes whose lease is over and which have no attempt left, each lane's longest over first, with their events"
-	saysLapsedSpent = "To whoever would take them they are [Job.Spent]; where nobody takes they are found here"
-	saysLapsedReads = "It writes nothing, and what else waits in the lanes costs it nothing"
+	saysLapsed      = "Lapsed returns up to limit running jobs of the lanes, with their events, whose lease is over and whose last attempt is used up, the longest over of each lane first"
+	saysLapsedSpent = "A Take would return these jobs as [Job.Spent]; Lapsed finds them in lanes from which no process takes"
+	saysLapsedReads = "It writes nothing, and other jobs in the lanes do not make it slower"
 	saysTallies     = "Tallies counts the jobs of lanes, each number up to MaxDepth"
 	saysNoTally     = "Lanes without jobs have the zero Tally"
-	saysPeek        = "Peek returns the jobs of a lane that are due, longest due first, with their events: those that Take would bring, in its order, but as they are"
+	saysPeek        = "Peek returns the jobs of a lane that are due, longest due first, with their events: the jobs that Take would return, in its order, without leasing them"
 	saysPeekLimit   = "Limit is 1 to MaxPage"
-	saysDead        = "DeadLetters lists the dead jobs of a lane newest first, with their events, those below the id after if that is set"
+	saysDead        = "DeadLetters lists the dead jobs of a lane newest first, with their events; if after is set, only jobs below that id"
 	saysDeadLimit   = "Limit is as in a JobFilter"
-	saysPeekBytes   = "The list ends before the job whose event would make it exceed MaxRead, but has one job at least if there is one"
-	saysDeadBytes   = "A page ends before the job whose event would make it exceed MaxRead, but has one job at least if there is one"
-	saysDrain       = "Drain deletes jobs of a lane that are not completed and whose id is below the given one, with their attempts, and returns how many: at most limit, and fewer only if no more are left"
-	saysDrainHeld   = "Whoever holds one of them holds nothing any more"
-	saysDrainEvents = "Their events stay until they are purged"
+	saysPeekBytes   = "The list ends before the job whose event would make it exceed MaxRead, but has at least one job if any is due"
+	saysDeadBytes   = "A page ends before the job whose event would make it exceed MaxRead, but has at least one job if there is any"
+	saysDrain       = "Drain deletes jobs of a lane that are not completed and whose id is below the given one, with their attempts, and returns the number of deleted jobs: at most limit, and fewer only if no more are left"
+	saysDrainHeld   = "A lease of a deleted job is void"
+	saysDrainEvents = "The events of the jobs stay until they are purged"
 )
 
 // queues are the checks of what the Worklist, the Ledger and Upkeep do for queues.

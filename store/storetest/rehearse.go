@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	saysRehearse       = "Rehearse does work of a kind with rows of its own, and deletes these in the same commit"
+	saysRehearse       = "Rehearse does work of the given kind with rows of its own, and deletes these rows in the same commit"
 	saysRehearseUnseen = "No other caller sees the rows"
 	saysRehearseEnds   = "It ends when ctx is done"
 )

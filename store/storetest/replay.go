@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	saysReplay      = "Replay stores new jobs and runs for events that are stored already, and returns how many jobs, those of runs included"
-	saysReplayNow   = "Of each arrival only the event's id counts, and its jobs and runs are due now"
+	saysReplay      = "Replay stores new jobs and runs for events that are stored already, and returns the number of jobs, including the jobs of runs"
+	saysReplayNow   = "Of each arrival's event it reads only the id, and the arrival's jobs and runs are due now"
 	saysReplayKeys  = "No job has a key"
-	saysReplayNone  = "An event that is not stored gets none"
+	saysReplayNone  = "An event that is not stored gets no jobs"
 	saysReplayTwice = "Replaying the same arrivals again stores nothing and returns the same"
-	saysTurn        = "Turn tells whether it is the caller's turn to do what has this name: of any number who ask, in whatever process, one is told so, and until hold later nobody else"
-	saysTurnBack    = "A turn that ends more than TurnHorizon later than one that begins now was taken before the clock was set back, and is over"
+	saysTurn        = "Turn asks for the turn to do the duty with this name: exactly one caller, in any process, gets true, and every other caller gets false until hold has passed"
+	saysTurnBack    = "A stored turn that ends more than TurnHorizon later than a turn that begins now was taken before the clock was set back, and is over"
 )
 
 // operations are the checks of what Upkeep does for operators and for other upkeep.

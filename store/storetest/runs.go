@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	saysDefinition = "Definition returns what was stored with the first run that follows it"
-	saysSituations = "Situations returns the situations of steps, each read at one moment together with those of the same run"
+	saysDefinition = "Definition returns the definition that was stored with the first run that follows it"
+	saysSituations = "Situations returns the situations of steps, each read at one moment together with the situations of the same run"
 	saysNoStep     = "Steps that do not exist are absent"
 	saysSurvey     = "Survey returns the wanted steps of an epoch of a run, each once, in the order of their ids"
-	saysUnwanted   = "What is wanted and does not exist is absent"
-	saysAwaited    = "Awaited returns the step that a token is good for, by the token's hash"
-	saysRecorded   = "Awaited also returns the run that recorded a callback with this receipt: for as long as the run is stored"
-	saysNotGood    = "A token that expires now or has expired, one that was disarmed, and one that never was are not told apart: the step is \"\""
+	saysUnwanted   = "A wanted step that does not exist is absent"
+	saysAwaited    = "Awaited returns the step for which a token is valid, by the token's hash"
+	saysRecorded   = "Awaited also returns the run that recorded a callback with this receipt, as long as the run is stored"
+	saysNotGood    = "For a token that has expired or expires now, for a disarmed token and for an unknown token alike, the step is \"\""
 )
 
 var runs = role{name: "Runs", checks: []check{

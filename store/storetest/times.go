@@ -124,7 +124,7 @@ func stepBack(r *rig) {
 	r.take(1)
 }
 
-const saysAside = "An event whose id was made more than a minute after it was received is stored as received at the time in its id"
+const saysAside = "If an event's id was made more than a minute after the event was received, the event is stored as received at the time in its id"
 
 // aside accepts an event that was received by a clock that is so far from its id.
 func (r *rig) aside(by time.Duration) (core.Event, []core.Job) {

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	saysTransit   = "Transit makes transitions, of different runs, and tells for each whether it is made"
-	saysAllOfIt   = "It is if the run's Seq is what the transition says it was; then all of it takes effect, else nothing does"
-	saysMadeAgain = "Making one again that is made changes nothing, whatever has become of the run since, and tells that it is made"
-	saysOneForSeq = "Of several for one Seq of a run exactly one is made"
-	saysWhoever   = "Attempts are recorded and jobs are changed whoever holds the jobs; no outcome or release under an older lease counts afterwards"
+	saysTransit   = "Transit makes transitions of different runs, and returns for each of them whether it is made"
+	saysAllOfIt   = "A transition is made if the run's Seq equals the transition's Seq: then all of it takes effect, otherwise nothing does"
+	saysMadeAgain = "Sending a transition again after it was made changes nothing, even if the run has moved on since, and returns that it is made"
+	saysOneForSeq = "Of several transitions for the same Seq of a run, exactly one is made"
+	saysWhoever   = "Attempts are recorded and jobs are changed under any lease of the jobs, and no outcome or release under an older lease counts afterwards"
 	saysNewJobs   = "New jobs wait in the lane of the workflow, for the event of the run"
 )
 

@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	saysDueTells  = "Due tells when the next job of each lane is due: in the past if one is due already, the end of the lease for a running one"
-	saysDueGates  = "It tells how the lanes' gates stand as well"
-	saysDueAbsent = "Lanes in which nothing waits and whose gate is the zero Gate are absent"
+	saysDueTells  = "Due returns when the next job of each lane is due: in the past if a job is due already, and the end of the lease for a running job"
+	saysDueGates  = "It returns the gates of the lanes as well"
+	saysDueAbsent = "A lane is absent if no job waits in it and its gate is the zero Gate"
 	saysDueReads  = "It writes nothing"
-	saysTake      = "Take leases due jobs of the given lanes, each lane's longest due first and never more than its quota, until now + Hold, and counts the attempt"
-	saysWith      = "They come with their events, lane by lane in the order asked"
+	saysTake      = "Take leases due jobs of the given lanes until now + Hold, the longest due of each lane first and never more than its quota, and counts their attempts"
+	saysWith      = "The jobs come with their events, lane by lane in the requested order"
 	saysDue       = "A job is due once its due time has passed or is now; a running job whose lease is over is due like any other"
-	saysOneLease  = "No job is held under two leases at once, whoever takes at the same time"
-	saysEmpty     = "Taking from an empty or unknown lane, or with a quota of zero, brings nothing"
-	saysSpent     = "A running job with all its attempts behind it is taken too, so that its end is recorded: see [Job.Spent]"
-	saysBytes     = "Jobs beyond Quota.Bytes come without their events, and the caller gives them back: see [TakenJob.Bare]"
+	saysOneLease  = "No job is held under two leases at once, however many callers take at the same time"
+	saysEmpty     = "Taking from an empty or unknown lane, or with a quota of zero, returns no jobs"
+	saysSpent     = "A running job whose last attempt is over is taken too, so that its end is recorded: see [Job.Spent]"
+	saysBytes     = "Jobs beyond Quota.Bytes come without their events, and the caller releases them: see [TakenJob.Bare]"
 	saysFirst     = "The first job comes with its event however large the event is"
 	saysSettle    = "Settle ends attempts: each outcome is recorded as an attempt and gives its job the status, due time and error it says"
 	saysLost      = "An outcome whose lease is no longer the job's changes nothing, and its job id is returned as lost"
 	saysSettled   = "Settling the same outcome again changes nothing and is not lost"
-	saysRelease   = "Release gives taken jobs back untried: their attempt is uncounted and they are due at the given time"
-	saysReleaseNo = "A job whose lease is no longer the one it was taken under stays as it is"
-	saysRecover   = "Recover makes every running job of the lanes due at once, and returns how many there were"
+	saysRelease   = "Release gives taken jobs back untried: their attempt is uncounted, and they are due at the given time"
+	saysReleaseNo = "A job stays as it is if its lease is no longer the lease under which it was taken"
+	saysRecover   = "Recover makes every running job of the lanes due at once, and returns the number of these jobs"
 )
 
 var worklist = role{name: "Worklist", checks: append([]check{
