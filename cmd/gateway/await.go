@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/units"
 )
 
 // A server is often started together with its database, or before it: by compose, after a
@@ -32,7 +33,7 @@ func (a *app) databaseWait(cfg *config.Config) (time.Duration, error) {
 	if text == "" {
 		return defaultWait, nil
 	}
-	d, err := config.ParseDuration(text)
+	d, err := units.ParseDuration(text)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("the environment variable %s %w", waitVariable, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core/config/remote"
 	"github.com/eventgateway/gateway/core/config/remote/cloud"
 	"github.com/eventgateway/gateway/core/egress"
+	"github.com/eventgateway/gateway/core/units"
 )
 
 // A configSource is where the configuration comes from. It is safe for concurrent use.
@@ -108,7 +109,7 @@ func (a *app) pollInterval() (time.Duration, error) {
 	if text == "" {
 		return defaultPoll, nil
 	}
-	d, err := config.ParseDuration(text)
+	d, err := units.ParseDuration(text)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("the environment variable %s %w", pollVariable, err)

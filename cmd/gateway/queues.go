@@ -9,6 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/units"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 )
@@ -76,7 +77,7 @@ func eventTypes(types []string) string {
 }
 
 // visibility writes a visibility timeout as the configuration does.
-func visibility(q manage.Queue) string { return config.Duration{Duration: q.Visibility}.String() }
+func visibility(q manage.Queue) string { return units.Duration{Duration: q.Visibility}.String() }
 
 // tally writes a number that counting may have stopped at.
 func tally(n int) string {

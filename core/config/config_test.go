@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"gopkg.in/yaml.v3"
@@ -116,25 +115,6 @@ workflows: {w: {source: s, steps: [{name: a, url: "https://a.example", headers: 
 	}
 	if got := c.API.AuthToken.First(); got != canary {
 		t.Errorf("Reveal = %q, want %q", got, canary)
-	}
-}
-
-func TestParseDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"500ms": 500 * time.Millisecond, "30s": 30 * time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "1d": 24 * time.Hour, "45": 45 * time.Second, "0": 0,
-	} {
-		got, err := ParseDuration(text)
-		if err != nil || got.Duration != want {
-			t.Errorf("ParseDuration(%q) = %v, %v, want %v", text, got, err, want)
-		}
-		if again, err := ParseDuration(got.String()); err != nil || again != got {
-			t.Errorf("ParseDuration(%q) = %v, %v, want %v", got.String(), again, err, got)
-		}
-	}
-	for _, text := range []string{"", "s", "-1s", "1.5s", "1h30m", "1w", "1 s", "5M", "9999999999999999999", "106752d"} {
-		if got, err := ParseDuration(text); err == nil {
-			t.Errorf("ParseDuration(%q) = %v, want an error", text, got)
-		}
 	}
 }
 

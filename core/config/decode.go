@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/units"
 )
 
 // An origin remembers where each field of a configuration was written.
@@ -411,13 +412,13 @@ func (d *decoder) duration(n *node, v reflect.Value, path string, r rules) {
 	if !ok {
 		return
 	}
-	span, err := ParseDuration(s)
+	span, err := units.ParseDuration(s)
 	if err != nil {
 		d.wrong(n, path, err.Error())
 		return
 	}
-	low, _ := ParseDuration(r.low)
-	high, _ := ParseDuration(r.high)
+	low, _ := units.ParseDuration(r.low)
+	high, _ := units.ParseDuration(r.high)
 	if span.Duration < low.Duration || span.Duration > high.Duration {
 		d.wrong(n, path, fmt.Sprintf("must be a duration from %s to %s", r.low, r.high))
 		return

@@ -41,7 +41,7 @@ var entries = map[reflect.Type]any{
 }
 
 // defaultBreaker is the circuit breaker of a handler that says nothing about it.
-var defaultBreaker = CircuitBreaker{Failures: core.BreakerThreshold, Cooldown: Duration{core.BreakerCooldown}}
+var defaultBreaker = CircuitBreaker{Failures: core.BreakerThreshold, Cooldown: Duration{Duration: core.BreakerCooldown}}
 
 const (
 	// maxRunBytes is workflows.*.max_bytes.
@@ -52,4 +52,4 @@ const (
 	iteratorName = "item"
 )
 
-func seconds(n int) Duration { return Duration{time.Duration(n) * time.Second} }
+func seconds(n int) Duration { return Duration{Duration: time.Duration(n) * time.Second} }

@@ -5,47 +5,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net/netip"
-	"regexp"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/eventgateway/gateway/core/units"
 )
 
-// Duration is a span of time in the file's spelling: 500ms, 30s, 5m, 2h, 1d, or a whole number of seconds.
-type Duration struct{ time.Duration }
-
-var (
-	durationForm = regexp.MustCompile(`^([0-9]+)(ms|s|m|h|d|)$`)
-	units        = map[string]time.Duration{"ms": time.Millisecond, "": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
-)
-
-// ParseDuration reads one whole number and one unit; without a unit it counts seconds. Negative and combined forms
-// (1h30m) are refused.
-func ParseDuration(s string) (Duration, error) {
-	m := durationForm.FindStringSubmatch(s)
-	if m == nil {
-		return Duration{}, errors.New("must be a duration such as 500ms, 30s, 5m, 2h or 1d, or a whole number of seconds")
-	}
-	n, err := strconv.ParseInt(m[1], 10, 64)
-	unit := units[m[2]]
-	if err != nil || n > math.MaxInt64/int64(unit) {
-		return Duration{}, errors.New("is longer than a duration can be")
-	}
-	return Duration{time.Duration(n) * unit}, nil
-}
-
-// String writes seconds, as in 60s, and milliseconds where there are fractions; ParseDuration reads it back.
-func (d Duration) String() string {
-	if d.Duration%time.Second == 0 {
-		return strconv.FormatInt(int64(d.Duration/time.Second), 10) + "s"
-	}
-	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
-}
-
-// MarshalText writes what String does.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+// Duration is a span of time as configurations write it. See [units.Duration].
+type Duration = units.Duration
 
 // mask is all that is ever printed of a secret.
 const mask = "***"

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/units"
 )
 
 // What the requests of the API say is read strictly, parameters behind the question mark
@@ -318,7 +318,7 @@ type span struct {
 
 // parse reads a duration in the spelling of the configuration.
 func (s span) parse(name, text, shown string) (time.Duration, error) {
-	d, err := config.ParseDuration(text)
+	d, err := units.ParseDuration(text)
 	if err != nil || d.Duration < s.low || d.Duration > s.high {
 		return 0, core.Refuse(core.Invalid, "%s must be %s; not %s", name, s.words, shown)
 	}

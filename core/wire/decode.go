@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/units"
 )
 
 // The way back, for whoever asks a gateway: what a record was made of, as far as it
@@ -210,7 +210,7 @@ func orNone(doc json.RawMessage) []byte {
 
 // Core is the queue with its numbers.
 func (q Queue) Core() (manage.Listed, error) {
-	visibility, err := config.ParseDuration(string(q.VisibilityTimeout))
+	visibility, err := units.ParseDuration(string(q.VisibilityTimeout))
 	if err != nil {
 		return manage.Listed{}, fmt.Errorf("visibility_timeout: %w", err)
 	}

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/units"
 )
 
 // Queues is all queues.
@@ -38,7 +38,7 @@ func QueueOf(q manage.Listed) Queue {
 		Dead:       q.Dead,
 	}
 	if !q.Gone() {
-		record.VisibilityTimeout = Text(config.Duration{Duration: q.Visibility}.String())
+		record.VisibilityTimeout = Text(units.Duration{Duration: q.Visibility}.String())
 	}
 	return record
 }
