@@ -16,109 +16,93 @@ import (
 
 const module = "github.com/eventgateway/gateway"
 
-// The dependency rule. A rule names packages by pattern (/... covers what is
-// below), what they must not import, and why. A banned name that ends in /...
-// covers what is below it too. Bans marked direct leave alone what a package
-// reaches through others: fmt itself reaches os.
+// The rings, from the inside out. A package imports packages of rings further in, and packages
+// of its own ring only as neighbours says.
+var rings = []struct {
+	name     string
+	packages []string // patterns; /... covers the packages below
+}{
+	{"vocabulary", []string{"core"}},
+	{"pure: no IO, and no role of the store", []string{
+		"core/units", "core/endpoint", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "proto/..."}},
+	{"services: they decide, and let others do IO", []string{
+		"core/intake", "core/worker", "core/runner", "core/pull", "core/manage", "core/alert", "core/retention", "core/telemetry", "store"}},
+	{"edges: HTTP, gRPC, metrics, databases", []string{
+		"core/wire", "core/web/...", "core/egress", "core/config/remote/...", "core/telemetry/metrics", "core/telemetry/traces",
+		"store/group", "store/sqlite", "store/postgres", "store/mysql", "store/hosted", "store/storetest"}},
+	{"assembly", []string{"core/gateway"}},
+	{"mains", []string{"cmd/...", "functions/..."}},
+}
+
+// neighbours are the imports within a ring, and why each is.
+var neighbours = map[string]string{
+	"core/verify core/endpoint":                   "keys of Standard Webhooks are read in one way, in and out",
+	"core/sns core/endpoint":                      "addresses of topics are endpoints",
+	"core/config core/units":                      "fields are durations",
+	"core/config core/endpoint":                   "what a configuration means is known without a network",
+	"core/config core/expr":                       "filters and transforms are checked when they are read",
+	"core/config core/cron":                       "schedules are checked when they are read",
+	"core/config core/verify":                     "schemes have names and rules for secrets",
+	"core/config core/sns":                        "topics have names",
+	"core/workflow core/config":                   "definitions are compiled from the configuration",
+	"core/workflow core/expr":                     "steps have conditions and templates",
+	"core/alert core/worker":                      "an alert is a target of the worker",
+	"core/web core/wire":                          "replies are records",
+	"core/web/lambda core/web":                    "requests of functions are served by the same routes",
+	"core/config/remote core/egress":              "an address is read through the guard of addresses",
+	"core/config/remote/cloud core/egress":        "an address is read through the guard of addresses",
+	"core/config/remote/cloud core/config/remote": "object stores are one more kind of address",
+	"store/sqlite store/group":                    "batches share commits",
+	"store/postgres store/group":                  "batches share commits",
+	"store/mysql store/group":                     "batches share commits",
+	"store/hosted store/group":                    "batches share commits",
+}
+
+// The rules beside the rings. A rule names packages by pattern (/... covers what is below),
+// what they must not import, and why. Bans marked direct leave alone what a package reaches
+// through others: fmt itself reaches os.
 var rules = []struct {
 	of, not string
 	direct  bool
 	why     string
 }{
 	{"core", module + "/...", false, "the vocabulary depends on nothing of ours"},
-	{"core", "net/http", true, "the vocabulary does no IO"},
-	{"core", "os", true, "the vocabulary does no IO"},
-	{"core", "database/sql", true, "the vocabulary does no IO"},
-
-	{"core/verify", "net/http", true, "the pure ring is testable without a machine"},
-	{"core/verify", "os", true, "the pure ring is testable without a machine"},
+	{"core/units", module + "/...", false, "quantities need nothing of ours"},
 	{"core/endpoint", module + "/...", false, "shapes of URLs and headers need nothing of ours"},
-	{"core/endpoint", "net/http", true, "the pure ring is testable without a machine"},
-	{"core/cron", "net/http", true, "the pure ring is testable without a machine"},
-	{"core/cron", "os", true, "the pure ring is testable without a machine"},
-	{"core/expr", "net/http", true, "the pure ring is testable without a machine"},
-	{"core/expr", "os", true, "the pure ring is testable without a machine"},
-	{"core/expr", "database/sql", false, "the pure ring is testable without a machine"},
-	{"core/config", "net/http", true, "configuration is read through an fs.FS and a lookup function"},
-	{"core/config", "os", true, "configuration is read through an fs.FS and a lookup function"},
+	{"core/expr", module + "/...", false, "expressions know documents, not events"},
+
+	{"core/intake", module + "/core/workflow", false, "intake is told what begins a run and what its params are"},
+	{"core/worker", module + "/core/workflow", false, "the worker is told what became of a step"},
+	{"core/retention", module + "/core/...", false, "the store decides what is over"},
+	{"core/telemetry/...", module + "/core/config", false, "names are passed in"},
+	{"core/telemetry/traces", module + "/core/...", false, "traces are made of facts"},
+	{"core/gateway", module + "/core/config/remote/...", false, "a configuration is read before it is assembled"},
+	{"core/gateway", module + "/core/telemetry/traces", false, "a function has no use for an exporter in the background"},
+	{"core/...", module + "/store/...", false, "core declares, store implements"},
+	{"store/...", module + "/core/...", false, "the store knows the vocabulary, not the services"},
+	{"core/web/lambda", module + "/store", false, "what comes in does not know what stores"},
+	{"cmd/gateway", module + "/core/web/lambda", false, "a server gets requests, not events"},
+	{"cmd/gateway", module + "/functions/...", false, "mains import, they are not imported"},
+	{"cmd/gateway", module + "/infra/...", false, "servers for tests are no part of the program"},
+	{"functions/...", module + "/cmd/...", false, "mains import, they are not imported"},
+	{"functions/...", module + "/store/sqlite", false, "a function has no disk that lasts"},
+	{"functions/...", module + "/core/config/remote/cloud", false, "a configuration is packaged, or at an http(s) address"},
+
 	{"core/config", "database/sql", false, "configuration names a driver, it does not load one"},
-	{"core/config", module + "/core/egress", false, "what a configuration means is known without asking anybody"},
-	{"core/config/remote", "os", true, "the environment is read through a lookup function"},
-	{"core/config/remote", "gocloud.dev/...", false, "functions read addresses too, and the providers' libraries are larger than they may be"},
-	{"core/config/remote/cloud", "os", true, "the environment is read through a lookup function"},
-	{"core/gateway", module + "/core/config/remote/...", false, "what is assembled was read before"},
-
-	{"core/sns", "net/http", true, "topics know addresses, the edge makes the calls"},
-	{"core/sns", "os", true, "services do no IO of their own"},
-	{"core/intake", "net/http", true, "intake knows events, the edge knows HTTP"},
-	{"core/intake", "os", true, "services do no IO of their own"},
-	{"core/alert", "net/http", true, "alerts are jobs, the worker's sender makes the calls"},
-	{"core/alert", "os", true, "services do no IO of their own"},
-	{"core/worker", "net/http", true, "the worker knows outcomes, the edge knows HTTP"},
-	{"core/worker", "os", true, "services do no IO of their own"},
-
-	{"core/retention", "net/http", true, "retention knows a store, and nobody outside"},
-	{"core/retention", "os", true, "services do no IO of their own"},
-	{"core/retention", module + "/core/...", false, "what is over is the store's to say"},
-	{"core/pull", "net/http", true, "queues know messages, the edge knows HTTP"},
-	{"core/pull", "os", true, "services do no IO of their own"},
-	{"core/manage", "net/http", true, "operators come by HTTP or by the command line"},
-	{"core/manage", "os", true, "services do no IO of their own"},
-
+	{"core/expr", "database/sql", false, "the pure ring is testable without a machine"},
+	{"core/workflow", "database/sql", false, "the pure ring is testable without a machine"},
+	{"core/config/remote/...", "os", true, "the environment is read through a lookup function"},
 	{"core/wire", "net/http", true, "records know their shape, the edge knows HTTP"},
 	{"core/wire", "os", true, "records know their shape, the edge knows HTTP"},
-	{"core/wire", module + "/core/web", false, "arrows point down: edges and mains speak in records"},
-	{"core/manage", module + "/core/wire", false, "services speak the vocabulary, edges and mains in records"},
+	{"store", "database/sql", false, "a Conn is all the store sees of a database"},
 
-	{"core/workflow", "net/http", true, "the state machine decides what happens, and lets others do it"},
-	{"core/workflow", "os", true, "the pure ring is testable without a machine"},
-	{"core/workflow", "database/sql", false, "the pure ring is testable without a machine"},
-	{"core/runner", "net/http", true, "the runner knows answers, the edge knows HTTP"},
-	{"core/runner", "os", true, "services do no IO of their own"},
-
-	{"core/...", module + "/store/...", false, "core declares, store implements"},
-	{"core/...", module + "/cmd/...", false, "mains import, they are not imported"},
 	{"core/...", "modernc.org/...", false, "drivers are the store's"},
 	{"core/...", "github.com/spf13/...", false, "the command line is cmd's"},
 	{"core/...", "github.com/getkin/...", false, "the description of the routes is checked by tests, not by the program"},
-
-	{"core/intake", module + "/core/web", false, "arrows point down: edges import services"},
-	{"core/worker", module + "/core/egress", false, "arrows point down: edges import services"},
-	{"core/pull", module + "/core/web", false, "arrows point down: edges import services"},
-	{"core/manage", module + "/core/web", false, "arrows point down: edges import services"},
-	{"core/intake", module + "/core/alert", false, "intake is told whom to alarm"},
-	{"core/intake", module + "/core/workflow", false, "intake is told what begins a run and what its params are"},
-	{"core/workflow", module + "/core/runner", false, "who decides does not know who acts"},
-	{"core/workflow", module + "/core/worker", false, "runs know steps, the worker knows jobs"},
-	{"core/workflow", module + "/core/intake", false, "a run begins with what is stored"},
-	{"core/runner", module + "/core/worker", false, "runs know steps, the worker knows jobs"},
-	{"core/runner", module + "/core/egress", false, "arrows point down: edges import services"},
-	{"core/worker", module + "/core/workflow", false, "the worker is told what became of a step"},
-	{"core/manage", module + "/core/runner", false, "what moves runs is passed in"},
-	{"core/telemetry/traces", module + "/core/...", false, "traces are made of facts"},
-	{"core/gateway", module + "/core/telemetry/traces", false, "a function has no use for what exports in the background"},
-	{"core/gateway", "go.opentelemetry.io/...", false, "only core/telemetry/traces knows the SDK"},
-	{"core/web", module + "/core/egress", false, "what comes in does not know what goes out"},
-	{"core/egress", module + "/core/web", false, "what goes out does not know what comes in"},
-
+	{"core/config/remote", "gocloud.dev/...", false, "functions read addresses too, and the providers' libraries are larger than they may be"},
 	{"core/gateway", "github.com/prometheus/...", false, "functions are assembled here too, and all but one show no metrics"},
-	{"core/telemetry", module + "/core/web", false, "what happened is told by who did it"},
-	{"core/telemetry/metrics", module + "/core/web", false, "what happened is told by who did it"},
-	{"core/telemetry/metrics", module + "/core/config", false, "names are passed in"},
-
-	{"store", module + "/core/...", false, "the store knows the vocabulary, not the services"},
+	{"core/gateway", "go.opentelemetry.io/...", false, "only core/telemetry/traces knows the SDK"},
 	{"store", "modernc.org/...", false, "dialects are text; drivers live in a folder each"},
-	{"store", "database/sql", false, "a Conn is all the store sees of a database"},
-	{"store/sqlite", module + "/core/...", false, "a driver knows the vocabulary, not the services"},
-	{"store/postgres", module + "/core/...", false, "a driver knows the vocabulary, not the services"},
-	{"store/mysql", module + "/core/...", false, "a driver knows the vocabulary, not the services"},
-	{"store/hosted", module + "/core/...", false, "a driver knows the vocabulary, not the services"},
-	{"cmd/gateway", module + "/infra/...", false, "servers for tests are no part of the program"},
-
-	{"cmd/gateway", module + "/core/web/lambda", false, "a server gets requests, not events"},
-	{"cmd/gateway", module + "/functions/...", false, "mains import, they are not imported"},
-	{"core/...", module + "/functions/...", false, "mains import, they are not imported"},
-	{"core/web/lambda", module + "/store", false, "what comes in does not know what stores"},
 
 	{"functions/...", "modernc.org/...", false, "a function has no disk that lasts, and a cold start reads all that is linked"},
 	{"functions/...", module + "/store/sqlite", false, "a function has no disk that lasts"},
@@ -144,10 +128,11 @@ var rules = []struct {
 	{"cmd/gateway", "text/template", true, "templates switch off the linker's dead-code removal"},
 }
 
-// Packages that may break a rule, and why.
-var excused = map[string]string{
-	module + "/store/storetest": "a test suite, not part of the program",
-}
+// pure is the number of rings, from the inside, whose packages do not import the packages of
+// io themselves.
+const pure = 3
+
+var io = []string{"net/http", "os", "database/sql"}
 
 type listed struct {
 	ImportPath    string
@@ -188,9 +173,6 @@ func covers(pattern, path string) bool {
 func TestDependencyRule(t *testing.T) {
 	used := make([]bool, len(rules))
 	for _, p := range packages(t) {
-		if excused[p.ImportPath] != "" {
-			continue
-		}
 		for i, r := range rules {
 			if !covers(module+"/"+r.of, p.ImportPath) {
 				continue
@@ -210,6 +192,53 @@ func TestDependencyRule(t *testing.T) {
 	for i, r := range rules {
 		if !used[i] {
 			t.Errorf("rule %q, not %q: no such package", r.of, r.not)
+		}
+	}
+}
+
+// ringOf is the number of the ring of a package; -1 for a package of none.
+func ringOf(path string) int {
+	path = strings.TrimPrefix(path, module+"/")
+	for i, r := range rings {
+		for _, pattern := range r.packages {
+			if covers(pattern, path) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func TestRings(t *testing.T) {
+	met := map[string]bool{}
+	for _, p := range packages(t) {
+		ring, name := ringOf(p.ImportPath), strings.TrimPrefix(p.ImportPath, module+"/")
+		if ring < 0 {
+			if !covers("infra/...", name) {
+				t.Errorf("%s is in no ring: give it its place in deps_test.go", name)
+			}
+			continue
+		}
+		for _, imported := range p.Imports {
+			if ring < pure && slices.Contains(io, imported) {
+				t.Errorf("%s imports %s: the ring %q does no IO", name, imported, rings[ring].name)
+			}
+			other, of := strings.CutPrefix(imported, module+"/")
+			switch r := ringOf(imported); {
+			case !of || r < 0 && !covers("infra/...", other), r >= 0 && r < ring, covers("cmd/...", name) && covers("cmd/...", other), covers("functions/...", name) && covers("functions/...", other):
+			case covers("cmd/bench/...", name) && covers("infra/...", other): // it starts the servers that the tests start
+			case r == ring && neighbours[name+" "+other] != "":
+				met[name+" "+other] = true
+			case r == ring:
+				t.Errorf("%s imports %s of its own ring: say why in neighbours, or pass in what it needs", name, other)
+			default:
+				t.Errorf("%s imports %s, which is in a ring further out", name, other)
+			}
+		}
+	}
+	for pair := range neighbours {
+		if !met[pair] {
+			t.Errorf("neighbours has %q, and there is no such import", pair)
 		}
 	}
 }
