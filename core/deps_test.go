@@ -3,6 +3,7 @@ package core_test
 import (
 	"bytes"
 	"encoding/json"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -264,10 +265,10 @@ func TestSQLiteHasItsLibc(t *testing.T) {
 	}
 }
 
-// TestHouse holds what no linter here does: every package says what it is, no
-// file is so long that it must hold two ideas, calls to the outside are made through
-// core/egress, where the address guard is, and nothing stored is compared with the
-// machine's clock.
+// TestHouse holds what no linter here does: every package has a comment and every exported
+// name, no file and no function is so long that it must hold two ideas, calls to the outside
+// are made through core/egress, where the address guard is, and nothing stored is compared
+// with the machine's clock.
 func TestHouse(t *testing.T) {
 	commented := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -303,7 +304,8 @@ func checkFile(t *testing.T, path string, commented map[string]bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := parser.ParseFile(token.NewFileSet(), path, src, parser.ParseComments|parser.SkipObjectResolution)
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, path, src, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,6 +317,64 @@ func checkFile(t *testing.T, path string, commented map[string]bool) {
 	}
 	dir := filepath.Dir(path)
 	commented[dir] = commented[dir] || f.Doc != nil
+	checkFunctions(t, fset, path, f)
+	if f.Name.Name != "main" {
+		checkDocs(t, path, f)
+	}
 	checkOutbound(t, strings.TrimPrefix(path, "../"), f)
 	checkMachineTimes(t, strings.TrimPrefix(path, "../"), f)
+}
+
+// maxFunction is how many lines a function may have. long are the functions that have more.
+const maxFunction = 65
+
+var long = map[string]bool{
+	"store/statements.go:newStatements":       true,
+	"store/runstatements.go:newRunStatements": true,
+}
+
+func checkFunctions(t *testing.T, fset *token.FileSet, path string, f *ast.File) {
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1
+		if name := strings.TrimPrefix(path, "../") + ":" + fn.Name.Name; n > maxFunction != long[name] {
+			t.Errorf("%s has %d lines; at most %d, but for those in long", name, n, maxFunction)
+		}
+	}
+}
+
+// checkDocs checks that exported types, functions, and methods of exported types have a
+// comment. Methods whose interface is documented by the standard library need none.
+func checkDocs(t *testing.T, path string, f *ast.File) {
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Doc == nil && d.Name.IsExported() && exportedReceiver(d) && !standard[d.Name.Name] {
+				t.Errorf("%s: %s has no comment", path, d.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if ts, ok := spec.(*ast.TypeSpec); ok && ts.Name.IsExported() && d.Doc == nil && ts.Doc == nil {
+					t.Errorf("%s: type %s has no comment", path, ts.Name.Name)
+				}
+			}
+		}
+	}
+}
+
+var standard = map[string]bool{"Error": true, "Unwrap": true, "Is": true, "As": true, "String": true, "Close": true, "Read": true, "Write": true, "Len": true, "Less": true, "Swap": true}
+
+func exportedReceiver(f *ast.FuncDecl) bool {
+	if f.Recv == nil {
+		return true
+	}
+	of := f.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	name, ok := of.(*ast.Ident)
+	return ok && name.IsExported()
 }
