@@ -115,9 +115,10 @@
 //
 // # Which package may import which
 //
-// core imports the standard library and the ULID library, and nothing else of this module.
-// Services (intake, worker, manage) import core and the pure packages. Edges (web, egress,
-// telemetry) import services. core/gateway assembles them. The package store implements the
-// roles declared here. No package below core ever imports store. The test in deps_test.go
-// holds every line of this rule, with its reason.
+// Packages stand in rings. A package imports packages further in, and needs a reason for an
+// import within its ring. core is the innermost and imports only the standard library and the
+// ULID library. Around it are the pure packages (expr, config, workflow, ...), then the
+// services (intake, worker, manage, ...) and store, which implements the roles declared here,
+// then the edges (web, egress, drivers of databases), then core/gateway, which assembles
+// them, and last the mains. The tests in deps_test.go have the list, with its reasons.
 package core
