@@ -80,6 +80,62 @@ func manualConfig(t *testing.T, topic, inventory string) (path string) {
 	return path
 }
 
+// needed are the fields that a configuration needs, if the example does not have them.
+var needed = []string{
+	"api: {auth_token: 0123456789abcdef0123456789abcdef}",
+	`delivery: {signing_secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}`,
+	"sources: {shop: {type: event}}",
+}
+
+// TestDocumentedConfigurations: each example of a configuration, in README and the chapters,
+// is valid without a warning.
+func TestDocumentedConfigurations(t *testing.T) {
+	environment := map[string]string{"DATABASE_URL": "postgres://gateway:secret@db.example.com/gateway?sslmode=verify-full", "SLACK_WEBHOOK": "https://hooks.slack.com/services/T0/B0/x"}
+	for _, name := range []string{"ORDERS_KEY", "D1_TOKEN", "GATEWAY_API_TOKEN", "SIGNING_SECRET", "GITHUB_WEBHOOK_SECRET", "STRIPE_WEBHOOK_SECRET"} {
+		environment[name] = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	}
+	seen := 0
+	for _, file := range documents(t) {
+		if strings.HasPrefix(file, "../../infra/") { // parts of files that are configured there
+			continue
+		}
+		for _, text := range strings.Split(strings.Join(examples(t, file, "yaml"), "---\n"), "---\n") {
+			if text == "" || strings.HasPrefix(text, "scrape_configs:") { // of Prometheus
+				continue
+			}
+			seen++
+			if strings.Contains(text, "driver: mysql") {
+				environment["DATABASE_URL"] = "mysql://gateway:secret@db.example.com/gateway?tls=true"
+			}
+			path := filepath.Join(t.TempDir(), "gateway.yaml")
+			if err := os.WriteFile(path, []byte(completed(text)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, stdout, stderr := (session{env: environment}).run(t.Context(), "validate", "-c", path)
+			if stderr = untaken.ReplaceAllString(stderr, ""); code != exitDone || stderr != "" {
+				t.Errorf("%s: validate ends with %d and says\n%s%s of\n%s", file, code, stdout, stderr, text)
+			}
+		}
+	}
+	if seen < 9 {
+		t.Errorf("%d examples were found", seen)
+	}
+}
+
+// untaken is the one warning that an example may cause: it need not show what takes the
+// events of each source.
+var untaken = regexp.MustCompile(`(?m)^warning: .*: no handler, queue or workflow takes this source's events\n`)
+
+// completed is a configuration with the needed fields that it lacks.
+func completed(text string) string {
+	for _, line := range needed {
+		if key, _, _ := strings.Cut(line, " "); !regexp.MustCompile("(?m)^" + key).MatchString(text) {
+			text += line + "\n"
+		}
+	}
+	return text
+}
+
 // TestManualQueue: the configuration that the consumers are for is valid, without a warning.
 func TestManualQueue(t *testing.T) {
 	manualConfig(t, "pull-queues", ": 1 source, 0 handlers, 1 queue")
