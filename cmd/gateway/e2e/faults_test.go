@@ -254,7 +254,7 @@ func occupy(t *testing.T, db, hog *sql.DB, gateways, endOne string) func() {
 // TestPostgresConnectionsTaken: other programs have all connections of the server.
 func TestPostgresConnectionsTaken(t *testing.T) {
 	t.Parallel()
-	s, address := ownPostgres(t, servers.PostgresOptions{Settings: []string{"fsync=off", "max_connections=20"}})
+	_, address := ownPostgres(t, servers.PostgresOptions{Settings: []string{"fsync=off", "max_connections=20"}})
 	admin := openSQL(t, "pgx", address).db
 	// The server keeps some connections for superusers.
 	for _, statement := range []string{"CREATE ROLE gateway LOGIN", "CREATE ROLE others LOGIN", "ALTER DATABASE gateway OWNER TO gateway"} {
@@ -297,7 +297,7 @@ func TestPostgresDiskFull(t *testing.T) {
 func TestMySQLDiskFull(t *testing.T) {
 	t.Parallel()
 	disk, home := onDisk(t, "size=24m"), t.TempDir()
-	s, address := ownMySQL(t, servers.MySQLOptions{Dir: home})
+	_, address := ownMySQL(t, servers.MySQLOptions{Dir: home})
 	folders, err := filepath.Glob(filepath.Join(home, "*", "data", "gateway"))
 	if err != nil || len(folders) != 1 {
 		t.Fatalf("folders of the database = %v, %v, want one", folders, err)
