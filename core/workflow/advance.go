@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A move is one transition in the making.
+// A move is one transition while it is being computed.
 type move struct {
 	d     *Definition
 	pen   Pen
@@ -19,19 +19,19 @@ type move struct {
 	run   core.Run
 
 	rows  map[core.ID]*row
-	order []*row // in which they were come to
+	order []*row // in the order in which the run reached them
 	ahead []*row // to be entered
 
-	// sole says that the run is at a single step, which is known, so that no others need
-	// be read to know which are open.
+	// sole says that the run is at a single step, which is known. Then no other step has to
+	// be read to know which steps are open.
 	sole    bool
 	expired bool   // the deadline has come: no step begins
 	full    string // path of the step at which the run became full: its history had room only for its end, or it wrote too much; empty if it is not full
-	why     string // it is full: the error of the run
+	why     string // the error of a run that is full
 	kept    []string
-	begun   int  // branches that began in this move and are not over
-	entered int  // steps that need nobody
-	docs    docs // documents that were read, with their size
+	begun   int  // branches that began in this move and have not ended
+	entered int  // inline steps entered in this move
+	docs    docs // the documents that were read, with their size
 	written int  // bytes of states and outputs
 
 	missing   core.Wanted
@@ -40,11 +40,11 @@ type move struct {
 	tokens    []core.Token
 	receipts  []string
 	forgotten []core.ID
-	held      []core.ID // steps that were ended while their calls may be under way
+	held      []core.ID // steps that this move ends while their calls may be under way
 	facts     []core.Fact
 	closed    []core.JobChange // of an earlier epoch
-	mourned   *row             // whose failure an obituary is due for
-	recast    core.Definition  // that the run follows from now on; zero: as before
+	mourned   *row             // the step whose failure the obituary reports; nil if none is due
+	recast    core.Definition  // the new definition of the run; zero if it does not change
 }
 
 func (d *Definition) move(p Pen, v View) *move {
@@ -55,13 +55,12 @@ func (d *Definition) move(p Pen, v View) *move {
 	}
 }
 
-// Advance moves a run past ends of its steps, in their order. An end counts if its
-// step is still in the attempt in which the end began; whoever tells first counts, and
-// the other's is lost.
+// Advance moves a run past the ends of its steps, in the order of the ends. An end counts
+// if its step is still in the attempt in which the end began. If several ends are of one
+// attempt, the first counts and the others are lost.
 //
-// If the deadline of the run has come, the ends are told all the same, but no step
-// begins any more: those that are open are skipped, and the run has failed, unless the
-// ends brought it to its end.
+// After the deadline of the run the ends are still recorded, but no step begins any more.
+// The open steps are skipped, and the run fails unless the ends completed it.
 func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move {
 	m := d.move(p, v)
 	m.load(v, ends)
@@ -87,7 +86,7 @@ func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move {
 	return m.result(lost)
 }
 
-// receiptsOf are the receipts of the callbacks that counted.
+// receiptsOf returns the receipts of the callbacks that counted.
 func receiptsOf(ends []core.StepEnd, lost map[int]string) (receipts []string) {
 	for i, e := range ends {
 		if _, nothing := lost[i]; !nothing && e.Receipt != "" {
@@ -97,9 +96,9 @@ func receiptsOf(ends []core.StepEnd, lost map[int]string) (receipts []string) {
 	return receipts
 }
 
-// exhausted returns the move that replaces one with too many entries or bytes. It keeps only
-// the records of calls, since the rest may be very long: the run has failed at the step where
-// it became full.
+// exhausted returns the move that replaces a move with too many entries or bytes. It keeps
+// only the records of calls, since the rest may be very long. The run has failed at the
+// step at which it became full.
 func (m *move) exhausted(v View, ends []core.StepEnd, lost map[int]string) *move {
 	n := m.d.move(m.pen, v)
 	n.load(v, ends)
@@ -127,7 +126,8 @@ func (m *move) exhausted(v View, ends []core.StepEnd, lost map[int]string) *move
 	return n
 }
 
-// tell makes of a run what the end of an attempt makes of it.
+// tell applies the end of an attempt to the run. It returns false if the end changes
+// nothing.
 func (m *move) tell(r *row, e core.StepEnd) bool {
 	began := &e.Job.Situation.Step
 	switch {
@@ -143,13 +143,13 @@ func (m *move) tell(r *row, e core.StepEnd) bool {
 	case r.Attempt != began.Attempt || (r.Status == core.StepWaiting) != (began.Status == core.StepWaiting):
 		return m.late(r, e)
 	case r.Carry != began.Carry && readCarry(r.Carry).Back != readCarry(began.Carry).Back:
-		return false // its job was put back since
+		return false // its job was put back since then
 	}
 	m.begin(r)
 	return r.step.kind.end(m, r, e)
 }
 
-// begin makes a pending run running.
+// begin makes a pending run running. It returns false if the run is not pending.
 func (m *move) begin(r *row) bool {
 	if m.run.Status != core.RunPending {
 		return false
@@ -163,8 +163,8 @@ func (m *move) begin(r *row) bool {
 	return true
 }
 
-// enterAll enters the steps that the run has come to, and those it comes to by that. What
-// is too much for one move is left to jobs.
+// enterAll enters the steps that the run has reached, and the steps that it reaches by
+// that. Steps beyond the limits of one move are left to their jobs.
 func (m *move) enterAll() {
 	for len(m.ahead) > 0 {
 		r := m.ahead[0]
@@ -182,7 +182,7 @@ func (m *move) enterAll() {
 	}
 }
 
-// postpone leaves a step that needs nobody to its job.
+// postpone leaves an inline step to its job.
 func (m *move) postpone(r *row) {
 	if r.stored {
 		r.putBack()
@@ -190,7 +190,8 @@ func (m *move) postpone(r *row) {
 	m.schedule(r, m.now)
 }
 
-// putBack notes that the job of a step goes back without an end, and not because of the step.
+// putBack notes that the job of a step goes back without an end, and that the step did not
+// cause it.
 func (r *row) putBack() {
 	c := readCarry(r.Carry)
 	c.Back++
@@ -217,7 +218,7 @@ func (m *move) close(last *row) {
 	}
 }
 
-// leave passes on from a step that has a result, or none (nil).
+// leave passes on from a step with its result. Result is nil if there is none.
 func (m *move) leave(r *row, result []byte) {
 	if r.light {
 		m.need(core.Wanted{IDs: []core.ID{r.ID}})
@@ -231,7 +232,7 @@ func (m *move) leave(r *row, result []byte) {
 	m.succeed(r, r.step.next, state)
 }
 
-// passedOn is the state after a step.
+// passedOn returns the state after a step.
 func (s scope) passedOn(of *step, result []byte) ([]byte, error) {
 	text, err := s.placed(of.place, result)
 	if err == nil && of.output != nil {
@@ -240,7 +241,7 @@ func (s scope) passedOn(of *step, result []byte) ([]byte, error) {
 	return checked(text, err)
 }
 
-// placed is the state with the result.
+// placed returns the state with the result in it.
 func (s scope) placed(p placement, result []byte) ([]byte, error) {
 	switch {
 	case result == nil || p.drop:
@@ -255,7 +256,7 @@ func (s scope) placed(p placement, result []byte) ([]byte, error) {
 	return encode(tree)
 }
 
-// succeed ends a step and goes to another, or ends its list if that is nil.
+// succeed ends a step and goes to the step to. It ends the list if to is nil.
 func (m *move) succeed(r *row, to *step, state []byte) {
 	m.finish(r, core.StepSucceeded)
 	m.passOn(r, state)
@@ -265,7 +266,7 @@ func (m *move) succeed(r *row, to *step, state []byte) {
 	m.proceed(r, to, state, readCarry(r.Carry))
 }
 
-// proceed goes from a step that is over to another, or ends its list if that is nil.
+// proceed goes from an ended step to the step to. It ends the list if to is nil.
 func (m *move) proceed(r *row, to *step, state []byte, c carry) {
 	if to == nil {
 		m.endList(r, state)
@@ -294,7 +295,7 @@ func (m *move) endList(r *row, output []byte) {
 	r.Last, r.Output = true, output
 	above := m.rows[r.ParentID]
 	if above == nil || !above.fanned() {
-		return // then the run is not where it was
+		return // the run has moved on, so it does not end here
 	}
 	above.Fan.Ended++
 	above.Fan.Bytes += len(output)
@@ -321,7 +322,7 @@ func (m *move) end(output []byte) {
 	m.state(core.RunMoved{Run: m.run, Event: m.event})
 }
 
-// fail ends the run. The step is the one to mourn.
+// fail ends the run as failed. The obituary reports the step of.
 func (m *move) fail(why string, of *row) {
 	m.run.Status, m.run.FinishedAt, m.run.Error = core.RunFailed, m.now, why
 	m.mourned = of
@@ -329,7 +330,7 @@ func (m *move) fail(why string, of *row) {
 	m.state(core.RunMoved{Run: m.run, Event: m.event})
 }
 
-// sweep ends the open steps below a path, or all if it is empty.
+// sweep ends the open steps below a path, or all open steps if the path is empty.
 func (m *move) sweep(below string, as core.StepStatus, why string) {
 	if !m.sole {
 		m.need(core.Wanted{Open: true})

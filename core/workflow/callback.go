@@ -12,13 +12,12 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A callbackStep is over when a callback comes with a token that was issued for it.
-// An attempt issues a token, posts it, and waits; a token of an earlier attempt is as
-// good, unless it has expired.
+// A callbackStep ends when a callback with a token of it arrives. Each attempt issues a
+// token, posts it, and waits. The token of an earlier attempt stays valid until it expires.
 type callbackStep struct {
 	leaf
 	outside
-	call    call // without a URL nobody is told
+	call    call // without a URL the step posts no notice
 	timeout time.Duration
 }
 
@@ -32,7 +31,7 @@ func newCallback(s *step, c config.Step) *callbackStep {
 
 func (k *callbackStep) typ() string { return "callback" }
 
-// task is to tell a token, unless one was told, or the time for it is over.
+// task is Notify, unless a notice was posted already or the tokens have expired.
 func (k *callbackStep) task(job core.TakenJob, now time.Time) Task {
 	row := job.Situation.Step
 	if row.Status == core.StepWaiting || over(readCarry(row.Carry).expiry(), now) {
@@ -41,7 +40,7 @@ func (k *callbackStep) task(job core.TakenJob, now time.Time) Task {
 	return Notify
 }
 
-// callbackOf is the callback step that a job is for.
+// callbackOf returns the callback step of a job.
 func (d *Definition) callbackOf(job core.TakenJob) (*callbackStep, bool) {
 	s := d.at(job.Situation.Step.Path)
 	if s == nil {
@@ -51,8 +50,8 @@ func (d *Definition) callbackOf(job core.TakenJob) (*callbackStep, bool) {
 	return k, ok
 }
 
-// Notice is the call by which a callback step tells its token: whoever is called is to
-// post the callback to address. Its URL is empty if nobody is to be told: then the step
+// Notice returns the call by which a callback step sends its token. Its receiver is to post
+// the callback to address. If the URL of the call is empty, the step has no receiver: it
 // waits from the Armed end on, and there is no call to settle. An error is of class data
 // and final.
 func (d *Definition) Notice(job core.TakenJob, token, address string) (Request, error) {
@@ -84,8 +83,8 @@ type notice struct {
 	Payload     json.RawMessage `json:"payload"`
 }
 
-// Expiry is when a token that is issued now for the callback step of a job expires: all
-// tokens that are told until one of them expires do so at the same time.
+// Expiry returns when a token expires that is issued now for the callback step of a job.
+// All tokens that the step issues before one of them expires have the same expiry.
 func (d *Definition) Expiry(job core.TakenJob, now time.Time) time.Time {
 	if t := readCarry(job.Situation.Step.Carry).expiry(); !t.IsZero() {
 		return t
@@ -117,10 +116,10 @@ func (k *callbackStep) end(m *move, r *row, e core.StepEnd) bool {
 	return true
 }
 
-// CallbackResult returns the result that the body of a callback brings: its JSON without a
-// byte order mark before it, or {} if it is blank. A body is refused as [core.Invalid] if it
-// is no JSON in UTF-8 or is nested deeper than 200 levels, and as [core.TooLarge] if it has
-// more than 1 MiB.
+// CallbackResult returns the result in the body of a callback: its JSON without a byte
+// order mark, or {} if the body is blank. It refuses a body that is not JSON in UTF-8 or is
+// nested deeper than 200 levels as [core.Invalid]. It refuses a body of more than 1 MiB as
+// [core.TooLarge].
 func CallbackResult(body []byte) ([]byte, error) {
 	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	switch {
@@ -136,7 +135,7 @@ func CallbackResult(body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// arm keeps a token that is about to be told.
+// arm stores a token that is about to be sent.
 func (k *callbackStep) arm(m *move, r *row, e core.StepEnd, c carry) {
 	if c.Expires == 0 {
 		c.Expires = e.Expires.UnixMilli()
@@ -149,8 +148,8 @@ func (k *callbackStep) arm(m *move, r *row, e core.StepEnd, c carry) {
 	}
 }
 
-// resume goes on with what a callback brought. Its token is used up, also if nothing
-// can be made of that.
+// resume continues with the body of a callback. The callback's token is used up, also if
+// the body cannot be the step's result.
 func (k *callbackStep) resume(m *move, r *row, e core.StepEnd) {
 	r.Attempt++
 	r.changed = true
@@ -166,7 +165,7 @@ func (k *callbackStep) resume(m *move, r *row, e core.StepEnd) {
 	}
 }
 
-// elapse is told that the time of the job has come.
+// elapse handles the due time of the step's job. It returns false if the job is put back.
 func (k *callbackStep) elapse(m *move, r *row, e core.StepEnd, c carry) bool {
 	switch expiry := c.expiry(); {
 	case over(expiry, m.now):
@@ -175,7 +174,7 @@ func (k *callbackStep) elapse(m *move, r *row, e core.StepEnd, c carry) bool {
 		text := fmt.Sprintf("timeout: no callback came in %d s", k.timeout/time.Second)
 		m.stumble(r, &failure{class: core.ClassTimeout, text: text})
 	case m.expired:
-	case r.Status == core.StepWaiting: // it was taken early
+	case r.Status == core.StepWaiting: // the job was taken early
 		r.putBack()
 		m.waits(r, expiry)
 	default:

@@ -9,24 +9,24 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A carry is what goes along a list of steps beside the state, and down into branches.
+// A carry is data that passes from step to step beside the state, and down into branches.
 type carry struct {
-	// Visits counts how often the run has come to steps that it can come back to, in
-	// this instance of their list. A step that it is at is counted, the first one of a
-	// list only once it is left.
+	// Visits counts how many times the run has reached each looped step, in this instance
+	// of its list. It includes the step at which the run is. It includes the first step of
+	// a list only after the run has left that step.
 	Visits map[string]int `json:"visits,omitempty"`
 
-	Error   *trouble `json:"error,omitempty"`   // what was caught last
+	Error   *trouble `json:"error,omitempty"`   // the last failure that was caught
 	Index   *int     `json:"index,omitempty"`   // of the innermost item
 	Expires int64    `json:"expires,omitempty"` // of the tokens of a callback step, if it has one; Unix milliseconds
-	Turn    int64    `json:"turn,omitempty"`    // when a wait step began that had to wait for its turn; Unix milliseconds
-	Back    int      `json:"back,omitempty"`    // how often the job of a step was put back that had not ended and is not at fault
-	Visit   int      `json:"visit,omitempty"`   // epoch in which the run came to the step first, if the step was redriven since
-	Held    int64    `json:"held,omitempty"`    // until when a call may be under way that was made before a redrive; Unix milliseconds
-	Call    string   `json:"call,omitempty"`    // which call that is: see callOf
-	Told    bool     `json:"told,omitempty"`    // the call is over that was under way when the step was ended
+	Turn    int64    `json:"turn,omitempty"`    // when a wait step of a map item began, if the item waited for its turn; Unix milliseconds
+	Back    int      `json:"back,omitempty"`    // how many times the step's job was put back without an end that the step caused
+	Visit   int      `json:"visit,omitempty"`   // epoch in which the run first reached the step, if the step was redriven since
+	Held    int64    `json:"held,omitempty"`    // until when a call of an earlier epoch may be under way; Unix milliseconds
+	Call    string   `json:"call,omitempty"`    // that call: see callOf
+	Told    bool     `json:"told,omitempty"`    // the call that was under way when the step was ended is over
 	Caught  string   `json:"caught,omitempty"`  // path of the step of this list whose catch the run followed last
-	Aside   string   `json:"aside,omitempty"`   // path of the step because of which the run fails; of the steps from on_failure on
+	Aside   string   `json:"aside,omitempty"`   // path of the step because of which the run fails; set for the steps from on_failure on
 }
 
 // A trouble is a failure that was caught.
@@ -37,7 +37,7 @@ type trouble struct {
 	Step    string          `json:"step"`
 }
 
-// readCarry reads what carry.text wrote.
+// readCarry reads a text of carry.text.
 func readCarry(text string) (c carry) {
 	if text != "" {
 		_ = json.Unmarshal([]byte(text), &c)
@@ -45,7 +45,7 @@ func readCarry(text string) (c carry) {
 	return c
 }
 
-// text is the carry as it is stored; empty if there is nothing in it.
+// text returns the carry in its stored form. It is empty if the carry is zero.
 func (c carry) text() string {
 	if len(c.Visits) == 0 && c.Error == nil && c.Index == nil && c.Expires == 0 && c.Turn == 0 && c.Back == 0 &&
 		c.Visit == 0 && c.Held == 0 && !c.Told && c.Caught == "" && c.Aside == "" {
@@ -53,12 +53,12 @@ func (c carry) text() string {
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // there is nothing in it that cannot be written
+		panic(err) // every field has a JSON form
 	}
 	return string(text)
 }
 
-// visit counts a visit of one step after another, and returns its number.
+// visit counts the visit of the step to after the step from, and returns its number.
 func (c *carry) visit(from, to *step) int {
 	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.Told = 0, 0, 0, 0, 0, "", false
 	if !to.looped {
@@ -75,10 +75,10 @@ func (c *carry) visit(from, to *step) int {
 	return c.Visits[to.name]
 }
 
-// within is what goes along into a branch.
+// within returns the carry that passes into a branch.
 func (c carry) within() carry { return carry{Error: c.Error, Index: c.Index} }
 
-// expiry is when the tokens of a callback step expire; zero if it has none.
+// expiry returns when the tokens of a callback step expire; zero if it has none.
 func (c carry) expiry() time.Time {
 	if c.Expires == 0 {
 		return time.Time{}
@@ -86,7 +86,7 @@ func (c carry) expiry() time.Time {
 	return time.UnixMilli(c.Expires).UTC()
 }
 
-// began is when a step began to which the run came at a time.
+// began returns when a step began that the run reached at the time came.
 func (c carry) began(came time.Time) time.Time {
 	if c.Turn == 0 {
 		return came

@@ -9,12 +9,12 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A choiceStep goes to the first step whose condition holds. It changes no state.
+// A choiceStep goes to the first step whose condition holds. It does not change the state.
 type choiceStep struct {
 	inline
 	of       *step
 	ways     []way
-	fallback *step // nil: none
+	fallback *step // nil if there is none
 }
 
 type way struct {
@@ -91,7 +91,7 @@ func (k *choiceStep) choose(s scope) (*step, *failure) {
 	return k.fallback, nil
 }
 
-// pass goes on with the state as it is.
+// pass goes on with the unchanged state.
 func (m *move) pass(r *row, to *step) {
 	state, err := checked(m.scope(r, r.Attempt).text())
 	if err != nil {
@@ -101,16 +101,17 @@ func (m *move) pass(r *row, to *step) {
 	m.succeed(r, to, state)
 }
 
-// inline has what is common to steps that need nobody: they are entered in the
-// transition that comes to them, and by a job only if a run begins with them, or if
-// that transition has done enough.
+// inline has the methods of steps that need no caller from outside. The transition that
+// reaches such a step enters it. A job enters it only if a run begins with it, or if that
+// transition has reached a limit of one move.
 type inline struct{}
 
 func (inline) task(core.TakenJob, time.Time) Task { return Elapse }
 
 func (inline) inner() bool { return true }
 
-// outside has what is common to steps that need somebody: only their jobs do anything.
+// outside has the methods of steps that need a call, a callback or a time: only their jobs
+// make them go on.
 type outside struct{}
 
 func (outside) inner() bool { return false }
@@ -119,8 +120,8 @@ func (outside) enter(m *move, r *row) { m.schedule(r, m.now) }
 
 func (k *choiceStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
 
-// enterByJob enters a step of which the job was taken. If its branches have all ended
-// they are joined.
+// enterByJob enters a step whose job was taken. If all its branches have ended, it joins
+// them.
 func (m *move) enterByJob(r *row, e core.StepEnd) bool {
 	switch {
 	case e.Kind != core.Elapsed || r.fanned() && !r.whole():

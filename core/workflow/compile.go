@@ -9,26 +9,26 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// A list is a list of steps: the workflow's own, that of a branch, or an iterator.
+// A list is a list of steps: of the workflow itself, of a branch, or of an iterator.
 type list struct {
 	name  string // of the branch
-	bare  bool   // a branch that is one call, and has no name in paths beside the branch's
+	bare  bool   // a branch that is one call; paths name the branch only
 	steps []*step
 	named map[string]*step
 }
 
-// A step is a compiled one.
+// A step is a compiled [config.Step].
 type step struct {
 	name string
 	kind kind
-	next *step // after it, if it succeeds or may go on; nil: the list is over
+	next *step // the step after it, if it succeeds or may continue; nil: the list ends
 
-	// looped steps can be come to again in the same list.
+	// looped says that a run can reach the step again in the same list.
 	looped bool
 
-	attempts int // at most, at least 1
+	attempts int // maximum; at least 1
 	backoff  core.Retry
-	retried  []string // classes; none: all
+	retried  []string // classes that are retried; empty: all
 	catches  []catch
 	proceeds bool // on_failure: continue
 
@@ -42,40 +42,41 @@ type catch struct {
 	to      *step
 }
 
-// A kind is what differs between the types of steps.
+// A kind has the behaviour of one type of step.
 type kind interface {
-	// typ is the type's name.
+	// typ returns the type's name.
 	typ() string
 
-	// task is what a job asks for while the run is running.
+	// task returns the task of a job while the run is running.
 	task(job core.TakenJob, now time.Time) Task
 
-	// inner reports whether the step needs nobody from outside: then what enter does may
-	// be much work.
+	// inner reports whether the step needs no call, callback or time. Then enter may do
+	// much work.
 	inner() bool
 
-	// enter begins a step to which the run has come, or has its job do so.
+	// enter begins a step that the run has reached, or leaves that to the step's job.
 	enter(m *move, r *row)
 
-	// end is told how an attempt ended, or that the time of a job has come. False means
-	// that this changes nothing.
+	// end handles the end of an attempt, or the due time of a job. It returns false if this
+	// changes nothing.
 	end(m *move, r *row, e core.StepEnd) bool
 
-	// inside is the list of the branch or item with this label; nil if there is none.
+	// inside returns the list of the branch or item with this label; nil if there is none.
 	inside(label string) *list
 
-	// exits are where it may go beside the step after it.
+	// exits returns the steps to which it may go beside the step after it.
 	exits() []*step
 }
 
-// leaf has what is common to steps without branches and without choices.
+// leaf has the methods of steps without branches and without choices.
 type leaf struct{}
 
 func (leaf) inside(string) *list { return nil }
 func (leaf) exits() []*step      { return nil }
 
-// Compile makes a definition of a workflow as [config.Load] or [config.ParseDefinition]
-// returned it. An error names the step; those have checked for all of them.
+// Compile makes a definition from a workflow of [config.Load] or [config.ParseDefinition].
+// These functions have checked the workflow for every error that Compile can return. An
+// error names the step.
 func Compile(w config.Workflow) (*Definition, error) {
 	top, err := compileList("", w.Steps)
 	if err != nil {
@@ -115,7 +116,7 @@ func compileList(name string, steps []config.Step) (*list, error) {
 	return l, nil
 }
 
-// compile fills in a step of the list.
+// compile fills in the i-th step of the list.
 func (l *list) compile(i int, c config.Step) (err error) {
 	s := l.steps[i]
 	s.attempts = max(c.Retry.Max, 1)
@@ -177,7 +178,7 @@ func (l *list) find(name string) (*step, error) {
 	return nil, fmt.Errorf("there is no step %q in its list", name)
 }
 
-// single is a list of one call, without a name of its own.
+// single returns a list of one call, without a name of its own.
 func single(name string, c config.Step) (*list, error) {
 	c.Name = name
 	l, err := compileList(name, []config.Step{c})
@@ -187,7 +188,7 @@ func single(name string, c config.Step) (*list, error) {
 	return l, err
 }
 
-// follows are the steps that may come next.
+// follows returns the steps that may come next.
 func (s *step) follows() []*step {
 	all := slices.Clone(s.kind.exits())
 	for _, c := range s.catches {
@@ -199,7 +200,7 @@ func (s *step) follows() []*step {
 	return all
 }
 
-// returns reports whether a step can be come to from itself.
+// returns reports whether a run can reach the step again from the step itself.
 func (s *step) returns() bool {
 	seen := map[*step]bool{}
 	for ahead := s.follows(); len(ahead) > 0; {
@@ -216,8 +217,8 @@ func (s *step) returns() bool {
 	return false
 }
 
-// matches reports whether a list of classes has one. Data, choices that do not hold and
-// steps of type fail are in none but "all".
+// matches reports whether a list of classes includes a class. Only "all" includes the
+// classes data, no_choice and fail.
 func matches(classes []string, class core.ErrorClass) bool {
 	named := class != core.ClassData && class != core.ClassNoChoice && class != core.ClassFail
 	return slices.Contains(classes, "all") || named && slices.Contains(classes, string(class))

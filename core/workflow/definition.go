@@ -14,29 +14,30 @@ type Definition struct {
 	params  []config.Param
 	top     *list
 
-	// onFailure is the step of top that a run which fails goes on with; nil if there is none.
+	// onFailure is the step of top with which a failing run continues; nil if there is
+	// none.
 	onFailure *step
-	shared    []string // names of the steps that may come both before a failure and from onFailure on
+	shared    []string // names of the steps that a run can reach both before a failure and from onFailure on
 
-	entries int // that the history may have in each epoch
-	enters  int // of steps that need nobody, in one move
-	bytes   int // that a run may write in each epoch; 0 means no bound
+	entries int // maximum of history entries in each epoch
+	enters  int // maximum of inline steps entered in one move
+	bytes   int // maximum of bytes that a run writes in each epoch; 0 means no bound
 
-	// apart says that every process that works on a run of this definition reads texts that
-	// are kept apart from their steps.
+	// apart says that every process that works on a run of this definition can read texts
+	// that are kept apart from their steps.
 	apart bool
 }
 
-// Name is the workflow's.
+// Name returns the workflow's name.
 func (d *Definition) Name() string { return d.name }
 
-// First is the name of the first step.
+// First returns the name of the first step.
 func (d *Definition) First() string { return d.top.steps[0].name }
 
-// Timeout is until the deadline of a run; zero if it has none.
+// Timeout returns the time from a run's start to its deadline; zero if it has no deadline.
 func (d *Definition) Timeout() time.Duration { return d.timeout }
 
-// at finds the step that a path names a visit of; nil if there is none.
+// at returns the step whose visit has this path; nil if the definition has no such step.
 func (d *Definition) at(path string) *step {
 	l := d.top
 	for {

@@ -10,12 +10,12 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A failStep ends the run as failed, on purpose; in a branch or an item it fails that.
+// A failStep makes the run fail on purpose. In a branch or an item it makes that fail.
 type failStep struct {
 	inline
 	of      *step
 	code    string         // may be empty
-	message *expr.Template // nil: that of the failure that was caught last
+	message *expr.Template // nil: the message of the last failure that was caught
 }
 
 func newFail(s *step, c config.Step) (kind, error) {
@@ -48,13 +48,13 @@ func (k *failStep) enter(m *move, r *row) {
 
 func (k *failStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
 
-// silent reports whether the step says nothing of its own.
+// silent reports whether the step has neither a code nor a message of its own.
 func (k *failStep) silent() bool { return k.code == "" && k.message == nil }
 
-// maxMessage is how many characters of a message are kept.
+// maxMessage is the maximum length of a message, in characters.
 const maxMessage = 1000
 
-// text is the error of the step: its class, code and message, as far as there are any.
+// text returns the error of the step: its class, and its code and message if it has them.
 func (k *failStep) text(s scope) (string, error) {
 	message, err := k.said(s)
 	if err != nil {
@@ -87,7 +87,7 @@ func (k *failStep) said(s scope) (message string, err error) {
 	if err := json.Unmarshal(text, &message); err != nil {
 		return "", err
 	}
-	message = strings.ReplaceAll(message, "\x00", "\uFFFD") // which PostgreSQL does not store
+	message = strings.ReplaceAll(message, "\x00", "\uFFFD") // PostgreSQL cannot store NUL characters
 	if runes := []rune(message); len(runes) > maxMessage {
 		message = string(runes[:maxMessage-1]) + "…"
 	}

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Graph is the workflow as a Mermaid flowchart (https://mermaid.js.org/syntax/flowchart.html).
-// Steps have the shapes of their types, parallel and map steps are boxes around their
-// branches, and ways that are taken after a failure are dotted. What a node is called
-// there is made up, so that any name and any condition can be shown.
+// Graph returns the workflow as a Mermaid flowchart
+// (https://mermaid.js.org/syntax/flowchart.html). Steps have the shapes of their types.
+// Parallel and map steps are boxes around their branches. Ways that a run takes after a
+// failure are dotted. The ids of nodes are generated, so that any name and any condition
+// can be shown.
 func (d *Definition) Graph() string {
 	g := &graph{ids: map[*step]string{}}
 	g.b.WriteString("flowchart TD\n")
@@ -47,7 +48,7 @@ func (g *graph) box(id, title string, draw func()) {
 	g.line("end")
 }
 
-// list draws steps and then the ways between them.
+// list draws the steps of a list and then the ways between them.
 func (g *graph) list(l *list) {
 	g.inner++
 	for _, s := range l.steps {
@@ -89,7 +90,7 @@ func (g *graph) node(s *step) {
 	}
 }
 
-// shown is what a wait step waits for, in words.
+// shown says in words until when a wait step waits.
 func (k *waitStep) shown() string {
 	if k.until != nil {
 		return "until " + k.until.String()
@@ -97,7 +98,8 @@ func (k *waitStep) shown() string {
 	return "wait " + k.delay.String()
 }
 
-// ways draws where a step may go. The end of the workflow is drawn, that of a branch is not.
+// ways draws where a step may go. It draws the end of the workflow, but not the end of a
+// branch.
 func (g *graph) ways(s *step) {
 	from := g.ids[s]
 	if k, ok := s.kind.(*choiceStep); ok {
@@ -131,8 +133,8 @@ func (g *graph) after(s *step) string {
 	return ""
 }
 
-// label is text in quotes, in which quotes and what Mermaid takes for markup are
-// written by their numbers.
+// label returns text in quotes. It writes quotes and Mermaid's markup characters as numeric
+// entities.
 func label(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// A call is what a step sends.
+// A call is the configured request of a step.
 type call struct {
 	of      *step
 	url     string
@@ -30,21 +30,21 @@ func newCall(s *step, c config.Step) call {
 	return call{of: s, url: c.URL, method: method, headers: headers}
 }
 
-// request is the call with a body.
+// request returns the call with a body.
 func (c call) request(job core.TakenJob, body []byte) Request {
 	s := job.Situation
 	key := string(s.Run.ID) + "." + strconv.Itoa(visitOf(s.Step)) + "." + s.Step.Path
 	return Request{Method: c.method, URL: c.url, Headers: c.headers, Body: body, Key: key}
 }
 
-// An httpStep is over when its call is.
+// An httpStep ends when its call ends.
 type httpStep struct {
 	leaf
 	outside
 	call call
 }
 
-// Request is the call an http step makes. An error is of class data and final.
+// Request returns the call that an http step makes. An error is of class data and final.
 func (d *Definition) Request(job core.TakenJob) (Request, error) {
 	s := d.at(job.Situation.Step.Path)
 	if s == nil {
@@ -66,7 +66,7 @@ func (d *Definition) Request(job core.TakenJob) (Request, error) {
 
 var errNoStep = fmt.Errorf("the step makes no calls")
 
-// taken is what the expressions of a step see in the attempt that a job was taken for.
+// taken is the scope of a step's expressions in the attempt for which its job was taken.
 func taken(job core.TakenJob) scope {
 	row := &job.Situation.Step
 	return scope{event: &job.Event, run: job.Situation.Run.ID, row: row, attempt: row.Attempt + 1}
@@ -90,7 +90,7 @@ func (h *httpStep) end(m *move, r *row, e core.StepEnd) bool {
 	return true
 }
 
-// answered is told of a reply, which makes the result of the step.
+// answered handles the reply to a call. The reply becomes the result of the step.
 func (m *move) answered(r *row, e core.StepEnd) {
 	r.Attempt++
 	r.changed = true
@@ -103,8 +103,8 @@ func (m *move) answered(r *row, e core.StepEnd) {
 	m.leave(r, result)
 }
 
-// resultOf is what a body is as a result: JSON, or the JSON string of its text; nil if
-// there is nothing in it.
+// resultOf returns a body as a result: JSON, or its text as a JSON string. It returns nil
+// if the body is blank.
 func resultOf(body []byte) ([]byte, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, nil
@@ -112,14 +112,14 @@ func resultOf(body []byte) ([]byte, error) {
 	return checked(textOf(document(body)))
 }
 
-// refused is told of a call that failed.
+// refused handles a call that failed.
 func (m *move) refused(r *row, e core.StepEnd) {
 	r.Attempt++
 	m.called(r, e)
 	m.stumble(r, failureOf(e))
 }
 
-// wornOut ends a step whose job was taken again and again without an end.
+// wornOut ends a step whose job was taken too many times without an end.
 func (m *move) wornOut(r *row, e core.StepEnd) bool {
 	if !worn(e.Job) {
 		return false

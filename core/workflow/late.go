@@ -7,17 +7,17 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// An answer is late if its step was over before it came: a sibling failed, the deadline
-// came, or an operator canceled the run, while the call was under way. The step keeps a late
-// answer, so that a redrive from the failed step need not make the call again. The run
-// itself stays as it is.
+// An answer is late if its step ended before it: a sibling failed, the deadline came, or an
+// operator canceled the run while the call was under way. The step keeps a late answer, so
+// that a redrive from the failed step need not make the call again. The run itself does not
+// change.
 //
-// A step is also answered by a call that was made for it in an earlier epoch, and by one
-// that another worker made for an earlier attempt: both carried the step's own idempotency
+// Two other calls can answer a step: a call that an earlier epoch made for it, and a call
+// that another worker made for an earlier attempt. Both carried the step's own idempotency
 // key. Of these only a success counts. See visitOf.
 
-// visitOf is the epoch in whose idempotency key the visit to a step is named: the one in
-// which the run came to the step, also after a redrive from the failed step.
+// visitOf returns the epoch in the idempotency key of the step's calls. It is the epoch in
+// which the run reached the step, also after a redrive from the failed step.
 func visitOf(s core.Step) int {
 	if c := readCarry(s.Carry); c.Visit > 0 {
 		return c.Visit
@@ -25,8 +25,8 @@ func visitOf(s core.Step) int {
 	return s.Epoch
 }
 
-// rowOf is the step that an end is for. If the run was redriven since the attempt began, that
-// is the copy of the step in the new epoch. It is nil if there is none, or if it was not read
+// rowOf returns the step of an end. If the run was redriven since the attempt began, it is
+// the copy of the step in the new epoch. It is nil if there is none, or if it was not read
 // yet.
 func (m *move) rowOf(e core.StepEnd) *row {
 	began := e.Job.Situation.Step
@@ -42,7 +42,7 @@ func (m *move) rowOf(e core.StepEnd) *row {
 	return nil
 }
 
-// knowsAbove reports whether all steps were read that a step is in. If not, it asks for the
+// knowsAbove reports whether all steps above this step were read. If not, it asks for the
 // first one that was not.
 func (m *move) knowsAbove(r *row) bool {
 	for r.ParentID != "" {
@@ -56,8 +56,8 @@ func (m *move) knowsAbove(r *row) bool {
 	return true
 }
 
-// late tells of a call that was answered when its step had ended without it, or when its
-// attempt was not the step's any more. False means that this changes nothing.
+// late handles a call that was answered after its step had ended without it, or after its
+// attempt had been replaced. It returns false if the answer changes nothing.
 func (m *move) late(r *row, e core.StepEnd) bool {
 	if r.Type != "http" || r.Status == core.StepSucceeded || r.Output != nil {
 		return false
@@ -76,8 +76,8 @@ func (m *move) late(r *row, e core.StepEnd) bool {
 	return true
 }
 
-// repliedLate is told of a call that succeeded. If nothing can be made of the reply, the call
-// is repeated like one that failed.
+// repliedLate handles a late success. If the reply cannot be a result, the call is repeated
+// like a failed one.
 func (m *move) repliedLate(r *row, e core.StepEnd) bool {
 	result, err := resultOf(e.Body)
 	var state []byte
@@ -88,7 +88,7 @@ func (m *move) repliedLate(r *row, e core.StepEnd) bool {
 		return false
 	}
 	if r.Status == core.StepFailed && !m.revivable(r) {
-		return false // the run went on without it
+		return false // the run continued without the step
 	}
 	r.Attempt++
 	m.called(r, e)
@@ -109,8 +109,8 @@ func (m *move) repliedLate(r *row, e core.StepEnd) bool {
 	return true
 }
 
-// leaveLate notes what comes after a step that is over late: a step that is over as well,
-// with which a redrive begins, or the end of the list.
+// leaveLate notes the successor of a step that ended late. The successor is a step that has
+// ended as well, with which a redrive begins, or the end of the list.
 func (m *move) leaveLate(r *row, to *step, state []byte, c carry) {
 	above := m.rows[r.ParentID]
 	switch {
@@ -131,9 +131,9 @@ func (m *move) leaveLate(r *row, to *step, state []byte, c carry) {
 	}
 }
 
-// revivable reports whether a redrive from the failed step would come to a step again: the
-// run has failed, or is about to, or was canceled, and nothing that the step is in was left behind by it. It asks for the
-// steps above to be read in full.
+// revivable reports whether a redrive from the failed step would reach a step again. The
+// run must have failed, or be failing, or be canceled, and no step above may have gone on
+// without it. It asks for the steps above to be read in full.
 func (m *move) revivable(r *row) bool {
 	if !m.failing() && m.run.Status != core.RunCanceled {
 		return false
@@ -153,8 +153,9 @@ func (m *move) revivable(r *row) bool {
 	return true
 }
 
-// refusedLate is told of a call that failed. The step stays over; a redrive makes the call
-// again, unless the step has a remedy of its own by which the run would have gone on.
+// refusedLate handles a late failure. The step stays ended, and a redrive makes the call
+// again. But if the step has a remedy by which the run would have continued, a redrive uses
+// the remedy.
 func (m *move) refusedLate(r *row, e core.StepEnd) {
 	f := failureOf(e)
 	r.Attempt++
@@ -178,9 +179,9 @@ func (m *move) refusedLate(r *row, e core.StepEnd) {
 	m.leaveLate(r, to, state, r.troubled(problem, f.class))
 }
 
-// refusedBefore is told of a call that failed and that an earlier epoch began. The step, for
-// which a redrive has its job wait until that call is over, need not wait any longer. If the
-// step is over again, the next redrive need not wait.
+// refusedBefore handles the failure of a call that an earlier epoch began. A redrive made
+// the step's job wait until that call is over; now the job need not wait any longer. If the
+// step has ended again, the next redrive need not wait.
 func (m *move) refusedBefore(r *row, e core.StepEnd) bool {
 	c := readCarry(r.Carry)
 	if c.Call != callOf(e.Job.Situation.Step) || !c.held().After(m.now) {
@@ -196,10 +197,10 @@ func (m *move) refusedBefore(r *row, e core.StepEnd) bool {
 	return true
 }
 
-// callOf names a call among those that are made for one visit to a step.
+// callOf names a call among the calls for one visit to a step.
 func callOf(s core.Step) string { return fmt.Sprintf("%d.%d", s.Epoch, s.Attempt) }
 
-// failureOf is that of a call.
+// failureOf returns the failure of a call.
 func failureOf(e core.StepEnd) *failure {
 	text := e.Attempt.Error
 	if text == "" {
@@ -208,7 +209,7 @@ func failureOf(e core.StepEnd) *failure {
 	return &failure{class: e.Class, text: text, status: e.Attempt.StatusCode, final: e.Final, pause: e.RetryAfter}
 }
 
-// untold is why an end changes nothing, for the log.
+// untold returns why an end changes nothing, for the log.
 func (m *move) untold(r *row, e core.StepEnd) string {
 	began := e.Job.Situation.Step
 	switch {
@@ -224,7 +225,7 @@ func (m *move) untold(r *row, e core.StepEnd) string {
 	return "another attempt stands"
 }
 
-// held is until when a call may be under way that was made for a step before a redrive.
+// held returns until when a call may be under way that began before a redrive.
 func (c carry) held() time.Time {
 	if c.Held == 0 {
 		return time.Time{}

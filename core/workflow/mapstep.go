@@ -12,13 +12,14 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A mapStep runs a step for each element of an array. Its result is the array of theirs.
+// A mapStep runs a step for each element of an array. Its result is the array of the
+// results.
 type mapStep struct {
 	inline
 	of    *step
 	items *expr.Reference
 	each  *list
-	most  int // at once; 0: all
+	most  int // maximum of items at once; 0: all
 }
 
 func newMap(s *step, c config.Step) (kind, error) {
@@ -75,7 +76,7 @@ func (k *mapStep) enter(m *move, r *row) {
 	}
 }
 
-// atOnce is how many items may have begun when so many have ended.
+// atOnce returns how many items may have begun, given the counts in f.
 func (k *mapStep) atOnce(f core.Fan) int {
 	if k.most == 0 {
 		return f.Total
@@ -83,7 +84,7 @@ func (k *mapStep) atOnce(f core.Fan) int {
 	return min(f.Total, f.Ended+k.most)
 }
 
-// split is the array that the step is for, its elements as JSON.
+// split returns the elements of the array that the step works on, as JSON.
 func (k *mapStep) split(s scope) (items [][]byte, err error) {
 	seen, err := s.seen(k.of.input)
 	if err != nil {
@@ -110,7 +111,7 @@ func (k *mapStep) split(s scope) (items [][]byte, err error) {
 	return items, nil
 }
 
-// nextItem lets the next item begin that waits for its turn.
+// nextItem begins the next item that waits for its turn.
 func (m *move) nextItem(above *row) {
 	if above.Fan.Started == above.Fan.Total || m.expired || !above.Status.Open() {
 		return
@@ -127,7 +128,7 @@ func (m *move) nextItem(above *row) {
 	m.need(core.Wanted{Paths: []string{path}})
 }
 
-// takesTurn lets an item begin. Of a wait step the time counts from now on.
+// takesTurn begins an item. A wait step counts its time from now on.
 func (m *move) takesTurn(r *row) {
 	if r.Type == "wait" {
 		c := readCarry(r.Carry)
@@ -137,7 +138,7 @@ func (m *move) takesTurn(r *row) {
 	m.ahead = append(m.ahead, r)
 }
 
-// joined is the array of what the items came to, in their order.
+// joined returns the array of the items' outputs, in the order of the items.
 func (k *mapStep) joined(leaves []*row) []byte {
 	slices.SortFunc(leaves, func(a, b *row) int { return cmp.Compare(itemIndex(&a.Step), itemIndex(&b.Step)) })
 	texts := make([][]byte, len(leaves))
@@ -147,7 +148,7 @@ func (k *mapStep) joined(leaves []*row) []byte {
 	return slices.Concat([]byte{'['}, bytes.Join(texts, []byte{','}), []byte{']'})
 }
 
-// itemIndex is which item of a map step a step is for.
+// itemIndex returns the index of the item to which a step belongs.
 func itemIndex(s *core.Step) int {
 	i, _ := strconv.Atoi(s.Branch)
 	return i

@@ -7,16 +7,17 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A workflow may name a step with on_failure. A run that fails goes on with that step, and with
-// those that come after it, and fails when they are over, however they ended. The error of
-// the run is set from the failure on, so a run that has an error and is not finished is one
-// that tells of its failure.
+// A workflow may name a step with on_failure. A failing run continues with that step and
+// its successors, and fails when they have ended, in any way. The error of the run is set
+// from the failure on. So a run that has an error and is not finished is executing these
+// steps.
 //
-// The steps from there on are aside from the others: a redrive from the failed step leaves them
-// out. A failure among them is not told of again: the run fails at once.
+// These steps are aside from the others: a redrive from the failed step leaves them out. A
+// failure among them does not start on_failure again: the run fails at once.
 
-// aside goes on with the step of on_failure because of a failure at a step. False means that the
-// run fails now: there is no such step, the run is there already, or it has no room.
+// aside continues with the step of on_failure after the failure of a step. It returns false
+// if the run fails now: there is no such step, the run is executing it already, or the run
+// is full.
 func (m *move) aside(r *row, f *failure, why string) bool {
 	if !m.tellable() {
 		return false
@@ -26,7 +27,7 @@ func (m *move) aside(r *row, f *failure, why string) bool {
 	problem := &trouble{Class: f.class, Message: f.text, Status: f.status, Step: r.Name}
 	m.run.Error = why
 	m.record(core.EntryOnFailure, r.Path, details{Error: why, Goto: to.name})
-	if m.expired { // the steps to come have as long as the others had
+	if m.expired { // the steps of on_failure have as long as the others had
 		m.expired, m.run.DeadlineAt = false, m.now.Add(m.d.timeout)
 	}
 	c := readCarry(top.Carry)
@@ -36,15 +37,16 @@ func (m *move) aside(r *row, f *failure, why string) bool {
 	return true
 }
 
-// tellable reports whether a run that fails now goes on with the step of on_failure.
+// tellable reports whether a run that fails now continues with the step of on_failure.
 func (m *move) tellable() bool { return m.d.onFailure != nil && !m.failing() && m.full == "" }
 
-// failing reports whether the run has failed, or does when its steps are over.
+// failing reports whether the run has failed, or will fail when its steps have ended.
 func (m *move) failing() bool {
 	return m.run.Status == core.RunFailed || !m.run.Status.Finished() && m.run.Error != ""
 }
 
-// topOf is the step of the workflow's own list that a step is in, or the step itself.
+// topOf returns the step of the workflow's own list that contains a step, or the step
+// itself.
 func (m *move) topOf(r *row) *row {
 	for r.ParentID != "" && m.rows[r.ParentID] != nil {
 		r = m.rows[r.ParentID]
@@ -52,7 +54,8 @@ func (m *move) topOf(r *row) *row {
 	return r
 }
 
-// unreadTop asks for the step that a failure leads aside from, if its state was not read.
+// unreadTop asks for the step of the workflow's own list that contains r, if on_failure is
+// next and its state was not read.
 func (m *move) unreadTop(r *row) bool {
 	top := m.topOf(r)
 	if !m.tellable() || !top.light {
@@ -62,8 +65,8 @@ func (m *move) unreadTop(r *row) bool {
 	return true
 }
 
-// failAside ends a run that told of its failure. The more is what failed on the way; empty if
-// nothing did. The step to mourn is the one that failed first.
+// failAside ends a run that has executed on_failure. More is the error of those steps; it
+// is empty if they had none. The obituary reports the step that failed first.
 func (m *move) failAside(r *row, more string) {
 	path := readCarry(m.topOf(r).Carry).Aside
 	origin := m.withPath(path)
@@ -90,8 +93,8 @@ func (m *move) withPath(path string) *row {
 	return nil
 }
 
-// markAside finds the steps that a run may come to on its way and once more after a failure, so
-// that the second visit has a path of its own.
+// markAside finds the steps that a run may reach both before a failure and after it. The
+// second visit of such a step needs a path of its own.
 func (d *Definition) markAside() {
 	usual, aside := reached(d.top.steps[0]), reached(d.onFailure)
 	for _, s := range d.top.steps {
@@ -102,8 +105,8 @@ func (d *Definition) markAside() {
 	}
 }
 
-// skip leaves out the next visit of some steps. A late answer may yet make a row for it: see
-// leaveLate.
+// skip leaves out the number of the next visit of some steps. A late answer may still make
+// a row for that visit: see leaveLate.
 func (c *carry) skip(names []string) {
 	if len(names) == 0 {
 		return
@@ -116,7 +119,7 @@ func (c *carry) skip(names []string) {
 	}
 }
 
-// reached are a step and all steps that may come after it.
+// reached returns a step and all steps that may come after it.
 func reached(from *step) map[*step]bool {
 	seen := map[*step]bool{from: true}
 	for ahead := []*step{from}; len(ahead) > 0; ahead = ahead[1:] {

@@ -11,8 +11,8 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// A parallelStep runs branches side by side, all with the same input. Its result is
-// the object of theirs.
+// A parallelStep runs branches side by side, all with the same input. Its result is an
+// object with the branches' results.
 type parallelStep struct {
 	inline
 	of       *step
@@ -78,8 +78,8 @@ func (k *parallelStep) enter(m *move, r *row) {
 	}
 }
 
-// fan begins the branches of a step. A run whose history has no room for as many ends
-// as there are branches is over now.
+// fan begins the branches of a step. A run fails now if its history has no room for the
+// ends of all branches.
 func (m *move) fan(r *row, f core.Fan) bool {
 	m.begun += f.Total
 	if m.run.Seq+m.begun >= m.d.entries*m.run.Epoch {
@@ -92,8 +92,9 @@ func (m *move) fan(r *row, f core.Fan) bool {
 	return true
 }
 
-// join ends a step of which all branches have ended, or those that have are too much
-// for a result already. Then nothing of them is read, and the others are canceled.
+// join ends a step after all its branches have ended. It also ends a step whose ended
+// branches have too many bytes for a result. Then it reads no outputs, and cancels the
+// other branches.
 func (m *move) join(r *row) {
 	if r.Fan.Bytes > maxState {
 		err := fmt.Errorf("the results of %d branches have %d bytes; at most %d are kept", r.Fan.Ended, r.Fan.Bytes, maxState)
@@ -121,10 +122,10 @@ func (m *move) join(r *row) {
 	m.leave(r, result)
 }
 
-// A joiner makes one result of those of branches.
+// A joiner makes one result from the results of branches.
 type joiner interface{ joined(leaves []*row) []byte }
 
-// leaves are the steps that ended the branches of a step, those that are known.
+// leaves returns the known steps that ended a branch of a step.
 func (m *move) leaves(r *row) (all []*row) {
 	for _, x := range m.order {
 		if x.ParentID == r.ID && x.Last && !x.light {
@@ -134,7 +135,7 @@ func (m *move) leaves(r *row) (all []*row) {
 	return all
 }
 
-// joined is the object of what the branches passed on, in the order of their names.
+// joined returns the object of the branches' outputs, in the order of their names.
 func (k *parallelStep) joined(leaves []*row) []byte {
 	slices.SortFunc(leaves, func(a, b *row) int { return cmp.Compare(a.Branch, b.Branch) })
 	b := []byte{'{'}

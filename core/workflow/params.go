@@ -9,11 +9,11 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// maxViolations is how many lines Check answers at most.
+// maxViolations is the maximum of lines that Check returns.
 const maxViolations = 10
 
-// Check says what params a payload lacks or has with a wrong type, one line each, at
-// most ten, in the order of the params; nil if it fits.
+// Check returns one line for each param that a payload lacks or has with a wrong type, in
+// the order of the params, at most ten. It returns nil if the payload fits.
 func (d *Definition) Check(payload *expr.Document) []string {
 	if len(d.params) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func needsAny(params []config.Param) bool {
 	return false
 }
 
-// violation says what is wrong with one param; nothing if it is empty.
+// violation says how one param is wrong; it is empty if the param fits.
 func violation(p config.Param, object map[string]any) string {
 	want := p.Type
 	if want == "" {
@@ -61,7 +61,7 @@ func violation(p config.Param, object map[string]any) string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// param is the JSONPath of a param.
+// param returns the JSONPath of a param.
 func param(name string) string {
 	if plainName.MatchString(name) {
 		return "$." + name
@@ -69,7 +69,7 @@ func param(name string) string {
 	return fmt.Sprintf("$[%q]", name)
 }
 
-// typeName is the JSON type of a value.
+// typeName returns the JSON type of a value.
 func typeName(v any) string {
 	switch v.(type) {
 	case map[string]any:

@@ -12,13 +12,13 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A placement says where the result of a step goes into its state: a result_path.
+// A placement says where a step's result goes in its state: a result_path.
 type placement struct {
-	drop  bool  // nowhere
-	steps []any // names (string) and indexes (int) from the root; none: in place of the state
+	drop  bool  // the result is dropped
+	steps []any // names (string) and indexes (int) from the root; empty: the result replaces the state
 }
 
-// parsePlacement reads a result_path as [config.Step] has it.
+// parsePlacement reads a result_path of a [config.Step].
 func parsePlacement(text string) (placement, error) {
 	switch text {
 	case "", "$":
@@ -36,7 +36,7 @@ func parsePlacement(text string) (placement, error) {
 	return placement{steps: pathSteps(text)}, nil
 }
 
-// pathSteps are the names and indexes of a path that is singular and without fault.
+// pathSteps returns the names and indexes of a path. The path must be singular and valid.
 func pathSteps(text string) (steps []any) {
 	text = text[1:]
 	for {
@@ -55,7 +55,7 @@ func pathSteps(text string) (steps []any) {
 	}
 }
 
-// bracket cuts what is in the brackets that a text begins with from what is after them.
+// bracket cuts the brackets at the start of a text. It returns their content and the rest.
 func bracket(text string) (inside, after string) {
 	var quote byte
 	for i := 1; ; i++ {
@@ -73,12 +73,12 @@ func bracket(text string) (inside, after string) {
 	}
 }
 
-// selector is the index or name in brackets.
+// selector returns the index or name in brackets.
 func selector(text string) any {
 	if text[0] != '\'' && text[0] != '"' {
 		i, err := strconv.Atoi(text)
 		if err != nil {
-			return -1 // no such index
+			return -1 // an index that no array has
 		}
 		return i
 	}
@@ -91,8 +91,8 @@ func selector(text string) any {
 	return name
 }
 
-// put is a tree with a value at some place in it. Objects and arrays on the way there
-// are made if they are missing or null; the tree itself stays as it is.
+// put returns a copy of tree with value at a place. It makes missing or null objects and
+// arrays on the way there. The tree itself does not change.
 func put(tree any, steps []any, value any) (any, error) {
 	return putAt("$", tree, steps, value)
 }
@@ -121,7 +121,7 @@ func putAt(path string, tree any, steps []any, value any) (any, error) {
 	return object, nil
 }
 
-// putElement puts a value into an array: into an element, or behind the last one.
+// putElement puts a value into an array: into an element, or after the last one.
 func putElement(path string, tree any, i int, steps []any, value any) (any, error) {
 	array, ok := tree.([]any)
 	if !ok && tree != nil {

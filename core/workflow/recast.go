@@ -9,8 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// fits reports whether the definition has a step of the past. The first one that it has not is
-// the misfit. A run that keeps its definition always fits.
+// fits checks that the definition has a step of the past. The first step that it lacks
+// becomes the misfit. A run that keeps its definition always fits.
 func (p *past) fits(s core.Step) bool {
 	of := p.m.d.at(s.Path)
 	switch {
@@ -24,7 +24,7 @@ func (p *past) fits(s core.Step) bool {
 	return false
 }
 
-// fitBranches checks that a parallel step goes on with the branches that it began with.
+// fitBranches checks that a parallel step still has the branches with which it began.
 func (p *past) fitBranches(s core.Step) {
 	of := p.m.d.at(s.Path)
 	if of == nil {
@@ -41,9 +41,9 @@ func (p *past) misfits(format string, args ...any) {
 	}
 }
 
-// counted is the carry of a step. Visits are counted only of steps that a run can come back to,
-// and another definition may have more of these: so their visits are counted anew, or two would
-// have one path.
+// counted returns the carry of a step. Only visits of looped steps are counted, and another
+// definition may have more looped steps. So under another definition the visits are counted
+// anew; otherwise two visits would have one path.
 func (p *past) counted(s core.Step) carry {
 	c := readCarry(s.Carry)
 	if p.m.recast.Hash == "" {
@@ -63,7 +63,7 @@ func (p *past) counted(s core.Step) carry {
 	return c
 }
 
-// visitIn is the number of the visit that a path names.
+// visitIn returns the number of the visit in a path.
 func visitIn(path string) int {
 	_, n, again := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], "#")
 	if !again {

@@ -7,20 +7,20 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// details are what an entry tells beside its type.
+// details are the data of an entry beside its type.
 type details struct {
 	Attempt  int    `json:"attempt,omitempty"`
 	Error    string `json:"error,omitempty"`
-	Goto     string `json:"goto,omitempty"` // where the run went after a failure
+	Goto     string `json:"goto,omitempty"` // the next step after a failure
 	Branches int    `json:"branches,omitempty"`
 	Until    string `json:"until,omitempty"`
 	From     string `json:"from,omitempty"`
 
 	Definition string `json:"definition,omitempty"` // "current" if a redrive changed it
-	Late       bool   `json:"late,omitempty"`       // the answer came after the step was over
+	Late       bool   `json:"late,omitempty"`       // the answer came after the step had ended
 }
 
-// record adds an entry. The last one that there is room for is left to how the run ends.
+// record adds an entry. It leaves the last free place to the entry for the end of the run.
 func (m *move) record(t core.EntryType, path string, d details) {
 	if !m.run.Status.Finished() && m.run.Seq+1 >= m.d.entries*m.run.Epoch {
 		m.fill(path, tooLong)
@@ -31,7 +31,7 @@ func (m *move) record(t core.EntryType, path string, d details) {
 	if d != (details{}) {
 		data, err := encode(d)
 		if err != nil {
-			panic(err) // there is nothing in it that cannot be written
+			panic(err) // every field has a JSON form
 		}
 		e.Data = string(data)
 	}
@@ -39,20 +39,20 @@ func (m *move) record(t core.EntryType, path string, d details) {
 	m.entries = append(m.entries, e)
 }
 
-// state states a fact, once the transition is stored.
+// state adds a fact, to be stated once the transition is stored.
 func (m *move) state(f core.Fact) { m.facts = append(m.facts, f) }
 
-// moved states what became of a step.
+// moved adds the fact that the status of a step has changed.
 func (m *move) moved(r *row) {
 	m.state(core.StepMoved{Run: m.run, Event: m.event, Step: r.Step, Attempt: r.call})
 }
 
-// need asks for what was not read yet.
+// need asks for steps that were not read yet.
 func (m *move) need(w core.Wanted) {
 	m.missing = m.missing.And(without(w, m.have))
 }
 
-// without is what is wanted beside what was.
+// without returns the part of w that had does not include.
 func without(w, had core.Wanted) core.Wanted {
 	if had.All {
 		return core.Wanted{}
@@ -67,7 +67,7 @@ func absent[T comparable](wanted, had []T) []T {
 	return slices.DeleteFunc(slices.Clone(wanted), func(t T) bool { return slices.Contains(had, t) })
 }
 
-// result is the move with all that was written. All rows are as they are now.
+// result returns the move with all its writes. The rows have their final values.
 func (m *move) result(lost map[int]string) Move {
 	if !m.missing.Nothing() {
 		return Move{Missing: m.missing}
@@ -98,7 +98,7 @@ func (m *move) result(lost map[int]string) Move {
 	return Move{Transition: t, Lost: lost, Moved: true}
 }
 
-// change is what is written of a row that is there.
+// change returns the update of an existing row.
 func (r *row) change() core.StepChange {
 	return core.StepChange{
 		ID: r.ID, Status: r.Status, Attempt: r.Attempt, Output: r.Output, Passes: r.Output != nil && bytes.Equal(r.Output, r.State),

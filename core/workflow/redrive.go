@@ -7,22 +7,24 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Redrive begins a failed or canceled run anew, in a new epoch and with a new deadline: from its
-// first step, or from where it failed. Then what the run had gone beyond is copied into
-// the new epoch as it was, also branches that were over of steps that were not; what
-// failed, was canceled or was skipped begins again, with the state that it had. If all
-// branches of a step were over, and nothing could be made of that, they are only joined
-// again. If catch led the run to a step of type fail, the step whose failure was caught
-// begins again, and the steps after it are left out. If nothing was caught, a redrive from
-// the failed step is ErrPurpose.
+// Redrive begins a failed or canceled run again, in a new epoch and with a new deadline. It
+// begins at the first step, or where the run failed.
+//
+// From the failed step, Redrive copies the steps beyond which the run had gone into the new
+// epoch, unchanged. It also copies ended branches of steps that had not ended. Steps that
+// failed, were canceled or were skipped begin again, with the state that they had. If all
+// branches of a step had ended and only their join failed, the branches are joined again.
+// If catch led the run to a step of type fail, the step whose failure was caught begins
+// again, and the steps after it are left out. If no catch led there, a redrive from the
+// failed step returns ErrPurpose.
 func (d *Definition) Redrive(p Pen, v View, fromFailed bool) (Move, error) {
 	return d.redrive(p, v, fromFailed, core.Definition{})
 }
 
-// Recast is [Definition.Redrive] of a run that follows another definition until now. d is made
-// of the definition that the run is to follow. From where the run failed, all steps that it has come to, and
-// that it does not come to anew, must be in d, with the same types and branches. The error is a
-// refusal that names a step which is not.
+// Recast is [Definition.Redrive] for a run that so far follows another definition. d is
+// compiled from the new definition, as. For a redrive from the failed step, d must have all
+// reached steps that do not begin anew, with the same types and branches. The error is a
+// refusal that names the first step that d lacks.
 func (d *Definition) Recast(p Pen, v View, fromFailed bool, as core.Definition) (Move, error) {
 	return d.redrive(p, v, fromFailed, as)
 }
@@ -57,7 +59,7 @@ func (d *Definition) redrive(p Pen, v View, fromFailed bool, as core.Definition)
 
 // renew makes the run pending in a new epoch.
 func (m *move) renew(v View) {
-	for _, s := range v.Steps { // there is one dead job at most, and it has no more to say
+	for _, s := range v.Steps { // there is one dead job at most, and it has no further use
 		gaveUp := isOf(m.run.Error, s.Path) || m.run.Status == core.RunCanceled && s.Output == nil
 		if s.Status == core.StepFailed && gaveUp {
 			m.closed = append(m.closed, core.JobChange{ID: s.ID, Status: core.Completed, Error: s.Error, FinishedAt: m.now})
@@ -79,8 +81,8 @@ func (m *move) restart() {
 	m.schedule(m.create(first, core.Step{Path: first.name}), m.now)
 }
 
-// resume begins with the steps that had not succeeded. If there are none, since the last of
-// them was answered late, the run is completed.
+// resume begins with the steps that had not succeeded. If the last of them was answered
+// late, there are none, and the run is completed.
 func (m *move) resume(steps []core.Step) error {
 	old := &past{m: m, within: map[core.ID][]core.Step{}}
 	for _, s := range steps {
@@ -100,19 +102,19 @@ func (m *move) resume(steps []core.Step) error {
 	return nil
 }
 
-// A past is what an epoch came to.
+// A past is the steps of the epoch that failed.
 type past struct {
 	m       *move
-	within  map[core.ID][]core.Step // by what they are in
-	revived bool                    // something begins again
+	within  map[core.ID][]core.Step // by the step that contains them
+	revived bool                    // a step begins again
 	last    *row                    // it ended the workflow's own list
 	vain    bool                    // a step of type fail would only fail again
 	misfit  string                  // the step of the run that the definition lacks; empty if there is none
 }
 
-// standing are the inner steps of a step that count. The steps from a catch up to a step of type
-// fail do not: the step whose failure was caught is to begin again. Nor do the steps from
-// on_failure on.
+// standing returns the inner steps of a step that count. The steps from a catch up to a
+// step of type fail do not count: the step whose failure was caught is to begin again. The
+// steps from on_failure on do not count either.
 func (p *past) standing(id core.ID) []core.Step {
 	within := slices.DeleteFunc(slices.Clone(p.within[id]), func(s core.Step) bool { return readCarry(s.Carry).Aside != "" })
 	undone := map[string]bool{}
@@ -135,14 +137,14 @@ func (p *past) standing(id core.ID) []core.Step {
 	return all
 }
 
-// revive takes over what was in a step, which has come along as another one; of the
-// workflow's own list if that is nil.
+// revive copies the steps inside a step; above is the step's copy in the new epoch. Above
+// is nil for the workflow's own list.
 func (p *past) revive(id core.ID, above *row) {
 	for _, s := range p.standing(id) {
 		switch {
 		case s.Output != nil: // the run had gone beyond it
 			p.follow(s, p.keep(s, above), above)
-		case s.Fan.Total > s.Fan.Ended: // it failed, if it did, because of what is in it
+		case s.Fan.Total > s.Fan.Ended: // if it failed, a step inside it caused that
 			r := p.copied(s, above)
 			p.fitBranches(s)
 			if k, ok := p.m.d.at(s.Path).kind.(*mapStep); ok { // no item begins after a deadline
@@ -155,7 +157,7 @@ func (p *past) revive(id core.ID, above *row) {
 				p.m.schedule(r, p.m.now)
 				p.revived = true
 			}
-		case s.Fan.Total > 0: // it failed because of what they came to
+		case s.Fan.Total > 0: // joining its branches failed
 			p.rejoin(s, above)
 		default:
 			p.again(s, above)
@@ -163,7 +165,7 @@ func (p *past) revive(id core.ID, above *row) {
 	}
 }
 
-// keep copies a step with all that is in it.
+// keep copies a step with all steps inside it.
 func (p *past) keep(s core.Step, above *row) *row {
 	r := p.copied(s, above)
 	if r.Last && above == nil {
@@ -175,9 +177,9 @@ func (p *past) keep(s core.Step, above *row) *row {
 	return r
 }
 
-// follow goes on from a step, kept as r, whose late answer was stored without the step that
-// comes next. A process of an earlier version stores it so: it does not know that a canceled
-// run can be redriven.
+// follow continues after a step, kept as r, whose late answer was stored without the next
+// step. A process of an earlier version stores it so, since for that version a canceled run
+// cannot be redriven.
 func (p *past) follow(s core.Step, r, above *row) {
 	of := p.m.d.at(s.Path)
 	if of == nil || s.Type != "http" || s.Status != core.StepSucceeded || s.Last {
@@ -200,7 +202,7 @@ func (p *past) follow(s core.Step, r, above *row) {
 	above.Fan.Bytes += len(s.Output)
 }
 
-// rejoin has a step go on whose branches have all ended.
+// rejoin makes a step go on whose branches have all ended.
 func (p *past) rejoin(s core.Step, above *row) {
 	s.Status, s.Error, s.FinishedAt = core.StepReady, "", time.Time{}
 	r := p.copied(s, above)
@@ -211,7 +213,7 @@ func (p *past) rejoin(s core.Step, above *row) {
 	p.revived = true
 }
 
-// again lets a step begin again. An item whose turn had not come waits for it.
+// again begins a step again. An item of a map waits for its turn if it had not begun.
 func (p *past) again(s core.Step, above *row) {
 	m := p.m
 	of := m.d.at(s.Path)
@@ -221,7 +223,7 @@ func (p *past) again(s core.Step, above *row) {
 	c := p.counted(s)
 	due, call := p.free(s, c)
 	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.Told = 0, 0, 0, 0, 0, "", false
-	if s.Type == "http" { // a callback step tells another token, so its call is another one
+	if s.Type == "http" { // a callback step sends another token, so its call is another one
 		c.Visit = visitOf(s)
 	}
 	if due.After(m.now) {
@@ -239,9 +241,9 @@ func (p *past) again(s core.Step, above *row) {
 	p.revived = true
 }
 
-// free is from when on a step may be called again. A worker that held the step's job when the
-// step was ended may be calling still, until its lease ends: see callOf. Its answer is the
-// step's.
+// free returns from when on a step may be called again. A worker that held the step's job
+// when the step was ended may still be calling, until its lease ends: see callOf. The
+// answer of that call is an answer to the step.
 func (p *past) free(s core.Step, c carry) (due time.Time, call string) {
 	due = p.m.now
 	if c.held().After(due) {
@@ -253,7 +255,7 @@ func (p *past) free(s core.Step, c carry) (due time.Time, call string) {
 	return due, call
 }
 
-// copied is a copy of a step in the new epoch.
+// copied returns a copy of a step in the new epoch.
 func (p *past) copied(s core.Step, above *row) *row {
 	p.fits(s)
 	c := p.counted(s)
@@ -269,7 +271,7 @@ func (p *past) copied(s core.Step, above *row) *row {
 	return r
 }
 
-// place puts a step into another one, or on the workflow's own list.
+// place puts a step into another step, or on the workflow's own list if above is nil.
 func (p *past) place(r *row, above *row) {
 	if above != nil {
 		r.ParentID = above.ID
@@ -280,7 +282,7 @@ func (p *past) place(r *row, above *row) {
 	}
 }
 
-// Cancel ends a run that is not finished as canceled.
+// Cancel ends an unfinished run as canceled. It returns ErrFinished for a finished run.
 func (d *Definition) Cancel(p Pen, v View) (Move, error) {
 	if v.Run.Status.Finished() {
 		return Move{}, ErrFinished

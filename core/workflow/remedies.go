@@ -7,9 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// stumble is told that an attempt of a step failed. The attempt is counted already.
-// Remedies in their order: to try again, to go elsewhere, to go on, and else to fail
-// what the step is in, which has remedies of its own.
+// stumble handles a failed attempt, which is counted already. It tries the remedies in
+// their order: another attempt, another step, going on. If the step has none, the step
+// above it fails, which has remedies of its own.
 func (m *move) stumble(r *row, f *failure) {
 	r.Error, r.changed = f.text, true
 	m.blame(r, f)
@@ -41,7 +41,7 @@ func (m *move) stumble(r *row, f *failure) {
 	m.divert(by, f)
 }
 
-// blame writes into the record of a call that went well why nothing came of it.
+// blame writes into the record of a successful call why its reply was not usable.
 func (m *move) blame(r *row, f *failure) {
 	for i := range m.attempts {
 		if a := &m.attempts[i]; a.JobID == r.ID && a.Error == "" {
@@ -51,7 +51,7 @@ func (m *move) blame(r *row, f *failure) {
 	}
 }
 
-// again schedules the next attempt, if there is to be one.
+// again schedules the next attempt. It returns false if no attempt is left or allowed.
 func (m *move) again(r *row, f *failure) bool {
 	if m.expired || !r.step.tries(r.Attempt, f) {
 		return false
@@ -65,12 +65,13 @@ func (m *move) again(r *row, f *failure) bool {
 	return true
 }
 
-// tries reports whether a step is tried again after so many attempts, the last of which failed.
+// tries reports whether a step is tried again after the given number of attempts, the last
+// of which failed.
 func (s *step) tries(attempts int, f *failure) bool {
 	return !f.final && attempts < s.attempts && (len(s.retried) == 0 || matches(s.retried, f.class))
 }
 
-// dueAt is when the job of a step that was scheduled is due.
+// dueAt returns when the job of a scheduled step is due.
 func (r *row) dueAt() time.Time {
 	if r.end != nil {
 		return r.end.DueAt
@@ -78,8 +79,8 @@ func (r *row) dueAt() time.Time {
 	return r.job.DueAt
 }
 
-// escalate finds who has a remedy: the step itself, or what it is in, or nobody (nil).
-// Those below have failed for good.
+// escalate finds the step with a remedy: the step itself, or a step above it, or nil. The
+// steps below that one have failed for good.
 func (m *move) escalate(r *row, f *failure) (failed []*row, by *row) {
 	for x := r; x != nil; x = m.rows[x.ParentID] {
 		if x.step.remedied(f.class) {
@@ -90,10 +91,11 @@ func (m *move) escalate(r *row, f *failure) (failed []*row, by *row) {
 	return failed, nil
 }
 
-// remedied reports whether the run goes on from a step after a failure.
+// remedied reports whether the run continues after this step fails.
 func (s *step) remedied(class core.ErrorClass) bool { return s.proceeds || s.caught(class) != nil }
 
-// caught is where a failure sends the run; nil if no entry of catch matches.
+// caught returns the step to which a failure sends the run; nil if no entry of catch
+// matches.
 func (s *step) caught(class core.ErrorClass) *step {
 	for _, c := range s.catches {
 		if matches(c.classes, class) {
@@ -103,7 +105,7 @@ func (s *step) caught(class core.ErrorClass) *step {
 	return nil
 }
 
-// divert goes on from a step that failed and has a remedy.
+// divert continues after a failed step that has a remedy.
 func (m *move) divert(r *row, f *failure) {
 	to, way, problem := m.detour(r, f)
 	state := m.stateAfter(r, problem)
@@ -115,8 +117,8 @@ func (m *move) divert(r *row, f *failure) {
 	m.proceed(r, to, state, r.troubled(problem, f.class))
 }
 
-// detour is where the run goes from a step that failed and has a remedy, and what the
-// history and the steps to come are told of the failure.
+// detour returns the next step after a failed step that has a remedy, the details for the
+// history, and the failure as later steps see it.
 func (m *move) detour(r *row, f *failure) (to *step, way details, problem *trouble) {
 	way = details{Error: f.text, Goto: "continue"}
 	if to = r.step.caught(f.class); to != nil {
@@ -127,7 +129,7 @@ func (m *move) detour(r *row, f *failure) (to *step, way details, problem *troub
 	return to, way, &trouble{Class: f.class, Message: f.text, Status: f.status, Step: r.Name}
 }
 
-// troubled is what goes along to the steps that come after a failure.
+// troubled returns the carry for the steps after a failure.
 func (r *row) troubled(problem *trouble, class core.ErrorClass) carry {
 	c := readCarry(r.Carry)
 	c.Error = problem
@@ -137,23 +139,23 @@ func (r *row) troubled(problem *trouble, class core.ErrorClass) carry {
 	return c
 }
 
-// stateAfter is what a step that failed passes on.
+// stateAfter returns the state that a failed step passes on.
 func (m *move) stateAfter(r *row, problem *trouble) []byte {
 	state, err := m.scope(r, r.Attempt).text()
 	if err == nil {
 		state, err = checked(annotated(state, problem), nil)
 	}
 	if err != nil {
-		return []byte("null") // a payload that is too large for a state, and no input made it smaller
+		return []byte("null") // the payload is too large for a state, and the step has no input
 	}
 	return state
 }
 
-// lose ends the run because of a step for whose failure there is no remedy.
+// lose ends the run because of a failed step without a remedy.
 func (m *move) lose(r *row, failed []*row, f *failure) {
 	why, again := stepError(r.Path)+f.text, m.failing()
 	job := core.Dead
-	if again { // the dead job is that of the step that failed first
+	if again { // the dead job belongs to the step that failed first
 		job = core.Completed
 	}
 	m.dismiss(r, job, f.text)
@@ -169,7 +171,7 @@ func (m *move) lose(r *row, failed []*row, f *failure) {
 	}
 }
 
-// stepError is what the error of a run begins with that failed with a step.
+// stepError returns the first part of the error of a run that failed with a step.
 func stepError(path string) string { return "step " + path + ": " }
 
 // isOf reports whether a run failed because of the step with this path.

@@ -7,7 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A row is a working copy of one visit to a step.
+// A row is a working copy of one step of the run.
 type row struct {
 	core.Step
 	step  *step
@@ -16,16 +16,16 @@ type row struct {
 	fresh   bool // it is to be inserted
 	changed bool
 
-	// stored says that it has a job in the store, end what is to become of that; job is the
-	// one that it is to get, if that has a due time.
+	// stored says that the step has a job in the store. end is the change of that job. job
+	// is the new job of the step, if its due time is set.
 	stored bool
 	end    *core.JobChange
 	job    core.StepJob
 
-	call core.Attempt // that ended in this move; zero if none did
+	call core.Attempt // the call that ended in this move; zero if none did
 }
 
-// scope is what its expressions see in an attempt.
+// scope returns the scope of the step's expressions in an attempt.
 func (m *move) scope(r *row, attempt int) scope {
 	return scope{event: &m.event, run: m.run.ID, row: &r.Step, attempt: attempt, docs: &m.docs}
 }
@@ -36,7 +36,7 @@ func (r *row) fanned() bool { return r.Fan.Total > 0 }
 // whole reports whether all its branches have ended.
 func (r *row) whole() bool { return r.fanned() && r.Fan.Ended == r.Fan.Total }
 
-// sibling is the path of the n-th visit of a step of the same list.
+// sibling returns the path of the n-th visit of a step of the same list.
 func (r *row) sibling(name string, n int) string {
 	path := r.Path[:strings.LastIndexByte(r.Path, '/')+1] + name
 	if n > 1 {
@@ -45,7 +45,7 @@ func (r *row) sibling(name string, n int) string {
 	return path
 }
 
-// load takes what was read into the working copies.
+// load copies the steps of the view into rows.
 func (m *move) load(v View, ends []core.StepEnd) {
 	for _, e := range ends {
 		s, ok := v.Situations[e.Job.Situation.Step.ID]
@@ -83,9 +83,9 @@ func (m *move) add(r *row) {
 	m.order = append(m.order, r)
 }
 
-// jobbed reports whether a step, as it was read, has a job that is not over. Those of
-// which the branches have begun have none any more, unless all are over and a redrive
-// has them joined again; items that wait for their turn have none yet.
+// jobbed reports whether a step, as it was read, has an unfinished job. A step whose
+// branches have begun has none, unless all its branches have ended and a redrive joins them
+// again. Items that wait for their turn have none yet.
 func (m *move) jobbed(r *row) bool {
 	if !r.Status.Open() || r.fanned() && !r.whole() {
 		return false
@@ -103,7 +103,7 @@ func (m *move) fork(above *row, l *list, label string, state []byte, c carry) *r
 	return m.create(l.steps[0], core.Step{ParentID: above.ID, Branch: label, Path: path, State: state, Carry: c.text()})
 }
 
-// create makes a visit to a step. It is ready, and nothing comes of that yet.
+// create makes a visit to a step. The step is ready and has no job yet.
 func (m *move) create(s *step, as core.Step) *row {
 	as.ID, as.RunID, as.Epoch = m.pen.Mint(), m.run.ID, m.run.Epoch
 	as.Name, as.Type = s.name, s.kind.typ()
@@ -115,7 +115,7 @@ func (m *move) create(s *step, as core.Step) *row {
 	return r
 }
 
-// schedule gives a step its job, or lets the one it has wait, until a time that may be now.
+// schedule gives a step its job, or makes its existing job wait, until due. Due may be now.
 func (m *move) schedule(r *row, due time.Time) {
 	status := core.Scheduled
 	if !due.After(m.now) {
@@ -124,7 +124,7 @@ func (m *move) schedule(r *row, due time.Time) {
 	m.queue(r, status, due)
 }
 
-// queue gives a step a job that waits with a status, or lets the one it has wait so.
+// queue gives a step a job with this status and due time, or changes its existing job so.
 func (m *move) queue(r *row, status core.Status, due time.Time) {
 	if limit := m.run.DeadlineAt; !limit.IsZero() && due.After(limit) {
 		due = limit
@@ -144,13 +144,13 @@ func (m *move) dismiss(r *row, status core.Status, why string) {
 	}
 }
 
-// finish ends a step, but for its job.
+// finish ends a step, but not its job.
 func (m *move) finish(r *row, status core.StepStatus) {
 	r.Status, r.FinishedAt, r.changed = status, m.now, true
 	m.disarm(r)
 }
 
-// disarm makes the tokens of a callback step worthless.
+// disarm makes the tokens of a callback step invalid.
 func (m *move) disarm(r *row) {
 	c := readCarry(r.Carry)
 	if r.Type != "callback" || c.Expires == 0 {
@@ -161,7 +161,7 @@ func (m *move) disarm(r *row) {
 	m.forgotten = append(m.forgotten, r.ID)
 }
 
-// waits lets a step wait for a time or a callback.
+// waits makes a step wait for a time or a callback.
 func (m *move) waits(r *row, until time.Time) {
 	r.Status, r.changed = core.StepWaiting, true
 	m.schedule(r, until)

@@ -12,14 +12,14 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A failure is why a step cannot go on.
+// A failure is the reason why a step cannot go on.
 type failure struct {
 	class  core.ErrorClass
 	text   string // class and detail, for people
 	status int    // of the reply; 0 if there was none
-	final  bool   // trying again cannot help
+	final  bool   // another attempt cannot help
 
-	// pause is how long the called one asked to be left alone.
+	// pause is the Retry-After of the reply; zero if there was none.
 	pause time.Duration
 }
 
@@ -27,11 +27,11 @@ func dataFailure(err error) *failure {
 	return &failure{class: core.ClassData, text: "data: " + err.Error()}
 }
 
-// maxDepth is how deep a state may be nested: what is deeper is text to package expr.
+// maxDepth bounds the nesting of a state. For package expr, deeper JSON is text.
 const maxDepth = 200
 
-// textOf is the JSON text of a document: as it is written, if it is JSON. JSON that has no view
-// is an error.
+// textOf returns the JSON text of a document, unchanged if the document is JSON. JSON
+// without a view is an error.
 func textOf(d *expr.Document) ([]byte, error) {
 	if text, ok := d.JSON(); ok {
 		return text, nil
@@ -42,7 +42,7 @@ func textOf(d *expr.Document) ([]byte, error) {
 	return encode(d.Value())
 }
 
-// encode is the JSON text of a tree, on one line. Numbers are as they are spelt.
+// encode returns the JSON text of a tree, on one line. Numbers keep their spelling.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -53,10 +53,10 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// document is the view of JSON text.
+// document returns the view of a JSON text.
 func document(text []byte) *expr.Document { return expr.NewDocument(text, "") }
 
-// checked is a text that is about to be kept or sent, if it is not too large for that.
+// checked returns a text that is to be stored or sent, or an error if it exceeds maxState.
 func checked(text []byte, err error) ([]byte, error) {
 	switch {
 	case err != nil:
@@ -69,13 +69,13 @@ func checked(text []byte, err error) ([]byte, error) {
 	return text, nil
 }
 
-// A mapping makes JSON of a document: a path to a part of it, or a template.
+// A mapping makes JSON from a document: a path to a part of it, or a template.
 type mapping struct {
 	path     *expr.Reference
 	template *expr.Template
 }
 
-// parseMapping reads a mapping; nil for the empty text. What has a hole is a template.
+// parseMapping reads a mapping; nil for the empty text. A text with a hole is a template.
 func parseMapping(text string) (m *mapping, err error) {
 	if text == "" {
 		return nil, nil
@@ -89,8 +89,8 @@ func parseMapping(text string) (m *mapping, err error) {
 	return m, err
 }
 
-// apply makes the JSON. A path that can lead to several values makes an array of them;
-// one that leads nowhere is an error.
+// apply makes the JSON. A path that can select several values makes an array of them. A
+// path that selects no value is an error.
 func (m *mapping) apply(d *expr.Document, c *expr.Context) ([]byte, error) {
 	switch {
 	case m.template != nil:
@@ -112,7 +112,7 @@ func (m *mapping) apply(d *expr.Document, c *expr.Context) ([]byte, error) {
 	return encode(all)
 }
 
-// one is what a singular path leads to.
+// one returns the value of a singular path.
 func one(p *expr.Reference, d *expr.Document, c *expr.Context) (any, error) {
 	v, ok := p.One(d, c)
 	if !ok {
@@ -123,7 +123,7 @@ func one(p *expr.Reference, d *expr.Document, c *expr.Context) (any, error) {
 
 func nothingAt(p *expr.Reference) error { return fmt.Errorf("there is nothing at %s", p) }
 
-// annotated is a state with what failed, if it is an object, and if it has room.
+// annotated returns a state with the failure added, if the state is an object and has room.
 func annotated(state []byte, problem *trouble) []byte {
 	object, ok := document(state).Value().(map[string]any)
 	if !ok {
@@ -138,17 +138,17 @@ func annotated(state []byte, problem *trouble) []byte {
 	return text
 }
 
-// A scope is what the expressions of a visit to a step can see.
+// A scope has the data that the expressions of a step can see.
 type scope struct {
 	event   *core.Event
 	run     core.ID
 	row     *core.Step
 	attempt int   // 1-based
-	docs    *docs // that are known; nil: none
+	docs    *docs // known documents; nil: none
 }
 
-// docs are the documents that a move has read: the payload, and the state it read last,
-// since what is read several times is read several times in a row. Neither is safe for
+// docs are the documents that a move has read: the payload, and the newest state. A state
+// is usually read several times in a row, so one is enough. Documents are not safe for
 // concurrent use, so they last no longer than the move.
 type docs struct {
 	payload *expr.Document
@@ -165,7 +165,7 @@ func (d *docs) ofPayload(e *core.Event) *expr.Document {
 	return d.payload
 }
 
-// ofState is the view of a state. Two states are one if they are the same bytes in memory.
+// ofState returns the view of a state. It compares states by their address in memory.
 func (d *docs) ofState(text []byte) *expr.Document {
 	if len(text) == 0 || len(d.text) != len(text) || &d.text[0] != &text[0] {
 		d.text, d.state = text, document(text)
@@ -174,7 +174,7 @@ func (d *docs) ofState(text []byte) *expr.Document {
 	return d.state
 }
 
-// state is the document that the step received.
+// state returns the document that the step received.
 func (s scope) state() *expr.Document {
 	known := s.docs
 	if known == nil {
@@ -186,7 +186,7 @@ func (s scope) state() *expr.Document {
 	return known.ofState(s.row.State)
 }
 
-// text is the JSON of what the step received.
+// text returns the JSON that the step received.
 func (s scope) text() ([]byte, error) {
 	if s.row.State == nil {
 		return textOf(s.state())
@@ -194,7 +194,7 @@ func (s scope) text() ([]byte, error) {
 	return s.row.State, nil
 }
 
-// input is the JSON of what the step works on.
+// input returns the JSON on which the step works.
 func (s scope) input(m *mapping) ([]byte, error) {
 	if m == nil {
 		return checked(s.text())
@@ -202,7 +202,7 @@ func (s scope) input(m *mapping) ([]byte, error) {
 	return checked(m.apply(s.state(), s.context()))
 }
 
-// seen is the document that the step works on.
+// seen returns the document on which the step works.
 func (s scope) seen(m *mapping) (*expr.Document, error) {
 	if m == nil {
 		return s.state(), nil
@@ -214,7 +214,7 @@ func (s scope) seen(m *mapping) (*expr.Document, error) {
 	return document(text), err
 }
 
-// context is the document called $$.
+// context returns the document with the name $$.
 func (s scope) context() *expr.Context {
 	return expr.NewContext(func() map[string]any {
 		c := readCarry(s.row.Carry)

@@ -2,14 +2,14 @@ package workflow
 
 import "github.com/eventgateway/gateway/core"
 
-// Cancel ends a run as [Definition.Cancel] does, also one whose definition cannot be
-// compiled: what is open is over, whatever it was for.
+// Cancel ends a run as [Definition.Cancel] does. It also works for a run whose definition
+// cannot be compiled: it ends the open steps without their definitions.
 func Cancel(p Pen, v View) (Move, error) {
 	return (&Definition{top: &list{}}).Cancel(p, v)
 }
 
-// Spoil tells of an attempt whose end cannot be stored that its step failed because of
-// that: finally, and with class data. Why begins with the class.
+// Spoil makes a step fail because the end of its attempt cannot be stored. The failure is
+// final and of class data. Why begins with the class.
 func (d *Definition) Spoil(p Pen, v View, e core.StepEnd, why string) Move {
 	ends := []core.StepEnd{e}
 	m := d.move(p, v)

@@ -15,13 +15,13 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A waitStep lets time pass. It changes no state.
+// A waitStep lets time pass. It does not change the state.
 type waitStep struct {
 	leaf
 	inline
 	of    *step
 	delay time.Duration
-	until *expr.Reference // nil: delay
+	until *expr.Reference // nil: the step has a delay
 }
 
 func newWait(s *step, c config.Step) (kind, error) {
@@ -38,7 +38,7 @@ func newWait(s *step, c config.Step) (kind, error) {
 
 func (k *waitStep) typ() string { return "wait" }
 
-// enter waits, if there is something to wait for.
+// enter makes the step wait, if its time is in the future.
 func (k *waitStep) enter(m *move, r *row) {
 	until, err := k.due(m.scope(r, r.Attempt+1))
 	switch {
@@ -56,8 +56,9 @@ func (k *waitStep) enter(m *move, r *row) {
 	}
 }
 
-// end is told that the time may have come. One who comes early waits again. A deadline
-// that came with the time lets the step end; one that came before has it skipped.
+// end handles the due time of the step's job. If the job was taken early, the step waits
+// again. If the run's deadline came with the step's time, the step ends; if it came before,
+// the step is skipped.
 func (k *waitStep) end(m *move, r *row, e core.StepEnd) bool {
 	if e.Kind != core.Elapsed || !m.expired {
 		return m.enterByJob(r, e)
@@ -71,7 +72,7 @@ func (k *waitStep) end(m *move, r *row, e core.StepEnd) bool {
 	return true
 }
 
-// due is until when the step waits, in milliseconds precision.
+// due returns until when the step waits, in milliseconds precision.
 func (k *waitStep) due(s scope) (time.Time, error) {
 	began := readCarry(s.row.Carry).began(s.row.StartedAt)
 	if k.until == nil {
@@ -95,8 +96,8 @@ func (k *waitStep) due(s scope) (time.Time, error) {
 	return t, nil
 }
 
-// layouts are those of times in upper case: the extended format of ISO 8601, and the basic
-// format. Parse accepts a fraction after the seconds without a layout that has one. A time
+// layouts are the layouts of times in upper case: the extended and the basic format of ISO
+// 8601. Parse accepts a fraction after the seconds without a layout that has one. A time
 // without a zone is in UTC.
 var layouts = []string{
 	time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05",
@@ -105,12 +106,13 @@ var layouts = []string{
 	"20060102T1504Z0700", "20060102T1504Z07", "20060102T1504", "20060102",
 }
 
-// unixText is a Unix time as text. It has at least 9 digits, so it is after March 1973, or as
-// long before 1970: a shorter text is a date, or a mistake that would let the step pass at once.
+// unixText is a Unix time as text. It has at least 9 digits, so it is after March 1973, or
+// as long before 1970. A shorter text is a date, or a mistake that would make the step pass
+// at once.
 var unixText = regexp.MustCompile(`^-?[0-9]{9,}(\.[0-9]+)?$`)
 
-// timeOf reads a time: ISO 8601 and RFC 3339, or Unix seconds, or milliseconds from
-// 1e11 on, as a number or as text.
+// timeOf reads a time: ISO 8601 or RFC 3339, or Unix seconds, as a number or as text. From
+// 1e11 on, a number means milliseconds.
 func timeOf(v any) (time.Time, error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -137,6 +139,6 @@ func unixTime(n json.Number) (time.Time, error) {
 	if ms < 1e11 {
 		ms *= 1000
 	}
-	const end = 253402300799999 // of the year 9999
+	const end = 253402300799999 // in the year 9999
 	return time.UnixMilli(int64(math.Max(-end, math.Min(ms, end)))).UTC(), nil
 }

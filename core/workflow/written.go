@@ -9,10 +9,10 @@ import (
 )
 
 // The bytes that a run writes are counted at each write, and stored with the run. So the
-// count is part of the transition, and an attempt that is lost or reported twice does not
+// count is part of the transition. An attempt that is lost or reported twice does not
 // count.
 //
-// A state that goes unchanged from step to step is not counted: it is small, or the store
+// A state that passes unchanged from step to step does not count: it is small, or the store
 // keeps it once. A row counts as about the bytes that it takes beside its texts.
 
 const (
@@ -20,8 +20,8 @@ const (
 	entryBytes   = 150
 	attemptBytes = 200
 
-	// much is the least size in bytes of a text whose writer is remembered. A run with
-	// smaller texts only has more than enough room for all the steps that it may have.
+	// much is the smallest size in bytes of a text whose writer is remembered. A run with
+	// only smaller texts can have all its permitted steps without reaching its bound.
 	much = 1 << 10
 )
 
@@ -36,7 +36,7 @@ func (m *move) passOn(r *row, output []byte) {
 	}
 }
 
-// wrote counts bytes that a step writes, at a path. For rows, writer is empty.
+// wrote counts n bytes that a step writes, at a path. For rows, writer is empty.
 func (m *move) wrote(writer, path string, n int) {
 	m.run.Written += n
 	if writer != "" && n >= much {
@@ -54,7 +54,7 @@ func (m *move) fill(path, why string) {
 	}
 }
 
-// more returns the stored form of writers, after one of them wrote n bytes more.
+// more returns the stored form of writers, after one of them wrote n more bytes.
 func more(writers, name string, n int) string {
 	all := map[string]int{}
 	if writers != "" {
@@ -68,7 +68,8 @@ func more(writers, name string, n int) string {
 	return string(text)
 }
 
-// tooMuch is the error of a run that has written too much. It names the step that wrote most.
+// tooMuch returns the error of a run that has written too much. It names the step that
+// wrote most.
 func tooMuch(run core.Run, most int) string {
 	why := fmt.Sprintf("data: the run writes more than max_bytes of its workflow, %d bytes", most)
 	if run.Epoch > 1 {
@@ -88,7 +89,7 @@ func tooMuch(run core.Run, most int) string {
 	return fmt.Sprintf("%s; step %s wrote most, %d bytes", why, first, all[first])
 }
 
-// keptOf returns the names of the texts of all steps that were read.
+// keptOf returns the names of the stored texts of all steps that were read.
 func keptOf(v View) (names []string) {
 	add := func(s core.Step) {
 		for _, name := range []string{s.StateName, s.OutputName} {
