@@ -14,15 +14,17 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// begins bounds how often an attempt has to begin its run.
+// begins is how many times an attempt tries to begin its run.
 const begins = 10
 
-// Attempt does what the job of a step asks for. False means that the job is stale and to
-// be closed: its run has moved on, or is gone. An error means that nothing was called,
-// and that the job is to be given back: soon if it is [core.Unavailable], since others
-// were at the run or the store is away.
+// Attempt executes the job of a step. It returns false if the job is stale and to be
+// closed: its run has moved on, or was purged. An error means that nothing was called and
+// that the worker is to release the job. If the error is [core.Unavailable], the worker
+// releases it for a short time: other processes were moving the run, or the database is
+// away.
 //
-// Whatever comes before the call has its own time, and the call has all of its own.
+// The work before the call has a time limit of its own. So the call always has its whole
+// timeout.
 func (r *Runner) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bool, error) {
 	if job.Situation.Step.ID == "" {
 		return core.StepEnd{}, false, nil
@@ -36,13 +38,14 @@ func (r *Runner) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, 
 	return r.call(ctx, out.request, out.job), true, nil
 }
 
-// An outgoing call is one to be made now, for the job as it is by then.
+// An outgoing is a call that is to be made now, with the job as it is by then.
 type outgoing struct {
 	request workflow.Request
 	job     core.TakenJob
 }
 
-// prepare does all of an attempt but its call. Without one (nil) it is the whole attempt.
+// prepare does all of an attempt except its call. If it returns no call (nil), the attempt
+// is over.
 func (r *Runner) prepare(ctx context.Context, job core.TakenJob) (*outgoing, core.StepEnd, bool, error) {
 	d, err := r.definition(ctx, job.Situation.Run.Definition)
 	if err != nil {
@@ -61,8 +64,8 @@ func (r *Runner) prepare(ctx context.Context, job core.TakenJob) (*outgoing, cor
 	return nil, core.StepEnd{}, false, errBusy
 }
 
-// doing is do, of which a panic is the end of the attempt: what comes of a run's data would
-// come of it again.
+// doing calls do. A panic of do is the end of the attempt, since another attempt with the
+// same data would panic again.
 func (r *Runner) doing(ctx context.Context, d *workflow.Definition, task workflow.Task, job core.TakenJob) (out *outgoing, end core.StepEnd, current bool, err error) {
 	err = core.Contain(func() (err error) {
 		out, end, current, err = r.do(ctx, d, task, job)
@@ -75,7 +78,7 @@ func (r *Runner) doing(ctx context.Context, d *workflow.Definition, task workflo
 	return out, end, current, err
 }
 
-// do does a task of a run that has begun, but for its call.
+// do executes a task of a running run, except the call.
 func (r *Runner) do(ctx context.Context, d *workflow.Definition, task workflow.Task, job core.TakenJob) (*outgoing, core.StepEnd, bool, error) {
 	switch task {
 	case workflow.Call:
@@ -92,8 +95,8 @@ func (r *Runner) do(ctx context.Context, d *workflow.Definition, task workflow.T
 	return nil, core.StepEnd{}, false, nil
 }
 
-// begin makes a run that is pending a running one. Several of its jobs may be taken at
-// once after a redrive; then one of them begins it.
+// begin makes a pending run running. After a redrive several jobs of the run may be taken
+// at once; then one of them begins it.
 func (r *Runner) begin(ctx context.Context, job core.TakenJob) (core.TakenJob, bool, error) {
 	begun, err := r.tell(ctx, true, core.StepEnd{Job: job, Kind: core.Begun, At: r.Clock()})
 	if err != nil {
@@ -109,14 +112,14 @@ func (r *Runner) begin(ctx context.Context, job core.TakenJob) (core.TakenJob, b
 	}
 	now, ok := found[job.Situation.Step.ID]
 	if !ok || now.Step.Attempt != job.Situation.Step.Attempt {
-		return job, false, nil // somebody else holds the job
+		return job, false, nil // another worker holds the job
 	}
 	job.Situation = now
 	return job, true, nil
 }
 
-// arm stores a token before anybody is told of it: a callback may come before the answer
-// of who was told.
+// arm stores a token before it is sent. The callback may arrive before the reply to the
+// notice.
 func (r *Runner) arm(ctx context.Context, d *workflow.Definition, job core.TakenJob) (*outgoing, core.StepEnd, bool, error) {
 	token := newToken()
 	notice, err := d.Notice(job, token, r.Address+"/callback/"+token)
@@ -134,12 +137,12 @@ func (r *Runner) arm(ctx context.Context, d *workflow.Definition, job core.Taken
 	}
 	job.Situation = after(job.Situation, armed.made(0))
 	if !job.Situation.Step.Status.Open() {
-		return nil, core.StepEnd{}, false, nil // what else was told then ended the run
+		return nil, core.StepEnd{}, false, nil // other ends in the same turn ended the run
 	}
 	return &outgoing{notice, job}, core.StepEnd{}, true, nil
 }
 
-// after is a situation as a transition left it, but for what is above the step.
+// after returns a situation after a transition, with the steps above it unchanged.
 func after(s core.Situation, t core.Transition) core.Situation {
 	s.Run = t.Run
 	for _, c := range t.Changed {
@@ -156,7 +159,7 @@ func changed(s core.Step, c core.StepChange) core.Step {
 	return s
 }
 
-// call makes a call and says how it ended.
+// call makes a call and returns its end.
 func (r *Runner) call(ctx context.Context, request workflow.Request, job core.TakenJob) core.StepEnd {
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -173,7 +176,7 @@ func (r *Runner) call(ctx context.Context, request workflow.Request, job core.Ta
 		end.Kind, end.Class, end.Body = core.Refused, classOf(answer), nil
 	}
 	end.Attempt = core.Attempt{
-		Number:     job.Number(), // attempts of unknown outcome count too, so that no number comes twice
+		Number:     job.Number(), // attempts of unknown outcome count too, so that no number is used twice
 		StatusCode: answer.StatusCode,
 		Error:      answer.Error,
 		Response:   answer.Response,
@@ -183,7 +186,7 @@ func (r *Runner) call(ctx context.Context, request workflow.Request, job core.Ta
 	return end
 }
 
-// ask calls. That something panics fails the call.
+// ask makes the call. A panic fails the call.
 func (r *Runner) ask(ctx context.Context, request workflow.Request, job core.TakenJob) (a Answer) {
 	err := core.Contain(func() error { a = r.Caller.Call(ctx, request, job); return nil })
 	if err == nil {
@@ -193,8 +196,8 @@ func (r *Runner) ask(ctx context.Context, request workflow.Request, job core.Tak
 	return Answer{Error: strings.ToValidUTF8(err.Error(), "?")}
 }
 
-// classOf is the class by which remedies know a failed call. The words of calls are finer:
-// whatever kept a reply from coming is the network.
+// classOf returns the class of a failed call, by which remedies match it. Errors of calls
+// have finer classes: every reason for a missing reply, except a timeout, is the network.
 func classOf(a Answer) core.ErrorClass {
 	word, _, _ := strings.Cut(a.Error, ":")
 	switch {
@@ -210,8 +213,8 @@ func classOf(a Answer) core.ErrorClass {
 	return core.ClassNetwork
 }
 
-// uncallable is the end of an attempt for which there is nothing to send. It is one that
-// is recorded, so that whoever looks at the step finds why nobody was called.
+// uncallable returns the end of an attempt that cannot make a call. It has a record, so
+// that the step shows why no call was made.
 func (r *Runner) uncallable(job core.TakenJob, why error) core.StepEnd {
 	now := r.Clock()
 	return core.StepEnd{
@@ -220,14 +223,14 @@ func (r *Runner) uncallable(job core.TakenJob, why error) core.StepEnd {
 	}
 }
 
-// newToken makes a callback's token: 256 random bits in 52 characters.
+// newToken makes the token of a callback: 256 random bits in 52 characters.
 func newToken() string {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails: see its documentation
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:])
 }
 
-// digest is what is stored of a token.
+// digest returns the stored form of a token: its SHA-256 in hexadecimal.
 func digest(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

@@ -11,20 +11,21 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// ErrToken is the refusal of a callback whose token is not, or no longer, good.
+// ErrToken is the refusal of a callback whose token is not valid, or no longer.
 var ErrToken = core.Refuse(core.NotFound, "not found")
 
-// Callback resumes the step that a token was issued for, with the body as its result: JSON,
-// or nothing for an empty object. A body that cannot be a result is refused before the token
-// is looked up, so that the refusal is the same for every token: as [core.Invalid], or as
-// [core.TooLarge]. Any text that is no good token is ErrToken, at the same cost, one look-up of
-// hashes, whatever it looks like. A result that cannot be stored now is refused as
-// [core.Unavailable]: it may be stored later. After each other refusal, the token is as good
-// as before.
+// Callback resumes the step for which a token was issued. The body is the step's result:
+// JSON, or nothing for an empty object.
 //
-// A callback that was recorded and comes again, with the same token and result, changes
-// nothing and succeeds again: its sender may not know that it was recorded. So it does for as
-// long as the run is stored.
+// A body that cannot be a result is refused as [core.Invalid] or [core.TooLarge]. That
+// happens before the token is looked up, so the refusal is the same for every token. Every
+// text that is not a valid token is refused as ErrToken, at the same cost: one look-up of
+// hashes. A result that cannot be stored now is refused as [core.Unavailable]; it may be
+// stored later. After each refusal other than ErrToken the token stays valid.
+//
+// A callback that is repeated with the same token and result changes nothing and succeeds
+// again, since its sender may not know that it was recorded. That holds for as long as the
+// run is stored.
 func (r *Runner) Callback(ctx context.Context, token string, body []byte) error {
 	result, err := workflow.CallbackResult(body)
 	if err != nil {
@@ -50,13 +51,13 @@ func (r *Runner) Callback(ctx context.Context, token string, body []byte) error 
 	return r.unknown()
 }
 
-// A callback has a body that can be a result.
+// A callback is a request whose body can be a result.
 type callback struct {
 	hash, receipt string
 	result        []byte
 }
 
-// awaited looks for a callback, and tells if it is repeated.
+// awaited looks up a callback, and states the fact if the callback is repeated.
 func (r *Runner) awaited(ctx context.Context, c *callback) (core.Awaiting, error) {
 	found, err := r.Store.Awaited(ctx, r.Clock(), c.hash, c.receipt)
 	if err == nil && found.RunID != "" {
@@ -65,7 +66,7 @@ func (r *Runner) awaited(ctx context.Context, c *callback) (core.Awaiting, error
 	return found, err
 }
 
-// receive resumes a step, and reports whether that was still open.
+// receive resumes a step, and reports whether the step was still open.
 func (r *Runner) receive(ctx context.Context, c *callback, step core.ID) (bool, error) {
 	found, err := r.Store.Situations(ctx, []core.ID{step})
 	if err != nil {
@@ -93,8 +94,8 @@ func (r *Runner) unknown() error {
 	return ErrToken
 }
 
-// receiptOf is what is stored of a callback that was recorded. Without the token, which is not
-// stored, nothing can be told from it, not even about a body that is easily guessed.
+// receiptOf returns the stored form of a recorded callback. The token, which is not stored,
+// is its key. Without the token the receipt reveals nothing, not even about a guessed body.
 func receiptOf(token string, result []byte) string {
 	h := hmac.New(sha256.New, []byte(token))
 	h.Write(result)

@@ -10,42 +10,45 @@ import (
 )
 
 const (
-	// inTime is how long somebody waits for a run to be moved who can come again.
+	// inTime is the longest wait for a run to be moved, of a caller that can try again
+	// later.
 	inTime = 10 * time.Second
 
-	// shared is how many ends, or about how many bytes of them, are told in one turn by
-	// those who came one by one.
+	// shared and sharedBytes bound how many ends, and about how many bytes of them, one
+	// turn stores for callers that joined it one by one.
 	shared      = 100
 	sharedBytes = 1 << 20
 )
 
-// A lineup is where those stand in this process who want to move one run. One of them does
-// at a time, in the order in which they came: so only other processes are ever first.
+// A lineup is the queue of this process's callers that want to move one run. One caller at
+// a time moves the run, in the order of arrival. So a conflict can come only from another
+// process.
 type lineup struct {
 	run  core.ID
-	head chan struct{} // full while somebody moves the run
+	head chan struct{} // full while a caller moves the run
 
-	// The runner's mu is for these.
+	// The runner's mu protects these fields.
 	users int
-	next  *turn // which ends may still join; nil for none
+	next  *turn // the turn that ends may still join; nil for none
 }
 
-// A seat is the part of a turn that tells somebody's ends. Who comes first to the head of
-// the line takes the whole turn, and the others find it over. If that one gives up, the
-// next goes on with the same turn: what is sent of it and not answered stays known.
+// A seat is a caller's part of a turn: the ends that the caller wants to store. The first
+// caller at the head of the line executes the whole turn, and the others find it finished.
+// If that caller gives up, the next one continues the same turn, which knows which
+// transitions were sent and not answered.
 type seat struct {
 	line  *lineup
 	turn  *turn
 	ends  []core.StepEnd
-	from  int // where they begin among those of the turn, once that is closed
+	from  int // index of the seat's first end in the turn, once the turn is closed
 	fresh bool
 
-	// apart are turns of one end each, in place of the one that was refused.
+	// apart are turns of one end each, in place of a refused turn.
 	apart []*turn
 }
 
-// join stands in line with ends of one run. Fresh says that the situation which the only
-// one of them came with may still be that of the run.
+// join puts ends of one run in line. Fresh says that the situation of the only end may
+// still be the run's present one.
 func (r *Runner) join(fresh bool, ends ...core.StepEnd) *seat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +63,7 @@ func (r *Runner) join(fresh bool, ends ...core.StepEnd) *seat {
 	return s
 }
 
-// stand counts somebody in for the line of a run.
+// stand counts a caller in for the line of a run.
 func (r *Runner) stand(run core.ID) *lineup {
 	l := r.lines[run]
 	if l == nil {
@@ -78,7 +81,7 @@ func weigh(ends []core.StepEnd) (n int) {
 	return n
 }
 
-// leave takes a seat out of its line. Ends that nobody has begun to tell are not told.
+// leave takes a seat out of its line. Ends that no turn has begun to store are dropped.
 func (r *Runner) leave(s *seat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +98,8 @@ func (r *Runner) walkOff(l *lineup) {
 	}
 }
 
-// enter waits until somebody is at the head of a line, and tells whether that took time.
+// enter waits until the caller is at the head of the line. Waited says whether that took
+// time.
 func (l *lineup) enter(ctx context.Context) (waited bool, err error) {
 	select {
 	case l.head <- struct{}{}:
@@ -110,8 +114,9 @@ func (l *lineup) enter(ctx context.Context) (waited bool, err error) {
 	}
 }
 
-// atHead does something while seats of different runs are at the heads of their lines.
-// They come to be there in the order of their runs, or two could wait for each other.
+// atHead calls do while the seats of different runs are at the heads of their lines. It
+// enters the lines in the order of their runs; otherwise two callers could wait for each
+// other.
 func (r *Runner) atHead(ctx context.Context, seats []*seat, do func() error) error {
 	seats = slices.Clone(seats)
 	slices.SortFunc(seats, func(a, b *seat) int { return strings.Compare(string(a.line.run), string(b.line.run)) })
@@ -130,7 +135,7 @@ func (r *Runner) atHead(ctx context.Context, seats []*seat, do func() error) err
 	return do()
 }
 
-// close lets no more ends join the turn of a seat.
+// close stops more ends from joining the turn of a seat.
 func (r *Runner) close(s *seat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +157,8 @@ func (r *Runner) close(s *seat) {
 	}
 }
 
-// split makes a turn of each end of all who share the turn of a seat, unless it is over:
-// what is refused because of one of them is none of the others' business.
+// split replaces a shared turn by a turn for each end, unless it is over. The store refused
+// the shared turn because of one end, and the others must not fail with it.
 func (r *Runner) split(s *seat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +173,7 @@ func (r *Runner) split(s *seat) {
 	}
 }
 
-// of is the turn that tells the nth end, and where that is in it.
+// of returns the turn that stores the nth end, and the end's index in it.
 func (s *seat) of(n int) (t *turn, at int) {
 	if s.turn == nil {
 		return s.apart[n], 0
@@ -176,20 +181,20 @@ func (s *seat) of(n int) (t *turn, at int) {
 	return s.turn, s.from + n
 }
 
-// settled is what became of the nth end.
+// settled returns the result of the nth end.
 func (s *seat) settled(n int) core.StepSettled {
 	t, at := s.of(n)
 	return t.settled(at)
 }
 
-// made is the transition that told the nth end.
+// made returns the transition that stored the nth end.
 func (s *seat) made(n int) core.Transition {
 	t, _ := s.of(n)
 	return t.move.Transition
 }
 
-// tell stores an end for somebody who waits for that, though not for long: not in time
-// is [core.Unavailable].
+// tell stores an end for a caller that waits at most inTime. After that it returns
+// [core.Unavailable].
 func (r *Runner) tell(ctx context.Context, fresh bool, end core.StepEnd) (*seat, error) {
 	most, cancel := context.WithTimeout(ctx, inTime)
 	defer cancel()
@@ -210,7 +215,8 @@ func (r *Runner) tell(ctx context.Context, fresh bool, end core.StepEnd) (*seat,
 	return s, late(ctx, most, err)
 }
 
-// late is an error as one tells it whose time was over before that of who asked.
+// late replaces an error by errBusy if the time limit most was over before the caller's
+// ctx.
 func late(ctx, most context.Context, err error) error {
 	if err != nil && most.Err() != nil && ctx.Err() == nil {
 		return errBusy

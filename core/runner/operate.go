@@ -8,11 +8,13 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// Redrive begins a failed or canceled run anew, from its first step or from where it failed, and
-// returns it. A worker of its workflow's lane runs it. A run in another status,
-// or whose definition cannot be compiled, is refused as [core.Invalid], one that is not
-// there as [core.NotFound]. If as is not zero, the run follows it from now on, in place of the
-// definition that it has; a run whose steps as does not have is refused as [core.Invalid].
+// Redrive begins a failed or canceled run again, from its first step or from where it
+// failed, and returns the run. A worker of its workflow's lane continues it. If as is not
+// zero, it becomes the definition of the run.
+//
+// A missing run is refused as [core.NotFound]. Three cases are refused as [core.Invalid]: a
+// run in another status, a run whose definition cannot be compiled, and a run with steps
+// that as lacks.
 func (r *Runner) Redrive(ctx context.Context, run core.ID, fromFailed bool, as core.Definition) (core.Run, error) {
 	now, err := r.redrive(ctx, run, fromFailed, as)
 	var lacking uncompiled
@@ -39,8 +41,8 @@ func (r *Runner) redrive(ctx context.Context, run core.ID, fromFailed bool, as c
 	}})
 }
 
-// Cancel ends a run that is not finished as canceled, and returns it. It needs no definition.
-// A run that is finished is refused as [core.Invalid], one that is not there as
+// Cancel ends an unfinished run as canceled, and returns the run. It does not need the
+// definition. A finished run is refused as [core.Invalid], a missing one as
 // [core.NotFound].
 func (r *Runner) Cancel(ctx context.Context, run core.ID) (core.Run, error) {
 	return r.operate(ctx, &turn{run: run, bare: true, plan: func(_ *workflow.Definition, p workflow.Pen, v workflow.View) (workflow.Move, error) {
@@ -48,7 +50,7 @@ func (r *Runner) Cancel(ctx context.Context, run core.ID) (core.Run, error) {
 	}})
 }
 
-// operate takes a turn of its own.
+// operate executes a turn that no other caller shares.
 func (r *Runner) operate(ctx context.Context, t *turn) (core.Run, error) {
 	most, cancel := context.WithTimeout(ctx, inTime)
 	defer cancel()

@@ -1,20 +1,21 @@
-// Package runner runs workflows: it does what the jobs of steps ask for, and stores what
-// becomes of their runs. It imports core, core/workflow and the standard library; it
-// knows neither HTTP nor SQL.
+// Package runner executes workflows: it does the tasks of jobs, and stores the changes of
+// their runs. It imports core, core/workflow and the standard library. It knows neither
+// HTTP nor SQL.
 //
-// The idea to know: what a run does next is computed by core/workflow out of what is
-// stored, and takes effect whole or not at all, and only if nobody else moved the run
-// since it was read. So the runner is one loop: read, work out, store; once more if
-// somebody was first; and the very same again if the answer of the store got lost, which
-// is why a transition has a mark. Workers, callbacks and operators all go through that
-// loop (see turn.go) and need no locks between them, in one process or in many. That
-// those of one process stand in line for a run, and tell together what waited there, only
-// keeps them from being in each other's way (see lineup.go).
+// The idea to know: core/workflow computes the next transition of a run from its stored
+// data. The transition takes effect whole or not at all, and only if the run has not moved
+// since it was read. So the runner is one loop: read, compute, store. If another process
+// moved the run first, the loop begins again. If the answer of the store is lost, the loop
+// sends the same transition again, which its mark makes safe. Workers, callbacks and
+// operators all use that loop (see turn.go). They need no locks between them, in one
+// process or in many. The callers of one process queue for a run, and store together the
+// ends that waited there. That only reduces conflicts (see lineup.go).
 //
-// An attempt is made in one place (attempt.go) and its end stored in another (settle.go),
-// many at a time, since the worker settles what has ended while it was storing the last.
+// An attempt is made in one place (attempt.go) and its end is stored in another
+// (settle.go). Many ends are stored at a time: the worker collects them while it stores the
+// previous ones.
 //
-// Nothing is remembered between two calls but compiled definitions, which never change.
+// Nothing is cached between two calls except compiled definitions, which never change.
 package runner
 
 import (
@@ -26,30 +27,30 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// A Store is what a runner uses of a store.
+// A Store has the methods of a store that a runner uses.
 type Store interface {
 	core.Runs
 	Run(ctx context.Context, id core.ID) (core.Run, error)
 	Event(ctx context.Context, id core.ID) (core.Event, error)
 }
 
-// An Answer is how a call went.
+// An Answer is the result of a call.
 type Answer struct {
 	StatusCode int
 	Body       []byte        // of a 2xx reply, whole
 	Error      string        // "<class>: <detail>" as in worker.Reply; empty if the reply was 2xx
-	Response   string        // what an attempt keeps of the reply
+	Response   string        // the part of the reply that an attempt keeps
 	TooLarge   bool          // the reply was 2xx and has more bytes than are read
-	RetryAfter time.Duration // how long the called one asked to be left alone
+	RetryAfter time.Duration // the Retry-After of the reply; zero if there was none
 }
 
-// A Caller makes calls of steps. The job is described in headers. ctx carries the
+// A Caller makes calls of steps, with the job in headers. The deadline of ctx is the
 // deadline of the call.
 type Caller interface {
 	Call(ctx context.Context, r workflow.Request, job core.TakenJob) Answer
 }
 
-// Deps is what a runner works with.
+// Deps are the dependencies of a runner.
 type Deps struct {
 	Store   Store
 	Clock   core.Clock
@@ -57,28 +58,28 @@ type Deps struct {
 	Bell    *core.Bell // rung when the lane of a workflow gets work; may be nil
 	Observe core.Observer
 
-	// Caller may be nil if no attempts are made. Timeout bounds each of its calls; zero
-	// means that nothing does but the context of the attempt.
+	// Caller may be nil if no attempts are made. Timeout bounds each of its calls. Zero
+	// means that only the context of the attempt bounds them.
 	Caller  Caller
 	Timeout time.Duration
 
-	// Compile makes a definition of what the store keeps of it.
+	// Compile makes a definition from its stored form.
 	Compile func(core.Definition) (*workflow.Definition, error)
 
 	// Address is the public address of the gateway, without a slash at its end.
 	Address string
 
-	// Obituary is what comes of a run that failed; it may be nil.
+	// Obituary returns the event about a run that failed; it may be nil.
 	Obituary func(core.Run, core.Step, core.Event) *core.Arrival
 }
 
-// A Runner runs workflows. It is safe for concurrent use.
+// A Runner executes workflows. It is safe for concurrent use.
 type Runner struct {
 	Deps
 
 	mu    sync.Mutex
-	known map[string]*compiled // by the hash of what is stored
-	lines map[core.ID]*lineup  // of runs that somebody wants to move
+	known map[string]*compiled // by the hash of the stored form
+	lines map[core.ID]*lineup  // of the runs that callers want to move
 }
 
 // New makes a runner.
@@ -86,15 +87,15 @@ func New(d Deps) *Runner {
 	return &Runner{Deps: d, known: map[string]*compiled{}, lines: map[core.ID]*lineup{}}
 }
 
-// A compiled definition is made when it is first asked for.
+// A compiled definition is made when a caller first needs it.
 type compiled struct {
-	turn chan struct{} // full while somebody is at it
+	turn chan struct{} // full while a caller compiles it
 	d    *workflow.Definition
 }
 
-// definition is what runs with this hash follow. There are as many as the store keeps,
-// one for each time that somebody changed a workflow, so none is ever forgotten. What
-// cannot be compiled is tried again: it may lack a variable that is there next time.
+// definition returns the definition with this hash. The cache has at most as many entries
+// as the store has definitions, one for each change of a workflow, so no entry is ever
+// dropped. A failed compilation is tried again: a missing variable may be set next time.
 func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definition, error) {
 	r.mu.Lock()
 	c := r.known[hash]
@@ -105,7 +106,7 @@ func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definit
 	r.mu.Unlock()
 
 	select {
-	case c.turn <- struct{}{}: // whoever comes meanwhile waits and has it
+	case c.turn <- struct{}{}: // callers that come meanwhile wait, and get the result
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -123,7 +124,7 @@ func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definit
 	return c.d, nil
 }
 
-// uncompiled is why a definition cannot be compiled.
+// An uncompiled is the error of a definition that cannot be compiled.
 type uncompiled struct{ error }
 
 func (u uncompiled) Unwrap() error { return u.error }

@@ -8,17 +8,19 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// Settle stores how attempts ended, and tells for each what became of it. It goes on for
-// as long as the store is away and others are first, and returns an error only when ctx
-// is done. What the store refuses as too large fails its step. What it refuses otherwise
-// is left as it is, and its ends are lost: the leases of their jobs end, and they are
-// tried again.
+// Settle stores the ends of attempts, and returns the result of each. It tries again while
+// the database is away or other processes move the runs first. It returns an error only
+// when ctx is done.
+//
+// If the store refuses an end as too large, the end's step fails. If the store refuses an
+// end for another reason, the end is lost: the lease of its job ends, and the attempt is
+// repeated.
 func (r *Runner) Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepSettled, error) {
 	seats, places := r.seatsOf(ends)
 	err := r.atHead(ctx, seats, func() error {
 		err := r.finish(ctx, endless, together(seats)...)
 		if ctx.Err() == nil && (err != nil || slices.ContainsFunc(seats, func(s *seat) bool { return s.turn == nil })) {
-			err = r.apart(ctx, seats) // one that cannot be stored must not be in the way of the others
+			err = r.apart(ctx, seats) // an end that cannot be stored must not hold up the others
 		}
 		return err
 	})
@@ -34,7 +36,7 @@ func (r *Runner) Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepS
 	return settled, nil
 }
 
-// together are the turns of seats that are not apart.
+// together returns the turns of the seats that are not split.
 func together(seats []*seat) (turns []*turn) {
 	for _, s := range seats {
 		if s.turn != nil {
@@ -44,7 +46,7 @@ func together(seats []*seat) (turns []*turn) {
 	return turns
 }
 
-// apart tells ends one by one. What the database has no room for fails its step.
+// apart stores ends one by one. An end that is too large for the database fails its step.
 func (r *Runner) apart(ctx context.Context, seats []*seat) error {
 	for _, s := range seats {
 		r.split(s)
@@ -65,8 +67,8 @@ func (r *Runner) apart(ctx context.Context, seats []*seat) error {
 	return nil
 }
 
-// shrink makes a failure of the end that a turn is about. A reply fails with all that is
-// recorded of a call; of a step that makes none there is nothing but the failure.
+// shrink turns the end of a turn into a failure. It keeps the record of a call. A step that
+// makes no call keeps the failure only.
 func (t *turn) shrink() {
 	e := &t.ends[0]
 	why := "data: the state is too large for the database"
@@ -85,10 +87,10 @@ func (t *turn) shrink() {
 	t.view, t.open = nil, false
 }
 
-// seatsOf has all ends of a run stand in its line together, and tells where they were
-// among all. An end on the workflow's own list is told of the run as its attempt found
-// it, if it is the only one: nobody else moves the run meanwhile but operators. In
-// branches others do.
+// seatsOf puts all ends of a run in line together, and returns the index of each. An end on
+// the workflow's own list is fresh if it is the only one of its run: meanwhile only
+// operators could have moved that run. An end in a branch is not fresh, since other
+// branches move the run.
 func (r *Runner) seatsOf(ends []core.StepEnd) (seats []*seat, places [][]int) {
 	at := map[core.ID]int{}
 	for i, e := range ends {
@@ -115,7 +117,7 @@ func pick(ends []core.StepEnd, places []int) []core.StepEnd {
 	return own
 }
 
-// settled is what became of the nth end of a turn.
+// settled returns the result of the nth end of a turn.
 func (t *turn) settled(n int) core.StepSettled {
 	if why, lost := t.move.Lost[n]; lost {
 		return core.StepSettled{Lost: true, Why: why}

@@ -14,54 +14,55 @@ import (
 )
 
 const (
-	// surveys bounds how often a move may ask for more of its run. Each level of nesting
-	// asks about twice.
+	// surveys bounds how many times a move may ask for more steps of its run. Each level of
+	// nesting asks about twice.
 	surveys = 100
 
-	// bulk is about how many bytes of transitions are stored at once, unless a single one
-	// has more: databases bound what a batch may hold.
+	// bulk is about how many bytes of transitions are stored in one batch, since databases
+	// bound the size of a batch. A single transition may have more.
 	bulk = 1 << 20
 
-	// patient is after how many conflicts there is a pause before the next try. It grows
-	// with their number: other processes are at the run.
+	// patient is the number of conflicts after which the turn pauses before the next try.
+	// Many conflicts mean that other processes are moving the run. The pause grows with
+	// their number.
 	patient  = 3
 	maxPause = 250 * time.Millisecond
 )
 
-// A turn is what somebody wants to become of one run. It is worked out anew for as long
-// as others move the run first.
+// A turn is one wanted change of a run. Its transition is computed again each time that
+// another process moves the run first.
 type turn struct {
-	run  core.ID // of an operator's wish; of ends their situations tell
+	run  core.ID // set for an operator's request; the situations of ends have the run
 	ends []core.StepEnd
 	plan func(*workflow.Definition, workflow.Pen, workflow.View) (workflow.Move, error)
-	bare bool // the plan does without a definition, and if need be without the event
+	bare bool // the plan needs no definition, and works without the event if necessary
 
-	// Those whose ends it tells, how many and how large these are, and whether more may
-	// join: see lineup.
+	// The seats whose ends it stores, the count and size of these ends, and whether more
+	// may join: see lineup.
 	seats  []*seat
 	count  int
 	bytes  int
 	closed bool
 
-	event core.Event     // that started the run, once it is known
+	event core.Event     // that started the run; zero until it was read
 	view  *workflow.View // nil if the run is to be read
 	move  workflow.Move
 
-	open bool // the transition is worked out, and nobody knows yet whether it is made
-	over bool // it is made, or there is none to make
+	open bool // the transition was sent, and the store has not answered yet
+	over bool // the transition is made, or there is none to make
 	made bool
 
 	conflicts int
 }
 
-// turnOf tells of one end, of which no more is known than that.
+// turnOf makes a turn of one end, which no other end may join.
 func turnOf(e core.StepEnd) *turn {
 	t := newTurn()
 	t.ends, t.event, t.closed = []core.StepEnd{e}, e.Job.Event, true
 	return t
 }
 
-// newTurn tells of ends of steps of one run.
+// newTurn makes a turn of ends of one run.
 func newTurn() *turn {
 	t := &turn{}
 	t.plan = func(d *workflow.Definition, p workflow.Pen, v workflow.View) (workflow.Move, error) {
@@ -70,7 +71,7 @@ func newTurn() *turn {
 	return t
 }
 
-// seen has a turn begin with the situation that its only end came with.
+// seen makes a turn begin with the situation of its only end, without reading the run.
 func (t *turn) seen() *turn {
 	s := t.ends[0].Job.Situation
 	t.saw(s.Run, map[core.ID]core.Situation{s.Step.ID: s})
@@ -81,8 +82,8 @@ func (t *turn) saw(run core.Run, situations map[core.ID]core.Situation) {
 	t.view = &workflow.View{Run: run, Situations: situations}
 }
 
-// A patience is how many answers the store may owe before a turn is given up. Others may
-// be first until the time is over.
+// A patience is how many missing answers of the store a turn tolerates. Conflicts with
+// other processes do not count; the time limit bounds these.
 type patience int
 
 const (
@@ -92,8 +93,8 @@ const (
 
 var errBusy error = core.Refuse(core.Unavailable, "others are at this workflow run; try again")
 
-// finish takes turns of different runs until all are over. After an error the turns that
-// are not over may be finished by another call.
+// finish executes turns of different runs until all are over. After an error another call
+// may finish the remaining turns.
 func (r *Runner) finish(ctx context.Context, p patience, turns ...*turn) error {
 	var outages patience
 	for {
@@ -126,7 +127,7 @@ func (r *Runner) finish(ctx context.Context, p patience, turns ...*turn) error {
 	}
 }
 
-// sleep waits up to so long.
+// sleep waits a random time of at most most. It returns the error of ctx if ctx is done.
 func sleep(ctx context.Context, most time.Duration) error {
 	if most <= 0 {
 		return ctx.Err()
@@ -141,7 +142,7 @@ func sleep(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// round tries turns once.
+// round tries each turn once.
 func (r *Runner) round(ctx context.Context, turns []*turn) error {
 	if err := r.look(ctx, turns); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (r *Runner) round(ctx context.Context, turns []*turn) error {
 	return r.transit(ctx, turns)
 }
 
-// look reads the runs of turns that have to begin with that.
+// look reads the runs of the turns that have no view yet.
 func (r *Runner) look(ctx context.Context, turns []*turn) error {
 	var steps []core.ID
 	for _, t := range turns {
@@ -190,8 +191,8 @@ func (r *Runner) look(ctx context.Context, turns []*turn) error {
 	return nil
 }
 
-// found notes what there is of the steps whose ends are told. If there is nothing, the
-// run is gone.
+// found keeps the situations of the turn's steps. If none of them exists, the run was
+// purged.
 func (t *turn) found(all map[core.ID]core.Situation) {
 	own, run := map[core.ID]core.Situation{}, core.Run{}
 	for _, e := range t.ends {
@@ -207,7 +208,7 @@ func (t *turn) found(all map[core.ID]core.Situation) {
 	t.saw(run, own)
 }
 
-// work works a transition out, reading what it takes.
+// work computes the transition of a turn, and reads the steps that this needs.
 func (r *Runner) work(ctx context.Context, t *turn) error {
 	var d *workflow.Definition
 	var err error
@@ -241,8 +242,8 @@ func (r *Runner) work(ctx context.Context, t *turn) error {
 	return errors.New("run " + string(t.view.Run.ID) + " cannot be read to its end")
 }
 
-// learn adds steps that were read to the view. One that is there already stays: if it is
-// another by now the run has moved, and the transition will not be made.
+// learn adds steps to the view. A step that is in the view already stays unchanged. If it
+// has changed since, the run has moved, and the store will not make the transition.
 func (t *turn) learn(wanted core.Wanted, steps []core.Step) {
 	known := make(map[core.ID]bool, len(t.view.Steps))
 	for _, s := range t.view.Steps {
@@ -256,8 +257,8 @@ func (t *turn) learn(wanted core.Wanted, steps []core.Step) {
 	t.view.Have = t.view.Have.And(wanted)
 }
 
-// transit stores what is open, and tells of what is made. Until it has an answer for a
-// transition the turn stays open: the next round sends the same.
+// transit stores the open transitions, and announces the transitions that are made. A turn
+// stays open until the store answers, and the next round sends the same transition.
 func (r *Runner) transit(ctx context.Context, turns []*turn) error {
 	for batch := range batches(turns) {
 		ts := make([]core.Transition, len(batch))
@@ -282,7 +283,7 @@ func (r *Runner) transit(ctx context.Context, turns []*turn) error {
 	return nil
 }
 
-// batches parts open turns by how much can be stored at once.
+// batches splits open turns into batches of at most about bulk bytes.
 func batches(turns []*turn) func(yield func([]*turn) bool) {
 	return func(yield func([]*turn) bool) {
 		var batch []*turn
@@ -306,7 +307,7 @@ func batches(turns []*turn) func(yield func([]*turn) bool) {
 	}
 }
 
-// weight is about how many bytes a transition has.
+// weight returns about how many bytes a transition has.
 func weight(t core.Transition) int {
 	const row = 300
 	n := len(t.Run.Output) + row*(1+len(t.Entries)+len(t.Jobs)+len(t.JobsEnd)+len(t.Tokens))
@@ -322,8 +323,9 @@ func weight(t core.Transition) int {
 	return n
 }
 
-// announce tells of a transition that is stored, and of when the run goes on. A time that is
-// yet to come is told as well: the worker may be in another process, asleep.
+// announce states the facts of a stored transition, and rings the bell for its next job. It
+// also rings for a job that is due later, since the worker may be asleep in another
+// process.
 func (r *Runner) announce(t core.Transition) {
 	lane := core.WorkflowLane(t.Run.Workflow)
 	switch next := due(t); {
@@ -344,7 +346,7 @@ func (r *Runner) announce(t core.Transition) {
 	}
 }
 
-// due is when the first of the jobs is due that a transition makes or leaves; zero if
+// due returns the first due time of the jobs that a transition makes or leaves; zero if
 // there is none.
 func due(t core.Transition) (first time.Time) {
 	sooner := func(at time.Time) {
