@@ -12,24 +12,24 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Media types of several CloudEvents in one request: a JSON array, see
-// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md#4-json-batch-format,
-// and one on each line.
+// Media types of several CloudEvents in one request. One is a JSON array, see
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md#4-json-batch-format.
+// The other has one event on each line.
 const (
 	arrayOfEvents = structuredMode + "-batch+json"
 	linesOfEvents = "application/x-ndjson"
 )
 
-// IsBatch reports whether a body of this content type is several structured CloudEvents.
+// IsBatch reports whether a body of this content type has several structured CloudEvents.
 func IsBatch(contentType string) bool {
 	m := media(contentType)
 	return m == arrayOfEvents || m == linesOfEvents
 }
 
-// ReceiveAll checks a request with several structured CloudEvents, at most [core.MaxTogether],
-// and stores them in one commit. Each is received as Receive would receive it by itself; the
-// receipts are in the order of the events. If one of them is refused, the request is refused as a
-// whole, and the refusal names the event and what is wrong with it.
+// ReceiveAll checks a request with several structured CloudEvents, at most
+// [core.MaxTogether], and stores them in one commit. It checks each event as Receive would.
+// The receipts are in the order of the events. If one event is refused, the whole request
+// is refused, and the refusal names the event and its fault.
 func (in *Intake) ReceiveAll(ctx context.Context, r Request) ([]core.Receipt, error) {
 	receipts, err := in.receiveAll(ctx, r)
 	if err != nil && !unverified(err) {
@@ -64,7 +64,7 @@ func (in *Intake) receiveAll(ctx context.Context, r Request) ([]core.Receipt, er
 	if err != nil {
 		err = fmt.Errorf("accept %d events from source %q: %w", len(arrivals), s.Name, err)
 		if core.IsKind(err, core.Unavailable) && !core.NoEffect(err) {
-			err = &Unknown{Err: err} // sent again, its events are known by their source and id
+			err = &Unknown{Err: err} // if the request is repeated, its events are recognised by their source and id
 		}
 		return nil, err
 	}
@@ -102,10 +102,10 @@ func (in *Intake) readAll(s Source, r Request) ([]core.Arrival, error) {
 // An element is one event of a batch.
 type element struct {
 	body []byte
-	line int // from 1, in which it is; 0 if it is in an array
+	line int // its line number, from 1; 0 if it is in an array
 }
 
-// refused names the event in a refusal.
+// refused adds the name of the event to a refusal.
 func (e element) refused(i int, err error) error {
 	refusal, ok := errors.AsType[*core.Refusal](err)
 	if !ok {
@@ -135,7 +135,7 @@ func elementsOf(r Request) ([]element, error) {
 	return itemsOf(body)
 }
 
-// linesOf cuts a body into lines. Blank ones are left out.
+// linesOf splits a body into lines. It leaves out blank lines.
 func linesOf(body []byte) (all []element, err error) {
 	line := 0
 	for text := range bytes.Lines(body) {
@@ -151,7 +151,7 @@ func linesOf(body []byte) (all []element, err error) {
 	return all, nil
 }
 
-// itemsOf cuts a JSON array into its items.
+// itemsOf splits a JSON array into its items.
 func itemsOf(body []byte) (all []element, err error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	notArray := malformed("a batch of CloudEvents must be a JSON array")

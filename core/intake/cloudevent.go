@@ -13,9 +13,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// CloudEvents 1.0 over HTTP, https://github.com/cloudevents/spec, in binary mode,
-// attributes in headers, or in structured mode, all of it in one JSON object.
-// Either way an event keeps its attributes in the form that headers have.
+// CloudEvents 1.0 over HTTP, https://github.com/cloudevents/spec. In binary mode the
+// attributes are in headers. In structured mode all of the event is one JSON object. In
+// both modes a stored event keeps its attributes as headers have them.
 const (
 	structuredMode = "application/cloudevents"
 
@@ -25,8 +25,8 @@ const (
 	ceID        = "Ce-Id"
 )
 
-// isStructured reports whether a body of this type is a structured CloudEvent. It
-// refuses the forms that are not read.
+// isStructured reports whether a body of this type is a structured CloudEvent. It refuses
+// the formats that the gateway does not read.
 func isStructured(contentType string) (bool, error) {
 	m := media(contentType)
 	switch {
@@ -40,22 +40,22 @@ func isStructured(contentType string) (bool, error) {
 	return true, nil
 }
 
-// media is a content type without its parameters.
+// media returns a content type without its parameters, in lower case.
 func media(contentType string) string {
 	t, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(t))
 }
 
-// A cloudEvent is what a structured one holds.
+// A cloudEvent is the content of a structured CloudEvent.
 type cloudEvent struct {
 	attributes  map[string]string
 	data        []byte
 	contentType string
 }
 
-// parseCloudEvent opens a structured CloudEvent. The data stays as it was spelled;
-// only a text in a type that is not JSON, and what is base64, are decoded. If a
-// member is there twice the last one counts.
+// parseCloudEvent reads a structured CloudEvent. The data keeps its spelling, with two
+// exceptions that are decoded: a text whose type is not JSON, and base64. If a member
+// occurs twice, the last one counts.
 func parseCloudEvent(body []byte) (cloudEvent, error) {
 	members, err := membersOf(body)
 	if err != nil {
@@ -86,8 +86,8 @@ func parseCloudEvent(body []byte) (cloudEvent, error) {
 	return ce, ce.open(members["data"], members["data_base64"])
 }
 
-// membersOf are the members of a JSON object, as they are spelled. It gives up at
-// more than an event may have, before it has built anything of the rest.
+// membersOf returns the members of a JSON object, with their spelling. It stops at more
+// members than an event may have, before it stores the rest.
 func membersOf(body []byte) (map[string]json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(unmarked(body)))
 	notObject := malformed("a CloudEvent must be a JSON object")
@@ -117,7 +117,7 @@ func membersOf(body []byte) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// open finds the data. Its type is an attribute in structured mode only.
+// open sets the data and its type. The type is an attribute in structured mode only.
 func (ce *cloudEvent) open(data, encoded json.RawMessage) error {
 	ce.contentType = ce.attributes["datacontenttype"]
 	delete(ce.attributes, "datacontenttype")
@@ -145,13 +145,13 @@ func (ce *cloudEvent) open(data, encoded json.RawMessage) error {
 	return nil
 }
 
-// isJSON reports whether data of this type is JSON; without a type it is.
+// isJSON reports whether data of this type is JSON. Data without a type is.
 func isJSON(contentType string) bool {
 	m := media(contentType)
 	return m == "" || m == "application/json" || m == "text/json" || strings.HasSuffix(m, "+json")
 }
 
-// attribute is the text of an attribute's value.
+// attribute returns an attribute's value as text.
 func attribute(raw json.RawMessage) (string, bool) {
 	var s string
 	switch {
@@ -176,8 +176,8 @@ func malformed(format string, args ...any) error {
 	return &core.Refusal{Kind: core.Invalid, Message: fmt.Sprintf(format, args...), Cause: ErrMalformed}
 }
 
-// percentEncoded is an attribute's value as a header has it: the HTTP binding,
-// section 3.1.3.2.
+// percentEncoded returns an attribute's value as headers have it: see section 3.1.3.2 of
+// the HTTP binding.
 func percentEncoded(s string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -193,8 +193,9 @@ func percentEncoded(s string) string {
 	return b.String()
 }
 
-// percentDecoded is the value of an attribute in a header: without the quotes some
-// senders put around it, and decoded once. What is not encoded well stays as it is.
+// percentDecoded returns the value of an attribute from a header. It removes the quotes
+// that some senders add, and decodes once. A text that is not encoded correctly stays
+// unchanged.
 func percentDecoded(s string) string {
 	if len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"' {
 		s = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s[1 : len(s)-1])

@@ -8,9 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// Decline returns a function that tells which of the consumers of an event's source do not
-// want the event, and why: its type, a filter, or the params of a workflow. It judges as
-// [Rematch] does. Consumers of other sources are left out.
+// Decline returns a function that lists the consumers of an event's source that do not want
+// the event, each with the reason: its types, its filter, or the params of a workflow. It
+// decides as [Rematch] does. It leaves out the consumers of other sources.
 func Decline(consumers []Consumer) func(core.Event) []core.Declined {
 	return func(e core.Event) (declined []core.Declined) {
 		document := view(&e)
@@ -26,7 +26,7 @@ func Decline(consumers []Consumer) func(core.Event) []core.Declined {
 	}
 }
 
-// maxShown is how many characters of a filter are shown.
+// maxShown is the maximum length of a shown filter, in characters.
 const maxShown = 200
 
 func shortened(text string) string {
@@ -36,7 +36,7 @@ func shortened(text string) string {
 	return text
 }
 
-// decline is why a consumer does not want an event of its source; "" if it does.
+// decline returns why a consumer does not want an event of its source; "" if it does.
 func (c Consumer) decline(e core.Event, d *expr.Document) string {
 	m := newMatcher([]Consumer{c})
 	wanted := m.match(e.Source, e.Type)

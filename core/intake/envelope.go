@@ -19,8 +19,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// Bounds of what is kept beside the body. They keep one event's row small; real
-// senders stay far below them.
+// Bounds of the data that is kept beside the body. They bound one event's row. Real senders
+// stay far below them.
 const (
 	maxType        = 128
 	maxDeliveryID  = 255
@@ -31,37 +31,37 @@ const (
 )
 
 const (
-	fallbackType = "event" // of a webhook that names no usable type
+	fallbackType = "event" // type of a webhook without a usable type
 	emptyEvent   = "{}"    // payload of an internal event without body
 
 	idempotencyKey = "Idempotency-Key"
 )
 
-// A letter is what a request brings, out of its envelope.
+// A letter is the content of a request, ready to be stored.
 type letter struct {
 	eventType   string // valid
 	deliveryID  string
 	payload     []byte
-	binary      bool // payload is any bytes
+	binary      bool // the payload is not text: see [core.Event].Binary
 	contentType string
 	headers     map[string]string
 }
 
-// An envelope is everything a request says about its event beside the body.
+// An envelope is a request, with the data about its event that is outside the payload.
 type envelope struct {
 	source  Source
 	request Request
 	provider
 	log *slog.Logger
 
-	signedBody []byte // as it was received
-	binary     bool   // the body is any bytes
+	signedBody []byte // the body as received, which the signature covers
+	binary     bool   // the body is not text
 
-	inBody bool     // CloudEvents attributes came in the body, and share its signature
-	lost   []string // headers that are not kept
+	inBody bool     // CloudEvents attributes came in the body, so its signature covers them
+	lost   []string // names of headers that are not kept
 }
 
-// open reads a webhook or an event of one's own.
+// open reads a webhook or an API event.
 func (e *envelope) open() (letter, error) {
 	e.signedBody = e.request.Body
 	hops, err := e.hops()
@@ -102,9 +102,9 @@ func (e *envelope) open() (letter, error) {
 	return l, nil
 }
 
-// hops is how many gateways have handed the event on. The header is not signed: a sender
-// who changes it can only have the event refused earlier. A value that is no number counts
-// as zero, and of several values the highest counts.
+// hops returns how many gateways have passed the event on. The header is not signed: a
+// sender that changes it can only make the gateway refuse the event earlier. A value that
+// is not a number counts as zero. Of several values the highest counts.
 func (e *envelope) hops() (most int, err error) {
 	for _, value := range e.request.Header[core.HopsHeader] {
 		n, _ := core.ParseHops(value)
@@ -116,7 +116,7 @@ func (e *envelope) hops() (most int, err error) {
 	return most, nil
 }
 
-// unwrap makes a structured CloudEvent a binary one.
+// unwrap turns a structured CloudEvent into a binary-mode one.
 func (e *envelope) unwrap() error {
 	if e.binary {
 		return errNotUTF8
@@ -138,9 +138,9 @@ func (e *envelope) unwrap() error {
 	return nil
 }
 
-// eventType finds the type of the event. One in the path that cannot be is
-// refused, since its author can be told; elsewhere it is replaced, since the
-// senders of webhooks read no replies.
+// eventType returns the type of the event. An invalid type in the path is refused, since
+// the caller reads the reply. An invalid type elsewhere is replaced by fallbackType, since
+// the senders of webhooks read no replies.
 func (e *envelope) eventType() (string, error) {
 	r := e.request
 	if r.Kind == Event && !ValidType(r.Type) {
@@ -155,9 +155,9 @@ func (e *envelope) eventType() (string, error) {
 	return e.webhookType(), nil
 }
 
-// webhookType is the type that a webhook names. The header ce-type goes first if nothing is
-// signed, and last if a signature covers the body alone: otherwise an attacker who has
-// captured a signed request could send it again as another event.
+// webhookType returns the type that a webhook names. The header ce-type comes first if
+// nothing is signed. It comes last if a signature covers only the body: otherwise an
+// attacker with a captured request could send it again as another event.
 func (e *envelope) webhookType() string {
 	for _, place := range e.typePlaces() {
 		if t, from := e.typeAt(place); t != "" {
@@ -167,11 +167,11 @@ func (e *envelope) webhookType() string {
 	return fallbackType
 }
 
-// signed reports whether the sender of the request was verified.
+// signed reports whether the source verifies its sender.
 func (e *envelope) signed() bool { return e.source.Verify != nil }
 
-// typePlaces are the places where a webhook may name its type, the first one to look at
-// first.
+// typePlaces returns the places in which a webhook may name its type, in the order of
+// precedence.
 func (e *envelope) typePlaces() []typePlace {
 	switch {
 	case e.inBody || !e.signed():
@@ -184,7 +184,7 @@ func (e *envelope) typePlaces() []typePlace {
 	return fieldFirst
 }
 
-// A typePlace is a place where a webhook may name its type.
+// A typePlace is a place in which a webhook may name its type.
 type typePlace int
 
 const (
@@ -201,8 +201,9 @@ var (
 	fieldFirst     = []typePlace{inField, inHeader, inMember, inAttribute}
 )
 
-// typeAt returns the type at a place, "" if there is none, and the name of the place. It is a
-// switch and no table of methods: a call through a table would put each envelope on the heap.
+// typeAt returns the type at a place, "" if there is none, and the name of the place. It is
+// a switch and not a table of methods: a call through a table would put each envelope on
+// the heap.
 func (e *envelope) typeAt(p typePlace) (eventType, from string) {
 	switch p {
 	case inAttribute:
@@ -215,13 +216,13 @@ func (e *envelope) typeAt(p typePlace) (eventType, from string) {
 	return e.fieldType()
 }
 
-// attributeType is the type in the attribute of a CloudEvent.
+// attributeType returns the type in the attribute of a CloudEvent.
 func (e *envelope) attributeType() (eventType, from string) {
 	return percentDecoded(e.request.Header.Get(ceType)), ceType
 }
 
-// headerType is the type in a provider's header. For a source of a known provider it reads
-// only the header of that provider.
+// headerType returns the type in a provider's header. For a source of a known provider it
+// reads only the header of that provider.
 func (e *envelope) headerType() (eventType, from string) {
 	for _, p := range providers {
 		if e.name != "" && e.name != p.name {
@@ -237,7 +238,7 @@ func (e *envelope) headerType() (eventType, from string) {
 	return "", ""
 }
 
-// memberType is the type in the body's member "type", or in the event within the body.
+// memberType returns the type in the body's member "type", or in the event within the body.
 func (e *envelope) memberType() (eventType, from string) {
 	outer := e.member("type")
 	if outer != "" && outer == e.wrapper {
@@ -248,7 +249,7 @@ func (e *envelope) memberType() (eventType, from string) {
 	return outer, "type"
 }
 
-// fieldType is the type in the provider's own member of the body.
+// fieldType returns the type in the provider's own member of the body.
 func (e *envelope) fieldType() (eventType, from string) {
 	if e.typeField == "" {
 		return "", ""
@@ -256,9 +257,9 @@ func (e *envelope) fieldType() (eventType, from string) {
 	return e.member(e.typeField), e.typeField
 }
 
-// member is a string in the body, found by the names on the way to it; "" if there is none.
+// member returns a string in the body, found by the names on its path; "" if there is none.
 // The header Content-Type is not signed. So a signed body is also read as a form if its
-// content type does not say form.
+// content type is not that of a form.
 func (e *envelope) member(path ...string) string {
 	contentType := e.request.Header.Get("Content-Type")
 	if len(path) == 1 && !isForm(contentType) {
@@ -280,7 +281,8 @@ const formType = "application/x-www-form-urlencoded"
 
 func isForm(contentType string) bool { return media(contentType) == formType }
 
-// looksLikeJSON reports whether a body begins like a JSON object or array, and so is no form.
+// looksLikeJSON reports whether a body begins like a JSON object or array, and so is not a
+// form.
 func looksLikeJSON(body []byte) bool {
 	body = bytes.TrimLeft(unmarked(body), " \t\r\n")
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
@@ -295,8 +297,9 @@ func (e *envelope) usable(eventType, from string) string {
 	return fallbackType
 }
 
-// ValidType reports whether a text can be an event type: 1 to 128 of
-// [A-Za-z0-9._:/-] and no "..", which would climb out of a path built of it.
+// ValidType reports whether a text can be an event type: 1 to 128 characters of
+// [A-Za-z0-9._:/-], without "..", which would leave the folder in a path that contains the
+// type.
 func ValidType(s string) bool {
 	if len(s) == 0 || len(s) > maxType || strings.Contains(s, "..") {
 		return false
@@ -317,11 +320,11 @@ func typeByte(c byte) bool {
 	return c == '.' || c == '_' || c == ':' || c == '/' || c == '-'
 }
 
-// deliveryID is the sender's own name for this delivery, "" if it gave none.
+// deliveryID returns the sender's own id for this delivery; "" if it gave none.
 func (e *envelope) deliveryID() (string, error) {
 	h := e.request.Header
 	if keys, ok := h[idempotencyKey]; ok && e.request.Kind == Event {
-		// Two keys, or half a key, would join events that are not the same.
+		// Two keys, or half a key, would treat different events as one.
 		if len(keys) != 1 || keys[0] == "" || !clean(keys[0], maxDeliveryID) {
 			return "", malformed("Idempotency-Key must be one header of 1 to 255 bytes of text")
 		}
@@ -343,9 +346,9 @@ func (e *envelope) deliveryID() (string, error) {
 	return e.attributesID(), nil
 }
 
-// attributesID is the delivery id of a CloudEvent: its source, in which no blank is left, and
-// its id. Attributes in headers beside a signed body are not signed, so they give no delivery
-// id.
+// attributesID returns the delivery id of a CloudEvent: its source, with blanks encoded,
+// and its id. Attributes in headers beside a signed body are not signed, so they give no
+// delivery id.
 func (e *envelope) attributesID() string {
 	if e.signed() && !e.inBody {
 		return ""
@@ -359,8 +362,8 @@ func (e *envelope) attributesID() string {
 
 const digested = "sha256:"
 
-// bounded stands a digest in for an id that is too long or strange to store. It
-// still tells the same delivery from another.
+// bounded replaces an id that is too long or has unsuitable characters by a digest. The
+// digests of different ids differ as well.
 func bounded(id string) string {
 	if clean(id, maxDeliveryID) && !strings.HasPrefix(id, digested) {
 		return id
@@ -373,13 +376,14 @@ func digest(b []byte) string {
 	return digested + hex.EncodeToString(sum[:])
 }
 
-// clean reports whether a header value may be stored as text.
+// clean reports whether a header value may be stored as text: at most limit bytes of UTF-8
+// without control characters.
 func clean(s string, limit int) bool {
 	return len(s) <= limit && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// dropUnbelieved leaves out an unsigned ce-type that differs from the type of the event:
-// deliveries carry the kept attributes, and receivers would believe it.
+// dropUnbelieved removes an unsigned ce-type that differs from the type of the event.
+// Deliveries carry the kept attributes, and receivers would trust it.
 func (e *envelope) dropUnbelieved(eventType string) {
 	if !e.signed() || e.inBody {
 		return
@@ -391,9 +395,9 @@ func (e *envelope) dropUnbelieved(eventType string) {
 	}
 }
 
-// empty reports whether an event of one's own came without a body. Its payload is an
-// empty object then, and not of the type that the body was said to have: curl says form. A
-// CloudEvent without a body is one without data, and stays so.
+// empty reports whether an API event came without a body. Its payload is an empty object
+// then, and the declared content type is ignored: curl declares a form. A CloudEvent
+// without a body is a CloudEvent without data, and stays so.
 func (e *envelope) empty() bool {
 	return len(e.request.Body) == 0 && e.request.Kind == Event && e.request.Header.Get("Ce-Specversion") == ""
 }
@@ -417,7 +421,7 @@ func (e *envelope) contentType() string {
 	return t
 }
 
-// headers are the fields kept with the event, under lower-case names.
+// headers returns the fields that are kept with the event, under lower-case names.
 func (e *envelope) headers() map[string]string {
 	var attributes []string
 	headers := map[string]string{}
@@ -439,12 +443,12 @@ func (e *envelope) headers() map[string]string {
 	return headers
 }
 
-// attributesFirst are the attributes that make an event a CloudEvent, and those that
-// others know it by.
+// attributesFirst are the attributes that make an event a CloudEvent, and the attributes by
+// which other systems identify it.
 var attributesFirst = []string{ceID, ceSource, "Ce-Specversion", ceType, "Ce-Time", "Ce-Subject"}
 
-// keepAttributes keeps CloudEvents attributes within bounds, extensions last, and
-// otherwise in the order of their names, so that equal requests keep equal ones.
+// keepAttributes keeps CloudEvents attributes within the bounds. Extensions come last, and
+// otherwise the order is by name, so that equal requests keep equal attributes.
 func (e *envelope) keepAttributes(into map[string]string, names []string) {
 	slices.SortFunc(names, func(a, b string) int {
 		if first := cmp.Compare(rank(a), rank(b)); first != 0 {

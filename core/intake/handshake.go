@@ -9,18 +9,18 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// ErrNoHandshake is returned for a source that answers no handshakes.
+// ErrNoHandshake is the refusal of a handshake for a source without webhook_origins.
 var ErrNoHandshake = core.Refuse(core.Unsupported, "handshakes are answered for sources with webhook_origins only")
 
-// maxOrigin is how many bytes the name of a sender may have, as DNS says.
+// maxOrigin is the maximum length of a sender's name in bytes, as in DNS.
 const maxOrigin = 253
 
-// Handshake answers the question of a sender of CloudEvents whether it may send to a source:
+// Handshake answers a sender of CloudEvents that asks whether it may send to a source:
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#4-abuse-protection.
-// It returns the name to allow: that of the sender, or * if the source allows all. Names are
-// compared without regard to case. A sender that is not listed is refused as
-// [core.Forbidden]. The handshake proves nothing, and is not asked for again when the sender
-// delivers: it protects the sender, which could be told to send to a stranger.
+// It returns the name to allow: the sender's, or * if the source allows all. The comparison
+// of names ignores case. A sender that is not listed is refused as [core.Forbidden]. The
+// handshake proves nothing, and deliveries do not depend on it. It protects the sender,
+// which an attacker could otherwise direct at a stranger's server.
 func (in *Intake) Handshake(k Kind, source, origin string, from netip.Addr) (allowed string, err error) {
 	s, err := in.admit(k, source, from)
 	switch {

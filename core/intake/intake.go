@@ -1,24 +1,24 @@
-// Package intake is the door events come in through: one received request
-// becomes one [core.Arrival], handed to the store.
+// Package intake receives events: it makes one [core.Arrival] of one request, and passes it
+// to the store.
 //
-// The one idea to know: everything is decided before anything is written. A
-// request is checked in a fixed order, and the first check that fails ends it:
+// The one idea to know: every decision is made before the first write. A request is checked
+// in a fixed order, and the first check that fails ends it:
 //
 //	source known ─▶ address allowed ─▶ signature over the raw bytes ─▶ UTF-8
 //	  ─▶ out of the envelope: event type, delivery id, headers, payload
-//	  ─▶ schema ─▶ who wants it, under which key, with which params ─▶ Accept
+//	  ─▶ schema ─▶ consumers that want it, with keys and params ─▶ Accept
 //
-// Nothing of the body is parsed before its signature holds (an SNS notification
-// carries its own, so package sns does both), and then only as far as somebody
-// asks: the type of most events is in a header, and a [expr.Document] is decoded
-// when a filter, a key or a schema first looks at it.
+// No part of the body is parsed before its signature is verified. (An SNS notification
+// carries its own signature, so package sns does both.) After that only the needed parts
+// are parsed: the type of most events is in a header, and a [expr.Document] is decoded when
+// a filter, a key or a schema first reads it.
 //
-// Where to change something: what is known of a provider is one line of
-// provider.go; CloudEvents, topics and schedules have a file each; whom an event
-// concerns is match.go.
+// Where to change something: the data about a provider is one line of provider.go.
+// CloudEvents, topics and schedules have a file each. match.go finds the consumers of an
+// event.
 //
-// intake knows nothing of HTTP but header names; it imports core, core/expr,
-// core/sns and the standard library, without net/http.
+// intake knows nothing of HTTP but header names. It imports core, core/expr, core/sns and
+// the standard library, without net/http.
 package intake
 
 import (
@@ -38,73 +38,73 @@ import (
 	"github.com/eventgateway/gateway/core/sns"
 )
 
-// Kind is the kind of a source, and so of the door its events come in by.
+// Kind is the kind of a source. Each kind has a route of its own.
 type Kind int
 
-// The kinds of doors.
+// The kinds of sources.
 const (
-	Webhook Kind = iota + 1 // events of others, whose senders are verified
-	Event                   // events of one's own programs
+	Webhook Kind = iota + 1 // events of other services, whose signatures are verified
+	Event                   // events of the operator's own programs, through the API
 	Topic                   // notifications of Amazon SNS
-	Tick                    // slots of a schedule; no request comes in by it
+	Tick                    // slots of a schedule; it has no route
 )
 
-// A Source is a sender that is known by name.
+// A Source is a configured source of events.
 type Source struct {
 	Name string
 	Kind Kind
 
-	// Provider names the service whose conventions the sender follows, such as
-	// "github"; empty for none in particular. See the table in provider.go.
+	// Provider names the service whose conventions the sender follows, such as "github". It
+	// is empty for other senders. See the table in provider.go.
 	Provider string
 
-	// Verify decides whether a request comes from the sender it claims to come
-	// from. A [core.Refusal] of kind Invalid or Unauthorized says that it does
-	// not; any other error, that this could not be found out. Nil trusts everyone.
+	// Verify checks that a request comes from the sender that it claims. A [core.Refusal]
+	// of kind Invalid or Unauthorized says that it does not. Any other error says that the
+	// check itself failed. Nil accepts every sender.
 	Verify func(Request) error
 
-	// ByBody makes two requests with the same body one delivery, whatever id their headers
-	// carry. It is for a source whose signature covers the body alone.
+	// ByBody treats two requests with the same body as one delivery, also if the ids in
+	// their headers differ. It is for a source whose signature covers only the body.
 	ByBody bool
 
-	// Topic opens the envelopes of a source of kind Topic, and says whether they
-	// are genuine.
+	// Topic opens and verifies the envelopes of a source of kind Topic.
 	Topic *sns.Topic
 
-	// Binary takes payloads of any bytes. Without it a payload is UTF-8 text without NUL bytes.
+	// Binary accepts payloads of any bytes. Without it a payload must be UTF-8 text without
+	// NUL bytes.
 	Binary bool
 
 	// Origins are the names of senders whose handshake is answered, or * for all. See
 	// [Intake.Handshake].
 	Origins []string
 
-	// Schema is what payloads must look like; nil takes any.
+	// Schema validates payloads; nil accepts any.
 	Schema *expr.Schema
 
-	// Schedule is that of a source of kind Tick, as its events tell it.
+	// Schedule is the schedule of a source of kind Tick, as its events show it.
 	Schedule string
 
-	// Allowed are the networks requests may come from; empty means all.
+	// Allowed are the networks from which requests may come; empty means all.
 	Allowed []netip.Prefix
 
-	place uint32 // of the ids of its events in their blocks
+	place uint32 // place of its events' ids in their blocks
 }
 
-// A Request is an event as it was received, before any of it is believed.
+// A Request is a received event before any check.
 type Request struct {
-	Kind   Kind   // the door it came in by
+	Kind   Kind   // the kind of the route by which it came
 	Source string // name of the source, from the path
-	Type   string // event type from the path; of Event only
-	Target string // path and query as they were sent; some signatures cover them
+	Type   string // event type from the path; for kind Event only
+	Target string // path and query as sent; some signatures cover them
 
 	Header   Header
-	Body     []byte // all of it; Receive's from now on
+	Body     []byte // the whole body; Receive takes ownership of it
 	ClientIP netip.Addr
 	At       time.Time // when the request began to arrive, by Deps.Clock
 }
 
-// Header holds header fields as net/http does, under canonical names, so that
-// an http.Header converts to it for free.
+// Header holds header fields as net/http does, under canonical names. An http.Header
+// converts to it without a copy.
 type Header map[string][]string
 
 // Get returns the first value of the field with this canonical name, or "".
@@ -115,15 +115,15 @@ func (h Header) Get(name string) string {
 	return ""
 }
 
-// ErrMalformed is the cause of refusals whose message explains to a developer
-// what to change. Other refusals carry one of the fixed texts senders know.
+// ErrMalformed is the cause of refusals whose message explains the fault to a developer.
+// Other refusals have one of the fixed texts.
 var ErrMalformed = errors.New("malformed request")
 
-// ErrNotText is the cause of the refusal of a payload that is no text. The message of the
-// refusal is a fixed text, and ErrNotText says what an operator can change.
+// ErrNotText is the cause of the refusal of a payload that is not text. The message of the
+// refusal is a fixed text; ErrNotText names the setting that an operator can change.
 var ErrNotText = errors.New("the payload is no UTF-8 text, or has a NUL byte; a source with binary: true takes any bytes")
 
-// ErrVerification wraps errors that kept a sender from being verified at all.
+// ErrVerification wraps errors that prevented the verification of a sender.
 var ErrVerification = errors.New("verification error")
 
 var (
@@ -132,7 +132,7 @@ var (
 	errNotUTF8       = &core.Refusal{Kind: core.Invalid, Message: "Invalid UTF-8", Cause: ErrNotText}
 )
 
-// Deps is what an Intake works with. Bell, Observe and Log may be nil.
+// Deps are the dependencies of an Intake. Bell, Observe and Log may be nil.
 type Deps struct {
 	Inbox  core.Inbox
 	Events Events
@@ -140,34 +140,34 @@ type Deps struct {
 	Clock  core.Clock
 
 	Bell    *core.Bell    // rung for every lane that got a job
-	Observe core.Observer // told Accepted, FilterFailed, Repeated, Unverified, TurnedAway, Confirmed, Unsubscribed
+	Observe core.Observer // of Accepted, FilterFailed, Repeated, Unverified, TurnedAway, Confirmed, Unsubscribed
 
-	// Trace makes the span of an event's intake, within the one that the event was sent
-	// in if that is not zero. It is stored with the event, and whatever comes of the event
-	// is in its trace. Nil leaves the event in the sender's, if it named one.
+	// Trace makes the span of an event's intake. Parent is the span that the sender named,
+	// or zero. The new span is stored with the event, and all later spans of the event are
+	// in its trace. Nil leaves the event in the sender's span, if it named one.
 	Trace func(parent core.Span) core.Span
 
-	// Alarm is told of every failed verification as well, with the time to do
-	// something about it; may be nil.
+	// Alarm is called for every failed verification as well, and may take its time. It may
+	// be nil.
 	Alarm func(context.Context, core.Unverified)
-	Log   *slog.Logger // told what was odd about an event and taken all the same
+	Log   *slog.Logger // for oddities of accepted events
 
 	Sources   []Source
 	Consumers []Consumer
 }
 
-// Events has the events that are stored. See [core.Ledger].
+// Events reads stored events. See [core.Ledger].
 type Events interface {
 	Event(ctx context.Context, id core.ID) (core.Event, error)
 }
 
-// Intake receives events. It is safe for concurrent use and never changes: a
-// new configuration makes a new one.
+// Intake receives events. It is safe for concurrent use and never changes: a changed
+// configuration makes a new Intake.
 type Intake struct {
 	Deps
 	sources map[string]Source
 	matcher matcher
-	large   chan struct{} // one for each large body being read
+	large   chan struct{} // a place for each large body that is being read
 }
 
 // New returns an Intake for these sources and consumers. Source names are unique.
@@ -187,9 +187,9 @@ func New(d Deps) *Intake {
 	return in
 }
 
-// Admit says whether a request to a source is worth reading: the source exists,
-// is of this kind, and takes requests from the address. An edge asks it before it
-// reads a body; Receive asks again.
+// Admit reports whether a request to a source is worth reading: the source exists, is of
+// this kind, and accepts requests from the address. An edge calls it before it reads a
+// body. Receive makes the same check. The error is a [core.Refusal].
 func (in *Intake) Admit(k Kind, source string, from netip.Addr) error {
 	_, err := in.admit(k, source, from)
 	if err != nil {
@@ -198,8 +198,8 @@ func (in *Intake) Admit(k Kind, source string, from netip.Addr) error {
 	return err
 }
 
-// Refused hears from an edge that a request to a source was refused before all of it
-// was read. What Admit and Receive refuse they know themselves.
+// Refused records that an edge refused a request before it had read all of it. Admit and
+// Receive record their own refusals.
 func (in *Intake) Refused(source string, err error) {
 	fact := core.TurnedAway{}
 	if s, ok := in.sources[source]; ok {
@@ -222,8 +222,8 @@ func (in *Intake) admit(k Kind, source string, from netip.Addr) (Source, error) 
 	return s, nil
 }
 
-// contains reports whether one of the networks holds the address; no network
-// holds the zero address.
+// contains reports whether one of the networks contains the address. No network contains
+// the zero address.
 func contains(networks []netip.Prefix, a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	for _, n := range networks {
@@ -234,22 +234,24 @@ func contains(networks []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// A Result is what became of a request.
+// A Result is the result of a request.
 type Result struct {
 	core.Receipt
 
-	// Answer is the text to reply with if the request brought no event: it was a
+	// Answer is the text of the reply if the request had no event: the request was a
 	// challenge, or about a subscription.
 	Answer string
 }
 
-// Receive checks the request and stores its event together with a job for each
-// consumer that wants it. Without an error both are on stable storage, or the
-// event was a duplicate, or there was none and the result has an answer. A
-// [core.Refusal] is the sender's to read; an error that wraps [ErrVerification]
-// says that verifying failed, one that wraps [sns.ErrConfirmation] that a
-// subscription could not be confirmed; others come from the store. An [Unknown] says that
-// the event may be stored or not; after any other error nothing is stored.
+// Receive checks a request, and stores its event together with a job for each consumer that
+// wants it. Without an error there are three cases: both are on stable storage, or the
+// event was a duplicate, or the request had no event and the result has an Answer.
+//
+// The message of a [core.Refusal] is for the sender. An error that wraps [ErrVerification]
+// says that the verification itself failed. An error that wraps [sns.ErrConfirmation] says
+// that a subscription could not be confirmed. Other errors come from the store. An
+// [Unknown] says that the event may or may not be stored; after any other error nothing is
+// stored.
 func (in *Intake) Receive(ctx context.Context, r Request) (Result, error) {
 	result, err := in.receive(ctx, r)
 	if err != nil && !unverified(err) {
@@ -280,7 +282,7 @@ func (in *Intake) receive(ctx context.Context, r Request) (Result, error) {
 	return in.take(ctx, s, r, e.open)
 }
 
-// take stores what open gets out of an envelope.
+// take stores the letter that open returns.
 func (in *Intake) take(ctx context.Context, s Source, r Request, open func() (letter, error)) (Result, error) {
 	block, again, err := in.block(s, r)
 	if err != nil {
@@ -303,13 +305,13 @@ func (in *Intake) take(ctx context.Context, s Source, r Request, open func() (le
 	return Result{Receipt: receipt}, nil
 }
 
-// largeBody is the size in bytes above which bodies are read by half of the
-// processors only, and one at a time by each, while smaller ones pass by: decoded, a
-// body may take fifty times its size, and a second.
+// largeBody bounds small bodies, in bytes. A decoded body may take fifty times its size in
+// memory, and a second of a processor. So at most half of the processors read large bodies,
+// one at a time each, while the others read small ones.
 const largeBody = 64 << 10
 
-// read makes an arrival of a request: what is in it, whether that fits, and whom it
-// concerns.
+// read makes the arrival of a request: it reads the content, checks it, and finds its
+// consumers.
 func (in *Intake) read(s Source, r Request, ids core.Block, open func() (letter, error)) (core.Arrival, error) {
 	if len(r.Body) > largeBody {
 		in.large <- struct{}{}
@@ -318,7 +320,7 @@ func (in *Intake) read(s Source, r Request, ids core.Block, open func() (letter,
 	return in.open(s, r, ids, open)
 }
 
-// open makes an arrival of the content of an envelope.
+// open makes the arrival of an envelope's content.
 func (in *Intake) open(s Source, r Request, ids core.Block, open func() (letter, error)) (core.Arrival, error) {
 	l, err := open()
 	if err != nil {
@@ -342,11 +344,11 @@ func (in *Intake) open(s Source, r Request, ids core.Block, open func() (letter,
 	return in.arrival(event, document, ids)
 }
 
-// view is the JSON view of an event's payload.
+// view returns the JSON view of an event's payload.
 func view(e *core.Event) *expr.Document { return expr.View(e.Payload, e.ContentType, e.Opaque()) }
 
-// receivedAt is when a request came in, in milliseconds precision. If its id is of a much
-// earlier time, the clock was set back since, and it is that.
+// receivedAt returns when a request came in, in milliseconds precision. If its id is more
+// than a minute older, the clock was set back since, and the time is the id's.
 func receivedAt(at time.Time, id core.ID) time.Time {
 	if made := id.Time(); at.Sub(made) > time.Minute {
 		return made
@@ -354,10 +356,10 @@ func receivedAt(at time.Time, id core.ID) time.Time {
 	return at.UTC().Truncate(time.Millisecond)
 }
 
-// readable reports whether bytes can be kept as text.
+// readable reports whether bytes can be stored as text.
 func readable(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
-// verify asks the source's verifier.
+// verify calls the source's verifier.
 func (in *Intake) verify(ctx context.Context, s Source, r Request) error {
 	if s.Verify == nil {
 		return nil
@@ -365,8 +367,8 @@ func (in *Intake) verify(ctx context.Context, s Source, r Request) error {
 	return in.verified(ctx, s, r, s.Verify(r))
 }
 
-// verified states the fact if a sender could not be verified. What is not a refusal
-// kept it from being found out.
+// verified states the fact if a sender could not be verified. An error that is not a
+// refusal says that the verification itself failed.
 func (in *Intake) verified(ctx context.Context, s Source, r Request, err error) error {
 	var refusal *core.Refusal
 	switch {
@@ -384,8 +386,8 @@ func (in *Intake) verified(ctx context.Context, s Source, r Request, err error) 
 	return err
 }
 
-// invalidSignature is what a sender is told that could not be verified, whatever
-// the reason.
+// invalidSignature is the reply to every sender that could not be verified, for any reason.
+// reason.
 const invalidSignature = "Invalid signature"
 
 // unverified reports whether an error says that a sender could not be verified.
@@ -401,7 +403,7 @@ func address(a netip.Addr) string {
 	return a.String()
 }
 
-// conforms checks the payload against the schema of the source.
+// conforms validates the payload against the schema of the source.
 func conforms(s Source, d *expr.Document) error {
 	if s.Schema == nil {
 		return nil
@@ -427,8 +429,8 @@ func (in *Intake) accept(ctx context.Context, a core.Arrival) (core.Receipt, err
 	return core.Receipt{}, err
 }
 
-// arrival is the event with a job for each consumer that wants it, and a run for each
-// workflow. If its payload is not fit for one of them, it is refused as a whole.
+// arrival returns the event with a job for each consumer that wants it, and a run for each
+// workflow. If its payload does not fit one of them, the event is refused as a whole.
 func (in *Intake) arrival(e core.Event, d *expr.Document, ids core.Block) (core.Arrival, error) {
 	arrival := core.Arrival{Event: e}
 	wanted := in.matcher.match(e.Source, e.Type)
@@ -442,10 +444,10 @@ func (in *Intake) arrival(e core.Event, d *expr.Document, ids core.Block) (core.
 	return arrival, legible(wanted, arrival, d)
 }
 
-// key is the value a consumer tells duplicates by, as text; "" if the payload has
-// none. Null and the empty string are none: they would make one event of all that
-// lack a value. Nor is a text with characters that Unicode does not have, which all
-// look the same once they are decoded: better twice than not at all.
+// key returns the value by which a consumer recognises duplicates, as text; "" if the
+// payload has none. Null and the empty string count as none: otherwise all events without a
+// value would be one event. A text with characters outside Unicode counts as none too,
+// since all such characters are equal once decoded: two deliveries are better than none.
 func key(path *expr.Path, d *expr.Document) string {
 	if path == nil {
 		return ""
@@ -461,7 +463,7 @@ func key(path *expr.Path, d *expr.Document) string {
 	return bounded(text)
 }
 
-// announce tells those who wait for work, and those who count, what was stored.
+// announce rings the bell for the stored jobs, and states the facts.
 func (in *Intake) announce(a core.Arrival, parent core.Span, r core.Receipt, took time.Duration) {
 	if r.Duplicate {
 		in.Observe(core.Repeated{Source: a.Event.Source, Type: a.Event.Type, First: r.EventID})

@@ -9,53 +9,54 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A Consumer wants the events of one source.
+// A Consumer receives events of one source.
 type Consumer struct {
 	Lane   core.Lane
 	Source string
 
-	// Events are the types it wants: exact, or with * for any run of characters,
-	// the empty one included ("order.*", "*.created"). None means all.
+	// Events are the types that it wants: exact, or with * for any number of characters,
+	// also none ("order.*", "*.created"). An empty list means all types.
 	Events []string
 
-	// Filter says which of these it wants; nil wants all.
+	// Filter selects among these events; nil selects all.
 	Filter *expr.Filter
 
-	// Key finds the value by which it tells duplicates; nil takes every event.
+	// Key finds the value by which it recognises duplicates; nil accepts every event.
 	Key *expr.Path
 
-	// Reads says that what it does with a payload reads the JSON view, as a transform does.
+	// Reads says that its processing of a payload reads the JSON view, as a transform does.
 	Reads bool
 
 	// MaxAttempts is the budget of its jobs, at least 1.
 	MaxAttempts int
 
-	// Workflow is what each of its events begins a run of; nil for who gets a job alone.
-	// It has neither filter nor key, and MaxAttempts is that of the first step's job.
+	// Workflow is the workflow of which each event starts a run; nil for other consumers.
+	// Such a consumer has neither filter nor key, and MaxAttempts is the budget of the
+	// first step's job.
 	Workflow *Workflow
 }
 
-// A Workflow is a workflow as far as the beginning of its runs is concerned.
+// A Workflow has the data of a workflow that the start of a run needs.
 type Workflow struct {
 	Name       string
-	Definition core.Definition // what the runs follow
+	Definition core.Definition // the definition that the runs follow
 	Step       string          // name of the first step
 	StepType   string          // its type
 	Timeout    time.Duration   // of a run; zero for none
 
-	// Check says what a payload lacks, in at most ten lines; none means that it fits.
-	// Nil takes any.
+	// Check returns the faults of a payload, in at most ten lines; an empty result means
+	// that it fits. A nil Check accepts any payload.
 	Check func(*expr.Document) []string
 }
 
-// matcher answers whom an event concerns. Types that are written out are looked
-// up, so that consumers of other types cost nothing; only patterns are tried.
+// A matcher finds the consumers of an event. Types without a pattern are looked up, so that
+// consumers of other types cost nothing; only patterns are tried one by one.
 type matcher map[string]*audience // by source
 
-// audience is who listens to one source. A consumer is found by at most one of
-// the three ways, so that it never gets two jobs for one event.
+// audience are the consumers of one source. A consumer is found in at most one of the three
+// fields, so that it never gets two jobs for one event.
 type audience struct {
-	all   []target            // wants every type
+	all   []target            // consumers of every type
 	exact map[string][]target // by type
 	wild  []wildTarget
 }
@@ -67,7 +68,7 @@ type target struct {
 	reads       bool
 	maxAttempts int
 	workflow    *Workflow
-	place       uint32 // of the ids of its jobs in their blocks; those of its runs are beside
+	place       uint32 // place of its jobs' ids in their blocks; the places of its runs are beside
 }
 
 type wildTarget struct {
@@ -103,7 +104,7 @@ func (a *audience) add(c Consumer, place uint32) {
 	}
 }
 
-// split parts an events list into the distinct types it writes out and the patterns.
+// split separates the distinct exact types of a list from its patterns.
 func split(events []string) (literals []string, patterns []pattern) {
 	for _, e := range events {
 		switch {
@@ -116,8 +117,8 @@ func split(events []string) (literals []string, patterns []pattern) {
 	return literals, patterns
 }
 
-// match returns those who want an event of this type from this source. The
-// caller must not change the result.
+// match returns the consumers that want events of this type from this source. The caller
+// must not change the result.
 func (m matcher) match(source, eventType string) []target {
 	a := m[source]
 	if a == nil {
@@ -133,14 +134,14 @@ func (m matcher) match(source, eventType string) []target {
 	return found
 }
 
-// arrivalFor is an event with a job for each of those that wants it, filters included,
+// arrivalFor returns an event with a job for each of the consumers whose filters select it,
 // and a run for each workflow.
 //
-// A consumer whose filter runs out of steps gets no job, and the other consumers get theirs.
-// The event is stored, so nothing is lost: the failure is logged and counted, and a replay
-// evaluates the filter again after its correction. Two alternatives were rejected. A refusal
-// of the event would let one filter keep it from all other consumers. A job for the consumer
-// would deliver events that its filter may be there to keep back.
+// A consumer whose filter runs out of steps gets no job, and the other consumers get
+// theirs. The event is stored, so nothing is lost: the failure is logged and counted, and a
+// replay evaluates the filter again after its correction. Two alternatives were rejected.
+// To refuse the event would let one filter keep it from all other consumers. To make a job
+// for the consumer would deliver events that its filter may be there to exclude.
 func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids core.Block) core.Arrival {
 	arrival := core.Arrival{Event: e, Jobs: make([]core.NewJob, 0, len(wanted))}
 	var about *expr.Context
@@ -166,9 +167,9 @@ func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids core.Block)
 	return arrival
 }
 
-// legible refuses an arrival with a payload that is JSON without a view, if a consumer that
-// wants it has to read it. Without a sender who can be refused, as in a replay, the filter
-// gives no answer, or the delivery fails.
+// legible refuses an arrival whose payload is JSON without a view, if a consumer that wants
+// it has to read the view. In a replay there is no sender to refuse: then the filter fails,
+// or the delivery does.
 func legible(wanted []target, a core.Arrival, d *expr.Document) error {
 	for _, u := range a.Undecided {
 		if expr.Unreadable(u.Why) {
@@ -188,10 +189,10 @@ func unreadable(lane core.Lane, why error) error {
 	return core.Refuse(core.Invalid, "%v, and %s has to read it", why, lane)
 }
 
-// Rematch returns a function that says whom a stored event concerns now: an arrival with
-// a new job for each consumer that wants it and a new run for each workflow, without
-// keys. The schema of its source is not asked again, and a workflow whose params it
-// lacks is left out: nobody is there to be refused.
+// Rematch returns a function that matches a stored event with the consumers of now. The
+// result is an arrival with a new job for each consumer that wants the event and a new run
+// for each workflow, without keys. The schema of the source is not checked again. A
+// workflow whose params the event lacks is left out, since there is no sender to refuse.
 func Rematch(consumers []Consumer, ids *core.IDs) func(core.Event) core.Arrival {
 	m := newMatcher(consumers)
 	return func(e core.Event) core.Arrival {
@@ -220,15 +221,15 @@ func anyMatches(patterns []pattern, s string) bool {
 	return false
 }
 
-// A pattern is a text with stars, cut at them. Each piece in the middle is taken
-// where it first fits, which is right as there is nothing but stars between
-// them, and takes linear time.
+// A pattern is a text with stars, split at them. Each middle piece is matched at its first
+// occurrence. That is correct, since only stars are between the pieces, and takes linear
+// time.
 type pattern struct {
 	prefix, suffix string
 	middle         []string
 }
 
-// newPattern cuts a text that has at least one star.
+// newPattern splits a text that has at least one star.
 func newPattern(s string) pattern {
 	pieces := strings.Split(s, "*")
 	last := len(pieces) - 1

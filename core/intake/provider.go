@@ -2,25 +2,25 @@ package intake
 
 import "strings"
 
-// A provider is what is known about one kind of sender: where it says what
-// happened, and how it names a delivery. All names of headers are canonical.
+// A provider is the data about one kind of sender: where it puts the event type and the
+// delivery id. All names of headers are canonical.
 type provider struct {
 	name       string   // as in Source.Provider
-	typeHeader string   // names the event type; believed of every webhook source
+	typeHeader string   // has the event type; trusted for every webhook source
 	spaced     bool     // the header's types have blanks, which become "_"
 	typeField  string   // member of the body with the event type
-	partial    bool     // typeField says less than the header, or is not signed: the header goes first
-	wrapper    string   // value of "type" that only says: see typeField of the member "event"
-	idHeaders  []string // name the delivery, the first that is there; believed of the provider's own sources
-	idField    string   // member of the body that does
+	partial    bool     // typeField is less specific than the header, or not signed: the header goes first
+	wrapper    string   // value of "type" that means: see typeField of the member "event"
+	idHeaders  []string // have the delivery id, the first that is present; trusted for the provider's own sources
+	idField    string   // member of the body with the delivery id
 }
 
-// providers is all of them. The headers named here are kept with the event.
+// providers is the table of all providers. Their headers are kept with the event.
 //
-// GitLab's names of events have blanks, "Merge Request Hook"; Slack's outer type is
-// always "event_callback". Both would be the type of every event, or none. GitHub's action is
-// the change of the object that the header names: "opened" is the action of issues and of
-// pull requests. GitLab signs no body.
+// GitLab's names of events have blanks, such as "Merge Request Hook". Slack's outer type is
+// always "event_callback". Read like those of the others, all events would have that type,
+// or no valid one. GitHub's action is the change of the object that the header names:
+// "opened" is the action of issues and of pull requests. GitLab signs no body.
 var providers = []provider{
 	{name: "github", typeHeader: "X-Github-Event", typeField: "action", partial: true, idHeaders: []string{"X-Github-Delivery"}},
 	{name: "gitlab", typeHeader: "X-Gitlab-Event", spaced: true, typeField: "object_kind", partial: true, idHeaders: []string{"Idempotency-Key"}},
@@ -33,7 +33,8 @@ var providers = []provider{
 	{name: "twilio", idHeaders: []string{"I-Twilio-Idempotency-Token"}},
 }
 
-// providerCalled returns the conventions of a provider, none if it is not known.
+// providerCalled returns the conventions of a provider, or empty ones if the name is
+// unknown.
 func providerCalled(name string) provider {
 	for _, p := range providers {
 		if p.name == name {
@@ -43,9 +44,9 @@ func providerCalled(name string) provider {
 	return provider{}
 }
 
-// kept are the headers that stay with an event, beside ce-*: canonical names and
-// the names they are stored under. It is a list of what to keep, never of what to
-// leave out: a header nobody thought of may be a credential.
+// kept are the headers that stay with an event, beside ce-*: canonical names and the names
+// under which they are stored. It lists the headers to keep and never the headers to leave
+// out: an unknown header may be a credential.
 var kept = keptHeaders()
 
 func keptHeaders() map[string]string {

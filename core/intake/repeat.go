@@ -10,29 +10,28 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// When the store does not say whether it stored an event, the sender is told the event's id
-// and may bring the event again under that id. The ids of an event's jobs and runs follow
-// from the event's id. So the two requests store one event, also if the first one is stored
-// after the second.
+// If the store does not say whether it stored an event, the reply gives the sender the
+// event's id, and the sender may send the event again under that id. The ids of an event's
+// jobs and runs follow from the event's id. So the two requests store one event, also if
+// the first one is stored after the second.
 //
-// An id names its source, and the time at which it was made. So whether an id is accepted
-// depends on nothing that is stored, and a sender of one source cannot name an event of
-// another.
+// An id names its source, and the time at which it was made. So the check of an id needs no
+// stored data, and a sender of one source cannot name an event of another.
 
-// Repeat is the header field with which a sender of [Event] brings an event again: the id
-// that an [Unknown] told it.
+// Repeat is the header field with which a sender of kind [Event] repeats an event. Its
+// value is the id of an [Unknown].
 const Repeat = "X-Gateway-Repeat"
 
 const (
-	// repeatable is how long after an id was made it can be repeated. An event is not
-	// deleted before, whatever the retention.
+	// repeatable is for how long after it was made an id can be repeated. Purges keep an
+	// event for at least that long.
 	repeatable = time.Hour
 
-	// ahead is by how much the clocks of two processes may differ.
+	// ahead is the largest tolerated difference between the clocks of two processes.
 	ahead = time.Minute
 )
 
-// An Unknown is the error of an event that may be stored or not.
+// An Unknown is the error of an event that may or may not be stored.
 type Unknown struct {
 	EventID core.ID // "" for several events in one request, which have delivery ids
 	Err     error   // of the store
@@ -45,17 +44,17 @@ func (u *Unknown) Error() string {
 // Unwrap returns the error of the store.
 func (u *Unknown) Unwrap() error { return u.Err }
 
-// The places of ids in a block: in its first half that of the event, by the event's source, and
-// above it those of jobs and runs, two for each consumer.
+// The places of ids in a block. The first half has the ids of events, by their source. The
+// second half has the ids of jobs and runs, two for each consumer.
 const (
 	sourcePlaces = core.BlockSize / 2
 	forJob       = sourcePlaces
 	forRun       = sourcePlaces + 1
 )
 
-// placeOf is where the event of a source has its id in a block. It has to be the same after
-// a change of the configuration, so it is a hash of the name. The next place is free if
-// another source has it.
+// placeOf returns the place of a source's event ids in a block. It must not depend on the
+// rest of the configuration, so it is a hash of the source's name. If another source has
+// that place, it is the next free one.
 func placeOf(name string, taken map[uint32]bool) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
@@ -67,8 +66,8 @@ func placeOf(name string, taken map[uint32]bool) uint32 {
 	return n
 }
 
-// block is where the ids of a request come from: a new block, or that of the event which the
-// request brings again.
+// block returns the block for the ids of a request: a new block, or the block of the event
+// that the request repeats.
 func (in *Intake) block(s Source, r Request) (b core.Block, again bool, err error) {
 	text := r.Header.Get(Repeat)
 	if text == "" || s.Kind != Event {
@@ -86,8 +85,8 @@ func (in *Intake) block(s Source, r Request) (b core.Block, again bool, err erro
 	return b, true, nil
 }
 
-// known reports whether an event that was brought again is stored. If an event with its id
-// has another type or payload, the request is refused.
+// known reports whether a repeated event is stored. If the stored event with its id has
+// another type or payload, the request is refused.
 func (in *Intake) known(ctx context.Context, a core.Arrival) (bool, error) {
 	stored, err := in.Events.Event(ctx, a.Event.ID)
 	switch {
@@ -101,8 +100,8 @@ func (in *Intake) known(ctx context.Context, a core.Arrival) (bool, error) {
 	return true, nil
 }
 
-// repeat stores an event that was brought again, unless it is stored. The answer is that of
-// the first request, had there been one.
+// repeat stores a repeated event, unless it is stored already. The answer is the same as
+// the answer to the first request would have been.
 func (in *Intake) repeat(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	known, err := in.known(ctx, a)
 	if core.IsKind(err, core.Unavailable) {

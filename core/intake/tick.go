@@ -11,16 +11,16 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A slotBody is the payload of a tick. Times are UTC.
+// A slotBody is the payload of a slot's event. Times are UTC.
 type slotBody struct {
 	ScheduledAt string `json:"scheduled_at"`
 	Schedule    string `json:"schedule"`
 	Source      string `json:"source"`
 }
 
-// Fire stores the event of one slot of a schedule, for a source of kind Tick. Whoever
-// fires the same slot again, at whatever time, fires nothing: its delivery id is the
-// slot's Unix time in seconds.
+// Fire stores the event of one slot of a schedule, for a source of kind Tick. Firing the
+// same slot again stores nothing, at any time and in any process: the delivery id of the
+// event is the slot's Unix time in seconds.
 func (in *Intake) Fire(ctx context.Context, source string, slot time.Time) error {
 	s, ok := in.sources[source]
 	if !ok || s.Kind != Tick {
@@ -49,7 +49,7 @@ func (in *Intake) Fire(ctx context.Context, source string, slot time.Time) error
 	if err != nil {
 		return err
 	}
-	if !receipt.Duplicate { // if it is one, another process was there first, as is to be expected
+	if !receipt.Duplicate { // a duplicate is normal: another process was first
 		in.announce(arrival, parent, receipt, in.Clock().Sub(now))
 	}
 	return nil

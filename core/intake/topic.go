@@ -11,14 +11,14 @@ import (
 	"github.com/eventgateway/gateway/core/sns"
 )
 
-// What a topic is answered when it sends no notification.
+// The replies to messages of a topic that are not notifications.
 const (
 	subscribed   = "Subscription confirmed"
 	unsubscribed = "Unsubscribe acknowledged"
 )
 
-// receiveTopic opens an envelope of Amazon SNS. A message about the subscription
-// brings no event.
+// receiveTopic opens an envelope of Amazon SNS. A message about the subscription has no
+// event.
 func (in *Intake) receiveTopic(ctx context.Context, s Source, r Request) (Result, error) {
 	m, err := s.Topic.Open(ctx, r.ClientIP, r.Body)
 	if errors.Is(err, sns.ErrConfirmation) {
@@ -38,9 +38,9 @@ func (in *Intake) receiveTopic(ctx context.Context, s Source, r Request) (Result
 	return in.take(ctx, s, r, func() (letter, error) { return in.notification(s, m) })
 }
 
-// notification makes an event's letter of what was published: its text if that is
-// JSON, else the text as a JSON string. The headers of an SNS request are not
-// signed, so what is kept comes from the envelope.
+// notification makes a letter of a published message: its text if that is JSON, else the
+// text as a JSON string. The headers of an SNS request are not signed, so the kept headers
+// come from the envelope.
 func (in *Intake) notification(s Source, m sns.Message) (letter, error) {
 	l := letter{
 		payload: []byte(m.Text), contentType: "application/json", deliveryID: bounded(m.ID),
@@ -62,8 +62,8 @@ func (in *Intake) notification(s Source, m sns.Message) (letter, error) {
 	return l, nil
 }
 
-// topicType is the type that the payload names, or the subject. EventBridge's
-// types have blanks in them.
+// topicType returns the type that the payload names, or the subject. EventBridge's types
+// have blanks.
 func (e *envelope) topicType(m sns.Message, payload []byte) string {
 	object, _ := expr.NewDocument(payload, "application/json").Value().(map[string]any)
 	if t, _ := object["type"].(string); t != "" {

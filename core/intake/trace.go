@@ -2,9 +2,9 @@ package intake
 
 import "github.com/eventgateway/gateway/core"
 
-// trace puts an event into the span of its intake, and returns the span that it was sent
-// in: zero if its sender named none that is valid. What others added to a trace that
-// nobody can name is of no use to anyone.
+// trace puts an event into the span of its intake, and returns the span that the sender
+// named. That span is zero if the sender named none, or an invalid one; then a tracestate
+// header is dropped as well, since it belongs to no trace.
 func (in *Intake) trace(e *core.Event) (parent core.Span) {
 	if in.Trace == nil {
 		return core.Span{}

@@ -7,11 +7,10 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// maxMisfits is how many lines the refusal of a payload has at most, as that of a
-// schema.
+// maxMisfits is the maximum of lines in the refusal of a payload, as for a schema.
 const maxMisfits = 10
 
-// fits checks the params of the workflows among those who want an event.
+// fits checks the params of the workflows that want an event.
 func fits(wanted []target, d *expr.Document) error {
 	var misfits []string
 	for _, t := range wanted {
@@ -28,7 +27,7 @@ func fits(wanted []target, d *expr.Document) error {
 	return core.Refuse(core.Invalid, "%s", strings.Join(misfits[:min(len(misfits), maxMisfits)], "\n"))
 }
 
-// lacks is what a payload lacks for one who wants the event.
+// lacks returns the faults of a payload for a workflow that wants the event.
 func (t target) lacks(d *expr.Document) []string {
 	if t.workflow == nil || t.workflow.Check == nil {
 		return nil
@@ -36,7 +35,7 @@ func (t target) lacks(d *expr.Document) []string {
 	return t.workflow.Check(d)
 }
 
-// run is a new run, whose first step has the id of its job.
+// run returns a new run. Its first step has the id of its job.
 func (w *Workflow) run(id, job core.ID) core.NewRun {
 	return core.NewRun{ID: id, Workflow: w.Name, Definition: w.Definition, StepID: job, Step: w.Step, StepType: w.StepType, Timeout: w.Timeout}
 }
