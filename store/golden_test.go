@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,12 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/eventgateway/gateway/infra/test/golden"
 
 	"github.com/eventgateway/gateway/core"
 )
-
-var update = flag.Bool("update", false, "write the statements in testdata/sql anew")
 
 // databases are the dialects by their folders in testdata/sql.
 var databases = map[string]Dialect{"sqlite": SQLite, "postgres": Postgres, "mysql": MySQL, "hosted": D1}
@@ -42,7 +39,7 @@ func TestStatements(t *testing.T) {
 			if _, ok := files[strings.TrimSuffix(filepath.Base(path), ".sql")]; ok {
 				continue
 			}
-			if !*update {
+			if !golden.Updating() {
 				t.Errorf("%s has statements of no role; -update deletes it", path)
 			} else if err := os.Remove(path); err != nil {
 				t.Error(err)
@@ -64,22 +61,18 @@ func compareFile(t *testing.T, path string, stmts []Stmt) {
 		}
 		b.WriteString("-- " + st.Name + "\n" + text + "\n")
 	}
-	if *update {
+	if golden.Updating() {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		golden.Write(t, path, []byte(b.String()))
 		return
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Errorf("%v; -update writes it", err)
 	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s (-want +got, -update writes it anew):\n%s", path, diff)
-	}
+	golden.Compare(t, path, string(want), b.String())
 }
 
 // statementFiles are all statements of a dialect by the files they are in.

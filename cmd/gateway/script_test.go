@@ -23,6 +23,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/infra/test/golden"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/sqlite"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -60,7 +61,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // the default is a second for each command
 			return nil
 		},
-		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+		UpdateScripts: golden.Updating(),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":       exits,
 			"interrupted": interrupted,

@@ -2,8 +2,6 @@ package alert
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,11 +10,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/golden"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 )
-
-var update = flag.Bool("update", false, "write the bodies in testdata anew")
 
 const (
 	deadJob   core.ID = "01KAG3Y8ZT9B3H7W2N5Q4R6S8V"
@@ -100,10 +97,8 @@ func compare(t *testing.T, file string, payloads []txtar.File) {
 			got.Files = append(got.Files, txtar.File{Name: p.Name + ", " + format, Data: append(body, '\n')})
 		}
 	}
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if golden.Updating() {
+		golden.Write(t, file, txtar.Format(got))
 		return
 	}
 	if diff := cmp.Diff(sections(want), sections(got)); diff != "" {

@@ -3,9 +3,7 @@ package config
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -13,11 +11,10 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-)
 
-var update = flag.Bool("update", false, "rewrite what the transcripts in testdata expect")
+	"github.com/eventgateway/gateway/infra/test/golden"
+)
 
 // TestTranscripts loads each archive in testdata. Its files are the configuration, "env" is the environment, and
 // problems, warnings and config are what is expected of Load: one line each, config as "path = value" for the
@@ -39,20 +36,18 @@ func transcript(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	got := outcome(a)
-	if *update {
+	if golden.Updating() {
 		for i, f := range a.Files {
 			if text, ok := got[f.Name]; ok {
 				a.Files[i].Data = []byte(text)
 			}
 		}
-		if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		golden.Write(t, name, txtar.Format(a))
 		return
 	}
 	for _, f := range a.Files {
-		if text, ok := got[f.Name]; ok && text != string(f.Data) {
-			t.Errorf("Load(%s): %s differs (-want +got):\n%s", name, f.Name, cmp.Diff(string(f.Data), text))
+		if text, ok := got[f.Name]; ok {
+			golden.Compare(t, "Load("+name+"): "+f.Name, string(f.Data), text)
 		}
 	}
 	if got["problems"] != "" && !slices.ContainsFunc(a.Files, func(f txtar.File) bool { return f.Name == "problems" }) {

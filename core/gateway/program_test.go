@@ -3,13 +3,11 @@ package gateway_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,9 +26,8 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/telemetry/metrics"
+	"github.com/eventgateway/gateway/infra/test/golden"
 )
-
-var update = flag.Bool("update", false, "write what testdata/reload.txtar expects anew")
 
 // A program is one under test, with its log.
 type program struct {
@@ -140,16 +137,12 @@ func TestProgramTells(t *testing.T) {
 				p.reload(string(step.Data))
 			}
 			got := p.told()
-			if diff := cmp.Diff(want, got); diff != "" && !*update {
-				t.Errorf("%s (-want +got):\n%s", step.Name, diff)
-			}
+			golden.Compare(t, step.Name, want, got)
 			a.Files[i+1].Data = []byte(got)
 		}
 	})
-	if *update {
-		if err := os.WriteFile("testdata/reload.txtar", txtar.Format(a), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if golden.Updating() {
+		golden.Write(t, "testdata/reload.txtar", txtar.Format(a))
 	}
 }
 

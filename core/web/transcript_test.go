@@ -3,12 +3,10 @@ package web_test
 import (
 	"bufio"
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -16,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-)
 
-var update = flag.Bool("update", false, "write the replies of the transcripts anew")
+	"github.com/eventgateway/gateway/infra/test/golden"
+)
 
 // TestTranscripts sends the requests of testdata/*.txtar over a connection each
 // and compares what comes back. A transcript is made of sections:
@@ -54,20 +51,15 @@ func play(t *testing.T, file string) {
 			address = newWorld(t, strings.Split(strings.TrimSpace(string(section.Data)), "\n")...).serve()
 			played = append(played, section)
 		case "reply":
-			if diff := cmp.Diff(string(section.Data), reply); diff != "" && !*update {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
+			golden.Compare(t, name, string(section.Data), reply)
 		default:
 			name, reply = section.Name, exchange(t, address, section)
 			played = append(played, section, txtar.File{Name: "reply", Data: []byte(reply)})
 		}
 	}
 	transcript.Files = played
-	if !*update {
-		return
-	}
-	if err := os.WriteFile(file, txtar.Format(transcript), 0o644); err != nil {
-		t.Fatal(err)
+	if golden.Updating() {
+		golden.Write(t, file, txtar.Format(transcript))
 	}
 }
 

@@ -1,22 +1,19 @@
 package workflow
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/eventgateway/gateway/core"
-)
 
-var update = flag.Bool("update", false, "rewrite what the transcripts in testdata expect")
+	"github.com/eventgateway/gateway/infra/test/golden"
+)
 
 // TestTranscripts plays the archives in testdata. workflow holds the fields of a
 // workflow, payload the event's, and replies what calls come to, one a line: the path
@@ -50,7 +47,7 @@ func transcript(t *testing.T, name string) {
 		files[f.Name] = string(f.Data)
 	}
 	got := story(t, files)
-	if *update {
+	if golden.Updating() {
 		kept := a.Files[:0]
 		for _, f := range a.Files {
 			if f.Name != "story" {
@@ -58,14 +55,10 @@ func transcript(t *testing.T, name string) {
 			}
 		}
 		a.Files = append(kept, txtar.File{Name: "story", Data: []byte(got)})
-		if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		golden.Write(t, name, txtar.Format(a))
 		return
 	}
-	if diff := cmp.Diff(files["story"], got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
+	golden.Compare(t, name, files["story"], got)
 }
 
 // story is what comes of an archive.

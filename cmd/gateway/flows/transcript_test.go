@@ -2,16 +2,16 @@ package flows_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/eventgateway/gateway/core"
+
+	"github.com/eventgateway/gateway/infra/test/golden"
 )
 
 // TestTranscripts plays testdata/*.txtar on every database. A transcript is made of
@@ -44,7 +44,7 @@ func TestTranscripts(t *testing.T) {
 		t.Fatalf("transcripts: %v, %v", files, err)
 	}
 	places := everywhere
-	if *update {
+	if golden.Updating() {
 		places = places[:1]
 	}
 	for _, p := range places {
@@ -68,14 +68,12 @@ func play(t *testing.T, p place, file string) {
 	var said string
 	waiting := false // for what is to be seen of the last section
 	for _, section := range transcript.Files {
-		if waiting != (section.Name == "then") && !*update {
+		if waiting != (section.Name == "then") && !golden.Updating() {
 			t.Fatalf("section %q: nothing is said of the one before; see -update", section.Name)
 		}
 		waiting = false
 		if section.Name == "then" {
-			if diff := cmp.Diff(string(section.Data), said); diff != "" && !*update {
-				t.Errorf("after %q (-want +got):\n%s", played[len(played)-2].Name, diff)
-			}
+			golden.Compare(t, "after "+played[len(played)-2].Name, string(section.Data), said)
 			continue
 		}
 		played = append(played, section)
@@ -84,13 +82,11 @@ func play(t *testing.T, p place, file string) {
 			played = append(played, txtar.File{Name: "then", Data: []byte(said)})
 		}
 	}
-	if waiting && !*update {
+	if waiting && !golden.Updating() {
 		t.Fatal("nothing is said of the last section; see -update")
 	}
-	if transcript.Files = played; *update {
-		if err := os.WriteFile(file, txtar.Format(transcript), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if transcript.Files = played; golden.Updating() {
+		golden.Write(t, file, txtar.Format(transcript))
 	}
 }
 

@@ -27,10 +27,7 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-var (
-	update  = flag.Bool("update", false, "write what happens in the transcripts anew")
-	verbose = flag.Bool("log", false, "show the log of the gateways")
-)
+var verbose = flag.Bool("log", false, "show the log of the gateways")
 
 // base is what every configuration begins with. One delivery at a time makes the order
 // of requests that of the steps.
