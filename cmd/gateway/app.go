@@ -17,6 +17,7 @@ type system struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	terminal       bool // whether stdout is one
+	columns        int  // of that terminal; 0 if there is none
 	watched        bool // whether stderr is one
 	attended       bool // whether stdin is one, so that somebody can answer
 	lookup         func(string) (string, bool)

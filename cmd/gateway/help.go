@@ -9,17 +9,23 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func newHelp() *cobra.Command {
+func newHelp(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "help [command]",
-		Short:   "Help about a command",
-		Long:    "Help prints what a command does, its flags and examples.",
-		Example: "  gateway help jobs retry",
-		GroupID: groupProgram,
-		Args:    cobra.ArbitraryArgs,
+		Use:   "help [command or topic]",
+		Short: "Help about a command, or a chapter of the manual",
+		Long: `Help prints what a command does, its flags and examples, or the chapter of the manual
+about a topic. Without arguments it lists commands and topics.`,
+		Example: `  gateway help jobs retry
+  gateway help databases`,
+		GroupID:           groupProgram,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
+				if len(args) == 1 && about == c.Root() {
+					return a.helpTopic(about, args[0])
+				}
 				return noSuchCommand(about, rest)
 			}
 			about.InitDefaultHelpFlag() // so that they are listed
@@ -27,6 +33,25 @@ func newHelp() *cobra.Command {
 			return about.Help()
 		},
 	}
+}
+
+// helpTopic prints a chapter, or says what there is.
+func (a *app) helpTopic(root *cobra.Command, name string) error {
+	if a.printChapter(name) {
+		return nil
+	}
+	near := root.SuggestionsFor(name)
+	var names []string
+	for _, t := range topics() {
+		names = append(names, t.name)
+		if strings.Contains(t.name, strings.ToLower(name)) || strings.Contains(name, t.name) {
+			near = append(near, t.name)
+		}
+	}
+	if len(near) > 0 {
+		return usagef("there is no command and no topic %q; did you mean %s?", name, strings.Join(near, " or "))
+	}
+	return usagef("there is no command and no topic %q; \"%s help\" lists the commands, and the topics are %s", name, a.programName(), strings.Join(names, ", "))
 }
 
 func help(c *cobra.Command, _ []string) error { return c.Help() }
@@ -45,10 +70,16 @@ func usage(c *cobra.Command) error {
 		section(w, g.Title, listing(c, g.ID))
 	}
 	section(w, "Commands:", listing(c, ""))
+	if !c.HasParent() {
+		section(w, "Manual:", topicListing())
+	}
 	section(w, "Flags:", c.LocalFlags().FlagUsages())
 	section(w, "Global flags:", inherited(c).FlagUsages())
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "\nMore about a command: %s <command> --help\n", c.CommandPath())
+	}
+	if !c.HasParent() {
+		fmt.Fprintf(w, "A chapter of the manual: %s help <topic>\n", c.CommandPath())
 	}
 	return nil
 }

@@ -51,11 +51,13 @@ func process() int {
 		signal.Reset(os.Interrupt, syscall.SIGTERM)
 		cancel()
 	}()
+	columns, _, _ := term.GetSize(int(os.Stdout.Fd()))
 	return run(ctx, os.Args[1:], system{
 		stdin:    os.Stdin,
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())),
+		columns:  columns,
 		watched:  term.IsTerminal(int(os.Stderr.Fd())),
 		attended: term.IsTerminal(int(os.Stdin.Fd())),
 		lookup:   os.LookupEnv,

@@ -41,6 +41,32 @@ func TestReadmeSize(t *testing.T) {
 	}
 }
 
+// TestTopics: each chapter is a topic, in the order of README's table, and no topic is a command.
+func TestTopics(t *testing.T) {
+	root := newRoot(session{}.app(io.Discard))
+	readme, place := read(t, readmeFile), 0
+	for _, topic := range manual {
+		if c, _, err := root.Find([]string{topic.name}); err == nil && c != root {
+			t.Errorf("the topic %s is a command, too: %s", topic.name, c.CommandPath())
+		}
+		if _, ok := topic.text(); !ok {
+			if topic.name != "configuration" {
+				t.Errorf("the topic %s has no chapter", topic.name)
+			}
+			continue
+		}
+		at := strings.LastIndex(readme, "(cmd/gateway/manual/"+topic.name+".md)")
+		if at < place {
+			t.Errorf("README does not link the chapter %s, or not in its place", topic.name)
+		}
+		place = at
+	}
+	files, err := filepath.Glob(chapterFile("*"))
+	if err != nil || len(files) != len(topics()) {
+		t.Errorf("there are %d chapters and %d topics: %v (%v)", len(files), len(topics()), files, err)
+	}
+}
+
 var (
 	fenced   = regexp.MustCompile("(?sm)^ *```(\\w*)\\n(.*?)^ *```$")
 	codeSpan = regexp.MustCompile("(?s)`+([^`]+)`+")

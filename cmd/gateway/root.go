@@ -81,7 +81,7 @@ func newRoot(a *app) *cobra.Command {
 	for _, newCommand := range slices.Concat(commands, generators) {
 		root.AddCommand(newCommand(a))
 	}
-	root.SetHelpCommand(newHelp())
+	root.SetHelpCommand(newHelp(a))
 	usageErrors(root)
 	return root
 }

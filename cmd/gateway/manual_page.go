@@ -1,0 +1,300 @@
+package main
+
+import (
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A page is a chapter for a terminal: paragraphs are filled, tables are set in columns, blocks
+// of code stay as they are, and links say where they lead. It reads the Markdown that the
+// chapters use, and no other.
+type page struct {
+	width int
+	out   strings.Builder
+}
+
+var (
+	fence    = regexp.MustCompile("^( *)```")
+	heading  = regexp.MustCompile(`^(#+) (.*)$`)
+	bullet   = regexp.MustCompile(`^( *)(- |\d+\. )(.*)$`)
+	ruleCell = regexp.MustCompile(`^:?-+:?$`)
+)
+
+// render sets a text.
+func (p *page) render(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for len(lines) > 0 {
+		n := 1
+		switch line := lines[0]; {
+		case strings.TrimSpace(line) == "":
+			p.gap()
+		case fence.MatchString(line):
+			n = p.code(lines)
+		case heading.MatchString(line):
+			p.heading(line)
+		case strings.HasPrefix(line, "|"):
+			n = p.table(lines)
+		default:
+			n = p.paragraph(lines)
+		}
+		lines = lines[n:]
+	}
+	return p.out.String()
+}
+
+// gap leaves a line empty, unless the line above is.
+func (p *page) gap() {
+	if text := p.out.String(); text != "" && !strings.HasSuffix(text, "\n\n") {
+		p.out.WriteString("\n")
+	}
+}
+
+func (p *page) line(text string) { p.out.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+// heading underlines the heading of a chapter and of a section.
+func (p *page) heading(line string) {
+	m := heading.FindStringSubmatch(line)
+	text := inline(m[2])
+	p.gap()
+	p.line(text)
+	if len(m[1]) <= 2 {
+		p.line(strings.Repeat([]string{"=", "-"}[len(m[1])-1], utf8.RuneCountInString(text)))
+	}
+}
+
+// code indents a block of code.
+func (p *page) code(lines []string) int {
+	for i, line := range lines[1:] {
+		if fence.MatchString(line) {
+			return i + 2
+		}
+		p.line("    " + line)
+	}
+	return len(lines)
+}
+
+// paragraph fills a paragraph or one entry of a list, and returns how many lines it has.
+func (p *page) paragraph(lines []string) int {
+	n := 1
+	for n < len(lines) && !startsBlock(lines[n]) {
+		n++
+	}
+	text, first := strings.Join(lines[:n], " "), ""
+	if m := bullet.FindStringSubmatch(text); m != nil {
+		first, text = m[1]+m[2], m[3]
+	} else {
+		first = text[:len(text)-len(strings.TrimLeft(text, " "))]
+	}
+	hanging := strings.Repeat(" ", len(first))
+	for i, line := range wrapped(inline(text), p.width-len(first)) {
+		if i > 0 {
+			first = hanging
+		}
+		p.line(first + line)
+	}
+	return n
+}
+
+// startsBlock reports whether a line cannot go on with the paragraph above it.
+func startsBlock(line string) bool {
+	return strings.TrimSpace(line) == "" || fence.MatchString(line) || heading.MatchString(line) || bullet.MatchString(line) || strings.HasPrefix(line, "|")
+}
+
+// table sets a table in columns. Cells that are too long are wrapped. If the page is too narrow
+// for the longest words, each row is a list instead.
+func (p *page) table(lines []string) int {
+	n := 0
+	var rows [][]string
+	for ; n < len(lines) && strings.HasPrefix(lines[n], "|"); n++ {
+		if cells := cells(lines[n]); !ruleCell.MatchString(cells[0]) {
+			rows = append(rows, cells)
+		}
+	}
+	widths, fits := columnWidths(rows, p.width)
+	if !fits {
+		p.lists(rows)
+		return n
+	}
+	tall := false
+	for i, row := range rows {
+		if i > 1 && tall {
+			p.gap()
+		}
+		tall = p.row(row, widths) > 1 || tall
+		if i == 0 {
+			p.underline(widths)
+		}
+	}
+	return n
+}
+
+// cells are the cells of a row, as they are shown.
+func cells(line string) (all []string) {
+	code := false
+	split := func(r rune) rune {
+		if r == '`' {
+			code = !code
+		}
+		if r == '|' && !code {
+			return '\x00'
+		}
+		return r
+	}
+	for cell := range strings.SplitSeq(strings.Map(split, strings.Trim(strings.TrimSpace(line), "|")), "\x00") {
+		all = append(all, inline(strings.TrimSpace(cell)))
+	}
+	return all
+}
+
+const columnGap = 2
+
+// columnWidths gives each column what its longest cell needs, and takes from the widest
+// columns until the table fits. It is false if the table cannot fit: no column is narrower
+// than its longest word.
+func columnWidths(rows [][]string, width int) (widths []int, fits bool) {
+	widths = make([]int, len(rows[0]))
+	spare := make([]int, len(widths)) // what a column can lose
+	for i := range widths {
+		longest := 0
+		for _, row := range rows {
+			if i < len(row) {
+				widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+				for word := range strings.FieldsSeq(row[i]) {
+					longest = max(longest, utf8.RuneCountInString(word))
+				}
+			}
+		}
+		spare[i] = widths[i] - longest
+		width -= widths[i]
+	}
+	for width -= columnGap * (len(widths) - 1); width < 0; width++ {
+		widest := -1
+		for i, w := range widths {
+			if spare[i] > 0 && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return nil, false
+		}
+		widths[widest]--
+		spare[widest]--
+	}
+	return widths, true
+}
+
+// lists sets each row of a table as a list under its first cell.
+func (p *page) lists(rows [][]string) {
+	for _, row := range rows[1:] {
+		p.gap()
+		for _, line := range wrapped(row[0], p.width) {
+			p.line(line)
+		}
+		for i, cell := range row[1:] {
+			if title := rows[0][i+1]; title != "" && cell != "" {
+				cell = title + ": " + cell
+			}
+			for n, line := range wrapped(cell, p.width-4) {
+				p.line([]string{"  ", "    "}[min(n, 1)] + line)
+			}
+		}
+	}
+}
+
+// row sets a row, and returns how many lines it has.
+func (p *page) row(cells []string, widths []int) (height int) {
+	columns := make([][]string, len(widths))
+	for i := range widths {
+		if i < len(cells) {
+			columns[i] = wrapped(cells[i], widths[i])
+			height = max(height, len(columns[i]))
+		}
+	}
+	for n := range height {
+		var b strings.Builder
+		for i, column := range columns {
+			text := ""
+			if n < len(column) {
+				text = column[n]
+			}
+			b.WriteString(text + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+columnGap))
+		}
+		p.line(b.String())
+	}
+	return height
+}
+
+func (p *page) underline(widths []int) {
+	var b strings.Builder
+	for _, w := range widths {
+		b.WriteString(strings.Repeat("-", w) + strings.Repeat(" ", columnGap))
+	}
+	p.line(b.String())
+}
+
+var (
+	marked = regexp.MustCompile("(`[^`]*`)|\\*\\*([^*]+)\\*\\*|\\*([^*\\s][^*]*)\\*|\\[((?:[^\\]`]|`[^`]*`)*)\\]\\(([^)\\s]+)\\)")
+	scheme = regexp.MustCompile(`^[a-z]+://`)
+)
+
+// inline takes the marks out of a text. Code keeps its marks, since a reader must see where
+// it ends.
+func inline(text string) string {
+	return marked.ReplaceAllStringFunc(text, func(s string) string {
+		m := marked.FindStringSubmatch(s)
+		switch {
+		case m[1] != "":
+			return s
+		case m[5] != "":
+			return linked(inline(m[4]), m[5])
+		}
+		return m[2] + m[3]
+	})
+}
+
+// linked is the text of a link, and where it leads: to another chapter, to a file of the
+// project, or to an address.
+func linked(text, target string) string {
+	file, _, _ := strings.Cut(target, "#")
+	switch {
+	case file == "":
+		return text
+	case scheme.MatchString(target):
+		return text + " (" + target + ")"
+	case !strings.Contains(file, "/"):
+		return text + " (`gateway help " + strings.TrimSuffix(file, ".md") + "`)"
+	}
+	if file = path.Join("cmd/gateway/manual", file); strings.Trim(text, "`") == file {
+		return text
+	}
+	return text + " (" + file + ")"
+}
+
+// wrapped breaks a text into lines of at most width characters. A longer word is broken.
+func wrapped(text string, width int) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		for {
+			room := width - utf8.RuneCountInString(line)
+			if line != "" {
+				room--
+			}
+			if utf8.RuneCountInString(word) <= room {
+				line = strings.TrimLeft(line+" "+word, " ")
+				break
+			}
+			if line != "" {
+				lines, line = append(lines, line), ""
+				continue
+			}
+			runes := []rune(word)
+			lines, word = append(lines, string(runes[:width])), string(runes[width:])
+		}
+	}
+	if line != "" || len(lines) == 0 {
+		lines = append(lines, line)
+	}
+	return lines
+}
