@@ -387,7 +387,6 @@ func (in *Intake) verified(ctx context.Context, s Source, r Request, err error) 
 }
 
 // invalidSignature is the reply to every sender that could not be verified, for any reason.
-// reason.
 const invalidSignature = "Invalid signature"
 
 // unverified reports whether an error says that a sender could not be verified.
