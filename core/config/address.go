@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// metadata are the addresses at which clouds hand out credentials; they are refused whatever is allowed.
+// metadata are the addresses at which clouds hand out credentials. They are refused under every setting.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("169.254.169.254"),
 	netip.MustParseAddr("fd00:ec2::254"),
@@ -16,8 +16,8 @@ var metadata = []netip.Addr{
 
 var sharedRange = netip.MustParsePrefix("100.64.0.0/10") // carrier-grade NAT
 
-// refusal tells why a well-formed address is going to be refused when it is dialled, or "". It sees only what is
-// written out; the full table, and names that resolve to such addresses, are the dialler's.
+// refusal returns why a well-formed address will be refused when it is dialled, or "". It checks only literal
+// addresses; the dialler has the full table, and checks the addresses to which names resolve.
 func refusal(raw string, allowPrivate bool) string {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -37,15 +37,15 @@ type spelling struct {
 	header    bool
 }
 
-// wholly tells whether all of a secret comes from variables.
+// wholly reports whether all of a secret comes from variables.
 func (s spelling) wholly() bool {
 	return s.variables > 0 && len(s.own) == s.variables*len(variableMark)
 }
 
-// partly tells whether a part of a secret comes from variables.
+// partly reports whether a part of a secret comes from variables.
 func (s spelling) partly() bool { return s.variables > 0 }
 
-// guarded are the fields, beside secrets, that a remote configuration may not open without the machine's permission.
+// guarded are the fields, beside secrets, that a remote configuration may set only with the machine's permission.
 var guarded = []string{"server.allow_private_urls", "server.trust_proxy", "server.echo", "server.trusted_proxies", "sources.*.allowed_ips"}
 
 // newAllowance reads GATEWAY_CONFIG_ALLOW: the paths of fields, separated by commas or blanks, with * or a name for an
@@ -100,8 +100,8 @@ var namedSections = []string{"sources", "handlers", "queues", "workflows"}
 
 var indexForm = regexp.MustCompile(`\[[0-9]+\]`)
 
-// fieldOf turns a path into the field as GATEWAY_CONFIG_ALLOW names it. A field of a workflow's steps has its last key
-// only. All headers are one field. Alerts have no names.
+// fieldOf returns the field of a path under the name that GATEWAY_CONFIG_ALLOW uses. A field of a workflow's steps
+// has its last key only. All headers are one field. Alerts have no names.
 func fieldOf(path string) string {
 	path = indexForm.ReplaceAllString(path, "")
 	section, rest, _ := strings.Cut(path, ".")
@@ -118,7 +118,7 @@ func fieldOf(path string) string {
 	return section + "." + name + "." + field[strings.LastIndexByte(field, '.')+1:]
 }
 
-// everyEntry is a field with * instead of its entry's name.
+// everyEntry returns a field with * in place of its entry's name.
 func everyEntry(field string) string {
 	field = fieldOf(field)
 	section, rest, _ := strings.Cut(field, ".")
@@ -128,7 +128,7 @@ func everyEntry(field string) string {
 	return field
 }
 
-// allows tells whether the machine lets a remote configuration set the field at a path to any value.
+// allows reports whether the machine permits a remote configuration to set the field at a path to any value.
 func (a *allowance) allows(path string) bool {
 	return a == nil || slices.Contains(a.listed, fieldOf(path)) || slices.Contains(a.listed, everyEntry(path))
 }
@@ -169,20 +169,20 @@ func (a *allowance) judge(c *Config, r *report) {
 	}
 }
 
-// remedy tells an author who wants the setting how the machine can allow it.
+// remedy tells an author how the machine can permit the setting.
 func (a *allowance) remedy(path string) string {
 	return "to allow it all the same, list " + fieldOf(path) + " in " + allowVariable + " where the gateway runs"
 }
 
-// variableFor is a name for the variable of a secret.
+// variableFor suggests a name for the variable of a secret.
 func variableFor(path string) string {
 	upper := strings.ToUpper(indexForm.ReplaceAllString(path, ""))
 	return exposedPrefix + regexp.MustCompile(`[^A-Z0-9]+`).ReplaceAllString(upper, "_")
 }
 
-// tells tells whether a reader of the file can see a secret. Tokens and keys must be variables and nothing else: with a
-// default or a text around it, one variable that is empty would make the file's own text the key. Text may stand around
-// a variable in a header (Bearer ...), in the address of an alert and in the URL of a database.
+// tells reports whether a reader of the file can see a secret. Tokens and keys must be single variables: with a
+// default or a text around the variable, an empty variable would make the file's own text the key. Text may stand
+// around a variable in a header (Bearer ...), in the address of an alert and in the URL of a database.
 func (a *allowance) tells(c *Config, s spelling) bool {
 	field := everyEntry(s.path)
 	switch {
@@ -196,8 +196,8 @@ func (a *allowance) tells(c *Config, s spelling) bool {
 	return !s.wholly()
 }
 
-// chat tells whether the address of an alert is secret: the address of a chat, which is its credential, or an address
-// with a credential in it.
+// chat reports whether the address of an alert is secret: it is the address of a chat, which is its credential, or it
+// contains a credential.
 func (a *allowance) chat(c *Config, path string) bool {
 	i := 0 // an alert that is given without a list has no number
 	if number, found := strings.CutPrefix(path, "alerts["); found {
@@ -211,7 +211,7 @@ var (
 	plainKeys      = []string{"idempotency-key", "partition-key", "routing-key"}
 )
 
-// isCredential tells by the name of a header whether the header carries a credential.
+// isCredential reports whether a header with this name carries a credential.
 func isCredential(name string) bool {
 	return credentialForm.MatchString(name) && !slices.Contains(plainKeys, strings.ToLower(name))
 }
@@ -224,7 +224,7 @@ var passwordForms = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)(?:^|[?&\s])(?:password|sslpassword)\s*=\s*('[^']*'|[^&\s]*)`),
 }
 
-// hasPassword tells whether the URL of a database has a password without a variable in it.
+// hasPassword reports whether the URL of a database has a password without a variable in it.
 func hasPassword(url string) bool {
 	for _, form := range passwordForms {
 		for _, m := range form.FindAllStringSubmatch(url, -1) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Same tells whether another configuration says the same: whoever follows c need not do anything to follow it.
+// Same reports whether another configuration has the same meaning, so that a process need not change anything for it.
 func (c *Config) Same(other *Config) bool {
 	a, b := *c, *other
 	a.origin, b.origin = nil, nil
@@ -20,9 +20,9 @@ func (c *Config) definitions() any {
 	return c.origin.definitions
 }
 
-// Forbids returns what is wrong with going over to the next configuration while the program runs, sorted by file and
-// line: what a running program cannot change, and what takes a lock or all sources away. A slip in a file that is read
-// again by itself must not open to everyone what was closed, nor turn everyone away; whoever means it restarts.
+// Forbids returns the changes that a running program refuses, sorted by file and line: changes that it cannot make,
+// and changes that remove a lock or all sources. A file that is reloaded may contain a mistake, and the mistake must
+// neither open a source to everyone nor refuse every sender. A restart of the program makes such a change.
 //
 // A remote configuration may not let in one more address either, unless GATEWAY_CONFIG_ALLOW lists
 // server.trusted_proxies or sources.*.allowed_ips. A source that was taken away while the gateway runs keeps its last
@@ -47,7 +47,7 @@ func (c *Config) Forbids(next *Config) Problems {
 	return r.sorted()
 }
 
-// remote tells whether a configuration is remote: it was not read from the machine's own files.
+// remote reports whether a configuration was read from elsewhere than the machine's own files.
 func (c *Config) remote() bool { return c.origin != nil && c.origin.allowed != nil }
 
 // Follow lets c remember the earlier sources, for Forbids. Otherwise a change could take a source away, and the next
@@ -72,7 +72,7 @@ func (c *Config) Follow(before *Config) {
 	}
 }
 
-// was returns the current source of a name, or its last version before it was taken away or became a schedule.
+// was returns the present source of a name, or its last version before it was removed or became a schedule.
 func (g guard) was(name string) (Source, bool) {
 	if g.now.origin != nil {
 		if s, gone := g.now.origin.former[name]; gone {
@@ -94,13 +94,13 @@ func (g guard) proxies() {
 	}
 }
 
-// A guard compares the next configuration with the one that is followed. It reports like a checker.
+// A guard compares the next configuration with the present one. It reports like a checker.
 type guard struct {
 	checker
 	now *Config
 }
 
-// fixed reports what a running program holds on to.
+// fixed reports changed fields that a running program cannot change.
 func (g guard) fixed() {
 	was, is := g.now.Database, g.Database
 	for _, f := range []struct {
@@ -123,7 +123,7 @@ func (g guard) fixed() {
 	}
 }
 
-// locks reports tokens and keys that are gone.
+// locks reports tokens and keys that the change removes.
 func (g guard) locks() {
 	g.kept("api.auth_token", g.now.API.AuthToken, g.API.AuthToken)
 	g.kept("api.metrics_auth_token", g.now.API.MetricsAuthToken, g.API.MetricsAuthToken)
@@ -138,7 +138,7 @@ func (g guard) kept(path string, was, is Secrets) {
 	}
 }
 
-// source reports a source whose senders had to prove themselves and would not any more.
+// source reports a source that verified its senders and would stop doing so.
 func (g guard) source(was, is Source) {
 	path := join("sources", is.Name)
 	token := was.Type == "event" && len(g.now.API.AuthToken) > 0
@@ -154,8 +154,8 @@ func (g guard) source(was, is Source) {
 	}
 }
 
-// senders reports a source that took events of some addresses or topics only, and would of any. Another list is as good
-// as the one before: who may send changes, and that somebody must not stays.
+// senders reports a source that accepted only some addresses or topics and would accept any. Any other list is
+// permitted: the permitted senders change, but there is still a limit.
 func (g guard) senders(was, is Source) {
 	path := join("sources", is.Name)
 	switch at := path + ".allowed_ips"; {
@@ -171,7 +171,7 @@ func (g guard) senders(was, is Source) {
 	}
 }
 
-// allowedBy are the networks that a source lets in.
+// allowedBy returns the networks from which a source accepts requests.
 func allowedBy(s Source) []Network {
 	if len(s.AllowedIPs) == 0 {
 		return everyAddress
@@ -179,12 +179,12 @@ func allowedBy(s Source) []Network {
 	return s.AllowedIPs
 }
 
-// anyone tells whether a list of networks lets every address in, of IPv4 or of IPv6.
+// anyone reports whether a list of networks contains every address, of IPv4 or of IPv6.
 func anyone(networks []Network) bool {
 	return len(networks) == 0 || slices.ContainsFunc(networks, func(n Network) bool { return n.Bits() == 0 })
 }
 
-// verified tells whether senders prove who they are.
+// verified reports whether the source verifies its senders.
 func (s Source) verified() bool {
 	switch s.Type {
 	case "webhook":

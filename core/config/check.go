@@ -15,15 +15,15 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// A checker judges what concerns more than the type of one field.
+// A checker makes the checks that concern more than the type of one field.
 type checker struct {
 	*Config
 	report      *report
 	sourceNames []string
 }
 
-// validate reports everything that is wrong with a decoded and resolved configuration. A field that was reported
-// before is empty by now, and emptiness is not judged twice.
+// validate reports everything that is wrong with a decoded and resolved configuration. A field with a reported
+// problem is empty by now, and its emptiness is not reported again.
 func (c *Config) validate(r *report) {
 	k := checker{c, r, names(c.Sources)}
 	k.database()
@@ -63,21 +63,21 @@ func (k *checker) database() {
 	}
 }
 
-// serverSchemes are the schemes of addresses, by driver. An address may also be in the form of the driver's library,
-// which has none.
+// serverSchemes are the schemes of addresses, by driver. An address may also have the format of the driver's library,
+// which has no scheme.
 var serverSchemes = map[string][]string{"postgres": {"postgres", "postgresql"}, "mysql": {"mysql", "mariadb"}}
 
-// needs reports a field that is missing where something else asks for it.
+// needs reports a missing field that another field requires.
 func (k *checker) needs(path, reason string) {
 	if !k.present(path) {
 		k.problem(path, "is required for %s", reason)
 	}
 }
 
-// present tells whether a field holds something, or held something that was reported already.
+// present reports whether a field has a value, or had a value with a reported problem.
 func (k *checker) present(path string) bool { return k.origin.given(path) || k.reported(path) }
 
-// reported tells whether something was said about a field already.
+// reported reports whether a problem of a field was reported already.
 func (k *checker) reported(path string) bool { return k.report.paths[path] }
 
 func sqliteURL(url string) string {
@@ -121,7 +121,7 @@ func (k *checker) url(path, raw string) {
 	}
 }
 
-// sourceFields tells which fields belong to which types of source.
+// sourceFields lists which fields belong to which types of source.
 var sourceFields = []struct {
 	field string
 	types []string
@@ -167,7 +167,7 @@ func (k *checker) sources() {
 	}
 }
 
-// signature checks how a webhook source is verified.
+// signature checks the verification of a webhook source.
 func (k *checker) signature(path string, s Source) {
 	if s.Type != "webhook" {
 		return
@@ -182,7 +182,7 @@ func (k *checker) signature(path string, s Source) {
 		k.problem(path+".verify", "twilio signs the address it calls, so server.public_url must be set")
 	}
 	if secrets := plain(s.Secret); len(secrets) > 0 && s.Verify != "" && !k.reported(path+".secret") {
-		// What is wrong with other options is reported in this file's own words.
+		// The problems of the other options are reported in this file's own words.
 		_, err := verify.New(s.Verify, verify.Options{Secrets: secrets, PublicURL: true})
 		if err != nil {
 			k.problem(path+".secret", "%s", strings.TrimPrefix(err.Error(), "secret "))
@@ -201,7 +201,7 @@ func (k *checker) signature(path string, s Source) {
 	}
 }
 
-// dedup checks that a source can tell its deliveries apart by their bodies.
+// dedup checks that a source can distinguish its deliveries by their bodies.
 func (k *checker) dedup(path, scheme string) {
 	cover := verify.CoverOf(scheme)
 	alone := listed(verify.Schemes(func(c verify.Cover) bool { return c.BodyAlone }))
@@ -225,7 +225,7 @@ func listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// plain returns the texts of secrets, without those that were reported.
+// plain returns the texts of secrets, without reported secrets.
 func plain(secrets Secrets) (texts []string) {
 	for _, s := range secrets {
 		if s != "" {
@@ -253,7 +253,7 @@ func (k *checker) handlers() {
 		path := join("handlers", h.Name)
 		k.subscription(path, h.Source, h.Events)
 		k.receiver(path, h)
-		if k.origin.set(path + ".signing_secret") { // else it is that of all
+		if k.origin.set(path + ".signing_secret") { // without it all deliveries share a secret, checked elsewhere
 			k.signing(path+".signing_secret", h.SigningSecret)
 		}
 		if k.origin.set(path+".circuit_breaker.count") && len(h.CircuitBreaker.Count) == 0 && !k.reported(path+".circuit_breaker.count") {
@@ -267,7 +267,7 @@ func (k *checker) handlers() {
 
 var errPublicKey = errors.New("is a public key (whpk_…), which can verify but not sign; use the private key (whsk_…) or a symmetric one (whsec_…)")
 
-// signing checks what deliveries are signed with.
+// signing checks the keys with which deliveries are signed.
 func (k *checker) signing(path string, secrets Secrets) {
 	for _, s := range plain(secrets) {
 		key, err := endpoint.ParseSigningKey(s)
@@ -281,7 +281,7 @@ func (k *checker) signing(path string, secrets Secrets) {
 	}
 }
 
-// receiver checks what depends on how a handler is called.
+// receiver checks the fields that depend on how a handler is called.
 func (k *checker) receiver(path string, h Handler) {
 	if h.Type != "grpc" {
 		k.url(path+".url", h.URL)
@@ -321,7 +321,7 @@ func (k *checker) transform(path, text string) {
 	}
 }
 
-// expression reports what is wrong with one, but not what a variable in it held.
+// expression reports the fault of an expression, without the value of a variable in it.
 func (k *checker) expression(path string, err error) {
 	switch {
 	case err != nil && k.origin.marks[path].expanded:
@@ -353,7 +353,7 @@ func (k *checker) oneValue(path string, singular bool, err error) {
 
 var eventForm = regexp.MustCompile(`^[A-Za-z0-9._:/*-]+$`)
 
-// subscription checks what a handler, queue or workflow listens to.
+// subscription checks the source and the events of a handler, queue or workflow.
 func (k *checker) subscription(path, source string, events []string) {
 	if _, ok := k.Sources[source]; !ok && source != "" && !k.reported("sources") {
 		k.problem(path+".source", "there is no source %s%s", quote(source), k.report.suggest(source, "the sources are", k.sourceNames))
@@ -382,7 +382,7 @@ func (k *checker) alerts() {
 
 func (k *checker) alertSigning(path string, a Alert) {
 	switch {
-	case !k.origin.set(path): // it is that of all deliveries
+	case !k.origin.set(path): // the secret of all deliveries, checked elsewhere
 	case a.Type == "slack" || a.Type == "discord":
 		k.problem(path, "is for type generic: %s verifies no signature; remove signing_secret", a.Type)
 	default:
@@ -390,7 +390,7 @@ func (k *checker) alertSigning(path string, a Alert) {
 	}
 }
 
-// alertPath is the path of an alert: one given without a list has no number.
+// alertPath returns the path of an alert. A single alert, given without a list, has no number.
 func (k *checker) alertPath(i int) string {
 	if path := index("alerts", i); k.origin.set(path) {
 		return path
@@ -398,7 +398,7 @@ func (k *checker) alertPath(i int) string {
 	return "alerts"
 }
 
-// headers checks what would otherwise fail at every delivery, for ever.
+// headers finds the faults of headers that would otherwise fail every delivery.
 func (k *checker) headers(path string, headers map[string]Secret, check func(name, value string) error) {
 	seen := map[string]string{}
 	for _, name := range names(headers) {

@@ -7,7 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// data checks what a step makes of the data that runs through it.
+// data checks how a step transforms its data.
 func (k *checker) data(path string, s Step) {
 	k.mapping(path+".input", s.Input)
 	k.mapping(path+".output", s.Output)
@@ -24,7 +24,7 @@ func (k *checker) singularReference(path, text string) {
 	}
 }
 
-// mapping checks a JSONPath or template. What has a hole is a template.
+// mapping checks a JSONPath or template. A text with a hole is a template.
 func (k *checker) mapping(path, text string) {
 	if strings.Contains(text, "{{") {
 		k.transform(path, text)
@@ -43,7 +43,7 @@ func (k *checker) mapping(path, text string) {
 	}
 }
 
-// resultPath checks where a result is to be put.
+// resultPath checks the place for a step's result.
 func (k *checker) resultPath(path, text string) {
 	if text == "" || text == "null" {
 		return

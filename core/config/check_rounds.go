@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// rounds reports ways through a list of steps that lead back to where they began without anything on them that takes
-// time: a run would go round as fast as the gateway can until its history is full. next are the ways on of each step;
-// what is not in the list is its end.
+// rounds reports cycles in a list of steps on which no step takes time: a run would go round as fast as the gateway
+// can, until its history is full. next are the successors of each step. A successor outside of the list is its end.
 func (k *checker) rounds(path string, steps []Step, next [][]int) {
 	told := make([]bool, len(steps))
 	for i := range steps {
@@ -29,12 +28,13 @@ func (k *checker) rounds(path string, steps []Step, next [][]int) {
 	}
 }
 
-// roundFrom is the shortest way from a step back to itself over steps that take no time, itself first; nil if there is none.
+// roundFrom returns the shortest way from a step back to itself over steps that take no time, beginning with itself;
+// nil if there is none.
 func roundFrom(start int, steps []Step, next [][]int) []int {
 	if takesTime(steps[start]) {
 		return nil
 	}
-	from := map[int]int{} // where the way to a step comes from
+	from := map[int]int{} // for each step on the way, the step before it
 	for ahead := []int{start}; len(ahead) > 0; ahead = ahead[1:] {
 		for _, to := range next[ahead[0]] {
 			if to == start {
@@ -49,7 +49,7 @@ func roundFrom(start int, steps []Step, next [][]int) []int {
 	return nil
 }
 
-// wayBack is the way from one step to another, both included.
+// wayBack returns the way from one step to another, both included.
 func wayBack(start, end int, from map[int]int) []int {
 	way := []int{end}
 	for end != start {
@@ -60,7 +60,7 @@ func wayBack(start, end int, from map[int]int) []int {
 	return way
 }
 
-// takesTime tells whether a run that goes through a step waits for something outside. One of a type that is wrong may.
+// takesTime reports whether a run waits for something outside at a step. A step with an invalid type may.
 func takesTime(s Step) bool {
 	switch s.Type {
 	case "wait":

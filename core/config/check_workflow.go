@@ -19,7 +19,7 @@ func (k *checker) workflows() {
 	}
 }
 
-// workflow checks what a workflow is in itself, apart from where its events come from.
+// workflow checks a workflow without its source.
 func (k *checker) workflow(w Workflow) {
 	path := join("workflows", w.Name)
 	k.params(path+".params", w.Params)
@@ -35,7 +35,7 @@ func jumpsOf(path string, w Workflow) []jump {
 	return []jump{{path + ".on_failure", w.OnFailure}}
 }
 
-// ticked checks that the events of a schedule, whose payload the gateway makes itself, have the params.
+// ticked checks that the events of a schedule have the params. The gateway makes the payload of these events itself.
 func (k *checker) ticked(w Workflow) {
 	if k.Sources[w.Source].Type != "cron" {
 		return
@@ -51,7 +51,7 @@ func (k *checker) ticked(w Workflow) {
 	}
 }
 
-// tickFields are what the payload of a cron source's events has, all of them strings.
+// tickFields are the members of the payload of a cron source's events, all of them strings.
 var tickFields = []string{"scheduled_at", "schedule", "source"}
 
 func (k *checker) params(path string, params []Param) {
@@ -65,8 +65,8 @@ func (k *checker) params(path string, params []Param) {
 	}
 }
 
-// steps checks one list of steps: of a workflow, of a branch, or an iterator, which is a list of one. The names taken
-// are those of the whole workflow. The ways in lead into the list besides its first step.
+// steps checks one list of steps: of a workflow, of a branch, or an iterator, which is a list of one. taken are the
+// names of all steps of the workflow. ways are the jumps into the list, beside its first step.
 func (k *checker) steps(path string, steps []Step, depth int, taken map[string]position, ways ...jump) {
 	for i, s := range steps {
 		here := index(path, i)
@@ -92,7 +92,7 @@ func (k *checker) stepName(path, name string, taken map[string]position) {
 	}
 }
 
-// stepFields tells which fields belong to which types of step.
+// stepFields lists which fields belong to which types of step.
 var stepFields = []struct {
 	field string
 	types []string
@@ -175,7 +175,7 @@ func (k *checker) exactlyOne(path, what, a, b string) {
 	}
 }
 
-// tooDeep reports a step that nests more than is allowed.
+// tooDeep reports a step whose nesting exceeds maxNesting.
 func (k *checker) tooDeep(path string, depth int) bool {
 	if depth > maxNesting {
 		k.problem(path, "parallel and map steps nest at most %d deep", maxNesting)
@@ -224,7 +224,7 @@ func (k *checker) mapStep(path string, s Step, depth int, taken map[string]posit
 	}
 }
 
-// wayOut checks that a step says once where it goes.
+// wayOut checks that a step names its successor at most once.
 func (k *checker) wayOut(path string, s Step) {
 	switch {
 	case s.Goto == "":
@@ -286,7 +286,7 @@ func (k *checker) flow(path string, steps []Step, taken map[string]position, way
 	}
 	if len(lost) > 0 {
 		k.lost(lost, k.shown(path, steps), taken)
-		return // what the jumps were meant to reach would be reported as well
+		return // the targets of the jumps would be reported as unreachable as well
 	}
 	k.rounds(path, steps, next)
 	for i, ok := range reach(next, from) {
@@ -309,7 +309,7 @@ func (k *checker) lost(jumps []jump, here []string, taken map[string]position) {
 	}
 }
 
-// named is a name that a message shows, or other words if it holds something of a variable.
+// named returns a name for a message, or other words if the name contains the value of a variable.
 func (k *checker) named(path, name, otherwise string) string {
 	if k.origin.marks[path].expanded {
 		return otherwise
@@ -317,7 +317,7 @@ func (k *checker) named(path, name, otherwise string) string {
 	return quote(name)
 }
 
-// shown lists the names of steps that hold nothing of a variable, in their order.
+// shown lists the names of steps that contain no value of a variable, in their order.
 func (k *checker) shown(path string, steps []Step) (all []string) {
 	for i, s := range steps {
 		if s.Name != "" && !k.origin.marks[index(path, i)+".name"].expanded {
@@ -328,12 +328,13 @@ func (k *checker) shown(path string, steps []Step) (all []string) {
 	return slices.Compact(all)
 }
 
-// passesOn tells whether the step after s may come next. A choice goes there only when it fails and may go on.
+// passesOn reports whether the step after s may come next. For a choice it may only if the choice fails and may
+// continue.
 func passesOn(s Step) bool {
 	return !s.End && s.Type != "fail" && s.Goto == "" && (s.Type != "choice" || s.OnFailure == "continue")
 }
 
-// reach tells which steps can be reached from some.
+// reach reports which steps can be reached from the given ones.
 func reach(next [][]int, from []int) []bool {
 	seen := make([]bool, len(next))
 	left := from

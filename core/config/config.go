@@ -15,17 +15,17 @@ type Config struct {
 	Server Server `yaml:"server"`
 	// API holds the tokens of intake, management API and metrics.
 	API API `yaml:"api"`
-	// Delivery holds what all handlers share.
+	// Delivery has the settings that all handlers share.
 	Delivery Delivery `yaml:"delivery"`
 	// Worker bounds the delivery of jobs.
 	Worker Worker `yaml:"worker"`
-	// Sources are the doors events come in by, by name.
+	// Sources are the entrances for events, by name.
 	Sources map[string]Source `yaml:"sources"`
-	// Handlers are the URLs events are pushed to, by name.
+	// Handlers are the URLs to which events are delivered, by name.
 	Handlers map[string]Handler `yaml:"handlers"`
-	// Queues are what consumers pull from, by name.
+	// Queues are the queues from which consumers receive messages, by name.
 	Queues map[string]Queue `yaml:"queues"`
-	// Alerts are posted when something needs a person. The file may give one mapping or a list.
+	// Alerts are posted when an operator should act. The file may give one mapping or a list.
 	Alerts []Alert `yaml:"alerts" single:""`
 	// Workflows are pipelines started by an event, by name.
 	Workflows map[string]Workflow `yaml:"workflows"`
@@ -89,13 +89,13 @@ type API struct {
 	MetricsAuthToken Secrets `yaml:"metrics_auth_token"`
 }
 
-// Delivery holds what all handlers share.
+// Delivery has the settings that all handlers share.
 type Delivery struct {
 	// SigningSecret signs outgoing deliveries; several give several signatures. Unset sends none.
 	SigningSecret Secrets `yaml:"signing_secret"`
 	// Timeout bounds one attempt from connect to the end of the reply, 1ms to 1h, default 30s.
 	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
-	// DefaultRetry is the retry policy of handlers that say nothing else.
+	// DefaultRetry is the retry policy of handlers without a policy of their own.
 	DefaultRetry Retry `yaml:"default_retry"`
 }
 
@@ -111,7 +111,7 @@ type Retry struct {
 
 // Worker bounds the delivery of jobs.
 type Worker struct {
-	// StaleThresholdSecs is after how many seconds a running job is taken for stuck, 1 to 86400, default 300.
+	// StaleThresholdSecs is after how many seconds a running job counts as stuck, 1 to 86400, default 300.
 	StaleThresholdSecs int `yaml:"stale_threshold_secs" range:"1 86400"`
 	// RetentionHours is how many hours finished records are kept, 1 to 87600, default 72.
 	RetentionHours int `yaml:"retention_hours" range:"1 87600"`
@@ -123,12 +123,12 @@ type Worker struct {
 	BatchSize int `yaml:"batch_size" range:"1 1000"`
 }
 
-// leaseMargin is how much longer than its timeout a delivery is leased at least, for what comes before the first byte
-// and after the last.
+// leaseMargin is how much longer than its timeout a delivery is leased at least. It covers the time before the first
+// byte and after the last.
 const leaseMargin = 15 * time.Second
 
-// Lease is how long a job is leased to a delivery with this timeout: StaleThresholdSecs, or longer if the timeout asks
-// for it, so that a slow answer is not taken for none.
+// Lease returns the lease of a job for a delivery with this timeout: StaleThresholdSecs, or longer if the timeout
+// requires it, so that the lease outlasts a slow answer.
 func (w Worker) Lease(timeout time.Duration) time.Duration {
 	return max(time.Duration(w.StaleThresholdSecs)*time.Second, timeout+leaseMargin)
 }

@@ -27,12 +27,12 @@ type origin struct {
 // A mark is one field that a file gives.
 type mark struct {
 	position
-	zero     bool   // it says what leaving it out would say: false, "", []
+	zero     bool   // the value equals the default without the field: false, "", []
 	choice   string // the value, for a field with choices
-	expanded bool   // it holds what a variable held
+	expanded bool   // it contains the value of a variable
 }
 
-// set tells whether a file gives the field at path, with whatever value.
+// set reports whether a file gives the field at path, with any value.
 func (o *origin) set(path string) bool {
 	if o == nil {
 		return false
@@ -41,12 +41,12 @@ func (o *origin) set(path string) bool {
 	return ok
 }
 
-// given tells whether a file gives the field at path a value that asks for something.
+// given reports whether a file gives the field at path a value other than the empty one.
 func (o *origin) given(path string) bool {
 	return o.set(path) && !o.marks[path].zero
 }
 
-// at returns where the field at path stands, or what it would stand in.
+// at returns the position of the field at path, or of the mapping that would contain it.
 func (o *origin) at(path string) position {
 	if o == nil {
 		return position{}
@@ -60,11 +60,11 @@ func (o *origin) at(path string) position {
 	return o.root
 }
 
-// A decoder fills typed values from a tree, strictly, and marks what it saw.
+// A decoder fills typed values from a tree, strictly, and marks each field that it reads.
 type decoder struct {
 	report *report
 	origin *origin
-	file   func(name string) ([]byte, error) // reads what the tree names, see readAll; nil if it may name none
+	file   func(name string) ([]byte, error) // reads a file that the tree names, see readAll; nil if the tree may name none
 }
 
 // rules are the struct tag of a field; see the package comment.
@@ -108,7 +108,7 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 	}()
 	if n.broken {
 		if len(r.choices) > 0 {
-			v.SetZero() // no default for what is unknown
+			v.SetZero() // an unknown choice does not become the default
 		}
 		return
 	}
@@ -152,7 +152,7 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 	}
 }
 
-// off decodes the word that stands for a mapping and switches off what it is about.
+// off decodes the word off, which stands for a mapping and switches its feature off.
 func (d *decoder) off(n *node, v reflect.Value, path string) {
 	if n.kind != scalar || n.text != "off" {
 		d.misshapen(n, path, "must be off, or a mapping such as {failures: 5, cooldown: 60s}")
@@ -161,7 +161,7 @@ func (d *decoder) off(n *node, v reflect.Value, path string) {
 	v.FieldByName("Off").SetBool(true)
 }
 
-// asksNothing tells whether a value says what leaving it out would say. A number always says something.
+// asksNothing reports whether a value means the same as no value. A number always has a meaning.
 func asksNothing(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -172,7 +172,7 @@ func asksNothing(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// wrong reports a scalar that is not what it must be.
+// wrong reports a scalar with an invalid value.
 func (d *decoder) wrong(n *node, path, must string) {
 	d.report.add(n.at, path, "%s, not %s", must, n.shown())
 	n.broken = true
@@ -241,7 +241,7 @@ func (d *decoder) field(parent *node, v reflect.Value, path string, field reflec
 	}
 }
 
-// place is where the absence of a field is best shown.
+// place returns the best position for a message that a field is missing.
 func (d *decoder) place(n, parent *node) position {
 	if n != nil {
 		return n.at
@@ -256,7 +256,7 @@ func choicesOf(r rules) string {
 	return ": " + strings.Join(r.choices, ", ")
 }
 
-// unknown reports the keys of a mapping that nothing reads.
+// unknown reports the keys of a mapping that no field has.
 func (d *decoder) unknown(n *node, path string, known map[string]bool, keys []string) {
 	for _, f := range n.fields {
 		if !known[f.key] || f.key == "" {
@@ -265,9 +265,8 @@ func (d *decoder) unknown(n *node, path string, known map[string]bool, keys []st
 	}
 }
 
-// isName tells what sources, handlers, queues, workflows and steps may be called.
-// The length is counted apart: counted repetitions take long to compile, at each
-// start of the program.
+// isName reports whether a text can be the name of a source, handler, queue, workflow or step. The length is checked
+// separately: counted repetitions in a regular expression take long to compile, at each start of the program.
 func isName(s string) bool { return len(s) <= 63 && nameForm.MatchString(s) }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
@@ -300,8 +299,8 @@ func (d *decoder) names(n *node, v reflect.Value, path string) {
 	}
 }
 
-// header decodes a header's value. It is a Secret that guards nothing of ours, so it may be empty, and null means that
-// it is not sent: that is how an overlay takes one back.
+// header decodes a header's value. Such a Secret protects nothing of the gateway, so it may be empty. Null means that
+// the header is not sent: an overlay removes a header so.
 func (d *decoder) header(n *node, v reflect.Value, path string) {
 	d.origin.marks[path] = mark{position: n.at, expanded: n.raw != ""}
 	switch {
@@ -314,7 +313,7 @@ func (d *decoder) header(n *node, v reflect.Value, path string) {
 	}
 }
 
-// list decodes a list, or where one may stand for many the one.
+// list decodes a list, or a single item where one item may stand for a list.
 func (d *decoder) list(n *node, v reflect.Value, path string, r rules) {
 	items, where := n.items, func(i int) string { return index(path, i) }
 	if n.kind != list {
@@ -335,7 +334,7 @@ func (d *decoder) list(n *node, v reflect.Value, path string, r rules) {
 	}
 }
 
-// scalarText returns a scalar's text, or reports what must stand there instead.
+// scalarText returns a scalar's text, or reports the kind of value that must stand there.
 func (d *decoder) scalarText(n *node, path, must string) (string, bool) {
 	if n.kind != scalar || n.null() {
 		d.wrong(n, path, must)
@@ -362,7 +361,7 @@ func (d *decoder) text(n *node, v reflect.Value, path string, r rules) {
 	switch {
 	case len(r.choices) == 0 || slices.Contains(r.choices, s):
 		v.SetString(s)
-	case s != "": // an empty choice is none: the default stays
+	case s != "": // an empty choice counts as missing: the default stays
 		hint := ""
 		if near := nearest(s, r.choices); near != "" && n.raw == "" {
 			hint = fmt.Sprintf("; did you mean %q?", near)
@@ -439,7 +438,8 @@ func (d *decoder) network(n *node, v reflect.Value, path string) {
 	v.Set(reflect.ValueOf(network))
 }
 
-// secret decodes what must never be empty once it is mentioned: an empty token would open what it guards.
+// secret decodes a field that must not be empty once it is given: an empty token would open the resource that it
+// protects.
 func (d *decoder) secret(n *node, v reflect.Value, path string) {
 	if n.kind != scalar {
 		n.broken = true
@@ -452,7 +452,7 @@ func (d *decoder) secret(n *node, v reflect.Value, path string) {
 	}
 }
 
-// empty reports a value that is there and says nothing.
+// empty reports a value that is given but blank.
 func (d *decoder) empty(n *node, path string) bool {
 	if n.broken || n.kind != scalar || !n.null() && strings.TrimSpace(n.text) != "" {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Default returns the configuration of an empty file. With the entries below it, it is the only place where a
-// default is written; what one field takes from another is in resolve.go.
+// Default returns the configuration of an empty file. Together with entries below it is the only place where a
+// default is written. resolve.go has the values that one field takes from another.
 func Default() *Config {
 	return &Config{
 		Database: Database{Driver: "sqlite", MaxConnections: 10},
@@ -27,7 +27,7 @@ func Default() *Config {
 	}
 }
 
-// entries holds what an entry is before its fields are read.
+// entries holds the initial value of an entry, before its fields are read.
 var entries = map[reflect.Type]any{
 	reflect.TypeFor[Source]():         Source{Timezone: "UTC"},
 	reflect.TypeFor[Handler]():        Handler{Type: "http", Method: "POST", CircuitBreaker: defaultBreaker},
@@ -40,7 +40,7 @@ var entries = map[reflect.Type]any{
 	reflect.TypeFor[Branch]():         Branch{Method: "POST"},
 }
 
-// defaultBreaker is the circuit breaker of a handler that says nothing about it.
+// defaultBreaker is the circuit breaker of a handler without settings for it.
 var defaultBreaker = CircuitBreaker{Failures: core.BreakerThreshold, Cooldown: Duration{Duration: core.BreakerCooldown}}
 
 const (

@@ -12,15 +12,15 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// maxDefinition bounds a definition, in bytes. It is one value of one row in the store, and aliases, which are written
-// out there, could make it as large as they like.
+// maxDefinition bounds a definition, in bytes. A definition is one value of one row in the store. Aliases are written
+// out in it, so without a bound a small file could make it very large.
 const maxDefinition = 1 << 20
 
-// Definition is what runs of a workflow follow, whatever the configuration says later. It is a small configuration of
-// its own: the workflow as it was written, merged with its overlay, and delivery.default_retry, of which it takes over
-// what it leaves out. Variables stay as they are written, so that it holds no secret that the files do not hold. The
-// same workflow has the same definition in whatever order its fields are written. It is zero if there is no such
-// workflow, or if the configuration was not made by Load.
+// Definition returns the definition that new runs of a workflow follow, also after the configuration changes. It is a
+// small configuration of its own: the workflow as it was written, merged with its overlay, and
+// delivery.default_retry, from which the workflow takes missing values. Variables stay unexpanded, so the definition
+// contains no secret that the files do not contain. The order of a workflow's fields does not change its definition.
+// The definition is zero if there is no such workflow, or if the configuration was not made by Load.
 func (c *Config) Definition(workflow string) core.Definition {
 	if c.origin == nil {
 		return core.Definition{}
@@ -31,8 +31,8 @@ func (c *Config) Definition(workflow string) core.Definition {
 	return core.Definition{}
 }
 
-// ParseDefinition reads what Definition returned, expanding variables by lookup. The error is Problems, as that of Load,
-// and is about variables: everything else was right when the definition was made.
+// ParseDefinition reads a result of Definition and expands its variables by lookup. The error is Problems, as for
+// Load. It concerns variables only: everything else was valid when the definition was made.
 func ParseDefinition(d core.Definition, lookup func(string) (string, bool)) (Workflow, error) {
 	const file = "definition"
 	r := &report{}
@@ -78,7 +78,8 @@ func definitions(tree *node, r *report) map[string]*core.Definition {
 	return all
 }
 
-// define writes one definition. What is too large may come out shorter, but not short enough to pass.
+// define writes one definition. If the definition is too large, the result may be cut, but is still too large to
+// pass.
 func define(tree *node, workflow entry) []byte {
 	root, workflows := &node{kind: mapping}, &node{kind: mapping}
 	if delivery := tree.field("delivery"); delivery != nil {
@@ -103,7 +104,7 @@ func define(tree *node, workflow entry) []byte {
 // maxBytes is a field that every definition has: see Workflow.Earlier.
 const maxBytes = "max_bytes"
 
-// bounded is a workflow with the field maxBytes.
+// bounded returns a workflow with the field maxBytes.
 func bounded(workflow *node) *node {
 	if workflow.kind != mapping || workflow.field(maxBytes) != nil {
 		return workflow
@@ -116,7 +117,7 @@ func bounded(workflow *node) *node {
 	return n
 }
 
-// size is about how many bytes n takes when it is written: never more.
+// size returns about how many bytes n takes when it is written, and never more.
 func (n *node) size() int {
 	size := len(n.source())
 	for _, f := range n.fields {
@@ -128,11 +129,11 @@ func (n *node) size() int {
 	return size
 }
 
-// source is a scalar as the file has it.
+// source returns a scalar as the file has it.
 func (n *node) source() string { return cmp.Or(n.raw, n.text) }
 
-// written is n as the YAML library writes it, its fields in the order of their names and its variables unexpanded. What
-// had quotes keeps them, and nothing else gets any that would make it text.
+// written returns n as the YAML library writes it, with sorted fields and unexpanded variables. Quoted texts keep
+// their quotes, and no other scalar gets quotes, which would make it text.
 func (n *node) written() *yaml.Node {
 	switch n.kind {
 	case mapping:

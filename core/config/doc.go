@@ -7,13 +7,13 @@
 //	overlay         gateway.<name>.yaml is merged in: mappings merge, null removes, everything else replaces
 //	expand          ${VAR} and ${VAR:-default}, in values and after parsing, so no value can add YAML
 //	decode          one strict walk over the Go types: unknown keys, wrong types, ranges, choices
-//	resolve         what depends on another field: effective retry, timeout and signing secret of a handler
-//	validate        what concerns more than one field
+//	resolve         fields that depend on another field: effective retry, timeout and signing secret of a handler
+//	validate        checks that concern more than one field
 //
-// Nothing but a file that cannot be read or parsed stops at the first problem: all are collected, each with its
-// position and full path, and Load fails with the whole list. The walk replaces yaml.v3's own decoding, whose errors speak of Go types and which loses
-// strictness below custom types. The bounds and choices of a field stand in its struct tag and serve the check and
-// the message alike; defaults stand in default.go and nowhere else.
+// Only a file that cannot be read or parsed ends Load at the first problem. All other problems are collected, each
+// with its position and full path, and Load fails with the whole list. The walk replaces the decoding of yaml.v3,
+// whose errors name Go types and which is not strict below custom types. The bounds and choices of a field stand in
+// its struct tag, for the check and the message alike. Defaults stand in default.go and nowhere else.
 //
 // The struct tags: yaml is the key; required:"" refuses absence; filled:"" refuses an empty value, unless null is
 // written out; range:"lo hi" bounds a number or duration; oneof:"a b" lists choices; also:"x=a" lists other spellings,
@@ -23,12 +23,13 @@
 // Definition writes one workflow of the merged tree out again, unexpanded, for runs to follow; ParseDefinition sends that
 // through the same pipeline. So a run in flight never sees a change of the file, and the store never sees a variable.
 //
-// What comes from elsewhere (Options.Remote) goes through the same pipeline, without .env file, files of schemas, and all
-// but a few variables; core/config/remote fetches it. allow.go has the settings that such a configuration may not
-// contain unless the machine allows them. change.go has the settings that it may not change.
+// A configuration from elsewhere (Options.Remote) goes through the same pipeline, but without .env file, without
+// schemas in files of their own, and with few variables. core/config/remote fetches it. allow.go has the settings
+// that such a configuration may contain only with the machine's permission. change.go has the settings that it may
+// not change.
 //
-// Warnings tells what is allowed but worth a line at start. networks.go compares lists of networks as the addresses that
-// they hold. published.go has the secrets that were published as samples.
+// Warnings returns settings that are valid but doubtful. networks.go compares lists of networks by their addresses.
+// published.go has the secrets that were published as samples.
 //
 // The package is pure: files come through io/fs, the environment through a function. It may import core, core/endpoint,
 // core/cron, core/expr, core/sns, core/verify, the YAML and .env parsers and an edit distance; it imports no os, net/http,

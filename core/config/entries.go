@@ -1,6 +1,6 @@
 package config
 
-// Source is a door events come in by.
+// Source is an entrance for events.
 type Source struct {
 	// Name is the entry's key.
 	Name string `yaml:"-"`
@@ -13,12 +13,12 @@ type Source struct {
 	Secret Secrets `yaml:"secret"`
 	// SignatureHeader is the header that scheme hmac reads, default X-Webhook-Signature.
 	SignatureHeader string `yaml:"signature_header"`
-	// Dedup is body if two requests with the same body are the same delivery, whatever their headers contain. By default
+	// Dedup is body if two requests with the same body are the same delivery, also if their headers differ. By default
 	// the sender's own id of a delivery decides. Dedup is only for schemes that sign the body and nothing else.
 	Dedup string `yaml:"dedup" oneof:"body"`
 	// SkipVerify accepts topic notifications unverified, for emulators; default false.
 	SkipVerify bool `yaml:"skip_verify"`
-	// TopicARNs are the only topics accepted from, default any.
+	// TopicARNs are the only topics from which notifications are accepted, default any.
 	TopicARNs []string `yaml:"topic_arns"`
 	// Schedule is when a cron source fires: five fields, or six with seconds, or a word such as @daily; required for
 	// cron.
@@ -38,13 +38,13 @@ type Source struct {
 	AllowedIPs []Network `yaml:"allowed_ips"`
 }
 
-// Handler is a URL events are pushed to.
+// Handler is a URL to which events are delivered.
 type Handler struct {
 	// Name is the entry's key.
 	Name string `yaml:"-"`
 	// Source is the name of a source; required.
 	Source string `yaml:"source" required:""`
-	// Events are the event types taken, exact or with * wildcards; none means all.
+	// Events are the accepted event types, exact or with * wildcards; none means all.
 	Events []string `yaml:"events"`
 	// URL is an http or https address; required.
 	URL string `yaml:"url" required:""`
@@ -52,19 +52,18 @@ type Handler struct {
 	Type string `yaml:"type" oneof:"http grpc"`
 	// Method is GET, POST (default), PUT, PATCH or DELETE.
 	Method string `yaml:"method" oneof:"GET POST PUT PATCH DELETE"`
-	// Retry is the effective policy: what the entry leaves out comes from delivery.default_retry.
+	// Retry is the effective policy: missing fields of the entry come from delivery.default_retry.
 	Retry Retry `yaml:"retry"`
 	// Timeout is the effective limit of one attempt, 1ms to 1h, default delivery.timeout.
 	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
-	// SigningSecret is what deliveries are signed with, default delivery.signing_secret.
+	// SigningSecret is the key that signs deliveries, default delivery.signing_secret.
 	SigningSecret Secrets `yaml:"signing_secret"`
 	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first event is delivered,
 	// default none.
 	IdempotencyKey string `yaml:"idempotency_key" filled:""`
 	// RateLimit is deliveries per second, 1 to 1000000, default 0: no limit.
 	RateLimit int `yaml:"rate_limit" range:"1 1000000"`
-	// CircuitBreaker says when deliveries stop for a while because they fail. The file may give
-	// the word off.
+	// CircuitBreaker sets when deliveries pause because they fail. The file may give the word off.
 	CircuitBreaker CircuitBreaker `yaml:"circuit_breaker" off:""`
 	// Filter is a condition on the payload, default none.
 	Filter string `yaml:"filter" filled:""`
@@ -74,7 +73,7 @@ type Handler struct {
 	Headers map[string]Secret `yaml:"headers"`
 }
 
-// CircuitBreaker is when deliveries to a handler stop for a while because they fail.
+// CircuitBreaker sets when deliveries to a handler pause because they fail.
 type CircuitBreaker struct {
 	// Off is for a handler without a circuit breaker; the other fields mean nothing then.
 	Off bool `yaml:"-"`
@@ -87,13 +86,13 @@ type CircuitBreaker struct {
 	Count []string `yaml:"count" oneof:"5xx 4xx timeout network"`
 }
 
-// Queue is what consumers pull from.
+// Queue is a queue from which consumers receive messages.
 type Queue struct {
 	// Name is the entry's key.
 	Name string `yaml:"-"`
 	// Source is the name of a source; required.
 	Source string `yaml:"source" required:""`
-	// Events are the event types taken, exact or with * wildcards; none means all.
+	// Events are the accepted event types, exact or with * wildcards; none means all.
 	Events []string `yaml:"events"`
 	// Filter is a condition on the payload, default none.
 	Filter string `yaml:"filter" filled:""`
@@ -109,15 +108,15 @@ type Queue struct {
 	APIKey Secrets `yaml:"api_key"`
 }
 
-// Alert is where to tell people that something is wrong.
+// Alert is a place to which alerts are posted.
 type Alert struct {
 	// URL is posted to; required. It is a Secret because chat services put the credential into it.
 	URL Secret `yaml:"url" required:""`
 	// Type is the body's format: generic (default), slack or discord.
 	Type string `yaml:"type" oneof:"generic slack discord" also:"chat_a=slack chat_b=discord"`
-	// SigningSecret is what alerts of type generic are signed with, as deliveries are; default delivery.signing_secret.
-	// Chat services verify no signature, so alerts of their types are not signed.
+	// SigningSecret is the key that signs alerts of type generic, as it signs deliveries; default
+	// delivery.signing_secret. Chat services verify no signature, so alerts of their types are not signed.
 	SigningSecret Secrets `yaml:"signing_secret"`
-	// On lists what is told: dlq, verification_failure; required.
+	// On lists the kinds of alerts: dlq, verification_failure; required.
 	On []string `yaml:"on" required:"" oneof:"dlq verification_failure"`
 }

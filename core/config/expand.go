@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// expand replaces the variables in every scalar below n: ${NAME} and ${NAME:-default}. A bare $NAME is no variable, and
-// $$ is no escape: JSONPaths and templates are full of dollars. In a template ${{ is a dollar before a hole. Keys stay as they are. The value of a variable is not
-// expanded again, and cannot add to the tree, which is parsed already.
+// expand replaces the variables in every scalar below n: ${NAME} and ${NAME:-default}. A bare $NAME is no variable,
+// and $$ is no escape: JSONPaths and templates are full of dollars. In a template ${{ is a dollar before a hole. Keys
+// stay unexpanded. The value of a variable is not expanded again. It cannot add to the tree, which is parsed already.
 func (e *environment) expand(n *node, path string, r *report) {
 	for _, f := range n.fields {
 		e.expand(f.value, join(path, f.key), r)
@@ -36,15 +36,15 @@ type expansion struct {
 	own        strings.Builder // the same, with variableMark for each value of a variable
 	variables  int             // variables with a value; a default is the file's own text
 	complaints []string
-	told       map[string]bool // complaints, each once
+	told       map[string]bool // reported faults, each once
 	holes      bool            // the scalar may be a template
 }
 
 // holeFields are the fields that may be templates, in which {{ begins a hole.
 var holeFields = regexp.MustCompile(`^(handlers\.[^.]+\.transform|workflows\..*\.(input|output))$`)
 
-// hasHoles tells whether the field at a path may be a template. There ${{ is a dollar before a
-// hole, as in "${{ $.price }}". Elsewhere it is a mistake: ${{ secrets.KEY }} would become a key.
+// hasHoles reports whether the field at a path may be a template. There ${{ is a dollar before a hole, as in "${{
+// $.price }}". Elsewhere it is a mistake: ${{ secrets.KEY }} would become a key.
 func hasHoles(path string) bool { return holeFields.MatchString(path) }
 
 // variableMark stands for the value of a variable where only a file's own text matters.

@@ -14,7 +14,7 @@ import (
 	"github.com/joho/godotenv"
 )
 
-// Options say where a configuration is read from.
+// Options say from where a configuration is read.
 type Options struct {
 	// FS holds Path, its overlay and its .env file.
 	FS fs.FS
@@ -25,23 +25,23 @@ type Options struct {
 	Env string
 	// Lookup reads the environment; nil means an empty one.
 	Lookup func(string) (string, bool)
-	// Remote says that the files come from elsewhere, from someone who may change them but need not be trusted with
-	// what else is on this machine. They read only variables whose names begin with GATEWAY_VAR_ or that
-	// GATEWAY_CONFIG_ENV lists, separated by commas; there is no .env file, and a schema cannot be in a file of its own.
-	// They may not switch on server.allow_private_urls, server.trust_proxy or server.echo, nor hold a secret that is no
-	// variable, unless GATEWAY_CONFIG_ALLOW lists that field. The error is Forbidden if there is no other fault. Forbids
-	// lists the settings that such a configuration may not change.
+	// Remote says that the files come from elsewhere. Their author may change the configuration, but is not trusted
+	// with the rest of this machine. The files can read only variables whose names begin with GATEWAY_VAR_ or that
+	// GATEWAY_CONFIG_ENV lists, separated by commas. There is no .env file, and a schema cannot be in a file of its
+	// own. The files may not switch on server.allow_private_urls, server.trust_proxy or server.echo, nor contain a
+	// secret that is not a variable, unless GATEWAY_CONFIG_ALLOW lists that field. The error is Forbidden if there is
+	// no other fault. Forbids lists the settings that such a configuration may not change.
 	Remote bool
 }
 
-// MaxFile bounds each file read, in bytes. Load refuses one that is larger and need not be handed more than a byte of
-// the rest.
+// MaxFile bounds each file, in bytes. Load refuses a larger file, and reads at most one byte beyond the bound.
 const MaxFile = 1 << 20
 
 var envForm = regexp.MustCompile(`^[a-z0-9_-]+$`)
 
-// Load reads, merges, expands, decodes and validates a configuration. The error is Problems: everything that is wrong
-// in any of the files, sorted by file and line, or Forbidden. Load reads the same files each time and keeps nothing between calls.
+// Load reads, merges, expands, decodes and validates a configuration. The error is Problems, with everything that is
+// wrong in any of the files, sorted by file and line, or Forbidden. Load reads the files each time and keeps nothing
+// between calls.
 func Load(o Options) (*Config, error) {
 	l := loader{Options: o, env: environment{lookup: o.Lookup, used: map[string]bool{}}}
 	var allowed *allowance
@@ -84,7 +84,7 @@ func Load(o Options) (*Config, error) {
 	return c, nil
 }
 
-// decode makes a configuration of a tree whose variables are expanded. It is not validated yet.
+// decode makes a configuration from a tree whose variables are expanded. It does not validate.
 func decode(tree *node, d decoder) *Config {
 	c := Default()
 	c.origin = d.origin
@@ -93,8 +93,8 @@ func decode(tree *node, d decoder) *Config {
 	return c
 }
 
-// Lookup returns a variable and whether it is set, where Load looked: in the environment, as it is now, and in the .env
-// file, as it was then.
+// Lookup returns a variable and whether it is set. It looks in the present environment, and in the .env file as Load
+// read it.
 func (c *Config) Lookup(name string) (string, bool) {
 	if c.origin != nil && c.origin.lookup != nil {
 		if v, ok := c.origin.lookup(name); ok {
@@ -105,7 +105,7 @@ func (c *Config) Lookup(name string) (string, bool) {
 	return v.Reveal(), ok
 }
 
-// beside reads a file that a configuration refers to; nil if it cannot refer to any.
+// beside returns the function that reads files named by a configuration; nil if it may not name any.
 func (l *loader) beside() func(name string) ([]byte, error) {
 	if l.Remote {
 		return nil
@@ -150,8 +150,8 @@ func (l *loader) read() *node {
 	return tree
 }
 
-// overlays are the names that the overlay may have: that of the base file with the environment's in it, or else that
-// of an overlay which several base files share.
+// overlays returns the possible names of the overlay: the name of the base file with the environment's in it, or the
+// name of an overlay that several base files share.
 func (l *loader) overlays() []string {
 	ext := path.Ext(l.Path)
 	own := strings.TrimSuffix(l.Path, ext) + "." + l.Env + ext
@@ -163,7 +163,7 @@ func (l *loader) overlays() []string {
 }
 
 // overlay reads the overlay and returns its name, which is empty if there is none. Two overlays are a mistake: users
-// could not tell which of them counts.
+// could not know which of them counts.
 func (l *loader) overlay() (name string, data []byte) {
 	for _, candidate := range l.overlays() {
 		content, ok := l.file(candidate)
@@ -177,7 +177,7 @@ func (l *loader) overlay() (name string, data []byte) {
 	return name, data
 }
 
-// fileless says that an environment changes nothing, for want of files.
+// fileless returns the warning that an environment has no effect, because its files do not exist.
 func (l *loader) fileless(dotenv string) string {
 	names := l.overlays()
 	if dotenv != "" {
@@ -194,8 +194,8 @@ func (l *loader) fileless(dotenv string) string {
 	return fmt.Sprintf("environment %q has no files: %s nor %s exists", l.Env, neither, names[1])
 }
 
-// readDotenv takes from the .env file what the environment lacks. The parser's own error quotes the file, which is
-// full of secrets, so it is not passed on.
+// readDotenv adds the variables of the .env file that the environment lacks. The parser's error quotes the file,
+// which is full of secrets, so it is not passed on.
 func (l *loader) readDotenv(name string) {
 	data, ok := l.file(name)
 	if !ok {
@@ -210,7 +210,7 @@ func (l *loader) readDotenv(name string) {
 	l.env.add(vars)
 }
 
-// file returns a file's content and whether it exists. Any other trouble is reported.
+// file returns a file's content and whether it exists. It reports every other error.
 func (l *loader) file(name string) ([]byte, bool) {
 	data, err := readAll(l.FS, name)
 	switch {
@@ -235,10 +235,10 @@ func readAll(fsys fs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxFile+1))
 }
 
-// programVariable matches what other parts of the program read from the environment.
+// programVariable matches the variables that other parts of the program read from the environment.
 var programVariable = regexp.MustCompile(`^(RUST_LOG|NO_COLOR|GATEWAY_(LOG|LOG_FORMAT|TOKEN|CONFIG_ENV|CONFIG_ALLOW|HOSTED_SQL_API)|(OTEL|AWS|GOOGLE|AZURE)_.*)$`)
 
-// unused warns of variables in the .env file that nothing reads: most are misspelt.
+// unused warns of variables in the .env file that no part reads: most are misspelt.
 func (l *loader) unused() (notes []Problem) {
 	used := names(l.env.used)
 	for _, name := range names(l.env.file) {
@@ -249,20 +249,20 @@ func (l *loader) unused() (notes []Problem) {
 	return notes
 }
 
-// An environment answers for variables: the process's first, then the .env file's.
+// An environment looks variables up: first in the process, then in the .env file.
 type environment struct {
 	lookup func(string) (string, bool)
 	file   map[string]string // all of the .env file
-	added  map[string]Secret // those of it that the process lacks
+	added  map[string]Secret // its variables that the process lacks
 	used   map[string]bool   // variables the configuration refers to
 
-	exposed func(name string) bool // which it may refer to; nil means all
+	exposed func(name string) bool // reports whether it may refer to a variable; nil permits all
 }
 
-// exposedPrefix is what the names of variables begin with that any configuration may read.
+// exposedPrefix begins the names of the variables that every configuration may read.
 const exposedPrefix = "GATEWAY_VAR_"
 
-// exposed tells which variables a remote configuration may read.
+// exposed returns a function that reports whether a remote configuration may read a variable.
 func exposed(lookup func(string) (string, bool)) func(name string) bool {
 	var listed []string
 	if lookup != nil {

@@ -30,8 +30,8 @@ func union(networks []Network) []span {
 	return merged
 }
 
-// touches tells whether next overlaps s or begins right behind it. next must not begin before
-// s. IPv4 and IPv6 never touch.
+// touches reports whether next overlaps s or begins right after it. next must not begin before s. IPv4 and IPv6 never
+// touch.
 func (s span) touches(next span) bool {
 	if s.last.BitLen() != next.first.BitLen() {
 		return false
@@ -40,7 +40,7 @@ func (s span) touches(next span) bool {
 	return !s.last.Less(next.first) || behind == next.first
 }
 
-// lastOf is the last address of a network.
+// lastOf returns the last address of a network.
 func lastOf(p netip.Prefix) netip.Addr {
 	bytes := p.Masked().Addr().AsSlice()
 	for i := p.Bits(); i < 8*len(bytes); i++ {
@@ -53,7 +53,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 // everyAddress is the meaning of an empty list of allowed networks.
 var everyAddress = []Network{{netip.MustParsePrefix("0.0.0.0/0")}, {netip.MustParsePrefix("::/0")}}
 
-// within tells whether the other networks contain each address of some networks.
+// within reports whether the other networks contain every address of the given networks.
 func within(networks, others []Network) bool {
 	outer := union(others)
 	for _, s := range union(networks) {

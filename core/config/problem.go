@@ -9,7 +9,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Problem is one thing to tell about a configuration: where it stands and what is to be done.
+// Problem is one message about a configuration: its place, the fault and the remedy.
 type Problem struct {
 	// File is the file's name, as Options gives it.
 	File string
@@ -17,7 +17,8 @@ type Problem struct {
 	Line, Column int
 	// Path is the dotted way to the field, such as handlers.billing.events[0]; empty for the file as a whole.
 	Path string
-	// Message says what is wrong and what is allowed. It holds no secret and no value that came from a variable.
+	// Message says how the field is wrong and which values are allowed. It contains no secret and no value of a
+	// variable.
 	Message string
 }
 
@@ -35,7 +36,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is the error of Load: everything that is wrong, sorted by file and line.
+// Problems is the error of Load: all problems, sorted by file and line.
 type Problems []Problem
 
 // Error returns one line for each problem.
@@ -54,11 +55,11 @@ const maxProblems = 1000
 type report struct {
 	problems Problems
 	more     int             // problems beyond the full list
-	paths    map[string]bool // fields something was said about
-	fatal    bool            // a file could not be read: what else might be said would only follow from that
+	paths    map[string]bool // fields with a reported problem
+	fatal    bool            // a file could not be read, so further problems would only follow from that
 }
 
-// stop notes a problem after which the files cannot be judged any further.
+// stop notes a problem after which the files cannot be checked any further.
 func (r *report) stop(file string, line int, format string, args ...any) {
 	at := position{file: file}
 	if line > 0 {
@@ -68,7 +69,7 @@ func (r *report) stop(file string, line int, format string, args ...any) {
 	r.fatal = true
 }
 
-// add notes a problem. What a message quotes goes through quote, so that it stays one line.
+// add notes a problem. Quoted texts in a message pass through quote, so that the message stays one line.
 func (r *report) add(at position, path, format string, args ...any) {
 	if r.paths == nil {
 		r.paths = map[string]bool{}
@@ -96,7 +97,7 @@ func (r *report) sorted() Problems {
 	return r.problems
 }
 
-// suggest is [suggest], or "" for a problem that would not be listed.
+// suggest returns the result of [suggest], or "" for a problem that would not be listed.
 func (r *report) suggest(word, label string, candidates []string) string {
 	if r.full() {
 		return ""
@@ -105,16 +106,16 @@ func (r *report) suggest(word, label string, candidates []string) string {
 }
 
 const (
-	maxWord       = 64  // longest word worth guessing about
-	maxCandidates = 500 // most words it is compared with
+	maxWord       = 64  // longest word for which a suggestion is searched
+	maxCandidates = 500 // most words with which it is compared
 	maxListed     = 20  // most words a message lists
 )
 
-// nearest returns the candidate closest to word if it is close enough to be what was meant, else "". A third of the
-// letters may differ, rounded up: "retires" is "retry", "prot" is "port".
+// nearest returns the candidate closest to word if it is close enough to be meant, else "". A third of the letters
+// may differ, rounded up: "retires" is "retry", "prot" is "port".
 func nearest(word string, candidates []string) string {
 	if len(word) > maxWord {
-		return "" // the distance costs both lengths multiplied
+		return "" // the distance costs the product of both lengths
 	}
 	best, least := "", (len(word)+2)/3+1
 	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
@@ -128,7 +129,7 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// suggest ends a message about an unknown word: with the nearest candidate, or with all of them under a label.
+// suggest returns the end of a message about an unknown word: the nearest candidate, or all of them after a label.
 func suggest(word, label string, candidates []string) string {
 	if near := nearest(word, candidates); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)

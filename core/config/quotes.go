@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A brokenText is a text in quotes that holds the same quote: YAML ends the text there, and cannot read the rest.
+// A brokenText is a text in quotes that contains the same quote: YAML ends the text there, and cannot read the rest.
 type brokenText struct {
 	line  int
-	key   string // whose value it is; empty in a list
+	key   string // the key of the text; empty in a list
 	quote byte
 }
 
-// String says what is wrong and how to write it, without the text: it may be a secret.
+// String describes the fault and the correct spelling, without the text: it may be a secret.
 func (b brokenText) String() string {
 	of, names, written := "a text", "single", `'$.total == "10"'`
 	if b.key != "" {
@@ -28,7 +28,7 @@ func (b brokenText) String() string {
 // brokenTextFrom finds the first broken text at or after a line of a file that is not YAML. The library names the line
 // where the mapping or list of the text begins.
 func brokenTextFrom(data []byte, line int) (brokenText, bool) {
-	block := -1 // the indentation of the line that begins a block of text, in which quotes mean nothing
+	block := -1 // the indentation of the line that begins a block of text, in which quotes have no meaning
 	for i, text := range strings.Split(string(data), "\n") {
 		indent := len(text) - len(strings.TrimLeft(text, " "))
 		if block >= 0 && (indent > block || strings.TrimSpace(text) == "") {

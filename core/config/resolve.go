@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// resolve fills in what a field takes from another one. Presence is asked of the origin, not of the value, so that
-// "retry: {max: 3}" keeps the default interval.
+// resolve fills in the values that a field takes from another one. It asks the origin whether a field is given, and
+// not the value, so that "retry: {max: 3}" keeps the default interval.
 func (c *Config) resolve() {
 	if c.Database.Driver == "sqlite" && c.Database.URL == "" {
 		c.Database.URL = sqliteFile
@@ -39,12 +39,12 @@ func (c *Config) resolveHandler(h *Handler) {
 	}
 }
 
-// resolveAlerts gives places of type generic the signing secret of all deliveries.
+// resolveAlerts gives alerts of type generic the signing secret of all deliveries.
 func (c *Config) resolveAlerts() {
 	for i := range c.Alerts {
 		a, path := &c.Alerts[i], index("alerts", i)
 		if !c.origin.set(path) {
-			path = "alerts" // one without a list has no number
+			path = "alerts" // a single alert without a list has no number
 		}
 		if a.Type == "generic" && !c.origin.set(path+".signing_secret") {
 			a.SigningSecret = c.Delivery.SigningSecret
@@ -52,8 +52,8 @@ func (c *Config) resolveAlerts() {
 	}
 }
 
-// resolveSteps gives every step the spacing of retries, but not their number: a step is tried once unless it says
-// otherwise.
+// resolveSteps gives every step the default spacing of retries, but not their number: by default a step is tried
+// once.
 func (c *Config) resolveSteps(path string, steps []Step) {
 	for i := range steps {
 		c.resolveStep(index(path, i), &steps[i])

@@ -16,8 +16,8 @@ import (
 
 const schemaMust = "must be a schema (a mapping with type, required or properties) or the name of a file that holds one"
 
-// schema decodes a JSON Schema, which may stand in place as a mapping, as a text of JSON or YAML, or in a file. What
-// remains is its JSON text.
+// schema decodes a JSON Schema. It may stand in place as a mapping, as a text of JSON or YAML, or in a file. The
+// result is its JSON text.
 func (d *decoder) schema(n *node, path string) (text string) {
 	var err error
 	switch {
@@ -48,7 +48,7 @@ func (d *decoder) schema(n *node, path string) (text string) {
 	return text
 }
 
-// schemaProblems returns the lines of what ParseSchema joined, or the one line of another error.
+// schemaProblems returns the lines of a joined error of ParseSchema, or the one line of another error.
 func schemaProblems(err error) (lines []string) {
 	all, several := err.(interface{ Unwrap() []error })
 	if !several {
@@ -67,7 +67,8 @@ func checkedSchema(text []byte) (string, error) {
 	return string(text), nil
 }
 
-// schemaText returns the schema that a scalar holds or names. What is no mapping is a name.
+// schemaText returns the schema in a scalar, or in the file that the scalar names. A text that is not a mapping is a
+// name.
 func (d *decoder) schemaText(n *node) (string, error) {
 	text := strings.TrimSpace(n.text)
 	inline, err := schemaJSON([]byte(n.text))
@@ -80,8 +81,8 @@ func (d *decoder) schemaText(n *node) (string, error) {
 	return d.schemaFile(path.Dir(n.at.file), text)
 }
 
-// schemaFile returns the schema of a file in a folder. It stays in the folder, since a configuration that comes from
-// elsewhere must not make the gateway read what it likes.
+// schemaFile returns the schema of a file in a folder. The path cannot leave the folder: a configuration from
+// elsewhere must not make the gateway read arbitrary files.
 func (d *decoder) schemaFile(folder, name string) (string, error) {
 	if d.file == nil {
 		return "", errors.New("a remote configuration comes without other files; write the schema itself here, as in {type: object}")
@@ -121,7 +122,7 @@ func schemaOf(data []byte) (string, error) {
 	return checkedSchema(text)
 }
 
-// cause is an error about a file without the file's name.
+// cause returns an error about a file without the file's name.
 func cause(err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {
@@ -130,11 +131,11 @@ func cause(err error) error {
 	return err
 }
 
-// startOfJSON tells a text that was meant to be JSON from YAML between braces.
+// startOfJSON distinguishes a text that was meant to be JSON from YAML between braces.
 var startOfJSON = regexp.MustCompile(`^\s*\{\s*"`)
 
-// schemaJSON returns the JSON text of a mapping that is written as JSON or YAML, or nil if data is valid YAML and no
-// mapping.
+// schemaJSON returns the JSON text of a mapping that is written as JSON or YAML. It returns nil if data is valid YAML
+// but not a mapping.
 func schemaJSON(data []byte) ([]byte, error) {
 	if json.Valid(data) {
 		// YAML would do for most JSON, but not for tabs and some escapes.
@@ -165,7 +166,7 @@ func schemaJSON(data []byte) ([]byte, error) {
 // anyBroken reports whether a problem was reported about n or something in it.
 func (n *node) anyBroken() bool { return n.any(func(n *node) bool { return n.broken }) }
 
-// anyExpanded reports whether n or something in it holds what a variable held.
+// anyExpanded reports whether n or a node in it contains the value of a variable.
 func (n *node) anyExpanded() bool { return n.any(func(n *node) bool { return n.raw != "" }) }
 
 func (n *node) any(is func(*node) bool) bool {
@@ -173,7 +174,7 @@ func (n *node) any(is func(*node) bool) bool {
 	return is(n) || slices.ContainsFunc(n.items, in) || slices.ContainsFunc(n.fields, func(e entry) bool { return in(e.value) })
 }
 
-// jsonNumber is a number in JSON's spelling; what YAML calls a number besides is text here.
+// jsonNumber is a number in JSON's spelling. Other numbers of YAML are text here.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // appendJSON appends n as JSON, its keys in the order of the file.

@@ -19,7 +19,7 @@ type position struct {
 	line, column int
 }
 
-// A kind tells the three shapes of a node apart.
+// A kind is one of the three shapes of a node.
 type kind int
 
 const (
@@ -28,16 +28,16 @@ const (
 	list
 )
 
-// A node is a piece of a YAML file that knows where it came from, also after it was merged into another file. Aliases
-// and merge keys are resolved.
+// A node is a piece of a YAML file that knows its position, also after it was merged into another file. Aliases and
+// merge keys are resolved.
 type node struct {
 	kind   kind
 	at     position // of the key for a mapping's value, so that every field of an entry can be clicked on alike
 	text   string   // scalar: the value
-	raw    string   // scalar: what the file says, if expansion changed it
+	raw    string   // scalar: the text in the file, if expansion changed it
 	own    string   // scalar: the text with variableMark for each value of a variable, if expansion changed it
 	plain  bool     // scalar: without quotes, so it may be a number, a truth value or null
-	broken bool     // a problem was reported and nothing more should be said about it
+	broken bool     // a problem of it was reported, so nothing more is reported about it
 	fields []entry  // mapping: in the order of the file
 	lookup map[string]*node
 	items  []*node // list
@@ -51,7 +51,8 @@ type entry struct {
 	value *node
 }
 
-// null tells whether n holds nothing. A variable that expands to nothing counts, one that holds "null" does not.
+// null reports whether n has no value. A variable that expands to nothing counts; a variable with the text "null"
+// does not.
 func (n *node) null() bool {
 	if n.kind != scalar || !n.plain || n.broken {
 		return false
@@ -59,10 +60,10 @@ func (n *node) null() bool {
 	return n.text == "" || n.raw == "" && slices.Contains([]string{"~", "null", "Null", "NULL"}, n.text)
 }
 
-// quoted tells whether quotes make text of n. Those around a variable do not: between braces YAML asks for them.
+// quoted reports whether quotes make n a text. Quotes around a variable do not: between braces YAML requires them.
 func (n *node) quoted() bool { return !n.plain && n.raw == "" }
 
-// saysNull tells whether null is written out.
+// saysNull reports whether null is written out.
 func (n *node) saysNull() bool { return n.null() && n.text != "" }
 
 // field returns the value of a key, or nil.
@@ -77,7 +78,7 @@ func (n *node) put(key string, value *node) {
 	n.fields = append(n.fields, entry{key, value})
 }
 
-// shape describes what n is.
+// shape names the kind of n for a message.
 func (n *node) shape() string {
 	switch {
 	case n.kind == mapping:
@@ -90,7 +91,8 @@ func (n *node) shape() string {
 	return "text"
 }
 
-// shown describes n where a scalar belongs. What a variable holds is not shown: it may be a secret in the wrong place.
+// shown describes n where a scalar belongs. It hides the value of a variable, which may be a secret in the wrong
+// place.
 func (n *node) shown() string {
 	switch {
 	case n.kind != scalar || n.null():
@@ -157,14 +159,15 @@ var (
 	yamlLine = regexp.MustCompile(`line ([0-9]+): `)
 	// parserErrors are the texts for which the library counts lines from 0; for its scanner's it counts from 1.
 	parserErrors = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
-	// unknownAnchor is about what may be a secret that begins with * and lacks its quotes, so its name is not told.
+	// unknownAnchor matches an error whose name may be a secret that begins with * and lacks its quotes, so the name
+	// is hidden.
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 )
 
-// placeless are the texts that come without a line wherever the fault is; without one, the others mean the first.
+// placeless are the errors without a line. For other errors without a line, the fault is in the first line.
 var placeless = regexp.MustCompile(`^(control characters|invalid|incomplete|unexpected|unknown anchor)`)
 
-// onlyLine is the line that holds a text, or 0 if none or several do.
+// onlyLine returns the line that contains a text, or 0 if no line or several lines do.
 func onlyLine(data []byte, text string) int {
 	before, after, found := bytes.Cut(data, []byte(text))
 	if !found || bytes.Contains(after, []byte(text)) {
@@ -173,7 +176,7 @@ func onlyLine(data []byte, text string) int {
 	return 1 + bytes.Count(before, []byte("\n"))
 }
 
-// syntaxProblem reports what the YAML library refuses, with the line it names and in words without its name.
+// syntaxProblem reports an error of the YAML library, with its line, and without the library's name.
 func syntaxProblem(file string, data []byte, err error, r *report) {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
 	switch m := yamlLine.FindStringSubmatch(text); {
@@ -200,7 +203,7 @@ func syntaxProblem(file string, data []byte, err error, r *report) {
 	r.stop(file, line, "is not YAML: %s", strings.ReplaceAll(text, "\n", " "))
 }
 
-// removable tells how to remove a mapping of a section, if it may be removed.
+// removable returns how to remove a mapping of a section, or "" if it cannot be removed.
 func removable(path string) string {
 	if path == "" {
 		return ""
@@ -208,8 +211,8 @@ func removable(path string) string {
 	return "; null removes it"
 }
 
-// tabbed returns the given line or the one after it if a tab indents it, else 0. The library names the line before the
-// tab, if that is where the value began.
+// tabbed returns the given line or the next one if a tab indents it, else 0. The library names the line before the
+// tab if the value began there.
 func tabbed(data []byte, line int) int {
 	all := strings.Split(string(data), "\n")
 	for i := max(line, 1); i <= min(line+1, len(all)); i++ {
@@ -226,12 +229,12 @@ const maxDirectives = 100
 // maxNodes bounds a file's nodes with aliases written out: a few lines of aliases can stand for billions.
 const maxNodes = 100_000
 
-// A builder turns the library's nodes into ours.
+// A builder converts the library's nodes.
 type builder struct {
 	file   string
 	report *report
 	nodes  int
-	open   map[*yaml.Node]bool // anchors being written out, to notice one that holds itself
+	open   map[*yaml.Node]bool // anchors being written out, to detect an anchor that contains itself
 }
 
 func (b *builder) position(y *yaml.Node) position { return position{b.file, y.Line, y.Column} }
@@ -282,8 +285,8 @@ func (b *builder) alias(y *yaml.Node, at position, path string) *node {
 	return b.node(y.Alias, at, path)
 }
 
-// fields reads the keys of a mapping. A key may appear once; what a merge key (<<) brings gives way to the keys
-// written out.
+// fields reads the keys of a mapping. A key may appear once. Keys that are written out take precedence over those of
+// a merge key (<<).
 func (b *builder) fields(n *node, y *yaml.Node, path string) {
 	var merged []*node
 	for i := 0; i+1 < len(y.Content); i += 2 {
@@ -336,7 +339,7 @@ func (n *node) remove(key string) {
 	n.fields = slices.DeleteFunc(n.fields, func(f entry) bool { return f.key == key })
 }
 
-// keys are the keys of a mapping.
+// keys returns the keys of a mapping.
 func (n *node) keys() (all []string) {
 	for _, f := range n.fields {
 		all = append(all, f.key)
@@ -345,8 +348,8 @@ func (n *node) keys() (all []string) {
 }
 
 // merge lays an overlay over a tree: mappings merge key by key, everything else replaces. A null that is written out
-// removes a mapping, such as a handler, but no section: that would take all of its tokens. Nothing cannot replace a
-// mapping: one whose lines are all commented out would otherwise erase the base file's.
+// removes a mapping, such as a handler, but no section, which would remove all of its tokens. An empty value cannot
+// replace a mapping: otherwise a mapping whose lines are all commented out would erase the base file's mapping.
 func merge(base, over *node, path string, r *report) {
 	for _, f := range over.fields {
 		here := join(path, f.key)

@@ -14,7 +14,7 @@ import (
 // Duration is a span of time as configurations write it. See [units.Duration].
 type Duration = units.Duration
 
-// mask is all that is ever printed of a secret.
+// mask replaces a secret in all output.
 const mask = "***"
 
 // Secret is text that no log, error or encoder prints: each of them sees ***. An empty Secret means "not set".
@@ -44,10 +44,10 @@ func (s Secret) MarshalYAML() (any, error) { return mask, nil }
 // LogValue returns ***.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(mask) }
 
-// Secrets is one secret or several: while a key is being rotated, old and new hold side by side.
+// Secrets is one secret or several. While a key is rotated, the old and the new one are valid together.
 type Secrets []Secret
 
-// First is the text of the first secret, for a program that proves itself with one; empty if there is none.
+// First returns the text of the first secret, for a program that authenticates with one; empty if there is none.
 func (s Secrets) First() string {
 	if len(s) == 0 {
 		return ""
@@ -58,7 +58,7 @@ func (s Secrets) First() string {
 // Network is an address range: one IP or a CIDR block.
 type Network struct{ netip.Prefix }
 
-// ParseNetwork reads an IP address or a CIDR block. IPv4 in IPv6 clothes becomes IPv4; host bits are cleared.
+// ParseNetwork reads an IP address or a CIDR block. An IPv4 address in IPv6 form becomes IPv4; host bits are cleared.
 func ParseNetwork(s string) (Network, error) {
 	bad := errors.New("must be an IP address or a CIDR block such as 10.0.0.0/8")
 	prefix, err := netip.ParsePrefix(s)

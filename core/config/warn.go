@@ -15,7 +15,7 @@ import (
 // shortSecret is the length in bytes below which a secret can be guessed; Standard Webhooks asks for 24 to 64.
 const shortSecret = 24
 
-// Warnings returns what is allowed but worth a line at start, sorted by file and line.
+// Warnings returns valid but doubtful settings, sorted by file and line.
 func (c *Config) Warnings() []Problem {
 	r := &report{}
 	w := warner{checker{Config: c, report: r}}
@@ -37,10 +37,10 @@ func (c *Config) Warnings() []Problem {
 	return r.sorted()
 }
 
-// A warner finds what is allowed but doubtful. It reports like a checker.
+// A warner finds valid but doubtful settings. It reports like a checker.
 type warner struct{ checker }
 
-// databaseFields tells which drivers ask for which fields.
+// databaseFields lists which drivers need which fields.
 var databaseFields = []struct {
 	field   string
 	drivers []string
@@ -53,8 +53,8 @@ var databaseFields = []struct {
 	{"hosted_sql_endpoint", []string{"hosted_sql"}},
 }
 
-// hostedBody is the size of body that a row of hosted_sql has room for whatever comes with it: 2,000,000 bytes less
-// what headers and ids may take.
+// hostedBody is the largest body that always fits into a row of hosted_sql: 2,000,000 bytes less the largest size of
+// headers and ids.
 const hostedBody = 1_900_000
 
 func (w warner) database() {
@@ -106,7 +106,7 @@ func (w warner) server() {
 	}
 }
 
-// lease warns where a job might be taken for stuck while it is still being delivered.
+// lease warns if a job could count as stuck while it is still being delivered.
 func (w warner) lease(path string, timeout Duration) {
 	if stale := w.Worker.StaleThresholdSecs; w.Worker.Lease(timeout.Duration) > time.Duration(stale)*time.Second {
 		w.problem("worker.stale_threshold_secs", "%d s is less than %s (%s) plus %.0f s; the longer time is used", stale, path, timeout, leaseMargin.Seconds())
@@ -119,7 +119,7 @@ const (
 	signingRecipe = "echo whsec_$(openssl rand -base64 32)"
 )
 
-// secrets warns of secrets that are too easy to guess, or that a copy may have spoilt.
+// secrets warns of secrets that are easy to guess, or that a copy may have damaged.
 func (w warner) secrets(path string, secrets ...Secret) {
 	w.guessable(path, tokenRecipe, secrets)
 }
@@ -138,8 +138,7 @@ func (w warner) guessable(path, recipe string, secrets []Secret) {
 	}
 }
 
-// signingKeys warns of secrets that the libraries of Standard Webhooks would not accept, or
-// not read as their author meant them.
+// signingKeys warns of secrets that the libraries of Standard Webhooks would not accept, or would read differently.
 func (w warner) signingKeys(path string, secrets Secrets) {
 	w.guessable(path, signingRecipe, secrets)
 	for _, s := range secrets {
@@ -179,7 +178,7 @@ func (w warner) sources() {
 	}
 }
 
-// clients warns of networks that no client is in.
+// clients warns of networks without any client.
 func (w warner) clients(path string, networks []Network) {
 	for i, n := range networks {
 		if n.IsSingleIP() && n.Addr().IsUnspecified() {
@@ -188,7 +187,7 @@ func (w warner) clients(path string, networks []Network) {
 	}
 }
 
-// consumed are the sources with a handler, queue or workflow for their events.
+// consumed returns the sources with a handler, queue or workflow for their events.
 func (w warner) consumed() map[string]bool {
 	all := map[string]bool{}
 	for _, h := range w.Handlers {
@@ -217,21 +216,21 @@ func (w warner) handlers() {
 	}
 }
 
-// events warns of types that a cron source does not make.
+// events warns of event types that a cron source does not make.
 func (w warner) events(path, source string, types []string) {
 	if w.Sources[source].Type == "cron" && len(types) > 0 && !slices.ContainsFunc(types, takesTick) {
 		w.problem(path, "none of these comes from source %s, which is of type cron; take %s, or leave events out", quote(source), core.CronTick)
 	}
 }
 
-// takesTick tells whether a type, maybe with stars, is that of cron's events. These hold no slash, at which path.Match
-// would stop.
+// takesTick reports whether a type, possibly with stars, matches the type of cron's events. That type has no slash,
+// at which path.Match would stop.
 func takesTick(pattern string) bool {
 	matched, _ := path.Match(pattern, core.CronTick)
 	return matched
 }
 
-// url warns of an address that will be refused when it is dialled.
+// url warns of an address that the gateway will refuse to dial.
 func (w warner) url(path, raw string) {
 	if why := refusal(raw, w.Server.AllowPrivateURLs); why != "" {
 		w.problem(path, "%s", why)

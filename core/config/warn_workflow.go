@@ -22,8 +22,8 @@ func (w warner) workflows() {
 	}
 }
 
-// Address is where the outside reaches this server, as far as the configuration knows: server.public_url, or else this
-// machine's own name for itself, which is good for nobody else. It has no slash at its end.
+// Address returns the address at which callers from outside reach this server: server.public_url, or else this
+// machine's own address, which only works on this machine. It has no slash at its end.
 func (c *Config) Address() string {
 	if c.Server.PublicURL != "" {
 		return c.Server.PublicURL
@@ -31,7 +31,7 @@ func (c *Config) Address() string {
 	return fmt.Sprintf("http://localhost:%d", c.Server.Port)
 }
 
-// callbackIn returns the name of the first callback step that tells its token, or "".
+// callbackIn returns the name of the first callback step that sends its token, or "".
 func callbackIn(steps []Step) string {
 	for _, s := range steps {
 		var below []Step
@@ -87,5 +87,5 @@ func (w warner) credentials(path string, headers map[string]Secret) {
 	}
 }
 
-// credential matches the names of headers that usually carry one.
+// credential matches the names of headers that usually carry a credential.
 var credential = regexp.MustCompile(`(?i)(auth|token|secret|password|passwd|cookie|credential|signature|(^|[-_])(api)?key$)`)

@@ -8,25 +8,26 @@ type Workflow struct {
 	Source string `yaml:"source" required:""`
 	// Events are the event types that start it, exact or with * wildcards; none means all.
 	Events []string `yaml:"events"`
-	// Timeout is after how many seconds no step is started any more, 1 to 31536000, default 0: never.
+	// Timeout is the number of seconds after which no step of a run starts, 1 to 31536000, default 0: no limit.
 	Timeout int `yaml:"timeout" range:"1 31536000"`
 	// MaxBytes is how many bytes a run may write before it fails, 1048576 (1 MiB) to 1073741824 (1 GiB), default
-	// 67108864 (64 MiB). The texts that its steps receive and pass on count, and its history. A state that only goes on
+	// 67108864 (64 MiB). The texts that its steps receive and pass on count, and its history. A state that passes
 	// unchanged from step to step does not count.
 	MaxBytes int `yaml:"max_bytes" range:"1048576 1073741824"`
-	// Params are what the payload must hold.
+	// Params are the required members of the payload.
 	Params []Param `yaml:"params"`
-	// OnFailure names the step of Steps that a run which fails goes on with before it fails; default none.
+	// OnFailure names the step of Steps with which a failing run continues before it fails; default none.
 	OnFailure string `yaml:"on_failure"`
 	// Steps run in order; required.
 	Steps []Step `yaml:"steps" required:""`
 
-	// Earlier says that this is a definition without max_bytes. An earlier version of the gateway made it, and processes
-	// of that version may still work on its runs. They leave runs of all other definitions alone: they know no max_bytes.
+	// Earlier says that this is a definition without max_bytes. An earlier version of the gateway made it, and
+	// processes of that version may still work on its runs. They do not touch runs of other definitions, since they
+	// do not know max_bytes.
 	Earlier bool `yaml:"-"`
 }
 
-// Param is one thing the payload of a workflow must hold.
+// Param is one required member of a workflow's payload.
 type Param struct {
 	// Name is a top-level key of the payload; required.
 	Name string `yaml:"name" required:""`
@@ -36,13 +37,14 @@ type Param struct {
 	Required bool `yaml:"required"`
 }
 
-// Step is one step of a workflow. Which fields it may carry depends on its Type.
+// Step is one step of a workflow. Its Type determines which fields it may have.
 type Step struct {
 	// Name is unique in the workflow; required, except that an iterator without one is called "item".
 	Name string `yaml:"name"`
 	// Type is http (default), choice, parallel, map, wait, callback or fail.
 	Type string `yaml:"type" oneof:"http choice parallel map wait callback fail"`
-	// URL is called by an http step (required), told the token by a callback step, called per item by a map step.
+	// URL is called by an http step (required), receives the token of a callback step, and is called per item by a
+	// map step.
 	URL string `yaml:"url"`
 	// Method is GET, POST (default), PUT, PATCH or DELETE.
 	Method string `yaml:"method" oneof:"GET POST PUT PATCH DELETE"`
@@ -50,13 +52,14 @@ type Step struct {
 	Headers map[string]Secret `yaml:"headers"`
 	// Retry is the policy of an http or callback step, default one attempt.
 	Retry StepRetry `yaml:"retry"`
-	// Catch tells where to go after a failure; the first entry that matches wins.
+	// Catch sets the next step after a failure; the first matching entry wins.
 	Catch []Catch `yaml:"catch"`
 	// OnFailure is empty (default: the run fails) or continue.
 	OnFailure string `yaml:"on_failure" oneof:"continue"`
 	// Input is a JSONPath or template that makes the step's input, default the state itself.
 	Input string `yaml:"input"`
-	// ResultPath is where the result goes into the state: empty (default) replaces it, "null" drops the result.
+	// ResultPath is the place of the result in the state: empty (default) replaces the state, "null" drops the
+	// result.
 	ResultPath string `yaml:"result_path" null:"keep"`
 	// Output is a JSONPath or template that makes the next state, default the state itself.
 	Output string `yaml:"output"`
@@ -66,20 +69,20 @@ type Step struct {
 	Goto string `yaml:"goto"`
 	// Seconds is the delay of a wait step, 0 to 31536000 (one year).
 	Seconds int `yaml:"seconds" range:"0 31536000"`
-	// TimestampPath is a JSONPath to the time a wait step waits for.
+	// TimestampPath is a JSONPath to the time until which a wait step waits.
 	TimestampPath string `yaml:"timestamp_path"`
 	// CallbackTimeout is how many seconds a callback step waits, 1 to 31536000, default 0: one year.
 	CallbackTimeout int `yaml:"callback_timeout" range:"1 31536000"`
 	// Error is the code of a fail step's error, a name; default none.
 	Error string `yaml:"error"`
-	// Message is the text of a fail step's error, with {{ }} as in a JSON string of a template; default that of the
-	// failure that was caught last.
+	// Message is the text of a fail step's error, with {{ }} as in a JSON string of a template. The default is the
+	// message of the last failure that was caught.
 	Message string `yaml:"message"`
-	// Choices are the ways out of a choice step; the first that holds wins.
+	// Choices are the ways out of a choice step; the first choice whose condition holds wins.
 	Choices []Choice `yaml:"choices"`
-	// Default names the step a choice step goes to when no choice holds.
+	// Default names the next step of a choice step if no choice holds.
 	Default string `yaml:"default"`
-	// Branches are what a parallel step runs side by side.
+	// Branches are the branches that a parallel step runs side by side.
 	Branches []Branch `yaml:"branches"`
 	// ItemsPath is a JSONPath to the array of a map step.
 	ItemsPath string `yaml:"items_path"`
@@ -101,9 +104,9 @@ type StepRetry struct {
 	Errors []string `yaml:"errors" oneof:"5xx 4xx timeout network all"`
 }
 
-// Catch sends a failed step elsewhere.
+// Catch sends a run to another step after a failure.
 type Catch struct {
-	// Errors are the classes it is for: 5xx, 4xx, timeout, network, all; required.
+	// Errors are the classes that it catches: 5xx, 4xx, timeout, network, all; required.
 	Errors []string `yaml:"errors" required:"" oneof:"5xx 4xx timeout network all"`
 	// Goto names the step to go to; required.
 	Goto string `yaml:"goto" required:""`
