@@ -11,9 +11,9 @@ import (
 
 var errToken = core.Refuse(core.Unauthorized, "Invalid token")
 
-// bearer is the tokens that open routes, each of them alone; nil opens the routes to
-// everyone. bearer holds and compares digests only, so that nobody can find the text or the
-// length of a token by how long comparing takes.
+// bearer is the set of tokens that open routes, each of them alone. Nil opens the routes to
+// every caller. bearer stores and compares digests only, so that the time of a comparison
+// reveals neither the text nor the length of a token.
 type bearer struct{ digests [][sha256.Size]byte }
 
 func newBearer(tokens []string) *bearer {
@@ -27,7 +27,7 @@ func newBearer(tokens []string) *bearer {
 	return b
 }
 
-// check refuses a request without a token, and says what is asked for.
+// check refuses a request without a valid token. The reply names the required scheme.
 func (b *bearer) check(w http.ResponseWriter, r *http.Request) error {
 	if b == nil || b.opens(r.Header["Authorization"]) {
 		return nil
@@ -36,7 +36,7 @@ func (b *bearer) check(w http.ResponseWriter, r *http.Request) error {
 	return errToken
 }
 
-// only serves a route for those who have a token.
+// only serves a route to callers with a valid token.
 func (b *bearer) only(serve route) route {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := b.check(w, r); err != nil {
@@ -52,7 +52,7 @@ func (b *bearer) opens(authorization []string) bool {
 	}
 	scheme, token, _ := strings.Cut(authorization[0], " ")
 	digest, equal := sha256.Sum256([]byte(token)), 0
-	for _, known := range b.digests { // each of them, so that the time does not tell which one it was
+	for _, known := range b.digests { // all of them, so that the time does not reveal the matching one
 		equal |= subtle.ConstantTimeCompare(digest[:], known[:])
 	}
 	return strings.EqualFold(scheme, "Bearer") && equal == 1

@@ -18,19 +18,18 @@ var (
 	errIncomplete = &core.Refusal{Kind: core.Invalid, Message: "request body is incomplete or malformed", Cause: intake.ErrMalformed}
 )
 
-// smallBody is how many bytes a body may have so that its request takes no slot before the
-// body has arrived. If [MaxConnections] such bodies arrive at once, they take 64 MiB. Most
-// events are smaller.
+// smallBody is the size in bytes up to which a body may arrive before its request takes a
+// slot. If [MaxConnections] such bodies arrive at once, they take 64 MiB. Most events are
+// smaller.
 const smallBody = 16 << 10
 
-// slowestBody is how many bytes a second a client must send of a larger body after the
-// ReadTimeout of the server.
+// slowestBody is the lowest rate, in bytes a second, at which a client must send a larger
+// body after the ReadTimeout of the server.
 const slowestBody = 32 << 10
 
-// body reads the body of a request, which is at most MaxBodySize bytes of no
-// encoding: a signature is over the bytes as sent, and a few bytes of gzip may
-// be a thousand times as many. When it returns a body, the request has its slots. A route
-// calls it once.
+// body reads the body of a request: at most MaxBodySize bytes without a content encoding. A
+// signature covers the bytes as sent, and a few bytes of gzip may decode to a thousand
+// times as many. When it returns a body, the request has its slots. A route calls it once.
 func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if encoded(r.Header) {
 		return nil, errEncoding
@@ -64,7 +63,7 @@ func (d *Door) small(rec *record, r *http.Request) ([]byte, error) {
 	return body, rec.enter(r.Context(), rec.budget.serving...)
 }
 
-// large reads a body that is large, or whose length is not known.
+// large reads a body that is large, or whose length is unknown.
 func (d *Door) large(rec *record, r *http.Request) ([]byte, error) {
 	if err := rec.enter(r.Context(), rec.budget.arriving...); err != nil {
 		return nil, err
@@ -155,8 +154,8 @@ func (p *pacer) arrived(n int) {
 	_ = p.control.SetWriteDeadline(due.Add(p.server.WriteTimeout))
 }
 
-// optional reads a body that is a JSON object of known fields, or left out. There is
-// nothing to be asked for beside it.
+// optional reads a body that is missing, or a JSON object of known fields. The request may
+// have no parameters beside it.
 func (d *Door) optional(w http.ResponseWriter, r *http.Request, known ...string) (fields, error) {
 	if err := unasked(r, known); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// BreakersOptions is what the routes of circuit breakers work with.
+// BreakersOptions are the dependencies of the routes of circuit breakers.
 type BreakersOptions struct {
 	// Reset closes the breaker of a handler; see Breakers of core/manage.
 	Reset func(ctx context.Context, handler string) (bool, error)
@@ -18,7 +18,7 @@ type BreakersOptions struct {
 	Tokens []string
 }
 
-// Breakers is the routes of circuit breakers.
+// Breakers returns the routes of circuit breakers.
 func Breakers(o BreakersOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		b := &breakerRoutes{d, o}

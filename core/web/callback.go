@@ -10,21 +10,21 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// callbackPath is before the tokens of callbacks.
+// callbackPath is the part of the path before the token of a callback.
 const callbackPath = "/callback/"
 
-// CallbackOptions is what the route of callbacks works with.
+// CallbackOptions are the dependencies of the route of callbacks.
 type CallbackOptions struct {
-	// Resume resumes the step that a token was issued for, with the body as its result.
-	// If the token is not, or no longer, good, the error is a [core.NotFound] refusal,
-	// unless this callback was recorded before. Refusals of a body are the same for every token.
+	// Resume resumes the step for which a token was issued, with the body as its result. If
+	// the token is not valid, or no longer, the error is a [core.NotFound] refusal, unless
+	// this callback was recorded before. Refusals of a body are the same for every token.
 	Resume func(ctx context.Context, token string, body []byte) error
 }
 
-// Callback is the route by which those who were asked to call back do so. The token in
-// the path is all that proves who they are. So nothing but Resume looks at it: whatever
-// the guards, the method or the body are answered, they are for any token, and one that
-// is not good is answered as a route that does not exist.
+// Callback returns the route to which external systems post callbacks. The token in the
+// path is their only proof, so only Resume looks at the token. The guards, the method and
+// the body give the same replies for every token. An invalid token gives the same reply as
+// an unknown route.
 func Callback(o CallbackOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		c := &callbackRoute{d, o}
@@ -42,8 +42,8 @@ func (c *callbackRoute) resume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// A callback that has wholly arrived counts, also if its sender has hung up: the
-	// token is good once, and the sender cannot know how far it got.
+	// A callback that has arrived completely counts, also if its sender has disconnected:
+	// the token can be used once, and the sender cannot know how far it got.
 	err = c.Resume(context.WithoutCancel(r.Context()), segment(r, "token"), body)
 	switch {
 	case core.IsKind(err, core.NotFound):
@@ -60,6 +60,5 @@ type calledBody struct {
 	Message string `json:"message"`
 }
 
-// callingBack reports whether a request is for the route of callbacks, or would be with
-// another method.
+// callingBack reports whether a request is for the route of callbacks, with any method.
 func callingBack(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, callbackPath) }

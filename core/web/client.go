@@ -8,25 +8,23 @@ import (
 	"strings"
 )
 
-// Clients says how to tell the address of a client.
+// Clients determines the address of a client.
 type Clients struct {
-	// TrustProxy believes what proxies say about whom they speak for. Without it
-	// the client is whoever holds the other end of the connection.
+	// TrustProxy trusts the headers in which proxies name their clients. Without it the
+	// client is the peer of the connection.
 	TrustProxy bool
 
-	// Proxies are the networks of the proxies to believe. None means that exactly
-	// one proxy is in front, whatever its address.
+	// Proxies are the networks of the trusted proxies. An empty list means that exactly one
+	// proxy is in front, at any address.
 	Proxies []netip.Prefix
 }
 
-// Address is the address of the request's client; the zero Addr if it is not
-// known.
+// Address returns the address of the request's client, or the zero Addr if it is unknown.
 //
-// Behind a proxy it is the rightmost entry of X-Forwarded-For that is not itself
-// one of the proxies: every entry left of it was written by the client, or by
-// someone it chose. X-Real-IP is read only if there is no X-Forwarded-For. An
-// entry that is not an address means that something is not as configured, and
-// gives the peer.
+// Behind a proxy it is the rightmost entry of X-Forwarded-For that is not one of the
+// proxies: every entry left of it comes from the client, or from a system of the client's
+// choice. X-Real-IP is read only without X-Forwarded-For. An entry that is not an address
+// means that the configuration does not match the proxies; then the client is the peer.
 func (c Clients) Address(r *http.Request) netip.Addr {
 	peer := peerAddress(r.RemoteAddr)
 	if !c.Proxy(peer) {
@@ -50,8 +48,8 @@ func (c Clients) Proxy(peer netip.Addr) bool {
 	return c.TrustProxy && (len(c.Proxies) == 0 || c.isProxy(peer))
 }
 
-// rightmost walks the entries of all lines from the last to the first. If all
-// are proxies, the first is the client: one of the proxies' own network.
+// rightmost reads the entries of all lines from the last to the first. If all are proxies,
+// the first is the client: a machine in the proxies' own network.
 func (c Clients) rightmost(lines []string) (found netip.Addr) {
 	for _, line := range slices.Backward(lines) {
 		for line != "" {
@@ -76,8 +74,8 @@ func (c Clients) isProxy(a netip.Addr) bool {
 	return slices.ContainsFunc(c.Proxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// peerAddress reads Request.RemoteAddr, which has a port except where there is
-// no connection, as in a function.
+// peerAddress reads Request.RemoteAddr. It has a port unless there is no connection, as in
+// a function.
 func peerAddress(s string) netip.Addr {
 	if host, _, err := net.SplitHostPort(s); err == nil {
 		s = host
@@ -85,8 +83,8 @@ func peerAddress(s string) netip.Addr {
 	return plain(netip.ParseAddr(s))
 }
 
-// entryAddress reads one address of a header. Some proxies add the port, or write
-// an IPv6 address in brackets as with one.
+// entryAddress reads one address of a header. Some proxies add the port, or write an IPv6
+// address in brackets even without one.
 func entryAddress(s string) netip.Addr {
 	s = strings.TrimSpace(s)
 	if ap, err := netip.ParseAddrPort(s); err == nil {
@@ -98,8 +96,8 @@ func entryAddress(s string) netip.Addr {
 	return plain(netip.ParseAddr(s))
 }
 
-// plain takes away what would let one address pass for another: the IPv6 form
-// of an IPv4 address, and the zone.
+// plain removes two differences between spellings of one address: the IPv6 form of an IPv4
+// address, and the zone.
 func plain(a netip.Addr, err error) netip.Addr {
 	if err != nil {
 		return netip.Addr{}

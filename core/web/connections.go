@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// How many connections a process should hold open; see [Limit].
+// The connections that a process should hold open at most; see [Limit].
 const (
 	MaxConnections     = 4096
 	MaxConnectionsEach = MaxConnections / 2 // of one client
@@ -42,8 +42,8 @@ type Crowd struct {
 // caller must serve the listener with a server of [NewServer],
 // which reports the idle connections.
 //
-// Limit also completes the replies net/http gives on its own, before there is a request to
-// hand over: see [conn.Write].
+// Limit also completes the replies that net/http makes itself, before a handler has a
+// request: see [conn.Write].
 func Limit(l net.Listener, c Crowd) net.Listener {
 	return &limited{Listener: l, Crowd: c,
 		ordinary: seats{most: c.Most, each: c.Each, hosts: map[netip.Addr]*host{}},
@@ -74,7 +74,7 @@ type host struct {
 	idle list.List // of *conn; the longest idle one is first
 }
 
-// errCrowd is why a connection is closed right after the gateway accepted it.
+// errCrowd is the reason for closing a connection right after the gateway accepted it.
 var errCrowd = errors.New("too many connections")
 
 // Accept returns the next connection within the bounds.
@@ -98,7 +98,7 @@ func (l *limited) Accept() (net.Conn, error) {
 }
 
 // speaksForMany reports whether an address may have more connections than others. A peer
-// without an address is on a socket that is not of a network, such as a Unix socket.
+// without an address is on a local socket, such as a Unix socket.
 func (l *limited) speaksForMany(peer netip.Addr) bool {
 	return !peer.IsValid() || l.Proxy != nil && l.Proxy(peer)
 }

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Counts are what handlers count together. When one takes the place of another, while the
-// requests of that one still end, they bound both as if they were one, and no client's
-// rate begins anew. The zero Counts is ready to use.
+// Counts are the shared counts of successive handlers. When a handler replaces another one
+// whose requests have not ended, their requests count together against the limits, and the
+// rates of clients do not begin again. The zero Counts is ready to use.
 type Counts struct {
-	inbound   slots   // requests whose body is there, and which are being served
+	inbound   slots   // requests whose body has arrived, and which are being served
 	arriving  slots   // requests whose large body is on its way
 	operating slots   // requests of operators
 	callbacks slots   // callbacks that are being served
@@ -20,17 +20,17 @@ type Counts struct {
 
 	mu        sync.Mutex
 	limiter   *rate
-	perSecond int // that the limiter was made for
+	perSecond int // the rate for which the limiter was made
 }
 
-// Polls is how many requests for messages are being served.
+// Polls returns the number of requests for messages that are being served.
 func (c *Counts) Polls() int { return c.polls.count() }
 
-// Unwritten is how many bytes replies have that are being made or written.
+// Unwritten returns the number of bytes of replies that are being made or written.
 func (c *Counts) Unwritten() int { return c.outflow.bytes() }
 
-// limit is who counts the requests of client addresses, nil without a limit. It begins
-// anew when the limit changes: what was counted belongs to another one.
+// limit returns the counter of requests by client address, nil without a limit. If the
+// limit changes, the counter begins again.
 func (c *Counts) limit(perSecond int) *rate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

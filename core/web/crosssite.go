@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// errCrossSite tells the author of a page which requests the gateway refuses from browsers.
+// errCrossSite explains to the author of a page which requests of browsers the gateway
+// refuses.
 var errCrossSite = &verdict{status: http.StatusForbidden, text: "Requests that a browser makes for a page of another origin are refused; send this from a program"}
 
 // elsewhere recognizes requests that a browser makes for a page of another origin: by

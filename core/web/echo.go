@@ -6,15 +6,15 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Echoed is a request the built-in receiver got.
+// Echoed is a request that the built-in receiver got.
 type Echoed struct {
 	Method string
 	Header http.Header
 	Body   []byte
 }
 
-// Echo is a receiver for trying things out: a handler of the gateway may deliver
-// to the gateway's own /_echo, which shows to tell what came and answers 200.
+// Echo returns a receiver for trials: a handler of the gateway may deliver to the gateway's
+// own /_echo. It passes each request to tell, and answers 200.
 func Echo(tell func(Echoed)) Piece {
 	return func(r chi.Router, d *Door) {
 		r.Handle("/_echo", d.receiving(&d.budgets.intake, func(w http.ResponseWriter, r *http.Request) error {

@@ -23,7 +23,7 @@ type EventManager interface {
 	Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error]
 }
 
-// EventsOptions is what the routes of events work with.
+// EventsOptions are the dependencies of the routes of events.
 type EventsOptions struct {
 	Manager EventManager
 
@@ -31,7 +31,7 @@ type EventsOptions struct {
 	Tokens []string
 }
 
-// Events is the routes of events.
+// Events returns the routes of events.
 func Events(o EventsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		e, token := &eventRoutes{d, o.Manager}, newBearer(o.Tokens)
@@ -89,7 +89,7 @@ func eventFilter(s selectors) (f core.EventFilter, err error) {
 	return f, err
 }
 
-// timesOf is the span of time that since and until select; a zero time is no bound.
+// timesOf returns the times of since and until; a zero time is no bound.
 func timesOf(s interface {
 	time(name string) (time.Time, error)
 }) (since, until time.Time, err error) {
@@ -121,7 +121,7 @@ func (e *eventRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// eventID is the event that a path names. What is no id names none.
+// eventID returns the event id in a path. For a text that is not an id, no event exists.
 func eventID(r *http.Request) (core.ID, error) {
 	id, err := core.ParseID(segment(r, "id"))
 	if err != nil {
@@ -159,7 +159,7 @@ func (e *eventRoutes) replayOne(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// replay replays events that are selected, or as many of them as are done in one go.
+// replay replays the selected events, at most as many as one request may replay.
 func (e *eventRoutes) replay(w http.ResponseWriter, r *http.Request) error {
 	body, err := e.optional(w, r, "source", "event_type", "since", "until", "limit", "first", "last", "dry_run")
 	if err != nil {

@@ -10,16 +10,15 @@ import (
 
 var linesType = []string{"application/x-ndjson"}
 
-// Bounds of an export that is under way.
+// Bounds of an export.
 const (
 	worthSending = 64 << 10    // bytes of lines in one write
 	exportTime   = time.Minute // how long a client may take to read them
 )
 
-// export sends events as lines. Its memory does not depend on how many there are: it has
-// that of a page until it has ended. Of an
-// error behind the first lines the caller learns by the connection being cut: that all
-// is well was said before.
+// export sends events as lines. Its memory is the size of one page, however many events
+// there are. If an error occurs after the first lines, export cuts the connection, because
+// it has already sent status 200.
 func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
 	query, err := queryOf(r, "source", "event_type", "since", "until", "limit")
 	if err != nil {
@@ -46,11 +45,11 @@ func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
 			return e.breakOff(r, out, err)
 		}
 	}
-	_ = out.send() // whoever is gone wants no other reply
+	_ = out.send() // a client that has disconnected needs no other reply
 	return nil
 }
 
-// breakOff ends an export that failed: with a reply if there was none yet.
+// breakOff ends an export that failed. It sends a reply if none has begun.
 func (e *eventRoutes) breakOff(r *http.Request, out *lines, err error) error {
 	if !out.begun {
 		return err
@@ -61,7 +60,7 @@ func (e *eventRoutes) breakOff(r *http.Request, out *lines, err error) error {
 	panic(http.ErrAbortHandler)
 }
 
-// lines gathers lines and sends them.
+// lines collects lines and sends them.
 type lines struct {
 	w     http.ResponseWriter
 	begun bool
@@ -79,7 +78,7 @@ func (l *lines) add(told manage.Told) error {
 	return l.send()
 }
 
-// send sends what was gathered, and the head of the reply before it.
+// send sends the collected lines, after the head of the reply if that was not sent yet.
 func (l *lines) send() error {
 	if !l.begun {
 		l.begun = true

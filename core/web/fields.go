@@ -17,20 +17,19 @@ import (
 	"github.com/eventgateway/gateway/core/units"
 )
 
-// What the requests of the API say is read strictly, parameters behind the question mark
-// and fields of bodies alike: one that is misspelt, stands at the wrong place or is given
-// twice would else be ignored without a word, and what it was to select be replayed,
-// retried or exported whole.
+// Requests of the API are read strictly, both parameters of the query and fields of bodies.
+// A misspelt, misplaced or repeated selector would otherwise be ignored, and the request
+// would replay, retry or export everything.
 
 var (
 	errQuery  = core.Refuse(core.Invalid, "the query is malformed")
 	errObject = core.Refuse(core.Invalid, "the body must be a JSON object")
 )
 
-// A query is the parameters behind the question mark.
+// A query is the parameters of a URL.
 type query url.Values
 
-// queryOf reads a query that has none but the known parameters.
+// queryOf reads a query that has only the known parameters.
 func queryOf(r *http.Request, known ...string) (query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -54,7 +53,7 @@ func bare(serve route) route {
 	}
 }
 
-// unasked refuses parameters where a body says what is to be done, in these fields.
+// unasked refuses parameters of a request whose selectors are fields of the body.
 func unasked(r *http.Request, fields []string) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -66,7 +65,7 @@ func unasked(r *http.Request, fields []string) error {
 	return nil
 }
 
-// text returns a parameter and whether it is there. It may be there once.
+// text returns a parameter and whether it is given. It may occur once.
 func (q query) text(name string) (text string, given bool, err error) {
 	switch values := q[name]; len(values) {
 	case 0:
@@ -77,7 +76,7 @@ func (q query) text(name string) (text string, given bool, err error) {
 	return "", false, core.Refuse(core.Invalid, "%s must be given once", name)
 }
 
-// number returns a parameter from low to high, or what it is if it is not there.
+// number returns a parameter from low to high, or absent if it is not given.
 func (q query) number(name string, absent, low, high int) (int, error) {
 	text, given, err := q.text(name)
 	if err != nil || !given {
@@ -90,7 +89,7 @@ func (q query) number(name string, absent, low, high int) (int, error) {
 	return n, nil
 }
 
-// atLeast returns a parameter from low on, or what it is if it is not there.
+// atLeast returns a parameter from low on, or absent if it is not given.
 func (q query) atLeast(name string, absent, low int) (int, error) {
 	text, given, err := q.text(name)
 	if err != nil || !given {
@@ -103,7 +102,7 @@ func (q query) atLeast(name string, absent, low int) (int, error) {
 	return n, nil
 }
 
-// duration returns a parameter within a span; zero if it is not there.
+// duration returns a parameter within a span; zero if it is not given.
 func (q query) duration(name string, s span) (time.Duration, error) {
 	text, given, err := q.text(name)
 	if err != nil || !given {
@@ -112,7 +111,7 @@ func (q query) duration(name string, s span) (time.Duration, error) {
 	return s.parse(name, text, quote(text))
 }
 
-// id returns a parameter that is one; none if it is not there.
+// id returns a parameter that is an id; "" if it is not given.
 func (q query) id(name string) (core.ID, error) {
 	text, given, err := q.text(name)
 	if err != nil || !given {
@@ -121,7 +120,7 @@ func (q query) id(name string) (core.ID, error) {
 	return parseID(name, text)
 }
 
-// name returns a parameter that is a name, see named; "" if it is not there.
+// name returns a parameter that is a name, see named; "" if it is not given.
 func (q query) name(name, what string) (string, error) {
 	text, given, err := q.text(name)
 	if err == nil && given && !named(text) {
@@ -130,7 +129,7 @@ func (q query) name(name, what string) (string, error) {
 	return text, err
 }
 
-// time returns a parameter that is one; zero if it is not there.
+// time returns a parameter that is a time; zero if it is not given.
 func (q query) time(name string) (time.Time, error) {
 	text, given, err := q.text(name)
 	if err != nil || !given {
@@ -139,7 +138,7 @@ func (q query) time(name string) (time.Time, error) {
 	return parseTime(name, text)
 }
 
-// flag returns a parameter that is true or false; false if it is not there.
+// flag returns a parameter that is true or false; false if it is not given.
 func (q query) flag(name string) (bool, error) {
 	text, given, err := q.text(name)
 	switch {
@@ -151,10 +150,10 @@ func (q query) flag(name string) (bool, error) {
 	return false, core.Refuse(core.Invalid, "%s must be true or false; not %s", name, quote(text))
 }
 
-// fields are those of a JSON object in a body.
+// fields are the fields of a JSON object in a body.
 type fields map[string]json.RawMessage
 
-// fieldsOf reads a JSON object that has none but the known fields.
+// fieldsOf reads a JSON object that has only the known fields.
 func fieldsOf(body []byte, known ...string) (fields, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -170,7 +169,7 @@ func fieldsOf(body []byte, known ...string) (fields, error) {
 		if err := d.Decode(&value); err != nil {
 			return nil, errObject
 		}
-		name := key.(string) // a key is nothing else
+		name := key.(string) // a key is always a string
 		switch _, twice := f[name]; {
 		case !slices.Contains(known, name):
 			return nil, unknown("field", name, "known here", known)
@@ -188,7 +187,7 @@ func fieldsOf(body []byte, known ...string) (fields, error) {
 	return f, nil
 }
 
-// unknown refuses a field or parameter, and says in these words which there are.
+// unknown refuses a field or parameter, and lists the known ones after words.
 func unknown(what, name, words string, known []string) error {
 	if len(known) == 0 {
 		return core.Refuse(core.Invalid, "unknown %s %s; there are none here", what, quote(name))
@@ -196,7 +195,7 @@ func unknown(what, name, words string, known []string) error {
 	return core.Refuse(core.Invalid, "unknown %s %s; %s: %s", what, quote(name), words, strings.Join(known, ", "))
 }
 
-// texts returns a field that is a list of at most so many strings.
+// texts returns a field that is a list of at most most strings.
 func (f fields) texts(name string, most int) ([]string, error) {
 	var list []*string // null is no string
 	err := json.Unmarshal(f[name], &list)
@@ -210,8 +209,8 @@ func (f fields) texts(name string, most int) ([]string, error) {
 	return texts, nil
 }
 
-// duration returns a field within a span; zero if it is not there. It is a string, or
-// a number of seconds.
+// duration returns a field within a span; zero if it is not given. It is a string, or a
+// number of seconds.
 func (f fields) duration(name string, s span) (time.Duration, error) {
 	raw := f[name]
 	if raw == nil {
@@ -224,7 +223,7 @@ func (f fields) duration(name string, s span) (time.Duration, error) {
 	return s.parse(name, text, clip(string(raw)))
 }
 
-// id returns a field that is one; none if it is not there.
+// id returns a field that is an id; "" if it is not given.
 func (f fields) id(name string) (core.ID, error) {
 	text, given, err := f.text(name)
 	if err != nil || !given {
@@ -233,7 +232,7 @@ func (f fields) id(name string) (core.ID, error) {
 	return parseID(name, text)
 }
 
-// text returns a field that is a string, and whether it is there.
+// text returns a field that is a string, and whether it is given.
 func (f fields) text(name string) (text string, given bool, err error) {
 	raw := f[name]
 	if raw == nil {
@@ -245,7 +244,7 @@ func (f fields) text(name string) (text string, given bool, err error) {
 	return text, true, nil
 }
 
-// name returns a field that is a name, see named; "" if it is not there.
+// name returns a field that is a name, see named; "" if it is not given.
 func (f fields) name(name, what string) (string, error) {
 	text, given, err := f.text(name)
 	if err == nil && given && !named(text) {
@@ -254,7 +253,7 @@ func (f fields) name(name, what string) (string, error) {
 	return text, err
 }
 
-// time returns a field that is one; zero if it is not there.
+// time returns a field that is a time; zero if it is not given.
 func (f fields) time(name string) (time.Time, error) {
 	text, given, err := f.text(name)
 	if err != nil || !given {
@@ -263,7 +262,7 @@ func (f fields) time(name string) (time.Time, error) {
 	return parseTime(name, text)
 }
 
-// flag returns a field that is true or false; false if it is not there.
+// flag returns a field that is true or false; false if it is not given.
 func (f fields) flag(name string) (bool, error) {
 	switch raw := f[name]; string(raw) {
 	case "", "false":
@@ -275,7 +274,7 @@ func (f fields) flag(name string) (bool, error) {
 	}
 }
 
-// number returns a field from low to high, or what it is if it is not there.
+// number returns a field from low to high, or absent if it is not given.
 func (f fields) number(name string, absent, low, high int) (int, error) {
 	raw := f[name]
 	if raw == nil {
@@ -288,8 +287,8 @@ func (f fields) number(name string, absent, low, high int) (int, error) {
 	return n, nil
 }
 
-// named reports whether anything may be called so: not every database can be asked for
-// any text.
+// named reports whether a text can be a stored name. Some databases reject other texts in
+// queries.
 func named(text string) bool {
 	return text != "" && utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
@@ -310,7 +309,7 @@ func parseID(name, text string) (core.ID, error) {
 	return id, nil
 }
 
-// A span is which durations are allowed, and how to say so.
+// A span is a range of allowed durations, with its description in words.
 type span struct {
 	low, high time.Duration
 	words     string
@@ -325,7 +324,7 @@ func (s span) parse(name, text, shown string) (time.Duration, error) {
 	return d.Duration, nil
 }
 
-// quote shows what a caller wrote, the end of a long text missing.
+// quote returns a caller's text for a message, cut if it is long.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
 func clip(s string) string {

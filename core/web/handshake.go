@@ -10,10 +10,10 @@ import (
 	"github.com/eventgateway/gateway/core/intake"
 )
 
-// Headers by which senders of CloudEvents ask whether they may send, and the answer:
+// Headers of the CloudEvents handshake, by which a sender asks for permission:
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md#4-abuse-protection.
-// A WebHook-Request-Callback is not called: the answer is in the reply, and a gateway that
-// called any address that it is told could be used against others.
+// The gateway does not call the address in WebHook-Request-Callback, since the reply has
+// the answer. A gateway that called any given address could be used for attacks on others.
 const (
 	requestOrigin = "Webhook-Request-Origin"
 	requestRate   = "Webhook-Request-Rate"
@@ -29,8 +29,8 @@ func (i *intakeRoutes) handshakeOf(k intake.Kind) route {
 	}
 }
 
-// shortHandshake serves a path with one name behind /events: a source that several events
-// come in by, or else the type of an event of the default source.
+// shortHandshake serves a path with one name after /events: a source of several events in
+// one request, or the type of an event of the default source.
 func (i *intakeRoutes) shortHandshake(w http.ResponseWriter, r *http.Request) error {
 	err := i.handshake(intake.Event, segment(r, "event_type"), w, r)
 	if core.IsKind(err, core.NotFound) {
@@ -39,8 +39,8 @@ func (i *intakeRoutes) shortHandshake(w http.ResponseWriter, r *http.Request) er
 	return err
 }
 
-// handshake answers with the name and the rate that the sender may use. Any other request with
-// the method OPTIONS is answered as if no route took the method.
+// handshake answers with the name and the rate that the sender may use. Any other OPTIONS
+// request gets the same reply as a method that no route has.
 func (i *intakeRoutes) handshake(k intake.Kind, source string, w http.ResponseWriter, r *http.Request) error {
 	origins := r.Header[requestOrigin]
 	if len(origins) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/eventgateway/gateway/core/intake"
 )
 
-// A Receiver takes events in; see [intake.Intake].
+// A Receiver receives events; see [intake.Intake].
 type Receiver interface {
 	Admit(k intake.Kind, source string, from netip.Addr) error
 	Receive(ctx context.Context, r intake.Request) (intake.Result, error)
@@ -23,19 +23,19 @@ type Receiver interface {
 	Handshake(k intake.Kind, source, origin string, from netip.Addr) (allowed string, err error)
 }
 
-// IntakeOptions is what the intake routes work with.
+// IntakeOptions are the dependencies of the intake routes.
 type IntakeOptions struct {
 	Receiver Receiver
 
-	// Clock tells when events are received. Nil means the machine's.
+	// Clock returns the time at which events are received. Nil means the machine's clock.
 	Clock core.Clock
 
 	// Tokens are the bearer tokens of /events, each of which opens it; none leaves it open.
-	// Webhooks and topics prove themselves by their signature.
+	// The signatures of webhooks and topics replace a token.
 	Tokens []string
 }
 
-// Intake is the routes events come in by.
+// Intake returns the routes by which events come in.
 func Intake(o IntakeOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		i := &intakeRoutes{d, o.Receiver, o.Clock, newBearer(o.Tokens)}
@@ -67,7 +67,7 @@ func (i *intakeRoutes) topic(w http.ResponseWriter, r *http.Request) error {
 	return i.from(intake.Topic, w, r)
 }
 
-// from answers senders that take 200 for thanks.
+// from answers senders that expect status 200.
 func (i *intakeRoutes) from(k intake.Kind, w http.ResponseWriter, r *http.Request) error {
 	result, err := i.receive(w, r, intake.Request{Kind: k, Source: segment(r, "source")})
 	if err != nil {
@@ -81,7 +81,7 @@ func (i *intakeRoutes) event(w http.ResponseWriter, r *http.Request) error {
 	return i.eventFrom(segment(r, "source"), w, r)
 }
 
-// shortEvent serves a path with one name behind /events: the type of an event of the default
+// shortEvent serves a path with one name after /events: the type of an event of the default
 // source, or the source of several events.
 func (i *intakeRoutes) shortEvent(w http.ResponseWriter, r *http.Request) error {
 	if intake.IsBatch(r.Header.Get("Content-Type")) {
@@ -104,8 +104,8 @@ func (i *intakeRoutes) eventFrom(source string, w http.ResponseWriter, r *http.R
 	return nil
 }
 
-// batch takes several events of a source. It answers with a list of their outcomes, in the
-// order of the events.
+// batch accepts several events of a source. It answers with a list of results, in the order
+// of the events.
 func (i *intakeRoutes) batch(source string, w http.ResponseWriter, r *http.Request) error {
 	if err := i.token.check(w, r); err != nil {
 		i.receiver.Refused(source, err)
@@ -127,7 +127,8 @@ func (i *intakeRoutes) batch(source string, w http.ResponseWriter, r *http.Reque
 	return nil
 }
 
-// read fills in the request. The body is not read for a source that would not take it.
+// read fills in the request. It does not read the body if the source would refuse the
+// request.
 func (i *intakeRoutes) read(w http.ResponseWriter, r *http.Request, in intake.Request) (intake.Request, error) {
 	in.At = i.clock()
 	in.ClientIP = recordOf(w).client
@@ -149,13 +150,13 @@ func (i *intakeRoutes) receive(w http.ResponseWriter, r *http.Request, in intake
 	if err != nil {
 		return intake.Result{}, err
 	}
-	// An event that has wholly arrived is stored, also if its sender has hung up:
-	// it cannot know how far it got. How long that may take is the store's to say.
+	// An event that has arrived completely is stored, also if its sender has disconnected:
+	// the sender cannot know how far it got. The store bounds the time of that.
 	return i.receiver.Receive(context.WithoutCancel(r.Context()), in)
 }
 
-// unread tells the receiver that it did not get a body. One that did not come in time is
-// incomplete, as far as it is concerned.
+// unread tells the receiver why a body did not arrive. A body that came too slowly counts
+// as incomplete.
 func (i *intakeRoutes) unread(source string, err error) {
 	switch {
 	case errors.Is(err, errSlow):
@@ -166,7 +167,7 @@ func (i *intakeRoutes) unread(source string, err error) {
 	i.receiver.Refused(source, err)
 }
 
-// target is the path and query of a request as they were sent.
+// target returns the path and query of a request as they were sent.
 func target(r *http.Request) string {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		return r.RequestURI
@@ -174,9 +175,8 @@ func target(r *http.Request) string {
 	return r.URL.RequestURI()
 }
 
-// segment is a parameter of the path, decoded once. The router cuts the path as
-// it was sent if decoding it would lose something, such as a slash that is part
-// of a segment.
+// segment returns a parameter of the path, decoded once. The router splits the path as it
+// was sent if decoding would lose something, such as an encoded slash in a segment.
 func segment(r *http.Request, name string) string {
 	s := chi.URLParam(r, name)
 	if r.URL.RawPath == "" {
@@ -184,7 +184,7 @@ func segment(r *http.Request, name string) string {
 	}
 	decoded, err := url.PathUnescape(s)
 	if err != nil {
-		return s // cannot be: net/http refuses such a path
+		return s // impossible: net/http refuses such a path
 	}
 	return decoded
 }

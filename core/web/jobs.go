@@ -21,7 +21,7 @@ type JobManager interface {
 	RetryAll(ctx context.Context, lane core.Lane) (int, error)
 }
 
-// JobsOptions is what the routes of jobs work with.
+// JobsOptions are the dependencies of the routes of jobs.
 type JobsOptions struct {
 	Manager JobManager
 
@@ -29,7 +29,7 @@ type JobsOptions struct {
 	Tokens []string
 }
 
-// Jobs is the routes of jobs.
+// Jobs returns the routes of jobs.
 func Jobs(o JobsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		j, token := &jobRoutes{d, o.Manager}, newBearer(o.Tokens)
@@ -46,7 +46,7 @@ type jobRoutes struct {
 	manager JobManager
 }
 
-// laneOf is the lane of the jobs of one consumer, "" if none is given.
+// laneOf returns the lane of a consumer's jobs, "" if none is given.
 func laneOf(handler string, given bool) (core.Lane, error) {
 	if !given {
 		return "", nil
@@ -99,7 +99,7 @@ func jobFilter(r *http.Request) (f core.JobFilter, err error) {
 	return f, err
 }
 
-// inspect shows a job, with its attempts if they are asked for.
+// inspect shows a job, with its attempts if the query requests them.
 func (j *jobRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
 	id, err := jobID(r)
 	if err != nil {
@@ -184,7 +184,7 @@ func (j *jobRoutes) retryAll(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// jobID is the job that a path names. What is no id names none.
+// jobID returns the job id in a path. For a text that is not an id, no job exists.
 func jobID(r *http.Request) (core.ID, error) {
 	id, err := core.ParseID(segment(r, "id"))
 	if err != nil {

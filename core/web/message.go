@@ -10,11 +10,11 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// A message is written in three parts, since its payload is to come out as it came
-// in: encoding/json would rewrite it, and a large one is not to be copied. The last
-// part depends on who asks.
+// A message is written in three parts. Its payload must keep its bytes, which encoding/json
+// would change, and a large payload should not be copied. The last part differs for
+// consumers and operators.
 
-// handedTail is what consumers see.
+// handedTail is the last part for consumers.
 type handedTail struct {
 	PayloadEncoding string            `json:"payload_encoding,omitempty"`
 	Headers         map[string]string `json:"headers"`
@@ -27,10 +27,10 @@ func handed(m core.TakenJob, record wire.Message) any {
 	return handedTail{record.PayloadEncoding, record.Headers, record.Attempt, record.CreatedAt, pull.Receipt(m)}
 }
 
-// shown is what operators see.
+// shown is the last part for operators.
 func shown(_ core.TakenJob, record wire.Message) any { return record.MessageTail }
 
-// writeMessages answers with messages, and what else the reply has.
+// writeMessages answers with messages and the further members of the reply.
 func writeMessages(w http.ResponseWriter, messages []core.TakenJob, tail func(core.TakenJob, wire.Message) any, more string) {
 	pieces := [][]byte{[]byte(`{"messages":[`)}
 	for i, m := range messages {
@@ -47,9 +47,9 @@ func piecesOf(m core.TakenJob, tail func(core.TakenJob, wire.Message) any) [][]b
 	return [][]byte{unclosed(record.MessageHead), []byte(`,"payload":`), record.Payload, rest(tail(m, record))}
 }
 
-// fitting is how many of the messages are no longer than most together, as a text in JSON.
+// fitting returns how many of the messages together fit into most bytes, as a text in JSON.
 func fitting(messages []core.TakenJob, tail func(core.TakenJob, wire.Message) any, most int) int {
-	length := 20 // what is around them
+	length := 20 // the members around them
 	for i, m := range messages {
 		length++ // a comma
 		for _, piece := range piecesOf(m, tail) {
@@ -62,7 +62,8 @@ func fitting(messages []core.TakenJob, tail func(core.TakenJob, wire.Message) an
 	return len(messages)
 }
 
-// sift parts messages that a reply of so many bytes has room for, one by one, from others.
+// sift separates the messages that fit into a reply of most bytes, each by itself, from the
+// others.
 func sift(messages []core.TakenJob, most int) (sendable, large []core.TakenJob) {
 	for i, m := range messages {
 		if fitting(messages[i:i+1], handed, most) > 0 {
@@ -74,8 +75,8 @@ func sift(messages []core.TakenJob, most int) (sendable, large []core.TakenJob) 
 	return sendable, large
 }
 
-// quotedLength is how many bytes a text has at most as one in JSON: there are longer ways
-// to write what is escaped in it, but none that encoding/json takes.
+// quotedLength returns the largest length in bytes of a text as a JSON string that
+// encoding/json writes.
 func quotedLength(text []byte) int {
 	n := len(text)
 	for _, c := range text {
@@ -91,7 +92,8 @@ func quotedLength(text []byte) int {
 	return n
 }
 
-// unclosed is an object that is to go on, rest its end.
+// unclosed returns the JSON of an object without its closing brace, so that members can
+// follow.
 func unclosed(object any) []byte {
 	text := mustJSON(object)
 	return text[:len(text)-1]
@@ -103,8 +105,8 @@ func rest(object any) []byte {
 	return text
 }
 
-// worthJoining is how long a body may be to be put together first: one write costs
-// less than many, and less than the copy.
+// worthJoining is the size in bytes up to which the pieces of a body are joined first: one
+// write and the copy cost less than many writes.
 const worthJoining = 64 << 10
 
 // writePieces sends a body of known length, and drops each piece after its write.
@@ -122,10 +124,10 @@ func writePieces(w http.ResponseWriter, pieces [][]byte) {
 	}
 	for i, p := range pieces {
 		if _, err := w.Write(p); err != nil {
-			return // whoever is gone wants no other reply
+			return // a client that has disconnected needs no other reply
 		}
 		length -= len(p)
-		pieces[i] = nil // so that its memory is free when the budget learns of it
+		pieces[i] = nil // frees its memory before the budget counts the bytes as free
 		wrote(w, length)
 	}
 }

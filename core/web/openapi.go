@@ -1,7 +1,7 @@
 package web
 
 import (
-	_ "embed" // the description
+	_ "embed" // for openapi.yaml
 	"encoding/json"
 	"net/http"
 	"sync"
@@ -9,13 +9,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The description of all routes, OpenAPI 3.1. It is written by hand, and held to the
-// routes and to what they answer by tests.
+// The description of all routes, OpenAPI 3.1. It is written by hand. Tests compare it with
+// the routes and their replies.
 //
 //go:embed openapi.yaml
 var openAPI []byte
 
-// A description is the same in JSON, made when somebody first asks for it.
+// A description is the same text in JSON, made at its first use.
 type description struct {
 	once sync.Once
 	text []byte

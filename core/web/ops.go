@@ -17,45 +17,47 @@ import (
 
 // Bounds of the health check.
 const (
-	checkEvery   = time.Second     // how long an answer of the database is good for, unless told
+	checkEvery   = time.Second     // for how long an answer of the database is used, unless Every is set
 	checkAgain   = time.Second / 4 // the same while Doubtful
-	checkTimeout = 2 * time.Second // how long the database has to answer
+	checkTimeout = 2 * time.Second // the time limit of the database's answer
 )
 
-// OpsOptions is what the routes for operators work with.
+// OpsOptions are the dependencies of the routes for operators.
 type OpsOptions struct {
-	// Depth is the number of jobs that are not finished. That it answers is what
-	// makes the gateway healthy, and that Writes has nothing to say.
+	// Depth returns the number of jobs that are not finished. The gateway is healthy if
+	// Depth and Writes return no error.
 	Depth func(context.Context) (int, error)
 
-	// Writes reports why nothing can be written; nil leaves that open.
+	// Writes returns why the database takes no writes; nil skips that check.
 	Writes func(context.Context) error
 
-	// Doubtful tells whether Writes may have another answer by now than it had; nil means no.
-	// It is asked with each request, and costs nothing.
+	// Doubtful reports whether the result of Writes may have changed; nil means no. Each
+	// request calls it, so it must be fast.
 	Doubtful func() bool
 
-	// Every is how long an answer of the database is good for; zero means a second.
+	// Every is for how long an answer of the database is used; zero means a second.
 	Every time.Duration
 
-	// Ignored tells of the newest configuration if it is not the one that is followed;
-	// it and what it tells may be nil.
+	// Ignored returns the newest configuration if the process does not follow it. Ignored
+	// and its result may be nil.
 	Ignored func() *IgnoredConfig
 
-	// Database is what a request with a [wire.Proof] is told that the gateway works on. Tokens are
-	// those of the API, Now is the time of this machine; nil leaves the database out.
+	// Database describes the gateway's database, for a request with a [wire.Proof]. Tokens
+	// are the tokens of the API. Now returns the time of this machine; nil leaves the
+	// database out.
 	Database wire.Database
 	Tokens   []string
 	Now      core.Clock
 
-	// Metrics answers who collects measurements; nil leaves the route out.
+	// Metrics serves the measurements; nil leaves the route out.
 	Metrics http.Handler
 
 	// MetricsTokens are the bearer tokens of /metrics, each of which opens it; none leaves it open.
 	MetricsTokens []string
 }
 
-// database is what a request is told of the database; nil if nothing is.
+// database returns the description of the database for a request; nil if the request may
+// not have it.
 func (o *OpsOptions) database(r *http.Request) *wire.Database {
 	if o.Now == nil || o.Database.ID == "" || !wire.Proves(r.Header.Get(wire.Proof), o.Tokens, o.Now()) {
 		return nil
@@ -63,15 +65,16 @@ func (o *OpsOptions) database(r *http.Request) *wire.Database {
 	return &o.Database
 }
 
-// An IgnoredConfig is a configuration that is not followed: the one before it is.
+// An IgnoredConfig is a configuration that the process does not follow. It keeps the one
+// before.
 type IgnoredConfig struct {
 	Why   core.ReloadResult
 	Since time.Time
 }
 
-// Ops is the routes for operators. They take no slot of MaxInbound: a probe must
-// not take a busy process for a dead one, and what a busy one measures is wanted most.
-// The limit per client address holds.
+// Ops returns the routes for operators. They take no slot of MaxInbound: a probe must not
+// report a busy process as dead, and the metrics of a busy process are needed most. The
+// limit per client address applies.
 func Ops(o OpsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		h := &health{depth: o.Depth, writes: o.Writes, doubtful: o.Doubtful, every: cmp.Or(o.Every, checkEvery), ignored: o.Ignored, door: d, database: o.database}
@@ -93,8 +96,9 @@ func (d *Door) metrics(exposition http.Handler, token *bearer) http.HandlerFunc 
 	}
 }
 
-// health asks the database how it is, at most once in a while and never twice at
-// once, however many ask. Trouble is asked about again after a second.
+// health checks the database. It makes at most one check at a time and at most one in the
+// configured interval, for any number of requests. After a failure it checks again after a
+// second.
 type health struct {
 	depth   func(context.Context) (int, error)
 	writes  func(context.Context) error
@@ -109,15 +113,14 @@ type health struct {
 	last *checkup
 }
 
-// A checkup is one question to the database. Its results may be read once done
-// is closed.
+// A checkup is one check of the database. Its results may be read once done is closed.
 type checkup struct {
 	begun time.Time
 	done  chan struct{}
 	depth int
 	err   error
 
-	answered atomic.Bool // a question; whether anything can be written comes after that
+	answered atomic.Bool // the first check; the check of writes comes after it
 }
 
 type healthBody struct {
@@ -129,7 +132,8 @@ type healthBody struct {
 	Database *wire.Database `json:"database,omitempty"`
 }
 
-// configBody says that a configuration is ignored and not what is in it: everyone may ask.
+// configBody says that a configuration is ignored, without its content: the route is
+// public.
 type configBody struct {
 	State core.ReloadResult `json:"state"`
 	Since string            `json:"since"`
@@ -145,7 +149,7 @@ func (h *health) serve(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusServiceUnavailable, healthBody{Status: "error", Detail: c.ill(), Config: h.config(), Database: h.database(r)})
 }
 
-// config is what there is to tell of the configuration; nil if nothing is.
+// config returns the body about an ignored configuration; nil if none is ignored.
 func (h *health) config() *configBody {
 	if h.ignored == nil {
 		return nil
@@ -157,7 +161,7 @@ func (h *health) config() *configBody {
 	return &configBody{i.Why, core.FormatTime(i.Since)}
 }
 
-// latest is the newest checkup if it is fresh or still going on, else a new one.
+// latest returns the newest checkup if it is fresh or still running, else a new one.
 func (h *health) latest() *checkup {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,8 +172,8 @@ func (h *health) latest() *checkup {
 	return h.last
 }
 
-// wait waits for the end of a checkup that is going on, as long as the database has
-// to answer, and reports whether it has ended.
+// wait waits for the end of a running checkup, within the database's time limit, and
+// reports whether the checkup has ended.
 func (c *checkup) wait(ctx context.Context) bool {
 	if wait := time.Until(c.begun.Add(checkTimeout)); wait > 0 {
 		select {
@@ -198,13 +202,13 @@ func (c *checkup) stale(after time.Duration) bool {
 	}
 }
 
-// What can be the matter. Whoever asks learns no more, and the log all of it.
+// The reasons for status 503. The reply has no more details; the log has all of them.
 const (
 	unreachable = "database unreachable"
 	unwritable  = "database takes no writes"
 )
 
-// ill is what there is to say of a checkup that failed, or that has not ended in time.
+// ill returns the reason of a checkup that failed, or that has not ended in time.
 func (c *checkup) ill() string {
 	if c.answered.Load() {
 		return unwritable
@@ -212,8 +216,8 @@ func (c *checkup) ill() string {
 	return unreachable
 }
 
-// run has its own goroutine and deadline: the checkup belongs to everyone who
-// asks, and a driver that ignores its deadline must not take a probe with it.
+// run has its own goroutine and deadline: many requests share the checkup, and a driver
+// that ignores its deadline must not block a probe.
 func (h *health) run(c *checkup) {
 	defer close(c.done)
 	defer func() {

@@ -37,7 +37,7 @@ type outflow struct {
 	freed chan struct{}        // closed when bytes come back; nil if no request was refused since
 }
 
-// A usage is bytes of the budget. The held bytes are those of replies. The reserved bytes are
+// A usage is bytes of the budget. The held bytes belong to replies. The reserved bytes are
 // for replies whose size is not known yet.
 type usage struct{ held, reserved int }
 
@@ -45,7 +45,7 @@ func (u usage) sum() int { return u.held + u.reserved }
 
 func (u *usage) add(held, reserved int) { u.held, u.reserved = u.held+held, u.reserved+reserved }
 
-// A room is the part of the budget that one reply has. It is empty at first.
+// A room is the part of the budget that one reply holds. It is empty at first.
 type room struct {
 	of  *outflow
 	who netip.Addr
@@ -54,19 +54,19 @@ type room struct {
 
 var _ pull.Room = (*room)(nil)
 
-// room is an empty room for a reply to a client of a network.
+// room returns an empty room for a reply to a client of a network.
 func (o *outflow) room(network netip.Addr) *room { return &room{of: o, who: network} }
 
-// bytes is how many bytes the replies have together, with the reserved bytes.
+// bytes returns the bytes of all replies together, with the reserved bytes.
 func (o *outflow) bytes() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.all.sum()
 }
 
-// left is how many more bytes a client may have, beside the bytes of all clients and of this
-// one. It grants a client's first reply of least bytes if so many bytes are free, and a reply
-// of any size while there is no other.
+// left returns how many more bytes a client may have, given the bytes of all clients and of
+// this one. It grants a client's first reply of least bytes if so many bytes are free. It
+// grants a reply of any size while there is no other.
 func left(all, client, least int) int {
 	free := MaxUnwritten - all
 	n := (free - 3*client) / 4 // afterwards it has at most a third of the bytes that are free then
@@ -98,7 +98,7 @@ func (r *room) Reserve(least, most int) (int, *pull.Full) {
 	return n, nil
 }
 
-// full says why a client gets no bytes.
+// full returns the reason for which a client gets no bytes.
 func (o *outflow) full(client usage, least int) *pull.Full {
 	if o.freed == nil {
 		o.freed = make(chan struct{})

@@ -12,20 +12,20 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// OverviewOptions is what the routes work with that tell of all at once.
+// OverviewOptions are the dependencies of the routes about the whole gateway.
 type OverviewOptions struct {
-	// Stats tells how the gateway stands; see [manage.Statistics].
+	// Stats returns the state of the gateway; see [manage.Statistics].
 	Stats func(context.Context) (manage.Stats, error)
 
-	// Look tells what is new; see [manage.Tail].
+	// Look returns the news since a cursor; see [manage.Tail].
 	Look func(ctx context.Context, from manage.Cursor, follow []core.ID) (manage.News, error)
 
 	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
 	Tokens []string
 }
 
-// Overview is the routes that tell of all at once: how it stands, what is new, and what
-// routes there are.
+// Overview returns the routes about the whole gateway: its state, its news, and the list of
+// its routes.
 func Overview(o OverviewOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		v, token := &overviewRoutes{OverviewOptions: o}, newBearer(o.Tokens)
@@ -70,7 +70,7 @@ func (v *overviewRoutes) tail(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// cursorOf is where a tail stands.
+// cursorOf returns the cursor of a tail.
 func cursorOf(q query) (c manage.Cursor, err error) {
 	if c.Event, err = q.id("event"); err != nil {
 		return c, err
@@ -84,7 +84,7 @@ func cursorOf(q query) (c manage.Cursor, err error) {
 	return c, err
 }
 
-// ids returns a parameter that is up to so many of them, with commas between.
+// ids returns a parameter with up to most ids, separated by commas.
 func (q query) ids(name string, most int) (ids []core.ID, err error) {
 	text, given, err := q.text(name)
 	if err != nil || !given {

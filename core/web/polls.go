@@ -31,7 +31,7 @@ var (
 		text: "Too many consumers at this client address wait for messages: the rest of the waiting room is for other addresses"}
 )
 
-// polls is how many polls are being served. The zero polls is ready to use.
+// polls counts the polls that are being served. The zero polls is ready to use.
 type polls struct {
 	mu       sync.Mutex
 	all      int

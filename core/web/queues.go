@@ -32,7 +32,7 @@ type QueueManager interface {
 	Drain(ctx context.Context, queue string) (int, error)
 }
 
-// QueuesOptions is what the routes of queues work with.
+// QueuesOptions are the dependencies of the routes of queues.
 type QueuesOptions struct {
 	Puller  Puller
 	Manager QueueManager
@@ -44,14 +44,14 @@ type QueuesOptions struct {
 	// none leaves it open. Every queue is in it.
 	Keys map[string][]string
 
-	// MaxReply bounds a reply with messages for a consumer, in bytes of what it is as a text
-	// in JSON, which is how a function sends it. Messages above that go back, so that nobody
-	// loses an attempt to a reply that cannot be sent; one that is larger by itself is dead,
-	// or it would be in the way of all behind it. Zero is no bound.
+	// MaxReply bounds a reply with messages for a consumer. It counts the bytes of the
+	// reply as a JSON string, which is how a function sends it. Messages beyond the bound
+	// are released, so they lose no attempt. A single message above the bound becomes dead,
+	// because it would block all messages after it. Zero is no bound.
 	MaxReply int
 }
 
-// Queues is the routes of queues: those of consumers, and those of operators.
+// Queues returns the routes of queues, for consumers and for operators.
 func Queues(o QueuesOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		q := &queueRoutes{d, o, newBearer(o.Tokens), map[string]*bearer{}}
@@ -78,8 +78,8 @@ type queueRoutes struct {
 	keys  map[string]*bearer
 }
 
-// consumer is the queue of a request that has its key. A queue that is not there has
-// no key to ask for.
+// consumer returns the queue of a request that has the queue's key. An unknown queue has no
+// key to check.
 func (q *queueRoutes) consumer(w http.ResponseWriter, r *http.Request) (string, error) {
 	name := segment(r, "name")
 	key, known := q.keys[name]
@@ -89,7 +89,7 @@ func (q *queueRoutes) consumer(w http.ResponseWriter, r *http.Request) (string, 
 	return name, key.check(w, r)
 }
 
-// What a consumer may ask for. Their words hold the bounds too.
+// The ranges of a consumer's parameters, with the words that describe them.
 var (
 	waits        = span{0, pull.MaxWait, "a duration from 0s to 30s, such as 20s"}
 	delays       = span{0, pull.MaxVisibility, "a duration from 0s to 7d, such as 10s"}
@@ -123,11 +123,11 @@ func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
 	return q.hand(p, r, pull.Request{Queue: queue, N: n, Wait: inTime(r.Context(), wait), Room: p.room})
 }
 
-// handTime is how long before its deadline a request has its messages, so that they can
-// be sent, or given back.
+// handTime is how long before its deadline a request stops waiting for messages, so that it
+// can send or release them.
 const handTime = 3 * time.Second
 
-// inTime is how much of a wait there is time for.
+// inTime returns the part of a wait for which there is time.
 func inTime(ctx context.Context, wait time.Duration) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -136,10 +136,10 @@ func inTime(ctx context.Context, wait time.Duration) time.Duration {
 	return max(0, min(wait, time.Until(deadline)-handTime))
 }
 
-// hand receives messages and hands them to the consumer. If it has hung up before, they
-// go back: they would be invisible to everyone for nothing. What happens once the reply
-// is on its way nobody can tell; then the visibility timeout decides, and the attempt
-// counts, so that a message which no consumer can take in dies of it at last.
+// hand receives messages and sends them to the consumer. If the consumer has disconnected
+// before, hand releases them; otherwise they would be invisible for nothing. Once the reply
+// is on its way, its arrival is unknown: the visibility timeout decides, and the attempt
+// counts. So a message that crashes its consumers becomes dead in the end.
 func (q *queueRoutes) hand(w *reply, r *http.Request, ask pull.Request) error {
 	end := time.Now().Add(ask.Wait)
 	for {
@@ -160,12 +160,12 @@ func (q *queueRoutes) hand(w *reply, r *http.Request, ask pull.Request) error {
 			return nil
 		}
 		w.room.Hold(0)
-		ask.Wait = max(0, time.Until(end)) // all were too large; there may be smaller ones behind them
+		ask.Wait = max(0, time.Until(end)) // all were too large; smaller ones may follow
 	}
 }
 
-// trim gives back the messages that a reply has no room for, and buries those that no
-// reply has.
+// trim releases the messages that do not fit into this reply. It makes messages dead that
+// fit into no reply.
 func (q *queueRoutes) trim(ctx context.Context, queue string, messages []core.TakenJob) ([]core.TakenJob, error) {
 	if q.MaxReply == 0 || len(messages) == 0 {
 		return messages, nil
@@ -179,7 +179,7 @@ func (q *queueRoutes) trim(ctx context.Context, queue string, messages []core.Ta
 	why := fmt.Sprintf("too large: as a text in JSON it has more than the %d bytes that a reply from here may have", q.MaxReply)
 	err := q.Puller.Bury(ctx, queue, large, why)
 	if n > 0 {
-		err = nil // they come back, and there is something to hand out
+		err = nil // they become due again, and there are messages to send
 	}
 	return sendable[:n], err
 }
@@ -231,8 +231,8 @@ func (q *queueRoutes) extend(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// A mention is what a consumer says about messages it received. It is carried out
-// also if the consumer has hung up, which cannot know how far it got.
+// A mention is a consumer's request about messages that it received. It is executed also if
+// the consumer has disconnected, since the consumer cannot know how far the request got.
 type mention struct {
 	fields
 	ctx   context.Context
@@ -240,7 +240,7 @@ type mention struct {
 	ids   []string
 }
 
-// mention reads one that may have these fields beside the ids.
+// mention reads a request that may have the known fields beside the ids.
 func (q *queueRoutes) mention(w http.ResponseWriter, r *http.Request, known ...string) (m mention, err error) {
 	m.ctx = context.WithoutCancel(r.Context())
 	if m.queue, err = q.consumer(w, r); err != nil {

@@ -17,10 +17,10 @@ import (
 // limit pass in the first second.
 type rate struct {
 	perSecond int
-	begun     time.Time // windows are told by the time since then
+	begun     time.Time // windows count the time from here
 
 	mu     sync.Mutex
-	turned time.Duration         // when recent was begun
+	turned time.Duration         // when recent began
 	recent map[netip.Addr]window // that began since turned
 	older  map[netip.Addr]window // that began before, in part over
 }
@@ -34,9 +34,9 @@ type window struct {
 // over reports whether the second of a window has passed.
 func (w window) over(now time.Duration) bool { return now-w.begun >= time.Second }
 
-// maxRated is how many clients each of the two maps of a rate has at most: 5 MiB in all. If
-// more clients come within a second, some of those that came first are forgotten, and get a
-// second of their own again. They are not refused because of the requests of other clients.
+// maxRated bounds the clients in each of the two maps of a rate: 5 MiB in all. If more
+// clients come within a second, the rate forgets some of the first ones, which get a new
+// second. It never refuses a client because of the requests of other clients.
 const maxRated = 32 << 10
 
 // newRate returns a rate; nil if perSecond is zero, which is no limit.
@@ -48,7 +48,7 @@ func newRate(perSecond int) *rate {
 }
 
 // pass counts a request of a client, and reports whether it is within the limit. Refused
-// requests do not count. All requests of the zero address are those of one client.
+// requests do not count. All requests of the zero address count as one client's.
 func (l *rate) pass(client netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

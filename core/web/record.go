@@ -13,11 +13,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Route is one of those that a handler serves: a method, and a pattern as the router
-// spells it, such as /webhooks/{source}.
+// A Route is a route of a handler: a method, and a pattern in the router's spelling, such
+// as /webhooks/{source}.
 type Route struct{ Method, Pattern string }
 
-// Routes are those of a handler that [Handler] made.
+// Routes returns the routes of a handler that [Handler] made.
 func Routes(h http.Handler) (all []Route) {
 	err := chi.Walk(h.(chi.Routes), func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		all = append(all, Route{method, pattern})
@@ -33,15 +33,15 @@ func Routes(h http.Handler) (all []Route) {
 // request holds.
 type record struct {
 	http.ResponseWriter
-	status  int        // 0 until there is one
-	client  netip.Addr // where the request comes from
-	network netip.Addr // that shares count the client by; see core.ClientOf
+	status  int        // 0 until it is known
+	client  netip.Addr // the address of the request's client
+	network netip.Addr // by which shares are counted; see core.ClientOf
 	budget  *budget    // of the route
 	held    []*slots
 }
 
-// record wraps the writer of a request until served is called. Records are used again:
-// nobody keeps a writer longer than its request.
+// record wraps the writer of a request until served is called. Records are reused: no code
+// keeps a writer longer than its request.
 func (d *Door) record(w http.ResponseWriter, r *http.Request) *record {
 	rec, ok := d.records.Get().(*record)
 	if !ok {
@@ -52,7 +52,7 @@ func (d *Door) record(w http.ResponseWriter, r *http.Request) *record {
 	return rec
 }
 
-// recordOf returns the record: every route gets one as its writer.
+// recordOf returns the record, which is the writer of every route.
 func recordOf(w http.ResponseWriter) *record { return w.(*record) }
 
 // served gives back the slots of a request, and reports that the request was answered.
@@ -62,7 +62,7 @@ func (d *Door) served(rec *record, r *http.Request) {
 	}
 	status := rec.status
 	if status == 0 {
-		status = http.StatusOK // what net/http sends for those who say nothing
+		status = http.StatusOK // the status that net/http sends if a handler sets none
 	}
 	*rec = record{held: rec.held[:0]}
 	d.records.Put(rec)

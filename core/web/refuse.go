@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Refuse answers any request with an error, as the routes do: for a process that has no
-// routes yet, or cannot send what they said.
+// Refuse returns a handler that answers every request with an error, as the routes do. It
+// is for a process that has no routes yet, or cannot send their replies.
 func Refuse(err error) http.Handler {
 	d := &Door{Settings: Settings{Log: slog.New(slog.DiscardHandler)}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -68,7 +68,7 @@ const beside = 512 << 10
 func (d *Door) recordBytes() int { return int(d.MaxBodySize) + 64<<10 }
 
 // pageBytes is about how many bytes the gateway needs to make a page of payloads. A page has
-// one payload at least, whatever its size.
+// one payload at least, of any size.
 func (d *Door) pageBytes() int { return max(core.MaxRead, int(d.MaxBodySize)) + beside }
 
 // runBytes is about how many bytes the gateway needs to make a page about a run: its states

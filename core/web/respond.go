@@ -18,7 +18,7 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// always is what every reply carries.
+// always are the headers of every reply.
 var always = []struct {
 	name  string // canonical
 	value []string
@@ -40,8 +40,8 @@ var (
 	jsonType = []string{"application/json"}
 )
 
-// A verdict is an error as its caller sees it. The variables below are errors
-// only HTTP knows; all others become one in judge.
+// A verdict is an error as its caller sees it. The variables below are errors of HTTP
+// itself. judge converts all other errors.
 type verdict struct {
 	status     int
 	text       string
@@ -49,8 +49,8 @@ type verdict struct {
 	explains   bool          // always sent as {"error": ...}, not as plain text
 	retryAfter time.Duration // sent if not zero
 	reason     string        // in a word, for Settings.Refused; "" is not reported
-	unknown    bool          // an event may be stored or not
-	event      core.ID       // which; "" for several
+	unknown    bool          // an event may or may not be stored
+	event      core.ID       // that event; "" for several
 }
 
 func (v *verdict) Error() string { return v.text }
@@ -61,7 +61,7 @@ var (
 	errTooMany  = &verdict{status: 429, text: "Too many requests", retryAfter: time.Second, reason: "rate"}
 	errSlow     = &verdict{status: 408, text: "Request timeout"}
 	errTrouble  = &verdict{status: 500, text: "internal error", explains: true}
-	errGone     = &verdict{status: 503, text: "Client has hung up"} // nobody reads it
+	errGone     = &verdict{status: 503, text: "Client has hung up"} // the client does not read it
 	errNoRoute  = &verdict{status: 404, text: "not found", explains: true}
 	errNoMethod = &verdict{status: 405, text: "method not allowed", explains: true}
 )
@@ -85,16 +85,16 @@ var statuses = map[core.Kind]int{
 	core.Looped:       http.StatusLoopDetected,
 }
 
-// comeBack is the Retry-After of something unavailable that names none.
+// comeBack is the Retry-After of an unavailable service whose refusal names none.
 const comeBack = 5 * time.Second
 
-// worthDraining is how many bytes of a refused body are read for the sake of
-// the connection. With more to come it is closed instead, and the reply need not
-// wait for a body nobody wants.
+// worthDraining is how many bytes of a refused body are read to keep the connection. If
+// more bytes are coming, the connection is closed instead, and the reply does not wait for
+// them.
 const worthDraining = 64 << 10
 
-// fail answers a request with an error. Refusals are shown word for word; of
-// everything else the caller learns nothing and the log everything.
+// fail answers a request with an error. The caller gets the text of a refusal. Of every
+// other error the caller learns nothing, and the log has all of it.
 func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := d.judge(r, err)
 	if v.reason != "" && d.Refused != nil {
@@ -126,17 +126,16 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeText(w, v.status, text)
 }
 
-// A failureBody is an error, with the event that it leaves unknown.
+// A failureBody is an error, with the event whose outcome is unknown.
 type failureBody struct {
 	wire.Error
 	EventID core.ID `json:"event_id,omitempty"`
 }
 
-// notStored is added to each 503 of an event after which it is certain that the event is not
-// stored.
+// notStored is added to each 503 of an event that is certainly not stored.
 const notStored = "; the event is not stored"
 
-// unknownOutcome is what the sender of an event is told if the event may be stored or not.
+// unknownOutcome returns the text for the sender of an event that may or may not be stored.
 // Senders of webhooks and topics repeat requests in their own way.
 func unknownOutcome(r *http.Request, event core.ID) string {
 	const unknown = "The database did not answer in time; the event may be stored or not"
@@ -146,7 +145,7 @@ func unknownOutcome(r *http.Request, event core.ID) string {
 	return unknown + "; to send it again and store it once, add the header " + strings.ToLower(intake.Repeat) + ": " + string(event)
 }
 
-// takesEvents reports whether a request is to a route that events come in by.
+// takesEvents reports whether a request is to a route of events.
 func takesEvents(r *http.Request) bool {
 	for _, prefix := range []string{"/events/", "/webhooks/", "/sns/"} {
 		if strings.HasPrefix(r.URL.Path, prefix) {
@@ -156,9 +155,9 @@ func takesEvents(r *http.Request) bool {
 	return false
 }
 
-// explained reports whether an error is told in JSON. Under /api all are but for a
-// token that is wrong or missing, which is the same text everywhere. Callbacks are
-// told all.
+// explained reports whether an error is sent in JSON. Under /api all errors are, except for
+// a wrong or missing token, whose text is the same on all routes. All errors of callbacks
+// are.
 func explained(r *http.Request, v *verdict) bool {
 	if callingBack(r) {
 		return true
@@ -207,8 +206,8 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 	}
 }
 
-// logFailure logs a failure for which the gateway is to blame. The log has one line a second
-// for each route and source, as for all lines that requests cause.
+// logFailure logs a failure that the gateway caused. The log has one line a second for each
+// route and source, as for all lines that requests cause.
 func (d *Door) logFailure(r *http.Request, err error) {
 	d.Log.ErrorContext(r.Context(), "request failed", about(r, err)...)
 }
@@ -222,14 +221,14 @@ func about(r *http.Request, err error) []any {
 	return append(attrs, "error", err)
 }
 
-// logRefusal tells of what cannot be done now, and is asked for again. While a database
-// is away every request is: that it is, is told by who works with it.
+// logRefusal logs a request that the gateway cannot serve now. While a database is away
+// that is every request; the component that uses the database logs the outage itself.
 func (d *Door) logRefusal(r *http.Request, err error) {
 	d.Log.WarnContext(r.Context(), "request refused", about(r, err)...)
 }
 
-// received answers for an event that was stored, or had been before, or for a
-// request that brought none.
+// received answers for an event that was stored now or before, or for a request without an
+// event.
 func received(w http.ResponseWriter, r *http.Request, status int, text string, result intake.Result) {
 	if result.Answer != "" {
 		writeText(w, http.StatusOK, result.Answer)
@@ -252,8 +251,8 @@ type receiptBody struct {
 	Jobs      int     `json:"jobs_created"`
 }
 
-// wantsJSON reports whether the request names JSON among what it accepts. Asking
-// for anything at all, as curl does, is not naming it.
+// wantsJSON reports whether the request names JSON in Accept. A wildcard, as curl sends it,
+// does not count.
 func wantsJSON(r *http.Request) bool {
 	for _, line := range r.Header["Accept"] {
 		for part := range strings.SplitSeq(line, ",") {
@@ -266,13 +265,13 @@ func wantsJSON(r *http.Request) bool {
 	return false
 }
 
-// unhurried lets a reply come as late as it may: what concerns many jobs is done as long
-// as it takes, unless the caller hangs up.
+// unhurried removes the deadline of a reply. Work on many jobs takes its time, unless the
+// caller disconnects.
 func unhurried(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a server that has none needs none
 }
 
-// The writers ignore errors: a client that is gone wants no other reply.
+// The writers ignore errors: a client that has disconnected needs no other reply.
 
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header()["Content-Type"] = textType
@@ -288,7 +287,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(text)
 }
 
-// mustJSON encodes a body made of texts and numbers, which cannot fail.
+// mustJSON encodes a body of texts and numbers, which cannot fail.
 func mustJSON(body any) []byte {
 	text, err := json.Marshal(body)
 	if err != nil {

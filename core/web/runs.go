@@ -19,7 +19,7 @@ type RunManager interface {
 	Cancel(ctx context.Context, id core.ID) (core.Run, error)
 }
 
-// RunsOptions is what the routes of workflow runs work with.
+// RunsOptions are the dependencies of the routes of workflow runs.
 type RunsOptions struct {
 	Manager RunManager
 
@@ -27,7 +27,7 @@ type RunsOptions struct {
 	Tokens []string
 }
 
-// Runs is the routes of workflow runs.
+// Runs returns the routes of workflow runs.
 func Runs(o RunsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		runs, token := &runRoutes{d, o.Manager}, newBearer(o.Tokens)
@@ -168,7 +168,7 @@ func (r *runRoutes) cancel(w http.ResponseWriter, req *http.Request) error {
 	return nil
 }
 
-// runID is the run that a path names. What is no id names none.
+// runID returns the run id in a path. For a text that is not an id, no run exists.
 func runID(r *http.Request) (core.ID, error) {
 	id, err := core.ParseID(segment(r, "id"))
 	if err != nil {
@@ -177,8 +177,8 @@ func runID(r *http.Request) (core.ID, error) {
 	return id, nil
 }
 
-// A run that is inspected, its steps and its history are written in pieces, as messages
-// are, since what steps received and passed on is to come out as it is.
+// inspected returns a run, its steps and its history in pieces, like messages, since the
+// JSON of steps must keep its bytes.
 
 func inspected(run wire.RunStory) [][]byte {
 	pieces := [][]byte{unclosed(run.Run), []byte(`,"output":`), orNull(run.Output), []byte(`,"steps":[`)}
@@ -203,7 +203,7 @@ func between(i int) []byte {
 	return []byte(",")
 }
 
-// orNull is a document, null if there is none.
+// orNull returns a document, or null if there is none.
 func orNull(document []byte) []byte {
 	if document == nil {
 		return []byte("null")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// NewServer returns a server that slow and silent clients cannot exhaust. It is
-// to serve a listener made by [Limit].
+// NewServer returns a server that slow and silent clients cannot exhaust. It must serve a
+// listener made by [Limit].
 //
 // ReadTimeout is for the headers and a small body. A large body gets more time as it arrives;
 // see [pacer]. WriteTimeout counts from the end of the headers, or of a large body. So it
@@ -27,14 +27,14 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		Protocols:         &protocols,
 		ConnState:         note,
 		ConnContext:       withConnection,
-		// What net/http has to say is about what clients do wrong.
+		// The log lines of net/http are about mistakes of clients.
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without our headers
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without the gateway's headers
 	}
 }
 
-// CloseWrite lets net/http end a reply properly before it closes a connection
-// with unread input, which would otherwise reset it under the reply.
+// CloseWrite lets net/http end a reply properly before it closes a connection with unread
+// input. Otherwise the client could lose the reply to a reset.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -42,13 +42,13 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// ownReply is how the head of a reply that net/http makes itself continues after
-// its status line; see the calls of Fprintf in (*http.conn).serve.
+// ownReply continues the head of a reply that net/http makes itself, after the status line;
+// see the calls of Fprintf in (*http.conn).serve.
 const ownReply = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
-// Write adds the headers of every reply to those net/http makes itself: 400, 431,
-// 501 and 505 for what is not HTTP, 417 for an unknown expectation. There is no
-// hook for them, but each is written whole, and looks like none of ours.
+// Write adds the headers of every reply to the replies of net/http itself: 400, 431, 501
+// and 505 for invalid HTTP, 417 for an unknown expectation. net/http has no hook for them,
+// but it writes each of them whole, and they differ from all replies of the gateway.
 func (c *conn) Write(p []byte) (int, error) {
 	head, rest, ok := cutOwnReply(p)
 	if !ok {

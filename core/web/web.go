@@ -1,8 +1,8 @@
-// Package web is everything that enters over HTTP: routes, the guards before
-// them, and one place that turns errors into replies.
+// Package web serves HTTP: the routes, the guards before them, and one place that turns
+// errors into replies.
 //
-// The one idea to know: a request costs nothing until it has earned it. Each
-// step ends what it refuses, and the cheap ones come first:
+// The one idea to know: a request costs little until it has passed the checks. Each check
+// ends the requests that it refuses, and the cheap checks come first:
 //
 //	security headers, panics ─▶ rate of the client ─▶ no browser for a page elsewhere
 //	  ─▶ length, where no body belongs
@@ -18,20 +18,21 @@
 // another origin change nothing (crosssite.go). A full house still answers /health and
 // /metrics, on connections for probes.
 //
-// Routes come in pieces, [Intake], [Callback], [Queues], [Events], [Jobs], [Breakers],
-// [Runs], [Overview], [Ops] and [Echo], that a binary serves together and a function alone;
-// [Handler] puts the guards before any choice of them. What routes take and answer is
-// described in openapi.yaml, which tests hold to the transcripts. Handlers return errors;
-// [Door.fail] in respond.go is the only code that answers one.
+// Routes come in pieces: [Intake], [Callback], [Queues], [Events], [Jobs], [Breakers],
+// [Runs], [Overview], [Ops] and [Echo]. The binary serves all of them, and a function one
+// or two. [Handler] puts the guards before any choice of them. openapi.yaml describes
+// requests and replies; tests compare it with transcripts. Handlers return errors, and only
+// [Door.fail] in respond.go answers an error.
 //
-// The guards are few and hand-made rather than a chain of middleware, since each
-// link of a chain copies the request or wraps the writer. Here the router copies it
-// once, and one record, used again and again, wraps the writer: from net/http to the
-// service a request costs 17 allocations, half of them the router's (BenchmarkIntake).
+// The guards are one function and not a chain of middleware, since each link of a chain
+// copies the request or wraps the writer. Here the router copies the request once, and one
+// reused record wraps the writer. From net/http to the service a request costs 17
+// allocations, half of them the router's (BenchmarkIntake).
 //
 // In a function, package lambda takes the place of net/http's server.
 //
-// web may import core, the services it shows and their records in wire, config for how a
+// web may import core, the services that it serves and their records in wire, config for
+// the spelling of durations, chi and yaml; never a store.
 // duration is spelt, chi and yaml; never a store.
 package web
 
@@ -45,41 +46,42 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Settings are the bounds every request stays within.
+// Settings are the bounds of every request.
 type Settings struct {
-	// MaxBodySize is the bytes a request body may have; more is 413.
+	// MaxBodySize is the largest request body, in bytes. A larger body gets 413.
 	MaxBodySize int64
 
 	// MaxInbound is how many requests are served at once. Other requests wait for a second,
 	// and then get 503. A request whose body is larger than 16 KiB counts while its body
-	// arrives, since the body takes memory. Such requests have at most half of the slots, and
-	// those of one client a fourth. Callbacks have half as many slots of their own.
+	// arrives, since the body takes memory. Such requests have at most half of the slots,
+	// and one client's a fourth. Callbacks have half as many slots of their own.
 	MaxInbound int
 
-	// IPRateLimit is how many requests a client address may send a second, over
-	// all routes; more is 429. IPv6 addresses count by /64, and requests without a known
+	// IPRateLimit is how many requests a client address may send a second, over all routes.
+	// A further request gets 429. IPv6 addresses count by /64, and requests without a known
 	// address together. Zero is no limit.
 	IPRateLimit int
 
 	Clients Clients
 	Log     *slog.Logger // nil logs nothing
 
-	// Counts are what the limits are held against. Nil counts for this handler alone.
+	// Counts are the counts to which the limits apply. Nil counts for this handler alone.
 	Counts *Counts
 
-	// Refused is called with the reason when the gateway is too busy for a request. May be
-	// nil.
+	// Refused is called with the reason when the gateway is too busy for a request. It may
+	// be nil.
 	Refused func(reason string)
 
-	// Served is told of every request that was answered: the pattern of its route, ""
-	// if none took it, its method as it was sent, and the status. May be nil.
+	// Served is called for every answered request, with the pattern of its route, its
+	// method as it was sent, and the status. The pattern is "" if no route matched. It may
+	// be nil.
 	Served func(pattern, method string, status int)
 }
 
 // A Piece is a group of routes.
 type Piece func(chi.Router, *Door)
 
-// A Door is what all routes of a handler share.
+// A Door has the state that all routes of a handler share.
 type Door struct {
 	Settings
 	limiter *rate // nil without a limit
@@ -106,7 +108,7 @@ func Handler(s Settings, pieces ...Piece) http.Handler {
 	return router
 }
 
-// guard is what every request passes first, also one that no route takes.
+// guard has the checks that every request passes first, also one without a route.
 func (d *Door) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := d.record(w, r)
@@ -138,24 +140,24 @@ func (d *Door) guard(next http.Handler) http.Handler {
 // probing reports whether a request is always answered.
 func probing(r *http.Request) bool { return r.URL.Path == "/health" || r.URL.Path == "/metrics" }
 
-// bodiless reports whether the routes of a method do not read bodies. The others hold
-// theirs to the limit when they read it.
+// bodiless reports whether the routes of a method do not read bodies. The other routes
+// apply the limit when they read the body.
 func bodiless(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// rescue answers for a handler that panicked. It must be deferred itself.
+// rescue answers for a handler that panicked. It must be deferred directly.
 func (d *Door) rescue(w http.ResponseWriter, r *http.Request) {
 	v := recover()
 	if v == nil {
 		return
 	}
 	if v == http.ErrAbortHandler {
-		panic(v) // asks net/http to cut the connection
+		panic(v) // makes net/http cut the connection
 	}
 	d.Log.Error("panic while serving a request", "method", r.Method, "route", r.Pattern, "panic", v, "stack", string(debug.Stack()))
 	d.fail(w, r, errInternal)
 }
 
-// route is a handler whose errors are answered for it.
+// A route is a handler whose errors are answered by its caller.
 type route func(http.ResponseWriter, *http.Request) error
 
 // receiving serves a route whose requests have a body, which [Door.body] reads. A request
@@ -199,8 +201,7 @@ func (d *Door) changing(token *bearer, serve route) http.HandlerFunc {
 	return d.receiving(&d.budgets.operators, token.only(serve))
 }
 
-// unrouted answers a request no route takes: 405 if another method would have
-// been taken, else 404.
+// unrouted answers a request without a route: 405 if another method has one, else 404.
 func (d *Door) unrouted(routes chi.Routes) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		allowed := allowedMethods(routes, r)
@@ -213,8 +214,8 @@ func (d *Door) unrouted(routes chi.Routes) http.HandlerFunc {
 	}
 }
 
-// allowedMethods are the methods that a path takes. OPTIONS is not told: it is for handshakes
-// only, and answered 405 otherwise.
+// allowedMethods returns the methods of a path. OPTIONS is left out: it is for handshakes
+// only, and gets 405 otherwise.
 func allowedMethods(routes chi.Routes, r *http.Request) []string {
 	path := r.URL.RawPath
 	if path == "" {
