@@ -12,7 +12,8 @@ import (
 
 const goneLane = core.Lane("workflow/gone")
 
-// newAdopter makes a worker that can work for a lane that is not among its targets.
+// newAdopter makes a worker with an Adopt that gives goneLane a target. The lane is not among
+// the worker's targets.
 func newAdopter(length int) (*bench, *flow) {
 	b, f := newFlow(length)
 	delete(b.jobs, "workflow/w-0000")
@@ -22,7 +23,8 @@ func newAdopter(length int) (*bench, *flow) {
 	return b, f
 }
 
-// A function finds a lane that nobody configured and works for it to the end.
+// A function discovers a stray lane by itself, adopts it and works for it until nothing is
+// due.
 func TestFunctionAdopts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(10)
@@ -35,7 +37,8 @@ func TestFunctionAdopts(t *testing.T) {
 	})
 }
 
-// So does a process, at its start and within seconds, whatever it does meanwhile.
+// A serving process adopts a stray lane at its start, and within about 10 seconds later on,
+// also while it delivers for other lanes.
 func TestProcessAdopts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(1 << 30)
@@ -68,8 +71,8 @@ func TestProcessAdopts(t *testing.T) {
 	})
 }
 
-// A lane for which the bell rings is adopted at once, if somebody can work for it, and
-// rings like any other from then on.
+// A ring for a lane without a target makes the worker adopt the lane at once, if Adopt has a
+// target for it. Later rings of that lane act like those of any configured lane.
 func TestBellOfALaneOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(1)
@@ -94,7 +97,8 @@ func TestBellOfALaneOfNobody(t *testing.T) {
 	})
 }
 
-// If the store is away at the start the lane is adopted soon after it is back.
+// If the store fails at the start, the lane is adopted within strayTrouble after the store is
+// back.
 func TestAdoptionIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(3)
@@ -111,7 +115,7 @@ func TestAdoptionIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Lanes that are not adopted are asked for at every look; those that are, once.
+// The worker calls Adopt for a stray lane until the lane is adopted, and then never again.
 func TestAdoptedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(100)
@@ -129,7 +133,7 @@ func TestAdoptedOnce(t *testing.T) {
 	})
 }
 
-// The jobs of a workflow are never buried, also where nobody can work for them.
+// The jobs of a workflow's lane are never buried, even if no process can work for the lane.
 func TestWorkflowsAreNotBuried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := newAdopter(1)

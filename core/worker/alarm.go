@@ -15,7 +15,7 @@ type alarm struct {
 
 	mu        sync.Mutex
 	lookAt    time.Time          // when to ask the store which lanes are due
-	becameDue map[core.Lane]bool // lanes that got work by what this tick did
+	becameDue map[core.Lane]bool // lanes that got work from an outcome of this tick
 }
 
 func newAlarm(w *Worker) *alarm {
@@ -63,8 +63,8 @@ func (a *alarm) expect(due time.Time) {
 	}
 }
 
-// due makes the feeder take from a lane, as the bell does. It is for lanes that get work by
-// what this tick did itself, for which no bell may ring.
+// due makes the feeder take from a lane, as the bell does. It is for lanes that get work from
+// an outcome of this tick, since no other part rings the bell for that.
 func (a *alarm) due(l core.Lane) {
 	a.mu.Lock()
 	a.becameDue[l] = true

@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A handler has its own number of failures and its own cooldown.
+// The breaker of a handler has its own number of failures and its own cooldown.
 func TestBreakerNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{down: true}
@@ -33,8 +33,8 @@ func TestBreakerNumbers(t *testing.T) {
 	})
 }
 
-// TestBreakerOff: a breaker that an earlier configuration opened does not stand in the way of
-// a handler without one.
+// TestBreakerOff: if an earlier configuration left an open breaker, a handler without a
+// breaker gets deliveries all the same.
 func TestBreakerOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{}
@@ -58,8 +58,8 @@ func TestBreakerOff(t *testing.T) {
 	})
 }
 
-// TestBreakerReset: an operator closes the breaker of a worker that runs, which notices by
-// itself and lets deliveries through slowly at first.
+// TestBreakerReset: an operator closes a breaker while a worker runs. The worker notices it
+// at a look, and deliveries ramp up.
 func TestBreakerReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{down: true}

@@ -11,7 +11,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// linger runs a brief tick with so much time, and returns how long it took.
+// linger runs a brief tick that ends at now plus until. It returns the report and how long
+// the tick took.
 func (b *bench) linger(t *testing.T, until, rest time.Duration) (core.Report, time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -22,7 +23,7 @@ func (b *bench) linger(t *testing.T, until, rest time.Duration) (core.Report, ti
 	return r, time.Since(began)
 }
 
-// after does something in so long, beside the test.
+// after calls do after the duration d, on a goroutine of its own.
 func after(d time.Duration, do func()) {
 	go func() {
 		time.Sleep(d) // virtual
@@ -39,7 +40,7 @@ func TestBriefTickWithNothingToDo(t *testing.T) {
 	})
 }
 
-// What a brief tick returns before has had its chores done.
+// A brief tick finishes its chores before it returns: it buries lapsed messages and strays.
 func TestBriefTickDoesItsChores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSweeping()
@@ -53,7 +54,7 @@ func TestBriefTickDoesItsChores(t *testing.T) {
 	})
 }
 
-// Jobs in a lane that is adopted by a chore are delivered by the same tick.
+// A tick that adopts a lane by a chore also delivers the lane's jobs.
 func TestBriefTickAdopts(t *testing.T) {
 	for _, brief := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestBriefTickWaitsForRetriesWithinItsTime(t *testing.T) {
 	}
 }
 
-// What another process stores while a tick lingers is found by its looks.
+// While a brief tick waits for a job, its looks find the jobs that other processes store.
 func TestBriefTickDeliversWhatComesWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{}
@@ -113,7 +114,8 @@ func TestBriefTickDeliversWhatComesWhileItWaits(t *testing.T) {
 	})
 }
 
-// A second after something was due the tick is still there, three seconds after not.
+// A brief tick still runs one second after work was due, and has returned three seconds
+// after.
 func TestBriefTickStaysAwakeForAMoment(t *testing.T) {
 	for _, until := range []time.Duration{0, 55 * time.Second} { // with and without lingering
 		for _, rest := range []time.Duration{100 * time.Millisecond, 5 * time.Second} {
@@ -136,7 +138,8 @@ func TestBriefTickStaysAwakeForAMoment(t *testing.T) {
 	}
 }
 
-// A job that another process stores while a delivery hangs is taken by the bound of the looks.
+// A job that another process stores while a delivery hangs is taken by the time that Looked
+// returns.
 func TestLooksAreBoundWhileADeliveryHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{takes: 20 * time.Second}
@@ -163,8 +166,9 @@ func TestLooksAreBoundWhileADeliveryHangs(t *testing.T) {
 	})
 }
 
-// A look tells when the first job is due that the tick has too little time for, also while a
-// delivery goes on, unless another process has too little time for it, too.
+// A look reports the due time of the first job whose attempt does not fit into the rest of
+// the process's time. It does so during a delivery, too. Jobs whose attempts would not fit
+// into another process either (Room) are left out.
 func TestLooksTellOfJobsBeyondTheEnd(t *testing.T) {
 	for _, tt := range []struct {
 		room time.Duration
@@ -197,7 +201,8 @@ func TestLooksTellOfJobsBeyondTheEnd(t *testing.T) {
 	}
 }
 
-// What is behind an open breaker keeps nobody who does not linger, and others until the probe.
+// An open breaker does not keep a tick without Until awake. A tick with an Until waits for
+// the probe, if the probe is before Until.
 func TestBriefTickBeforeAnOpenBreaker(t *testing.T) {
 	for _, tt := range []struct{ until, least, most time.Duration }{
 		{0, 0, 3 * time.Second},
@@ -221,7 +226,8 @@ func TestBriefTickBeforeAnOpenBreaker(t *testing.T) {
 	}
 }
 
-// A store that is away is asked until the time is over, and then it is an error.
+// A brief tick asks a broken store again until its Until has passed, and then returns the
+// error.
 func TestBriefTickWithoutAStore(t *testing.T) {
 	for _, back := range []time.Duration{0, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -244,8 +250,8 @@ func TestBriefTickWithoutAStore(t *testing.T) {
 	}
 }
 
-// Nothing is begun that may take longer than the process lasts, and a tick that may not
-// begin anything any more is over.
+// No attempt begins that could outlast the process. A tick returns when no attempt could
+// begin any more.
 func TestEndLeavesWhatDoesNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quick, slow := &handler{takes: time.Second}, &handler{takes: time.Second}
@@ -273,7 +279,7 @@ func TestEndLeavesWhatDoesNotFit(t *testing.T) {
 	})
 }
 
-// Nor is anything taken because the bell rings for it.
+// A ring for a lane whose attempts do not fit any more takes no job.
 func TestEndIsNotRungFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 4, Batch: 4}, Target{Sender: takesTime(0, ok), Timeout: 5 * time.Second},
@@ -291,7 +297,7 @@ func TestEndIsNotRungFor(t *testing.T) {
 	})
 }
 
-// A retry that comes due too late for its handler is not waited for.
+// A tick does not wait for a retry that is due too late for an attempt.
 func TestEndIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: takesTime(0, ok), Timeout: 30 * time.Second})
@@ -337,7 +343,7 @@ func TestEndBoundsLeases(t *testing.T) {
 	}
 }
 
-// What is under way may go on until the end, however short the usual patience is.
+// Deliveries under way may go on until one second before End, however short Limits.Drain is.
 func TestEndIsDrainedUpTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 2, Batch: 2, Drain: time.Second}, Target{Sender: takesTime(25*time.Second, ok), Timeout: 50 * time.Second})
@@ -352,8 +358,8 @@ func TestEndIsDrainedUpTo(t *testing.T) {
 	})
 }
 
-// A step whose attempt takes longer than its lane was thought to is cut off a second
-// before the end, and left to its lease.
+// A step whose attempt outlasts the timeout of its lane is cut off one second before End. Its
+// lease stays.
 func TestEndCutsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
@@ -372,12 +378,12 @@ func TestEndCutsOff(t *testing.T) {
 	})
 }
 
-// A process that is killed at its end leaves no lease behind it.
+// A process that is killed at End leaves no lease that lasts longer.
 func TestKilledAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
 		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: sends(func(context.Context, core.TakenJob) Reply {
-			<-stuck // whatever its context says
+			<-stuck // it ignores its context
 			return ok
 		}), Timeout: 20 * time.Second, Hold: time.Hour})
 		b.add(lane, 2, 2)
@@ -387,7 +393,7 @@ func TestKilledAtTheEnd(t *testing.T) {
 			defer close(ticked)
 			_, _ = b.Tick(context.Background(), core.Budget{Until: end.Add(-10 * time.Second), End: end, Rest: time.Second})
 		}()
-		time.Sleep(time.Until(end)) // nothing of the first counts from here on
+		time.Sleep(time.Until(end)) // the rest of the first tick does not count
 		other := b.beside(Target{Sender: takesTime(0, ok)})
 		if r, err := other.Tick(context.Background(), core.Budget{}); err != nil || r.Completed != 2 {
 			t.Errorf("Tick of the next process = %+v, %v, want both delivered", r, err)
@@ -397,7 +403,7 @@ func TestKilledAtTheEnd(t *testing.T) {
 	})
 }
 
-// What was taken ahead and may not start in time goes back.
+// Jobs that were taken ahead and may not start in time are given back.
 func TestEndGivesBackTheUnstarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{}
@@ -414,13 +420,13 @@ func TestEndGivesBackTheUnstarted(t *testing.T) {
 	})
 }
 
-// A job that had to wait until its attempt might be cut off is not begun.
+// A job that waited for its slot until too little time was left is not sent.
 func TestEndIsTooNearToBegin(t *testing.T) {
 	for late, sent := range map[time.Duration]int{1500 * time.Millisecond: 1, 2500 * time.Millisecond: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			h := &handler{}
 			b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: h, Timeout: 10 * time.Second},
-				Target{Lane: "handler/quick", Sender: h, Timeout: time.Second}) // for which there is time
+				Target{Lane: "handler/quick", Sender: h, Timeout: time.Second}) // its attempts still fit
 			b.late = late
 			b.add(lane, 1, 1)
 			began := time.Now()
@@ -432,7 +438,7 @@ func TestEndIsTooNearToBegin(t *testing.T) {
 	}
 }
 
-// A handler that never has the time is told of once in a process, and others are served.
+// A lane whose attempts never fit is reported once a process, and the other lanes are served.
 func TestHandlersThatNeverFitAreToldOfOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok), Timeout: 5 * time.Second},
@@ -454,8 +460,8 @@ func TestHandlersThatNeverFitAreToldOfOnce(t *testing.T) {
 	})
 }
 
-// A tick that begins late in its process says nothing of handlers that others have the
-// time for.
+// A tick that begins late in its process does not report lanes whose attempts fit into an
+// earlier tick.
 func TestLateTicksDoNotTellOfSlowHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok), Timeout: 50 * time.Second})

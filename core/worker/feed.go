@@ -224,7 +224,7 @@ func (f *feeder) rest() time.Duration {
 		d = min(d, briefRest)
 	}
 	if d == 0 {
-		d = time.Second // only until what is being sent has ended
+		d = time.Second // only until the deliveries under way have ended
 	}
 	return spread(d)
 }

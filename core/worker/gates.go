@@ -7,10 +7,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A gateView is what a tick knows of the gates of its lanes: as the store reported them last,
-// and what the outcomes that wait for the settler will do to them. Other processes move gates
-// too, so the view may be out of date. It may only close a lane. The store alone decides that
-// a job may start.
+// A gateView is a tick's view of the gates of its lanes. It has the gates as the store last
+// reported them, plus the outcomes that wait for the settler. Other processes move gates too,
+// so the view may be stale. It may only close a lane. The store alone decides that a job may
+// start.
 type gateView struct {
 	roster     *roster
 	claimAhead time.Duration // for how long ahead jobs are claimed from a lane with an interval
@@ -92,7 +92,7 @@ func (v *gateView) breakerOpen(l core.Lane) bool {
 	return g.Open() || b != nil && g.Failures+v.failing[l] >= b.Numbers().Failures
 }
 
-// countPending counts what an outcome will do to a gate, until the outcome is stored.
+// countPending counts the effect of an outcome on its gate until the outcome is stored.
 func (v *gateView) countPending(o core.Outcome) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -11,12 +11,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A handler that notes when it was called, and answers as it is told at the moment.
+// A handler is a Sender that records the time of each call. Its fields say how it answers at
+// the moment.
 type handler struct {
 	mu    sync.Mutex
 	calls []time.Time
 	down  bool
-	jams  bool // nothing of what it is called with is sent
+	jams  bool // every call ends with an error before anything is sent
 	takes time.Duration
 }
 
@@ -48,7 +49,7 @@ func (h *handler) jam(jams bool) {
 	h.jams = jams
 }
 
-// since is when it was called from a time on, in seconds after it.
+// since returns the times of the calls from start on, in seconds after start.
 func (h *handler) since(start time.Time) (at []float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,7 +61,7 @@ func (h *handler) since(start time.Time) (at []float64) {
 	return at
 }
 
-// within counts what lies in [from, to).
+// within counts the values of at in [from, to).
 func within(at []float64, from, to float64) (n int) {
 	for _, a := range at {
 		if from <= a && a < to {
@@ -70,7 +71,7 @@ func within(at []float64, from, to float64) (n int) {
 	return n
 }
 
-// beside makes another worker over the pile of a bench, as another process would.
+// beside makes another worker over the pile of b, like a second process on the same store.
 func (b *bench) beside(targets ...Target) *bench {
 	other := newBench(b.limits, targets...)
 	other.pile = b.pile
@@ -82,8 +83,8 @@ func breaker(h *handler) Target {
 	return Target{Sender: h, Breaker: &Breaker{}, Retry: core.Retry{Interval: time.Hour, Fixed: true}}
 }
 
-// A fleet of two: five failures open the breaker, there is one probe a minute in all,
-// and when it has closed deliveries come slowly at first.
+// Two workers share one breaker: five failures open it, both together send one probe a
+// minute, and after it has closed deliveries ramp up from a low rate.
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{down: true, takes: 10 * time.Millisecond}
@@ -136,8 +137,8 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// TestBreakerIsToldOnce: the probes of the job that opened the breaker open it no more,
-// whether they fail or are not sent.
+// TestBreakerIsToldOnce: probes of the job that opened the breaker cause no second
+// BreakerMoved, whether they fail or are not sent.
 func TestBreakerIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{down: true}
@@ -167,7 +168,8 @@ func TestBreakerIsToldOnce(t *testing.T) {
 	})
 }
 
-// What was taken and had not begun when the breaker opened has lost no attempt.
+// A job that was taken but not yet sent when the breaker opened is released without a counted
+// attempt.
 func TestBreakerUsesUpNoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{down: true, takes: time.Second}
@@ -191,7 +193,7 @@ func TestBreakerUsesUpNoAttempts(t *testing.T) {
 	})
 }
 
-// A failure that is none of the handler's does not count against it.
+// A failure before anything was sent does not count against the handler.
 func TestBreakerIgnoresWhatWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unsent := takesTime(0, Reply{Error: "transform: no", Unsent: true, Final: true})
@@ -203,7 +205,7 @@ func TestBreakerIgnoresWhatWasNotSent(t *testing.T) {
 	})
 }
 
-// Two processes keep one rate between them, evenly.
+// Two processes share one rate limit, and their deliveries are evenly spaced.
 func TestRateLimit(t *testing.T) {
 	for _, rate := range []int{1, 7, 50, 200} {
 		synctest.Test(t, func(t *testing.T) {
@@ -224,7 +226,7 @@ func TestRateLimit(t *testing.T) {
 				t.Errorf("limit %d: %d deliveries in 20 s, want %d", rate, n, 20*rate)
 			}
 			for i := range calls {
-				if n := within(calls, calls[i], calls[i]+1); n > rate+1+rate/50 { // some jitter of the taking
+				if n := within(calls, calls[i], calls[i]+1); n > rate+1+rate/50 { // allows for some jitter of the takes
 					t.Fatalf("limit %d: %d deliveries in the second from %.3f", rate, n, calls[i])
 				}
 			}
@@ -235,7 +237,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// A single job of a limited handler does not wait for anything.
+// A single job of a rate-limited handler is delivered at once if the limit permits.
 func TestRateLimitOfNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{}
@@ -255,8 +257,8 @@ func TestRateLimitOfNext(t *testing.T) {
 	})
 }
 
-// Neither a handler that hangs with all its jobs due nor one behind a limit delays
-// the others.
+// Neither a handler that hangs with all its jobs due nor a rate-limited handler delays the
+// deliveries to other handlers.
 func TestNeighbours(t *testing.T) {
 	healthy := []core.Lane{"handler/b", "handler/c", "handler/d", "handler/e", "handler/f", "handler/g", "handler/h", "handler/i", "handler/j"}
 	slowest := func(t *testing.T, neighbours ...Target) (worst time.Duration) {
@@ -295,7 +297,7 @@ func TestNeighbours(t *testing.T) {
 		return worst
 	}
 	synctest.Test(t, func(t *testing.T) {
-		alone := max(slowest(t), 2*time.Millisecond) // a take is under way, and the next one brings it
+		alone := max(slowest(t), 2*time.Millisecond) // a take is under way, and the next one takes the job
 		hangs := Target{Lane: "handler/hangs", Sender: takesTime(time.Hour, ok), Timeout: 30 * time.Second}
 		limited := Target{Lane: "handler/limited", Sender: takesTime(time.Millisecond, ok), Interval: 20 * time.Millisecond}
 		for name, n := range map[string][]Target{"hangs": {hangs}, "limited": {limited}, "both": {hangs, limited}} {
@@ -306,7 +308,7 @@ func TestNeighbours(t *testing.T) {
 	})
 }
 
-// Jobs of a handler that is gone die after a day, and so is told.
+// Jobs of a removed handler die after core.StrayTime, each with an obituary.
 func TestStrays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok)})
@@ -336,7 +338,8 @@ func TestStrays(t *testing.T) {
 	})
 }
 
-// What comes of a job's death goes with its outcome and wakes who delivers it.
+// The arrival that a job's death causes is stored with the last outcome, and rings for the
+// lane of the arrival's job.
 func TestObituary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := takesTime(0, Reply{StatusCode: 500, Error: "status: 500"})
@@ -362,7 +365,7 @@ func TestObituary(t *testing.T) {
 	})
 }
 
-// The zero of everything: no lanes to serve.
+// A worker without targets does nothing.
 func TestNoTargets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 2, Batch: 2})

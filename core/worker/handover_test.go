@@ -10,8 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A relay is two workers of one process, of which the second takes over from the first,
-// with other handlers.
+// A relay is two workers of one process. The second takes over from the first and has other
+// senders.
 type relay struct {
 	*bench
 	next  *Worker
@@ -20,8 +20,8 @@ type relay struct {
 	stop  [2]context.CancelFunc
 }
 
-// newRelay begins with the first, whose deliveries take so long; those of the second take
-// no time.
+// newRelay starts the first worker, whose deliveries last takes. The deliveries of the second
+// take no time.
 func newRelay(t *testing.T, slots int, takes time.Duration) *relay {
 	t.Helper()
 	l := Limits{Slots: slots, Batch: 10, Drain: 10 * time.Second}
@@ -41,7 +41,7 @@ func (r *relay) begin(t *testing.T, which int, w *Worker) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop[which] = cancel
 	go func() {
-		report, err := w.Tick(ctx, core.Budget{Rest: time.Hour}) // who is not told sees nothing
+		report, err := w.Tick(ctx, core.Budget{Rest: time.Hour}) // looks are rare, so only rings start work
 		if err != nil {
 			t.Errorf("Tick: %v", err)
 		}
@@ -50,7 +50,7 @@ func (r *relay) begin(t *testing.T, which int, w *Worker) {
 	synctest.Wait()
 }
 
-// pass has the second take over.
+// pass makes the second worker take over.
 func (r *relay) pass(t *testing.T) {
 	r.begin(t, 1, r.next)
 	r.Leave()
@@ -58,7 +58,7 @@ func (r *relay) pass(t *testing.T) {
 	synctest.Wait()
 }
 
-// end stops the second and returns what both did.
+// end stops the second worker and returns the reports of both.
 func (r *relay) end() (first, second core.Report) {
 	first = <-r.ended
 	close(r.hurry)
@@ -66,8 +66,8 @@ func (r *relay) end() (first, second core.Report) {
 	return first, <-r.ended
 }
 
-// What was not begun goes to the other at once, what was begun ends however long it
-// takes, and nothing is done twice.
+// Jobs that the first worker has not begun go to the second at once. The first finishes the
+// deliveries under way, however long they take. No job is delivered twice.
 func TestRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 2, 5*time.Minute)
@@ -87,16 +87,17 @@ func TestRelay(t *testing.T) {
 	})
 }
 
-// What was taken and had no slot yet is given back, and the other hears of it.
+// Jobs that are taken but have no slot yet are given back, and the second worker's lanes
+// ring.
 func TestRelayOfWhatWasTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 2, time.Minute)
 		r.late = 5 * time.Second
 		r.add(lane, 2, 1)
 		r.bell.Ring(lane)
-		time.Sleep(time.Second) // they are taken, and the first does not know it yet
+		time.Sleep(time.Second) // they are taken, and the first worker has not seen the answer yet
 		r.pass(t)
-		time.Sleep(10 * time.Second) // the other does not know at once either
+		time.Sleep(10 * time.Second) // the answer to the second worker's take is late, too
 		synctest.Wait()
 		if n := r.count(core.Completed); n != 2 {
 			t.Errorf("%d of 2 completed: the other was not told that they were given back", n)
@@ -107,7 +108,8 @@ func TestRelayOfWhatWasTaken(t *testing.T) {
 	})
 }
 
-// Steps that follow from what the first ended are begun by the second, without a look.
+// The second worker begins the steps that follow from the first worker's last steps, without
+// a look at the store.
 func TestRelayOfWhatFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(2)
@@ -123,7 +125,7 @@ func TestRelayOfWhatFollows(t *testing.T) {
 	})
 }
 
-// Once there is a hurry, what is under way has the drain time and no longer.
+// Once Hurry is closed, deliveries under way get the drain time and no more.
 func TestRelayInAHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 1, 5*time.Minute)
@@ -142,8 +144,8 @@ func TestRelayInAHurry(t *testing.T) {
 	})
 }
 
-// Lanes that only the first worked for are the other's to hear of, also if they were rung
-// before.
+// After Leave, a lane that only the first worker had rings for the second worker. That
+// includes rings from before Leave.
 func TestRelayOfLanes(t *testing.T) {
 	bell := &core.Bell{}
 	first := New(Deps{Bell: bell}, Limits{}, []Target{{Lane: "workflow/gone"}, {Lane: "workflow/too"}})
@@ -156,8 +158,8 @@ func TestRelayOfLanes(t *testing.T) {
 	}
 }
 
-// Outcomes are not forgotten because the store is away when the second takes over: they
-// wait for it as they would have, and nothing is delivered twice.
+// Outcomes that cannot be stored while the second worker takes over are stored when the store
+// is back. No job is delivered twice.
 func TestRelayWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 2, time.Second)
@@ -175,8 +177,8 @@ func TestRelayWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// What could not be given back at once is when the store is back, whatever else is under
-// way, and the other hears of it.
+// A job that cannot be given back while the store is down is given back when the store is up
+// again, even while a delivery is under way. The second worker's lane rings for it.
 func TestRelayOfWhatCouldNotBeGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 2, 5*time.Minute)
@@ -186,7 +188,7 @@ func TestRelayOfWhatCouldNotBeGivenBack(t *testing.T) {
 		r.late = 5 * time.Second
 		r.add(lane, 1, 1)
 		r.bell.Ring(lane)
-		time.Sleep(time.Second) // another is taken, and the first does not know it yet
+		time.Sleep(time.Second) // another is taken, and the first worker has not seen the answer yet
 		r.pass(t)
 		r.breakdown(true)
 		time.Sleep(10 * time.Second)

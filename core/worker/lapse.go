@@ -55,8 +55,8 @@ func (c *lapseChore) bury(ctx context.Context) (more bool, err error) {
 	return c.conclude(jobs, outcomes, settled.Lost) > 0 && len(jobs) == lapseBatch, nil
 }
 
-// conclude reports what was stored, and returns how many messages are dead. Lost are messages
-// that a consumer has answered or taken meanwhile.
+// conclude reports the stored outcomes and returns how many messages are dead. Messages in
+// lost were answered or taken by a consumer meanwhile.
 func (c *lapseChore) conclude(jobs []core.TakenJob, outcomes []core.Outcome, lost []core.ID) (stored int) {
 	gone := make(map[core.ID]bool, len(lost))
 	for _, id := range lost {

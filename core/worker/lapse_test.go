@@ -13,7 +13,8 @@ import (
 
 const queueLane = core.Lane("queue/q")
 
-// addHeld puts n messages into a queue whose lease, of this attempt, is over at a time.
+// addHeld puts n running messages into the queue, at the given attempt of attempts. Their
+// leases end at end.
 func (b *bench) addHeld(n, attempt, attempts int, end time.Time) {
 	b.add(queueLane, n, attempts)
 	b.mu.Lock()
@@ -25,7 +26,8 @@ func (b *bench) addHeld(n, attempt, attempts int, end time.Time) {
 	}
 }
 
-// newSweeping makes a worker that knows a queue.
+// newSweeping makes a worker with a queue among its Queues and an obituary for each dead
+// message.
 func newSweeping() *bench {
 	b := newBench(Limits{Slots: 2, Batch: 2, Drain: time.Second}, Target{Sender: takesTime(0, ok)})
 	b.Worker.Queues = []core.Lane{queueLane}
@@ -46,8 +48,9 @@ func factsOf[F core.Fact](b *bench) (found []F) {
 	return found
 }
 
-// A message whose last lease ended while nobody polls is dead within ten seconds, and
-// is told of. One with attempts left is not touched, nor one whose lease goes on.
+// A message whose last lease ends while no client polls is dead within ten seconds, and its
+// alert is accepted. A message with attempts left is not touched, nor is one whose lease has
+// not ended.
 func TestLapsedMessagesAreBuried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSweeping()
@@ -85,7 +88,7 @@ func TestLapsedMessagesAreBuried(t *testing.T) {
 	})
 }
 
-// However many there are, a function ends them before it returns.
+// A function buries all lapsed messages before it returns, in batches of lapseBatch.
 func TestFunctionBuriesAllLapsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSweeping()
@@ -97,7 +100,8 @@ func TestFunctionBuriesAllLapsed(t *testing.T) {
 	})
 }
 
-// A worker without queues asks nothing, and one with queues every five seconds.
+// A worker without queues never asks for lapsed messages. A worker with queues asks about
+// every five seconds.
 func TestIdleSweeper(t *testing.T) {
 	for _, with := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,7 +119,8 @@ func TestIdleSweeper(t *testing.T) {
 	}
 }
 
-// A consumer that answers while its message is being buried is first.
+// answersLate acknowledges each lapsed message after the worker has read it and before the
+// worker buries it. The acknowledgement wins.
 type answersLate struct{ *pile }
 
 func (a answersLate) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, limit int) ([]core.TakenJob, error) {
@@ -141,7 +146,7 @@ func TestLapsedMessageThatIsAckedAtLast(t *testing.T) {
 	})
 }
 
-// A store that is down is asked again.
+// If the store is down, the sweep is tried again.
 func TestSweeperOutlivesTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSweeping()
@@ -158,7 +163,7 @@ func TestSweeperOutlivesTheStore(t *testing.T) {
 	})
 }
 
-// The lanes of queues are no strays.
+// The lanes of queues are not strays.
 func TestQueuesAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSweeping()
@@ -172,8 +177,7 @@ func TestQueuesAreKnown(t *testing.T) {
 	})
 }
 
-// A tick that is told to stop does so, also if the store is down while jobs are being
-// buried.
+// A tick ends soon after its context, even if the store is down while jobs are being buried.
 func TestBuryingEndsWithTheTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSweeping()

@@ -11,8 +11,8 @@ import (
 // How the feeder learns which lanes are due: by the bell and the alarm, and by looks, which
 // ask the store.
 
-// listen adds the lanes for which the bell rang to those that are ready, and those whose gate
-// opens now. A lane behind a gate that is known to be closed has to wait for the gate.
+// listen makes two kinds of lanes ready: lanes for which the bell rang, and lanes whose gate
+// opens now. A lane whose gate is known to be closed waits for the gate.
 func (f *feeder) listen(now time.Time) {
 	f.foretold()
 	rung := f.rung()
@@ -116,7 +116,7 @@ func (f *feeder) dueTimes(outlooks map[core.Lane]core.Outlook, now time.Time) ma
 			continue
 		}
 		if !o.DueAt.After(now) && first {
-			f.lastWork = now // whichever process takes it, and when; later only what is taken counts
+			f.lastWork = now // any process may take it; after the first look only jobs that this tick takes count as work
 		}
 		due[l] = later(o.DueAt, f.gates.opensAt(l, now), f.contended[l])
 		if soon := now.Add(core.GateHorizon); due[l].After(now) && !due[l].After(soon) && !o.DueAt.After(now) {

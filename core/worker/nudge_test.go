@@ -12,8 +12,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A fleet is functions over a pile: each worker is a process of its own, that hears no
-// bell, and lasts for a minute at most.
+// A fleet is functions over one pile. Each worker is a process of its own: it hears no bell
+// and runs for at most a minute.
 type fleet struct {
 	*bench
 	t      *testing.T
@@ -22,7 +22,7 @@ type fleet struct {
 
 	mu      sync.Mutex
 	arrived map[core.ID]time.Time
-	slowest time.Duration // from arriving to being sent
+	slowest time.Duration // from the event's arrival to the start of its delivery
 	nudged  time.Time
 	awake   time.Duration // of all workers
 }
@@ -40,7 +40,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// accept stores an event's job, and nudges, but not twice in a second.
+// accept stores the job of an event. It nudges at most once a second.
 func (f *fleet) accept() {
 	f.mu.Lock()
 	id := core.ID(fmt.Sprintf("%s-%04d", lane, len(f.arrived)))
@@ -56,7 +56,7 @@ func (f *fleet) accept() {
 	}
 }
 
-// answer is what a worker does who is nudged, when the nudge has reached it.
+// answer is the tick of a nudged worker, 50 ms after the nudge was sent.
 func (f *fleet) answer() {
 	time.Sleep(50 * time.Millisecond) // virtual
 	began := time.Now()
@@ -69,7 +69,8 @@ func (f *fleet) answer() {
 	f.awake += time.Since(began)
 }
 
-// Whenever an event comes, somebody is awake for it or is nudged, and nobody stays for long.
+// When an event arrives, a worker is awake for it or is nudged, and no worker stays awake for
+// long.
 func TestNudgedWorkersSeeEverything(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

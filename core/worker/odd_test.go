@@ -10,16 +10,16 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// An observed pile counts calls, and makes some slow or fail.
+// observed is a pile that counts calls, and delays or fails some of them.
 type observed struct {
 	*pile
 	count          sync.Mutex
 	dues, asked    int
 	releases       int
 	settleTakes    time.Duration
-	lateFrom       int           // the number of the first look, from 1, whose answer is read at once
-	lookTakes      time.Duration // but arrives so much later; none if zero
-	releasesFail   int           // so many times
+	lateFrom       int           // the number of the first look, from 1, whose answer is late
+	lookTakes      time.Duration // how late: the answer is read at once and returned after this long
+	releasesFail   int           // the number of first releases that fail
 	othersHoldJobs bool
 }
 
@@ -67,8 +67,9 @@ func (o *observed) Release(ctx context.Context, due time.Time, jobs ...core.Job)
 	return o.pile.Release(ctx, due, jobs...)
 }
 
-// A limited lane takes no more than its slots can send: a job that waited here until
-// its lease ended would be sent twice, or be dead while it is being sent.
+// The lane of a rate-limited handler takes no more jobs than its slots can send. A job that
+// waited in the worker until its lease ended would be sent twice, or would die while it is
+// being sent.
 func TestLimitedLaneHoldsNoMoreThanItsSlots(t *testing.T) {
 	for _, rate := range []int{50, 500, 5000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -94,7 +95,8 @@ func TestLimitedLaneHoldsNoMoreThanItsSlots(t *testing.T) {
 	}
 }
 
-// A job that had to wait so long that its lease would not last is given back.
+// A job that waited so long for a slot that its lease would end during the delivery is given
+// back.
 func TestJobWhoseLeaseWouldNotLastIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{takes: time.Second}
@@ -115,7 +117,8 @@ func TestJobWhoseLeaseWouldNotLastIsGivenBack(t *testing.T) {
 	})
 }
 
-// While failures that will open a breaker wait to be stored, its lane rests.
+// While failures that will open a breaker wait to be stored, the worker does not claim from
+// the lane.
 func TestFailuresThatWaitToBeStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 10, Batch: 10}, breaker(&handler{takes: time.Millisecond, down: true}))
@@ -132,8 +135,8 @@ func TestFailuresThatWaitToBeStored(t *testing.T) {
 	})
 }
 
-// A look at the gates that began before a failure was stored, and ends after it, does not
-// make the worker forget that failure.
+// A failure is not forgotten if it is stored while a look is under way. The look read the
+// gates before that, and its answer is stale.
 func TestLateLookForgetsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{takes: time.Second, down: true}
@@ -154,7 +157,7 @@ func TestLateLookForgetsNoFailure(t *testing.T) {
 	})
 }
 
-// What cannot be given back at once is given back later.
+// A release that fails is tried again later.
 func TestReleaseIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{takes: time.Millisecond}
@@ -171,7 +174,8 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Jobs that others are at are not asked for again and again.
+// If other workers hold the due jobs of a lane, the worker does not ask for them in a busy
+// loop.
 func TestJobsThatOthersHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 10, Batch: 10}, Target{Sender: &handler{}})
@@ -187,7 +191,8 @@ func TestJobsThatOthersHold(t *testing.T) {
 	})
 }
 
-// A function works until nothing is due: it waits for a limit, not for a breaker.
+// A function works until nothing is due: it waits for a rate limit, but not for an open
+// breaker.
 func TestFunctionWaitsForLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{}
@@ -211,7 +216,7 @@ func TestFunctionWaitsForLimits(t *testing.T) {
 	})
 }
 
-// A function looks for strays too.
+// A function buries strays, too.
 func TestFunctionBuriesStrays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: &handler{}})
@@ -229,7 +234,7 @@ func TestFunctionBuriesStrays(t *testing.T) {
 	})
 }
 
-// An attempt knows its timeout, however late it begins.
+// LimitOf returns the full timeout of an attempt, even if the sender starts late.
 func TestAttemptsKnowTheirLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var limit time.Duration

@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// panics are the ones that were told of.
+// panics returns the panics among the reported facts.
 func panics(b *bench) (told []core.Panic) {
 	for _, f := range factsOf[core.Troubled](b) {
 		if p := (*core.Panic)(nil); errors.As(f.Err, &p) {
@@ -21,7 +21,8 @@ func panics(b *bench) (told []core.Panic) {
 	return told
 }
 
-// A sender that panics fails one attempt: others go on, and no breaker opens for it.
+// A sender that panics fails that one attempt. Other jobs are delivered, and the breaker
+// counts no failure.
 func TestSenderThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		poison := core.ID("")
@@ -54,7 +55,7 @@ func TestSenderThatPanics(t *testing.T) {
 	})
 }
 
-// What cannot be told of a dead job does not keep it alive.
+// An obituary that panics does not prevent the death of its job.
 func TestObituaryThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: takesTime(0, Reply{Error: "status: 500"})})
@@ -67,7 +68,8 @@ func TestObituaryThatPanics(t *testing.T) {
 	})
 }
 
-// A step that panics is given back for a while, as one of which nobody can tell.
+// A step whose attempt panics is released for a while, like a step whose attempt returns an
+// error.
 func TestStepThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
@@ -80,14 +82,15 @@ func TestStepThatPanics(t *testing.T) {
 	})
 }
 
-// settlesBadly is Steps that cannot store how an attempt ended.
+// settlesBadly is a Steps whose Settle panics.
 type settlesBadly struct{ *flow }
 
 func (settlesBadly) Settle(context.Context, ...core.StepEnd) ([]core.StepSettled, error) {
 	panic("no such run")
 }
 
-// An end that cannot be stored is left to its lease, and others are stored.
+// A step whose end cannot be stored keeps its lease until that ends. Outcomes of other jobs
+// are stored.
 func TestStepThatPanicsWhenItIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)

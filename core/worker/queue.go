@@ -8,9 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// crowding is how many slots a lane may hold for each free slot. So a lane that gets work
-// finds room, whichever handlers hang: one lane alone gets about two thirds of the slots, a
-// second one two thirds of the rest.
+// crowding is how many slots a lane may hold for each free slot. It keeps room for a lane
+// that gets work while other handlers hang: one lane alone gets about two thirds of the
+// slots, and a second one two thirds of the rest.
 const crowding = 2
 
 // A queue holds the jobs that were taken and whose attempts have not ended: jobs that must

@@ -8,8 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestWithdrawLeavesProbes wherever they wait: who opened the breaker may be told while a
-// probe of it has no slot yet.
+// TestWithdrawLeavesProbes: withdraw leaves probes in the queue, wherever they stand. The
+// worker may learn that a breaker opened while a probe of the same lane waits for a slot.
 func TestWithdrawLeavesProbes(t *testing.T) {
 	for _, waiting := range []string{"", "p", "a", "pa", "ap", "apb", "papbp"} {
 		q := newQueue(1, []core.Lane{lane})

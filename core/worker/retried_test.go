@@ -7,8 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A dead job that an operator brought back waits as it did at first, and has as many attempts
-// as at first, however high their numbers are.
+// A dead job that an operator retried has the same number of attempts and the same backoff as
+// a new job. Its attempt numbers go on from the earlier ones.
 func TestOutcomeOfARetriedJob(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	retry := core.Retry{Max: 3, Interval: time.Minute}
@@ -24,8 +24,8 @@ func TestOutcomeOfARetriedJob(t *testing.T) {
 	}
 }
 
-// A process of an earlier version counts a retried job from 1 again: that job waits as after
-// its first attempt.
+// A process of an earlier version counts the attempts of a retried job from 1 again. The
+// backoff of such a job is that after its first attempt.
 func TestBackoffOfAJobThatAnOlderProcessRetried(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	job := core.TakenJob{Job: core.Job{ID: "J", Lease: "L", Attempt: 2, MaxAttempts: 8, Earlier: 5}}

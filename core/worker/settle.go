@@ -133,9 +133,9 @@ func (s *settler) leased(batch []settlement) []core.Outcome {
 	return outcomes
 }
 
-// conclude counts and reports what was stored. It returns the outcomes that are to be written
-// once more: they came too late for the lease that they were sent under, because this tick
-// took the job again just then.
+// conclude counts and reports the stored outcomes. It returns the outcomes that must be sent
+// again: the store refused them because this tick had just taken the job again, under a newer
+// lease.
 func (s *settler) conclude(batch []settlement, sent []core.Outcome, lost []core.ID) (again []settlement) {
 	gone := make(map[core.ID]bool, len(lost))
 	for _, id := range lost {

@@ -9,8 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Steps does the work of the jobs of workflows. The run decides what an attempt leads to, when
-// the attempt is stored.
+// Steps does the work of the jobs of workflows. When the end of an attempt is stored, the run
+// decides how it continues.
 type Steps interface {
 	// Attempt does the work of a step's job, and bounds the call that it makes. ctx ends
 	// when the lease may. False means that the run no longer needs the job, which is to be
@@ -18,9 +18,9 @@ type Steps interface {
 	// back, for about a second if the error is [core.Unavailable], else for a minute.
 	Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bool, error)
 
-	// Settle stores how attempts ended. It returns for each end what it led to, in the same
-	// order. After an error the same ends may be settled again: ends that are stored by then
-	// are not stored twice.
+	// Settle stores how attempts ended. It returns one result for each end, in the same
+	// order. After an error the same ends may be settled again: an end that is stored already
+	// is not stored twice.
 	Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepSettled, error)
 }
 
@@ -100,9 +100,9 @@ func (s *settler) writeStepped(by Steps, batch []settlement) {
 	}
 }
 
-// concludeEnds counts what was stored, and sees to what follows. The store looks at no lease
-// here: an end is stored now, or it never will be. A job that was taken again meanwhile is
-// given back, since its run may need something else now.
+// concludeEnds counts the stored ends, and makes their next steps due. The store compares no
+// leases here: an end is stored now or never. If this tick took the job again meanwhile, it
+// gives the job back, since the run may need another attempt now.
 func (s *settler) concludeEnds(batch []settlement, settled []core.StepSettled) {
 	var soonest time.Time
 	for i, b := range batch {

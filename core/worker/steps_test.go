@@ -16,18 +16,18 @@ import (
 
 const flowLane = core.Lane("workflow/w")
 
-// A flow is Steps over a pile: each job that is settled brings the next one until its run
-// has had its length. Attempts go as told.
+// A flow is a Steps over a pile. Each settled job adds the next job of its run, until the run
+// has length steps. The field try decides how attempts end.
 type flow struct {
 	*pile
 	length int                                                 // steps of each run
-	apart  time.Duration                                       // how much later each is due than the one before
+	apart  time.Duration                                       // from the end of a step to the due time of the next one
 	try    func(context.Context, core.TakenJob) (endOf, error) // nil: succeeds
 
 	calls   sync.Mutex
 	tried   []time.Time
 	settled []core.ID // jobs
-	errs    int       // how often settling fails yet, after storing
+	errs    int       // how many more calls of Settle fail, after they have stored
 	made    map[core.ID]core.StepSettled
 }
 
@@ -49,7 +49,7 @@ func (f *flow) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bo
 	return end, !as.gone, err
 }
 
-// tries is how often it was asked for an attempt, steps how many are settled.
+// tries returns the number of attempts. steps returns the number of settled steps.
 func (f *flow) tries() int {
 	f.calls.Lock()
 	defer f.calls.Unlock()
@@ -79,7 +79,8 @@ func (f *flow) Settle(_ context.Context, ends ...core.StepEnd) ([]core.StepSettl
 	return all, nil
 }
 
-// move is what one end comes to: a job is fenced by how often it was taken.
+// move stores one end and returns the result. It counts an end as lost if the job was taken
+// again since: the attempt number is the fence.
 func (f *flow) move(e core.StepEnd) core.StepSettled {
 	if done, ok := f.made[e.Job.ID]; ok {
 		return done
@@ -105,8 +106,8 @@ func (f *flow) move(e core.StepEnd) core.StepSettled {
 	return s
 }
 
-// newFlow makes a worker for a run of so many steps, of which the first is due, beside a
-// handler.
+// newFlow makes a worker with two lanes: a handler's, and that of a run of length steps, of
+// which the first is due.
 func newFlow(length int) (*bench, *flow) {
 	f := &flow{length: length}
 	b := newBench(Limits{Slots: 4, Batch: 4, Drain: time.Minute},
@@ -116,8 +117,8 @@ func newFlow(length int) (*bench, *flow) {
 	return b, f
 }
 
-// A function goes on until the run is through, though no bell rings and storing takes
-// its time, and no longer.
+// A function works until the run has completed, and then returns. It hears no bell, and each
+// call of the store takes delay.
 func TestFunctionDrainsWhatFollows(t *testing.T) {
 	for _, delay := range []time.Duration{0, 2 * time.Millisecond, 300 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestFunctionDrainsWhatFollows(t *testing.T) {
 	}
 }
 
-// A step that is due later is taken then, though nobody tells of it.
+// A step with a later due time is taken at that time, without a ring.
 func TestWaitsEndOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(8)
@@ -159,7 +160,8 @@ func TestWaitsEndOnTime(t *testing.T) {
 	})
 }
 
-// What cannot be told yet is asked once a minute, loses no attempt and is said.
+// A step whose attempt returns an error is tried again once a minute. It loses no attempt,
+// and each error is reported.
 func TestStepOfWhichNobodyCanTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
@@ -190,7 +192,7 @@ func TestStepOfWhichNobodyCanTell(t *testing.T) {
 	})
 }
 
-// A job that its run does without is closed, and no attempt of anybody is told of.
+// A job that its run no longer needs is completed, and no attempt is reported.
 func TestStaleStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
@@ -226,7 +228,7 @@ func TestStepsAreCounted(t *testing.T) {
 			f.try = func(_ context.Context, job core.TakenJob) (endOf, error) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
-				if j := f.jobs[job.ID]; tt.lost { // somebody else took it and told of its end
+				if j := f.jobs[job.ID]; tt.lost { // another worker took the job and settled it
 					j.Attempt, j.Status, j.DueAt, j.Lease = 2, core.Completed, time.Time{}, ""
 				}
 				return endOf{kind: tt.kind}, nil
@@ -242,7 +244,7 @@ func TestStepsAreCounted(t *testing.T) {
 	}
 }
 
-// Ends are settled until that succeeds, beside outcomes of handlers.
+// Ends of steps are settled again until that succeeds, while outcomes of handlers are stored.
 func TestEndsSurviveADatabaseThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(3)
@@ -260,7 +262,7 @@ func TestEndsSurviveADatabaseThatIsAway(t *testing.T) {
 	})
 }
 
-// A function does not wait for ever for what cannot be stored.
+// A function returns within a bounded time even if an end can never be stored.
 func TestFunctionGivesUpWhatCannotBeStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
@@ -274,8 +276,8 @@ func TestFunctionGivesUpWhatCannotBeStored(t *testing.T) {
 	})
 }
 
-// An attempt that outlives its lease counts for nothing if the job was tried elsewhere
-// meanwhile, and what was taken here in its stead is given back and tried at once.
+// An attempt that outlives its lease does not count if the job was taken again meanwhile. The
+// job that this worker took again is released and tried at once.
 func TestStepThatOutlivesItsLease(t *testing.T) {
 	for _, rest := range []time.Duration{time.Second, 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -283,7 +285,7 @@ func TestStepThatOutlivesItsLease(t *testing.T) {
 			b.delay = 10 * time.Millisecond
 			f.try = func(context.Context, core.TakenJob) (endOf, error) {
 				if f.tries() == 1 {
-					time.Sleep(time.Minute) // the lease is over after 45 s, and it is taken again
+					time.Sleep(time.Minute) // the lease is over after 45 s, and the job is taken again
 				}
 				return endOf{kind: core.Replied}, nil
 			}
@@ -298,7 +300,8 @@ func TestStepThatOutlivesItsLease(t *testing.T) {
 	}
 }
 
-// So does the finding that its run does without it: what the job asks for by then is done.
+// The same holds for an attempt that finds that the run no longer needs the job: the finding
+// is lost, and the next attempt counts.
 func TestStaleStepThatOutlivesItsLease(t *testing.T) {
 	for _, rest := range []time.Duration{time.Second, 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -306,7 +309,7 @@ func TestStaleStepThatOutlivesItsLease(t *testing.T) {
 			b.delay = 10 * time.Millisecond
 			f.try = func(context.Context, core.TakenJob) (endOf, error) {
 				if f.tries() == 1 {
-					time.Sleep(time.Minute) // the lease is over after 45 s, and it is taken again
+					time.Sleep(time.Minute) // the lease is over after 45 s, and the job is taken again
 					return endOf{gone: true}, nil
 				}
 				return endOf{kind: core.Replied}, nil
@@ -319,7 +322,8 @@ func TestStaleStepThatOutlivesItsLease(t *testing.T) {
 	}
 }
 
-// A job whose run others are at is left alone for about a second.
+// A step whose run is busy (core.Unavailable) is released and tried again about a second
+// later.
 func TestStepAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
@@ -342,7 +346,7 @@ func TestStepAmongOthers(t *testing.T) {
 	})
 }
 
-// Steps bound their calls; the worker bounds the attempt by the lease.
+// A Steps bounds its own calls. The worker bounds the attempt by the end of the lease.
 func TestAttemptEndsWithItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
@@ -358,7 +362,8 @@ func TestAttemptEndsWithItsLease(t *testing.T) {
 	})
 }
 
-// A call that was cut off by the end of the tick has no end; one that succeeded has.
+// A call that the end of the tick cuts off is not settled. A call that succeeded in spite of
+// the canceled context is settled.
 func TestStoppingCutsStepsOff(t *testing.T) {
 	for _, kind := range []core.EndKind{core.Refused, core.Replied} {
 		synctest.Test(t, func(t *testing.T) {
@@ -382,7 +387,7 @@ func TestStoppingCutsStepsOff(t *testing.T) {
 	}
 }
 
-// Ends go to whoever made the attempt.
+// Each end is settled by the Steps of its lane.
 func TestTwoKindsOfSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := &flow{length: 5}, &flow{length: 7}

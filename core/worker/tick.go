@@ -12,7 +12,7 @@ import (
 // outcomes when a tick ends. It begins as Deps.Hurry says.
 const settleGrace = 5 * time.Second
 
-// Tick delivers due jobs within the budget, and returns a count of what it did. After ctx
+// Tick delivers due jobs within the budget, and returns counts of the outcomes. After ctx
 // ends it takes no more jobs, gives back the jobs that it has not started, and waits for
 // deliveries under way, at most Limits.Drain. A delivery that is still running then is cut
 // off, and its job is tried again after its lease.

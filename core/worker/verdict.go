@@ -7,7 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// verdict returns what a reply says about its handler.
+// verdict returns whether a reply counts as a success or a failure of the handler, or as
+// neither.
 func (b *Breaker) verdict(r Reply, probe bool) core.Verdict {
 	class := classOf(r)
 	answered := class == core.Class4xx || class == core.Class5xx

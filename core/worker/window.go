@@ -130,10 +130,10 @@ func (w *Worker) longest(d time.Duration) bool {
 	}
 }
 
-// Next asks the store when the next job can be taken: a time that has passed if one is due,
-// zero if none waits. The first time is that of jobs whose attempt is over by end. The
-// second is that of the other jobs, as far as an attempt takes less than room. Jobs in lanes
-// that a tick adopts do not count.
+// Next asks the store when the next job can be taken. The result next covers the jobs whose
+// attempt can end before end. The result beyond covers the other jobs, as far as an attempt
+// takes less than room. A time that has passed means that a job is due, and zero means that
+// no job waits. Jobs in lanes that a tick adopts do not count.
 func (w *Worker) Next(ctx context.Context, end time.Time, room time.Duration) (next, beyond time.Time, err error) {
 	now := w.Clock()
 	outlooks, err := w.Worklist.Due(ctx, w.lanes)

@@ -91,7 +91,7 @@ type Breaker struct {
 	Counts []core.ErrorClass
 }
 
-// Deps is what a worker works with.
+// Deps are the dependencies of a Worker.
 type Deps struct {
 	Worklist core.Worklist
 	Bell     *core.Bell // rung when lanes get work; may be nil

@@ -13,12 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sends makes a Sender of a function.
+// sends makes a function a Sender.
 type sends func(context.Context, core.TakenJob) Reply
 
 func (f sends) Send(ctx context.Context, j core.TakenJob) Reply { return f(ctx, j) }
 
-// takesTime answers with r after d, or fails with timeout at the deadline.
+// takesTime makes a Sender that answers with r after d. If the deadline comes first, it fails
+// with the error "timeout".
 func takesTime(d time.Duration, r Reply) sends {
 	return func(ctx context.Context, _ core.TakenJob) Reply {
 		select {
@@ -39,8 +40,8 @@ type bench struct {
 	facts []core.Fact
 }
 
-// newBench makes a worker over a pile. Facts are collected; they come from the
-// settler alone while a tick runs.
+// newBench makes a worker over a new pile, with defaults for the fields of targets that are
+// zero. It collects the reported facts.
 func newBench(l Limits, targets ...Target) *bench {
 	b := &bench{pile: newPile()}
 	for i := range targets {
@@ -65,7 +66,7 @@ func orElse[T comparable](v, otherwise T) T {
 	return v
 }
 
-// serve runs a tick without end beside the test and returns what stops it.
+// serve starts a tick without an end. The function stop ends the tick and returns its report.
 func (b *bench) serve(t *testing.T) (stop func() core.Report) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -130,7 +131,7 @@ func TestBellWakesAnIdleWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: takesTime(0, ok)})
 		stop := b.serve(t)
-		synctest.Wait() // it rests
+		synctest.Wait() // it is idle
 		b.add(lane, 1, 1)
 		began := time.Now()
 		b.bell.Ring(lane)
@@ -142,8 +143,8 @@ func TestBellWakesAnIdleWorker(t *testing.T) {
 	})
 }
 
-// A job that another part of the process stores for a later time is taken at that time,
-// however long the worker leaves the database alone.
+// A job that another part of this process stores for a later time is taken at that time,
+// without a look before, even if Rest is a minute.
 func TestBellOfALaterJob(t *testing.T) {
 	for _, wait := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 7 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -159,7 +160,7 @@ func TestBellOfALaterJob(t *testing.T) {
 				defer close(over)
 				_, _ = b.Tick(ctx, core.Budget{Rest: time.Minute})
 			}()
-			synctest.Wait() // it rests
+			synctest.Wait() // it is idle
 			looks := b.looked()
 			began = time.Now()
 			b.addLater(lane, wait)
@@ -383,8 +384,8 @@ func TestOutcomesSurviveADatabaseThatIsAway(t *testing.T) {
 	})
 }
 
-// TestLeasesThatEndWhileTheDatabaseIsAway: the feeder finds jobs due that are
-// still here, with their outcomes waiting to be written.
+// TestLeasesThatEndWhileTheDatabaseIsAway: the feeder sees jobs as due that this worker still
+// holds, since their outcomes wait to be stored.
 func TestLeasesThatEndWhileTheDatabaseIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
@@ -407,8 +408,8 @@ func TestLeasesThatEndWhileTheDatabaseIsAway(t *testing.T) {
 	})
 }
 
-// TestRetryThatIsDueBeforeItsFailureIsKnown: the feeder may take a job again
-// before the settler has heard that its last attempt is stored.
+// TestRetryThatIsDueBeforeItsFailureIsKnown: the feeder may take a job again before the
+// settler knows that the last attempt is stored.
 func TestRetryThatIsDueBeforeItsFailureIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
@@ -440,8 +441,9 @@ func TestRetryThatIsDueBeforeItsFailureIsKnown(t *testing.T) {
 	})
 }
 
-// TestDeliveryOutlivesItsLease: however that comes about, it is one delivery, also if
-// its outcome is refused before the tick has heard that it took the job again.
+// TestDeliveryOutlivesItsLease: a delivery that outlives its lease is sent once and counts
+// once. That holds too if its outcome is refused before the tick knows that it took the job
+// again.
 func TestDeliveryOutlivesItsLease(t *testing.T) {
 	for _, late := range []time.Duration{0, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -483,7 +485,7 @@ func TestSpentJobIsBuriedUnsent(t *testing.T) {
 			return ok
 		})})
 		b.add(lane, 1, 2)
-		for _, j := range b.jobs { // its last attempt was begun three times
+		for _, j := range b.jobs { // its last attempt began three times
 			j.Status, j.Attempt, j.Lease = core.Running, 2+core.MaxRepeats, "gone"
 		}
 		if r, err := b.Tick(context.Background(), core.Budget{}); err != nil || r.Dead != 1 {
@@ -497,7 +499,7 @@ func TestSpentJobIsBuriedUnsent(t *testing.T) {
 }
 
 // The outcome of a last attempt is unknown if its worker vanished. The attempt is repeated
-// under its number, and what comes of the repeat is the end of the job.
+// under the same number, and the outcome of the repeat is final.
 func TestLastAttemptIsRepeated(t *testing.T) {
 	for begun := 1; begun <= core.MaxRepeats; begun++ {
 		for _, reply := range []Reply{ok, {StatusCode: 500, Error: "status: 500"}} {

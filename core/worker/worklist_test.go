@@ -12,8 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// pile is a Worklist in memory, with a switch for being out of order. Each call
-// takes delay.
+// pile is a Worklist in memory. Each call takes delay, and fails while broken is set.
 type pile struct {
 	mu     sync.Mutex
 	jobs   map[core.ID]*core.Job
@@ -21,11 +20,11 @@ type pile struct {
 	looks  int   // calls of Due
 	lapses int   // calls of Lapsed
 	sights int   // calls of Strays
-	takes  []int // sizes of the hauls
+	takes  []int // number of jobs of each Take
 	broken bool
 	delay  time.Duration
-	lag    time.Duration // between settling and knowing it
-	late   time.Duration // between taking and knowing it
+	lag    time.Duration // from storing outcomes to the return of Settle
+	late   time.Duration // from taking jobs to the return of Take
 
 	settled  []core.Outcome
 	released int
@@ -38,7 +37,7 @@ func newPile() *pile {
 	return &pile{jobs: map[core.ID]*core.Job{}, gates: map[core.Lane]*pileGate{}, strays: map[core.Lane]time.Time{}}
 }
 
-// A pileGate is a gate as the interface describes it.
+// A pileGate is a gate with the behavior that core.Worklist documents.
 type pileGate struct {
 	core.Gate
 	prober core.Lease
@@ -112,7 +111,7 @@ func (p *pile) CloseBreakers(_ context.Context, now time.Time, lanes ...core.Lan
 	return closed, nil
 }
 
-// add puts n jobs that are due now into a lane.
+// add puts n jobs into a lane. They are due now.
 func (p *pile) add(lane core.Lane, n, attempts int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +121,7 @@ func (p *pile) add(lane core.Lane, n, attempts int) {
 	}
 }
 
-// addLater puts one job that is due after a while into a lane.
+// addLater puts one job into a lane. It is due after the duration after.
 func (p *pile) addLater(lane core.Lane, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,7 +231,8 @@ func (p *pile) Settle(_ context.Context, outcomes ...core.Outcome) (core.Settlem
 	return s, nil
 }
 
-// Strays knows of no time but the one it is told to know of.
+// Strays takes now as the time since when a lane is a stray, unless the test has set an
+// earlier time in strays.
 func (p *pile) Strays(_ context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
