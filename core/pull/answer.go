@@ -10,15 +10,16 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Nacked is the error of a message that a consumer gave back.
+// Nacked is the attempt's error of a message that its consumer nacked.
 const Nacked = "nacked"
 
-// nackBatch is how many messages a nack reads and settles at once, each with its event.
+// nackBatch is how many messages a nack reads and settles at once, with their events.
 const nackBatch = 100
 
-// Ack ends messages, by their ids or receipts, and returns how many. Those that are not
-// held, or no longer under the receipt's lease, are not counted; nor is what is neither
-// an id nor a receipt. That holds for Nack and Extend as well.
+// Ack completes messages by their ids or receipts, and returns how many. A ref is not counted
+// if its message is not held, if its receipt has a lease that is no longer the message's, or
+// if it is neither an id nor a receipt. Nack and Extend treat refs alike. More than [MaxRefs]
+// refs are refused with [core.Invalid], and an unknown queue with [ErrQueue].
 func (p *Puller) Ack(ctx context.Context, queue string, ids []string) (int, error) {
 	l, refs, err := p.mentioned(queue, ids)
 	if err != nil || len(refs) == 0 {
@@ -32,9 +33,10 @@ func (p *Puller) Ack(ctx context.Context, queue string, ids []string) (int, erro
 	return n, nil
 }
 
-// Nack makes messages visible again after a delay, at most MaxVisibility, behind those
-// that are, and those without attempts left dead. It returns how many of both. With an
-// error, those counted are done and others are not.
+// Nack makes messages visible again after a delay of 0 to [MaxVisibility], behind the
+// messages that are visible already. Messages without attempts left become dead. It returns
+// the number of both. After an error, the counted messages are settled and the others are
+// not.
 func (p *Puller) Nack(ctx context.Context, queue string, ids []string, delay time.Duration) (retried, dead int, err error) {
 	l, refs, err := p.mentioned(queue, ids)
 	if err != nil {
@@ -53,8 +55,9 @@ func (p *Puller) Nack(ctx context.Context, queue string, ids []string, delay tim
 	return retried, dead, nil
 }
 
-// Extend lets messages stay invisible for so long from now, MinVisibility to
-// MaxVisibility, and returns how many; zero means the queue's own visibility timeout.
+// Extend makes messages stay invisible for the duration visibility from now, MinVisibility to
+// MaxVisibility. Zero means the queue's own visibility timeout. It returns how many messages
+// it extended.
 func (p *Puller) Extend(ctx context.Context, queue string, ids []string, visibility time.Duration) (int, error) {
 	l, refs, err := p.mentioned(queue, ids)
 	if err != nil {
@@ -80,10 +83,10 @@ func (p *Puller) Extend(ctx context.Context, queue string, ids []string, visibil
 	return n, nil
 }
 
-// Receipt names this delivery of a message: "<id>:<lease>".
+// Receipt returns the name of this delivery of a message: "<id>:<lease>".
 func Receipt(m core.TakenJob) string { return string(m.ID) + ":" + string(m.Lease) }
 
-// mentioned is the queue and the messages that a consumer means.
+// mentioned returns the line of a queue and the refs of ids and receipts, or a refusal.
 func (p *Puller) mentioned(queue string, ids []string) (*line, []core.Ref, error) {
 	l, ok := p.lines[queue]
 	if !ok {
@@ -95,9 +98,9 @@ func (p *Puller) mentioned(queue string, ids []string) (*line, []core.Ref, error
 	return l, refs(ids), nil
 }
 
-// refs are what ids and receipts mean, each once. An id makes receipts with the same id
-// needless, and one that came up again in a later part of a nack would mean whoever
-// holds the message by then.
+// refs returns the refs of ids and receipts, each once. An id makes receipts with the same id
+// redundant. A repeated id must be dropped: in a later batch of a nack, it would nack the
+// message of the consumer that holds it by then.
 func refs(ids []string) []core.Ref {
 	all, plain, known := make([]core.Ref, 0, len(ids)), map[core.ID]bool{}, map[core.Ref]bool{}
 	for _, s := range ids {
@@ -112,7 +115,7 @@ func refs(ids []string) []core.Ref {
 	return slices.DeleteFunc(all, func(r core.Ref) bool { return r.Lease != "" && plain[r.ID] })
 }
 
-// parseRef reads an id or a receipt.
+// parseRef parses an id or a receipt.
 func parseRef(s string) (core.Ref, bool) {
 	name, lease, receipt := strings.Cut(s, ":")
 	id, err := core.ParseID(name)
@@ -122,14 +125,14 @@ func parseRef(s string) (core.Ref, bool) {
 	return core.Ref{ID: id, Lease: core.Lease(lease)}, true
 }
 
-// leaseLike reports whether a text may be a lease. Others are not worth asking for, and
-// some a database would choke on.
+// leaseLike reports whether a text may be a lease: 1 to 64 printable ASCII characters without
+// spaces. Other texts match no lease, and some databases reject them with an error.
 func leaseLike(s string) bool {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, odd)
 }
 
-// nack gives messages back that are held.
+// nack settles the messages of refs that are held, as retryable or dead.
 func (p *Puller) nack(ctx context.Context, l *line, refs []core.Ref, delay time.Duration) (retried, dead int, err error) {
 	held, err := p.Worklist.Held(ctx, l.lane, refs)
 	if err != nil || len(held) == 0 {
@@ -155,15 +158,15 @@ func (p *Puller) nack(ctx context.Context, l *line, refs []core.Ref, delay time.
 	return retried, dead, err
 }
 
-// awaits notes from outside of the lock that something comes due in a line.
+// awaits is expect for callers that do not hold p.mu.
 func (p *Puller) awaits(l *line, due time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.expect(l, due)
 }
 
-// bury ends messages that were taken and have no attempt left. Those that it cannot end
-// come back once more.
+// bury ends taken messages that have no attempt left. If that fails, the messages come back
+// after their lease and are buried then.
 func (p *Puller) bury(l *line, spent []core.TakenJob) {
 	if len(spent) == 0 {
 		return
@@ -173,8 +176,8 @@ func (p *Puller) bury(l *line, spent []core.TakenJob) {
 	}
 }
 
-// Bury ends messages for good that were received and that no consumer can get, however
-// often they are received. If it fails they come back when their visibility timeout is over.
+// Bury makes received messages dead that no consumer could ever receive, with the error why.
+// After an error the messages become visible again when their visibility timeout ends.
 func (p *Puller) Bury(ctx context.Context, queue string, messages []core.TakenJob, why string) error {
 	l, ok := p.lines[queue]
 	if !ok {
@@ -186,7 +189,7 @@ func (p *Puller) Bury(ctx context.Context, queue string, messages []core.TakenJo
 	return nil
 }
 
-// end has messages die.
+// end makes messages dead.
 func (p *Puller) end(ctx context.Context, l *line, messages []core.TakenJob, why string) error {
 	now := p.Clock()
 	outcomes := make([]core.Outcome, len(messages))
@@ -197,7 +200,7 @@ func (p *Puller) end(ctx context.Context, l *line, messages []core.TakenJob, why
 	return err
 }
 
-// died is the end of a message for good.
+// died returns the outcome of a message that becomes dead.
 func (p *Puller) died(m core.TakenJob, why string, now time.Time) core.Outcome {
 	o := ended(m, why, now)
 	o.Status = core.Dead
@@ -207,8 +210,8 @@ func (p *Puller) died(m core.TakenJob, why string, now time.Time) core.Outcome {
 	return o
 }
 
-// ended is an outcome that does not say yet where it leaves the message. The taking of
-// a spent one is no attempt of its own.
+// ended returns an outcome without a status. A spent message's last Take is no attempt of its
+// own, so the outcome has the number of the attempt before.
 func ended(m core.TakenJob, why string, now time.Time) core.Outcome {
 	return core.Outcome{
 		JobID:   m.ID,
@@ -219,8 +222,8 @@ func ended(m core.TakenJob, why string, now time.Time) core.Outcome {
 	}
 }
 
-// settle stores outcomes of messages and states what is stored. What was lost counts
-// as nothing.
+// settle stores outcomes of messages and reports the stored ones. Outcomes that the store
+// refused as lost count as neither.
 func (p *Puller) settle(ctx context.Context, l *line, messages []core.TakenJob, outcomes []core.Outcome) (retried, dead int, err error) {
 	settled, err := p.Worklist.Settle(ctx, outcomes...)
 	if err != nil {
@@ -242,7 +245,8 @@ func (p *Puller) settle(ctx context.Context, l *line, messages []core.TakenJob, 
 	return retried, dead, nil
 }
 
-// announce tells of an event that an outcome gave rise to.
+// announce rings for the lanes of an arrival that an outcome caused, and reports it as
+// accepted.
 func (p *Puller) announce(a *core.Arrival) {
 	if a == nil {
 		return

@@ -42,7 +42,7 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-// idsOf are the ids of messages, as consumers write them.
+// idsOf returns the ids of messages, as consumers send them.
 func idsOf(messages []core.TakenJob) (ids []string) {
 	for _, m := range messages {
 		ids = append(ids, string(m.ID))
@@ -168,7 +168,7 @@ func TestNack(t *testing.T) {
 	})
 }
 
-// What no consumer can get is dead at once, whatever attempts it has left, and told of.
+// Bury makes a message dead at once, with any number of attempts left, and stores its alert.
 func TestBury(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.put("q", 2, core.Unlimited)
@@ -192,8 +192,8 @@ func TestBury(t *testing.T) {
 	})
 }
 
-// A message that is nacked goes behind those that are visible, and a queue without a
-// limit never lets it die.
+// A nacked message goes behind the messages that are visible. In a queue without a limit of
+// attempts it never dies.
 func TestNackGoesBehind(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		ids := d.put("q", 2, core.Unlimited)
@@ -210,7 +210,7 @@ func TestNackGoesBehind(t *testing.T) {
 	})
 }
 
-// So it does among those that are received together, whatever their ids.
+// The same holds within one batch, in any order of the ids.
 func TestReceivedBeforeGoesBehind(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		ids := d.put("q", 3, 3)
@@ -224,7 +224,8 @@ func TestReceivedBeforeGoesBehind(t *testing.T) {
 	})
 }
 
-// Many are settled in parts, and what fails later does not make it forget what it did.
+// A nack of many messages settles them in batches of nackBatch. If a batch fails, the result
+// still counts the batches before it.
 func TestNackOfMany(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.put("q", 250, 3)
@@ -245,7 +246,7 @@ func TestNackOfMany(t *testing.T) {
 	})
 }
 
-// Whose outcome comes too late counts as neither.
+// A message whose outcome is lost counts neither as retried nor as dead.
 func TestNackTooLate(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.put("q", 1, 1)
@@ -281,8 +282,8 @@ func TestExtend(t *testing.T) {
 	})
 }
 
-// However consumers come, go, fail and forget, in two processes: every message is acked
-// once, no two hold it at a time, and none is lost.
+// Consumers of two processes receive, hang up, ack, nack and forget at random. Every message
+// is acked once, and no two consumers hold a message at the same time.
 func TestEveryMessageOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newDesk()

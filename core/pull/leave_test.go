@@ -10,12 +10,12 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A consumer that goes leaves the line; what was being taken for it goes back at once,
-// and to who comes next.
+// A consumer that hangs up leaves the line. Messages that were being taken for it are given
+// back at once.
 func TestConsumerGone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		slow time.Duration
-		wait time.Duration // until it goes
+		wait time.Duration // until it hangs up
 		at   string
 	}{
 		"parked":          {0, time.Second, "queue/other"},
@@ -55,7 +55,8 @@ func TestConsumerGone(t *testing.T) {
 	}
 }
 
-// What was taken for one who has gone is for who came meanwhile.
+// A message that was taken for a consumer that has hung up goes to a consumer that arrived
+// meanwhile.
 func TestConsumerGoneWithOthersInLine(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -72,12 +73,12 @@ func TestConsumerGoneWithOthersInLine(t *testing.T) {
 	})
 }
 
-// A goneContext is done, but nobody has heard of it yet.
+// A goneContext has an Err, but its Done channel is not closed.
 type goneContext struct{ context.Context }
 
 func (goneContext) Err() error { return context.Canceled }
 
-// A consumer that goes between its answer and having it gives it back.
+// A consumer that hangs up after its answer was sent gives the messages back.
 func TestConsumerGoneWithItsAnswer(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.put("q", 1, 3)
@@ -115,7 +116,8 @@ func TestReturn(t *testing.T) {
 	})
 }
 
-// What cannot be given back is given up on, and comes back when its lease is over.
+// Return gives up after returnTime, or at once after an error that does not pass. The message
+// becomes visible again when its lease ends.
 func TestReturnGivesUp(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.put("q", 1, 3)
@@ -144,7 +146,7 @@ func TestClose(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		d.set(func() { d.takeSlow = time.Second })
 		id := d.send(1, 3)[0]
-		synctest.Wait() // it is being taken
+		synctest.Wait() // a Take is under way
 		began := time.Now()
 		d.Close()
 		if took := time.Since(began); took != time.Second {
@@ -166,7 +168,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A look that is under way is of no use to anybody then.
+// Close cancels a look that is under way.
 func TestCloseDuringLook(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.set(func() { d.dueSlow = time.Minute })
@@ -181,7 +183,7 @@ func TestCloseDuringLook(t *testing.T) {
 	})
 }
 
-// Close does not wait for ever.
+// Close returns after closeTime even if a Take hangs.
 func TestCloseWithAStoreThatHangs(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.set(func() { d.takeSlow = time.Hour })
@@ -199,12 +201,12 @@ func TestCloseWithAStoreThatHangs(t *testing.T) {
 	})
 }
 
-// What a puller that is closed gives back goes to the consumers of one that serves the
-// queue in its place.
+// Messages that a closed Puller gives back go to the consumers of the Puller that replaces
+// it.
 func TestCloseForAnother(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		deps := d.Deps
-		deps.Rest = time.Hour // who is not told sees nothing
+		deps.Rest = time.Hour // looks are rare, so only the bell wakes it
 		next := New(deps, []Queue{{"q", visibility}})
 		defer next.Close()
 		d.send(1, 3)
@@ -219,7 +221,7 @@ func TestCloseForAnother(t *testing.T) {
 		}()
 		d.Close()
 		time.Sleep(5 * time.Second)
-		d.Return(t.Context(), "q", taken) // its consumer has hung up
+		d.Return(t.Context(), "q", taken) // the consumer has hung up
 		if after := <-received; after != 5*time.Second {
 			t.Errorf("the other gave it after %v, want it at once", after)
 		}

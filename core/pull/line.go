@@ -8,11 +8,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// keepEvery is how far apart the looks at a busy line are.
+// keepEvery is the time between two looks at a line that is not parked.
 const keepEvery = time.Second
 
-// The most that a claim takes, and that one consumer gets: messages are in memory from the
-// claim until they are sent. Bytes are those of [Size]. The line guesses the size of the next
+// Bounds of a claim and of one consumer's messages. Messages are in memory from the claim
+// until they are sent. Bytes are counted as by [Size]. The line guesses the size of the next
 // messages from the last ones. One message is taken and given however large it is. The rooms
 // of all consumers bound the bytes that they get together.
 const (
@@ -22,36 +22,35 @@ const (
 	firstGuess = 64 << 10 // bytes of a message
 )
 
-// A line is where the consumers of a queue stand. What is in it is guarded by
-// [Puller.mu].
+// A line is the waiting consumers of a queue. [Puller.mu] guards its fields.
 type line struct {
 	Queue
 	lane    core.Lane
-	waiting []*consumer // who came first is first
+	waiting []*consumer // in the order of arrival
 
-	claiming  bool // somebody takes for the line
+	claiming  bool // a goroutine takes for the line
 	promising bool // there may be something to take
 
-	// next is when something comes due by itself, as far as is known up to the next look;
-	// zero if nothing does. It is all there is to know if the newest look saw the line.
+	// next is the known time at which a message becomes due, up to the next look; zero if
+	// none does. If seen, the newest look included this line, so next is complete.
 	next time.Time
 	seen bool
 
 	err     error // of the newest Take
 	trouble backoff
 
-	size int // of a message, about, in bytes; zero if none was taken yet
+	size int // mean bytes of a message, about; zero before the first Take
 
 	blocked bool // no waiting consumer has room
 
-	kept time.Time // when there was last a look at it, as far as keepUp knows
+	kept time.Time // the last look at the line that keepUp knows of
 }
 
-// A consumer is one that stands in a line.
+// A consumer is a caller of Receive that waits in a line.
 type consumer struct {
 	n      int
-	asked  bool // a Take has begun since it came; so it has for all before it
-	over   bool // its wait is
+	asked  bool // a Take has begun since it arrived, and so for all consumers before it
+	over   bool // its wait is over
 	answer chan answer
 
 	room    Room
@@ -59,13 +58,14 @@ type consumer struct {
 	full    *Full // why the room granted nothing; nil if it granted bytes
 }
 
-// An answer is what a consumer gets, once, when it is out of the line.
+// An answer is the result for one consumer. It is sent once, when the consumer leaves the
+// line.
 type answer struct {
 	messages []core.TakenJob
 	err      error
 }
 
-// stand has a consumer stand in a line until it gets an answer or leaves.
+// stand makes a consumer wait in a line until it gets an answer, or leaves with ctx or Close.
 func (p *Puller) stand(ctx context.Context, l *line, r Request) answer {
 	c := &consumer{n: r.N, over: r.Wait == 0, answer: make(chan answer, 1), room: r.Room}
 	if c.room == nil {
@@ -111,7 +111,7 @@ func (p *Puller) expire(l *line, c *consumer) {
 	}
 }
 
-// leave takes a consumer out of the line, and returns what it had got before.
+// leave removes a consumer from the line, and returns the answer that it may have got before.
 func (p *Puller) leave(l *line, c *consumer) answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,8 @@ func (p *Puller) leave(l *line, c *consumer) answer {
 	return <-c.answer
 }
 
-// dismiss answers some of those who wait, and reports whether there were any.
+// dismiss answers the consumers that the function selects, and reports whether there were
+// any.
 func (l *line) dismiss(a answer, whom func(*consumer) bool) bool {
 	before := len(l.waiting)
 	l.waiting = slices.DeleteFunc(l.waiting, func(c *consumer) bool {
@@ -133,13 +134,13 @@ func (l *line) dismiss(a answer, whom func(*consumer) bool) bool {
 	return len(l.waiting) < before
 }
 
-// wake tells a line that there may be something to take.
+// wake notes that the line may have due messages, and starts a claim.
 func (p *Puller) wake(l *line) {
 	l.promising = true
 	p.start(l)
 }
 
-// start has somebody take for a line, if nobody does and somebody waits.
+// start starts a claim for a line, if consumers wait in it and no claim is under way.
 func (p *Puller) start(l *line) {
 	if !l.claiming && len(l.waiting) > 0 && !p.closed {
 		l.claiming = true
@@ -147,8 +148,8 @@ func (p *Puller) start(l *line) {
 	}
 }
 
-// claim takes for those who stand in a line, until nobody does or there is nothing for
-// them. It stands under no caller's context: what it takes is for many.
+// claim takes messages for a line until no consumer waits or no messages are due. It uses no
+// caller's context, since it takes for many callers.
 func (p *Puller) claim(l *line) {
 	for take := p.ask(l); take.n > 0; take = p.ask(l) {
 		quota := core.Quota{Lane: l.lane, N: take.n, Hold: l.Visibility, Bytes: take.bytes}
@@ -162,10 +163,10 @@ func (p *Puller) claim(l *line) {
 	}
 }
 
-// keepUp looks at a line that is not parked, now and then: one that is too busy, or
-// whose consumers do not wait. A store begins a claim where the last look found something
-// due, so as not to step over what is gone; without looks it would not see what others
-// store behind that.
+// keepUp looks at a line that is not parked, about once a second. Such a line is busy, or its
+// consumers do not wait. A store starts a claim at the due time that the last look found, to
+// skip deleted rows. Without looks it would miss messages that other processes store with an
+// earlier due time.
 func (p *Puller) keepUp(l *line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,17 +175,17 @@ func (p *Puller) keepUp(l *line) {
 		l.kept = p.looked
 	}
 	if now.Sub(l.kept) < keepEvery || len(l.waiting) > 0 && !l.promising {
-		return // it was looked at, or will be when it is parked
+		return // a look included it, or will when it is parked
 	}
 	l.kept = now
 	p.work.Go(func() {
-		_, _ = p.Worklist.Due(p.closing, []core.Lane{l.lane}) // what ails the store, the next Take tells
+		_, _ = p.Worklist.Due(p.closing, []core.Lane{l.lane}) // the next Take reports an error of the store
 	})
 }
 
 // ask plans the next Take for the consumers of a line. It ends the claim and returns an empty
-// plan if a Take was made for all of them and no more messages are expected, or if no
-// consumer has room.
+// plan in two cases: a Take was made for each consumer and no more messages are expected, or
+// no consumer has room.
 func (p *Puller) ask(l *line) (take plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +207,7 @@ func (p *Puller) ask(l *line) (take plan) {
 	return take
 }
 
-// rest ends a claim.
+// rest ends a claim. Consumers that still wait are parked.
 func (p *Puller) rest(l *line) {
 	l.claiming = false
 	if len(l.waiting) > 0 {
@@ -216,7 +217,7 @@ func (p *Puller) rest(l *line) {
 	}
 }
 
-// guess is about how many bytes a message has.
+// guess returns the estimated bytes of a message.
 func (l *line) guess() int {
 	if l.size == 0 {
 		return firstGuess
@@ -224,8 +225,8 @@ func (l *line) guess() int {
 	return l.size
 }
 
-// weigh learns from what was taken how large messages are: larger ones at once, smaller
-// ones little by little.
+// weigh updates the estimated size from the taken messages. It follows larger messages at
+// once and smaller ones by a quarter of the difference.
 func (l *line) weigh(taken []core.TakenJob) {
 	total, n := 0, 0
 	for _, m := range taken {
@@ -240,9 +241,10 @@ func (l *line) weigh(taken []core.TakenJob) {
 	l.size = max(mean, (3*l.guess()+mean)/4)
 }
 
-// share gives the consumers in a line what they asked for, as long as there is any, also
-// those who came while it was taken: others may have left. Whose wait is over stays only
-// if there may be more.
+// share gives each consumer in the line as many messages as it asked for, in the order of
+// arrival, while there are any. Consumers that arrived during the Take get messages too,
+// since others may have left. A consumer whose wait is over stays only if more messages may
+// be due.
 func (p *Puller) share(l *line, taken []core.TakenJob, n int) {
 	messages, spent, bare := sort(taken)
 	p.mu.Lock()
@@ -299,9 +301,9 @@ func (p *Puller) giveBack(l *line, messages []core.TakenJob) {
 	}
 }
 
-// sort separates messages for consumers, spent messages, which were received too often, and
-// bare messages. A Take does not tell which of its jobs was due first. Messages that were
-// received before, and came back, stand behind the others.
+// sort separates the messages for consumers, the spent messages, which were received too
+// often, and the bare messages. A Take does not say which of its jobs was due first, so
+// messages that were received before go behind the others.
 func sort(taken []core.TakenJob) (messages, spent, bare []core.TakenJob) {
 	var again []core.TakenJob
 	for _, m := range taken {
@@ -319,8 +321,8 @@ func sort(taken []core.TakenJob) (messages, spent, bare []core.TakenJob) {
 	return append(messages, again...), spent, bare
 }
 
-// fail tells those of an error who cannot wait for better times. If nobody can be told,
-// it is stated.
+// fail answers with an error the consumers that cannot wait until it passes. If there are
+// none, it reports the error as a fact.
 func (p *Puller) fail(l *line, err error) {
 	p.mu.Lock()
 	for _, c := range l.waiting {

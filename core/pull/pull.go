@@ -1,28 +1,30 @@
-// Package pull serves queues: consumers receive messages, waiting for some if there
-// are none, and say what became of them. It imports core only.
+// Package pull serves queues. Consumers receive messages, may wait for messages while a queue
+// is empty, and answer with ack, nack or extend. The package imports core only.
 //
-// The idea to know: a queue is a lane, and a consumer is one more taker of it. What a
-// worker does with a handler's answer, a consumer does with an ack or a nack; a message
-// that nobody answers for comes back when its lease, the visibility timeout, is over.
+// The idea to know: a queue is a lane, and a consumer claims jobs from it as a worker does. A
+// worker settles a job with the handler's reply, a consumer with an ack or a nack. A message
+// without an answer becomes visible again when its lease, the visibility timeout, has ended.
 //
-// Consumers of a queue stand in one line, and one claimer takes for all of them: while
-// a Take is under way, those who come gather for the next. So it is with sixteen busy
-// consumers as with a group commit, and a thousand who wait ask the store nothing. A
-// line with nobody in it has no goroutine, and who waits holds no connection.
+// The consumers of a queue stand in one line, and one claim at a time serves the whole line.
+// Consumers that arrive while a Take is under way share the next Take. So 16 busy consumers
+// share their Takes as a group commit shares a write, and 1,000 waiting consumers cause no
+// Takes while nothing is due. A line without consumers has no goroutine, and a waiting
+// consumer holds no database connection.
 //
-// For each that comes a Take begins, for it alone or with others. If that brings it
-// nothing, it is parked until
+// For each consumer a Take begins after its arrival, for it alone or together with others. If
+// the Take returns no messages, the consumer is parked until one of these:
 //
-//   - the bell rings: something was accepted, nacked or given back in this process,
-//   - a message comes due that was known to, after a nack's delay or at a lease's end,
-//   - the look that is made each Rest, one for all queues, finds messages due,
-//   - or its wait is over.
+//   - The bell rings: a message was accepted, nacked or given back in this process.
+//   - A message that the line knows of becomes due, after a nack's delay or at a lease's end.
+//   - A look finds due messages. There is one look for all queues each Rest.
+//   - The consumer's wait is over.
 //
 // A consumer has a [Room] for its messages, so that unread replies do not fill the memory. If
 // no consumer of a line has room, the line is blocked until bytes come back.
 //
-// Where to change something: who gets what in line.go and room.go, when to look in watch.go, what
-// an ack, nack or extend leads to in answer.go, what runs beside all that in quiet.go.
+// Where to change something: line.go and room.go decide which consumer gets which messages,
+// watch.go decides when to look, answer.go has ack, nack and extend, and quiet.go tracks
+// goroutines that outlive a call.
 package pull
 
 import (
@@ -34,7 +36,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Bounds of what consumers ask for.
+// Bounds of a Request and of an ack, nack or extend.
 const (
 	MaxWait  = 30 * time.Second
 	MaxBatch = 100  // messages at once
@@ -47,7 +49,7 @@ const (
 	MaxVisibility = 7 * 24 * time.Hour
 )
 
-// A Worklist is what of a store's worklist and counter this package uses.
+// A Worklist is the part of a store that this package uses.
 type Worklist interface {
 	Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error)
 	Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error)
@@ -56,50 +58,51 @@ type Worklist interface {
 	core.Counter
 }
 
-// A Queue is one as consumers know it.
+// A Queue is a configured queue.
 type Queue struct {
 	Name       string
-	Visibility time.Duration // how long a message that was received is invisible to others
+	Visibility time.Duration // how long a received message is invisible to other consumers
 }
 
-// Deps is what queues work with.
+// Deps are the dependencies of a Puller.
 type Deps struct {
 	Worklist Worklist
 	Bell     *core.Bell // rung when lanes get work; may be nil
 	Clock    core.Clock
 	Observe  core.Observer
 
-	// Obituary is what comes of a message that died, such as an alert; it is stored in
-	// the commit that ends it. Nil means that nothing does, and so may it.
+	// Obituary makes an arrival of a message that died, such as an alert. The arrival is
+	// stored in the commit that ends the message. Obituary may be nil and may return nil.
 	Obituary func(core.TakenJob, core.Outcome) *core.Arrival
 
-	// Rest is how long a consumer waits at most for what another process stored, give or
-	// take a quarter. Zero means a second.
+	// Rest is the mean time between two looks, and so about the longest time until a consumer
+	// gets a message that another process stored. Each wait differs from Rest by up to 25 %.
+	// Zero means one second.
 	Rest time.Duration
 }
 
-// A Puller serves queues. It is safe for concurrent use.
+// A Puller serves queues. Its methods may be called concurrently.
 type Puller struct {
 	Deps
 	heard  *core.Listener
-	nudged chan struct{} // there is something new for the watcher
+	nudged chan struct{} // tells the watcher that its state has changed
 	work   crew
 
 	closing context.Context // done once closed
 	stop    context.CancelFunc
 
-	mu       sync.Mutex       // guards what follows
-	lines    map[string]*line // by queue; the map itself stays as it is
-	came     chan struct{}    // closed when the next consumer comes; nil if nobody asked for that
+	mu       sync.Mutex       // guards the fields below
+	lines    map[string]*line // by queue; the map itself does not change
+	came     chan struct{}    // closed when the next consumer arrives; nil if no caller waits for that
 	closed   bool
 	watching bool
 	looking  bool
 	looked   time.Time       // when the newest look began
 	freed    <-chan struct{} // closed when blocked lines may find room; nil if no line is blocked
-	lookAt   time.Time       // when the next is to
+	lookAt   time.Time       // when the next look is due
 }
 
-// New makes one.
+// New makes a Puller for these queues. Call its Close at the end.
 func New(d Deps, queues []Queue) *Puller {
 	d.Bell = cmp.Or(d.Bell, &core.Bell{})
 	d.Rest = cmp.Or(d.Rest, time.Second)
@@ -115,10 +118,10 @@ func New(d Deps, queues []Queue) *Puller {
 	return p
 }
 
-// ErrQueue is the refusal of a queue that is not configured.
+// ErrQueue is the error for a queue that is not configured.
 var ErrQueue = core.Refuse(core.NotFound, "queue not found")
 
-// A Request is what a consumer asks for.
+// A Request is a consumer's request for messages.
 type Request struct {
 	Queue string
 	N     int           // messages at most, 1 to MaxBatch
@@ -126,16 +129,18 @@ type Request struct {
 	Room  Room          // for the messages; nil means no bound
 }
 
-// Receive returns messages. If there are none it waits for some, up to the request's Wait. No
-// messages after the wait is no error. The consumer that came first is served first.
+// Receive returns up to r.N messages. If there are none, it waits for messages, up to r.Wait.
+// It returns no messages and no error if none came. Consumers are served in the order of
+// their arrival.
 //
 // A consumer whose room has no bytes for one message waits as on an empty queue. It gets the
 // error of its room when the wait is over: Receive reports an empty queue only if the queue
 // is empty. A consumer with little room gets fewer messages.
 //
-// If the store is unavailable, who may wait does so, for the store too, and gets the
-// error when the wait is over. When ctx is done, Receive returns its error, and messages
-// that were taken meanwhile are given back.
+// If the store is unavailable, a consumer with a wait waits for the store as well, and gets
+// the error when the wait is over. When ctx is done, Receive returns the error of ctx, and
+// messages that were taken meanwhile are given back. An unknown queue is refused with
+// [ErrQueue], and an N or Wait out of bounds with [core.Invalid].
 func (p *Puller) Receive(ctx context.Context, r Request) ([]core.TakenJob, error) {
 	l, ok := p.lines[r.Queue]
 	switch {
@@ -155,13 +160,13 @@ func (p *Puller) Receive(ctx context.Context, r Request) ([]core.TakenJob, error
 	return got.messages, got.err
 }
 
-// returnTime is how long to try to give messages back. The visibility timeout of those
-// that could not be does it then, and they have lost an attempt.
+// returnTime is how long Return tries to give messages back. Messages that it could not give
+// back become visible again after their visibility timeout, and have lost an attempt.
 const returnTime = 10 * time.Second
 
-// Return gives messages back whose consumer did not get them: they are visible at once
-// and the attempt is not counted. It does so even if ctx is done, and tries for 10
-// seconds if the store is unavailable.
+// Return gives back messages that did not reach their consumer. They are visible at once, and
+// the attempt does not count. Return does so even if ctx is done. If the store is
+// unavailable, it tries for 10 seconds.
 func (p *Puller) Return(ctx context.Context, queue string, messages []core.TakenJob) {
 	l := p.lines[queue]
 	if l == nil || len(messages) == 0 {
@@ -178,7 +183,7 @@ func (p *Puller) Return(ctx context.Context, queue string, messages []core.Taken
 		if err == nil {
 			p.state(l, core.MessagesReturned, len(messages))
 			if p.awaits(l, p.Clock()); p.closing.Err() != nil {
-				p.Bell.Ring(l.lane) // somebody else may serve the queue now
+				p.Bell.Ring(l.lane) // another Puller may serve the queue now
 			}
 			return
 		}
@@ -193,19 +198,19 @@ func (p *Puller) Return(ctx context.Context, queue string, messages []core.Taken
 	}
 }
 
-// state tells what consumers of a queue did, if they did anything.
+// state reports the number of messages of an action, unless it is zero.
 func (p *Puller) state(l *line, did core.PullAction, messages int) {
 	if messages > 0 {
 		p.Observe(core.Pulled{Queue: l.Name, Action: did, Messages: messages})
 	}
 }
 
-// closeTime is how long Close waits for what is under way.
+// closeTime is how long Close waits for calls of the store under way.
 const closeTime = 5 * time.Second
 
-// Close answers all who wait with no messages, and those who come later at once. It
-// returns when what was being taken for them is given back, or after 5 seconds. The bell
-// rings for others then.
+// Close answers all waiting consumers with no messages, and later ones as soon as they
+// arrive. It returns when the messages of the Takes under way are given back, or after 5
+// seconds. Another Puller that listens to the same bell then hears of the lanes.
 func (p *Puller) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -218,7 +223,7 @@ func (p *Puller) Close() {
 	}
 }
 
-// A backoff is the last of a growing series of waits.
+// A backoff is the last wait of a series that doubles from 50 ms to 2 s.
 type backoff time.Duration
 
 func (b *backoff) next() time.Duration {

@@ -83,7 +83,8 @@ func TestLongPollEndsEmpty(t *testing.T) {
 	})
 }
 
-// Who came first is served first, each with what it asked for while there is any.
+// Consumers are served in the order of their arrival, each with as many messages as it asked
+// for while there are any.
 func TestFirstComeFirstServed(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		var lines []<-chan reply
@@ -112,7 +113,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// Sixteen busy consumers share claims.
+// 16 busy consumers share their Takes.
 func TestConsumersShareClaims(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.set(func() { d.delay = 5 * time.Millisecond })
@@ -135,7 +136,7 @@ func TestConsumersShareClaims(t *testing.T) {
 	})
 }
 
-// What nobody needs is not taken, and never more than can be held.
+// A Take asks for no more messages than the consumers want, and for at most maxClaim.
 func TestClaimsAreBounded(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		var lines []<-chan reply
@@ -159,8 +160,8 @@ func TestClaimsAreBounded(t *testing.T) {
 	})
 }
 
-// Large messages are taken and given few at a time, as far as it can be guessed, and one
-// is given however large it is.
+// Large messages are taken and given in small numbers, as far as the line can guess their
+// size. One message is given however large it is.
 func TestReceivesAreBoundedInBytes(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.set(func() { d.payload = make([]byte, 3<<20) })
@@ -179,7 +180,7 @@ func TestReceivesAreBoundedInBytes(t *testing.T) {
 				t.Errorf("Take %d asked for %d, want at most 32 MiB after the first", i, h.want)
 			}
 		}
-		synctest.Wait() // until what was too much is given back
+		synctest.Wait() // until the surplus is given back
 		d.set(func() { d.payload = make([]byte, 100<<20) })
 		if m := d.get(t, 10); len(m) != 1 {
 			t.Errorf("received %d of 100 MiB each, want 1", len(m))
@@ -187,7 +188,7 @@ func TestReceivesAreBoundedInBytes(t *testing.T) {
 	})
 }
 
-// Nobody is told that there is nothing by a Take that began before it came.
+// A consumer gets an empty answer only from a Take that began after its arrival.
 func TestTakeBeginsAfterItsConsumerCame(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.set(func() { d.takeSlow = time.Second })
@@ -201,7 +202,7 @@ func TestTakeBeginsAfterItsConsumerCame(t *testing.T) {
 	})
 }
 
-// Whose wait ends while a Take is under way has its answer from that.
+// A consumer whose wait ends during a Take gets the result of that Take.
 func TestWaitEndsDuringTake(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.set(func() { d.takeSlow = time.Second })
@@ -220,7 +221,8 @@ func TestWaitEndsDuringTake(t *testing.T) {
 	})
 }
 
-// An event that comes while a Take is under way which does not see it is not missed.
+// A message that is stored during a Take, and that this Take does not see, is found by the
+// next Take.
 func TestBellDuringTake(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.Rest = time.Hour
@@ -239,7 +241,8 @@ func TestBellDuringTake(t *testing.T) {
 	})
 }
 
-// Who may not wait is told of an error, who may waits for the store, too.
+// If the store is unavailable, a consumer without a wait gets the error at once. A consumer
+// with a wait waits for the store.
 func TestStoreDown(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.breakdown(errDown)
@@ -262,7 +265,7 @@ func TestStoreDown(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		d.breakdown(nil)
 		back := time.Now()
-		d.put("q", 1, 3) // and no bell
+		d.put("q", 1, 3) // without a ring
 		if r := <-c; len(r.messages) != 1 || time.Since(back) > 2*time.Second {
 			t.Errorf("Receive = %d messages, %v, %v after the store came back", len(r.messages), r.err, time.Since(back))
 		}
@@ -272,7 +275,7 @@ func TestStoreDown(t *testing.T) {
 	})
 }
 
-// Nobody is told of the error of a Take that began before it came.
+// A consumer gets no error of a Take that began before its arrival.
 func TestStoreBackForWhoCameLater(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.set(func() { d.takeSlow = time.Second })
@@ -291,7 +294,7 @@ func TestStoreBackForWhoCameLater(t *testing.T) {
 	})
 }
 
-// A defect is told at once: it does not pass.
+// An error that does not pass is returned at once.
 func TestStoreDefect(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.breakdown(errDefect)
@@ -303,7 +306,7 @@ func TestStoreDefect(t *testing.T) {
 	})
 }
 
-// A message without attempts left is ended and told of, not given to anybody.
+// A message without attempts left becomes dead with an alert, and no consumer receives it.
 func TestSpentMessagesAreNotDelivered(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		rung := d.bell.Listen("alert/1")
@@ -335,8 +338,8 @@ func TestSpentMessagesAreNotDelivered(t *testing.T) {
 	})
 }
 
-// Nobody is told that there is nothing while nothing but spent messages came of a Take
-// that could have brought more.
+// A Take that returns only spent messages, and might have returned more, is followed by
+// another Take before a consumer gets an empty answer.
 func TestSpentMessagesBeforeOthers(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		for _, id := range d.put("q", 5, 1) {

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// A crew is what runs beside its callers.
+// A crew tracks goroutines that outlive the call that started them.
 type crew struct {
 	mu   sync.Mutex
 	n    int
-	gone chan struct{} // closed when nobody is at work any more; nil if nobody is
+	gone chan struct{} // closed when the last goroutine ends; nil if none runs
 }
 
-// Go has something done.
+// Go calls do on a new goroutine.
 func (c *crew) Go(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *crew) leave() {
 	}
 }
 
-// left is closed once all is done that is being done now.
+// left returns a channel that is closed when no goroutine runs any more.
 func (c *crew) left() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,11 +46,12 @@ func (c *crew) left() <-chan struct{} {
 	return done
 }
 
-// Quiet returns when nothing runs beside the callers of p, as long as nobody waits for
-// messages: a process that is stopped between its requests, and goes on later or never,
-// must not be stopped in the middle of taking some. While somebody waits it returns at
-// once, since then there is a request that the process goes on for, and whoever waits
-// last does this after it. When ctx is done it returns its error.
+// Quiet returns when no goroutine of p runs. It is for a process that is stopped between
+// requests, and continues later or never: the process must not be stopped during a Take.
+//
+// While a consumer waits, Quiet returns at once: that consumer's request keeps the process
+// running, and the handler of the last such request calls Quiet again. Quiet also returns
+// when a consumer arrives. When ctx is done, Quiet returns the error of ctx.
 func (p *Puller) Quiet(ctx context.Context) error {
 	came := p.arrival()
 	if came == nil {
@@ -66,7 +67,8 @@ func (p *Puller) Quiet(ctx context.Context) error {
 	}
 }
 
-// arrival is closed when a consumer comes; it is nil if one is there.
+// arrival returns a channel that is closed when a consumer arrives; nil if one is waiting
+// now.
 func (p *Puller) arrival() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +83,7 @@ func (p *Puller) arrival() <-chan struct{} {
 	return p.came
 }
 
-// arrived tells of a consumer to those who wait until there is none.
+// arrived closes the channel of [Puller.arrival]. The caller holds p.mu.
 func (p *Puller) arrived() {
 	if p.came != nil {
 		close(p.came)

@@ -10,14 +10,14 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// atWork is how many run beside their callers.
+// atWork returns the number of goroutines of the Puller.
 func (d *desk) atWork() int {
 	d.Puller.work.mu.Lock()
 	defer d.Puller.work.mu.Unlock()
 	return d.Puller.work.n
 }
 
-// hush waits until a desk is quiet, and returns how long that took.
+// hush calls Quiet and returns how long that took.
 func (d *desk) hush(t *testing.T) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -27,7 +27,7 @@ func (d *desk) hush(t *testing.T) time.Duration {
 	return time.Since(began)
 }
 
-// A consumer that hangs up while its messages are being taken, which takes so long.
+// hangUp is a consumer that hangs up during its Take, which lasts takes.
 func (d *desk) hangUp(t *testing.T, takes time.Duration) {
 	t.Helper()
 	d.set(func() { d.takeSlow = takes })
@@ -71,7 +71,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// What was taken for one who is gone is back before the process is stopped.
+// Quiet returns after the messages of a consumer that hung up are given back.
 func TestQuietGivesBack(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		id := d.put("q", 1, 3)[0]
@@ -83,7 +83,7 @@ func TestQuietGivesBack(t *testing.T) {
 	})
 }
 
-// While others wait, nobody has to, and one who comes meanwhile ends the waiting.
+// Quiet returns at once while a consumer waits, and when a consumer arrives.
 func TestQuietBesideOthers(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		other := d.receive(t.Context(), 1, MaxWait)
@@ -115,7 +115,7 @@ func TestQuietHasItsTime(t *testing.T) {
 	})
 }
 
-// A process that was stopped for an hour serves as one that has just begun.
+// After a pause of an hour, a process serves queues like a new process.
 func TestReceiveAfterAPause(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.put("q", 2, 3)
@@ -132,7 +132,7 @@ func TestReceiveAfterAPause(t *testing.T) {
 		}
 		c := d.receive(t.Context(), 1, MaxWait)
 		synctest.Wait()
-		d.put("q", 1, 3) // as another process does
+		d.put("q", 1, 3) // another process stores a message
 		if r := <-c; len(r.messages) != 1 || r.after > 1250*time.Millisecond {
 			t.Errorf("Receive = %d messages after %v, want the one that the next look finds", len(r.messages), r.after)
 		}

@@ -6,15 +6,15 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Room is the memory for the messages of one consumer, from before they are taken until its
-// reply is written. Its methods do not block.
+// A Room is the memory for the messages of one consumer, from before a Take until the reply
+// is written. Its methods do not block.
 type Room interface {
 	// Reserve grants between least and most bytes for messages that are about to be taken, in
-	// addition to the bytes that the room holds. Otherwise it grants nothing and says why.
+	// addition to the bytes that the room holds. Or it grants nothing and returns why.
 	Reserve(least, most int) (granted int, full *Full)
 
-	// Hold states how many bytes the consumer's messages have. The room gives back the rest
-	// of the reserved bytes.
+	// Hold sets the number of bytes that the consumer's messages have. The room gives back
+	// the rest of the reserved bytes.
 	Hold(bytes int)
 }
 
@@ -28,16 +28,17 @@ type Full struct {
 	Err error
 }
 
-// endless is the room of consumers without a bound.
+// endless is a Room without a bound.
 type endless struct{}
 
 func (endless) Reserve(_, most int) (int, *Full) { return most, nil }
 func (endless) Hold(int)                         {}
 
-// overhead is about how many bytes of memory a message has beside its payload.
+// overhead is the approximate number of bytes that a message needs in memory beside its
+// payload.
 const overhead = 1 << 10
 
-// Size is about how many bytes a message has in memory.
+// Size is the approximate number of bytes of a message in memory.
 func Size(m core.TakenJob) int { return len(m.Event.Payload) + overhead }
 
 // A plan reserves more than the guess, since messages differ in size. Messages beyond the
@@ -53,8 +54,8 @@ type plan struct {
 	bytes int // reserved for the messages
 }
 
-// plan reserves room for a Take. Consumers for whom the Take would become too large
-// wait for the next one, and so do those without room.
+// plan reserves room for a Take. Consumers without room wait for the next Take, and so do
+// consumers that would make the Take too large.
 func (l *line) plan() (take plan) {
 	guess := l.guess()
 	most, enough := min(maxClaim, claimBytes/guess), false
@@ -87,7 +88,7 @@ func (p *Puller) block(l *line) {
 	l.turnAway(func(c *consumer) bool { return c.over })
 }
 
-// turnAway answers the meant consumers whose room is used up by unread replies.
+// turnAway answers the meant consumers whose rooms are full of unread replies.
 func (l *line) turnAway(meant func(*consumer) bool) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(c *consumer) bool {
 		if c.full == nil || c.full.Err == nil || !meant(c) {

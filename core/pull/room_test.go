@@ -11,8 +11,8 @@ import (
 
 var errNoRoom = errors.New("no room")
 
-// A tank is a budget that its consumers share. Only one bubble of a test uses it at a time,
-// and in a bubble the puller's lock orders the calls.
+// A tank is a budget that consumers share. Only one synctest bubble uses it at a time, and
+// within a bubble the Puller's lock orders the calls.
 type tank struct {
 	left  int
 	freed chan struct{}
@@ -45,7 +45,7 @@ func (j *jar) Hold(bytes int) {
 	}
 }
 
-// into receives on a goroutine of its own.
+// into calls Receive on a goroutine of its own.
 func (d *desk) into(t *testing.T, room Room, n int, wait time.Duration) <-chan reply {
 	c, began := make(chan reply, 1), time.Now()
 	go func() {
@@ -96,7 +96,7 @@ func TestConsumersShareRoom(t *testing.T) {
 func TestConsumerWithoutRoomWaits(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		put1MiB(d, 4)
-		d.get(t, 1) // now the puller knows how large they are
+		d.get(t, 1) // now the line knows their size
 		full, other := &tank{left: mebi}, &tank{left: 10 * mebi}
 		holder := &jar{tank: full}
 		holder.Reserve(1, mebi)
@@ -123,8 +123,8 @@ func TestConsumerWithoutRoomWaits(t *testing.T) {
 	})
 }
 
-// A consumer that found no room until its wait was over is not told that the queue is empty.
-// It causes no calls to the store meanwhile.
+// A consumer without room gets the error of its room when its wait is over, not an empty
+// answer. It causes no calls of the store meanwhile.
 func TestNoRoomIsNoEmptyQueue(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		put1MiB(d, 4)
@@ -161,8 +161,8 @@ func TestRoomIsGivenBack(t *testing.T) {
 	})
 }
 
-// Messages that are larger than those before do not fill the memory. The store does not read
-// messages beyond the reserved bytes, and all consumers are served in the end.
+// Messages larger than the messages before do not exceed the bounds of memory. The store
+// reads no events beyond the reserved bytes, and all consumers are served in the end.
 func TestMessagesThatBecomeLarge(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.put("q", 500, 3)

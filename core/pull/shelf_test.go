@@ -14,8 +14,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A shelf is a Worklist in memory, with a switch for being out of order. Each call
-// takes delay.
+// A shelf is a Worklist in memory. Each call takes delay, and returns err if it is set.
 type shelf struct {
 	ids *core.IDs
 
@@ -23,34 +22,34 @@ type shelf struct {
 	jobs    map[core.ID]*core.Job
 	leases  int
 	looks   []time.Time // calls of Due
-	lanes   int         // asked for in the newest of them
+	lanes   int         // number of lanes of the newest look
 	takes   []haul
 	settles []int // sizes of calls of Settle
 	settled []core.Outcome
 	acks    int
-	err     error // of every call, if set
+	err     error // if set, the error of every call
 	releases,
-	failing int // calls of Release, and how many of them are to fail
+	failing int // calls of Release, and how many of them fail
 
 	delay    time.Duration
-	takeSlow time.Duration // beside delay
+	takeSlow time.Duration // in addition to delay
 	dueSlow  time.Duration
 	payload  []byte // of each message
-	lose     bool   // somebody else takes between Held and Settle
+	lose     bool   // another process takes the jobs between Held and Settle
 }
 
-// A haul is a Take.
+// A haul is a Take and its result.
 type haul struct {
 	lane      core.Lane
 	want, got int
-	whole     int // how many of the received messages came with their event
+	whole     int // jobs that came with their event
 	hold      time.Duration
 	at        time.Time
 }
 
 func newShelf() *shelf { return &shelf{ids: core.NewIDs(time.Now), jobs: map[core.ID]*core.Job{}} }
 
-// put stores n messages that are due at once.
+// put stores n messages that are due now.
 func (s *shelf) put(queue string, n, attempts int) (ids []core.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +61,7 @@ func (s *shelf) put(queue string, n, attempts int) (ids []core.ID) {
 	return ids
 }
 
-// change lets a test do what another process would.
+// change changes a job as another process would.
 func (s *shelf) change(id core.ID, f func(*core.Job)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +87,7 @@ func (s *shelf) count(status core.Status) (n int) {
 
 func (s *shelf) breakdown(err error) { s.set(func() { s.err = err }) }
 
-// set changes what the shelf does.
+// set changes fields of the shelf under its lock.
 func (s *shelf) set(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +117,7 @@ var (
 	errDefect = errors.New("defect")
 )
 
-// enter locks the shelf if it is in order, after its delay and another.
+// enter waits for delay plus slow, and then locks the shelf, or returns its err.
 func (s *shelf) enter(slow *time.Duration) error {
 	s.mu.Lock()
 	d := s.delay
@@ -229,7 +228,7 @@ func (s *shelf) Release(_ context.Context, due time.Time, jobs ...core.Job) erro
 	return nil
 }
 
-// meant are the jobs that refs mean.
+// meant returns the held jobs that match the refs.
 func (s *shelf) meant(lane core.Lane, refs []core.Ref) (meant []*core.Job) {
 	for _, r := range refs {
 		j := s.jobs[r.ID]
@@ -289,10 +288,11 @@ type desk struct {
 
 const visibility = 30 * time.Second
 
-// newDesk makes one with the queues "q" and "other".
+// newDesk makes a desk with the queues "q" and "other".
 func newDesk() *desk { return besides(newShelf()) }
 
-// besides makes one that shares a shelf with others, as processes share a database.
+// besides makes another desk over the same shelf, like another process over the same
+// database.
 func besides(s *shelf) *desk {
 	d := &desk{shelf: s, bell: &core.Bell{}}
 	d.Puller = New(Deps{
@@ -308,7 +308,7 @@ func besides(s *shelf) *desk {
 	return d
 }
 
-// Ack and Extend are the Puller's, not the shelf's.
+// Ack and Extend call the Puller's methods, not the shelf's.
 func (d *desk) Ack(ctx context.Context, queue string, ids []string) (int, error) {
 	return d.Puller.Ack(ctx, queue, ids)
 }
@@ -321,7 +321,7 @@ func (d *desk) Receive(ctx context.Context, queue string, n int, wait time.Durat
 	return d.Puller.Receive(ctx, Request{Queue: queue, N: n, Wait: wait})
 }
 
-// send puts messages on the shelf as accepting them in this process does.
+// send stores n messages and rings the bell, as intake in this process does.
 func (d *desk) send(n, attempts int) []core.ID {
 	ids := d.put("q", n, attempts)
 	d.bell.Ring("queue/q")
@@ -339,7 +339,7 @@ func factsOf[F core.Fact](d *desk) (found []F) {
 	return found
 }
 
-// pulled is how many messages were stated with an action.
+// pulled returns the number of messages reported for an action.
 func (d *desk) pulled(a core.PullAction) (n int) {
 	for _, f := range factsOf[core.Pulled](d) {
 		if f.Action == a {
@@ -349,7 +349,7 @@ func (d *desk) pulled(a core.PullAction) (n int) {
 	return n
 }
 
-// A reply is what a Receive brought, and after what time.
+// A reply is the result of a Receive, and how long the call took.
 type reply struct {
 	messages []core.TakenJob
 	err      error
@@ -363,7 +363,7 @@ func (r reply) ids() (ids []core.ID) {
 	return ids
 }
 
-// receive receives beside the test.
+// receive calls Receive on a goroutine of its own.
 func (d *desk) receive(ctx context.Context, n int, wait time.Duration) <-chan reply {
 	c, began := make(chan reply, 1), time.Now()
 	go func() {
@@ -373,7 +373,7 @@ func (d *desk) receive(ctx context.Context, n int, wait time.Duration) <-chan re
 	return c
 }
 
-// get receives at once.
+// get receives up to n messages without a wait.
 func (d *desk) get(t *testing.T, n int) []core.TakenJob {
 	t.Helper()
 	messages, err := d.Receive(t.Context(), "q", n, 0)
@@ -383,7 +383,7 @@ func (d *desk) get(t *testing.T, n int) []core.TakenJob {
 	return messages
 }
 
-// got is what came, if it did.
+// got returns the reply if there is one by now.
 func got(c <-chan reply) (reply, bool) {
 	synctest.Wait()
 	select {
@@ -394,7 +394,7 @@ func got(c <-chan reply) (reply, bool) {
 	}
 }
 
-// in runs a test in virtual time, and ends who waits at its end.
+// in runs a test in virtual time, and closes the desk at the end.
 func in(t *testing.T, f func(*testing.T, *desk)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

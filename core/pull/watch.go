@@ -7,8 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// park has those in a line watched for. If the newest look does not tell what comes due
-// for them, there is another soon, but no more than four each Rest for that.
+// park makes the watcher wake a line. If the newest look did not include the line, the next
+// look is at most a quarter of Rest after the newest one.
 func (p *Puller) park(l *line) {
 	if p.closed {
 		return
@@ -24,8 +24,8 @@ func (p *Puller) park(l *line) {
 	p.work.Go(p.watch)
 }
 
-// nudge has the watcher look around, if there is one: something comes due sooner than
-// it knows, or there may be nobody left to watch for.
+// nudge makes the watcher run, if there is one: a message becomes due sooner than the watcher
+// knows, or no consumer may be left.
 func (p *Puller) nudge() {
 	select {
 	case p.nudged <- struct{}{}:
@@ -33,7 +33,7 @@ func (p *Puller) nudge() {
 	}
 }
 
-// watch wakes lines for which there may be something, as long as any is parked.
+// watch wakes lines that may have due messages, while any consumer is parked.
 func (p *Puller) watch() {
 	for {
 		d, freed, ok := p.tend()
@@ -70,7 +70,7 @@ func (p *Puller) tend() (wait time.Duration, freed <-chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Clock()
-	var parked []*line // that a look can tell something
+	var parked []*line // lines that a look can help
 	var next time.Time
 	p.watching = false
 	for _, l := range p.lines {
@@ -101,8 +101,8 @@ func (p *Puller) tend() (wait time.Duration, freed <-chan struct{}, ok bool) {
 	return max(0, next.Sub(now)), p.freed, true
 }
 
-// pass reports whether the time has come that something was to come due at. What comes
-// after it is not known.
+// pass reports whether the line's next due time has come. It then clears the time, since the
+// due time after it is unknown.
 func (l *line) pass(now time.Time) bool {
 	if l.next.IsZero() || l.next.After(now) {
 		return false
@@ -111,7 +111,7 @@ func (l *line) pass(now time.Time) bool {
 	return true
 }
 
-// sooner is the earlier of two times, of which a zero one is never.
+// sooner returns the earlier of two times. The zero time means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -119,8 +119,8 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// look asks the store what comes due for lines, beside the watcher: it is not to keep
-// it from hearing the bell.
+// look asks the store for the due times of lines. It runs on its own goroutine, so that the
+// watcher keeps hearing the bell.
 func (p *Puller) look(now time.Time, parked []*line) {
 	p.looking, p.looked, p.lookAt = true, now, now.Add(spread(p.Rest))
 	for _, l := range p.lines {
@@ -146,13 +146,14 @@ func (p *Puller) look(now time.Time, parked []*line) {
 	})
 }
 
-// spread is about d, so that processes that started together look apart.
+// spread returns a random duration of d ± 25 %, so that processes that start together do not
+// look together.
 func spread(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.75 + 0.5*rand.Float64()))
 }
 
-// expect notes that something comes due in a line. What does so after the next look,
-// that look will tell, and it will know what was acked meanwhile.
+// expect notes that a message of a line becomes due. It ignores a due time after the next
+// look: that look will find the message, unless it is acked meanwhile.
 func (p *Puller) expect(l *line, due time.Time) {
 	if due.IsZero() {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// When nobody is left nothing goes on here: the bubble would not end.
+// Without consumers no goroutine is left: otherwise synctest would report a deadlock.
 func TestNobodyLeftNothingGoesOn(t *testing.T) {
 	for name, end := range map[string]func(d *desk, gone func()){
 		"wait over": func(*desk, func()) {},
@@ -36,8 +36,8 @@ func TestNobodyLeftNothingGoesOn(t *testing.T) {
 	}
 }
 
-// A thousand who wait cost one look each rest and nothing else, and one message goes to
-// the first of them with one Take.
+// 1,000 waiting consumers cause one look each Rest and no Takes. One message causes one Take
+// and goes to the first of them.
 func TestThousandParked(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.set(func() { d.delay = time.Millisecond })
@@ -67,7 +67,7 @@ func TestThousandParked(t *testing.T) {
 	})
 }
 
-// One look is for all queues.
+// One look asks for all queues.
 func TestOneLookForAllQueues(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.receive(t.Context(), 1, MaxWait)
@@ -82,7 +82,7 @@ func TestOneLookForAllQueues(t *testing.T) {
 	})
 }
 
-// Messages of another process, which rings no bell here, are found within a rest.
+// Messages that another process stores, without a ring here, are found within Rest plus 25 %.
 func TestMessagesOfAnotherProcess(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		for range 20 {
@@ -98,8 +98,8 @@ func TestMessagesOfAnotherProcess(t *testing.T) {
 	})
 }
 
-// What comes due by itself wakes on time: after a nack's delay and when a lease ends,
-// here or in another process.
+// A parked consumer is served on time when a message becomes due after a nack's delay or at a
+// lease's end, in this process or another.
 func TestWakesOnTime(t *testing.T) {
 	nack := func(t *testing.T, d *desk, ids []string) {
 		if retried, dead, err := d.Nack(t.Context(), "q", ids, 5*time.Second); retried != 1 || dead != 0 || err != nil {
@@ -139,7 +139,7 @@ func TestWakesOnTime(t *testing.T) {
 	}
 }
 
-// Each of several messages that come due one after the other does so on time.
+// Several messages that become due one after the other are each received on time.
 func TestWakesOnTimeAgain(t *testing.T) {
 	for _, apart := range []time.Duration{260 * time.Millisecond, 1700 * time.Millisecond} {
 		in(t, func(t *testing.T, d *desk) {
@@ -160,7 +160,7 @@ func TestWakesOnTimeAgain(t *testing.T) {
 	}
 }
 
-// A look that hangs does not keep the line from hearing the bell, and what it finds
+// A look that hangs does not keep the watcher from hearing the bell, and its result still
 // counts.
 func TestSlowLook(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
@@ -180,8 +180,8 @@ func TestSlowLook(t *testing.T) {
 	})
 }
 
-// However busy a queue is, there is one look each rest while all that happens happens
-// here, and there are four for what comes due by itself, and one to keep up.
+// While a busy queue gets messages of this process only, there is about one look each Rest.
+// If messages become due later, there are up to four more each Rest, and one for keepUp.
 func TestLooksAtABusyQueue(t *testing.T) {
 	for name, tt := range map[string]struct {
 		send func(*desk)
@@ -218,8 +218,8 @@ func TestLooksAtABusyQueue(t *testing.T) {
 	}
 }
 
-// A queue that is not parked is looked at all the same, about once a second: one that is
-// never empty, and one whose consumers do not wait, also after it was parked.
+// A line that is not parked is looked at about once a second: a line that never empties, and
+// a line whose consumers do not wait. That holds also after it was parked.
 func TestLooksWithoutParking(t *testing.T) {
 	for name, waiting := range map[string]int{"never empty": 1000, "nobody waits": 0} {
 		for _, parked := range []bool{false, true} {
@@ -246,8 +246,8 @@ func TestLooksWithoutParking(t *testing.T) {
 	}
 }
 
-// The end of a lease that was acked wakes nobody, and what a Take covered is not taken
-// for again.
+// The end of the lease of an acked message causes no Take. A message that an earlier Take
+// received causes no second Take when its delay ends.
 func TestNoNeedlessTakes(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.put("q", 1, 3)
@@ -263,7 +263,7 @@ func TestNoNeedlessTakes(t *testing.T) {
 
 		d.put("q", 1, 3)
 		m := d.get(t, 1)
-		<-d.receive(t.Context(), 1, 100*time.Millisecond) // so that a look was just made
+		<-d.receive(t.Context(), 1, 100*time.Millisecond) // a look was just made
 		d.Nack(t.Context(), "q", idsOf(m), 200*time.Millisecond)
 		time.Sleep(300 * time.Millisecond)
 		takes = d.nTakes()
@@ -276,7 +276,7 @@ func TestNoNeedlessTakes(t *testing.T) {
 	})
 }
 
-// A lease that is shorter than a rest ends on time, too.
+// A lease that is shorter than Rest ends on time, too.
 func TestShortVisibility(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		d.lines["q"].Visibility = 300 * time.Millisecond
@@ -291,7 +291,7 @@ func TestShortVisibility(t *testing.T) {
 	})
 }
 
-// Looks that fail are stated, and made again.
+// Looks that fail are reported, and made again.
 func TestLooksThatFail(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		c := d.receive(t.Context(), 1, MaxWait)
