@@ -26,15 +26,15 @@ func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (id core.ID,
 }
 
 func (s *Store) nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
-	nth, oldest := s.sql.eventIDs.selection(f, "", ""), s.sql.eventIDs.selection(f, "", "")
+	nth, oldest := s.sql.nthEvent.selection(f, "", ""), s.sql.oldestEvent.selection(f, "", "")
 	results, err := s.readBatch(ctx,
-		nth.stmt("nth_event", " DESC", "1 OFFSET "+s.dialect.limit, n-1),
-		Stmt{Name: oldest.named("oldest_event"), SQL: oldest.ordered("", "1"), Args: oldest.args, Reads: true})
+		nth.stmt(" DESC", "1 OFFSET "+s.dialect.limit, n-1),
+		oldest.ordered("", "1").with(oldest.args...))
 	if err != nil {
 		return "", err
 	}
 	for _, row := range slices.Concat(results[0].Rows, results[1].Rows) {
-		return core.ID(str(row[0])), nil
+		return core.ID(key(row)), nil
 	}
 	return "", nil
 }
@@ -59,7 +59,7 @@ func (s *Store) Read(ctx context.Context, from core.ID, f core.EventFilter) (cor
 
 // sizes are ids of events with about how many bytes they have, the oldest first.
 func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, limit int) ([][]any, error) {
-	rows, err := s.selected(ctx, "event_sizes", s.sql.eventSizes, f, from, "", "", limit)
+	rows, err := s.selected(ctx, s.sql.eventSizes, f, from, "", "", limit)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
@@ -70,7 +70,7 @@ func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, lim
 func fitting(sizes [][]any) int {
 	total := 0
 	for i, row := range sizes {
-		if total += whole(row[1]); total >= core.MaxRead {
+		if total += whole(row[eventSize]); total >= core.MaxRead {
 			return i + 1
 		}
 	}
@@ -79,16 +79,13 @@ func fitting(sizes [][]any) int {
 
 // eventsOf reads events by their ids, in the order of those.
 func (s *Store) eventsOf(ctx context.Context, sizes [][]any) (events []core.Event, err error) {
-	ids := make([][]any, len(sizes))
-	for i, row := range sizes {
-		ids[i] = row[:1]
-	}
-	results, err := s.readBatch(ctx, Stmt{Name: "read_events", SQL: s.sql.readEvents, Rows: ids, Reads: true})
+	results, err := s.readBatch(ctx, s.sql.readEvents.on(firsts(sizes)...))
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
 	for _, row := range results[0].Rows {
-		events = append(events, scanEvent(row))
+		r := rowReader{row}
+		events = append(events, r.event())
 	}
 	slices.SortFunc(events, func(a, b core.Event) int { return cmp.Compare(a.ID, b.ID) })
 	return events, nil
@@ -99,13 +96,14 @@ func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]cor
 	if len(events) == 0 {
 		return nil, nil
 	}
-	results, err := s.readBatch(ctx, Stmt{Name: "jobs_of", SQL: s.sql.jobsOf, Rows: idRows(events), Reads: true})
+	results, err := s.readBatch(ctx, s.sql.jobsOf.on(idRows(events)...))
 	if err != nil {
 		return nil, fmt.Errorf("jobs of events: %w", err)
 	}
 	of := map[core.ID][]core.Job{}
 	for _, row := range results[0].Rows {
-		j := s.shown(scanShown(row))
+		r := rowReader{row}
+		j := s.shown(r.shown())
 		of[j.EventID] = append(of[j.EventID], j)
 	}
 	for _, jobs := range of {
@@ -119,14 +117,15 @@ func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 	if len(jobs) == 0 {
 		return nil, nil
 	}
-	results, err := s.readBatch(ctx, Stmt{Name: "attempts_of", SQL: s.sql.attemptsOf, Rows: idRows(jobs), Reads: true})
+	results, err := s.readBatch(ctx, s.sql.attemptsOf.on(idRows(jobs)...))
 	if err != nil {
 		return nil, fmt.Errorf("attempts of jobs: %w", err)
 	}
 	of := map[core.ID][]core.Attempt{}
 	for _, row := range results[0].Rows {
-		id := core.ID(str(row[attemptWidth]))
-		of[id] = append(of[id], scanAttempt(row))
+		r := rowReader{row}
+		attempt, job := r.attempt(), r.id()
+		of[job] = append(of[job], attempt)
 	}
 	for _, attempts := range of {
 		slices.SortFunc(attempts, func(a, b core.Attempt) int {
@@ -134,4 +133,25 @@ func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 		})
 	}
 	return of, nil
+}
+
+// eventSize is the column of event_sizes behind the id: about how many bytes the event has.
+const eventSize = 1
+
+type archiveSQL struct {
+	nthEvent, oldestEvent, eventIDs, eventSizes eventListing
+	readEvents, jobsOf, attemptsOf              statement
+}
+
+func newArchiveSQL(d Dialect) archiveSQL {
+	return archiveSQL{
+		nthEvent:    d.eventListing("nth_event", `id`),
+		oldestEvent: d.eventListing("oldest_event", `id`),
+		eventIDs:    d.eventListing("event_ids", `id`),
+		eventSizes:  d.eventListing("event_sizes", `id, LENGTH(payload) + LENGTH(headers) AS size`),
+
+		readEvents: reading("read_events", d.selection(eventStored, "events{use PRIMARY}", `events.id = r.id`)),
+		jobsOf:     reading("jobs_of", d.selection(jobShown, "jobs{use jobs_event}", `jobs.event_id = r.event`)),
+		attemptsOf: reading("attempts_of", d.selection(attemptSummary+`, job_id`, "attempts{use PRIMARY}", `attempts.job_id = r.id`)),
+	}
 }

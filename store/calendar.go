@@ -19,13 +19,14 @@ func (s *Store) Marks(ctx context.Context, sources []string) (map[string]core.Ma
 	for i, source := range sources {
 		rows[i] = []any{source}
 	}
-	results, err := s.readBatch(ctx, Stmt{Name: "marks", SQL: s.sql.marks, Rows: rows, Reads: true})
+	results, err := s.readBatch(ctx, s.sql.marks.on(rows...))
 	if err != nil {
 		return nil, fmt.Errorf("marks: %w", err)
 	}
 	marks := make(map[string]core.Mark, len(sources))
 	for _, row := range results[0].Rows {
-		m := core.Mark{Source: str(row[0]), Schedule: str(row[1]), Until: instant(row[2])}
+		r := rowReader{row}
+		m := core.Mark{Source: r.text(), Schedule: r.text(), Until: r.time()}
 		marks[m.Source] = m
 	}
 	return marks, nil
@@ -47,9 +48,7 @@ func (s *Store) Mark(ctx context.Context, marks ...core.Mark) error {
 	}
 	s.marking.Lock()
 	defer s.marking.Unlock()
-	_, err := s.write(ctx,
-		Stmt{Name: "insert_mark", SQL: s.sql.insertMark, Rows: inserts},
-		Stmt{Name: "move_mark", SQL: s.sql.moveMark, Rows: moves})
+	_, err := s.write(ctx, s.sql.insertMark.on(inserts...), s.sql.moveMark.on(moves...))
 	if err != nil {
 		return fmt.Errorf("mark: %w", err)
 	}
@@ -68,4 +67,16 @@ func furthest(marks []core.Mark) []core.Mark {
 		}
 	}
 	return slices.SortedFunc(maps.Values(of), func(a, b core.Mark) int { return cmp.Compare(a.Source, b.Source) })
+}
+
+type calendarSQL struct{ marks, insertMark, moveMark statement }
+
+func newCalendarSQL(d Dialect) calendarSQL {
+	return calendarSQL{
+		marks: reading("marks", d.selection(`cron_marks.source, cron_marks.schedule, cron_marks.until_at`,
+			"cron_marks{use PRIMARY}", `cron_marks.source = r.source`)),
+		insertMark: writing("insert_mark", d.insert("cron_marks", `source, schedule, until_at`, `r.source, r.schedule, r#until_at`, "", "", "source")),
+		moveMark: writing("move_mark", d.updateRows("cron_marks", `schedule = r.schedule, until_at = r#until_at`,
+			`cron_marks.source = r.source AND (cron_marks.until_at < r#later OR cron_marks.schedule <> r.other)`)),
+	}
 }

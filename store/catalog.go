@@ -55,10 +55,13 @@ func readShape(ctx context.Context, c Conn, d Dialect, tables []string) (*shape,
 	return build(results), nil
 }
 
+// sqliteSQL is the column of sqliteCatalog that has the statement.
+const sqliteSQL = 1
+
 func sqliteShape(results []Result) *shape {
 	s := newShape()
 	for _, row := range results[0].Rows {
-		s.apply(str(row[1]))
+		s.apply(str(row[sqliteSQL]))
 	}
 	return s
 }
@@ -73,17 +76,19 @@ func (s *shape) table(name string) *tableShape {
 func postgresShape(results []Result) *shape {
 	s := newShape()
 	for _, row := range results[0].Rows {
-		t := s.table(str(row[0]))
-		t.columns = append(t.columns, columnShape{name: str(row[1]), kind: str(row[2]), notNull: whole(row[3]) == 1, filled: whole(row[4]) == 1})
+		r := rowReader{row}
+		t := s.table(r.text())
+		t.columns = append(t.columns, columnShape{name: r.text(), kind: r.text(), notNull: r.number() == 1, filled: r.number() == 1})
 	}
 	for _, row := range results[1].Rows {
-		table, columns := str(row[0]), strings.Split(str(row[4]), ",")
-		if whole(row[2]) == 2 {
+		r := rowReader{row}
+		table, index, uniqueness, valid := r.text(), r.text(), r.number(), r.number()
+		columns := strings.Split(r.text(), ",")
+		if uniqueness == 2 {
 			s.table(table).key = columns
 			continue
 		}
-		s.indexes[str(row[1])] = &indexShape{table: table, unique: whole(row[2]) == 1, invalid: whole(row[3]) == 0,
-			columns: columns, where: plainly(str(row[5]))}
+		s.indexes[index] = &indexShape{table: table, unique: uniqueness == 1, invalid: valid == 0, columns: columns, where: plainly(r.text())}
 	}
 	return s
 }
@@ -91,20 +96,21 @@ func postgresShape(results []Result) *shape {
 func mysqlShape(results []Result) *shape {
 	s := newShape()
 	for _, row := range results[0].Rows {
-		kind := strings.ToLower(str(row[2]))
+		r := rowReader{row}
+		t, name, kind := s.table(r.text()), r.text(), strings.ToLower(r.text())
 		if base, _, sized := strings.Cut(kind, "("); sized && strings.HasSuffix(base, "int") {
 			kind = base // MariaDB tells how wide an integer is shown
 		}
-		t := s.table(str(row[0]))
-		t.columns = append(t.columns, columnShape{name: str(row[1]), kind: kind, notNull: str(row[3]) == "NO",
-			filled: whole(row[4]) == 1, computed: plainly(str(row[5]))})
+		t.columns = append(t.columns, columnShape{name: name, kind: kind, notNull: r.text() == "NO",
+			filled: r.number() == 1, computed: plainly(r.text())})
 	}
 	for _, row := range results[1].Rows {
-		table, name, column := str(row[0]), str(row[1]), str(row[3])
-		if whole(row[5]) != 0 {
+		r := rowReader{row}
+		table, name, many, column, direction, part := r.text(), r.text(), r.number(), r.text(), r.text(), r.number()
+		if part != 0 {
 			column += " in part"
 		}
-		if str(row[4]) == "D" {
+		if direction == "D" {
 			column += " desc"
 		}
 		if name == "PRIMARY" {
@@ -113,7 +119,7 @@ func mysqlShape(results []Result) *shape {
 			continue
 		}
 		if s.indexes[name] == nil {
-			s.indexes[name] = &indexShape{table: table, unique: whole(row[2]) == 0}
+			s.indexes[name] = &indexShape{table: table, unique: many == 0}
 		}
 		s.indexes[name].columns = append(s.indexes[name].columns, column)
 	}

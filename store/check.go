@@ -139,7 +139,7 @@ func (k *Checkup) count(rows [][]any) {
 	k.Newest = int64(len(steps) - 1)
 	k.Missing = len(steps) - 1
 	for _, row := range rows {
-		n, _ := row[0].(int64)
+		n, _ := row[keyAt].(int64)
 		k.Step = max(k.Step, n)
 		if n <= k.Newest {
 			k.Missing--

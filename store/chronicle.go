@@ -9,34 +9,65 @@ import (
 
 // Run returns a run. See core.Chronicle.
 func (s *Store) Run(ctx context.Context, id core.ID) (core.Run, error) {
-	rows, err := s.read(ctx, "run", s.sql.run, string(id))
+	rows, err := s.read(ctx, s.sql.run, string(id))
 	if err != nil {
 		return core.Run{}, fmt.Errorf("run %s: %w", id, err)
 	}
 	if len(rows) == 0 {
 		return core.Run{}, core.Refuse(core.NotFound, "run not found")
 	}
-	return scanRun(rows[0]), nil
+	return (&rowReader{rows[0]}).run(), nil
 }
 
 // Runs lists runs. See core.Chronicle.
 func (s *Store) Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error) {
-	q := listing(s.sql.runs, f.After)
+	q := s.sql.runs.below(f.After)
 	q.and("status = ?", string(f.Status))
 	q.and("workflow = ?", f.Workflow)
 	q.and("event_id = ?", string(f.EventID))
-	return pageOf(ctx, s, "runs", q, f.Limit, scanRun)
+	return pageOf(ctx, s, q, f.Limit, (*rowReader).run)
 }
 
 // History lists entries. See core.Chronicle.
 func (s *Store) History(ctx context.Context, run core.ID, after, limit int) ([]core.Entry, error) {
-	rows, err := s.read(ctx, "history", s.sql.history, string(run), int64(after), int64(min(max(limit, 1), core.MaxPage)))
+	rows, err := s.read(ctx, s.sql.history, string(run), int64(after), int64(min(max(limit, 1), core.MaxPage)))
 	if err != nil {
 		return nil, fmt.Errorf("history of run %s: %w", run, err)
 	}
 	var entries []core.Entry
 	for _, row := range rows {
-		entries = append(entries, scanEntry(row))
+		r := rowReader{row}
+		entries = append(entries, r.entry())
 	}
 	return entries, nil
+}
+
+// The columns of stepSizes.
+const (
+	sizedStep = iota
+	sizedState
+	sizedOutput
+	sizedStateName
+	sizedOutputName
+	sizedPasses
+)
+
+type chronicleSQL struct {
+	run, history, stepIDs, stepSizes, readSteps statement
+	runs                                        listing
+}
+
+func newChronicleSQL(d Dialect) chronicleSQL {
+	t := d.sql
+	return chronicleSQL{
+		run:     reading("run", t(`SELECT `+runColumns+` FROM runs WHERE id = ?`)),
+		runs:    listing{"runs", t(`SELECT ` + runSummary + ` FROM runs{use runs_event, runs_status, PRIMARY} WHERE id < ?`)},
+		history: reading("history", t(`SELECT `+entryColumns+` FROM history WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT {limit}`)),
+
+		stepIDs: reading("step_ids", t(`SELECT id FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND id > ?`)),
+		stepSizes: reading("step_sizes", d.selection(`steps.id AS id, COALESCE(LENGTH(steps.state), 0) AS state_size, COALESCE(LENGTH(steps.output), 0) AS output_size,
+			steps.state_in AS state_in, steps.output_in AS output_in,
+			CASE WHEN steps.output = '' THEN 'yes' ELSE 'no' END AS passes`, "steps{use PRIMARY}", `steps.id = r.id`)),
+		readSteps: reading("read_steps", d.selection(stepInFull+`, steps.held_until AS held_until`, "steps{use PRIMARY}", `steps.id = r.id`)),
+	}
 }

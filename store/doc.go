@@ -29,12 +29,13 @@
 //     seen is taken out again in the same batch. Looking first would let two
 //     processes look at the same moment.
 //
-// Where to change something: a statement in statements.go or runstatements.go, a table
-// in schema.go, the work of a role in inbox.go, take.go, worklist.go, pull.go, gates.go, timed.go,
-// runs.go, transit.go, texts.go, story.go, ledger.go, eventlist.go, joblist.go, archive.go, chronicle.go,
-// upkeep.go, replay.go, purge.go, sweep.go or turns.go, what the databases spell differently
-// in dialect.go, how statements are put together of that in compose.go, what doctor asks in
-// check.go. A new driver is a Conn in a folder of its own; store/storetest says whether it is
+// Where to change something: a table in schema.go, columns and what reads them in columns.go
+// and runcolumns.go, the work of a role and its statements in inbox.go, take.go, worklist.go,
+// pull.go, gates.go, timed.go, runs.go, transit.go, texts.go, story.go, ledger.go, eventlist.go,
+// joblist.go, archive.go, chronicle.go, upkeep.go, replay.go, purge.go, sweep.go or turns.go, what
+// the databases spell differently in dialect.go, how statements are put together of that in
+// compose.go, what doctor asks in check.go. testdata/sql has all statements as each database gets
+// them; go test ./store -run TestStatements -update writes them anew. A new driver is a Conn in a folder of its own; store/storetest says whether it is
 // right.
 //
 // # Times

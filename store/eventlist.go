@@ -13,11 +13,11 @@ import (
 // Events lists events. See core.Ledger.
 func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
 	limit := pageLimit(f.Limit)
-	rows, err := s.selected(ctx, "events", s.sql.events, f, "", f.After, " DESC", limit+1)
+	rows, err := s.selected(ctx, s.sql.events, f, "", f.After, " DESC", limit+1)
 	if err != nil {
 		return core.Page[core.Event]{}, fmt.Errorf("list events: %w", err)
 	}
-	page := paged(rows, limit, scanEvent)
+	page := paged(rows, limit, (*rowReader).event)
 	for i := range page.Items {
 		page.Items[i].Payload = nil
 	}
@@ -27,13 +27,14 @@ func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.
 // An eventListing is a statement that goes through events in the order of their ids: all,
 // those of a source or those of a source and a type. Among a million, one source that has
 // been quiet for long took a second and a half to be found by the primary key.
-type eventListing struct{ all, bySource, byKind string }
+type eventListing struct{ name, all, bySource, byKind string }
 
-func (d Dialect) eventListing(columns string) eventListing {
+func (d Dialect) eventListing(name, columns string) eventListing {
 	from := func(index, condition string) string {
 		return d.sql(`SELECT ` + columns + ` FROM events{use ` + index + `} WHERE ` + condition)
 	}
 	return eventListing{
+		name:     name,
 		all:      from("PRIMARY", `id >= ? AND id < ?`),
 		bySource: from("events_by_source", `{from source} AND {below source}`),
 		byKind:   from("events_by_kind", `{from type, source} AND {below type, source}`),
@@ -41,7 +42,7 @@ func (d Dialect) eventListing(columns string) eventListing {
 }
 
 // selected reads what a filter selects, from an id on and below another one, up or DESC.
-func (s *Store) selected(ctx context.Context, name string, l eventListing, f core.EventFilter, from, below core.ID, way string, limit int) ([][]any, error) {
+func (s *Store) selected(ctx context.Context, l eventListing, f core.EventFilter, from, below core.ID, way string, limit int) ([][]any, error) {
 	filters, err := s.ofOneSource(ctx, f)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (s *Store) selected(ctx context.Context, name string, l eventListing, f cor
 	for i, f := range filters {
 		queries[i] = l.selection(f, from, below)
 	}
-	return s.merged(ctx, name, queries, way, limit)
+	return s.merged(ctx, queries, way, limit)
 }
 
 // ofOneSource is a filter as those by which an index can go: that of a type without a
@@ -59,7 +60,7 @@ func (s *Store) ofOneSource(ctx context.Context, f core.EventFilter) (filters []
 	if f.Type == "" || f.Source != "" {
 		return []core.EventFilter{f}, nil
 	}
-	sources, err := s.distinct(ctx, "sources_of", s.sql.sourcesOf, f.Type)
+	sources, err := s.distinct(ctx, s.sql.sourcesOf, f.Type)
 	for _, source := range sources {
 		if f.Source = source; source != core.AlertSource {
 			filters = append(filters, f)
@@ -109,7 +110,7 @@ func (l eventListing) selection(f core.EventFilter, from, below core.ID) *query 
 
 // between is the listing by an index that has nothing else.
 func (l eventListing) between(f core.EventFilter, low, high string) *query {
-	q := &query{}
+	q := &query{name: l.name}
 	switch {
 	case f.Type != "":
 		q.by, q.lead, q.args = "kind", []string{"type", "source"}, []any{f.Type, f.Source, low, f.Type, f.Source, high}
@@ -136,7 +137,7 @@ func (s *Store) nthOfType(ctx context.Context, filters []core.EventFilter, n int
 		stmts := make([]Stmt, len(filters))
 		for i, f := range filters {
 			q := s.sql.eventIDs.selection(f, "", id)
-			stmts[i] = q.stmt("event_ids", " DESC", s.dialect.limit, each)
+			stmts[i] = q.stmt(" DESC", s.dialect.limit, each)
 		}
 		results, err := s.readBatch(ctx, stmts...)
 		if err != nil {
@@ -158,7 +159,7 @@ func newestIDs(lists []Result, asked int) (ids []core.ID) {
 	var end core.ID
 	for _, l := range lists {
 		for _, row := range l.Rows {
-			ids = append(ids, core.ID(str(row[0])))
+			ids = append(ids, core.ID(key(row)))
 		}
 		if len(l.Rows) == asked {
 			end = max(end, ids[len(ids)-1])

@@ -26,14 +26,17 @@ func unlessNever(v any, at func(int64) time.Time) time.Time {
 	return time.Time{}
 }
 
-// scanGate reads gateState; of a lane without a row, the zero Gate.
-func scanGate(row []any) core.Gate {
+// gateState is what a Gate is read from.
+const gateState = `gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by`
+
+// gate reads gateState; of a lane without a row, the zero Gate.
+func (r *rowReader) gate() core.Gate {
 	return core.Gate{
-		Failures:  whole(row[0]),
-		OpenUntil: unlessNever(row[1], time.UnixMilli),
-		ClosedAt:  unlessNever(row[2], time.UnixMilli),
-		NextAt:    unlessNever(row[3], time.UnixMicro),
-		MovedBy:   core.ID(str(row[4])),
+		Failures:  r.number(),
+		OpenUntil: unlessNever(r.value(), time.UnixMilli),
+		ClosedAt:  unlessNever(r.value(), time.UnixMilli),
+		NextAt:    unlessNever(r.value(), time.UnixMicro),
+		MovedBy:   r.id(),
 	}
 }
 
@@ -41,12 +44,13 @@ func scanGate(row []any) core.Gate {
 func gatesOf(lanes, rows [][]any) map[core.Lane]core.Gate {
 	of := make(map[core.Lane]core.Gate, len(lanes))
 	for _, l := range lanes {
-		of[core.Lane(str(l[0]))] = core.Gate{}
+		of[core.Lane(key(l))] = core.Gate{}
 	}
 	for _, row := range rows {
-		l := core.Lane(str(row[0]))
+		r := rowReader{row}
+		l := core.Lane(r.text())
 		if _, asked := of[l]; asked {
-			of[l] = scanGate(row[1:])
+			of[l] = r.gate()
 		}
 	}
 	return of
@@ -102,7 +106,7 @@ func (s *Store) verdicts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any) 
 		well = append(well, succeededRows(onePerTake(of[l]))...)
 	}
 	if len(well) > 0 {
-		stmts = []Stmt{{Name: "succeed", SQL: s.sql.succeed, Rows: well, Sorted: succeededLane}}
+		stmts = []Stmt{s.sql.succeed.on(well...).sortedBy(succeededLane)}
 	}
 	return stmts, nil
 }
@@ -115,7 +119,7 @@ func (s *Store) move(l core.Lane, outcomes []*core.Outcome) (stmts []Stmt) {
 		outcomes = onePerTake(run)
 	}
 	if slices.ContainsFunc(outcomes, failed) {
-		stmts = append(stmts, Stmt{Name: "insert_gates", SQL: s.sql.insertGate, Rows: [][]any{{string(l)}}})
+		stmts = append(stmts, s.sql.insertGate.on([]any{string(l)}))
 	}
 	return append(stmts, s.inTurn(outcomes)...)
 }
@@ -137,20 +141,19 @@ func (s *Store) inTurn(outcomes []*core.Outcome) (stmts []Stmt) {
 		outcomes = outcomes[len(run):]
 		switch run[0].Verdict {
 		case core.Success:
-			stmts = append(stmts, Stmt{Name: "succeed", SQL: s.sql.succeed, Rows: succeededRows(run)})
+			stmts = append(stmts, s.sql.succeed.on(succeededRows(run)...))
 		case core.Failure:
 			for _, o := range run {
 				job, lease, b := string(o.JobID), string(o.Lease), o.Breaker.Numbers()
 				almost, until := int64(b.Failures-1), o.At.Add(b.Cooldown).UnixMilli()
-				stmts = append(stmts, Stmt{Name: "fail", SQL: s.sql.fail,
-					Args: []any{almost, job, almost, almost, until, string(o.Lane), lease, job, lease}})
+				stmts = append(stmts, s.sql.fail.with(almost, job, almost, almost, until, string(o.Lane), lease, job, lease))
 			}
 		default:
 			rows := make([][]any, len(run))
 			for i, o := range run {
 				rows[i] = endProbeRow(o.At, o.Lane, o.Lease)
 			}
-			stmts = append(stmts, Stmt{Name: "end_probe", SQL: s.sql.endProbe, Rows: rows})
+			stmts = append(stmts, s.sql.endProbe.on(rows...))
 		}
 	}
 	return stmts
@@ -182,7 +185,7 @@ func probesOf(next time.Time, jobs []core.Job) (rows [][]any) {
 			rows = append(rows, endProbeRow(next, j.Lane, j.Lease))
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b []any) int { return cmp.Compare(str(a[1]), str(b[1])) })
+	slices.SortStableFunc(rows, func(a, b []any) int { return cmp.Compare(str(a[endedLane]), str(b[endedLane])) })
 	return rows
 }
 
@@ -198,6 +201,9 @@ func succeededRows(outcomes []*core.Outcome) [][]any {
 	}
 	return rows
 }
+
+// endedLane is where a row of endProbe has its lane.
+const endedLane = 1
 
 // endProbeRow is a row of endProbe: after it there may be another probe at a time.
 func endProbeRow(next time.Time, l core.Lane, lease core.Lease) []any {
@@ -215,8 +221,8 @@ func (s *Store) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.
 		closes, reads = append(closes, []any{now.UnixMilli(), string(l)}), append(reads, []any{string(l)})
 	}
 	results, err := s.write(ctx,
-		Stmt{Name: "close_gates", SQL: s.sql.closeGate, Rows: closes, Sorted: closedLane, Apart: true},
-		Stmt{Name: "gates", SQL: s.sql.gates, Rows: reads, Reads: true})
+		s.sql.closeGate.on(closes...).sortedBy(closedLane).apart(),
+		s.sql.gates.on(reads...))
 	if err != nil {
 		return nil, fmt.Errorf("close breakers: %w", err)
 	}
@@ -243,18 +249,18 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 	}
 	var stmts []Stmt
 	if len(marked) > 0 {
-		stmts = append(stmts, Stmt{Name: "clear_strays", SQL: s.sql.clearStray, Rows: marked})
+		stmts = append(stmts, s.sql.clearStray.on(marked...))
 	}
 	if len(strays) > 0 {
 		marks, ends := make([][]any, len(strays)), make([][]any, len(strays))
 		for i, row := range strays {
-			marks[i], ends[i] = []any{now.UnixMilli(), row[0]}, []any{row[0], now.Add(-core.StrayTime).UnixMilli()}
+			marks[i], ends[i] = []any{now.UnixMilli(), key(row)}, []any{key(row), now.Add(-core.StrayTime).UnixMilli()}
 		}
 		stmts = append(stmts,
-			Stmt{Name: "insert_gates", SQL: s.sql.insertGate, Rows: strays},
-			Stmt{Name: "mark_strays", SQL: s.sql.markStray, Rows: marks},
-			Stmt{Name: "set_back", SQL: s.sql.setBack, Rows: ends},
-			Stmt{Name: "gates", SQL: s.sql.gates, Rows: strays, Reads: true})
+			s.sql.insertGate.on(strays...),
+			s.sql.markStray.on(marks...),
+			s.sql.setBack.on(ends...),
+			s.sql.gates.on(strays...))
 	}
 	stmts[0].Apart = true
 	results, err := s.write(ctx, stmts...)
@@ -263,10 +269,10 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 	}
 	since, own := map[core.Lane]time.Time{}, map[string]bool{}
 	for _, row := range strays {
-		own[str(row[0])] = true
+		own[key(row)] = true
 	}
 	for _, row := range results[len(results)-1].Rows {
-		if lane := str(row[0]); own[lane] {
+		if lane := key(row); own[lane] {
 			since[core.Lane(lane)] = instant(row[straySince])
 		}
 	}
@@ -279,7 +285,7 @@ func (s *Store) Unknown(ctx context.Context, known []core.Lane) ([]core.Lane, er
 	rows, _, err := s.findStrays(ctx, known)
 	lanes := make([]core.Lane, len(rows))
 	for i, row := range rows {
-		lanes[i] = core.Lane(str(row[0]))
+		lanes[i] = core.Lane(key(row))
 	}
 	return lanes, err
 }
@@ -307,10 +313,10 @@ func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, mark
 	}
 	var marks []Stmt
 	if len(rows) > 0 {
-		marks = []Stmt{{Name: "gates", SQL: s.sql.gates, Rows: rows, Reads: true}}
+		marks = []Stmt{s.sql.gates.on(rows...)}
 	}
 	for len(gaps) > 0 {
-		look := append([]Stmt{{Name: "waiting_lanes", SQL: s.sql.waiting, Rows: gaps, Reads: true}}, marks...)
+		look := append([]Stmt{s.sql.waiting.on(gaps...)}, marks...)
 		results, err := s.readBatch(ctx, look...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for strays: %w", err)
@@ -318,19 +324,70 @@ func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, mark
 		if len(marks) > 0 {
 			for _, row := range results[1].Rows {
 				if row[straySince] != nil {
-					marked = append(marked, []any{row[0]})
+					marked = append(marked, row[:1])
 				}
 			}
 		}
 		gaps, marks = nil, nil
 		for _, row := range results[0].Rows {
-			if lane, end := row[0], row[1]; lane != nil {
+			r := rowReader{row}
+			if lane, end := r.value(), r.value(); lane != nil {
 				strays, gaps = append(strays, []any{lane}), append(gaps, []any{lane, end, end})
 			}
 		}
 	}
-	byLane := func(a, b []any) int { return cmp.Compare(str(a[0]), str(b[0])) }
-	slices.SortFunc(strays, byLane)
-	slices.SortFunc(marked, byLane)
+	slices.SortFunc(strays, byKey)
+	slices.SortFunc(marked, byKey)
 	return strays, marked, nil
+}
+
+const gateColumns = `lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, stray_since`
+
+// What a gate's breaker is.
+const (
+	isOpen   = `gates.open_until <> 0`
+	isClosed = `gates.open_until = 0`
+
+	// Of an open one only the newest probe decides. Opening takes the taker's name
+	// out, so that this is a probe.
+	moves = `(` + isClosed + ` OR gates.taker = `
+)
+
+type gatesSQL struct {
+	insertGate, gates, succeed, fail, endProbe, closeGate statement
+	waiting, markStray, setBack, clearStray               statement
+}
+
+func newGatesSQL(d Dialect) gatesSQL {
+	return gatesSQL{
+		insertGate: writing("insert_gates", d.insert("gates", gateColumns, `r.lane, 0, 0, 0, '', '', 0, 0, NULL`, "", "", "lane")),
+		gates:      reading("gates", d.selection(`gates.lane, `+gateState+`, gates.stray_since`, "gates{use PRIMARY}", `gates.lane = r.lane`)),
+
+		// Verdicts count once: while the job is held. open_until and failures come last, since
+		// MySQL evaluates SET from left to right with the new values. Where nothing failed, a
+		// success changes no row.
+		succeed: writing("succeed", d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
+			moved_by = CASE WHEN `+isOpen+` THEN r.moved_by ELSE moved_by END, taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END,
+			open_until = 0, failures = 0`,
+			`gates.lane = r.lane AND gates.failures > 0 AND `+moves+`r.taker) AND EXISTS (SELECT 1 FROM jobs WHERE `+held+`)`)),
+		fail: writing("fail", d.sql(`UPDATE gates SET moved_by = CASE WHEN `+isOpen+` THEN '' WHEN failures >= ? THEN ? ELSE moved_by END,
+			taker = CASE WHEN `+isOpen+` OR failures >= ? THEN '' ELSE taker END,
+			open_until = CASE WHEN `+isOpen+` OR failures >= ? THEN ? ELSE open_until END, failures = failures + 1
+			WHERE lane = ? AND `+moves+`?) AND EXISTS (SELECT 1 FROM jobs
+			WHERE jobs.id = ? AND jobs.status = 'running' AND jobs.lease = ?)`)),
+		// The newest probe has its name in the gate for as long as it is held.
+		endProbe: writing("end_probe", d.updateRows("gates", `open_until = r#open_until, taker = ''`,
+			`gates.lane = r.lane AND `+isOpen+` AND gates.taker = r.taker`)),
+		closeGate: writing("close_gates", d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
+			moved_by = '', taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END, open_until = 0, failures = 0`,
+			`gates.lane = r.lane AND gates.failures > 0`)),
+
+		// The first lane between two others in which jobs wait.
+		waiting: reading("waiting_lanes", d.ranges(`(SELECT {due_lane} FROM jobs{use jobs_waiting} WHERE {waiting}
+			AND {due_lane} > r.above AND {due_lane} < r.below ORDER BY {due_lane} LIMIT 1) AS lane, r.end AS below`)),
+		markStray: writing("mark_strays", d.updateRows("gates", `stray_since = r#since`, `gates.lane = r.lane AND gates.stray_since IS NULL`)),
+		setBack: writing("set_back", d.updateRows("gates", `failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0`,
+			`gates.lane = r.lane AND gates.stray_since <= r#before`)),
+		clearStray: writing("clear_strays", d.updateRows("gates", `stray_since = NULL`, `gates.lane = r.lane`)),
+	}
 }

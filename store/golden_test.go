@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ var databases = map[string]Dialect{"sqlite": SQLite, "postgres": Postgres, "mysq
 func TestStatements(t *testing.T) {
 	for database, d := range databases {
 		dir := filepath.Join("testdata", "sql", database)
-		files := statementFiles(t, d)
+		files := statementFiles(d)
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			compareFile(t, filepath.Join(dir, name+".sql"), files[name])
 		}
@@ -76,9 +77,8 @@ func compareFile(t *testing.T, path string, stmts []Stmt) {
 }
 
 // statementFiles are all statements of a dialect by the files they are in.
-func statementFiles(t *testing.T, d Dialect) map[string][]Stmt {
-	t.Helper()
-	files := fixedStatements(t, d)
+func statementFiles(d Dialect) map[string][]Stmt {
+	files := fixedStatements(d)
 	files["listings"] = sentBy(d, sendListings)
 	files["schema"] = sentBy(d, func(ctx context.Context, s *Store) {
 		_ = s.Migrate(ctx)
@@ -96,6 +96,25 @@ func statementFiles(t *testing.T, d Dialect) map[string][]Stmt {
 			_ = s.Rehearse(ctx, w)
 		}
 	}), func(st Stmt) bool { return !strings.HasPrefix(st.Name, "undo_") })
+	return files
+}
+
+// fixedStatements are the statements of the roles that are whole, by role, and the listings.
+func fixedStatements(d Dialect) map[string][]Stmt {
+	files := map[string][]Stmt{}
+	all := reflect.ValueOf(newStatements(d))
+	for i := range all.NumField() {
+		role := strings.ToLower(strings.TrimSuffix(all.Type().Field(i).Name, "SQL"))
+		for j := range all.Field(i).NumField() {
+			v := all.Field(i).Field(j)
+			if v.Type() != reflect.TypeFor[statement]() {
+				continue // a listing, see sendListings
+			}
+			if text := v.FieldByName("sql").String(); text != "" {
+				files[role] = append(files[role], Stmt{Name: v.FieldByName("name").String(), SQL: text})
+			}
+		}
+	}
 	return files
 }
 

@@ -49,7 +49,7 @@ func (s *Store) acceptStmts(a core.Arrival) (stmts []Stmt, reads int) {
 		return stmts, 0
 	}
 	if len(keys) > 0 && len(keys) == len(a.Jobs) {
-		stmts = append(stmts, Stmt{Name: "drop_bare_event", SQL: s.sql.dropBare, Rows: [][]any{{string(a.Event.ID)}}})
+		stmts = append(stmts, s.sql.dropBare.on([]any{string(a.Event.ID)}))
 	}
 	answers := s.answerStmts(a.Event, keys)
 	return append(stmts, answers...), len(answers)
@@ -76,10 +76,16 @@ func keysOf(a core.Arrival) (rows [][]any) {
 
 func (s *Store) eventStmt(e core.Event) Stmt {
 	if e.Binary {
-		return Stmt{Name: "insert_event_encoded", SQL: s.sql.insertEncoded, Rows: [][]any{append(eventRow(e), inBase64)}}
+		return s.sql.insertEncoded.on(append(eventRow(e), inBase64))
 	}
-	return Stmt{Name: "insert_event", SQL: s.sql.insertEvent, Rows: [][]any{eventRow(e)}}
+	return s.sql.insertEvent.on(eventRow(e))
 }
+
+// The places in eventRow of the keys of an event.
+const (
+	eventRowSource     = 1
+	eventRowDeliveryID = 6
+)
 
 // eventRow is eventColumns.
 func eventRow(e core.Event) []any {
@@ -100,21 +106,27 @@ func (s *Store) jobsStmt(a core.Arrival, certain bool) Stmt {
 		}
 	}
 	if certain {
-		return Stmt{Name: "insert_jobs", SQL: s.sql.insertJob, Rows: rows}
+		return s.sql.insertJob.on(rows...)
 	}
-	return Stmt{Name: "insert_jobs_if", SQL: s.sql.insertJobIf, Rows: rows}
+	return s.sql.insertJobIf.on(rows...)
 }
+
+// The places of the keys of jobs in the rows of insertJobIf.
+const (
+	jobRowLane = 1
+	jobRowKey  = 2
+)
 
 // answerStmts read which event is stored for an arrival, the best answer first.
 func (s *Store) answerStmts(e core.Event, keys [][]any) []Stmt {
 	id, stmts := string(e.ID), make([]Stmt, 0, 2)
 	if e.DeliveryID != "" {
-		stmts = append(stmts, Stmt{Name: "delivered_as", SQL: s.sql.deliveredAs, Rows: [][]any{{id, e.Source, e.DeliveryID}}, Reads: true})
+		stmts = append(stmts, s.sql.deliveredAs.on([]any{id, e.Source, e.DeliveryID}))
 	} else {
-		stmts = append(stmts, Stmt{Name: "stored", SQL: s.sql.stored, Rows: [][]any{{id}}, Reads: true})
+		stmts = append(stmts, s.sql.stored.on([]any{id}))
 	}
 	if len(keys) > 0 {
-		stmts = append(stmts, Stmt{Name: "keyed_as", SQL: s.sql.keyedAs, Rows: keys, Reads: true})
+		stmts = append(stmts, s.sql.keyedAs.on(keys...))
 	}
 	return stmts
 }
@@ -125,12 +137,12 @@ func receiptFor(own core.ID, answers []Result) (core.Receipt, bool) {
 	for _, answer := range answers {
 		var first core.ID
 		for _, row := range answer.Rows {
-			if core.ID(str(row[0])) != own {
+			if core.ID(str(row[answerArrival])) != own {
 				continue // it shared a commit
 			}
-			id := core.ID(str(row[1]))
+			id := core.ID(str(row[answerEvent]))
 			if id == own {
-				return core.Receipt{EventID: own, Jobs: whole(row[2])}, true
+				return core.Receipt{EventID: own, Jobs: whole(row[answerJobs])}, true
 			}
 			if first == "" || id < first {
 				first = id
@@ -141,4 +153,51 @@ func receiptFor(own core.ID, answers []Result) (core.Receipt, bool) {
 		}
 	}
 	return core.Receipt{}, false
+}
+
+// What the statements of inboxSQL that read return: an arrival, the event that is stored for it,
+// and how many jobs came with that.
+const (
+	answerArrival = iota
+	answerEvent
+	answerJobs
+)
+
+// jobCount is how many jobs came with an event: a run came with one, and makes more.
+const jobCount = `((SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.id = jobs.id)) +
+		(SELECT COUNT(*) FROM runs WHERE runs.event_id = events.id))`
+
+type inboxSQL struct {
+	insertEvent, insertEncoded, insertJob, insertJobIf, dropBare statement
+	stored, deliveredAs, keyedAs                                 statement
+}
+
+func newInboxSQL(d Dialect) inboxSQL {
+	return inboxSQL{
+		insertEvent: writing("insert_event", d.insert("events", eventColumns,
+			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "", "", "id")),
+		insertEncoded: writing("insert_event_encoded", d.insert("events", eventStored,
+			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at, r.encoding`, "", "", "id")),
+
+		insertJob: writing("insert_jobs", d.insert("jobs", jobColumns,
+			`r.id, r.event_id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, "", "", "id")),
+
+		// The same, only beside its event: where a duplicate's event was left out, this
+		// finds none to join.
+		insertJobIf: writing("insert_jobs_if", d.insert("jobs", jobColumns,
+			`r.id, events.id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`,
+			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
+
+		// An arrival whose jobs all have keys that are known is not stored. Whether they
+		// are is known for certain only once they have been inserted, or not.
+		dropBare: writing("drop_bare_event", d.deleteRows("events", `events.id = r.id AND `+bare)),
+
+		// Which stored event answers for an arrival: its own, or the one with its
+		// delivery id, or the one a job with its key belongs to.
+		stored: reading("stored", d.selection(`events.id AS arrival, events.id AS event, `+jobCount+` AS jobs`, "events", `events.id = r.id`)),
+		deliveredAs: reading("delivered_as", d.selection(`r.id AS arrival, events.id AS event, `+jobCount+` AS jobs`,
+			"events", `events.source = r.source AND events.delivery_id = r.delivery_id`)),
+		keyedAs: reading("keyed_as", d.selection(`r.id AS arrival, jobs.event_id AS event, 0 AS jobs`,
+			"jobs", `jobs.lane = r.lane AND jobs.job_key = r.job_key`)),
+	}
 }

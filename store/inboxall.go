@@ -27,7 +27,7 @@ func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.
 	if len(all) == 0 {
 		return nil, nil
 	}
-	if err := s.acceptMany(ctx, together(all), asked, receipts); err != nil {
+	if err := s.acceptMany(ctx, s.sql.together(all), asked, receipts); err != nil {
 		return nil, fmt.Errorf("accept %d events: %w", len(arrivals), err)
 	}
 	for _, a := range firsts {
@@ -83,25 +83,30 @@ func apart(arrivals []core.Arrival) (firsts []core.Arrival, repeats map[core.ID]
 // accepting is the statements of Accept in their order, and the columns by which the rows of
 // many arrivals are sorted. These are the unique keys: batches that meet wait in line and not in
 // a circle. Rows of equal keys stay in the order of their arrivals, so the earliest one counts.
-var accepting = []struct {
-	name string
-	key  []int
-}{
-	{"insert_event", []int{1, 6}},
-	{"insert_event_encoded", []int{1, 6}},
-	{"insert_jobs", nil},
-	{"insert_jobs_if", []int{1, 2}},
-	{"insert_definitions", []int{0}},
-	{"insert_runs", nil},
-	{"insert_first_steps", nil},
-	{"drop_bare_event", []int{0}},
-	{"delivered_as", nil},
-	{"stored", nil},
-	{"keyed_as", nil},
+func (q *statements) accepting() []sorting {
+	return []sorting{
+		{q.insertEvent, []int{eventRowSource, eventRowDeliveryID}},
+		{q.insertEncoded, []int{eventRowSource, eventRowDeliveryID}},
+		{q.insertJob, nil},
+		{q.insertJobIf, []int{jobRowLane, jobRowKey}},
+		{q.insertDefinition, []int{keyAt}},
+		{q.insertRun, nil},
+		{q.insertFirst, nil},
+		{q.dropBare, []int{keyAt}},
+		{q.deliveredAs, nil},
+		{q.stored, nil},
+		{q.keyedAs, nil},
+	}
+}
+
+// A sorting is a statement and the columns by which its rows are sorted.
+type sorting struct {
+	statement
+	key []int
 }
 
 // together makes one statement of those with the same name.
-func together(all []Stmt) (stmts []Stmt) {
+func (q *statements) together(all []Stmt) (stmts []Stmt) {
 	byName := map[string]*Stmt{}
 	for _, s := range all {
 		if one := byName[s.Name]; one != nil {
@@ -111,7 +116,7 @@ func together(all []Stmt) (stmts []Stmt) {
 			byName[s.Name] = &s
 		}
 	}
-	for _, a := range accepting {
+	for _, a := range q.accepting() {
 		s := byName[a.name]
 		if s == nil {
 			continue
@@ -125,7 +130,7 @@ func together(all []Stmt) (stmts []Stmt) {
 			return 0
 		})
 		if s.Sorted > 0 { // definitions, of which many runs have the same
-			s.Rows = slices.CompactFunc(s.Rows, func(x, y []any) bool { return x[0] == y[0] })
+			s.Rows = slices.CompactFunc(s.Rows, func(x, y []any) bool { return key(x) == key(y) })
 		}
 		stmts = append(stmts, *s)
 	}
@@ -137,10 +142,10 @@ func addReceipts(receipts map[core.ID]core.Receipt, answers []Result) {
 	for _, answer := range answers {
 		said := map[core.ID]core.Receipt{}
 		for _, row := range answer.Rows {
-			own, id := core.ID(str(row[0])), core.ID(str(row[1]))
+			own, id := core.ID(str(row[answerArrival])), core.ID(str(row[answerEvent]))
 			switch r, ok := said[own]; {
 			case id == own:
-				said[own] = core.Receipt{EventID: own, Jobs: whole(row[2])}
+				said[own] = core.Receipt{EventID: own, Jobs: whole(row[answerJobs])}
 			case !ok || r.Duplicate && id < r.EventID:
 				said[own] = core.Receipt{EventID: id, Duplicate: true}
 			}

@@ -44,14 +44,14 @@ func (s *Store) jobsBelow(ctx context.Context, f core.JobFilter) (core.Page[core
 		}
 		return page, err
 	}
-	q := listing(s.sql.jobs, f.After)
+	q := s.sql.jobs.below(f.After)
 	q.and("lane = ?", string(f.Lane))
 	q.and("event_id = ?", string(f.EventID))
 	s.hasStatus(q, f.Status)
-	return pageOf(ctx, s, "jobs", q, f.Limit, s.scanListed)
+	return pageOf(ctx, s, q, f.Limit, s.listed)
 }
 
-func (s *Store) scanListed(row []any) core.Job { return s.shown(scanShown(row)) }
+func (s *Store) listed(r *rowReader) core.Job { return s.shown(r.shown()) }
 
 // hasStatus adds the condition that a job is shown with a status.
 func (s *Store) hasStatus(q *query, status core.Status) {
@@ -79,11 +79,10 @@ const (
 
 // nearJobs is a page of what there is among the newest jobs.
 func (s *Store) nearJobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
-	q := &query{args: []any{pageTop(f.After), int64(near + nearEach*pageLimit(f.Limit))}}
-	q.sql.WriteString(s.sql.jobsNear)
+	q := s.sql.jobsNear.begin(pageTop(f.After), int64(near+nearEach*pageLimit(f.Limit)))
 	q.and("lane = ?", string(f.Lane))
 	s.hasStatus(q, f.Status)
-	return pageOf(ctx, s, "jobs_near", q, f.Limit, s.scanListed)
+	return pageOf(ctx, s, q, f.Limit, s.listed)
 }
 
 // farJobs lists jobs by the indexes of those in which they may be. It looks for their ids
@@ -110,7 +109,7 @@ func (s *Store) jobIDs(ctx context.Context, f core.JobFilter, limit int) ([][]an
 		lanes := []string{string(f.Lane)}
 		if f.Lane == "" {
 			var err error
-			if lanes, err = s.distinct(ctx, kind.name+"_lanes", kind.lanes); err != nil {
+			if lanes, err = s.distinct(ctx, kind.lanes); err != nil {
 				return nil, fmt.Errorf("list jobs: %w", err)
 			}
 		}
@@ -127,12 +126,12 @@ func (s *Store) jobIDs(ctx context.Context, f core.JobFilter, limit int) ([][]an
 
 // jobsWith are the jobs of some ids that still have a status, in the order of the ids.
 func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (jobs []core.Job, err error) {
-	results, err := s.readBatch(ctx, Stmt{Name: "read_jobs", SQL: s.sql.readJobs, Rows: ids, Reads: true})
+	results, err := s.readBatch(ctx, s.sql.readJobs.on(ids...))
 	if err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	for _, row := range results[0].Rows {
-		if j := s.scanListed(row); status == "" || j.Status == status {
+		if j := s.listed(&rowReader{row}); status == "" || j.Status == status {
 			jobs = append(jobs, j)
 		}
 	}
@@ -140,18 +139,19 @@ func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (
 	return jobs, nil
 }
 
-// A jobKind is jobs that an index has to itself: how it is called, what finds those of a
-// lane in it, and its lanes. Those that wait are in another order there.
+// A jobKind is jobs that an index has to itself: what finds those of a lane in it, and its
+// lanes. Those that wait are in another order there.
 type jobKind struct {
-	name, ids, lanes string
-	sorts            bool
+	ids   listing
+	lanes statement
+	sorts bool
 }
 
 // kindsOf are those in which jobs with a status are.
 func (s *Store) kindsOf(status core.Status) []jobKind {
-	waiting := jobKind{"jobs_waiting", s.sql.waitingIDs, s.sql.lanesWaiting, true}
-	dead := jobKind{"jobs_dead", s.sql.deadIDs, s.sql.lanesDead, false}
-	done := jobKind{"jobs_done", s.sql.doneIDs, s.sql.lanesDone, false}
+	waiting := jobKind{s.sql.jobsWaiting, s.sql.lanesWaiting, true}
+	dead := jobKind{s.sql.jobsDead, s.sql.lanesDead, false}
+	done := jobKind{s.sql.jobsDone, s.sql.lanesDone, false}
 	switch status {
 	case "":
 		return []jobKind{waiting, dead, done}
@@ -165,15 +165,12 @@ func (s *Store) kindsOf(status core.Status) []jobKind {
 
 // jobsOfKind lists jobs of a lane.
 func (s *Store) jobsOfKind(kind jobKind, lane string, f core.JobFilter, limit int) Stmt {
-	q, top := &query{}, pageTop(f.After)
-	q.sql.WriteString(kind.ids)
-	if kind.sorts {
-		q.args = []any{lane}
-		s.hasStatus(q, f.Status)
-		q.and("COALESCE(id, '') < ?", top)
-		q.sql.WriteString(" ORDER BY job DESC LIMIT " + s.dialect.limit)
-	} else {
-		q.args = []any{lane, "", lane, top}
+	top := pageTop(f.After)
+	if !kind.sorts {
+		return kind.ids.begin(lane, "", lane, top).whole("", limit)
 	}
-	return Stmt{Name: kind.name, SQL: q.sql.String(), Args: append(q.args, int64(limit)), Reads: true}
+	q := kind.ids.begin(lane)
+	s.hasStatus(q, f.Status)
+	q.and("COALESCE(id, '') < ?", top)
+	return q.whole(" ORDER BY job DESC LIMIT "+s.dialect.limit, limit)
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,26 +15,26 @@ const newestID = "~"
 
 // Event returns one event. See core.Ledger.
 func (s *Store) Event(ctx context.Context, id core.ID) (core.Event, error) {
-	rows, err := s.read(ctx, "event", s.sql.event, string(id))
+	rows, err := s.read(ctx, s.sql.event, string(id))
 	if err != nil {
 		return core.Event{}, fmt.Errorf("event %s: %w", id, err)
 	}
 	if len(rows) == 0 {
 		return core.Event{}, core.Refuse(core.NotFound, "event not found")
 	}
-	return scanEvent(rows[0]), nil
+	return (&rowReader{rows[0]}).event(), nil
 }
 
 // Job returns one job. See core.Ledger.
 func (s *Store) Job(ctx context.Context, id core.ID) (core.Job, error) {
-	rows, err := s.read(ctx, "job", s.sql.job, string(id))
+	rows, err := s.read(ctx, s.sql.job, string(id))
 	if err != nil {
 		return core.Job{}, fmt.Errorf("job %s: %w", id, err)
 	}
 	if len(rows) == 0 {
 		return core.Job{}, core.Refuse(core.NotFound, "job not found")
 	}
-	return s.shown(scanShown(rows[0])), nil
+	return s.listed(&rowReader{rows[0]}), nil
 }
 
 // shown is a job as the ledger presents it.
@@ -59,6 +58,7 @@ func shownAs(j core.Job, now time.Time) core.Status {
 // A query is a listing's statement under construction: fixed fragments and
 // their arguments, never a value inside the text.
 type query struct {
+	name string
 	sql  strings.Builder
 	args []any
 
@@ -76,11 +76,17 @@ func pageTop(after core.ID) string {
 	return string(after)
 }
 
-func listing(sql string, after core.ID) *query {
-	q := &query{args: []any{pageTop(after)}}
-	q.sql.WriteString(sql)
+// A listing is the beginning of a statement, from which a query goes on.
+type listing struct{ name, sql string }
+
+func (l listing) begin(args ...any) *query {
+	q := &query{name: l.name, args: args}
+	q.sql.WriteString(l.sql)
 	return q
 }
+
+// below begins with those below the id after.
+func (l listing) below(after core.ID) *query { return l.begin(pageTop(after)) }
 
 // and adds a condition with its one argument, unless that is the empty string.
 func (q *query) and(condition string, arg any) {
@@ -91,44 +97,44 @@ func (q *query) and(condition string, arg any) {
 	q.args = append(q.args, arg)
 }
 
-// named is the name of the statement.
-func (q *query) named(name string) string {
-	if q.by != "" {
-		name += "_by_" + q.by
-	}
-	return name
-}
-
-// ordered is the whole text, in the order of the ids, up or DESC.
-func (q *query) ordered(way, limit string) string {
-	by := ""
+// ordered is the whole statement, in the order of the ids, up or DESC.
+func (q *query) ordered(way, limit string) statement {
+	by, name := "", q.name
 	for _, column := range q.lead {
 		by += column + way + ", "
 	}
-	return q.sql.String() + " ORDER BY " + by + "id" + way + " LIMIT " + limit
+	if q.by != "" {
+		name += "_by_" + q.by
+	}
+	return reading(name, q.sql.String()+" ORDER BY "+by+"id"+way+" LIMIT "+limit)
+}
+
+// whole is the statement with its end, up to a number of rows.
+func (q *query) whole(end string, most int) Stmt {
+	return reading(q.name, q.sql.String()+end).with(append(q.args, int64(most))...)
 }
 
 // stmt is the whole statement, up to a number of rows.
-func (q *query) stmt(name, way, limit string, most int) Stmt {
-	return Stmt{Name: q.named(name), SQL: q.ordered(way, limit), Args: append(q.args, int64(most)), Reads: true}
+func (q *query) stmt(way, limit string, most int) Stmt {
+	return q.ordered(way, limit).with(append(q.args, int64(most))...)
 }
 
 // pageOf reads one row more than the page holds, to know whether there are more.
-func pageOf[T any](ctx context.Context, s *Store, name string, q *query, limit int, scan func([]any) T) (core.Page[T], error) {
+func pageOf[T any](ctx context.Context, s *Store, q *query, limit int, scan func(*rowReader) T) (core.Page[T], error) {
 	limit = pageLimit(limit)
-	rows, err := s.merged(ctx, name, []*query{q}, " DESC", limit+1)
+	rows, err := s.merged(ctx, []*query{q}, " DESC", limit+1)
 	if err != nil {
-		return core.Page[T]{}, fmt.Errorf("list %s: %w", name, err)
+		return core.Page[T]{}, fmt.Errorf("list %s: %w", q.name, err)
 	}
 	return paged(rows, limit, scan), nil
 }
 
 // merged reads the first rows of what listings list together, all in the order of the id,
 // which is their first column.
-func (s *Store) merged(ctx context.Context, name string, queries []*query, way string, limit int) ([][]any, error) {
+func (s *Store) merged(ctx context.Context, queries []*query, way string, limit int) ([][]any, error) {
 	stmts := make([]Stmt, len(queries))
 	for i, q := range queries {
-		stmts[i] = q.stmt(name, way, s.dialect.limit, limit)
+		stmts[i] = q.stmt(way, s.dialect.limit, limit)
 	}
 	return s.mergedOf(ctx, stmts, way, limit)
 }
@@ -146,7 +152,7 @@ func (s *Store) mergedOf(ctx context.Context, stmts []Stmt, way string, limit in
 		if way == "" {
 			a, b = b, a
 		}
-		return cmp.Compare(str(b[0]), str(a[0]))
+		return byKey(b, a)
 	})
 	return rows[:min(limit, len(rows))], nil
 }
@@ -159,16 +165,16 @@ func first(results []Result) [][]any {
 }
 
 // distinct reads the values that statements of [Dialect.distinct] find.
-func (s *Store) distinct(ctx context.Context, name, sql string, of ...any) (values []string, err error) {
+func (s *Store) distinct(ctx context.Context, st statement, of ...any) (values []string, err error) {
 	for last := ""; ; last = values[len(values)-1] {
 		args := append(of[:len(of):len(of)], last)
-		args = append(args, of[:min(len(of), strings.Count(sql, "?")-len(args))]...)
-		rows, err := s.read(ctx, name, sql, args...)
+		args = append(args, of[:min(len(of), strings.Count(st.sql, "?")-len(args))]...)
+		rows, err := s.read(ctx, st, args...)
 		if err != nil || len(rows) == 0 {
 			return values, err
 		}
 		for _, row := range rows {
-			values = append(values, str(row[0]))
+			values = append(values, key(row))
 		}
 		if !s.dialect.apart {
 			return values, nil
@@ -177,10 +183,10 @@ func (s *Store) distinct(ctx context.Context, name, sql string, of ...any) (valu
 }
 
 // paged is a page of rows, of which there is one more if there are more.
-func paged[T any](rows [][]any, limit int, scan func([]any) T) core.Page[T] {
+func paged[T any](rows [][]any, limit int, scan func(*rowReader) T) core.Page[T] {
 	p := core.Page[T]{More: len(rows) > limit}
 	for _, row := range rows[:min(limit, len(rows))] {
-		p.Items = append(p.Items, scan(row))
+		p.Items = append(p.Items, scan(&rowReader{row}))
 	}
 	return p
 }
@@ -195,20 +201,21 @@ func pageLimit(limit int) int {
 
 // Attempts lists the attempts of a job. See core.Ledger.
 func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error) {
-	rows, err := s.read(ctx, "attempts", s.sql.attempts, string(job))
+	rows, err := s.read(ctx, s.sql.attempts, string(job))
 	if err != nil {
 		return nil, fmt.Errorf("attempts of job %s: %w", job, err)
 	}
 	var attempts []core.Attempt
 	for _, row := range rows {
-		attempts = append(attempts, scanAttempt(row))
+		r := rowReader{row}
+		attempts = append(attempts, r.attempt())
 	}
 	return attempts, nil
 }
 
 // Depth counts unfinished jobs. See core.Ledger.
 func (s *Store) Depth(ctx context.Context) (int, error) {
-	n, err := s.count(ctx, "depth", s.sql.depth, core.MaxDepth)
+	n, err := s.count(ctx, s.sql.depth, int64(core.MaxDepth))
 	if err != nil {
 		return 0, fmt.Errorf("depth: %w", err)
 	}
@@ -219,11 +226,11 @@ func (s *Store) Depth(ctx context.Context) (int, error) {
 func (s *Store) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error) {
 	limit = pageLimit(limit)
 	at := since.UnixMilli()
-	rows, err := s.read(ctx, "finished", s.sql.finished, at, at, string(after), int64(limit+1))
+	rows, err := s.read(ctx, s.sql.finished, at, at, string(after), int64(limit+1))
 	if err != nil {
 		return core.Page[core.Job]{}, fmt.Errorf("list finished jobs: %w", err)
 	}
-	return paged(rows, limit, scanShown), nil
+	return paged(rows, limit, (*rowReader).shown), nil
 }
 
 // maxBuried is how many dead jobs Completed knows from completed ones.
@@ -233,25 +240,75 @@ const maxBuried = 10 * core.MaxDepth
 // the finished ones that are not dead. The dead are counted first, so that one which
 // dies meanwhile makes the number one too high and not too low.
 func (s *Store) Completed(ctx context.Context) (int, error) {
-	dead, err := s.count(ctx, "buried", s.sql.buried, maxBuried)
+	dead, err := s.count(ctx, s.sql.buried, int64(maxBuried))
 	if err != nil {
 		return 0, fmt.Errorf("completed: %w", err)
 	}
-	over, err := s.count(ctx, "over", s.sql.over, dead+core.MaxDepth)
+	over, err := s.count(ctx, s.sql.over, int64(dead+core.MaxDepth))
 	if err != nil {
 		return 0, fmt.Errorf("completed: %w", err)
 	}
 	return max(0, over-dead), nil
 }
 
-func (s *Store) count(ctx context.Context, name, sql string, limit int) (int, error) {
-	results, err := s.readBatch(ctx, Stmt{Name: name, SQL: sql, Args: []any{int64(limit)}, Reads: true})
+// count returns the number that is all that a statement reads.
+func (s *Store) count(ctx context.Context, st statement, args ...any) (int, error) {
+	rows, err := s.read(ctx, st, args...)
 	if err != nil {
 		return 0, err
 	}
-	row, err := lone(name, results[0].Rows)
+	return countIn(st, rows)
+}
+
+func countIn(st statement, rows [][]any) (int, error) {
+	row, err := lone(st, rows)
 	if err != nil {
 		return 0, err
 	}
-	return whole(row[0]), nil
+	r := rowReader{row}
+	return r.number(), nil
+}
+
+// noAlert keeps jobs of alerts out of what a caller who looks on is told of. The range is that
+// of all lanes which begin so.
+const noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
+
+type ledgerSQL struct {
+	event, job, attempts, depth, finished, over, buried     statement
+	sourcesOf, lanesWaiting, lanesDead, lanesDone, readJobs statement
+	events                                                  eventListing
+	jobs, jobsNear, jobsWaiting, jobsDead, jobsDone         listing
+}
+
+func newLedgerSQL(d Dialect) ledgerSQL {
+	t := d.sql
+	return ledgerSQL{
+		event:    reading("event", t(`SELECT `+eventStored+` FROM events WHERE id = ?`)),
+		job:      reading("job", t(`SELECT `+jobShown+` FROM jobs WHERE id = ?`)),
+		attempts: reading("attempts", t(`SELECT `+attemptShown+` FROM attempts WHERE job_id = ? ORDER BY created_at, attempt`)),
+		depth:    reading("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {waiting} LIMIT {limit}) AS counted`)),
+		finished: reading("finished", t(`SELECT `+jobShown+` FROM jobs{use jobs_finished}
+			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND `+noAlert+` ORDER BY finished_at, id LIMIT {limit}`)),
+		over: reading("over", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_finished}
+			WHERE finished_at IS NOT NULL LIMIT {limit}) AS counted`)),
+		buried: reading("buried", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {dead} LIMIT {limit}) AS counted`)),
+
+		events:    d.eventListing("events", eventSummary),
+		sourcesOf: reading("sources_of", d.distinct(`source`, `events{use events_by_kind}`, `type = ?`)),
+
+		jobs: listing{"jobs", t(`SELECT ` + jobShown + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`)},
+		jobsNear: listing{"jobs_near", t(`SELECT ` + jobShown + ` FROM (SELECT ` + jobStored + ` FROM jobs{use PRIMARY} WHERE id < ?
+			ORDER BY id DESC LIMIT {limit}) AS jobs WHERE 1 = 1`)},
+		// Those that wait are in another order. Not by the primary key, which would have this one.
+		jobsWaiting: listing{"jobs_waiting", t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ?`)},
+		jobsDead: listing{"jobs_dead", t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {dead} AND {from {dead_lane}} AND {below {dead_lane}}
+			ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)},
+		jobsDone: listing{"jobs_done", t(`SELECT id AS job FROM jobs{use jobs_done} WHERE {done} AND {from {done_lane}} AND {below {done_lane}}
+			ORDER BY {done_lane} DESC, id DESC LIMIT {limit}`)},
+
+		lanesWaiting: reading("jobs_waiting_lanes", d.distinct(`{due_lane}`, `jobs{use jobs_waiting}`, `{waiting}`)),
+		lanesDead:    reading("jobs_dead_lanes", d.distinct(`{dead_lane}`, `jobs{use jobs_dead}`, `{dead}`)),
+		lanesDone:    reading("jobs_done_lanes", d.distinct(`{done_lane}`, `jobs{use jobs_done}`, `{done}`)),
+		readJobs:     reading("read_jobs", d.selection(jobShown, "jobs{use PRIMARY}", `jobs.id = r.id`)),
+	}
 }

@@ -16,12 +16,12 @@ import (
 // others, since it has to know how many jobs were its own. Where a connection sends it
 // again because no answer came, what the first one completed is not counted.
 func (s *Store) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
-	return s.changeHeld(ctx, Stmt{Name: "ack", SQL: s.sql.ack, Rows: refRows(lane, refs, millis(now)), Apart: true})
+	return s.changeHeld(ctx, s.sql.ack.on(refRows(lane, refs, millis(now))...).apart())
 }
 
 // Extend moves the ends of leases. See core.Counter. It stays apart as Ack does.
 func (s *Store) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
-	n, err := s.changeHeld(ctx, Stmt{Name: "extend", SQL: s.sql.extend, Rows: refRows(lane, refs, end.UnixMilli()), Apart: true})
+	n, err := s.changeHeld(ctx, s.sql.extend.on(refRows(lane, refs, end.UnixMilli())...).apart())
 	if err == nil {
 		s.floors.lower(end)
 	}
@@ -46,11 +46,11 @@ func (s *Store) Held(ctx context.Context, lane core.Lane, refs []core.Ref) ([]co
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	results, err := s.readBatch(ctx, Stmt{Name: "held", SQL: s.sql.held, Rows: rows, Reads: true})
+	results, err := s.readBatch(ctx, s.sql.held.on(rows...))
 	if err != nil {
 		return nil, fmt.Errorf("held: %w", err)
 	}
-	jobs := scanTaken(nil, results[0].Rows)
+	jobs := addTaken(nil, results[0].Rows)
 	slices.SortFunc(jobs, func(a, b core.TakenJob) int { return cmp.Compare(a.ID, b.ID) })
 	return jobs, nil
 }
@@ -77,10 +77,11 @@ func refRows(lane core.Lane, refs []core.Ref, values ...any) (rows [][]any) {
 	return rows
 }
 
-// scanTaken reads rows of jobStored and eventStored, and adds them.
-func scanTaken(jobs []core.TakenJob, rows [][]any) []core.TakenJob {
+// addTaken reads rows of takenColumns, and adds them.
+func addTaken(jobs []core.TakenJob, rows [][]any) []core.TakenJob {
 	for _, row := range rows {
-		jobs = append(jobs, core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])})
+		r := rowReader{row}
+		jobs = append(jobs, r.taken())
 	}
 	return jobs
 }
@@ -92,14 +93,14 @@ func (s *Store) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, li
 	}
 	stmts := make([]Stmt, len(lanes))
 	for i, l := range lanes {
-		stmts[i] = Stmt{Name: "lapsed", SQL: s.sql.lapsed, Args: []any{string(l), now.UnixMilli(), int64(limit)}, Reads: true}
+		stmts[i] = s.sql.lapsed.with(string(l), now.UnixMilli(), int64(limit))
 	}
 	results, err := s.readBatch(ctx, stmts...)
 	if err != nil {
 		return nil, fmt.Errorf("look for lapsed jobs: %w", err)
 	}
 	for _, r := range results {
-		jobs = scanTaken(jobs, r.Rows)
+		jobs = addTaken(jobs, r.Rows)
 	}
 	return jobs[:min(limit, len(jobs))], nil
 }
@@ -111,8 +112,8 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 	for _, l := range lanes {
 		lane, ms, most := string(l), now.UnixMilli(), int64(core.MaxDepth)
 		stmts = append(stmts,
-			Stmt{Name: "tally", SQL: s.sql.tally, Args: []any{ms, ms, ms, ms, lane, most}, Reads: true},
-			Stmt{Name: "tally_dead", SQL: s.sql.tallyDead, Args: []any{lane, most}, Reads: true})
+			s.sql.tally.with(ms, ms, ms, ms, lane, most),
+			s.sql.tallyDead.with(lane, most))
 	}
 	if len(stmts) == 0 {
 		return tallies, nil
@@ -122,11 +123,11 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 		return nil, fmt.Errorf("tallies: %w", err)
 	}
 	for i, l := range lanes {
-		waiting, err := lone("tally", results[2*i].Rows)
+		waiting, err := lone(s.sql.tally, results[2*i].Rows)
 		if err != nil {
 			return nil, fmt.Errorf("tallies: %w", err)
 		}
-		dead, err := lone("tally_dead", results[2*i+1].Rows)
+		dead, err := countIn(s.sql.tallyDead, results[2*i+1].Rows)
 		if err != nil {
 			return nil, fmt.Errorf("tallies: %w", err)
 		}
@@ -135,11 +136,14 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 	return tallies, nil
 }
 
-func tallyOf(now time.Time, waiting, dead []any) core.Tally {
-	t := core.Tally{Pending: whole(waiting[0]), Retryable: whole(waiting[1]), Processing: whole(waiting[2]), Scheduled: whole(waiting[4]), Dead: whole(dead[0])}
-	if oldest := instant(waiting[3]); !oldest.After(now) {
+// tallyOf reads a row of tally.
+func tallyOf(now time.Time, waiting []any, dead int) core.Tally {
+	r := rowReader{waiting}
+	t := core.Tally{Pending: r.number(), Retryable: r.number(), Processing: r.number(), Dead: dead}
+	if oldest := r.time(); !oldest.After(now) {
 		t.OldestDue = oldest
 	}
+	t.Scheduled = r.number()
 	return t
 }
 
@@ -147,11 +151,11 @@ func tallyOf(now time.Time, waiting, dead []any) core.Tally {
 // lane's floor, which is as old as the last look of whoever takes there.
 func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	n := int64(min(max(limit, 1), core.MaxPage))
-	results, err := s.readBatch(ctx, Stmt{Name: "peek", SQL: s.sql.peek, Args: []any{string(lane), now.UnixMilli(), n}, Reads: true, MaxBytes: core.MaxRead})
+	results, err := s.readBatch(ctx, s.sql.peek.with(string(lane), now.UnixMilli(), n).upTo(core.MaxRead))
 	if err != nil {
 		return nil, fmt.Errorf("peek: %w", err)
 	}
-	jobs := scanTaken(nil, results[0].Whole())
+	jobs := addTaken(nil, results[0].Whole())
 	for i := range jobs {
 		jobs[i].Status = shownAs(jobs[i].Job, now)
 	}
@@ -161,14 +165,13 @@ func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit i
 // DeadLetters lists dead jobs. See core.Ledger.
 func (s *Store) DeadLetters(ctx context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
 	limit = pageLimit(limit)
-	args := []any{string(lane), pageTop(after), int64(limit + 1)}
-	results, err := s.readBatch(ctx, Stmt{Name: "dead_letters", SQL: s.sql.deadLetters, Args: args, Reads: true, MaxBytes: core.MaxRead})
+	results, err := s.readBatch(ctx, s.sql.deadLetters.with(string(lane), pageTop(after), int64(limit+1)).upTo(core.MaxRead))
 	if err != nil {
 		return core.Page[core.TakenJob]{}, fmt.Errorf("list dead letters: %w", err)
 	}
 	rows := results[0].Whole()
 	rows = rows[:min(limit, len(rows))]
-	return core.Page[core.TakenJob]{Items: scanTaken(nil, rows), More: len(results[0].Rows) > len(rows)}, nil
+	return core.Page[core.TakenJob]{Items: addTaken(nil, rows), More: len(results[0].Rows) > len(rows)}, nil
 }
 
 // Drain deletes jobs of a lane. See core.Upkeep. As Purge does it looks first and
@@ -189,8 +192,8 @@ func (s *Store) Drain(ctx context.Context, lane core.Lane, below core.ID, limit 
 // completed, apart from the batches of others, to know how many they were.
 func (s *Store) drainSome(ctx context.Context, lane core.Lane, below core.ID, limit int) (picked, deleted int, err error) {
 	found, err := s.readBatch(ctx,
-		Stmt{Name: "drain_waiting", SQL: s.sql.drainWaiting, Args: []any{string(lane), string(below), int64(limit)}, Reads: true},
-		Stmt{Name: "drain_dead", SQL: s.sql.drainDead, Args: []any{string(lane), string(below), int64(limit)}, Reads: true})
+		s.sql.drainWaiting.with(string(lane), string(below), int64(limit)),
+		s.sql.drainDead.with(string(lane), string(below), int64(limit)))
 	if err != nil {
 		return 0, 0, fmt.Errorf("drain: %w", err)
 	}
@@ -199,12 +202,55 @@ func (s *Store) drainSome(ctx context.Context, lane core.Lane, below core.ID, li
 	if len(picks) == 0 {
 		return 0, 0, nil
 	}
-	slices.SortFunc(picks, func(a, b []any) int { return cmp.Compare(str(a[0]), str(b[0])) })
+	slices.SortFunc(picks, byKey)
 	results, err := s.write(ctx,
-		Stmt{Name: "drain_jobs", SQL: s.sql.drainJobs, Rows: picks, Apart: true},
-		Stmt{Name: "drain_attempts", SQL: s.sql.deleteAttempts, Rows: picks, Apart: true})
+		s.sql.drainJobs.on(picks...).apart(),
+		s.sql.drainedAttempts.on(picks...).apart())
 	if err != nil {
 		return 0, 0, fmt.Errorf("drain: %w", err)
 	}
 	return len(picks), int(results[0].Changed), nil
+}
+
+// meant is the guard of a taken job for a core.Ref, whose lease may be missing.
+const meant = `jobs.id = r.id AND jobs.lane = r.lane AND jobs.status = 'running' AND jobs.lease = COALESCE(r.lease, jobs.lease)`
+
+type pullSQL struct {
+	ack, extend, held, lapsed, peek, deadLetters        statement
+	tally, tallyDead                                    statement
+	drainWaiting, drainDead, drainJobs, drainedAttempts statement
+}
+
+func newPullSQL(d Dialect) pullSQL {
+	t := d.sql
+	return pullSQL{
+		ack: writing("ack", d.updateRows("jobs",
+			`status = 'completed', due_at = NULL, lease = NULL, last_error = '', finished_at = r#finished_at`, meant)),
+		// A job counts that is found, also if its time was the same: see ClientFoundRows in
+		// store/mysql.
+		extend: writing("extend", d.updateRows("jobs", `due_at = r#due_at`, meant)),
+		held:   reading("held", d.selection(takenColumns, "jobs{use PRIMARY}"+withEvents, meant)),
+
+		lapsed: reading("lapsed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_lapsing}`+withEvents+`
+			WHERE {last} AND {last_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
+
+		peek: reading("peek", t(`SELECT `+takenColumns+` FROM jobs{use jobs_waiting}`+withEvents+`
+			WHERE {due_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
+		deadLetters: reading("dead_letters", t(`SELECT `+takenColumns+` FROM jobs{use jobs_dead}`+withEvents+`
+			WHERE {dead} AND {dead_lane} = ? AND jobs.id < ? ORDER BY jobs.id DESC LIMIT {limit}`)),
+
+		// All of it is in the index. The columns are those of tallyOf.
+		tally: reading("tally", t(`SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
+			COUNT(CASE WHEN status = 'retryable' OR status = 'running' AND due_at <= ? THEN 1 END) AS retryable,
+			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(due_at) AS oldest,
+			COUNT(CASE WHEN status = 'scheduled' AND due_at > ? THEN 1 END) AS scheduled
+			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`)),
+		tallyDead: reading("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`)),
+
+		drainWaiting: reading("drain_waiting", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ? AND id < ?`+oldest)),
+		drainDead:    reading("drain_dead", t(`SELECT id FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),
+		// Whatever happened since they were picked: a job that was completed stays.
+		drainJobs:       writing("drain_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.status <> 'completed'`)),
+		drainedAttempts: writing("drain_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+noJob)),
+	}
 }

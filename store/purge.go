@@ -64,9 +64,9 @@ func (s *Store) over(ctx context.Context, before time.Time, limit int) (p purgin
 	p.end = millis(before)
 	from, most, wide := s.seen.at("events"), int64(limit), max(limit, partsAt)
 	found, err := s.readBatch(ctx,
-		Stmt{Name: "over_jobs", SQL: s.sql.overJobs, Args: []any{p.end, most}, Reads: true},
-		Stmt{Name: "over_runs", SQL: s.sql.overRuns, Args: []any{p.end, most}, Reads: true},
-		Stmt{Name: "over_events", SQL: s.sql.overEvents, Args: []any{p.end, from, string(core.FirstID(before)), int64(wide)}, Reads: true})
+		s.sql.overJobs.with(p.end, most),
+		s.sql.overRuns.with(p.end, most),
+		s.sql.overEvents.with(p.end, from, string(core.FirstID(before)), int64(wide)))
 	if err != nil {
 		return p, err
 	}
@@ -82,7 +82,7 @@ func (s *Store) over(ctx context.Context, before time.Time, limit int) (p purgin
 func within(rows [][]any, most int) [][]any {
 	parts := 0
 	for i, row := range rows {
-		if parts += max(1, whole(row[2])); parts > most {
+		if parts += max(1, whole(row[overParts])); parts > most {
 			return rows[:max(1, i)]
 		}
 	}
@@ -91,8 +91,8 @@ func within(rows [][]any, most int) [][]any {
 
 // large is the id of one that has more than maxParts by itself, and so is alone.
 func large(rows [][]any) any {
-	if len(rows) == 1 && whole(rows[0][2]) > maxParts {
-		return rows[0][0]
+	if len(rows) == 1 && whole(rows[0][overParts]) > maxParts {
+		return rows[0][overOwner]
 	}
 	return nil
 }
@@ -100,21 +100,21 @@ func large(rows [][]any) any {
 // eventsOf are the events of jobs and runs, each once and in one order.
 func eventsOf(jobs, runs [][]any, end any) (events [][]any) {
 	for _, row := range slices.Concat(jobs, runs) {
-		events = append(events, []any{row[1], end})
+		events = append(events, []any{row[overEvent], end})
 	}
-	slices.SortFunc(events, func(a, b []any) int { return cmp.Compare(str(a[0]), str(b[0])) })
-	return slices.CompactFunc(events, func(a, b []any) bool { return str(a[0]) == str(b[0]) })
+	slices.SortFunc(events, byKey)
+	return slices.CompactFunc(events, func(a, b []any) bool { return key(a) == key(b) })
 }
 
 // bareAmong are the first events of a slice that are over, up to limit, and behind which
 // one to look for more: none is passed by that was looked at and not taken.
 func bareAmong(slice [][]any, end any, limit, full int) (bare [][]any, next string) {
 	for i, row := range slice {
-		if row[1] != nil {
-			bare = append(bare, []any{row[1], end})
+		if id := row[eventOver]; id != nil {
+			bare = append(bare, []any{id, end})
 		}
 		if len(bare) == limit && i+1 < len(slice) {
-			return bare, str(row[0])
+			return bare, str(row[eventLooked])
 		}
 	}
 	return bare, behind(slice, full)
@@ -127,10 +127,10 @@ func (s *Store) purge(ctx context.Context, p purging) (total int, err error) {
 		return total, err
 	}
 	if p.largeJob != nil {
-		err = s.dismantle(ctx, p.largeJob, jobParts(s.sql))
+		err = s.dismantle(ctx, p.largeJob, jobParts(&s.sql))
 	}
 	if p.largeRun != nil && err == nil {
-		err = s.dismantle(ctx, p.largeRun, runParts(s.sql))
+		err = s.dismantle(ctx, p.largeRun, runParts(&s.sql))
 	}
 	if err == nil {
 		s.seen.move("events", p.next)
@@ -196,7 +196,7 @@ func (s *Store) cut(p *purging, most int) []Stmt {
 	case len(jobs)+len(runs) == 0:
 		bare := p.bare[:min(cmp.Or(most, len(p.bare)), len(p.bare))]
 		p.bare = p.bare[len(bare):]
-		return eventsGo(s.sql, bare)
+		return eventsGo(&s.sql, bare)
 	case most == 0:
 	case len(jobs) > 0:
 		jobs, runs = within(jobs, most), nil
@@ -211,35 +211,35 @@ func (s *Store) cut(p *purging, most int) []Stmt {
 func (s *Store) ownersGo(p *purging, jobs, runs [][]any) []Stmt {
 	parts := besides(runs, p.largeRun)
 	return append([]Stmt{
-		{Name: "purge_jobs", SQL: s.sql.deleteJob, Rows: ending(jobs, p.end)},
-		{Name: "purge_attempts", SQL: s.sql.deleteAttempts, Rows: besides(jobs, p.largeJob)},
-		{Name: "purge_runs", SQL: s.sql.deleteRun, Rows: ending(runs, p.end)},
-		{Name: "purge_steps", SQL: s.sql.deleteSteps, Rows: parts},
-		{Name: "purge_texts", SQL: s.sql.deleteTexts, Rows: parts},
-		{Name: "purge_history", SQL: s.sql.deleteHistory, Rows: parts},
-		{Name: "purge_callbacks", SQL: s.sql.deleteCallbacks, Rows: parts},
-	}, eventsGo(s.sql, eventsOf(jobs, runs, p.end))...)
+		s.sql.deleteJob.on(ending(jobs, p.end)...),
+		s.sql.deleteAttempts.on(besides(jobs, p.largeJob)...),
+		s.sql.deleteRun.on(ending(runs, p.end)...),
+		s.sql.deleteSteps.on(parts...),
+		s.sql.deleteTexts.on(parts...),
+		s.sql.deleteHistory.on(parts...),
+		s.sql.deleteCallbacks.on(parts...),
+	}, eventsGo(&s.sql, eventsOf(jobs, runs, p.end))...)
 }
 
 // ending are the ids of rows, each with when what is over had finished.
 func ending(rows [][]any, end any) (ids [][]any) {
 	for _, row := range rows {
-		ids = append(ids, []any{row[0], end})
+		ids = append(ids, []any{row[overOwner], end})
 	}
 	return ids
 }
 
 // besides are the ids of rows but for one whose parts are deleted afterwards.
 func besides(rows [][]any, large any) [][]any {
-	return slices.DeleteFunc(firsts(rows), func(row []any) bool { return row[0] == large })
+	return slices.DeleteFunc(firsts(rows), func(row []any) bool { return row[overOwner] == large })
 }
 
 // eventsGo delete events. Who gives an old event new jobs, and who deletes it because it
 // has none, wait for each other: a DELETE that waited would not see what came meanwhile.
-func eventsGo(q statements, events [][]any) []Stmt {
+func eventsGo(q *statements, events [][]any) []Stmt {
 	return []Stmt{
-		{Name: "hold_events", SQL: q.holdEvents, Rows: firsts(events), Reads: true, Sorted: 1},
-		{Name: "purge_events", SQL: q.deleteEvent, Rows: events},
+		q.holdEvents.on(firsts(events)...).sortedBy(1),
+		q.deleteEvent.on(events...),
 	}
 }
 
@@ -258,7 +258,7 @@ func (s *Store) delete(ctx context.Context, all ...Stmt) (total int, err error) 
 		return 0, err
 	}
 	for i, st := range stmts {
-		if st.Name == "purge_jobs" || st.Name == "purge_runs" || st.Name == "purge_events" {
+		if st.Name == s.sql.deleteJob.name || st.Name == s.sql.deleteRun.name || st.Name == s.sql.deleteEvent.name {
 			total += int(results[i].Changed)
 		}
 	}
@@ -274,18 +274,18 @@ func firsts(rows [][]any) (first [][]any) {
 
 // A part is a table of rows that belong to a job or a run: what finds the keys of some,
 // and what deletes those whose owner is gone.
-type part struct{ pick, remove Stmt }
+type part struct{ pick, remove statement }
 
-func jobParts(q statements) []part {
-	return []part{{Stmt{Name: "pick_attempts", SQL: q.pickAttempts}, Stmt{Name: "delete_attempts", SQL: q.deleteAttempt}}}
+func jobParts(q *statements) []part {
+	return []part{{q.pickAttempts, q.deleteAttempt}}
 }
 
-func runParts(q statements) []part {
+func runParts(q *statements) []part {
 	return []part{
-		{Stmt{Name: "pick_steps", SQL: q.pickSteps}, Stmt{Name: "delete_steps", SQL: q.deleteStep}},
-		{Stmt{Name: "pick_texts", SQL: q.pickTexts}, Stmt{Name: "delete_texts", SQL: q.deleteText}},
-		{Stmt{Name: "pick_history", SQL: q.pickHistory}, Stmt{Name: "delete_history", SQL: q.deleteEntry}},
-		{Stmt{Name: "pick_callbacks", SQL: q.pickCallbacks}, Stmt{Name: "delete_callbacks", SQL: q.deleteCallback}},
+		{q.pickSteps, q.deleteStep},
+		{q.pickTexts, q.deleteText},
+		{q.pickHistory, q.deleteEntry},
+		{q.pickCallbacks, q.deleteCallback},
 	}
 }
 
@@ -313,12 +313,13 @@ func (s *Store) dismantle(ctx context.Context, owner any, parts []part) error {
 
 // dismantleSome deletes one piece, and tells whether there may be another.
 func (s *Store) dismantleSome(ctx context.Context, owner any, p part) (more bool, err error) {
-	rows, err := s.read(ctx, p.pick.Name, p.pick.SQL, owner, int64(partsAt))
+	rows, err := s.read(ctx, p.pick, owner, int64(partsAt))
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	p.remove.Rows, p.remove.Apart, p.remove.Lazy = rows, true, true
-	results, err := s.write(ctx, p.remove)
+	remove := p.remove.on(rows...).apart()
+	remove.Lazy = true
+	results, err := s.write(ctx, remove)
 	return err == nil && len(rows) == partsAt && results[0].Changed > 0, err
 }
 
@@ -328,5 +329,79 @@ func pause(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	case <-time.After(d):
 		return nil
+	}
+}
+
+// The columns of what a Purge picks: a job or run, its event, and how many parts it has.
+const (
+	overOwner = iota
+	overEvent
+	overParts
+)
+
+// The columns of overEvents: an event that was looked at, and its id again if it is over.
+const (
+	eventLooked = iota
+	eventOver
+)
+
+const (
+	// An event that no job and no run is about.
+	bare = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.event_id = events.id) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id)`
+
+	// An attempt whose job is gone.
+	noJob = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = attempts.job_id)`
+)
+
+// noRun is the condition that a row's run is gone.
+func noRun(table string) string {
+	return `NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = ` + table + `.run_id)`
+}
+
+type purgeSQL struct {
+	overJobs, overRuns, overEvents         statement
+	deleteJob, deleteAttempts, deleteEvent statement
+
+	deleteRun, deleteSteps, deleteTexts, deleteHistory, deleteCallbacks statement
+
+	pickAttempts, deleteAttempt, pickSteps, deleteStep, pickTexts, deleteText statement
+	pickHistory, deleteEntry, pickCallbacks, deleteCallback                   statement
+}
+
+func newPurgeSQL(d Dialect) purgeSQL {
+	t := d.sql
+	return purgeSQL{
+		overJobs: reading("over_jobs", t(`SELECT id, event_id, attempt FROM jobs{use jobs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
+		overRuns: reading("over_runs", t(`SELECT id, event_id, seq FROM runs{use runs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
+
+		// Ids grow with time, so old events are at the head of the primary key. Those that
+		// still have jobs come without their second column: however many there are, a look is
+		// at no more than its limit.
+		overEvents: reading("over_events", t(`SELECT events.id AS looked, CASE WHEN events.created_at < ? AND `+bare+` THEN events.id END AS over_id
+			FROM (SELECT id, created_at FROM events{use PRIMARY} WHERE id > ? AND id < ? ORDER BY id LIMIT {limit}) AS events ORDER BY events.id`)),
+
+		// Whatever happened since they were picked: a job that was brought back stays.
+		deleteJob:      writing("purge_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.finished_at < r#before`)),
+		deleteAttempts: writing("purge_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+noJob)),
+		deleteEvent:    writing("purge_events", d.deleteRows("events", `events.id = r.id AND events.created_at < r#before AND `+bare)),
+
+		// Whatever happened since they were picked: a run that was redriven stays.
+		deleteRun:       writing("purge_runs", d.deleteRows("runs", `runs.id = r.id AND runs.finished_at < r#before`)),
+		deleteSteps:     writing("purge_steps", d.deleteBy("steps_path", "steps", `steps.run_id = r.run AND `+noRun("steps"))),
+		deleteTexts:     writing("purge_texts", d.deleteRows("step_texts", `step_texts.run_id = r.run AND `+noRun("step_texts"))),
+		deleteHistory:   writing("purge_history", d.deleteRows("history", `history.run_id = r.run AND `+noRun("history"))),
+		deleteCallbacks: writing("purge_callbacks", d.deleteBy("callbacks_step", "callbacks", `callbacks.run_id = r.run AND `+noRun("callbacks"))),
+
+		// The parts of a job or run that has many, piece by piece.
+		pickAttempts:   reading("pick_attempts", t(`SELECT job_id, lease FROM attempts WHERE job_id = ? LIMIT {limit}`)),
+		deleteAttempt:  writing("delete_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND attempts.lease = r.lease AND `+noJob)),
+		pickSteps:      reading("pick_steps", t(`SELECT id FROM steps{use steps_path} WHERE run_id = ? LIMIT {limit}`)),
+		deleteStep:     writing("delete_steps", d.deleteRows("steps", `steps.id = r.id AND `+noRun("steps"))),
+		pickTexts:      reading("pick_texts", t(`SELECT run_id, name FROM step_texts{use PRIMARY} WHERE run_id = ? LIMIT {limit}`)),
+		deleteText:     writing("delete_texts", d.deleteRows("step_texts", `step_texts.run_id = r.run AND step_texts.name = r.name AND `+noRun("step_texts"))),
+		pickHistory:    reading("pick_history", t(`SELECT run_id, seq FROM history WHERE run_id = ? LIMIT {limit}`)),
+		deleteEntry:    writing("delete_history", d.deleteRows("history", `history.run_id = r.run AND history.seq = r#seq AND `+noRun("history"))),
+		pickCallbacks:  reading("pick_callbacks", t(`SELECT token_hash FROM callbacks{use callbacks_step} WHERE run_id = ? LIMIT {limit}`)),
+		deleteCallback: writing("delete_callbacks", d.deleteRows("callbacks", `callbacks.token_hash = r.hash AND `+noRun("callbacks"))),
 	}
 }

@@ -60,7 +60,7 @@ func (r *dryRun) stmts(w core.Work) []Stmt {
 		return append(append(r.intake(), r.transitions()...),
 			r.undo("callbacks", "step_texts", "history", "attempts", "steps", "runs", "jobs", "events")...)
 	case core.Turns:
-		return append(r.turnStmts(r.now, string(r.lane), 0), r.undo("turns")...)
+		return append(r.turnStmts(r.now, string(r.lane), string(r.leases.Next()), 0), r.undo("turns")...)
 	}
 	return append(r.intake(), r.undo("steps", "runs", "jobs", "events")...)
 }
@@ -75,8 +75,8 @@ func (r *dryRun) intake() []Stmt {
 		Jobs: []core.NewJob{{ID: r.job, Lane: r.lane, Key: string(r.event), MaxAttempts: 1}},
 	}
 	return append([]Stmt{r.eventStmt(a.Event), r.jobsStmt(a, false),
-		{Name: "insert_runs", SQL: r.sql.insertRun, Rows: [][]any{{string(r.run), "rehearsal", "", "first", nil, string(r.job)}}},
-		{Name: "insert_first_steps", SQL: r.sql.insertFirst, Rows: [][]any{{string(r.job), "http", string(r.run)}}},
+		r.sql.insertRun.on([]any{string(r.run), "rehearsal", "", "first", nil, string(r.job)}),
+		r.sql.insertFirst.on([]any{string(r.job), "http", string(r.run)}),
 	}, r.answerStmts(a.Event, keysOf(a))...)
 }
 
@@ -120,7 +120,7 @@ func (r *dryRun) undo(tables ...string) (stmts []Stmt) {
 	}
 	for _, table := range tables {
 		for _, id := range ids[table] {
-			stmts = append(stmts, Stmt{Name: "undo_" + table, SQL: "DELETE FROM " + table + " WHERE " + firstKey[table] + " = ?", Args: []any{id}})
+			stmts = append(stmts, writing("undo_"+table, "DELETE FROM "+table+" WHERE "+firstKey[table]+" = ?").with(id))
 		}
 	}
 	return stmts

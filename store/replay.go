@@ -61,7 +61,7 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 	var all core.Arrival // every job and run, of whatever event
 	var events, jobs, ids [][]any
 	for _, a := range arrivals {
-		if id := string(a.Event.ID); len(events) == 0 || events[len(events)-1][0] != id {
+		if id := string(a.Event.ID); len(events) == 0 || key(events[len(events)-1]) != id {
 			events = append(events, []any{id})
 		}
 		jobs = append(jobs, s.jobsStmt(a, false).Rows...)
@@ -70,14 +70,12 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 		}
 		all.Event.CreatedAt, all.Runs = a.Event.CreatedAt, append(all.Runs, a.Runs...)
 	}
-	if s.sql.holdEvents != "" {
-		stmts = append(stmts, Stmt{Name: "hold_events", SQL: s.sql.holdEvents, Rows: events, Reads: true, Sorted: 1})
+	if s.sql.holdEvents.sql != "" {
+		stmts = append(stmts, s.sql.holdEvents.on(events...).sortedBy(1))
 	}
-	stmts = append(stmts, Stmt{Name: "insert_jobs_if", SQL: s.sql.insertJobIf, Rows: jobs})
+	stmts = append(stmts, s.sql.insertJobIf.on(jobs...))
 	stmts = append(stmts, s.runStmts(all)...)
-	return append(stmts,
-		Stmt{Name: "replayed", SQL: s.sql.replayed, Rows: ids, Reads: true},
-		Stmt{Name: "stored", SQL: s.sql.stored, Rows: events, Reads: true}), 2
+	return append(stmts, s.sql.replayed.on(ids...), s.sql.stored.on(events...)), 2
 }
 
 // replayedOf counts the arrivals' jobs that are stored. That may not be all yet while one
@@ -101,7 +99,26 @@ func replayedOf(arrivals []core.Arrival, answers []Result) (stored int, all bool
 func idsOf(rows [][]any) map[string]bool {
 	ids := make(map[string]bool, len(rows))
 	for _, row := range rows {
-		ids[str(row[0])] = true
+		ids[key(row)] = true
 	}
 	return ids
+}
+
+type replaySQL struct{ holdEvents, replayed statement }
+
+func newReplaySQL(d Dialect) replaySQL {
+	return replaySQL{
+		// Who gives an old event new jobs and who purges it wait for each other here.
+		holdEvents: reading("hold_events", holdEvents(d)),
+		replayed:   reading("replayed", d.selection(`jobs.id AS job`, "jobs{use PRIMARY}", `jobs.id = r.id`)),
+	}
+}
+
+// holdEvents keeps events as they are, where two transactions could change what is
+// around them at the same time.
+func holdEvents(d Dialect) string {
+	if d.hold == "" {
+		return ""
+	}
+	return d.selection(`events.id AS event`, "events{use PRIMARY}", `events.id = r.id`) + " " + d.sql("{hold events}")
 }

@@ -57,23 +57,23 @@ func (s *Store) runStmts(a core.Arrival) (stmts []Stmt) {
 		first = append(first, []any{string(r.StepID), r.StepType, string(r.ID)})
 	}
 	if len(defs) > 0 {
-		stmts = append(stmts, Stmt{Name: "insert_definitions", SQL: s.sql.insertDefinition, Rows: defs, Sorted: 1})
+		stmts = append(stmts, s.sql.insertDefinition.on(defs...).sortedBy(1))
 	}
 	return append(stmts,
-		Stmt{Name: "insert_runs", SQL: s.sql.insertRun, Rows: runs},
-		Stmt{Name: "insert_first_steps", SQL: s.sql.insertFirst, Rows: first})
+		s.sql.insertRun.on(runs...),
+		s.sql.insertFirst.on(first...))
 }
 
 // Definition returns a definition. See core.Runs.
 func (s *Store) Definition(ctx context.Context, hash string) (core.Definition, error) {
-	rows, err := s.read(ctx, "definition", s.sql.definition, hash)
+	rows, err := s.read(ctx, s.sql.definition, hash)
 	if err != nil {
 		return core.Definition{}, fmt.Errorf("definition %s: %w", hash, err)
 	}
 	if len(rows) == 0 {
 		return core.Definition{}, core.Refuse(core.NotFound, "definition not found")
 	}
-	return core.Definition{Hash: hash, Body: str(rows[0][0])}, nil
+	return core.Definition{Hash: hash, Body: key(rows[0])}, nil
 }
 
 // Situations returns situations. See core.Runs.
@@ -81,7 +81,7 @@ func (s *Store) Situations(ctx context.Context, steps []core.ID) (map[core.ID]co
 	if len(steps) == 0 {
 		return nil, nil
 	}
-	results, err := s.readBatch(ctx, Stmt{Name: "situations", SQL: s.sql.situations, Rows: idRows(steps), Reads: true})
+	results, err := s.readBatch(ctx, s.sql.situations.on(idRows(steps)...))
 	if err != nil {
 		return nil, fmt.Errorf("situations: %w", err)
 	}
@@ -103,7 +103,8 @@ func situationsOf(rows [][]any) map[core.ID]core.Situation {
 		if lacksText(row) {
 			continue // the run is being purged
 		}
-		situation := scanSituation(row)
+		r := rowReader{row}
+		situation := r.situation()
 		of[situation.Step.ID] = situation
 	}
 	return of
@@ -123,9 +124,10 @@ func (s *Store) Survey(ctx context.Context, run core.ID, epoch int, w core.Wante
 		return nil, fmt.Errorf("survey run %s: %w", run, err)
 	}
 	var steps []core.Step
-	for _, r := range results {
-		for _, row := range r.Rows {
-			if st := scanStep(row); st.RunID == run && st.Epoch == epoch {
+	for _, result := range results {
+		for _, row := range result.Rows {
+			r := rowReader{row}
+			if st := r.step(); st.RunID == run && st.Epoch == epoch {
 				steps = append(steps, st)
 			}
 		}
@@ -140,42 +142,80 @@ func (s *Store) Survey(ctx context.Context, run core.ID, epoch int, w core.Wante
 
 // surveyStmts are what reads the wanted steps.
 func (s *Store) surveyStmts(run string, epoch int64, w core.Wanted) (stmts []Stmt) {
-	all := func(name, sql string) {
-		stmts = append(stmts, Stmt{Name: name, SQL: sql, Args: []any{run, epoch}, Reads: true})
-	}
-	some := func(name, sql string, rows [][]any) {
+	some := func(st statement, rows [][]any) {
 		if len(rows) > 0 {
-			stmts = append(stmts, Stmt{Name: name, SQL: sql, Rows: rows, Reads: true})
+			stmts = append(stmts, st.on(rows...))
 		}
 	}
 	if w.Open {
-		all("survey_open", s.sql.surveyOpen)
+		stmts = append(stmts, s.sql.surveyOpen.with(run, epoch))
 	}
 	if w.Failed {
-		all("survey_failed", s.sql.surveyFailed)
+		stmts = append(stmts, s.sql.surveyFailed.with(run, epoch))
 	}
-	some("survey_ids", s.sql.surveyIDs, idRows(w.IDs))
-	some("survey_leaves", s.sql.surveyLeaves, idRows(w.Leaves))
+	some(s.sql.surveyIDs, idRows(w.IDs))
+	some(s.sql.surveyLeaves, idRows(w.Leaves))
 	var paths [][]any
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(w.Paths))) {
 		paths = append(paths, []any{run, epoch, p})
 	}
-	some("survey_paths", s.sql.surveyPaths, paths)
+	some(s.sql.surveyPaths, paths)
 	return stmts
 }
 
 // Awaited finds the step that a callback is for, and the run that has recorded it. See core.Runs.
 func (s *Store) Awaited(ctx context.Context, now time.Time, hash, receipt string) (found core.Awaiting, err error) {
-	rows, err := s.read(ctx, "awaited", s.sql.awaited, hash, receipt, now.UnixMilli())
+	rows, err := s.read(ctx, s.sql.awaited, hash, receipt, now.UnixMilli())
 	if err != nil {
 		return found, fmt.Errorf("look for a callback: %w", err)
 	}
 	for _, row := range rows {
-		if step := core.ID(str(row[0])); step != "" {
+		r := rowReader{row}
+		if step, run := r.id(), r.id(); step != "" {
 			found.StepID = step
 		} else {
-			found.RunID = core.ID(str(row[1]))
+			found.RunID = run
 		}
 	}
 	return found, nil
+}
+
+const openStep = `status IN ('ready', 'running', 'waiting')`
+
+type runsSQL struct {
+	insertDefinition, insertRun, insertFirst, definition, situations        statement
+	surveyOpen, surveyFailed, surveyIDs, surveyLeaves, surveyPaths, textsOf statement
+	awaited                                                                 statement
+}
+
+func newRunsSQL(d Dialect) runsSQL {
+	t := d.sql
+	return runsSQL{
+		insertDefinition: writing("insert_definitions", d.insert("definitions", `hash, body`, `r.hash, r.body`, "", "", "hash")),
+
+		// Beside its job, which an arrival that is a duplicate has not, nor one whose key is
+		// taken.
+		insertRun: writing("insert_runs", d.insert("runs", runColumns,
+			`r.id, r.workflow, jobs.event_id, r.definition, 'pending', 1, 0, r.step, NULL, '', r#deadline_at, jobs.created_at, NULL, NULL, 0, NULL`,
+			"jobs{use PRIMARY}", `jobs.id = r.job`, "id")),
+		insertFirst: writing("insert_first_steps", d.insert("steps", stepColumns,
+			`r.id, runs.id, 1, NULL, '', runs.step, runs.step, r.type, 'ready', 0, NULL, NULL, '', '', '', NULL, runs.created_at, NULL, NULL, NULL`,
+			"runs{use PRIMARY}", `runs.id = r.run`, "id")),
+
+		definition: reading("definition", t(`SELECT body FROM definitions WHERE hash = ?`)),
+		// One statement reads the whole situation at one moment.
+		situations: reading("situations", d.selection(stepAndRun+above(), "steps{use PRIMARY}"+withRun+withAbove(), `steps.id = r.id`)),
+
+		surveyOpen:   reading("survey_open", t(`SELECT `+stepColumns+` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND `+openStep)),
+		surveyFailed: reading("survey_failed", t(`SELECT `+stepColumns+` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND status = 'failed'`)),
+		// With the run and epoch as a condition, a plan might read all steps of that.
+		surveyIDs:    reading("survey_ids", d.selection(qualified("steps", stepColumns), "steps{use PRIMARY}", `steps.id = r.id`)),
+		surveyLeaves: reading("survey_leaves", d.selection(qualified("steps", stepColumns), "steps{use steps_leaf}", `steps.leaf_of = r.parent`)),
+		surveyPaths: reading("survey_paths", d.selection(qualified("steps", stepColumns), "steps{use steps_path}",
+			`steps.run_id = r.run AND steps.epoch = r#epoch AND steps.path = r.path`)),
+		textsOf: reading("texts_of", d.selection(`step_texts.name, step_texts.body`, "step_texts{use PRIMARY}", `step_texts.run_id = r.run AND step_texts.name = r.name`)),
+
+		// A receipt is a row without a step, which never expires.
+		awaited: reading("awaited", t(`SELECT step_id, run_id FROM callbacks WHERE token_hash IN (?, ?) AND (step_id = '' OR expires_at > ?)`)),
+	}
 }

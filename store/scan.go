@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -99,54 +100,6 @@ func decodePayload(e *core.Event, text, encoding string) {
 	e.Binary = true
 }
 
-// scanEvent reads eventStored.
-func scanEvent(row []any) core.Event {
-	e := core.Event{
-		ID:          core.ID(str(row[0])),
-		Source:      str(row[1]),
-		Type:        str(row[2]),
-		ContentType: str(row[4]),
-		Headers:     decodeHeaders(str(row[5])),
-		DeliveryID:  str(row[6]),
-		CreatedAt:   instant(row[7]),
-	}
-	decodePayload(&e, str(row[3]), str(row[8]))
-	return e
-}
-
-// The widths of jobStored and of takenColumns.
-const (
-	jobWidth   = 14
-	takenWidth = jobWidth + 9
-)
-
-// scanJob reads jobStored.
-func scanJob(row []any) core.Job {
-	return core.Job{
-		ID:          core.ID(str(row[0])),
-		EventID:     core.ID(str(row[1])),
-		Lane:        core.Lane(str(row[2])),
-		Key:         str(row[3]),
-		Status:      core.Status(str(row[4])),
-		Attempt:     whole(row[5]),
-		MaxAttempts: whole(row[6]),
-		DueAt:       instant(row[7]),
-		Lease:       core.Lease(str(row[8])),
-		LastError:   str(row[9]),
-		CreatedAt:   instant(row[10]),
-		FinishedAt:  instant(row[11]),
-		Earlier:     whole(row[12]),
-		ScheduledAt: instant(row[13]),
-	}
-}
-
-// scanShown reads jobShown.
-func scanShown(row []any) core.Job {
-	j := scanJob(row)
-	j.RunID, j.Step = core.ID(str(row[jobWidth])), str(row[jobWidth+1])
-	return j
-}
-
 // textOrNull stores JSON, of which nil is not the same as any.
 func textOrNull(b []byte) any {
 	if b == nil {
@@ -179,134 +132,25 @@ func decodeFan(s string) (f core.Fan) {
 	return f
 }
 
-// scanRun reads runColumns.
-func scanRun(row []any) core.Run {
-	r := scanRunRest(row[1:])
-	r.ID = core.ID(str(row[0]))
-	return r
+// keyAt is the place of the key of a row, in whose order rows are sorted.
+const keyAt = 0
+
+func key(row []any) string { return str(row[keyAt]) }
+
+func byKey(a, b []any) int { return cmp.Compare(key(a), key(b)) }
+
+// A rowReader reads the values of a row one after the other, in the order of its columns.
+// The list of columns and the method that reads them stand together.
+type rowReader struct{ row []any }
+
+func (r *rowReader) value() any {
+	v := r.row[0]
+	r.row = r.row[1:]
+	return v
 }
 
-func scanRunRest(row []any) core.Run {
-	return core.Run{
-		Workflow:   str(row[0]),
-		EventID:    core.ID(str(row[1])),
-		Definition: str(row[2]),
-		Status:     core.RunStatus(str(row[3])),
-		Epoch:      whole(row[4]),
-		Seq:        whole(row[5]),
-		Step:       str(row[6]),
-		Output:     bytesOf(row[7]),
-		Error:      str(row[8]),
-		DeadlineAt: instant(row[9]),
-		CreatedAt:  instant(row[10]),
-		StartedAt:  instant(row[11]),
-		FinishedAt: instant(row[12]),
-		Written:    whole(row[13]),
-		Writers:    str(row[14]),
-	}
-}
-
-const (
-	stepWidth      = 20
-	situationWidth = stepWidth + 15
-	aboveWidth     = 13
-
-	// The places of a step's texts, and of their names, in stepColumns.
-	stateAt, outputAt, stateInAt, outputInAt = 10, 11, 18, 19
-)
-
-// scanStep reads stepColumns. Texts that are kept apart are nil if the query did not read
-// them.
-func scanStep(row []any) core.Step {
-	st := core.Step{
-		ID:         core.ID(str(row[0])),
-		RunID:      core.ID(str(row[1])),
-		Epoch:      whole(row[2]),
-		ParentID:   core.ID(str(row[3])),
-		Branch:     str(row[4]),
-		Path:       str(row[5]),
-		Name:       str(row[6]),
-		Type:       str(row[7]),
-		Status:     core.StepStatus(str(row[8])),
-		Attempt:    whole(row[9]),
-		State:      bytesOf(row[10]),
-		Output:     bytesOf(row[11]),
-		Error:      str(row[12]),
-		Carry:      str(row[13]),
-		Fan:        decodeFan(str(row[14])),
-		Last:       row[15] != nil,
-		StartedAt:  instant(row[16]),
-		FinishedAt: instant(row[17]),
-		StateName:  str(row[18]),
-		OutputName: str(row[19]),
-	}
-	if st.Output != nil && len(st.Output) == 0 { // see outputOf
-		st.Output, st.OutputName = st.State, st.StateName
-	}
-	return st
-}
-
-// scanSituation reads stepAndRun, and the columns of above.
-func scanSituation(row []any) core.Situation {
-	s := core.Situation{Step: scanStep(row), Run: scanRunRest(row[stepWidth:])}
-	s.Run.ID = s.Step.RunID
-	s.Above = scanAbove(row[situationWidth:], s.Step)
-	return s
-}
-
-// scanAbove reads the columns of above, of what a step is in.
-func scanAbove(row []any, below core.Step) (above []core.Step) {
-	for ; len(row) > 0 && row[2] != nil; row = row[aboveWidth:] {
-		below = scanOneAbove(row, below)
-		above = append(above, below)
-	}
-	return above
-}
-
-// scanOneAbove reads aboveColumns, of the step that another is in.
-func scanOneAbove(row []any, below core.Step) core.Step {
-	return core.Step{
-		ID:         below.ParentID,
-		RunID:      below.RunID,
-		Epoch:      below.Epoch,
-		ParentID:   core.ID(str(row[0])),
-		Branch:     str(row[1]),
-		Path:       str(row[2]),
-		Name:       str(row[3]),
-		Type:       str(row[4]),
-		Status:     core.StepStatus(str(row[5])),
-		Attempt:    whole(row[6]),
-		Error:      str(row[7]),
-		Carry:      str(row[8]),
-		Fan:        decodeFan(str(row[9])),
-		Last:       row[10] != nil,
-		StartedAt:  instant(row[11]),
-		FinishedAt: instant(row[12]),
-	}
-}
-
-// scanEntry reads an entry of a history.
-func scanEntry(row []any) core.Entry {
-	return core.Entry{
-		Seq:   whole(row[0]),
-		At:    instant(row[1]),
-		Epoch: whole(row[2]),
-		Type:  core.EntryType(str(row[3])),
-		Path:  str(row[4]),
-		Data:  str(row[5]),
-	}
-}
-
-// attemptWidth is how many columns scanAttempt reads.
-const attemptWidth = 6
-
-func scanAttempt(row []any) core.Attempt {
-	return core.Attempt{
-		Number:     whole(row[0]),
-		StatusCode: whole(row[1]),
-		Error:      str(row[2]),
-		Response:   str(row[3]),
-		Duration:   time.Duration(whole(row[4])) * time.Millisecond,
-		StartedAt:  instant(row[5]),
-	}
-}
+func (r *rowReader) text() string    { return str(r.value()) }
+func (r *rowReader) id() core.ID     { return core.ID(r.text()) }
+func (r *rowReader) number() int     { return whole(r.value()) }
+func (r *rowReader) time() time.Time { return instant(r.value()) }
+func (r *rowReader) bytes() []byte   { return bytesOf(r.value()) }

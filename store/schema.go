@@ -277,10 +277,10 @@ func (s *Store) Schema(ctx context.Context) (have, want int, err error) {
 
 // stepsSeen reads which steps have run, in one statement unless it looks like none has.
 func (s *Store) stepsSeen(ctx context.Context) (map[int64]bool, error) {
-	rows, err := s.read(ctx, stepsRead.Name, stepsRead.SQL)
+	rows, err := s.read(ctx, stepsRead)
 	if Definite(err) {
-		tables := dialectVitals[s.dialect.Name].tables
-		if there, failed := s.read(ctx, "schema_tables", tables); failed == nil && whole(there[0][0]) == 0 {
+		tables := reading("schema_tables", dialectVitals[s.dialect.Name].tables)
+		if there, failed := s.count(ctx, tables); failed == nil && there == 0 {
 			return nil, nil
 		}
 	}
@@ -290,18 +290,18 @@ func (s *Store) stepsSeen(ctx context.Context) (map[int64]bool, error) {
 	return numbers(rows), nil
 }
 
-var stepsRead = Stmt{Name: "schema_read", SQL: `SELECT number FROM schema_steps`, Reads: true}
+var stepsRead = reading("schema_read", `SELECT number FROM schema_steps`)
 
 // stepsDone reads which steps have run. It looks before it creates, so that
 // opening an up-to-date database writes nothing.
 func (s *Store) stepsDone(ctx context.Context) (map[int64]bool, error) {
-	res, err := s.send(ctx, stepsRead)
+	res, err := s.send(ctx, stepsRead.with())
 	if Definite(err) {
-		create := Stmt{Name: "schema_table", SQL: s.dialect.sql(stepsTable)}
+		create := writing("schema_table", s.dialect.sql(stepsTable)).with()
 		if _, err := s.conn.Batch(ctx, s.alone(create)...); err != nil {
 			return nil, err
 		}
-		res, err = s.send(ctx, stepsRead)
+		res, err = s.send(ctx, stepsRead.with())
 	}
 	if err != nil {
 		return nil, err
@@ -312,7 +312,7 @@ func (s *Store) stepsDone(ctx context.Context) (map[int64]bool, error) {
 func numbers(rows [][]any) map[int64]bool {
 	done := map[int64]bool{}
 	for _, row := range rows {
-		if n, ok := row[0].(int64); ok {
+		if n, ok := row[keyAt].(int64); ok {
 			done[n] = true
 		}
 	}
@@ -325,9 +325,9 @@ func numbers(rows [][]any) map[int64]bool {
 // has a record, another process made it, or a batch whose answer got lost.
 func (s *Store) runStep(ctx context.Context, n int64) error {
 	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {fresh number}`
-	stmts := []Stmt{{Name: "schema_record", SQL: s.dialect.sql(record), Args: []any{n, millis(s.clock())}}}
+	stmts := []Stmt{writing("schema_record", s.dialect.sql(record)).with(n, millis(s.clock()))}
 	if !superseded(n) {
-		stmts = append([]Stmt{{Name: "schema_step", SQL: s.dialect.sql(steps[n])}}, stmts...)
+		stmts = append([]Stmt{writing("schema_step", s.dialect.sql(steps[n])).with()}, stmts...)
 	}
 	_, err := s.conn.Batch(ctx, s.alone(stmts...)...)
 	if err != nil {
@@ -351,5 +351,5 @@ func (s *Store) alone(stmts ...Stmt) []Stmt {
 	if s.dialect.lock == "" {
 		return stmts
 	}
-	return append([]Stmt{{Name: "schema_lock", SQL: s.dialect.lock, Reads: true}}, stmts...)
+	return append([]Stmt{reading("schema_lock", s.dialect.lock).with()}, stmts...)
 }

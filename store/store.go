@@ -43,8 +43,8 @@ func (s *Store) write(_ context.Context, stmts ...Stmt) ([]Result, error) {
 }
 
 // read runs one statement that returns rows.
-func (s *Store) read(ctx context.Context, name, sql string, args ...any) ([][]any, error) {
-	results, err := s.readBatch(ctx, Stmt{Name: name, SQL: sql, Args: args, Reads: true})
+func (s *Store) read(ctx context.Context, st statement, args ...any) ([][]any, error) {
+	results, err := s.readBatch(ctx, st.with(args...))
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +59,9 @@ func (s *Store) readBatch(ctx context.Context, stmts ...Stmt) ([]Result, error) 
 
 // lone returns the row of a statement that always returns one row. With a database over HTTP,
 // another server may answer in its place.
-func lone(name string, rows [][]any) ([]any, error) {
+func lone(st statement, rows [][]any) ([]any, error) {
 	if len(rows) != 1 {
-		return nil, core.Refuse(core.Unavailable, "the database answers %s with %d rows, and there is always one", name, len(rows))
+		return nil, core.Refuse(core.Unavailable, "the database answers %s with %d rows, and there is always one", st.name, len(rows))
 	}
 	return rows[0], nil
 }

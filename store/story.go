@@ -20,23 +20,24 @@ func (s *Store) Steps(ctx context.Context, run core.ID, epoch int, after core.ID
 }
 
 func (s *Store) stepsBehind(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (page core.Page[core.Step], err error) {
-	ids, err := s.read(ctx, "step_ids", s.sql.stepIDs, string(run), int64(epoch), string(after))
+	ids, err := s.read(ctx, s.sql.stepIDs, string(run), int64(epoch), string(after))
 	if err != nil || len(ids) == 0 {
 		return page, err
 	}
-	slices.SortFunc(ids, func(a, b []any) int { return cmp.Compare(str(a[0]), str(b[0])) })
+	slices.SortFunc(ids, byKey)
 	n, err := s.fit(ctx, ids[:min(limit, len(ids))])
 	if err != nil {
 		return page, err
 	}
-	results, err := s.readBatch(ctx, Stmt{Name: "read_steps", SQL: s.sql.readSteps, Rows: ids[:n], Reads: true})
+	results, err := s.readBatch(ctx, s.sql.readSteps.on(ids[:n]...))
 	if err != nil {
 		return page, err
 	}
 	for _, row := range results[0].Rows {
 		if !lacksText(row) { // otherwise the run is being purged
-			st := scanStep(row)
-			st.HeldUntil = instant(row[stepWidth])
+			r := rowReader{row}
+			st := r.step()
+			st.HeldUntil = r.time()
 			page.Items = append(page.Items, st)
 		}
 	}
@@ -57,17 +58,17 @@ func (s *Store) fit(ctx context.Context, ids [][]any) (n int, err error) {
 	total := 0
 	for some := firstMeasured; n < len(ids); some *= thenMeasured {
 		chunk := ids[n:min(n+some, len(ids))]
-		results, err := s.readBatch(ctx, Stmt{Name: "step_sizes", SQL: s.sql.stepSizes, Rows: chunk, Reads: true})
+		results, err := s.readBatch(ctx, s.sql.stepSizes.on(chunk...))
 		if err != nil {
 			return 0, err
 		}
 		sizes := make(map[string]int, len(chunk))
 		for _, row := range results[0].Rows {
-			sizes[str(row[0])] = sizeOfStep(row)
+			sizes[str(row[sizedStep])] = sizeOfStep(row)
 		}
 		for _, id := range chunk {
 			n++
-			if total += sizes[str(id[0])]; total >= core.MaxRead {
+			if total += sizes[key(id)]; total >= core.MaxRead {
 				return n, nil
 			}
 		}
@@ -77,11 +78,11 @@ func (s *Store) fit(ctx context.Context, ids [][]any) (n int, err error) {
 
 // sizeOfStep is how many bytes the texts of a step have, from a row of stepSizes.
 func sizeOfStep(row []any) int {
-	state := whole(row[1]) + sizeOf(str(row[3]))
-	if row[5] == "yes" { // see shelf.output
+	state := whole(row[sizedState]) + sizeOf(str(row[sizedStateName]))
+	if row[sizedPasses] == "yes" { // see shelf.output
 		return 2 * state
 	}
-	return state + whole(row[2]) + sizeOf(str(row[4]))
+	return state + whole(row[sizedOutput]) + sizeOf(str(row[sizedOutputName]))
 }
 
 // maxSurvey bounds the bytes of different States and Outputs when all steps of an epoch are

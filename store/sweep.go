@@ -43,7 +43,7 @@ func behind(slice [][]any, full int) string {
 	if len(slice) < full {
 		return ""
 	}
-	return str(slice[len(slice)-1][0])
+	return key(slice[len(slice)-1])
 }
 
 // next is the table whose turn it is.
@@ -57,26 +57,27 @@ func (p *positions) next() string {
 // sweep looks at a slice of one table and deletes what nothing leads to.
 func (s *Store) sweep(ctx context.Context, limit int) error {
 	table := s.seen.next()
-	look, parts := Stmt{Name: "slice_attempts", SQL: s.sql.sliceAttempts}, jobParts(s.sql)
+	look, parts := s.sql.sliceAttempts, jobParts(&s.sql)
 	switch table {
 	case "steps":
-		look, parts = Stmt{Name: "slice_steps", SQL: s.sql.sliceSteps}, runParts(s.sql)
+		look, parts = s.sql.sliceSteps, runParts(&s.sql)
 	case "step_texts":
-		look, parts = Stmt{Name: "slice_texts", SQL: s.sql.sliceTexts}, runParts(s.sql)
+		look, parts = s.sql.sliceTexts, runParts(&s.sql)
 	case "history":
-		look, parts = Stmt{Name: "slice_history", SQL: s.sql.sliceHistory}, runParts(s.sql)
+		look, parts = s.sql.sliceHistory, runParts(&s.sql)
 	case "callbacks":
-		look, parts = Stmt{Name: "slice_callbacks", SQL: s.sql.sliceCallbacks}, runParts(s.sql)
+		look, parts = s.sql.sliceCallbacks, runParts(&s.sql)
 	}
-	rows, err := s.read(ctx, look.Name, look.SQL, s.seen.at(table), int64(limit))
+	rows, err := s.read(ctx, look, s.seen.at(table), int64(limit))
 	if err != nil {
 		return err
 	}
 	for i, row := range rows {
-		if whole(row[1]) > 0 || i > 0 && row[0] == rows[i-1][0] {
+		owner := row[sliceOwner]
+		if whole(row[sliceOwners]) > 0 || i > 0 && owner == rows[i-1][sliceOwner] {
 			continue
 		}
-		if err := s.dismantle(ctx, row[0], parts); err != nil {
+		if err := s.dismantle(ctx, owner, parts); err != nil {
 			return err
 		}
 	}
@@ -88,13 +89,49 @@ func (s *Store) sweep(ctx context.Context, limit int) error {
 // something through, and that is long ago. All lanes' gates are few.
 func (s *Store) forgetGates(ctx context.Context, before time.Time) error {
 	ms, us := millis(before), before.UnixMicro()
-	rows, err := s.read(ctx, "idle_gates", s.sql.idleGates, ms, ms, us, int64(partsAt))
+	rows, err := s.read(ctx, s.sql.idleGates, ms, ms, us, int64(partsAt))
 	if err != nil || len(rows) == 0 {
 		return err
 	}
 	for i, row := range rows {
-		rows[i] = []any{row[0], ms, ms, us}
+		rows[i] = []any{key(row), ms, ms, us}
 	}
-	_, err = s.write(ctx, Stmt{Name: "forget_gates", SQL: s.sql.forgetGates, Rows: rows})
+	_, err = s.write(ctx, s.sql.forgetGates.on(rows...))
 	return err
+}
+
+// The columns of a slice: the owner of a row, and how many owners of that id there are.
+const (
+	sliceOwner = iota
+	sliceOwners
+)
+
+type sweepSQL struct {
+	sliceAttempts, sliceSteps, sliceTexts, sliceHistory, sliceCallbacks statement
+	idleGates, forgetGates                                              statement
+}
+
+func newSweepSQL(d Dialect) sweepSQL {
+	return sweepSQL{
+		sliceAttempts:  reading("slice_attempts", d.sql(slice("job_id", "attempts{use PRIMARY}", "jobs"))),
+		sliceSteps:     reading("slice_steps", d.sql(slice("run_id", "steps{use steps_path}", "runs"))),
+		sliceTexts:     reading("slice_texts", d.sql(slice("run_id", "step_texts{use PRIMARY}", "runs"))),
+		sliceHistory:   reading("slice_history", d.sql(slice("run_id", "history{use PRIMARY}", "runs"))),
+		sliceCallbacks: reading("slice_callbacks", d.sql(slice("run_id", "callbacks{use callbacks_step}", "runs"))),
+
+		idleGates:   reading("idle_gates", d.sql(`SELECT lane FROM gates{use PRIMARY} WHERE lane > '' AND `+idle("?", "?", "?")+` LIMIT {limit}`)),
+		forgetGates: writing("forget_gates", d.deleteRows("gates", `gates.lane = r.lane AND `+idle("r#closed", "r#until", "r#next"))),
+	}
+}
+
+// slice is a statement that looks at some rows of a table by the column that names their
+// owner, and at how many owners each has.
+func slice(column, table, owners string) string {
+	return `SELECT slice.owner, (SELECT COUNT(*) FROM ` + owners + ` WHERE ` + owners + `.id = slice.owner) AS owners
+		FROM (SELECT ` + column + ` AS owner FROM ` + table + ` WHERE ` + column + ` > ? ORDER BY ` + column + ` LIMIT {limit}) AS slice ORDER BY slice.owner`
+}
+
+// idle is the condition of a gate that has nothing to say.
+func idle(closed, until, next string) string {
+	return `gates.failures = 0 AND gates.stray_since IS NULL AND gates.closed_at < ` + closed + ` AND gates.open_until < ` + until + ` AND gates.next_us < ` + next
 }

@@ -68,7 +68,7 @@ func (t *taking) build() {
 			own = append(own, []any{string(q.Lane), t.lease})
 		}
 		if q.Pass != nil {
-			gate := Stmt{Name: "insert_gates", SQL: t.sql.insertGate, Rows: [][]any{{string(q.Lane)}}}
+			gate := t.sql.insertGate.on([]any{string(q.Lane)})
 			t.stmts = append(t.stmts, gate, t.admit(q))
 		}
 		t.placed[i].claim = len(t.stmts)
@@ -78,17 +78,15 @@ func (t *taking) build() {
 		}
 		t.placed[i].read = len(t.stmts)
 		if q.Lane.Workflow() == "" {
-			t.stmts = append(t.stmts, Stmt{Name: "claimed", SQL: t.sql.claimed, Args: t.mine(q), Reads: true, MaxBytes: q.Bytes})
+			t.stmts = append(t.stmts, t.sql.claimed.with(t.mine(q)...).upTo(q.Bytes))
 			continue
 		}
 		t.placed[i].above = t.placed[i].read + 1
-		t.stmts = append(t.stmts,
-			Stmt{Name: "claimed_steps", SQL: t.sql.claimedSteps, Args: t.mine(q), Reads: true},
-			Stmt{Name: "above_taken", SQL: t.sql.aboveTaken, Args: t.mine(q), Reads: true})
+		t.stmts = append(t.stmts, t.sql.claimedSteps.with(t.mine(q)...), t.sql.aboveTaken.with(t.mine(q)...))
 	}
 	if len(own) > 0 {
 		t.bases = len(t.stmts)
-		t.stmts = append(t.stmts, Stmt{Name: "bases", SQL: t.sql.bases, Rows: own, Reads: true})
+		t.stmts = append(t.stmts, t.sql.bases.on(own...))
 	}
 }
 
@@ -126,12 +124,12 @@ func (t *taking) admit(q core.Quota) Stmt {
 	lane, closed, now := string(q.Lane), sinceEver(q.Pass.Closed), t.now.UnixMilli()
 	if q.Pass.Probe > 0 {
 		p := max(q.Pass.Probe, time.Millisecond)
-		return Stmt{Name: "admit_probe", SQL: t.sql.admitProbe, Args: []any{t.lease, t.now.Add(p).UnixMilli(),
-			lane, closed, now, t.now.Add(2 * p).UnixMilli(), lane, t.floors.at(q.Lane), now}}
+		return t.sql.admitProbe.with(t.lease, t.now.Add(p).UnixMilli(),
+			lane, closed, now, t.now.Add(2*p).UnixMilli(), lane, t.floors.at(q.Lane), now)
 	}
 	from, horizon := t.now.UnixMicro(), t.now.Add(core.GateHorizon).UnixMicro()
-	return Stmt{Name: "admit", SQL: t.sql.admit, Args: []any{t.lease, from, horizon, from,
-		lane, t.lease, closed, t.now.Add(q.Pass.Ahead).UnixMicro(), horizon}}
+	return t.sql.admit.with(t.lease, from, horizon, from,
+		lane, t.lease, closed, t.now.Add(q.Pass.Ahead).UnixMicro(), horizon)
 }
 
 func (t *taking) claim(q core.Quota) Stmt {
@@ -139,9 +137,9 @@ func (t *taking) claim(q core.Quota) Stmt {
 	args := []any{lane, t.floors.at(q.Lane), now, lane, end, t.lease, lane}
 	if q.Pass == nil {
 		args = append(args, t.now.Add(-core.RampTime).UnixMilli(), t.now.Add(core.GateHorizon).UnixMilli(), most(q), end, t.lease)
-		return Stmt{Name: "claim", SQL: t.sql.claim, Args: args}
+		return t.sql.claim.with(args...)
 	}
-	return Stmt{Name: "claim_passed", SQL: t.sql.claimPassed, Args: append(args, t.lease, most(q), end, t.lease)}
+	return t.sql.claimPassed.with(append(args, t.lease, most(q), end, t.lease)...)
 }
 
 // account moves the gate on by what was claimed, or gives a probe back that found
@@ -149,10 +147,9 @@ func (t *taking) claim(q core.Quota) Stmt {
 func (t *taking) account(q core.Quota) Stmt {
 	lane, mine := string(q.Lane), t.mine(q)
 	if q.Pass.Probe > 0 {
-		return Stmt{Name: "refund", SQL: t.sql.refund, Args: append([]any{lane, t.lease}, mine...)}
+		return t.sql.refund.with(append([]any{lane, t.lease}, mine...)...)
 	}
-	return Stmt{Name: "charge", SQL: t.sql.charge,
-		Args: slices.Concat([]any{interval(q.Pass).Microseconds()}, mine, []any{lane, t.lease}, mine)}
+	return t.sql.charge.with(slices.Concat([]any{interval(q.Pass).Microseconds()}, mine, []any{lane, t.lease}, mine)...)
 }
 
 // mine are the arguments by which what a quota claimed is found.
@@ -195,7 +192,7 @@ func situated(rows [][]any) bool {
 // hasSituation tells whether a row of takenColumns ends with a step, with its texts, and its
 // run.
 func hasSituation(row []any) bool {
-	return len(row) >= takenWidth+situationWidth && row[takenWidth] != nil && row[takenWidth+stepWidth] != nil && !lacksText(row[takenWidth:])
+	return len(row) >= takenStep+situationWidth && row[takenStep] != nil && row[takenRun] != nil && !lacksText(row[takenStep:])
 }
 
 // jobs reads what was taken, in the order asked. Late are jobs that were claimed by
@@ -205,7 +202,9 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 	bases := map[core.Lane]int64{}
 	if t.bases > 0 {
 		for _, row := range results[t.bases].Rows {
-			bases[core.Lane(str(row[0]))], _ = row[1].(int64)
+			r := rowReader{row}
+			lane := core.Lane(r.text())
+			bases[lane], _ = r.value().(int64)
 		}
 	}
 	for i, q := range t.quotas {
@@ -216,18 +215,22 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 		above := map[core.ID][]any{}
 		if at := t.placed[i].above; at > 0 {
 			for _, row := range results[at].Rows {
-				above[core.ID(str(row[0]))] = row[1:]
+				r := rowReader{row}
+				step := r.id()
+				above[step] = r.row
 			}
 		}
 		rows := results[t.placed[i].read].Whole()
-		slices.SortFunc(rows, func(a, b []any) int { return strings.Compare(str(a[0]), str(b[0])) })
+		slices.SortFunc(rows, byKey)
 		jobs = slices.Grow(jobs, len(results[t.placed[i].read].Rows))
 		for n, row := range rows {
-			j := core.TakenJob{Job: scanJob(row), Event: scanEvent(row[jobWidth:])}
+			r := rowReader{row}
+			j := r.taken()
 			rows[n] = nil // the event has a copy of its payload
 			if hasSituation(row) {
-				j.Situation = scanSituation(row[takenWidth:])
-				j.Situation.Above = scanAbove(above[j.ID], j.Situation.Step)
+				j.Situation = r.situation()
+				over := rowReader{above[j.ID]}
+				j.Situation.Above = over.above(j.Situation.Step)
 			}
 			switch {
 			case q.Pass == nil:
@@ -242,8 +245,68 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 			jobs = append(jobs, j)
 		}
 		for _, row := range results[t.placed[i].read].cut() {
-			jobs = append(jobs, core.TakenJob{Job: scanJob(row), Bare: true})
+			r := rowReader{row}
+			jobs = append(jobs, core.TakenJob{Job: r.job(), Bare: true})
 		}
 	}
 	return jobs, late
+}
+
+const (
+	// What a claim took is found by the due time it wrote, which is in the index, and
+	// told apart from other jobs of that millisecond by its lease.
+	mine   = `FROM jobs AS mine{use jobs_waiting} WHERE mine.{due_lane} = ? AND mine.due_at = ? AND mine.lease = ?`
+	leased = `jobs.{due_lane} = ? AND jobs.due_at = ? AND jobs.lease = ?`
+
+	// Due jobs of a lane. A claim that is sent again, or arrives late, finds what it
+	// took and takes no more.
+	dueJobs   = `FROM jobs{use jobs_waiting} WHERE {due_lane} = ? AND due_at >= ? AND due_at <= ?`
+	claimable = dueJobs + ` AND NOT EXISTS (SELECT 1 ` + mine + `{past})`
+	oldest    = ` ORDER BY due_at, id LIMIT {limit}`
+
+	// scheduled_at comes before due_at, since MySQL evaluates SET from left to right with the
+	// new values.
+	claimed = `status = 'running', attempt = attempt + 1, scheduled_at = due_at, due_at = ?, lease = ?`
+)
+
+type takeSQL struct {
+	claim, claimPassed, claimed, claimedSteps, aboveTaken statement
+	admit, admitProbe, charge, refund, bases              statement
+}
+
+func newTakeSQL(d Dialect) takeSQL {
+	t := d.sql
+	return takeSQL{
+		// Without a Pass: only while the gate is wide open. One with a Pass was admitted.
+		claim: writing("claim", d.updatePicked("jobs", claimed, claimable+` AND NOT EXISTS (SELECT 1 FROM gates
+			WHERE gates.lane = ? AND (`+isOpen+` OR gates.closed_at > ? AND gates.closed_at <= ?))`+oldest)),
+		claimPassed: writing("claim_passed", d.updatePicked("jobs", claimed, claimable+` AND EXISTS (SELECT 1 FROM gates
+			WHERE gates.lane = ? AND gates.taker = ?)`+oldest)),
+
+		claimed: reading("claimed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_waiting}`+withEvents+` WHERE `+leased)),
+
+		// What a Take of a workflow's jobs brings, in two statements: few steps are in another,
+		// and the columns of what those are in are most of a situation's. So few that a plan
+		// could begin with them, if it knew: it is to begin with the jobs that were claimed.
+		claimedSteps: reading("claimed_steps", t(`SELECT `+takenColumns+`, `+stepAndRun+` FROM jobs{use jobs_waiting}`+withEvents+`
+			LEFT JOIN steps{use PRIMARY} ON steps.id = jobs.id LEFT`+withRun+` WHERE `+leased)),
+		aboveTaken: reading("above_taken", t(`SELECT steps.id`+above()+` FROM jobs{use jobs_waiting} JOIN steps{use PRIMARY} ON steps.id = jobs.id`+withAbove()+`
+			WHERE `+leased+` AND COALESCE(steps.parent_id, '') <> ''`)),
+
+		// A Take with a Pass writes its lease into the gate, and where its starts begin.
+		// A time of next_us that is too far away was written before the clock was set back.
+		admit: writing("admit", t(`UPDATE gates SET taker = ?, base_us = CASE WHEN next_us < ? OR next_us > ? THEN ? ELSE next_us END
+			WHERE lane = ? AND taker <> ? AND closed_at = ? AND `+isClosed+` AND (next_us <= ? OR next_us > ?)`)),
+
+		// For a probe, what is to be put back if there was none to take.
+		admitProbe: writing("admit_probe", t(`UPDATE gates SET taker = ?, base_us = open_until, open_until = ?
+			WHERE lane = ? AND closed_at = ? AND `+isOpen+` AND (open_until <= ? OR open_until > ?)
+			AND EXISTS (SELECT 1 `+dueJobs+`)`)),
+
+		charge: writing("charge", t(`UPDATE gates SET next_us = base_us + ? * (SELECT COUNT(*) `+mine+`)
+			WHERE lane = ? AND taker = ? AND EXISTS (SELECT 1 `+mine+`)`)),
+		refund: writing("refund", t(`UPDATE gates SET open_until = base_us
+			WHERE lane = ? AND taker = ? AND NOT EXISTS (SELECT 1 `+mine+`)`)),
+		bases: reading("bases", d.selection(`gates.lane, gates.base_us`, "gates{use PRIMARY}", `gates.lane = r.lane AND gates.taker = r.taker`)),
+	}
 }

@@ -121,7 +121,7 @@ func (s *Store) fill(ctx context.Context, run core.ID, steps []core.Step) error 
 	if len(names) == 0 {
 		return nil
 	}
-	st := Stmt{Name: "texts_of", SQL: s.sql.textsOf, Reads: true}
+	st := s.sql.textsOf.on()
 	for name := range names {
 		st.Rows = append(st.Rows, []any{string(run), name})
 	}
@@ -131,7 +131,9 @@ func (s *Store) fill(ctx context.Context, run core.ID, steps []core.Step) error 
 	}
 	texts := make(map[string][]byte, len(names))
 	for i, row := range results[0].Rows {
-		texts[str(row[0])] = []byte(str(row[1]))
+		r := rowReader{row}
+		name, text := r.text(), r.text()
+		texts[name] = []byte(text)
 		results[0].Rows[i] = nil // there may be many rows, and large ones
 	}
 	if len(texts) < len(names) {

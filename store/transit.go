@@ -40,22 +40,30 @@ func (s *Store) Transit(ctx context.Context, ts ...core.Transition) ([]bool, err
 	return made, nil
 }
 
+// The columns of heldBy: the mark of a transition, the newest entry of its run, and the mark of
+// the entry behind the one that the transition knew.
+const (
+	heldMark = iota
+	heldStands
+	heldHolder
+)
+
 // madeOf tells which transitions are made, from rows of heldBy. It does not know yet
 // where nobody seems to have made the entry and the run seems to be where it was.
 func madeOf(ts []core.Transition, rows [][]any) (made []bool, known bool) {
 	at := make(map[string][]any, len(rows))
 	for _, row := range rows {
-		at[str(row[0])] = row
+		at[str(row[heldMark])] = row
 	}
 	made = make([]bool, len(ts))
 	for i, t := range ts {
 		row, found := at[string(t.Mark)]
 		switch {
 		case !found: // no such run
-		case row[2] == nil && whole(row[1]) == t.Seq:
+		case row[heldHolder] == nil && whole(row[heldStands]) == t.Seq:
 			return nil, false
 		default:
-			made[i] = str(row[2]) == string(t.Mark)
+			made[i] = str(row[heldHolder]) == string(t.Mark)
 		}
 	}
 	return made, true
@@ -89,29 +97,29 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 			stmts = append(stmts, st)
 		}
 	}
-	if s.sql.lockRuns != "" {
-		add(Stmt{Name: "lock_runs", SQL: s.sql.lockRuns, Reads: true, Sorted: 1}, func(t core.Transition) [][]any { return [][]any{{string(t.Run.ID)}} })
+	if s.sql.lockRuns.sql != "" {
+		add(s.sql.lockRuns.on().sortedBy(1), func(t core.Transition) [][]any { return [][]any{{string(t.Run.ID)}} })
 	}
-	add(Stmt{Name: "insert_definitions", SQL: s.sql.insertDefinition, Sorted: 1}, s.newDefinition)
-	add(Stmt{Name: "insert_history", SQL: s.sql.insertHistory, Sorted: historyRun}, firstEntry)
-	add(Stmt{Name: "more_history", SQL: s.sql.moreHistory}, moreEntries)
-	add(Stmt{Name: "insert_step_attempts", SQL: s.sql.insertStepAttempts}, stepAttemptRows)
-	add(Stmt{Name: "insert_rises", SQL: s.sql.insertRise}, riseRows)
-	add(Stmt{Name: "insert_jobs_if", SQL: s.sql.insertJobIf}, s.riseJobRows)
+	add(s.sql.insertDefinition.on().sortedBy(1), s.newDefinition)
+	add(s.sql.insertHistory.on().sortedBy(historyRun), firstEntry)
+	add(s.sql.moreHistory.on(), moreEntries)
+	add(s.sql.insertStepAttempts.on(), stepAttemptRows)
+	add(s.sql.insertRise.on(), riseRows)
+	add(s.sql.insertJobIf.on(), s.riseJobRows)
 	texts := make(map[core.ID]*shelf, len(ts))
 	for _, t := range ts {
 		texts[t.Mark] = shelve(t)
 	}
-	add(Stmt{Name: "insert_texts", SQL: s.sql.insertTexts}, func(t core.Transition) [][]any { return texts[t.Mark].texts })
-	add(Stmt{Name: "insert_steps", SQL: s.sql.insertSteps}, func(t core.Transition) [][]any { return texts[t.Mark].fresh })
-	add(Stmt{Name: "change_steps", SQL: s.sql.changeSteps}, func(t core.Transition) [][]any { return texts[t.Mark].changed })
-	add(Stmt{Name: "hold_steps", SQL: s.sql.holdSteps}, heldRows)
-	add(Stmt{Name: "insert_step_jobs", SQL: s.sql.insertStepJobs}, stepJobRows)
-	add(Stmt{Name: "change_jobs", SQL: s.sql.changeJobs}, changedJobRows)
-	add(Stmt{Name: "insert_tokens", SQL: s.sql.insertTokens}, tokenRows)
-	add(Stmt{Name: "disarm", SQL: s.sql.disarm}, disarmRows)
-	add(Stmt{Name: "move_runs", SQL: s.sql.moveRun}, runRow)
-	add(Stmt{Name: "held_by", SQL: s.sql.heldBy, Reads: true}, func(t core.Transition) [][]any {
+	add(s.sql.insertTexts.on(), func(t core.Transition) [][]any { return texts[t.Mark].texts })
+	add(s.sql.insertSteps.on(), func(t core.Transition) [][]any { return texts[t.Mark].fresh })
+	add(s.sql.changeSteps.on(), func(t core.Transition) [][]any { return texts[t.Mark].changed })
+	add(s.sql.holdSteps.on(), heldRows)
+	add(s.sql.insertStepJobs.on(), stepJobRows)
+	add(s.sql.changeJobs.on(), changedJobRows)
+	add(s.sql.insertTokens.on(), tokenRows)
+	add(s.sql.disarm.on(), disarmRows)
+	add(s.sql.moveRun.on(), runRow)
+	add(s.sql.heldBy.on(), func(t core.Transition) [][]any {
 		return [][]any{{string(t.Mark), int64(t.Seq + 1), string(t.Run.ID)}}
 	})
 	return stmts
@@ -224,4 +232,80 @@ func runRow(t core.Transition) [][]any {
 	r, id := t.Run, string(t.Run.ID)
 	return [][]any{{r.Definition, string(r.Status), int64(r.Epoch), int64(r.Seq), r.Step, textOrNull(r.Output), r.Error,
 		millis(r.DeadlineAt), millis(r.StartedAt), millis(r.FinishedAt), int64(r.Written), orNull(r.Writers), id, int64(t.Seq), id, int64(t.Seq + 1), string(t.Mark)}}
+}
+
+const (
+	historyColumns = `run_id, seq, mark, at, epoch, type, path, data`
+
+	// A transition holds its run while the entry behind the run's newest carries its mark:
+	// from the statement that inserts that entry to the one that moves the run on. What is
+	// between them has this condition, and so does nothing for who lost, and nothing when
+	// it is sent again. It is written so that every plan looks for the one entry by its
+	// number, and then for the run.
+	entry   = `history AS mine{use PRIMARY}`
+	holding = `mine.run_id = r.run AND mine.seq = r#first AND mine.mark = r.mark
+		AND mine.seq = (SELECT runs.seq + 1 FROM runs WHERE runs.id = mine.run_id)`
+	ifHeld = `EXISTS (SELECT 1 FROM ` + entry + ` WHERE ` + holding + `)`
+)
+
+// transitSQL is the statements of a Transit, in the order in which they are sent. The transition
+// that comes second waits at the first of them, and finds the entry or the run's number changed.
+type transitSQL struct {
+	lockRuns, insertHistory, moreHistory, insertStepAttempts, insertRise statement
+	insertTexts, insertSteps, changeSteps, holdSteps                     statement
+	insertStepJobs, changeJobs, insertTokens, disarm, moveRun, heldBy    statement
+}
+
+func newTransitSQL(d Dialect) transitSQL {
+	return transitSQL{
+		lockRuns: reading("lock_runs", lockRuns(d)),
+		insertHistory: writing("insert_history", d.insert("history", historyColumns, `runs.id, runs.seq + 1, r.mark, r#at, r#epoch, r.type, r.path, r.data`,
+			"runs{use PRIMARY}", `runs.id = r.run AND runs.seq = r#seq {hold runs}`, "run_id")),
+		moreHistory: writing("more_history", d.insertNew("history", historyColumns,
+			`mine.run_id, r#seq, mine.mark, r#at, r#epoch, r.type, r.path, r.data`, entry, holding)),
+		insertStepAttempts: writing("insert_step_attempts", d.insertNew("attempts", attemptColumns,
+			`r.job, r.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, entry, holding)),
+		insertRise: writing("insert_rises", d.insertNew("events", eventColumns,
+			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, entry, holding)),
+		// A name always has the same text, so the row may be there already.
+		insertTexts: writing("insert_texts", d.insert("step_texts", `run_id, name, body`, `mine.run_id, r.name, r.body`, entry,
+			`mine.run_id = r.run AND mine.seq = r#first AND mine.mark = r.mark`, "run_id")),
+		insertSteps: writing("insert_steps", d.insertNew("steps", stepColumns, `r.id, mine.run_id, r#epoch, r.parent, r.branch, r.path, r.name, r.type, r.status,
+			r#attempt, r.state, r.output, r.error, r.carry, r.fan, r.leaf_of, r#started_at, r#finished_at, r.state_in, r.output_in`, entry, holding)),
+		changeSteps: writing("change_steps", d.updateRows("steps", `status = r.status, attempt = r#attempt, output = r.output, error = r.error, carry = r.carry, fan = r.fan,
+			leaf_of = CASE WHEN r.last = 'yes' THEN COALESCE(parent_id, run_id) END, finished_at = r#finished_at,
+			output_in = r.output_in`,
+			`steps.id = r.id AND `+ifHeld)),
+		// Before the jobs are changed: then their leases are gone.
+		holdSteps: writing("hold_steps", d.updateRows("steps",
+			`held_until = (SELECT jobs.due_at FROM jobs{use PRIMARY} WHERE jobs.id = steps.id AND jobs.status = 'running')`,
+			`steps.id = r.id AND `+ifHeld)),
+		insertStepJobs: writing("insert_step_jobs", d.insertNew("jobs", jobColumns,
+			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, r.status, 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, entry, holding)),
+		// A job that ends before its first attempt was due at the time for which it waited.
+		// scheduled_at comes first, as in claimed.
+		changeJobs: writing("change_jobs", d.updateRows("jobs",
+			`scheduled_at = COALESCE(scheduled_at, due_at), status = r.status, due_at = r#due_at, lease = NULL, last_error = r.error, finished_at = r#finished_at`,
+			`jobs.id = r.id AND `+ifHeld)),
+		insertTokens: writing("insert_tokens", d.insertNew("callbacks", `token_hash, run_id, step_id, expires_at`, `r.hash, mine.run_id, r.step, r#expires_at`, entry, holding)),
+		disarm:       writing("disarm", d.deleteBy("callbacks_step", "callbacks", `callbacks.run_id = r.of AND callbacks.step_id = r.step AND `+ifHeld)),
+		// What it is guarded by is what it changes, which MySQL does not let an UPDATE read.
+		moveRun: writing("move_runs", d.updateRows("runs", `definition = r.definition, status = r.status, epoch = r#epoch, seq = r#next, step = r.step, output = r.output, error = r.error,
+			deadline_at = r#deadline_at, started_at = r#started_at, finished_at = r#finished_at,
+			written = r#written, writers = r.writers`,
+			`runs.id = r.run AND runs.seq = r#seq AND EXISTS (SELECT 1 FROM history AS mine{use PRIMARY}
+			WHERE mine.run_id = r.same_run AND mine.seq = r#first AND mine.mark = r.mark)`)),
+		// Who made the entry behind the one that a transition knew, and where the run stands.
+		heldBy: reading("held_by", d.selection(`r.mark AS mark, runs.seq AS stands,
+			(SELECT mine.mark FROM history AS mine{use PRIMARY} WHERE mine.run_id = runs.id AND mine.seq = r#first) AS holder`,
+			"runs{use PRIMARY}", `runs.id = r.run`)),
+	}
+}
+
+// lockRuns keeps runs as they are, where the guards need that.
+func lockRuns(d Dialect) string {
+	if d.alone == "" {
+		return ""
+	}
+	return d.selection(`runs.id AS run`, "runs{use PRIMARY}", `runs.id = r.run`) + d.alone
 }

@@ -11,22 +11,32 @@ import (
 // Turn tells whose turn it is. See core.Upkeep. Who asks writes a new name into the row,
 // if its time has come, and reads which name is there: so it may be asked twice.
 func (s *Store) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
-	stmts := s.turnStmts(now, name, hold)
-	me := stmts[1].Args[1].(string)
+	me := string(s.leases.Next())
+	stmts := s.turnStmts(now, name, me, hold)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return false, fmt.Errorf("turn to %s: %w", name, err)
 	}
-	rows := results[2].Rows
-	return len(rows) > 0 && str(rows[0][0]) == me, nil
+	rows := results[len(stmts)-1].Rows
+	return len(rows) > 0 && key(rows[0]) == me, nil
 }
 
-// turnStmts are the statements of a Turn. The second one writes the new name.
-func (s *Store) turnStmts(now time.Time, name string, hold time.Duration) []Stmt {
-	me, end := string(s.leases.Next()), now.Add(hold)
+// turnStmts are the statements of a Turn of a holder. The last one reads who holds it.
+func (s *Store) turnStmts(now time.Time, name, holder string, hold time.Duration) []Stmt {
+	end := now.Add(hold)
 	return []Stmt{
-		{Name: "insert_turn", SQL: s.sql.insertTurn, Rows: [][]any{{name}}},
-		{Name: "turn", SQL: s.sql.turn, Args: []any{millis(end), me, name, millis(now), millis(end.Add(core.TurnHorizon))}},
-		{Name: "whose_turn", SQL: s.sql.whose, Args: []any{name}, Reads: true},
+		s.sql.insertTurn.on([]any{name}),
+		s.sql.turn.with(millis(end), holder, name, millis(now), millis(end.Add(core.TurnHorizon))),
+		s.sql.whose.with(name),
+	}
+}
+
+type turnsSQL struct{ insertTurn, turn, whose statement }
+
+func newTurnsSQL(d Dialect) turnsSQL {
+	return turnsSQL{
+		insertTurn: writing("insert_turn", d.insert("turns", `name, until_at, holder`, `r.name, 0, ''`, "", "", "name")),
+		turn:       writing("turn", d.sql(`UPDATE turns SET until_at = ?, holder = ? WHERE name = ? AND (until_at <= ? OR until_at > ?)`)),
+		whose:      reading("whose_turn", d.sql(`SELECT holder FROM turns WHERE name = ?`)),
 	}
 }

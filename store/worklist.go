@@ -19,15 +19,16 @@ func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 		from, bottom[l] = s.floors.trusted(l, began)
 		rows[i] = []any{string(l), string(l), from, string(l)}
 	}
-	results, err := s.readBatch(ctx, Stmt{Name: "due", SQL: s.sql.due, Rows: rows, Reads: true})
+	results, err := s.readBatch(ctx, s.sql.due.on(rows...))
 	if err != nil {
 		return nil, fmt.Errorf("look for due jobs: %w", err)
 	}
 	due := make(map[core.Lane]core.Outlook, len(lanes))
 	for _, row := range results[0].Rows {
-		lane := core.Lane(str(row[0]))
-		s.floors.found(lane, row[1], bottom[lane], began)
-		if o := (core.Outlook{DueAt: instant(row[1]), Gate: scanGate(row[2:])}); o != (core.Outlook{}) {
+		r := rowReader{row}
+		lane, first := core.Lane(r.text()), r.value()
+		s.floors.found(lane, first, bottom[lane], began)
+		if o := (core.Outlook{DueAt: instant(first), Gate: r.gate()}); o != (core.Outlook{}) {
 			due[lane] = o
 		}
 	}
@@ -75,18 +76,18 @@ func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int,
 			jobs = append(jobs, s.jobsStmt(*o.GivesRise, false).Rows...)
 		}
 	}
-	stmts = append(stmts, Stmt{Name: "insert_attempts", SQL: s.sql.insertAttempt, Rows: attempts})
+	stmts = append(stmts, s.sql.insertAttempt.on(attempts...))
 	if len(events) > 0 {
-		stmts = append(stmts, Stmt{Name: "insert_events_if", SQL: s.sql.insertEventIf, Rows: events})
+		stmts = append(stmts, s.sql.insertEventIf.on(events...))
 	}
 	if len(jobs) > 0 {
-		stmts = append(stmts, Stmt{Name: "insert_jobs_if", SQL: s.sql.insertJobIf, Rows: jobs})
+		stmts = append(stmts, s.sql.insertJobIf.on(jobs...))
 	}
 	moves, lanes := s.verdicts(outcomes)
-	stmts = append(append(stmts, moves...), Stmt{Name: "settle", SQL: s.sql.settle, Rows: ends})
+	stmts = append(append(stmts, moves...), s.sql.settle.on(ends...))
 	settled = len(stmts) - 1
 	if len(lanes) > 0 {
-		stmts = append(stmts, Stmt{Name: "gates", SQL: s.sql.gates, Rows: lanes, Reads: true})
+		stmts = append(stmts, s.sql.gates.on(lanes...))
 	}
 	return stmts, settled, lanes
 }
@@ -98,14 +99,15 @@ func (s *Store) superseded(ctx context.Context, outcomes []core.Outcome) ([]core
 	for i, o := range outcomes {
 		leases[i] = []any{string(o.JobID), string(o.Lease)}
 	}
-	results, err := s.readBatch(ctx, Stmt{Name: "settled", SQL: s.sql.settled, Rows: leases, Reads: true})
+	results, err := s.readBatch(ctx, s.sql.settled.on(leases...))
 	if err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
 	type lease struct{ job, lease string }
 	settled := map[lease]bool{}
 	for _, row := range results[0].Rows {
-		settled[lease{str(row[0]), str(row[1])}] = true
+		r := rowReader{row}
+		settled[lease{r.text(), r.text()}] = true
 	}
 	var lost []core.ID
 	for _, o := range outcomes {
@@ -138,9 +140,9 @@ func (s *Store) Release(ctx context.Context, due time.Time, jobs ...core.Job) er
 		return nil
 	}
 	stmts := make([]Stmt, len(jobs)+1)
-	stmts[0] = Stmt{Name: "end_probe", SQL: s.sql.endProbe, Rows: probesOf(due, jobs)}
+	stmts[0] = s.sql.endProbe.on(probesOf(due, jobs)...)
 	for i, j := range jobs {
-		stmts[i+1] = Stmt{Name: "release", SQL: s.sql.release, Args: []any{millis(due), string(j.ID), string(j.Lease)}}
+		stmts[i+1] = s.sql.release.with(millis(due), string(j.ID), string(j.Lease))
 	}
 	if _, err := s.write(ctx, stmts...); err != nil {
 		return fmt.Errorf("release: %w", err)
@@ -156,7 +158,7 @@ func (s *Store) Recover(ctx context.Context, now time.Time, lanes []core.Lane) (
 	}
 	stmts := make([]Stmt, len(lanes))
 	for i, l := range lanes {
-		stmts[i] = Stmt{Name: "recover", SQL: s.sql.recover, Args: []any{millis(now), string(l), millis(now)}}
+		stmts[i] = s.sql.recover.with(millis(now), string(l), millis(now))
 	}
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
@@ -168,4 +170,39 @@ func (s *Store) Recover(ctx context.Context, now time.Time, lanes []core.Lane) (
 		n += int(r.Changed)
 	}
 	return n, nil
+}
+
+// held is the guard of every write to a taken job.
+const held = `jobs.id = r.id AND jobs.status = 'running' AND jobs.lease = r.lease`
+
+type worklistSQL struct {
+	due, insertAttempt, insertEventIf, settle, settled, release, recover statement
+}
+
+func newWorklistSQL(d Dialect) worklistSQL {
+	return worklistSQL{
+		due: reading("due", d.outer(`r.lane AS lane, (SELECT due_at FROM jobs{use jobs_waiting}
+			WHERE {due_lane} = r.same_lane AND due_at >= r#floor ORDER BY due_at LIMIT 1) AS due, `+gateState,
+			"gates{use PRIMARY}", `gates.lane = r.gate`)),
+
+		insertAttempt: writing("insert_attempts", d.insert("attempts", attemptColumns,
+			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs{use PRIMARY}", held+` {hold jobs}`, "job_id")),
+
+		// What an outcome gives rise to is stored beside the job it ends.
+		insertEventIf: writing("insert_events_if", d.insert("events", eventColumns,
+			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs{use PRIMARY}", held, "id")),
+
+		settle: writing("settle", d.updateRows("jobs",
+			`status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`, held)),
+
+		settled: reading("settled", d.selection(`attempts.job_id, attempts.lease`, "attempts", `attempts.job_id = r.id AND attempts.lease = r.lease`)),
+
+		// status first: MySQL evaluates SET from left to right with the new values. The job of a
+		// step is also taken when its time has come: only one with an error has failed.
+		release: writing("release", d.sql(`UPDATE jobs SET status = CASE WHEN attempt > earlier + 1 AND (last_error <> '' OR `+noWorkflow+`) THEN 'retryable' ELSE 'available' END,
+			attempt = attempt - 1, due_at = ?, lease = NULL
+			WHERE id = ? AND status = 'running' AND lease = ?`)),
+
+		recover: writing("recover", d.sql(`UPDATE jobs{use jobs_waiting} SET due_at = ? WHERE {due_lane} = ? AND due_at > ? AND status = 'running'`)),
+	}
 }

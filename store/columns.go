@@ -1,0 +1,102 @@
+package store
+
+import (
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// The columns of events, jobs and attempts. An INSERT, a SELECT and the method of rowReader that
+// reads the rows have them in the same order.
+
+const (
+	eventColumns = `id, source, type, payload, content_type, headers, delivery_id, created_at`
+	eventStored  = eventColumns + `, encoding`
+
+	// An event without payload and headers, for listings.
+	eventSummary = `id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding`
+)
+
+// event reads eventStored or eventSummary.
+func (r *rowReader) event() core.Event {
+	e := core.Event{ID: r.id(), Source: r.text(), Type: r.text()}
+	payload := r.text()
+	e.ContentType = r.text()
+	e.Headers = decodeHeaders(r.text())
+	e.DeliveryID = r.text()
+	e.CreatedAt = r.time()
+	decodePayload(&e, payload, r.text())
+	return e
+}
+
+const (
+	jobColumns = `id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at, finished_at`
+	jobStored  = jobColumns + `, earlier, scheduled_at`
+
+	// A job as the ledger shows it, with its run and step.
+	jobShown = jobStored + `, (SELECT steps.run_id FROM steps WHERE steps.id = jobs.id) AS run_id, (SELECT steps.path FROM steps WHERE steps.id = jobs.id) AS step`
+
+	// Jobs with their events, in an order that an index has.
+	withEvents = ` JOIN events ON events.id = jobs.event_id`
+)
+
+// job reads jobStored.
+func (r *rowReader) job() core.Job {
+	return core.Job{
+		ID:          r.id(),
+		EventID:     r.id(),
+		Lane:        core.Lane(r.text()),
+		Key:         r.text(),
+		Status:      core.Status(r.text()),
+		Attempt:     r.number(),
+		MaxAttempts: r.number(),
+		DueAt:       r.time(),
+		Lease:       core.Lease(r.text()),
+		LastError:   r.text(),
+		CreatedAt:   r.time(),
+		FinishedAt:  r.time(),
+		Earlier:     r.number(),
+		ScheduledAt: r.time(),
+	}
+}
+
+// shown reads jobShown.
+func (r *rowReader) shown() core.Job {
+	j := r.job()
+	j.RunID, j.Step = r.id(), r.text()
+	return j
+}
+
+// takenColumns are a job and its event.
+var takenColumns = qualified("jobs", jobStored) + `, ` + qualified("events", eventStored)
+
+// The places in the rows of claimedSteps of the first columns of a step and of its run.
+const (
+	takenStep = 14 + 9
+	takenRun  = takenStep + stepWidth
+)
+
+// taken reads takenColumns.
+func (r *rowReader) taken() core.TakenJob {
+	return core.TakenJob{Job: r.job(), Event: r.event()}
+}
+
+const (
+	attemptColumns = `job_id, lease, attempt, status_code, error, response, duration_ms, created_at`
+	attemptShown   = `attempt, status_code, error, response, duration_ms, created_at`
+
+	// An attempt without its response, for listings.
+	attemptSummary = `attempt, status_code, error, '' AS response, duration_ms, created_at`
+)
+
+// attempt reads attemptShown or attemptSummary.
+func (r *rowReader) attempt() core.Attempt {
+	return core.Attempt{
+		Number:     r.number(),
+		StatusCode: r.number(),
+		Error:      r.text(),
+		Response:   r.text(),
+		Duration:   time.Duration(r.number()) * time.Millisecond,
+		StartedAt:  r.time(),
+	}
+}
