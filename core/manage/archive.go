@@ -10,27 +10,28 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// How many events are gone through at a time, if they are small; large ones are bounded
-// by [core.MaxRead].
+// How many small events are processed at a time. [core.MaxRead] bounds large ones.
 const (
-	readChunk = 100 // that are read, and given new jobs, in one go
-	tellChunk = 25  // whose jobs are asked for in one go: there are thousands of a run with many steps
+	readChunk = 100 // events that are read, and given new jobs, in one step
+	tellChunk = 25  // events whose jobs are read in one step; a run with many steps has thousands of jobs
 
-	// triedChunk is how many attempts are asked for in one go, about.
+	// triedChunk is about how many attempts are read in one step.
 	triedChunk = 250
 )
 
-// Replay gives new jobs to events that the filter selects, the oldest of them first: those
-// of a span, or if that is none, the newest, at most f.Limit, 1 to [MaxReplay], 0 meaning
-// [DefaultReplay]. Of a span all are selected unless f.Limit is set. Dry tells how many there
-// would be and writes nothing. Events that no consumer wants count as looked at only.
+// Replay gives new jobs to the events that the filter selects, the oldest first. With a
+// span it replays the events of the span: all of them, or at most f.Limit if that is set.
+// Without a span it replays the newest events, at most f.Limit, 1 to [MaxReplay]; 0 means
+// [DefaultReplay]. A dry replay returns the numbers and writes nothing. Events that no
+// consumer wants count as looked at only.
 //
-// It goes through at most [ReplayTurn] events, and begins nothing new after [ReplayTime], so
-// that no answer is late; then Next tells where to go on. The span it tells is the same
-// events ever after: those that come in are behind it, those that are purged are gone. So
-// who replays the span of a dry run replays what that counted.
+// One call processes at most [ReplayTurn] events, and starts no further chunk after
+// [ReplayTime], so that its answer is in time; then Next says where to continue. The
+// returned span always selects the same events: later events are after it, and purged
+// events are gone. So a replay of the span of a dry run replays the events that the dry run
+// counted.
 //
-// After an error it returns what was replayed until then, and where to go on.
+// After an error it returns the replayed numbers, and where to continue.
 func (e *Events) Replay(ctx context.Context, f core.EventFilter, s Span, dry bool) (Replayed, error) {
 	n, err := turn(f.Limit, s)
 	if err == nil && s == (Span{}) {
@@ -59,7 +60,7 @@ func (e *Events) Replay(ctx context.Context, f core.EventFilter, s Span, dry boo
 	return total, nil
 }
 
-// turn is how many events are selected at most.
+// turn returns how many events are selected at most.
 func turn(limit int, s Span) (int, error) {
 	switch {
 	case (s.First == "") != (s.Last == ""):
@@ -76,7 +77,7 @@ func turn(limit int, s Span) (int, error) {
 	return limit, nil
 }
 
-// take replays a chunk, and adds what that gave.
+// take replays a chunk, and adds its numbers.
 func (e *Events) take(ctx context.Context, chunk []core.Event, dry bool, total *Replayed) error {
 	done, err := e.replay(ctx, chunk, dry)
 	if err != nil {
@@ -100,7 +101,7 @@ func (e *Events) ReplayOne(ctx context.Context, id core.ID) (Replayed, error) {
 	return done, err
 }
 
-// replay lets events concern whom they concern now.
+// replay matches events with the present consumers.
 func (e *Events) replay(ctx context.Context, events []core.Event, dry bool) (Replayed, error) {
 	var wanted []core.Arrival
 	jobs := 0
@@ -150,8 +151,8 @@ func (e *Events) within(ctx context.Context, f core.EventFilter, s Span, n int) 
 	}
 }
 
-// span is the newest n events that the filter selects. Those that come in meanwhile are
-// not among them.
+// span returns the span of the newest n events that the filter selects. It excludes events
+// that come in meanwhile.
 func (e *Events) span(ctx context.Context, f core.EventFilter, n int) (s Span, err error) {
 	if s.Last, err = e.store.Nth(ctx, f, 1); err == nil && s.Last == "" {
 		err = e.knownSource(ctx, f.Source)
@@ -165,7 +166,7 @@ func (e *Events) span(ctx context.Context, f core.EventFilter, n int) (s Span, e
 	return s, nil
 }
 
-// upTo is the events whose id is not above last.
+// upTo returns the events whose id is not above last.
 func upTo(events []core.Event, last core.ID) []core.Event {
 	i := slices.IndexFunc(events, func(e core.Event) bool { return e.ID > last })
 	if i < 0 {
@@ -174,17 +175,16 @@ func upTo(events []core.Event, last core.ID) []core.Event {
 	return events[:i]
 }
 
-// behind is a text that every id above this one is above too, and no other: ids are of
-// one length.
+// behind returns a text between this id and the next higher one: ids have one length.
 func behind(id core.ID) core.ID { return id + "0" }
 
-// lowest is an id that no event's is below.
+// lowest is less than the id of every event.
 const lowest core.ID = "0"
 
-// Export yields the newest events that the filter selects, at most n, or all of them if n is
-// 0, the oldest of them first, with their jobs, attempts and runs, in memory that does not
-// depend on how many there are. Events that come in after it began are not among them. It
-// ends after an error.
+// Export yields the newest events that the filter selects, at most n, or all of them if n
+// is 0, the oldest of them first, with their jobs, attempts and runs. Its memory does not
+// depend on the number of events. It excludes events that come in after it began. It ends
+// after an error.
 func (e *Events) Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[Told, error] {
 	return func(yield func(Told, error) bool) {
 		s, err := e.exported(ctx, f, n)
@@ -211,7 +211,7 @@ func (e *Events) Export(ctx context.Context, f core.EventFilter, n int) iter.Seq
 	}
 }
 
-// exported is the span of an export: that of the newest n events, or of all if n is 0.
+// exported returns the span of an export: the newest n events, or all if n is 0.
 func (e *Events) exported(ctx context.Context, f core.EventFilter, n int) (Span, error) {
 	if n > 0 {
 		return e.span(ctx, f, n)
@@ -223,7 +223,7 @@ func (e *Events) exported(ctx context.Context, f core.EventFilter, n int) (Span,
 	return s, err
 }
 
-// tell yields events with all that became of them, and reports whether to go on.
+// tell yields events with their jobs, attempts and runs, and reports whether to continue.
 func (e *Events) tell(ctx context.Context, events []core.Event, yield func(Told, error) bool) bool {
 	ids := make([]core.ID, len(events))
 	for i, event := range events {
@@ -254,7 +254,7 @@ func (e *Events) tell(ctx context.Context, events []core.Event, yield func(Told,
 	return true
 }
 
-// attempts are those of all the jobs of some events.
+// attempts returns the attempts of all the jobs of some events.
 func (e *Events) attempts(ctx context.Context, of map[core.ID][]core.Job) (map[core.ID][]core.Attempt, error) {
 	var (
 		all   = map[core.ID][]core.Attempt{}
@@ -281,9 +281,9 @@ func (e *Events) attempts(ctx context.Context, of map[core.ID][]core.Job) (map[c
 	return all, ask()
 }
 
-// ran reports whether an event with these jobs may have runs, each of which costs a
-// question: if it has the job of a step, or if its jobs may have been purged, which
-// happens to those of a run before it happens to the run.
+// ran reports whether an event with these jobs may have runs, since reading them costs a
+// query. It may if it has the job of a step. It may also if it has no jobs: the jobs of a
+// run may be purged before the run.
 func ran(jobs []core.Job) bool {
 	return len(jobs) == 0 || slices.ContainsFunc(jobs, func(j core.Job) bool { return j.Lane.Workflow() != "" })
 }

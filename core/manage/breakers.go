@@ -10,7 +10,7 @@ import (
 // ErrHandler is the refusal of a handler that is not configured.
 var ErrHandler = core.Refuse(core.NotFound, "handler not found")
 
-// A BreakerStore is what of a store Breakers uses.
+// A BreakerStore has the methods of a store that Breakers uses.
 type BreakerStore interface {
 	CloseBreakers(ctx context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error)
 }
@@ -26,15 +26,15 @@ type Breakers struct {
 	known map[core.Lane]bool
 }
 
-// NewBreakers makes the service. Lanes are those of all that is configured.
+// NewBreakers makes the service. Lanes are the lanes of all configured consumers.
 func NewBreakers(store BreakerStore, clock core.Clock, lanes []core.Lane) *Breakers {
 	return &Breakers{store: store, clock: clock, known: knownOf(lanes)}
 }
 
-// Reset closes the circuit breaker of a handler and sets its failures back. It tells whether
-// the breaker was open. Deliveries go on slowly at first, as after a probe that succeeded,
-// and in every process once that process looks at the database again, which takes a second
-// or, of hosted_sql, five. The refusal of a handler that is not configured is ErrHandler.
+// Reset closes the circuit breaker of a handler and resets its failures. It returns whether
+// the breaker was open. Deliveries start slowly, as after a successful probe. Each process
+// notices the change at its next look at the database, within a second, or within five
+// seconds for hosted_sql. The refusal of a handler that is not configured is ErrHandler.
 func (b *Breakers) Reset(ctx context.Context, handler string) (bool, error) {
 	lane := core.HandlerLane(handler)
 	if !b.known[lane] {

@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// An EventStore is what of a store Events uses.
+// An EventStore has the methods of a store that Events uses.
 type EventStore interface {
 	core.Archive
 	Event(ctx context.Context, id core.ID) (core.Event, error)
@@ -18,31 +18,31 @@ type EventStore interface {
 	Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error)
 }
 
-// ErrEvent is the refusal of an event that is not there.
+// ErrEvent is the refusal of an event that does not exist.
 var ErrEvent = core.Refuse(core.NotFound, "event not found")
 
 // Bounds of a replay.
 const (
-	DefaultReplay = 100     // events that are selected, unless told
+	DefaultReplay = 100     // events that are selected by default
 	MaxReplay     = 100_000 // events that are selected by their number
 
-	ReplayTurn = 1000             // events that are replayed in one go
-	ReplayTime = 10 * time.Second // about how long one go takes
+	ReplayTurn = 1000             // events that one call replays
+	ReplayTime = 10 * time.Second // about how long one call takes
 )
 
 // Events are the stored events. They are safe for concurrent use.
 type Events struct {
-	// Bell is rung for lanes that get jobs; nil rings for nobody.
+	// Bell rings for lanes that get jobs; it may be nil.
 	Bell *core.Bell
 
-	// Observe is told of what was replayed; nil tells nobody.
+	// Observe receives a fact for each replayed event; it may be nil.
 	Observe core.Observer
 
-	// Waits tell what the jobs of an event wait for; nil tells nothing.
+	// Waits returns why the jobs of an event wait; nil returns nothing.
 	Waits *Waits
 
-	// Decline tells who does not want an event under the current configuration, and why; nil
-	// tells nothing.
+	// Decline returns the configured consumers that do not want an event, with the reasons;
+	// nil returns nothing.
 	Decline func(core.Event) []core.Declined
 
 	// Names are the configured names; nil refuses no name.
@@ -53,9 +53,9 @@ type Events struct {
 	match Match
 }
 
-// A Match says what a stored event gives rise to under the current configuration,
-// filters included, as an arrival with new jobs and runs, none of which has a key. One
-// that nobody wants has neither.
+// A Match matches a stored event with the configured consumers, with their filters. The
+// result is an arrival with new jobs and runs, none of which has a key. It has no jobs if
+// no consumer wants the event.
 type Match func(core.Event) core.Arrival
 
 // NewEvents makes the service.
@@ -63,38 +63,37 @@ func NewEvents(store EventStore, clock core.Clock, match Match) *Events {
 	return &Events{store: store, clock: clock, match: match}
 }
 
-// A Told event is one with all that became of it.
+// A Told is an event with its jobs, attempts and runs.
 type Told struct {
 	core.Event
-	Jobs []core.Job // the one created first first
+	Jobs []core.Job // in the order of their creation
 	Runs []core.Run // the newest first
 
-	// Waits is what those of the jobs wait for that do; only Inspect tells it.
+	// Waits are the reasons of the waiting jobs, by their ids; only Inspect sets them.
 	Waits map[core.ID]Wait
 
-	// Declined are the consumers that do not want the event under the current configuration,
-	// without those that have a job; only Inspect tells them.
+	// Declined are the configured consumers that do not want the event, except consumers
+	// that have a job for it; only Inspect sets them.
 	Declined []core.Declined
 
-	// Attempts are those of the jobs, the oldest first, without what was kept of replies: an
-	// export leaves the machine, and a reply may contain secrets. Only Export tells them.
+	// Attempts are the attempts of the jobs, the oldest first, without the kept parts of
+	// replies: an export leaves the machine, and a reply may contain secrets. Only Export
+	// sets them.
 	Attempts map[core.ID][]core.Attempt
 }
 
 // A Span is the events from one to another, both included. The zero value is none.
 type Span struct{ First, Last core.ID }
 
-// Replayed is how many events were looked at, how many of them got jobs, and how many jobs
-// that gave.
+// Replayed counts the events that were looked at, the events that got jobs, and these jobs.
 type Replayed struct {
 	Looked, Events, Jobs int
 
-	// Span is all that was selected, whether it was replayed yet or not; none if nothing
-	// was.
+	// Span has all selected events, replayed or not; it is zero if no
+	// event was selected.
 	Span
 
-	// Next is where to go on: the rest of the span begins with it. It is "" if all was
-	// gone through.
+	// Next is the first id of the rest of the span, or "" if there is no rest.
 	Next core.ID
 }
 
@@ -108,8 +107,8 @@ func (e *Events) List(ctx context.Context, f core.EventFilter) (core.Page[core.E
 	return page, err
 }
 
-// Inspect tells all about an event. The error of one that is not there is [ErrEvent],
-// here and below.
+// Inspect returns an event with its jobs and runs. The error for a missing event is
+// [ErrEvent], here and below.
 func (e *Events) Inspect(ctx context.Context, id core.ID) (Told, error) {
 	event, err := e.event(ctx, id)
 	if err != nil {
@@ -127,7 +126,8 @@ func (e *Events) Inspect(ctx context.Context, id core.ID) (Told, error) {
 	return Told{Event: event, Jobs: e.Names.places().Jobs(jobs[id]), Runs: runs, Waits: waits, Declined: e.declined(event, jobs[id])}, err
 }
 
-// declined are those who do not want an event. A consumer with a job wanted it once.
+// declined returns the consumers that do not want an event. A consumer with a job wanted it
+// once.
 func (e *Events) declined(event core.Event, jobs []core.Job) []core.Declined {
 	if e.Decline == nil {
 		return nil
@@ -150,12 +150,12 @@ func (e *Events) runs(ctx context.Context, event core.ID) ([]core.Run, error) {
 	return page.Items, err
 }
 
-// Jobs lists the jobs of an event, the one created first first.
+// Jobs lists the jobs of an event in the order of their creation.
 func (e *Events) Jobs(ctx context.Context, id core.ID) ([]core.Job, error) {
 	jobs, err := e.store.JobsOf(ctx, []core.ID{id})
 	if err != nil || len(jobs[id]) > 0 {
 		return e.Names.places().Jobs(jobs[id]), err
 	}
-	_, err = e.event(ctx, id) // it may be that there are none, or that there is no event
+	_, err = e.event(ctx, id) // distinguishes an event without jobs from a missing event
 	return nil, err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A JobStore is what of a store Jobs uses.
+// A JobStore has the methods of a store that Jobs uses.
 type JobStore interface {
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
@@ -17,14 +17,13 @@ type JobStore interface {
 
 // Jobs are the stored jobs. They are safe for concurrent use.
 type Jobs struct {
-	// Bell is rung for a lane that gets jobs back, unless all lanes do; nil rings for
-	// nobody.
+	// Bell rings for a lane that gets jobs back, unless all lanes do; it may be nil.
 	Bell *core.Bell
 
-	// Observe is told of what was retried; nil tells nobody.
+	// Observe receives a fact for each retry; it may be nil.
 	Observe core.Observer
 
-	// Waits tell what a job waits for; nil tells nothing.
+	// Waits returns why a job waits; nil returns nothing.
 	Waits *Waits
 
 	// Names are the configured names; nil refuses no name.
@@ -43,8 +42,8 @@ type JobPage struct {
 	Waits map[core.ID]Wait
 }
 
-// List lists jobs newest first. It asks the store once why they wait. A lane that
-// is neither configured nor has jobs is refused with [core.NotFound].
+// List lists jobs newest first. It queries the store once for the reasons of their waits. A
+// lane that is neither configured nor has jobs is refused with [core.NotFound].
 func (j *Jobs) List(ctx context.Context, f core.JobFilter) (JobPage, error) {
 	places, asked := j.Names.places(), f.Lane
 	f.Lane = places.Stored(asked)
@@ -60,8 +59,7 @@ func (j *Jobs) List(ctx context.Context, f core.JobFilter) (JobPage, error) {
 	return JobPage{page, waits}, err
 }
 
-// Job returns one job. The refusal of one that is not there is "job not found", here
-// and below.
+// Job returns one job. The refusal of a missing job is "job not found", here and below.
 func (j *Jobs) Job(ctx context.Context, id core.ID) (core.Job, error) {
 	job, err := j.job(ctx, id)
 	return j.Names.places().Job(job), err
@@ -76,7 +74,7 @@ func (j *Jobs) job(ctx context.Context, id core.ID) (core.Job, error) {
 	return job, err
 }
 
-// Wait tells what a job waits for that Job returned.
+// Wait returns why a job of Job waits.
 func (j *Jobs) Wait(ctx context.Context, job core.Job) (Wait, error) {
 	job.Lane = j.Names.places().Stored(job.Lane)
 	waits, err := j.Waits.Of(ctx, job)
@@ -89,13 +87,14 @@ func (j *Jobs) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
 	if err != nil || len(attempts) > 0 {
 		return attempts, err
 	}
-	_, err = j.job(ctx, id) // it may be that there are none, or that there is no job
+	_, err = j.job(ctx, id) // distinguishes a job without attempts from a missing job
 	return nil, err
 }
 
-// Retry makes a dead job available again, or one due now that waits for its next attempt or
-// its time, and returns 1. Any other job is refused, with why, as is a step of a workflow,
-// whose run is redriven instead, and whose waits are not shortened.
+// Retry makes a dead job available again, or makes a job due now that waits for its next
+// attempt or its time, and returns 1. It refuses any other job, with the reason. It refuses
+// the steps of workflows as well: their runs are redriven instead, and their waits are not
+// shortened.
 func (j *Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
 	job, err := j.job(ctx, id)
 	if err != nil {
@@ -108,7 +107,7 @@ func (j *Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
 	if err != nil {
 		return n, err
 	}
-	if n == 0 { // somebody else was there first
+	if n == 0 { // another caller was first
 		return 0, j.why(ctx, id)
 	}
 	j.Bell.Ring(job.Lane)
@@ -116,7 +115,7 @@ func (j *Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
 	return n, nil
 }
 
-// why says why a job was not retried.
+// why returns the reason why a job was not retried.
 func (j *Jobs) why(ctx context.Context, id core.ID) error {
 	job, err := j.job(ctx, id)
 	if err != nil {
@@ -128,8 +127,8 @@ func (j *Jobs) why(ctx context.Context, id core.ID) error {
 	return core.Refuse(core.Invalid, "job %s was just moved by another caller and is %s now; try again", id, job.Status)
 }
 
-// NotRetried is the refusal to retry a job at a time, nil if it can be retried: if it is dead,
-// or waits for an attempt later than that.
+// NotRetried returns the refusal to retry a job at a time. It returns nil if the job can be
+// retried: if it is dead, or waits for an attempt later than that.
 func NotRetried(job core.Job, now time.Time) error {
 	switch {
 	case job.RunID != "" && job.Status == core.Scheduled:
@@ -149,9 +148,9 @@ func NotRetried(job core.Job, now time.Time) error {
 
 var errSteps = core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven")
 
-// RetryAll makes all dead jobs available again, those of one lane if lane is set, and
-// returns how many. A lane of a workflow is refused, and with [core.NotFound] one that is
-// neither configured nor has jobs.
+// RetryAll makes all dead jobs available again, or all of one lane if lane is set, and
+// returns their number. It refuses the lane of a workflow. It refuses a lane that is
+// neither configured nor has jobs with [core.NotFound].
 func (j *Jobs) RetryAll(ctx context.Context, lane core.Lane) (int, error) {
 	if lane.Workflow() != "" {
 		return 0, errSteps

@@ -7,20 +7,20 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Names are the names of all that is configured. Nil knows no name, and refuses none.
+// Names are the names of all configured entries. Nil knows no name, and refuses none.
 type Names struct {
 	Sources, Handlers, Queues, Workflows []string
 
-	// Places are those of alerts. The jobs that this package returns have the lanes that
-	// Places show, and a caller may ask by these lanes.
+	// Places are the places of alerts. The jobs that this package returns have the lanes of
+	// Places, and a caller may use these lanes.
 	Places core.Places
 
-	// Unknown is the refusal of a name that is not among the known ones.
+	// Unknown returns the refusal of a name that is not among the known ones.
 	Unknown func(kind, name string, known []string) error
 }
 
-// Source refuses the name of a source that is not configured, with the nearest names. The
-// refusal is for a caller who got nothing: of a source that was removed there may be events.
+// Source refuses the name of a source that is not configured, with the nearest names. It is
+// called after a query without results, since a removed source may still have events.
 func (n *Names) Source(name string) error {
 	if n == nil || name == "" || name == core.AlertSource {
 		return nil
@@ -36,7 +36,7 @@ func (n *Names) Workflow(name string) error {
 	return n.check("workflow", name, n.Workflows)
 }
 
-// places are the places of alerts; none if no name is known.
+// places returns the places of alerts; none if no name is known.
 func (n *Names) places() core.Places {
 	if n == nil {
 		return nil

@@ -1,11 +1,11 @@
-// Package manage is what operators see and do: they look at events, replay and export
-// them; look at jobs and bring dead ones back; look at queues and empty them; look at
-// workflow runs, redrive and cancel them; and ask how all stands and what is new. It
-// imports core only.
+// Package manage has the services of operators: they look at events, replay and export
+// them; look at jobs and revive dead ones; look at queues and empty them; look at workflow
+// runs, redrive and cancel them; and read the state and the news of the gateway. It imports
+// core only.
 //
-// The idea to know: the management API and the command line ask the same services,
-// so that both see the same and refuse the same in the same words. A service knows
-// what is configured, the store what is there.
+// The idea to know: the management API and the command line use the same services, so that
+// both show the same data and refuse requests in the same words. A service knows the
+// configuration, and the store has the records.
 package manage
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Store is what of a store Queues uses.
+// A Store has the methods of a store that Queues uses.
 type Store interface {
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error)
@@ -28,50 +28,49 @@ type Store interface {
 	Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (int, error)
 }
 
-// The refusals of what is not there.
+// The refusals of missing records.
 var (
 	ErrQueue = core.Refuse(core.NotFound, "queue not found")
 	ErrJob   = core.Refuse(core.NotFound, "job not found")
 )
 
-// drainChunk is how many messages are deleted in one commit, which nobody who sends
-// or receives meanwhile should notice.
+// drainChunk is how many messages are deleted in one commit. It is small enough that
+// senders and consumers do not notice the deletion.
 const drainChunk = 1000
 
-// aheadMost is how far the clock that made a message's id may be ahead of this one: it
-// was another process's, or has been set back.
+// aheadMost is how far the clock that made a message's id may be ahead of this one. It was
+// another process's clock, or has been set back.
 const aheadMost = 24 * time.Hour
 
-// A Queue is one as it is configured.
+// A Queue is a queue as it is configured.
 type Queue struct {
 	Name, Source string
-	Events       []string      // types taken, exact or with * wildcards; none means all
-	Visibility   time.Duration // how long a message that was received is invisible to others
-	MaxAttempts  int           // receives after which a message is dead; 0 means never
+	Events       []string      // accepted types, exact or with * wildcards; none means all
+	Visibility   time.Duration // for how long a received message is invisible to other consumers
+	MaxAttempts  int           // receives after which a message is dead; 0 means no limit
 }
 
-// A Listed queue is one with how many messages it has.
+// A Listed is a queue with the numbers of its messages.
 type Listed struct {
 	Queue
 	core.Tally
 }
 
-// Gone reports whether the queue is not configured any more, and only has messages from
-// when it was. Its name is all that is known of it.
+// Gone reports whether the queue was removed from the configuration, and has only earlier
+// messages. Then only its name is known.
 func (q Queue) Gone() bool { return q.Source == "" }
 
-// Depth is how many messages are visible or in flight.
+// Depth returns how many messages are visible or in flight.
 func (l Listed) Depth() int { return l.Pending + l.Processing }
 
-// Queues are the configured queues. One that is configured no more is still there for
-// whoever names it, as long as messages of it are pending, in flight or dead: they can be
-// looked at, brought back for when it is configured again, and deleted. They are safe for
-// concurrent use.
+// Queues are the configured queues. A removed queue is still accessible by its name, as
+// long as it has messages that are pending, in flight or dead. They can be looked at,
+// revived for a later configuration, and deleted. Queues is safe for concurrent use.
 type Queues struct {
-	// Bell is rung for a queue that gets messages back; nil rings for nobody.
+	// Bell rings for a queue that gets messages back; it may be nil.
 	Bell *core.Bell
 
-	// Observe is told of what was retried and deleted; nil tells nobody.
+	// Observe receives a fact for each retry and each deletion; it may be nil.
 	Observe core.Observer
 
 	store  Store
@@ -85,11 +84,11 @@ func NewQueues(store Store, clock core.Clock, queues []Queue) *Queues {
 	return &Queues{store: store, clock: clock, queues: slices.SortedFunc(slices.Values(queues), byName)}
 }
 
-// List is all queues, by name.
+// List returns all queues, by name.
 func (q *Queues) List(ctx context.Context) ([]Listed, error) { return q.list(ctx, q.queues) }
 
-// Queue is one queue. The error of one that is neither configured nor has messages is
-// [ErrQueue], here and below.
+// Queue returns one queue. The error for a queue that is neither configured nor has
+// messages is [ErrQueue], here and below.
 func (q *Queues) Queue(ctx context.Context, name string) (Listed, error) {
 	queue, configured := q.configured(name)
 	if !configured && !couldBeQueue(name) {
@@ -105,7 +104,7 @@ func (q *Queues) Queue(ctx context.Context, name string) (Listed, error) {
 	return listed[0], nil
 }
 
-// configured is the queue as it is configured, or all that is known of one that is not.
+// configured returns the queue as it is configured. For any other name it returns false.
 func (q *Queues) configured(name string) (queue Queue, ok bool) {
 	i := slices.IndexFunc(q.queues, func(queue Queue) bool { return queue.Name == name })
 	if i < 0 {
@@ -114,8 +113,8 @@ func (q *Queues) configured(name string) (queue Queue, ok bool) {
 	return q.queues[i], true
 }
 
-// couldBeQueue reports whether a queue may ever have been called so: not every database
-// can be asked for any text.
+// couldBeQueue reports whether a text can be the name of a queue. Some databases reject
+// other texts in queries.
 func couldBeQueue(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '_' && r != '-'
@@ -160,10 +159,10 @@ func (q *Queues) DeadLetters(ctx context.Context, name string, after core.ID, li
 	return q.store.DeadLetters(ctx, lane, after, limit)
 }
 
-// Retry makes dead messages of a queue visible again, with all their attempts, and
-// returns how many: all of them for a zero id, else the one, which may also be a message
-// that is not visible yet. Any other message is none; an id that is not of the queue is
-// refused with [core.NotFound].
+// Retry makes dead messages of a queue visible again, with all their attempts, and returns
+// their number. An empty id means all of them. Otherwise it is the message with this id,
+// also if that message is only not visible yet. Other messages do not count. An id of
+// another queue is refused with [core.NotFound].
 func (q *Queues) Retry(ctx context.Context, name string, id core.ID) (int, error) {
 	lane, err := q.lane(ctx, name)
 	if err != nil {
@@ -194,9 +193,9 @@ func (q *Queues) owns(ctx context.Context, lane core.Lane, id core.ID) (core.Job
 	return job, err
 }
 
-// Drain deletes the messages of a queue, visible, in flight and dead, and returns how
-// many. Those that are sent while it works stay or go. After an error it returns how
-// many there were until then; they are gone.
+// Drain deletes the messages of a queue, visible, in flight and dead, and returns their
+// number. Messages that are sent meanwhile may stay. After an error it returns the number
+// of messages that it had deleted.
 func (q *Queues) Drain(ctx context.Context, name string) (int, error) {
 	lane, err := q.lane(ctx, name)
 	if err != nil {
@@ -215,14 +214,14 @@ func (q *Queues) Drain(ctx context.Context, name string) (int, error) {
 	}
 }
 
-// tell states a fact, if anybody listens.
+// tell states a fact, if there is an observer.
 func tell(o core.Observer, f core.Fact) {
 	if o != nil {
 		o(f)
 	}
 }
 
-// lane is the lane of a queue that is there.
+// lane returns the lane of an existing queue.
 func (q *Queues) lane(ctx context.Context, name string) (core.Lane, error) {
 	if _, ok := q.configured(name); !ok {
 		if _, err := q.Queue(ctx, name); err != nil {

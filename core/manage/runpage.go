@@ -25,7 +25,7 @@ type Place struct {
 // Zero reports whether a place is the beginning.
 func (p Place) Zero() bool { return p == Place{} }
 
-// String is the place as a query parameter; empty for the beginning.
+// String returns the place as a query parameter; empty for the beginning.
 func (p Place) String() string {
 	switch {
 	case p.Story:
@@ -63,7 +63,7 @@ func ParsePlace(text string) (p Place, err error) {
 type page struct {
 	*Runs
 	Inspected
-	lines int // that the page still has room for
+	lines int // steps and entries for which the page still has room
 	bytes int // in the page
 }
 

@@ -8,34 +8,34 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A RunStore is what of a store Runs uses.
+// A RunStore has the methods of a store that Runs uses.
 type RunStore interface {
 	core.Chronicle
 	Event(ctx context.Context, id core.ID) (core.Event, error)
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
 }
 
-// A Mover makes runs move. It refuses with [core.Invalid] what is asked of a run in
-// another status than Runs found it in.
+// A Mover redrives and cancels runs. It refuses a request with [core.Invalid] if the status
+// of the run has changed since Runs read it.
 type Mover interface {
-	// Redrive has the run follow as from now on, unless as is zero.
+	// Redrive makes the run follow as from now on, unless as is zero.
 	Redrive(ctx context.Context, run core.ID, fromFailed bool, as core.Definition) (core.Run, error)
 	Cancel(ctx context.Context, run core.ID) (core.Run, error)
 }
 
-// ErrRun is the refusal of a run that is not there.
+// ErrRun is the refusal of a run that does not exist.
 var ErrRun = core.Refuse(core.NotFound, "workflow run not found")
 
-// From says where a redrive begins.
+// From is the place at which a redrive begins.
 type From string
 
-// Where a redrive may begin.
+// The places at which a redrive may begin.
 const (
-	FromStart  From = "start"  // at the first step, as if nothing had happened
-	FromFailed From = "failed" // where the run failed; what succeeded is kept
+	FromStart  From = "start"  // at the first step, as in a new run
+	FromFailed From = "failed" // where the run failed; successful steps are kept
 )
 
-// ParseFrom reads it as users write it.
+// ParseFrom reads a From as users write it.
 func ParseFrom(s string) (From, error) {
 	switch f := From(s); f {
 	case FromStart, FromFailed:
@@ -44,7 +44,7 @@ func ParseFrom(s string) (From, error) {
 	return "", core.Refuse(core.Invalid, "from must be one of start, failed; not %q", s)
 }
 
-// Follow says which definition a redriven run follows.
+// Follow is the definition that a redriven run follows.
 type Follow string
 
 // Definitions that a redriven run may follow.
@@ -53,7 +53,7 @@ const (
 	FollowCurrent Follow = "current" // the definition of today's configuration
 )
 
-// ParseFollow reads it as users write it.
+// ParseFollow reads a Follow as users write it.
 func ParseFollow(s string) (Follow, error) {
 	switch f := Follow(s); f {
 	case FollowStored, FollowCurrent:
@@ -62,7 +62,7 @@ func ParseFollow(s string) (Follow, error) {
 	return "", core.Refuse(core.Invalid, "definition must be one of stored, current; not %q", s)
 }
 
-// A Redrive says how a run begins anew.
+// A Redrive has the options of a redrive.
 type Redrive struct {
 	From       From   // zero is FromStart
 	Definition Follow // zero is FollowStored
@@ -82,9 +82,9 @@ type Redriven struct {
 type Inspected struct {
 	core.Run
 
-	// Steps are those of its epoch, in the order in which it came to them. The State
-	// of one that received the event's payload is that payload, as a JSON string if it
-	// is no JSON.
+	// Steps are the steps of its epoch, in the order in which the run reached them. If a
+	// step received the event's payload, its State is that payload, as a JSON string if the
+	// payload is not JSON.
 	Steps []core.Step
 
 	History []core.Entry // of all its epochs, oldest first
@@ -93,14 +93,14 @@ type Inspected struct {
 	Next Place
 }
 
-// Runs are the workflow runs, also those of workflows that are not configured any
-// more. They are safe for concurrent use.
+// Runs are the workflow runs, also those of removed workflows. They are safe for concurrent
+// use.
 type Runs struct {
 	// Names are the configured names; nil refuses no name.
 	Names *Names
 
-	// Current is the definition that a workflow has in today's configuration; zero if there is
-	// no such workflow. It may be nil: then there are none.
+	// Current returns the definition of a workflow in today's configuration; zero if there
+	// is no such workflow. It may be nil: then there are none.
 	Current func(workflow string) core.Definition
 
 	store RunStore
@@ -120,7 +120,7 @@ func (r *Runs) List(ctx context.Context, f core.RunFilter) (core.Page[core.Run],
 	return page, err
 }
 
-// OfEvent is the runs that an event started, the newest first, at most [core.MaxPage].
+// OfEvent returns the runs that an event started, the newest first, at most [core.MaxPage].
 func (r *Runs) OfEvent(ctx context.Context, event core.ID) ([]core.Run, error) {
 	page, err := r.store.Runs(ctx, core.RunFilter{EventID: event, Limit: core.MaxPage})
 	return page.Items, err
@@ -143,9 +143,9 @@ func (r *Runs) Inspect(ctx context.Context, id core.ID, from Place, limit int) (
 	return p.Inspected, err
 }
 
-// Redrive begins a failed or canceled run anew and returns it. It is refused as
-// [core.Invalid] if the run is to follow the current definition, and there is none or it does
-// not fit the steps that the run has come to.
+// Redrive begins a failed or canceled run again and returns it. If the run is to follow the
+// current definition, it is refused as [core.Invalid] in two cases: there is no such
+// definition, or it does not fit the steps that the run has reached.
 func (r *Runs) Redrive(ctx context.Context, id core.ID, how Redrive) (Redriven, error) {
 	run, err := r.move(ctx, id, redrivable, func(run core.Run) (core.Run, error) {
 		var as core.Definition
@@ -167,14 +167,15 @@ func (r *Runs) current(workflow string) core.Definition {
 	return r.Current(workflow)
 }
 
-// Cancel ends a run that is not finished as canceled, and returns it. A call that is
-// under way is not called back; its answer is kept for a redrive.
+// Cancel ends an unfinished run as canceled, and returns it. A call that is under way
+// continues, and its answer is kept for a redrive.
 func (r *Runs) Cancel(ctx context.Context, id core.ID) (core.Run, error) {
 	return r.move(ctx, id, cancelable, func(core.Run) (core.Run, error) { return r.mover.Cancel(ctx, id) })
 }
 
-// move refuses what the status of a run does not allow, in words that name it. If the
-// run moves on meanwhile, the mover refuses, and the words are those for the new status.
+// move refuses a change that the status of a run does not allow, in words that name the
+// status. If the run moves on meanwhile, the mover refuses, with the words for the new
+// status.
 func (r *Runs) move(ctx context.Context, id core.ID, allowed func(core.Run) error, do func(core.Run) (core.Run, error)) (core.Run, error) {
 	run, err := r.run(ctx, id)
 	if err != nil {
@@ -217,9 +218,9 @@ func (r *Runs) run(ctx context.Context, id core.ID) (core.Run, error) {
 	return run, err
 }
 
-// showCalls shows which calls are under way: nobody writes down that one begins, but
-// its job is held then. A step that is shown as running has an Attempt more than ends,
-// as the one it called is told.
+// showCalls marks the steps whose calls are under way. The beginning of a call is not
+// stored, but its job is held then. A step that is shown as running has an Attempt one
+// above its ends, which is the number that its receiver sees.
 func (r *Runs) showCalls(ctx context.Context, run core.Run, steps []core.Step) error {
 	var held map[core.ID]bool
 	for i := range steps {
@@ -242,13 +243,14 @@ func (r *Runs) showCalls(ctx context.Context, run core.Run, steps []core.Step) e
 	return nil
 }
 
-// calls reports whether a step is going to make a call, or makes one.
+// calls reports whether a step will make a call, or is making one.
 func calls(s core.Step) bool {
 	return (s.Type == "http" || s.Type == "callback") && (s.Status == core.StepReady || s.Status == core.StepRunning)
 }
 
-// held are the jobs of a run under a lease that is not over: no more than workers have
-// slots. There may be thousands of steps, so these are not asked for one by one.
+// held returns the jobs of a run under a lease that is not over. They are at most as many
+// as workers have slots. The run may have thousands of steps, so the steps are not queried
+// one by one.
 func (r *Runs) held(ctx context.Context, run core.Run) (map[core.ID]bool, error) {
 	held := map[core.ID]bool{}
 	f := core.JobFilter{Status: core.Running, Lane: core.WorkflowLane(run.Workflow), EventID: run.EventID, Limit: core.MaxPage}
@@ -266,8 +268,8 @@ func (r *Runs) held(ctx context.Context, run core.Run) (map[core.ID]bool, error)
 	}
 }
 
-// showPayload fills in the state of steps that received the payload, of which the store
-// keeps no copy.
+// showPayload fills in the state of steps that received the payload. The store keeps no
+// copy of it with the step.
 func (r *Runs) showPayload(ctx context.Context, run core.Run, steps []core.Step) error {
 	var state []byte
 	for i := range steps {

@@ -8,30 +8,31 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A StatsStore is what of a store the statistics come from.
+// A StatsStore has the methods of a store that the statistics use.
 type StatsStore interface {
 	Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error)
 	Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error)
 	Completed(ctx context.Context) (int, error)
 }
 
-// A LaneStats is how a lane stands.
+// A LaneStats is the state of a lane.
 type LaneStats struct {
 	Lane core.Lane // as it is shown
 	Host string    // of a place of alerts
 	core.Tally
-	Gate core.Gate // of a handler or of alerts; the zero Gate is wide open
+	Gate core.Gate // of a handler or of alerts; zero if the breaker is closed and never had a failure
 }
 
-// Stats is how the gateway stands: every configured lane, and in all.
+// Stats is the state of the gateway: of every configured lane, and in total.
 type Stats struct {
 	At        time.Time
 	Lanes     []LaneStats // handlers, queues and workflows, each by name; places of alerts by number
 	Completed int         // jobs that are completed and not yet purged, up to core.MaxDepth
 }
 
-// An answer is good for a second. Asking takes at most statsTimeout. One that counted
-// muchCounted is given for as long as toldFor, while the next is under way.
+// The age and time limits of answers. An answer is used for a second. A query takes at most
+// statsTimeout. An answer that counted more than muchCounted is used for up to toldFor,
+// while the next query is under way.
 const (
 	statsEvery   = time.Second
 	statsTimeout = 10 * time.Second
@@ -39,16 +40,16 @@ const (
 	toldFor      = time.Minute
 )
 
-// Statistics tell how the gateway stands. What they say is up to a second old, so that
-// any number may ask. Where many jobs wait or are dead, it takes a while to count them, a
-// second for a million; then nobody waits for it, and is told what the last count said, if
-// that is no older than a minute. They are safe for concurrent use.
+// Statistics read the state of the gateway. Answers are up to a second old, so that any
+// number of callers may ask. Counting many waiting or dead jobs takes time, a second for a
+// million. Then callers do not wait for the count, and get the last one if it is at most a
+// minute old. Statistics is safe for concurrent use.
 type Statistics struct {
 	lanes     kept[Stats]
 	completed kept[int]
 }
 
-// NewStatistics makes the service for these lanes, of which some are of these places.
+// NewStatistics makes the service for these lanes. Some of them are lanes of places.
 func NewStatistics(store StatsStore, clock core.Clock, lanes []core.Lane, places core.Places) *Statistics {
 	return &Statistics{
 		lanes: kept[Stats]{clock: clock, slow: Stats.much, ask: func(ctx context.Context) (Stats, error) {
@@ -58,8 +59,8 @@ func NewStatistics(store StatsStore, clock core.Clock, lanes []core.Lane, places
 	}
 }
 
-// Stats tells how the gateway stands. The caller must not change the lanes. Who asks
-// while somebody else does is told the same.
+// Stats returns the state of the gateway. The caller must not change the lanes.
+// Simultaneous callers share one query.
 func (s *Statistics) Stats(ctx context.Context) (Stats, error) {
 	stats, err := s.lanes.answer(ctx)
 	if err == nil {
@@ -71,12 +72,12 @@ func (s *Statistics) Stats(ctx context.Context) (Stats, error) {
 	return stats, nil
 }
 
-// Lanes is Stats without what is completed, which takes most of the time.
+// Lanes is Stats without the completed jobs, whose count takes most of the time.
 func (s *Statistics) Lanes(ctx context.Context) (Stats, error) { return s.lanes.answer(ctx) }
 
-// Quiet returns when nothing is counted for those who were told what was counted before,
-// or ctx is done. A process that is stopped between two calls would be so with a question
-// under way, whose answer comes too late then.
+// Quiet returns when no query is under way, or ctx is done. A query may outlast its callers
+// if they got an earlier answer. A process that is stopped between two calls would be
+// stopped during that query.
 func (s *Statistics) Quiet(ctx context.Context) {
 	s.lanes.quiet(ctx)
 	s.completed.quiet(ctx)
@@ -107,27 +108,27 @@ func (s Stats) much() bool {
 	return n >= muchCounted
 }
 
-// kept is what is asked of the database, and kept for a second.
+// kept is a query to the database, whose answer is used for a second.
 type kept[T any] struct {
 	clock core.Clock
 	ask   func(context.Context) (T, error)
-	slow  func(T) bool // whether an answer is told while the next is under way; nil says no
+	slow  func(T) bool // whether an answer is used while the next query is under way; nil means no
 
 	mu   sync.Mutex
 	last *asking[T]
 }
 
-// An asking is one question to the database. Its results may be read once done is closed.
+// An asking is one query to the database. Its results may be read once done is closed.
 type asking[T any] struct {
 	at   time.Time
 	done chan struct{}
 	got  T
 	err  error
 
-	before *asking[T] // what is told meanwhile, if anything
+	before *asking[T] // the answer that is used meanwhile; nil for none
 }
 
-// answer is what the database says, or said a moment ago.
+// answer returns the answer of the database, or the newest one while it is fresh.
 func (k *kept[T]) answer(ctx context.Context) (none T, _ error) {
 	q := k.latest(ctx)
 	select {
@@ -138,7 +139,7 @@ func (k *kept[T]) answer(ctx context.Context) (none T, _ error) {
 	}
 }
 
-// latest is the newest question if its answer is fresh or still to come, else a new one.
+// latest returns the newest query if its answer is fresh or still to come, else a new one.
 func (k *kept[T]) latest(ctx context.Context) *asking[T] {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -157,7 +158,7 @@ func (k *kept[T]) latest(ctx context.Context) *asking[T] {
 	return k.last.before
 }
 
-// quiet returns when no question is under way.
+// quiet returns when no query is under way.
 func (k *kept[T]) quiet(ctx context.Context) {
 	k.mu.Lock()
 	q := k.last
@@ -171,8 +172,8 @@ func (k *kept[T]) quiet(ctx context.Context) {
 	}
 }
 
-// tells reports whether what was answered before, if anything, is told while the next
-// question is under way.
+// tells reports whether an earlier answer, if there is one, is used while the next query is
+// under way.
 func (k *kept[T]) tells(q *asking[T], now time.Time) bool {
 	return k.slow != nil && q != nil && q.err == nil && k.slow(q.got) && now.Sub(q.at).Abs() <= toldFor
 }
@@ -186,8 +187,8 @@ func (q *asking[T]) answered() bool {
 	}
 }
 
-// stale reports whether a question has been answered and the answer says nothing of the
-// present any more. A clock that was set back makes it stale as well.
+// stale reports whether a query was answered and the answer is too old. A clock that was
+// set back makes it stale as well.
 func (q *asking[T]) stale(now time.Time) bool {
 	if !q.answered() {
 		return false
@@ -196,7 +197,7 @@ func (q *asking[T]) stale(now time.Time) bool {
 	return q.err != nil || age < 0 || age >= statsEvery
 }
 
-// run has its own goroutine and deadline: the answer belongs to everyone who asks.
+// run has its own goroutine and deadline, since many callers share the answer.
 func (k *kept[T]) run(ctx context.Context, q *asking[T]) {
 	defer close(q.done)
 	ctx, cancel := context.WithTimeout(ctx, statsTimeout)

@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A TailStore is what of a store Tail uses.
+// A TailStore has the methods of a store that Tail uses.
 type TailStore interface {
 	Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
 	Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error)
@@ -16,22 +16,22 @@ type TailStore interface {
 	Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error)
 }
 
-// lateMost is how long after an id was made, or a time was read, its row may appear: it
-// takes time to write, and clocks differ. A Cursor stays so far behind the present.
+// lateMost is how long after an id was made, or a time was read, its row may appear:
+// writing takes time, and clocks differ. A Cursor stays so far behind the present.
 const lateMost = 5 * time.Second
 
-// Bounds of a look. An event may concern thousands, and their jobs have to fit into
-// memory, here and where the news are read.
+// Bounds of a look. An event may concern thousands of consumers, and their jobs must fit
+// into memory, here and in the reader of the news.
 const (
-	// manyJobs is how many jobs of events make a look end: it goes on with the next.
+	// manyJobs is the number of jobs after which a look ends. The next look continues.
 	manyJobs = 5000
 
-	// jobsEach is how many jobs of one event are told, the first ones. Of the others it is
-	// told that they finished.
+	// jobsEach is how many jobs of one event a look returns, the first ones. Of the others
+	// it returns only the finished ones.
 	jobsEach = 1000
 
-	// fewEvents is of how many events jobs are asked for before it is known how many an
-	// event has, severalEvents at the most afterwards.
+	// fewEvents is how many events' jobs the first query reads, before the number of jobs
+	// per event is known. severalEvents bounds the later queries.
 	fewEvents     = 10
 	severalEvents = 50
 )
@@ -39,30 +39,31 @@ const (
 // MaxFollowed is how many events a look may follow.
 const MaxFollowed = 100
 
-// A Cursor is where a tail stands: behind this event, and behind what finished before
-// this time, or then and with an id up to this job's. A zero event or time stands at now.
+// A Cursor is the position of a tail: after this event, and after the jobs that finished
+// before this time, or at this time with an id up to this job's. A zero event or time
+// stands for now.
 type Cursor struct {
 	Event    core.ID
 	Finished time.Time
 	Job      core.ID
 }
 
-// News is what a look found: events, the oldest first, without payloads, and jobs as
-// they are now, each as often as looks meet it: those of the events, those that
-// finished, and those of followed events that did not. Whoever looks leaves out what it
-// has seen in the same state.
+// News is the result of a look: events, the oldest first, without payloads, and jobs as
+// they are now. The jobs are the jobs of the events, the finished jobs, and the unfinished
+// jobs of followed events. Successive looks may repeat a job; the caller leaves out jobs
+// that it has seen in the same state.
 type News struct {
 	Events []core.Event
 	Jobs   []core.Job
 	Next   Cursor
-	More   bool // there is more already, which a look at Next finds
+	More   bool // there are more already, which a look at Next finds
 
-	// Followed is how many of the events to follow were looked at, the first ones. Those
-	// whose jobs are not among the news have none left that is to finish.
+	// Followed is how many of the events to follow were looked at, the first ones. If such
+	// an event has no jobs among the news, all its jobs have finished.
 	Followed int
 }
 
-// Tail looks at what is new. It is meant to be asked about once a second.
+// Tail reads news. A caller asks it about once a second.
 type Tail struct {
 	// Names are the configured names; nil knows none.
 	Names *Names
@@ -74,10 +75,10 @@ type Tail struct {
 // NewTail makes the service.
 func NewTail(store TailStore, clock core.Clock) *Tail { return &Tail{store: store, clock: clock} }
 
-// Look tells what is new behind a cursor, at most [core.MaxPage] events and as many
-// finished jobs; Next goes on behind them. Events of the last seconds are told again by
-// the next look, and so are jobs that finished then. Of at most [MaxFollowed] further
-// events it tells the jobs that are not finished, however old they are.
+// Look returns the news after a cursor, at most [core.MaxPage] events and as many finished
+// jobs; Next continues after them. The next look repeats the events of the last seconds,
+// and the jobs that finished then. Of at most [MaxFollowed] further events it returns the
+// unfinished jobs, however old they are.
 func (t *Tail) Look(ctx context.Context, from Cursor, follow []core.ID) (News, error) {
 	now := t.clock()
 	news := News{Next: from}
@@ -96,7 +97,7 @@ func (t *Tail) Look(ctx context.Context, from Cursor, follow []core.ID) (News, e
 	return news, err
 }
 
-// events finds the events behind the cursor and their jobs.
+// events finds the events after the cursor and their jobs.
 func (t *Tail) events(ctx context.Context, now time.Time, news *News) error {
 	events, more, err := t.behind(ctx, news.Next.Event)
 	if err != nil {
@@ -127,7 +128,7 @@ func idsOf(events []core.Event) []core.ID {
 }
 
 // jobsOf finds the jobs of events, up to jobsEach of each, until it has seen manyJobs. It
-// returns of how many events it tells them: of one at least, if there is one.
+// returns for how many events it did so: for at least one, if there is one.
 func (t *Tail) jobsOf(ctx context.Context, events []core.ID, tells func(core.Job) bool) (found []core.Job, reached int, err error) {
 	seen, most := 0, 1
 	for ask := fewEvents; reached < len(events) && seen < manyJobs && len(found) < manyJobs; {
@@ -149,7 +150,7 @@ func (t *Tail) jobsOf(ctx context.Context, events []core.ID, tells func(core.Job
 	return found, reached, nil
 }
 
-// first is up to n jobs that are to be told.
+// first returns up to n of the jobs for which tells is true.
 func first(n int, jobs []core.Job, tells func(core.Job) bool) (told []core.Job) {
 	for _, j := range jobs {
 		if len(told) < n && tells(j) {
@@ -163,7 +164,7 @@ func every(core.Job) bool { return true }
 
 func unfinished(j core.Job) bool { return !j.Status.Finished() }
 
-// follow finds the jobs of events that are not finished.
+// follow finds the unfinished jobs of events.
 func (t *Tail) follow(ctx context.Context, events []core.ID, news *News) error {
 	jobs, reached, err := t.jobsOf(ctx, events[:min(len(events), MaxFollowed)], unfinished)
 	news.Followed = reached
@@ -171,7 +172,7 @@ func (t *Tail) follow(ctx context.Context, events []core.ID, news *News) error {
 	return err
 }
 
-// add tells jobs, but for those that are among the news already.
+// add adds jobs, except jobs that are among the news already.
 func (n *News) add(jobs []core.Job) {
 	told := make(map[core.ID]bool, len(n.Jobs))
 	for _, j := range n.Jobs {
@@ -184,8 +185,9 @@ func (n *News) add(jobs []core.Job) {
 	}
 }
 
-// behind is the events above an id, the oldest first, and whether there are more. Mostly
-// they are few, and found from the newest one on; if they are not, from the oldest.
+// behind returns the events above an id, the oldest first, and whether there are more.
+// Usually they are few, and found from the newest one on. If there are many, it reads from
+// the oldest.
 func (t *Tail) behind(ctx context.Context, id core.ID) ([]core.Event, bool, error) {
 	var found []core.Event
 	for _, limit := range []int{core.DefaultPage, core.MaxPage - core.DefaultPage} {
@@ -216,7 +218,7 @@ func (t *Tail) behind(ctx context.Context, id core.ID) ([]core.Event, bool, erro
 	return page.Items, page.More && len(page.Items) > 0, err
 }
 
-// finished finds the jobs that finished.
+// finished finds the jobs that finished after the cursor.
 func (t *Tail) finished(ctx context.Context, now time.Time, news *News) error {
 	next := &news.Next
 	page, err := t.store.Finished(ctx, next.Finished, next.Job, core.MaxPage)

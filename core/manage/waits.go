@@ -8,44 +8,45 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Hindrance is what is in the way of a job that is not finished.
+// A Hindrance is the reason why an unfinished job waits.
 type Hindrance string
 
-// The hindrances. Of several that there are, the one that will be there longest counts.
+// The hindrances. Of several, the longest counts.
 const (
-	NotDue        Hindrance = "time"            // its next attempt, or its end of a delay, is yet to come
-	BreakerOpen   Hindrance = "circuit_breaker" // its handler's deliveries fail; a probe tells when they stop doing so
-	RateReached   Hindrance = "rate_limit"      // its handler's, or that of one that has just recovered
-	NoWorkerYet   Hindrance = "worker"          // nothing: a worker takes it when it comes to it
-	NoConsumerYet Hindrance = "consumer"        // nothing: a consumer of its queue receives it
-	NotConfigured Hindrance = "configuration"   // its handler or queue is not there any more
+	NotDue        Hindrance = "time"            // the time of its next attempt, or the end of its delay, is in the future
+	BreakerOpen   Hindrance = "circuit_breaker" // its handler's deliveries fail; a probe finds out when they succeed again
+	RateReached   Hindrance = "rate_limit"      // the rate limit of its handler, or the ramp after its breaker closed
+	NoWorkerYet   Hindrance = "worker"          // none: the next free worker takes it
+	NoConsumerYet Hindrance = "consumer"        // none: a consumer of its queue receives it
+	NotConfigured Hindrance = "configuration"   // its handler or queue was removed
 )
 
-// A Wait is what a job waits for. The zero Wait is that of one that waits for nothing: it
-// is finished, or under way.
+// A Wait is the reason and the end of a job's wait. It is zero for a job that is finished,
+// or under way.
 type Wait struct {
 	For   Hindrance
-	Until time.Time // when that is over, or looked at again; zero if nobody knows
+	Until time.Time // the end of the hindrance, or the time of the next check; zero if unknown
 }
 
-// A LaneStore is what of a store Waits asks.
+// A LaneStore has the methods of a store that Waits uses.
 type LaneStore interface {
 	Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error)
 }
 
-// Waits tell what jobs wait for. They are safe for concurrent use. Nil tells nothing.
+// Waits finds out why jobs wait. It is safe for concurrent use. A nil Waits returns
+// nothing.
 type Waits struct {
 	store LaneStore
 	clock core.Clock
 	known map[core.Lane]bool
 }
 
-// NewWaits makes the service. Lanes are those of all that is configured.
+// NewWaits makes the service. Lanes are the lanes of all configured consumers.
 func NewWaits(store LaneStore, clock core.Clock, lanes []core.Lane) *Waits {
 	return &Waits{store: store, clock: clock, known: knownOf(lanes)}
 }
 
-// knownOf is the set of lanes.
+// knownOf returns the set of lanes.
 func knownOf(lanes []core.Lane) map[core.Lane]bool {
 	known := make(map[core.Lane]bool, len(lanes))
 	for _, l := range lanes {
@@ -54,8 +55,8 @@ func knownOf(lanes []core.Lane) map[core.Lane]bool {
 	return known
 }
 
-// Of tells what jobs wait for; those that wait for nothing are absent. It asks the store
-// once, whatever the number of jobs, and not at all if none waits.
+// Of returns the waits of jobs; jobs that do not wait are absent. It queries the store once
+// for any number of jobs, and not at all if none waits.
 func (w *Waits) Of(ctx context.Context, jobs ...core.Job) (map[core.ID]Wait, error) {
 	lanes := lanesOf(jobs)
 	if w == nil || len(lanes) == 0 {
@@ -74,7 +75,7 @@ func (w *Waits) Of(ctx context.Context, jobs ...core.Job) (map[core.ID]Wait, err
 	return waits, nil
 }
 
-// lanesOf are the lanes in which some of the jobs wait.
+// lanesOf returns the lanes in which some of the jobs wait.
 func lanesOf(jobs []core.Job) (lanes []core.Lane) {
 	for _, j := range jobs {
 		if waiting(j) && !slices.Contains(lanes, j.Lane) {
@@ -88,7 +89,7 @@ func waiting(j core.Job) bool { return !j.Status.Finished() && j.Status != core.
 
 func (w *Waits) wait(j core.Job, g core.Gate, now time.Time) Wait {
 	switch early := j.DueAt.After(now); {
-	case !w.known[j.Lane] && j.Lane.Workflow() == "": // runs go on under the definition they began with
+	case !w.known[j.Lane] && j.Lane.Workflow() == "": // runs continue under the definition with which they began
 		return Wait{For: NotConfigured}
 	case g.Open() && !(early && j.DueAt.After(g.OpenUntil)):
 		return Wait{BreakerOpen, g.OpenUntil}
