@@ -33,7 +33,6 @@
 //
 // web may import core, the services that it serves and their records in wire, config for
 // the spelling of durations, chi and yaml; never a store.
-// duration is spelt, chi and yaml; never a store.
 package web
 
 import (
