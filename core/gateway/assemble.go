@@ -22,7 +22,7 @@ import (
 	"github.com/eventgateway/gateway/core/worker"
 )
 
-// sources are the configured sources as intake knows them.
+// sources returns the configured sources for intake.
 func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
 	certificates := sns.NewCertificates(g.client.Get, g.Machine)
 	var all []intake.Source
@@ -52,7 +52,7 @@ func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
 
 var kinds = map[string]intake.Kind{"webhook": intake.Webhook, "event": intake.Event, "sns": intake.Topic, "cron": intake.Tick}
 
-// Schema is what payloads of a source must look like; nil if it takes any.
+// Schema returns the schema of a source's payloads; nil if the source accepts any.
 func Schema(s config.Source) (*expr.Schema, error) {
 	if s.Schema == "" {
 		return nil, nil
@@ -64,8 +64,8 @@ func Schema(s config.Source) (*expr.Schema, error) {
 	return schema, nil
 }
 
-// verifier proves the sender of a source's requests; nil if the source does not ask
-// for it.
+// verifier returns the function that verifies the requests of a source; nil if the source
+// does not verify.
 func verifier(c *config.Config, s config.Source, clock core.Clock) (func(intake.Request) error, error) {
 	if s.Verify == "" {
 		return nil, nil
@@ -88,7 +88,7 @@ func verifier(c *config.Config, s config.Source, clock core.Clock) (func(intake.
 	}, nil
 }
 
-// timetable is the configured cron sources.
+// timetable returns the configured cron sources.
 func timetable(c *config.Config) ([]cron.Source, error) {
 	var all []cron.Source
 	for _, s := range c.SortedSources() {
@@ -104,9 +104,8 @@ func timetable(c *config.Config) ([]cron.Source, error) {
 	return all, nil
 }
 
-// Consumers are those who get jobs for events: the handlers in the order of their
-// names, then the queues, then the workflows. The dry run of the command line asks for
-// them too.
+// Consumers returns the consumers of events: the handlers in the order of their names, then
+// the queues, then the workflows. The dry run of the command line uses them too.
 func Consumers(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, h := range c.SortedHandlers() {
@@ -129,7 +128,7 @@ func Consumers(c *config.Config) ([]intake.Consumer, error) {
 	return append(all, begun...), err
 }
 
-// choose gives a consumer its filter and key, if it has them.
+// choose sets the filter and the key of a consumer, if they are configured.
 func choose(c *intake.Consumer, path, filter, key string) (err error) {
 	if filter != "" {
 		if c.Filter, err = expr.ParseFilter(filter); err != nil {
@@ -144,7 +143,7 @@ func choose(c *intake.Consumer, path, filter, key string) (err error) {
 	return nil
 }
 
-// places are where alerts go.
+// places returns the places to which alerts are posted.
 func places(c *config.Config) []alert.Place {
 	var all []alert.Place
 	for _, a := range c.Alerts {
@@ -157,7 +156,7 @@ func places(c *config.Config) []alert.Place {
 	return all
 }
 
-// shown is how the places of alerts are shown.
+// shown returns how the places of alerts are shown.
 func shown(c *config.Config) core.Places {
 	all := make(core.Places, len(c.Alerts))
 	for i, a := range c.Alerts {
@@ -170,7 +169,7 @@ func shown(c *config.Config) core.Places {
 	return all
 }
 
-// alerted are the places of alerts as the worker knows them.
+// alerted returns the places of alerts as targets of the worker.
 func alerted(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 	var all []worker.Target
 	places := shown(c)
@@ -193,7 +192,7 @@ func alerted(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 	return all, nil
 }
 
-// targets are the configured handlers as the worker knows them.
+// targets returns the configured handlers as targets of the worker.
 func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 	var all []worker.Target
 	for _, h := range c.SortedHandlers() {
@@ -218,7 +217,7 @@ func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 	return all, nil
 }
 
-// sender makes deliveries to a handler.
+// sender returns the sender of a handler's deliveries.
 func sender(c *config.Config, h config.Handler, client *egress.Client) (worker.Sender, error) {
 	template, err := transformOf(h)
 	if err != nil {
@@ -249,7 +248,8 @@ func transformOf(h config.Handler) (*expr.Template, error) {
 	return t, nil
 }
 
-// signingSecrets are the handler's own if it has any, else those of all.
+// signingSecrets returns the handler's own secrets if it has any, else the secrets of all
+// handlers.
 func signingSecrets(c *config.Config, h config.Handler) []string {
 	if len(h.SigningSecret) > 0 {
 		return reveal(h.SigningSecret)
@@ -257,7 +257,7 @@ func signingSecrets(c *config.Config, h config.Handler) []string {
 	return reveal(c.Delivery.SigningSecret)
 }
 
-// breakerOf is a handler's circuit breaker as the worker knows it; nil if it is switched off.
+// breakerOf returns a handler's circuit breaker for the worker; nil if it is switched off.
 func breakerOf(b config.CircuitBreaker) *worker.Breaker {
 	if b.Off {
 		return nil
@@ -297,7 +297,7 @@ func headers(h map[string]config.Secret) map[string]string {
 	return plain
 }
 
-// values reads all values of a header whose name may be in any case.
+// values returns a function that reads all values of a header by a name in any case.
 func values(h intake.Header) func(string) []string {
 	return func(name string) []string { return h[textproto.CanonicalMIMEHeaderKey(name)] }
 }

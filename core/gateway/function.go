@@ -11,12 +11,12 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// A Part assembles what one kind of process needs of a gateway: the program everything,
-// each function a part. It is code and not a name, so that what a function does not do is
-// not linked either: its environments are made while somebody waits.
+// A Part assembles the services of one kind of process: the program has all of them, and
+// each function some. It is a function and not a name, so that unused services are not
+// linked: a larger function starts more slowly, and a caller waits for that.
 type Part func(*Gateway) error
 
-// NewPart assembles a part of a gateway, which does nothing of itself.
+// NewPart assembles a part of a gateway. It starts nothing.
 func NewPart(c *config.Config, d Deps, part Part) (*Gateway, error) {
 	s := newShared()
 	s.pulses.rests = 1
@@ -24,7 +24,7 @@ func NewPart(c *config.Config, d Deps, part Part) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.hasten() // nobody takes its place
+	g.hasten() // no other gateway replaces it
 	return g, nil
 }
 
@@ -36,7 +36,7 @@ func everything(g *Gateway) error {
 	return nil
 }
 
-// IntakeRoutes are where events come in and callbacks, and what tells how the gateway is.
+// IntakeRoutes serve events, callbacks and the state of the gateway.
 func IntakeRoutes(g *Gateway) error {
 	if err := g.takeIn(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func IntakeRoutes(g *Gateway) error {
 	return nil
 }
 
-// APIRoutes are what consumers of queues ask, and operators.
+// APIRoutes serve the consumers of queues, and operators.
 func APIRoutes(g *Gateway) error {
 	if err := services(g); err != nil {
 		return err
@@ -60,14 +60,14 @@ func APIRoutes(g *Gateway) error {
 	return nil
 }
 
-// Deliveries are the worker, and what deletes what is over.
+// Deliveries are the worker, and the deletion of old records.
 func Deliveries(g *Gateway) (err error) {
 	g.Purger = g.newPurger(g.config)
 	g.Worker, err = g.newWorker(g.config, g.shared.bell, g.obituaries.Of)
 	return err
 }
 
-// Schedules are the cron sources, whose events are taken in like any other.
+// Schedules are the cron sources. Their events pass through intake like all others.
 func Schedules(g *Gateway) (err error) {
 	if err := g.takeIn(); err != nil {
 		return err
@@ -76,7 +76,7 @@ func Schedules(g *Gateway) (err error) {
 	return err
 }
 
-// takeIn assembles the intake, unless it is there.
+// takeIn assembles the intake, unless it exists.
 func (g *Gateway) takeIn() (err error) {
 	if g.Intake == nil {
 		g.Intake, err = g.newIntake(g.config, g.shared.bell)
@@ -84,7 +84,7 @@ func (g *Gateway) takeIn() (err error) {
 	return err
 }
 
-// services are what consumers and operators ask.
+// services assembles the services of consumers and operators.
 func services(g *Gateway) (err error) {
 	bell := g.shared.bell
 	g.Puller = g.newPuller(g.config, bell, g.obituaries.Of)
@@ -101,8 +101,8 @@ func services(g *Gateway) (err error) {
 	return err
 }
 
-// RestOf is how long a database is left alone in which nothing is known to be due. Each
-// look at SQL over HTTP is a request, and Cloudflare's API allows four a second.
+// RestOf returns for how long an idle database gets no query. Each look at SQL over HTTP is
+// a request, and Cloudflare's API allows four a second.
 func RestOf(db config.Database) time.Duration {
 	if db.Driver == "hosted_sql" {
 		return 5 * time.Second
@@ -110,25 +110,24 @@ func RestOf(db config.Database) time.Duration {
 	return DefaultRest
 }
 
-// Work is a listener that hears of everything a worker is to see to: of all lanes but
-// those of queues, whose consumers come by themselves. Call it once, before anything is
-// served.
+// Work returns a listener for all lanes of a worker: all lanes except those of queues,
+// whose consumers take for themselves. Call it once, before anything is served.
 func (g *Gateway) Work() *core.Listener {
 	own := slices.DeleteFunc(Lanes(g.config), func(l core.Lane) bool { return l.Queue() != "" })
 	l := g.shared.bell.Listen(own...)
-	g.shared.bell.Others(l) // runs go on by what they began with, also if it is configured no more
+	g.shared.bell.Others(l) // runs continue under their own definition, also if their workflow was removed
 	return l
 }
 
-// Quiet returns when nothing runs that no caller waits for, and has alerts stored that
-// were only counted and may be told by now. A process that is stopped between two calls
-// asks for it after each. It gives up when ctx is done.
+// Quiet returns when no work without a caller is running. Before that it stores the alerts
+// that were only counted and may be sent now. A process that is stopped between two calls
+// calls it after each. It gives up when ctx is done.
 func (g *Gateway) Quiet(ctx context.Context) {
 	if g.Puller != nil {
-		_ = g.Puller.Quiet(ctx) // whatever it was cut short in goes on with the next call
+		_ = g.Puller.Quiet(ctx) // the next call continues any interrupted work
 	}
 	g.Alerts.Flush(ctx)
 	if g.Stats != nil {
-		g.Stats.Quiet(ctx) // last: whom it leaves no time is only told late
+		g.Stats.Quiet(ctx) // last: it only delays later answers
 	}
 }

@@ -1,15 +1,15 @@
-// Package gateway assembles the services into a program: it translates a
-// configuration into what each package asks for, and serves. It is the only
-// package under core that knows them all; mains add a store and an environment.
+// Package gateway assembles the services into a program: it converts a configuration into
+// the settings of each package, and serves. It is the only package under core that knows
+// them all. Mains add a store and an environment.
 //
-// The idea to know: everything is built from one immutable configuration before
-// anything starts, so that what cannot work is found before the first event is
-// taken. A configuration that changes is another [Gateway]: a [Program] builds it beside
-// the one that serves, and then swaps one pointer. What one of them has begun, it ends.
+// The idea to know: everything is built from one immutable configuration before anything
+// starts, so that faults show before the first event is accepted. A changed configuration
+// is another [Gateway]. A [Program] builds it beside the serving one, and then swaps one
+// pointer. The earlier gateway finishes the work that it has begun.
 //
-// assemble.go translates, routes.go shows it to the outside, serve.go runs and stops,
-// program.go goes over from one configuration to the next, generation.go is what runs of
-// each, function.go assembles parts.
+// assemble.go converts, routes.go makes the routes, serve.go runs and stops, program.go
+// changes from one configuration to the next, generation.go runs one of them, function.go
+// assembles parts.
 package gateway
 
 import (
@@ -37,15 +37,15 @@ import (
 	"github.com/eventgateway/gateway/core/worker"
 )
 
-// Deps is what a gateway works with beside its configuration.
+// Deps are the dependencies of a gateway beside its configuration.
 type Deps struct {
 	Store   core.Store
 	Clock   core.Clock // of the database: stored times are compared with it
 	Log     *slog.Logger
 	Version string
 
-	// Machine is the clock of this machine, by which signatures and certificates are judged
-	// and deliveries are signed. Nil means Clock.
+	// Machine is the clock of this machine. Signatures and certificates are verified, and
+	// deliveries signed, by it. Nil means Clock.
 	Machine core.Clock
 
 	// Ahead is how far Clock is ahead of Machine. Nil means that they are the same.
@@ -54,49 +54,50 @@ type Deps struct {
 	// Database names the database of the Store for commands that work beside this process.
 	Database wire.Database
 
-	// SoleTaker says that no other process takes jobs from this store, so that jobs
-	// found running at the start belong to nobody. It holds for SQLite.
+	// SoleTaker says that no other process takes jobs from this store. Then jobs that are
+	// running at the start have no worker. It holds for SQLite.
 	SoleTaker bool
 
-	// Rest is how long the worker waits at most before it looks for work, when
-	// nothing wakes it and nothing is known to be due: so much later may an event be
-	// delivered that another process stored. It is also how long the answer to a
-	// health check is good for. Zero means DefaultRest.
+	// Rest is the longest wait of the worker between two looks, when nothing wakes it and
+	// no job is known to be due. An event that another process stored may be delivered so
+	// much later. Rest is also for how long the answer to a health check is used. Zero
+	// means DefaultRest.
 	Rest time.Duration
 
 	// MaxReply bounds replies with messages; see web.QueuesOptions.
 	MaxReply int
 
-	// Traces takes part in the traces of events. Nil leaves them to others: the sender's
-	// is stored and passed on.
+	// Traces makes spans of events. Nil makes none: the sender's trace is stored and passed
+	// on.
 	Traces Tracer
 
-	// Metrics measures what happens, and is served at /metrics. Nil measures nothing, and
-	// leaves the route out.
+	// Metrics measures the gateway, and is served at /metrics. Nil measures nothing, and
+	// there is no such route.
 	Metrics Metrics
 }
 
-// A Tracer makes spans of what happens.
+// A Tracer makes spans from facts.
 type Tracer interface {
-	// Begin names the span of the intake of an event, within the one that the event was
-	// sent in, or in a new trace if that is zero.
+	// Begin makes the span of the intake of an event. Its parent is the span that the
+	// sender named. It begins a new trace if parent is zero.
 	Begin(parent core.Span) core.Span
 
 	// Observe is a core.Observer.
 	Observe(core.Fact)
 }
 
-// DefaultRest suits a database that is asked for nothing.
+// DefaultRest suits a database for which idle queries cost nothing.
 const DefaultRest = time.Second
 
-// A Gateway is the assembled program, or a [Part] of it: what belongs to others is nil.
+// A Gateway is the assembled program, or a [Part] of it. Services outside of the part are
+// nil.
 type Gateway struct {
 	Deps
 	Intake     *intake.Intake
 	Worker     *worker.Worker
 	Cron       *cron.Ticker // nil if there are no schedules
 	Purger     *retention.Purger
-	Alerts     *alert.Desk // nil if nobody wants to be told; nil is safe to use
+	Alerts     *alert.Desk // nil if no place wants alerts; nil is safe to use
 	Puller     *pull.Puller
 	Queues     *manage.Queues
 	Runs       *manage.Runs
@@ -115,7 +116,7 @@ type Gateway struct {
 	config     *config.Config
 	shared     *shared
 
-	hurry chan struct{} // closed once what is told to stop is to end within the drain time
+	hurry chan struct{} // closed when stopped work must end within the drain time
 	haste sync.Once
 }
 
@@ -125,17 +126,17 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.hasten() // nobody takes its place
+	g.hasten() // no other gateway replaces it
 	g.shared.watch(g.Deps, g.Stats.Lanes, g.Worker.Sending)
 	return g, nil
 }
 
-// newGateway assembles one that shares some things with those before it.
+// newGateway assembles a gateway that shares state with earlier ones.
 func newGateway(c *config.Config, d Deps, s *shared) (*Gateway, error) {
 	return newPart(c, d, s, everything)
 }
 
-// newPart assembles what all gateways have, and a part of the rest.
+// newPart assembles the state of all gateways, and a part of the rest.
 func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 	d.Rest = cmp.Or(d.Rest, DefaultRest)
 	if d.Machine == nil {
@@ -177,7 +178,8 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 	return g, nil
 }
 
-// observer tells all who are to hear of facts, with places of alerts as they are shown.
+// observer returns an observer that passes facts to all observers, with places of alerts as
+// they are shown.
 func observer(d Deps, places core.Places) core.Observer {
 	all := []core.Observer{telemetry.Log(d.Log)}
 	if d.Traces != nil {
@@ -194,7 +196,7 @@ func observer(d Deps, places core.Places) core.Observer {
 	}
 }
 
-// Handler is everything the gateway answers over HTTP.
+// Handler returns the handler of everything that the gateway serves over HTTP.
 func (g *Gateway) Handler() http.Handler { return g.handler }
 
 func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, error) {
@@ -238,7 +240,7 @@ func (g *Gateway) newAlerts(c *config.Config, bell *core.Bell) *alert.Desk {
 	})
 }
 
-// An obituary is what comes of a job that died.
+// An obituary makes the alert about a job that died.
 type obituary = func(core.TakenJob, core.Outcome) *core.Arrival
 
 func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary) (*worker.Worker, error) {

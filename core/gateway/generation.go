@@ -11,17 +11,17 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// shared is what gateways of one process have in common, beside what they are given: what
-// must not begin anew with each.
+// shared is the state that successive gateways of one process share, beside their Deps:
+// state that must not begin again with each.
 type shared struct {
 	bell    *core.Bell
 	counts  web.Counts
 	pulses  *pulses
 	tallies *alert.Tallies
-	ignored atomic.Pointer[web.IgnoredConfig] // the newest configuration, if it is not followed
+	ignored atomic.Pointer[web.IgnoredConfig] // the newest configuration, if the process does not follow it
 
 	naming sync.Once
-	ids    *core.IDs // of all that is stored by this process, so that they only grow
+	ids    *core.IDs // of all rows that this process stores, so that they only grow
 
 	recovery  sync.Mutex
 	recovered bool
@@ -37,21 +37,21 @@ func (g *Gateway) ids() *core.IDs {
 	return s.ids
 }
 
-// A generation is a gateway that runs, until another one takes its place.
+// A generation is a gateway that runs until another one replaces it.
 type generation struct {
 	*Gateway
 	stop  context.CancelFunc
 	fired chan struct{} // closed when its schedules have stopped
-	gone  chan struct{} // closed when all has
+	gone  chan struct{} // closed when all of it has stopped
 }
 
 func newGeneration(g *Gateway) *generation {
 	return &generation{Gateway: g, fired: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// run begins all that a gateway does of itself. It ends when the program does, or
-// when the generation is retired. Schedules wait for those of the generation before, if there is one: two that
-// follow a source's mark in different ways must not do so at the same time.
+// run starts the background work of a gateway. It ends when the program does, or when the
+// generation is retired. Schedules wait for the end of the earlier generation's, if there
+// is one: two generations must not move a source's mark at the same time.
 func (g *generation) run(program context.Context, before *generation) {
 	ctx, stop := context.WithCancel(program)
 	g.stop = stop
@@ -76,7 +76,7 @@ func (g *generation) run(program context.Context, before *generation) {
 	})
 	work.Go(func() {
 		<-ctx.Done()
-		g.Puller.Close() // answers who waits for messages
+		g.Puller.Close() // answers the consumers that wait for messages
 	})
 	go func() {
 		work.Wait()
@@ -84,8 +84,8 @@ func (g *generation) run(program context.Context, before *generation) {
 	}()
 }
 
-// retire has a generation end, whose place another one has taken. Deliveries under way go
-// on until they end by themselves, or somebody cannot wait for that.
+// retire ends a generation that another one has replaced. Deliveries under way continue
+// until they end, or until hasten is called.
 func (g *generation) retire() {
 	g.Worker.Leave()
 	g.stop()
@@ -95,10 +95,10 @@ func (g *generation) retire() {
 	}()
 }
 
-// hasten has what was told to stop end within the drain time.
+// hasten makes stopped work end within the drain time.
 func (g *Gateway) hasten() { g.haste.Do(func() { close(g.hurry) }) }
 
-// unhear takes a gateway that was not assembled off the bell.
+// unhear removes the listeners of a gateway that could not be assembled.
 func (g *Gateway) unhear() {
 	if g.Puller != nil {
 		g.Puller.Close()
@@ -108,8 +108,8 @@ func (g *Gateway) unhear() {
 	}
 }
 
-// deliver runs the worker. Before it takes anything, jobs that an earlier process
-// left running are made due: nobody holds them any more.
+// deliver runs the worker. Before that it makes jobs due that an earlier process left
+// running: they have no worker any more.
 func (g *Gateway) deliver(ctx context.Context) core.Report {
 	if g.SoleTaker {
 		g.recover(ctx)
@@ -131,8 +131,8 @@ func (g *Gateway) fire(ctx context.Context) {
 	}
 }
 
-// recover is for the first generation alone: what later ones find running, those before
-// them hold.
+// recover is for the first generation only: jobs that are running at the start of a later
+// one belong to the earlier one.
 func (g *Gateway) recover(ctx context.Context) {
 	g.shared.recovery.Lock()
 	defer g.shared.recovery.Unlock()

@@ -7,27 +7,28 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// The services of operators. The command line, which works beside a running gateway,
-// asks for them too.
+// The services of operators. The command line, which works beside a running gateway, uses
+// them too.
 
-// Events are the stored events, which are replayed to those who are configured.
+// Events returns the service of stored events, which a replay matches with the configured
+// consumers.
 func Events(c *config.Config, store manage.EventStore, clock core.Clock) (*manage.Events, error) {
 	return eventsOf(c, store, clock, core.NewIDs(clock))
 }
 
-// Waits tell what jobs wait for.
+// Waits returns the service that says why jobs wait.
 func Waits(c *config.Config, store manage.LaneStore, clock core.Clock) *manage.Waits {
 	return manage.NewWaits(store, clock, Lanes(c))
 }
 
-// Jobs are the stored jobs.
+// Jobs returns the service of stored jobs.
 func Jobs(c *config.Config, store core.Store, clock core.Clock) *manage.Jobs {
 	jobs := manage.NewJobs(store, clock)
 	jobs.Waits, jobs.Names = Waits(c, store, clock), names(c)
 	return jobs
 }
 
-// names are those of all that is configured.
+// names returns the names of all configured entries.
 func names(c *config.Config) *manage.Names {
 	n := &manage.Names{Unknown: config.Unknown, Places: shown(c)}
 	for _, s := range c.SortedSources() {
@@ -45,25 +46,25 @@ func names(c *config.Config) *manage.Names {
 	return n
 }
 
-// Breakers are the circuit breakers of the configured handlers.
+// Breakers returns the service of the configured handlers' circuit breakers.
 func Breakers(c *config.Config, store manage.BreakerStore, clock core.Clock) *manage.Breakers {
 	return manage.NewBreakers(store, clock, Lanes(c))
 }
 
-// Statistics tell how all that is configured stands.
+// Statistics returns the service of the state of all configured entries.
 func Statistics(c *config.Config, store manage.StatsStore, clock core.Clock) *manage.Statistics {
 	return manage.NewStatistics(store, clock, Lanes(c), shown(c))
 }
 
-// Tail is what is new in the store.
+// Tail returns the service of news in the store.
 func Tail(c *config.Config, store manage.TailStore, clock core.Clock) *manage.Tail {
 	tail := manage.NewTail(store, clock)
 	tail.Names = names(c)
 	return tail
 }
 
-// Lanes are those of handlers, queues and workflows, each by name, and of alerts, in the order of
-// the configuration.
+// Lanes returns the lanes of handlers, queues and workflows, each by name, and of alerts,
+// in the order of the configuration.
 func Lanes(c *config.Config) []core.Lane {
 	var all []core.Lane
 	for _, h := range c.SortedHandlers() {

@@ -12,22 +12,22 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// Metrics measures what a gateway does. That of core/telemetry/metrics is the one there
-// is; of the functions intake has it, and the others link none.
+// Metrics measures a gateway. core/telemetry/metrics has the only implementation. Of the
+// functions only intake uses it, and the others do not link it.
 type Metrics interface {
 	http.Handler // answers /metrics
 
 	// Observe is a core.Observer.
 	Observe(core.Fact)
 
-	// Store is the same store, measured.
+	// Store returns the same store, with measurements.
 	Store(core.Store) core.Store
 
-	// Configure is told the names of a configuration that is followed from now on.
+	// Configure passes the names of a configuration that is followed from now on.
 	Configure(telemetry.Names)
 
-	// Expect is told each route before the first request to it, Served each request; see
-	// web.Settings.
+	// Expect is called for each route before the first request, and Served for each
+	// request; see web.Settings.
 	Expect(method, pattern string)
 	Served(pattern, method string, status int)
 
@@ -45,7 +45,7 @@ type Metrics interface {
 	Watch(stats func(context.Context) (manage.Stats, error), sending func() int, ahead func() time.Duration)
 }
 
-// Names is what is configured, as measurements are told apart by it.
+// Names returns the configured names, by which measurements are distinguished.
 func Names(c *config.Config) telemetry.Names {
 	n := telemetry.Names{Workflows: map[string][]string{}, Alerts: map[core.Lane]string{}}
 	for _, s := range c.SortedSources() {
@@ -70,8 +70,8 @@ func Names(c *config.Config) telemetry.Names {
 	return n
 }
 
-// stepNames are those of steps and of the steps inside them, as runs call them: a branch
-// that is one call by the branch's name, and an item's call by "item".
+// stepNames returns the names of steps and of the steps inside them, as runs use them. A
+// branch that is one call has the branch's name, and an item's call has the name "item".
 func stepNames(steps []config.Step) (all []string) {
 	for _, s := range steps {
 		all = append(all, s.Name)
@@ -90,7 +90,7 @@ func stepNames(steps []config.Step) (all []string) {
 	return all
 }
 
-// expect tells the metrics of all routes.
+// expect passes all routes to the metrics.
 func (g *Gateway) expect() {
 	if g.Metrics == nil || g.handler == nil {
 		return

@@ -14,26 +14,26 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// A Program is a gateway that serves, under one configuration after another.
+// A Program is a gateway that serves under one configuration after another.
 //
-// A request is served wholly under the configuration that holds when it comes, and so are
-// the jobs of its event chosen; a delivery is made wholly under the one that holds when it
-// begins. What is under way when the configuration changes goes on beside the new one, at
-// most one generation of it: deliveries to their end, waiting consumers to an answer
-// without messages. So for a while up to twice worker.max_concurrency deliveries may run.
-// Breakers and rates of deliveries stand in the store; what else is counted goes on
-// counting.
+// A request is served completely under the configuration that holds when it arrives, and
+// the jobs of its event are chosen by that configuration too. A delivery is made completely
+// under the configuration that holds when it begins. Work that is under way at a change
+// continues beside the new configuration, in at most one earlier generation. Its deliveries
+// run to their end, and its waiting consumers get an answer without messages. So for a
+// while up to twice worker.max_concurrency deliveries may run. Breakers and delivery rates
+// are in the store, and the other counts continue.
 type Program struct {
 	Deps
 	tell core.Observer
 	now  atomic.Pointer[generation]
 
 	asked atomic.Int64  // calls of Reload
-	turn  chan struct{} // full while one of them is at it
+	turn  chan struct{} // full while one of them is working
 
 	mu      sync.Mutex
 	serving context.Context // of Serve; nil before
-	former  *generation     // that was before now; nil if there was none
+	former  *generation     // the generation before the present one; nil if there was none
 }
 
 // NewProgram assembles a program, as [New] does a gateway.
@@ -53,19 +53,19 @@ func newProgram(g *Gateway, d Deps) *Program {
 	return p
 }
 
-// Handler is everything the program answers over HTTP.
+// Handler returns the handler of everything that the program serves over HTTP.
 func (p *Program) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.now.Load().handler.ServeHTTP(w, r) })
 }
 
-// Reload goes over to another configuration, unless it is the same, or cannot be gone over
-// to while the program runs, or nothing can be made of it: then the one before stays. What
-// became of it is stated as [core.Reloaded], from being where it was read. The error tells
-// why it is ignored.
+// Reload changes to another configuration. It keeps the present one in three cases: the new
+// one is the same, a running program cannot change to it, or it cannot be assembled. The
+// result is stated as [core.Reloaded], where from is the place from which the configuration
+// was read. The error is the reason for ignoring it.
 //
-// If two generations are there already, it waits for the older one to end, at most for the
-// drain time. When another call comes meanwhile, that one's configuration is the newer
-// one: this call returns an empty result and no error.
+// If two generations are running already, Reload waits for the older one to end, at most
+// for the drain time. If Reload is called again meanwhile, the configuration of that call
+// is newer: this call returns an empty result and no error.
 func (p *Program) Reload(ctx context.Context, from string, c *config.Config) (core.ReloadResult, error) {
 	mine := p.asked.Add(1)
 	select {
@@ -92,12 +92,12 @@ func (p *Program) Reload(ctx context.Context, from string, c *config.Config) (co
 	return result, err
 }
 
-// Ignore tells of a configuration that could not be loaded, and why.
+// Ignore states that a configuration could not be loaded, and why.
 func (p *Program) Ignore(from string, why core.ReloadResult, err error) {
 	p.state(core.Reloaded{From: from, Result: why, Err: err})
 }
 
-// judge tells what is to become of a configuration.
+// judge returns the result for a configuration before it is assembled.
 func (p *Program) judge(c *config.Config) (core.ReloadResult, error) {
 	now := p.now.Load().config
 	if now.Same(c) {
@@ -109,8 +109,8 @@ func (p *Program) judge(c *config.Config) (core.ReloadResult, error) {
 	return core.ReloadApplied, nil
 }
 
-// makeRoom waits until there is one generation. Who has changed the configuration twice is
-// told why nothing happens.
+// makeRoom waits until there is only one generation. It logs the reason of the wait for the
+// author of the two changes.
 func (p *Program) makeRoom(ctx context.Context, from string) error {
 	p.mu.Lock()
 	former := p.former
@@ -134,7 +134,7 @@ func (p *Program) makeRoom(ctx context.Context, from string) error {
 	}
 }
 
-// soon is how long a generation takes to end at most that has nothing to wait for.
+// soon is the longest time in which an idle generation ends.
 const soon = 200 * time.Millisecond
 
 func (p *Program) tellWait(from string, former *generation) {
@@ -142,8 +142,8 @@ func (p *Program) tellWait(from string, former *generation) {
 		"from", from, "deliveries", former.Worker.Sending(), "at_most", former.drain.String())
 }
 
-// follow makes a new generation and has it take the place of the one there is. The result
-// is empty if the program is ending.
+// follow makes a new generation, which replaces the present one. The result is empty if the
+// program is ending.
 func (p *Program) follow(c *config.Config) (core.ReloadResult, error) {
 	g, err := newGateway(c, p.Deps, p.now.Load().shared)
 	if err != nil {
@@ -161,7 +161,7 @@ func (p *Program) follow(c *config.Config) (core.ReloadResult, error) {
 	next, old := newGeneration(g), p.now.Load()
 	c.Follow(old.config)
 	p.now.Store(next)
-	if p.serving == nil { // nothing of the old one runs
+	if p.serving == nil { // nothing of the earlier one runs
 		old.unhear()
 		return core.ReloadApplied, nil
 	}
@@ -171,7 +171,7 @@ func (p *Program) follow(c *config.Config) (core.ReloadResult, error) {
 	return core.ReloadApplied, nil
 }
 
-// state tells what became of a configuration. That one is still unreachable is no news.
+// state states the result for a configuration. It does not repeat that one is unreachable.
 func (p *Program) state(f core.Reloaded) {
 	ignored := &p.now.Load().shared.ignored
 	p.mu.Lock()
@@ -188,7 +188,7 @@ func (p *Program) state(f core.Reloaded) {
 	}
 }
 
-// begin has the program run until ctx is done.
+// begin makes the program run until ctx is done.
 func (p *Program) begin(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +196,8 @@ func (p *Program) begin(ctx context.Context) {
 	p.now.Load().run(ctx, nil)
 }
 
-// end is called when the program ends. The function returns when nothing runs any more.
+// end is called when the program ends. The returned function returns when no work is
+// running any more.
 func (p *Program) end() (last *generation, ended func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,12 +215,12 @@ func (p *Program) end() (last *generation, ended func()) {
 	}
 }
 
-// stats tells how all that is configured now stands.
+// stats returns the state of all configured entries.
 func (p *Program) stats(ctx context.Context) (manage.Stats, error) {
 	return p.now.Load().Stats.Lanes(ctx)
 }
 
-// sending is how many attempts are under way.
+// sending returns the number of attempts under way.
 func (p *Program) sending() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

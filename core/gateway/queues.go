@@ -8,8 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// Queues are the configured queues as operators see them. The command line, which
-// works beside a running gateway, asks for them too.
+// Queues returns the service of queues for operators. The command line, which works beside
+// a running gateway, uses it too.
 func Queues(c *config.Config, store manage.Store, clock core.Clock) *manage.Queues {
 	var all []manage.Queue
 	for _, q := range c.SortedQueues() {
@@ -55,7 +55,7 @@ func (g *Gateway) queueRoutes(c *config.Config) web.Piece {
 	})
 }
 
-// queueLanes are the lanes that consumers take from.
+// queueLanes returns the lanes from which consumers take.
 func queueLanes(c *config.Config) []core.Lane {
 	var all []core.Lane
 	for _, q := range c.SortedQueues() {

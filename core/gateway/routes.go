@@ -8,8 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// allPieces are all routes. They come in groups, since a function serves one or two of
-// them.
+// allPieces returns all routes. They are in groups, since a function serves one or two
+// groups.
 func (g *Gateway) allPieces(c *config.Config) []web.Piece {
 	pieces := append(g.intakePieces(c), g.opsPieces(c)...)
 	pieces = append(pieces, g.apiPieces(c)...)
@@ -19,7 +19,7 @@ func (g *Gateway) allPieces(c *config.Config) []web.Piece {
 	return pieces
 }
 
-// intakePieces are where events come in, and callbacks.
+// intakePieces returns the routes of events and callbacks.
 func (g *Gateway) intakePieces(c *config.Config) []web.Piece {
 	return []web.Piece{
 		web.Intake(web.IntakeOptions{Receiver: g.Intake, Clock: g.Clock, Tokens: reveal(c.API.AuthToken)}),
@@ -27,7 +27,7 @@ func (g *Gateway) intakePieces(c *config.Config) []web.Piece {
 	}
 }
 
-// opsPieces tell how the gateway is.
+// opsPieces returns the routes about the state of the gateway.
 func (g *Gateway) opsPieces(c *config.Config) []web.Piece {
 	return []web.Piece{
 		web.Ops(web.OpsOptions{
@@ -45,8 +45,8 @@ func (g *Gateway) opsPieces(c *config.Config) []web.Piece {
 	}
 }
 
-// apiPieces serve the consumers of queues, the operators of events, jobs, queues and
-// runs, and whoever wants to see how all stands.
+// apiPieces returns the routes for the consumers of queues, for the operators of events,
+// jobs, queues and runs, and for the overview.
 func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
 	tokens := reveal(c.API.AuthToken)
 	return []web.Piece{
@@ -59,7 +59,7 @@ func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
 	}
 }
 
-// newHandler serves some routes within the bounds of the configuration.
+// newHandler returns a handler of some routes with the configured bounds.
 func (g *Gateway) newHandler(c *config.Config, pieces []web.Piece) http.Handler {
 	settings := web.Settings{
 		MaxBodySize: int64(c.Server.MaxBodySize),
@@ -75,10 +75,10 @@ func (g *Gateway) newHandler(c *config.Config, pieces []web.Piece) http.Handler 
 	return web.Handler(settings, pieces...)
 }
 
-// maxEchoed is how much of a body the echo receiver shows in the log.
+// maxEchoed is how many bytes of a body the echo receiver logs.
 const maxEchoed = 2 << 10
 
-// echoed shows a delivery that the gateway made to itself.
+// echoed logs a delivery that the gateway made to itself.
 func (g *Gateway) echoed(e web.Echoed) {
 	body := string(e.Body[:min(len(e.Body), maxEchoed)])
 	g.Log.With(telemetry.Target, "echo").Info("echo received a delivery",

@@ -13,15 +13,14 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// Serve is that of a [Program] whose configuration stays as it is.
+// Serve serves like a [Program] whose configuration never changes.
 func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	return newProgram(g, g.Deps).Serve(ctx, listener)
 }
 
-// Serve answers on the listener and delivers, until ctx is done. Then it takes
-// no new requests, lets those under way and the deliveries under way finish for
-// at most the drain time, and returns nil. An error means that listening failed. It is
-// called once.
+// Serve answers on the listener and delivers, until ctx is done. Then it accepts no new
+// requests, gives requests and deliveries under way the drain time to finish, and returns
+// nil. An error means that listening failed. Serve is called once.
 func (p *Program) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -29,7 +28,7 @@ func (p *Program) Serve(ctx context.Context, listener net.Listener) error {
 	p.begin(ctx)
 	failed := make(chan error, 1)
 	go func() {
-		defer cancel() // a gateway that cannot be reached must not go on half alive
+		defer cancel() // a gateway that cannot be reached must stop delivering as well
 		failed <- server.Serve(p.limit(listener))
 	}()
 
@@ -55,8 +54,7 @@ func (p *Program) limit(l net.Listener) net.Listener {
 	})
 }
 
-// shutdown lets requests under way finish, and cuts off what takes longer than
-// the drain time.
+// shutdown lets requests under way finish, and cuts them off after the drain time.
 func shutdown(server *http.Server, drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(drain, time.Second))
 	defer cancel()

@@ -13,43 +13,45 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Bounds of the checks of writes by /health. With them /health follows real work within five seconds,
-// though the answer of a check is good for up to one.
+// Bounds of the checks of writes by /health. With them /health follows real work within
+// five seconds, although the answer of a check is used for up to one second.
 const (
-	// stuckAfter is how long calls of a kind may be under way without a success before a
-	// rehearsal has to tell whether the database still does that work.
+	// stuckAfter is how long calls of a kind may be under way without a success. After that
+	// a rehearsal decides whether the database still does that work.
 	stuckAfter = 1500 * time.Millisecond
 
 	// rehearseTime is how long a rehearsal may take.
 	rehearseTime = 1500 * time.Millisecond
 
-	// strikes is how many different requests have to fail in a row for the kind to be failing
-	// whatever a rehearsal says: a rehearsal is small, and may succeed where they do not.
+	// strikes is how many different requests must fail in a row for the kind to be failing,
+	// even if a rehearsal succeeds: a rehearsal is small, and may succeed where real work
+	// fails.
 	strikes = 3
 
-	// strikeTime is how long strikes count without a further failure. Then a rehearsal decides,
-	// so that a gateway which is sent nothing, because it is unhealthy, recovers.
+	// strikeTime is for how long strikes count without a further failure. Then a rehearsal
+	// decides. So a gateway that gets no requests, because it is unhealthy, recovers.
 	strikeTime = 3 * time.Second
 
-	// evidenceRests is for how many rests a success proves that events are stored. A gateway
-	// that gets no event rehearses this often, if it is asked for its health.
+	// evidenceRests is for how many rests a success proves that events are stored. A
+	// gateway without events rehearses this often, if its health is requested.
 	evidenceRests = 30
 )
 
-// vitals is a store that knows whether the gateway's work on it succeeds. Each kind of work
-// is judged by itself: real failures raise a doubt, which a real success of the same kind
-// ends, or a rehearsal of that kind. So one request that the database refuses for itself
-// makes no gateway unhealthy, and a gateway without requests recovers.
+// vitals is a store that records whether the gateway's work on it succeeds. Each kind of
+// work is judged by itself. Real failures raise a doubt, and a real success of the same
+// kind, or a rehearsal of that kind, ends it. So one request that the database refuses for
+// its own content does not make the gateway unhealthy, and a gateway without requests
+// recovers.
 //
-// A success of another kind proves nothing. A probe that wrote one row of its own did not see
-// a full disk: the row had its page already.
+// A success of another kind proves nothing. A probe that wrote one row of its own did not
+// notice a full disk: the row had its page already.
 type vitals struct {
 	core.Store
 	*pulses
 	rest time.Duration // Deps.Rest
 }
 
-// pulses are what is known of each kind of work, in all gateways of a process.
+// pulses are the results of each kind of work, in all gateways of a process.
 type pulses struct {
 	began                                  time.Time // the zero of the pulses' times
 	intake, deliveries, transitions, turns pulse
@@ -68,22 +70,22 @@ func newPulses() *pulses {
 	return p
 }
 
-// never is before every pulse.
+// never is a time before every pulse.
 const never = -time.Duration(1 << 62)
 
 func (p *pulses) all() []*pulse {
 	return []*pulse{&p.intake, &p.takes, &p.deliveries, &p.transitions, &p.turns}
 }
 
-// now is the time since the process began.
+// now returns the time since the process began.
 func (p *pulses) now() time.Duration { return time.Since(p.began) }
 
-// A pulse is how one kind of work goes. A success costs a look at the clock and some atomic
-// operations.
+// A pulse is the state of one kind of work. A success costs a reading of the clock and some
+// atomic operations.
 type pulse struct {
 	under   atomic.Int64 // calls under way
-	entered atomic.Int64 // when a call began that found no other one
-	good    atomic.Int64 // when the last success was, or the last rehearsal that succeeded
+	entered atomic.Int64 // start of the first call under way
+	good    atomic.Int64 // time of the last success, or of the last successful rehearsal
 	doubt   atomic.Bool  // there were failures since
 
 	mu       sync.Mutex // of the fields below, which a failure writes
@@ -98,7 +100,7 @@ func (p *pulse) begin(now time.Duration) {
 	}
 }
 
-// end notes how a call ended. Culprit is what it was about.
+// end records the result of a call. Culprit names the request of a failed call.
 func (p *pulse) end(now time.Duration, err error, culprit func() string) {
 	p.under.Add(-1)
 	switch {
@@ -112,14 +114,14 @@ func (p *pulse) end(now time.Duration, err error, culprit func() string) {
 	}
 }
 
-// isFailure tells whether an error may be about the database. An event that is too large is
-// refused for itself, and a caller that lost interest gets no answer.
+// isFailure reports whether an error may be caused by the database. An event that is too
+// large is refused for its size, and a canceled caller gets no answer.
 func isFailure(err error) bool {
 	var r *core.Refusal
 	return !errors.Is(err, context.Canceled) && (!errors.As(err, &r) || r.Kind == core.Unavailable)
 }
 
-// clear forgets failures: a request succeeded.
+// clear forgets failures after a request succeeded.
 func (p *pulse) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +129,7 @@ func (p *pulse) clear() {
 	p.doubt.Store(false)
 }
 
-// fail counts a request that was refused, unless the refusal is about the request alone.
+// fail counts a failed request, unless the error is about that request alone.
 func (p *pulse) fail(now time.Duration, err error, culprit string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,16 +140,16 @@ func (p *pulse) fail(now time.Duration, err error, culprit string) {
 	p.doubt.Store(true)
 }
 
-// stuck tells whether calls are under way and none has succeeded for some time.
+// stuck reports whether calls are under way and none has succeeded for some time.
 func (p *pulse) stuck(now time.Duration) bool {
 	return p.under.Load() > 0 && now-time.Duration(max(p.entered.Load(), p.good.Load())) > stuckAfter
 }
 
-// doubtful tells whether there is a reason to rehearse.
+// doubtful reports whether there is a reason to rehearse.
 func (p *pulse) doubtful(now time.Duration) bool { return p.doubt.Load() || p.stuck(now) }
 
-// failing is why real work fails now, whatever a rehearsal would say; nil if a rehearsal may
-// decide.
+// failing returns why real work fails now, even if a rehearsal would succeed; nil if a
+// rehearsal may decide.
 func (p *pulse) failing(now time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +159,7 @@ func (p *pulse) failing(now time.Duration) error {
 	return fmt.Errorf("%d requests in a row failed: %w", strikes, p.err)
 }
 
-// proven notes that a rehearsal succeeded that began at a time. Failures since then stand.
+// proven records a successful rehearsal. Failures after its beginning still count.
 func (p *pulse) proven(began, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,8 +169,8 @@ func (p *pulse) proven(began, now time.Duration) {
 	p.good.Store(int64(now))
 }
 
-// check reports why work on the database fails; nil if it does not. As long as work succeeds
-// it costs nothing.
+// check returns why work on the database fails; nil if it does not. While work succeeds it
+// sends no queries.
 func (v *vitals) check(ctx context.Context) error {
 	for _, k := range v.kinds() {
 		if err := v.checkKind(ctx, k.pulse, k.work); err != nil {
@@ -206,7 +208,7 @@ func (v *vitals) checkKind(ctx context.Context, p *pulse, w core.Work) error {
 	return nil
 }
 
-// doubtful tells whether an answer of check from before may be wrong by now.
+// doubtful reports whether an earlier answer of check may be wrong by now.
 func (v *vitals) doubtful() bool {
 	now := v.now()
 	return slices.ContainsFunc(v.all(), func(p *pulse) bool { return p.doubtful(now) })
@@ -231,7 +233,7 @@ func (v *vitals) AcceptAll(ctx context.Context, all []core.Arrival) ([]core.Rece
 	return r, err
 }
 
-// nameOf is the same for an event that is sent again.
+// nameOf returns the same name for an event that is sent again.
 func nameOf(a core.Arrival) string {
 	sum := sha256.Sum256(a.Event.Payload)
 	return a.Event.Source + " " + a.Event.Type + " " + string(sum[:])
@@ -240,7 +242,7 @@ func nameOf(a core.Arrival) string {
 func (v *vitals) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	v.takes.begin(v.now())
 	jobs, err := v.Store.Take(ctx, now, quotas)
-	v.takes.end(v.now(), err, func() string { return fmt.Sprint(v.now()) }) // it is about no request
+	v.takes.end(v.now(), err, func() string { return fmt.Sprint(v.now()) }) // it belongs to no request
 	return jobs, err
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// Runs are the workflow runs as operators see them. The command line, which works
-// beside a running gateway, asks for them too.
+// Runs returns the service of workflow runs for operators. The command line, which works
+// beside a running gateway, uses it too.
 func Runs(c *config.Config, store core.Store, clock core.Clock) *manage.Runs {
 	mover := runner.New(runner.Deps{
 		Store:   store,
@@ -28,8 +28,8 @@ func Runs(c *config.Config, store core.Store, clock core.Clock) *manage.Runs {
 	return runs
 }
 
-// compiler makes definitions of what the store keeps of them, with the variables that
-// this process has.
+// compiler returns a function that compiles stored definitions, with the variables of this
+// process.
 func compiler(c *config.Config) func(core.Definition) (*workflow.Definition, error) {
 	return func(d core.Definition) (*workflow.Definition, error) {
 		w, err := config.ParseDefinition(d, c.Lookup)
@@ -40,7 +40,7 @@ func compiler(c *config.Config) func(core.Definition) (*workflow.Definition, err
 	}
 }
 
-// starts are the configured workflows as those who get the events that start them.
+// starts returns the configured workflows as consumers of the events that start them.
 func starts(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, w := range c.SortedWorkflows() {
@@ -85,13 +85,13 @@ func (g *Gateway) newRunner(c *config.Config, bell *core.Bell, obituary func(cor
 	}), nil
 }
 
-// stepping is how the worker works for the lane of a workflow.
+// stepping returns the worker's target for the lane of a workflow.
 func stepping(c *config.Config, lane core.Lane, steps worker.Steps) worker.Target {
 	timeout := c.Delivery.Timeout.Duration
 	return worker.Target{Lane: lane, Steps: steps, Timeout: timeout, Hold: c.Worker.Lease(timeout)}
 }
 
-// steppings are the configured workflows as the worker knows them.
+// steppings returns the configured workflows as targets of the worker.
 func steppings(c *config.Config, steps worker.Steps) []worker.Target {
 	var all []worker.Target
 	for _, w := range c.SortedWorkflows() {
@@ -100,8 +100,8 @@ func steppings(c *config.Config, steps worker.Steps) []worker.Target {
 	return all
 }
 
-// adopter works for the lanes of workflows that are not configured any more: their
-// runs follow what was stored with them.
+// adopter returns the targets of removed workflows: their runs follow their stored
+// definitions.
 func adopter(c *config.Config, steps worker.Steps) func(core.Lane) (worker.Target, bool) {
 	return func(l core.Lane) (worker.Target, bool) {
 		return stepping(c, l, steps), l.Workflow() != ""
