@@ -1,29 +1,27 @@
-// Package alert tells people that something is wrong.
+// Package alert sends alerts to operators.
 //
-// The idea to know: an alert is an event like any other, of source
-// [core.AlertSource], with one job for each place that wants it. So it is stored
-// in one commit, tried again by the worker when a chat service is down, and
-// listed where all jobs are. What is stored is the generic form; the form of the
-// place is made of it at the moment of sending, by [Sender], so that a place may
-// change its format while alerts wait for it.
+// The idea to know: an alert is an event like any other, of source [core.AlertSource], with
+// one job for each place that wants it. So it is stored in one commit, retried by the
+// worker while a chat service is down, and listed with all jobs. The stored form is
+// generic. [Sender] converts it to the format of the place when it sends the alert, so that
+// a place may change its format while alerts wait.
 //
 //	failure ─▶ Desk ─────────────────▶ Accept ─┐
 //	                                           ├─▶ lane alert/<id> ─▶ worker ─▶ Sender ─▶ place
 //	death ───▶ Obituaries ─▶ Settle or Transit ┘
 //
-// Failed verifications can be caused by anyone at any rate. A [Desk] counts them
-// and tells at most one a minute and source, in a process by its own count and in
-// a fleet by the delivery id, which names the minute.
+// Any client can cause failed verifications, at any rate. So a [Desk] counts them and sends
+// at most one alert a minute and source. Within a process its own count ensures that. In a
+// fleet the delivery id does, because it contains the minute.
 //
-// Each dead job and each workflow run that failed needs somebody: [Obituaries] are
-// written for all of them, but never for an alert. What a chat service would refuse as
-// too many at once waits in the lane, as far as [Pace] says.
+// Each dead job and each failed workflow run needs an operator: [Obituaries] are made for
+// all of them, but never for an alert. [Pace] spaces the posts to a chat service that would
+// refuse a burst; meanwhile the alerts wait in their lane.
 //
-// An alert carries no payload and no secret. The URL of a place is one, since chat
-// services put the credential into it: this package sees it only to name a lane.
+// An alert contains no payload and no secret. The URL of a place is a secret, since chat
+// services put the credential into it. This package uses the URL only to name a lane.
 //
-// alert imports core and core/worker, and of the standard library neither
-// net/http nor os.
+// alert imports core and core/worker, and of the standard library neither net/http nor os.
 package alert
 
 import (
@@ -36,7 +34,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Kind is what an alert is about, in the words of the configuration.
+// Kind is the kind of an alert, in the words of the configuration.
 type Kind string
 
 // The kinds of alerts.
@@ -45,24 +43,24 @@ const (
 	VerificationFailure Kind = "verification_failure" // a sender could not be verified
 )
 
-// EventType is the type of the events that are alerts of this kind.
+// EventType returns the type of the events that are alerts of this kind.
 func (k Kind) EventType() string { return "alert." + string(k) }
 
-// A Place is where alerts are posted.
+// A Place is a destination to which alerts are posted.
 type Place struct {
 	Lane core.Lane // of the jobs that go there; see [Lane]
-	On   []Kind    // what it wants to be told
+	On   []Kind    // the kinds that it wants
 }
 
-// Lane is the lane of a place with this URL. Its id is the beginning of the URL's
-// SHA-256, 12 hexadecimal digits: it does not tell the URL, and it stays the same
-// when places are added, removed or put in another order.
+// Lane returns the lane of a place with this URL. Its id is the beginning of the URL's
+// SHA-256, 12 hexadecimal digits. It does not reveal the URL, and does not change when
+// places are added, removed or reordered.
 func Lane(url string) core.Lane {
 	sum := sha256.Sum256([]byte(url))
 	return core.AlertLane(hex.EncodeToString(sum[:6]))
 }
 
-// wanting are the lanes of the places that want alerts of a kind, each once.
+// wanting returns the lanes of the places that want alerts of a kind, each once.
 func wanting(kind Kind, places []Place) (lanes []core.Lane) {
 	for _, p := range places {
 		if slices.Contains(p.On, kind) && !slices.Contains(lanes, p.Lane) {
@@ -72,7 +70,7 @@ func wanting(kind Kind, places []Place) (lanes []core.Lane) {
 	return lanes
 }
 
-// A mailing is how alerts of one kind become events.
+// A mailing makes events of alerts of one kind.
 type mailing struct {
 	kind        Kind
 	ids         *core.IDs
@@ -80,8 +78,9 @@ type mailing struct {
 	maxAttempts int
 }
 
-// arrivalAbout is the event that a notice about another event becomes. It has the hops of
-// that event, so that a destination which leads back here does not cause alerts for ever.
+// arrivalAbout makes the event of a notice about another event. It has the hops of that
+// event, so that a destination that leads back to this gateway does not cause alerts
+// without end.
 func (m mailing) arrivalAbout(e *core.Event, n notice, at time.Time) core.Arrival {
 	a := m.arrival(n, at)
 	if hops := e.Headers[core.Hops]; hops != "" {
@@ -90,8 +89,8 @@ func (m mailing) arrivalAbout(e *core.Event, n notice, at time.Time) core.Arriva
 	return a
 }
 
-// arrival is the event that a notice becomes, with a job for each place. What all
-// notices say is filled in.
+// arrival makes the event of a notice, with a job for each place. It fills in the common
+// fields.
 func (m mailing) arrival(n notice, at time.Time) core.Arrival {
 	at = at.UTC().Truncate(time.Millisecond)
 	n.Alert, n.CreatedAt = m.kind, core.FormatTime(at)
@@ -131,7 +130,7 @@ type notice struct {
 func (n notice) encode() []byte {
 	b, err := json.Marshal(n)
 	if err != nil {
-		panic("alert: " + err.Error()) // text and numbers always encode
+		panic("alert: " + err.Error()) // texts and numbers always encode
 	}
 	return b
 }

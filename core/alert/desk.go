@@ -13,65 +13,64 @@ import (
 )
 
 const (
-	// window is how far apart alerts about one source are.
+	// window is the shortest time between two alerts about one source.
 	window = time.Minute
 
-	// patience is how long one alert may take to be stored: a sender who was
-	// refused waits for that.
+	// patience is the time limit for storing one alert. The refused sender waits for that.
 	patience = 2 * time.Second
 
 	// maxReason is how many bytes of a reason are kept.
 	maxReason = 1 << 10
 )
 
-// Deps is what a Desk works with. Bell and Observe may be nil.
+// Deps are the dependencies of a Desk. Bell and Observe may be nil.
 type Deps struct {
 	Inbox core.Inbox
 	IDs   *core.IDs
 	Clock core.Clock
 
 	Bell    *core.Bell    // rung for every lane that got an alert
-	Observe core.Observer // told Accepted, and Troubled if an alert could not be stored
+	Observe core.Observer // of Accepted, and of Troubled if an alert could not be stored
 
 	MaxAttempts int // to deliver an alert; at least 1
 	Places      []Place
 
-	// Tallies are those of the desk whose place this one takes. Nil begins with none.
+	// Tallies are the tallies of the desk that this one replaces. Nil begins with none.
 	Tallies *Tallies
 }
 
-// Tallies are what desks remember: one tally for each source that they were told of, and
-// those are configured ones.
+// Tallies are the counts of desks: one for each source with a failure. Such sources are
+// configured, so their number is bounded.
 type Tallies struct {
-	counted chan struct{} // signals that there is something to tell later
+	counted chan struct{} // signals that an alert is due later
 
 	mu sync.Mutex
 	of map[string]*tally
 }
 
-// NewTallies makes empty ones.
+// NewTallies returns Tallies without counts.
 func NewTallies() *Tallies {
 	return &Tallies{counted: make(chan struct{}, 1), of: map[string]*tally{}}
 }
 
-// A Desk hears of failures and makes alerts of them. It is safe for concurrent
-// use; a nil one hears of them in vain.
+// A Desk receives failures and makes alerts of them. It is safe for concurrent use. A nil
+// Desk ignores failures.
 //
-// What is counted and not yet told when a process ends is told by nobody.
+// Counts not yet sent when the process ends are lost.
 type Desk struct {
 	Deps
 	mail mailing
 }
 
-// A tally is what a desk knows about the failures of one source.
+// A tally counts the failures of one source.
 type tally struct {
 	untold  int             // failures that no stored alert has counted
 	newest  core.Unverified // of them
 	next    time.Time       // when the next alert may be made
-	telling bool            // somebody is making it
+	telling bool            // a goroutine is storing an alert
 }
 
-// New makes a desk; it is nil if no place wants to be told of verification failures.
+// New makes a desk; it is nil if no place wants alerts of verification failures.
 func New(d Deps) *Desk {
 	mail := mailing{kind: VerificationFailure, ids: d.IDs, lanes: wanting(VerificationFailure, d.Places), maxAttempts: d.MaxAttempts}
 	if len(mail.lanes) == 0 {
@@ -86,14 +85,14 @@ func New(d Deps) *Desk {
 	return &Desk{Deps: d, mail: mail}
 }
 
-// Unverified hears that a sender was refused. The first failure of a source is
-// told before it returns; those within a minute of that are counted, and told
-// together by the first call, of Unverified or Flush, after it.
+// Unverified records that a sender was refused. It stores an alert about the first failure
+// of a source before it returns. It counts the failures within a minute after that. The
+// first later call, of Unverified or Flush, sends one alert about all of them.
 //
-// It goes on when ctx is done, and takes 2 seconds at most. If the alert cannot be
-// stored, or another process has told of this source in this minute, the count is
-// kept for the next minute. A store whose answer was lost may so count a failure
-// in two alerts; none is forgotten.
+// It continues when ctx is done, and takes 2 seconds at most. The count is kept for the
+// next minute in two cases: the alert cannot be stored, or another process has sent one
+// about this source in this minute. If the store's answer is lost, two alerts may count the
+// same failure; no failure is lost.
 func (d *Desk) Unverified(ctx context.Context, u core.Unverified) {
 	if d == nil {
 		return
@@ -103,9 +102,8 @@ func (d *Desk) Unverified(ctx context.Context, u core.Unverified) {
 	}
 }
 
-// Flush tells what has been counted and may be told by now, until ctx is done. It
-// returns when there will be more to tell, as far as is known; zero if nothing
-// waits.
+// Flush stores the alerts that are due, until ctx is done. It returns when the next alert
+// will be due, or zero if none waits.
 func (d *Desk) Flush(ctx context.Context) (next time.Time) {
 	if d == nil {
 		return time.Time{}
@@ -120,7 +118,7 @@ func (d *Desk) Flush(ctx context.Context) (next time.Time) {
 	return d.next()
 }
 
-// Run flushes whenever something may be told, until ctx is done.
+// Run flushes whenever an alert is due, until ctx is done.
 func (d *Desk) Run(ctx context.Context) {
 	if d == nil {
 		return
@@ -134,13 +132,13 @@ func (d *Desk) Run(ctx context.Context) {
 		case <-due:
 		case <-d.Tallies.counted:
 		case <-ctx.Done():
-			d.signal() // to the desk that takes over: it may have been meant
+			d.signal() // to the desk that takes over: the signal may be for that one
 			return
 		}
 	}
 }
 
-// A draft is an alert that is being made.
+// A draft is an alert that is being stored.
 type draft struct {
 	*tally
 	count  int
@@ -148,7 +146,7 @@ type draft struct {
 	began  time.Time
 }
 
-// count adds a failure, and begins an alert if the time has come.
+// count adds a failure, and begins an alert if one is due.
 func (d *Desk) count(u core.Unverified) (draft, bool) {
 	u.Reason = clip(u.Reason)
 	now := d.Clock()
@@ -168,7 +166,7 @@ func (d *Desk) count(u core.Unverified) (draft, bool) {
 	return begun, ok
 }
 
-// anyDue begins an alert about some source, if one is due.
+// anyDue begins an alert that is due, if there is one.
 func (d *Desk) anyDue() (draft, bool) {
 	now := d.Clock()
 	d.Tallies.mu.Lock()
@@ -192,7 +190,7 @@ func (t *tally) begin(now time.Time) (draft, bool) {
 	return draft{tally: t, count: t.untold, newest: t.newest, began: now}, true
 }
 
-// next is when the first alert that is not being made is due.
+// next returns the earliest due time of the alerts that are not being stored.
 func (d *Desk) next() (first time.Time) {
 	d.Tallies.mu.Lock()
 	defer d.Tallies.mu.Unlock()
@@ -204,8 +202,8 @@ func (d *Desk) next() (first time.Time) {
 	return first
 }
 
-// tell stores an alert. The delivery id lets the store take one a minute, from
-// whichever process comes first.
+// tell stores an alert. Its delivery id makes the store accept one a minute, from the first
+// process that sends one.
 func (d *Desk) tell(ctx context.Context, f draft) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -224,8 +222,8 @@ func (d *Desk) tell(ctx context.Context, f draft) {
 	}
 }
 
-// finish takes what was told from the tally and says when it may be told of again:
-// a window after an alert, else when the next minute gives the next chance.
+// finish subtracts a stored alert from the tally. It sets when the next alert may be sent:
+// a window later, or after a failure in the next minute.
 func (d *Desk) finish(f draft, told bool) {
 	d.Tallies.mu.Lock()
 	defer d.Tallies.mu.Unlock()
@@ -248,14 +246,14 @@ func (d *Desk) signal() {
 	}
 }
 
-// arrival is the alert. Its delivery id names the source and the minute.
+// arrival makes the alert's event. Its delivery id names the source and the minute.
 func (d *Desk) arrival(f draft) core.Arrival {
 	a := d.mail.arrival(f.notice(), f.began)
 	a.Event.DeliveryID = fmt.Sprintf("%s/%s/%d", VerificationFailure, f.newest.Source, f.began.Unix()/int64(window/time.Second))
 	return a
 }
 
-// notice is what an alert about a source says. Reason and address are those of the
+// notice makes the text of an alert about a source, with the reason and the address of the
 // newest failure.
 func (f draft) notice() notice {
 	message := fmt.Sprintf("A request to source %q could not be verified", f.newest.Source)
@@ -271,10 +269,11 @@ func (f draft) notice() notice {
 	}
 }
 
-// clip keeps the beginning of a reason that is too long: some quote what they refuse.
+// clip keeps the beginning of a reason that is too long: some reasons quote the refused
+// input.
 func clip(s string) string {
 	if len(s) <= maxReason {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxReason], "") + "…" // without the character that is cut in two
+	return strings.ToValidUTF8(s[:maxReason], "") + "…" // without a character that is cut in two
 }

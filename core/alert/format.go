@@ -17,12 +17,12 @@ import (
 // The formats of a place.
 const (
 	Generic = "generic" // the alert as it is stored
-	Slack   = "slack"   // an incoming webhook of Slack, or of what speaks like it
+	Slack   = "slack"   // an incoming webhook of Slack, or of a compatible service
 	Discord = "discord" // a webhook of Discord
 )
 
-// Sizes are counted in UTF-16 code units of the text as it is sent, escapes
-// included. The services count fewer for the same text, or as many.
+// Sizes are counted in UTF-16 code units of the text as it is sent, with escapes. The
+// services count the same number or fewer.
 const (
 	// Slack cuts blocks at 3,000 and plain text much later; see
 	// https://docs.slack.dev/reference/block-kit/blocks/section-block.
@@ -36,12 +36,13 @@ const (
 
 	maxHeadline = 1000 // of the message within Slack's text
 	maxValue    = 1000 // of one field in either
-	minValue    = 16   // less room than that is not worth a line
+	minValue    = 16   // a line with less room is left out
 )
 
-// Pace is how far apart posts to a place of this format are to start, so that its
-// service does not refuse them; zero if it takes them as they come. It holds for
-// one place; other senders to the same channel may still make it say no.
+// Pace returns the distance between the starts of posts to a place of this format, so that
+// its service does not refuse them. It is zero for a service without such a limit. It
+// spaces one place's posts; other senders to the same channel may still exceed the
+// service's limit.
 func Pace(format string) time.Duration {
 	switch format {
 	case Slack:
@@ -57,8 +58,7 @@ func Pace(format string) time.Duration {
 	return 0
 }
 
-// Sender makes a sender for a place of this format of one that posts jobs as they
-// are.
+// Sender makes a sender for a place of this format. Inner posts the converted jobs.
 func Sender(inner worker.Sender, format string) worker.Sender {
 	return &sender{inner: inner, format: format}
 }
@@ -78,11 +78,12 @@ func (s *sender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	return s.inner.Send(ctx, job)
 }
 
-// Body is the body to post, made of an alert in the generic form.
+// Body returns the body to post, converted from an alert in the generic form.
 //
-// Whatever the alert says is shown as text: it mentions nobody and formats nothing,
-// but for words between asterisks and the like in the message on Slack, which knows
-// no escape for them. Text that is too long ends in "…"; no character and no escape is cut in two.
+// All of the alert's content is shown as text: it mentions no users and formats nothing.
+// The exception is words between asterisks and similar characters in the message on Slack,
+// which has no escape for them. A text that is too long ends in "…"; no character and no
+// escape is cut in two.
 func Body(format string, generic []byte) ([]byte, error) {
 	var n notice
 	if err := json.Unmarshal(generic, &n); err != nil {
@@ -103,8 +104,8 @@ type slackMessage struct {
 	Text string `json:"text"`
 }
 
-// https://docs.slack.dev/messaging/formatting-message-text: these three
-// characters, and no others, are what mentions and links are made of.
+// https://docs.slack.dev/messaging/formatting-message-text: mentions and links consist of
+// these three characters only.
 var slackEscapes = map[rune]string{'&': "&amp;", '<': "&lt;", '>': "&gt;"}
 
 func slackBody(n notice) slackMessage {
@@ -123,14 +124,13 @@ type discordEmbed struct {
 	Description string `json:"description"`
 }
 
-// Without parse, every @everyone and <@id> in the text would ring; an empty list
-// lets none.
+// Without parse, every @everyone and <@id> in the text would notify users. An empty list
+// permits none.
 type discordMentions struct {
 	Parse []string `json:"parse"`
 }
 
-// discordEscapes take the meaning from what Discord's Markdown acts upon within a
-// line.
+// discordEscapes escape the characters that Discord's Markdown uses within a line.
 var discordEscapes = backslashes("\\`*_~|<>[]")
 
 func backslashes(characters string) map[rune]string {
@@ -152,10 +152,10 @@ func discordBody(n notice) discordMessage {
 	}
 }
 
-// details are the fields of an alert, a line each, within so many units.
+// details returns the fields of an alert, one on each line, within room units.
 //
-// Values stand in code spans, in which neither service looks for mentions, links
-// or formatting. Only a backtick means something there, and becomes an apostrophe.
+// Values stand in code spans, in which neither service looks for mentions, links or
+// formatting. Only a backtick has a meaning there, and becomes an apostrophe.
 func (n notice) details(room int, escapes map[rune]string) string {
 	var b strings.Builder
 	for _, f := range n.fields() {
@@ -173,8 +173,8 @@ func (n notice) details(room int, escapes map[rune]string) string {
 
 type field struct{ name, value string }
 
-// fields are in the order they are shown in. Those that may be long come last, so
-// that the others keep their room.
+// fields returns the fields in the order in which they are shown. Fields that may be long
+// come last, so that the others keep their room.
 func (n notice) fields() []field {
 	return []field{
 		{"source", n.Source},
@@ -200,11 +200,11 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// fit is s on one line, escaped, and in at most limit units: if it has more, as
+// fit returns s on one line, escaped, in at most limit units. If s has more, fit keeps as
 // many whole characters as leave room for a "…".
 func fit(s string, limit int, escapes map[rune]string) string {
 	var b strings.Builder
-	used, cut := 0, 0 // cut is where to end if there is more than fits
+	used, cut := 0, 0 // cut is where to end if the text does not fit
 	for _, r := range s {
 		piece, escaped := escapes[r]
 		if !escaped {
@@ -221,8 +221,8 @@ func fit(s string, limit int, escapes map[rune]string) string {
 	return b.String()
 }
 
-// shown puts a space in the place of what would begin a new line or turn the
-// direction of writing, and so show something else than what is there.
+// shown replaces a character by a space if it would begin a new line or change the
+// direction of writing, and so falsify the text.
 func shown(r rune) rune {
 	if unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
 		return ' '
@@ -230,7 +230,7 @@ func shown(r rune) rune {
 	return r
 }
 
-// units is the length of s in UTF-16 code units.
+// units returns the length of s in UTF-16 code units.
 func units(s string) int {
 	n := 0
 	for _, r := range s {

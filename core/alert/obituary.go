@@ -8,24 +8,25 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// How much of an error is kept, in UTF-16 code units.
+// The maximum lengths of the kept parts of an error, in UTF-16 code units.
 const (
 	maxError = 1000
 
-	// maxCause and maxPath are for the message, which is to have room for how to help,
-	// also in the shortest format with every character escaped.
+	// maxCause and maxPath are for the message. It must have room for the remedy, also in
+	// the shortest format with every character escaped.
 	maxCause = 100
 	maxPath  = 200
 )
 
-// Obituaries are the alerts about jobs that died and workflow runs that failed. They
-// are stored in the commit that makes the job dead or the run failed: none is missing,
-// and none tells of one that lives. They are safe for concurrent use; nil ones are
-// never written.
+// Obituaries are the alerts about jobs that died and workflow runs that failed. They are
+// stored in the commit that makes the job dead or the run failed. So none is missing, and
+// none is about a living job. Obituaries are safe for concurrent use. Nil Obituaries make
+// no alerts.
 type Obituaries struct{ mailing }
 
-// NewObituaries makes them for the places that want to be told of dead jobs, with
-// so many attempts to deliver each, at least 1. They are nil if no place does.
+// NewObituaries returns the Obituaries for the places that want alerts about dead jobs,
+// with maxAttempts attempts to deliver each, at least 1. It returns nil if no place wants
+// them.
 func NewObituaries(ids *core.IDs, maxAttempts int, places []Place) *Obituaries {
 	m := mailing{kind: DLQ, ids: ids, lanes: wanting(DLQ, places), maxAttempts: maxAttempts}
 	if len(m.lanes) == 0 {
@@ -34,16 +35,16 @@ func NewObituaries(ids *core.IDs, maxAttempts int, places []Place) *Obituaries {
 	return &Obituaries{m}
 }
 
-// Of is the alert about a job that an outcome makes dead; nil if it leaves the job
-// in another status, and if the job is an alert itself, since a place that is down
-// would otherwise be told that it is. It holds nothing of the event's payload but
-// what the receiver has put into the words of its error. Its own payload has at most
-// 8 KiB; the error is one line of it, the end of a long one missing.
+// Of returns the alert about a job that an outcome makes dead. It returns nil if the
+// outcome leaves the job in another status. It returns nil for an alert itself: an alert
+// about a place that is down could not reach that place. The alert contains nothing of the
+// event's payload, except words of the receiver's error. Its own payload has at most 8 KiB;
+// the error is one line of it, cut if it is long.
 //
-// Its ids are new each time. So whoever settles asks once for each outcome, and
-// keeps the answer as its GivesRise however often it is sent. Once the outcome is
-// stored, and not if it is lost, the bell is to be rung for the lanes of the jobs,
-// and the event to be stated as [core.Accepted].
+// Its ids are new each time. So the caller that settles calls Of once for each outcome, and
+// keeps the result as its GivesRise, however many times the outcome is sent. After the
+// outcome is stored, and not if it is lost, the caller rings the bell for the lanes of the
+// jobs, and states the event as [core.Accepted].
 func (b *Obituaries) Of(job core.TakenJob, o core.Outcome) *core.Arrival {
 	if b == nil || o.Status != core.Dead || job.Lane.Alert() || job.Event.Source == core.AlertSource {
 		return nil
@@ -63,10 +64,10 @@ func (b *Obituaries) Of(job core.TakenJob, o core.Outcome) *core.Arrival {
 	return &a
 }
 
-// OfRun is the alert about a workflow run that fails at a step, which is zero if it
-// fails at none; nil if the run has another status. What is said of [Obituaries.Of]
-// holds for it too. It is for what nobody chose: a run that an operator cancels is not
-// to be told of.
+// OfRun returns the alert about a workflow run that fails at a step. Step is zero if the
+// run fails at none. It returns nil if the run has another status. The rules of
+// [Obituaries.Of] apply to it too. It is not called for a run that an operator cancels,
+// because the operator knows that.
 func (b *Obituaries) OfRun(run core.Run, step core.Step, event core.Event) *core.Arrival {
 	if b == nil || run.Status != core.RunFailed || event.Source == core.AlertSource {
 		return nil
@@ -84,7 +85,7 @@ func (b *Obituaries) OfRun(run core.Run, step core.Step, event core.Event) *core
 	return &a
 }
 
-// jobOf is the job of a step, of a type that always has one.
+// jobOf returns the job of a step, for a type that always has one.
 func jobOf(step core.Step) string {
 	switch step.Type {
 	case "http", "callback", "wait":
@@ -93,8 +94,8 @@ func jobOf(step core.Step) string {
 	return ""
 }
 
-// runMessage says what failed of what, and what makes it go on. A run is brought back
-// whole, never a job of it, as it knows where it has come to.
+// runMessage says which step of which run failed, and how to continue the run. A run is
+// redriven as a whole, never one of its jobs, because the run knows its position.
 func runMessage(run core.Run, step core.Step) string {
 	where, cause := "", run.Error
 	if step.Path != "" {
@@ -104,12 +105,12 @@ func runMessage(run core.Run, step core.Step) string {
 		run.ID, run.Workflow, where, fit(cause, maxCause, nil), run.ID)
 }
 
-// A consumer is whose job it is: a handler, a queue, or something else.
+// A consumer is the owner of a job: a handler, a queue, or another kind.
 type consumer struct {
 	handler, queue string
 
 	name  string // in words
-	retry bool   // whether the job can be brought back
+	retry bool   // whether an operator can retry the job
 }
 
 func consumerOf(lane core.Lane) consumer {
@@ -123,7 +124,7 @@ func consumerOf(lane core.Lane) consumer {
 	return consumer{name: fmt.Sprintf("lane %q", lane)}
 }
 
-// message says what died of what, and what brings it back.
+// message says which job of which consumer died, and how to retry it.
 func (c consumer) message(id core.ID, last core.Attempt) string {
 	attempts := "1 attempt"
 	if last.Number != 1 {
