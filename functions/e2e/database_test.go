@@ -17,18 +17,18 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// A database is one of a test's own: how a configuration names it, and how the test looks
-// into it past the functions.
+// A database belongs to one test. It has the configuration for the functions, and direct
+// access for the test's own queries.
 type database struct {
 	t    testing.TB
 	yaml string
-	env  []string // that the yaml refers to
+	env  []string // environment variables for yaml
 	wire *wire    // between the functions and the server
 	ask  ledger.Ask
 	exec func(statement string)
 }
 
-// A place is where a database can be.
+// A place is a kind of database server.
 type place struct {
 	name string
 	make func(testing.TB) *database
@@ -36,8 +36,8 @@ type place struct {
 
 var places = []place{{"PostgreSQL", onPostgres}, {"D1", onD1}, {"D1 behind its proxy", onProxy}}
 
-// everywhere runs a test on each database, at the same time. D1 is the same by both ways
-// to it but for the address, so one will do for a short run.
+// everywhere runs a test on each place in parallel. The two ways to D1 differ only in their
+// address, so a short run uses one of them.
 func everywhere(t *testing.T, test func(*testing.T, *database)) {
 	if testing.Short() {
 		onEach(t, test)
@@ -46,7 +46,7 @@ func everywhere(t *testing.T, test func(*testing.T, *database)) {
 	on(t, places, test)
 }
 
-// onEach is everywhere for tests that do not tell the two ways to D1 apart.
+// onEach is everywhere with one way to D1, for tests that are the same for both.
 func onEach(t *testing.T, test func(*testing.T, *database)) {
 	on(t, []place{{"PostgreSQL", onPostgres}, {"D1 behind its proxy", onProxy}}, test)
 }
@@ -83,7 +83,8 @@ func onPostgres(t testing.TB) *database {
 	}
 }
 
-// wirePostgres puts a wire in front of a server, and returns the address that leads there.
+// wirePostgres puts a wire in front of a server, and returns the URL that leads through the
+// wire.
 func wirePostgres(t testing.TB, address string) (*wire, string) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -144,7 +145,7 @@ func wireHTTP(t testing.TB, address string) (*wire, string) {
 	return w, u.String()
 }
 
-// column returns the one column a question asks for.
+// column returns the values of a query with one column.
 func (db *database) column(query string) []string {
 	db.t.Helper()
 	all, err := db.ask(query)
@@ -154,7 +155,7 @@ func (db *database) column(query string) []string {
 	return all
 }
 
-// count returns the one number a question asks for.
+// count returns the number that a query asks for.
 func (db *database) count(query string) int {
 	db.t.Helper()
 	all := db.column(query)
@@ -165,7 +166,7 @@ func (db *database) count(query string) int {
 	return n
 }
 
-// sound holds the database against what must hold in every one.
+// sound checks the invariants that hold in every database.
 func (db *database) sound() {
 	db.t.Helper()
 	for _, i := range ledger.Invariants() {
@@ -175,7 +176,7 @@ func (db *database) sound() {
 	}
 }
 
-// finished reports whether there is no job that will be due again.
+// finished reports whether each job is completed or dead.
 func (db *database) finished() bool {
 	return db.count(`SELECT COUNT(*) FROM jobs WHERE status NOT IN ('completed', 'dead')`) == 0
 }

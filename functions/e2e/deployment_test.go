@@ -17,10 +17,10 @@ import (
 	"github.com/eventgateway/gateway/infra/test/lambda"
 )
 
-// A deployment is the four functions on a database, and their front doors.
+// A deployment is the four functions with a database, and their HTTP endpoints.
 type deployment struct {
 	t   testing.TB
-	dir string // that the functions are unpacked in
+	dir string // the functions are unpacked here
 	db  *database
 	env []string
 
@@ -30,17 +30,17 @@ type deployment struct {
 	url                        *httptest.Server // function URL of intake
 }
 
-// A deploy is what is special about a deployment.
+// A deploy has the options of a deployment.
 type deploy struct {
-	config   string // of the gateway, without its database
-	folder   string // what is packaged instead, with its database
+	config   string // configuration of the gateway, without its database
+	folder   string // packaged instead of config; it configures a database too
 	env      []string
 	receiver *receiver // ${RECEIVER}
 	change   func(*lambda.Options)
-	unready  bool // the database is left as it is
+	unready  bool // the schema of the database is not migrated
 }
 
-// new deploys the functions; none of them runs yet. The worker is nudged.
+// new deploys the functions and runs none of them. The other functions nudge the worker.
 func (o deploy) new(t testing.TB, db *database) *deployment {
 	t.Helper()
 	d := &deployment{t: t, dir: t.TempDir(), db: db, service: lambda.New(t)}
@@ -74,7 +74,7 @@ func (o deploy) pack(dir string, db *database) error {
 func (d *deployment) add(o deploy, name string, timeout time.Duration) *lambda.Function {
 	options := lambda.Options{
 		Name: name, Bootstrap: filepath.Join(programs, name), Root: d.dir, Env: d.env,
-		Timeout: timeout, Retries: -1, MaxAge: time.Minute, // as template.yaml has it
+		Timeout: timeout, Retries: -1, MaxAge: time.Minute, // like in template.yaml
 	}
 	if o.change != nil {
 		o.change(&options)
@@ -82,7 +82,7 @@ func (d *deployment) add(o deploy, name string, timeout time.Duration) *lambda.F
 	return d.service.Add(options)
 }
 
-// discreet requires that no function has told a secret of its surroundings.
+// discreet requires that no function has logged a secret of its environment.
 func (d *deployment) discreet() {
 	secrets := []string{lambda.SecretKey, lambda.Session}
 	for _, v := range d.db.env {
@@ -99,7 +99,7 @@ func (d *deployment) discreet() {
 	}
 }
 
-// route is that of template.yaml.
+// route chooses the function like the routes of template.yaml.
 func (d *deployment) route(r *http.Request) *lambda.Function {
 	if strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/openapi.json" {
 		return d.pull
@@ -107,7 +107,7 @@ func (d *deployment) route(r *http.Request) *lambda.Function {
 	return d.intake
 }
 
-// gateway runs the program with the functions' configuration, as an operator does.
+// gateway runs the program with the configuration of the functions, as an operator does.
 func (d *deployment) gateway(args ...string) string {
 	d.t.Helper()
 	cmd := exec.Command(filepath.Join(programs, "gateway"), args...)
@@ -124,14 +124,14 @@ func (d *deployment) functions() []*lambda.Function {
 	return []*lambda.Function{d.intake, d.pull, d.worker, d.cron}
 }
 
-// stop ends all copies as Lambda does when they are not needed any more.
+// stop ends all copies, like Lambda when it does not need them any more.
 func (d *deployment) stop() {
 	for _, f := range d.functions() {
 		f.Stop()
 	}
 }
 
-// tick invokes a function as its schedule does, and requires that it goes well.
+// tick invokes a function like its schedule does, and requires that it succeeds.
 func (d *deployment) tick(f *lambda.Function) lambda.Result {
 	d.t.Helper()
 	r := f.Invoke([]byte(`{"source":"aws.events"}`))
@@ -141,8 +141,8 @@ func (d *deployment) tick(f *lambda.Function) lambda.Result {
 	return r
 }
 
-// awaitIdle returns when no function has anything to do, and every job is finished: who is
-// busy may store more.
+// awaitIdle returns when no function is running and every job is finished. A running function
+// may still store jobs.
 func (d *deployment) awaitIdle(limit time.Duration) {
 	d.t.Helper()
 	eventually(d.t, limit, "all functions are idle and all jobs finished", func() bool {
@@ -159,7 +159,7 @@ func busy(f *lambda.Function) bool {
 	return false
 }
 
-// An answer is that to a request, as far as the tests care.
+// An answer is the response to a request.
 type answer struct {
 	status int
 	body   string
@@ -170,7 +170,7 @@ func (a answer) eventID() string { return a.header.Get("X-Gateway-Event-Id") }
 
 var client = &http.Client{Timeout: 40 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
-// ask makes a request with headers given as name, value, name, value.
+// ask sends a request. The headers are name, value, name, value.
 func ask(method, url, body string, headers ...string) (answer, error) {
 	r, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
@@ -191,7 +191,7 @@ func ask(method, url, body string, headers ...string) (answer, error) {
 	return answer{resp.StatusCode, strings.TrimSpace(string(text)), resp.Header}, err
 }
 
-// must makes a request to the HTTP API and requires its status.
+// must sends a request to the HTTP API and requires the status.
 func (d *deployment) must(status int, method, path, body string, headers ...string) answer {
 	d.t.Helper()
 	a, err := ask(method, d.api.URL+path, body, headers...)
@@ -201,7 +201,7 @@ func (d *deployment) must(status int, method, path, body string, headers ...stri
 	return a
 }
 
-// send posts an event and requires that it is accepted. It returns the event's id.
+// send posts an event, requires 202, and returns the event's id.
 func (d *deployment) send(path, body string, headers ...string) string {
 	d.t.Helper()
 	return d.must(http.StatusAccepted, http.MethodPost, path, body, headers...).eventID()

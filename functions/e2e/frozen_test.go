@@ -10,9 +10,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/lambda"
 )
 
-// TestThawed: copies are frozen between invocations, and their connections die meanwhile.
-// The next request is served, or refused so that the sender tries again; what was
-// accepted is delivered.
+// TestThawed: copies are frozen between invocations, and their connections die meanwhile. The
+// next request is served, or refused with Retry-After. Accepted events are delivered.
 func TestThawed(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
@@ -55,8 +54,8 @@ func (d *deployment) receiveAnswer() int {
 	return a.status
 }
 
-// TestForgotten: a network forgets connections on which nothing went for long. Whoever
-// finds that out first may have to try again; the next one has a new connection.
+// TestForgotten: a network drops idle connections without notice. The first request over such
+// a connection may be refused; the next request has a new connection.
 func TestForgotten(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		d, _ := newStory(t, db)
@@ -74,8 +73,8 @@ func TestForgotten(t *testing.T) {
 	})
 }
 
-// TestNothingRunsAfterwards: a copy that is not frozen for once asks nothing of the
-// database between its invocations.
+// TestNothingRunsAfterwards: a copy that is not frozen sends nothing to the database between
+// its invocations.
 func TestNothingRunsAfterwards(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		r := newReceiver(t)
@@ -101,7 +100,7 @@ func TestNothingRunsAfterwards(t *testing.T) {
 	})
 }
 
-// invocations are those that have ended so far.
+// invocations counts the invocations that have ended.
 func (d *deployment) invocations() (n int) {
 	for _, f := range d.functions() {
 		n += len(f.Results())

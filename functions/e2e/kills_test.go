@@ -14,7 +14,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/lambda"
 )
 
-// killConfig has attempts enough for jobs that are in the way of many kills.
+// killConfig has enough attempts for a job whose copy is killed many times.
 const killConfig = `
 server: {allow_private_urls: true}
 delivery: {timeout: 1s, default_retry: {max: 100, backoff: fixed, interval: 200ms}}
@@ -23,12 +23,12 @@ sources: {app: {type: event}}
 handlers: {load: {source: app, url: "${RECEIVER}/load", headers: {x-copy: "${AWS_LAMBDA_LOG_STREAM_NAME}"}}}
 `
 
-// kills is how many copies of a deployment are killed.
+// kills is the number of copies that TestKills kills.
 const kills = 24
 
-// TestKills is the promise itself: what was answered with 202 is delivered, and what is
-// delivered twice was under way when the copy that did was killed. Several copies of each
-// function run at once, nudged and by schedule.
+// TestKills checks the main promise: each event answered with 202 is delivered. An event is
+// delivered twice only if the copy that delivered it was killed before it stored the outcome.
+// Several copies of each function run at once, nudged and by schedule.
 func TestKills(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		r := newReceiver(t)
@@ -71,8 +71,8 @@ func TestKills(t *testing.T) {
 	})
 }
 
-// TestRunsOutliveKills: workflows come to their ends whatever is killed on the way, and
-// take their callbacks once.
+// TestRunsOutliveKills: workflow runs complete and take each callback once, although copies of
+// the worker are killed.
 func TestRunsOutliveKills(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		r := newReceiver(t)
@@ -82,7 +82,7 @@ func TestRunsOutliveKills(t *testing.T) {
 		waiting := make(chan string, 1000)
 		r.on("/ask", asking(waiting))
 		completed := func() int { return db.count(`SELECT COUNT(*) FROM runs WHERE status = 'completed'`) }
-		w := newWitness(newReceiver(t)) // for the kills alone
+		w := newWitness(newReceiver(t)) // records the kills only
 		runs := 0
 		for n := 0; n < 10; {
 			for ; runs < completed()+5; runs++ {
@@ -108,7 +108,8 @@ func TestRunsOutliveKills(t *testing.T) {
 	})
 }
 
-// callBack answers those who wait. One that cannot be taken now waits on.
+// callBack sends the callbacks of the waiting steps. A callback that is refused for now stays
+// in waiting.
 func (d *deployment) callBack(waiting chan string) {
 	for range len(waiting) {
 		url := <-waiting
@@ -120,8 +121,8 @@ func (d *deployment) callBack(waiting chan string) {
 	}
 }
 
-// TestQueueOutlivesKills: no message is lost with the copy that handed it out, and each
-// is acknowledged in the end.
+// TestQueueOutlivesKills: no message is lost if the copy that handed it out is killed, and
+// each message is acknowledged in the end.
 func TestQueueOutlivesKills(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		d := deploy{config: storyConfig, receiver: newReceiver(t)}.new(t, db)
@@ -157,7 +158,7 @@ func TestQueueOutlivesKills(t *testing.T) {
 	})
 }
 
-// consume receives some messages and acknowledges them, if it is let.
+// consume receives some messages and acknowledges them. It ignores errors.
 func (d *deployment) consume() {
 	a, err := ask("GET", d.api.URL+"/api/queues/inbox/messages?batch=3&wait=1s", "")
 	var got struct{ Messages []message }
@@ -172,7 +173,7 @@ func (d *deployment) consume() {
 	_, _ = ask("POST", d.api.URL+"/api/queues/inbox/ack", string(body))
 }
 
-// killOne kills a copy that is at work, twice as often one of the worker's.
+// killOne kills a busy copy: of the worker with probability 2/3, otherwise of intake.
 func killOne(d *deployment, w *witness) bool {
 	f := d.worker
 	if rand.N(3) == 0 {
@@ -187,7 +188,7 @@ func killOne(d *deployment, w *witness) bool {
 	return true
 }
 
-// working is one of the copies that have work, nil if none has.
+// working returns a random busy copy, or nil.
 func working(f *lambda.Function) *lambda.Copy {
 	all := slices.DeleteFunc(f.Copies(), func(c *lambda.Copy) bool { return !c.Busy() })
 	if len(all) == 0 {
@@ -196,14 +197,14 @@ func working(f *lambda.Function) *lambda.Copy {
 	return all[rand.N(len(all))]
 }
 
-// TestTermination: a worker that is told to end finishes what it has begun, as far as the
-// time goes, and gives back the rest: nothing waits for a lease to end.
+// TestTermination: a worker that gets SIGTERM finishes the attempts it has begun, as far as
+// its time goes, and releases the other jobs: no job waits for the end of a lease.
 func TestTermination(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		r := newReceiver(t)
 		r.on("/load", taking(100*time.Millisecond))
 		d := deploy{config: killConfig, receiver: r, env: []string{"GATEWAY_NUDGE="}}.new(t, db)
-		const events = 100 // a second's work
+		const events = 100 // the worker needs a second for them
 		var senders sync.WaitGroup
 		for range 4 {
 			senders.Go(func() {
@@ -214,7 +215,7 @@ func TestTermination(t *testing.T) {
 		}
 		senders.Wait()
 		d.worker.InvokeAsync([]byte(`{}`))
-		r.await(t, 10*time.Second, "/load", 12) // some have been settled, others are under way
+		r.await(t, 10*time.Second, "/load", 12) // some jobs are settled, others are running
 		began := time.Now()
 		if !d.worker.Copies()[0].Tell() {
 			t.Fatal("the worker has not asked to be told")

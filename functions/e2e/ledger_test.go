@@ -19,24 +19,24 @@ import (
 	"github.com/eventgateway/gateway/infra/test/trees"
 )
 
-// A call is one that a step made.
+// A call is a request that a step made.
 type call struct {
 	run, step, key string
 	copy           int
-	tells          bool // a token, for a callback
+	tells          bool // carries a callback URL with a token
 	began, ended   time.Time
 	status         int // 0 if the connection was reset
 }
 
-// A book is what the services saw of workflow runs, and what they answer.
+// A book records the calls of workflow runs, and decides the answers of the services.
 type book struct {
 	mu       sync.Mutex
 	random   *rand.Rand
 	quiet    bool // every call is answered 200
 	calls    []*call
-	shelf    map[string]string      // the URLs of callbacks that may be good, and the steps that told them
-	accepted map[string][]time.Time // when callbacks of a step were accepted
-	redriven map[string]int         // how often, by run
+	shelf    map[string]string      // URLs of callbacks that may still be accepted, with the run and step of each
+	accepted map[string][]time.Time // times at which callbacks of a step were accepted
+	redriven map[string]int         // number of redrives of each run
 }
 
 func newBook(seed uint64) *book {
@@ -45,7 +45,7 @@ func newBook(seed uint64) *book {
 
 func (c *call) visit() string { return c.run + " " + c.step }
 
-// serve answers a call, late or badly now and then.
+// serve answers a call. Some answers are late, some are errors.
 func (b *book) serve(_ int, w http.ResponseWriter, r *http.Request) {
 	var notice struct {
 		CallbackURL string `json:"callback_url"`
@@ -55,7 +55,7 @@ func (b *book) serve(_ int, w http.ResponseWriter, r *http.Request) {
 	c := &call{run: r.Header.Get("X-Gateway-Run-Id"), step: r.Header.Get("X-Gateway-Step"), key: r.Header.Get("Idempotency-Key"),
 		copy: d.copy(), tells: notice.CallbackURL != "", began: time.Now()}
 	pause := b.note(c, notice.CallbackURL)
-	select { // how long the service works
+	select { // the service works this long
 	case <-time.After(pause):
 	case <-r.Context().Done():
 	}
@@ -69,7 +69,7 @@ func (b *book) serve(_ int, w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"items": [%d, 5]}`, len(c.step))
 }
 
-// note writes a call down, and decides how it is answered and after how long.
+// note records a call, and decides its answer and the time until the answer.
 func (b *book) note(c *call, callback string) (pause time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +92,7 @@ func (b *book) note(c *call, callback string) (pause time.Duration) {
 	return time.Duration(b.random.IntN(300)) * time.Millisecond
 }
 
-// callBack sends some of the callbacks that may be good, or all of them.
+// callBack sends a random quarter of the callbacks that may be accepted, or all of them.
 func (b *book) callBack(all bool) {
 	b.mu.Lock()
 	var urls []string
@@ -115,7 +115,7 @@ func (b *book) callBack(all bool) {
 	}
 }
 
-// redrive begins failed runs again where they failed, each with one chance in n.
+// redrive redrives failed runs from the failed step, each with probability 1/n.
 func (b *book) redrive(d *deployment, n int) {
 	for _, run := range d.db.column(`SELECT id FROM runs WHERE status = 'failed'`) {
 		b.mu.Lock()
@@ -130,9 +130,9 @@ func (b *book) redrive(d *deployment, n int) {
 	}
 }
 
-// judge says what must not be: a call that was answered 200 and made again although the copy
-// that made it was not killed before it could tell, two keys of one call, one key of two
-// calls, and a callback step that was called again after its callback was accepted.
+// judge lists the violations. Each of these is one: a call that was answered 200 and made
+// again, although its copy had the time to settle it; two idempotency keys for one call; one
+// key for two calls; a callback step that was called again after its callback was accepted.
 func (b *book) judge(killed map[int]time.Time) (wrong []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,7 +153,7 @@ func (b *book) judge(killed map[int]time.Time) (wrong []string) {
 	return wrong
 }
 
-// wrongAfter is what is wrong with a call after earlier ones of the same step.
+// wrongAfter lists the violations of a call after earlier calls of the same step.
 func (b *book) wrongAfter(earlier []*call, c *call, killed map[int]time.Time) (wrong []string) {
 	keys := map[string]bool{c.key: true}
 	for _, old := range earlier {
@@ -165,7 +165,7 @@ func (b *book) wrongAfter(earlier []*call, c *call, killed map[int]time.Time) (w
 		}
 	}
 	most := 1
-	if c.tells { // it tells another token after each redrive
+	if c.tells { // the step has another token after each redrive
 		most += b.redriven[c.run]
 	}
 	if len(keys) > most {
@@ -190,8 +190,8 @@ func (b *book) trouble(d *deployment, killed map[int]time.Time, times int) {
 	}
 }
 
-// ledgerRuns is how many runs TestLedger has on each database: a few, unless
-// GATEWAY_TORTURE_LEDGER says another number.
+// ledgerRuns is the number of runs of TestLedger on each database: 4, or the number in
+// GATEWAY_TORTURE_LEDGER.
 func ledgerRuns(t *testing.T) int {
 	text := os.Getenv("GATEWAY_TORTURE_LEDGER")
 	if text == "" {
@@ -222,10 +222,10 @@ workflows:
 	return out.String()
 }
 
-// TestLedger: runs of random trees of parallel and map steps, callbacks and waits fail, lose
-// copies of the worker, and are redriven from the failed step until they are completed. The
-// calls that the services saw must show that no call that was answered is made again, and that each
-// call has one idempotency key over its life.
+// TestLedger: runs of random trees have parallel steps, map steps, callbacks and waits. Steps
+// fail, copies of the worker are killed, and runs are redriven from the failed step until they
+// are completed. The recorded calls must show two facts: an answered call is not made again,
+// and each call has one idempotency key over its life.
 func TestLedger(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		seed := rand.Uint64() >> 16
@@ -269,7 +269,7 @@ func TestLedger(t *testing.T) {
 	})
 }
 
-// TestJudge: the book would see what must not be.
+// TestJudge: judge finds each kind of violation.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	zero := time.Now()

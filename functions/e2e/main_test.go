@@ -1,18 +1,18 @@
 //go:build linux
 
-// Package e2e tests the functions from the outside: the real bootstrap programs under a
-// Lambda of the tests' own (infra/test/lambda), real databases, real requests through
-// front doors, real signals. Of this module it imports only what plays the outside world
-// (infra/test), so that what it knows of the gateway is what a user can know.
+// Package e2e tests the functions from the outside: the real bootstrap programs in a simulated
+// Lambda (infra/test/lambda), with real databases, real requests through HTTP endpoints and
+// real signals. Of this module it imports only the simulated outside world (infra/test). So it
+// knows as much of the gateway as a user.
 //
-// The idea to know: a minute is short here. A function's timeout says how long one
-// invocation of it lasts, so a worker with eight seconds and a schedule of two lives
-// through in a moment what takes minutes on AWS.
+// The idea to know: a minute is short here. A function's timeout decides how long one
+// invocation lasts. A worker with a timeout of eight seconds and a schedule of two seconds
+// shows in a moment the behaviour that takes minutes on AWS.
 //
-// Where to change something: which programs there are here, how they are deployed in
-// deployment_test.go, databases and what is between them and the functions in
-// database_test.go, handlers in receiver_test.go, what counts as lost or repeated in
-// witness_test.go. The other files are the tests, one story each.
+// Where to change something: this file builds the programs, deployment_test.go deploys them,
+// database_test.go has the databases, wire_test.go the connections to them, receiver_test.go
+// the handlers, and witness_test.go decides which events count as lost or repeated. The other
+// files are the tests, one story each.
 package e2e
 
 import (
@@ -25,15 +25,15 @@ import (
 	"time"
 )
 
-// programs is the folder of the programs under test: intake, pull, worker and cron, and
-// gateway, with which users bring their databases up to date.
+// programs is the folder of the programs under test: the functions intake, pull, worker and
+// cron, and the command gateway, with which users migrate their databases.
 var programs string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
 	flag.Parse()
-	// What they do is wait.
+	// The tests mostly wait, so more of them run in parallel than there are CPUs.
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -67,7 +67,7 @@ func build(tags string, packages ...string) error {
 	return nil
 }
 
-// eventually waits until cond holds, and fails the test if it does not in time.
+// eventually waits until cond holds, and fails the test after limit.
 func eventually(t testing.TB, limit time.Duration, what string, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !cond(); time.Sleep(5 * time.Millisecond) {
@@ -77,8 +77,8 @@ func eventually(t testing.TB, limit time.Duration, what string, cond func() bool
 	}
 }
 
-// goesBy returns when the machine's clock has gone on by d. There is nothing else to wait
-// for: it is about the time that goes by while nobody looks.
+// goesBy waits for d. It is for tests of behaviour while no request comes in, which have no
+// condition to wait for.
 func goesBy(t testing.TB, d time.Duration) {
 	t.Helper()
 	end := time.Now().Add(d)

@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// onTimeRuns is how many runs and events TestOnTime measures: a few, unless
-// GATEWAY_TEST_ONTIME says another number. Then two processes that do nothing but compute
-// run beside the functions.
+// onTimeRuns is the number of runs and events that TestOnTime measures: 3, or the number in
+// GATEWAY_TEST_ONTIME. With that variable, two processes keep the CPUs busy during the test.
 func onTimeRuns(t *testing.T) (n int, busy bool) {
 	text := os.Getenv("GATEWAY_TEST_ONTIME")
 	if text == "" {
@@ -30,16 +29,16 @@ func onTimeRuns(t *testing.T) (n int, busy bool) {
 	return n, true
 }
 
-// compute keeps a processor busy until the test is over.
+// compute keeps a CPU busy until the test is over.
 func compute(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Wait() }) // the context ends before
+	t.Cleanup(func() { _ = cmd.Wait() }) // the context is canceled before cleanups run
 }
 
-// A punctuality is how late something went on, each time.
+// A punctuality is the delays of one kind of work.
 type punctuality struct {
 	mu   sync.Mutex
 	late []time.Duration
@@ -61,9 +60,9 @@ func (p *punctuality) String() string {
 	return fmt.Sprintf("%d, p50 %v, p99 %v, max %v", len(p.late), at(0.5), at(0.99), at(1))
 }
 
-// TestOnTime: a wait behind a callback and a retry go on although the schedule never
-// invokes the worker, and functions with nothing left to do stay as they are. How late each
-// goes on is printed and not judged: the machine may be busy.
+// TestOnTime: a wait after a callback and a retry continue in time although the schedule never
+// invokes the worker. Functions without work stay idle. The delays are printed and not judged:
+// the machine may be busy.
 func TestOnTime(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		n, busy := onTimeRuns(t)

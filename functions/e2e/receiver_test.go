@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A delivery is one request a handler got, written down before it was answered.
+// A delivery is a request that a handler got, recorded before its answer.
 type delivery struct {
 	path   string
 	header http.Header
@@ -25,12 +25,12 @@ type delivery struct {
 func (d delivery) job() string { return d.header.Get("X-Gateway-Job-Id") }
 
 func (d delivery) attempt() int {
-	n, _ := strconv.Atoi(d.header.Get("X-Gateway-Attempt")) // 0 fails whoever looks
+	n, _ := strconv.Atoi(d.header.Get("X-Gateway-Attempt")) // the tests fail with attempt 0
 	return n
 }
 
-// copy is the number of the copy that made the delivery, where the configuration has it
-// say so: with "x-copy: ${AWS_LAMBDA_LOG_STREAM_NAME}".
+// copy returns the number of the copy that made the delivery. The handler's configuration must
+// have the header "x-copy: ${AWS_LAMBDA_LOG_STREAM_NAME}".
 func (d delivery) copy() int {
 	name := d.header.Get("X-Copy")
 	n, _ := strconv.Atoi(name[strings.LastIndexByte(name, ']')+1:])
@@ -40,8 +40,7 @@ func (d delivery) copy() int {
 // A script answers the n-th delivery to a path, counted from 1.
 type script func(n int, w http.ResponseWriter, r *http.Request)
 
-// A receiver is every handler there is: one server whose paths can be scripted, and
-// which answers 200 otherwise.
+// A receiver plays all handlers: one server that answers 200, unless a path has a script.
 type receiver struct {
 	server *httptest.Server
 
@@ -49,7 +48,7 @@ type receiver struct {
 	scripts    map[string]script
 	counts     map[string]int
 	deliveries []delivery
-	onDelivery func(delivery) // instead of keeping it
+	onDelivery func(delivery) // called instead of keeping the delivery
 }
 
 func newReceiver(t testing.TB) *receiver {
@@ -62,7 +61,7 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-// on sets what a path answers from now on.
+// on sets the script of a path.
 func (r *receiver) on(path string, s script) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +104,7 @@ func (r *receiver) at(path string) (at []delivery) {
 	return at
 }
 
-// await waits for the n-th delivery to a path and returns all of them.
+// await waits for the n-th delivery to a path and returns all deliveries to it.
 func (r *receiver) await(t testing.TB, limit time.Duration, path string, n int) []delivery {
 	t.Helper()
 	for end := time.Now().Add(limit); len(r.at(path)) < n; time.Sleep(2 * time.Millisecond) {
@@ -125,7 +124,7 @@ func failing(k int) script {
 	}
 }
 
-// taking answers after d, unless the caller goes away before.
+// taking answers after d, unless the caller closes the connection before.
 func taking(d time.Duration) script {
 	return func(_ int, _ http.ResponseWriter, req *http.Request) {
 		select {

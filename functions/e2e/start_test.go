@@ -15,8 +15,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/lambda"
 )
 
-// TestRefusedStarts: what a function cannot work with ends it, with the reason in its
-// log and no secret.
+// TestRefusedStarts: a function exits if its configuration is unusable. Its log has the reason
+// and no secret.
 func TestRefusedStarts(t *testing.T) {
 	t.Parallel()
 	const (
@@ -27,7 +27,7 @@ func TestRefusedStarts(t *testing.T) {
 		name, config string
 		env          []string
 		want         []string
-		only         string // of the functions, if not all of them mind
+		only         string // the functions that refuse it; "" for all
 	}{
 		{"sqlite", sources, nil, []string{"sqlite", "hosted_sql or postgres"}, ""},
 		{"mysql", sources + `database: {driver: mysql, url: "mysql://u:p4ssword@h/db"}`, nil, []string{"mysql", "hosted_sql or postgres"}, ""},
@@ -62,7 +62,7 @@ func TestRefusedStarts(t *testing.T) {
 	}
 }
 
-// TestOldSchema: a database that an older version has made is not touched.
+// TestOldSchema: a function does not change the schema of an older version.
 func TestOldSchema(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		d, _ := newStory(t, db)
@@ -81,12 +81,12 @@ func TestOldSchema(t *testing.T) {
 			t.Errorf("schema is at step %d, want %d: functions do not change it", got, newest-1)
 		}
 		db.exec(fmt.Sprintf(`INSERT INTO schema_steps (number, applied_at) VALUES (%d, 0), (%d, 0)`, newest, newest+1))
-		d.send("/events/order.created", `{}`) // a newer one is fine
+		d.send("/events/order.created", `{}`) // a newer schema is fine
 	})
 }
 
-// TestDatabaseAway: a function that comes up while the database cannot be reached says so
-// to senders, and serves as soon as it is back, without being started anew.
+// TestDatabaseAway: a function that starts while the database cannot be reached answers 503.
+// It serves as soon as the database is back, without a restart.
 func TestDatabaseAway(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
@@ -101,7 +101,7 @@ func TestDatabaseAway(t *testing.T) {
 		began = time.Now()
 		d.must(503, "GET", "/health", "")
 		t.Logf("unhealthy after %v", time.Since(began).Round(time.Millisecond))
-		// Somebody is to hear of it, who counts the errors of functions.
+		// The invocation must fail, so that the error metric of the function shows the outage.
 		if r := d.worker.Invoke([]byte(`{}`)); r.Error == "" || r.Error == lambda.Exited || r.Error == lambda.TimedOut {
 			t.Errorf("the worker ended with %q, want an error of its own", r.Error)
 		}
@@ -131,8 +131,8 @@ func TestDatabaseAway(t *testing.T) {
 	})
 }
 
-// TestSecrets: what the configuration refers to may be kept elsewhere. It is asked for
-// while the environment is made, and is in no log.
+// TestSecrets: the configuration may refer to values in Parameter Store and Secrets Manager. A
+// function fetches them while its environment is made, and logs none.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	db := onPostgres(t)
@@ -164,9 +164,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestAsShipped: the configuration that comes with template.yaml, and the references to
-// secrets that are in it, make functions that work. The pooler of RDS wants statements
-// that are not prepared.
+// TestAsShipped: the functions work with the configuration that comes with template.yaml and
+// with its references to secrets. RDS Proxy needs statements that are not prepared.
 func TestAsShipped(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		tokens := map[string]string{}
@@ -186,7 +185,7 @@ func TestAsShipped(t *testing.T) {
 			env = append(env, name+"="+value)
 			vault.Parameters["/gateway/"+name] = value
 		}
-		db.env = env // of whoever brings the database up to date, by hand
+		db.env = env // for `gateway migrate up`, which an operator runs
 		d := deploy{folder: "../../infra/sam/config", change: func(o *lambda.Options) {
 			o.Secrets = vault
 			o.Env = []string{env[0], env[1], "D1_ENDPOINT=" + values["D1_ENDPOINT"]}

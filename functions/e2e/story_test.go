@@ -52,8 +52,8 @@ func hexHMAC(secret, body string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// TestDelivery: events come in by all ways, and are delivered without anybody waiting
-// for a schedule, because the worker is nudged.
+// TestDelivery: events come in through each kind of source. They are delivered by nudges,
+// before the schedule invokes the worker.
 func TestDelivery(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
@@ -92,8 +92,7 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// TestQuietSystem: one event at a time, with nothing else going on, is delivered each
-// time by a nudge.
+// TestQuietSystem: in an idle system, each event is delivered by a nudge.
 func TestQuietSystem(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
@@ -102,7 +101,7 @@ func TestQuietSystem(t *testing.T) {
 			began := time.Now()
 			d.send("/events/order.created", `{}`)
 			took = append(took, r.await(t, 10*time.Second, "/orders", n+1)[n].at.Sub(began).Round(time.Millisecond))
-			d.awaitIdle(20 * time.Second) // the worker has gone to sleep
+			d.awaitIdle(20 * time.Second) // the worker has ended
 		}
 		t.Logf("from post to delivery: %v", took)
 		if calls := d.service.Calls(); len(calls) != 3 {
@@ -111,8 +110,8 @@ func TestQuietSystem(t *testing.T) {
 	})
 }
 
-// TestNudgeFails: whoever cannot be nudged is told of in the log, and no sender minds.
-// What was accepted is delivered by schedule.
+// TestNudgeFails: the log names the function that cannot be nudged, and senders see no error.
+// The schedule delivers the accepted events.
 func TestNudgeFails(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		r := newReceiver(t)
@@ -129,8 +128,8 @@ func TestNudgeFails(t *testing.T) {
 	})
 }
 
-// TestRetryWithinTheMinute: a failed delivery is tried again by the same worker, when it
-// is due and not a minute later.
+// TestRetryWithinTheMinute: the same worker retries a failed delivery when the retry is due,
+// not a minute later.
 func TestRetryWithinTheMinute(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
@@ -151,7 +150,7 @@ func TestRetryWithinTheMinute(t *testing.T) {
 	})
 }
 
-// A message as consumers get it.
+// A message as consumers of a queue get it.
 type message struct {
 	Payload json.RawMessage `json:"payload"`
 	Attempt int             `json:"attempt"`
@@ -177,8 +176,8 @@ func (d *deployment) ack(got []message) {
 	d.must(200, "POST", "/api/queues/inbox/ack", fmt.Sprintf(`{"ids": [%q]}`, got[0].Receipt))
 }
 
-// TestQueue: messages are received, acknowledged and handed back through the pull
-// function, and one who waits gets what comes in through another function meanwhile.
+// TestQueue: consumers receive, acknowledge and return messages through the pull function. A
+// waiting consumer gets a message that another function stores meanwhile.
 func TestQueue(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		d, _ := newStory(t, db)
@@ -213,7 +212,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// TestEndOfALongPoll: a wait that is longer than the function's time ends before it.
+// TestEndOfALongPoll: a long poll ends before the function's timeout.
 func TestEndOfALongPoll(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		r := newReceiver(t)
@@ -230,7 +229,7 @@ func TestEndOfALongPoll(t *testing.T) {
 	})
 }
 
-// asking takes down where to call back.
+// asking sends the callback URLs of its requests to back.
 func asking(back chan<- string) script {
 	return func(_ int, w http.ResponseWriter, req *http.Request) {
 		var notice struct {
@@ -244,8 +243,8 @@ func asking(back chan<- string) script {
 	}
 }
 
-// TestWorkflow: a run calls, waits for somebody to call back, waits for time to go by,
-// and comes to its end, nudged on by whatever moves it.
+// TestWorkflow: a run makes a call, waits for a callback, waits for a time, and completes.
+// Nudges continue it after each change.
 func TestWorkflow(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
@@ -269,14 +268,14 @@ func TestWorkflow(t *testing.T) {
 	})
 }
 
-// TestOperators: what operators ask of a server they ask of the functions.
+// TestOperators: operators can use the same routes as with a server.
 func TestOperators(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		d, _ := newStory(t, db)
 		for path, want := range map[string]int{"/health": 200, "/metrics": 200, "/openapi.json": 200, "/api/queues": 200, "/nothing": 404, "/api/nothing": 404} {
 			d.must(want, "GET", path, "")
 		}
-		// What is not its part is not there, whatever the front door lets through.
+		// Intake lacks the routes of pull, even if a request for one reaches it.
 		for _, path := range []string{"/api/queues", "/openapi.json"} {
 			if a, err := ask("GET", d.url.URL+path, ""); err != nil || a.status != 404 {
 				t.Errorf("intake answers GET %s with %d %.80s, %v, want 404", path, a.status, a.body, err)
@@ -285,7 +284,7 @@ func TestOperators(t *testing.T) {
 	})
 }
 
-// TestConcurrency: an environment may have several requests at once.
+// TestConcurrency: an environment may serve several requests at once.
 func TestConcurrency(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)

@@ -21,8 +21,8 @@ handlers:
   second: {source: second, events: [cron.tick], url: "${RECEIVER}/second"}
 `
 
-// TestCron: a schedule with seconds fires each of them once, also where one invocation
-// ends and the next begins, where two are under way, and where one is killed.
+// TestCron: a schedule with seconds fires each slot once. This also holds when one invocation
+// ends and the next begins, when two invocations overlap, and when one is killed.
 func TestCron(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		r := newReceiver(t)
@@ -34,7 +34,7 @@ func TestCron(t *testing.T) {
 			t.Errorf("three slots took %d invocations and more, want one that is under way", n)
 		}
 		d.cron.SetTimeout(7 * time.Second)
-		unschedule := d.service.Schedule(d.cron, 3*time.Second) // so that two are under way at times
+		unschedule := d.service.Schedule(d.cron, 3*time.Second) // two invocations overlap at times
 		for n := range 3 {
 			r.await(t, 30*time.Second, "/second", 2*n+4)
 			d.cron.Kill()
@@ -66,8 +66,8 @@ handlers:
   late: {source: app, events: [late], url: "${RECEIVER}/late", timeout: 1s}
 `
 
-// TestTicksEndInTime: a handler that never answers keeps no tick until the function is
-// killed, and nothing is left under way when it ends.
+// TestTicksEndInTime: a tick ends before the function's timeout although a handler never
+// answers, and no job is left running.
 func TestTicksEndInTime(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		r := newReceiver(t)
@@ -85,8 +85,8 @@ func TestTicksEndInTime(t *testing.T) {
 	})
 }
 
-// TestTooSlowForTheFunction: a handler that may take longer than the function lives is
-// not called, and whoever reads the log learns why. Others are.
+// TestTooSlowForTheFunction: a handler whose timeout is longer than the function's is not
+// called, and the log says why. Other handlers are called.
 func TestTooSlowForTheFunction(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		r := newReceiver(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/lambda"
 )
 
-// TestTimes measures what an invocation costs on each database, and prints it: nothing
-// is required of it, for the machine may be busy.
+// TestTimes measures and prints the duration of invocations on each database. It requires
+// nothing: the machine may be busy.
 func TestTimes(t *testing.T) {
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestTimes(t *testing.T) {
 			for range warm {
 				d.send("/events/order.created", `{}`)
 			}
-			d.tick(d.worker) // so that the ones below find nothing to do
+			d.tick(d.worker) // the ticks below find no due job
 			d.worker.Kill()
 			for _, f := range []*lambda.Function{d.worker, d.cron} {
 				for range cold {
@@ -46,7 +46,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// median is that of a duration of the invocations for which it counts.
+// median returns the median of the durations that of returns with true.
 func median(f *lambda.Function, of func(lambda.Result) (time.Duration, bool)) time.Duration {
 	var all []time.Duration
 	for _, r := range f.Results() {

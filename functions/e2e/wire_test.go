@@ -16,17 +16,17 @@ type wire struct {
 	t               testing.TB
 	address         string
 	network, target string
-	bytes           atomic.Int64 // that went through, either way
+	bytes           atomic.Int64 // forwarded bytes in both directions
 
 	mu       sync.Mutex
-	listener net.Listener // nil while it is cut
+	listener net.Listener // nil while the wire is cut
 	open     map[*link]bool
 }
 
-// A link is one connection that is forwarded.
+// A link is one forwarded connection.
 type link struct {
 	outer, inner net.Conn
-	dead         atomic.Bool // nothing comes through any more, and nobody is told
+	dead         atomic.Bool // drops all bytes without closing the connection
 }
 
 func newWire(t testing.TB, network, target string) *wire {
@@ -34,8 +34,8 @@ func newWire(t testing.TB, network, target string) *wire {
 	w := &wire{t: t, network: network, target: target, open: map[*link]bool{}}
 	t.Cleanup(w.cut)
 	for range 100 {
-		// Below the range of ports that outgoing connections are given, so that nobody
-		// else has it while the wire is cut.
+		// The port is below the range of ports for outgoing connections, so that no other
+		// process gets it while the wire is cut.
 		w.address = fmt.Sprintf("127.0.0.1:%d", 21000+rand.IntN(11000))
 		if w.listen() == nil {
 			return w
@@ -45,7 +45,7 @@ func newWire(t testing.TB, network, target string) *wire {
 	return nil
 }
 
-// mend lets connections through.
+// mend accepts connections again.
 func (w *wire) mend() {
 	w.t.Helper()
 	if err := w.listen(); err != nil {
@@ -65,7 +65,7 @@ func (w *wire) listen() error {
 	return nil
 }
 
-// cut breaks all connections; new ones are refused.
+// cut closes all connections and refuses new ones.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *wire) cut() {
 	w.breakAll()
 }
 
-// sever breaks all connections, as a server does that was started anew meanwhile.
+// sever closes all connections, like a server that restarts.
 func (w *wire) sever() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,8 +91,8 @@ func (w *wire) breakAll() {
 	clear(w.open)
 }
 
-// forget lets nothing through of all connections and tells nobody, as a network does that
-// has forgotten them. New ones are as good as ever.
+// forget drops the bytes of all connections without closing them, like a network that has
+// forgotten the connections. New connections work.
 func (w *wire) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *wire) accept(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
-			return // cut
+			return // the wire was cut
 		}
 		go w.forward(l, c)
 	}
@@ -126,7 +126,7 @@ func (w *wire) forward(from net.Listener, outer net.Conn) {
 	w.pump(l, inner, outer)
 }
 
-// note remembers a link, unless the wire was cut since.
+// note records a link. It returns false if the wire was cut meanwhile.
 func (w *wire) note(from net.Listener, l *link) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

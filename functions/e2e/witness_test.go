@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// A witness writes down what was sent, accepted and delivered, and which copies were
-// killed when. What the gateway says of itself is no evidence.
+// A witness records which events were sent, accepted and delivered, and when copies were
+// killed. It does not rely on any answer of the gateway about itself.
 type witness struct {
 	mu         sync.Mutex
 	sent       map[int]bool
-	accepted   map[int]string     // the event id of the answer
-	deliveries map[int][]delivery // of each, in order of arrival
-	killed     map[int]time.Time  // by number of the copy
-	misses     map[string]int     // posts that were not accepted, by what came instead
+	accepted   map[int]string     // event id in the answer
+	deliveries map[int][]delivery // deliveries of each event, in order of arrival
+	killed     map[int]time.Time  // time of the kill, by number of the copy
+	misses     map[string]int     // posts that were not accepted, by status or error
 }
 
-// newWitness takes over the receiver's notes.
+// newWitness makes a witness that gets the deliveries of r.
 func newWitness(r *receiver) *witness {
 	w := &witness{sent: map[int]bool{}, accepted: map[int]string{}, deliveries: map[int][]delivery{}, killed: map[int]time.Time{}, misses: map[string]int{}}
 	r.mu.Lock()
@@ -39,13 +39,13 @@ type loadBody struct {
 
 func (w *witness) delivered(d delivery) {
 	var body loadBody
-	_ = json.Unmarshal([]byte(d.body), &body) // serial 0 is never sent, and so told
+	_ = json.Unmarshal([]byte(d.body), &body) // serial 0 is never sent, so judge reports it as unexpected
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deliveries[body.Serial] = append(w.deliveries[body.Serial], d)
 }
 
-// post sends one event. Without a yes it may have been stored or not.
+// post sends one event. If it is not accepted, it may or may not have been stored.
 func (w *witness) post(url string, serial int) {
 	w.mu.Lock()
 	w.sent[serial] = true
@@ -64,7 +64,8 @@ func (w *witness) post(url string, serial int) {
 	}
 }
 
-// load has n senders post unique events until ctx is done, each after a pause.
+// load starts n senders. Each posts unique events until ctx is done, with a pause after each
+// event.
 func (w *witness) load(ctx context.Context, url string, n int, pause time.Duration) (wait func()) {
 	var senders sync.WaitGroup
 	for i := range n {
@@ -87,14 +88,14 @@ func (w *witness) kill(copy int, at time.Time) {
 	w.killed[copy] = at
 }
 
-// yes counts the events that were accepted.
+// yes counts the accepted events.
 func (w *witness) yes() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.accepted)
 }
 
-// missing counts accepted events that were not delivered yet.
+// missing counts accepted events that are not delivered yet.
 func (w *witness) missing() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,17 +108,16 @@ func (w *witness) missing() int {
 	return n
 }
 
-// settleReach is how long after a delivery its outcome may still be on its way to the
-// database, on a busy machine.
+// settleReach bounds the time from a delivery until its outcome is stored, on a busy machine.
 const settleReach = 2 * time.Second
 
-// A verdict is what the notes of a witness come to.
+// A verdict is the result of judging a witness.
 type verdict struct {
 	accepted, delivered, repeated, kills int
 
 	lost        []int    // accepted and never delivered
 	unexpected  []int    // delivered and never sent
-	unexplained []string // delivered again and not because of a kill
+	unexplained []string // delivered again, not because of a kill
 	misses      map[string]int
 }
 
@@ -146,8 +146,8 @@ func (w *witness) judge() verdict {
 	return v
 }
 
-// unexplained says what the kill of the copy that made the first of two deliveries does
-// not explain.
+// unexplained describes a second delivery that is not explained by a kill of the copy that
+// made the first. It returns "" if the kill explains it.
 func (w *witness) unexplained(first, second delivery) string {
 	killed, ok := w.killed[first.copy()]
 	switch {
@@ -163,7 +163,7 @@ func (w *witness) unexplained(first, second delivery) string {
 	return ""
 }
 
-// check fails the test for everything that must not be, naming a few of each.
+// check fails the test for each kind of violation and names up to 5 examples.
 func (v verdict) check(t *testing.T) {
 	t.Helper()
 	if v.accepted == 0 {
@@ -185,7 +185,7 @@ func (v verdict) String() string {
 		v.kills, v.accepted, v.delivered, len(v.lost), len(v.unexpected), v.repeated, len(v.unexplained), v.misses)
 }
 
-// TestVerdict: the witness would see what must not be.
+// TestVerdict: judge finds each kind of violation.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	zero := time.Now()

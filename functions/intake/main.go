@@ -1,5 +1,5 @@
-// Command intake is the function that takes events and callbacks in, and tells how the
-// gateway is.
+// Command intake is the function that accepts events and callbacks. It also serves the health
+// check and the metrics.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command pull is the function that serves the consumers of queues, and the operators of
-// everything.
+// Command pull is the function that serves the HTTP API: to the consumers of queues and to
+// operators.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command worker is the function that delivers what is due. A schedule invokes it each
-// minute, and whatever stores something for it in between.
+// Command worker is the function that delivers due jobs. A schedule invokes it each minute.
+// Between these ticks, functions that store work for it nudge it.
 package main
 
 import "github.com/eventgateway/gateway/functions/internal/boot"

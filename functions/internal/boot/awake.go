@@ -8,11 +8,12 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// How a worker that was nudged stays awake after nothing is due any more. The process that
-// nudged it sends no other nudge for a second (see nudgeEvery), and counts on a worker that
-// finds what is stored meanwhile. So that a busy gateway does not keep one worker awake for
-// each nudge, only one in each second is: the others deliver what is due and leave the rest
-// to it. It is awake for a second after the last of them was nudged.
+// A nudged worker stays awake after no job is due any more. The process that nudged the worker
+// sends no other nudge for a second (see nudgeEvery). It counts on a worker that finds the
+// work stored in that second. If each nudge kept its own worker awake, a busy gateway would
+// pay for many idle workers. So one worker takes a turn each second and stays awake: the
+// others deliver the due jobs and leave later work to that worker. It is awake for awakeFor,
+// one second longer than its turn lasts.
 const (
 	awakeTurn = "nudged"
 	awakeFor  = nudgeEvery + awakeHold
@@ -20,10 +21,10 @@ const (
 	lookEvery = 400 * time.Millisecond
 )
 
-// How a worker that was nudged waits for a job that comes due within the minute: one worker
-// waits for all of them, slice by slice. Slices are short: a worker that
-// finds the turn taken knows that another was awake, with nothing to do, two seconds ago at
-// most. It still waits for a job itself that comes due before the other is sure to have
+// One worker waits for all jobs that come due within the minute. It takes a turn for each
+// slice of its wait. A slice lasts 2 seconds: a worker that finds the turn taken knows that
+// the other worker was awake, with no due job, at most 2 seconds ago. A worker without the
+// turn still waits itself for a job that comes due before the other worker is sure to have
 // looked again.
 const (
 	lingerTurn  = "linger"
@@ -31,54 +32,54 @@ const (
 	lingerLooks = 2*lingerSlice + time.Second
 )
 
-// A worker whose time is over while a job comes due within the minute nudges its successor:
-// the minute's tick may have come and gone before that job was stored. The one that waits
-// for all does it always; of the others, one in so long: under a backlog no worker is woken
-// for each that ends.
+// A worker nudges a successor if its time is over while a job comes due within the minute: the
+// minute's tick may have ended before that job was stored. The worker that waits for all jobs
+// always nudges. Of the other workers, one nudges in each relieveHold. So a backlog does not
+// wake a successor for each worker that ends.
 const (
 	relieveTurn = "relieve"
 	relieveHold = 10 * time.Second
 )
 
-// A worker that has too little time left for an attempt that is due nudges a fresh worker,
-// also while other attempts go on. A fresh worker stays awake for as long as freshHold, so
-// one in that time is enough for all workers. It has freshWait to begin the attempt, before
-// the same worker nudges again for it.
+// A worker with too little time left for a due attempt nudges a fresh worker, also while its
+// other attempts go on. A fresh worker stays awake for at least freshHold, so one nudge in
+// that time is enough for all workers. The fresh worker has freshWait to begin the attempt.
+// After that, the same worker nudges again for the attempt.
 const (
 	freshTurn = "fresh"
 	freshHold = awakeHold
 	freshWait = 3 * time.Second
 
-	// startTime is how long a successor may take until it can begin an attempt.
+	// startTime is the time after its nudge in which a successor can begin an attempt.
 	startTime = 5 * time.Second
 )
 
-// A vigil is what a worker knows of why it stays awake.
+// A vigil decides how long a worker stays awake, and which other workers it nudges.
 type vigil struct {
 	*function
 	invocation
 	a     *assembly
-	until time.Time // when it begins nothing more
-	awake time.Time // a look is to begin after that before the worker sleeps
+	until time.Time // after this time the worker begins no attempt
+	awake time.Time // the worker looks once after this time before it ends
 
-	relief sync.WaitGroup // calls for other workers that are under way
+	relief sync.WaitGroup // calls under way that nudge other workers
 
 	mu     sync.Mutex
-	ahead  time.Duration // how soon a job is due for which a successor is nudged at the end
-	slice  time.Time     // until when this worker is the one that waits for due jobs
-	called time.Time     // when the attempt was due for which a fresh worker was nudged last
-	retry  time.Time     // when to nudge again for the same attempt
+	ahead  time.Duration // at its end, the worker nudges a successor for jobs that are due within this time
+	slice  time.Time     // until then, this worker waits for due jobs on behalf of all workers
+	called time.Time     // due time of the attempt for which a fresh worker was nudged last
+	retry  time.Time     // after this time, the worker nudges again for the same attempt
 }
 
-// clock is the database's, as all times of a vigil are.
+// clock returns the time of the database, like all times of a vigil.
 func (v *vigil) clock() time.Time { return v.a.database.times.Now() }
 
 func (f *function) newVigil(a *assembly, in invocation, b core.Budget) *vigil {
 	return &vigil{function: f, invocation: in, a: a, until: earlier(b.Until, a.Worker.Last(in.end)), ahead: 2 * b.Rest}
 }
 
-// keep delivers what is due, and what is stored in the moment after. If more comes due
-// within the minute, one of the workers that are awake waits for that.
+// keep delivers the due jobs, and jobs stored in the moment after. If more jobs come due
+// within the minute, one of the awake workers waits for them.
 func (v *vigil) keep(ctx context.Context, b core.Budget, report *workReport) error {
 	v.foresee(minuteAhead)
 	b = v.budget(b)
@@ -93,8 +94,9 @@ func (v *vigil) keep(ctx context.Context, b core.Budget, report *workReport) err
 	}
 }
 
-// more looks once more before the worker sleeps, and tells whether it is to stay. A look of
-// a tick may begin above jobs that others stored with a time that had passed.
+// more looks once more before the worker ends, and reports whether the worker stays awake. The
+// last look of a tick can miss jobs: another process may have stored them later, with a due
+// time before that look.
 func (v *vigil) more(ctx context.Context) (bool, error) {
 	looked := v.clock()
 	if ctx.Err() != nil || !looked.Before(v.until) {
@@ -108,21 +110,21 @@ func (v *vigil) more(ctx context.Context) (bool, error) {
 	return !v.stay(ctx, core.Look{Began: looked, Next: next, Beyond: beyond}).IsZero(), nil
 }
 
-// budget has the looks of a tick watched.
+// budget adds to b the callback that sees each look of a tick.
 func (v *vigil) budget(b core.Budget) core.Budget {
 	b.Looked, b.Room = v.looked, v.room()
 	return b
 }
 
-// tight tells whether there are attempts that a worker has too little time for before it
-// begins nothing more.
+// tight reports whether some handler's longest attempt no longer fits into the invocation when
+// the worker stops beginning attempts.
 func (v *vigil) tight() bool { return !v.until.Add(v.a.Worker.Longest() + startTime).Before(v.end) }
 
-// room is how long an attempt may take that a fresh worker begins.
+// room returns the time that a fresh worker has for an attempt.
 func (v *vigil) room() time.Duration { return v.end.Sub(v.began) - startTime }
 
-// begin decides how long the worker is awake in any case. If the database cannot say whose
-// turn it is, it is every worker's.
+// begin decides how long the worker is awake in any case. If the database cannot say which
+// worker has the turn, every worker takes it.
 func (v *vigil) begin(ctx context.Context) {
 	v.awake = v.clock()
 	if v.turn(ctx, v.awake, awakeTurn, awakeHold) {
@@ -130,7 +132,8 @@ func (v *vigil) begin(ctx context.Context) {
 	}
 }
 
-// turn tells whether a turn is this worker's. A turn that the database cannot tell of is this worker's.
+// turn tries to take the turn called name for hold. It also returns true if the database does
+// not answer.
 func (v *vigil) turn(ctx context.Context, now time.Time, name string, hold time.Duration) bool {
 	mine, err := v.a.Store.Turn(ctx, now, name, hold)
 	if err != nil {
@@ -139,7 +142,7 @@ func (v *vigil) turn(ctx context.Context, now time.Time, name string, hold time.
 	return mine || err != nil
 }
 
-// stay is that of a core.Budget.
+// stay implements the field Stay of [core.Budget].
 func (v *vigil) stay(ctx context.Context, last core.Look) (again time.Time) {
 	fresh := v.freshen(ctx, last.Beyond)
 	again = v.watch(ctx, last.Began, sooner(last.Next, fresh))
@@ -149,8 +152,9 @@ func (v *vigil) stay(ctx context.Context, last core.Look) (again time.Time) {
 	return sooner(again, fresh)
 }
 
-// looked is that of a core.Budget. Other workers leave to this one what is stored while it
-// stays awake or waits, so it looks then although an attempt goes on for longer.
+// looked implements the field Looked of [core.Budget]. While this worker stays awake or waits,
+// other workers leave newly stored jobs to it. So it looks for them then, even if one of its
+// attempts takes longer.
 func (v *vigil) looked(ctx context.Context, last core.Look) (by time.Time) {
 	if last.Began.Before(v.awake) {
 		by = earlier(last.Began.Add(lookEvery), v.awake)
@@ -160,9 +164,9 @@ func (v *vigil) looked(ctx context.Context, last core.Look) (by time.Time) {
 	return sooner(by, v.freshen(ctx, last.Beyond))
 }
 
-// freshen has a fresh worker nudged, beside the caller, once an attempt is due for which this
-// worker has too little time left. It returns when to look again for that attempt; zero if
-// there is none.
+// freshen starts a nudge of a fresh worker in the background, once an attempt is due for which
+// this worker has too little time left. It returns the time of the next look for that attempt,
+// or the zero time if there is no such attempt.
 func (v *vigil) freshen(ctx context.Context, beyond time.Time) (again time.Time) {
 	now := v.clock()
 	if beyond.IsZero() || beyond.After(now) {
@@ -187,8 +191,9 @@ func (v *vigil) freshen(ctx context.Context, beyond time.Time) (again time.Time)
 	return v.retry
 }
 
-// callFresh nudges a fresh worker if an attempt is still due for which this one has too
-// little time left. It is false if the attempt waits for the turn to do so.
+// callFresh nudges a fresh worker if an attempt is still due for which this worker has too
+// little time left. It returns false if the database fails or if another worker has the turn
+// to nudge.
 func (v *vigil) callFresh(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*nudgeTimes)
 	defer cancel()
@@ -207,26 +212,27 @@ func (v *vigil) callFresh(ctx context.Context) bool {
 	return true
 }
 
-// watch is when to look again for a worker that knows when the next job comes due.
+// watch returns the time of the next look, for a worker that knows when the next job comes
+// due. The zero time ends the worker.
 func (v *vigil) watch(ctx context.Context, looked, next time.Time) (again time.Time) {
 	now := v.clock()
 	switch {
 	case looked.Before(v.awake):
 		return earlier(now.Add(lookEvery), v.awake)
 	case next.IsZero() || !next.Before(now.Add(minuteAhead)):
-		return time.Time{} // the tick of a minute sees it
+		return time.Time{} // the worker of the next minute's tick sees the job
 	case !next.After(now):
 		return now
 	case now.Before(v.sliceEnd()):
 		return v.sliceEnd()
 	case v.until.Before(now.Add(lingerSlice)):
-		return v.wait(v.until) // no other worker is to count on this one for longer
+		return v.wait(v.until) // other workers must not count on this worker for longer
 	case v.turn(ctx, now, lingerTurn, lingerSlice):
 		return v.wait(now.Add(lingerSlice))
 	case next.Before(now.Add(lingerLooks)):
 		return now.Add(lingerSlice)
 	}
-	return time.Time{} // another worker waits for it
+	return time.Time{} // another worker waits for the job
 }
 
 func (v *vigil) sliceEnd() time.Time {
@@ -242,10 +248,10 @@ func (v *vigil) wait(until time.Time) time.Time {
 	return until
 }
 
-// relieveAtEnd has a successor nudged when the time of the worker is over, while deliveries
-// that it has begun go on, if a job is due as soon as foresee says. From then on it has one nudged for
-// each retry and step that those deliveries leave. The function it returns is to be called
-// when the worker is done, and returns when nothing of this goes on.
+// relieveAtEnd starts a goroutine that nudges a successor when the worker's time is over, if a
+// job is due within the time set by foresee. Deliveries under way go on meanwhile. After that,
+// the goroutine nudges a worker for each retry and step that those deliveries store. The
+// caller calls done when the worker is done; done returns after the goroutine has ended.
 func (v *vigil) relieveAtEnd(ctx context.Context) (done func()) {
 	ctx = context.WithoutCancel(ctx)
 	over := make(chan struct{})
@@ -259,7 +265,7 @@ func (v *vigil) relieveAtEnd(ctx context.Context) (done func()) {
 				return
 			}
 		}
-		_ = v.a.nudger.rung() // the store tells of that
+		_ = v.a.nudger.rung() // relieve asks the store, which has these jobs
 		v.relieve(ctx)
 		for {
 			select {
@@ -277,10 +283,10 @@ func (v *vigil) relieveAtEnd(ctx context.Context) (done func()) {
 	}
 }
 
-// foresee sets how soon a job is due for which a successor is nudged when the time is over.
-// A worker that waited for all that comes due within the minute has it nudged for all that.
-// One that the schedule invoked leaves to the worker of the next minute, which is awake by
-// then, what is due after that has looked.
+// foresee sets how far ahead the worker looks for due jobs when its time is over: it nudges a
+// successor if a job is due within that time. A worker that waited for all jobs of the minute
+// uses the whole minute. A worker invoked by the schedule uses a short time: the worker of the
+// next minute is awake by then, and its first look sees later jobs.
 func (v *vigil) foresee(ahead time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -293,14 +299,14 @@ func (v *vigil) foreseen() time.Duration {
 	return v.ahead
 }
 
-// relieve nudges a successor if one is to be awake for something that it has the time for,
-// unless another worker has the turn to.
+// relieve nudges a successor if a job comes due within the foreseen time and the successor has
+// enough time for it, unless another worker has the turn to nudge.
 func (v *vigil) relieve(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*nudgeTimes)
 	defer cancel()
 	v.a.store.Distrust()
 	now := v.clock()
-	_, next, err := v.a.Worker.Next(ctx, now, v.room()) // nothing can be done by now
+	_, next, err := v.a.Worker.Next(ctx, now, v.room()) // from now on, this worker begins nothing
 	lingered := now.Before(v.sliceEnd().Add(lingerSlice))
 	switch {
 	case err == nil && (next.IsZero() || !next.Before(now.Add(v.foreseen()))):
@@ -309,8 +315,8 @@ func (v *vigil) relieve(ctx context.Context) {
 	}
 }
 
-// passOn nudges a worker if a lane was rung, unless another worker has just nudged one. That
-// one stays awake for as long as freshHold.
+// passOn nudges a worker if work was stored for a lane, unless another process nudged one
+// within freshHold: that worker is still awake.
 func (v *vigil) passOn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*nudgeTimes)
 	defer cancel()
@@ -319,7 +325,7 @@ func (v *vigil) passOn(ctx context.Context) {
 	}
 }
 
-// sooner is the earlier of two times, of which a zero one is never.
+// sooner returns the earlier of two times. A zero time means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -11,8 +11,8 @@ import (
 	"github.com/eventgateway/gateway/core/worker"
 )
 
-// A nudged worker goes on taking what comes due while an attempt that it has begun hangs,
-// at the end of the moment for which it stays awake as well as later.
+// A nudged worker goes on taking due jobs while one of its attempts hangs, both at the end of
+// the second for which it stays awake and later.
 func TestHangingAttemptsHoldNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t, 0)
@@ -37,8 +37,8 @@ func TestHangingAttemptsHoldNothingUp(t *testing.T) {
 	})
 }
 
-// The nudged worker takes an event that the same environment accepted within a second of its
-// nudge, also while the attempt that the nudge was for hangs.
+// A nudged worker takes an event that the same environment accepts within a second of the
+// nudge, also while the attempt that caused the nudge hangs.
 func TestHangingAttemptsHoldNoEventUp(t *testing.T) {
 	for _, apart := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestHangingAttemptsHoldNoEventUp(t *testing.T) {
 }
 
 // A worker whose time is too short for each handler ends, and leaves a retry to a fresh
-// worker. It asks the database no more often than one that waits.
+// worker. The fresh workers together send at most two batches a second to the database.
 func TestTooLittleTimeForAnyHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t, 0)
@@ -90,8 +90,8 @@ func TestTooLittleTimeForAnyHandler(t *testing.T) {
 	})
 }
 
-// A retry for which a worker has too little time left begins in a fresh worker, also while
-// another attempt of the first worker goes on.
+// A fresh worker begins a retry for which the first worker has too little time left, also
+// while another attempt of the first worker goes on.
 func TestBusyWorkersCallAFreshOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t, 0)
@@ -101,9 +101,9 @@ func TestBusyWorkersCallAFreshOne(t *testing.T) {
 			early.CompareAndSwap(nil, j.ID)
 			switch {
 			case j.Attempt == 1 && early.Load() == j.ID:
-				return 12 * time.Second, again(28 * time.Second) // due after 40 s: there is time for it
+				return 12 * time.Second, again(28 * time.Second) // due after 40 s: enough time is left
 			case j.Attempt == 1:
-				return 22 * time.Second, again(28 * time.Second) // due after 50 s: there is not
+				return 22 * time.Second, again(28 * time.Second) // due after 50 s: too little time is left
 			}
 			return 28 * time.Second, worker.Reply{OK: true, StatusCode: 200}
 		}
@@ -121,8 +121,9 @@ func TestBusyWorkersCallAFreshOne(t *testing.T) {
 	})
 }
 
-// A retry that a worker stores after its time, at the end of a long attempt, begins in another
-// worker. Nothing else tells of it: the lease of the attempt ended later than in a minute.
+// A worker stores a retry after its time, at the end of a long attempt. Another worker begins
+// the retry. The first worker must nudge for it: the lease of the attempt ended more than a
+// minute ahead, so no other worker waits for the job.
 func TestRetriesOfLongAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t, 0)
@@ -148,7 +149,7 @@ func TestRetriesOfLongAttempts(t *testing.T) {
 	})
 }
 
-// Between the end of a worker's time and the tick of the next minute there is no gap.
+// There is no gap between the end of a worker's time and the tick of the next minute.
 func TestNoGapBeforeTheMinute(t *testing.T) {
 	for _, retry := range []time.Duration{26, 28, 30, 32, 34, 36, 38, 40} {
 		synctest.Test(t, func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestWorkersSucceedEachOther(t *testing.T) {
 	}
 }
 
-// A nudge is not lost to a bad moment of the database, whatever the worker asks of it then.
+// A nudge survives an outage of the database of two seconds, for any statement of the worker.
 func TestNudgedWorkOutlivesBadMoments(t *testing.T) {
 	for _, first := range []string{"", "insert_turn", "due"} {
 		synctest.Test(t, func(t *testing.T) {

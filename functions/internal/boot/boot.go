@@ -1,25 +1,27 @@
-// Package boot makes functions of the gateway: environments of AWS Lambda that serve a
-// part of it over HTTP, or a tick of it on a schedule. The mains under functions say
-// which; everything else is here.
+// Package boot makes the AWS Lambda functions of the gateway. Some serve a part of its HTTP
+// routes, others run a tick on a schedule. The mains under functions choose the part;
+// everything else is here.
 //
-// The one idea to know: an environment is stopped between two invocations, for a
-// moment or for good, and nobody says when. So nothing is begun that outlives the
-// invocation, what only the store can know is asked of the store, and whatever could
-// not be had while the environment was made is asked for again by the next invocation:
+// The one idea to know: Lambda stops an environment between two invocations, for a moment or
+// for good, without notice. So no work outlives its invocation. State that only the store
+// knows is read from the store. Configuration, secrets or a connection that were missing when
+// the environment was made are fetched again by the next invocation:
 //
 //	init: configuration, secrets ─▶ assembled ─▶ database opened, its schema looked at
-//	  invocation ─▶ what is missing? ─▶ served, or a tick ─▶ quiet ─▶ the worker is nudged
+//	  invocation ─▶ something missing? ─▶ request or tick ─▶ quiet ─▶ the worker is nudged
 //
-// What cannot heal by itself, such as a mistake in the configuration or an old schema,
-// ends the process while it is made, with the reason in the log. The schema is never
-// changed here.
+// A problem that cannot heal by itself ends the process while the environment is made, with
+// the reason in the log. Examples are a mistake in the configuration and an old schema. This
+// package never changes the schema.
 //
 // Where to look: config.go reads the configuration, secrets.go the variables it names,
-// database.go opens the database, server.go serves requests, tick.go works and fires, nudge.go wakes the worker's function.
+// database.go opens the database, server.go serves requests, tick.go delivers and fires,
+// nudge.go wakes the worker's function, awake.go decides how long a worker stays awake.
 //
-// It may import everything that a function links: core, store and the drivers of
-// databases that are reached over the network. It links neither SQLite nor the clients
-// of object stores, and has no command line: an environment is made while somebody waits.
+// The package may import all that a function links: core, store and the drivers of databases
+// that are reached over the network. It links neither SQLite nor the clients of object stores,
+// and has no command line: a sender waits while an environment is made, so a function is
+// small.
 package boot
 
 import (
@@ -42,15 +44,17 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A Measure makes the metrics of a function that shows some.
+// A Measure makes the metrics of a function. The function Serve takes one.
 type Measure func(c *config.Config, version string, log *slog.Logger) gateway.Metrics
 
-// initTime is how long making an environment may wait for others: the database, the
-// configuration, the secrets. Lambda gives it 10 seconds.
+// initTime is the longest time for the database, the configuration and the secrets while an
+// environment is made. Lambda ends an environment that is not made within 10 seconds.
 const initTime = 4 * time.Second
 
-// Serve answers HTTP requests with a part of the gateway, as a function behind an HTTP
-// API or a function URL. Measure may be nil. It does not return.
+// Serve answers HTTP requests with a part of the gateway, behind an HTTP API or a function
+// URL. If measure is nil, the function has no metrics. Serve does not return: it exits the
+// process with status 1 if the configuration, a secret or the schema makes the function
+// useless.
 func Serve(part gateway.Part, measure Measure) {
 	start(part, func(f *function) aws.Handler {
 		f.measure, f.wake = measure, f.newNudger
@@ -58,8 +62,8 @@ func Serve(part gateway.Part, measure Measure) {
 	})
 }
 
-// Work delivers what is due, as a function that is invoked by a schedule and by nudges.
-// It does not return.
+// Work delivers due jobs, in a function that a schedule and nudges invoke. It does not return,
+// and exits like [Serve].
 func Work() {
 	start(gateway.Deliveries, func(f *function) aws.Handler {
 		f.wake = f.newNudger
@@ -67,8 +71,8 @@ func Work() {
 	})
 }
 
-// Fire fires the schedules of cron sources, as a function that is invoked by a schedule.
-// It does not return.
+// Fire fires the schedules of cron sources, in a function that a schedule invokes. It does not
+// return, and exits like [Serve].
 func Fire() {
 	start(gateway.Schedules, func(f *function) aws.Handler {
 		f.wake = f.newNudger
@@ -90,7 +94,7 @@ func start(part gateway.Part, kind func(*function) aws.Handler) {
 	aws.StartWithOptions(handler, aws.WithEnableSIGTERM(f.terminate))
 }
 
-// A system is what the operating system gives a process.
+// A system is the environment variables, the clock and the error output of a process.
 type system struct {
 	lookup func(string) (string, bool)
 	clock  core.Clock
@@ -115,13 +119,13 @@ type function struct {
 	secrets *secrets
 
 	mu        sync.Mutex // held while the gateway is being assembled
-	assembled *assembly  // nil until that could be done
+	assembled *assembly  // nil until assembling succeeded
 }
 
-// An assembly is a function's gateway and what belongs to it.
+// An assembly is the gateway of a function, with its store, its database and its nudger.
 type assembly struct {
 	*gateway.Gateway
-	store    *store.Store // without what the gateway has around it
+	store    *store.Store // the bare store, without the wrappers of the gateway
 	database *database
 	nudger   *nudger // nil if the function wakes no worker
 }
@@ -134,8 +138,8 @@ func newFunction(part gateway.Part, s system) *function {
 	return f
 }
 
-// begin makes what it can of the environment before the first invocation. An error is
-// one that another try would meet too.
+// begin prepares the environment before the first invocation, as far as it can. It returns
+// only an error that a later try would meet too.
 func (f *function) begin(ctx context.Context) error {
 	a, err := f.ready(ctx)
 	if err == nil {
@@ -143,7 +147,7 @@ func (f *function) begin(ctx context.Context) error {
 	}
 	level := slog.LevelWarn
 	if f.secrets.patient.Swap(true); errors.Is(err, errLater) {
-		level = slog.LevelDebug // as it is to be expected
+		level = slog.LevelDebug // it is expected before the first invocation
 	}
 	if core.IsKind(err, core.Unavailable) {
 		f.log.Log(ctx, level, "not ready yet; the next invocation tries again", "error", err)
@@ -152,8 +156,8 @@ func (f *function) begin(ctx context.Context) error {
 	return err
 }
 
-// ready returns the assembled gateway. A refusal of kind Unavailable says that something
-// it needs cannot be reached now.
+// ready returns the assembled gateway. It refuses with kind Unavailable if a service that the
+// gateway needs cannot be reached now.
 func (f *function) ready(ctx context.Context) (*assembly, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,18 +214,17 @@ func (f *function) assemble(c *config.Config) (*assembly, error) {
 	return a, err
 }
 
-// terminateTime is how long an environment that is taken away has for what it holds.
-// Lambda kills it after half a second.
+// terminateTime bounds terminate. Lambda kills an environment 500 ms after SIGTERM.
 const terminateTime = 400 * time.Millisecond
 
-// terminate ends the ticks, which give back what they have not begun, and has alerts
-// stored that were only counted.
+// terminate ends the ticks and stores alerts that were only counted. The ticks release the
+// jobs that they have not begun.
 func (f *function) terminate() {
 	ctx, cancel := context.WithTimeout(context.Background(), terminateTime)
 	defer cancel()
 	f.ticks.stop(ctx)
 	defer telemetry.Flush(f.log)
-	if f.mu.TryLock() { // else it is being made, and holds nothing yet
+	if f.mu.TryLock() { // if the lock is taken, the gateway is being assembled and holds nothing yet
 		defer f.mu.Unlock()
 		if f.assembled != nil {
 			f.assembled.Alerts.Flush(ctx)
@@ -231,7 +234,7 @@ func (f *function) terminate() {
 
 // running are the ticks under way.
 type running struct {
-	base context.Context // done when all are to end
+	base context.Context // done when all ticks must end
 	end  context.CancelFunc
 	work sync.WaitGroup
 }
@@ -241,7 +244,8 @@ func newRunning() *running {
 	return &running{base: base, end: end}
 }
 
-// begin is the context of a tick that stop ends. Done is to be called when it has ended.
+// begin returns a context for a tick, which stop cancels. The caller calls done after the
+// tick.
 func (r *running) begin(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	unhook := context.AfterFunc(r.base, cancel)

@@ -24,15 +24,14 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// minimal is a configuration whose database is never asked for, since tests put another in
-// its place.
+// minimal is a configuration whose database is never opened, since tests replace it.
 const minimal = `
 database: {driver: hosted_sql, hosted_sql_endpoint: "https://d1.example"}
 sources:
   app: {type: event}
 `
 
-// logbook is where a function logs to.
+// logbook collects the log of a function.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -68,8 +67,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// withStore assembles a function over a database in a file, which has the schema of this
-// version.
+// withStore assembles a function with a SQLite file that has the schema of this version.
 func withStore(t *testing.T, f *function) *assembly {
 	t.Helper()
 	conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
@@ -90,7 +88,7 @@ func withStore(t *testing.T, f *function) *assembly {
 	return a
 }
 
-// post is the event of a request to a function's URL.
+// post returns the event of a POST request to a function's URL.
 func post(path, body string) []byte {
 	e, _ := json.Marshal(map[string]any{
 		"version": "2.0", "rawPath": path, "body": body,
@@ -100,7 +98,7 @@ func post(path, body string) []byte {
 	return e
 }
 
-// reply is what a function answered.
+// reply is the answer of a function.
 type reply struct {
 	StatusCode int
 	Headers    map[string]string
@@ -179,8 +177,8 @@ func TestConfigurationsBelongToTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestDatabaseThatIsAway: an environment that comes up without one answers 503, and serves
-// as soon as there is one.
+// TestDatabaseThatIsAway: an environment that starts without its database answers 503. It
+// serves as soon as the database is back.
 func TestDatabaseThatIsAway(t *testing.T) {
 	f, log := newTest(t, gateway.IntakeRoutes, minimal, nil)
 	a := withStore(t, f)
@@ -215,10 +213,10 @@ func TestDatabaseThatIsAway(t *testing.T) {
 	}
 }
 
-// schema is a connection to a database whose schema is at some step.
+// schema is a connection to a database whose schema is at the given step.
 type schema struct {
 	store.Conn
-	steps  int // that are done
+	steps  int // number of finished steps
 	closed bool
 }
 
@@ -262,7 +260,8 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestNothingIsMigrated: what a function says about an empty database is to prepare it.
+// TestNothingIsMigrated: with an empty database, a function says that the schema is missing,
+// and does not create it.
 func TestNothingIsMigrated(t *testing.T) {
 	f, _ := newTest(t, gateway.IntakeRoutes, minimal, nil)
 	a, err := f.ready(context.Background())
@@ -279,12 +278,11 @@ func TestNothingIsMigrated(t *testing.T) {
 	}
 }
 
-// TestTermination: alerts that were only counted are stored when the environment is taken
-// away, if it may be by then.
+// TestTermination: terminate stores alerts that were only counted, if one may be sent by then.
 func TestTermination(t *testing.T) {
 	yaml := minimal + "  hooks: {type: webhook, verify: github, secret: s}\nalerts: {type: generic, url: 'https://example.com/', on: [verification_failure]}\n"
 	f, _ := newTest(t, gateway.IntakeRoutes, yaml, nil)
-	f.terminate() // while it is being made
+	f.terminate() // while the function is not assembled
 	now := time.Now()
 	f.clock = func() time.Time { return now }
 	a := withStore(t, f)
@@ -301,8 +299,7 @@ func TestTermination(t *testing.T) {
 	}
 }
 
-// TestPanics: a tick that panics is an error of its invocation, not the end of the
-// environment.
+// TestPanics: a panic in a tick fails its invocation and does not end the environment.
 func TestPanics(t *testing.T) {
 	f, log := newTest(t, gateway.Deliveries, minimal, nil)
 	withStore(t, f)
@@ -319,7 +316,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// numbers are rows of the numbers from 1 to n.
+// numbers returns n rows with the numbers from 1 to n.
 func numbers(n int) (rows [][]any) {
 	for i := range n {
 		rows = append(rows, []any{int64(i + 1)})

@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// A skewed Conn is a database whose clock is an hour ahead. It notes what it is asked.
+// skewed is a database whose clock is an hour ahead. It records the names of the statements.
 type skewed struct {
 	store.Conn
 	asked [][]string
@@ -33,8 +33,8 @@ func (s *skewed) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 	return results, err
 }
 
-// TestClockAtStart: the database's clock is measured by the statement that looks at the
-// schema, so an environment has no round trip for it.
+// TestClockAtStart: the batch that reads the schema also reads the database's clock, so the
+// clock costs an environment no round trip.
 func TestClockAtStart(t *testing.T) {
 	conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
 	if err != nil {
@@ -67,7 +67,7 @@ func TestClockAtStart(t *testing.T) {
 	}
 }
 
-// TestTimesOfFunctions: functions store the database's time, and end by the machine's.
+// TestTimesOfFunctions: stored times are the database's, and deadlines are the machine's.
 func TestTimesOfFunctions(t *testing.T) {
 	f, _ := newTest(t, gateway.IntakeRoutes, minimal, nil)
 	a := withStore(t, f)

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// BenchmarkColdStart is how long a function takes from its start to its first question
-// for an invocation, without a database: it finds nobody at the address of one.
+// BenchmarkColdStart measures the time from the start of a function until it asks for its
+// first invocation. It has no database: connections to its address are refused.
 func BenchmarkColdStart(b *testing.B) {
 	for _, name := range []string{"intake", "pull", "worker", "cron"} {
 		b.Run(name, func(b *testing.B) { benchmarkColdStart(b, name) })

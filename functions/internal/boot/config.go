@@ -14,15 +14,14 @@ import (
 	"github.com/eventgateway/gateway/core/egress"
 )
 
-// loadConfig reads the configuration: the file that is packaged with the function,
-// unless GATEWAY_CONFIG names another or an http(s) URL. It is the same file that the
-// program takes; what concerns listening and stopping means nothing here.
+// loadConfig reads the configuration. It is the file gateway.yaml that is packaged with the
+// function, or the file or http(s) URL in GATEWAY_CONFIG. The format is the same as for the
+// gateway as a server; its settings for listening and stopping have no effect in a function.
 func (f *function) loadConfig(ctx context.Context) (*config.Config, error) {
 	path := cmp.Or(f.env("GATEWAY_CONFIG"), "gateway.yaml")
 	lookup := f.secrets.during(ctx)
 	c, err := f.readConfig(ctx, path, lookup)
-	// What could not be looked up comes first: what the configuration lacks is only
-	// what comes of it.
+	// Missing secrets come first: an error of the configuration may only follow from them.
 	if missing := f.secrets.missing(); missing != nil {
 		return nil, missing
 	}
@@ -40,7 +39,7 @@ func (f *function) readConfig(ctx context.Context, path string, lookup func(stri
 	if !remote.Is(path) {
 		return config.Load(config.Options{FS: taskFS(f.env("LAMBDA_TASK_ROOT")), Path: path, Env: f.env("GATEWAY_ENV"), Lookup: lookup})
 	}
-	// Whoever gives the address may well mean one inside of this network.
+	// The operator chose this address, and it may be on a private network.
 	client := egress.New(egress.Options{AllowPrivate: true, Version: version()})
 	source, err := remote.Open(path, remote.Options{Env: f.env("GATEWAY_ENV"), Lookup: lookup, Client: client})
 	if err != nil {
@@ -53,7 +52,7 @@ func (f *function) readConfig(ctx context.Context, path string, lookup func(stri
 	return c, err
 }
 
-// suits refuses what no function can work with.
+// suits refuses a configuration that no function can work with.
 func suits(c *config.Config) error {
 	switch c.Database.Driver {
 	case "sqlite":
@@ -64,7 +63,7 @@ func suits(c *config.Config) error {
 	return nil
 }
 
-// taskFS is the folder that the function was unpacked in. Absolute names are themselves.
+// taskFS is the folder that the function was unpacked in. Absolute names are outside of it.
 type taskFS string
 
 func (root taskFS) Open(name string) (fs.File, error) {

@@ -13,29 +13,29 @@ import (
 	"github.com/eventgateway/gateway/store/postgres"
 )
 
-// maxConnections is how many connections one environment holds: it serves one
-// invocation, or few, and there may be hundreds of environments.
+// maxConnections bounds the connections of one environment. An environment serves one
+// invocation, or a few, and there may be hundreds of environments.
 const maxConnections = 2
 
-// downTime is how long a database that could not be reached is left alone.
+// downTime is the pause before the next try after the database could not be reached.
 const downTime = 500 * time.Millisecond
 
-// A database is a connection that is made when it is first asked for something, and
-// made again as long as that fails: an environment that comes up while the database is
-// away serves as soon as it is back.
+// A database opens its connection when a statement first needs it. While opening fails, later
+// statements try again: an environment that starts during an outage of the database serves as
+// soon as the outage is over.
 type database struct {
 	open    func(context.Context) (store.Conn, error)
 	dialect store.Dialect
 	clock   core.Clock          // of this machine
-	times   *core.DatabaseClock // measured while it is being opened, and about once a minute
+	times   *core.DatabaseClock // compared when the connection is opened, and about once a minute
 
-	mu   sync.Mutex // held while it is being opened
-	conn store.Conn // nil until it was
-	err  error      // why it could not be
-	at   time.Time  // when
+	mu   sync.Mutex // held while the connection is opened
+	conn store.Conn // nil until the connection is open
+	err  error      // of the last try to open it
+	at   time.Time  // time of the last try
 }
 
-// driver is how the configured database is opened, and how its SQL is spelt.
+// driver returns the function that opens the configured database, and its SQL dialect.
 func (f *function) driver(db config.Database) (open func(context.Context) (store.Conn, error), d store.Dialect, err error) {
 	switch db.Driver {
 	case "postgres":
@@ -58,19 +58,19 @@ func (f *function) driver(db config.Database) (open func(context.Context) (store
 
 func (d *database) store() *store.Store { return store.NewTimed(d, d.dialect, d.times) }
 
-// Batch is that of a store.Conn.
+// Batch implements [store.Conn]. It opens the connection if necessary.
 func (d *database) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
 	c, err := d.connected(ctx)
 	switch {
 	case core.IsKind(err, core.Unavailable):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("open the database: %v", err) // its refusal is not for those who send events
+		return nil, fmt.Errorf("open the database: %v", err) // not wrapped: senders of events must not see the refusal
 	}
 	return c.Batch(ctx, stmts...)
 }
 
-// Close is that of a store.Conn.
+// Close implements [store.Conn].
 func (d *database) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,7 +80,8 @@ func (d *database) Close() error {
 	return d.conn.Close()
 }
 
-// connected is the connection, of which is known that the schema suits this version.
+// connected returns the connection, after the schema was checked. It opens the connection if
+// necessary.
 func (d *database) connected(ctx context.Context) (store.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,8 +105,8 @@ func (d *database) connect(ctx context.Context) (store.Conn, error) {
 	return c, nil
 }
 
-// fits refuses a schema that is older than this version needs. A newer one has all that
-// an older has.
+// fits refuses a schema that is older than this version needs. A newer schema has everything
+// that an older one has.
 func (d *database) fits(ctx context.Context, c store.Conn) error {
 	have, want, err := store.NewTimed(c, d.dialect, d.times).Schema(ctx)
 	if err != nil {

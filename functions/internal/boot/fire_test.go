@@ -10,8 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// TestLastNudgeIsSent: a call that fires the one slot of its minute is over while the nudge
-// of it is under way.
+// TestLastNudgeIsSent: the tick that fires the only slot of its minute ends while its nudge is
+// under way. The nudge is still sent.
 func TestLastNudgeIsSent(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, `  clock: {type: cron, schedule: "0 12 * * *"}`)
@@ -33,7 +33,7 @@ func TestLastNudgeIsSent(t *testing.T) {
 		t.Fatalf("Invoke = %v, %d nudges, want the schedule to begin", err, api.count())
 	}
 	now = now.Add(2 * time.Minute)
-	time.AfterFunc(300*time.Millisecond, func() { close(api.hold) }) // less than a nudge may take
+	time.AfterFunc(300*time.Millisecond, func() { close(api.hold) }) // less than nudgeTime
 	if _, err := cron.Invoke(context.Background(), nil); err != nil || api.count() != 1 {
 		t.Errorf("Invoke = %v, %d nudges, want one for the slot of noon", err, api.count())
 	}

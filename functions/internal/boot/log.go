@@ -14,7 +14,8 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// newLog makes the log: JSON unless told otherwise, since a service collects it.
+// newLog makes the log from the environment variables. The default format is JSON, since a
+// service collects the log.
 func newLog(s system, request *requestID) *slog.Logger {
 	log, err := telemetry.NewLogger(telemetry.LogOptions{
 		Out:    s.out,
@@ -28,8 +29,9 @@ func newLog(s system, request *requestID) *slog.Logger {
 	return log
 }
 
-// unquoted is where the standard logger writes: what the library of Lambda says when it
-// cannot go on, but not what net/http quotes of what a server sent unasked.
+// unquoted is the output of the standard logger, without one kind of line: net/http quotes
+// data that a server sent unasked, which may be secret. Fatal errors of the Lambda library
+// stay.
 type unquoted struct{ out io.Writer }
 
 func (u unquoted) Write(line []byte) (int, error) {
@@ -39,8 +41,8 @@ func (u unquoted) Write(line []byte) (int, error) {
 	return u.out.Write(line)
 }
 
-// A requestID is the id of the invocation under way, if there can be but one: what is
-// logged on behalf of no caller in particular then belongs to it as well.
+// A requestID is the id of the invocation under way, in an environment that has one at a time.
+// Log lines without a context then belong to that invocation too.
 type requestID struct{ id atomic.Pointer[string] }
 
 func (r *requestID) set(ctx context.Context) {
@@ -62,7 +64,7 @@ func (n *naming) Handle(ctx context.Context, r slog.Record) error {
 	return n.Handler.Handle(ctx, r)
 }
 
-// Flush writes the lines that were left out and not yet reported; see telemetry.Flush.
+// Flush writes the reports of suppressed lines that are still missing; see [telemetry.Flush].
 func (n *naming) Flush() {
 	if h, ok := n.Handler.(interface{ Flush() }); ok {
 		h.Flush()
@@ -77,7 +79,8 @@ func (n *naming) WithGroup(name string) slog.Handler {
 	return &naming{n.Handler.WithGroup(name), n.request}
 }
 
-// version is that of the module as the go command recorded it, "devel" for a working copy.
+// version returns the version of the module as the go command recorded it, or "devel" for a
+// working copy.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version

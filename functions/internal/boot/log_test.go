@@ -16,7 +16,7 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// TestLogs: lines are JSON and name the invocation, whoever writes them.
+// TestLogs: each line is JSON and has the id of the invocation, also a line without a context.
 func TestLogs(t *testing.T) {
 	f, log := newTest(t, gateway.IntakeRoutes, minimal, nil)
 	withStore(t, f)
@@ -61,8 +61,8 @@ func TestLogSettings(t *testing.T) {
 	}
 }
 
-// TestUnquoted: the standard logger tells of trouble, and nothing of what a server sent
-// that was not asked for.
+// TestUnquoted: the standard logger still reports errors, but no data that a server sent
+// without a request.
 func TestUnquoted(t *testing.T) {
 	var said bytes.Buffer
 	before := log.Writer()
@@ -76,7 +76,7 @@ func TestUnquoted(t *testing.T) {
 		buffer := make([]byte, 4096)
 		_, _ = theirs.Read(buffer)
 		_, _ = io.WriteString(theirs, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok, and s3cret")
-		_, _ = theirs.Read(buffer) // until the client has closed it
+		_, _ = theirs.Read(buffer) // until the client has closed the connection
 		log.Print("trouble")
 	}()
 	request, err := http.NewRequest(http.MethodGet, "http://example.com/", nil)

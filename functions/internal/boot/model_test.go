@@ -23,46 +23,46 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// A model is the functions of one gateway in virtual time: real functions on a real
-// database, with a Lambda, a network and handlers that take as long as a test says. It
-// notes how late each attempt began, which workers were asked for, and how long all of
-// them were awake.
+// A model is the functions of one gateway in virtual time. The functions and the database are
+// real. Lambda, the network and the handlers are simulated, and take as long as a test says.
+// The model records how late each attempt began, how many workers were asked for, and how long
+// all of them were awake.
 type model struct {
 	t      *testing.T
 	conn   store.Conn
 	life   time.Duration // of an invocation of the worker
-	apart  time.Duration // between bursts of events, at most
+	apart  time.Duration // longest pause between bursts of events
 	flaky  bool          // some calls of Lambda's API fail for a moment
 	mortal bool          // workers die
-	quick  bool          // each random time is the least that it may be
+	quick  bool          // each random duration is the shortest possible
 	slow   bool          // workers deliver to the slow handler alone
 	limit  time.Duration // of an attempt of the slow handler
 
-	answer func(core.TakenJob) (time.Duration, worker.Reply) // of the handlers; nil for random ones
-	broken func(statement string) bool                       // tells whether a batch fails that begins so; it may be nil
+	answer func(core.TakenJob) (time.Duration, worker.Reply) // of the handlers; nil for random answers
+	broken func(statement string) bool                       // reports whether a batch fails that begins with this statement; may be nil
 
 	invocations sync.WaitGroup
 
 	mu      sync.Mutex
 	random  *rand.Rand
-	spare   []*process            // that are stopped until they are invoked
-	due     map[core.ID]time.Time // of events
+	spare   []*process            // frozen environments of the worker
+	due     map[core.ID]time.Time // due time of each job whose retry or wait is known
 	late    []time.Duration       // of each attempt
-	worst   string                // about the latest
+	worst   string                // describes the latest attempt
 	asked   int                   // invocations that nudges asked for
 	minutes int                   // invocations by the schedule
-	awake   time.Duration         // of all workers
+	awake   time.Duration         // sum over all workers
 }
 
-// A process is an environment.
+// A process is an environment of a function.
 type process struct {
 	store.Conn
 	m    *model
 	fn   *function
-	bell core.Bell // that its nudger hears
+	bell core.Bell // the bell of its nudger
 	dead atomic.Bool
 
-	refused int // calls of Lambda's API since the last that was not
+	refused int // calls of Lambda's API in a row that were refused
 }
 
 const modelYAML = minimal + `
@@ -86,7 +86,7 @@ func newModel(t *testing.T, seed uint64) *model {
 	}
 }
 
-// between is a random time.
+// between returns a random duration from least to most.
 func (m *model) between(least, most time.Duration) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +102,7 @@ func (m *model) chance(one int) bool {
 	return m.random.IntN(one) == 0
 }
 
-// Batch takes its time. One of a process that is dead never ends.
+// Batch takes a random time. A batch of a dead process does not end before its context.
 func (p *process) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
 	time.Sleep(p.m.between(time.Millisecond, batchTakes/2))
 	if p.dead.Load() {
@@ -119,7 +119,7 @@ func (p *process) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resul
 
 func (p *process) Close() error { return nil }
 
-// start makes an environment of a part.
+// start makes an environment of a part of the gateway.
 func (m *model) start(part gateway.Part) *process {
 	fn, _ := newTest(m.t, part, modelYAML, map[string]string{
 		"GATEWAY_NUDGE": "worker", "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "key", "AWS_SESSION_TOKEN": "session",
@@ -141,7 +141,7 @@ func (m *model) start(part gateway.Part) *process {
 	return p
 }
 
-// worker makes one that delivers nowhere.
+// worker makes a worker whose sender is the process itself.
 func (p *process) worker(s core.Store) *worker.Worker {
 	target := func(lane core.Lane, timeout time.Duration) worker.Target {
 		retry := core.Retry{Max: 100, Interval: time.Millisecond}
@@ -156,7 +156,7 @@ func (p *process) worker(s core.Store) *worker.Worker {
 		worker.Limits{Slots: 60, Batch: 20, Drain: time.Minute}, targets)
 }
 
-// A noting worklist notes when retries are due.
+// A noting worklist records when retries are due.
 type noting struct {
 	core.Worklist
 	p *process
@@ -173,7 +173,8 @@ func (n *noting) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Set
 	return n.Worklist.Settle(ctx, outcomes...)
 }
 
-// Send is an attempt. One in three fails and asks to be left alone for a while.
+// Send plays an attempt. Without an answer of the test, one attempt in three fails and asks
+// for a retry after a random time.
 func (p *process) Send(ctx context.Context, j core.TakenJob) worker.Reply {
 	m := p.m
 	m.mu.Lock()
@@ -211,12 +212,12 @@ func (m *model) reply(j core.TakenJob) (took time.Duration, r worker.Reply) {
 	return took, worker.Reply{OK: true, StatusCode: 200}
 }
 
-// again is the answer of a handler that asks to be left alone for a while.
+// again is the answer of a handler that asks for a retry after a time.
 func again(after time.Duration) worker.Reply {
 	return worker.Reply{StatusCode: 503, Error: "status: 503", RetryAfter: after, Unsent: true}
 }
 
-// RoundTrip is Lambda's API.
+// RoundTrip plays Lambda's API.
 func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	m := p.m
 	payload, _ := io.ReadAll(r.Body)
@@ -239,7 +240,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
 }
 
-// invoke runs the worker's function beside the test.
+// invoke runs the worker's function in the background.
 func (m *model) invoke(payload []byte) {
 	m.invocations.Go(func() {
 		time.Sleep(m.between(20*time.Millisecond, invokeTakes))
@@ -280,7 +281,7 @@ func (m *model) environment() *process {
 	return p
 }
 
-// schedule invokes the worker each minute, about.
+// schedule invokes the worker about once a minute.
 func (m *model) schedule(ctx context.Context) {
 	m.invocations.Go(func() {
 		time.Sleep(m.between(0, time.Minute))
@@ -298,7 +299,7 @@ func (m *model) schedule(ctx context.Context) {
 	})
 }
 
-// accept has an environment of intake take an event in.
+// accept sends an event to an environment of intake.
 func (m *model) accept(p *process, kind string) {
 	text, err := (&server{p.fn}).Invoke(context.Background(), post("/events/app/"+kind, "{}"))
 	var r reply
@@ -312,7 +313,8 @@ func (m *model) accept(p *process, kind string) {
 	p.fn.assembled.nudger.flush(context.Background())
 }
 
-// postpone stores a job that is due later, as a callback does that leads to a wait.
+// postpone stores a job that is due after d, like a callback that resumes a run before a wait
+// step.
 func (m *model) postpone(p *process, d time.Duration) {
 	ctx, a := context.Background(), p.fn.assembled
 	now := time.Now()
@@ -335,7 +337,7 @@ func (m *model) postpone(p *process, d time.Duration) {
 	a.nudger.flush(ctx)
 }
 
-// finished waits until every job is over.
+// finished waits until every job is finished.
 func (m *model) finished() {
 	s := store.New(m.conn, store.SQLite, time.Now)
 	for range 1000 {
@@ -347,7 +349,7 @@ func (m *model) finished() {
 	m.t.Error("jobs are left a quarter of an hour after the last event")
 }
 
-// history is some minutes of random events.
+// history sends random events for some minutes.
 func (m *model) history(minutes int) {
 	intakes := []*process{m.start(gateway.IntakeRoutes), m.start(gateway.IntakeRoutes), m.start(gateway.IntakeRoutes)}
 	for end := time.Now().Add(time.Duration(minutes) * time.Minute); time.Now().Before(end); {
@@ -375,7 +377,7 @@ func (m *model) latest() time.Duration {
 	return m.late[len(m.late)-1]
 }
 
-// run plays some minutes of a model and waits for the end of all that they began.
+// run plays some minutes of a model and waits until all their jobs and invocations have ended.
 func (m *model) run(minutes int) {
 	ctx, stop := context.WithCancel(m.t.Context())
 	m.schedule(ctx)
@@ -384,16 +386,16 @@ func (m *model) run(minutes int) {
 	m.rest()
 	stop()
 	m.invocations.Wait()
-	latest := m.latest() // which sorts
+	latest := m.latest() // latest sorts m.late
 	m.t.Logf("%d attempts, half began within %v, all within %v (%s); %d nudges, %d minutes, workers awake for %v",
 		len(m.late), m.late[len(m.late)/2].Round(time.Millisecond), latest.Round(time.Millisecond), m.worst,
 		m.asked, m.minutes, m.awake.Round(time.Second))
 }
 
-// rest requires that functions without anything to do stay as they are: no nudge, and no
-// worker that stays, for ten minutes.
+// rest requires that functions without work stay idle for ten minutes: no nudge is sent, and
+// each scheduled worker ends in less than a second.
 func (m *model) rest() {
-	time.Sleep(2 * time.Minute) // leases of the dead, and workers that have just been nudged
+	time.Sleep(2 * time.Minute) // until leases of dead workers end, and recently nudged workers too
 	m.mu.Lock()
 	asked, minutes, awake := m.asked, m.minutes, m.awake
 	m.mu.Unlock()
@@ -409,17 +411,17 @@ func (m *model) rest() {
 	}
 }
 
-// How long things take in a model at most: a batch of the database, a call of Lambda's API,
-// and the time from that call until the worker runs.
+// The longest durations in a model: of a batch of the database, of a call of Lambda's API, and
+// from that call until the worker runs.
 const (
 	batchTakes  = 80 * time.Millisecond
 	callTakes   = 50 * time.Millisecond
 	invokeTakes = 500 * time.Millisecond
 )
 
-// bound is how late an attempt begins at most while no worker dies: a process stores a job
-// and nudges a worker, which reaches the database, has its turn, looks, and takes the job. A
-// worker that is awake already looks sooner than that.
+// bound is the longest delay of an attempt while no worker dies. A process stores a job and
+// nudges a worker. The worker reaches the database, takes its turn, looks, and takes the job.
+// A worker that is awake already is faster.
 func (m *model) bound() time.Duration {
 	bound := callTakes + invokeTakes + 8*batchTakes
 	if m.flaky {
@@ -427,25 +429,24 @@ func (m *model) bound() time.Duration {
 		bound += pauses + (nudgeTries-1)*callTakes
 	}
 	if m.life < workFor+m.limit {
-		// A fresh worker may have been called just before for another attempt. Before it calls
-		// again, a worker looks whether the attempt is still due, and asks for the turn.
+		// A fresh worker may just have been nudged for another attempt. Before a worker nudges
+		// again, it looks whether the attempt is still due, and asks for the turn.
 		bound += freshHold + 3*batchTakes
 	}
 	return bound
 }
 
-// The invariant: while no process dies, a worker is awake or is woken for each job that
-// comes due within the minute, whichever worker stored it and whatever the others are busy
-// with. No delivery waits for a minute's tick: each begins within two seconds if Lambda's API
-// answers and invocations are long enough for each attempt. With nothing to do no worker is
-// woken.
+// The invariant: while no process dies, a worker is awake or is woken for each job that comes
+// due within the minute. It holds for jobs stored by any worker, and while other workers are
+// busy. No delivery waits for a minute's tick: each begins within two seconds, if Lambda's API
+// answers and invocations are long enough for each attempt. Without work no worker is woken.
 func TestDueWithinTheMinuteIsInTime(t *testing.T) {
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newModel(t, seed)
 			m.flaky = seed%3 == 2
 			if seed%2 == 1 {
-				m.life = 75 * time.Second // the least that template.yaml lets a worker have
+				m.life = 75 * time.Second // the shortest timeout that template.yaml allows for the worker
 			}
 			m.run(25)
 			if d, bound := m.latest(), m.bound(); d > bound {
@@ -455,8 +456,8 @@ func TestDueWithinTheMinuteIsInTime(t *testing.T) {
 	}
 }
 
-// When workers die, the tick of a minute is what remains: nothing waits for longer than the
-// lease of the dead and a minute.
+// If workers die, the tick of the next minute takes over their jobs: no job waits for longer
+// than the lease of a dead worker and one minute.
 func TestMinuteIsTheFallback(t *testing.T) {
 	for seed := range uint64(3) {
 		synctest.Test(t, func(t *testing.T) {

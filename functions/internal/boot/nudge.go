@@ -24,53 +24,53 @@ import (
 )
 
 const (
-	// nudgeEvery is how far apart an environment's nudges are. The worker stays awake for
-	// longer, so nothing waits for the one that was not sent.
+	// nudgeEvery is the shortest time between two nudges of an environment. The nudged worker
+	// stays awake for longer, so it finds work whose nudge was left out.
 	nudgeEvery = time.Second
 
-	// nudgeTime is how long one call of Lambda's API may take, nudgeTimes how long all the
-	// calls for one nudge may take: a sender waits for them.
+	// nudgeTime bounds one call of Lambda's API, and nudgeTimes all calls for one nudge: a
+	// sender waits for them.
 	nudgeTime  = time.Second
 	nudgeTimes = 2 * time.Second
 
-	// nudgeTries is how often a nudge is sent that fails for a reason that may pass.
+	// nudgeTries is the number of calls for a nudge that fails for a reason that may pass.
 	nudgeTries = 4
-	nudgePause = 100 * time.Millisecond // before the second call; three times as long before each after that
+	nudgePause = 100 * time.Millisecond // before the second call; each later pause is three times as long
 )
 
-// minuteAhead is how far ahead a worker is to know what comes due: until the schedule has
-// invoked the next one, which looks at the store by itself. A schedule may be some
-// seconds late.
+// minuteAhead is how far ahead a worker must know the due times: until the schedule has
+// invoked the next worker, which reads the store itself. A schedule may be some seconds late.
 const minuteAhead = time.Minute + 5*time.Second
 
-// nudge is the event of an invocation that is a nudge.
+// nudge is the event that a nudge invokes the worker's function with.
 var nudge = []byte(`{"nudge":true}`)
 
 var functionName = regexp.MustCompile(`^[A-Za-z0-9_:$-]{1,170}$`)
 
-// A nudger invokes the function of the worker when there is something for it to do, so
-// that this need not wait for the next minute. Failing to is no harm: the schedule
-// invokes it too. A nil one nudges nobody.
+// A nudger invokes the worker's function when there is work for it, so that the work need not
+// wait for the next minute. A failed nudge does no harm: the schedule invokes the worker too.
+// A nil nudger does nothing.
 type nudger struct {
 	system
 	log    *slog.Logger
 	heard  *core.Listener
-	ahead  func() time.Duration // how far the clock of due times is ahead of the machine; nil if they are the same
-	url    string               // "" if no function is to be nudged
+	ahead  func() time.Duration // how far the clock of due times is ahead of the machine's; nil if there is one clock
+	url    string               // "" if there is no function to nudge
 	region string
 	client *http.Client
 	signer *v4.Signer
 
 	mu   sync.Mutex
-	last time.Time // when the last one was sent
-	owed bool      // the last one failed for a reason that may pass
+	last time.Time // time of the last nudge
+	owed bool      // the last nudge failed for a reason that may pass
 }
 
-// nudgeSelf stands for the function itself: in a template the worker cannot name itself.
+// nudgeSelf stands for the function itself: a template cannot name the worker in the worker's
+// own definition.
 const nudgeSelf = "self"
 
-// newNudger makes one that listens. Whom to nudge is in GATEWAY_NUDGE, the name or ARN of
-// a function; unset means nobody.
+// newNudger makes a nudger that nudges for the lanes in heard. GATEWAY_NUDGE has the name or
+// ARN of the worker's function; without it the nudger calls no function.
 func (f *function) newNudger(heard *core.Listener) (*nudger, error) {
 	n := &nudger{
 		system: f.system,
@@ -78,7 +78,7 @@ func (f *function) newNudger(heard *core.Listener) (*nudger, error) {
 		heard:  heard,
 		region: f.env("AWS_REGION"),
 		signer: v4.NewSigner(),
-		// A connection would be dead when the environment is woken again.
+		// A kept connection would be dead when the environment is woken again.
 		client: &http.Client{Timeout: nudgeTime, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
 	name := f.env("GATEWAY_NUDGE")
@@ -95,7 +95,7 @@ func (f *function) newNudger(heard *core.Listener) (*nudger, error) {
 	return n, nil
 }
 
-// serviceAddress is where a region's Lambda service is.
+// serviceAddress returns the URL of Lambda's API in a region.
 func serviceAddress(region string) string {
 	domain := "amazonaws.com"
 	if strings.HasPrefix(region, "cn-") {
@@ -104,8 +104,8 @@ func serviceAddress(region string) string {
 	return "https://lambda." + region + "." + domain
 }
 
-// run nudges whenever there is something to do, until ctx is done. A nudge that is under
-// way then is sent: no other process would send it.
+// run nudges whenever there is work for the worker, until ctx is done. A nudge that is under
+// way then is completed: no other process would send it.
 func (n *nudger) run(ctx context.Context) {
 	if n == nil {
 		return
@@ -121,7 +121,8 @@ func (n *nudger) run(ctx context.Context) {
 	}
 }
 
-// again receives when a nudge that failed may be sent again; never if none is owed.
+// again returns a channel that receives when a failed nudge may be sent again. It is nil if no
+// nudge is owed.
 func (n *nudger) again() <-chan time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -131,8 +132,8 @@ func (n *nudger) again() <-chan time.Time {
 	return time.After(nudgeEvery)
 }
 
-// flush nudges if there is something to do that the worker does not know of. The worker is
-// awake for work that is stored within a second of a nudge that is under way or sent.
+// flush sends a nudge if there is work that the worker does not know of. Work stored within a
+// second of an earlier nudge needs none: the worker is still awake.
 func (n *nudger) flush(ctx context.Context) {
 	if n == nil || n.url == "" {
 		return
@@ -144,7 +145,7 @@ func (n *nudger) flush(ctx context.Context) {
 	n.owe(n.call(ctx))
 }
 
-// call sends a nudge, and says so if it cannot.
+// call sends a nudge. It logs and returns the error if that fails.
 func (n *nudger) call(ctx context.Context) error {
 	if n == nil || n.url == "" {
 		return nil
@@ -156,8 +157,8 @@ func (n *nudger) call(ctx context.Context) error {
 	return err
 }
 
-// mine tells whether it is time for a nudge, and takes it for sent. An owed nudge is sent
-// although no lane was rung.
+// mine reports whether a nudge is to be sent now. If so, it notes the nudge as sent. An owed
+// nudge is sent even if no lane has new work.
 func (n *nudger) mine(rung bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -172,18 +173,19 @@ func (n *nudger) mine(rung bool) bool {
 	return true
 }
 
-// owe notes whether a nudge is to be sent once more by a later flush.
+// owe notes whether a later flush sends the nudge again.
 func (n *nudger) owe(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.owed = passes(err)
 }
 
-// now is the wall's time: the other clock may stand still with the environment.
+// now returns the wall-clock time. The monotonic clock may stand still while the environment
+// is frozen.
 func (n *nudger) now() time.Time { return n.clock().Round(0) }
 
-// rung tells whether a lane was rung that a worker takes from, for work that is due before
-// the schedule is sure to have invoked a worker that sees it.
+// rung reports whether there is new work in a lane of the worker. It counts only work that is
+// due before the schedule is sure to have invoked a worker that sees it.
 func (n *nudger) rung() (due bool) {
 	if n == nil {
 		return false
@@ -201,7 +203,7 @@ func (n *nudger) rung() (due bool) {
 	return due
 }
 
-// bell receives after a lane was rung; never for a nil nudger.
+// bell returns a channel that receives after a lane has new work. It is nil for a nil nudger.
 func (n *nudger) bell() <-chan struct{} {
 	if n == nil {
 		return nil
@@ -209,7 +211,7 @@ func (n *nudger) bell() <-chan struct{} {
 	return n.heard.C
 }
 
-// insist sends a nudge, again if it fails for a reason that may pass.
+// insist sends a nudge. It sends it again if it fails for a reason that may pass.
 func (n *nudger) insist(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, nudgeTimes)
 	defer cancel()
@@ -227,7 +229,7 @@ func (n *nudger) insist(ctx context.Context) (err error) {
 	}
 }
 
-// A nudgeRefused is an answer of Lambda's API that is no success.
+// A nudgeRefused is an answer of Lambda's API with a status other than 2xx.
 type nudgeRefused struct {
 	status int
 	reason string
@@ -235,8 +237,8 @@ type nudgeRefused struct {
 
 func (r nudgeRefused) Error() string { return fmt.Sprintf("status %d: %q", r.status, r.reason) }
 
-// passes tells whether sending again may help: the network or the API has a bad moment, or
-// there were too many calls. A call that is not allowed, or a function that is not there, stays so.
+// passes reports whether sending again may help. It may after a network error, a status 5xx or
+// 429. It does not if the call is not allowed or the function does not exist.
 func passes(err error) bool {
 	if p := (*core.Panic)(nil); err == nil || errors.As(err, &p) {
 		return false
@@ -270,7 +272,7 @@ func (n *nudger) send(ctx context.Context) error {
 	return nil
 }
 
-// credentials are those of the function's role.
+// credentials returns the credentials of the function's role.
 func (n *nudger) credentials() aws.Credentials {
 	return aws.Credentials{
 		AccessKeyID:     n.env("AWS_ACCESS_KEY_ID"),

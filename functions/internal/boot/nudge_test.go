@@ -21,17 +21,17 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// nobody is a network without anybody on it.
+// nobody is a network on which every connection is refused.
 type nobody struct{}
 
 func (nobody) RoundTrip(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
 
-// cursed is a client that panics at the answer to a request.
+// cursed is a client that panics at each request.
 type cursed struct{}
 
 func (cursed) RoundTrip(*http.Request) (*http.Response, error) { panic("not thought of") }
 
-// invokeAPI plays Lambda's, and verifies what it is sent.
+// invokeAPI plays Lambda's API and checks the requests.
 type invokeAPI struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -62,7 +62,8 @@ func (a *invokeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, a.body)
 }
 
-// verify signs the same request once more, as of the time it tells.
+// verify signs the same request again, for the time in its header, and compares the
+// signatures.
 func (a *invokeAPI) verify(r *http.Request, body []byte) {
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if err != nil {
@@ -95,7 +96,8 @@ queues:
   work: {source: app, events: ["queued"]}
 `
 
-// newNudged is an intake that nudges, and whom.
+// newNudged makes an intake function that nudges the function called name. The last result is
+// the nudger's clock.
 func newNudged(t *testing.T, name string) (*server, *invokeAPI, *logbook, *time.Time) {
 	t.Helper()
 	api := &invokeAPI{t: t, status: 202}
@@ -121,10 +123,10 @@ func TestNudges(t *testing.T) {
 	}{
 		{"/events/app/order.created", 0, 1},
 		{"/events/app/order.created", 0, 1},                      // the worker is awake
-		{"/events/app/order.created", 999 * time.Millisecond, 1}, // still
+		{"/events/app/order.created", 999 * time.Millisecond, 1}, // the worker is still awake
 		{"/events/app/order.created", time.Millisecond, 2},
-		{"/events/app/queued", time.Minute, 2}, // consumers come by themselves
-		{"/events/app/none", time.Minute, 2},   // nobody wants it
+		{"/events/app/queued", time.Minute, 2}, // consumers of queues come by themselves
+		{"/events/app/none", time.Minute, 2},   // no consumer matches the event
 		{"/events/none/order.created", time.Minute, 2},
 		{"/events/app/order.created", 0, 3},
 		{"/events/app/order.created", -time.Hour, 4}, // the clock was set back
@@ -140,8 +142,8 @@ func TestNudges(t *testing.T) {
 	}
 }
 
-// TestNudgesForLaterWork: whatever comes due before the next minute's tick has had time to
-// see it wakes the worker, which waits for it.
+// TestNudgesForLaterWork: a job that comes due before the next minute's tick has looked wakes
+// the worker, which waits for the job.
 func TestNudgesForLaterWork(t *testing.T) {
 	s, api, _, now := newNudged(t, "worker")
 	n := s.assembled.nudger
@@ -155,8 +157,8 @@ func TestNudgesForLaterWork(t *testing.T) {
 		{"workflow/approval", 500 * time.Millisecond, 1},
 		{"workflow/approval", 59 * time.Second, 1},
 		{"handler/billing", 64 * time.Second, 1},
-		{"workflow/approval", 10 * time.Minute, 0}, // a tick of a later minute sees it
-		{"queue/work", time.Second, 0},             // consumers come by themselves
+		{"workflow/approval", 10 * time.Minute, 0}, // a tick of a later minute sees the job
+		{"queue/work", time.Second, 0},             // consumers of queues come by themselves
 		{"handler/billing", -time.Second, 1},
 	} {
 		*now = now.Add(time.Minute)
@@ -169,12 +171,12 @@ func TestNudgesForLaterWork(t *testing.T) {
 	}
 }
 
-// TestNudgeIsRepeated: a nudge that fails for a moment is sent again, and one that keeps
-// failing is owed: the next invocation sends it, also if that stores nothing.
+// TestNudgeIsRepeated: a nudge that fails for a moment is sent again. If it keeps failing it
+// is owed: the next invocation sends it, even if that invocation stores nothing.
 func TestNudgeIsRepeated(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		fail   []int // statuses of the first answers; those after are 202
+		fail   []int // statuses of the first answers; later answers are 202
 		want   int   // calls by the request that stores the event
 		warned int
 		owed   int // calls by a request that stores nothing, a second later
@@ -211,8 +213,8 @@ func TestNudgeIsRepeated(t *testing.T) {
 	}
 }
 
-// TestNudgesBesideTheRequest: jobs that a waiting request has stored wake the worker at
-// once, not when the wait is over.
+// TestNudgesBesideTheRequest: a job stored during a long request wakes the worker at once, not
+// after the request.
 func TestNudgesBesideTheRequest(t *testing.T) {
 	s, api, _, _ := newNudged(t, "worker")
 	begun, done := make(chan struct{}), make(chan error, 1)
@@ -230,7 +232,7 @@ func TestNudgesBesideTheRequest(t *testing.T) {
 	}
 }
 
-// TestNudgesTogether: of many who have something for the worker at once, one nudges.
+// TestNudgesTogether: of many concurrent requests that store work, one nudges.
 func TestNudgesTogether(t *testing.T) {
 	s, api, _, _ := newNudged(t, "worker")
 	var all sync.WaitGroup
@@ -247,7 +249,8 @@ func TestNudgesTogether(t *testing.T) {
 	}
 }
 
-// TestNudgesThatFail: the sender does not notice, and the log says it once for each.
+// TestNudgesThatFail: the sender sees no error, and the log has one warning for each failed
+// nudge.
 func TestNudgesThatFail(t *testing.T) {
 	for name, spoil := range map[string]func(*server, *invokeAPI){
 		"refused": func(_ *server, a *invokeAPI) {
@@ -311,7 +314,7 @@ func TestServiceAddresses(t *testing.T) {
 	}
 }
 
-// TestSuccessors: the worker calls its own function, where GATEWAY_NUDGE says so.
+// TestSuccessors: GATEWAY_NUDGE=self makes the worker nudge its own function.
 func TestSuccessors(t *testing.T) {
 	for value, want := range map[string]string{"self": "gateway-worker-1", "other": "other", "": ""} {
 		f, _ := newTest(t, gateway.Deliveries, minimal, map[string]string{"GATEWAY_NUDGE": value, "AWS_LAMBDA_FUNCTION_NAME": "gateway-worker-1"})

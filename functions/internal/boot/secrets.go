@@ -19,28 +19,28 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Prefixes of values that say where the value is.
+// Prefixes of values that name a place.
 const (
 	parameterPrefix = "ssm:"
 	secretPrefix    = "secretsmanager:"
 )
 
-// Bounds of what is asked of the extension.
+// Bounds for requests to the extension.
 const (
 	secretTime  = 5 * time.Second       // for one value
-	secretsTime = 10 * time.Second      // for all, so that an invocation can tell what is missing
+	secretsTime = 10 * time.Second      // for all values, so that the invocation has time left to report missing ones
 	secretAgain = 25 * time.Millisecond // between tries while the extension starts
 	maxSecret   = 128 << 10             // bytes of an answer; a secret has at most 64 KiB
 )
 
-// secrets are the variables of a function. One whose value begins with ssm: or
-// secretsmanager: stands for a parameter of AWS Systems Manager or a secret of AWS Secrets
-// Manager. The AWS Parameters and Secrets extension, which runs beside the function, is
-// asked for it, once in an environment:
+// secrets looks up the environment variables of a function. A value that begins with ssm: or
+// secretsmanager: names a parameter of AWS Systems Manager or a secret of AWS Secrets Manager.
+// The AWS Parameters and Secrets extension runs next to the function and fetches the value.
+// Each value is fetched once in an environment:
 // https://docs.aws.amazon.com/systems-manager/latest/userguide/ps-integration-lambda-extensions.html
 //
 //	ssm:/gateway/api-token         the parameter of that name, decrypted
-//	secretsmanager:gateway/db      the text of that secret, named or by its ARN
+//	secretsmanager:gateway/db      the text of that secret, given by name or ARN
 //	secretsmanager:gateway/db#url  one field of it, if it is a JSON object
 //
 // No value is in any error, and none is logged.
@@ -49,14 +49,14 @@ type secrets struct {
 	address string
 	client  *http.Client
 
-	// patient is whether the extension is waited for. It answers nobody before the first
-	// invocation, so while the environment is made it is asked once.
+	// patient is whether fetch waits for the extension. The extension answers no request
+	// before the first invocation, so fetch asks it only once while the environment is made.
 	patient atomic.Bool
 
 	mu     sync.Mutex
-	known  map[string]string // by variable
+	known  map[string]string // value by variable
 	failed map[string]error
-	until  time.Time // when to give up
+	until  time.Time // deadline for all values
 }
 
 func newSecrets(s system) *secrets {
@@ -69,8 +69,9 @@ func newSecrets(s system) *secrets {
 	}
 }
 
-// during answers for variables while ctx lasts, and later from what is known. What was
-// missing before is asked for again.
+// during returns a lookup for environment variables. The lookup fetches values while ctx
+// lasts. After that it returns the values that it has. Values that were missing before are
+// fetched again.
 func (s *secrets) during(ctx context.Context) func(name string) (string, bool) {
 	s.mu.Lock()
 	clear(s.failed)
@@ -86,7 +87,7 @@ func (s *secrets) during(ctx context.Context) func(name string) (string, bool) {
 	}
 }
 
-// value is that of a variable which names a place.
+// value returns the value stored in a place, for the variable name.
 func (s *secrets) value(ctx context.Context, name string, where place) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +105,8 @@ func (s *secrets) value(ctx context.Context, name string, where place) (string, 
 	return value, true
 }
 
-// missing is an error that names the variables whose values could not be had.
+// missing returns an error that names the variables without a value, or nil. The error is
+// errLater if all of them may have one from the first invocation on.
 func (s *secrets) missing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,11 +130,11 @@ func (s *secrets) missing() error {
 	return core.Refuse(kind, "%s", strings.Join(all, "; "))
 }
 
-// A place is where a value is kept.
+// A place is a parameter or a secret that holds a value.
 type place struct {
-	secret bool   // in Secrets Manager, else in Systems Manager
-	name   string // or ARN
-	field  string // of a secret that is a JSON object; "" for all of it
+	secret bool   // in Secrets Manager, otherwise in Systems Manager
+	name   string // name or ARN
+	field  string // field of a secret that is a JSON object; "" for the whole secret
 }
 
 func placeOf(value string) (place, bool) {
@@ -160,13 +162,14 @@ func (p place) String() string {
 	return "the parameter " + p.name
 }
 
-// errStarting says that the extension is there and not ready, or not there yet.
+// errStarting means that the extension has not started, is not ready, or is missing.
 var errStarting = errors.New("the AWS Parameters and Secrets extension does not answer; add its layer to the function, or wait until it has started")
 
-// errLater says that the first invocation will know.
+// errLater means that the first invocation can fetch the value.
 var errLater = core.Refuse(core.Unavailable, "the AWS Parameters and Secrets extension answers from the first invocation on")
 
-// fetch asks for what is kept in a place, again and again while the extension starts.
+// fetch returns the value in a place. While the extension starts, it tries again for at most
+// secretTime.
 func (s *secrets) fetch(ctx context.Context, p place) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
@@ -215,10 +218,11 @@ func (s *secrets) ask(ctx context.Context, p place) (string, error) {
 	return p.read(body)
 }
 
-// maxReason is how many bytes of a refusal are shown.
+// maxReason is the number of bytes of a refusal that an error shows.
 const maxReason = 300
 
-// refusal says why AWS gives a value to nobody, or not to this function.
+// refusal explains a status other than 200. It is of kind Unavailable if a later try may
+// succeed.
 func (s *secrets) refusal(p place, status int, reason string) error {
 	if token := s.env("AWS_SESSION_TOKEN"); token != "" {
 		reason = strings.ReplaceAll(reason, token, "[token]")
@@ -231,7 +235,7 @@ func (s *secrets) refusal(p place, status int, reason string) error {
 	return core.Refuse(kind, "%s cannot be read: status %d: %q", p, status, reason)
 }
 
-// read finds the value in an answer.
+// read finds the value in an answer of the extension.
 func (p place) read(answer []byte) (string, error) {
 	var a struct {
 		Parameter    struct{ Value *string }
@@ -254,8 +258,8 @@ func (p place) read(answer []byte) (string, error) {
 	return "", core.Refuse(core.Invalid, "the answer of the AWS Parameters and Secrets extension about %s has no value", p)
 }
 
-// fieldOf is one field of a secret that is a JSON object: a text, or a number or truth
-// value as it is spelt.
+// fieldOf returns one field of a secret that is a JSON object. The field is a string, a number
+// or a boolean.
 func (p place) fieldOf(secret string) (string, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(secret), &fields) != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// theSecret is in no error and no log.
+// theSecret must be in no error and no log.
 const theSecret = "s3cret-value"
 
-// extension plays the AWS Parameters and Secrets extension: answers by what is asked for.
+// extension plays the AWS Parameters and Secrets extension, with an answer for each name.
 func extension(t *testing.T, answers map[string]func(http.ResponseWriter)) (port string, asked *atomic.Int32) {
 	t.Helper()
 	asked = new(atomic.Int32)
@@ -134,8 +134,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsInConfigurations: all that is missing is told at once, each value is asked
-// for once, and what is known answers later too.
+// TestSecretsInConfigurations: one error names all missing values. Each value is fetched once,
+// and later lookups use it.
 func TestSecretsInConfigurations(t *testing.T) {
 	port, asked := extension(t, map[string]func(http.ResponseWriter){
 		"/token": says(200, `{"Parameter":{"Value":"`+theSecret+`"}}`),
@@ -167,8 +167,8 @@ func TestSecretsInConfigurations(t *testing.T) {
 	}
 }
 
-// TestExtensionThatStartsLate: it is asked until it is ready, but only once while the
-// environment is made.
+// TestExtensionThatStartsLate: a function asks the extension until it is ready, but only once
+// while the environment is made.
 func TestExtensionThatStartsLate(t *testing.T) {
 	var ready atomic.Bool
 	var early atomic.Int32
@@ -208,8 +208,8 @@ func TestExtensionThatStartsLate(t *testing.T) {
 	}
 }
 
-// TestManySecretsWithoutExtension: however many variables there are, the log says what is
-// missing before the invocation is over.
+// TestManySecretsWithoutExtension: with any number of variables, the log names the missing
+// ones before the invocation ends.
 func TestManySecretsWithoutExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env, yaml := map[string]string{"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": "1"}, minimal
@@ -233,7 +233,8 @@ func TestManySecretsWithoutExtension(t *testing.T) {
 	})
 }
 
-// TestNoExtension: nobody listens at its port. It may be about to.
+// TestNoExtension: connections to the extension are refused. It may still be starting, so the
+// error is of kind Unavailable.
 func TestNoExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := map[string]string{"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": "1", "TOKEN": "ssm:/token"}

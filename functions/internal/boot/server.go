@@ -14,7 +14,7 @@ import (
 // A server is a function that answers HTTP requests.
 type server struct{ *function }
 
-// Invoke answers one request. When it returns, nothing of it goes on.
+// Invoke answers one request. When it returns, no work of the request goes on.
 func (s *server) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	s.request.set(ctx)
 	a, err := s.ready(ctx)
@@ -32,8 +32,9 @@ func (s *server) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	return reply, err
 }
 
-// beside serves a request while the worker is nudged for work that the request stores: a
-// long poll may bury messages, whose alerts do not wait for its end.
+// beside serves a request and meanwhile nudges the worker for work that the request stores.
+// For example, a long poll may make messages dead, and their alerts do not wait for the end of
+// the poll.
 func (s *server) beside(ctx context.Context, a *assembly, serve func() error) error {
 	nudging, stop := context.WithCancel(ctx)
 	var nudger sync.WaitGroup
@@ -43,8 +44,8 @@ func (s *server) beside(ctx context.Context, a *assembly, serve func() error) er
 	return serve()
 }
 
-// notReady is what senders learn of why a function cannot serve: whether it is worth
-// to try again. What else there is to know is in the log.
+// notReady returns the error that senders see while a function cannot serve. It says whether
+// trying again may help. The log has the details.
 func notReady(err error) error {
 	if core.IsKind(err, core.Unavailable) {
 		return core.Refuse(core.Unavailable, "Service unavailable")
@@ -52,14 +53,14 @@ func notReady(err error) error {
 	return errors.New("not ready")
 }
 
-// quietTime is how long what runs beside the requests may take to end.
+// quietTime bounds the wait for background work after a request.
 const quietTime = 2 * time.Second
 
-// settle ends what runs beside the requests, unless others are under way, and has the
-// worker nudged if there is something for it to do.
+// settle ends the background work, unless other requests are under way, and nudges the worker
+// if there is work for it.
 func (s *server) settle(ctx context.Context, a *assembly) {
 	quiet, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
 	a.Quiet(quiet)
-	a.nudger.flush(ctx) // which has a time of its own
+	a.nudger.flush(ctx) // flush has its own time bound
 }

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// Bounds of a stripped function in bytes. The deployed function is arm64. The amd64 one is
-// larger by a twentieth, and is for operators who cannot deploy arm64. Segments are whole
-// pages of 64 KiB, so that a few more bytes may cost a page.
+// Bounds of a stripped function in bytes. The deployed function is arm64. The amd64 function
+// is 5 % larger and is for operators who cannot deploy arm64. Segments are whole pages of 64
+// KiB, so a few more bytes may cost a page.
 var bounds = map[string]int64{"arm64": 15<<20 + 768<<10, "amd64": 34 << 19}
 
-// tags are what each function is built with. Only the worker calls gRPC receivers.
+// tags are the build tags of each function. Only the worker calls gRPC receivers.
 var tags = map[string]string{
 	"intake": "lambda.norpc grpcnotrace nogrpc",
 	"pull":   "lambda.norpc grpcnotrace nogrpc",
@@ -20,8 +20,8 @@ var tags = map[string]string{
 	"cron":   "lambda.norpc grpcnotrace nogrpc",
 }
 
-// TestSizes builds the functions as the Makefile does. Each of Lambda's cold starts loads
-// what was linked. A short run links one of them, that which is nearest to its bound.
+// TestSizes builds the functions as the Makefile does and bounds their size, since each cold
+// start loads all linked code. A short run links only the function nearest to its bound.
 func TestSizes(t *testing.T) {
 	for arch, bound := range bounds {
 		for name := range tags {

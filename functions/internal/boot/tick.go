@@ -12,29 +12,29 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// How long ticks last.
+// Durations of ticks.
 const (
-	workFor = minuteAhead      // a worker waits for due jobs until the next minute's worker is awake
-	fireFor = 60 * time.Second // so that no second between two is nobody's; slots that both see fire once
+	workFor = minuteAhead      // until the worker of the next minute is awake, this worker waits for due jobs
+	fireFor = 60 * time.Second // each second is covered by at least one tick; a slot that two ticks see causes one event
 
-	// endBefore is what is left of an invocation when a tick has to be over.
+	// endBefore is the time left of an invocation when its tick must be over.
 	endBefore = time.Second
 )
 
-// A ticking is a function that ticks.
+// A ticking is a function that runs a tick in each invocation.
 type ticking struct {
 	*function
 	tick func(context.Context, *assembly, invocation) (any, error)
 }
 
-// An invocation is what a tick knows of it.
+// An invocation is the start and the end of a function's invocation, and whether it is a
+// nudge.
 type invocation struct {
 	began, end time.Time
 	nudged     bool
 }
 
-// Invoke ticks until there is nothing to do or the time is over, and answers with what
-// was done.
+// Invoke runs the tick until no work is left or its time is over, and answers with the report.
 func (t *ticking) Invoke(ctx context.Context, event []byte) (answer []byte, err error) {
 	t.request.set(ctx)
 	ctx, done := t.ticks.begin(ctx)
@@ -63,15 +63,15 @@ func (t *ticking) Invoke(ctx context.Context, event []byte) (answer []byte, err 
 	return json.Marshal(report)
 }
 
-// How long a tick tries to reach the database before it fails: a nudge that is lost to a
-// bad moment is lost until the next minute.
+// Bounds for reaching the database before a tick fails. A nudge that fails is lost: its work
+// waits until the next minute.
 const (
 	reachFor   = 5 * time.Second
 	reachPause = 200 * time.Millisecond
 )
 
-// reach returns when the database answers. A tick would wait for one that is away; the
-// service is to hear of it instead, after a few tries.
+// reach returns when the database answers. It returns an error after reachFor, so that Lambda
+// sees a failed invocation instead of a tick that waits.
 func (t *ticking) reach(ctx context.Context, a *assembly) error {
 	until := t.clock().Add(reachFor)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -90,24 +90,24 @@ func (t *ticking) reach(ctx context.Context, a *assembly) error {
 	}
 }
 
-// newInvocation reads an event. Its times are the database's, as those of ticks are.
+// newInvocation reads an event. Its times are database times, like those of ticks.
 func newInvocation(ctx context.Context, event []byte, now time.Time) invocation {
 	var e struct{ Nudge bool }
-	_ = json.Unmarshal(event, &e) // whatever else it is, it is the schedule's
+	_ = json.Unmarshal(event, &e) // any other event is the schedule's
 	in := invocation{began: now, nudged: e.Nudge}
-	in.end = in.began.Add(time.Hour) // somebody runs it by hand
+	in.end = in.began.Add(time.Hour) // without a deadline: an operator runs the function by hand
 	if deadline, ok := ctx.Deadline(); ok {
-		in.end = in.began.Add(time.Until(deadline) - endBefore) // the deadline is by the clock of this machine
+		in.end = in.began.Add(time.Until(deadline) - endBefore) // the deadline is a time of this machine
 	}
 	return in
 }
 
-// until is when a tick stops to begin anything.
+// until returns the time at which a tick stops beginning work.
 func (in invocation) until(lasts time.Duration) time.Time {
 	return earlier(in.began.Add(lasts), in.end)
 }
 
-// A workReport is what a tick of the worker did, as the result of its function.
+// A workReport is the result of the worker's function: the attempts of one tick by their end.
 type workReport struct {
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
@@ -124,7 +124,7 @@ func (w *workReport) add(r core.Report) {
 	w.Lost += r.Lost
 }
 
-// work delivers what is due. On its schedule it also deletes what is over.
+// work delivers due jobs. A scheduled invocation also deletes old records.
 func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, error) {
 	brief, err := f.brief()
 	if err != nil {
@@ -153,8 +153,8 @@ func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, e
 	return &report, err
 }
 
-// brief is whether a worker ends once nothing comes due within its time, or waits for what
-// others store.
+// brief reports whether a worker ends when no job comes due within its time. Otherwise it
+// stays for jobs that other processes store.
 func (f *function) brief() (bool, error) {
 	switch linger := cmp.Or(f.env("GATEWAY_LINGER"), "due"); linger {
 	case "due":
@@ -166,8 +166,8 @@ func (f *function) brief() (bool, error) {
 	}
 }
 
-// purge deletes what is over, in one pass. Failing to is no failure of the tick: the next
-// one deletes as much more.
+// purge deletes old records in one pass. An error does not fail the tick: the next tick
+// deletes the rest.
 func (f *function) purge(ctx context.Context, a *assembly, b core.Budget) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -179,7 +179,7 @@ func (f *function) purge(ctx context.Context, a *assembly, b core.Budget) {
 	}
 }
 
-// work adds to a report what a tick does.
+// work runs one tick of the worker and adds its counts to report.
 func work(ctx context.Context, a *assembly, b core.Budget, report *workReport) error {
 	r, err := a.Worker.Tick(ctx, b)
 	report.add(r)
@@ -193,7 +193,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// fire fires what cron sources have due, and what comes due while the invocation lasts.
+// fire fires the due slots of cron sources, and slots that come due during the invocation.
 func (f *function) fire(ctx context.Context, a *assembly, in invocation) (any, error) {
 	if a.Cron == nil {
 		return struct{}{}, nil

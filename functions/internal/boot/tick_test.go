@@ -18,15 +18,14 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// A fleet is the functions of one gateway: one database, one handler that everything is
-// delivered to.
+// A fleet is the functions of one gateway, with one database and one handler for all events.
 type fleet struct {
 	t         *testing.T
 	conn      store.Conn
 	yaml      string
 	env       map[string]string
-	delivered chan string // the event of each delivery
-	status    chan int    // what the next deliveries are answered; 200 if it is empty
+	delivered chan string // event id of each delivery
+	status    chan int    // answers to the next deliveries; 200 if it is empty
 }
 
 func newFleet(t *testing.T, more string) *fleet {
@@ -70,7 +69,7 @@ func (f *fleet) function(part gateway.Part) (*function, *assembly) {
 	return fn, a
 }
 
-// kept is a connection that functions share.
+// kept is a connection that functions share. Close leaves it open.
 type kept struct{ store.Conn }
 
 func (kept) Close() error { return nil }
@@ -83,7 +82,7 @@ func (f *fleet) accept() {
 	}
 }
 
-// worked is what an invocation of the worker answers.
+// worked decodes the answer of an invocation of the worker.
 func worked(t *testing.T, text []byte, err error) (r workReport) {
 	t.Helper()
 	if err != nil {
@@ -95,7 +94,7 @@ func worked(t *testing.T, text []byte, err error) (r workReport) {
 	return r
 }
 
-// eventually waits until something is so.
+// eventually waits for at most 10 seconds until so returns true.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
@@ -111,8 +110,8 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// TestScheduledWork: what is due is delivered, and with nothing due before the next tick
-// the invocation is over.
+// TestScheduledWork: a tick delivers the due jobs, and ends if no job is due before the next
+// tick.
 func TestScheduledWork(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "")
@@ -130,7 +129,7 @@ func TestScheduledWork(t *testing.T) {
 	}
 }
 
-// TestScheduledWorkDeletes: what is over for long goes with a tick.
+// TestScheduledWorkDeletes: a scheduled tick deletes old records.
 func TestScheduledWorkDeletes(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "")
@@ -153,12 +152,12 @@ func TestScheduledWorkDeletes(t *testing.T) {
 	}
 }
 
-// TestNudgedWork: a worker that was nudged finds what is stored in the moment after.
+// TestNudgedWork: a nudged worker takes an event that is stored in the second after its nudge.
 func TestNudgedWork(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "")
 	fn, _ := f.function(gateway.Deliveries)
-	for range 20 { // on a busy machine storing may take longer than the moment lasts
+	for range 20 { // on a busy machine, storing may take longer than the worker stays awake
 		f.accept()
 		result := make(chan workReport, 1)
 		go func() {
@@ -174,7 +173,8 @@ func TestNudgedWork(t *testing.T) {
 	t.Error("a worker that was nudged never stayed awake for another event")
 }
 
-// TestOneStaysAwake: who is nudged while another worker is awake delivers what is due, too.
+// TestOneStaysAwake: a worker that is nudged while another has the turn to stay awake delivers
+// the due jobs too.
 func TestOneStaysAwake(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "")
@@ -187,8 +187,9 @@ func TestOneStaysAwake(t *testing.T) {
 	}
 }
 
-// TestLateCommits: what somebody else stores may be due since before this environment
-// looked last: its clock is behind, or its commit took long.
+// TestLateCommits: a job of another process may be due before the last look of this
+// environment: the other process has a slow clock, or its commit took long. The worker finds
+// the job.
 func TestLateCommits(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "")
@@ -213,7 +214,7 @@ func TestLateCommits(t *testing.T) {
 	}
 }
 
-// turn takes a turn, as another worker would, for the rest of a test.
+// turn takes a turn for the rest of a test, as another worker would.
 func (f *fleet) turn(a *assembly, name string) {
 	f.t.Helper()
 	eventually(f.t, "the turn "+name+" is free", func() bool {
@@ -222,8 +223,8 @@ func (f *fleet) turn(a *assembly, name string) {
 	})
 }
 
-// TestNudgedWorkerLingers: for a retry that is due within its minute one worker waits, and
-// others leave it to that one.
+// TestNudgedWorkerLingers: one worker waits for a retry that is due within its minute. Other
+// workers leave the retry to that worker.
 func TestNudgedWorkerLingers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "")
@@ -249,7 +250,8 @@ func TestNudgedWorkerLingers(t *testing.T) {
 	}
 }
 
-// TestLingering: told to, a worker waits for what others store.
+// TestLingering: with GATEWAY_LINGER=always, a worker waits for jobs that other processes
+// store.
 func TestLingering(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "")
@@ -275,7 +277,8 @@ func TestLingering(t *testing.T) {
 	}
 }
 
-// TestSchedulesFire: each second of an invocation, and the worker is nudged while it lasts.
+// TestSchedulesFire: slots fire each second of an invocation, and the worker is nudged during
+// it.
 func TestSchedulesFire(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, `  clock: {type: cron, schedule: "* * * * * *"}`)
@@ -308,7 +311,7 @@ func TestSchedulesFire(t *testing.T) {
 	}
 }
 
-// TestNoSchedules: an invocation for nothing is over at once.
+// TestNoSchedules: without cron sources, an invocation ends at once.
 func TestNoSchedules(t *testing.T) {
 	f := newFleet(t, "")
 	fn, _ := f.function(gateway.Schedules)
@@ -320,7 +323,7 @@ func TestNoSchedules(t *testing.T) {
 func TestInvocations(t *testing.T) { synctest.Test(t, testInvocations) }
 
 func testInvocations(t *testing.T) {
-	began := time.Now().Add(-45 * time.Second) // by the database's clock; deadlines are by the machine's
+	began := time.Now().Add(-45 * time.Second) // a time of the database; deadlines are times of the machine
 	for _, tt := range []struct{ left, until, end time.Duration }{
 		{5 * time.Minute, 65 * time.Second, 299 * time.Second},
 		{66 * time.Second, 65 * time.Second, 65 * time.Second},
@@ -343,8 +346,8 @@ func testInvocations(t *testing.T) {
 	}
 }
 
-// TestUnreachableWork: an invocation that could do nothing fails, so that somebody hears
-// of it.
+// TestUnreachableWork: an invocation that cannot reach the database fails, so that Lambda's
+// error metric shows it.
 func TestUnreachableWork(t *testing.T) {
 	for _, event := range []string{`{}`, `{"nudge":true}`} {
 		f := newFleet(t, "")
