@@ -135,11 +135,11 @@ func (v *vigil) begin(ctx context.Context) {
 // turn tries to take the turn called name for hold. It also returns true if the database does
 // not answer.
 func (v *vigil) turn(ctx context.Context, now time.Time, name string, hold time.Duration) bool {
-	mine, err := v.a.Store.Turn(ctx, now, name, hold)
+	taken, err := v.a.Store.Turn(ctx, now, name, hold)
 	if err != nil {
 		v.log.Debug("the database does not tell whose turn it is", "turn", name, "error", err)
 	}
-	return mine || err != nil
+	return taken || err != nil
 }
 
 // stay implements the field Stay of [core.Budget].

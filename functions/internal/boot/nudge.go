@@ -139,7 +139,7 @@ func (n *nudger) flush(ctx context.Context) {
 		return
 	}
 	rung := n.rung()
-	if !n.mine(rung) {
+	if !n.reserve(rung) {
 		return
 	}
 	n.owe(n.call(ctx))
@@ -157,9 +157,9 @@ func (n *nudger) call(ctx context.Context) error {
 	return err
 }
 
-// mine reports whether a nudge is to be sent now. If so, it notes the nudge as sent. An owed
+// reserve reports whether a nudge is to be sent now. If so, it notes the nudge as sent. An owed
 // nudge is sent even if no lane has new work.
-func (n *nudger) mine(rung bool) bool {
+func (n *nudger) reserve(rung bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.now()

@@ -21,15 +21,15 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// nobody is a network on which every connection is refused.
-type nobody struct{}
+// unreachable is a network on which every connection is refused.
+type unreachable struct{}
 
-func (nobody) RoundTrip(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
+func (unreachable) RoundTrip(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
 
-// cursed is a client that panics at each request.
-type cursed struct{}
+// panicking is a client that panics at each request.
+type panicking struct{}
 
-func (cursed) RoundTrip(*http.Request) (*http.Response, error) { panic("not thought of") }
+func (panicking) RoundTrip(*http.Request) (*http.Response, error) { panic("not thought of") }
 
 // invokeAPI plays Lambda's API and checks the requests.
 type invokeAPI struct {
@@ -260,8 +260,8 @@ func TestNudgesThatFail(t *testing.T) {
 		"null":      func(_ *server, a *invokeAPI) { a.status, a.body = 400, "null" },
 		"HTML":      func(_ *server, a *invokeAPI) { a.status, a.body = 502, "<html>\x1b[31m"+strings.Repeat("x", 1<<20) },
 		"moved":     func(_ *server, a *invokeAPI) { a.status, a.body = 304, "" },
-		"panics":    func(s *server, _ *invokeAPI) { s.assembled.nudger.client.Transport = cursed{} },
-		"away":      func(s *server, _ *invokeAPI) { s.assembled.nudger.client.Transport = nobody{} },
+		"panics":    func(s *server, _ *invokeAPI) { s.assembled.nudger.client.Transport = panicking{} },
+		"away":      func(s *server, _ *invokeAPI) { s.assembled.nudger.client.Transport = unreachable{} },
 		"silent": func(s *server, a *invokeAPI) {
 			a.hold = make(chan struct{})
 			t.Cleanup(func() { close(a.hold) })

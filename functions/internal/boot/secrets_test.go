@@ -218,7 +218,7 @@ func TestManySecretsWithoutExtension(t *testing.T) {
 			yaml += "  app" + strings.ToLower(name) + ": {type: webhook, verify: github, secret: '${" + name + "}'}\n"
 		}
 		f, _ := newTest(t, gateway.IntakeRoutes, yaml, env)
-		f.secrets.client.Transport = nobody{}
+		f.secrets.client.Transport = unreachable{}
 		f.secrets.patient.Store(true)
 		began := time.Now()
 		_, err := f.loadConfig(context.Background())
@@ -239,7 +239,7 @@ func TestNoExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := map[string]string{"PARAMETERS_SECRETS_EXTENSION_HTTP_PORT": "1", "TOKEN": "ssm:/token"}
 		f, _ := newTest(t, gateway.IntakeRoutes, minimal, env)
-		f.secrets.client.Transport = nobody{}
+		f.secrets.client.Transport = unreachable{}
 		f.secrets.patient.Store(true)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
