@@ -24,10 +24,10 @@ import (
 	gatewayv1 "github.com/eventgateway/gateway/proto/gateway/v1"
 )
 
-// maxMessage is what is kept of a receiver's message, in bytes.
+// maxMessage is how many bytes of a receiver's message are kept.
 const maxMessage = 1 << 10
 
-// refusal is the error of an answer, "" if it says success.
+// refusal returns the error in an answer, "" if the answer is a success.
 func refusal(answer *gatewayv1.DeliverResponse) string {
 	if answer.Success {
 		return ""
@@ -35,7 +35,7 @@ func refusal(answer *gatewayv1.DeliverResponse) string {
 	return oneLine("status: refused", answer.Message)
 }
 
-// fail makes a Reply of a call that gave no answer.
+// fail makes a Reply of a call that got no answer.
 func fail(ctx context.Context, err error, ch *channel, p *progress, trailer rpcmeta.MD, start time.Time) worker.Reply {
 	st := status.Convert(err)
 	late := isLate(ctx, st) && (st.Code() == codes.DeadlineExceeded || st.Code() == codes.Canceled)
@@ -66,7 +66,7 @@ func explainCall(ctx context.Context, st *status.Status, ch *channel, p *progres
 	return oneLine("protocol", message)
 }
 
-// plain is what grpc says without the names of its layers.
+// plain returns grpc's message without the names of its layers.
 func plain(message string) string {
 	if quoted, ok := strings.CutPrefix(message, "connection error: desc = "); ok {
 		if text, err := strconv.Unquote(quoted); err == nil {
@@ -76,7 +76,7 @@ func plain(message string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(message, "transport: "), "grpc: ")
 }
 
-// oneLine makes one line of a class and what another party says, if it does.
+// oneLine makes one line of a class and the other side's message, if there is one.
 func oneLine(class, message string) string {
 	message = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -90,7 +90,7 @@ func oneLine(class, message string) string {
 	return clean(class+": "+message, maxError)
 }
 
-// codeNames are those of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md.
+// codeNames are the names of https://github.com/grpc/grpc/blob/master/doc/statuscodes.md.
 var codeNames = [...]string{
 	"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
 	"RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE",
@@ -104,9 +104,9 @@ func codeName(c codes.Code) string {
 	return "code " + strconv.FormatUint(uint64(c), 10)
 }
 
-// leaveAlone is how long a receiver asks to be left alone, as RetryInfo in the
-// status or as retry-after in the trailer, from 0 to [core.MaxBackoff]. It is
-// heeded with the two statuses that mean "not now".
+// leaveAlone returns for how long a receiver asks for no further calls, as RetryInfo in the
+// status or as retry-after in the trailer, from 0 to [core.MaxBackoff]. It counts with the
+// two statuses that mean "not now".
 func leaveAlone(st *status.Status, trailer rpcmeta.MD, now time.Time) time.Duration {
 	if st.Code() != codes.Unavailable && st.Code() != codes.ResourceExhausted {
 		return 0
@@ -122,8 +122,8 @@ func leaveAlone(st *status.Status, trailer rpcmeta.MD, now time.Time) time.Durat
 	return 0
 }
 
-// retryDelay reads the one field of a google.rpc.RetryInfo, which is not worth
-// linking all the messages it is defined with:
+// retryDelay reads the one field of a google.rpc.RetryInfo. Linking all the messages of its
+// definition is not worth it:
 // https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto.
 func retryDelay(info []byte) time.Duration {
 	var delay durationpb.Duration
@@ -147,19 +147,19 @@ func retryDelay(info []byte) time.Duration {
 	return min(max(delay.AsDuration(), 0), core.MaxBackoff)
 }
 
-// progress is how far a call came. grpc's error does not tell whether the receiver
-// sent it or grpc made it up.
+// progress is the stage that a call reached. An error of grpc does not say whether the
+// receiver sent it or grpc made it.
 type progress struct {
 	sent   atomic.Bool // the call has gone out on a connection
 	opened atomic.Bool // headers have come back
 	ended  atomic.Bool // a status has come back
 }
 
-// answered reports whether the receiver has shown any sign of life.
+// answered reports whether the receiver has sent anything.
 func (p *progress) answered() bool { return p.opened.Load() || p.ended.Load() }
 
-// isReceivers reports whether a status is what the receiver sent. If there was an
-// answer before it, it may also be grpc's word on that: too long, or garbled.
+// isReceivers reports whether the receiver sent a status. After an answer without a status,
+// the status may also be grpc's own: the answer is too long, or garbled.
 func (p *progress) isReceivers(st *status.Status) bool {
 	said := st.Message()
 	garbled := p.opened.Load() && (strings.HasPrefix(said, "grpc: ") || said == io.ErrUnexpectedEOF.Error())
@@ -167,9 +167,8 @@ func (p *progress) isReceivers(st *status.Status) bool {
 	return p.ended.Load() && !garbled && !miscounted
 }
 
-// isLate reports whether a call failed because its deadline has passed. The
-// receiver's side knows the deadline too, and may report it a moment before our
-// own clock does.
+// isLate reports whether a call failed because its deadline has passed. The receiver knows
+// the deadline too, and may report it up to 20 ms before this process's clock reaches it.
 func isLate(ctx context.Context, st *status.Status) bool {
 	const moment = 20 * time.Millisecond
 	deadline, ok := ctx.Deadline()

@@ -18,17 +18,15 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// maxAnswer bounds the message that a receiver answers with, in bytes.
+// maxAnswer bounds the message of a receiver's answer, in bytes.
 const maxAnswer = 1 << 20
 
-// A line is the way to one receiver: the channel that calls share, if there is one
-// at the moment.
+// A line is the way to one receiver: the channel that its calls share, if there is one now.
 //
-// The idea to know: a channel that left a call without an answer is not used
-// again; the calls it still has may end on it. So the next attempt makes a
-// connection of its own, at once, and a receiver is connected to only when there
-// is something to deliver: grpc would go on trying in the background, ever more
-// slowly, and fail calls in between without having tried.
+// The idea to know: a channel that left a call without an answer is not used again,
+// although its present calls may end on it. The next attempt opens a new connection at
+// once. The gateway connects to a receiver only for a delivery. grpc itself would retry in
+// the background with growing pauses, and would fail calls in between without trying.
 type line struct {
 	client *Client
 	url    *url.URL
@@ -37,14 +35,14 @@ type line struct {
 	current *channel // guarded by client.channels
 }
 
-// channels are the ones that a client has open.
+// channels are the open channels of a client.
 type channels struct {
 	sync.Mutex
 	open   map[*channel]bool
-	closed bool // those in use end with their last call
+	closed bool // channels in use end with their last call
 }
 
-// A channel is a [grpc.ClientConn] that knows who uses it and why it has no
+// A channel is a [grpc.ClientConn] that counts its users and knows why it has no
 // connection.
 type channel struct {
 	*grpc.ClientConn
@@ -78,7 +76,7 @@ func (l *line) take() (*channel, error) {
 	return l.current, nil
 }
 
-// release gives a channel back. It is kept for the next call if it proved good.
+// release gives a channel back. It is kept for the next call if good is true.
 func (l *line) release(ch *channel, good bool) {
 	all := &l.client.channels
 	all.Lock()
@@ -94,7 +92,7 @@ func (l *line) release(ch *channel, good bool) {
 	}
 }
 
-// expire ends a channel that nobody has used for a while.
+// expire ends a channel that was unused for a while.
 func (ch *channel) expire() {
 	all := &ch.line.client.channels
 	all.Lock()
@@ -114,8 +112,9 @@ func (ch *channel) retire() {
 	}
 }
 
-// done takes out a channel that is to be closed now. Closing may last five seconds
-// with a receiver that does not read, so nobody else should wait for it.
+// done removes a channel that is to be closed now, and reports whether the caller must
+// close it. Closing may last five seconds if the receiver does not read, so the lock is not
+// held for it.
 func (all *channels) done(ch *channel) bool {
 	if !ch.retired || ch.users > 0 || !all.open[ch] {
 		return false
@@ -125,7 +124,7 @@ func (all *channels) done(ch *channel) bool {
 	return true
 }
 
-// close retires all channels, and closes those that are not in use.
+// close retires all channels, and closes the unused ones.
 func (all *channels) close() {
 	var unused []*channel
 	all.Lock()
@@ -144,9 +143,9 @@ func (all *channels) close() {
 	closing.Wait()
 }
 
-// open makes a channel, which connects when the first call needs it. grpc is kept
-// from resolving names itself, from proxies, and from what a name's TXT records
-// may configure: an address is dialled by our dialer or not at all.
+// open makes a channel, which connects when the first call needs it. grpc must not resolve
+// names itself, use proxies, or read configuration from TXT records: only the client's
+// dialer dials an address.
 func (l *line) open() (*channel, error) {
 	ch := &channel{line: l}
 	conn, err := grpc.NewClient("passthrough:///"+hostPort(l.url),
@@ -158,16 +157,16 @@ func (l *line) open() (*channel, error) {
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableHealthCheck(),
-		grpc.WithIdleTimeout(0), // expire does it
+		grpc.WithIdleTimeout(0), // expire closes idle channels
 		grpc.WithConnectParams(grpc.ConnectParams{
-			// Between attempts on a channel that is given up but still has calls.
+			// For retries on a retired channel that still has calls.
 			Backoff:           backoff.Config{BaseDelay: time.Second, Multiplier: 1, MaxDelay: time.Second},
 			MinConnectTimeout: connectTimeout,
 		}),
 		grpc.WithMaxHeaderListSize(maxReplyHeaders),
-		// grpc's own window grows with what a receiver sends, to 16 MiB for each call.
+		// grpc's own window grows with a receiver's messages, to 16 MiB for each call.
 		grpc.WithStaticStreamWindowSize(maxReply),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), // what is sent is bounded by max_body_size
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), // max_body_size bounds the sent messages
 		grpc.WithStatsHandler(progressHandler{}),
 	)
 	if err != nil {
@@ -194,13 +193,12 @@ func (ch *channel) dial(ctx context.Context, address string) (net.Conn, error) {
 	return &watchedConn{conn, &ch.link}, nil
 }
 
-// A link is how the latest attempt to connect a channel went, and how its
-// connections ended. grpc reports both as text only, but the class is in the
-// error's type.
+// A link is the result of the newest attempt to connect a channel, with the ends of its
+// connections. grpc reports both as text only, but the error's type determines the class.
 type link struct {
 	mu   sync.Mutex
 	ctx  context.Context  // of the attempt
-	err  error            // nil: it was connected, as far as TLS
+	err  error            // nil: it was connected, including TLS
 	ends map[string]error // by their text
 }
 
@@ -210,10 +208,10 @@ func (l *link) note(ctx context.Context, err error) {
 	l.ctx, l.err = ctx, err
 }
 
-// end is the end of a connection that grpc's message is about, nil if it is about
-// something else.
+// end returns the error of the connection that grpc's message names, or nil for any other
+// message.
 func (l *link) end(message string) error {
-	if message == "transport is closing" { // had ended when the call came
+	if message == "transport is closing" { // it had ended before the call came
 		return io.EOF
 	}
 	l.mu.Lock()
@@ -226,7 +224,7 @@ func (l *link) end(message string) error {
 	return nil
 }
 
-// failure is why there is no connection, nil if that is not known.
+// failure returns why there is no connection, nil if that is unknown.
 func (l *link) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +234,7 @@ func (l *link) failure() error {
 	return l.err
 }
 
-// watchedCredentials note how handshakes go.
+// watchedCredentials record the results of handshakes.
 type watchedCredentials struct {
 	credentials.TransportCredentials
 	link *link
@@ -252,8 +250,8 @@ func (w *watchedCredentials) Clone() credentials.TransportCredentials {
 	return &watchedCredentials{w.TransportCredentials.Clone(), w.link}
 }
 
-// A watchedConn notes how it ends. Its errors hold no addresses: grpc would quote
-// them, and ours are nobody's business.
+// A watchedConn records how it ends. Its errors contain no addresses, because grpc would
+// quote the gateway's own addresses.
 type watchedConn struct {
 	net.Conn
 	link *link

@@ -11,16 +11,15 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// ErrNoHTTP2 says that TLS came about with a server that did not agree to HTTP/2.
+// ErrNoHTTP2 says that TLS succeeded with a server that did not agree to HTTP/2.
 var ErrNoHTTP2 = errors.New("the server offers no HTTP/2, which gRPC needs")
 
-// noApplicationProtocol is what a server says that knows none of the protocols it
-// was offered (RFC 7301, section 3.2). One that knows nothing of the offer is silent.
+// noApplicationProtocol is the alert of a server that knows none of the offered protocols
+// (RFC 7301, section 3.2). A server without ALPN sends no alert.
 var noApplicationProtocol = tls.AlertError(120).Error()
 
-// Connect reports whether a connection to a gRPC receiver comes about: TCP, and for
-// https TLS with HTTP/2; without the latter the error is [ErrNoHTTP2]. Nothing is
-// called. ctx should have a deadline.
+// Connect checks the connection to a gRPC receiver: TCP, and for https TLS with HTTP/2.
+// Without HTTP/2 the error is [ErrNoHTTP2]. It makes no call. ctx should have a deadline.
 func (c *Client) Connect(ctx context.Context, rawURL string) error {
 	u, err := endpoint.ParseReceiverURL(rawURL)
 	if err != nil {
@@ -39,8 +38,8 @@ func (c *Client) Connect(ctx context.Context, rawURL string) error {
 	return handshakeError(tls.Client(conn, config).HandshakeContext(ctx))
 }
 
-// receiverTLS is the configuration of TLS with gRPC receivers. That HTTP/2 was
-// agreed to is checked here and not left to grpc, whose error has no type.
+// receiverTLS returns the configuration of TLS with gRPC receivers. It checks the agreement
+// on HTTP/2 itself, because grpc's error for that has no type.
 func (c *Client) receiverTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -55,7 +54,7 @@ func (c *Client) receiverTLS() *tls.Config {
 	}
 }
 
-// handshakeError is the error of a handshake by [Client.receiverTLS].
+// handshakeError converts the error of a handshake by [Client.receiverTLS].
 func handshakeError(err error) error {
 	if err != nil && innermost(err) == noApplicationProtocol {
 		return ErrNoHTTP2
@@ -63,7 +62,7 @@ func handshakeError(err error) error {
 	return err
 }
 
-// hostPort is what to dial for an address.
+// hostPort returns the address to dial for a URL.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	switch {

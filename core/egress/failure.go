@@ -14,15 +14,15 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Explain puts the error of a call by a client of [Client.HTTPClient] into the words of
-// deliveries: its class, then a detail that holds no part of the URL but its host. The
-// call began at start; of ctx only the deadline counts, and whether it has passed.
+// Explain converts the error of a call by a client of [Client.HTTPClient] to the format of
+// deliveries: its class, then a detail that contains no part of the URL except its host.
+// The call began at start. Of ctx, Explain reads the deadline and whether it has passed.
 func Explain(ctx context.Context, err error, start time.Time) error {
 	return errors.New(explain(ctx, err, start))
 }
 
-// explain puts a failed round trip into words: its class, then a detail that
-// holds no part of the URL but its host.
+// explain describes a failed round trip: its class, then a detail that contains no part of
+// the URL except its host.
 func explain(ctx context.Context, err error, start time.Time) string {
 	class, detail := classify(ctx, err, start)
 	return clean(class+": "+detail, maxError)
@@ -50,7 +50,7 @@ func classify(ctx context.Context, err error, start time.Time) (class, detail st
 	return "protocol", broken(err)
 }
 
-// late says that the deadline has passed, or that the caller lost interest.
+// late says that the deadline has passed, or that the caller canceled the call.
 func late(ctx context.Context, start time.Time) string {
 	if _, ok := ctx.Deadline(); !ok || errors.Is(ctx.Err(), context.Canceled) {
 		return "given up before there was an answer"
@@ -62,8 +62,8 @@ func late(ctx context.Context, start time.Time) string {
 	return "no answer within " + limit.Round(unit).String()
 }
 
-// isTLS reports whether the secure connection is what failed. Some failures of a
-// handshake have no type and are known by their prefix.
+// isTLS reports whether the set-up of TLS failed. Some failures of a handshake have no type
+// and are recognised by their prefix.
 func isTLS(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -81,8 +81,8 @@ func broken(err error) string {
 	return innermost(err)
 }
 
-// innermost is the text of the error at the bottom. Those above it add addresses
-// and the names of packages.
+// innermost returns the text of the innermost error. The outer errors add addresses and the
+// names of packages.
 func innermost(err error) string {
 	if e, ok := errors.AsType[syscall.Errno](err); ok {
 		return e.Error()

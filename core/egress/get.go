@@ -10,13 +10,13 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// Get calls an address that endpoint.ParseURL accepts, and returns the status and
-// all of the body, whatever the status is. It follows no redirects. ctx bounds all
-// of it, and should have a deadline.
+// Get calls an address that endpoint.ParseURL accepts, and returns the status and all of
+// the body, for any status. It follows no redirects. ctx bounds the whole call, and should
+// have a deadline.
 //
-// A body of more than limit bytes is an error. Errors name the host and are classed
-// like those of deliveries (see the package comment); they hold nothing else of the
-// URL, whose path or query may be secret.
+// A body of more than limit bytes is an error. Errors name the host and have the classes of
+// deliveries (see the package comment). They contain nothing else of the URL, whose path or
+// query may be secret.
 func (c *Client) Get(ctx context.Context, url string, limit int64) (status int, body []byte, err error) {
 	u, err := endpoint.ParseURL(url)
 	if err != nil {
@@ -41,17 +41,17 @@ func (c *Client) get(r *http.Request, limit int64) (int, []byte, error) {
 	return d.Status, d.Body, nil
 }
 
-// A Document is what an address holds, or why it was not told.
+// A Document is the answer of an address.
 type Document struct {
 	Status int
-	ETag   string // of this version of the body; empty if the server tells none
+	ETag   string // of this version of the body; empty if the server sends none
 	Body   []byte
 }
 
-// Fetch is Get for somebody who may know the document already: if etag is not empty and
-// still that of the document, the status is 304 and there is no body. Caches on the way
-// are told to ask the server. No more than most bytes of the body are read. Errors are
-// classed as those of Get and do not name the host.
+// Fetch is Get for a caller that may have the document already. If etag is not empty and
+// still matches the document, the status is 304 and there is no body. Caches on the way
+// must ask the server. Fetch reads at most most bytes of the body. Errors have the classes
+// of Get and do not name the host.
 func (c *Client) Fetch(ctx context.Context, url, etag string, most int64) (Document, error) {
 	u, err := endpoint.ParseURL(url)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Client) Fetch(ctx context.Context, url, etag string, most int64) (Docum
 	return c.fetch(r.WithContext(ctx), most)
 }
 
-// fetch makes a call and reads as much of the answer as is asked for.
+// fetch makes a call and reads up to most bytes of the body.
 func (c *Client) fetch(r *http.Request, most int64) (Document, error) {
 	start := c.clock()
 	resp, err := c.transport.RoundTrip(r)
@@ -74,7 +74,7 @@ func (c *Client) fetch(r *http.Request, most int64) (Document, error) {
 	defer resp.Body.Close()
 	d := Document{Status: resp.StatusCode, ETag: resp.Header.Get("ETag")}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		return d, nil // the "body" is a connection that waits for us to speak
+		return d, nil // the "body" is a connection that waits for the client to speak
 	}
 	if d.Body, err = io.ReadAll(io.LimitReader(resp.Body, most)); err != nil {
 		return Document{}, errors.New(explain(r.Context(), err, start))

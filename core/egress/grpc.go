@@ -22,14 +22,13 @@ import (
 	gatewayv1 "github.com/eventgateway/gateway/proto/gateway/v1"
 )
 
-// GRPC makes the sender of a handler that implements gateway.v1.EventReceiver. What
-// HTTP sends as headers travels as metadata of the call, under the same names in
-// lower case; the attributes of the CloudEvent and the content type travel in the
-// message.
+// GRPC makes the sender of a handler that implements gateway.v1.EventReceiver. HTTP headers
+// become metadata of the call, under the same names in lower case. The attributes of the
+// CloudEvent and the content type are in the message.
 //
-// The target's URL has no path; http is plaintext, https is TLS. It has no Method.
-// Its Headers must be ones that gRPC can carry. An error says which part of the
-// target is wrong, and quotes no secret.
+// The target's URL has no path; http is plaintext, https is TLS. The target has no Method.
+// gRPC must be able to carry its Headers. An error names the invalid part of the target,
+// and quotes no secret.
 //
 // The reply's StatusCode is 0: the HTTP status of a call is 200 also when it fails.
 func (c *Client) GRPC(t Target) (worker.Sender, error) {
@@ -62,8 +61,8 @@ func (c *Client) GRPC(t Target) (worker.Sender, error) {
 	}, nil
 }
 
-// ownMetadata are a handler's own headers as gRPC carries them. Values are
-// percent-encoded where they are not printable ASCII.
+// ownMetadata converts a handler's own headers to metadata. It percent-encodes values that
+// are not printable ASCII.
 func ownMetadata(headers map[string]string) (rpcmeta.MD, error) {
 	own := rpcmeta.MD{}
 	for name, value := range headers {
@@ -110,7 +109,7 @@ func (s *grpcSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	return worker.Reply{OK: answer.Success, Response: clean(answer.Message, maxMessage), Error: refusal(answer)}
 }
 
-// request is the message of a call, and its metadata.
+// request returns the message of a call, and its metadata.
 func (s *grpcSender) request(job *core.TakenJob, now time.Time) (*gatewayv1.DeliverRequest, rpcmeta.MD) {
 	e := &job.Event
 	d := &delivery{header: make(http.Header, maxValues+len(e.Headers)), payload: e.Payload}
@@ -150,7 +149,8 @@ func (s *grpcSender) request(job *core.TakenJob, now time.Time) (*gatewayv1.Deli
 	}, with
 }
 
-// eventType is the type of a CloudEvent as it came, of any other event ours.
+// eventType returns the type of a CloudEvent unchanged, and the gateway's type for any
+// other event.
 func eventType(e *core.Event) string {
 	name := e.Type
 	if isCloudEvent(e.Headers) {

@@ -9,13 +9,13 @@ import (
 	"github.com/eventgateway/gateway/core/worker"
 )
 
-// channels are none.
+// channels is empty without gRPC.
 type channels struct{}
 
 func (*channels) close() {}
 
-// GRPC is for programs that deliver nothing, and are smaller without gRPC: functions that
-// take events in, or serve consumers.
+// GRPC makes senders that always fail. It is for programs that deliver nothing, and are
+// smaller without gRPC: functions that receive events, or serve consumers.
 func (c *Client) GRPC(Target) (worker.Sender, error) { return noGRPC{}, nil }
 
 type noGRPC struct{}

@@ -9,12 +9,12 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// A guard decides which addresses are connected to. What counts as public comes
-// from code.dny.dev/ssrf, which is generated from IANA's registries; the two
-// tables here are about what may be allowed on top, and what never is.
+// A guard decides to which addresses the client may connect. code.dny.dev/ssrf, which is
+// generated from IANA's registries, defines the public addresses. The tables here add
+// addresses that may be permitted, and addresses that never are.
 type guard struct{ allowPrivate bool }
 
-// public lets only global unicast addresses pass that no registry sets aside.
+// public permits only global unicast addresses that no registry reserves.
 var public = ssrf.New()
 
 var loopback = prefixes("127.0.0.0/8", "::1/128")
@@ -25,8 +25,9 @@ var private = prefixes(
 	"fc00::/7",      // RFC 4193
 )
 
-// metadata services hand out the machine's credentials to whoever can reach them.
-// Most live on link-local addresses, which nothing lifts; these do not.
+// metadata are services that hand out the machine's credentials to every caller that
+// reaches them. Most of them have link-local addresses, which no setting permits; these do
+// not.
 var metadata = prefixes(
 	"169.254.0.0/16",
 	"100.100.100.200/32",     // Alibaba Cloud

@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// errGzip is the error of a reply that is gzip at its beginning only.
+// errGzip is the error of a reply that begins as gzip and breaks off.
 var errGzip = errors.New("the reply is broken gzip")
 
-// unpacked reads up to most bytes of a reply, which may be compressed although no request asks
-// for it: HTTP allows it, and some servers and proxies do it. It unpacks gzip, never more
-// than it reads. Any other compression, whose name it returns, is read as it is. So is a reply
-// that only says gzip. With an error it returns the bytes before it.
+// unpacked reads up to most bytes of a reply. The reply may be compressed although no
+// request asks for it: HTTP permits that, and some servers and proxies do it. It unpacks
+// gzip, up to most bytes. It leaves any other compression packed, and returns its name. It
+// also leaves a reply unchanged whose header says gzip and whose body is not. With an error
+// it returns the bytes before the error.
 func unpacked(resp *http.Response, most int64) (body []byte, other string, err error) {
 	c := &connectionReader{from: resp.Body}
 	from := bufio.NewReader(c)
@@ -48,8 +49,8 @@ func unzip(from io.Reader, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(z, most))
 }
 
-// A connectionReader remembers the error of its connection: the reader of gzip has the same
-// error for a reply that ends too early.
+// A connectionReader remembers the error of its connection. The gzip reader reports the
+// same error for a reply that ends too early, so the two could not be distinguished.
 type connectionReader struct {
 	from io.Reader
 	err  error

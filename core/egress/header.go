@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// canonical is the form of a header name that net/http looks headers up by, but
-// for the idempotency keys: net/http sends a POST twice if it finds one. Under
-// another spelling they are sent like any other header and not found.
+// canonical returns the form of a header name by which net/http looks headers up, except
+// for the idempotency keys: net/http sends a POST twice if it finds one. In another
+// spelling they are sent like any other header, and net/http does not find them.
 func canonical(name string) string {
 	key := textproto.CanonicalMIMEHeaderKey(name)
 	if key == "Idempotency-Key" || key == "X-Idempotency-Key" {
@@ -29,16 +29,17 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
 }
 
-// isValueByte: RFC 9110, section 5.5, with obs-text.
+// isValueByte reports whether RFC 9110, section 5.5, permits a byte in a header value, with
+// obs-text.
 func isValueByte(c byte) bool { return c == '\t' || c >= ' ' && c != 0x7f }
 
 func isPrintable(c byte) bool { return c >= ' ' && c < 0x7f }
 
-// isPlain: what the CloudEvents HTTP binding 1.0.2, section 3.1.3.2, leaves
-// unencoded in a header value.
+// isPlain reports whether the CloudEvents HTTP binding 1.0.2, section 3.1.3.2, leaves a
+// byte of a header value unencoded.
 func isPlain(c byte) bool { return c > ' ' && c < 0x7f && c != '"' && c != '%' }
 
-// encode percent-encodes the bytes of s that are not ok.
+// encode percent-encodes the bytes of s for which ok is false.
 func encode(s string, ok func(byte) bool) string {
 	if eachByte(s, ok) {
 		return s
@@ -55,8 +56,8 @@ func encode(s string, ok func(byte) bool) string {
 	return b.String()
 }
 
-// isTracestate is about its form only. The specification asks for 512 characters
-// to be passed on, and lets more be dropped.
+// isTracestate checks the form only. The specification requires that 512 characters are
+// passed on, and permits to drop longer values.
 func isTracestate(s string) bool {
 	return s != "" && len(s) <= 512 && eachByte(s, isPrintable)
 }

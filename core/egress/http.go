@@ -20,7 +20,7 @@ import (
 	"github.com/eventgateway/gateway/core/worker"
 )
 
-// A Target is a handler as far as its deliveries are concerned.
+// A Target is the configuration of a handler's deliveries.
 type Target struct {
 	// Name of the handler.
 	Name string
@@ -32,23 +32,22 @@ type Target struct {
 	// body.
 	Method string
 
-	// Headers of the handler's own. They win over all others; see endpoint.CheckHeader.
+	// Headers are the handler's own. They replace all others; see endpoint.CheckHeader.
 	Headers map[string]string
 
-	// Transform makes the body, which is JSON then, of the payload; nil sends the
-	// payload as it is.
+	// Transform makes the body from the payload; the body is JSON then. Nil sends the
+	// payload unchanged.
 	Transform *expr.Template
 
-	// Secrets to sign with, each giving one signature; none means unsigned. A
+	// Secrets are the keys to sign with, each for one signature; none means unsigned. A
 	// secret has the form of Standard Webhooks; see endpoint.ParseSigningKey.
 	Secrets []string
 }
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// HTTP makes the sender of a handler. What does not change from one delivery to
-// the next is worked out here, once. An error says which part of the target is
-// wrong, and quotes no secret.
+// HTTP makes the sender of a handler. It computes once all that is the same for every
+// delivery. An error names the invalid part of the target, and quotes no secret.
 func (c *Client) HTTP(t Target) (worker.Sender, error) {
 	u, err := endpoint.ParseURL(t.URL)
 	if err != nil {
@@ -102,19 +101,19 @@ func ownHeaders(headers map[string]string) ([]field, error) {
 
 // An httpSender delivers to one handler.
 //
-// It goes to the transport rather than through http.Client: redirects, cookies
-// and a second deadline are what a delivery must not have, and building the
-// request from a template saves parsing the URL each time.
+// It uses the transport rather than http.Client, because a delivery must not have
+// redirects, cookies or a second deadline. Copying a template of the request avoids parsing
+// the URL each time.
 type httpSender struct {
 	client     *Client
 	template   *http.Request
 	fixed, own []field
-	transform  *expr.Template // nil: the payload as it is
+	transform  *expr.Template // nil: the payload unchanged
 	signer     *signer        // nil: unsigned
 }
 
-// Send implements [worker.Sender]. The payload must not change afterwards either:
-// a handler may answer before it has read all of it.
+// Send implements [worker.Sender]. The payload must not change afterwards either: a handler
+// may answer before the transport has sent all of it.
 func (s *httpSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	now := s.client.clock()
 	if s.transform != nil && s.template.Method != http.MethodGet {
@@ -129,13 +128,13 @@ func (s *httpSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	return read(resp, now)
 }
 
-// unsendable is the reply to a job that no attempt will get further with.
+// unsendable returns the reply to a job that no attempt can deliver.
 func unsendable(why string) worker.Reply {
 	return worker.Reply{Error: clean(why, maxError), Final: true, Unsent: true}
 }
 
-// untransformed is the reply to a job whose body could not be made. A value that the payload
-// lacks is an error of data, as in a workflow.
+// untransformed returns the reply to a job whose body could not be made. A missing value of
+// the payload is an error of class data, as in a workflow.
 func untransformed(err error) worker.Reply {
 	if errors.Is(err, expr.ErrNotNumber) {
 		return unsendable("data: transform: " + err.Error())
@@ -143,7 +142,7 @@ func untransformed(err error) worker.Reply {
 	return unsendable("transform: " + err.Error())
 }
 
-// transform replaces the payload by what a template makes of it.
+// transform replaces the payload by the result of a template.
 func transform(t *expr.Template, e *core.Event) error {
 	body, err := t.Render(expr.View(e.Payload, e.ContentType, e.Opaque()), expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt))
 	if err != nil {
@@ -183,11 +182,11 @@ func (s *httpSender) request(ctx context.Context, job *core.TakenJob, now time.T
 	return r
 }
 
-// maxValues is how many headers of its own a delivery has, with some room for
-// inbound ones.
+// maxValues is how many headers of its own a delivery has, with some room for headers of
+// the event.
 const maxValues = 18
 
-// A delivery is what one request is made of. Its header values share one array.
+// A delivery is the content of one request. Its header values share one array.
 type delivery struct {
 	header  http.Header
 	payload []byte
@@ -206,9 +205,9 @@ func (d *delivery) set(key, value string) {
 	d.header[key] = d.values[d.used-1 : d.used : d.used]
 }
 
-// body makes a reader of the payload. It is of a kind that net/http knows to be
-// in memory, so that headers and body leave in one packet. Being repeatable lets
-// a request of which nothing was written move to another connection.
+// body makes a reader of the payload. net/http recognises its type as in memory, so that
+// headers and body leave in one packet. A request of which nothing was written can move to
+// another connection, since body can be called again.
 func (d *delivery) body() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(d.payload)), nil
 }
@@ -222,14 +221,13 @@ func (d *delivery) describe(job *core.TakenJob, attempt int) {
 	d.set("X-Gateway-Source", encode(job.Event.Source, isPlain))
 }
 
-// timeLayout is RFC 3339 in UTC with milliseconds, which is what an event's time
-// has.
+// timeLayout is RFC 3339 in UTC with milliseconds, the precision of an event's time.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // describeCloudEvent sets the attributes of a CloudEvent in binary mode:
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/http-protocol-binding.md.
-// An event that came as one is passed on as it came, without attributes it did
-// not have. Any other is described by us, and keeps its extension attributes.
+// A received CloudEvent is passed on unchanged, without added attributes. For any other
+// event the gateway sets the attributes, and keeps the event's extension attributes.
 func (d *delivery) describeCloudEvent(e *core.Event) {
 	foreign := isCloudEvent(e.Headers)
 	if !foreign {
@@ -241,8 +239,8 @@ func (d *delivery) describeCloudEvent(e *core.Event) {
 	for name, value := range e.Headers {
 		attribute, ok := strings.CutPrefix(name, "ce-")
 		if ok && passes(attribute, foreign) {
-			// The value was encoded by whoever made it; only what a header cannot
-			// hold at all is encoded here.
+			// The sender of the event encoded the value. Only bytes that a header cannot
+			// hold are encoded here.
 			d.set(textproto.CanonicalMIMEHeaderKey(name), encode(value, isPrintable))
 		}
 	}
@@ -257,8 +255,8 @@ func isCloudEvent(headers map[string]string) bool {
 	return true
 }
 
-// passes reports whether an inbound attribute is passed on. Binary mode has no
-// datacontenttype: that is the content type.
+// passes reports whether a received attribute is passed on. Binary mode has no
+// datacontenttype: the content type replaces it.
 func passes(attribute string, foreign bool) bool {
 	switch attribute {
 	case "", "datacontenttype":
@@ -269,7 +267,7 @@ func passes(attribute string, foreign bool) bool {
 	return eachByte(attribute, isAlphanumeric)
 }
 
-// trace tells the receiver what it is called in; without that there is no tracestate.
+// trace sends the span of the call to the receiver. Without a span it sends no tracestate.
 func (d *delivery) trace(parent string, e *core.Event) {
 	if parent == "" {
 		return
@@ -280,9 +278,9 @@ func (d *delivery) trace(parent string, e *core.Event) {
 	}
 }
 
-// spanOf is the traceparent of the call that a job was taken for; empty if there is none.
-// It is the span of the attempt, or, from a gateway that makes no spans, what came with
-// the event.
+// spanOf returns the traceparent of the call for which a job was taken; empty if there is
+// none. It is the span of the attempt. A gateway that makes no spans sends the span that
+// came with the event.
 func (c *Client) spanOf(job *core.TakenJob) string {
 	parent := job.Event.Headers[core.Traceparent]
 	span, ok := core.ParseSpan(parent)
@@ -305,8 +303,8 @@ func (d *delivery) sign(s *signer, id string, now time.Time) {
 	d.set("Webhook-Signature", s.sign(id, timestamp, d.payload))
 }
 
-// contentType is what the sender called the payload; if it did not say, what the
-// payload looks like. It is empty if there is no payload.
+// contentType returns the content type that the sender declared. If there is none, it is
+// guessed from the payload. It is empty if there is no payload.
 func contentType(e *core.Event) string {
 	switch {
 	case e.ContentType != "" && eachByte(e.ContentType, isValueByte):

@@ -20,7 +20,7 @@ const (
 	maxError = 512      // bytes of an error
 )
 
-// read makes a Reply of an answer and closes it.
+// read makes a Reply of a response and closes the response.
 func read(resp *http.Response, now time.Time) worker.Reply {
 	r := worker.Reply{
 		OK:         resp.StatusCode/100 == 2,
@@ -36,13 +36,13 @@ func read(resp *http.Response, now time.Time) worker.Reply {
 
 var buffers = sync.Pool{New: func() any { return new([core.MaxResponse]byte) }}
 
-// readBody returns what is kept of the body. Whatever goes wrong while reading is
-// no news: the status line has said how the delivery went. Reading to the end is
-// what lets the connection be used again.
+// readBody returns the kept part of the body. An error while reading does not matter: the
+// status line has the result of the delivery. Reading to the end permits the reuse of the
+// connection.
 func readBody(resp *http.Response) string {
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		return "" // the "body" is a connection that waits for us to speak
+		return "" // the "body" is a connection that waits for the client to speak
 	}
 	if resp.ContentLength == 0 {
 		return ""
@@ -56,8 +56,8 @@ func readBody(resp *http.Response) string {
 	return clean(string(buffer[:n]), core.MaxResponse)
 }
 
-// describeStatus uses our own words for the status, as the handler's reason
-// phrase could be anything.
+// describeStatus uses the standard text of the status, because the handler's reason phrase
+// could be anything.
 func describeStatus(resp *http.Response) string {
 	status := strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))
 	switch {
@@ -72,8 +72,8 @@ func describeStatus(resp *http.Response) string {
 	return status + "; redirects are not followed"
 }
 
-// locationHost is where a redirect points, without path and query: those may hold
-// secrets. Empty if it stays on the same host.
+// locationHost returns the host of a redirect, without path and query, which may contain
+// secrets. It is empty if the host does not change.
 func locationHost(resp *http.Response) string {
 	u, err := url.Parse(resp.Header.Get("Location"))
 	if err != nil {
@@ -82,9 +82,9 @@ func locationHost(resp *http.Response) string {
 	return clean(u.Hostname(), 253)
 }
 
-// retryAfter is how long a reply asks to be left alone, in seconds or until a
-// date (RFC 9110, section 10.2.3), from 0 to [core.MaxBackoff]. Anything else is
-// ignored, and so is the header on a reply that has no business with it.
+// retryAfter returns for how long a reply asks for no further requests, in seconds or until
+// a date (RFC 9110, section 10.2.3), from 0 to [core.MaxBackoff]. It ignores any other
+// value, and the header on replies with other statuses.
 func retryAfter(resp *http.Response, now time.Time) time.Duration {
 	switch resp.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -111,8 +111,8 @@ func parseRetryAfter(value string, now time.Time) time.Duration {
 	return min(max(date.Sub(now), 0), core.MaxBackoff)
 }
 
-// clean makes text fit for every store: valid UTF-8, no NUL, at most max bytes,
-// no half characters.
+// clean makes text suitable for every store: valid UTF-8, no NUL, at most max bytes, no
+// partial characters.
 func clean(s string, max int) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	if len(s) <= max {

@@ -13,17 +13,17 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// A signer signs deliveries as Standard Webhooks 1.0 says, in the symmetric form (v1) or with
+// A signer signs deliveries as in Standard Webhooks 1.0, in the symmetric form (v1) or with
 // an ed25519 key (v1a):
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md.
-// Several secrets give several signatures, so that a handler can move from one to
-// the next.
+// Several secrets give several signatures, so that a handler can change from one to the
+// next.
 type signer struct {
 	keys []endpoint.SigningKey
-	pool sync.Pool // of *signing: an HMAC that has seen its key resets cheaply
+	pool sync.Pool // of *signing: an HMAC with a known key resets cheaply
 }
 
-// A signing is what one signature needs at a time.
+// A signing is the working memory of one signature.
 type signing struct {
 	macs          []hash.Hash // by key; nil for an ed25519 key
 	head, sum, to []byte
@@ -59,9 +59,9 @@ func newSigning(keys []endpoint.SigningKey) *signing {
 	return g
 }
 
-// sign returns the value of webhook-signature: for each secret v1 and the base64 of the
-// HMAC-SHA256 of "id.timestamp.body", or v1a and that of its ed25519 signature. The timestamp
-// is in Unix seconds.
+// sign returns the value of webhook-signature. For each HMAC key it has v1 and the base64
+// of the HMAC-SHA256 of "id.timestamp.body"; for an ed25519 key it has v1a and the base64
+// of the signature. The timestamp is in Unix seconds.
 func (s *signer) sign(id, timestamp string, body []byte) string {
 	g := s.pool.Get().(*signing)
 	defer s.pool.Put(g)

@@ -16,17 +16,16 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// maxResult is how many bytes the reply to a step may have: it becomes its result.
+// maxResult bounds the reply to a step in bytes, since it becomes the step's result.
 const maxResult = 1 << 20
 
-// Steps makes the calls of workflow steps, each signed once with each of these
-// secrets; none means unsigned. An error quotes no secret.
+// Steps makes the calls of workflow steps, with one signature for each of these secrets;
+// none means unsigned. An error quotes no secret.
 //
-// A step differs from a delivery in that the body of the reply matters: one that
-// breaks off is a failure although its status is 2xx, and so is one that is not
-// UTF-8 text or has a NUL byte. That failure has a class of its own, data. A reply in
-// gzip is unpacked, although no call asks for one. Steps
-// are not CloudEvents, since what they send is not the event.
+// A step differs from a delivery, because it needs the body of the reply. A body that
+// breaks off is a failure although its status is 2xx. A body that is not UTF-8 text, or has
+// a NUL byte, is a failure of class data. A reply in gzip is unpacked, although no call
+// asks for one. Steps are not CloudEvents, since they do not send the event.
 func (c *Client) Steps(secrets []string) (runner.Caller, error) {
 	signer, err := newSigner(secrets)
 	if err != nil {
@@ -35,8 +34,8 @@ func (c *Client) Steps(secrets []string) (runner.Caller, error) {
 	return &stepCaller{client: c, signer: signer}, nil
 }
 
-// A stepCaller makes the calls of all steps. It goes to the transport for the same
-// reasons as httpSender.
+// A stepCaller makes the calls of all steps. It uses the transport for the same reasons as
+// httpSender.
 type stepCaller struct {
 	client *Client
 	signer *signer // nil: unsigned
@@ -60,8 +59,8 @@ func (s *stepCaller) Call(ctx context.Context, r workflow.Request, job core.Take
 	return runner.Answer{StatusCode: reply.StatusCode, Error: reply.Error, Response: reply.Response, RetryAfter: reply.RetryAfter}
 }
 
-// request makes the request. It has no GetBody, and its key is not spelt as net/http
-// looks it up, so that nothing sends it a second time.
+// request makes the request. It has no GetBody, and net/http does not recognise the
+// spelling of its key. So nothing sends the request a second time.
 func (s *stepCaller) request(ctx context.Context, r workflow.Request, job *core.TakenJob, now time.Time) (*http.Request, error) {
 	u, err := endpoint.ParseURL(r.URL)
 	if err != nil {
@@ -100,7 +99,7 @@ func (d *delivery) describeStep(job *core.TakenJob, key string) {
 	d.set("X-Gateway-Step", encode(job.Situation.Step.Path, isPlain))
 }
 
-// result makes an answer of a reply that says 2xx, and closes it.
+// result makes an Answer of a 2xx response, and closes the response.
 func result(ctx context.Context, resp *http.Response, now time.Time) runner.Answer {
 	defer resp.Body.Close()
 	body, other, err := unpacked(resp, maxResult+1)
@@ -125,10 +124,10 @@ func result(ctx context.Context, resp *http.Response, now time.Time) runner.Answ
 	return a
 }
 
-// readable reports whether bytes can be kept as text.
+// readable reports whether bytes can be stored as text.
 func readable(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
-// brokenOff puts into words that only a part of a reply came.
+// brokenOff describes a reply that ended too early.
 func brokenOff(ctx context.Context, err error, start time.Time) string {
 	class, detail := classify(ctx, err, start)
 	switch {
