@@ -9,35 +9,35 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 )
 
-// maxAnswer is how many bytes of JSON the answer of an invocation may have. Lambda
-// refuses more, and the process would end of it.
+// maxAnswer is the largest answer of an invocation, in bytes of JSON. Lambda refuses a
+// larger one, and would end the process.
 const maxAnswer = 6<<20 + 100
 
-// MaxBody is how many bytes of an answer its body may take, as a text in JSON. The rest is
-// for the headers.
+// MaxBody is the largest body of an answer, in bytes as a JSON string. The rest is for the
+// headers.
 const MaxBody = maxAnswer - 16<<10
 
-// An answer is the writer of a reply that is sent as a whole. It keeps to what
-// net/http's own writer does with those who write: the first status counts, and the
-// header as it is then; a reply without a word is 200; and to HEAD, or with a status that
-// has none, there is no body.
+// An answer is the writer of a reply that is sent as a whole. It follows the rules of
+// net/http's own writer. The first status counts, with the headers at that time. A reply
+// without any write is 200. A reply to HEAD has no body, and neither has a reply with a
+// status that permits none.
 type answer struct {
 	method string
 	header http.Header
 	sent   *core.ProxyResponseWriterV2
-	status int  // 0 until there is one
+	status int  // 0 until it is set
 	length int  // of the body
-	large  bool // more was said than fits
+	large  bool // the body is larger than fits
 }
 
 func newAnswer(method string) *answer {
 	return &answer{method: method, header: http.Header{}, sent: core.NewProxyResponseWriterV2()}
 }
 
-// Header is what the reply will have.
+// Header returns the headers of the reply.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader decides the status. Provisional ones are not sent.
+// WriteHeader sets the status. Provisional statuses are not sent.
 func (a *answer) WriteHeader(status int) {
 	if a.status != 0 || status < http.StatusOK {
 		return
@@ -50,8 +50,7 @@ func (a *answer) WriteHeader(status int) {
 	a.sent.WriteHeader(status)
 }
 
-// ofConnection are headers that the front door writes itself, for a connection that is
-// its own.
+// ofConnection are headers that the front door writes for its own connection.
 var ofConnection = []string{"Connection", "Content-Length", "Keep-Alive", "Transfer-Encoding", "Date"}
 
 // Write adds to the body.
@@ -70,7 +69,8 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.sent.Write(p)
 }
 
-// json is the answer of the invocation. It is false if that is more than one may be.
+// json returns the answer of the invocation. It returns false if the answer is larger than
+// maxAnswer.
 func (a *answer) json() ([]byte, bool) {
 	a.WriteHeader(http.StatusOK)
 	if a.large {
@@ -78,14 +78,14 @@ func (a *answer) json() ([]byte, bool) {
 	}
 	reply, err := a.sent.GetProxyResponse()
 	if err != nil {
-		return nil, false // cannot be: it has a status
+		return nil, false // impossible: it has a status
 	}
 	if a.method == http.MethodHead {
 		reply.Body, reply.IsBase64Encoded = "", false
 	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false) // it would make a fourth more of some bodies
+	e.SetEscapeHTML(false) // it would enlarge some bodies by a fourth
 	if err := e.Encode(reply); err != nil || text.Len() > maxAnswer {
 		return nil, false
 	}

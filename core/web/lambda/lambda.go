@@ -1,15 +1,14 @@
 // Package lambda answers invocations of a function on AWS Lambda that are HTTP requests,
 // by an HTTP API (payload format 2.0) or a function URL, which send the same shape.
 //
-// The one idea to know: whoever answers is not to notice. What a handler sees of a
-// request is what net/http's server would have shown it, and what it says is sent as that
-// server would have sent it, as far as the front door lets either through; the transcripts
-// of core/web are played both ways. The conversion itself is that of
-// aws-lambda-go-api-proxy's package core, repaired where signatures, addresses or routes
-// would not survive it: see [request] and [answer].
+// The one idea to know: handlers do not notice the difference. A handler sees the same
+// request as from net/http's server, and its reply is sent as that server would send it, as
+// far as the front door permits. Tests play the transcripts of core/web both ways. The
+// package core of aws-lambda-go-api-proxy does the conversion itself. This package repairs
+// it where signatures, addresses or routes would change: see [request] and [answer].
 //
-// It imports core, core/web for the replies that it gives itself, and AWS's two libraries
-// for the shapes.
+// It imports core, core/web for its own replies, and AWS's two libraries for the data
+// types.
 package lambda
 
 import (
@@ -25,8 +24,8 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// answerBefore is what is left of an invocation when its request is given up: the rest is
-// for the reply.
+// answerBefore is how long before the end of an invocation its request is canceled. The
+// rest of the time is for the reply.
 const answerBefore = time.Second
 
 var (
@@ -36,13 +35,13 @@ var (
 	errLarge     = gateway.Refuse(gateway.Invalid, "the reply would be larger than the 6 MB that a function may send; ask for less, with a lower limit or batch")
 )
 
-// Answer has a handler answer the request that an invocation's event is, and returns the
-// invocation's answer. The request's context ends a second before the invocation does. A
-// handler that panics, also to have the connection cut, which is not ours, has not said
-// all it had to say: the reply is 500. One that says more than fits into an answer gets
-// its caller a 400.
+// Answer makes a handler answer the HTTP request in an invocation's event, and returns the
+// invocation's answer. The request's context ends a second before the invocation does. If
+// the handler panics, its reply is incomplete, and the answer is 500. That includes a panic
+// that would cut the connection, since the connection is the front door's. If the reply is
+// larger than an answer may be, the caller gets a 400.
 //
-// The error is of an event that is no such request, and of no other.
+// The error says that an event is not such a request. There is no other error.
 func Answer(ctx context.Context, h http.Handler, event []byte, log *slog.Logger) ([]byte, error) {
 	ctx, cancel := within(ctx)
 	defer cancel()
@@ -63,7 +62,7 @@ func Answer(ctx context.Context, h http.Handler, event []byte, log *slog.Logger)
 	return text, nil
 }
 
-// within is the context of a request.
+// within returns the context of a request.
 func within(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -72,14 +71,14 @@ func within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-answerBefore))
 }
 
-// refused is the answer to a request that nothing else can be said to.
+// refused returns the answer to a request that no handler can answer.
 func refused(r *http.Request, err error) *answer {
 	a := newAnswer(r.Method)
 	web.Refuse(err).ServeHTTP(a, r)
 	return a
 }
 
-// serve tells whether the handler said all it had to say.
+// serve reports whether the handler returned without a panic.
 func serve(h http.Handler, w http.ResponseWriter, r *http.Request, log *slog.Logger) (whole bool) {
 	defer func() {
 		if v := recover(); v != nil && v != http.ErrAbortHandler {

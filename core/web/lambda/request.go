@@ -12,14 +12,14 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 )
 
-// request is the HTTP request of an event, as net/http's server would have made it of
-// the request that came in at the front door. HTTP APIs (payload format 2.0) and function
-// URLs send the same shape:
+// request returns the HTTP request of an event, as net/http's server would have made it
+// from the request to the front door. HTTP APIs (payload format 2.0) and function URLs send
+// the same data:
 // https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 //
-// The conversion of the library is repaired where it changes what a signature, a client's
-// address or a route depends on: it cuts header values at commas, leaves Host empty and
-// the address without a port, reads a path as a URL, and knows nothing of stages.
+// The library's conversion is repaired where it changes the input of signatures, client
+// addresses or routes. The library splits header values at commas, leaves Host empty and
+// the address without a port, reads a path as a URL, and ignores stages.
 func request(ctx context.Context, event []byte) (*http.Request, error) {
 	var e events.APIGatewayV2HTTPRequest
 	if err := json.Unmarshal(event, &e); err != nil || e.RequestContext.HTTP.Method == "" {
@@ -27,7 +27,7 @@ func request(ctx context.Context, event []byte) (*http.Request, error) {
 	}
 	header, host := headerOf(e)
 	e.RawPath = unstaged(escaped(e.RawPath), e.RequestContext.Stage)
-	e.RequestContext.DomainName = "" // it would be part of what is read as a URL
+	e.RequestContext.DomainName = "" // otherwise the library reads it as part of a URL
 	if err := check(&e); err != nil {
 		return nil, err
 	}
@@ -41,14 +41,14 @@ func request(ctx context.Context, event []byte) (*http.Request, error) {
 	if e.RawQueryString != "" {
 		r.RequestURI += "?" + e.RawQueryString
 	}
-	r.URL.Scheme, r.URL.Host = "", "" // they are Host's
+	r.URL.Scheme, r.URL.Host = "", "" // Host has them
 	r.RemoteAddr = net.JoinHostPort(e.RequestContext.HTTP.SourceIP, "0")
 	r.Header, r.Host = header, host
 	return r, nil
 }
 
-// check finds what the library would fail at, and tell standard output of, with the path
-// and query, which may hold a token. It decodes the body.
+// check finds the faults for which the library would print the path and query to standard
+// output, since these may contain a token. It decodes the body.
 func check(e *events.APIGatewayV2HTTPRequest) error {
 	if e.IsBase64Encoded {
 		body, err := base64.StdEncoding.DecodeString(e.Body)
@@ -63,8 +63,8 @@ func check(e *events.APIGatewayV2HTTPRequest) error {
 	return nil
 }
 
-// headerOf is the header as it was received, as far as the front door tells: values of
-// one name that came in several lines come joined. Cookies come apart.
+// headerOf returns the headers as they were received, as far as the front door passes them
+// on: values of one name in several lines are joined. Cookies are separate.
 func headerOf(e events.APIGatewayV2HTTPRequest) (h http.Header, host string) {
 	h = make(http.Header, len(e.Headers)+1)
 	for name, value := range e.Headers {
@@ -82,8 +82,8 @@ func headerOf(e events.APIGatewayV2HTTPRequest) (h http.Header, host string) {
 	return h, host
 }
 
-// unstaged is a path without the stage of an API, which is in front of it unless it is
-// the default one.
+// unstaged returns a path without the stage of an API. The stage comes first in the path
+// unless it is the default one.
 func unstaged(path, stage string) string {
 	rest, ok := strings.CutPrefix(path, "/"+stage)
 	switch {
@@ -97,7 +97,7 @@ func unstaged(path, stage string) string {
 	return rest
 }
 
-// escaped is a path that can be one of a URL. Some front doors hand it on decoded.
+// escaped returns a path that is valid in a URL. Some front doors pass the path on decoded.
 func escaped(path string) string {
 	var b strings.Builder
 	for i := 0; i < len(path); i++ {
