@@ -25,18 +25,20 @@ const (
 	maxFetches         = 2        // at once of known addresses, and as many of new ones
 )
 
-// Certificates fetches signing certificates and keeps them for an hour, the 16
-// that were used last. Those who want the same one at the same time wait for one
-// fetch of at most 5 seconds. One that failed is not tried again for 10 seconds.
+// Certificates fetches signing certificates and keeps the 16 last used ones for an hour.
+// Callers that need the same one at the same time share one fetch of at most 5 seconds. A
+// failed fetch is not repeated for 10 seconds.
 //
-// A forger may name another address in every message. A fetch from an address that never gave
-// a certificate therefore takes from a budget: each client has 10 fetches at once and one
-// more every 6 seconds; all clients together have 40 and one more every second. Beyond the
-// budget a fetch fails without a call, and the failure is not remembered. Each client has one
-// such fetch at a time, and all clients together have two. So one client cannot keep another
-// from a certificate that is new here. Requests of strangers cost known addresses nothing: a
-// fetch from a known address needs no budget and has a lane of its own (2 at once each).
-// Failures are kept apart, so that they push no certificate out.
+// A forger may name another address in every message. A fetch from an address that never
+// gave a certificate therefore takes from a budget: each client has 10 fetches at once and
+// one more every 6 seconds; all clients together have 40 and one more every second. Beyond
+// the budget a fetch fails without a call, and the failure is not remembered. Each client
+// has one such fetch at a time, and all clients together have two. So one client cannot
+// keep another from a certificate that is new here.
+//
+// Requests of strangers do not affect known addresses: a fetch from a known address needs
+// no budget and has a lane of its own (2 at once each). Failures are kept apart, so that
+// they displace no certificate.
 //
 // It is safe for concurrent use.
 type Certificates struct {
@@ -75,13 +77,13 @@ func (c *Certificates) find(ctx context.Context, from client, url string) (*x509
 	if e := c.kept(url); e != nil {
 		return e.certificate, e.err
 	}
-	// Each client has its own flight: in a shared one the empty budget of one client would
-	// fail all of them.
+	// Each client has its own flight. In a shared flight the empty budget of one client
+	// would fail all clients.
 	done := c.flight.DoChan(from.String()+" "+url, func() (any, error) {
 		if e := c.kept(url); e != nil { // by a flight that landed since
 			return e.certificate, e.err
 		}
-		// Whoever came first may go; others wait for the same fetch.
+		// The fetch continues if the first caller leaves, because others wait for it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), certificateTimeout)
 		defer cancel()
 		return c.call(ctx, from, url)
@@ -117,9 +119,9 @@ func (c *Certificates) call(ctx context.Context, from client, url string) (*x509
 	return certificate, err
 }
 
-// lanes are the lanes in which a fetch waits for its turn, one after the other. A fetch from
-// a new address takes from the client's budget, and waits for the client's earlier fetch
-// first.
+// lanes returns the lanes in which a fetch waits for its turn, one after the other. A fetch
+// from a new address takes from the client's budget, and waits for the client's earlier
+// fetch first.
 func (c *Certificates) lanes(from client, url string) ([]chan struct{}, error) {
 	now := c.clock()
 	c.mu.Lock()
@@ -146,10 +148,10 @@ func (c *Certificates) download(ctx context.Context, url string) (*x509.Certific
 	return parseCertificate(body)
 }
 
-// parseCertificate reads a file that is one certificate and nothing else.
+// parseCertificate reads a file with one certificate and nothing else.
 func parseCertificate(file []byte) (*x509.Certificate, error) {
 	block, rest := pem.Decode(file)
-	// pem.Decode skips what comes before a block, even other blocks that are broken.
+	// pem.Decode skips text before a block, even other blocks that are broken.
 	start := []byte("-----BEGIN CERTIFICATE-----")
 	if block == nil || !bytes.HasPrefix(bytes.TrimSpace(file), start) || bytes.Count(file, []byte("-----BEGIN")) != 1 || len(bytes.TrimSpace(rest)) > 0 {
 		return nil, errors.New("the file is not one certificate in PEM form")
@@ -164,7 +166,7 @@ func parseCertificate(file []byte) (*x509.Certificate, error) {
 	return certificate, nil
 }
 
-// kept returns what is known about an address, nil if nothing is.
+// kept returns the entry of an address, nil if there is none.
 func (c *Certificates) kept(url string) *entry {
 	now := c.clock()
 	c.mu.Lock()
@@ -186,15 +188,15 @@ func (c *Certificates) keep(url string, certificate *x509.Certificate, err error
 	c.known.put(url, &entry{certificate: certificate, until: now.Add(certificateLife), used: now})
 }
 
-// An entry is a certificate, or why there is none.
+// An entry is a certificate, or the reason why there is none.
 type entry struct {
 	certificate *x509.Certificate
 	err         error
 	until, used time.Time
 }
 
-// A shelf holds at most maxKept entries by their address. One whose time is over
-// stays, since its address is not a new one.
+// A shelf holds at most maxKept entries by their address. An expired entry stays, since its
+// address is not a new one.
 type shelf map[string]*entry
 
 func (s shelf) find(url string, now time.Time) *entry {
@@ -209,7 +211,7 @@ func (s shelf) find(url string, now time.Time) *entry {
 	return e
 }
 
-// put adds an entry; if there is no room, the one unused for longest goes.
+// put adds an entry. If there is no room, it removes the entry that was unused for longest.
 func (s shelf) put(url string, e *entry) {
 	if _, ok := s[url]; !ok && len(s) >= maxKept {
 		oldest := ""

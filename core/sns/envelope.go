@@ -11,13 +11,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// An envelope holds the members of a posted message that mean something, under
-// their usual names. One that was absent or null is not in it.
+// An envelope holds the known members of a posted message, under their usual names. Members
+// that were absent or null are not in it.
 type envelope map[string]string
 
-// signed lists what the signature of each type covers, in the order of the signed
-// text. Amazon's pages on the two confirmations leave out SubscribeURL and Token;
-// their real signatures cover both.
+// signed lists the members that the signature of each type covers, in the order of the
+// signed text. Amazon's pages on the two confirmations leave out SubscribeURL and Token;
+// the real signatures cover both.
 var signed = map[Type][]string{
 	Notification:             {"Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"},
 	SubscriptionConfirmation: confirmation,
@@ -26,8 +26,8 @@ var signed = map[Type][]string{
 
 var confirmation = []string{"Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type"}
 
-// usual maps the names of members to their usual ones. Messages that went through
-// AWS Lambda spell some of them in another way.
+// usual maps the names of members to their usual ones. Messages that passed through AWS
+// Lambda spell some of them in another way.
 var usual = map[string]string{
 	"Message": "Message", "MessageId": "MessageId", "Subject": "Subject", "Timestamp": "Timestamp",
 	"TopicArn": "TopicArn", "Type": "Type", "Token": "Token",
@@ -36,16 +36,15 @@ var usual = map[string]string{
 	"Signature": "Signature", "SignatureVersion": "SignatureVersion",
 }
 
-// maxMembers bounds what is read of a message that nobody has signed yet. Amazon's
-// have about ten.
+// maxMembers bounds the members of a message that are read before its signature is
+// verified. Amazon's messages have about ten.
 const maxMembers = 64
 
 // decode reads an envelope.
 //
-// It goes from token to token because json.Unmarshal would match the names of a
-// struct's fields in any case, and lets the last of two equal names win: whoever
-// reads the same bytes in another way would see another message. What comes after
-// the last member that is allowed is not read at all.
+// It reads token by token, because json.Unmarshal matches the names of a struct's fields in
+// any case, and uses the last of two equal names. Another reader of the same bytes could
+// then see another message. It does not read beyond the last permitted member.
 func decode(body []byte) (envelope, error) {
 	if !utf8.Valid(body) {
 		return nil, core.Refuse(core.Invalid, "Invalid UTF-8")
@@ -118,8 +117,7 @@ func (e envelope) set(name string, value json.RawMessage) error {
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
 
-// check tells whether everything is there that a message of its type has, and
-// nothing that one of another type has.
+// check checks that a message has all members of its type, and none of another type.
 func (e envelope) check(verified bool) error {
 	required := []string{"Type", "MessageId", "TopicArn"}
 	if verified {
@@ -142,8 +140,8 @@ func (e envelope) check(verified bool) error {
 	return e.checkConfirmation(verified)
 }
 
-// checkNotification refuses members of a confirmation: the signature would not
-// cover them.
+// checkNotification refuses members of a confirmation, because the signature does not cover
+// them.
 func (e envelope) checkNotification(verified bool) error {
 	for _, name := range []string{"Token", "SubscribeURL"} {
 		if e[name] != "" && verified {
@@ -165,8 +163,8 @@ func (e envelope) checkConfirmation(verified bool) error {
 
 func (e envelope) kind() Type { return Type(e["Type"]) }
 
-// message is what the envelope held. A Subject that the signature of its type does
-// not cover is left out.
+// message returns the content of the envelope. It leaves out a Subject that the signature
+// of its type does not cover.
 func (e envelope) message() Message {
 	m := Message{
 		Type:      e.kind(),
@@ -181,7 +179,7 @@ func (e envelope) message() Message {
 	return m
 }
 
-// text is what the signature covers: names and values, each on a line.
+// text returns the signed text: names and values, each on a line.
 func (e envelope) text() []byte {
 	var b bytes.Buffer
 	for _, name := range signed[e.kind()] {

@@ -14,18 +14,18 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// hashes by the version of the signature. Version 1 is what topics have unless
-// their owner asks for 2. That SHA-1 has collisions lets nobody sign a second
-// message for one that Amazon signed.
+// hashes by the version of the signature. Topics have version 1 unless their owner chooses
+// 2. Collisions of SHA-1 do not let an attacker make a second message for a signature that
+// Amazon made.
 var hashes = map[string]crypto.Hash{"1": crypto.SHA1, "2": crypto.SHA256}
 
-// verify tells whether Amazon SNS signed the envelope for its topic.
+// verify checks that Amazon SNS signed the envelope for its topic.
 func (t *Topic) verify(ctx context.Context, from client, e envelope) error {
 	hash, ok := hashes[e["SignatureVersion"]]
 	if !ok {
 		return unreadable("SignatureVersion is neither 1 nor 2")
 	}
-	// A sloppier decoder would take several texts for the same signature.
+	// A tolerant decoder would accept several texts for the same signature.
 	signature, err := base64.StdEncoding.Strict().DecodeString(e["Signature"])
 	if err != nil {
 		return unreadable("Signature is not base64")
@@ -52,8 +52,8 @@ func (t *Topic) verify(ctx context.Context, from client, e envelope) error {
 	return nil
 }
 
-// validAt fails outside the certificate's time. That is no refusal: it may be our
-// clock that is wrong, and Amazon SNS sends again what got no answer.
+// validAt fails outside the certificate's time. The error is not a refusal: this machine's
+// clock may be wrong, and Amazon SNS sends a message again that got no answer.
 func validAt(c *x509.Certificate, now time.Time) error {
 	if now.Before(c.NotBefore) || now.After(c.NotAfter) {
 		return fmt.Errorf("it is valid from %s to %s, and it is %s; is the clock right?",

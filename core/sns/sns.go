@@ -1,34 +1,31 @@
-// Package sns opens the envelopes that Amazon SNS posts to HTTP endpoints: it
-// says whether one is genuine, confirms subscriptions, and hands on what was
-// published.
+// Package sns opens the envelopes that Amazon SNS posts to HTTP endpoints. It verifies
+// them, confirms subscriptions, and returns the published messages.
 //
-// The idea to know: a signature proves that some topic of Amazon's sent this, not
-// that it was yours, and everybody may have a topic. What names you is the list
-// of topics in [Options].TopicARNs. Nor does the envelope prove where its
-// certificate comes from: that rests on fetching it from exactly the host of the
-// topic's own region. The file holds no chain, so there is none to check, and the
-// name in it differs from region to region and is not judged.
+// The idea to know: a signature proves that some topic of Amazon sent a message, and anyone
+// may own a topic. Only the list of topics in [Options].TopicARNs selects the operator's
+// own. The envelope does not prove either where its certificate comes from. That proof is
+// the fetch from exactly the host of the topic's own region. The file contains no chain to
+// check, and the name in it differs between regions and is not checked.
 //
 // An envelope is checked in this order, and the first check that fails ends it:
 //
 //	JSON and fields ─▶ type ─▶ topic listed ─▶ form of signature and addresses
 //	  ─▶ certificate ─▶ signature ─▶ SubscribeURL ─▶ confirmation
 //
-// Nothing is fetched while anything is left that can be judged without it, and
-// nothing ever from an address of the sender's choice: that of a certificate has a
-// fixed form, and that of a confirmation is put together here. Only SkipVerify,
-// for emulators, lets go of that.
+// All checks that need no fetch come before the first fetch. No fetch goes to an address of
+// the sender's choice: the address of a certificate has a fixed form, and this package
+// builds the address of a confirmation. Only SkipVerify, for emulators, permits others.
 //
-// What is used is what was verified. The envelope is decoded once, with exact
-// names, and refused if a name is there twice. All signed fields but the message
-// itself are held to one line: the signed text separates fields by line breaks
-// without escaping any, so whoever may publish could move one otherwise, and
-// give a message another id. MessageAttributes are not signed and not read.
+// Only verified data is used. The envelope is decoded once, with exact names, and refused
+// if a name occurs twice. All signed fields except the message itself must be single lines:
+// the signed text separates fields by line breaks without escaping. A publisher could
+// otherwise move a line break, and give a message another id. MessageAttributes are not
+// signed and not read.
 //
-// How old a message may be is not limited: Amazon documents no bound, and a
-// repeated one is found by its ID.
+// The age of a message is not limited: Amazon documents no bound, and a repeated message is
+// found by its ID.
 //
-// sns knows nothing of HTTP but addresses; it imports core, core/endpoint,
+// sns knows nothing of HTTP except addresses. It imports core, core/endpoint,
 // golang.org/x/sync and the standard library, without net/http.
 //
 // Source: https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html
@@ -50,27 +47,27 @@ const (
 	maxConfirm     = 64 << 10 // bytes of the answer to a confirmation
 )
 
-// ErrConfirmation is wrapped by errors of subscriptions whose message was in
-// order, but which could not be confirmed. Amazon SNS sends the message again.
+// ErrConfirmation is wrapped by the error of a genuine message whose subscription could not
+// be confirmed. Amazon SNS sends the message again.
 var ErrConfirmation = errors.New("subscription confirmation failed")
 
-// A Fetch gets a URL and returns what the answer's status line and body say. It
-// follows no redirects, fails if the body is longer than limit bytes, and returns
-// when ctx ends. Its errors hold nothing of the URL's query.
+// A Fetch gets a URL and returns the status and the body. It follows no redirects, fails if
+// the body is longer than limit bytes, and returns when ctx ends. Its errors contain
+// nothing of the URL's query.
 type Fetch func(ctx context.Context, url string, limit int64) (status int, body []byte, err error)
 
 // Options of a Topic.
 type Options struct {
-	// TopicARNs are the topics whose messages are taken; empty means anybody's.
+	// TopicARNs are the topics whose messages are accepted; empty means the topics of every
+	// owner.
 	TopicARNs []string
 
-	// SkipVerify takes messages without looking at their signature, and confirms a
-	// subscription at whatever address the message names. For emulators.
+	// SkipVerify accepts messages without checking their signature, and confirms a
+	// subscription at any address that the message names. It is for emulators.
 	SkipVerify bool
 
-	// AllowPrivate is server.allow_private_urls. With SkipVerify it lets addresses
-	// of confirmations be http:// ones; which hosts are connected to is decided
-	// where they are dialled.
+	// AllowPrivate is server.allow_private_urls. With SkipVerify it permits http://
+	// addresses of confirmations. The dialler decides which hosts are permitted.
 	AllowPrivate bool
 
 	// Certificates are shared by all topics. Not needed with SkipVerify.
@@ -79,11 +76,11 @@ type Options struct {
 	// Fetch makes the call that confirms a subscription.
 	Fetch Fetch
 
-	// Clock tells whether certificates are valid. Nil means the machine's.
+	// Clock determines whether certificates are valid. Nil means the machine's clock.
 	Clock core.Clock
 }
 
-// Type is what a message is about.
+// Type is the kind of a message.
 type Type string
 
 // The types of messages.
@@ -93,14 +90,14 @@ const (
 	UnsubscribeConfirmation  Type = "UnsubscribeConfirmation"  // the subscription has ended
 )
 
-// A Message is what was in an envelope. All of it was signed, unless verification
-// was skipped. All but Text are free of control characters.
+// A Message is the content of an envelope. All of it was signed, unless verification was
+// skipped. All fields but Text are free of control characters.
 type Message struct {
 	Type      Type
 	ID        string // the same when the message is sent again; not empty
 	TopicARN  string // not empty
 	Subject   string // of Notification only; empty if there is none
-	Text      string // what was published, of any form; of the others a sentence for people
+	Text      string // the published text of a Notification, in any format; otherwise a sentence for people
 	Timestamp string // as it was sent, such as 2026-03-06T19:53:21.424Z
 }
 
@@ -118,16 +115,15 @@ func NewTopic(o Options) *Topic {
 	return &Topic{options: o}
 }
 
-// Open decodes an envelope, verifies it, and, if it is one that asks for it,
-// confirms the subscription, which takes up to 10 seconds. Confirming twice does
-// no harm. The caller bounds the length of the body, and passes the address that it came
-// from. The calls that a message causes, for its certificate and its confirmation, count
-// against the budget of that address.
+// Open decodes an envelope and verifies it. If the message asks for it, Open confirms the
+// subscription, which takes up to 10 seconds. Confirming twice does no harm. The caller
+// bounds the length of the body, and passes the client's address. The calls that a message
+// causes, for its certificate and its confirmation, count against the budget of that
+// address.
 //
-// A [core.Refusal] of kind Invalid or Unauthorized says that the envelope is not a
-// genuine one; an error that wraps [ErrConfirmation], that it is, but that the
-// subscription was not confirmed; any other error, that this could not be found
-// out now.
+// A [core.Refusal] of kind Invalid or Unauthorized says that the envelope is not genuine.
+// An error that wraps [ErrConfirmation] says that it is genuine, but that the subscription
+// was not confirmed. Any other error says that the check itself failed.
 func (t *Topic) Open(ctx context.Context, from netip.Addr, body []byte) (Message, error) {
 	e, err := decode(body)
 	if err != nil {
@@ -156,7 +152,7 @@ func (t *Topic) takes(topic string) bool {
 	return len(t.options.TopicARNs) == 0 || slices.Contains(t.options.TopicARNs, topic)
 }
 
-// confirm tells the sender that its messages are wanted. Anyone can own a topic and repeat
+// confirm calls the address that confirms a subscription. Anyone can own a topic and repeat
 // its messages, so confirmations have a budget.
 func (t *Topic) confirm(ctx context.Context, from client, e envelope) error {
 	url, err := t.confirmation(e)
@@ -178,7 +174,7 @@ func (t *Topic) confirm(ctx context.Context, from client, e envelope) error {
 	return nil
 }
 
-// confirmation is the address that confirms a subscription.
+// confirmation returns the address that confirms a subscription.
 func (t *Topic) confirmation(e envelope) (string, error) {
 	if t.options.SkipVerify {
 		return givenConfirmation(e["SubscribeURL"], t.options.AllowPrivate)
@@ -186,22 +182,22 @@ func (t *Topic) confirmation(e envelope) (string, error) {
 	return ownConfirmation(e)
 }
 
-// invalid refuses what is no message of Amazon SNS.
+// invalid refuses a body that is not a message of Amazon SNS.
 func invalid(format string, args ...any) error {
 	return refuse(core.Invalid, "Invalid SNS message", format, args...)
 }
 
-// unreadable refuses a signature that is there but cannot be one.
+// unreadable refuses a signature with an invalid format.
 func unreadable(format string, args ...any) error {
 	return refuse(core.Invalid, "Invalid signature", format, args...)
 }
 
-// forged refuses a message that somebody else made.
+// forged refuses a message with a wrong signature.
 func forged(format string, args ...any) error {
 	return refuse(core.Unauthorized, "Invalid signature", format, args...)
 }
 
-// refuse says the same few words to every caller, and to the log the reason.
+// refuse gives every caller the same few words, and the reason to the log.
 func refuse(k core.Kind, message, format string, args ...any) error {
 	return &core.Refusal{Kind: k, Message: message, Cause: fmt.Errorf(format, args...)}
 }

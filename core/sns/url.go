@@ -9,8 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// domains are where the hosts of Amazon's partitions are. Those of the secret
-// regions are reachable from within only.
+// domains are the domains of the hosts in Amazon's partitions. The hosts of the secret
+// regions are only reachable from inside.
 var domains = map[string]string{
 	"aws":        "amazonaws.com",
 	"aws-us-gov": "amazonaws.com",
@@ -18,20 +18,20 @@ var domains = map[string]string{
 	"aws-eusc":   "amazonaws.eu",
 }
 
-// topicARN captures the partition and the region. No region has a digit before
-// its number: with [a-z0-9-] for all of it, s3-us-west-2 would be one, and the
-// host a bucket that anybody could have had.
+// topicARN captures the partition and the region. No region has a digit before its number.
+// If the pattern permitted [a-z0-9-] everywhere, s3-us-west-2 would be a region, and its
+// host a bucket that anyone could own.
 var topicARN = regexp.MustCompile(`^arn:(aws[a-z-]*):sns:([a-z]{2,4}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}):[0-9]{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?$`)
 
-// IsTopic reports whether a text has the form of a topic's ARN: that of a region in
-// a partition with public addresses, such as
-// arn:aws:sns:eu-west-1:123456789012:orders. Messages of other topics never verify.
+// IsTopic reports whether a text has the form of a topic's ARN in a region with public
+// addresses, such as arn:aws:sns:eu-west-1:123456789012:orders. Messages of other topics
+// never verify.
 func IsTopic(arn string) bool {
 	_, ok := host(arn)
 	return ok
 }
 
-// hostOf is the one host that speaks for a topic.
+// hostOf returns the one host whose certificates are valid for a topic.
 func hostOf(topic string) (string, error) {
 	host, ok := host(topic)
 	if !ok {
@@ -48,18 +48,17 @@ func host(topic string) (string, bool) {
 	return "sns." + m[2] + "." + domains[m[1]], true
 }
 
-// isCertificate reports whether the address is one that a host keeps signing
-// certificates at. It compares texts: what no parser has read, no two parsers can
-// read in different ways.
+// isCertificate reports whether the address is one of a signing certificate at a host. It
+// compares texts: without a parser, two parsers cannot read the address in different ways.
 func isCertificate(address, host string) bool {
 	name, ok := strings.CutPrefix(address, "https://"+host+"/SimpleNotificationService-")
 	name, pem := strings.CutSuffix(name, ".pem")
 	return ok && pem && len(name) == 32 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// ownConfirmation is the address that confirms the subscription of a verified
-// envelope, at the topic's own host. The envelope's is only compared with it: an
-// address that says something else is a sign of something we do not understand.
+// ownConfirmation returns the address that confirms the subscription of a verified
+// envelope, at the topic's own host. It only compares the envelope's address with that one:
+// a different address means that the message has an unknown meaning.
 func ownConfirmation(e envelope) (string, error) {
 	host, err := hostOf(e["TopicArn"])
 	if err != nil {
@@ -74,7 +73,7 @@ func ownConfirmation(e envelope) (string, error) {
 	return "https://" + host + "/?" + want.Encode(), nil
 }
 
-// givenConfirmation is the envelope's own address, if it may be called at all.
+// givenConfirmation returns the envelope's own address, if its form permits a call.
 func givenConfirmation(address string, allowHTTP bool) (string, error) {
 	u, err := endpoint.ParseURL(address)
 	if err != nil {
