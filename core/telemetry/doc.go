@@ -1,9 +1,8 @@
-// Package telemetry makes what happens visible. It imports core.
+// Package telemetry shows the work of the gateway. It imports core.
 //
-// The idea to know: services state facts ([core.Fact]), once and after the
-// commit, and everything that is shown is made of them: observe.go turns facts into
-// log lines, package metrics into numbers, package traces into spans. Business code does
-// not count, and logs only what is odd about a single input.
+// The idea to know: services state facts ([core.Fact]), once and after the commit, and all
+// output is made from facts: observe.go makes log lines, package metrics numbers, package
+// traces spans. Business code does not count, and logs only oddities of a single input.
 //
 // # Log lines
 //
@@ -28,10 +27,10 @@
 //	why, doing, probe               of jobs given back, of what failed, of a breaker
 //
 // Normal operation is logged at info, failures with a later attempt at warn, failures that
-// need a person at error, and lines that may come in floods at debug. Of lines that requests
-// from outside cause, the log has one a second for each source and reason, whatever the
-// level: see limiter. Metrics are exact all the same, as they count the facts.
+// need an operator at error, and lines that may come in floods at debug. Of lines that
+// requests from outside cause, the log has one a second for each source and reason, at any
+// level: see limiter. Metrics are exact all the same, since they count the facts.
 //
-// Tokens and header values are never logged, nor what steps receive and pass on;
-// payloads only by the echo receiver, whose purpose that is.
+// Tokens and header values are never logged, nor the data of steps. Only the echo receiver
+// logs payloads, which is its purpose.
 package telemetry

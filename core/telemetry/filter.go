@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// filtering is a slog.Handler that passes the lines that its filter allows, and one line a
+// filtering is a slog.Handler that passes the lines that its filter permits, and one line a
 // second of floods. It knows the target from the logger's attribute of that name.
 type filtering struct {
 	slog.Handler

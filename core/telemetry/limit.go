@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// Repeated is the attribute that says how many more lines like this one were left out.
+// Repeated is the attribute with the number of similar lines that were left out.
 const Repeated = "repeated"
 
 const (
@@ -190,8 +190,8 @@ func describe(target string, r slog.Record) (base, reason string, stored bool) {
 // maxShape bounds the compared part of a reason, in bytes.
 const maxShape = 200
 
-// shape is a reason without the parts that differ from request to request: numbers and quoted
-// text.
+// shape returns a reason without the parts that differ from request to request: numbers and
+// quoted text.
 func shape(reason string) string {
 	var b strings.Builder
 	quoted := false

@@ -11,11 +11,11 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// Target is the attribute that says which part of the program a line is from;
-// the log filter can name it.
+// Target is the attribute that names the part of the program that wrote a line. The log
+// filter can name it.
 const Target = "target"
 
-// LogOptions says where log lines go and how they look.
+// LogOptions set the destination and the format of log lines.
 type LogOptions struct {
 	Out      io.Writer
 	Terminal bool   // Out is a terminal that may be coloured
@@ -27,10 +27,10 @@ type LogOptions struct {
 	Filter string
 }
 
-// NewLogger makes a logger. Of lines that requests from outside cause, it writes one a second
-// for each source and reason, whatever the level; see [Flush]. A filter that cannot be read
-// counts as info and is
-// returned as an error, for the caller to log with the logger it got.
+// NewLogger makes a logger. Of lines that requests from outside cause, it writes one a
+// second for each source and reason, at any level; see [Flush]. An invalid filter counts as
+// info. Then NewLogger also returns an error, which the caller logs with the returned
+// logger.
 func NewLogger(o LogOptions) (*slog.Logger, error) {
 	f, err := parseFilter(o.Filter)
 	return slog.New(&filtering{Handler: newHandler(o), filter: f, limiter: newLimiter()}), err
@@ -47,11 +47,11 @@ func newHandler(o LogOptions) slog.Handler {
 	return slog.NewTextHandler(o.Out, &slog.HandlerOptions{Level: everything})
 }
 
-// escapes are what a terminal obeys, and the text that tint would make one of: it lets
-// sequences of colours through, and with them what somebody outside wrote.
+// escapes replace the escape character, and the text that tint converts to it: tint passes
+// colour sequences on, and text from outside may contain them.
 var escapes = strings.NewReplacer("\x1b", `\x1B`, `\x1b`, `\x1B`)
 
-// tame makes an attribute fit for a terminal. Other control characters are quoted in
+// tame makes an attribute safe for a terminal. Other control characters are quoted in
 // values, but not in messages.
 func tame(_ []string, a slog.Attr) slog.Attr {
 	if k := a.Value.Kind(); k != slog.KindString && k != slog.KindAny {
@@ -82,7 +82,7 @@ var levels = map[string]slog.Level{
 	"info": slog.LevelInfo, "debug": slog.LevelDebug, "trace": slog.LevelDebug - 4,
 }
 
-// A filter is the least level that is shown, in general and per target.
+// A filter is the lowest level that is shown, in general and per target.
 type filter struct {
 	rest    slog.Level
 	targets map[string]slog.Level
@@ -110,7 +110,7 @@ func parseFilter(s string) (filter, error) {
 		}
 	}
 	if all, ok := f.targets["gateway"]; ok {
-		f.rest = all // whatever the level for the rest of the world is
+		f.rest = all // also if the general level is higher
 	}
 	return f, nil
 }

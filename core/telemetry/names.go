@@ -7,11 +7,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Names is what is configured, as far as measurements are told apart by it. Whatever
-// else comes up is [Other] in them, so that nobody outside can make more of them.
+// Names are the configured names by which measurements are distinguished. Other names count
+// as [Other], so that requests from outside cannot create series.
 type Names struct {
 	Sources, Handlers, Queues []string
-	Schedules                 []string             // the sources that are one
+	Schedules                 []string             // the sources that are schedules
 	Workflows                 map[string][]string  // the steps of each, at any depth
 	Alerts                    map[core.Lane]string // the type of each place, by the lane that is shown
 }
@@ -19,7 +19,7 @@ type Names struct {
 // Other stands for all names that are not configured.
 const Other = "other"
 
-// And is what is configured here or there.
+// And returns the names of both configurations.
 func (n Names) And(m Names) Names {
 	both := Names{
 		Sources:   union(n.Sources, m.Sources),

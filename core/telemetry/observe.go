@@ -9,8 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Log is an observer that writes facts as log lines: what went as it should at
-// info, what will be tried again at warn, what needs a person at error.
+// Log returns an observer that writes facts as log lines: successes at info, failures with
+// a later attempt at warn, failures that need an operator at error.
 func Log(l *slog.Logger) core.Observer {
 	o := logger{
 		http:     l.With(Target, "http"),
@@ -95,7 +95,7 @@ func (o logger) observe(f core.Fact) {
 	}
 }
 
-// superseded tells of an outcome that was not stored.
+// superseded logs an outcome that was not stored.
 func (o logger) superseded(f core.Superseded) {
 	message := "outcome came after its lease; another attempt stands"
 	attrs := []slog.Attr{slog.String("job", string(f.Job.ID)), consumerOf(f.Job), slog.Int("attempt", f.Job.Number())}
@@ -106,7 +106,7 @@ func (o logger) superseded(f core.Superseded) {
 	line(o.delivery(f.Job.Lane), slog.LevelWarn, message, attrs...)
 }
 
-// clocksDiffer tells of a machine whose clock is not the database's.
+// clocksDiffer logs that the machine's clock differs from the database's.
 func (o logger) clocksDiffer(f core.ClocksDiffer) {
 	level, message := slog.LevelWarn, "this machine's clock differs from the database's; stored times are the database's, let NTP set both"
 	if f.Ahead.Abs() < time.Second {
@@ -115,11 +115,11 @@ func (o logger) clocksDiffer(f core.ClocksDiffer) {
 	line(o.store, level, message, slog.String("database_ahead", clockSpan(f.Ahead)))
 }
 
-// clockSpan is a difference of clocks, as exact as it is measured.
+// clockSpan returns a difference of clocks, at the precision of the measurement.
 func clockSpan(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
-// troubled tells of a panic as of what needs a person: it will be tried again, and is a
-// defect all the same.
+// troubled logs a failed operation. A panic is logged as a failure that needs an operator:
+// the operation is repeated, but the panic is a defect.
 func (o logger) troubled(f core.Troubled) {
 	if p := (*core.Panic)(nil); errors.As(f.Err, &p) {
 		line(o.store, slog.LevelError, "panic", slog.String("doing", f.Doing), slog.Any("error", f.Err), slog.String("stack", p.Stack))
@@ -134,7 +134,7 @@ func (o logger) accepted(f core.Accepted) {
 		log, message = o.alert, "alert raised"
 	}
 	if !log.Enabled(context.Background(), slog.LevelInfo) {
-		return // before the line is put together: this is the busiest one
+		return // before the line is built: this is the most frequent one
 	}
 	line(log, slog.LevelInfo, message, slog.String("event", string(f.Event.ID)),
 		slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", f.Jobs))
@@ -155,7 +155,7 @@ func (o logger) revived(f core.Revived) {
 	line(o.manage, slog.LevelInfo, message, attrs...)
 }
 
-// kindWord is a kind of refusal as a field of a line.
+// kindWord returns a kind of refusal as a field of a line.
 func kindWord(k core.Kind) string {
 	switch k {
 	case core.Invalid:
@@ -206,7 +206,7 @@ func (o logger) settled(f core.Settled) {
 		slog.String("event", string(f.Job.EventID)), slog.String("job", string(f.Job.ID)),
 		consumerOf(f.Job), slog.Int("attempt", a.Number),
 	}
-	if f.Job.Lane.Queue() == "" { // nobody was called for a message
+	if f.Job.Lane.Queue() == "" { // no receiver was called for a message
 		attrs = append(attrs, slog.Int("status", a.StatusCode), slog.Int64("duration_ms", a.Duration.Milliseconds()))
 	}
 	if a.Error != "" {
@@ -230,9 +230,9 @@ func wordsOf(l core.Lane) deliveryWords {
 	return handlerWords
 }
 
-// pulled tells what consumers do. What is everyday is left to who looks for it.
+// pulled logs the requests of consumers. Frequent ones are logged at debug.
 func (o logger) pulled(f core.Pulled) {
-	level := slog.LevelDebug // consumers may say much
+	level := slog.LevelDebug // consumers may send many requests
 	if f.Action == core.MessagesReturned {
 		level = slog.LevelInfo
 	}
@@ -252,7 +252,7 @@ func (o logger) moved(f core.BreakerMoved) {
 	line(o.worker, slog.LevelInfo, message, consumer(f.Lane))
 }
 
-// delivery is the logger for what becomes of the jobs of a lane.
+// delivery returns the logger for the jobs of a lane.
 func (o logger) delivery(l core.Lane) *slog.Logger {
 	switch {
 	case l.Alert():
@@ -265,7 +265,8 @@ func (o logger) delivery(l core.Lane) *slog.Logger {
 	return o.worker
 }
 
-// consumerOf is consumer of a job's lane, and the host of the place that an alert is posted to.
+// consumerOf returns consumer of a job's lane, and the host of the place to which an alert
+// is posted.
 func consumerOf(j core.Job) slog.Attr {
 	if j.Host == "" {
 		return consumer(j.Lane)
@@ -273,9 +274,9 @@ func consumerOf(j core.Job) slog.Attr {
 	return slog.Attr{Value: slog.GroupValue(consumer(j.Lane), slog.String("host", j.Host))}
 }
 
-// consumer says whose job it is. A queue, a workflow and an alert have no handler, so
-// that a search for a handler's lines never finds theirs. An alert's lane is the one that
-// listings of jobs show.
+// consumer returns the attribute that names the consumer of a lane. A queue, a workflow and
+// an alert have no handler attribute, so that a search for a handler's lines does not find
+// theirs. The lane of an alert is the shown one.
 func consumer(l core.Lane) slog.Attr {
 	switch {
 	case l.Alert():

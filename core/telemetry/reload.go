@@ -15,7 +15,7 @@ var reloadWords = map[core.ReloadResult]string{
 	core.ReloadUnreachable: "configuration cannot be read; the one before stays",
 }
 
-// reloaded tells what became of a configuration, with all that is wrong with it.
+// reloaded logs the result of reading a configuration, with all of its problems.
 func (o logger) reloaded(f core.Reloaded) {
 	level, attrs := slog.LevelInfo, []slog.Attr{slog.String("from", f.From)}
 	if f.Err != nil {

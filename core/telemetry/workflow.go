@@ -7,8 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// stepMoved tells what became of a step. That a step failed for good is a warning: if
-// it leaves the run nothing to do, that is told as well, and needs a person.
+// stepMoved logs the new status of a step. A step that failed for good is a warning. If the
+// run fails because of it, that is a line of its own, which needs an operator.
 func (o logger) stepMoved(f core.StepMoved) {
 	level, message := stepWords(f)
 	if !o.workflow.Enabled(context.Background(), level) {
@@ -18,7 +18,7 @@ func (o logger) stepMoved(f core.StepMoved) {
 	if a := f.Attempt; a.Number > 0 {
 		attrs = append(attrs, slog.Int("attempt", a.Number), slog.Int("status", a.StatusCode), slog.Int64("duration_ms", a.Duration.Milliseconds()))
 	}
-	if level >= slog.LevelWarn && f.Step.Error != "" { // else it is of an earlier attempt
+	if level >= slog.LevelWarn && f.Step.Error != "" { // otherwise the error is of an earlier attempt
 		attrs = append(attrs, slog.String("error", f.Step.Error))
 	}
 	if !f.DueAt.IsZero() {
@@ -64,7 +64,7 @@ func (o logger) runMoved(f core.RunMoved) {
 	case f.Run.Status == core.RunCompleted:
 		message += "completed"
 		attrs = append(attrs, took(f.Run))
-	case f.Run.Status == core.RunCanceled: // an operator did it: no reason to call one
+	case f.Run.Status == core.RunCanceled: // an operator did it, so none is needed
 		message += "canceled"
 		attrs = append(attrs, took(f.Run))
 	default:
@@ -75,8 +75,8 @@ func (o logger) runMoved(f core.RunMoved) {
 	line(o.workflow, level, message, attrs...)
 }
 
-// took is how long a run took from its event on, redrives and the time before them
-// included.
+// took returns the time of a run from its event on, including redrives and the time before
+// them.
 func took(r core.Run) slog.Attr {
 	return slog.Int64("duration_ms", r.FinishedAt.Sub(r.CreatedAt).Milliseconds())
 }

@@ -13,34 +13,34 @@ var (
 	// deliveryBuckets reach to the longest timeouts.
 	deliveryBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-	// lagBuckets reach from a worker that was waiting to one that was away.
+	// lagBuckets reach from a worker that was waiting to one that was down.
 	lagBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 15, 60, 300, 1800}
 )
 
-// ends are the statuses that an attempt can leave a job in.
+// ends are the statuses of a job after an attempt.
 var ends = []core.Status{core.Completed, core.Retryable, core.Dead}
 
-// classes are how errors of attempts begin; see package egress, where most are from.
+// classes are the first words of errors of attempts; most of them are from package egress.
 var classes = []string{
 	"blocked", "connect", "data", "dns", "protocol", "status", "timeout", "tls", "transform",
 	core.LeaseExpired, telemetry.Other,
 }
 
-// deliveries counts what becomes of jobs.
+// deliveries counts the results of jobs.
 type deliveries struct {
 	handlers  known[*handler]
 	alerts    known[words] // by the place's lane, the results
 	mortality known[prometheus.Counter]
 }
 
-// A handler is what is measured of one.
+// A handler has the measurements of a handler.
 type handler struct {
 	results, errors words
 	moved           words
 	took, lag       prometheus.Observer
 }
 
-// Where a circuit breaker can come to.
+// The states that a circuit breaker can enter.
 const (
 	open   = "open"
 	closed = "closed"
@@ -69,7 +69,7 @@ func newDeliveries(f factory, n telemetry.Names) deliveries {
 	}
 }
 
-// placing makes what is known of places, under the labels of their types.
+// placing makes a T for each place, under the label of its type.
 func placing[T any](places map[core.Lane]string, of func(label string) T) known[T] {
 	k := known[T]{named: make(map[string]T, len(places)), other: of(telemetry.Other)}
 	for lane, label := range places {
@@ -78,7 +78,7 @@ func placing[T any](places map[core.Lane]string, of func(label string) T) known[
 	return k
 }
 
-// targets are all lanes, as the API and the command line call them.
+// targets returns all lanes, with their names in the API and the command line.
 func targets(n telemetry.Names) (all []string) {
 	add := func(l core.Lane) { all = append(all, l.Consumer()) }
 	for _, name := range n.Handlers {
@@ -96,7 +96,8 @@ func targets(n telemetry.Names) (all []string) {
 	return all
 }
 
-// settled counts an attempt. Those of queues are counted as what their consumers do.
+// settled counts an attempt. Attempts of queues are counted by the actions of their
+// consumers.
 func (d *deliveries) settled(f core.Settled) {
 	lane, o := f.Job.Lane, f.Outcome
 	if o.Status == core.Dead {
@@ -110,9 +111,9 @@ func (d *deliveries) settled(f core.Settled) {
 	}
 }
 
-// settled counts an attempt. A job that an operator brought back, or that a worker took
-// before, has waited for more than its first attempt; an attempt that ended without being
-// sent took no time.
+// settled counts an attempt. The wait before the first attempt does not count for a job
+// that an operator brought back, or that a worker took before. An attempt that ended
+// without being sent took no time.
 func (h *handler) settled(j core.Job, o core.Outcome) {
 	a := o.Attempt
 	h.results.count(string(o.Status))
@@ -128,7 +129,7 @@ func (h *handler) settled(j core.Job, o core.Outcome) {
 	}
 }
 
-// classOf is the class with which an error begins.
+// classOf returns the class at the beginning of an error.
 func classOf(err string) string {
 	class, _, _ := strings.Cut(err, ":")
 	return class
@@ -149,7 +150,7 @@ func (d *deliveries) runMoved(f core.RunMoved) {
 	}
 }
 
-// count adds one to a word's counter, or to that of other words.
+// count adds one to a word's counter, or to the counter of other words.
 func (w words) count(word string) {
 	c, ok := w[word]
 	if !ok {
@@ -158,7 +159,7 @@ func (w words) count(word string) {
 	c.Inc()
 }
 
-// queues counts what consumers do.
+// queues counts the actions of consumers.
 type queues struct{ messages known[words] }
 
 var actions = []core.PullAction{

@@ -11,12 +11,13 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// patience is how long a scrape waits for the statistics. Without them it has the rest.
+// patience is how long a scrape waits for the statistics. After that it answers without
+// them.
 const patience = 2 * time.Second
 
-// Watch adds what is asked for at a scrape: how the lanes stand, see [manage.Statistics.Lanes],
-// how many attempts are under way, and how far the database's clock is ahead of the
-// machine's. It is called once.
+// Watch adds the gauges that are read at a scrape: the state of the lanes, see
+// [manage.Statistics.Lanes], the number of attempts under way, and how far the database's
+// clock is ahead of the machine's. It is called once.
 func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sending func() int, ahead func() time.Duration) {
 	m.registry.MustRegister(&lanes{
 		ask:    stats,
@@ -55,21 +56,21 @@ func description(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(prefix, "", name), help, labels, nil)
 }
 
-// lanes collects how the lanes stand. If that cannot be found out, there are no numbers
-// rather than wrong ones; what the store had against it is counted there.
+// lanes collects the state of the lanes. If the query fails, the gauges are absent rather
+// than wrong. The error is counted with the operations of the store.
 type lanes struct {
 	ask                       func(context.Context) (manage.Stats, error)
 	depth, jobs, oldest, open *prometheus.Desc
 }
 
-// Describe names the families.
+// Describe sends the families.
 func (l *lanes) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{l.depth, l.jobs, l.oldest, l.open} {
 		to <- d
 	}
 }
 
-// Collect asks, and tells.
+// Collect queries the statistics, and sends the gauges.
 func (l *lanes) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -90,7 +91,7 @@ func (l *lanes) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// tell tells how one lane stands.
+// tell sends the gauges of one lane.
 func (l *lanes) tell(tell func(*prometheus.Desc, float64, ...string), now time.Time, s manage.LaneStats) {
 	due := time.Duration(0)
 	if !s.OldestDue.IsZero() {

@@ -17,28 +17,28 @@ import (
 type requests struct {
 	family   *prometheus.CounterVec
 	expect   sync.Mutex
-	routed   atomic.Pointer[map[route]*replies] // never changes: one that has more takes its place
-	unrouted known[*replies]                    // by method, those that no route took
+	routed   atomic.Pointer[map[route]*replies] // never changes: a larger map replaces it
+	unrouted known[*replies]                    // by method, requests without a route
 }
 
 type route struct{ pattern, method string }
 
-// replies counts those of one route, by their status.
+// replies counts the replies of one route, by their status.
 type replies struct {
 	byStatus map[int]prometheus.Counter
 	other    prometheus.Counter
 }
 
-// Methods that are told apart where no route takes a request.
+// Methods that are distinguished for requests without a route.
 var methods = []string{
 	http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPatch, http.MethodPost, http.MethodPut,
 }
 
-// Statuses of replies. Any other is counted as one.
+// Statuses of replies. All others share a counter.
 var (
 	answered = []int{200, 400, 401, 404, 500, 503}
-	bodied   = []int{202, 403, 408, 413, 415} // where a body is read as well
-	unfound  = []int{404, 405, 429, 500}      // where no route was, or none was looked for
+	bodied   = []int{202, 403, 408, 413, 415} // also for routes that read a body
+	unfound  = []int{404, 405, 429, 500}      // for requests without a route, or refused before the routes
 )
 
 func newRequests(f factory) *requests {
@@ -58,8 +58,8 @@ func (r *requests) replies(pattern, method string, statuses []int) *replies {
 	return all
 }
 
-// Expect makes the series of a route, as the router spells its pattern, unless there are
-// some. A route is expected before the first request to it is served.
+// Expect makes the series of a route, with the router's spelling of its pattern, unless
+// they exist. It is called before the first request to the route is served.
 func (m *Metrics) Expect(method, pattern string) {
 	m.requests.expect.Lock()
 	defer m.requests.expect.Unlock()
@@ -76,8 +76,8 @@ func (m *Metrics) Expect(method, pattern string) {
 	m.requests.routed.Store(&more)
 }
 
-// Served counts a request that was answered, by the pattern of its route, or "" if no
-// route took it.
+// Served counts an answered request, by the pattern of its route, or "" if no route
+// matched.
 func (m *Metrics) Served(pattern, method string, status int) {
 	all := (*m.requests.routed.Load())[route{pattern, method}]
 	if all == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// What became of a request with an event.
+// The results of a request with an event.
 const (
 	accepted   = "accepted"
 	duplicate  = "duplicate"
@@ -15,25 +15,25 @@ const (
 	invalid    = "invalid"
 	tooLarge   = "too_large"
 	refused    = "refused" // the token, the address or the encoding; or there is no such source
-	looped     = "looped"  // handed on by too many gateways
+	looped     = "looped"  // passed on by too many gateways
 	failed     = "failed"  // not the sender's fault
 )
 
 // intakeBuckets reach from a commit on the same machine to a sender on a slow line.
 var intakeBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}
 
-// intake counts what comes in.
+// intake counts incoming events.
 type intake struct {
 	sources known[*source]
 	created map[string]prometheus.Counter // by the kind of consumer
 	failed  known[prometheus.Counter]     // failures of filters, by consumer
 }
 
-// A source is what is measured of one.
+// A source has the measurements of a source.
 type source struct {
 	accepted, duplicate, unverified, invalid, tooLarge, refused, looped, failed prometheus.Counter
 
-	repeated, forged prometheus.Counter // once more, as families of their own
+	repeated, forged prometheus.Counter // counted again, as families of their own
 	took             prometheus.Observer
 }
 
@@ -58,7 +58,7 @@ func newIntake(f factory, n telemetry.Names) intake {
 	}
 }
 
-// accepted counts an event. What the gateway tells itself was not received.
+// accepted counts an event. Alerts do not count, because the gateway made them itself.
 func (i *intake) accepted(f core.Accepted) {
 	if f.Event.Source != core.AlertSource {
 		s := i.sources.of(f.Event.Source)
@@ -68,8 +68,8 @@ func (i *intake) accepted(f core.Accepted) {
 	i.count(f.Asked, f.Jobs)
 }
 
-// count counts jobs that were stored, of those that were asked for. Which ones were left
-// out for their key is not known; those without a key were not.
+// count counts the stored jobs among the requested ones. A job with a key may have been
+// left out, and the fact does not say which; jobs without a key were stored.
 func (i *intake) count(asked []core.NewJob, stored int) {
 	whole := stored == len(asked)
 	for _, j := range asked {
@@ -86,8 +86,8 @@ func (i *intake) count(asked []core.NewJob, stored int) {
 	}
 }
 
-// filtering are the kinds of consumers that can have filters, as the API and the command line
-// call them.
+// filtering returns the consumers that can have filters, with their names in the API and
+// the command line.
 func filtering(n telemetry.Names) []string {
 	return targets(telemetry.Names{Handlers: n.Handlers, Queues: n.Queues})
 }
@@ -122,7 +122,7 @@ func (i *intake) turnedAway(f core.TurnedAway) {
 	}
 }
 
-// The kinds of consumers, as the first parts of lanes are called.
+// The kinds of consumers: the first parts of lanes.
 const (
 	ofHandler  = "handler"
 	ofQueue    = "queue"

@@ -1,22 +1,23 @@
-// Package metrics measures what a gateway does, and tells it to whoever collects
-// measurements in the text format of Prometheus.
+// Package metrics measures a gateway, and serves the measurements in the text format of
+// Prometheus.
 //
-// The idea to know: every series there will be under a configuration is made before it is
-// followed. A fact, a request or a call of the store then moves numbers that it finds
-// by a look into maps that never change: nobody outside can make a series, a rate
-// knows its zero, and no label is hashed and no memory taken on the way of an event.
-// What is not configured is counted as [telemetry.Other]. A configuration that changes
-// makes new maps; series that are there go on, and stay until the process ends.
+// The idea to know: all series of a configuration are made before the configuration is
+// followed. A fact, a request or a call of the store then changes numbers that it finds in
+// maps that never change. So requests from outside cannot create a series, a rate has its
+// zero, and counting an event hashes no label and allocates no memory. Names that are not
+// configured count as [telemetry.Other]. A changed configuration makes new maps; existing
+// series continue, and stay until the process ends.
 //
 //	facts ───────────────────▶ Observe ─┐
 //	requests ────────────────▶ Served ──┤
 //	calls of the store ──────▶ Store ───┼─▶ registry ─▶ /metrics
 //	statistics, at a scrape ─▶ Watch ───┘
 //
-// Where to change something: what facts count in intake.go, deliveries.go, workflows.go,
-// upkeep.go and reloads.go, what is asked at a scrape in gauges.go, requests in http.go.
+// Where to change something: the counting of facts in intake.go, deliveries.go,
+// workflows.go, upkeep.go and reloads.go, the values that are read at a scrape in
+// gauges.go, requests in http.go.
 //
-// It is a package of its own so that a function, which nobody can scrape, does not link
+// It is a package of its own so that a function, which cannot be scraped, does not link
 // Prometheus. metrics imports core, core/telemetry, core/manage for the statistics, and
 // github.com/prometheus/client_golang.
 package metrics
@@ -39,13 +40,13 @@ import (
 // maxScrapes is how many scrapes are answered at once; more wait for their turn.
 const maxScrapes = 8
 
-// Options is what metrics are made of.
+// Options are the settings of metrics.
 type Options struct {
 	Names telemetry.Names
 
 	Version, Revision, Go string // of this build
 
-	Log *slog.Logger // told of scrapes that went wrong; nil logs nothing
+	Log *slog.Logger // for scrapes that failed; nil logs nothing
 }
 
 // Metrics are all measurements of a process. They are safe for concurrent use.
@@ -65,7 +66,7 @@ type Metrics struct {
 	names telemetry.Names // of the newest configuration
 }
 
-// facts is what facts move, as far as it has names of a configuration.
+// facts has the counters of facts, under the names of a configuration.
 type facts struct {
 	intake     intake
 	deliveries deliveries
@@ -101,8 +102,8 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// Configure makes the series of a configuration. What is still counted for the names of
-// the one before, whose deliveries may not have ended, is counted under these.
+// Configure makes the series of a configuration. Facts of the earlier configuration, whose
+// deliveries may not have ended, are counted under these as well.
 func (m *Metrics) Configure(n telemetry.Names) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,8 +121,7 @@ func (m *Metrics) Configure(n telemetry.Names) {
 // ServeHTTP answers a scrape with all measurements.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.exposition.ServeHTTP(w, r) }
 
-// Observe counts a fact; it is a [core.Observer]. Facts that count nothing are told in
-// the log alone.
+// Observe counts a fact; it is a [core.Observer]. Some facts are logged only.
 func (m *Metrics) Observe(f core.Fact) {
 	now := m.facts.Load()
 	switch f := f.(type) {
@@ -161,17 +161,17 @@ func (m *Metrics) Observe(f core.Fact) {
 	}
 }
 
-// complaints is a log as Prometheus wants one.
+// complaints is a log with the method that Prometheus calls.
 type complaints struct{ log *slog.Logger }
 
 func (c complaints) Println(v ...any) {
 	c.log.Error("scrape of metrics", "error", v)
 }
 
-// A factory makes families of series, and registers them. It makes none twice.
+// A factory makes families of series, and registers each once.
 type factory struct{ registry *prometheus.Registry }
 
-// prefix is before the names of all of the gateway's own.
+// prefix begins the names of all of the gateway's own families.
 const prefix = "gateway"
 
 func (f factory) counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -188,26 +188,25 @@ func (f factory) seconds(name, help string, buckets []float64, labels ...string)
 	return registered(f, prometheus.NewHistogramVec(o, labels))
 }
 
-// registered is the family, or the one that is the same and was made before.
+// registered returns the family, or the same family that was registered before.
 func registered[C prometheus.Collector](f factory, family C) C {
 	var before prometheus.AlreadyRegisteredError
 	switch err := f.registry.Register(family); {
 	case errors.As(err, &before):
 		return before.ExistingCollector.(C)
 	case err != nil:
-		panic("metrics: " + err.Error()) // families are ours
+		panic("metrics: " + err.Error()) // the families are constants
 	}
 	return family
 }
 
-// known is something for each name that is configured, and one for all others. It never
-// changes.
+// known has a T for each configured name, and one for all others. It never changes.
 type known[T any] struct {
 	named map[string]T
 	other T
 }
 
-// knowing makes what is known of names, each under its own label.
+// knowing makes a T for each name, under the name as label.
 func knowing[T any](names []string, of func(label string) T) known[T] {
 	k := known[T]{named: make(map[string]T, len(names)), other: of(telemetry.Other)}
 	for _, n := range names {
@@ -226,7 +225,7 @@ func (k known[T]) of(name string) T {
 // words are the counters of a family by one label, whose values are few and fixed.
 type words map[string]prometheus.Counter
 
-// wording makes the counters for these words, from what stands before the label.
+// wording makes the counters for these words. Before are the values of the labels before.
 func wording[W ~string](family *prometheus.CounterVec, all []W, before ...string) words {
 	w := make(words, len(all))
 	for _, word := range all {

@@ -6,7 +6,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// reloads counts what becomes of configurations that are read while the process runs.
+// reloads counts the results of configurations that are read while the process runs.
 type reloads struct {
 	results words
 	last    prometheus.Gauge

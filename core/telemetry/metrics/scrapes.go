@@ -2,8 +2,8 @@ package metrics
 
 import "net/http"
 
-// inTurn has so many requests answered at once, each as it comes. Others wait: whoever
-// collects measurements is to have them most of all when many ask.
+// inTurn answers at most most requests at once, in the order of arrival. The others wait
+// and are not refused: under load the measurements are needed most.
 func inTurn(most int, h http.Handler) http.Handler {
 	turns := make(chan struct{}, most)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -11,7 +11,7 @@ func inTurn(most int, h http.Handler) http.Handler {
 		case turns <- struct{}{}:
 			defer func() { <-turns }()
 			h.ServeHTTP(w, r)
-		case <-r.Context().Done(): // nobody reads it
+		case <-r.Context().Done(): // the client does not read it
 		}
 	})
 }

@@ -13,17 +13,17 @@ import (
 // storeBuckets reach from a read on the same machine to a database that is hardly there.
 var storeBuckets = []float64{.0005, .002, .005, .02, .05, .2, 1, 5}
 
-// Store is a store whose calls are measured: what they took, and whether they failed. It
-// is otherwise the one that is given.
+// Store returns a store that measures its calls: their time, and whether they failed.
+// Otherwise it behaves like s.
 func (m *Metrics) Store(s core.Store) core.Store { return &measured{s, m.store} }
 
-// measured has a method for each of a store's but Close.
+// measured has a method for each method of a store except Close.
 type measured struct {
 	core.Store
 	*ops
 }
 
-// ops is what is measured of each method, role by role.
+// ops are the measurements of each method, role by role.
 type ops struct {
 	accept, acceptAll                                                                          *op
 	due, take, settle, release, recover, lapsed, strays, closeBreakers                         *op
@@ -36,7 +36,7 @@ type ops struct {
 	retry, replay, turn, purge, drain, migrate, schema, rehearse, ping                         *op
 }
 
-// An op is what is measured of one method.
+// An op has the measurements of one method.
 type op struct {
 	took   prometheus.Observer
 	failed prometheus.Counter
@@ -72,8 +72,8 @@ func (o *op) ended(began time.Time, err *error) {
 	}
 }
 
-// failure reports whether an error tells of trouble. That a row does not exist is an
-// answer, and who has lost interest gets none.
+// failure reports whether an error means trouble. A missing row is an answer, and a
+// canceled call gets none.
 func failure(err error) bool {
 	return err != nil && !core.IsKind(err, core.NotFound) && !errors.Is(err, context.Canceled)
 }

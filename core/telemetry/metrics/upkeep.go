@@ -6,14 +6,14 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What a pass that deletes old records comes to.
+// The results of a pass that deletes old records.
 const (
 	complete = "complete"
-	partial  = "partial" // more is left, for the next one
+	partial  = "partial" // more is left, for the next pass
 )
 
-// purges counts passes that deleted something, and with that whether deleting keeps up
-// with what comes in. Of gateways that share a database each has some of the passes.
+// purges counts passes that deleted records. The partial ones show whether deletion keeps
+// up with intake. Gateways that share a database share the passes.
 type purges struct{ passes words }
 
 func newPurges(f factory) purges {

@@ -16,11 +16,11 @@ import (
 // says otherwise, in milliseconds.
 const usualTimeout = 10 * time.Second
 
-// newClient makes the client that speaks to the collector. The exporter's own follows
-// redirects, and with each go the headers of OTEL_EXPORTER_OTLP_HEADERS, API keys among
-// them, to whatever host is named. To give another is to say all that the environment
-// has to say about it: time and certificates. Proxies of the environment are not used, as
-// for all calls of the gateway: OTEL_EXPORTER_OTLP_HEADERS often holds a key.
+// newClient makes the client for the collector. The exporter's own client follows
+// redirects, and would send the headers of OTEL_EXPORTER_OTLP_HEADERS, which often hold an
+// API key, to any host that a redirect names. With a client of its own, the exporter
+// ignores the environment's timeout and certificates, so newClient applies them. Proxies of
+// the environment are not used, as for all calls of the gateway.
 func newClient() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
@@ -35,7 +35,7 @@ func newClient() (*http.Client, error) {
 	}, nil
 }
 
-// setting is a variable for traces alone, else the one for all that is exported. The
+// setting returns the variable for traces alone, else the variable for all exports. The
 // names are OpenTelemetry's.
 func setting(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
@@ -48,7 +48,7 @@ func timeout() time.Duration {
 	return usualTimeout
 }
 
-// certificates are whom to trust, and who to be.
+// certificates returns the trusted authorities, and the client's own certificate.
 func certificates() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := setting("CERTIFICATE"); file != "" {

@@ -13,15 +13,16 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A sender sends spans to the collector, and tells how many are lost.
+// A sender sends spans to the collector, and reports how many are lost.
 type sender struct {
 	*otlptrace.Exporter
 	trouble *trouble
 	room    int64        // how many spans may wait
-	waiting atomic.Int64 // or are being sent
+	waiting atomic.Int64 // spans that wait or are being sent
 }
 
-// queueSize is how many spans may wait: OTEL_BSP_MAX_QUEUE_SIZE, or what the SDK suggests.
+// queueSize returns how many spans may wait: OTEL_BSP_MAX_QUEUE_SIZE, or the default of the
+// SDK.
 func queueSize() int {
 	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
 		return n
@@ -31,8 +32,8 @@ func queueSize() int {
 
 var errNoRoom = errors.New("the collector is too slow: more spans wait than OTEL_BSP_MAX_QUEUE_SIZE says")
 
-// admit reports whether there is room for another span. The SDK's queue has as much, and
-// drops what is more without a word.
+// admit reports whether there is room for another span. The SDK's queue has the same size,
+// and drops further spans silently.
 func (s *sender) admit() bool {
 	if s.waiting.Add(1) <= s.room {
 		return true
@@ -49,5 +50,5 @@ func (s *sender) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) erro
 	if err := core.Contain(func() error { return s.Exporter.ExportSpans(ctx, spans) }); err != nil {
 		s.trouble.tell(err, len(spans))
 	}
-	return nil // it was told
+	return nil // it was reported
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A piece of work, over, of which a span is made.
+// A piece is a finished operation, of which a span is made.
 type piece struct {
 	core.Span
 	parent trace.SpanContext
@@ -20,7 +20,7 @@ type piece struct {
 	kind   trace.SpanKind
 	began  time.Time
 	ended  time.Time
-	class  string // of what went wrong; empty if nothing did
+	class  string // class of the error; empty if there was none
 	wrong  string // in words
 	attrs  []attribute.KeyValue
 }
@@ -58,8 +58,8 @@ func (x *Exporter) accepted(f core.Accepted) {
 	})
 }
 
-// settled tells of attempts. A job in the lane of a workflow that is settled as others
-// are is one that its run does without: nobody was called for it.
+// settled makes the spans of attempts. A job of a workflow that is settled like others was
+// not needed by its run, and no call was made for it.
 func (x *Exporter) settled(f core.Settled) {
 	span, ok := intakeOf(f.Event)
 	lane := f.Job.Lane
@@ -79,8 +79,8 @@ func (x *Exporter) settled(f core.Settled) {
 	x.tell(p.of(f.Outcome.Attempt))
 }
 
-// stepMoved tells of the calls of steps. How the call went and what became of the step
-// are two things: a reply may be of no use.
+// stepMoved makes the spans of steps' calls. The result of a call and the new status of its
+// step may differ: a successful reply may be unusable.
 func (x *Exporter) stepMoved(f core.StepMoved) {
 	span, ok := intakeOf(f.Event)
 	if !ok || f.Attempt.Number == 0 {
@@ -95,7 +95,7 @@ func (x *Exporter) stepMoved(f core.StepMoved) {
 	x.tell(p.of(f.Attempt))
 }
 
-// runMoved tells of runs that are over. One that is redriven has another span then.
+// runMoved makes the spans of finished runs. A redriven run has another span.
 func (x *Exporter) runMoved(f core.RunMoved) {
 	span, ok := intakeOf(f.Event)
 	if !ok || !f.Run.Status.Finished() {
@@ -113,14 +113,14 @@ func (x *Exporter) runMoved(f core.RunMoved) {
 	})
 }
 
-// intakeOf is the span of the intake of an event, if its trace is kept. An event that
-// came in while no spans were made has that of its sender, or none.
+// intakeOf returns the span of the intake of an event, and whether its trace is kept. An
+// event that came in while no spans were made has its sender's span, or none.
 func intakeOf(e core.Event) (core.Span, bool) {
 	span, ok := core.ParseSpan(e.Headers[core.Traceparent])
 	return span, ok && span.Sampled()
 }
 
-// within is a span of an event as the parent of others.
+// within returns a span of an event as the parent of others.
 func within(s core.Span, e core.Event) trace.SpanContext {
 	return contextOf(s, e.Headers[core.Tracestate])
 }
@@ -141,7 +141,7 @@ func aboutRun(r core.Run) []attribute.KeyValue {
 	}
 }
 
-// of adds how an attempt went.
+// of adds the record of an attempt.
 func (p piece) of(a core.Attempt) piece {
 	p.began, p.ended = a.StartedAt, a.StartedAt.Add(a.Duration)
 	p.class, _, _ = strings.Cut(a.Error, ":")
@@ -153,11 +153,11 @@ func (p piece) of(a core.Attempt) piece {
 	return p
 }
 
-// maxWords is how many bytes of an error a span has.
+// maxWords is the largest part of an error in a span, in bytes.
 const maxWords = 1 << 10
 
-// tell hands a span to the SDK, which asks the sampler once more and queues it. One that
-// is not ended is forgotten.
+// tell passes a span to the SDK, which asks the sampler once more and queues the span. A
+// span that is not ended would be forgotten.
 func (x *Exporter) tell(p piece) {
 	ctx := trace.ContextWithSpanContext(context.WithValue(context.Background(), named{}, p.Span), p.parent)
 	_, s := x.tracer.Start(ctx, p.name, trace.WithTimestamp(p.began), trace.WithSpanKind(p.kind), trace.WithAttributes(p.attrs...))
@@ -173,5 +173,6 @@ func (x *Exporter) tell(p piece) {
 	s.End(trace.WithTimestamp(p.ended))
 }
 
-// text is what OTLP can carry of a text: one that is not UTF-8 would lose the whole batch.
+// text returns text that OTLP can carry. A text that is not UTF-8 would lose the whole
+// batch.
 func text(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxWords)], "") }

@@ -1,25 +1,24 @@
-// Package traces shows what becomes of events as OpenTelemetry traces, exported over
-// OTLP/HTTP.
+// Package traces exports the history of events as OpenTelemetry traces, over OTLP/HTTP.
 //
-// The idea to know: spans are made of facts ([core.Fact]), after the event and of
-// nothing else. A span that has to be named before it is over (an intake is stored with
-// its event, an attempt is told to who is called) has an id that the fact leads to as
-// well, so nothing is kept between the two, and gateways that share a database need not
-// know of each other: see [core.Span]. Whether a trace is sampled is decided once, at
-// intake, and stored with the event.
+// The idea to know: spans are made of facts ([core.Fact]), after the event, and of nothing
+// else. Some spans need an id before they end: an intake's is stored with its event, and an
+// attempt's is sent to its receiver. Such an id also follows from the fact. So nothing is
+// kept between the two, and gateways that share a database need not know of each other: see
+// [core.Span]. The decision whether a trace is sampled is made once, at intake, and stored
+// with the event.
 //
-// What can be set is set by OpenTelemetry's own variables: the endpoint and all that
-// belongs to it (OTEL_EXPORTER_OTLP_*), the sampler (OTEL_TRACES_SAMPLER), the queue
-// (OTEL_BSP_*), the resource (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES). The SDK reads
-// them from the environment of the process.
+// OpenTelemetry's own variables are the settings: the endpoint and its details
+// (OTEL_EXPORTER_OTLP_*), the sampler (OTEL_TRACES_SAMPLER), the queue (OTEL_BSP_*), the
+// resource (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES). The SDK reads them from the
+// environment of the process.
 //
-// Telling never blocks and never fails: what the collector does not take in time is
-// dropped. No span has a header, a payload or a URL in it; of errors it has the words that
-// logs have.
+// Export never blocks and never fails: spans that the collector does not accept in time are
+// dropped. No span contains a header, a payload or a URL. Errors have the same words as in
+// logs.
 //
-// spans.go says which spans there are, sender.go sends them, trouble.go tells what goes
-// wrong with that. The package imports core and OpenTelemetry's SDK, whose types no other
-// package sees; only cmd/gateway imports it, if it is built with the tag otel.
+// spans.go defines the spans, sender.go sends them, trouble.go reports failures of that.
+// The package imports core and OpenTelemetry's SDK, whose types no other package sees. Only
+// cmd/gateway imports it, if it is built with the tag otel.
 package traces
 
 import (
@@ -41,9 +40,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Wanted reports whether the environment asks for traces: it names an endpoint to export
-// them to and does not turn them off. An error says what it asks for that cannot be; then
-// they are off as well.
+// Wanted reports whether the environment requests traces: it names an endpoint for the
+// export and does not turn traces off. An error names an invalid request; then traces are
+// off as well.
 func Wanted(env func(string) string) (bool, error) {
 	name := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	if env(name) == "" {
@@ -57,7 +56,7 @@ func Wanted(env func(string) string) (bool, error) {
 	case exporter != "otlp":
 		return false, fmt.Errorf("OTEL_TRACES_EXPORTER must be otlp or none; traces are off")
 	}
-	u, err := url.Parse(endpoint) // its error quotes what may hold a password
+	u, err := url.Parse(endpoint) // its error quotes text that may contain a password
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return false, fmt.Errorf("%s must be a URL such as http://localhost:4318; traces are off", name)
 	}
@@ -67,8 +66,8 @@ func Wanted(env func(string) string) (bool, error) {
 // Options of an Exporter.
 type Options struct {
 	Version string       // of the gateway
-	Clock   core.Clock   // for how often to tell of trouble
-	Log     *slog.Logger // told of trouble, once a minute
+	Clock   core.Clock   // to limit reports of failures
+	Log     *slog.Logger // for failures, once a minute
 }
 
 // An Exporter makes spans and sends them on. It is safe for concurrent use.
@@ -78,10 +77,9 @@ type Exporter struct {
 	tracer   trace.Tracer
 }
 
-// Start makes an exporter as the process's environment says; see [Wanted]. What is wrong
-// there is told to the log and left at its default, unless no connection can be made of
-// it at all. There is to be one in a process: what OpenTelemetry's parts have to say is
-// told to the log of the newest.
+// Start makes an exporter from the process's environment; see [Wanted]. It logs invalid
+// settings and uses their defaults, unless they permit no connection at all. A process has
+// one exporter: messages of OpenTelemetry's parts go to the log of the newest.
 func Start(ctx context.Context, o Options) (*Exporter, error) {
 	trouble := &trouble{log: o.Log, clock: o.Clock}
 	otel.SetErrorHandler(trouble)
@@ -100,7 +98,7 @@ func Start(ctx context.Context, o Options) (*Exporter, error) {
 		resource.WithFromEnv(),
 	)
 	if err != nil {
-		trouble.Handle(err) // what could be found out is there
+		trouble.Handle(err) // the known attributes are used
 	}
 	to := &sender{Exporter: client, trouble: trouble, room: int64(queueSize())}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(to, sdk.WithMaxQueueSize(queueSize())), sdk.WithResource(described), sdk.WithIDGenerator(naming{}))
@@ -111,25 +109,26 @@ func Start(ctx context.Context, o Options) (*Exporter, error) {
 	}, nil
 }
 
-// Begin names the span of the intake of an event, within the one that the event was sent
-// in: a new trace if that is zero. The sampler decides here whether the trace is kept.
+// Begin makes the span of the intake of an event. Its parent is the span that the sender
+// named; a zero parent begins a new trace. The sampler decides here whether the trace is
+// kept.
 func (x *Exporter) Begin(parent core.Span) core.Span {
 	ctx := trace.ContextWithRemoteSpanContext(context.Background(), contextOf(parent, ""))
-	_, s := x.tracer.Start(ctx, "receive") // it is never ended, so nobody will hear of it
+	_, s := x.tracer.Start(ctx, "receive") // it is never ended, so it is never exported
 	c := s.SpanContext()
 	return core.Span{Trace: c.TraceID(), ID: c.SpanID(), Flags: byte(c.TraceFlags())}
 }
 
-// Close sends what is not sent yet, until ctx is done. An error says that something was
-// not. Facts that are told from then on are ignored.
+// Close sends the remaining spans, until ctx is done. An error says that some were not
+// sent. Later facts are ignored.
 func (x *Exporter) Close(ctx context.Context) error {
 	err := x.provider.Shutdown(ctx)
 	x.sender.trouble.end()
-	_ = x.sender.Shutdown(context.WithoutCancel(ctx)) // cuts off what still goes on
+	_ = x.sender.Shutdown(context.WithoutCancel(ctx)) // cuts off requests under way
 	return err
 }
 
-// contextOf is how the SDK writes a span.
+// contextOf returns a span in the SDK's form.
 func contextOf(s core.Span, state string) trace.SpanContext {
 	others, _ := trace.ParseTraceState(state) // empty if it is no list
 	return trace.NewSpanContext(trace.SpanContextConfig{
@@ -137,7 +136,7 @@ func contextOf(s core.Span, state string) trace.SpanContext {
 	})
 }
 
-// naming gives a span the name that its context says, and any other a random one.
+// naming gives a span the ids that its context holds, and any other span random ones.
 type naming struct{}
 
 // A named context holds the core.Span that is begun in it.

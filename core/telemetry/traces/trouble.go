@@ -11,33 +11,33 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// pause is how long after one line about trouble there is no other.
+// pause is the shortest time between two log lines about trouble.
 const pause = time.Minute
 
-// A trouble tells the log what goes wrong with traces, now and then: a collector that is
-// away fails every few seconds.
+// A trouble logs failures of the export, at most one a minute: while a collector is away, a
+// request fails every few seconds.
 type trouble struct {
 	log   *slog.Logger
 	clock core.Clock
 
 	mu   sync.Mutex
-	next time.Time // not told before
-	lost int       // spans, since it was told last
-	over bool      // it is not told any more
+	next time.Time // no line before this time
+	lost int       // spans, since the last line
+	over bool      // no further lines
 }
 
 // Handle implements OpenTelemetry's ErrorHandler, for trouble of any kind.
 func (t *trouble) Handle(err error) { t.tell(err, 0) }
 
-// tell tells of spans that were lost because of an error.
+// tell logs an error, with the number of spans that were lost because of it.
 func (t *trouble) tell(err error, spans int) {
 	if lost, due := t.count(spans); due {
 		t.log.Warn("trouble with the export of traces", "error", text(err.Error()), "spans_lost", lost)
 	}
 }
 
-// count counts spans that were lost. If it is time to tell of them, it returns how many
-// were lost since the last time.
+// count counts lost spans. If a log line is due, it returns how many were lost since the
+// last line.
 func (t *trouble) count(spans int) (lost int, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,8 +57,8 @@ func (t *trouble) end() {
 	t.over = true
 }
 
-// remarks is where OpenTelemetry's parts say what they think of their settings. Their
-// words are kept and not the values, which may be credentials of the collector.
+// remarks receives messages of OpenTelemetry's parts about their settings. It keeps their
+// words but not the values, which may be credentials of the collector.
 func remarks(log *slog.Logger) logr.Logger { return logr.FromSlogHandler(wordsOnly{log}) }
 
 type wordsOnly struct{ log *slog.Logger }
