@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// gateKeeper is a store in which some breakers are open.
+// A gateKeeper is a store in which some breakers are open.
 type gateKeeper struct {
 	open []core.Lane
 	err  error

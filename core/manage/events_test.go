@@ -18,15 +18,15 @@ import (
 
 var errDisk = errors.New("disk full")
 
-// watched is a store that remembers what it is asked for, fails at the nth call of a
-// method, and lets something happen before each Read.
+// watched is a store that records its calls, fails at the nth call of a method, and calls the
+// function before ahead of each Read.
 type watched struct {
 	*storetest.Model
 	asked    []string
 	replayed []core.ID // events
 	broken   string    // "Read 2" fails at its second call
 	calls    map[string]int
-	most     int // attempts that one call gave
+	most     int // the most attempts that one call returned
 	before   func()
 }
 
@@ -100,8 +100,8 @@ func (w *watched) Replay(ctx context.Context, now time.Time, arrivals ...core.Ar
 	return w.Model.Replay(ctx, now, arrivals...)
 }
 
-// desk is a service over a store with events of type "a", "b" and "nobody" in turns, a
-// second apart from noon on. Those of type "b" begin a run beside their job.
+// desk makes a service over a store with events of types "a", "b" and "nobody" in turn, one
+// second apart, from noon on. An event of type "b" has a run beside its job.
 func desk(t interface{ Fatal(...any) }, events int) (*Events, *watched) {
 	clock := func() time.Time { return noon.Add(time.Hour) }
 	w := &watched{Model: storetest.NewModel(clock), calls: map[string]int{}}
@@ -138,7 +138,7 @@ func matching(ids *core.IDs) Match {
 	}
 }
 
-// wanted are the ids of events number from to to that have jobs.
+// wanted returns the ids of the events from number from to number to that have jobs.
 func wanted(from, to int) (ids []core.ID) {
 	for i := from; i <= to; i++ {
 		if i%3 != 2 {
@@ -217,7 +217,7 @@ func TestReplayBounds(t *testing.T) {
 	}
 }
 
-// Events that come in while others are replayed or exported are not among them.
+// Events that arrive during a replay or an export are not included.
 func TestWhatComesInMeanwhile(t *testing.T) {
 	e, w := desk(t, 150)
 	next := 150
@@ -237,7 +237,7 @@ func TestWhatComesInMeanwhile(t *testing.T) {
 	}
 }
 
-// After an error it is told how many were replayed until then.
+// After an error the caller gets the counts until then.
 func TestReplayThatFails(t *testing.T) {
 	for broken, want := range map[string][3]int{ // events, jobs, and the number of the event to go on with
 		"Nth 1": {}, "Nth 2": {}, "Read 1": {0, 0, 0}, "Replay 1": {0, 0, 0},
@@ -357,8 +357,8 @@ func TestExportEndsAfterAnError(t *testing.T) {
 	}
 }
 
-// TestExportTellsAttempts: all attempts of all jobs, in questions that are bounded however
-// often jobs were tried.
+// TestExportTellsAttempts: an export has all attempts of all jobs. Each query reads a bounded
+// number of attempts, however often jobs were tried.
 func TestExportTellsAttempts(t *testing.T) {
 	e, w := desk(t, 12)
 	jobs, err := w.Model.Jobs(t.Context(), core.JobFilter{Lane: "handler/h"})
@@ -411,7 +411,7 @@ func TestExportTellsAttempts(t *testing.T) {
 	}
 }
 
-// Who has enough is asked no more.
+// An export that the caller stops makes no further queries.
 func TestExportMayBeLeft(t *testing.T) {
 	e, w := desk(t, 250)
 	for range e.Export(t.Context(), core.EventFilter{}, 250) {
@@ -422,8 +422,8 @@ func TestExportMayBeLeft(t *testing.T) {
 	}
 }
 
-// Whatever is stored, selected and asked for, what is exported is the newest n that are
-// selected, or all of them, the oldest of them first.
+// For any stored events, filter and limit, an export has the newest n selected events, or all
+// of them, the oldest first.
 func TestExportIsTheNewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, w := desk(t, rapid.IntRange(0, 320).Draw(t, "events"))

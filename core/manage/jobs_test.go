@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// drawer is a store of jobs. Meanwhile is what somebody else does before a retry.
+// drawer is a store of jobs. The function meanwhile runs before a retry, like another caller.
 type drawer struct {
 	*fake
 	meanwhile func()
@@ -100,7 +100,8 @@ func (d *drawer) lane(id core.ID) core.Lane {
 	return d.jobs[i].Lane
 }
 
-// Of two who retry a job one is told that it is not dead any more.
+// Of two callers that retry a job, the second gets the error that the job is not dead any
+// more.
 func TestRetryOfAJobThatMoves(t *testing.T) {
 	j, d := office()
 	d.meanwhile = func() { d.jobs[0].Status = core.Available }
@@ -114,7 +115,7 @@ func TestRetryOfAJobThatMoves(t *testing.T) {
 		t.Errorf("Retry of a job that is completed meanwhile = %d, %v; want a refusal", n, err)
 	}
 	j, d = office()
-	d.meanwhile = func() { // it was retried, taken and failed
+	d.meanwhile = func() { // it was retried, taken, and has failed
 		d.jobs[0].Status, d.jobs[0].DueAt = core.Retryable, noon.Add(time.Hour)
 		d.moved = true
 	}

@@ -15,13 +15,13 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// A fake store holds jobs in the order of their ids, and counts what it is asked.
+// A fake store holds jobs in the order of their ids, and counts its calls.
 type fake struct {
 	jobs    []core.Job
 	calls   int
 	err     error
 	counted []core.Lane
-	sender  func() // sends while the store drains, if set
+	sender  func() // stores messages during a drain, if set
 }
 
 func (f *fake) Job(_ context.Context, id core.ID) (core.Job, error) {
@@ -140,7 +140,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Of one queue no other is counted.
+// The counts of one queue need no counts of the others.
 func TestQueue(t *testing.T) {
 	q, f := shop()
 	got, err := q.Queue(t.Context(), "work")
@@ -160,8 +160,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// A queue that is configured no more is there as long as it has messages, whatever state
-// they are in.
+// A removed queue is there as long as it has messages, in any status.
 func TestQueueThatIsGone(t *testing.T) {
 	q, f := shop()
 	f.jobs = append(f.jobs, core.Job{ID: id(7), Lane: "queue/gone", Status: core.Dead}, core.Job{ID: id(8), Lane: "queue/gone", Status: core.Available})
@@ -274,8 +273,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// All go, also those whose ids were made by a clock that is ahead, in pieces. What is
-// sent meanwhile does not keep draining from ending.
+// Drain deletes all messages in chunks, also messages with ids of a clock that is ahead.
+// Messages that arrive meanwhile do not keep it from ending.
 func TestDrain(t *testing.T) {
 	f := &fake{}
 	now := noon.Add(time.Hour)

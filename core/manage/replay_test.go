@@ -12,7 +12,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What a dry run counted is what is replayed with its span, whatever was stored since.
+// A replay of a dry run's span replays the events that the dry run counted, although newer
+// events were stored since.
 func TestReplayOfWhatWasCounted(t *testing.T) {
 	e, w := desk(t, 150)
 	f := core.EventFilter{Limit: 100}
@@ -37,7 +38,7 @@ func TestReplayOfWhatWasCounted(t *testing.T) {
 	}
 }
 
-// A span whose events were purged meanwhile has what is left of them.
+// A replay of a span whose events were purged in part replays the rest.
 func TestReplayOfWhatIsGone(t *testing.T) {
 	e, w := desk(t, 6)
 	done, err := e.Replay(t.Context(), core.EventFilter{}, Span{core.FirstID(noon.Add(-time.Hour)), numbered(1)}, false)
@@ -72,7 +73,7 @@ func TestReplayTakesTurns(t *testing.T) {
 	}
 }
 
-// Where the store is slow, a turn ends before it has gone through so many.
+// With a slow store a call ends after ReplayTime, before it has replayed ReplayTurn events.
 func TestReplayEndsInTime(t *testing.T) {
 	e, w := desk(t, 500)
 	now := noon
@@ -103,8 +104,7 @@ func TestReplayOfWrongSpans(t *testing.T) {
 	}
 }
 
-// Whatever is selected, going on until there is no more replays each event once, in
-// order.
+// For any selection, calls until Next is empty replay each event once, in order.
 func TestTurnsAreTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 320).Draw(t, "events")
@@ -132,8 +132,8 @@ func TestTurnsAreTheWhole(t *testing.T) {
 	})
 }
 
-// A replay reports a filter that gives no answer, also in a dry run, and for an event without
-// a job.
+// A replay reports a filter that fails, also in a dry run, and also for an event without a
+// job.
 func TestReplayTellsOfFailedFilters(t *testing.T) {
 	e, _ := desk(t, 6)
 	var told []core.Fact

@@ -12,8 +12,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A record is a fake store of one run, whose steps are s1, s2 and so on; err is the
-// error of its method called broken.
+// A record is a fake store of one run, with steps s1, s2 and so on. Its method named broken
+// fails with err.
 type record struct {
 	run     core.Run
 	payload string
@@ -78,7 +78,7 @@ func (r *record) Event(_ context.Context, id core.ID) (core.Event, error) {
 	return core.Event{ID: id, Payload: []byte(r.payload)}, r.ask("Event")
 }
 
-// Jobs has pages of two.
+// Jobs returns pages of two jobs.
 func (r *record) Jobs(_ context.Context, f core.JobFilter) (page core.Page[core.Job], _ error) {
 	if f.Status != core.Running || f.Lane != "workflow/fulfil" || f.EventID != r.run.EventID {
 		return page, fmt.Errorf("Jobs(%+v)", f)
@@ -95,7 +95,8 @@ func (r *record) Jobs(_ context.Context, f core.JobFilter) (page core.Page[core.
 	return page, r.ask("Jobs")
 }
 
-// mover is a fake runner: meanwhile happens to the run before it is asked.
+// mover is a fake Mover. Before each call it sets the run's status to meanwhile, if that is
+// set.
 type mover struct {
 	*record
 	meanwhile core.RunStatus
@@ -151,8 +152,8 @@ func TestRunsAreListedAsTheStoreDoes(t *testing.T) {
 	}
 }
 
-// Steps are shown as they are: a call that is under way runs, one that waits is ready,
-// whatever was written down when the run came to it.
+// A step with a call under way is shown as running, and a step that waits for its call as
+// ready. The stored status does not matter.
 func TestStepsAsTheyAreShown(t *testing.T) {
 	step := func(kind string, s core.StepStatus, attempt int) core.Step {
 		return core.Step{Type: kind, Status: s, Attempt: attempt, State: []byte("1")}
@@ -219,8 +220,8 @@ func TestInspectShowsThePayload(t *testing.T) {
 	}
 }
 
-// What nobody needs is not asked for: the jobs if no call may be under way, the event if
-// no step received its payload.
+// Inspect reads the jobs only if a call may be under way, and the event only if a step
+// received its payload.
 func TestInspectAsksForLittle(t *testing.T) {
 	runs, r, _ := recorded(core.RunCompleted)
 	r.steps = []core.Step{{ID: id(1), Type: "http", Status: core.StepSucceeded, State: []byte("1")}, {ID: id(2), Type: "wait", Status: core.StepWaiting, State: []byte("1")}}
@@ -285,8 +286,8 @@ func TestUnknownRun(t *testing.T) {
 	}
 }
 
-// Redrive and Cancel refuse what the status does not allow, in the same words whether
-// they see it first or the mover does.
+// Redrive and Cancel refuse runs in a wrong status, with the same error from Runs and from
+// the mover.
 func TestWhatMayBeMoved(t *testing.T) {
 	redriven, ended := "; only failed and canceled runs can be redriven", "; only pending and running runs can be canceled"
 	for _, tt := range []struct {
@@ -343,7 +344,7 @@ func do(t *testing.T, runs *Runs, what string) (core.Run, error) {
 	return runs.Cancel(t.Context(), "R1")
 }
 
-// An error that is no refusal stays what it is, and so does a refusal for another reason
+// Other errors of the mover are returned unchanged. That includes refusals for another reason
 // than the status.
 func TestMoverThatFails(t *testing.T) {
 	for _, failure := range []error{errors.New("disk full"), core.Refuse(core.Unavailable, "away"), core.Refuse(core.Invalid, "no definition")} {
@@ -369,7 +370,8 @@ func TestParseFrom(t *testing.T) {
 	}
 }
 
-// All pages together are the whole run, with the steps first. Each page keeps to its bounds.
+// All pages of Inspect together have the whole run, with the steps first. Each page keeps to
+// its bounds.
 func TestInspectInPages(t *testing.T) {
 	runs, r, _ := recorded(core.RunCompleted)
 	state := []byte(`"` + strings.Repeat("x", 700_000) + `"`)
@@ -422,8 +424,8 @@ func TestParsePlace(t *testing.T) {
 	}
 }
 
-// A redrive tells whether the configuration has another definition than the run follows, and
-// has the run follow that one if it is asked for.
+// Redrive returns whether the current definition differs from the definition that the run
+// follows. It makes the run follow the current definition if the caller asks for that.
 func TestRedriveOfAnotherDefinition(t *testing.T) {
 	for _, tt := range []struct {
 		today   string

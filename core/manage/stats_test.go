@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// census counts what it is asked, and takes its time.
+// census counts its calls. Tallies takes some time.
 type census struct {
 	asked  int
 	dead   int
@@ -61,7 +61,7 @@ func TestStats(t *testing.T) {
 	})
 }
 
-// Whoever waits for quiet waits for what is counted for those who were told an old answer.
+// Quiet waits for a query that outlives callers that got an older answer.
 func TestStatsAreQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := statistics(&census{takes: 3 * time.Second, dead: muchCounted})
@@ -86,7 +86,7 @@ func TestStatsAreQuiet(t *testing.T) {
 	})
 }
 
-// Who does not want to know what is completed does not wait for it to be counted.
+// Lanes does not wait for the count of completed jobs.
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := statistics(&census{broken: "Completed", err: errors.New("too many")})
@@ -97,7 +97,7 @@ func TestLanes(t *testing.T) {
 	})
 }
 
-// The database is asked once a second at most, however many ask at once.
+// The database gets one query a second at most, for any number of callers at once.
 func TestStatsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &census{takes: 3 * time.Second}
@@ -114,7 +114,7 @@ func TestStatsAreShared(t *testing.T) {
 		if c.asked != 1 {
 			t.Errorf("asked %d times at once, want once", c.asked)
 		}
-		time.Sleep(3 * time.Second) // the answer is of when they asked, and so is out of date
+		time.Sleep(3 * time.Second) // the answer is as of the question, and so is stale by now
 		synctest.Wait()
 		for i, want := range []int{2, 2, 2, 3} {
 			c.takes = 0
@@ -127,8 +127,8 @@ func TestStatsAreShared(t *testing.T) {
 	})
 }
 
-// Where there is much to count, nobody but the first waits for it, and no number is older
-// than a minute.
+// With many jobs, only the first caller waits for the count, and no count is older than one
+// minute.
 func TestStatsOfManyJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &census{takes: 3 * time.Second, dead: muchCounted - 1}
@@ -160,7 +160,7 @@ func TestStatsOfManyJobs(t *testing.T) {
 	})
 }
 
-// Who hangs up takes nobody else along.
+// A caller that hangs up does not cancel the query for the others.
 func TestStatsForWhoeverIsStillThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &census{takes: time.Second}
@@ -179,7 +179,7 @@ func TestStatsForWhoeverIsStillThere(t *testing.T) {
 	})
 }
 
-// An error is told to those who wait, and is asked about again.
+// All waiting callers get an error, and the next call makes a new query.
 func TestStatsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &census{err: errors.New("disk full")}
@@ -191,7 +191,7 @@ func TestStatsThatFail(t *testing.T) {
 			}
 		}
 		c.broken, c.takes = "", time.Hour
-		time.Sleep(statsEvery) // until what went well is of no use any more
+		time.Sleep(statsEvery) // until the answers that succeeded are stale
 		if _, err := s.Stats(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Stats of a database that does not answer = %v", err)
 		}
@@ -202,7 +202,7 @@ func TestStatsThatFail(t *testing.T) {
 	})
 }
 
-// A clock that is set back does not make old numbers new for ever.
+// If the clock is set back, an old count does not stay fresh.
 func TestStatsAfterTheClockWasSetBack(t *testing.T) {
 	now := noon
 	c := &census{}

@@ -14,16 +14,16 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// stream is a store of events and finished jobs as a tail sees it: what was written by
-// now. Events are in the order of their ids, jobs in that of their ends.
+// stream is a store of events and finished jobs that shows the rows that are visible by now.
+// Events are in the order of their ids, jobs in the order in which they finished.
 type stream struct {
 	events  []core.Event
 	jobs    []core.Job
-	written map[core.ID]time.Time // when a row can be seen; at once if it is not in it
+	written map[core.ID]time.Time // when a row becomes visible; rows without an entry are visible at once
 	now     time.Time
 	err     map[string]error
 	reads   int
-	most    int // jobs that were asked for at once
+	most    int // the most jobs of one call
 }
 
 func (s *stream) seen(id core.ID) bool { return !s.written[id].After(s.now) }
@@ -87,7 +87,7 @@ func (s *stream) Finished(_ context.Context, since time.Time, after core.ID, lim
 	return p, s.err["Finished"]
 }
 
-// event adds one that was made at a time and can be seen later.
+// event adds an event that was made at the time at, and is visible from seen on.
 func (s *stream) event(at, seen time.Time, n int) core.ID {
 	e := core.Event{ID: core.FirstID(at)[:20] + core.ID(fmt.Sprintf("%06d", n+1)), CreatedAt: at}
 	s.events = append(s.events, e)
@@ -95,7 +95,7 @@ func (s *stream) event(at, seen time.Time, n int) core.ID {
 	return e.ID
 }
 
-// ended adds a job of an event that ended at a time, which can be seen later.
+// ended adds a job that finished at the time at, and is visible from seen on.
 func (s *stream) ended(event core.ID, at, seen time.Time, n int) {
 	j := core.Job{ID: core.ID(fmt.Sprintf("J%07d", n)), EventID: event, Status: core.Completed, FinishedAt: at}
 	s.jobs = append(s.jobs, j)
@@ -126,7 +126,7 @@ func TestATailBeginsNow(t *testing.T) {
 	}
 }
 
-// A job is told once, as one of its event, though it has finished as well.
+// A job that is both a job of a new event and a finished job is in the news once.
 func TestJobsAreToldOnce(t *testing.T) {
 	s := newStream()
 	s.ended(s.event(noon, noon, 1), noon, noon, 1)
@@ -137,8 +137,8 @@ func TestJobsAreToldOnce(t *testing.T) {
 	}
 }
 
-// Whenever rows are written, and whenever somebody looks, nothing is missed of what is
-// written no later than lateMost, and no look tells more than it may.
+// With any times of commits and looks, no row is missed that is visible within lateMost, and
+// no look exceeds its bounds.
 func TestNothingIsMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newStream()
@@ -156,7 +156,7 @@ func TestNothingIsMissed(t *testing.T) {
 	})
 }
 
-// watch looks until a time, and checks that all was told.
+// watch looks again and again until a time, and checks that all rows were in the news.
 func watch(t interface{ Fatalf(string, ...any) }, s *stream, until time.Time, rest func() time.Duration) {
 	events, over := map[core.ID]bool{}, map[core.ID]bool{}
 	cursor := Cursor{Event: core.FirstID(s.now), Finished: s.now}
@@ -201,7 +201,7 @@ func compareID(a, b core.ID) int {
 	return 0
 }
 
-// A storm is told whole as well, page by page, and so is one that lasts.
+// A burst of events is shown completely, page by page, and so is a burst that goes on.
 func TestStorms(t *testing.T) {
 	for name, every := range map[string]time.Duration{"at once": 0, "for a while": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestStorms(t *testing.T) {
 	}
 }
 
-// Mostly little is asked for.
+// A look usually reads few rows.
 func TestALookAtLittle(t *testing.T) {
 	s := newStream()
 	for n := range 5000 {
@@ -246,8 +246,8 @@ func TestTailOfAStoreThatFails(t *testing.T) {
 	}
 }
 
-// crowd is a stream of events a second apart that have so many jobs each, of which all
-// but every third has finished.
+// crowd makes a stream of events one second apart, each with the same number of jobs. All
+// jobs but every third have finished.
 func crowd(events, jobs int) *stream {
 	s := newStream()
 	for n := range events {
@@ -264,7 +264,7 @@ func crowd(events, jobs int) *stream {
 	return s
 }
 
-// However many jobs events have, a look stays small, and the next one goes on behind it.
+// A look stays small however many jobs the events have, and the next look continues after it.
 func TestEventsOfManyJobs(t *testing.T) {
 	for _, c := range []struct{ events, jobs, each int }{{30, 900, 900}, {7, 4000, jobsEach}, {1, 12_000, jobsEach}, {300, 1, 1}} {
 		s := crowd(c.events, c.jobs)
@@ -288,7 +288,7 @@ func TestEventsOfManyJobs(t *testing.T) {
 	}
 }
 
-// More jobs than a look tells may finish at the same time.
+// More jobs may finish at the same time than one look returns.
 func TestManyFinishAtOnce(t *testing.T) {
 	s := newStream()
 	for n := range 3*core.MaxPage + 7 {
@@ -297,7 +297,7 @@ func TestManyFinishAtOnce(t *testing.T) {
 	watch(t, s, noon.Add(3*lateMost), func() time.Duration { return time.Second })
 }
 
-// Followed events are looked at for jobs that are not finished, as far as a look goes.
+// Looks return the unfinished jobs of followed events, as far as the bounds of a look allow.
 func TestFollowedEvents(t *testing.T) {
 	for _, c := range []struct{ events, jobs, followed, told int }{{4, 3, 4, 4}, {150, 1, 100, 100}, {12, 1200, 10, 4000}} {
 		s := crowd(c.events, c.jobs)

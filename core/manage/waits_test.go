@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// outlooks is a store that knows how lanes stand.
+// outlooks is a store with the given gates of lanes.
 type outlooks struct {
 	gates map[core.Lane]core.Gate
 	asked [][]core.Lane
@@ -71,7 +71,7 @@ func TestWhatJobsWaitFor(t *testing.T) {
 	}
 }
 
-// The store is asked once, whatever the number of jobs, and its error is told.
+// Of asks the store once for any number of jobs, and returns the store's error.
 func TestWaitsOfManyJobs(t *testing.T) {
 	store := &outlooks{}
 	w := NewWaits(store, func() time.Time { return noon }, []core.Lane{"handler/a", "handler/b", "handler/c"})
