@@ -14,7 +14,7 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// purging has two processes purge, as long as the budget of a function.
+// purging returns a function that makes one pass in each of two processes.
 func purging(t *testing.T, s core.Store) func() {
 	stated := func(f core.Fact) {
 		if _, ok := f.(core.Purged); !ok {
@@ -41,7 +41,7 @@ func TestMonth(t *testing.T) {
 	})
 }
 
-// TestMonthOnSQLite counts every table that the schema has.
+// TestMonthOnSQLite counts the rows of every table of the schema.
 func TestMonthOnSQLite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	synctest.Test(t, func(t *testing.T) {

@@ -1,13 +1,13 @@
-// Package retention deletes what is over and has been kept for long enough: events, jobs
-// with their attempts, and runs of workflows with their steps and history. What a delivery
-// id or a key was compared with goes with them.
+// Package retention deletes finished records that are old enough: events, jobs with their
+// attempts, and runs with their steps and history. Their delivery ids and keys are deleted
+// too, and then identify no repeats any more.
 //
-// The idea to know: intake comes first. Records are deleted slowly and nearly all the time
-// rather than at once: the store deletes a few at a time, and leaves the database alone
-// between, so that who sends events seldom meets a purge. One process does it at a time, by
-// turns that the store gives; nothing else depends on that.
+// The idea to know: intake comes first. Records are deleted slowly and nearly all the time,
+// not at once. The store deletes a small batch at a time and pauses between batches, so that
+// senders seldom wait for a purge. Only the process with the turn purges; correctness does
+// not depend on that.
 //
-// It may import core and nothing else of ours.
+// The package imports core only.
 package retention
 
 import (
@@ -18,51 +18,52 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// When there are passes, and what bounds one.
+// Times of passes, and the bound of one pass.
 const (
 	every = time.Minute
-	turn  = every - 5*time.Second // so that whoever had the last one may have the next
-	soon  = 10 * time.Second      // within which a process asks for the first time
+	turn  = every - 5*time.Second // shorter than every, so that the holder of the last turn may get the next
+	soon  = 10 * time.Second      // the first request for a turn comes within this time
 
-	longest = 50 * time.Second // of a pass
+	longest = 50 * time.Second // the longest pass
 )
 
-// batch is how many jobs, runs and events each are deleted at a time.
+// batch is the most jobs, the most runs and the most events that one call of the store
+// deletes.
 const batch = 500
 
-// name is that of the turns.
+// name is the name of the turn.
 const name = "purge"
 
-// Upkeep is what of a store a purger uses.
+// Upkeep is the part of a store that a Purger uses.
 type Upkeep interface {
 	Purge(ctx context.Context, before time.Time, limit int) (n int, more bool, err error)
 	Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error)
 }
 
-// Deps is what a purger works with.
+// Deps are the dependencies of a Purger.
 type Deps struct {
 	Upkeep  Upkeep
 	Clock   core.Clock
 	Observe core.Observer
 }
 
-// A Purger deletes what has been over for long. It keeps no state between ticks, and
-// ticks may overlap, in one process or in many.
+// A Purger deletes records that finished long ago. It has no state between ticks, and ticks
+// may overlap, in one process or in several.
 type Purger struct {
 	Deps
 	keep time.Duration
 }
 
-// New makes a purger that keeps records for so long after they are over.
+// New makes a Purger. It keeps records for the duration keep after they have finished.
 func New(d Deps, keep time.Duration) *Purger { return &Purger{d, keep} }
 
-// Tick asks for its turn and deletes what is over, in a pass of at most 50 seconds, or
-// until the store has looked at everything; the next one goes on from there. What a pass
-// deleted is stated as [core.Purged].
+// Tick asks for the turn and deletes old records in a pass. A pass lasts at most 50 seconds,
+// or ends when the store has looked at all records; the next pass continues there. Tick
+// reports the deletions of a pass as [core.Purged].
 //
-// With a zero Rest it does so once and returns the error it met. Else it asks every
-// minute, until ctx is done or the budget is over, and states errors as [core.Troubled].
-// If the budget has an End, no batch is begun that is likely to take longer.
+// With a zero Rest it makes one pass and returns its error. Otherwise it asks for the turn
+// every minute, until ctx is done or the budget is over, and reports errors as
+// [core.Troubled]. If the budget has an End, no batch starts that would probably end later.
 func (p *Purger) Tick(ctx context.Context, b core.Budget) error {
 	if b.Rest == 0 {
 		return p.pass(ctx, b)
@@ -78,7 +79,7 @@ func (p *Purger) Tick(ctx context.Context, b core.Budget) error {
 	return nil
 }
 
-// pass deletes what is over, if it is the caller's turn. That ctx ended is no error.
+// pass deletes old records if this process gets the turn. The end of ctx is no error.
 func (p *Purger) pass(ctx context.Context, b core.Budget) error {
 	if over(b, p.Clock(), 0) {
 		return nil
@@ -114,17 +115,16 @@ func (p *Purger) purge(ctx context.Context, b core.Budget) error {
 	}
 }
 
-// endGrace is how long before the end of the process a batch is to be done.
+// endGrace is how long before the end of the process a batch must be done.
 const endGrace = 2 * time.Second
 
-// over tells whether it is too late for a batch that takes so long.
+// over reports whether it is too late for a batch that takes the duration took.
 func over(b core.Budget, now time.Time, took time.Duration) bool {
 	return !b.Until.IsZero() && !now.Before(b.Until) ||
 		!b.End.IsZero() && !now.Before(b.End.Add(-endGrace-took))
 }
 
-// sleep waits, and tells whether there is to be more: not once ctx is done or the budget
-// is over.
+// sleep waits for d. It returns false if ctx is done or the budget is over.
 func (p *Purger) sleep(ctx context.Context, b core.Budget, d time.Duration) bool {
 	if !b.Until.IsZero() {
 		left := b.Until.Sub(p.Clock())

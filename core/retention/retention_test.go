@@ -13,14 +13,13 @@ import (
 
 const kept = 72 * time.Hour
 
-// A shelf is an Upkeep with so many rows that are over, of which it deletes up to 1,000 at
-// a time, each time for as long as it takes. Before it finds any it looks for them so
-// often.
+// A shelf is an Upkeep with a number of old rows. Each call of Purge deletes up to 1,000 of
+// them and lasts takes. Before the first rows, a number of calls find none but report more.
 type shelf struct {
 	rows  int
 	looks int
 	takes time.Duration
-	turns []bool // whose turn it is, from one asking to the next; ever the caller's at the end
+	turns []bool // the answers of the first calls of Turn; later calls return true
 	fails error  // of Purge
 
 	asked, purged []time.Time
@@ -54,7 +53,7 @@ func (s *shelf) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 	return n, s.rows > 0, ctx.Err()
 }
 
-// A run is a purger over a shelf, and what it stated.
+// A run is a Purger over a shelf, with its reported facts.
 type run struct {
 	*shelf
 	*Purger
@@ -68,7 +67,7 @@ func newRun(s *shelf) *run {
 	return r
 }
 
-// lasting ticks for so long.
+// lasting runs a tick whose budget ends d after began.
 func (r *run) lasting(t *testing.T, d time.Duration) {
 	t.Helper()
 	if err := r.Tick(t.Context(), core.Budget{Until: r.began.Add(d), Rest: time.Second}); err != nil {
@@ -95,7 +94,7 @@ func TestOncePerMinute(t *testing.T) {
 				t.Errorf("asked again after %v, want a minute after the time before", since)
 			}
 		}
-		// Three batches in the first pass that had its turn.
+		// The first pass with the turn has three batches.
 		wantPurged := []time.Duration{0, 100, 200}
 		for i, ms := range wantPurged {
 			if at := r.purged[i].Sub(r.asked[1]); at != ms*time.Millisecond {
@@ -109,8 +108,8 @@ func TestOncePerMinute(t *testing.T) {
 	})
 }
 
-// That nothing was found is not the end of a pass while there is more to look at, and the
-// next pass goes on with that.
+// A pass goes on after a batch without deletions if there are more records to look at. The
+// next pass continues there.
 func TestLooksOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(&shelf{rows: 1500, looks: 40, takes: 2 * time.Second})
@@ -122,13 +121,14 @@ func TestLooksOn(t *testing.T) {
 	})
 }
 
-// A pass is over after 50 seconds, and the next one goes on, a minute after it began.
+// A pass ends after 50 seconds. The next one begins a minute after the last began, and
+// continues.
 func TestPassesAreBounded(t *testing.T) {
 	for _, tc := range []struct {
 		takes time.Duration
-		rows  int // of a pass
+		rows  int // of one pass
 		took  time.Duration
-		after time.Duration // one began, the next does
+		after time.Duration // from the start of a pass to the start of the next
 	}{
 		{time.Second, 49_000, 49 * time.Second, every},
 		{100 * time.Millisecond, 499_000, 49900 * time.Millisecond, every},
@@ -159,8 +159,8 @@ func TestOnce(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		shelf shelf
-		until time.Duration // 0 for none
-		end   time.Duration // 0 for none
+		until time.Duration // 0 for no Until
+		end   time.Duration // 0 for no End
 		err   error
 		left  int
 		facts []core.Fact
@@ -200,7 +200,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// What fails is stated and tried again a minute later; what was deleted before is stated.
+// Errors are reported, and the pass is tried again a minute later. Rows that were deleted
+// before the error are reported too.
 func TestTroubleIsStated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trouble := errors.New("the disk is full")
@@ -213,7 +214,7 @@ func TestTroubleIsStated(t *testing.T) {
 	})
 }
 
-// Whoever ends a tick gets no error, and nothing goes on.
+// A tick that is stopped returns no error, and makes no more calls.
 func TestEnds(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Millisecond, 20 * time.Second, 20*time.Second + 50*time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
