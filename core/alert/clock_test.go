@@ -8,7 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestClockIsSetBack: by an hour, after an alert and after a chance that was lost.
+// TestClockIsSetBack: the clock is set back by an hour, after an alert and after an alert
+// that could not be stored.
 func TestClockIsSetBack(t *testing.T) {
 	for name, lost := range map[string]error{"told": nil, "not stored": errDisk} {
 		var b box

@@ -19,15 +19,14 @@ import (
 
 var errDisk = errors.New("disk full")
 
-// A box is an Inbox that keeps what is put in, and as stores do takes a delivery
-// id once.
+// A box is an Inbox in memory. Like a store it accepts a delivery id once.
 type box struct {
 	mu    sync.Mutex
 	calls int
 	taken []core.Arrival
 
-	// before, if set, runs before each call; its error is the answer. after runs
-	// when the arrival is stored.
+	// before, if set, runs before each call, and the call returns its error. after runs when
+	// the arrival is stored.
 	before, after func(context.Context) error
 }
 
@@ -57,7 +56,7 @@ func (b *box) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) 
 	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 }
 
-// notices are the alerts about a source, oldest first.
+// notices returns the alerts about a source, the oldest first.
 func (b *box) notices(t *testing.T, source string) (all []notice) {
 	t.Helper()
 	b.mu.Lock()
@@ -74,7 +73,7 @@ func (b *box) notices(t *testing.T, source string) (all []notice) {
 	return all
 }
 
-// counts are what the alerts about a source say.
+// counts returns the counts in the alerts about a source.
 func (b *box) counts(t *testing.T, source string) (all []int) {
 	t.Helper()
 	for _, n := range b.notices(t, source) {
@@ -83,7 +82,7 @@ func (b *box) counts(t *testing.T, source string) (all []int) {
 	return all
 }
 
-// seen are the facts that were stated.
+// seen collects the reported facts.
 type seen struct {
 	mu    sync.Mutex
 	facts []core.Fact
@@ -95,7 +94,7 @@ func (s *seen) observe(f core.Fact) {
 	s.facts = append(s.facts, f)
 }
 
-// troubles is how many of them say that an alert could not be stored.
+// troubles returns how many facts report an alert that could not be stored.
 func (s *seen) troubles() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +113,7 @@ var places = []Place{
 	{Lane: Lane("https://example.com/a"), On: []Kind{VerificationFailure}}, // again
 }
 
-// newDesk makes a desk for use in a synctest bubble, whose time its clock tells.
+// newDesk makes a Desk for a synctest bubble, with the bubble's clock.
 func newDesk(b *box, s *seen) *Desk {
 	return New(Deps{
 		Inbox: b, IDs: core.NewIDs(time.Now), Clock: time.Now, Bell: &core.Bell{}, Observe: s.observe,
@@ -182,14 +181,14 @@ func TestFailuresWithinAMinuteAreToldTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b box
 		d := newDesk(&b, &seen{})
-		time.Sleep(50 * time.Second) // so that minutes of the clock are not those since the first failure
+		time.Sleep(50 * time.Second) // so that minutes of the clock differ from minutes since the first failure
 		d.Unverified(t.Context(), failure("github"))
 		for range 4 {
 			time.Sleep(time.Second)
 			d.Unverified(t.Context(), failure("github"))
 		}
-		d.Unverified(t.Context(), failure("shop")) // has its own minute
-		due := time.Now().Add(56 * time.Second)    // of the first
+		d.Unverified(t.Context(), failure("shop")) // it has its own minute
+		due := time.Now().Add(56 * time.Second)    // of the first source
 		if next := d.Flush(t.Context()); !next.Equal(due) || len(b.taken) != 2 {
 			t.Fatalf("Flush = %v with %d alerts, want %v with 2", next, len(b.taken), due)
 		}
@@ -210,14 +209,14 @@ func TestFailuresWithinAMinuteAreToldTogether(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		d.Unverified(t.Context(), failure("github"))
 		time.Sleep(30 * time.Second)
-		d.Unverified(t.Context(), failure("github")) // tells without a Flush
+		d.Unverified(t.Context(), failure("github")) // stores an alert without a Flush
 		if got, want := b.counts(t, "github"), []int{1, 4, 2}; !slices.Equal(got, want) {
 			t.Errorf("counts %v, want %v", got, want)
 		}
 	})
 }
 
-// TestFlood has many callers at once, for a while, in each of several processes.
+// TestFlood: many concurrent callers, for some time, in each of several processes.
 func TestFlood(t *testing.T) {
 	for _, processes := range []int{1, 3} {
 		t.Run(fmt.Sprint(processes), func(t *testing.T) {
@@ -248,7 +247,7 @@ func flood(t *testing.T, processes int) {
 		}
 	}
 	calling.Wait()
-	time.Sleep(time.Duration(processes+1) * time.Minute) // each tells what it has left
+	time.Sleep(time.Duration(processes+1) * time.Minute) // each process reports the rest of its count
 	stop()
 	running.Wait()
 
@@ -282,7 +281,7 @@ func TestRunTellsWhatWasCounted(t *testing.T) {
 		began := time.Now()
 		d.Unverified(ctx, failure("github"))
 		time.Sleep(20 * time.Second)
-		synctest.Wait() // Run sleeps, with nothing to tell
+		synctest.Wait() // Run waits and has nothing to report
 		d.Unverified(ctx, failure("github"))
 		time.Sleep(time.Hour)
 		synctest.Wait()

@@ -140,7 +140,7 @@ func TestBodyOfWhatIsNoAlert(t *testing.T) {
 	}
 }
 
-// TestSenderPosts goes over the wire with the sender of deliveries.
+// TestSenderPosts sends an alert over HTTP with the sender of deliveries.
 func TestSenderPosts(t *testing.T) {
 	type posted struct{ contentType, body string }
 	got := make(chan posted, 1)
@@ -192,7 +192,7 @@ func FuzzBody(f *testing.F) {
 	f.Add("a**", "\\", "\xff\x00\u202e", uint8(250))
 	f.Add(`{"message":"a","count":1}`, "", "", uint8(1))
 	f.Fuzz(func(t *testing.T, message, reason, ip string, times uint8) {
-		stored := message // may be anything
+		stored := message // any text
 		message, reason, ip = strings.Repeat(message, int(times)), strings.Repeat(reason, 4*int(times)), strings.Repeat(ip, int(times))
 		n := notice{Alert: Kind(ip), Message: message, Source: message, Handler: ip, Reason: reason, Error: reason, ClientIP: ip, Count: int(times)}
 		for _, format := range []string{Slack, Discord} {
@@ -208,7 +208,7 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// checkBody holds a body against what its service demands.
+// checkBody checks a body against the limits of its service.
 func checkBody(t *testing.T, format string, body []byte) {
 	t.Helper()
 	decode := func(into any) {
@@ -248,8 +248,8 @@ func checkBody(t *testing.T, format string, body []byte) {
 	}
 }
 
-// checkText checks the size, and that each line of details is a label and one code
-// span that ends.
+// checkText checks the size of a text, and that each line of details is a label and one
+// complete code span.
 func checkText(t *testing.T, name, text string, limit int) {
 	t.Helper()
 	if n := len(utf16.Encode([]rune(text))); n > limit {
@@ -268,7 +268,8 @@ func checkText(t *testing.T, name, text string, limit int) {
 	}
 }
 
-// checkEscapes checks that what Discord would act upon stands behind a backslash.
+// checkEscapes checks that each character with a meaning in Discord's Markdown follows a
+// backslash.
 func checkEscapes(t *testing.T, text string) {
 	t.Helper()
 	escaped := false

@@ -22,7 +22,7 @@ const (
 
 var diedAt = time.Date(2026, 11, 20, 7, 28, 11, 123456789, time.FixedZone("", 3600))
 
-// died is a job of a lane and the outcome that makes it dead.
+// died returns a job of a lane, and the outcome that makes it dead.
 func died(lane core.Lane, attempts int, cause string) (core.TakenJob, core.Outcome) {
 	job := core.TakenJob{
 		Job: core.Job{ID: deadJob, EventID: deadEvent, Lane: lane, Attempt: attempts, MaxAttempts: attempts, Lease: "l3ase"},
@@ -43,8 +43,8 @@ func newObituaries(places ...Place) *Obituaries {
 
 var anywhere = Place{Lane: Lane("https://example.com/b"), On: []Kind{DLQ}}
 
-// TestObituaries compares what is posted with testdata/obituaries.txtar, which has
-// a section for each death and format.
+// TestObituaries compares the posted alerts with testdata/obituaries.txtar. The file has a
+// section for each death and format.
 func TestObituaries(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -73,8 +73,8 @@ func TestObituaries(t *testing.T) {
 	compare(t, "testdata/obituaries.txtar", payloads)
 }
 
-// compare compares what is posted about alerts, which have names here, with a file that
-// has a section for each and format.
+// compare compares the posted forms of named alerts with a file. The file has a section for
+// each alert and format.
 func compare(t *testing.T, file string, payloads []txtar.File) {
 	t.Helper()
 	want, err := txtar.ParseFile(file)
@@ -106,7 +106,7 @@ func compare(t *testing.T, file string, payloads []txtar.File) {
 	}
 }
 
-// sections are the contents of an archive by name.
+// sections returns the contents of an archive by name.
 func sections(a *txtar.Archive) map[string]string {
 	all := map[string]string{}
 	for _, f := range a.Files {
@@ -115,7 +115,7 @@ func sections(a *txtar.Archive) map[string]string {
 	return all
 }
 
-// TestObituaryIsAnEvent: one, with a job for each place that wants to be told.
+// TestObituaryIsAnEvent: one event, with a job for each place that wants the kind.
 func TestObituaryIsAnEvent(t *testing.T) {
 	b := newObituaries(
 		Place{Lane: "alert/a", On: []Kind{VerificationFailure}},
@@ -188,8 +188,8 @@ func TestNoObituary(t *testing.T) {
 	}
 }
 
-// TestLongErrors: 10 KB of characters that are several bytes, or several when they
-// are escaped. What is cut is the error and nothing else.
+// TestLongErrors: 10 KB of characters that are several bytes long, or become several by
+// escapes. Only the error is cut.
 func TestLongErrors(t *testing.T) {
 	for _, c := range []string{"é", "&", "*", "`", "👩", "\\", "\x00", "\xff"} {
 		payload := newObituaries(anywhere).Of(died("handler/billing", 2, "protocol: "+strings.Repeat(c, 10<<10/len(c)))).Event.Payload
@@ -201,7 +201,7 @@ func TestLongErrors(t *testing.T) {
 		if shown == "" {
 			shown = c
 		}
-		kept := func(limit int) string { // of an error
+		kept := func(limit int) string { // the kept part of an error
 			return "protocol: " + strings.Repeat(shown, (limit-units("protocol: …"))/units(shown)) + "…"
 		}
 		if n.Error != kept(maxError) {
@@ -236,8 +236,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// FuzzObituary: whatever a job died of, the alert fits, reads as one line, and
-// says which job it is and what to do.
+// FuzzObituary: for any cause of death the alert fits its bounds and reads as one line. It
+// names the dead job and the command that helps.
 func FuzzObituary(f *testing.F) {
 	f.Add("status: 500 Internal Server Error", "billing", uint8(0), 5, uint8(1))
 	f.Add("<!channel> & @everyone\n**b** `c`", "a_b-c", uint8(1), 1, uint8(3))
@@ -279,7 +279,8 @@ func FuzzObituary(f *testing.F) {
 	})
 }
 
-// anyDeath is an obituary of some kind, who it is about, and how to help.
+// anyDeath returns the payload of an obituary of a job or a run, with the name of the job or
+// run and the advice.
 func anyDeath(b *Obituaries, kind uint8, name string, attempts int, cause string) (who, help string, payload []byte) {
 	lanes := []core.Lane{core.HandlerLane(name), core.QueueLane(name)}
 	job, o := died(lanes[kind%2], attempts, cause)
@@ -293,7 +294,7 @@ func anyDeath(b *Obituaries, kind uint8, name string, attempts int, cause string
 	return "Workflow run " + string(failedRun), help, b.OfRun(run, step, job.Event).Event.Payload
 }
 
-// configured makes a name as configurations allow them.
+// configured makes a valid name in a configuration of s.
 func configured(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '-') {
@@ -304,7 +305,7 @@ func configured(s string) string {
 	return "n" + s[:min(len(s), 62)]
 }
 
-// TestHopsOfAlerts: an alert has the hops of the event that it is about.
+// TestHopsOfAlerts: an alert has the hops of the event that caused it.
 func TestHopsOfAlerts(t *testing.T) {
 	b := newObituaries(anywhere)
 	for _, hops := range []string{"", "7"} {

@@ -13,7 +13,7 @@ import (
 
 const failedRun core.ID = "01KAG3Y8ZR5E2G7H9K1M4N6Q8W"
 
-// ended is a run that failed and the step it failed at.
+// ended returns a failed run and the step at which it failed.
 func ended(path string, attempts int, cause string) (core.Run, core.Step) {
 	run := core.Run{
 		ID: failedRun, Workflow: "fulfil-order", EventID: deadEvent, Status: core.RunFailed, Epoch: 2,
@@ -31,7 +31,7 @@ func event() core.Event {
 	return job.Event
 }
 
-// TestObituariesOfRuns compares what is posted with testdata/runs.txtar, which has a
+// TestObituariesOfRuns compares the posted alerts with testdata/runs.txtar. The file has a
 // section for each failure and format.
 func TestObituariesOfRuns(t *testing.T) {
 	b := newObituaries(anywhere)
@@ -99,7 +99,7 @@ func TestNoObituaryOfARun(t *testing.T) {
 	}
 }
 
-// A long path and a long error leave room for how to help.
+// A long path and a long error leave room for the advice.
 func TestLongPaths(t *testing.T) {
 	path := strings.Repeat(strings.Repeat("_", 63)+"/", 11)
 	run, step := ended(path, 4, "data: "+strings.Repeat("&", 2000))

@@ -11,8 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A desk that takes the place of another knows what that one counted and when it told
-// last, while both are told of failures.
+// A Desk that replaces another continues its counts and its minute, while both get failures.
 func TestDeskTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b box
@@ -51,7 +50,8 @@ func TestDeskTakesOver(t *testing.T) {
 	})
 }
 
-// A signal that was meant for the desk that takes over may reach the other one first.
+// A signal for the Desk that takes over may reach the other one first, which then passes it
+// on.
 func TestDeskPassesTheSignalOn(t *testing.T) {
 	d := New(Deps{Places: places})
 	ctx, stop := context.WithCancel(t.Context())
