@@ -29,6 +29,11 @@ func TestStatements(t *testing.T) {
 	for database, d := range databases {
 		dir := filepath.Join("testdata", "sql", database)
 		files := statementFiles(d)
+		for _, name := range listings(d) {
+			if !slices.ContainsFunc(files["listings"], func(st Stmt) bool { return st.Name == name || strings.HasPrefix(st.Name, name+"_by_") }) {
+				t.Errorf("sendListings sends no %s", name)
+			}
+		}
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			compareFile(t, filepath.Join(dir, name+".sql"), files[name])
 		}
@@ -116,6 +121,17 @@ func fixedStatements(d Dialect) map[string][]Stmt {
 		}
 	}
 	return files
+}
+
+// listings are the names of the statements that are not whole.
+func listings(d Dialect) (names []string) {
+	all := reflect.ValueOf(newStatements(d))
+	for _, f := range reflect.VisibleFields(all.Type()) {
+		if f.Type == reflect.TypeFor[listing]() || f.Type == reflect.TypeFor[eventListing]() {
+			names = append(names, all.FieldByIndex(f.Index).FieldByName("name").String())
+		}
+	}
+	return names
 }
 
 // sendListings makes a store send each listing, by every index and with every condition.

@@ -116,8 +116,7 @@ const (
 	// What a Situation tells of a step above: the ids are known from those below.
 	aboveColumns = `parent_id, branch, path, name, type, status, attempt, error, carry, fan, leaf_of, started_at, finished_at`
 
-	abovePath  = 2 // where aboveColumns have the path, which is null without a step
-	aboveWidth = 13
+	abovePath = 2 // where aboveColumns have the path, which is null without a step
 )
 
 // above are the columns of what a step is in, the next one first.
