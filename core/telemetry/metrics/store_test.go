@@ -36,7 +36,14 @@ func TestStoreIsMeasured(t *testing.T) {
 		}
 		op := strings.ToLower(capital.ReplaceAllString(method.Name, "${1}_$2"))
 		var results []reflect.Value
-		got := moves(t, m, func() { results = call.Call(args) })
+		got := moves(t, m, func() {
+			defer func() {
+				if broken := recover(); broken != nil {
+					t.Fatalf("%s: %v; the oracle of this test has no method %[1]s, or measured.%[1]s fails", method.Name, broken)
+				}
+			}()
+			results = call.Call(args)
+		})
 		if err := results[len(results)-1].Interface(); fmt.Sprint(err) != method.Name {
 			t.Errorf("%s asked for %v", method.Name, err)
 		}
