@@ -147,6 +147,7 @@ func benchSettle(b bench, n int) {
 // stays as long as it is.
 func benchTake(b bench, due int) {
 	start := time.Now()
+	b.now = core.SystemClock().UTC().Truncate(time.Millisecond) // jobs that are due when takeAndRelease looks
 	b.seed(due)
 	b.Logf("%d rows written in %v", due, time.Since(start).Round(time.Millisecond))
 	b.takeAndRelease()
