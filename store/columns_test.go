@@ -1,6 +1,7 @@
 package store
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,37 @@ func TestColumnPlaces(t *testing.T) {
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s is %d, want %d", tt.name, tt.got, tt.want)
+		}
+	}
+}
+
+// TestRowPlaces: the places of values in rows are those in the row sources.
+func TestRowPlaces(t *testing.T) {
+	q := newStatements(Postgres)
+	source := regexp.MustCompile(`AS r\(([^)]*)\)`)
+	for _, tt := range []struct {
+		statement
+		column string
+		place  int
+	}{
+		{q.insertHistory, "run_", historyRun},
+		{q.succeed, "lane_", succeededLane},
+		{q.closeGate, "lane_", closedLane},
+		{q.endProbe, "lane_", endedLane},
+		{q.insertJobIf, "lane_", jobRowLane},
+		{q.insertJobIf, "job_key_", jobRowKey},
+		{q.insertEvent, "source_", eventRowSource},
+		{q.insertEvent, "delivery_id_", eventRowDeliveryID},
+		{q.insertDefinition, "hash_", keyAt},
+		{q.lockRuns, "run_", keyAt},
+		{q.holdEvents, "id_", keyAt},
+	} {
+		if tt.sql == "" {
+			continue // not sent on this database
+		}
+		columns := source.FindStringSubmatch(tt.sql)
+		if columns == nil || slices.Index(strings.Split(columns[1], ", "), tt.column) != tt.place {
+			t.Errorf("%s has the columns %v; want %s at %d", tt.name, columns, tt.column, tt.place)
 		}
 	}
 }

@@ -189,8 +189,8 @@ func probesOf(next time.Time, jobs []core.Job) (rows [][]any) {
 	return rows
 }
 
-// succeededLane is where a row of succeed has its lane, from 1.
-const succeededLane = 3
+// succeededLane is the place of the lane in a row of succeed.
+const succeededLane = 2
 
 // succeededRows are rows of succeed.
 func succeededRows(outcomes []*core.Outcome) [][]any {
@@ -202,7 +202,7 @@ func succeededRows(outcomes []*core.Outcome) [][]any {
 	return rows
 }
 
-// endedLane is where a row of endProbe has its lane.
+// endedLane is the place of the lane in a row of endProbe.
 const endedLane = 1
 
 // endProbeRow is a row of endProbe: after it there may be another probe at a time.
@@ -236,8 +236,8 @@ func (s *Store) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.
 	return closed, nil
 }
 
-// closedLane is where a row of closeGate has its lane, from 1.
-const closedLane = 2
+// closedLane is the place of the lane in a row of closeGate.
+const closedLane = 1
 
 // Strays tells in which lanes jobs wait that nobody knows. See core.Worklist. It
 // looks between the known lanes, so it costs as much as there are lanes, however
@@ -290,7 +290,7 @@ func (s *Store) Unknown(ctx context.Context, known []core.Lane) ([]core.Lane, er
 	return lanes, err
 }
 
-// straySince is where a row of gates has it.
+// straySince is its place in a row of gates.
 const straySince = 6
 
 // beyond is above every lane.

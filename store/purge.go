@@ -238,7 +238,7 @@ func besides(rows [][]any, large any) [][]any {
 // has none, wait for each other: a DELETE that waited would not see what came meanwhile.
 func eventsGo(q *statements, events [][]any) []Stmt {
 	return []Stmt{
-		q.holdEvents.on(firsts(events)...).sortedBy(1),
+		q.holdEvents.on(firsts(events)...).sortedBy(keyAt),
 		q.deleteEvent.on(events...),
 	}
 }

@@ -71,7 +71,7 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 		all.Event.CreatedAt, all.Runs = a.Event.CreatedAt, append(all.Runs, a.Runs...)
 	}
 	if s.sql.holdEvents.sql != "" {
-		stmts = append(stmts, s.sql.holdEvents.on(events...).sortedBy(1))
+		stmts = append(stmts, s.sql.holdEvents.on(events...).sortedBy(keyAt))
 	}
 	stmts = append(stmts, s.sql.insertJobIf.on(jobs...))
 	stmts = append(stmts, s.runStmts(all)...)

@@ -57,7 +57,7 @@ func (s *Store) runStmts(a core.Arrival) (stmts []Stmt) {
 		first = append(first, []any{string(r.StepID), r.StepType, string(r.ID)})
 	}
 	if len(defs) > 0 {
-		stmts = append(stmts, s.sql.insertDefinition.on(defs...).sortedBy(1))
+		stmts = append(stmts, s.sql.insertDefinition.on(defs...).sortedBy(keyAt))
 	}
 	return append(stmts,
 		s.sql.insertRun.on(runs...),

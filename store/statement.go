@@ -24,8 +24,9 @@ func (st statement) on(rows ...[]any) Stmt {
 	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads}
 }
 
+// sortedBy says that the rows are in the order of a column: see Stmt.Sorted.
 func (s Stmt) sortedBy(place int) Stmt {
-	s.Sorted = place
+	s.Sorted = place + 1
 	return s
 }
 

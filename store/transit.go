@@ -98,9 +98,9 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 		}
 	}
 	if s.sql.lockRuns.sql != "" {
-		add(s.sql.lockRuns.on().sortedBy(1), func(t core.Transition) [][]any { return [][]any{{string(t.Run.ID)}} })
+		add(s.sql.lockRuns.on().sortedBy(keyAt), func(t core.Transition) [][]any { return [][]any{{string(t.Run.ID)}} })
 	}
-	add(s.sql.insertDefinition.on().sortedBy(1), s.newDefinition)
+	add(s.sql.insertDefinition.on().sortedBy(keyAt), s.newDefinition)
 	add(s.sql.insertHistory.on().sortedBy(historyRun), firstEntry)
 	add(s.sql.moreHistory.on(), moreEntries)
 	add(s.sql.insertStepAttempts.on(), stepAttemptRows)
@@ -130,8 +130,8 @@ func holder(t core.Transition) []any {
 	return []any{string(t.Run.ID), int64(t.Seq + 1), string(t.Mark)}
 }
 
-// historyRun is where a row of insertHistory has its run, from 1.
-const historyRun = 7
+// historyRun is the place of the run in a row of insertHistory.
+const historyRun = 6
 
 func firstEntry(t core.Transition) [][]any {
 	e := t.Entries[0]
