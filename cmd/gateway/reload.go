@@ -115,9 +115,9 @@ func (r *reloader) follow(ctx context.Context, cfg *config.Config) {
 	}
 }
 
-// warn tells what is doubtful about a configuration.
+// warn logs the warnings of a configuration. Each line says which field it is about.
 func warn(log *slog.Logger, cfg *config.Config) {
 	for _, w := range cfg.Warnings() {
-		log.Warn(w.Message, "at", w.Path)
+		log.Warn(w.Path+": "+w.Message, "at", w.Path)
 	}
 }
