@@ -31,6 +31,7 @@ var manual = []topic{
 	{"configuration", "Every field of gateway.yaml"},
 	{"databases", "SQLite, PostgreSQL, MySQL, Cloudflare D1"},
 	{"operations", "Commands, production, retention, backups, health"},
+	{"recipes", "Change secrets, move to PostgreSQL, restore, size the disk"},
 	{"metrics-and-logs", "Prometheus, logs, OpenTelemetry traces"},
 	{"http-api", "The management API"},
 	{"functions", "AWS Lambda: deployment, differences, costs"},

@@ -91,7 +91,10 @@ var needed = []string{
 // is valid without a warning.
 func TestDocumentedConfigurations(t *testing.T) {
 	environment := map[string]string{"DATABASE_URL": "postgres://gateway:secret@db.example.com/gateway?sslmode=verify-full", "SLACK_WEBHOOK": "https://hooks.slack.com/services/T0/B0/x"}
-	for _, name := range []string{"ORDERS_KEY", "D1_TOKEN", "GATEWAY_API_TOKEN", "SIGNING_SECRET", "GITHUB_WEBHOOK_SECRET", "STRIPE_WEBHOOK_SECRET"} {
+	for _, name := range []string{
+		"ORDERS_KEY", "D1_TOKEN", "GATEWAY_API_TOKEN", "SIGNING_SECRET", "GITHUB_WEBHOOK_SECRET", "STRIPE_WEBHOOK_SECRET", "NEW_TOKEN", "OLD_TOKEN",
+		"GATEWAY_METRICS_TOKEN", "PARTNER_SECRET", "BILLING_TOKEN", "SEARCH_SIGNING_SECRET", "PAY_TOKEN", "OPS_SIGNING_SECRET",
+	} {
 		environment[name] = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	}
 	seen := 0
