@@ -21,7 +21,7 @@ type topic struct{ name, about string }
 var manual = []topic{
 	{"first-steps", "Build it, start it, send an event, look at it"},
 	{"events-in", "Routes, payloads, CloudEvents, SNS, schedules, duplicates, limits"},
-	{"verification", "How webhooks prove who sent them"},
+	{"verification", "How webhooks prove their senders"},
 	{"deliveries", "Headers, retries, gRPC, rate limits, circuit breakers"},
 	{"expressions", "Filters, transforms and paths"},
 	{"pull-queues", "Consumers that receive and acknowledge messages"},
