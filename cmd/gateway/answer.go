@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An answer is the gateway's to an event.
+// An answer is the gateway's response to an event.
 type answer struct {
 	StatusCode int     `json:"status_code"`
 	EventID    core.ID `json:"event_id"`
@@ -22,7 +22,7 @@ type answer struct {
 	message    string
 }
 
-// maxAnswer is how much of an answer is read, in bytes.
+// maxAnswer bounds the bytes of an answer that are read.
 const maxAnswer = 64 << 10
 
 // readAnswer reads an answer as JSON, or as the text that senders of webhooks get.
@@ -45,12 +45,12 @@ func readAnswer(r *http.Response) (answer, error) {
 	return ans, nil
 }
 
-// unknown reports whether the event may be stored or not.
+// unknown reports whether the gateway does not know if it stored the event.
 func (ans answer) unknown() bool {
 	return ans.StatusCode == http.StatusServiceUnavailable && ans.EventID != ""
 }
 
-// refused is the error of an answer that is no success.
+// refused returns the error for an answer without success.
 func (ans answer) refused(source config.Source) error {
 	hint := ""
 	switch {
@@ -89,7 +89,7 @@ func (a *app) printAnswer(c *cobra.Command, ans answer) error {
 	return nil
 }
 
-// said is the answer in words.
+// said returns the answer in words.
 func (ans answer) said() string {
 	switch {
 	case ans.message != "":

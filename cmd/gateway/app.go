@@ -12,23 +12,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A system is what the operating system gives a process.
+// A system is the streams, the environment and the clock of a process.
 type system struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	terminal       bool // whether stdout is one
+	terminal       bool // whether stdout is a terminal
 	columns        int  // of that terminal; 0 if there is none
-	watched        bool // whether stderr is one
-	attended       bool // whether stdin is one, so that somebody can answer
+	watched        bool // whether stderr is a terminal
+	attended       bool // whether stdin is a terminal, so that a user can answer
 	lookup         func(string) (string, bool)
 	clock          core.Clock
-	program        string // what the user types to run this program; "" is "gateway"
+	program        string // the words with which the user runs this program; "" means "gateway"
 }
 
 // An app is one run of the program.
 type app struct {
 	system
-	out *checkedWriter // what stdout is
+	out *checkedWriter // behind stdout
 
 	// Global flags.
 	configFlag, envFlag string
@@ -36,14 +36,14 @@ type app struct {
 
 	urlFlag, tokenFlag, tokenFile string // see remote.go
 
-	completing bool // words are completed in a shell, which shows warnings in the middle of a line
+	completing bool // a shell completes words; warnings would appear in the middle of its line
 
-	lock  *sqlite.Lock        // of a server's SQLite file; nil for other commands and databases
+	lock  *sqlite.Lock        // on a server's SQLite file; nil for other commands and databases
 	times *core.DatabaseClock // of the store opened last; nil if its times are the machine's
 }
 
-// storeClock is the clock of the store that was opened last: the database's, or for a SQLite
-// file this machine's.
+// storeClock returns the clock of the store that was opened last. It is the database's clock,
+// or this machine's clock for a SQLite file.
 func (a *app) storeClock() core.Clock {
 	if a.times == nil {
 		return a.clock
@@ -57,14 +57,14 @@ func newApp(s system) *app {
 	return &app{system: s, out: out}
 }
 
-// env returns a variable of the environment, "" if it is not set.
+// env returns an environment variable, or "" if it is not set.
 func (a *app) env(name string) string {
 	v, _ := a.lookup(name)
 	return v
 }
 
-// configPath is the file or address the configuration is read from. The variable replaces
-// the flag, so that a container's environment wins over its fixed command line.
+// configPath returns the file or address of the configuration. The variable replaces the flag,
+// so that a container's environment wins over its fixed command line.
 func (a *app) configPath() string {
 	if path := a.env("GATEWAY_CONFIG"); path != "" {
 		return path
@@ -72,17 +72,17 @@ func (a *app) configPath() string {
 	return a.configFlag
 }
 
-// noteReplaced says that the variable replaces a flag that was given.
+// noteReplaced warns that the variable replaces the flag -c.
 func (a *app) noteReplaced(c *cobra.Command) {
 	flag := c.Flags().Lookup("config")
 	path := a.env("GATEWAY_CONFIG")
 	if path == "" || flag == nil || !flag.Changed || a.configFlag == path || a.remote() || c.Hidden {
 		return
 	}
-	a.notef("GATEWAY_CONFIG replaces -c: the configuration that the variable names is read") // both may hold keys
+	a.notef("GATEWAY_CONFIG replaces -c: the configuration that the variable names is read") // it names neither value: both may hold keys
 }
 
-// configEnv is the name of the overlay, "" for none.
+// configEnv returns the name of the overlay, or "" for none.
 func (a *app) configEnv() string {
 	if a.envFlag != "" {
 		return a.envFlag
@@ -90,19 +90,19 @@ func (a *app) configEnv() string {
 	return a.env("GATEWAY_ENV")
 }
 
-// hostFS is the machine's file system under the names users type, absolute ones
-// and ../ included, which os.DirFS has no way to say.
+// hostFS opens files by the names that users type. Unlike os.DirFS it accepts absolute names
+// and ../.
 type hostFS struct{}
 
 func (hostFS) Open(name string) (fs.File, error) { return os.Open(name) }
 
-// readAll reads at most one byte more than limit. Unlike the reader itself it
-// gives up when ctx ends: nobody can interrupt a read from a terminal.
+// readAll reads at most limit+1 bytes. It returns when ctx ends, although a read from a
+// terminal cannot be interrupted.
 func readAll(ctx context.Context, r io.Reader, limit int) ([]byte, error) {
 	return unlessDone(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(r, int64(limit)+1)) })
 }
 
-// unlessDone is what read returns, or the error of ctx if that ends first.
+// unlessDone returns the result of read, or the error of ctx if ctx ends first.
 func unlessDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type result struct {
 		got T
@@ -122,8 +122,8 @@ func unlessDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	}
 }
 
-// checkedWriter remembers that a write failed, so that printing code need not
-// look and a full disk still ends in an error.
+// checkedWriter remembers the first failed write. So the printing code need not check each
+// write, and a full disk still ends in an error.
 type checkedWriter struct {
 	w   io.Writer
 	err error
@@ -138,7 +138,7 @@ func (c *checkedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// pathless is err without the name of the file that a message already has.
+// pathless returns err without the name of the file, for messages that already name it.
 func pathless(err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

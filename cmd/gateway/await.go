@@ -11,23 +11,24 @@ import (
 	"github.com/eventgateway/gateway/core/units"
 )
 
-// A server is often started together with its database, or before it: by compose, after a
-// power cut, while the database is being upgraded. To exit then would leave it to whoever
-// starts programs to try again, which some do a few times and others never. So it waits;
-// not for ever, since an address that is wrong looks the same, and somebody has to learn.
+// A server often starts together with its database or before it: under compose, after a power
+// cut, during an upgrade of the database. If the server ended, the program that started it
+// would have to try again, and some service managers give up after a few tries. So the server
+// waits. The wait is bounded, since a wrong address looks the same as a database that is down,
+// and the operator must learn of it.
 
 const (
 	waitVariable = "GATEWAY_DATABASE_WAIT"
 	defaultWait  = 5 * time.Minute
 	mostWait     = 24 * time.Hour
 
-	// awaitRest is how long after a first try comes the next; it doubles, up to
+	// awaitRest is the pause after the first try. Each later pause is twice as long, up to
 	// awaitRestMost.
 	awaitRest     = time.Second
 	awaitRestMost = 15 * time.Second
 )
 
-// databaseWait is how long a server waits for its database.
+// databaseWait returns how long a server waits for its database. The default is 5 minutes.
 func (a *app) databaseWait(cfg *config.Config) (time.Duration, error) {
 	text := a.setting(cfg, waitVariable)
 	if text == "" {
@@ -43,8 +44,8 @@ func (a *app) databaseWait(cfg *config.Config) (time.Duration, error) {
 	return d.Duration, nil
 }
 
-// awaitStore opens the database of a server. While one that is reached over a network is
-// away it waits. A SQLite file that cannot be opened does not come by itself.
+// awaitStore opens the database of a server. It waits while a networked database cannot be
+// reached. It does not wait for a SQLite file that cannot be opened.
 func (a *app) awaitStore(ctx context.Context, cfg *config.Config, log *slog.Logger) (core.Store, error) {
 	most, err := a.databaseWait(cfg)
 	if err != nil {
@@ -56,8 +57,8 @@ func (a *app) awaitStore(ctx context.Context, cfg *config.Config, log *slog.Logg
 	return a.await(ctx, most, log, func() (core.Store, error) { return a.openServed(ctx, cfg, log) })
 }
 
-// await opens a store, again for as long as most while its refusal is one that time may
-// mend. A wrong password, a name that is none or a schema that is too new are not.
+// await opens a store. For at most the duration most, it tries again after an error that may
+// pass. A wrong password, an unknown name or a schema that is too new does not pass.
 func (a *app) await(ctx context.Context, most time.Duration, log *slog.Logger, open func() (core.Store, error)) (core.Store, error) {
 	began := a.clock()
 	for rest := awaitRest; ; rest = min(2*rest, awaitRestMost) {

@@ -13,13 +13,14 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A server waits for a database that is away, and for nothing that waiting cannot mend.
+// A server waits for a database that cannot be reached. It does not wait after an error that
+// does not pass.
 func TestAwait(t *testing.T) {
 	away := core.Refuse(core.Unavailable, "away")
 	refused := core.Refuse(core.Invalid, "wrong password")
 	for _, c := range []struct {
 		name   string
-		errs   []error // of the tries; then it opens
+		errs   []error // of the first tries; after them it opens
 		most   time.Duration
 		stopAt time.Duration // 0 for never
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A breakerService knows the circuit breakers of handlers; see [manage.Breakers].
+// A breakerService resets the circuit breakers of handlers; see [manage.Breakers].
 type breakerService interface {
 	Reset(ctx context.Context, handler string) (bool, error)
 }
@@ -62,7 +62,7 @@ func (a *app) breakerReset(ctx context.Context, handler string) error {
 	})
 }
 
-// noHandler says which handlers there are, if that can be known.
+// noHandler adds the names of the handlers to err, if they are known.
 func noHandler(ctx context.Context, op *operator, handler string, err error) error {
 	var names []string
 	if op.cfg != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// machineClock is a clock that is wrong by the duration in GATEWAY_TEST_SKEW, such as 45s
+// machineClock returns a clock that is wrong by the duration in GATEWAY_TEST_SKEW, such as 45s
 // or -45s. Only the end-to-end tests build the program with the tag skewed: no release has
 // this file.
 func machineClock() core.Clock {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// everyCommand are those that do something, by what is typed to run them.
+// everyCommand returns the commands that run, by their words on the command line.
 func everyCommand(c *cobra.Command) map[string]*cobra.Command {
 	all := map[string]*cobra.Command{}
 	if !c.HasSubCommands() && !c.Hidden && c.Name() != "help" {
@@ -34,8 +34,8 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestEveryCommandIsShown: each has examples that run it, a row in the manual's table, and
-// transcripts of how it works, how it fails and how it is used wrongly.
+// TestEveryCommandIsShown: each command has examples that run it, a row in the manual's table,
+// and transcripts of a success, a failure and a usage error.
 func TestEveryCommandIsShown(t *testing.T) {
 	paths, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestEveryCommandIsShown(t *testing.T) {
 				t.Errorf("no transcript shows how %s %s", path, what)
 			}
 		}
-		// Nothing can go wrong with these that is not wrong usage.
+		// These two commands fail only after a usage error.
 		if !slices.Contains([]string{"gateway version", "gateway completion"}, path) &&
 			!regexp.MustCompile(`(?m)^exits 1 `+path+`( |$)`).MatchString(transcripts.String()) {
 			t.Errorf("no transcript shows how %s fails", path)
@@ -73,7 +73,7 @@ func TestEveryCommandIsShown(t *testing.T) {
 	}
 }
 
-// TestEveryFlagIsTold: each flag has a description, and one that takes a value names it.
+// TestEveryFlagIsTold: each flag has a description, and a flag with a value names the value.
 func TestEveryFlagIsTold(t *testing.T) {
 	for path, c := range everyCommand(newRoot(newApp(session{}.system(nil, nil)))) {
 		for line := range strings.Lines(c.LocalFlags().FlagUsages()) {

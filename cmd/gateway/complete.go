@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A completer offers words for what is being typed. One that cannot, because
-// there is no configuration or database yet, offers none: there is nobody to
-// tell.
+// A completer offers words for the word that the user types. Without a configuration or
+// database it offers none: a shell cannot show errors there.
 type completer func(*cobra.Command) []cobra.Completion
 
 // complete offers words for the value of a flag.
@@ -23,7 +22,7 @@ func (a *app) complete(c *cobra.Command, flag string, words completer) {
 	}
 }
 
-// completeArgument offers words for the one argument of a command.
+// completeArgument offers words for the only argument of a command.
 func (a *app) completeArgument(words completer) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -47,11 +46,11 @@ func runStatusNames(*cobra.Command) (words []cobra.Completion) {
 	return words
 }
 
-// offered is how many ids are worth reading through.
+// offered is the largest number of ids that completion offers.
 const offered = 20
 
-// offer asks an operator for words, who must be quick. That of nobody who can be asked
-// are none.
+// offer gets words from an operator, within offerTimeout. It offers none if there is no
+// operator.
 func (a *app) offer(c *cobra.Command, words func(ctx context.Context, op *operator) []cobra.Completion) (offer []cobra.Completion) {
 	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
 	defer cancel()
@@ -63,10 +62,10 @@ func (a *app) offer(c *cobra.Command, words func(ctx context.Context, op *operat
 	return offer
 }
 
-// offerTimeout is how long somebody waits who has pressed a key.
+// offerTimeout bounds the wait after the user has pressed the completion key.
 const offerTimeout = 3 * time.Second
 
-// deadMessages are those of the queue that the command line names.
+// deadMessages offers the dead messages of the queue that the command line names.
 func (a *app) deadMessages(c *cobra.Command) []cobra.Completion {
 	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
 		page, _ := op.queues.DeadLetters(ctx, c.Flags().Arg(0), "", offered)
@@ -91,7 +90,7 @@ func (a *app) deadJobs(c *cobra.Command) []cobra.Completion {
 	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
 		page, _ := op.jobs.List(ctx, core.JobFilter{Status: core.Dead, Limit: offered})
 		for _, j := range page.Items {
-			if j.Lane.Workflow() == "" { // whose run is redriven instead
+			if j.Lane.Workflow() == "" { // a workflow's run is redriven instead
 				words = append(words, cobra.CompletionWithDesc(string(j.ID), visible(consumerText(j)+" "+j.LastError)))
 			}
 		}
@@ -99,7 +98,7 @@ func (a *app) deadJobs(c *cobra.Command) []cobra.Completion {
 	})
 }
 
-// runsIn offers the newest runs in these statuses; in any, if it is empty.
+// runsIn offers the newest runs in the given statuses, or in any status if there are none.
 func (a *app) runsIn(statuses ...core.RunStatus) completer {
 	return func(c *cobra.Command) []cobra.Completion {
 		return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {

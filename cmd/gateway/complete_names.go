@@ -13,10 +13,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Names come from the configuration, or from the server that --url names, as far as it
-// tells them.
+// Names come from the configuration. With --url they come from the server, as far as its API
+// returns them.
 
-// named offers the names of what is configured here, or what a server tells.
+// named offers the names of the configuration here, or with --url the names there at the
+// server.
 func (a *app) named(c *cobra.Command, here func(*config.Config) []cobra.Completion, there func(context.Context, *client) []cobra.Completion) (words []cobra.Completion) {
 	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
 	defer cancel()
@@ -35,7 +36,7 @@ func (a *app) named(c *cobra.Command, here func(*config.Config) []cobra.Completi
 	return there(ctx, asked)
 }
 
-// sourceNames are the configured ones, or those of which a server has had events lately.
+// sourceNames offers the configured sources, or the sources of a server's recent events.
 func (a *app) sourceNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) []cobra.Completion {
 		return wire.List(cfg.SortedSources(), func(s config.Source) cobra.Completion { return cobra.CompletionWithDesc(s.Name, s.Type) })
@@ -44,17 +45,17 @@ func (a *app) sourceNames(c *cobra.Command) []cobra.Completion {
 	})
 }
 
-// recentTypes are those of which there have been events lately.
+// recentTypes offers the types of recent events.
 func (a *app) recentTypes(c *cobra.Command) []cobra.Completion {
 	return a.offer(c, func(ctx context.Context, op *operator) []cobra.Completion {
 		return recent(ctx, op.events, func(e core.Event) string { return e.Type })
 	})
 }
 
-// lately is how many events are looked through for what they have in common.
+// lately is the number of recent events in which completion looks for sources and types.
 const lately = 200
 
-// recent are the values that recent events have, each once.
+// recent returns the distinct values of recent events, sorted.
 func recent(ctx context.Context, events eventService, value func(core.Event) string) []cobra.Completion {
 	page, _ := events.List(ctx, core.EventFilter{Limit: lately})
 	seen := map[string]bool{}
@@ -95,7 +96,7 @@ func ofSource(name, source string) cobra.Completion {
 	return cobra.CompletionWithDesc(visible(name), visible("source "+source))
 }
 
-// consumerNames are those of whatever has jobs.
+// consumerNames offers the names of all consumers, as the flag --handler takes them.
 func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
 	words := a.handlerNames(c)
 	for _, q := range a.queueNames(c) {
@@ -107,7 +108,7 @@ func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
 	return append(words, a.placeNames(c)...)
 }
 
-// placeNames are those of the places for alerts, as their jobs are listed.
+// placeNames offers the names of the places for alerts, as lists of jobs show them.
 func (a *app) placeNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) (words []cobra.Completion) {
 		for i := range cfg.Alerts {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// shells and who writes their scripts.
+// shells maps each shell to the function that writes its completion script.
 var shells = map[string]func(root *cobra.Command, w io.Writer) error{
 	"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
 	"fish":       func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
@@ -18,8 +18,8 @@ var shells = map[string]func(root *cobra.Command, w io.Writer) error{
 	"zsh":        (*cobra.Command).GenZshCompletion,
 }
 
-// unmarkFlags takes the marks around the names of values out of what flags mean: shells
-// show them as they are.
+// unmarkFlags removes the backquotes around the names of values from the usage of flags:
+// shells would show them.
 func unmarkFlags(c *cobra.Command) {
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
 	for _, child := range c.Commands() {

@@ -14,25 +14,26 @@ import (
 	"github.com/eventgateway/gateway/core/units"
 )
 
-// A configSource is where the configuration comes from. It is safe for concurrent use.
+// A configSource is the file or the address of the configuration. It is safe for concurrent
+// use.
 type configSource interface {
-	// load reads the configuration as it is now. What is wrong with it is an error of type
-	// config.Problems; any other says why it could not be read.
+	// load reads the present configuration. An invalid configuration is an error of type
+	// config.Problems. Any other error means that it could not be read.
 	load(ctx context.Context) (*config.Config, error)
 
-	// changed reports whether there is something else than what load read last, be it valid
-	// or not. That of files never is: whoever changes them says so with SIGHUP.
+	// changed reports whether the configuration differs from the last result of load, valid or
+	// not. For files it returns false: the user reports a change with SIGHUP.
 	changed(ctx context.Context) (bool, error)
 
-	// name is its path, or its address without what may be secret in one.
+	// name returns the path, or the address without parts that may be secret.
 	name() string
 
-	// poll is how long to wait before changed is worth asking, 0 for ever. It is to be asked
-	// each time: it varies, so that a fleet does not ask all at once.
+	// poll returns the pause until the next call of changed; 0 means never. The caller calls
+	// poll for each pause: it varies, so that the processes of a fleet do not all ask at once.
 	poll() time.Duration
 }
 
-// configSource is what -c and its variable name.
+// configSource returns the source that -c or its variable names.
 func (a *app) configSource() (configSource, error) {
 	path := a.configPath()
 	if !remote.Is(path) {
@@ -42,7 +43,7 @@ func (a *app) configSource() (configSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whoever gives the address may well mean one inside of this network.
+	// The operator chose this address, and it may be on a private network.
 	client := egress.New(egress.Options{AllowPrivate: true, Version: readBuild().Version})
 	s, err := remote.Open(path, remote.Options{
 		Env: a.configEnv(), Lookup: a.lookup, Client: client, Stores: cloud.Stores(client, a.lookup),
@@ -53,8 +54,8 @@ func (a *app) configSource() (configSource, error) {
 	return remoteConfig{s, every}, nil
 }
 
-// loadConfig reads the configuration and prints nothing. What is wrong with it
-// is an error of type config.Problems.
+// loadConfig reads the configuration and prints nothing. An invalid configuration is an error
+// of type config.Problems.
 func (a *app) loadConfig(ctx context.Context) (*config.Config, error) {
 	s, err := a.configSource()
 	if err != nil {
@@ -63,7 +64,7 @@ func (a *app) loadConfig(ctx context.Context) (*config.Config, error) {
 	return s.load(ctx)
 }
 
-// configName is what the configuration is called in front of people.
+// configName returns the name of the configuration for messages.
 func (a *app) configName() string {
 	s, err := a.configSource()
 	if err != nil {
@@ -72,7 +73,7 @@ func (a *app) configName() string {
 	return s.name()
 }
 
-// localConfig is a file.
+// localConfig is a configuration in a file.
 type localConfig struct{ app *app }
 
 func (l localConfig) load(context.Context) (*config.Config, error) {
@@ -83,7 +84,7 @@ func (localConfig) changed(context.Context) (bool, error) { return false, nil }
 func (l localConfig) name() string                        { return l.app.configPath() }
 func (localConfig) poll() time.Duration                   { return 0 }
 
-// remoteConfig is a document at an address.
+// remoteConfig is a configuration at an address.
 type remoteConfig struct {
 	source *remote.Source
 	every  time.Duration
@@ -93,7 +94,7 @@ func (r remoteConfig) load(ctx context.Context) (*config.Config, error) { return
 func (r remoteConfig) changed(ctx context.Context) (bool, error)        { return r.source.Changed(ctx) }
 func (r remoteConfig) name() string                                     { return r.source.Name() }
 
-// poll is a tenth more or less than asked for.
+// poll returns the interval, changed by a random amount of up to 10 %.
 func (r remoteConfig) poll() time.Duration { return r.every*9/10 + rand.N(r.every/5) }
 
 const (
@@ -103,7 +104,8 @@ const (
 	mostPoll     = 24 * time.Hour
 )
 
-// pollInterval is how far apart looks at a remote configuration are.
+// pollInterval returns the time between two looks at a remote configuration. The default is 30
+// s.
 func (a *app) pollInterval() (time.Duration, error) {
 	text := a.env(pollVariable)
 	if text == "" {

@@ -44,27 +44,28 @@ func newDoctor(a *app) *cobra.Command {
 	})
 }
 
-// A verdict is what became of a check.
+// A verdict is the result of a check.
 type verdict string
 
 const (
 	fine    verdict = "ok"
-	warning verdict = "warning" // works, but should be known
+	warning verdict = "warning" // works, but the user should know
 	failed  verdict = "failed"
-	skipped verdict = "skipped" // nothing to look at, now or at all
+	skipped verdict = "skipped" // there is nothing to check
 )
 
-// A check is one line of what doctor says. Remedy is empty if there is nothing to
-// do, or if the detail says it.
+// A check is one line of doctor's output. The remedy is empty if the user has nothing to do,
+// or if the detail says it.
 type check struct {
 	name           string
 	verdict        verdict
 	detail, remedy string
-	moot           bool // it could not be made, for a reason that another line tells
+	moot           bool // it could not be made, and another line has the reason
 }
 
-// examinations are all that doctor looks at, in this order. Each finds one line or
-// several; needs tells why it cannot be made at all.
+// examinations are the parts of doctor, in the order of the output. Each returns one or
+// several checks. The function needs returns the reason why the examination cannot be made, or
+// "".
 var examinations = []struct {
 	name  string
 	needs func(*patient) (without string)
@@ -86,8 +87,7 @@ var examinations = []struct {
 	{"alerts", settings, (*patient).alerts},
 }
 
-// A patient is what is examined, and what earlier examinations learned for later
-// ones.
+// A patient is the gateway under examination, with results that later examinations need.
 type patient struct {
 	*app
 	cfg      *config.Config // nil if it cannot be read
@@ -96,8 +96,8 @@ type patient struct {
 	conn    store.Conn // nil if there is none
 	dialect store.Dialect
 	checkup store.Checkup
-	writes  error // why nothing can be written
-	halves  error // why batches are not atomic
+	writes  error // the reason why writing fails
+	halves  error // the reason why batches are not atomic
 	resting bool  // no server runs
 }
 
@@ -167,7 +167,8 @@ func (p *patient) close() {
 	}
 }
 
-// configuration says what validate says, but for what is security's to say.
+// configuration makes the checks of validate, without the warnings that the security
+// examination shows.
 func (p *patient) configuration(ctx context.Context) (found []check) {
 	cfg, problems, err := p.check(ctx)
 	if err != nil {
@@ -186,7 +187,7 @@ func (p *patient) configuration(ctx context.Context) (found []check) {
 	return append(found, p.warned(false)...)
 }
 
-// warned are the warnings that concern security, or the others.
+// warned returns the warnings about security, or all other warnings.
 func (p *patient) warned(security bool) (found []check) {
 	for _, w := range p.warnings {
 		if isSecurity(w) == security {
@@ -196,7 +197,7 @@ func (p *patient) warned(security bool) (found []check) {
 	return found
 }
 
-// guards are the fields that keep somebody out.
+// guards are the fields that restrict access.
 var guards = []string{
 	"api.auth_token", "api.metrics_auth_token", "database.api_token", "delivery.signing_secret",
 	"sources.*.secret", "sources.*.verify", "sources.*.skip_verify", "sources.*.topic_arns",
@@ -212,10 +213,10 @@ func isSecurity(w config.Problem) bool {
 	return false
 }
 
-// random is a way to get a token that nobody guesses.
+// random is the remedy for a missing token.
 const random = "set it to something random, such as the output of: openssl rand -hex 32"
 
-// remedies are what to do about fields, for warnings that say no more than what is wrong.
+// remedies are the remedies for warnings that state only the problem.
 var remedies = []struct{ path, begins, remedy string }{
 	{"api.auth_token", "not set", random},
 	{"queues.*.api_key", "not set", random},

@@ -19,7 +19,7 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// databaseTimeout bounds each call of the database, tries included.
+// databaseTimeout bounds each call of the database, including retries.
 const databaseTimeout = 20 * time.Second
 
 // database opens the database as start does, but creates none.
@@ -55,8 +55,8 @@ func (p *patient) database(ctx context.Context) []check {
 	return []check{{verdict: fine, detail: name}}
 }
 
-// blank tells whether a SQLite database is yet to be made. Opening it would. That
-// its folder is missing is for opening to say.
+// blank reports whether a SQLite database does not exist yet. Opening it would create it. If
+// its folder is missing too, blank returns false, and opening the database reports that.
 func blank(db config.Database) bool {
 	if db.Driver != "sqlite" {
 		return false
@@ -92,7 +92,7 @@ func (p *patient) schema(ctx context.Context) []check {
 	}
 }
 
-// shape looks for tables, columns and indexes that are not as the schema steps make them.
+// shape looks for tables, columns and indexes that differ from the schema steps.
 func (p *patient) shape(ctx context.Context) (found []check) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
@@ -144,27 +144,30 @@ func (p *patient) durability(context.Context) (found []check) {
 	return found
 }
 
-// From which difference on clocks are worth a word, and from which on signatures are refused:
-// some are good for a minute. Stored times are the database's, whatever the difference is.
+// Bounds for the difference of clocks. From clockWarns on, doctor warns. From clockFails on,
+// signatures are refused: some are valid for one minute. Stored times are the database's in
+// any case.
 const (
 	clockWarns = 5 * time.Second
 	clockFails = time.Minute
 )
 
-// databaseTime is the time by the database's clock.
+// databaseTime returns the time of the database's clock.
 func (p *patient) databaseTime() time.Time { return p.app.clock().Add(p.checkup.Ahead) }
 
 func (p *patient) clock(context.Context) []check {
 	return []check{clockCheck(p.checkup.Ahead, p.checkup.Blur, "database's")}
 }
 
-// clockCheck judges a clock that is ahead of this machine's, give or take blur.
+// clockCheck judges a clock that is ahead of this machine's. The measured difference may be
+// wrong by blur.
 func clockCheck(ahead, blur time.Duration, whose string) check {
 	side := "ahead of"
 	if ahead < 0 {
 		ahead, side = -ahead, "behind"
 	}
-	// As little as it may be: a slow answer must not look like a wrong clock.
+	// The lower bound of the difference counts: a slow answer must not look like a wrong
+	// clock.
 	certain := ahead - blur
 	if certain <= clockWarns {
 		return check{verdict: fine, detail: fmt.Sprintf("the %s agrees with this machine's to within %s", whose, span(ahead+blur))}
@@ -180,8 +183,8 @@ func clockCheck(ahead, blur time.Duration, whose string) check {
 	return c
 }
 
-// leftovers looks for jobs whose handler or queue was taken out of the configuration. Runs
-// of workflows go on without theirs.
+// leftovers looks for jobs whose handler or queue is no longer configured. Runs of workflows
+// need no configuration: they keep their definition.
 func (p *patient) leftovers(ctx context.Context) (found []check) {
 	if p.checkup.Missing > 0 {
 		return []check{{verdict: skipped, detail: "the tables are not up to date"}}
@@ -207,7 +210,7 @@ func (p *patient) leftovers(ctx context.Context) (found []check) {
 	return found
 }
 
-// leftover says what waits in a lane that nobody takes from, and what can be done.
+// leftover describes the jobs in a lane without a consumer, and the remedy.
 func leftover(l core.Lane, t core.Tally) check {
 	c := check{verdict: warning}
 	waiting := count(t.Pending+t.Processing, "job")
@@ -226,7 +229,7 @@ func leftover(l core.Lane, t core.Tally) check {
 
 const allClosed = "all closed: no handler's deliveries wait for it to recover"
 
-// breakers looks for handlers whose deliveries wait because too many failed.
+// breakers looks for handlers with an open circuit breaker.
 func (p *patient) breakers(ctx context.Context) []check {
 	if p.checkup.Missing > 0 {
 		return []check{{verdict: skipped, detail: "the tables are not up to date"}}

@@ -22,11 +22,11 @@ import (
 	"github.com/eventgateway/gateway/core/egress"
 )
 
-// healthTimeout is longer than a gateway waits for its database before it says
-// that it is ill.
+// healthTimeout bounds the request for a gateway's health. It is longer than the gateway waits
+// for its database before it answers that it is unhealthy.
 const healthTimeout = 5 * time.Second
 
-// server asks the gateway that should be listening how it is.
+// server asks the gateway at the configured address for its health.
 func (p *patient) server(ctx context.Context) []check {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (p *patient) server(ctx context.Context) []check {
 	return []check{healthOf(base, response)}
 }
 
-// healthOf judges an answer to the question for a gateway's health.
+// healthOf judges a response of /health.
 func healthOf(base *url.URL, response *http.Response) check {
 	var health struct {
 		Status string `json:"status"`
@@ -62,7 +62,7 @@ func healthOf(base *url.URL, response *http.Response) check {
 		} `json:"config"`
 	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	_ = json.Unmarshal(body, &health) // of what is no gateway nothing is known
+	_ = json.Unmarshal(body, &health) // a server that is no gateway may send anything
 	switch {
 	case response.StatusCode == http.StatusOK && health.Status == "ok" && health.Config != nil:
 		return check{
@@ -94,19 +94,19 @@ func status(code int) string {
 }
 
 const (
-	// placeTimeout bounds the call of one place, placesAtOnce how many are called at
-	// the same time.
+	// placeTimeout bounds the call of one place. placesAtOnce is the number of concurrent
+	// calls.
 	placeTimeout = 5 * time.Second
 	placesAtOnce = 16
 )
 
-// A place is where events go: its name among the checks, and its address.
+// A place is a destination of events: its name among the checks, and its address.
 type place struct {
 	name, url string
 	grpc      bool
 }
 
-// handlers asks each handler for a sign of life.
+// handlers calls each handler to see whether it can be reached.
 func (p *patient) handlers(ctx context.Context) []check {
 	var places []place
 	for _, h := range p.cfg.SortedHandlers() {
@@ -115,8 +115,7 @@ func (p *patient) handlers(ctx context.Context) []check {
 	return p.call(ctx, places)
 }
 
-// workflows asks whatever steps call for a sign of life, each address once, under the
-// name of the first step that calls it.
+// workflows calls each address that a step calls, once, under the name of the first such step.
 func (p *patient) workflows(ctx context.Context) []check {
 	seen := map[string]bool{}
 	var places []place
@@ -131,8 +130,8 @@ func (p *patient) workflows(ctx context.Context) []check {
 	return p.call(ctx, places)
 }
 
-// stepPlaces are what the steps of a list call, those in branches and iterators
-// included, by their paths.
+// stepPlaces returns the addresses that the steps of a list call, including steps in branches
+// and iterators. The names are the paths of the steps.
 func stepPlaces(path string, steps []config.Step) (places []place) {
 	add := func(path, url string) {
 		if url != "" {
@@ -153,7 +152,7 @@ func stepPlaces(path string, steps []config.Step) (places []place) {
 	return places
 }
 
-// alerts asks each place for alerts for a sign of life.
+// alerts calls each place for alerts to see whether it can be reached.
 func (p *patient) alerts(ctx context.Context) []check {
 	var places []place
 	for i, a := range p.cfg.Alerts {
@@ -162,7 +161,7 @@ func (p *patient) alerts(ctx context.Context) []check {
 	return p.call(ctx, places)
 }
 
-// call looks at each place, through the guard that deliveries go through.
+// call calls each place through the same address guard as deliveries.
 func (p *patient) call(ctx context.Context, places []place) []check {
 	client := egress.New(egress.Options{AllowPrivate: p.cfg.Server.AllowPrivateURLs, Version: readBuild().Version})
 	defer client.Close()
@@ -208,8 +207,8 @@ func (p *patient) head(ctx context.Context, calls *http.Client, to place) check 
 	return alive(u, response.StatusCode)
 }
 
-// reach judges whether a gRPC receiver can be connected to. It is not called: it has
-// one method, which would take that for a delivery.
+// reach judges whether a gRPC receiver accepts connections. It makes no call: the receiver's
+// only method would take the call for a delivery.
 func (p *patient) reach(ctx context.Context, client *egress.Client, to place) check {
 	u, err := url.Parse(to.url)
 	if err != nil {
@@ -223,14 +222,14 @@ func (p *patient) reach(ctx context.Context, client *egress.Client, to place) ch
 	return check{verdict: fine, detail: fmt.Sprintf("%s accepts connections (gRPC handlers are not called)", host(u))}
 }
 
-// own tells whether an address is the gateway's.
+// own reports whether an address is the gateway's own.
 func (p *patient) own(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Port() == strconv.Itoa(p.cfg.Server.Port) && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// alive judges the status of an answer. What is served to a POST only may have any
-// that blames the caller, and 501 if the method is unknown to it.
+// alive judges the status of an answer. A handler that serves only POST may answer HEAD with
+// any 4xx status, or with 501 if it does not know the method.
 func alive(u *url.URL, code int) check {
 	c := check{verdict: fine, detail: fmt.Sprintf("%s answers (%s to HEAD)", host(u), status(code))}
 	switch {
@@ -242,11 +241,11 @@ func alive(u *url.URL, code int) check {
 	return c
 }
 
-// host is where an address leads, without what may be secret in it.
+// host returns the scheme and host of an address: the other parts may be secret.
 func host(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// quotable is the text of an error, unless it repeats something of the address:
-// what answers may say again what it was asked, and that may be secret.
+// quotable returns the text of an error, unless the text repeats a part of the address. A
+// server may send back parts of the request, and they may be secret.
 func quotable(u *url.URL, err error) string {
 	text := cause(err).Error()
 	split := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
@@ -258,7 +257,7 @@ func quotable(u *url.URL, err error) string {
 	return text
 }
 
-// unreached says why there was no answer.
+// unreached explains why there was no answer.
 func unreached(u *url.URL, err error) check {
 	var dns *net.DNSError
 	var dial *net.OpError
@@ -281,7 +280,7 @@ func unreached(u *url.URL, err error) check {
 		c.remedy = "what answers there speaks no TLS: write http:// if that is meant"
 	case errors.As(err, &errno):
 		c.detail, c.remedy = fmt.Sprintf("%s cannot be reached: %s", host(u), errno.Error()), "start what should run there, or correct the url"
-	case errors.As(err, &dial) && dial.Op == "dial": // the guard's refusal
+	case errors.As(err, &dial) && dial.Op == "dial": // the address guard refused it
 		c.detail, c.remedy = fmt.Sprintf("%s is an address that nothing is sent to: %v", host(u), dial.Err), "correct the url"
 		if private(dial.Addr) {
 			c.remedy = "set server.allow_private_urls: true if it is meant to be there"
@@ -290,7 +289,7 @@ func unreached(u *url.URL, err error) check {
 	return c
 }
 
-// certificateRemedy says what to do about a certificate that is not trusted.
+// certificateRemedy returns the remedy for a certificate that is not trusted.
 func certificateRemedy(err error) string {
 	var invalid x509.CertificateInvalidError
 	var name x509.HostnameError
@@ -303,7 +302,7 @@ func certificateRemedy(err error) string {
 	return "have its certificate signed by an authority known here, or make that one known (SSL_CERT_FILE)"
 }
 
-// private tells whether server.allow_private_urls is about an address.
+// private reports whether server.allow_private_urls would allow an address.
 func private(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && (tcp.IP.IsPrivate() || tcp.IP.IsLoopback())

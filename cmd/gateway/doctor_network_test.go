@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is wrong with TLS is told from each other, since what to do about it differs.
+// Doctor tells the kinds of TLS errors apart, since their remedies differ.
 func TestDoctorOfTLS(t *testing.T) {
 	at := &url.URL{Scheme: "https", Host: "mail.example"}
 	for _, c := range []struct {

@@ -19,7 +19,7 @@ func (c check) record() verdictJSON {
 	return verdictJSON{c.name, c.verdict, c.detail, wire.Text(c.remedy)}
 }
 
-// printChecks prints what was found, and fails if a check has.
+// printChecks prints the checks, and returns an error if one has failed.
 func (a *app) printChecks(checks []check) error {
 	bad := 0
 	for _, c := range checks {
@@ -47,8 +47,8 @@ func (a *app) printChecks(checks []check) error {
 	return errReported
 }
 
-// printCheckLines prints a line for each check that could be made: with a mark on a
-// terminal, else with its status in words.
+// printCheckLines prints a line for each check that is not moot. The verdict is a mark on a
+// terminal, otherwise a word.
 func (a *app) printCheckLines(checks []check) {
 	checks = slices.DeleteFunc(checks, func(c check) bool { return c.moot })
 	mark := map[verdict]string{fine: "ok     ", warning: "warning", failed: "failed ", skipped: "skipped"}

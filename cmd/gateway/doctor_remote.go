@@ -10,9 +10,9 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// doctorRemote looks at the gateway that --url names, from outside: whether it is well,
-// who may operate it, and whom it has given up on for now. Its database and its handlers
-// are for a doctor beside it.
+// doctorRemote checks the gateway at --url from outside: its health, the access to its API,
+// and the handlers whose breaker is open. Checks of its database and handlers need doctor on
+// its machine.
 func (a *app) doctorRemote(ctx context.Context) error {
 	c, err := a.client(ctx)
 	if err != nil {
@@ -31,18 +31,18 @@ func (a *app) doctorRemote(ctx context.Context) error {
 	return a.printChecks(checks)
 }
 
-// A visit is what was learned of a gateway from outside.
+// A visit is the results of the checks of a gateway from outside.
 type visit struct {
 	*client
 	met    bool          // a gateway answered
-	told   bool          // and told the time
-	ahead  time.Duration // how much later it is there
-	blur   time.Duration // how wrong that may be
+	told   bool          // the answer had the time
+	ahead  time.Duration // how far its clock is ahead of this machine's
+	blur   time.Duration // the possible error of ahead
 	stats  wire.Stats
 	closed error // why the management API did not answer
 }
 
-// server asks the gateway how it is.
+// server asks the gateway for its health.
 func (v *visit) server(ctx context.Context) check {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func (v *visit) server(ctx context.Context) check {
 	return c
 }
 
-// watch compares clocks, by the second, which is as exact as a reply tells the time.
+// watch compares clocks by the header Date, which has a resolution of 1 s.
 func (v *visit) watch(asked time.Time, r *http.Response) {
 	there, err := http.ParseTime(r.Header.Get("Date"))
 	half := time.Since(asked) / 2
@@ -84,7 +84,7 @@ func (v *visit) clock() check {
 	return c
 }
 
-// security tells who may operate the gateway.
+// security checks whether the management API needs a token.
 func (v *visit) security(ctx context.Context) (found []check) {
 	add := func(verdict verdict, detail, remedy string) {
 		found = append(found, check{name: "security", verdict: verdict, detail: detail, remedy: remedy})
@@ -110,7 +110,7 @@ func (v *visit) security(ctx context.Context) (found []check) {
 	return found
 }
 
-// breakers tells whose deliveries wait.
+// breakers returns a warning for each handler whose breaker is not closed.
 func (v *visit) breakers() (found []check) {
 	if v.closed != nil {
 		return []check{{name: "breakers", verdict: skipped, detail: "the management API does not answer", moot: true}}

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// A distant is a gateway as doctor sees it from outside.
+// A distant is a gateway on another machine.
 type distant struct {
 	health stub
-	token  string // that its management API asks for, if any
+	token  string // token of its management API; "" for none
 	stats  string
-	ahead  time.Duration // of this machine's clock
-	dumb   bool          // it does not tell the time
+	ahead  time.Duration // how far its clock is ahead of this machine's
+	dumb   bool          // its replies have no header Date
 }
 
 func (d distant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func TestDoctorFromOutside(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		there distant
-		want  string // but for a clock that is right
+		want  string // without the line of a correct clock
 		code  int
 	}{
 		{"well", distant{health: well, token: "t"}, fine + taken + closed, exitDone},
@@ -78,7 +78,7 @@ func TestDoctorFromOutside(t *testing.T) {
 	}
 }
 
-// A clock is told by the second: what may be right is not called wrong.
+// The header Date has a resolution of 1 s: doctor does not call a clock wrong within that.
 func TestClockOfAGateway(t *testing.T) {
 	for _, c := range []struct {
 		ahead time.Duration
@@ -99,7 +99,7 @@ func TestClockOfAGateway(t *testing.T) {
 	}
 }
 
-// Who may listen on the way is told whether there is a token or not.
+// Doctor warns of an unencrypted connection with and without a token.
 func TestDoctorOnAnOpenLine(t *testing.T) {
 	for address, warned := range map[string]bool{"http://gateway.example": true, "https://gateway.example": false, "http://127.0.0.1:8888": false} {
 		base, err := url.Parse(address)

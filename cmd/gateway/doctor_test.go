@@ -21,11 +21,11 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A ward is a configuration that doctor examines. No server runs at its port.
+// A ward is a configuration for doctor. No server runs at its port.
 type ward struct {
 	config string
 	env    map[string]string
-	ahead  time.Duration // of this machine's clock
+	ahead  time.Duration // how far this machine's clock is ahead of the right time
 }
 
 func wardOf(database string, env map[string]string) ward {
@@ -51,14 +51,14 @@ func (w ward) file(t *testing.T) string {
 	return path
 }
 
-// app is a run of the program with this configuration.
+// app returns a run of the program with this configuration.
 func (w ward) app(t *testing.T) *app {
 	a := session{env: w.env}.app(&bytes.Buffer{})
 	a.configFlag = w.file(t)
 	return a
 }
 
-// migrate brings the database up to date, as start does.
+// migrate migrates the database, as start does.
 func (w ward) migrate(t *testing.T) ward {
 	t.Helper()
 	a := w.app(t)
@@ -76,7 +76,7 @@ func (w ward) migrate(t *testing.T) ward {
 	return w
 }
 
-// query runs statements on the database and returns the last one's rows.
+// query runs statements on the database and returns the rows of the last one.
 func (w ward) query(t *testing.T, texts ...string) (rows [][]any) {
 	t.Helper()
 	a := w.app(t)
@@ -99,8 +99,8 @@ func (w ward) query(t *testing.T, texts ...string) (rows [][]any) {
 	return rows
 }
 
-// A diagnosis is what doctor said, by the names of the checks: of several lines of
-// one name, all details and the last status.
+// A diagnosis is doctor's output by the names of the checks. If several lines have one name,
+// it holds all details and the last status.
 type diagnosis map[string]verdictJSON
 
 func (w ward) diagnose(t *testing.T) diagnosis {
@@ -135,8 +135,8 @@ func (w ward) diagnose(t *testing.T) diagnosis {
 	return d
 }
 
-// expect fails the test for each check that is not as said: its status, and behind
-// a colon what its line must contain.
+// expect fails the test for each check that differs from want. A wanted text is the status,
+// then a colon and a part of the line.
 func (d diagnosis) expect(t *testing.T, want map[string]string) {
 	t.Helper()
 	for name, w := range want {
@@ -152,8 +152,8 @@ func (d diagnosis) expect(t *testing.T, want map[string]string) {
 	}
 }
 
-// engines are the databases, and what doctor calls each. Behind mysql is MariaDB, or MySQL
-// itself if a server of it is given.
+// engines are the databases, and the server that doctor names for each. The server for mysql
+// is MariaDB, or MySQL if the environment names a MySQL server.
 var engines = map[string]struct {
 	server string
 	fresh  func(*testing.T) ward
@@ -167,7 +167,7 @@ var engines = map[string]struct {
 	}},
 	"sqlite": {"SQLite 3", func(t *testing.T) ward {
 		w := atURL("sqlite", filepath.Join(t.TempDir(), "gateway.db"))
-		w.query(t, "CREATE TABLE other (a TEXT)") // so that there is a file
+		w.query(t, "CREATE TABLE other (a TEXT)") // creates the file
 		return w
 	}},
 }
@@ -176,7 +176,7 @@ func TestDoctorOfEachDatabase(t *testing.T) {
 	for name, e := range engines {
 		t.Run(name, func(t *testing.T) {
 			w := e.fresh(t)
-			for range 2 { // the first one must have left nothing
+			for range 2 { // the first run must have left nothing behind
 				w.diagnose(t).expect(t, map[string]string{
 					"database": "ok: " + e.server, "schema": "skipped: no tables yet", "writable": "ok: tables", "atomic": "ok", "clock": "ok",
 				})
@@ -224,7 +224,7 @@ func TestDoctorTellsTheTime(t *testing.T) {
 	}
 }
 
-// TestDoctorOfPostgres: what only a server with users and settings can have.
+// TestDoctorOfPostgres checks cases that need a server with users and settings.
 func TestDoctorOfPostgres(t *testing.T) {
 	s, err := servers.StartPostgres(servers.PostgresOptions{TCP: true, Settings: []string{"fsync=off", "full_page_writes=off", "synchronous_commit=off"}})
 	servers.Check(t, err)
@@ -271,7 +271,7 @@ func TestDoctorOfMySQL(t *testing.T) {
 	owner.query(t, "GRANT INSERT, UPDATE, DELETE ON ward.* TO reader@'%'")
 	reader.diagnose(t).expect(t, map[string]string{"schema": "ok", "writable": "ok", "atomic": "ok"})
 
-	// Half of a batch stays where a table is of another kind.
+	// A table of another engine keeps half of a failed batch.
 	owner.query(t, "ALTER TABLE events ENGINE = MyISAM")
 	owner.diagnose(t).expect(t, map[string]string{"writable": "ok", "atomic": "failed: keeps half of a batch"})
 	if rows := owner.query(t, "SELECT count(*) FROM events"); rows[0][0] != int64(0) {
@@ -300,8 +300,8 @@ func TestDoctorOfD1(t *testing.T) {
 	}
 }
 
-// TestDoctorOfHandlers: each sort of answer, and of none. The servers are on this
-// machine, so private addresses are allowed but for the last.
+// TestDoctorOfHandlers checks each kind of answer, and no answer. The servers are on this
+// machine, so all cases but the last allow private addresses.
 func TestDoctorOfHandlers(t *testing.T) {
 	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead || len(r.Header["X-Secret"]) > 0 {
@@ -353,14 +353,15 @@ handlers:
 	})
 }
 
-// TestDoctorOfAlerts: as of handlers, and of the address nothing but scheme and host.
+// TestDoctorOfAlerts: places for alerts are checked like handlers. Of their addresses, doctor
+// prints only scheme and host.
 func TestDoctorOfAlerts(t *testing.T) {
 	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodHead || r.URL.RawQuery != "key=canary" {
 			t.Errorf("doctor sends %s to %s", r.Method, r.URL)
 		}
 		if r.URL.Path == "/moved/canary" {
-			w.Header().Set("Location", "http://[::1/"+r.URL.Path) // which is no address
+			w.Header().Set("Location", "http://[::1/"+r.URL.Path) // not a valid address
 		}
 		w.WriteHeader(map[string]int{"/fine/canary": 200, "/moved/canary": 308, "/broken/canary": 500}[r.URL.Path])
 	}))
@@ -398,7 +399,7 @@ alerts:
 	one.diagnose(t).expect(t, map[string]string{"alerts[0]": "failed: is a loopback address"})
 }
 
-// parrot is the address of what says again what it hears.
+// parrot returns the address of a server that sends back its request.
 func parrot(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -459,7 +460,8 @@ func TestDoctorInterrupted(t *testing.T) {
 	}
 }
 
-// TestDoctorOnATerminal: marks and colours, and nothing that steers the terminal.
+// TestDoctorOnATerminal: the output has marks and colours, and no text that steers the
+// terminal.
 func TestDoctorOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	a := session{terminal: true}.app(&out)

@@ -51,14 +51,14 @@ func newEventsReplay(a *app) *cobra.Command {
 	return remotely(c)
 }
 
-// A replay is what the user asked to replay.
+// A replay is the user's choice of events to replay.
 type replay struct {
 	selection
 	from, to string
 	limit    int
 	yes, dry bool
 	filter   core.EventFilter
-	span     manage.Span // none where the newest are meant
+	span     manage.Span // zero for the newest events
 }
 
 func (r *replay) parse(c *cobra.Command, now time.Time) (f core.EventFilter, err error) {
@@ -122,9 +122,8 @@ func (a *app) eventsReplay(c *cobra.Command, r replay) error {
 	})
 }
 
-// countReplay finds out what there is to replay, and holds on to it: events that come in
-// from here on are not part of it. It is counted whole if somebody is to know how much it
-// is.
+// countReplay counts the events to replay, and fixes their span: events accepted after it are
+// not part of the replay. It counts all of them for a dry run or a question to the user.
 func (a *app) countReplay(ctx context.Context, events eventService, r *replay) (counted manage.Replayed, err error) {
 	if r.dry || !r.yes {
 		counted, err = a.replayTurns(ctx, events, *r, true)
@@ -137,8 +136,8 @@ func (a *app) countReplay(ctx context.Context, events eventService, r *replay) (
 	return counted, err
 }
 
-// replayTurns goes on until there is no more. After an error it returns what was done
-// until then, and where to go on.
+// replayTurns replays turn by turn until the span is done. After an error it returns the
+// counts so far and the id from which to continue.
 func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dry bool) (total manage.Replayed, err error) {
 	p := a.progress()
 	defer p.clear()
@@ -156,7 +155,7 @@ func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dr
 		}
 		switch total.Next = done.Next; {
 		case err != nil:
-			total.Next = cmp.Or(done.Next, span.First) // of a server's failure nothing is told
+			total.Next = cmp.Or(done.Next, span.First) // the error of a server has no counts
 			return total, err
 		case done.Next == "":
 			return total, nil
@@ -188,8 +187,8 @@ func (a *app) printReplayed(did string, r manage.Replayed) error {
 	return nil
 }
 
-// noteUnfinished says how far a replay came that ended early, and how to go on. What a
-// server did of the last turn it had no chance to tell.
+// noteUnfinished prints how far a failed replay came, and the command that continues it. A
+// server that failed during the last turn may have replayed events that are not counted.
 func (a *app) noteUnfinished(c *cobra.Command, r replay, done manage.Replayed) {
 	unsure := ""
 	if a.remote() {
@@ -198,13 +197,13 @@ func (a *app) noteUnfinished(c *cobra.Command, r replay, done manage.Replayed) {
 	a.notef("replayed %s until then%s; to go on: %s", inWords(done), unsure, a.commandLine(c.CommandPath(), r.rest(c.Flags(), done.Next)))
 }
 
-// rest sets the flags of the command that goes on from an event: of the same selection,
-// whatever the time is by then.
+// rest sets the flags of the command that continues the replay at next. It writes times as
+// absolute times, so that the command selects the same events at any later time.
 func (r *replay) rest(flags *pflag.FlagSet, next core.ID) *pflag.FlagSet {
 	set := map[string]string{"from": string(next), "to": string(r.span.Last), "since": core.FormatTime(r.filter.Since), "until": core.FormatTime(r.filter.Until)}
 	for name, value := range set {
 		if value != "" {
-			_ = flags.Set(name, value) // they are texts
+			_ = flags.Set(name, value) // texts are always valid
 		}
 	}
 	flags.Lookup("limit").Changed = false

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Events at a gateway to replay to, and the requests of a client about them.
+// Ids of events in replays, and the request bodies of the client.
 const (
 	eventA = "01J9000000000000000000000A"
 	eventM = "01J9000000000000000000000M"
@@ -21,12 +21,12 @@ const (
 	askRest  = `{"source":"shop","first":"` + eventM + `","last":"` + eventZ + `"}`
 )
 
-// replayer is a gateway whose replies to replays are given, one after the other; the last
-// one is repeated. An empty one is trouble.
+// replayer is a gateway with scripted replies to replays. The last reply is repeated. An empty
+// reply stands for an error.
 type replayer struct {
 	replies []string
 	asked   string
-	before  func(r *http.Request, n int) // called before the nth reply
+	before  func(r *http.Request, n int) // called before the n-th reply
 }
 
 func (s *replayer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -64,8 +64,8 @@ func (s *replayer) run(ctx context.Context, answer string, args ...string) (code
 	return code, stdout, strings.ReplaceAll(stderr, server.URL, "URL")
 }
 
-// TestEventsReplayAsks: people are told what would happen, and just that happens if they
-// say so: the events are those that were counted.
+// TestEventsReplayAsks: the question has the counts, and after "y" exactly the counted events
+// are replayed.
 func TestEventsReplayAsks(t *testing.T) {
 	const question = "gateway: replay 2 events: 3 jobs? [y/N] "
 	const (
@@ -101,7 +101,7 @@ func TestEventsReplayAsks(t *testing.T) {
 	}
 }
 
-// What takes more than one turn is one replay to whoever asked for it.
+// A replay of several turns looks like one replay to the user.
 func TestEventsReplayTakesTurns(t *testing.T) {
 	s := &replayer{replies: []string{replyOf(1000, eventM), replyOf(500, ""), replyOf(1000, eventM), replyOf(500, "")}}
 	code, stdout, stderr := s.run(t.Context(), "y\n", "--source", "shop")
@@ -114,7 +114,8 @@ func TestEventsReplayTakesTurns(t *testing.T) {
 	}
 }
 
-// What ends early says how far it came and how to go on, and that does.
+// A replay that ends early prints how far it came and a command that continues it. The command
+// works.
 func TestEventsReplayGoesOn(t *testing.T) {
 	const rest = " until then, and perhaps some of the next 1000; to go on: gateway events replay --from %s --since 2024-10-01T10:00:00.000 --source shop --to " + eventZ + " --url URL --yes\n"
 	args := []string{"-y", "--limit", "5000", "--source", "shop", "--since", "2024-10-01T10:00:00"}
@@ -138,7 +139,7 @@ func TestEventsReplayGoesOn(t *testing.T) {
 	s := &replayer{replies: []string{replyOf(1000, eventM)}, before: func(r *http.Request, n int) {
 		if n == 3 {
 			interrupt()
-			<-r.Context().Done() // or the reply may come first, and count
+			<-r.Context().Done() // otherwise the reply may come first, and count
 		}
 	}}
 	code, _, stderr := s.run(ctx, "", args...)

@@ -60,12 +60,12 @@ func newExportEvents(a *app) *cobra.Command {
 }
 
 const (
-	// exportBuffer is how many bytes of lines are written at once.
+	// exportBuffer is the number of bytes that are written at once.
 	exportBuffer = 64 << 10
 
-	// exportGC has garbage collected early. What is alive is a few megabytes, and nearly
-	// every byte of a million events is garbage soon: with Go's 100 the process takes 4 MiB
-	// more, of about 64, for the same work.
+	// exportGC makes the garbage collector run early. The live heap has a few MB, and nearly
+	// all memory for a million events is soon garbage. Go's default of 100 takes 4 MiB more,
+	// of about 64, for the same work.
 	exportGC = 50
 )
 
@@ -93,8 +93,8 @@ func (a *app) exportFrom(ctx context.Context, events eventService, filter core.E
 	return nil
 }
 
-// writeEvents writes a line for each event, and returns how many. Whole lines are
-// written also if it ends early.
+// writeEvents writes a line for each event and returns the number of lines. It writes complete
+// lines only, also after an error.
 func (a *app) writeEvents(ctx context.Context, out *bufio.Writer, events eventService, filter core.EventFilter, limit int) (n int, err error) {
 	p := a.progress()
 	defer p.clear()

@@ -17,7 +17,7 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// exports is a service that yields so many events, and then an error if there is one.
+// exports is a service that yields n events, and then err if it is not nil.
 type exports struct {
 	eventService
 	n       int
@@ -40,8 +40,8 @@ func (e *exports) Export(context.Context, core.EventFilter, int) iter.Seq2[manag
 	}
 }
 
-// TestExportFails: what was read until then is written, in whole lines, and the command
-// fails.
+// TestExportFails: after an error, the events read so far are written in whole lines, and the
+// command fails.
 func TestExportFails(t *testing.T) {
 	broken := errors.New("disk on fire")
 	for _, n := range []int{0, 1, 5000} {
@@ -58,7 +58,7 @@ func TestExportFails(t *testing.T) {
 	}
 }
 
-// TestExportUnread: nothing more is read once nobody takes it.
+// TestExportUnread: an export stops reading events after the reader of stdout has ended.
 func TestExportUnread(t *testing.T) {
 	events := &exports{n: 1_000_000}
 	err := session{}.app(closedPipe{}).exportFrom(t.Context(), events, core.EventFilter{}, events.n)
@@ -67,7 +67,8 @@ func TestExportUnread(t *testing.T) {
 	}
 }
 
-// TestExportInterrupted: Ctrl-C ends an export that a server still sends, with its code.
+// TestExportInterrupted: Ctrl-C ends an export while the server still sends, with exit code
+// 130.
 func TestExportInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -85,7 +86,7 @@ func TestExportInterrupted(t *testing.T) {
 	}
 }
 
-// TestExportCutOff: a server that stops in the middle has not sent it all.
+// TestExportCutOff: an export fails if the server ends in the middle of it.
 func TestExportCutOff(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Api-Version", "1")
@@ -100,7 +101,7 @@ func TestExportCutOff(t *testing.T) {
 	}
 }
 
-// TestProgress: people see how far it is, now and then, and the line is gone at the end.
+// TestProgress: a progress line appears on a terminal now and then, and is removed at the end.
 func TestProgress(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		var errs strings.Builder

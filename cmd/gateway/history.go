@@ -9,7 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What is said of attempts that have no record.
+// Remarks for attempts without a record.
 const (
 	underWay = "running"
 	acked    = "acked"
@@ -17,16 +17,16 @@ const (
 	noRecord = "no record: the process ended or the lease ran out"
 )
 
-// An entry is a line of a job's history: an attempt that was recorded, or the
-// numbers of some in a row that were begun and are not, and what is known of them.
+// An entry is a line of a job's history. It is one recorded attempt, or a range of attempts
+// without a record and a remark about them.
 type entry struct {
 	number, last int
 	record       *core.Attempt
 	remark       string
 }
 
-// history lists every attempt a job has begun. Numbers count on when an operator retries a
-// dead job; those of a job that an older gateway retried start again at 1.
+// history lists every attempt that a job has begun. The numbers continue after an operator
+// retries a dead job. If an older gateway retried the job, they started again at 1.
 func history(j core.Job, recorded []core.Attempt) (entries []entry) {
 	if j.Lane.Workflow() != "" {
 		return calls(j, recorded)
@@ -51,9 +51,9 @@ func history(j core.Job, recorded []core.Attempt) (entries []entry) {
 	return entries
 }
 
-// calls lists the calls of a step whose outcome is known, and the one under way. The numbers
-// between belong to calls that were never heard of again, and to times at which a worker took
-// the job and had nothing to call.
+// calls lists the calls of a step whose outcome is known, and the call under way. The missing
+// numbers belong to calls without an outcome, and to times at which a worker took the job and
+// had nothing to call.
 func calls(j core.Job, recorded []core.Attempt) (entries []entry) {
 	next := 1
 	for _, r := range inOrder(recorded) {
@@ -67,8 +67,9 @@ func calls(j core.Job, recorded []core.Attempt) (entries []entry) {
 	return entries
 }
 
-// missing tells of the attempts from one number to another that have no record. The
-// job's newest may be under way; a message's may have been acked, which leaves none.
+// missing returns entries for the attempts from first to last, which have no record. The job's
+// newest attempt may be under way. A message's newest attempt may have been acked, which
+// leaves no record.
 func missing(j core.Job, first, last int) (entries []entry) {
 	ended, newest := noRecord, ""
 	if j.Lane.Queue() != "" {
@@ -93,8 +94,8 @@ func missing(j core.Job, first, last int) (entries []entry) {
 	return entries
 }
 
-// inOrder sorts attempts by time where their numbers do not tell the order.
-// Where they do, they are believed rather than the clock.
+// inOrder sorts attempts by number, and by time if several have the same number. Numbers count
+// more than times, since clocks may differ.
 func inOrder(attempts []core.Attempt) []core.Attempt {
 	byNumber := func(a, b core.Attempt) int { return cmp.Compare(a.Number, b.Number) }
 	sorted := slices.SortedStableFunc(slices.Values(attempts), byNumber)
@@ -104,7 +105,7 @@ func inOrder(attempts []core.Attempt) []core.Attempt {
 	return sorted
 }
 
-// Of errors and replies a table shows the beginning.
+// A table shows this many characters of errors and of responses.
 const (
 	shownError    = 80
 	shownResponse = 60

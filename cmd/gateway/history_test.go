@@ -13,7 +13,7 @@ func TestHistory(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		status   core.Status
-		begun    int   // of at most 3
+		begun    int   // attempts begun, of at most 3
 		recorded []int // attempt numbers, one second apart
 		want     string
 	}{
@@ -44,7 +44,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryClockSetBack: numbers tell the order where they can.
+// TestHistoryClockSetBack: numbers decide the order where they differ.
 func TestHistoryClockSetBack(t *testing.T) {
 	j := core.Job{Status: core.Completed, Attempt: 2, MaxAttempts: 3}
 	attempts := []core.Attempt{{Number: 1, StartedAt: time.Unix(9, 0)}, {Number: 2, StartedAt: time.Unix(1, 0)}}
@@ -53,8 +53,8 @@ func TestHistoryClockSetBack(t *testing.T) {
 	}
 }
 
-// TestHistoryOfStep: its job is taken for other things than calls as well, and a call
-// that was never heard of again is none.
+// TestHistoryOfStep: a worker may take a step's job without a call, and a call without an
+// outcome is not listed.
 func TestHistoryOfStep(t *testing.T) {
 	for _, c := range []struct {
 		status   core.Status
@@ -65,8 +65,8 @@ func TestHistoryOfStep(t *testing.T) {
 		{core.Available, 0, nil, ""},
 		{core.Completed, 1, nil, ""}, // a wait
 		{core.Retryable, 3, []int{1}, "1"},
-		{core.Running, 3, []int{1}, "1 3:running"},   // the second was never heard of again
-		{core.Completed, 5, []int{1, 2, 1}, "1 2 1"}, // a callback that ran out, and was told anew
+		{core.Running, 3, []int{1}, "1 3:running"},   // the second call has no outcome
+		{core.Completed, 5, []int{1, 2, 1}, "1 2 1"}, // a callback that timed out and was requested again
 	} {
 		j := core.Job{Lane: core.WorkflowLane("ship"), Status: c.status, Attempt: c.begun, MaxAttempts: core.Unlimited}
 		var attempts []core.Attempt
@@ -79,7 +79,7 @@ func TestHistoryOfStep(t *testing.T) {
 	}
 }
 
-// TestHistoryOfMessage: an ack leaves no record, nor does a consumer that says nothing.
+// TestHistoryOfMessage: neither an ack nor an expired lease leaves a record.
 func TestHistoryOfMessage(t *testing.T) {
 	for _, c := range []struct {
 		status core.Status

@@ -13,12 +13,12 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// hostile is a text that would steer a terminal, hide others, or end a line: escape
-// sequences, C1 controls, bidirectional overrides, a line break, invisible characters.
+// hostile would steer a terminal, hide other text, or end a line. It has escape sequences, C1
+// controls, bidirectional overrides, a line break and invisible characters.
 const hostile = "\x1b[2J\x1b]0;title\x07\u009b31m\u202egnp.exe\u2066\r\nroot# \x7f\u200b\u00ad\U000e0041"
 
-// hostileWorld is a configuration and a database in which all that comes from outside is
-// hostile. Invalid UTF-8 is put there afterwards.
+// hostileWorld returns a configuration and a database in which all text from outside is
+// hostile. The test adds invalid UTF-8 later.
 func hostileWorld(t *testing.T) *txtar.Archive {
 	t.Helper()
 	quoted, err := json.Marshal(hostile)
@@ -48,8 +48,8 @@ workflows: {ship: {source: shop, events: [order.paid], steps: [{name: pack, url:
 	}}
 }
 
-// TestHostileText: what comes from outside is seen and not obeyed, whichever command
-// shows it, on the database and through a server, and --json stays JSON.
+// TestHostileText: every command escapes text from outside, on the database and through a
+// server. With --json the output stays JSON.
 func TestHostileText(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -67,7 +67,7 @@ func TestHostileText(t *testing.T) {
 		args := strings.Split(line, " ")
 		for _, more := range [][]string{nil, {"--json"}, {"--url", server}, {"--url", server, "--json"}} {
 			all := append(append([]string{}, more...), args...)
-			if args[0] == "__complete" { // takes what follows as what is typed
+			if args[0] == "__complete" { // the other arguments are the typed words
 				all = append(append([]string{"__complete"}, more...), args[1:]...)
 			}
 			_, stdout, stderr := session{terminal: true, env: map[string]string{"NO_COLOR": "1"}}.run(t.Context(), all...)
@@ -81,7 +81,7 @@ func TestHostileText(t *testing.T) {
 			shows := strings.Contains(stdout+stderr, "gnp.exe")
 			switch line {
 			case "queues list", "jobs retry 01J9000000000000000000000S", "__complete events list --source ":
-				continue // little of it is shown there, if any
+				continue // these commands show little or none of the text
 			}
 			if !shows {
 				t.Errorf("gateway %q does not show the text:\n%s%s", all, stdout, stderr)
@@ -90,7 +90,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// spoil puts a byte that is not UTF-8 behind columns.
+// spoil appends a byte that is not UTF-8 to columns.
 func spoil(t *testing.T, columns ...string) {
 	t.Helper()
 	conn, err := sqlite.Open("gateway.db")
@@ -105,7 +105,8 @@ func spoil(t *testing.T, columns ...string) {
 	}
 }
 
-// obeyed tells what a terminal would obey, hide or misread; "" if nothing.
+// obeyed describes a part of the output that a terminal would obey, hide or misread; "" if
+// there is none.
 func obeyed(output string) string {
 	if !utf8.ValidString(output) {
 		return "what is not UTF-8"

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// namedCommands are the command lines of this program in what it is run with, by file.
+// namedCommands are the places in deployment files that contain command lines of this program.
 var namedCommands = []struct {
 	file    string
 	command *regexp.Regexp
-	least   int // that are there
+	least   int // least number of command lines in the file
 }{
 	{"../../infra/systemd/gateway.service", regexp.MustCompile(`(?m)^ExecStart=/usr/bin/gateway (.*)$`), 1},
 	{"../../infra/monitoring/prometheus/rules.yaml", regexp.MustCompile(`"gateway ([^"]+)"`), 6},
@@ -29,7 +29,8 @@ var namedCommands = []struct {
 	{"../../.goreleaser.yaml", regexp.MustCompile(`"gateway (\w+)"`), 1},
 }
 
-// TestNamedCommands: what unit, image and alerts tell to run is there, with its flags.
+// TestNamedCommands: the commands in the systemd unit, the image and the alerts exist, with
+// their flags.
 func TestNamedCommands(t *testing.T) {
 	for _, n := range namedCommands {
 		text, err := os.ReadFile(n.file)
@@ -46,7 +47,7 @@ func TestNamedCommands(t *testing.T) {
 	}
 }
 
-// words are the arguments of a command, as a shell or a Dockerfile writes them.
+// words returns the arguments of a command, as a shell or a Dockerfile writes them.
 func words(t *testing.T, line []byte) (all []string) {
 	t.Helper()
 	if !bytes.HasPrefix(line, []byte("[")) {

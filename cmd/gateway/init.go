@@ -58,7 +58,7 @@ each time. Only its owner can read it. Templates: ` + strings.Join(templateNames
 	return c
 }
 
-// templateNames lists the starters, the default one first.
+// templateNames lists the templates, the default one first.
 func templateNames() []string {
 	names := []string{"default"}
 	files, _ := templates.ReadDir("templates") // embedded: cannot fail
@@ -88,7 +88,7 @@ func (a *app) init(template, dir string, force bool) error {
 	}
 	cfg, err := config.Load(config.Options{FS: hostFS{}, Path: written[0], Env: "local", Lookup: a.lookup})
 	if err != nil {
-		return err // the local overlay needs no variables, so this cannot be the user's doing
+		return err // the local overlay needs no variables, so the user did not cause this
 	}
 	if a.json {
 		return a.printJSON(struct {
@@ -102,7 +102,7 @@ func (a *app) init(template, dir string, force bool) error {
 	return nil
 }
 
-// writeTemplate writes base and overlay. It looks at both before it writes one.
+// writeTemplate writes the base file and the overlay. It checks both for existing files first.
 func writeTemplate(name string, paths []string, force bool) error {
 	if err := refuseOverwrite(paths, force); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// printNextSteps prints the next steps after init has written the files: commands that work as they
-// are printed.
+// printNextSteps prints the next steps after init has written the files: commands that work as
+// they are printed.
 func (a *app) printNextSteps(dir, template string, cfg *config.Config) {
 	a.notef("next:")
 	if dir != "." {
@@ -26,8 +26,8 @@ func (a *app) printNextSteps(dir, template string, cfg *config.Config) {
 	a.notef("without --env local, as in production, these variables must be set: %s", strings.Join(neededVariables(template), ", "))
 }
 
-// firstEvent is an event that can be sent and that a handler wants; not ok if all sources
-// make their events themselves.
+// firstEvent returns an event that can be sent and that matches a handler. It is not ok if all
+// sources are of type cron.
 func firstEvent(cfg *config.Config) (source, eventType string, ok bool) {
 	for _, s := range cfg.SortedSources() {
 		if s.Type == "cron" {
@@ -42,7 +42,7 @@ func firstEvent(cfg *config.Config) (source, eventType string, ok bool) {
 	return "", "", false
 }
 
-// firstType is a type that a list of events takes.
+// firstType returns a type that a list of event types accepts.
 func firstType(events []string) string {
 	if len(events) == 0 {
 		return "order.created"
@@ -50,10 +50,10 @@ func firstType(events []string) string {
 	return strings.ReplaceAll(events[0], "*", "created")
 }
 
-// neededVariable is a variable without a default.
+// neededVariable matches a variable without a default.
 var neededVariable = regexp.MustCompile(`\$\{(\w+)\}`)
 
-// neededVariables are the variables that gateway.yaml of a template needs without its
+// neededVariables returns the variables that gateway.yaml of a template needs without its
 // overlay, in the order of the file.
 func neededVariables(template string) (names []string) {
 	text, _ := templates.ReadFile("templates/" + template + ".yaml") // embedded: cannot fail

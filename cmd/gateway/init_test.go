@@ -21,7 +21,7 @@ func TestInitSecrets(t *testing.T) {
 		for range 2 {
 			dir := t.TempDir()
 			overlay := filepath.Join(dir, overlayFile)
-			if err := os.WriteFile(overlay, nil, 0o644); err != nil { // --force makes it secret, too
+			if err := os.WriteFile(overlay, nil, 0o644); err != nil { // --force makes an existing file secret, too
 				t.Fatal(err)
 			}
 			if code, _, stderr := (session{}).run(t.Context(), "init", "--force", "--template", template, "--dir", dir); code != 0 {

@@ -57,7 +57,7 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 	})
 }
 
-// A jobStory is a job with what became of its attempts.
+// A jobStory is a job with its attempts.
 type jobStory struct {
 	job      core.Job
 	wait     manage.Wait
@@ -97,7 +97,8 @@ func (a *app) printStories(stories []jobStory) {
 	}
 }
 
-// earlierText says how many attempts there were before a job was retried; "" if it was not.
+// earlierText returns the number of attempts before a job was retried, in words; "" if there
+// are none.
 func earlierText(j core.Job) string {
 	if j.Earlier == 0 {
 		return ""
@@ -105,7 +106,7 @@ func earlierText(j core.Job) string {
 	return fmt.Sprintf(" (%d before it was retried)", j.Earlier)
 }
 
-// printDeclined tells who does not want an event, and why.
+// printDeclined prints the consumers that declined an event, and the reasons.
 func (a *app) printDeclined(declined []core.Declined) {
 	if len(declined) > 0 {
 		a.printf("")
@@ -121,7 +122,7 @@ func declinedGrid(declined []core.Declined) grid {
 	return g
 }
 
-// printTimes tells when the job was done with, or what it waits for.
+// printTimes prints when the job finished, or the cause of its wait.
 func (a *app) printTimes(j core.Job) {
 	if !j.ScheduledAt.IsZero() && (j.Status.Finished() || j.Status == core.Running) {
 		a.field("  ", "was due", moment(j.ScheduledAt))
@@ -136,7 +137,7 @@ func (a *app) printTimes(j core.Job) {
 	}
 }
 
-// waitText says what a job waits for; "" if for nothing.
+// waitText says why a job waits; "" if it does not wait.
 func waitText(j core.Job, w manage.Wait) string {
 	name := visible(j.Lane.Consumer())
 	switch w.For {
@@ -153,7 +154,7 @@ func waitText(j core.Job, w manage.Wait) string {
 	case manage.NotConfigured:
 		return fmt.Sprintf("%s to be configured: it is not, and jobs that wait so for a day become dead", name)
 	}
-	return visible(string(w.For)) // what a newer server may say
+	return visible(string(w.For)) // a newer server may know another reason
 }
 
 // field prints a name and its value, and nothing if there is no value.

@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// A job that waits says what for, of a server of any version.
+// inspect shows why a job waits, also if a newer server sends an unknown reason.
 func TestWaitText(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

@@ -83,7 +83,7 @@ func jobFilter(page pageFlags, status, handler string) (f core.JobFilter, err er
 	return f, err
 }
 
-// consumerLane is the lane of the jobs of one consumer, "" if none is given.
+// consumerLane returns the lane of the jobs of a consumer, or "" if handler is "".
 func consumerLane(handler string) (core.Lane, error) {
 	if handler == "" {
 		return "", nil
@@ -114,7 +114,7 @@ func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
 	})
 }
 
-// listedError is how much of an error fits beside the rest of a job.
+// listedError is the number of characters of an error in a list of jobs.
 const listedError = 60
 
 func (a *app) jobGrid(page manage.JobPage) grid {
@@ -127,10 +127,10 @@ func (a *app) jobGrid(page manage.JobPage) grid {
 	return g
 }
 
-// consumerText is whom a job is for, with the host of a place of alerts.
+// consumerText returns the consumer of a job, with the host if it is a place for alerts.
 func consumerText(j core.Job) string { return atHost(wire.Consumer(j), j.Host) }
 
-// atHost is the name of a consumer, with the host if it is a place of alerts.
+// atHost returns the name of a consumer, with the host if it is a place for alerts.
 func atHost(name, host string) string {
 	if host == "" {
 		return name
@@ -138,7 +138,8 @@ func atHost(name, host string) string {
 	return name + " (" + host + ")"
 }
 
-// nextAttempt is when a waiting job is tried at the earliest, zero for any other.
+// nextAttempt returns the earliest time at which a waiting job is tried. It returns the zero
+// time for a finished or running job.
 func nextAttempt(j core.Job, w manage.Wait) time.Time {
 	switch {
 	case j.Status.Finished() || j.Status == core.Running:
@@ -149,7 +150,7 @@ func nextAttempt(j core.Job, w manage.Wait) time.Time {
 	return j.DueAt
 }
 
-// waitWord says in a word or two what a job waits for; "" if for nothing.
+// waitWord says in a word or two why a job waits; "" if it does not wait.
 func waitWord(j core.Job, w manage.Wait) string {
 	switch {
 	case w.For == manage.NotDue && j.Status == core.Retryable && j.LastError != "":
@@ -160,8 +161,7 @@ func waitWord(j core.Job, w manage.Wait) string {
 	return strings.ReplaceAll(visible(string(w.For)), "_", " ")
 }
 
-// attemptText writes how many attempts a job has used, and of how many, if there is an
-// end to them.
+// attemptText returns the number of a job's attempts, with the maximum if there is one.
 func attemptText(j core.Job, of string) string {
 	if j.MaxAttempts == core.Unlimited {
 		return strconv.Itoa(j.Attempt)

@@ -57,7 +57,7 @@ func (a *app) retryAll(c *cobra.Command, handler string) error {
 	})
 }
 
-// retryOne retries a job that must exist, and be dead or wait for its next attempt.
+// retryOne retries a job. The job must be dead, or wait for its next attempt.
 func (a *app) retryOne(c *cobra.Command, arg string) error {
 	id, err := parseID(arg)
 	if err != nil {
@@ -87,8 +87,8 @@ func (a *app) retryOne(c *cobra.Command, arg string) error {
 	})
 }
 
-// noteBreakers says for which circuit breakers jobs wait that were retried: those in this
-// status, of a lane or of any lane if it is empty. It looks at the newest.
+// noteBreakers names the open circuit breakers that retried jobs wait for. It looks at the
+// newest jobs with the status, in the lane or in any lane if lane is "".
 func (a *app) noteBreakers(c *cobra.Command, op *operator, status core.Status, lane core.Lane) {
 	if a.json {
 		return

@@ -1,22 +1,21 @@
-// Command gateway runs and operates an event gateway: one program that serves
-// events, looks into its database and sends test events to itself.
+// Command gateway runs and operates an event gateway: one program that serves events, looks
+// into its database and sends test events to itself.
 //
-// The idea to know: every command is a function of an [app], which holds all
-// that a command may touch of the process: its streams, environment, clock and
-// global flags. main fills one in; tests fill in another and run the same
-// commands in-process, so that what they see is what users see.
+// The idea to know: every command is a method of an [app]. The app holds all that a command
+// may touch of the process: its streams, environment, clock and global flags. The function
+// main fills in one app. Tests fill in another and run the same commands in-process, so they
+// see the same output as users.
 //
-// What a command found out goes to standard output, aligned for people or, with
-// --json, as one document with the names of the management API; everything else
-// goes to standard error. Text that came from outside is printed through
-// [visible] and in no other way. A command returns its error, which [run] prints
-// and turns into the exit code.
+// The result of a command goes to standard output: aligned for people or, with --json, as one
+// document with the names of the management API. All other text goes to standard error. Text
+// from outside is printed only through [visible]. A command returns its error. The function
+// [run] prints the error and turns it into the exit code.
 //
-// Commands that look and repair ask an [operator]: the services of core/manage on the
-// configured database, or a server's management API, which asks the same services
-// there. So both say the same; TestServerSaysTheSame holds them to it.
+// Commands that look and repair ask an [operator]. It is the services of core/manage on the
+// configured database, or a server's management API, which uses the same services there. So
+// both give the same answers; TestServerSaysTheSame checks it.
 //
-// This package may import everything of this module. Nothing imports it.
+// This package may import everything of this module. No package imports it.
 package main
 
 import (
@@ -35,10 +34,11 @@ import (
 
 func main() { os.Exit(process()) }
 
-// process runs the program with what the operating system gives it.
+// process runs the program with the real streams, environment and clock.
 func process() int {
-	signal.Ignore(syscall.SIGPIPE) // else a closed pipe kills, whatever is half done, and with a code of its own
-	// Here net/http says what servers send unasked, word for word: a payload, between lines of JSON.
+	signal.Ignore(syscall.SIGPIPE) // otherwise a closed pipe would kill the process, in the middle of its work and with another exit code
+	// Through this logger, net/http would print unasked data of servers: a payload, between
+	// lines of JSON.
 	log.SetOutput(io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -46,8 +46,8 @@ func process() int {
 	signal.Notify(first, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-first
-		// Before anything is seen to stop: from here on a signal kills the process,
-		// whatever it hangs in.
+		// The handlers are reset before anything is seen to stop: a second signal kills the
+		// process, even if it hangs.
 		signal.Reset(os.Interrupt, syscall.SIGTERM)
 		cancel()
 	}()
@@ -66,8 +66,9 @@ func process() int {
 	})
 }
 
-// typedName is what runs this program when it is typed where the user is: the plain name if
-// the PATH leads to this program, else the way by which it was called, such as ./gateway.
+// typedName returns the words with which the user can run this program. It returns "" for the
+// plain name if PATH leads to this program, otherwise the path by which it was called, such as
+// ./gateway.
 func typedName(called string) string {
 	if !strings.ContainsRune(called, filepath.Separator) {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// generators are commands of the one who builds the program: "make man" runs this one.
-// The binary that users get does without, and without a Markdown library.
+// generators are commands for the build: "make man" runs this one. The released binary has
+// neither this command nor its Markdown library.
 var generators = []func(*app) *cobra.Command{newMan}
 
 func newMan(a *app) *cobra.Command {
@@ -41,11 +41,11 @@ func newMan(a *app) *cobra.Command {
 	}
 }
 
-// options are how the generator writes them: with a tab in text that is filled, which
-// some readers complain about and none shows well.
+// options matches an option as the generator writes it: with a tab in filled text. Some
+// readers of manual pages complain about the tab, and none shows it well.
 var options = regexp.MustCompile(`(?m)^(?:\.PP\n)?(\\fB-.*)\n\t(.*)$`)
 
-// setOptions has the options of all pages in a folder stand above what they mean.
+// setOptions rewrites all pages in a folder: each option stands on the line above its meaning.
 func setOptions(folder string) error {
 	pages, err := filepath.Glob(filepath.Join(folder, "*.1"))
 	if err != nil {
@@ -63,13 +63,15 @@ func setOptions(folder string) error {
 	return nil
 }
 
-// markdown escapes what plain text means and Markdown takes for something else.
+// markdown escapes plain text for Markdown.
 var markdown = strings.NewReplacer(`\`, `\\`, "<", `\<`, ">", `\>`, "*", `\*`, "_", `\_`, "[", `\[`, "`", "\\`")
 
-// usageMarkdown leaves the marks around the value of a flag, which pages show too.
+// usageMarkdown escapes the usage of a flag. It keeps the backquotes around the name of the
+// value.
 var usageMarkdown = strings.NewReplacer("<", `\<`, ">", `\>`, "*", `\*`, "_", `\_`)
 
-// asMarkdown makes the texts of a command and those below what the generator expects.
+// asMarkdown turns the texts of a command and its subcommands into the Markdown that the
+// generator expects.
 func asMarkdown(c *cobra.Command) {
 	name, rest, _ := strings.Cut(c.Use, " ")
 	c.Use = strings.TrimSpace(name + " " + markdown.Replace(rest))
@@ -77,7 +79,7 @@ func asMarkdown(c *cobra.Command) {
 	var long strings.Builder
 	for line := range strings.Lines(c.Long) {
 		if strings.HasPrefix(line, "  ") {
-			long.WriteString("  " + line) // four blanks: as it stands
+			long.WriteString("  " + line) // four blanks: Markdown shows the line unchanged
 		} else {
 			long.WriteString(markdown.Replace(line))
 		}

@@ -4,5 +4,5 @@ package main
 
 import "github.com/spf13/cobra"
 
-// generators are none in the program that users get; see man.go.
+// generators is empty in the released program; see man.go.
 var generators []func(*app) *cobra.Command

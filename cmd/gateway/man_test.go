@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestManPages: every command has a page, and what it says is what --help says.
+// TestManPages: every command has a page with the same texts as --help.
 func TestManPages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man")
 	if code, _, stderr := (session{}).run(t.Context(), "man", dir); code != exitDone {
@@ -48,7 +48,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// unroffed takes back what escapes are needed for in a page.
+// unroffed removes the escapes of a page.
 func unroffed(page string) string {
 	return strings.NewReplacer(`\-`, "-", `\\`, `\`, `\&`, "").Replace(page)
 }

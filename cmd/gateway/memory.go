@@ -2,11 +2,10 @@ package main
 
 import "runtime/debug"
 
-// How the server trades memory for speed, unless GOGC or GOMEMLIMIT say
-// otherwise. What it keeps between two requests is a few megabytes, so with Go's
-// default the collector runs dozens of times a second under load, for a tenth of
-// all CPU. Letting the heap grow to four times what is alive costs about 15 MiB;
-// near the limit the collector works as hard as it must.
+// Settings of the garbage collector of a server, unless GOGC or GOMEMLIMIT is set. The live
+// heap between two requests is a few MB. With Go's default the collector would run dozens of
+// times a second under load and take a tenth of all CPU time. A heap of four times the live
+// size costs about 15 MiB. Near the limit the collector runs as often as necessary.
 const (
 	gcPercent   = 300
 	memoryLimit = 384 << 20 // bytes

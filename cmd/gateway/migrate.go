@@ -56,17 +56,18 @@ database is of a newer version, or if it cannot be asked.`,
 	}
 }
 
-// A standing is how far the schema of a database is.
+// A standing is the state of a database's schema.
 type standing struct {
 	name    string // of the database
-	at      int    // the step that it has come to
-	newest  int    // the one that this version knows
+	at      int    // number of the last step that was done
+	newest  int    // number of the newest step of this version
 	pending []store.Step
 }
 
 func (s standing) fromNewer() bool { return s.at > s.newest }
 
-// standing asks a database; nil stands for a file that is yet to be made.
+// standing reads the state of the schema. A nil store stands for a file that does not exist
+// yet.
 func (a *app) standing(ctx context.Context, cfg *config.Config, s *store.Store) (now standing, err error) {
 	now.name = visible(describe(cfg.Database))
 	if s == nil {

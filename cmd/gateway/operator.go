@@ -12,11 +12,11 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// What the commands that look and repair ask for. Each is a service of core/manage on
-// the configured database, or, with --url, the management API of a running server,
-// which asks the same services there: the methods, and what they refuse, are theirs.
+// Commands that look and repair ask these services. Each is a service of core/manage on the
+// configured database or, with --url, the management API of a running server. The server uses
+// the same services. So both have the same methods and refusals.
 
-// An eventService knows the stored events; see [manage.Events].
+// An eventService reads and replays the stored events; see [manage.Events].
 type eventService interface {
 	List(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
 	Inspect(ctx context.Context, id core.ID) (manage.Told, error)
@@ -24,7 +24,7 @@ type eventService interface {
 	Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error]
 }
 
-// A jobService knows the stored jobs; see [manage.Jobs].
+// A jobService reads and retries the stored jobs; see [manage.Jobs].
 type jobService interface {
 	List(ctx context.Context, f core.JobFilter) (manage.JobPage, error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
@@ -33,7 +33,7 @@ type jobService interface {
 	RetryAll(ctx context.Context, lane core.Lane) (int, error)
 }
 
-// A queueService knows the configured queues; see [manage.Queues].
+// A queueService reads and changes the configured queues; see [manage.Queues].
 type queueService interface {
 	List(ctx context.Context) ([]manage.Listed, error)
 	Queue(ctx context.Context, name string) (manage.Listed, error)
@@ -43,7 +43,7 @@ type queueService interface {
 	Drain(ctx context.Context, name string) (int, error)
 }
 
-// A runService knows the workflow runs; see [manage.Runs].
+// A runService reads and changes the workflow runs; see [manage.Runs].
 type runService interface {
 	List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
 	Inspect(ctx context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error)
@@ -51,29 +51,29 @@ type runService interface {
 	Cancel(ctx context.Context, id core.ID) (core.Run, error)
 }
 
-// A tailService knows what is new; see [manage.Tail].
+// A tailService reads new events and changes of jobs; see [manage.Tail].
 type tailService interface {
 	Look(ctx context.Context, from manage.Cursor, follow []core.ID) (manage.News, error)
 }
 
-// An operator is whom a command asks. It is to be closed.
+// An operator is the services that a command asks. The caller closes it.
 type operator struct {
-	cfg *config.Config // nil of a server's, which does not tell it
+	cfg *config.Config // nil for a server, which does not return its configuration
 
 	events eventService
 	jobs   jobService
 	queues queueService
 	runs   runService
 	tail   tailService
-	stats  func(context.Context) (wire.Stats, error) // how all that is configured stands
+	stats  func(context.Context) (wire.Stats, error) // the state of everything that is configured
 
 	breakers breakerService
 
 	close func()
 }
 
-// operator is the server that --url names, or else the services on the configured
-// database, beside the gateway that may run there.
+// operator returns the services of the server at --url, or the services on the configured
+// database. Another gateway process may use that database at the same time.
 func (a *app) operator(ctx context.Context) (*operator, error) {
 	if a.remote() {
 		return a.remoteOperator(ctx)
@@ -94,7 +94,7 @@ func (a *app) operator(ctx context.Context) (*operator, error) {
 	return op, nil
 }
 
-// ask lets a command ask its operator.
+// ask opens the operator, calls ask with it, and closes it.
 func (a *app) ask(ctx context.Context, ask func(*operator) error) error {
 	op, err := a.operator(ctx)
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// besideTimeout bounds how long a command waits for the gateway that may run beside it. A
-	// port that nothing listens on refuses at once.
+	// besideTimeout bounds the wait for a gateway that may run on this machine. A port without
+	// a listener refuses at once.
 	besideTimeout = 500 * time.Millisecond
 
-	maxHealth = 64 << 10 // bytes of an answer of /health that are read
+	maxHealth = 64 << 10 // bytes of a response of /health that are read
 )
 
-// warnOtherDatabase warns if the gateway that runs at the configured address works on another
-// database than the configuration names: it was edited, and a running gateway does not go over
-// to another database. A gateway that does not answer, or that another token opens, is passed
-// over.
+// warnOtherDatabase warns if the gateway at the configured address uses another database than
+// the configuration names. That happens if the configuration was edited: a running gateway
+// does not change its database. A gateway that does not answer, or needs another token, causes
+// no warning.
 func (a *app) warnOtherDatabase(ctx context.Context, cfg *config.Config) {
 	if a.completing {
 		return
@@ -40,7 +40,7 @@ func (a *app) warnOtherDatabase(ctx context.Context, cfg *config.Config) {
 		address, clip(served.Name, 200), own.Name)
 }
 
-// servedDatabase asks the gateway that runs at the configured address which database it works on.
+// servedDatabase asks the gateway at the configured address for its database.
 func (a *app) servedDatabase(ctx context.Context, cfg *config.Config) (served wire.Database, address string, ok bool) {
 	base, err := a.address(cfg)
 	if err != nil {
@@ -71,8 +71,8 @@ func (a *app) servedDatabase(ctx context.Context, cfg *config.Config) (served wi
 	return *health.Database, base.Host, true
 }
 
-// identify names a database. A SQLite file has the id of the file, which is the same under each
-// of its paths and in a container that mounts it.
+// identify returns the name and the id of a database. The id of a SQLite file is the same for
+// each of its paths, and in a container that mounts it.
 func identify(db config.Database) wire.Database {
 	if db.Driver != "sqlite" {
 		name := describe(db)

@@ -12,8 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// printf writes a line of a command's own words to stdout. Text from outside
-// that is among its arguments must have passed visible.
+// printf writes a line to stdout. Arguments with text from outside must have passed visible.
 func (a *app) printf(format string, args ...any) {
 	fmt.Fprintf(a.stdout, format+"\n", args...)
 }
@@ -30,11 +29,11 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// maxIndent is the nesting up to which JSON is broken into lines. Indenting
-// costs depth times size: 10 KiB of brackets would become 100 MB.
+// maxIndent is the nesting up to which JSON is broken into lines. Indentation adds bytes in
+// proportion to depth times size: 10 KiB of brackets would become 100 MB.
 const maxIndent = 64
 
-// indented spreads a valid document over lines, unless it nests too deep.
+// indented breaks a valid document into indented lines, unless it nests deeper than maxIndent.
 func indented(doc []byte) []byte {
 	doc = bytes.TrimSpace(doc)
 	var b bytes.Buffer
@@ -44,7 +43,7 @@ func indented(doc []byte) []byte {
 	return b.Bytes()
 }
 
-// depth is how deep a valid document nests.
+// depth returns the nesting depth of a valid document.
 func depth(doc []byte) int {
 	deepest, now, quoted := 0, 0, false
 	for i := 0; i < len(doc); i++ {
@@ -64,14 +63,14 @@ func depth(doc []byte) int {
 	return deepest
 }
 
-// colours reports whether output may be coloured: only on a terminal that can,
-// and not against the user's will (https://no-color.org).
+// colours reports whether output is coloured: only on a terminal that supports it, and not if
+// the user refuses it (https://no-color.org).
 func (a *app) colours() bool {
 	return a.terminal && !a.noColor && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
 
-// paint colours a piece of output, if output is coloured. It writes the escapes
-// itself: the library's own switch is a global one.
+// paint colours a piece of output, if output is coloured. It writes the escapes itself, since
+// the library's switch is a global variable.
 func (a *app) paint(s string, colour text.Color) string {
 	if !a.colours() || s == "" {
 		return s
@@ -79,7 +78,7 @@ func (a *app) paint(s string, colour text.Color) string {
 	return colour.EscapeSeq() + s + text.Reset.EscapeSeq()
 }
 
-// colourOf is the colour of a status: that of a job, a run or a step.
+// colourOf is the colour of each status of a job, a run or a step.
 var colourOf = map[string]text.Color{
 	string(core.Available):     text.FgCyan,
 	string(core.Scheduled):     text.FgCyan,
@@ -98,8 +97,7 @@ var colourOf = map[string]text.Color{
 
 func (a *app) paintStatus(s string) string { return a.paint(visible(s), colourOf[s]) }
 
-// A grid is a table for people: a heading and rows of cells that are visible
-// already.
+// A grid is a table for people: a heading and rows of cells. The cells have passed visible.
 type grid struct {
 	heading []string
 	rows    [][]string
@@ -108,7 +106,8 @@ type grid struct {
 
 func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
 
-// printGrid writes a table: plain aligned columns, under a line on a terminal.
+// printGrid writes a table in plain aligned columns. On a terminal, a line separates the
+// heading.
 func (a *app) printGrid(g grid) {
 	w := table.NewWriter()
 	style := table.StyleLight
@@ -134,7 +133,7 @@ func row(cells []string, dress func(string) string) table.Row {
 	return r
 }
 
-// moment writes a time as the API does, and none as a dash.
+// moment writes a time like the API, and the zero time as a dash.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -142,7 +141,7 @@ func moment(t time.Time) string {
 	return core.FormatTime(t)
 }
 
-// span writes a duration for people: no more than three digits matter.
+// span writes a duration for people, with about three digits.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -155,7 +154,7 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// orDash stands in for what is empty.
+// orDash returns s, or a dash if s is empty.
 func orDash(s string) string {
 	if s == "" {
 		return "-"

@@ -23,7 +23,7 @@ type session struct {
 	env      map[string]string
 }
 
-// run runs a command line and returns what it printed.
+// run runs a command line and returns its exit code and output.
 func (s session) run(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = run(ctx, args, s.system(&out, &err))
@@ -119,7 +119,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestIndentedDepth: a document of brackets would grow with the square of its
+// TestIndentedDepth: indentation would make a document of brackets grow with the square of its
 // size.
 func TestIndentedDepth(t *testing.T) {
 	deep := strings.Repeat("[", maxIndent+1) + strings.Repeat("]", maxIndent+1)
@@ -156,7 +156,7 @@ func TestPayloadLines(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
-	stdin, _ := io.Pipe() // nobody ever writes
+	stdin, _ := io.Pipe() // no data ever comes
 	interrupt()
 	t.Chdir(t.TempDir())
 	if code, _, stderr := (session{}).run(ctx, "init"); code != exitDone {
@@ -179,7 +179,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		stderr string
 	}{
 		{errors.New("disk full"), exitFailed, "gateway: write output: disk full\n"},
-		{syscall.EPIPE, exitDone, ""}, // the reader has what it wanted
+		{syscall.EPIPE, exitDone, ""}, // the reader has all that it wanted
 	} {
 		var stderr bytes.Buffer
 		for _, args := range [][]string{{"version"}, {"version", "--json"}, {"help"}, {"completion", "bash"}} {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// pageFlags are the flags of every listing.
+// pageFlags are the flags of every list.
 type pageFlags struct {
 	after string
 	limit int
@@ -51,8 +51,8 @@ func parseID(s string) (core.ID, error) {
 	return id, nil
 }
 
-// noteMore tells how to see the next page: the same command again, with its
-// arguments, from there.
+// noteMore prints the command for the next page: the same command with its arguments and
+// --after.
 func (a *app) noteMore(c *cobra.Command, last core.ID) {
 	words := []string{c.CommandPath()}
 	for _, arg := range c.Flags().Args() {
@@ -61,7 +61,7 @@ func (a *app) noteMore(c *cobra.Command, last core.ID) {
 	a.notef("there are more: %s --after %s", a.commandLine(strings.Join(words, " "), c.Flags()), last)
 }
 
-// programName is the first word of the command lines that are shown to the user.
+// programName returns the first word of the command lines that are shown to the user.
 func (a *app) programName() string {
 	if a.program == "" {
 		return "gateway"
@@ -69,7 +69,7 @@ func (a *app) programName() string {
 	return shellQuote(a.program)
 }
 
-// line writes a command of this program, on the configuration that this run has.
+// line returns a command of this program that uses the same configuration as this run.
 func (a *app) line(command string) string {
 	words := []string{a.programName(), command}
 	if a.configFlag != "" && a.configFlag != baseFile {
@@ -81,8 +81,8 @@ func (a *app) line(command string) string {
 	return strings.Join(words, " ")
 }
 
-// commandLine writes a command, which begins with "gateway", with those of the flags that
-// were given, but --after and what is secret.
+// commandLine returns a command with the flags that the user gave, except --after and --token.
+// The command begins with "gateway".
 func (a *app) commandLine(command string, flags *pflag.FlagSet) string {
 	words := []string{a.programName() + strings.TrimPrefix(command, "gateway")}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -97,7 +97,7 @@ func (a *app) commandLine(command string, flags *pflag.FlagSet) string {
 	return strings.Join(words, " ")
 }
 
-// shellQuote quotes a word for the shell if it needs to be.
+// shellQuote quotes a word for the shell if necessary.
 func shellQuote(s string) string {
 	harmless := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/:=@%+-", r)

@@ -9,10 +9,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Of a payload people see the beginning.
+// Bounds for the part of a payload that is shown.
 const (
 	shownLines = 60
-	shownWidth = 200 // characters of each
+	shownWidth = 200 // characters of each line
 )
 
 func (a *app) printEvent(e core.Event) {
@@ -40,8 +40,8 @@ func (a *app) printEvent(e core.Event) {
 	}
 }
 
-// payloadLines makes a payload readable: JSON is spread over lines. It reports
-// whether that is all of it.
+// payloadLines breaks a payload into lines, and indents JSON. It reports whether the lines
+// hold the whole payload.
 func payloadLines(payload []byte) (lines []string, all bool) {
 	if json.Valid(payload) {
 		payload = indented(payload)

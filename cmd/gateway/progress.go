@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A progress is a line on stderr that tells how far a long command has come. It is
-// shown to people only: where stderr is no terminal it says nothing.
+// A progress is a line on stderr with the progress of a long command. It is shown only if
+// stderr is a terminal.
 type progress struct {
 	*app
 	next  time.Time
 	shown bool
 }
 
-// progressRest is how long a line stands before it is written anew.
+// progressRest is the shortest time between two updates of the line.
 const progressRest = 200 * time.Millisecond
 
 func (a *app) progress() *progress { return &progress{app: a, next: a.clock().Add(progressRest)} }
 
-// show writes the line, unless it was written a moment ago.
+// show writes the line, unless it was written less than progressRest ago.
 func (p *progress) show(format string, args ...any) {
 	if !p.watched {
 		return
@@ -31,7 +31,7 @@ func (p *progress) show(format string, args ...any) {
 	fmt.Fprintf(p.stderr, "\r%s\x1b[K", visible(fmt.Sprintf(format, args...)))
 }
 
-// clear makes room for another line.
+// clear removes the line.
 func (p *progress) clear() {
 	if p.shown {
 		p.shown = false

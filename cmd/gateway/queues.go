@@ -68,7 +68,7 @@ func queueGrid(queues []manage.Listed) grid {
 	return g
 }
 
-// eventTypes writes the types that are taken; none means all.
+// eventTypes writes the types that a queue accepts; an empty list means all.
 func eventTypes(types []string) string {
 	if len(types) == 0 {
 		return "all"
@@ -79,7 +79,8 @@ func eventTypes(types []string) string {
 // visibility writes a visibility timeout as the configuration does.
 func visibility(q manage.Queue) string { return units.Duration{Duration: q.Visibility}.String() }
 
-// tally writes a number that counting may have stopped at.
+// tally writes a number. The count stops at core.MaxDepth, so that number stands for "or
+// more".
 func tally(n int) string {
 	if n >= core.MaxDepth {
 		return strconv.Itoa(n) + " or more"
@@ -87,8 +88,8 @@ func tally(n int) string {
 	return strconv.Itoa(n)
 }
 
-// askQueue lets a command ask about a queue. If there is none of that name, it says
-// which there are.
+// askQueue calls ask with an operator. If the queue does not exist, the error lists the
+// queues.
 func (a *app) askQueue(ctx context.Context, name string, ask func(*operator) error) error {
 	return a.ask(ctx, func(op *operator) error {
 		err := ask(op)
@@ -104,7 +105,7 @@ func (a *app) askQueue(ctx context.Context, name string, ask func(*operator) err
 	})
 }
 
-// queueCommand makes a command about one queue, whose name run is given.
+// queueCommand makes a command about one queue. It calls run with the queue's name.
 func (a *app) queueCommand(c *cobra.Command, run func(c *cobra.Command, queue string) error) *cobra.Command {
 	c.Args = arguments(1, 1, "the queue")
 	c.ValidArgsFunction = a.completeArgument(a.queueNames)

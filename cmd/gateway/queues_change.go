@@ -103,7 +103,7 @@ func (a *app) queuesDrain(ctx context.Context, name string, force bool) error {
 	})
 }
 
-// at adds where something is to be done, if that is not here.
+// at adds the address of the server to a description, if the command works on a server.
 func (a *app) at(what string) string {
 	if a.remote() {
 		return what + " at " + a.urlFlag
@@ -111,7 +111,7 @@ func (a *app) at(what string) string {
 	return what
 }
 
-// allOf says how many messages a queue has of which kind.
+// allOf returns the numbers of a queue's messages by kind, in words.
 func allOf(q manage.Listed) string {
 	total := count(q.Depth()+q.Dead, "message")
 	if most := max(q.Pending, q.Processing, q.Dead); most >= core.MaxDepth {
@@ -135,8 +135,8 @@ func (a *app) printDrained(n int) error {
 	return nil
 }
 
-// confirm asks whether to do what cannot be undone. No answer is no, and where nobody
-// can be asked, the flag --force has to say it.
+// confirm asks the user before a change that cannot be undone. An empty answer means no. If
+// stdin is no terminal, the user has to give --force instead.
 func (a *app) confirm(ctx context.Context, what string) error {
 	if !a.attended {
 		return usagef("this would %s; say so with --force", what)
@@ -153,7 +153,7 @@ func (a *app) confirm(ctx context.Context, what string) error {
 	return nil
 }
 
-// readLine reads up to a line break or the end, and nothing behind it.
+// readLine reads up to a line break or the end, and nothing after it.
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	for {

@@ -66,8 +66,8 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 	})
 }
 
-// printQueue shows a queue. What only its configuration tells is left out of one that is
-// configured elsewhere.
+// printQueue shows a queue. For a queue of a server it leaves out the fields that only the
+// server's configuration has.
 func (a *app) printQueue(cfg *config.Config, q manage.Listed) {
 	a.field("", "queue", visible(q.Name))
 	if q.Gone() {
@@ -110,7 +110,8 @@ func (a *app) messageGrid(messages []core.Job) grid {
 	return g
 }
 
-// visibleAt is when a message is visible, or is again; zero for one that will not be.
+// visibleAt returns when a message is visible or will be visible again. It returns the zero
+// time for a finished message.
 func visibleAt(m core.Job) time.Time {
 	if m.Status.Finished() {
 		return time.Time{}
@@ -139,7 +140,7 @@ func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
 	if err := checkLimit(limit); err != nil {
 		return err
 	}
-	if a.remote() && limit > maxMessages { // there is no going on after the last one
+	if a.remote() && limit > maxMessages { // a server returns no more than this, and has no next page
 		return usagef("--limit must be 1 to %d with --url, not %d", maxMessages, limit)
 	}
 	return a.askQueue(ctx, name, func(op *operator) error {
@@ -165,7 +166,7 @@ func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
 func (a *app) printMessage(m core.TakenJob) {
 	a.field("", "message", visible(string(m.ID)))
 	a.field("", "attempt", attemptText(m.Job, " of "))
-	a.field("", "visible since", core.FormatTime(m.DueAt)) // not told by a server
+	a.field("", "visible since", core.FormatTime(m.DueAt)) // a server does not return it
 	a.field("", "last error", visible(m.LastError))
 	a.printEvent(m.Event)
 }

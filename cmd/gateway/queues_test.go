@@ -17,8 +17,8 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// filledQueue makes a configuration with a queue that has three messages, and
-// returns what a command needs to find it.
+// filledQueue makes a configuration with a queue of three messages, and returns the flags for
+// it.
 func filledQueue(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func TestDrainAsks(t *testing.T) {
 	}
 }
 
-// A hangingUp is somebody who presses Ctrl-C when asked.
+// A hangingUp is a user who presses Ctrl-C at a question.
 type hangingUp struct{ interrupt func() }
 
 func (h hangingUp) Read([]byte) (int, error) {
@@ -108,7 +108,7 @@ func TestDrainInterruptedWhileAsking(t *testing.T) {
 	}
 }
 
-// TestReadLineLeavesTheRest: what was typed ahead is for whoever reads next.
+// TestReadLineLeavesTheRest: readLine reads nothing after the line break.
 func TestReadLineLeavesTheRest(t *testing.T) {
 	r := strings.NewReader("y\nrest")
 	line, err := readLine(r)
@@ -118,7 +118,7 @@ func TestReadLineLeavesTheRest(t *testing.T) {
 	}
 }
 
-// TestConfirmTakesNoAnswerForNo: a terminal that fails has not said yes.
+// TestConfirmTakesNoAnswerForNo: an error of the terminal is not a yes.
 func TestConfirmTakesNoAnswerForNo(t *testing.T) {
 	broken := errors.New("input/output error")
 	a := newApp(session{stdin: iotest.ErrReader(broken), attended: true}.system(io.Discard, io.Discard))

@@ -14,25 +14,25 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// hangups are the SIGHUPs that come until the returned function is called. Those that
-// come while one is being answered count as one.
+// hangups returns a channel of SIGHUPs, and a function that ends it. SIGHUPs that come during
+// a reload count as one.
 func hangups() (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
 	return c, func() { signal.Stop(c) }
 }
 
-// A reloader has a program follow its configuration while it serves: when somebody says
-// that it has changed, and at an address, when it has.
+// A reloader reloads the configuration while the program serves: on a SIGHUP, and if the
+// document at an address has changed.
 type reloader struct {
 	source  configSource
 	told    <-chan os.Signal
 	log     *slog.Logger
 	program *gateway.Program
-	missing bool // the newest try to read anything failed
+	missing bool // the newest try to read the configuration failed
 }
 
-// begin reloads beside a program that serves, until the function is called.
+// begin reloads in the background, until the caller calls the returned function.
 func (r *reloader) begin(ctx context.Context, p *gateway.Program) (end func()) {
 	r.program = p
 	ctx, cancel := context.WithCancel(ctx)
@@ -61,8 +61,8 @@ func (r *reloader) run(ctx context.Context) {
 	}
 }
 
-// look reloads if there is something new, or something at all again: what it is must be
-// said once more then.
+// look reloads if the configuration has changed, or if it can be read again after a failure.
+// The program then reports its state again.
 func (r *reloader) look(ctx context.Context) {
 	var changed bool
 	err := core.Contain(func() (err error) { changed, err = r.source.changed(ctx); return err })
@@ -73,8 +73,8 @@ func (r *reloader) look(ctx context.Context) {
 	}
 }
 
-// reload reads the configuration and has the program follow it, or say why not. One that
-// is too much for the code that reads it is no reason to end what follows another.
+// reload reads the configuration and applies it, or has the program report the refusal. A
+// panic while reading a configuration does not end the program.
 func (r *reloader) reload(ctx context.Context) {
 	err := core.Contain(func() error { r.read(ctx); return nil })
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *reloader) miss(ctx context.Context, err error) {
 	}
 }
 
-// follow has the program follow a configuration. Why it does not, the program tells.
+// follow applies a configuration. The program reports a refusal itself.
 func (r *reloader) follow(ctx context.Context, cfg *config.Config) {
 	if result, _ := r.program.Reload(ctx, r.source.name(), cfg); result == core.ReloadApplied {
 		warn(r.log, cfg)

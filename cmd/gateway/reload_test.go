@@ -13,7 +13,7 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// cursed is a configuration that the code which reads it is not up to.
+// cursed is a configuration whose code panics.
 type cursed struct{ configSource }
 
 func (cursed) load(context.Context) (*config.Config, error) { panic("not thought of") }

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The commands that look and repair work on a running server through its management
-// API, if --url names one. There is no variable for it: one that is forgotten would let
-// "queues drain" empty another queue than the one in front of whoever types.
+// With --url, the commands that look and repair work on a running server through its
+// management API. There is no environment variable for the address: with a forgotten variable,
+// "queues drain" would empty a queue of another server than the user expects.
 
 func (a *app) remoteFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.urlFlag, "url", "", "`address` of a running gateway to work on, in place of the configured database")
@@ -23,10 +23,10 @@ func (a *app) remoteFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.tokenFile, "token-file", "", "`file` that holds the token, - for standard input")
 }
 
-// remote reports whether a command is to ask a server.
+// remote reports whether the command asks a server.
 func (a *app) remote() bool { return a.urlFlag != "" }
 
-// What a command takes of those flags, as keys of its annotations.
+// Annotations of a command that say which of those flags it takes.
 const (
 	takesURL   = "takes --url"
 	takesToken = "takes --token" // also without --url
@@ -58,7 +58,7 @@ func takes(c *cobra.Command, flag string) bool {
 	return true
 }
 
-// checkRemote refuses what a command cannot make use of.
+// checkRemote refuses the flags that a command does not take.
 func (a *app) checkRemote(c *cobra.Command, _ []string) error {
 	if c.HasSubCommands() {
 		return nil // it prints its help
@@ -97,11 +97,11 @@ func parseServer(flag, given string) (*url.URL, error) {
 	return u, nil
 }
 
-// maxToken is how long a token may be, in bytes.
+// maxToken is the longest token, in bytes.
 const maxToken = 8 << 10
 
-// token is what proves to a server that this user may operate it, "" for nothing: that of
-// --token, of --token-file, or of the environment.
+// token returns the bearer token for a server: from --token, from --token-file, or from the
+// environment. It returns "" if there is none.
 func (a *app) token(ctx context.Context) (string, error) {
 	switch {
 	case a.tokenFlag != "":
@@ -138,7 +138,7 @@ func (a *app) readToken(ctx context.Context) (string, error) {
 	return checkToken("--token-file "+from, strings.TrimSpace(string(text)))
 }
 
-// checkToken refuses what no header can hold.
+// checkToken refuses a token that does not fit into a header.
 func checkToken(from, token string) (string, error) {
 	for _, r := range token {
 		if r <= ' ' || r > '~' {
@@ -148,7 +148,7 @@ func checkToken(from, token string) (string, error) {
 	return token, nil
 }
 
-// warnUnencrypted tells when a token travels for everybody to read.
+// warnUnencrypted warns if a token would be sent unencrypted over a network.
 func (a *app) warnUnencrypted(to *url.URL, token string) {
 	if token != "" && to.Scheme == "http" && !loopback(to.Hostname()) {
 		a.notef("warning: the token goes to %s unencrypted; use https", to.Redacted())
@@ -160,7 +160,7 @@ func loopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
 }
 
-// remoteOperator asks the server that --url names. Nothing is sent yet.
+// remoteOperator returns an operator for the server at --url. It sends nothing yet.
 func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
 	c, err := a.client(ctx)
 	if err != nil {

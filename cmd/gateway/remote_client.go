@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A client asks the management API of one server.
+// A client calls the management API of one server.
 type client struct {
 	base  *url.URL
 	token string // "" for none
@@ -20,20 +20,20 @@ type client struct {
 }
 
 const (
-	// replyTimeout bounds a call: a server that is well has answered, or cut the
-	// connection, before.
+	// replyTimeout bounds a call: a healthy server has answered, or closed the connection,
+	// before.
 	replyTimeout = 75 * time.Second
 
-	// stallTimeout is how long a reply that goes on and on may pause.
+	// stallTimeout bounds a pause within a streamed reply.
 	stallTimeout = 60 * time.Second
 
-	// maxReply is how many bytes of a reply are read, maxRefusal how many of one that is
-	// no success. A page of messages comes with its payloads.
+	// maxReply bounds the bytes of a reply that are read, and maxRefusal the bytes of a reply
+	// without success. A page of messages contains their payloads.
 	maxReply   = 1 << 30
 	maxRefusal = 64 << 10
 )
 
-// client is one of the server that --url names.
+// client returns a client for the server at --url.
 func (a *app) client(ctx context.Context) (*client, error) {
 	base, err := parseServer("--url", a.urlFlag)
 	if err != nil {
@@ -47,12 +47,12 @@ func (a *app) client(ctx context.Context) (*client, error) {
 	return &client{base: base, token: token, calls: httpClient(0)}, nil
 }
 
-// get asks for what is at a path, given in segments, and decodes the reply.
+// get reads the resource at a path, given in segments, and decodes the reply.
 func (c *client) get(ctx context.Context, reply any, query url.Values, path ...string) error {
 	return c.call(ctx, http.MethodGet, path, query, nil, reply)
 }
 
-// post asks for something to be done. What is to be said is sent as JSON; nil is nothing.
+// post sends body as JSON and decodes the reply. A nil body is an empty request.
 func (c *client) post(ctx context.Context, reply, body any, path ...string) error {
 	return c.call(ctx, http.MethodPost, path, nil, body, reply)
 }
@@ -71,8 +71,8 @@ func (c *client) call(ctx context.Context, method string, path []string, query u
 	return nil
 }
 
-// stream asks for a reply that is read bit by bit, for as long as it takes and is not
-// silent for longer than stallTimeout while it is read. It is to be closed.
+// stream opens a reply that the caller reads in pieces. Its duration is not bounded, but a
+// read that gets nothing for stallTimeout fails. The caller closes the stream.
 func (c *client) stream(ctx context.Context, query url.Values, path ...string) (io.ReadCloser, error) {
 	reading, cancel := context.WithCancelCause(ctx)
 	stalled := time.AfterFunc(stallTimeout, func() { cancel(context.DeadlineExceeded) })
@@ -87,7 +87,7 @@ func (c *client) stream(ctx context.Context, query url.Values, path ...string) (
 	return f, nil
 }
 
-// A flow is a reply that is read bit by bit.
+// A flow is a streamed reply.
 type flow struct {
 	*client
 	ctx     context.Context
@@ -99,14 +99,14 @@ type flow struct {
 func (f *flow) Read(p []byte) (int, error) {
 	f.stalled.Reset(stallTimeout)
 	n, err := f.body.Read(p)
-	f.stalled.Stop() // whoever reads may be slow to use it
+	f.stalled.Stop() // the caller may use the data slowly
 	if err != nil && err != io.EOF {
 		err = f.explain(err)
 	}
 	return n, err
 }
 
-// explain tells why a reply ended early: nobody wants it any more, or it paused too long.
+// explain returns why a reply ended early: the caller canceled it, or it paused for too long.
 func (f *flow) explain(err error) error {
 	switch why := context.Cause(f.ctx); why {
 	case nil:
@@ -128,7 +128,7 @@ func (f *flow) end() {
 	f.cancel(nil)
 }
 
-// ask sends a request and returns the reply to it, if it is a success.
+// ask sends a request and returns the reply, if it is a success.
 func (c *client) ask(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
 	request, err := c.request(ctx, method, path, query, body)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // remoteEvents are the events of a server.
 type remoteEvents struct{ *client }
 
-// parameters are what stands behind a question mark, without what is empty.
+// parameters returns a query with the pairs whose value is not empty.
 func parameters(pairs ...string) url.Values {
 	query := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -29,7 +29,8 @@ func parameters(pairs ...string) url.Values {
 	return query
 }
 
-// atMost is a limit as a parameter; none, where the server is to choose, is empty.
+// atMost returns a limit as a parameter. It returns "" for 0, which leaves the limit to the
+// server.
 func atMost(limit int) string {
 	if limit == 0 {
 		return ""
@@ -60,7 +61,7 @@ func (e remoteEvents) Inspect(ctx context.Context, id core.ID) (manage.Told, err
 	return told, nil
 }
 
-// A replayOrder is what a server is asked to replay.
+// A replayOrder is the body of a request to replay events.
 type replayOrder struct {
 	Source string    `json:"source,omitempty"`
 	Type   string    `json:"event_type,omitempty"`
@@ -114,7 +115,7 @@ func (e remoteEvents) each(lines io.Reader, yield func(manage.Told, error) bool)
 	}
 }
 
-// remoteTail is what is new at a server.
+// remoteTail is the tail of a server.
 type remoteTail struct{ *client }
 
 func (t remoteTail) Look(ctx context.Context, from manage.Cursor, follow []core.ID) (manage.News, error) {
@@ -129,13 +130,13 @@ func (t remoteTail) Look(ctx context.Context, from manage.Cursor, follow []core.
 	return news.Core(), err
 }
 
-// standing tells how a server stands, for a user who waits for the answer.
+// standing reads the stats of a server and waits as long as for any other answer.
 func (c *client) standing(ctx context.Context) (stats wire.Stats, err error) {
 	err = c.get(ctx, &stats, nil, "stats")
 	return stats, err
 }
 
-// stats tells how a server stands, in passing.
+// stats reads the stats of a server within glanceTimeout.
 func (c *client) stats(ctx context.Context) (stats wire.Stats, err error) {
 	ctx, cancel := context.WithTimeout(ctx, glanceTimeout)
 	defer cancel()
@@ -143,5 +144,5 @@ func (c *client) stats(ctx context.Context) (stats wire.Stats, err error) {
 	return stats, err
 }
 
-// glanceTimeout bounds what is only to be known in passing.
+// glanceTimeout bounds requests for details that a command can do without.
 const glanceTimeout = 5 * time.Second

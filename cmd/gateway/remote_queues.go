@@ -40,8 +40,8 @@ func (q remoteQueues) Queue(ctx context.Context, name string) (manage.Listed, er
 	return manage.Listed{}, q.missing(ctx, name)
 }
 
-// missing says why a queue is not listed. A server does not tell how many messages one has
-// that is configured no more.
+// missing returns why a queue is not listed. A server does not return the number of messages
+// of a queue that is no longer configured.
 func (q remoteQueues) missing(ctx context.Context, name string) error {
 	left, err := remoteJobs(q).List(ctx, core.JobFilter{Lane: core.QueueLane(name), Limit: 1})
 	if err != nil || len(left.Items) == 0 {
@@ -58,7 +58,7 @@ func (q remoteQueues) Peek(ctx context.Context, name string, limit int) ([]core.
 	return messagesFrom(nil, reply.Messages)
 }
 
-// messagesFrom adds the messages of a reply to others.
+// messagesFrom appends the messages of a reply to all.
 func messagesFrom(all []core.TakenJob, records []wire.Message) ([]core.TakenJob, error) {
 	for _, record := range records {
 		m, err := record.Core()
@@ -70,10 +70,11 @@ func messagesFrom(all []core.TakenJob, records []wire.Message) ([]core.TakenJob,
 	return all, nil
 }
 
-// maxMessages is how many messages, with their payloads, a server puts into one reply.
+// maxMessages is the largest number of messages, with their payloads, in one reply of a
+// server.
 const maxMessages = 100
 
-// DeadLetters asks for as many pages of the server's as a page here takes.
+// DeadLetters reads pages from the server until one page here is full.
 func (q remoteQueues) DeadLetters(ctx context.Context, name string, after core.ID, limit int) (page core.Page[core.TakenJob], _ error) {
 	if limit == 0 {
 		limit = core.DefaultPage

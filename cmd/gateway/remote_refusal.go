@@ -17,11 +17,11 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// apiVersion is what a gateway that this program understands says of itself in every
-// reply.
+// apiVersion is the version of the API that this program understands. A gateway sends its
+// version in every reply.
 const apiVersion = "1"
 
-// judge says what is wrong with a reply that is no success, or not a gateway's.
+// judge returns an error for a reply without success, or from a server that is no gateway.
 func (c *client) judge(r *http.Response) error {
 	if err := recognise(r, c.base, "--url"); err != nil {
 		return err
@@ -33,8 +33,8 @@ func (c *client) judge(r *http.Response) error {
 	return c.refusal(r, clip(refusalText(body), 400))
 }
 
-// recognise refuses a reply that is not of a gateway that this program understands. The
-// flag is the one that names another.
+// recognise refuses a reply that is not from a gateway that this program understands. The
+// error names flag, with which the user gives another address.
 func recognise(r *http.Response, base *url.URL, flag string) error {
 	switch version := r.Header.Get("X-Api-Version"); version {
 	case "":
@@ -47,7 +47,7 @@ func recognise(r *http.Response, base *url.URL, flag string) error {
 	}
 }
 
-// stranger says that a reply is not a gateway's.
+// stranger returns the error for a reply that is not from a gateway.
 func stranger(r *http.Response, base *url.URL, flag string) error {
 	if to := r.Header.Get("Location"); r.StatusCode/100 == 3 && to != "" {
 		return core.Refuse(core.Unsupported, "what answers at %s leads elsewhere (%s): %s; if that is the gateway, give its address with %s",
@@ -59,7 +59,7 @@ func stranger(r *http.Response, base *url.URL, flag string) error {
 	return core.Refuse(core.Unsupported, "what answers at %s is not a gateway: %s; give the address of one with %s", base, status(r.StatusCode), flag)
 }
 
-// refusalText is why a gateway refused: the error of a JSON body, or the text.
+// refusalText returns the reason of a refusal: the error of a JSON body, or the text.
 func refusalText(body []byte) string {
 	var refused struct {
 		Error string `json:"error"`
@@ -70,7 +70,7 @@ func refusalText(body []byte) string {
 	return strings.TrimSpace(string(body))
 }
 
-// refusal is what a gateway's refusal means to whoever asked.
+// refusal explains a gateway's refusal to the user of the command.
 func (c *client) refusal(r *http.Response, text string) error {
 	switch code := r.StatusCode; {
 	case code == http.StatusUnauthorized && c.token == "":
@@ -90,7 +90,7 @@ func (c *client) refusal(r *http.Response, text string) error {
 	return fmt.Errorf("the gateway at %s failed: %s: %s; its log says why", c.base, status(r.StatusCode), text)
 }
 
-// known are the refusals that commands tell apart, so that they can say more.
+// known returns the refusal with this text, if commands treat it in a special way.
 func known(text string) error {
 	for _, err := range []*core.Refusal{manage.ErrEvent, manage.ErrHandler, manage.ErrQueue, manage.ErrRun} {
 		if err.Message == text {
@@ -100,8 +100,7 @@ func known(text string) error {
 	return core.Refuse(core.NotFound, "%s", text)
 }
 
-// unread says that a reply that began well did not end so, or says what no gateway of
-// this version does.
+// unread explains a reply that broke off, or that no gateway of this version sends.
 func (c *client) unread(err error) error {
 	var network net.Error
 	switch {
@@ -113,7 +112,7 @@ func (c *client) unread(err error) error {
 	return core.Refuse(core.Unsupported, "the gateway at %s answers what is not understood (%v); is it of this version (%s)?", c.base, err, readBuild().Version)
 }
 
-// interruptedOr is the error of ctx if that has ended, which then explains err.
+// interruptedOr returns the error of ctx if ctx has ended, otherwise err.
 func interruptedOr(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -121,7 +120,7 @@ func interruptedOr(ctx context.Context, err error) error {
 	return err
 }
 
-// unreached says why there is no reply to a request, and what to do about it.
+// unreached explains why there is no reply to a request, with the remedy.
 func (c *client) unreached(r *http.Request, err error) error {
 	var (
 		dns         *net.DNSError

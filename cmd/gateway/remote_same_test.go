@@ -22,12 +22,11 @@ import (
 // lookLines are the command lines of a transcript that change nothing.
 var lookLines = regexp.MustCompile(`(?m)^(?:exec|exits \d) gateway ((?:events list|jobs list|inspect|queues (?:list|inspect|peek|dlq)|workflow-runs (?:list|inspect))\b[^'$\n]*)$`)
 
-// untold are the lines of which a server's answer has not enough to print them, or knows
-// better.
+// untold matches lines that a server's answer cannot fill, or fills better.
 var untold = regexp.MustCompile(`(?m)^(filter|key|max attempts|visible since|content type|source|received|deadline) .*\n`)
 
-// TestServerSaysTheSame runs the looks of the transcripts twice: on the database, and on a
-// server beside it.
+// TestServerSaysTheSame runs the read-only commands of the transcripts twice: on the database,
+// and on a server with the same database.
 func TestServerSaysTheSame(t *testing.T) {
 	for script, least := range map[string]int{"events": 5, "jobs": 5, "inspect": 8, "queues": 15, "workflow_runs": 10} {
 		t.Run(script, func(t *testing.T) {
@@ -53,7 +52,7 @@ func TestServerSaysTheSame(t *testing.T) {
 	}
 }
 
-// beside serves what a transcript seeds its database with; nobody works on it.
+// beside serves the seeded database of a transcript. No worker runs.
 func beside(t *testing.T, dir string, archive *txtar.Archive) (url string) {
 	t.Helper()
 	for _, f := range archive.Files {
@@ -104,7 +103,7 @@ func sameAnswers(t *testing.T, server, line string) {
 	}
 }
 
-// branches are how many branches or items have succeeded, which a server does not tell.
+// branches matches the counts of succeeded branches and items, which a server does not return.
 var branches = regexp.MustCompile(`((?:parallel|map) +\w+ +)(\d+/\d+|-  ) `)
 
 func shownByAll(output string) string {

@@ -24,12 +24,12 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// A stub answers every request with the same.
+// A stub gives the same answer to every request.
 type stub struct {
 	status  int
 	header  string // "Name: value" lines
 	body    string
-	foreign bool // without what every reply of a gateway carries
+	foreign bool // without the header that every reply of a gateway has
 }
 
 func (s stub) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -46,7 +46,7 @@ func (s stub) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 
 const someID = "01J90000000000000000000001"
 
-// Whatever a server says, whoever asked learns what to do about it.
+// For each answer of a server, the error of the command says how to go on.
 func TestWhatAServerSays(t *testing.T) {
 	for _, c := range []struct {
 		name, token string
@@ -101,7 +101,7 @@ func TestWhatAServerSays(t *testing.T) {
 	}
 }
 
-// Where nobody answers, or nobody who may be trusted.
+// The errors for servers that do not answer, or have no trusted certificate, say why.
 func TestNoAnswer(t *testing.T) {
 	secure := httptest.NewUnstartedServer(stub{status: 200, body: `{"events":[]}`})
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -139,7 +139,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// The token goes into the header and nowhere else, wherever it comes from.
+// The token is sent in the header only, from each source of the token.
 func TestTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
@@ -147,7 +147,7 @@ func TestTokens(t *testing.T) {
 	}
 	for _, c := range []struct {
 		args, env, stdin string
-		want             string // Authorization
+		want             string // the header Authorization
 		err              string
 	}{
 		{args: "", want: ""},
@@ -183,7 +183,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Flags that say nothing, or too much, are a wrong use.
+// Empty and contradictory flags are usage errors.
 func TestRemoteFlagsThatCannotBeMeant(t *testing.T) {
 	for args, want := range map[string]string{
 		"start --url http://h":                                   `"gateway start" works on this machine and takes no --url`,
@@ -211,7 +211,7 @@ func TestRemoteFlagsThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// A token that everybody on the way can read is worth a word.
+// A token on an unencrypted connection causes a warning.
 func TestUnencryptedTokens(t *testing.T) {
 	for _, c := range []struct {
 		url, token string
@@ -265,7 +265,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// A body writes a line a minute less a second, so many times, and then nothing more.
+// A body returns a line every 59 s, for a number of lines, and then nothing more.
 type body struct {
 	ctx   context.Context
 	lines int
@@ -287,7 +287,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) Close() error { return nil }
 
-// An export may take as long as it likes, but not be silent for ever.
+// An export may take any time, but a pause of stallTimeout ends it.
 func TestExportThatStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		header := http.Header{"X-Api-Version": {"1"}}
@@ -317,7 +317,7 @@ func TestExportThatStalls(t *testing.T) {
 	})
 }
 
-// What is read of an export may be used slowly: the server is not silent meanwhile.
+// A slow user of an export's data does not count as a pause of the server.
 func TestExportThatIsReadSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := strings.Repeat("{\"id\":\""+someID+"\",\"payload\":1}\n", 3)
@@ -339,7 +339,7 @@ func TestExportThatIsReadSlowly(t *testing.T) {
 	})
 }
 
-// ended reads like its reader until ctx ends, as the body of a reply does.
+// ended reads like its reader until ctx ends, like the body of a reply.
 type ended struct {
 	ctx context.Context
 	io.Reader
@@ -352,8 +352,7 @@ func (e *ended) Read(p []byte) (int, error) {
 	return e.Reader.Read(p)
 }
 
-// An export that is cut off is not taken for whole, and one that nobody wants any more
-// is no error.
+// An export that is cut off is an error. An export whose caller stops reading is none.
 func TestExportThatEnds(t *testing.T) {
 	line := `{"id":"` + someID + `","payload":"a=b","payload_encoding":"text"}` + "\n"
 	for _, c := range []struct {
@@ -390,7 +389,7 @@ func TestExportThatEnds(t *testing.T) {
 	}
 }
 
-// What is asked, as it looks on the wire.
+// TestQuestions shows the requests of the client as they are sent.
 func TestQuestions(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -66,28 +66,28 @@ func newReplayLocal(a *app) *cobra.Command {
 	return annotated(c, takesToken)
 }
 
-// A localReplay is what the user asked to send, and where to.
+// A localReplay is the user's choice of events to send, and their target.
 type localReplay struct {
 	selection
 	file, status, target string
-	name                 string // names the replay: what was sent under it before is a duplicate; "" for no name
+	name                 string // names the replay: an event already sent under it is a duplicate; "" for no name
 	yes                  bool
 
 	pick     picker
 	to       *url.URL
-	bearer   string // its token; "" for none
-	withheld bool   // there is none because the configured one is not for it
-	maxLine  int    // bytes
+	bearer   string // token for the target; "" for none
+	withheld bool   // the configured token is not sent, since it is not for this target
+	maxLine  int    // in bytes
 }
 
-// leastLine is up to which size in bytes lines are read, whatever payloads may be.
+// leastLine is the line size in bytes that is accepted for any size of payloads.
 const leastLine = 4 << 20
 
-// lineFor is how long the line of a payload of so many bytes may be: each may be written
-// as an escape of six, and the event's jobs and runs stand beside it.
+// lineFor returns the longest line for a payload of so many bytes. JSON may need six bytes for
+// each byte, and the line also holds the event's jobs and runs.
 func lineFor(payload int) int { return max(leastLine, 6*payload+1<<20) }
 
-// prepareLocal checks what the user asked, and looks up what was left out.
+// prepareLocal checks the flags and fills in their defaults.
 func (a *app) prepareLocal(ctx context.Context, r *localReplay) (err error) {
 	if r.pick.EventFilter, err = r.parse(a.clock()); err != nil {
 		return err
@@ -116,15 +116,15 @@ func (a *app) prepareLocal(ctx context.Context, r *localReplay) (err error) {
 	return a.aim(ctx, cfg, r)
 }
 
-// runName reports whether a replay may be called so.
+// runName reports whether s is a valid name for a replay.
 func runName(s string) bool {
 	return len(s) <= 64 && s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("._-", r)
 	})
 }
 
-// askable refuses to go without -y where nobody can be asked, or where what is counted
-// before cannot be read again.
+// askable returns an error without -y if no question is possible: the user cannot be asked, or
+// the input can be read only once and so cannot be counted before.
 func (r *localReplay) askable(attended bool) error {
 	switch info, err := os.Stat(r.file); {
 	case r.yes:
@@ -139,8 +139,8 @@ func (r *localReplay) askable(attended bool) error {
 	return nil
 }
 
-// configBeside is the configuration, or an empty one if there is none and the target is
-// given.
+// configBeside returns the configuration. It returns a default one if there is no file and the
+// user gave a target.
 func (a *app) configBeside(ctx context.Context, target string) (*config.Config, error) {
 	if target != "" && a.configPath() == baseFile {
 		if _, err := os.Stat(baseFile); errors.Is(err, fs.ErrNotExist) {
@@ -150,7 +150,7 @@ func (a *app) configBeside(ctx context.Context, target string) (*config.Config, 
 	return a.loadConfig(ctx)
 }
 
-// aim finds out where to send events, and with which token.
+// aim sets the target and its token.
 func (a *app) aim(ctx context.Context, cfg *config.Config, r *localReplay) (err error) {
 	if r.to, err = a.address(cfg); r.target != "" {
 		r.to, err = parseServer("--target", r.target)
@@ -173,8 +173,8 @@ func (a *app) aim(ctx context.Context, cfg *config.Config, r *localReplay) (err 
 	return nil
 }
 
-// own reports whether the token of the configuration is for the target: it is this
-// machine, or what the configuration itself names.
+// own reports whether the token of the configuration is for the target: the target is this
+// machine, or the public URL in the configuration.
 func (r *localReplay) own(cfg *config.Config) bool {
 	if r.target == "" || loopback(r.to.Hostname()) {
 		return true

@@ -22,8 +22,8 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// An exported event is a line of an export, as far as it matters for sending the event
-// again. Who writes one by hand needs source, event_type and payload.
+// An exported event is a line of an export, with the fields that are needed to send the event
+// again. A line written by hand needs source, event_type and payload.
 type exported struct {
 	ID        string            `json:"id"`
 	Source    string            `json:"source"`
@@ -34,7 +34,7 @@ type exported struct {
 	CreatedAt string            `json:"created_at"`
 	Jobs      []exportedJob     `json:"jobs"`
 
-	line     int       // its number
+	line     int       // line number
 	received time.Time // CreatedAt; zero if that is missing
 }
 
@@ -53,8 +53,8 @@ func newLineReader(ctx context.Context, r io.Reader, most int) *lineReader {
 	return &lineReader{Reader: bufio.NewReaderSize(interruptible{ctx, r}, 64<<10), most: most}
 }
 
-// exportedEvents yields what the lines of r hold, blank ones left out, each with what
-// is wrong with it. An error of reading ends it and comes with line 0.
+// exportedEvents yields the events of the lines of r, or the error of a line. It skips blank
+// lines. A read error has line 0 and ends it.
 func exportedEvents(ctx context.Context, r io.Reader, most int) iter.Seq2[exported, error] {
 	lines := newLineReader(ctx, r, most)
 	return func(yield func(exported, error) bool) {
@@ -81,8 +81,8 @@ func exportedEvents(ctx context.Context, r io.Reader, most int) iter.Seq2[export
 	}
 }
 
-// next returns a line without the space around it. One that is too long is passed over
-// without being kept. The last one needs no line break; behind it there is io.EOF.
+// next returns a line without surrounding space. It skips a line longer than most without
+// keeping it. The last line needs no line break. After it, next returns io.EOF.
 func (l *lineReader) next() (line []byte, tooLong bool, err error) {
 	length := 0
 	l.number++
@@ -116,7 +116,7 @@ func parseExported(line []byte) (e exported, err error) {
 		return e, fmt.Errorf("it is no JSON object: %w", err)
 	case e.Source == "":
 		return e, errors.New("source is missing")
-	case strings.Trim(e.Source, ".") == "": // part of a path, it would lead elsewhere
+	case strings.Trim(e.Source, ".") == "": // in a path, it would lead elsewhere
 		return e, fmt.Errorf("source must be a name, not %q", clip(e.Source, 40))
 	case e.EventType == "":
 		return e, errors.New("event_type is missing")
@@ -134,7 +134,7 @@ func parseExported(line []byte) (e exported, err error) {
 	return e, err
 }
 
-// letterHeaders are the headers that are sent again, by their canonical names.
+// letterHeaders returns the headers that are sent again, under their canonical names.
 func (e exported) letterHeaders() http.Header {
 	sent := http.Header{}
 	for name, value := range e.Headers {
@@ -145,9 +145,9 @@ func (e exported) letterHeaders() http.Header {
 	return sent
 }
 
-// key is by what a gateway knows the event again that it was sent in this run; "" for none.
-// It is new if somebody changes what is sent. A CloudEvent needs none: its source and id
-// are by what it is known, in whichever run.
+// key returns the idempotency key of an event in a replay with the name run, or "" for none.
+// It depends on the sent data, so an edited event has a new key. A CloudEvent needs no key:
+// the gateway knows it by its source and id, in any replay.
 func (e exported) key(run string) string {
 	headers := e.letterHeaders()
 	if run == "" || headers.Get("Ce-Source") != "" && headers.Get("Ce-Id") != "" {
@@ -161,7 +161,7 @@ func (e exported) key(run string) string {
 	return fmt.Sprintf("replay-local/%s/%s/%x", run, which, sum[:8])
 }
 
-// checkHeaders refuses what no request can carry.
+// checkHeaders refuses headers that a request cannot have.
 func checkHeaders(sent http.Header) error {
 	for name := range sent {
 		if value := sent.Get(name); strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == '\x7f' }) {
@@ -171,7 +171,7 @@ func checkHeaders(sent http.Header) error {
 	return nil
 }
 
-// body is the payload as it is to be sent.
+// body returns the payload as bytes to send.
 func (e exported) body() ([]byte, error) {
 	switch e.Encoding {
 	case "":
@@ -198,7 +198,7 @@ func (e exported) body() ([]byte, error) {
 
 // A picker picks events out of an export.
 type picker struct {
-	core.EventFilter // its Type may end in *, for all that begin so
+	core.EventFilter // its Type may end in *, for a prefix
 	status           core.Status
 }
 
@@ -227,8 +227,8 @@ func matchesType(pattern, eventType string) bool {
 	return pattern == "" || pattern == eventType
 }
 
-// interruptible reads like its reader, but gives up when ctx ends: nobody can interrupt a
-// read from a terminal or a pipe. What is read then is lost.
+// interruptible reads like its reader, but returns when ctx ends, although a read from a
+// terminal or a pipe cannot be interrupted. Data of a read that ends later is lost.
 type interruptible struct {
 	ctx context.Context
 	io.Reader

@@ -19,7 +19,7 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// told is what is read of a text: each event, or what is wrong, with its line.
+// told returns the events or errors that are read from a text, with their lines.
 func told(ctx context.Context, r io.Reader, most int) (got []string) {
 	for e, err := range exportedEvents(ctx, r, most) {
 		if err != nil {
@@ -69,7 +69,7 @@ func TestExportedEvents(t *testing.T) {
 	}
 }
 
-// TestExportedEventsTooLong: a line of any length is passed over, and the next one read.
+// TestExportedEventsTooLong: a line of any length is skipped, and the next line is read.
 func TestExportedEventsTooLong(t *testing.T) {
 	for _, most := range []int{len(anyEvent) + 1, 70_000, 200_000} {
 		fits := anyEvent + strings.Repeat(" ", most-len(anyEvent)-1) + "\n"
@@ -90,7 +90,7 @@ func TestExportedEventsReadError(t *testing.T) {
 	}
 }
 
-// TestExportedEventsInterrupted: a pipe that nobody writes to cannot hold up the end.
+// TestExportedEventsInterrupted: a pipe without data does not delay an interrupt.
 func TestExportedEventsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -103,8 +103,8 @@ func TestExportedEventsInterrupted(t *testing.T) {
 	})
 }
 
-// TestExportReadsBack: whatever was received, its line gives the same payload, in the
-// bytes that matter, and is no longer than a line may be.
+// TestExportReadsBack: for any received payload, the exported line gives an equal payload and
+// is no longer than lineFor allows.
 func TestExportReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		payload := rapid.OneOf(
@@ -139,7 +139,7 @@ func TestExportReadsBack(t *testing.T) {
 	})
 }
 
-// TestLineFor: the longest line that the largest payload can have is read.
+// TestLineFor: the longest line of the largest payload is within the bound.
 func TestLineFor(t *testing.T) {
 	const size = 1 << 20
 	event := core.Event{ID: "01J90000000000000000000001", Source: "s", Type: "t", Payload: []byte(strings.Repeat("\x01", size))}
@@ -152,7 +152,7 @@ func TestLineFor(t *testing.T) {
 	}
 }
 
-// samePayload reports whether two payloads are the same text, or the same document.
+// samePayload reports whether two payloads are the same text, or the same JSON document.
 func samePayload(a, b string) bool {
 	return a == b || string(visibleJSON(indented([]byte(a)))) == string(visibleJSON(indented([]byte(b))))
 }

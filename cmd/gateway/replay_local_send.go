@@ -21,19 +21,19 @@ type posting struct {
 	localReplay
 	calls *http.Client
 
-	lines map[bool]int // how many there are that are picked, and that are not; nil if not counted
+	lines map[bool]int // number of events that are picked (true) and not picked (false); nil if not counted
 	sent  posted
 }
 
-// posted is what became of the events so far. Failed counts lines without one as well.
+// posted counts the events so far by result. Failed includes lines without a valid event.
 type posted struct {
 	Sent       int `json:"sent"`
 	Duplicates int `json:"duplicates"`
 	Failed     int `json:"failed"`
 }
 
-// ask counts what is to be sent, tells what is wrong with the file, and asks whether to
-// go on. If there is nothing to send it does not ask.
+// ask counts the events to send, prints the errors of the file, and asks the user whether to
+// go on. If there is nothing to send, it does not ask.
 func (p *posting) ask(ctx context.Context) error {
 	counted := map[bool]int{}
 	err := p.each(ctx, func(e exported, err error) error {
@@ -54,8 +54,8 @@ func (p *posting) ask(ctx context.Context) error {
 	return p.confirm(ctx, fmt.Sprintf("replay %s to %s", which, p.to))
 }
 
-// each calls do for each line that is not blank, with what is wrong with it, and ends
-// with its error.
+// each calls do for each line that is not blank, with its event or its error. It ends when do
+// returns an error.
 func (p *posting) each(ctx context.Context, do func(exported, error) error) error {
 	in := io.NopCloser(p.stdin)
 	if p.file != "-" {
@@ -88,7 +88,7 @@ func (p *posting) complainOf(e exported, err error) {
 	p.complain(fmt.Sprintf("line %d, event %s: %v", e.line, clip(e.ID, 40), err))
 }
 
-// run sends the events and prints how many, also if it ends early.
+// run sends the events and prints the counts, also if it ends early.
 func (p *posting) run(ctx context.Context) error {
 	progress := p.progress()
 	err := p.each(ctx, func(e exported, bad error) error {
@@ -115,11 +115,11 @@ func (p *posting) run(ctx context.Context) error {
 	return err
 }
 
-// take sends one event, if it is one and is picked. An error ends the replay.
+// take sends one event, if it is valid and picked. An error ends the replay.
 func (p *posting) take(ctx context.Context, e exported, bad error, progress *progress) error {
 	if bad != nil {
 		p.sent.Failed++
-		if p.lines == nil { // else it is told already
+		if p.lines == nil { // otherwise ask has printed it
 			progress.clear()
 			p.complainOf(e, bad)
 		}
@@ -147,22 +147,22 @@ func (p *posting) take(ctx context.Context, e exported, bad error, progress *pro
 	return nil
 }
 
-// A hopelessError would meet every other event as well.
+// A hopelessError would hit every other event too.
 type hopelessError struct{ error }
 
 func hopeless(format string, args ...any) error {
 	return hopelessError{core.Refuse(core.Unavailable, format, args...)}
 }
 
-// How often an event is offered to a gateway that is busy, and how long that may ask to
-// wait between.
+// busyTries is the number of tries for an event while the gateway is busy. busyWait bounds the
+// pause that the gateway may ask for.
 const (
 	busyTries = 5
 	busyWait  = 30 * time.Second
 )
 
-// post sends an event, again if the gateway is busy, and reports whether the gateway had
-// it already.
+// post sends an event, again if the gateway is busy. It reports whether the gateway already
+// had the event.
 func (p *posting) post(ctx context.Context, e exported) (duplicate bool, err error) {
 	if err := checkHeaders(e.letterHeaders()); err != nil {
 		return false, err
@@ -192,14 +192,14 @@ func (p *posting) post(ctx context.Context, e exported) (duplicate bool, err err
 	}
 }
 
-// A reaction is the answer to an event, and what is strange about it if it is not a
-// gateway's.
+// A reaction is the answer to an event. The field strange is set if the answer is not from a
+// gateway.
 type reaction struct {
 	answer
 	strange error
 }
 
-// offer posts an event once. Of an answer that asks for it, it returns how long to wait.
+// offer posts an event once. It returns the pause that the answer asks for.
 func (p *posting) offer(ctx context.Context, e exported) (ans reaction, wait time.Duration, err error) {
 	request, err := p.letter(e).request(ctx, p.to)
 	if err != nil {
@@ -219,7 +219,7 @@ func (p *posting) offer(ctx context.Context, e exported) (ans reaction, wait tim
 	return ans, min(max(time.Duration(seconds)*time.Second, time.Second), busyWait), nil
 }
 
-// letter is an event as its first sender might have posted it.
+// letter returns the request that the first sender of the event might have posted.
 func (p *posting) letter(e exported) letter {
 	l := letter{path: []string{"events", segment(e.Source), segment(e.EventType)}, header: e.letterHeaders(), body: e.Payload}
 	if key := e.key(p.name); key != "" {
@@ -239,7 +239,7 @@ func (p *posting) unanswered(err error) error {
 	return fmt.Errorf("no answer: %w", cause(err))
 }
 
-// of tells how many events are to be sent, if that is known.
+// of returns the number of events to send in words, if it is known.
 func (p *posting) of() string {
 	if p.lines == nil {
 		return ""

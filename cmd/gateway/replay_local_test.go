@@ -20,11 +20,11 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// A target answers what is posted to it, by path; what it has no answer for it takes.
+// A target answers posts by their path, and accepts posts to any other path.
 type target struct {
-	answers map[string][]string // each "<status> <body>" or "!<error>", the last one for good
+	answers map[string][]string // each "<status> <body>" or "!<error>"; the last one is repeated
 	got     []string
-	waits   []time.Duration // since the first
+	waits   []time.Duration // times of the posts, since the first
 	began   time.Time
 }
 
@@ -51,7 +51,7 @@ func (a *target) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: http.Header{"Retry-After": {"7"}, "X-Api-Version": {"1"}}, Body: io.NopCloser(strings.NewReader(reply)), Request: r}, nil
 }
 
-// replayTo replays a file to a target and returns what is printed.
+// replayTo replays a file to a target and returns the output.
 func replayTo(ctx context.Context, to http.RoundTripper, lines string) (p *posting, printed string, err error) {
 	var out strings.Builder
 	s := session{stdin: strings.NewReader(lines)}.system(&out, &out)
@@ -67,7 +67,7 @@ func lineOf(eventType string) string {
 	return fmt.Sprintf(`{"id":"01J90000000000000000000001","source":"shop","event_type":%q,"payload":{"n": 1}}`+"\n", eventType)
 }
 
-// TestReplayGoesOn: each event is sent once, in order, whatever became of those before.
+// TestReplayGoesOn: each event is sent once, in order, whether or not earlier events failed.
 func TestReplayGoesOn(t *testing.T) {
 	to := &target{answers: map[string][]string{
 		"/events/shop/seen":    {`200 {"event_id":"01J90000000000000000000009","duplicate":true,"jobs_created":0}`},
@@ -104,7 +104,7 @@ sent 3, duplicates 1, failed 6
 	}
 }
 
-// TestReplayWaitsForTheBusy: a gateway that asks for time is given it, though not for ever.
+// TestReplayWaitsForTheBusy: a replay waits for a busy gateway, for a bounded number of tries.
 func TestReplayWaitsForTheBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &target{answers: map[string][]string{
@@ -125,7 +125,7 @@ func TestReplayWaitsForTheBusy(t *testing.T) {
 	})
 }
 
-// TestReplayStops: what would meet every event ends the replay, and is told once.
+// TestReplayStops: an error that would hit every event ends the replay and is printed once.
 func TestReplayStops(t *testing.T) {
 	for _, c := range []struct{ name, bearer, answer, want string }{
 		{"no token", "", "401 Invalid token", "the gateway at http://gateway.example asks for a token; put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file"},
@@ -163,7 +163,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestReplayInterrupted: an interrupt ends a replay between events and while it waits.
+// TestReplayInterrupted: an interrupt ends a replay between events and during a pause.
 func TestReplayInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -176,7 +176,7 @@ func TestReplayInterrupted(t *testing.T) {
 	})
 }
 
-// TestReplayAsks: people are asked once the file is counted, and answer for it.
+// TestReplayAsks: the user is asked after the file is counted, and the answer decides.
 func TestReplayAsks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "events.jsonl")
 	if err := os.WriteFile(file, []byte(lineOf("order.created")+"x\n"+lineOf("order.paid")+lineOf("refund")), 0o600); err != nil {
@@ -202,8 +202,8 @@ func TestReplayAsks(t *testing.T) {
 	}
 }
 
-// TestReplayToken: the token of the configuration is sent to this machine and to the
-// address that the configuration names.
+// TestReplayToken: the token of the configuration is sent to this machine and to the address
+// that the configuration names.
 func TestReplayToken(t *testing.T) {
 	for _, c := range []struct {
 		target, given string

@@ -115,8 +115,8 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 	return usagef("there is no command %q", wanted)
 }
 
-// usageErrors makes every refusal of arguments below c a usage error, whoever
-// checks them.
+// usageErrors turns each refusal of arguments, of c and all commands below it, into a usage
+// error.
 func usageErrors(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		usageErrors(child)
@@ -133,7 +133,7 @@ func usageErrors(c *cobra.Command) {
 	}
 }
 
-// checkFlags refuses flags that cannot be meant.
+// checkFlags refuses flags that are empty or that the command does not take.
 func (a *app) checkFlags(c *cobra.Command, args []string) error {
 	if err := emptyFlag(c); err != nil {
 		return err
@@ -142,8 +142,8 @@ func (a *app) checkFlags(c *cobra.Command, args []string) error {
 	return a.checkRemote(c, args)
 }
 
-// emptyFlag refuses flags of a command that were given without a value: --handler "$NAME"
-// with a variable that is not set must not mean all handlers.
+// emptyFlag refuses flags of a command that were given without a value: --handler "$NAME" must
+// not mean all handlers if the variable is not set.
 func emptyFlag(c *cobra.Command) (err error) {
 	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed && f.Value.Type() == "string" && f.Value.String() == "" {
@@ -153,7 +153,7 @@ func emptyFlag(c *cobra.Command) (err error) {
 	return err
 }
 
-// flagError says what a flag takes, in words.
+// flagError explains in words which values a flag takes.
 func flagError(_ *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -169,7 +169,7 @@ func flagError(_ *cobra.Command, err error) error {
 	return usagef("--%s must be true or false, not %q", f.Name, value)
 }
 
-// noArguments accepts none.
+// noArguments accepts no arguments.
 func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("takes no arguments; %q is one too many", args[0])
@@ -177,7 +177,7 @@ func noArguments(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// arguments accepts between least and most arguments; what names them.
+// arguments accepts between least and most arguments. The last parameter names them in errors.
 func arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {

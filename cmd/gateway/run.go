@@ -18,14 +18,14 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitUsage       = 2
-	exitInterrupted = 130 // 128 + SIGINT, as shells count
+	exitInterrupted = 130 // 128 + SIGINT, as in shells
 )
 
 // run runs one command line and returns the exit code.
 func run(ctx context.Context, args []string, s system) int {
 	a := newApp(s)
 	root := newRoot(a)
-	root.SetArgs(append([]string{}, args...)) // not nil, which would mean os.Args
+	root.SetArgs(append([]string{}, args...)) // never nil, which would mean os.Args
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
 		unmarkFlags(root)
 	}
@@ -36,8 +36,8 @@ func run(ctx context.Context, args []string, s system) int {
 	return a.end(ctx, cmd, err)
 }
 
-// unwritten is what a failed write to stdout means. A reader that went away, as
-// in "gateway events list | head", has what it wanted.
+// unwritten returns the error for a failed write to stdout. It is nil if the reader has ended,
+// as in "gateway events list | head".
 func unwritten(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return nil
@@ -71,7 +71,7 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 	return exitFailed
 }
 
-// helpLine is the command that explains a command.
+// helpLine returns the command that explains a command.
 func (a *app) helpLine(c *cobra.Command) string {
 	if c.Name() == "help" {
 		c = c.Root()
@@ -79,31 +79,31 @@ func (a *app) helpLine(c *cobra.Command) string {
 	return a.programName() + strings.TrimPrefix(c.CommandPath(), "gateway") + " --help"
 }
 
-// errReported ends a command as failed when it has already said why.
+// errReported ends a command as failed after it has printed why.
 var errReported = errors.New("failed")
 
-// A usageError is a command line that cannot be meant: it ends with its own exit
-// code, so that scripts can tell their own mistakes from the world's.
+// A usageError is a mistake in the command line. It has its own exit code, so that scripts can
+// tell their own mistakes from other failures.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
 func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
 
-// complain prints an error, one line for each of its lines.
+// complain prints an error, with the prefix "gateway: " before each of its lines.
 func (a *app) complain(message string) {
 	for line := range strings.SplitSeq(strings.TrimSpace(message), "\n") {
 		fmt.Fprintf(a.stderr, "gateway: %s\n", visible(line))
 	}
 }
 
-// notef prints a remark that is no part of the output.
+// notef prints a note to stderr. It is not part of the output.
 func (a *app) notef(format string, args ...any) {
 	fmt.Fprintln(a.stderr, visible(fmt.Sprintf(format, args...)))
 }
 
-// printProblems prints what is wrong with a configuration, in the form editors
-// make clickable, and how much it is.
+// printProblems prints the problems of a configuration and their number. Editors recognise the
+// form of each line as a link.
 func (a *app) printProblems(problems config.Problems) {
 	for _, p := range problems {
 		fmt.Fprintln(a.stderr, visible(p.String()))
@@ -112,8 +112,8 @@ func (a *app) printProblems(problems config.Problems) {
 	a.noteOverlay(problems)
 }
 
-// noteOverlay tells of the overlay that init wrote if only variables are missing that the
-// overlay makes needless.
+// noteOverlay suggests --env local if variables are missing and the overlay that init wrote
+// exists.
 func (a *app) noteOverlay(problems config.Problems) {
 	if a.configEnv() != "" || a.configPath() != baseFile {
 		return
@@ -125,7 +125,7 @@ func (a *app) noteOverlay(problems config.Problems) {
 	a.notef("%s lies beside it: did you mean --env local?", overlayFile)
 }
 
-// printWarnings prints what is doubtful about a configuration.
+// printWarnings prints the warnings about a configuration.
 func (a *app) printWarnings(warnings []config.Problem) {
 	for _, w := range warnings {
 		a.notef("warning: %s", w)

@@ -178,7 +178,7 @@ alert tells of the run. It can be redriven.`,
 	})
 }
 
-// printMoved tells what became of a run.
+// printMoved prints the new state of a run.
 func (a *app) printMoved(run core.Run, now string) error {
 	if a.json {
 		return a.printJSON(wire.RunOf(run))

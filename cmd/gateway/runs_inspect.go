@@ -76,7 +76,7 @@ func beginning(document []byte) []byte {
 	return bytes.Clone(document[:min(len(document), utf8.UTFMax*(shownData+1))])
 }
 
-// pagesOf are the pages about a run, beginning with the page first.
+// pagesOf yields the pages about a run, beginning with first.
 func pagesOf(ctx context.Context, runs runService, first manage.Inspected) iter.Seq2[manage.Inspected, error] {
 	return func(yield func(manage.Inspected, error) bool) {
 		for page := first; yield(page, nil) && !page.Next.Zero(); {
@@ -132,8 +132,8 @@ func (a *app) stepGrid(steps []core.Step) grid {
 	return g
 }
 
-// stepAttempt is the attempts at a step, or, of a parallel or map step, how many of its
-// branches or items have succeeded.
+// stepAttempt returns the number of attempts at a step. For a parallel or map step it returns
+// how many of its branches or items have succeeded.
 func stepAttempt(s core.Step) string {
 	if s.Type == "parallel" || s.Type == "map" {
 		if s.Fan.Total == wire.Untold {
@@ -144,7 +144,7 @@ func stepAttempt(s core.Step) string {
 	return strconv.Itoa(s.Attempt)
 }
 
-// shownData is how much of a document is shown beside other things, in characters.
+// shownData is the number of characters of a document that are shown.
 const shownData = 200
 
 func (a *app) printData(steps []core.Step) {
@@ -164,7 +164,7 @@ func entryGrid(entries []core.Entry) grid {
 	return g
 }
 
-// printRuns tells of the runs that an event started.
+// printRuns prints the runs that an event started.
 func (a *app) printRuns(runs []core.Run) {
 	for _, r := range runs {
 		a.printf("\nrun %s of workflow %s: %s", visible(string(r.ID)), visible(r.Workflow), a.paintStatus(string(r.Status)))

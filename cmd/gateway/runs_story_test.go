@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// A paged run comes in pages of so many lines, the steps first and then the entries.
+// A paged run comes in pages of a number of lines, the steps first and then the entries.
 type paged struct {
 	runService
 	run            core.Run
@@ -70,7 +70,7 @@ func TestPagesOfARunAreOneDocument(t *testing.T) {
 			if err := newApp(system{stdout: &got}).printStory(t.Context(), p, first); err != nil {
 				t.Fatal(err)
 			}
-			if p.run.Output != nil && len(p.run.Output) == len(deep) { // then the document is too deep to be spread over lines
+			if p.run.Output != nil && len(p.run.Output) == len(deep) { // then the document is too deep for indentation
 				var a, b bytes.Buffer
 				_, _ = json.Compact(&a, want.Bytes()), json.Compact(&b, got.Bytes())
 				want, got = a, b

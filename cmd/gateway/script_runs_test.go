@@ -14,18 +14,18 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// A seedRun is a run of a configured workflow, and what its steps are answered. It goes
-// on until it ends, waits for a callback, or nothing is due until a time.
+// A seedRun is a run of a configured workflow, with the answers to the calls of its steps. The
+// run goes on until it ends, waits for a callback, or has no due job before Until.
 type seedRun struct {
-	ID, Job  core.ID // Job is that of the first step
+	ID, Job  core.ID // Job is the job of the first step
 	Workflow string
 
-	// Replies are those to the calls of steps, by the paths of the steps: a status and
-	// a body, or of a failure the time it asks to be left alone; an error such as
-	// "timeout: no answer within 30s"; or "hang" for none as yet. Without one left it is
-	// "200 {}".
+	// Replies are the answers to the calls of a step, by the step's path. An answer is a
+	// status with a body, or with a Retry-After for a failure; an error such as "timeout: no
+	// answer within 30s"; or "hang" for a call without an answer. After the last one each
+	// answer is "200 {}".
 	Replies map[string][]string
-	Until   stamp // zero for ever
+	Until   stamp // zero for no end
 }
 
 // begin adds a run to the event that starts it.
@@ -38,14 +38,14 @@ func (s seeder) begin(arrival *core.Arrival, r seedRun) {
 	})
 }
 
-// A player answers the calls of a run, on a clock that only it moves.
+// A player answers the calls of a run, and moves its clock.
 type player struct {
 	seedRun
 	now   time.Time
-	calls map[string]string // the last body that each step sent; may be nil
+	calls map[string]string // body of the last call of each step; may be nil
 }
 
-// callTime is how long each call takes.
+// callTime is the duration of each call.
 const callTime = 20 * time.Millisecond
 
 func (p *player) Call(_ context.Context, r workflow.Request, job core.TakenJob) runner.Answer {
@@ -100,7 +100,7 @@ func (s seeder) play(e seedEvent, r seedRun) error {
 	}
 }
 
-// waiting are the jobs of the run's workflow that wait, those of other runs included.
+// waiting returns the waiting jobs of the run's workflow, including jobs of other runs.
 func (s seeder) waiting(p *player) (jobs map[core.ID]core.Job, err error) {
 	page, err := s.Jobs(context.Background(), core.JobFilter{Lane: core.WorkflowLane(p.Workflow), Limit: core.MaxPage})
 	jobs = map[core.ID]core.Job{}
@@ -112,7 +112,7 @@ func (s seeder) waiting(p *player) (jobs map[core.ID]core.Job, err error) {
 	return jobs, err
 }
 
-// next is the run's own job that is due first, if it is in the time that is played.
+// next returns the run's job that is due first, if it is due before Until.
 func (p *player) next(waiting map[core.ID]core.Job) (first core.Job, ok bool) {
 	for _, j := range waiting {
 		played := p.Until.t.IsZero() || !j.DueAt.After(p.Until.t)
@@ -124,9 +124,9 @@ func (p *player) next(waiting map[core.ID]core.Job) (first core.Job, ok bool) {
 	return first, ok
 }
 
-// playStep takes a job, gives back what else was due, and does what the job asks for.
+// playStep takes a job, releases the other due jobs, and answers its call.
 func (s seeder) playStep(p *player, runs *runner.Runner, next core.Job, waiting map[core.ID]core.Job) error {
-	const hold = 150 * 365 * 24 * time.Hour // what hangs is still under way when somebody looks
+	const hold = 150 * 365 * 24 * time.Hour // a call without an answer is still running when a test looks
 	ctx := context.Background()
 	taken, err := s.Take(ctx, p.now, []core.Quota{{Lane: core.WorkflowLane(p.Workflow), N: core.MaxPage, Hold: hold}})
 	if err != nil {

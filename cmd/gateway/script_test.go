@@ -125,7 +125,7 @@ func interrupted(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// environment is that of the commands of a script, as far as it matters.
+// environment returns the variables of a script that its commands need.
 func environment(ts *testscript.TestScript) (env []string) {
 	for _, name := range []string{"PATH", "HOME", "PORT", "SERVER", "GORACE", "GATEWAY_TOKEN"} {
 		env = append(env, name+"="+ts.Getenv(name))
@@ -133,7 +133,7 @@ func environment(ts *testscript.TestScript) (env []string) {
 	return env
 }
 
-// A firstWrite tells when something was written to it.
+// A firstWrite closes done at the first write.
 type firstWrite struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -149,7 +149,7 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 	return w.text.Write(p)
 }
 
-// A seedEvent is an event and all that became of it.
+// A seedEvent is an event with its jobs and runs.
 type seedEvent struct {
 	ID, Source, Type, Payload string
 	ContentType, DeliveryID   string
@@ -159,8 +159,8 @@ type seedEvent struct {
 	Runs                      []seedRun
 }
 
-// A seedJob is a handler's, or a queue's message, which has no end of attempts unless
-// it says so.
+// A seedJob is the job of a handler or a queue. A message has no limit of attempts unless
+// MaxAttempts is set.
 type seedJob struct {
 	ID             core.ID
 	Handler, Queue string
@@ -202,7 +202,8 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(seedDatabase(ts.MkAbs("."), ts.MkAbs(args[0]), ts.ReadFile(args[1])))
 }
 
-// seedDatabase stores the events of a text; dir has the gateway.yaml of their workflows.
+// seedDatabase stores the events of a text. The folder dir has the gateway.yaml of their
+// workflows.
 func seedDatabase(dir, database, text string) error {
 	var events []seedEvent
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -232,14 +233,14 @@ func seedDatabase(dir, database, text string) error {
 	return nil
 }
 
-// A seeder stores events with fixed ids and times through the store's own
-// transitions, so that scripts see nothing that could not be.
+// A seeder stores events with fixed ids and times. It uses the store's own transitions, so
+// that scripts see only states that are possible.
 type seeder struct {
 	core.Store
 	cfg *config.Config
-	due map[core.ID]time.Time // of jobs that wait
+	due map[core.ID]time.Time // due times of waiting jobs
 
-	calls map[string]string // the last body that each step sent, by its path; may be nil
+	calls map[string]string // body of the last call of each step, by its path; may be nil
 }
 
 func (s seeder) event(e seedEvent) error {
@@ -278,7 +279,7 @@ func (s seeder) attempt(j seedJob, number int, a seedAttempt) error {
 		return err
 	}
 	s.due[j.ID] = a.Due.t
-	if j.Queue != "" && a.Then == core.Completed { // what a consumer acks leaves no attempt
+	if j.Queue != "" && a.Then == core.Completed { // an acknowledged message leaves no attempt
 		_, err := s.Ack(context.Background(), a.At.t, j.lane(), []core.Ref{{ID: j.ID, Lease: job.Lease}})
 		return err
 	}
@@ -293,7 +294,7 @@ func (s seeder) attempt(j seedJob, number int, a seedAttempt) error {
 	return err
 }
 
-// take takes one job, and gives back the others of its lane that were due too.
+// take takes one job, and releases the other due jobs of its lane.
 func (s seeder) take(j seedJob, a seedAttempt) (core.TakenJob, error) {
 	ends := a.LeaseEnds.t
 	if ends.IsZero() {
@@ -370,8 +371,8 @@ func server(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SERVER", s.URL)
 }
 
-// transcript is a request as it looks on the wire, without what the client adds
-// by itself.
+// transcript returns a request as it is sent, without the headers that the client adds by
+// itself.
 func transcript(r *http.Request, body []byte) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s\n", r.Method, r.RequestURI)

@@ -50,18 +50,18 @@ func sinceFlag(c *cobra.Command, since *string, what string) {
 	c.Flags().StringVar(since, "since", "", what+", such as 2006-01-02T15:04:05 (UTC), a date, or 2h for two hours ago")
 }
 
-// exactType is what --event-type selects where the store does the selecting.
+// exactType describes --event-type for commands whose selection the store makes.
 const exactType = "exactly this `type`"
 
-// parse reads the flags. The limit is the caller's to fill in.
+// parse reads the flags. The caller sets the limit.
 func (s *selection) parse(now time.Time) (f core.EventFilter, err error) {
 	f.Source, f.Type = s.source, s.eventType
 	f.Since, f.Until, err = s.timeFlags.parse(now)
 	return f, err
 }
 
-// parseMoment reads a time as users write it, or how long ago it was; zero if there is
-// nothing to read. A number alone is refused: it might be a year.
+// parseMoment reads a time, or a duration before now. An empty text is the zero time. A number
+// without a unit is refused: it might be a year.
 func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

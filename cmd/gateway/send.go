@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A sendRequest is what the user asked to send.
+// A sendRequest is the flags and arguments of send.
 type sendRequest struct {
 	source, eventType string
-	literal, file     string // the payload: one of them, or neither
+	literal, file     string // the payload: at most one of them
 	isLiteral, raw    bool
 	dryRun            bool
 }
@@ -103,8 +103,8 @@ func (a *app) send(c *cobra.Command, r sendRequest) error {
 	return a.post(c, cfg, source, r, l)
 }
 
-// sendConfig is the configuration, or where there is none and --url names a gateway, one
-// that has the source, of type event: the only type that can be sent to unprepared.
+// sendConfig returns the configuration. If there is none and --url names a gateway, it makes
+// one with the source as type event: no other type works without a configuration.
 func (a *app) sendConfig(ctx context.Context, r sendRequest) (*config.Config, error) {
 	if !a.remote() || !a.unconfigured() {
 		return a.loadConfig(ctx)
@@ -115,17 +115,17 @@ func (a *app) sendConfig(ctx context.Context, r sendRequest) (*config.Config, er
 	return cfg, nil
 }
 
-// maxBlind bounds a payload, in bytes, that is sent to a gateway of which nothing is
-// known; it refuses itself what is too large for it.
+// maxBlind bounds the bytes of a payload for a gateway whose limit is unknown. The gateway
+// itself refuses a payload that is too large for it.
 const maxBlind = 100 << 20
 
-// unconfigured reports whether there is no configuration and none was asked for.
+// unconfigured reports whether there is no configuration and the user named none.
 func (a *app) unconfigured() bool {
 	_, err := os.Stat(a.configPath())
 	return errors.Is(err, fs.ErrNotExist) && a.configPath() == baseFile && a.configEnv() == ""
 }
 
-// check refuses what no source could make sense of.
+// check refuses a request that no source accepts.
 func (r sendRequest) check() error {
 	switch {
 	case r.source == "":
@@ -161,7 +161,7 @@ func sourceNames(cfg *config.Config) (names []string) {
 	return names
 }
 
-// payload reads what is to be sent, at most limit bytes of it.
+// payload reads the payload, of at most limit bytes.
 func (a *app) payload(ctx context.Context, r sendRequest, limit int) ([]byte, error) {
 	payload, err := a.readPayload(ctx, r, limit)
 	switch {
@@ -196,11 +196,11 @@ func (a *app) readPayload(ctx context.Context, r sendRequest, limit int) ([]byte
 	return payload, nil
 }
 
-// checkJSON refuses a payload that is not one JSON document, and says where it
-// stops being one.
+// checkJSON refuses a payload that is not one JSON document, and returns the position of the
+// mistake.
 func checkJSON(payload []byte) error {
 	var document json.RawMessage
-	// With a blank behind it, what ends too early is wrong after its last byte.
+	// The added blank moves the position of an early end behind the last byte.
 	err := json.Unmarshal(append(slices.Clip(payload), ' '), &document)
 	if err == nil {
 		return nil

@@ -28,8 +28,8 @@ func (a *app) dryRun(ctx context.Context, cfg *config.Config, source config.Sour
 	return a.printMatches(cfg, arrival)
 }
 
-// declined are those who would not get a job for an event. A consumer whose filter gives no
-// answer is reported apart.
+// declined returns the consumers that would not get a job for an event. Consumers whose filter
+// fails are reported separately.
 func declined(cfg *config.Config, arrival *core.Arrival) ([]core.Declined, error) {
 	consumers, err := gateway.Consumers(cfg)
 	if err != nil {
@@ -40,9 +40,9 @@ func declined(cfg *config.Config, arrival *core.Arrival) ([]core.Declined, error
 	}), nil
 }
 
-// foresee is what the gateway would store of a letter, nil if nothing. It asks the
-// real intake, with an inbox that keeps nothing, so that it cannot differ from what
-// the gateway does. Signatures are not looked at.
+// foresee returns the arrival that the gateway would store for a letter, or nil. It uses the
+// real intake with an inbox that stores nothing, so its result equals the gateway's.
+// Signatures are not checked.
 func (a *app) foresee(ctx context.Context, cfg *config.Config, source config.Source, eventType string, l letter) (*core.Arrival, error) {
 	consumers, err := gateway.Consumers(cfg)
 	if err != nil {
@@ -71,10 +71,10 @@ func (a *app) foresee(ctx context.Context, cfg *config.Config, source config.Sou
 	return inbox.arrival, err
 }
 
-// doors are the kinds of sources that send posts to.
+// doors maps types of sources that accept posts to kinds of intake.
 var doors = map[string]intake.Kind{"webhook": intake.Webhook, "event": intake.Event, "sns": intake.Topic}
 
-// A dryInbox remembers what it was asked to store.
+// A dryInbox records the arrival instead of storing it.
 type dryInbox struct{ arrival *core.Arrival }
 
 func (d *dryInbox) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
@@ -104,9 +104,9 @@ func (a *app) warnOfType(ctx context.Context, cfg *config.Config, source config.
 	}
 }
 
-// otherType is the type that the gateway would give a letter, "" if that is the requested
-// one. The gateway itself reports a type that it refuses. A payload that names no type is an
-// event like any other.
+// otherType returns the type that the gateway would give a letter, or "" if it is the
+// requested type. The gateway itself reports a type that it refuses. A payload without a type
+// needs no warning.
 func (a *app) otherType(ctx context.Context, cfg *config.Config, source config.Source, eventType string, l letter) string {
 	arrival, err := a.foresee(ctx, cfg, source, eventType, l)
 	if err != nil || arrival == nil || arrival.Event.Type == eventType || arrival.Event.Type == "event" {
@@ -115,7 +115,7 @@ func (a *app) otherType(ctx context.Context, cfg *config.Config, source config.S
 	return arrival.Event.Type
 }
 
-// typePlace is the place where a letter to a source names the type, in words.
+// typePlace returns the place where a letter to a source names the type, in words.
 func typePlace(source config.Source) string {
 	if source.Type == "sns" {
 		return "the subject"
@@ -123,7 +123,7 @@ func typePlace(source config.Source) string {
 	return "the header " + strings.ToLower(typeHeader(source))
 }
 
-// shownURL is an address without the parts that often are credentials.
+// shownURL returns an address without the parts that often are credentials.
 func shownURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -147,7 +147,7 @@ type workflowMatchJSON struct {
 	Step string `json:"first_step"`
 }
 
-// matches are who would get a job for an event.
+// matches are the consumers that would get a job for an event, and those declining it.
 type matches struct {
 	Handlers  []matchJSON         `json:"handlers"`
 	Queues    []queueMatchJSON    `json:"queues"`
@@ -212,7 +212,7 @@ func (m matches) grid() grid {
 	return g
 }
 
-// AcceptAll accepts one after the other.
+// AcceptAll accepts one arrival after the other.
 func (d *dryInbox) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
 	for _, a := range all {
 		r, err := d.Accept(ctx, a)

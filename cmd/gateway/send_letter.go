@@ -21,16 +21,16 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// A letter is what a sender of a source would post.
+// A letter is the request that a sender of a source would post.
 type letter struct {
-	path   []string // segments, escaped
+	path   []string // escaped segments
 	query  string
 	header http.Header
 	body   []byte
 }
 
-// letter puts a payload into the form that its source takes, without what proves
-// who sent it.
+// letter makes the request for a payload in the form of its source, without token or
+// signature.
 func (a *app) letter(source config.Source, eventType string, payload []byte) (letter, error) {
 	l := letter{header: http.Header{"Content-Type": {contentType(source, payload)}}, body: payload}
 	switch source.Type {
@@ -89,15 +89,15 @@ func withTime(payload []byte, name string, at time.Time) []byte {
 	return slices.Concat(payload[:from], []byte(value), payload[to:])
 }
 
-// target is where a letter goes, below the address of the gateway.
+// target returns the URL of a letter below the address of the gateway.
 func (l letter) target(base *url.URL) *url.URL {
 	u := base.JoinPath(l.path...)
 	u.RawQuery = l.query
 	return u
 }
 
-// segment is an event type as one segment of a path: with its slashes escaped, and
-// its dot, if it is nothing else, which would otherwise be cleaned away.
+// segment escapes an event type as one segment of a path: its slashes, and its dots if it is
+// "." or "..", which HTTP clients would remove.
 func segment(eventType string) string {
 	if eventType == "." || eventType == ".." {
 		return strings.Repeat("%2E", len(eventType))
@@ -110,7 +110,8 @@ const (
 	ceType   = "Ce-Type"
 )
 
-// contentType takes what is not JSON for a form if the provider sends forms.
+// contentType returns the type of a payload. Text that is not JSON counts as a form if the
+// provider sends forms.
 func contentType(source config.Source, payload []byte) string {
 	switch {
 	case json.Valid(payload):
@@ -123,8 +124,9 @@ func contentType(source config.Source, payload []byte) string {
 	return "text/plain; charset=utf-8"
 }
 
-// typeHeader is where the type of a webhook goes: where its provider puts it, or
-// else, since payloads are sent as they are, where a CloudEvent has it.
+// typeHeader returns the header for the type of a webhook. It is the provider's header, or the
+// header of a CloudEvent for providers that have the type in the payload, since send does not
+// change payloads.
 func typeHeader(source config.Source) string {
 	switch source.Verify {
 	case "github":
@@ -137,8 +139,8 @@ func typeHeader(source config.Source) string {
 	return ceType
 }
 
-// A notification is the envelope of Amazon SNS, as far as an emulator would fill it
-// in: nobody but Amazon can sign one.
+// A notification is the envelope of Amazon SNS, with the fields that an emulator sets. Only
+// Amazon can sign one.
 type notification struct {
 	Type      string
 	MessageID string `json:"MessageId"`
@@ -148,11 +150,11 @@ type notification struct {
 	Timestamp string
 }
 
-// anyTopic is what a notification names that no topic was configured for.
+// anyTopic begins the topic of a notification for a source without configured topics.
 const anyTopic = "arn:aws:sns:us-east-1:000000000000:"
 
-// notification has the event type as its subject, which is where the gateway finds
-// it, unless the payload has one.
+// notification makes an envelope. The event type is its subject, where the gateway looks for
+// the type if the payload has none.
 func (a *app) notification(source config.Source, eventType string, payload []byte) (letter, error) {
 	if !utf8.Valid(payload) {
 		return letter{}, core.Refuse(core.Invalid, "the payload of a notification must be UTF-8")
@@ -180,8 +182,8 @@ func (a *app) notification(source config.Source, eventType string, payload []byt
 	return letter{path: []string{"sns", source.Name}, header: header, body: bytes.TrimSpace(b.Bytes())}, nil
 }
 
-// prove adds what makes the gateway believe a letter: the token of an event source,
-// the signature of a webhook's sender.
+// prove adds the proof that the source asks for: a token for an event source, a signature for
+// a webhook.
 func (a *app) prove(ctx context.Context, cfg *config.Config, source config.Source, l letter) error {
 	switch {
 	case source.Type == "event":
@@ -200,7 +202,7 @@ func (a *app) prove(ctx context.Context, cfg *config.Config, source config.Sourc
 	return nil
 }
 
-// sign proves a letter the way the source's scheme asks for.
+// sign signs a letter with the source's scheme.
 func (l letter) sign(cfg *config.Config, source config.Source, id core.ID, now time.Time) error {
 	secrets := make([]string, len(source.Secret))
 	for i, s := range source.Secret {

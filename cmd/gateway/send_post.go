@@ -17,11 +17,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// answerTimeout bounds a call of the gateway, which answers at once or is ill.
+// answerTimeout bounds a call of the gateway. A healthy gateway answers at once.
 const answerTimeout = 15 * time.Second
 
-// httpClient makes the one client this package calls a gateway with; zero is no timeout.
-// It follows no redirects: a token must not go where it was not meant to.
+// httpClient makes the client for calls of a gateway; a zero timeout is no bound. The client
+// follows no redirects: a token must not go to another server.
 func httpClient(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
@@ -29,11 +29,11 @@ func httpClient(timeout time.Duration) *http.Client {
 	}
 }
 
-// maxPosts is how often a letter is sent whose outcome stays unknown.
+// maxPosts is how many times a letter is sent while its outcome is unknown.
 const maxPosts = 3
 
-// post sends a letter to the gateway and prints what it answered. If the gateway does not
-// know whether it stored the event, post sends it again as the same event.
+// post sends a letter to the gateway and prints its answer. If the gateway does not know
+// whether it stored the event, post sends it again as the same event.
 func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r sendRequest, l letter) error {
 	base, err := a.address(cfg)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r
 	}
 }
 
-// postOnce sends a letter, and returns the answer and how long to wait before the next try.
+// postOnce sends a letter. It returns the answer and the pause before the next try.
 func (a *app) postOnce(ctx context.Context, cfg *config.Config, source config.Source, base *url.URL, l letter) (answer, time.Duration, error) {
 	request, err := a.request(ctx, cfg, source, base, l)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *app) postOnce(ctx context.Context, cfg *config.Config, source config.So
 	return ans, time.Duration(min(max(seconds, 0), 10)) * time.Second, nil
 }
 
-// address is where the gateway listens: what --url says, or the configuration.
+// address returns where the gateway listens: from --url, or from the configuration.
 func (a *app) address(cfg *config.Config) (*url.URL, error) {
 	if a.remote() {
 		return parseServer("--url", a.urlFlag)
@@ -111,7 +111,7 @@ func (l letter) request(ctx context.Context, base *url.URL) (*http.Request, erro
 	return request, nil
 }
 
-// unanswered says why there is no answer, and what to do about it.
+// unanswered explains why there is no answer, with the remedy.
 func (a *app) unanswered(ctx context.Context, base *url.URL, err error) error {
 	var network *net.OpError
 	switch {
@@ -123,7 +123,7 @@ func (a *app) unanswered(ctx context.Context, base *url.URL, err error) error {
 	return fmt.Errorf("no answer from the gateway at %s: %w", base.Redacted(), cause(err))
 }
 
-// cause is an error without the address that net/http puts before it.
+// cause returns an error without the address that net/http adds.
 func cause(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -13,13 +13,13 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// TestSendIsVerified: what send signs, the scheme of its source accepts, for every
-// name of a scheme, so that a new one cannot be forgotten.
+// TestSendIsVerified: each scheme accepts the signatures of send. The test goes through all
+// names of schemes, so that a new scheme cannot be forgotten.
 func TestSendIsVerified(t *testing.T) {
 	const public = "https://hooks.example.com/in"
 	for _, name := range verify.Names() {
 		payloads := []string{`{"id": 1}`, "a=b&c=d"}
-		if name == "linear" { // its time is in the payload, which therefore must be JSON
+		if name == "linear" { // its time is in the payload, which must be JSON
 			payloads = []string{`{}`, `{"id": 1}`, `{"webhookTimestamp": 1614265330000, "id": 1}`}
 		}
 		for _, payload := range payloads {

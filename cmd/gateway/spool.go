@@ -9,13 +9,12 @@ import (
 
 const (
 	spoolLines = 4096        // waiting to be written
-	spoolFlush = time.Second // how long the rest may take at the end
+	spoolFlush = time.Second // bound for writing the rest at the end
 )
 
-// A spool writes log lines from a goroutine of its own. A reader that stops
-// reading, such as a terminal on hold or a stuck collector, then costs lines, and
-// not the service: without it the first blocked line would hold up every request
-// and delivery, and the stopping too.
+// A spool writes log lines on its own goroutine. If the reader stops, such as a terminal on
+// hold or a stuck collector, log lines are lost and the service goes on. Without a spool the
+// first blocked line would block every request, every delivery and the shutdown.
 type spool struct {
 	out     io.Writer
 	lines   chan []byte
@@ -30,7 +29,7 @@ func newSpool(out io.Writer) *spool {
 	return s
 }
 
-// Write takes a line, or counts it as dropped. It never blocks and never fails.
+// Write queues a line, or counts it as dropped. It never blocks and never fails.
 func (s *spool) Write(line []byte) (int, error) {
 	select {
 	case s.lines <- append([]byte(nil), line...):
@@ -40,7 +39,7 @@ func (s *spool) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// close writes what waits, if that can be done in a moment. Later lines are lost.
+// close writes the waiting lines, for at most spoolFlush. Later lines are lost.
 func (s *spool) close() {
 	close(s.quit)
 	select {

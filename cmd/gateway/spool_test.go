@@ -23,7 +23,7 @@ func TestSpoolWritesEverythingInOrder(t *testing.T) {
 	if out.String() != want.String() {
 		t.Errorf("%d bytes written, want %d in order", out.Len(), want.Len())
 	}
-	fmt.Fprint(s, "late") // is lost, and does no harm
+	fmt.Fprint(s, "late") // the line is lost, without harm
 }
 
 func TestSpoolDropsWhenNobodyReads(t *testing.T) {

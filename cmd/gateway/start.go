@@ -94,7 +94,7 @@ func (a *app) start(ctx context.Context) error {
 	s, err := a.awaitStore(ctx, cfg, log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		log.Info("told to stop before the database was there")
-		return nil // as who is told to stop later
+		return nil // no error, like a stop after the start
 	}
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, r *re
 	return nil
 }
 
-// newMetrics measures what is configured.
+// newMetrics makes the metrics of the configured consumers and sources.
 func newMetrics(cfg *config.Config, log *slog.Logger) *metrics.Metrics {
 	b := readBuild()
 	return metrics.New(metrics.Options{
@@ -167,8 +167,7 @@ func (a *app) logger(cfg *config.Config, out io.Writer) *slog.Logger {
 	return log
 }
 
-// setting is an environment variable, or what the .env file of the environment
-// says in its place.
+// setting returns a variable of the configuration's .env file, otherwise of the environment.
 func (a *app) setting(cfg *config.Config, name string) string {
 	if v, ok := cfg.DotEnv[name]; ok {
 		return v.Reveal()
@@ -176,14 +175,14 @@ func (a *app) setting(cfg *config.Config, name string) string {
 	return a.env(name)
 }
 
-// colourfulLogs reports whether log lines go to a person at a terminal.
+// colourfulLogs reports whether log lines go to a terminal and may be coloured.
 func (a *app) colourfulLogs() bool {
 	f, ok := a.stderr.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && !a.noColor && a.env("NO_COLOR") == ""
 }
 
-// lockDatabase keeps a second server off the same SQLite file. Other databases
-// are made for several.
+// lockDatabase refuses a second server on the same SQLite file. Other databases allow several
+// servers.
 func (a *app) lockDatabase(db config.Database, log *slog.Logger) (release func(), err error) {
 	if db.Driver != "sqlite" {
 		return func() {}, nil

@@ -72,14 +72,14 @@ func statusGrid(s wire.Stats) grid {
 	return g
 }
 
-// heldUp says what holds up all jobs of a handler; "" if nothing does.
+// heldUp returns why all jobs of a handler wait; "" if they do not.
 func heldUp(h wire.HandlerStats) string {
 	switch {
 	case h.Breaker == wire.BreakerClosed && h.RateUntil.IsZero():
 		return ""
 	case h.Breaker == wire.BreakerClosed:
 		return "rate limit until " + core.FormatTime(h.RateUntil.Time)
-	case h.BreakerUntil.IsZero(): // an older server does not tell
+	case h.BreakerUntil.IsZero(): // an older server does not return it
 		return "circuit breaker"
 	}
 	return fmt.Sprintf("circuit breaker until %s", core.FormatTime(h.BreakerUntil.Time))

@@ -20,8 +20,8 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// openStore opens the configured database, creating it if its driver does so,
-// and brings its schema up to date.
+// openStore opens the configured database and migrates its schema. It creates the database if
+// the driver does so.
 func (a *app) openStore(ctx context.Context, cfg *config.Config) (core.Store, error) {
 	s, err := a.migratedStore(ctx, cfg)
 	if err != nil {
@@ -44,9 +44,8 @@ func (a *app) migratedStore(ctx context.Context, cfg *config.Config) (*store.Sto
 	return s, nil
 }
 
-// openServed opens the configured database for a server. Tables that are not as the schema
-// steps make them are refused if events could get lost or stored twice on them, and else
-// told of.
+// openServed opens the configured database for a server. It refuses tables that differ from
+// the schema steps if events could get lost or stored twice. It logs other differences.
 func (a *app) openServed(ctx context.Context, cfg *config.Config, log *slog.Logger) (core.Store, error) {
 	s, err := a.migratedStore(ctx, cfg)
 	if err != nil {
@@ -68,7 +67,7 @@ func (a *app) openServed(ctx context.Context, cfg *config.Config, log *slog.Logg
 	return s, nil
 }
 
-// connectStore opens the configured database as it is.
+// connectStore opens the configured database without changing it.
 func (a *app) connectStore(ctx context.Context, cfg *config.Config) (*store.Store, error) {
 	conn, dialect, err := a.connect(ctx, cfg)
 	if err != nil {
@@ -122,16 +121,16 @@ func describe(db config.Database) string {
 	case "hosted_sql":
 		return "hosted_sql " + cmp.Or(db.HostedSQLEndpoint, db.DatabaseID)
 	}
-	// The part before an @ may be a password, also where no URL has one.
+	// The part before an @ may be a password, even outside of a URL's user part.
 	if u, err := url.Parse(db.URL.Reveal()); err == nil && u.Host != "" && !strings.ContainsAny(u.Host+u.Path, "@(") {
 		return db.Driver + " " + u.Host + u.Path
 	}
 	return db.Driver
 }
 
-// openExisting opens the configured database for a command that works on what a server
-// stored, beside that server if it runs. It creates none: an empty one in the wrong
-// folder would look like events that are gone.
+// openExisting opens the configured database for a command that works on stored data. A server
+// may use the database at the same time. It creates no database: an empty one in the wrong
+// folder would look like lost events.
 func (a *app) openExisting(ctx context.Context, cfg *config.Config) (core.Store, error) {
 	if db := cfg.Database; db.Driver == "sqlite" {
 		if _, err := os.Stat(db.SQLitePath()); errors.Is(err, fs.ErrNotExist) {

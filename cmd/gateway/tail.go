@@ -53,7 +53,7 @@ func newTail(a *app) *cobra.Command {
 	return remotely(c)
 }
 
-// cursorAt is where a tail begins that is told when; the zero Cursor if it is not.
+// cursorAt returns the cursor for --since; the zero Cursor if the flag is not given.
 func cursorAt(since string, now time.Time) (manage.Cursor, error) {
 	t, err := parseMoment("--since", since, now)
 	if err != nil || t.IsZero() {

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// tailRest is how long a tail waits between two looks; after one that failed it waits
-	// twice as long each time, tailRestMost at the most.
+	// tailRest is the pause between two looks. After a failed look the pause doubles each
+	// time, up to tailRestMost.
 	tailRest     = time.Second
 	tailRestMost = 30 * time.Second
 
-	// remembered is of how many events and jobs a tail knows at least how it has shown
-	// them: many times what one look tells again.
+	// remembered is the least number of events and jobs whose last shown state a tail
+	// remembers. It is many times the number that one look can repeat.
 	remembered = 20_000
 
-	// followed is of how many events a tail watches the jobs until they finish.
+	// followed is the number of events whose jobs a tail watches until they finish.
 	followed = 1000
 )
 
@@ -30,26 +30,26 @@ type tailing struct {
 	*app
 	tail   tailService
 	events eventService
-	source string      // that is shown; "" for all
-	status core.Status // of jobs that are shown; "" for all, and events as well
+	source string      // the source that is shown; "" for all
+	status core.Status // the status of jobs that are shown; "" for all jobs, and events too
 
 	at      manage.Cursor // where the next look begins
-	open    []core.ID     // events with jobs that are to finish, the one that is to be looked at next first
+	open    []core.ID     // events with unfinished jobs; the first is looked at next
 	seen    memory[shown]
-	sources memory[string] // of events, if only those of one source are shown
+	sources memory[string] // sources of events, if only one source is shown
 }
 
-// shown is how a job was shown last. Of an event it is the zero value.
+// shown is the last shown state of a job. It is the zero value for an event.
 type shown struct {
 	status  core.Status
 	attempt int
 }
 
-// follow looks and prints until ctx ends, nobody reads any more, or looking is refused
-// in a way that trying again does not help. The first look has to succeed: a server or
-// database that is not there is more likely misspelt than about to come.
+// follow looks and prints until ctx ends, the reader of stdout ends, or a look fails for a
+// reason that does not pass. The first look must succeed: a server or database that does not
+// answer has more likely a wrong address than a slow start.
 func (t *tailing) follow(ctx context.Context) error {
-	if t.source != "" { // the command would wait for ever for a source that is not configured
+	if t.source != "" { // for a source that is not configured, the command would wait for ever
 		if _, err := t.events.List(ctx, core.EventFilter{Source: t.source, Limit: 1}); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (t *tailing) follow(ctx context.Context) error {
 	}
 }
 
-// step looks once, prints what is new, and reports whether there is more already.
+// step looks once, prints the news, and reports whether there is more already.
 func (t *tailing) step(ctx context.Context) (more bool, err error) {
 	asked := t.toFollow()
 	news, err := t.tail.Look(ctx, t.at, asked)
@@ -96,13 +96,13 @@ func (t *tailing) step(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if readerGone(t.out.w) {
-		t.out.err = syscall.EPIPE // as the next write would say
+		t.out.err = syscall.EPIPE // like the error of the next write
 	}
 	return news.More, t.out.err
 }
 
-// toFollow is of which events the next look is to tell the jobs as well. Those of the
-// events behind the cursor it tells anyway.
+// toFollow returns the events whose jobs the next look must read too. The look reads the jobs
+// of events after the cursor anyway.
 func (t *tailing) toFollow() []core.ID {
 	var ids []core.ID
 	for _, id := range t.open {
@@ -113,12 +113,12 @@ func (t *tailing) toFollow() []core.ID {
 	return ids
 }
 
-// remember keeps in mind whose jobs are to finish, of those that are shown. Events that
-// were looked at go behind the others, or are dropped if nothing is to come of them; of
-// too many the oldest are.
+// remember updates the list of shown events with unfinished jobs. Events that were looked at
+// go to the end of the list, or are removed if their jobs are finished. If the list is too
+// long, the oldest events are removed.
 func (t *tailing) remember(news manage.News, looked []core.ID) {
 	if t.status.Finished() {
-		return // which is told without being asked for
+		return // each look returns finished jobs anyway
 	}
 	t.open = slices.DeleteFunc(t.open, func(id core.ID) bool { return slices.Contains(looked, id) })
 	known := make(map[core.ID]bool, len(t.open))
@@ -138,8 +138,8 @@ func (t *tailing) remember(news manage.News, looked []core.ID) {
 	}
 }
 
-// learn finds out by which source the events of a look's jobs came in. Those that came
-// in before the tail began are looked up, a page at a time: they are near each other.
+// learn finds the sources of the events of a look's jobs. It reads events from before the
+// begin of the tail a page at a time, since they are near each other.
 func (t *tailing) learn(ctx context.Context, news manage.News) error {
 	for _, e := range news.Events {
 		t.sources.put(e.ID, e.Source)
@@ -157,7 +157,7 @@ func (t *tailing) learn(ctx context.Context, news manage.News) error {
 		if err != nil {
 			return err
 		}
-		t.sources.put(newest, "") // unless it is found
+		t.sources.put(newest, "") // unless the page has it
 		for _, e := range page.Items {
 			if unknown[e.ID] {
 				t.sources.put(e.ID, e.Source)
@@ -169,7 +169,7 @@ func (t *tailing) learn(ctx context.Context, news manage.News) error {
 	return nil
 }
 
-// restAfter is how long to wait after so many looks that failed.
+// restAfter returns the pause after this number of failed looks in a row.
 func restAfter(failures int, more bool) time.Duration {
 	switch {
 	case failures > 0:
@@ -180,12 +180,12 @@ func restAfter(failures int, more bool) time.Duration {
 	return tailRest
 }
 
-// final reports whether an error is the caller's to mend, not time's.
+// final reports whether an error does not pass by itself.
 func final(err error) bool {
 	return core.IsKind(err, core.Unauthorized) || core.IsKind(err, core.Forbidden) || core.IsKind(err, core.Invalid)
 }
 
-// pause waits, unless ctx ends before.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -197,8 +197,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A memory holds a value for the things it was told of last: remembered many at least,
-// and twice as many at the most. The zero memory is empty.
+// A memory holds a value for each of the last ids that were put: at least remembered ids, and
+// at most twice as many. The zero memory is empty.
 type memory[V comparable] struct{ now, before map[core.ID]V }
 
 func (m *memory[V]) get(id core.ID) (V, bool) {
@@ -209,7 +209,7 @@ func (m *memory[V]) get(id core.ID) (V, bool) {
 	return v, ok
 }
 
-// put remembers a value and reports whether there was another, or none.
+// put stores a value and reports whether it is new or differs from the last one.
 func (m *memory[V]) put(id core.ID, v V) bool {
 	last, ok := m.get(id)
 	if m.now == nil || len(m.now) >= remembered {

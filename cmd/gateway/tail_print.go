@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// print writes a line for each event and job of a look that is news.
+// print writes a line for each new event and each changed job of a look.
 func (t *tailing) print(news manage.News) error {
 	for _, e := range news.Events {
 		if t.seen.put(e.ID, shown{}) && t.status == "" && t.shows(e.Source) {
@@ -51,8 +51,8 @@ func (t *tailing) printMoved(j core.Job) {
 	t.printf("%s", line)
 }
 
-// movedAt is when a job came to be as it is: known of one that is finished or new, else
-// when it was seen.
+// movedAt returns when a job got its state. It is known for a finished or new job. For other
+// jobs it is the time of the look.
 func (t *tailing) movedAt(j core.Job) time.Time {
 	switch {
 	case j.Status.Finished():
@@ -63,7 +63,7 @@ func (t *tailing) movedAt(j core.Job) time.Time {
 	return t.clock()
 }
 
-// A tailRecord is a line of a tail for programs. One of Event and Job is null.
+// A tailRecord is a line of a tail in JSON. Either Event or Job is null.
 type tailRecord struct {
 	Time  wire.Time          `json:"time"`
 	Kind  string             `json:"kind"` // "event" or "job"
@@ -76,7 +76,7 @@ func (t *tailing) printRecord(r tailRecord) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(r); err != nil {
-		panic(err) // it consists of texts, times and numbers
+		panic(err) // texts, times and numbers always have a JSON form
 	}
 	t.printf("%s", bytes.TrimSpace(visibleJSON(b.Bytes())))
 }

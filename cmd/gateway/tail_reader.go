@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readerGone reports whether w is a pipe that nobody reads any more. Who writes often
-// learns that from writing; who waits for news, as in "gateway tail | head -n 1", would
-// wait for ever.
+// readerGone reports whether w is a pipe without a reader. A command that writes often learns
+// it from a failed write. A command that waits for news, as in "gateway tail | head -n 1",
+// would wait for ever.
 func readerGone(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -21,7 +21,7 @@ func readerGone(w io.Writer) bool {
 	}
 	gone := false
 	err = conn.Control(func(fd uintptr) {
-		asked := []unix.PollFd{{Fd: int32(fd)}} // for errors only, of which it is always told
+		asked := []unix.PollFd{{Fd: int32(fd)}} // no event is asked for: poll always reports errors
 		n, err := unix.Poll(asked, 0)
 		gone = err == nil && n > 0 && asked[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 	})

@@ -24,7 +24,7 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// looks are what a tail finds, one after the other, and nothing behind them.
+// looks scripts the results of a tail's looks. Later looks find nothing.
 type looks struct {
 	found []any // manage.News or error
 	at    []time.Duration
@@ -63,7 +63,7 @@ func (s *stored) List(_ context.Context, f core.EventFilter) (core.Page[core.Eve
 	return core.Page[core.Event]{Items: s.list[i:]}, nil
 }
 
-// tailFor follows looks for so long, and returns what is printed.
+// tailFor follows looks for the duration d, and returns the output.
 func tailFor(t *testing.T, d time.Duration, l *looks, dress func(*tailing)) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
@@ -82,7 +82,7 @@ func tailEvent(n int, source string) core.Event {
 	return core.Event{ID: tailID(n), Source: source, Type: "order.created", CreatedAt: at}
 }
 
-// tailID is the id of an event that came in so many milliseconds after another.
+// tailID returns the id of an event that came in n milliseconds after event 0.
 func tailID(n int) core.ID {
 	return core.FirstID(time.UnixMilli(1727776800000 + int64(n)))[:10] + "0000000000000001"
 }
@@ -98,7 +98,7 @@ func tailJob(n, event int, status core.Status, attempt int) core.Job {
 
 func withError(j core.Job, why string) core.Job { j.LastError = why; return j }
 
-// TestTailTellsChanges: each event once, and a job when it is not as it was.
+// TestTailTellsChanges: each event is shown once, and a job each time its state has changed.
 func TestTailTellsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		event := tailEvent(0, "shop")
@@ -114,7 +114,7 @@ func TestTailTellsChanges(t *testing.T) {
 			manage.News{Jobs: []core.Job{withError(tailJob(1, 0, core.Completed, 2), "status: 500")}},
 		}}
 		stdout, stderr, err := tailFor(t, 9500*time.Millisecond, l, nil)
-		const now = "2000-01-01T00:00:0" // where bubbles begin
+		const now = "2000-01-01T00:00:0" // the start of time in synctest
 		if diff := cmp.Diff(`2024-10-01T10:00:00.000  event  `+string(event.ID)+`  shop  order.created
 2024-10-01T10:00:00.001  job    01J90000000000000000000001  mail  available  0/3
 `+now+`2.000  job    01J90000000000000000000001  mail  running  1/3
@@ -133,7 +133,8 @@ func TestTailTellsChanges(t *testing.T) {
 	})
 }
 
-// TestTailGoesOn: a look begins where the last one ended, at once if there is more.
+// TestTailGoesOn: a look begins where the last one ended, and follows at once if there is
+// more.
 func TestTailGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := manage.Cursor{Event: tailID(1)}, manage.Cursor{Event: tailID(2)}
@@ -148,8 +149,8 @@ func TestTailGoesOn(t *testing.T) {
 	})
 }
 
-// TestTailSurvives: that looking fails is said once, and that it works again; meanwhile it
-// is tried ever more seldom.
+// TestTailSurvives: the first failed look and the next successful one are reported once each.
+// The pauses between the tries grow.
 func TestTailSurvives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{found: []any{manage.News{}}}
@@ -169,7 +170,7 @@ func TestTailSurvives(t *testing.T) {
 	})
 }
 
-// TestTailEnds where going on makes no sense.
+// TestTailEnds: an error that does not pass ends the tail.
 func TestTailEnds(t *testing.T) {
 	token := core.Refuse(core.Unauthorized, "the gateway refused the token")
 	for _, c := range []struct {
@@ -195,8 +196,7 @@ func TestTailEnds(t *testing.T) {
 	})
 }
 
-// TestReaderGone: a pipe without a reader is told from one that is full, and from what is
-// no pipe.
+// TestReaderGone: a pipe without a reader is recognised. A full pipe and other files are not.
 func TestReaderGone(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -217,7 +217,7 @@ func TestReaderGone(t *testing.T) {
 	}
 }
 
-// TestTailInterrupted: Ctrl-C is how a tail ends, and the exit code says so.
+// TestTailInterrupted: Ctrl-C ends a tail, with exit code 130.
 func TestTailInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -235,13 +235,13 @@ func TestTailInterrupted(t *testing.T) {
 	}
 }
 
-// A closedPipe is one whose reader has gone away.
+// A closedPipe is a pipe without a reader.
 type closedPipe struct{}
 
 func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 
-// TestTailSelects: by status only jobs, and by source also those of events that came in
-// before the tail began, each of which is looked up once.
+// TestTailSelects: with --status only jobs are shown. With --source, jobs of events from
+// before the tail are shown too; each such event is looked up once.
 func TestTailSelects(t *testing.T) {
 	old := &stored{list: []core.Event{tailEvent(40, "blog"), tailEvent(30, "shop"), tailEvent(20, "blog"), tailEvent(10, "shop")}}
 	news := []any{
@@ -272,9 +272,9 @@ func TestTailSelects(t *testing.T) {
 			}
 			looks := old.asked
 			if c.source != "" {
-				looks-- // whether there is such a source
+				looks-- // one look checks that the source exists
 			}
-			// The event of 15 is gone: it is looked for once more, below the others.
+			// The event of job 9 does not exist: it is looked for once more, below the others.
 			if looks > 2*c.asked || looks < c.asked {
 				t.Errorf("--source %q --status %q looks %d times for events", c.source, c.status, looks)
 			}
@@ -282,7 +282,7 @@ func TestTailSelects(t *testing.T) {
 	}
 }
 
-// kinds is what the records of a tail are about, briefly.
+// kinds returns the kinds of the records of a tail, in short.
 func kinds(t *testing.T, stdout string) string {
 	var got []string
 	for line := range strings.Lines(stdout) {
@@ -305,7 +305,7 @@ func kinds(t *testing.T, stdout string) string {
 	return strings.Join(got, " ")
 }
 
-// TestMemory: a memory knows what it was told last, and does not grow for ever.
+// TestMemory: a memory knows the last values, and its size is bounded.
 func TestMemory(t *testing.T) {
 	var m memory[int]
 	for n := range 5 * remembered {
@@ -324,8 +324,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestTailFollows: events whose jobs are to finish are looked at until they have, each in
-// its turn, and the oldest are given up if there are too many.
+// TestTailFollows: a tail looks at events in turn until their jobs finish, and drops the
+// oldest events if there are too many.
 func TestTailFollows(t *testing.T) {
 	seen := func(jobs ...core.Job) manage.News {
 		return manage.News{Next: manage.Cursor{Event: tailID(90)}, Jobs: jobs}
@@ -350,8 +350,8 @@ func TestTailFollows(t *testing.T) {
 	})
 }
 
-// TestTailFollowsFew: what is to be remembered and asked is bounded, and those that are
-// not shown are not followed.
+// TestTailFollowsFew: the number of followed events is bounded, and events that are not shown
+// are not followed.
 func TestTailFollowsFew(t *testing.T) {
 	var jobs []core.Job
 	for n := range 2 * followed {
@@ -380,7 +380,7 @@ func TestTailFollowsFew(t *testing.T) {
 	}
 }
 
-// TestTailAsksAServer: where the tail stands and what it follows reaches the server.
+// TestTailAsksAServer: the cursor and the followed events are sent to the server.
 func TestTailAsksAServer(t *testing.T) {
 	var asked url.Values
 	calls := &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {

@@ -7,8 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// TestLaptopsRetrySoon: on a laptop a job whose handler fails is dead within seconds, with
-// every template, and no circuit breaker lets the others wait for a minute. It took 15 s by default, and minutes with those of github and stripe.
+// TestLaptopsRetrySoon: with every template, the local overlay makes a failed job dead within
+// seconds, and no circuit breaker makes other jobs wait for a minute. Without its settings a
+// job would take 15 s, or minutes with the templates github and stripe.
 func TestLaptopsRetrySoon(t *testing.T) {
 	for _, template := range templateNames() {
 		dir := t.TempDir()

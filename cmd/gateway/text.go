@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// visible is the one way for text from outside to reach a terminal: payloads,
-// event types, errors, replies. What would steer the terminal or hide text shows
-// as an escape: control characters (\n, \x1b, \u009b), bidirectional controls
-// and invisible characters (\u202e), bytes that are not UTF-8 (\xff). The result
-// is one line. Printable text stays as it is, backslashes included: it is for
-// reading, not for parsing; that is what --json is for.
+// visible escapes text from outside for a terminal: payloads, event types, errors, replies. It
+// is the only way for such text to reach a terminal. It escapes characters that could steer
+// the terminal or hide text: control characters (\n, \x1b, \u009b), bidirectional controls and
+// invisible characters (\u202e), and bytes that are not UTF-8 (\xff). The result is one line.
+// Printable text stays unchanged, including backslashes: the result is for reading, and --json
+// is for parsing.
 func visible(s string) string {
 	if plain(s) {
 		return s
@@ -31,7 +31,7 @@ func visible(s string) string {
 	return b.String()
 }
 
-// plain reports whether s is printable ASCII only, as nearly everything is.
+// plain reports whether s is printable ASCII only, like nearly all texts.
 func plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -41,8 +41,7 @@ func plain(s string) bool {
 	return true
 }
 
-// escape writes an unprintable rune, or the byte it was decoded from, as Go
-// source would.
+// escape writes an unprintable rune, or the byte it was decoded from, as in Go source.
 func escape(r rune, raw string) string {
 	switch {
 	case r == '\n':
@@ -59,9 +58,9 @@ func escape(r rune, raw string) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// visibleJSON does for a JSON document what visible does for text, and keeps it
-// the same document: encoding/json leaves DEL, C1 and bidirectional controls as
-// they are. Outside of strings JSON has only ASCII, so an escape is always right.
+// visibleJSON escapes a JSON document like visible, and keeps its meaning: encoding/json
+// leaves DEL, C1 and bidirectional controls unescaped. Outside of strings JSON has only ASCII,
+// so an escape is always valid.
 func visibleJSON(doc []byte) []byte {
 	if !slices.ContainsFunc(doc, func(b byte) bool { return b != '\n' && (b < ' ' || b > '~') }) {
 		return doc
@@ -85,7 +84,7 @@ func visibleJSON(doc []byte) []byte {
 	return out
 }
 
-// clip shortens visible text to a number of characters.
+// clip shortens visible text to at most this number of characters.
 func clip(s string, most int) string {
 	runes := []rune(s)
 	if len(runes) <= most {

@@ -60,8 +60,7 @@ func FuzzVisible(f *testing.F) {
 	})
 }
 
-// FuzzVisibleJSON holds that escaping changes how a document is written and
-// nothing about what it says.
+// FuzzVisibleJSON checks that escaping keeps the meaning of a document.
 func FuzzVisibleJSON(f *testing.F) {
 	f.Add(`{"a\u202eb": "` + "\u202e\u009b\x7f\U000e0041" + `", "n": [1.50, null]}`)
 	f.Add(`"\\` + "\u2028" + `"`)

@@ -15,16 +15,16 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry/traces"
 )
 
-// How long the last traces may take to be exported: what is left of the drain time, but
-// within these.
+// Bounds for the time in which the last traces are exported. Between them, the rest of the
+// drain time counts.
 const (
 	minFlush = time.Second
 	maxFlush = 5 * time.Second
 )
 
-// startTraces starts the export of traces, if the environment asks for it; the tracer is
-// nil if not. What is wrong with that is no reason not to serve. The function exports
-// what is left when nothing happens any more.
+// startTraces starts the export of traces, if the environment asks for it. Otherwise the
+// tracer is nil. A mistake in its settings does not stop the server. The returned function
+// exports the remaining traces after all work has ended.
 func (a *app) startTraces(ctx context.Context, cfg *config.Config, log *slog.Logger) (gateway.Tracer, func()) {
 	log = log.With(telemetry.Target, "traces")
 	wanted, err := traces.Wanted(func(name string) string { return a.setting(cfg, name) })
@@ -50,8 +50,8 @@ func (a *app) startTraces(ctx context.Context, cfg *config.Config, log *slog.Log
 	}
 }
 
-// shareDotEnv puts what an .env file says about traces where OpenTelemetry's SDK looks
-// for it. It holds nothing that the environment has.
+// shareDotEnv copies the OTEL_ variables of an .env file into the environment, where
+// OpenTelemetry's SDK reads them. The file holds no variable that the environment has.
 func shareDotEnv(cfg *config.Config) {
 	for name, value := range cfg.DotEnv {
 		if strings.HasPrefix(name, "OTEL_") {
@@ -60,7 +60,7 @@ func shareDotEnv(cfg *config.Config) {
 	}
 }
 
-// flushTime is what is left of the drain time, which begins when ctx is done.
+// flushTime returns the rest of the drain time, which begins when ctx is done.
 func flushTime(ctx context.Context, drain time.Duration) func() time.Duration {
 	end := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() { end <- time.Now().Add(drain) })
@@ -68,7 +68,7 @@ func flushTime(ctx context.Context, drain time.Duration) func() time.Duration {
 		select {
 		case at := <-end:
 			return min(max(time.Until(at), minFlush), maxFlush)
-		default: // it ends by itself
+		default: // the program ends without a signal
 			return maxFlush
 		}
 	}

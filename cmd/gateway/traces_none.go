@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// startTraces says why there are no traces to somebody who asks for some.
+// startTraces logs a warning if the environment asks for traces: this build has none.
 func (a *app) startTraces(_ context.Context, cfg *config.Config, log *slog.Logger) (gateway.Tracer, func()) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
 		if a.setting(cfg, name) != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// Who asks for traces of a program that has none built in is told so.
+// A program without trace export logs a warning if the environment asks for traces.
 func TestTracesAreNotBuilt(t *testing.T) {
 	for endpoint, want := range map[string]string{"": "", "http://localhost:4318": "build it with -tags otel"} {
 		a := session{env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint}}.app(io.Discard)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The last traces have what is left of the drain time, which begins when the program is
-// told to end.
+// The export of the last traces has the rest of the drain time, which begins at the signal to
+// end.
 func TestFlushTime(t *testing.T) {
 	for _, c := range []struct{ drain, used, want time.Duration }{
 		{30 * time.Second, 0, 5 * time.Second},

@@ -47,8 +47,8 @@ func (a *app) validate(ctx context.Context) error {
 	return nil
 }
 
-// check loads the configuration and returns all that keeps it from being served. cfg is
-// nil if it could not be read.
+// check loads the configuration and returns all problems that keep it from being served. cfg
+// is nil if the configuration could not be read.
 func (a *app) check(ctx context.Context) (cfg *config.Config, problems []config.Problem, err error) {
 	cfg, err = a.loadConfig(ctx)
 	var found config.Problems
@@ -61,8 +61,8 @@ func (a *app) check(ctx context.Context) (cfg *config.Config, problems []config.
 	return cfg, nil, nil
 }
 
-// inventory counts what is configured. Sources and handlers are named even if
-// there are none, since nothing happens without them.
+// inventory counts the configured parts. It names sources and handlers even if there are none,
+// since a gateway without them does nothing.
 func inventory(cfg *config.Config) string {
 	words := []string{count(len(cfg.Sources), "source"), count(len(cfg.Handlers), "handler")}
 	for _, more := range []struct {

@@ -11,14 +11,14 @@ import (
 // Set by the linker: -ldflags "-X main.version=v1.2.3 -X main.commit=0123abc".
 var version, commit string
 
-// A build is what a binary knows of its making.
+// A build is the version data of a binary.
 type build struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
 	Go      string `json:"go"`
 }
 
-// readBuild asks the linker's variables first, then what the go command recorded.
+// readBuild uses the linker's variables first, then the data that the go command recorded.
 func readBuild() build {
 	b := build{Version: version, Commit: commit, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -29,7 +29,7 @@ func readBuild() build {
 	return b
 }
 
-// released is a module version, "" for one made up of a working copy.
+// released returns a module version, or "" for a working copy.
 func released(version string) string {
 	if version == "(devel)" {
 		return ""
