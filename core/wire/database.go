@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// A Database names the database that a gateway works on, without credentials. A command that
-// reads a database beside a gateway asks GET /health for it: the configuration may name
-// another database by now, which a running gateway does not go over to.
+// A Database names the database of a gateway, without credentials. A command that reads a
+// database beside a gateway asks GET /health for it: the present configuration may name
+// another database, which a running gateway cannot change to.
 type Database struct {
 	Name string `json:"name"` // such as "postgres db.example/gateway"
-	ID   string `json:"id"`   // the same for the same database, however it is named, as far as is known
+	ID   string `json:"id"`   // the same for the same database under any name, as far as the gateway can know
 }
 
-// Proof is the header field of a request for the [Database]: a time, and its keyed hash under the
-// token of the API. So the command shows that it has the token, and does not send it to a
-// program that may have taken the gateway's port.
+// Proof is the header field of a request for the [Database]: a time, and its keyed hash
+// under the token of the API. So the command proves that it has the token, without sending
+// it to a program that may have taken the gateway's port.
 const Proof = "X-Gateway-Proof"
 
 // proofAge is how far the clocks of a command and a gateway on one machine may differ.
 const proofAge = time.Minute
 
-// ProofOf is a [Proof]. The token is "" if the API needs none.
+// ProofOf returns a [Proof]. The token is "" if the API needs none.
 func ProofOf(token string, at time.Time) string {
 	unix := strconv.FormatInt(at.Unix(), 10)
 	return unix + " " + hex.EncodeToString(proof(token, unix))
@@ -37,8 +37,8 @@ func proof(token, unix string) []byte {
 	return h.Sum(nil)
 }
 
-// Proves reports whether a text is a [Proof] that was made about now, with one of the tokens, or
-// without a token if there are none.
+// Proves reports whether a text is a [Proof] that was made at most a minute ago, with one
+// of the tokens. If there are no tokens, it must be made without one.
 func Proves(text string, tokens []string, now time.Time) bool {
 	unix, sum, _ := strings.Cut(text, " ")
 	seconds, err := strconv.ParseInt(unix, 10, 64)

@@ -14,21 +14,21 @@ import (
 	"github.com/eventgateway/gateway/core/units"
 )
 
-// The way back, for whoever asks a gateway: what a record was made of, as far as it
-// holds that.
+// The conversion back, for clients of a gateway: each Core returns the value of which a
+// record was made, as far as the record contains it.
 
-// Core is the page of a listing.
+// Core returns the page of a listing.
 func (e Events) Core() core.Page[core.Event] {
 	return core.Page[core.Event]{Items: List(e.Events, EventSummary.Core), More: e.More}
 }
 
-// Core is the event, without payload and headers.
+// Core returns the event, without payload and headers.
 func (e EventSummary) Core() core.Event {
 	return core.Event{ID: e.ID, Source: e.Source, Type: e.EventType, DeliveryID: string(e.IdempotencyKey), CreatedAt: e.CreatedAt.Time}
 }
 
-// Core is the event with its jobs and runs. Its payload is byte for byte what was
-// received, but for bytes that are not UTF-8 and white space that a writer left out.
+// Core returns the event with its jobs and runs. Its payload has the received bytes, except
+// for bytes that are not UTF-8 and white space that a writer left out.
 func (e Event) Core() (manage.Told, error) {
 	event := core.Event{
 		ID: e.ID, Source: e.Source, Type: e.EventType,
@@ -48,7 +48,7 @@ func (e Event) Core() (manage.Told, error) {
 	}, nil
 }
 
-// triesOf are the attempts of jobs that tell theirs; nil if none of them does.
+// triesOf returns the attempts of the jobs that have a list of them; nil if none has.
 func triesOf(jobs []Job) map[core.ID][]core.Attempt {
 	var attempts map[core.ID][]core.Attempt
 	for _, j := range jobs {
@@ -70,7 +70,7 @@ func declinedOf(all []Declined) (declined []core.Declined) {
 	return declined
 }
 
-// waitsOf is what those of the jobs wait for that tell it.
+// waitsOf returns the waits of the jobs that have one.
 func waitsOf(jobs []Job) map[core.ID]manage.Wait {
 	var waits map[core.ID]manage.Wait
 	for _, j := range jobs {
@@ -85,7 +85,7 @@ func waitsOf(jobs []Job) map[core.ID]manage.Wait {
 	return waits
 }
 
-// headersFrom takes the content type out of headers, where [Headers] put it.
+// headersFrom separates the content type from the headers. It undoes [Headers].
 func headersFrom(all map[string]string) (headers map[string]string, contentType string) {
 	headers = maps.Clone(all)
 	contentType = headers["content-type"]
@@ -93,12 +93,12 @@ func headersFrom(all map[string]string) (headers map[string]string, contentType 
 	return headers, contentType
 }
 
-// Core is the page of a listing.
+// Core returns the page of a listing.
 func (j Jobs) Core() manage.JobPage {
 	return manage.JobPage{Page: core.Page[core.Job]{Items: List(j.Jobs, Job.Core), More: j.More}, Waits: waitsOf(j.Jobs)}
 }
 
-// Core is the job. The ScheduledAt of a job that waits is not told.
+// Core returns the job. It has no ScheduledAt if it waits.
 func (j Job) Core() core.Job {
 	job := core.Job{
 		ID: j.ID, EventID: j.EventID, Lane: LaneOf(strings.TrimSuffix(j.Handler, "/"+j.Step)), Status: j.Status,
@@ -110,14 +110,14 @@ func (j Job) Core() core.Job {
 		job.ScheduledAt = at
 	case j.Status == core.Running && !j.LeaseEndsAt.IsZero():
 		job.ScheduledAt, job.DueAt = at, j.LeaseEndsAt.Time
-	default: // an older server tells there when the lease ends
+	default: // an older server puts the end of the lease there
 		job.DueAt = at
 	}
 	return job
 }
 
-// LaneOf is the lane of what [core.Lane.Consumer] calls this: no handler has a slash in
-// its name.
+// LaneOf returns the lane whose [core.Lane.Consumer] this is. A handler's name has no
+// slash.
 func LaneOf(consumer string) core.Lane {
 	if strings.Contains(consumer, "/") {
 		return core.Lane(consumer)
@@ -125,7 +125,8 @@ func LaneOf(consumer string) core.Lane {
 	return core.HandlerLane(consumer)
 }
 
-// ParseConsumer is [LaneOf] of what somebody typed, false if no consumer can be called so.
+// ParseConsumer is [LaneOf] for the input of a user. It returns false if no consumer can
+// have that name.
 func ParseConsumer(text string) (core.Lane, bool) {
 	lane := LaneOf(text)
 	_, name, _ := strings.Cut(string(lane), "/")
@@ -133,13 +134,13 @@ func ParseConsumer(text string) (core.Lane, bool) {
 	return lane, known && name != "" && !strings.ContainsFunc(name, unnamed)
 }
 
-// unnamed reports whether no consumer has a character in its name. Not every database can
-// be asked for any text.
+// unnamed reports whether no consumer's name can contain a character. Some databases reject
+// such texts in queries.
 func unnamed(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '_' && r != '-'
 }
 
-// attemptsOf is how many attempts a budget is.
+// attemptsOf returns a budget as a number of attempts.
 func attemptsOf(budget *int) int {
 	if budget == nil {
 		return core.Unlimited
@@ -147,7 +148,7 @@ func attemptsOf(budget *int) int {
 	return *budget
 }
 
-// Core is the attempt.
+// Core returns the attempt.
 func (a Attempt) Core() core.Attempt {
 	attempt := core.Attempt{
 		Number: a.Attempt, Error: string(a.Error), Response: string(a.Response),
@@ -159,12 +160,12 @@ func (a Attempt) Core() core.Attempt {
 	return attempt
 }
 
-// Core is the page of a listing.
+// Core returns the page of a listing.
 func (r Runs) Core() core.Page[core.Run] {
 	return core.Page[core.Run]{Items: List(r.Runs, Run.Core), More: r.More}
 }
 
-// Core is the run as it is listed.
+// Core returns the run as it is listed.
 func (r Run) Core() core.Run {
 	return core.Run{
 		ID: r.ID, Workflow: r.Workflow, EventID: r.EventID, Status: r.Status, Epoch: r.Epoch, Step: string(r.CurrentStep),
@@ -172,7 +173,7 @@ func (r Run) Core() core.Run {
 	}
 }
 
-// Core is the run with its steps and history.
+// Core returns the run with its steps and history.
 func (r RunStory) Core() manage.Inspected {
 	run := r.Run.Core()
 	run.Output = orNone(r.Output)
@@ -183,10 +184,10 @@ func (r RunStory) Core() manage.Inspected {
 	return manage.Inspected{Run: run, Steps: List(r.Steps, Step.Core), History: List(r.History, Entry.Core), Next: next}
 }
 
-// Untold is how many branches a step has that was a record: none tells.
+// Untold is the number of branches of a step that was a record: records do not contain it.
 const Untold = -1
 
-// Core is the step. The Total of its Fan is [Untold].
+// Core returns the step. The Total of its Fan is [Untold].
 func (s Step) Core() core.Step {
 	return core.Step{
 		Fan:  core.Fan{Total: Untold},
@@ -195,12 +196,12 @@ func (s Step) Core() core.Step {
 	}
 }
 
-// Core is the entry.
+// Core returns the entry.
 func (e Entry) Core() core.Entry {
 	return core.Entry{Seq: e.Seq, At: e.At.Time, Epoch: e.Epoch, Type: e.Type, Path: string(e.Step), Data: string(orNone(e.Data))}
 }
 
-// orNone is a document, nil for null.
+// orNone returns a document, or nil for null.
 func orNone(doc json.RawMessage) []byte {
 	if string(doc) == "null" {
 		return nil
@@ -208,7 +209,7 @@ func orNone(doc json.RawMessage) []byte {
 	return doc
 }
 
-// Core is the queue with its numbers.
+// Core returns the queue with its numbers.
 func (q Queue) Core() (manage.Listed, error) {
 	visibility, err := units.ParseDuration(string(q.VisibilityTimeout))
 	if err != nil {
@@ -220,8 +221,8 @@ func (q Queue) Core() (manage.Listed, error) {
 	}, nil
 }
 
-// Core is the message, and its event as far as that is told. A payload that is a string
-// is taken for text unless the content type says that it is JSON.
+// Core returns the message, with its event as far as the record contains it. A payload that
+// is a string is text, unless the content type is JSON.
 func (m Message) Core() (core.TakenJob, error) {
 	event := core.Event{ID: m.EventID, Type: m.EventType}
 	event.Headers, event.ContentType = headersFrom(m.Headers)
@@ -239,11 +240,11 @@ func (m Message) Core() (core.TakenJob, error) {
 }
 
 func saysJSON(contentType string) bool {
-	media, _, _ := mime.ParseMediaType(contentType) // of one that is malformed the beginning
+	media, _, _ := mime.ParseMediaType(contentType) // of a malformed type the beginning
 	return media == "application/json" || strings.HasSuffix(media, "+json")
 }
 
-// Core is what a look found.
+// Core returns the result of a look.
 func (n News) Core() manage.News {
 	return manage.News{
 		Events:   List(n.Events, EventSummary.Core),
@@ -254,7 +255,7 @@ func (n News) Core() manage.News {
 	}
 }
 
-// Core is what was replayed.
+// Core returns the numbers of a replay.
 func (r Replayed) Core() manage.Replayed {
 	span := manage.Span{First: core.ID(r.First), Last: core.ID(r.Last)}
 	return manage.Replayed{Looked: r.Looked, Events: r.Events, Jobs: r.Jobs, Span: span, Next: core.ID(r.Next)}

@@ -17,7 +17,7 @@ type Events struct {
 	More   bool           `json:"has_more"`
 }
 
-// EventsOf is the record of a page.
+// EventsOf returns the record of a page.
 func EventsOf(page core.Page[core.Event]) Events {
 	return Events{List(page.Items, SummaryOf), page.More}
 }
@@ -31,30 +31,31 @@ type EventSummary struct {
 	CreatedAt      Time    `json:"created_at"`
 }
 
-// SummaryOf is the record of an event as it is listed.
+// SummaryOf returns the record of an event as it is listed.
 func SummaryOf(e core.Event) EventSummary {
 	return EventSummary{e.ID, e.Source, e.Type, Text(e.DeliveryID), Time{e.CreatedAt}}
 }
 
-// An Event is an event in full, with all that became of it.
+// An Event is an event in full, with its jobs and runs.
 type Event struct {
 	EventHead
 	Payload json.RawMessage `json:"payload"`
 	EventTail
 }
 
-// An EventHead is what stands before the payload.
+// An EventHead has the fields before the payload.
 type EventHead struct {
 	ID        core.ID `json:"id"`
 	Source    string  `json:"source"`
 	EventType string  `json:"event_type"`
 }
 
-// An EventTail is what stands behind the payload.
+// An EventTail has the fields after the payload.
 type EventTail struct {
-	// PayloadEncoding is "text" if the payload is no JSON and stands there as a string,
-	// "base64" if it is no text and stands there in base64, "none" if the event is a CloudEvent
-	// without data and null stands there; else it is absent.
+	// PayloadEncoding is "text" if the payload is text but not JSON: then it is a string.
+	// It is "base64" if the payload is not text: then it is in base64. It is "none" if the
+	// event is a CloudEvent without data: then it is null. Otherwise PayloadEncoding is
+	// absent.
 	PayloadEncoding string            `json:"payload_encoding,omitempty"`
 	Headers         map[string]string `json:"headers"`
 	IdempotencyKey  Text              `json:"idempotency_key"`
@@ -63,7 +64,8 @@ type EventTail struct {
 	WorkflowRuns    []Run             `json:"workflow_runs"`
 
 	// Declined are the consumers of its source that do not want the event, under the
-	// configuration of now; absent if there are none, or if it was not asked for.
+	// present configuration. It is absent if there are none, or if the request did not ask
+	// for it.
 	Declined []Declined `json:"declined,omitempty"`
 }
 
@@ -74,7 +76,7 @@ const (
 	PayloadNone   = "none"
 )
 
-// PayloadOf is the payload of an event as it stands in JSON, and its PayloadEncoding.
+// PayloadOf returns the payload of an event in JSON, and its PayloadEncoding.
 func PayloadOf(e core.Event) (payload json.RawMessage, encoding string) {
 	switch {
 	case e.Binary:
@@ -117,7 +119,7 @@ func setPayload(e *core.Event, payload json.RawMessage, encoding string) error {
 	return nil
 }
 
-// EventOf is the record of an event, its jobs with their attempts if those were asked for.
+// EventOf returns the record of an event, with the attempts of its jobs if they were read.
 func EventOf(t manage.Told) Event {
 	jobs := List(t.Jobs, func(j core.Job) Job {
 		if t.Attempts == nil {
@@ -136,7 +138,8 @@ type Declined struct {
 	Reason  string `json:"reason"`
 }
 
-// DeclinedBy is the record of the consumers that do not want an event; nil if there are none.
+// DeclinedBy returns the records of the consumers that do not want an event; nil if there
+// are none.
 func DeclinedBy(declined []core.Declined) (records []Declined) {
 	for _, d := range declined {
 		records = append(records, Declined{d.Lane.Consumer(), d.Why})
@@ -144,7 +147,7 @@ func DeclinedBy(declined []core.Declined) (records []Declined) {
 	return records
 }
 
-// EventWith is the record of an event with these jobs and runs.
+// EventWith returns the record of an event with these jobs and runs.
 func EventWith(e core.Event, jobs []Job, runs []Run) Event {
 	payload, encoding := PayloadOf(e)
 	return Event{
@@ -161,7 +164,7 @@ func EventWith(e core.Event, jobs []Job, runs []Run) Event {
 	}
 }
 
-// Headers is what was kept of an event's headers, its content type included.
+// Headers returns the kept headers of an event, and its content type.
 func Headers(e core.Event) map[string]string {
 	headers := map[string]string{}
 	maps.Copy(headers, e.Headers)
@@ -171,9 +174,9 @@ func Headers(e core.Event) map[string]string {
 	return headers
 }
 
-// Line is the record as a line of an export, line feed included. White space between the
-// tokens of the payload is gone, nothing else of it is changed. The command line, which
-// prints such lines, also writes control and bidirectional characters as escapes.
+// Line returns the event as a line of an export, with the line feed. White space between
+// the tokens of the payload is removed; nothing else of the payload changes. The command
+// line also prints control and bidirectional characters as escapes.
 func (e Event) Line() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -182,19 +185,19 @@ func (e Event) Line() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// A Replayed is how many events were looked at, how many of them got jobs, and how many jobs
-// that gave.
+// A Replayed counts the events that were looked at, the events that got jobs, and these
+// jobs.
 type Replayed struct {
 	Looked int  `json:"looked_at"`
 	Events int  `json:"events"`
 	Jobs   int  `json:"jobs"`
-	First  Text `json:"first"` // the events that were selected
+	First  Text `json:"first"` // the span of the selected events
 	Last   Text `json:"last"`
 	More   bool `json:"has_more"`
-	Next   Text `json:"next"` // where the rest of them begins
+	Next   Text `json:"next"` // the first event of the rest
 }
 
-// ReplayedOf is the record of a replay.
+// ReplayedOf returns the record of a replay.
 func ReplayedOf(r manage.Replayed) Replayed {
 	return Replayed{r.Looked, r.Events, r.Jobs, Text(r.First), Text(r.Last), r.Next != "", Text(r.Next)}
 }

@@ -13,7 +13,7 @@ type Jobs struct {
 	More bool  `json:"has_more"`
 }
 
-// JobsOf is the record of a page.
+// JobsOf returns the record of a page.
 func JobsOf(page manage.JobPage) Jobs {
 	return Jobs{List(page.Items, func(j core.Job) Job { return WaitingOf(j, page.Waits[j.ID]) }), page.More}
 }
@@ -28,11 +28,11 @@ type Job struct {
 	ID          core.ID     `json:"id"`
 	EventID     core.ID     `json:"event_id"`
 	Handler     string      `json:"handler"`         // see Consumer
-	Host        string      `json:"host,omitempty"`  // of the place that an alert is posted to
+	Host        string      `json:"host,omitempty"`  // of the place to which an alert is posted
 	Queue       string      `json:"queue,omitempty"` // of a message only
 	Status      core.Status `json:"status"`
 	Attempt     int         `json:"attempt"`
-	MaxAttempts *int        `json:"max_attempts"`              // null: as many as it takes
+	MaxAttempts *int        `json:"max_attempts"`              // null: unlimited
 	Earlier     int         `json:"earlier_attempts,omitzero"` // see core.Job
 	ScheduledAt Time        `json:"scheduled_at"`              // see scheduled
 	LeaseEndsAt Time        `json:"lease_ends_at,omitzero"`    // of a running job only
@@ -42,14 +42,14 @@ type Job struct {
 	RunID       core.ID     `json:"workflow_run_id,omitempty"` // of a step only
 	Step        string      `json:"step,omitempty"`            // of a step only, its path
 
-	// Waiting is absent of a job that waits for nothing.
+	// Waiting is absent if the job does not wait.
 	Waiting *Wait `json:"waiting,omitempty"`
 
-	// Attempts are absent if they were not asked for.
+	// Attempts are absent if the request did not ask for them.
 	Attempts []Attempt `json:"attempts,omitzero"`
 }
 
-// JobOf is the record of a job, without its attempts.
+// JobOf returns the record of a job, without its attempts.
 func JobOf(j core.Job) Job {
 	record := Job{
 		ID:          j.ID,
@@ -74,7 +74,8 @@ func JobOf(j core.Job) Job {
 	return record
 }
 
-// scheduled is when a job that waits is due, or when the newest attempt of any other job was.
+// scheduled returns when a waiting job is due, or when the newest attempt of any other job
+// was due.
 func scheduled(j core.Job) time.Time {
 	if j.Status == core.Running || j.Status.Finished() {
 		return j.ScheduledAt
@@ -82,13 +83,13 @@ func scheduled(j core.Job) time.Time {
 	return j.DueAt
 }
 
-// A Wait is what a job waits for.
+// A Wait is the reason and the end of a job's wait.
 type Wait struct {
 	For   manage.Hindrance `json:"for"`
 	Until Time             `json:"until"`
 }
 
-// WaitingOf is the record of a job, with what it waits for.
+// WaitingOf returns the record of a job with its wait.
 func WaitingOf(j core.Job, w manage.Wait) Job {
 	record := JobOf(j)
 	if w != (manage.Wait{}) {
@@ -97,14 +98,14 @@ func WaitingOf(j core.Job, w manage.Wait) Job {
 	return record
 }
 
-// StoryOf is the record of a job with what it waits for and its attempts.
+// StoryOf returns the record of a job with its wait and its attempts.
 func StoryOf(j core.Job, w manage.Wait, attempts []core.Attempt) Job {
 	record := WaitingOf(j, w)
 	record.Attempts = List(attempts, AttemptOf)
 	return record
 }
 
-// Consumer is whom a job is for: a handler by its name, queue/<name>,
+// Consumer returns the consumer of a job: the bare name of a handler, queue/<name>,
 // workflow/<name>/<step>, or alert/<number> for a place of alerts.
 func Consumer(j core.Job) string {
 	if j.Step != "" {
@@ -113,7 +114,7 @@ func Consumer(j core.Job) string {
 	return j.Lane.Consumer()
 }
 
-// budget is the number of a job's last attempt, nil if there is no end to them.
+// budget returns the number of a job's last attempt, nil if it is unlimited.
 func budget(j core.Job) *int {
 	if j.MaxAttempts == core.Unlimited {
 		return nil
@@ -126,17 +127,17 @@ type Attempts struct {
 	Attempts []Attempt `json:"attempts"`
 }
 
-// An Attempt is how one try went.
+// An Attempt is the record of one try.
 type Attempt struct {
 	Attempt    int   `json:"attempt"`
 	StatusCode *int  `json:"status_code"` // null if there was no reply
 	Error      Text  `json:"error"`
 	DurationMS int64 `json:"duration_ms"`
-	Response   Text  `json:"response"` // what was kept of the reply
+	Response   Text  `json:"response"` // the kept part of the reply
 	CreatedAt  Time  `json:"created_at"`
 }
 
-// AttemptOf is the record of an attempt.
+// AttemptOf returns the record of an attempt.
 func AttemptOf(a core.Attempt) Attempt {
 	record := Attempt{
 		Attempt:    a.Number,

@@ -5,26 +5,26 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// News is what a look found, and where to go on.
+// News is the result of a look, and the cursor of the next one.
 type News struct {
 	Events []EventSummary `json:"events"`
 	Jobs   []Job          `json:"jobs"`
 	Cursor Cursor         `json:"cursor"`
-	More   bool           `json:"has_more"` // there is more already, which the next look finds
+	More   bool           `json:"has_more"` // there are more already, which the next look finds
 
-	// Followed is how many of the events that were to be followed were looked at.
+	// Followed is how many of the followed events were looked at.
 	Followed int `json:"followed"`
 }
 
-// A Cursor is where a tail stands. Its fields are the parameters of the next look, but
-// for what is null.
+// A Cursor is the position of a tail. Its fields are the parameters of the next look,
+// except null ones.
 type Cursor struct {
 	Event    core.ID `json:"event"`
 	Finished Time    `json:"finished"`
-	Job      Text    `json:"job"` // behind which to go on among what finished then
+	Job      Text    `json:"job"` // the last job that finished at that time and was returned
 }
 
-// NewsOf is the record of what a look found.
+// NewsOf returns the record of a look's result.
 func NewsOf(n manage.News) News {
 	cursor := Cursor{n.Next.Event, Time{n.Next.Finished}, Text(n.Next.Job)}
 	return News{List(n.Events, SummaryOf), List(n.Jobs, JobOf), cursor, n.More, n.Followed}

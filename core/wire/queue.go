@@ -13,8 +13,8 @@ type Queues struct {
 	Queues []Queue `json:"queues"`
 }
 
-// A Queue is a queue with how many messages it has. Of one that is configured no more
-// nothing else is known, and it is not listed.
+// A Queue is a queue with the numbers of its messages. Of a removed queue only the name is
+// known, and it is not listed.
 type Queue struct {
 	Name              string   `json:"name"`
 	Source            Text     `json:"source"`
@@ -26,12 +26,12 @@ type Queue struct {
 	Dead              int      `json:"dead"`
 }
 
-// QueueOf is the record of a queue.
+// QueueOf returns the record of a queue.
 func QueueOf(q manage.Listed) Queue {
 	record := Queue{
 		Name:       q.Name,
 		Source:     Text(q.Source),
-		Events:     append([]string{}, q.Events...), // a list also if it is empty
+		Events:     append([]string{}, q.Events...), // a list even if it is empty
 		Depth:      q.Depth(),
 		Pending:    q.Pending,
 		Processing: q.Processing,
@@ -54,25 +54,26 @@ type DeadLetters struct {
 	More     bool      `json:"has_more"`
 }
 
-// A Message is one that nobody receives by looking at it: it has no receipt.
+// A Message is a message as operators see it. Reading it is not a receive, so it has no
+// receipt.
 type Message struct {
 	MessageHead
 	Payload json.RawMessage `json:"payload"`
 	MessageTail
 }
 
-// A MessageHead is what stands before the payload, also of one that is received.
+// A MessageHead has the fields before the payload, also of a received message.
 type MessageHead struct {
 	ID        core.ID `json:"id"`
 	EventID   core.ID `json:"event_id"`
 	EventType string  `json:"event_type"`
 }
 
-// A MessageTail is what stands behind the payload.
+// A MessageTail has the fields after the payload.
 type MessageTail struct {
-	// PayloadEncoding is "base64" if the payload is no text and stands there in base64, "none"
-	// if the event is a CloudEvent without data and null stands there; else it is absent. The
-	// content type among the headers tells a text from JSON.
+	// PayloadEncoding is "base64" if the payload is not text: then it is in base64. It is
+	// "none" if the event is a CloudEvent without data: then it is null. Otherwise it is
+	// absent. The content type among the headers distinguishes text from JSON.
 	PayloadEncoding string            `json:"payload_encoding,omitempty"`
 	Headers         map[string]string `json:"headers"`
 	Attempt         int               `json:"attempt"`
@@ -82,7 +83,7 @@ type MessageTail struct {
 	LastError       Text              `json:"last_error"`
 }
 
-// MessageOf is the record of a message.
+// MessageOf returns the record of a message.
 func MessageOf(m core.TakenJob) Message {
 	payload, encoding := PayloadOf(m.Event)
 	if encoding == PayloadText {
@@ -103,8 +104,8 @@ func MessageOf(m core.TakenJob) Message {
 	}
 }
 
-// MessageHeaders are the headers that go with a message. If the sender of its event did
-// not say what the payload is, they say what it looks like.
+// MessageHeaders returns the headers of a message. If the sender of its event declared no
+// content type, they have a guess from the payload.
 func MessageHeaders(e core.Event) map[string]string {
 	headers := Headers(e)
 	switch {

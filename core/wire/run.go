@@ -13,7 +13,7 @@ type Runs struct {
 	More bool  `json:"has_more"`
 }
 
-// RunsOf is the record of a page.
+// RunsOf returns the record of a page.
 func RunsOf(page core.Page[core.Run]) Runs { return Runs{List(page.Items, RunOf), page.More} }
 
 // A Run is a workflow run as it is listed.
@@ -30,7 +30,7 @@ type Run struct {
 	Error       Text           `json:"error"`
 }
 
-// RunOf is the record of a run as it is listed.
+// RunOf returns the record of a run as it is listed.
 func RunOf(r core.Run) Run {
 	return Run{
 		ID:          r.ID,
@@ -52,10 +52,10 @@ type Redriven struct {
 	Changed bool `json:"definition_changed"`
 }
 
-// RedrivenOf is the record of a run that was redriven.
+// RedrivenOf returns the record of a redriven run.
 func RedrivenOf(r manage.Redriven) Redriven { return Redriven{RunOf(r.Run), r.Changed} }
 
-// Core is what the record is of.
+// Core returns the redriven run.
 func (r Redriven) Core() manage.Redriven {
 	return manage.Redriven{Run: r.Run.Core(), Changed: r.Changed}
 }
@@ -70,12 +70,12 @@ type RunStory struct {
 	Next    string          `json:"next,omitempty"` // where the next page begins, if there is one
 }
 
-// StoryOfRun is the record of a run with its steps and history.
+// StoryOfRun returns the record of a run with its steps and history.
 func StoryOfRun(r manage.Inspected) RunStory {
 	return RunStory{RunOf(r.Run), orNull(r.Output), List(r.Steps, StepOf), List(r.History, EntryOf), !r.Next.Zero(), r.Next.String()}
 }
 
-// A Step is one visit of a run to a step.
+// A Step is one execution of a step in a run.
 type Step struct {
 	StepHead
 	Input  json.RawMessage `json:"input"`
@@ -83,7 +83,7 @@ type Step struct {
 	StepTail
 }
 
-// A StepHead is what stands before the documents.
+// A StepHead has the fields before the documents.
 type StepHead struct {
 	Name    string          `json:"name"`
 	Path    string          `json:"path"`
@@ -92,14 +92,14 @@ type StepHead struct {
 	Attempt int             `json:"attempt"`
 }
 
-// A StepTail is what stands behind the documents.
+// A StepTail has the fields after the documents.
 type StepTail struct {
 	Error       Text `json:"error"`
 	StartedAt   Time `json:"started_at"`
 	CompletedAt Time `json:"completed_at"`
 }
 
-// StepOf is the record of a step.
+// StepOf returns the record of a step.
 func StepOf(s core.Step) Step {
 	return Step{
 		StepHead: StepHead{s.Name, s.Path, s.Type, s.Status, s.Attempt},
@@ -115,7 +115,7 @@ type Entry struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// An EntryHead is what stands before the details.
+// An EntryHead has the fields before the details.
 type EntryHead struct {
 	Seq   int            `json:"seq"`
 	At    Time           `json:"at"`
@@ -124,7 +124,7 @@ type EntryHead struct {
 	Step  Text           `json:"step"` // its path
 }
 
-// EntryOf is the record of an entry.
+// EntryOf returns the record of an entry.
 func EntryOf(e core.Entry) Entry {
 	return Entry{EntryHead{e.Seq, Time{e.At}, e.Epoch, e.Type, Text(e.Path)}, orNull([]byte(e.Data))}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// Stats is how the gateway stands: all that is configured, each by name, and in all.
+// Stats is the state of the gateway: of every configured entry by name, and in total.
 type Stats struct {
 	At        Time            `json:"at"`
 	Handlers  []HandlerStats  `json:"handlers"`
@@ -19,8 +19,7 @@ type Stats struct {
 	Jobs      JobStats        `json:"jobs"`
 }
 
-// Counts is how many unfinished and dead jobs there are, each number up to
-// [core.MaxDepth] a lane.
+// Counts are the numbers of unfinished and dead jobs, each up to [core.MaxDepth] a lane.
 type Counts struct {
 	Available int `json:"available"`
 	Scheduled int `json:"scheduled"`
@@ -29,29 +28,29 @@ type Counts struct {
 	Dead      int `json:"dead"`
 }
 
-// WorkflowStats is how a workflow's steps stand.
+// WorkflowStats is the state of a workflow's steps.
 type WorkflowStats struct {
 	Name string `json:"name"`
 	Counts
 
-	// OldestDue is since how many seconds the job is due that is due longest; null if
-	// none is due.
+	// OldestDue is for how many seconds the longest due job has been due; null if none is
+	// due.
 	OldestDue *float64 `json:"oldest_due_seconds"`
 }
 
-// HandlerStats is how a handler, or a place that is told alerts, stands.
+// HandlerStats is the state of a handler, or of a place of alerts.
 type HandlerStats struct {
 	WorkflowStats
 	Host    string `json:"host,omitempty"` // of a place
 	Breaker string `json:"circuit_breaker"`
 
-	// BreakerUntil is when an open breaker lets one delivery through; null of one that is
-	// closed. RateUntil is when the next delivery may start; null if it may at once.
+	// BreakerUntil is when an open breaker lets one delivery through; null while it is
+	// closed. RateUntil is when the next delivery may start; null if it may start at once.
 	BreakerUntil Time `json:"circuit_breaker_until"`
 	RateUntil    Time `json:"rate_limit_until"`
 }
 
-// handlerStats is the record of a lane with a gate.
+// handlerStats returns the record of a lane with a gate.
 func handlerStats(stands WorkflowStats, g core.Gate, at time.Time) HandlerStats {
 	record := HandlerStats{WorkflowStats: stands, Breaker: breaker(g, at)}
 	if g.Open() {
@@ -63,27 +62,27 @@ func handlerStats(stands WorkflowStats, g core.Gate, at time.Time) HandlerStats 
 	return record
 }
 
-// The states of a breaker. Half-open is one whose next delivery is a probe.
+// The states of a breaker. In the state half-open the next delivery is a probe.
 const (
 	BreakerClosed   = "closed"
 	BreakerOpen     = "open"
 	BreakerHalfOpen = "half-open"
 )
 
-// QueueStats is how a queue stands. Pending and Processing are the words of its listing.
+// QueueStats is the state of a queue. Pending and Processing are the words of its listing.
 type QueueStats struct {
 	WorkflowStats
 	Pending    int `json:"pending"`
 	Processing int `json:"processing"`
 }
 
-// JobStats is the jobs of all that is configured.
+// JobStats counts the jobs of all configured entries.
 type JobStats struct {
 	Counts
 	Completed int `json:"completed"` // and not yet purged, up to [core.MaxDepth]
 }
 
-// StatsOf is the record of how the gateway stands.
+// StatsOf returns the record of the gateway's state.
 func StatsOf(s manage.Stats) Stats {
 	stats := Stats{
 		At: Time{s.At}, Jobs: JobStats{Completed: s.Completed},
@@ -117,7 +116,7 @@ func (s *Stats) add(l manage.LaneStats, at time.Time) {
 	s.Jobs.Dead += stands.Dead
 }
 
-// age is the seconds from since to at, to the millisecond.
+// age returns the seconds from since to at, in milliseconds precision.
 func age(since, at time.Time) *float64 {
 	if since.IsZero() {
 		return nil

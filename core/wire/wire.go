@@ -1,16 +1,16 @@
-// Package wire is the JSON records of the management API: what its replies are made of,
-// and what the command line prints with --json.
+// Package wire has the JSON records of the management API. The API replies with them, and
+// the command line prints them with --json.
 //
-// The one idea to know: a field that does not apply is null, never absent, so that
-// scripts may rely on the names. Absent are only what a job has as a message, a step
-// or one that waits, and the attempts that nobody asked for.
+// The one idea to know: a field that does not apply is null, never absent, so that scripts
+// may rely on the names. The exceptions are fields that only a message, a step or a waiting
+// job has, and attempts that were not requested.
 //
-// A record that holds a document of somebody else's, such as a payload, is put together
-// from a head, the document and a tail. So whoever writes it may send the document byte
-// for byte, which encoding/json does not. [Event.Line] is the form of exports.
+// A record with a document of another author, such as a payload, consists of a head, the
+// document and a tail. So a writer may send the document byte for byte, which encoding/json
+// does not. [Event.Line] is the form of exports.
 //
-// wire may import core, the services whose records these are, and config for how a
-// duration is spelt.
+// wire may import core, the services whose records these are, and config for the spelling
+// of durations.
 package wire
 
 import (
@@ -34,8 +34,8 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return quote(string(t)), nil
 }
 
-// quote is a text as JSON has it. Whether < and > are escaped is for whoever encodes the
-// record to say, who may still do it.
+// quote returns a text as JSON. It leaves < and > alone; an encoder of the record may still
+// escape them.
 func quote(s string) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -65,8 +65,8 @@ func (t *Time) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Document is a payload, or what else may be one, as it stands in JSON: the document it
-// is, byte for byte, or a string if it is none.
+// Document returns a payload, or another document, as JSON: the document byte for byte if
+// it is JSON, else a string.
 func Document(text []byte) json.RawMessage {
 	if isJSON(text) {
 		return text
@@ -75,7 +75,7 @@ func Document(text []byte) json.RawMessage {
 	return quoted
 }
 
-// orNull is stored JSON, nil if there is none.
+// orNull returns stored JSON, nil if there is none.
 func orNull(text []byte) json.RawMessage {
 	if len(text) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func orNull(text []byte) json.RawMessage {
 
 func isJSON(text []byte) bool { return utf8.Valid(text) && json.Valid(text) }
 
-// List maps a list, and an empty one to an empty one, not to null.
+// List maps a list. The result for an empty list is an empty list, not null.
 func List[T, R any](items []T, record func(T) R) []R {
 	out := make([]R, len(items))
 	for i, item := range items {
@@ -94,22 +94,22 @@ func List[T, R any](items []T, record func(T) R) []R {
 	return out
 }
 
-// An Error is the reply to what is refused.
+// An Error is the reply to a refused request.
 type Error struct {
 	Error string `json:"error"`
 }
 
-// A Retried is how many jobs are available again.
+// A Retried is the number of jobs that are available again.
 type Retried struct {
 	Retried int `json:"retried"`
 }
 
-// A BreakerReset tells whether a circuit breaker was open and is closed now.
+// A BreakerReset says whether a circuit breaker was open and is closed now.
 type BreakerReset struct {
 	Reset bool `json:"reset"`
 }
 
-// A Drained is how many messages are gone.
+// A Drained is the number of deleted messages.
 type Drained struct {
 	Drained int `json:"drained"`
 }
