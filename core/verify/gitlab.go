@@ -9,9 +9,9 @@ import (
 const gitlabToken = "X-Gitlab-Token"
 
 // newGitLab makes the scheme of GitLab's secret tokens: X-Gitlab-Token is the secret
-// itself. It proves that the sender knows the secret and nothing about the body, so
-// it is only as good as the TLS around it. A GitLab that has a signing token instead
-// follows Standard Webhooks; use that scheme then. See
+// itself. It proves that the sender knows the secret and nothing about the body, so it is
+// only as good as its TLS connection. A GitLab with a signing token follows Standard
+// Webhooks; use that scheme then. See
 // https://docs.gitlab.com/user/project/integrations/webhooks/.
 func newGitLab(o Options) (Scheme, error) {
 	s := &gitlab{secret: o.Secrets[0]}
@@ -22,12 +22,12 @@ func newGitLab(o Options) (Scheme, error) {
 }
 
 type gitlab struct {
-	secret  string // to sign with
+	secret  string // signs requests
 	digests [][sha256.Size]byte
 }
 
-// Verify compares digests: they are all of one length, so that the time taken does
-// not tell the secret's.
+// Verify compares digests. All digests have one length, so the time does not reveal the
+// length of the secret.
 func (s *gitlab) Verify(r Request, _ time.Time) error {
 	token, err := single(r, gitlabToken)
 	if err != nil {

@@ -25,7 +25,7 @@ func newHMAC(o Options) (Scheme, error) {
 }
 
 // A bodyHMAC proves the body, and nothing else, with HMAC-SHA256. Such a proof never
-// expires: what protects against a replay is the delivery id.
+// expires: the delivery id protects against replays.
 type bodyHMAC struct {
 	headers []string // names of the one header; the first is written
 	prefix  string   // before the proof
@@ -58,8 +58,8 @@ func (s *bodyHMAC) Sign(m Message, _ time.Time) (map[string]string, error) {
 	return map[string]string{s.headers[0]: s.prefix + s.text.encode(s.keys.sign(sha256.New, m.Body))}, nil
 }
 
-// isToken reports whether s is a token of RFC 9110, section 5.6.2, which is what
-// a header may be called.
+// isToken reports whether s is a token of RFC 9110, section 5.6.2, and so a valid name of a
+// header.
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]

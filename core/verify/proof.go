@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// window is how far the time a proof covers may be from now, in seconds. All of the
-// providers allow five minutes for the way; some do not look at times to come, which
-// are refused here: such a proof would be good for longer than it should.
+// window is the largest permitted difference between the time in a proof and now, in
+// seconds. All of the providers permit five minutes. Some accept any time in the future,
+// which is refused here: such a proof would be valid for too long.
 const window = 300
 
-// maxProofs is how many signatures one header may hold. Rotation takes two or three;
-// a header full of them would make each request cost thousands of comparisons.
+// maxProofs is the maximum of signatures in one header. Rotation needs two or three. A
+// header full of them would make each request cost thousands of comparisons.
 const maxProofs = 16
 
-// keys are the secrets of a source as keys of an HMAC, the one to sign with first.
+// keys are the secrets of a source as keys of an HMAC. The first one signs.
 type keys [][]byte
 
 func newKeys(secrets []string) keys {
@@ -31,9 +31,9 @@ func newKeys(secrets []string) keys {
 	return all
 }
 
-// prove reports whether one of the proofs is the MAC of the parts, put together,
-// under one of the keys. It goes on after a match, so that the time taken does not
-// tell which key and which proof it was.
+// prove reports whether one of the proofs is the MAC of the joined parts under one of the
+// keys. It continues after a match, so that its time does not reveal the matching key and
+// proof.
 func (k keys) prove(h func() hash.Hash, proofs [][]byte, parts ...[]byte) bool {
 	matched := 0
 	for _, key := range k {
@@ -61,18 +61,18 @@ type encoding struct {
 	name   string
 	encode func([]byte) string
 	decode func(string) ([]byte, error)
-	length func(int) int // of so many bytes, in characters
+	length func(int) int // of that many bytes, in characters
 }
 
-// Bytes have exactly one spelling in base64 here (but two cases in hexadecimal), so
-// that no byte of a header can change unnoticed.
+// Bytes have exactly one spelling in base64 here (but two cases in hexadecimal), so that no
+// byte of a header can change unnoticed.
 var (
 	inHex    = encoding{"hexadecimal", hex.EncodeToString, hex.DecodeString, hex.EncodedLen}
 	inBase64 = encoding{"base64", base64.StdEncoding.EncodeToString, base64.StdEncoding.Strict().DecodeString, base64.StdEncoding.EncodedLen}
 )
 
-// read decodes exactly size bytes. The length is looked at first because the
-// decoder of base64 skips line breaks.
+// read decodes exactly size bytes. It checks the length first, because the decoder of
+// base64 skips line breaks.
 func (e encoding) read(text string, size int) ([]byte, bool) {
 	if len(text) != e.length(size) {
 		return nil, false
@@ -81,7 +81,7 @@ func (e encoding) read(text string, size int) ([]byte, bool) {
 	return proof, err == nil && len(proof) == size
 }
 
-// unixNumber reads a Unix time, in whatever unit, written with digits and nothing else.
+// unixNumber reads a Unix time in any unit. The text has digits only.
 func unixNumber(text string) (int64, bool) {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
@@ -92,8 +92,8 @@ func unixNumber(text string) (int64, bool) {
 	return t, err == nil
 }
 
-// checkTime refuses a proof from outside the window. A sender whose clock is wrong
-// is a common case, so the cause says by how much.
+// checkTime refuses a proof from outside the window. A sender with a wrong clock is a
+// common case, so the cause gives the difference.
 func checkTime(header string, t int64, now time.Time) error {
 	switch n := now.Unix(); {
 	case t < n-window:

@@ -12,14 +12,14 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// newStandardWebhooks makes the scheme of Standard Webhooks 1.0. What is signed is
+// newStandardWebhooks makes the scheme of Standard Webhooks 1.0. The signed text is
 // "id.timestamp.body", as version v1 with HMAC-SHA256 or v1a with ed25519:
 //
 //	webhook-id: msg_p5jXN8AQM9LWM0D4loKWxJek
 //	webhook-timestamp: 1614265330
 //	webhook-signature: v1,g0hM9SsE…[ v1,…][ v1a,…]
 //
-// Senders that use Svix say svix- instead of webhook-. See
+// Senders that use Svix write svix- instead of webhook-. See
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md.
 func newStandardWebhooks(o Options) (Scheme, error) {
 	s := &standard{}
@@ -39,7 +39,7 @@ type standard struct {
 
 var errOnlyPublic = errors.New("the first secret is a public key (whpk_…), which can verify but not sign; put the private key (whsk_…) or another secret before it")
 
-// add takes another secret; the first is the one to sign with.
+// add adds a secret. The first one signs.
 func (s *standard) add(secret string, first bool) error {
 	key, err := endpoint.ParseSigningKey(secret)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *standard) add(secret string, first bool) error {
 	return nil
 }
 
-// signatures are those of a header by version.
+// signatures are the signatures of a header by version.
 type signatures struct{ v1, v1a [][]byte }
 
 func (s *standard) Verify(r Request, now time.Time) error {
@@ -104,7 +104,7 @@ func (s *standard) Verify(r Request, now time.Time) error {
 	return nil
 }
 
-// A family is the headers that belong together.
+// A family is a set of headers that belong together.
 type family struct{ id, timestamp, signature string }
 
 var (
@@ -116,9 +116,9 @@ func (f family) isIn(r Request) bool {
 	return len(r.Header(f.signature)) > 0 || len(r.Header(f.id)) > 0 || len(r.Header(f.timestamp)) > 0
 }
 
-// familyOf returns the headers that count. A request with one of the standard's must
-// have them all: an id that nobody signed, put beside a proof of the other family,
-// would be believed by those who look for it.
+// familyOf returns the headers that count. A request with one header of the standard must
+// have them all. Otherwise an attacker could add an unsigned webhook-id to a proof of the
+// other family, and readers of webhook-id would trust it.
 func familyOf(r Request) family {
 	if !standardFamily.isIn(r) && svixFamily.isIn(r) {
 		return svixFamily

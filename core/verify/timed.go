@@ -12,7 +12,7 @@ type timedList struct {
 	header      string
 	between     string // the entries
 	time, proof string // names of entries
-	joint       string // between time and body in what is signed
+	joint       string // between time and body in the signed text
 	keys        keys
 }
 
@@ -41,8 +41,8 @@ func (s *timedList) Verify(r Request, now time.Time) error {
 	return nil
 }
 
-// read takes a header apart. A time that is there twice is refused: only one of them
-// can have been signed. A signature that cannot be read is passed over.
+// read splits a header. A repeated time is refused: only one of the two can be signed. A
+// signature that cannot be read is ignored.
 func (s *timedList) read(value string) (at string, proofs [][]byte, err error) {
 	timed := false
 	for entry := range strings.SplitSeq(value, s.between) {

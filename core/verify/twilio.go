@@ -20,19 +20,19 @@ const (
 )
 
 // newTwilio makes the scheme of Twilio's webhooks: HMAC-SHA1 under the account's auth
-// token, in base64. What is signed is the address posted to, as Twilio was told it,
-// with its query; after it, for a form, each name and value in the order of the
-// names. A body that is not a form is covered by its SHA-256 in the address, as
-// bodySHA256. A body that neither covers is refused. See
+// token, in base64. The signed text is the address of the request, as configured at Twilio,
+// with its query. For a form, each name and value follows, in the order of the names. A
+// body that is not a form is covered by its SHA-256 in the address, as bodySHA256. A body
+// that neither covers is refused. See
 // https://www.twilio.com/docs/usage/security#validating-requests.
 //
-// Twilio is not consistent about the port in the address: one that is there may be
-// missing in what it signs, and the default one may be there. Both are accepted, as
+// Twilio does not treat the port in the address consistently. The signed address may lack
+// the request's port, or have a default port that the request lacks. Both are accepted, as
 // by Twilio's libraries.
 //
-// Nor is it consistent about the escapes in the query. Twilio's library for Node.js accepts two
-// spellings beside that of the request, and so does this scheme; see queriesOf. All spellings
-// mean the same names and values.
+// Twilio does not treat the escapes in the query consistently either. Twilio's library for
+// Node.js accepts two spellings beside that of the request, and so does this scheme; see
+// queriesOf. All spellings mean the same names and values.
 //
 // SHA-1 is Twilio's choice; its collisions do not touch an HMAC. Fields are covered,
 // not bytes: their order and the way they are escaped may differ.
@@ -77,8 +77,8 @@ func (s *twilio) Verify(r Request, _ time.Time) error {
 	return nil
 }
 
-// twilioFields is what is signed after the address. It fails if the body is not
-// covered, or not the one the address was made for.
+// twilioFields returns the signed text after the address. It fails if nothing covers the
+// body, or if the address was made for another body.
 func twilioFields(address *url.URL, contentType string, body []byte) ([]byte, error) {
 	if sums := address.Query()[twilioBody]; len(sums) > 0 {
 		return nil, checkBodySum(sums, body)
@@ -116,8 +116,8 @@ func checkBodySum(sums []string, body []byte) error {
 	return nil
 }
 
-// otherPort spells an address without its port, or with the default one if it has
-// none. All else stays as it is, byte for byte.
+// otherPort spells an address without its port, or with the default port if it has none.
+// All else stays byte for byte the same.
 func otherPort(address *url.URL, text string) string {
 	scheme, rest, _ := strings.Cut(text, "://")
 	end := strings.IndexAny(rest, "/?#")

@@ -24,14 +24,15 @@ func queriesOf(address string) []string {
 	return slices.Compact(all)
 }
 
-// browserQuery escapes what https://url.spec.whatwg.org/#special-query-percent-encode-set says,
-// and leaves all else as it is, escapes included.
+// browserQuery escapes the characters of
+// https://url.spec.whatwg.org/#special-query-percent-encode-set, and leaves all else
+// unchanged, including escapes.
 func browserQuery(query string) string {
 	return escaped(query, func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte(`"#<>'`, c) < 0 })
 }
 
-// legacyQuery spells each name and value anew, with the escapes of encodeURIComponent. It fails
-// if the query has an escape that is none: the meaning of such a query is not known.
+// legacyQuery spells each name and value again, with the escapes of encodeURIComponent. It
+// fails if the query has an invalid escape, since the meaning of such a query is unknown.
 func legacyQuery(query string) (string, bool) {
 	var pairs []string
 	for pair := range strings.SplitSeq(query, "&") {

@@ -1,27 +1,25 @@
-// Package verify answers one question about a received request: who sent this?
+// Package verify verifies the sender of a received request.
 //
-// A [Scheme] is how one provider proves it: which header carries the proof, how
-// it is written, what it covers. Each has its own file and its documented name
-// in one map. The idea to know: a scheme sees the bytes as they came over the
-// wire, before anything parses them, and it compares decoded bytes in constant
-// time with every secret, so that neither the answer's text nor its time tells
-// how close a guess was.
+// A [Scheme] is the proof of one provider: the header of the proof, its encoding, and the
+// parts of the request that it covers. Each scheme has its own file, and its documented
+// name in one map. The idea to know: a scheme sees the bytes as they came over the wire,
+// before any parser reads them. It compares decoded bytes in constant time with every
+// secret, so that neither the answer's text nor its time reveals how close a guess was.
 //
-// There are two ways to fail, and callers see the same words for both. A proof
-// that is there but cannot be read is [core.Invalid]; one that is absent or
-// wrong is [core.Unauthorized]. The cause, for the log, names the header and
-// never a secret or anything computed with one (hookaido GHSA-cpfq-rj4r-hh5c
-// did).
+// There are two ways to fail, and callers see the same words for both. A proof that cannot
+// be read is [core.Invalid]; an absent or wrong proof is [core.Unauthorized]. The cause,
+// for the log, names the header. It never contains a secret or a value computed from one
+// (in hookaido it did: GHSA-cpfq-rj4r-hh5c).
 //
-// A scheme whose proof covers a time has it beside the body: that is why Verify and Sign get
-// the time. Such a proof is good for 300 s before and after that time. With Linear it is good
-// for 60 s, and the time is in the body, which is read only after the signature was verified.
-// One that covers the address it was posted to finds it in [Request.URL].
+// Some proofs cover a time in a header, so Verify and Sign get the time. Such a proof is
+// valid for 300 s before and after that time. With Linear it is valid for 60 s, and the
+// time is in the body, which is read only after the signature was verified. A proof that
+// covers the address of the request needs [Request.URL].
 //
-// Where a header holds several signatures, any that matches will do, and those of
-// unknown versions or that cannot be read are passed over, so that a sender may
-// move to a new version. If nothing is left that can be read, the header is
-// Invalid; if nothing that is left matches, the request is Unauthorized.
+// If a header contains several signatures, one that matches is enough. Signatures of
+// unknown versions, and unreadable ones, are ignored, so that a sender may change to a new
+// version. If no readable signature is left, the header is Invalid. If none of the readable
+// ones matches, the request is Unauthorized.
 //
 // verify is pure: it imports core, core/endpoint for the keys of Standard Webhooks, and the
 // standard library without net/http and os.
@@ -39,7 +37,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Request is what a scheme may look at.
+// A Request is the part of a request that a scheme may read.
 type Request struct {
 	// Header returns every value of the named header, in order. The name's case
 	// does not matter; [net/http.Header.Values] is such a function.
@@ -48,15 +46,15 @@ type Request struct {
 	// Body as received, byte for byte.
 	Body []byte
 
-	// URL is the address the sender posted to, as it saw it: server.public_url with
-	// the path and query of the request. Empty if that is not known.
+	// URL is the address of the request, as its sender sees it: server.public_url with the
+	// path and query of the request. It is empty if that is unknown.
 	URL string
 }
 
 // A Message is a request to be signed, as a sender would send it.
 type Message struct {
-	ID          string // the sender's name for it, for standard-webhooks, which signs one
-	URL         string // where it goes, as its receiver calls itself in public
+	ID          string // the sender's id of it, which standard-webhooks signs
+	URL         string // its address, with the public name of the receiver
 	ContentType string // for twilio, which covers the fields of a form
 	Body        []byte
 }
@@ -64,15 +62,15 @@ type Message struct {
 // A Scheme verifies and signs requests in one provider's way. It is safe for
 // concurrent use.
 type Scheme interface {
-	// Verify returns nil if the holder of one of the secrets sent the request. It
-	// returns a [core.Refusal] otherwise: Invalid if the proof cannot be read,
-	// Unauthorized if it is absent, wrong, or outside the time it is good for. Any
-	// other error says that this could not be found out.
+	// Verify returns nil if the holder of one of the secrets sent the request. Otherwise it
+	// returns a [core.Refusal]: Invalid if the proof cannot be read, Unauthorized if the
+	// proof is absent, wrong, or outside its time. Any other error says that the check
+	// itself failed.
 	Verify(r Request, now time.Time) error
 
-	// Sign returns the headers that prove a message to Verify, made with the first
-	// secret. It fails if that secret can only verify, or if the message lacks what
-	// the scheme covers.
+	// Sign returns the headers that prove a message to Verify, made with the first secret.
+	// It fails if that secret can only verify, or if the message lacks data that the scheme
+	// covers.
 	Sign(m Message, now time.Time) (map[string]string, error)
 }
 
@@ -86,16 +84,16 @@ type Options struct {
 	// takes it. Empty means [DefaultSignatureHeader].
 	SignatureHeader string
 
-	// PublicURL says that [Request.URL] will be there. The scheme "twilio" cannot do
-	// without; others do not care.
+	// PublicURL says that [Request.URL] will be set. The scheme "twilio" needs it; others
+	// ignore it.
 	PublicURL bool
 }
 
-// A Cover is the part of a request that the proof of a scheme covers, as far as it matters
-// for an attacker who has captured a request and sends it again.
+// A Cover is the part of a request that the proof of a scheme covers. It determines how an
+// attacker can reuse a captured request.
 type Cover struct {
-	// Window is how long a proof is good, before and after the time that it covers. 0 means
-	// that it covers no time and never expires.
+	// Window is for how long a proof is valid, before and after the time that it covers. 0
+	// means that it covers no time and never expires.
 	Window time.Duration
 
 	// BodyAlone says that the proof covers the body, byte for byte, and nothing else. So
@@ -158,8 +156,8 @@ func Names() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(schemes)), slices.Collect(maps.Keys(aliases)))))
 }
 
-// Schemes lists the names in the documentation, in alphabetical order: those of which the
-// proofs have a cover that suits, or all if suits is nil.
+// Schemes lists the names in the documentation, in alphabetical order. It lists the schemes
+// whose cover suits, or all if suits is nil.
 func Schemes(suits func(Cover) bool) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(schemes)) {
 		if suits == nil || suits(schemes[name].cover) {
@@ -169,9 +167,8 @@ func Schemes(suits func(Cover) bool) (names []string) {
 	return names
 }
 
-// New makes the scheme with this name. An unknown name is an error, never a
-// scheme that lets everything pass. Errors name the option at fault, and never
-// quote a secret.
+// New makes the scheme with this name. An unknown name is an error, never a scheme that
+// accepts every request. Errors name the faulty option, and never quote a secret.
 func New(name string, o Options) (Scheme, error) {
 	k, ok := kindCalled(name)
 	if !ok {
@@ -212,9 +209,9 @@ func refuse(k core.Kind, header, why string) error {
 	return &core.Refusal{Kind: k, Message: "Invalid signature", Cause: errors.New(header + " " + why)}
 }
 
-// single returns the one value of a header, which may have an older name, too. A
-// header may be repeated, but only with the same value: which of two would another
-// reader of the request believe?
+// single returns the one value of a header, which may also have an older name. A repeated
+// header must have the same value each time: another reader of the request might use the
+// other value.
 func single(r Request, names ...string) (string, error) {
 	var value string
 	found := false
