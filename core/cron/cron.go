@@ -2,30 +2,29 @@
 // seconds in front, in UTC, at a fixed offset or in a named zone, and stores an event for each
 // slot.
 //
-// The idea to know: a slot's name is its Unix time, and the store takes each name of a
-// source once. So any number of processes may tick at once and again after a crash, and
-// nothing has to be elected or locked. The marks in the calendar decide nothing about
-// that. They only tell a slot that nobody looked at from one that was fired, so that a
-// tick need not go through all slots of the last five minutes, and can say which ones
-// before that were missed. So a mark is written after what it covers was fired, and
-// may be lost.
+// The idea to know: a slot's name is its Unix time, and the store accepts each name of a
+// source once. So any number of processes may tick at once and again after a crash, without
+// an election or a lock. The marks in the calendar are not needed for that. They
+// distinguish a slot that no process watched from a slot that was fired. So a tick need not
+// go through all slots of the last five minutes, and can report the earlier ones that were
+// missed. A mark is therefore written after its slots were fired, and may be lost.
 //
-// Schedules are judged here before the library sees them. Its parser reads more than
-// this project promises (zone prefixes, @every) and panics on some of that, so
-// anything outside a small set of characters and a field count of five or six never
-// reaches it. A schedule that names no real date, such as 30 February, is refused at
-// load instead of being searched for at every tick.
+// Schedules are checked here before the library reads them. Its parser accepts more than
+// this project promises (zone prefixes, @every) and panics on some of that. So it only gets
+// texts of a small set of characters with five or six fields. A schedule without a real
+// date, such as 30 February, is refused at load, instead of being searched for at every
+// tick.
 //
-// The library only computes with wall time, as if all zones were UTC. wall.go says at which
-// instant the clock of a zone first shows a wall time, or one after it. So a slot in the hour
-// that a clock skips fires once, when the hour is skipped, and a slot in the hour that a clock
-// repeats fires once, the first time. The library's own treatment of zones was rejected: it
-// drops the slots of a skipped hour and fires those of a repeated hour twice.
+// The library only computes with wall time, as if all zones were UTC. wall.go finds the
+// instant at which the clock of a zone first shows a wall time, or a later one. So a slot
+// in the hour that a clock skips fires once, when the hour is skipped. A slot in the hour
+// that a clock repeats fires once, the first time. The library's own treatment of zones was
+// rejected: it drops the slots of a skipped hour and fires those of a repeated hour twice.
 //
-// The package does no IO but the zones: the standard library reads those of the machine, and
-// if there are none, those in the binary. It may import core, the standard library's pure
-// packages and the schedule parser; schedules alone (cron.go, slots.go, wall.go, zone.go) need
-// no core.
+// The package does no IO except for zones: the standard library reads those of the machine,
+// and if there are none, those in the binary. It may import core, the standard library's
+// pure packages and the schedule parser. The files about schedules alone (cron.go,
+// slots.go, wall.go, zone.go) need no core.
 package cron
 
 import (
@@ -40,7 +39,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// A Schedule tells when a cron source fires. The zero Schedule never fires; Parse makes useful ones.
+// A Schedule is the times of a cron source. The zero Schedule never fires; Parse makes
+// useful ones.
 type Schedule struct {
 	spec *cron.SpecSchedule // in wall time: see wall.go
 	zone *time.Location
@@ -59,7 +59,7 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return instant(s.zone, slot)
 }
 
-// A field is one column of a schedule: what a message calls it and what it may hold.
+// A field is one column of a schedule: its name in messages and its permitted values.
 type field struct {
 	name, allowed string
 	option        cron.ParseOption
@@ -91,9 +91,10 @@ var words = map[string]string{
 	"@yearly":  "0 0 1 1 *",
 }
 
-// Parse reads a schedule of five fields (minute, hour, day of month, month, day of week), or six with seconds in
-// front, or one of the words @hourly, @daily, @weekly, @monthly and @yearly, in a zone as ParseZone takes it. The error
-// names the field that is wrong and what it may hold.
+// Parse reads a schedule of five fields (minute, hour, day of month, month, day of week),
+// or six with seconds in front, or one of the words @hourly, @daily, @weekly, @monthly and
+// @yearly. The zone has the format of ParseZone. The error names the wrong field and its
+// permitted values.
 func Parse(schedule, zone string) (Schedule, error) {
 	loc, err := ParseZone(zone)
 	if err != nil {
@@ -118,7 +119,8 @@ func Parse(schedule, zone string) (Schedule, error) {
 	return s, nil
 }
 
-// spelledOut writes a word as the fields that it stands for, and refuses what must not reach the parser.
+// spelledOut replaces a word by its fields, and refuses text that must not reach the
+// parser.
 func spelledOut(schedule string) (string, error) {
 	word := strings.TrimSpace(schedule)
 	if !strings.HasPrefix(word, "@") {
@@ -153,7 +155,7 @@ func sundays(column string) string {
 	return strings.Join(parts, ",")
 }
 
-// weekday is the number of a day, as a number or a name.
+// weekday returns the number of a day, given as a number or a name.
 func weekday(text string) (int, bool) {
 	if i := slices.Index([]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}, strings.ToLower(text)); i >= 0 {
 		return i, true
@@ -162,7 +164,7 @@ func weekday(text string) (int, bool) {
 	return day, err == nil && day >= 0 && day <= 7
 }
 
-// guard refuses what must not reach the parser.
+// guard refuses text that must not reach the parser.
 func guard(schedule string) error {
 	if len(schedule) > longest {
 		return fmt.Errorf("a schedule has at most %d characters", longest)
@@ -176,7 +178,8 @@ func guard(schedule string) error {
 	return nil
 }
 
-// explain finds the field that the parser refuses, by trying each alone: its own message speaks of Go's parsing.
+// explain finds the field that the parser refuses, by trying each alone: the parser's own
+// message is about Go's parsing.
 func explain(parts []string) error {
 	columns := fields[len(fields)-len(parts):]
 	for i, c := range columns {

@@ -27,8 +27,8 @@ func (s Schedule) Span(from, to time.Time) Span {
 	return Span{Slots: n - s.merged(from, to), First: s.Next(from), Last: instant(s.zone, last)}
 }
 
-// merged is how many slots after from and up to to fire together with a slot before them,
-// because the clock left them out.
+// merged counts the slots after from and up to to that fire together with an earlier slot,
+// because the clock skipped them.
 func (s Schedule) merged(from, to time.Time) (n int) {
 	for at := from; ; {
 		change := changeAfter(s.zone, at)
@@ -41,7 +41,7 @@ func (s Schedule) merged(from, to time.Time) (n int) {
 	}
 }
 
-// count counts the slots after a wall time and up to another one, and tells the last.
+// count counts the slots after a wall time and up to another one, and returns the last.
 func count(f *cron.SpecSchedule, from, to time.Time) (n int, last time.Time) {
 	for slot := f.Next(from); !slot.IsZero() && !slot.After(to); {
 		end := endOfDay(slot)
@@ -56,7 +56,7 @@ func count(f *cron.SpecSchedule, from, to time.Time) (n int, last time.Time) {
 	return n, last
 }
 
-// endOfDay is the last second of the day.
+// endOfDay returns the last second of the day.
 func endOfDay(t time.Time) time.Time {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 23, 59, 59, 0, t.Location())
@@ -76,7 +76,7 @@ func onDay(f *cron.SpecSchedule, t time.Time) int {
 	return (hours*below(f.Minute, 60)+minutes)*perMinute + seconds
 }
 
-// lastOfDay is the last slot of t's day up to t, on a day that has one.
+// lastOfDay returns the last slot of t's day up to t, on a day that has one.
 func lastOfDay(f *cron.SpecSchedule, t time.Time) time.Time {
 	t = t.Truncate(time.Second)
 	n := onDay(f, t)
@@ -87,7 +87,7 @@ func lastOfDay(f *cron.SpecSchedule, t time.Time) time.Time {
 	return t.Add(-time.Duration(back) * time.Second)
 }
 
-// holds tells whether a field, a set of bits, has a value.
+// holds reports whether a field, a set of bits, contains a value.
 func holds(set uint64, value int) bool { return set&(1<<value) != 0 }
 
 // below counts the values of a field below a bound.

@@ -10,13 +10,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// grace is how old a slot may be and still be fired. It is also how far a mark may be
-// ahead of the clock before the clock that set it is taken to have been wrong.
+// grace is the largest age at which a slot is still fired. It is also how far a mark may be
+// ahead of the clock. A mark that is farther ahead was set by a wrong clock.
 const grace = 5 * time.Minute
 
-// Bounds of a round: how many sources fire at the same time, so that their events
-// share a commit, and how many slots of each, so that one that catches up does not
-// keep the others waiting.
+// Bounds of a round: how many sources fire at the same time, so that their events share a
+// commit, and how many slots of each. So a source that catches up does not delay the
+// others.
 const (
 	maxSources = 16
 	maxSlots   = 30
@@ -26,21 +26,21 @@ const (
 type Source struct {
 	Name string
 
-	// Text is the schedule and its zone as they are configured. When it changes, the
-	// source begins anew.
+	// Text is the schedule and its zone as they are configured. When it changes, the source
+	// begins at now.
 	Text     string
 	Schedule Schedule
 }
 
-// Deps is what a ticker works with.
+// Deps are the dependencies of a ticker.
 type Deps struct {
 	Calendar core.Calendar
 	Clock    core.Clock
 	Observe  core.Observer
 
-	// Fire stores the event of a slot. Fired again, by whatever process and however
-	// much later, the slot must bring no second event. It is called for several sources
-	// at the same time, for one source in the order of its slots.
+	// Fire stores the event of a slot. Firing a slot again must store no second event, in
+	// any process and at any later time. It is called for several sources at the same time,
+	// and for one source in the order of its slots.
 	Fire func(ctx context.Context, source string, slot time.Time) error
 }
 
@@ -58,15 +58,15 @@ func New(d Deps, sources []Source) *Ticker { return &Ticker{Deps: d, sources: so
 // than five minutes, oldest first, and then moves the marks. Slots that are older are
 // stated as core.Skipped. A source without a mark begins at now.
 //
-// With a zero Rest it returns once nothing is due that was due when it began, with
-// the errors it met. Else it waits for the slots to come, until ctx is done or the
-// budget is over, and reads no mark again; it states errors as core.Troubled and tries
-// again after 1 to 30 seconds what failed. Rest is the longest it goes without a look
-// at the clock, which somebody may set.
+// With a zero Rest it returns once all slots that were due at its beginning are fired, with
+// the errors that occurred. Otherwise it waits for further slots, until ctx is done or the
+// budget is over. It does not read the marks again. It states errors as core.Troubled, and
+// repeats a failed operation after 1 to 30 seconds. Rest is the longest time between two
+// readings of the clock, which an operator may set.
 //
-// A brief tick with a Rest returns once there is no slot before Until and nothing is to be
-// tried again, and if its time is over before that, with the errors of its last round. If
-// the budget has an End, nothing is fired in the last two seconds before it.
+// A brief tick with a Rest returns once no slot comes before Until and nothing is to be
+// repeated. If its time is over before that, it returns the errors of its last round. If
+// the budget has an End, no slot is fired in the last two seconds before it.
 func (t *Ticker) Tick(ctx context.Context, b core.Budget) error {
 	k := &tick{Ticker: t, budget: b, now: t.Clock}
 	if b.Rest == 0 {
@@ -89,7 +89,7 @@ func (t *Ticker) Tick(ctx context.Context, b core.Budget) error {
 	return nil
 }
 
-// joined are failures as one error, nil if there are none.
+// joined returns failures as one error, nil if there are none.
 func joined(failed []core.Troubled) error {
 	var all []error
 	for _, f := range failed {
@@ -108,18 +108,18 @@ type tick struct {
 	trouble backoff // with the calendar
 }
 
-// A course is how far a source has come.
+// A course is the position of a source.
 type course struct {
 	Source
 	done    time.Time // slots up to here are dealt with
 	next    time.Time // the first slot after done; zero if there is none
-	unsaved bool      // the calendar does not know yet
-	back    bool      // done is to take the place of a later mark
+	unsaved bool      // the calendar does not have it yet
+	back    bool      // done replaces a later mark
 	skipped Span      // not stated yet
 	trouble backoff
 }
 
-// once fires what is due now.
+// once fires the slots that are due now.
 func (k *tick) once(ctx context.Context) error {
 	began := k.Clock()
 	k.now = func() time.Time { return began }
@@ -138,7 +138,7 @@ func (k *tick) over(ctx context.Context) bool {
 // endGrace is how long before the end of the process the last slot is fired, at the latest.
 const endGrace = 2 * time.Second
 
-// until is when to fire no more; zero if that is never.
+// until returns when to stop firing; zero means never.
 func (k *tick) until() time.Time {
 	last := k.budget.End.Add(-endGrace)
 	if k.budget.End.IsZero() || !k.budget.Until.IsZero() && k.budget.Until.Before(last) {
@@ -147,8 +147,8 @@ func (k *tick) until() time.Time {
 	return last
 }
 
-// through tells whether a brief tick has nothing to wait for: no slot comes before its
-// time is over, and nothing is to be tried again.
+// through reports whether a brief tick can return: no slot comes before its time is over,
+// and nothing is to be repeated.
 func (k *tick) through() bool {
 	until := k.until()
 	for _, c := range k.courses {
@@ -159,18 +159,18 @@ func (k *tick) through() bool {
 	return k.begun
 }
 
-// round fires what is due, or a part of it, and writes the marks of all sources that
-// got on. A context that ends stops the firing; what was fired is marked.
+// round fires the due slots, or a part of them, and writes the marks of all sources that
+// moved. If ctx ends, the firing stops, and the fired slots are marked.
 func (k *tick) round(ctx context.Context) (failed []core.Troubled) {
 	if !k.begun {
 		if failed = k.tryTo("read marks", func() error { return k.begin(ctx) }); !k.begun {
 			if ctx.Err() != nil {
-				return nil // it was cut short by whoever ends the tick
+				return nil // the end of ctx interrupted it
 			}
 			return failed
 		}
-		// Sources that begin now get their marks before anything is fired, so that from
-		// here on no slot goes unnoticed.
+		// Sources that begin now get their marks before any slot is fired, so that from
+		// here on no slot is overlooked.
 		failed = k.tryTo("mark", func() error { return k.save(ctx) })
 	}
 	for _, c := range k.courses {
@@ -180,7 +180,7 @@ func (k *tick) round(ctx context.Context) (failed []core.Troubled) {
 	return append(failed, k.tryTo("mark", func() error { return k.save(ctx) })...)
 }
 
-// tryTo does something with the calendar, unless it is to be left alone for a while.
+// tryTo does an operation with the calendar, unless its backoff is running.
 func (k *tick) tryTo(do string, try func() error) []core.Troubled {
 	if !k.trouble.over(k.now()) {
 		return nil
@@ -218,9 +218,9 @@ func (k *tick) begin(ctx context.Context) error {
 	return nil
 }
 
-// follow keeps a course within reach of the clock. A mark far ahead was set by a clock
-// that was wrong, and slots on the way to it were skipped; they are fired when their
-// time comes, and those that were fired before bring no second event.
+// follow keeps a course close to the clock. A mark far ahead was set by a wrong clock, and
+// slots before it were skipped. They are fired when their time comes. Slots that were fired
+// before store no second event.
 func (c *course) follow(now time.Time) {
 	if c.done.Sub(now) > grace {
 		c.move(now.Add(-grace))
@@ -228,7 +228,7 @@ func (c *course) follow(now time.Time) {
 	}
 }
 
-// move moves a course on to a slot that has been dealt with.
+// move moves a course to a slot that is dealt with.
 func (c *course) move(to time.Time) {
 	c.done, c.next, c.unsaved = to, c.Schedule.Next(to), true
 }
@@ -237,7 +237,7 @@ func (c *course) due(now time.Time) bool {
 	return !c.next.IsZero() && !c.next.After(now) && c.trouble.over(now)
 }
 
-// due are the courses with a slot to be fired.
+// due returns the courses with a due slot.
 func (k *tick) due() (due []*course) {
 	now := k.now()
 	for _, c := range k.courses {
@@ -301,8 +301,8 @@ func (c *course) skip(before time.Time) {
 	c.skipped = s
 }
 
-// save writes the marks of the sources that got on, in one write, and states what
-// they skipped. It does so too when ctx is done.
+// save writes the marks of the sources that moved, in one write, and states the slots that
+// they skipped. It also does so when ctx is done.
 func (k *tick) save(ctx context.Context) error {
 	var moved []*course
 	var marks, away []core.Mark
@@ -312,7 +312,7 @@ func (k *tick) save(ctx context.Context) error {
 		}
 		moved, marks = append(moved, c), append(marks, core.Mark{Source: c.Name, Schedule: c.Text, Until: c.done})
 		if c.back {
-			// A mark goes back only by way of another schedule.
+			// A mark only moves back by way of another schedule.
 			away = append(away, core.Mark{Source: c.Name, Until: c.done})
 		}
 	}
@@ -333,7 +333,7 @@ func (k *tick) save(ctx context.Context) error {
 	return nil
 }
 
-// sleep waits until there is something to do: a slot, or another try.
+// sleep waits until the next slot or the next retry.
 func (k *tick) sleep(ctx context.Context) {
 	now := k.now()
 	d := k.budget.Rest
@@ -374,8 +374,8 @@ func (b *backoff) fail(now time.Time) {
 	b.until = now.Add(b.wait)
 }
 
-// left is how long to wait. More than the whole wait is left if the clock was set
-// back meanwhile: that is not waited for.
+// left returns how long to wait. If the clock was set back, more than the whole wait is
+// left; then it returns 0.
 func (b *backoff) left(now time.Time) time.Duration {
 	if left := b.until.Sub(now); left > 0 && left <= b.wait {
 		return left

@@ -2,24 +2,24 @@ package cron
 
 import "time"
 
-// A wall time is what a clock on a wall of a zone shows. It is written as a time in UTC with
-// the same date and clock. A clock that goes back shows some wall times twice, and one that
-// goes forward leaves some out. Slots go by the latest wall time that the clock has shown
-// so far: that time never goes back. A slot fires when that comes to be the slot's wall time or a
-// later one.
+// A wall time is the time that a clock in a zone shows. It is written as a time in UTC with
+// the same date and clock. A clock that goes back shows some wall times twice, and a clock
+// that goes forward skips some. Slots follow the latest wall time that the clock has shown
+// so far: that time never goes back. A slot fires when that time reaches or passes the
+// slot's wall time.
 
-// farthest is more than two clocks of zones ever were apart, and more than a clock was ever
-// put forward or back.
+// farthest is more than any two zones' clocks ever differed, and more than any clock was
+// ever moved.
 const farthest = 26 * time.Hour
 
-// wallAt is the wall time at an instant.
+// wallAt returns the wall time at an instant.
 func wallAt(zone *time.Location, t time.Time) time.Time {
 	_, seconds := t.In(zone).Zone()
 	return t.UTC().Add(time.Duration(seconds) * time.Second)
 }
 
-// latest is the latest wall time that the clock of a zone has shown up to an instant, that
-// instant included.
+// latest returns the latest wall time that the clock of a zone has shown up to an instant,
+// that instant included.
 func latest(zone *time.Location, t time.Time) time.Time {
 	wall := wallAt(zone, t)
 	for at := t; ; {
@@ -34,10 +34,10 @@ func latest(zone *time.Location, t time.Time) time.Time {
 	}
 }
 
-// changeAfter is an instant after another one up to which the clock of a zone runs evenly; the
-// zero time says for ever. Where a zone follows its last rule for ever, from about 2038 on, the
-// standard library also ends a period at the end of a year, and on 31 December of a leap year it
-// tells an end that has passed.
+// changeAfter returns a later instant up to which the clock of a zone runs evenly; the zero
+// time means for ever. From about 2038 on, zones follow their last rule. There the standard
+// library also ends a period at the end of a year, and on 31 December of a leap year it
+// returns an end that has passed.
 func changeAfter(zone *time.Location, t time.Time) time.Time {
 	_, end := t.In(zone).ZoneBounds()
 	if !end.IsZero() && !end.After(t) {
@@ -46,8 +46,8 @@ func changeAfter(zone *time.Location, t time.Time) time.Time {
 	return end
 }
 
-// instant is the first instant at which the clock of a zone shows a wall time, or a later
-// one if the clock leaves it out.
+// instant returns the first instant at which the clock of a zone shows a wall time, or a
+// later one if the clock skips it.
 func instant(zone *time.Location, wall time.Time) time.Time {
 	for at := wall.Add(-farthest); ; {
 		_, seconds := at.In(zone).Zone()

@@ -12,7 +12,7 @@ import (
 
 var offset = regexp.MustCompile(`^([+-])([0-9]{2}):([0-5][0-9])$`)
 
-// zoneRule is what a zone may be.
+// zoneRule describes a valid zone.
 const zoneRule = "must be UTC, a zone such as Europe/Berlin, or a fixed offset such as +09:00"
 
 // ParseZone reads "UTC", the name of a zone of the IANA database, or a fixed offset "+HH:MM" or "-HH:MM" of at most
@@ -60,8 +60,8 @@ var regions = []string{"Africa", "America", "Antarctica", "Asia", "Atlantic", "A
 // longestZone bounds a name that is worth guessing about.
 const longestZone = 64
 
-// nearZone is a zone whose name was perhaps meant: in other case, with blanks, or a city without its region. It is
-// empty if there is none.
+// nearZone returns a zone whose name was perhaps meant: in another case, with blanks, or a
+// city without its region. It is empty if there is none.
 func nearZone(name string) string {
 	if len(name) > longestZone {
 		return ""
@@ -79,7 +79,8 @@ func nearZone(name string) string {
 	return ""
 }
 
-// properName is a name as the database writes most: each word with a capital, words joined by _.
+// properName returns a name in the usual spelling of the database: each word with a
+// capital, words joined by _.
 func properName(name string) string {
 	letters := []byte(strings.ToLower(strings.ReplaceAll(strings.TrimSpace(name), " ", "_")))
 	for i, c := range letters {
