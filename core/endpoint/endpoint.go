@@ -1,13 +1,11 @@
-// Package endpoint judges the shape of what users configure for outgoing calls:
-// where to, with which headers, and signed with what. The same functions are asked when a
-// configuration is loaded and before each use, so that a handler which passed
-// the one cannot fail the other, job after job.
+// Package endpoint checks the format of users' settings for outgoing calls: addresses,
+// headers and signing keys. The same functions run when a configuration is loaded and
+// before each use. So a handler that passed at load cannot fail at each job.
 //
-// The idea to know: shapes that resolvers and URL parsers read differently are
-// refused, since a guard would then judge another host than the one dialled.
-// Which addresses may be dialled is not judged here but by the dialler, in
-// core/egress. No error quotes a URL or a header's value: they may hold
-// credentials.
+// The idea to know: formats that resolvers and URL parsers read differently are refused,
+// since a guard would then judge another host than the dialled one. The dialler in
+// core/egress decides which addresses are permitted. No error quotes a URL or a header's
+// value: they may contain credentials.
 //
 // endpoint is pure; it imports the standard library only.
 package endpoint
@@ -23,12 +21,11 @@ import (
 	"strings"
 )
 
-// ParseURL reads an address that requests are to be sent to. It is http or https,
-// without user information and zone. Its host is an IPv6 address in brackets, an
-// IPv4 address of four plain decimal parts, or a name whose last label is no
-// number: 2130706433, 0x7f.1 and 127.1 are addresses to some resolvers and names
-// to others. That is the WHATWG URL Standard's rule for a host that ends in a
-// number (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+// ParseURL reads an address for requests. It is http or https, without user information and
+// zone. Its host is an IPv6 address in brackets, an IPv4 address of four plain decimal
+// parts, or a name whose last label is not a number: 2130706433, 0x7f.1 and 127.1 are
+// addresses to some resolvers and names to others. That is the WHATWG URL Standard's rule
+// for a host that ends in a number (https://url.spec.whatwg.org/#ends-in-a-number-checker).
 func ParseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -50,7 +47,7 @@ func ParseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// CheckURL tells what ParseURL finds wrong with an address.
+// CheckURL returns the error of ParseURL for an address.
 func CheckURL(raw string) error {
 	_, err := ParseURL(raw)
 	return err
@@ -69,11 +66,11 @@ func checkPort(u *url.URL) error {
 	return nil
 }
 
-// CheckHost tells what is wrong with a host that stands alone, without brackets
-// and port.
+// CheckHost checks a host that stands alone, without brackets and port. It returns nil if
+// the host is valid.
 func CheckHost(host string) error { return checkHost(host, false) }
 
-// checkHost judges a host without its brackets.
+// checkHost checks a host without its brackets.
 func checkHost(host string, bracketed bool) error {
 	if bracketed {
 		if addr, err := netip.ParseAddr(host); err != nil || !addr.Is6() || addr.Zone() != "" {
@@ -100,29 +97,28 @@ func checkHost(host string, bracketed bool) error {
 }
 
 var (
-	// Underscores are not for host names (RFC 952), but container networks have them.
-	// A label's length is counted apart: counted repetitions take long to compile.
+	// Underscores are not for host names (RFC 952), but container networks have them. The
+	// length of a label is checked separately: counted repetitions take long to compile.
 	hostForm = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
 
-	// numberLabel is a last label that makes resolvers take the whole host for an
-	// IPv4 address.
+	// numberLabel is a last label that makes resolvers read the whole host as an IPv4
+	// address.
 	numberLabel = regexp.MustCompile(`^([0-9]+|0[xX][0-9A-Fa-f]*)$`)
 
-	// asciiPunycode is a label that says nothing that plain ASCII could not say
-	// (CVE-2026-39821).
+	// asciiPunycode is a label whose decoded form is plain ASCII (CVE-2026-39821).
 	asciiPunycode = regexp.MustCompile(`(?i)^xn--(.*-)?$`)
 )
 
-// reserved headers are not a handler's to set: those of the connection (RFC 9110, section
-// 7.6.1), those that net/http derives from the request, the signature, and the header that
-// ends loops between gateways.
+// reserved are the headers that a handler cannot set. They are the headers of the connection
+// (RFC 9110, section 7.6.1), the headers that net/http makes from the request, the signature,
+// and the header that ends loops between gateways.
 var reserved = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Expect",
 	"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "X-Gateway-Hops",
 }
 
-// CheckHeader tells why a configured header cannot be sent; nil if it can.
+// CheckHeader returns why a configured header cannot be sent; nil if it can.
 func CheckHeader(name, value string) error {
 	switch {
 	case !IsHeaderName(name):

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ParseReceiverURL reads the address of a gRPC receiver: one that ParseURL accepts,
-// with nothing after host and port, since it would be ignored.
+// ParseReceiverURL reads the address of a gRPC receiver. It must be an address that
+// ParseURL accepts, with nothing after host and port, since gRPC would ignore that.
 func ParseReceiverURL(raw string) (*url.URL, error) {
 	u, err := ParseURL(raw)
 	if err != nil {
@@ -19,8 +19,8 @@ func ParseReceiverURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// CheckMetadata tells why a configured header cannot be sent over gRPC; nil if it
-// can: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests.
+// CheckMetadata returns why a configured header cannot be sent over gRPC; nil if it can:
+// https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#requests.
 func CheckMetadata(name, value string) error {
 	if err := CheckHeader(name, value); err != nil {
 		return err

@@ -76,24 +76,25 @@ func privateKey(key []byte) (SigningKey, error) {
 	return SigningKey{Private: pair, Public: pair.Public().(ed25519.PublicKey)}, nil
 }
 
-// PlainKey reports whether the bytes of a secret are its key, since the secret is no base64 and
-// no ed25519 key.
+// PlainKey reports whether the bytes of a secret are its key, because the secret is neither
+// base64 nor an ed25519 key.
 func PlainKey(secret string) bool {
 	key, err := ParseSigningKey(secret)
 	return err == nil && string(key.Symmetric) == secret
 }
 
-// LooksHex reports whether a secret is written in hexadecimal, as "openssl rand -hex" writes
-// it, and yet is base64 for the libraries: all hexadecimal digits are digits of base64. So its
-// key is neither its bytes nor the bytes that the hexadecimal digits stand for.
+// LooksHex reports whether a secret is hexadecimal, like the output of "openssl rand -hex",
+// while the libraries read it as base64: all hexadecimal digits are digits of base64. So
+// its key is neither its bytes nor the bytes that the hexadecimal digits stand for.
 func LooksHex(secret string) bool {
 	raw, err := hex.DecodeString(strings.TrimSpace(secret))
 	return err == nil && len(raw) >= 16
 }
 
-// decoded is the bytes of a text in base64, nil if it is none or has no bytes. It takes what
-// one of the libraries takes: the one for Go skips line breaks and needs the padding, the one
-// for JavaScript takes texts without padding and ignores a digit too many at the end.
+// decoded returns the bytes of a text in base64, nil if it is not base64 or has no bytes.
+// It accepts the texts that any of the libraries accepts. The library for Go skips line
+// breaks and needs the padding. The library for JavaScript accepts texts without padding
+// and ignores a superfluous digit at the end.
 func decoded(text string) []byte {
 	text = strings.TrimRight(strings.NewReplacer("\r", "", "\n", "").Replace(text), "=")
 	if len(text)%4 == 1 && isBase64Digit(text[len(text)-1]) {
