@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// BenchmarkIntake is what it costs to take in an event of 2 KB, from the router to
-// the commit on SQLite, while 32 senders post at the same time: cpu-µs/event is the
-// processor's time, of both user and system. The rows to compare are event,
-// which has one handler, with signed, and with handlers=100, of which one matches.
+// BenchmarkIntake measures the cost of one event of 2 KB, from the router to the commit on
+// SQLite, while 32 senders post at the same time. cpu-µs/event is the processor's time, both
+// user and system. Compare the row event, which has one handler, with the row signed, and
+// with the row handlers=100, of which one handler matches.
 func BenchmarkIntake(b *testing.B) {
 	handlers := func(n int) string {
 		var all strings.Builder

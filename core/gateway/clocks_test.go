@@ -18,9 +18,8 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry/metrics"
 )
 
-// TestClocks: stored times are by the database's clock, also the times in ids. Times that are
-// exchanged with other systems are by the machine's clock: signatures are judged and made by
-// it.
+// TestClocks: stored times, and times in ids, are from the database's clock. Times that other
+// systems see are from the machine's clock: it is used to make and to verify signatures.
 func TestClocks(t *testing.T) {
 	const ahead = -45 * time.Minute
 	clock := func() time.Time { return time.Now().Add(ahead) }
@@ -76,8 +75,8 @@ handlers: {billing: {source: shop, url: "`+url+`"}}
 	}
 }
 
-// TestSignaturesAreJudgedByTheMachine: a signature proves when the sender made it, whatever
-// time the database has.
+// TestSignaturesAreJudgedByTheMachine: the time in a signature is compared with the machine's
+// clock, even if the database's clock differs.
 func TestSignaturesAreJudgedByTheMachine(t *testing.T) {
 	c := load(t, "sources: {pay: {type: webhook, verify: stripe, secret: whsec_x}}\n")
 	g, err := gateway.New(c, gateway.Deps{

@@ -16,8 +16,8 @@ import (
 	"github.com/eventgateway/gateway/core/worker"
 )
 
-// An endless store always has jobs, and takes outcomes for good, both at once: what
-// is left is what the worker and the sender cost.
+// An endless store always has jobs and accepts all outcomes, both at once. A benchmark on it
+// measures only the worker and the sender.
 type endless struct {
 	core.Worklist
 	event      core.Event
@@ -58,11 +58,11 @@ func (e *endless) Strays(context.Context, time.Time, []core.Lane) (map[core.Lane
 	return nil, nil
 }
 
-// slots is how many deliveries are made at a time.
+// slots is how many deliveries run at a time.
 const slots = 32
 
-// BenchmarkDeliver sets the worker with its sender, 32 at a time, beside as many
-// loops over http.Client that post the same 2 KB, and the worker without a sender.
+// BenchmarkDeliver compares the worker with its sender, at 32 deliveries at a time, with as
+// many loops over http.Client that post the same 2 KB, and with the worker alone.
 func BenchmarkDeliver(b *testing.B) {
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	defer sink.Close()
@@ -103,8 +103,7 @@ func BenchmarkDeliver(b *testing.B) {
 	b.Run("worker", func(b *testing.B) { deliver(b, payload, delivered{}) })
 }
 
-// delivered is a handler that has taken everything before it is sent: what is left is
-// what the worker costs.
+// delivered is a sender that succeeds at once. A benchmark with it measures only the worker.
 type delivered struct{}
 
 func (delivered) Send(context.Context, core.TakenJob) worker.Reply {

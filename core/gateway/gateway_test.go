@@ -64,8 +64,7 @@ func newGateway(t testing.TB, c *config.Config, s core.Store) *gateway.Gateway {
 	return g
 }
 
-// serve serves until the returned function is called, which reports what Serve
-// returned.
+// serve starts Serve. The function stop ends it and returns its error.
 func serve(t *testing.T, g *gateway.Gateway) (base string, stop func() error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,8 +90,7 @@ func post(t *testing.T, url, body string) *http.Response {
 
 type delivery struct{ event, attempt, body string }
 
-// receiver answers each delivery with the next of the statuses, the last one
-// from then on.
+// receiver answers each delivery with the next of the statuses, and repeats the last one.
 func receiver(t *testing.T, statuses ...int) (url string, got chan delivery) {
 	t.Helper()
 	got = make(chan delivery, 100)
@@ -171,7 +169,8 @@ handlers: {billing: {source: shop, url: '`+url+`'}}`)
 	if jobs, err := s.Take(ctx, now, []core.Quota{{Lane: lane, N: 1, Hold: time.Hour}}); err != nil || len(jobs) != 1 {
 		t.Fatalf("Take = %v, %v", jobs, err)
 	}
-	// The taker is gone. A new process delivers although the lease has an hour left.
+	// The worker of the lease is gone. A new process delivers although the lease has an hour
+	// left.
 	_, stop := serve(t, newGateway(t, c, s))
 	if d := next(t, got); d.event != string(a.Event.ID) || d.attempt != "2" {
 		t.Errorf("delivery %+v, want attempt 2 of %s", d, a.Event.ID)
@@ -181,8 +180,8 @@ handlers: {billing: {source: shop, url: '`+url+`'}}`)
 	}
 }
 
-// TestFilterAndTransform: the filter looks at the payload as it came, the transform
-// makes what is sent.
+// TestFilterAndTransform: the filter reads the payload as it was received, and the transform
+// makes the body of the delivery.
 func TestFilterAndTransform(t *testing.T) {
 	url, got := receiver(t, 500, 200)
 	c := load(t, `
@@ -210,7 +209,7 @@ handlers:
 			t.Errorf("delivery %+v, want attempt %s of %s with %s", d, attempt, event, want)
 		}
 	}
-	post(t, base+"/events/shop/flood", `{"a": "`+strings.Repeat("a", 1<<19)+`", "total": 0}`) // eight times that is above 4 MiB
+	post(t, base+"/events/shop/flood", `{"a": "`+strings.Repeat("a", 1<<19)+`", "total": 0}`) // eight times this is more than 4 MiB
 	for {
 		jobs, err := s.Jobs(context.Background(), core.JobFilter{Lane: core.HandlerLane("broken")})
 		if err != nil {
@@ -250,8 +249,8 @@ func TestServeFailsWithItsListener(t *testing.T) {
 	}
 }
 
-// TestProviderNamesTheDelivery: GitHub's delivery id makes a redelivery a
-// duplicate only if intake knows that the source is GitHub's.
+// TestProviderNamesTheDelivery: a redelivery of GitHub is a duplicate by GitHub's delivery
+// id. This works only if intake knows that the source is GitHub.
 func TestProviderNamesTheDelivery(t *testing.T) {
 	c := load(t, `sources: {hub: {type: webhook, verify: github, secret: a-secret-of-twenty-four-bytes}}`)
 	base, stop := serve(t, newGateway(t, c, openStore(t, filepath.Join(t.TempDir(), "gateway.db"))))
@@ -279,8 +278,8 @@ func TestProviderNamesTheDelivery(t *testing.T) {
 	}
 }
 
-// TestAcceptedEventsWakeTheWorker: without the bell each of them would wait for
-// the worker's next look, three quarters of a second at least.
+// TestAcceptedEventsWakeTheWorker: without the bell, each event would wait for the worker's
+// next look, at least 750 ms.
 func TestAcceptedEventsWakeTheWorker(t *testing.T) {
 	url, got := receiver(t, 200)
 	c := load(t, `
@@ -289,7 +288,7 @@ sources: {shop: {type: event}}
 handlers: {billing: {source: shop, url: '`+url+`'}}`)
 	base, stop := serve(t, newGateway(t, c, openStore(t, filepath.Join(t.TempDir(), "gateway.db"))))
 	defer stop()
-	pause := time.NewTicker(50 * time.Millisecond) // it keeps looking for a moment after each
+	pause := time.NewTicker(50 * time.Millisecond) // after each event, the worker keeps looking for a moment
 	defer pause.Stop()
 	began := time.Now()
 	for range 20 {

@@ -15,8 +15,8 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// TestRetiredHearNothing: the bell rings for the newest generation alone, whatever became
-// of the others, or there would be more to ring with each configuration.
+// TestRetiredHearNothing: the bell has listeners of the newest generation only. Otherwise the
+// number of listeners would grow with each reload.
 func TestRetiredHearNothing(t *testing.T) {
 	conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
 	if err != nil {

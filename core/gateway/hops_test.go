@@ -62,7 +62,7 @@ handlers:
 	}
 }
 
-// TestHopsAreReserved: no handler may set the header that ends loops.
+// TestHopsAreReserved: a handler's configuration cannot set the header that ends loops.
 func TestHopsAreReserved(t *testing.T) {
 	if endpoint.CheckHeader(core.HopsHeader, "1") == nil {
 		t.Error("a handler may set the header with the count of hops")

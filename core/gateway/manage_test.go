@@ -15,10 +15,10 @@ import (
 	record "github.com/eventgateway/gateway/core/wire"
 )
 
-// These tests hold that the management API is about what is stored, and about the
-// configuration that runs now.
+// These tests check that the management API shows the stored records, and uses the current
+// configuration.
 
-// told is what a gateway answers, as the record it is.
+// told returns the reply of a gateway, decoded as a record.
 func told[T any](t *testing.T, h http.Handler, route, body string) (reply T) {
 	t.Helper()
 	got := httpAsk(h, route, body)
@@ -55,8 +55,8 @@ workflows:
     steps: [{name: call, type: http, url: "http://192.0.2.1/"}]
 `
 
-// Events are replayed to those who are configured now, filters and params included, to
-// no end of keys they have seen, and are told with all that became of them.
+// A replay goes to the consumers of the current configuration, with filters and params. Keys
+// of earlier jobs do not prevent it. Inspect and export show all jobs and runs of the events.
 func TestReplayIsForThoseConfiguredNow(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "gateway.db"))
 	old := newGateway(t, load(t, before), s).Handler()
@@ -75,14 +75,14 @@ func TestReplayIsForThoseConfiguredNow(t *testing.T) {
 		t.Fatalf("events %+v, want five, the newest first", listed)
 	}
 	want := record.Replayed{Looked: 5, Events: 4, Jobs: 11, First: record.Text(listed[4].ID), Last: record.Text(listed[0].ID)}
-	for range 2 { // a replay is not a duplicate of itself
+	for range 2 { // a replay is not a duplicate of an earlier replay
 		for _, body := range []string{`{"dry_run": true}`, `{"limit": 5}`} {
 			if got := told[record.Replayed](t, h, "POST /api/events/replay", body); got != want {
 				t.Errorf("replay %s = %+v, want %+v", body, got, want)
 			}
 		}
 	}
-	lanes := [][]string{ // of each event, oldest first, after two replays
+	lanes := [][]string{ // of each event, the oldest first, after two replays
 		{"audit", "billing", "billing", "mail", "queue/work", "workflow/fulfil/call", "billing", "mail", "queue/work", "workflow/fulfil/call"},
 		{"audit", "billing", "mail", "queue/work", "workflow/fulfil/call", "mail", "queue/work", "workflow/fulfil/call"},
 		{"audit", "billing", "billing", "queue/work", "billing", "queue/work"},
@@ -112,7 +112,7 @@ func TestReplayIsForThoseConfiguredNow(t *testing.T) {
 			if tried := told[record.Attempts](t, h, "GET /api/jobs/"+string(j.ID)+"/attempts", ""); len(tried.Attempts) != len(event.Jobs[k].Attempts) {
 				t.Errorf("event %d, job %d: exported with %d attempts, want %d", i, k, len(event.Jobs[k].Attempts), len(tried.Attempts))
 			}
-			one.Jobs[k].Waiting = nil // which exports leave out: they tell what was, not what is
+			one.Jobs[k].Waiting = nil // exports leave it out, since it changes without a write
 			one.Jobs[k].Attempts = event.Jobs[k].Attempts
 		}
 		var declined []string
@@ -122,7 +122,7 @@ func TestReplayIsForThoseConfiguredNow(t *testing.T) {
 		if diff := cmp.Diff(unwanted[i], declined); diff != "" {
 			t.Errorf("event %d is not wanted by (-want +got):\n%s", i, diff)
 		}
-		one.Declined = nil // of the configuration of now, and so not exported
+		one.Declined = nil // it depends on the current configuration, so it is not exported
 		if diff := cmp.Diff(event, one); diff != "" {
 			t.Errorf("event %d (-exported +inspected):\n%s", i, diff)
 		}
@@ -149,7 +149,7 @@ alerts: [{url: "http://192.0.2.1/hook", type: slack, "on": [dlq]}]`), openStore(
 	}
 }
 
-// Somebody who tails sees what comes in and what becomes of it.
+// A tail shows accepted events, and then the changes of their jobs.
 func TestTailOfAGateway(t *testing.T) {
 	url, got := receiver(t, 200)
 	w := wire(t, billing(url, "events: []"))
@@ -170,7 +170,7 @@ func TestTailOfAGateway(t *testing.T) {
 	}
 }
 
-// A job that is retried is delivered at once, though the worker rests.
+// A job that is retried is delivered at once, even if the worker is idle.
 func TestRetryWakesTheWorker(t *testing.T) {
 	url, got := receiver(t, 500, 200)
 	w := wire(t, billing(url, "retry: {max: 1}"))

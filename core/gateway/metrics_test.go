@@ -31,7 +31,7 @@ queues: {work: {source: hooks}, locked: {source: hooks, api_key: a-queue-key-of-
 workflows: {fulfil: {source: shop, steps: [{name: reserve, url: 'https://handler.example/'}]}}
 alerts: [{url: 'https://chat.example/', type: slack, on: [dlq]}]`
 
-// scrape is what a handler tells who has the token, series by series.
+// scrape returns the value of each series of /metrics, read with the token.
 func scrape(t *testing.T, h http.Handler) map[string]string {
 	t.Helper()
 	r := httptest.NewRequest("GET", "/metrics", nil)
@@ -74,7 +74,8 @@ func TestMetricsHaveATokenOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestWhatAGatewayMeasures: facts, requests, calls of the store, and how the lanes stand.
+// TestWhatAGatewayMeasures: /metrics has facts, requests, calls of the store, and the state
+// of the lanes.
 func TestWhatAGatewayMeasures(t *testing.T) {
 	receiver, got := receiver(t, 500, 200)
 	c := load(t, `
@@ -115,8 +116,8 @@ queues: {work: {source: shop}}`)
 	}
 }
 
-// TestScrapesOutliveTheDatabase: what it cannot tell is left out, and that it could not is
-// counted.
+// TestScrapesOutliveTheDatabase: if the store fails, a scrape leaves out the series from the
+// store, and counts the error.
 func TestScrapesOutliveTheDatabase(t *testing.T) {
 	s := openStore(t, filepath.Join(t.TempDir(), "gateway.db"))
 	h := newGateway(t, load(t, measured), s).Handler()
@@ -124,7 +125,7 @@ func TestScrapesOutliveTheDatabase(t *testing.T) {
 		t.Errorf("queue_depth = %q, want 0", series[`gateway_queue_depth{queue="work"}`])
 	}
 	s.Close()
-	for try := 0; ; try++ { // for a second the answer of before is good
+	for try := 0; ; try++ { // the last answer is fresh for a second
 		series := scrape(t, h)
 		_, told := series[`gateway_queue_depth{queue="work"}`]
 		if failed := series[`gateway_store_errors_total{op="tallies"}`]; !told && failed != "0" && failed != "" {
@@ -137,15 +138,15 @@ func TestScrapesOutliveTheDatabase(t *testing.T) {
 	}
 }
 
-// An instant store accepts everything at once.
+// An instant store accepts every event at once and stores nothing.
 type instant struct{ core.Store }
 
 func (instant) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
 	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 }
 
-// TestNobodyOutsideMakesSeries: whatever is sent, what is measured has the names that are
-// configured, and what was sent is nowhere in it.
+// TestNobodyOutsideMakesSeries: for any requests, the labels of series are configured names
+// only. No text of a request is in them.
 func TestNobodyOutsideMakesSeries(t *testing.T) {
 	const requests = 100_000
 	store := instant{openStore(t, filepath.Join(t.TempDir(), "gateway.db"))}
@@ -189,7 +190,7 @@ func TestNobodyOutsideMakesSeries(t *testing.T) {
 
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// odd is a request as anybody may send one, three of four to a path that there is.
+// odd returns a random request. Three of four have a path that exists.
 func odd(random *rand.Rand, routes []web.Route) *http.Request {
 	one := func(of ...string) string { return of[random.IntN(len(of))] }
 	name := func() string { return fmt.Sprintf("s3cret-%d", random.Uint64()) }
@@ -221,7 +222,7 @@ func odd(random *rand.Rand, routes []web.Route) *http.Request {
 	return r
 }
 
-// TestNames: whatever a run may call a step has a series.
+// TestNames: each name that a run may use for a step has a series.
 func TestNames(t *testing.T) {
 	c := load(t, `
 sources: {shop: {type: event}, hooks: {type: webhook}, nightly: {type: cron, schedule: '0 1 * * *'}}

@@ -27,7 +27,7 @@ alerts:
 	refuses = `  - {url: "RECEIVER/T000/s3cret", type: slack, on: [verification_failure]}` + "\n"
 )
 
-// A world of places: one database, and the gateways that have worked on it.
+// placed is one database, and the gateways that have worked on it.
 type placed struct {
 	t        *testing.T
 	store    core.Store
@@ -41,7 +41,7 @@ func newPlaced(t *testing.T) *placed {
 	return &placed{t: t, store: openStore(t, filepath.Join(t.TempDir(), "gateway.db")), receiver: r.URL}
 }
 
-// gateway is one with these alerts.
+// gateway returns a gateway with these alerts.
 func (p *placed) gateway(alerts string) *gateway.Gateway {
 	p.t.Helper()
 	c := load(p.t, placesHead+strings.ReplaceAll(alerts, "RECEIVER", p.receiver))
@@ -55,8 +55,8 @@ func (p *placed) gateway(alerts string) *gateway.Gateway {
 	return g
 }
 
-// Jobs of alerts are named after their place's number in the configuration, with its host, in
-// the API, in metrics and in the log, and are found by that name.
+// The API, metrics and the log name the jobs of an alert by the number of its place in the
+// configuration, with the place's host. The API finds them by that name.
 func TestAlertsAreNamedAfterTheirPlace(t *testing.T) {
 	p := newPlaced(t)
 	g := p.gateway(quiet + refuses)
@@ -80,7 +80,7 @@ func TestAlertsAreNamedAfterTheirPlace(t *testing.T) {
 		}
 	}
 
-	// In another order, the job has another name; without its place, the stored one.
+	// In another order, the job has another name. Without its place, it has the stored name.
 	g = p.gateway(refuses + quiet)
 	if again := p.dead(g, "alert/1", "alert/1", "127.0.0.1"); again != job {
 		t.Errorf("alert/1 lists job %s, want %s, whose place is the first now", again, job)
@@ -102,7 +102,8 @@ func TestAlertsAreNamedAfterTheirPlace(t *testing.T) {
 	p.dead(p.gateway(quiet), string(stored.Lane), string(stored.Lane), "")
 }
 
-// dead is the only job of a place, which is dead and shown with this name and host everywhere.
+// dead checks that a place has one job, and that the job is dead and has this name and host
+// everywhere. It returns the job's id.
 func (p *placed) dead(g *gateway.Gateway, filter, name, host string) core.ID {
 	p.t.Helper()
 	h := g.Handler()
@@ -138,7 +139,7 @@ func (p *placed) dead(g *gateway.Gateway, filter, name, host string) core.ID {
 	return job.ID
 }
 
-// grepped is the lines of a text that contain a word.
+// grepped returns the lines of a text that contain a word.
 func grepped(text, word string) (lines string) {
 	for line := range strings.Lines(text) {
 		if strings.Contains(line, word) {

@@ -29,16 +29,16 @@ import (
 	"github.com/eventgateway/gateway/infra/test/golden"
 )
 
-// A program is one under test, with its log.
+// A program is a Program under test, with its log.
 type program struct {
 	*gateway.Program
 	t     *testing.T
 	store core.Store
-	url   string // once it serves
+	url   string // set by start
 	log   *lines
 }
 
-// lines are what was logged.
+// lines are the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -50,7 +50,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// take returns what was logged since it was last asked.
+// take returns the lines since the last call.
 func (l *lines) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *program) start() *program {
 	return p
 }
 
-// reload reads a configuration as the command line does.
+// reload reloads a configuration as the command line does.
 func (p *program) reload(yaml string) core.ReloadResult {
 	c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(yaml)}}, Path: "gateway.yaml"})
 	if err != nil {
@@ -114,13 +114,13 @@ func (p *program) mustReload(yaml string) {
 	}
 }
 
-// ask asks the program, without a network between.
+// ask sends a request to the program's handler, without a network.
 func (p *program) ask(route, body string) *httptest.ResponseRecorder {
 	return httpAsk(p.Handler(), route, body)
 }
 
-// TestProgramTells plays testdata/reload.txtar: configurations that follow one another, and
-// what log, /health and metrics say after each.
+// TestProgramTells plays testdata/reload.txtar. The file has successive configurations, and
+// the expected log, /health and metrics after each.
 func TestProgramTells(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/reload.txtar")
 	if err != nil {
@@ -148,7 +148,7 @@ func TestProgramTells(t *testing.T) {
 
 var timed = regexp.MustCompile(`"time":"[^"]*",`)
 
-// told is what there is to see of the newest configuration.
+// told returns the log, /health and the metrics of reloads.
 func (p *program) told() string {
 	var b strings.Builder
 	b.WriteString(timed.ReplaceAllString(p.log.take(), ""))
@@ -161,7 +161,7 @@ func (p *program) told() string {
 	return b.String()
 }
 
-// TestProgramFollows: events, deliveries and limits are those of the newest configuration.
+// TestProgramFollows: events, deliveries and limits follow the newest configuration.
 func TestProgramFollows(t *testing.T) {
 	url, got := receiver(t, 200)
 	with := func(more string) string {
@@ -184,7 +184,7 @@ func TestProgramFollows(t *testing.T) {
 		t.Errorf("a queue that is new: %d %s", status, body)
 	}
 	var series string
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // the last outcome is being stored
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // the last outcome may not be stored yet
 		series = p.ask("GET /metrics", "").Body.String()
 		if strings.Contains(series, `gateway_queue_messages_total{action="received",queue="work"} 1`) &&
 			strings.Contains(series, `gateway_deliveries_total{handler="billing",result="completed"} 2`) {
@@ -196,8 +196,8 @@ func TestProgramFollows(t *testing.T) {
 	}
 }
 
-// TestProgramEndsWhatItBegan: a delivery under way is made as it began, to its end, and
-// settled once, while others are made as it is configured now.
+// TestProgramEndsWhatItBegan: a delivery under way continues to its end under its
+// configuration, and is settled once. New deliveries use the new configuration.
 func TestProgramEndsWhatItBegan(t *testing.T) {
 	type hit struct {
 		body    string
@@ -226,11 +226,11 @@ func TestProgramEndsWhatItBegan(t *testing.T) {
 		t.Errorf("deliveries %s and %s, want that of a to go on and b to begin", first.body, second.body)
 	}
 
-	// A third configuration waits for the first to be gone, and the newest of those that wait
-	// is the one.
+	// A third configuration waits until the first generation has ended. If several wait, only
+	// the newest is applied.
 	results := make(chan core.ReloadResult, 2)
 	go func() { results <- p.reload(with("c")) }()
-	go func() { // comes second, or is first and waits all the same
+	go func() { // comes second; if it is first, it waits all the same
 		results <- p.reload(with("d"))
 	}()
 	select {
@@ -259,7 +259,7 @@ func TestProgramEndsWhatItBegan(t *testing.T) {
 	p.settled(3)
 }
 
-// settled waits until so many jobs are completed, each at its first attempt.
+// settled waits until n jobs are completed, each at its first attempt.
 func (p *program) settled(n int) {
 	p.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -282,12 +282,12 @@ func (p *program) settled(n int) {
 	}
 }
 
-// TestProgramHurries: what hangs keeps a newer configuration waiting for the drain time and
-// no longer.
+// TestProgramHurries: a delivery that hangs delays a newer configuration by the drain time
+// and no longer.
 func TestProgramHurries(t *testing.T) {
 	hung := make(chan struct{})
 	r := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the connection is seen
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices the end of the connection
 		hung <- struct{}{}
 		<-r.Context().Done()
 	}))
@@ -313,8 +313,8 @@ func TestProgramHurries(t *testing.T) {
 	}
 }
 
-// TestProgramFollowsAtOnce: of changes that wait for nothing to speak of, the log does not
-// say that they wait.
+// TestProgramFollowsAtOnce: if a configuration need not wait, the log does not say that it
+// waits.
 func TestProgramFollowsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProgram(t, "sources: {shop: {type: event}}\n")
@@ -334,15 +334,15 @@ func TestProgramFollowsAtOnce(t *testing.T) {
 	})
 }
 
-// takes is how often the store was asked for jobs.
+// takes returns how often the store was asked for jobs.
 func (p *program) takes() string {
 	_, count, _ := strings.Cut(p.ask("GET /metrics", "").Body.String(), `gateway_store_duration_seconds_count{op="take"} `)
 	count, _, _ = strings.Cut(count, "\n")
 	return count
 }
 
-// TestProgramAnswersConsumers: who waits for messages is answered when the configuration
-// changes, and a message that is there then is lost to nobody.
+// TestProgramAnswersConsumers: a reload answers the consumers that wait for messages, and no
+// message is lost.
 func TestProgramAnswersConsumers(t *testing.T) {
 	with := func(timeout int) string {
 		return fmt.Sprintf("sources: {shop: {type: event}}\nqueues: {work: {source: shop, visibility_timeout: %ds}}\n", timeout)
@@ -367,8 +367,8 @@ func TestProgramAnswersConsumers(t *testing.T) {
 	}
 }
 
-// TestProgramKeepsBreakersAndRates: neither a breaker that is open nor what a client has
-// sent is forgotten with a configuration.
+// TestProgramKeepsBreakersAndRates: a reload keeps open breakers, and the request counts of
+// clients.
 func TestProgramKeepsBreakersAndRates(t *testing.T) {
 	url, got := receiver(t, 500)
 	with := func(n int) string {
@@ -394,7 +394,7 @@ func TestProgramKeepsBreakersAndRates(t *testing.T) {
 			refused++
 		}
 	}
-	if refused == 0 { // each configuration by itself lets two pass
+	if refused == 0 { // a new limiter for each configuration would let two pass each time
 		t.Error("40 requests in a moment, two a second are allowed, and none was refused")
 	}
 	select {
@@ -407,8 +407,8 @@ func TestProgramKeepsBreakersAndRates(t *testing.T) {
 	}
 }
 
-// TestProgramNamesInOrder: ids only grow, whoever makes them and under whichever
-// configuration, also within one millisecond.
+// TestProgramNamesInOrder: ids only grow, in all parts of a process and across reloads, even
+// within a millisecond.
 func TestProgramNamesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		with := func(n int) string {
@@ -437,7 +437,8 @@ func TestProgramNamesInOrder(t *testing.T) {
 	})
 }
 
-// TestProgramFiresOnce: whatever else changes, each slot of a schedule brings one event.
+// TestProgramFiresOnce: each slot of a schedule causes one event, however often the
+// configuration changes.
 func TestProgramFiresOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		with := func(n int) string {
@@ -448,7 +449,7 @@ func TestProgramFiresOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error)
 		go func() { served <- p.Serve(ctx, silent(make(chan struct{}))) }()
-		time.Sleep(100 * time.Millisecond) // the marks are set
+		time.Sleep(100 * time.Millisecond) // the marks are set by now
 		began := time.Now()
 		for i := range 300 {
 			if i%3 == 0 {
@@ -468,14 +469,14 @@ func TestProgramFiresOnce(t *testing.T) {
 	})
 }
 
-// silent is a listener to which nobody comes.
+// silent is a listener without connections.
 type silent chan struct{}
 
 func (s silent) Accept() (net.Conn, error) { <-s; return nil, net.ErrClosed }
 func (s silent) Close() error              { close(s); return nil }
 func (silent) Addr() net.Addr              { return &net.TCPAddr{} }
 
-// checkSlots: there is one event for each slot.
+// checkSlots checks that there is one event for each slot.
 func (p *program) checkSlots(source string, from time.Time, every time.Duration, n int) {
 	p.t.Helper()
 	page, err := p.store.Events(context.Background(), core.EventFilter{Source: source, Limit: 100})

@@ -20,16 +20,15 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// Like those of wiring_test.go, these tests hold that settings reach the service they
-// are for.
+// Like the tests of wiring_test.go, these tests check that a setting reaches its service.
 
 // queue configures one queue of the source shop.
 func queue(fields string, sections ...string) string {
 	return strings.Join(append(sections, "sources: {shop: {type: event}}", "queues: {work: {source: shop, "+fields+"}}"), "\n")
 }
 
-// call sends a request with a bearer token, if there is one, and returns the status and
-// the body. It may be called beside the test.
+// call sends a request with a bearer token, unless token is empty, and returns the status and
+// the body. It may be called from any goroutine.
 func call(t *testing.T, method, url, token, body string) (int, string) {
 	t.Helper()
 	r, _ := http.NewRequest(method, url, strings.NewReader(body))
@@ -57,7 +56,7 @@ type message struct {
 	Payload json.RawMessage
 }
 
-// pull receives from the queue work. It may be called beside the test.
+// pull receives from the queue work. It may be called from any goroutine.
 func (w *wired) pull(t *testing.T, query string) []message {
 	t.Helper()
 	status, body := call(t, "GET", w.url+"/api/queues/work/messages?"+query, "", "")
@@ -68,7 +67,7 @@ func (w *wired) pull(t *testing.T, query string) []message {
 	return got.Messages
 }
 
-// pullOne receives the one message that there is.
+// pullOne receives, and requires exactly one message.
 func (w *wired) pullOne(t *testing.T) message {
 	t.Helper()
 	got := w.pull(t, "batch=2")
@@ -78,7 +77,7 @@ func (w *wired) pullOne(t *testing.T) message {
 	return got[0]
 }
 
-// tell posts about messages of the queue work.
+// tell posts an action on messages of the queue work.
 func (w *wired) tell(t *testing.T, action, body, want string) {
 	t.Helper()
 	if status, got := call(t, "POST", w.url+"/api/queues/work/"+action, "", body); status != 200 || got != want {
@@ -185,8 +184,8 @@ func TestListOfQueues(t *testing.T) {
 	}
 }
 
-// Who waits for messages hears of an event in this process and of a retry, where a look
-// at the database would come too late.
+// A waiting consumer is woken by an event of this process and by a retry. A look at the
+// database would come too late.
 func TestPollsAreWoken(t *testing.T) {
 	s := &watched{openStore(t, filepath.Join(t.TempDir(), "gateway.db")), make(chan struct{}, 1)}
 	g, err := gateway.New(load(t, queue("max_attempts: 1, visibility_timeout: 1h")), gateway.Deps{
@@ -222,7 +221,7 @@ func TestPollsAreWoken(t *testing.T) {
 	}
 }
 
-// A watched store tells when a queue is looked at.
+// A watched store signals each look at a queue.
 type watched struct {
 	core.Store
 	looks chan struct{}
@@ -249,7 +248,7 @@ func (w *watched) Take(ctx context.Context, now time.Time, quotas []core.Quota) 
 	return w.Store.Take(ctx, now, quotas)
 }
 
-// A stop answers who waits, rather than wait with them.
+// At a stop, waiting consumers get an answer at once.
 func TestStopAnswersPolls(t *testing.T) {
 	s := &watched{openStore(t, filepath.Join(t.TempDir(), "gateway.db")), make(chan struct{}, 1)}
 	base, stop := serve(t, newGateway(t, load(t, queue("", "worker: {drain_timeout_secs: 20}")), s))
@@ -269,8 +268,8 @@ func TestStopAnswersPolls(t *testing.T) {
 	}
 }
 
-// A message that dies is told of, whether it was nacked or its last lease ran out with
-// nobody there.
+// A message that dies causes an alert, whether it was nacked or its last lease ended while no
+// consumer was waiting.
 func TestDeadMessagesAreAlerted(t *testing.T) {
 	url, got := recorder(t)
 	w := wire(t, queue("max_attempts: 1, visibility_timeout: 1h", "server: {allow_private_urls: true}", "alerts: {url: '"+url+"', on: [dlq]}"))
@@ -308,8 +307,8 @@ func TestDeadMessagesAreAlerted(t *testing.T) {
 	}
 }
 
-// The messages of a queue wait for consumers: the worker neither delivers nor buries
-// them, and a restart leaves them to who holds them.
+// The messages of a queue wait for consumers. The worker neither delivers nor buries them,
+// and a restart does not end the leases of consumers.
 func TestRestartLeavesMessagesToTheirConsumers(t *testing.T) {
 	w := wire(t, queue("visibility_timeout: 1h"))
 	w.accept202(t, "order")

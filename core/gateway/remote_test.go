@@ -8,8 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// A source that a remote configuration takes away and brings back lets in no more addresses
-// than before: two changes have no more power than one.
+// If one remote configuration removes a source and a later one adds it again, the source
+// admits no more addresses than before. Two changes must not have more power than one.
 func TestRemoteSourcesComeBackClosed(t *testing.T) {
 	p := newProgram(t, "sources: {a: {type: event}}")
 	for i, step := range []struct {

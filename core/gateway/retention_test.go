@@ -10,8 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// Records are kept for as many hours as the configuration says after they are over, and
-// for 72 if it says nothing.
+// Finished records are kept for the configured number of hours, by default 72.
 func TestRetention(t *testing.T) {
 	for _, tc := range []struct {
 		worker string

@@ -15,7 +15,8 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// everything is a configuration that has every route, each with its lock.
+// everything is a configuration with every route, and with a token for each route that can
+// have one.
 const everything = `
 server: {echo: true}
 api: {auth_token: t0ken, metrics_auth_token: m3trics}
@@ -35,7 +36,7 @@ func everyRoute(t *testing.T) (http.Handler, []string) {
 	var routes []string
 	for _, r := range web.Routes(g.Handler()) {
 		if r.Pattern == "/_echo" && r.Method != "POST" {
-			continue // it takes any method
+			continue // it accepts any method
 		}
 		routes = append(routes, r.Method+" "+r.Pattern)
 	}
@@ -43,7 +44,7 @@ func everyRoute(t *testing.T) (http.Handler, []string) {
 	return g.Handler(), routes
 }
 
-// httpAsk asks a gateway without any token.
+// httpAsk sends a request without a token.
 func httpAsk(h http.Handler, route, body string) *httptest.ResponseRecorder {
 	method, path, _ := strings.Cut(route, " ")
 	w := httptest.NewRecorder()
@@ -65,7 +66,7 @@ func asked(h http.Handler, route, authorization string) *httptest.ResponseRecord
 
 const handshake = "senders ask whether they may send, which is no permission yet"
 
-// unlocked are the routes that ask for no token, and why.
+// unlocked are the routes without a token, with the reasons.
 var unlocked = map[string]string{
 	"GET /health":                           "a probe has no token, and learns one number",
 	"HEAD /health":                          "a probe has no token, and learns nothing",
@@ -121,12 +122,12 @@ func TestEveryRouteAsksForItsToken(t *testing.T) {
 	}
 }
 
-// consumers are the routes that ask for the key of a queue.
+// consumers are the routes that require the key of a queue.
 var consumers = []string{
 	"GET /api/queues/{name}/messages", "POST /api/queues/{name}/ack", "POST /api/queues/{name}/nack", "POST /api/queues/{name}/extend",
 }
 
-// What is served is described, and what is described is served.
+// Every served route is in the API description, and every described route is served.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	h, routes := everyRoute(t)
 	var description struct {

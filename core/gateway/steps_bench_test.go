@@ -15,8 +15,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// BenchmarkSteps takes a run of ten http steps from its event to its end, on SQLite, 32
-// steps at a time.
+// BenchmarkSteps measures runs of ten http steps, from the event to the end of the run, on
+// SQLite, at 32 steps at a time.
 func BenchmarkSteps(b *testing.B) {
 	const steps = 10
 	var left atomic.Int64

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// A tracer remembers what it was told.
+// A tracer records the facts that it gets.
 type tracer struct{ facts chan core.Fact }
 
 func (tracer) Begin(core.Span) core.Span {
@@ -19,8 +19,8 @@ func (tracer) Begin(core.Span) core.Span {
 
 func (r tracer) Observe(f core.Fact) { r.facts <- f }
 
-// The span of the intake is stored, that of the attempt is what the handler hears of, and
-// the tracer is told of both.
+// The intake's span is stored with the event. The handler gets the attempt's span. The tracer
+// gets facts with both.
 func TestTraces(t *testing.T) {
 	url, got := recorder(t)
 	s := &spy{openStore(t, filepath.Join(t.TempDir(), "gateway.db")), make(chan core.Outcome, 100), make(chan int, 100), nil}

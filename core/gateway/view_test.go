@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each field of a handler that has to read a payload keeps out one that cannot be read.
+// An event whose payload cannot be parsed is refused if a field of a handler reads the payload.
 func TestPayloadsThatCannotBeRead(t *testing.T) {
 	url, _ := recorder(t)
 	deep := `{"a": ` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}"

@@ -16,11 +16,11 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// A stubborn store answers all questions, and does the work that it is allowed to do.
+// A stubborn store answers all reads, and does only the work that the test allows.
 type stubborn struct {
 	core.Store
-	refuses   map[string]error // why a method fails
-	hangs     atomic.Bool      // Accept and Rehearse wait until their callers give up
+	refuses   map[string]error // the error of a method
+	hangs     atomic.Bool      // Accept and Rehearse wait until the caller's context is done
 	rehearsed atomic.Int32
 }
 
@@ -94,7 +94,7 @@ func (p *patient) ask(method, path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// post sends an event, a new one unless a body is given.
+// post sends an event. Without a body the event is a new one.
 func (p *patient) post(want int, body ...string) {
 	p.Helper()
 	p.events++
@@ -107,10 +107,10 @@ func (p *patient) post(want int, body ...string) {
 	}
 }
 
-// healthy requires an answer of /health a moment later, and how many rehearsals it took.
+// healthy requires a status of /health one second later, and the number of rehearsals for it.
 func (p *patient) healthy(when string, status int, rehearsals int32) {
 	p.Helper()
-	time.Sleep(time.Second) // an answer is good for so long
+	time.Sleep(time.Second) // an answer of /health is fresh for a second
 	before := p.store.rehearsed.Load()
 	w := p.ask("GET", "/health", "")
 	if n := p.store.rehearsed.Load() - before; w.Code != status || n != rehearsals {
@@ -118,8 +118,8 @@ func (p *patient) healthy(when string, status int, rehearsals int32) {
 	}
 }
 
-// TestHealthFollowsIntake: a gateway is unhealthy while real events are refused, and healthy
-// again with the first one that is stored.
+// TestHealthFollowsIntake: a gateway is unhealthy while the store refuses real events, and
+// healthy again with the first stored event.
 func TestHealthFollowsIntake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPatient(t)
@@ -138,8 +138,8 @@ func TestHealthFollowsIntake(t *testing.T) {
 	})
 }
 
-// TestHealthOfAGatewayWithoutEvents: one that gets no events, since it is unhealthy or since
-// there are none, is neither unhealthy for ever nor wrongly healthy.
+// TestHealthOfAGatewayWithoutEvents: a gateway that gets no events recovers when the database
+// does, and notices when the database fails.
 func TestHealthOfAGatewayWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPatient(t)
@@ -162,8 +162,8 @@ func TestHealthOfAGatewayWithoutEvents(t *testing.T) {
 	})
 }
 
-// TestOneRequestMakesNobodyUnhealthy: an event that the database refuses for itself, however
-// often it is sent, is no reason to be unhealthy.
+// TestOneRequestMakesNobodyUnhealthy: an event that the database refuses for its content does
+// not make the gateway unhealthy, however often it is sent.
 func TestOneRequestMakesNobodyUnhealthy(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -203,8 +203,8 @@ func TestOneRequestMakesNobodyUnhealthy(t *testing.T) {
 	})
 }
 
-// TestHealthWhileIntakeHangs: a database that answers questions and holds writes up, such as
-// one with a locked table, is told of before the first event is given up.
+// TestHealthWhileIntakeHangs: a database may answer reads while writes hang, for instance on
+// a locked table. /health reports it before the first event times out.
 func TestHealthWhileIntakeHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPatient(t)
@@ -221,14 +221,14 @@ func TestHealthWhileIntakeHangs(t *testing.T) {
 		p.store.hangs.Store(false)
 		p.post(202)
 		p.healthy("events are stored again", 200, 0)
-		time.Sleep(10 * time.Second) // the event that hung is given up
+		time.Sleep(10 * time.Second) // the event that hung has timed out
 		p.post(202)
 		p.healthy("and another one", 200, 0)
 	})
 }
 
-// TestEachKindOfWorkIsJudgedByItself: failures of one kind of work are ended by a success of
-// that kind, not by one of another.
+// TestEachKindOfWorkIsJudgedByItself: only a success of the same kind of work ends failures
+// of that kind.
 func TestEachKindOfWorkIsJudgedByItself(t *testing.T) {
 	ctx, now := context.Background(), time.Now()
 	job := 0

@@ -23,17 +23,17 @@ import (
 	"github.com/eventgateway/gateway/core/gateway"
 )
 
-// The tests of this file hold one thing: that a setting reaches the service it is
-// for. What the service makes of it is tested with the service.
+// The tests of this file check one thing: a setting reaches its service. The behavior of the
+// service is tested in its own package.
 
-// patience is how long to wait for what is about to happen.
+// patience is how long a test waits for an expected event.
 const patience = 5 * time.Second
 
-// A spy is a store that shows what it is asked for.
+// A spy is a store that reports its calls.
 type spy struct {
 	core.Store
-	outcomes chan core.Outcome // settled
-	takes    chan int          // how many jobs each take asked for
+	outcomes chan core.Outcome // settled outcomes
+	takes    chan int          // the number of jobs that each Take asked for
 	accept   func()            // called before each Accept, if set
 }
 
@@ -64,7 +64,7 @@ func (s *spy) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settle
 	return settled, err
 }
 
-// A wired gateway answers under a URL, and delivers once it is told to.
+// A wired gateway serves under a URL. It delivers after a call of deliver.
 type wired struct {
 	*gateway.Gateway
 	*spy
@@ -91,7 +91,7 @@ func billing(url, handler string, sections ...string) string {
 		"handlers: {billing: {source: shop, url: '"+url+"', "+handler+"}}"), "\n")
 }
 
-// deliver starts the worker, which stops at the end of the test.
+// deliver starts the worker. It stops at the end of the test.
 func (w *wired) deliver(t *testing.T) {
 	t.Helper()
 	_, stop := serve(t, w.Gateway)
@@ -127,7 +127,7 @@ func (w *wired) jobs(t *testing.T, f core.JobFilter) []core.Job {
 	return page.Items
 }
 
-// await receives what is about to come.
+// await receives a value within patience, or fails the test.
 func await[T any](t *testing.T, c <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -138,7 +138,8 @@ func await[T any](t *testing.T, c <-chan T) (v T) {
 	return v
 }
 
-// status posts an empty object with a header field, if it is named.
+// status posts an empty object, with a header field if field is not empty, and returns the
+// status.
 func status(t *testing.T, url, field, value string) int {
 	t.Helper()
 	r, _ := http.NewRequest("POST", url, strings.NewReader("{}"))
@@ -153,7 +154,7 @@ func status(t *testing.T, url, field, value string) int {
 	return resp.StatusCode
 }
 
-// A held receiver answers nothing until released, or given a token for one answer.
+// A held receiver gives no answer until it is released or gets a token for one answer.
 type held struct {
 	url            string
 	arrived, token chan struct{}
@@ -215,7 +216,7 @@ func TestLeaseCoversThresholdAndTimeout(t *testing.T) {
 	}
 }
 
-// sha signs a body as the schemes hmac and github do.
+// sha returns the signature of a body in the form of the schemes hmac and github.
 func sha(secret, body string) string {
 	return "sha256=" + hex.EncodeToString(mac([]byte(secret), body))
 }
@@ -275,7 +276,7 @@ func mac(key []byte, parts ...string) []byte {
 	return m.Sum(nil)
 }
 
-// recorder is a receiver that shows the requests it gets.
+// recorder is a receiver that records its requests.
 func recorder(t *testing.T) (url string, got chan *http.Request) {
 	t.Helper()
 	got = make(chan *http.Request, 100)
@@ -332,7 +333,7 @@ func TestRetry(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tt := range []struct {
 		name, delivery, handler string
-		want                    []time.Duration // between one attempt and the next, but for ±20 %
+		want                    []time.Duration // between attempts, ± 20 %
 	}{
 		{"exponential", "", "{max: 4, interval: 10ms}", []time.Duration{10 * ms, 20 * ms, 40 * ms}},
 		{"fixed", "", "{max: 4, interval: 10ms, backoff: fixed}", []time.Duration{10 * ms, 10 * ms, 10 * ms}},
@@ -438,7 +439,7 @@ func TestIPRateLimit(t *testing.T) {
 	}
 }
 
-// While the first request is inside the store, a second one comes.
+// A second request arrives while the first is inside the store.
 func TestMaxInbound(t *testing.T) {
 	for server, want := range map[string]int{"max_inbound: 1": 503, "max_inbound: 2": 202, "": 202} {
 		w := wire(t, shop(server, "event"))
@@ -458,8 +459,8 @@ func TestMaxInbound(t *testing.T) {
 	}
 }
 
-// Both waves use the same connections: as many may wait idle as there are
-// deliveries at once.
+// Both waves of deliveries use the same connections: the number of idle connections may be as
+// large as max_concurrency.
 func TestMaxConcurrencyAndBatchSize(t *testing.T) {
 	const slots = 3
 	h := holding(t)

@@ -23,18 +23,17 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// Like those of wiring_test.go, these tests hold that settings reach the service they
-// are for.
+// Like the tests of wiring_test.go, these tests check that a setting reaches its service.
 
 const private = "server: {allow_private_urls: true}"
 
-// flow configures one workflow of the source shop, with these steps.
+// flow returns a configuration with one workflow of the source shop, with these steps.
 func flow(steps string, sections ...string) string {
 	return strings.Join(append(sections, "sources: {shop: {type: event}}",
 		"workflows: {flow: {source: shop, steps: ["+steps+"]}}"), "\n")
 }
 
-// runOf is the one run of an event, once it stands as it should.
+// runOf waits until the run of an event is as stands requires, and returns it.
 func runOf(t *testing.T, s core.Store, event core.ID, stands func(core.Run) bool) core.Run {
 	t.Helper()
 	var page core.Page[core.Run]
@@ -58,7 +57,7 @@ func runOf(t *testing.T, s core.Store, event core.ID, stands func(core.Run) bool
 func finished(r core.Run) bool { return r.Status.Finished() }
 func always(core.Run) bool     { return true }
 
-// run sends an event to the source shop, and waits for what becomes of its run.
+// run sends an event to the source shop, and waits until its run is as stands requires.
 func (w *wired) run(t *testing.T, stands func(core.Run) bool) core.Run {
 	t.Helper()
 	event := w.accept202(t, "order.created")
@@ -66,7 +65,7 @@ func (w *wired) run(t *testing.T, stands func(core.Run) bool) core.Run {
 	return runOf(t, w.spy, event, stands)
 }
 
-// answering is a receiver that answers each request with what it is told to.
+// answering is a receiver that answers each request with the function answer.
 func answering(t *testing.T, answer func(n int, w http.ResponseWriter)) (url string, got chan *http.Request) {
 	t.Helper()
 	got = make(chan *http.Request, 100)
@@ -200,7 +199,7 @@ func TestStepRetry(t *testing.T) {
 	}
 }
 
-// Steps that wait for a time or for a callback have not failed.
+// Steps that wait for a time or a callback have the status scheduled, not retryable.
 func TestWaitingStepsAreScheduled(t *testing.T) {
 	url, _ := receiver(t, 200)
 	for name, step := range map[string]string{
@@ -222,7 +221,7 @@ func TestWaitingStepsAreScheduled(t *testing.T) {
 	}
 }
 
-// A gateway that is woken for nothing but the events and callbacks that come in.
+// Only events and callbacks wake the worker of this gateway, since its Rest is an hour.
 func TestEventsAndCallbacksWakeTheWorker(t *testing.T) {
 	url, got := recorder(t)
 	var steps []string
@@ -238,7 +237,7 @@ func TestEventsAndCallbacksWakeTheWorker(t *testing.T) {
 	}
 	base, stop := serve(t, g)
 	defer stop()
-	pause := time.NewTicker(100 * time.Millisecond) // it keeps looking for a moment after each
+	pause := time.NewTicker(100 * time.Millisecond) // after each event, the worker keeps looking for a moment
 	defer pause.Stop()
 	<-pause.C
 	post(t, base+"/events/shop/order.created", "{}")
@@ -334,7 +333,7 @@ func TestFailedRunsAreAlerted(t *testing.T) {
 	}
 }
 
-// loadWith loads a configuration with a variable called HOST.
+// loadWith loads a configuration with a variable HOST.
 func loadWith(t *testing.T, yaml, host string) *config.Config {
 	t.Helper()
 	c, err := config.Load(config.Options{
@@ -347,8 +346,8 @@ func loadWith(t *testing.T, yaml, host string) *config.Config {
 	return c
 }
 
-// A run follows its workflow as it was when the run began, but with the variables of
-// today, also if there is another workflow of that name now, or none.
+// A run follows the definition that its workflow had when the run began, but with the current
+// variables. That holds if the workflow was changed or removed.
 func TestRunsFollowTheirDefinition(t *testing.T) {
 	old, got := receiver(t, 200)
 	other, wrong := receiver(t, 200)
@@ -374,7 +373,7 @@ func TestRunsFollowTheirDefinition(t *testing.T) {
 	}
 }
 
-// The command line works beside a gateway, on the same store.
+// The command line changes runs beside a gateway, on the same store.
 func TestRunsOfTheCommandLine(t *testing.T) {
 	yaml := flow("{name: a, type: wait, seconds: 3600}")
 	w := wire(t, yaml)
