@@ -42,7 +42,7 @@ func (a *app) helpTopic(root *cobra.Command, name string) error {
 	}
 	near := root.SuggestionsFor(name)
 	var names []string
-	for _, t := range topics() {
+	for _, t := range manual {
 		names = append(names, t.name)
 		if strings.Contains(t.name, strings.ToLower(name)) || strings.Contains(name, t.name) {
 			near = append(near, t.name)

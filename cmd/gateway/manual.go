@@ -41,16 +41,6 @@ var manual = []topic{
 	{"inside", "How it works inside"},
 }
 
-// topics are the topics whose chapters are in this program.
-func topics() (all []topic) {
-	for _, t := range manual {
-		if _, ok := t.text(); ok {
-			all = append(all, t)
-		}
-	}
-	return all
-}
-
 // text is the chapter of a topic, in Markdown.
 func (t topic) text() (string, bool) {
 	text, err := chapters.ReadFile("manual/" + t.name + ".md")
@@ -60,7 +50,7 @@ func (t topic) text() (string, bool) {
 // topicListing lists the topics with their subjects.
 func topicListing() string {
 	var b strings.Builder
-	for _, t := range topics() {
+	for _, t := range manual {
 		fmt.Fprintf(&b, "  %-18s%s\n", t.name, t.about)
 	}
 	return b.String()
@@ -101,7 +91,7 @@ func completeHelp(c *cobra.Command, args []string, _ string) (words []cobra.Comp
 		}
 	}
 	if about == c.Root() {
-		for _, t := range topics() {
+		for _, t := range manual {
 			words = append(words, cobra.CompletionWithDesc(t.name, t.about))
 		}
 	}

@@ -28,7 +28,7 @@ func TestPage(t *testing.T) {
 // TestChaptersFit: in any terminal no line of a chapter is too long, except lines of code, and
 // no mark of Markdown is left.
 func TestChaptersFit(t *testing.T) {
-	for _, topic := range topics() {
+	for _, topic := range manual {
 		text, _ := topic.text()
 		for _, width := range []int{slimmest, pipeWidth, widestPage} {
 			shown := (&page{width: width}).render(text)
