@@ -237,6 +237,7 @@ func sender(c *config.Config, h config.Handler, client *egress.Client) (worker.S
 	return client.HTTP(t)
 }
 
+// transformOf parses the transform of a handler; nil if it has none.
 func transformOf(h config.Handler) (*expr.Template, error) {
 	if h.Transform == "" {
 		return nil, nil
@@ -269,10 +270,12 @@ func breakerOf(b config.CircuitBreaker) *worker.Breaker {
 	return all
 }
 
+// retryOf translates the retry settings of a handler or of alerts.
 func retryOf(r config.Retry) core.Retry {
 	return core.Retry{Max: r.Max, Interval: r.Interval.Duration, Fixed: r.Backoff == "fixed"}
 }
 
+// prefixes returns the networks as prefixes of addresses.
 func prefixes(networks []config.Network) []netip.Prefix {
 	var plain []netip.Prefix
 	for _, n := range networks {
@@ -281,6 +284,7 @@ func prefixes(networks []config.Network) []netip.Prefix {
 	return plain
 }
 
+// reveal returns the secrets in plain text, in their order.
 func reveal(secrets config.Secrets) []string {
 	plain := make([]string, len(secrets))
 	for i, s := range secrets {
@@ -289,6 +293,7 @@ func reveal(secrets config.Secrets) []string {
 	return plain
 }
 
+// headers returns the headers of a handler in plain text, by name.
 func headers(h map[string]config.Secret) map[string]string {
 	plain := make(map[string]string, len(h))
 	for name, value := range h {

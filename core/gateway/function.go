@@ -28,6 +28,7 @@ func NewPart(c *config.Config, d Deps, part Part) (*Gateway, error) {
 	return g, nil
 }
 
+// everything is the [Part] of the program: all services and all routes.
 func everything(g *Gateway) error {
 	if err := errors.Join(services(g), Schedules(g), Deliveries(g)); err != nil {
 		return err

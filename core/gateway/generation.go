@@ -27,10 +27,12 @@ type shared struct {
 	recovered bool
 }
 
+// newShared makes the state for the first gateway of a process.
 func newShared() *shared {
 	return &shared{bell: &core.Bell{}, pulses: newPulses(), tallies: alert.NewTallies()}
 }
 
+// ids returns the source of ids that all gateways of the process share.
 func (g *Gateway) ids() *core.IDs {
 	s := g.shared
 	s.naming.Do(func() { s.ids = core.NewIDs(g.Clock) })

@@ -47,6 +47,7 @@ func NewProgram(c *config.Config, d Deps) (*Program, error) {
 	return p, nil
 }
 
+// newProgram makes a program whose first generation is g.
 func newProgram(g *Gateway, d Deps) *Program {
 	p := &Program{Deps: d, tell: g.observe, turn: make(chan struct{}, 1)}
 	p.now.Store(newGeneration(g))
@@ -137,6 +138,8 @@ func (p *Program) makeRoom(ctx context.Context, from string) error {
 // soon is the longest time in which an idle generation ends.
 const soon = 200 * time.Millisecond
 
+// tellWait logs that a configuration waits for the generation former to end, how many
+// deliveries of it are under way, and the longest wait.
 func (p *Program) tellWait(from string, former *generation) {
 	p.Log.With(telemetry.Target, "config").Info("configuration waits for deliveries under an earlier one to end",
 		"from", from, "deliveries", former.Worker.Sending(), "at_most", former.drain.String())

@@ -62,6 +62,7 @@ type pulses struct {
 	rests int
 }
 
+// newPulses returns pulses without successes, so the first check of intake rehearses.
 func newPulses() *pulses {
 	p := &pulses{began: time.Now(), rests: evidenceRests}
 	for _, each := range p.all() {
@@ -73,6 +74,7 @@ func newPulses() *pulses {
 // never is a time before every pulse.
 const never = -time.Duration(1 << 62)
 
+// all returns every pulse.
 func (p *pulses) all() []*pulse {
 	return []*pulse{&p.intake, &p.takes, &p.deliveries, &p.transitions, &p.turns}
 }
@@ -94,6 +96,7 @@ type pulse struct {
 	culprits []string // different requests that failed since the last real success, up to strikes
 }
 
+// begin records the start of a call.
 func (p *pulse) begin(now time.Duration) {
 	if p.under.Add(1) == 1 {
 		p.entered.Store(int64(now))
@@ -185,11 +188,15 @@ type kind struct {
 	work core.Work
 }
 
+// kinds returns each pulse with the work that its rehearsal tries. Takes have a pulse of their
+// own and share the rehearsal of deliveries.
 func (v *vitals) kinds() []kind {
 	return []kind{{&v.intake, core.Intake}, {&v.takes, core.Deliveries}, {&v.deliveries, core.Deliveries},
 		{&v.transitions, core.Transitions}, {&v.turns, core.Turns}}
 }
 
+// checkKind returns why one kind of work fails, or nil. It rehearses if there is a doubt, or,
+// for intake, if no event was stored for too long.
 func (v *vitals) checkKind(ctx context.Context, p *pulse, w core.Work) error {
 	now := v.now()
 	idle := p == &v.intake && now-time.Duration(p.good.Load()) > time.Duration(v.rests)*v.rest
@@ -214,6 +221,7 @@ func (v *vitals) doubtful() bool {
 	return slices.ContainsFunc(v.all(), func(p *pulse) bool { return p.doubtful(now) })
 }
 
+// Accept stores an event and records the result for the health of intake.
 func (v *vitals) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	v.intake.begin(v.now())
 	r, err := v.Store.Accept(ctx, a)
@@ -221,6 +229,8 @@ func (v *vitals) Accept(ctx context.Context, a core.Arrival) (core.Receipt, erro
 	return r, err
 }
 
+// AcceptAll stores events and records the result for the health of intake. The first event
+// stands for all.
 func (v *vitals) AcceptAll(ctx context.Context, all []core.Arrival) ([]core.Receipt, error) {
 	v.intake.begin(v.now())
 	r, err := v.Store.AcceptAll(ctx, all)
@@ -239,6 +249,7 @@ func nameOf(a core.Arrival) string {
 	return a.Event.Source + " " + a.Event.Type + " " + string(sum[:])
 }
 
+// Take takes jobs and records the result. Each failed Take counts as a different request.
 func (v *vitals) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	v.takes.begin(v.now())
 	jobs, err := v.Store.Take(ctx, now, quotas)
@@ -246,6 +257,7 @@ func (v *vitals) Take(ctx context.Context, now time.Time, quotas []core.Quota) (
 	return jobs, err
 }
 
+// Settle stores outcomes and records the result. The first outcome's job stands for all.
 func (v *vitals) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
 	v.deliveries.begin(v.now())
 	s, err := v.Store.Settle(ctx, outcomes...)
@@ -258,6 +270,7 @@ func (v *vitals) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Set
 	return s, err
 }
 
+// Transit stores transitions and records the result. The first transition's run stands for all.
 func (v *vitals) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
 	v.transitions.begin(v.now())
 	made, err := v.Store.Transit(ctx, ts...)
@@ -270,6 +283,7 @@ func (v *vitals) Transit(ctx context.Context, ts ...core.Transition) ([]bool, er
 	return made, err
 }
 
+// Turn asks for a turn and records the result.
 func (v *vitals) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
 	v.turns.begin(v.now())
 	mine, err := v.Store.Turn(ctx, now, name, hold)

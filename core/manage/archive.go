@@ -90,7 +90,7 @@ func (e *Events) take(ctx context.Context, chunk []core.Event, dry bool, total *
 	return nil
 }
 
-// ReplayOne gives new jobs to one event.
+// ReplayOne gives new jobs to one event. The error for a missing event is [ErrEvent].
 func (e *Events) ReplayOne(ctx context.Context, id core.ID) (Replayed, error) {
 	event, err := e.event(ctx, id)
 	if err != nil {

@@ -36,7 +36,7 @@ func (p Place) String() string {
 	return ""
 }
 
-// ParsePlace reads the result of String.
+// ParsePlace reads the result of String. Any other text is refused with [core.Invalid].
 func ParsePlace(text string) (p Place, err error) {
 	wrong := core.Refuse(core.Invalid, "after must be the next of the page before, such as s1-01JB2Q8Z1TN5W3C4E7G9HKMRSV; not %q", text)
 	if text == "" {
@@ -67,6 +67,7 @@ type page struct {
 	bytes int // in the page
 }
 
+// read fills the page from a place on: steps first, and the history if room is left.
 func (p *page) read(ctx context.Context, from Place) error {
 	p.bytes = len(p.Output)
 	if !from.Story {
@@ -82,6 +83,7 @@ func (p *page) read(ctx context.Context, from Place) error {
 	return p.readHistory(ctx, from.Seq)
 }
 
+// full reports whether the page has reached its number of lines or core.MaxRead bytes.
 func (p *page) full() bool { return p.lines <= 0 || p.bytes >= core.MaxRead }
 
 // readSteps reports whether there are more steps than the page has room for.

@@ -35,7 +35,7 @@ const (
 	FromFailed From = "failed" // where the run failed; successful steps are kept
 )
 
-// ParseFrom reads a From as users write it.
+// ParseFrom reads a From as users write it. Any other text is refused with [core.Invalid].
 func ParseFrom(s string) (From, error) {
 	switch f := From(s); f {
 	case FromStart, FromFailed:
@@ -53,7 +53,8 @@ const (
 	FollowCurrent Follow = "current" // the definition of today's configuration
 )
 
-// ParseFollow reads a Follow as users write it.
+// ParseFollow reads a Follow as users write it. Any other text is refused with
+// [core.Invalid].
 func ParseFollow(s string) (Follow, error) {
 	switch f := Follow(s); f {
 	case FollowStored, FollowCurrent:
@@ -196,6 +197,7 @@ func (r *Runs) move(ctx context.Context, id core.ID, allowed func(core.Run) erro
 	return moved, err
 }
 
+// redrivable refuses a run that is neither failed nor canceled.
 func redrivable(run core.Run) error {
 	if run.Status.Redrivable() {
 		return nil
@@ -203,6 +205,7 @@ func redrivable(run core.Run) error {
 	return core.Refuse(core.Invalid, "workflow run %s is %s; only failed and canceled runs can be redriven", run.ID, run.Status)
 }
 
+// cancelable refuses a run that has finished.
 func cancelable(run core.Run) error {
 	if !run.Status.Finished() {
 		return nil
@@ -290,6 +293,8 @@ func (r *Runs) showPayload(ctx context.Context, run core.Run, steps []core.Step)
 	return nil
 }
 
+// stateOf returns the payload of an event as the state of a step: null for an opaque payload,
+// and a JSON string for a payload that is not JSON.
 func stateOf(e core.Event) ([]byte, error) {
 	switch {
 	case e.Opaque():

@@ -83,6 +83,7 @@ func (s *Statistics) Quiet(ctx context.Context) {
 	s.completed.quiet(ctx)
 }
 
+// survey asks the store for the counts and gates of lanes.
 func survey(ctx context.Context, store StatsStore, now time.Time, lanes []core.Lane, places core.Places) (Stats, error) {
 	stats := Stats{At: now, Lanes: make([]LaneStats, len(lanes))}
 	tallies, err := store.Tallies(ctx, now, lanes)

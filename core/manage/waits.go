@@ -85,8 +85,10 @@ func lanesOf(jobs []core.Job) (lanes []core.Lane) {
 	return lanes
 }
 
+// waiting reports whether a job is neither finished nor running.
 func waiting(j core.Job) bool { return !j.Status.Finished() && j.Status != core.Running }
 
+// wait returns the reason why a job waits, given the gate of its lane.
 func (w *Waits) wait(j core.Job, g core.Gate, now time.Time) Wait {
 	switch early := j.DueAt.After(now); {
 	case !w.known[j.Lane] && j.Lane.Workflow() == "": // runs continue under the definition with which they began

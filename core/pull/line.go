@@ -88,6 +88,7 @@ func (p *Puller) stand(ctx context.Context, l *line, r Request) answer {
 	}
 }
 
+// join adds a consumer to the end of a line, and starts a claim.
 func (p *Puller) join(l *line, c *consumer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

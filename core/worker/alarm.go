@@ -18,6 +18,7 @@ type alarm struct {
 	becameDue map[core.Lane]bool // lanes that got work from an outcome of this tick
 }
 
+// newAlarm makes an alarm with a buffer of one nudge: more nudges add nothing.
 func newAlarm(w *Worker) *alarm {
 	return &alarm{Worker: w, nudged: make(chan struct{}, 1), becameDue: map[core.Lane]bool{}}
 }

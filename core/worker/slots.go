@@ -24,6 +24,7 @@ type slots struct {
 	running sync.WaitGroup
 }
 
+// start starts n slots.
 func (s *slots) start(n int) {
 	for range n {
 		s.running.Go(s.slot)
@@ -40,6 +41,8 @@ func (s *slots) idle() <-chan struct{} {
 	return idle
 }
 
+// slot sends one job at a time until the queue has ended. It gives a job back unsent if its
+// breaker is open, unless the job is the probe, or if its lease is too short.
 func (s *slots) slot() {
 	for {
 		job, ok := s.queue.next()
@@ -67,6 +70,8 @@ func (s *slots) leaseTooShort(job *core.TakenJob) bool {
 	return to.Hold > to.Timeout && s.leases.left(job.ID, s.Clock()) < need
 }
 
+// send makes one attempt and hands its outcome to the settler. The outcome of an attempt that
+// the tick cut off is dropped, and the lease of its job ends.
 func (s *slots) send(job *core.TakenJob) {
 	s.sending.Add(1)
 	defer s.sending.Add(-1)

@@ -60,6 +60,7 @@ type tick struct {
 	stopHard context.CancelFunc
 }
 
+// newTick makes the parts of a tick and connects them. It starts none of them.
 func (w *Worker) newTick(ctx context.Context, b core.Budget) *tick {
 	t := &tick{Worker: w, queue: newQueue(w.limits.Slots, w.lanes), leases: newLeases()}
 	t.hard, t.stopHard = context.WithCancel(context.WithoutCancel(ctx))
@@ -82,6 +83,7 @@ func (w *Worker) newTick(ctx context.Context, b core.Budget) *tick {
 	return t
 }
 
+// start starts the slots and the settler. Tick itself runs the feeder.
 func (t *tick) start() {
 	t.window.reportTooSlow(t.Worker)
 	t.slots.start(t.limits.Slots)
@@ -115,7 +117,7 @@ func (t *tick) report() core.Report {
 	return r
 }
 
-// A backoff is the last of a growing series of waits.
+// A backoff is the last wait of a series that doubles from 50 ms to 2 s.
 type backoff time.Duration
 
 func (b *backoff) next() time.Duration {
