@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// A server is any that speaks HTTP.
+// A server is any HTTP server.
 type server struct{ client *egress.Client }
 
 func (server) Check(u *url.URL) error {
@@ -21,8 +21,8 @@ func (server) Check(u *url.URL) error {
 	return CheckPlain(u)
 }
 
-// Read asks for a document. One that is answered whole though its etag is the one given
-// is handed on all the same: the bytes decide.
+// Read requests a document. If a server sends the whole document although its etag is the given one, Read returns the
+// document: the bytes decide.
 func (s server) Read(ctx context.Context, u *url.URL, etag string, most int64) (Object, error) {
 	d, err := s.client.Fetch(ctx, u.String(), etag, most)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s server) Read(ctx context.Context, u *url.URL, etag string, most int64) (
 	return ofStatus(d, etag != "")
 }
 
-// ofStatus is what an answer means.
+// ofStatus converts an answer.
 func ofStatus(d egress.Document, conditional bool) (Object, error) {
 	switch {
 	case d.Status == http.StatusOK:

@@ -1,19 +1,17 @@
-// Package remote reads configurations from elsewhere: from an HTTP server, or from the
-// object stores that a program brings along.
+// Package remote reads configurations from elsewhere: from an HTTP server, or from object stores that a program
+// provides.
 //
-// The idea to know: whoever may change such a configuration decides where events go,
-// so it is trusted with that and no more. It is read over TLS or from this machine,
-// nothing redirects it, the address guard of core/egress stands before every
-// connection, and [config.Options.Remote] keeps it off the environment and the disk.
+// The idea to know: the author of such a configuration decides where events go, and is trusted with no more than
+// that. The configuration is read over TLS or from this machine, without redirects. The address guard of core/egress
+// checks every connection. [config.Options.Remote] keeps the configuration from the environment and the disk.
 //
-// A [Source] asks as little as it can: each document is remembered with the version that
-// the server gave it. But a version is only a hint. What decides whether something has
-// changed is the bytes: some stores give the same bytes a new version whenever they are
-// written, and some servers give none.
+// A [Source] makes as few requests as possible: it remembers each document with the version that the server gave it.
+// But a version is only a hint, and the bytes decide whether something has changed. Some stores give the same bytes a
+// new version at each write, and some servers give no version.
 //
-// remote imports core/config, core/egress, which makes its calls, and core/endpoint. The
-// libraries of object stores are in its folder cloud, which a [Source] does not import:
-// they are larger than all the rest of the program, and functions do without them.
+// remote imports core/config, core/egress, which makes its calls, and core/endpoint. The libraries of object stores
+// are in its folder cloud, which a [Source] does not import: they are larger than the rest of the program, and
+// functions do without them.
 package remote
 
 import (
@@ -30,29 +28,28 @@ import (
 // Timeout bounds the reading of one document.
 const Timeout = 10 * time.Second
 
-// A Store reads objects by their addresses, all of one scheme.
+// A Store reads objects by their addresses. All addresses of a store have one scheme.
 type Store interface {
-	// Check tells what is wrong with an address, without asking anybody.
+	// Check returns the fault of an address, without a call.
 	Check(u *url.URL) error
 
-	// Read returns the object at an address that Check has passed, or no more of it than
-	// most bytes. If etag is not empty and still the object's, the result may say Same and
-	// hold nothing else. The error of an object that does not exist is
-	// [fs.ErrNotExist]; none tells the address's query.
+	// Read returns at most most bytes of the object at an address that Check has passed. If etag is not empty and
+	// still the object's, the result may be Same without a body. The error of an object that does not exist is
+	// [fs.ErrNotExist]. No error contains the address's query.
 	Read(ctx context.Context, u *url.URL, etag string, most int64) (Object, error)
 }
 
-// An Object is what an address holds.
+// An Object is the content of an address.
 type Object struct {
-	Same bool   // it is the one whose etag was given
-	ETag string // of this version, opaque; empty if the store tells none
+	Same bool   // the object still has the given etag
+	ETag string // of this version, opaque; empty if the store gives none
 	Body []byte
 }
 
-// Is reports whether a -c is an address, and no path of a file.
+// Is reports whether the value of -c is an address, and not the path of a file.
 func Is(raw string) bool { return strings.Contains(raw, "://") }
 
-// parse reads an address and finds its store. It quotes nothing but the scheme.
+// parse reads an address and finds its store. Its errors quote only the scheme.
 func parse(raw string, stores map[string]Store) (*url.URL, Store, error) {
 	u, err := url.Parse(raw)
 	if err != nil { // which would quote all of it
@@ -83,10 +80,10 @@ func schemes(stores map[string]Store) string {
 	return strings.Join(names, ", ")
 }
 
-// name is an address as it is shown: without its query, which may hold a key.
+// name returns an address for messages: without its query, which may contain a key.
 func name(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// beside is the address of another file in the same folder, with the same query.
+// beside returns the address of another file in the same folder, with the same query.
 func beside(u *url.URL, file string) (*url.URL, error) {
 	folder, _ := path.Split(u.EscapedPath())
 	sibling, err := url.Parse(u.Scheme + "://" + u.Host + folder + file)
@@ -97,8 +94,8 @@ func beside(u *url.URL, file string) (*url.URL, error) {
 	return sibling, nil
 }
 
-// CheckPlain refuses an address at which anybody on the way could put a configuration of
-// their own: one that is neither https nor on this machine.
+// CheckPlain refuses an address that is neither https nor on this machine: an attacker on the network could replace
+// its configuration.
 func CheckPlain(u *url.URL) error {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	addr, err := netip.ParseAddr(host)

@@ -18,16 +18,16 @@ import (
 	"github.com/eventgateway/gateway/core/egress"
 )
 
-// Options say how a configuration is read.
+// Options say how to read a configuration.
 type Options struct {
-	// Env names the overlay, such as local for gateway.local.yaml beside gateway.yaml; empty
-	// means none. One that does not exist changes nothing.
+	// Env names the overlay, such as local for gateway.local.yaml beside gateway.yaml; empty means none. An overlay
+	// that does not exist has no effect.
 	Env string
-	// Lookup reads the environment; see [config.Options.Remote] for what of it.
+	// Lookup reads the environment; [config.Options.Remote] says which part.
 	Lookup func(string) (string, bool)
 	// Client makes the calls to http:// and https:// addresses.
 	Client *egress.Client
-	// Stores are those for other addresses, by scheme; nil means none.
+	// Stores are the stores of other addresses, by scheme; nil means none.
 	Stores map[string]Store
 }
 
@@ -38,11 +38,11 @@ type Source struct {
 	store Store
 
 	mu     sync.Mutex
-	known  map[string]document // what was read last, by the name of the file
-	loaded map[string]digest   // what the last Load was made of
+	known  map[string]document // the documents as they were last read, by the name of the file
+	loaded map[string]digest   // the documents of the last Load
 }
 
-// A document is one file as it was read last.
+// A document is one file as it was last read.
 type document struct {
 	absent bool
 	etag   string
@@ -51,7 +51,7 @@ type document struct {
 
 type digest [sha256.Size]byte
 
-// digest is the same for documents that say the same.
+// digest returns the same value for documents with the same bytes.
 func (d document) digest() digest {
 	if d.absent {
 		return digest{}
@@ -59,8 +59,7 @@ func (d document) digest() digest {
 	return sha256.Sum256(d.body)
 }
 
-// Open makes a source of an address. Nobody is asked yet. Errors do not quote the
-// address, which may hold a key.
+// Open makes a source of an address. It makes no call. Errors do not quote the address, which may contain a key.
 func Open(address string, o Options) (*Source, error) {
 	stores := map[string]Store{"http": server{o.Client}, "https": server{o.Client}}
 	maps.Copy(stores, o.Stores)
@@ -71,11 +70,11 @@ func Open(address string, o Options) (*Source, error) {
 	return &Source{o: o, base: u, store: store, known: map[string]document{}}, nil
 }
 
-// Name is the address without its query.
+// Name returns the address without its query.
 func (s *Source) Name() string { return name(s.base) }
 
-// Load reads the configuration as it is now. The error is [config.Problems] if something
-// is wrong with what was read, or [context.Canceled], else it tells why nothing could be.
+// Load reads the present configuration. The error is [config.Problems] if the documents have faults, or
+// [context.Canceled]. Any other error is the reason why a document could not be read.
 func (s *Source) Load(ctx context.Context) (*config.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +87,8 @@ func (s *Source) Load(ctx context.Context) (*config.Config, error) {
 	return c, err
 }
 
-// Changed reports whether what is there differs from what the last successful or
-// unsuccessful Load was made of. Before the first one nothing has changed.
+// Changed reports whether the present documents differ from the documents of the last Load, successful or not. Before the
+// first Load it returns false.
 func (s *Source) Changed(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +110,7 @@ func digests(documents map[string]document) map[string]digest {
 	return all
 }
 
-// read asks for a file, with what is known of it.
+// read requests a file, with its known version.
 func (s *Source) read(ctx context.Context, file string) (document, error) {
 	u := s.base
 	if file != path.Base(u.EscapedPath()) {
@@ -139,18 +138,18 @@ func (s *Source) read(ctx context.Context, file string) (document, error) {
 	return document{etag: got.ETag, body: got.Body}, nil
 }
 
-// A reading is the file system of one Load: it asks for the files that Load opens.
+// A reading is the file system of one Load: it requests the files that Load opens.
 type reading struct {
 	source    *Source
 	ctx       context.Context
 	documents map[string]document
-	err       error // why one could not be read
+	err       error // the reason why a file could not be read
 }
 
-// Open reads a file beside the base file, or that itself. Of its name only the last part
-// counts: Load has no other folder to ask for.
+// Open reads the base file, or a file beside it. Only the last part of the name counts, since Load opens files in one
+// folder.
 func (r *reading) Open(name string) (fs.File, error) {
-	if r.err != nil { // Load asks for the overlay whatever became of the base file
+	if r.err != nil { // Load opens the overlay even after the base file failed
 		return nil, r.err
 	}
 	file := path.Base(name)

@@ -1,18 +1,16 @@
-// Package cloud has the object stores of core/config/remote: S3 and what speaks like it,
-// Google Cloud Storage, and Azure Blob Storage, through gocloud.dev/blob.
+// Package cloud has the object stores of core/config/remote: S3 and compatible stores, Google Cloud Storage, and
+// Azure Blob Storage, through gocloud.dev/blob.
 //
-// The idea to know: the providers' libraries look for credentials, retry, follow and
-// measure by themselves, and would do so past the address guard. Here they get no
-// credentials, one try, and a client of core/egress that they cannot do without; the
-// addresses they may be pointed at are named in the address of the object and in no
-// file. What they read is public, or not read.
+// The idea to know: the providers' libraries look for credentials, retry, follow redirects and measure by themselves,
+// and would do so past the address guard. Here they get no credentials, one try, and a client of core/egress that
+// they cannot avoid. Only the address of the object can name an endpoint, no file can. So they read public objects
+// only.
 //
-// An object is asked for its version first and read only if that is new, which all
-// three do in the same way; conditional reads they each do in their own, or not at all.
+// The version of an object is requested first, and the object is read only if the version is new. All three providers
+// do that in the same way. They differ in conditional reads, or have none.
 //
-// cloud is the only importer of gocloud.dev and of the providers' libraries, which are
-// as large as half the program; functions do without it. It imports core, core/config/remote,
-// core/egress and core/endpoint.
+// cloud is the only importer of gocloud.dev and of the providers' libraries, which are half as large as the program;
+// functions do without it. It imports core, core/config/remote, core/egress and core/endpoint.
 package cloud
 
 import (
@@ -38,9 +36,8 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// Stores returns the stores of s3, gs and az addresses. Calls are made by client. lookup
-// reads the environment: AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_DEFAULT_REGION and
-// STORAGE_EMULATOR_HOST, and no credentials.
+// Stores returns the stores of s3, gs and az addresses. client makes the calls. lookup reads the environment:
+// AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_DEFAULT_REGION and STORAGE_EMULATOR_HOST, and no credentials.
 func Stores(client *egress.Client, lookup func(string) (string, bool)) map[string]remote.Store {
 	env := func(name string) string { v, _ := lookup(name); return v }
 	return map[string]remote.Store{
@@ -52,25 +49,24 @@ func Stores(client *egress.Client, lookup func(string) (string, bool)) map[strin
 
 // A provider knows one kind of bucket.
 type provider interface {
-	// parameters are those that an address may have.
+	// parameters lists the permitted parameters of an address.
 	parameters() []string
 
-	// locate tells where an object is, or what is wrong with its address, which has only
-	// known parameters.
+	// locate returns the place of an object, or the fault of its address. The address has only permitted parameters.
 	locate(u *url.URL) (place, error)
 
-	// open opens a bucket. Nobody is asked yet.
+	// open opens a bucket. It makes no call.
 	open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error)
 
-	// reading says how to read just what was found by Attributes; nil if that takes nothing.
+	// reading returns options for reading exactly the version that Attributes found; nil if that needs none.
 	reading(*blob.Attributes) *blob.ReaderOptions
 }
 
-// A place is where an object is.
+// A place is the position of an object.
 type place struct {
 	bucket, key string
-	endpoint    string // where the provider is, "" for where it always is
-	region      string // S3's
+	endpoint    string // the provider's endpoint, "" for the standard one
+	region      string // of S3
 }
 
 // A store reads the objects of a provider.
@@ -79,7 +75,7 @@ type store struct {
 	provider
 }
 
-// Check tells what is wrong with an address.
+// Check returns the fault of an address.
 func (s store) Check(u *url.URL) error {
 	_, err := s.place(u)
 	return err
@@ -105,7 +101,7 @@ func (s store) place(u *url.URL) (place, error) {
 	return p, checkEndpoint(p.endpoint)
 }
 
-// checkEndpoint judges the address of a provider.
+// checkEndpoint checks the address of a provider.
 func checkEndpoint(raw string) error {
 	u, err := endpoint.ParseURL(raw)
 	if err == nil && (u.RawQuery != "" || u.Fragment != "") {
@@ -120,11 +116,11 @@ func checkEndpoint(raw string) error {
 	return nil
 }
 
-// bucketForm is what S3 and Google Cloud Storage have in common. How long a name is they
-// may tell themselves: counted repetitions take long to compile.
+// bucketForm has the common rules of S3 and Google Cloud Storage. The providers check the length of a name
+// themselves: counted repetitions take long to compile.
 var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*[a-z0-9]$`)
 
-// object is the place of an object whose bucket stands in the host's place.
+// object returns the place of an object whose bucket is the host of the address.
 func object(u *url.URL) (place, error) {
 	if !bucketForm.MatchString(u.Host) {
 		return place{}, errors.New("has no bucket's name after ://, which is of a-z, 0-9, dots, - and _")
@@ -132,7 +128,7 @@ func object(u *url.URL) (place, error) {
 	return place{bucket: u.Host, key: strings.TrimPrefix(u.Path, "/"), endpoint: u.Query().Get("endpoint")}, nil
 }
 
-// Read asks for the object's version, and reads it if that is not etag.
+// Read requests the object's version, and reads the object if the version is not etag.
 func (s store) Read(ctx context.Context, u *url.URL, etag string, most int64) (remote.Object, error) {
 	p, err := s.place(u)
 	if err != nil {
@@ -185,14 +181,14 @@ func (s store) read(ctx context.Context, bucket *blob.Bucket, key, etag string, 
 	return remote.Object{ETag: found.ETag, Body: body}, err
 }
 
-// A witness remembers how the last call ended: the libraries tell it each in their own
-// words, at length, and with addresses.
+// A witness remembers the result of the last call. The libraries report it in different words, at length, and with
+// addresses.
 type witness struct {
 	next   http.RoundTripper
 	start  time.Time
 	err    error
 	status int
-	region string // S3's of the bucket, if it is another one
+	region string // S3's region of the bucket, if it is another one
 }
 
 func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -204,7 +200,7 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, w.err
 }
 
-// explain says why an object was not read.
+// explain returns the reason why an object was not read.
 func (w *witness) explain(ctx context.Context, err error) error {
 	switch {
 	case w.err != nil:

@@ -25,8 +25,8 @@ func (g google) locate(u *url.URL) (place, error) {
 	return p, err
 }
 
-// emulator is the endpoint that Google's libraries take from the environment, where it
-// may lack its scheme. It is told them all the same, since here it is judged before.
+// emulator returns the endpoint that Google's libraries read from the environment, where it may lack its scheme. It
+// is passed to them explicitly, after it was checked here.
 func (g google) emulator() string {
 	host := g.env("STORAGE_EMULATOR_HOST")
 	if host != "" && !strings.Contains(host, "://") {
@@ -38,7 +38,7 @@ func (g google) emulator() string {
 func (google) open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error) {
 	options := []option.ClientOption{
 		option.WithHTTPClient(calls),
-		option.WithoutAuthentication(), // else it looks for credentials on disk and at the metadata service
+		option.WithoutAuthentication(), // otherwise it looks for credentials on disk and at the metadata service
 		storage.WithDisabledClientMetrics(),
 	}
 	if p.endpoint != "" {
@@ -52,8 +52,8 @@ func (google) open(ctx context.Context, p place, calls *http.Client) (*blob.Buck
 	return gcsblob.OpenBucket(ctx, nil, p.bucket, &gcsblob.Options{Client: client})
 }
 
-// reading asks for the generation that was found. Without it caches may answer, which
-// Google allows for an hour if an object is public.
+// reading requests the generation that was found. Without it caches may answer, which Google permits for an hour for
+// a public object.
 func (google) reading(found *blob.Attributes) *blob.ReaderOptions {
 	var attributes storage.ObjectAttrs
 	if !found.As(&attributes) {

@@ -15,8 +15,8 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// amazon has S3's buckets, and with an endpoint those of whatever speaks like it:
-// s3://bucket/key, ?region= and ?endpoint=.
+// amazon has S3's buckets, and with an endpoint the buckets of compatible stores: s3://bucket/key, ?region= and
+// ?endpoint=.
 type amazon struct{ env func(string) string }
 
 func (amazon) parameters() []string { return []string{"endpoint", "region"} }
@@ -42,9 +42,9 @@ func (amazon) open(ctx context.Context, p place, calls *http.Client) (*blob.Buck
 		Credentials: aws.AnonymousCredentials{},
 		HTTPClient:  calls,
 		Retryer:     aws.NopRetryer{},
-		// A bucket with a dot in its name is no name that TLS's wildcards cover.
+		// TLS's wildcards do not cover the name of a bucket with a dot.
 		UsePathStyle:               p.endpoint != "" || strings.Contains(p.bucket, "."),
-		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired, // which others lack
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired, // which compatible stores lack
 	}
 	if p.endpoint != "" {
 		o.BaseEndpoint = &p.endpoint
