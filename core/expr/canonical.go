@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Canonical returns the one JSON text of a value of a [Document]: values are equal
-// exactly if their texts are. It has no blanks; members stand in the order of
-// their names; a number is written by its exact value, so that 1, 1.0 and 1e0 are
-// all 1; strings escape quotes, backslashes and control characters and nothing
-// else. Its length is at most proportional to that of the value.
+// Canonical returns the one JSON text of a value of a [Document]: two values are equal
+// exactly if their texts are equal. The text has no blanks. Members stand in the order of
+// their names. A number is written by its exact value, so that 1, 1.0 and 1e0 are all 1.
+// Strings escape quotes, backslashes and control characters and nothing else. The length of
+// the text is at most proportional to the length of the value.
 func Canonical(v any) string {
 	if s, ok := v.(string); ok {
 		return string(appendString(make([]byte, 0, len(s)+2), s, unlimited))
@@ -26,8 +26,8 @@ func appendCanonical(b []byte, v any) []byte { return appendValue(b, v, appendEx
 // a few bytes after it, and the appended text then means nothing.
 const unlimited = math.MaxInt >> 1
 
-// appendCompact appends the JSON text of a value as [Canonical] has it, up to a limit for all
-// of b. Numbers stay as they are spelt.
+// appendCompact appends the JSON text of a value like [Canonical], up to a limit for all of
+// b. Numbers keep their spelling.
 func appendCompact(b []byte, v any, limit int) []byte {
 	if v, ok := v.(*branch); ok {
 		return v.document.appendNode(b, v.node, limit)
@@ -86,8 +86,8 @@ func appendObject(b []byte, object map[string]any, number numberWriter, limit in
 	return append(b, '}')
 }
 
-// members appends the names of an object in order to an empty list, which is the
-// caller's so that short ones can live on its stack.
+// members appends the names of an object in order to an empty list. The caller provides the
+// list, so that short lists can be on its stack.
 func members(names []string, object map[string]any) []string {
 	for name := range object {
 		names = append(names, name)
@@ -104,7 +104,7 @@ func appendString(b []byte, s string, limit int) []byte {
 	return append(appendEscaped(append(b, '"'), s, limit), '"')
 }
 
-// appendEscaped appends what stands between the quotes of a JSON string.
+// appendEscaped appends the text between the quotes of a JSON string.
 func appendEscaped(b []byte, s string, limit int) []byte {
 	const hex = "0123456789abcdef"
 	start := 0
@@ -134,8 +134,8 @@ func appendEscaped(b []byte, s string, limit int) []byte {
 	return append(b, upTo(limit, len(b), s[start:])...)
 }
 
-// upTo cuts a text right behind the limit, if so many bytes are there already. The extra byte
-// shows that the whole text would exceed the limit.
+// upTo cuts a text one byte after the limit, given the number of bytes before it. The extra
+// byte shows that the whole text would exceed the limit.
 func upTo[T string | []byte](limit, there int, text T) T {
 	return text[:min(len(text), max(0, limit+1-there))]
 }

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A Context is what an expression can ask besides the payload, the document called
-// $$: event.id and the like. It is made when it is first asked for. It is not safe
-// for concurrent use.
+// A Context is the document $$, which an expression can read beside the payload: event.id
+// and other members. It is made when an expression first reads it. It is not safe for
+// concurrent use.
 type Context struct {
 	build func() map[string]any
 	value any
 	built bool
 }
 
-// NewContext returns a context whose document is what build returns: a tree of the
-// types of [Document.Value], numbers being [encoding/json.Number]. Build is called
-// once at most, and not at all for expressions without $$.
+// NewContext returns a context whose document is the result of build: a tree of the types
+// of [Document.Value], with [encoding/json.Number] for numbers. Build is called at most
+// once, and not at all for expressions without $$.
 func NewContext(build func() map[string]any) *Context { return &Context{build: build} }
 
-// OfEvent is the context of an expression about an event: $$.event.id, type, source
+// OfEvent returns the context of an expression about an event: $$.event.id, type, source
 // and time, in RFC 3339 with milliseconds, in UTC.
 func OfEvent(id, eventType, source string, at time.Time) *Context {
 	return NewContext(func() map[string]any {
@@ -41,13 +41,13 @@ func (c *Context) tree() any {
 	return c.value
 }
 
-// A scope is what one evaluation can see.
+// A scope has the documents that one evaluation can read.
 type scope struct {
 	payload *Document
 	context *Context
 }
 
-// budget is that of the evaluation.
+// budget returns the budget of the evaluation.
 func (s scope) budget() *budget { return &s.payload.budget }
 
 // A reference is a path and the document it begins in.
@@ -63,8 +63,8 @@ func (r *reference) root(s scope) any {
 	return s.payload.Value()
 }
 
-// one returns what a singular path leads to, if it leads anywhere. An array or
-// object may be a *branch.
+// one returns the value of a singular path, and whether there is one. An array or object
+// may be a *branch.
 func (r *reference) one(s scope) (any, bool) {
 	if r.context {
 		return r.path.one(s.budget(), s.context.tree())
@@ -72,7 +72,7 @@ func (r *reference) one(s scope) (any, bool) {
 	return s.payload.one(r.path)
 }
 
-// all returns what the path selects.
+// all returns the values that the path selects.
 func (r *reference) all(s scope) []any {
 	if r.path.Singular() {
 		if v, ok := r.one(s); ok {
@@ -115,7 +115,7 @@ func ParseReference(text string) (*Reference, error) {
 // String returns the path as it was written.
 func (r *Reference) String() string { return r.text }
 
-// Singular is that of [Path.Singular].
+// Singular reports whether the path is singular: see [Path.Singular].
 func (r *Reference) Singular() bool { return r.to.path.Singular() }
 
 // One returns the value that a singular path leads to, as [Document.One] does. The context

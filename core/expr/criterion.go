@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A criterion is what a test asks of one value, which may be a *branch.
+// A criterion is the condition of a test for one value, which may be a *branch.
 type criterion interface{ meets(b *budget, v any) bool }
 
-// An operator makes of the values on its right the criterion for those on its
-// left: to stand in the relation to at least one of them.
+// An operator makes a criterion for the values on its left from the values on its right: a
+// left value must stand in the relation to at least one right value.
 type operator func(b *budget, rights []any) criterion
 
-// operators are the positive ones but matches, whose right side is a pattern.
+// operators are the positive operators except matches, whose right side is a pattern.
 var operators = map[string]operator{
 	"==":          equalTo,
 	"<":           func(b *budget, r []any) criterion { return newBound(b, r, 1, false) },
@@ -47,8 +47,8 @@ func (truth) meets(_ *budget, v any) bool {
 	return true
 }
 
-// A set is met by the values that are in it. To look one up takes no more than to
-// read it, however large the set is.
+// A set is met by its values. Looking a value up takes no longer than reading it, for any
+// size of the set.
 type set struct {
 	strings map[string]struct{}
 	numbers map[decimal]struct{}
@@ -186,8 +186,8 @@ func index(b bool) int {
 	return 0
 }
 
-// within takes what the JSON text of a value needs at least from a number of
-// bytes, and stops when that is used up. What is left is then negative.
+// within subtracts from limit the smallest number of bytes that the JSON text of a value
+// needs. It stops as soon as the result is negative.
 func within(b *budget, v any, limit int) int {
 	switch v := v.(type) {
 	case string:
@@ -211,8 +211,8 @@ func within(b *budget, v any, limit int) int {
 	return limit - 1
 }
 
-// A bound is met by the numbers and strings that are before one of the right side,
-// or after one, which is the same as before its last or after its first.
+// A bound is met by the numbers and strings that are before one value of the right side, or
+// after one. That means: before its last value, or after its first.
 type bound struct {
 	direction int // 1: before, -1: after
 	orEqual   bool
@@ -251,7 +251,7 @@ func (o *bound) meets(b *budget, v any) bool {
 	return false
 }
 
-// allows judges how the bound compares with a value.
+// allows reports whether a value with this order relative to the bound meets it.
 func (o *bound) allows(order int) bool {
 	return order*o.direction > 0 || o.orEqual && order == 0
 }
@@ -291,8 +291,8 @@ func (a affix) meets(b *budget, v any) bool {
 	return false
 }
 
-// A container is met by the strings that have one of some texts in them, and by
-// the arrays that have one of some values.
+// A container is met by the strings that contain one of some texts, and by the arrays that
+// contain one of some values.
 type container struct {
 	parts    affix
 	elements criterion
@@ -318,8 +318,8 @@ func (c container) meets(b *budget, v any) bool {
 	return false
 }
 
-// maxSubject bounds what patterns are tried on, in bytes: matching is linear, but
-// some hundred times slower than reading.
+// maxSubject bounds the texts that patterns are matched with, in bytes: matching is linear,
+// but some hundred times slower than reading.
 const maxSubject = 64 << 10
 
 // A pattern is met by the strings in which it is found.

@@ -1,6 +1,6 @@
-// Package expr reads payloads: where a [Path] leads in one, what its values are
-// called ([Canonical]), whether it has the shape a [Schema] asks for, whether a
-// [Filter] wants it, and what a [Template] makes of it.
+// Package expr reads payloads. A [Path] selects values, [Canonical] names them, a [Schema]
+// checks their types, a [Filter] decides about a payload, and a [Template] makes JSON of
+// it.
 //
 // The one idea to know: payloads are data of strangers, so no content of a payload is an
 // error. Mistakes are in a path, a schema, a filter or a template. The parser finds them and
@@ -8,11 +8,12 @@
 // steps that is proportional to its size: an evaluation that needs more ends with
 // [ErrBudget], whether the author or the sender caused it. Seven choices serve this:
 //
-//   - A payload is a tree ([Document]) whatever its bytes are: one that is not
-//     JSON, or is nested deeper than 200 levels, is the JSON string of its text.
-//   - The tree is built for who needs it. A payload is read onto a tape, a node of
-//     eight bytes for each value and name, in a tenth of the time: names and indexes
-//     are followed there, and templates copy from it.
+//   - Every payload is a tree ([Document]). A payload that is not JSON is the JSON string of
+//     its text. Only JSON that is nested deeper than 200 levels, or has 512 MiB, has no tree:
+//     see [Document.Err].
+//   - The tree is built only if an expression needs it. A payload is read onto a tape, a node
+//     of eight bytes for each value and name, in a tenth of the time. Names and indexes are
+//     followed there, and templates copy from it.
 //   - Numbers stay text ([encoding/json.Number]) and are compared digit by digit,
 //     so that 1 is 1.0, 2^53+1 is not 2^53, and 1e999999999 costs eleven bytes.
 //   - A path has at most one "..", and nothing else that multiplies.

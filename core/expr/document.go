@@ -25,17 +25,17 @@ const maxDepth = 200
 
 const formType = "application/x-www-form-urlencoded"
 
-// A Document is the JSON view of a payload, read when it is first asked for: onto a
-// tape, which answers plain paths and is written out where a template has an array
-// or object, and from that into a tree if somebody needs one. It is not safe for
-// concurrent use.
+// A Document is the JSON view of a payload. The payload is read onto a tape when an
+// expression first needs it. The tape answers plain paths, and templates copy arrays and
+// objects from it. A tree is built from the tape if an expression needs one. A Document is
+// not safe for concurrent use.
 type Document struct {
 	payload     []byte
 	contentType string
 	read        bool
 
-	text  []byte // what is on the tape
-	tape  []node // nil of what is not JSON
+	text  []byte // the recorded text
+	tape  []node // nil if the payload is not JSON
 	known []answer
 	steps int // taken on the tape
 
@@ -95,8 +95,8 @@ func (d *Document) Err() error {
 	return d.broken
 }
 
-// JSON returns the text that the view was read from if that is JSON, as it is written but
-// for the blanks around it. There is none of the fields of a form, nor of what is no JSON.
+// JSON returns the text of the view if that is JSON, unchanged except for the blanks around
+// it. It returns false for the fields of a form, and for any payload that is not JSON.
 func (d *Document) JSON() ([]byte, bool) {
 	if d.view(); d.tape == nil {
 		return nil, false
@@ -188,17 +188,17 @@ func isForm(contentType string) bool {
 	return strings.EqualFold(strings.TrimSpace(mediaType), formType)
 }
 
-// startsTree reports whether a payload begins as a JSON object or array does.
+// startsTree reports whether a payload begins like a JSON object or array.
 func startsTree(payload []byte) bool {
 	p := bytes.TrimLeft(bytes.TrimPrefix(payload, mark), " \t\r\n")
 	return len(p) > 0 && (p[0] == '{' || p[0] == '[')
 }
 
-// text is the payload as a JSON string, which is valid UTF-8 by definition.
+// text returns the payload as a JSON string, which is always valid UTF-8.
 func text(payload []byte) string { return strings.ToValidUTF8(string(payload), "\uFFFD") }
 
-// TooDeep reports whether JSON is nested deeper than the 200 levels that are
-// read. Of text that is not JSON the answer means nothing.
+// TooDeep reports whether JSON is nested deeper than the 200 levels that are read. For text
+// that is not JSON the result is meaningless.
 func TooDeep(payload []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(payload); i++ {

@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// A fault is what is wrong at one place of an expression's text.
+// A fault is a mistake at one place of an expression's text.
 type fault struct {
 	text    string
 	offset  int // in bytes
 	message string
 }
 
-// at is an error at a byte of a text.
+// at returns an error at a byte of a text.
 func at(text string, offset int, format string, args ...any) error {
 	return &fault{text, min(offset, len(text)), fmt.Sprintf(format, args...)}
 }
 
 func (f *fault) Error() string { return "at " + place(f.text, f.offset) + ": " + f.message }
 
-// place names a byte by its column, counted in characters from 1, and if the text
-// has several lines by its line too.
+// place names a byte by its column, counted in characters from 1. If the text has several
+// lines it names the line too.
 func place(text string, offset int) string {
 	before := text[:offset]
 	start := strings.LastIndexByte(before, '\n') + 1
@@ -33,10 +33,10 @@ func place(text string, offset int) string {
 	return fmt.Sprintf("line %d, column %d", strings.Count(before, "\n")+1, column)
 }
 
-// maxShown bounds what an error quotes of an expression, in characters.
+// maxShown bounds the quoted part of an expression in an error, in characters.
 const maxShown = 60
 
-// shown is a part of an expression as an error quotes it: on one line, and short.
+// shown returns a part of an expression for an error: on one line, and short.
 func shown(text string) string {
 	line := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -50,7 +50,7 @@ func shown(text string) string {
 	return line
 }
 
-// checkText refuses what is not worth reading as an expression.
+// checkText refuses texts that are too long or blank.
 func checkText(what, text string, limit int) error {
 	switch {
 	case len(text) > limit:

@@ -5,12 +5,12 @@ const maxFilter = 4096
 
 // A Filter decides about payloads. It never changes and is safe for concurrent use.
 //
-// A test looks for a witness: it holds if some value that its path selects, or some
-// pair of values of its two paths, is as it asks; so nothing selected is false. The
-// negative operators are the exact opposite of the positive ones: $.a != 1 is true
-// of a payload without a. Values of different JSON types are neither equal nor in
-// order. Numbers compare by their exact value, strings by code point, arrays and
-// objects by all that is in them.
+// A test looks for a witness. It holds if some value that its path selects, or some pair of
+// values of its two paths, meets it. So a path that selects nothing makes it false. The
+// negative operators are the exact opposite of the positive ones: $.a != 1 is true for a
+// payload without a. Values of different JSON types are neither equal nor ordered. Numbers
+// compare by their exact value, strings by code point, arrays and objects by all their
+// values.
 type Filter struct {
 	condition condition
 	text      string
@@ -33,10 +33,10 @@ type Filter struct {
 // commas; after matches, an unquoted pattern runs to the next blank. Patterns are
 // RE2, not anchored, of at most 1,024 bytes.
 //
-// The error is one line that says at which column, counted in characters from 1,
-// what is wrong, and what to write instead. Tests that could never hold are wrong
-// too ($.a < null), and so are those whose cost would be the square of a payload's
-// size: $.a contains $.b[*].
+// The error is one line. It names the column of the mistake, counted in characters from 1,
+// the mistake, and the text to write instead. Two kinds of tests are refused as well: tests
+// that can never hold ($.a < null), and tests whose cost is the square of a payload's size
+// ($.a contains $.b[*]).
 func ParseFilter(text string) (*Filter, error) {
 	if err := checkText("filter", text, maxFilter); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func ParseFilter(text string) (*Filter, error) {
 	return &Filter{c, text}, nil
 }
 
-// String is the text that the filter was parsed of.
+// String returns the text of which the filter was parsed.
 func (f *Filter) String() string { return f.text }
 
 // Match reports whether the filter holds for a payload and its context, which may
@@ -131,7 +131,7 @@ func (o operand) some(s scope, c criterion) bool {
 	return false
 }
 
-// A check asks an operand for something that is known beforehand.
+// A check is a test with a criterion that does not depend on the payload.
 type check struct {
 	operand   operand
 	criterion criterion
@@ -139,8 +139,8 @@ type check struct {
 
 func (c check) holds(s scope) bool { return c.operand.some(s, c.criterion) }
 
-// A comparison asks its left side for something that depends on the payload. The
-// right side is looked at once, so that pairs need not be gone through.
+// A comparison is a test with a criterion that depends on the payload. The right side is
+// read once, so no pairs are compared.
 type comparison struct {
 	left, right operand
 	operator    operator

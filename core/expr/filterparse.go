@@ -24,7 +24,7 @@ func (p *filterParser) and() (condition, error) {
 	return allOf(all), err
 }
 
-// chain reads what is joined by a word.
+// chain reads parts that a word joins.
 func (p *filterParser) chain(word string, part func() (condition, error)) (all []condition, err error) {
 	for len(all) == 0 || p.keyword(word) {
 		c, err := part()
@@ -102,7 +102,7 @@ func (p *filterParser) test() (condition, error) {
 	return c, err
 }
 
-// alone makes a test of a path that no operator follows.
+// alone makes the test of a path without an operator.
 func (p *filterParser) alone(left side) (condition, error) {
 	if left.path != nil {
 		if next := p.word(); next == "and" || next == "or" || p.ahead() == ')' || p.ahead() == 0 {
@@ -174,7 +174,7 @@ func symbol(text string) string {
 	return text[:len(text)-len(strings.TrimLeft(text, "=!<>&|~"))]
 }
 
-// logical tells the symbols that other languages have for and, or, not.
+// logical reports whether a symbol means and, or or not in other languages.
 func logical(symbol string) bool {
 	return symbol == "!" || strings.HasPrefix(symbol, "&") || strings.HasPrefix(symbol, "|")
 }
@@ -187,7 +187,7 @@ var mistaken = map[string]string{
 func (p *filterParser) symbolic(use operatorUse) (operatorUse, error) {
 	switch {
 	case logical(use.text):
-		return operatorUse{}, nil // whoever is next says what is wrong
+		return operatorUse{}, nil // the caller reports the mistake
 	case use.text == "!=":
 		use.name, use.negative = "==", true
 	case operators[use.text] != nil:
@@ -201,7 +201,7 @@ func (p *filterParser) symbolic(use operatorUse) (operatorUse, error) {
 	return use, nil
 }
 
-// unexpected is the error about what is next where something else should be.
+// unexpected returns the error for a text at which another one was expected.
 func (p *filterParser) unexpected(expected string) error {
 	word := p.word()
 	lower := strings.ToLower(word)
@@ -244,7 +244,7 @@ func (p *filterParser) compare(left side, op operatorUse) (condition, error) {
 	return comparison{left.operand, right.operand, operators[op.name]}, nil
 }
 
-// onePath is the error about a test in which no payload has a say.
+// onePath returns the error for a test that does not depend on the payload.
 func (p *filterParser) onePath(left side, op operatorUse) error {
 	name := "name"
 	if word, ok := left.value.(string); ok && plainName(word) {
@@ -275,7 +275,7 @@ var sideTypes = map[string]struct{ left, right []string }{
 	"<":           {[]string{"number", "string"}, []string{"number", "string"}},
 }
 
-// checkSides refuses what would always be false, and what would cost too much.
+// checkSides refuses tests that are always false, and tests that cost too much.
 func (p *filterParser) checkSides(left side, op operatorUse, right side) error {
 	name := op.name
 	if name[0] == '<' || name[0] == '>' {
@@ -294,7 +294,7 @@ func (p *filterParser) checkSides(left side, op operatorUse, right side) error {
 	return nil
 }
 
-// typeWords are the types of literals as errors call them.
+// typeWords are the names of the types of literals in errors.
 var typeWords = map[string]string{"array": "a list", "string": "a string", "number": "a number"}
 
 func (p *filterParser) checkSide(where string, s side, op operatorUse, types []string) error {

@@ -9,7 +9,7 @@ import (
 // maxRegexp bounds the pattern of a filter, in bytes.
 const maxRegexp = 1024
 
-// pattern reads what comes after matches, and compiles it.
+// pattern reads the pattern after matches, and compiles it.
 func (p *filterParser) pattern() (*program, error) {
 	const expected = `after matches comes a quoted regular expression, as in '^order\.'`
 	start := p.skip()

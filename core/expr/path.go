@@ -49,7 +49,7 @@ func (p *Path) String() string { return p.text }
 // consists of names and indexes alone.
 func (p *Path) Singular() bool { return p.singular }
 
-// checkPath refuses what the parser would take.
+// checkPath refuses paths that the parser would accept.
 func checkPath(text string) error {
 	switch {
 	case text == "":

@@ -20,7 +20,7 @@ func checkCost(path string) error {
 	return nil
 }
 
-// unquote blanks out what is inside of quotes, so that what remains are operators.
+// unquote replaces quoted text by blanks, so that only operators remain.
 func unquote(path string) string {
 	bare := []byte(path)
 	var quote byte
@@ -41,8 +41,8 @@ func unquote(path string) string {
 	return string(bare)
 }
 
-// ways multiplies the lengths of all lists of selectors, and stops counting where
-// it no longer matters. Arguments of functions are counted as selectors too.
+// ways multiplies the lengths of all lists of selectors, up to a bound. It counts arguments
+// of functions like selectors.
 func ways(bare string) int {
 	product, open := 1, []int{}
 	for _, c := range bare {

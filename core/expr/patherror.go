@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// refusal is how the parser words its errors. It counts bytes from 1.
+// refusal is the format of the parser's errors. It counts bytes from 1.
 var refusal = regexp.MustCompile(`^jsonpath: (.*?)( at position ([0-9]+))?$`)
 
-// explain turns the parser's error into ours: a column, what is wrong there, and
-// what was probably meant.
+// explain converts the parser's error: it names the column, the mistake, and the text that
+// was probably meant.
 func explain(path string, err error) error {
 	m := refusal.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -34,7 +34,7 @@ var (
 	number     = regexp.MustCompile(`^-?[0-9]+`)
 )
 
-// remedy is what to write instead, for the mistakes people make; empty for others.
+// remedy returns the text to write instead, for common mistakes; empty for others.
 func remedy(path string, offset int) string {
 	before, after := path[:offset], path[offset:]
 	switch {
@@ -60,7 +60,7 @@ func remedy(path string, offset int) string {
 	return ""
 }
 
-// reword puts what the parser says in words without its own.
+// reword replaces the parser's own terms in its message.
 func reword(message string) string {
 	what, unexpected := strings.CutPrefix(message, "unexpected ")
 	switch {

@@ -78,8 +78,8 @@ func newProgram(text string) (*program, error) {
 // time of a step.
 const instructionsPerStep = 8
 
-// in reports whether the pattern is found in a text. RE2 tries each instruction on
-// each byte at worst.
+// in reports whether a text contains a match of the pattern. At worst RE2 tries each
+// instruction on each byte.
 func (p *program) in(b *budget, text string) bool {
 	return b.spend(1+span(len(text))+len(text)*p.size/instructionsPerStep) && p.regexp.MatchString(text)
 }

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// What ends a word and a path. Inside of its brackets a path may have anything.
+// The characters that end a word and a path. Inside of brackets a path may contain any
+// character.
 const (
 	blanks    = " \t\r\n"
 	wordStops = blanks + `"'()[]{},`
@@ -17,18 +18,18 @@ const (
 // maxLevels bounds how deep an expression is nested.
 const maxLevels = 50
 
-// A scanner reads what filters and templates have in common: paths and values.
+// A scanner reads the common parts of filters and templates: paths and values.
 type scanner struct {
 	text   string
 	pos    int // in bytes
 	levels int
 
-	// stops is what ends a word; words are whether one that is neither a number
-	// nor true, false or null is a string.
+	// stops are the characters that end a word. words says that a word is a string, unless
+	// it is a number, true, false or null.
 	stops string
 	words bool
 
-	// quoted forbids double quotes: what is read stands between two of them.
+	// quoted forbids double quotes: the text is inside of a JSON string.
 	quoted bool
 }
 
@@ -36,7 +37,7 @@ func (s *scanner) fail(offset int, format string, args ...any) error {
 	return at(s.text, offset, format, args...)
 }
 
-// skip skips blanks and returns where it is then.
+// skip skips blanks and returns the position after them.
 func (s *scanner) skip() int {
 	rest := s.text[s.pos:]
 	s.pos += len(rest) - len(strings.TrimLeft(rest, blanks))
@@ -78,7 +79,7 @@ func (s *scanner) keyword(word string) bool {
 	return found
 }
 
-// next is how an error names what is next.
+// next describes the next text for an error.
 func (s *scanner) next() string {
 	if s.ahead() == 0 {
 		return "the end"
@@ -90,7 +91,7 @@ func (s *scanner) next() string {
 	return s.text[s.pos : s.pos+size]
 }
 
-// deeper goes one level down; the caller comes up by itself.
+// deeper goes one level down; the caller goes up again itself.
 func (s *scanner) deeper(start int) error {
 	if s.levels++; s.levels > maxLevels {
 		return s.fail(start, "nested deeper than %d levels; use fewer brackets and nots", maxLevels)
@@ -153,8 +154,8 @@ func (s *scanner) pathEnd(start int) (int, error) {
 	return len(s.text), nil
 }
 
-// quotedLength is how long the quoted name at the beginning of a text is, in
-// which a backslash escapes the next character.
+// quotedLength returns the length of the quoted name at the beginning of a text. In the
+// name a backslash escapes the next character.
 func quotedLength(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -167,8 +168,8 @@ func quotedLength(text string) int {
 	return len(text)
 }
 
-// quotedText reads a string, whose first quote is next: in double quotes a JSON
-// string, in single quotes whatever is up to the next one.
+// quotedText reads a string, whose first quote is next. In double quotes it is a JSON
+// string. In single quotes it is any text up to the next single quote.
 func (s *scanner) quotedText() (string, error) {
 	start := s.pos
 	rest := s.text[start:]

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Schema is the shape payloads must have: JSON Schema, of which it knows type,
+// A Schema is the required structure of payloads: a JSON Schema with the keywords type,
 // required and properties. It never changes and is safe for concurrent use.
 type Schema struct {
 	types      []string // none: any
@@ -19,15 +19,14 @@ type property struct {
 	schema *Schema
 }
 
-// maxViolations is how many lines Check answers at most.
+// maxViolations is the maximum of lines that Check returns.
 const maxViolations = 10
 
-// Check returns what is wrong with a payload, one line each and at most ten, as in
-// "$.order.amount: must be number, not string"; nil if it fits. The lines are in
-// the order of the schema, each object before what is in it, and are the same for
-// equal payloads. As in JSON Schema, required and properties say nothing about a
-// value that is no object; 1.0 is an integer. The value is a tree such as
-// [Document.Value] returns.
+// Check returns the faults of a payload, one line each and at most ten, as in
+// "$.order.amount: must be number, not string"; nil if it fits. The lines are in the order
+// of the schema, each object before its members. They are the same for equal payloads. As
+// in JSON Schema, required and properties do not apply to a value that is not an object,
+// and 1.0 is an integer. The value is a tree such as [Document.Value] returns.
 func (s *Schema) Check(v any) []string {
 	c := checker{path: []byte("$")}
 	c.check(s, v)
@@ -85,8 +84,8 @@ func appendStep(path []byte, name string) []byte {
 	return append(appendString(append(path, '['), name, unlimited), ']')
 }
 
-// plainName reports whether a name may stand after a dot. Letters beyond ASCII
-// may too, but in brackets they are as right.
+// plainName reports whether a name may stand after a dot. Letters beyond ASCII would be
+// permitted, but brackets are also correct for them.
 func plainName(name string) bool {
 	for i := 0; i < len(name); i++ {
 		c := name[i]
@@ -109,7 +108,7 @@ func (s *Schema) allows(v any) bool {
 // typeNames are the types a schema may ask for.
 var typeNames = []string{"object", "array", "string", "number", "integer", "boolean", "null"}
 
-// typeName is the JSON type of a value.
+// typeName returns the JSON type of a value.
 func typeName(v any) string {
 	switch v.(type) {
 	case map[string]any:

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// keywords are what a schema may say; annotations are what it may say without
-// effect. Everything else is refused: a schema whose minimum is passed over
-// promises what it does not keep.
+// keywords are the keywords that a schema may have; annotations are keywords without
+// effect. All others are refused: a schema whose minimum is ignored would promise a check
+// that is not made.
 var (
 	keywords    = []string{"type", "required", "properties"}
 	annotations = []string{"$schema", "$id", "$comment", "title", "description", "default", "examples"}
@@ -20,9 +20,9 @@ var (
 // maxSchema bounds the text of a schema, in bytes.
 const maxSchema = 1 << 20
 
-// ParseSchema parses the JSON text of a schema of at most 1 MiB. The error joins
-// all that is wrong with it ([errors.Join]): one line each, with the JSONPath of
-// the place in the schema, as in "$.properties.age.minimum: is not supported; ...".
+// ParseSchema parses the JSON text of a schema of at most 1 MiB. The error joins all
+// mistakes ([errors.Join]). Each is one line, with the JSONPath of the place in the schema,
+// as in "$.properties.age.minimum: is not supported; ...".
 func ParseSchema(text []byte) (*Schema, error) {
 	if len(text) > maxSchema {
 		return nil, fmt.Errorf("the schema has more than %d bytes", maxSchema)
@@ -38,7 +38,7 @@ func ParseSchema(text []byte) (*Schema, error) {
 	return s, nil
 }
 
-// checkSyntax tells where text stops being one JSON value.
+// checkSyntax returns an error at the place where text stops being one JSON value.
 func checkSyntax(text []byte) error {
 	if TooDeep(text) {
 		return fmt.Errorf("the schema is nested deeper than %d levels", maxDepth)
@@ -55,7 +55,7 @@ func checkSyntax(text []byte) error {
 	return fmt.Errorf("the schema is not JSON: line %d, column %d: %v", line, column, syntax)
 }
 
-// A schemaParser parses one schema and collects what is wrong with it.
+// A schemaParser parses one schema and collects its mistakes.
 type schemaParser struct {
 	path     []byte
 	problems []error
@@ -73,7 +73,7 @@ func (p *schemaParser) within(name string, parse func()) {
 	p.path = p.path[:length]
 }
 
-// schema parses what is valid JSON.
+// schema parses valid JSON.
 func (p *schemaParser) schema(text json.RawMessage) *Schema {
 	s := &Schema{}
 	p.fields(text, "must be an object with type, required or properties", func(keyword string, value json.RawMessage) {

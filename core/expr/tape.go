@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// A kind is what a node of a tape is.
+// A kind is the type of a node.
 type kind uint8
 
 // The kinds of nodes.
@@ -24,14 +24,14 @@ const (
 	isObject
 )
 
-// A node is one value of a JSON text, or the name of a member, in eight bytes: the
-// tree needs fifty to some hundreds. What is in an array or object comes right after
-// it, and a name right before its value, so that a tape is the text in its own order.
+// A node is one value of a JSON text, or the name of a member, in eight bytes: a tree needs
+// fifty to some hundreds. The elements or members of an array or object come right after
+// it, and a name comes right before its value. So a tape has the order of the text.
 type node uint64
 
-// A node is its kind and two numbers. Those of a string are where it is in the text,
-// between its quotes; of a number, where it is; of an array or object, how many
-// elements or members it has, and the node after the last one that is in it.
+// A node is its kind and two numbers. For a string they are its position in the text,
+// between its quotes. For a number they are its position. For an array or object they are
+// the number of its elements or members, and the node after its last one.
 const (
 	kindBits = 3
 	endBits  = 29
@@ -47,15 +47,15 @@ func (n node) start() int { return int(n >> (kindBits + endBits)) }
 func (n node) count() int { return n.start() }
 func (n node) end() int   { return int(n >> kindBits & (1<<endBits - 1)) }
 
-// A recorder reads a JSON text onto a tape. It takes what encoding/json takes, up
-// to maxDepth, and nothing else. Its methods begin at a byte of the text and return
-// the one after what they read, or failed.
+// A recorder reads a JSON text onto a tape. It accepts exactly the texts that encoding/json
+// accepts, up to maxDepth. Its methods begin at a byte of the text and return the byte
+// after the text that they read, or failed.
 //
-// It is ours because what is JSON decides what a payload is. Libraries that are as
-// fast differ there from encoding/json, with which everybody else reads: they do
-// not look at what no path asks for (gjson, jsonparser), refuse bytes that are not
-// UTF-8 and names that come twice unless told otherwise (jsontext), take raw line
-// ends in strings (fastjson), or make floats of numbers (simdjson-go).
+// It is not a library because it decides whether a payload is JSON. Libraries of the same
+// speed differ there from encoding/json, which most readers of the payload use. They skip
+// text that no path selects (gjson, jsonparser). They refuse bytes that are not UTF-8 and
+// repeated names by default (jsontext). They accept raw line ends in strings (fastjson), or
+// convert numbers to floats (simdjson-go).
 type recorder struct {
 	text  []byte
 	nodes []node
@@ -64,11 +64,11 @@ type recorder struct {
 
 const failed = -1
 
-// usualText is how long, in bytes, a text may be whose tape is recorded in memory
-// that is kept for the next one.
+// usualText is the largest text, in bytes, whose tape is recorded in memory that is kept
+// for the next one.
 const usualText = 64 << 10
 
-// spare keeps that memory. How long a tape gets is known at its end only.
+// spare keeps that memory. The length of a tape is known only at its end.
 var spare = sync.Pool{New: func() any { return new([]node) }}
 
 // record returns the tape of a text, whose first node is the value itself; nil if
@@ -92,8 +92,9 @@ func record(text []byte) []node {
 	return slices.Clone(r.nodes)
 }
 
-// recordLarge records without growing, which would take several times the memory:
-// all values and names but the first come after one of four bytes, and need another.
+// recordLarge records without growing the tape, which would take several times the memory.
+// Every value and name except the first comes after one of four bytes, so their count
+// bounds the number of nodes.
 func recordLarge(text []byte) []node {
 	most := 1
 	for _, before := range []string{"[", "{", ",", ":"} {
@@ -119,8 +120,8 @@ func (r *recorder) all() bool {
 	return end == len(r.text)
 }
 
-// after returns the next byte that is not blank and where it is; 0 at the end, as
-// at a byte 0, which is not JSON either.
+// after returns the next byte that is not a blank and its position. It returns 0 at the
+// end, and for a byte 0, which is not JSON either.
 func (r *recorder) after(i int) (byte, int) {
 	for ; i < len(r.text); i++ {
 		if c := r.text[i]; c > ' ' || c != ' ' && c != '\n' && c != '\r' && c != '\t' {
@@ -165,7 +166,7 @@ func (r *recorder) open(kind kind) (int, bool) {
 	return len(r.nodes) - 1, r.depth <= maxDepth
 }
 
-// close ends it, which has a number of elements or members.
+// close ends the array or object, which has count elements or members.
 func (r *recorder) close(at, count int) {
 	r.depth--
 	r.nodes[at] = newNode(r.nodes[at].kind(), count, len(r.nodes))
@@ -248,9 +249,9 @@ func (r *recorder) string(start int) int {
 	return r.rest(start, i)
 }
 
-// special finds in eight bytes of a string those that end it or are more than the
-// character they stand for: it sets the high bit of the lowest of them, which is
-// the first, and of no byte below.
+// special finds the bytes among eight bytes of a string that end the string or need
+// decoding. It sets the high bit of the lowest such byte, which is the first, and of no
+// lower byte.
 func special(x uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	return (x | (x - ' '*ones) | ((x ^ '"'*ones) - ones) | ((x ^ '\\'*ones) - ones)) & highs
@@ -278,7 +279,8 @@ func (r *recorder) rest(start, i int) int {
 	return failed
 }
 
-// escape reads what follows a backslash, and returns its last byte.
+// escape reads the rest of an escape after its backslash, and returns the position of its
+// last byte.
 func (r *recorder) escape(i int) int {
 	if i >= len(r.text) {
 		return failed
@@ -294,7 +296,7 @@ func (r *recorder) escape(i int) int {
 	return failed
 }
 
-// number reads a number, or finds that what is next is no value at all.
+// number reads a number, or finds that the next text is not a value.
 func (r *recorder) number(start int) int {
 	i := start
 	if r.at(i) == '-' {
@@ -322,7 +324,7 @@ func (r *recorder) number(start int) int {
 	return i
 }
 
-// at is the byte at a place, 0 at the end.
+// at returns the byte at a position, 0 at the end.
 func (r *recorder) at(i int) byte {
 	if i < len(r.text) {
 		return r.text[i]

@@ -8,9 +8,9 @@ import (
 // unescape are the characters that escapes of one letter stand for.
 var unescape = [utf8.RuneSelf]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// appendText appends the text of a JSON string, given what stands between its
-// quotes. As encoding/json has it, bytes that are not UTF-8 and escaped surrogates
-// without their other half become U+FFFD.
+// appendText appends the decoded text of a JSON string, given the text between its quotes.
+// As in encoding/json, bytes that are not UTF-8 and unpaired escaped surrogates become
+// U+FFFD.
 func appendText(b, quoted []byte) []byte {
 	for len(quoted) > 0 {
 		c := quoted[0]

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// patience is how many times the length of a tape may be walked on it before the
-// tree is built, where a member is found at once: so any number of paths costs no
-// more than reading a few times.
+// patience is how many times the length of a tape may be walked before the tree is built.
+// In the tree a member is found at once. So any number of paths costs at most a few
+// readings.
 const patience = 8
 
 // One returns the value that a singular path leads to in the payload, if it leads to one. It
@@ -33,7 +33,7 @@ func (d *Document) Select(p *Path) ([]any, error) {
 	return all, d.settle()
 }
 
-// one is One, but that an array or object may be a *branch.
+// one is One, except that an array or object may be a *branch.
 func (d *Document) one(p *Path) (any, bool) {
 	if !p.singular || !d.onTape() {
 		return p.one(&d.budget, d.Value())
@@ -46,13 +46,13 @@ func (d *Document) one(p *Path) (any, bool) {
 	return d.at(i), true
 }
 
-// onTape reports whether singular paths are to be asked of the tape.
+// onTape reports whether singular paths are to be followed on the tape.
 func (d *Document) onTape() bool {
 	d.view()
 	return !d.decoded && d.steps <= patience*len(d.tape)
 }
 
-// find walks a singular path on the tape; -1: it leads nowhere.
+// find follows a singular path on the tape. It returns -1 if the path selects no value.
 func (d *Document) find(p *Path) int {
 	i := 0
 	for k := range p.segments {
@@ -90,7 +90,7 @@ func (d *Document) named(n node, name string) bool {
 		return string(raw) == name
 	}
 	if len(raw) > len(name)*len(`\uXXXX`) {
-		return false // however it is spelt
+		return false // in any spelling
 	}
 	var short [64]byte
 	return string(appendText(short[:0], raw)) == name
@@ -117,7 +117,7 @@ func (d *Document) element(array, i int) int {
 	return at
 }
 
-// after is the node after a value and all that is in it.
+// after returns the node after a value and all its parts.
 func (d *Document) after(i int) int {
 	if n := d.tape[i]; n.kind() >= isArray {
 		return n.end()
@@ -125,20 +125,20 @@ func (d *Document) after(i int) int {
 	return i + 1
 }
 
-// raw is a number as it is spelt, or what is between the quotes of a string.
+// raw returns the spelling of a number, or the text between the quotes of a string.
 func (d *Document) raw(n node) []byte { return d.text[n.start():n.end()] }
 
-// An answer is what a node was found to be.
+// An answer is the value of a node.
 type answer struct {
 	node  int
 	value any
 }
 
-// maxKnown bounds how many answers are remembered, as all are looked through.
+// maxKnown bounds the remembered answers, since each look-up compares all of them.
 const maxKnown = 16
 
-// at is the value of a node, and mostly the same one each time, so that tests that
-// are made again allocate nothing.
+// at returns the value of a node. It usually returns the same value each time, so that
+// repeated tests allocate nothing.
 func (d *Document) at(i int) any {
 	n := d.tape[i]
 	if n.kind() < isNumber {
@@ -154,7 +154,7 @@ func (d *Document) at(i int) any {
 		v = &branch{document: d, node: i}
 	} else {
 		v = d.scalar(n)
-		d.steps += (n.end() - n.start()) / 8 // to copy is faster than to walk
+		d.steps += (n.end() - n.start()) / 8 // copying is faster than walking
 	}
 	if len(d.known) < maxKnown {
 		d.known = append(d.known, answer{i, v})
@@ -206,9 +206,9 @@ func (d *Document) tree(i int) (v any, next int) {
 	return d.scalar(n), next
 }
 
-// A branch is an array or object that is on the tape still. It stands for the tree
-// where a singular path leads to it: most criteria need to know no more of it, and
-// templates can write it as it is. Everything else is given what is grown of it.
+// A branch is an array or object that is still on the tape. A singular path returns it in
+// place of the tree: most criteria need no more, and templates can copy its text. All other
+// code gets the result of grown.
 type branch struct {
 	document *Document
 	node     int
@@ -225,7 +225,7 @@ func (b *branch) tree() any {
 	return b.value
 }
 
-// grown is a value as it is in a tree.
+// grown returns a value with the tree in place of a branch.
 func grown(v any) any {
 	if b, ok := v.(*branch); ok {
 		return b.tree()

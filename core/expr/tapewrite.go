@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// appendNode appends what appendCompact makes of the tree of a node.
+// appendNode appends the same text as appendCompact for the tree of a node.
 func (d *Document) appendNode(b []byte, i, limit int) []byte {
 	if d.tape[i].kind() >= isArray {
 		const usual = 8 // bytes of text for a node
@@ -50,7 +50,7 @@ func (d *Document) appendElements(b []byte, array, limit int) []byte {
 	return append(b, ']')
 }
 
-// A label is the name of a member that is its own spelling.
+// A label is the name of a member without escapes.
 type label struct {
 	node   int
 	prefix uint64 // its first eight bytes, as a number that is in the order of texts
@@ -64,12 +64,12 @@ func (d *Document) label(i int) label {
 		copy(first[:], d.raw(n))
 		return label{i, binary.BigEndian.Uint64(first[:])}
 	}
-	// What follows the name is shifted out. No name has a byte 0.
+	// The bytes after the name are shifted out. No name has a byte 0.
 	beyond := 8 * max(0, 8-length)
 	return label{i, binary.BigEndian.Uint64(d.text[start:]) >> beyond << beyond}
 }
 
-// order compares labels; of the same name, the one that stands first is less.
+// order compares labels. Of two equal names, the first in the text is less.
 func (d *Document) order(a, b label) int {
 	if a.prefix != b.prefix {
 		return cmp.Compare(a.prefix, b.prefix)
@@ -77,8 +77,8 @@ func (d *Document) order(a, b label) int {
 	return cmp.Or(bytes.Compare(d.raw(d.tape[a.node]), d.raw(d.tape[b.node])), a.node-b.node)
 }
 
-// appendMembers appends an object, in the order of its names. If one is not as it is
-// spelt the tree knows the order better.
+// appendMembers appends an object, in the order of its names. If a name has escapes, it
+// uses the tree, which has the decoded names.
 func (d *Document) appendMembers(b []byte, object, limit int) []byte {
 	var few [16]label
 	labels, end := few[:0], d.tape[object].end()
@@ -127,9 +127,9 @@ func (d *Document) sort(labels []label) {
 	}
 }
 
-// appendSpan appends a part of a text. Names and values are mostly short: sixteen
-// bytes are copied whatever their number is, if there is room, since that is known
-// to the compiler and takes no call.
+// appendSpan appends a part of a text. Names and values are usually short. If there is
+// room, sixteen bytes are copied for any short length: the compiler knows that number, so
+// the copy needs no call.
 func appendSpan(b, text []byte, start, end, limit int) []byte {
 	const short = 16
 	if n := len(b); end-start <= short && n+short <= cap(b) && start+short <= len(text) {

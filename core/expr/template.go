@@ -21,14 +21,13 @@ var ErrNotNumber = errors.New("the value before | number is no number and no tex
 // ErrTooLarge is the error of a template whose result has more than 4 MiB.
 var ErrTooLarge = errors.New("the result of the template has more than 4 MiB; select less of the payload")
 
-// A Template makes JSON of payloads: it is JSON with holes, {{ expression }}, which
-// are filled with what an expression finds in the payload. It never changes and is
-// safe for concurrent use.
+// A Template makes JSON from payloads: it is JSON with holes, {{ expression }}. The value
+// of an expression fills its hole. A Template never changes and is safe for concurrent use.
 //
-// Outside of quotes a hole is a value of whatever type, null if nothing is there.
-// In a JSON string it is text: strings as they are, numbers as they are spelt,
-// booleans, nothing for null, and the JSON of arrays and objects. A path that can
-// lead to several values gives the array of them, as an empty one too.
+// Outside of quotes a hole is a value of any type, null if there is none. In a JSON string
+// it is text: strings unchanged, numbers in their spelling, booleans, the empty text for
+// null, and the JSON of arrays and objects. A path that can select several values gives the
+// array of them, which may be empty.
 type Template struct{ parts []part }
 
 // ParseTemplate parses a template of at most 64 KiB. Its expressions:
@@ -37,16 +36,16 @@ type Template struct{ parts []part }
 //	piped      = ( path | value ) { "|" function } ;
 //	function   = "string" | "number" | "json" | "join('separator')" ;
 //
-// Paths and values are those of [ParseFilter], without words; in a JSON string they
-// use single quotes. A function leaves alone what is missing or null. Otherwise
-// string gives the text a JSON string would hold, json the JSON text, join the
-// texts of an array's elements (or of the value alone) with the separator between
-// them; number takes numbers and strings that spell one in JSON, with blanks around
-// it or not. Of everything else number makes the next alternative after ??, and if there
-// is none, Render fails with [ErrNotNumber].
+// Paths and values are as in [ParseFilter], without words; in a JSON string they use single
+// quotes. A function leaves missing values and null unchanged. Otherwise string gives the
+// text that a JSON string would have, json the JSON text, and join the texts of an array's
+// elements (or of a single value) with the separator between them. number accepts numbers,
+// and strings that spell a number in JSON, with or without blanks around it. For any other
+// value the next alternative after ?? is used; if there is none, Render fails with
+// [ErrNotNumber].
 //
-// The error is one line that says at which line and column what is wrong, and what
-// to write instead. The names of members cannot have holes.
+// The error is one line. It names the line and column, the mistake, and the text to write
+// instead. The names of members cannot have holes.
 func ParseTemplate(text string) (*Template, error) {
 	if err := checkText("template", text, maxTemplate); err != nil {
 		return nil, err
@@ -61,10 +60,11 @@ func ParseTemplate(text string) (*Template, error) {
 	return &Template{p.parts}, nil
 }
 
-// Render fills the holes for a payload and its context, which may be nil. The result is valid
-// JSON whatever they hold: Render only appends to it, and never parses an inserted text. The
-// errors are [ErrBudget], [ErrNotNumber], [ErrTooLarge] and those of [Document.Err]. ErrTooLarge is for the result and for every text
-// that functions make on the way to it, and is found while the text is written.
+// Render fills the holes for a payload and its context, which may be nil. The result is
+// valid JSON for all payloads: Render only appends to it, and never parses an inserted
+// text. The errors are [ErrBudget], [ErrNotNumber], [ErrTooLarge] and those of
+// [Document.Err]. ErrTooLarge applies to the result and to every intermediate text of
+// functions. It is found while the text is written.
 func (t *Template) Render(d *Document, c *Context) ([]byte, error) {
 	memory := results.Get().(*[]byte)
 	defer results.Put(memory)
@@ -88,8 +88,8 @@ func (t *Template) Render(d *Document, c *Context) ([]byte, error) {
 	return bytes.Clone(w.out), nil
 }
 
-// results keeps the memory that results are made in, unless they are large, as how
-// long one gets is known at its end only.
+// results keeps the memory of results, unless they are large, because the length of a
+// result is known only at its end.
 var results = sync.Pool{New: func() any { return new([]byte) }}
 
 // A part is a piece of the template's text, or a hole.
@@ -98,7 +98,7 @@ type part struct {
 	start  int      // in the template
 	hole   []choice // nil: text
 	quoted bool     // in a JSON string
-	place  string   // of the hole, as an error names it
+	place  string   // of the hole, for errors
 }
 
 // A choice is one of the alternatives of a hole.
@@ -163,9 +163,9 @@ func (w *renderer) copied(p part) bool {
 	return true
 }
 
-// first returns what a hole holds, nil for null and for what is missing: nothing
-// tells the two apart. An alternative that is no number where it has to be one is passed
-// over, unless it is the last.
+// first returns the value of a hole, nil for null and for a missing value: no caller
+// distinguishes the two. It skips an alternative that should be a number and is not, unless
+// it is the last.
 func (w *renderer) first(choices []choice) (v any, err error) {
 	for _, c := range choices {
 		v, err = w.choice(c)

@@ -16,7 +16,7 @@ var known = map[string]function{
 	"json":   toJSON,
 }
 
-// plain is the text of a value, at most limit bytes.
+// plain returns the text of a value, at most limit bytes.
 func plain(v any, limit int) (string, error) {
 	var text string
 	switch v := v.(type) {

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// A templateParser reads one template: it goes through the JSON for its quotes
-// alone and reads the holes.
+// A templateParser reads one template: it reads the JSON only for its quotes, and parses
+// the holes.
 type templateParser struct {
-	scanner // whose quoted tells whether a JSON string is open
+	scanner // its quoted says that a JSON string is open
 	parts   []part
-	done    int // what is before this byte is in parts
+	done    int // the text before this byte is in parts
 }
 
 func (p *templateParser) parse() error {
-	hole := -1 // where the last hole of the string that is open begins
+	hole := -1 // where the last hole of the open string begins
 	for p.pos < len(p.text) {
 		start := p.pos
 		switch c := p.text[start]; {
@@ -127,8 +127,8 @@ func (p *templateParser) join(start int) (function, error) {
 	return joiner(separator), nil
 }
 
-// filler stands in a hole when the template is checked. In a string it is what no
-// escape can continue with.
+// filler stands in a hole when the template is checked. In a string it cannot continue an
+// escape.
 func (p part) filler() string {
 	switch {
 	case p.hole == nil:
@@ -160,7 +160,7 @@ func (p *templateParser) check() error {
 	return p.notJSON(why)
 }
 
-// notJSON says where in the template what the JSON parser says is.
+// notJSON converts an error of the JSON parser to a place in the template.
 func (p *templateParser) notJSON(why *json.SyntaxError) error {
 	const problem = "the template is not JSON: "
 	place, hole := p.unfill(int(why.Offset) - 1)
@@ -177,7 +177,7 @@ func (p *templateParser) notJSON(why *json.SyntaxError) error {
 	return p.fail(place, problem+"%v", why)
 }
 
-// inString tells whether the hole at a place is in a JSON string.
+// inString reports whether the hole at a place is in a JSON string.
 func (p *templateParser) inString(place int) bool {
 	return slices.ContainsFunc(p.parts, func(part part) bool { return part.start == place && part.quoted })
 }

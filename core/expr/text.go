@@ -6,8 +6,8 @@ import (
 )
 
 // ParseText parses a text with holes, of at most 64 KiB, such as "order {{ $.id }} is sold
-// out". Its expressions are those of [ParseTemplate] in a JSON string. The template renders a
-// JSON string. An error says at which line and column of the text what is wrong.
+// out". Its expressions are as in [ParseTemplate] within a JSON string. The template
+// renders a JSON string. An error names the line and column of the text, and the mistake.
 func ParseText(text string) (*Template, error) {
 	if err := checkText("text", text, maxTemplate); err != nil {
 		return nil, err

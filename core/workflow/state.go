@@ -27,7 +27,7 @@ func dataFailure(err error) *failure {
 	return &failure{class: core.ClassData, text: "data: " + err.Error()}
 }
 
-// maxDepth bounds the nesting of a state. For package expr, deeper JSON is text.
+// maxDepth bounds the nesting of a state. Package expr cannot read deeper JSON.
 const maxDepth = 200
 
 // textOf returns the JSON text of a document, unchanged if the document is JSON. JSON
