@@ -20,7 +20,7 @@ var (
 )
 
 // ParseDuration reads one whole number and one unit, without which the number counts seconds.
-// It refuses negative and combined forms (1h30m). Its errors name what is allowed.
+// It refuses negative and combined forms (1h30m). Its errors name the permitted forms.
 func ParseDuration(s string) (Duration, error) {
 	m := durationForm.FindStringSubmatch(s)
 	if m == nil {
