@@ -13,7 +13,7 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 )
 
-// bench holds what all measurements share.
+// bench has the state that all measurements share.
 type bench struct {
 	opts     options
 	dir      string // for configurations, logs and the binary
@@ -71,8 +71,7 @@ func (b *bench) close() { _ = os.RemoveAll(b.dir) }
 
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
 
-// defaultMedia are the media that a database is measured on unless others are
-// asked for.
+// defaultMedia are the media on which a database is measured by default.
 var defaultMedia = map[string][]string{
 	server.SQLite:   {server.Disk},
 	server.Postgres: {server.CPU, server.OneMS},
@@ -80,8 +79,7 @@ var defaultMedia = map[string][]string{
 	server.Hosted:   {server.Disk},
 }
 
-// measure goes from site to site. One that fails does not keep the others from
-// being measured.
+// measure goes from site to site. If one site fails, the others are still measured.
 func (b *bench) measure(ctx context.Context) (err error) {
 	for _, driver := range b.opts.drivers {
 		media := b.opts.media
@@ -102,7 +100,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	return err
 }
 
-// cells are what is measured on a database, in this order.
+// cells are the measurements on a database, in this order.
 var cells = []struct {
 	name    string
 	drivers []string
@@ -156,7 +154,7 @@ func (b *bench) visit(ctx context.Context, driver, medium string) (err error) {
 	return b.probe(ctx)
 }
 
-// wanted tells whether anything of what was asked for is measured on a database.
+// wanted reports whether a requested measurement exists for a database.
 func (b *bench) wanted(driver string) bool {
 	for _, c := range cells {
 		if slices.Contains(b.opts.only, c.name) && slices.Contains(c.drivers, driver) {
@@ -199,7 +197,7 @@ func (b *bench) probe(ctx context.Context) error {
 	return nil
 }
 
-// both are the gateway and the reference, as far as they were asked for.
+// both returns the gateway and the reference, as far as the options select them.
 func (b *bench) both() []system {
 	systems := slices.Clone(b.systems)
 	if b.opts.measures(referenceName) {
@@ -224,8 +222,7 @@ func inTurns(rounds int, systems []system, one func(system) error) error {
 	return nil
 }
 
-// add records a value under a row that it makes, if there is none yet, and says
-// it.
+// add records a value in its row, makes the row if necessary, and prints the value.
 func (b *bench) add(m measure, s system, value float64) {
 	b.site.section.row(m)
 	b.site.section.add(m.label, s.name, value)

@@ -20,8 +20,8 @@ const (
 	hostedEvents = 400 // at most, of such a run
 )
 
-// load is how many connections post how many events in a run of intake or from
-// end to end.
+// load returns how many connections post how many events, in a run of intake or from end to
+// end.
 func (b *bench) load() (conns []int, events int) {
 	if b.site.driver == server.Hosted {
 		return []int{hostedConns}, min(hostedEvents, b.opts.events)
@@ -29,7 +29,7 @@ func (b *bench) load() (conns []int, events int) {
 	return b.opts.conns, b.opts.events
 }
 
-// warm is how many events a run starts with, unmeasured.
+// warm returns how many events a run starts with, unmeasured.
 func warm(events int) int { return min(1000, events/5) }
 
 // intake measures accepting alone: event and job committed, nothing delivered.
@@ -62,9 +62,9 @@ func (b *bench) intake(ctx context.Context) error {
 	return nil
 }
 
-// intakeSystems are all that accept on the site. One transaction a request is
-// worth a look where a sync takes time: there the server joins the commits of
-// many connections by itself, and group commit has to be better than that.
+// intakeSystems returns all systems that accept events on the site. One transaction a
+// request matters where a sync takes time: there the server joins the commits of many
+// connections itself, and group commit must be better than that.
 func (b *bench) intakeSystems(conns int) []system {
 	systems := b.both()
 	if b.site.driver != server.Postgres || !b.opts.measures(referenceName) {
@@ -93,16 +93,16 @@ func pgbenchAim(conns int) aim {
 	return none
 }
 
-// beside adds a row that divides the same figures by another system's, if that
-// was among those measured.
+// beside adds a row that divides the same figures by another system's, if that system was
+// measured.
 func (b *bench) beside(m measure, measured []system, other string, a aim) {
 	if slices.ContainsFunc(measured, func(s system) bool { return s.name == other }) {
 		b.site.section.row(measure{m.label, m.unit, a, []string{other}})
 	}
 }
 
-// cpu adds what an event costs, system and server together, and the server's part
-// of it.
+// cpu adds the CPU time of an event, of the system and the server together, and the
+// server's part of it.
 func (b *bench) cpu(label string, a aim, s system, f figures) {
 	beside := []string{referenceName}
 	if b.site.driver == server.SQLite {
@@ -140,8 +140,8 @@ func (b *bench) endToEnd(ctx context.Context) error {
 	return nil
 }
 
-// overPostgres puts the gateway's rate on MySQL beside the one it had on
-// PostgreSQL on the same medium, if both were measured.
+// overPostgres compares the gateway's rate on MySQL with its rate on PostgreSQL on the same
+// medium, if both were measured.
 func (b *bench) overPostgres(rate measure) {
 	if b.site.driver != server.MySQL {
 		return
@@ -156,10 +156,10 @@ func (b *bench) overPostgres(rate measure) {
 	}
 }
 
-// statistics measures end to end on tables of which PostgreSQL knows nothing, as
-// they are in the first minutes of a new installation, beside the same after an
-// ANALYZE. Nothing else is to run it, so the server has no autovacuum. A bad plan
-// costs CPU, so where commits wait for syncs it would show less.
+// statistics measures end to end on tables of which PostgreSQL has no statistics, as in the
+// first minutes of a new installation, beside the same after an ANALYZE. No other process
+// may run ANALYZE, so the server has no autovacuum. A bad plan costs CPU, so where commits
+// wait for syncs the difference would be smaller.
 func (b *bench) statistics(ctx context.Context) (err error) {
 	if !b.opts.measures(gatewayName) || b.site.medium == server.OneMS {
 		return nil
@@ -243,7 +243,7 @@ func (b *bench) idle(ctx context.Context) error {
 	return inTurns(1, b.both(), func(s system) error {
 		var cpu time.Duration
 		f, err := b.run(ctx, s, shape{slots: mainSlots, conns: 8, events: 100, after: func(r *running) error {
-			// What settling the last jobs still costs is not idleness.
+			// Settling the last jobs still costs CPU, and is not part of idling.
 			if err := pause(ctx, time.Second); err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 )
 
-// figures is what one run yields.
+// figures are the results of one run.
 type figures struct {
 	accepted  *load.Result // of the measured events
 	delivered []int64      // event.Nanos of the first delivery of each, 0 for none
@@ -52,14 +52,14 @@ func (f figures) middleRate() float64 {
 	return float64(last-first) / time.Duration(at[last]-at[first]).Seconds()
 }
 
-// arrivals are the times of the deliveries in order.
+// arrivals returns the times of the deliveries in order.
 func (f figures) arrivals() []int64 {
 	at := slices.DeleteFunc(slices.Clone(f.delivered), func(at int64) bool { return at == 0 })
 	slices.Sort(at)
 	return at
 }
 
-// latencies are the times from sending to delivery, in nanoseconds.
+// latencies returns the times from sending to delivery, in nanoseconds.
 func (f figures) latencies() []int64 {
 	var out []int64
 	for i, at := range f.delivered {
@@ -70,8 +70,8 @@ func (f figures) latencies() []int64 {
 	return out
 }
 
-// clock measures CPU time: of the system, unless that is this process, of the
-// database's server, of this process, and of everyone else.
+// clock measures CPU time: of the system (unless it is this process), of the database's
+// server, of this process, and of all other processes.
 type clock struct {
 	child                 *proc.Child
 	server                *server.Server
@@ -96,13 +96,13 @@ func startClock(child *proc.Child, s *server.Server) (c clock, err error) {
 	return c, err
 }
 
-// spending is where CPU time went.
+// spending is CPU time by its user.
 type spending struct {
 	system, server, own time.Duration
 	others, steal       float64 // shares of all CPUs: other processes, the host
 }
 
-// all is what system, server and this process spent together.
+// all returns the CPU time of system, server and this process together.
 func (s spending) all() time.Duration { return s.system + s.server + s.own }
 
 func (c clock) stop() (s spending, err error) {
@@ -119,7 +119,7 @@ func (c clock) stop() (s spending, err error) {
 	return s, nil
 }
 
-// audit counts what went wrong, after the system has ended.
+// audit counts the faults of a run, after the system has ended.
 func audit(ctx context.Context, r *running, sh shape, warm, measured *load.Result) (faults, error) {
 	seen := r.sink.Counts()
 	f := faults{

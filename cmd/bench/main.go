@@ -5,54 +5,53 @@
 //	go run ./cmd/bench -quick     one round of each with few events, under four
 //	go run ./cmd/bench -db postgres -medium 1ms -only e2e -conns 32 -rounds 5
 //
-// The one idea: a figure of one machine in one hour says little, since the same
-// disk was seen to sync 160 and 10,000 times a second, but two figures taken in
-// turns in the same minutes divide well. So each measure alternates gateway,
-// reference, gateway, reference; medians are compared; and what may have
-// disturbed them, medium and other load, is printed beside.
+// The one idea: a figure of one machine in one hour says little, since the same disk was
+// seen to sync 160 and 10,000 times a second. But two figures taken in turns in the same
+// minutes divide well. So each measure alternates gateway, reference, gateway, reference,
+// and medians are compared. Possible disturbances, medium and other load, are printed
+// beside.
 //
 // # Media
 //
-// What a database can do depends on how long a sync takes. So there are three:
-// cpu, a folder in memory, where syncs are free and the processor is the limit;
-// 1ms, the same with a library preloaded into the server that makes each sync a
-// millisecond longer, like a network volume; and disk, the real one. Each is
-// printed with how many syncs a second it did, before and after.
+// The speed of a database depends on the time of a sync. So there are three media: cpu, a
+// folder in memory, where syncs are free and the processor is the limit; 1ms, the same with
+// a library preloaded into the server that makes each sync a millisecond longer, like a
+// network volume; and disk, the real one. Each is printed with its syncs a second, before
+// and after.
 //
 // # Denominators
 //
-// The reference (internal/reference) is the least code that keeps the same
-// promises, on the same server, in the best way for that database; the gateway
-// over it is the price of its features. On PostgreSQL there are more: pgbench,
-// which stores event and job in one statement, shows the server without HTTP; the
-// reference with a transaction a request, on pools of 10 and of 32 connections,
-// shows what group commit is worth where a sync takes time, and where it is
-// faster than the reference in groups it takes that one's place. On PostgreSQL
-// the gateway is also compared with itself, on tables that were never analysed
-// and on analysed ones; on MySQL with what it does on PostgreSQL.
+// The reference (internal/reference) is the least code that keeps the same promises, on the
+// same server, in the best way for that database. The ratio of gateway and reference is the
+// price of the gateway's features. On PostgreSQL there are more systems. pgbench, which
+// stores event and job in one statement, shows the server without HTTP. The reference with
+// a transaction a request, on pools of 10 and of 32 connections, shows the value of group
+// commit where a sync takes time. Where it is faster than the reference in groups, it is
+// the denominator. On PostgreSQL the gateway is also compared with itself, on tables that
+// were never analysed and on analysed ones. On MySQL it is compared with itself on
+// PostgreSQL.
 //
-// Beside a queue stands a table, whose consumers speak SQL from this process: they
-// pay neither for HTTP nor for an event apart from its job. On PostgreSQL there are
-// two: one that is read by id, which is fastest while everything is visible, and one
-// that is read by due time, as the gateway does, which steps over nothing. An idle
-// queue's wake-up is compared with that of a handler of the same binary.
+// A queue is compared with a table, whose consumers speak SQL from this process: they need
+// no HTTP, and no event apart from its job. On PostgreSQL there are two tables. One is read
+// by id, which is fastest while everything is visible. The other is read by due time, as in
+// the gateway, which steps over nothing. An idle queue's wake-up is compared with the
+// wake-up of a handler of the same binary.
 //
-// Beside what operators do stands nothing: those are figures of a database that holds a
-// million events, against the clock. What is asked is asked one at a time.
+// The operations of operators have no denominator: they are times on a database with a
+// million events. The requests are made one at a time.
 //
 // # Reading the figures
 //
-// Look at the ratios. Generator, systems, database and sink share the machine, so
-// rates are for ratios only; CPU an event, which is that of the program and of
-// the server's processes together, travels better. Below 10 % of difference is
-// noise. A ratio never fails a run; an event that is lost or comes twice does, and
-// so does a refused request.
+// Look at the ratios. Generator, systems, database and sink share the machine, so rates are
+// for ratios only. CPU an event, which is the CPU time of the program and the server's
+// processes together, varies less between machines. A difference below 10 % is noise. A
+// ratio never fails a run. A lost or repeated event does, and so does a refused request.
 //
 // All systems are processes of their own, started afresh on an empty database for
 // each run. Generator, sink and consumers are in this process, and cheap.
 //
-// It imports its internal packages and the standard library, nothing of the
-// gateway: what it measures is the binary.
+// It imports its internal packages and the standard library, and nothing of the gateway: it
+// measures the binary.
 package main
 
 import (

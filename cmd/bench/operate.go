@@ -16,17 +16,16 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
 )
 
-// What an answer may take on a database that holds much, and how much memory what
-// writes all of it out may.
+// The bounds of a request's time on a large database, and of the memory of an export.
 const (
 	answerAim = 50 // ms
 	memoryAim = 64 // MiB
 )
 
-const kept = 72 // hours, more than what a database is filled with is old
+const kept = 72 // hours, more than the age of the filled-in events
 
-// operate measures what operators do on a database that holds a million events: looking,
-// from the command line as well, writing all of it out, and purging it while more comes in.
+// operate measures the operations of operators on a database with a million events:
+// queries, also from the command line, an export, and a purge while further events come in.
 func (b *bench) operate(ctx context.Context) (err error) {
 	if !b.opts.measures(gatewayName) || b.site.medium == server.OneMS {
 		return nil
@@ -52,8 +51,8 @@ func (b *bench) operate(ctx context.Context) (err error) {
 	return errors.Join(b.purge(ctx, p, calm), b.pile(ctx))
 }
 
-// pile measures looking at a database in which a million jobs wait. The first who asks how
-// it stands waits until they are counted, and is not measured.
+// pile measures queries on a database in which a million jobs wait. The first request for
+// statistics waits for their count, and is not measured.
 func (b *bench) pile(ctx context.Context) (err error) {
 	p, err := b.place(b.systems[0])
 	if err != nil {
@@ -80,14 +79,14 @@ func (b *bench) pile(ctx context.Context) (err error) {
 	return err
 }
 
-// made has the gateway make the tables of a database.
+// made makes the gateway create the tables of a database.
 func (b *bench) made(ctx context.Context, p *place) error {
 	p.keep = kept
 	_, err := b.serving(ctx, p, func(*running) (int64, error) { return 0, nil })
 	return err
 }
 
-// operated is a row of the gateway's alone.
+// operated adds a row with a value of the gateway alone.
 func (b *bench) operated(label, unit string, a aim, value float64) {
 	label = fmt.Sprintf("%s stored: %s", thousands(b.opts.stored), label)
 	b.add(measure{label, unit, a, []string{referenceName}}, b.systems[0], value)
@@ -100,7 +99,7 @@ func thousands(n int) string {
 	return strconv.Itoa(n/1000) + "k"
 }
 
-// stock fills a database that the gateway has made the tables of.
+// stock fills a database in which the gateway has created the tables.
 func (b *bench) stock(ctx context.Context, p *place) error {
 	if err := b.made(ctx, p); err != nil {
 		return err
@@ -109,7 +108,7 @@ func (b *bench) stock(ctx context.Context, p *place) error {
 	return p.database.Fill(ctx, b.opts.stored)
 }
 
-// serving starts the gateway with the configuration of what a database was filled with.
+// serving starts the gateway with a configuration that matches a filled database.
 func (b *bench) serving(ctx context.Context, p *place, do func(*running) (int64, error)) (int64, error) {
 	r, err := launch(ctx, *p, sink.Config{Events: b.purgeLoad().Count}, stocked)
 	if err != nil {
@@ -119,8 +118,8 @@ func (b *bench) serving(ctx context.Context, p *place, do func(*running) (int64,
 	return n, errors.Join(err, r.stop())
 }
 
-// commands measures a listing by the command line, beside a command that asks nothing,
-// which is the start of the process.
+// commands measures a listing by the command line, beside a command without a query, which
+// is the start of the process.
 func (b *bench) commands(ctx context.Context, r *running) error {
 	for _, c := range []struct {
 		label string
@@ -153,7 +152,7 @@ func (r *running) config() string { return filepath.Join(r.dir, "gateway.yaml") 
 
 func (r *running) url() string { return "http://" + r.child.Addr }
 
-// exports measures writing everything out, from the database and from the server.
+// exports measures exports of all events, from the database and from the server.
 func (b *bench) exports(ctx context.Context, r *running) error {
 	for _, from := range [][]string{{"-c", r.config()}, {"--url", r.url()}} {
 		args := append([]string{"export", "events", "--limit", strconv.Itoa(b.opts.stored)}, from...)
@@ -170,15 +169,15 @@ func (b *bench) exports(ctx context.Context, r *running) error {
 	return err
 }
 
-// purgeLoad is what comes in while old events are purged: for so long that the purge,
-// which rests after half a minute, has begun and not paused.
+// purgeLoad is the load during a purge. It lasts until the purge, which rests after half a
+// minute, has begun and not paused.
 func (b *bench) purgeLoad() load.Plan {
 	return load.Plan{Path: postPath, Size: bodySize, Count: b.opts.purgeEvents, Conns: 8, Rate: purgeRate, Timeout: loadTimeout}
 }
 
 const purgeRate = 200 // events a second
 
-// intakeTail is how long it takes to answer 99 of 100 events that come in.
+// intakeTail returns the time within which 99 of 100 incoming events are answered.
 func (b *bench) intakeTail(ctx context.Context, r *running) (int64, error) {
 	plan := b.purgeLoad()
 	plan.Addr = r.child.Addr
@@ -190,8 +189,8 @@ func (b *bench) intakeTail(ctx context.Context, r *running) (int64, error) {
 	return stats.Percentile(res.Latencies(), 0.99), nil
 }
 
-// purge measures intake while all but the last hour is deleted, and how fast that goes.
-// calm is the intake without.
+// purge measures intake while all events except the last hour's are deleted, and the speed
+// of that. calm is the result of intakeTail without a purge.
 func (b *bench) purge(ctx context.Context, p *place, calm int64) error {
 	if err := p.database.EndTurns(); err != nil {
 		return err

@@ -13,14 +13,14 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 )
 
-// options is what the flags say, completed by defaults.
+// options are the values of the flags, with defaults.
 type options struct {
 	rounds  int
 	events  int // a run of intake and e2e
 	conns   []int
 	only    []string
 	drivers []string
-	media   []string // none for those each database has by default
+	media   []string // empty: the defaults of each database
 	systems []string
 	dir     string
 	gateway string
@@ -37,8 +37,8 @@ type options struct {
 
 	stored      int           // events of a database that operators look at
 	asks        int           // of each of their questions
-	purgeEvents int           // that come in during a purge
-	purged      time.Duration // how long that is watched
+	purgeEvents int           // events that come in during a purge
+	purged      time.Duration // how long the purge is watched
 }
 
 func (o options) measures(system string) bool { return slices.Contains(o.systems, system) }
@@ -77,7 +77,7 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	return o.complete(*quick)
 }
 
-// lists are the flags that hold several values with commas between.
+// lists are the flags with several values, separated by commas.
 type lists struct{ conns, db, medium, only, systems string }
 
 func (l lists) into(o *options) error {
@@ -97,7 +97,7 @@ func (l lists) into(o *options) error {
 	return errors.Join(errs[:]...)
 }
 
-// complete fills in what depends on -quick and checks the bounds.
+// complete sets the values that depend on -quick and checks the bounds.
 func (o options) complete(quick bool) (options, error) {
 	rounds, events, held := 3, 15_000, 1_000_000
 	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 300, 10*time.Second, 10, 2*time.Second

@@ -10,15 +10,15 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
 )
 
-// place is where a system runs and can be started again: a folder and a database.
+// place is a folder and a database in which a system runs and can be started again.
 type place struct {
 	system   system
 	dir      string
 	database *server.Database
-	keep     int // hours until what is over is purged, or 0 for the default
+	keep     int // hours until finished records are purged, or 0 for the default
 }
 
-// place makes one, with a fresh database.
+// place makes a place with a fresh database.
 func (b *bench) place(s system) (p *place, err error) {
 	p = &place{system: s}
 	if p.database, err = b.site.server.New(); err != nil {

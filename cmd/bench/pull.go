@@ -22,7 +22,7 @@ const (
 	pullTimeout = 2 * time.Minute
 	longPoll    = 20 * time.Second
 
-	// The tables that stand where a queue would, by how consumers find messages there.
+	// The tables that are compared with a queue, by how consumers find messages there.
 	tableByIDName  = "table, by id"
 	tableByDueName = "table, by due time"
 	tableName      = "table"
@@ -32,7 +32,8 @@ const (
 // orders are the ways to find messages in a table.
 var orders = map[string]string{tableByIDName: reference.ByID, tableByDueName: reference.ByDue}
 
-// pull measures queues: emptying a full one, and waking who waits at an empty one.
+// pull measures queues: emptying a full one, and waking a consumer that waits at an empty
+// one.
 func (b *bench) pull(ctx context.Context) error {
 	if err := b.drain(ctx); err != nil {
 		return err
@@ -40,8 +41,8 @@ func (b *bench) pull(ctx context.Context) error {
 	return b.wake(ctx)
 }
 
-// backlog is how many messages wait in a queue that is emptied: more where there is
-// an aim, since emptying is faster than filling.
+// backlog is how many messages a queue has before it is emptied. There are more where there
+// is an aim, since emptying is faster than filling.
 func (b *bench) backlog() shape {
 	_, events := b.load()
 	if b.site.driver == server.Postgres {
@@ -50,12 +51,13 @@ func (b *bench) backlog() shape {
 	return shape{slots: queued, conns: mainSlots, warm: warm(events), events: events}
 }
 
-// parts are the sequence numbers of the warm-up and of the rest.
+// parts returns the sequence numbers of the warm-up and of the rest.
 func (s shape) parts() []consume.Plan {
 	return []consume.Plan{{Count: s.warm, Batch: messages, Stall: stall}, {First: s.warm, Count: s.events, Batch: messages, Stall: stall}}
 }
 
-// table is what stands beside the gateway's queue: on PostgreSQL the faster one of two.
+// table returns the name of the system that the gateway's queue is compared with: on
+// PostgreSQL the faster one of two.
 func (b *bench) table() string {
 	if b.site.driver == server.Postgres {
 		return tableByIDName
@@ -63,8 +65,8 @@ func (b *bench) table() string {
 	return tableName
 }
 
-// tables are all of them. The slower one finds its way where many messages wait for
-// their time, as the gateway does.
+// tables returns all tables. The slower one finds messages by due time, as the gateway
+// does.
 func (b *bench) tables() (systems []system) {
 	if !b.opts.measures(referenceName) {
 		return nil
@@ -76,8 +78,8 @@ func (b *bench) tables() (systems []system) {
 	return systems
 }
 
-// drain measures receiving and acking everything that waits: of the gateway over
-// HTTP, of tables in SQL.
+// drain measures receiving and acking all waiting messages: of the gateway over HTTP, of
+// tables in SQL.
 func (b *bench) drain(ctx context.Context) error {
 	systems := slices.Concat(b.systems, b.tables())
 	label, beside := fmt.Sprintf("pull, %d consumers of %d: ", consumers, messages), []string{b.table()}
@@ -93,7 +95,7 @@ func (b *bench) drain(ctx context.Context) error {
 		}
 		b.report.disturbed(d.spent.others, d.spent.steal)
 		b.add(rate, s, d.consumed.Rate())
-		// Consumers are part of both: what HTTP costs them belongs to it.
+		// Consumers are part of both, because the gateway's consumers need HTTP.
 		b.add(measure{label + "CPU a message, all together", "us", none, beside}, s, d.cpu(d.spent.all()))
 		if b.site.driver != server.SQLite {
 			b.add(measure{label + "server's part of it", "us", none, beside}, s, d.cpu(d.spent.server))
@@ -104,7 +106,7 @@ func (b *bench) drain(ctx context.Context) error {
 	return err
 }
 
-// drainAim is for PostgreSQL alone.
+// drainAim has a bound on PostgreSQL only.
 func (b *bench) drainAim() aim {
 	if b.site.driver == server.Postgres {
 		return ratioAtLeast(0.6)
@@ -112,7 +114,7 @@ func (b *bench) drainAim() aim {
 	return none
 }
 
-// drained is what emptying a queue yields.
+// drained is the result of emptying a queue.
 type drained struct {
 	consumed *consume.Result
 	spent    spending
@@ -179,7 +181,7 @@ func (b *bench) drainTable(ctx context.Context, s system) (d drained, err error)
 	return d, nil
 }
 
-// consumeAll lets consumers empty a queue. The child is its system, nil if that is
+// consumeAll makes consumers empty a queue. The child is the queue's system, nil if that is
 // this process.
 func (b *bench) consumeAll(ctx context.Context, child *proc.Child, all []consume.Consumer, p consume.Plan) (d drained, err error) {
 	clock, err := startClock(child, b.site.server)
@@ -191,8 +193,8 @@ func (b *bench) consumeAll(ctx context.Context, child *proc.Child, all []consume
 	return d, err
 }
 
-// judge adds what went wrong to the report: of what was posted and of what was
-// consumed of it.
+// judge adds the faults of a run to the report: of the posted events, and of the messages
+// that were consumed.
 func (b *bench) judge(s system, p consume.Plan, consumed *consume.Result, posted ...*load.Result) {
 	f := faults{Posted: p.Count, Duplicated: consumed.Duplicated, Strange: consumed.Strange, Err: consumed.Err}
 	stored := p.Count
@@ -226,7 +228,7 @@ func (b *bench) within(ctx context.Context, s system, sh shape, fn func(context.
 	return errors.Join(fn(timed, r), r.stop(), ctx.Err())
 }
 
-// wake measures from sending an event to a consumer who waits at the empty queue,
+// wake measures the time from sending an event to a consumer that waits at the empty queue,
 // beside the same to a handler.
 func (b *bench) wake(ctx context.Context) error {
 	if b.site.driver == server.Hosted || !b.opts.measures(gatewayName) {
@@ -260,7 +262,7 @@ func (b *bench) wakeHandler(ctx context.Context, s system) ([]int64, error) {
 	return f.latencies(), err
 }
 
-// wakeConsumer is how long each event took to a consumer that polls without a pause.
+// wakeConsumer returns the time of each event to a consumer that polls without a pause.
 func (b *bench) wakeConsumer(ctx context.Context, s system) (took []int64, err error) {
 	sh := b.quiet(queued)
 	err = b.within(ctx, s, sh, func(ctx context.Context, r *running) error {
@@ -286,7 +288,7 @@ func (b *bench) wakeConsumer(ctx context.Context, s system) (took []int64, err e
 	return took, err
 }
 
-// between are the times from sending to receiving, in nanoseconds.
+// between returns the times from sending to receiving, in nanoseconds.
 func between(posted *load.Result, consumed *consume.Result) (took []int64) {
 	for i, at := range consumed.Received {
 		if at > 0 && posted.Answered[i] > 0 {

@@ -18,8 +18,8 @@ const askTimeout = time.Minute
 // A question is a GET of an operator.
 type question struct {
 	label, path string
-	pause       time.Duration // before each, where answers are kept for so long
-	whole       bool          // a look at thousands, for which there is no aim
+	pause       time.Duration // before each, for answers that are kept for so long
+	whole       bool          // a query of thousands of records, for which there is no aim
 }
 
 // questions measures the management API.
@@ -76,8 +76,8 @@ func ask(ctx context.Context, client *http.Client, address string) ([]byte, erro
 	return body, err
 }
 
-// questionsAt are what is asked. What is deep is from two days ago, and what is rare is so
-// as [server.Database.Fill] says.
+// questionsAt returns the requests. A deep one asks for events of two days ago, and a rare
+// one for the rare events of [server.Database.Fill].
 func questionsAt(now time.Time) []question {
 	const form = "2006-01-02T15:04:05"
 	ago := func(d time.Duration) string { return now.Add(-d).UTC().Format(form) }
@@ -120,7 +120,8 @@ func questionsAt(now time.Time) []question {
 		question{label: "health", path: "/health"})
 }
 
-// pileQuestions are what is asked where a million jobs wait, as [server.Database.Pile] says.
+// pileQuestions returns the requests to a database with a million waiting jobs, see
+// [server.Database.Pile].
 func pileQuestions() []question {
 	list := []question{{label: "jobs", path: "/api/jobs"}, {label: "jobs of a handler", path: "/api/jobs?handler=h3"}}
 	for _, status := range []string{"available", "running", "completed", "dead"} {

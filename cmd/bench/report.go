@@ -9,8 +9,8 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
 )
 
-// aim is what the gateway's figure should be: a bound of its ratio to the
-// reference's, or of the figure itself.
+// aim is the goal of the gateway's figure: a bound of its ratio to the reference's, or of
+// the figure itself.
 type aim struct {
 	bound   float64 // 0 for no aim
 	atLeast bool
@@ -52,9 +52,9 @@ func (a aim) verdict(value, ratio float64) string {
 	return "no"
 }
 
-// measure is a row of the report: what the gateway's figure is called, what it
-// should be, and whose figure it is divided by. Of several systems that is the one
-// with the highest.
+// measure is a row of the report: the label of the gateway's figure, its aim, and the
+// systems by whose figure it is divided. Of several systems the one with the highest figure
+// counts.
 type measure struct {
 	label  string
 	unit   string
@@ -62,7 +62,7 @@ type measure struct {
 	beside []string
 }
 
-// faults counts what no run without a crash may show.
+// faults counts events that must not occur in a run without a crash.
 type faults struct {
 	Runs, Posted int
 	Refused      int // answered otherwise than 2xx
@@ -88,8 +88,8 @@ func (f *faults) add(g faults) {
 	}
 }
 
-// any includes duplicates: delivery is at least once by contract, but where
-// nothing crashes nothing is to be delivered twice.
+// any includes duplicates: delivery is at least once by contract, but without a crash no
+// event may be delivered twice.
 func (f faults) any() bool {
 	return f.Refused+f.Broken+f.Lost+f.Duplicated+f.Strange+f.Unsigned > 0 || f.Err != nil
 }
@@ -103,7 +103,7 @@ func (f faults) String() string {
 	return text
 }
 
-// report collects what was measured.
+// report collects the measurements.
 type report struct {
 	sections []*section
 	leftOut  []string
@@ -112,7 +112,7 @@ type report struct {
 	steal    []float64
 }
 
-// section is what was measured on one database and medium.
+// section has the measurements on one database and medium.
 type section struct {
 	driver, medium string
 	place          string // the file system
@@ -132,7 +132,7 @@ func (r *report) disturbed(others, steal float64) {
 	r.steal = append(r.steal, steal)
 }
 
-// row makes a row, if there is none yet of that label beside those systems.
+// row adds a row, unless there is one with the same label and systems.
 func (s *section) row(m measure) {
 	if !slices.ContainsFunc(s.rows, func(o measure) bool { return o.label == m.label && slices.Equal(o.beside, m.beside) }) {
 		s.rows = append(s.rows, m)
@@ -162,7 +162,7 @@ func (s *section) cells(m measure) []string {
 	ours := stats.Median(s.values[m.label][gatewayName])
 	name, theirs := s.best(m.label, m.beside)
 	ratio := math.NaN()
-	// Below that an idle reference has no figure to divide by.
+	// A lower figure of an idle reference is too small to divide by.
 	if theirs >= 0.01 {
 		ratio = ours / theirs
 	}

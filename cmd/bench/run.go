@@ -23,7 +23,7 @@ type shape struct {
 	warm   int           // events before the measured ones
 	events int           // measured events
 	delay  time.Duration // of the sink's answers
-	steps  int           // of a workflow in the place of the handler; 0 for none
+	steps  int           // of a workflow in place of the handler; 0 for none
 
 	before func(*running) error // called after the warm-up, may be nil
 	after  func(*running) error // called once everything is delivered, may be nil
@@ -61,8 +61,8 @@ func launch(ctx context.Context, p place, cfg sink.Config, slots int) (*running,
 	return r, nil
 }
 
-// stop ends the system, then the sink, so that a delivery that hangs there does
-// not fail while the system would still try the next.
+// stop ends the system, then the sink. So a delivery that hangs in the sink does not fail
+// while the system would still try the next.
 func (r *running) stop() error {
 	r.child.Interrupt()
 	r.sink.Close()
@@ -148,11 +148,11 @@ func (b *bench) post(ctx context.Context, r *running, sh shape, first, count int
 	return res, err
 }
 
-// await returns when all accepted events have arrived, or no more do.
+// await returns when all accepted events have arrived, or when no further one arrives.
 func await(ctx context.Context, s *sink.Sink, first int, res *load.Result) {
 	for {
-		// In this order: what arrives in between is counted as arrived only, which
-		// makes for another turn and never for a wait too long.
+		// The order matters: events that arrive in between only count as arrived. That may
+		// cause another turn, but never a wait that is too long.
 		arrived := s.Unique()
 		left := missing(s, first, res)
 		if left == 0 || !s.Wait(ctx, arrived+left, stall) {
@@ -161,7 +161,7 @@ func await(ctx context.Context, s *sink.Sink, first int, res *load.Result) {
 	}
 }
 
-// missing is how many accepted events have not arrived yet.
+// missing returns how many accepted events have not arrived yet.
 func missing(s *sink.Sink, first int, res *load.Result) (n int) {
 	for i, at := range res.Answered {
 		if at > 0 && s.First(first+i) == 0 {

@@ -33,45 +33,45 @@ const (
 	gatewayPackage   = "github.com/eventgateway/gateway/cmd/gateway"
 	// postPath is where both systems take events: source bench.
 	postPath = "/events/bench/order.created"
-	// queueName is the queue of what a handler does not get.
+	// queueName is the queue that gets the events if no handler does.
 	queueName = "bench"
 )
 
 // signingKey signs every delivery of both systems.
 var signingKey = []byte("a signing key of 32 bytes length")
 
-// setup is how a system is to be started.
+// setup has the settings for starting a system.
 type setup struct {
 	dir      string // the system's own
 	database *server.Database
 	addr     string // to listen on
 	sink     string // URL of every delivery
 	slots    int    // deliveries at a time; 0 is the default of 10, intakeOnly and queued none
-	steps    int    // of a workflow in the place of the handler, at most 10; 0 for none
-	keep     int    // hours until what is over is purged, or 0 for the default
+	steps    int    // of a workflow in place of the handler, at most 10; 0 for none
+	keep     int    // hours until finished records are purged, or 0 for the default
 }
 
-// intakeOnly starts a system that accepts but does not deliver. The gateway
-// knows no such thing: it gets one slot, and the sink never answers it.
+// intakeOnly starts a system that accepts but does not deliver. The gateway has no such
+// mode: it gets one slot, and the sink never answers that.
 const intakeOnly = -1
 
-// queued starts the gateway with a queue in the place of the handler.
+// queued starts the gateway with a queue in place of the handler.
 const queued = -2
 
-// stocked starts the gateway with those whose events and jobs a database is filled with,
-// beside the handler. None of these jobs is due.
+// stocked starts the gateway with the consumers of a filled database, beside the handler.
+// None of their jobs is due.
 const stocked = -3
 
 const defaultSlots = 10
 
-// system is one of those that are compared.
+// system is one of the compared systems.
 type system struct {
 	name  string
 	start func(setup) (proc.Spec, error)
 }
 
-// gateway is the real binary with the configuration of a user who set nothing
-// but what the run needs.
+// gateway is the real binary with the configuration of a user who set only the values that
+// the run needs.
 func gateway(binary string) system {
 	return system{gatewayName, func(s setup) (proc.Spec, error) {
 		file := filepath.Join(s.dir, "gateway.yaml")
@@ -117,7 +117,7 @@ worker:
 %s`, s.database.Driver, address(s.database), host, port, base64.StdEncoding.EncodeToString(signingKey), worker, s.consumer()), nil
 }
 
-// consumer is the part of the configuration that says who gets the events.
+// consumer returns the part of the configuration with the consumer of the events.
 func (s setup) consumer() string {
 	if s.slots == queued {
 		return fmt.Sprintf("queues:\n  %s:\n    source: bench\n", queueName)
@@ -136,7 +136,8 @@ func (s setup) consumer() string {
 	return handler
 }
 
-// stock is what [server.Database.Fill] says but for handlers, which stockedHandlers are.
+// stock returns the sources and queues of [server.Database.Fill]; stockedHandlers returns
+// its handlers.
 func (s setup) stock() string {
 	return "  app: {type: event}\n  shop: {type: event}\n  seldom: {type: event}\n" +
 		"queues:\n  q: {source: shop}\n" +
@@ -150,7 +151,7 @@ func (s setup) stockedHandlers() (text string) {
 	return text
 }
 
-// address is the part of the configuration that says where the database is.
+// address returns the part of the configuration with the address of the database.
 func address(d *server.Database) string {
 	if d.Driver == server.Hosted {
 		return fmt.Sprintf("  hosted_sql_endpoint: %s\n  api_token: %s\n", strconv.Quote(d.URL), strconv.Quote(d.Token))
@@ -158,13 +159,12 @@ func address(d *server.Database) string {
 	return fmt.Sprintf("  url: %s\n", strconv.Quote(d.URL))
 }
 
-// committing is how a reference commits: groups, written by so many at a time, or
-// a transaction a request, on a pool of so many connections.
+// committing is how a reference commits: groups with this number of concurrent writers, or
+// a transaction a request on a pool of this size.
 type committing struct{ committers, pool int }
 
-// bestCommitting is what was fastest of the reference's ways to commit in groups.
-// Where a sync takes long, several overlap; otherwise one writer makes the largest
-// groups.
+// bestCommitting returns the fastest of the reference's ways to commit in groups. Where a
+// sync takes long, several writers overlap; otherwise one writer makes the largest groups.
 func bestCommitting(driver, medium string) committing {
 	if driver == server.Postgres && medium != server.CPU {
 		return committing{committers: 4}
@@ -232,8 +232,8 @@ func serveReference(ctx context.Context, cfg reference.Config, key string) (err 
 	return p.Close(ending)
 }
 
-// buildGateway compiles the gateway as it is released. Using a binary that lies
-// about would measure yesterday's.
+// buildGateway compiles the gateway as it is released. An existing binary could be of an
+// earlier version.
 func buildGateway(ctx context.Context, dir string) (string, error) {
 	binary := filepath.Join(dir, "gateway")
 	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "otel grpcnotrace", "-trimpath", "-ldflags", "-s -w", "-o", binary, gatewayPackage)

@@ -12,9 +12,9 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
 )
 
-// disturbing is the share of all CPUs that others may use before rates say more
-// about them than about the systems: disturbed runs came out at 0.3 to 0.7 of
-// quiet ones.
+// disturbing is the share of all CPUs that other processes may use. Above it, rates say
+// more about those processes than about the systems: disturbed runs came out at 0.3 to 0.7
+// of quiet ones.
 const disturbing = 0.1
 
 // format is how a report is written.
