@@ -127,7 +127,7 @@ func (r *Runner) finish(ctx context.Context, p patience, turns ...*turn) error {
 	}
 }
 
-// sleep waits a random time of at most most. It returns the error of ctx if ctx is done.
+// sleep waits between half of most and most, at random. It returns the error of ctx if ctx is done.
 func sleep(ctx context.Context, most time.Duration) error {
 	if most <= 0 {
 		return ctx.Err()
