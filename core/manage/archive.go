@@ -22,8 +22,8 @@ const (
 // Replay gives new jobs to the events that the filter selects, the oldest first. With a
 // span it replays the events of the span: all of them, or at most f.Limit if that is set.
 // Without a span it replays the newest events, at most f.Limit, 1 to [MaxReplay]; 0 means
-// [DefaultReplay]. A dry replay returns the numbers and writes nothing. Events that no
-// consumer wants count as looked at only.
+// [DefaultReplay]. A dry replay returns the numbers and writes nothing. An event that no
+// consumer wants counts in Looked only.
 //
 // One call processes at most [ReplayTurn] events, and starts no further chunk after
 // [ReplayTime], so that its answer is in time; then Next says where to continue. The

@@ -63,9 +63,9 @@ func (p *Puller) hear() {
 	}
 }
 
-// tend wakes the lines for which it is time, and looks if it is time for that. It returns how
-// long until the next wake-up or look, and a channel that is closed when blocked lines are to
-// be woken sooner. It returns false if no consumer waits.
+// tend wakes the lines whose next due time has come, and starts a look if one is due. It
+// returns the time until the next wake-up or look, and a channel that is closed when blocked
+// lines can be woken sooner. It returns false if no consumer waits.
 func (p *Puller) tend() (wait time.Duration, freed <-chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -54,7 +54,7 @@ type feeder struct {
 func (f *feeder) feed(ctx context.Context) error {
 	budget := f.window.budget
 	var trouble backoff
-	var failed error // which is tried again
+	var failed error // the error of the last call, which is tried again
 	for !f.window.over(ctx) {
 		f.nextStart = f.queue.startDue(f.Clock())
 		f.returns.giveBack(whyHeld)

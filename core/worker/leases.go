@@ -7,8 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// leases are the leases of the jobs that this tick has taken and not settled, as they were
-// taken last.
+// leases has the newest lease of each job that this tick has taken and not settled.
 //
 // A lease may end while its job is still here: the database was away for longer, the process
 // was stopped, or the clock was set. The tick's own feeder may then take the job again. The

@@ -33,7 +33,7 @@ func (f *feeder) listen(now time.Time) {
 }
 
 // rung returns the lanes for which the bell rang, or that the alarm has as due, since the last
-// call. A lane that is not configured is adopted, or is not for this tick.
+// call. It adopts a lane that is not configured, or leaves the lane out.
 func (f *feeder) rung() []core.Lane {
 	lanes := slices.DeleteFunc(f.heard.Rung(), func(l core.Lane) bool { return !f.roster.adopt(l) })
 	for _, l := range f.alarm.takeDue() {
@@ -44,7 +44,7 @@ func (f *feeder) rung() []core.Lane {
 	return lanes
 }
 
-// foretold sets the alarm to the times at which lanes will have work, as the bell has them.
+// foretold sets the alarm to the times at which lanes will have work, as RingAt announced them.
 func (f *feeder) foretold() {
 	for l, at := range f.heard.Coming() {
 		if f.roster.adopt(l) {

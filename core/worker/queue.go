@@ -196,17 +196,17 @@ func (q *queue) load() (free, waiting int, idle bool) {
 	return q.slots - q.busy, waiting, idle
 }
 
-// A claim is how many jobs a lane may be given.
+// A claim is the number of jobs that a lane may take now.
 type claim struct {
 	lane  core.Lane
-	held  int // jobs it has, wherever they are
+	held  int // jobs it has in the queue or in slots
 	spare int // how many more slots it may have
 	most  int // how many more jobs it may get
 }
 
 // claims returns the claims of lanes that may hold ahead jobs beyond their slots. While
-// several lanes have work, no lane gets more than its equal part: it may keep for long the
-// slots that it is given now.
+// several lanes have work, no lane gets more than an equal part, since a slow lane may occupy
+// its slots for a long time.
 func (q *queue) claims(lanes []core.Lane, ahead int) []claim {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -21,7 +21,7 @@ type returns struct {
 	mu   sync.Mutex
 	jobs []*core.TakenJob
 
-	// The feeder's, and the tick's once the feeder has ended.
+	// Only the feeder uses these fields, and after its end only the tick.
 	unreleased []core.Job // could not be given back yet
 	released   int
 }

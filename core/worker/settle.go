@@ -186,8 +186,8 @@ func (s *settler) dropLease(b settlement, lease core.Lease, lost bool) bool {
 	return true
 }
 
-// ringAfterEnd rings the bell for a retry that is stored after the tick began its last
-// attempt: another process is to begin the retry. A zero time is none.
+// ringAfterEnd rings the bell for a retry that is due at the time due, if this tick begins no
+// more attempts. Another process then begins the retry. With a zero due it does nothing.
 func (s *settler) ringAfterEnd(l core.Lane, due time.Time) {
 	until := s.window.until()
 	if !due.IsZero() && !until.IsZero() && !s.Clock().Before(until) {
@@ -195,7 +195,7 @@ func (s *settler) ringAfterEnd(l core.Lane, due time.Time) {
 	}
 }
 
-// announce rings for the jobs of an event that an outcome gave rise to, and reports the event.
+// announce rings for the lanes of an arrival that an outcome caused, and reports the event.
 func (w *Worker) announce(a *core.Arrival) {
 	if a == nil {
 		return
@@ -206,9 +206,9 @@ func (w *Worker) announce(a *core.Arrival) {
 	w.Observe(core.Accepted{Event: a.Event, Jobs: len(a.Jobs), Asked: a.Jobs})
 }
 
-// gatesMoved acts on how a batch of outcomes has moved gates. Jobs that wait here behind a
-// breaker that is open now go back. Behind a breaker that has closed there may be jobs to
-// take.
+// gatesMoved updates the view of the gates after a batch is stored. If a breaker has opened,
+// waiting jobs of its lane are given back. If a breaker has closed, its lane may have due jobs.
+// A breaker that an outcome of the batch has moved is reported.
 func (s *settler) gatesMoved(batch []settlement, gates map[core.Lane]core.Gate) {
 	s.gates.learn(gates)
 	s.gates.stored(batch)

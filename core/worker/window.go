@@ -86,8 +86,8 @@ func (w *window) hold(l core.Lane, now time.Time) time.Duration {
 	return max(to.Timeout+endGrace, min(to.Hold, w.budget.End.Sub(now)))
 }
 
-// left returns how long the end of the tick may take: all the time that the process has left
-// but a grace, or the usual time in a process that goes on.
+// left returns how long the end of the tick may take. In a process that ends it is the rest of
+// the process's time minus grace, otherwise it is usual.
 func (w *window) left(usual, grace time.Duration) time.Duration {
 	if w.budget.End.IsZero() {
 		return usual
