@@ -38,8 +38,8 @@ func checkSigned(t *testing.T, d delivery, key string) {
 	}
 }
 
-// TestAlerts: a hundred forged webhooks are told once to each place, also to one
-// that fails at first; and no event comes of them.
+// TestAlerts: each place gets one alert about a hundred forged webhooks, also a place that
+// fails at first. The webhooks cause no event.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

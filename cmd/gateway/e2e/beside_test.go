@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestCommandsBesideServer: looking into the database of a busy gateway, and
-// retrying jobs in it, disturbs neither.
+// TestCommandsBesideServer: commands read the database of a busy gateway and retry jobs in it.
+// The gateway goes on undisturbed.
 func TestCommandsBesideServer(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -36,8 +36,8 @@ func TestCommandsBesideServer(t *testing.T) {
 	openLedger(t, g.database()).check(1)
 }
 
-// TestReadingNeedsNoLock: commands that only look get their answer while somebody
-// else writes, and keep nobody from writing.
+// TestReadingNeedsNoLock: read-only commands answer while another process writes, and do not
+// block writes.
 func TestReadingNeedsNoLock(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

@@ -23,7 +23,8 @@ queues:
   images: {source: app, max_attempts: 3}
 `
 
-// TestBinary follows bytes that are no text through all that shows and sends them again.
+// TestBinary follows bytes that are not text through all commands and routes that show or
+// resend them.
 func TestBinary(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

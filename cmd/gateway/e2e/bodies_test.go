@@ -15,8 +15,8 @@ import (
 
 const formType = "application/x-www-form-urlencoded"
 
-// TestBodies: whatever text a webhook brings is kept and delivered byte for byte,
-// with its content type, and what it says of its event's type is found.
+// TestBodies: the body of a webhook is stored and delivered byte for byte, with its content
+// type. The gateway finds the type of the event in it.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -66,7 +66,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestSignedForms: a signature covers the form as it was sent, not what is in it.
+// TestSignedForms: a signature covers the bytes of a form, not its decoded values.
 func TestSignedForms(t *testing.T) {
 	t.Parallel()
 	g, r, clients := newWebhooks(t)
@@ -94,8 +94,8 @@ func TestSignedForms(t *testing.T) {
 	}
 }
 
-// TestCloudEvents: an event that CloudEvents' own library wrote, in either mode
-// and at either door, keeps its attributes all the way to the handler.
+// TestCloudEvents: an event written by the CloudEvents library keeps its attributes up to the
+// handler, in both modes and at both kinds of sources.
 func TestCloudEvents(t *testing.T) {
 	t.Parallel()
 	g, r, clients := newWebhooks(t)
@@ -133,7 +133,7 @@ func TestCloudEvents(t *testing.T) {
 			t.Errorf("%s: %v", door.path, err)
 		}
 
-		// Its source and id make an event what it is, however it is written.
+		// A repeat has the same source and id, in either mode.
 		posting.Provider = door.second
 		again := g.postSigned(door.path, clients.Sign(posting))
 		wantAnswer(t, door.path+", again "+door.second, again, 200, "Duplicate event ignored")
@@ -143,7 +143,7 @@ func TestCloudEvents(t *testing.T) {
 	}
 }
 
-// TestStructuredCloudEvents: what a hand can write that no library does.
+// TestStructuredCloudEvents checks events that no library writes, but a user can.
 func TestStructuredCloudEvents(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

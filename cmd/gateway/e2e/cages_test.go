@@ -24,8 +24,8 @@ import (
 	"time"
 )
 
-// rawServer runs talk for every connection on which the headers of a request have
-// come, and closes it when talk returns. It returns the server's url.
+// rawServer runs talk for every connection after the headers of a request have arrived. It
+// closes the connection when talk returns. It returns the URL of the server.
 func rawServer(t testing.TB, talk func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,14 +36,14 @@ func rawServer(t testing.TB, talk func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// serveRaw is rawServer on a socket that is there already, and closes it too.
+// serveRaw is rawServer on an existing listener. It closes the listener too.
 func serveRaw(t testing.TB, l net.Listener, talk func(net.Conn)) {
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				return // closed
+				return // the listener is closed
 			}
 			t.Cleanup(func() { c.Close() })
 			go func() {
@@ -56,8 +56,8 @@ func serveRaw(t testing.TB, l net.Listener, talk func(net.Conn)) {
 	}()
 }
 
-// heard reads the headers of a request, and with them the little that follows; or
-// the beginning of a TLS handshake.
+// heard reads the headers of a request and bytes that arrived with them, or the beginning of a
+// TLS handshake.
 func heard(c net.Conn) bool {
 	var request []byte
 	buffer := make([]byte, 64<<10)
@@ -74,13 +74,13 @@ func heard(c net.Conn) bool {
 	return true
 }
 
-// talks says something and leaves.
+// talks writes texts and returns.
 func talks(texts ...string) func(net.Conn) {
 	return func(c net.Conn) { _, _ = io.WriteString(c, strings.Join(texts, "")) }
 }
 
-// talksOn says something, and then something else again and again until nobody
-// listens any more, with a pause in between.
+// talksOn writes first, and then again repeatedly until the connection is closed, with a pause
+// in between.
 func talksOn(first, again string, pause time.Duration) func(net.Conn) {
 	return func(c net.Conn) {
 		_, err := io.WriteString(c, first)
@@ -93,8 +93,7 @@ func talksOn(first, again string, pause time.Duration) func(net.Conn) {
 	}
 }
 
-// fullServer takes no more connections: those that come are left without an
-// answer, as by a firewall.
+// fullServer accepts no connections: connection attempts get no answer, as with a firewall.
 func fullServer(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -122,7 +121,7 @@ func fullServer(t *testing.T) string {
 	return ""
 }
 
-// secureAnimals speak TLS, or should.
+// secureAnimals are handlers with an https URL, some without TLS.
 func secureAnimals(t *testing.T) []animal {
 	cage := func(name string, certificate *tls.Certificate) *httptest.Server {
 		s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -150,7 +149,7 @@ func secureAnimals(t *testing.T) []animal {
 	}
 }
 
-// foreignAnimals should speak gRPC and do not.
+// foreignAnimals are handlers for gRPC that do not speak it.
 func foreignAnimals(t *testing.T, r *receiver) []animal {
 	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 	return []animal{
@@ -165,8 +164,8 @@ func foreignAnimals(t *testing.T, r *receiver) []animal {
 	}
 }
 
-// selfSigned makes a certificate for 127.0.0.1 that is valid for a day, from an
-// hour before now and the shift on.
+// selfSigned makes a certificate for 127.0.0.1. It is valid for a day, from one hour before
+// the time that is shift from now.
 func selfSigned(t *testing.T, shift time.Duration) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -185,7 +184,7 @@ func selfSigned(t *testing.T, shift time.Duration) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// trusted is a file with the certificate of Go's test servers, for SSL_CERT_FILE.
+// trusted returns a file with the certificate of Go's test servers, for SSL_CERT_FILE.
 func trusted(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// brokenConfigs each have a secret, which <> stands for, in the middle of a mistake, and
-// the field that has to be named for it.
+// brokenConfigs each have a secret in the middle of a mistake, and the field that the error
+// must name. The secret replaces <>.
 var brokenConfigs = []struct{ config, names string }{
 	{`api: {auth_token: [["<>"]]}`, "api.auth_token"},
 	{`api: {auth_token: {is: "<>"}}`, "api.auth_token"},
@@ -76,8 +76,7 @@ var brokenConfigs = []struct{ config, names string }{
 	{`workflows: {w: {source: app, steps: [{name: s, type: callback, method: GET, url: "http://a.example/?key=<>"}]}}`, "workflows.w.steps"},
 }
 
-// TestBrokenConfigsKeepSecrets: what is wrong is told by the name of the field, not by what
-// is in it.
+// TestBrokenConfigsKeepSecrets: an error names the field of a mistake and not its value.
 func TestBrokenConfigsKeepSecrets(t *testing.T) {
 	t.Parallel()
 	for _, tt := range brokenConfigs {
@@ -104,7 +103,7 @@ func TestBrokenConfigsKeepSecrets(t *testing.T) {
 	}
 }
 
-// TestBrokenDotEnvKeepsSecrets: nor is what is in a broken file of variables told.
+// TestBrokenDotEnvKeepsSecrets: errors about a broken .env file show no value of it.
 func TestBrokenDotEnvKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"A=\"<>\n", "<>\n", "A B=<>\n", "=<>", "A='<>", "export <> <>"} {
@@ -121,8 +120,8 @@ func TestBrokenDotEnvKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestUnreachableDatabasesKeepSecrets: a start and a look that fail for their database say
-// so without its password.
+// TestUnreachableDatabasesKeepSecrets: the errors of start and of read-only commands about a
+// database do not show its password.
 func TestUnreachableDatabasesKeepSecrets(t *testing.T) {
 	t.Parallel()
 	forbidding := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,8 +165,8 @@ func TestUnreachableDatabasesKeepSecrets(t *testing.T) {
 	}
 }
 
-// TestTroubledTracesKeepSecrets: a collector that cannot be used is told of without what
-// it is reached with.
+// TestTroubledTracesKeepSecrets: a log line about an unusable collector does not show its
+// credentials.
 func TestTroubledTracesKeepSecrets(t *testing.T) {
 	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -193,8 +192,8 @@ func TestTroubledTracesKeepSecrets(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsKeepSecrets: the token that confirms a subscription to a topic is told
-// to Amazon alone, also if that goes wrong.
+// TestSubscriptionsKeepSecrets: only Amazon sees the token that confirms a subscription to a
+// topic, also after an error.
 func TestSubscriptionsKeepSecrets(t *testing.T) {
 	t.Parallel()
 	h, a := newHaul(), newAmazon(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// canaryConfig has a secret wherever one can be: <name> stands for one that a variable
-// holds, <!name> for one that is written into the file.
+// canaryConfig has a secret in each field that can hold one. A variable holds the secret
+// <name>, and the file itself holds <!name>.
 const canaryConfig = `
 server:
   host: 127.0.0.1
@@ -88,19 +88,19 @@ const canaryOverlay = `
 api: {metrics_auth_token: "<!api.metrics_auth_token>"}
 `
 
-// canaryDotEnv is that environment's file of variables.
+// canaryDotEnv is the .env file of that environment.
 const canaryDotEnv = `
 OTEL_RESOURCE_ATTRIBUTES=deployment.environment=test
 SOME_PASSWORD=<!dotenv>
 `
 
-// canarySources is a source for each scheme of signatures.
+// canarySources returns a source for each scheme of signatures.
 func canarySources() string {
 	var b strings.Builder
 	for _, name := range verify.Names() {
 		secret := "<sources." + name + ".secret>"
 		if strings.HasPrefix(name, "standard") {
-			secret = "whsec_" + secret // which is base64 as it is
+			secret = "whsec_" + secret // valid base64
 		}
 		fmt.Fprintf(&b, "  %s: {type: webhook, verify: %s, secret: [\"%s\", \"%s\"]}\n", name, name, secret, strings.Replace(secret, ".secret>", ".secret new>", 1))
 	}
@@ -109,7 +109,7 @@ func canarySources() string {
 
 var blank = regexp.MustCompile(`<(!?)([^<>]+)>`)
 
-// fill puts the canaries into a text, and returns the variables that it refers to.
+// fill puts the canaries into a text, and returns the variables that the text refers to.
 func (h *haul) fill(text string) (filled string, env []string) {
 	filled = blank.ReplaceAllStringFunc(strings.Replace(text, "<sources>", canarySources(), 1), func(s string) string {
 		parts := blank.FindStringSubmatch(s)
@@ -125,7 +125,7 @@ func (h *haul) fill(text string) (filled string, env []string) {
 	return filled, slices.Compact(env)
 }
 
-// furnish writes the configuration and what belongs to it into a gateway's folder.
+// furnish writes the configuration, its overlay and its .env file into a gateway's folder.
 func (h *haul) furnish(g *gateway, database string) {
 	g.t.Helper()
 	for name, text := range map[string]string{"gateway.yaml": canaryConfig + database, "gateway.canary.yaml": canaryOverlay, ".env.canary": canaryDotEnv} {
@@ -136,8 +136,8 @@ func (h *haul) furnish(g *gateway, database string) {
 	g.env = append(g.env, "GATEWAY_ENV=canary")
 }
 
-// blandFields hold no secrets: names, choices, and what says how things are done. Whoever
-// adds a field of text has to decide whether it can hold one.
+// blandFields hold no secrets: names, choices and settings. A new field of text must be added
+// here or get a canary.
 var blandFields = strings.Fields(`
 	Database.driver Database.account_id Database.database_id Server.host Server.public_url Retry.backoff
 	Source.type Source.verify Source.dedup Source.signature_header Source.topic_arns Source.webhook_origins Source.schedule Source.timezone Source.schema
@@ -147,8 +147,8 @@ var blandFields = strings.Fields(`
 	Step.result_path Step.output Step.goto Step.timestamp_path Step.default Step.items_path StepRetry.backoff StepRetry.errors
 	Catch.errors Catch.goto Choice.when Choice.goto Branch.name Branch.method`)
 
-// texts visits all fields of v that hold text, and what they hold. Those of entries that
-// are not there are visited with nothing in them.
+// texts visits all text fields below v with their values. For a nil pointer or an empty list
+// or map it visits the fields that an element would have, with "".
 func texts(v reflect.Value, field string, visit func(field, text string)) {
 	seen := map[reflect.Type]bool{}
 	var walk func(v reflect.Value, field string, real bool)
@@ -182,12 +182,12 @@ func texts(v reflect.Value, field string, visit func(field, text string)) {
 	walk(v, field, true)
 }
 
-// TestEveryFieldHasACanary: there is a secret in each field of the configuration that can
-// hold one, also in those that somebody will add.
+// TestEveryFieldHasACanary: each field of the configuration that can hold a secret has one,
+// including fields added later.
 func TestEveryFieldHasACanary(t *testing.T) {
 	t.Parallel()
 	h := newHaul()
-	bare := map[string]bool{} // fields, and whether they are without a canary
+	bare := map[string]bool{} // fields, and whether they lack a canary
 	for _, database := range []string{
 		"database: {driver: postgres, url: \"postgres://u:<database.url>@127.0.0.1/d\"}\n",
 		"database: {driver: hosted_sql, hosted_sql_endpoint: \"https://127.0.0.1/?key=<database.hosted_sql_endpoint>\", api_token: \"<database.api_token>\"}\n",

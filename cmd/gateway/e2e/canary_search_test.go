@@ -15,27 +15,26 @@ import (
 	"testing"
 )
 
-// A canary is a secret that is in one place only: wherever else it is found, it got out.
+// A canary is a secret that belongs into one place: found anywhere else, it has leaked.
 type canary struct {
-	name string // of the place it was put into
+	name string // of its place
 	text string
 }
 
-// newCanary makes one. It is of letters and digits, which nothing that is written has to
-// escape, and of a length that base64 needs not fill up.
+// newCanary makes a canary of letters and digits, which no format escapes. Its length needs no
+// padding in base64.
 func newCanary(name string) canary {
 	return canary{name, strings.ToLower(rand.Text() + "z")}
 }
 
-// clue is how much of a secret gives it away, in bytes: nobody may print its beginning,
-// or its end, either.
+// clue is the number of bytes at the beginning or end of a secret that count as a leak.
 const clue = 12
 
-// clues are what is searched for: the beginning and the end of each form that a secret may
-// be written in.
+// clues returns the texts to search for: the beginning and the end of each form in which the
+// secret may be written.
 func (c canary) clues() []string {
 	forms := []string{c.text, strings.ToUpper(c.text), hex.EncodeToString([]byte(c.text))}
-	for before := range 3 { // what stands before it shifts how base64 writes it
+	for before := range 3 { // the text before it shifts its base64 form
 		whole := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("_", before) + c.text + "__"))
 		forms = append(forms, whole[4:len(whole)-4])
 	}
@@ -46,13 +45,13 @@ func (c canary) clues() []string {
 	return all
 }
 
-// A catch is something that the gateway wrote, said or sent.
+// A catch is a text that the gateway wrote or sent.
 type catch struct {
 	place string
 	has   func(text string) bool
 }
 
-// A haul is all that was caught. It is safe for concurrent use.
+// A haul is the canaries of a test and all caught texts. It is safe for concurrent use.
 type haul struct {
 	mu       sync.Mutex
 	canaries map[string]canary // by name
@@ -61,7 +60,7 @@ type haul struct {
 
 func newHaul() *haul { return &haul{canaries: map[string]canary{}} }
 
-// secret is the text of the canary of a name, which is made when it is first asked for.
+// secret returns the text of the canary with this name, and makes it if necessary.
 func (h *haul) secret(name string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +72,7 @@ func (h *haul) secret(name string) string {
 	return c.text
 }
 
-// learn makes a canary of a secret that somebody else made.
+// learn makes a canary of an existing secret.
 func (h *haul) learn(name, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +89,8 @@ func (h *haul) addSearch(place string, has func(string) bool) {
 	h.catches = append(h.catches, catch{place, has})
 }
 
-// caught reports whether there is something of a place that begins so, beside another one.
+// caught reports whether there is a catch whose place begins with begin and does not end with
+// other.
 func (h *haul) caught(begin, other string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +99,7 @@ func (h *haul) caught(begin, other string) bool {
 	})
 }
 
-// found are the places where each canary is, each once.
+// found returns, for each canary, the distinct places that contain it.
 func (h *haul) found() map[string][]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +117,7 @@ func (h *haul) found() map[string][]string {
 	return all
 }
 
-// A home is a place where a canary belongs. Both may end in *, for all that begin so.
+// A home is a place where a canary belongs. Both may end in *, for a prefix.
 type home struct{ canary, place, why string }
 
 func (h home) has(canary, place string) bool { return fits(h.canary, canary) && fits(h.place, place) }
@@ -127,8 +127,8 @@ func fits(pattern, s string) bool {
 	return s == pattern || open && strings.HasPrefix(s, begin)
 }
 
-// judge returns what is wrong: canaries where they do not belong, and homes that none
-// was in, which therefore allow what nobody needs.
+// judge returns the leaks: canaries outside of their homes. It also returns homes without a
+// canary, since they allow more than necessary.
 func (h *haul) judge(homes []home) (wrong []string) {
 	used := map[home]bool{}
 	found := h.found()
@@ -150,14 +150,14 @@ func (h *haul) judge(homes []home) (wrong []string) {
 	return wrong
 }
 
-// written is an HTTP header as it goes over the wire.
+// written returns an HTTP header as it is sent.
 func written(h http.Header) string {
 	var b strings.Builder
-	_ = h.Write(&b) // into memory
+	_ = h.Write(&b) // into memory: cannot fail
 	return b.String()
 }
 
-// TestHaul: a secret is found however it is written, and its homes are judged.
+// TestHaul: search finds a secret in each form, and judge applies the homes.
 func TestHaul(t *testing.T) {
 	t.Parallel()
 	h := newHaul()

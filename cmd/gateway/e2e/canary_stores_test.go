@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// guard gives a store a password or a token that is a canary, or makes one of that which
-// it has.
+// guard gives a store a password or token that is a canary, or makes its existing one a
+// canary.
 func (h *haul) guard(t testing.TB, st *store) {
 	t.Helper()
 	if st.name == "D1" || st.name == "D1 behind its proxy" {
@@ -29,7 +29,7 @@ func (h *haul) guard(t testing.TB, st *store) {
 	}
 }
 
-// guardHosted puts somebody before D1 who takes another token than it does.
+// guardHosted puts a proxy before D1. The proxy accepts a canary as its token.
 func (h *haul) guardHosted(t testing.TB, st *store) {
 	t.Helper()
 	variables := map[string]*string{}
@@ -58,7 +58,8 @@ func (h *haul) guardHosted(t testing.TB, st *store) {
 	*variables["D1_TOKEN"] = "D1_TOKEN=" + h.secret("database.api_token")
 }
 
-// withPassword is an address at which any password will do, unless it has one.
+// withPassword adds a password to an address whose server accepts any. It keeps an existing
+// password.
 func (h *haul) withPassword(t testing.TB, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -73,12 +74,12 @@ func (h *haul) withPassword(t testing.TB, address string) string {
 	return u.String()
 }
 
-// asUser is an address for a user who has a password, on the server's socket.
+// asUser returns an address for a new user with a password, on the server's socket.
 func (h *haul) asUser(t testing.TB, st *store, address string) string {
 	t.Helper()
 	rest, ok := strings.CutPrefix(address, "mysql://root@unix(")
 	if !ok {
-		return address // somebody's own server
+		return address // a server that the environment names
 	}
 	user, database := strings.ToLower(h.secret("user")[:clue]), address[strings.LastIndex(address, "/")+1:]
 	l := st.open(t)
@@ -90,11 +91,11 @@ func (h *haul) asUser(t testing.TB, st *store, address string) string {
 			t.Fatalf("make a user: %v", err)
 		}
 	}
-	delete(h.canaries, "user") // whose name is no secret
+	delete(h.canaries, "user") // the user's name is no secret
 	return "mysql://" + user + ":" + h.secret("database.url") + "@unix(" + rest
 }
 
-// A dialect is how to ask a database for what is in it.
+// A dialect has the queries for all contents of a database.
 type dialect struct{ columns, text string }
 
 const informed = `SELECT CONCAT(table_name, '.', column_name) FROM information_schema.columns WHERE table_schema = `
@@ -106,7 +107,7 @@ var dialects = map[string]dialect{
 		WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%' AND t.name NOT LIKE '\_cf%' ESCAPE '\'`, "TEXT"},
 }
 
-// values returns what is in each column of a database, by table.column.
+// values returns the values of each column of a database, by table.column.
 func (l *ledger) values(store string) map[string]string {
 	l.t.Helper()
 	d, ok := dialects[store]

@@ -16,7 +16,7 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// sendAll sends what is taken, by each way in.
+// sendAll sends valid requests to each kind of source.
 func (c *cage) sendAll() {
 	c.t.Helper()
 	payload := fmt.Sprintf(`{"items": [1, 2], "card": "%s"}`, c.haul.secret("sent payload"))
@@ -41,7 +41,7 @@ func (c *cage) sendAll() {
 	}
 }
 
-// sendWrong sends what is refused, for every reason there is.
+// sendWrong sends a request for each reason of a refusal.
 func (c *cage) sendWrong() {
 	c.t.Helper()
 	wrong := c.haul.secret("wrong token")
@@ -59,7 +59,7 @@ func (c *cage) sendWrong() {
 	c.getLost()
 }
 
-// sendWrongMessages sends what is no message of a topic.
+// sendWrongMessages sends invalid messages of a topic.
 func (c *cage) sendWrongMessages() {
 	c.t.Helper()
 	for _, message := range []string{
@@ -77,7 +77,7 @@ func (c *cage) sendWrongMessages() {
 	}
 }
 
-// sendWrongSignatures sends webhooks whose signatures are wrong in form or in truth.
+// sendWrongSignatures sends webhooks whose signatures have a wrong form or value.
 func (c *cage) sendWrongSignatures() {
 	c.t.Helper()
 	headers := []string{"X-Hub-Signature-256", "Stripe-Signature", "X-Shopify-Hmac-Sha256", "X-Webhook-Signature", "X-Slack-Signature", "Webhook-Signature",
@@ -95,7 +95,7 @@ func (c *cage) sendWrongSignatures() {
 	}
 }
 
-// getLost asks for what there is not.
+// getLost requests unknown paths.
 func (c *cage) getLost() {
 	c.t.Helper()
 	lost := c.haul.secret("path")
@@ -105,14 +105,14 @@ func (c *cage) getLost() {
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			if !strings.Contains(path, "wait=") { // the parameter is quoted to who sent it
+			if !strings.Contains(path, "wait=") { // the answer quotes the parameter to its sender
 				c.haul.add("answer of an unknown path", a.body+written(a.header))
 			}
 		}
 	}
 }
 
-// work waits until all that was sent is settled, with a callback and consumers of queues.
+// work waits until all sent events are settled, with a callback and consumers of queues.
 func (c *cage) work() {
 	c.t.Helper()
 	asked := c.receiver.await(c.t, 20*time.Second, "/ask", 1)[0]
@@ -148,7 +148,7 @@ func (c *cage) work() {
 	c.pull()
 }
 
-// below returns the deliveries to paths that begin so.
+// below returns the deliveries to paths with this prefix.
 func (r *receiver) below(path string) (all []delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *receiver) below(path string) (all []delivery) {
 	return all
 }
 
-// pull does what consumers do, with the right key and with wrong ones.
+// pull consumes messages with the right key and with wrong ones.
 func (c *cage) pull() {
 	c.t.Helper()
 	key := bearer(c.haul.secret("queues.pulled.api_key"))
@@ -196,7 +196,7 @@ func (c *cage) pull() {
 	c.do("/api/queues/{name}/messages", "GET", "/api/queues/pulled/messages", "", bearer(c.haul.secret("wrong key"))...)
 }
 
-// newest is the id of the newest record that a list shows.
+// newest returns the id of the newest record in a list.
 func (c *cage) newest(field string, args ...string) string {
 	c.t.Helper()
 	var list map[string]json.RawMessage
@@ -237,7 +237,7 @@ func (c *cage) operate() {
 	c.operateWrong()
 }
 
-// operateWrong runs commands with wrong tokens, and on addresses that are none.
+// operateWrong runs commands with wrong tokens and invalid addresses.
 func (c *cage) operateWrong() {
 	c.t.Helper()
 	exported := filepath.Join(c.dir, "exported")
@@ -267,7 +267,7 @@ func (c *cage) operateWrong() {
 	}
 }
 
-// tail lets a command that goes on by itself look twice.
+// tail runs a command that does not end by itself until it has looked twice.
 func (c *cage) tail(args ...string) {
 	c.t.Helper()
 	p := spawn(c.t, c.command(args...))
@@ -277,7 +277,7 @@ func (c *cage) tail(args ...string) {
 	c.haul.add("command "+c.shown(args), p.log.String())
 }
 
-// everyCommand requires that all commands there are were run, also one that is new.
+// everyCommand requires that all commands were run, including commands added later.
 func (c *cage) everyCommand(path ...string) {
 	c.t.Helper()
 	help := c.sayOnce(append(slices.Clone(path), "--help")...).stdout
@@ -292,8 +292,8 @@ func (c *cage) everyCommand(path ...string) {
 	}
 }
 
-// everyRoute asks everything that the gateway describes, with the right token, a wrong
-// one, and none. What deletes is left to the end.
+// everyRoute calls every route of the API description, with the right token, a wrong token and
+// none. Routes that delete are left for the end.
 func (c *cage) everyRoute() {
 	c.t.Helper()
 	var described struct {
@@ -336,7 +336,7 @@ func (c *cage) everyRoute() {
 	c.do("/api/tail", "GET", "/api/tail?event=01J90000000000000000000001", "", c.token()...)
 }
 
-// empty drains the queues, after the story's last look at them.
+// empty drains the queues, after the test's last look at them.
 func (c *cage) empty() {
 	c.t.Helper()
 	c.sayOnce("queues", "drain", "open", "--force", "--json")

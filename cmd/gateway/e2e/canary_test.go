@@ -92,17 +92,17 @@ var canaryHomes = []home{
 	{"answered *", "command workflow-runs inspect*", "what a handler answers is shown"},
 }
 
-// A cage is a gateway full of canaries, and everything around it.
+// A cage is a gateway full of canaries, with its handlers and its collector.
 type cage struct {
 	*gateway
 	t         *testing.T
 	haul      *haul
 	receiver  *receiver
 	collector *otlp.Collector
-	ids       map[string]string // of something of each kind
+	ids       map[string]string // an id of each kind of record
 }
 
-// newCage starts a gateway on a database, with the environment in which it was configured.
+// newCage starts a gateway on a database, with a canary in each setting.
 func newCage(t *testing.T, st *store) *cage {
 	c := &cage{t: t, haul: newHaul(), receiver: newReceiver(t), collector: otlp.New(t), ids: map[string]string{}}
 	database := ""
@@ -113,7 +113,7 @@ func newCage(t *testing.T, st *store) *cage {
 	c.gateway = newGateway(t, "", c.receiver)
 	c.haul.furnish(c.gateway, database)
 	untrusted := httptest.NewUnstartedServer(c.receiver)
-	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0) // nobody trusts it
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0) // the server's errors about distrust are expected
 	untrusted.StartTLS()
 	t.Cleanup(untrusted.Close)
 	raw := newReceiver(t)
@@ -135,7 +135,7 @@ func newCage(t *testing.T, st *store) *cage {
 	return c
 }
 
-// answers has the receivers answer with secrets of their own.
+// answers makes the receivers answer with secrets of their own.
 func (c *cage) answers() {
 	c.receiver.on("/works", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Set-Cookie", c.haul.secret("reply's cookie"))
@@ -163,7 +163,7 @@ func (c *cage) answers() {
 	}
 }
 
-// serve starts the gateway, all of whose log goes into a file.
+// serve starts the gateway. All of its log goes into a file.
 func (c *cage) serve() {
 	c.t.Helper()
 	line := c.command("-c", `exec "$0" start >>server.log 2>&1`, binary)
@@ -185,7 +185,7 @@ func (c *cage) do(route, method, path, body string, headers ...string) answer {
 
 func (c *cage) token() []string { return bearer(c.haul.secret("api.auth_token")) }
 
-// say runs a command on the database, and on the gateway, with and without --json.
+// say runs a command on the database and on the gateway, with and without --json.
 func (c *cage) say(args ...string) {
 	c.t.Helper()
 	token := filepath.Join(c.dir, "token")
@@ -202,12 +202,12 @@ func (c *cage) sayOnce(args ...string) result {
 	return r
 }
 
-// shown is a command without what is another one each time.
+// shown returns a command without the parts that differ between runs.
 func (c *cage) shown(args []string) string {
 	return strings.NewReplacer(c.dir, ".", c.url(""), "address").Replace(strings.Join(args, " "))
 }
 
-// TestCanaries: no secret gets out, whatever is done and whatever fails.
+// TestCanaries: no secret leaks through any route, command, delivery or failure.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	places := []place{{"SQLite", ownFile}}
@@ -216,7 +216,7 @@ func TestCanaries(t *testing.T) {
 	}
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
-			if len(places) > 1 { // one alone would be put behind all other tests, and last long
+			if len(places) > 1 { // with a single place, parallel running would only delay the test
 				t.Parallel()
 			}
 			c := newCage(t, p.on(t))
@@ -241,7 +241,7 @@ func TestCanaries(t *testing.T) {
 	}
 }
 
-// gather keeps what there is to be seen when the gateway has stopped.
+// gather adds the log, the traces and the database after the gateway has stopped.
 func (c *cage) gather() {
 	c.t.Helper()
 	log, err := os.ReadFile(filepath.Join(c.dir, "server.log"))
@@ -260,7 +260,7 @@ func (c *cage) gather() {
 	c.gatherDatabase()
 }
 
-// kind is what a delivery is and where it went, without what is secret of that.
+// kind returns the kind and the path of a delivery, without secret parts.
 func (d delivery) kind() string {
 	if parts := strings.Split(d.path, "/"); parts[1] == "alert" {
 		return "alert " + parts[2]
@@ -268,7 +268,7 @@ func (d delivery) kind() string {
 	return "delivery " + d.path
 }
 
-// gatherDatabase keeps every value of every column, and all bytes of the file.
+// gatherDatabase adds every value of every column, and all bytes of a database file.
 func (c *cage) gatherDatabase() {
 	c.t.Helper()
 	if c.store == nil {

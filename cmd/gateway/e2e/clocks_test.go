@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// clocksConfig has leases of 17 seconds, which is less than the clocks are apart.
+// clocksConfig has leases of 17 seconds, less than the difference of the clocks.
 const clocksConfig = `
 server:
   host: 127.0.0.1
@@ -40,7 +40,7 @@ const (
 	clockEvents = 8               // for each process
 	mailHold    = 8 * time.Second // visibility_timeout of the queue mail
 
-	// clockError is how wrong a process may be about the database's time: half of a round
+	// clockError bounds the error of a process about the database's time: half of a round
 	// trip, on a busy machine.
 	clockError = time.Second
 )
@@ -123,7 +123,7 @@ func launchSkewed(t *testing.T, st *store, r *receiver) (fleet []*gateway) {
 // to another consumer before its visibility timeout is over.
 func checkHolds(t *testing.T, fleet []*gateway) {
 	t.Helper()
-	taken := map[string]time.Time{} // when the consumer asked for it, by id
+	taken := map[string]time.Time{} // time of the request, by message id
 	for i, g := range fleet {
 		g.send("/events/app/mail", fmt.Sprintf(`{"n": %d}`, i))
 		asked := time.Now()
@@ -172,8 +172,8 @@ func checkOnce(t *testing.T, r *receiver, path string, want int) {
 	}
 }
 
-// clockError is how wrong a gateway may be about the time of its database. That of a file is
-// the machine's.
+// clockError bounds the error of a gateway about the time of its database. The time of a
+// SQLite file is the machine's.
 func (g *gateway) clockError() time.Duration {
 	if g.store == nil {
 		return 0

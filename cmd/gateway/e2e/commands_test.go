@@ -23,8 +23,8 @@ handlers:
   weak: {source: app, url: "${RECEIVER}/weak"}
 `
 
-// TestCommandsOnServers: the commands that look into a database, and the one that
-// changes it, work beside a running gateway wherever the database is.
+// TestCommandsOnServers: the commands that read a database, and jobs retry, work while a
+// gateway uses the same database, on every kind of database.
 func TestCommandsOnServers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range everyServer() {
@@ -44,7 +44,7 @@ func TestCommandsOnServers(t *testing.T) {
 			})
 			testListings(t, g, first, second)
 
-			// One by its id, then all that are left.
+			// One job by its id, then all others.
 			if out := g.run("jobs", "retry", dead[0].ID); !strings.Contains(out, "1 job") {
 				t.Errorf("jobs retry %s printed %q, want that it was 1 job", dead[0].ID, out)
 			}
@@ -65,8 +65,8 @@ func TestCommandsOnServers(t *testing.T) {
 	}
 }
 
-// testListings looks at two events, each with a completed job of the handler good
-// and a dead one of the handler weak.
+// testListings reads two events, each with a completed job of the handler good and a dead job
+// of the handler weak.
 func testListings(t *testing.T, g *gateway, first, second string) {
 	t.Helper()
 	if got := g.events(); len(got) != 2 || got[0] != second || got[1] != first {
@@ -97,8 +97,8 @@ func testListings(t *testing.T, g *gateway, first, second string) {
 	}
 }
 
-// TestReaderThatIsGone: a command whose output nobody reads any more has done its work, and
-// is not killed in the middle of it.
+// TestReaderThatIsGone: a command whose output has no reader ends with success. SIGPIPE does
+// not kill it.
 func TestReaderThatIsGone(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"version"}, {"--help"}, {"completion", "bash"}} {

@@ -15,24 +15,24 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// What must never be printed.
+// Secrets that must never be printed.
 const (
 	rightPassword = "right-Pa55word"
 	wrongPassword = "wrong-Pa55word"
 	wrongToken    = "wrong-t0ken-of-somebody"
 )
 
-// A refusal is a start that comes to nothing because of its database.
+// A refusal is a start that fails because of its database.
 type refusal struct {
 	name  string
 	store *store
-	want  []string // of the one sentence on standard error
+	want  []string // parts of the error on standard error
 }
 
 func (f refusal) check(t *testing.T, secrets ...string) {
 	t.Helper()
 	g := newGatewayOn(t, f.store, plainConfig, newReceiver(t))
-	g.env = append(g.env, "GATEWAY_DATABASE_WAIT=0s") // else it waits for one that cannot be reached
+	g.env = append(g.env, "GATEWAY_DATABASE_WAIT=0s") // otherwise it waits for a database that cannot be reached
 	began := time.Now()
 	got := run(t, g.command("start"))
 	if took := time.Since(began); took > 15*time.Second {
@@ -51,7 +51,7 @@ func (f refusal) check(t *testing.T, secrets ...string) {
 			t.Errorf("standard error =\n%swant %q in it", got.stderr, want)
 		}
 	}
-	// Neither secrets nor a stack, nor what a caller of the gateway would be told.
+	// Neither secrets nor a stack, nor the text for senders of events.
 	for _, never := range append(secrets, rightPassword, wrongPassword, wrongToken, "goroutine ", ".go:", "SQLSTATE", "database unavailable") {
 		if strings.Contains(got.stderr, never) {
 			t.Errorf("standard error =\n%swant it without %q", got.stderr, never)
@@ -59,7 +59,7 @@ func (f refusal) check(t *testing.T, secrets ...string) {
 	}
 }
 
-// sentencesOf are the lines that are not log lines about the configuration.
+// sentencesOf returns the lines that are not log lines about the configuration.
 func sentencesOf(stderr string) []string {
 	var all []string
 	for line := range strings.Lines(stderr) {
@@ -70,8 +70,8 @@ func sentencesOf(stderr string) []string {
 	return all
 }
 
-// TestRefusedByPostgres: what is wrong with a database, or with how it is named,
-// is said in one sentence that helps.
+// TestRefusedByPostgres: one sentence describes the mistake in a database or its address, and
+// helps to correct it.
 func TestRefusedByPostgres(t *testing.T) {
 	t.Parallel()
 	s, admin := ownPostgres(t, servers.PostgresOptions{TCP: true, Settings: []string{"hba_file=" + passwordsOverTCP(t)}})
@@ -98,10 +98,10 @@ func TestRefusedByPostgres(t *testing.T) {
 	}
 }
 
-// passwordsOverTCP is a pg_hba.conf that asks for passwords on TCP only.
+// passwordsOverTCP returns a pg_hba.conf that asks for passwords on TCP only.
 func passwordsOverTCP(t *testing.T) string {
 	t.Helper()
-	// t.TempDir is closed to others, and the server does not run as root.
+	// t.TempDir is closed to other users, and the server does not run as root.
 	dir, err := os.MkdirTemp("", "gateway-e2e-hba-")
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestRefusedByMySQL(t *testing.T) {
 	}
 }
 
-// TestRefusedByHosted is the same for D1, by both ways to it.
+// TestRefusedByHosted is the same for D1, by its API and by its proxy.
 func TestRefusedByHosted(t *testing.T) {
 	t.Parallel()
 	h := servers.D1(t)
@@ -171,7 +171,7 @@ func TestRefusedByHosted(t *testing.T) {
 	}
 }
 
-// as is an address with a user and a password of its own.
+// as returns an address with another user and password.
 func as(t *testing.T, address, user, password string) string {
 	t.Helper()
 	u, err := url.Parse(address)

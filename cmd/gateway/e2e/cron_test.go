@@ -26,8 +26,9 @@ handlers:
   even: {source: even, url: "${RECEIVER}/even"}
 `
 
-// TestSchedules: several processes fire the same schedules, and each slot is one
-// event. One of them is killed and comes back; where it was alone, it catches up.
+// TestSchedules: several processes fire the same schedules, and each slot causes one event.
+// One process is killed and starts again. Slots from a time without any process are fired
+// later.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	for _, tt := range append([]place{{"SQLite", ownFile}}, everyServer()...) {
@@ -65,8 +66,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// awaitSecond returns when the machine's clock says so. There is nothing else to
-// wait for: it is about the time that goes by while nobody looks.
+// awaitSecond returns when the machine's clock reaches a time. There is no condition to wait
+// for: the time must pass without any process.
 func awaitSecond(at time.Time) {
 	within(time.Minute, func() bool { return time.Now().After(at) })
 }
@@ -132,7 +133,7 @@ func checkSlots(t *testing.T, db *ledger) {
 	}
 }
 
-// TestSchedulesHaveNoDoor: nobody makes a tick from outside.
+// TestSchedulesHaveNoDoor: no request from outside can cause the event of a schedule.
 func TestSchedulesHaveNoDoor(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

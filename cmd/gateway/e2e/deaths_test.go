@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// deathServer is what all configurations in this file begin with. Each has as many
-// handlers for an event as places that want to be told of dead jobs, so that every
-// event has the same number of jobs, also one that is an alert.
+// deathServer is the beginning of all configurations in this file. Each has as many handlers
+// for an event as places for alerts about dead jobs. So every event has the same number of
+// jobs, including alerts.
 const deathServer = `
 server:
   host: 127.0.0.1
@@ -41,8 +41,8 @@ alerts:
   - {url: "${RECEIVER}/others", on: [verification_failure]}
 `
 
-// TestDeaths: of three jobs one dies, and each place that wants to know is told so
-// once, also one that fails at first. What it is told to do helps.
+// TestDeaths: of three jobs one becomes dead. Each place gets one alert about it, also a place
+// that fails at first. The command in the alert works.
 func TestDeaths(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -76,7 +76,7 @@ func TestDeaths(t *testing.T) {
 		t.Errorf("generic alert %v\nwant          %v", told, want)
 	}
 	checkChat(t, message, slacks[2], discord)
-	for i := range 2 { // retries are due sooner, and the service would not have that
+	for i := range 2 { // the retries themselves are due sooner, but Slack limits the rate
 		if apart := slacks[i+1].at.Sub(slacks[i].at); apart < 500*time.Millisecond {
 			t.Errorf("posts to Slack are %v apart, want about a second", apart)
 		}
@@ -98,8 +98,8 @@ func TestDeaths(t *testing.T) {
 	g.ledger().check(3)
 }
 
-// checkChat holds the bodies for chat services against the message of the generic
-// one, which has nothing that they escape.
+// checkChat compares the bodies for chat services with the message of the generic alert. The
+// message has no characters that the services escape.
 func checkChat(t *testing.T, message string, slack, discord delivery) {
 	t.Helper()
 	var s struct{ Text string }
@@ -120,8 +120,8 @@ func checkChat(t *testing.T, message string, slack, discord delivery) {
 	}
 }
 
-// TestNobodyListens: a place that is not there is told when it is, by whichever
-// process runs then.
+// TestNobodyListens: an alert for a place that does not answer is delivered once the place
+// answers, by any later process.
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -159,7 +159,7 @@ alerts: {url: "http://${PLACE}/late", on: [dlq]}
 	g.ledger().check(1)
 }
 
-// TestDeadAlert: nothing comes of an alert that dies itself, but that it is dead.
+// TestDeadAlert: an alert that becomes dead causes no other alert.
 func TestDeadAlert(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -191,10 +191,11 @@ alerts: [{url: "${RECEIVER}/gone", on: [dlq]}, {url: "${RECEIVER}/there", on: [d
 	db.check(2)
 }
 
-// deathPairs is how many pairs of handlers there are that want the same events.
+// deathPairs is the number of pairs of handlers. Both handlers of a pair match the same
+// events.
 const deathPairs = 10
 
-// deathsConfig has many handlers, as a breaker opens before one that fails often.
+// deathsConfig has many handlers, since a breaker opens for a handler that fails often.
 func deathsConfig() string {
 	var b strings.Builder
 	b.WriteString(deathServer + `
@@ -212,8 +213,9 @@ handlers:
 	return b.String()
 }
 
-// closeBreakers forgets the failures of handlers, of a gateway that does not run. A kill
-// may take back the success between two of them; five in a row are a minute's pause.
+// closeBreakers resets the failures of handlers in the database of a gateway that does not
+// run. A kill may lose the success between two failures, and five failures in a row pause a
+// handler for a minute.
 func closeBreakers(t *testing.T, g *gateway) {
 	t.Helper()
 	db := openLedger(t, g.database())
@@ -223,8 +225,8 @@ func closeBreakers(t *testing.T, g *gateway) {
 	}
 }
 
-// TestDeathsAndKills: however often a gateway is killed while jobs die, those that
-// are dead and those that were told of are the same.
+// TestDeathsAndKills: after any number of kills, there is an alert about each dead job and
+// about no other job.
 func TestDeathsAndKills(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -252,7 +254,7 @@ func TestDeathsAndKills(t *testing.T) {
 			g.send(fmt.Sprintf("/events/bad.%d", i), `{}`)
 		}
 		awaitLast(last, 1+rand.IntN(2*deathPairs))
-		<-time.After(rand.N(10 * time.Millisecond)) // anywhere between the answer, the commit and the alert
+		<-time.After(rand.N(10 * time.Millisecond)) // at any time between the answer, the commit and the alert
 		g.kill()
 		closeBreakers(t, g)
 	}
@@ -272,8 +274,8 @@ func TestDeathsAndKills(t *testing.T) {
 	}
 }
 
-// awaitLast waits until n jobs are at their last attempt, or for a while: a kill may
-// have come in between.
+// awaitLast waits until n jobs are at their last attempt, for at most 2 s: a kill may have
+// come in between.
 func awaitLast(last <-chan struct{}, n int) {
 	limit := time.After(2 * time.Second)
 	for range n {
@@ -285,15 +287,15 @@ func awaitLast(last <-chan struct{}, n int) {
 	}
 }
 
-// checkTold holds what a place was told against the jobs that are dead: each of
-// these, in one alert, and nothing else. An alert may be delivered again, as any job.
+// checkTold compares the alerts of a place with the dead jobs: each dead job has one alert. An
+// alert may be delivered again, like any job.
 func checkTold(t *testing.T, db *ledger, deliveries []delivery, deaths int) {
 	t.Helper()
 	dead := map[string]bool{}
 	for _, id := range db.column(`SELECT id FROM jobs WHERE status = 'dead' AND lane LIKE 'handler/%'`) {
 		dead[id] = true
 	}
-	by := map[string]string{} // the alert, by the job it tells of
+	by := map[string]string{} // the id of the alert by the id of its job
 	for _, d := range deliveries {
 		var told struct {
 			Alert, Handler, Error string

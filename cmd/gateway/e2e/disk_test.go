@@ -25,7 +25,7 @@ sources: {app: {type: event}}
 handlers: {load: {source: app, url: "${RECEIVER}/load", headers: {x-life: "${LIFE:-0}"}}}
 `
 
-// trouble is a gateway whose disk is about to fail, and its witness.
+// trouble is a gateway whose disk will fail, and its witness.
 type trouble struct {
 	*gateway
 	*load
@@ -40,14 +40,13 @@ func newTrouble(t *testing.T) *trouble {
 	if err := os.Mkdir(filepath.Join(g.dir, "data"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// Slow enough that deliveries are under way whenever the trouble begins or ends.
+	// Handlers are slow, so deliveries are under way when the trouble begins or ends.
 	r.on("/load", r.taking(30*time.Millisecond))
 	return &trouble{gateway: g, load: newLoad(g, r, pooled), t: t}
 }
 
-// offer posts n events and returns how many were accepted. It fails the test for
-// answers that are neither a yes nor "not now": a sender drops an event for good
-// on any other.
+// offer posts n events and returns how many were accepted. It fails the test for answers other
+// than 202 and 503 with Retry-After: on any other answer a sender drops the event for good.
 func (d *trouble) offer(n int) (accepted int) {
 	d.t.Helper()
 	for range n {
@@ -72,7 +71,7 @@ func (d *trouble) offer(n int) (accepted int) {
 	return accepted
 }
 
-// checkHealth requires that /health answers as documented, whichever way.
+// checkHealth requires that /health answers as documented, with success or an error.
 func (d *trouble) checkHealth() (status int) {
 	d.t.Helper()
 	status, body, err := d.health()
@@ -87,8 +86,7 @@ func (d *trouble) checkHealth() (status int) {
 	return status
 }
 
-// checkRecovery requires that the gateway works again by itself and has kept
-// every promise.
+// checkRecovery requires that the gateway works again by itself and has kept every promise.
 func (d *trouble) checkRecovery() {
 	d.t.Helper()
 	d.awaitRecovery()
@@ -119,8 +117,8 @@ func (d *trouble) checkPromises(maxDuplicates int) {
 	db.holds(d.acceptedIDs())
 }
 
-// TestDiskFull: a full disk is no reason to promise, to forget, or to need help
-// once it has room again.
+// TestDiskFull: on a full disk, the gateway accepts no event and loses none. It recovers by
+// itself once there is room.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newTrouble(t)
@@ -139,7 +137,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	ballast := filepath.Join(disk, "ballast")
 	fill(t, ballast)
-	// The log's file has room left inside, so some more are stored.
+	// The file of the log has some room left, so a few more events are stored.
 	full := within(20*time.Second, func() bool { return d.offer(1) == 0 })
 	if !full {
 		t.Fatal("events are still accepted on a full disk")
@@ -171,9 +169,9 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// TestSyncFails: when the disk refuses to sync, nothing is promised, and when it
-// syncs again, nothing is missing. The kernel's answer is forged by strace, which
-// leaves the gateway as it was when it goes.
+// TestSyncFails: while the disk refuses to sync, no event is accepted. After that, no accepted
+// event is missing. strace injects the error and leaves the gateway unchanged when it
+// detaches.
 func TestSyncFails(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"EIO", "ENOSPC"} {
@@ -181,7 +179,7 @@ func TestSyncFails(t *testing.T) {
 			t.Parallel()
 			d := newTrouble(t)
 			d.gateway.start()
-			for range 3 { // each time with connections that have been through the one before
+			for range 3 { // later rounds use connections that have seen a fault
 				tr := d.failSyncs(fault)
 				tr.detach()
 				if len(tr.calls()) == 0 {
@@ -202,15 +200,14 @@ func TestSyncFails(t *testing.T) {
 			d.load.kill(d.life, time.Now())
 			d.gateway.start()
 		}
-		// What was refused may have reached the log all the same, and then counts. At
-		// each kill there were deliveries under way, and outcomes of others waiting
-		// to be written.
+		// A refused event may have reached the log all the same, and then counts. At each kill
+		// some deliveries were under way, and the outcomes of others were not written yet.
 		d.checkPromises(3 * 3 * killConcurrency)
 	})
 }
 
-// failSyncs begins to fail every sync, under way of deliveries, and requires that
-// nothing is accepted then.
+// failSyncs makes every sync fail while deliveries are under way, and requires that no event
+// is accepted then.
 func (d *trouble) failSyncs(fault string) *tracer {
 	d.t.Helper()
 	if n := d.offer(100); n != 100 {

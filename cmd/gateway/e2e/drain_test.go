@@ -15,9 +15,9 @@ import (
 const (
 	slowHandler = 300 * time.Millisecond
 	fastHandler = 4 * time.Millisecond
-	idleHandler = time.Second     // slower than any database takes events in
+	idleHandler = time.Second     // slower than any database stores events
 	drainLimit  = 3 * time.Second // worker.drain_timeout_secs below
-	drainGrace  = 6 * time.Second // for the rest of ending, on a busy machine
+	drainGrace  = 6 * time.Second // for the rest of the shutdown, on a busy machine
 )
 
 const drainConfig = `
@@ -31,15 +31,15 @@ sources: {app: {type: event}}
 handlers: {load: {source: app, url: "${RECEIVER}/load"}}
 `
 
-// TestDrain: a gateway that is told to stop under load loses nothing and repeats
-// nothing: what is under way ends and is recorded, what was not begun is given
-// back as if it had not been touched.
+// TestDrain: a gateway that gets SIGTERM or SIGINT under load loses nothing and repeats
+// nothing. Attempts under way end and are stored. Jobs that were taken but not begun are
+// released.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
 		signal  os.Signal
-		handler time.Duration // of the deliveries under way at the signal
+		handler time.Duration // duration of the deliveries under way at the signal
 		store   func(testing.TB) *store
 	}{
 		{"SIGTERM", syscall.SIGTERM, slowHandler, ownFile},
@@ -79,16 +79,16 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// backlog is a gateway that is busy with more deliveries than it can make at
-// once, and gets new events all the time.
+// backlog starts a gateway with more due deliveries than it can make at once, and a load that
+// sends new events.
 func backlog(t *testing.T, st *store, r *receiver, handler time.Duration) (*gateway, *load) {
 	t.Helper()
 	r.on("/load", r.taking(idleHandler))
 	g := newGatewayOn(t, st, drainConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=warn")
 	g.start()
-	// On a connection for each request: one that idles when the server stops is
-	// closed under the request that is just being sent.
+	// Each request has its own connection: the server closes an idle connection when it stops,
+	// which may break a request that is being sent.
 	l := newLoad(g, r, oneShot)
 	l.start(4)
 	if !l.progress(10*time.Second, func() bool {
@@ -97,7 +97,7 @@ func backlog(t *testing.T, st *store, r *receiver, handler time.Duration) (*gate
 	}) {
 		t.Fatal("nothing is accepted or delivered for 10 s, and there is no backlog yet")
 	}
-	// With fast handlers the gateway takes jobs ahead, and has some to give back.
+	// With fast handlers the gateway takes jobs ahead, and has some jobs to release.
 	r.on("/load", r.taking(handler))
 	_, before := l.counts()
 	if !l.progress(10*time.Second, func() bool {
@@ -109,7 +109,7 @@ func backlog(t *testing.T, st *store, r *receiver, handler time.Duration) (*gate
 	return g, l
 }
 
-// checkStopped looks at the database between the two lives.
+// checkStopped checks the database between the two processes.
 func checkStopped(t *testing.T, g *gateway, l *load) {
 	t.Helper()
 	db := g.ledger()
@@ -136,14 +136,14 @@ func checkFinished(t *testing.T, g *gateway, l *load) {
 	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status <> 'completed' OR attempt <> 1`); n != 0 {
 		t.Errorf("jobs not completed at the first attempt = %d, want 0", n)
 	}
-	// Whatever was stored was answered, unless its sender lost the connection.
+	// Each stored event was answered, unless its sender lost the connection.
 	if events, accepted := db.count(`SELECT COUNT(*) FROM events`), len(l.acceptedIDs()); events > accepted+l.misses[broken] {
 		t.Errorf("stored events = %d, accepted %d, connections broken %d: some were stored and refused", events, accepted, l.misses[broken])
 	}
 }
 
-// TestDrainLimit: deliveries that take longer than the drain time do not keep the
-// gateway; they are tried again by the next one.
+// TestDrainLimit: deliveries longer than the drain time do not delay the shutdown further. The
+// next process tries them again.
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
 	g, r := hangingDelivery(t)
@@ -160,7 +160,7 @@ func TestDrainLimit(t *testing.T) {
 	}
 }
 
-// TestSecondSignal: whoever asks twice does not want to wait.
+// TestSecondSignal: a second signal ends the process at once.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	signals := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}
@@ -188,7 +188,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// hangingDelivery is a gateway with one delivery that does not end by itself.
+// hangingDelivery starts a gateway with one delivery that does not end by itself.
 func hangingDelivery(t *testing.T) (*gateway, *receiver) {
 	t.Helper()
 	r := newReceiver(t)
@@ -200,20 +200,20 @@ func hangingDelivery(t *testing.T) (*gateway, *receiver) {
 	return g, r
 }
 
-// TestDrainDuringTake: a gateway that is told to stop while it takes a job delivers
-// it or gives it back, and does not leave it to a lease that nobody knows of.
+// TestDrainDuringTake: a gateway that gets SIGTERM while it takes a job delivers or releases
+// the job. It does not leave the job leased.
 func TestDrainDuringTake(t *testing.T) {
 	t.Parallel()
 	st, faults := viaProxy(t, servers.D1(t))
 	r := newReceiver(t)
 	g := newGatewayOn(t, st, drainConfig, r)
 	g.start()
-	faults.Once(servers.Stall(0), servers.Stall(500*time.Millisecond)) // to accept, to take
+	faults.Once(servers.Stall(0), servers.Stall(500*time.Millisecond)) // for accept and for take
 	g.send("/events/order.created", `{}`)
 	eventually(t, 5*time.Second, "a take under way", func() bool { return faults.Counts().Stalled == 2 })
 	g.stop()
 	db := g.ledger()
-	db.check(1) // which counts running jobs
+	db.check(1) // counts running jobs
 	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE attempt > 0`); n != len(r.at("/load")) {
 		t.Errorf("jobs with an attempt used up = %d, want the %d that were delivered", n, len(r.at("/load")))
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// duplicatesConfig is that of processes that share a database, if it can be
-// shared. Events to app are told apart by their delivery id, those to orders by
-// what their consumer says is the key.
+// duplicatesConfig is for processes that may share a database. Events of source app have a
+// delivery id. Events of source orders have no delivery id; their consumer has an idempotency
+// key.
 const duplicatesConfig = `
 server:
   host: 127.0.0.1
@@ -32,11 +32,11 @@ handlers:
 const (
 	duplicateKeys    = 500
 	duplicatePosts   = 16 // of each key, at the same time
-	duplicateSenders = 4  // of different keys beside each other
+	duplicateSenders = 4  // concurrent senders of different keys
 )
 
-// TestSimultaneousDuplicates: of posts with the same key at the same time one is
-// stored, and every other is told of it.
+// TestSimultaneousDuplicates: of simultaneous posts with the same key, one is stored. All
+// other answers say that the event is a duplicate.
 func TestSimultaneousDuplicates(t *testing.T) {
 	for _, tt := range []place{{"SQLite", ownFile}, {"PostgreSQL", onPostgres}, {"MySQL", onMySQL}, {"D1 behind its proxy", onProxy}} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func testDuplicates(t *testing.T, r *receiver, gateways []*gateway, keys int) {
 	senders.Wait()
 	t.Logf("%d keys, each posted by two mechanisms %d times at once: %.1f s", keys, duplicatePosts, time.Since(began).Seconds())
 
-	// A consumer without a key wants every event, so that every one is stored.
+	// A consumer without a key takes every event, so every event is stored.
 	for i, a := range simultaneously(gateways, "/events/both/order.created", `{"order": {"id": 1.0}}`) {
 		if a.err != nil || a.status != 202 || a.body != "Event accepted" {
 			t.Errorf("post %d of one key to a consumer with and one without = %d %q, %v, want 202", i, a.status, a.body, a.err)
@@ -93,7 +93,7 @@ func testDuplicates(t *testing.T, r *receiver, gateways []*gateway, keys int) {
 		r.await(t, time.Minute, path, n)
 	}
 	for _, g := range gateways {
-		g.stop() // when what is delivered is recorded
+		g.stop() // after all deliveries are recorded
 		if lines := grumbles(g); len(lines) > 0 {
 			t.Errorf("the gateway logged %q, want nothing", lines)
 		}
@@ -101,7 +101,7 @@ func testDuplicates(t *testing.T, r *receiver, gateways []*gateway, keys int) {
 	checkDuplicates(t, gateways[0].ledger(), keys)
 }
 
-// checkDuplicates counts what is in the database.
+// checkDuplicates counts the events and jobs in the database.
 func checkDuplicates(t *testing.T, db *ledger, keys int) {
 	t.Helper()
 	db.sound()
@@ -130,7 +130,7 @@ type posted struct {
 	err error
 }
 
-// simultaneously posts the same again and again at once, to the gateways in turn.
+// simultaneously posts the same event many times at once, to the gateways in turn.
 func simultaneously(gateways []*gateway, path, body string, headers ...string) []posted {
 	all := make([]posted, duplicatePosts)
 	ready := make(chan struct{})
@@ -147,7 +147,7 @@ func simultaneously(gateways []*gateway, path, body string, headers ...string) [
 	return all
 }
 
-// checkOneAccepted holds the answers to one key against each other.
+// checkOneAccepted checks the answers to one key: one is 202, and the others say duplicate.
 func checkOneAccepted(t *testing.T, key string, all []posted) {
 	t.Helper()
 	accepted := 0

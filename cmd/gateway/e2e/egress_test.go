@@ -16,8 +16,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/snsrig"
 )
 
-// outConfig has sources from which every way out can be reached; handlers and
-// alerts come after it.
+// outConfig has sources that cause each kind of outgoing request. Handlers and alerts are
+// appended.
 const outConfig = `
 server:
   host: 127.0.0.1
@@ -31,30 +31,30 @@ sources:
   topic: {type: sns}
 %s`
 
-// emulators is how many sources of emulators there are. Each confirms a few subscriptions at
-// a time for one address.
+// emulators is the number of sources of emulators. Each confirms a few subscriptions at a time
+// for one address.
 const emulators = 16
 
-// worldPort is where everything in a world listens, beside 443.
+// worldPort is the port of all servers in a world, besides 443.
 const worldPort = 8080
 
-// tellPlaces makes a configuration in which each host is that of a handler, of a
-// gRPC handler and of a place for alerts.
+// tellPlaces makes a configuration in which each host is the address of a handler, of a gRPC
+// handler and of a place for alerts.
 func tellPlaces(allowPrivate bool, hosts []string) string {
 	sources, handlers, alerts := "", "handlers:\n", "alerts:\n"
 	for i := range emulators {
 		sources += fmt.Sprintf("  emulator%d: {type: sns, skip_verify: true}\n", i)
 	}
 	for i, host := range hosts {
-		url, _ := json.Marshal(fmt.Sprintf("http://%s:%d/", host, worldPort)) // which is YAML too
+		url, _ := json.Marshal(fmt.Sprintf("http://%s:%d/", host, worldPort)) // JSON is YAML too
 		handlers += fmt.Sprintf("  h%d: {source: app, url: %s}\n  g%d: {source: app, type: grpc, url: %s}\n", i, url, i, url)
 		alerts += fmt.Sprintf("  - {url: %s, on: [verification_failure]}\n", url)
 	}
 	return fmt.Sprintf(outConfig, allowPrivate, sources) + handlers + alerts
 }
 
-// dialable are the bad hosts that "validate" finds nothing wrong with. Of the
-// others it must say so at every place.
+// dialable returns the bad hosts that "validate" accepts. It requires that validate reports
+// every other bad host at each place.
 func dialable(t *testing.T) []string {
 	t.Helper()
 	g := newGateway(t, tellPlaces(false, hosts.Bad), nil)
@@ -74,18 +74,18 @@ func dialable(t *testing.T) []string {
 		if handler != alert || handler && !grpc {
 			t.Errorf("validate refuses %q for a handler: %v, for one of gRPC: %v, for alerts: %v; want the same", host, handler, grpc, alert)
 		}
-		if !grpc { // which lets nothing stand after the host
+		if !grpc { // a gRPC URL has no part after the host
 			left = append(left, host)
 		}
 	}
 	return left
 }
 
-// publicHosts are let through, which is how a test knows that it would see others.
+// publicHosts are allowed. The test sees connections to them, so it would see others too.
 var publicHosts = []string{"8.8.8.8", "[2606:4700:4700::1111]", "public.test"}
 
-// TestAddressTable: with every address at hand, none but public ones is connected
-// to, whichever way out is taken.
+// TestAddressTable: the gateway connects to public addresses only, with each kind of outgoing
+// request.
 func TestAddressTable(t *testing.T) {
 	t.Parallel()
 	bad := dialable(t)
@@ -146,7 +146,7 @@ func TestAddressTable(t *testing.T) {
 	for where, want := range map[string]int{
 		`status = 'dead' AND last_error LIKE 'blocked: %'`: 3 * len(bad),
 		`status = 'completed'`:                             2 * len(publicHosts),
-		`status = 'dead'`:                                  3*len(bad) + len(publicHosts), // who speaks no gRPC
+		`status = 'dead'`:                                  3*len(bad) + len(publicHosts), // the public server speaks no gRPC
 	} {
 		if n := db.count(`SELECT COUNT(*) FROM jobs WHERE ` + where); n != want {
 			t.Errorf("jobs with %s: %d, want %d", where, n, want)
@@ -154,8 +154,8 @@ func TestAddressTable(t *testing.T) {
 	}
 }
 
-// TestPrivateAddressesAllowed: server.allow_private_urls opens the machine and its
-// network, and no cloud's metadata service.
+// TestPrivateAddressesAllowed: server.allow_private_urls allows the machine and its network,
+// but no metadata service of a cloud.
 func TestPrivateAddressesAllowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, zoneOf(nil))
@@ -167,7 +167,7 @@ func TestPrivateAddressesAllowed(t *testing.T) {
 			continue // a name
 		}
 		places = append(places, host)
-		const broadcast = "127.255.255.255" // which no connection can be made to
+		const broadcast = "127.255.255.255" // no connection to it is possible
 		if isPrivate(a.Unmap()) && host != broadcast {
 			want = append(want, netip.AddrPortFrom(a.Unmap(), worldPort).String())
 		}
@@ -191,7 +191,7 @@ func TestPrivateAddressesAllowed(t *testing.T) {
 	g.stop()
 }
 
-// isPrivate tells which addresses may be opened at all.
+// isPrivate reports whether server.allow_private_urls allows an address.
 func isPrivate(a netip.Addr) bool {
 	for _, never := range []string{"100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::254/128", "fd00:42::42/128", "fd00:c1::a9fe:a9fe/128"} {
 		if netip.MustParsePrefix(never).Contains(a) {
@@ -221,8 +221,8 @@ handlers:
   grpc: {source: app, type: grpc, url: "http://grpc.test:8080", retry: {max: 4, backoff: fixed, interval: 1ms}}
 `
 
-// TestRebinding: a name that leads elsewhere at each second look is followed to the
-// public address, and never to the other.
+// TestRebinding: a DNS name changes its address at each second lookup. The gateway connects to
+// the public address, and never to the private one.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	const public = "8.8.8.8"
@@ -248,7 +248,7 @@ func TestRebinding(t *testing.T) {
 	w.listen(worldPort)
 	g := newGateway(t, rebindConfig, nil)
 	w.start(g)
-	rounds := 990 // with the other jobs, as many as one listing shows
+	rounds := 990 // with the other jobs, as many as one list shows
 	if testing.Short() {
 		rounds = 100
 	}
@@ -288,8 +288,7 @@ func TestRebinding(t *testing.T) {
 	t.Logf("%d attempts were blocked, %d connections made, all to %s", blocked, n, public)
 }
 
-// wantConnections requires that what f does connects to these addresses and to no
-// other.
+// wantConnections requires that f connects to these addresses and to no other.
 func (w *world) wantConnections(what string, want []string, f func()) {
 	w.t.Helper()
 	f()
@@ -314,7 +313,7 @@ func checkBlocked(t *testing.T, host string, s story) {
 	}
 }
 
-// addressesOf are those of the hosts that are addresses.
+// addressesOf returns the hosts that are addresses.
 func addressesOf(hosts []string) (all []string) {
 	for _, host := range hosts {
 		if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
@@ -326,13 +325,13 @@ func addressesOf(hosts []string) (all []string) {
 
 func inGroups(all []string, of int) [][]string { return slices.Collect(slices.Chunk(all, of)) }
 
-// A host of Amazon's for each group of addresses that its name might be made to
-// lead to: as many certificates of strangers are not fetched one by one.
+// regionHost returns a host name of SNS for each group of addresses. Groups are necessary,
+// since the gateway fetches only a few unknown certificates.
 func regionHost(group int) string { return fmt.Sprintf("sns.xx-%c-1.amazonaws.com", 'a'+group) }
 
 const publicRegion = "sns.xx-public-1.amazonaws.com"
 
-// zoneOf knows these hosts, one that is public, and the machine itself.
+// zoneOf resolves the hosts of the groups, a public host, and the machine itself.
 func zoneOf(groups [][]string) func(string, int) []string {
 	return func(name string, _ int) []string {
 		for i, group := range groups {
@@ -350,7 +349,7 @@ func zoneOf(groups [][]string) func(string, int) []string {
 	}
 }
 
-// notify posts a message whose certificate is at a host of Amazon's.
+// notify posts a message whose certificate is at an SNS host.
 func (g *gateway) notify(t *testing.T, host string) {
 	t.Helper()
 	region := strings.TrimSuffix(strings.TrimPrefix(host, "sns."), ".amazonaws.com")

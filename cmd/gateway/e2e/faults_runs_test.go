@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// runsConfig has a workflow alone: each of its steps is a transition.
+// runsConfig has a workflow only: each of its steps is a transition.
 const runsConfig = `
 server:
   host: 127.0.0.1
@@ -26,8 +26,8 @@ workflows:
       - {name: last, url: "${RECEIVER}/load", retry: {max: 100, backoff: fixed, interval: 100ms}, end: true}
 `
 
-// TestHistoryLocked: events are accepted while no run moves on. /health says so, and every
-// run ends once the lock is gone.
+// TestHistoryLocked: while the table of the history is locked, events are accepted and no run
+// continues. /health reports it, and every run ends once the lock is gone.
 func TestHistoryLocked(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -54,7 +54,7 @@ func testRunsFault(t *testing.T, st *store, begin func(*testing.T) func()) {
 	g.env = append(g.env, "GATEWAY_LOG=error")
 	g.start()
 	l := newLoad(g, r, pooled)
-	r.onDelivery = func(d delivery) { // the first step tells nothing
+	r.onDelivery = func(d delivery) { // the first step does not show the event
 		if d.path == "/load" {
 			l.delivered(d)
 		}

@@ -53,7 +53,7 @@ func TestSQLiteFaults(t *testing.T) {
 			return func() { l.close() }
 		}},
 		{"the file is read-only", func(t *testing.T, db string) func() {
-			// Open files can be written whatever their mode is, and root may write any.
+			// A file's mode does not stop writes through an open file, or by root.
 			file, log := freeze(t, db), freeze(t, db+"-wal")
 			return func() { file(); log() }
 		}},
@@ -73,7 +73,7 @@ func TestSQLiteDiskFull(t *testing.T) {
 	r := newReceiver(t)
 	disk := onDisk(t, "size=32m")
 	g := newGateway(t, outageConfig+"database: {url: "+filepath.Join(disk, "gateway.db")+"}\n", r)
-	check(t, os.Symlink(filepath.Join(disk, "gateway.db"), g.database())) // where the test looks
+	check(t, os.Symlink(filepath.Join(disk, "gateway.db"), g.database())) // the path that the test reads
 	ballast := filepath.Join(disk, "ballast")
 	testFaultOf(t, g, r, fault{"disk full", func(t *testing.T) func() {
 		fill(t, ballast)
@@ -81,7 +81,7 @@ func TestSQLiteDiskFull(t *testing.T) {
 	}})
 }
 
-// onDisk is a folder on a disk of its own, in memory.
+// onDisk returns a folder with its own file system, in memory.
 func onDisk(t *testing.T, options string) string {
 	t.Helper()
 	disk, err := os.MkdirTemp("", "gateway-disk-")
@@ -106,7 +106,8 @@ func move(t *testing.T, from, to string) {
 	check(t, os.Remove(from))
 }
 
-// freeze makes that a file can be neither written nor removed, until thaw, as chattr +i does.
+// freeze makes a file immutable until thaw, like chattr +i: it can be neither written nor
+// removed.
 func freeze(t *testing.T, path string) (thaw func()) {
 	t.Helper()
 	const immutable = 0x10 // FS_IMMUTABLE_FL of <linux/fs.h>
@@ -121,6 +122,6 @@ func freeze(t *testing.T, path string) (thaw func()) {
 		check(t, unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, before))
 		check(t, f.Close())
 	})
-	t.Cleanup(thaw) // also of a test that ends here, which removes its files
+	t.Cleanup(thaw) // also if the test ends here: its files are removed after that
 	return thaw
 }

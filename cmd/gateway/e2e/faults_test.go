@@ -18,24 +18,24 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// followsWithin is how long after real intake /health may tell that the database takes no
-// events, or that it takes some again.
+// followsWithin bounds the delay with which /health follows real intake, both when the
+// database stops taking events and when it takes them again.
 const followsWithin = 5 * time.Second
 
-// faultSenders post while a database has a fault: as many as may be held up by it, and some
-// that meet it anew.
+// faultSenders is the number of senders during a fault. It leaves some senders for new
+// requests while others are blocked by the fault.
 const faultSenders = 4
 
-// A fault is one way in which a database stops to work while it still runs.
+// A fault is a way in which a running database fails.
 type fault struct {
 	name string
 
-	// begin makes the fault and returns what ends it.
+	// begin makes the fault and returns the function that ends it.
 	begin func(t *testing.T) (end func())
 }
 
-// testFault requires of a gateway on a database: while no event is accepted /health says
-// so, once events are accepted again /health says that, and no accepted event is lost.
+// testFault checks a gateway on a database during a fault. While no event is accepted, /health
+// says so. Once events are accepted again, /health says that. No accepted event is lost.
 func testFault(t *testing.T, st *store, f fault) {
 	r := newReceiver(t)
 	testFaultOf(t, newGatewayOn(t, st, outageConfig, r), r, f)
@@ -68,7 +68,7 @@ func testFaultOf(t *testing.T, g *gateway, r *receiver, f fault) {
 	}
 	l.end()
 	l.settle(outageLease + 20*time.Second)
-	g.awaitIdle(outageLease + 20*time.Second) // also jobs that were taken without the answer, until their leases end
+	g.awaitIdle(outageLease + 20*time.Second) // also jobs whose take was committed but not answered, until their leases end
 	g.stop()
 	accepted, delivered := l.counts()
 	t.Logf("accepted %d, delivered %d; posts without 202: %v", accepted, delivered, l.misses)
@@ -85,7 +85,7 @@ func testFaultOf(t *testing.T, g *gateway, r *receiver, f fault) {
 	db.holds(l.acceptedIDs())
 }
 
-// awaitSilence returns when no event was accepted for some time.
+// awaitSilence returns when no event was accepted for the time d.
 func (l *load) awaitSilence(t *testing.T, d time.Duration) {
 	t.Helper()
 	last, _ := l.counts()
@@ -98,7 +98,7 @@ func (l *load) awaitSilence(t *testing.T, d time.Duration) {
 	})
 }
 
-// A healthWatch asks /health again and again.
+// A healthWatch asks /health repeatedly.
 type healthWatch struct{ last atomic.Pointer[answer] }
 
 func watch(g *gateway) *healthWatch {
@@ -122,7 +122,7 @@ func (h *healthWatch) now() (status int, body string) {
 	return a.status, a.body
 }
 
-// held runs statements on a connection of its own, which stays open until the fault ends.
+// held runs statements on their own connection, which stays open until the fault ends.
 func held(db *sql.DB, statements ...string) func(*testing.T) func() {
 	return func(t *testing.T) func() {
 		t.Helper()
@@ -136,7 +136,7 @@ func held(db *sql.DB, statements ...string) func(*testing.T) func() {
 			}
 		}
 		return func() {
-			_ = c.Raw(func(any) error { return driver.ErrBadConn }) // so that the connection is not kept
+			_ = c.Raw(func(any) error { return driver.ErrBadConn }) // the pool does not keep the connection
 			_ = c.Close()
 		}
 	}
@@ -210,10 +210,10 @@ func TestPostgresServerFaults(t *testing.T) {
 	}
 }
 
-// occupy opens connections until the server takes no more, and ends those of the gateway.
-// It goes on with that until the fault ends: a connection that the server ended counts for
-// a moment more, and the gateway may be the first to take its place. All are closed when the
-// fault ends.
+// occupy opens connections until the server accepts no more, and ends the connections of the
+// gateway. It repeats this until the fault ends: an ended connection counts for a moment more,
+// and the gateway may be the first to replace it. All connections are closed when the fault
+// ends.
 func occupy(t *testing.T, db, hog *sql.DB, gateways, endOne string) func() {
 	t.Helper()
 	var taken []*sql.Conn
@@ -225,7 +225,7 @@ func occupy(t *testing.T, db, hog *sql.DB, gateways, endOne string) func() {
 		if err := db.QueryRow(gateways).Scan(&id); err != nil {
 			return errors.Is(err, sql.ErrNoRows)
 		}
-		_, _ = db.Exec(endOne, id.Int64) // it may have gone by itself
+		_, _ = db.Exec(endOne, id.Int64) // the connection may have ended by itself
 		return false
 	}
 	eventually(t, 40*time.Second, "the gateway has no connection, and gets none", none)
@@ -271,7 +271,7 @@ func TestPostgresConnectionsTaken(t *testing.T) {
 	}})
 }
 
-// TestPostgresDiskFull: the disk of the tables is full, and that of the log is not.
+// TestPostgresDiskFull: the disk of the tables is full, and the disk of the log is not.
 func TestPostgresDiskFull(t *testing.T) {
 	t.Parallel()
 	disk := onDisk(t, "size=24m")
@@ -293,7 +293,7 @@ func TestPostgresDiskFull(t *testing.T) {
 	}})
 }
 
-// TestMySQLDiskFull: the disk of the tables is full, and that of the log is not.
+// TestMySQLDiskFull: the disk of the tables is full, and the disk of the log is not.
 func TestMySQLDiskFull(t *testing.T) {
 	t.Parallel()
 	disk, home := onDisk(t, "size=24m"), t.TempDir()
@@ -341,7 +341,7 @@ func TestMySQLServerFaults(t *testing.T) {
 			t.Parallel()
 			s, address := ownMySQL(t, servers.MySQLOptions{Settings: []string{"max-connections=20"}})
 			admin := openSQL(t, "mysql", mysqlDSN(t, address)).db
-			// The server keeps a connection for users that may do everything.
+			// The server keeps a connection for users with all rights.
 			for _, statement := range []string{"CREATE USER gateway@localhost", "GRANT ALL ON gateway.* TO gateway@localhost"} {
 				if _, err := admin.Exec(statement); err != nil {
 					t.Fatal(err)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// TestFirstMinutes types the commands that init prints for each template, and then the
-// commands that those print and the comments of the starter files name, as they are
-// printed. With each template a first event arrives at a handler. Once with the program on
-// the PATH, and once with the program in the folder itself.
+// TestFirstMinutes types the commands that init prints for each template. Then it types the
+// commands that those print, and the commands in the comments of the starter files. With each
+// template a first event arrives at a handler. The test runs with the program on the PATH and
+// with the program in the folder.
 func TestFirstMinutes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ template, program string }{
@@ -53,7 +53,7 @@ func TestFirstMinutes(t *testing.T) {
 	}
 }
 
-// newStranger has the program in the folder, and not on the PATH.
+// newStranger makes a newcomer with the program in the folder and not on the PATH.
 func newStranger(t *testing.T) *newcomer {
 	t.Helper()
 	g := newGateway(t, "", nil)
@@ -64,7 +64,7 @@ func newStranger(t *testing.T) *newcomer {
 	return &newcomer{t, g}
 }
 
-// printedCommands are the indented lines of a text that run the program.
+// printedCommands returns the indented lines of a text that run the program.
 func printedCommands(text, program string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "  "+program+" ") {
@@ -74,8 +74,8 @@ func printedCommands(text, program string) (lines []string) {
 	return lines
 }
 
-// sends types a line that sends an event, and then the line that it prints, which shows
-// that the event was delivered.
+// sends types a line that sends an event, and then the command that it prints. That command
+// shows that the event was delivered.
 func (n *newcomer) sends(line string) {
 	n.t.Helper()
 	sent := n.types(line)
@@ -92,7 +92,7 @@ func (n *newcomer) sends(line string) {
 	}
 }
 
-// watches types a line that goes on printing, until it has printed want.
+// watches types a line whose command does not end, and waits until it has printed want.
 func (n *newcomer) watches(line, want string) {
 	n.t.Helper()
 	p := spawn(n.t, command{name: "/bin/sh", args: []string{"-c", "exec " + line}, dir: n.dir, env: n.env})
@@ -105,11 +105,11 @@ func (n *newcomer) watches(line, want string) {
 	p.kill()
 }
 
-// namedCommand is a command in a comment: in quotes, or at the end of its line.
+// namedCommand matches a command in a comment: in quotes, or at the end of its line.
 var namedCommand = regexp.MustCompile(`"(gateway [^"]+)"|: (gateway .+)$`)
 
-// commandsOfComments are the commands of this program in the comments of the starter
-// files, apart from the one that runs already.
+// commandsOfComments returns the commands of this program in the comments of the starter
+// files, without the start of the server that runs already.
 func (n *newcomer) commandsOfComments() (lines []string) {
 	n.t.Helper()
 	for _, file := range []string{"gateway.yaml", "gateway.local.yaml"} {
@@ -131,10 +131,10 @@ func (n *newcomer) commandsOfComments() (lines []string) {
 	return lines
 }
 
-// variable is the name of an environment variable in what init prints.
+// variable matches the name of an environment variable in the output of init.
 var variable = regexp.MustCompile(`\b[A-Z]+(_[A-Z]+)+\b`)
 
-// setsVariables gives a value to each variable that init says must be set.
+// setsVariables sets each variable that init says must be set.
 func (n *newcomer) setsVariables(said string) {
 	n.t.Helper()
 	_, said, found := strings.Cut(said, "must be set: ")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A newcomer is someone with a shell in an empty folder who types what the
-// program says.
+// A newcomer is a user with a shell in an empty folder. The user types the commands that the
+// program prints.
 type newcomer struct {
 	t *testing.T
 	*gateway
@@ -30,7 +30,7 @@ func newNewcomer(t *testing.T) *newcomer {
 	return &newcomer{t, g}
 }
 
-// types types a line into the shell and returns all that is shown.
+// types types a line into the shell and returns its output.
 func (n *newcomer) types(line string) string {
 	n.t.Helper()
 	r := run(n.t, command{name: "/bin/sh", args: []string{"-c", line}, dir: n.dir, env: n.env})
@@ -40,7 +40,7 @@ func (n *newcomer) types(line string) string {
 	return r.stdout + r.stderr
 }
 
-// serves types a line that does not come back.
+// serves types a line that starts a server.
 func (n *newcomer) serves(line string) {
 	n.t.Helper()
 	n.process = spawn(n.t, command{name: "/bin/sh", args: []string{"-c", "exec " + line}, dir: n.dir, env: n.env})
@@ -52,7 +52,7 @@ func (n *newcomer) serves(line string) {
 	})
 }
 
-// suggested finds the one command in a text that begins so.
+// suggested finds the first command in a text that begins with prefix.
 func (n *newcomer) suggested(text, prefix string) string {
 	n.t.Helper()
 	m := regexp.MustCompile(regexp.QuoteMeta(prefix) + `.*`).FindString(text)
@@ -64,8 +64,8 @@ func (n *newcomer) suggested(text, prefix string) string {
 
 var eventForm = regexp.MustCompile(`\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b`)
 
-// TestFirstRun follows what the program and its files suggest, word for word,
-// from an empty folder to a delivered event.
+// TestFirstRun follows the texts of the program and its files word for word, from an empty
+// folder to a delivered event.
 func TestFirstRun(t *testing.T) {
 	t.Parallel()
 	n := newNewcomer(t)
@@ -99,7 +99,7 @@ func TestFirstRun(t *testing.T) {
 	n.stop()
 }
 
-// TestHelpOfFirstRun: the first run that the help describes works as it stands.
+// TestHelpOfFirstRun: the first run in the help works as it is printed.
 func TestHelpOfFirstRun(t *testing.T) {
 	t.Parallel()
 	n := newNewcomer(t)
@@ -108,7 +108,7 @@ func TestHelpOfFirstRun(t *testing.T) {
 	if !found {
 		t.Fatalf("the help describes no first run:\n%s", help)
 	}
-	line := func(command string) string { // a command and what it does are columns
+	line := func(command string) string { // the columns are a command and its purpose
 		return strings.TrimSpace(regexp.MustCompile(`  .*`).ReplaceAllString(n.suggested(section, command), ""))
 	}
 	n.types(line("gateway init"))
@@ -120,7 +120,7 @@ func TestHelpOfFirstRun(t *testing.T) {
 	}
 }
 
-// TestWebhookSend: the sender that comes with the program signs what it sends.
+// TestWebhookSend: gateway send signs its webhooks.
 func TestWebhookSend(t *testing.T) {
 	t.Parallel()
 	n := newNewcomer(t)

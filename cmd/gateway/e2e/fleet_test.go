@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fleetConfig is that of processes that share a database.
+// fleetConfig is for processes that share a database.
 const fleetConfig = `
 server:
   host: 127.0.0.1
@@ -25,8 +25,8 @@ handlers: {load: {source: app, url: "${RECEIVER}/load", headers: {x-life: "${LIF
 
 const fleetSenders = 32 // to all processes together
 
-// TestFleet: several processes on one database divide the work. Each job is
-// delivered by exactly one of them, and nobody hears of anybody's locks.
+// TestFleet: several processes on one database divide the work. Exactly one of them delivers
+// each job, and none logs an error about another's locks.
 func TestFleet(t *testing.T) {
 	tests := []struct {
 		name            string
@@ -95,8 +95,8 @@ func testFleet(t *testing.T, st *store, processes, jobs int) {
 	}
 }
 
-// launchFleet starts processes at the same time on a database that may be empty.
-// Their lives are numbered from 1.
+// launchFleet starts processes at the same time on a database that may be empty. Their lives
+// are numbered from 1.
 func launchFleet(t *testing.T, st *store, r *receiver, n int) []*gateway {
 	t.Helper()
 	fleet := make([]*gateway, n)
@@ -112,15 +112,14 @@ func launchFleet(t *testing.T, st *store, r *receiver, n int) []*gateway {
 	return fleet
 }
 
-// aboutConfig is the end of a log line that is about the configuration: the setting
-// it names.
+// aboutConfig matches the end of a log line about the configuration: the field that it names.
 var aboutConfig = regexp.MustCompile(` at=[a-z_.]+$`)
 
 // cutShort is in a log line about a statement that was under way at a SIGTERM.
 const cutShort = "context canceled"
 
-// grumbles are the lines a gateway that logs warnings has logged, without those
-// about its configuration and about being stopped.
+// grumbles returns the log lines of a gateway that logs warnings, without lines about its
+// configuration and its shutdown.
 func grumbles(g *gateway) []string {
 	var lines []string
 	for line := range strings.Lines(g.process.log.String()) {
@@ -131,8 +130,8 @@ func grumbles(g *gateway) []string {
 	return lines
 }
 
-// underRace reports whether the tests were built with the race detector, which
-// makes the senders slow.
+// underRace reports whether the tests were built with the race detector, which makes the
+// senders slow.
 func underRace() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	floods = 50 // replies without an end at once
+	floods = 50 // concurrent endless replies
 
-	// floodMemory is by how much the gateway's resident memory may grow over them.
+	// floodMemory bounds the growth of the gateway's resident memory during the floods.
 	floodMemory = 64 << 20
 )
 
-// TestFloods: fifty handlers that answer without an end at the same time are cut
-// short, take no memory to speak of, and leave their slots to others.
+// TestFloods: 50 handlers send endless replies at the same time. The gateway cuts the replies
+// short, uses little memory, and frees their slots.
 func TestFloods(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	kinds := []struct {
 		name, first, then string
-		want              string // status
+		want              string // of the job
 	}{
 		{"body", "HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 64<<10), "completed"},
 		{"failure", "HTTP/1.1 500 No\r\n\r\n", strings.Repeat("x", 64<<10), "dead"},
@@ -95,8 +95,8 @@ sources:
   app: {type: event}
 `
 
-// TestFloodsOfRequests: senders without credentials cannot fill the log. It has a line a
-// second of each kind. The lines together report every request, as metrics do.
+// TestFloodsOfRequests: senders without credentials cannot fill the log. It has one line a
+// second of each kind. The lines and the metrics together count every request.
 func TestFloodsOfRequests(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, `
@@ -161,7 +161,7 @@ sources:
 	}
 }
 
-// A crowd are handlers that wait for each other and then answer together.
+// A crowd is handlers that wait for each other and then answer together.
 type crowd struct{ here, gone sync.WaitGroup }
 
 func (c *crowd) flood(first, then string) func(net.Conn) {
@@ -177,7 +177,7 @@ func (c *crowd) flood(first, then string) func(net.Conn) {
 	}
 }
 
-// wait waits until all connections have been closed by the other side.
+// wait waits until the gateway has closed all connections.
 func (c *crowd) wait(t *testing.T, name string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -189,7 +189,7 @@ func (c *crowd) wait(t *testing.T, name string) {
 	}
 }
 
-// zeros is 64 MiB of them, compressed to some ten thousand bytes.
+// zeros returns 64 MiB of zeros, compressed to some ten thousand bytes.
 func zeros() string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -198,7 +198,7 @@ func zeros() string {
 	return strings.Repeat(b.String(), 64)
 }
 
-// forgetPeak makes the kernel count the most memory from now on.
+// forgetPeak resets the kernel's record of the highest memory use.
 func (g *gateway) forgetPeak() {
 	g.t.Helper()
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.pid()), []byte("5"), 0); err != nil {
@@ -206,7 +206,7 @@ func (g *gateway) forgetPeak() {
 	}
 }
 
-// memory is a figure of the gateway's /proc/<pid>/status, in bytes.
+// memory returns a figure of the gateway's /proc/<pid>/status, in bytes.
 func (g *gateway) memory(what string) int {
 	g.t.Helper()
 	kilobytes, err := statusFigure(g.pid(), what)

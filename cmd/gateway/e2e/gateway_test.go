@@ -20,20 +20,19 @@ import (
 	"time"
 )
 
-// A gateway is a folder with a configuration and a database, and the process
-// that serves it, if it runs.
+// A gateway is a folder with a configuration and a database, and the process that serves it,
+// if one runs.
 type gateway struct {
 	t     testing.TB
 	dir   string
 	port  int
 	env   []string
-	life  int    // how often it was started
-	store *store // where its data is, nil for a file in the folder
+	life  int    // number of starts
+	store *store // nil for a file in the folder
 	*process
 }
 
-// plainConfig is a gateway with one open source and one handler, for tests that
-// are about something else.
+// plainConfig has one open source and one handler, for tests that need no more.
 const plainConfig = `
 server:
   host: 127.0.0.1
@@ -44,8 +43,8 @@ sources: {app: {type: event}}
 handlers: {ok: {source: app, url: "${RECEIVER}/ok"}}
 `
 
-// newGateway prepares a gateway and does not start it. The configuration may
-// refer to ${PORT}, and to ${RECEIVER} if there is one.
+// newGateway prepares a gateway and does not start it. The configuration may refer to ${PORT},
+// and to ${RECEIVER} if to is not nil.
 func newGateway(t testing.TB, config string, to *receiver) *gateway {
 	t.Helper()
 	g := &gateway{t: t, dir: t.TempDir(), port: freePort(t)}
@@ -57,8 +56,8 @@ func newGateway(t testing.TB, config string, to *receiver) *gateway {
 	return g
 }
 
-// newGatewayOn prepares a gateway on a database that may be shared; nil means a
-// file of its own.
+// newGatewayOn prepares a gateway on a database that may be shared. A nil store means a file
+// in its folder.
 func newGatewayOn(t testing.TB, st *store, config string, to *receiver) *gateway {
 	t.Helper()
 	if st == nil {
@@ -90,8 +89,8 @@ func (g *gateway) command(args ...string) command {
 	return command{args: args, dir: g.dir, env: slices.Clone(g.env)}
 }
 
-// launch starts the process and returns at once. The configuration may refer to
-// ${LIFE}, which start of it this is.
+// launch starts the process and returns at once. The configuration may refer to ${LIFE}, the
+// number of the start.
 func (g *gateway) launch() {
 	g.t.Helper()
 	g.life++
@@ -100,7 +99,7 @@ func (g *gateway) launch() {
 	g.process = spawn(g.t, c)
 }
 
-// start starts the process and returns how long it took to answer /health.
+// start starts the process and returns the time until it answered /health.
 func (g *gateway) start() time.Duration {
 	g.t.Helper()
 	began := time.Now()
@@ -109,7 +108,7 @@ func (g *gateway) start() time.Duration {
 	return time.Since(began)
 }
 
-// awaitReady waits until a gateway that was launched answers /health.
+// awaitReady waits until a launched gateway answers /health.
 func (g *gateway) awaitReady() {
 	g.t.Helper()
 	eventually(g.t, 30*time.Second, "gateway ready", func() bool {
@@ -129,16 +128,15 @@ func (g *gateway) healthy() bool {
 	return err == nil && status == http.StatusOK
 }
 
-// health asks /health on a connection of its own: one that was left open to an
-// earlier process would only tell that this is gone.
+// health asks /health on a new connection: a connection to an earlier process would fail.
 func (g *gateway) health() (status int, body string, err error) {
 	a, err := fetch(oneShot, request{method: http.MethodGet, url: g.url("/health")})
 	return a.status, a.body, err
 }
 
-// awaitIdle waits until no job is unfinished, or gives up: the database will tell.
-// What was delivered before a kill is delivered again, and what was delivered
-// last is yet to be recorded.
+// awaitIdle waits until every job is finished, or until the limit; the checks of the database
+// follow. A job that was delivered before a kill is delivered again, and the last outcomes are
+// not stored yet.
 func (g *gateway) awaitIdle(limit time.Duration) {
 	within(limit, func() bool {
 		_, body, err := g.health()
@@ -146,8 +144,7 @@ func (g *gateway) awaitIdle(limit time.Duration) {
 	})
 }
 
-// run runs a command of the program in the gateway's folder, and requires that it
-// succeeds.
+// run runs a command in the gateway's folder, and requires that it succeeds.
 func (g *gateway) run(args ...string) string {
 	g.t.Helper()
 	r := run(g.t, g.command(args...))
@@ -157,7 +154,7 @@ func (g *gateway) run(args ...string) string {
 	return r.stdout
 }
 
-// runJSON runs a command with --json and decodes what it printed.
+// runJSON runs a command with --json and decodes its output.
 func (g *gateway) runJSON(into any, args ...string) {
 	g.t.Helper()
 	out := g.run(append(args, "--json")...)
@@ -166,7 +163,7 @@ func (g *gateway) runJSON(into any, args ...string) {
 	}
 }
 
-// database is the file, whatever folder the configuration put it in.
+// database returns the path of the database file, in the folder that the configuration names.
 func (g *gateway) database() string {
 	if moved := filepath.Join(g.dir, "data", "gateway.db"); exists(moved) {
 		return moved
@@ -179,7 +176,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// send posts an event and requires that it is accepted. It returns the event's id.
+// send posts an event, requires 202, and returns the event's id.
 func (g *gateway) send(path, body string, headers ...string) string {
 	g.t.Helper()
 	a := g.post(path, body, headers...)
@@ -189,7 +186,7 @@ func (g *gateway) send(path, body string, headers ...string) string {
 	return a.eventID()
 }
 
-// post posts a body with headers given as name, value, name, value.
+// post posts a body. The headers are name, value, name, value.
 func (g *gateway) post(path, body string, headers ...string) answer {
 	g.t.Helper()
 	a, err := fetch(pooled, request{method: http.MethodPost, url: g.url(path), body: body, headers: headers})
@@ -199,7 +196,7 @@ func (g *gateway) post(path, body string, headers ...string) answer {
 	return a
 }
 
-// A request and its answer, as far as the tests care.
+// A request and its answer, with the parts that the tests need.
 type request struct {
 	method, url, body string
 	headers           []string
@@ -222,7 +219,7 @@ func fetch(c *http.Client, r request) (answer, error) {
 	return fetchUntil(context.Background(), c, r)
 }
 
-// fetchUntil breaks the connection when ctx ends.
+// fetchUntil closes the connection when ctx ends.
 func fetchUntil(ctx context.Context, c *http.Client, r request) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, r.url, strings.NewReader(r.body))
 	if err != nil {
@@ -248,10 +245,9 @@ var ports struct {
 	given map[int]bool
 }
 
-// freePort returns a port nobody listens on and no other test was given. It is
-// below the range that the kernel takes for outgoing connections: a client that
-// keeps dialling a dead server on a port of that range ends up connected to
-// itself, and the server cannot come back.
+// freePort returns a port without a listener that no other test has got. It is below the range
+// of ports for outgoing connections. In that range, a client that keeps dialling a dead server
+// can end up connected to itself, and then the server cannot start again.
 func freePort(t testing.TB) int {
 	t.Helper()
 	ports.Lock()
@@ -260,7 +256,7 @@ func freePort(t testing.TB) int {
 		ports.given = map[int]bool{}
 	}
 	for range 1000 {
-		port := 10000 + rand.IntN(11000) // functions/e2e, which may run beside this, has those above
+		port := 10000 + rand.IntN(11000) // functions/e2e uses the ports above, and may run at the same time
 		if ports.given[port] {
 			continue
 		}

@@ -27,7 +27,7 @@ handlers:
   wrong: {source: app, type: grpc, url: "${RECEIVER}"}
 `
 
-// TestGRPC: handlers on another stack, each answering in a way of its own.
+// TestGRPC: handlers with another gRPC implementation, each with a different answer.
 func TestGRPC(t *testing.T) {
 	t.Parallel()
 	to, err := servers.StartReceiver(servers.ReceiverOptions{})

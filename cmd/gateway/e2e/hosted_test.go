@@ -11,9 +11,9 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// TestHostedChaos: between the gateway and D1 requests fail, answers get lost after
-// they took effect, and some requests take effect when nobody waits any more.
-// Nothing is lost, and no more is repeated than nobody could know about.
+// TestHostedChaos: between the gateway and D1 requests fail, answers get lost after their
+// request took effect, and some requests take effect after their timeout. No event is lost. A
+// delivery is repeated only if its outcome could not be stored.
 func TestHostedChaos(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -35,7 +35,7 @@ func TestHostedChaos(t *testing.T) {
 	}
 }
 
-// viaAPI and viaProxy put somebody between the gateway and a D1 database.
+// viaAPI and viaProxy put a server that injects faults before a D1 database.
 func viaAPI(t *testing.T, h servers.Hosted) (*store, *servers.Faults) {
 	f := servers.NewFaults(t, h.API)
 	return apiStore(h, f.URL), f
@@ -46,7 +46,7 @@ func viaProxy(t *testing.T, h servers.Hosted) (*store, *servers.Faults) {
 	return proxyStore(h, f.URL), f
 }
 
-// internalError is the body of a D1 answer that says nothing at all.
+// internalError is the body of an answer of D1 without details.
 const internalError = `{"success":false,"errors":[{"code":7500,"message":"internal error"}],"messages":[],"result":null}`
 
 func testChaos(t *testing.T, st *store, faults *servers.Faults) {
@@ -64,7 +64,7 @@ func testChaos(t *testing.T, st *store, faults *servers.Faults) {
 		want = 150
 	}
 	l := newLoad(g, r, pooled)
-	l.pause = 5 * time.Millisecond // batches of a few events make more requests
+	l.pause = 5 * time.Millisecond // batches of few events make more requests
 	l.start(4)
 	eventually(t, 90*time.Second, "events accepted", func() bool { n, _ := l.counts(); return n >= want })
 	l.end()
@@ -103,16 +103,16 @@ func testChaos(t *testing.T, st *store, faults *servers.Faults) {
 	}
 }
 
-// TestHostedBudget: Cloudflare's API allows four requests a second, so there is
-// none to waste. An event takes three: to store it, to take its job, to record the
-// delivery. A gateway with nothing to do asks less than once a second.
+// TestHostedBudget: Cloudflare's API allows four requests a second. An event needs three
+// requests: to store it, to take its job, to settle the delivery. An idle gateway sends less
+// than one a second.
 func TestHostedBudget(t *testing.T) {
 	t.Parallel()
 	st, faults := viaAPI(t, servers.D1(t))
 	r := newReceiver(t)
 	g := newGatewayOn(t, st, plainConfig, r)
 	g.start()
-	db := st.open(t) // past the one who counts
+	db := st.open(t) // without passing the counter
 	one := func(n int) (requests int, looking time.Duration) {
 		before, began := faults.Counts().Calls, time.Now()
 		g.send("/events/order.created", `{}`)
@@ -129,8 +129,8 @@ func TestHostedBudget(t *testing.T) {
 		n, took := one(i + 1)
 		requests, looking = requests+n, looking+took
 	}
-	// It looks by itself what is due, for the work of others, every 3.75 s at the most.
-	// Within ten seconds of its start it purges as well, once.
+	// The gateway looks by itself for due work of other processes, at most every 3.75 s.
+	// Within ten seconds of its start it purges once.
 	const purge = 4
 	looks := 1 + int(looking/(3750*time.Millisecond)) + purge
 	t.Logf("%d events in %.1f s: %d requests", events, looking.Seconds(), requests)
@@ -142,7 +142,7 @@ func TestHostedBudget(t *testing.T) {
 	}
 	const watch = 10 * time.Second
 	before := faults.Counts().Calls
-	<-time.After(watch) // there is no condition for nothing happening
+	<-time.After(watch) // an idle time has no condition to wait for
 	idle := faults.Counts().Calls - before
 	t.Logf("idle for %v: %d requests", watch, idle)
 	if idle >= int(watch/time.Second) {
@@ -164,8 +164,8 @@ sources: {app: {type: event}}
 handlers: {ok: {source: app, url: "${RECEIVER}/ok"}}
 `
 
-// TestHostedLargeEvents: D1 holds rows of up to 2 MB. An event that does not fit is
-// refused when it comes in; one that was accepted is delivered whole.
+// TestHostedLargeEvents: D1 holds rows of up to 2 MB. The gateway refuses an event that is too
+// large, and delivers an accepted event complete.
 func TestHostedLargeEvents(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []place{{"API", onD1}, {"proxy", onProxy}} {
@@ -177,7 +177,7 @@ func TestHostedLargeEvents(t *testing.T) {
 			g.start()
 			accepted := map[string]bool{}
 			for _, size := range []int{1_000_000, 1_890_000, 1_900_000, 1_930_000, 1_960_000, 1_999_000, 2_000_000, 3_000_000} {
-				// Text that is as long in JSON as it is, and text that is not.
+				// Text that has the same length in JSON, and text that is longer.
 				for _, of := range []string{"xx", `\"`, "é"} {
 					body := jsonText(of, size)
 					a := g.post("/events/order.created", body)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// killConfig has attempts enough for jobs that are in the way of many kills: each
-// costs the jobs under way one.
+// killConfig has enough attempts for jobs that meet many kills: each kill costs the jobs under
+// way one attempt.
 const killConfig = `
 server:
   host: 127.0.0.1
@@ -30,12 +30,12 @@ const (
 	killSenders     = 8
 	killConcurrency = 10 // worker.max_concurrency above
 
-	// settleReach is how long after a delivery its outcome may still be on its way
-	// to the disk, on a busy machine.
+	// settleReach bounds the time from a delivery until its outcome is on the disk, on a busy
+	// machine.
 	settleReach = 2 * time.Second
 )
 
-// kills is how often TestKills kills.
+// kills is the number of kills in TestKills.
 func kills(t *testing.T) int {
 	if n := os.Getenv("GATEWAY_TORTURE_KILLS"); n != "" {
 		kills, err := strconv.Atoi(n)
@@ -50,9 +50,8 @@ func kills(t *testing.T) int {
 	return 50
 }
 
-// TestKills is the promise itself: what was answered with 202 is delivered, and
-// what is delivered twice was under way when the gateway was killed, however
-// often that happens.
+// TestKills checks the main promise, for any number of kills: each event answered with 202 is
+// delivered. An event is delivered twice only if it was under way at a kill.
 func TestKills(t *testing.T) {
 	r := newReceiver(t)
 	g := newGateway(t, killConfig, r)
@@ -77,9 +76,9 @@ func TestKills(t *testing.T) {
 	v := l.judge(settleReach)
 	t.Logf("kills %d, %v, at most %d of one kill; ready again p50 %v, p99 %v, max %v", n, v, v.worst, percentile(ready, 50), percentile(ready, 99), percentile(ready, 100))
 	t.Logf("posts without 202: %v", l.misses)
-	// One kill may repeat more than was under way, up to what the package comment of
-	// core/worker says, as outcomes of others wait to be written: few kills have no
-	// average yet.
+	// One kill may repeat more deliveries than were under way, up to the number in the package
+	// comment of core/worker: outcomes of other jobs wait to be written. A few kills may
+	// exceed the average.
 	v.check(t, (n+10)*killConcurrency)
 	db := openLedger(t, g.database())
 	db.check(1)
@@ -89,8 +88,8 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// TestKilledAtBirth: a gateway that was killed while it made its database leaves
-// one that the next can finish.
+// TestKilledAtBirth: a gateway is killed while it makes its database. The next start finishes
+// the database.
 func TestKilledAtBirth(t *testing.T) {
 	t.Parallel()
 	for range 15 {
@@ -131,8 +130,8 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-// TestRecovery: jobs that were under way at a kill are not left to their leases,
-// which may be minutes long.
+// TestRecovery: jobs that were under way at a kill do not wait for the end of their leases,
+// which may be minutes.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

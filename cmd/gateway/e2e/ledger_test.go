@@ -13,13 +13,13 @@ import (
 	ledgers "github.com/eventgateway/gateway/infra/test/ledger"
 )
 
-// A ledger is the database of a gateway, for the tests to look into.
+// A ledger is the database of a gateway, for queries of the tests.
 type ledger struct {
 	t   testing.TB
-	db  *sql.DB // of SQLite, PostgreSQL and MySQL
+	db  *sql.DB // for SQLite, PostgreSQL and MySQL
 	ask ledgers.Ask
 
-	intact string // what asks the database whether its file is, if it has such a thing
+	intact string // the statement that checks the file; "" if there is no file
 }
 
 // openLedger opens a database file.
@@ -30,7 +30,7 @@ func openLedger(t testing.TB, path string) *ledger {
 	return l
 }
 
-// openSQL opens a database that Go's sql package has a driver for.
+// openSQL opens a database that has a driver for database/sql.
 func openSQL(t testing.TB, driver, address string) *ledger {
 	t.Helper()
 	db, err := sql.Open(driver, address)
@@ -41,14 +41,14 @@ func openSQL(t testing.TB, driver, address string) *ledger {
 	return &ledger{t: t, db: db, ask: ledgers.SQL(db)}
 }
 
-// close closes the database, where that makes a difference to a gateway.
+// close closes the database, where a gateway would notice it.
 func (l *ledger) close() {
 	if l.db != nil {
 		l.db.Close()
 	}
 }
 
-// count returns the one number a query asks for.
+// count returns the number that a query asks for.
 func (l *ledger) count(query string) int {
 	l.t.Helper()
 	var n int
@@ -63,7 +63,7 @@ func (l *ledger) count(query string) int {
 	return 0
 }
 
-// column returns the one column a query asks for.
+// column returns the values of a query with one column.
 func (l *ledger) column(query string) []string {
 	l.t.Helper()
 	all, err := l.ask(query)
@@ -73,8 +73,7 @@ func (l *ledger) column(query string) []string {
 	return all
 }
 
-// check holds the database against the invariants, and every event against the
-// number of jobs it should have.
+// check checks the invariants, and the number of jobs of each event.
 func (l *ledger) check(jobsPerEvent int) {
 	l.t.Helper()
 	l.sound()
@@ -86,7 +85,7 @@ func (l *ledger) check(jobsPerEvent int) {
 	}
 }
 
-// sound holds the database against the invariants alone.
+// sound checks the invariants only.
 func (l *ledger) sound() {
 	l.t.Helper()
 	if l.intact != "" {
@@ -101,7 +100,7 @@ func (l *ledger) sound() {
 	}
 }
 
-// holds fails the test for each of the ids that is not a stored event.
+// holds fails the test if an id is not the id of a stored event.
 func (l *ledger) holds(events []string) {
 	l.t.Helper()
 	stored := map[string]bool{}

@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// A load is senders that post unique events, each as fast as it gets answers, and
-// tell a witness. Deliveries reach the witness through the receiver.
+// A load is senders that post unique events, each as fast as it gets answers, and report to a
+// witness. Deliveries reach the witness through the receiver.
 type load struct {
 	*witness
-	gateways []*gateway // that get the events in turn
+	gateways []*gateway // they get the events in turn
 	client   *http.Client
 	stop     context.CancelFunc
 	senders  sync.WaitGroup
 
-	// Set before start, if wanted.
-	last  serial        // after which the senders stop by themselves
+	// Options, set before start.
+	last  serial        // the senders stop after this serial
 	pause time.Duration // of a sender after each event
 }
 
@@ -38,7 +38,7 @@ type loadBody struct {
 // filling makes a body as large as a small real one.
 var filling = strings.Repeat("the quick brown fox ", 12)
 
-// newLoad makes a load on a gateway and takes over the receiver's notes.
+// newLoad makes a load on a gateway. It gets the deliveries of the receiver.
 func newLoad(g *gateway, r *receiver, client *http.Client) *load {
 	l := &load{witness: newWitness(), gateways: []*gateway{g}, client: client}
 	r.mu.Lock()
@@ -49,7 +49,7 @@ func newLoad(g *gateway, r *receiver, client *http.Client) *load {
 
 func (l *load) delivered(d delivery) {
 	var body loadBody
-	_ = json.Unmarshal([]byte(d.body), &body) // serial 0 is never sent, and so told
+	_ = json.Unmarshal([]byte(d.body), &body) // serial 0 is never sent, so the witness reports it
 	l.see(sighting{body.Serial, d.job(), d.attempt(), d.life(), d.at})
 }
 
@@ -79,8 +79,8 @@ func (l *load) end() {
 	l.senders.Wait()
 }
 
-// post sends one event and reports whether it was accepted. Without an answer it
-// may have been stored or not: it is sent and not accepted.
+// post sends one event and reports whether it was accepted. An event without an answer may
+// have been stored or not: it counts as sent and not as accepted.
 func (l *load) post(s serial) bool {
 	l.send(s)
 	body, _ := json.Marshal(loadBody{s, filling}) // cannot fail
@@ -100,12 +100,12 @@ func (l *load) post(s serial) bool {
 	return false
 }
 
-// settle waits until everything that was accepted has been delivered, or gives up when
-// nothing was for so long: the verdict will tell.
+// settle waits until all accepted events are delivered. It gives up after limit without any
+// progress; the verdict then fails.
 func (l *load) settle(limit time.Duration) { l.progress(limit, l.idle) }
 
-// progress waits until cond holds, or nothing is accepted or delivered for so long: a busy
-// machine takes its time for all of it.
+// progress waits until cond holds. It gives up after limit without an accepted or delivered
+// event: a busy machine may be slow.
 func (l *load) progress(limit time.Duration, cond func() bool) bool {
 	for {
 		accepted, delivered := l.counts()
@@ -126,14 +126,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Ways to get no answer.
+// Kinds of missing answers.
 const (
 	noAnswer = "no answer in time"
 	refused  = "connection refused"
 	broken   = "connection broken"
 )
 
-// kindOf puts the reason for not getting an answer into few words.
+// kindOf returns the reason of a missing answer in a few words.
 func kindOf(err error) string {
 	var network net.Error
 	switch {
@@ -142,7 +142,7 @@ func kindOf(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return refused
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		strings.Contains(err.Error(), "server closed idle connection"): // net/http does not export it
+		strings.Contains(err.Error(), "server closed idle connection"): // net/http does not export the error
 		return broken
 	}
 	return err.Error()

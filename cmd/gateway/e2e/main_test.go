@@ -1,28 +1,27 @@
 //go:build linux
 
-// Package e2e tests the program from the outside: the real binary, real sockets,
-// a real file or database server, real signals. Of this module it imports only
-// what starts servers and plays the outside world (infra/test), so that what it
-// knows of the gateway is what a user can know, and lists that have to be complete:
-// of configuration fields (core/config) and of signature schemes (core/verify).
+// Package e2e tests the program from the outside: the real binary, real sockets, a real file
+// or database server, real signals. Of this module it imports only packages that start servers
+// and play the outside world (infra/test), so it knows as much of the gateway as a user. The
+// exceptions are two complete lists: of configuration fields (core/config) and of signature
+// schemes (core/verify).
 //
-// The idea to know: the witness is never the accused. What was sent, accepted
-// and delivered is written down on this side of the wire, by senders and a
-// receiver that survive the gateway's deaths, and the verdict is read from their
-// notes and the final database, not from what the gateway says about itself.
+// The idea to know: the gateway is no witness about itself. Senders and a receiver outside of
+// the gateway record which events were sent, accepted and delivered, and they survive its
+// kills. The verdict depends on their records and on the final database, and not on the
+// gateway's own statements.
 //
-// They need Linux, where a child can be made to die with its parent, traced and
-// given a disk of its own.
+// The tests need Linux: there a child process can die with its parent, be traced, and have its
+// own disk.
 //
-// Where to change something: starting and stopping processes in
-// process_test.go, the gateway as a fixture in gateway_test.go, databases other
-// than a file in store_test.go, handlers in receiver_test.go, what counts as lost
-// in verdict_test.go, what must hold in every database in infra/test/ledger; for queues,
-// what users of the API do in queues_consumers_test.go, and what no consumer may see
-// in queues_ruling_test.go; for attacks, the attacks in attacks_attackers_test.go and the
-// bounds for their victim in attacks_victim_test.go; for secrets, the places of a secret in
-// canary_config_test.go, and its rightful places in canary_test.go. The other files are the
-// tests, one story each.
+// Where to change something: process_test.go starts and stops processes, gateway_test.go has
+// the gateway as a fixture, store_test.go the databases other than a file, receiver_test.go
+// the handlers, verdict_test.go decides which events count as lost, and infra/test/ledger has
+// the invariants of every database. For queues, queues_consumers_test.go has the calls of the
+// API and queues_ruling_test.go the rules for consumers. For attacks,
+// attacks_attackers_test.go has the attacks and attacks_victim_test.go the bounds for their
+// victim. For secrets, canary_config_test.go has the places of a secret, and canary_test.go
+// its rightful places. The other files are the tests, one story each.
 package e2e
 
 import (
@@ -38,15 +37,15 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	// Most of them wait for processes, and for times that cannot be hurried.
+	// Most tests wait for processes and for times that cannot be shortened.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	os.Exit(testMain(m))
 }
 
-// testMain builds the program once, with the race detector if the tests are. GATEWAY_TEST_BINARY names one to be used
-// instead, such as the one that is about to be released.
+// testMain builds the program once, with the race detector if the tests have it.
+// GATEWAY_TEST_BINARY names an existing program to test instead, such as a release candidate.
 func testMain(m *testing.M) int {
 	if binary = os.Getenv("GATEWAY_TEST_BINARY"); binary != "" {
 		return m.Run()
@@ -57,7 +56,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// Some tests run it as another user.
+	// Some tests run the program as another user.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -76,8 +75,8 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// need ends a test whose surroundings lack something: in continuous integration
-// that is a failure, elsewhere a skip that says why.
+// need ends a test if its environment lacks something: with a failure in continuous
+// integration, otherwise with a skip that says why.
 func need(t *testing.T, what string, err error) {
 	t.Helper()
 	if err == nil {

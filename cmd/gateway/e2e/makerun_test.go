@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// root is the folder of the repository, as these tests see it.
+// root is the folder of the repository, from the folder of these tests.
 const root = "../../.."
 
-// TestMakeRun does what "make run" does once the program is built, and types the commands
-// that it prints, and those that README and the manual name beside it.
+// TestMakeRun does the steps of "make run" after the build. It types the commands that make
+// run prints, and the commands for the same step in README and the manual.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
 	n := newStranger(t)
@@ -25,7 +25,7 @@ func TestMakeRun(t *testing.T) {
 	if !strings.HasPrefix(start, "./gateway start") {
 		t.Fatalf("the last command of make run is %q, want the start of the gateway", start)
 	}
-	var said string // of the last command before
+	var said string // output of the last command before
 	for _, line := range recipe[:len(recipe)-1] {
 		said = n.types(line)
 	}
@@ -47,7 +47,7 @@ func TestMakeRun(t *testing.T) {
 	}
 }
 
-// recipe is what make would run for a target without building the program.
+// recipe returns the commands that make runs for a target, without building the program.
 func (n *newcomer) recipe(target string) []string {
 	n.t.Helper()
 	makefile, err := filepath.Abs(filepath.Join(root, "Makefile"))
@@ -64,8 +64,8 @@ func (n *newcomer) recipe(target string) []string {
 	return strings.Split(joined, "\n")
 }
 
-// commandColumn are the commands of the program among lines, without what they are for,
-// which follows after some spaces.
+// commandColumn returns the commands of the program in a text, without the description after
+// some spaces.
 func commandColumn(text string) (commands []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "./gateway ") {
@@ -75,8 +75,8 @@ func commandColumn(text string) (commands []string) {
 	return commands
 }
 
-// tries types commands of which one sends an event, that one first. The event is delivered,
-// and the others show it.
+// tries types commands. The first one sends an event. The event is delivered, and the others
+// show it.
 func (n *newcomer) tries(from string, lines []string) {
 	n.t.Helper()
 	event := eventForm.FindString(n.types(lines[0]))

@@ -18,9 +18,9 @@ database: {driver: sqlite, url: DATABASE}
 sources: {app: {type: event}}
 `
 
-// TestCommandsOnAnotherDatabase: once the configuration names another database than the running
-// gateway works on, commands warn of it, and name both. They do not warn of the same file under
-// another name, of another gateway, or if none runs.
+// TestCommandsOnAnotherDatabase: if the configuration names another database than the running
+// gateway uses, commands warn and name both. They do not warn if the file is the same under
+// another name, if another gateway answers, or if no gateway runs.
 func TestCommandsOnAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, strings.ReplaceAll(editedConfig, "DATABASE", "gateway.db"), newReceiver(t))

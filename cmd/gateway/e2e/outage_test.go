@@ -11,8 +11,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// outageConfig has leases as short as they can be, 15 seconds beyond the timeout:
-// jobs whose claim was committed and never answered wait for their end.
+// outageConfig has the shortest possible leases, 15 seconds beyond the timeout: jobs whose
+// take was committed but not answered wait for the end of their lease.
 const outageConfig = `
 server:
   host: 127.0.0.1
@@ -28,7 +28,7 @@ const (
 	outageLease   = 16 * time.Second // of the configuration above
 	outageSenders = 8
 
-	// backWithin is how long after the database a gateway may take to come back.
+	// backWithin bounds the time until a gateway works again after its database does.
 	backWithin = 5 * time.Second
 )
 
@@ -38,12 +38,12 @@ type server interface {
 	Restart() error
 }
 
-// TestPostgresRestarts: a gateway outlives its database, says no while it is away,
-// and forgets nothing.
+// TestPostgresRestarts: a gateway survives restarts of its database. It refuses events
+// meanwhile, and loses none.
 func TestPostgresRestarts(t *testing.T) {
 	t.Parallel()
-	// What was written survives the death of a process without syncs too, and its
-	// recovery would spend seconds on them.
+	// Data survives the death of a process even without syncs, and the recovery would spend
+	// seconds on them.
 	s, address := ownPostgres(t, servers.PostgresOptions{Settings: []string{"fsync=off"}})
 	n := 20
 	if testing.Short() {
@@ -52,7 +52,7 @@ func TestPostgresRestarts(t *testing.T) {
 	testOutages(t, s, postgresStore(address), n)
 }
 
-// TestMySQLRestarts is the same for the other server.
+// TestMySQLRestarts is the same for MySQL.
 func TestMySQLRestarts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for leases to end")
@@ -71,7 +71,7 @@ func testOutages(t *testing.T, s server, st *store, n int) {
 	g.env = append(g.env, "GATEWAY_LOG=warn")
 	g.start()
 	l := newLoad(g, r, pooled)
-	l.pause = 10 * time.Millisecond // this test is not about speed
+	l.pause = 10 * time.Millisecond // this test does not measure speed
 	l.start(outageSenders)
 
 	var outages []outage
@@ -112,13 +112,13 @@ func testOutages(t *testing.T, s server, st *store, n int) {
 	}
 }
 
-// undergo kills the server under load and starts it again. It returns how long
-// after that the gateway was healthy, and how long after it accepted an event.
+// undergo kills the server under load and starts it again. It returns the times from that
+// start until the gateway was healthy and until it accepted an event.
 func undergo(t *testing.T, s server, l *load) (o outage, healthy, accepting time.Duration) {
 	t.Helper()
 	g := l.gateways[0]
 	eventually(t, 20*time.Second, "events accepted and delivered", l.grows(20))
-	<-time.After(rand.N(100 * time.Millisecond)) // anywhere in what the gateway does
+	<-time.After(rand.N(100 * time.Millisecond)) // at any point of the gateway's work
 	o.from = time.Now()
 	s.Kill()
 	eventually(t, 10*time.Second, "/health answers 503", func() bool {
@@ -147,7 +147,8 @@ func undergo(t *testing.T, s server, l *load) (o outage, healthy, accepting time
 	return o, healthy, accepting
 }
 
-// grows asks whether n more events were accepted and delivered since.
+// grows returns a function that reports whether n more events were accepted and n more
+// delivered.
 func (l *load) grows(n int) func() bool {
 	accepted, delivered := l.counts()
 	return func() bool {
@@ -156,13 +157,13 @@ func (l *load) grows(n int) func() bool {
 	}
 }
 
-// accepts asks whether an event was accepted since.
+// accepts returns a function that reports whether another event was accepted.
 func (l *load) accepts() func() bool {
 	before, _ := l.counts()
 	return func() bool { now, _ := l.counts(); return now > before }
 }
 
-// refuses asks whether n more events were refused since.
+// refuses returns a function that reports whether n more events were refused.
 func (l *load) refuses(n int) func() bool {
 	count := func() int {
 		l.mu.Lock()
@@ -173,8 +174,7 @@ func (l *load) refuses(n int) func() bool {
 	return func() bool { return count() >= before+n }
 }
 
-// unlikeOutages lists deliveries that were repeated although nothing kept their
-// outcome from being stored.
+// unlikeOutages lists repeated deliveries whose outcome could have been stored.
 func (w *witness) unlikeOutages(outages []outage) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,7 +25,7 @@ handlers:
   frail: {source: app, events: [frail], url: "${RECEIVER}/frail"}
 `
 
-// pacedFleet is two processes on one PostgreSQL.
+// pacedFleet starts two processes on one PostgreSQL database.
 func pacedFleet(t *testing.T, r *receiver) []*gateway {
 	t.Helper()
 	st := onPostgres(t)
@@ -67,7 +67,7 @@ func pour(t *testing.T, fleet []*gateway, kind string, n int) {
 	}
 }
 
-// counted is how many deliveries came between two times after a first.
+// counted returns the number of deliveries between two times after the first.
 func counted(ds []delivery, first time.Time, from, to time.Duration) (n int) {
 	for _, d := range ds {
 		if after := d.at.Sub(first); from <= after && after < to {
@@ -77,7 +77,7 @@ func counted(ds []delivery, first time.Time, from, to time.Duration) (n int) {
 	return n
 }
 
-// TestRateLimitOfFleet: 50 a second in all, whoever delivers.
+// TestRateLimitOfFleet: 50 deliveries a second in all, from both processes together.
 func TestRateLimitOfFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("in full runs only")
@@ -100,9 +100,9 @@ func TestRateLimitOfFleet(t *testing.T) {
 	}
 }
 
-// TestBreakerOfFleet: five failures open the breaker for both processes, one probe a
-// minute is made by either, and 10,000 jobs that wait come slowly at first when one
-// has succeeded. What is killed meanwhile does not matter.
+// TestBreakerOfFleet: five failures open the breaker for both processes. One of them sends one
+// probe a minute. After a successful probe, 10,000 waiting jobs come slowly at first. Kills of
+// processes do not change this.
 func TestBreakerOfFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("in full runs only")
@@ -175,7 +175,7 @@ func jobsOf(ds []delivery) int {
 	return len(seen)
 }
 
-// TestNeighbourHangs: nine handlers beside one that hangs with all its jobs due.
+// TestNeighbourHangs: nine handlers work while a tenth one hangs and all its jobs are due.
 func TestNeighbourHangs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("in full runs only")
@@ -226,7 +226,7 @@ handlers:
 	p50, p99 := round()
 	pour(t, []*gateway{g}, "hang", 1000)
 	r.await(t, 10*time.Second, "/hangs", 1)
-	h50, h99 := round() // fails if one takes 10 s: the hanging ones take 30
+	h50, h99 := round() // round fails if a delivery takes 10 s; the hanging ones take 30 s
 	t.Logf("alone p50 %v, p99 %v; beside one that hangs p50 %v, p99 %v: %.2f of it", p50, p99, h50, h99, float64(h99)/float64(p99))
 	if n := len(r.at("/hangs")); n >= 10 {
 		t.Errorf("the handler that hangs holds %d slots of 10", n)

@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// A command is what to run.
+// A command is a command line with its environment.
 type command struct {
 	name string   // a program; empty means the gateway
 	args []string // after the name
 	dir  string
-	env  []string // beside PATH and HOME; nothing else is inherited
+	env  []string // besides PATH and HOME; nothing else is inherited
 	user *syscall.Credential
 }
 
@@ -31,7 +31,7 @@ func (c command) cmd(ctx context.Context) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir = c.dir
-	// The surroundings of whoever runs the tests must not configure the gateway.
+	// The environment of the test run must not configure the gateway.
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "LC_ALL=C", "GORACE=halt_on_error=1"}, c.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: c.user}
 	cmd.WaitDelay = 2 * time.Second
@@ -46,21 +46,21 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// spawn starts a process, kills it when the test ends, and prints what it said
-// if the test failed. One that says a secret of its configuration fails the test.
+// spawn starts a process, and kills it when the test ends. It prints the output if the test
+// failed. A process that prints a secret of its configuration fails the test.
 func spawn(t testing.TB, c command) *process {
 	t.Helper()
 	p := &process{t: t, cmd: c.cmd(context.Background()), log: &logBuffer{secrets: secretsOf(c)}, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	started := make(chan error)
 	go func() {
-		// The kernel sends Pdeathsig when the thread that forked ends, so this one
-		// must live as long as the child.
+		// The kernel sends Pdeathsig when the thread that forked ends, so this thread must
+		// live as long as the child.
 		runtime.LockOSThread()
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // how it ended is in ProcessState
+			_ = p.cmd.Wait() // ProcessState has the result
 		}
 		close(p.done)
 	}()
@@ -78,7 +78,7 @@ func spawn(t testing.TB, c command) *process {
 			return
 		}
 		if killed {
-			return // by the test, which says what it found wrong afterwards
+			return // killed by the test, which reports its own finding
 		}
 		if said := p.log.String(); t.Failed() && said != "" {
 			t.Logf("process %d said:\n%s", p.pid(), said)
@@ -105,9 +105,9 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// kill ends the process as a power cut would, and waits until it is gone.
+// kill ends the process like a power cut, and waits until it is gone.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may be gone already
+	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.done
 }
 
@@ -123,7 +123,7 @@ func (p *process) wait(limit time.Duration) int {
 	}
 }
 
-// stop asks the process to end, and requires that it does so well.
+// stop sends SIGTERM and requires exit code 0.
 func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
@@ -132,13 +132,13 @@ func (p *process) stop() {
 	}
 }
 
-// A result is how a command that ended by itself went.
+// A result is the output and exit code of a command.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// run runs a command to its end. One that says a secret of its configuration fails the
+// run runs a command to its end. A command that prints a secret of its configuration fails the
 // test.
 func run(t testing.TB, c command) result {
 	t.Helper()
@@ -151,7 +151,7 @@ func run(t testing.TB, c command) result {
 	return r
 }
 
-// runUnwatched is run for who judges by itself what may be said.
+// runUnwatched is run for tests that check secrets themselves.
 func runUnwatched(t testing.TB, c command) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -169,16 +169,16 @@ func runUnwatched(t testing.TB, c command) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// maxLog is how much of a process's output is kept, in bytes: the newest.
+// maxLog is the number of bytes of a process's output that are kept: the newest.
 const maxLog = 16 << 10
 
-// A logBuffer keeps the end of what is written to it, and which secret was.
+// A logBuffer keeps the end of an output, and a secret that was written to it.
 type logBuffer struct {
 	secrets []string
 
 	mu     sync.Mutex
 	text   []byte
-	lines  int // written lines, also those before the kept end
+	lines  int // written lines, including lines before the kept end
 	secret string
 }
 
@@ -188,7 +188,7 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	b.text = append(b.text, p...)
 	b.lines += bytes.Count(p, []byte("\n"))
 	for _, s := range b.secrets {
-		// It may have begun in what was written before.
+		// The secret may have begun in the previous write.
 		if bytes.Contains(b.text[max(0, len(b.text)-len(p)-len(s)):], []byte(s)) {
 			b.secret = s
 		}
@@ -199,21 +199,21 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watchFor notices one more secret from now on.
+// watchFor adds a secret that must not be written from now on.
 func (b *logBuffer) watchFor(secret string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.secrets = append(b.secrets, secret)
 }
 
-// told is a secret that was written, if one was.
+// told returns a secret that was written, or "".
 func (b *logBuffer) told() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.secret
 }
 
-// count is how many lines were written.
+// count returns the number of written lines.
 func (b *logBuffer) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -226,7 +226,7 @@ func (b *logBuffer) String() string {
 	return string(b.text)
 }
 
-// eventually waits until cond holds, and fails the test if it does not in time.
+// eventually waits until cond holds, and fails the test after limit.
 func eventually(t testing.TB, limit time.Duration, what string, cond func() bool) {
 	t.Helper()
 	if !within(limit, cond) {
@@ -234,7 +234,7 @@ func eventually(t testing.TB, limit time.Duration, what string, cond func() bool
 	}
 }
 
-// within asks again and again whether cond holds, until it does or time is up.
+// within checks cond repeatedly, until it holds or limit has passed.
 func within(limit time.Duration, cond func() bool) bool {
 	deadline := time.Now().Add(limit)
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -248,8 +248,8 @@ func within(limit time.Duration, cond func() bool) bool {
 	return true
 }
 
-// nobody is who to run as where root would be allowed too much; nil, meaning the
-// same user, if the tests do not run as root.
+// nobody returns an unprivileged user if the tests run as root. Otherwise it returns nil,
+// which means the same user.
 func nobody() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil

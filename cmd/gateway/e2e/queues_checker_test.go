@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// pullConfig has leases of alerts as short as they can be, as outageConfig has.
+// pullConfig has the shortest possible leases for alerts, like outageConfig.
 const pullConfig = `
 server:
   host: 127.0.0.1
@@ -36,13 +36,13 @@ const (
 	pullSenders    = 8
 	pullConsumers  = 16
 
-	// cursed messages are every so many: they are never acked, and die.
+	// cursed is the interval of serials whose messages are never acked, and become dead.
 	cursed = 200
 )
 
-// TestPull is the promise of queues: whatever consumers and processes do and
-// suffer, nobody gets a message that somebody else holds, what was acked is over,
-// and every message ends as acked or dead.
+// TestPull checks the promises of queues while consumers and processes fail. No consumer gets
+// a message that another consumer holds. An acked message is finished. Every message ends as
+// acked or dead.
 func TestPull(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -83,7 +83,7 @@ func testPull(t *testing.T, st *store, processes, messages, kills int) {
 	l.start(pullSenders)
 	c.start(t)
 	for range kills {
-		// Anywhere in what it does, but not before there is something to do.
+		// The kill comes at any point of the work, but not before there is work.
 		enough := c.acked() + messages/(2*kills)
 		within(20*time.Second, func() bool { return c.acked() >= enough })
 		<-time.After(rand.N(20 * time.Millisecond))
@@ -128,8 +128,8 @@ func testPull(t *testing.T, st *store, processes, messages, kills int) {
 	checkAlerted(t, r, dead)
 }
 
-// checkSum holds what the API says of the queue, which nobody consumes at the
-// moment, against the database.
+// checkSum compares the API's counts of the queue with the database, while no consumer is
+// active.
 func checkSum(t *testing.T, q queue) {
 	t.Helper()
 	db := q.g.ledger()
@@ -142,7 +142,7 @@ func checkSum(t *testing.T, q queue) {
 	}
 }
 
-// checkEnds holds how every message ended against what the consumers know.
+// checkEnds compares the end of every message in the database with the notes of the consumers.
 func checkEnds(t *testing.T, db *ledger, v *ruling, dead []message) {
 	t.Helper()
 	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE lane = 'queue/load' AND status NOT IN ('completed', 'dead')`); n != 0 {
@@ -171,7 +171,7 @@ func checkEnds(t *testing.T, db *ledger, v *ruling, dead []message) {
 	}
 }
 
-// checkAlerted looks whether there was an alert about each dead message, and no other.
+// checkAlerted requires one alert about each dead message, and no other alert.
 func checkAlerted(t *testing.T, r *receiver, dead []message) {
 	t.Helper()
 	told := map[string]bool{}
@@ -201,7 +201,7 @@ type crew struct {
 	gateways  []*gateway
 	stop      chan struct{}
 	consumers sync.WaitGroup
-	cuts      atomic.Int32 // receives whose connection was broken on purpose
+	cuts      atomic.Int32 // receives whose connection was closed on purpose
 	misses    map[string]int
 }
 
@@ -227,15 +227,15 @@ func (c *crew) start(t *testing.T) {
 	}
 }
 
-// end lets the consumers finish what they hold.
+// end lets the consumers finish the messages that they hold.
 func (c *crew) end() {
 	close(c.stop)
 	c.stop = nil
 	c.consumers.Wait()
 }
 
-// receive asks one of the processes for some messages. Some consumers die while
-// they wait, or when the answer is on its way.
+// receive asks one of the processes for some messages. Some consumers die while they wait, or
+// while the answer is on its way.
 func (c *crew) receive() []message {
 	batch, wait := 1+rand.IntN(10), time.Duration(0)
 	if rand.IntN(2) == 0 {
@@ -246,7 +246,7 @@ func (c *crew) receive() []message {
 	if rand.IntN(20) == 0 {
 		death := rand.N(time.Millisecond) // while its messages are claimed
 		if rand.IntN(4) == 0 {
-			death = rand.N(pullVisibility) // while it waits, if there is nothing
+			death = rand.N(pullVisibility) // while it waits for a message
 		}
 		defer time.AfterFunc(death, cancel).Stop()
 	}
@@ -288,8 +288,8 @@ func (c *crew) miss(a answer, err error) {
 	c.misses[what]++
 }
 
-// work does with messages what consumers do. Those that came before take a while, so
-// that whoever had them then comes back when somebody else holds them.
+// work treats messages as consumers do. Messages at a later attempt are treated slowly. So
+// their earlier consumer often comes back while this consumer holds them.
 func (c *crew) work(ms []message) {
 	ms = slices.DeleteFunc(ms, c.curse)
 	var again []message
@@ -308,26 +308,26 @@ func (c *crew) work(ms []message) {
 	}
 }
 
-// linger waits between two numbers of visibility timeouts.
+// linger waits for a random time between two multiples of the visibility timeout.
 func linger(least, most float64) {
 	<-time.After(time.Duration((least + (most-least)*rand.Float64()) * float64(pullVisibility)))
 }
 
-// treat deals with messages as some consumer does.
+// treat treats messages like a random kind of consumer.
 func (c *crew) treat(ms []message) {
 	if len(ms) == 0 {
 		return
 	}
 	switch n := rand.IntN(100); {
-	case n < 68: // as it should be
+	case n < 68: // the normal case
 		linger(0, 0.02)
 		c.tell("ack", 0, byReceipt(ms))
-	case n < 72: // the answer to the first may have been lost
+	case n < 72: // the answer to the first ack may have been lost
 		c.tell("ack", 0, byReceipt(ms))
 		c.tell("ack", 0, byReceipt(ms))
 	case n < 78:
 		c.tell("ack", 0, byID(ms))
-	case n < 81: // takes as long as it takes
+	case n < 81: // takes any time
 		linger(0, 3)
 		c.each("ack", byReceipt(ms))
 	case n < 84: // a little too long
@@ -343,19 +343,19 @@ func (c *crew) treat(ms []message) {
 	case n < 94:
 		linger(1, 2)
 		c.each("nack", byReceipt(ms))
-	case n < 98: // knows that it will take long
+	case n < 98: // knows that it needs a long time
 		c.tell("extend", 3*pullVisibility, byReceipt(ms))
 		linger(1, 2)
 		c.tell("extend", 2*pullVisibility, byReceipt(ms))
 		linger(0.5, 1)
 		c.tell("ack", 0, byReceipt(ms))
-	case n < 99: // gives up, and says so
+	case n < 99: // returns the messages soon
 		c.tell("extend", time.Millisecond+rand.N(50*time.Millisecond), byReceipt(ms))
 	default: // dies
 	}
 }
 
-// curse deals with a cursed message: it is given back or forgotten.
+// curse returns or forgets a message if it is cursed. It reports whether it is.
 func (c *crew) curse(m message) bool {
 	var body loadBody
 	if json.Unmarshal(m.Payload, &body) != nil || body.Serial%cursed != 0 {
@@ -381,14 +381,14 @@ func byID(ms []message) (all []saying) {
 	return all
 }
 
-// each says it of one message at a time, so that it is known of each.
+// each sends one request for each message, so that each has its own answer.
 func (c *crew) each(verb string, all []saying) {
 	for _, s := range all {
 		c.tell(verb, 0, []saying{s})
 	}
 }
 
-// tell says something of messages to one of the processes, and notes the answer.
+// tell sends an ack, nack or extend to one of the processes, and notes the answer.
 func (c *crew) tell(verb string, until time.Duration, all []saying) {
 	body := map[string]any{}
 	until = until.Truncate(time.Millisecond)

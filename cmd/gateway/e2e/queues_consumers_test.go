@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// A queue is one of a gateway's, as those who use it see it. Its methods require
-// that they are answered with 200.
+// A queue is a queue of a gateway, for the tests as its users. Its methods require the answer
+// 200.
 type queue struct {
 	g          *gateway
 	name       string
-	key, token string // of the queue and of the management API; empty where it is open
+	key, token string // of the queue and of the management API; empty if it is open
 }
 
-// A message as consumers get it, and as operators see it.
+// A message as consumers and operators see it.
 type message struct {
 	ID        string            `json:"id"`
 	EventID   string            `json:"event_id"`
@@ -32,7 +32,7 @@ type message struct {
 	LastError string            `json:"last_error"`
 }
 
-// A listed queue is one in the answer of GET /api/queues.
+// A listedQueue is an entry in the answer of GET /api/queues.
 type listedQueue struct {
 	Name       string   `json:"name"`
 	Source     string   `json:"source"`
@@ -47,7 +47,7 @@ type listedQueue struct {
 // polled is for requests that may wait.
 var polled = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 1100}}
 
-// bearer is the header that shows a key.
+// bearer returns the header with a key.
 func bearer(key string) []string {
 	if key == "" {
 		return nil
@@ -68,7 +68,7 @@ func (q queue) ask(ctx context.Context, method, path, key string, body any) (ans
 	return fetchUntil(ctx, polled, r)
 }
 
-// must makes a request that is to be answered with 200, and decodes the answer.
+// must makes a request, requires the answer 200, and decodes it.
 func (q queue) must(into any, method, path, key string, body any) {
 	q.g.t.Helper()
 	a, err := q.ask(context.Background(), method, path, key, body)
@@ -85,7 +85,7 @@ type messages struct {
 	Messages []message `json:"messages"`
 }
 
-// receive asks for messages; wait is as a user writes it.
+// receive asks for messages. The wait is a duration such as "5s".
 func (q queue) receive(batch int, wait string) []message {
 	q.g.t.Helper()
 	var got messages
@@ -96,7 +96,7 @@ func (q queue) receive(batch int, wait string) []message {
 	return got.Messages
 }
 
-// await receives exactly n messages, those of several answers if need be.
+// await receives exactly n messages, with several requests if necessary.
 func (q queue) await(n int) []message {
 	q.g.t.Helper()
 	var all []message
@@ -142,7 +142,7 @@ func (q queue) extend(visibility string, ids ...string) int {
 	return got.Extended
 }
 
-// What operators do.
+// Actions of operators.
 
 func (q queue) peek() []message {
 	q.g.t.Helper()
@@ -151,7 +151,7 @@ func (q queue) peek() []message {
 	return got.Messages
 }
 
-// dead is the whole dead-letter queue.
+// dead returns the whole dead-letter queue.
 func (q queue) dead() []message {
 	q.g.t.Helper()
 	var all []message
@@ -169,7 +169,7 @@ func (q queue) dead() []message {
 	}
 }
 
-// retry brings one dead message back, or all with an empty id.
+// retry retries one dead message, or all if id is empty.
 func (q queue) retry(id string) int {
 	q.g.t.Helper()
 	body := map[string]any{}
@@ -188,7 +188,7 @@ func (q queue) drain() int {
 	return got.Drained
 }
 
-// listed is the queue's entry in the list of all.
+// listed returns the queue's entry in the list of all queues.
 func (q queue) listed() listedQueue {
 	q.g.t.Helper()
 	var got struct{ Queues []listedQueue }
@@ -205,7 +205,7 @@ func (q queue) listed() listedQueue {
 	return listedQueue{}
 }
 
-// receipts are those of messages.
+// receipts returns the receipts of messages.
 func receipts(ms []message) []string {
 	all := make([]string, len(ms))
 	for i, m := range ms {
@@ -214,7 +214,7 @@ func receipts(ms []message) []string {
 	return all
 }
 
-// payloads joins those of messages.
+// payloads joins the payloads of messages.
 func payloads(ms []message) string {
 	all := make([]string, len(ms))
 	for i, m := range ms {

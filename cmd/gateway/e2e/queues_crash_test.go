@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestQueueCrashes kills the gateway at every step of a message's way, after the
-// commit and before anybody reads the answer.
+// TestQueueCrashes kills the gateway at every step of a message, after the commit and before
+// the answer is read.
 func TestQueueCrashes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range everyPlace() {
@@ -58,14 +58,14 @@ func (q queue) mutter(method, path, body string) net.Conn {
 	return c
 }
 
-// stored waits until the list of queues says something of this one.
+// stored waits until the list of queues shows a state of this queue.
 func (q queue) stored(what string, is func(listedQueue) bool) {
 	q.g.t.Helper()
 	eventually(q.g.t, 10*time.Second, what, func() bool { return is(q.listed()) })
 }
 
-// hangUp: what comes is not for consumers who went away while they waited, but for who
-// is there.
+// hangUp: a message goes to a connected consumer, and not to consumers that closed their
+// connection while they waited.
 func hangUp(t *testing.T, g *gateway) {
 	q := of(g, "plain")
 	for range 5 {
@@ -82,8 +82,8 @@ func hangUp(t *testing.T, g *gateway) {
 	q.ack(m.Receipt)
 }
 
-// crashAtReceive: a message whose consumer never got it is in flight all the same,
-// also to the next life of the gateway, and comes again when its time is over.
+// crashAtReceive: a message whose answer was lost is in flight, also after a restart of the
+// gateway. It is visible again after its visibility timeout.
 func crashAtReceive(t *testing.T, g *gateway) {
 	q := of(g, "steady")
 	q.put(`1`)
@@ -100,8 +100,8 @@ func crashAtReceive(t *testing.T, g *gateway) {
 	}
 }
 
-// crashWhileHeld: of two who were given a message one after the other, in two lives of
-// the gateway, the second holds it.
+// crashWhileHeld: two consumers received a message, before and after a restart of the gateway.
+// The second consumer holds it.
 func crashWhileHeld(t *testing.T, g *gateway) {
 	q := of(g, "plain")
 	q.put(`1`)
@@ -125,7 +125,7 @@ func crashWhileHeld(t *testing.T, g *gateway) {
 	}
 }
 
-// crashAtAck: who does not know whether an ack was heard may repeat it.
+// crashAtAck: a consumer that got no answer to an ack may repeat it.
 func crashAtAck(t *testing.T, g *gateway) {
 	q := of(g, "plain")
 	q.put(`1`)
@@ -139,14 +139,14 @@ func crashAtAck(t *testing.T, g *gateway) {
 	q.none("it was acked")
 }
 
-// crashAtNack: a message that was nacked is visible at once, behind the others, and
-// dead after its last attempt. It returns the dead one, of which somebody is to be told
-// although the gateway was killed just then.
+// crashAtNack: a nacked message is visible at once, behind the others, and dead after its last
+// attempt. It returns the dead message. There must be an alert about it, although the gateway
+// was killed just then.
 func crashAtNack(t *testing.T, g *gateway) (died string) {
 	q := of(g, "weak")
 	q.put(`1`)
 	q.put(`2`)
-	<-time.After(coarse) // what becomes visible in the same millisecond is in no order
+	<-time.After(coarse) // messages that become visible in the same millisecond have no order
 	m := q.await(1)[0]
 	nack := fmt.Sprintf(`{"ids":[%q]}`, m.Receipt)
 	q.mutter(http.MethodPost, "/nack", nack)
@@ -169,8 +169,8 @@ func crashAtNack(t *testing.T, g *gateway) (died string) {
 	return m.ID
 }
 
-// crashAtTheLastAttempt: a message whose last consumer and whose gateway died is dead
-// in the next life, and told, with nobody polling.
+// crashAtTheLastAttempt: both the last consumer of a message and the gateway died. After a
+// restart the message is dead, with an alert, although no consumer polls.
 func crashAtTheLastAttempt(t *testing.T, g *gateway, r *receiver) {
 	q := of(g, "once")
 	q.put(`1`)
@@ -184,7 +184,7 @@ func crashAtTheLastAttempt(t *testing.T, g *gateway, r *receiver) {
 	}
 }
 
-// crashAtDrain: what was drained is gone, whoever held it.
+// crashAtDrain: a drained message is gone, even if a consumer held it.
 func crashAtDrain(t *testing.T, g *gateway) {
 	q := of(g, "plain")
 	q.put(`1`)

@@ -28,15 +28,14 @@ const (
 
 	pollMessages = 20
 
-	// What parked polls may cost: far more than they do, and far less than one poll
-	// each would.
+	// Bounds for the cost of waiting polls: far above the measured cost, and far below the
+	// cost of one database poll for each of them.
 	pollMemory = 100 << 20
 	pollCPU    = 0.1 // of one core
 )
 
-// TestPolls: consumers who wait cost next to nothing, are in nobody's way, and get
-// what comes, each message one of them; and a gateway that ends leaves none of them
-// without an answer.
+// TestPolls: waiting consumers cost little, and do not delay other requests. Each new message
+// goes to one of them. A gateway that shuts down answers each of them.
 func TestPolls(t *testing.T) {
 	tests := []struct {
 		name string
@@ -90,7 +89,7 @@ func TestPolls(t *testing.T) {
 	}
 }
 
-// look is for how long it is looked at what something costs.
+// look is the duration of a measurement.
 func look() time.Duration {
 	if testing.Short() {
 		return time.Second
@@ -98,7 +97,7 @@ func look() time.Duration {
 	return 10 * time.Second
 }
 
-// pollers are maxPolls consumers, who ask once each.
+// pollers are maxPolls consumers with one poll each.
 type pollers struct {
 	queue
 	answers chan polling
@@ -119,7 +118,7 @@ func park(q queue) *pollers {
 	return c
 }
 
-// poll asks until there is room.
+// poll polls until the gateway has a free place for it.
 func (c *pollers) poll() (p polling) {
 	for range 1000 {
 		a, err := c.ask(context.Background(), http.MethodGet, "/messages?wait=30s", "", nil)
@@ -135,7 +134,7 @@ func (c *pollers) poll() (p polling) {
 	return p
 }
 
-// full waits until there is no room for one more.
+// full waits until there is no place for another poll.
 func (c *pollers) full() {
 	c.g.t.Helper()
 	eventually(c.g.t, 20*time.Second, "no room for one more poll", func() bool {
@@ -147,7 +146,7 @@ func (c *pollers) full() {
 	})
 }
 
-// next is the next answer.
+// next returns the next answer.
 func (c *pollers) next() polling {
 	c.g.t.Helper()
 	select {
@@ -159,7 +158,7 @@ func (c *pollers) next() polling {
 	}
 }
 
-// deliver sends one message to a gateway and returns when one of them had it.
+// deliver sends one message to a gateway and returns the time until a poller had it.
 func (c *pollers) deliver(g *gateway) time.Duration {
 	c.g.t.Helper()
 	began := time.Now()
@@ -171,16 +170,16 @@ func (c *pollers) deliver(g *gateway) time.Duration {
 	return p.at.Sub(began).Round(100 * time.Microsecond)
 }
 
-// cpu is how much of a core the gateway uses over some time.
+// cpu returns the share of a core that the gateway uses during a time.
 func (g *gateway) cpu(over time.Duration) float64 {
 	g.t.Helper()
 	before := g.ticks()
 	<-time.After(over)
-	const ticks = 100 // in a second, on every Linux there is
+	const ticks = 100 // per second, on every Linux
 	return float64(g.ticks()-before) / ticks / over.Seconds()
 }
 
-// ticks is the CPU time that the gateway has used, as /proc counts it.
+// ticks returns the CPU time of the gateway, in the unit of /proc.
 func (g *gateway) ticks() (sum int) {
 	g.t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", g.pid()))
@@ -188,7 +187,7 @@ func (g *gateway) ticks() (sum int) {
 		g.t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest) // from the third on
+	fields := strings.Fields(rest) // from the third field on
 	for _, f := range fields[11:13] {
 		n, err := strconv.Atoi(f)
 		if err != nil {

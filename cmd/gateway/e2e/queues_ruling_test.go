@@ -12,40 +12,39 @@ import (
 	"time"
 )
 
-// A holding is one delivery of a message, as the consumer that read it knows it. It
-// was taken at some time between asking and getting.
+// A holding is one delivery of a message, as its consumer knows it. The message was taken at
+// some time between asked and got.
 type holding struct {
 	message, receipt string
 	attempt          int
 	asked, got       time.Time
 }
 
-// A word is what a consumer said of messages, and what it was told.
+// A word is a request of a consumer about messages, with the answer.
 type word struct {
 	verb            string // ack, nack or extend
 	refs            []saying
 	asked, answered time.Time
 	unanswered      bool
-	count           int           // how many it was true of, as the answer says
+	count           int           // number of messages for which the request succeeded, from the answer
 	until           time.Duration // of an extend, or the delay of a nack
 }
 
-// A saying is an id in a word: a receipt, or the plain id if there is none.
+// A saying names a message in a word: by its receipt, or by its plain id if the receipt is "".
 type saying struct{ message, receipt string }
 
-// sure reports whether a word was true of all its messages, and never whether it was
-// true of some.
+// sure reports whether a word succeeded for all its messages. It is false if that is unknown.
 func (w word) sure() bool { return !w.unanswered && w.count == len(w.refs) }
 
-// void reports whether a word was true of none of its messages.
+// void reports whether a word succeeded for none of its messages.
 func (w word) void() bool { return !w.unanswered && w.count == 0 }
 
-// notes are what the consumers of a queue write down.
+// notes are the notes of the consumers of a queue.
 type notes struct {
 	mu       sync.Mutex
 	holdings []holding
 	words    []word
-	blind    int // messages that were asked for at most, and nobody got the answer
+	blind    int // upper bound of messages in lost answers
 }
 
 func (n *notes) hold(hs ...holding) {
@@ -66,7 +65,7 @@ func (n *notes) unread(batch int) {
 	n.blind += batch
 }
 
-// acked is the number of messages that were acked, as the answers say.
+// acked returns the number of acked messages, from the answers.
 func (n *notes) acked() (sum int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,16 +77,16 @@ func (n *notes) acked() (sum int) {
 	return sum
 }
 
-// A ruling is what the notes come to.
+// A ruling is the result of checking notes.
 type ruling struct {
 	deliveries, messages int
 	again                int // deliveries of messages that were delivered before
-	telling              int // of those, the ones that would have shown an overlap, had there been one
-	missing              int // attempts nobody saw
-	late, fenced         int // sayings by receipt that could not be true any more, and words that held some
+	telling              int // those deliveries of again that would have shown an overlap
+	missing              int // attempts without a known delivery
+	late, fenced         int // sayings by receipt that were certainly outdated, and words that contained some
 
 	wrong []string
-	done  map[string]bool // messages that were acked: for certain, or perhaps
+	done  map[string]bool // messages that were acked (true), or perhaps acked (false)
 }
 
 func (r *ruling) object(format string, args ...any) {
@@ -95,26 +94,26 @@ func (r *ruling) object(format string, args ...any) {
 }
 
 const (
-	// coarse is how exact the times in a database are.
+	// coarse is the precision of times in a database.
 	coarse = 2 * time.Millisecond
 
-	// inherited is how long before it was asked for a message may have been taken: for
-	// another consumer, which hung up meanwhile.
+	// inherited bounds the time from a take to the request that got the message. The take may
+	// have been for another consumer, which hung up.
 	inherited = 20 * time.Millisecond
 )
 
-// A judge goes over notes message by message.
+// A judge checks notes message by message.
 type judge struct {
 	*ruling
 	visibility time.Duration
 	holdings   map[string][]holding // by message, in the order of their attempts
-	sayings    map[string][]*word   // by message, in the order in which they were asked
-	mustBe     map[*word]int        // how many of its messages a word has to be true of
-	cannotBe   map[*word]int        // and how many it cannot be true of
+	sayings    map[string][]*word   // by message, in the order of the requests
+	mustBe     map[*word]int        // for how many of its messages a word must succeed
+	cannotBe   map[*word]int        // for how many of its messages a word must fail
 }
 
-// rule reads notes. Whatever it objects to is wrong for certain: where an answer is
-// missing or may mean several things it decides for the gateway.
+// rule checks notes. Each of its objections is certain: if an answer is missing or ambiguous,
+// it decides for the gateway.
 func (n *notes) rule(visibility time.Duration) *ruling {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,7 +144,7 @@ func (n *notes) rule(visibility time.Duration) *ruling {
 	return j.ruling
 }
 
-// message goes over the deliveries of one.
+// message checks the deliveries of one message.
 func (j *judge) message(m string, hs []holding) {
 	j.missing += hs[0].attempt - 1
 	j.again += len(hs) - 1
@@ -161,7 +160,7 @@ func (j *judge) message(m string, hs []holding) {
 		}
 		switch {
 		case next.attempt == h.attempt:
-			j.missing++ // it was none
+			j.missing++ // no attempt is missing here
 			j.object("message %s: attempt %d was delivered twice", m, h.attempt)
 		case next.got.Before(h.asked):
 			j.object("message %s: attempt %d came before attempt %d", m, next.attempt, h.attempt)
@@ -172,11 +171,11 @@ func (j *judge) message(m string, hs []holding) {
 	j.final(m, hs)
 }
 
-// follow follows what a consumer says of a message it holds, and returns when others
-// may have it at the earliest.
+// follow follows the words of a consumer about a message that it holds. It returns the
+// earliest time at which another consumer may get the message.
 func (j *judge) follow(h holding) (free time.Time) {
 	free = h.asked.Add(j.visibility)
-	held, gone := true, false // for certain; neither after an answer that may mean both
+	held, gone := true, false // certain; both are false after an ambiguous answer
 	for _, w := range j.sayings[h.message] {
 		if !w.by(h) {
 			continue
@@ -200,12 +199,12 @@ func (j *judge) follow(h holding) (free time.Time) {
 	return free
 }
 
-// by reports whether a word is by whoever has a holding.
+// by reports whether a word uses the receipt of a holding.
 func (w *word) by(h holding) bool {
 	return slices.Contains(w.refs, saying{h.message, h.receipt})
 }
 
-// superseded reports whether somebody else had the message before the word was said.
+// superseded reports whether another consumer had the message before the word was sent.
 func (j *judge) superseded(h holding, w *word) bool {
 	return slices.ContainsFunc(j.holdings[h.message], func(o holding) bool { return o.attempt > h.attempt && o.got.Before(w.asked) })
 }
@@ -217,8 +216,7 @@ func (j *judge) ended(m string, w *word) bool {
 	})
 }
 
-// final holds the deliveries of a message against its acks: one that counted is the
-// end.
+// final compares the deliveries of a message with its acks: a successful ack is the end.
 func (j *judge) final(m string, hs []holding) {
 	var first *word
 	for _, w := range j.sayings[m] {
@@ -237,7 +235,7 @@ func (j *judge) final(m string, hs []holding) {
 			switch {
 			case h.asked.After(w.answered):
 				j.object("message %s: attempt %d came after an ack that counted", m, h.attempt)
-			case !w.by(h): // either an earlier one, or the holder was not named
+			case !w.by(h): // either an earlier word, or a word by id
 			case hs[len(hs)-1].attempt > h.attempt:
 				j.object("message %s: the ack of attempt %d counted, and there was attempt %d", m, h.attempt, hs[len(hs)-1].attempt)
 			}
@@ -245,7 +243,7 @@ func (j *judge) final(m string, hs []holding) {
 	}
 }
 
-// word holds the number that a word was answered with against what it can be.
+// word compares the count in the answer to a word with the possible counts.
 func (j *judge) word(w *word) {
 	least, most := j.mustBe[w], len(w.refs)-j.cannotBe[w]
 	if j.cannotBe[w] > 0 {
@@ -275,7 +273,7 @@ func TestRuling(t *testing.T) {
 		holdings []holding
 		words    []word
 		blind    int
-		wrong    string // what is objected to, a part of it
+		wrong    string // part of the objection; "" for none
 	}{
 		{"acked", []holding{held(1, 0, 5)}, []word{said("ack", "r1", 10, 1, 0)}, 0, ""},
 		{"expired", []holding{held(1, 0, 5), held(2, 90, 101)}, nil, 0, ""},

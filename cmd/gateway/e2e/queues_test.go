@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// queueConfig has a queue for each story. Alerts have leases as short as they can be.
+// queueConfig has a queue for each story. Alerts have the shortest possible leases.
 const queueConfig = `
 server:
   host: 127.0.0.1
@@ -38,15 +38,15 @@ const (
 	queueToken   = "a-token-of-more-than-24-bytes"
 	queueKey     = "the-key-of-the-queue-plain"
 	steadyHold   = 3 * time.Second  // visibility_timeout of the queue steady
-	sweptWithin  = 10 * time.Second // of the end of its last lease, a message is dead
+	sweptWithin  = 10 * time.Second // a message is dead within this time after the end of its last lease
 	sweeperGrace = 20 * time.Second // for a busy machine, and for alerts that were under way at a kill
 )
 
-// everyPlace are the places of everyServer, and a file.
+// everyPlace returns the places of everyServer, and a SQLite file.
 func everyPlace() []place { return append([]place{{"SQLite", ownFile}}, everyServer()...) }
 
-// TestQueues: what consumers and operators of queues are promised, wherever the
-// messages are.
+// TestQueues checks the promises to consumers and operators of queues, on every kind of
+// database.
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	stories := []struct {
@@ -82,7 +82,7 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// of is one of the queues of queueConfig.
+// of returns a queue of queueConfig.
 func of(g *gateway, name string) queue {
 	q := queue{g: g, name: name, token: queueToken}
 	if name == "plain" {
@@ -141,7 +141,7 @@ func testMessages(t *testing.T, g *gateway, _ *receiver) {
 		t.Errorf("inspect of an acked message:\n%swant queue/plain, completed", out)
 	}
 
-	// One that comes while somebody waits.
+	// A message that comes during a poll.
 	sent := make(chan answer, 1)
 	time.AfterFunc(50*time.Millisecond, func() {
 		a, _ := fetch(pooled, request{method: http.MethodPost, url: g.url("/events/plain.sent"), body: `4`, headers: bearer(queueToken)})
@@ -158,7 +158,7 @@ func testNacks(t *testing.T, g *gateway, r *receiver) {
 	q := of(g, "weak")
 	q.put(`1`)
 	q.put(`2`)
-	<-time.After(coarse) // what becomes visible in the same millisecond is in no order
+	<-time.After(coarse) // messages that become visible in the same millisecond have no order
 	first := q.await(1)[0]
 	if retried, dead := q.nack("", first.Receipt); retried != 1 || dead != 0 {
 		t.Errorf("nack = %d retried, %d dead, want 1 and 0", retried, dead)
@@ -203,7 +203,7 @@ func testNacks(t *testing.T, g *gateway, r *receiver) {
 	q.ack(m.Receipt)
 }
 
-// A dlqAlert is what is told of a dead message.
+// A dlqAlert is the body of an alert about a dead message.
 type dlqAlert struct {
 	Alert, Queue, Error string
 	Job                 string `json:"job_id"`
@@ -232,7 +232,7 @@ func testExtends(t *testing.T, g *gateway, _ *receiver) {
 	q.put(`1`)
 	m := q.await(1)[0]
 	if n := q.extend("60s", m.Receipt, m.ID); n != 1 {
-		// The machine was too slow, or it is wrong.
+		// Either the machine was too slow, or extend is wrong.
 		t.Fatalf("extended = %d, want 1", n)
 	}
 	if ms := q.receive(1, "1s"); len(ms) != 0 {
@@ -257,8 +257,8 @@ func testExtends(t *testing.T, g *gateway, _ *receiver) {
 	}
 }
 
-// testNobodyPolls: a message whose last consumer died is dead, and told, also if no
-// other comes.
+// testNobodyPolls: a message whose last consumer died becomes dead, with an alert, even if no
+// other consumer polls.
 func testNobodyPolls(t *testing.T, g *gateway, r *receiver) {
 	q := of(g, "once")
 	q.put(`1`)
@@ -305,7 +305,7 @@ func testKeys(t *testing.T, g *gateway, _ *receiver) {
 		method, path, key string
 		body              any
 		status            int
-		want              string // the whole body, if it is not 200
+		want              string // the whole body, if the status is not 200
 	}{
 		{plain, "GET", "/messages", "", nil, 401, "Invalid token"},
 		{plain, "GET", "/messages", queueToken, nil, 401, "Invalid token"},
@@ -358,8 +358,7 @@ func testDrain(t *testing.T, g *gateway, _ *receiver) {
 	}
 }
 
-// testQueueCommands: the commands see and change what the API does, beside a running
-// gateway.
+// testQueueCommands: the commands show and change the same as the API, while the gateway runs.
 func testQueueCommands(t *testing.T, g *gateway, _ *receiver) {
 	q := of(g, "weak")
 	q.drain()
@@ -371,7 +370,7 @@ func testQueueCommands(t *testing.T, g *gateway, _ *receiver) {
 	if n := q.ack(held[0].ID); n != 0 {
 		t.Errorf("acked = %d of what was given back, want 0", n)
 	}
-	for _, m := range q.await(2) { // the one that nobody had, the one that was nacked
+	for _, m := range q.await(2) { // the message without a consumer, and the nacked message
 		if m.ID == held[0].ID {
 			q.nack("", m.Receipt)
 		} else {

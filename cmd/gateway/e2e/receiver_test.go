@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A delivery is one request a handler got, written down before it was answered.
+// A delivery is a request that a handler got, recorded before its answer.
 type delivery struct {
 	path   string
 	query  string
@@ -26,20 +26,19 @@ func (d delivery) event() string { return d.header.Get("X-Gateway-Event-Id") }
 func (d delivery) job() string   { return d.header.Get("X-Gateway-Job-Id") }
 func (d delivery) attempt() int  { return d.number("X-Gateway-Attempt") }
 
-// life is which start of the gateway made the delivery, where the configuration
-// has it say so.
+// life returns the number of the gateway's start that made the delivery, if the configuration
+// sends it.
 func (d delivery) life() int { return d.number("X-Life") }
 
 func (d delivery) number(header string) int {
-	n, _ := strconv.Atoi(d.header.Get(header)) // 0 fails whoever looks
+	n, _ := strconv.Atoi(d.header.Get(header)) // the tests fail with 0
 	return n
 }
 
 // A script answers the n-th delivery to a path, counted from 1.
 type script func(n int, w http.ResponseWriter, r *http.Request)
 
-// A receiver is every handler there is: one server whose paths can be scripted,
-// and which answers 200 otherwise.
+// A receiver plays all handlers: one server that answers 200, unless a path has a script.
 type receiver struct {
 	server  *httptest.Server
 	closing chan struct{}
@@ -48,14 +47,14 @@ type receiver struct {
 	scripts    map[string]script
 	counts     map[string]int
 	deliveries []delivery
-	onDelivery func(delivery) // instead of keeping it
+	onDelivery func(delivery) // called instead of keeping the delivery
 }
 
 func newReceiver(t testing.TB) *receiver {
 	r := &receiver{closing: make(chan struct{}), scripts: map[string]script{}, counts: map[string]int{}}
 	r.server = httptest.NewServer(r)
 	t.Cleanup(func() {
-		close(r.closing) // lets hanging handlers go
+		close(r.closing) // ends hanging handlers
 		r.server.CloseClientConnections()
 		r.server.Close()
 	})
@@ -64,7 +63,7 @@ func newReceiver(t testing.TB) *receiver {
 
 func (r *receiver) url() string { return r.server.URL }
 
-// on sets what a path answers from now on; nil means 200. The count starts again.
+// on sets the script of a path; nil means 200. The count starts again.
 func (r *receiver) on(path string, s script) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +108,7 @@ func (r *receiver) at(path string) []delivery {
 	return at
 }
 
-// await waits for the n-th delivery to a path and returns all of them.
+// await waits for the n-th delivery to a path and returns all deliveries to it.
 func (r *receiver) await(t testing.TB, limit time.Duration, path string, n int) []delivery {
 	t.Helper()
 	if !within(limit, func() bool { return len(r.at(path)) >= n }) {
@@ -127,7 +126,7 @@ func failing(k int) script {
 	}
 }
 
-// taking answers after d, unless the caller goes away before.
+// taking answers after d, unless the caller closes the connection before.
 func (r *receiver) taking(d time.Duration) script {
 	return func(_ int, _ http.ResponseWriter, req *http.Request) {
 		select {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// replace puts a configuration in the place of another, all of it at once.
+// replace replaces the configuration in one step.
 func (g *gateway) replace(config string) {
 	g.t.Helper()
 	path := filepath.Join(g.dir, "gateway.yaml")
@@ -25,8 +25,8 @@ func (g *gateway) replace(config string) {
 	}
 }
 
-// hangup has the configuration read again, and waits until something is said of it that
-// was not said before.
+// hangup makes the gateway reload, and waits for another log line that contains said. An empty
+// config leaves the file unchanged.
 func (g *gateway) hangup(config, said string) {
 	g.t.Helper()
 	before := strings.Count(g.log.String(), said)
@@ -37,8 +37,8 @@ func (g *gateway) hangup(config, said string) {
 	eventually(g.t, 30*time.Second, "the log says: "+said, func() bool { return strings.Count(g.log.String(), said) > before })
 }
 
-// ignores waits until /health says that the configuration is ignored, or with "" that it
-// is not.
+// ignores waits until /health says that the configuration is ignored in this state. With "" it
+// waits until the configuration is not ignored.
 func (g *gateway) ignores(state string) {
 	g.t.Helper()
 	var body string
@@ -52,7 +52,7 @@ func (g *gateway) ignores(state string) {
 	}
 }
 
-// series is the value of a series of the gateway's own.
+// series returns the value of a metric of the gateway.
 func (g *gateway) series(name string) string {
 	a, err := fetch(oneShot, request{method: http.MethodGet, url: g.url("/metrics")})
 	if err != nil {
@@ -63,8 +63,8 @@ func (g *gateway) series(name string) string {
 	return value
 }
 
-// TestHangup: SIGHUP has a changed configuration followed, and what cannot be followed
-// ignored.
+// TestHangup: SIGHUP makes the gateway apply a changed configuration. The gateway ignores an
+// invalid one.
 func TestHangup(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -101,7 +101,7 @@ func TestHangup(t *testing.T) {
 	g.hangup(changed, "configuration is unchanged")
 	g.ignores("")
 
-	// The configuration names a file, which changes alone.
+	// The configuration names a schema file, and only that file changes.
 	strict := strings.Replace(changed, "{app: {type: event}}", "{app: {type: event}, strict: {type: event, schema: schema.json}}", 1)
 	write(t, filepath.Join(g.dir, "schema.json"), `{"type": "object", "required": ["a"]}`)
 	g.hangup(strict, "configuration applied")
@@ -123,13 +123,13 @@ func TestHangup(t *testing.T) {
 	g.stop()
 }
 
-// TestHangupDuringStart: a gateway that starts is not killed by it.
+// TestHangupDuringStart: SIGHUP does not kill a gateway that starts.
 func TestHangupDuringStart(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	g := newGateway(t, plainConfig, r)
 	g.launch()
-	// Before it is a gateway, the signal does kill it; that is over soon.
+	// In its first moments, before it handles signals, SIGHUP does kill the process.
 	eventually(t, 30*time.Second, "the database is opened", func() bool { return exists(g.database()) })
 	g.signal(syscall.SIGHUP)
 	g.awaitReady()
@@ -138,10 +138,10 @@ func TestHangupDuringStart(t *testing.T) {
 	g.stop()
 }
 
-// A webSite serves a configuration, or does not.
+// A webSite serves a configuration, or an error.
 type webSite struct {
 	mu     sync.Mutex
-	text   string // "" means that nobody is there
+	text   string // "" for an error
 	asked  int
 	server *httptest.Server
 }
@@ -174,8 +174,8 @@ func (w *webSite) looks() int {
 	return w.asked
 }
 
-// TestConfigurationAtAnAddress: it is followed when it changes, and while it has errors or
-// cannot be read, the one before is.
+// TestConfigurationAtAnAddress: the gateway follows the document when it changes. While the
+// document is invalid or cannot be read, the gateway keeps the previous configuration.
 func TestConfigurationAtAnAddress(t *testing.T) {
 	t.Parallel()
 	r, site := newReceiver(t), newWebSite(t)
@@ -206,7 +206,7 @@ func TestConfigurationAtAnAddress(t *testing.T) {
 	if n := strings.Count(g.log.String(), "configuration cannot be read"); n != 1 {
 		t.Errorf("the log says %d times that the configuration cannot be read, want once", n)
 	}
-	site.set("sources: 1") // as it was before nobody could read it
+	site.set("sources: 1") // the same as before the site failed
 	g.ignores("invalid")
 	site.set(with("/c"))
 	g.ignores("")

@@ -19,10 +19,9 @@ import (
 	"time"
 )
 
-// A churn is a gateway that gets another configuration ten times a second. Every second
-// one that is valid is of one family, the others of another: they have different sources,
-// handlers and limits, and each says in every delivery which one it is, in its path, in a
-// header and in the body.
+// A churn is a gateway that gets another configuration ten times a second. The valid ones
+// alternate between two families with different sources, handlers and limits. Each
+// configuration sends its serial in every delivery: in the path, in a header and in the body.
 type churn struct {
 	*gateway
 	t      *testing.T
@@ -30,14 +29,14 @@ type churn struct {
 	serial int // of the newest configuration
 
 	mu         sync.Mutex
-	replies    map[string]int      // by what was asked and what was answered
-	accepted   map[string][]string // ids of events, by what was asked
-	deliveries map[string][]string // what each delivery of a job said
-	mixed      []string            // deliveries that were of several configurations
-	acked      map[string]bool     // events whose messages are
+	replies    map[string]int      // counts by request and answer
+	accepted   map[string][]string // ids of events, by request
+	deliveries map[string][]string // the configuration in each delivery of a job
+	mixed      []string            // deliveries with parts of several configurations
+	acked      map[string]bool     // events whose messages are acked
 }
 
-// family is what a configuration has of its own.
+// A family is the settings that only its configurations have.
 type family struct {
 	handlers []string
 	body     int // server.max_body_size
@@ -56,7 +55,8 @@ func familyOf(serial int) string {
 	return "odd"
 }
 
-// churned is a configuration of a family. It has a source named for it, or both have.
+// churned returns a configuration of a family. The family has its own source; "both" has the
+// sources of both families.
 func churned(name string, serial int) string {
 	f := families[name]
 	var b strings.Builder
@@ -100,7 +100,7 @@ func (c *churn) follow(name string, serial int) {
 	c.replace(config)
 }
 
-// ServeHTTP takes deliveries, some of them slowly.
+// ServeHTTP accepts deliveries, some of them slowly.
 func (c *churn) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *churn) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// delivered notes a delivery, and counts them.
+// delivered notes a delivery, and returns the number of deliveries.
 func (c *churn) delivered(path, header, job, body string) int {
 	parts := strings.Split(path, "/") // "", serial, handler
 	c.mu.Lock()
@@ -128,11 +128,11 @@ func (c *churn) delivered(path, header, job, body string) int {
 	return len(c.deliveries)
 }
 
-// last is the serial of the configuration that is there at the end.
+// last is the serial of the last configuration.
 const last = "1000000"
 
-// change gives the gateway another configuration, until ctx ends. One of three has errors,
-// and one of ten is not gone over to.
+// change replaces the configuration until ctx ends. One of three is invalid, and one of ten
+// needs a restart.
 func (c *churn) change(ctx context.Context) {
 	every := time.NewTicker(100 * time.Millisecond)
 	defer every.Stop()
@@ -154,7 +154,7 @@ func (c *churn) change(ctx context.Context) {
 	}
 }
 
-// do makes a request that must be answered, and notes how.
+// do makes a request that must be answered, and notes the answer.
 func (c *churn) do(what string, r request) answer {
 	r.headers = append(r.headers, bearer("a-token-of-twenty-four-b")...)
 	a, err := fetch(c.client, r)
@@ -189,7 +189,7 @@ func (c *churn) send(ctx context.Context) {
 	}
 }
 
-// consume takes messages and acks them, and waits for more, until ctx ends.
+// consume receives messages, acks them, and waits for more, until ctx ends.
 func (c *churn) consume(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.take("2s")
@@ -218,7 +218,7 @@ func (c *churn) take(wait string) {
 	}
 }
 
-// look asks for what operators ask for, until ctx ends.
+// look makes the requests of operators, until ctx ends.
 func (c *churn) look(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, path := range []string{"/health", "/metrics", "/api/jobs", "/api/stats"} {
@@ -228,7 +228,7 @@ func (c *churn) look(ctx context.Context) {
 	}
 }
 
-// load is all of that for a while, with or without configurations that change.
+// load runs send, consume and look for a time, with or without changes of the configuration.
 func (c *churn) load(d time.Duration, changing bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -245,8 +245,8 @@ func (c *churn) load(d time.Duration, changing bool) {
 	work.Wait()
 }
 
-// rest lets the gateway finish everything, and returns how many goroutines and files it
-// has then.
+// rest lets the gateway finish all work. Then it returns the numbers of goroutines and open
+// files.
 func (c *churn) rest() (goroutines, files int) {
 	within(30*time.Second, func() bool {
 		c.take("0s")
@@ -264,9 +264,9 @@ func (c *churn) rest() (goroutines, files int) {
 	return goroutines, files
 }
 
-// TestReloadsUnderLoad: while the configuration changes all the time, no request stays
-// without the answer of one, no event is handled by two, and nothing is done twice or left
-// behind.
+// TestReloadsUnderLoad: while the configuration changes all the time, each request gets the
+// answer of one configuration, each event is handled by one configuration, and no work is
+// repeated or lost.
 func TestReloadsUnderLoad(t *testing.T) {
 	t.Parallel()
 	took := time.Minute
@@ -309,7 +309,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	}
 }
 
-// wanted are the replies that there are in one configuration or another.
+// wanted are the replies that are possible under some configuration.
 var wanted = []string{"small: 202", "large: 202", "large: 413", "own: 202", "own: 404", "poll: 200", "ack: 200", "look: 200"}
 
 func (c *churn) judge() {
@@ -335,8 +335,8 @@ func (c *churn) judge() {
 	db.close()
 }
 
-// judgeEvents: the jobs of each event are those of one configuration, and those of a large
-// one are of one that takes it.
+// judgeEvents: the jobs of each event belong to one configuration. The configuration of a
+// large event accepts that size.
 func (c *churn) judgeEvents(db *ledger) {
 	lanes := map[string][]string{} // by event
 	for _, row := range db.column(`SELECT event_id || ' ' || lane FROM jobs ORDER BY lane`) {
@@ -346,7 +346,7 @@ func (c *churn) judgeEvents(db *ledger) {
 	seen := map[string]int{}
 	for what, events := range c.accepted {
 		if what == "own" {
-			continue // nobody wants them
+			continue // no handler takes them
 		}
 		for _, e := range events {
 			of := ""
@@ -388,7 +388,7 @@ func (c *churn) judgeDeliveries(db *ledger) {
 	}
 }
 
-// judgeSlots: the schedule that all have was fired each second, once.
+// judgeSlots: the schedule that all configurations have was fired each second, once.
 func (c *churn) judgeSlots(db *ledger) {
 	slots := map[int]int{}
 	for _, s := range db.column(`SELECT delivery_id FROM events WHERE source = 'tick'`) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestConfigIsAskedForThere: who is asked for a configuration is whom its address names
-// and nobody else: no service that hands out credentials, and no proxy.
+// TestConfigIsAskedForThere: reading a configuration sends requests only to the host of its
+// address, and to no service for credentials and no proxy.
 func TestConfigIsAskedForThere(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -37,7 +37,7 @@ func TestConfigIsAskedForThere(t *testing.T) {
 			"AWS_PROFILE=x", "GOOGLE_APPLICATION_CREDENTIALS=/nowhere", "GCE_METADATA_HOST=9.9.9.9", "GCP_STORAGE_GO_ENABLE_OTEL_METRICS=true",
 		}}))
 		shown, _, _ := strings.Cut(address, "?")
-		// The world speaks no TLS.
+		// The servers of the world speak no TLS.
 		if want := "gateway: " + shown + ": tls: first record does not look like a TLS handshake\n"; said.code != 1 || said.stderr != want {
 			t.Errorf("validate -c %s = %d, %q, want %q", address, said.code, said.stderr, want)
 		}

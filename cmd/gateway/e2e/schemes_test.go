@@ -11,8 +11,8 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// secretOf is a secret that a scheme takes. The ed25519 pair is of the tests of
-// Standard Webhooks' authors.
+// secretOf returns a secret that is valid for a scheme. The ed25519 pair is from the tests of
+// the authors of Standard Webhooks.
 func secretOf(scheme string) string {
 	if scheme == "standard_webhooks" {
 		return "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg=="
@@ -20,9 +20,9 @@ func secretOf(scheme string) string {
 	return "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 }
 
-// TestSendSignsForEveryScheme: what gateway send signs is accepted by a running
-// gateway, under every name a scheme has, and delivered as the type that was asked
-// for; with another secret it is not.
+// TestSendSignsForEveryScheme: for every name of a scheme, a running gateway accepts the
+// signature of gateway send, and delivers the event with the requested type. It refuses a
+// signature with another secret.
 func TestSendSignsForEveryScheme(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -69,7 +69,7 @@ func TestSendSignsForEveryScheme(t *testing.T) {
 	}
 }
 
-// refused runs a command that is to fail, and returns what it said.
+// refused runs a command that must fail, and returns its standard error.
 func (g *gateway) refused(args ...string) string {
 	g.t.Helper()
 	r := run(g.t, g.command(args...))

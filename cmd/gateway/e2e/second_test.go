@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestSecondStart: SQLite serves one gateway. A second one would take the jobs
-// that the first is delivering for left behind.
+// TestSecondStart: a SQLite file serves one gateway. A second gateway would take over the jobs
+// that the first is delivering.
 func TestSecondStart(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -37,7 +37,7 @@ func TestSecondStart(t *testing.T) {
 		t.Errorf("deliveries = %d, want 1: the second start took no work", n)
 	}
 
-	// What a killed gateway leaves behind keeps nobody out.
+	// Files left by a killed gateway do not stop the next start.
 	g.kill()
 	if took := g.start(); took > 2*time.Second {
 		t.Errorf("start after a kill took %v, want at most 2s", took)

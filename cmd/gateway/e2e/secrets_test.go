@@ -13,7 +13,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// loadConfig reads the configuration that a command of the program is going to.
+// loadConfig reads the configuration that a command of the program will read.
 func loadConfig(c command) (*config.Config, error) {
 	env := map[string]string{}
 	for _, v := range c.env {
@@ -24,8 +24,9 @@ func loadConfig(c command) (*config.Config, error) {
 		Lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
 }
 
-// secretsOf are the secrets that a command's configuration holds: none, if there is no such
-// thing. What is shorter than a clue may be anywhere.
+// secretsOf returns the secrets in a command's configuration, or none if it has no valid
+// configuration. Secrets shorter than a clue are left out, since such a text may appear
+// anywhere.
 func secretsOf(c command) (secrets []string) {
 	if c.dir == "" {
 		return nil
@@ -47,8 +48,8 @@ func secretsOf(c command) (secrets []string) {
 	return secrets
 }
 
-// secretsIn are what a field holds that must not be told: of an address its password and
-// the values of its query, and all of it where alerts go.
+// secretsIn returns the secret parts of a field. The whole URL of an alert is secret. Of other
+// addresses, the password and the values of the query are.
 func secretsIn(field, text string) []string {
 	if field == "Alert.url" {
 		return []string{text}
@@ -59,7 +60,7 @@ func secretsIn(field, text string) []string {
 	case isURL:
 		password, _ := u.User.Password()
 		secrets := []string{password}
-		if field != "Database.url" { // whose query says how it is reached
+		if field != "Database.url" { // the query of Database.url has options
 			for _, values := range u.Query() {
 				secrets = append(secrets, values...)
 			}
@@ -71,8 +72,8 @@ func secretsIn(field, text string) []string {
 	return []string{text}
 }
 
-// TestSecretsAreWatchedFor: the secrets of a configuration are known, and one
-// that is written in two halves is noticed.
+// TestSecretsAreWatchedFor: secretsOf finds the secrets of a configuration, and a log buffer
+// notices a secret that is written in two halves.
 func TestSecretsAreWatchedFor(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, tracesConfig+`

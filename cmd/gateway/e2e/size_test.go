@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSize: the program, as it is released, is no larger than it may be. The libraries of
-// object stores are a third of it.
+// TestSize: the released program is at most 40 MiB. A third of it is the libraries of object
+// stores.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	const most = 40 << 20

@@ -26,7 +26,8 @@ func (g *gateway) dial(text string) net.Conn {
 	return c
 }
 
-// TestSlowClients: who sends half a request waits alone, and not for ever.
+// TestSlowClients: a client that sends half a request does not delay others, and its
+// connection is closed after a time.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -66,7 +67,7 @@ func TestSlowClients(t *testing.T) {
 	g.stop()
 }
 
-// checkClosed requires that the gateway ends a connection, with or without a word.
+// checkClosed requires that the gateway closes a connection, with or without an answer.
 func checkClosed(t *testing.T, c net.Conn, limit time.Duration) {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(limit)); err != nil {
@@ -79,13 +80,13 @@ func checkClosed(t *testing.T, c net.Conn, limit time.Duration) {
 
 func orEOF(err error) error {
 	if err == nil {
-		return io.EOF // which is how io.Copy says it
+		return io.EOF // io.Copy returns nil for the end
 	}
 	return err
 }
 
-// TestFullHouse: more requests at once than max_inbound are told to come back, and
-// /health still answers.
+// TestFullHouse: requests beyond max_inbound get 503 with Retry-After, and /health still
+// answers.
 func TestFullHouse(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, plainConfig, newReceiver(t))
@@ -113,7 +114,7 @@ func TestFullHouse(t *testing.T) {
 		}
 		return strings.HasPrefix(string(head[:n]), "HTTP/1.1 503 ") && strings.Contains(string(head[:n]), "\r\nRetry-After: 1\r\n")
 	})
-	// It may already say that nothing can be stored.
+	// /health may already say that no event can be stored.
 	if status, body, err := g.health(); err != nil || status != http.StatusOK && !strings.Contains(body, `"status":"error"`) {
 		t.Errorf("/health in a full house: %d %s %v, want its own answer", status, body, err)
 	}

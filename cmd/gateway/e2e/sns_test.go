@@ -36,30 +36,29 @@ handlers:
   emulator: {source: emulator, url: "${RECEIVER}/emulator"}
 `
 
-// lookAlikes are hosts that an attacker could have, or could once.
+// lookAlikes are hosts that an attacker can have, or could once have.
 var lookAlikes = []string{
 	"sns.s3-us-west-2.amazonaws.com", "sns.eu-west-1.amazonaws.com.attacker.example", "sns-eu-west-1.amazonaws.com",
 	"attacker.example", "s3.amazonaws.com", "sns.us-east-1.amazonaws.com",
 }
 
-// An amazon is the part of the internet that is Amazon's, for one gateway: a
-// server that has the names of Amazon's hosts and of some that are not, and port
-// 443, where the gateway, in a file system of its own, is led by /etc/hosts.
+// An amazon plays Amazon's hosts for one gateway. Its server has the names of Amazon's hosts
+// and of some other hosts, and listens on port 443. The gateway has its own /etc/hosts, which
+// leads to this server.
 type amazon struct {
 	*snsrig.Topic
-	address     string // with that port
+	address     string // an IP address, without the port
 	connections atomic.Int64
 }
 
-// newAmazon needs the rights to have port 443 and, for whoever is led there, to
-// mount.
+// newAmazon needs the right to listen on port 443, and to mount for the gateway.
 func newAmazon(t *testing.T) *amazon {
 	t.Helper()
 	_, err := exec.LookPath("unshare")
 	need(t, "unshare (util-linux)", err)
 	need(t, "the right to mount", exec.Command("unshare", "-m", "true").Run())
 	a := &amazon{Topic: snsrig.New(t)}
-	// Every address of this network is this machine, so there is one for each test.
+	// Every address of this network is this machine, so each test has its own address.
 	ip := fmt.Sprintf("127.%d.%d.%d", 64+rand.IntN(64), rand.IntN(256), 1+rand.IntN(254))
 	l, err := net.Listen("tcp", ip+":443")
 	need(t, "the right to listen on port 443", err)
@@ -69,7 +68,7 @@ func newAmazon(t *testing.T) *amazon {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				return // closed
+				return // the listener is closed
 			}
 			a.connections.Add(1)
 			go a.forward(c)
@@ -78,7 +77,7 @@ func newAmazon(t *testing.T) *amazon {
 	return a
 }
 
-// forward brings a connection to the server, which listens elsewhere.
+// forward forwards a connection to the server, which listens elsewhere.
 func (a *amazon) forward(c net.Conn) {
 	defer c.Close()
 	server, err := a.Dial(context.Background(), "tcp", "")
@@ -93,7 +92,7 @@ func (a *amazon) forward(c net.Conn) {
 	_, _ = io.Copy(c, server)
 }
 
-// start starts a gateway for whom this Amazon is the one.
+// start starts a gateway for which this server is Amazon.
 func (a *amazon) start(g *gateway) {
 	g.t.Helper()
 	hosts, root := filepath.Join(g.dir, "hosts"), filepath.Join(g.dir, "root.pem")
@@ -107,7 +106,7 @@ func (a *amazon) start(g *gateway) {
 	c := g.command("-m", "sh", "-c", script, "sh", hosts, binary)
 	c.name = "unshare"
 	c.env = append(c.env, "SSL_CERT_FILE="+root, "TOPIC="+a.ARN)
-	g.env = append(g.env, "TOPIC="+a.ARN) // for the commands beside it
+	g.env = append(g.env, "TOPIC="+a.ARN) // for the commands that use the same configuration
 	g.process = spawn(g.t, c)
 	g.awaitReady()
 }
@@ -121,8 +120,8 @@ func newSNS(t *testing.T) (*gateway, *receiver, *amazon) {
 	return g, r, a
 }
 
-// message signs a message with an id of its own. Members given as name, value are
-// set before; one that is nil is taken away.
+// message signs a message with the given id. The members are name, value pairs that are set
+// before the signature; nil removes a member.
 func (a *amazon) message(kind, version, id string, members ...any) snsrig.Message {
 	m := a.Message(kind, version, `{"type":"order.paid", "total": 1.50}`, "")
 	m["MessageId"] = id
@@ -146,8 +145,8 @@ func (g *gateway) postSNS(source string, m snsrig.Message) answer {
 	return g.post("/sns/"+source, string(m.JSON()), "Content-Type", "text/plain; charset=UTF-8", "X-Amz-Sns-Message-Type", fmt.Sprint(m["Type"]))
 }
 
-// TestSNS follows a subscription from its confirmation over its notifications to
-// its end, with a real certificate of a real authority that the gateway trusts.
+// TestSNS follows a subscription from its confirmation over its notifications to its end. The
+// certificate is valid, from an authority that the gateway trusts.
 func TestSNS(t *testing.T) {
 	t.Parallel()
 	g, r, a := newSNS(t)
@@ -200,17 +199,17 @@ func TestSNS(t *testing.T) {
 	}
 }
 
-// TestForgedSNS: what Amazon did not sign, or signed for another topic, or what is
-// no message at all, is refused with the specification's words and fetches nothing
-// but the certificate.
+// TestForgedSNS: the gateway refuses messages without Amazon's signature, signed messages of
+// another topic, and invalid messages. The refusal has the words of the specification, and the
+// gateway fetches only the certificate.
 func TestForgedSNS(t *testing.T) {
 	t.Parallel()
 	g, _, a := newSNS(t)
 	const notification, subscription, end = "Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation"
 	tests := []struct {
 		kind   string
-		signed []any // changed before it is signed
-		forged []any // and after that
+		signed []any // changed before the signature
+		forged []any // changed after the signature
 		status int
 		want   string
 	}{
@@ -249,8 +248,8 @@ func TestForgedSNS(t *testing.T) {
 	}
 }
 
-// TestHostileCertificates: an address that is not that of a certificate at the
-// topic's own host is not connected to, whoever signed.
+// TestHostileCertificates: the gateway connects to a certificate's address only if it is at
+// the topic's own host. The signature does not change that.
 func TestHostileCertificates(t *testing.T) {
 	t.Parallel()
 	g, _, a := newSNS(t)
@@ -272,7 +271,7 @@ func TestHostileCertificates(t *testing.T) {
 			}
 		}
 	}
-	// A topic whose region makes its host one that is no part of SNS.
+	// A topic whose region makes its host a host outside of SNS.
 	for _, region := range []string{"s3-us-west-2", "eu-west-1.amazonaws.com.attacker.example/", "EU-WEST-1", ""} {
 		m := a.message("Notification", "2", "n-1", "TopicArn", "arn:aws:sns:"+region+":123456789012:orders", "SigningCertURL", "https://sns."+region+".amazonaws.com"+path)
 		wantAnswer(t, fmt.Sprintf("a topic in %q", region), g.postSNS("anyone", m), 401, "Invalid signature")
@@ -280,15 +279,14 @@ func TestHostileCertificates(t *testing.T) {
 	if n := a.connections.Load(); n != 0 {
 		t.Errorf("%d connections were made, want none", n)
 	}
-	// The gateway does connect, and the test would see it.
+	// The gateway does connect to the real address, so the test would see other connections.
 	wantAnswer(t, "the real address", g.postSNS("topic", a.message("Notification", "2", "n-1")), 200, "Event received")
 	if n := a.connections.Load(); n != 1 {
 		t.Errorf("%d connections were made for the real address, want 1", n)
 	}
 }
 
-// TestSNSOutOfReach: what cannot be found out now is an answer after which Amazon
-// sends again.
+// TestSNSOutOfReach: if a check is not possible now, the answer makes Amazon send again.
 func TestSNSOutOfReach(t *testing.T) {
 	t.Parallel()
 	g, _, a := newSNS(t)
@@ -302,7 +300,7 @@ func TestSNSOutOfReach(t *testing.T) {
 		t.Errorf("fetched %q, want one attempt for five messages", visits)
 	}
 	g.stop()
-	a.start(g) // forgets what failed
+	a.start(g) // forgets failed fetches
 	a.Answer(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.RawQuery != "" {
 			http.Error(w, "not now", http.StatusServiceUnavailable)
@@ -318,8 +316,8 @@ func TestSNSOutOfReach(t *testing.T) {
 	}
 }
 
-// TestEmulatedSNS: with skip_verify nothing has to be signed, and a subscription
-// is confirmed wherever the message says.
+// TestEmulatedSNS: with skip_verify no signature is needed, and a subscription is confirmed at
+// any URL in the message.
 func TestEmulatedSNS(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)

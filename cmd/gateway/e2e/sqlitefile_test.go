@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// beside is a second gateway, with a database file of its own.
+// beside makes a second gateway, with its own database file.
 func (g *gateway) beside(t *testing.T, config string) *gateway {
 	t.Helper()
 	second := newGateway(t, config, nil)
@@ -19,8 +19,8 @@ func (g *gateway) beside(t *testing.T, config string) *gateway {
 	return second
 }
 
-// TestSecondGateway: SQLite serves one gateway, by whatever name the second one finds the
-// file. Each would overwrite events which the other accepted.
+// TestSecondGateway: a SQLite file serves one gateway, even if a second one uses another name
+// of the file. Each would overwrite events of the other.
 func TestSecondGateway(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"hard link", "lock file removed", "symbolic link"} {
@@ -55,8 +55,8 @@ func TestSecondGateway(t *testing.T) {
 	}
 }
 
-// TestCommandsThroughHardLink: a command that finds the file of a running gateway by another
-// name would write to a log of its own.
+// TestCommandsThroughHardLink: a command that opens the file of a running gateway by another
+// name is refused: it would write to its own log.
 func TestCommandsThroughHardLink(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, plainConfig, newReceiver(t))
@@ -78,8 +78,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// TestLostDatabase: a gateway does not start on a file that lacks accepted events, says which
-// file is wrong, and changes nothing that may help to get them back.
+// TestLostDatabase: a gateway does not start on a file that lacks accepted events. The error
+// names the wrong file. Files that may help to recover the events stay unchanged.
 func TestLostDatabase(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -117,7 +117,7 @@ func TestLostDatabase(t *testing.T) {
 					t.Errorf("a refused start changed %s", name)
 				}
 			}
-			for name, text := range kept { // as the message says
+			for name, text := range kept { // the remedy in the message
 				if !strings.HasSuffix(name, "-shm") && !strings.HasSuffix(name, ".lock") {
 					write(t, filepath.Join(g.dir, name), text)
 				}
@@ -130,7 +130,7 @@ func TestLostDatabase(t *testing.T) {
 	}
 }
 
-// TestBeginAnew: the remedies that a refused start names work.
+// TestBeginAnew: the remedies in the error of a refused start work.
 func TestBeginAnew(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -164,8 +164,8 @@ func TestBeginAnew(t *testing.T) {
 	}
 }
 
-// TestLogOfKilledGateway: the first program that opens the file after a kill moves the log into it, and then
-// nothing is missing.
+// TestLogOfKilledGateway: the first program that opens the file after a kill moves the log
+// into the file. Then no event is missing.
 func TestLogOfKilledGateway(t *testing.T) {
 	t.Parallel()
 	g, events := served(t)
@@ -182,7 +182,7 @@ func TestLogOfKilledGateway(t *testing.T) {
 	g.ledger().holds(events)
 }
 
-// TestNoLocks: a file system without locks is said to be that.
+// TestNoLocks: the error says that a file system has no locks.
 func TestNoLocks(t *testing.T) {
 	t.Parallel()
 	_, err := exec.LookPath("strace")
@@ -199,7 +199,7 @@ func TestNoLocks(t *testing.T) {
 	}
 }
 
-// served is a gateway that accepted events, some of them in the log alone.
+// served returns a running gateway that accepted events, some of them only in the log.
 func served(t *testing.T) (*gateway, []string) {
 	t.Helper()
 	g := newGateway(t, plainConfig, newReceiver(t))

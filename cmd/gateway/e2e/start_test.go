@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestRefusedStarts: a start that cannot be meant fails at once, with exit code 1,
-// in words that say what to do, and without touching what is there.
+// TestRefusedStarts: a start with a mistake fails at once, with exit code 1. The error says
+// how to correct it, and existing files stay unchanged.
 func TestRefusedStarts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -21,7 +21,7 @@ func TestRefusedStarts(t *testing.T) {
 		config  string // instead of plainConfig
 		prepare func(t *testing.T, g *gateway)
 		want    []string // each in a line of standard error
-		lines   int      // of standard error
+		lines   int      // number of lines of standard error
 	}{
 		{
 			name:   "bad configuration",
@@ -115,7 +115,7 @@ func takePort(t *testing.T, g *gateway) {
 	t.Cleanup(func() { l.Close() })
 }
 
-// makeNewer makes a database and adds a schema step of the future.
+// makeNewer makes a database and adds a schema step of a later version.
 func makeNewer(t *testing.T, g *gateway) {
 	t.Helper()
 	g.start()
@@ -124,7 +124,7 @@ func makeNewer(t *testing.T, g *gateway) {
 	if _, err := l.db.Exec(`INSERT INTO schema_steps (number, applied_at) VALUES (9999, 0)`); err != nil {
 		t.Fatal(err)
 	}
-	// The file must be all there is, for the comparison.
+	// The database must be in one file, for the comparison.
 	if _, err := l.db.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
 		t.Fatal(err)
 	}
@@ -147,15 +147,15 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// TestUnwritableDatabase: a folder or a file without the right to write is said to
-// be that, not "error 14".
+// TestUnwritableDatabase: the error names a folder or a file without the right to write, and
+// does not say "error 14".
 func TestUnwritableDatabase(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"folder", "file"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, plainConfig+"database: {url: data/gateway.db}\n", newReceiver(t))
-			// t.TempDir is closed to others, and root may write anywhere.
+			// t.TempDir is closed to other users, and root may write anywhere.
 			dir, err := os.MkdirTemp("", "gateway-e2e-unwritable-")
 			if err != nil {
 				t.Fatal(err)
@@ -193,8 +193,8 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	}
 }
 
-// TestOpenGatewayWarns: without a token everyone may send events, and the log says
-// so at each start.
+// TestOpenGatewayWarns: without a token every client may send events. The log has a warning at
+// each start.
 func TestOpenGatewayWarns(t *testing.T) {
 	t.Parallel()
 	const warning = "everyone may send events"
@@ -204,7 +204,7 @@ func TestOpenGatewayWarns(t *testing.T) {
 		if want {
 			eventually(t, 5*time.Second, "the warning in the log", func() bool { return strings.Contains(g.process.log.String(), warning) })
 		}
-		g.stop() // all of the log is written now
+		g.stop() // the whole log is written now
 		if got := strings.Contains(g.process.log.String(), warning); got != want {
 			t.Errorf("with a token %v: warned %v", !want, got)
 		}

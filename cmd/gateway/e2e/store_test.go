@@ -15,12 +15,12 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// A store is a database that is no file of one gateway: how a configuration names
-// it, and how the tests look into it past the gateway.
+// A store is a database other than a SQLite file: its part of a configuration, and direct
+// access for the tests.
 type store struct {
 	name string
-	yaml string   // of the configuration, to go at its end
-	env  []string // that the yaml refers to
+	yaml string   // appended to the configuration
+	env  []string // environment variables for yaml
 	open func(testing.TB) *ledger
 }
 
@@ -32,14 +32,14 @@ func onMySQL(t testing.TB) *store    { return mysqlStore(servers.MySQL(t)) }
 func onD1(t testing.TB) *store       { h := servers.D1(t); return apiStore(h, h.API) }
 func onProxy(t testing.TB) *store    { h := servers.D1(t); return proxyStore(h, h.Endpoint) }
 
-// A place is where a store can be.
+// A place is a kind of store.
 type place struct {
 	name string
 	on   func(testing.TB) *store
 }
 
-// everyServer are the places a test goes over. D1 is the same by both ways to it
-// but for the address, so one will do for a short run.
+// everyServer returns the places for a test. The two ways to D1 differ only in their address,
+// so a short run uses one of them.
 func everyServer() []place {
 	places := []place{{"PostgreSQL", onPostgres}, {"MySQL", onMySQL}, {"D1 behind its proxy", onProxy}}
 	if !testing.Short() {
@@ -79,7 +79,7 @@ database: {driver: postgres, url: "${DATABASE_URL}"}
 		env: []string{"DATABASE_URL=" + address},
 		open: func(t testing.TB) *ledger {
 			l := openSQL(t, "pgx", address)
-			// Without statistics the planner takes minutes for some of the questions.
+			// Without statistics the planner takes minutes for some of the queries.
 			if _, err := l.db.Exec("ANALYZE"); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ database: {driver: mysql, url: "${DATABASE_URL}"}
 	}
 }
 
-// mysqlDSN is an address as the driver wants it.
+// mysqlDSN converts an address into the form of the driver.
 func mysqlDSN(t testing.TB, address string) string {
 	t.Helper()
 	rest, isURL := strings.CutPrefix(address, "mysql://")
@@ -114,8 +114,8 @@ func mysqlDSN(t testing.TB, address string) string {
 	return fmt.Sprintf("%s:%s@tcp(%s)%s?%s", u.User.Username(), password, u.Host, u.Path, u.RawQuery)
 }
 
-// apiStore is a D1 database whose REST API is at a base URL, which may be that of
-// somebody in between.
+// apiStore is a D1 database with its REST API at a base URL, which may be the URL of a proxy
+// of the test.
 func apiStore(h servers.Hosted, base string) *store {
 	return &store{
 		name: "D1",
@@ -139,7 +139,7 @@ database: {driver: hosted_sql, hosted_sql_endpoint: "${D1_ENDPOINT}", api_token:
 	}
 }
 
-// openD1 looks into a D1 database by its REST API.
+// openD1 queries a D1 database through its REST API.
 func openD1(t testing.TB, h servers.Hosted) *ledger {
 	return &ledger{t: t, ask: ledgers.D1(h)}
 }

@@ -58,8 +58,8 @@ func hexHMAC(secret, body string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// TestDeliveryHeaders: what a handler gets, header by header, and that the
-// signature holds for someone who only knows the Standard Webhooks text.
+// TestDeliveryHeaders checks each header that a handler gets, and verifies the signature by
+// the text of Standard Webhooks only.
 func TestDeliveryHeaders(t *testing.T) {
 	t.Parallel()
 	g, r := newStory(t)
@@ -114,8 +114,8 @@ var masks = []struct {
 	{regexp.MustCompile(`^\d{10}$`), "<seconds>"},
 }
 
-// masked writes headers one a line, sorted, with names for what differs from run
-// to run.
+// masked writes sorted headers, one a line. It replaces values that differ between runs with
+// names.
 func masked(h http.Header, event string) string {
 	job := h.Get("X-Gateway-Job-Id")
 	var lines []string
@@ -136,8 +136,7 @@ func masked(h http.Header, event string) string {
 	return strings.Join(lines, "\n")
 }
 
-// checkSignature verifies a delivery as the Standard Webhooks specification tells
-// receivers to.
+// checkSignature verifies a delivery by the Standard Webhooks specification.
 func checkSignature(t *testing.T, d delivery) {
 	t.Helper()
 	m := hmac.New(sha256.New, []byte(storyKey))
@@ -153,7 +152,7 @@ func checkSignature(t *testing.T, d delivery) {
 	}
 }
 
-// TestIntakeAnswers: the words senders know, and that a refusal leaves no trace.
+// TestIntakeAnswers checks the answers to senders. A refused event is not stored.
 func TestIntakeAnswers(t *testing.T) {
 	t.Parallel()
 	g, r := newStory(t)
@@ -195,7 +194,7 @@ func TestIntakeAnswers(t *testing.T) {
 	}
 }
 
-// TestRepeatedWebhook: a sender that did not hear the answer sends again.
+// TestRepeatedWebhook: a sender that got no answer sends again, and the event is stored once.
 func TestRepeatedWebhook(t *testing.T) {
 	t.Parallel()
 	g, r := newStory(t)
@@ -212,12 +211,12 @@ func TestRepeatedWebhook(t *testing.T) {
 	}
 }
 
-// TestStory follows one webhook from its arrival over the death of its job to its
-// delivery after an operator brought it back.
+// TestStory follows one webhook: its job becomes dead, an operator retries the job, and it is
+// delivered.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	g, r := newStory(t)
-	r.on("/orders", failing(storyMax+1)) // the last one of the second life
+	r.on("/orders", failing(storyMax+1)) // the last attempt after the retry succeeds
 	const body = `{"type":"order.paid","id":7}`
 	event := g.post("/webhooks/shop", body, "X-Webhook-Signature", hexHMAC(shopSecret, body)).eventID()
 
@@ -248,8 +247,8 @@ func TestStory(t *testing.T) {
 	openLedger(t, g.database()).check(1)
 }
 
-// checkBackoff holds the gaps between attempts against the policy: doubling, give
-// or take 20 %, and late by no more than a busy machine may make it.
+// checkBackoff checks the gaps between attempts: they double, within 20 %, and a busy machine
+// may add 700 ms.
 func checkBackoff(t *testing.T, ds []delivery) {
 	t.Helper()
 	const late = 700 * time.Millisecond
@@ -280,8 +279,8 @@ func checkDeadListing(t *testing.T, g *gateway, dead job) {
 	}
 }
 
-// wantInspection is what inspect --json tells at the end, with ids and times
-// masked. The attempts are in the order in which they were made.
+// wantInspection is the output of inspect --json at the end, with ids and times masked. The
+// attempts are in the order in which they were made.
 const wantInspection = `{
 	"id": "<event>", "source": "shop", "event_type": "order.paid", "idempotency_key": null, "created_at": "<time>",
 	"payload": {"type": "order.paid", "id": 7}, "headers": {"content-type": "application/json"}, "workflow_runs": [],
@@ -349,6 +348,6 @@ func maskJSON(v any, ids map[string]string) any {
 }
 
 func indent(v any) string {
-	out, _ := json.MarshalIndent(v, "", "  ") // was decoded from JSON
+	out, _ := json.MarshalIndent(v, "", "  ") // it was decoded from JSON
 	return string(out)
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// A tracer is strace attached to a running gateway. Detaching it ends whatever it
-// injected; the gateway goes on.
+// A tracer is strace attached to a running gateway. After strace has detached, it injects no
+// more errors, and the gateway goes on.
 type tracer struct {
 	t    *testing.T
 	file string
@@ -38,19 +38,19 @@ func trace(t *testing.T, p *process, options ...string) *tracer {
 	return tr
 }
 
-// detach lets the process go on alone.
+// detach ends strace, and the process goes on.
 func (tr *tracer) detach() {
 	tr.t.Helper()
 	tr.signal(syscall.SIGINT)
 	tr.wait(10 * time.Second)
 }
 
-// A call is a system call as strace saw it. start and end are the numbers of the
-// lines at which it was entered and at which it had returned: strace stops a
-// thread at both, so their order is the order in which it happened.
+// A call is a system call in the output of strace. The numbers start and end are the lines of
+// its entry and its return. strace stops a thread at both, so the order of the lines is the
+// order in time.
 type call struct {
 	name       string
-	file       string // what the first argument refers to
+	file       string // the file of the first argument
 	text       string // arguments and result
 	result     string
 	start, end int
@@ -63,8 +63,8 @@ var (
 	resumed = regexp.MustCompile(`^(\d+) +<\.\.\. (\w+) resumed>(.*)$`)
 )
 
-// parseTrace reads the lines of strace -f -y. Calls that had not returned at the
-// end are left out.
+// parseTrace reads the lines of strace -f -y. It leaves out calls that had not returned at the
+// end.
 func parseTrace(lines []string) []call {
 	var calls []call
 	open := map[string]call{} // by thread
@@ -94,7 +94,7 @@ func parseTrace(lines []string) []call {
 	return calls
 }
 
-// returned fills in what is known at the end of a call.
+// returned adds the rest of the arguments and the result.
 func (c *call) returned(rest string, line int) {
 	c.end = line
 	if i := strings.LastIndex(rest, " = "); i >= 0 {

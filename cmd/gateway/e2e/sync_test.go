@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A gateway without handlers writes nothing but what it takes in, so that a sync
-// seen between a request and its answer is that request's.
+// intakeOnlyConfig has no handlers. Such a gateway writes only accepted events, so a sync
+// between a request and its answer belongs to that request.
 const intakeOnlyConfig = `
 server:
   host: 127.0.0.1
@@ -17,17 +17,16 @@ server:
 sources: {app: {type: event}}
 `
 
-// TestSyncBeforeAnswer: kill -9 leaves the page cache alone, so it cannot tell a
-// gateway that syncs from one that only says so. The kernel can: between the
-// arrival of each event and the first byte of its 202 the log was written and
-// synced to the disk, and the sync said yes.
+// TestSyncBeforeAnswer: kill -9 keeps the page cache, so a kill cannot show whether the
+// gateway syncs. The system calls can: between the arrival of each event and the first byte of
+// its 202, the log was written and synced to the disk with success.
 func TestSyncBeforeAnswer(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, intakeOnlyConfig, nil)
 	g.start()
 	tr := trace(t, g.process, "-e", "trace=read,recvfrom,write,writev,sendto,sendmsg,pwrite64,pwritev,fsync,fdatasync")
 	const requests = 25
-	// The last one is not judged: its answer may be here before the tracer has noted it.
+	// The last event is not judged: its answer may arrive before the tracer has recorded it.
 	for i := range requests + 1 {
 		g.send("/events/order.created", fmt.Sprintf(`{"probe":"probe-%04d"}`, i))
 	}
@@ -40,8 +39,8 @@ func TestSyncBeforeAnswer(t *testing.T) {
 	}
 }
 
-// unsynced says what is missing between the arrival of the request that holds
-// the marker and its answer; nothing, if all is well.
+// unsynced names the call that is missing between the arrival of the request with the marker
+// and its answer. It returns "" if none is missing.
 func unsynced(calls []call, marker string) string {
 	arrival := first(calls, func(c call) bool {
 		return (c.name == "read" || c.name == "recvfrom") && strings.Contains(c.text, marker)
@@ -73,7 +72,7 @@ func unsynced(calls []call, marker string) string {
 	return ""
 }
 
-// first returns the call that is so and was entered first.
+// first returns the first call for which is returns true, by its entry.
 func first(calls []call, is func(call) bool) *call {
 	var found *call
 	for i := range calls {

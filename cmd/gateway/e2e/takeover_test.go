@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// TestTakeover is TestKills for processes that share a database: what a killed one
-// was doing is done by the others, or by itself in its next life, once the leases
-// have ended.
+// TestTakeover is TestKills for processes that share a database. The other processes, or the
+// next start of the killed one, take over its jobs after their leases have ended.
 func TestTakeover(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for leases to end")
@@ -19,18 +18,18 @@ func TestTakeover(t *testing.T) {
 	st := onPostgres(t)
 	r := newReceiver(t)
 	mortal, other := newGatewayOn(t, st, outageConfig, r), newGatewayOn(t, st, outageConfig, r)
-	other.life = 1000 // comes after all lives of the other one
+	other.life = 1000 // after all lives of mortal
 	for _, g := range []*gateway{mortal, other} {
 		g.env = append(g.env, "GATEWAY_LOG=warn")
 		g.start()
 	}
 	l := newLoad(mortal, r, pooled)
 	l.gateways = []*gateway{mortal, other}
-	l.pause = 10 * time.Millisecond // this test is not about speed
+	l.pause = 10 * time.Millisecond // this test does not measure speed
 	l.start(outageSenders)
 	const n = 10
 	for range n {
-		<-time.After(50*time.Millisecond + rand.N(250*time.Millisecond)) // anywhere in what the gateway does
+		<-time.After(50*time.Millisecond + rand.N(250*time.Millisecond)) // at any point of the gateway's work
 		mortal.kill()
 		l.kill(mortal.life, time.Now())
 		mortal.start()

@@ -15,8 +15,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/otlp"
 )
 
-// tracesConfig has somebody in it to take an event by each way, and a secret wherever
-// one can be.
+// tracesConfig has a consumer of each kind, and a secret in each field that can hold one.
 const tracesConfig = `
 server:
   host: 127.0.0.1
@@ -39,7 +38,7 @@ workflows:
       - {name: ask, type: callback, url: "${RECEIVER}/ask", callback_timeout: 600, end: true}
 `
 
-// senderTrace is the trace that senders here send in, and senderSpan their span.
+// senderTrace is the trace of the senders, and senderSpan their span.
 const (
 	senderTrace = "0af7651916cd43dd8448eb211c80319c"
 	senderSpan  = "b7ad6b7169203331"
@@ -61,7 +60,7 @@ func (g *gateway) order() string {
 		"Traceparent", "00-"+senderTrace+"-"+senderSpan+"-01", "Tracestate", "vendor=1", "X-Secret", "canary-from-sender")
 }
 
-// byName sorts spans into those of each name, in the order in which they began.
+// byName groups spans by name, in the order of their beginnings.
 func byName(spans []otlp.Span) map[string][]otlp.Span {
 	all := map[string][]otlp.Span{}
 	for _, s := range spans {
@@ -73,7 +72,7 @@ func byName(spans []otlp.Span) map[string][]otlp.Span {
 	return all
 }
 
-// told are the spans that receivers heard of, in order.
+// told returns the spans in the header Traceparent of deliveries, in order.
 func told(deliveries []delivery) (spans []string) {
 	for _, d := range deliveries {
 		parts := strings.Split(d.header.Get("Traceparent"), "-")
@@ -93,8 +92,8 @@ func ids(spans []otlp.Span) (all []string) {
 	return all
 }
 
-// TestTraces: everything that comes of an event is in the trace of its sender, every
-// attempt has a span of its own, and that is the one its receiver hears of.
+// TestTraces: all work for an event is in the trace of its sender. Every attempt has its own
+// span, and its receiver gets the id of that span.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	c, r := otlp.New(t), newReceiver(t)
@@ -128,7 +127,7 @@ func TestTraces(t *testing.T) {
 	}
 	for name, want := range map[string]struct {
 		parent, path string
-		failed       int // of the first
+		failed       int // number of failed attempts
 	}{
 		"deliver billing": {intake[0].ID, "/billing", 2},
 		"step fulfil/pay": {run[0].ID, "/pay", 1},
@@ -162,8 +161,8 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// TestTracesBegin: an event that was sent in no valid trace begins one, which consumers
-// of queues and operators see as well.
+// TestTracesBegin: an event without a valid trace begins a new trace. Consumers of queues and
+// operators see the trace as well.
 func TestTracesBegin(t *testing.T) {
 	t.Parallel()
 	c, r := otlp.New(t), newReceiver(t)
@@ -188,7 +187,7 @@ func TestTracesBegin(t *testing.T) {
 	}
 }
 
-// TestTracesOff: whoever turns traces off has the sender's passed on as it came.
+// TestTracesOff: with traces turned off, the gateway passes on the sender's trace unchanged.
 func TestTracesOff(t *testing.T) {
 	t.Parallel()
 	for _, off := range []string{"OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none", "OTEL_EXPORTER_OTLP_ENDPOINT=", "OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318"} {
@@ -209,8 +208,8 @@ func TestTracesOff(t *testing.T) {
 	}
 }
 
-// TestTracesAreNoTrouble: with a collector that is of no use events are delivered, and
-// the gateway ends well and says what is the matter.
+// TestTracesAreNoTrouble: with an unusable collector, events are delivered, and the gateway
+// stops normally. The log has the reason.
 func TestTracesAreNoTrouble(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*otlp.Collector){
@@ -235,7 +234,7 @@ func TestTracesAreNoTrouble(t *testing.T) {
 	}
 }
 
-// TestTracesFromDotEnv: what an .env file says counts as what the environment does.
+// TestTracesFromDotEnv: the settings in an .env file work like those of the environment.
 func TestTracesFromDotEnv(t *testing.T) {
 	t.Parallel()
 	c, r := otlp.New(t), newReceiver(t)

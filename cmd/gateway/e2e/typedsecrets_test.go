@@ -16,7 +16,7 @@ import (
 // A typedSecret is a secret of Standard Webhooks as a user types it.
 type typedSecret struct {
 	name, secret string
-	library      bool // whether the library for JavaScript has a key for it
+	library      bool // whether the library for JavaScript accepts it
 }
 
 var typedSecrets = []typedSecret{
@@ -26,7 +26,7 @@ var typedSecrets = []typedSecret{
 	{"bare", base64.RawStdEncoding.EncodeToString([]byte(storyKey)), true},
 	{"hex", strings.Repeat("9f86d081884c7d65", 4), true},
 	{"word", "password", true},
-	{"word5", "plain", true}, // base64 has no five digits, and the library ignores the fifth
+	{"word5", "plain", true}, // five digits are no valid base64, and the library ignores the fifth
 	{"url-safe", "_-_-_-_-abcdefgh", false},
 	{"spaces", "two words", false},
 	{"unicode", "schlüssel", false},
@@ -34,8 +34,8 @@ var typedSecrets = []typedSecret{
 	{"private", "whsk_" + base64.StdEncoding.EncodeToString([]byte("a seed of an ed25519 key pair...")), false},
 }
 
-// secretsConfig has, for each secret, a handler that delivers to the receiver, and one that
-// delivers to a source of this gateway with the same secret.
+// secretsConfig has two handlers for each secret. One delivers to the receiver, the other to a
+// source of this gateway with the same secret.
 func secretsConfig() string {
 	var sources, handlers strings.Builder
 	for _, s := range typedSecrets {
@@ -49,9 +49,9 @@ func secretsConfig() string {
 		sources.String() + "handlers:\n" + handlers.String()
 }
 
-// TestTypedSecrets: with every secret a gateway accepts what a gateway delivers, and with each
-// that the library has a key for, the library accepts deliveries and the gateway accepts what
-// the library signs.
+// TestTypedSecrets: with every secret, a gateway accepts the deliveries of a gateway. If the
+// library accepts the secret, it also accepts deliveries of the gateway, and the gateway
+// accepts the library's signatures.
 func TestTypedSecrets(t *testing.T) {
 	t.Parallel()
 	clients := servers.Clients(t)

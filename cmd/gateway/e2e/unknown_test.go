@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// unknownConfig has a handler with a single attempt, and a place that gets alerts about dead
-// jobs.
+// unknownConfig has a handler with a single attempt, and a place for alerts about dead jobs.
 const unknownConfig = deathServer + `
 delivery: {timeout: 5s, default_retry: {max: 1, backoff: fixed, interval: 100ms}}
 handlers: {once: {source: app, url: "${RECEIVER}/once"}}
@@ -21,8 +20,8 @@ alerts: {url: "${RECEIVER}/dead", on: [dlq]}
 `
 
 // TestKilledBeforeSettle kills the gateway after the handler answered the last attempt with
-// 200, and before the gateway stored that. The handler did not fail: the attempt is
-// repeated, and the job does not die.
+// 200, and before the gateway stored the answer. The handler did not fail: the attempt is
+// repeated, and the job does not become dead.
 func TestKilledBeforeSettle(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -76,8 +75,8 @@ func TestKilledBeforeSettle(t *testing.T) {
 	}
 }
 
-// TestPayloadThatKills: an event whose delivery ends the process each time is given up
-// after three times, with an error that says so.
+// TestPayloadThatKills: an event whose delivery ends the process each time is given up after
+// three attempts. The error says so.
 func TestPayloadThatKills(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -106,8 +105,8 @@ func TestPayloadThatKills(t *testing.T) {
 	}
 }
 
-// TestLockedTable has PostgreSQL keep events waiting until the gateway gives up on them. The
-// database stores some of those events when the lock is gone. The sender repeats each
+// TestLockedTable locks a table of PostgreSQL until the gateway gives up on waiting events.
+// The database stores some of those events when the lock is gone. The sender repeats each
 // event, before and after the lock ends, and the gateway stores it once.
 func TestLockedTable(t *testing.T) {
 	t.Parallel()

@@ -17,13 +17,13 @@ const (
 	unreadMessages = 200
 	unreadSize     = 1<<20 - 100
 
-	// Containers of the compose files have 512 MiB, and the garbage collector keeps to 384
-	// MiB.
+	// Containers of the compose files have 512 MiB, and the garbage collector limits the heap
+	// to 384 MiB.
 	unreadMemory = 384 << 20
 )
 
-// TestUnreadReplies: consumers that receive large messages and read nothing do not fill the
-// memory. A consumer at another address gets messages meanwhile.
+// TestUnreadReplies: consumers that receive large messages and read none of them do not fill
+// the memory. A consumer at another address gets messages meanwhile.
 func TestUnreadReplies(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -68,7 +68,7 @@ func dialFrom(t *testing.T, from string, g *gateway) net.Conn {
 	return c
 }
 
-// receiveFrom receives up to five messages, and returns how many it got.
+// receiveFrom receives up to five messages, and returns their number.
 func receiveFrom(t *testing.T, from string, g *gateway) int {
 	t.Helper()
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext}, Timeout: 30 * time.Second}

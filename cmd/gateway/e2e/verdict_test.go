@@ -11,38 +11,38 @@ import (
 	"time"
 )
 
-// A serial names an event to the witness: it is in the body, so it survives
-// whatever the gateway does to ids.
+// A serial identifies an event for the witness. It is in the body, so it does not depend on
+// the gateway's ids.
 type serial uint64
 
-// A sighting is a delivery as the witness remembers it.
+// A sighting is a delivery in the notes of the witness.
 type sighting struct {
 	serial  serial
 	job     string
 	attempt int
-	life    int // which start of the gateway made it, as the delivery says
+	life    int // number of the gateway's start, from the delivery
 	at      time.Time
 }
 
-// A witness writes down what was sent, what was accepted, what was delivered and
-// when the gateway was killed. It keeps only the newest sighting of each event
-// and what was odd, so that a million events fit in memory.
+// A witness records which events were sent, accepted and delivered, and when the gateway was
+// killed. It keeps only the newest sighting of each event, and irregularities, so that a
+// million events fit into memory.
 type witness struct {
 	mu       sync.Mutex
 	sent     map[serial]bool
-	accepted map[serial]string // the event id of the answer
+	accepted map[serial]string // event id in the answer
 	last     map[serial]sighting
 	awaited  int // accepted and not delivered yet
 	repeats  []repeat
-	alien    []string          // deliveries of what was never sent
-	kills    map[int]time.Time // by life
-	misses   map[string]int    // posts that were not accepted, by what came instead
+	alien    []string          // deliveries of events that were never sent
+	kills    map[int]time.Time // time of the kill, by life
+	misses   map[string]int    // posts that were not accepted, by status or error
 }
 
-// A repeat is two deliveries of the same event, one after the other.
+// A repeat is two consecutive deliveries of the same event.
 type repeat struct{ first, second sighting }
 
-// wrong says what no failure of anybody explains.
+// wrong describes a repeat that no failure explains. It returns "" for other repeats.
 func (r repeat) wrong() string {
 	switch {
 	case r.first.job != r.second.job:
@@ -114,21 +114,21 @@ func (w *witness) counts() (accepted, delivered int) {
 	return len(w.accepted), len(w.last)
 }
 
-// idle reports whether everything that was accepted has been delivered.
+// idle reports whether all accepted events are delivered.
 func (w *witness) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.awaited == 0
 }
 
-// acceptedIDs are the event ids of all answers that were a yes.
+// acceptedIDs returns the event ids of all accepted events.
 func (w *witness) acceptedIDs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Collect(maps.Values(w.accepted))
 }
 
-// missing lists accepted events that were not delivered yet.
+// missing lists accepted events that are not delivered yet.
 func (w *witness) missing() []serial {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,8 +141,8 @@ func (w *witness) missing() []serial {
 	return missing
 }
 
-// twice lists deliveries that no promise allows for, whatever has failed: of an
-// attempt that was made before, or of one event under two jobs.
+// twice lists repeats that no failure explains: an attempt that was made before, or one event
+// under two jobs.
 func (w *witness) twice() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,19 +166,19 @@ func (w *witness) shares() map[int]int {
 	return shares
 }
 
-// A verdict is what the notes of a witness come to.
+// A verdict is the result of judging a witness.
 type verdict struct {
 	accepted, delivered, duplicates int
 	worst                           int // duplicates of one kill
 
 	lost        []serial // accepted and never delivered
 	unexpected  []string // delivered and never sent
-	unexplained []string // delivered again and not because of a kill
+	unexplained []string // delivered again, not because of a kill
 }
 
-// judge reads a witness's notes. A second delivery is explained by the end of the
-// life that made the first, if that was killed at most reach later: by then an
-// outcome is stored. No life makes the same delivery twice.
+// judge checks the notes of a witness. A kill explains a second delivery if it ended the life
+// that made the first delivery, at most reach after it: later, the outcome is stored. One life
+// never delivers an attempt twice.
 func (w *witness) judge(reach time.Duration) verdict {
 	v := verdict{lost: w.missing()}
 	v.accepted, v.delivered = w.counts()
@@ -218,7 +218,7 @@ func (v verdict) String() string {
 		v.accepted, v.delivered, len(v.lost), len(v.unexpected), v.duplicates, len(v.unexplained))
 }
 
-// check fails the test for everything that must not be, naming a few of each.
+// check fails the test for each kind of violation and names up to 5 examples.
 func (v verdict) check(t *testing.T, maxDuplicates int) {
 	t.Helper()
 	if v.accepted == 0 {
@@ -251,7 +251,7 @@ func TestVerdict(t *testing.T) {
 		name           string
 		sent, accepted []serial
 		seen           []seen
-		kills          []int // in milliseconds: the first one ends life 1
+		kills          []int // in milliseconds; the first one ends life 1
 		want           string
 	}{
 		{"all well", []serial{1, 2}, []serial{1, 2}, []seen{{1, "a", 1, 1, 1}, {2, "b", 1, 1, 2}}, nil,

@@ -16,16 +16,16 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// A sender is a provider of webhooks, and one that it posts.
+// A sender is a provider of webhooks, with one webhook.
 type sender struct {
-	provider  string // as servers.Clients knows it; its source has the same name
+	provider  string // its name in servers.Clients and of its source
 	secret    string
 	body      string
-	eventType string // what its event has to be called
-	delivery  string // the delivery id it has to get
+	eventType string // expected type of the event
+	delivery  string // expected delivery id
 }
 
-// The bodies are as spelled as JSON allows: what comes out must be what came in.
+// The bodies have unusual but valid JSON: a delivered body must be equal, byte for byte.
 var senders = []sender{
 	{
 		"github", githubSecret, `{"action": "opened", "issue":{"number": 1.50, "title":"5 \u20ac or 5 €"} }`,
@@ -81,12 +81,12 @@ func newWebhooks(t *testing.T) (*gateway, *receiver, *servers.ProviderClients) {
 	return g, r, clients
 }
 
-// signed is the sender's webhook as its library signs it at a time.
+// signed returns the sender's webhook, signed by its library at a time.
 func (s sender) signed(c *servers.ProviderClients, at time.Time) servers.Signed {
 	return c.Sign(servers.Posting{Provider: s.provider, Secret: s.secret, Body: s.body, ID: s.delivery, Type: s.eventType, At: at})
 }
 
-// postSigned posts what a provider's library made.
+// postSigned posts a webhook that a provider's library signed.
 func (g *gateway) postSigned(path string, s servers.Signed) answer {
 	g.t.Helper()
 	var headers []string
@@ -96,7 +96,7 @@ func (g *gateway) postSigned(path string, s servers.Signed) answer {
 	return g.post(path, s.Body, headers...)
 }
 
-// asSigned is a delivery as the providers' libraries take it.
+// asSigned converts a delivery into the form of the providers' libraries.
 func (d delivery) asSigned() servers.Signed {
 	headers := map[string]string{}
 	for name := range d.header {
@@ -105,7 +105,7 @@ func (d delivery) asSigned() servers.Signed {
 	return servers.Signed{Headers: headers, Body: d.body}
 }
 
-// An inspected event is one as "inspect --json" shows it.
+// inspected is an event as "inspect --json" shows it.
 type inspected struct {
 	Source         string            `json:"source"`
 	EventType      string            `json:"event_type"`
@@ -127,8 +127,8 @@ func wantAnswer(t *testing.T, what string, a answer, status int, body string) {
 	}
 }
 
-// TestProvidersWebhooks follows a webhook from the library that signed it to the
-// libraries that verify what the gateway makes of it.
+// TestProvidersWebhooks follows a webhook from the library that signed it to the libraries
+// that verify the gateway's deliveries.
 func TestProvidersWebhooks(t *testing.T) {
 	t.Parallel()
 	g, r, clients := newWebhooks(t)
@@ -139,7 +139,7 @@ func TestProvidersWebhooks(t *testing.T) {
 		wantAnswer(t, s.provider, first, 200, "Event received")
 		events[s.provider] = first.eventID()
 
-		// A sender that did not hear the answer signs again.
+		// A sender that got no answer signs again.
 		second := g.postSigned(path, s.signed(clients, now.Add(time.Second)))
 		wantAnswer(t, s.provider+" again", second, 200, "Duplicate event ignored")
 		if second.eventID() != first.eventID() || first.eventID() == "" {
@@ -175,14 +175,13 @@ func TestProvidersWebhooks(t *testing.T) {
 	}
 }
 
-// proofs are the headers that a signature is in or covers.
+// proofs returns the headers that contain a signature or are covered by one.
 func proofs(s servers.Signed) []string {
 	carried := []string{"content-type", "x-github-event", "x-github-delivery"}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.Headers)), func(name string) bool { return slices.Contains(carried, name) })
 }
 
-// TestEveryFlippedByte: no byte of a webhook that its provider signed can be
-// another one.
+// TestEveryFlippedByte: a change of any byte of a signed webhook makes the gateway refuse it.
 func TestEveryFlippedByte(t *testing.T) {
 	t.Parallel()
 	g, _, clients := newWebhooks(t)
@@ -201,7 +200,7 @@ func TestEveryFlippedByte(t *testing.T) {
 			for i := range good.Headers[name] {
 				bad := servers.Signed{Headers: maps.Clone(good.Headers), Body: s.body}
 				bad.Headers[name] = flip(bad.Headers[name], i)
-				// What it takes for a header to be no signature at all, see TestTamperedWebhooks.
+				// TestTamperedWebhooks covers headers that are no signature at all.
 				if a := g.postSigned(path, bad); a.status != 400 && a.status != 401 || a.body != "Invalid signature" {
 					t.Errorf("%s, %s: %s = %d %q, want 400 or 401 Invalid signature", s.provider, name, bad.Headers[name], a.status, a.body)
 				}
@@ -213,8 +212,8 @@ func TestEveryFlippedByte(t *testing.T) {
 	}
 }
 
-// A tampering changes the value of one header of a webhook; a change to "-" leaves
-// the header out.
+// A tampering changes the value of one header of a webhook; a change to "-" leaves the header
+// out.
 type tampering struct {
 	provider, name string
 	change         func(value string) string
@@ -227,11 +226,11 @@ func replace(old, with string) func(string) string {
 	return func(value string) string { return strings.Replace(value, old, with, 1) }
 }
 
-// cut leaves the end of a value.
+// cut returns a function that keeps the end of a value.
 func cut(from int) func(string) string { return func(value string) string { return value[from:] } }
 
-// other swaps the character at i for another digit, which both hexadecimal and
-// base64 have.
+// other returns a function that replaces the character at i by another digit, which is valid
+// in hexadecimal and base64.
 func other(i int) func(string) string {
 	return func(value string) string {
 		digit := "4"
@@ -242,14 +241,15 @@ func other(i int) func(string) string {
 	}
 }
 
-// respelled sets bits of the last character that careless decoders of base64 skip.
+// respelled sets bits of the last character that careless decoders of base64 ignore.
 func respelled(value string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	last := len(value) - len("=") - 1
 	return value[:last] + string(alphabet[strings.IndexByte(alphabet, value[last])+1]) + "="
 }
 
-// later adds a second to a time at the start of a value, after a prefix.
+// later returns a function that adds a second to a time at the start of a value, after a
+// prefix.
 func later(prefix, after string) func(string) string {
 	return func(value string) string {
 		seconds, rest, _ := strings.Cut(strings.TrimPrefix(value, prefix), after)
@@ -299,7 +299,8 @@ var tamperings = []tampering{
 	{"slack", "x-slack-signature", cut(len("v0=")), 400},
 }
 
-// TestTamperedWebhooks: a wrong proof is 401, one that cannot be read 400.
+// TestTamperedWebhooks: the gateway answers 401 to a wrong signature, and 400 to an unreadable
+// one.
 func TestTamperedWebhooks(t *testing.T) {
 	t.Parallel()
 	g, _, clients := newWebhooks(t)
@@ -325,7 +326,8 @@ func TestTamperedWebhooks(t *testing.T) {
 	}
 }
 
-// TestOldWebhooks: a proof that covers a time is good for five minutes, both ways.
+// TestOldWebhooks: a signature that covers a time is valid for five minutes before and after
+// it.
 func TestOldWebhooks(t *testing.T) {
 	t.Parallel()
 	g, _, clients := newWebhooks(t)
@@ -346,8 +348,8 @@ func TestOldWebhooks(t *testing.T) {
 	}
 }
 
-// TestSlackAsksFirst: before it sends events Slack wants a text back, and only a
-// request that Slack signed gets it.
+// TestSlackAsksFirst: Slack sends a text and expects it in the answer before it sends events.
+// The gateway answers only a request that Slack signed.
 func TestSlackAsksFirst(t *testing.T) {
 	t.Parallel()
 	g, _, clients := newWebhooks(t)
@@ -366,12 +368,12 @@ func TestSlackAsksFirst(t *testing.T) {
 	}
 }
 
-// ownTypes are the types that samples name in their signed payloads. These types come before
-// any header, and so before the type that "send" gets.
+// ownTypes are the types in the signed payloads of samples. The gateway prefers them to any
+// header, and so to the type given to "send".
 var ownTypes = map[string]string{"stripe": "invoice.paid", "standardwebhooks": "contact.created", "slack": "app_mention"}
 
-// TestSendSignsLikeTheProviders: what "send" signs for a source, the provider's
-// own library takes for its own, and the gateway does.
+// TestSendSignsLikeTheProviders: the provider's own library and the gateway accept the
+// signatures of "send".
 func TestSendSignsLikeTheProviders(t *testing.T) {
 	t.Parallel()
 	g, r, clients := newWebhooks(t)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// workflowConfig goes through every type of step. A step's one attempt must outlive
-// kills, so that any run that fails shows a defect.
+// workflowConfig has every type of step. A step's only attempt must survive kills, so any
+// failed run shows a defect.
 const workflowConfig = `
 server:
   host: 127.0.0.1
@@ -45,7 +45,7 @@ workflows:
       - {name: reject, url: "${RECEIVER}/reject"}
 `
 
-// A workflowRun is one as the command line shows it.
+// A workflowRun is a run as the command line shows it.
 type workflowRun struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -61,12 +61,12 @@ func (g *gateway) runs(flags ...string) []workflowRun {
 	return out.Runs
 }
 
-// shop answers the steps of workflowConfig, and comes back to those who ask.
+// shop answers the steps of workflowConfig, and sends the callbacks.
 type shop struct {
 	mu sync.Mutex
-	// checks counts the calls of the first step by key: the first one of each fails.
+	// checks counts the calls of the first step by key: the first call of each key fails.
 	checks  map[string]int
-	waiting map[string]string // where callbacks go that were not taken yet, by run
+	waiting map[string]string // URLs of callbacks that are not accepted yet, by run
 }
 
 func newShop(r *receiver) *shop {
@@ -106,7 +106,7 @@ func (s *shop) ask(_ int, w http.ResponseWriter, req *http.Request) {
 	s.waiting[notice.Run] = notice.URL
 }
 
-// answer posts the callbacks that wait; those that nobody takes now wait on.
+// answer posts the waiting callbacks; a refused callback stays in waiting.
 func (s *shop) answer() {
 	s.mu.Lock()
 	all := map[string]string{}
@@ -131,9 +131,8 @@ func (s *shop) answer() {
 	}
 }
 
-// TestWorkflowKills: runs of workflows come to their ends with the right output,
-// however often the gateway is killed, and a call that is made twice was under way
-// at a kill.
+// TestWorkflowKills: runs of workflows complete with the right output, for any number of
+// kills. A call that is made twice was under way at a kill.
 func TestWorkflowKills(t *testing.T) {
 	r := newReceiver(t)
 	s := newShop(r)
@@ -183,7 +182,7 @@ func TestWorkflowKills(t *testing.T) {
 		}
 		for key, made := range calls {
 			if path == "/check" {
-				made = made[1:] // each fails once
+				made = made[1:] // the first call of each key fails
 			}
 			if len(made) == 0 {
 				t.Errorf("%s: call %s was not made again after it had failed", path, key)
@@ -208,13 +207,13 @@ func TestWorkflowKills(t *testing.T) {
 	}
 }
 
-// between tells whether a call was under way when an outage began, or its outcome, and was
-// made again since.
+// between reports whether an outage explains that a call was made again: the call, or the
+// settling of its outcome, was under way when the outage began.
 func (o outage) between(first, second delivery) bool {
 	return first.at.After(o.from.Add(-settleReach)) && first.at.Before(o.to) && second.at.After(o.from)
 }
 
-// judgeNotices looks at the last call of each run, which shows all that its steps made.
+// judgeNotices checks the last call of each run, which contains the output of all its steps.
 func judgeNotices(t *testing.T, notices []delivery, events int) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -21,22 +21,22 @@ import (
 	"github.com/eventgateway/gateway/infra/test/dnsrig"
 )
 
-// A world is a network in which every address there is, public ones too, is this
-// machine, and where one DNS server knows all names. Whoever connects to anything
-// is seen, and nothing leaves it.
+// A world is a network namespace in which every address, public ones too, is this machine, and
+// one DNS server resolves all names. The test sees each connection, and no packet leaves the
+// machine.
 type world struct {
 	t    *testing.T
-	path string      // of the network's namespace
-	do   chan func() // run where sockets are this world's
+	path string      // of the network namespace
+	do   chan func() // run on a thread of this network namespace
 	over chan struct{}
 
-	hosts, resolv string // files to be seen by who lives here
+	hosts, resolv string // files in place of /etc/hosts and /etc/resolv.conf
 
 	mu   sync.Mutex
-	seen []netip.AddrPort // that were connected to
+	seen []netip.AddrPort // addresses of connections
 }
 
-// nameserver is where a world's DNS server is.
+// nameserver is the address of a world's DNS server.
 const nameserver = "127.0.0.53"
 
 // newWorld needs the rights to make a network and to mount.
@@ -79,7 +79,7 @@ func newWorld(t *testing.T, zone dnsrig.Zone) *world {
 	return w
 }
 
-// name makes the server that knows all names, and the files that lead to it.
+// name starts the DNS server that resolves all names, and writes the files that name it.
 func (w *world) name(zone dnsrig.Zone) {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -96,8 +96,8 @@ func (w *world) name(zone dnsrig.Zone) {
 	})
 }
 
-// within runs f where sockets are this world's, and waits for it. It does nothing
-// once the test is over.
+// within runs f on a thread of this network, and waits for it. It does nothing after the end
+// of the test.
 func (w *world) within(f func()) {
 	done := make(chan struct{})
 	select {
@@ -107,8 +107,7 @@ func (w *world) within(f func()) {
 	}
 }
 
-// listen answers every request to a port, of whatever address, with 200, and
-// notes the address that was meant.
+// listen answers every request to a port, at any address, with 200, and records the address.
 func (w *world) listen(port int) {
 	w.t.Helper()
 	w.within(func() {
@@ -121,7 +120,7 @@ func (w *world) listen(port int) {
 	})
 }
 
-// noting notes whom its connections were meant for.
+// noting records the local addresses of its connections.
 type noting struct {
 	net.Listener
 	w *world
@@ -139,8 +138,8 @@ func (n *noting) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// connected returns what was connected to since it was last asked, each once, and
-// how often in all.
+// connected returns the addresses of connections since its last call, each once, and the
+// number of connections.
 func (w *world) connected() (to []string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +151,7 @@ func (w *world) connected() (to []string, n int) {
 	return slices.Compact(to), n
 }
 
-// command is one that is run here.
+// command returns a command line that runs in this world.
 func (w *world) command(c command) command {
 	const script = `mount --bind "$1" /etc/hosts && mount --bind "$2" /etc/resolv.conf && shift 2 && exec "$@"`
 	c.args = append([]string{"--net=" + w.path, "unshare", "-m", "sh", "-c", script, "sh", w.hosts, w.resolv, binary}, c.args...)
@@ -160,7 +159,7 @@ func (w *world) command(c command) command {
 	return c
 }
 
-// start starts a gateway here, and brings requests from outside to its port.
+// start starts a gateway in this world, and forwards requests from outside to its port.
 func (w *world) start(g *gateway) {
 	w.t.Helper()
 	g.process = spawn(w.t, w.command(g.command("start")))
@@ -173,7 +172,7 @@ func (w *world) start(g *gateway) {
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				return // closed
+				return // the listener is closed
 			}
 			go w.forward(c, g.port)
 		}
@@ -199,7 +198,7 @@ func (w *world) forward(c net.Conn, port int) {
 	_, _ = io.Copy(c, inner)
 }
 
-// TestWorld: the world sees what is dialled, and nothing else.
+// TestWorld: the world records each dialled address, and no other.
 func TestWorld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(string, int) []string { return []string{"192.0.2.7"} })

@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// An animal is a handler with manners of its own, and what is to become of a job
-// that it gets.
+// An animal is a handler with unusual behaviour, and the expected state of a job that it gets.
 type animal struct {
 	name string
 	url  string
 	grpc bool
 	code int    // status code of each attempt, 0 for none
-	want string // how the last error begins, "" for a success
+	want string // beginning of the last error, "" for a success
 
-	// wait is the least and the most time until the next attempt; zero means what
-	// zooConfig says: an hour, give or take a fifth of it.
+	// wait is the least and the most time until the next attempt. Zero means the interval of
+	// zooConfig: an hour, within 20 %.
 	wait [2]time.Duration
 }
 
-// ends tells whether a second attempt is worth waiting for.
+// ends reports whether the test waits for a second attempt.
 func (a animal) ends() bool { return a.wait[1] == 0 }
 
-// An animal is kept twice: to see what it is given after the first attempt, and,
-// unless that would take hours, how it ends after the second.
+// Each animal has two handlers. The handler with the suffix -waits shows the state after the
+// first attempt. The handler with the suffix -ends shows the end after the second attempt,
+// unless that would take hours.
 const (
 	zooConfig = `
 server:
@@ -49,7 +49,7 @@ handlers:
   %s-waits: {source: app, url: "%s", type: %s, retry: {max: 3, backoff: fixed, interval: 1h}}`
 )
 
-// TestZoo shows every animal one event.
+// TestZoo sends one event to every animal.
 func TestZoo(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -88,7 +88,7 @@ func TestZoo(t *testing.T) {
 	g.ledger().check(jobs)
 }
 
-// awaitJobs waits until every job is completed, dead, or as orElse says.
+// awaitJobs waits until every job is completed or dead, or orElse returns true for it.
 func (g *gateway) awaitJobs(limit time.Duration, orElse func(job) bool) {
 	g.t.Helper()
 	waits := func(j job) bool { return j.Status != "completed" && j.Status != "dead" && !orElse(j) }
@@ -101,7 +101,7 @@ func (g *gateway) awaitDone(limit time.Duration) {
 	g.awaitJobs(limit, func(job) bool { return false })
 }
 
-// A story is a job as "inspect --json" tells it.
+// A story is a job as "inspect --json" shows it.
 type story struct {
 	Handler     string `json:"handler"`
 	Status      string `json:"status"`
@@ -127,7 +127,7 @@ func (m *moment) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// storiesOf tells of an event's jobs by handler.
+// storiesOf returns the jobs of an event by handler.
 func (g *gateway) storiesOf(event string) map[string]story {
 	g.t.Helper()
 	var e struct{ Jobs []story }
@@ -139,8 +139,8 @@ func (g *gateway) storiesOf(event string) map[string]story {
 	return told
 }
 
-// checkEnd: a success needs one attempt and is completed, a failure has two that
-// both say why, and is dead. Either tells when its last attempt was due.
+// checkEnd checks a finished job. A success is completed after one attempt. A failure is dead
+// after two attempts with an error each. Both have the time at which the last attempt was due.
 func (a animal) checkEnd(t *testing.T, s story) {
 	t.Helper()
 	status, attempts := "completed", 1
@@ -156,7 +156,7 @@ func (a animal) checkEnd(t *testing.T, s story) {
 	}
 }
 
-// checkWait: a failure waits for its second attempt as long as it should.
+// checkWait checks the wait of a failed job for its second attempt.
 func (a animal) checkWait(t *testing.T, s story) {
 	t.Helper()
 	if a.want == "" {
@@ -194,7 +194,7 @@ func (a animal) checkAttempts(t *testing.T, s story, n int) {
 	}
 }
 
-// checkPrinted: what people read says the same.
+// checkPrinted checks the output for people.
 func (a animal) checkPrinted(t *testing.T, list, inspected string) {
 	t.Helper()
 	kept := map[string][]string{a.name + "-waits": {"retryable", "1/3"}}
@@ -229,7 +229,7 @@ func lineWith(text, word string) string {
 	return ""
 }
 
-// TestRetryAfterIsWaitedFor: what is asked for is kept to the second.
+// TestRetryAfterIsWaitedFor: the gateway waits for the time in Retry-After, to the second.
 func TestRetryAfterIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -256,7 +256,7 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 	g.ledger().check(2)
 }
 
-// allAnimals opens the cages.
+// allAnimals starts all animals.
 func allAnimals(t *testing.T, r *receiver) []animal {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	hour := func(h float64) [2]time.Duration {
@@ -306,7 +306,7 @@ func allAnimals(t *testing.T, r *receiver) []animal {
 		raw("huge-header", 0, "protocol: server response headers exceeded 65536 bytes", talks(ok, "X: "+strings.Repeat("x", 1<<20)+"\r\n\r\n")),
 		raw("half-a-body", 200, "", talks(ok, "Content-Length: 100\r\n\r\nthanks")),
 		raw("half-a-failure", 500, "status: 500 Internal Server Error", talks("HTTP/1.1 500 No\r\nContent-Length: 100\r\n\r\noops")),
-		raw("adds", 200, "", func(c net.Conn) { // what net/http would log
+		raw("adds", 200, "", func(c net.Conn) { // net/http would log this
 			talks(ok, "Content-Length: 6\r\n\r\nthanks", "and a s3cret")(c)
 			_, _ = io.Copy(io.Discard, c)
 		}),
@@ -333,7 +333,7 @@ func allAnimals(t *testing.T, r *receiver) []animal {
 		animal{name: "too-late", url: r.url() + "/too-late", want: "timeout: no answer within 2s"})
 }
 
-// polite is an animal that answers in good form.
+// polite is an animal with valid HTTP answers.
 func polite(r *receiver, a animal, headers ...string) animal {
 	path := "/" + a.name
 	a.url = r.url() + path + "?token=s3cret"
