@@ -248,9 +248,9 @@ func within(limit time.Duration, cond func() bool) bool {
 	return true
 }
 
-// nobody returns an unprivileged user if the tests run as root. Otherwise it returns nil,
+// unprivileged returns an unprivileged user if the tests run as root. Otherwise it returns nil,
 // which means the same user.
-func nobody() *syscall.Credential {
+func unprivileged() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
 	}

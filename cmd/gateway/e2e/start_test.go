@@ -180,7 +180,7 @@ func TestUnwritableDatabase(t *testing.T) {
 			chmod(t, filepath.Join(dir, "gateway.yaml"), 0o644)
 			chmod(t, dir, 0o755)
 			c := g.command("start")
-			c.dir, c.user = dir, nobody()
+			c.dir, c.user = dir, unprivileged()
 			checkRefused(t, g, c, []string{"data/gateway.db", "permission denied"}, 1)
 		})
 	}
