@@ -70,8 +70,8 @@ type system struct {
 	start func(setup) (proc.Spec, error)
 }
 
-// gateway is the real binary with the configuration of a user who set only the values that
-// the run needs.
+// gateway is the real binary with the configuration of a user: it has only the settings
+// that the run needs.
 func gateway(binary string) system {
 	return system{gatewayName, func(s setup) (proc.Spec, error) {
 		file := filepath.Join(s.dir, "gateway.yaml")

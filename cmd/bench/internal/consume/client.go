@@ -24,14 +24,14 @@ type Client struct {
 	forget  func() bool
 }
 
-// Dial connects to the API of a queue at host:port. Its receives wait for messages
-// as long as told, in whole milliseconds. When ctx ends, so does what is under way.
+// Dial connects to the API of a queue at host:port. Its receives wait up to wait for
+// messages, in whole milliseconds. When ctx ends, calls under way end too.
 func Dial(ctx context.Context, addr, queue string, wait time.Duration) (*Client, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", addr, err)
 	}
-	// A read that waits for an answer looks at nothing else.
+	// A read that waits for an answer does not watch ctx.
 	forget := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	return &Client{
 		conn: conn, replies: wire.NewReader(conn), addr: addr,
@@ -98,9 +98,9 @@ const (
 	receiptKey = `"receipt":"`
 )
 
-// messages finds receipts and sequence numbers in a reply. It looks for the two
-// fields, which none of our payloads contains, and leaves the rest unparsed: a
-// parser would take as long as the reply does.
+// messages finds receipts and sequence numbers in a reply. It searches for the two fields,
+// which no payload of the benchmark contains, and leaves the rest unparsed: a parser would
+// take as long as the reply does.
 func messages(body []byte) (found []Message, err error) {
 	for payloads, receipts := body, body; ; {
 		var payload, receipt bool
@@ -121,7 +121,7 @@ func messages(body []byte) (found []Message, err error) {
 	}
 }
 
-// between is what stands between a text and a character, empty if not there.
+// between returns the text between before and after, empty if they are not there.
 func between(b []byte, before string, after byte) []byte {
 	_, rest, _ := bytes.Cut(b, []byte(before))
 	text, _, _ := bytes.Cut(rest, []byte{after})

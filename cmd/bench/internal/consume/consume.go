@@ -1,10 +1,9 @@
-// Package consume empties queues: consumers receive messages and ack them until
-// all are acked, and what each message saw is counted.
+// Package consume empties queues: consumers receive messages and ack them until all are
+// acked. It counts the times and the faults of the messages.
 //
-// What a consumer talks to is behind an interface, so that one loop drives the
-// gateway's API and the tables that it is compared with. The consumer of the API is
-// a raw socket, as in load, because it shares the machine with the system that it
-// measures.
+// Consumers are behind an interface, so that one loop drives the gateway's API and the
+// tables with which it is compared. The consumer of the API is a raw socket, as in load,
+// because it shares the machine with the system that it measures.
 //
 // It imports event, wire and the standard library.
 package consume
@@ -18,10 +17,10 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/event"
 )
 
-// A Message is one that was received.
+// A Message is a received message.
 type Message struct {
-	Seq     int    // of its payload, below 0 for none of ours
-	Receipt string // what it is acked by
+	Seq     int    // of its payload; negative for a payload of another origin
+	Receipt string // the text that acks it
 }
 
 // A Consumer receives messages and acks them.
@@ -33,7 +32,7 @@ type Consumer interface {
 	Ack(ctx context.Context, messages []Message) (int, error)
 }
 
-// Plan says what to consume.
+// Plan selects the messages of a run.
 type Plan struct {
 	First int           // sequence number of the first message
 	Count int           // number of messages
@@ -41,7 +40,7 @@ type Plan struct {
 	Stall time.Duration // without a message, the rest is lost
 }
 
-// Result is what a run saw. Times are of event.Nanos.
+// Result is the result of a run. Times are of event.Nanos.
 type Result struct {
 	Start, End int64
 	Received   []int64 // by sequence number minus Plan.First, 0 for never
@@ -56,8 +55,8 @@ func (r *Result) Rate() float64 {
 	return float64(r.Acked) / time.Duration(max(1, r.End-r.Start)).Seconds()
 }
 
-// Run lets consumers loop side by side, each receiving and acking, and returns when
-// all messages have been received and acked, no more come or ctx ends.
+// Run lets consumers loop side by side, each receiving and acking. It returns when all
+// messages have been received and acked, when no more come, or when ctx ends.
 func Run(ctx context.Context, consumers []Consumer, p Plan) *Result {
 	r := &run{plan: p, Result: Result{Start: event.Nanos(), Received: make([]int64, p.Count)}}
 	r.last = r.Start
@@ -69,13 +68,13 @@ func Run(ctx context.Context, consumers []Consumer, p Plan) *Result {
 	return &r.Result
 }
 
-// run is what the consumers of a run have in common.
+// run is the state that the consumers of a run share.
 type run struct {
 	plan Plan
 	mu   sync.Mutex
 	Result
 	unique int   // messages received so far
-	last   int64 // when one was
+	last   int64 // when the last one was received
 }
 
 func (r *run) fail(err error) {
@@ -106,7 +105,7 @@ func (r *run) consume(ctx context.Context, c Consumer) error {
 	return ctx.Err()
 }
 
-// more tells whether there is something left to wait for.
+// more reports whether a message is still expected.
 func (r *run) more() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

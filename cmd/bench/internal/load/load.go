@@ -1,11 +1,10 @@
 // Package load posts events to a system and measures how it accepts them.
 //
-// A run is bounded by its number of events and by a deadline. In a closed loop
-// every connection posts its next event as soon as the last one is answered;
-// with a rate, events leave on a fixed timetable whatever the answers do. Each
-// connection is one goroutine on a raw socket with a prebuilt request, because
-// generator, system and sink share the machine: what the generator burns, the
-// system lacks.
+// A run is bounded by its number of events and by a deadline. In a closed loop every
+// connection posts its next event as soon as the last one is answered. With a rate, events
+// leave on a fixed timetable, independent of the answers. Each connection is one goroutine
+// on a raw socket with a prebuilt request. Generator, system and sink share the machine, so
+// CPU time of the generator is missing to the system.
 //
 // It imports event, wire and the standard library.
 package load
@@ -22,7 +21,7 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/wire"
 )
 
-// Plan says what to post.
+// Plan is the load of a run.
 type Plan struct {
 	Addr    string        // host:port of the system
 	Path    string        // where events are posted
@@ -34,8 +33,8 @@ type Plan struct {
 	Timeout time.Duration // of the whole run
 }
 
-// Result is what a run saw. Times are of event.Nanos, indexed by sequence number
-// minus Plan.First; an event that was not accepted has a zero in Answered.
+// Result is the result of a run. Times are of event.Nanos, indexed by sequence number minus
+// Plan.First. An event that was not accepted has a zero in Answered.
 type Result struct {
 	Start, End int64
 	Sent       []int64
@@ -63,9 +62,9 @@ func (r *Result) Rate() float64 {
 	return float64(r.Accepted) / time.Duration(r.End-r.Start).Seconds()
 }
 
-// Run posts the plan's events and returns when all are answered, the deadline
-// has passed or ctx ends. Its error says that not even a connection was made;
-// everything later is in the result.
+// Run posts the plan's events and returns when all are answered, the deadline has passed or
+// ctx ends. An error means that no connection could be made; all later failures are in the
+// result.
 func Run(ctx context.Context, p Plan) (*Result, error) {
 	clients, err := dial(ctx, p)
 	if err != nil {
@@ -76,8 +75,8 @@ func Run(ctx context.Context, p Plan) (*Result, error) {
 			_ = c.conn.Close()
 		}
 	}()
-	// Closing the connections is what ends a run early: a read that waits for an
-	// answer looks at nothing else.
+	// Setting a deadline on the connections ends a run early: a read that waits for an
+	// answer does not watch ctx.
 	stop := context.AfterFunc(ctx, func() {
 		for _, c := range clients {
 			_ = c.conn.SetDeadline(time.Unix(1, 0))
@@ -117,8 +116,8 @@ func dial(ctx context.Context, p Plan) ([]*client, error) {
 	return clients, nil
 }
 
-// shared is the state that a run's connections have in common. The slices of the
-// result need no lock: each index belongs to the connection that drew it.
+// shared is the state that a run's connections share. The slices of the result need no
+// lock: each index belongs to the connection that drew it.
 type shared struct {
 	plan  Plan
 	res   *Result
@@ -167,8 +166,8 @@ func newClient(conn net.Conn, p Plan) *client {
 	return &client{conn: conn, replies: wire.NewReader(conn), request: request, body: request[len(request)-len(body):]}
 }
 
-// post draws events until none is left. index and of tell an open loop which
-// beats of the timetable are this connection's.
+// post draws events until none is left. In an open loop, index and of select this
+// connection's part of the timetable.
 func (c *client) post(ctx context.Context, s *shared, index, of int) error {
 	if s.plan.Rate > 0 {
 		return c.onTime(ctx, s, index, of)

@@ -1,5 +1,5 @@
-// Package machine says on what a benchmark ran: processor, medium, and how much
-// of the processor went to others meanwhile. A figure without these says little;
+// Package machine describes the machine of a benchmark: processor, medium, and the share of
+// the processor that other processes used meanwhile. A figure without these says little;
 // the same disk has synced 160 and 10,000 times a second within an hour.
 //
 // Everything is read from Linux's /proc; elsewhere the answers are "unknown".
@@ -125,7 +125,7 @@ func Usage() (CPU, error) {
 	return usage(string(text))
 }
 
-// Since is what was spent after an earlier reading.
+// Since returns the time that was spent after an earlier reading.
 func (c CPU) Since(earlier CPU) CPU {
 	return CPU{c.Busy - earlier.Busy, c.Steal - earlier.Steal, c.Total - earlier.Total}
 }

@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// datasync is what SQLite calls for each commit.
+// datasync makes the system call that SQLite makes for each commit.
 func datasync(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }

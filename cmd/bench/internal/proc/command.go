@@ -12,14 +12,14 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/event"
 )
 
-// Ran is what a command took from exec to exit.
+// Ran is the result of a command.
 type Ran struct {
 	Took time.Duration
-	Peak int64 // of the resident set in bytes, as it was last seen; 0 if it ended at once
+	Peak int64 // of the resident set in bytes, at the last reading; 0 if the command ended at once
 }
 
-// lookEvery is how often the memory of a command is looked at. The kernel keeps the
-// highest, so that only what came after the last look is missed.
+// lookEvery is how often the memory of a command is read. The kernel keeps the highest
+// value, so only an increase after the last reading is missed.
 const lookEvery = 10 * time.Millisecond
 
 // Run runs a command, whose output goes nowhere, and waits for it. Of a Spec it needs no

@@ -1,5 +1,5 @@
-// Package proc runs the system under test as a process of its own, so that its
-// CPU time and memory can be told from the benchmark's, whatever the system is.
+// Package proc runs the system under test as a process of its own, so that its CPU time and
+// memory are separate from the benchmark's.
 //
 // It imports event, wire, the standard library and x/sys.
 package proc
@@ -32,11 +32,11 @@ const (
 	tail         = 2 << 10 // bytes of the log shown with a failure
 )
 
-// Spec says how to start a system.
+// Spec has the settings for starting a system.
 type Spec struct {
 	Path string   // of the executable
 	Args []string // without the executable
-	Env  []string // added to what the benchmark passes on
+	Env  []string // in addition to the benchmark's own environment
 	Dir  string   // working directory; its output goes to Dir/log
 	Addr string   // host:port where GET /health answers 200 once it is ready
 }
@@ -171,7 +171,7 @@ func (c *Child) said() string {
 // CPU is the time that all the child's threads have used, user and system.
 func (c *Child) CPU() (time.Duration, error) { return cpuTime(c.cmd.Process.Pid) }
 
-// OwnCPU is the same of the calling process.
+// OwnCPU returns the same for the calling process.
 func OwnCPU() (time.Duration, error) { return cpuTime(os.Getpid()) }
 
 // Memory is the resident set in bytes, now and at its highest.

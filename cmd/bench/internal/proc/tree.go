@@ -14,8 +14,8 @@ import (
 // that Go runs on.
 const tick = 10 * time.Millisecond
 
-// TreeCPU is the time that a process and all below it have used, user and system,
-// with what ended children of theirs had used. It counts in steps of 10 ms.
+// TreeCPU returns the time that a process and all its descendants have used, user and
+// system. It includes the time of their ended children. It counts in steps of 10 ms.
 func TreeCPU(pid int) (time.Duration, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

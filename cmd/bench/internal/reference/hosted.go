@@ -24,8 +24,8 @@ const (
 		RETURNING id, attempt, (SELECT payload FROM events WHERE events.id = event_id) AS payload`
 )
 
-// hosted is SQL over HTTP: a commit is a request, and what waits while one is
-// under way joins the next.
+// hosted is SQL over HTTP. A commit is one request, and events that wait while one is under
+// way join the next.
 type hosted struct {
 	unlocked
 	client     *http.Client
@@ -68,7 +68,7 @@ func (s *hosted) accept(batch []*post) error {
 	return err
 }
 
-// ends leaves out what only the events need.
+// ends leaves out the values that only the events need.
 func ends(rows [][5]string) [][5]string {
 	out := make([][5]string, len(rows))
 	for i, r := range rows {
@@ -121,8 +121,8 @@ type statement struct {
 	Params []any  `json:"params,omitempty"`
 }
 
-// send runs statements in one transaction and returns the rows of each. The call
-// is that of https://developers.cloudflare.com/api/resources/d1/subresources/database/methods/raw/.
+// send runs statements in one transaction and returns the rows of each. It calls
+// https://developers.cloudflare.com/api/resources/d1/subresources/database/methods/raw/.
 func (s *hosted) send(batch ...statement) ([][]json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"batch": batch})
 	if err != nil {

@@ -10,37 +10,36 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/event"
 )
 
-// A Queue is a table that several consumers take messages from: the plain SQL that
-// stands where a queue of the gateway would. Taking a message makes it invisible for
-// a while, acking it deletes its row, and each is a commit of its own. It is safe for
-// concurrent use.
+// A Queue is a table from which several consumers take messages: the plain SQL that the
+// gateway's queue is compared with. Taking a message makes it invisible for a while, acking
+// it deletes its row, and each is a commit of its own. It is safe for concurrent use.
 type Queue interface {
 	consume.Consumer
 
-	// Fill puts in messages with the sequence numbers from first on, of so many bytes.
+	// Fill inserts messages of size bytes with the sequence numbers from first on.
 	Fill(ctx context.Context, first, count, size int) error
 
 	Close() error
 }
 
-// QueueConfig says where a queue's table is to be.
+// QueueConfig has the settings of a queue's table.
 type QueueConfig struct {
 	Driver    string // sqlite, postgres, mysql or hosted_sql
 	URL       string // as in a Config
 	Token     string // of hosted_sql
-	Consumers int    // at most so many at a time
+	Consumers int    // maximum at a time
 	Order     string // ByID or ByDue; on PostgreSQL only
 }
 
-// How consumers find messages. By id they go through the primary key and step over
-// what is invisible: taking writes no index entry then. By due there is an index of
-// times, as needed where many wait for theirs.
+// How consumers find messages. By id they use the primary key and step over invisible rows;
+// taking then writes no index entry. By due time they use an index of times, which is
+// necessary where many messages wait for their time.
 const (
 	ByID  = "by id"
 	ByDue = "by due time"
 )
 
-// visibility is how long a message that was taken is invisible, in milliseconds.
+// visibility is for how long a taken message is invisible, in milliseconds.
 const visibility = 30_000
 
 // fillBatch is how many messages are put in at once.

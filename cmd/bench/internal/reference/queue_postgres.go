@@ -12,8 +12,8 @@ import (
 const postgresQueue = `CREATE TABLE q (id bigint PRIMARY KEY, payload text NOT NULL, visible_at timestamptz NOT NULL DEFAULT now(), attempt int NOT NULL DEFAULT 0)
 	WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);`
 
-// What is picked is pinned by row address, and the plan by the settings of a
-// connection: see pinned.
+// Picked rows are addressed by row address, which pins that plan. The settings of a
+// connection pin the other: see pinned.
 const (
 	postgresReceiveByID = `UPDATE q SET visible_at = now() + $2 * interval '1 ms', attempt = attempt + 1 WHERE ctid = ANY(ARRAY(
 		SELECT ctid FROM q WHERE visible_at <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING id, payload`

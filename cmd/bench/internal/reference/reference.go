@@ -1,19 +1,19 @@
-// Package reference is the least code that does what the gateway does: POST,
-// durable event and job, claim, signed POST, completion with an attempt row. It
-// has no features and no configuration, but it keeps the same promises: 2xx only
-// after the commit is on stable storage, nothing lost over a crash.
+// Package reference is the least code that does the work of the gateway: POST, durable
+// event and job, claim, signed POST, completion with an attempt row. It has no features and
+// no configuration, but it keeps the same promises: 2xx only after the commit is on stable
+// storage, and no loss in a crash.
 //
-// It exists to be divided by. The gateway's figure over this one, taken in the
-// same minutes on the same server, is the price of the gateway's features; an
-// absolute figure would mostly tell the speed of the disk.
+// The gateway's figure is divided by this one's. Taken in the same minutes on the same
+// server, the ratio is the price of the gateway's features. An absolute figure would mostly
+// be the speed of the disk.
 //
-// So it does in each database what is best there, with the same driver as the
-// gateway and net/http on both sides. Two ideas carry the speed everywhere: group
-// commit (what waits while a batch is being written becomes the next batch, never
-// a timer) and claims of as many jobs as there are free slots, in the commit that
-// settles the last ones. Claiming within the intake's commit would be faster
-// still and is left out, because a worker elsewhere cannot. Each database has a
-// file with the rest:
+// So it does the work in the best way for each database, with the same driver as the
+// gateway and net/http on both sides. Two ideas give the speed everywhere. One is group
+// commit: events that wait while a batch is being written become the next batch, without a
+// timer. The other is that a claim takes as many jobs as there are free slots, in the
+// commit that settles the last ones. Claiming within the intake's commit would be faster
+// still. It is left out, because a worker in another process cannot do it. Each database
+// has a file with the rest:
 //
 //   - SQLite: one connection, prepared statements, synchronous=FULL.
 //   - PostgreSQL: rows as arrays, one statement a commit, the claim's plan pinned
@@ -23,8 +23,8 @@
 //     one claimer.
 //   - SQL over HTTP: one request a commit, rows as JSON.
 //
-// A [Queue] is the same for consumers who pull: the table that one would write for
-// them, each database in a queue file of its own.
+// A [Queue] is the same for consumers that pull: a plain table, in a queue file for each
+// database.
 //
 // Without committers each request is a transaction of its own, on a pool of
 // connections: the plain design that group commit is compared with.
@@ -62,8 +62,8 @@ type Config struct {
 	Slots  int    // deliveries at a time, 0 for intake alone
 	Key    []byte // of the signature
 
-	// Committers is how many groups are written at the same time, 0 for a
-	// transaction a request. On SQLite they take turns.
+	// Committers is how many groups are written at the same time, 0 for a transaction a
+	// request. On SQLite they take turns.
 	Committers int
 	Pool       int // connections without committers
 }
@@ -121,7 +121,7 @@ func Start(cfg Config) (*Pipeline, error) {
 		},
 		errs: make(chan error, 2),
 	}
-	p.wake <- struct{}{} // for what the last process left
+	p.wake <- struct{}{} // for jobs that the last process left
 	p.delivering, p.abandon = context.WithCancel(context.Background())
 	p.run()
 	return p, nil
@@ -162,8 +162,8 @@ func (p *Pipeline) Wait(ctx context.Context) error {
 	}
 }
 
-// Close stops intake, abandons what is being delivered, which stays due for the
-// next start, and closes the database.
+// Close stops intake, abandons the deliveries under way, which stay due for the next start,
+// and closes the database.
 func (p *Pipeline) Close(ctx context.Context) error {
 	err := p.server.Shutdown(ctx)
 	if err != nil {
@@ -211,10 +211,10 @@ func (p *Pipeline) ring() {
 	}
 }
 
-// commit is the group commit: the lock is taken first, so that whatever arrives
-// while another write holds it joins the batch. Before that, whoever is ready to
-// run does, and may join too: without the yield, here and in dispatch, an event
-// took a quarter to a third more CPU, for there were more commits.
+// commit is the group commit. It takes the lock first, so that events that arrive while
+// another write holds the lock join the batch. Before that it yields to other goroutines,
+// whose events may join too. Without the yield, here and in dispatch, an event took a
+// quarter to a third more CPU, because there were more commits.
 func (p *Pipeline) commit() {
 	batch := make([]*post, 0, batchMax)
 	for first := range p.posts {
@@ -230,8 +230,8 @@ func (p *Pipeline) commit() {
 	}
 }
 
-// dispatch settles what has been delivered and fills the free slots, each time
-// something happened; the ticker only finds retries.
+// dispatch settles the finished deliveries and fills the free slots, each time a delivery
+// or an event wakes it. The ticker only finds retries.
 func (p *Pipeline) dispatch() {
 	defer close(p.work)
 	tick := time.NewTicker(time.Second)
@@ -271,7 +271,7 @@ func (p *Pipeline) turn(done []outcome, free int) ([]job, error) {
 	return p.store.turn(done, free)
 }
 
-// gather appends what waits in the channel, up to limit in all.
+// gather appends the values that wait in the channel, up to limit in all.
 func gather[T any](batch []T, from <-chan T, limit int) []T {
 	for len(batch) < limit {
 		select {

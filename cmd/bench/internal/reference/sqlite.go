@@ -16,8 +16,8 @@ var sqliteSchema = []string{
 	`CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, event_id TEXT NOT NULL, attempt INTEGER NOT NULL, due_at INTEGER) WITHOUT ROWID`,
 	`CREATE INDEX IF NOT EXISTS jobs_due ON jobs (due_at) WHERE due_at IS NOT NULL`,
 	`CREATE TABLE IF NOT EXISTS attempts (job_id TEXT NOT NULL, attempt INTEGER NOT NULL, status INTEGER NOT NULL, error TEXT, duration_ms INTEGER NOT NULL, created_at INTEGER NOT NULL, PRIMARY KEY (job_id, attempt)) WITHOUT ROWID`,
-	// One process owns the file, so whatever is unfinished at the start was left
-	// behind by a crash and is due at once.
+	// One process owns the file, so an earlier process left the unfinished jobs in a crash,
+	// and they are due at once.
 	`UPDATE jobs SET due_at = 0 WHERE due_at IS NOT NULL`,
 }
 
@@ -34,8 +34,8 @@ const (
 		RETURNING id, attempt, (SELECT payload FROM events WHERE events.id = event_id)`
 )
 
-// sqlite is the one writer: a single connection with prepared statements, used by
-// whoever holds the lock.
+// sqlite is the one writer: a single connection with prepared statements, used by the
+// holder of the lock.
 type sqlite struct {
 	sync.Mutex
 	db   *sql.DB

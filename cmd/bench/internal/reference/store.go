@@ -13,9 +13,9 @@ import (
 // taking it moves due_at to the end of the lease and finishing it clears it, so
 // one index serves every claim.
 type store interface {
-	// The lock is held while a batch is put together and written, so that whatever
-	// arrives while another write is under way joins it. Where the database lets
-	// several write at once it does nothing.
+	// The lock is held while a batch is collected and written, so that events that arrive
+	// during another write join the batch. It does nothing for databases that permit
+	// several writes at once.
 	sync.Locker
 
 	// accept stores events with a job each, in one commit.
@@ -28,7 +28,7 @@ type store interface {
 	close() error
 }
 
-// unlocked is the lock of databases that let several write at once.
+// unlocked is the lock of databases that permit several writes at once.
 type unlocked struct{}
 
 func (unlocked) Lock()   {}
@@ -61,7 +61,7 @@ type job struct {
 	payload []byte
 }
 
-// outcome is what became of it.
+// outcome is the result of a job.
 type outcome struct {
 	job
 	status   int
@@ -89,10 +89,10 @@ func (o outcome) problem() *string {
 	return &text
 }
 
-// A floor is where a claim begins to look. Entries of jobs that are done stay at
-// the head of the index until they are vacuumed or purged, and each claim would
-// step over them; so it begins just before the last one's jobs, and looks from
-// the very beginning once a second, for what was committed late or is retried.
+// A floor is where a claim begins to search. Entries of finished jobs stay at the head of
+// the index until they are vacuumed or purged, and each claim would step over them. So a
+// claim begins just before the last one's jobs. Once a second it searches from the very
+// beginning, for jobs that were committed late or are retried.
 type floor struct {
 	last int64 // due_at of the last job claimed, in milliseconds
 	full time.Time

@@ -19,7 +19,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// A Database is one to run on, and how to reach it.
+// A Database is a database for a run, with its address.
 type Database struct {
 	Driver string // as Options have it
 	URL    string // of sqlite its path, of hosted_sql its hosted_sql_endpoint

@@ -9,28 +9,29 @@ import (
 	"time"
 )
 
-// FilledSpan is the time over which came in what a database is filled with.
+// FilledSpan is the time over which the events of a filled database seem to have come in.
 const FilledSpan = 60 * time.Hour
 
-// FilledLanes is how many handlers it had.
+// FilledLanes is how many handlers a filled database has.
 const FilledLanes = 20
 
-// Fill puts so many events into a database that has the gateway's tables, as if they had
-// come in over the last FilledSpan. Nine in ten are of source app, the others of shop, and
-// one in 2000 is of seldom. Those of shop are of type item.sold; of the others one in 500 is
-// of type order.refunded, and the rest are order.created.
+// Fill inserts events into a database with the gateway's tables, as if they had come in
+// over the last FilledSpan. Nine in ten are of source app, the others of shop, and one in
+// 2000 is of seldom. The events of shop have the type item.sold. Of the others one in 500
+// has the type order.refunded, and the rest order.created.
 //
-// Each has a job of a handler, h0 to h19, those of seldom of one called so: one in a hundred dead, one in a hundred to be
-// tried again in some hours, the others completed. One event in 50 has a message of queue q
-// as well, a tenth of which waits, and one in 50 a completed run of workflow w.
+// Each has a job of a handler, h0 to h19; the events of seldom have a job of the handler
+// seldom. One job in a hundred is dead, one in a hundred is to be tried again in some
+// hours, and the others are completed. One event in 50 has a message of queue q as well, a
+// tenth of which waits, and one in 50 has a completed run of workflow w.
 func (d *Database) Fill(ctx context.Context, events int) error {
 	return d.fill(ctx, events, fillings)
 }
 
-// Pile puts so many jobs into a database that has the gateway's tables, as if nobody had
-// come for them over the last FilledSpan: messages of queue q that wait. In a thousand of
-// them three are not: a completed job of a handler, a dead one, and one that is to be tried
-// again in some hours. Their events are not there.
+// Pile inserts jobs into a database with the gateway's tables: messages of queue q that
+// wait, as if no consumer had come over the last FilledSpan. Three in a thousand are other
+// jobs: a completed job of a handler, a dead one, and one that is to be tried again in some
+// hours. Their events do not exist.
 func (d *Database) Pile(ctx context.Context, jobs int) error { return d.fill(ctx, jobs, pilings) }
 
 func (d *Database) fill(ctx context.Context, rows int, texts []string) error {
@@ -65,8 +66,8 @@ func (d *Database) insert(ctx context.Context, db *sql.DB, events int, now time.
 	return nil
 }
 
-// unbounded makes a session of MySQL one in which || joins text and a recursion may be as
-// deep as there are events. MariaDB calls the bound otherwise.
+// unbounded sets two things for a session of MySQL: || joins text, and a recursion may be
+// as deep as there are events. MariaDB's bound has another name.
 func unbounded(ctx context.Context, db *sql.DB) error {
 	_, err := db.ExecContext(ctx, "SET SESSION sql_mode = 'ANSI', max_recursive_iterations = 100000000")
 	if err != nil {
@@ -75,7 +76,7 @@ func unbounded(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// EndTurns lets a process purge at once, whoever had its turn a moment ago.
+// EndTurns makes a purge possible at once, for any process.
 func (d *Database) EndTurns() error { return d.exec("UPDATE turns SET until_at = 0") }
 
 // fillText replaces {n}, the numbers of the events; {at}, when number i came in; {id k}, an

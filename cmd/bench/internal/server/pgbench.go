@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// The tables are those of the reference pipeline. Ids come from a sequence of which
-// each client has a stretch of its own, in the width of the pipeline's.
+// The tables are the same as those of the reference pipeline. Ids come from a sequence.
+// Each client has a part of it, in the width of the pipeline's ids.
 const (
 	pgbenchSchema = `
 CREATE TABLE events (id text COLLATE "C" PRIMARY KEY, source text NOT NULL, type text NOT NULL, payload text NOT NULL, created_at bigint NOT NULL);
@@ -40,10 +40,10 @@ func FindPgbench() string {
 
 var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 
-// Pgbench has clients insert an event with its job, both in one prepared
-// statement, about transactions times in all, into a database of its own, and
-// returns how many there were a second. It shows what the server can do for
-// clients that do nothing else and send no HTTP.
+// Pgbench makes clients insert events with their jobs, both in one prepared statement,
+// about transactions times in all, into a database of its own. It returns how many there
+// were a second. It shows the speed of the server for clients without other work and
+// without HTTP.
 func (s *Server) Pgbench(ctx context.Context, clients, transactions, payload int) (rate float64, err error) {
 	d, err := s.New()
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package server starts the databases that are measured, each on a medium, and
-// hands out a fresh one of them for every run.
+// Package server starts the databases under measurement, each on a medium, and makes a
+// fresh database for every run.
 //
-// The idea to know: what a database can do is the speed of its syncs and the CPU
-// that is left to it, so both are fixed by the medium, and both are measured. The
-// server is a child of this process with a folder of its own; its CPU time is that
-// of all processes in it, also of those that have ended.
+// The idea to know: the speed of a database depends on its syncs and on the CPU that is
+// left to it. The medium fixes both, and both are measured. The server is a child of this
+// process with a folder of its own. Its CPU time includes all its processes, also ended
+// ones.
 //
 // It imports infra/test/servers, machine, proc, the drivers and the standard
 // library, nothing of the gateway.
@@ -43,8 +43,8 @@ const (
 // memory is where Linux keeps a file system in memory.
 const memory = "/dev/shm"
 
-// ErrLeftOut is what errors of Start are that say why a database cannot be
-// measured here, which is no fault of it.
+// ErrLeftOut marks an error of Start that says why a database cannot be measured here. Such
+// a database is skipped.
 var ErrLeftOut = errors.New("left out")
 
 // missing is such an error.
@@ -54,7 +54,7 @@ func (missing) Is(target error) bool { return target == ErrLeftOut }
 
 func leftOut(why string, args ...any) error { return missing{fmt.Errorf(why, args...)} }
 
-// Options say what to start.
+// Options select the server to start.
 type Options struct {
 	Driver   string
 	Medium   string
@@ -71,15 +71,15 @@ type Server struct {
 	engine engine
 }
 
-// An engine is what differs from database to database.
+// An engine has the behaviour of one kind of database.
 type engine interface {
 	// fresh makes an empty database.
 	fresh(name string) (*Database, error)
 	stop() error
 }
 
-// Start starts a server. Its folder goes with Stop, and should this process be
-// killed, the server goes too.
+// Start starts a server. Stop removes its folder. If this process is killed, the server
+// ends too.
 func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if why := notSlower[o.Driver]; o.Medium == OneMS && why != "" {
 		return nil, leftOut("its syncs cannot be made slower: %s", why)
@@ -103,7 +103,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	return s, nil
 }
 
-// notSlower says why a database is not measured with slow syncs.
+// notSlower has the reasons why a database is not measured with slow syncs.
 var notSlower = map[string]string{
 	SQLite: "it is part of the program, which has no C library to put something before",
 	MySQL:  "in memory it writes its log without any, through a mapped file",
@@ -144,7 +144,7 @@ func (s *Server) start() (engine, error) {
 	return nil, fmt.Errorf("no database %q", s.Driver)
 }
 
-// Stop ends the server and removes what it stored.
+// Stop ends the server and removes its files.
 func (s *Server) Stop() error { return errors.Join(s.engine.stop(), os.RemoveAll(s.folder)) }
 
 // New makes an empty database. The caller drops it.

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// shimSource makes each fsync and fdatasync of a process that loads it take a
-// millisecond longer, whatever signals arrive. With PROBE it is a program that
-// counts syncs, through the C library as the server does.
+// shimSource makes each fsync and fdatasync of a process that loads it take a millisecond
+// longer, even if signals arrive. With PROBE it is a program that counts syncs, through the
+// C library as the server does.
 const shimSource = `
 #define _GNU_SOURCE
 #include <errno.h>
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 #endif
 `
 
-// shim is what was built of shimSource.
+// shim is the result of building shimSource.
 type shim struct{ library, probe string }
 
 func buildShim(ctx context.Context, dir string) (*shim, error) {
@@ -81,7 +81,7 @@ func buildShim(ctx context.Context, dir string) (*shim, error) {
 	return s, os.Chmod(s.library, 0o755)
 }
 
-// env is what a process needs in its environment for slow syncs.
+// env returns the environment of a process with slow syncs.
 func (s *shim) env() []string {
 	if s == nil {
 		return nil

@@ -1,9 +1,9 @@
 // Package sink receives deliveries and keeps count of them: for every sequence
 // number the time of its first delivery, and how often it came again.
 //
-// It is a socket server with a parser of its own for the same reason as load: it
-// shares the machine with the system that it measures. What it answers is fixed,
-// 200 without a body, after an optional delay or never.
+// It is a socket server with a parser of its own for the same reason as load: it shares the
+// machine with the system that it measures. Its answers are fixed: 200 without a body,
+// after an optional delay or never.
 //
 // It imports event, wire and the standard library.
 package sink
@@ -33,19 +33,20 @@ const signatureEvery = 64
 
 var ok = []byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-// Config says how the sink behaves.
+// Config has the settings of a sink.
 type Config struct {
 	Events int           // sequence numbers are 0 to Events-1
 	Delay  time.Duration // from the request to the answer
 	Hang   bool          // never answer, until Close
 	Key    []byte        // of the Standard Webhooks signature; none is not checked
 
-	// Steps is how often each event is to come, as the steps of a workflow do: the k-th
-	// time to the path /k, from 0. An event is delivered with its last step. Zero is one.
+	// Steps is how many times each event must come, as the steps of a workflow: the k-th
+	// time to the path /k, from 0. An event is delivered with its last step. Zero means
+	// one.
 	Steps int
 }
 
-// Counts is what a sink has seen.
+// Counts are the deliveries of a sink.
 type Counts struct {
 	Unique     int   // events delivered at least once
 	Duplicated int   // deliveries beyond an event's first
@@ -113,7 +114,7 @@ func (s *Sink) Close() {
 // Unique is the number of events delivered so far.
 func (s *Sink) Unique() int { return int(s.unique.Load()) }
 
-// Counts returns what has been seen so far.
+// Counts returns the deliveries so far.
 func (s *Sink) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +127,8 @@ func (s *Sink) Counts() Counts {
 // First is the event.Nanos of an event's first delivery, 0 for none.
 func (s *Sink) First(seq int) int64 { return atomic.LoadInt64(&s.first[seq]) }
 
-// Held is how long the mean answer was held back. Timers overshoot, so a delay
-// of 10 ms is a handler of a little more, and that is what slots share.
+// Held returns the mean delay of the answers. Timers overshoot, so a delay of 10 ms is a
+// little more, and slots are divided by the real delay.
 func (s *Sink) Held() time.Duration {
 	n := s.answered.Load()
 	if n == 0 {
@@ -232,7 +233,7 @@ func (s *Sink) count(head, body []byte, at int64) {
 	}
 }
 
-// step is which one a request is for: the digit that is its path, else the last.
+// step returns the step of a request: the digit that is its path, else the last step.
 func (s *Sink) step(head []byte) int {
 	_, path, _ := bytes.Cut(head, []byte(" /"))
 	if s.cfg.Steps < 2 || len(path) == 0 || path[0] < '0' || path[0] > '9' {
@@ -241,7 +242,7 @@ func (s *Sink) step(head []byte) int {
 	return int(path[0] - '0')
 }
 
-// Skipped is how many steps before the last have not come, of events that were delivered.
+// Skipped returns how many steps before the last one did not come, for delivered events.
 func (s *Sink) Skipped() (n int) {
 	for seq := range s.first {
 		for step := range max(0, s.cfg.Steps-1) {

@@ -1,7 +1,7 @@
-// Package wire reads HTTP/1.1 messages off a connection at the least cost: one
-// buffer, no maps, no allocation a message. It understands what the two ends of
-// a benchmark send each other, bodies with a content-length, and refuses the
-// rest by name, so that a surprise is an error and never a wrong figure.
+// Package wire reads HTTP/1.1 messages off a connection at the least cost: one buffer, no
+// maps, no allocation a message. It reads only the messages that the two ends of a
+// benchmark exchange, bodies with a content-length. It refuses all others by name, so that
+// a surprise is an error and never a wrong figure.
 //
 // net/http was measured first and costs about as much CPU as the system under
 // test, which shares the cores.
@@ -59,7 +59,7 @@ func (r *Reader) Next() (head, body []byte, err error) {
 	}
 }
 
-// fill reads more behind what is there, moving it to the front first.
+// fill reads more data after the unread data, which it moves to the front first.
 func (r *Reader) fill() error {
 	if r.start > 0 {
 		r.end = copy(r.buf, r.buf[r.start:r.end])
@@ -104,8 +104,8 @@ func Split(b []byte) (head, body []byte, total int, err error) {
 	return head, b[at+len(blank) : total], total, nil
 }
 
-// contentLength is 0 for a message without one, as requests without a body and
-// 204 replies are.
+// contentLength returns 0 for a message without the header, such as a request without a
+// body or a 204 reply.
 func contentLength(head []byte) (int, error) {
 	value, ok := Header(head, "Content-Length")
 	if !ok {
