@@ -171,7 +171,7 @@ func TestBell(t *testing.T) {
 	var b Bell
 	heard := b.Listen("a", "b", "c")
 	other := b.Listen("d")
-	b.Ring("x") // nobody's
+	b.Ring("x") // no listener has this lane
 	b.Ring("b")
 	b.Ring("a")
 	b.Ring("b")
@@ -204,8 +204,8 @@ func TestBell(t *testing.T) {
 	}
 }
 
-// A lane that has work later is told with the earliest time, and handed on with the rest
-// when its listener leaves.
+// A listener gets the earliest time of a lane with later work. When it leaves, the
+// remaining listeners get its times.
 func TestBellOfLaterWork(t *testing.T) {
 	var b Bell
 	heard, other := b.Listen("a", "b"), b.Listen("a")
@@ -228,7 +228,7 @@ func TestBellOfLaterWork(t *testing.T) {
 	if got := heard.Coming(); len(got) != 0 {
 		t.Errorf("Coming() again = %v, want none", got)
 	}
-	(*Bell)(nil).RingAt("a", soon) // rings for nobody
+	(*Bell)(nil).RingAt("a", soon) // without effect
 
 	other.Coming()
 	b.RingAt("b", late)

@@ -183,8 +183,8 @@ func TestDatabaseClockDue(t *testing.T) {
 	want("measured since", 0, false)
 }
 
-// TestDatabaseClockTells: a fact is told when the clocks are more than a second apart, and
-// when that changes by more than a second.
+// TestDatabaseClockTells: a fact is stated when the clocks are more than a second apart,
+// and when their difference changes by more than a second.
 func TestDatabaseClockTells(t *testing.T) {
 	b := newBench(900 * time.Millisecond)
 	for _, step := range []struct {
@@ -213,8 +213,8 @@ func TestDatabaseClockTells(t *testing.T) {
 	}
 }
 
-// TestDatabaseClockWalk: whatever happens within the bounds, the clock never runs
-// backwards, never faster or slower than by a tenth, and is right in the end.
+// TestDatabaseClockWalk: for all measurements and jumps within the bounds, the clock never
+// runs backwards, never runs faster or slower than by a tenth, and is right in the end.
 func TestDatabaseClockWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench(time.Duration(rapid.Int64Range(-1e12, 1e12).Draw(t, "ahead")))
@@ -228,7 +228,7 @@ func TestDatabaseClockWalk(t *testing.T) {
 			case 1:
 				b.measure(time.Duration(trip.Draw(t, "there")), time.Duration(trip.Draw(t, "back")))
 			case 2:
-				// Few enough that what is owed stays below a minute.
+				// Few enough that the owed correction stays below a minute.
 				b.database = b.database.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "jump")))
 			case 3:
 				b.wall = b.wall.Add(time.Duration(rapid.Int64Range(-1e12, 0).Draw(t, "set back")))

@@ -59,9 +59,9 @@ var neighbours = map[string]string{
 	"store/hosted store/group":                    "batches share commits",
 }
 
-// The rules beside the rings. A rule names packages by pattern (/... covers what is below),
-// what they must not import, and why. Bans marked direct leave alone what a package reaches
-// through others: fmt itself reaches os.
+// The rules beside the rings. A rule names packages by pattern (/... also covers the
+// packages below), the packages that they must not import, and the reason. A direct ban
+// does not apply to packages that are reached through others: fmt itself reaches os.
 var rules = []struct {
 	of, not string
 	direct  bool
@@ -265,10 +265,10 @@ func TestSQLiteHasItsLibc(t *testing.T) {
 	}
 }
 
-// TestHouse holds what no linter here does: every package has a comment and every exported
-// name, no file and no function is so long that it must hold two ideas, calls to the outside
-// are made through core/egress, where the address guard is, and nothing stored is compared
-// with the machine's clock.
+// TestHouse checks house rules that no linter here checks. Every package and every exported
+// name has a comment. No file and no function is so long that it must hold two ideas.
+// Outgoing calls are made through core/egress, where the address guard is. No stored time
+// is compared with the machine's clock.
 func TestHouse(t *testing.T) {
 	commented := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {

@@ -129,7 +129,7 @@ func machineTimesIn(f *ast.File) (uses int) {
 	return uses
 }
 
-// TestMachineTimesAreSeen: the rule would see what it forbids, and nothing else.
+// TestMachineTimesAreSeen: the rule finds all forbidden uses, and no others.
 func TestMachineTimesAreSeen(t *testing.T) {
 	for _, c := range []struct {
 		imports, code string

@@ -58,8 +58,8 @@ var outbound = map[string][]string{
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": {"New*"},
 }
 
-// handedOn are types of which a pointer may be spoken of anywhere: who is handed
-// a client that core/egress made has not made one.
+// handedOn are types whose pointers may be named anywhere: a function that receives a
+// client of core/egress has not made one.
 var handedOn = []string{"http.Client", "http.Transport", "net.Dialer", "tls.Dialer", "http2.Transport"}
 
 func checkOutbound(t *testing.T, file string, f *ast.File) {
@@ -75,8 +75,7 @@ func checkOutbound(t *testing.T, file string, f *ast.File) {
 	}
 }
 
-// outboundIn returns the ways out that a file uses, whatever it calls the
-// packages.
+// outboundIn returns the ways out that a file uses, under any names of the packages.
 func outboundIn(f *ast.File) (found []string) {
 	packages := map[string]string{} // by the file's name for them
 	for _, spec := range f.Imports {
@@ -120,7 +119,7 @@ func leadsOut(of, name string, pointer bool) bool {
 	})
 }
 
-// TestOutboundIsSeen: the rule would see what it forbids, and nothing else.
+// TestOutboundIsSeen: the rule finds all forbidden uses, and no others.
 func TestOutboundIsSeen(t *testing.T) {
 	for _, c := range []struct{ imports, code, want string }{
 		{`"net/http"`, `http.DefaultClient.Do(r)`, "net/http.DefaultClient"},

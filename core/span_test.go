@@ -37,8 +37,8 @@ func TestParseSpan(t *testing.T) {
 	}
 }
 
-// What is derived must never change: gateways of two versions may share a database, and
-// one tells of the attempt that another made.
+// The derived ids must never change: gateways of two versions may share a database, and one
+// of them reports the attempt that the other made.
 func TestSpansBelow(t *testing.T) {
 	root, _ := ParseSpan(traceparent)
 	job := Job{ID: "01HZY8Q4000000000000000JOB", Lease: "01HZY8Q40000000000000LEASE"}

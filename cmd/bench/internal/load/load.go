@@ -4,7 +4,7 @@
 // connection posts its next event as soon as the last one is answered. With a rate, events
 // leave on a fixed timetable, independent of the answers. Each connection is one goroutine
 // on a raw socket with a prebuilt request. Generator, system and sink share the machine, so
-// CPU time of the generator is missing to the system.
+// the system lacks the CPU time that the generator uses.
 //
 // It imports event, wire and the standard library.
 package load
