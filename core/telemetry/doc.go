@@ -1,36 +1,40 @@
-// Package telemetry shows the work of the gateway. It imports core.
+// Package telemetry turns the facts of the services into log lines, metrics and traces. It
+// imports core.
 //
-// The idea to know: services state facts ([core.Fact]), once and after the commit, and all
-// output is made from facts: observe.go makes log lines, package metrics numbers, package
-// traces spans. Business code does not count, and logs only oddities of a single input.
+// The one idea to know: a service states each fact ([core.Fact]) once, after the commit.
+// Everything that an operator sees is made of facts: observe.go makes log lines, package
+// metrics makes numbers, package traces makes spans. The services themselves count nothing.
+// They log only oddities of a single input.
 //
 // # Log lines
 //
-// Each fact is one line, with these fields; their names are the same everywhere and
+// Each fact makes one line. The fields have these names in every line, and the names are
 // stable:
 //
 //	target                          the part of the program: intake, cron, worker, alert,
 //	                                pull, workflow, store, config, manage, web, http, traces,
-//	                                echo. Filters name it
-//	event, job, source, type        of the event, and of the job it gave rise to
-//	handler                         whose job it is; in its place queue of messages, lane of
-//	                                alerts, and workflow of runs, with run, and step, its path
-//	attempt, status, duration_ms    of an attempt: which one, the reply's, what it took
-//	error, due                      why it failed, and when it is tried again
+//	                                echo. Filters use this name
+//	event, job, source, type        the event, and the job made for it
+//	handler                         the consumer of the job. A message has queue instead, an
+//	                                alert has lane, and a run has workflow, run and step
+//	                                (the path of the step)
+//	attempt, status, duration_ms    the attempt's number, its HTTP status, and its duration
+//	error, due                      why the attempt failed, and the time of the next one
 //	first                           the event that a duplicate repeats
-//	jobs, messages, slots, rows     how many; first_slot and last_slot of a schedule's, and
-//	                                whether there are more rows for the next pass
-//	repeated                        how many more lines like this one were left out
-//	epoch                           which life of a run
-//	filter                          the configuration path of a filter that gave no answer
-//	reason, client_ip, topic        of what was refused, and of subscriptions
-//	why, doing, probe               of jobs given back, of what failed, of a breaker
+//	jobs, messages, slots, rows     counts. first_slot and last_slot go with slots; more says
+//	                                whether rows are left for the next pass
+//	repeated                        the number of similar lines that were left out
+//	epoch                           the epoch of a run: 1, and 1 more for each redrive
+//	filter                          the configuration path of a filter that failed
+//	reason, client_ip, topic        of a refused request or connection, and of a subscription
+//	why, doing, probe               why jobs were released, the action that failed, and the
+//	                                time of a breaker's next probe
 //
-// Normal operation is logged at info, failures with a later attempt at warn, failures that
-// need an operator at error, and lines that may come in floods at debug. Of lines that
-// requests from outside cause, the log has one a second for each source and reason, at any
-// level: see limiter. Metrics are exact all the same, since they count the facts.
+// The levels: info for normal operation, warn for failures that are tried again, error for
+// failures that need a person, and debug for lines that may come in floods. Lines caused by
+// requests from outside are limited, at every level: the log has one line a second for each
+// source and reason. See limiter. Metrics stay exact, since they count the facts.
 //
-// Tokens and header values are never logged, nor the data of steps. Only the echo receiver
-// logs payloads, which is its purpose.
+// Tokens, header values, and the inputs and outputs of steps are never logged. Only the echo
+// receiver logs payloads, since showing them is its purpose.
 package telemetry

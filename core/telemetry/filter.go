@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// filtering is a slog.Handler that passes the lines that its filter permits, and one line a
-// second of floods. It knows the target from the logger's attribute of that name.
+// filtering is a slog.Handler. It passes the lines that its filter allows, and limits floods to
+// one line a second. It reads the target from the logger's attribute of that name ([Target]).
 type filtering struct {
 	slog.Handler
 	filter  filter
@@ -14,6 +14,7 @@ type filtering struct {
 	limiter *limiter
 }
 
+// Handle writes a line, or leaves it out if the limiter says so.
 func (h *filtering) Handle(ctx context.Context, r slog.Record) error {
 	return h.limiter.handle(ctx, h.Handler, h.target, r)
 }
@@ -21,10 +22,13 @@ func (h *filtering) Handle(ctx context.Context, r slog.Record) error {
 // Flush writes the lines that were left out and not yet reported.
 func (h *filtering) Flush() { h.limiter.flush() }
 
+// Enabled reports whether the filter allows lines of this level for the handler's target.
 func (h *filtering) Enabled(_ context.Context, l slog.Level) bool {
 	return l >= h.filter.level(h.target)
 }
 
+// WithAttrs returns a copy of the handler with more attributes. The attribute [Target] sets the
+// copy's target.
 func (h *filtering) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c := *h
 	for _, a := range attrs {
@@ -36,6 +40,7 @@ func (h *filtering) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &c
 }
 
+// WithGroup returns a copy of the handler that puts later attributes into a group.
 func (h *filtering) WithGroup(name string) slog.Handler {
 	c := *h
 	c.Handler = h.Handler.WithGroup(name)

@@ -13,18 +13,19 @@ import (
 const Repeated = "repeated"
 
 const (
-	// limitWindow is how long after a line similar lines are left out.
+	// limitWindow is how long similar lines are left out after a written line.
 	limitWindow = time.Second
 
-	// maxReasons bounds how many reasons of one message and source have a line of their own
-	// in a window, and maxLimited how many lines of all kinds. Further reasons and kinds
-	// share a line.
+	// maxReasons bounds the reasons of one message and source that have their own line in a
+	// window. maxLimited bounds the kinds of lines that the limiter remembers. Further reasons
+	// share one line, and so do further kinds.
 	maxReasons = 8
 	maxLimited = 4096
 )
 
-// limited are the targets whose lines requests from outside cause, with the number of lines
-// of a kind in a window. A line that names a stored event, job or run is never left out.
+// limited holds the targets whose lines are caused by requests from outside. The number is how
+// many lines of a kind are written in a window. A line that names a stored event, job or run is
+// never left out.
 var limited = map[string]int{
 	"intake": 1, "web": 1, "http": 1, "workflow": 1,
 	"echo": 100, // a developer waits for each of these lines
@@ -58,6 +59,7 @@ type bucket struct {
 	timer   *time.Timer
 }
 
+// newLimiter returns a limiter that remembers no line.
 func newLimiter() *limiter {
 	return &limiter{buckets: map[string]*bucket{}, reasons: map[string]int{}}
 }
@@ -75,7 +77,7 @@ func (l *limiter) handle(ctx context.Context, h slog.Handler, target string, r s
 	return nil
 }
 
-// admit reports whether to write a line now. If not, it counts the line.
+// admit reports whether to write a line now. If it returns false, it has counted the line.
 func (l *limiter) admit(base, reason string, most int, h slog.Handler, r slog.Record) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +98,7 @@ func (l *limiter) admit(base, reason string, most int, h slog.Handler, r slog.Re
 	return false
 }
 
-// known returns the kind that a line counts as, and this kind without its reason.
+// known returns the kind that counts a line, with and without its reason.
 func (l *limiter) known(base, reason string) (kind, without string) {
 	if kind = base + "\x00" + reason; l.buckets[kind] != nil {
 		return kind, base

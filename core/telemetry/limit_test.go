@@ -55,7 +55,8 @@ func newLedger(t *testing.T, filter string) (*ledger, *slog.Logger) {
 	return l, log
 }
 
-// floods are log lines of requests from outside, each varied as a stranger would vary it.
+// floods returns functions that log a line of a request from outside. The values that a sender
+// controls differ with i.
 func floods(log *slog.Logger) map[string]func(i int) {
 	observe := Log(log)
 	web, http, in := log.With(Target, "web"), log.With(Target, "http"), log.With(Target, "intake")
@@ -89,8 +90,8 @@ func floods(log *slog.Logger) map[string]func(i int) {
 	}
 }
 
-// TestFloodsAreALineASecond: whatever strangers vary, the log has a line a second of each
-// kind, also at the level debug. The lines report exactly how many there were.
+// TestFloodsAreALineASecond: the log has one line a second of each kind, at every level, though
+// the senders vary all values that they control. The lines report exactly how many there were.
 func TestFloodsAreALineASecond(t *testing.T) {
 	for name := range floods(slog.New(slog.DiscardHandler)) {
 		t.Run(name, func(t *testing.T) {
@@ -120,8 +121,8 @@ func TestFloodsAreALineASecond(t *testing.T) {
 	}
 }
 
-// TestKindsAreBounded: a stranger cannot make up reasons or names to get more lines, or to
-// use more memory.
+// TestKindsAreBounded: a sender that invents reasons or names gets no more lines, and the
+// limiter uses no more memory.
 func TestKindsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, log := newLedger(t, "")
@@ -151,7 +152,7 @@ func TestKindsAreBounded(t *testing.T) {
 }
 
 // TestDistinctLinesStay: each line that names an event, a job or a run is written, and so is
-// each line that no request causes. Two kinds do not delay each other.
+// each line that is not caused by a request. Two kinds do not delay each other.
 func TestDistinctLinesStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines, log := newLedger(t, "debug")
@@ -177,8 +178,8 @@ func TestDistinctLinesStay(t *testing.T) {
 	})
 }
 
-// TestRepeatedLine: the line at the end of a flood is the newest one, and has the number of
-// the others.
+// TestRepeatedLine: the line at the end of a flood is the newest one, and has the number of the
+// other lines that were left out.
 func TestRepeatedLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer

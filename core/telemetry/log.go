@@ -11,31 +11,33 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// Target is the attribute that names the part of the program that wrote a line. The log
-// filter can name it.
+// Target is the attribute that names the part of the program that wrote a line. Log filters use
+// it.
 const Target = "target"
 
-// LogOptions set the destination and the format of log lines.
+// LogOptions are the destination, format and filter of a logger.
 type LogOptions struct {
 	Out      io.Writer
 	Terminal bool   // Out is a terminal that may be coloured
 	Format   string // "json" for one JSON object a line; else text (GATEWAY_LOG_FORMAT)
 
-	// Filter is a level, or a list of target=level with or without a level for the
-	// rest: "info", "warn,worker=debug". All targets together are called gateway. Levels
+	// Filter is a level, or a list of target=level with or without a level for the other
+	// targets: "info", "warn,worker=debug". The target gateway stands for all targets. Levels
 	// are off, error, warn, info, debug, trace. Empty means info. (GATEWAY_LOG, RUST_LOG)
 	Filter string
 }
 
-// NewLogger makes a logger. Of lines that requests from outside cause, it writes one a
-// second for each source and reason, at any level; see [Flush]. An invalid filter counts as
-// info. Then NewLogger also returns an error, which the caller logs with the returned
-// logger.
+// NewLogger makes a logger. It limits lines caused by requests from outside to one a second for
+// each source and reason, at every level; see [Flush].
+//
+// If the filter cannot be parsed, NewLogger returns an error and a working logger with the
+// level info. The caller logs the error with this logger.
 func NewLogger(o LogOptions) (*slog.Logger, error) {
 	f, err := parseFilter(o.Filter)
 	return slog.New(&filtering{Handler: newHandler(o), filter: f, limiter: newLimiter()}), err
 }
 
+// newHandler returns the slog.Handler for a format. It passes lines of every level.
 func newHandler(o LogOptions) slog.Handler {
 	const everything = slog.Level(-100) // the filter decides
 	switch {
@@ -47,12 +49,13 @@ func newHandler(o LogOptions) slog.Handler {
 	return slog.NewTextHandler(o.Out, &slog.HandlerOptions{Level: everything})
 }
 
-// escapes replace the escape character, and the text that tint converts to it: tint passes
-// colour sequences on, and text from outside may contain them.
+// escapes replaces the escape character of terminals, and the text \x1b. tint turns that text
+// into an escape character, so that coloured values work. Without the replacement, text from
+// outside could send commands to a terminal.
 var escapes = strings.NewReplacer("\x1b", `\x1B`, `\x1b`, `\x1B`)
 
-// tame makes an attribute safe for a terminal. Other control characters are quoted in
-// values, but not in messages.
+// tame makes an attribute safe for a terminal. tint quotes other control characters in values,
+// but not in messages, so tame replaces them there.
 func tame(_ []string, a slog.Attr) slog.Attr {
 	if k := a.Value.Kind(); k != slog.KindString && k != slog.KindAny {
 		return a
@@ -68,6 +71,7 @@ func tame(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// printable replaces a character that is not printable.
 func printable(r rune) rune {
 	if !unicode.IsPrint(r) {
 		return unicode.ReplacementChar
@@ -75,19 +79,22 @@ func printable(r rune) rune {
 	return r
 }
 
+// off is above every level that lines have.
 const off = slog.Level(100)
 
+// levels are the levels that a filter may name.
 var levels = map[string]slog.Level{
 	"off": off, "error": slog.LevelError, "warn": slog.LevelWarn,
 	"info": slog.LevelInfo, "debug": slog.LevelDebug, "trace": slog.LevelDebug - 4,
 }
 
-// A filter is the lowest level that is shown, in general and per target.
+// A filter holds the lowest level that is shown, for each target and for the rest.
 type filter struct {
 	rest    slog.Level
 	targets map[string]slog.Level
 }
 
+// parseFilter reads [LogOptions].Filter. With an error it returns a filter of the level info.
 func parseFilter(s string) (filter, error) {
 	f := filter{rest: slog.LevelInfo, targets: map[string]slog.Level{}}
 	for part := range strings.SplitSeq(s, ",") {
@@ -115,6 +122,7 @@ func parseFilter(s string) (filter, error) {
 	return f, nil
 }
 
+// level returns the lowest level that is shown for a target.
 func (f filter) level(target string) slog.Level {
 	if l, ok := f.targets[target]; ok {
 		return l

@@ -7,19 +7,20 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Names are the configured names by which measurements are distinguished. Other names count
-// as [Other], so that requests from outside cannot create series.
+// Names are the configured names that measurements use as labels. Every other name is measured
+// as [Other], so that requests from outside cannot create labels.
 type Names struct {
 	Sources, Handlers, Queues []string
 	Schedules                 []string             // the sources that are schedules
-	Workflows                 map[string][]string  // the steps of each, at any depth
-	Alerts                    map[core.Lane]string // the type of each place, by the lane that is shown
+	Workflows                 map[string][]string  // the names of each workflow's steps, at any depth
+	Alerts                    map[core.Lane]string // the type of each alert place, by its lane
 }
 
-// Other stands for all names that are not configured.
+// Other is the label of all names that are not configured.
 const Other = "other"
 
-// And returns the names of both configurations.
+// And returns the names that are in n, in m, or in both. If both have an alert lane, the type
+// in n counts.
 func (n Names) And(m Names) Names {
 	both := Names{
 		Sources:   union(n.Sources, m.Sources),
@@ -41,6 +42,7 @@ func (n Names) And(m Names) Names {
 	return both
 }
 
+// union returns the sorted texts of both lists, each one once.
 func union(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }

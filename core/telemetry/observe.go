@@ -9,8 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Log returns an observer that writes facts as log lines: successes at info, failures with
-// a later attempt at warn, failures that need an operator at error.
+// Log returns an observer that writes facts as log lines. The level is info for success, warn
+// for failures that are tried again, and error for failures that need a person.
 func Log(l *slog.Logger) core.Observer {
 	o := logger{
 		http:     l.With(Target, "http"),
@@ -27,6 +27,7 @@ func Log(l *slog.Logger) core.Observer {
 	return o.observe
 }
 
+// A logger has one slog.Logger for each target.
 type logger struct{ http, intake, cron, worker, alert, pull, workflow, store, config, manage *slog.Logger }
 
 func (o logger) observe(f core.Fact) {
@@ -43,7 +44,7 @@ func (o logger) observe(f core.Fact) {
 	case core.Unverified:
 		line(o.intake, slog.LevelWarn, "verification failed", slog.String("source", f.Source),
 			slog.String("reason", f.Reason), slog.String("client_ip", f.ClientIP))
-	case core.TurnedAway: // the sender's fault, and without consequences here
+	case core.TurnedAway: // debug: the sender's error, which changes nothing here
 		line(o.intake, slog.LevelDebug, "event turned away", slog.String("source", f.Source), slog.String("reason", kindWord(f.Kind)))
 	case core.ConnectionClosed:
 		line(o.http, slog.LevelWarn, "connection closed: too many are open", slog.String("reason", string(f.Why)),
@@ -106,7 +107,8 @@ func (o logger) superseded(f core.Superseded) {
 	line(o.delivery(f.Job.Lane), slog.LevelWarn, message, attrs...)
 }
 
-// clocksDiffer logs that the machine's clock differs from the database's.
+// clocksDiffer logs that this machine's clock differs from the database's by 1 s or more, or
+// that the clocks agree again.
 func (o logger) clocksDiffer(f core.ClocksDiffer) {
 	level, message := slog.LevelWarn, "this machine's clock differs from the database's; stored times are the database's, let NTP set both"
 	if f.Ahead.Abs() < time.Second {
@@ -115,11 +117,11 @@ func (o logger) clocksDiffer(f core.ClocksDiffer) {
 	line(o.store, level, message, slog.String("database_ahead", clockSpan(f.Ahead)))
 }
 
-// clockSpan returns a difference of clocks, at the precision of the measurement.
+// clockSpan formats a difference of clocks, rounded to 1 ms.
 func clockSpan(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
-// troubled logs a failed operation. A panic is logged as a failure that needs an operator:
-// the operation is repeated, but the panic is a defect.
+// troubled logs a failed action that will be tried again. A panic is logged as an error, since
+// it is a defect that needs a person.
 func (o logger) troubled(f core.Troubled) {
 	if p := (*core.Panic)(nil); errors.As(f.Err, &p) {
 		line(o.store, slog.LevelError, "panic", slog.String("doing", f.Doing), slog.Any("error", f.Err), slog.String("stack", p.Stack))
@@ -128,6 +130,7 @@ func (o logger) troubled(f core.Troubled) {
 	line(o.store, slog.LevelWarn, "trying again", slog.String("doing", f.Doing), slog.Any("error", f.Err))
 }
 
+// accepted logs a stored event, or a raised alert.
 func (o logger) accepted(f core.Accepted) {
 	log, message := o.intake, "event accepted"
 	if f.Event.Source == core.AlertSource {
@@ -140,6 +143,7 @@ func (o logger) accepted(f core.Accepted) {
 		slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", f.Jobs))
 }
 
+// revived logs jobs that an operator retried.
 func (o logger) revived(f core.Revived) {
 	attrs := []slog.Attr{slog.Int("jobs", f.Jobs)}
 	if f.ID != "" {
@@ -155,7 +159,7 @@ func (o logger) revived(f core.Revived) {
 	line(o.manage, slog.LevelInfo, message, attrs...)
 }
 
-// kindWord returns a kind of refusal as a field of a line.
+// kindWord returns the kind of a refusal as the text of the field reason.
 func kindWord(k core.Kind) string {
 	switch k {
 	case core.Invalid:
@@ -178,16 +182,17 @@ func kindWord(k core.Kind) string {
 	return "internal"
 }
 
-// deliveryWords are the messages about attempts to deliver.
+// deliveryWords are the messages for the statuses in which an attempt can leave a job.
 type deliveryWords struct{ completed, retryable, dead string }
 
 var (
 	handlerWords = deliveryWords{"delivered", "delivery failed, will retry", "job is dead"}
 	queueWords   = deliveryWords{"message acked", "message is back in its queue", "message is dead"}
-	staleWords   = deliveryWords{"job closed", "job put back", "job is dead"} // of a run that has moved on
+	staleWords   = deliveryWords{"job closed", "job put back", "job is dead"} // jobs of workflow lanes whose run has moved on
 	alertWords   = deliveryWords{"alert delivered", "alert could not be delivered, will retry", "alert is dead: it was not delivered"}
 )
 
+// settled logs the outcome of an attempt.
 func (o logger) settled(f core.Settled) {
 	words := wordsOf(f.Job.Lane)
 	level, message := slog.LevelInfo, words.completed
@@ -218,6 +223,7 @@ func (o logger) settled(f core.Settled) {
 	line(log, level, message, attrs...)
 }
 
+// wordsOf returns the messages for the jobs of a lane.
 func wordsOf(l core.Lane) deliveryWords {
 	switch {
 	case l.Alert():
@@ -230,7 +236,8 @@ func wordsOf(l core.Lane) deliveryWords {
 	return handlerWords
 }
 
-// pulled logs the requests of consumers. Frequent ones are logged at debug.
+// pulled logs the requests of a queue's consumers. Consumers may send many, so most of these
+// lines are at debug.
 func (o logger) pulled(f core.Pulled) {
 	level := slog.LevelDebug // consumers may send many requests
 	if f.Action == core.MessagesReturned {
@@ -239,6 +246,7 @@ func (o logger) pulled(f core.Pulled) {
 	line(o.pull, level, "messages "+string(f.Action), slog.String("queue", f.Queue), slog.Int("messages", f.Messages))
 }
 
+// moved logs that a circuit breaker opened, closed or was reset.
 func (o logger) moved(f core.BreakerMoved) {
 	if f.Gate.Open() {
 		line(o.worker, slog.LevelError, "circuit breaker is open; deliveries wait", consumer(f.Lane),
@@ -252,7 +260,7 @@ func (o logger) moved(f core.BreakerMoved) {
 	line(o.worker, slog.LevelInfo, message, consumer(f.Lane))
 }
 
-// delivery returns the logger for the jobs of a lane.
+// delivery returns the logger for the outcomes of a lane's jobs.
 func (o logger) delivery(l core.Lane) *slog.Logger {
 	switch {
 	case l.Alert():
@@ -265,8 +273,8 @@ func (o logger) delivery(l core.Lane) *slog.Logger {
 	return o.worker
 }
 
-// consumerOf returns consumer of a job's lane, and the host of the place to which an alert
-// is posted.
+// consumerOf returns the attribute of [consumer] for a job's lane. An alert also has the host
+// that it is posted to.
 func consumerOf(j core.Job) slog.Attr {
 	if j.Host == "" {
 		return consumer(j.Lane)
@@ -274,9 +282,9 @@ func consumerOf(j core.Job) slog.Attr {
 	return slog.Attr{Value: slog.GroupValue(consumer(j.Lane), slog.String("host", j.Host))}
 }
 
-// consumer returns the attribute that names the consumer of a lane. A queue, a workflow and
-// an alert have no handler attribute, so that a search for a handler's lines does not find
-// theirs. The lane of an alert is the shown one.
+// consumer returns the attribute that names a lane's consumer. Its key is handler for handlers
+// only, so a search for a handler's lines finds no lines of queues, workflows or alerts. An
+// alert has its whole lane, as in listings of jobs.
 func consumer(l core.Lane) slog.Attr {
 	switch {
 	case l.Alert():
@@ -289,6 +297,7 @@ func consumer(l core.Lane) slog.Attr {
 	return slog.String("handler", l.Consumer())
 }
 
+// line writes a line without a context.
 func line(l *slog.Logger, level slog.Level, message string, attrs ...slog.Attr) {
 	l.LogAttrs(context.Background(), level, message, attrs...)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// reloadWords are the messages for the results of a reload.
 var reloadWords = map[core.ReloadResult]string{
 	core.ReloadApplied:     "configuration applied",
 	core.ReloadUnchanged:   "configuration is unchanged",
@@ -15,7 +16,7 @@ var reloadWords = map[core.ReloadResult]string{
 	core.ReloadUnreachable: "configuration cannot be read; the one before stays",
 }
 
-// reloaded logs the result of reading a configuration, with all of its problems.
+// reloaded logs the result of a reload, with all errors of the configuration on one line.
 func (o logger) reloaded(f core.Reloaded) {
 	level, attrs := slog.LevelInfo, []slog.Attr{slog.String("from", f.From)}
 	if f.Err != nil {

@@ -170,8 +170,7 @@ func TestFactsAsLines(t *testing.T) {
 	}
 }
 
-// TestTerminalObeysNobody: what came from outside is shown on a terminal, and does
-// nothing there.
+// TestTerminalObeysNobody: text from outside is shown on a terminal, but cannot control it.
 func TestTerminalObeysNobody(t *testing.T) {
 	for _, terminal := range []bool{false, true} {
 		var out bytes.Buffer

@@ -7,8 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// stepMoved logs the new status of a step. A step that failed for good is a warning. If the
-// run fails because of it, that is a line of its own, which needs an operator.
+// stepMoved logs the new status of a step. A failed step is a warning only: the run may still
+// continue. If the run fails too, the line of [logger.runMoved] is the error that needs a
+// person.
 func (o logger) stepMoved(f core.StepMoved) {
 	level, message := stepWords(f)
 	if !o.workflow.Enabled(context.Background(), level) {
@@ -27,6 +28,7 @@ func (o logger) stepMoved(f core.StepMoved) {
 	line(o.workflow, level, message, attrs...)
 }
 
+// stepWords returns the level and the message for a step's status.
 func stepWords(f core.StepMoved) (slog.Level, string) {
 	switch f.Step.Status {
 	case core.StepReady:
@@ -50,6 +52,7 @@ func stepWords(f core.StepMoved) (slog.Level, string) {
 	return slog.LevelWarn, "step is " + string(f.Step.Status)
 }
 
+// runMoved logs the new status of a run.
 func (o logger) runMoved(f core.RunMoved) {
 	level, message := slog.LevelInfo, "workflow run "
 	attrs := runAttrs(f.Run)
@@ -75,12 +78,13 @@ func (o logger) runMoved(f core.RunMoved) {
 	line(o.workflow, level, message, attrs...)
 }
 
-// took returns the time of a run from its event on, including redrives and the time before
-// them.
+// took returns the duration of a run: from the storing of its event to the run's end, with
+// redrives and the time before them.
 func took(r core.Run) slog.Attr {
 	return slog.Int64("duration_ms", r.FinishedAt.Sub(r.CreatedAt).Milliseconds())
 }
 
+// calledIn logs a callback.
 func (o logger) calledIn(f core.CalledIn) {
 	switch f.Result {
 	case core.CallbackReceived:
@@ -92,6 +96,7 @@ func (o logger) calledIn(f core.CalledIn) {
 	}
 }
 
+// runAttrs returns the attributes that identify a run.
 func runAttrs(r core.Run) []slog.Attr {
 	return []slog.Attr{slog.String("event", string(r.EventID)), slog.String("workflow", r.Workflow), slog.String("run", string(r.ID))}
 }

@@ -68,7 +68,7 @@ func TestFactsOfWorkflowsAsLines(t *testing.T) {
 	}
 }
 
-// Jobs of a run that has moved on are settled as those of every other lane.
+// TestStaleJobsAsLines: a job whose run has moved on is settled like the jobs of other lanes.
 func TestStaleJobsAsLines(t *testing.T) {
 	job := core.Job{ID: "J1", EventID: "E1", Lane: core.WorkflowLane("fulfil-order"), Attempt: 2, MaxAttempts: core.Unlimited}
 	closed := core.Outcome{Status: core.Completed, Attempt: core.Attempt{Number: 2, Error: "the run has moved on"}}
@@ -90,7 +90,7 @@ func TestStaleJobsAsLines(t *testing.T) {
 	}
 }
 
-// lineOf is the line that a fact makes, as JSON without its time.
+// lineOf returns the log line of a fact, as JSON without its time.
 func lineOf(t *testing.T, f core.Fact) string {
 	t.Helper()
 	var out bytes.Buffer

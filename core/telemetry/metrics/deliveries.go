@@ -10,42 +10,45 @@ import (
 )
 
 var (
-	// deliveryBuckets reach to the longest timeouts.
+	// deliveryBuckets are in seconds. They reach to the longest timeouts.
 	deliveryBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-	// lagBuckets reach from a worker that was waiting to one that was down.
+	// lagBuckets are in seconds. They reach from a waiting worker (5 ms) to one that was down
+	// for half an hour.
 	lagBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 15, 60, 300, 1800}
 )
 
 // ends are the statuses of a job after an attempt.
 var ends = []core.Status{core.Completed, core.Retryable, core.Dead}
 
-// classes are the first words of errors of attempts; most of them are from package egress.
+// classes are the texts before the first colon of an attempt's error. Package egress defines
+// most of them.
 var classes = []string{
 	"blocked", "connect", "data", "dns", "protocol", "status", "timeout", "tls", "transform",
 	core.LeaseExpired, telemetry.Other,
 }
 
-// deliveries counts the results of jobs.
+// deliveries counts the outcomes of jobs.
 type deliveries struct {
 	handlers  known[*handler]
-	alerts    known[words] // by the place's lane, the results
+	alerts    known[words] // the results, by the lane of the alert place
 	mortality known[prometheus.Counter]
 }
 
-// A handler has the measurements of a handler.
+// A handler holds the metrics of one handler.
 type handler struct {
 	results, errors words
 	moved           words
 	took, lag       prometheus.Observer
 }
 
-// The states that a circuit breaker can enter.
+// The states that a circuit breaker can change to.
 const (
 	open   = "open"
 	closed = "closed"
 )
 
+// newDeliveries makes the series of all handlers, alert places and lanes.
 func newDeliveries(f factory, n telemetry.Names) deliveries {
 	results := f.counter("deliveries_total", "Attempts to deliver to a handler, by the status they left the job in.", "handler", "result")
 	failures := f.counter("delivery_errors_total", "Attempts to deliver to a handler that failed, by the class of the error.", "handler", "class")
@@ -69,7 +72,7 @@ func newDeliveries(f factory, n telemetry.Names) deliveries {
 	}
 }
 
-// placing makes a T for each place, under the label of its type.
+// placing makes a value for each alert place, labelled with the place's type.
 func placing[T any](places map[core.Lane]string, of func(label string) T) known[T] {
 	k := known[T]{named: make(map[string]T, len(places)), other: of(telemetry.Other)}
 	for lane, label := range places {
@@ -78,7 +81,7 @@ func placing[T any](places map[core.Lane]string, of func(label string) T) known[
 	return k
 }
 
-// targets returns all lanes, with their names in the API and the command line.
+// targets returns the names of all lanes, as the API and the command line write them.
 func targets(n telemetry.Names) (all []string) {
 	add := func(l core.Lane) { all = append(all, l.Consumer()) }
 	for _, name := range n.Handlers {
@@ -96,8 +99,8 @@ func targets(n telemetry.Names) (all []string) {
 	return all
 }
 
-// settled counts an attempt. Attempts of queues are counted by the actions of their
-// consumers.
+// settled counts an attempt. Attempts at queue messages are counted by [queues.pulled] instead,
+// except dead messages.
 func (d *deliveries) settled(f core.Settled) {
 	lane, o := f.Job.Lane, f.Outcome
 	if o.Status == core.Dead {
@@ -111,9 +114,9 @@ func (d *deliveries) settled(f core.Settled) {
 	}
 }
 
-// settled counts an attempt. The wait before the first attempt does not count for a job
-// that an operator brought back, or that a worker took before. An attempt that ended
-// without being sent took no time.
+// settled counts an attempt. An attempt that was never sent has no duration, and only its
+// result is counted. The lag is measured only at a job's first attempt: an earlier lease, or a
+// retry by an operator, would add its own waiting time.
 func (h *handler) settled(j core.Job, o core.Outcome) {
 	a := o.Attempt
 	h.results.count(string(o.Status))
@@ -129,12 +132,13 @@ func (h *handler) settled(j core.Job, o core.Outcome) {
 	}
 }
 
-// classOf returns the class at the beginning of an error.
+// classOf returns the class of an error: the text before its first colon.
 func classOf(err string) string {
 	class, _, _ := strings.Cut(err, ":")
 	return class
 }
 
+// moved counts that a circuit breaker opened or closed.
 func (d *deliveries) moved(f core.BreakerMoved) {
 	to := closed
 	if f.Gate.Open() {
@@ -143,14 +147,14 @@ func (d *deliveries) moved(f core.BreakerMoved) {
 	d.handlers.of(f.Lane.Handler()).moved.count(to)
 }
 
-// runMoved counts a run that failed.
+// runMoved counts a failed run.
 func (d *deliveries) runMoved(f core.RunMoved) {
 	if f.Run.Status == core.RunFailed {
 		d.mortality.of(core.WorkflowLane(f.Run.Workflow).Consumer()).Inc()
 	}
 }
 
-// count adds one to a word's counter, or to the counter of other words.
+// count adds 1 to the counter of a word. A word that is not in w counts as [telemetry.Other].
 func (w words) count(word string) {
 	c, ok := w[word]
 	if !ok {
@@ -159,7 +163,7 @@ func (w words) count(word string) {
 	c.Inc()
 }
 
-// queues counts the actions of consumers.
+// queues counts the messages that the consumers of queues receive, settle, extend and return.
 type queues struct{ messages known[words] }
 
 var actions = []core.PullAction{
@@ -171,6 +175,7 @@ func newQueues(f factory, n telemetry.Names) queues {
 	return queues{knowing(n.Queues, func(label string) words { return wording(messages, actions, label) })}
 }
 
+// pulled counts the messages of one request.
 func (q *queues) pulled(f core.Pulled) {
 	q.messages.of(f.Queue)[string(f.Action)].Add(float64(f.Messages))
 }

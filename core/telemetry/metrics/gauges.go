@@ -11,13 +11,13 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// patience is how long a scrape waits for the statistics. After that it answers without
-// them.
+// patience bounds the wait of a scrape for the statistics. After it the scrape has all other
+// metrics, without those of lanes.
 const patience = 2 * time.Second
 
-// Watch adds the gauges that are read at a scrape: the state of the lanes, see
-// [manage.Statistics.Lanes], the number of attempts under way, and how far the database's
-// clock is ahead of the machine's. It is called once.
+// Watch adds the gauges that are read at each scrape: the states of the lanes from stats (see
+// [manage.Statistics.Lanes]), the number of attempts under way from sending, and from ahead how
+// far the database's clock is ahead of this machine's. The caller calls it once.
 func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sending func() int, ahead func() time.Duration) {
 	m.registry.MustRegister(&lanes{
 		ask:    stats,
@@ -52,25 +52,26 @@ func (m *Metrics) Refused(reason string) {
 	}
 }
 
+// description returns the description of a metric family of the gateway.
 func description(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(prefix, "", name), help, labels, nil)
 }
 
-// lanes collects the state of the lanes. If the query fails, the gauges are absent rather
-// than wrong. The error is counted with the operations of the store.
+// lanes collects the states of the lanes. If the statistics fail, the scrape has no numbers of
+// lanes instead of wrong ones. The error itself is counted by [Metrics.Store].
 type lanes struct {
 	ask                       func(context.Context) (manage.Stats, error)
 	depth, jobs, oldest, open *prometheus.Desc
 }
 
-// Describe sends the families.
+// Describe sends the descriptions of the families.
 func (l *lanes) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{l.depth, l.jobs, l.oldest, l.open} {
 		to <- d
 	}
 }
 
-// Collect queries the statistics, and sends the gauges.
+// Collect reads the statistics and sends the numbers of all lanes.
 func (l *lanes) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -91,7 +92,7 @@ func (l *lanes) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// tell sends the gauges of one lane.
+// tell sends the numbers of one lane.
 func (l *lanes) tell(tell func(*prometheus.Desc, float64, ...string), now time.Time, s manage.LaneStats) {
 	due := time.Duration(0)
 	if !s.OldestDue.IsZero() {
@@ -110,7 +111,7 @@ func (l *lanes) tell(tell func(*prometheus.Desc, float64, ...string), now time.T
 	}
 }
 
-// byKind counts the jobs of all lanes of a kind.
+// byKind adds up the jobs of all lanes of a kind, by status.
 func byKind(all []manage.LaneStats) map[string]map[core.Status]int {
 	count := map[string]map[core.Status]int{}
 	for _, kind := range kinds {

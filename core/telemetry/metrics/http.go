@@ -13,7 +13,7 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// requests counts requests by their route.
+// requests counts requests by route, method and status.
 type requests struct {
 	family   *prometheus.CounterVec
 	expect   sync.Mutex
@@ -21,15 +21,16 @@ type requests struct {
 	unrouted known[*replies]                    // by method, requests without a route
 }
 
+// A route is a pattern of the router with a method.
 type route struct{ pattern, method string }
 
-// replies counts the replies of one route, by their status.
+// replies counts the replies of one route, by status.
 type replies struct {
 	byStatus map[int]prometheus.Counter
 	other    prometheus.Counter
 }
 
-// Methods that are distinguished for requests without a route.
+// methods have their own label for requests without a route. All other methods share one.
 var methods = []string{
 	http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPatch, http.MethodPost, http.MethodPut,
 }
@@ -41,6 +42,7 @@ var (
 	unfound  = []int{404, 405, 429, 500}      // for requests without a route, or refused before the routes
 )
 
+// newRequests makes the counters of requests without a route. [Metrics.Expect] adds routes.
 func newRequests(f factory) *requests {
 	r := &requests{
 		family: f.counter("http_requests_total", "Requests that were answered, by the pattern of their route.", "route", "method", "status"),
@@ -50,6 +52,7 @@ func newRequests(f factory) *requests {
 	return r
 }
 
+// replies makes the counters of a route for these statuses, and one for all others.
 func (r *requests) replies(pattern, method string, statuses []int) *replies {
 	all := &replies{byStatus: map[int]prometheus.Counter{}, other: r.family.WithLabelValues(pattern, method, telemetry.Other)}
 	for _, s := range statuses {
@@ -58,8 +61,8 @@ func (r *requests) replies(pattern, method string, statuses []int) *replies {
 	return all
 }
 
-// Expect makes the series of a route, with the router's spelling of its pattern, unless
-// they exist. It is called before the first request to the route is served.
+// Expect makes the series of a route, unless they exist. The pattern is as the router writes
+// it. The caller calls Expect before the route serves its first request.
 func (m *Metrics) Expect(method, pattern string) {
 	m.requests.expect.Lock()
 	defer m.requests.expect.Unlock()
@@ -76,8 +79,8 @@ func (m *Metrics) Expect(method, pattern string) {
 	m.requests.routed.Store(&more)
 }
 
-// Served counts an answered request, by the pattern of its route, or "" if no route
-// matched.
+// Served counts a request that was answered, by the pattern of its route. The pattern is empty
+// if no route matched.
 func (m *Metrics) Served(pattern, method string, status int) {
 	all := (*m.requests.routed.Load())[route{pattern, method}]
 	if all == nil {

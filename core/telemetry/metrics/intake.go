@@ -14,22 +14,23 @@ const (
 	unverified = "unverified"
 	invalid    = "invalid"
 	tooLarge   = "too_large"
-	refused    = "refused" // the token, the address or the encoding; or there is no such source
+	refused    = "refused" // wrong token, address or encoding, or an unknown source
 	looped     = "looped"  // passed on by too many gateways
-	failed     = "failed"  // not the sender's fault
+	failed     = "failed"  // an error of the gateway or its database
 )
 
-// intakeBuckets reach from a commit on the same machine to a sender on a slow line.
+// intakeBuckets are in seconds. They reach from a commit on the same machine (1 ms) to a sender
+// on a slow line (10 s).
 var intakeBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}
 
-// intake counts incoming events.
+// intake counts received events and the jobs made for them.
 type intake struct {
 	sources known[*source]
 	created map[string]prometheus.Counter // by the kind of consumer
 	failed  known[prometheus.Counter]     // failures of filters, by consumer
 }
 
-// A source has the measurements of a source.
+// A source holds the metrics of one source.
 type source struct {
 	accepted, duplicate, unverified, invalid, tooLarge, refused, looped, failed prometheus.Counter
 
@@ -37,6 +38,7 @@ type source struct {
 	took             prometheus.Observer
 }
 
+// newIntake makes the series of all sources, of all kinds of consumers, and of all filters.
 func newIntake(f factory, n telemetry.Names) intake {
 	received := f.counter("events_received_total", "Requests with an event, by what became of them.", "source", "result")
 	repeated := f.counter("events_duplicated_total", "Events that had been received before.", "source")
@@ -58,7 +60,8 @@ func newIntake(f factory, n telemetry.Names) intake {
 	}
 }
 
-// accepted counts an event. Alerts do not count, because the gateway made them itself.
+// accepted counts an event. The gateway's own alerts are not counted as received, but their
+// jobs are counted.
 func (i *intake) accepted(f core.Accepted) {
 	if f.Event.Source != core.AlertSource {
 		s := i.sources.of(f.Event.Source)
@@ -68,8 +71,9 @@ func (i *intake) accepted(f core.Accepted) {
 	i.count(f.Asked, f.Jobs)
 }
 
-// count counts the stored jobs among the requested ones. A job with a key may have been
-// left out, and the fact does not say which; jobs without a key were stored.
+// count counts the stored jobs, by the kind of their consumer. If stored is less than
+// len(asked), some jobs with a key were left out as repeats. Their number is exact; which ones
+// were left out is not known, so the first jobs with a key are counted.
 func (i *intake) count(asked []core.NewJob, stored int) {
 	whole := stored == len(asked)
 	for _, j := range asked {
@@ -86,8 +90,8 @@ func (i *intake) count(asked []core.NewJob, stored int) {
 	}
 }
 
-// filtering returns the consumers that can have filters, with their names in the API and
-// the command line.
+// filtering returns the names of all consumers that can have a filter, as the API and the
+// command line write them.
 func filtering(n telemetry.Names) []string {
 	return targets(telemetry.Names{Handlers: n.Handlers, Queues: n.Queues})
 }
@@ -106,6 +110,7 @@ func (i *intake) unverified(f core.Unverified) {
 	s.forged.Inc()
 }
 
+// turnedAway counts a refused request by the kind of the refusal.
 func (i *intake) turnedAway(f core.TurnedAway) {
 	s := i.sources.of(f.Source)
 	switch f.Kind {
@@ -132,6 +137,7 @@ const (
 
 var kinds = []string{ofHandler, ofQueue, ofWorkflow, ofAlert}
 
+// kindOf returns the kind of a lane's consumer.
 func kindOf(l core.Lane) string {
 	switch {
 	case l.Alert():

@@ -1,25 +1,24 @@
-// Package metrics measures a gateway, and serves the measurements in the text format of
-// Prometheus.
+// Package metrics measures the gateway and serves the numbers in Prometheus' text format.
 //
-// The idea to know: all series of a configuration are made before the configuration is
-// followed. A fact, a request or a call of the store then changes numbers that it finds in
-// maps that never change. So requests from outside cannot create a series, a rate has its
-// zero, and counting an event hashes no label and allocates no memory. Names that are not
-// configured count as [telemetry.Other]. A changed configuration makes new maps; existing
-// series continue, and stay until the process ends.
+// The one idea to know: all series of a configuration are made before the gateway follows the
+// configuration. A fact, a request or a call of the store then only looks up counters in maps
+// that never change. So requests from outside cannot create series, a rate starts from 0, and
+// no event costs a memory allocation or the hashing of a label. Names that are not configured
+// count as [telemetry.Other]. A new configuration makes new maps. Existing series go on, and
+// stay until the process ends.
 //
 //	facts ───────────────────▶ Observe ─┐
 //	requests ────────────────▶ Served ──┤
 //	calls of the store ──────▶ Store ───┼─▶ registry ─▶ /metrics
 //	statistics, at a scrape ─▶ Watch ───┘
 //
-// Where to change something: the counting of facts in intake.go, deliveries.go,
-// workflows.go, upkeep.go and reloads.go, the values that are read at a scrape in
-// gauges.go, requests in http.go.
+// Where to change something: intake.go, deliveries.go, workflows.go, upkeep.go and reloads.go
+// count facts, gauges.go has the values read at a scrape, http.go counts requests, and store.go
+// measures the store.
 //
-// It is a package of its own so that a function, which cannot be scraped, does not link
-// Prometheus. metrics imports core, core/telemetry, core/manage for the statistics, and
-// github.com/prometheus/client_golang.
+// The package is separate from telemetry so that a build as a cloud function, which Prometheus
+// cannot scrape, does not link Prometheus. metrics imports core, core/telemetry, core/manage
+// (for the statistics) and github.com/prometheus/client_golang.
 package metrics
 
 import (
@@ -37,14 +36,14 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// maxScrapes is how many scrapes are answered at once; more wait for their turn.
+// maxScrapes bounds the scrapes that are answered at once. More scrapes wait for their turn.
 const maxScrapes = 8
 
-// Options are the settings of metrics.
+// Options are the settings of [New].
 type Options struct {
 	Names telemetry.Names
 
-	Version, Revision, Go string // of this build
+	Version, Revision, Go string // of this build, for the labels of build_info
 
 	Log *slog.Logger // for scrapes that failed; nil logs nothing
 }
@@ -66,7 +65,7 @@ type Metrics struct {
 	names telemetry.Names // of the newest configuration
 }
 
-// facts has the counters of facts, under the names of a configuration.
+// facts holds the counters that facts move and that have configured names as labels.
 type facts struct {
 	intake     intake
 	deliveries deliveries
@@ -102,8 +101,9 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// Configure makes the series of a configuration. Facts of the earlier configuration, whose
-// deliveries may not have ended, are counted under these as well.
+// Configure makes the series of a configuration. Names of the configuration before it keep
+// their series, since their deliveries may not have ended. Older names count as
+// [telemetry.Other] from now on.
 func (m *Metrics) Configure(n telemetry.Names) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +121,8 @@ func (m *Metrics) Configure(n telemetry.Names) {
 // ServeHTTP answers a scrape with all measurements.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.exposition.ServeHTTP(w, r) }
 
-// Observe counts a fact; it is a [core.Observer]. Some facts are logged only.
+// Observe counts a fact. It is a [core.Observer]. Some facts move no number: only the log shows
+// them.
 func (m *Metrics) Observe(f core.Fact) {
 	now := m.facts.Load()
 	switch f := f.(type) {
@@ -161,34 +162,38 @@ func (m *Metrics) Observe(f core.Fact) {
 	}
 }
 
-// complaints is a log with the method that Prometheus calls.
+// complaints is the log in the form that Prometheus' library calls.
 type complaints struct{ log *slog.Logger }
 
 func (c complaints) Println(v ...any) {
 	c.log.Error("scrape of metrics", "error", v)
 }
 
-// A factory makes families of series, and registers each once.
+// A factory makes and registers metric families. A family that is registered already is
+// returned instead of made twice.
 type factory struct{ registry *prometheus.Registry }
 
-// prefix begins the names of all of the gateway's own families.
+// prefix begins the names of all metrics of the gateway itself.
 const prefix = "gateway"
 
+// counter makes a family of counters.
 func (f factory) counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return registered(f, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: prefix, Name: name, Help: help}, labels))
 }
 
+// gauge makes a family of gauges.
 func (f factory) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return registered(f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help}, labels))
 }
 
-// seconds makes histograms of durations. Buckets are their upper bounds.
+// seconds makes a family of histograms of durations in seconds. The buckets are upper bounds.
 func (f factory) seconds(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	o := prometheus.HistogramOpts{Namespace: prefix, Name: name, Help: help, Buckets: buckets}
 	return registered(f, prometheus.NewHistogramVec(o, labels))
 }
 
-// registered returns the family, or the same family that was registered before.
+// registered registers a family and returns it. If an equal family is registered already, it
+// returns that one. Any other conflict is a defect of this package, and panics.
 func registered[C prometheus.Collector](f factory, family C) C {
 	var before prometheus.AlreadyRegisteredError
 	switch err := f.registry.Register(family); {
@@ -200,13 +205,14 @@ func registered[C prometheus.Collector](f factory, family C) C {
 	return family
 }
 
-// known has a T for each configured name, and one for all others. It never changes.
+// known holds one value for each configured name, and one for all other names. It never
+// changes.
 type known[T any] struct {
 	named map[string]T
 	other T
 }
 
-// knowing makes a T for each name, under the name as label.
+// knowing makes a value for each name, labelled with the name.
 func knowing[T any](names []string, of func(label string) T) known[T] {
 	k := known[T]{named: make(map[string]T, len(names)), other: of(telemetry.Other)}
 	for _, n := range names {
@@ -215,6 +221,7 @@ func knowing[T any](names []string, of func(label string) T) known[T] {
 	return k
 }
 
+// of returns the value of a name, or the one for all other names.
 func (k known[T]) of(name string) T {
 	if t, ok := k.named[name]; ok {
 		return t
@@ -222,10 +229,11 @@ func (k known[T]) of(name string) T {
 	return k.other
 }
 
-// words are the counters of a family by one label, whose values are few and fixed.
+// words holds the counters of a family by the values of its last label, which are few and
+// fixed.
 type words map[string]prometheus.Counter
 
-// wording makes the counters for these words. Before are the values of the labels before.
+// wording makes a counter for each word. before holds the values of the labels before the last.
 func wording[W ~string](family *prometheus.CounterVec, all []W, before ...string) words {
 	w := make(words, len(all))
 	for _, word := range all {

@@ -42,7 +42,7 @@ func newMetrics() *metrics.Metrics {
 	return metrics.New(metrics.Options{Names: names, Version: "v1", Revision: "abc", Go: "go1"})
 }
 
-// scrape is what /metrics says: the value of each series of the gateway's own.
+// scrape returns the gateway's own series from /metrics, with their values.
 func scrape(t testing.TB, m *metrics.Metrics) map[string]string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -60,11 +60,11 @@ func scrape(t testing.TB, m *metrics.Metrics) map[string]string {
 	return series
 }
 
-// bucket are the series that a histogram has beside its count.
+// bucket matches the series of a histogram other than its count.
 var bucket = regexp.MustCompile(`_bucket\{|_sum(\{|$)`)
 
-// moves is what something changes in a scrape: a line "series +n" each, sorted. Series
-// that were not there before are told as "new".
+// moves returns the changes of a scrape that do causes, as sorted lines "series +n". A series
+// that did not exist before is a line "new series".
 func moves(t *testing.T, m *metrics.Metrics, do func()) (changed []string) {
 	t.Helper()
 	before := scrape(t, m)
@@ -288,7 +288,7 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// watched are metrics of lanes as a source tells of them.
+// watched returns metrics with Watch called for these statistics.
 func watched(stats func(context.Context) (manage.Stats, error)) *metrics.Metrics {
 	m := newMetrics()
 	m.Watch(stats, func() int { return 7 }, func() time.Duration { return -1500 * time.Millisecond })
@@ -371,7 +371,8 @@ func TestGauges(t *testing.T) {
 	}
 }
 
-// TestScrapesOutliveTheDatabase: what the statistics cannot tell is left out.
+// TestScrapesOutliveTheDatabase: a scrape without statistics leaves out the numbers of lanes
+// and has all others.
 func TestScrapesOutliveTheDatabase(t *testing.T) {
 	for name, stats := range map[string]func(context.Context) (manage.Stats, error){
 		"error": func(context.Context) (manage.Stats, error) { return manage.Stats{}, errors.New("away") },
@@ -388,7 +389,7 @@ func TestScrapesOutliveTheDatabase(t *testing.T) {
 	}
 }
 
-// TestExposition holds the names of contracts and what the linter of Prometheus says.
+// TestExposition holds the names and types of all metrics, and passes the linter of Prometheus.
 func TestExposition(t *testing.T) {
 	m := watched(func(context.Context) (manage.Stats, error) {
 		return manage.Stats{Lanes: []manage.LaneStats{{Lane: "queue/work"}, {Lane: "handler/billing"}}}, nil
@@ -459,7 +460,7 @@ workflow_steps_total counter`), "\n")
 	}
 }
 
-// TestNothingIsMadeOnTheWay: facts that come with every event take no memory.
+// TestNothingIsMadeOnTheWay: facts that come with every event allocate no memory.
 func TestNothingIsMadeOnTheWay(t *testing.T) {
 	m := newMetrics()
 	m.Expect("POST", "/webhooks/{source}")

@@ -6,7 +6,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// reloads counts the results of configurations that are read while the process runs.
+// reloads counts the configurations that were read again while the process runs.
 type reloads struct {
 	results words
 	last    prometheus.Gauge
@@ -21,6 +21,8 @@ func newReloads(f factory) reloads {
 	return reloads{wording(results, reloadResults), last}
 }
 
+// reloaded counts a reload. An unchanged configuration is not counted, but it sets the gauge to
+// 1.
 func (r *reloads) reloaded(f core.Reloaded) {
 	followed := 0.0
 	if f.Result == core.ReloadApplied || f.Result == core.ReloadUnchanged {

@@ -14,8 +14,8 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// A configuration that changes has its own names, and for what has not ended those of the
-// one before. What was counted stays.
+// TestConfigure: after a change of configuration, its names and those of the configuration
+// before it have series of their own. The counts stay.
 func TestConfigure(t *testing.T) {
 	m := newMetrics()
 	deliver := func(handler string) {
@@ -71,7 +71,7 @@ func TestNamesAnd(t *testing.T) {
 	}
 }
 
-// Whoever counts, and whoever collects, may do so while the configuration changes.
+// TestConfigureWhileCounting: the configuration may change during counts and scrapes.
 func TestConfigureWhileCounting(t *testing.T) {
 	m := newMetrics()
 	var counting sync.WaitGroup

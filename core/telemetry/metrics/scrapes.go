@@ -2,8 +2,8 @@ package metrics
 
 import "net/http"
 
-// inTurn answers at most most requests at once, in the order of arrival. The others wait
-// and are not refused: under load the measurements are needed most.
+// inTurn limits a handler to most requests at once. Further requests wait instead of being
+// refused: many scrapes at once are often the moment when an operator needs the metrics.
 func inTurn(most int, h http.Handler) http.Handler {
 	turns := make(chan struct{}, most)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// TestScrapesWait: however many ask at once, all are answered, a few at a time. Who has
-// hung up is not asked for.
+// TestScrapesWait: all of many scrapes at once are answered, two at a time. A scrape whose
+// client has disconnected is not served.
 func TestScrapesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, goOn := make(chan struct{}, 10), make(chan struct{})

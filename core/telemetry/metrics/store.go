@@ -10,11 +10,12 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// storeBuckets reach from a read on the same machine to a database that is hardly there.
+// storeBuckets are in seconds. They reach from a read on the same machine (0.5 ms) to an
+// overloaded database (5 s).
 var storeBuckets = []float64{.0005, .002, .005, .02, .05, .2, 1, 5}
 
-// Store returns a store that measures its calls: their time, and whether they failed.
-// Otherwise it behaves like s.
+// Store wraps a store. Each call has its duration measured and its failures counted, by the
+// name of the method. The results are passed on unchanged.
 func (m *Metrics) Store(s core.Store) core.Store { return &measured{s, m.store} }
 
 // measured has a method for each method of a store except Close.
@@ -23,7 +24,7 @@ type measured struct {
 	*ops
 }
 
-// ops are the measurements of each method, role by role.
+// ops holds the metrics of each method, one line for each role.
 type ops struct {
 	accept, acceptAll                                                                          *op
 	due, take, settle, release, recover, lapsed, strays, closeBreakers                         *op
@@ -36,12 +37,13 @@ type ops struct {
 	retry, replay, turn, purge, drain, migrate, schema, rehearse, ping                         *op
 }
 
-// An op has the measurements of one method.
+// An op holds the metrics of one method.
 type op struct {
 	took   prometheus.Observer
 	failed prometheus.Counter
 }
 
+// newOps makes the series of all methods.
 func newOps(f factory) *ops {
 	took := f.seconds("store_duration_seconds", "What calls of the store took.", storeBuckets, "op")
 	failed := f.counter("store_errors_total", "Calls of the store that failed.", "op")
@@ -64,7 +66,7 @@ func newOps(f factory) *ops {
 	}
 }
 
-// ended measures a call that began some time ago.
+// ended measures a call that began at a time and ends now.
 func (o *op) ended(began time.Time, err *error) {
 	o.took.Observe(time.Since(began).Seconds())
 	if failure(*err) {
@@ -72,8 +74,8 @@ func (o *op) ended(began time.Time, err *error) {
 	}
 }
 
-// failure reports whether an error means trouble. A missing row is an answer, and a
-// canceled call gets none.
+// failure reports whether an error counts as a failure of the store. [core.NotFound] is a
+// normal answer, and a canceled call was ended by its caller.
 func failure(err error) bool {
 	return err != nil && !core.IsKind(err, core.NotFound) && !errors.Is(err, context.Canceled)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestStoreIsMeasured: each method of a store is passed on to the same one, and
-// measured under its own name.
+// TestStoreIsMeasured: each method calls the same method of the wrapped store, and is measured
+// under its own name.
 func TestStoreIsMeasured(t *testing.T) {
 	m := newMetrics()
 	store := reflect.ValueOf(m.Store(&oracle{}))
@@ -76,7 +76,7 @@ func TestStoreErrorsThatCount(t *testing.T) {
 	}
 }
 
-// An oracle is a store that answers everything with the name of the question.
+// An oracle is a store that answers each call with the name of the method.
 type oracle struct {
 	core.Store
 	mood func(method string) error

@@ -12,8 +12,9 @@ const (
 	partial  = "partial" // more is left, for the next pass
 )
 
-// purges counts passes that deleted records. The partial ones show whether deletion keeps
-// up with intake. Gateways that share a database share the passes.
+// purges counts the passes that deleted records. A partial pass shows that deleting does not
+// keep up with new records. Gateways that share a database share the passes, so each counts
+// some of them.
 type purges struct{ passes words }
 
 func newPurges(f factory) purges {

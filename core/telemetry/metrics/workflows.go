@@ -5,7 +5,7 @@ import (
 	"github.com/eventgateway/gateway/core/telemetry"
 )
 
-// workflows counts the new statuses of runs and of their steps.
+// workflows counts the statuses that runs and steps reach.
 type workflows struct {
 	runs      known[words]
 	steps     known[known[words]] // of each workflow, by the step's name
@@ -37,8 +37,8 @@ func (w *workflows) runMoved(f core.RunMoved) {
 	w.runs.of(f.Run.Workflow).count(string(f.Run.Status))
 }
 
-// stepMoved counts a step. A run follows its own definition, so it may have steps that are
-// not configured any more.
+// stepMoved counts the new status of a step. A run follows the definition that it began with,
+// so its step may no longer be configured. Such a step counts as [telemetry.Other].
 func (w *workflows) stepMoved(f core.StepMoved) {
 	w.steps.of(f.Run.Workflow).of(f.Step.Name).count(string(f.Step.Status))
 }

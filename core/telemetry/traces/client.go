@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// usualTimeout bounds one request to the collector, unless OTEL_EXPORTER_OTLP_TIMEOUT
-// says otherwise, in milliseconds.
+// usualTimeout bounds one request to the collector, unless OTEL_EXPORTER_OTLP_TIMEOUT sets
+// another bound, in milliseconds.
 const usualTimeout = 10 * time.Second
 
-// newClient makes the client for the collector. The exporter's own client follows
-// redirects, and would send the headers of OTEL_EXPORTER_OTLP_HEADERS, which often hold an
-// API key, to any host that a redirect names. With a client of its own, the exporter
-// ignores the environment's timeout and certificates, so newClient applies them. Proxies of
-// the environment are not used, as for all calls of the gateway.
+// newClient makes the HTTP client for the collector. The exporter's own client would follow
+// redirects and send the headers of OTEL_EXPORTER_OTLP_HEADERS, such as API keys, to any host
+// that a redirect names. An exporter with a client of ours ignores the environment's timeout
+// and certificates, so newClient applies them. Like all calls of the gateway, the client uses
+// no proxy of the environment: the headers often hold a key.
 func newClient() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
@@ -35,12 +35,12 @@ func newClient() (*http.Client, error) {
 	}, nil
 }
 
-// setting returns the variable for traces alone, else the variable for all exports. The
-// names are OpenTelemetry's.
+// setting returns OpenTelemetry's variable for traces alone, or else the one for all signals.
 func setting(name string) string {
 	return cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), os.Getenv("OTEL_EXPORTER_OTLP_"+name))
 }
 
+// timeout returns the bound of one request to the collector.
 func timeout() time.Duration {
 	if ms, err := strconv.Atoi(setting("TIMEOUT")); err == nil && ms > 0 {
 		return time.Duration(ms) * time.Millisecond
@@ -48,7 +48,8 @@ func timeout() time.Duration {
 	return usualTimeout
 }
 
-// certificates returns the trusted authorities, and the client's own certificate.
+// certificates returns the CAs to trust and the client's own certificate, as the environment
+// sets them.
 func certificates() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := setting("CERTIFICATE"); file != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestRedirect: what goes with a request goes to the collector alone.
+// TestRedirect: the client follows no redirect, so headers reach the collector alone.
 func TestRedirect(t *testing.T) {
 	var strayed atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strayed.Add(1) }))
@@ -41,7 +41,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestCertificate: the environment says whom to trust.
+// TestCertificate: the client trusts the CA that the environment names.
 func TestCertificate(t *testing.T) {
 	var asked atomic.Int64
 	collector := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
@@ -92,8 +92,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestNoProxy: the environment names a collector, and proxies of the environment are ignored.
-// The collector has no loopback address, since net/http never uses a proxy for one.
+// TestNoProxy: the client ignores the proxies of the environment. The collector has no loopback
+// address, since net/http never uses a proxy for one.
 func TestNoProxy(t *testing.T) {
 	var asked atomic.Int64
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))

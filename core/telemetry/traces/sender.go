@@ -17,12 +17,11 @@ import (
 type sender struct {
 	*otlptrace.Exporter
 	trouble *trouble
-	room    int64        // how many spans may wait
+	room    int64        // how many spans may wait or be under way
 	waiting atomic.Int64 // spans that wait or are being sent
 }
 
-// queueSize returns how many spans may wait: OTEL_BSP_MAX_QUEUE_SIZE, or the default of the
-// SDK.
+// queueSize is how many spans may wait: OTEL_BSP_MAX_QUEUE_SIZE, or the SDK's default.
 func queueSize() int {
 	if n, err := strconv.Atoi(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")); err == nil && n > 0 {
 		return n
@@ -32,8 +31,8 @@ func queueSize() int {
 
 var errNoRoom = errors.New("the collector is too slow: more spans wait than OTEL_BSP_MAX_QUEUE_SIZE says")
 
-// admit reports whether there is room for another span. The SDK's queue has the same size,
-// and drops further spans silently.
+// admit reports whether there is room for another span. The SDK's queue has the same size, but
+// it drops further spans silently. admit counts them as lost.
 func (s *sender) admit() bool {
 	if s.waiting.Add(1) <= s.room {
 		return true

@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A piece is a finished operation, of which a span is made.
+// A piece is finished work, from which a span is made.
 type piece struct {
 	core.Span
 	parent trace.SpanContext
@@ -21,17 +21,18 @@ type piece struct {
 	began  time.Time
 	ended  time.Time
 	class  string // class of the error; empty if there was none
-	wrong  string // in words
+	wrong  string // the error
 	attrs  []attribute.KeyValue
 }
 
 // Observe makes spans of facts. It is a [core.Observer].
 //
-//	receive <source>          an event was stored; in the sender's span
-//	deliver <handler>         one attempt; in that of the intake
-//	settle <queue>            a message is dead; in that of the intake
-//	run <workflow>            a run, until it completed or failed; in that of the intake
-//	step <workflow>/<step>    one call of a step; in that of the run
+//	span                      the work                                   its parent
+//	receive <source>          an event was stored                        the sender's span
+//	deliver <handler>         one attempt                                the intake
+//	settle <queue>            an attempt at a message                    the intake
+//	run <workflow>            a run, until it completed or failed        the intake
+//	step <workflow>/<step>    one call of a step                         the run
 func (x *Exporter) Observe(f core.Fact) {
 	switch f := f.(type) {
 	case core.Accepted:
@@ -45,6 +46,7 @@ func (x *Exporter) Observe(f core.Fact) {
 	}
 }
 
+// accepted makes the span of an event's intake.
 func (x *Exporter) accepted(f core.Accepted) {
 	span, ok := intakeOf(f.Event)
 	if !ok {
@@ -58,8 +60,8 @@ func (x *Exporter) accepted(f core.Accepted) {
 	})
 }
 
-// settled makes the spans of attempts. A job of a workflow that is settled like others was
-// not needed by its run, and no call was made for it.
+// settled makes the span of an attempt. Alerts have no spans. A settled job in a workflow's
+// lane is a stale job that made no call, so it has none either.
 func (x *Exporter) settled(f core.Settled) {
 	span, ok := intakeOf(f.Event)
 	lane := f.Job.Lane
@@ -79,8 +81,8 @@ func (x *Exporter) settled(f core.Settled) {
 	x.tell(p.of(f.Outcome.Attempt))
 }
 
-// stepMoved makes the spans of steps' calls. The result of a call and the new status of its
-// step may differ: a successful reply may be unusable.
+// stepMoved makes the span of a step's call. The call and the step may end differently: a reply
+// with status 200 may be unusable.
 func (x *Exporter) stepMoved(f core.StepMoved) {
 	span, ok := intakeOf(f.Event)
 	if !ok || f.Attempt.Number == 0 {
@@ -95,7 +97,7 @@ func (x *Exporter) stepMoved(f core.StepMoved) {
 	x.tell(p.of(f.Attempt))
 }
 
-// runMoved makes the spans of finished runs. A redriven run has another span.
+// runMoved makes the span of a finished run. A redriven run gets another span when it finishes.
 func (x *Exporter) runMoved(f core.RunMoved) {
 	span, ok := intakeOf(f.Event)
 	if !ok || !f.Run.Status.Finished() {
@@ -103,7 +105,7 @@ func (x *Exporter) runMoved(f core.RunMoved) {
 	}
 	began := f.Run.StartedAt
 	if began.IsZero() {
-		began = f.Run.FinishedAt // it ended before it began
+		began = f.Run.FinishedAt // the run ended before its first step
 	}
 	x.tell(piece{
 		Span: span.Run(f.Run.ID, f.Run.Epoch), parent: within(span, f.Event),
@@ -113,18 +115,19 @@ func (x *Exporter) runMoved(f core.RunMoved) {
 	})
 }
 
-// intakeOf returns the span of the intake of an event, and whether its trace is kept. An
-// event that came in while no spans were made has its sender's span, or none.
+// intakeOf returns the span of an event's intake, and whether its trace is sampled. An event
+// that arrived while traces were off has its sender's span, or none.
 func intakeOf(e core.Event) (core.Span, bool) {
 	span, ok := core.ParseSpan(e.Headers[core.Traceparent])
 	return span, ok && span.Sampled()
 }
 
-// within returns a span of an event as the parent of others.
+// within returns a span of an event, as the parent of other spans.
 func within(s core.Span, e core.Event) trace.SpanContext {
 	return contextOf(s, e.Headers[core.Tracestate])
 }
 
+// about returns the attributes of an event.
 func about(e core.Event) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("gateway.event", string(e.ID)),
@@ -133,6 +136,7 @@ func about(e core.Event) []attribute.KeyValue {
 	}
 }
 
+// aboutRun returns the attributes of a run.
 func aboutRun(r core.Run) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("gateway.workflow", r.Workflow),
@@ -141,7 +145,7 @@ func aboutRun(r core.Run) []attribute.KeyValue {
 	}
 }
 
-// of adds the record of an attempt.
+// of returns the piece with the times and the result of an attempt.
 func (p piece) of(a core.Attempt) piece {
 	p.began, p.ended = a.StartedAt, a.StartedAt.Add(a.Duration)
 	p.class, _, _ = strings.Cut(a.Error, ":")
@@ -153,11 +157,11 @@ func (p piece) of(a core.Attempt) piece {
 	return p
 }
 
-// maxWords is the largest part of an error in a span, in bytes.
+// maxWords bounds the error text of a span, in bytes.
 const maxWords = 1 << 10
 
-// tell passes a span to the SDK, which asks the sampler once more and queues the span. A
-// span that is not ended would be forgotten.
+// tell hands a span to the SDK. The SDK asks the sampler again and queues the span. A span that
+// is never ended is dropped by the SDK.
 func (x *Exporter) tell(p piece) {
 	ctx := trace.ContextWithSpanContext(context.WithValue(context.Background(), named{}, p.Span), p.parent)
 	_, s := x.tracer.Start(ctx, p.name, trace.WithTimestamp(p.began), trace.WithSpanKind(p.kind), trace.WithAttributes(p.attrs...))
@@ -173,6 +177,6 @@ func (x *Exporter) tell(p piece) {
 	s.End(trace.WithTimestamp(p.ended))
 }
 
-// text returns text that OTLP can carry. A text that is not UTF-8 would lose the whole
-// batch.
+// text returns at most [maxWords] bytes of s, as valid UTF-8. The collector would refuse a
+// whole batch for one text that is not UTF-8.
 func text(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxWords)], "") }

@@ -16,7 +16,7 @@ const canary = "canary-4f9a"
 
 var came = time.Date(2026, 3, 4, 5, 6, 7, 891_000_000, time.UTC)
 
-// order is an event with secrets wherever one can be.
+// order returns an event that has a secret in each field that could leak one.
 func order(span core.Span) core.Event {
 	return core.Event{
 		ID: "EVENT", Source: "shop", Type: "order.created", CreatedAt: came, ContentType: "text/" + canary, DeliveryID: canary,
@@ -32,7 +32,7 @@ func attempt(number, status int, wrong string) core.Attempt {
 	}
 }
 
-// spanOf is what is to be exported of a piece of work.
+// spanOf returns the expected span of a piece of work.
 func spanOf(s core.Span, parent core.Span, name, kind string, began, took time.Duration, wrong string, attributes map[string]string) otlp.Span {
 	text := func(s core.Span) string { return s.String()[36:52] }
 	made := otlp.Span{
@@ -50,7 +50,7 @@ func spanOf(s core.Span, parent core.Span, name, kind string, began, took time.D
 	return made
 }
 
-// Every span there is, in all its parts.
+// TestSpans holds every kind of span, with all its fields.
 func TestSpans(t *testing.T) {
 	collector := otlp.New(t)
 	x, _ := start(t, collector.URL)
@@ -109,7 +109,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// What no span is made of: nobody is in the trace, or it is not kept, or nothing was done.
+// TestNoSpans: a fact makes no span if its event has no span, if the trace is not sampled, or
+// if no work was done.
 func TestNoSpans(t *testing.T) {
 	collector := otlp.New(t)
 	x, _ := start(t, collector.URL)
@@ -137,7 +138,8 @@ func TestNoSpans(t *testing.T) {
 	}
 }
 
-// A new trace has no parent; a run that ended before it began takes no time.
+// TestEdges: a new trace has no parent. The span of a run that ended before its first step has
+// a duration of 0.
 func TestEdges(t *testing.T) {
 	collector := otlp.New(t)
 	x, _ := start(t, collector.URL, "OTEL_SERVICE_NAME", "orders", "OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test,service.name=no")
@@ -156,8 +158,8 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// BenchmarkObserve is what it costs to name the span of an intake and to tell of it and
-// of one attempt.
+// BenchmarkObserve measures the naming of an intake's span with the spans of the intake and of
+// one attempt.
 func BenchmarkObserve(b *testing.B) {
 	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	x, err := Start(b.Context(), Options{Clock: core.SystemClock, Log: slog.New(slog.DiscardHandler)})

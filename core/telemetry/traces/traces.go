@@ -1,24 +1,24 @@
-// Package traces exports the history of events as OpenTelemetry traces, over OTLP/HTTP.
+// Package traces exports OpenTelemetry traces of events and their jobs, over OTLP/HTTP.
 //
-// The idea to know: spans are made of facts ([core.Fact]), after the event, and of nothing
-// else. Some spans need an id before they end: an intake's is stored with its event, and an
-// attempt's is sent to its receiver. Such an id also follows from the fact. So nothing is
-// kept between the two, and gateways that share a database need not know of each other: see
-// [core.Span]. The decision whether a trace is sampled is made once, at intake, and stored
-// with the event.
+// The one idea to know: spans are made of facts ([core.Fact]) alone, after the work is done.
+// Some spans need an id earlier: the id of an intake is stored with its event, and the id of an
+// attempt is sent to the handler. Such an id can be computed again from the later fact. So
+// nothing is remembered between the two, and gateways that share a database need no contact:
+// see [core.Span]. The intake decides once whether a trace is sampled, and the decision is
+// stored with the event.
 //
-// OpenTelemetry's own variables are the settings: the endpoint and its details
-// (OTEL_EXPORTER_OTLP_*), the sampler (OTEL_TRACES_SAMPLER), the queue (OTEL_BSP_*), the
+// All settings are OpenTelemetry's own variables: the endpoint and its options
+// (OTEL_EXPORTER_OTLP_*), the sampler (OTEL_TRACES_SAMPLER), the queue (OTEL_BSP_*), and the
 // resource (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES). The SDK reads them from the
 // environment of the process.
 //
-// Export never blocks and never fails: spans that the collector does not accept in time are
-// dropped. No span contains a header, a payload or a URL. Errors have the same words as in
-// logs.
+// [Exporter.Observe] never waits and never fails. Spans that the collector does not take in
+// time are dropped. No span holds a header, a payload or a URL. A span has the same
+// error text as the log, cut to 1 KiB.
 //
-// spans.go defines the spans, sender.go sends them, trouble.go reports failures of that.
-// The package imports core and OpenTelemetry's SDK, whose types no other package sees. Only
-// cmd/gateway imports it, if it is built with the tag otel.
+// spans.go defines the spans, sender.go sends them, and trouble.go logs failures to send. The
+// package imports core and OpenTelemetry's SDK. No other package sees the SDK's types. Only
+// cmd/gateway imports traces, if it is built with the tag otel.
 package traces
 
 import (
@@ -40,9 +40,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Wanted reports whether the environment requests traces: it names an endpoint for the
-// export and does not turn traces off. An error names an invalid request; then traces are
-// off as well.
+// Wanted reports whether the environment asks for traces: it names an endpoint and does not
+// turn traces off. With an error, which names the wrong variable, traces are off.
 func Wanted(env func(string) string) (bool, error) {
 	name := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	if env(name) == "" {
@@ -63,9 +62,9 @@ func Wanted(env func(string) string) (bool, error) {
 	return true, nil
 }
 
-// Options of an Exporter.
+// Options are the settings of an [Exporter].
 type Options struct {
-	Version string       // of the gateway
+	Version string       // the gateway's version, for the resource
 	Clock   core.Clock   // to limit reports of failures
 	Log     *slog.Logger // for failures, once a minute
 }
@@ -77,9 +76,12 @@ type Exporter struct {
 	tracer   trace.Tracer
 }
 
-// Start makes an exporter from the process's environment; see [Wanted]. It logs invalid
-// settings and uses their defaults, unless they permit no connection at all. A process has
-// one exporter: messages of OpenTelemetry's parts go to the log of the newest.
+// Start makes an exporter with the settings of the process's environment; see [Wanted]. A wrong
+// setting is logged and keeps its default. Start returns an error only if no exporter can be
+// made, for instance because a certificate's file cannot be read.
+//
+// A process has one exporter: OpenTelemetry's error handler is global, so messages go to the
+// log of the newest exporter.
 func Start(ctx context.Context, o Options) (*Exporter, error) {
 	trouble := &trouble{log: o.Log, clock: o.Clock}
 	otel.SetErrorHandler(trouble)
@@ -109,9 +111,8 @@ func Start(ctx context.Context, o Options) (*Exporter, error) {
 	}, nil
 }
 
-// Begin makes the span of the intake of an event. Its parent is the span that the sender
-// named; a zero parent begins a new trace. The sampler decides here whether the trace is
-// kept.
+// Begin returns a new span for the intake of an event. Its parent is the sender's span; a zero
+// parent begins a new trace. The sampler decides here whether the trace is sampled.
 func (x *Exporter) Begin(parent core.Span) core.Span {
 	ctx := trace.ContextWithRemoteSpanContext(context.Background(), contextOf(parent, ""))
 	_, s := x.tracer.Start(ctx, "receive") // it is never ended, so it is never exported
@@ -119,8 +120,8 @@ func (x *Exporter) Begin(parent core.Span) core.Span {
 	return core.Span{Trace: c.TraceID(), ID: c.SpanID(), Flags: byte(c.TraceFlags())}
 }
 
-// Close sends the remaining spans, until ctx is done. An error says that some were not
-// sent. Later facts are ignored.
+// Close sends the queued spans, until ctx is done. An error says that some may not have been
+// sent. Facts observed later are ignored.
 func (x *Exporter) Close(ctx context.Context) error {
 	err := x.provider.Shutdown(ctx)
 	x.sender.trouble.end()
@@ -128,21 +129,21 @@ func (x *Exporter) Close(ctx context.Context) error {
 	return err
 }
 
-// contextOf returns a span in the SDK's form.
+// contextOf converts a span, and the tracestate header of its event, to the SDK's type.
 func contextOf(s core.Span, state string) trace.SpanContext {
-	others, _ := trace.ParseTraceState(state) // empty if it is no list
+	others, _ := trace.ParseTraceState(state) // empty if state is not valid
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: s.Trace, SpanID: s.ID, TraceFlags: trace.TraceFlags(s.Flags), TraceState: others,
 	})
 }
 
-// naming gives a span the ids that its context holds, and any other span random ones.
+// naming is the SDK's IDGenerator. A span gets the id that its context holds, or a random one.
 type naming struct{}
 
-// A named context holds the core.Span that is begun in it.
+// named is the context key of the core.Span whose id the new span gets.
 type named struct{}
 
-// NewIDs implements the SDK's IDGenerator, for spans without a parent.
+// NewIDs returns the ids of a new trace and its first span.
 func (naming) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	if s, ok := ctx.Value(named{}).(core.Span); ok {
 		return s.Trace, s.ID
@@ -154,7 +155,7 @@ func (naming) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	return id, randomID()
 }
 
-// NewSpanID implements the SDK's IDGenerator.
+// NewSpanID returns the id of a span that has a parent.
 func (naming) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	if s, ok := ctx.Value(named{}).(core.Span); ok {
 		return s.ID
@@ -162,6 +163,7 @@ func (naming) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	return randomID()
 }
 
+// randomID returns a random id that is not zero.
 func randomID() (id trace.SpanID) {
 	for !id.IsValid() {
 		fill(id[:])

@@ -23,7 +23,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/otlp"
 )
 
-// lines is where a test's log goes.
+// lines collects the log of a test.
 type lines struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -41,7 +41,7 @@ func (l *lines) String() string {
 	return l.Buffer.String()
 }
 
-// start makes an exporter to an endpoint, with more variables as name, value.
+// start makes an exporter for an endpoint. env holds further variables as name, value pairs.
 func start(t *testing.T, endpoint string, env ...string) (*Exporter, *lines) {
 	t.Helper()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
@@ -57,14 +57,14 @@ func start(t *testing.T, endpoint string, env ...string) (*Exporter, *lines) {
 	return x, log
 }
 
-// end closes an exporter within a time.
+// end closes an exporter, and waits at most this long.
 func end(x *Exporter, in time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), in)
 	defer cancel()
 	return x.Close(ctx)
 }
 
-// exported closes an exporter and returns what came of its spans.
+// exported closes an exporter and returns the spans that the collector got.
 func exported(t *testing.T, x *Exporter, c *otlp.Collector) []otlp.Span {
 	t.Helper()
 	if err := end(x, 20*time.Second); err != nil {
@@ -109,8 +109,8 @@ const (
 	another   = "00-ffffffffffffffffffffffffffffffff-b7ad6b7169203331-01" // which a small ratio leaves out
 )
 
-// Whether a trace is kept is decided at intake, told to everybody after it, and true of
-// all its spans.
+// TestSampling: the intake decides whether a trace is sampled, and all spans of the trace
+// follow the decision.
 func TestSampling(t *testing.T) {
 	for _, c := range []struct {
 		sampler, arg string
@@ -147,7 +147,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// Each intake has a span of its own.
+// TestBeginIsRandom: each intake has its own span, and without a parent its own trace.
 func TestBeginIsRandom(t *testing.T) {
 	x, _ := start(t, "http://127.0.0.1:1")
 	seen := map[core.Span]bool{}
@@ -161,7 +161,8 @@ func TestBeginIsRandom(t *testing.T) {
 	}
 }
 
-// A collector that is of no use costs nothing but a line in the log.
+// TestUselessCollectors: a collector that fails costs one line in the log, and delays no
+// caller.
 func TestUselessCollectors(t *testing.T) {
 	e := core.Event{ID: "E", Source: "shop", Headers: map[string]string{"traceparent": sampled}}
 	tell := func(x *Exporter) {
@@ -231,7 +232,7 @@ func TestUselessCollectors(t *testing.T) {
 	})
 }
 
-// What there is room for is sent, and what there is not is told to the last span.
+// TestRoom: spans beyond the room are not admitted, and every one of them is counted as lost.
 func TestRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
@@ -256,7 +257,8 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// Whatever a collector replies, spans are still made, and the log has at most one short line.
+// TestOddReplies: an odd reply of the collector stops no span, and makes at most one short log
+// line.
 func TestOddReplies(t *testing.T) {
 	for name, reply := range map[string]http.HandlerFunc{
 		"null":         func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "null") },
@@ -293,8 +295,8 @@ func TestOddReplies(t *testing.T) {
 	}
 }
 
-// A panic of the client is handled like any other failure: spans are lost, and the process
-// goes on.
+// TestClientPanics: a panic of the client is handled like any other failure. Its spans are
+// lost, and the process goes on.
 func TestClientPanics(t *testing.T) {
 	log := &lines{}
 	s := &sender{Exporter: otlptrace.NewUnstarted(cursed{}), trouble: &trouble{clock: core.SystemClock, log: slog.New(slog.NewTextHandler(log, nil))}, room: 10}
@@ -311,12 +313,13 @@ type cursed struct{ otlptrace.Client }
 
 func (cursed) UploadTraces(context.Context, []*wire.ResourceSpans) error { panic("not thought of") }
 
-// nowhere is a collector that is away.
+// nowhere is a client whose collector is down.
 type nowhere struct{ otlptrace.Client }
 
 func (nowhere) UploadTraces(context.Context, []*wire.ResourceSpans) error { return errors.New("away") }
 
-// After the end nothing is told, and nothing breaks.
+// TestAfterTheEnd: after Close, a fact makes no span and no log line, and a second Close
+// succeeds.
 func TestAfterTheEnd(t *testing.T) {
 	c := otlp.New(t)
 	x, log := start(t, c.URL)
@@ -328,7 +331,8 @@ func TestAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Trouble is told once a minute, with how many spans were lost, and not after the end.
+// TestTrouble: failures are logged once a minute, with the number of lost spans, and not after
+// the end.
 func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
@@ -347,7 +351,7 @@ func TestTrouble(t *testing.T) {
 	})
 }
 
-// What is wrong with the environment is told without its values.
+// TestSettingsAreNotTold: the log names a wrong setting, without the values of headers.
 func TestSettingsAreNotTold(t *testing.T) {
 	_, log := start(t, "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_HEADERS", "authorization Bearer canary", "OTEL_TRACES_SAMPLER", "sometimes")
 	if got := log.String(); !strings.Contains(got, "parse headers") || !strings.Contains(got, "sometimes") || strings.Contains(got, "canary") {

@@ -11,11 +11,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// pause is the shortest time between two log lines about trouble.
+// pause is the least time between two log lines about failures.
 const pause = time.Minute
 
-// A trouble logs failures of the export, at most one a minute: while a collector is away, a
-// request fails every few seconds.
+// A trouble logs failures to export traces, at most once every [pause]: a collector that is
+// down fails every few seconds.
 type trouble struct {
 	log   *slog.Logger
 	clock core.Clock
@@ -26,18 +26,18 @@ type trouble struct {
 	over bool      // no further lines
 }
 
-// Handle implements OpenTelemetry's ErrorHandler, for trouble of any kind.
+// Handle implements OpenTelemetry's ErrorHandler, for failures of any kind.
 func (t *trouble) Handle(err error) { t.tell(err, 0) }
 
-// tell logs an error, with the number of spans that were lost because of it.
+// tell logs an error and the lost spans, or only counts the spans if the last line is too new.
 func (t *trouble) tell(err error, spans int) {
 	if lost, due := t.count(spans); due {
 		t.log.Warn("trouble with the export of traces", "error", text(err.Error()), "spans_lost", lost)
 	}
 }
 
-// count counts lost spans. If a log line is due, it returns how many were lost since the
-// last line.
+// count adds lost spans. If a line is due, it returns true and the number of spans lost since
+// the last line.
 func (t *trouble) count(spans int) (lost int, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,19 +51,21 @@ func (t *trouble) count(spans int) (lost int, due bool) {
 	return lost, true
 }
 
+// end stops all further lines.
 func (t *trouble) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = true
 }
 
-// remarks receives messages of OpenTelemetry's parts about their settings. It keeps their
-// words but not the values, which may be credentials of the collector.
+// remarks returns the logger for OpenTelemetry's warnings about settings. It keeps the message
+// and drops the attributes, since a value may be a credential for the collector.
 func remarks(log *slog.Logger) logr.Logger { return logr.FromSlogHandler(wordsOnly{log}) }
 
+// wordsOnly is a slog.Handler that logs messages without attributes.
 type wordsOnly struct{ log *slog.Logger }
 
-// OpenTelemetry's warnings have the verbosity 1 in logr's scale.
+// Enabled passes warnings, which have the verbosity 1 in logr's scale: the level -1 here.
 func (wordsOnly) Enabled(_ context.Context, l slog.Level) bool { return l >= -1 }
 
 func (w wordsOnly) Handle(_ context.Context, r slog.Record) error {
