@@ -30,7 +30,7 @@ type piece struct {
 //	span                      the work                                   its parent
 //	receive <source>          an event was stored                        the sender's span
 //	deliver <handler>         one attempt                                the intake
-//	settle <queue>            an attempt at a message                    the intake
+//	settle <queue>            a message is dead                           the intake
 //	run <workflow>            a run, until it completed or failed        the intake
 //	step <workflow>/<step>    one call of a step                         the run
 func (x *Exporter) Observe(f core.Fact) {
