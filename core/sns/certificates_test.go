@@ -18,7 +18,7 @@ import (
 
 const certificateFile = "SimpleNotificationService-7506a1e35b36ef5a444dd1a8e7cc3ed8.pem"
 
-// A counter answers every address with the same, and counts how often.
+// A counter gives every address the same answer, and counts the calls.
 type counter struct {
 	status int
 	body   []byte
@@ -45,7 +45,7 @@ func TestCertificatesAreFetchedOnce(t *testing.T) {
 		impatient, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() { _, err := c.find(impatient, clientOf(sender), "u"); left <- err }()
-		synctest.Wait() // until it is the one that fetches
+		synctest.Wait() // until this call is the one that fetches
 		found := make(chan error)
 		for range 50 {
 			go func() { _, err := c.find(t.Context(), clientOf(sender), "u"); found <- err }()
@@ -102,8 +102,8 @@ func TestFailuresAreKeptForAShortTime(t *testing.T) {
 	}
 }
 
-// However many addresses strangers make up, little is remembered, and not at the
-// cost of certificates in use.
+// TestCertificatesAreBounded: however many addresses forged messages name, few are remembered,
+// and certificates in use stay.
 func TestCertificatesAreBounded(t *testing.T) {
 	now := time.Now()
 	web := &counter{status: 200, body: aws(t, certificateFile)}

@@ -18,7 +18,8 @@ var awsFiles = []string{
 	"test-subscription-confirmation.json", "test-unsubscribe-confirmation.json",
 }
 
-// genuine opens messages of the one certificate there is, and confirms everything.
+// genuine returns a topic that knows the one certificate of the test data and confirms every
+// subscription.
 func genuine(t testing.TB) *Topic {
 	certificate := aws(t, certificateFile)
 	return topic(func(_ context.Context, url string, _ int64) (int, []byte, error) {
@@ -32,7 +33,7 @@ func genuine(t testing.TB) *Topic {
 	}, inMarch)
 }
 
-// originals are what opens, by ID.
+// originals returns the genuine messages, by ID.
 func originals(t testing.TB) map[string]Message {
 	all := map[string]Message{}
 	for _, file := range awsFiles {
@@ -45,8 +46,8 @@ func originals(t testing.TB) map[string]Message {
 	return all
 }
 
-// FuzzEnvelope looks for a forgery. Nobody but Amazon has the key, so whatever
-// opens must be one of the messages that Amazon signed, to the last character.
+// FuzzEnvelope looks for a forgery. Only Amazon has the key, so each accepted message must
+// equal one of the messages that Amazon signed.
 func FuzzEnvelope(f *testing.F) {
 	for _, file := range awsFiles {
 		f.Add(aws(f, file))
@@ -67,7 +68,7 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// Every byte of every message changed.
+// TestEveryByteCounts changes each byte of each message in turn.
 func TestEveryByteCounts(t *testing.T) {
 	original, topic := originals(t), genuine(t)
 	opened, refused := 0, 0
@@ -84,14 +85,14 @@ func TestEveryByteCounts(t *testing.T) {
 			}
 		}
 	}
-	// What opens has only its white space or its UnsubscribeURL changed.
+	// Accepted messages differ only in white space or in UnsubscribeURL.
 	if opened == 0 || opened > refused/2 {
 		t.Errorf("%d changed messages opened and %d were refused", opened, refused)
 	}
 }
 
-// FuzzURLRule compares the rule, which reads nothing, with one that takes the
-// address apart as the code that dials does.
+// FuzzURLRule compares the rule, which compares texts without parsing them, with a rule that
+// parses the address as the dialling code does.
 func FuzzURLRule(f *testing.F) {
 	const topic = "arn:aws:sns:eu-west-1:123456789012:orders"
 	for _, u := range hostileCertificates {
@@ -122,8 +123,8 @@ func FuzzURLRule(f *testing.F) {
 	})
 }
 
-// checkHost wants the address at the host of the topic's region, and nothing that
-// a reader of URLs could make something else of.
+// checkHost requires the host of the topic's region, and an address that every URL parser reads
+// alike.
 func checkHost(t *testing.T, address, topic string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(address)

@@ -37,7 +37,7 @@ func aws(t testing.TB, name string) []byte {
 	return file
 }
 
-// A web answers from a table, and everything else with 404.
+// A web answers addresses from a table, and all others with 404.
 type web struct {
 	mu     sync.Mutex
 	pages  map[string]string
@@ -54,7 +54,7 @@ func (w *web) fetch(_ context.Context, url string, _ int64) (int, []byte, error)
 	return 404, nil, nil
 }
 
-// nothing is a web that no one may visit.
+// nothing returns a Fetch that fails the test if it is called.
 func nothing(t testing.TB) Fetch {
 	return func(_ context.Context, url string, _ int64) (int, []byte, error) {
 		t.Errorf("a connection was made for %s", url)
@@ -66,7 +66,7 @@ func topic(f Fetch, clock core.Clock) *Topic {
 	return NewTopic(Options{Certificates: NewCertificates(f, clock), Fetch: f, Clock: clock})
 }
 
-// checkRefusal wants the words a sender gets.
+// checkRefusal requires the kind of an error and the message that the sender gets.
 func checkRefusal(t *testing.T, what string, err error, k core.Kind, message string) {
 	t.Helper()
 	refusal, ok := errors.AsType[*core.Refusal](err)
@@ -110,7 +110,8 @@ func TestOpenAmazonsOwn(t *testing.T) {
 	}
 }
 
-// What our clock may be to blame for is no refusal.
+// TestOpenOutsideTheCertificatesTime: a certificate that is not valid now is no refusal of the
+// message, since the gateway's own clock may be wrong.
 func TestOpenOutsideTheCertificatesTime(t *testing.T) {
 	w := &web{pages: map[string]string{awsCertificate: string(aws(t, "SimpleNotificationService-7506a1e35b36ef5a444dd1a8e7cc3ed8.pem"))}}
 	for now, ok := range map[string]bool{
@@ -145,7 +146,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// One character of one member changed, all of them in turn.
+// TestOpenForged changes one character of one member, for each member in turn.
 func TestOpenForged(t *testing.T) {
 	rig := snsrig.New(t)
 	topic := topic(rig.Fetch, time.Now)
@@ -171,7 +172,7 @@ func TestOpenForged(t *testing.T) {
 	}
 }
 
-// other is a character that is not c and of the same kind.
+// other returns a character of the same kind that is not c.
 func other(c byte) string {
 	if c == 'b' || c == '1' {
 		return "2"
@@ -182,8 +183,8 @@ func other(c byte) string {
 	return "b"
 }
 
-// What is wrong with a message that a certain change was made to, after which it
-// was signed again or not.
+// TestOpenRefuses holds the refusal for each changed message. Some messages are signed again
+// after the change.
 func TestOpenRefuses(t *testing.T) {
 	rig := snsrig.New(t)
 	const (
@@ -295,8 +296,8 @@ func TestOpenRefusesBodies(t *testing.T) {
 	}
 }
 
-// Nobody has to sign a message of many members: reading it must cost what reading
-// the first of them costs.
+// TestOpenReadsFewMembers: a message of many members costs as much as its first 64 members,
+// since an attacker needs no signature to send one.
 func TestOpenReadsFewMembers(t *testing.T) {
 	genuine := string(aws(t, "test-notification-no-subject.json"))
 	body := func(members int) []byte {
@@ -324,7 +325,7 @@ func TestOpenReadsFewMembers(t *testing.T) {
 	if a, b := allocations(few), allocations(many); b > 2*a {
 		t.Errorf("Open(%d bytes) allocates %v times, Open(%d bytes) %v times", len(many), b, len(few), a)
 	}
-	// What is not read is not judged either: here it would be found to be no JSON.
+	// Members beyond the bound are not read, so the JSON error there is not found.
 	broken := append(body(110_000), '}', '}')
 	_, err := topic.Open(t.Context(), sender, broken)
 	if checkRefusal(t, "broken behind", err, core.Invalid, "Invalid SNS message"); err == nil || !strings.Contains(err.Error(), "more than 64 members") {
@@ -332,7 +333,7 @@ func TestOpenReadsFewMembers(t *testing.T) {
 	}
 }
 
-// Ways to write the same message.
+// TestOpenTakesOtherWritings accepts other JSON spellings of the same message.
 func TestOpenTakesOtherWritings(t *testing.T) {
 	w := &web{pages: map[string]string{awsCertificate: string(aws(t, "SimpleNotificationService-7506a1e35b36ef5a444dd1a8e7cc3ed8.pem"))}}
 	topic := topic(w.fetch, inMarch)
@@ -351,8 +352,8 @@ func TestOpenTakesOtherWritings(t *testing.T) {
 	}
 }
 
-// A publisher who can have one message signed must not get a second one out of it
-// by moving the line breaks between members.
+// TestOpenHoldsFieldsToALine: a publisher with one signed message cannot make a second message
+// of it by moving line breaks between members.
 func TestOpenHoldsFieldsToALine(t *testing.T) {
 	rig := snsrig.New(t)
 	m := rig.Message("Notification", "2", "hello\nMessageId\n11111111-1111-1111-1111-111111111111", "")
@@ -380,7 +381,8 @@ func TestOpenTakesListedTopicsOnly(t *testing.T) {
 	checkRefusal(t, "unlisted, unverified", open(Options{TopicARNs: others, SkipVerify: true}, nothing(t)), core.Unauthorized, "Invalid signature")
 }
 
-// Emulators sign with keys of their own, or not at all.
+// TestOpenUnverified: without verification, messages of emulators are accepted. Emulators sign
+// with their own keys, or not at all.
 func TestOpenUnverified(t *testing.T) {
 	body := func(kind, subscribe string) []byte {
 		return snsrig.Message{"Type": kind, "MessageId": "1", "TopicArn": "arn:aws:sns:us-east-1:000000000000:t",

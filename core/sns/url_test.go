@@ -11,8 +11,8 @@ import (
 
 const file = "/SimpleNotificationService-0123456789abcdef0123456789abcdef.pem"
 
-// Places that a forger could keep a certificate at, or that two parsers of URLs
-// could disagree about. The topic is one in eu-west-1.
+// hostileCertificates are addresses where a forger could place a certificate, or that two URL
+// parsers read differently. The topic is in eu-west-1.
 var hostileCertificates = []string{
 	"",
 	"https://evil.example" + file,
@@ -28,7 +28,7 @@ var hostileCertificates = []string{
 	`https:\\sns.eu-west-1.amazonaws.com` + file,
 	"data:application/x-pem-file;base64,AAAA",
 
-	// buckets and other hosts of Amazon's that customers fill
+	// Buckets and other Amazon hosts whose content customers control.
 	"https://sns.s3-us-west-2.amazonaws.com" + file,
 	"https://sns.s3.amazonaws.com" + file,
 	"https://sns.s3-eu-west-1.amazonaws.com" + file,
@@ -42,14 +42,14 @@ var hostileCertificates = []string{
 	"https://sqs.eu-west-1.amazonaws.com" + file,
 	"https://evil.sns.eu-west-1.amazonaws.com" + file,
 
-	// the wrong one of Amazon's own
+	// Amazon hosts of another region or partition.
 	"https://sns.amazonaws.com" + file,
 	"https://sns.eu-west-2.amazonaws.com" + file,
 	"https://sns.us-east-1.amazonaws.com" + file,
 	"https://sns.eu-west-1.amazonaws.com.cn" + file,
 	"https://sns.eu-west-1.amazonaws.eu" + file,
 
-	// look-alikes
+	// Names that look alike.
 	"https://sns.eu-west-1.amazonaws.com.evil.example" + file,
 	"https://sns.eu-west-1.amazonaws.co" + file,
 	"https://sns.eu-west-1.amazonaws.comm" + file,
@@ -66,7 +66,7 @@ var hostileCertificates = []string{
 	"https://sns.EU-WEST-1.amazonaws.com" + file,
 	"https://sns.eu-west-1.amazonaws.com\u200b" + file,
 
-	// hosts within hosts
+	// The right host with a port or user information, or within another host.
 	"https://sns.eu-west-1.amazonaws.com:443" + file,
 	"https://sns.eu-west-1.amazonaws.com:8443" + file,
 	"https://sns.eu-west-1.amazonaws.com:" + file,
@@ -87,7 +87,7 @@ var hostileCertificates = []string{
 	"https://169.254.169.254" + file,
 	"https://localhost" + file,
 
-	// the right host, another file
+	// The right host with another file.
 	"https://sns.eu-west-1.amazonaws.com/",
 	"https://sns.eu-west-1.amazonaws.com/evil.pem",
 	"https://sns.eu-west-1.amazonaws.com/SimpleNotificationService.pem",
@@ -129,8 +129,8 @@ func TestHostileCertificates(t *testing.T) {
 	}
 }
 
-// Addresses in messages whose signature holds: nothing but the confirmation of
-// this very subscription is called.
+// TestHostileConfirmations: even in a message with a valid signature, the only address that is
+// called is the confirmation of the message's own subscription.
 func TestHostileConfirmations(t *testing.T) {
 	rig := snsrig.New(t)
 	topic := topic(rig.Fetch, time.Now)
@@ -157,7 +157,7 @@ func TestHostileConfirmations(t *testing.T) {
 	}
 }
 
-// Escaped or in another order, it is the same address.
+// TestConfirmationInOtherWriting: another escaping or order of parameters is the same address.
 func TestConfirmationInOtherWriting(t *testing.T) {
 	e := envelope{"TopicArn": "arn:aws:sns:eu-west-1:123456789012:orders", "Token": "23"}
 	const want = "https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&Token=23&TopicArn=arn%3Aaws%3Asns%3Aeu-west-1%3A123456789012%3Aorders"
