@@ -50,7 +50,7 @@ func fuzzedAt(n uint8) (name string, headers []string) {
 	return fuzzed[n].scheme, fuzzed[n].headers
 }
 
-// fuzzedSecrets are what the requests of FuzzVerify are verified with.
+// fuzzedSecrets returns the secrets that verify the requests of FuzzVerify.
 func fuzzedSecrets(name string) []string {
 	if name == "standard-webhooks" {
 		return []string{standardPrivate, standardSecret}
@@ -60,8 +60,8 @@ func fuzzedSecrets(name string) []string {
 
 const fuzzedHost = "https://hooks.example.com"
 
-// FuzzVerify: what a scheme accepts, an independent check accepts. That one encodes
-// what it expects instead of decoding what it was given.
+// FuzzVerify: an independent check accepts each request that a scheme accepts. The independent
+// check encodes the expected proof; it does not decode the given one.
 func FuzzVerify(f *testing.F) {
 	for n := range len(fuzzed) {
 		name, reads := fuzzedAt(uint8(n))
@@ -135,7 +135,7 @@ func independent(name, secret string, p post, at time.Time) bool {
 	return false
 }
 
-// independentTime looks for Linear's signed time without decoding the body.
+// independentTime searches the body for Linear's signed time without decoding JSON.
 func independentTime(body []byte, at time.Time) bool {
 	for _, found := range regexp.MustCompile(`(?i)"webhookTimestamp"\s*:\s*([0-9]+)\b`).FindAllSubmatch(body, -1) {
 		if ms, err := strconv.ParseInt(string(found[1]), 10, 64); err == nil && time.UnixMilli(ms).Sub(at).Abs() <= time.Minute {
@@ -203,8 +203,7 @@ func independentTwilio(secret string, p post) bool {
 	return proof == base64MAC(sha1.New, secret, p.url+signed) || proof == base64MAC(sha1.New, secret, ported+signed)
 }
 
-// FuzzSignVerify: a scheme takes what it signed, and neither with another secret nor
-// for another body or time.
+// FuzzSignVerify: a scheme accepts its own proof, but not with another secret, body or time.
 func FuzzSignVerify(f *testing.F) {
 	for n := range len(fuzzed) {
 		name, _ := fuzzedAt(uint8(n))

@@ -19,7 +19,7 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// macOf is the MAC of a text, computed without the package under test.
+// macOf returns the MAC of a text, computed without the package under test.
 func macOf(h func() hash.Hash, key, text string) []byte {
 	m := hmac.New(h, []byte(key))
 	m.Write([]byte(text))
@@ -32,9 +32,9 @@ func base64MAC(h func() hash.Hash, key, text string) string {
 	return base64.StdEncoding.EncodeToString(macOf(h, key, text))
 }
 
-// Requests that others signed. A published one is in the documentation or the tests
-// of the provider; a frozen one was made once with another implementation, because
-// its provider publishes none that could be recomputed.
+// vectors are requests signed by other implementations. A published vector is in the provider's
+// documentation or tests. A frozen vector was made once with another implementation, since its
+// provider publishes none that can be recomputed.
 var vectors = map[string]struct {
 	scheme, secret string
 	message        verify.Message
@@ -162,7 +162,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// A refusal is what a scheme says to a request of its message with these headers.
+// A refusal is the expected result of a scheme for its message with these headers.
 type refusal struct {
 	headers []string
 	want    core.Kind // 0: accepted
@@ -357,7 +357,7 @@ func TestTimedLists(t *testing.T) {
 	}
 }
 
-// plus2to64 is a number that is n again where arithmetic overflows.
+// plus2to64 returns n + 2^64 as a text, which is n again if arithmetic overflows.
 func plus2to64(n int64) string {
 	high, low := uint64(18446744073), uint64(709551616)+uint64(n)
 	return fmt.Sprintf("%d%09d", high+low/1e9, low%1e9)
@@ -486,7 +486,8 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// TestShiftedStop: what is signed would be the same for both readings of it.
+// TestShiftedStop: an id with a full stop is refused. With it, the same signed text could be
+// cut into another id and body.
 func TestShiftedStop(t *testing.T) {
 	s := newScheme(t, "standard-webhooks", standardSecret)
 	at := strconv.FormatInt(now.Unix(), 10)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Twilio signs an address in its own spelling of the query, and its library for Node.js accepts
-// the spelling of a browser (%27 for an apostrophe) and that of the module querystring beside
-// the one that came.
+// TestTwilioQueries: Twilio signs an address with its own spelling of the query. Its library
+// for Node.js accepts three spellings: the received one, a browser's (%27 for an apostrophe),
+// and the one of the module querystring.
 func TestTwilioQueries(t *testing.T) {
 	const host = "https://mycompany.com"
 	for _, tt := range []struct {
@@ -46,7 +46,8 @@ func TestTwilioQueries(t *testing.T) {
 	}
 }
 
-// The sum of a body counts as the address has it, whatever spelling the signature is over.
+// TestTwilioBodySumInAnotherSpelling: the body's sum is read from the received address, also if
+// the signature covers another spelling of it.
 func TestTwilioBodySumInAnotherSpelling(t *testing.T) {
 	const url = "https://mycompany.com/a?n=It's&bodySHA256="
 	s := newScheme(t, "twilio", "12345")

@@ -22,10 +22,10 @@ const (
 	digits = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
 )
 
-// standardSecret is the one in the tests of Standard Webhooks' own libraries.
+// standardSecret is the secret in the tests of Standard Webhooks' own libraries.
 const standardSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-// aliases are all names beside the schemes' own.
+// aliases are the additional names of schemes.
 var aliases = map[string]string{
 	"provider_a": "github", "provider_b": "stripe", "provider_c": "shopify", "standard_webhooks": "standard-webhooks",
 }
@@ -37,7 +37,7 @@ func canonical(name string) string {
 	return name
 }
 
-// secretsFor are three secrets a scheme can take.
+// secretsFor returns three secrets that a scheme accepts.
 func secretsFor(name string) []string {
 	if canonical(name) == "standard-webhooks" {
 		return []string{standardSecret, "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "qLDu6QUsgXnZe5YPLU7eMA6Wl2rCkMrD"}
@@ -45,7 +45,7 @@ func secretsFor(name string) []string {
 	return []string{secret, "another secret", "a third secret"}
 }
 
-// messageFor is a message a scheme can sign.
+// messageFor returns a message that a scheme can sign.
 func messageFor(name string) verify.Message {
 	m := verify.Message{ID: "msg_1", URL: "https://hooks.example.com/webhooks/tel?a=1", ContentType: "application/json", Body: []byte(body)}
 	switch name {
@@ -81,7 +81,7 @@ func (p post) clone() post {
 	return post{p.header.Clone(), p.url, slices.Clone(p.body)}
 }
 
-// posted is a message as it arrives with these headers, name after value.
+// posted returns a message as a request with these headers, given as name, value pairs.
 func posted(m verify.Message, headers ...string) post {
 	p := post{http.Header{}, m.URL, m.Body}
 	if m.ContentType != "" {
@@ -93,7 +93,7 @@ func posted(m verify.Message, headers ...string) post {
 	return p
 }
 
-// sent is a message as it arrives with the headers that a scheme signed it with.
+// sent returns a message as a request with the headers of a scheme's proof.
 func sent(t testing.TB, s verify.Scheme, m verify.Message) post {
 	t.Helper()
 	headers, err := s.Sign(m, now)
@@ -107,7 +107,7 @@ func sent(t testing.TB, s verify.Scheme, m verify.Message) post {
 	return p
 }
 
-// proofHeaders are the names of headers that Sign makes.
+// proofHeaders returns the names of the headers that Sign made.
 func proofHeaders(p post) []string {
 	var names []string
 	for name := range p.header {
@@ -118,7 +118,8 @@ func proofHeaders(p post) []string {
 	return names
 }
 
-// kind is the kind of a refusal, 0 for none. It insists on the words.
+// kind returns the kind of a refusal, 0 for none. It fails the test unless the refusal's text
+// is "Invalid signature": the text must not say more.
 func kind(t testing.TB, err error) core.Kind {
 	t.Helper()
 	if err == nil {
@@ -198,8 +199,8 @@ func TestRepeatedHeaders(t *testing.T) {
 	}
 }
 
-// A flip in what is signed is a mismatch; one in a proof may make it unreadable,
-// too. The schemes' own tests say when.
+// TestEveryFlippedByteIsRefused: a changed byte of the signed text is a mismatch. A changed
+// byte of a proof may also make the proof unreadable; the schemes' own tests say when.
 func TestEveryFlippedByteIsRefused(t *testing.T) {
 	for _, name := range verify.Names() {
 		s := newScheme(t, name, secretsFor(name)...)
@@ -336,7 +337,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// hookaido GHSA-cpfq-rj4r-hh5c: a log line was derived from the signing secret.
+// TestRefusalsTellNothing: no refusal depends on the secret. In hookaido (GHSA-cpfq-rj4r-hh5c),
+// a log line was derived from it.
 func TestRefusalsTellNothing(t *testing.T) {
 	for _, name := range verify.Names() {
 		s := newScheme(t, name, secretsFor(name)...)
