@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 )
 
-// sent is a record as whoever asked for it reads it.
+// sent returns a record as a client reads it.
 func sent[T any](t *rapid.T, record T) (got T) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -29,7 +29,8 @@ func sent[T any](t *rapid.T, record T) (got T) {
 	return got
 }
 
-// alike holds for what a record does not tell apart: none and empty.
+// alike compares values that a record does not distinguish: nil and empty, and times by
+// instant.
 var alike = cmp.Options{cmpopts.EquateEmpty(), cmp.Comparer(time.Time.Equal)}
 
 func same(t *rapid.T, what string, want, got any) {
@@ -89,7 +90,8 @@ func someRun(t *rapid.T) core.Run {
 	}
 }
 
-// What was made a record, sent and read is what it was.
+// TestThereAndBack: a value converted to a record, sent, read and converted back is the same
+// value.
 func TestThereAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		job, run := someJob(t), someRun(t)
@@ -112,7 +114,7 @@ func TestThereAndBack(t *testing.T) {
 	})
 }
 
-// A payload comes back byte for byte, be it JSON or not.
+// TestPayloadsThereAndBack: a payload comes back byte for byte, whether it is JSON or not.
 func TestPayloadsThereAndBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		told := manage.Told{Event: core.Event{
@@ -155,7 +157,8 @@ func TestRunsThereAndBack(t *testing.T) {
 	})
 }
 
-// Of a message the payload that is text is told from JSON by the content type.
+// TestMessagesThereAndBack: in a message without payload_encoding, the content type decides
+// whether a string is text or JSON.
 func TestMessagesThereAndBack(t *testing.T) {
 	for _, c := range []struct{ payload, contentType, want string }{
 		{`{"n":1.00}`, "", `{"n":1.00}`},
@@ -178,7 +181,7 @@ func TestMessagesThereAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.contentType == "" {
-			got.Event.ContentType = "" // made up, of what the payload looks like
+			got.Event.ContentType = "" // chosen by the form of the payload
 		}
 		if diff := cmp.Diff(want, got, alike); diff != "" || string(got.Event.Payload) != c.want {
 			t.Errorf("%q, %s (-before +after):\n%s", c.payload, c.contentType, diff)

@@ -23,7 +23,8 @@ func text(t *testing.T, record any) string {
 	return string(out)
 }
 
-// What does not apply is null; absent are only the fields of other kinds of jobs.
+// TestRecordsOfNothing: a field without a value is null. Only the fields of other kinds of jobs
+// are absent.
 func TestRecordsOfNothing(t *testing.T) {
 	for _, tt := range []struct {
 		record any
@@ -49,7 +50,7 @@ func TestRecordsOfNothing(t *testing.T) {
 	}
 }
 
-// A record that is read again is the same record.
+// TestRecordsAreReadAgain: a record that is written and read is the same record.
 func TestRecordsAreReadAgain(t *testing.T) {
 	want := EventOf(manage.Told{
 		Event: core.Event{ID: "E", Source: "shop", Type: "order", Payload: []byte(`{"n":1.0}`), ContentType: "application/json", DeliveryID: "d", CreatedAt: noon},
@@ -71,7 +72,7 @@ func TestRecordsAreReadAgain(t *testing.T) {
 	}
 }
 
-// Texts are escaped as the record around them is.
+// TestTexts: texts are escaped like the record around them.
 func TestTexts(t *testing.T) {
 	record := SummaryOf(core.Event{Source: "<&>", DeliveryID: "<&>\u2028\n"})
 	if got := text(t, record); !strings.Contains(got, `"idempotency_key":"\u003c\u0026\u003e\u2028\n"`) {
@@ -83,8 +84,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// A line is one line whatever the payload, and its payload is what it was but for the
-// white space of JSON.
+// TestLines: each record is one line for any payload. The payload is unchanged except for
+// JSON's white space.
 func TestLines(t *testing.T) {
 	for payload, want := range map[string]string{
 		"{\r\n \"b\": 1.00, \"a\":\"<&>\u2028\", \"a\": 12345678901234567890}": `{"b":1.00,"a":"<&>` + "\u2028" + `","a":12345678901234567890}`,
@@ -155,7 +156,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestPayloads: every payload comes back as it was, whatever it stands there as.
+// TestPayloads: every payload comes back unchanged, in each of its encodings.
 func TestPayloads(t *testing.T) {
 	cloudEvent := map[string]string{"ce-specversion": "1.0"}
 	for _, tt := range []struct {
