@@ -28,7 +28,7 @@ const (
 	saysCompleted = "Completed is the number of completed jobs that are still stored"
 )
 
-// archive are the checks of the Archive, and of what else a Ledger tells operators.
+// archive holds the checks of the Archive, and of the Ledger's methods for operators.
 var archive = role{name: "Archive", checks: []check{
 	{saysNth, "", nthEvents},
 	{saysNth, "by source, type and time", nthSelected},
@@ -100,8 +100,9 @@ func (r *rig) completedJobs() int {
 	return n
 }
 
-// received stores events a second apart, two of a source and then two of another, the
-// first of which has a type of its own, and returns them, the oldest first.
+// received stores n events, one a second, and returns them, oldest first. The sources alternate:
+// two events of "shop", then two of "crm". The first of each two of "crm" has the type
+// "user.created".
 func (r *rig) received(n int) (events []core.Event) {
 	r.Helper()
 	for i := range n {
@@ -127,7 +128,7 @@ func nthEvents(r *rig) {
 	}
 }
 
-// someFilters each select some of the events.
+// someFilters returns filters that each select some of the events.
 func someFilters(events []core.Event) []core.EventFilter {
 	return []core.EventFilter{
 		{Source: "shop"}, {Type: "user.created"}, {Type: "order.created"}, {Type: "order.created", Since: events[1].CreatedAt}, {Source: "crm", Type: "user.created"}, {Source: "crm", Type: "order.created"},
@@ -190,8 +191,8 @@ func readSelected(r *rig) {
 	}
 }
 
-// readLarge stores events that are a quarter of what Read returns: no database takes much
-// larger ones.
+// readLarge stores events whose payloads are a quarter of core.MaxRead. Databases do not take
+// much larger ones.
 func readLarge(r *rig) {
 	var events []core.Event
 	for _, size := range []int{core.MaxRead / 4, core.MaxRead / 4, core.MaxRead / 4, core.MaxRead / 4, 10, core.MaxRead / 4} {
@@ -299,7 +300,7 @@ func attemptsOfJobs(r *rig) {
 	r.equal("AttemptsOf some", r.attemptsOf(ids[2]), map[core.ID][]core.Attempt{ids[2]: want[ids[2]]})
 }
 
-// replyless are attempts without what was kept of the replies.
+// replyless returns the attempts without their stored replies.
 func replyless(attempts []core.Attempt) []core.Attempt {
 	for i := range attempts {
 		attempts[i].Response = ""
@@ -323,8 +324,9 @@ func attemptsOfNone(r *rig) {
 	r.equal("AttemptsOf no jobs", r.attemptsOf(), map[core.ID][]core.Attempt{})
 }
 
-// over settles jobs a millisecond apart, dead and completed in turns, and the last two at
-// the same time. They finish in another order than they were made.
+// over takes n jobs and settles them as dead and completed in turn, one a millisecond and the
+// last two at the same time. They finish in another order than they were made. The result is in
+// the order of finish times, then ids.
 func (r *rig) over(n int) (over []core.Job) {
 	r.Helper()
 	r.accepted(r.arrival(lanes(r.lane, n)...))
@@ -370,8 +372,8 @@ func finishedPages(r *rig) {
 	}
 }
 
-// finishedAfter settles two jobs at the same time, and two a millisecond later that are
-// older. It goes from one to the next.
+// finishedAfter settles two jobs at one time, and two older jobs a millisecond later. It lists
+// them page by page, one job a page.
 func finishedAfter(r *rig) {
 	older := []core.Job{r.taken().Job, r.taken().Job}
 	for _, j := range []core.Job{r.taken().Job, r.taken().Job} {

@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What the roles that deal with events and jobs do about runs.
+// Checks of Accept, Take, Retry, Purge and the Ledger for workflow runs.
 
 const (
 	saysRunsStored = "The runs of an arrival are stored with it: pending, in their first epoch, each with its ready first step, which receives the event, and with its definition, unless that is stored already"
@@ -37,7 +37,8 @@ func acceptRuns(r *rig) {
 	r.equal("job without a run", r.job(a.Jobs[3].ID).RunID, core.ID(""))
 }
 
-// acceptRunsAgain: the first run has more jobs by then, and has come to an end.
+// acceptRunsAgain accepts an arrival again after its run got more jobs, and once more after the
+// run ended.
 func acceptRunsAgain(r *rig) {
 	for _, delivery := range []string{"", "d"} {
 		a := r.starts(flow)
@@ -67,7 +68,7 @@ func acceptRunsDuplicate(r *rig) {
 	}
 }
 
-// acceptRunsKeyed leaves out the run whose job is left out.
+// acceptRunsKeyed leaves out a run whose job is left out because its key is taken.
 func acceptRunsKeyed(r *rig) {
 	first, second, third := r.starts(flow), r.starts(flow, "billing"), r.starts(flow)
 	for _, a := range []core.Arrival{first, second, third} {
@@ -135,7 +136,7 @@ func takeRunsLater(r *rig) {
 	r.equal("Take again: Seq", r.brings(call.ID, r.flowing(9)).Situation.Run, next.Run)
 }
 
-// takeStepless takes a job of a workflow that has no step.
+// takeStepless takes a workflow's job that has no step.
 func takeStepless(r *rig) {
 	r.lane = core.WorkflowLane(flow)
 	bare := r.put()
@@ -166,7 +167,7 @@ func showJobRun(r *rig) {
 	r.equal("run and step of another job", got[bare.ID], []any{core.ID(""), ""})
 }
 
-// failedRun stores a run that failed, with its dead job.
+// failedRun stores a failed run with its dead job, and returns both.
 func (r *rig) failedRun() (core.Run, core.Job) {
 	r.Helper()
 	j := r.enteredBeside()
@@ -210,8 +211,8 @@ func purgeRuns(r *rig) {
 	r.equal("Purge again", r.purge(10), 0)
 }
 
-// purgeRunsOpen has all jobs of a run that goes on be over, and an event whose job is
-// over but not its run.
+// purgeRunsOpen purges while a run goes on whose only job is finished: the job is deleted, and
+// the run, its token and its event stay.
 func purgeRunsOpen(r *rig) {
 	j := r.entered()
 	t := r.leap(j)
@@ -232,7 +233,8 @@ func purgeRunsOpen(r *rig) {
 	r.eventGone(t.Run.EventID)
 }
 
-// purgeRunsJob has a run be over that left a job behind.
+// purgeRunsJob purges a completed run with a job that is not finished: the run is deleted and the
+// job stays.
 func purgeRunsJob(r *rig) {
 	s := r.started()
 	r.makes(r.finished(s.Run, core.RunCompleted))
@@ -244,7 +246,7 @@ func purgeRunsJob(r *rig) {
 	r.equal("Take of a job without a step: situation", got.Situation, core.Situation{})
 }
 
-// purgeRunsRedriven leaves a run that goes on again.
+// purgeRunsRedriven purges after a failed run was redriven: the run stays.
 func purgeRunsRedriven(r *rig) {
 	run, _ := r.failedRun()
 	again := r.move(run, core.EntryRedriven)
@@ -283,8 +285,8 @@ func purgeDefinitions(r *rig) {
 	r.equal("Definition of a new run", again.Run.Definition, run.Definition)
 }
 
-// racePurgeRuns redrives runs while they are purged: each is either gone with all that
-// belongs to it, or there with all of it.
+// racePurgeRuns redrives runs while they are purged. Each run is deleted with all its rows or
+// kept with all of them.
 func racePurgeRuns(r *rig) {
 	var failed []core.Run
 	again := map[core.ID]core.Transition{}

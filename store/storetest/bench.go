@@ -11,9 +11,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Bench measures what a gateway does all day: accepting, and taking and settling
-// from lanes of different lengths. Beside ns/op it reports events, jobs or
-// outcomes per second. With -short it leaves the million rows out.
+// Bench measures the calls that a gateway makes most: Accept, and Take and Settle on lanes of
+// different lengths. It reports events, jobs or outcomes per second as well as ns/op. With -short
+// it leaves out the lane of 1,000,000 jobs.
 func Bench(b *testing.B, open func(b *testing.B) core.Store) {
 	b.Run("accept=1", func(b *testing.B) { benchAccept(newBench(b, open)) })
 	b.Run("accept=1/parallel=32", func(b *testing.B) { benchAcceptParallel(newBench(b, open)) })
@@ -38,7 +38,7 @@ func newBench(b *testing.B, open func(b *testing.B) core.Store) bench {
 	return bench{B: b, rig: newRig(b, open(b), Options{})}
 }
 
-// typical is an event of a kilobyte with one job.
+// typical is an event with 1 KiB of payload and one job.
 func (b bench) typical() core.Arrival {
 	a := b.arrival(b.lane)
 	payload := make([]byte, 1024)
@@ -49,7 +49,7 @@ func (b bench) typical() core.Arrival {
 	return a
 }
 
-// rate reports how many things a second went through in the measured time.
+// rate reports n as a rate per second of the measured time.
 func (b bench) rate(n int, unit string) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), unit+"/s")
 }
@@ -78,10 +78,10 @@ func benchAcceptParallel(b bench) {
 	b.rate(int(n.Load()), "events")
 }
 
-// seedBatch is how many jobs one seeding event has.
+// seedBatch is the number of jobs of one event that seed stores.
 const seedBatch = 1000
 
-// seed puts n due jobs in the lane, a thousand to an event.
+// seed puts n due jobs in the lane, seedBatch to an event.
 func (b bench) seed(n int) {
 	b.B.Helper()
 	const writers = 4
@@ -100,7 +100,7 @@ func (b bench) seed(n int) {
 	})
 }
 
-// refill seeds again, outside the measured time, when fewer than n jobs are left.
+// refill seeds 20 events of jobs, outside the measured time, when fewer than n jobs are left.
 func (b bench) refill(left *int, n int) {
 	if *left >= n {
 		*left -= n
@@ -143,8 +143,8 @@ func benchSettle(b bench, n int) {
 	b.rate(done, "outcomes")
 }
 
-// benchTake gives back what it took outside the measured time, so that the lane
-// stays as long as it is.
+// benchTake releases the jobs that it took, outside the measured time. So the length of the lane
+// does not change.
 func benchTake(b bench, due int) {
 	start := time.Now()
 	b.now = core.SystemClock().UTC().Truncate(time.Millisecond) // jobs that are due when takeAndRelease looks
@@ -153,11 +153,11 @@ func benchTake(b bench, due int) {
 	b.takeAndRelease()
 }
 
-// takeAndRelease measures taking ten, looking now and then as a worker does, which
-// asks what is due every five milliseconds, or for a tenth of the time.
+// takeAndRelease measures takes of 10 jobs. As a worker does, it also calls Due: at most every 5
+// ms, and for at most a tenth of the time.
 func (b bench) takeAndRelease() {
 	done := 0
-	var since, look time.Duration // the time of takes since the last look, and until the next
+	var since, look time.Duration // the time of takes since the last Due, and how long it must be for the next
 	for b.Loop() {
 		began := time.Now()
 		if since >= look {

@@ -8,10 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// BenchAck acks so many messages of a lane unmeasured, a hundred at a time, and then
-// measures what a queue's consumer does all day: taking ten and acking them by their
-// leases. As many come in unmeasured, so that the lane stays as long as it is, and
-// once a second somebody looks, as whoever serves a queue does.
+// BenchAck first takes and acks before messages of a lane, 100 at a time, unmeasured. It then
+// measures a queue's consumer: taking 10 messages and acking them by their leases. It accepts as
+// many new messages, unmeasured, so that the length of the lane does not change, and calls Due
+// once a second, as the gateway does for a queue.
 func BenchAck(b *testing.B, s core.Store, lane core.Lane, before int) {
 	r := newRig(b, s, Options{})
 	r.now, r.lane = core.SystemClock().UTC().Truncate(time.Millisecond), lane
@@ -32,8 +32,8 @@ func BenchAck(b *testing.B, s core.Store, lane core.Lane, before int) {
 	bb.rate(done, "messages")
 }
 
-// look moves the time of the test on and asks what is due, if a second has passed
-// since that was asked last.
+// look sets the rig's time to the machine's time, and calls Due if another second has begun since
+// the last look.
 func (b bench) look() {
 	now := core.SystemClock().UTC().Truncate(time.Millisecond)
 	if now.Truncate(time.Second) != b.now.Truncate(time.Second) {

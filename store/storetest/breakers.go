@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of breakers whose handlers have numbers of their own, and of breakers that an
+// Checks of breakers with their handlers' own thresholds and cooldowns, and of breakers that an
 // operator closes. gates.go lists them.
 
 // closeBreakers closes breakers now, and returns the lanes whose breakers were open.
@@ -21,7 +21,8 @@ func (r *rig) closeBreakers(lanes ...core.Lane) []core.Lane {
 	return closed
 }
 
-// failing settles a failure of one more job of the rig's lane by some numbers.
+// failing takes a new job of the rig's lane and settles it as a failure, under the breaker
+// settings b.
 func (r *rig) failing(b core.Breaker) core.Outcome {
 	r.Helper()
 	o := r.verdict(r.taken(), core.Failure)
@@ -53,7 +54,8 @@ func opensOther(r *rig) {
 	}
 }
 
-// opensChanged has numbers change while failures are counted, and while the breaker is open.
+// opensChanged changes the breaker settings while failures are counted, and while the breaker is
+// open.
 func opensChanged(r *rig) {
 	many := core.Breaker{Failures: 2 * core.BreakerThreshold}
 	for range core.BreakerThreshold + 2 {

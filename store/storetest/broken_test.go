@@ -14,8 +14,8 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// A suite that cannot fail proves nothing. Here each store breaks one promise,
-// and the check of that promise has to notice.
+// A suite that cannot fail proves nothing. Each store here breaks one sentence of the contract,
+// and the check of that sentence must fail.
 func TestBrokenStoresFail(t *testing.T) {
 	for _, tc := range []struct {
 		breaks string
@@ -121,7 +121,7 @@ func TestBrokenStoresFail(t *testing.T) {
 		t.Run(tc.breaks, func(t *testing.T) {
 			for _, name := range tc.fails {
 				c := find(t, name)
-				// A race may go well once; three times in a row it does not.
+				// A race may go well once. It must fail in one of three rounds.
 				failed := false
 				for i := 0; i < 3 && !failed; i++ {
 					failed = failure(func(t tb) { c.run(newRig(t, tc.open(NewModel(core.SystemClock)), Options{})) }) != ""
@@ -134,9 +134,9 @@ func TestBrokenStoresFail(t *testing.T) {
 	}
 }
 
-// A connection that runs the statements of a batch one by one is what a proxy
-// that takes one statement a call would be. That RunFaults passes one that keeps
-// batches whole is each driver's own test.
+// A connection that runs the statements of a batch one by one behaves as a proxy that takes one
+// statement a call. RunFaults must fail on it. Each driver's own tests show that RunFaults passes
+// a connection with atomic batches.
 func TestFaultsFailWithoutAtomicBatches(t *testing.T) {
 	for _, how := range []fault{refuseStmt, loseAnswer} {
 		conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
@@ -169,7 +169,8 @@ func (c oneByOne) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resul
 	return out, nil
 }
 
-// find finds a check; one of a shared stock makes a stock of its own.
+// find returns the check of that name. If the checks of its role share a stock, the returned
+// check fills a stock of its own.
 func find(t *testing.T, name string) check {
 	for _, g := range roles() {
 		for _, c := range g.checks {
@@ -186,7 +187,7 @@ func find(t *testing.T, name string) check {
 	return check{}
 }
 
-// A recorder is a test that may fail without failing this one.
+// A recorder is a tb whose failures do not fail the test that uses it.
 type recorder struct {
 	mu    sync.Mutex
 	first string
@@ -213,8 +214,8 @@ func (r *recorder) Failed() bool {
 	return r.first != ""
 }
 
-// failure runs a check to its end or its first fatal failure, and returns the
-// first failure, if there was one.
+// failure runs a check until its end or its first fatal failure, and returns the text of the
+// first failure, or "" if the check passed.
 func failure(run func(tb)) string {
 	var r recorder
 	var wg sync.WaitGroup
@@ -241,7 +242,7 @@ func (s acceptsAnew) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 
 type acceptsLate struct{ *Model }
 
-// Accept decides with one look at the store and writes with the next.
+// Accept reads and writes under two separate locks, so that other calls come in between.
 func (s acceptsLate) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	s.mu.Lock()
 	first := s.delivered(a.Event)
@@ -294,7 +295,7 @@ func (s takesAll) Take(ctx context.Context, now time.Time, quotas []core.Quota) 
 	return s.Model.Take(ctx, now, more)
 }
 
-// takesLate hands out what another take has just handed out.
+// takesLate returns the jobs of the previous Take once more.
 type takesLate struct {
 	*Model
 	mu   sync.Mutex
@@ -375,7 +376,7 @@ func (s retriesAny) Retry(_ context.Context, now time.Time, id core.ID, lane cor
 	}, func(j *core.Job) { j.Status, j.Lease, j.DueAt = core.Available, "", now })
 }
 
-// pagesByNumber takes After for a number of rows to leave out.
+// pagesByNumber treats After as a number of rows to skip.
 type pagesByNumber struct{ *Model }
 
 func (s pagesByNumber) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
@@ -427,7 +428,7 @@ func (s marksForward) Mark(_ context.Context, marks ...core.Mark) error {
 	return nil
 }
 
-// marksLate decides with one look at the store and writes with the next.
+// marksLate reads and writes under two separate locks, so that other calls come in between.
 type marksLate struct{ *Model }
 
 func (s marksLate) Mark(ctx context.Context, marks ...core.Mark) error {

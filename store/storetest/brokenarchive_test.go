@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Stores that are wrong about what operators ask for and do. See broken_test.go.
+// Each store here breaks one sentence about the requests of operators. See broken_test.go.
 func TestBrokenArchivesFail(t *testing.T) {
 	for _, tc := range []struct {
 		breaks string
@@ -186,7 +186,7 @@ func (s completesDead) Completed(context.Context) (n int, err error) {
 	return s.change(func(j *core.Job) bool { return j.Status.Finished() }, func(*core.Job) {})
 }
 
-// replaysAgain makes ids of its own.
+// replaysAgain gives the replayed jobs ids of its own.
 type replaysAgain struct{ *Model }
 
 func (s replaysAgain) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error) {
@@ -216,7 +216,7 @@ func (s replaysCounted) Replay(ctx context.Context, now time.Time, arrivals ...c
 	return n, err
 }
 
-// turnsLate tells the second of those who ask at the same time what the first found.
+// turnsLate gives the turn also to the next caller after the caller that got it.
 type turnsLate struct {
 	*Model
 	mu   sync.Mutex

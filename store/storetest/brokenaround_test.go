@@ -7,7 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Stores of brokenruns_test.go that are wrong about what is around runs.
+// Stores of brokenruns_test.go that break the contract in methods of events and jobs that touch
+// runs.
 
 type takesBlind struct{ *Model }
 
@@ -68,7 +69,7 @@ func (s purgesNoRuns) Purge(ctx context.Context, before time.Time, limit int) (i
 	return n, more, err
 }
 
-// purgesOpen takes runs for over that have no job any more.
+// purgesOpen purges runs that have not ended.
 type purgesOpen struct{ *Model }
 
 func (s purgesOpen) Purge(ctx context.Context, before time.Time, limit int) (int, bool, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Stores that break a promise about gates; broken_test.go lists them.
+// Stores that break one sentence about gates each. broken_test.go lists them.
 
 type takesShut struct{ *Model }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Stores that break a promise about queues; broken_test.go lists them.
+// Stores that break one sentence about queues each. broken_test.go lists them.
 
-// anyLease are the refs without their leases.
+// anyLease returns the refs without their leases.
 func anyLease(refs []core.Ref) []core.Ref {
 	refs = slices.Clone(refs)
 	for i := range refs {
@@ -21,7 +21,7 @@ func anyLease(refs []core.Ref) []core.Ref {
 	return refs
 }
 
-// anyLane is the lane of the first job that refs name.
+// anyLane returns the lane of the first job that refs name, or lane if they name none.
 func (m *Model) anyLane(lane core.Lane, refs []core.Ref) core.Lane {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +45,7 @@ func (s acksElsewhere) Ack(ctx context.Context, now time.Time, lane core.Lane, r
 	return s.Model.Ack(ctx, now, s.anyLane(lane, refs), refs)
 }
 
-// acksResting completes jobs that do not run as well.
+// acksResting also completes jobs that do not run.
 type acksResting struct{ *Model }
 
 func (s acksResting) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
@@ -63,7 +63,7 @@ func (s acksTwice) Ack(ctx context.Context, now time.Time, lane core.Lane, refs 
 	return min(2*n, len(refs)), err
 }
 
-// acksLate counts with one look at the store and writes with the next.
+// acksLate counts in one call and writes in another, so that other calls come in between.
 type acksLate struct{ *Model }
 
 func (s acksLate) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
@@ -73,7 +73,7 @@ func (s acksLate) Ack(ctx context.Context, now time.Time, lane core.Lane, refs [
 	return len(held), err
 }
 
-// acksFailed keeps what went wrong before.
+// acksFailed keeps the error of an earlier attempt on an acked job.
 type acksFailed struct{ *Model }
 
 func (s acksFailed) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
@@ -105,7 +105,7 @@ func (s extendsAnew) Extend(ctx context.Context, end time.Time, lane core.Lane, 
 	return s.Model.Extend(ctx, end, lane, anyLease(refs))
 }
 
-// extendsLater takes nobody's time away.
+// extendsLater moves the ends of leases only forward.
 type extendsLater struct{ *Model }
 
 func (s extendsLater) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
@@ -118,7 +118,7 @@ func (s extendsLater) Extend(ctx context.Context, end time.Time, lane core.Lane,
 	return len(jobs), nil
 }
 
-// extendsChanges counts the jobs whose time changes, as some databases count rows.
+// extendsChanges counts only the jobs whose lease end changes, as some databases count rows.
 type extendsChanges struct{ *Model }
 
 func (s extendsChanges) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (n int, err error) {
@@ -177,7 +177,7 @@ func (s lapsesEachLane) Lapsed(ctx context.Context, now time.Time, lanes []core.
 	return jobs, nil
 }
 
-// talliesRunning believes the status.
+// talliesRunning counts jobs with a lease that is over as running.
 type talliesRunning struct{ *Model }
 
 func (s talliesRunning) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
@@ -202,7 +202,7 @@ func (s peeksAndTakes) Peek(ctx context.Context, now time.Time, lane core.Lane, 
 	return s.Model.Take(ctx, now, []core.Quota{{Lane: lane, N: limit, Hold: hold}})
 }
 
-// peeksStored shows what is stored.
+// peeksStored returns jobs as they are stored, not as they are to be shown.
 type peeksStored struct{ *Model }
 
 func (s peeksStored) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
@@ -241,7 +241,7 @@ func (s takesLarge) Take(ctx context.Context, now time.Time, quotas []core.Quota
 	return s.Model.Take(ctx, now, quotas)
 }
 
-// drains deletes what matches.
+// drains deletes up to limit jobs that match, and calls also on each.
 func (m *Model) drains(limit int, match func(*core.Job) bool, also func(*core.Job)) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -285,7 +285,8 @@ func (s drainsWaiting) Drain(_ context.Context, lane core.Lane, below core.ID, l
 	}, s.forgetAttempts)
 }
 
-// drainsPicked counts what it found, though others were quicker with some of it.
+// drainsPicked counts the jobs that it selected, although other calls may have deleted or
+// completed some of them before it did.
 type drainsPicked struct{ *Model }
 
 func (s drainsPicked) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (int, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// As in broken_test.go: each store breaks one promise about runs.
+// Each store here breaks one sentence about runs, as in broken_test.go.
 func TestBrokenRunsFail(t *testing.T) {
 	for _, tc := range []struct {
 		breaks string
@@ -89,7 +89,7 @@ func TestBrokenRunsFail(t *testing.T) {
 	}
 }
 
-// each makes transitions one by one, in the way of one.
+// each calls one for each of the transitions, under the model's lock.
 func (m *Model) each(ts []core.Transition, one func(core.Transition) bool) (made []bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *Model) each(ts []core.Transition, one func(core.Transition) bool) (made
 	return made, nil
 }
 
-// behind reports whether a transition would not be made.
+// behind reports whether the run has moved on since the transition read it.
 func (m *Model) behind(t core.Transition) bool {
 	run := m.runs[t.Run.ID]
 	return run != nil && run.Seq != t.Seq
@@ -171,7 +171,8 @@ func (s transitsTogether) Transit(ctx context.Context, ts ...core.Transition) ([
 	return s.Model.Transit(ctx, ts...)
 }
 
-// transitsParts opens the steps of who lost, but for what is left out.
+// transitsParts adds the new steps of a transition that is not made, after leave has removed some
+// parts of it.
 type transitsParts struct {
 	*Model
 	leave func(*core.Transition)
@@ -236,7 +237,7 @@ func (s transitsHeld) Transit(_ context.Context, ts ...core.Transition) ([]bool,
 	})
 }
 
-// transitsLeased leaves jobs to who holds them.
+// transitsLeased does not end jobs that a worker holds.
 type transitsLeased struct{ *Model }
 
 func (s transitsLeased) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -252,7 +253,7 @@ func (s transitsLeased) Transit(_ context.Context, ts ...core.Transition) ([]boo
 	})
 }
 
-// transitsLess leaves out a part.
+// transitsLess makes transitions without one of their parts.
 type transitsLess struct {
 	*Model
 	leave func(*core.Transition)
@@ -296,7 +297,7 @@ func (s awaitsEver) Awaited(ctx context.Context, _ time.Time, hash, receipt stri
 	return s.Model.Awaited(ctx, time.Time{}, hash, receipt)
 }
 
-// situationsTorn reads steps and runs one after the other.
+// situationsTorn reads steps and runs at different moments.
 type situationsTorn struct{ *Model }
 
 func (s situationsTorn) Situations(ctx context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {

@@ -35,12 +35,12 @@ var calendar = role{name: "Calendar", checks: []check{
 	{saysElsewhere, "forth and back", markBack},
 }}
 
-// mark is one of the rig's schedule, so long after the time of the test.
+// mark is a mark of the rig's schedule, until the given duration after the rig's time.
 func (r *rig) mark(source string, after time.Duration) core.Mark {
 	return core.Mark{Source: source, Schedule: "*/5 * * * * UTC", Until: r.now.Add(after)}
 }
 
-// marked sets marks.
+// marked stores marks.
 func (r *rig) marked(marks ...core.Mark) {
 	r.Helper()
 	if err := r.store.Mark(context.Background(), marks...); err != nil {
@@ -57,7 +57,7 @@ func (r *rig) marks(sources ...string) map[string]core.Mark {
 	return got
 }
 
-// wantMarks wants exactly these marks, of all sources they name.
+// wantMarks fails unless Marks of the named sources returns exactly these marks.
 func (r *rig) wantMarks(want ...core.Mark) {
 	r.Helper()
 	var sources []string
@@ -86,7 +86,7 @@ func marksNone(r *rig) {
 	r.equal("Marks of no source", r.marks(), none)
 }
 
-// That no statement writes is a check of RunFaults, which sees statements.
+// RunFaults, which sees statements, checks that no statement writes.
 func marksNoWrite(r *rig) {
 	m := r.mark("a", 0)
 	r.marked(m)
@@ -136,8 +136,8 @@ func markTwiceInOne(r *rig) {
 	r.wantMarks(last)
 }
 
-// Whether a call takes effect whose caller is gone is the store's choice; half of
-// it is not.
+// A store may choose whether a call takes effect after its caller is gone. It must set both marks
+// or none.
 func markGone(r *rig) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -183,7 +183,8 @@ func markOtherEarlier(r *rig) {
 	r.replaceMark(0)
 }
 
-// replaceMark sets a mark of another schedule, so long after the first one.
+// replaceMark replaces the mark of source "a" by a mark of another schedule, that far from the
+// rig's time.
 func (r *rig) replaceMark(after time.Duration) {
 	r.Helper()
 	r.marked(r.mark("a", 0), r.mark("b", 0))
@@ -207,8 +208,8 @@ func markBack(r *rig) {
 	}
 }
 
-// raceMarks moves one mark from many sides. None of them sees it go back, and in
-// the end it is where the furthest of them put it.
+// raceMarks has several callers move one mark. No caller sees it go back, and it ends at the
+// furthest time that a caller gave.
 func raceMarks(r *rig) {
 	rounds := r.few(24)
 	r.together(callers, func(i int) error {
@@ -232,7 +233,7 @@ func raceMarks(r *rig) {
 	r.wantMarks(r.mark("a", time.Duration(rounds*callers-1)*time.Second))
 }
 
-// raceManyMarks moves many marks in one call each, named in different orders.
+// raceManyMarks has several callers move the same marks, each in one call and in another order.
 func raceManyMarks(r *rig) {
 	sources := r.few(40)
 	for round := range r.few(12) {
@@ -252,8 +253,8 @@ func raceManyMarks(r *rig) {
 	}
 }
 
-// raceSchedules has one side on each of two schedules. What is stored is the
-// furthest mark of one of them.
+// raceSchedules has two callers set the mark of one source, each with its own schedule.
+// Afterwards one of the two marks is stored.
 func raceSchedules(r *rig) {
 	for round := range r.few(30) {
 		source := nth(round)

@@ -48,7 +48,7 @@ func showNoRun(r *rig) {
 	}
 }
 
-// aFewRuns are runs in each status, newest first, as they are listed.
+// aFewRuns stores runs in each status, and returns them as they are listed, newest first.
 func (r *rig) aFewRuns() (list []core.Run) {
 	r.Helper()
 	a := r.starts(flow, "billing")
@@ -67,7 +67,8 @@ func (r *rig) aFewRuns() (list []core.Run) {
 	return newest(append(list, t.Run))
 }
 
-// enteredBeside stores a new run and takes the jobs of the workflow, of which its is the last.
+// enteredBeside stores a new run, takes all due jobs of the workflow, and returns the new run's
+// job.
 func (r *rig) enteredBeside() core.TakenJob {
 	r.Helper()
 	s := r.started()

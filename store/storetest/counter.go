@@ -53,8 +53,8 @@ var counter = role{name: "Counter", checks: []check{
 	{saysDueReads, "Held", heldReads},
 }}
 
-// meant are the jobs that a lane's refs are said to mean, asked in each way. It ends
-// with their ack.
+// meant fails unless the lane's refs mean exactly the wanted jobs to Held, Extend and Ack. It
+// leaves those jobs completed.
 func (r *rig) meant(what string, lane core.Lane, refs []core.Ref, want ...core.ID) {
 	r.Helper()
 	held := r.held(lane, refs...)
@@ -70,7 +70,7 @@ func (r *rig) meant(what string, lane core.Lane, refs []core.Ref, want ...core.I
 	}
 }
 
-// meaningless wants refs to mean nothing, and nothing to change.
+// meaningless fails unless the refs are ignored and no call changes the store.
 func (r *rig) meaningless(what string, lane core.Lane, refs ...core.Ref) {
 	r.Helper()
 	want := r.state()
@@ -105,11 +105,11 @@ func (r *rig) held(lane core.Lane, refs ...core.Ref) []core.TakenJob {
 	return jobs
 }
 
-// refTo is a ref to a job under the lease it has, byID one without.
+// refTo is a ref to a job under its lease. byID is a ref without a lease.
 func refTo(j core.Job) core.Ref { return core.Ref{ID: j.ID, Lease: j.Lease} }
 func byID(id core.ID) core.Ref  { return core.Ref{ID: id} }
 
-// pulled puts jobs and takes them.
+// pulled puts n jobs in the rig's lane and takes them. It returns the jobs and their refs.
 func (r *rig) pulled(n int) (jobs []core.TakenJob, refs []core.Ref) {
 	r.Helper()
 	for from := 0; from < n; from += 100 {
@@ -188,7 +188,8 @@ func refMadeUp(r *rig) {
 	r.wantJob(j)
 }
 
-// refOdd sends what anybody may send: no text means a job but its own id.
+// refOdd sends odd texts as ids and leases, as any client may. Only a job's own id and lease mean
+// the job.
 func refOdd(r *rig) {
 	j := r.taken().Job
 	var refs []core.Ref
@@ -219,7 +220,7 @@ func sameOlder(r *rig) {
 	r.meant("all of them", r.lane, all, j.ID)
 }
 
-// acked is a taken job as an ack leaves it.
+// acked is a taken job as Ack leaves it.
 func (r *rig) acked(j core.Job) core.Job {
 	j.Status, j.Lease, j.LastError, j.DueAt, j.FinishedAt = core.Completed, "", "", time.Time{}, r.now
 	return j
@@ -245,7 +246,7 @@ func ackAfterFailure(r *rig) {
 	r.equal("Attempts: number", len(r.attempts(j.ID)), 1)
 }
 
-// ackMany has more than one statement takes on any database.
+// ackMany acks more jobs than one statement takes on any database.
 func ackMany(r *rig) {
 	n := r.few(600)
 	_, refs := r.pulled(n)
@@ -282,7 +283,7 @@ func raceAcks(r *rig) {
 	}
 }
 
-// raceAckMany has callers ack the same jobs, from either end.
+// raceAckMany has several callers ack the same jobs, half of them in reverse order.
 func raceAckMany(r *rig) {
 	n := r.few(120)
 	_, refs := r.pulled(n)
@@ -330,8 +331,8 @@ func extendEarlier(r *rig) {
 	r.equal("Take: attempt", r.brings(j.ID, r.quota(1)).Attempt, 2)
 }
 
-// extendPast is about the machine's time, up to which a store may remember that
-// nothing is due.
+// extendPast moves the end of a lease back by an hour from now. It runs at the machine's time,
+// because a store may remember that nothing is due until then.
 func extendPast(r *rig) {
 	r.now = core.SystemClock().UTC().Truncate(time.Millisecond)
 	j := r.taken().Job

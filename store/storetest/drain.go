@@ -8,10 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The checks of Drain; queues.go lists them.
+// The checks of Drain. queues.go lists them.
 
-// everything is a job of the rig's lane in each status that is not completed, with
-// attempts where it has some.
+// everything puts a job in the rig's lane for each status except completed, with attempts where
+// the status allows them.
 func (r *rig) everything() []core.Job {
 	r.Helper()
 	revived := r.settled(core.Dead)
@@ -86,8 +86,8 @@ func drainMany(r *rig) {
 	r.equal("Depth", r.depth(), 0)
 }
 
-// raceDrains drains from two sides while half of the jobs are acked from two: each is
-// drained or completed, and what each caller was told adds up.
+// raceDrains has two callers drain a lane while two others ack half of its jobs. Each job is
+// drained or completed, and the callers' counts add up to the number of jobs.
 func raceDrains(r *rig) {
 	for round := range r.few(12) {
 		r.lane = core.QueueLane(nth(round))
@@ -115,7 +115,7 @@ func raceDrains(r *rig) {
 	}
 }
 
-// newestID is above every id.
+// newestID sorts after every id.
 const newestID core.ID = "~"
 
 func drainHeld(r *rig) {
@@ -136,7 +136,7 @@ func drainEvents(r *rig) {
 	j := r.accepted(keyed)[0]
 	r.drainOf(r.lane, newestID, 100)
 	r.equal("Event", r.storedEvent(j.EventID), keyed.Event)
-	r.accepted(r.keyed("k")) // its key is new again
+	r.accepted(r.keyed("k")) // its key is free again
 	r.now = r.now.Add(time.Millisecond)
 	r.equal("Purge", r.purge(10), 1)
 	r.eventGone(j.EventID)

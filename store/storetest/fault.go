@@ -10,28 +10,28 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A Fault decides which statement of a [Faulty] connection goes wrong, and how.
-// The zero Fault lets everything through; [RunFaults] does the rest.
+// A Fault decides which statement or batch of a [Faulty] connection fails, and how. The zero
+// Fault lets everything through. [RunFaults] sets the rest.
 type Fault struct {
 	mu     sync.Mutex
 	how    fault
-	left   int // statements or batches until it strikes
+	left   int // statements or batches until it strikes, counted down
 	struck bool
-	writes int // statements so far that may change something
+	writes int // statements so far that may change rows
 
-	changed map[string]int64 // rows so far, by the statement's name
+	changed map[string]int64 // rows changed so far, by the statement's name
 
-	// twice sends each batch again before its answer is given, between is done once in
-	// the middle of that.
+	// twice sends each batch a second time before its answer is returned. between, if set, runs
+	// once between the two sendings.
 	twice   bool
 	between func()
 
-	// blind is how many batches from the next one with a write on have reads that find
-	// nothing, as on a database that shows what others committed a moment later.
+	// blind is the number of batches whose reads return no rows, from the next batch with a
+	// write on. So behaves a database that shows other commits a moment late.
 	blind   int
-	blinded bool // it has begun
+	blinded bool // whether the first of the blind batches has come
 
-	// meanwhile is done once, just before a statement of this name is sent.
+	// meanwhile runs once, just before a statement with the name before is sent.
 	before    string
 	meanwhile func()
 }
@@ -40,12 +40,12 @@ type fault int
 
 const (
 	noFault     fault = iota
-	refuseStmt        // a statement is refused by the database, so its batch must leave no trace
+	refuseStmt        // the database refuses a statement, so its batch must change nothing
 	loseAnswer        // a batch takes effect, but its answer is lost
 	unreachable       // the database cannot be reached at all
 )
 
-// Faulty is a connection that goes wrong where the fault says.
+// Faulty returns a connection that fails as the fault says.
 func Faulty(conn store.Conn, f *Fault) store.Conn { return &faulty{Conn: conn, fault: f} }
 
 type faulty struct {
@@ -53,9 +53,9 @@ type faulty struct {
 	fault *Fault
 }
 
-// refused fails on every database while it runs, not before: the table is there
-// and the statement sound, but each key exists already. So a database that has
-// run the statements before it has to undo them.
+// refused fails on every database, and only when it runs: the table exists and the statement is
+// valid, but each key exists already. So a database that has run the statements before it must
+// undo them.
 var refused = store.Stmt{
 	Name: "refused",
 	SQL:  `INSERT INTO schema_steps (number, applied_at) SELECT number, applied_at FROM schema_steps`,
@@ -72,7 +72,7 @@ func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 	case refuseStmt:
 		stmts = slices.Clone(stmts)
 		bad := refused
-		bad.Reads = stmts[at].Reads // it goes where the other would have gone
+		bad.Reads = stmts[at].Reads // a connection sends it where it would send the replaced statement
 		stmts[at] = bad
 	}
 	results, err := c.Conn.Batch(ctx, stmts...)
@@ -91,7 +91,7 @@ func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 	}
 }
 
-// hide takes out what the batch's reads found, if they are blind.
+// hide removes the rows that the batch's reads returned, while the fault is blind.
 func (f *Fault) hide(stmts []store.Stmt, results []store.Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +105,7 @@ func (f *Fault) hide(stmts []store.Stmt, results []store.Result) {
 	}
 }
 
-// count counts what a batch changed.
+// count adds up the rows that each statement of a batch changed.
 func (f *Fault) count(stmts []store.Stmt, results []store.Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,15 +117,15 @@ func (f *Fault) count(stmts []store.Stmt, results []store.Result) {
 	}
 }
 
-// changes is how many rows statements of a name have changed so far.
+// changes returns the number of rows that statements of that name have changed so far.
 func (f *Fault) changes(name string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.changed[name]
 }
 
-// again tells whether a batch is to be sent once more, now. What is done in between
-// is sent once.
+// again reports whether to send a batch once more, now. The batches of between, which runs here,
+// are sent once.
 func (f *Fault) again() bool {
 	if !f.twice || f.between == nil {
 		return f.twice
@@ -137,7 +137,7 @@ func (f *Fault) again() bool {
 	return true
 }
 
-// interrupt does what is to be done before one of the statements.
+// interrupt runs meanwhile if one of the statements has the name before.
 func (f *Fault) interrupt(stmts []store.Stmt) {
 	f.mu.Lock()
 	var do func()
@@ -150,22 +150,22 @@ func (f *Fault) interrupt(stmts []store.Stmt) {
 	}
 }
 
-// blindFor has the reads of so many batches find nothing, from the next one on that
-// writes.
+// blindFor makes the reads of that many batches return no rows, from the next batch that writes
+// on.
 func (f *Fault) blindFor(batches int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.blind, f.blinded = batches, false
 }
 
-// justBefore has something done once, just before a statement is sent.
+// justBefore runs do once, just before the next statement of that name is sent.
 func (f *Fault) justBefore(statement string, do func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before, f.meanwhile = statement, do
 }
 
-// next tells what is to happen to a batch, and to which of its statements.
+// next returns how a batch fails, if it does, and the index of the failing statement.
 func (f *Fault) next(stmts []store.Stmt) (fault, int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -191,21 +191,21 @@ func (f *Fault) next(stmts []store.Stmt) (fault, int) {
 	return how, at
 }
 
-// arm makes the n-th statement or batch from now go wrong.
+// arm makes the n-th statement or batch from now fail.
 func (f *Fault) arm(how fault, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.how, f.left, f.struck = how, n, false
 }
 
-// disarm lets everything through from now on.
+// disarm lets every statement through from now on.
 func (f *Fault) disarm() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.how = noFault
 }
 
-// strikes tells whether the fault has struck since it was armed.
+// strikes reports whether the fault has struck since it was armed.
 func (f *Fault) strikes() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What others do between the looks and the deletes of a Purge.
+// Checks of writes that other callers make after a Purge selected rows and before it deletes
+// them.
 
 func purgeMeanwhile(r *rig, f *Fault) {
 	back, other := r.settled(core.Dead), r.settled(core.Dead)
@@ -19,8 +20,8 @@ func purgeMeanwhile(r *rig, f *Fault) {
 	r.storedEvent(back.EventID)
 }
 
-// purgeMuchMeanwhile brings a job and a run back that seem to have more than a batch
-// deletes, so that the rest is to go afterwards.
+// purgeMuchMeanwhile revives a job and a run before the purge deletes them. Both seem to have
+// more rows than one batch deletes, so that their other rows are deleted in later batches.
 func purgeMuchMeanwhile(r *rig, f *Fault) {
 	o := r.ended(r.taken().Job, core.Dead)
 	o.Attempt.Number = 1_000_000
@@ -45,7 +46,8 @@ func purgeMuchMeanwhile(r *rig, f *Fault) {
 	r.equal("steps, entries and tokens", []int{len(got.Steps), len(got.History), len(got.Awaited)}, []int{4, 6, 1})
 }
 
-// forgetMeanwhile has a delivery fail in a lane whose gate has nothing to say.
+// forgetMeanwhile settles a failure in a lane just before the purge deletes the lane's gate,
+// which was in its resting state.
 func forgetMeanwhile(r *rig, f *Fault) {
 	r.puts(2)
 	r.settle(r.verdict(r.take(1)[0], core.Failure))

@@ -6,14 +6,14 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// takesRunsLater has the reads behind a claim, and one more, find nothing.
+// takesRunsLater makes the reads of the claiming batch and of the next one return no rows.
 func takesRunsLater(r *rig, f *Fault) {
 	want := r.started()
 	f.blindFor(2)
 	r.equal("Take: situation", r.brings(want.Step.ID, r.flowing(1)).Situation, want)
 }
 
-// redrivenMeanwhile has one of two runs go on when both are picked.
+// redrivenMeanwhile redrives one of two runs after Purge selected both.
 func redrivenMeanwhile(r *rig, f *Fault) {
 	run, dead := r.failedRun()
 	other, job := r.failedRun()
@@ -23,7 +23,7 @@ func redrivenMeanwhile(r *rig, f *Fault) {
 	again.Tokens = []core.Token{{Hash: tokenOf(dead.ID), StepID: dead.ID, ExpiresAt: r.now.Add(hold)}}
 	again.New = []core.Step{r.step(run, "again", core.StepReady)}
 	f.justBefore("purge_runs", func() { r.makes(again) })
-	r.equal("Purge", r.purge(10), 4) // both jobs, and what is left of the other
+	r.equal("Purge", r.purge(10), 4) // both jobs, and the two other rows of the other run
 	r.noRun(other.ID, job.ID)
 	got := r.tale(run.ID)
 	r.equal("run that was redriven", got.Run, again.Run)
@@ -33,8 +33,8 @@ func redrivenMeanwhile(r *rig, f *Fault) {
 	r.storedEvent(run.EventID)
 }
 
-// movesMeanwhile has a run go on, and its job be completed, after both are read and
-// before who read them tells.
+// movesMeanwhile makes another transition of a run, and completes its job, after a transition was
+// prepared and before it is stored.
 func movesMeanwhile(r *rig, f *Fault) {
 	j := r.entered()
 	t := r.leap(j)
@@ -46,7 +46,8 @@ func movesMeanwhile(r *rig, f *Fault) {
 	r.absent(*t.GivesRise)
 }
 
-// betweenTwice has a run go on between two sendings of the batch that moved it before.
+// betweenTwice makes the next transition of a run between the two sendings of the batch of the
+// transition before.
 func betweenTwice(r *rig, f *Fault) {
 	j := r.entered()
 	t := r.leap(j)
@@ -62,8 +63,8 @@ func betweenTwice(r *rig, f *Fault) {
 	r.equal("Seq", r.run(t.Run.ID).Seq, next.Run.Seq)
 }
 
-// oneDefinition: what many runs follow is sent once by a process, and not by a
-// transition at all.
+// oneDefinition counts how often a definition is stored. A process sends the definition of many
+// runs once, and a transition never sends it.
 func oneDefinition(r *rig, f *Fault) {
 	for range 3 {
 		r.started()

@@ -9,11 +9,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// RunFaults holds a store to "whole or not at all" and to "every write can be
-// sent twice": it plays a scenario again and again until each statement of each step
-// has failed once, and then the same with answers that are lost. The caller repeats a
-// call that failed once. After the fault, and after the repetition, the store shows
-// what a run without faults shows at that point, and so it does at the end.
+// RunFaults checks that each call is atomic and may be sent twice. It plays a scenario again and
+// again, until each statement of each step has failed once. It then does the same with lost
+// answers. The caller repeats each failed call once. After the fault, after the repetition and at
+// the end, the store must show the same as at that point of a run without faults.
 //
 // open returns a migrated store whose connection is [Faulty] with the fault.
 func RunFaults(t *testing.T, open func(t *testing.T, f *Fault) core.Store, opts ...Options) {
@@ -37,8 +36,8 @@ func RunFaults(t *testing.T, open func(t *testing.T, f *Fault) core.Store, opts 
 	}
 }
 
-// stride is how many statements, or batches, of a step there are for each one that goes
-// wrong, which is another one in each step.
+// stride is n if one of n statements, or batches, of each step fails. Each step begins with
+// another of them.
 func stride(o Options) int {
 	switch {
 	case raceDetector:
@@ -49,13 +48,13 @@ func stride(o Options) int {
 	return 1
 }
 
-// apart is how many steps lie between two in which something goes wrong, and one more:
-// those between show what the fault has left behind.
+// apart is the distance, in steps, between two faults of one play. The steps between two faults
+// show the effects of the first.
 const apart = 4
 
-// eachInTurn plays the scenario until each statement, or batch, of each step has gone
-// wrong once, or one of each stride, a few in each run. All runs share one store; each has lanes, a source and
-// ids of its own.
+// eachInTurn plays the scenario until each statement, or batch, of each step has failed once, or
+// one of each stride, a few in each play. All plays share one store. Each play has its own lanes,
+// source and ids.
 func eachInTurn(r *rig, f *Fault, how fault, stride int) {
 	clean := newPlay(r, f, 0)
 	clean.record, clean.states = true, []scene{{}}
@@ -69,7 +68,7 @@ func eachInTurn(r *rig, f *Fault, how fault, stride int) {
 		p.clean, p.how, p.turns, p.stride = clean.states, how, turns, stride
 		scenario(p)
 		if r.Failed() {
-			return // once is enough: the same promise is broken at many statements
+			return // once is enough: many statements break the same promise
 		}
 		struck += p.struck
 	}
@@ -78,7 +77,7 @@ func eachInTurn(r *rig, f *Fault, how fault, stride int) {
 	}
 }
 
-// statementChecks need to see statements, or to stop them all.
+// statementChecks are the checks that must see statements, or stop all of them.
 var statementChecks = []struct {
 	says string
 	run  func(r *rig, f *Fault)
@@ -104,7 +103,7 @@ var statementChecks = []struct {
 	{"A job that is completed while it is drained stays, with its attempts, and another goes", drainMeanwhile},
 }
 
-// takesLater has the reads behind a claim, and two more, find nothing.
+// takesLater makes the reads of the claiming batch and of the next two return no rows.
 func takesLater(r *rig, f *Fault) {
 	r.accepted(r.arrival(r.lane, r.lane, r.lane))
 	two := core.Quota{Lane: r.lane, N: 2, Hold: hold}
@@ -114,7 +113,7 @@ func takesLater(r *rig, f *Fault) {
 	}
 }
 
-// answersLater does the same to the reads behind an insert that found its key taken.
+// answersLater makes reads return no rows after an insert found that its key exists.
 func answersLater(r *rig, f *Fault) {
 	first := r.delivered("once")
 	r.accepted(first)
@@ -149,7 +148,7 @@ func readsOnly(r *rig, f *Fault) {
 	r.attemptsOf(j.ID)
 	r.finishedSince(r.now, 0)
 	r.completedJobs()
-	r.twice("what only reads", func() {}) // which reads all of a run
+	r.twice("what only reads", func() {}) // which itself reads all of a run
 	r.situations(t.New[1].ID)
 	r.survey(t.Run.ID, 1, core.Wanted{Open: true, Failed: true, IDs: []core.ID{t.New[0].ID}, Paths: []string{"fan"}, Leaves: []core.ID{t.New[0].ID}})
 	r.awaited(t.Tokens[0].Hash)
@@ -161,8 +160,9 @@ func readsOnly(r *rig, f *Fault) {
 	r.equal("statements that write", f.written(), want)
 }
 
-// eachTwice plays the scenario, and takes from a lane that has more: a connection
-// that got no answer sends a batch again, and the first one may arrive late.
+// eachTwice plays the scenario, and takes from a lane with more jobs, while each batch is sent
+// twice. A connection that got no answer sends a batch again, and the first sending may arrive
+// late.
 func eachTwice(r *rig, f *Fault) {
 	clean := newPlay(r, f, 0)
 	clean.record, clean.states = true, []scene{{}}
@@ -177,9 +177,9 @@ func eachTwice(r *rig, f *Fault) {
 	r.settle(r.ended(r.take(1)[0].Job, core.Dead))
 }
 
-// takesBetween has another take a lane's jobs after a batch took effect and before it
-// is sent again. Where the gate lets it, the jobs start later than they would have;
-// where not, they are given back, since nobody knows any more when they were to start.
+// takesBetween has another caller take jobs of the lane between the two sendings of a Take. If
+// the gate permits it, the jobs of the first Take start later. If not, they are released, because
+// the start times of the first sending no longer hold.
 func takesBetween(r *rig, f *Fault) {
 	const interval = time.Second
 	r.puts(6)
@@ -202,7 +202,7 @@ func takesBetween(r *rig, f *Fault) {
 	r.equal("Take of what was given back: attempt", r.bringsSome("of it", 1, r.paced(1, interval, 3*interval))[0].Attempt, 1)
 }
 
-// steadySuccess: what all goes well with pays for no write.
+// steadySuccess checks that successes write to no gate while the lane has no failures.
 func steadySuccess(r *rig, f *Fault) {
 	succeed := func() {
 		r.puts(5)
@@ -221,8 +221,8 @@ func steadySuccess(r *rig, f *Fault) {
 	r.equal("gates changed after a success", f.changes("succeed"), int64(1))
 }
 
-// drainMeanwhile has one of two be completed when both are picked: so that two go, a
-// third one is picked after them.
+// drainMeanwhile completes the two jobs that Drain selected, before Drain deletes them. Drain
+// then selects the next two.
 func drainMeanwhile(r *rig, f *Fault) {
 	jobs, refs := r.pulled(4)
 	r.settle(r.ended(jobs[3].Job, core.Retryable))

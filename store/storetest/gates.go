@@ -29,7 +29,7 @@ const (
 	saysKnown     = "A lane is no stray any more once any process passes it as known, and its time begins anew if it becomes a stray again"
 )
 
-// worklistGates are the checks of the Worklist in which gates matter.
+// worklistGates are the checks of the Worklist that involve gates.
 var worklistGates = []check{
 	{saysWideOpen, "open", shutOpen},
 	{saysWideOpen, "after it closed", shutRamp},
@@ -86,7 +86,7 @@ var worklistGates = []check{
 	{saysSetBack, "until then", straysStay},
 }
 
-// gate is how the rig's lane's stands.
+// gate returns the gate of the rig's lane.
 func (r *rig) gate() core.Gate {
 	r.Helper()
 	return r.outlooks(r.lane)[r.lane].Gate
@@ -103,8 +103,8 @@ func (r *rig) puts(n int) {
 	r.accepted(r.arrival(lanes(r.lane, n)...))
 }
 
-// verdict is an outcome that tells something: of a success the job is completed,
-// else it is to be tried at the same time again.
+// verdict returns an outcome with a verdict. A success completes the job. Any other verdict makes
+// the job due again at once.
 func (r *rig) verdict(j core.TakenJob, v core.Verdict) core.Outcome {
 	status := core.Retryable
 	if v == core.Success {
@@ -132,7 +132,8 @@ func failures(n int) (all []core.Verdict) {
 	return all
 }
 
-// opened opens the breaker of the rig's lane, in which that many jobs wait then.
+// opened opens the breaker of the rig's lane, and leaves core.BreakerThreshold jobs waiting
+// there.
 func (r *rig) opened() core.Gate {
 	r.Helper()
 	r.puts(core.BreakerThreshold)
@@ -142,14 +143,14 @@ func (r *rig) opened() core.Gate {
 	return g
 }
 
-// probe is a quota for a probe of the rig's lane.
+// probe returns a quota for a probe of the rig's lane.
 func (r *rig) probe() core.Quota {
 	q := r.quota(9)
 	q.Pass = &core.Pass{Probe: core.BreakerCooldown, Closed: r.gate().ClosedAt}
 	return q
 }
 
-// probed opens the breaker and takes its first probe.
+// probed opens the breaker, moves the time to the end of the cooldown, and takes the first probe.
 func (r *rig) probed() core.TakenJob {
 	r.Helper()
 	r.now = r.opened().OpenUntil
@@ -160,7 +161,7 @@ func (r *rig) probed() core.TakenJob {
 	return got[0]
 }
 
-// closed opens the breaker and closes it again.
+// closed opens the breaker and closes it again by a probe's success.
 func (r *rig) closed() core.Gate {
 	r.Helper()
 	r.settle(r.verdict(r.probed(), core.Success))
@@ -169,14 +170,14 @@ func (r *rig) closed() core.Gate {
 	return g
 }
 
-// paced is a quota for n jobs of the rig's lane, an interval apart.
+// paced returns a quota for n jobs of the rig's lane that start an interval apart.
 func (r *rig) paced(n int, interval, ahead time.Duration) core.Quota {
 	q := r.quota(n)
 	q.Pass = &core.Pass{Interval: interval, Ahead: ahead, Closed: r.gate().ClosedAt}
 	return q
 }
 
-// brings wants a take to bring so many jobs.
+// bringsSome fails unless a take returns want jobs.
 func (r *rig) bringsSome(what string, want int, quotas ...core.Quota) []core.TakenJob {
 	r.Helper()
 	got := r.haul(quotas...)
@@ -284,7 +285,8 @@ func pacedAhead(r *rig) {
 	r.bringsSome("in the past", 0, r.paced(1, interval, -time.Second))
 }
 
-// pacedHorizon sets the clock back.
+// pacedHorizon sets the clock back: first exactly to core.GateHorizon before the gate's next
+// start, then a microsecond further.
 func pacedHorizon(r *rig) {
 	r.puts(9)
 	r.bringsSome("of one", 1, r.paced(1, time.Second, 0))
@@ -301,7 +303,7 @@ func pacedHorizon(r *rig) {
 	r.equal("NextAt", r.gate().NextAt, r.now.Add(time.Second))
 }
 
-// starts are when jobs are to start, after a time.
+// starts returns how long after a time each job is to start.
 func starts(jobs []core.TakenJob, after time.Time) (all []time.Duration) {
 	for _, j := range jobs {
 		all = append(all, j.StartAt.Sub(after))
@@ -365,8 +367,8 @@ func startsMicro(r *rig) {
 	r.equal("NextAt", r.gate().NextAt, from.Add(1332*time.Microsecond))
 }
 
-// startsHorizon wants no more starts to be given away than can be told from those
-// of a clock that was set back.
+// startsHorizon checks that a take gives away no starts beyond the horizon. Later starts would
+// look like those of a clock that was set back.
 func startsHorizon(r *rig) {
 	r.puts(30)
 	r.bringsSome("of many", 8, r.paced(30, time.Second, 2*time.Second))

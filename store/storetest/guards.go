@@ -17,17 +17,16 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A guard is a part of a statement that keeps it from doing harm when somebody
-// else was quicker.
+// A guard is a condition in a statement that keeps the statement from changing rows that another
+// caller has changed in the meantime.
 type guard struct {
 	name string
-	in   []string       // the statements that have it; none means all where it is found
+	in   []string       // names of the statements that have it; nil means each statement in which find matches
 	find *regexp.Regexp // the guard
-	weak string         // what is left when it is taken away; every parameter stays
+	weak string         // the text without the guard; it keeps every parameter
 }
 
-// guards are what each dialect's statements are searched for. The same guard may
-// be spelled in several ways.
+// guards lists the guards of the statements of all dialects. Some match several spellings.
 var guards = []guard{
 	{"lease", []string{"insert_attempts", "insert_events_if", "settle", "release", "claimed", "claimed_steps", "above_taken", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
@@ -88,12 +87,12 @@ var guards = []guard{
 	{"all of it", []string{"drop_bare_event"}, regexp.MustCompile(`WHERE`), `WHERE 1 = 0 AND`},
 }
 
-// ifHeld are the statements of a transition between the one that makes its first entry
-// and the one that moves its run on.
+// ifHeld names the statements of a transition after the insert of its first entry and before the
+// update of its run.
 var ifHeld = []string{"more_history", "insert_step_attempts", "insert_rises", "insert_texts", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs",
 	"change_jobs", "insert_tokens", "disarm"}
 
-// guardsOf finds the guards of a statement, as "statement: guard".
+// guardsOf returns the guards of a statement, each as "statement: guard".
 func guardsOf(s store.Stmt) (names []string) {
 	for _, g := range guards {
 		if (g.in == nil || slices.Contains(g.in, s.Name)) && g.find.MatchString(s.SQL) {
@@ -103,12 +102,13 @@ func guardsOf(s store.Stmt) (names []string) {
 	return names
 }
 
-// weakVar names the guard that a child process of [Guards] does without.
+// weakVar is the environment variable that names the guard which a child process of [Guards]
+// removes.
 const weakVar = "GATEWAY_TEST_WEAKEN"
 
-// Weakened is the connection itself. In a process that [Guards] started, it is
-// one that takes a guard out of the statements that have it; so each driver's
-// tests open their stores over it.
+// Weakened returns the connection itself. In a process that [Guards] started, it returns a
+// connection that removes one guard from the statements that have it. So each driver's tests must
+// open their stores over it.
 func Weakened(conn store.Conn) store.Conn {
 	statement, name, found := strings.Cut(os.Getenv(weakVar), ": ")
 	if !found {
@@ -122,7 +122,7 @@ func Weakened(conn store.Conn) store.Conn {
 	}}
 }
 
-// A watched connection shows each statement before it is run.
+// A watched connection passes each statement to see before it runs it.
 type watched struct {
 	store.Conn
 	see func(*store.Stmt)
@@ -136,13 +136,12 @@ func (w watched) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 	return w.Conn.Batch(ctx, stmts...)
 }
 
-// Guards proves that the suite sees what the guards are for: it runs the tests of
-// the package it is called from that deal with them once more for each guard of
-// each statement, in a process that does without it, and wants them to fail. It takes minutes
-// and runs only if GATEWAY_VERIFY is set; `make verify` sets it.
+// Guards proves that the suite notices a missing guard. For each guard of each statement, it runs
+// the calling package's tests of guards in a process without that guard, and requires that they
+// fail. It takes minutes, and runs only if GATEWAY_VERIFY is set, as `make verify` does.
 //
-// open opens an empty, migrated store over what wrap makes of its connection.
-// The tests must open theirs over [Weakened].
+// open opens an empty, migrated store over wrap's connection. The tests must open theirs over
+// [Weakened].
 func Guards(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store) {
 	if os.Getenv("GATEWAY_VERIFY") == "" {
 		t.Skip("set GATEWAY_VERIFY=1 to run this, or run make verify")
@@ -163,7 +162,7 @@ func Guards(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.Co
 	}
 }
 
-// guardsIn lists the guards of all statements that a scenario sends.
+// guardsIn returns the guards of all statements that a scenario sends.
 func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store) []string {
 	var mu sync.Mutex
 	found := map[string]bool{}
@@ -196,13 +195,13 @@ func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.
 	return slices.Sorted(maps.Keys(found))
 }
 
-// guarding are the tests of a driver that guards are for: the suite, and what
-// several processes or transactions do to each other.
+// guarding matches the tests of a driver that need guards: the suite, and the tests of several
+// processes or transactions at once.
 const guarding = "^Test(Store|Faults|Migrations|TakeDoesNotWait|RetryDoesNotWait|TwoProcesses|TwoStores|SeveralStores|ProbeDoesNotWait|Claimers)$"
 
-// weakRun runs these tests without a guard, and returns the first line that tells of
-// a failure, or nothing if they pass. It does not wait for more. To go on for longer
-// than the limit is a failure: without a guard, some loops have no end.
+// weakRun runs these tests without a guard. It returns the first line that reports a failure,
+// without waiting for more, or "" if the tests pass. A run longer than the limit counts as a
+// failure, because some loops never end without their guard.
 func weakRun(t *testing.T, guard string, limit time.Duration) (failure string) {
 	t.Helper()
 	self, err := os.Executable()

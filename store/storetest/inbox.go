@@ -71,8 +71,8 @@ func acceptJobs(r *rig) {
 	}
 }
 
-// That a commit outlives the power is each driver's own test; here: whatever
-// asks next sees it.
+// Each driver's own tests check that a commit survives a power failure. Here, the next read
+// returns it.
 func acceptStable(r *rig) {
 	for range 10 {
 		a := r.arrival(r.lane)
@@ -235,7 +235,7 @@ func acceptKeyNone(r *rig) {
 	r.equal("Depth", r.depth(), 3)
 }
 
-// raceDelivery lets many callers deliver the same thing, each as its own event.
+// raceDelivery has many callers deliver the same delivery id at once, each as its own event.
 func raceDelivery(r *rig) {
 	for range r.few(30) {
 		id := "d-" + string(r.ids.Next())
@@ -250,11 +250,11 @@ func raceKey(r *rig) {
 	}
 }
 
-// callers is how many act at once in a race.
+// callers is the number of simultaneous callers in a race.
 const callers = 16
 
-// oneOf accepts arrivals that repeat each other at the same time and wants
-// exactly one of them stored and named by every receipt.
+// oneOf accepts arrivals that repeat each other, all at once. Exactly one must be stored, and
+// every receipt must name it.
 func (r *rig) oneOf(next func() core.Arrival) {
 	r.Helper()
 	arrivals := make([]core.Arrival, callers)
@@ -282,8 +282,8 @@ func (r *rig) oneOf(next func() core.Arrival) {
 	r.equal("arrivals stored", stored, 1)
 }
 
-// raceKeys lets arrivals want the same two keys in opposite orders, which is
-// where row locks meet. Each key gets one job, whoever wins.
+// raceKeys accepts arrivals with the same two keys in opposite orders, so that row locks can
+// deadlock. Each key must get exactly one job.
 func raceKeys(r *rig) {
 	a, b := r.lane, core.Lane("queue/mail")
 	for range r.few(30) {

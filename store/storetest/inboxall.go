@@ -16,7 +16,8 @@ func (r *rig) acceptAll(all ...core.Arrival) []core.Receipt {
 	return got
 }
 
-// acceptAll accepts arrivals that repeat stored ones in every way beside new ones.
+// acceptAll accepts new arrivals together with arrivals that repeat stored ones, by delivery id
+// and by key.
 func acceptAll(r *rig) {
 	delivered, keyed := r.delivered("d"), r.keyed("k")
 	r.accepted(delivered)
@@ -51,7 +52,7 @@ func acceptAllRepeats(r *rig) {
 	known := r.keyed("known")
 	r.accepted(known)
 	a, b, c, d, e := r.delivered("d"), r.delivered("d"), r.keyed("k"), r.keyed("k"), r.delivered("e")
-	left := r.keyed("known") // is left out, and so is what repeats its delivery id
+	left := r.keyed("known") // left out, and so is the arrival that repeats its delivery id
 	left.Event.DeliveryID = "f"
 	again := r.delivered("f")
 	r.equal("AcceptAll", r.acceptAll(a, b, c, d, e, left, again), []core.Receipt{
@@ -68,7 +69,7 @@ func acceptAllRepeats(r *rig) {
 	}
 }
 
-// acceptAllMany accepts as many as a request may have.
+// acceptAllMany accepts as many arrivals as one call may have.
 func acceptAllMany(r *rig) {
 	var all []core.Arrival
 	var want []core.Receipt
@@ -93,8 +94,8 @@ func acceptAllRuns(r *rig) {
 	}
 }
 
-// raceAcceptAll has callers accept arrivals with the same delivery ids and keys, each in another
-// order: each is stored once, and no caller fails.
+// raceAcceptAll has several callers accept arrivals with the same delivery ids and keys, each in
+// another order. Each must be stored once, and no call may fail.
 func raceAcceptAll(r *rig) {
 	const n = 12
 	receipts := make([][]core.Receipt, callers)

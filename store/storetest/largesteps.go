@@ -8,10 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Cases for steps whose states a store may keep apart from the steps.
+// Checks of steps whose states a store may keep in another table than the steps.
 
-// transitLarge has a state go from step to step, come back, and be copied into another epoch.
-// Some transitions name the state as kept, and others do not.
+// transitLarge passes a state from step to step, back, and into another epoch. Some transitions
+// say that the state is already stored, and others do not.
 func transitLarge(r *rig) {
 	j := r.entered()
 	first, state, other := j.Situation.Step, largeState("state"), largeState("other")
@@ -62,7 +62,7 @@ func transitLarge(r *rig) {
 	r.hasSteps(again.Run, 2, steps)
 }
 
-// namesOf are the names under which a store keeps the texts of steps.
+// namesOf returns the names under which a store keeps the texts of the steps.
 func namesOf(steps []core.Step) (names []string) {
 	for _, s := range steps {
 		for _, name := range []string{s.StateName, s.OutputName} {
@@ -74,7 +74,7 @@ func namesOf(steps []core.Step) (names []string) {
 	return names
 }
 
-// hasSteps reads the steps of an epoch by each method that reads steps.
+// hasSteps reads the steps of an epoch by each method that returns steps.
 func (r *rig) hasSteps(run core.Run, epoch int, want []core.Step) {
 	r.Helper()
 	r.equal("Survey: all", r.survey(run.ID, epoch, core.Wanted{All: true}), want)
@@ -92,7 +92,7 @@ func (r *rig) hasSteps(run core.Run, epoch int, want []core.Step) {
 	}
 }
 
-// transitLargeLater continues a run that began without texts kept apart.
+// transitLargeLater continues a run whose first transition kept its texts within the steps.
 func transitLargeLater(r *rig) {
 	j := r.entered()
 	t := r.leap(j)
@@ -113,15 +113,15 @@ func transitLargeLater(r *rig) {
 	r.equal("Take: situation", r.brings(after.ID, r.flowing(1)).Situation.Step, after)
 }
 
-// transitLargeBehind stores a step whose text only another transition brought, which was not
-// made. The text does not exist, so no read returns the step.
+// transitLargeBehind stores a step whose text only another transition would have stored. That
+// transition was not made, so the text does not exist and no read returns the step.
 func transitLargeBehind(r *rig) {
 	j := r.entered()
 	t := r.leap(j)
 	r.makes(t)
 	names := namesOf(r.survey(t.Run.ID, 1, core.Wanted{Paths: []string{"fan"}}))
 	if len(names) == 0 {
-		return // this store keeps no texts apart
+		return // this store keeps all texts within the steps
 	}
 	run := r.started().Run
 	late := r.move(run, core.EntryStarted)
@@ -167,8 +167,8 @@ func listSteps(r *rig) {
 	r.equal("Steps of no run", r.steps(r.ids.Next(), 1, "", 9), core.Page[core.Step]{})
 }
 
-// listLargeSteps lists steps that fill a page at different places, with texts kept apart and
-// not.
+// listLargeSteps lists steps that fill a page at different places, with texts kept in another
+// table and within the steps.
 func listLargeSteps(r *rig) {
 	for _, apart := range []bool{false, true} {
 		run := r.started().Run

@@ -50,22 +50,22 @@ var ledger = role{name: "Ledger", stock: fill, checks: []check{
 	{saysDepth, "", showDepth},
 }}
 
-// A stock is what the shared store of the read-only checks holds.
+// A stock is the content of the store that the read-only checks share.
 type stock struct {
-	events []core.Event // oldest first, without those of the gateway itself
-	alerts []core.Event // those, oldest first
-	jobs   []core.Job   // oldest first, as they are to be shown
+	events []core.Event // oldest first, without the gateway's own events
+	alerts []core.Event // the gateway's own events, oldest first
+	jobs   []core.Job   // oldest first, as the Ledger must show them
 	by     map[string]core.Job
 
 	attempts []core.Attempt // of by["tried"], oldest first
 }
 
-// fill stores a job in every state. Its times are in the past, so that a lease
-// may be over by the store's own clock.
+// fill stores a job in every status. Its times are 2 h in the past, so that one lease is over by
+// the store's own clock.
 func fill(r *rig) {
 	r.now = core.SystemClock().UTC().Truncate(time.Millisecond).Add(-2 * time.Hour)
 	start := r.now
-	r.ids = core.NewIDs(func() time.Time { return start }) // events are found by the times in their ids, too
+	r.ids = core.NewIDs(func() time.Time { return start }) // queries find events also by the times in their ids
 	r.stock = &stock{by: map[string]core.Job{}}
 	r.keep("completed", r.settled(core.Completed))
 	r.keep("dead", r.settled(core.Dead))
@@ -92,8 +92,8 @@ func fill(r *rig) {
 	r.alarm()
 }
 
-// alarm stores an event of the gateway itself before all others, among them and
-// after them, by their ids.
+// alarm stores events of the gateway itself whose ids sort before all others, among them and
+// after them.
 func (r *rig) alarm() {
 	now := r.now
 	first, last := r.stock.events[0], r.stock.events[len(r.stock.events)-1]
@@ -105,27 +105,27 @@ func (r *rig) alarm() {
 	}
 }
 
-// keep remembers a job and its event.
+// keep adds a job and its event to the stock.
 func (r *rig) keep(name string, j core.Job) {
 	r.stock.jobs = append(r.stock.jobs, j)
 	r.stock.events = append(r.stock.events, r.storedEvent(j.EventID))
 	r.stock.by[name] = j
 }
 
-// leased accepts an arrival with one job and takes that under a lease.
+// leased accepts an arrival with one job, takes that job under a lease of d, and returns it.
 func (r *rig) leased(a core.Arrival, d time.Duration) core.Job {
 	r.accepted(a)
 	return r.brings(a.Jobs[0].ID, core.Quota{Lane: a.Jobs[0].Lane, N: 1, Hold: d}).Job
 }
 
-// overdue is a running job whose lease is over by the store's clock.
+// overdue returns a running job whose lease is over by the store's clock, as the Ledger shows it.
 func (r *rig) overdue() core.Job {
 	j := r.leased(r.arrival("handler/slow"), time.Second)
 	j.Status = core.Retryable
 	return j
 }
 
-// tried is a job with a number of failed attempts behind it.
+// tried returns a job with n failed attempts, and adds those to the stock.
 func (r *rig) tried(n int) core.Job {
 	a := r.arrival("handler/tried")
 	a.Jobs[0].MaxAttempts = n + 1
@@ -141,20 +141,20 @@ func (r *rig) tried(n int) core.Job {
 	return r.job(a.Jobs[0].ID)
 }
 
-// summary is an event as listings show it.
+// summary returns an event as listings show it, without payload and headers.
 func summary(e core.Event) core.Event {
 	e.Payload, e.Headers = nil, nil
 	return e
 }
 
-// newest reverses.
+// newest returns the items in reverse order.
 func newest[T any](oldest []T) []T {
 	out := slices.Clone(oldest)
 	slices.Reverse(out)
 	return out
 }
 
-// choose keeps what matches, in order.
+// choose returns the items that match, in their order.
 func choose[T any](items []T, match func(T) bool) []T {
 	var out []T
 	for _, it := range items {
@@ -272,8 +272,8 @@ func showJob(r *rig) {
 	}
 }
 
-// shown blanks what the comments leave open: whether a job whose lease is over
-// still shows that lease.
+// shown removes the lease from a retryable job. The contract leaves open whether a job whose
+// lease is over still shows that lease.
 func shown(j core.Job) core.Job {
 	if j.Status == core.Retryable {
 		j.Lease = ""
@@ -339,7 +339,7 @@ func filterJobsCombined(r *rig) {
 	}
 }
 
-// matching is what a filter selects of the stock, newest first.
+// matching returns the jobs of the stock that a filter selects, newest first.
 func (s *stock) matching(f core.JobFilter) []core.Job {
 	return choose(newest(s.jobs), func(j core.Job) bool {
 		return (f.Status == "" || j.Status == f.Status) && (f.Lane == "" || j.Lane == f.Lane) &&

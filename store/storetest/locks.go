@@ -13,14 +13,14 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// lockLanes are those in which [RunLocks] has jobs.
+// lockLanes are the lanes of the jobs of [RunLocks].
 var lockLanes = []core.Lane{"handler/a", "handler/b", "handler/y", "handler/z"}
 
-// RunLocks has several stores over one database, each with connections of its own,
-// take and settle in the same lanes, some of which are paced and all of which fail now
-// and then, and make transitions of the same runs. Everything has to succeed; that
-// nobody met in a circle, which a store hides by trying again, the caller asks the
-// database. The takers' clocks are so far apart.
+// RunLocks has several stores over one database, each with its own connections, take and settle
+// in the same lanes and make transitions of the same runs. Some of the lanes are paced, and all
+// of them have failures now and then. Every call must succeed. A store hides a deadlock by a
+// retry, so the calling test must ask the database whether there was one. Each taker's clock is
+// apart ahead of the one before.
 func RunLocks(t *testing.T, apart time.Duration, stores ...core.Store) {
 	r := newRig(t, stores[0], Options{})
 	for _, l := range lockLanes {
@@ -33,9 +33,8 @@ func RunLocks(t *testing.T, apart time.Duration, stores ...core.Store) {
 	soak(r, apart, stores)
 }
 
-// crosswise settles a failure in one lane and a success in another, while somebody
-// else does the same the other way round: both lanes have failed before, so that a
-// success changes something.
+// crosswise settles a failure in one lane and a success in another, while another store settles
+// the opposite. Both lanes have failed before, so that a success changes their gates.
 func crosswise(r *rig, stores []core.Store) {
 	both := []core.Lane{lockLanes[0], lockLanes[3]}
 	quotas := []core.Quota{{Lane: both[0], N: 4, Hold: hold}, {Lane: both[1], N: 4, Hold: hold}}
@@ -43,7 +42,7 @@ func crosswise(r *rig, stores []core.Store) {
 		jobs := r.haul(quotas...)
 		r.equal("Take: jobs", len(jobs), 8)
 		var before, one, other []core.Outcome
-		for i := range 2 { // of each lane the first fails, so that the others have something to set back
+		for i := range 2 { // in each lane the first fails, so that a success has a failure count to reset
 			own := jobs[4*i:]
 			before = append(before, r.verdict(own[0], core.Failure))
 			one = append(one, r.verdict(own[1], []core.Verdict{core.Failure, core.Success}[i]))
@@ -58,8 +57,8 @@ func crosswise(r *rig, stores []core.Store) {
 	}
 }
 
-// crossRuns has several make transitions of the same runs, in opposite orders, while
-// others take their jobs, which are due.
+// crossRuns has several callers make transitions of the same runs, in opposite orders, while
+// others take the jobs of those runs, which are due.
 func crossRuns(r *rig, apart time.Duration, stores []core.Store) {
 	const movers, runs = 4, 3
 	for round := range 20 {
@@ -94,9 +93,8 @@ func crossRuns(r *rig, apart time.Duration, stores []core.Store) {
 	}
 }
 
-// soak lets takers and settlers run freely for a while. Time goes on by itself, so that
-// breakers which open are probed; several takers see the same time, give or take how
-// far apart their clocks are.
+// soak runs 4 takers and settlers for 150 rounds. The time advances with each round, so that open
+// breakers are probed. Apart from the difference of their clocks, the takers see the same time.
 func soak(r *rig, apart time.Duration, stores []core.Store) {
 	const takers, rounds = 4, 150
 	var begun atomic.Int64
@@ -115,7 +113,7 @@ func soak(r *rig, apart time.Duration, stores []core.Store) {
 		})
 		wg.Go(func() {
 			for outcomes := range ended {
-				for len(outcomes) > 0 { // as they finish
+				for len(outcomes) > 0 { // in parts, as attempts end one by one
 					k := min(len(outcomes), 1+n)
 					if _, err := s.Settle(context.Background(), outcomes[:k]...); err != nil {
 						r.Errorf("Settle = %v", err)
@@ -128,8 +126,8 @@ func soak(r *rig, apart time.Duration, stores []core.Store) {
 	wg.Wait()
 }
 
-// soakTake takes in all lanes, as their gates stand, and is the outcomes of what it
-// took: a third of them failed.
+// soakTake takes from all lanes as their gates permit, and returns the outcomes of the taken
+// jobs. A third of them are failures.
 func soakTake(r *rig, s core.Store, now time.Time, random *rand.Rand) (outcomes []core.Outcome) {
 	looks, err := s.Due(context.Background(), lockLanes)
 	if err != nil {

@@ -14,15 +14,14 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// slowSequences is how many random sequences a slow store runs.
+// slowSequences is the number of random sequences that run on a slow store.
 const slowSequences = 10
 
-// runModel compares a store with a [Model] over random sequences of calls: after
-// each call, both show the same. All sequences share one store; each has lanes
-// and a source of its own.
+// runModel compares a store with a [Model] over random sequences of calls. After each call, both
+// must show the same. All sequences share one store. Each has its own lanes and source.
 func runModel(t *testing.T, s core.Store, o Options) {
 	var begun int
-	var failing bool // a sequence that failed is run again to make it short
+	var failing bool // rapid runs a failed sequence again, to shorten it
 	var said []string
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -68,7 +67,7 @@ func runModel(t *testing.T, s core.Store, o Options) {
 	})
 }
 
-// A scribe writes down what fails.
+// A scribe is a tb that also records the texts of failures.
 type scribe struct {
 	tb
 	said *[]string
@@ -84,33 +83,32 @@ func (s scribe) Fatalf(format string, args ...any) {
 	s.tb.Fatalf(format, args...)
 }
 
-// A machine drives a store and its model side by side.
+// A machine makes the same calls of a store and of its model.
 type machine struct {
 	*rig
 	model  *Model
 	lanes  []core.Lane
-	others []core.Lane // of the sequences before
-	flow   core.Lane   // of the sequence's workflow
+	others []core.Lane // the lanes of earlier sequences
+	flow   core.Lane   // the lane of the sequence's workflow
 	event  func() core.Event
-	base   int // depth of the store before
+	base   int // the depth of the store before the sequence
 	began  time.Time
 
 	arrivals []core.Arrival
 	hands    []*hand
-	sent     []core.Transition // that are made
+	sent     []core.Transition // the transitions that were made
 
-	// Since the last comparison:
+	// Changes since the last comparison:
 	arrived bool
 	settled []core.ID
 	moved   bool
 }
 
-// A hand is a taken job: in the store, and its twin in the model, whose lease is
-// another one.
+// A hand is a taken job in the store, with its twin in the model. The two have different leases.
 type hand struct {
 	job, twin core.Job
 	probe     bool
-	outcome   *core.Outcome // once settled; the same is sent again
+	outcome   *core.Outcome // nil until settled; it may be sent again
 }
 
 func newMachine(rt tb, s core.Store, o Options, sequence int) *machine {
@@ -155,8 +153,8 @@ func (m *machine) acceptAgain(t *rapid.T) {
 	m.acceptBoth(rapid.SampledFrom(m.arrivals).Draw(t, "arrival"))
 }
 
-// Which of several events a receipt names is left open, if keys of an arrival
-// belong to several.
+// acceptBoth accepts an arrival in the store and in the model. If the keys of the arrival belong
+// to several events, the receipt may name any of those events.
 func (m *machine) acceptBoth(a core.Arrival) {
 	m.arrived = true
 	want, _ := m.model.Accept(context.Background(), a)
@@ -192,7 +190,7 @@ func (m *machine) takeSome(t *rapid.T) {
 	}
 }
 
-// drawPass is what a taker shows at a gate, most often what fits how it stands.
+// drawPass draws the pass of a taker, most often one that fits the gate's state.
 func (m *machine) drawPass(t *rapid.T, l core.Lane) *core.Pass {
 	g := m.model.gate(l)
 	p := &core.Pass{Closed: g.ClosedAt}
@@ -214,7 +212,7 @@ func (m *machine) drawPass(t *rapid.T, l core.Lane) *core.Pass {
 	return p
 }
 
-// drawHand picks a taken job, most often one of the last.
+// drawHand draws a taken job, most often one of the last four.
 func (m *machine) drawHand(t *rapid.T) *hand {
 	if len(m.hands) == 0 {
 		t.Skip("nothing is taken")
@@ -237,7 +235,7 @@ func (m *machine) settleSome(t *rapid.T) {
 		o := *h.outcome
 		_, held := m.model.holds(h.twin.ID, h.twin.Lease)
 		if late := !held && o.Verdict == core.Success; late && len(stored) > 0 || alone {
-			continue // whether others of its lease count beside it is left open
+			continue // the contract leaves open whether other outcomes of its lease count with it
 		} else {
 			alone = late
 		}
@@ -250,8 +248,8 @@ func (m *machine) settleSome(t *rapid.T) {
 	m.equal("Settle", m.settlement(stored...), want)
 }
 
-// judge gives an outcome a verdict, most often a bad one, and sometimes an event that
-// it gives rise to.
+// judge gives an outcome a verdict, most often a failure, and sometimes an event that the outcome
+// gives rise to.
 func (m *machine) judge(t *rapid.T, h *hand, o *core.Outcome) {
 	verdicts := []core.Verdict{core.Failure, core.Failure, core.Failure, core.Success, core.NoVerdict}
 	o.Lane, o.Verdict, o.Probe = h.job.Lane, rapid.SampledFrom(verdicts).Draw(t, "verdict"), h.probe
@@ -267,8 +265,8 @@ func (m *machine) judge(t *rapid.T, h *hand, o *core.Outcome) {
 	m.arrived = true
 }
 
-// straysSome looks for strays among the lanes of this sequence. It knows those of
-// all others.
+// straysSome asks for strays among the lanes of this sequence. Its known lanes include all lanes
+// of the other sequences.
 func (m *machine) straysSome(t *rapid.T) {
 	known := slices.Clone(rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 0, 2, rapid.ID).Draw(t, "known"))
 	known = append(known, m.flow)
@@ -308,8 +306,8 @@ func (m *machine) retryLane(t *rapid.T) {
 	m.equal("Retry", m.retry("", l), want)
 }
 
-// purgeAll deletes all that is over: sequences share a store, so a limit would
-// hit another one's jobs. What it deletes of those, nobody looks at any more.
+// purgeAll deletes all finished jobs. Sequences share a store, so a limit would count the jobs of
+// other sequences. Those sequences are over, and no check reads their jobs again.
 func (m *machine) purgeAll(t *rapid.T) {
 	_, _, _ = m.model.Purge(context.Background(), m.now, core.MaxPage)
 	for m.purge(core.MaxPage) > 0 {
@@ -318,13 +316,13 @@ func (m *machine) purgeAll(t *rapid.T) {
 	m.forget()
 }
 
-// depthOfOthers is what the store's depth is beside the model's.
+// depthOfOthers returns the store's depth less the model's.
 func (m *machine) depthOfOthers() int {
 	own, _ := m.model.Depth(context.Background())
 	return m.depth() - own
 }
 
-// markSome moves marks of two sources, on one of two schedules each.
+// markSome moves the marks of one or two sources, each on one of two schedules.
 func (m *machine) markSome(t *rapid.T) {
 	var marks []core.Mark
 	for _, source := range rapid.SliceOfNDistinct(rapid.SampledFrom(m.markSources()), 1, 2, rapid.ID).Draw(t, "sources") {
@@ -337,7 +335,7 @@ func (m *machine) markSome(t *rapid.T) {
 	m.moved = true
 }
 
-// markSources are the sources whose marks a sequence moves.
+// markSources returns the sources whose marks a sequence moves.
 func (m *machine) markSources() []string {
 	own := m.event().Source
 	return []string{own + "/a", own + "/b"}
@@ -346,12 +344,12 @@ func (m *machine) markSources() []string {
 func (m *machine) advance(t *rapid.T) {
 	steps := []time.Duration{time.Millisecond, time.Second - time.Millisecond, time.Second, core.RampTime, hold, -3 * hold, core.StrayTime}
 	m.now = m.now.Add(rapid.SampledFrom(steps).Draw(t, "by"))
-	if m.now.Before(m.began) { // a purge may rely on ids that are no older than they say
+	if m.now.Before(m.began) { // a purge may rely on the times in ids
 		m.now = m.began
 	}
 }
 
-// compare wants the store to show what the model shows, of what may have changed.
+// compare fails unless the store shows the same as the model, in all parts that may have changed.
 func (m *machine) compare(t *rapid.T) {
 	ctx := context.Background()
 	for _, l := range m.lanes {
@@ -380,19 +378,19 @@ func (m *machine) compare(t *rapid.T) {
 	m.compareRuns()
 	m.arrived, m.settled, m.moved = false, nil, false
 	if t.Failed() {
-		t.FailNow() // what follows would only follow from it
+		t.FailNow() // later failures would only follow from this one
 	}
 }
 
-// sorted brings attempts in one order that are listed in any: those that began at the
-// same time.
+// sorted returns the attempts by start time. Attempts of the same time may be listed in any
+// order, so it sorts those by their content.
 func sorted(attempts []core.Attempt) []core.Attempt {
 	return slices.SortedFunc(slices.Values(attempts), func(a, b core.Attempt) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
 	})
 }
 
-// bare is a job without what a store decides by itself: the name of its lease.
+// bare returns a job without the value of its lease, which each store chooses for itself.
 func bare(j core.Job) core.Job {
 	if j.Lease != "" {
 		j.Lease = "held"

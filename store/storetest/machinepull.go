@@ -10,11 +10,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What consumers of queues do, in random sequences; machine.go has the rest.
+// Calls of queue consumers, in random sequences. machine.go has the other calls.
 
-// drawRefs are refs to jobs that were taken, as the store and as its model know
-// them: by lease, by id, made up, the same several times; and a lane, most often that
-// of one of them.
+// drawRefs draws refs to taken jobs, by lease, by id or with a made-up lease, some of them
+// several times. refs are the store's and twins the model's. The lane is most often the lane of
+// the first ref.
 func (m *machine) drawRefs(t *rapid.T) (lane core.Lane, refs, twins []core.Ref) {
 	lane = rapid.SampledFrom(append(slices.Clone(m.lanes), "queue/nobody")).Draw(t, "lane")
 	for i := range rapid.IntRange(1, 4).Draw(t, "refs") {
@@ -53,7 +53,7 @@ func (m *machine) heldSome(t *rapid.T) {
 	m.equal("Held", bareTaken(m.held(lane, refs...)), bareTaken(want))
 }
 
-// askQueues asks what a queue holds in each way there is.
+// askQueues calls each method that reads a queue.
 func (m *machine) askQueues(t *rapid.T) {
 	ctx, limit := context.Background(), rapid.IntRange(1, 4).Draw(t, "limit")
 	lane := rapid.SampledFrom(m.lanes).Draw(t, "lane")
@@ -73,8 +73,8 @@ func (m *machine) askQueues(t *rapid.T) {
 	m.equal("DeadLetters: More", got.More, want.More)
 }
 
-// drainSome drains a lane of all that is older than a job, or of everything: which
-// ones a limit leaves is left open.
+// drainSome drains a lane of the jobs older than a given one, or of all jobs. It sets no lower
+// limit than MaxPage, because the contract leaves open which jobs a limit leaves.
 func (m *machine) drainSome(t *rapid.T) {
 	lane := rapid.SampledFrom(m.lanes).Draw(t, "lane")
 	below := rapid.SampledFrom([]core.ID{newestID, m.drawHand(t).job.ID}).Draw(t, "below")
@@ -86,8 +86,8 @@ func (m *machine) drainSome(t *rapid.T) {
 	m.forget()
 }
 
-// forget forgets what gave rise to jobs: sent again, what lost some of them only would
-// be given them again.
+// forget drops the arrivals, outcomes and transitions that gave rise to jobs. Sent again after a
+// purge or a drain, they could create deleted jobs again.
 func (m *machine) forget() {
 	m.arrivals = nil
 	m.hands = slices.DeleteFunc(m.hands, func(h *hand) bool { return h.outcome != nil && h.outcome.GivesRise != nil })

@@ -12,10 +12,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Workflow runs, in random sequences; machine.go has the rest. What transitions do here
-// makes no sense as the way of a run: a store does not look at that.
+// Workflow runs, in random sequences. machine.go has the other calls. The transitions here make
+// no sense for a workflow, and a store does not check that.
 
-// acceptRuns starts runs of the sequence's workflow.
+// acceptRuns accepts an event with one or two runs of the sequence's workflow.
 func (m *machine) acceptRuns(t *rapid.T) {
 	a := core.Arrival{Event: m.event()}
 	a.Event.DeliveryID = rapid.SampledFrom([]string{"", "", "d1", "d3"}).Draw(t, "delivery id")
@@ -47,7 +47,7 @@ func (m *machine) takeRuns(t *rapid.T) {
 	}
 }
 
-// drawRun picks a run that the model has.
+// drawRun draws a run of the model.
 func (m *machine) drawRun(t *rapid.T) core.Run {
 	if len(m.model.runs) == 0 {
 		t.Skip("there are no runs")
@@ -55,7 +55,7 @@ func (m *machine) drawRun(t *rapid.T) core.Run {
 	return *m.model.runs[rapid.SampledFrom(slices.Sorted(maps.Keys(m.model.runs))).Draw(t, "run")]
 }
 
-// stepsOf are the steps of a run in the model.
+// stepsOf returns the steps of a run in the model, by id.
 func (m *machine) stepsOf(run core.ID) (steps []core.Step) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.steps)) {
 		if s := m.model.steps[id]; s.RunID == run {
@@ -65,8 +65,7 @@ func (m *machine) stepsOf(run core.ID) (steps []core.Step) {
 	return steps
 }
 
-// transitSome makes new transitions of one or two runs, some of which are behind, and
-// sometimes one again.
+// transitSome makes transitions of one or two runs. Some are behind, and some were made before.
 func (m *machine) transitSome(t *rapid.T) {
 	var ts []core.Transition
 	for range rapid.IntRange(1, 2).Draw(t, "transitions") {
@@ -97,7 +96,7 @@ func (m *machine) transitSome(t *rapid.T) {
 	}
 }
 
-// drawTransition is one of a run as it was read.
+// drawTransition draws a transition of a run.
 func (m *machine) drawTransition(t *rapid.T, run core.Run) core.Transition {
 	types := []core.EntryType{core.EntryStarted, core.EntrySucceeded, core.EntryRedriven, core.EntryFanned}
 	u := m.move(run, rapid.SliceOfN(rapid.SampledFrom(types), 1, 3).Draw(t, "entries")...)
@@ -120,7 +119,8 @@ func (m *machine) drawTransition(t *rapid.T, run core.Run) core.Transition {
 	return u
 }
 
-// drawStep adds a step that is new, in another one if that is not too deep.
+// drawStep adds a new step to a transition, sometimes inside another step, to a depth of at most
+// 5.
 func (m *machine) drawStep(t *rapid.T, u *core.Transition, before []core.Step) {
 	s := m.step(u.Run, "", rapid.SampledFrom([]core.StepStatus{core.StepReady, core.StepRunning, core.StepFailed}).Draw(t, "status"))
 	s.Path = "path/" + string(s.ID)
@@ -144,7 +144,7 @@ func (m *machine) drawStep(t *rapid.T, u *core.Transition, before []core.Step) {
 	}
 }
 
-// drawChange adds what becomes of a step and of its job.
+// drawChange adds changes of a step and of its job to a transition.
 func (m *machine) drawChange(t *rapid.T, u *core.Transition, s core.Step) {
 	if rapid.IntRange(0, 2).Draw(t, "changed") == 0 {
 		all := []core.StepStatus{core.StepSucceeded, core.StepFailed, core.StepSkipped, core.StepCanceled}
@@ -167,7 +167,7 @@ func (m *machine) drawChange(t *rapid.T, u *core.Transition, s core.Step) {
 	u.Attempts = append(u.Attempts, core.AttemptRecord{JobID: s.ID, Lease: core.Lease(u.Mark), Attempt: core.Attempt{Number: 1, StartedAt: m.now}})
 }
 
-// askRuns asks for runs and their steps in each way there is.
+// askRuns calls each method that reads runs and their steps.
 func (m *machine) askRuns(t *rapid.T) {
 	ctx := context.Background()
 	f := core.RunFilter{Workflow: m.flow.Workflow(), Status: rapid.SampledFrom(append(core.RunStatuses(), "")).Draw(t, "status"), Limit: 2}
@@ -194,7 +194,7 @@ func (m *machine) askRuns(t *rapid.T) {
 	m.equal("History", m.history(run.ID, after, 2), entries)
 }
 
-// compareRuns wants the store to show of the sequence's runs what the model shows.
+// compareRuns fails unless the store shows the sequence's runs as the model does.
 func (m *machine) compareRuns() {
 	ctx := context.Background()
 	f := core.JobFilter{Lane: m.flow, Limit: core.MaxPage}

@@ -12,10 +12,9 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// RunMigrations holds the schema steps of a driver to what core.Upkeep says of
-// Migrate, where it takes an empty database, several processes or a newer version
-// to see it. empty makes an empty database and returns what dials it: each call
-// is another process, as it were.
+// RunMigrations checks the sentences of core.Upkeep about Migrate that need an empty database,
+// several processes or a newer version. empty makes an empty database and returns a function that
+// dials it. Each call of that function stands for another process.
 func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial func() store.Conn)) {
 	newStore := func(c store.Conn) *store.Store { return store.New(Weakened(c), d, core.SystemClock) }
 	t.Run("Two processes start at once on an empty database", func(t *testing.T) {
@@ -46,7 +45,7 @@ func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial
 	})
 }
 
-// followSteps asks for the schema before each step, and what is pending.
+// followSteps calls Schema and Pending before each step.
 func followSteps(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
 	s := newStore(writeless{dial(), t})
 	for batches := 0; ; batches++ {
@@ -67,7 +66,7 @@ func followSteps(t *testing.T, newStore func(store.Conn) *store.Store, dial func
 	}
 }
 
-// writeless is a connection that is to be read from only.
+// writeless is a connection that fails the test when a statement writes.
 type writeless struct {
 	store.Conn
 	t *testing.T
@@ -89,7 +88,7 @@ func migrated(t *testing.T, s *store.Store) {
 	}
 }
 
-// usable wants a store to take an event in and to hand its job out.
+// usable fails unless a store accepts an event, and its job can be taken and settled.
 func usable(t *testing.T, s core.Store) {
 	t.Helper()
 	r := newRig(t, s, Options{})
@@ -114,7 +113,8 @@ func migrateTogether(t *testing.T, newStore func(store.Conn) *store.Store, dial 
 	usable(t, newStore(dial()))
 }
 
-// twice sends each batch again before it answers, as another process might have.
+// twice sends each batch a second time before it returns the answer, as another process might
+// have sent it.
 type twice struct{ store.Conn }
 
 func (c twice) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
@@ -124,7 +124,8 @@ func (c twice) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, 
 	return c.Conn.Batch(ctx, stmts...)
 }
 
-// breakOff lets one more batch through each time, until the migration is whole.
+// breakOff migrates again and again, each time with one more batch before the connection breaks,
+// until a migration succeeds.
 func breakOff(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
 	const enough = 100
 	for batches := range enough {
@@ -152,8 +153,9 @@ func (c *limited) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resul
 	return c.Conn.Batch(ctx, stmts...)
 }
 
-// outrun has a process go on with steps that a faster one has done since it looked. It dies
-// before each step that drops an index, and leaves nothing that the faster one had dropped.
+// outrun has a process continue with steps that a faster process has done since the first one
+// looked. The slower process dies before each step that drops an index. It must not leave an
+// index behind that the faster one had dropped.
 func outrun(t *testing.T, newStore func(store.Conn) *store.Store, d store.Dialect, dial func() store.Conn) {
 	migrated(t, newStore(dial()))
 	for done, step := range store.Steps() {
@@ -169,7 +171,7 @@ func outrun(t *testing.T, newStore func(store.Conn) *store.Store, d store.Dialec
 	}
 }
 
-// outdated says that no step is done when it is asked first.
+// outdated answers its first query of the steps as if no step were done.
 type outdated struct {
 	limited
 	asked bool

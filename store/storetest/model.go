@@ -11,29 +11,28 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Model is a store in memory: the contract of core/store.go as the shortest
-// program that keeps it, with no thought for speed. Real stores are compared
-// with it.
+// A Model is a store in memory. It is the contract of core/store.go as the shortest program that
+// keeps it, regardless of speed. The suite compares real stores with it.
 type Model struct {
 	clock core.Clock
 
 	mu       sync.Mutex
 	leases   int
 	events   map[core.ID]core.Event
-	firsts   map[delivery]core.ID // of events that have a delivery id
+	firsts   map[delivery]core.ID // the event of each delivery id
 	jobs     map[core.ID]*core.Job
 	attempts map[core.ID][]leased
 	marks    map[string]core.Mark
 	gates    map[core.Lane]*gate
 	strays   map[core.Lane]time.Time
-	turns    map[string]time.Time // when each ends
+	turns    map[string]time.Time // the end of each turn, by name
 	flows
 }
 
-// A delivery is what an event with a delivery id is the only one of.
+// A delivery identifies an event that has a delivery id.
 type delivery struct{ source, id string }
 
-// leased is an attempt under the lease it was made.
+// leased is an attempt with its lease.
 type leased struct {
 	core.Attempt
 	lease core.Lease
@@ -41,7 +40,7 @@ type leased struct {
 
 var _ core.Store = (*Model)(nil)
 
-// NewModel makes an empty one that judges leases by clock.
+// NewModel returns an empty Model that judges leases by clock.
 func NewModel(clock core.Clock) *Model {
 	return &Model{
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
@@ -50,7 +49,7 @@ func NewModel(clock core.Clock) *Model {
 	}
 }
 
-// Accept stores an event, its jobs and its runs.
+// Accept implements [core.Inbox].
 func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,8 +82,8 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 	return core.Receipt{EventID: a.Event.ID, Jobs: stored}, nil
 }
 
-// AcceptAll accepts one after the other. An arrival with the delivery id of an earlier one
-// repeats that, also if the earlier one was left out.
+// AcceptAll implements [core.Inbox] by one Accept after the other. An arrival with the delivery
+// id of an earlier one repeats that one, even if the earlier one was left out.
 func (m *Model) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
 	type delivery struct{ source, id string }
 	first := map[delivery]core.ID{}
@@ -104,8 +103,8 @@ func (m *Model) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []c
 	return receipts, nil
 }
 
-// broughtBy is how many jobs came with an event: one with each of its runs, which made
-// the others of their steps.
+// broughtBy returns the number of jobs that were stored with an event: its jobs without a step,
+// and one for each of its runs. Later transitions made the other jobs of steps.
 func (m *Model) broughtBy(event core.ID) int {
 	n := m.runsOf(event)
 	for _, j := range m.jobs {
@@ -126,7 +125,7 @@ func (m *Model) jobsOf(event core.ID) int {
 	return n
 }
 
-// delivered is the event of the same delivery, if there is one.
+// delivered returns the stored event with the same source and delivery id, or "".
 func (m *Model) delivered(e core.Event) core.ID { return m.firsts[delivery{e.Source, e.DeliveryID}] }
 
 func (m *Model) keep(e core.Event) {
@@ -140,7 +139,7 @@ func (m *Model) keep(e core.Event) {
 	}
 }
 
-// keyed is the event whose job has the key in that lane, if there is one.
+// keyed returns the event whose job has the key in that lane, or "".
 func (m *Model) keyed(n core.NewJob) core.ID {
 	for _, j := range m.jobs {
 		if n.Key != "" && j.Lane == n.Lane && j.Key == n.Key {
@@ -157,7 +156,7 @@ func earlier(a, b core.ID) core.ID {
 	return a
 }
 
-// due lists what a quota may take, oldest first.
+// due returns the jobs that a quota may take, longest due first.
 func (m *Model) due(now time.Time, q core.Quota) []*core.Job {
 	var due []*core.Job
 	for _, j := range m.jobs {
@@ -174,13 +173,13 @@ func (m *Model) due(now time.Time, q core.Quota) []*core.Job {
 	return due[:min(q.N, len(due))]
 }
 
-// holds is the job, if it is running under this lease.
+// holds returns the job, and whether it is running under this lease.
 func (m *Model) holds(id core.ID, l core.Lease) (*core.Job, bool) {
 	j, ok := m.jobs[id]
 	return j, ok && j.Status == core.Running && j.Lease == l
 }
 
-// end leaves a job as its outcome says.
+// end changes a job as its outcome says.
 func (m *Model) end(j *core.Job, o core.Outcome) {
 	j.Status, j.Lease, j.LastError = o.Status, "", o.Attempt.Error
 	j.Attempt = min(j.Attempt, j.MaxAttempts)
@@ -190,14 +189,14 @@ func (m *Model) end(j *core.Job, o core.Outcome) {
 	}
 }
 
-// Recover makes running jobs due.
+// Recover implements [core.Worklist].
 func (m *Model) Recover(_ context.Context, now time.Time, lanes []core.Lane) (int, error) {
 	return m.change(func(j *core.Job) bool {
 		return j.Status == core.Running && j.DueAt.After(now) && slices.Contains(lanes, j.Lane)
 	}, func(j *core.Job) { j.DueAt = now })
 }
 
-// Retry brings dead jobs back.
+// Retry implements [core.Upkeep].
 func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	m.mu.Lock()
 	clear(m.strays)
@@ -221,7 +220,7 @@ func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.La
 	})
 }
 
-// Purge deletes what is over.
+// Purge implements [core.Upkeep].
 func (m *Model) Purge(_ context.Context, before time.Time, limit int) (n int, more bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,7 +244,8 @@ func (m *Model) Purge(_ context.Context, before time.Time, limit int) (n int, mo
 	return n, n > 0, nil
 }
 
-// purgeEvents deletes those of some events that have no jobs and no runs.
+// purgeEvents deletes those of the given events that are older than before and have no jobs and
+// no runs. It returns their number.
 func (m *Model) purgeEvents(before time.Time, limit int, some []core.ID) int {
 	var bare []core.ID
 	for _, id := range some {
@@ -262,7 +262,7 @@ func (m *Model) purgeEvents(before time.Time, limit int, some []core.ID) int {
 	return len(bare)
 }
 
-// change changes all jobs that match and counts them.
+// change applies to to each job that matches, and returns the number of those jobs.
 func (m *Model) change(match func(*core.Job) bool, to func(*core.Job)) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -275,7 +275,7 @@ func (m *Model) change(match func(*core.Job) bool, to func(*core.Job)) (n int, e
 	return n, nil
 }
 
-// Event returns one event.
+// Event implements [core.Ledger].
 func (m *Model) Event(_ context.Context, id core.ID) (core.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -286,7 +286,7 @@ func (m *Model) Event(_ context.Context, id core.ID) (core.Event, error) {
 	return e, nil
 }
 
-// Events lists events.
+// Events implements [core.Ledger].
 func (m *Model) Events(_ context.Context, f core.EventFilter) (core.Page[core.Event], error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -295,7 +295,7 @@ func (m *Model) Events(_ context.Context, f core.EventFilter) (core.Page[core.Ev
 	}), nil
 }
 
-// list is one page of what a filter selects.
+// list returns the page of limit rows below the id after that show selects, newest first.
 func list[R, T any](rows map[core.ID]R, after core.ID, limit int, show func(R) (T, bool)) core.Page[T] {
 	if limit == 0 {
 		limit = core.DefaultPage
@@ -315,7 +315,7 @@ func list[R, T any](rows map[core.ID]R, after core.ID, limit int, show func(R) (
 	return p
 }
 
-// shownAt is the status that a job is shown with.
+// shownAt returns the status with which the Ledger shows a job at a time.
 func shownAt(j *core.Job, now time.Time) core.Status {
 	switch {
 	case j.DueAt.After(now):
@@ -327,7 +327,7 @@ func shownAt(j *core.Job, now time.Time) core.Status {
 	return j.Status
 }
 
-// present is a job as it is shown.
+// present returns a job as the Ledger shows it.
 func (m *Model) present(j *core.Job) core.Job {
 	out := *j
 	out.Status = shownAt(j, m.clock())
@@ -337,7 +337,7 @@ func (m *Model) present(j *core.Job) core.Job {
 	return out
 }
 
-// Job returns one job.
+// Job implements [core.Ledger].
 func (m *Model) Job(_ context.Context, id core.ID) (core.Job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -348,7 +348,7 @@ func (m *Model) Job(_ context.Context, id core.ID) (core.Job, error) {
 	return m.present(j), nil
 }
 
-// Jobs lists jobs.
+// Jobs implements [core.Ledger].
 func (m *Model) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job], error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -359,7 +359,7 @@ func (m *Model) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job], 
 	}), nil
 }
 
-// Attempts lists the attempts of a job.
+// Attempts implements [core.Ledger].
 func (m *Model) Attempts(_ context.Context, job core.ID) (out []core.Attempt, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -369,7 +369,7 @@ func (m *Model) Attempts(_ context.Context, job core.ID) (out []core.Attempt, er
 	return out, nil
 }
 
-// Depth counts unfinished jobs.
+// Depth implements [core.Ledger].
 func (m *Model) Depth(context.Context) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -381,22 +381,22 @@ func (m *Model) Depth(context.Context) (n int, err error) {
 	return n, nil
 }
 
-// Migrate has nothing to do.
+// Migrate does nothing: a Model has no schema.
 func (m *Model) Migrate(context.Context) error { return nil }
 
-// Schema is one of one step.
+// Schema always reports step 1 of 1.
 func (m *Model) Schema(context.Context) (have, want int, err error) { return 1, 1, nil }
 
-// Rehearse has nothing that could fail.
+// Rehearse returns only the error of ctx: a Model has no statements that could fail.
 func (m *Model) Rehearse(ctx context.Context, _ core.Work) error { return ctx.Err() }
 
-// Ping always answers.
+// Ping always succeeds.
 func (m *Model) Ping(context.Context) error { return nil }
 
-// Close has nothing to do.
+// Close does nothing.
 func (m *Model) Close() error { return nil }
 
-// Marks returns marks.
+// Marks implements [core.Calendar].
 func (m *Model) Marks(_ context.Context, sources []string) (map[string]core.Mark, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -409,7 +409,7 @@ func (m *Model) Marks(_ context.Context, sources []string) (map[string]core.Mark
 	return known, nil
 }
 
-// Mark moves marks.
+// Mark implements [core.Calendar].
 func (m *Model) Mark(_ context.Context, marks ...core.Mark) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,20 +10,20 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What operators ask and do, in the [Model].
+// The part of the [Model] with the requests of operators.
 
-// selects tells whether a filter selects an event.
+// selects reports whether a filter selects an event. It ignores the filter's After and Limit.
 func selects(f core.EventFilter, e core.Event) bool {
 	return (e.Source == f.Source || f.Source == "" && e.Source != core.AlertSource) && (f.Type == "" || e.Type == f.Type) &&
 		!e.CreatedAt.Before(f.Since) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until))
 }
 
-// selected are the ids of the events that a filter selects, the oldest first.
+// selected returns the ids of the events that a filter selects, oldest first.
 func (m *Model) selected(f core.EventFilter) []core.ID {
 	return choose(slices.Sorted(maps.Keys(m.events)), func(id core.ID) bool { return selects(f, m.events[id]) })
 }
 
-// Nth finds an event by its place.
+// Nth implements [core.Archive].
 func (m *Model) Nth(_ context.Context, f core.EventFilter, n int) (core.ID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,7 +34,7 @@ func (m *Model) Nth(_ context.Context, f core.EventFilter, n int) (core.ID, erro
 	return ids[max(0, len(ids)-n)], nil
 }
 
-// Read returns events in full.
+// Read implements [core.Archive].
 func (m *Model) Read(_ context.Context, from core.ID, f core.EventFilter) (p core.Page[core.Event], err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,7 +52,7 @@ func (m *Model) Read(_ context.Context, from core.ID, f core.EventFilter) (p cor
 	return p, nil
 }
 
-// JobsOf returns the jobs of events.
+// JobsOf implements [core.Archive].
 func (m *Model) JobsOf(_ context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +65,7 @@ func (m *Model) JobsOf(_ context.Context, events []core.ID) (map[core.ID][]core.
 	return of, nil
 }
 
-// AttemptsOf returns the attempts of jobs.
+// AttemptsOf implements [core.Archive].
 func (m *Model) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
 	of := map[core.ID][]core.Attempt{}
 	for _, id := range jobs {
@@ -83,7 +83,7 @@ func (m *Model) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 	return of, nil
 }
 
-// Finished lists finished jobs.
+// Finished implements [core.Ledger].
 func (m *Model) Finished(_ context.Context, since time.Time, after core.ID, limit int) (p core.Page[core.Job], err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,14 +104,14 @@ func (m *Model) Finished(_ context.Context, since time.Time, after core.ID, limi
 	return p, nil
 }
 
-// finishedFirst sorts jobs by when they finished.
+// finishedFirst returns the jobs by finish time, then by id.
 func finishedFirst(jobs []*core.Job) []*core.Job {
 	return slices.SortedFunc(slices.Values(jobs), func(a, b *core.Job) int {
 		return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-// Completed counts completed jobs.
+// Completed implements [core.Ledger].
 func (m *Model) Completed(context.Context) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +123,7 @@ func (m *Model) Completed(context.Context) (n int, err error) {
 	return n, nil
 }
 
-// Replay stores new jobs and runs of old events.
+// Replay implements [core.Upkeep].
 func (m *Model) Replay(_ context.Context, now time.Time, arrivals ...core.Arrival) (stored int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +141,7 @@ func (m *Model) Replay(_ context.Context, now time.Time, arrivals ...core.Arriva
 	return stored, nil
 }
 
-// enlist stores jobs and runs of an event that are not stored yet.
+// enlist stores the jobs and runs of an arrival that are not yet stored.
 func (m *Model) enlist(e core.Event, a core.Arrival) {
 	for _, n := range a.Jobs {
 		if m.jobs[n.ID] == nil {
@@ -156,7 +156,7 @@ func (m *Model) enlist(e core.Event, a core.Arrival) {
 	}
 }
 
-// Turn tells whose turn it is.
+// Turn implements [core.Upkeep].
 func (m *Model) Turn(_ context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The part of the [Model] in which gates stand.
+// The part of the [Model] with gates.
 
-// A gate is one with the lease under which it was last passed.
+// A gate is a lane's gate with the lease of the Take that passed it last.
 type gate struct {
 	core.Gate
 	taker core.Lease
 }
 
-// gate is that of a lane.
+// gate returns the gate of a lane. It makes one if there is none.
 func (m *Model) gate(l core.Lane) *gate {
 	if m.gates[l] == nil {
 		m.gates[l] = &gate{}
@@ -26,7 +26,8 @@ func (m *Model) gate(l core.Lane) *gate {
 	return m.gates[l]
 }
 
-// forgetGates makes gates zero that have nothing to say.
+// forgetGates deletes gates whose times all lie before before, that count no failures and whose
+// lanes are no strays.
 func (m *Model) forgetGates(before time.Time) {
 	for l, g := range m.gates {
 		past := g.ClosedAt.Before(before) && g.OpenUntil.Before(before) && g.NextAt.Before(before)
@@ -36,7 +37,7 @@ func (m *Model) forgetGates(before time.Time) {
 	}
 }
 
-// Due tells what lanes promise.
+// Due implements [core.Worklist].
 func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +56,7 @@ func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Ou
 	return next, nil
 }
 
-// Take leases due jobs.
+// Take implements [core.Worklist].
 func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +84,8 @@ func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 	return taken, nil
 }
 
-// fitting is how many jobs fit into a bound on the bytes of their events, at least one.
+// fitting returns the number of jobs whose events fit into most bytes, at least one. An event
+// counts with its payload and 200 bytes.
 func fitting(jobs []core.TakenJob, most int) int {
 	bytes := 0
 	for i, j := range jobs {
@@ -94,7 +96,7 @@ func fitting(jobs []core.TakenJob, most int) int {
 	return len(jobs)
 }
 
-// lets is how many jobs the gate of a quota's lane lets through.
+// lets returns the number of jobs that a quota may take through the gate of its lane.
 func (m *Model) lets(now time.Time, q core.Quota) int {
 	g := m.gate(q.Lane)
 	switch p := q.Pass; {
@@ -110,12 +112,12 @@ func (m *Model) lets(now time.Time, q core.Quota) int {
 		return min(q.N, 1)
 	case g.Open() || g.StartAt(now).After(now.Add(p.Ahead)):
 		return 0
-	default: // no further ahead than a gate's next start can be
+	default: // no start is further ahead than the horizon
 		return min(q.N, max(1, int((core.GateHorizon-p.Ahead)/p.Interval)))
 	}
 }
 
-// pass moves the gate on by the jobs that it let through.
+// pass changes the gate for the jobs that passed it, and sets their start times.
 func (m *Model) pass(now time.Time, q core.Quota, lease core.Lease, some []core.TakenJob) {
 	g := m.gate(q.Lane)
 	g.taker = lease
@@ -131,7 +133,7 @@ func (m *Model) pass(now time.Time, q core.Quota, lease core.Lease, some []core.
 	}
 }
 
-// Settle ends attempts.
+// Settle implements [core.Worklist].
 func (m *Model) Settle(_ context.Context, outcomes ...core.Outcome) (after core.Settlement, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,7 +161,7 @@ func (m *Model) Settle(_ context.Context, outcomes ...core.Outcome) (after core.
 	return after, nil
 }
 
-// judge moves the gate of a lane by what an outcome tells.
+// judge changes the gate of a lane by an outcome's verdict.
 func (m *Model) judge(o core.Outcome) {
 	if o.Lane == "" {
 		return
@@ -188,7 +190,7 @@ func (m *Model) judge(o core.Outcome) {
 	}
 }
 
-// rise stores what an outcome gives rise to.
+// rise stores the arrival that an outcome gives rise to, if there is one.
 func (m *Model) rise(a *core.Arrival) {
 	if a == nil {
 		return
@@ -202,7 +204,7 @@ func (m *Model) rise(a *core.Arrival) {
 	}
 }
 
-// CloseBreakers closes breakers.
+// CloseBreakers implements [core.Worklist].
 func (m *Model) CloseBreakers(_ context.Context, now time.Time, lanes ...core.Lane) (closed []core.Lane, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,7 +223,7 @@ func (m *Model) CloseBreakers(_ context.Context, now time.Time, lanes ...core.La
 	return closed, nil
 }
 
-// Release gives jobs back untried.
+// Release implements [core.Worklist].
 func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,7 +243,7 @@ func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) erro
 	return nil
 }
 
-// Strays tells in which lanes jobs wait that nobody knows.
+// Strays implements [core.Worklist].
 func (m *Model) Strays(_ context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

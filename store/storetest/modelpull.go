@@ -9,9 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What consumers of queues do, in the [Model].
+// The part of the [Model] with the calls of queue consumers.
 
-// meant are the jobs that refs mean, in the order of their ids.
+// meant returns the jobs that refs mean, by id.
 func (m *Model) meant(lane core.Lane, refs []core.Ref) []*core.Job {
 	meant := map[core.ID]*core.Job{}
 	for _, ref := range refs {
@@ -27,7 +27,7 @@ func (m *Model) meant(lane core.Lane, refs []core.Ref) []*core.Job {
 	return jobs
 }
 
-// Ack completes jobs.
+// Ack implements [core.Counter].
 func (m *Model) Ack(_ context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,7 +38,7 @@ func (m *Model) Ack(_ context.Context, now time.Time, lane core.Lane, refs []cor
 	return len(jobs), nil
 }
 
-// Extend moves the ends of leases.
+// Extend implements [core.Counter].
 func (m *Model) Extend(_ context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +49,7 @@ func (m *Model) Extend(_ context.Context, end time.Time, lane core.Lane, refs []
 	return len(jobs), nil
 }
 
-// Held returns jobs.
+// Held implements [core.Counter].
 func (m *Model) Held(_ context.Context, lane core.Lane, refs []core.Ref) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *Model) withEvents(jobs []*core.Job) (taken []core.TakenJob) {
 	return taken
 }
 
-// Lapsed returns jobs whose last lease is over.
+// Lapsed implements [core.Worklist].
 func (m *Model) Lapsed(_ context.Context, now time.Time, lanes []core.Lane, limit int) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,7 @@ func (m *Model) Lapsed(_ context.Context, now time.Time, lanes []core.Lane, limi
 	return m.withEvents(over[:min(max(limit, 0), len(over))]), nil
 }
 
-// Tallies counts jobs.
+// Tallies implements [core.Ledger].
 func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +92,7 @@ func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (ma
 	return tallies, nil
 }
 
-// tallied is a tally with one more job.
+// tallied returns the tally with one more job.
 func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 	switch {
 	case j.Status == core.Completed:
@@ -117,7 +117,7 @@ func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 	return t
 }
 
-// Peek returns due jobs.
+// Peek implements [core.Ledger].
 func (m *Model) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +128,7 @@ func (m *Model) Peek(_ context.Context, now time.Time, lane core.Lane, limit int
 	return jobs[:fitting(jobs, core.MaxRead)], nil
 }
 
-// DeadLetters lists dead jobs.
+// DeadLetters implements [core.Ledger].
 func (m *Model) DeadLetters(_ context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +141,7 @@ func (m *Model) DeadLetters(_ context.Context, lane core.Lane, after core.ID, li
 	return page, nil
 }
 
-// Drain deletes jobs.
+// Drain implements [core.Upkeep].
 func (m *Model) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,19 +11,19 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Workflow runs in the [Model].
+// The part of the [Model] with workflow runs.
 
-// flows is what a model holds of runs.
+// flows holds the rows of runs.
 type flows struct {
 	definitions map[string]core.Definition
 	runs        map[core.ID]*core.Run
 	steps       map[core.ID]*core.Step
 	history     map[core.ID][]marked // by run
 	tokens      map[string]core.Token
-	receipts    map[string]core.ID // the run of each
+	receipts    map[string]core.ID // the run of each receipt
 }
 
-// marked is an entry with the transition that made it.
+// marked is an entry with the mark of the transition that made it.
 type marked struct {
 	core.Entry
 	mark core.ID
@@ -36,7 +36,7 @@ func newFlows() flows {
 	}
 }
 
-// begin stores a run of an arrival, if its job is.
+// begin stores a run of an arrival if its first step's job is stored.
 func (m *Model) begin(e core.Event, n core.NewRun) {
 	if m.jobs[n.StepID] == nil {
 		return
@@ -54,7 +54,7 @@ func (m *Model) begin(e core.Event, n core.NewRun) {
 		Status: core.StepReady, StartedAt: e.CreatedAt}
 }
 
-// runsOf is how many runs an event started.
+// runsOf returns the number of runs that an event started.
 func (m *Model) runsOf(event core.ID) (n int) {
 	for _, r := range m.runs {
 		if r.EventID == event {
@@ -64,7 +64,7 @@ func (m *Model) runsOf(event core.ID) (n int) {
 	return n
 }
 
-// Definition returns a definition.
+// Definition implements [core.Runs].
 func (m *Model) Definition(_ context.Context, hash string) (core.Definition, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *Model) Definition(_ context.Context, hash string) (core.Definition, err
 	return d, nil
 }
 
-// Situations returns situations.
+// Situations implements [core.Runs].
 func (m *Model) Situations(_ context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *Model) Situations(_ context.Context, steps []core.ID) (map[core.ID]core
 	return found, nil
 }
 
-// situation is that of a step; zero if there is none.
+// situation returns the situation of a step, or the zero Situation if there is no such step.
 func (m *Model) situation(id core.ID) (s core.Situation) {
 	step := m.steps[id]
 	if step == nil {
@@ -110,7 +110,7 @@ func copied(s *core.Step) core.Step {
 	return c
 }
 
-// Survey returns wanted steps.
+// Survey implements [core.Runs].
 func (m *Model) Survey(_ context.Context, run core.ID, epoch int, w core.Wanted) (steps []core.Step, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,7 +131,7 @@ func wants(w core.Wanted, s *core.Step) bool {
 		slices.Contains(w.IDs, s.ID) || slices.Contains(w.Paths, s.Path) || s.Last && slices.Contains(w.Leaves, s.ParentID)
 }
 
-// Transit makes transitions.
+// Transit implements [core.Runs].
 func (m *Model) Transit(_ context.Context, ts ...core.Transition) (made []bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +212,7 @@ func (m *Model) moveJobs(run *core.Run, t core.Transition) {
 	}
 }
 
-// Awaited finds a step by a token, and a run by a receipt.
+// Awaited implements [core.Runs].
 func (m *Model) Awaited(_ context.Context, now time.Time, hash, receipt string) (core.Awaiting, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +223,7 @@ func (m *Model) Awaited(_ context.Context, now time.Time, hash, receipt string) 
 	return found, nil
 }
 
-// Run returns one run.
+// Run implements [core.Chronicle].
 func (m *Model) Run(_ context.Context, id core.ID) (core.Run, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +234,7 @@ func (m *Model) Run(_ context.Context, id core.ID) (core.Run, error) {
 	return *r, nil
 }
 
-// Runs lists runs.
+// Runs implements [core.Chronicle].
 func (m *Model) Runs(_ context.Context, f core.RunFilter) (core.Page[core.Run], error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,7 +246,7 @@ func (m *Model) Runs(_ context.Context, f core.RunFilter) (core.Page[core.Run], 
 	}), nil
 }
 
-// Steps lists steps.
+// Steps implements [core.Chronicle].
 func (m *Model) Steps(_ context.Context, run core.ID, epoch int, after core.ID, limit int) (page core.Page[core.Step], err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -266,7 +266,7 @@ func (m *Model) Steps(_ context.Context, run core.ID, epoch int, after core.ID, 
 	return page, nil
 }
 
-// History lists entries.
+// History implements [core.Chronicle].
 func (m *Model) History(_ context.Context, run core.ID, after, limit int) (entries []core.Entry, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -278,8 +278,8 @@ func (m *Model) History(_ context.Context, run core.ID, after, limit int) (entri
 	return entries, nil
 }
 
-// purgeRuns deletes runs that are over, and all that belongs to them, and returns the
-// event of each.
+// purgeRuns deletes up to limit runs that ended before a time, with all their rows. It returns
+// the event of each.
 func (m *Model) purgeRuns(before time.Time, limit int) (events []core.ID) {
 	var over []*core.Run
 	for _, r := range m.runs {
