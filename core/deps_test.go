@@ -325,13 +325,12 @@ func checkFile(t *testing.T, path string, commented map[string]bool) {
 	checkMachineTimes(t, strings.TrimPrefix(path, "../"), f)
 }
 
-// maxFunction is how many lines a function may have. long are the functions that have more.
-const maxFunction = 65
-
-var long = map[string]bool{
-	"store/statements.go:newStatements":       true,
-	"store/runstatements.go:newRunStatements": true,
-}
+// maxFunction is how many lines a function may have, and maxMethods how many methods an
+// interface may have itself, beside those of interfaces that it embeds.
+const (
+	maxFunction = 65
+	maxMethods  = 8
+)
 
 func checkFunctions(t *testing.T, fset *token.FileSet, path string, f *ast.File) {
 	for _, d := range f.Decls {
@@ -340,10 +339,19 @@ func checkFunctions(t *testing.T, fset *token.FileSet, path string, f *ast.File)
 			continue
 		}
 		n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1
-		if name := strings.TrimPrefix(path, "../") + ":" + fn.Name.Name; n > maxFunction != long[name] {
-			t.Errorf("%s has %d lines; at most %d, but for those in long", name, n, maxFunction)
+		if n > maxFunction {
+			t.Errorf("%s: %s has %d lines; at most %d", path, fn.Name.Name, n, maxFunction)
 		}
 	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if i, ok := n.(*ast.InterfaceType); ok && i.Methods.NumFields() > maxMethods {
+			own := slices.DeleteFunc(slices.Clone(i.Methods.List), func(m *ast.Field) bool { return len(m.Names) == 0 })
+			if len(own) > maxMethods {
+				t.Errorf("%s: an interface has %d methods; at most %d", path, len(own), maxMethods)
+			}
+		}
+		return true
+	})
 }
 
 // checkDocs checks that exported types, functions, and methods of exported types have a

@@ -260,6 +260,16 @@ type Ledger interface {
 	// Attempts lists the attempts of a job, oldest first; an unknown job has none.
 	Attempts(ctx context.Context, job ID) ([]Attempt, error)
 
+	// Finished lists the jobs that finished at the given time or later, in the order of
+	// finishing, and jobs of the same time in the order of their ids. If after is set, it
+	// leaves out the jobs of exactly the given time up to that id. Limit is as in a
+	// JobFilter. It lists no alerts.
+	Finished(ctx context.Context, since time.Time, after ID, limit int) (Page[Job], error)
+}
+
+// A Backlog counts jobs by lane and state, and shows the jobs that wait in a lane. It shows
+// statuses as a [Ledger] does.
+type Backlog interface {
 	// Depth is the number of jobs that are not finished. It counts up to MaxDepth.
 	Depth(ctx context.Context) (int, error)
 
@@ -279,12 +289,6 @@ type Ledger interface {
 	// job whose event would make it exceed MaxRead, but has at least one job if there is
 	// any.
 	DeadLetters(ctx context.Context, lane Lane, after ID, limit int) (Page[TakenJob], error)
-
-	// Finished lists the jobs that finished at the given time or later, in the order of
-	// finishing, and jobs of the same time in the order of their ids. If after is set, it
-	// leaves out the jobs of exactly the given time up to that id. Limit is as in a
-	// JobFilter. It lists no alerts.
-	Finished(ctx context.Context, since time.Time, after ID, limit int) (Page[Job], error)
 
 	// Completed is the number of completed jobs that are still stored. It counts up to
 	// MaxDepth, and may be too high if there are more than ten times as many dead jobs.
@@ -310,8 +314,8 @@ type Tally struct {
 // Available counts the pending jobs that were not tried yet, or whose time has come.
 func (t Tally) Available() int { return t.Pending - t.Retryable - t.Scheduled }
 
-// MaxRead is about how many bytes of payloads and headers one [Archive.Read], [Ledger.Peek]
-// or [Ledger.DeadLetters] returns.
+// MaxRead is about how many bytes of payloads and headers one [Archive.Read], [Backlog.Peek]
+// or [Backlog.DeadLetters] returns.
 const MaxRead = 4 << 20
 
 // An Archive returns stored events in full, with their jobs and attempts.
@@ -341,8 +345,8 @@ type Archive interface {
 // reader's clock.
 const TurnHorizon = time.Hour
 
-// Upkeep has the operations of operators and of the start of a process.
-type Upkeep interface {
+// Operations are the changes that operators ask for.
+type Operations interface {
 	// Retry makes dead jobs available at once, with their whole budget of attempts, and
 	// returns how many. The attempts of a retried job are numbered on from the earlier
 	// ones: see [Job.Earlier]. An empty id means all dead jobs, or the dead jobs of one
@@ -360,6 +364,15 @@ type Upkeep interface {
 	// and returns the same.
 	Replay(ctx context.Context, now time.Time, arrivals ...Arrival) (int, error)
 
+	// Drain deletes jobs of a lane that are not completed and whose id is below the given
+	// one, with their attempts, and returns the number of deleted jobs: at most limit,
+	// and fewer only if no more are left. A lease of a deleted job is void. The events of
+	// the jobs stay until they are purged.
+	Drain(ctx context.Context, lane Lane, below ID, limit int) (int, error)
+}
+
+// Upkeep has the operations of the start of a process, and its regular duties.
+type Upkeep interface {
 	// Turn asks for the turn to do the duty with this name: exactly one caller, in any
 	// process, gets true, and every other caller gets false until hold has passed. A
 	// stored turn that ends more than TurnHorizon later than a turn that begins now was
@@ -378,12 +391,6 @@ type Upkeep interface {
 	// time. Each call reads a bounded part of the tables, and the next call continues
 	// after it: more says whether a part is left unread.
 	Purge(ctx context.Context, before time.Time, limit int) (n int, more bool, err error)
-
-	// Drain deletes jobs of a lane that are not completed and whose id is below the given
-	// one, with their attempts, and returns the number of deleted jobs: at most limit,
-	// and fewer only if no more are left. A lease of a deleted job is void. The events of
-	// the jobs stay until they are purged.
-	Drain(ctx context.Context, lane Lane, below ID, limit int) (int, error)
 
 	// Migrate brings the schema up to date. It may run in several processes at once and
 	// any number of times. It refuses a database of a newer version.
@@ -423,8 +430,10 @@ type Store interface {
 	Calendar
 	Runs
 	Ledger
+	Backlog
 	Archive
 	Chronicle
+	Operations
 	Upkeep
 	Close() error
 }

@@ -213,7 +213,7 @@ func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, erro
 	return attempts, nil
 }
 
-// Depth counts unfinished jobs. See core.Ledger.
+// Depth counts unfinished jobs. See core.Backlog.
 func (s *Store) Depth(ctx context.Context) (int, error) {
 	n, err := s.count(ctx, s.sql.depth, int64(core.MaxDepth))
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *Store) Finished(ctx context.Context, since time.Time, after core.ID, li
 // maxBuried is how many dead jobs Completed knows from completed ones.
 const maxBuried = 10 * core.MaxDepth
 
-// Completed counts completed jobs. See core.Ledger. No index has them alone: they are
+// Completed counts completed jobs. See core.Backlog. No index has them alone: they are
 // the finished ones that are not dead. The dead are counted first, so that one which
 // dies meanwhile makes the number one too high and not too low.
 func (s *Store) Completed(ctx context.Context) (int, error) {

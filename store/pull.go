@@ -105,7 +105,7 @@ func (s *Store) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, li
 	return jobs[:min(limit, len(jobs))], nil
 }
 
-// Tallies counts jobs. See core.Ledger. It looks at nothing but indexes.
+// Tallies counts jobs. See core.Backlog. It looks at nothing but indexes.
 func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
 	tallies := make(map[core.Lane]core.Tally, len(lanes))
 	var stmts []Stmt
@@ -147,7 +147,7 @@ func tallyOf(now time.Time, waiting []any, dead int) core.Tally {
 	return t
 }
 
-// Peek returns due jobs. See core.Ledger. It looks from the bottom and not from the
+// Peek returns due jobs. See core.Backlog. It looks from the bottom and not from the
 // lane's floor, which is as old as the last look of whoever takes there.
 func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	n := int64(min(max(limit, 1), core.MaxPage))
@@ -162,7 +162,7 @@ func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit i
 	return jobs, nil
 }
 
-// DeadLetters lists dead jobs. See core.Ledger.
+// DeadLetters lists dead jobs. See core.Backlog.
 func (s *Store) DeadLetters(ctx context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
 	limit = pageLimit(limit)
 	results, err := s.readBatch(ctx, s.sql.deadLetters.with(string(lane), pageTop(after), int64(limit+1)).upTo(core.MaxRead))
@@ -174,7 +174,7 @@ func (s *Store) DeadLetters(ctx context.Context, lane core.Lane, after core.ID, 
 	return core.Page[core.TakenJob]{Items: addTaken(nil, rows), More: len(results[0].Rows) > len(rows)}, nil
 }
 
-// Drain deletes jobs of a lane. See core.Upkeep. As Purge does it looks first and
+// Drain deletes jobs of a lane. See core.Operations. As Purge does it looks first and
 // deletes by id. Where others were quicker with some, it looks for more.
 func (s *Store) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (total int, err error) {
 	for total < limit {

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Replay stores new jobs and runs of old events. See core.Upkeep. The events are held
+// Replay stores new jobs and runs of old events. See core.Operations. The events are held
 // while that goes on, where somebody could purge them in between.
 func (s *Store) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error) {
 	arrivals = anew(now, arrivals)

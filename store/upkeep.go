@@ -12,7 +12,7 @@ import (
 // them do not keep the writers of events waiting.
 const retryChunk = 1000
 
-// Retry brings dead jobs back. See core.Upkeep. It goes on until as many are back
+// Retry brings dead jobs back. See core.Operations. It goes on until as many are back
 // as were dead when it began; what dies meanwhile is another matter.
 func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	if id != "" {

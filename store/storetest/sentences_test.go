@@ -28,10 +28,13 @@ var elsewhere = map[string]string{
 	"The caller uses few names, which are constants":                         "a demand on callers",
 	"An Archive returns stored events in full, with their jobs and attempts": "a title",
 	"A Calendar stores up to when the slots of the cron sources are dealt with, so that a process finds the slots that became due while no process watched": "a title",
-	"A Ledger answers queries about events and jobs":                       "a title",
-	"Upkeep has the operations of operators and of the start of a process": "a title",
-	"Runs stores the changes of workflow runs":                             "a title",
-	"A Chronicle answers queries about runs":                               "a title",
+	"A Ledger answers queries about events and jobs":                                  "a title",
+	"A Backlog counts jobs by lane and state, and shows the jobs that wait in a lane": "a title",
+	"It shows statuses as a [Ledger] does":                                            "a title",
+	"Operations are the changes that operators ask for":                               "a title",
+	"Upkeep has the operations of the start of a process, and its regular duties":     "a title",
+	"Runs stores the changes of workflow runs":                                        "a title",
+	"A Chronicle answers queries about runs":                                          "a title",
 }
 
 // Each sentence of the roles' comments is a check's name, and each name that
