@@ -13,8 +13,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A book is a store in memory, as far as runs and their jobs go: what the interfaces say,
-// in the simplest way there is. Every call may be made to fail, before or after its effect.
+// A book is a store in memory, for runs and their jobs, in the simplest way that satisfies
+// the interfaces. Every call can be made to fail, before or after its effect.
 type book struct {
 	mu       sync.Mutex
 	defs     map[string]core.Definition
@@ -30,10 +30,10 @@ type book struct {
 	leases   int
 
 	ops    map[string]int                      // calls of each kind
-	before func(op string) error               // instead of the effect
-	after  func(op string) error               // instead of the answer
-	wrong  []string                            // what no transition may do
-	refuse func(t core.Transition) (err error) // for ever
+	before func(op string) error               // in place of the effect
+	after  func(op string) error               // in place of the answer
+	wrong  []string                            // forbidden effects of transitions
+	refuse func(t core.Transition) (err error) // permanently
 }
 
 func newBook() *book {
@@ -207,7 +207,7 @@ func (b *book) transit(t core.Transition) bool {
 	return true
 }
 
-// judge notes what a transition must not do.
+// judge records forbidden effects of a transition.
 func (b *book) judge(t core.Transition) {
 	complain := func(format string, args ...any) { b.wrong = append(b.wrong, fmt.Sprintf(format, args...)) }
 	for i, e := range t.Entries {
@@ -324,7 +324,7 @@ func (b *book) CloseBreakers(context.Context, time.Time, ...core.Lane) ([]core.L
 	return nil, nil
 }
 
-// left is what there must not be of a run that is finished.
+// left returns the steps and jobs that a finished run must not have.
 func (b *book) left(run core.ID) (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -344,7 +344,7 @@ func (b *book) left(run core.ID) (all []string) {
 	return append(all, b.wrong...)
 }
 
-// told is the history of a run, of these types: "type path", in order.
+// told returns the history of a run, of these types: "type path", in order.
 func (b *book) told(run core.ID, types ...core.EntryType) (lines []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

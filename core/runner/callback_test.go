@@ -24,7 +24,8 @@ const asking = `
       - {name: ask, type: callback, url: 'https://a.example/ask', callback_timeout: 3600, retry: {max: 2, interval: 10s, backoff: fixed}}
 `
 
-// newAsking makes a world in which a run asks, and returns the notices that are told.
+// newAsking makes a world in which a run asks for a callback. It returns the run and its
+// notices.
 func newAsking(t *testing.T, during func(token string)) (w *world, id core.ID, notices func() []map[string]any) {
 	w = newWorld(t, asking)
 	w.answer = func(_ context.Context, r workflow.Request, _ core.TakenJob) Answer {
@@ -83,7 +84,7 @@ func TestNotice(t *testing.T) {
 	})
 }
 
-// A callback counts from the moment on in which its token is told, and once.
+// A callback counts from the moment at which its token is sent, and counts once.
 func TestCallback(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -133,8 +134,8 @@ func TestCallback(t *testing.T) {
 	}
 }
 
-// A token that came too late, was another's, or never was, is refused in the same way
-// after the same look-up.
+// A token that came too late, belongs to another step, or never existed is refused in the
+// same way, after the same look-up.
 func TestTokensThatAreNoGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, id, notices := newAsking(t, nil)
@@ -166,8 +167,8 @@ func TestTokensThatAreNoGood(t *testing.T) {
 	})
 }
 
-// A refusal of a body is the same for every token, so that it does not tell a good token from
-// another.
+// A refusal of a body is the same for every token, so that it does not reveal whether the
+// token is valid.
 func TestBodiesOfCallbacks(t *testing.T) {
 	const mark = "\ufeff"
 	tests := []struct {
@@ -195,7 +196,7 @@ func TestBodiesOfCallbacks(t *testing.T) {
 					t.Errorf("Callback with %.60q and another token = %v, want %v before it is looked up", tt.body, other, err)
 				}
 				tt.output = `{}`
-				err = w.callback(token, "") // it is as good as before
+				err = w.callback(token, "") // it is as valid as before
 			}
 			if run := w.read(id); err != nil || string(run.Output) != tt.output {
 				t.Errorf("after %.60q: %v, run is %s with %.60s, want %.60s", tt.body, err, run.Status, run.Output, tt.output)
@@ -206,7 +207,7 @@ func TestBodiesOfCallbacks(t *testing.T) {
 
 func nested(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
-// The token of an attempt that failed is as good as that of the next one.
+// The token of a failed attempt is as valid as the token of the next attempt.
 func TestTokenOfAnEarlierAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, id, notices := newAsking(t, nil)
@@ -214,7 +215,7 @@ func TestTokenOfAnEarlierAttempt(t *testing.T) {
 		w.answer = func(ctx context.Context, r workflow.Request, job core.TakenJob) Answer {
 			told(ctx, r, job)
 			if job.Situation.Step.Attempt == 0 {
-				return Answer{Error: "timeout: no answer"} // but it was told
+				return Answer{Error: "timeout: no answer"} // but the receiver has the token
 			}
 			return Answer{StatusCode: 200}
 		}
@@ -234,7 +235,8 @@ func TestTokenOfAnEarlierAttempt(t *testing.T) {
 	})
 }
 
-// A callback among others is tried again, but not for ever, and its token stays good.
+// A callback that meets other transitions is tried again, but not for ever, and its token
+// stays valid.
 func TestCallbackAmongOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, id, notices := newAsking(t, nil)
@@ -260,7 +262,7 @@ func TestCallbackAmongOthers(t *testing.T) {
 	})
 }
 
-// Without a URL nobody is called: the step waits after one transition.
+// Without a URL no notice is sent: the step waits after one transition.
 func TestNobodyToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, strings.ReplaceAll(asking, "url: 'https://a.example/ask', ", ""))
@@ -278,7 +280,7 @@ func TestNobodyToTell(t *testing.T) {
 	})
 }
 
-// What cannot be told fails before a token is made.
+// A notice that cannot be made fails before a token is made.
 func TestNoticeThatCannotBeMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, strings.ReplaceAll(asking, "type: callback", "type: callback, input: $.nowhere"))
@@ -289,7 +291,7 @@ func TestNoticeThatCannotBeMade(t *testing.T) {
 	})
 }
 
-// Nobody is told a token of a run that ended just before it was stored.
+// If the run ends just before a token is stored, the token is not sent.
 func TestTokenOfARunThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, id, _ := newAsking(t, nil)
@@ -310,8 +312,8 @@ func TestTokenOfARunThatEnds(t *testing.T) {
 	})
 }
 
-// The sender of a callback whose outcome is unknown repeats the callback, and is told that it
-// was recorded, also after the run was redriven.
+// The sender of a callback whose outcome is unknown repeats the callback, and succeeds: the
+// callback was recorded. That also holds after the run was redriven.
 func TestCallbackOfUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, id, notices := newAsking(t, nil)
@@ -346,8 +348,8 @@ func TestCallbackOfUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A callback that was recorded is told so again after its run failed and was redriven; one for a
-// step that was canceled is not.
+// A recorded callback that is repeated succeeds, also after its run failed and was
+// redriven. A callback for a canceled step does not.
 func TestRepeatedCallbackOfARunThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, `
@@ -393,7 +395,7 @@ func TestRepeatedCallbackOfARunThatEnds(t *testing.T) {
 	})
 }
 
-// A repeated callback that comes while the first one is being stored is told that it is recorded.
+// A repeated callback that comes while the first one is being stored succeeds.
 func TestSameCallbackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, op := range []string{"situations", "transit"} {
@@ -416,7 +418,7 @@ func TestSameCallbackAtOnce(t *testing.T) {
 	})
 }
 
-// Of two callbacks that find their token good one counts.
+// Of two callbacks that find their token valid, one counts.
 func TestCallbacksAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, id, notices := newAsking(t, nil)
@@ -447,8 +449,8 @@ const askingThenWaiting = `
       - {name: notify, url: 'https://a.example/notify'}
 `
 
-// A callback that leads to a wait tells when the wait is over: the process that took the
-// callback may be the only one awake that knows of the wait.
+// A callback that leads to a wait rings the bell with the end of the wait: the process that
+// received the callback may be the only process awake.
 func TestCallbackBeforeAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, askingThenWaiting)

@@ -40,8 +40,8 @@ const everything = `
 
 const order = `{"total": 7, "items": [1, 2, 3, 4, 5]}`
 
-// answering answers steps by what they sent, refuses the first try of check, and comes
-// back to ask after it was told of the token.
+// answering answers steps according to their requests, refuses the first try of check, and
+// passes the token of ask to resume.
 func (w *world) answering(resume func(token string)) {
 	w.answer = func(_ context.Context, r workflow.Request, job core.TakenJob) Answer {
 		switch path := job.Situation.Step.Path; {
@@ -75,7 +75,7 @@ func (w *world) returning() {
 const finalState = `{"approval":{"yes":true},"items":[1,2,3,4,5],"prepared":{"parcels":[{"packed":1},{"packed":2},{"packed":3},{"packed":4},{"packed":5}],` +
 	`"pay":"prepare/pay","print":"prepare/print/two"},"shipped":"ship","stock":"check","total":7}`
 
-// judge says what is wrong with a run of everything.
+// check reports the faults of a run of everything.
 func (w *world) check(t *testing.T, when string, run core.Run) {
 	t.Helper()
 	if run.Status != core.RunCompleted || string(run.Output) != finalState {
@@ -119,8 +119,8 @@ func TestEverything(t *testing.T) {
 
 var errCrash = errors.New("the process is gone")
 
-// A crash kills a process at an effect: before it, or just after it. What the process
-// does afterwards has no effect, until another one begins.
+// A crash kills a process at an effect: before it, or just after it. Later actions of the
+// process have no effect, until another process begins.
 type crash struct {
 	mu      sync.Mutex
 	left    int // effects until then
@@ -190,7 +190,7 @@ func through(t *testing.T, n int) (effects int) {
 			time.Sleep(15 * time.Second)
 		}
 		c.reborn()
-		time.Sleep(time.Hour) // what waits comes to its end
+		time.Sleep(time.Hour) // all waits come to their end
 		when := fmt.Sprintf("dead at effect %d", n)
 		w.check(t, when, w.read(run))
 		if diff := cmp.Diff(wantKeys, slices.Sorted(maps.Keys(w.keys()))); diff != "" {
@@ -206,7 +206,7 @@ func through(t *testing.T, n int) (effects int) {
 	return effects
 }
 
-// The process dies at every point that there is.
+// The process dies at every possible point.
 func TestCrashAtEveryPoint(t *testing.T) {
 	all := through(t, 0)
 	step := 1
@@ -219,8 +219,8 @@ func TestCrashAtEveryPoint(t *testing.T) {
 	t.Logf("%d points", all)
 }
 
-// The store is away for one call, before or after it takes effect, at each of its calls.
-// Nothing is called twice for that and no end is lost.
+// The store fails one call, before or after its effect, for each call in turn. No step is
+// called twice because of that, and no end is lost.
 func TestStoreIsAwayOnce(t *testing.T) {
 	away := func(t *testing.T, n int, late bool) (calls int) {
 		synctest.Test(t, func(t *testing.T) {

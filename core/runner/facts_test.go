@@ -10,8 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What is told of a run says which event it is about, also when an operator ends it, and
-// each call is told of once, that of a callback step too.
+// Facts about a run name its event, also when an operator ends the run. Each call is stated
+// once, also of a callback step.
 func TestFactsOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, id, _ := newAsking(t, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// crowd is a run that asks for as many callbacks as its event has items, at once.
+// crowd is a workflow that asks for as many callbacks as its event has items, at once.
 const crowd = `
   crowd:
     source: shop
@@ -22,7 +22,8 @@ const crowd = `
       - {name: all, type: map, items_path: $.items, iterator: {name: ask, type: callback, url: 'https://a.example/ask'}}
 `
 
-// newCrowd begins such a run, as far as its items being due. Storing takes a while.
+// newCrowd begins such a run, until its items are due. Each store of a transition takes a
+// while.
 func newCrowd(t *testing.T, n int) (*world, *Runner, core.ID) {
 	t.Helper()
 	w := newWorld(t, crowd)
@@ -35,7 +36,7 @@ func newCrowd(t *testing.T, n int) (*world, *Runner, core.ID) {
 	return w, r, run
 }
 
-// ask has all items told at once, and returns their tokens.
+// ask makes all items send their notices at once, and returns their tokens.
 func (w *world) ask(t *testing.T, r *Runner) (tokens []string) {
 	t.Helper()
 	w.answer = func(_ context.Context, q workflow.Request, _ core.TakenJob) Answer {
@@ -65,7 +66,7 @@ func (w *world) ask(t *testing.T, r *Runner) (tokens []string) {
 	return tokens
 }
 
-// callAll comes back with all tokens at once, and returns what was said to each.
+// callAll posts callbacks with all tokens at once, and returns the error of each.
 func (w *world) callAll(r *Runner, tokens []string) []error {
 	errs := make([]error, len(tokens))
 	var all sync.WaitGroup
@@ -76,8 +77,8 @@ func (w *world) callAll(r *Runner, tokens []string) []error {
 	return errs
 }
 
-// However many want to move one run at once, none of a process is in another's way, and
-// what waits is stored together.
+// Any number of callers of one process that move one run at once cause no conflicts, and
+// their waiting ends are stored together.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 600
@@ -105,7 +106,8 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// Who gives up leaves what was sent to the next one, who is told what became of it.
+// A caller that gives up leaves a sent transition to the next caller, which gets its
+// result.
 func TestTurnGoesOnWithoutItsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r, run := newCrowd(t, 10)
@@ -134,7 +136,7 @@ func TestTurnGoesOnWithoutItsFirst(t *testing.T) {
 	})
 }
 
-// What is refused because of one is that one's business alone.
+// If one end makes the store refuse a shared turn, only that end fails.
 func TestOneIsRefusedInACrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r, run := newCrowd(t, 10)
@@ -158,7 +160,8 @@ func TestOneIsRefusedInACrowd(t *testing.T) {
 	})
 }
 
-// Who settles for several runs at once waits for none that waits for it.
+// A caller that settles ends of several runs at once never waits in a circle with another
+// caller.
 func TestSettleInEveryOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(20))
@@ -195,7 +198,7 @@ func TestSettleInEveryOrder(t *testing.T) {
 	})
 }
 
-// A callback that waits too long is told to come again, and is not told later.
+// A callback that waits too long is refused as unavailable, and is not recorded later.
 func TestCallbackNotInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r, run := newCrowd(t, 3)
@@ -226,7 +229,7 @@ func TestCallbackNotInTime(t *testing.T) {
 	})
 }
 
-// What comes before a call takes nothing of its time.
+// The work before a call does not reduce the call's time.
 func TestCallHasItsOwnTime(t *testing.T) {
 	for name, workflows := range map[string]string{"line": line(1), "asking": asking} {
 		synctest.Test(t, func(t *testing.T) {
@@ -258,7 +261,7 @@ func TestCallHasItsOwnTime(t *testing.T) {
 	}
 }
 
-// A state that the database has no room for fails the step, of whatever type it is.
+// A state that is too large for the database fails its step, for every type of step.
 func TestStateWithoutRoom(t *testing.T) {
 	const inline = `
   inline:
@@ -289,7 +292,7 @@ func TestStateWithoutRoom(t *testing.T) {
 	}
 }
 
-// Who cancels a run meanwhile is first.
+// If an operator cancels the run meanwhile, the cancel comes first.
 func TestCanceledWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, crowd)
@@ -301,7 +304,7 @@ func TestCanceledWithoutRoom(t *testing.T) {
 			if op != "transit" {
 				return nil
 			}
-			if transits++; transits == 3 { // the first is refused, and so is that of the end alone
+			if transits++; transits == 3 { // the first is refused, and so is the one with the end alone
 				w.refuse = nil
 				if _, err := w.runner().Cancel(t.Context(), id); err != nil {
 					t.Error(err)
@@ -317,8 +320,8 @@ func TestCanceledWithoutRoom(t *testing.T) {
 	})
 }
 
-// A run of which nobody can compile the definition can be canceled; nothing else can be
-// done with it, and why is said.
+// A run whose definition cannot be compiled can be canceled. Every other operation is
+// refused, with the reason.
 func TestRunThatCannotBeCompiled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r, id := newCrowd(t, 5)

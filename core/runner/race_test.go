@@ -16,7 +16,7 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// bump moves a run as somebody else would, without changing anything of it.
+// bump moves a run as another process would, without changing its data.
 func (w *world) bump(run core.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -28,7 +28,7 @@ func (w *world) bump(run core.ID) {
 	}
 }
 
-// first makes somebody else the first to move a run, so many times.
+// first makes another process move a run first, this many times.
 func (w *world) first(run core.ID, times int) {
 	w.before = func(op string) error {
 		if op != "transit" {
@@ -58,7 +58,8 @@ func (w *world) reach(r *Runner, name string) core.StepEnd {
 	return end
 }
 
-// However often others are first, an end is stored in the end, once, and called once.
+// However many times other processes move the run first, an end is stored once in the end,
+// and its step is called once.
 func TestSettleAmongOthers(t *testing.T) {
 	for _, times := range []int{1, 3, 200} {
 		synctest.Test(t, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestSettleAmongOthers(t *testing.T) {
 	}
 }
 
-// A run that others keep moving does not begin at once; the job is given back.
+// A run that other processes keep moving does not begin at once; its job is released.
 func TestBeginAmongOthers(t *testing.T) {
 	for times, want := range map[int]bool{1: true, 70: true, 1000: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -92,12 +93,12 @@ func TestBeginAmongOthers(t *testing.T) {
 	}
 }
 
-// Two processes work for one run with many branches; they move it all the time.
+// Two processes work on one run with many branches, and both move it all the time.
 func TestTwoProcessesOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, everything)
 		w.returning()
-		w.before = func(string) error { time.Sleep(3 * time.Millisecond); return nil } // they get into each other's way
+		w.before = func(string) error { time.Sleep(3 * time.Millisecond); return nil } // so that they conflict
 		run := w.start("everything", order)
 		ctx, stop := context.WithCancel(context.Background())
 		var all sync.WaitGroup
@@ -114,8 +115,8 @@ func TestTwoProcessesOneRun(t *testing.T) {
 	})
 }
 
-// What the store says when nobody hears it is heard the second time; what was not stored
-// is stored then.
+// If the answer of the store is lost, the second try gets it. If the transition was not
+// stored, the second try stores it.
 func TestSettleWhileTheStoreIsAway(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -150,7 +151,7 @@ func TestSettleWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// Settle ends with its context, and then says nothing of any end.
+// Settle ends with its context, and then returns no results.
 func TestSettleEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(1))
@@ -170,7 +171,7 @@ func TestSettleEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A run that the store refuses is in nobody's way. Its ends count as lost.
+// A run that the store refuses does not hold up other runs. Its ends count as lost.
 func TestRunThatTheStoreRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(1))
@@ -208,7 +209,8 @@ func TestRunThatTheStoreRefuses(t *testing.T) {
 	})
 }
 
-// Ends of steps that are gone, or were answered, are lost, and those beside them are not.
+// Ends of steps that do not exist any more, or were answered, are lost. Ends beside them
+// are not.
 func TestLostEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(1))
@@ -239,7 +241,7 @@ func TestLostEnds(t *testing.T) {
 	})
 }
 
-// No more is stored at once than databases take.
+// No batch is larger than databases accept.
 func TestBatches(t *testing.T) {
 	of := func(kib int) *turn {
 		return &turn{open: true, move: workflow.Move{Transition: core.Transition{New: []core.Step{{State: make([]byte, kib<<10)}}}}}
@@ -331,7 +333,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A reply that the database has no room for fails its step, and is not asked for again.
+// A reply that is too large for the database fails its step, and the call is not repeated.
 func TestReplyWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(2))

@@ -18,7 +18,7 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// line is a workflow of so many http steps.
+// line is a workflow of n http steps.
 func line(n int) string {
 	var b strings.Builder
 	b.WriteString("  line:\n    source: shop\n    events: [order]\n    steps:\n")
@@ -28,8 +28,8 @@ func line(n int) string {
 	return b.String()
 }
 
-// A function takes a run to its end in one tick, and each step costs a take and a
-// transition, the first of a run one more.
+// A function runs a run to its end in one tick. Each step costs a take and a transition,
+// and the first step of a run one more transition.
 func TestTenStepsInOneTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(10))
@@ -45,7 +45,8 @@ func TestTenStepsInOneTick(t *testing.T) {
 			t.Errorf("left: %v", left)
 		}
 		got := maps.Clone(w.ops)
-		// The feeder may try once more for nothing, where an end is told just as it looks.
+		// The feeder may look once more without a result, if an end is stored just as it
+		// looks.
 		if got["take"] > 19 || got["due"] > 12 {
 			t.Errorf("%d takes and %d looks, want few: with the transitions at most three batches a step", got["take"], got["due"])
 		}
@@ -67,7 +68,7 @@ func TestTenStepsInOneTick(t *testing.T) {
 	})
 }
 
-// Many runs whose steps end together are moved together.
+// Runs whose steps end together are stored together.
 func TestRunsMoveTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(1))
@@ -161,8 +162,8 @@ func TestStaleJobs(t *testing.T) {
 	}
 }
 
-// A job that is taken twice before its run has begun: one of them begins it, and the
-// other goes on with what it finds.
+// A job may be taken twice before its run has begun. One worker begins the run, and the
+// other continues with the begun run.
 func TestRunIsBegunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(1))
@@ -254,7 +255,7 @@ func TestEndsOfCalls(t *testing.T) {
 	}
 }
 
-// A step for which there is nothing to send fails at once, whatever its retry says.
+// A step without a valid request fails at once, regardless of its retry.
 func TestStepThatCannotBeCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, `
@@ -281,7 +282,7 @@ func TestStepThatCannotBeCalled(t *testing.T) {
 	})
 }
 
-// What panics fails the attempt, and no more than that.
+// A panic fails the attempt, and nothing else.
 func TestStepThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, `
@@ -315,7 +316,7 @@ func TestStepThatPanics(t *testing.T) {
 		asked := 0
 		r.Clock = func() time.Time {
 			if asked++; asked == 1 {
-				panic("no time") // as good as any defect
+				panic("no time") // stands for any defect
 			}
 			return time.Now()
 		}
@@ -326,8 +327,8 @@ func TestStepThatPanics(t *testing.T) {
 	})
 }
 
-// A definition is read and compiled once, however many ask for it at the same time. One
-// that cannot be compiled fails nothing and is tried again.
+// A definition is read and compiled once, for any number of simultaneous callers. A
+// definition that cannot be compiled fails no step and is tried again.
 func TestDefinitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(1))
@@ -356,7 +357,7 @@ func TestDefinitions(t *testing.T) {
 	})
 }
 
-// Where the bell rings and what is told when a run fails and an alert comes of it.
+// The rings of the bell and the facts when a run fails and causes an alert.
 func TestObituaryOfRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, line(2))

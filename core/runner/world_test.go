@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/core/workflow"
 )
 
-// A world is a book with workflows in it and the outside that steps call.
+// A world is a book with workflows, and the receivers that their steps call.
 type world struct {
 	*book
 	t       *testing.T
@@ -86,7 +86,7 @@ func (w *world) worker(r *Runner, slots int) *worker.Worker {
 		worker.Limits{Slots: slots, Batch: 10, Drain: time.Minute}, targets)
 }
 
-// start begins a run, as intake does.
+// start begins a run, like intake.
 func (w *world) start(name, payload string) core.ID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (w *world) start(name, payload string) core.ID {
 	return run.ID
 }
 
-// tick has a fresh process do what is due.
+// tick makes a new process do the due work.
 func (w *world) tick() core.Report {
 	w.t.Helper()
 	r, err := w.worker(w.runner(), 4).Tick(context.Background(), core.Budget{})
@@ -124,7 +124,7 @@ func (w *world) tick() core.Report {
 	return r
 }
 
-// finish has ticks go on until a run is finished, or long after.
+// finish runs ticks until a run is finished, with a bound.
 func (w *world) finish(run core.ID) core.Run {
 	w.t.Helper()
 	for range 500 {
@@ -144,7 +144,7 @@ func (w *world) read(run core.ID) core.Run {
 	return w.runs[run]
 }
 
-// keys are those of the requests, each with how often it came.
+// keys returns the keys of the requests, each with its count.
 func (w *world) keys() map[string]int {
 	w.watch.Lock()
 	defer w.watch.Unlock()
@@ -167,7 +167,7 @@ func factsOf[F core.Fact](w *world) (found []F) {
 	return found
 }
 
-// take takes what is due, as a worker would.
+// take takes the due jobs, like a worker.
 func (w *world) take(name string) []core.TakenJob {
 	w.t.Helper()
 	jobs, err := w.Take(context.Background(), time.Now(), []core.Quota{{Lane: core.WorkflowLane(name), N: 100, Hold: time.Minute}})
