@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A counted connection counts its batches, by the names of their first statements.
+// A counted connection records its batches, by the names of their first statements.
 type counted struct {
 	store.Conn
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ func (c *counted) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resul
 	return c.Conn.Batch(ctx, stmts...)
 }
 
-// without is how many batches are not of this name.
+// without returns the number of batches with another name.
 func (c *counted) without(name string) (n int) {
 	for _, b := range c.batches {
 		if b != name {
@@ -35,8 +35,8 @@ func (c *counted) without(name string) (n int) {
 	return n
 }
 
-// TestCost: a step that calls costs at most three batches. On a database over HTTP each is
-// a request. The looks at what is due are not counted: they go by time.
+// TestCost: a step with a call costs at most three batches. On a database over HTTP each batch
+// is a request. Looks for due jobs are not counted: their number depends on time.
 func TestCost(t *testing.T) {
 	const steps = 10
 	var yaml strings.Builder
@@ -58,7 +58,7 @@ func TestCost(t *testing.T) {
 				t.Fatalf("run is %s after one tick, want completed", r.Status)
 			}
 			t.Logf("%d batches for %d steps, %d of them looks at what is due", len(c.batches), steps, len(c.batches)-c.without("due"))
-			// Beside those of steps: which lanes wait, the definition, the beginning of the run.
+			// The 3 other batches: the lanes with work, the definition, the begin of the run.
 			if most := 3*steps + 3; c.without("due") > most {
 				t.Errorf("%d batches for %d steps, want at most %d:\n%s", c.without("due"), steps, most, strings.Join(c.batches, "\n"))
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// everyStep has each type of step, two deep, and failures with each remedy.
+// everyStep has each type of step, two levels deep, and failures with each remedy.
 const everyStep = `
 workflows:
   everything:
@@ -45,15 +45,15 @@ workflows:
 // containers are the steps of everyStep that are joined.
 var containers = []string{"prepare", "prepare/parcels/pack", "prepare/desk/found"}
 
-// A life is a run of everyStep through gateways of which one dies.
+// A life is a run of everyStep on several gateways, of which one dies.
 type life struct {
 	*world
 	hospital *hospital
-	dying    *fuse // of the gateway that dies, and of those before it
+	dying    *fuse // of the gateway that dies, and of the gateways before it
 	died     bool
 	run      core.ID
 	pending  map[string]bool // calls that were under way when it died, by key
-	gone     sync.WaitGroup  // gateways that are dead
+	gone     sync.WaitGroup  // dead gateways
 }
 
 func newLife(w *world, h *hospital, point int) *life {
@@ -63,10 +63,9 @@ func newLife(w *world, h *hospital, point int) *life {
 	return l
 }
 
-// everyReply is what the receiver says in a life. It goes by how many attempts of the step
-// have ended, which the body tells: if it went by how often it was asked, or by
-// x-gateway-attempt, a call that is repeated because of a death would change the course of
-// the run.
+// everyReply is the receiver's reply in a life. It depends on the number of ended attempts of
+// the step, which is in the body. If it depended on the number of requests or on
+// x-gateway-attempt, a repeated call after a death would change the course of the run.
 func everyReply(q *request) *reply {
 	first := strings.Contains(q.body, `"try": 1}`)
 	switch {
@@ -86,7 +85,8 @@ func everyReply(q *request) *reply {
 	return nil
 }
 
-// next makes the next gateway: one that dies until one has, then one that lives.
+// next makes the next gateway: one with the dying fuse until a gateway has died, then one that
+// lives.
 func (l *life) next() {
 	f := l.dying
 	if l.died {
@@ -95,7 +95,7 @@ func (l *life) next() {
 	l.hospital.admit(l.world, f)
 }
 
-// live runs the run to its end, whatever dies on the way.
+// live runs the run to its end, with a death on the way.
 func (l *life) live() error {
 	if err := l.start(); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (l *life) live() error {
 
 const order = `{"order_id": "A1", "items": [{"n": 1}, {"n": 2}, {"n": 3}]}`
 
-// start sends the event, as its sender would: until it is taken, under one delivery id.
+// start sends the event like its sender: until it is accepted, under one delivery id.
 func (l *life) start() error {
 	for range 3 {
 		l.next()
@@ -140,7 +140,7 @@ func (l *life) start() error {
 	return fmt.Errorf("the event is not taken")
 }
 
-// tick has a gateway work until nothing is due, or until it dies.
+// tick makes a gateway work until no job is due, or until it dies.
 func (l *life) tick() {
 	l.next()
 	f := l.hospital.of(fmt.Sprint(l.generation + 1))
@@ -164,8 +164,8 @@ func (l *life) tick() {
 	l.noteDeath()
 }
 
-// noteDeath writes down, once the gateway is dead, which calls may have to be repeated:
-// those of steps that are open and of which the receiver saw more than is recorded.
+// noteDeath records, once the gateway is dead, the calls that may have to be repeated. They
+// belong to open steps, and the receiver saw more of them than are recorded.
 func (l *life) noteDeath() {
 	if l.died || l.dying.alive() {
 		return
@@ -184,7 +184,7 @@ func (l *life) noteDeath() {
 	}
 }
 
-// calls is how often each key was seen.
+// calls returns the number of requests with each key.
 func (l *life) calls() map[string]int {
 	l.receiver.mu.Lock()
 	defer l.receiver.mu.Unlock()
@@ -203,8 +203,8 @@ func (l *life) waits() bool {
 	return len(steps) == 1 && steps[0].Status == core.StepWaiting
 }
 
-// callBack sends the callback until it is answered with 200, as the sender of a callback of
-// unknown outcome does.
+// callBack sends the callback until it is answered with 200, like a sender that does not know
+// the outcome.
 func (l *life) callBack(token string) {
 	for range 3 {
 		l.next()
@@ -229,14 +229,14 @@ func (l *life) where() string {
 	return fmt.Sprintf("%s %s\n%s", r.Status, r.Error, out.String())
 }
 
-// A course is what a life leaves behind that must not depend on deaths.
+// A course is the result of a life. It must not depend on deaths.
 type course struct {
 	Status  core.RunStatus
 	Output  string
 	Error   string
 	Steps   []string
-	Entries map[string]int // of the history, by type and step
-	Calls   map[string]int // by key, without the run
+	Entries map[string]int // numbers of entries of the history, by type and path
+	Calls   map[string]int // numbers of calls, by key without the run
 }
 
 func (l *life) course() course {
@@ -247,12 +247,12 @@ func (l *life) course() course {
 	}
 	slices.Sort(c.Steps)
 	for _, e := range l.history(l.run) {
-		if e.Type != core.EntryArmed { // one for each telling
+		if e.Type != core.EntryArmed { // there is one for each sent token
 			c.Entries[string(e.Type)+" "+e.Path]++
 		}
 	}
 	for key, n := range l.calls() {
-		if l.pending[key] && n > 1 { // it was repeated, as it may be
+		if l.pending[key] && n > 1 { // one repeated call is allowed
 			n--
 		}
 		c.Calls[strings.TrimPrefix(key, string(l.run))] = n
@@ -260,7 +260,7 @@ func (l *life) course() course {
 	return c
 }
 
-// leftovers is what must not be there when no run is open.
+// leftovers lists open steps, jobs and leases of finished runs.
 func (w *world) leftovers() (all []string) {
 	for _, r := range w.runs() {
 		for _, s := range w.steps(r, core.Wanted{Open: true}) {
@@ -281,8 +281,8 @@ func (w *world) leftovers() (all []string) {
 	return all
 }
 
-// TestDeath kills the gateway at each effect that it has on the world, one after the
-// other, and has others finish what it began.
+// TestDeath kills the gateway at each of its effects in turn, and lets other gateways finish
+// its work.
 func TestDeath(t *testing.T) {
 	for _, p := range everywhere {
 		t.Run(p.name, func(t *testing.T) {
@@ -314,7 +314,7 @@ func diePoints(t *testing.T, p place, stride int) {
 		l := newLife(w, h, point)
 		err := l.live()
 		if !l.died {
-			break // it was over before
+			break // the run ended before this point
 		}
 		points++
 		lives = append(lives, l)
@@ -329,7 +329,7 @@ func diePoints(t *testing.T, p place, stride int) {
 	t.Logf("the undisturbed run has %d points to die at; died at %d", whole.dying.count, points)
 }
 
-// checkWhole checks that the run that is compared with is worth it.
+// checkWhole checks that the run without a death covers all steps of everyStep.
 func checkWhole(t *testing.T, c course) {
 	t.Helper()
 	if c.Status != core.RunCompleted {
@@ -342,7 +342,7 @@ func checkWhole(t *testing.T, c course) {
 	}
 }
 
-// check compares a life with a death with one without.
+// check compares a life with a death with a life without one.
 func (l *life) check(t *testing.T, point int, err error, want course) {
 	t.Helper()
 	died := fmt.Sprintf("died at point %d, %s", point, l.dying.what)
@@ -361,7 +361,7 @@ func (l *life) check(t *testing.T, point int, err error, want course) {
 	}
 }
 
-// repeated are the calls whose key and number an earlier call had.
+// repeated returns the calls whose key and attempt number an earlier call had.
 func (l *life) repeated() (again []string) {
 	l.receiver.mu.Lock()
 	defer l.receiver.mu.Unlock()

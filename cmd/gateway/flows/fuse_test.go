@@ -10,21 +10,20 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A fuse counts the effects that a gateway has on the world, and kills it at one of
-// them: before or after a batch is committed, before or after a call is seen. From then
-// on nothing that the gateway does has an effect any more. It has one effect at a time,
-// so that there is no other half done when it dies.
+// A fuse counts the effects of a gateway, and kills it at one of them: before or after a batch
+// is committed, before or after a call is seen. After that, the gateway has no effect any
+// more. A gateway has one effect at a time, so no other effect is half done when it dies.
 type fuse struct {
 	doing sync.Mutex
 
 	mu    sync.Mutex
-	left  int // points until it dies; less than zero for never
+	left  int // points until it dies; negative for never
 	count int
-	what  string        // it was about to do, or had done, when it died
+	what  string        // the effect before or after which it died
 	dead  chan struct{} // closed when it dies
 }
 
-// newFuse makes a fuse that kills at a point, from 1; never, if that is 0.
+// newFuse makes a fuse that kills at a point, from 1. The point 0 means never.
 func newFuse(point int) *fuse {
 	if point == 0 {
 		point = -1
@@ -32,8 +31,8 @@ func newFuse(point int) *fuse {
 	return &fuse{left: point, dead: make(chan struct{})}
 }
 
-// effect does something, unless the gateway is dead or dies before. It reports whether
-// the gateway lives to see it done.
+// effect calls do, unless the gateway is dead or dies before it. It reports whether the
+// gateway is alive after it.
 func (f *fuse) effect(what string, do func()) bool {
 	f.doing.Lock()
 	defer f.doing.Unlock()
@@ -44,7 +43,7 @@ func (f *fuse) effect(what string, do func()) bool {
 	return f.pass("after " + what)
 }
 
-// pass passes a point.
+// pass passes a point, and reports whether the gateway is alive after it.
 func (f *fuse) pass(what string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,8 +76,8 @@ func (f *fuse) kill() {
 	}
 }
 
-// A fused is a connection of a gateway that dies. Reads have no effect: to die at one is
-// to die behind the write before it.
+// fused is a connection of a gateway that may die. Reads are no points: a death at a read
+// equals a death after the write before it.
 type fused struct {
 	store.Conn
 	fuse *fuse
@@ -101,14 +100,14 @@ func (c fused) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, 
 	return results, err
 }
 
-// Close leaves the connection to the gateways to come.
+// Close leaves the connection open for the next gateways.
 func (c fused) Close() error { return nil }
 
 func writes(stmts []store.Stmt) bool {
 	return slices.ContainsFunc(stmts, func(s store.Stmt) bool { return !s.Reads })
 }
 
-// names are those of a batch's statements.
+// names returns the names of the writing statements of a batch.
 func names(stmts []store.Stmt) (all string) {
 	for _, s := range stmts {
 		if !s.Reads {
@@ -118,7 +117,7 @@ func names(stmts []store.Stmt) (all string) {
 	return all
 }
 
-// A hospital knows the fuses of all gateways of a world, by their generations.
+// A hospital has the fuses of all gateways of a world, by their generations.
 type hospital struct {
 	mu    sync.Mutex
 	fuses map[string]*fuse

@@ -12,10 +12,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestLateEnd: a gateway is so slow that its lease ends and another makes the same call.
-// The first gateway that stores the end of the attempt counts. The end that the slow gateway
-// stores then changes nothing, unless the call has failed since and the slow one brings a success: then it is not
-// made again.
+// TestLateEnd: a gateway is so slow that its lease ends and another gateway makes the same
+// call. The end that is stored first counts. The late end of the slow gateway changes nothing,
+// with one exception: if the other call failed and the slow one succeeded, the success counts
+// and the call is not made again.
 func TestLateEnd(t *testing.T) {
 	const yaml = `
 workflows:
@@ -50,8 +50,9 @@ workflows:
 	}
 }
 
-// overtake has a gateway make a call whose reply is late, and another one make it in the
-// meantime, with replies of these statuses. All later replies are good.
+// overtake makes two gateways call one after the other. The reply to the first call comes
+// after the reply to the second. The replies have these statuses, and all later replies have
+// status 200.
 func (w *world) overtake(late, second int) {
 	seen, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once
@@ -93,7 +94,7 @@ func (w *world) overtake(late, second int) {
 	}
 }
 
-// checkLate checks that no end was told twice.
+// checkLate checks that the run completed and that each attempt counted once.
 func (w *world) checkLate(run core.ID, attempts int, late bool) {
 	w.t.Helper()
 	r := w.run(run)

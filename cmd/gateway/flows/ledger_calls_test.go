@@ -15,25 +15,25 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A ledger is what the services saw, and what they answer.
+// A ledger records the calls that the services saw, and decides their answers.
 type ledger struct {
 	t        testing.TB
 	clock    *clock
-	conn     store.Conn // of no gateway
+	conn     store.Conn // for reads of the test only
 	hospital *hospital
 
 	mu        sync.Mutex
 	random    *rand.Rand
 	quiet     bool
 	calls     []*entry
-	events    int                      // takes, ends of gateways and callbacks
+	events    int                      // number of takes, ends of gateways and callbacks
 	leases    map[string]taking        // by generation and job
-	keys      map[string]string        // the path of each key
-	lapsed    map[string]bool          // paths that were called after the lease of a process that lived and had not settled its call
-	waiting   map[string]chan struct{} // by generation: closed when a call of it is held back
-	callbacks map[string]string        // of each step, the one that was accepted
-	called    map[string]int           // when the callback of a step was accepted
-	redriven  int                      // how often
+	keys      map[string]string        // path by key
+	lapsed    map[string]bool          // paths that were called again after a lease had ended, while its process lived and had not settled its call
+	waiting   map[string]chan struct{} // by generation: closed when one of its calls is held back
+	callbacks map[string]string        // the accepted callback of each step
+	called    map[string]int           // event number at which the callback of a step was accepted
+	redriven  int                      // number of redrives
 }
 
 // An entry is a call.
@@ -42,15 +42,15 @@ type entry struct {
 	began      time.Time
 	generation string
 	said       reply
-	hold       chan struct{} // closed once it is answered; nil if it was at once
+	hold       chan struct{} // closed when the call is answered; nil if it was answered at once
 	answered   bool
-	tells      bool // a token, for a callback
-	taking          // of its job
-	settled    int  // when a process told how it ended, and lived; 0 if none did
+	tells      bool // has a token for a callback
+	taking          // the take of its job
+	settled    int  // event number at which a living process had stored the end of the call; 0 if none did
 }
 
-// A taking is when a gateway began to take a job, in the order of events, and when its lease
-// ends.
+// A taking is the event number at which a gateway began to take a job, and the end of its
+// lease.
 type taking struct {
 	taken int
 	until time.Time
@@ -63,9 +63,9 @@ func newLedger(w *world, h *hospital, r *rand.Rand) *ledger {
 		lapsed: map[string]bool{}, waiting: map[string]chan struct{}{}, called: map[string]int{}, callbacks: map[string]string{}}
 }
 
-// taking notes that a gateway begins to take jobs. The function that it returns notes the jobs
-// that the gateway took. The store may have given them away at any time in between; noting the beginning
-// judges no call that was taken before another gateway settled.
+// taking records that a gateway begins to take jobs. The returned function records the taken
+// jobs. The store may have leased them at any time in between. With the begin recorded, a call
+// counts as wrong only if its job was certainly taken after another gateway settled.
 func (l *ledger) taking(generation int) func(jobs []core.TakenJob) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,8 +80,8 @@ func (l *ledger) taking(generation int) func(jobs []core.TakenJob) {
 	}
 }
 
-// calledBack notes a callback of a step, named by its token and body, and whether it was
-// accepted. One is, and that one again.
+// calledBack records a callback of a step, by its token and body, and whether it was accepted.
+// Only one callback may be accepted, and its repeats.
 func (l *ledger) calledBack(step, callback string, accepted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,14 +96,14 @@ func (l *ledger) calledBack(step, callback string, accepted bool) {
 	}
 }
 
-// redrives notes that the run is about to be redriven.
+// redrives records that the run is about to be redriven.
 func (l *ledger) redrives() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.redriven++
 }
 
-// answer notes a call and decides how it is answered.
+// answer records a call and decides its answer.
 func (l *ledger) answer(q *request) *reply {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +129,7 @@ func (l *ledger) answer(q *request) *reply {
 	return &e.said
 }
 
-// judge says what is wrong with a call.
+// judge reports the violations of a call.
 func (l *ledger) judge(e *entry) {
 	if path, known := l.keys[e.key]; known && path != e.step {
 		l.t.Errorf("%s and %s are called with the key %s", path, e.step, e.key)
@@ -142,7 +142,7 @@ func (l *ledger) judge(e *entry) {
 		l.t.Errorf("%s is called again by gateway %s after its callback was accepted", e.step, e.generation)
 	}
 	overlap := slices.ContainsFunc(l.calls, func(old *entry) bool {
-		open := old.settled == 0 || e.taken < old.settled // the job of e was taken before old was over
+		open := old.settled == 0 || e.taken < old.settled // the job of e was taken before old was settled
 		return old.step == e.step && open && !e.began.Before(old.until) && (l.alive(old) || l.stored(old.taking))
 	})
 	l.lapsed[e.step] = l.lapsed[e.step] || overlap
@@ -159,8 +159,8 @@ func (l *ledger) judge(e *entry) {
 	}
 }
 
-// keysOf is how many keys the calls of a step had. That is one, but a callback step tells
-// another token after each redrive, and so makes another call.
+// keysOf returns the number of keys of a step's calls. It is one, but a callback step has
+// another token, and so another key, after each redrive.
 func (l *ledger) keysOf(step string) (n int) {
 	for _, of := range l.keys {
 		if of == step {
@@ -170,8 +170,8 @@ func (l *ledger) keysOf(step string) (n int) {
 	return n
 }
 
-// stored reports whether the end of an attempt was stored. A gateway that is dead by now may
-// have told of it before.
+// stored reports whether the end of an attempt was stored. A gateway that is dead now may have
+// stored it before.
 func (l *ledger) stored(of taking) bool {
 	found, err := l.conn.Batch(context.Background(), store.Stmt{Name: "stored", Reads: true,
 		SQL: `SELECT attempt FROM attempts WHERE job_id = ? AND lease = ?`, Args: []any{string(of.job), string(of.lease)}})
@@ -187,7 +187,7 @@ func (l *ledger) alive(e *entry) bool {
 	return f == nil || f.alive()
 }
 
-// holding holds the answer to a call back.
+// holding delays the answer to a call: it returns the channel that ends the delay.
 func (l *ledger) holding(q *request) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +208,7 @@ func (l *ledger) holding(q *request) <-chan struct{} {
 	return nil
 }
 
-// awaits is closed when a call of a generation is held back.
+// awaits returns a channel that is closed when a call of a generation is held back.
 func (l *ledger) awaits(generation int) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,12 +217,12 @@ func (l *ledger) awaits(generation int) <-chan struct{} {
 	return w
 }
 
-// held are the calls without an answer.
+// held returns the calls without an answer.
 func (l *ledger) held() []*entry {
 	return slices.DeleteFunc(slices.Clone(l.calls), func(e *entry) bool { return e.answered || e.hold == nil })
 }
 
-// release answers one of the calls that are held back.
+// release answers one of the held calls.
 func (l *ledger) release(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +233,7 @@ func (l *ledger) release(n int) {
 	}
 }
 
-// killOne kills one of the gateways whose calls are held back.
+// killOne kills one of the gateways with held calls.
 func (l *ledger) killOne(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,7 +242,7 @@ func (l *ledger) killOne(n int) {
 	}
 }
 
-// calm answers everything, and well from now on.
+// calm answers all held calls, and makes all later answers successes.
 func (l *ledger) calm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -253,7 +253,7 @@ func (l *ledger) calm() {
 	}
 }
 
-// settledAll notes that a gateway told of all its calls and lives.
+// settledAll records that a living gateway has stored the ends of all its calls.
 func (l *ledger) settledAll(generation int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

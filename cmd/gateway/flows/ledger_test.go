@@ -18,22 +18,24 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// GATEWAY_TORTURE_LEDGER is how many runs TestLedger has on each database; without it there
-// are a few. GATEWAY_TEST_SEED is the seed of its first run, which a failure prints.
+// GATEWAY_TORTURE_LEDGER is the number of runs of TestLedger on each database; without it
+// there are a few. GATEWAY_TEST_SEED is the seed of its first run, which a failure prints.
 const (
 	ledgerRuns = "GATEWAY_TORTURE_LEDGER"
 	ledgerSeed = "GATEWAY_TEST_SEED"
 )
 
-// TestLedger: runs of random trees of parallel and map steps fail, lose processes and
-// answers of the database, and get answers late, at random points, and are redriven from the
-// failed step until they are completed. A ledger of the calls that the services saw must show that
+// TestLedger: runs of random trees of parallel and map steps fail, lose processes and answers
+// of the database, and get late answers, at random points. They are redriven from the failed
+// step until they are completed. The ledger of calls must show three facts:
 //
-//   - a call that was answered 2xx is never made again, once a process that lived told of it;
-//     the call of a callback step is made again until a callback is accepted, and never after,
-//   - no call is made while a process that lives and has its lease makes it,
-//   - every call has one idempotency key over its life, and no two calls have the same. The
-//     call of a callback step has one until the next redrive, since it tells another token then.
+//   - A call that was answered 2xx is never made again once a living process has stored the
+//     answer. The call of a callback step is made again until a callback is accepted, and
+//     never after that.
+//   - No call is made while a living process with a lease makes it.
+//   - Every call has one idempotency key over its life, and no two calls have the same key.
+//     The call of a callback step has one key until the next redrive, since it has another
+//     token then.
 func TestLedger(t *testing.T) {
 	for _, p := range everywhere {
 		t.Run(p.name, func(t *testing.T) {
@@ -85,12 +87,12 @@ func runsOn(t *testing.T, p place) int {
 // A trial is one run, and the gateways that work on it.
 type trial struct {
 	*world
-	*rand.Rand // of the goroutine that plays
+	*rand.Rand // for the goroutine that plays
 	hospital   *hospital
 	ledger     *ledger
 	run        core.ID
 	shaky      bool            // answers of the database get lost
-	ticks      *sync.WaitGroup // gateways, also dead ones
+	ticks      *sync.WaitGroup // gateways, including dead ones
 	over       sync.WaitGroup  // gateways until they die
 }
 
@@ -106,12 +108,12 @@ func newTrial(t *testing.T, p place, seed uint64, ticks *sync.WaitGroup) *trial 
 	return trial
 }
 
-// randomTree is the text of a workflow.
+// randomTree returns a configuration with a random workflow.
 func randomTree(r *rand.Rand) string {
 	return "workflows:\n  tree:\n    source: shop\n    steps:\n" + trees.Steps(r, "      ", "url: http://receiver/x")
 }
 
-// play has the run go on through all that may happen to it, and then in peace.
+// play lets random events happen to the run, and then lets it finish without disturbance.
 func (t *trial) play() {
 	t.run = t.accept("order", `{"items": [1, 2, 3]}`)[0]
 	for range 30 + t.IntN(40) {
@@ -137,7 +139,7 @@ func (t *trial) play() {
 	t.finish()
 }
 
-// finish judges how the run ended.
+// finish checks the end of the run.
 func (t *trial) finish() {
 	if r := t.world.run(t.run); r.Status != core.RunCompleted {
 		t.t.Errorf("run is %s: %s, want completed", r.Status, r.Error)
@@ -147,7 +149,7 @@ func (t *trial) finish() {
 	}
 }
 
-// story is the history of the run, and the calls.
+// story returns the history of the run, and its calls.
 func (t *trial) story() string {
 	var out strings.Builder
 	for _, e := range t.history(t.run) {
@@ -162,7 +164,7 @@ func (t *trial) story() string {
 	return out.String()
 }
 
-// act is one thing that happens.
+// act makes one random event happen.
 func (t *trial) act() {
 	switch n := t.IntN(14); {
 	case n >= 12:
@@ -185,8 +187,8 @@ func (t *trial) act() {
 	}
 }
 
-// callBackOne sends a callback with the newest token of one of the steps that were told one.
-// It may come before the answer to the call, or after the step has ended.
+// callBackOne sends a callback with the newest token of a random step that has one. The
+// callback may come before the answer to the call, or after the step has ended.
 func (t *trial) callBackOne() {
 	if steps := t.receiver.told(); len(steps) > 0 {
 		step := steps[t.IntN(len(steps))]
@@ -195,7 +197,7 @@ func (t *trial) callBackOne() {
 }
 
 // callBack sends a callback and reports whether it was accepted. It has one of two bodies:
-// the one that is accepted is accepted again, and the other one is not.
+// after one is accepted, that body is accepted again and the other is not.
 func (t *trial) callBack(step, token string) bool {
 	t.wrap = nil
 	body := fmt.Sprintf(`{"items": [7, %d]}`, t.IntN(2))
@@ -207,8 +209,8 @@ func (t *trial) callBack(step, token string) bool {
 	return a.status == http.StatusOK
 }
 
-// callBackAll sends a callback for each step that waits for one. It reports whether there
-// was such a step.
+// callBackAll sends a callback for each step that waits for one. It reports whether there was
+// such a step.
 func (t *trial) callBackAll() (any bool) {
 	for _, s := range t.steps(t.world.run(t.run), core.Wanted{Open: true}) {
 		if s.Type != "callback" || s.Status != core.StepWaiting {
@@ -223,7 +225,7 @@ func (t *trial) callBackAll() (any bool) {
 	return any
 }
 
-// redrive begins the run again where it failed.
+// redrive redrives the run from the failed step.
 func (t *trial) redrive() {
 	t.wrap = nil
 	t.ledger.redrives()
@@ -232,8 +234,8 @@ func (t *trial) redrive() {
 	}
 }
 
-// tickBeside has a new gateway work, beside those whose calls have no answer yet. It returns
-// once that has ended, has died, or waits for an answer that is held back.
+// tickBeside runs a new gateway, while others wait for answers. It returns when the new
+// gateway has ended, has died, or waits for an answer that is held back.
 func (t *trial) tickBeside() {
 	f := newFuse(0)
 	if t.IntN(4) == 0 {
@@ -270,7 +272,7 @@ func (t *trial) tickBeside() {
 	}
 }
 
-// A shaky connection loses batches now and then, before or after they take effect.
+// A shaky connection loses some batches, before or after they take effect.
 type shaky struct {
 	store.Conn
 	mu     sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// A place is a kind of database. Open connects to a fresh, empty one.
+// A place is a kind of database. Open connects to a fresh, empty database.
 type place struct {
 	name    string
 	dialect store.Dialect
@@ -62,15 +62,15 @@ func opened(t testing.TB, conn store.Conn, err error) store.Conn {
 	return conn
 }
 
-// shared is the place with one database for a test and all below it, one after the
-// other: they begin by emptying it, which takes less time than making one.
+// shared returns the place with one database for a test and its subtests, one after the other.
+// They begin by emptying it, which takes less time than making one.
 func (p place) shared(t testing.TB) place {
 	conn := p.open(t)
 	p.open = func(testing.TB) store.Conn { return conn }
 	return p
 }
 
-// query reads past the store.
+// query reads the database without the store.
 func (w *world) query(sql string, args ...any) [][]any {
 	w.t.Helper()
 	results, err := w.conn.Batch(context.Background(), store.Stmt{Name: "query", SQL: sql, Args: args, Reads: true})

@@ -12,8 +12,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestRandom: whatever the definition, the payload and the replies, a run ends, leaves
-// nothing behind, and ends again when it is redriven.
+// TestRandom: for any definition, payload and replies, a run ends and leaves no open step, job
+// or lease. After a redrive it ends again.
 func TestRandom(t *testing.T) {
 	w := newWorld(t, onSQLite, "")
 	ended, steps := map[core.RunStatus]int{}, 0
@@ -40,7 +40,7 @@ func TestRandom(t *testing.T) {
 		ended[status]++
 		steps += len(w.steps(w.run(run), core.Wanted{All: true}))
 		if status == core.RunFailed {
-			w.receiver.another = nil // all is well now
+			w.receiver.another = nil // all replies are successes now
 			from := rapid.SampledFrom([]string{"start", "failed"}).Draw(rt, "from")
 			if a := w.ask("POST", "/api/workflow-runs/"+string(run)+"/redrive", `{"from":"`+from+`"}`); a.status != 200 {
 				rt.Fatalf("redrive = %s", a)
@@ -52,7 +52,7 @@ func TestRandom(t *testing.T) {
 	t.Logf("%v, %d steps", ended, steps)
 }
 
-// moody replies by chance, but the same to the same call.
+// moody returns random replies. The same call always gets the same reply.
 func moody(mood int) func(*request) *reply {
 	return func(q *request) *reply {
 		h := fnv.New32()
@@ -73,8 +73,8 @@ func moody(mood int) func(*request) *reply {
 	}
 }
 
-// ends has a run come to its end: every second callback that it waits for comes, the
-// others do not.
+// ends lets a run come to its end. Every second callback that it waits for is sent, the others
+// are not.
 func (w *world) ends(rt *rapid.T, yaml string, id core.ID) {
 	for n := range 100 {
 		if err := w.rest(); err != nil {
@@ -103,8 +103,8 @@ func (w *world) ends(rt *rapid.T, yaml string, id core.ID) {
 	rt.Fatalf("the run does not end: %+v\n%s", w.run(id), yaml)
 }
 
-// An author writes workflows by chance, such that a valid one comes out: jumps go
-// forward only, and no step is left out by all of them.
+// An author writes valid random workflows: jumps go forward only, and every step can be
+// reached.
 type author struct {
 	*rapid.T
 	steps int
@@ -130,7 +130,7 @@ func (a *author) list(depth int, indent string) string {
 	return out.String()
 }
 
-// step writes a step that may jump to those behind it.
+// step writes a step. It may jump to the steps behind it.
 func (a *author) step(out *strings.Builder, depth int, indent string, behind []string) {
 	kinds := []string{"http", "http", "wait", "callback"}
 	if len(behind) > 0 {

@@ -17,25 +17,24 @@ import (
 	"time"
 )
 
-// A receiver stands for every service that steps call. It keeps what it was sent and
-// answers as it was told.
+// A receiver plays all services that steps call. It records requests and answers by a script.
 type receiver struct {
 	*httptest.Server
 	world *world
 
-	// fuses are those of gateways that may die, whose requests are never seen then, by
-	// the generation; nil for all others.
+	// fuses returns the fuse of a gateway that may die, by its generation, or nil. The
+	// requests of a dead gateway are not recorded.
 	fuses func(generation string) *fuse
 
-	// hold is asked of each request that was seen; if it returns something, the reply
-	// waits for that. It may be nil.
+	// hold is called for each recorded request. If it returns a channel, the reply waits for
+	// the channel. It may be nil.
 	hold func(*request) <-chan struct{}
 
 	mu      sync.Mutex
 	log     []logged
 	script  map[string][]reply
 	served  map[string]int
-	tokens  map[string][]string // by the path of the step, in the order of their coming
+	tokens  map[string][]string // by the path of the step, in the order of arrival
 	another func(*request) *reply
 }
 
@@ -45,7 +44,7 @@ type logged struct {
 	passed time.Duration
 }
 
-// A request is one that the receiver saw.
+// A request is a recorded request.
 type request struct {
 	method, path string
 	step, key    string
@@ -53,12 +52,12 @@ type request struct {
 	body         string
 }
 
-// A reply is what the receiver says to a request.
+// A reply is the receiver's answer to a request.
 type reply struct {
 	do     string // "", hang, reset, or early
 	status int
 	header map[string]string
-	body   string // of early: of the callback
+	body   string // for early: body of the callback
 }
 
 func newReceiver(t testing.TB) *receiver {
@@ -118,8 +117,8 @@ func (r *receiver) see(seen *request) reply {
 	return r.next(seen)
 }
 
-// next is the next reply of the script for a request: to the step's path, or to the
-// path of the URL. The last one stays.
+// next returns the next reply of the script for a request: for the step's path, or for the
+// path of the URL. The last reply is repeated.
 func (r *receiver) next(seen *request) reply {
 	for _, match := range []string{seen.step, seen.path} {
 		if replies := r.script[match]; len(replies) > 0 {
@@ -168,7 +167,7 @@ func reset(w http.ResponseWriter) {
 	_ = c.Close()
 }
 
-// token is the newest that was told for a step.
+// token returns the newest token of a step, or "".
 func (r *receiver) token(step string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +178,7 @@ func (r *receiver) token(step string) string {
 	return all[len(all)-1]
 }
 
-// tokensOf are those that were told for a step, the newest first.
+// tokensOf returns the tokens of a step, the newest first.
 func (r *receiver) tokensOf(step string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,21 +187,21 @@ func (r *receiver) tokensOf(step string) []string {
 	return all
 }
 
-// told are the steps that a token was told for.
+// told returns the steps for which a token was sent.
 func (r *receiver) told() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.tokens))
 }
 
-// note writes down that time passed.
+// note records that time passed.
 func (r *receiver) note(passed time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, logged{passed: passed})
 }
 
-// take returns what happened since it was last asked.
+// take returns the log since its last call.
 func (r *receiver) take() []logged {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,17 +210,16 @@ func (r *receiver) take() []logged {
 	return log
 }
 
-// forget forgets what was seen, and begins the script anew.
+// forget clears the log, and starts the script again.
 func (r *receiver) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log, r.served, r.tokens = nil, map[string]int{}, map[string][]string{}
 }
 
-// tell sets the script: a reply a line, beginning with the path of a step or URL, then
-// the status, or hang, reset or early, then headers as name=value, then the body. More
-// than one line for a path are its replies in order. A body @1000 is a JSON string of
-// that many bytes.
+// tell sets the script, with one reply a line. A line has the path of a step or URL, then the
+// status or hang, reset or early, then headers as name=value, then the body. Several lines for
+// a path are its replies in order. A body @1000 is a JSON string of that many bytes.
 func (r *receiver) tell(script string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

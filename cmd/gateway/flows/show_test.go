@@ -13,7 +13,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// rename learns what the ids of this play are called in transcripts.
+// rename sets the names of this play's ids in transcripts.
 func (s *stage) rename() {
 	pairs := []string{s.receiver.URL, "http://receiver"}
 	for i, id := range s.runs {
@@ -37,7 +37,7 @@ func number(i int) string {
 	return fmt.Sprint(" ", i+1)
 }
 
-// name writes what differs from play to play as every play has it.
+// name replaces the parts of a text that differ between plays.
 func (s *stage) name(text string) string {
 	s.rename()
 	text = s.names.Replace(text)
@@ -47,7 +47,7 @@ func (s *stage) name(text string) string {
 	return text
 }
 
-// varying is what differs from play to play beside ids that have a name.
+// varying are the parts that differ between plays, besides ids with a name.
 var varying = []struct {
 	found *regexp.Regexp
 	shown string
@@ -55,12 +55,12 @@ var varying = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:port"},
 	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "<id>"},
 	{regexp.MustCompile(`"created_at":"[^"]*"`), `"created_at":"<time>"`},
-	{regexp.MustCompile(`no answer within [-0-9hmsµ.]+`), "no answer within <time>"}, // which clocks that were moved are asked for
+	{regexp.MustCompile(`no answer within [-0-9hmsµ.]+`), "no answer within <time>"}, // depends on clocks that were moved
 }
 
-// showRequests writes what the receiver saw since it was last asked. Time that passed
-// is told if it is a minute or more: what is less is a retry's, and never twice the
-// same. It is told up to the next ten seconds, since the machine takes some itself.
+// showRequests writes the requests since its last call, and the times that passed between
+// them. It writes a time of at least 50 s, rounded up to ten seconds, since the machine needs
+// some time itself. Shorter times come from retries, and differ each time.
 func (s *stage) showRequests(out *strings.Builder) {
 	for _, l := range s.receiver.take() {
 		if l.request == nil {
@@ -79,8 +79,8 @@ func (s *stage) showRequests(out *strings.Builder) {
 	}
 }
 
-// compact is JSON without blanks and with keys in order, which nobody promises, and cut
-// if it is long.
+// compact returns JSON without blanks and with sorted keys, since the order of keys is not
+// fixed. It shortens long JSON.
 func compact(text string) string {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -98,7 +98,7 @@ func compact(text string) string {
 	return text
 }
 
-// showRuns writes where those runs of this play stand that have moved.
+// showRuns writes the runs of this play that have changed.
 func (s *stage) showRuns(out *strings.Builder) {
 	for _, id := range s.runs {
 		if text := s.showRun(s.run(id)); text != s.shown[id] {
@@ -130,7 +130,8 @@ func (s *stage) showRun(r core.Run) string {
 	return out.String()
 }
 
-// maxShown is how many steps of a run are shown; of one that has more, the last is.
+// maxShown is the number of steps of a run that are shown. If a run has more, the last step is
+// shown too.
 const maxShown = 50
 
 func (s *stage) showSteps(out *strings.Builder, steps []core.Step) {
@@ -145,7 +146,7 @@ func (s *stage) showSteps(out *strings.Builder, steps []core.Step) {
 	_ = table.Flush()
 }
 
-// show is what a section asks to see.
+// show returns the records that a section asks for.
 func (s *stage) show(words []string) string {
 	var out strings.Builder
 	switch words[0] {
@@ -170,7 +171,7 @@ func (s *stage) show(words []string) string {
 	return out.String()
 }
 
-// latest is the run that began last.
+// latest returns the run that began last.
 func (s *stage) latest() core.ID { return s.runs[len(s.runs)-1] }
 
 func calledAs(l core.Lane) string {

@@ -23,7 +23,7 @@ workflows:
       - {name: ask, type: callback, url: http://receiver/ask, callback_timeout: 3600}
 `
 
-// badTokens are tokens that are no good, by what is wrong with them.
+// badTokens returns invalid tokens, by their mistake.
 func badTokens(t testing.TB, w *world) map[string]string {
 	t.Helper()
 	ask := func() string {
@@ -42,7 +42,7 @@ func badTokens(t testing.TB, w *world) map[string]string {
 	if err := w.rest(); err != nil {
 		t.Fatal(err)
 	}
-	ran := ask() // and in time, but nobody has looked since
+	ran := ask() // the run got it in time, but no process has looked since
 	w.clock.move(2 * time.Hour)
 	return map[string]string{
 		"unknown":            strings.Repeat("AB34", 13),
@@ -56,7 +56,7 @@ func badTokens(t testing.TB, w *world) map[string]string {
 	}
 }
 
-// flip writes a token in lower case if it is in upper case, else the other way round.
+// flip returns a token in lower case if it is in upper case, otherwise in upper case.
 func flip(token string) string {
 	if lower := strings.ToLower(token); lower != token {
 		return lower
@@ -64,9 +64,9 @@ func flip(token string) string {
 	return strings.ToUpper(token)
 }
 
-// TestBadTokensLookAlike: a caller that tries tokens learns nothing. A body that can be read is
-// 404 after one look into the database, whatever is wrong with the token. Any other body is 400
-// without a look, and a good token is told the same.
+// TestBadTokensLookAlike: a caller that tries tokens learns nothing. A readable body is
+// answered with 404 after one look into the database, for any mistake in the token. Any other
+// body is answered with 400 without a look, also with a good token.
 func TestBadTokensLookAlike(t *testing.T) {
 	for _, p := range everywhere {
 		t.Run(p.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestBadTokensLookAlike(t *testing.T) {
 	}
 }
 
-// forgetful is a connection that loses the answers of batches that move a run.
+// forgetful is a connection that loses the answers of batches that change a run.
 type forgetful struct {
 	store.Conn
 	on bool
@@ -129,8 +129,8 @@ func (f *forgetful) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Res
 	return results, err
 }
 
-// TestCallbackOfUnknownOutcome: a callback that was answered with 503 and was recorded is
-// answered with 200 when it is repeated, and another body with 404.
+// TestCallbackOfUnknownOutcome: a callback was stored, but answered with 503. Its repeat is
+// answered with 200, and another body with 404.
 func TestCallbackOfUnknownOutcome(t *testing.T) {
 	for _, p := range everywhere {
 		t.Run(p.name, func(t *testing.T) {
@@ -161,8 +161,8 @@ func TestCallbackOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// BenchmarkBadTokens tells the median time that each kind of bad token takes, the kinds
-// in turns, so that what disturbs one disturbs all.
+// BenchmarkBadTokens measures the median time of each kind of bad token. The kinds take turns,
+// so that a disturbance affects all of them.
 func BenchmarkBadTokens(b *testing.B) {
 	w := newWorld(b, onSQLite, asks)
 	tokens := badTokens(b, w)
@@ -187,7 +187,7 @@ func BenchmarkBadTokens(b *testing.B) {
 	}
 }
 
-// TestTokensAreNotKept: the database holds nothing from which a token could be told.
+// TestTokensAreNotKept: no token can be computed from the database.
 func TestTokensAreNotKept(t *testing.T) {
 	w := newWorld(t, onSQLite, asks)
 	w.accept("order", `{}`)

@@ -14,30 +14,30 @@ import (
 	"github.com/eventgateway/gateway/infra/test/golden"
 )
 
-// TestTranscripts plays testdata/*.txtar on every database. A transcript is made of
-// sections. Those that set something:
+// TestTranscripts plays testdata/*.txtar on every database. A transcript consists of sections.
+// Some set values:
 //
-//	-- gateway.yaml --         the configuration, over the one of this test
+//	-- gateway.yaml --         the configuration, as an overlay of the base of these tests
 //	-- environment --          variables, NAME=value, or NAME to unset one
-//	-- replies --              what the receiver says, see receiver.tell
-//	-- headers --              names of headers to be shown of requests
+//	-- replies --              script of the receiver, see receiver.tell
+//	-- headers --              names of the request headers to show
 //	-- clock 90m --            time passes
 //
-// Those in which something happens, after each of which gateways tick until nothing is
-// left to do but for others, unless "still" is among their words:
+// Some are actions. After each of them gateways tick until only callbacks are missing, unless
+// the section has the word "still":
 //
-//	-- event order.created --  comes in with the payload of the section, or with as many
+//	-- event order.created --  an event with the payload of the section, or with as many
 //	                           items as "@items 1000" says
-//	-- callback approve --     for the step of this path, with the newest token told for
-//	                           it or the one of the number behind it, from 1
+//	-- callback approve --     a callback for the step of this path, with its newest token, or
+//	                           with the token of the number after the path, from 1
 //	-- token ABC --            a callback with this token
 //	-- redrive --              or redrive failed, or redrive failed current: of the first run
 //	-- cancel --               of the first run
-//	-- run --                  nothing but ticks; with still just one
+//	-- run --                  ticks only; with still just one
 //
-// And those that show more: the history and attempts <step> of the latest run, all jobs,
-// all definitions (definition). Behind each of both is a section "then" with what was to
-// be seen.
+// Some show more: history and attempts <step> of the latest run, jobs for all jobs, definition
+// for all definitions. After each action and each of these, a section "then" has the expected
+// result.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -66,7 +66,7 @@ func play(t *testing.T, p place, file string) {
 	stage := &stage{world: newWorld(t, p, ""), shown: map[core.ID]string{}, names: strings.NewReplacer()}
 	var played []txtar.File
 	var said string
-	waiting := false // for what is to be seen of the last section
+	waiting := false // the result of the last section has not been compared yet
 	for _, section := range transcript.Files {
 		if waiting != (section.Name == "then") && !golden.Updating() {
 			t.Fatalf("section %q: nothing is said of the one before; see -update", section.Name)
@@ -90,18 +90,18 @@ func play(t *testing.T, p place, file string) {
 	}
 }
 
-// A stage is where a transcript is played.
+// A stage is the world in which a transcript is played.
 type stage struct {
 	*world
 	runs    []core.ID
 	events  []string
 	headers []string
 	shown   map[core.ID]string
-	names   *strings.Replacer // of what differs from play to play
+	names   *strings.Replacer // for values that differ between plays
 }
 
-// play does what a section says, and tells what happened if it is one in which
-// something does.
+// play carries out a section. For a section with an action it returns the shown result, and
+// ok.
 func (s *stage) play(section txtar.File) (happened string, ok bool) {
 	words := strings.Fields(section.Name)
 	data := strings.TrimSuffix(string(section.Data), "\n")
@@ -136,7 +136,7 @@ func (s *stage) play(section txtar.File) (happened string, ok bool) {
 	return "", false
 }
 
-// act has something happen.
+// act carries out an action and returns the shown result.
 func (s *stage) act(words []string, data string) string {
 	still := words[len(words)-1] == "still"
 	if still {
@@ -161,7 +161,7 @@ func (s *stage) act(words []string, data string) string {
 	return out.String()
 }
 
-// send sends what an action asks for, and returns what is to be shown of the answer.
+// send sends the request of an action, and returns the answer if it is to be shown.
 func (s *stage) send(words []string, data string) *answer {
 	switch words[0] {
 	case "event":
@@ -205,7 +205,7 @@ func (s *stage) send(words []string, data string) *answer {
 	return nil
 }
 
-// payload is what a transcript says, or as many items as it says.
+// payload returns the text of a section, or as many items as it asks for.
 func payload(data string) string {
 	var n int
 	if _, err := fmt.Sscanf(data, "@items %d", &n); err != nil {
@@ -214,7 +214,7 @@ func payload(data string) string {
 	return `{"items":[` + strings.TrimSuffix(strings.Repeat("0,", n), ",") + `]}`
 }
 
-// manage sends a wish of an operator, and returns the answer only if it is no.
+// manage sends a request of an operator, and returns the answer only if it is not 200.
 func (s *stage) manage(wish, body string) *answer {
 	if a := s.ask("POST", "/api/workflow-runs/"+string(s.runs[0])+"/"+wish, body); a.status != 200 {
 		return &a

@@ -14,7 +14,7 @@ import (
 	"github.com/eventgateway/gateway/store/postgres"
 )
 
-// many fans out, twice at a time and within each other.
+// many has parallel and map steps, one within the other.
 const many = `
 worker: {max_concurrency: 4, stale_threshold_secs: 1}
 delivery: {timeout: 5s}
@@ -39,9 +39,9 @@ const manyOutput = `{"items":[{"did":"item"},{"did":"item"},{"did":"item"},{"did
 // manyJoins are the steps of many that are joined.
 var manyJoins = []string{"fan", "fan/items/each", "fan/pause/two"}
 
-// TestManyWorkers has eight workers share a database, as processes do, while they are
-// killed at random and replaced. Time goes twenty times as fast as elsewhere, so that
-// their leases end soon.
+// TestManyWorkers runs eight workers on one database, like processes. They are killed at
+// random and replaced. Time goes twenty times as fast as elsewhere, so that their leases end
+// soon.
 func TestManyWorkers(t *testing.T) {
 	t.Parallel()
 	runs, deaths := 200, 30
@@ -80,7 +80,7 @@ type fleet struct {
 	all sync.WaitGroup
 }
 
-// start starts a worker, with a connection of its own.
+// start starts a worker with its own connection.
 func (f *fleet) start(i int) {
 	w, fuse := &f.workers[i], newFuse(0)
 	conn := pooled(f.t, f.url, 3)
@@ -95,8 +95,7 @@ func (f *fleet) start(i int) {
 	})
 }
 
-// A cut connection is one that may be cut: nothing comes through it then, be it a batch
-// or the answer to one.
+// A cut connection stops when its fuse is dead: neither batches nor their answers pass then.
 type cut struct {
 	store.Conn
 	fuse *fuse
@@ -113,8 +112,9 @@ func (c cut) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, er
 	return results, err
 }
 
-// kill kills workers and starts others in their place, until so many were or all runs
-// are over, and waits for that. It returns how many it killed.
+// kill kills workers and starts others in their place, until it has killed deaths of them or
+// all runs are finished. Then it waits for the end of all runs. It returns the number of
+// killed workers.
 func (f *fleet) kill(t *testing.T, deaths int) (killed int) {
 	t.Helper()
 	beat := time.NewTicker(50 * time.Millisecond)
@@ -134,7 +134,7 @@ func (f *fleet) kill(t *testing.T, deaths int) (killed int) {
 	return killed
 }
 
-// open is how many runs are not finished.
+// open returns the number of unfinished runs.
 func (f *fleet) open() int {
 	return int(f.query("SELECT COUNT(*) AS n FROM runs WHERE status IN ('pending', 'running')")[0][0].(int64))
 }

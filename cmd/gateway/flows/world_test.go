@@ -1,7 +1,7 @@
-// Package flows_test runs workflows through the whole gateway: from the request that
-// brings the event to the last entry of the run's history, on every database, with a
-// new gateway for each tick, as functions have it. A receiver stands for all services
-// that steps call; the clock moves on by itself to what is due next.
+// Package flows_test runs workflows through the whole gateway: from the request with the event
+// to the last entry of the run's history, on every database, with a new gateway for each tick,
+// like in functions. A receiver plays all services that steps call. The clock jumps to the
+// time of the next due job.
 package flows_test
 
 import (
@@ -29,8 +29,8 @@ import (
 
 var verbose = flag.Bool("log", false, "show the log of the gateways")
 
-// base is what every configuration begins with. One delivery at a time makes the order
-// of requests that of the steps.
+// base is the beginning of every configuration. With one delivery at a time, requests come in
+// the order of the steps.
 const base = `
 server: {allow_private_urls: true, public_url: "http://gateway.test"}
 worker: {max_concurrency: 1, drain_timeout_secs: 1, stale_threshold_secs: 60}
@@ -38,14 +38,14 @@ delivery: {default_retry: {interval: 10ms}}
 sources: {shop: {type: event}}
 `
 
-// began is when the clock of every world begins.
+// began is the first time of every world's clock.
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// A clock goes like the machine's, or faster, and can be moved on.
+// A clock goes like the machine's, or faster, and can be moved.
 type clock struct {
 	speed int
 	mu    sync.Mutex
-	start time.Time // of the machine's
+	start time.Time // by the machine's clock
 	moved time.Duration
 }
 
@@ -63,21 +63,21 @@ func (c *clock) move(d time.Duration) {
 	c.moved += d
 }
 
-// A world is a database, a receiver, and gateways that come and go.
+// A world is a database, a receiver, and a sequence of gateways.
 type world struct {
 	t        testing.TB
 	conn     store.Conn
 	dialect  store.Dialect
 	clock    *clock
 	receiver *receiver
-	store    core.Store // past the gateways
+	store    core.Store // not through a gateway
 
 	yaml        string
 	environment map[string]string
-	wrap        func(store.Conn) store.Conn // of each new gateway's; may be nil
+	wrap        func(store.Conn) store.Conn // wraps the connection of each new gateway; may be nil
 
-	// taking is told that the gateway of a generation begins to take jobs, and what it
-	// returns is told of those that it took. It may be nil.
+	// taking is called when the gateway of a generation begins to take jobs. The function that
+	// it returns is called with the taken jobs. It may be nil.
 	taking func(generation int) (taken func(jobs []core.TakenJob))
 
 	gateway    *gateway.Gateway // the newest
@@ -99,8 +99,8 @@ func newWorld(t testing.TB, p place, yaml string) *world {
 	return w
 }
 
-// configure sets the configuration of the gateways to come. In it http://receiver is
-// the receiver.
+// configure sets the configuration of later gateways. In it, http://receiver stands for the
+// receiver's URL.
 func (w *world) configure(yaml string) {
 	w.yaml = strings.ReplaceAll(yaml, "http://receiver", w.receiver.URL)
 }
@@ -109,7 +109,7 @@ func (w *world) storeOver(conn store.Conn) *store.Store {
 	return store.New(conn, w.dialect, w.clock.now)
 }
 
-// load loads the configuration, which lies over base.
+// load loads the configuration as an overlay of base.
 func (w *world) load() *config.Config {
 	w.t.Helper()
 	c, err := config.Load(config.Options{
@@ -128,10 +128,10 @@ func (w *world) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// begin makes a gateway that knows nothing of those before it but what they stored.
+// begin makes a gateway that shares only the database with earlier gateways.
 func (w *world) begin() *gateway.Gateway {
 	w.t.Helper()
-	w.clock.move(time.Millisecond) // its ids are greater than those of the one before
+	w.clock.move(time.Millisecond) // its ids are greater than those of the gateway before
 	w.generation++
 	conn := w.conn
 	if w.wrap != nil {
@@ -156,8 +156,8 @@ func (w *world) deps(conn store.Conn) gateway.Deps {
 	}
 }
 
-// A timely store dates events by the clock of the world. The server dates them by the
-// machine's, so as to know how long they took.
+// timely dates events by the clock of the world. The server dates them by the machine's clock,
+// to measure durations.
 type timely struct {
 	core.Store
 	clock      *clock
@@ -184,7 +184,7 @@ func (s timely) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 	return s.Store.Accept(ctx, a)
 }
 
-// An answer is what the gateway replied to a request.
+// An answer is the gateway's response to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -203,7 +203,7 @@ func askOf(g *gateway.Gateway, method, path, body string) answer {
 	return send(g, httptest.NewRequest(method, path, strings.NewReader(body)))
 }
 
-// send has a gateway serve a request.
+// send makes a gateway serve a request.
 func send(g *gateway.Gateway, r *http.Request) answer {
 	r.Header.Set("Content-Type", "application/json")
 	rec := httptest.NewRecorder()
@@ -240,8 +240,7 @@ const maxTicks = 300
 
 var errStuck = errors.New("it goes on and on")
 
-// rest ticks and lets time pass until nothing is left to do but what others have to:
-// send a callback.
+// rest ticks and moves the clock until no job is left except for callbacks.
 func (w *world) rest() error {
 	for range maxTicks {
 		if err := w.tick(); err != nil {
@@ -260,7 +259,7 @@ func (w *world) rest() error {
 	return errStuck
 }
 
-// tick has a new gateway do what is due. A gateway that takes a minute for it hangs.
+// tick makes a new gateway do the due work. After a minute it gives up.
 func (w *world) tick() error {
 	w.t.Helper()
 	g := w.begin()
@@ -275,8 +274,8 @@ func (w *world) tick() error {
 	return nil
 }
 
-// next is when the next job is due that is not just waiting for a callback; zero if
-// there is none.
+// next returns when the next job is due, without jobs that only wait for a callback. It
+// returns zero if there is none.
 func (w *world) next() (due time.Time) {
 	w.t.Helper()
 	awaiting := map[core.ID]bool{}
@@ -340,7 +339,7 @@ func (w *world) steps(r core.Run, wanted core.Wanted) []core.Step {
 	return steps
 }
 
-// history is all entries of a run.
+// history returns all entries of a run.
 func (w *world) history(id core.ID) (all []core.Entry) {
 	w.t.Helper()
 	for {
@@ -354,10 +353,10 @@ func (w *world) history(id core.ID) (all []core.Entry) {
 	}
 }
 
-// tables are all those that a run leaves rows in.
+// tables are all tables in which a run leaves rows.
 var tables = []string{"attempts", "callbacks", "definitions", "events", "gates", "history", "jobs", "runs", "steps"}
 
-// forget makes the world new but for its schema.
+// forget empties the world's database, and resets its receiver and clock.
 func (w *world) forget() {
 	w.t.Helper()
 	for _, table := range tables {
@@ -366,5 +365,5 @@ func (w *world) forget() {
 		}
 	}
 	w.receiver.forget()
-	w.clock.move(-w.clock.now().Sub(began)) // three centuries are all that it can be moved
+	w.clock.move(-w.clock.now().Sub(began)) // one move can be at most three centuries
 }
