@@ -9,7 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// round is a workflow that config refuses, of two choices that send the run to one another.
+// round returns a workflow that config refuses: two choices that send the run to each
+// other.
 func round(t *testing.T) *Definition {
 	t.Helper()
 	to := func(name string) []config.Choice { return []config.Choice{{When: "not $.stop", Goto: name}} }
@@ -36,7 +37,7 @@ func size(entries []core.Entry, steps map[core.ID]core.Step) (n int) {
 	return n
 }
 
-// A move does no more than so much; the rest is done in others.
+// The work of a move is bounded; further moves do the rest.
 func TestMovesAreBounded(t *testing.T) {
 	for _, filler := range []int{10, 1_000_000} {
 		w := newWorld(t, round(t), `{"filler": "`+strings.Repeat("x", filler)+`"}`)
@@ -62,7 +63,8 @@ func TestMovesAreBounded(t *testing.T) {
 	}
 }
 
-// What a move leaves to a job can be canceled and has its deadline, in branches too.
+// A step that a move leaves to its job can be canceled and has its deadline, in branches
+// too.
 func TestPostponed(t *testing.T) {
 	const items = `timeout: 60
 steps: [{name: m, type: map, items_path: $, iterator: {name: c, type: wait, seconds: 0}, on_failure: continue}]`
@@ -111,7 +113,7 @@ steps: [{name: m, type: map, items_path: $, iterator: {name: c, type: wait, seco
 	}
 }
 
-// A step that ends its workers is not tried for ever, whatever its type.
+// A step of any type that crashes its workers is not tried for ever.
 func TestWornOut(t *testing.T) {
 	for _, step := range []string{
 		"url: http://a.example/, retry: {max: 9}",
@@ -141,8 +143,8 @@ func TestWornOut(t *testing.T) {
 	}
 }
 
-// A wait step whose job is taken early again and again is not at fault, and ends when
-// its time has come; nor is it tried for ever then.
+// A wait step whose job is taken early again and again is not at fault, and ends when its
+// time has come. It is not tried for ever then.
 func TestTakenEarlyOften(t *testing.T) {
 	w := newWorld(t, compiled(t, "timeout: 90\nsteps: [{name: a, type: wait, seconds: 60}]"), "{}")
 	for range 2 * maxTaken {
@@ -158,13 +160,13 @@ func TestTakenEarlyOften(t *testing.T) {
 		w.take(j)
 	}
 	end, _ := w.attempt(w.take(j), calm)
-	w.now = w.run.DeadlineAt // whoever tells it late tells the same
+	w.now = w.run.DeadlineAt // an end that is stored later has the same effect
 	if w.settle(end); w.run.Error != "step a: timeout: lease expired 20 times" {
 		t.Errorf("the run is %s: %s", w.run.Status, w.run.Error)
 	}
 }
 
-// Nor is a callback step at fault, which has its other attempts all the same.
+// A callback step is not at fault either, and keeps its other attempts.
 func TestCallbackTakenEarlyOften(t *testing.T) {
 	w := newWorld(t, compiled(t, "steps: [{name: a, type: callback, callback_timeout: 60, retry: {max: 2, interval: 1s}, url: http://a.example/}]"), "{}")
 	for range 2 * maxTaken {
@@ -177,7 +179,8 @@ func TestCallbackTakenEarlyOften(t *testing.T) {
 	}
 }
 
-// Results that are too much for one are never read: the step fails as soon as they are.
+// Outputs that are too large for one result are never read: the step fails as soon as they
+// are too large.
 func TestJoinSize(t *testing.T) {
 	for _, step := range []string{
 		"type: map, items_path: $, max_concurrency: 2, url: http://a.example/",
@@ -207,7 +210,7 @@ func TestJoinSize(t *testing.T) {
 	}
 }
 
-// Joins that are redriven are those of any branch, and wait for nobody but their siblings.
+// Joins that are redriven may be in any branch, and wait only for their siblings.
 func TestRejoinInside(t *testing.T) {
 	w := newWorld(t, compiled(t, `
 steps:
@@ -232,7 +235,7 @@ steps:
 		}
 		w.play(r)
 	}
-	// What is worn is not joined, and what was canceled meanwhile is joined again.
+	// A worn step is not joined. A step that was canceled meanwhile is joined again.
 	for range 2 {
 		if err := w.redrive(true); err != nil {
 			t.Fatal(err)
@@ -257,7 +260,7 @@ steps:
 	}
 }
 
-// What is read again in a move is read once.
+// A document that a move reads again is parsed once.
 func TestReadOnce(t *testing.T) {
 	d := docs{}
 	e := &core.Event{Payload: []byte("{}")}

@@ -144,7 +144,7 @@ func (m *maker) retried(s fields) {
 	}
 }
 
-// made is a compiled workflow and its text. What Load refuses is not tried.
+// made returns a compiled workflow. A workflow that Load refuses is skipped.
 func made(t *rapid.T, remedies bool) *Definition {
 	m := &maker{t: t, remedies: remedies}
 	text := "{" + m.workflow() + "}"
@@ -173,19 +173,19 @@ func flow(text string) string {
 	return b.String()
 }
 
-// calm answers as a function of who is called with what, so that it does not matter
-// when; always well.
+// calm always succeeds. Its answer depends only on the path and the request, so the time of
+// the call does not matter.
 func calm(path string, r Request) reply {
 	h := fnv.New32a()
 	body := r.Body
 	if i := bytes.Index(body, []byte(`"payload":`)); i >= 0 {
-		body = body[i:] // what is before it has the token
+		body = body[i:] // the text before it has the token
 	}
 	_, _ = fmt.Fprintf(h, "%s %s", path, body)
 	return reply{status: 200, body: fmt.Sprintf(`{"r": %d, "p": %q}`, h.Sum32()%3, path)}
 }
 
-// A storm lets several jobs be under way at once, and tells how they ended in any order.
+// A storm has several jobs under way at once, and settles them in any order.
 type storm struct {
 	*world
 	t        *rapid.T
@@ -195,10 +195,10 @@ type storm struct {
 	ledger   *ledger // nil: none is kept
 }
 
-// A ledger is what the services saw of a run that is redriven from its failed steps only.
+// A ledger records the calls of a run that is redriven from its failed steps only.
 type ledger struct {
 	keys     map[string]string    // of calls, by path
-	answered map[string]bool      // paths whose call was answered 2xx, and the gateway was told
+	answered map[string]bool      // paths whose call was answered 2xx, and whose end was settled
 	until    map[string]time.Time // by path: when the lease ends of the worker that calls
 }
 
@@ -206,7 +206,7 @@ func newLedger() *ledger {
 	return &ledger{keys: map[string]string{}, answered: map[string]bool{}, until: map[string]time.Time{}}
 }
 
-// called notes a call, which must not have been answered, nor be under way.
+// called records a call. The path must not have been answered, nor have a call under way.
 func (l *ledger) called(s *storm, path string, r Request) {
 	if key := l.keys[path]; key != "" && key != r.Key {
 		s.t.Fatalf("%s is called as %s and as %s", path, key, r.Key)
@@ -220,7 +220,7 @@ func (l *ledger) called(s *storm, path string, r Request) {
 	l.until[path] = s.now.Add(time.Minute)
 }
 
-// told notes an end.
+// told records a settled end.
 func (l *ledger) told(e core.StepEnd) {
 	path := e.Job.Situation.Step.Path
 	if e.Job.Situation.Step.Type == "http" && (e.Kind == core.Replied || e.Kind == core.Refused) {
@@ -229,7 +229,7 @@ func (l *ledger) told(e core.StepEnd) {
 	}
 }
 
-// kept has a receiver whose calls are in the ledger.
+// kept returns a receiver whose calls are recorded in the ledger.
 func (s *storm) kept(r receiver) receiver {
 	return func(path string, q Request) reply {
 		if s.ledger != nil && !strings.Contains(string(q.Body), `"callback_url"`) && !strings.HasPrefix(path, "n10") { // each epoch tells anew
@@ -318,7 +318,7 @@ func (s *storm) lapse() {
 	}
 }
 
-// comeBack calls a step back that waits for it.
+// comeBack sends a callback to a waiting step.
 func (s *storm) comeBack(pick func(int, string) int) {
 	var waiting []core.Step
 	for _, x := range s.ordered() {
@@ -334,7 +334,8 @@ func (s *storm) comeBack(pick func(int, string) int) {
 	}
 }
 
-// calmDown lets a run go on in any order until it is finished. What waits for a callback gets one.
+// calmDown continues a run in any order until it is finished. Each waiting callback step
+// gets a callback.
 func (s *storm) calmDown() {
 	s.receiver = calm
 	for range 200_000 {
@@ -370,8 +371,8 @@ func (s *storm) tick(j *job) {
 	}
 }
 
-// TestStorms: whatever comes in whatever order, nothing is in disorder (see
-// world.check), and every run comes to an end.
+// TestStorms: for all events in all orders, the invariants hold (see world.check), and
+// every run ends.
 func TestStorms(t *testing.T) { rapid.Check(t, stormy) }
 
 // FuzzStorms looks for storms that rapid does not draw.
@@ -397,10 +398,10 @@ func stormy(rt *rapid.T) {
 	s.calmDown()
 }
 
-// TestStormsChangeNothing: a run that fails again and again, in whatever order its
-// branches end, and is redriven where it failed, comes to what one comes to that
-// nothing happened to. A call that was answered 2xx is never made again, none is made
-// while it is under way, and each has one idempotency key.
+// TestStormsChangeNothing: a run fails again and again, its branches end in any order, and
+// it is redriven from the failed steps. It ends like a run without failures. A call that
+// was answered 2xx is never made again, no call is made while it is under way, and each has
+// one idempotency key.
 func TestStormsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := made(rt, false)

@@ -63,7 +63,7 @@ func TestLostEnds(t *testing.T) {
 	}
 }
 
-// An attempt has its record, also if nothing came of its reply.
+// An attempt has its record, also if its reply was not usable.
 func TestAttempts(t *testing.T) {
 	w, taken := begun(t, "steps: [{name: a, url: http://a.example/, output: $.x}]", "{}")
 	end := core.StepEnd{Job: taken, Kind: core.Replied, Body: []byte("{}"), Attempt: core.Attempt{Number: 1, StatusCode: 200, StartedAt: w.now}}
@@ -78,7 +78,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// Advance must not write into what it was given: others look at it too.
+// Advance must not change its arguments, since other goroutines read them too.
 func TestAdvanceTouchesNothing(t *testing.T) {
 	w, taken := begun(t, oneCall, `{"a": [1]}`)
 	end := core.StepEnd{Job: taken, Kind: core.Refused, Class: core.Class5xx, Final: true}
@@ -96,7 +96,7 @@ func TestAdvanceTouchesNothing(t *testing.T) {
 	}
 }
 
-// Who is not the step's kind makes no calls.
+// Steps of other types make no calls.
 func TestRequestsOfOthers(t *testing.T) {
 	_, taken := begun(t, "steps: [{name: a, type: wait, seconds: 1}]", "{}")
 	if _, err := compiled(t, oneCall).Request(core.TakenJob{}); err == nil {
@@ -136,8 +136,8 @@ func TestTakenEarly(t *testing.T) {
 	}
 }
 
-// Nothing that is too large is kept or sent, whatever the step makes of it; what fails
-// with it and goes on all the same goes on with null.
+// Data that is too large is neither kept nor sent. A step that fails because of it, and
+// goes on, passes null on.
 func TestSizes(t *testing.T) {
 	large := `{"a": "` + strings.Repeat("x", maxState) + `"}`
 	tests := []struct{ workflow, want string }{

@@ -32,13 +32,13 @@ func (w *world) take(j *job) core.TakenJob {
 	return core.TakenJob{Job: core.Job{ID: j.id, Attempt: j.attempt, Lease: lease}, Event: w.event, Situation: s}
 }
 
-// refresh is a job with the situation of now.
+// refresh returns a job with the present situation.
 func (w *world) refresh(t core.TakenJob) core.TakenJob {
 	t.Situation, _ = w.situation(t.ID)
 	return t
 }
 
-// A reply is what a call comes to.
+// A reply is the result of a call.
 type reply struct {
 	status int // 0: none
 	class  core.ErrorClass
@@ -49,8 +49,8 @@ type reply struct {
 // A receiver answers calls.
 type receiver func(path string, r Request) reply
 
-// attempt does what a job asks for, up to its end, which is not told yet. False means
-// that the job is stale.
+// attempt executes a job up to its end, without settling it. It returns false if the job is
+// stale.
 func (w *world) attempt(t core.TakenJob, r receiver) (core.StepEnd, bool) {
 	if w.d.Task(t, w.now) == Begin {
 		w.settle(core.StepEnd{Job: t, Kind: core.Begun, At: w.now})
@@ -88,7 +88,7 @@ func (w *world) notify(t core.TakenJob, r receiver) (core.StepEnd, bool) {
 	return answered(end, r, t.Situation.Step.Path, request, err), true
 }
 
-// answered is the end of a call.
+// answered returns the end of a call.
 func answered(e core.StepEnd, r receiver, path string, request Request, err error) core.StepEnd {
 	if err != nil {
 		e.Kind, e.Class, e.Final = core.Refused, core.ClassData, true
@@ -142,7 +142,7 @@ func (w *world) step(j *job, r receiver) {
 	}
 }
 
-// callback comes back with the newest token of a step.
+// callback posts a callback with the newest token of a step.
 func (w *world) callback(path, body string) bool {
 	for _, s := range w.ordered() {
 		if s.Path != path || s.Epoch != w.run.Epoch {

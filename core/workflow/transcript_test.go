@@ -15,12 +15,12 @@ import (
 	"github.com/eventgateway/gateway/infra/test/golden"
 )
 
-// TestTranscripts plays the archives in testdata. workflow holds the fields of a
-// workflow, payload the event's, and replies what calls come to, one a line: the path
-// of the step or * for any, and a status (200 if there is no line left) or a class of
-// errors, and a body. script has what happens besides: nothing, if it is missing, but
-// that the run goes on until it is finished or waits for a callback. The section story
-// is what is expected: calls, entries, and how it ends.
+// TestTranscripts plays the archives in testdata. The section workflow has the fields of a
+// workflow, and payload has the event's payload. The section replies has the results of
+// calls, one on each line: the path of the step or * for any, and a status (200 if there is
+// no line left) or a class of errors, and a body. The section script has other actions;
+// without it the run continues until it is finished or waits for a callback. The section
+// story has the expected calls, entries and end.
 //
 //	go            goes on until the run is finished or waits for a callback
 //	clock 1h      lets time pass, and then goes on
@@ -61,7 +61,7 @@ func transcript(t *testing.T, name string) {
 	golden.Compare(t, name, files["story"], got)
 }
 
-// story is what comes of an archive.
+// story returns the story of an archive.
 func story(t *testing.T, files map[string]string) string {
 	var b strings.Builder
 	w := newWorld(t, compiled(t, files["workflow"]), payloadOf(files["payload"]))

@@ -172,7 +172,7 @@ steps:
 	}
 }
 
-// What Load refuses, Compile refuses too: definitions come from a store.
+// Compile refuses everything that Load refuses, because definitions come from a store.
 func TestCompileRefuses(t *testing.T) {
 	http := config.Step{Name: "a", Type: "http"}
 	with := func(change func(*config.Step)) []config.Step {

@@ -6,7 +6,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// spoil tells that the end of a step cannot be stored.
+// spoil settles the end of a step as one that cannot be stored.
 func (w *world) spoil(e core.StepEnd) Move {
 	move := w.complete(w.view([]core.StepEnd{e}), func(v View) Move { return w.d.Spoil(w.pen(), v, e, "data: too large") })
 	if move.Moved {
@@ -44,7 +44,7 @@ func TestSpoil(t *testing.T) {
 	}
 }
 
-// To cancel a run takes no definition.
+// Canceling a run needs no definition.
 func TestCancelUnread(t *testing.T) {
 	w := newWorld(t, compiled(t, "steps: [{name: a, url: http://a.example/}]"), `{}`)
 	w.complete(w.view(nil), func(v View) Move {

@@ -54,8 +54,8 @@ type tester interface {
 	Errorf(format string, args ...any)
 }
 
-// A world is a run with its store: it applies transitions as a store does, and checks
-// after each that nothing is in disorder.
+// A world is a run with its store. It applies transitions like a store, and checks the
+// invariants after each.
 type world struct {
 	t       tester
 	d       *Definition
@@ -142,7 +142,7 @@ func (w *world) survey(want core.Wanted) (found []core.Step) {
 	return found
 }
 
-// complete asks until nothing is missing.
+// complete calls ask until nothing is missing.
 func (w *world) complete(v View, ask func(View) Move) Move {
 	for range 10 {
 		m := ask(v)
@@ -167,7 +167,7 @@ func (w *world) view(ends []core.StepEnd) View {
 	return v
 }
 
-// settle tells ends, and returns which were lost.
+// settle settles ends, and returns the lost ones.
 func (w *world) settle(ends ...core.StepEnd) map[int]string {
 	v := w.view(ends)
 	m := w.complete(v, func(v View) Move { return w.d.Advance(w.pen(), v, ends...) })
@@ -180,7 +180,7 @@ func (w *world) settle(ends ...core.StepEnd) map[int]string {
 	return m.Lost
 }
 
-// apply does what a store does.
+// apply applies a transition like a store.
 func (w *world) apply(t core.Transition) {
 	w.moves++
 	if t.Seq != w.run.Seq || w.marks[t.Mark] || len(t.Entries) == 0 || t.Run.Seq != t.Entries[len(t.Entries)-1].Seq {
@@ -234,10 +234,10 @@ func (w *world) apply(t core.Transition) {
 	w.check()
 }
 
-// jittered is what of an entry nobody can foresee.
+// jittered matches the random part of an entry.
 var jittered = regexp.MustCompile(`,"until":"[^"]*"`)
 
-// applyJobs rounds when jobs are due, so that the jitter of retries does not show.
+// applyJobs rounds the due times of jobs, so that the jitter of retries does not show.
 func (w *world) applyJobs(t core.Transition) {
 	for _, j := range t.Jobs {
 		if w.jobs[j.ID] != nil || w.steps[j.ID].ID == "" {
@@ -281,7 +281,7 @@ func (w *world) checkWaiting(s core.Step, status core.Status, later bool) {
 	}
 }
 
-// check says what is in disorder.
+// check fails the test if an invariant is broken.
 func (w *world) check() {
 	paths, children := map[string]bool{}, map[core.ID]core.Fan{}
 	for _, s := range w.ordered() {
@@ -328,7 +328,7 @@ func (w *world) check() {
 	}
 }
 
-// checkJobs: what is open is moved by somebody, and by one alone.
+// checkJobs checks that each open step has exactly one mover: its job, or its branches.
 func (w *world) checkJobs() {
 	dead := 0
 	for _, s := range w.steps {
@@ -336,7 +336,7 @@ func (w *world) checkJobs() {
 		live := j != nil && !j.due.IsZero()
 		above := w.steps[s.ParentID]
 		queued := above.Type == "map" && s.Status == core.StepReady && itemIndex(&s) >= above.Fan.Started
-		want := s.Status.Open() && s.Fan.Total == s.Fan.Ended && !queued // those that were redriven with all branches have one
+		want := s.Status.Open() && s.Fan.Total == s.Fan.Ended && !queued // redriven parallel and map steps whose branches have all ended have one
 		if live != want {
 			w.t.Fatalf("step %s of epoch %d is %s; its job is %+v", s.Path, s.Epoch, s.Status, j)
 		}
