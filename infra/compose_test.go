@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// A service is one of a compose file, as far as it is looked at here.
+// A service is a service of a compose file, with the fields that the tests need.
 type service struct {
 	Image           string
 	Build           struct{ Context, Dockerfile, Target string }
@@ -31,7 +31,7 @@ type composed struct {
 	Secrets, Volumes map[string]any
 }
 
-// compose lays files over each other, as docker compose does with what is looked at.
+// compose merges files like docker compose, for the fields that the tests need.
 func compose(t *testing.T, names ...string) composed {
 	t.Helper()
 	all := composed{Services: map[string]service{}, Secrets: map[string]any{}, Volumes: map[string]any{}}
@@ -54,8 +54,8 @@ func compose(t *testing.T, names ...string) composed {
 	return all
 }
 
-// Each set of files that the manual and the files themselves speak of, and the database it
-// is to have.
+// sets are the sets of files in the manual and in the files' own comments, with the expected
+// database.
 var sets = []struct {
 	driver string
 	files  []string
@@ -66,8 +66,8 @@ var sets = []struct {
 	{"mysql", []string{"compose.yaml", "compose.mysql.yaml", "compose.observability.yaml"}},
 }
 
-// TestCompose: whoever copies .env.example and fills it in has a gateway that starts,
-// without a warning, on the database that the files say.
+// TestCompose: with a filled-in copy of .env.example the gateway starts without a warning, on
+// the database of the files.
 func TestCompose(t *testing.T) {
 	for _, set := range sets {
 		t.Run(strings.Join(set.files, "+"), func(t *testing.T) {
@@ -92,8 +92,8 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// configOf loads what the gateway of a compose file would, with the variables it would
-// have.
+// configOf loads the configuration of the gateway in a compose file, with the variables of its
+// service.
 func configOf(t *testing.T, s service) (*config.Config, map[string]string) {
 	t.Helper()
 	environment := map[string]string{}
@@ -115,8 +115,9 @@ func configOf(t *testing.T, s service) (*config.Config, map[string]string) {
 	return cfg, environment
 }
 
-// mounts are the files that a service has from here. Its configuration comes as a folder: of
-// a file alone a container goes on seeing what was there before an editor replaced it.
+// mounts returns the files of this folder that a service mounts. The configuration is mounted
+// as a folder: if a single file is mounted, a container keeps the old file after an editor has
+// replaced it.
 func mounts(t *testing.T, s service) fs.FS {
 	t.Helper()
 	mounted := fstest.MapFS{}
@@ -139,8 +140,8 @@ func mounts(t *testing.T, s service) fs.FS {
 
 var substitution = regexp.MustCompile(`\$\{(\w+)(:[-?][^}]*)?\}`)
 
-// interpolate fills in what compose takes from .env. A variable without a default must be
-// one that .env.example names.
+// interpolate fills in the variables of .env, like compose. A variable without a default must
+// be in .env.example.
 func interpolate(t *testing.T, value string) string {
 	t.Helper()
 	offered := offers(t, "compose/.env.example")
@@ -162,7 +163,7 @@ func interpolate(t *testing.T, value string) string {
 	})
 }
 
-// offers are the variables of a file NAME=value, those behind a # as well.
+// offers returns the variables of a file with lines NAME=value, including commented ones.
 func offers(t *testing.T, name string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -172,7 +173,7 @@ func offers(t *testing.T, name string) map[string]bool {
 	return all
 }
 
-// checkReferences: what a service speaks of is there.
+// checkReferences: each volume, secret and file that a service names exists.
 func checkReferences(t *testing.T, all composed) {
 	t.Helper()
 	for name, s := range all.Services {
@@ -203,12 +204,12 @@ func checkReferences(t *testing.T, all composed) {
 	}
 }
 
-// drained is how long a gateway needs at most before it may be killed.
+// drained returns the longest time that a gateway needs to stop.
 func drained() time.Duration {
 	return time.Duration(config.Default().Worker.DrainTimeoutSecs)*time.Second + 10*time.Second
 }
 
-// TestDrained: nobody kills a gateway that still lets deliveries finish.
+// TestDrained: compose and systemd give a gateway enough time to finish its deliveries.
 func TestDrained(t *testing.T) {
 	grace, err := time.ParseDuration(compose(t, "compose.yaml").Services["gateway"].StopGracePeriod)
 	if err != nil || grace != drained() {
@@ -220,7 +221,7 @@ func TestDrained(t *testing.T) {
 	}
 }
 
-// TestProxies: a consumer may wait for as long as it is allowed to.
+// TestProxies: the proxies allow the longest wait of a consumer.
 func TestProxies(t *testing.T) {
 	const longest = 35 * time.Second // a wait of 30 s, and the answer
 	for _, name := range []string{"proxy/Caddyfile", "proxy/nginx.conf"} {
@@ -235,7 +236,7 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// gatewayFiles is the text of all configurations of the gateway here.
+// gatewayFiles returns the text of all gateway configurations in this folder.
 func gatewayFiles(t *testing.T) string {
 	t.Helper()
 	files, _ := filepath.Glob("compose/config/gateway*.yaml")

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// A deployment is a template with parameters: what a stack would be made of.
+// A deployment is a template with its parameters.
 type deployment struct {
 	*template
 	given map[string]any
 }
 
-// deployed is the stack with some parameters, the others as they are by default. Without
-// any, all conditions but those hold that put something in the place of something else.
+// deployed returns the stack with the given parameters, and defaults for the others. With none
+// given, all conditions hold that do not replace a resource by another.
 func deployed(t *testing.T, given map[string]any) deployment {
 	t.Helper()
 	d := deployment{load(t, stack), given}
@@ -27,18 +27,18 @@ func deployed(t *testing.T, given map[string]any) deployment {
 	return d
 }
 
-// deployments are the stacks that the manual speaks of, by the database that they are on.
+// deployments are the stacks in the manual, by their databases.
 var deployments = map[string]map[string]any{
 	"hosted_sql": {"Database": "hosted_sql", "D1Endpoint": "https://gateway-d1-proxy.example.workers.dev"},
 	"postgres":   {"Database": "postgres", "SubnetIds": "subnet-0a,subnet-0b", "SecurityGroupIds": "sg-0a", "FrontDoor": "function-urls", "PublicUrl": "https://events.example.com"},
 	"rds":        {"Database": "rds", "SecretsKeyArn": "arn:aws:kms:eu-west-1:111122223333:key/a", "SecretsPrefix": "/team/gateway"},
 }
 
-// noValue stands for what is left out.
+// noValue stands for AWS::NoValue.
 type noValue struct{}
 
-// value is what a stack has in the place of v. Names of resources and their attributes
-// stand for themselves.
+// value evaluates a value of the template. Names of resources and their attributes stay as
+// they are.
 func (d deployment) value(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -64,7 +64,7 @@ func (d deployment) value(v any) any {
 	return v
 }
 
-// call tells whether a mapping is the call of a function.
+// call reports whether a mapping is a call of an intrinsic function.
 func call(v map[string]any) (name string, arg any, ok bool) {
 	for name, arg = range v {
 		_, isText := arg.(string)
@@ -136,7 +136,7 @@ func (d deployment) sub(arg any) string {
 	})
 }
 
-// there are the resources of a type that a stack has, by name.
+// there returns the resources of a type in the stack, by name.
 func (d deployment) there(kind string) map[string]resource {
 	all := map[string]resource{}
 	for name, r := range d.Resources {
@@ -147,7 +147,7 @@ func (d deployment) there(kind string) map[string]resource {
 	return all
 }
 
-// functions are the functions of a stack, by name, with what they have in common.
+// functions returns the functions of a stack by name, merged with the globals.
 func (d deployment) functions() map[string]map[string]any {
 	all := map[string]map[string]any{}
 	for name, r := range d.there("AWS::Serverless::Function") {
@@ -167,7 +167,7 @@ func variablesOf(properties map[string]any) map[string]any {
 	return variables
 }
 
-// TestDeployments: what is made of a template is what CloudFormation would make of it.
+// TestDeployments: this evaluation of templates gives the same values as CloudFormation.
 func TestDeployments(t *testing.T) {
 	for database, want := range map[string]string{
 		"hosted_sql": "Api.ApiEndpoint  WorkerFunction",
@@ -192,7 +192,7 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
-// refusals are what the stack's rules say to its parameters.
+// refusals returns the errors of the stack's rules for its parameters.
 func (d deployment) refusals() (all []string) {
 	for _, r := range d.Rules {
 		rule := r.(map[string]any)
@@ -208,7 +208,7 @@ func (d deployment) refusals() (all []string) {
 	return all
 }
 
-// TestParametersThatCannotBe: what would only show later is refused before anything is made.
+// TestParametersThatCannotBe: the rules refuse invalid parameters before any resource is made.
 func TestParametersThatCannotBe(t *testing.T) {
 	for _, tt := range []struct {
 		region, name string
@@ -232,7 +232,7 @@ func TestParametersThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestRegions: a region without a layer of its own is one that the rule knows.
+// TestRegions: the rule knows each region without its own layer.
 func TestRegions(t *testing.T) {
 	for region, row := range deployed(t, nil).Mappings["Extension"] {
 		given := maps.Clone(deployments["hosted_sql"])

@@ -22,9 +22,9 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-const packaged = "sam/config" // what the functions have beside their code
+const packaged = "sam/config" // packaged next to the functions' code
 
-// mains are the functions that are there, by their names in the template.
+// mains returns the existing functions, by their names in the template.
 func mains(t *testing.T) map[string]string {
 	t.Helper()
 	found, err := filepath.Glob("../functions/*/main.go")
@@ -39,8 +39,8 @@ func mains(t *testing.T) map[string]string {
 	return all
 }
 
-// TestFunctions: the template has the functions that are there, and builds each with its
-// target of make.
+// TestFunctions: the template has the existing functions, and builds each with its make
+// target.
 func TestFunctions(t *testing.T) {
 	functions := deployed(t, nil).functions()
 	if got, want := slices.Sorted(maps.Keys(functions)), slices.Sorted(maps.Keys(mains(t))); !slices.Equal(got, want) {
@@ -66,8 +66,9 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestFunctionsBuild does what "sam build" does. What comes out is a program for Lambda,
-// and beside it the configuration. In a hurry one is built: make has one recipe for all.
+// TestFunctionsBuild does the steps of "sam build". The result is a program for Lambda with
+// the configuration next to it. A short run builds one function, since make has one recipe for
+// all.
 func TestFunctionsBuild(t *testing.T) {
 	for name, main := range mains(t) {
 		if testing.Short() && main != "cron" {
@@ -119,8 +120,8 @@ func checkBootstrap(t *testing.T, path, main string) {
 	}
 }
 
-// TestFunctionConfig: the configuration is valid, without a warning, with the variables
-// that a stack gives its functions, and on a database that functions have.
+// TestFunctionConfig: with the variables of a stack's functions, the configuration is valid
+// and has no warning. Its database is one that functions support.
 func TestFunctionConfig(t *testing.T) {
 	for database, parameters := range deployments {
 		t.Run(database, func(t *testing.T) {
@@ -141,7 +142,7 @@ func TestFunctionConfig(t *testing.T) {
 	}
 }
 
-// functionConfig is what a function with these variables reads.
+// functionConfig returns the configuration of a function with these variables.
 func functionConfig(t *testing.T, variables map[string]any) *config.Config {
 	t.Helper()
 	c, err := loadFunctionConfig(variables, false)
@@ -151,8 +152,8 @@ func functionConfig(t *testing.T, variables map[string]any) *config.Config {
 	return c
 }
 
-// loadFunctionConfig reads the packaged files, either as they are or as a configuration from
-// a URL.
+// loadFunctionConfig reads the packaged files, either as files or as a configuration from a
+// URL.
 func loadFunctionConfig(variables map[string]any, remote bool) (*config.Config, error) {
 	looked := strings.NewReplacer("Api.ApiEndpoint", "https://api.example.com", "PostgreSQL.Outputs.Host", "db.example.com")
 	return config.Load(config.Options{
@@ -174,8 +175,8 @@ func loadFunctionConfig(variables map[string]any, remote bool) (*config.Config, 
 // awsVariables are set by Lambda.
 var awsVariables = []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_LAMBDA_FUNCTION_NAME", "LAMBDA_TASK_ROOT"}
 
-// TestFunctionVariables: each variable that a function gets is read, by the program or by
-// the configuration, and each that is read can be set or is told of.
+// TestFunctionVariables: the program or the configuration reads each variable of a function.
+// Each variable that they read can be set, or is documented.
 func TestFunctionVariables(t *testing.T) {
 	var files strings.Builder
 	names, _ := filepath.Glob(packaged + "/*.yaml")
@@ -204,7 +205,7 @@ func TestFunctionVariables(t *testing.T) {
 	}
 }
 
-// used are the variables that a configuration uses outside of comments.
+// used returns the variables that a configuration uses outside of comments.
 func used(file []byte) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range regexp.MustCompile(`\$\{(\w+)`).FindAllSubmatch(regexp.MustCompile(`(?m)#.*$`).ReplaceAll(file, nil), -1) {
@@ -241,7 +242,7 @@ func TestFunctionConfigFromURL(t *testing.T) {
 	}
 }
 
-// functionVariables are the names of variables in the code of the functions.
+// functionVariables returns the names of variables in the code of the functions.
 func functionVariables(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -261,7 +262,7 @@ func functionVariables(t *testing.T) map[string]bool {
 	return all
 }
 
-// asRouted are the routes of the routers, by function.
+// asRouted returns the routes of the routers, by function.
 func asRouted(t *testing.T) map[string][]string {
 	t.Helper()
 	c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(one)}}, Path: "gateway.yaml"})
@@ -284,14 +285,14 @@ func asRouted(t *testing.T) map[string][]string {
 	return all
 }
 
-// takes tells whether a route of the HTTP API takes all that a route of a router takes.
+// takes reports whether a route of the HTTP API covers a route of a router.
 func takes(api, route string) bool {
 	before, proxy := strings.CutSuffix(api, "{proxy+}")
 	return api == route || proxy && strings.HasPrefix(route, before)
 }
 
-// TestRoutes: every route of the routers is one of the HTTP API's and leads to its
-// function, and the HTTP API has no others.
+// TestRoutes: the HTTP API sends every route of the routers to its function, and has no other
+// routes.
 func TestRoutes(t *testing.T) {
 	d := deployed(t, nil)
 	routed, needed := asRouted(t), map[string]bool{}
@@ -319,8 +320,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// taken is the route of the HTTP API that takes one of a router, if it leads to its
-// function.
+// taken returns the route of the HTTP API that covers a router's route, if it leads to the
+// router's function.
 func taken(t *testing.T, d deployment, function, route string) (key string) {
 	t.Helper()
 	for name, r := range d.there("AWS::ApiGatewayV2::Route") {
@@ -337,9 +338,9 @@ func taken(t *testing.T, d deployment, function, route string) (key string) {
 	return key
 }
 
-// TestTimes: nobody gives up on a function before it is done.
+// TestTimes: each caller of a function waits longer than the function may take.
 func TestTimes(t *testing.T) {
-	const apiWaits = 30 // seconds that an HTTP API waits at most
+	const apiWaits = 30 // longest wait of an HTTP API, in seconds
 	functions := deployed(t, nil).functions()
 	for _, name := range []string{"IntakeFunction", "PullFunction"} {
 		if timeout := functions[name]["Timeout"].(float64); timeout >= apiWaits {
@@ -354,7 +355,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestSchedules: the worker and cron are called each minute, and late calls are none.
+// TestSchedules: worker and cron are called each minute, and a late call is dropped.
 func TestSchedules(t *testing.T) {
 	for name, f := range deployed(t, nil).functions() {
 		events, scheduled := f["Events"].(map[string]any)

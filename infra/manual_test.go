@@ -9,11 +9,11 @@ import (
 
 const metricsChapter = "../cmd/gateway/manual/metrics-and-logs.md"
 
-// told are the metrics in the rows of the chapter's table, with their labels.
+// told matches the metrics in the rows of the chapter's table, with their labels.
 var told = regexp.MustCompile("`([a-z_]+)(?:\\{([a-z,]+)\\})?`")
 
-// TestMetricsAreTold: the chapter on metrics names each metric of the gateway, with all of
-// its labels, and no other metric.
+// TestMetricsAreTold: the chapter on metrics names each metric of the gateway with all of its
+// labels, and no other metric.
 func TestMetricsAreTold(t *testing.T) {
 	_, text, _ := strings.Cut(string(read(t, metricsChapter)), "| Metric |")
 	table, _, _ := strings.Cut(text, "\n\n")
@@ -26,7 +26,7 @@ func TestMetricsAreTold(t *testing.T) {
 				if m[2] != "" || strings.HasSuffix(m[1], "_total") {
 					t.Errorf("%s: there is no metric %s", metricsChapter, m[1])
 				}
-				continue // the value of a label, or a name of something else
+				continue // the value of a label, or another name
 			}
 			named[name] = true
 			for label := range all[name] {
@@ -49,7 +49,7 @@ func TestMetricsAreTold(t *testing.T) {
 	}
 }
 
-// family is the series of a metric that has all of its labels: of a histogram its count.
+// family returns the series of a metric that has all labels: for a histogram its count.
 func (s series) family(name string) string {
 	for _, candidate := range []string{name, name + "_count"} {
 		if s[candidate] != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// read is a file of this folder, or of the module if the name begins with ../.
+// read returns a file of this folder, or of the module if the name begins with ../.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -25,7 +25,7 @@ func read(t *testing.T, name string) []byte {
 	return data
 }
 
-// parse reads a YAML file into what is wanted of it.
+// parse decodes a YAML file.
 func parse(t *testing.T, name string, into any) {
 	t.Helper()
 	if err := yaml.Unmarshal(read(t, name), into); err != nil {
@@ -51,7 +51,7 @@ func rules(t *testing.T) []rule {
 	return file.Groups[0].Rules
 }
 
-// TestRules: each alert asks for what there is, says what to do, and is tested.
+// TestRules: each alert queries existing metrics, says how to react, and has a test.
 func TestRules(t *testing.T) {
 	all, tests := exposed(t), string(read(t, "monitoring/prometheus/rules_test.yaml"))
 	for _, r := range rules(t) {
@@ -73,7 +73,7 @@ func TestRules(t *testing.T) {
 
 var hole = regexp.MustCompile(`\{\{ ?(\S+)[^}]*\}\}`)
 
-// checkTemplates: a text names no label that its query has not kept.
+// checkTemplates: a text uses only labels that its query keeps.
 func checkTemplates(t *testing.T, r rule) {
 	t.Helper()
 	for _, h := range hole.FindAllStringSubmatch(r.Annotations.Summary+r.Annotations.Description, -1) {
@@ -88,8 +88,8 @@ func checkTemplates(t *testing.T, r rule) {
 	}
 }
 
-// TestRulesFire: Prometheus's own tool reads what is for Prometheus, and runs
-// rules_test.yaml.
+// TestRulesFire: promtool accepts the files for Prometheus, and the tests in rules_test.yaml
+// pass.
 func TestRulesFire(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -114,7 +114,7 @@ type panel struct {
 	Targets     []struct{ Expr string }
 }
 
-// TestDashboard: it asks for what there is, and no panel lies on another.
+// TestDashboard: the panels query existing metrics, and no panel overlaps another.
 func TestDashboard(t *testing.T) {
 	var d struct {
 		UID        string
@@ -173,7 +173,7 @@ func checkLayout(t *testing.T, panels []panel) {
 	}
 }
 
-// TestDashboardShowsAll: whatever a gateway measures of itself is on the dashboard.
+// TestDashboardShowsAll: every metric of the gateway is on the dashboard.
 func TestDashboardShowsAll(t *testing.T) {
 	dashboard := string(read(t, "monitoring/grafana/gateway.json"))
 	for name := range exposed(t) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// grants are the actions that somebody here may take, and why.
+// grants are the allowed actions in the templates, with the reasons.
 var grants = map[string]string{
 	"logs:CreateLogStream":           "a copy of a function has a log of its own",
 	"logs:PutLogEvents":              "what it tells",
@@ -25,12 +25,12 @@ var grants = map[string]string{
 	"ec2:UnassignPrivateIpAddresses": "Lambda puts the function into a network",
 }
 
-// everywhere tells why an action is granted on all resources.
+// everywhere has the reasons for actions that are granted on all resources.
 var everywhere = map[string]string{
 	"ec2:": "network interfaces have no names before they are made, and a denial beside it keeps the function's code out",
 }
 
-// A statement of a policy, with what it is about as CloudFormation would fill it in.
+// A statement is a statement of a policy, with evaluated resources.
 type statement struct {
 	effect    string
 	actions   []string
@@ -38,8 +38,7 @@ type statement struct {
 	condition any
 }
 
-// statements are those of all policies in v, whatever they hang on. Who may take a role is
-// looked at elsewhere.
+// statements returns the statements of all policies in v. Other tests check trust policies.
 func statements(v any) (all []statement) {
 	switch v := v.(type) {
 	case []any:
@@ -65,7 +64,7 @@ func statementOf(v map[string]any) statement {
 	return s
 }
 
-// mayOf are the statements of a function: those of its role and of its policies.
+// mayOf returns the statements of a function's role and policies.
 func (d deployment) mayOf(function string) (all []statement) {
 	role := d.Resources[strings.TrimSuffix(fmt.Sprint(d.functions()[function]["Role"]), ".Arn")]
 	properties := d.value(role.Properties).(map[string]any)
@@ -82,10 +81,11 @@ func (d deployment) mayOf(function string) (all []statement) {
 	return all
 }
 
-// fullest is a stack that grants all that one of its kind can.
+// fullest are the parameters with the most grants.
 var fullest = map[string]any{"Database": "rds", "SecretsKeyArn": "the key"}
 
-// TestFunctionsMay: each function may do what it needs, on what it needs it.
+// TestFunctionsMay: each function may do the actions that it needs, on the resources that it
+// needs.
 func TestFunctionsMay(t *testing.T) {
 	d := deployed(t, fullest)
 	const parameters = "arn:AWS::Partition:ssm:AWS::Region:AWS::AccountId:parameter/gateway/*"
@@ -95,7 +95,7 @@ func TestFunctionsMay(t *testing.T) {
 		want := map[string]string{
 			"logs:CreateLogStream": name + "Log.Arn", "logs:PutLogEvents": name + "Log.Arn",
 			"ssm:GetParameter": parameters, "secretsmanager:GetSecretValue": secrets, "kms:Decrypt": "the key",
-			"lambda:InvokeFunction": "WorkerFunction.Arn", // the worker may, too: it wakes its successor
+			"lambda:InvokeFunction": "WorkerFunction.Arn", // the worker may too: it wakes its successor
 		}
 		got := map[string]string{}
 		for _, s := range d.mayOf(function) {
@@ -118,8 +118,8 @@ func TestFunctionsMay(t *testing.T) {
 	}
 }
 
-// TestGrants: each action that anybody may take is on the list above, and on all
-// resources only with a reason, and not without the denial.
+// TestGrants: each granted action is in grants. An action on all resources has a reason and
+// the denial.
 func TestGrants(t *testing.T) {
 	seen := map[string]bool{}
 	for path, tpl := range nestedIn(t, stack) {
@@ -153,14 +153,14 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// deniedToCode tells whether another statement denies to the functions' code what this
-// one allows.
+// deniedToCode reports whether other denies the actions of this statement to the functions'
+// code.
 func (s statement) deniedToCode(other statement) bool {
 	return other.effect == "Deny" && slices.Equal(other.actions, s.actions) && strings.Contains(fmt.Sprint(other.condition), "lambda:SourceFunctionArn")
 }
 
-// TestRolesAreOfServices: only Lambda takes the roles of functions, only RDS that of its
-// proxy.
+// TestRolesAreOfServices: only Lambda can take the roles of functions, and only RDS the role
+// of its proxy.
 func TestRolesAreOfServices(t *testing.T) {
 	want := map[string]string{"ProxyRole": "rds.amazonaws.com"}
 	roles := 0
@@ -185,8 +185,8 @@ func TestRolesAreOfServices(t *testing.T) {
 	}
 }
 
-// TestDoors: the HTTP API may call two functions and is the only one of its kind; a
-// Function URL has both permissions it needs, and neither allows any other call.
+// TestDoors: the HTTP API may call two functions, and no other API may. A Function URL has
+// both permissions that it needs. No permission allows any other call.
 func TestDoors(t *testing.T) {
 	for door, want := range map[string][]string{
 		"http-api": {

@@ -25,11 +25,11 @@ const (
 	starter    = "../cmd/gateway/templates/default.yaml" // /etc/gateway/gateway.yaml of the packages
 )
 
-// runtimeVariables are read by Go's runtime, those of OTEL_ by the SDK for traces, which
-// core/telemetry/traces documents.
+// runtimeVariables are read by Go's runtime. The SDK for traces reads the OTEL_ variables,
+// which core/telemetry/traces documents.
 var runtimeVariables = []string{"GOMEMLIMIT", "GOGC", "GOMAXPROCS"}
 
-// literals are the names of variables among the program's string literals.
+// literals returns the names of variables in the program's string literals.
 var literals = sync.OnceValues(func() (map[string]bool, error) {
 	all := map[string]bool{}
 	for _, name := range runtimeVariables {
@@ -75,7 +75,7 @@ func literalsOf(path string, into map[string]bool) error {
 	return nil
 }
 
-// variables are those that the program reads.
+// variables returns the variables that the program reads.
 func variables(t *testing.T) map[string]bool {
 	t.Helper()
 	all, err := literals()
@@ -85,7 +85,7 @@ func variables(t *testing.T) map[string]bool {
 	return all
 }
 
-// TestVariables: none that is set here is one that nobody reads.
+// TestVariables: the program reads each variable that these files set.
 func TestVariables(t *testing.T) {
 	if !variables(t)["GATEWAY_LOG"] || !variables(t)["OTEL_SERVICE_NAME"] || variables(t)["GATEWAY_NONE"] {
 		t.Fatalf("the program reads %v", variables(t))
@@ -105,7 +105,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestPackage: what the packages install starts once every variable is filled in.
+// TestPackage: the configuration of the packages is valid once every variable has a value.
 func TestPackage(t *testing.T) {
 	offered := offers(t, "systemd/gateway.env.example")
 	fill := func(name string) (string, bool) {
@@ -123,7 +123,8 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// TestUnit asks systemd where it is installed. That the program is not is no news.
+// TestUnit asks systemd-analyze where it is installed. Its error about the missing program is
+// ignored.
 func TestUnit(t *testing.T) {
 	text := read(t, unit)
 	for _, want := range []string{"ExecStart=/usr/bin/gateway start\n", "DynamicUser=yes\n", "StateDirectory=gateway\n", "StartLimitIntervalSec=0\n"} {
@@ -159,8 +160,7 @@ var (
 	prevented = regexp.MustCompile(`(?m)^(?:RestartPrevent|Success)ExitStatus=(?:.*\s)?2(?:\s|$)`)
 )
 
-// restartsPanics tells whether a unit is started again when it ended with Go's status of
-// a panic.
+// restartsPanics reports whether systemd restarts the unit after Go's exit status for a panic.
 func restartsPanics(unit []byte) bool { return restarts.Match(unit) && !prevented.Match(unit) }
 
 var (
@@ -168,11 +168,11 @@ var (
 	pinned = regexp.MustCompile(`:[\w.-]+@sha256:[0-9a-f]{64}$`)
 )
 
-// TestPinned: an image is one digest with its tag before it, an action is one commit with its
-// version behind it, and Dependabot follows both.
+// TestPinned: each image has a tag and a digest, each action has a commit and its version, and
+// Dependabot updates both.
 func TestPinned(t *testing.T) {
 	files, _ := filepath.Glob("compose/compose*.yaml")
-	stages := map[string]bool{"gateway:devel": true} // what is built here
+	stages := map[string]bool{"gateway:devel": true} // images that are built here
 	for _, m := range regexp.MustCompile(`AS (\w+)`).FindAllSubmatch(read(t, dockerfile), -1) {
 		stages[string(m[1])] = true
 	}
@@ -213,8 +213,8 @@ func TestPinned(t *testing.T) {
 // inOneHost are the files whose databases are containers of the same host.
 var inOneHost = []string{"../infra/compose/compose.postgres.yaml", "../infra/compose/compose.mysql.yaml"}
 
-// TestExamplesVerifyDatabases: a reader who copies an example for a database on another
-// machine gets a connection that verifies the server.
+// TestExamplesVerifyDatabases: in the examples, a connection to a database on another machine
+// verifies the server.
 func TestExamplesVerifyDatabases(t *testing.T) {
 	files := []string{"../README.md", "../template.yaml"}
 	for _, pattern := range []string{"../infra/*/*.yaml", "../infra/*/*/*.yaml", "../infra/*/*.example", "../infra/*/*.md", "../cmd/gateway/templates/*", "../cmd/gateway/manual/*.md"} {

@@ -29,7 +29,7 @@ type release struct {
 	} `yaml:"dockers_v2"`
 }
 
-// packed is what an archive has beside a program.
+// packed is a file in an archive besides the program.
 type packed struct {
 	Src  string
 	Info struct{ Owner, Group, Mtime string }
@@ -41,7 +41,7 @@ type build struct {
 	Goos, Goarch              []string
 }
 
-// TestReleaseIsMakeBuild: what is released is what "make build" and "make functions" build.
+// TestReleaseIsMakeBuild: a release is built like "make build" and "make functions".
 func TestReleaseIsMakeBuild(t *testing.T) {
 	var r release
 	parse(t, "../.goreleaser.yaml", &r)
@@ -63,13 +63,13 @@ func TestReleaseIsMakeBuild(t *testing.T) {
 	}
 }
 
-// makeTags is the value of a variable of make.
+// makeTags returns the value of a variable of make.
 func makeTags(makefile, name string) string {
 	m := regexp.MustCompile(`(?m)^` + name + ` +:= (.*)$`).FindStringSubmatch(makefile)
 	return append(m, "", "")[1]
 }
 
-// check holds how something is released against how make builds it.
+// check compares a build of the release with the build of make.
 func (b build) check(t *testing.T, makefile, tags string, ldflags *regexp.Regexp) {
 	t.Helper()
 	if strings.Join(b.Tags, " ") != tags {
@@ -86,8 +86,8 @@ func (b build) check(t *testing.T, makefile, tags string, ldflags *regexp.Regexp
 	}
 }
 
-// TestReleaseKeepsApart: packages and the image hold the gateway alone, and each archive
-// of a function that function.
+// TestReleaseKeepsApart: packages and the image contain only the gateway, and each archive of
+// a function only that function.
 func TestReleaseKeepsApart(t *testing.T) {
 	var r release
 	parse(t, "../.goreleaser.yaml", &r)
@@ -105,7 +105,8 @@ func TestReleaseKeepsApart(t *testing.T) {
 	}
 }
 
-// TestReleaseIsOfNoMachine: archives of one commit are the same, whoever makes them and when.
+// TestReleaseIsOfNoMachine: archives of one commit are the same on every machine and at every
+// time.
 func TestReleaseIsOfNoMachine(t *testing.T) {
 	var r release
 	parse(t, "../.goreleaser.yaml", &r)
@@ -116,7 +117,7 @@ func TestReleaseIsOfNoMachine(t *testing.T) {
 	}
 }
 
-// TestReleaseHasItsFiles: all it is made of is there, or is made by a target before it.
+// TestReleaseHasItsFiles: each file of a release exists, or an earlier make target makes it.
 func TestReleaseHasItsFiles(t *testing.T) {
 	var r release
 	parse(t, "../.goreleaser.yaml", &r)
@@ -131,7 +132,7 @@ func TestReleaseHasItsFiles(t *testing.T) {
 	}
 	var names []string
 	for _, a := range r.Archives {
-		if a.ID == "gateway" { // the others hold a function and nothing else
+		if a.ID == "gateway" { // the others hold only a function
 			for _, f := range a.Files {
 				names = append(names, f.Src)
 			}
@@ -160,7 +161,7 @@ func TestReleaseHasItsFiles(t *testing.T) {
 	}
 }
 
-// TestUnitOfThePackage: the unit starts what the package installs, where it looks for it.
+// TestUnitOfThePackage: the package installs the files of the unit at the paths in the unit.
 func TestUnitOfThePackage(t *testing.T) {
 	text := string(read(t, "../.goreleaser.yaml"))
 	for _, path := range []string{"/etc/gateway/gateway.yaml", "/etc/gateway/gateway.env"} {
@@ -170,7 +171,7 @@ func TestUnitOfThePackage(t *testing.T) {
 	}
 }
 
-// TestTargets: the workflows ask make for what it has, and run what is there.
+// TestTargets: the make targets and files in the workflows exist.
 func TestTargets(t *testing.T) {
 	makefile := string(read(t, "../Makefile"))
 	for _, file := range []string{"../.github/workflows/ci.yml", "../.github/workflows/release.yml", dockerfile} {

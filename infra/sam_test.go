@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestLint asks cfn-lint, where it is installed: it knows each property of each resource.
+// TestLint runs cfn-lint where it is installed. It knows each property of each resource.
 func TestLint(t *testing.T) {
 	lint, err := exec.LookPath("cfn-lint")
 	if err != nil || exec.CommandContext(t.Context(), lint, "--version").Run() != nil {
@@ -28,8 +28,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestTranslator asks SAM's translator, where it is installed, for the stack that is made
-// of the template.
+// TestTranslator runs SAM's translator where it is installed, and checks the resulting stack.
 func TestTranslator(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "python3", "test/sam/expand.py", stack).Output()
 	if err != nil {
@@ -63,7 +62,7 @@ func TestTranslator(t *testing.T) {
 	}
 	want := map[string]int{
 		"AWS::Lambda::Function": 4, "AWS::Scheduler::Schedule": 2, "AWS::Lambda::EventInvokeConfig": 2,
-		"AWS::IAM::Role": 6, // two of them are the schedules'
+		"AWS::IAM::Role": 6, // two of them belong to the schedules
 	}
 	for kind, n := range want {
 		if count[kind] != n {
@@ -72,8 +71,8 @@ func TestTranslator(t *testing.T) {
 	}
 }
 
-// TestAlarmsRead: the lines that alarms count are lines that the program writes, and all
-// of those that tell of a death.
+// TestAlarmsRead: the program writes the lines that alarms count, and alarms count all lines
+// about dead jobs and runs.
 func TestAlarmsRead(t *testing.T) {
 	source := string(read(t, "../core/telemetry/observe.go"))
 	patterns := ""
@@ -96,8 +95,8 @@ func TestAlarmsRead(t *testing.T) {
 	}
 }
 
-// fakeAWS stands for the AWS command line. It keeps what is put, one file each, answers
-// whether it is there, and writes down how it was called.
+// fakeAWS plays the AWS command line. It stores each parameter in a file, reports whether a
+// parameter exists, and records its calls.
 const fakeAWS = `#!/bin/sh
 echo "$@" >>"$FAKE/calls"
 case $2 in
@@ -126,7 +125,7 @@ func secrets(t *testing.T, input string, args ...string) (store string, run func
 	}
 }
 
-// put is what was stored under a name.
+// put returns the value stored under a name.
 func put(t *testing.T, store, name string) (value string) {
 	t.Helper()
 	var p struct {
@@ -142,7 +141,7 @@ func put(t *testing.T, store, name string) (value string) {
 	return p.Value
 }
 
-// TestSecretsMadeUp: what can be made up is, once, and is as long as it should be.
+// TestSecretsMadeUp: set makes random secrets once, with the required length.
 func TestSecretsMadeUp(t *testing.T) {
 	store, set := secrets(t, "", "set")
 	if out, err := set(); err != nil {
@@ -165,7 +164,7 @@ func TestSecretsMadeUp(t *testing.T) {
 	}
 }
 
-// TestSecretsGiven: a value is stored as it is given, and a command gets what is stored.
+// TestSecretsGiven: a given value is stored unchanged, and a command gets the stored values.
 func TestSecretsGiven(t *testing.T) {
 	const value = `a "quoted\ $secret`
 	store, set := secrets(t, value+"\n", "set", "D1_TOKEN")

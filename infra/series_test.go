@@ -19,11 +19,11 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// series are all that a gateway exposes: by name, then by label, the values that were
-// seen. Labels that hold what is configured have the values "mine" and "other".
+// series are the metrics of a gateway: by name and label, the seen values. Labels for
+// configured names have the values "mine" and "other".
 type series map[string]map[string][]string
 
-// configured are labels whose values are the user's.
+// configured are labels with values of the user.
 var configured = []string{"source", "handler", "queue", "workflow", "step", "target", "version", "revision", "goversion"}
 
 var (
@@ -31,7 +31,7 @@ var (
 	label  = regexp.MustCompile(`(\w+)="([^"]*)"`)
 )
 
-// one is a configuration with one of everything.
+// one is a configuration with one consumer of each kind.
 const one = `
 sources: {mine: {type: event}}
 handlers: {mine: {source: mine, url: "https://example.com"}}
@@ -40,7 +40,7 @@ alerts: {url: "https://example.com", on: [dlq], type: slack}
 workflows: {mine: {source: mine, steps: [{name: mine, url: "https://example.com"}]}}
 `
 
-// exposed asks a gateway that has one of everything.
+// exposed returns the metrics of a gateway with this configuration.
 func exposed(t *testing.T) series {
 	t.Helper()
 	c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(one)}}, Path: "gateway.yaml"})
@@ -66,7 +66,7 @@ func exposed(t *testing.T) series {
 	return all
 }
 
-// empty is a store without anything in it.
+// empty returns an empty store.
 func empty(t *testing.T) core.Store {
 	t.Helper()
 	conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
@@ -83,7 +83,7 @@ func empty(t *testing.T) core.Store {
 
 func (s series) add(name string, labels [][]string) {
 	if s[name] == nil {
-		s[name] = map[string][]string{"job": nil, "instance": nil} // Prometheus's own
+		s[name] = map[string][]string{"job": nil, "instance": nil} // added by Prometheus
 	}
 	for _, l := range labels {
 		s[name][l[1]] = append(s[name][l[1]], l[2])
@@ -97,7 +97,7 @@ var (
 	grouping = regexp.MustCompile(`\b(?:by|without|on|ignoring) \(([^)]*)\)`)
 )
 
-// faults holds a query against what there is.
+// faults returns the mistakes in a query: metrics and labels that do not exist.
 func (s series) faults(query string) (all []string) {
 	query = variable.ReplaceAllString(query, `""`)
 	known := map[string]bool{"le": true}
@@ -122,8 +122,8 @@ func (s series) faults(query string) (all []string) {
 	return all
 }
 
-// mismatches holds what stands in braces against the labels of a metric, and against
-// their values where the program fixes those.
+// mismatches checks label matchers against the labels of a metric, and against their values if
+// the program fixes them.
 func (s series) mismatches(metric, matchers string) (all []string) {
 	for _, m := range matcher.FindAllStringSubmatch(matchers, -1) {
 		values, ok := s[metric][m[1]]
@@ -143,7 +143,7 @@ func (s series) mismatches(metric, matchers string) (all []string) {
 	return all
 }
 
-// check reports what is wrong with a query.
+// check reports the mistakes in a query.
 func (s series) check(t *testing.T, query string) {
 	t.Helper()
 	for _, fault := range s.faults(query) {
@@ -151,7 +151,7 @@ func (s series) check(t *testing.T, query string) {
 	}
 }
 
-// TestFaults: the checks above see what is wrong.
+// TestFaults: faults finds each kind of mistake.
 func TestFaults(t *testing.T) {
 	all := exposed(t)
 	for query, want := range map[string]string{

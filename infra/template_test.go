@@ -15,7 +15,7 @@ import (
 
 const stack = "../template.yaml"
 
-// nestedIn are the templates of a stack and of those that it holds, by their paths.
+// nestedIn returns the templates of a stack and of its nested stacks, by their paths.
 func nestedIn(t *testing.T, name string) map[string]*template {
 	t.Helper()
 	all := map[string]*template{name: load(t, name)}
@@ -28,8 +28,8 @@ func nestedIn(t *testing.T, name string) map[string]*template {
 	return all
 }
 
-// A template of CloudFormation. What stands behind a tag is a mapping, as it would be
-// without: !Ref x is {Ref: x}, !GetAtt a.b is {Fn::GetAtt: [a, b]}.
+// A template is a CloudFormation template. A tag is decoded as its long form: !Ref x is {Ref:
+// x}, and !GetAtt a.b is {Fn::GetAtt: [a, b]}.
 type template struct {
 	path       string
 	Metadata   map[string]any
@@ -81,7 +81,7 @@ func readTemplate(text []byte) (*template, error) {
 	if err := doc.Decode(&whole); err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(whole) // whose names are as they are spelt
+	data, err := json.Marshal(whole) // JSON keeps the spelling of names
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +89,15 @@ func readTemplate(text []byte) (*template, error) {
 	return tpl, json.Unmarshal(data, tpl)
 }
 
-// short are the tags, and what they are short for.
+// short maps each tag to its long form.
 var short = map[string]string{
 	"!Ref": "Ref", "!Condition": "Condition", "!GetAtt": "Fn::GetAtt", "!Sub": "Fn::Sub", "!If": "Fn::If", "!Join": "Fn::Join",
 	"!Split": "Fn::Split", "!Select": "Fn::Select", "!FindInMap": "Fn::FindInMap", "!Equals": "Fn::Equals", "!Not": "Fn::Not",
 	"!And": "Fn::And", "!Or": "Fn::Or", "!Contains": "Fn::Contains", "!Cidr": "Fn::Cidr", "!GetAZs": "Fn::GetAZs",
 }
 
-// plain spells tags out. CloudFormation knows no aliases, so there must not be any.
+// plain replaces tags by their long form. It refuses aliases, which CloudFormation does not
+// support.
 func plain(n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		return fmt.Errorf("line %d: CloudFormation takes no anchors and aliases", n.Line)
@@ -128,7 +129,7 @@ func plain(n *yaml.Node) error {
 // pseudo are the parameters that every stack has.
 var pseudo = []string{"AWS::AccountId", "AWS::NoValue", "AWS::Partition", "AWS::Region", "AWS::StackId", "AWS::StackName"}
 
-// attributes are those that are asked for here, of each type.
+// attributes are the known attributes of each type.
 var attributes = map[string][]string{
 	"AWS::Serverless::Function": {"Arn"},
 	"AWS::IAM::Role":            {"Arn"},
@@ -142,12 +143,12 @@ var attributes = map[string][]string{
 	"AWS::RDS::DBInstance":      {"Endpoint.Address"},
 }
 
-// A walker goes through a template and notes what is wrong, and what was used.
+// A walker checks a template. It records faults and used names.
 type walker struct {
 	*template
 	nested map[string]*template // by the name of their resource
 	used   map[string]bool
-	needs  map[string][]string // of each resource, what must be made before
+	needs  map[string][]string // for each resource, the resources that must exist before it
 	faults []string
 }
 
@@ -164,7 +165,7 @@ func walk(tpl *template, nested map[string]*template) *walker {
 		for _, other := range list(r.DependsOn) {
 			w.reference(at, fmt.Sprint(other), w.holding(at, r.Condition, nil))
 		}
-		w.used[name] = true // what is made needs no other reason
+		w.used[name] = true // a resource needs no other use
 	}
 	for name, o := range tpl.Outputs {
 		w.value("Outputs."+name, o.Value, w.holding("Outputs."+name, o.Condition, nil))
@@ -175,11 +176,11 @@ func walk(tpl *template, nested map[string]*template) *walker {
 	return w
 }
 
-// circles are resources that would have to be made before themselves.
+// circles finds resources that depend on themselves.
 func (w *walker) circles() {
 	for name, r := range w.Resources {
 		if r.Type == "AWS::Serverless::Function" {
-			w.needs[name] = append(w.needs[name], w.needs[""]...) // what all functions have in common
+			w.needs[name] = append(w.needs[name], w.needs[""]...) // dependencies in the globals of all functions
 		}
 	}
 	for name := range w.Resources {
@@ -197,7 +198,7 @@ func (w *walker) circles() {
 	}
 }
 
-// resourceOf is the resource that a place belongs to, "" if it is none.
+// resourceOf returns the name of the resource at a place, or "".
 func resourceOf(at string) string {
 	name, ok := strings.CutPrefix(at, "Resources.")
 	if !ok {
@@ -232,7 +233,8 @@ func (w *walker) unused() {
 	}
 }
 
-// holding are the conditions that hold where one more does, and what it is made of.
+// holding returns the conditions that hold if condition holds too, with the parts of
+// condition.
 func (w *walker) holding(at, condition string, before []string) []string {
 	if condition == "" {
 		return before
@@ -249,7 +251,7 @@ func (w *walker) holding(at, condition string, before []string) []string {
 	return all
 }
 
-// failing are the conditions that hold where one does not.
+// failing returns the conditions that hold if condition does not.
 func (w *walker) failing(condition string, before []string) []string {
 	all := slices.Clone(before)
 	for name, c := range w.Conditions {
@@ -260,7 +262,7 @@ func (w *walker) failing(condition string, before []string) []string {
 	return all
 }
 
-// conditions are those that one is made of by a function.
+// conditions returns the conditions in the arguments of a function.
 func conditions(c any, function string) (names []string) {
 	m, _ := c.(map[string]any)
 	parts, _ := m[function].([]any)
@@ -272,7 +274,7 @@ func conditions(c any, function string) (names []string) {
 	return names
 }
 
-// value looks at a value where some conditions hold.
+// value checks a value under conditions that hold.
 func (w *walker) value(at string, v any, holds []string) {
 	switch v := v.(type) {
 	case []any:
@@ -288,13 +290,13 @@ func (w *walker) value(at string, v any, holds []string) {
 	}
 }
 
-// function looks at a call of one. It is false for those that only hold values.
+// function checks a call of an intrinsic function. It returns false if name is not one.
 func (w *walker) function(at, name string, arg any, holds []string) bool {
 	switch name {
 	case "Ref":
 		w.reference(at, arg.(string), holds)
 	case "Condition":
-		condition, ok := arg.(string) // a policy has its own
+		condition, ok := arg.(string) // a policy has its own Condition
 		if ok {
 			w.holding(at, condition, nil)
 		}
@@ -355,7 +357,8 @@ func (w *walker) find(at string, arg []any) {
 	}
 }
 
-// reference is to a parameter, or to a resource that must be there where it is named.
+// reference checks a reference to a parameter, or to a resource that must exist under these
+// conditions.
 func (w *walker) reference(at, name string, holds []string) {
 	w.used[name] = true
 	_, isParameter := w.Parameters[name]
@@ -386,7 +389,7 @@ func (w *walker) attribute(at, of, attribute string, holds []string) {
 	}
 }
 
-// checkNested: a stack gives those within what they ask for.
+// checkNested: a stack gives its nested stacks the parameters that they need.
 func (w *walker) checkNested() {
 	for name, inner := range w.nested {
 		given, _ := w.Resources[name].Properties["Parameters"].(map[string]any)
@@ -403,8 +406,8 @@ func (w *walker) checkNested() {
 	}
 }
 
-// TestTemplates: whatever a template names is there, under the conditions it is named
-// under, and whatever it declares is used.
+// TestTemplates: each name in a template exists under the conditions of its use, and each
+// declared name is used.
 func TestTemplates(t *testing.T) {
 	all := nestedIn(t, stack)
 	if len(all) != 4 {
@@ -425,7 +428,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestParameters: whoever deploys is told of each parameter, in its place.
+// TestParameters: the form of a deployment describes each parameter, in one group.
 func TestParameters(t *testing.T) {
 	tpl := load(t, stack)
 	shown, _ := json.Marshal(tpl.Metadata["AWS::CloudFormation::Interface"])
@@ -442,7 +445,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// TestTemplateFaults: the check above sees what is wrong.
+// TestTemplateFaults: the walker finds each kind of fault.
 func TestTemplateFaults(t *testing.T) {
 	const conditional = "{Conditions: {C: !Equals [1, 1], D: !And [!Condition C, !Equals [1, 1]], E: !Not [!Condition C]}, " +
 		"Resources: {D: {Type: T, Condition: D}, E: {Type: T, Condition: E}, A: {Type: T, Condition: C}, B: "

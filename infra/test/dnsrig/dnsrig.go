@@ -1,9 +1,9 @@
-// Package dnsrig is a DNS server for tests that may lie: it can answer the same
-// question differently each time, and name any address. It speaks as much of RFC
-// 1035 as a stub resolver asks for, over UDP. It imports nothing of this module.
+// Package dnsrig is a DNS server for tests that can lie: it can answer the same question
+// differently each time, and return any address. It supports the part of RFC 1035 that a stub
+// resolver needs, over UDP. It imports nothing of this module.
 //
-// The idea to know: a [Zone] is a function of the name and of how often it was
-// asked, so that a rebinding attack is one line. Every answer has a TTL of 0.
+// The idea to know: a [Zone] is a function of the name and of the number of the question, so
+// that a rebinding attack is one line. Every answer has a TTL of 0.
 package dnsrig
 
 import (
@@ -23,12 +23,11 @@ const (
 	AAAA  uint16 = 28
 )
 
-// A Zone says what a name (in lower case, without the dot at its end) stands for:
-// IPv4 and IPv6 addresses in their usual form, or another name, which is then an
-// alias of the same zone and must not lead back. A mapped address such as
-// ::ffff:127.0.0.1 is told to who asks for AAAA. n is how often this question was
-// asked, counted from 1 for each name and type. Nothing at all means that there is
-// no such name.
+// A Zone returns the addresses of a name: IPv4 and IPv6 addresses in their usual form. It may
+// also return another name, which is then an alias in the same zone; aliases must not form a
+// circle. The name is in lower case, without the final dot. A mapped address such as
+// ::ffff:127.0.0.1 is in the answers of type AAAA. n counts the questions of each name and
+// type, from 1. An empty result means that the name does not exist.
 type Zone func(name string, n int) []string
 
 // A Server answers for a zone.
@@ -45,8 +44,7 @@ type question struct {
 	kind uint16
 }
 
-// New starts a server on a free port of 127.0.0.1 that is closed at the end of the
-// test.
+// New starts a server on a free port of 127.0.0.1. It is closed at the end of the test.
 func New(t testing.TB, zone Zone) *Server {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -56,7 +54,7 @@ func New(t testing.TB, zone Zone) *Server {
 	return Serve(t, conn, zone)
 }
 
-// Serve is New on a socket that is there already, and closes it too.
+// Serve is New on an existing socket. It closes the socket at the end of the test.
 func Serve(t testing.TB, conn net.PacketConn, zone Zone) *Server {
 	s := &Server{conn: conn, zone: zone, asked: map[question]int{}}
 	done := make(chan struct{})
@@ -68,14 +66,14 @@ func Serve(t testing.TB, conn net.PacketConn, zone Zone) *Server {
 	return s
 }
 
-// Resolver asks this server and nobody else.
+// Resolver returns a resolver that asks only this server.
 func (s *Server) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", s.conn.LocalAddr().String())
 	}}
 }
 
-// Asked is how many questions of a type there were about a name.
+// Asked returns the number of questions of a type about a name.
 func (s *Server) Asked(name string, kind uint16) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +98,7 @@ const (
 	noSuchName = 3
 )
 
-// reply makes the answer to a message with one question; nil if it has none.
+// reply returns the answer to a message with one question, or nil for another message.
 func (s *Server) reply(message []byte) []byte {
 	q, end := parse(message)
 	if end == 0 {
@@ -111,7 +109,7 @@ func (s *Server) reply(message []byte) []byte {
 	n := s.asked[q]
 	s.mu.Unlock()
 	reply := append([]byte(nil), message[:end]...)
-	reply[2], reply[3] = 0x81, 0x80 // an answer to what wanted recursion
+	reply[2], reply[3] = 0x81, 0x80 // a response, recursion desired and available
 	clear(reply[6:headerSize])
 	values := s.zone(q.name, n)
 	if len(values) == 0 {
@@ -120,7 +118,7 @@ func (s *Server) reply(message []byte) []byte {
 	return s.records(reply, q, values, n)
 }
 
-// records appends what a name stands for, and what its aliases stand for.
+// records appends the records of a name and of its aliases.
 func (s *Server) records(reply []byte, q question, values []string, n int) []byte {
 	for _, value := range values {
 		a, err := netip.ParseAddr(value)
@@ -136,15 +134,15 @@ func (s *Server) records(reply []byte, q question, values []string, n int) []byt
 }
 
 func record(reply []byte, name string, kind uint16, data []byte) []byte {
-	reply[7]++ // answers; there are never many
+	reply[7]++ // number of answers; it is always small
 	reply = append(reply, wire(name)...)
 	reply = binary.BigEndian.AppendUint16(reply, kind)
-	reply = append(reply, 0, 1, 0, 0, 0, 0) // of the internet, TTL 0
+	reply = append(reply, 0, 1, 0, 0, 0, 0) // class IN, TTL 0
 	reply = binary.BigEndian.AppendUint16(reply, uint16(len(data)))
 	return append(reply, data...)
 }
 
-// wire is a name in its labels.
+// wire returns a name in the form of the protocol.
 func wire(name string) []byte {
 	var b []byte
 	for label := range strings.SplitSeq(name, ".") {
@@ -153,7 +151,7 @@ func wire(name string) []byte {
 	return append(b, 0)
 }
 
-// parse reads the question and where it ends; 0 if there is none to be read.
+// parse returns the question and its end; 0 if it cannot be read.
 func parse(message []byte) (q question, end int) {
 	if len(message) < headerSize || binary.BigEndian.Uint16(message[4:]) != 1 {
 		return q, 0

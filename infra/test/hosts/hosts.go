@@ -1,13 +1,13 @@
-// Package hosts lists what somebody may write as the host of a url to make a server
-// call itself, its neighbours or its cloud. It imports nothing.
+// Package hosts lists hosts with which a URL could make a server call itself, its neighbours
+// or its cloud. It imports nothing.
 //
-// The idea to know: one list is tried at every way out, in the package that guards
-// them and through the whole program.
+// The idea to know: tests try one list with each kind of outgoing request, in the package that
+// guards them and through the whole program.
 package hosts
 
-// Bad are hosts, as they stand between "http://" and a port, that lead to nothing
-// public: by their address, by how parsers or resolvers misread them, or because
-// they are no hosts at all. Names among them are of the machine itself.
+// Bad are hosts, as they stand between "http://" and a port, that lead to no public server.
+// Some are private addresses, some are misread by parsers or resolvers, and some are not valid
+// hosts. Names in the list lead to the machine itself.
 var Bad = []string{
 	// The ranges of IPv4.
 	"0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.254", "100.64.0.1", "100.100.100.200", "100.127.255.254",

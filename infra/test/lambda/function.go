@@ -10,27 +10,28 @@ import (
 	"time"
 )
 
-// Options are how a function is deployed.
+// Options describe a function.
 type Options struct {
 	Name      string
 	Bootstrap string   // path of the program
-	Root      string   // its folder, LAMBDA_TASK_ROOT; default: the program's
-	Env       []string // beside what Lambda sets; nothing is inherited
-	Memory    int      // in MiB, for it to know; default 256
+	Root      string   // LAMBDA_TASK_ROOT; default: the folder of the program
+	Env       []string // besides Lambda's own variables; nothing is inherited
+	Memory    int      // in MiB, in an environment variable only; default 256
 
 	Timeout   time.Duration // of an invocation; default 30 s
-	InitLimit time.Duration // until it first asks for work; default 10 s, as on Lambda
-	MaxCopies int           // at once; default 10
-	// Concurrency is how many invocations a copy may have at once; default 1. With more
-	// than one it is never frozen, as on Managed Instances.
+	InitLimit time.Duration // until the copy first asks for work; default 10 s, as on Lambda
+	MaxCopies int           // concurrent copies; default 10
+	// Concurrency is the largest number of concurrent invocations of a copy; default 1. With
+	// more than one the copy is never frozen, as on Managed Instances.
 	Concurrency int
-	// Awake leaves copies running between invocations, for a test to see what they do
-	// then. On Lambda they are frozen.
+	// Awake leaves copies running between invocations, so that a test can see their activity.
+	// On Lambda they are frozen.
 	Awake bool
 
-	// Of invocations that nobody waits for: how often a failed one is tried again, default
-	// 2, negative for never; after how long, default a minute, and longer by as much each
-	// time; how long one that finds no copy free is kept, default 6 hours.
+	// For asynchronous invocations. Retries is the number of retries of a failed invocation,
+	// default 2, negative for none. RetryAfter is the first pause, default one minute; each
+	// later pause is longer by the same time. MaxAge bounds the wait for a free copy, default
+	// 6 hours.
 	Retries    int
 	RetryAfter time.Duration
 	MaxAge     time.Duration
@@ -50,8 +51,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Function is a program that is deployed, and its copies. Its methods are safe for
-// concurrent use.
+// A Function is a deployed program with its copies. Its methods are safe for concurrent use.
 type Function struct {
 	Options
 	service *Service
@@ -62,23 +62,23 @@ type Function struct {
 	log     bytes.Buffer
 }
 
-// Result.Error of what Lambda itself had to say.
+// Values of Result.Error that Lambda itself sets.
 const (
-	Throttled = "TooManyRequestsException" // every copy was busy and there may be no more
+	Throttled = "TooManyRequestsException" // every copy was busy, and MaxCopies was reached
 	TimedOut  = "Sandbox.Timedout"
 	Exited    = "Runtime.ExitError"
 	TooLarge  = "Function.ResponseSizeTooLarge"
 )
 
-// A Result is what one invocation came to.
+// A Result is the result of one invocation.
 type Result struct {
 	Payload []byte
-	Error   string // empty if it went well, else a type: Lambda's or the function's
-	Copy    int    // that ran it, 0 if none did
+	Error   string // empty for a success, otherwise the type of the error: Lambda's or the function's
+	Copy    int    // number of the copy that ran it, 0 if none did
 
-	Cold bool          // the copy was started for it
-	Init time.Duration // of a cold one: from its start until it asked for work
-	Took time.Duration // from being handed to the copy until its answer
+	Cold bool          // the copy was started for this invocation
+	Init time.Duration // of a cold start: time until the copy asked for work
+	Took time.Duration // time from handing the event to the copy until its answer
 }
 
 // Invoke runs one event, a JSON value, and waits for the result.
@@ -109,8 +109,8 @@ func (f *Function) invoke(payload []byte) Result {
 	return r
 }
 
-// reserve finds a copy that is free, the one last used first, or makes a new one. It is
-// nil if there may be no more.
+// reserve returns the free copy that was used last, or a new copy. It returns nil if there may
+// be no more copies.
 func (f *Function) reserve() (c *Copy, cold bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,15 +132,15 @@ func (f *Function) reserve() (c *Copy, cold bool) {
 	return c, true
 }
 
-// drop forgets a copy that has ended.
+// drop removes a copy that has ended.
 func (f *Function) drop(c *Copy) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.copies = slices.DeleteFunc(f.copies, func(other *Copy) bool { return other == c })
 }
 
-// InvokeAsync runs one event when nobody waits: one that fails is tried again, and one
-// for which no copy is free waits until there is one.
+// InvokeAsync runs one event in the background. A failed invocation is retried. An event
+// without a free copy waits for one.
 func (f *Function) InvokeAsync(payload []byte) {
 	f.service.async.Go(func() {
 		began, failures := time.Now(), 0
@@ -180,15 +180,15 @@ func (f *Function) timeout() time.Duration {
 	return f.Timeout
 }
 
-// Copies are those that run, or are about to, oldest first.
+// Copies returns the running and starting copies, oldest first.
 func (f *Function) Copies() []*Copy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.copies)
 }
 
-// Results are those of all invocations so far, in the order in which they ended, those
-// that were throttled and tried again among them.
+// Results returns the results of all invocations so far, in the order of their ends. It
+// includes throttled invocations that were tried again.
 func (f *Function) Results() []Result {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,7 +202,7 @@ func (f *Function) Kill() {
 	}
 }
 
-// Stop ends all copies as Lambda does when they are not needed any more: see [Copy.Stop].
+// Stop ends all copies like Lambda when it does not need them any more: see [Copy.Stop].
 func (f *Function) Stop() {
 	var all sync.WaitGroup
 	for _, c := range f.Copies() {
@@ -211,14 +211,14 @@ func (f *Function) Stop() {
 	all.Wait()
 }
 
-// Log is what the copies have printed.
+// Log returns the output of the copies.
 func (f *Function) Log() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.log.String()
 }
 
-// Write takes what a copy prints.
+// Write appends the output of a copy to the log.
 func (f *Function) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
