@@ -11,29 +11,29 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What Month plays.
+// The times and bounds of Month.
 const (
 	monthDays = 30
-	monthKept = 72 * time.Hour // what purge is to keep
+	monthKept = 72 * time.Hour // the retention of finished rows
 
-	// flatFrom is the day from which on as much goes as comes.
+	// flatFrom is the first day on which as many rows are purged as are stored.
 	flatFrom = 4
 
-	// wobble is how many rows of a table more or less there may be. What is left behind
-	// each day would be more by the end.
+	// wobble is by how many rows a table may grow or shrink. Rows left behind every day would
+	// exceed it within the month.
 	wobble = 10
 )
 
-// Month plays thirty days in the life of a store in which every kind of row comes each
-// day, with a purge every hour of what has been over for 72 hours, and looks each day that
-// no table grows and that nothing goes too early. It sleeps, and so wants a bubble of
-// testing/synctest, by whose clock the store goes. rows counts the rows of each table.
+// Month simulates 30 days of a store. Every kind of row is stored each day, and each hour a purge
+// deletes rows finished for more than 72 h. Each day, Month checks that no table grows and that
+// no row was purged too early. It sleeps, so it must run in a bubble of testing/synctest whose
+// clock the store uses. rows counts the rows of each table.
 func Month(t *testing.T, s core.Store, purge func(), rows func() map[string]int) {
 	r := newRig(t, s, Options{})
 	r.ids = core.NewIDs(core.SystemClock)
 	m := &month{rig: r, over: map[core.ID]time.Time{}}
 	m.wake(0)
-	open := m.put() // nobody ever takes it
+	open := m.put() // never taken
 	low, high := map[string]int{}, map[string]int{}
 	for day := 1; day <= monthDays; day++ {
 		for hour := range 24 {
@@ -59,7 +59,7 @@ func Month(t *testing.T, s core.Store, purge func(), rows func() map[string]int)
 	t.Logf("rows: %v", high)
 }
 
-// bounds widens bounds to the rows of a day.
+// bounds extends the smallest and largest counts of each table by the counts of one day.
 func bounds(low, high, rows map[string]int) {
 	for table, n := range rows {
 		if _, known := high[table]; !known {
@@ -69,21 +69,21 @@ func bounds(low, high, rows map[string]int) {
 	}
 }
 
-// A month under way.
+// A month is a run of Month.
 type month struct {
 	*rig
-	over    map[core.ID]time.Time // events, and since when nothing happens for them
-	last    time.Time             // when the delivery and the key that come again were stored
-	refused int                   // how often they were not, since
+	over    map[core.ID]time.Time // events, with the time since when all their work is finished
+	last    time.Time             // when the repeated delivery id and key were stored last
+	refused int                   // how often they were refused since then
 }
 
-// wake sleeps, and looks at the clock.
+// wake sleeps for d and then sets the rig's time.
 func (m *month) wake(d time.Duration) {
 	time.Sleep(d)
 	m.now = time.Now().UTC().Truncate(time.Millisecond)
 }
 
-// live is what happens in a day.
+// live stores and finishes all rows of a day.
 func (m *month) live(day int) {
 	m.deliver()
 	m.pull()
@@ -97,15 +97,14 @@ func (m *month) live(day int) {
 	m.strays("handler/another")
 }
 
-// ends notes that an event is done with.
+// ends notes that all work of the events is finished now.
 func (m *month) ends(events ...core.ID) {
 	for _, id := range events {
 		m.over[id] = m.now
 	}
 }
 
-// deliver delivers some jobs, of which one is tried twice, and one dies and raises an
-// alert.
+// deliver settles some jobs. One of them is tried twice, and another dies and raises an alert.
 func (m *month) deliver() {
 	m.lane = "handler/daily"
 	for i, status := range []core.Status{core.Completed, core.Completed, core.Retryable, core.Dead} {
@@ -127,7 +126,7 @@ func (m *month) deliver() {
 	}
 }
 
-// alarmed tells the alerts of an arrival.
+// alarmed completes the alert jobs of an arrival.
 func (m *month) alarmed(a core.Arrival) {
 	for _, n := range a.Jobs {
 		m.settle(m.ended(m.brings(n.ID, core.Quota{Lane: n.Lane, N: 1, Hold: hold}).Job, core.Completed))
@@ -143,7 +142,7 @@ func (m *month) pull() {
 	m.ends(jobs[0].EventID)
 }
 
-// flow has a run begin, wait for a callback and end.
+// flow starts a run, which waits for a callback, and ends it with the given status.
 func (m *month) flow(status core.RunStatus) {
 	j := m.entered()
 	t := m.leap(j)
@@ -169,8 +168,8 @@ func (m *month) breaks(lane core.Lane) {
 	m.ends(jobs[0].EventID)
 }
 
-// repeats sends a delivery and a key that were there before: they are so for 72 hours
-// after they were stored, and an hour later they are new.
+// repeats sends a delivery id and a key that were stored before. The store must refuse them for
+// 72 h after they were stored, and take them as new an hour later.
 func (m *month) repeats() {
 	m.lane = "handler/repeats"
 	delivered, keyed := m.delivered("again"), m.keyed("again")
@@ -192,8 +191,8 @@ func (m *month) repeats() {
 	}
 }
 
-// look wants what has been over for less than 72 hours to be there, and the rest, but for
-// what ended within the last hour of that, to be gone.
+// look checks that events finished for less than 72 h are stored, and that events finished for
+// more than 73 h are deleted.
 func (m *month) look() {
 	for _, id := range slices.Sorted(maps.Keys(m.over)) {
 		_, err := m.store.Event(context.Background(), id)
@@ -207,7 +206,7 @@ func (m *month) look() {
 	}
 }
 
-// Rows are how many of each kind a model holds.
+// Rows returns the number of rows of each kind that the model holds.
 func (m *Model) Rows() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

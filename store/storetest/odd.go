@@ -9,7 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// odd holds text to be bytes: two texts are the same if every byte is.
+// odd checks that texts are compared byte by byte.
 var odd = role{name: "Text", checks: []check{
 	{"Delivery ids are told apart by every byte", "", oddDeliveryIDs},
 	{"Keys are told apart by every byte", "", oddKeys},
@@ -24,9 +24,9 @@ var odd = role{name: "Text", checks: []check{
 	{"What an attempt keeps comes back byte for byte", "", oddAttempts},
 }}
 
-// names are texts that some database or encoding takes for one another: under a
-// collation that folds case or accents, under comparison that pads blanks, as a
-// number, as a pattern, as part of a statement or of JSON.
+// names are texts that some database or encoding treats as equal to another of them: a collation
+// that folds case or accents, a comparison that pads blanks, or a reading as a number, as a
+// pattern, or as part of a statement or of JSON.
 var names = []string{
 	"billing", "Billing", "BILLING", "bıllıng", "bİlling",
 	"a", "a ", "a  ", " a", "a\t", "a\n", "a\r\n", "a\u00a0", "a\u200b",
@@ -38,14 +38,15 @@ var names = []string{
 	"[1]", `{"a":1}`, `["a","b"]`,
 }
 
-// long are texts at the bound of what an index takes, that differ at the end.
+// long are texts of 254 and 255 bytes, the longest that an index takes, which differ only at
+// their ends.
 var long = []string{
 	strings.Repeat("x", 255), strings.Repeat("x", 254), strings.Repeat("x", 254) + "X", strings.Repeat("x", 254) + " ",
 	strings.Repeat("😀", 63) + "abc", strings.Repeat("😀", 63) + "abC", strings.Repeat(`"`, 255), strings.Repeat(`\`, 255),
 }
 
-// twiceEach accepts an arrival for each text and then another one for each: the
-// first ones are all stored, and each second one repeats its own first.
+// twiceEach accepts an arrival for each text, and then a second arrival for each. All first
+// arrivals must be stored, and each second one must repeat the first of its text.
 func (r *rig) twiceEach(texts []string, arrive func(text string) core.Arrival) {
 	first := map[string]core.ID{}
 	for _, s := range texts {
@@ -59,7 +60,7 @@ func (r *rig) twiceEach(texts []string, arrive func(text string) core.Arrival) {
 	}
 }
 
-// named are the texts that are not empty, which would mean none.
+// named returns the texts that are not empty. An empty text would mean that there is none.
 func named(lists ...[]string) []string {
 	var out []string
 	for _, l := range lists {
@@ -150,7 +151,8 @@ func oddMarks(r *rig) {
 	r.wantMarks(want...)
 }
 
-// Each schedule is another one than that before, so an earlier mark of it counts.
+// oddSchedules sets marks that go back in time, each of another schedule, so that each replaces
+// the one before.
 func oddSchedules(r *rig) {
 	for i, s := range append(names, long...) {
 		m := r.mark("a", -time.Duration(i)*time.Second)
@@ -160,7 +162,7 @@ func oddSchedules(r *rig) {
 	}
 }
 
-// payloads are bodies as senders write them: UTF-8 without NUL bytes.
+// payloads returns bodies of valid UTF-8 without NUL bytes.
 func payloads() []string {
 	out := []string{
 		"", " ", "\n", "{}", "null", "0", "1.0", "1e400", "-0", "123456789012345678901234567890.10",
@@ -170,7 +172,7 @@ func payloads() []string {
 		"\u00e9 e\u0301 \u212b ß ﬁ", "\ufeff{}", "\u2028\u2029\u0085", "\x01\x02\x1b[31m\x7f", "\u0080\u009f",
 		"😀👩‍💻🏴󠁧󠁢󠁥󠁮󠁧󠁿", "\ue000\ufdd0\ufffe\uffff\U0010ffff", "مرحبا שלום", "trailing blanks   ", "100% _",
 	}
-	var all strings.Builder // every character of the first planes, once
+	var all strings.Builder // every seventh character of the first two planes
 	for c := rune(1); c < 0x20000; c += 7 {
 		if c < 0xd800 || c > 0xdfff {
 			all.WriteRune(c)
@@ -199,7 +201,7 @@ func oddPayloads(r *rig) {
 	}
 }
 
-// oddBinary stores payloads of any bytes beside others, and reads them in every way.
+// oddBinary stores binary payloads next to text payloads, and reads them by each method.
 func oddBinary(r *rig) {
 	every := make([]byte, 256)
 	for i := range every {
@@ -209,7 +211,7 @@ func oddBinary(r *rig) {
 	for _, p := range [][]byte{{0}, {0xff}, []byte("a\x00b"), every, bytes.Repeat(every, 1<<10), []byte("\xe9t\xe9"), []byte("{\"a\": \"\xff\"}")} {
 		a, text := r.arrival(r.lane), r.arrival(r.lane)
 		a.Event.Payload, a.Event.Binary, a.Event.ContentType = p, true, "image/png"
-		text.Event.Payload = []byte("AP8=") // looks encoded and is not
+		text.Event.Payload = []byte("AP8=") // valid base64, but a text
 		r.accepted(a)
 		r.accepted(text)
 		want[a.Event.ID], want[text.Event.ID] = a.Event, text.Event
@@ -225,7 +227,7 @@ func oddBinary(r *rig) {
 	}
 }
 
-// equalBytes compares texts too long to print.
+// equalBytes compares texts that are too long to print in full.
 func (r *rig) equalBytes(what string, got, want []byte) {
 	r.Helper()
 	if !bytes.Equal(got, want) {

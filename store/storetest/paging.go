@@ -11,7 +11,7 @@ import (
 
 const saysPages = "A caller that follows After from page to page sees every event that existed at the first page exactly once, also while events are accepted"
 
-// paging holds listings to their limits, and to their promise while rows come in.
+// paging checks the limits of listings, and that pages stay consistent while rows are added.
 var paging = role{name: "Paging", checks: []check{
 	{saysPages, "events", pageUnderInserts},
 	{saysPages, "jobs", pageJobsUnderInserts},
@@ -24,7 +24,7 @@ var paging = role{name: "Paging", checks: []check{
 	{"More is exact when a filter selects", "", moreFiltered},
 }}
 
-// many accepts n events with a job each, as fast as the store lets it.
+// many accepts n events with one job each, by several callers at once.
 func (r *rig) many(n int) []core.Arrival {
 	r.Helper()
 	arrivals := make([]core.Arrival, n)
@@ -42,7 +42,7 @@ func (r *rig) many(n int) []core.Arrival {
 	return arrivals
 }
 
-// inserting runs page after page while four writers accept events.
+// inserting calls read while four writers accept events.
 func (r *rig) inserting(read func() error) {
 	r.Helper()
 	const writers = 4
@@ -95,7 +95,7 @@ func pageUnderInserts(r *rig) {
 	}
 }
 
-// jobPages follows After to the end and counts how often each job is shown.
+// jobPages reads all pages of a filter, and returns how often each job appeared.
 func (r *rig) jobPages(f core.JobFilter) (map[core.ID]int, error) {
 	times := map[core.ID]int{}
 	for more := true; more; {
@@ -112,8 +112,8 @@ func (r *rig) jobPages(f core.JobFilter) (map[core.ID]int, error) {
 	return times, nil
 }
 
-// pageOlderJobs pages through jobs of some lanes, in each status, with so many newer ones
-// of another lane that a look at the newest finds none of them.
+// pageOlderJobs pages through jobs in each status of two lanes. Thousands of newer jobs are in
+// another lane, so that a search of the newest rows finds none of the two lanes.
 func pageOlderJobs(r *rig) {
 	r.now = core.SystemClock().UTC().Truncate(time.Millisecond).Add(-2 * time.Hour)
 	r.ids = core.NewIDs(func() time.Time { return r.now })
@@ -135,7 +135,7 @@ func pageOlderJobs(r *rig) {
 	for _, lane := range []core.Lane{"", "handler/a", "queue/b", "queue/none"} {
 		for _, status := range append(core.Statuses(), "") {
 			if lane == "" && (status == "" || status == core.Available) {
-				continue // so are the newer ones
+				continue // the newer jobs match as well
 			}
 			want := choose(newest(all), func(j core.Job) bool {
 				return (lane == "" || j.Lane == lane) && (status == "" || j.Status == status)
@@ -145,7 +145,7 @@ func pageOlderJobs(r *rig) {
 	}
 }
 
-// wantJobPages follows pages of one, of two and of all.
+// wantJobPages checks pages of one, two and 50 jobs.
 func (r *rig) wantJobPages(f core.JobFilter, want []core.Job) {
 	r.Helper()
 	for _, f.Limit = range []int{1, 2, 50} {
@@ -240,7 +240,7 @@ func defaultJobs(r *rig) {
 
 func maxEvents(r *rig) {
 	if r.slow {
-		return // a thousand arrivals; jobs cost a slow store two
+		return // this takes 1,000 arrivals; the same check of jobs takes two
 	}
 	r.many(core.MaxPage)
 	p := r.events(core.EventFilter{Limit: core.MaxPage})
@@ -265,7 +265,7 @@ func maxJobs(r *rig) {
 	r.equal("Jobs: More above the largest page", p.More, true)
 }
 
-// moreFiltered lets rows that a filter leaves out lie behind the page.
+// moreFiltered stores rows after the page that the filter does not select.
 func moreFiltered(r *rig) {
 	r.put()
 	r.lane = "queue/b"

@@ -16,23 +16,23 @@ type play struct {
 	lanes    map[string]core.Lane
 	arrivals map[string]core.Arrival
 	names    map[core.ID]string
-	outcomes map[core.ID]core.Outcome // of the newest try, by job
+	outcomes map[core.ID]core.Outcome // of the newest attempt, by job
 	hands    map[string]core.Job      // taken jobs by name
 	probes   map[string]bool          // which of them are probes
-	begun    map[string]int           // tries by name
-	again    map[string]bool          // jobs that lost a take, which costs an attempt
-	acks     map[core.ID]bool         // jobs that were acked, or were to be, or are a run's
-	told     map[string]core.Run      // runs by their first jobs, as they are to be
+	begun    map[string]int           // attempts begun, by name
+	again    map[string]bool          // jobs whose Take lost its answer, which costs them an attempt
+	acks     map[core.ID]bool         // jobs that are acked or drained in the play, and jobs of runs
+	told     map[string]core.Run      // runs as they must be stored, by the names of their first jobs
 
 	name   string
 	how    fault
-	turns  []int // by step: which of its statements, or batches, goes wrong next; 0 once all have
-	stride int   // how far on that is each time
-	last   int   // the last step in which one did
-	struck int   // in how many one did
+	turns  []int // by step: the number of its next statement, or batch, to fail; 0 once all have failed
+	stride int   // how far to advance that number after each fault
+	last   int   // the last step with a fault
+	struck int   // the number of steps with a fault
 	record bool
-	states []scene // before the first and after each step, of a run that records
-	clean  []scene // the same of the run without faults
+	states []scene // before the first step and after each step, if record is set
+	clean  []scene // the states of a play without faults
 	steps  int
 }
 
@@ -50,7 +50,7 @@ func newPlay(r *rig, f *Fault, run int) *play {
 	return p
 }
 
-// playLane is a lane of a run of the play: w that of a workflow.
+// playLane returns a lane of the play, by its short name. The lane "w" is a workflow's.
 func playLane(name string, run int) core.Lane {
 	if name == "w" {
 		return core.WorkflowLane(fmt.Sprint("w-", run))
@@ -58,7 +58,8 @@ func playLane(name string, run int) core.Lane {
 	return core.Lane(fmt.Sprintf("handler/%s-%d", name, run))
 }
 
-// A scene is what a store shows of one play, by names that are the same in each.
+// A scene is the content of a store after a step of a play, under names that are the same in each
+// play.
 type scene struct {
 	Events []string
 	Jobs   map[string]prop
@@ -108,7 +109,8 @@ func (p *play) scene() scene {
 	return s
 }
 
-// forgiven is a job without what a lost Take costs: the attempt that nobody made.
+// forgiven returns a job without the effects of a Take whose answer was lost: the job counts an
+// attempt that no worker made.
 func forgiven(j core.Job) core.Job {
 	if j.Status == core.Available {
 		j.Status = core.Retryable
@@ -118,7 +120,7 @@ func forgiven(j core.Job) core.Job {
 	return j
 }
 
-// like compares scenes; what either had to forgive is forgiven to both.
+// like compares scenes. It ignores the effects of lost Takes on both sides.
 func (s scene) like(other scene) bool {
 	jobs := map[string]prop{}
 	for name, j := range other.Jobs {
@@ -131,7 +133,7 @@ func (s scene) like(other scene) bool {
 		same(s.Runs, other.Runs)
 }
 
-// sound wants a job and its attempts to fit together, whatever happened.
+// sound checks that a job and its attempts are consistent, whichever fault struck.
 func (p *play) sound(j core.Job, tries []core.Attempt) {
 	p.Helper()
 	name := p.names[j.ID]
@@ -152,7 +154,7 @@ func (p *play) sound(j core.Job, tries []core.Attempt) {
 	}
 }
 
-// step makes a call, and once more if it fails.
+// step makes a call, and makes it again if it fails.
 func (p *play) step(name string, call func() error) {
 	p.Helper()
 	p.steps++
@@ -172,8 +174,8 @@ func (p *play) step(name string, call func() error) {
 	}
 }
 
-// strike makes the call of a step in which, if it has a turn, a statement goes wrong,
-// and tells whether one did.
+// strike makes the call of a step, with a failing statement if it is the step's turn. It reports
+// whether a statement failed.
 func (p *play) strike(call func() error) (bool, error) {
 	if p.turns == nil || p.turns[p.steps] == 0 || p.steps < p.last+apart {
 		return false, call()
@@ -190,7 +192,7 @@ func (p *play) strike(call func() error) (bool, error) {
 	return true, err
 }
 
-// afterFault wants the step to have taken effect whole or not at all.
+// afterFault checks that the failed step changed everything or nothing.
 func (p *play) afterFault(err error) {
 	p.Helper()
 	got := p.scene()
@@ -199,7 +201,7 @@ func (p *play) afterFault(err error) {
 	}
 }
 
-// wantScene compares with the clean run after one of its steps.
+// wantScene compares the store with the state of the clean play after a step.
 func (p *play) wantScene(when string, step int) {
 	p.Helper()
 	if p.clean == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The checks of probes, verdicts and strays; gates.go lists them.
+// The checks of probes, verdicts and strays. gates.go lists them.
 
 func probeTime(r *rig) {
 	g := r.opened()
@@ -51,8 +51,8 @@ func probeHorizon(r *rig) {
 	r.wantGate("under a probe", g)
 }
 
-// probeNothing wants a probe for which there is no job to change nothing, and to
-// leave the newest one what it is.
+// probeNothing asks for a probe while no job is due. That must change nothing, and the newest
+// probe must remain the probe.
 func probeNothing(r *rig) {
 	r.puts(core.BreakerThreshold)
 	failed := r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)
@@ -100,7 +100,7 @@ func raceProbes(r *rig) {
 	}
 }
 
-// riseOf is an outcome that gives rise to an event with jobs in two lanes.
+// riseOf returns an outcome that gives rise to an event with jobs in two lanes, and that arrival.
 func (r *rig) riseOf(j core.TakenJob) (core.Outcome, core.Arrival) {
 	a := r.arrival("alert/x", "alert/y")
 	o := r.verdict(j, core.Failure)
@@ -143,7 +143,7 @@ func riseAgain(r *rig) {
 	other := o
 	another := r.arrival("alert/x")
 	other.GivesRise = &another
-	r.settle(other) // as if it were the same: the attempt is recorded already
+	r.settle(other) // a repetition with another event: the attempt is recorded already
 	r.absent(another)
 }
 
@@ -162,7 +162,8 @@ func riseMany(r *rig) {
 	}
 }
 
-// letters are verdicts as a word: f and s, and a dot for none.
+// letters returns outcomes with one verdict for each letter of word: f for a failure, s for a
+// success, and a dot for no verdict.
 func (r *rig) letters(jobs []core.TakenJob, word string) (outcomes []core.Outcome) {
 	of := map[rune]core.Verdict{'f': core.Failure, 's': core.Success, '.': core.NoVerdict}
 	for i, c := range word {
@@ -348,7 +349,7 @@ func newestOlder(r *rig) {
 		r.now = r.gate().OpenUntil
 		newer := r.bringsSome("when its time is over", 1, core.Quota{Lane: r.lane, N: 1, Hold: hold, Pass: r.probe().Pass})[0]
 		want := r.gate()
-		if older.ID == newer.ID { // its lease was over as well
+		if older.ID == newer.ID { // the older lease was over as well
 			r.equal("Settle: lost", r.lost(r.letters([]core.TakenJob{older}, word)...), []core.ID{older.ID})
 		} else {
 			r.settlement(r.letters([]core.TakenJob{older}, word)...)
@@ -429,8 +430,8 @@ func straysBetween(r *rig) {
 	}
 }
 
-// straysSetBack: what waits behind a breaker may be taken once its lane was a stray for
-// long.
+// straysSetBack checks that jobs behind an open breaker may be taken once their lane has been a
+// stray for core.StrayTime.
 func straysSetBack(r *rig) {
 	r.accepted(r.arrival("handler/known"))
 	r.opened()
@@ -448,7 +449,7 @@ func straysSetBack(r *rig) {
 	r.take(core.BreakerThreshold)
 }
 
-// straysStay: a process of an older configuration does not close a breaker.
+// straysStay checks that a process with an older configuration does not close a breaker.
 func straysStay(r *rig) {
 	r.accepted(r.arrival("handler/known"))
 	r.opened()

@@ -24,7 +24,7 @@ const (
 	saysDrainEvents = "The events of the jobs stay until they are purged"
 )
 
-// queues are the checks of what the Worklist, the Ledger and Upkeep do for queues.
+// queues holds the checks of the Worklist, the Ledger and Upkeep for queues.
 var queues = role{name: "Queues", checks: []check{
 	{saysLapsed, "", lapsedOver},
 	{saysLapsed, "of the lanes", lapsedLanes},
@@ -107,7 +107,7 @@ func (r *rig) drainOf(lane core.Lane, below core.ID, limit int) int {
 	return n
 }
 
-// last puts a job that may be tried once, and takes it.
+// last takes a new job with a single attempt.
 func (r *rig) last() core.TakenJob {
 	r.Helper()
 	a := r.arrival(r.lane)
@@ -128,7 +128,7 @@ func lapsedOver(r *rig) {
 	r.now = j.DueAt.Add(-time.Millisecond)
 	r.equal("Lapsed before the end of the lease", r.lapsed(9, r.lane), []core.TakenJob{})
 	r.now = j.DueAt
-	r.accepted(a) // waits
+	r.accepted(a) // not yet taken
 	r.equal("Lapsed", r.lapsed(9, r.lane), []core.TakenJob{j})
 	r.equal("Extend", r.extend(r.now.Add(hold), r.lane, refTo(j.Job)), 1)
 	r.equal("Lapsed once it is extended", r.lapsed(9, r.lane), []core.TakenJob{})
@@ -231,7 +231,7 @@ func tallyLanes(r *rig) {
 	r.equal("Tallies of no lane", r.tallies(), map[core.Lane]core.Tally{})
 }
 
-// tallyTime: a lease is over from its end on.
+// tallyTime checks that a lease is over from its end on.
 func tallyTime(r *rig) {
 	j := r.taken()
 	for _, at := range []struct {
@@ -247,7 +247,7 @@ func tallyTime(r *rig) {
 	}
 }
 
-// tallyRetryable: a job that was given back untried, or brought back, was not tried before.
+// tallyRetryable checks that released jobs and revived jobs do not count as tried before.
 func tallyRetryable(r *rig) {
 	back := r.taken()
 	r.release(r.now.Add(hold), back.Job)
@@ -343,7 +343,7 @@ func peekLimit(r *rig) {
 	}
 }
 
-// deceased puts jobs that are dead.
+// deceased returns n new dead jobs.
 func (r *rig) deceased(n int) (dead []core.TakenJob) {
 	r.Helper()
 	for range n {

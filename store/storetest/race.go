@@ -10,8 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// races holds two transitions of one job that meet, in both orders and at once.
-// Contention for one sentence is listed beside that sentence.
+// races checks pairs of calls on one job, in both orders and at once. Races about a single
+// sentence are listed with that sentence.
 var races = role{name: "Races", checks: []check{
 	{"Of settling late and taking again exactly one holds", "settle first", settleThenTake},
 	{"Of settling late and taking again exactly one holds", "take first", takeThenSettle},
@@ -27,7 +27,7 @@ var races = role{name: "Races", checks: []check{
 	{"One arrival accepted by many is stored once", "at once", raceAccept},
 }}
 
-// A hoard is what several takers brought in.
+// A hoard collects the jobs that several takers took.
 type hoard struct {
 	mu     sync.Mutex
 	leases map[core.ID][]core.Lease
@@ -44,7 +44,7 @@ func (h *hoard) add(jobs []core.TakenJob) {
 	}
 }
 
-// wantOnce wants each of n jobs taken exactly once.
+// wantOnce checks that each of n jobs was taken exactly once.
 func (h *hoard) wantOnce(r *rig, n int) {
 	r.Helper()
 	r.equal("jobs taken", len(h.leases), n)
@@ -55,8 +55,8 @@ func (h *hoard) wantOnce(r *rig, n int) {
 	}
 }
 
-// drain takes until nothing is due. A taker may come away empty because others
-// are about to have the rows, so Due decides whether to go on.
+// drain takes until nothing is due. A Take may return no jobs because other takers have locked
+// the rows, so it goes on while Due reports due jobs.
 func (r *rig) drain(h *hoard, more func() bool, quotas ...core.Quota) error {
 	for range 100_000 {
 		got, err := r.store.Take(context.Background(), r.now, quotas)
@@ -77,7 +77,7 @@ func (r *rig) drain(h *hoard, more func() bool, quotas ...core.Quota) error {
 	return errors.New("Take: a lane was due 100,000 times without an end")
 }
 
-// anyDue tells whether a lane of the quotas has a due job.
+// anyDue reports whether a lane of the quotas has a due job.
 func (r *rig) anyDue(quotas []core.Quota) (bool, error) {
 	for _, q := range quotas {
 		due, err := r.store.Due(context.Background(), []core.Lane{q.Lane})
@@ -165,14 +165,14 @@ func raceArrivals(r *rig) {
 		}
 		return nil
 	})
-	// What arrived between a taker's last look and the end of the last writer.
+	// Jobs that arrived after a taker's last Due are still waiting.
 	if err := r.drain(&h, never, raceQuotas...); err != nil {
 		r.Fatalf("%v", err)
 	}
 	h.wantOnce(r, writers*each*len(raceLanes))
 }
 
-// raceRetry brings dead jobs back from two sides while others take them.
+// raceRetry revives dead jobs from two sides while other callers take them.
 func raceRetry(r *rig) {
 	n := r.few(40)
 	r.accepted(r.arrival(lanes(r.lane, n)...))
@@ -214,8 +214,8 @@ func takeThenSettle(r *rig) {
 	r.settle(r.ended(holder, core.Completed))
 }
 
-// meet lets a late holder of a lease that is over act while another takes the
-// job, many times, and tells what each round brought.
+// meet runs many rounds in which a worker with an expired lease acts while another worker takes
+// the job. It passes the results of each round to check.
 func (r *rig) meet(late func(core.Job) (held bool, err error), check func(late core.Job, held bool, again []core.TakenJob)) {
 	r.Helper()
 	for range r.few(40) {

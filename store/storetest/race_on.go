@@ -2,6 +2,6 @@
 
 package storetest
 
-// raceDetector is on: what runs in one goroutine gives it nothing to find and
-// takes ten times as long under it, so there is less of that.
+// raceDetector is true under the race detector. Checks in one goroutine have no races and take
+// ten times as long under the detector, so they run with fewer rounds.
 const raceDetector = true

@@ -9,10 +9,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Transitions that meet others, and meet whoever takes and hands back jobs.
+// Transitions at the same time as other transitions, takes and releases.
 
-// once wants of several transitions of one run exactly one to be made, and to show whole
-// and alone.
+// once checks that exactly one of several transitions of a run was made, and that the store shows
+// all of it and nothing of the others.
 func (r *rig) once(j core.TakenJob, ts []core.Transition, made []bool) {
 	r.Helper()
 	won := slices.Index(made, true)
@@ -52,7 +52,7 @@ func raceTransit(r *rig) {
 	}
 }
 
-// raceTransits has callers want the same runs in opposite orders.
+// raceTransits has callers make transitions of the same runs in opposite orders.
 func raceTransits(r *rig) {
 	const runs = 3
 	for range r.few(20) {
@@ -85,7 +85,8 @@ func raceTransits(r *rig) {
 	}
 }
 
-// raceSameMark is one that many send at once, as one that got no answer does twice.
+// raceSameMark has many callers send the same transition at once, as a caller that got no answer
+// sends it twice.
 func raceSameMark(r *rig) {
 	for range r.few(20) {
 		j := r.entered()
@@ -101,8 +102,8 @@ func raceSameMark(r *rig) {
 	}
 }
 
-// raceCallback has the reply to a call and the callback come at once. Both read first,
-// and whoever loses reads again and finds the step over.
+// raceCallback makes a transition for the reply to a call and one for its callback at once. Both
+// read the step first. The loser reads again and finds the step finished.
 func raceCallback(r *rig) {
 	for range r.few(30) {
 		j := r.entered()
@@ -135,7 +136,7 @@ func raceCallback(r *rig) {
 	}
 }
 
-// raceJoin has the items of a map end at once, each of which counts itself.
+// raceJoin ends all items of a map at once. Each item counts itself.
 func raceJoin(r *rig) {
 	j := r.entered()
 	n := r.few(24)
@@ -159,7 +160,7 @@ func raceJoin(r *rig) {
 	r.equal("Seq", r.run(t.Run.ID).Seq, n+1)
 }
 
-// join ends an item of a map, however often others come first.
+// join ends an item of a map. It tries again each time another item's transition came first.
 func (r *rig) join(item core.ID) error {
 	for range 10_000 {
 		read, err := r.store.Situations(context.Background(), []core.ID{item})
@@ -180,8 +181,8 @@ func (r *rig) join(item core.ID) error {
 	return fmt.Errorf("the item %s could not be ended, however often it was read", item)
 }
 
-// raceSituations reads a step while transitions count in its run and in it: whoever
-// reads finds both at the same number.
+// raceSituations reads a step while transitions increase a number in its run and in the step.
+// Each read must find both numbers equal.
 func raceSituations(r *rig) {
 	s := r.started()
 	n := r.few(60)
@@ -203,7 +204,7 @@ func raceSituations(r *rig) {
 	r.equal("Seq", r.run(s.Run.ID).Seq, n)
 }
 
-// count makes transitions that count in a run and in its step.
+// count makes n transitions that each increase a number in a run and in its step.
 func (r *rig) count(s core.Situation, n int) error {
 	for range n {
 		t := r.move(s.Run, core.EntryRetried)
@@ -217,8 +218,8 @@ func (r *rig) count(s core.Situation, n int) error {
 	return nil
 }
 
-// meets has a transition that completes a job meet somebody else at it. However it goes
-// the job is completed, and nobody holds it.
+// meets runs rounds of a transition that completes a job, at the same time as another call on
+// that job. In each case the job must end as completed and without a lease.
 func (r *rig) meets(other func(core.TakenJob) error) {
 	r.Helper()
 	for range r.few(30) {
@@ -255,8 +256,8 @@ func raceTransitRelease(r *rig) {
 	r.meets(func(j core.TakenJob) error { return r.store.Release(context.Background(), r.now, j.Job) })
 }
 
-// raceTransitTake: who takes the job finds its run as it was before or as it is after,
-// and then the job is taken away again, or not to be had.
+// raceTransitTake takes the job of a step while a transition completes it. A Take must return the
+// run as it was before or as it is after, and the job must end without a lease.
 func raceTransitTake(r *rig) {
 	r.meets(func(j core.TakenJob) error {
 		taken, err := r.store.Take(context.Background(), r.now, []core.Quota{r.flowing(1)})

@@ -23,7 +23,7 @@ func (r *rig) rehearse(w core.Work) {
 	}
 }
 
-// rehearse: each kind, twice, and no row stays.
+// rehearse checks that Rehearse of each kind of work, called twice, leaves no row.
 func rehearse(r *rig) {
 	for _, w := range works {
 		r.rehearse(w)
@@ -32,7 +32,7 @@ func rehearse(r *rig) {
 	r.nothingStored()
 }
 
-// nothingStored requires that there is no event, job or run.
+// nothingStored checks that there is no event, job or run.
 func (r *rig) nothingStored() {
 	r.Helper()
 	ctx := context.Background()

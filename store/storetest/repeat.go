@@ -7,8 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// repetition sends every call twice, which is what a caller does that got no
-// answer to the first.
+// repetition makes every call twice, as a caller does that got no answer to the first.
 var repetition = role{name: "Repetition", checks: []check{
 	{"Accept twice is Accept once", "", repeatAccept},
 	{"Take twice gives each job once", "", repeatTake},
@@ -25,7 +24,7 @@ var repetition = role{name: "Repetition", checks: []check{
 	{"A caller that goes away leaves all or nothing", "", goneCaller},
 }}
 
-// A state is all that a store shows.
+// A state is everything that a store shows.
 type state struct {
 	Events   []core.Event
 	Jobs     []core.Job
@@ -51,7 +50,7 @@ func (r *rig) state() state {
 	return s
 }
 
-// twice does something, and again, and wants the second time to change nothing.
+// twice calls do two times. The second call must change nothing.
 func (r *rig) twice(call string, do func()) {
 	r.Helper()
 	do()
@@ -106,7 +105,8 @@ func repeatReleaseLate(r *rig) {
 	r.wantJob(again)
 }
 
-// A job whose lease is over is due already and counts no more.
+// repeatRecover checks that a second Recover counts no job: a job whose lease is over is due
+// already.
 func repeatRecover(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
 	r.take(2)
@@ -162,8 +162,8 @@ func repeatMigrate(r *rig) {
 	})
 }
 
-// goneCaller calls with a context that is over. Whether the call then takes
-// effect is the store's choice; half of it is not.
+// goneCaller makes calls with a canceled context. A store may choose whether such a call takes
+// effect, but it must take effect as a whole or not at all.
 func goneCaller(r *rig) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()

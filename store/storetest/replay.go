@@ -19,7 +19,7 @@ const (
 	saysTurnBack    = "A stored turn that ends more than TurnHorizon later than a turn that begins now was taken before the clock was set back, and is over"
 )
 
-// operations are the checks of what Upkeep does for operators and for other upkeep.
+// operations holds the checks of the Upkeep methods for operators and for periodic duties.
 var operations = role{name: "Operations", checks: []check{
 	{saysReplay, "", replayJobs},
 	{saysReplay, "runs", replayRuns},
@@ -54,7 +54,8 @@ func (r *rig) turn(name string, hold time.Duration) bool {
 	return mine
 }
 
-// replayOf gives an event that is stored jobs in lanes, and runs of workflows.
+// replayOf returns an arrival that gives a stored event new jobs in lanes and new runs of
+// workflows.
 func (r *rig) replayOf(event core.ID, lanes []core.Lane, workflows ...string) core.Arrival {
 	a := r.starts(workflows...)
 	a.Event = core.Event{ID: event}
@@ -62,7 +63,7 @@ func (r *rig) replayOf(event core.ID, lanes []core.Lane, workflows ...string) co
 	return a
 }
 
-// replayed are the jobs of an arrival without runs as a Replay stores them now.
+// replayed returns the jobs of an arrival without runs as Replay stores them now.
 func (r *rig) replayed(a core.Arrival) (jobs []core.Job) {
 	for _, n := range a.Jobs {
 		jobs = append(jobs, core.Job{ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Status: core.Available,
@@ -114,8 +115,8 @@ func replayAgain(r *rig) {
 	r.take(4)
 }
 
-// raceReplay gives events jobs while they are purged: each is gone, and then it has none,
-// or is there with all of them.
+// raceReplay replays events while they are purged. Each event is either deleted and has no jobs,
+// or stored with all its jobs.
 func raceReplay(r *rig) {
 	var arrivals []core.Arrival
 	for range r.few(40) {

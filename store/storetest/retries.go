@@ -6,8 +6,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// dies takes the only job that is due and ends it as dead, after the given number of
-// attempts that failed.
+// dies takes the only due job and ends it as dead, after the given number of failed attempts.
 func (r *rig) dies(failures int) core.TakenJob {
 	for range failures {
 		r.settle(r.ended(r.take(1)[0].Job, core.Retryable))
@@ -29,7 +28,8 @@ func retryCounts(r *rig) {
 	}
 }
 
-// However a job died, it has as many attempts again as it had at first.
+// retryEarly checks that a revived job has as many attempts as a new one, however many it used
+// before it died.
 func retryEarly(r *rig) {
 	id := r.put().ID
 	r.dies(0)
@@ -40,7 +40,7 @@ func retryEarly(r *rig) {
 	r.equal("attempts, last one and earlier ones", []int{j.Attempt, j.MaxAttempts, j.Earlier}, []int{3, 3 + budget, 3})
 }
 
-// A job that was taken after a Retry and given back untried is as the Retry left it.
+// retryRelease checks that a job taken after a Retry and released is as the Retry left it.
 func retryRelease(r *rig) {
 	id := r.put().ID
 	r.dies(1)
@@ -92,7 +92,8 @@ func retryGivenBack(r *rig) {
 	r.wantJob(want)
 }
 
-// The job of a step waits as its run does.
+// retryWaitingStep checks that Retry does not change a waiting job of a step, because its run
+// decides when it is due.
 func retryWaitingStep(r *rig) {
 	r.lane = core.WorkflowLane("w")
 	want := r.settled(core.Retryable)

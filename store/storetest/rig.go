@@ -14,7 +14,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// tb is what a check needs of a test: *testing.T and *rapid.T have it, and the
+// tb is the part of a test that checks use. *testing.T and *rapid.T implement it, and so does the
 // recorder that proves that checks can fail.
 type tb interface {
 	Helper()
@@ -23,32 +23,32 @@ type tb interface {
 	Failed() bool
 }
 
-// A rig is a store under test with fixtures around it. Its methods fail the test
-// on an error, so that checks read as what they say.
+// A rig is a store under test with its fixtures. Its methods fail the test on an error, so that a
+// check reads as a list of calls and results.
 type rig struct {
 	tb
 	store core.Store
 	slow  bool
 	ids   *core.IDs
 
-	// now is the time of the test. It starts a day ahead of the machine's clock,
-	// so that no lease of the test is over by the store's own clock: the Ledger
-	// shows what is stored. Checks of what it shows otherwise go back.
+	// now is the time of the test. It starts 24 h ahead of the machine's clock, so that no lease
+	// of the test is over by the store's own clock and the Ledger shows jobs as they are stored.
+	// Checks of expired leases in the Ledger set it back.
 	now time.Time
 
-	// lane is where jobs go if a check names no other.
+	// lane is the lane of new jobs unless a check names another.
 	lane core.Lane
 
-	// workflow is that of runs, likewise.
+	// workflow is the workflow of new runs unless a check names another.
 	workflow string
 
 	stock *stock
 }
 
-// hold is the lease of a job taken by [rig.take].
+// hold is the length of the leases of jobs taken by [rig.take].
 const hold = time.Minute
 
-// budget is MaxAttempts of jobs made by fixtures.
+// budget is MaxAttempts of the jobs that fixtures make.
 const budget = 3
 
 func newRig(t tb, s core.Store, o Options) *rig {
@@ -59,13 +59,13 @@ func newRig(t tb, s core.Store, o Options) *rig {
 	}
 }
 
-// with is the same rig for a sub-test.
+// with returns the same rig for a sub-test.
 func (r rig) with(t tb) *rig {
 	r.tb = t
 	return &r
 }
 
-// few is n, or less for a slow store.
+// few returns n, or a quarter of it for a slow store.
 func (r *rig) few(n int) int {
 	if r.slow {
 		return max(2, n/4)
@@ -73,7 +73,7 @@ func (r *rig) few(n int) int {
 	return n
 }
 
-// event is a new event.
+// event returns a new event.
 func (r *rig) event() core.Event {
 	return core.Event{
 		ID: r.ids.Next(), Source: "shop", Type: "order.created",
@@ -83,7 +83,7 @@ func (r *rig) event() core.Event {
 	}
 }
 
-// arrival is a new event with a job in each lane.
+// arrival returns a new event with a job in each lane.
 func (r *rig) arrival(lanes ...core.Lane) core.Arrival {
 	a := core.Arrival{Event: r.event()}
 	for _, l := range lanes {
@@ -92,14 +92,14 @@ func (r *rig) arrival(lanes ...core.Lane) core.Arrival {
 	return a
 }
 
-// keyed is an arrival with one job, in the rig's lane, under a key.
+// keyed returns an arrival with one job, in the rig's lane, under a key.
 func (r *rig) keyed(key string) core.Arrival {
 	a := r.arrival(r.lane)
 	a.Jobs[0].Key = key
 	return a
 }
 
-// delivered is an arrival with a delivery id and a job in the rig's lane.
+// delivered returns an arrival with a delivery id and a job in the rig's lane.
 func (r *rig) delivered(id string) core.Arrival {
 	a := r.arrival(r.lane)
 	a.Event.DeliveryID = id
@@ -115,8 +115,8 @@ func (r *rig) accept(a core.Arrival) core.Receipt {
 	return got
 }
 
-// accepted accepts an arrival that is no duplicate and returns its jobs as they
-// are to be stored.
+// accepted accepts an arrival that must not be a duplicate. It returns its jobs as they must be
+// stored.
 func (r *rig) accepted(a core.Arrival) []core.Job {
 	r.Helper()
 	want := core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}
@@ -137,7 +137,7 @@ func (r *rig) put() core.Job {
 	return r.accepted(r.arrival(r.lane))[0]
 }
 
-// haul takes at the time of the test.
+// haul takes jobs at the rig's time.
 func (r *rig) haul(quotas ...core.Quota) []core.TakenJob {
 	r.Helper()
 	got, err := r.store.Take(context.Background(), r.now, quotas)
@@ -147,7 +147,7 @@ func (r *rig) haul(quotas ...core.Quota) []core.TakenJob {
 	return got
 }
 
-// outlooks asks what lanes promise.
+// outlooks returns the outlooks of lanes.
 func (r *rig) outlooks(lanes ...core.Lane) map[core.Lane]core.Outlook {
 	r.Helper()
 	got, err := r.store.Due(context.Background(), lanes)
@@ -157,7 +157,7 @@ func (r *rig) outlooks(lanes ...core.Lane) map[core.Lane]core.Outlook {
 	return got
 }
 
-// due asks when lanes are next due; those in which nothing waits are absent.
+// due returns when lanes are next due. Lanes without unfinished jobs are absent.
 func (r *rig) due(lanes ...core.Lane) map[core.Lane]time.Time {
 	r.Helper()
 	due := map[core.Lane]time.Time{}
@@ -169,7 +169,7 @@ func (r *rig) due(lanes ...core.Lane) map[core.Lane]time.Time {
 	return due
 }
 
-// strays asks for lanes in which jobs wait that are not among the known ones.
+// strays returns the strays: lanes with unfinished jobs that are not among the known lanes.
 func (r *rig) strays(known ...core.Lane) map[core.Lane]time.Time {
 	r.Helper()
 	got, err := r.store.Strays(context.Background(), r.now, known)
@@ -179,7 +179,7 @@ func (r *rig) strays(known ...core.Lane) map[core.Lane]time.Time {
 	return got
 }
 
-// quota asks for n jobs of the rig's lane.
+// quota is a quota for n jobs of the rig's lane.
 func (r *rig) quota(n int) core.Quota { return core.Quota{Lane: r.lane, N: n, Hold: hold} }
 
 // take takes exactly n jobs of the rig's lane.
@@ -192,7 +192,7 @@ func (r *rig) take(n int) []core.TakenJob {
 	return got
 }
 
-// nothingDue wants a take of the rig's lane to bring nothing.
+// nothingDue checks that a take from the rig's lane returns no jobs.
 func (r *rig) nothingDue() {
 	r.Helper()
 	if got := r.haul(r.quota(9)); len(got) > 0 {
@@ -210,13 +210,13 @@ func (r *rig) brings(want core.ID, quotas ...core.Quota) core.TakenJob {
 	return got[0]
 }
 
-// taken puts a job and takes it.
+// taken stores a new job and takes it.
 func (r *rig) taken() core.TakenJob {
 	r.Helper()
 	return r.brings(r.put().ID, r.quota(1))
 }
 
-// ended is an outcome of a taken job: one second of work, settled now.
+// ended is an outcome of a taken job after one second of work, settled now.
 func (r *rig) ended(j core.Job, s core.Status) core.Outcome {
 	o := core.Outcome{
 		JobID: j.ID, Lease: j.Lease, Status: s, At: r.now,
@@ -231,7 +231,7 @@ func (r *rig) ended(j core.Job, s core.Status) core.Outcome {
 	return o
 }
 
-// settle settles outcomes of which none is lost.
+// settle settles outcomes, none of which may be lost.
 func (r *rig) settle(outcomes ...core.Outcome) {
 	r.Helper()
 	if lost := r.lost(outcomes...); len(lost) > 0 {
@@ -253,7 +253,7 @@ func (r *rig) settlement(outcomes ...core.Outcome) core.Settlement {
 	return got
 }
 
-// settled puts a job, takes it and settles it.
+// settled stores a new job, takes it and settles it with a status.
 func (r *rig) settled(s core.Status) core.Job {
 	r.Helper()
 	j := r.taken().Job
@@ -349,13 +349,13 @@ func (r *rig) depth() int {
 	return n
 }
 
-// wantJob compares a stored job with all that is known of it.
+// wantJob compares all fields of a stored job.
 func (r *rig) wantJob(want core.Job) {
 	r.Helper()
 	r.equal(fmt.Sprintf("Job(%s)", want.ID), r.job(want.ID), want)
 }
 
-// absent wants neither the event nor any job of an arrival to be stored.
+// absent checks that neither the event nor any job of an arrival is stored.
 func (r *rig) absent(a core.Arrival) {
 	r.Helper()
 	if _, err := r.store.Event(context.Background(), a.Event.ID); !core.IsKind(err, core.NotFound) {
@@ -368,7 +368,8 @@ func (r *rig) absent(a core.Arrival) {
 	}
 }
 
-// equal compares; times as instants, nothing as empty.
+// equal compares two values. Times are equal if they are the same instant, and nil is equal to
+// empty.
 func (r *rig) equal(what string, got, want any) {
 	r.Helper()
 	diff := cmp.Diff(want, got, alike...)
@@ -377,11 +378,11 @@ func (r *rig) equal(what string, got, want any) {
 	}
 }
 
-// same compares as [rig.equal] does.
+// same reports whether [rig.equal] would succeed.
 func same(a, b any) bool { return cmp.Equal(a, b, alike...) }
 
-// alike are the differences that do not count, such as the place where a store keeps the
-// texts of a step.
+// alike are the differences that comparisons ignore, such as the names under which a store keeps
+// the texts of a step.
 var alike = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(core.Step{}, "StateName", "OutputName"),
 	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))} // otherwise byte by byte
 

@@ -10,18 +10,18 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Fixtures of workflow runs; rig.go has the others.
+// Fixtures of workflow runs. rig.go has the other fixtures.
 
-// flow is the workflow of runs, if a check names no other.
+// flow is the workflow of runs unless a check names another.
 const flow = "onboarding"
 
-// definition is that of a workflow.
+// definition returns the definition of a workflow.
 func definition(workflow string) core.Definition {
 	body := "name: " + workflow + "\n"
 	return core.Definition{Hash: fmt.Sprintf("%x", sha256.Sum256([]byte(body))), Body: body}
 }
 
-// starts is a new event with a run of each workflow, which has an hour.
+// starts returns a new event with a run of each workflow. The timeout of each run is an hour.
 func (r *rig) starts(workflows ...string) core.Arrival {
 	a := core.Arrival{Event: r.event()}
 	for _, w := range workflows {
@@ -32,7 +32,7 @@ func (r *rig) starts(workflows ...string) core.Arrival {
 	return a
 }
 
-// pending are the situations of the first steps of an arrival, as they are to be stored.
+// pending returns the situations of the first steps of an arrival, as they must be stored.
 func pending(a core.Arrival) (all []core.Situation) {
 	for _, n := range a.Runs {
 		s := core.Situation{
@@ -48,7 +48,7 @@ func pending(a core.Arrival) (all []core.Situation) {
 	return all
 }
 
-// started stores a new run of the rig's workflow.
+// started stores a new run of the rig's workflow and returns the situation of its first step.
 func (r *rig) started() core.Situation {
 	r.Helper()
 	a := r.starts(r.workflow)
@@ -56,7 +56,7 @@ func (r *rig) started() core.Situation {
 	return pending(a)[0]
 }
 
-// flowing asks for n jobs of the rig's workflow.
+// flowing is a quota for n jobs of the rig's workflow.
 func (r *rig) flowing(n int) core.Quota {
 	return core.Quota{Lane: core.WorkflowLane(r.workflow), N: n, Hold: hold}
 }
@@ -67,7 +67,7 @@ func (r *rig) entered() core.TakenJob {
 	return r.brings(r.started().Step.ID, r.flowing(1))
 }
 
-// move is a transition of a run as it was read, with an entry of each type.
+// move returns a transition of a run as it was read, with an entry of each type.
 func (r *rig) move(run core.Run, types ...core.EntryType) core.Transition {
 	t := core.Transition{Mark: r.ids.Next(), Seq: run.Seq, Run: run, Apart: true}
 	for i, e := range types {
@@ -80,18 +80,20 @@ func (r *rig) move(run core.Run, types ...core.EntryType) core.Transition {
 	return t
 }
 
-// step is a new step of a run, at a path, with a state that the store may keep apart.
+// step returns a new step of a run, at a path. Its state is long enough that a store may keep it
+// in another table.
 func (r *rig) step(run core.Run, path string, status core.StepStatus) core.Step {
 	return core.Step{ID: r.ids.Next(), RunID: run.ID, Epoch: run.Epoch, Path: path, Name: path, Type: "http", Status: status,
 		State: largeState(path), StartedAt: r.now}
 }
 
-// largeState is a text that the store may keep apart.
+// largeState returns a text of more than 2,000 bytes, which a store may keep in another table
+// than the step.
 func largeState(of string) []byte { return []byte(`{"of": "` + of + strings.Repeat(".", 2000) + `"}`) }
 
-// leap is a transition behind the first step of a run that does all there is to do: it
-// ends that step and opens a parallel one, with a branch that waits for a callback and
-// one that is over.
+// leap returns a transition after the first step of a run with each part that a transition can
+// have. It ends that step and opens a parallel step with two branches: one waits for a callback,
+// and the other is finished.
 func (r *rig) leap(j core.TakenJob) core.Transition {
 	run := j.Situation.Run
 	t := r.move(run, core.EntryStarted, core.EntrySucceeded, core.EntryFanned, core.EntryArmed)
@@ -112,19 +114,19 @@ func (r *rig) leap(j core.TakenJob) core.Transition {
 	return t
 }
 
-// leapt is the first step of a run behind a leap.
+// leapt returns the first step of a run as a leap leaves it.
 func (r *rig) leapt(j core.TakenJob, t core.Transition) core.Step {
 	s := ended(j.Situation.Step, r, core.StepSucceeded)
 	s.Output = []byte(`"` + string(t.Mark) + `"`)
 	return s
 }
 
-// called is the call of a step, with what was said to it.
+// called returns the attempt of a step's call, with the reply.
 func (r *rig) called(j core.TakenJob, said string) core.Attempt {
 	return core.Attempt{Number: j.Situation.Step.Attempt + 1, StatusCode: 200, Response: said, StartedAt: r.now}
 }
 
-// ended is a step as it is when it is over.
+// ended returns a step as it is after it ended with a status.
 func ended(s core.Step, r *rig, status core.StepStatus) core.Step {
 	s.Status, s.Attempt, s.FinishedAt = status, s.Attempt+1, r.now
 	if status == core.StepSucceeded {
@@ -135,20 +137,20 @@ func ended(s core.Step, r *rig, status core.StepStatus) core.Step {
 	return s
 }
 
-// changeOf makes a step what this one is.
+// changeOf returns the change that turns a stored step into s.
 func changeOf(s core.Step) core.StepChange {
 	passes := s.Output != nil && bytes.Equal(s.Output, s.State)
 	return core.StepChange{ID: s.ID, Status: s.Status, Attempt: s.Attempt, Output: s.Output, Passes: passes, Error: s.Error, Carry: s.Carry,
 		Fan: s.Fan, Last: s.Last, FinishedAt: s.FinishedAt}
 }
 
-// tokenOf is the hash of the token that fixtures make for a step.
+// tokenOf returns the hash of the token that fixtures make for a step.
 func tokenOf(step core.ID) string { return "token of " + string(step) }
 
-// receiptOf is the receipt that fixtures make for a step.
+// receiptOf returns the receipt that fixtures make for a step.
 func receiptOf(step core.ID) string { return "receipt of " + string(step) }
 
-// finished is a transition that ends a run.
+// finished returns a transition that ends a run.
 func (r *rig) finished(run core.Run, status core.RunStatus) core.Transition {
 	t := r.move(run, core.EntryCompleted)
 	t.Run.Status, t.Run.FinishedAt, t.Run.Output = status, r.now, []byte(`{"done": true}`)
@@ -167,7 +169,7 @@ func (r *rig) transit(ts ...core.Transition) []bool {
 	return made
 }
 
-// makes makes transitions, all of them.
+// makes makes transitions, all of which must be made.
 func (r *rig) makes(ts ...core.Transition) {
 	r.Helper()
 	for i, made := range r.transit(ts...) {
@@ -177,7 +179,7 @@ func (r *rig) makes(ts ...core.Transition) {
 	}
 }
 
-// leaves wants a transition not to be made, and nothing of it to show.
+// leaves checks that a transition is not made and changes nothing.
 func (r *rig) leaves(t core.Transition) {
 	r.Helper()
 	want := r.state()
@@ -197,7 +199,7 @@ func (r *rig) situations(steps ...core.ID) map[core.ID]core.Situation {
 	return got
 }
 
-// situation is that of a step that exists.
+// situation returns the situation of a step, which must exist.
 func (r *rig) situation(step core.ID) core.Situation {
 	r.Helper()
 	s, ok := r.situations(step)[step]
@@ -221,7 +223,7 @@ func (r *rig) awaited(hash string) core.ID {
 	return r.recorded(hash, "no receipt").StepID
 }
 
-// recorded looks for a token and a receipt.
+// recorded looks up a token and a receipt.
 func (r *rig) recorded(hash, receipt string) core.Awaiting {
 	r.Helper()
 	found, err := r.store.Awaited(context.Background(), r.now, hash, receipt)
@@ -258,14 +260,14 @@ func (r *rig) history(run core.ID, after, limit int) []core.Entry {
 	return got
 }
 
-// A tale is all that a store shows of a run.
+// A tale is everything that a store shows of a run.
 type tale struct {
 	Run     core.Run
-	Steps   []core.Step // of all its epochs
+	Steps   []core.Step // of all epochs
 	History []core.Entry
-	Awaited map[core.ID]string // tokens that are good, by their step
+	Awaited map[core.ID]string // valid tokens, by step
 
-	Recorded []core.ID // steps of which it has a receipt
+	Recorded []core.ID // steps with a stored receipt
 }
 
 func (r *rig) tale(run core.ID) tale {
@@ -285,7 +287,7 @@ func (r *rig) tale(run core.ID) tale {
 	return t
 }
 
-// noRun wants nothing to be left of a run with this step.
+// noRun checks that no row of a run with this step is stored.
 func (r *rig) noRun(run, step core.ID) {
 	r.Helper()
 	if _, err := r.store.Run(context.Background(), run); !core.IsKind(err, core.NotFound) {

@@ -258,7 +258,7 @@ func awaitedExpired(r *rig) {
 	r.equal("Awaited after it", r.awaited(t.Tokens[0].Hash), core.ID(""))
 }
 
-// awaitedDisarmed takes all tokens of a step away, and no other's.
+// awaitedDisarmed removes all tokens of a step. Tokens of other steps stay.
 func awaitedDisarmed(r *rig) {
 	t := r.leap(r.entered())
 	call, fan := t.New[1].ID, t.New[0].ID
@@ -280,8 +280,8 @@ func awaitedNever(r *rig) {
 	}
 }
 
-// recordedCallback keeps receipts when the tokens of their step, and those of all others, are
-// taken away, when the run goes on, and beside receipts of another run.
+// recordedCallback checks that receipts stay when tokens are removed and when the run goes on,
+// and that another run's receipts do not mix with them.
 func recordedCallback(r *rig) {
 	t, other := r.leap(r.entered()), r.leap(r.entered())
 	r.makes(t, other)
@@ -302,7 +302,7 @@ func recordedCallback(r *rig) {
 	r.equal("the same once the token expired", r.recorded("good", "a receipt"), core.Awaiting{RunID: t.Run.ID})
 }
 
-// recording is a transition behind t that records callbacks.
+// recording returns a transition after t that records callbacks.
 func (r *rig) recording(t core.Transition, receipts ...string) core.Transition {
 	next := r.move(t.Run, core.EntrySucceeded)
 	next.Receipts = receipts

@@ -9,9 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// scenario is a day in the life of a store: every transition, in every case that
-// writes other statements. A take brings all that is due in its lane, and holds
-// nothing else there, so that a caller whose take got lost may recover the lane.
+// scenario makes each call of a store in every case that sends other statements. A take returns
+// all due jobs of its lane, and no other job of that lane is leased. So a caller whose take lost
+// its answer may recover the lane.
 func scenario(p *play) {
 	scenarioArrivals(p)
 	scenarioOutcomes(p)
@@ -103,7 +103,7 @@ func scenarioMarks(p *play) {
 	p.moveMarks("replaced", 0, "every day", "b", "a")
 }
 
-// moveMarks sets the marks of the play's sources, so long after its time.
+// moveMarks sets the marks of the play's sources to a time after the play's time.
 func (p *play) moveMarks(how string, after time.Duration, schedule string, sources ...string) {
 	p.Helper()
 	var marks []core.Mark
@@ -113,14 +113,14 @@ func (p *play) moveMarks(how string, after time.Duration, schedule string, sourc
 	p.step(fmt.Sprintf("marks %v %s", sources, how), func() error { return p.store.Mark(context.Background(), marks...) })
 }
 
-// accept accepts an arrival under a name; the same name is the same arrival. A
-// job is written "lane:key" and named after its event: "name/0".
+// accept accepts an arrival under a name. The same name is the same arrival. A job is written
+// "lane:key" and named after its event: "name/0".
 func (p *play) accept(name, delivery string, jobs ...string) {
 	p.Helper()
 	p.acceptPart(name, delivery, len(jobs), jobs...)
 }
 
-// acceptPart wants a number of the jobs to be stored.
+// acceptPart accepts an arrival of which only some jobs are stored.
 func (p *play) acceptPart(name, delivery string, stored int, jobs ...string) {
 	p.Helper()
 	a := p.arrive(name, delivery, jobs)
@@ -163,9 +163,9 @@ func (p *play) arrive(name, delivery string, jobs []string) core.Arrival {
 
 func (p *play) wait(d time.Duration) { p.now = p.now.Add(d) }
 
-// take takes all that is due in a lane. If a take failed and its repetition
-// brings too little, the jobs are leased to an answer that nobody got: the
-// caller, alone on its lanes, recovers them and takes again.
+// take takes all due jobs of a lane. If a take failed and its repetition returns too few jobs,
+// the others are leased under the answer that was lost. Its caller, alone on its lanes, recovers
+// them and takes again.
 func (p *play) take(lane string, names ...string) {
 	p.Helper()
 	for _, name := range names {
@@ -206,7 +206,8 @@ func (p *play) takeAll(lane string) (names []string, err error) {
 	return names, err
 }
 
-// outcome ends a try; of one that has ended already it is the same again.
+// outcome returns the outcome of an attempt. It returns the same outcome again for an attempt
+// that has ended.
 func (p *play) outcome(j core.Job, name string, s core.Status) core.Outcome {
 	if o, ended := p.outcomes[j.ID]; ended && o.Lease == j.Lease {
 		return o
@@ -217,7 +218,7 @@ func (p *play) outcome(j core.Job, name string, s core.Status) core.Outcome {
 	return o
 }
 
-// settle ends tries; none of them is lost.
+// settle settles the attempts of the named jobs, none of which may be lost.
 func (p *play) settle(s core.Status, names ...string) {
 	p.Helper()
 	var outcomes []core.Outcome
@@ -233,7 +234,7 @@ func (p *play) settle(s core.Status, names ...string) {
 	})
 }
 
-// late settles under a lease that is no longer the job's.
+// late settles under a stale lease.
 func (p *play) late(stale core.Job, name string) {
 	p.Helper()
 	o := p.outcome(stale, name, core.Completed)
@@ -257,7 +258,7 @@ func (p *play) giveBack(names ...string) {
 	})
 }
 
-// retry brings one job back, or those of a lane.
+// retry revives one job, or the jobs of a lane.
 func (p *play) retry(name, lane string) {
 	p.Helper()
 	var id core.ID

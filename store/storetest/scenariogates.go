@@ -50,13 +50,13 @@ func scenarioGates(p *play) {
 	p.tell("ssss", "gated/3", "gated/4", "gated/5", "gated/6")
 }
 
-// An at is a job of the play, and when it is to start.
+// An at is a job of the play with its start time.
 type at struct {
 	name  string
-	start time.Duration // after the time of the play
+	start time.Duration // after the play's time
 }
 
-// pass takes with a Pass.
+// pass takes jobs from a gated lane.
 func (p *play) pass(lane string, q core.Quota, want ...at) {
 	p.Helper()
 	for _, a := range want {
@@ -83,8 +83,8 @@ func (p *play) pass(lane string, q core.Quota, want ...at) {
 	})
 }
 
-// tell settles tries by letters: f for a failure, s for a success, a dot for no
-// verdict, and d for a failure of which the job dies, so that an alert arises.
+// tell settles attempts by letters: f is a failure, s a success, a dot no verdict, and d a
+// failure with which the job dies, so that an alert arises.
 func (p *play) tell(word string, names ...string) {
 	p.Helper()
 	var outcomes []core.Outcome
@@ -115,8 +115,8 @@ func (p *play) tell(word string, names ...string) {
 	})
 }
 
-// findStrays wants a lane to be the only stray, since now, or none. Lanes of other
-// plays are known.
+// findStrays checks that a lane is the only stray, since now, or that there is none. It names the
+// lanes of other plays as known.
 func (p *play) findStrays(stray string, known ...string) {
 	p.Helper()
 	var lanes []core.Lane

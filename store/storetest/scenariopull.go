@@ -8,8 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// scenarioQueues is the part of the [scenario] in which consumers hand back what they
-// took, and a lane is drained. How many a repeated call counts is left open.
+// scenarioQueues is the part of the [scenario] in which consumers ack and extend the messages
+// that they took, and a lane is drained. The contract leaves open how many messages a repeated
+// call counts.
 func scenarioQueues(p *play) {
 	p.accept("pulled", "", "d:", "d:", "d:k1", "d:", "d:", "d:")
 	p.take("d", "pulled/0", "pulled/1", "pulled/2", "pulled/3", "pulled/4", "pulled/5")
@@ -32,7 +33,7 @@ func scenarioQueues(p *play) {
 	p.drainBelow("d", "pulled/5")
 }
 
-// refs are refs to jobs by the lease they were last taken under.
+// refs returns refs to jobs, by the leases under which the play took them last.
 func (p *play) refs(names ...string) (refs []core.Ref) {
 	for _, name := range names {
 		refs = append(refs, refTo(p.hands[name]))
@@ -63,7 +64,7 @@ func (p *play) extendBy(by time.Duration, names ...string) {
 	})
 }
 
-// drainBelow drains a lane of all that is older than a job.
+// drainBelow drains a lane of all jobs older than a named one.
 func (p *play) drainBelow(lane, name string) {
 	p.Helper()
 	p.step("drain "+lane, func() error {

@@ -18,7 +18,8 @@ func scenarioReplays(p *play) {
 	p.replays(first, second)
 }
 
-// anew gives the event of a name new jobs in lanes, each of workflows with its run.
+// anew returns an arrival that gives a named event new jobs in lanes. A job in a workflow's lane
+// comes with a run.
 func (p *play) anew(name, event string, lanes ...string) core.Arrival {
 	a := core.Arrival{Event: core.Event{ID: p.arrivals[event].Event.ID}}
 	for i, l := range lanes {
@@ -51,7 +52,7 @@ func (p *play) replays(arrivals ...core.Arrival) {
 	})
 }
 
-// replayedLate has an event go just before it would get jobs.
+// replayedLate purges an event just before Replay would store its jobs.
 func replayedLate(r *rig, f *Fault) {
 	bare, left := r.arrival(), r.arrival(r.lane)
 	r.accepted(bare)
@@ -65,7 +66,7 @@ func replayedLate(r *rig, f *Fault) {
 	r.wantJob(r.replayed(other)[0])
 }
 
-// replayedMeanwhile begins a Replay in the moment in which a Purge deletes the event.
+// replayedMeanwhile begins a Replay at the moment at which a Purge deletes the event.
 func replayedMeanwhile(r *rig, f *Fault) {
 	for range r.few(60) {
 		bare := r.arrival()
@@ -94,8 +95,8 @@ func replayedMeanwhile(r *rig, f *Fault) {
 	}
 }
 
-// turnsTwice has a connection send again what it got no answer to, and another ask in
-// between, when the turn is over.
+// turnsTwice asks for a turn over a connection that sends each batch twice. Another caller asks
+// between the two sendings, after the turn ended.
 func turnsTwice(r *rig, f *Fault) {
 	f.twice = true
 	r.equal("Turn", r.turn("purge", hold), true)

@@ -8,8 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// scenarioRuns is the part of the [scenario] in which workflows run: every statement of
-// a transition, alone and beside those of another run, made, made again and lost.
+// scenarioRuns is the part of the [scenario] with workflow runs. It sends every statement of a
+// transition, alone and together with statements of another run, for transitions that are made,
+// repeated and lost.
 func scenarioRuns(p *play) {
 	p.begin("flow", "", 2)
 	p.begin("rare", "d7", 1)
@@ -35,8 +36,8 @@ func scenarioRuns(p *play) {
 	p.begin("flow", "", 2)
 }
 
-// begin accepts an event under a name with runs, of which so many are to be stored;
-// none if it repeats another.
+// begin accepts an event under a name with runs, and checks that the given number of them is
+// stored: none if the event repeats another.
 func (p *play) begin(name, delivery string, stored int) {
 	p.Helper()
 	a, again := p.arrivals[name]
@@ -64,7 +65,7 @@ func (p *play) begin(name, delivery string, stored int) {
 	p.answer(name, a, want)
 }
 
-// transits makes transitions, or does not.
+// transits sends transitions, and checks that all or none of them are made.
 func (p *play) transits(what string, made bool, ts ...core.Transition) {
 	p.Helper()
 	p.step("transit "+what, func() error {
@@ -76,7 +77,8 @@ func (p *play) transits(what string, made bool, ts ...core.Transition) {
 	})
 }
 
-// moves is a transition of the run that began with a job. It is taken for made.
+// moves returns a transition of the run that began with a job. The play then expects the run as
+// after this transition.
 func (p *play) moves(name string, types ...core.EntryType) core.Transition {
 	t := p.move(p.told[name], types...)
 	for i := range t.Entries {
@@ -86,7 +88,7 @@ func (p *play) moves(name string, types ...core.EntryType) core.Transition {
 	return t
 }
 
-// opens adds a step with a name and, if it has one, a job to a transition.
+// opens adds a step with a name to a transition, and a job if due is set.
 func (p *play) opens(t *core.Transition, name string, s core.Step, due time.Time) core.ID {
 	p.names[s.ID] = name
 	t.New = append(t.New, s)
@@ -97,7 +99,7 @@ func (p *play) opens(t *core.Transition, name string, s core.Step, due time.Time
 	return s.ID
 }
 
-// over ends the step and the job of a name with an attempt.
+// over ends the step and the job of a name, with an attempt.
 func (p *play) over(t *core.Transition, name string, change core.JobChange) {
 	j := p.hands[name]
 	change.ID = j.ID
@@ -112,8 +114,8 @@ func (p *play) over(t *core.Transition, name string, change core.JobChange) {
 	t.Changed = append(t.Changed, c)
 }
 
-// fans ends the first step of a run and opens a parallel one, with a branch that calls
-// and one that is over, and tells somebody.
+// fans ends the first step of a run and opens a parallel step with two branches, of which one
+// calls and the other is finished. It raises an alert.
 func (p *play) fans(name string) core.Transition {
 	t := p.moves(name, core.EntryStarted, core.EntrySucceeded, core.EntryFanned)
 	p.over(&t, name, core.JobChange{Status: core.Completed, FinishedAt: p.now})
@@ -131,14 +133,14 @@ func (p *play) fans(name string) core.Transition {
 	return t
 }
 
-// inside is a new step of a run, in another if that is named.
+// inside returns a new step of a run, within the parent if one is named.
 func (p *play) inside(run core.Run, path string, parent core.ID, status core.StepStatus) core.Step {
 	s := p.rig.step(run, path, status)
 	s.ParentID = parent
 	return s
 }
 
-// retries has the first job of a run be due again.
+// retries makes the first job of a run due again.
 func (p *play) retries(name string) core.Transition {
 	t := p.moves(name, core.EntryStarted, core.EntryRetried)
 	p.over(&t, name, core.JobChange{Status: core.Retryable, DueAt: p.now.Add(hold), Error: "network: refused"})
@@ -160,12 +162,12 @@ func (p *play) joins(name string) core.Transition {
 	return t
 }
 
-// ends ends a run, and its first job if that runs.
+// ends ends a run, and its first job if the run failed.
 func (p *play) ends(name string, status core.RunStatus) core.Transition {
 	before := p.told[name]
 	t := p.finished(before, status)
 	if before.Seq == 0 {
-		return t // nobody is told that it is made
+		return t // the play uses it as a transition that is not made
 	}
 	p.told[name] = t.Run
 	if status == core.RunFailed {
@@ -190,10 +192,10 @@ type chapter struct {
 	Run     core.Run
 	Steps   []core.Step
 	History []core.Entry
-	Awaited []string // steps with a token that is good
+	Awaited []string // steps with a valid token
 }
 
-// chapters are the runs of a play, by the names of their first jobs.
+// chapters returns the runs of a play, by the names of their first jobs.
 func (p *play) chapters() map[string]chapter {
 	p.Helper()
 	all := map[string]chapter{}

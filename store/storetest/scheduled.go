@@ -6,13 +6,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Jobs that wait for their time. Checks of how the ledger shows them take place in the present,
-// since a ledger shows them by the database's clock.
+// Checks of scheduled jobs. Checks of the Ledger run at the machine's time, because a Ledger
+// judges due times by the database's clock.
 
-// present sets the rig's time to that of the machine.
+// present sets the rig's time to the machine's time.
 func (r *rig) present() { r.now = core.SystemClock().UTC().Truncate(time.Millisecond) }
 
-// waits is the job of a first step that waits until a time, and its run.
+// waits stores a run whose first step waits until a time, and returns its job and the run.
 func (r *rig) waits(until time.Time) (core.Job, core.Run) {
 	r.Helper()
 	j := r.entered()
@@ -35,8 +35,8 @@ func transitScheduled(r *rig) {
 	r.equal("Take at its time: attempt", r.brings(want.ID, r.flowing(1)).Attempt, 2)
 }
 
-// transitEnded ends a job whose first attempt was over, and which waited for a time since: it
-// shows when that attempt was due.
+// transitEnded ends a job that was scheduled after its first attempt. The ended job shows when
+// that attempt was due.
 func transitEnded(r *rig) {
 	r.present()
 	j, run := r.waits(r.now.Add(time.Hour))
@@ -47,7 +47,7 @@ func transitEnded(r *rig) {
 	r.wantJob(j)
 }
 
-// transitNewScheduled makes a job of each status that a new one can have.
+// transitNewScheduled makes a job in each status that a new job can have.
 func transitNewScheduled(r *rig) {
 	r.present()
 	j := r.entered()
@@ -64,8 +64,9 @@ func transitNewScheduled(r *rig) {
 	}
 }
 
-// releaseWaited gives the job of a step back that was taken when its time had come: it has not
-// failed. That of a step that failed before has.
+// releaseWaited releases a scheduled job that was taken when its time came. It becomes available,
+// because no attempt failed. It then releases a job whose attempt failed before, which stays
+// retryable.
 func releaseWaited(r *rig) {
 	r.present()
 	want, run := r.waits(r.now)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// elsewhere are the sentences that no check here can hold a store to, and who does.
+// elsewhere lists the sentences that no check here can hold a store to, with the place that does
+// or with a reason.
 var elsewhere = map[string]string{
 	"It refuses a database of a newer version":                                                           "the drivers, who can make one",
 	"The schema of an empty database is at step 0, and a schema that lacks a step is at the step before": "the drivers, who can make one",
@@ -37,8 +38,8 @@ var elsewhere = map[string]string{
 	"A Chronicle answers queries about runs":                                          "a title",
 }
 
-// Each sentence of the roles' comments is a check's name, and each name that
-// looks like one is still a sentence there.
+// TestEachSentenceHasACheck requires a check for each sentence of the roles' comments, and a
+// sentence for each check of a role.
 func TestEachSentenceHasACheck(t *testing.T) {
 	held := map[string]bool{}
 	for _, g := range roles() {
@@ -81,7 +82,8 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-// sentences are those of the comments on the role interfaces and their methods.
+// sentences returns the sentences of the comments on the role interfaces of a file and on their
+// methods.
 func sentences(t *testing.T, file string) []string {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 	if err != nil {

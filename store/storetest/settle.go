@@ -7,9 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The checks of Settle, Release and Recover; worklist.go lists them.
+// The checks of Settle, Release and Recover. worklist.go lists them.
 
-// after is a taken job as an outcome leaves it.
+// after returns a taken job as an outcome leaves it.
 func after(j core.Job, o core.Outcome) core.Job {
 	j.Status, j.Lease, j.LastError = o.Status, "", o.Attempt.Error
 	j.DueAt, j.FinishedAt = o.DueAt, time.Time{}
@@ -19,7 +19,7 @@ func after(j core.Job, o core.Outcome) core.Job {
 	return j
 }
 
-// settleAs settles a new job and compares all that is stored of it.
+// settleAs settles a new job and compares everything that is stored of it.
 func (r *rig) settleAs(s core.Status) {
 	r.Helper()
 	j := r.taken().Job
@@ -86,7 +86,7 @@ func settleLate(r *rig) {
 	r.nothingDue()
 }
 
-// lose wants outcomes to be lost and to change nothing.
+// lose checks that an outcome is lost and changes nothing.
 func (r *rig) lose(o core.Outcome, want core.Job) {
 	r.Helper()
 	before := r.attempts(want.ID)
@@ -133,7 +133,7 @@ func settleBeside(r *rig) {
 	r.now = late.DueAt
 	r.put()
 	both := r.take(2)
-	a, b := both[0].Job, both[1].Job // a is the late one's new holder
+	a, b := both[0].Job, both[1].Job // a was taken again, under a new lease
 	oa, ob := r.ended(a, core.Dead), r.ended(b, core.Completed)
 	r.equal("Settle(lost, a, b)", r.lost(r.ended(late, core.Completed), oa, ob), []core.ID{late.ID})
 	r.wantJob(after(a, oa))

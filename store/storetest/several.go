@@ -9,9 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// RunSeveral holds several stores over one database, each with a connection of its
-// own as processes have, to what gates promise all of them together, and to what
-// consumers of a queue are told who ask different processes.
+// RunSeveral runs checks over several stores of one database, each with its own connection, as
+// several processes would be. The checks are about gates, queues and transitions.
 func RunSeveral(t *testing.T, stores ...core.Store) {
 	for name, run := range map[string]func(*rig){
 		"probes": raceProbes, "starts": raceStarts, "failures": raceFailures,
@@ -27,8 +26,8 @@ func RunSeveral(t *testing.T, stores ...core.Store) {
 	}
 }
 
-// several is many stores, which take, settle, ack, drain, read situations and make
-// transitions in turn.
+// several spreads calls over many stores in turn: Take, Settle, Ack, Drain, Situations and
+// Transit.
 type several struct {
 	core.Store
 	all  []core.Store
@@ -61,9 +60,9 @@ func (s *several) Drain(ctx context.Context, lane core.Lane, below core.ID, limi
 	return s.one().Drain(ctx, lane, below, limit)
 }
 
-// UnusedProbe wants a probe whose only job somebody else is at, until let go, to be
-// there for the next who asks: of a database that skips locked rows, which only its
-// own tests can lock. lock locks the row of a job.
+// UnusedProbe checks that a Take of a probe leaves the gate unchanged while every job of the lane
+// is locked, so that the next Take may have the probe. It is for databases that skip locked rows,
+// and only their own tests can lock a row. lock locks the row of a job.
 func UnusedProbe(t *testing.T, s core.Store, lock func(job core.ID) (letGo func())) {
 	r := newRig(t, s, Options{})
 	open := r.opened()

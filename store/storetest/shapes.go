@@ -11,9 +11,9 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// Shapes breaks tables that a store has made, in each way in turn, and requires that the
-// difference is named, and that the statement which is named with it repairs it. Open makes
-// an empty database.
+// Shapes breaks the tables of a store, in each way in turn. It requires that Compare names the
+// difference, and that the statement given with the difference repairs it. open makes an empty
+// database.
 func Shapes(t *testing.T, d store.Dialect, open func(t *testing.T) store.Conn) {
 	conn := open(t)
 	if err := store.New(conn, d, core.SystemClock).Migrate(t.Context()); err != nil {
@@ -57,14 +57,15 @@ func (s shapes) same(when string) {
 	}
 }
 
-// damage is one way to break tables: statements, and what of the report on them has to say.
+// damage is one way to break tables: the statements, and the beginning of the difference that
+// Compare must report.
 type damage struct {
 	sql     string
 	says    string
 	harmful bool
 }
 
-// damage breaks the tables, looks, and repairs them as it is told.
+// damage breaks the tables, compares them, and repairs them by the reported statements.
 func (s shapes) damage(d damage) {
 	s.Helper()
 	if err := s.exec(d.sql); err != nil {
@@ -92,7 +93,7 @@ func (s shapes) damage(d damage) {
 	s.same("after " + d.sql + " and its repair")
 }
 
-// objects are damages to each index, column and table there is.
+// objects returns damages of each index, column and table.
 func (s shapes) objects() (all []damage) {
 	for _, o := range store.Objects(s.dialect) {
 		switch {
@@ -146,8 +147,8 @@ func (s shapes) indexDamages(o store.Object) []damage {
 	return all
 }
 
-// columnDamages drops a column. SQLite drops none that is in an index or key: then the
-// indexes go first, and what is in a key stays.
+// columnDamages drops a column. SQLite refuses to drop a column that is in an index or key: the
+// indexes are dropped first, and columns of keys are left out.
 func (s shapes) columnDamages(o store.Object) []damage {
 	says := "column " + o.Table + "." + o.Column + " is missing"
 	drop := "ALTER TABLE " + o.Table + " DROP COLUMN " + o.Column

@@ -9,17 +9,17 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A Shelf keeps the databases of checks that are over for those that follow: to make
-// all tables and indexes costs a server more than most checks do. D is what a driver
-// knows a database by. The zero Shelf is empty.
+// A Shelf keeps the databases of finished checks for later checks, because making all tables and
+// indexes costs a server more time than most checks take. D identifies a database for its driver.
+// The zero Shelf is empty.
 type Shelf[D any] struct {
 	mu   sync.Mutex
 	free []D
 }
 
-// Take returns a database that nobody uses any more, or what fresh makes, which has to
-// last as long as the shelf. It goes back when the test ends, after all that the test
-// opened is closed; one in which something failed is left alone.
+// Take returns an unused database of the shelf, or else a new one from fresh, which must last as
+// long as the shelf. The database returns to the shelf when the test ends, after everything that
+// the test opened is closed. The database of a failed test does not return.
 func (s *Shelf[D]) Take(t *testing.T, fresh func() D) D {
 	t.Helper()
 	d, used := s.pop()
@@ -48,7 +48,7 @@ func (s *Shelf[D]) pop() (d D, ok bool) {
 	return d, true
 }
 
-// Empty takes all rows out of a migrated database, but for those of the schema.
+// Empty deletes all rows of a migrated database except those of the schema.
 func Empty(t *testing.T, c store.Conn) {
 	t.Helper()
 	var stmts []store.Stmt

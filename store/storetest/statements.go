@@ -11,14 +11,14 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// Watched is the connection, which shows each statement before it is run. Tests
-// of plans look at them.
+// Watched returns a connection that passes each statement to see before it runs it. Tests of
+// plans use it.
 func Watched(conn store.Conn, see func(store.Stmt)) store.Conn {
 	return watched{conn, func(s *store.Stmt) { see(*s) }}
 }
 
-// EachStatement makes a store send every statement it has, at least once: on one
-// that holds due jobs in a lane, their events among the oldest.
+// EachStatement makes a store send every statement at least once. The store must hold due jobs in
+// the lane, with events among the oldest.
 func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 	t.Helper()
 	r := newRig(t, s, Options{})
@@ -44,8 +44,8 @@ func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 	eachPurge(r)
 }
 
-// eachPurge purges a job that seems to have had many attempts, and goes through all that
-// is swept.
+// eachPurge purges a job that seems to have had many attempts, and goes through all tables that
+// Purge sweeps.
 func eachPurge(r *rig) {
 	r.lane = "queue/tried"
 	o := r.ended(r.taken().Job, core.Dead)
@@ -55,11 +55,11 @@ func eachPurge(r *rig) {
 	for range 5 {
 		r.purge(10)
 	}
-	gatesBeside(r) // that went
+	gatesBeside(r) // in place of the gates that the purge deleted
 }
 
-// eachGate opens a breaker, probes, closes it and goes on slower, in a lane that is
-// busy and has a thousand others beside it.
+// eachGate opens a breaker, probes, closes it and paces starts, in a busy lane among 1,000 other
+// lanes.
 func eachGate(r *rig) {
 	gatesBeside(r)
 	r.strays("handler/beside-7")
@@ -77,7 +77,7 @@ func eachGate(r *rig) {
 	r.now = r.now.Add(core.RampTime)
 }
 
-// gatesBeside makes a thousand gates.
+// gatesBeside makes 1,000 gates, or a quarter of them on a slow store.
 func gatesBeside(r *rig) {
 	var beside []core.Outcome
 	for i := range r.few(1000) {
@@ -89,7 +89,7 @@ func gatesBeside(r *rig) {
 	}
 }
 
-// eachPull hands jobs back as consumers do, and drains a lane that has few.
+// eachPull extends, reads and acks jobs as consumers do, and drains a lane with few jobs.
 func eachPull(r *rig) {
 	var refs []core.Ref
 	for _, j := range r.take(6) {
@@ -114,7 +114,7 @@ func eachArrival(r *rig) {
 	r.accepted(r.arrival(r.lane))
 	r.accepted(r.arrival())
 	other := r.arrival()
-	other.Event.Source = "crm" // so that two have sent this type
+	other.Event.Source = "crm" // so that two sources have sent this type
 	r.accepted(other)
 	r.accepted(r.keyed("each statement"))
 	both := r.delivered("each statement")
@@ -122,7 +122,7 @@ func eachArrival(r *rig) {
 	r.accepted(both)
 }
 
-// eachOperation does what operators do beside asking for single rows.
+// eachOperation makes the calls of operators except those for single rows.
 func eachOperation(r *rig, j core.TakenJob) {
 	narrow := core.EventFilter{Source: "shop", Type: "order.created", Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}
 	for _, f := range []core.EventFilter{{}, narrow, {Source: "shop"}, {Type: "order.created"}, {Type: "order"}} {
@@ -145,7 +145,7 @@ func eachQuestion(r *rig, j core.TakenJob) {
 	r.depth()
 	r.events(core.EventFilter{})
 	r.events(core.EventFilter{Source: "shop"})
-	r.events(core.EventFilter{Source: "shop", Type: "order", Since: r.now.Add(-time.Hour), Until: r.now, After: core.FirstID(r.now)}) // there are ids between these
+	r.events(core.EventFilter{Source: "shop", Type: "order", Since: r.now.Add(-time.Hour), Until: r.now, After: core.FirstID(r.now)}) // some ids lie between these times
 	r.jobs(core.JobFilter{})
 	r.jobs(core.JobFilter{EventID: j.Event.ID})
 	r.jobs(core.JobFilter{Lane: r.lane, After: j.ID})
@@ -159,8 +159,8 @@ func eachQuestion(r *rig, j core.TakenJob) {
 	}
 }
 
-// BenchClaim measures taking ten jobs of a lane that holds more, and the looks that
-// go with it; it gives them back unmeasured.
+// BenchClaim measures taking 10 jobs of a lane that holds more, with the calls of Due between
+// them. It releases the jobs unmeasured.
 func BenchClaim(b *testing.B, s core.Store, lane core.Lane) {
 	r := newRig(b, s, Options{})
 	r.now, r.lane = core.SystemClock().UTC().Truncate(time.Millisecond), lane
@@ -168,8 +168,8 @@ func BenchClaim(b *testing.B, s core.Store, lane core.Lane) {
 	bb.takeAndRelease()
 }
 
-// BenchSettle settles so many jobs of a lane unmeasured, a hundred at a time, and
-// then measures what a worker does for ten: looking, taking, settling.
+// BenchSettle first settles before jobs of a lane, 100 at a time, unmeasured. It then measures a
+// worker's calls for 10 jobs: Due, Take and Settle.
 func BenchSettle(b *testing.B, s core.Store, lane core.Lane, before int) {
 	r := newRig(b, s, Options{})
 	r.now, r.lane = core.SystemClock().UTC().Truncate(time.Millisecond), lane

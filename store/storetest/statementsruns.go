@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// EachRunStatement makes a store send every statement about runs, at least once.
+// EachRunStatement makes a store send every statement about runs at least once.
 func EachRunStatement(t *testing.T, s core.Store) {
 	t.Helper()
 	r := newRig(t, s, Options{})
@@ -51,7 +51,7 @@ func EachRunStatement(t *testing.T, s core.Store) {
 	eachTransit(r, core.Transition{Mark: r.ids.Next(), Run: over, Entries: []core.Entry{{Seq: 1, At: r.now, Epoch: 1, Type: core.EntryFailed}},
 		JobsEnd: []core.JobChange{{ID: again.StepID, Status: core.Completed, FinishedAt: r.now}}})
 
-	// One that seems to have a long history goes first, and alone.
+	// A run that seems to have a long history is purged first, and alone.
 	run.Status, run.Seq, run.FinishedAt = core.RunCompleted, 1_000_000, time.UnixMilli(1200).UTC()
 	eachTransit(r, core.Transition{Mark: r.ids.Next(), Seq: 2, Run: run,
 		Entries: []core.Entry{{Seq: 3, At: r.now, Epoch: 1, Type: core.EntryCompleted}}})

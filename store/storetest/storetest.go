@@ -1,6 +1,6 @@
-// Package storetest is the definition of what a store is: one sub-test for each
-// sentence of the comments on roles in core/store.go and core/transition.go, and then
-// what those sentences mean under contention, repetition, odd text, faults and load.
+// Package storetest defines a store by its checks. Each sentence of the comments on the roles in
+// core/store.go and core/transition.go has a sub-test. Further sub-tests check those sentences
+// under contention, repetition, odd text, faults and load.
 //
 // A driver is right when this passes in its own tests:
 //
@@ -18,22 +18,21 @@
 //		storetest.Bench(b, func(b *testing.B) core.Store { return openEmpty(b) })
 //	}
 //
-// Each call of open returns a migrated store without rows and registers its own
-// clean-up. Nothing here sleeps, and nothing assumes a database: times are passed
-// in, and what a store holds is read through [core.Ledger] alone. The one clock
-// that is not passed in is the store's own, by which the Ledger judges leases; it
-// has to show the machine's time.
+// Each call of open returns a migrated store without rows and registers its own clean-up. No
+// check but [Month] sleeps, and no check assumes a kind of database: checks pass times in, and
+// read the content of a store through the methods of [core.Store] alone. The store's own clock
+// is the only other clock. The [core.Ledger] judges leases by it, so it must show the machine's
+// time.
 //
-// Sub-tests are named by role, sentence and case, so a sentence is found by its
-// words:
+// Sub-tests are named by role, sentence and case, so the words of a sentence select its checks:
 //
 //	go test ./store/sqlite -run 'Store/Worklist/An_outcome_whose_lease'
 //
-// [Model] is the same contract once more, as the shortest program that keeps it:
-// the suite runs on it, and random sequences of calls are compared with it.
-// RAPID_CHECKS says how many.
+// [Model] is the same contract as the shortest program that keeps it. The suite runs on it, and
+// compares random sequences of calls on it and on the store. The environment variable
+// RAPID_CHECKS sets the number of sequences.
 //
-// It may import core, store, rapid and go-cmp; only tests import it.
+// The package may import core, store, rapid and go-cmp. Only tests import it.
 package storetest
 
 import (
@@ -44,12 +43,12 @@ import (
 
 // Options adapt a run to its driver. The zero Options suit a local database.
 type Options struct {
-	// Slow is for stores that a statement costs milliseconds: the same sentences
-	// with fewer rows, rounds and random sequences.
+	// Slow is for stores whose statements take milliseconds each. It runs the same checks with
+	// fewer rows, rounds and random sequences.
 	Slow bool
 }
 
-// options are the last of opts.
+// options returns the last of opts.
 func options(opts []Options) (o Options) {
 	if n := len(opts); n > 0 {
 		o = opts[n-1]
@@ -57,13 +56,13 @@ func options(opts []Options) (o Options) {
 	return o
 }
 
-// serial are the options of what runs in one goroutine.
+// serial returns the options for checks that run in one goroutine.
 func (o Options) serial() Options {
 	o.Slow = o.Slow || raceDetector
 	return o
 }
 
-// A role is a group of checks: one role of the store, or one view on all of them.
+// A role is a group of checks: of one role of the store, or of one aspect of all roles.
 type role struct {
 	name string
 
@@ -75,8 +74,8 @@ type role struct {
 
 // A check holds a store to one sentence.
 type check struct {
-	says string // of core/store.go or core/transition.go, word for word, for the roles declared there
-	in   string // which case of it, if it has several
+	says string // the sentence; for a declared role, word for word that of core/store.go or core/transition.go
+	in   string // the case, if the sentence has several
 	run  func(r *rig)
 }
 
@@ -94,7 +93,7 @@ func roles() []role {
 	}
 }
 
-// Run holds a store to every sentence of core/store.go and core/transition.go.
+// Run holds a store to every sentence of the roles in core/store.go and core/transition.go.
 func Run(t *testing.T, open func(t *testing.T) core.Store, opts ...Options) {
 	o := options(opts)
 	for _, role := range roles() {

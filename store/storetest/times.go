@@ -7,7 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// times holds what due means to the millisecond.
+// times checks due times to the millisecond.
 var times = role{name: "Times", checks: []check{
 	{"A job is due from its due time on", "", dueExactly},
 	{"Times are kept in milliseconds", "", keepMillis},
@@ -111,8 +111,7 @@ func leaseEnd(r *rig) {
 	}
 }
 
-// stepBack lets the clock step back between two takes: leases last longer, and
-// nothing else happens.
+// stepBack sets the clock back between two takes. Leases last longer, and nothing else changes.
 func stepBack(r *rig) {
 	j := r.taken()
 	r.now = r.now.Add(-time.Hour)
@@ -126,7 +125,7 @@ func stepBack(r *rig) {
 
 const saysAside = "If an event's id was made more than a minute after the event was received, the event is stored as received at the time in its id"
 
-// aside accepts an event that was received by a clock that is so far from its id.
+// aside accepts an event whose time of receipt differs from the time in its id by that much.
 func (r *rig) aside(by time.Duration) (core.Event, []core.Job) {
 	r.Helper()
 	a := r.arrival(r.lane)
@@ -134,8 +133,8 @@ func (r *rig) aside(by time.Duration) (core.Event, []core.Job) {
 	return a.Event, r.accepted(a)
 }
 
-// receivedAside: it is the event that goes by its id. Its job goes by the clock, which
-// says when it is due.
+// receivedAside checks that an event whose times differ by more than a minute back shows the time
+// in its id. Its job shows the time of receipt, at which it is due.
 func receivedAside(r *rig) {
 	for by, kept := range map[time.Duration]bool{
 		0: true, time.Minute: true, -time.Minute: true, -time.Minute - time.Millisecond: false, -time.Hour: false, time.Hour: true,
@@ -149,7 +148,8 @@ func receivedAside(r *rig) {
 	}
 }
 
-// listedAside: whatever the clock said, an event is listed where its time says.
+// listedAside checks that an event is listed under the time that it shows, however far its times
+// differ.
 func listedAside(r *rig) {
 	for _, by := range []time.Duration{0, time.Minute, -time.Minute, -time.Hour} {
 		e, _ := r.aside(by)

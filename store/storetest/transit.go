@@ -17,8 +17,8 @@ const (
 	saysNewJobs   = "New jobs wait in the lane of the workflow, for the event of the run"
 )
 
-// transitTells mixes transitions that are made with such that are not, whose runs have
-// ids in no order.
+// transitTells sends transitions that are made together with one that is not. The ids of their
+// runs are in no order.
 func transitTells(r *rig) {
 	a, b, c := r.started().Run, r.started().Run, r.started().Run
 	late := r.move(b, core.EntryStarted)
@@ -57,7 +57,8 @@ func transitAll(r *rig) {
 	r.equal("tale of another run", r.tale(rest.Run.ID), tale{Run: rest.Run, Steps: []core.Step{rest.Step}})
 }
 
-// transitSequence takes a run through its life: what is cleared is cleared.
+// transitSequence takes a run from its start to its end, and checks that cleared fields are
+// empty.
 func transitSequence(r *rig) {
 	j := r.entered()
 	t := r.leap(j)
@@ -91,8 +92,8 @@ func transitSequence(r *rig) {
 	r.equal("completed run", r.run(t.Run.ID), done.Run)
 }
 
-// transitPassing has steps pass on what they got, in the transition that makes them and
-// in a later one.
+// transitPassing has steps return their state as their output, in the transition that makes them
+// and in a later one.
 func transitPassing(r *rig) {
 	s := r.started()
 	t := r.move(s.Run, core.EntryStarted, core.EntryStarted)
@@ -117,7 +118,7 @@ func transitBare(r *rig) {
 	r.equal("job", r.job(s.Step.ID).Status, core.Available)
 }
 
-// transitEpoch opens the same paths anew.
+// transitEpoch opens steps at the same paths in a new epoch.
 func transitEpoch(r *rig) {
 	j := r.entered()
 	t := r.move(j.Situation.Run, core.EntryRedriven)
@@ -167,7 +168,7 @@ func transitSome(r *rig) {
 	r.absent(*late.GivesRise)
 }
 
-// transitMany opens as many items as a map may have, and reads them by their paths.
+// transitMany opens 1,000 items of a map, and reads them by their paths.
 func transitMany(r *rig) {
 	j := r.entered()
 	n := r.few(1000)
@@ -200,7 +201,7 @@ func transitMany(r *rig) {
 	r.equal("Jobs: running", len(r.jobs(core.JobFilter{Status: core.Running, Lane: j.Lane, Limit: core.MaxPage}).Items), 1)
 }
 
-// transitDefinition has runs follow a definition that no run began with.
+// transitDefinition has runs follow a definition with which no run began.
 func transitDefinition(r *rig) {
 	a, b, next := r.started().Run, r.started().Run, definition("another")
 	for i, run := range []core.Run{a, b} {
@@ -230,8 +231,8 @@ func transitAgainBeside(r *rig) {
 	r.twice("Transit of both", func() { r.makes(t, other) })
 }
 
-// transitAgainLater sends transitions again after each of those that follow them, which
-// change the same things once more.
+// transitAgainLater repeats transitions after each of the transitions that follow, which change
+// the same rows again.
 func transitAgainLater(r *rig) {
 	t := r.leap(r.entered())
 	r.makes(t)
@@ -257,7 +258,8 @@ func transitAgainLater(r *rig) {
 	}
 }
 
-// transitTogether: whoever writes for many may put them in one batch.
+// transitTogether sends several transitions of one run in one batch, as a process that batches
+// the transitions of many workers may.
 func transitTogether(r *rig) {
 	j := r.entered()
 	ts := []core.Transition{r.leap(j), r.leap(j), r.leap(j)}

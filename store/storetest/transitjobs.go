@@ -7,10 +7,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// What a transition does to jobs, whoever holds them.
+// Checks of the effects of a transition on jobs, with and without a lease.
 
-// completes is a transition that ends the first step of a run and its job, told by
-// nobody who holds it.
+// completes returns a transition that ends the first step of a run and its job, from a caller
+// without a lease.
 func (r *rig) completes(s core.Situation) core.Transition {
 	t := r.move(s.Run, core.EntrySucceeded)
 	t.Changed = []core.StepChange{changeOf(ended(s.Step, r, core.StepSucceeded))}
@@ -29,7 +29,8 @@ func transitUnheld(r *rig) {
 	r.equal("Take: jobs", len(r.haul(r.flowing(9))), 0)
 }
 
-// transitHeld has whoever took a job first tell of it while another holds it.
+// transitHeld has the worker that took a job first make its transition while another worker holds
+// the job.
 func transitHeld(r *rig) {
 	first := r.entered()
 	r.now = first.DueAt
@@ -42,7 +43,8 @@ func transitHeld(r *rig) {
 	r.equal("Attempts", r.attempts(first.ID), []core.Attempt{t.Attempts[0].Attempt})
 }
 
-// transitHolds ends a step that a worker is at, and one that none is at.
+// transitHolds ends two steps: a worker holds the job of the first, and the job of the second is
+// not taken.
 func transitHolds(r *rig) {
 	j := r.entered()
 	t := r.move(j.Situation.Run, core.EntryFanned)
@@ -77,7 +79,8 @@ func transitHoldsBehind(r *rig) {
 	r.equal("HeldUntil after a second one in the same call", r.heldUntil(first.Run), map[core.ID]time.Time{j.ID: {}})
 }
 
-// heldUntil is the HeldUntil of each step of a run, which Steps and Survey both tell.
+// heldUntil returns the HeldUntil of each step of a run, and checks that Steps and Survey agree
+// on it.
 func (r *rig) heldUntil(run core.Run) map[core.ID]time.Time {
 	r.Helper()
 	page, err := r.store.Steps(context.Background(), run.ID, run.Epoch, "", core.MaxPage)
@@ -112,7 +115,7 @@ func transitThenRelease(r *rig) {
 	r.equal("state after a release that is too late", r.state(), want)
 }
 
-// transitRetryable makes a job due again, sooner than whatever was due in its lane.
+// transitRetryable makes a job due again, sooner than any other job of its lane.
 func transitRetryable(r *rig) {
 	j := r.entered()
 	t := r.move(j.Situation.Run, core.EntryRetried)
@@ -149,8 +152,8 @@ func transitDead(r *rig) {
 	r.equal("last error of the completed job", r.job(j.ID).LastError, "status: 500")
 }
 
-// transitNewJobs makes a job that is due before anything else in the lane was, and one
-// for later.
+// transitNewJobs makes a job that is due before all other jobs of the lane, and one that is due
+// later.
 func transitNewJobs(r *rig) {
 	j := r.entered()
 	r.now = r.now.Add(time.Second)

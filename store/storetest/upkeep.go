@@ -167,7 +167,7 @@ func retryOthers(r *rig) {
 	}
 }
 
-// Whether an unknown id is refused or simply none is left open; nothing changes.
+// retryUnknown retries an unknown id. A store may refuse it or return 0, and changes nothing.
 func retryUnknown(r *rig) {
 	dead, id := r.settled(core.Dead), r.ids.Next()
 	n, err := r.store.Retry(context.Background(), r.now, id, "")
@@ -191,8 +191,8 @@ func retryStrays(r *rig) {
 	r.equal("Strays after it", r.strays(), map[core.Lane]time.Time{r.lane: r.now, "handler/other": r.now})
 }
 
-// retriesStray brings a job back in a lane that has been a stray for long, beside
-// another.
+// retriesStray revives a job in a lane that has been a stray for core.StrayTime, while another
+// lane is a stray too.
 func (r *rig) retriesStray(retry func() int) {
 	r.Helper()
 	r.accepted(r.arrival(r.lane, "handler/other"))
@@ -202,7 +202,7 @@ func (r *rig) retriesStray(retry func() int) {
 	r.equal("Strays after Retry", r.strays(), map[core.Lane]time.Time{r.lane: r.now, "handler/other": r.now})
 }
 
-// gone wants nothing to be left of a job.
+// gone checks that no row of a job is stored.
 func (r *rig) gone(j core.Job) {
 	r.Helper()
 	if _, err := r.store.Job(context.Background(), j.ID); !core.IsKind(err, core.NotFound) {
@@ -281,8 +281,8 @@ func purgeLimit(r *rig) {
 	r.equal("Purge", r.purge(2), 0)
 }
 
-// purgeBareLimit has events that have no jobs beside some that do: neither take the place
-// of the others.
+// purgeBareLimit purges events with and without jobs. Neither kind uses up the limit of the
+// other.
 func purgeBareLimit(r *rig) {
 	for range 5 {
 		r.accepted(r.arrival())
@@ -315,8 +315,8 @@ func purgeOpen(r *rig) {
 	r.equal("Attempts", len(r.attempts(revived.ID)), 1)
 }
 
-// racePurge brings jobs back while they are purged: each is either gone with all
-// that belongs to it, or there with all of it.
+// racePurge revives jobs while they are purged. Each job is deleted with all its rows or kept
+// with all of them.
 func racePurge(r *rig) {
 	var dead []core.Job
 	for range r.few(40) {
@@ -365,7 +365,7 @@ func purgeNew(r *rig) {
 	r.accepted(r.keyed("k"))
 }
 
-// purgeGates has a breaker open and close, and a start a second after that.
+// purgeGates purges while a breaker is open, after it closed, and after a start a second later.
 func purgeGates(r *rig) {
 	r.puts(core.BreakerThreshold + 2)
 	r.settle(r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)...)
@@ -409,7 +409,8 @@ func migrate(r *rig) {
 	r.put()
 }
 
-// Processes are each driver's own test; here: callers.
+// raceMigrate migrates from several callers at once. Each driver's own tests do the same from
+// several processes.
 func raceMigrate(r *rig) {
 	want := r.put()
 	r.together(4, func(int) error {

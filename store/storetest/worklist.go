@@ -107,8 +107,8 @@ func takeLanes(r *rig) {
 	r.equal("status in lane b", r.job(a.Jobs[1].ID).Status, core.Available)
 }
 
-// queue puts one job in each of the lanes, makes the last one due first and the
-// first one last, and returns them in the order of due times.
+// queue stores one job in each of the lanes, with due times in the reverse order of the lanes. It
+// returns the jobs in the order of due times.
 func (r *rig) queue(lanes ...core.Lane) []core.Job {
 	r.Helper()
 	var order []core.Job
@@ -136,7 +136,7 @@ func takeOldestID(r *rig) {
 	}
 }
 
-// haulLanes leaves the order within a lane open.
+// haulLanes checks the order of lanes in a Take. It leaves the order within a lane open.
 func haulLanes(r *rig) {
 	for range 3 {
 		r.accepted(r.arrival("handler/a", "handler/b", "queue/c"))
@@ -176,7 +176,7 @@ func takeQuota(r *rig) {
 	r.equal("Take(a: 2, b: 9, c: 0) with 5 due in each", got, map[core.Lane]int{"handler/a": 2, "handler/b": 5})
 }
 
-// sized stores n events of one job each, with payloads of so many bytes.
+// sized stores n events of one job each, with payloads of that many bytes.
 func (r *rig) sized(n, bytes int) (jobs []core.Job) {
 	r.Helper()
 	for range n {
@@ -187,7 +187,7 @@ func (r *rig) sized(n, bytes int) (jobs []core.Job) {
 	return jobs
 }
 
-// whole takes jobs, gives bare ones back, and returns the others.
+// whole takes jobs, releases the bare ones, and returns the others.
 func (r *rig) whole(q core.Quota, bytes int) (jobs []core.TakenJob) {
 	r.Helper()
 	for _, j := range r.haul(q) {
@@ -202,7 +202,7 @@ func (r *rig) whole(q core.Quota, bytes int) (jobs []core.TakenJob) {
 	return jobs
 }
 
-// takeBytes takes five jobs with a quota of bytes for two.
+// takeBytes takes five jobs with a quota of bytes for two events.
 func takeBytes(r *rig) {
 	stored := r.sized(5, 50_000)
 	q := r.quota(5)
@@ -219,7 +219,7 @@ func takeBytes(r *rig) {
 	r.equal("Take, both times", all, ids(stored))
 }
 
-// takeLarge takes jobs whose events are larger than the quota, one by one.
+// takeLarge takes jobs whose events are larger than the quota's bytes, one at a time.
 func takeLarge(r *rig) {
 	r.sized(2, 50_000)
 	q := r.quota(2)
@@ -288,7 +288,7 @@ func takeNothing(r *rig) {
 	r.wantJob(runs)
 }
 
-// spent takes a job as often as it may be and once more.
+// spent takes a job as often as its lane permits, and returns it from one Take more.
 func (r *rig) spent(maxAttempts int) core.TakenJob {
 	a := r.arrival(r.lane)
 	a.Jobs[0].MaxAttempts = maxAttempts
@@ -382,7 +382,7 @@ func dueAbsent(r *rig) {
 	r.equal("Due of all of them", r.due("handler/nobody", "handler/other", r.lane), map[core.Lane]time.Time{"handler/other": r.now})
 }
 
-// That no statement writes is a check of RunFaults, which sees statements.
+// RunFaults, which sees statements, checks that no statement writes.
 func dueNoWrite(r *rig) {
 	r.taken()
 	r.put()
