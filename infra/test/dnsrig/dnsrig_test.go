@@ -50,7 +50,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// FuzzReply: whatever comes in, what goes out is nothing, or an answer to it.
+// FuzzReply: for any message, the reply is nil or an answer to the message.
 func FuzzReply(f *testing.F) {
 	f.Add("\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x04test\x00\x00\x01\x00\x01")
 	f.Add("")

@@ -1,5 +1,5 @@
-// Package golden compares results of tests with the files in testdata that hold what is
-// expected. Run with -update, a test binary writes these files anew:
+// Package golden compares results of tests with the expected results in testdata. With
+// -update, a test binary writes the expected results anew:
 //
 //	go test ./core/web -run TestTranscripts -update
 package golden
@@ -15,11 +15,12 @@ import (
 
 var update = flag.Bool("update", false, "write the expected results in testdata anew")
 
-// Updating reports whether the expected results are to be written and not compared.
+// Updating reports whether -update is set: tests write the expected results and do not
+// compare.
 func Updating() bool { return *update }
 
 // Compare fails a test if a result is not the expected one, and shows the lines that differ.
-// Name says which result it is. While the results are updated it compares nothing.
+// The name identifies the result in the message. With -update it compares nothing.
 func Compare(t testing.TB, name, want, got string) {
 	t.Helper()
 	if lines := Diff(want, got); lines != "" && !*update {
@@ -32,7 +33,7 @@ func Diff(want, got string) string {
 	return string(diff.Diff("want", []byte(want), "got", []byte(got)))
 }
 
-// Write writes a file of expected results.
+// Write writes a file of expected results, and fails the test if that fails.
 func Write(t testing.TB, path string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, content, 0o644); err != nil {

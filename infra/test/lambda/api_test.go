@@ -17,7 +17,7 @@ import (
 	signer "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// signed is a call to the Invoke API as AWS's own library signs it.
+// signed returns a call of the Invoke API, signed by AWS's own library.
 func signed(t *testing.T, s *Service, function, payload, secret string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequest("POST", s.URL+"/2015-03-31/functions/"+url.PathEscape(function)+"/invocations", strings.NewReader(payload))
@@ -46,7 +46,8 @@ func send(t *testing.T, r *http.Request) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestInvokeAPI: who may call what, and how it is answered.
+// TestInvokeAPI checks the answers to calls with valid and invalid credentials, names and
+// payloads.
 func TestInvokeAPI(t *testing.T) {
 	t.Parallel()
 	f := deploy(t, Options{Name: "worker"})
@@ -88,7 +89,7 @@ func TestInvokeAPI(t *testing.T) {
 	}
 }
 
-// TestInvokeAPIAsync: the caller is told that the event was taken, and no more.
+// TestInvokeAPIAsync: the answer to an asynchronous call is 202 without a body.
 func TestInvokeAPIAsync(t *testing.T) {
 	t.Parallel()
 	f := deploy(t, Options{Name: "worker"})
@@ -100,7 +101,7 @@ func TestInvokeAPIAsync(t *testing.T) {
 	eventually(t, "it ran", func() bool { rs := f.Results(); return len(rs) == 1 && string(rs[0].Payload) == `{"nudge":true}` })
 }
 
-// TestSecrets: what the extension answers.
+// TestSecrets checks the answers of the extension.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	s := NewSecrets(t)

@@ -16,7 +16,7 @@ import (
 	runtime "github.com/aws/aws-lambda-go/lambda"
 )
 
-// TestMain is the tests' own bootstrap program too, when a copy runs it.
+// TestMain runs the tests. In a copy, it is the bootstrap program of the tests instead.
 func TestMain(m *testing.M) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
 		os.Exit(m.Run())
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	bootstrap()
 }
 
-// An order tells the program what to do.
+// An order is the payload with an instruction for the bootstrap program.
 type order struct {
 	Do string `json:"do"`
 }
@@ -60,7 +60,7 @@ func bootstrap() {
 
 func obey(ctx context.Context, payload json.RawMessage) (any, error) {
 	var o order
-	_ = json.Unmarshal(payload, &o) // what is no order is echoed
+	_ = json.Unmarshal(payload, &o) // other payloads are echoed
 	switch o.Do {
 	case "fail":
 		return nil, errors.New("as ordered")
@@ -113,7 +113,7 @@ func deploy(t *testing.T, o Options) *Function {
 	return New(t).Add(o)
 }
 
-// do orders something and requires how it ends.
+// do sends an order and requires the error of the result.
 func do(t *testing.T, f *Function, what, want string) Result {
 	t.Helper()
 	r := f.Invoke([]byte(`{"do":"` + what + `"}`))

@@ -17,11 +17,10 @@ import (
 	"time"
 )
 
-// A Copy is one execution environment of a function: a process, and the Runtime API that
-// it alone talks to.
+// A Copy is one execution environment of a function: a process with its own Runtime API.
 type Copy struct {
 	// Number counts all copies of a service from 1. It is the end of the variable
-	// AWS_LAMBDA_LOG_STREAM_NAME, which on Lambda too is another for each copy.
+	// AWS_LAMBDA_LOG_STREAM_NAME, which differs between copies on Lambda too.
 	Number int
 
 	function *Function
@@ -33,29 +32,29 @@ type Copy struct {
 	next     chan *invocation
 
 	mu         sync.Mutex
-	busy       int // invocations that it has or is about to get
+	busy       int // invocations that it has or will get
 	pending    map[string]*invocation
 	initTook   time.Duration
 	frozen     bool
-	registered bool // an extension, so that it is told to end
+	registered bool // an extension is registered, so the copy gets SIGTERM at its end
 }
 
-// An invocation is one event on its way through a copy.
+// An invocation is one event for a copy.
 type invocation struct {
 	id      string
 	payload []byte
 
 	handed  time.Time
 	until   time.Time
-	started chan struct{} // closed when it is handed out
-	answer  *Result       // under the copy's lock
-	over    chan struct{} // closed when the copy asks for more
+	started chan struct{} // closed when the event is handed out
+	answer  *Result       // guarded by the copy's lock
+	over    chan struct{} // closed when the copy asks for its next event
 }
 
-// termGrace is what a copy with an internal extension has after SIGTERM.
+// termGrace is the time between SIGTERM and SIGKILL for a copy with an internal extension.
 const termGrace = 500 * time.Millisecond
 
-// newCopy is reserved for one invocation.
+// newCopy makes a copy that is reserved for one invocation.
 func newCopy(f *Function) *Copy {
 	return &Copy{
 		Number: f.service.number(), function: f, busy: 1, pending: map[string]*invocation{},
@@ -78,13 +77,13 @@ func (c *Copy) start() error {
 	c.mu.Unlock()
 	started := make(chan error)
 	go func() {
-		// The kernel sends Pdeathsig when the thread that forked ends, so this one must
+		// The kernel sends Pdeathsig when the thread that forked ends, so this thread must
 		// live as long as the child.
 		runtime.LockOSThread()
 		err := c.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = c.cmd.Wait() // how it ended is in ProcessState
+			_ = c.cmd.Wait() // ProcessState has the result
 			c.end()
 		}
 	}()
@@ -96,7 +95,7 @@ func (c *Copy) start() error {
 	return err
 }
 
-// end forgets a copy whose process has ended.
+// end removes a copy whose process has ended.
 func (c *Copy) end() {
 	c.function.drop(c)
 	close(c.exited)
@@ -132,7 +131,7 @@ func (c *Copy) environment() []string {
 	return append(env, f.Env...)
 }
 
-// take reserves the copy for one more invocation, if it may have it.
+// take reserves the copy for one more invocation, if it has fewer than most.
 func (c *Copy) take(most int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +142,8 @@ func (c *Copy) take(most int) bool {
 	return true
 }
 
-// run passes one event through the copy. It returns when the copy has asked for more,
-// which it may do long after it has answered, or has ended.
+// run passes one event to the copy. It returns when the copy has ended or has asked for its
+// next event, which may be long after its answer.
 func (c *Copy) run(payload []byte) Result {
 	inv := &invocation{
 		id: fmt.Sprintf("%08x-0000-4000-8000-%012x", c.Number, time.Now().UnixNano()&0xffffffffffff), payload: payload,
@@ -166,7 +165,7 @@ func (c *Copy) run(payload []byte) Result {
 	return c.result(inv, failure)
 }
 
-// result is the copy's answer, or what it came to without one.
+// result returns the copy's answer, or a failure if there is none.
 func (c *Copy) result(inv *invocation, failure string) Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,20 +200,21 @@ func (c *Copy) failed(inv *invocation, how string) Result {
 	return r
 }
 
-// init is how long the process took until it first asked for work; 0 if it has not.
+// init returns the time from the start of the process until it first asked for work; 0 if it
+// has not.
 func (c *Copy) init() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.initTook
 }
 
-// Pid is the process's.
+// Pid returns the process id. It waits until the process is started.
 func (c *Copy) Pid() int {
 	<-c.begun
 	return c.cmd.Process.Pid
 }
 
-// Frozen reports whether the copy waits for work and does not run.
+// Frozen reports whether the copy is frozen while it waits for work.
 func (c *Copy) Frozen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,15 +228,15 @@ func (c *Copy) Busy() bool {
 	return len(c.pending) > 0
 }
 
-// Kill ends the process at once with SIGKILL, and waits until it is gone. Invocations
-// that it has fail.
+// Kill ends the process at once with SIGKILL, and waits for its end. Its invocations fail.
 func (c *Copy) Kill() {
 	c.signal(syscall.SIGKILL)
 	<-c.exited
 }
 
-// Stop ends the process as Lambda does with one that is not needed any more: one that
-// has registered an extension gets SIGTERM and half a second, others nothing.
+// Stop ends the process like Lambda when it does not need the copy any more. A copy with a
+// registered extension gets SIGTERM, and SIGKILL after 500 ms. Other copies get SIGKILL at
+// once.
 func (c *Copy) Stop() {
 	if c.Tell() {
 		select {
@@ -248,8 +248,8 @@ func (c *Copy) Stop() {
 	c.Kill()
 }
 
-// Tell tells the process to end, with SIGTERM, and leaves it alone. It reports whether it
-// did: only one that has registered an extension is told.
+// Tell sends SIGTERM to the process and returns. It reports whether it did: only a copy with a
+// registered extension gets the signal.
 func (c *Copy) Tell() bool {
 	c.mu.Lock()
 	told := c.registered
@@ -261,7 +261,7 @@ func (c *Copy) Tell() bool {
 	return told
 }
 
-// signal has no effect on a process that has ended or could not be started.
+// signal sends a signal. It has no effect on a process that has ended or was not started.
 func (c *Copy) signal(s syscall.Signal) {
 	<-c.begun
 	select {

@@ -19,23 +19,23 @@ import (
 
 // A Door turns HTTP requests into events of format 2.0 and results back into answers.
 type Door struct {
-	// Route says which function a request is for; nil is 404.
+	// Route returns the function for a request; nil means 404.
 	Route func(*http.Request) *Function
-	// URL makes it a function's own URL instead of an HTTP API. They differ in how they
-	// answer for functions that fail, and in where cookies are.
+	// URL makes the door a function URL instead of an HTTP API. They differ in the answers for
+	// failed functions, and in the place of cookies.
 	URL bool
-	// Stage of an HTTP API is in front of every path, unless it is empty, which stands
-	// for $default.
+	// Stage is the first segment of every path of an HTTP API. An empty Stage stands for
+	// $default, which is not in paths.
 	Stage string
 }
 
 // Limits of an HTTP API.
 const (
-	maxHeaders       = 10240 // of the request line and all headers, in bytes
+	maxHeaders       = 10240 // bytes of the request line and all headers
 	integrationLimit = 30 * time.Second
 )
 
-// An event is what a function gets for a request.
+// An event is the payload of a function for a request.
 type event struct {
 	Version         string            `json:"version"`
 	RouteKey        string            `json:"routeKey"`
@@ -67,7 +67,7 @@ type requestContext struct {
 	TimeEpoch int64  `json:"timeEpoch"`
 }
 
-// An answered is what a function says.
+// An answered is the response of a function.
 type answered struct {
 	StatusCode      int               `json:"statusCode"`
 	Headers         map[string]string `json:"headers"`
@@ -104,7 +104,7 @@ func (d Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.reply(w, result)
 }
 
-// invoke gives up waiting when an HTTP API does. The function goes on.
+// invoke stops waiting after the limit of an HTTP API. The function goes on.
 func (d Door) invoke(f *Function, payload []byte) (Result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), integrationLimit)
 	defer cancel()
@@ -157,7 +157,7 @@ func (d Door) event(r *http.Request, body []byte) event {
 	return e
 }
 
-// isText reports whether a body of the type is put into events as it is.
+// isText reports whether a body of this type is put into events unchanged.
 func isText(kind string) bool {
 	kind, _, _ = strings.Cut(kind, ";")
 	switch kind = strings.TrimSpace(strings.ToLower(kind)); kind {
@@ -176,7 +176,8 @@ func cookies(r *http.Request) (all []string) {
 	return all
 }
 
-// headers have names in lower case and, where there are several of a name, one value.
+// headers returns the headers with names in lower case. Several values of a name are joined
+// into one.
 func (d Door) headers(r *http.Request, ip string) map[string]string {
 	h := map[string]string{"host": r.Host}
 	for name, values := range r.Header {
@@ -195,7 +196,7 @@ func (d Door) headers(r *http.Request, ip string) map[string]string {
 	return h
 }
 
-// reply is the answer that a function has made, or that is made for one that could not.
+// reply writes the function's response, or the response for a failed function.
 func (d Door) reply(w http.ResponseWriter, r Result) {
 	switch {
 	case r.Error == Throttled && d.URL:
@@ -214,7 +215,7 @@ func (d Door) reply(w http.ResponseWriter, r Result) {
 func (d Door) write(w http.ResponseWriter, payload []byte) {
 	var a answered
 	if err := json.Unmarshal(payload, &a); err != nil || a.StatusCode == 0 {
-		// Whatever is no answer is the body of one.
+		// Any other JSON is the body of a response.
 		a = answered{StatusCode: http.StatusOK, Headers: map[string]string{"content-type": "application/json"}, Body: string(payload)}
 	}
 	body := []byte(a.Body)

@@ -13,17 +13,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// through passes a request through a door and returns what came back.
+// through passes a request through a door and returns the response.
 func through(d Door, f *Function, r *http.Request) (*http.Response, string) {
 	d.Route = func(*http.Request) *Function { return f }
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)
-	body, _ := io.ReadAll(w.Result().Body) // of a recorder
+	body, _ := io.ReadAll(w.Result().Body) // from a recorder
 	return w.Result(), string(body)
 }
 
-// TestEvent: what a function gets for a request. This one answers with what it got,
-// which is no answer and so the body of one.
+// TestEvent checks the events for requests. The function answers with its event, which becomes
+// the body.
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	f := deploy(t, Options{})
@@ -61,7 +61,7 @@ func TestEvent(t *testing.T) {
 	}
 }
 
-// TestBodies: which are put into events as they are.
+// TestBodies: bodies of text types are put into events unchanged, other bodies in base64.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	f := deploy(t, Options{})
@@ -89,7 +89,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestAnswers: what becomes of what a function answers.
+// TestAnswers checks the HTTP responses for answers of a function.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -119,8 +119,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestDoorsThatStayShut: what a client sees of functions that fail, and what never gets
-// to one.
+// TestDoorsThatStayShut checks the responses for functions that fail, and for requests that do
+// not reach a function.
 func TestDoorsThatStayShut(t *testing.T) {
 	t.Parallel()
 	failing := deploy(t, Options{Env: []string{"INIT=exit"}})
@@ -130,7 +130,7 @@ func TestDoorsThatStayShut(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		f            *Function
-		header, body int // how many bytes
+		header, body int // in bytes
 		api, url     int
 	}{
 		{"no route", nil, 0, 0, 404, 404},

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestColdAndWarm: the first invocation starts a copy, the next one finds it.
+// TestColdAndWarm: the first invocation starts a copy, and the next one uses it.
 func TestColdAndWarm(t *testing.T) {
 	t.Parallel()
 	f := deploy(t, Options{})
@@ -27,7 +27,7 @@ func TestColdAndWarm(t *testing.T) {
 	}
 }
 
-// TestSeveralCopies: as many as there are invocations at once, and no more than allowed.
+// TestSeveralCopies: concurrent invocations start copies, up to MaxCopies.
 func TestSeveralCopies(t *testing.T) {
 	t.Parallel()
 	f := deploy(t, Options{MaxCopies: 3})
@@ -53,7 +53,7 @@ func atOnce(f *Function, n int, payload string) []Result {
 	return results
 }
 
-// TestConcurrency: one copy takes several invocations where it was deployed so.
+// TestConcurrency: with Concurrency above 1, a copy runs several invocations at once.
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	f := deploy(t, Options{Concurrency: 4, MaxCopies: 1})
@@ -68,7 +68,7 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// TestFailures: what becomes of an invocation that goes wrong, and of its copy.
+// TestFailures checks the result of each kind of failure, and whether the copy survives it.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -111,7 +111,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestFrozen: between invocations a copy does not run, unless it is left awake.
+// TestFrozen: a copy does not run between invocations, unless Awake is set.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	for _, awake := range []bool{false, true} {
@@ -126,7 +126,7 @@ func TestFrozen(t *testing.T) {
 				return
 			}
 			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-				// There is nothing to wait for: it is about the time that goes by.
+				// There is no condition to wait for: the time must pass.
 			}
 			if ran := counted(t, f) - before; ran > 100 {
 				t.Errorf("it ran for %d ms of 300", ran)
@@ -143,7 +143,7 @@ func counted(t *testing.T, f *Function) (n int) {
 	return n
 }
 
-// state is the letter that /proc has for what a process does.
+// state returns the letter for the state of a process in /proc.
 func state(t *testing.T, pid int) string {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -154,8 +154,8 @@ func state(t *testing.T, pid int) string {
 	return string(rest[:1])
 }
 
-// TestStop: a copy is told to end if it asked to be, also a frozen one, and is killed if
-// it does not.
+// TestStop: a copy with an extension gets SIGTERM, also if it is frozen. It is killed if it
+// does not end.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -200,7 +200,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestAsync: one that fails is tried twice more, one that finds no copy free waits.
+// TestAsync: a failed invocation is tried twice more, and an event without a free copy waits.
 func TestAsync(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -244,7 +244,7 @@ func TestAsyncWaitsForACopy(t *testing.T) {
 	}
 }
 
-// TestSchedule: a rule's event comes at once and again and again.
+// TestSchedule: a rule sends its event at once and then at its interval.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	f := deploy(t, Options{})
@@ -255,8 +255,8 @@ func TestSchedule(t *testing.T) {
 	stop()
 }
 
-// TestEnvironment: a copy gets what Lambda sets and what it was deployed with, and
-// nothing of whoever runs the tests.
+// TestEnvironment: a copy gets the variables of Lambda and of its options, and none of the
+// test run.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("LEAK", "1")
 	f := deploy(t, Options{Env: []string{"MINE=yes"}, Memory: 512})

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// serve is the Runtime API and what an internal extension needs of the Extensions API.
+// serve plays the Runtime API, and the part of the Extensions API for an internal extension.
 func (c *Copy) serve(w http.ResponseWriter, r *http.Request) {
 	call, runtime := strings.CutPrefix(r.URL.Path, "/2018-06-01/runtime/")
 	id, answer := "", ""
@@ -45,8 +45,8 @@ func (c *Copy) register() {
 	c.registered = true
 }
 
-// serveNext hands out the next event, when there is one. Asking for it ends the one
-// before: only then is the copy free, and frozen until there is more.
+// serveNext hands out the next event, when there is one. The request for it ends the previous
+// event: only then is the copy free, and frozen until there is another event.
 func (c *Copy) serveNext(w http.ResponseWriter, r *http.Request) {
 	c.ask()
 	select {
@@ -63,7 +63,7 @@ func (c *Copy) serveNext(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ask notes that the copy has asked for work.
+// ask records that the copy has asked for work.
 func (c *Copy) ask() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *Copy) ask() {
 			c.release(id)
 		}
 	}
-	// One that was just started has its first event waiting.
+	// A copy that was just started has its first event waiting.
 	if c.busy == 0 && c.function.Concurrency == 1 && !c.function.Awake {
 		c.frozen = true
 		c.signal(syscall.SIGSTOP)
@@ -89,7 +89,7 @@ func (c *Copy) release(id string) {
 	c.busy--
 }
 
-// begin notes that the copy has an event, and wakes it.
+// begin records that the copy has an event, and wakes it.
 func (c *Copy) begin(inv *invocation) {
 	limit := c.function.timeout()
 	c.mu.Lock()
@@ -104,11 +104,11 @@ func (c *Copy) begin(inv *invocation) {
 	close(inv.started)
 }
 
-// serveAnswer takes the result of an invocation.
+// serveAnswer accepts the result of an invocation.
 func (c *Copy) serveAnswer(w http.ResponseWriter, r *http.Request, id string, failed bool) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxSync+1))
 	if err != nil {
-		return // it died while it answered
+		return // the copy died while it answered
 	}
 	result := Result{Payload: bytes.TrimSpace(body)}
 	status := http.StatusAccepted
@@ -135,8 +135,8 @@ func errorType(body []byte) string {
 	return e.Type
 }
 
-// finish passes a result on. It reports whether the invocation was under way and had
-// none.
+// finish passes a result on. It returns false if the invocation is not under way, or already
+// has a result.
 func (c *Copy) finish(id string, r Result) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +146,7 @@ func (c *Copy) finish(id string, r Result) bool {
 	}
 	r.Copy, r.Took = c.Number, time.Since(inv.handed)
 	inv.answer = &r
-	// Several at once are told apart by nothing but their answers.
+	// With several invocations at once, only the answer shows which one has ended.
 	if c.function.Concurrency > 1 {
 		c.release(id)
 	}

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// Secrets plays the AWS Parameters and Secrets extension beside a function.
+// Secrets plays the AWS Parameters and Secrets extension for a function.
 type Secrets struct {
 	Parameters map[string]string // of Parameter Store, by name
 	Secrets    map[string]string // of Secrets Manager, by name or ARN
 	Denied     map[string]bool   // names that the function's role may not read
-	Unready    time.Duration     // how long after the first question it cannot answer yet
+	Unready    time.Duration     // time after the first request in which it is not ready
 
 	server *httptest.Server
 	mu     sync.Mutex
@@ -35,21 +35,22 @@ func NewSecrets(t testing.TB) *Secrets {
 	return s
 }
 
-// port is the variable PARAMETERS_SECRETS_EXTENSION_HTTP_PORT.
+// port returns the value of PARAMETERS_SECRETS_EXTENSION_HTTP_PORT.
 func (s *Secrets) port() string {
 	_, port, _ := net.SplitHostPort(s.server.Listener.Addr().String())
 	return port
 }
 
-// Asked are the names that were asked for, in order, each as often as it was.
+// Asked returns the requested names, in order, with repeats.
 func (s *Secrets) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.asked...)
 }
 
-// Answers are those of docs.aws.amazon.com/systems-manager/latest/userguide/
-// ps-integration-lambda-extensions.html and of the services behind it.
+// serve answers as described at
+// docs.aws.amazon.com/systems-manager/latest/userguide/ps-integration-lambda-extensions.html
+// and in the documentation of the services behind the extension.
 func (s *Secrets) serve(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	name, from := "", s.Parameters

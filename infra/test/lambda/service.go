@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// Where the functions are, and the credentials that each copy gets in its environment.
+// The region and account of the functions, and the credentials in the environment of each
+// copy.
 const (
 	Region  = "eu-west-1"
 	Account = "123456789012"
@@ -34,7 +35,7 @@ const (
 
 // A Service is one region of one account: its functions, and the Invoke API.
 type Service struct {
-	URL string // of the Invoke API, which each copy finds in AWS_ENDPOINT_URL_LAMBDA
+	URL string // of the Invoke API; each copy has it in AWS_ENDPOINT_URL_LAMBDA
 
 	t       testing.TB
 	server  *httptest.Server
@@ -43,19 +44,19 @@ type Service struct {
 
 	mu        sync.Mutex
 	functions map[string]*Function
-	copies    int // that were ever started
+	copies    int // number of copies started so far
 	calls     []Call
 }
 
-// A Call is one that came to the Invoke API.
+// A Call is a call of the Invoke API.
 type Call struct {
-	Function string // as the caller named it
+	Function string // in the form of the caller: name or ARN
 	Payload  string
-	Refused  string // why, if it was
+	Refused  string // reason of a refusal; "" if it was accepted
 	At       time.Time
 }
 
-// New starts a service without functions. All that it runs ends with the test.
+// New starts a service without functions. All its processes end with the test.
 func New(t testing.TB) *Service {
 	s := &Service{t: t, closing: make(chan struct{}), functions: map[string]*Function{}}
 	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -83,7 +84,7 @@ func (s *Service) close() {
 	}
 }
 
-// Add deploys a function. None of it runs before it is invoked.
+// Add deploys a function. It starts no copy before the first invocation.
 func (s *Service) Add(o Options) *Function {
 	f := &Function{Options: o.withDefaults(), service: s}
 	s.mu.Lock()
@@ -92,14 +93,14 @@ func (s *Service) Add(o Options) *Function {
 	return f
 }
 
-// Calls are those that came to the Invoke API so far.
+// Calls returns the calls of the Invoke API so far.
 func (s *Service) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// number is the next copy's, counted from 1.
+// number returns the number of the next copy, from 1.
 func (s *Service) number() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +108,8 @@ func (s *Service) number() int {
 	return s.copies
 }
 
-// Schedule invokes a function now and then every so often, as EventBridge does every
-// minute: nobody waits for the result. It ends with the test, or when stop is called.
+// Schedule invokes a function now and at each interval, asynchronously, like EventBridge every
+// minute. It ends with the test, or when stop is called.
 func (s *Service) Schedule(f *Function, every time.Duration) (stop func()) {
 	over := make(chan struct{})
 	s.async.Go(func() {
@@ -128,7 +129,7 @@ func (s *Service) Schedule(f *Function, every time.Duration) (stop func()) {
 	return sync.OnceFunc(func() { close(over) })
 }
 
-// scheduled is what a rule sends its target.
+// scheduled returns the event of a rule.
 func scheduled(rule string, at time.Time) []byte {
 	event, _ := json.Marshal(map[string]any{ // cannot fail
 		"version": "0", "id": fmt.Sprintf("89d1a02d-5ec7-412e-82f5-%012x", at.UnixNano()&0xffffffffffff),
@@ -139,7 +140,7 @@ func scheduled(rule string, at time.Time) []byte {
 	return event
 }
 
-// ARN is the address of the function.
+// ARN returns the ARN of the function.
 func (f *Function) ARN() string {
 	return "arn:aws:lambda:" + Region + ":" + Account + ":function:" + f.Name
 }
@@ -148,7 +149,7 @@ func (f *Function) ARN() string {
 func (s *Service) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxSync+1))
 	if err != nil {
-		return // nobody waits
+		return // the caller has gone
 	}
 	name, ok := invoked(r)
 	if !ok {
@@ -212,7 +213,7 @@ func refuse(w http.ResponseWriter, status int, kind, why string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"Type": "User", "Message": why})
 }
 
-// answer is that to a call that waited.
+// answer writes the response to a synchronous call.
 func answer(w http.ResponseWriter, r Result) {
 	if r.Error == Throttled {
 		refuse(w, http.StatusTooManyRequests, "TooManyRequestsException", "Rate Exceeded.")

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// verify checks the Signature Version 4 of a request to the Invoke API as
-// docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
-// says to make it: with the credentials that copies have, for the region and the service.
+// verify checks the Signature Version 4 of a request to the Invoke API by
+// docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html: with the
+// credentials of copies, for the region and the service.
 func verify(r *http.Request, body []byte) error {
 	scope, names, signature, err := authorization(r.Header.Get("Authorization"))
 	if err != nil {
@@ -69,8 +69,8 @@ func authorization(header string) (scope string, names []string, signature strin
 	return scope, names, signature, nil
 }
 
-// canonical is the request as it is signed: the path's escapes are escaped once more, as
-// everywhere but in S3.
+// canonical returns the canonical request. Escapes of the path are escaped once more, as for
+// all services except S3.
 func canonical(r *http.Request, names []string, body []byte) string {
 	segments := strings.Split(r.URL.EscapedPath(), "/")
 	for i, s := range segments {

@@ -1,9 +1,8 @@
-// Package ledger looks into the gateway's database past the gateway, for tests that have
-// run it from the outside: what must hold in every one of them, and how to ask. Of this
-// module it imports only what starts servers.
+// Package ledger queries the gateway's database directly, for tests that run the gateway from
+// the outside. It has the invariants of every database. Of this module it imports only the
+// package that starts servers.
 //
-// The idea to know: a question is one SELECT of one column, in words that every database
-// understands.
+// The idea to know: a query is one SELECT of one column, in SQL that every database accepts.
 package ledger
 
 import (
@@ -17,14 +16,14 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// An Ask puts one question to a database and returns the column, each value as text.
+// An Ask runs one query and returns the column, each value as text.
 type Ask func(query string) ([]string, error)
 
 // An Invariant must hold in every database once its gateway has stopped: the answer to
 // SQL is the number of rows that break it.
 type Invariant struct{ Name, SQL string }
 
-// Invariants are all of them.
+// Invariants returns all invariants.
 func Invariants() []Invariant {
 	return []Invariant{
 		{"jobs still running", `SELECT COUNT(*) FROM jobs WHERE status = 'running'`},
@@ -36,8 +35,8 @@ func Invariants() []Invariant {
 		{"finished jobs that are still due, or the reverse", `SELECT COUNT(*) FROM jobs
 			WHERE (status IN ('completed', 'dead')) <> (due_at IS NULL)
 			   OR (status IN ('completed', 'dead')) <> (finished_at IS NOT NULL)`},
-		// An ack leaves no attempt: how the work went is its consumer's business. Nor does a
-		// wait, and a step counts its attempts itself.
+		// An ack leaves no attempt, since its consumer keeps the result. A wait leaves none
+		// either, and a step counts its attempts itself.
 		{"completed jobs without a successful attempt as their newest", `SELECT COUNT(*) FROM jobs
 			WHERE status = 'completed' AND lane NOT LIKE 'queue/%' AND lane NOT LIKE 'workflow/%' AND NOT EXISTS (SELECT 1 FROM attempts
 				WHERE job_id = jobs.id AND attempts.attempt = jobs.attempt AND error = '' AND status_code BETWEEN 200 AND 299)`},
@@ -70,7 +69,7 @@ func Invariants() []Invariant {
 	}
 }
 
-// SQL asks a database that Go's sql package has a driver for.
+// SQL returns an Ask for a database that has a driver for database/sql.
 func SQL(db *sql.DB) Ask {
 	return func(query string) ([]string, error) { return askSQL(db, query) }
 }
@@ -91,7 +90,7 @@ func askSQL(db *sql.DB, query string) (all []string, err error) {
 	return all, rows.Err()
 }
 
-// D1 asks a D1 database by its REST API.
+// D1 returns an Ask for a D1 database, through its REST API.
 func D1(h servers.Hosted) Ask {
 	client := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	return func(query string) ([]string, error) { return askD1(client, h, query) }

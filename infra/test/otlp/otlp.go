@@ -1,6 +1,6 @@
-// Package otlp is a collector of OpenTelemetry traces for tests: it reads OTLP over HTTP
-// with the protocol's own messages, knows nothing of the gateway, and can be as unhelpful
-// as collectors are.
+// Package otlp is a collector of OpenTelemetry traces for tests: it reads OTLP over HTTP with
+// the protocol's own messages. It knows nothing of the gateway, and can fail like a real
+// collector.
 package otlp
 
 import (
@@ -19,25 +19,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A Span is one that was exported.
+// A Span is an exported span.
 type Span struct {
 	Trace, ID, Parent string // hexadecimal; Parent is empty for a root
 	State             string // tracestate
 	Name              string
 	Kind              string            // "server", "client", ...
 	Attributes        map[string]string // values as text
-	Error             string            // of a span whose status is error
+	Error             string            // message of a span whose status is error
 	Began, Ended      time.Time
 	Resource          map[string]string
 }
 
-// A Collector takes what is exported to it. It is safe for concurrent use.
+// A Collector accepts exported spans. It is safe for concurrent use.
 type Collector struct {
 	URL string // for OTEL_EXPORTER_OTLP_ENDPOINT
 
 	mu     sync.Mutex
 	status int
-	hung   chan struct{} // while it hangs: closed when it does no more
+	hung   chan struct{} // closed when it stops hanging; nil if it does not hang
 	asked  int
 	header http.Header
 	bytes  []byte
@@ -53,8 +53,7 @@ func New(t testing.TB) *Collector {
 	return c
 }
 
-// Answer makes it answer with a status from now on. What it does not answer with 200 it
-// does not take.
+// Answer sets the status of later answers. The collector keeps spans only if it answers 200.
 func (c *Collector) Answer(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +64,7 @@ func (c *Collector) Answer(status int) {
 	}
 }
 
-// Hang makes it answer nothing until it is told to answer.
+// Hang makes it answer nothing until Answer is called.
 func (c *Collector) Hang() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,14 +73,14 @@ func (c *Collector) Hang() {
 	}
 }
 
-// Asked is how many requests came.
+// Asked returns the number of requests.
 func (c *Collector) Asked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked
 }
 
-// Header is that of the last request.
+// Header returns the header of the last request.
 func (c *Collector) Header() http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,14 +94,14 @@ func (c *Collector) Has(text string) bool {
 	return strings.Contains(string(c.bytes), text)
 }
 
-// Spans are those it took, in the order in which they came.
+// Spans returns the accepted spans, in the order of their arrival.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Span(nil), c.spans...)
 }
 
-// Await returns the spans once it took n, and fails the test if it does not in time.
+// Await returns the spans once there are n, and fails the test after limit.
 func (c *Collector) Await(t testing.TB, limit time.Duration, n int) []Span {
 	t.Helper()
 	for end := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
@@ -115,7 +114,7 @@ func (c *Collector) Await(t testing.TB, limit time.Duration, n int) []Span {
 }
 
 func (c *Collector) serve(w http.ResponseWriter, r *http.Request) {
-	var traces wire.TracesData // on the wire the same as ExportTraceServiceRequest
+	var traces wire.TracesData // has the same encoding as ExportTraceServiceRequest
 	body, err := read(r)
 	if err == nil {
 		err = proto.Unmarshal(body, &traces)
@@ -184,7 +183,7 @@ func spanOf(s *wire.Span, resource map[string]string) Span {
 	return made
 }
 
-// texts are attributes with their values as text.
+// texts returns attributes with their values as text.
 func texts(attributes []*common.KeyValue) map[string]string {
 	all := map[string]string{}
 	for _, a := range attributes {
