@@ -72,7 +72,7 @@ func TestTranslator(t *testing.T) {
 }
 
 // TestAlarmsRead: the program writes the lines that alarms count, and alarms count all lines
-// about dead jobs and runs.
+// about jobs that became dead.
 func TestAlarmsRead(t *testing.T) {
 	source := string(read(t, "../core/telemetry/observe.go"))
 	patterns := ""

@@ -87,7 +87,7 @@ func (c *Collector) Header() http.Header {
 	return c.header
 }
 
-// Has reports whether a text is anywhere in what was exported.
+// Has reports whether the exported bytes contain a text.
 func (c *Collector) Has(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 )
 
 // Azure returns the address of an account of Azure Blob Storage, such as
-// http://127.0.0.1:10000/devstoreaccount1, in the test binary's own emulator, which is
-// Microsoft's. It keeps what it holds in memory, and ends with the test binary.
+// http://127.0.0.1:10000/devstoreaccount1. The account is in Microsoft's emulator, which this
+// test binary starts. The emulator keeps its data in memory, and ends with the test binary.
 func Azure(t testing.TB) (endpoint string) {
 	t.Helper()
 	a, err := sharedAzure()
@@ -18,14 +18,14 @@ func Azure(t testing.TB) (endpoint string) {
 	return fmt.Sprintf("http://127.0.0.1:%d/%s", a.told.Port, AzureAccount)
 }
 
-// AzureAccount and AzureKey are those that every emulator has; Microsoft publishes them:
-// https://learn.microsoft.com/azure/storage/common/storage-connect-azurite.
+// AzureAccount and AzureKey are the account and key of every emulator; Microsoft publishes
+// them: https://learn.microsoft.com/azure/storage/common/storage-connect-azurite.
 const (
 	AzureAccount = "devstoreaccount1"
 	AzureKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// azurite is the emulator. It is kept: a server whose leash nobody holds is ended.
+// azurite is the emulator. A variable keeps it alive: a server without a held leash is ended.
 type azurite struct {
 	process *process
 	told    struct{ Port int }

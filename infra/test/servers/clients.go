@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// ProviderClients are the libraries that providers of webhooks publish, run by
-// node: what they sign is what the providers send, what they verify is what the
-// providers' users accept. A method ends the test that asked for them if it
-// cannot be done. They may be used by several goroutines of the test.
+// ProviderClients are the libraries that providers of webhooks publish, run by node. They sign
+// like the providers, and verify like the providers' users. A method ends the test if it
+// fails. The methods are safe for concurrent use in a test.
 type ProviderClients struct {
 	t testing.TB
 	*clients
@@ -31,8 +30,8 @@ type Posting struct {
 
 	Secret string    // as the provider shows it to its user
 	Body   string    // UTF-8
-	ID     string    // what the provider calls the delivery, if it does so in a header
-	Type   string    // what it calls the event, if it does so in a header
+	ID     string    // the provider's id of the delivery, if it is in a header
+	Type   string    // the provider's type of the event, if it is in a header
 	At     time.Time // of the signature, in whole seconds; zero means now
 }
 
@@ -42,8 +41,8 @@ type Signed struct {
 	Body    string
 }
 
-// Sign has the provider's library sign a webhook. Slack's only verifies: there
-// the documented signature is made and has to pass it.
+// Sign signs a webhook with the provider's library. Slack's library can only verify: for
+// Slack, Sign makes the documented signature and requires that the library accepts it.
 func (c *ProviderClients) Sign(p Posting) Signed {
 	c.t.Helper()
 	question := map[string]any{"do": "sign", "provider": p.Provider, "secret": p.Secret, "body": []byte(p.Body), "id": p.ID, "type": p.Type}
@@ -60,10 +59,10 @@ func (c *ProviderClients) Sign(p Posting) Signed {
 	return Signed{said.Headers, string(said.Body)}
 }
 
-// Verify has the provider's library decide whether a request with these headers,
-// whose names are in lower case, comes from a holder of the secret. The error
-// says why it does not. The provider cloudevents takes no secret: its library
-// decides whether the request is a valid event.
+// Verify asks the provider's library whether a request with these headers comes from a holder
+// of the secret. The names of the headers are in lower case. The error says why it does not.
+// The provider cloudevents needs no secret: its library decides whether the request is a valid
+// event.
 func (c *ProviderClients) Verify(provider, secret string, s Signed) error {
 	c.t.Helper()
 	question := map[string]any{"do": "verify", "provider": provider, "secret": secret, "headers": s.Headers, "body": []byte(s.Body)}
@@ -80,8 +79,8 @@ func (c *ProviderClients) Verify(provider, secret string, s Signed) error {
 	return nil
 }
 
-// Clients returns the providers' libraries, in the test binary's own node
-// process, started by whoever asks first.
+// Clients returns the providers' libraries. The first call starts the node process of this
+// test binary.
 func Clients(t testing.TB) *ProviderClients {
 	t.Helper()
 	c, err := sharedClients()
@@ -91,8 +90,8 @@ func Clients(t testing.TB) *ProviderClients {
 
 var sharedClients = sync.OnceValues(startClients)
 
-// clients is a node process that answers line by line. It needs no janitor, since
-// it ends with its input, whose other end nobody but this process has.
+// clients is a node process that answers line by line. It needs no janitor, since it ends with
+// its input, and only this process holds the other end of the input.
 type clients struct {
 	mu      sync.Mutex
 	in      *os.File

@@ -18,8 +18,7 @@ var clientsSecret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("a key f
 
 var signers = []string{"stripe", "github", "standardwebhooks", "slack"}
 
-// TestClients: every library accepts what it signed, byte for byte, and nothing
-// else.
+// TestClients: every library accepts its own signatures, byte for byte, and no others.
 func TestClients(t *testing.T) {
 	for _, provider := range signers {
 		t.Run(provider, func(t *testing.T) {
@@ -67,7 +66,7 @@ func TestClientsKnowCloudEvents(t *testing.T) {
 	}
 }
 
-// TestClientsAnswerWhoAsked: many ask the one process at the same time.
+// TestClientsAnswerWhoAsked: many goroutines use the process at the same time.
 func TestClientsAnswerWhoAsked(t *testing.T) {
 	t.Parallel()
 	c := servers.Clients(t)

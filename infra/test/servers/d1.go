@@ -23,11 +23,11 @@ type Hosted struct {
 // answers 403 where an unknown one gets 401.
 func (h Hosted) WithoutRights() string { return h.Token + "-without-rights" }
 
-// D1Options say what is special about a server.
+// D1Options are the options of a server.
 type D1Options struct {
-	Dir       string   // where its folder goes, e.g. /dev/shm; default: the system's temporary files
-	Databases int      // how many databases it has; default 1
-	Env       []string // "NAME=value", beside the environment of this process
+	Dir       string   // parent of its folder, e.g. /dev/shm; default: the system's temporary files
+	Databases int      // number of databases; default 1
+	Env       []string // "NAME=value", besides the environment of this process
 }
 
 // A D1Server is D1's engine, workerd, on 127.0.0.1: the real SQL, limits and
@@ -88,7 +88,7 @@ func (s *D1Server) Restart() error {
 	return s.process.startNode(s.args, s.told.Port, &s.told)
 }
 
-// Log is the end of what the server has printed.
+// Log returns the end of the server's output.
 func (s *D1Server) Log() string { return s.process.log() }
 
 // Stop ends the server and removes its folder. It may be called again.
@@ -98,7 +98,7 @@ func (s *D1Server) Stop() error { return s.process.remove() }
 // server for this many tests, then another.
 const d1Databases = 64
 
-// All of them are kept: a server whose leash nobody holds is ended.
+// sharedD1 keeps all servers: a server without a held leash is ended.
 var sharedD1 struct {
 	sync.Mutex
 	servers []*D1Server
@@ -106,8 +106,8 @@ var sharedD1 struct {
 	err     error
 }
 
-// D1 returns a fresh, empty database in the test binary's own server. It is
-// nobody else's, and goes with the test binary.
+// D1 returns a fresh, empty database in the test binary's own server. No other test gets it,
+// and it ends with the test binary.
 func D1(t testing.TB) Hosted {
 	t.Helper()
 	h, err := nextD1()

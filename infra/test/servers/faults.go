@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A Fault is one way in which a call can go wrong.
+// A Fault is a way in which a call can go wrong.
 type Fault struct {
 	kind   faultKind
 	status int
@@ -32,30 +32,30 @@ const (
 	stalled
 )
 
-// Before answers with a status and a body and forwards nothing: the call has no
-// effect and the client knows it. Answers 429 and 503 carry retry-after: 1.
+// Before answers with a status and a body and forwards nothing: the call has no effect and the
+// client knows it. Answers 429 and 503 have Retry-After: 1.
 func Before(status int, body string) Fault { return Fault{kind: before, status: status, body: body} }
 
-// After forwards the call and breaks the connection in place of the answer: the
-// call has taken effect and the client cannot know.
+// After forwards the call and closes the connection instead of answering: the call took effect
+// and the client cannot know.
 func After() Fault { return Fault{kind: after} }
 
-// Stall holds the call for d and forwards it then, also if the client has given
-// up by that time: the call takes effect late, after what the client did next.
+// Stall holds the call for d and then forwards it, even if the client has given up: the call
+// takes effect late, after the client's next calls.
 func Stall(d time.Duration) Fault { return Fault{kind: stalled, stall: d} }
 
 // Overloaded is the body of a D1 answer that says to come back later.
 const Overloaded = `{"success":false,"errors":[{"code":7500,"message":"D1 DB is overloaded. Requests queued for too long."}],` +
 	`"messages":[],"result":null}`
 
-// Counts say what a Faults did. Each call is in one of Before, After and
-// Stalled at most.
+// Counts are the numbers of calls and faults. Each call is counted in at most one of Before,
+// After and Stalled.
 type Counts struct{ Calls, Before, After, Stalled int }
 
-// A Faults is an HTTP proxy that forwards every call, except for the faults it
-// is told to make. If its target cannot be reached it breaks the connection.
+// A Faults is an HTTP proxy that forwards every call, except for its faults. If its target
+// cannot be reached, it closes the connection.
 type Faults struct {
-	URL string // what to use in place of the target's
+	URL string // replaces the target's base URL
 
 	forward *httputil.ReverseProxy
 	ended   chan struct{}
@@ -102,17 +102,16 @@ func NewFaults(t testing.TB, target string) *Faults {
 	return f
 }
 
-// Seed makes the proxy draw its chances from this seed from now on: the same
-// seed decides the same for the first call, the second and so on. It is 1 at the
-// start.
+// Seed sets the seed of the chances. With the same seed, the same faults hit the first call,
+// the second and so on. The first seed is 1.
 func (f *Faults) Seed(seed uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.random = rand.New(rand.NewPCG(seed, 0))
 }
 
-// Chance makes this fault happen to calls with probability p, in [0, 1], beside
-// what was set before. The sum is at most 1.
+// Chance makes this fault happen to calls with probability p, in [0, 1], in addition to
+// earlier faults. The sum of all probabilities is at most 1.
 func (f *Faults) Chance(p float64, fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,22 +122,21 @@ func (f *Faults) Chance(p float64, fault Fault) {
 	f.chances = append(f.chances, chance{sum, fault})
 }
 
-// Once makes these faults happen to the next calls, one each, whatever the
-// chances.
+// Once makes these faults happen to the next calls, one each, before any chances.
 func (f *Faults) Once(faults ...Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.once = append(f.once, faults...)
 }
 
-// Clear takes back all faults that have not happened. The counts stay.
+// Clear removes all faults that have not happened. The counts stay.
 func (f *Faults) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.once, f.chances = nil, nil
 }
 
-// Counts is what the proxy has done so far. A call is counted when it arrives.
+// Counts returns the numbers so far. A call is counted when it arrives.
 func (f *Faults) Counts() Counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()

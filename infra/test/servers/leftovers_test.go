@@ -17,8 +17,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// TestChild is what the tests below run as a test binary of its own: it starts
-// what GATEWAY_SERVERS_CHILD names, says so, and ends when its input does.
+// TestChild is the child process of the tests below. It starts the servers in
+// GATEWAY_SERVERS_CHILD, reports it, and ends when its input ends.
 func TestChild(t *testing.T) {
 	want := strings.Fields(os.Getenv("GATEWAY_SERVERS_CHILD"))
 	if len(want) == 0 {
@@ -123,7 +123,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// staleFolder is what a process that is gone, and its janitor too, have left.
+// staleFolder makes a folder like that of a dead process whose janitor is dead too.
 func staleFolder(t *testing.T, tmp string) string {
 	t.Helper()
 	gone := exec.Command("sh", "-c", "exit")

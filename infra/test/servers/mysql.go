@@ -18,12 +18,12 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// MySQLOptions say what is special about a server.
+// MySQLOptions are the options of a server.
 type MySQLOptions struct {
-	Dir      string   // where its folder goes, e.g. /dev/shm; default: the system's temporary files
+	Dir      string   // parent of its folder, e.g. /dev/shm; default: the system's temporary files
 	Settings []string // "name=value", as the server's command line takes them; they win over the defaults
 	TCP      bool     // listen on 127.0.0.1 too, on a port of its own
-	Env      []string // "NAME=value", beside the environment of this process
+	Env      []string // "NAME=value", besides the environment of this process
 }
 
 // A MySQLServer is a MariaDB server of its own in a folder of its own: every
@@ -128,11 +128,11 @@ func (s *MySQLServer) Restart() error {
 	return s.process.ready(time.Minute, func() error { return execMySQL(s.URL(""), "SELECT 1") })
 }
 
-// Log is the end of what the server has printed.
+// Log returns the end of the server's output.
 func (s *MySQLServer) Log() string { return s.process.log() }
 
-// Deadlocks are those the server has told of, each with who waited for what. It has to
-// have been started with the setting innodb-print-all-deadlocks=ON.
+// Deadlocks returns the deadlocks in the server's log, with the waiting transactions. The
+// server needs the setting innodb-print-all-deadlocks=ON.
 func (s *MySQLServer) Deadlocks() ([]string, error) {
 	log, err := os.ReadFile(filepath.Join(s.process.dir, "log"))
 	told := strings.Split(string(log), "Transactions deadlock detected")
@@ -144,11 +144,11 @@ func (s *MySQLServer) Stop() error { return s.process.remove() }
 
 var sharedMySQL = sync.OnceValues(func() (*MySQLServer, error) { return StartMySQL(MySQLOptions{}) })
 
-// MySQL returns the address of a fresh, empty database that goes when the test
-// ends, in the test binary's own server (mysql://root@unix(/path)/database) or in
-// the one that GATEWAY_TEST_MYSQL_URL names (mysql://user:password@host:port/db,
-// or go-sql-driver's own form, and the answer in the same). Its user must be
-// allowed to make databases.
+// MySQL returns the address of a fresh, empty database, which is dropped when the test ends.
+// It is in the test binary's own server (mysql://root@unix(/path)/database) or in the server
+// of GATEWAY_TEST_MYSQL_URL. That variable has the form mysql://user:password@host:port/db or
+// go-sql-driver's own form, and the result has the same form. Its user needs the right to make
+// databases.
 func MySQL(t testing.TB) string {
 	t.Helper()
 	Check(t, allowed())

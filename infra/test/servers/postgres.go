@@ -15,12 +15,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresOptions say what is special about a server.
+// PostgresOptions are the options of a server.
 type PostgresOptions struct {
-	Dir      string   // where its folder goes, e.g. /dev/shm; default: the system's temporary files
+	Dir      string   // parent of its folder, e.g. /dev/shm; default: the system's temporary files
 	Settings []string // "name=value", as postgres -c takes them; they win over the defaults
 	TCP      bool     // listen on 127.0.0.1 too, on a port of its own
-	Env      []string // "NAME=value", beside the environment of this process
+	Env      []string // "NAME=value", besides the environment of this process
 }
 
 // A PostgresServer is a cluster of its own in a folder of its own: fsync on,
@@ -140,7 +140,7 @@ func (s *PostgresServer) Restart() error {
 	return s.process.ready(time.Minute, func() error { return execPostgres(s.URL("postgres"), "SELECT 1") })
 }
 
-// Log is the end of what the server has printed.
+// Log returns the end of the server's output.
 func (s *PostgresServer) Log() string { return s.process.log() }
 
 // Stop ends the server and removes its folder. It may be called again.
@@ -151,9 +151,9 @@ func (s *PostgresServer) Stop() error {
 
 var sharedPostgres = sync.OnceValues(func() (*PostgresServer, error) { return StartPostgres(PostgresOptions{}) })
 
-// Postgres returns the URL of a fresh, empty database that goes when the test
-// ends, in the test binary's own server or in the one that
-// GATEWAY_TEST_POSTGRES_URL names. Its user must be allowed to make databases.
+// Postgres returns the URL of a fresh, empty database, which is dropped when the test ends. It
+// is in the test binary's own server or in the server of GATEWAY_TEST_POSTGRES_URL, whose user
+// needs the right to make databases.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	Check(t, allowed())
@@ -192,7 +192,7 @@ func execPostgres(address, sql string) error {
 	return err
 }
 
-// freePort is a port of 127.0.0.1 that nobody listens on now.
+// freePort returns a port of 127.0.0.1 without a listener.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

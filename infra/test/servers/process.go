@@ -22,7 +22,7 @@ var ErrMissing = errors.New("make test installs what it can")
 // output goes to the file "log", its id to the file "pid" for the janitor.
 type process struct {
 	dir     string
-	as      *account // nil: as whoever runs the tests
+	as      *account // nil: as the user of the tests
 	env     []string // beside this process's own
 	janitor *exec.Cmd
 	leash   *os.File
@@ -36,10 +36,9 @@ type process struct {
 // it follows.
 const folderPrefix = "gateway-test-"
 
-// newProcess makes a folder below parent, or below the system's folder for
-// temporary files if that is empty, and the janitor that will remove it. What
-// still runs in the folder when this process ends gets signal, and SIGKILL if it
-// is not gone within five seconds.
+// newProcess makes a folder below parent, or below the system's folder for temporary files if
+// parent is "". It also starts the janitor that will remove the folder. When this process
+// ends, programs that still run in the folder get signal, and SIGKILL after five seconds.
 func newProcess(parent, signal string, as *account) (*process, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -61,9 +60,9 @@ func newProcess(parent, signal string, as *account) (*process, error) {
 	return p, nil
 }
 
-// The janitor reads until the last writer is gone. A server is the leader of a
-// process group, so that its children go with it. It may be dead and still listed
-// (a zombie), where nobody collects orphans, as in many containers.
+// The janitor reads until the last writer is gone. A server is the leader of a process group,
+// so that its children end with it. A dead server may still be listed as a zombie, if no
+// process collects orphans, as in many containers.
 const janitor = `
 read -r _
 alive() {
@@ -98,8 +97,8 @@ func (p *process) hireJanitor(signal string) error {
 	return os.WriteFile(filepath.Join(p.dir, "janitor"), []byte(strconv.Itoa(p.janitor.Process.Pid)), 0o600)
 }
 
-// sweep removes what processes that are gone have left in parent, unless a
-// janitor is still at it: it needs the folder to know what to end.
+// sweep removes folders of dead processes in parent, unless their janitor still runs: the
+// janitor needs the folder to find the programs to end.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
 	for _, dir := range left {
@@ -182,8 +181,8 @@ func (p *process) ready(limit time.Duration, ask func() error) error {
 
 var errStillRuns = errors.New("still runs")
 
-// startNode starts a script of ours on a port, any if it is 0, and waits until it has
-// written what it tells about itself to the file "ready.json".
+// startNode starts a script of this repository on a port, or on a free port if it is 0. It
+// waits for the script's file "ready.json" and decodes it into told.
 func (p *process) startNode(command []string, port int, told any) error {
 	ready := filepath.Join(p.dir, "ready.json")
 	_ = os.Remove(ready)
@@ -200,8 +199,8 @@ func (p *process) startNode(command []string, port int, told any) error {
 	})
 }
 
-// wait waits until nothing runs any more. The status is 128 and the signal's
-// number for what died of a signal, as in a shell.
+// wait waits until no program runs. The status of a program that a signal ended is 128 and the
+// signal's number, as in a shell.
 func (p *process) wait(limit time.Duration) (status int, err error) {
 	for deadline := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
 		if status, ended := p.ended(); ended {
@@ -230,7 +229,7 @@ func (p *process) ended() (status int, ended bool) {
 	return status, ended
 }
 
-// log is the end of what was printed.
+// log returns the last 16 KiB of the output.
 func (p *process) log() string {
 	b, _ := os.ReadFile(filepath.Join(p.dir, "log"))
 	const most = 16 << 10
@@ -240,7 +239,7 @@ func (p *process) log() string {
 	return string(b)
 }
 
-// remove ends what runs and removes the folder. It may be called again.
+// remove ends the program and removes the folder. It may be called again.
 func (p *process) remove() error {
 	p.kill()
 	p.mu.Lock()
@@ -261,7 +260,7 @@ func (p *process) remove() error {
 // kill ends the whole group with SIGKILL and waits for its leader.
 func (p *process) kill() { p.end(sigKill, 0) }
 
-// end sends a signal and waits; what is not gone after grace gets SIGKILL.
+// end sends a signal and waits. A program that still runs after grace gets SIGKILL.
 func (p *process) end(signal sig, grace time.Duration) {
 	if p.signal(signal); signal != sigKill {
 		if _, err := p.wait(grace); err == nil {
@@ -269,7 +268,7 @@ func (p *process) end(signal sig, grace time.Duration) {
 		}
 		p.signal(sigKill)
 	}
-	_, _ = p.wait(time.Minute) // what the kernel does not end in a minute hangs in the kernel
+	_, _ = p.wait(time.Minute) // a program that survives this hangs in the kernel
 }
 
 func (p *process) signal(signal sig) {
@@ -280,7 +279,7 @@ func (p *process) signal(signal sig) {
 	}
 }
 
-// signalAll signals a program and its children, also those that lead sessions of their own.
+// signalAll signals a program and its children, including children with their own sessions.
 func (p *process) signalAll(signal sig) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

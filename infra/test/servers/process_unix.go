@@ -22,12 +22,12 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
-// An account is whom a server runs as.
+// An account is the user and group of a server.
 type account struct{ uid, gid int }
 
-// unprivileged is the account for servers that refuse to run as root: the named
-// one if the system has it, else nobody. It is nil if the tests do not run as
-// root.
+// unprivileged returns the account for servers that refuse to run as root: the named account
+// if the system has it, otherwise the account "nobody". It returns nil if the tests do not run
+// as root.
 func unprivileged(name string) *account {
 	if os.Geteuid() != 0 {
 		return nil

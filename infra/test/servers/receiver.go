@@ -14,14 +14,13 @@ import (
 	"time"
 )
 
-// ReceiverOptions say what is special about a receiver.
+// ReceiverOptions are the options of a receiver.
 type ReceiverOptions struct {
 	Cert, Key []byte // PEM; with them it speaks TLS
 }
 
-// A Receiver is a gRPC handler on 127.0.0.1 that is not written in Go: node's
-// @grpc/grpc-js. What it answers, the metadata x-answer of each call says; see
-// infra/test/clients/receiver.mjs.
+// A Receiver is a gRPC handler on 127.0.0.1 in another language: it uses node's @grpc/grpc-js.
+// The metadata x-answer of each call decides the answer; see infra/test/clients/receiver.mjs.
 type Receiver struct {
 	process *process
 	scheme  string
@@ -29,7 +28,7 @@ type Receiver struct {
 	told    struct{ Port int }
 }
 
-// A Call is what arrived.
+// A Call is a call that arrived.
 type Call struct {
 	Request struct {
 		EventID   string            `json:"event_id"`
@@ -85,8 +84,8 @@ func (r *Receiver) option(name string, content []byte) error {
 // URL is where the receiver listens. It stays the same over restarts.
 func (r *Receiver) URL() string { return fmt.Sprintf("%s://127.0.0.1:%d", r.scheme, r.told.Port) }
 
-// Calls are those that arrived so far and hold a text, such as a job's id,
-// somewhere; all of them if it is empty.
+// Calls returns the calls so far that contain a text, such as a job's id. With "" it returns
+// all calls.
 func (r *Receiver) Calls(holding string) ([]Call, error) {
 	b, err := os.ReadFile(filepath.Join(r.process.dir, "calls"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -108,8 +107,7 @@ func (r *Receiver) Calls(holding string) ([]Call, error) {
 	return calls, lines.Err()
 }
 
-// Kill ends the receiver at once with SIGKILL. Nobody listens then until it is
-// restarted.
+// Kill ends the receiver at once with SIGKILL. Connections are refused until it is restarted.
 func (r *Receiver) Kill() { r.process.kill() }
 
 // Restart starts the receiver on its old port, after ending it in good order if
@@ -119,14 +117,14 @@ func (r *Receiver) Restart() error {
 	return r.process.startNode(r.args, r.told.Port, &r.told)
 }
 
-// Log is the end of what the receiver has printed.
+// Log returns the end of the receiver's output.
 func (r *Receiver) Log() string { return r.process.log() }
 
 // Stop ends the receiver and removes its folder. It may be called again.
 func (r *Receiver) Stop() error { return r.process.remove() }
 
-// GRPC returns the test binary's own receiver, started by whoever asks first.
-// Tests share it, so they know their calls by the job's id.
+// GRPC returns the test binary's own receiver, which the first call starts. Tests share it, so
+// they find their calls by the job's id.
 func GRPC(t testing.TB) *Receiver {
 	t.Helper()
 	r, err := sharedReceiver()

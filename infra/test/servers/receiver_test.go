@@ -9,8 +9,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// TestReceiverRestarts: same address, and nobody there in between. What it does
-// with calls is shown by the tests of core/egress, which makes them.
+// TestReceiverRestarts: the address stays the same, and connections are refused in between.
+// The tests of core/egress check the calls.
 func TestReceiverRestarts(t *testing.T) {
 	t.Parallel()
 	r, err := servers.StartReceiver(servers.ReceiverOptions{})

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A kind of SQL server, for what holds for each of them alike.
+// A kind of SQL server, for tests that are the same for each.
 type kind struct {
 	name   string
 	fresh  func(testing.TB) string
@@ -27,7 +27,7 @@ type kind struct {
 	limit  string // a query for the number of connections allowed
 
 	version string // a query for the version, as people know it
-	oldest  string // what the manual promises
+	oldest  string // oldest supported version in the manual
 }
 
 // A conn is a connection that ends with the test.
@@ -187,8 +187,7 @@ func TestDatabasesAreFreshAndApart(t *testing.T) {
 	})
 }
 
-// TestVersions tells on what the tests run, in a log of go test -v, and that it is not
-// older than what users are promised.
+// TestVersions logs the versions of the servers, and requires that they are supported.
 func TestVersions(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		got, err := k.open(t, k.fresh(t)).one(k.version)

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Check does nothing if err is nil. If a component is missing ([ErrMissing]) it
-// skips the test, or fails it when CI=true; any other error fails it. Tests that
-// start a server themselves hand it what the start returned.
+// Check does nothing if err is nil. If a component is missing ([ErrMissing]) it skips the
+// test, or fails it when CI=true; any other error fails it. Tests that start a server
+// themselves pass the error of the start.
 func Check(t testing.TB, err error) {
 	t.Helper()
 	switch {
@@ -24,8 +24,8 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// allowed says no where GATEWAY_TEST_SERVERS=none asks for the tests that need no
-// server alone, which make quick does.
+// allowed returns an error if GATEWAY_TEST_SERVERS=none is set, which make quick does: then
+// only tests without servers run.
 func allowed() error {
 	if os.Getenv("GATEWAY_TEST_SERVERS") == "none" {
 		return fmt.Errorf("GATEWAY_TEST_SERVERS=none leaves it out (%w)", ErrMissing)

@@ -1,12 +1,11 @@
-// Package snsrig plays Amazon SNS for tests: it signs messages, serves the signing
-// certificate over TLS under the name of the real host, and records who visits.
-// Nothing leaves the machine. It imports nothing of this module, and puts together
-// what it signs by itself, so that it agrees with the code under test only if both
-// are right.
+// Package snsrig plays Amazon SNS for tests: it signs messages, serves the signing certificate
+// over TLS under the name of the real host, and records requests. No request leaves the
+// machine. It imports nothing of this module, and builds the signed text itself, so that it
+// agrees with the code under test only if both are right.
 //
-// The idea to know: its TLS certificate is from an authority of its own, and every
-// name leads to its one server. A client gets there with [Topic.Dial] and
-// [Topic.Roots]; code that takes a function to fetch with is given [Topic.Fetch].
+// The idea to know: its own authority issued its TLS certificate, and every name leads to its
+// one server. A client gets there with [Topic.Dial] and [Topic.Roots]. Code with a function
+// for fetching takes [Topic.Fetch].
 package snsrig
 
 import (
@@ -38,7 +37,7 @@ import (
 	"time"
 )
 
-// A Topic signs messages and serves what is needed to verify them.
+// A Topic signs messages and serves the certificate to verify them.
 type Topic struct {
 	ARN  string
 	Host string // "sns." + region + ".amazonaws.com"
@@ -47,8 +46,8 @@ type Topic struct {
 	// RootPEM is the same for SSL_CERT_FILE.
 	RootPEM []byte
 
-	// CertificatePEM is what the server answers under CertificateURL. It is valid
-	// from an hour ago for a day.
+	// CertificatePEM is the answer to CertificateURL. It is valid for a day, from one hour
+	// before the start.
 	CertificatePEM []byte
 
 	key    *rsa.PrivateKey
@@ -121,7 +120,7 @@ func (s *Topic) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Dial connects to the server, whatever the address is.
+// Dial connects to the server, for any address.
 func (s *Topic) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, network, s.server.Listener.Addr().String())
 }
@@ -145,7 +144,7 @@ func (s *Topic) Fetch(ctx context.Context, url string, limit int64) (int, []byte
 	return resp.StatusCode, body, err
 }
 
-// A Message is what is posted. Change a member after signing to forge one.
+// A Message is the body of a post. To forge a message, change a member after signing.
 type Message map[string]any
 
 // JSON is the message as it is posted.

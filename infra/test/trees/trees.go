@@ -39,7 +39,7 @@ func (a *author) list(depth int, indent string) {
 	for i, kind := range kinds {
 		fmt.Fprintf(&a.out, "%s- name: %s\n", indent, a.name(kind[:1]))
 		a.step(kind, depth, indent+"  ")
-		if i > 0 && kind != "wait" && a.IntN(8) == 0 { // the first call is the one that brings items
+		if i > 0 && kind != "wait" && a.IntN(8) == 0 { // the first call returns the items
 			fmt.Fprintf(&a.out, "%s  on_failure: continue\n", indent)
 		}
 	}
