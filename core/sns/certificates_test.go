@@ -45,7 +45,7 @@ func TestCertificatesAreFetchedOnce(t *testing.T) {
 		impatient, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() { _, err := c.find(impatient, clientOf(sender), "u"); left <- err }()
-		synctest.Wait() // until this call is the one that fetches
+		synctest.Wait() // until this call fetches
 		found := make(chan error)
 		for range 50 {
 			go func() { _, err := c.find(t.Context(), clientOf(sender), "u"); found <- err }()
