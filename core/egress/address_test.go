@@ -20,8 +20,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/hosts"
 )
 
-// ways are all ways out. Each returns why it did not get through, nil if it did;
-// an error of shape means that nothing was tried.
+// ways are all kinds of outgoing calls. Each returns the error of its call, nil if the call
+// succeeded. An error of the address's form means that no connection was tried.
 var ways = []struct {
 	name string
 	call func(ctx context.Context, c *Client, url string) error
@@ -38,8 +38,7 @@ var ways = []struct {
 			return alert.Sender(s, "slack"), err
 		}, url)
 	}},
-	// What sns.Certificates and sns.Topic are given to fetch certificates and to
-	// confirm subscriptions with.
+	// The function that sns.Certificates and sns.Topic use for their calls.
 	{"SNS", func(ctx context.Context, c *Client, url string) error {
 		_, _, err := c.Get(ctx, url, 1000)
 		if err != nil && strings.HasPrefix(err.Error(), "the URL to get ") {
@@ -74,8 +73,8 @@ func deliverBy(ctx context.Context, kind func(Target) (worker.Sender, error), ur
 	return nil
 }
 
-// A doorkeeper stands behind a client's guard: it notes every address that the
-// guard lets through, and dials only those of the machine itself.
+// A doorkeeper is behind a client's guard. It notes every address that the guard permits, and
+// lets the client dial only loopback addresses.
 type doorkeeper struct {
 	mu     sync.Mutex
 	passed []netip.Addr
@@ -102,7 +101,7 @@ func watch(c *Client) *doorkeeper {
 	return d
 }
 
-// let returns the addresses that were let through since it was last asked.
+// let returns the addresses that were permitted since the last call of let.
 func (d *doorkeeper) let() []netip.Addr {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +110,7 @@ func (d *doorkeeper) let() []netip.Addr {
 	return passed
 }
 
-// localNames leads names of the machine itself to it, and knows no other.
+// localNames resolves the names of this machine to it, and no other name.
 func localNames(name string, _ int) []string {
 	if strings.Contains(name, "localhost") {
 		return []string{"127.0.0.1", "::1"}
@@ -126,8 +125,8 @@ func newWatched(t *testing.T, allowPrivate bool, zone dnsrig.Zone) (*Client, *do
 	return c, watch(c)
 }
 
-// Nothing that is not public is connected to, however it is written and whichever
-// way out is taken.
+// TestBadHostsAreRefused: no kind of call connects to an address that is not public, in any
+// spelling of the address.
 func TestBadHostsAreRefused(t *testing.T) {
 	if len(hosts.Bad) < 60 {
 		t.Errorf("%d hosts, want at least 60", len(hosts.Bad))
@@ -153,14 +152,14 @@ func TestBadHostsAreRefused(t *testing.T) {
 	}
 }
 
-// attempt calls with a deadline nobody should reach.
+// attempt makes a call with a deadline that is far away.
 func attempt(t *testing.T, call func(context.Context, *Client, string) error, c *Client, url string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	return call(ctx, c, url)
 }
 
-// address reads a host that is an address in its usual form.
+// address parses a host that is an IP address in its usual form.
 func address(host string) (netip.Addr, error) {
 	inner, bracketed := strings.CutPrefix(host, "[")
 	if bracketed && strings.HasSuffix(inner, "]") {
@@ -173,13 +172,14 @@ func address(host string) (netip.Addr, error) {
 	return a, err
 }
 
-// isBlocked recognises the guard's refusal, in an error or in the text of one.
+// isBlocked reports whether an error, or the text of one, is the guard's refusal.
 func isBlocked(err error) bool {
 	_, ok := errors.AsType[*blockedError](err)
 	return ok || err != nil && strings.Contains(err.Error(), "blocked: ")
 }
 
-// Allowing private addresses opens them and loopback, and nothing else.
+// TestBadHostsWhenPrivateIsAllowed: permitting private addresses permits them and loopback, and
+// no other address.
 func TestBadHostsWhenPrivateIsAllowed(t *testing.T) {
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestBadHostsWhenPrivateIsAllowed(t *testing.T) {
 	}
 }
 
-// lies are zones that make a name lead somewhere else than it seems to.
+// lies are DNS zones in which a name resolves to an address that its text does not suggest.
 var lies = map[string]dnsrig.Zone{
 	"public, then loopback": turns([]string{"8.8.8.8"}, []string{"127.0.0.1"}),
 	"public, then private":  turns([]string{"8.8.8.8", "2001:4860:4860::8888"}, []string{"10.0.0.1", "fd00::1"}),
@@ -231,8 +231,8 @@ func turns(sets ...[]string) dnsrig.Zone {
 	}
 }
 
-// A name is judged by the address dialled, whatever it resolved to before, at
-// every dial anew.
+// TestRebinding: the guard checks the dialled address at every dial, so earlier answers of DNS
+// do not matter.
 func TestRebinding(t *testing.T) {
 	rounds := 1200
 	if testing.Short() {

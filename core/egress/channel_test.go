@@ -27,7 +27,7 @@ import (
 	gatewayv1 "github.com/eventgateway/gateway/proto/gateway/v1"
 )
 
-// serveH2 speaks HTTP/2 in plaintext. What that means for gRPC is up to h.
+// serveH2 serves HTTP/2 in plaintext. The handler h makes the gRPC parts of the replies.
 func serveH2(t testing.TB, h http.HandlerFunc) string {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.Protocols = new(http.Protocols)
@@ -68,18 +68,19 @@ func dials(c *Client) *atomic.Int32 {
 	return &n
 }
 
-// open is how many channels a client has.
+// open returns the number of a client's open channels.
 func open(c *Client) int {
 	c.channels.Lock()
 	defer c.channels.Unlock()
 	return len(c.channels.open)
 }
 
-// Servers that do not speak gRPC, or do it badly.
+// TestGRPCDisorderlyAnswers holds the outcomes for servers that do not speak gRPC, or speak it
+// wrongly.
 func TestGRPCDisorderlyAnswers(t *testing.T) {
 	h2 := func(h http.HandlerFunc) string { return serveH2(t, h) }
 	raw := func(talk func(net.Conn)) string { return "http://" + accept(t, talk) }
-	// hush waits until the client has gone, so that closing resets nothing.
+	// hush waits until the client has closed the connection, so that closing resets nothing.
 	hush := func(conn net.Conn) { io.Copy(io.Discard, conn) }
 	for name, c := range map[string]struct{ url, class string }{
 		"HTTP/1":                {serve(t, http.NotFound), "protocol: error reading server preface: "},
@@ -173,8 +174,8 @@ func TestGRPCBlocked(t *testing.T) {
 
 func loopbackZone(string, int) []string { return []string{"127.0.0.1"} }
 
-// A name is looked up by our resolver, for each connection, and never as a
-// service of some scheme of grpc's.
+// TestGRPCNames: the client's own resolver looks up a name for each connection. No name is read
+// as one of grpc's URL schemes.
 func TestGRPCNames(t *testing.T) {
 	client := newClient(t)
 	client.dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -196,7 +197,7 @@ func TestGRPCNames(t *testing.T) {
 	witness.check(t)
 }
 
-// The environment's proxies are nobody's business.
+// TestGRPCNoProxy: proxies of the environment are not used.
 func TestGRPCNoProxy(t *testing.T) {
 	witness := newWitness(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"} {
@@ -225,8 +226,8 @@ func TestGRPCAddress(t *testing.T) {
 	}
 }
 
-// TestGRPCSecure: the receiver's certificate is checked, against the roots and the
-// host's name, and the host's name alone is what it has to be for.
+// TestGRPCSecure: the receiver's certificate must be signed by a trusted root, and be valid for
+// the host's name.
 func TestGRPCSecure(t *testing.T) {
 	server := serveTLS(t, nil)
 	certificate := server.TLS.Certificates[0]
@@ -254,8 +255,8 @@ func TestGRPCSecure(t *testing.T) {
 	checkFailure(t, send(t, newGRPCSender(t, client, Target{URL: other}), taken("J", "{}")), 0, "tls: x509: ")
 }
 
-// The deadline covers connecting too, and what hangs is not waited for by the next
-// attempt.
+// TestGRPCHangs: the deadline includes connecting. The next attempt does not wait for a
+// connection that hangs.
 func TestGRPCHangs(t *testing.T) {
 	silence := func(conn net.Conn) { io.Copy(io.Discard, conn) }
 	for name, c := range map[string]struct {
@@ -301,8 +302,8 @@ func TestGRPCHangs(t *testing.T) {
 	}
 }
 
-// TestGRPCReceiverComesBack: what failed a moment ago is tried anew, at once, and
-// not when grpc thinks it time.
+// TestGRPCReceiverComesBack: after a failure the next call connects at once, without grpc's
+// backoff.
 func TestGRPCReceiverComesBack(t *testing.T) {
 	receiver, err := servers.StartReceiver(servers.ReceiverOptions{})
 	servers.Check(t, err)
@@ -342,8 +343,8 @@ func TestGRPCReceiverComesBack(t *testing.T) {
 	checkFailure(t, got, 0, "")
 }
 
-// A receiver that is closing down may send a call back unread. grpc then takes it
-// to another connection, and if there is none, that is how the attempt ended.
+// TestGRPCCallSentBack: a receiver that shuts down may refuse a call unread. grpc then uses
+// another connection. If there is none, the refusal is the result of the attempt.
 func TestGRPCCallSentBack(t *testing.T) {
 	l := listen(t)
 	go func() {
@@ -369,7 +370,7 @@ func TestGRPCCallSentBack(t *testing.T) {
 	checkFailure(t, send(t, s, taken("J", "{}")), 0, "connect: connection refused")
 }
 
-// Calls share a connection, and mix nothing up.
+// TestGRPCConcurrentCalls: calls share a connection, and each gets its own answer.
 func TestGRPCConcurrentCalls(t *testing.T) {
 	const calls = 50
 	var arrived sync.WaitGroup
@@ -402,8 +403,8 @@ func TestGRPCConcurrentCalls(t *testing.T) {
 	}
 }
 
-// A call that gets no answer gives up the connection, which may be dead without
-// anybody knowing. It does not take the others with it.
+// TestGRPCSilentConnection: a call without an answer closes its connection for new calls, since
+// the connection may be dead. Other calls on the connection go on.
 func TestGRPCSilentConnection(t *testing.T) {
 	arrived, release := make(chan bool), make(chan bool)
 	url := serveH2(t, func(w http.ResponseWriter, r *http.Request) {
@@ -434,7 +435,7 @@ func TestGRPCSilentConnection(t *testing.T) {
 	}
 }
 
-// Close leaves calls under way alone and nothing behind.
+// TestGRPCCloseDuringCalls: Close lets calls under way end, and leaves no connection behind.
 func TestGRPCCloseDuringCalls(t *testing.T) {
 	arrived, release := make(chan bool), make(chan bool)
 	url := serveH2(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -465,7 +466,7 @@ func TestGRPCCloseDuringCalls(t *testing.T) {
 	}
 }
 
-// A channel that is not used is closed, and opened again when it is.
+// TestGRPCIdle: an idle channel is closed, and opened again by the next call.
 func TestGRPCIdle(t *testing.T) {
 	closed := make(chan bool)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply(w, "0", success("")) }))
@@ -490,7 +491,8 @@ func TestGRPCIdle(t *testing.T) {
 	}
 }
 
-// What is sent is bounded by server.max_body_size alone, not by a limit of grpc's.
+// TestGRPCLargePayload: server.max_body_size alone bounds a sent payload; grpc's own limits do
+// not.
 func TestGRPCLargePayload(t *testing.T) {
 	url := serveH2(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// secureWith is what a TLS server on this machine says of itself; whoever gets as
-// far as HTTP/2 hears nothing.
+// secureWith returns the URL of a TLS server with this configuration, whose certificate the
+// client trusts. After the handshake the server only reads.
 func secureWith(t *testing.T, client *Client, config *tls.Config) string {
 	t.Helper()
 	known := serveTLS(t, nil)
@@ -40,7 +40,8 @@ func accept(t testing.TB, talk func(net.Conn)) (address string) {
 	return l.Addr().String()
 }
 
-// A server may know nothing of protocols (ALPN), or know others only.
+// TestGRPCNeedsHTTP2 holds the error for servers that negotiate no protocol (ALPN), or only
+// others.
 func TestGRPCNeedsHTTP2(t *testing.T) {
 	for name, config := range map[string]*tls.Config{
 		"silent":          {},
@@ -86,8 +87,8 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// However a receiver hangs up, the error is in the words that HTTP has for it, and
-// says nothing of our own addresses.
+// TestGRPCHangsUp: however a receiver closes a connection, the error has the same text as over
+// HTTP, and names no address of this machine.
 func TestGRPCHangsUp(t *testing.T) {
 	const settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	const goAway = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x00\x00\x00\x07" + "\x00\x00\x00\x0b" // calm down
@@ -116,7 +117,8 @@ func TestGRPCHangsUp(t *testing.T) {
 	}
 }
 
-// TestWatchedConn: what grpc gets to quote, and what is made of it.
+// TestWatchedConn: errors of a watched connection name no address. A message of grpc leads back
+// to the connection's error only if grpc quotes it.
 func TestWatchedConn(t *testing.T) {
 	var l link
 	raw, err := net.Dial("tcp", accept(t, func(conn net.Conn) {

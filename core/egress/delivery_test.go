@@ -23,7 +23,7 @@ type request struct {
 	header                   map[string]string
 }
 
-// deliver makes one delivery at 1614265330.9 s and returns what arrived.
+// deliver makes one delivery at 1614265330.9 s and returns the received request.
 func deliver(t *testing.T, target Target, job core.TakenJob) request {
 	t.Helper()
 	arrived := make(chan request, 1)
@@ -47,7 +47,7 @@ func deliver(t *testing.T, target Target, job core.TakenJob) request {
 	return got
 }
 
-// Every header of a delivery.
+// TestDeliveryGolden holds every header of a delivery.
 func TestDeliveryGolden(t *testing.T) {
 	job := taken("01HZY8Q4000000000000000JOB", vectorBody)
 	job.Event.Headers = map[string]string{
@@ -93,7 +93,7 @@ func TestDeliveryGolden(t *testing.T) {
 	}
 }
 
-// The published vector, over the wire.
+// TestDeliveredSignature holds the published vector of Standard Webhooks, over the network.
 func TestDeliveredSignature(t *testing.T) {
 	got := deliver(t, Target{Secrets: []string{vectorSecret, "old"}}, taken(vectorID, vectorBody))
 	signatures := strings.Fields(got.header["webhook-signature"])
@@ -217,7 +217,7 @@ func TestCloudEvents(t *testing.T) {
 	}
 }
 
-// extensions are more than a delivery has room for beforehand.
+// extensions returns more CloudEvents extensions than a delivery allocates room for.
 func extensions() (pairs []string) {
 	for c := 'a'; c <= 'z'; c++ {
 		pairs = append(pairs, "ce-x"+string(c), string(c))
@@ -289,7 +289,7 @@ func TestTargetRefused(t *testing.T) {
 	}
 }
 
-// Deliveries of one handler share what does not change and nothing else.
+// TestConcurrentDeliveries: deliveries of one handler share only values that never change.
 func TestConcurrentDeliveries(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -45,7 +45,7 @@ func taken(id core.ID, payload string) core.TakenJob {
 	}
 }
 
-// send makes one attempt with a deadline nobody should reach.
+// send makes one attempt with a deadline that is far away.
 func send(t testing.TB, s worker.Sender, job core.TakenJob) worker.Reply {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -77,8 +77,8 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// hear reads one request: its headers and, as the tests' payloads are small, its
-// body, which comes in the same packet.
+// hear reads one request: its headers, and its body, which comes in the same packet since the
+// tests' payloads are small.
 func hear(conn net.Conn) bool {
 	var heard []byte
 	buffer := make([]byte, 64<<10)
@@ -100,7 +100,7 @@ func say(texts ...string) func(net.Conn) {
 	}
 }
 
-// untilClosed writes text again and again until the other side has gone.
+// untilClosed writes text again and again until the client has closed the connection.
 func untilClosed(text string) func(net.Conn) {
 	return func(conn net.Conn) {
 		for {

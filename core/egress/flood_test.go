@@ -22,13 +22,13 @@ import (
 const (
 	floods = 50 // at once
 
-	// floodHeap is by how many bytes fifty floods may make the heap grow, those who
-	// write them, which are in the same process, included.
+	// floodHeap bounds the growth of the heap during 50 floods, in bytes. The senders of the
+	// floods are in the same process and count as well.
 	floodHeap = 64 << 20
 )
 
-// A flood is what a handler says without end: first, until all the others are
-// there too, and then.
+// A flood is an endless reply of a handler. The handler writes first, waits until all other
+// floods have begun, and then writes then again and again.
 type flood struct {
 	first, then string
 	status      int
@@ -56,7 +56,7 @@ func endless() map[string]flood {
 	}
 }
 
-// zeros is 64 MiB of them, compressed to some ten thousand bytes.
+// zeros returns 64 MiB of zeros, compressed to about 10,000 bytes.
 func zeros() string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -65,8 +65,8 @@ func zeros() string {
 	return strings.Repeat(b.String(), 64)
 }
 
-// Fifty replies without an end at the same time are cut short, each connection is
-// closed, and they take no memory to speak of.
+// TestFloods: 50 endless replies at the same time are cut short, their connections are closed,
+// and the heap grows by less than [floodHeap].
 func TestFloods(t *testing.T) {
 	for name, f := range endless() {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// The same over the one connection that HTTP/2 makes do with.
+// TestFloodsHTTP2 is the same over the single connection of HTTP/2.
 func TestFloodsHTTP2(t *testing.T) {
 	for name, status := range map[string]int{"success": 200, "failure": 500} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestFloodsHTTP2(t *testing.T) {
 	}
 }
 
-// The same from receivers that speak gRPC.
+// TestFloodsGRPC is the same for gRPC receivers.
 func TestFloodsGRPC(t *testing.T) {
 	message := append([]byte{0, 0, 0, 3, 0xe8}, make([]byte, 1000)...)
 	for name, c := range map[string]struct{ first, then []byte }{
@@ -170,7 +170,7 @@ func TestFloodsGRPC(t *testing.T) {
 	}
 }
 
-// sendAtOnce makes fifty attempts at the same time and sees what they take.
+// sendAtOnce makes 50 attempts at the same time and checks the growth of the heap.
 func sendAtOnce(t *testing.T, s worker.Sender) []worker.Reply {
 	t.Helper()
 	runtime.GC()
@@ -194,7 +194,7 @@ func sendAtOnce(t *testing.T, s worker.Sender) []worker.Reply {
 	return replies
 }
 
-// highest is the most bytes that the heap had in use until stop was closed.
+// highest returns the largest size of the heap until stop was closed, in bytes.
 func highest(stop chan struct{}) (most uint64) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -225,8 +225,8 @@ func waitFor(t *testing.T, wg *sync.WaitGroup, what string) {
 	}
 }
 
-// The window that an HTTP/2 handler may fill without being asked is no more than
-// is read of a reply.
+// TestWindowHTTP2: the window of an HTTP/2 connection is no larger than the part of a reply
+// that is read. So a handler cannot send more in advance.
 func TestWindowHTTP2(t *testing.T) {
 	wrote := make(chan int, 1)
 	server := serveSecure(t, func(w http.ResponseWriter, r *http.Request) {
@@ -252,7 +252,7 @@ func TestWindowHTTP2(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	// The server's buffers take some on top.
+	// The server's own buffers hold some bytes more.
 	if n := <-wrote; n > 2*maxReply {
 		t.Errorf("the handler could write %d bytes to somebody who did not read, want at most %d", n, 2*maxReply)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/snsrig"
 )
 
-// get asks with a deadline nobody should reach.
+// get makes a request with a deadline that is far away.
 func get(t testing.TB, c *Client, url string, limit int64) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -71,7 +71,8 @@ func TestGetFollowsNothing(t *testing.T) {
 	witness.check(t)
 }
 
-// Errors are classed, and hold the host but nothing else of the URL.
+// TestGetFails: an error begins with its class. It contains the host, and no other part of the
+// URL.
 func TestGetFails(t *testing.T) {
 	witness := newWitness(t)
 	closed := New(Options{})
@@ -104,14 +105,14 @@ func TestGetFails(t *testing.T) {
 	witness.check(t)
 }
 
-// free is an address that nobody listens at.
+// free returns an address without a listener.
 func free(t testing.TB) string {
 	l := listen(t)
 	l.Close()
 	return l.Addr().String()
 }
 
-// The deadline covers the body too.
+// TestGetTimesOut: the deadline includes reading the body.
 func TestGetTimesOut(t *testing.T) {
 	client := newClient(t)
 	for what, talk := range map[string]func(net.Conn){
@@ -132,8 +133,8 @@ func TestGetTimesOut(t *testing.T) {
 	}
 }
 
-// Two protocols' worth of trust: the certificate of a message is what the right
-// host says over TLS, and nothing else.
+// TestGetForSNS: a signing certificate is trusted only if the right host sent it over valid
+// TLS.
 func TestGetForSNS(t *testing.T) {
 	rig := snsrig.New(t)
 	open := func(client *Client) (sns.Message, error) {

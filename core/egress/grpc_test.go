@@ -39,7 +39,7 @@ func newGRPCSender(t testing.TB, c *Client, target Target) worker.Sender {
 	return s
 }
 
-// to is how a handler tells the tests' receiver what to answer.
+// to returns the headers by which a test sets the answer of the receiver.
 func to(answer map[string]any) map[string]string {
 	b, _ := json.Marshal(answer)
 	var ascii strings.Builder
@@ -58,7 +58,7 @@ func jobID() core.ID { return core.ID(fmt.Sprintf("JOB-%d", jobs.Add(1))) }
 
 var jobs atomic.Int64
 
-// callOf is the one call of a job that has arrived.
+// callOf returns the received call of a job, which must be exactly one.
 func callOf(t *testing.T, r *servers.Receiver, id core.ID) servers.Call {
 	t.Helper()
 	calls, err := r.Calls(string(id))
@@ -77,7 +77,7 @@ func callOf(t *testing.T, r *servers.Receiver, id core.ID) servers.Call {
 	return found[0]
 }
 
-// Everything a receiver gets.
+// TestGRPCGolden holds all parts of a call.
 func TestGRPCGolden(t *testing.T) {
 	receiver := servers.GRPC(t)
 	client := newClient(t)
@@ -144,7 +144,7 @@ func TestGRPCGolden(t *testing.T) {
 	}
 }
 
-// What receivers of both kinds are told is the same.
+// TestGRPCSaysWhatHTTPSays: a gRPC receiver gets the same values as an HTTP receiver.
 func TestGRPCSaysWhatHTTPSays(t *testing.T) {
 	receiver := servers.GRPC(t)
 	client := newClient(t)
@@ -186,7 +186,7 @@ func TestGRPCSaysWhatHTTPSays(t *testing.T) {
 	}
 }
 
-// The library that receivers verify with accepts the payload's bytes as they came.
+// TestGRPCSignature: the verifying library for receivers accepts the payload's bytes unchanged.
 func TestGRPCSignature(t *testing.T) {
 	receiver, library := servers.GRPC(t), servers.Clients(t)
 	job := taken(jobID(), "{\"sign\": \"€\", \"n\": 1.50}\n")
@@ -221,8 +221,8 @@ func TestGRPCTransform(t *testing.T) {
 	}
 }
 
-// A gRPC string holds UTF-8. Intake takes no other payloads, so this is about
-// what other programs may have put into the database.
+// TestGRPCPayloadThatIsNotText: a gRPC string must be UTF-8. Intake refuses other payloads, so
+// only another program can have stored one.
 func TestGRPCPayloadThatIsNotText(t *testing.T) {
 	got := send(t, newGRPCSender(t, newClient(t), Target{URL: "http://127.0.0.1:1"}), taken("J", "\xff"))
 	if checkFailure(t, got, 0, "protocol: the payload is not UTF-8"); !got.Final {
@@ -230,7 +230,7 @@ func TestGRPCPayloadThatIsNotText(t *testing.T) {
 	}
 }
 
-// What receivers answer, and what becomes of it.
+// TestGRPCAnswers holds the outcome of an attempt for each answer of a receiver.
 func TestGRPCAnswers(t *testing.T) {
 	receiver := servers.GRPC(t)
 	type is = map[string]any
@@ -304,7 +304,7 @@ func TestGRPCSizes(t *testing.T) {
 	if got := callOf(t, receiver, large.ID).Request.Payload; got != string(large.Event.Payload) {
 		t.Errorf("%d bytes arrived, want %d", len(got), len(large.Event.Payload))
 	}
-	tooLarge := `"` + strings.Repeat("x", 5<<20) + `"` // for @grpc/grpc-js, unless it is told otherwise
+	tooLarge := `"` + strings.Repeat("x", 5<<20) + `"` // more than the default limit of @grpc/grpc-js
 	checkFailure(t, send(t, s, taken("J", tooLarge)), 0, "status: RESOURCE_EXHAUSTED: ")
 }
 
@@ -334,13 +334,14 @@ func TestGRPCCancelled(t *testing.T) {
 	}
 }
 
-// due is a context whose deadline is now, and that has not noticed yet.
+// due is a context whose deadline has passed, but which is not done yet.
 type due struct{ context.Context }
 
 func (due) Deadline() (time.Time, bool) { return time.Now(), true }
 
-// The receiver's side may report the end of our deadline before we see it. Its own
-// deadlines are a status like any other; see TestGRPCCodes.
+// TestGRPCDeadlineSeenByTheReceiverFirst: the receiver may report the end of the client's
+// deadline before the client sees it. The receiver's own deadlines are statuses like others;
+// see TestGRPCCodes.
 func TestGRPCDeadlineSeenByTheReceiverFirst(t *testing.T) {
 	for _, c := range []struct {
 		code codes.Code
@@ -395,8 +396,8 @@ func TestGRPCUserAgentOfTheHandlersOwn(t *testing.T) {
 	}
 }
 
-// Whatever an event or a configuration holds, the call can be made: names and
-// values are ones that gRPC carries, and the message can be encoded.
+// FuzzGRPCRequest: a call can be made for every event and every valid configuration. gRPC can
+// carry its names and values, and its message can be encoded.
 func FuzzGRPCRequest(f *testing.F) {
 	f.Add("shop", "order.created", "application/json", "ce-tenant", "Café", "x-api-key", "k", "{}")
 	f.Add("\xff", "é\x00", "text/plain\xff", "ce-x-bin", "\r\n", "X-Bin", "\xffé", "")
@@ -439,7 +440,7 @@ func FuzzGRPCRequest(f *testing.F) {
 	})
 }
 
-// retryInfo is google.rpc.RetryInfo as its definition has it, to check against.
+// retryInfo is the descriptor of google.rpc.RetryInfo, built from its definition.
 var retryInfo = sync.OnceValue(func() protoreflect.MessageDescriptor {
 	duration := protodesc.ToFileDescriptorProto(durationpb.File_google_protobuf_duration_proto).GetName()
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
@@ -458,7 +459,8 @@ var retryInfo = sync.OnceValue(func() protoreflect.MessageDescriptor {
 	return file.Messages().Get(0)
 })
 
-// The short reader of RetryInfo agrees with the real one, on whatever it is sent.
+// FuzzRetryDelay: for every input, the short reader of RetryInfo agrees with the protobuf
+// library.
 func FuzzRetryDelay(f *testing.F) {
 	f.Add([]byte("\x0a\x03\x08\xac\x02"))                                 // 300 s
 	f.Add([]byte("\x0a\x02\x08\x01\x0a\x04\x10\x80\xca\xb5\xee\x01"))     // in two parts

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// What is connected to only if server.allow_private_urls says so.
+// liftable are the ranges that need server.allow_private_urls.
 var liftable = []string{
 	"127.0.0.0/8", "::1/128",
 	"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7",
 }
 
-// What is never connected to: every range of the registries that is not public
-// and not liftable, and everything that wraps an IPv4 address.
+// forbidden are the ranges that are never permitted: every range of the registries that is
+// neither public nor liftable, and every range that embeds IPv4 addresses.
 var forbidden = []string{
 	"0.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
 	"198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "255.255.255.255/32",
@@ -28,7 +28,7 @@ var forbidden = []string{
 	"100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::/32", "fd20:ce::254/128", "fd00:42::42/128", "fd00:c1::a9fe:a9fe/128",
 }
 
-// What always is.
+// allowed are addresses that are always permitted.
 var allowed = []string{
 	"1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
 	"172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0", "223.255.255.255",
@@ -63,8 +63,8 @@ func TestGuardTable(t *testing.T) {
 	}
 }
 
-// samples are the first and last address of a range and some in between, each of
-// an IPv4 range also in its mapped form.
+// samples returns the first and last address of a range and some in between. Addresses of an
+// IPv4 range are returned in their IPv6-mapped form as well.
 func samples(p netip.Prefix) []netip.Addr {
 	list := []netip.Addr{p.Masked().Addr()}
 	for _, fill := range []func() byte{func() byte { return 0xff }, random, random, random} {
@@ -111,7 +111,7 @@ func TestControlFailsClosed(t *testing.T) {
 	}
 }
 
-// Other calls go through the same door, and follow no redirects either.
+// TestHTTPClient: other calls use the same guarded dialler, and follow no redirects.
 func TestHTTPClient(t *testing.T) {
 	witness := newWitness(t)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +160,7 @@ func newWitness(t *testing.T) *witness {
 	return w
 }
 
-// check makes one connection of its own, and expects it to be the first.
+// check makes one connection. The test fails if another one came before it.
 func (w *witness) check(t *testing.T) {
 	t.Helper()
 	conn, err := net.Dial("tcp", "127.0.0.1:"+w.port)

@@ -13,8 +13,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A counter is a handler that answers every delivery but those it is told to
-// drop: these it reads, and then closes the connection without a word.
+// A counter is a handler that answers all deliveries but some. It reads those, and then closes
+// the connection without a reply.
 type counter struct {
 	mu       sync.Mutex
 	requests map[string]int // by job id
@@ -39,8 +39,8 @@ func (c *counter) of(id string) int {
 	return c.requests[id]
 }
 
-// A spy is a client's connection that tells when it is closed, and that can be
-// made to fail the moment it is written to.
+// A spy is a client's connection. It reports when it is closed, and can be made to fail at its
+// next write.
 type spy struct {
 	net.Conn
 	once   sync.Once
@@ -60,7 +60,7 @@ func (s *spy) Close() error {
 	return s.Conn.Close()
 }
 
-// spyOn returns a client together with the connections it makes.
+// spyOn returns a client and a channel of the connections that it makes.
 func spyOn(t *testing.T) (*Client, chan *spy) {
 	client, spies := newClient(t), make(chan *spy, 10)
 	client.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -89,7 +89,8 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// A connection the handler closed between two deliveries costs nothing.
+// TestConnectionClosedBetweenDeliveries: a delivery succeeds although the handler closed the
+// connection after the delivery before.
 func TestConnectionClosedBetweenDeliveries(t *testing.T) {
 	client, spies := spyOn(t)
 	url := serveRaw(t, say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) // and closes
@@ -102,7 +103,8 @@ func TestConnectionClosedBetweenDeliveries(t *testing.T) {
 	}
 }
 
-// One that breaks before anything was written costs nothing either.
+// TestConnectionBreaksBeforeTheRequest: a delivery succeeds although its connection breaks
+// before anything is written, and the handler gets it once.
 func TestConnectionBreaksBeforeTheRequest(t *testing.T) {
 	for _, method := range methods {
 		client, spies := spyOn(t)

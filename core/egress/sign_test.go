@@ -26,7 +26,8 @@ func TestSignPublishedVector(t *testing.T) {
 	}
 }
 
-// The same key as its own bytes: whsec_ is what makes it base64.
+// TestSignWithSeveralSecrets: each secret makes one signature. The second secret is not base64,
+// so its bytes are its key. A signer is safe for concurrent use.
 func TestSignWithSeveralSecrets(t *testing.T) {
 	one, _ := newSigner([]string{"plain secret"})
 	both, err := newSigner([]string{vectorSecret, "plain secret"})

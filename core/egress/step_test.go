@@ -41,14 +41,14 @@ func asked(url, body string) workflow.Request {
 	return workflow.Request{Method: "POST", URL: url, Body: []byte(body), Key: "01HZY8Q4000000000000000RUN.1.charge"}
 }
 
-// ask makes one call with a deadline nobody should reach.
+// ask makes one call with a deadline that is far away.
 func ask(t testing.TB, s runner.Caller, r workflow.Request, job core.TakenJob) runner.Answer {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	return s.Call(ctx, r, job)
 }
 
-// Every header of a step.
+// TestStepGolden holds every header of a step's call.
 func TestStepGolden(t *testing.T) {
 	arrived := make(chan request, 1)
 	url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -204,8 +204,8 @@ func swapped(zipped string) string {
 	return string(b)
 }
 
-// What is wrong with an answer is in the first word of its error, whatever its status
-// said. No answer that broke off has a body.
+// TestStepDisorderlyAnswers: the first word of an error is the defect of the answer, for every
+// status. An answer that was cut short has no body.
 func TestStepDisorderlyAnswers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	for name, c := range map[string]struct {
@@ -232,8 +232,8 @@ func TestStepDisorderlyAnswers(t *testing.T) {
 	}
 }
 
-// reset makes closing tell the other side that something is wrong, maybe before it has
-// read what was said.
+// reset makes the closing of a connection send a TCP reset, perhaps before the client has read
+// the answer.
 func reset(conn net.Conn) { conn.(*net.TCPConn).SetLinger(0) }
 
 func TestStepDeadline(t *testing.T) {
@@ -291,8 +291,8 @@ func TestStepsAreGuarded(t *testing.T) {
 	}
 }
 
-// Nobody can know whether a receiver acted on a call of which the connection broke, and
-// the key in its header must not make net/http find out by calling again.
+// TestStepIsNotRepeated: net/http does not repeat a call whose connection broke, although the
+// call has an idempotency key. The receiver may have acted on it already.
 func TestStepIsNotRepeated(t *testing.T) {
 	for _, method := range methods[1:] {
 		for _, body := range []string{"{}", ""} {

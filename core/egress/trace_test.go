@@ -9,7 +9,7 @@ import (
 
 const sent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// spoken is what each kind of call says of the trace that a job's event is in.
+// spoken returns the trace headers that each kind of call sends for a job's event.
 func spoken(t *testing.T, c *Client, headers map[string]string) map[string][2]string {
 	t.Helper()
 	job, step := taken("01HZY8Q4000000000000000JOB", "{}"), stepJob()
@@ -34,8 +34,8 @@ func spoken(t *testing.T, c *Client, headers map[string]string) map[string][2]st
 	}
 }
 
-// A gateway that makes spans tells receivers of that of the attempt, any other of the one
-// that came with the event.
+// TestTraced: a gateway that exports spans sends the span of the attempt. Any other gateway
+// passes on the span that came with the event.
 func TestTraced(t *testing.T) {
 	event, _ := core.ParseSpan(sent)
 	attempt := event.Attempt(core.Job{ID: "01HZY8Q4000000000000000JOB", Lease: "01HZY8Q40000000000000LEASE"}).String()

@@ -22,7 +22,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/dnsrig"
 )
 
-// Handlers that answer in good form, whatever they say.
+// TestAnswers holds the outcomes for well-formed answers.
 func TestAnswers(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	type header = map[string]string
@@ -78,7 +78,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Handlers that do not. Class is what the error begins with, "" for a success.
+// TestDisorderlyAnswers holds the outcomes for malformed answers. Class is the beginning of the
+// error, "" for a success.
 func TestDisorderlyAnswers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	for name, c := range map[string]struct {
@@ -110,8 +111,8 @@ func TestDisorderlyAnswers(t *testing.T) {
 	}
 }
 
-// The deadline covers everything up to the status line and then the body, but a
-// body that does not end takes nothing back.
+// TestDeadline: the deadline includes the status line and the body. But once the status has
+// come, a body that does not end does not change the outcome.
 func TestDeadline(t *testing.T) {
 	silence := func(conn net.Conn) { io.Copy(io.Discard, conn) }
 	for name, c := range map[string]struct {
@@ -161,7 +162,8 @@ func TestDeadlineInWords(t *testing.T) {
 	}
 }
 
-// The words tell the timeout, not what was left of it when a busy machine began the call.
+// TestTimeoutInWords: the error has the configured timeout, not the time that was left when a
+// busy machine began the call.
 func TestTimeoutInWords(t *testing.T) {
 	for limit, want := range map[time.Duration]string{
 		500 * time.Millisecond: "no answer within 500ms",
@@ -213,7 +215,8 @@ func TestSecureHTTP2(t *testing.T) {
 	}
 }
 
-// A certificate that somebody vouches for must be in time, and of the host.
+// TestWrongCertificates: a certificate of a trusted root must also be valid now and for the
+// host.
 func TestWrongCertificates(t *testing.T) {
 	server := serveTLS(t, nil)
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
@@ -239,8 +242,8 @@ func TestWrongCertificates(t *testing.T) {
 	}
 }
 
-// A server that leaves politely after each answer costs nothing but a new
-// connection; one that leaves before it takes a request is tried until time is up.
+// TestGoAway: a server that sends GOAWAY after each answer costs only a new connection. A
+// request that a server refuses with GOAWAY unread is repeated until the deadline.
 func TestGoAway(t *testing.T) {
 	client := newClient(t)
 	client.transport.TLSClientConfig.InsecureSkipVerify = true
@@ -279,7 +282,7 @@ func newRawTLS(t *testing.T, talk func(net.Conn)) string {
 	return "https://" + l.Addr().String()
 }
 
-// serveTLS answers with the protocol and the length of what came.
+// serveTLS answers with the protocol and the length of the request.
 func serveTLS(t *testing.T, config *tls.Config) *httptest.Server {
 	return serveWithTLS(t, config, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -287,7 +290,7 @@ func serveTLS(t *testing.T, config *tls.Config) *httptest.Server {
 	})
 }
 
-// serveSecure speaks HTTP/2.
+// serveSecure serves HTTP/2 over TLS.
 func serveSecure(t *testing.T, h http.HandlerFunc) *httptest.Server { return serveWithTLS(t, nil, h) }
 
 func serveWithTLS(t *testing.T, config *tls.Config, h http.HandlerFunc) *httptest.Server {
@@ -306,7 +309,7 @@ func TestCancelled(t *testing.T) {
 	checkFailure(t, got, 0, "timeout: given up before there was an answer")
 }
 
-// hookaido #206, outpost#975: the reply was drained without a bound.
+// TestEndlessBodyIsCutShort: hookaido (#206) and outpost (#975) read a reply without a bound.
 func TestEndlessBodyIsCutShort(t *testing.T) {
 	written := make(chan int, 1)
 	url := serveRaw(t, func(conn net.Conn) {
@@ -325,7 +328,7 @@ func TestEndlessBodyIsCutShort(t *testing.T) {
 	if len(got.Response) != core.MaxResponse {
 		t.Errorf("Send() keeps %d bytes, want %d", len(got.Response), core.MaxResponse)
 	}
-	// What the kernel's buffers take comes on top of the 64 KiB read.
+	// The kernel's buffers hold some bytes more than the 64 KiB that are read.
 	if n := <-written; n > 16<<20 {
 		t.Errorf("the handler could write %d bytes", n)
 	}
