@@ -10,7 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// brief ticks as a function does, and returns how long it took.
+// brief makes one tick with a budget, as a cloud function does. It returns how long the tick
+// took.
 func (b *bench) brief(until, end time.Duration) (time.Duration, error) {
 	b.t.Helper()
 	began := b.now()
@@ -45,8 +46,8 @@ func TestBriefTick(t *testing.T) {
 	}
 }
 
-// Minute after minute, each tick begun when the one before ends at the latest: no slot is
-// missed, whatever it is.
+// TestBriefTicksMissNothing: ticks begin every minute, and each ends before the next begins.
+// Then every slot is fired.
 func TestBriefTicksMissNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:*/7 * * * * *", "b:* * * * *", "c:59 * * * * *")
@@ -67,7 +68,7 @@ func TestBriefTicksMissNothing(t *testing.T) {
 	})
 }
 
-// What became due while nobody ticked is fired first.
+// TestBriefTickCatchesUp: slots that became due between two ticks are fired first.
 func TestBriefTickCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:*/5 * * * *")
@@ -82,7 +83,8 @@ func TestBriefTickCatchesUp(t *testing.T) {
 	})
 }
 
-// What fails is tried again until the time is over, and is an error then.
+// TestBriefTickFails: a failed slot or calendar is tried again until the tick's time is over. A
+// calendar that still fails then is an error.
 func TestBriefTickFails(t *testing.T) {
 	why := errors.New("no room")
 	for _, times := range []int{2, 1000} {
@@ -113,7 +115,8 @@ func TestBriefTickFails(t *testing.T) {
 	})
 }
 
-// A tick that has fired all it had does not return before its mark is written.
+// TestBriefTickWritesItsMarks: a tick that has fired all slots returns only after the mark is
+// written.
 func TestBriefTickWritesItsMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:5 0 * * * *")
@@ -124,7 +127,7 @@ func TestBriefTickWritesItsMarks(t *testing.T) {
 			time.AfterFunc(10*time.Second, func() { b.mu.Lock(); defer b.mu.Unlock(); b.away = nil })
 			return nil
 		}
-		// What the calendar refuses, the store of events takes.
+		// The calendar fails while the event is stored, so only the mark has to be tried again.
 		if took, err := b.brief(time.Minute, 0); err != nil || took < 15*time.Second || took > 40*time.Second {
 			t.Errorf("Tick = %v after %v, want none soon after 15s", err, took)
 		}
@@ -132,7 +135,7 @@ func TestBriefTickWritesItsMarks(t *testing.T) {
 	})
 }
 
-// In the last two seconds of its process nothing is fired any more.
+// TestEndOfATick: no slot is fired in the last 2 s of a process.
 func TestEndOfATick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:* * * * * *")
@@ -143,7 +146,8 @@ func TestEndOfATick(t *testing.T) {
 	})
 }
 
-// A slot whose event cannot be made is tried again, and those of other sources are fired.
+// TestFireThatPanics: a slot whose firing panics is tried again. Slots of other sources are
+// fired.
 func TestFireThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:*/10 * * * * *", "b:*/10 * * * * *")

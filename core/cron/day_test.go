@@ -22,9 +22,9 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// TestDay: ten processes tick over a hundred schedules for a day, each when it likes,
-// and crash now and then. Every slot has one event, and there is no other event. A day
-// of a short run is a quarter of one.
+// TestDay: ten processes tick over a hundred schedules for a day, at random times and with
+// random crashes. Every slot has one event, and no other event exists. A short run simulates
+// six hours.
 func TestDay(t *testing.T) {
 	day := 24 * time.Hour
 	if testing.Short() {
@@ -36,7 +36,7 @@ func TestDay(t *testing.T) {
 	})
 }
 
-// TestHoursOnSQLite is the same, for less long, on a database file.
+// TestHoursOnSQLite is TestDay for a shorter time, on a SQLite file.
 func TestHoursOnSQLite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ type simulation struct {
 }
 
 func simulate(t *testing.T, s *simulation) {
-	seed := uint64(s.schedules) // what the processes do is the same in each run, only their order may differ
+	seed := uint64(s.schedules) // each process acts alike in every run; only their order differs
 	random := rand.New(rand.NewPCG(seed, 1))
 	s.t, s.end = t, time.Now().Add(s.lasts)
 	want, marks := s.plan(random)
@@ -91,7 +91,7 @@ func simulate(t *testing.T, s *simulation) {
 // A slotName names a slot as its event does.
 type slotName struct{ source, delivery string }
 
-// plan makes up the sources and finds their slots second by second.
+// plan makes random sources and finds their slots second by second.
 func (s *simulation) plan(random *rand.Rand) (want map[slotName]bool, marks []core.Mark) {
 	want = map[slotName]bool{}
 	now := time.Now()
@@ -156,9 +156,9 @@ func randomZone(random *rand.Rand) string {
 	return fmt.Sprintf("%c%02d:%02d", "+-"[random.IntN(2)], random.IntN(14), 15*random.IntN(4))
 }
 
-// live is the life of one process: it ticks at random offsets, for a moment or for
-// minutes, by a clock that is up to two seconds off. The first one never crashes and
-// looks every minute; so no slot grows too old. All of them look once at the end.
+// live runs one process. It ticks at random offsets, for a moment or for minutes, with a clock
+// that is off by up to 2 s. The first process never crashes and ticks every minute, so no slot
+// grows too old. Every process ticks once at the end.
 func (s *simulation) live(number int, random *rand.Rand) {
 	skew := time.Duration(random.IntN(4000)-2000) * time.Millisecond
 	for time.Now().Before(s.end) {
@@ -179,8 +179,8 @@ func (s *simulation) live(number int, random *rand.Rand) {
 	p.tick(core.Budget{})
 }
 
-// A process is one from its start to its crash. It crashes at a call of its store:
-// before the call or after it, and what it calls from then on does nothing.
+// A process is one process from its start to its crash. It crashes before or after a call of
+// its store. Its later calls do nothing.
 type process struct {
 	core.Store
 	*simulation
@@ -217,7 +217,7 @@ func (p *process) tick(b core.Budget) {
 	}
 }
 
-// call makes a call, unless the process is gone before; it may go after it.
+// call makes a call, unless the process crashed before. The process may crash after the call.
 func (p *process) call(do func() error) error {
 	if last, gone := p.count(); gone || last && !p.after {
 		return p.crash()
@@ -228,7 +228,8 @@ func (p *process) call(do func() error) error {
 	return do()
 }
 
-// count counts a call and tells whether it is the last one, or one too many.
+// count counts a call. It returns whether the call is the last one, and whether the process
+// crashed before.
 func (p *process) count() (last, gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,8 +257,8 @@ func (p *process) observe(f core.Fact) {
 	}
 }
 
-// compare wants the events to be the slots, each once. A clock that is ahead may have
-// fired slots of the first seconds after the end.
+// compare requires exactly one event for each slot. A process with a clock ahead of time may
+// have fired slots of the first seconds after the end.
 func (s *simulation) compare(st core.Store, want map[slotName]bool) {
 	got := map[slotName]int{}
 	f := core.EventFilter{Limit: core.MaxPage}

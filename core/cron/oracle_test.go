@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// An oracle reads a schedule once more, without the library and without a thought for
-// speed, and tells of any second whether it is a slot.
+// An oracle is a slow second reading of a schedule, without the library. It reports for each
+// second whether the second is a slot.
 type oracle struct {
 	fields [6][60]bool // second to day of week
 	star   [6]bool     // the field says any
@@ -23,7 +23,7 @@ var valueNames = [6][]string{
 	5: {"sun", "mon", "tue", "wed", "thu", "fri", "sat"},
 }
 
-// newOracle reads a schedule, if it is written as everybody would write it.
+// newOracle reads a schedule. It returns false for unusual spellings.
 func newOracle(schedule string, zone *time.Location) (o *oracle, ok bool) {
 	columns := strings.Fields(schedule)
 	if len(columns) == 5 {
@@ -103,8 +103,8 @@ func number(text string) (int, bool) {
 	return n, err == nil
 }
 
-// slot tells whether a second is one. Of the two fields for days it is enough if one
-// matches, unless one of them says any.
+// slot reports whether a second is a slot. One of the two day fields must match, or both if one
+// of them permits any day.
 func (o *oracle) slot(t time.Time) bool {
 	t = t.In(o.zone)
 	f := &o.fields
@@ -119,7 +119,7 @@ func (o *oracle) slot(t time.Time) bool {
 	return day && f[2][t.Hour()] && f[4][t.Month()]
 }
 
-// slots are all slots after from and up to to, both whole seconds.
+// slots returns all slots after from, up to and including to. Both are whole seconds.
 func (o *oracle) slots(from, to time.Time) (all []time.Time) {
 	for t := from.Add(time.Second); !t.After(to); t = t.Add(time.Second) {
 		if o.slot(t) {
@@ -129,8 +129,8 @@ func (o *oracle) slots(from, to time.Time) (all []time.Time) {
 	return all
 }
 
-// FuzzCron: a schedule that is read gives slots that rise, and exactly those that a
-// look at each second finds; a count of them says the same. Nothing panics.
+// FuzzCron: the slots of a schedule rise, and are the seconds that the oracle reports. Their
+// count agrees as well. Nothing panics.
 func FuzzCron(f *testing.F) {
 	for _, seed := range []struct {
 		schedule, zone string
@@ -192,8 +192,8 @@ func FuzzCron(f *testing.F) {
 	})
 }
 
-// wantNext wants no slot between two times, as far as an hour of seconds shows, and
-// one at the second time.
+// wantNext requires a slot at next, and no slot between from and next. It checks at most an
+// hour of seconds.
 func wantNext(t *testing.T, o *oracle, from, next time.Time) {
 	t.Helper()
 	until := next.Add(-time.Second)
@@ -208,7 +208,7 @@ func wantNext(t *testing.T, o *oracle, from, next time.Time) {
 	}
 }
 
-// wantSpan compares a count with slots that are few enough to go through.
+// wantSpan compares a count with the slots themselves, if they are few enough.
 func wantSpan(t *testing.T, s Schedule, from, to time.Time, n int) {
 	t.Helper()
 	got, want := s.Span(from, to), Span{Slots: n, First: s.Next(from), Last: s.Next(from)}
@@ -220,7 +220,7 @@ func wantSpan(t *testing.T, s Schedule, from, to time.Time, n int) {
 	}
 }
 
-// TestSpan counts what takes long to go through, and compares two weeks with the oracle.
+// TestSpan counts the slots of years, and compares the slots of two weeks with the oracle.
 func TestSpan(t *testing.T) {
 	from := time.Date(2026, 3, 1, 12, 30, 30, 500, time.UTC)
 	for _, tc := range []struct {

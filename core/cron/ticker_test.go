@@ -16,8 +16,8 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// A bench is a ticker over a store in memory, in a bubble's time, whose clock may be
-// set. It is the ticker's calendar and its door.
+// A bench is a ticker over a store in memory, in a synctest bubble, with a clock that tests can
+// set. It implements the ticker's calendar and its Fire.
 type bench struct {
 	*Ticker
 	t     *testing.T
@@ -25,14 +25,14 @@ type bench struct {
 	ids   *core.IDs
 
 	mu     sync.Mutex
-	set    time.Duration // the clock is ahead of the bubble's by so much
+	set    time.Duration // how far the clock is ahead of the bubble's
 	calls  []string      // of Fire, "source slot"
 	facts  []core.Fact
 	reads  int // of marks
 	writes [][]core.Mark
-	away   error                                          // what the calendar answers
-	refuse func(source string, slot time.Time) error      // what Fire answers; may be nil
-	during func(ctx context.Context, source string) error // what else happens in Fire; may be nil
+	away   error                                          // the calendar's error; nil if it works
+	refuse func(source string, slot time.Time) error      // returns the error of Fire; may be nil
+	during func(ctx context.Context, source string) error // runs during Fire; may be nil
 }
 
 // newBench makes a bench with a source for each "name: schedule".
@@ -131,7 +131,7 @@ func accept(ctx context.Context, in core.Inbox, ids *core.IDs, source string, sl
 	return err
 }
 
-// tick fires what is due.
+// tick fires the slots that are due.
 func (b *bench) tick() {
 	b.t.Helper()
 	if err := b.Tick(b.t.Context(), core.Budget{}); err != nil {
@@ -139,7 +139,7 @@ func (b *bench) tick() {
 	}
 }
 
-// run ticks for so long.
+// run ticks for a time.
 func (b *bench) run(d time.Duration) {
 	b.t.Helper()
 	if err := b.Tick(b.t.Context(), core.Budget{Until: b.now().Add(d), Rest: 10 * time.Second}); err != nil {
@@ -147,7 +147,7 @@ func (b *bench) run(d time.Duration) {
 	}
 }
 
-// fired are the calls of Fire since it was last asked.
+// fired returns the calls of Fire since the last call of fired.
 func (b *bench) fired() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,7 +177,7 @@ func (b *bench) events(source string) int {
 	return len(page.Items)
 }
 
-// told are the facts of a type.
+// told returns the facts of a type.
 func told[F core.Fact](b *bench) (all []F) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -235,7 +235,8 @@ func TestTickFiresWhatBecameDue(t *testing.T) {
 	})
 }
 
-// TestCatchUp: more slots than a round has, at an exact age of five minutes.
+// TestCatchUp: more slots are due than one round fires, and the oldest is exactly 5 minutes
+// old.
 func TestCatchUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:* * * * * *")
@@ -305,7 +306,7 @@ func TestAnotherScheduleBeginsAtNow(t *testing.T) {
 	})
 }
 
-// TestWaitsForSlots: while it waits, the calendar hears nothing.
+// TestWaitsForSlots: while the ticker waits for a slot, it makes no call of the calendar.
 func TestWaitsForSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "second:* * * * * *", "month:0 0 1 * *")
@@ -370,7 +371,7 @@ func TestFailedSlotIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestTroubleIsForgotten: after a slot that was fired, waits begin at a second again.
+// TestTroubleIsForgotten: after a fired slot, the waits between tries begin at 1 s again.
 func TestTroubleIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:* * * * *")
@@ -388,8 +389,8 @@ func TestTroubleIsForgotten(t *testing.T) {
 	})
 }
 
-// TestClockSetBackInTrouble: the wait for another try does not grow by what the clock
-// is set back.
+// TestClockSetBackInTrouble: if the clock is set back, the wait for the next try stays the
+// same.
 func TestClockSetBackInTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:* * * * *")
@@ -406,7 +407,7 @@ func TestClockSetBackInTrouble(t *testing.T) {
 		go func() { done <- b.Tick(ctx, core.Budget{Rest: time.Second}) }()
 		sleep(70 * time.Second)
 		synctest.Wait()
-		if n := b.events("a"); n != 5 { // those of the five minutes before
+		if n := b.events("a"); n != 5 { // the slots of the 5 minutes before
 			t.Errorf("a has %d events, want 5", n)
 		}
 		stop()
@@ -414,7 +415,7 @@ func TestClockSetBackInTrouble(t *testing.T) {
 	})
 }
 
-// TestFailedForLong: a slot that could not be fired within five minutes is skipped.
+// TestFailedForLong: a slot that could not be fired within 5 minutes is skipped.
 func TestFailedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:* * * * *")
@@ -469,8 +470,8 @@ func TestErrorsOfATickThatDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestCalendarAway: slots are fired all the same once the marks are known, and the
-// marks are written when the calendar is back.
+// TestCalendarAway: once the marks are read, slots are fired although the calendar fails. The
+// marks are written when it works again.
 func TestCalendarAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:* * * * *")
@@ -500,7 +501,7 @@ func TestCalendarAway(t *testing.T) {
 	})
 }
 
-// TestClockIsSet: each slot has one event, whatever the clock shows on the way.
+// TestClockIsSet: each slot has one event, though the clock is set back or on.
 func TestClockIsSet(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
@@ -554,8 +555,8 @@ func TestClockIsSet(t *testing.T) {
 	}
 }
 
-// TestClockWasWrong: a clock that was far ahead for a while silences nothing. The
-// slots that were skipped then are fired when their time comes.
+// TestClockWasWrong: a clock that was far ahead for a while stops no source. The slots that
+// were skipped then are fired when their time comes.
 func TestClockWasWrong(t *testing.T) {
 	for _, wait := range []time.Duration{0, 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -659,7 +660,7 @@ func TestContextEndsTheTick(t *testing.T) {
 	})
 }
 
-// TestFiredIsMarked: a context that ends after a slot was fired loses no mark.
+// TestFiredIsMarked: the mark of a fired slot is written although its context has ended.
 func TestFiredIsMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "a:* * * * *")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestClockChanges are the days on which a clock is put forward or back.
+// TestClockChanges holds the slots of days on which a clock is set forward or back.
 func TestClockChanges(t *testing.T) {
 	for _, tc := range []struct {
 		schedule, zone, from string
@@ -43,8 +43,8 @@ func TestClockChanges(t *testing.T) {
 	}
 }
 
-// A wallOracle goes through a zone minute by minute and fires what its clock newly shows, or
-// passes over.
+// wallOracle goes through a zone minute by minute. It fires the slots whose local time the
+// clock reaches for the first time, or skips over.
 func wallOracle(o *oracle, zone *time.Location, from, to time.Time) (slots []time.Time) {
 	shown := func(t time.Time) time.Time {
 		y, m, d := t.In(zone).Date()
@@ -68,9 +68,8 @@ func wallOracle(o *oracle, zone *time.Location, from, to time.Time) (slots []tim
 	return slots
 }
 
-// TestZones compares a year of slots with those that a look at each minute finds, in zones that
-// change their clocks by an hour, half an hour and two, at midnight, for Ramadan, never, and
-// once for ever.
+// TestZones compares a year of slots with the slots of wallOracle. The zones change their
+// clocks by 30 minutes, 1 hour or 2 hours, at midnight, for Ramadan, once for ever, or never.
 func TestZones(t *testing.T) {
 	years := []struct {
 		zone string
