@@ -33,7 +33,7 @@ func attacks() []attack {
 	}
 	text := func(s string) string { return `{"text": "` + s + `", "n": 1}` }
 	return []attack{
-		// Literal patterns cost their size times the text, whatever the payload.
+		// A literal pattern costs its own size times the size of the text.
 		{name: "search in many texts", filter: `exists $.items[?search(@.t, '(a|b|ab)*c')]`, payload: filled(`{"items":[`, `{"t":"`+strings.Repeat("ab", 50)+`"}`, `]}`, mebibyte), most: 2 << 20},
 		{name: "search with a large pattern", filter: `exists $[?search(@, '[^x]{900}[^y]{900}[^z]{900}')]`, payload: filled("[", `"`+strings.Repeat("a", 1000)+`"`, "]", mebibyte), want: ErrBudget},
 		{name: "matches with a large pattern", filter: `$[*] matches '[^x]{900}[^y]{900}[^z]{900}'`, payload: filled("[", `"`+strings.Repeat("a", 60000)+`"`, "]", mebibyte), want: ErrBudget},

@@ -38,7 +38,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestCanonicalDistinguishes: what is equal to nothing else has a text of its own.
+// TestCanonicalDistinguishes: values that are not equal have different canonical texts.
 func TestCanonicalDistinguishes(t *testing.T) {
 	seen := map[string]string{}
 	for _, value := range []string{`1`, `"1"`, `true`, `"true"`, `null`, `"null"`, `""`, `[]`, `{}`, `[1]`, `[[1]]`, `{"a":null}`, `{"a":1}`,
@@ -74,8 +74,8 @@ func TestAdd(t *testing.T) {
 	})
 }
 
-// FuzzCanonical: the text is JSON, is its own canonical text, and two numbers have
-// the same exactly if they are equal.
+// FuzzCanonical: a canonical text is JSON and its own canonical text. Two numbers have the same
+// canonical text exactly if they are equal.
 func FuzzCanonical(f *testing.F) {
 	for _, pair := range [][2]string{
 		{`1`, `1.0`}, {`1e2`, `100`}, {`0`, `-0`}, {`0.1`, `1e-1`}, {`9007199254740993`, `9007199254740992`}, {`12e-3`, `0.0120`}, {`1e40`, `10e39`},
@@ -109,7 +109,8 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// equalNumbers compares by rational numbers, if that is not too much to expand.
+// equalNumbers compares two numbers as rationals. It returns known=false if they are too large
+// to expand.
 func equalNumbers(x, y any) (equal, known bool) {
 	m, ok := x.(json.Number)
 	n, also := y.(json.Number)

@@ -74,7 +74,7 @@ func TestFilterCases(t *testing.T) {
 	}
 }
 
-// TestFilterSemantics holds what the table leaves open.
+// TestFilterSemantics holds cases that the table of the contract does not have.
 func TestFilterSemantics(t *testing.T) {
 	const payload = `{
 		"s": "abc", "empty": "", "n": 12.50, "zero": 0.0, "tiny": -1e-400, "huge": 1e999999999, "neg": -7, "t": true, "f": false, "nil": null,
@@ -167,7 +167,7 @@ func TestFilterBounds(t *testing.T) {
 	}
 }
 
-// TestContextIsMadeOnce and only if it is asked for.
+// TestContextIsMadeOnce: the context is made at most once, and only if an expression reads it.
 func TestContextIsMadeOnce(t *testing.T) {
 	made := 0
 	c := NewContext(func() map[string]any { made++; return map[string]any{"a": true} })
@@ -186,7 +186,7 @@ func TestContextIsMadeOnce(t *testing.T) {
 	}
 }
 
-// plainFilters are those that every event may meet.
+// plainFilters are filters of the kinds that run for every event. They must not allocate.
 var plainFilters = []string{
 	`$.id == "evt_1"`, `$.order.total > 12`, `$.id starts_with "evt_"`, `$.id in ["evt_0", "evt_1"]`, `$.id matches '^evt_\d+$'`, `exists $.order.items[0]`,
 	`$.order and not $.id == "x"`, `$$.event.type == "order.created"`,
@@ -222,8 +222,8 @@ func BenchmarkFilter(b *testing.B) {
 	}
 }
 
-// TestPairsAreLinear gives filters ten thousand million pairs: one that went
-// through them would outlast any patience with a test.
+// TestPairsAreLinear: filters over 10^10 pairs of values return at once. A filter that compared
+// each pair would run longer than the test's timeout.
 func TestPairsAreLinear(t *testing.T) {
 	var a, b []string
 	for i := range 100_000 {

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A reader evaluates a filter while it reads it, in the plainest way: pair by pair
-// and with rational numbers. It panics on filters it cannot read.
+// A reader evaluates a filter while it parses the filter, in the plainest way: pair by pair,
+// and with rational numbers. It panics on filters that it cannot parse.
 type reader struct {
 	rest             string
 	payload, context any
@@ -30,7 +30,7 @@ func evaluate(filter string, payload, context any) bool {
 
 func (r *reader) skip() { r.rest = strings.TrimLeft(r.rest, " \t\r\n") }
 
-// take reads what a regular expression finds at the beginning.
+// take reads the match of a regular expression at the beginning of the rest.
 func (r *reader) take(pattern string) (string, bool) {
 	r.skip()
 	found := regexp.MustCompile(`^(?:` + pattern + `)`).FindString(r.rest)
@@ -280,8 +280,8 @@ func agree(t rapid.TB, f *Filter, filter string, payload []byte) {
 	}
 }
 
-// TestFilterAgainstReference makes filters and payloads of few values, so that
-// they often meet.
+// TestFilterAgainstReference makes filters and payloads from few values, so that they often
+// match.
 func TestFilterAgainstReference(t *testing.T) {
 	values := rapid.SampledFrom([]string{`1`, `1.0`, `-1`, `10e-1`, `0`, `2`, `""`, `"a"`, `"ab"`, `"b"`, `"é"`, `true`, `false`, `null`, `[]`, `["a"]`, `[1, "b"]`, `[[1.0]]`})
 	roots := rapid.SampledFrom([]string{`$`, `$.a`, `$.b`, `$.a[*]`, `$.b[0]`, `$..a`, `$..*`, `$.c`, `$.a['a','b']`, `$$.event.n`, `$$.event.*`, `$.b[?@ != 1]`})
@@ -336,8 +336,8 @@ func TestFilterAgainstReference(t *testing.T) {
 // largeExponent finds numbers that are too large to expand.
 var largeExponent = regexp.MustCompile(`[0-9][eE][+-]?0*[0-9]{3}`)
 
-// FuzzFilter: a filter that is taken means what the reference says, and its
-// negation the opposite; one that is not has an error of one line.
+// FuzzFilter: an accepted filter gives the result of the reference, and its negation the
+// opposite. A refused filter has an error of one line.
 func FuzzFilter(f *testing.F) {
 	var table filterCases
 	readCases(f, "filter.json", &table)

@@ -195,7 +195,7 @@ func naiveCheck(schema map[string]any, v any, path string, lines *[]string) {
 	}
 }
 
-// whole reports whether the canonical text of a number is that of a whole one.
+// whole reports whether a canonical text is an integer's.
 func whole(text string) bool {
 	mantissa, exponent, scientific := strings.Cut(text, "e")
 	_, fraction, _ := strings.Cut(mantissa, ".")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// judge compares what a payload is with what encoding/json says of it.
+// judge requires the same judgment and value of a payload as encoding/json's. It returns them.
 func judge(t testing.TB, payload []byte) (tree any, isJSON bool) {
 	t.Helper()
 	want, isJSON := parseJSON(payload)
@@ -24,10 +24,10 @@ func judge(t testing.TB, payload []byte) (tree any, isJSON bool) {
 	return want, true
 }
 
-// seldom are bytes that mean something somewhere in JSON, and such that do not.
+// seldom are bytes that have a meaning somewhere in JSON, and some that have none.
 const seldom = "\x00\t\n\x1f \"\\/,:[]{}+-.019eEabfntu'\x7f\x80\xa9\xc3\xed\xff"
 
-// TestTapeTakesWhatIsJSON puts bytes everywhere: strings are looked at eight at a
+// TestTapeTakesWhatIsJSON tries bytes at every position: the tape reads strings 8 bytes at a
 // time, and differently at the end of the text.
 func TestTapeTakesWhatIsJSON(t *testing.T) {
 	var every strings.Builder
@@ -56,8 +56,8 @@ func TestTapeTakesWhatIsJSON(t *testing.T) {
 	}
 }
 
-// agrees compares what a path finds in a payload that was just received with what
-// it finds in a tree, alone and in a template.
+// agrees requires that a path selects the same value from a new document as from a decoded
+// tree, alone and in a template.
 func agrees(t testing.TB, payload []byte, tree any, p *Path) {
 	t.Helper()
 	want, there := p.one(&budget{leastSteps}, tree)
@@ -109,7 +109,7 @@ func TestDocumentOne(t *testing.T) {
 	}
 }
 
-// TestMembersAreInOrder of their names, however many there are.
+// TestMembersAreInOrder: members are in the order of their names, in objects of every size.
 func TestMembersAreInOrder(t *testing.T) {
 	for _, count := range []int{0, 1, 2, 16, 17, 1000} {
 		var text strings.Builder
@@ -121,8 +121,8 @@ func TestMembersAreInOrder(t *testing.T) {
 	}
 }
 
-// TestManyPathsAreLinear: to look for a member takes as long as the object is, so
-// that after a few of them the tree is cheaper.
+// TestManyPathsAreLinear: looking up a member on the tape takes time in proportion to the
+// object. So after a few look-ups a document builds the tree.
 func TestManyPathsAreLinear(t *testing.T) {
 	payload := "{" + strings.Repeat(`"a":1,`, 1000) + `"b":2}`
 	filter := mustFilter(t, "$.b == 1"+strings.Repeat(" or $.b == 1", 300))
@@ -135,7 +135,8 @@ func TestManyPathsAreLinear(t *testing.T) {
 	}
 }
 
-// TestTapeIsSmall gives what makes the longest tapes, and what looks as if it did.
+// TestTapeIsSmall holds the size of the tape for payloads that make the longest tapes, and for
+// some that only look so.
 func TestTapeIsSmall(t *testing.T) {
 	for _, payload := range []string{
 		"[" + strings.Repeat("1,", 1<<19) + "1]", "[" + strings.Repeat("[],", 1<<18) + "1]", `{` + strings.Repeat(`"":1,`, 1<<18) + `"":1}`, `"` + strings.Repeat(",", 1<<20) + `"`,
@@ -152,7 +153,8 @@ func TestTapeIsSmall(t *testing.T) {
 	}
 }
 
-// TestFreshDocumentsAllocateLittle: not a thing for each value of the payload.
+// TestFreshDocumentsAllocateLittle: a new document does not allocate for each value of its
+// payload.
 func TestFreshDocumentsAllocateLittle(t *testing.T) {
 	payload := usualPayload()
 	filter, template := mustFilter(t, `$.order.total > 12 and $.id == "evt_1" and exists $.order.items`), mustTemplate(t, `{"id": {{ $.id }}, "items": {{ $.order.items }}}`)
@@ -166,8 +168,8 @@ func TestFreshDocumentsAllocateLittle(t *testing.T) {
 	}
 }
 
-// BenchmarkRead compares, of 2 KB, the tape with one path asked of it, the tree that
-// is built from it, and what encoding/json needs to say that it is JSON at all.
+// BenchmarkRead compares three readings of a payload of 2 KB: the tape with one look-up, the
+// decoded tree, and the validity check of encoding/json.
 func BenchmarkRead(b *testing.B) {
 	payload, p := usualPayload(), mustPath(b, "$.order.total")
 	for name, read := range map[string]func(){
@@ -185,8 +187,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// FuzzTape: a payload is JSON if encoding/json says so, and a path that leads
-// somewhere in it leads to the same value.
+// FuzzTape: the tape accepts the payloads that encoding/json accepts, and a path selects the
+// same value from both.
 func FuzzTape(f *testing.F) {
 	for _, payload := range []string{
 		`{"a":[1,"x",null,true,{"b":-1.5e3}],"a":{"c":"\u00e9\ud800"}}`, " [[], {}, \"\\\"\", 0]\n", `"\ud83d\ude00"`, "\"\xff\xf0\x9f\"", `{"a":1}x`, "[1,\t02]", `{"é":{"e":1,"\u0065":[]},"":"/\/"}`, `{"m":1,"longer name":2,"m":[]}`,
@@ -205,8 +207,8 @@ func FuzzTape(f *testing.F) {
 	})
 }
 
-// walk makes a path of steps in a tree, each of which picks a member or an element,
-// or sometimes one that is not there.
+// walk returns a path through a tree. Each byte of steps chooses a member or an element, or
+// sometimes one that does not exist.
 func walk(v any, steps []byte) string {
 	path := []byte("$")
 	for _, step := range steps {

@@ -52,7 +52,7 @@ func TestTemplateCases(t *testing.T) {
 	}
 }
 
-// TestTemplateSemantics holds what the table leaves open.
+// TestTemplateSemantics holds cases that the table of the contract does not have.
 func TestTemplateSemantics(t *testing.T) {
 	const payload = `{"n": 1.50, "s": "a\"\\\n\u0001é", "t": true, "nil": null, "list": [1.0, "x", null, [2], {"k": "v\""}], "o": {"b": 1, "a": [true]},
 		"empty": [], "zip": "007", "float": "\t-1.5e3\n", "hole": "{{ $.n }}"}`
@@ -105,8 +105,8 @@ func TestTemplateSemantics(t *testing.T) {
 	}
 }
 
-// TestNumberOfNoNumber: a template that needs a number fails without one, unless it says what
-// to use instead. Null and missing values are left alone.
+// TestNumberOfNoNumber: a template that needs a number fails without one, unless it has a
+// default. Null and missing values do not fail.
 func TestNumberOfNoNumber(t *testing.T) {
 	const payload = `{"text": "12 apples", "empty": "", "yes": true, "list": [1], "object": {}, "null": null, "n": " 7 ", "zip": "007"}`
 	for template, want := range map[string]string{
@@ -171,7 +171,7 @@ func TestTemplateBounds(t *testing.T) {
 	}
 }
 
-// TestJoinIsBounded: a long separator makes much of little.
+// TestJoinIsBounded: a long separator cannot make a large result from a small payload.
 func TestJoinIsBounded(t *testing.T) {
 	d := NewDocument([]byte("["+strings.Repeat("1,", 500_000)+"1]"), "")
 	template := mustTemplate(t, `{{ $ | join('`+strings.Repeat("-", 60_000)+`') }}`)
@@ -198,9 +198,9 @@ func usualPayload() []byte {
 	return []byte(`{"id": "evt_1", "order": {"total": 24.5, "currency": "EUR", "items": [` + strings.Repeat(item+",", 14) + item + `]}}`)
 }
 
-// BenchmarkFilterAndTransform is what a handler with both costs for an event of 2 KB
-// that nobody has read yet: read once, and read by each for itself, as when the filter
-// is asked where the event comes in and the template rendered where it is sent.
+// BenchmarkFilterAndTransform measures a handler's filter and template for a new event of 2 KB.
+// One variant reads the payload once. The other reads it once for each, as in practice: the
+// filter runs at intake, the template before the delivery.
 func BenchmarkFilterAndTransform(b *testing.B) {
 	filter := mustFilter(b, `$.order.total > 12 and $.order.currency in ["EUR", "USD"]`)
 	template, c := mustTemplate(b, benchmarkTemplate), eventContext()
