@@ -39,7 +39,8 @@ func TestBites(t *testing.T) {
 	}
 }
 
-// TestBitesAreCut spells each batch as how many rows its statements have.
+// TestBitesAreCut compares the batches of a purge. Each batch is written as the number of rows of
+// each of its statements.
 func TestBitesAreCut(t *testing.T) {
 	s := &Store{sql: newStatements(SQLite)}
 	rows := func(parts ...int64) (rows [][]any) {

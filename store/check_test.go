@@ -13,11 +13,11 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// An odd Conn is SQLite, but for what a test makes of a batch.
+// An odd Conn is SQLite with faults that a test sets.
 type odd struct {
 	store.Conn
-	before func(stmts []store.Stmt) error // of a batch that is refused
-	halves bool                           // each statement is a batch by itself
+	before func(stmts []store.Stmt) error // returns the error with which a batch is refused
+	halves bool                           // runs each statement as a batch of its own
 }
 
 func (c odd) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
@@ -75,8 +75,8 @@ func TestCheckOnlyReads(t *testing.T) {
 	}
 }
 
-// A scripted Conn answers each statement with the value under its name, and refuses
-// batches with one that has none.
+// A scripted Conn answers each statement with the value under its name. It refuses a batch with a
+// statement that has no value.
 type scripted map[string]any
 
 func (c scripted) Batch(_ context.Context, stmts ...store.Stmt) (all []store.Result, err error) {
@@ -92,8 +92,7 @@ func (c scripted) Batch(_ context.Context, stmts ...store.Stmt) (all []store.Res
 
 func (scripted) Close() error { return nil }
 
-// TestCheckOfAReticentDatabase: some do not tell their version. The rest is known
-// all the same.
+// TestCheckOfAReticentDatabase: Check reports the rest if a database does not tell its version.
 func TestCheckOfAReticentDatabase(t *testing.T) {
 	c := scripted{"check_user": "me", "check_fsync": "off", "check_synchronous_commit": nil, "check_clock": int64(0), "check_tables": int64(0)}
 	k, err := store.Check(t.Context(), c, store.Postgres, time.Now)
@@ -133,7 +132,8 @@ func TestCheckTellsTheTime(t *testing.T) {
 	}
 }
 
-// TestCheckHalvesTheRoundTrip: the database told the time in the middle of it.
+// TestCheckHalvesTheRoundTrip: Check assumes that the database read its clock in the middle of
+// the round trip.
 func TestCheckHalvesTheRoundTrip(t *testing.T) {
 	asked := false
 	clock := func() time.Time {
@@ -184,7 +184,7 @@ func TestRehearse(t *testing.T) {
 	}
 }
 
-// contents are how many tables there are, and how many events, jobs and attempts.
+// contents returns the number of tables, and the number of events, jobs and attempts together.
 func contents(t *testing.T, c store.Conn) (n [2]any) {
 	t.Helper()
 	for i, sql := range []string{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestColumnPlaces: the places of columns are those in the lists of columns.
+// TestColumnPlaces: the constants of column places agree with the lists of columns.
 func TestColumnPlaces(t *testing.T) {
 	split := func(columns string) []string { return strings.Split(columns, ", ") }
 	jobs, events, steps, runs := split(jobStored), split(eventStored), split(stepColumns), split(runRest)
@@ -34,7 +34,7 @@ func TestColumnPlaces(t *testing.T) {
 	}
 }
 
-// TestRowPlaces: the places of values in rows are those in the row sources.
+// TestRowPlaces: the constants of value places agree with the row sources of the statements.
 func TestRowPlaces(t *testing.T) {
 	q := newStatements(Postgres)
 	source := regexp.MustCompile(`AS r\(([^)]*)\)`)

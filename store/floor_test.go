@@ -9,7 +9,7 @@ import (
 
 const lane = core.Lane("handler/a")
 
-// TestFloor: a look may begin where the last one found something, for a second.
+// TestFloor: for a second, a look may begin at the job that the last look found.
 func TestFloor(t *testing.T) {
 	var f floors
 	now := time.UnixMilli(1_000_000)
@@ -36,8 +36,8 @@ func TestFloor(t *testing.T) {
 	}
 }
 
-// TestFloorStaysBelowWhatWasWrittenMeanwhile: a look that began before a job was
-// written has not seen it.
+// TestFloorStaysBelowWhatWasWrittenMeanwhile: a look that began before a job was written may have
+// missed that job, so it does not raise the floor above it.
 func TestFloorStaysBelowWhatWasWrittenMeanwhile(t *testing.T) {
 	var f floors
 	now := time.UnixMilli(1_000_000)

@@ -17,7 +17,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// databases are the dialects by their folders in testdata/sql.
+// databases are the dialects, by their folders in testdata/sql.
 var databases = map[string]Dialect{"sqlite": SQLite, "postgres": Postgres, "mysql": MySQL, "hosted": D1}
 
 // TestStatements compares the statements that each database gets with testdata/sql, in which
@@ -81,7 +81,7 @@ func compareFile(t *testing.T, path string, stmts []Stmt) {
 	golden.Compare(t, path, string(want), b.String())
 }
 
-// statementFiles are all statements of a dialect by the files they are in.
+// statementFiles returns all statements of a dialect, by their files.
 func statementFiles(d Dialect) map[string][]Stmt {
 	files := fixedStatements(d)
 	files["listings"] = sentBy(d, sendListings)
@@ -104,7 +104,7 @@ func statementFiles(d Dialect) map[string][]Stmt {
 	return files
 }
 
-// fixedStatements are the statements of the roles that are whole, by role, and the listings.
+// fixedStatements returns the statements with a fixed text, by role. It leaves out the listings.
 func fixedStatements(d Dialect) map[string][]Stmt {
 	files := map[string][]Stmt{}
 	all := reflect.ValueOf(newStatements(d))
@@ -123,7 +123,7 @@ func fixedStatements(d Dialect) map[string][]Stmt {
 	return files
 }
 
-// listings are the names of the statements that are not whole.
+// listings returns the names of the statements whose text depends on a filter.
 func listings(d Dialect) (names []string) {
 	all := reflect.ValueOf(newStatements(d))
 	for _, f := range reflect.VisibleFields(all.Type()) {
@@ -156,7 +156,7 @@ func sendListings(ctx context.Context, s *Store) {
 	}
 }
 
-// sentBy are the statements that a store sends, each text once.
+// sentBy returns the statements that a store sends, each text once.
 func sentBy(d Dialect, work func(context.Context, *Store)) (sent []Stmt) {
 	at := time.UnixMilli(1_000_000)
 	r := &sender{}
@@ -171,8 +171,7 @@ func sentBy(d Dialect, work func(context.Context, *Store)) (sent []Stmt) {
 	return sent
 }
 
-// A sender is a connection to a database in which nothing is found. It has all tables, unless
-// it is empty.
+// A sender is a connection to a database without rows. It has all tables, unless empty is set.
 type sender struct {
 	sent  []Stmt
 	empty bool

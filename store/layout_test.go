@@ -5,19 +5,20 @@ import (
 	"strings"
 )
 
-// clauses are words that begin a line, each with the words that may follow it; none for any.
+// clauses are the words that begin a line, each with the words that may follow it. A nil list
+// permits any word.
 var clauses = map[string][]string{
 	"SELECT": nil, "(SELECT": nil, "FROM": nil, "WHERE": nil, "AND": nil, "SET": nil, "VALUES": nil, "LIMIT": nil, "UNION": nil,
 	"JOIN": nil, "STRAIGHT_JOIN": nil, "USING": nil, "UPDATE": nil,
 	"ORDER": {"BY"}, "LEFT": {"JOIN"}, "CROSS": {"JOIN"}, "FOR": {"UPDATE"}, "ON": {"CONFLICT", "DUPLICATE"},
 }
 
-// goesOn are the words after which a word begins no clause.
+// goesOn lists, for a clause word, the words before it with which it does not begin a clause.
 var goesOn = map[string][]string{
 	"SELECT": {"ALL"}, "JOIN": {"LEFT", "CROSS"}, "SET": {"CHARACTER"}, "UPDATE": {"FOR", "KEY"},
 }
 
-// widest is how many characters a line has, unless a word is longer.
+// widest is the largest number of characters of a line, unless a single word is longer.
 const widest = 110
 
 // A layout breaks a statement into lines: at its clauses, where lines are long, and at the
@@ -29,7 +30,8 @@ type layout struct {
 	open   []bool // for each parenthesis and each CASE that is open, whether its text has clauses
 }
 
-// laidOut is a statement in lines. The lines joined are the statement, but for white space.
+// laidOut returns a statement in lines. The joined lines differ from the statement only in white
+// space.
 func laidOut(sql string) string {
 	l, words := layout{}, strings.Fields(sql)
 	table := strings.HasPrefix(sql, "CREATE TABLE")
@@ -47,7 +49,7 @@ func laidOut(sql string) string {
 	return strings.Join(l.lines, "\n")
 }
 
-// begins reports whether a word begins a clause.
+// begins reports whether word i begins a clause.
 func (l *layout) begins(words []string, i int) bool {
 	next := append(slices.Clone(words[i+1:]), "")[0]
 	follow, clause := clauses[words[i]]
@@ -55,7 +57,7 @@ func (l *layout) begins(words []string, i int) bool {
 	return clause && within && (follow == nil || slices.Contains(follow, next)) && !slices.Contains(goesOn[words[i]], words[i-1])
 }
 
-// nest follows the parentheses of a word.
+// nest updates the open parentheses by those of a word.
 func (l *layout) nest(w string) {
 	if strings.TrimRight(w, "),") == "END" {
 		l.open = l.open[:len(l.open)-1]
@@ -73,7 +75,7 @@ func (l *layout) nest(w string) {
 	}
 }
 
-// end ends the line before a word.
+// end ends the line before the word next.
 func (l *layout) end(next string) {
 	for indent := l.indent; len(l.line) > 0; indent = l.indent + 4 {
 		n := firstLine(l.line, widest-indent)
@@ -91,8 +93,8 @@ func (l *layout) end(next string) {
 	}
 }
 
-// firstLine is how many words a line takes, the last of which ends with a comma if there is one
-// in the second half of the line.
+// firstLine returns the number of words of the first line. The line ends at a comma if there is
+// one in its second half.
 func firstLine(words []string, width int) int {
 	used, comma := 0, 0
 	for i, w := range words {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestBatchesOfASecondShareADeadline, which gives none of them less than its time.
+// TestBatchesOfASecondShareADeadline: batches of the same second share a context, and none of
+// them gets less than its time.
 func TestBatchesOfASecondShareADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p patience

@@ -10,8 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A plodder is a database in which everything takes a while, and old events have jobs
-// that wait: so many slices of them.
+// A plodder is a database in which every batch takes the time plod. Its old events have waiting
+// jobs, in the given number of slices.
 type plodder struct {
 	Conn
 	slices int
@@ -22,7 +22,7 @@ const plod = 7 * time.Millisecond
 
 func (p *plodder) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
 	p.asked++
-	time.Sleep(plod) // virtual
+	time.Sleep(plod) // in the virtual time of the test
 	results := make([]Result, len(stmts))
 	for i, s := range stmts {
 		if s.Name == "over_events" && p.slices > 0 {
@@ -35,8 +35,8 @@ func (p *plodder) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
 	return results, nil
 }
 
-// TestPurgesRest: while there is more to look at, half of the time is left to others
-// although nothing was deleted, and none is waited for at the end.
+// TestPurgesRest: while a purge has more to read, it leaves half of the time to other callers,
+// even if it deleted nothing. It does not pause at the end.
 func TestPurgesRest(t *testing.T) {
 	for _, d := range []Dialect{SQLite, D1} {
 		synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Equal texts are held once, and counted once.
+// TestSharing: equal texts are stored in memory once and counted once.
 func TestSharing(t *testing.T) {
 	s := sharing{of: map[string][]byte{}}
 	one, other := bytes.Repeat([]byte("x"), 2*apartFrom), bytes.Repeat([]byte("y"), 2*apartFrom)
@@ -25,7 +25,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// The name of a text tells its size.
+// TestNamesOfTexts: the name of a text contains the size of the text.
 func TestNamesOfTexts(t *testing.T) {
 	for _, text := range []string{"", "{}", string(bytes.Repeat([]byte("x"), 1<<20))} {
 		if name := nameOf([]byte(text)); sizeOf(name) != len(text) || len(name) > 60 || name == nameOf([]byte(text+" ")) {

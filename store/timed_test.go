@@ -15,7 +15,7 @@ import (
 // A faraway Conn is a database with a clock of its own. Each batch takes trip.
 type faraway struct {
 	ahead, trip time.Duration
-	fails       []error // of the next batches
+	fails       []error // the errors of the next batches
 	batches     [][]string
 }
 
@@ -42,15 +42,15 @@ func (f *faraway) Batch(_ context.Context, stmts ...store.Stmt) ([]store.Result,
 
 func (f *faraway) Close() error { return nil }
 
-// sent are the batches since it was last asked.
+// sent returns the batches since the last call of sent.
 func (f *faraway) sent() [][]string {
 	sent := f.batches
 	f.batches = nil
 	return sent
 }
 
-// TestTimed: the question for the time travels with batches that are sent anyway, and the
-// caller sees nothing of it.
+// TestTimed: the query for the time is added to batches that are sent anyway, and does not appear
+// in their results.
 func TestTimed(t *testing.T) {
 	away := core.Refuse(core.Unavailable, "away")
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestTimed(t *testing.T) {
 		clock := core.NewDatabaseClock(core.SystemClock)
 		s := store.NewTimed(f, store.Postgres, clock)
 		ping := func() error { return s.Ping(t.Context()) }
-		write := func() error { // one statement with rows, that has nothing to read
+		write := func() error { // one statement with rows and without a read
 			_, err := s.Ack(t.Context(), time.Now(), "queue/a", []core.Ref{{ID: "J"}})
 			return err
 		}
@@ -102,7 +102,7 @@ func TestTimed(t *testing.T) {
 	})
 }
 
-// TestTimedSQLite: a file has no clock but the machine's.
+// TestTimedSQLite: a database file uses the machine's clock, so no query for the time is sent.
 func TestTimedSQLite(t *testing.T) {
 	f := &faraway{ahead: 45 * time.Second}
 	clock := core.NewDatabaseClock(core.SystemClock)

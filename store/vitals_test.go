@@ -2,7 +2,8 @@ package store
 
 import "testing"
 
-// TestEachDialectIsAsked: a dialect without questions would send empty ones.
+// TestEachDialectIsAsked: each dialect has queries for its clock and its tables. Without them,
+// Check would send empty statements.
 func TestEachDialectIsAsked(t *testing.T) {
 	for _, d := range []Dialect{SQLite, D1, Postgres, MySQL} {
 		if v := dialectVitals[d.Name]; v.clock == "" || v.tables == "" {

@@ -17,11 +17,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A desk is a commit that can be held up, and writes down what it committed.
+// A desk is a commit function that a test can block. It records the batches that it committed.
 type desk struct {
 	mu     sync.Mutex
 	groups [][]string
-	held   chan struct{} // closed to let commits through; nil lets them
+	held   chan struct{} // nil, or closed to let the commits through
 	begun  chan struct{}
 	fail   func(names []string) error
 }
@@ -51,8 +51,8 @@ func (d *desk) commit(batches []*Batch) error {
 
 func stmt(name string) []store.Stmt { return []store.Stmt{{Name: name}} }
 
-// queue puts batches in line while the committer is busy, and returns when all
-// of them wait.
+// queue puts batches in the line while the committer is busy, and returns when all of them wait.
+// errs waits for their errors.
 func queue(l *Line, names ...string) (errs func() []error) {
 	all := make([]error, len(names))
 	var wg sync.WaitGroup
@@ -72,7 +72,8 @@ func queue(l *Line, names ...string) (errs func() []error) {
 	return func() []error { wg.Wait(); return all }
 }
 
-// busy is a line whose one committer is in the middle of a commit.
+// busy returns a line whose only committer is in the middle of a commit. release ends that
+// commit.
 func busy(d *desk, bounds ...Bounds) (l *Line, release func()) {
 	d.held, d.begun = make(chan struct{}), make(chan struct{}, 100)
 	l = NewLine(1, d.commit, bounds...)
@@ -163,7 +164,8 @@ func TestABadBatchFailsAlone(t *testing.T) {
 	}
 }
 
-// TestTroubleIsNotRepeated: a database that is away is not asked once for each.
+// TestTroubleIsNotRepeated: if the database is unavailable, the line does not try each batch on
+// its own.
 func TestTroubleIsNotRepeated(t *testing.T) {
 	asked := 0
 	d := desk{fail: func(names []string) error {
@@ -185,8 +187,8 @@ func TestTroubleIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestAbandonedBatchIsNotWritten: a claim that nobody waits for any more would
-// lease jobs to no one.
+// TestAbandonedBatchIsNotWritten: a batch whose caller has given up is not committed. Otherwise a
+// claim would lease jobs that no worker has.
 func TestAbandonedBatchIsNotWritten(t *testing.T) {
 	var d desk
 	l, release := busy(&d)
@@ -214,7 +216,7 @@ func TestAbandonedBatchIsNotWritten(t *testing.T) {
 	}
 }
 
-// queue2 queues one batch behind another that waits already.
+// queue2 puts a batch in the line behind one that already waits.
 func queue2(l *Line, name string) func() []error {
 	err := make(chan error, 1)
 	go func() {
@@ -271,7 +273,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestAloneIsExact: of a batch that nobody joined, the number of changes is known.
+// TestAloneIsExact: the number of changes is known for a batch that was not merged with others.
 func TestAloneIsExact(t *testing.T) {
 	b := &Batch{Stmts: []store.Stmt{{SQL: "delete", Rows: [][]any{{"a"}, {"b"}, {"c"}}}}, Results: make([]store.Result, 1)}
 	Merge([]*Batch{b}).Share([]store.Result{{Changed: 2}})
@@ -280,8 +282,8 @@ func TestAloneIsExact(t *testing.T) {
 	}
 }
 
-// TestMergeKeepsOrders: rows that are locked in an order stay in it, and a batch whose
-// statements are in one stays by itself.
+// TestMergeKeepsOrders: rows with a lock order stay in that order, and a batch whose statements
+// have an order is not merged.
 func TestMergeKeepsOrders(t *testing.T) {
 	batch := func(keys ...string) *Batch {
 		s := store.Stmt{SQL: "move", Sorted: 2}

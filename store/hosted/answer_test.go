@@ -67,7 +67,7 @@ func TestRetryAfter(t *testing.T) {
 func TestPausesDouble(t *testing.T) {
 	var p pause
 	for _, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
-		p.until = time.Time{} // it is over
+		p.until = time.Time{} // the pause before is over
 		if got := p.begin(firstHold); got != want {
 			t.Errorf("begin = %v, want %v", got, want)
 		}
@@ -119,8 +119,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: whatever comes back, it is a result of as many statements as were
-// sent, or an error of a known kind.
+// FuzzAnswer: any response is parsed either as a result for each statement, or as an error of a
+// known kind.
 func FuzzAnswer(f *testing.F) {
 	f.Add(200, 2, []byte(good))
 	f.Add(400, 1, []byte(`{"success":false,"errors":[{"code":7500,"message":"no such table: x: SQLITE_ERROR"}],"messages":[],"result":[]}`))

@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// retryAfter tells a refusal of kind Unavailable, and when to come back.
+// retryAfter returns after what time to retry, and whether err is a refusal of kind Unavailable.
 func retryAfter(err error) (time.Duration, bool) {
 	var r *core.Refusal
 	if errors.As(err, &r) && r.Kind == core.Unavailable {
@@ -21,7 +21,7 @@ func retryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// insist repeats a call until the database is there.
+// insist repeats a call until the database is available.
 func insist(t *testing.T, call func() error) {
 	for range 10_000 {
 		err := call()
@@ -38,7 +38,7 @@ func insist(t *testing.T, call func() error) {
 	t.Error("unavailable for ever")
 }
 
-// A crowd accepts and delivers, each of its members on its own.
+// A crowd has several stores that accept events and deliver jobs at the same time.
 type crowd struct {
 	t      *testing.T
 	stores []core.Store
@@ -47,7 +47,7 @@ type crowd struct {
 	mu        sync.Mutex
 	accepted  []core.Arrival
 	delivered map[core.ID]int
-	unknown   int // takes that did not learn what they took
+	unknown   int // takes that failed, and may have leased jobs
 }
 
 func (c *crowd) together(n int, do func(s core.Store)) {
@@ -99,8 +99,8 @@ func (c *crowd) deliver(s core.Store) {
 	}
 }
 
-// check wants every accepted job delivered, and no more of them twice than
-// allowed.
+// check fails unless every accepted job was delivered, with at most twice repeated deliveries in
+// total.
 func (c *crowd) check(t *testing.T, twice int) {
 	t.Helper()
 	more := 0
@@ -127,7 +127,7 @@ func newCrowd(t *testing.T, stores ...core.Store) *crowd {
 	return &crowd{t: t, stores: stores, now: core.SystemClock().Add(time.Hour), delivered: map[core.ID]int{}}
 }
 
-// TestClaimers: eight processes, none of which knows of the others.
+// TestClaimers: eight stores, as eight processes without any coordination, deliver each job once.
 func TestClaimers(t *testing.T) {
 	t.Parallel()
 	h := database(t)
@@ -150,7 +150,7 @@ func TestClaimers(t *testing.T) {
 	c.check(t, 0)
 }
 
-// TestChaos: answers that never come, come late, or come from somebody else.
+// TestChaos: answers are lost, come late, or come from a gateway in front of the database.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	onEachFace(t, func(t *testing.T, face func(servers.Hosted) Options) {
@@ -177,7 +177,7 @@ func TestChaos(t *testing.T) {
 			}
 		})
 		c.together(8, c.deliver)
-		// Claims whose answer was lost for good are there once their lease is over.
+		// Jobs of claims whose answer was lost for good are due again once their lease is over.
 		c.now = c.now.Add(2 * time.Minute)
 		c.together(2, c.deliver)
 		counts := faults.Counts()
@@ -193,7 +193,7 @@ func TestChaos(t *testing.T) {
 	})
 }
 
-// TestRestart: the engine is killed in the middle of work and comes back.
+// TestRestart: the database engine is killed in the middle of work and restarted.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	server, err := servers.StartD1(servers.D1Options{})

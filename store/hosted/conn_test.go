@@ -20,7 +20,7 @@ var ids = core.NewIDs(core.SystemClock)
 
 const lane = core.Lane("handler/h")
 
-// arrival is an event with a number of jobs.
+// arrival returns an event with a number of jobs.
 func arrival(jobs int) core.Arrival {
 	a := core.Arrival{Event: core.Event{ID: ids.Next(), Source: "shop", Type: "order.created", Payload: []byte(`{"order": 1}`),
 		ContentType: "application/json", CreatedAt: core.SystemClock().Truncate(time.Millisecond)}}
@@ -30,7 +30,7 @@ func arrival(jobs int) core.Arrival {
 	return a
 }
 
-// ended is an outcome of a taken job.
+// ended returns an outcome of a taken job.
 func ended(j core.Job, s core.Status, now time.Time) core.Outcome {
 	return core.Outcome{JobID: j.ID, Lease: j.Lease, Status: s, At: now, DueAt: now,
 		Attempt: core.Attempt{Number: j.Attempt, StatusCode: 200, Error: "1", Response: "2", Duration: 1500 * time.Millisecond, StartedAt: now}}
@@ -54,10 +54,10 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// live runs jobs through everything that writes to them.
+// live makes every call that writes to jobs.
 func live(t *testing.T, s core.Store) {
 	t.Helper()
-	ctx, now := context.Background(), core.SystemClock().Add(time.Second) // after what arrives below
+	ctx, now := context.Background(), core.SystemClock().Add(time.Second) // after the arrivals below
 	a := arrival(8)
 	a.Event.DeliveryID, a.Event.Type, a.Jobs[0].Key = "17", "18", "19"
 	_, err := s.Accept(ctx, a)
@@ -76,7 +76,8 @@ func live(t *testing.T, s core.Store) {
 	must(t, recovered, one, all)
 }
 
-// TestTypes: D1 binds every JSON number as REAL, and nothing else may tell.
+// TestTypes: D1 binds every JSON number as REAL. The stored values must have the types of their
+// columns all the same.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	onEachFace(t, func(t *testing.T, face func(servers.Hosted) Options) {
@@ -99,7 +100,8 @@ func TestTypes(t *testing.T) {
 	})
 }
 
-// TestOneRequestEach: the API allows 1,200 in five minutes.
+// TestOneRequestEach: each call of a store is one request, because the API permits 1,200 requests
+// in five minutes.
 func TestOneRequestEach(t *testing.T) {
 	t.Parallel()
 	c := connect(t, faces["api"](database(t)))
@@ -136,7 +138,7 @@ func TestOneRequestEach(t *testing.T) {
 	}
 }
 
-// TestWaitingBatchesJoin: what waits while a request is under way shares the next.
+// TestWaitingBatchesJoin: batches that wait during a request share the next request.
 func TestWaitingBatchesJoin(t *testing.T) {
 	t.Parallel()
 	h := database(t)
@@ -163,7 +165,7 @@ func TestWaitingBatchesJoin(t *testing.T) {
 	}
 }
 
-// TestBadBatchFailsAlone: others that shared its request take effect.
+// TestBadBatchFailsAlone: a batch that fails does not affect other batches in the same request.
 func TestBadBatchFailsAlone(t *testing.T) {
 	t.Parallel()
 	h := database(t)
@@ -195,8 +197,8 @@ func writes(c store.Conn, stmts ...store.Stmt) error {
 	return err
 }
 
-// TestTooLarge: what cannot fit is refused before it is sent, and what fits with
-// the longest of headers and ids passes.
+// TestTooLarge: a payload above the limit is refused before it is sent. A payload at the limit
+// passes even with the longest headers and ids.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	c := connect(t, faces["proxy"](database(t)))
@@ -236,7 +238,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestPauses: after 429 and an overload nothing is sent until the time is over.
+// TestPauses: after status 429 and after an overload, no request is sent until the pause is over.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// TestEncode: as many rows to a statement as have a hundred parameters, and a
-// statement each where the text has no place for more.
+// TestEncode: a query has as many rows as fit into 100 parameters. A statement whose text does
+// not repeat a part for rows is sent once for each row.
 func TestEncode(t *testing.T) {
 	rows := func(n, width int) [][]any {
 		all := make([][]any, n)
@@ -21,7 +21,7 @@ func TestEncode(t *testing.T) {
 	several := "INSERT INTO t VALUES (?, ?)" + store.D1Row + ", (?, ?)" + store.D1Row + " ON CONFLICT DO NOTHING"
 	for _, c := range []struct {
 		stmt store.Stmt
-		want []int // question marks in each query
+		want []int // the number of question marks of each query
 	}{
 		{store.Stmt{SQL: "SELECT ?", Args: []any{"a"}}, []int{1}},
 		{store.Stmt{SQL: "SELECT 1"}, []int{0}},

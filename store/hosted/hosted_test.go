@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// faces are the two ways to one database.
+// faces are the two ways to reach a database.
 var faces = map[string]func(servers.Hosted) Options{
 	"api": func(h servers.Hosted) Options {
 		return Options{API: h.API, AccountID: h.Account, DatabaseID: h.Database, APIToken: h.Token}
@@ -44,7 +44,7 @@ func connect(tb testing.TB, o Options) *Conn {
 	return c.(*Conn)
 }
 
-// migrated is a store on a connection to an empty database.
+// migrated returns a migrated store over a connection to an empty database.
 func migrated(tb testing.TB, conn store.Conn) core.Store {
 	tb.Helper()
 	s := store.New(storetest.Weakened(conn), store.D1, core.SystemClock)
@@ -54,8 +54,8 @@ func migrated(tb testing.TB, conn store.Conn) core.Store {
 	return s
 }
 
-// pool are servers of this package's own, in memory where the system has a folder
-// for that. Each database is handed out once.
+// pool holds the servers of this package's tests, in memory if the system has /dev/shm. Each
+// database is used once.
 var pool struct {
 	sync.Mutex
 	servers []*servers.D1Server
@@ -64,7 +64,7 @@ var pool struct {
 
 const databases = 256
 
-// database is a fresh, empty one.
+// database returns a new, empty database.
 func database(tb testing.TB) servers.Hosted {
 	tb.Helper()
 	pool.Lock()

@@ -18,7 +18,7 @@ import (
 	"github.com/eventgateway/gateway/store/group"
 )
 
-// oddRows are replies with D1's envelope, and with results that do not fit the query.
+// oddRows are responses in D1's envelope whose results do not fit the query.
 var oddRows = map[string]string{
 	"no results":           `null`,
 	"an empty result":      `{}`,
@@ -44,7 +44,7 @@ var oddRows = map[string]string{
 	"a number":             `1`,
 }
 
-// oddBodies are replies of servers that are not D1.
+// oddBodies are responses of servers that are not D1.
 var oddBodies = map[string]string{
 	"nothing": "", "null": "null", "an object": "{}", "a list": "[]", "a number": "1e999", "HTML": "<html><body>Sign in</body></html>",
 	"success alone": `{"success": true}`, "result null": `{"success": true, "result": null}`, "result as an object": `{"success": true, "result": {}}`,
@@ -54,12 +54,11 @@ var oddBodies = map[string]string{
 	"two objects": `{} {}`, "control characters": "\x1b[31m\x07",
 }
 
-// oddly answers each request with body, or, if reply is set, with a reply for each of its
-// statements.
+// oddly answers each request with body or, if reply is set, with one reply for each statement.
 type oddly struct{ body, reply string }
 
 func (o oddly) RoundTrip(r *http.Request) (*http.Response, error) {
-	time.Sleep(time.Millisecond) // in a bubble: some methods retry until their time is over
+	time.Sleep(time.Millisecond) // in virtual time: some methods retry until their deadline
 	var asked request
 	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func (o oddly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// odd is a connection to a server that is not D1. It is opened without a check of the server.
+// odd returns a connection to a server that is not D1. It skips the check of the server at Open.
 func odd(o oddly) *Conn {
 	c := &Conn{target: target{url: "http://d1.example.com/raw", name: "http://d1.example.com", proxy: true}, slots: make(chan struct{}, 4)}
 	c.client = newClient(4, &c.sent)
@@ -80,8 +79,8 @@ func odd(o oddly) *Conn {
 	return c
 }
 
-// filled is a value of a type, filled so that each method asks the database and does not
-// answer at once.
+// filled returns a value of a type with which each method sends a query, and does not return at
+// once.
 func filled(ctx context.Context, t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch {
@@ -144,7 +143,7 @@ func everyMethod(s core.Store) map[string]error {
 	return errs
 }
 
-// Whatever a server replies in the place of D1, no method of a store panics.
+// TestOddRows: no method of a store panics on a response that does not fit its query.
 func TestOddRows(t *testing.T) {
 	for name, reply := range oddRows {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { survives(t, oddly{reply: reply}) }) })
@@ -162,7 +161,8 @@ func survives(t *testing.T, o oddly) {
 	}
 }
 
-// A reply that is no answer of D1 gives an error that says so and shows the reply.
+// TestOddBodies: a response that is not from D1 gives an error that says so and shows the
+// response.
 func TestOddBodies(t *testing.T) {
 	for name, body := range oddBodies {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,8 @@ func TestOddBodies(t *testing.T) {
 	}
 }
 
-// A panic of the client is an error of the batch, also on the goroutine that commits.
+// TestPanicInTheClient: a panic of the HTTP client becomes an error of the batch, on the
+// committing goroutine too.
 func TestPanicInTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := odd(oddly{body: "null"})

@@ -16,7 +16,7 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// closed is an address where nobody listens.
+// closed returns an address without a listener.
 func closed(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,7 +27,7 @@ func closed(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestOpenSaysWhatIsWrong: one sentence each, which names the setting.
+// TestOpenSaysWhatIsWrong: each wrong setting gives one sentence that names the setting.
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	h := database(t)
@@ -111,7 +111,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestTokenIsHidden: somebody may answer with what he was sent.
+// TestTokenIsHidden: an error does not show the token, even if the server repeats it.
 func TestTokenIsHidden(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,8 @@ func TestTokenIsHidden(t *testing.T) {
 	}
 }
 
-// TestRightsLost: what is the operator's to mend is not the sender's fault.
+// TestRightsLost: a token without rights makes the database unavailable, because the operator can
+// repair that and the sender cannot.
 func TestRightsLost(t *testing.T) {
 	t.Parallel()
 	c := connect(t, faces["api"](database(t)))
@@ -135,7 +136,7 @@ func TestRightsLost(t *testing.T) {
 	}
 }
 
-// tables are the names of all tables that are not the engine's own.
+// tables returns the names of all tables except the engine's own.
 func tables(t *testing.T, c store.Conn) (names []string) {
 	t.Helper()
 	res, err := c.Batch(context.Background(), store.Stmt{Name: "tables",

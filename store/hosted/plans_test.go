@@ -19,23 +19,23 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// intoJobs begins a statement that fills jobs; columns it leaves out have their defaults.
+// intoJobs begins a statement that fills jobs. Columns that it leaves out have their defaults.
 const intoJobs = `INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
 	created_at, finished_at) `
 
-// An explainer is a connection that has each statement explained and knows how many
-// rows D1 read for it, which is what D1 bills. It is for one goroutine.
+// An explainer is a connection that explains each statement and records how many rows D1 read for
+// it. D1 bills by that number. It is for one goroutine.
 type explainer struct {
 	*Conn
 	bill  *bill
-	plans map[string]*plan // by the statement's text
+	plans map[string]*plan // by the text of the statement
 }
 
 // A plan is how D1 runs a statement.
 type plan struct {
 	name  string
 	steps []string
-	read  int64 // rows, at most
+	read  int64 // the largest number of rows read
 }
 
 func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
@@ -59,7 +59,7 @@ func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Res
 		return nil, err
 	}
 	read := e.bill.read
-	for i, n := range counts { // a statement of many rows is sent as several
+	for i, n := range counts { // a statement of many rows is sent as several queries
 		p := e.plans[stmts[i].SQL]
 		for _, r := range read[:n] {
 			p.read = max(p.read, r)
@@ -81,7 +81,7 @@ func (e *explainer) explain(ctx context.Context, st store.Stmt) (steps []string,
 	return steps, nil
 }
 
-// A bill reads in the last answer how many rows each of its statements read.
+// A bill takes the number of rows that each statement read from the last response.
 type bill struct {
 	http.RoundTripper
 	read []int64
@@ -117,9 +117,9 @@ func (b *bill) RoundTrip(req *http.Request) (*http.Response, error) {
 
 const busyLane = core.Lane("handler/busy")
 
-// seed fills a database with due jobs of one lane, finished ones with an attempt, and
-// their events, a thousand jobs each. A statement writes what it can within the time
-// of a try.
+// seed fills a database with due jobs of one lane, with finished jobs that have an attempt each,
+// and with an event for each 1,000 jobs. Each statement writes at most 100,000 rows, to stay
+// within the timeout of a try.
 func seed(t *testing.T, c *Conn, due, finished int) {
 	t.Helper()
 	const piece = 100_000
@@ -146,18 +146,18 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 	fill(finished, `INSERT INTO attempts SELECT printf('F%010d', i), 'L', 1, 200, '', '', 5, 1000 + i FROM n`)
 }
 
-// walks are the statements that go along an index until they have counted or changed
-// enough.
+// walks are the statements that read along an index until they have counted or changed enough
+// rows.
 var walks = []string{"depth", "retry", "count_dead", "tally", "tally_dead", "over", "buried", "jobs_waiting"}
 
-// large are the tables that may be, by the names that statements give them.
+// large are the tables that may have many rows, by their names in statements.
 var large = []string{"jobs", "events", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above"}
 
-// bad are the steps of a plan that grow with the tables.
+// bad returns the steps of a plan whose cost grows with the tables.
 func (p plan) bad() (steps []string) {
 	for _, step := range p.steps {
 		whole := slices.ContainsFunc(large, func(table string) bool { return strings.HasPrefix(step, "SCAN "+table) })
-		along := strings.Contains(step, "INDEX") && slices.Contains(walks, p.name) || p.name == "jobs_near" && step == "SCAN jobs" || // of what a LIMIT ended
+		along := strings.Contains(step, "INDEX") && slices.Contains(walks, p.name) || p.name == "jobs_near" && step == "SCAN jobs" || // over the rows of a LIMIT
 			p.name == "over_events" && step == "SCAN events"
 		// A claim's rows and a job's attempts are few.
 		sorts := strings.Contains(step, "TEMP B-TREE") && p.name != "claimed" && p.name != "claimed_steps" && p.name != "attempts" && p.name != "jobs_waiting"
@@ -168,20 +168,21 @@ func (p plan) bad() (steps []string) {
 	return steps
 }
 
-// most is how many rows a statement may read, whatever the tables hold.
+// most returns the largest number of rows that a statement may read, however large the tables
+// are.
 func (p plan) most(sql string) int64 {
 	switch {
 	case p.name == "jobs_waiting", (p.name == "jobs" || p.name == "runs") && strings.Contains(sql, "status"):
-		return math.MaxInt64 // a status that none has is looked for everywhere, and what waits is sorted
+		return math.MaxInt64 // a search for a status without rows reads the whole index, and jobs_waiting sorts all waiting jobs
 	case slices.Contains(walks, p.name):
 		return core.MaxDepth + 5000
 	}
 	return 5000
 }
 
-// TestPlans: on tables that were never analysed, as D1's are, and that hold a million
-// due and a million finished jobs, every statement finds its rows by an index and
-// reads a bounded number of them.
+// TestPlans: every statement finds its rows by an index and reads a bounded number of rows. The
+// tables hold a million due and a million finished jobs, and were never analysed, as D1's are
+// not.
 func TestPlans(t *testing.T) {
 	rows := 1_000_000
 	if testing.Short() {
@@ -191,7 +192,7 @@ func TestPlans(t *testing.T) {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		o.Dir = "/dev/shm"
 	}
-	server, err := servers.StartD1(o) // its own: it is large, and goes when it is done
+	server, err := servers.StartD1(o) // a server of its own, because the database is large
 	servers.Check(t, err)
 	t.Cleanup(func() { _ = server.Stop() })
 	c := connect(t, faces["api"](server.Hosted(0)))

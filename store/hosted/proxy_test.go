@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNoProxy: the token goes to the database's address, whatever proxies the environment
-// names.
+// TestNoProxy: the client sends the token only to the database's address, and ignores the proxies
+// of the environment.
 func TestNoProxy(t *testing.T) {
 	c := newClient(1, new(atomic.Int64))
 	if c.HTTPClient.Transport.(*http.Transport).Proxy != nil {
