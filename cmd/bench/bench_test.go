@@ -65,8 +65,8 @@ func TestReferenceFromOneEndToTheOther(t *testing.T) {
 	}
 }
 
-// TestSmallestRound runs what there is to run, on each database that can be started
-// here, so that the tool cannot rot between two measurements.
+// TestSmallestRound runs each measurement on each database that can be started here, so that a
+// broken measurement is found before the next use of the tool.
 func TestSmallestRound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("servers are needed")

@@ -104,7 +104,7 @@ func TestRunSeesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What does not come is not waited for longer than a stall.
+// A consumer waits at most Plan.Stall for a message that does not come.
 func TestRunEndsWithoutTheLastMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

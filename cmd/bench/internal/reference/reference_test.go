@@ -49,8 +49,7 @@ func sqliteFile(t *testing.T) server.Database {
 	return server.Database{Driver: server.SQLite, URL: filepath.Join(t.TempDir(), "ref.db")}
 }
 
-// onEach runs a test on each database; those that need a server are for the long
-// run.
+// onEach runs a test on each database. Databases with a server are tested in long runs only.
 func onEach(t *testing.T, test func(*testing.T, server.Database)) {
 	for _, driver := range slices.Sorted(maps.Keys(databases)) {
 		t.Run(driver, func(t *testing.T) {
@@ -147,8 +146,8 @@ func TestEveryEventIsDeliveredOnce(t *testing.T) {
 	}
 }
 
-// What was accepted and not delivered when the process ended is delivered by the
-// next one.
+// An event that was accepted and not delivered when the process ended is delivered by the next
+// process.
 func TestNothingIsLostOverARestart(t *testing.T) {
 	onEach(t, func(t *testing.T, db server.Database) {
 		const events = 100
