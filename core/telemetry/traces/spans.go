@@ -30,8 +30,8 @@ type piece struct {
 //	span                      the work                                   its parent
 //	receive <source>          an event was stored                        the sender's span
 //	deliver <handler>         one attempt                                the intake
-//	settle <queue>            a message is dead                           the intake
-//	run <workflow>            a run, until it completed or failed        the intake
+//	settle <queue>            a message is dead                          the intake
+//	run <workflow>            a finished run                             the intake
 //	step <workflow>/<step>    one call of a step                         the run
 func (x *Exporter) Observe(f core.Fact) {
 	switch f := f.(type) {
