@@ -36,12 +36,12 @@ func reading(sql string, args ...any) store.Stmt {
 	return store.Stmt{Name: "read", SQL: sql, Args: args, Reads: true}
 }
 
-// inserting puts rows into the table t.
+// inserting returns a statement that inserts rows into the table t.
 func inserting(rows ...[]any) store.Stmt {
 	return store.Stmt{Name: "insert", SQL: "INSERT INTO t (n, v) VALUES (?, ?)" + store.MySQLRow + ", (?, ?)" + store.MySQLRow, Rows: rows}
 }
 
-// withTable is a connection to a database with the table t.
+// withTable returns a connection to a database with the table t.
 func withTable(t *testing.T) *conn {
 	c := opened(t, servers.MySQL(t))
 	c.do(t, writing("CREATE TABLE t (n BIGINT PRIMARY KEY, v LONGBLOB)"))
@@ -117,8 +117,8 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestBadBatchFailsAlone sends good and bad batches at once, so that they share
-// commits.
+// TestBadBatchFailsAlone sends good and bad batches at once, so that they share commits. Only the
+// bad ones may fail.
 func TestBadBatchFailsAlone(t *testing.T) {
 	c := withTable(t)
 	var wg sync.WaitGroup
@@ -126,7 +126,7 @@ func TestBadBatchFailsAlone(t *testing.T) {
 		wg.Go(func() {
 			rows := [][]any{{n, "v"}}
 			if n%5 == 0 {
-				rows = append(rows, rows[0]) // once more: refused
+				rows = append(rows, rows[0]) // the same key twice, which is refused
 			}
 			res, err := c.Batch(context.Background(), inserting(rows...))
 			if bad := n%5 == 0; bad != (err != nil) {
@@ -171,7 +171,7 @@ func TestReadBatchSeesOneState(t *testing.T) {
 	<-stopped
 }
 
-// TestLargeBatches have to be sent in several packets, and statements in several
+// TestLargeBatches sends batches that need several packets, and statements that need several
 // parts.
 func TestLargeBatches(t *testing.T) {
 	c := withTable(t)
@@ -224,7 +224,7 @@ func TestCallerMayGiveUp(t *testing.T) {
 	c.read(t, "SELECT 1")
 }
 
-// TestPoolIsBounded runs more batches at once than there may be connections.
+// TestPoolIsBounded runs more batches at once than the pool may have connections.
 func TestPoolIsBounded(t *testing.T) {
 	url := servers.MySQL(t)
 	small, err := Open(context.Background(), url, 2)
@@ -253,7 +253,8 @@ func TestPoolIsBounded(t *testing.T) {
 	}
 }
 
-// TestStaleConnections: the server has closed all of them while nobody looked.
+// TestStaleConnections: the server closes all idle connections of the pool. The next batches
+// succeed all the same.
 func TestStaleConnections(t *testing.T) {
 	c := withTable(t)
 	var wg sync.WaitGroup
@@ -273,7 +274,8 @@ func TestStaleConnections(t *testing.T) {
 	}
 }
 
-// TestKilled ends a connection that works: nobody knows what became of its batch.
+// TestKilled ends a connection in the middle of a batch. The batch fails as unavailable, because
+// it is unknown whether it took effect.
 func TestKilled(t *testing.T) {
 	c := withTable(t)
 	done := make(chan error, 1)
@@ -293,11 +295,11 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// dsn is the address the connection was opened with.
+// dsn returns the address with which the connection was opened.
 func (c *conn) dsn() string { return c.pool.address.config.FormatDSN() }
 
-// TestClassification has the server raise errors that are not the statement's
-// fault: it takes no writes, as after a failover, or another writer was in the way.
+// TestClassification has the server raise errors for which the statement is not the cause: the
+// server is read-only, as after a failover, or another writer caused a conflict.
 func TestClassification(t *testing.T) {
 	c := withTable(t)
 	_, err := c.Batch(context.Background(), writing("SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'read only'"))
@@ -313,14 +315,14 @@ func TestClassification(t *testing.T) {
 	c.read(t, "SELECT 1")
 }
 
-// TestLongSchemaStep: the server may say nothing for longer than any other packet may take.
+// TestLongSchemaStep: a schema step may run for longer than the read timeout of other statements.
 func TestLongSchemaStep(t *testing.T) {
 	t.Parallel()
 	c := opened(t, servers.MySQL(t)+"?readTimeout=1s")
 	if _, err := c.Batch(t.Context(), reading("SELECT SLEEP(3)")); !core.IsKind(err, core.Unavailable) {
 		t.Errorf("Batch of a slow statement = %v, want that the server does not answer", err)
 	}
-	for _, table := range []string{"slow", "slower"} { // the second, on the connection that the first one left
+	for _, table := range []string{"slow", "slower"} { // the second runs on the connection that the first released
 		step := store.Stmt{Name: "schema_step", SQL: "CREATE TABLE " + table + " AS SELECT SLEEP(3) AS n"}
 		if _, err := c.Batch(t.Context(), step); err != nil {
 			t.Errorf("Batch of a slow schema step = %v, want none", err)

@@ -32,8 +32,8 @@ func ended(jobs []core.TakenJob) (all []core.Outcome) {
 	return all
 }
 
-// TestTwoStores has two processes, as it were, accept and take from the same lanes
-// until all is done: no job is taken twice, and no conflict is seen.
+// TestTwoStores has two stores, as two processes, accept events and take jobs from the same lanes
+// until all jobs are done. No job may be taken twice, and no call may fail because of a conflict.
 func TestTwoStores(t *testing.T) {
 	url, ctx := servers.MySQL(t), context.Background()
 	const writers, each, perEvent = 4, 40, 3
@@ -92,7 +92,7 @@ func TestTwoStores(t *testing.T) {
 	}
 }
 
-// TestTakeDoesNotWait takes while another transaction holds the first due rows.
+// TestTakeDoesNotWait takes while another transaction has locked the first due rows.
 func TestTakeDoesNotWait(t *testing.T) {
 	url, ctx := servers.MySQL(t), context.Background()
 	c := opened(t, url)
@@ -120,7 +120,7 @@ func TestTakeDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestProbeDoesNotWait: nor is a probe used up by a row that somebody else is at.
+// TestProbeDoesNotWait: a Take of a probe that finds only locked rows does not use up the probe.
 func TestProbeDoesNotWait(t *testing.T) {
 	c, ctx := opened(t, servers.MySQL(t)), context.Background()
 	storetest.UnusedProbe(t, migrated(t, c), func(job core.ID) func() {
@@ -150,8 +150,8 @@ func TestSeveralStores(t *testing.T) {
 	storetest.RunSeveral(t, stores...)
 }
 
-// TestNoDeadlocks: who takes and who settles lock gates in one order. The server has
-// to be its own, since it tells of the deadlocks of all databases. No two take in the
+// TestNoDeadlocks: takes and settles lock gates in the same order. The test uses a server of its
+// own, because a server reports the deadlocks of all its databases. No two takers take in the
 // same millisecond: see the package comment.
 func TestNoDeadlocks(t *testing.T) {
 	server, err := servers.StartMySQL(servers.MySQLOptions{Settings: []string{"innodb-print-all-deadlocks=ON"}})
@@ -178,10 +178,10 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 }
 
-// imagined tells whether one of those in a deadlock skips locked jobs. MariaDB puts
-// itself in the queue for a row before it sees that it need not wait, and takes itself
-// out again; meanwhile another one's look for deadlocks may find it there. Nothing
-// can be done about that but to try again, as the pool does.
+// imagined reports whether a transaction of a deadlock skips locked rows. MariaDB queues such a
+// transaction for a row before it finds that the transaction need not wait, and then removes it
+// from the queue. In between, the deadlock detection of another transaction may find it there.
+// The pool can only try again, and does.
 func imagined(deadlock string) bool {
 	for _, who := range strings.Split(deadlock, "TRANSACTION:")[1:] {
 		statement, waits, _ := strings.Cut(who, "*** WAITING FOR THIS LOCK TO BE GRANTED:")
@@ -227,8 +227,7 @@ func provoke(t *testing.T, c *conn) {
 	wg.Wait()
 }
 
-// TestRetryDoesNotWait: one dead job that somebody else is at does not keep the
-// others.
+// TestRetryDoesNotWait: a dead job whose row is locked does not delay the retry of the others.
 func TestRetryDoesNotWait(t *testing.T) {
 	ctx := context.Background()
 	c := opened(t, servers.MySQL(t))
@@ -266,8 +265,8 @@ func TestRetryDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestServerIsKilled kills the server under load and starts it again: what was
-// confirmed is there, and the store goes on by itself.
+// TestServerIsKilled kills the server under load and starts it again. All confirmed events are
+// stored, and the store continues without a restart.
 func TestServerIsKilled(t *testing.T) {
 	server, err := servers.StartMySQL(servers.MySQLOptions{})
 	servers.Check(t, err)

@@ -31,7 +31,7 @@ func opened(tb testing.TB, url string) *conn {
 	return c.(*conn)
 }
 
-// migrated is a store over a connection.
+// migrated returns a migrated store over a connection.
 func migrated(tb testing.TB, c store.Conn) core.Store {
 	tb.Helper()
 	s := store.New(storetest.Weakened(c), store.MySQL, core.SystemClock)
@@ -41,7 +41,7 @@ func migrated(tb testing.TB, c store.Conn) core.Store {
 	return s
 }
 
-// admin runs statements beside the gateway.
+// admin runs statements over a connection of its own.
 func admin(tb testing.TB, url string, statements ...string) {
 	tb.Helper()
 	c, err := parseConfig(url)
@@ -61,7 +61,7 @@ func admin(tb testing.TB, url string, statements ...string) {
 	}
 }
 
-// eventually waits for a condition that another process brings about.
+// eventually waits up to 20 s for a condition that another process brings about.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {

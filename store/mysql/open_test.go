@@ -18,7 +18,7 @@ import (
 
 const secret = "p@ss:w/rd?%"
 
-// TestOpenSaysWhatIsWrong asks a server that listens on TCP too.
+// TestOpenSaysWhatIsWrong uses a server that also listens on TCP.
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	server, err := servers.StartMySQL(servers.MySQLOptions{TCP: true})
 	servers.Check(t, err)
@@ -65,7 +65,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	})
 }
 
-// refused wants Open to refuse, and not to tell the password.
+// refused checks that Open refuses a URL with the given error, and that the error does not show
+// the password.
 func refused(t *testing.T, url string, kind core.Kind, want string) {
 	t.Helper()
 	c, err := Open(context.Background(), url, pooled)
@@ -80,7 +81,7 @@ func refused(t *testing.T, url string, kind core.Kind, want string) {
 	}
 }
 
-// unused is an address where nobody listens.
+// unused returns an address without a listener.
 func unused(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -131,7 +132,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestTLSNamesTheHost: the certificate is compared with the host of the URL.
+// TestTLSNamesTheHost: the name in the certificate is compared with the host of the URL.
 func TestTLSNamesTheHost(t *testing.T) {
 	a, err := parseAddress("mysql://u@db.example:3306/db?tls=true")
 	if err != nil {
@@ -146,7 +147,7 @@ func TestTLSNamesTheHost(t *testing.T) {
 	}
 }
 
-// TestRarerReasons has what the server of these tests cannot be brought to say.
+// TestRarerReasons explains errors that the server of these tests cannot be made to raise.
 func TestRarerReasons(t *testing.T) {
 	a, err := parseAddress("mysql://u:s3cret@h/db?tls=true")
 	if err != nil {

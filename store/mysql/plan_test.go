@@ -14,16 +14,16 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// A plan is how the server runs the statements of one name: the index used for
-// each table, and the rows it touched in the worst case.
+// A plan is how the server runs the statements of one name: the index used for each table, and
+// the largest number of rows that it touched.
 type plan struct {
 	keys  map[string]string
 	scans []string
 	rows  int64
 }
 
-// An explainer is a connection that has each statement explained and counts the
-// rows it touches. It is for one goroutine.
+// An explainer is a connection that explains each statement and counts the rows that it touches.
+// It is for one goroutine.
 type explainer struct {
 	*session
 	plans map[string]plan
@@ -40,7 +40,7 @@ func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Res
 		}
 		p := e.explain(ctx, all[0])
 		if st.Name == "jobs" || strings.HasPrefix(st.Name, "events") || st.Name == "runs" {
-			e.add(st.Name, p) // they go along an index until they have found enough
+			e.add(st.Name, p) // they read along an index until they have found enough rows
 			continue
 		}
 		before := e.touched(ctx)
@@ -49,14 +49,14 @@ func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Res
 			return nil, err
 		}
 		results[i] = r[0]
-		p.rows = max(0, e.touched(ctx)-before-60) // counting touches some as well
+		p.rows = max(0, e.touched(ctx)-before-60) // the count itself touches up to 60 rows
 		e.add(st.Name, p)
 	}
 	return results, nil
 }
 
-// add keeps the worst of several plans of a statement. One of which the server knows
-// that it finds nothing is none.
+// add keeps the worst of several plans of a statement. A plan of which the server knows that it
+// finds no rows adds nothing.
 func (e *explainer) add(name string, p plan) {
 	worst, ok := e.plans[name]
 	if !ok {
@@ -69,7 +69,7 @@ func (e *explainer) add(name string, p plan) {
 	e.plans[name] = worst
 }
 
-// together are the names of two lists, each once and in order.
+// together returns the names of two lists, sorted and without repetitions.
 func together(a, b string) string {
 	all := strings.Fields(a + " " + b)
 	slices.Sort(all)
@@ -103,7 +103,7 @@ func (e *explainer) explain(ctx context.Context, p part) plan {
 	}
 	for _, row := range e.must(ctx, "EXPLAIN "+p.sql, p.args...) {
 		at := 3
-		if len(row) == 12 { // MySQL has the partitions as well
+		if len(row) == 12 { // MySQL also has the column partitions
 			at = 4
 		}
 		table, _ := row[2].(string)
@@ -120,7 +120,7 @@ func (e *explainer) explain(ctx context.Context, p part) plan {
 	return out
 }
 
-// tables are what plans are looked at for, by the names that statements give them.
+// tables are the tables whose plans are checked, by their names in statements.
 var tables = []string{"events", "jobs", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "step_texts", "above0", "turns"}
 
 const (
@@ -129,8 +129,8 @@ const (
 	seedTime = 1000 // Unix milliseconds of the first seeded rows
 )
 
-// seed fills the tables with due and finished jobs of one lane and a thousand dead
-// ones, the first of them with their events.
+// seed fills the tables with due and finished jobs of one lane and 1,000 dead ones. The first of
+// them have events.
 func seed(t testing.TB, s *session, due, finished int) {
 	t.Helper()
 	ctx, start := context.Background(), time.Now()
@@ -146,7 +146,7 @@ func seed(t testing.TB, s *session, due, finished int) {
 	}
 	const dead, known = 1000, 20_000
 	do("CREATE TABLE digits (d BIGINT PRIMARY KEY); INSERT INTO digits VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)")
-	var drop, add []string // indexes are built afterwards, which is quicker
+	var drop, add []string // indexes are built afterwards, which is faster
 	for line := range strings.Lines(do("SHOW CREATE TABLE jobs")[0][1].(string)) {
 		if line = strings.Trim(line, " ,\n"); strings.HasPrefix(line, "KEY `") || strings.HasPrefix(line, "UNIQUE KEY `") {
 			drop = append(drop, "DROP INDEX `"+strings.Split(line, "`")[1]+"`")
@@ -176,7 +176,7 @@ func seed(t testing.TB, s *session, due, finished int) {
 
 // wanted is the index for each table that a statement reads.
 var wanted = map[string]map[string]string{
-	"claim":            {"jobs": "PRIMARY jobs_waiting"}, // by what the pick found
+	"claim":            {"jobs": "PRIMARY jobs_waiting"}, // by the ids that the subquery picked
 	"claimed":          {"jobs": "jobs_waiting", "events": "PRIMARY"},
 	"due":              {"jobs": "jobs_waiting"},
 	"recover":          {"jobs": "jobs_waiting"},
@@ -295,15 +295,16 @@ var wanted = map[string]map[string]string{
 	"purge_callbacks":      {"callbacks": "callbacks_step", "runs": "PRIMARY"},
 }
 
-// smallSorts sort what they found: one job's attempts, what one claim took.
+// smallSorts are the statements that sort only the few rows they found: the attempts of one job,
+// or the jobs of one claim.
 var smallSorts = []string{"attempts", "claimed", "claimed_steps", "jobs_waiting"}
 
-// walks go along an index: to its end, or over events whose ids, unlike here, are as
-// old as they are.
+// walks are the statements that read along a whole index, or along events whose ids are as old as
+// their times, which is not so here.
 var walks = []string{"depth", "over_events", "tally", "over", "jobs_waiting", "event_sizes", "oldest_event", "nth_event"}
 
-// seededStore is a server of its own with so many due and finished jobs. Plans and
-// the time of claims do not depend on how safe a server is; the time to fill it does.
+// seededStore starts a server of its own with that many due and finished jobs. It turns
+// durability off, which makes filling faster and does not affect plans or the time of claims.
 func seededStore(tb testing.TB, due, finished int) *conn {
 	tb.Helper()
 	ctx := context.Background()
@@ -375,8 +376,8 @@ func checkPlans(t *testing.T, e *explainer, s core.Store) {
 	}
 }
 
-// BenchmarkClaim takes ten jobs of a short and of a long lane, without and with as
-// many finished ones beside it.
+// BenchmarkClaim takes 10 jobs of a short lane and of a long one, with and without a million
+// finished jobs.
 func BenchmarkClaim(b *testing.B) {
 	for _, n := range []struct{ due, finished int }{{1000, 0}, {1_000_000, 0}, {1000, 1_000_000}, {1_000_000, 1_000_000}} {
 		b.Run(fmt.Sprintf("due=%d/finished=%d", n.due, n.finished), func(b *testing.B) {

@@ -15,17 +15,17 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A network carries connections to a server, until it forgets them.
+// A network carries connections to a server until it forgets them.
 type network struct {
 	listener net.Listener
 	dial     func() (net.Conn, error)
 
 	mu   sync.Mutex
-	dead *atomic.Bool // of those that were made since the last time
+	dead *atomic.Bool // shared by the connections made since the last forget
 	made []net.Conn
 }
 
-// between puts a network in front of a server.
+// between puts a network in front of a server, and returns it with its address.
 func between(t *testing.T, address string) (*network, string) {
 	t.Helper()
 	to, err := pgconn.ParseConfig(address)
@@ -88,7 +88,7 @@ func pump(to, from net.Conn, dead *atomic.Bool) {
 	}
 }
 
-// forget lets nothing through on the connections there are, and tells nobody.
+// forget stops all traffic on the existing connections without closing them.
 func (n *network) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +96,8 @@ func (n *network) forget() {
 	n.dead = &atomic.Bool{}
 }
 
-// close breaks what is forgotten too, for which its owner would wait.
+// close closes all connections, including the forgotten ones, for whose end their owner would
+// wait.
 func (n *network) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -112,7 +113,7 @@ func (n *network) connections() int {
 	return len(n.made)
 }
 
-// openedThrough is a connection over a network, which breaks down before it is closed.
+// openedThrough opens a database over a network. The network closes before the database does.
 func openedThrough(t *testing.T, address string) (*conn, *network) {
 	t.Helper()
 	n, through := between(t, address)
@@ -121,7 +122,7 @@ func openedThrough(t *testing.T, address string) (*conn, *network) {
 	return c, n
 }
 
-// backdate has all idle connections be quiet for so long.
+// backdate makes all idle connections look unused for the time quiet, and returns their number.
 func (c *conn) backdate(quiet time.Duration) (n int) {
 	for _, pc := range c.pool.AcquireAllIdle(context.Background()) {
 		if u, ok := pc.Conn().PgConn().CustomData()["use"].(*use); ok {
@@ -133,7 +134,7 @@ func (c *conn) backdate(quiet time.Duration) (n int) {
 	return n
 }
 
-// fill has a pool make as many connections as batches run at the same time.
+// fill makes the pool open n connections, by n batches at the same time.
 func (c *conn) fill(t *testing.T, n int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -147,8 +148,8 @@ func (c *conn) fill(t *testing.T, n int) {
 	all.Wait()
 }
 
-// TestForgottenConnections: who comes first after the network has forgotten all
-// connections, as it does while a function is stopped, is answered, and soon.
+// TestForgottenConnections: the network forgets all connections, as it does while a function is
+// stopped. The next batch gets its answer within 9 s.
 func TestForgottenConnections(t *testing.T) {
 	t.Parallel()
 	for name, stmt := range map[string]store.Stmt{"what may be sent twice": read("SELECT 1"), "what may not": {Name: "once", SQL: "SELECT 1", Reads: true, Once: true}} {
@@ -157,19 +158,19 @@ func TestForgottenConnections(t *testing.T) {
 		idle := c.backdate(time.Hour)
 		before := n.connections()
 		n.forget()
-		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // less than a batch has
+		ctx, cancel := context.WithTimeout(t.Context(), 9*time.Second) // less than the deadline of a batch
 		if _, err := c.Batch(ctx, stmt); err != nil {
 			t.Errorf("%s, after %d connections were forgotten: %v", name, idle, err)
 		}
 		cancel()
-		if made := n.connections() - before; idle != 3 || made > 3 { // and what asks to cancel
+		if made := n.connections() - before; idle != 3 || made > 3 { // including connections for cancel requests
 			t.Errorf("%s: %d were idle, %d were made, want one for all of them, and who cancels", name, idle, made)
 		}
 	}
 }
 
-// TestAllConnectionsForgotten: those that come at the same time and find each place of the
-// pool taken by a connection that is gone are answered, too.
+// TestAllConnectionsForgotten: batches at the same time, with each place of the pool taken by a
+// forgotten connection, get their answers too.
 func TestAllConnectionsForgotten(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2} {
@@ -200,7 +201,7 @@ func TestAllConnectionsForgotten(t *testing.T) {
 	}
 }
 
-// TestQuietConnectionsStay: one that was quiet and is there goes on being used.
+// TestQuietConnectionsStay: a working connection stays in use after an idle time.
 func TestQuietConnectionsStay(t *testing.T) {
 	t.Parallel()
 	c, n := openedThrough(t, servers.Postgres(t))

@@ -42,7 +42,7 @@ func one(t *testing.T, c store.Conn, sql string) any {
 	return do(t, c, read(sql))[0].Rows[0][0]
 }
 
-// eachMode runs a test in the ways a URL may ask for.
+// eachMode runs a test in each query mode that a URL may set.
 func eachMode(t *testing.T, test func(t *testing.T, c *conn)) {
 	address := servers.Postgres(t)
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
@@ -80,7 +80,8 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// TestReadsSeeOneState: between two reads of a batch somebody else commits.
+// TestReadsSeeOneState: all reads of a batch see the same state, while another caller commits
+// between them.
 func TestReadsSeeOneState(t *testing.T) {
 	t.Parallel()
 	eachMode(t, func(t *testing.T, c *conn) {
@@ -110,8 +111,8 @@ func row(id int64) []store.Stmt {
 	return []store.Stmt{{Name: "row", SQL: "INSERT INTO t SELECT * FROM unnest(?::bigint[]) AS r(n)", Rows: [][]any{{id}}}}
 }
 
-// TestBadBatchFailsAlone sends good and bad batches at once, so that they share
-// commits.
+// TestBadBatchFailsAlone sends good and bad batches at once, so that they share commits. Only the
+// bad ones may fail.
 func TestBadBatchFailsAlone(t *testing.T) {
 	t.Parallel()
 	c := opened(t, servers.Postgres(t))
@@ -131,7 +132,7 @@ func TestBadBatchFailsAlone(t *testing.T) {
 	}
 }
 
-// TestErrors provokes errors by number, for the first so many tries.
+// TestErrors raises errors by their codes, in the first few tries of a statement.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	c := opened(t, servers.Postgres(t))
@@ -160,8 +161,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestCancelledBatchLeavesNothing: who gives up gets an answer at once, and the
-// server does not go on.
+// TestCancelledBatchLeavesNothing: a caller that cancels its batch gets an answer at once, and
+// the server stops the statement.
 func TestCancelledBatchLeavesNothing(t *testing.T) {
 	t.Parallel()
 	c := opened(t, servers.Postgres(t))
@@ -218,7 +219,7 @@ func TestClose(t *testing.T) {
 	wg.Wait()
 }
 
-// TestTakeDoesNotWait: a row that somebody else is at is left to them.
+// TestTakeDoesNotWait: a Take skips a row that another transaction has locked.
 func TestTakeDoesNotWait(t *testing.T) {
 	t.Parallel()
 	address := servers.Postgres(t)
@@ -241,7 +242,7 @@ func TestTakeDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestProbeDoesNotWait: nor is a probe used up by a row that somebody else is at.
+// TestProbeDoesNotWait: a Take of a probe that finds only locked rows does not use up the probe.
 func TestProbeDoesNotWait(t *testing.T) {
 	t.Parallel()
 	address := servers.Postgres(t)
@@ -259,8 +260,7 @@ func TestProbeDoesNotWait(t *testing.T) {
 	})
 }
 
-// TestRetryDoesNotWait: one dead job that somebody else is at does not keep the
-// others.
+// TestRetryDoesNotWait: a dead job whose row is locked does not delay the retry of the others.
 func TestRetryDoesNotWait(t *testing.T) {
 	t.Parallel()
 	address := servers.Postgres(t)
@@ -295,7 +295,7 @@ func TestRetryDoesNotWait(t *testing.T) {
 	}
 }
 
-// put accepts an event with n jobs.
+// put accepts an event with n jobs, and returns the ids of the jobs.
 func put(t *testing.T, s core.Store, now time.Time, n int) (ids []core.ID) {
 	t.Helper()
 	next := core.NewIDs(core.SystemClock)

@@ -13,9 +13,8 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// TestTwoProcesses lets two stores, each with its own connections, accept the
-// same arrivals and share the work: each job is done once, and nobody hears of a
-// deadlock.
+// TestTwoProcesses has two stores, each with its own connections, accept the same arrivals and
+// share the work. Each job must be done once, and no caller may see a deadlock.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	address := servers.Postgres(t)
@@ -28,7 +27,7 @@ func TestTwoProcesses(t *testing.T) {
 			ids := core.NewIDs(core.SystemClock)
 			for n := range deliveries {
 				if i%2 == 1 {
-					n = deliveries - 1 - n // the others meet it from the other side
+					n = deliveries - 1 - n // half of the callers go through them in reverse order
 				}
 				a := core.Arrival{Event: core.Event{ID: ids.Next(), Source: "s", Type: "t", DeliveryID: fmt.Sprint("d", n), CreatedAt: now}}
 				for j := range 3 {
@@ -84,7 +83,7 @@ func TestSeveralStores(t *testing.T) {
 	storetest.RunSeveral(t, stores...)
 }
 
-// TestNoDeadlocks: who takes and who settles lock gates in one order.
+// TestNoDeadlocks: takes and settles lock gates in the same order.
 func TestNoDeadlocks(t *testing.T) {
 	t.Parallel()
 	address := servers.Postgres(t)
@@ -93,7 +92,7 @@ func TestNoDeadlocks(t *testing.T) {
 	for _, c := range conns {
 		c.Close()
 	}
-	// A connection has told what it counted by the time it is gone.
+	// A connection has reported its counts by the time it is gone.
 	asking := opened(t, address)
 	until(t, "the connections are gone", func() bool {
 		return one(t, asking, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'") == int64(0)
@@ -103,7 +102,7 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 }
 
-// takeAndSettle takes up to five jobs and completes them.
+// takeAndSettle takes up to five jobs, completes them, and returns their ids.
 func takeAndSettle(t *testing.T, s core.Store, now time.Time) (ids []core.ID) {
 	jobs, err := s.Take(t.Context(), now, []core.Quota{{Lane: "handler/a", N: 5, Hold: time.Hour}})
 	if err != nil {
@@ -122,8 +121,8 @@ func takeAndSettle(t *testing.T, s core.Store, now time.Time) (ids []core.ID) {
 	return ids
 }
 
-// TestRestart kills the server and starts it again while events come in. What was
-// confirmed is there afterwards, and the connections mend themselves.
+// TestRestart kills the server and starts it again while events come in. All confirmed events are
+// stored, and the pool replaces its connections.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	server, err := servers.StartPostgres(servers.PostgresOptions{})
@@ -181,8 +180,8 @@ func TestRestart(t *testing.T) {
 	t.Logf("%d events confirmed, %d refused", len(confirmed), refused.Load())
 }
 
-// TestStaleConnections: after a restart in a quiet moment nobody notices that all
-// connections of the pool are dead.
+// TestStaleConnections: the server restarts while the pool is idle, so that all connections of
+// the pool are dead. No call may fail because of that.
 func TestStaleConnections(t *testing.T) {
 	t.Parallel()
 	address := servers.Postgres(t)

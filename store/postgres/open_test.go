@@ -25,11 +25,11 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// secret is the password in every address below; no error may show it.
+// secret is the password in every address below. No error may show it.
 const secret = "hush/hush"
 
-// guarded is a server that wants a password over TCP and speaks TLS, with a
-// certificate that nobody has signed.
+// guarded starts a server that requires a password over TCP and offers TLS, with a certificate
+// that no authority has signed.
 func guarded(t *testing.T) *servers.PostgresServer {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gateway-pg")
@@ -37,7 +37,7 @@ func guarded(t *testing.T) *servers.PostgresServer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { // the server runs as somebody else
+	if err := os.Chmod(dir, 0o755); err != nil { // the server runs as another user
 		t.Fatal(err)
 	}
 	rules := "local all postgres trust\nlocal all all trust\nhost nobody all 127.0.0.1/32 reject\nhost all all 127.0.0.1/32 scram-sha-256\n"
@@ -53,7 +53,7 @@ func guarded(t *testing.T) *servers.PostgresServer {
 	return s
 }
 
-// A wrong address and how the sentence begins that says so.
+// A wrong is a wrong address, with the beginning of the error that it must give.
 type wrong struct {
 	name, url string
 	kind      core.Kind
@@ -78,7 +78,7 @@ func sayWhatIsWrong(t *testing.T, cases []wrong) {
 	}
 }
 
-// as is an address with another user, database or parameters.
+// as returns an address with another user, database or parameters.
 func as(tb testing.TB, address string, change func(u *url.URL, params url.Values)) string {
 	tb.Helper()
 	u, err := url.Parse(address)
@@ -169,7 +169,7 @@ func TestOldServerIsRefused(t *testing.T) {
 	}
 }
 
-// TestSettings holds every connection to what the package comment says of it.
+// TestSettings checks every setting of a connection that the package comment names.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	address := servers.Postgres(t)
@@ -186,7 +186,7 @@ func TestSettings(t *testing.T) {
 		if mode == "cache_statement" {
 			continue
 		}
-		// Nothing of it may stay for whom a pooler gives the connection next.
+		// No setting may stay on a connection that a pooler gives to another client next.
 		err := c.pool.AcquireFunc(t.Context(), func(pc *pgxpool.Conn) error {
 			var seqscan string
 			err := pc.QueryRow(t.Context(), "SHOW enable_seqscan", pgx.QueryExecModeSimpleProtocol).Scan(&seqscan)
@@ -232,7 +232,7 @@ func hostOf(t *testing.T, address string) string {
 	return u.Host
 }
 
-// closedPort is an address at which nobody listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -243,7 +243,7 @@ func closedPort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// certificate makes a certificate for 127.0.0.1 and its key, as files.
+// certificate makes a certificate for 127.0.0.1 with its key, and returns their file names.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -272,7 +272,7 @@ func pemFile(t *testing.T, kind string, der []byte) string {
 	return path
 }
 
-// startTLS lets the server write the files itself, since they must be its own.
+// startTLS has the server write the files itself, because their owner must be the server's user.
 func startTLS(t *testing.T, s *servers.PostgresServer, cert, key string) {
 	t.Helper()
 	write := func(name, from string) string {
@@ -292,7 +292,7 @@ func startTLS(t *testing.T, s *servers.PostgresServer, cert, key string) {
 	})
 }
 
-// until waits for something that is about to be true.
+// until waits up to 30 s for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)

@@ -17,12 +17,12 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// intoJobs begins a statement that fills jobs; columns it leaves out have their defaults.
+// intoJobs begins a statement that fills jobs. Columns that it leaves out have their defaults.
 const intoJobs = `INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
 	created_at, finished_at) `
 
-// seed fills a database with due and finished jobs of one lane, without going
-// through the store, and keeps the server from looking at the tables.
+// seed fills a database with due and finished jobs of one lane, without the store, and turns off
+// the server's automatic statistics of the tables.
 func seed(tb testing.TB, address string, lane core.Lane, due, finished int) {
 	tb.Helper()
 	for _, table := range []string{"events", "jobs", "attempts", "gates", "runs", "steps", "step_texts", "history", "callbacks"} {
@@ -45,16 +45,15 @@ func seed(tb testing.TB, address string, lane core.Lane, due, finished int) {
 		`INSERT INTO history SELECT id, 1, 'M' || id, 1000, 1, 'completed', '', '' FROM runs`,
 		`INSERT INTO callbacks SELECT 'T' || id, id, 'S' || id, 1000 FROM runs`,
 		`DO $$ DECLARE i TEXT; BEGIN FOR i IN SELECT sql FROM indexes LOOP EXECUTE i; END LOOP; END $$`,
-		// Making an index counts the rows; nobody is to know.
+		// Making an index counts the rows of its table. The planner must not know that count.
 		`UPDATE pg_class SET reltuples = -1, relpages = 0 WHERE relnamespace = current_schema::regnamespace`)
 }
 
-// TestPlans: whatever the server knows of the tables, and whether it plans for
-// all arguments or for those at hand, every statement finds its rows by an index
-// and none sorts a lane.
+// TestPlans: every statement finds its rows by an index, and none sorts a lane. That holds with
+// and without statistics, and for plans made for all arguments and for given ones.
 func TestPlans(t *testing.T) {
 	t.Parallel()
-	const rows = 1_000_000 // also in a hurry: of a table of some pages all is read, and rightly so
+	const rows = 1_000_000 // also with -short: the server rightly reads all of a table of a few pages
 	address := servers.Postgres(t)
 	full, empty := inSchema(t, address), inSchema(t, address)
 	migrated(t, opened(t, empty))
@@ -100,8 +99,7 @@ func TestPlans(t *testing.T) {
 	look("analysed/these", full, explainThese)
 }
 
-// TestPlansAreMadeAnew: a plan for a table that was known to be empty is not kept
-// when the table has grown.
+// TestPlansAreMadeAnew: a plan for a table that was empty is not kept once the table has grown.
 func TestPlansAreMadeAnew(t *testing.T) {
 	t.Parallel()
 	address := servers.Postgres(t)
@@ -139,7 +137,7 @@ func TestPlansAreMadeAnew(t *testing.T) {
 	}
 }
 
-// explainAny is the plan for all arguments, as a session keeps it.
+// explainAny returns the generic plan of a statement, which a session keeps.
 func explainAny(t *testing.T, pc *pgx.Conn, st store.Stmt) []string {
 	execute := "EXPLAIN (COSTS OFF) EXECUTE q"
 	if n := strings.Count(st.SQL, "?"); n > 0 {
@@ -150,7 +148,7 @@ func explainAny(t *testing.T, pc *pgx.Conn, st store.Stmt) []string {
 	return lines(t, pc, execute)
 }
 
-// explainThese is the plan for the arguments at hand, as behind a pooler.
+// explainThese returns the plan for the statement's arguments, as it is made behind a pooler.
 func explainThese(t *testing.T, pc *pgx.Conn, st store.Stmt) []string {
 	tr := translate(st.SQL)
 	return lines(t, pc, "EXPLAIN (COSTS OFF) "+tr.sql, append([]any{pgx.QueryExecModeExec}, tr.args(st, true)...)...)
@@ -158,7 +156,7 @@ func explainThese(t *testing.T, pc *pgx.Conn, st store.Stmt) []string {
 
 func lines(t *testing.T, pc *pgx.Conn, sql string, args ...any) (out []string) {
 	t.Helper()
-	if len(args) == 0 { // as it is: the dollars in it are not ours
+	if len(args) == 0 { // as it is: its dollar signs are not placeholders
 		res, err := pc.PgConn().Exec(t.Context(), sql).ReadAll()
 		if err != nil {
 			t.Fatalf("%s: %v", sql, err)
@@ -178,7 +176,7 @@ func lines(t *testing.T, pc *pgx.Conn, sql string, args ...any) (out []string) {
 	return out
 }
 
-// wanted are the indexes that statements have to use.
+// wanted are the indexes that statements must use.
 var wanted = map[string]string{
 	"claim": "jobs_waiting", "claimed": "jobs_waiting", "due": "jobs_waiting", "recover": "jobs_waiting", "depth": "jobs_waiting",
 	"count_dead": "jobs_dead", "over_jobs": "jobs_finished", "over_events": "events_pkey",
@@ -216,18 +214,17 @@ var wanted = map[string]string{
 
 var byIndex = regexp.MustCompile(`Index (?:Only )?Scan (?:Backward )?using (\w+)`)
 
-// flaw is what is wrong with a plan.
+// flaw returns the fault of a plan, or "".
 func flaw(name string, plan []string) string {
 	all := strings.Join(plan, "\n")
 	for _, bad := range []string{"Seq Scan", "Bitmap", "Hash", "Merge", "Join Filter"} {
-		// All gates are few, and those that go may be most of them.
+		// There are few gates, and a purge may delete most of them.
 		if strings.Contains(all, bad) && !(name == "forget_gates" && bad == "Join Filter") {
 			return bad
 		}
 	}
-	// What a claim took, the attempts of a job and the rows of an INSERT are few. The jobs that
-	// are not completed are sorted by design.
-	// Of jobs by status there are few if the statistics say so.
+	// The jobs of a claim, the attempts of a job and the rows of an INSERT are few. Jobs that
+	// are not completed are sorted by design. Jobs of a status are few if the statistics say so.
 	if strings.Contains(all, "Sort") && !(name == "jobs" && !strings.Contains(all, "jobs_pkey")) && !(name == "runs" && !strings.Contains(all, "runs_pkey")) && name != "claimed" && name != "claimed_steps" && name != "attempts" && name != "jobs_waiting" && !strings.HasPrefix(name, "insert") {
 		return "Sort"
 	}
@@ -236,7 +233,7 @@ func flaw(name string, plan []string) string {
 		if m == nil || i+1 < len(plan) && strings.Contains(plan[i+1], "Index Cond") {
 			continue
 		}
-		// All of an index, up to a bound, or of one that has nothing else in it.
+		// A whole index, up to a bound, or an index with no other rows.
 		if whole := name == "depth" && m[1] == "jobs_waiting" || name == "over" && m[1] == "jobs_finished" || m[1] == "jobs_dead" || name == "forget_gates"; !whole {
 			return strings.TrimSpace(line) + " without a condition"
 		}
@@ -247,8 +244,8 @@ func flaw(name string, plan []string) string {
 	return ""
 }
 
-// BenchmarkClaim takes ten jobs of a lane and gives them back unmeasured, with
-// more and more jobs due, and with a million finished ones beside them.
+// BenchmarkClaim takes 10 jobs of a lane and releases them unmeasured, with more and more due
+// jobs, and with a million finished ones.
 func BenchmarkClaim(b *testing.B) {
 	for _, n := range []struct{ due, finished int }{{1_000, 0}, {1_000_000, 0}, {1_000, 1_000_000}, {1_000_000, 1_000_000}} {
 		b.Run(fmt.Sprintf("due=%d/finished=%d", n.due, n.finished), func(b *testing.B) {
@@ -263,10 +260,9 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimAfter takes and settles ten jobs at a time where nothing is
-// cleaned up: the last ones of so many that were taken and settled before. Without
-// a floor (see store/floor.go) each of them leaves a look two dead entries more to
-// step over.
+// BenchmarkClaimAfter takes and settles 10 jobs at a time, without a vacuum, after many jobs were
+// taken and settled. Without a floor (see store/floor.go), each settled job leaves two more dead
+// index entries that a claim must skip.
 func BenchmarkClaimAfter(b *testing.B) {
 	for _, before := range []int{0, 100_000} {
 		b.Run(fmt.Sprintf("settled=%d", before), func(b *testing.B) {

@@ -16,8 +16,8 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// TestMain runs more tests at once than there are processors: most of the time
-// they wait for the server's disk.
+// TestMain runs more tests at once than there are processors, because most of the time they wait
+// for the server's disk.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -31,8 +31,8 @@ const pool = 10
 
 var schemas atomic.Int64
 
-// inSchema is the address of an empty schema in a database, which is made in a
-// tenth of the time that a database takes.
+// inSchema returns the address of a new schema in a database. To make a schema takes a tenth of
+// the time of making a database.
 func inSchema(tb testing.TB, url string) string {
 	tb.Helper()
 	name := fmt.Sprintf("s%d", schemas.Add(1))
@@ -40,7 +40,7 @@ func inSchema(tb testing.TB, url string) string {
 	return url + "&search_path=" + name
 }
 
-// exec runs statements beside the gateway.
+// exec runs statements over a connection of its own.
 func exec(tb testing.TB, url string, statements ...string) {
 	tb.Helper()
 	pc, err := pgx.Connect(context.Background(), url)
@@ -55,7 +55,7 @@ func exec(tb testing.TB, url string, statements ...string) {
 	}
 }
 
-// opened is an open database.
+// opened opens a database, and closes it after the test.
 func opened(tb testing.TB, url string) *conn {
 	tb.Helper()
 	c, err := Open(context.Background(), url, pool)
@@ -70,7 +70,7 @@ func opened(tb testing.TB, url string) *conn {
 	return c.(*conn)
 }
 
-// migrated is a store over a connection.
+// migrated returns a migrated store over a connection.
 func migrated(tb testing.TB, c store.Conn) core.Store {
 	tb.Helper()
 	s := store.New(storetest.Weakened(c), store.Postgres, core.SystemClock)
@@ -80,7 +80,8 @@ func migrated(tb testing.TB, c store.Conn) core.Store {
 	return s
 }
 
-// onShelf opens empty stores in schemas of one database, again and again in the same.
+// onShelf returns a function that opens empty stores in schemas of one database, and uses the
+// schemas again.
 func onShelf(t *testing.T, url string) func(t *testing.T) core.Store {
 	var shelf storetest.Shelf[string]
 	return func(sub *testing.T) core.Store {
@@ -95,14 +96,14 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, onShelf(t, servers.Postgres(t)))
 }
 
-// TestStoreBehindPooler speaks as one must behind a pooler: with nothing that
-// outlives a transaction.
+// TestStoreBehindPooler runs the suite in the mode for poolers, in which nothing outlives a
+// transaction.
 func TestStoreBehindPooler(t *testing.T) {
 	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=exec"), storetest.Options{Slow: true})
 }
 
-// TestStoreInText sends texts with the values inside, for what understands nothing
-// else.
+// TestStoreInText runs the suite with the arguments written into the text of the statements, for
+// servers and poolers that support no other mode.
 func TestStoreInText(t *testing.T) {
 	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=simple_protocol"), storetest.Options{Slow: true})
 }

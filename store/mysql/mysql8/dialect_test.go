@@ -59,8 +59,8 @@ func serve(t *testing.T) *sql.DB {
 	return db
 }
 
-// A recorder is a connection that runs each statement by itself and remembers
-// which ones there were. Rows are written into the text as store/mysql does it.
+// A recorder is a connection that runs each statement by itself and records the statements'
+// names. It writes rows into the text as store/mysql does.
 type recorder struct {
 	*sql.DB
 	t     *testing.T
@@ -91,8 +91,8 @@ func (r *recorder) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 	return results, nil
 }
 
-// gone reports whether an index was not there that a statement was to drop. The driver goes on
-// then, too: see store/mysql/errors.go.
+// gone reports whether a statement failed because the index that it drops does not exist. The
+// driver ignores that error too: see store/mysql/errors.go.
 func gone(err error) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && e.Number == 1091
@@ -104,8 +104,8 @@ type query struct {
 	args []any
 }
 
-// written is a statement with its rows: one query, or, where the text does not repeat
-// itself for rows, one for each.
+// written returns the queries of a statement with its rows: one query if the text repeats a part
+// for each row, or else one for each row.
 func written(st store.Stmt) (all []query) {
 	p := strings.Split(st.SQL, store.MySQLRow)
 	switch {
@@ -120,7 +120,7 @@ func written(st store.Stmt) (all []query) {
 	return all
 }
 
-// understood has the engine read a statement and look up its names.
+// understood has the engine parse a statement and resolve its names.
 func (r *recorder) understood(ctx context.Context, text string) error {
 	p, err := r.PrepareContext(ctx, text)
 	if err != nil {
@@ -131,16 +131,17 @@ func (r *recorder) understood(ctx context.Context, text string) error {
 
 var joined = regexp.MustCompile(`(?s)^UPDATE (\(SELECT \? AS .* AS r) STRAIGHT_JOIN (\w+)(?: FORCE INDEX \(` + "`PRIMARY`" + `\))? SET`)
 
-// doneLane is the generated column that a later step adds to jobs, and what adds it.
+// doneLane is the generated column that a later schema step adds to jobs. addDoneLane begins that
+// step.
 const (
 	doneLane    = "done_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'completed' THEN lane END) STORED"
 	addDoneLane = "ALTER TABLE jobs ADD COLUMN " + doneLane + ", ADD INDEX jobs_done "
 )
 
-// runnable is a statement as this engine can run it: in an UPDATE it takes the
-// columns of a derived table for those of the table, unless that comes first. A stored
-// column that is added to a table with others breaks its later UPDATEs: jobs have it from
-// the beginning.
+// runnable returns a statement as this engine can run it. In an UPDATE, the engine mistakes the
+// columns of a derived table for those of the table, unless the derived table comes first. A
+// stored generated column added with ALTER TABLE breaks later UPDATEs, so jobs gets it in CREATE
+// TABLE.
 func runnable(text string) string {
 	if strings.HasPrefix(text, "CREATE TABLE IF NOT EXISTS jobs ") {
 		return strings.Replace(text, ") STORED)", ") STORED, "+doneLane+")", 1)
@@ -151,8 +152,8 @@ func runnable(text string) string {
 	return joined.ReplaceAllString(text, "UPDATE $2 JOIN $1 SET")
 }
 
-// decided is an UPDATE of a single table with its subqueries answered, which this
-// engine can read there and not run.
+// decided returns an UPDATE of a single table with its subqueries replaced by their results. This
+// engine can parse subqueries there but not run them.
 func (r *recorder) decided(ctx context.Context, text string, args []any) (string, []any, error) {
 	if !strings.HasPrefix(text, "UPDATE gates SET") {
 		return text, args, nil
@@ -177,7 +178,7 @@ func (r *recorder) decided(ctx context.Context, text string, args []any) (string
 	}
 }
 
-// bytes are arguments as store/mysql sends them.
+// bytes returns arguments as store/mysql sends them.
 func bytes(args []any) (out []any) {
 	for _, a := range args {
 		if text, ok := a.(string); ok {
@@ -224,8 +225,8 @@ func (r *recorder) run(ctx context.Context, reads bool, text string, args []any)
 	return result, err
 }
 
-// TestEveryStatement plays what a store does, with one row and with three, and then
-// looks that no statement was left out.
+// TestEveryStatement makes the calls of a store, with one row and with three, and then checks
+// that every statement was sent.
 func TestEveryStatement(t *testing.T) {
 	r := &recorder{DB: serve(t), t: t, names: map[string]bool{}}
 	s := store.New(r, store.MySQL, core.SystemClock)
@@ -275,7 +276,7 @@ func TestEveryStatement(t *testing.T) {
 		}
 		must("Release", s.Release(ctx, now, taken[n].Job))
 		dead := outcomes(taken[:n], core.Dead, now)
-		for range 2 { // the second time it has to look what was settled
+		for range 2 { // the second time, it must read the attempts that are settled
 			settled, err := s.Settle(ctx, dead...)
 			must("Settle", err)
 			if len(settled.Lost) > 0 {
@@ -330,7 +331,7 @@ func TestEveryStatement(t *testing.T) {
 	}
 }
 
-// checkGates opens the breaker of a lane, probes, closes it and goes on slower.
+// checkGates opens the breaker of a lane, probes, closes it and paces starts.
 func checkGates(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) {
 	t.Helper()
 	ctx, lane := t.Context(), core.HandlerLane(fmt.Sprint("gated ", n))
@@ -386,7 +387,8 @@ func checkGates(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int)
 	want("starts", core.Gate{ClosedAt: now.UTC(), MovedBy: jobs[0].ID, NextAt: now.Add(time.Duration(n) * time.Second).UTC()})
 }
 
-// checkQueues has so many messages acked, dead and waiting, and drains the queue.
+// checkQueues puts messages into a queue, makes n of them acked, dead or waiting, and drains the
+// queue.
 func checkQueues(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) {
 	t.Helper()
 	ctx, lane := t.Context(), core.QueueLane(fmt.Sprint(n))
@@ -433,7 +435,7 @@ func checkQueues(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int
 	want("Drain", got, err, 3*n)
 }
 
-// checkMarks sets so many marks and moves them on, and not back.
+// checkMarks sets n marks, moves them forward, and checks that they do not move back.
 func checkMarks(t *testing.T, s core.Store, now time.Time, n int) {
 	t.Helper()
 	var sources []string
@@ -475,7 +477,7 @@ func outcomes(jobs []core.TakenJob, status core.Status, now time.Time) (all []co
 
 var named = regexp.MustCompile(`(?:Name: |\.read\(ctx, |pageOf\(ctx, s, )"([a-z_]+)"`)
 
-// statementNames are those in the source of package store.
+// statementNames returns the names of the statements in the source of package store.
 func statementNames(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../*.go")

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// checkRuns starts n runs, moves each twice and has them purged.
+// checkRuns starts n runs, makes two transitions of each, and purges them.
 func checkRuns(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) {
 	t.Helper()
 	ctx, name := t.Context(), fmt.Sprint("flow ", n)
@@ -90,8 +90,8 @@ func checkRuns(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) 
 	}
 }
 
-// transitions take the run of a job to a second step that waits for a callback, and then
-// to its end.
+// transitions returns two transitions of a job's run: one to a second step that waits for a
+// callback, and one to the run's end.
 func transitions(ids *core.IDs, now time.Time, j core.TakenJob) (first, second core.Transition) {
 	run, step := j.Situation.Run, j.Situation.Step
 	next := core.Step{

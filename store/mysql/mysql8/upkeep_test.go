@@ -8,7 +8,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// checkArchive reads so many events back, and gives them new jobs.
+// checkArchive reads n events back, and gives them new jobs.
 func checkArchive(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) {
 	t.Helper()
 	ctx, lane := t.Context(), core.HandlerLane(fmt.Sprint("archived ", n))
@@ -64,7 +64,7 @@ func checkArchive(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n in
 	}
 }
 
-// checkLarge purges a job and a run that seem to have more than a batch may delete.
+// checkLarge purges a job and a run that seem to have more rows than one batch may delete.
 func checkLarge(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) {
 	t.Helper()
 	ctx, lane := t.Context(), core.QueueLane(fmt.Sprint("large ", n))
@@ -97,7 +97,7 @@ func checkLarge(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int)
 		first, second := transitions(ids, now, j)
 		first.Tokens[0].ExpiresAt = now.Add(-24 * time.Hour)
 		second.Disarm, second.Run.Seq, second.Run.FinishedAt = nil, 1_000_000, now.Add(-24*time.Hour)
-		for _, tr := range []core.Transition{first, second}[:2-i] { // the other one goes on
+		for _, tr := range []core.Transition{first, second}[:2-i] { // the other run goes on
 			made, err := s.Transit(ctx, tr)
 			if must("Transit", err); !made[0] {
 				t.Fatal("Transit is not made")
