@@ -11,8 +11,8 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A million events, each with a completed job in one of twenty lanes, and among them
-// a few jobs in every other status, as old as they can be: a listing meets them last.
+// The rows of BenchmarkAsked: events with a completed job each, in 20 lanes, and a few jobs in
+// every other status. Those few are as old as possible, so that a listing reaches them last.
 const (
 	askEvents = numbers + `INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) SELECT printf('0%025d', i), iif(i % 10 = 0, 'crm', 'shop'), 'order.created', '{"total": 42, "pad": "' || hex(zeroblob(200)) || '"}',
 		'application/json', '', NULL, 1000 + i FROM n`
@@ -43,7 +43,8 @@ func fillAsked(tb testing.TB, c store.Conn, rows, few int) {
 	}
 }
 
-// BenchmarkAsked is what operators ask of a million events and jobs: the median of each.
+// BenchmarkAsked measures the requests of operators on a million events and jobs. It reports the
+// median of each.
 func BenchmarkAsked(b *testing.B) {
 	rows := 1_000_000
 	if testing.Short() {

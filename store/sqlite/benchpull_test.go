@@ -8,8 +8,8 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// BenchmarkAck takes and acks ten messages of a queue in which more and more wait,
-// and after many that were acked before.
+// BenchmarkAck takes and acks 10 messages of a queue with more and more waiting messages, and
+// with 100,000 messages that were acked before.
 func BenchmarkAck(b *testing.B) {
 	for _, n := range []struct{ waiting, acked int }{{1_000, 0}, {100_000, 0}, {1_000_000, 0}, {1_000, 100_000}} {
 		b.Run(fmt.Sprintf("waiting=%d/acked=%d", n.waiting, n.acked), func(b *testing.B) {

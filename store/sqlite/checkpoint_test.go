@@ -10,14 +10,15 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// inWAL is how many pages are in the WAL, and how many of them are in the file as well.
+// inWAL returns the number of pages in the WAL, and how many of them are in the database file as
+// well.
 func inWAL(t *testing.T, c store.Conn) (pages, moved int64) {
 	t.Helper()
 	row := do(t, c, read("PRAGMA wal_checkpoint(NOOP)"))[0].Rows[0]
 	return row[1].(int64), row[2].(int64)
 }
 
-// pages writes so many in one commit.
+// pages writes n pages in one commit.
 func pages(t *testing.T, c store.Conn, n int64) {
 	t.Helper()
 	do(t, c, write(`INSERT INTO t WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT randomblob(3000) FROM n`, n))
@@ -55,8 +56,9 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestPagesThatCouldNotBeMoved are moved once that is possible, however few are written
-// then: on a disk that has been full there may be little more room than for them.
+// TestPagesThatCouldNotBeMoved: pages that a checkpoint failed to move are moved as soon as that
+// is possible, even if few pages are written then. A disk that was full may have little room for
+// more.
 func TestPagesThatCouldNotBeMoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	c := openConn(t, path)
@@ -109,7 +111,8 @@ func TestRoundsGoAfterWhatIsWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPagesWrittenInEveryRound are left to the writer, whose next commit moves them.
+// TestPagesWrittenInEveryRound: the checkpointer gives up if pages are written in every round.
+// The writer's next commit then moves them.
 func TestPagesWrittenInEveryRound(t *testing.T) {
 	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
 	do(t, c, write("CREATE TABLE t (x BLOB)"))
@@ -121,7 +124,7 @@ func TestPagesWrittenInEveryRound(t *testing.T) {
 	more := int64(20)
 	all, err := moveMost(func() (written, moved int64, err error) {
 		written, moved, err = move(s)
-		pages(t, c, more) // ever more, since the WAL may have begun anew
+		pages(t, c, more) // more pages each time, since the WAL may have been reset
 		more += 20
 		return written, moved, err
 	})
@@ -153,7 +156,8 @@ func TestTheWriterMovesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestOnlyLazyBatchesAreNotSynced looks at what the connection is set to after each.
+// TestOnlyLazyBatchesAreNotSynced checks the synchronous setting of the connection after each
+// batch.
 func TestOnlyLazyBatchesAreNotSynced(t *testing.T) {
 	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
 	do(t, c, write("CREATE TABLE t (n INTEGER)"))

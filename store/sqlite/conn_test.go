@@ -72,8 +72,8 @@ func TestVersionIsNotOneThatLosesTheLog(t *testing.T) {
 	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
 		t.Fatal(err)
 	}
-	// 3.51.3 fixed a race that corrupts when one connection resets the log while
-	// another writes: https://www.sqlite.org/wal.html#walresetbug
+	// SQLite 3.51.3 fixed a race that corrupts the database when one connection resets the WAL
+	// while another writes: https://www.sqlite.org/wal.html#walresetbug
 	if major*1e6+minor*1e3+patch < 3_051_003 {
 		t.Errorf("SQLite %s has the WAL reset bug; need 3.51.3", version)
 	}
@@ -94,8 +94,8 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestBadBatchFailsAlone sends good and bad batches at once, so that they share
-// commits.
+// TestBadBatchFailsAlone sends good and bad batches at once, so that they share commits. Only the
+// bad ones may fail.
 func TestBadBatchFailsAlone(t *testing.T) {
 	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
 	do(t, c, write("CREATE TABLE t (n INTEGER PRIMARY KEY)"))
@@ -104,7 +104,7 @@ func TestBadBatchFailsAlone(t *testing.T) {
 		wg.Go(func() {
 			stmts := []store.Stmt{write("INSERT INTO t VALUES (?)", int64(n))}
 			if n%5 == 0 {
-				stmts = append(stmts, write("INSERT INTO t VALUES (?)", int64(n))) // once more: refused
+				stmts = append(stmts, write("INSERT INTO t VALUES (?)", int64(n))) // the same key twice, which is refused
 			}
 			_, err := c.Batch(context.Background(), stmts...)
 			if bad := n%5 == 0; bad != (err != nil) {
@@ -151,7 +151,7 @@ func TestClosed(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatalf("Close: %v", err)
 	}
-	for range 100 { // a send to the channel's buffer must not wait for ever
+	for range 100 { // a send to the channel's buffer must not block forever
 		if _, err := c.Batch(context.Background(), write("SELECT 1")); !core.IsKind(err, core.Unavailable) {
 			t.Fatalf("Batch after Close = %v, want unavailable", err)
 		}
@@ -166,7 +166,7 @@ func TestCallerMayGiveUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, st := range []store.Stmt{read("SELECT 1"), write("CREATE TABLE IF NOT EXISTS t (n INTEGER)")} {
-		// A write may have been handed over already; then either answer is right.
+		// The writer may already have the batch. Then it may succeed or fail.
 		if _, err := c.Batch(ctx, st); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("Batch(%s) = %v, want canceled", st.SQL, err)
 		}
@@ -207,7 +207,7 @@ func TestOddPaths(t *testing.T) {
 			t.Errorf("%q has mode %v, want 0600", name, info.Mode())
 		}
 	}
-	if files, _ := os.ReadDir(dir); len(files) != 7*3 { // each with its log and index
+	if files, _ := os.ReadDir(dir); len(files) != 7*3 { // each with its WAL and index
 		t.Errorf("%d files, want 21: %v", len(files), files)
 	}
 }
@@ -225,8 +225,8 @@ func TestLock(t *testing.T) {
 	acquireAgain(t, lock, path)
 }
 
-// TestLockFollowsLinks: SQLite does, and under two locks two gateways would take
-// each other's jobs.
+// TestLockFollowsLinks: the lock follows symbolic links, as SQLite does. With two locks on one
+// file, two gateways would take each other's jobs.
 func TestLockFollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "gateway.db"), filepath.Join(dir, "link.db")
@@ -244,7 +244,7 @@ func TestLockFollowsLinks(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForReads runs reads against Close, under the race detector too.
+// TestCloseWaitsForReads runs reads at the same time as Close, under the race detector too.
 func TestCloseWaitsForReads(t *testing.T) {
 	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
 	var wg sync.WaitGroup
@@ -269,7 +269,7 @@ func TestCloseWaitsForReads(t *testing.T) {
 	}
 }
 
-// TestReadersInTurn: who reads one thing after the other does it on one connection.
+// TestReadersInTurn: reads one after the other use a single connection.
 func TestReadersInTurn(t *testing.T) {
 	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
 	for range 10 {
@@ -280,7 +280,7 @@ func TestReadersInTurn(t *testing.T) {
 	}
 }
 
-// TestFileThatIsGone: nothing is promised about a file that has no name any more.
+// TestFileThatIsGone: reads and writes fail once the database file has been renamed or deleted.
 func TestFileThatIsGone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	c := openConn(t, path)
@@ -303,7 +303,7 @@ func TestFileThatIsGone(t *testing.T) {
 	do(t, c, write("INSERT INTO t VALUES (1)"))
 }
 
-// What an operator can do about an error of SQLite stands beside it.
+// TestErrorsSayWhatToDo: an error of SQLite comes with the step that an operator can take.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	c, err := Open(path)
@@ -326,7 +326,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestBusyNamesTheRemedy: SQLite says that a database is locked also where locks fail.
+// TestBusyNamesTheRemedy: SQLite says that a database is locked also where the file system cannot
+// lock, so the error names a step for both cases.
 func TestBusyNamesTheRemedy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	do(t, openConn(t, path), write("CREATE TABLE t (x TEXT)"))

@@ -9,7 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// linked is a hard link to the database file at path, in a folder of its own.
+// linked returns a hard link to the database file at path, in a new folder.
 func linked(t *testing.T, path string) string {
 	t.Helper()
 	link := filepath.Join(t.TempDir(), "link.db")
@@ -19,7 +19,7 @@ func linked(t *testing.T, path string) string {
 	return link
 }
 
-// TestLockIsTheFilesOwn: the lock holds for the file, by whatever name a process finds it.
+// TestLockIsTheFilesOwn: the lock holds for the file, under any of its names.
 func TestLockIsTheFilesOwn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	lock, err := Acquire(path)
@@ -46,7 +46,7 @@ func TestLockIsTheFilesOwn(t *testing.T) {
 	acquireAgain(t, lock, path)
 }
 
-// acquireAgain releases a lock, which has to be free then.
+// acquireAgain releases a lock and checks that it is free.
 func acquireAgain(t *testing.T, lock *Lock, path string) {
 	t.Helper()
 	if err := lock.Release(); err != nil {
@@ -59,8 +59,8 @@ func acquireAgain(t *testing.T, lock *Lock, path string) {
 	again.Release()
 }
 
-// TestHardLinkOfServedFile: SQLite would keep the commits of a command in a log beside the
-// link, and the gateway would overwrite them.
+// TestHardLinkOfServedFile: a command must not open a hard link of the served file. SQLite would
+// write the command's commits to a WAL beside the link, and the gateway would overwrite them.
 func TestHardLinkOfServedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	lock, err := Acquire(path)
@@ -79,7 +79,8 @@ func TestHardLinkOfServedFile(t *testing.T) {
 	do(t, openConn(t, path), write("INSERT INTO t VALUES (1)")) // a command beside the server
 }
 
-// TestRefusedStartMakesNoFile: a database that was moved away is not replaced by an empty one.
+// TestRefusedStartMakesNoFile: a refused start does not replace a database that was moved away by
+// an empty one.
 func TestRefusedStartMakesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	lock, err := Acquire(path)
@@ -99,7 +100,8 @@ func TestRefusedStartMakesNoFile(t *testing.T) {
 	}
 }
 
-// TestLockOfLinkToNothing: the lock is beside the file that the link makes.
+// TestLockOfLinkToNothing: the lock file of a link without a target is beside the file that the
+// link names.
 func TestLockOfLinkToNothing(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link.db")

@@ -24,8 +24,8 @@ func serve(t *testing.T, path string) (*Lock, *conn) {
 	return l, c.(*conn)
 }
 
-// TestMarkIsInTheLogAlone: whenever the log has a commit that the file lacks, the file's mark
-// is lower than the noted one.
+// TestMarkIsInTheLogAlone: while the WAL has a commit that the file lacks, the file's mark is
+// lower than the noted mark.
 func TestMarkIsInTheLogAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	_, c := serve(t, path)
@@ -53,7 +53,7 @@ func TestMarkIsInTheLogAlone(t *testing.T) {
 		if got := one(t, c, "PRAGMA user_version"); got != noted {
 			t.Errorf("round %d: mark of the database = %v, noted %d", round, got, noted)
 		}
-		alone := filepath.Join(t.TempDir(), "alone.db") // the file without its log
+		alone := filepath.Join(t.TempDir(), "alone.db") // the file without its WAL
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,8 @@ func TestMarkOfFailedCommit(t *testing.T) {
 	}
 }
 
-// TestOlderFileIsRefused, and a command may look into it all the same.
+// TestOlderFileIsRefused: a server refuses a file that is older than the noted mark. A command
+// may still read it.
 func TestOlderFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	l, c := serve(t, path)

@@ -12,12 +12,12 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// intoJobs begins a statement that fills jobs; columns it leaves out have their defaults.
+// intoJobs begins a statement that fills jobs. Columns that it leaves out have their defaults.
 const intoJobs = `INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
 	created_at, finished_at) `
 
-// What seeds a database writes without going through the store: events, a
-// thousand jobs each, due ones and finished ones with an attempt.
+// The statements with which seed writes rows without the store: events of 1,000 jobs each, due
+// jobs, and finished jobs with an attempt each.
 const (
 	seedEvents = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1 / 1000)
 		INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) SELECT printf('0%010d', i), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i FROM n`
@@ -26,7 +26,7 @@ const (
 		'available', 0, 3, 1000 + i, NULL, '', 1000 + i, NULL FROM n WHERE i <= ?1`
 	seedDone = numbers + intoJobs + `SELECT printf('F%010d', i), printf('0%010d', 1 + i / 1000), ?2, NULL,
 		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n WHERE i <= ?1`
-	// A tenth as many runs that are over, each with a step.
+	// A tenth as many finished runs, with a step each.
 	seedRuns = numbers + `INSERT INTO runs SELECT printf('R%010d', i), 'none', printf('0%010d', i), 'd', 'completed', 1, 1, 'one', '{}', '',
 		NULL, 1000 + i, 1000 + i, 1500 + i, 0, NULL FROM n WHERE i <= ?1`
 	seedSteps = `INSERT INTO steps SELECT 'S' || id, id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id,
@@ -55,15 +55,15 @@ func seed(tb testing.TB, c store.Conn, lane core.Lane, due, finished int) {
 	}
 }
 
-// TestPlans: with a million due jobs and a million finished ones beside them,
-// every statement finds its rows by an index and none sorts a lane.
+// TestPlans: every statement finds its rows by an index, and none sorts a lane, with a million
+// due jobs and a million finished ones.
 func TestPlans(t *testing.T) {
 	rows := 1_000_000
 	if testing.Short() {
 		rows = 1000
 	}
 	var conn store.Conn
-	plans, names := map[string][]string{}, map[string]string{} // by text
+	plans, names := map[string][]string{}, map[string]string{} // by the statement's text
 	s := open(t, func(c store.Conn) store.Conn {
 		conn = c
 		return storetest.Watched(c, func(st store.Stmt) {
@@ -90,11 +90,10 @@ func TestPlans(t *testing.T) {
 	t.Logf("%d statements looked at", len(plans))
 }
 
-// bounded are scans that are no scans of a table: of a list of parameters, of one
-// row, of what a LIMIT ends.
+// bounded are scans of few rows: of a list of parameters, of one row, or of the rows of a LIMIT.
 var bounded = []string{"SCAN list", "SCAN CONSTANT ROW", "SCAN picked", "SCAN counted", "SCAN r", "SCAN (subquery", "SCAN slice", "SCAN found"}
 
-// How events are listed.
+// The plans of event listings.
 const (
 	byID     = "SEARCH events USING INDEX sqlite_autoindex_events_1 (id>? AND id<?)"
 	bySource = "SEARCH events USING INDEX events_by_source (source=? AND id>? AND id<?)"
@@ -103,7 +102,8 @@ const (
 
 func covered(step string) string { return strings.Replace(step, "INDEX", "COVERING INDEX", 1) }
 
-// listings go through a table in the order of its key until a page is full.
+// listings are the statements that read a table in the order of a key until a page is full, with
+// their plans.
 var listings = map[string][]string{
 	"events": {byID}, "events_by_source": {bySource}, "events_by_kind": {byKind},
 	"nth_event": {byID}, "nth_event_by_source": {covered(bySource)}, "nth_event_by_kind": {covered(byKind), byKind}, "event_ids_by_kind": {covered(byKind), byKind},
@@ -114,11 +114,10 @@ var listings = map[string][]string{
 		"SEARCH runs USING INDEX runs_event (event_id=? AND id<?)"},
 }
 
-// besides are looks at the step of each job of a listing.
+// besides are the plan's steps that read the workflow step of each job of a listing.
 var besides = []string{"CORRELATED SCALAR SUBQUERY", "SEARCH steps USING INDEX sqlite_autoindex_steps_1 (id=?)"}
 
-// wanted are the indexes that statements have to use, where another one would also do
-// without a scan.
+// wanted are the indexes that statements must use where another index would also avoid a scan.
 var wanted = map[string]string{
 	"lapsed": "jobs_lapsing", "peek": "jobs_waiting", "dead_letters": "jobs_dead", "drain_waiting": "jobs_waiting", "drain_dead": "jobs_dead",
 	"tally": "COVERING INDEX jobs_waiting", "tally_dead": "COVERING INDEX jobs_dead",
@@ -144,13 +143,13 @@ var wanted = map[string]string{
 	"over_runs": "runs_finished", "purge_steps": "steps_path", "purge_history": "PRIMARY KEY (run_id=?)", "purge_callbacks": "callbacks_step",
 }
 
-// held is how a transition looks whether it holds its run.
+// held is the plan with which a transition checks that it holds its run.
 const held = "SEARCH mine USING PRIMARY KEY (run_id=? AND seq=?)"
 
 func fine(name, step string) bool {
 	switch {
 	case strings.Contains(step, "USE TEMP B-TREE"):
-		// What a claim took, and the attempts of one job, are few.
+		// The jobs of a claim and the attempts of a job are few.
 		return name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "jobs_waiting"
 	case strings.HasPrefix(step, "SCAN"):
 		for _, b := range bounded {
@@ -158,10 +157,10 @@ func fine(name, step string) bool {
 				return true
 			}
 		}
-		// Up to the first hundred thousand of an index.
+		// Up to the first 100,000 entries of an index.
 		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_waiting") || name == "buried" && strings.Contains(step, "COVERING INDEX jobs_dead") ||
 			name == "retry" && strings.Contains(step, "INDEX jobs_dead") || name == "count_dead" && strings.Contains(step, "INDEX jobs_dead") ||
-			name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // of what a LIMIT ended
+			name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // over the rows of a LIMIT
 			name == "ping"
 	case listings[name] != nil:
 		return slices.Contains(listings[name], step) || name == "jobs" && slices.ContainsFunc(besides, func(b string) bool { return strings.HasPrefix(step, b) })
@@ -185,8 +184,8 @@ func explain(t *testing.T, c store.Conn, st store.Stmt) []string {
 	return plan
 }
 
-// BenchmarkClaim takes ten jobs of a lane and gives them back unmeasured, with
-// more and more jobs due, and with a million finished ones beside them.
+// BenchmarkClaim takes 10 jobs of a lane and releases them unmeasured, with more and more due
+// jobs, and with a million finished ones.
 func BenchmarkClaim(b *testing.B) {
 	for _, n := range []struct{ due, finished int }{{1_000, 0}, {1_000_000, 0}, {1_000, 1_000_000}, {1_000_000, 1_000_000}} {
 		b.Run(fmt.Sprintf("due=%d/finished=%d", n.due, n.finished), func(b *testing.B) {

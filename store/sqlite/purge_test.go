@@ -10,7 +10,8 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// A run with many steps, entries and tokens, and a job with many attempts, all over.
+// large fills a database with a run of many steps, entries and tokens, and a job with many
+// attempts. Both are finished.
 var large = []string{
 	`INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) VALUES ('E', 'shop', 'order', '{}', '', '', NULL, 1000)`,
 	`INSERT INTO runs VALUES ('R', 'w', 'E', 'd', 'completed', 1, 12000, 'one', '{}', '', NULL, 1000, 1000, 1000, 0, NULL)`,
@@ -32,7 +33,7 @@ func run(t *testing.T, c store.Conn, texts ...string) {
 	}
 }
 
-// rowsOf counts the rows of every table but schema_steps.
+// rowsOf counts the rows of every table but schema_steps. It leaves out empty tables.
 func rowsOf(t *testing.T, c store.Conn) map[string]int64 {
 	t.Helper()
 	ask := func(sql string) [][]any {
@@ -52,8 +53,8 @@ func rowsOf(t *testing.T, c store.Conn) map[string]int64 {
 	return rows
 }
 
-// TestPurgeOfMuch: a run and a job with more rows than a batch may have go whole, a
-// thousand rows at a time.
+// TestPurgeOfMuch: a run and a job with more rows than one batch may delete are deleted
+// completely, 1,000 rows at a time.
 func TestPurgeOfMuch(t *testing.T) {
 	var conn store.Conn
 	most := 0
@@ -82,7 +83,8 @@ func TestPurgeOfMuch(t *testing.T) {
 	}
 }
 
-// TestPurgeOfMany: jobs and runs go in batches whose attempts and entries are bounded.
+// TestPurgeOfMany: jobs and runs are deleted in batches with a bounded number of attempts and
+// entries.
 func TestPurgeOfMany(t *testing.T) {
 	var conn store.Conn
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
@@ -97,8 +99,8 @@ func TestPurgeOfMany(t *testing.T) {
 	}
 }
 
-// TestPurgeFindsBareEvents: behind many old events that still have jobs, however small
-// the steps are.
+// TestPurgeFindsBareEvents: a purge finds events without jobs behind many old events that still
+// have jobs, even with small limits.
 func TestPurgeFindsBareEvents(t *testing.T) {
 	var conn store.Conn
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
@@ -118,8 +120,8 @@ func TestPurgeFindsBareEvents(t *testing.T) {
 	}
 }
 
-// TestPurgeTakesWhatItLookedAt: bare events are not passed by because there are more of
-// them than go in one batch, or because jobs and runs go with it.
+// TestPurgeTakesWhatItLookedAt: a purge deletes all events without jobs that it read, even if
+// they are more than a batch deletes or if jobs and runs share the batch.
 func TestPurgeTakesWhatItLookedAt(t *testing.T) {
 	var conn store.Conn
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
@@ -142,7 +144,7 @@ func TestPurgeTakesWhatItLookedAt(t *testing.T) {
 	}
 }
 
-// TestPurgeLooksAgain: events stay to be looked at by whom deleting them failed.
+// TestPurgeLooksAgain: a purge reads events again after their deletion failed.
 func TestPurgeLooksAgain(t *testing.T) {
 	var conn store.Conn
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
@@ -163,7 +165,8 @@ func TestPurgeLooksAgain(t *testing.T) {
 	}
 }
 
-// TestPurgeSweeps: what nothing leads to goes in the end, and nothing else.
+// TestPurgeSweeps: repeated purges delete rows whose job or run does not exist, and no other
+// rows.
 func TestPurgeSweeps(t *testing.T) {
 	var conn store.Conn
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })

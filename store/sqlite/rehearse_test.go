@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// counted is a connection that adds up how many rows each statement changed.
+// counted is a connection that adds up the rows that each statement changed.
 type counted struct {
 	store.Conn
 	changed map[string]int64

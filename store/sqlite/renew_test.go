@@ -33,7 +33,7 @@ func moved(t *testing.T, from, to string) {
 	}
 }
 
-// afterKill is what a gateway finds that starts after this one was killed now.
+// afterKill opens a copy of the database as a gateway would find it if this one were killed now.
 func afterKill(t *testing.T, path string) *conn {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func afterKill(t *testing.T, path string) *conn {
 	return openConn(t, filepath.Join(dir, "gateway.db"))
 }
 
-// insert tries until the row is accepted.
+// insert retries until the row is accepted.
 func insert(t *testing.T, c *conn, n int) {
 	t.Helper()
 	eventually(t, "a row is accepted", func() bool {
@@ -60,8 +60,8 @@ func count(t *testing.T, c store.Conn) int64 {
 	return one(t, c, "SELECT COUNT(*) FROM t").(int64)
 }
 
-// TestFilesMovedAway: whichever files are moved to another file system and back, the server
-// goes on, and no accepted row is lost.
+// TestFilesMovedAway: any of the database's files are moved to another file system and back. The
+// server continues, and no accepted row is lost.
 func TestFilesMovedAway(t *testing.T) {
 	for _, what := range [][]string{{""}, {"", "-wal", "-shm"}, {"", "-shm", "-wal"}, {"-wal"}, {"-wal", ""}} {
 		t.Run("db"+strings.Join(what, ",db"), func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestFilesMovedAway(t *testing.T) {
 			insert(t, c, 1)
 			var reading sync.WaitGroup
 			defer reading.Wait()
-			for range 3 { // sessions that are in use
+			for range 3 { // these sessions are in use meanwhile
 				reading.Go(func() {
 					for range 200 {
 						_, _ = c.Batch(t.Context(), read("SELECT COUNT(*) FROM t"), read("SELECT 1"))
@@ -115,8 +115,8 @@ func TestFilesMovedAway(t *testing.T) {
 	}
 }
 
-// TestLogDeleted: the commits of a log that has no name any more are moved into the file
-// before anything else is accepted.
+// TestLogDeleted: after the WAL was deleted, its commits are moved into the database file before
+// another write is accepted.
 func TestLogDeleted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gateway.db")
 	_, c := serve(t, path)
@@ -133,8 +133,8 @@ func TestLogDeleted(t *testing.T) {
 	}
 }
 
-// TestOlderFileInPlace: a server does not go over to a file that lacks its commits, until
-// the file has them.
+// TestOlderFileInPlace: a server does not switch to a file that lacks its commits until the file
+// has them.
 func TestOlderFileInPlace(t *testing.T) {
 	path, away := filepath.Join(t.TempDir(), "gateway.db"), filepath.Join(t.TempDir(), "away.db")
 	l, c := serve(t, path)

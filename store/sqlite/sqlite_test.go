@@ -14,8 +14,8 @@ import (
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
-// empty is the file of an empty, migrated database: to copy it takes less than to make
-// its tables anew.
+// empty is the file of an empty, migrated database. Copying it takes less time than making its
+// tables again.
 var empty = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "gateway-empty-")
 	if err != nil {
@@ -34,7 +34,7 @@ var empty = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// open opens an empty, migrated database in a folder of its own.
+// open opens an empty, migrated database in a new folder. wrap, if not nil, wraps its connection.
 func open(tb testing.TB, wrap func(store.Conn) store.Conn) core.Store {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "gateway.db")
@@ -90,8 +90,7 @@ func BenchmarkStore(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) core.Store { return open(b, nil) })
 }
 
-// TestCountsAreBounded: neither a health check nor a look at queues counts millions
-// of rows.
+// TestCountsAreBounded: health checks and the tallies of queues count at most core.MaxDepth rows.
 func TestCountsAreBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred thousand rows, in full runs only")
@@ -133,13 +132,13 @@ func TestCountsAreBounded(t *testing.T) {
 	fill("completed", nil, int64(1))
 	completed(core.MaxDepth)
 	fill("running", int64(2000), nil)
-	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due}) // it looks no further
+	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due}) // it counts no further
 	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
 	fill("retryable", int64(1), nil)
 	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, Retryable: core.MaxDepth, OldestDue: time.UnixMilli(1).UTC()})
 }
 
-// TestRetryOfMany brings back more jobs than one statement does.
+// TestRetryOfMany revives more jobs than one statement does.
 func TestRetryOfMany(t *testing.T) {
 	s, ctx, now := open(t, nil), context.Background(), time.Now().Truncate(time.Millisecond)
 	ids, lane := core.NewIDs(core.SystemClock), core.HandlerLane("down")

@@ -133,7 +133,7 @@ func (s scene) like(other scene) bool {
 		same(s.Runs, other.Runs)
 }
 
-// sound checks that a job and its attempts are consistent, whichever fault struck.
+// sound checks that a job and its attempts are consistent after any fault.
 func (p *play) sound(j core.Job, tries []core.Attempt) {
 	p.Helper()
 	name := p.names[j.ID]
