@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// retryAfter returns after what time to retry, and whether err is a refusal of kind Unavailable.
+// retryAfter reports whether err is a refusal of kind Unavailable, and when to retry.
 func retryAfter(err error) (time.Duration, bool) {
 	var r *core.Refusal
 	if errors.As(err, &r) && r.Kind == core.Unavailable {
@@ -99,8 +99,8 @@ func (c *crowd) deliver(s core.Store) {
 	}
 }
 
-// check fails unless every accepted job was delivered, with at most twice repeated deliveries in
-// total.
+// check fails if an accepted job was not delivered, or if the repeated deliveries of all jobs
+// together are more than twice, a number that the test gives.
 func (c *crowd) check(t *testing.T, twice int) {
 	t.Helper()
 	more := 0
