@@ -39,7 +39,7 @@ func TestEverySchemeIsComplete(t *testing.T) {
 			t.Errorf("scheme %s: schemes_test.go has no vector of the provider in vectors", name)
 		}
 		if !slices.ContainsFunc(fuzzed, func(f fuzzedScheme) bool { return f.scheme == name }) {
-			t.Errorf("scheme %s: fuzz_test.go does not have it in fuzzed", name)
+			t.Errorf("scheme %s: fuzz_test.go does not have it at the end of fuzzed", name)
 		}
 		has("../../cmd/gateway/manual/verification.md", "| `"+name+"`")
 		if name == "hmac" {
@@ -51,6 +51,21 @@ func TestEverySchemeIsComplete(t *testing.T) {
 		if !slices.ContainsFunc(namesOf(name), configured) {
 			t.Errorf("scheme %s: %s has no source with it, and no request", name, script)
 		}
+	}
+}
+
+// TestDedupSchemes: the manual lists the schemes with which a source may have dedup: body.
+func TestDedupSchemes(t *testing.T) {
+	path := "../../cmd/gateway/manual/verification.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := verify.Schemes(func(c verify.Cover) bool { return c.BodyAlone })
+	last := len(names) - 1
+	want := "a source of `" + strings.Join(names[:last], "`, `") + "` or `" + names[last] + "` identifies repeats"
+	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+		t.Errorf("%s lacks, in its sentence about dedup: body, the words %q", path, want)
 	}
 }
 

@@ -305,7 +305,7 @@ func TestNewRefuses(t *testing.T) {
 		options verify.Options
 		says    string
 	}{
-		"unknown scheme":          {"noop", verify.Options{Secrets: []string{"s"}}, "verify must be one of github, gitlab, hmac"},
+		"unknown scheme":          {"noop", verify.Options{Secrets: []string{"s"}}, "verify must be one of " + strings.Join(verify.Names(), ", ")},
 		"no scheme":               {"", verify.Options{Secrets: []string{"s"}}, "verify must be one of"},
 		"no secret":               {"hmac", verify.Options{}, "secret is missing"},
 		"empty secret":            {"github", verify.Options{Secrets: []string{""}}, "secret is empty"},
