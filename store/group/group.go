@@ -1,8 +1,8 @@
 // Package group lets batches share a commit. It imports core and store; drivers
 // use it.
 //
-// The idea to know: what waits while one commit is being written goes into the
-// next one. There is no timer, so a lone batch pays nothing and a busy store
+// The idea to know: batches that arrive while one commit is being written go into
+// the next commit. There is no timer, so a lone batch pays nothing and a busy store
 // writes few, large commits: one sync serves many callers.
 package group
 
@@ -18,19 +18,19 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// Bounds of what shares a commit: enough to make the sync negligible, little
+// Bounds of one commit. They are high enough to make the sync negligible, and low
 // enough that a commit never takes long or much memory.
 const (
 	maxBatches = 256
 	maxBytes   = 4 << 20 // of text in their arguments
 )
 
-// A Batch is what one caller wants written, whole or not at all.
+// A Batch is the statements of one caller. All of them take effect, or none.
 type Batch struct {
 	Stmts   []store.Stmt
 	Results []store.Result // one for each statement, filled in by the commit
 
-	ctx  context.Context // of a caller that may stop waiting
+	ctx  context.Context // of the caller, which may stop waiting
 	err  error
 	done chan struct{}
 	fate atomic.Int32
@@ -44,15 +44,15 @@ const (
 )
 
 // A Commit writes batches in one transaction and fills in their results. If it
-// fails, none of them took effect, or, if the error is a refusal of kind
-// Unavailable and not a [core.Untouched], it is not known whether they did.
+// fails, none of the batches took effect. The exception is a refusal of kind
+// Unavailable that is not a [core.Untouched]: then the batches may have taken effect.
 type Commit func(batches []*Batch) error
 
-// Bounds limit what shares a commit further, for databases with limits of their
-// own. One batch is written however large it is; zero means no bound.
+// Bounds limit one commit further than this package does, for databases with limits of
+// their own. A single batch is written however large it is. Zero means no bound.
 type Bounds struct {
-	Statements int // run, which is once for each row
-	Bytes      int // of text in their arguments
+	Statements int // a statement on rows counts once for each row
+	Bytes      int // of text in the arguments
 }
 
 // A Line is where batches wait for a commit. It is safe for concurrent use.
@@ -65,8 +65,9 @@ type Line struct {
 	once   sync.Once
 }
 
-// NewLine makes a line with a number of committers: goroutines that write at the
-// same time, each a group of its own.
+// NewLine makes a line with a number of committers. Committers are goroutines that write
+// at the same time, each a group of its own. They run until Close. Of several bounds the
+// last counts.
 func NewLine(committers int, commit Commit, bounds ...Bounds) *Line {
 	l := &Line{commit: commit, wait: make(chan *Batch, maxBatches), quit: make(chan struct{}), done: make(chan struct{})}
 	for _, b := range bounds {
@@ -89,13 +90,15 @@ func unavailable(cause error) error {
 	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
 }
 
-// unsent is unavailable, for batches that are not written.
+// unsent is the refusal for a batch that was not written and will not be.
 func unsent(cause error) error {
 	return core.Untouched(unavailable(cause))
 }
 
-// Do writes statements in a commit that others may share, and waits. A caller
-// that gives up while they are being written does not learn whether they took effect.
+// Do writes statements in a commit that other batches may share, and waits for the
+// commit. A caller whose context ends while the commit is being written does not learn
+// whether the statements took effect: it gets a refusal of kind Unavailable. If the
+// context or the line ends before that, the refusal is a [core.Untouched] as well.
 func (l *Line) Do(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	b := &Batch{Stmts: stmts, Results: make([]store.Result, len(stmts)), ctx: ctx, done: make(chan struct{})}
 	if err := l.enter(ctx, b); err != nil {
@@ -111,7 +114,8 @@ func (l *Line) Do(ctx context.Context, stmts []store.Stmt) ([]store.Result, erro
 	}
 }
 
-// leave gives a batch up, for a reason.
+// leave gives up waiting for a batch. If no committer has taken the batch, it is never
+// written.
 func (b *Batch) leave(why error) error {
 	if b.fate.CompareAndSwap(waiting, abandoned) {
 		return unsent(why)
@@ -119,8 +123,8 @@ func (b *Batch) leave(why error) error {
 	return unavailable(why)
 }
 
-// enter waits for room in the line. As a rule there is some, and a look at that alone is
-// a fraction of looking at channels which all callers share.
+// enter waits for room in the line. As a rule there is room. So the first select tries the
+// line alone: it costs a fraction of a select on several channels that all callers share.
 func (l *Line) enter(ctx context.Context, b *Batch) error {
 	select {
 	case l.wait <- b:
@@ -137,7 +141,8 @@ func (l *Line) enter(ctx context.Context, b *Batch) error {
 	}
 }
 
-// Close waits for commits under way. Batches that wait for the next one fail.
+// Close waits for commits under way. Batches that wait for the next commit fail, and are
+// not written. Close may be called more than once.
 func (l *Line) Close() {
 	l.once.Do(func() { close(l.quit) })
 	<-l.done
@@ -149,8 +154,8 @@ func (l *Line) run() {
 		case <-l.quit:
 			return
 		case b := <-l.wait:
-			// Whoever is about to ask gets in line first: with that, twice as many share
-			// a commit under load. Nobody is waited for.
+			// Callers that are ready to run get in line first: with that, twice as many
+			// share a commit under load. The committer does not wait for them.
 			runtime.Gosched()
 			if group := awaited(l.join(b)); len(group) > 0 {
 				l.write(group)
@@ -159,7 +164,7 @@ func (l *Line) run() {
 	}
 }
 
-// join collects what else is waiting. It never waits for more.
+// join collects the batches that are in line already, up to the bounds. It never waits.
 func (l *Line) join(first *Batch) []*Batch {
 	group, bytes, statements := []*Batch{first}, first.size(), first.statements()
 	for len(group) < maxBatches && bytes < maxBytes && l.bounds.admit(statements, bytes) {
@@ -175,12 +180,12 @@ func (l *Line) join(first *Batch) []*Batch {
 	return group
 }
 
-// admit tells whether one more batch may join so many statements and bytes.
+// admit reports whether one more batch may join a group with so many statements and bytes.
 func (b Bounds) admit(statements, bytes int) bool {
 	return (b.Statements == 0 || statements < b.Statements) && (b.Bytes == 0 || bytes < b.Bytes)
 }
 
-// statements is how many are run where each row is one.
+// statements is how many statements a database runs that takes one row at a time.
 func (b *Batch) statements() (n int) {
 	for _, s := range b.Stmts {
 		n += max(1, len(s.Rows))
@@ -188,7 +193,7 @@ func (b *Batch) statements() (n int) {
 	return n
 }
 
-// size is how much text the arguments hold.
+// size is how many bytes of text the arguments hold.
 func (b *Batch) size() int {
 	n := 0
 	for _, s := range b.Stmts {
@@ -209,17 +214,17 @@ func textIn(args []any) (n int) {
 	return n
 }
 
-// awaited leaves out batches that nobody waits for any more. Written later, a
-// claim would lease jobs to no one.
+// awaited leaves out batches whose callers gave up. A claim written after its caller
+// gave up would lease jobs that no worker runs.
 func awaited(group []*Batch) []*Batch {
 	return slices.DeleteFunc(group, func(b *Batch) bool {
 		return b.ctx.Err() != nil || !b.fate.CompareAndSwap(waiting, taken)
 	})
 }
 
-// write commits a group. If the database refuses it, each batch is written in a
-// commit of its own, so that only the bad one fails; if the database itself is
-// the trouble, all fail.
+// write commits a group. If the database refuses the group, each batch is written in a
+// commit of its own, so that only the bad batch fails. If the database is unavailable,
+// all batches fail.
 func (l *Line) write(group []*Batch) {
 	err := l.commit(group)
 	if err != nil && len(group) > 1 && store.Definite(err) {

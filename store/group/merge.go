@@ -7,8 +7,8 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// Mergeable tells whether a batch may be run as one with others: it writes, all its
-// statements act on rows, and none is to stay apart.
+// Mergeable reports whether a batch may be run as one with others: it writes, all its
+// statements act on rows, and none has [store.Stmt.Apart] set.
 func Mergeable(stmts []store.Stmt) bool {
 	writes := false
 	for _, s := range stmts {
@@ -20,10 +20,10 @@ func Mergeable(stmts []store.Stmt) bool {
 	return writes
 }
 
-// A Merged is one batch made of several: rows for the same text are put together,
-// so that many accepts are one INSERT of events and one of jobs. Each batch finds
-// its statements in their order; between them there may be others. Rows that are
-// sorted are sorted again.
+// A Merged is one batch made of several. Statements with the same text become one
+// statement with the rows of all, so that many accepts are one INSERT of events and one
+// of jobs. The statements of each batch stay in their order; statements of other batches
+// may stand between them. Sorted rows are sorted again.
 type Merged struct {
 	Stmts []store.Stmt
 
@@ -65,7 +65,8 @@ func Merge(batches []*Batch) Merged {
 	return m
 }
 
-// A place is that of a statement in a merged batch, which moves until all are in.
+// A place is the position of a statement in a merged batch. It moves until all batches
+// are in.
 type place struct {
 	stmt  store.Stmt
 	index int
@@ -87,9 +88,9 @@ func (m Merged) Share(results []store.Result) {
 	}
 }
 
-// share is the part in a result of a batch that brought own of all its rows. Rows
-// that were read go to every batch, which knows its own by their ids. What was
-// changed is told apart only if every row changed something.
+// share is the part of a result for a batch that brought own of all the rows. Rows that
+// were read go to every batch, which knows its own by their ids. The number of changed
+// rows can be split between batches only if every row changed something.
 func share(r store.Result, all, own int) store.Result {
 	switch {
 	case r.Changed >= int64(all):
