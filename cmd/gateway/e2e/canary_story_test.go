@@ -282,6 +282,10 @@ func (c *cage) everyCommand(path ...string) {
 	c.t.Helper()
 	help := c.sayOnce(append(slices.Clone(path), "--help")...).stdout
 	help, _, _ = strings.Cut(help, "\nFlags:")
+	help, _, _ = strings.Cut(help, "\nManual:") // its topics are no commands
+	if len(path) > 3 {
+		c.t.Fatalf("gateway %s --help lists commands below a command that has none", strings.Join(path, " "))
+	}
 	below := regexp.MustCompile(`(?m)^  ([a-z-]+)  +[A-Z]`).FindAllStringSubmatch(help[strings.Index(help, "Usage:"):], -1)
 	for _, m := range below {
 		c.everyCommand(append(slices.Clone(path), m[1])...)
