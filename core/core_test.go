@@ -238,3 +238,17 @@ func TestBellOfLaterWork(t *testing.T) {
 		t.Errorf("Coming() of who is left = %v, want b at %v", got, late)
 	}
 }
+
+// TestBackoff: a call that keeps failing is repeated quickly at first, and then at most every
+// two seconds, so that a database that comes back is found soon and is not flooded.
+func TestBackoff(t *testing.T) {
+	var b Backoff
+	for i, want := range []time.Duration{50, 100, 200, 400, 800, 1600, 2000, 2000} {
+		if got := b.Next(); got != want*time.Millisecond {
+			t.Errorf("wait %d = %v, want %v", i+1, got, want*time.Millisecond)
+		}
+	}
+	if b = 0; b.Next() != 50*time.Millisecond {
+		t.Error("a Backoff that was set to zero does not begin again")
+	}
+}

@@ -34,6 +34,17 @@ func (r Retry) base(attempt int) time.Duration {
 	return d
 }
 
+// A Backoff is the last wait of a service that repeats a failed call of the store. The zero
+// Backoff has not waited yet. A service that goes on after a success sets it to zero again.
+// Attempts at jobs follow a [Retry] instead.
+type Backoff time.Duration
+
+// Next returns the next wait: 50 ms at first, then twice the last one, up to 2 s.
+func (b *Backoff) Next() time.Duration {
+	*b = min(max(2*(*b), Backoff(50*time.Millisecond)), Backoff(2*time.Second))
+	return time.Duration(*b)
+}
+
 // jitter spreads d evenly over 80 to 120 % of itself for u in [0, 1), so that jobs that
 // failed together do not come back together.
 func jitter(d time.Duration, u float64) time.Duration {

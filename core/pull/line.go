@@ -37,7 +37,7 @@ type line struct {
 	seen bool
 
 	err     error // of the newest Take
-	trouble backoff
+	trouble core.Backoff
 
 	size int // mean bytes of a message, about; zero before the first Take
 
@@ -332,7 +332,7 @@ func (p *Puller) fail(l *line, err error) {
 	passes := core.IsKind(err, core.Unavailable)
 	told := l.dismiss(answer{err: err}, func(c *consumer) bool { return c.asked && (c.over || !passes) })
 	l.err = err
-	l.next = p.Clock().Add(l.trouble.next())
+	l.next = p.Clock().Add(l.trouble.Next())
 	p.mu.Unlock()
 	if !told {
 		p.Observe(core.Troubled{Doing: "take", Err: err})

@@ -178,7 +178,7 @@ func (p *Puller) Return(ctx context.Context, queue string, messages []core.Taken
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTime)
 	defer cancel()
-	for trouble := backoff(0); ctx.Err() == nil; {
+	for trouble := core.Backoff(0); ctx.Err() == nil; {
 		err := p.Worklist.Release(ctx, p.Clock(), jobs...)
 		if err == nil {
 			p.state(l, core.MessagesReturned, len(messages))
@@ -192,7 +192,7 @@ func (p *Puller) Return(ctx context.Context, queue string, messages []core.Taken
 			return
 		}
 		select {
-		case <-time.After(trouble.next()):
+		case <-time.After(trouble.Next()):
 		case <-ctx.Done():
 		}
 	}
@@ -221,12 +221,4 @@ func (p *Puller) Close() {
 	case <-p.work.left():
 	case <-time.After(closeTime):
 	}
-}
-
-// A backoff is the last wait of a series that doubles from 50 ms to 2 s.
-type backoff time.Duration
-
-func (b *backoff) next() time.Duration {
-	*b = min(max(2*(*b), backoff(50*time.Millisecond)), backoff(2*time.Second))
-	return time.Duration(*b)
 }

@@ -53,7 +53,7 @@ type feeder struct {
 // feed takes jobs for free slots until the window or the context ends.
 func (f *feeder) feed(ctx context.Context) error {
 	budget := f.window.budget
-	var trouble backoff
+	var trouble core.Backoff
 	var failed error // the error of the last call, which is tried again
 	for !f.window.over(ctx) {
 		f.nextStart = f.queue.startDue(f.Clock())
@@ -73,7 +73,7 @@ func (f *feeder) feed(ctx context.Context) error {
 			}
 			failed = err
 			f.Observe(core.Troubled{Doing: "take", Err: err})
-			f.sleep(ctx, trouble.next(), nil)
+			f.sleep(ctx, trouble.Next(), nil)
 			continue
 		}
 		trouble, failed = 0, nil

@@ -55,9 +55,9 @@ func (r *returns) giveBack(why string) {
 func (r *returns) giveBackAll(done <-chan struct{}) {
 	const why = "stopping"
 	r.giveBack(why)
-	for trouble := backoff(0); len(r.unreleased) > 0; {
+	for trouble := core.Backoff(0); len(r.unreleased) > 0; {
 		select {
-		case <-time.After(trouble.next()):
+		case <-time.After(trouble.Next()):
 			r.giveBack(why)
 		case <-done:
 			return

@@ -92,7 +92,7 @@ func (s *settler) write(batch []settlement) {
 // writeOutcomes stores a batch, however long the database takes to recover: the outcomes are
 // nowhere else, and a lost outcome means that its job is delivered twice.
 func (s *settler) writeOutcomes(batch []settlement) {
-	var trouble backoff
+	var trouble core.Backoff
 	for len(batch) > 0 {
 		outcomes := s.leased(batch)
 		settled, err := s.Worklist.Settle(s.hard, outcomes...)
@@ -109,10 +109,10 @@ func (s *settler) writeOutcomes(batch []settlement) {
 
 // again waits before a failed write is tried again. It returns false if the tick has no time
 // for that.
-func (s *settler) again(doing string, err error, trouble *backoff) bool {
+func (s *settler) again(doing string, err error, trouble *core.Backoff) bool {
 	s.Observe(core.Troubled{Doing: doing, Err: err})
 	select {
-	case <-time.After(trouble.next()):
+	case <-time.After(trouble.Next()):
 		return true
 	case <-s.hard.Done():
 		return false

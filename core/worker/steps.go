@@ -80,7 +80,7 @@ func (s *settler) writeStepped(by Steps, batch []settlement) {
 	for i, b := range batch {
 		ends[i] = *b.end
 	}
-	for trouble := backoff(0); ; {
+	for trouble := core.Backoff(0); ; {
 		var settled []core.StepSettled
 		err := core.Contain(func() (err error) {
 			settled, err = by.Settle(s.hard, ends...)

@@ -116,11 +116,3 @@ func (t *tick) report() core.Report {
 	r.Released += t.returns.released
 	return r
 }
-
-// A backoff is the last wait of a series that doubles from 50 ms to 2 s.
-type backoff time.Duration
-
-func (b *backoff) next() time.Duration {
-	*b = min(max(2*(*b), backoff(50*time.Millisecond)), backoff(2*time.Second))
-	return time.Duration(*b)
-}
