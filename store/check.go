@@ -22,15 +22,15 @@ type Checkup struct {
 	Step, Newest int64
 	Missing      int
 
-	// Ahead is how far the database's clock is ahead of ours, give or take Blur.
-	Ahead, Blur time.Duration
+	// ClockAhead is how far the database's clock is ahead of ours, give or take ClockError.
+	ClockAhead, ClockError time.Duration
 
-	// Doubts are settings of the server under which it may lose what it has confirmed.
-	Doubts []Doubt
+	// Warnings are settings of the server under which it may lose what it has confirmed.
+	Warnings []Warning
 }
 
-// A Doubt is a setting that is allowed and should be known.
-type Doubt struct{ Detail, Remedy string }
+// A Warning is a setting that is allowed and should be known.
+type Warning struct{ Detail, Remedy string }
 
 // vitals are the questions of a checkup, each one statement with one value. What a
 // database has no answer to is empty.
@@ -101,7 +101,7 @@ func Check(ctx context.Context, c Conn, d Dialect, clock core.Clock) (Checkup, e
 	k := Checkup{Server: words(answers[0]), User: words(answers[1])}
 	for i, s := range v.settings {
 		if value := answers[2+i]; value != nil {
-			k.Doubts = append(k.Doubts, Doubt{fmt.Sprintf("%s is %s: %s", s.name, words(value), s.harm), s.remedy})
+			k.Warnings = append(k.Warnings, Warning{fmt.Sprintf("%s is %s: %s", s.name, words(value), s.harm), s.remedy})
 		}
 	}
 	return k, k.look(ctx, c, v, clock)
@@ -122,7 +122,7 @@ func (k *Checkup) look(ctx context.Context, c Conn, v vitals, clock core.Clock) 
 	if !ok {
 		return fmt.Errorf("check_clock: the database tells the time as %v", value(res[0]))
 	}
-	k.Ahead, k.Blur = time.UnixMilli(now).Sub(asked.Add(half)), half+time.Millisecond
+	k.ClockAhead, k.ClockError = time.UnixMilli(now).Sub(asked.Add(half)), half+time.Millisecond
 	var steps [][]any
 	if value(res[1]) != int64(0) {
 		if res, err = c.Batch(ctx, question("schema", `SELECT number FROM schema_steps`)); err != nil {

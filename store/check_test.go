@@ -96,7 +96,7 @@ func (scripted) Close() error { return nil }
 func TestCheckOfAReticentDatabase(t *testing.T) {
 	c := scripted{"check_user": "me", "check_fsync": "off", "check_synchronous_commit": nil, "check_clock": int64(0), "check_tables": int64(0)}
 	k, err := store.Check(t.Context(), c, store.Postgres, time.Now)
-	if err != nil || k.Server != "" || k.User != "me" || len(k.Doubts) != 1 || !strings.HasPrefix(k.Doubts[0].Detail, "fsync is off: ") {
+	if err != nil || k.Server != "" || k.User != "me" || len(k.Warnings) != 1 || !strings.HasPrefix(k.Warnings[0].Detail, "fsync is off: ") {
 		t.Errorf("Check = %+v, %v, want the user and one doubt", k, err)
 	}
 	delete(c, "check_clock")
@@ -126,8 +126,8 @@ func TestCheckOfADatabaseThatIsGone(t *testing.T) {
 func TestCheckTellsTheTime(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
 		k, err := store.Check(t.Context(), database(t, false), store.SQLite, func() time.Time { return time.Now().Add(-ahead) })
-		if off := k.Ahead - ahead; err != nil || off.Abs() > k.Blur || k.Blur <= 0 {
-			t.Errorf("Check = %v ahead, give or take %v, %v; want %v", k.Ahead, k.Blur, err, ahead)
+		if off := k.ClockAhead - ahead; err != nil || off.Abs() > k.ClockError || k.ClockError <= 0 {
+			t.Errorf("Check = %v ahead, give or take %v, %v; want %v", k.ClockAhead, k.ClockError, err, ahead)
 		}
 	}
 }
@@ -144,8 +144,8 @@ func TestCheckHalvesTheRoundTrip(t *testing.T) {
 		return time.Now()
 	}
 	k, err := store.Check(t.Context(), database(t, false), store.SQLite, clock)
-	if off := k.Ahead + 30*time.Minute; err != nil || off.Abs() > time.Minute || k.Blur < 30*time.Minute {
-		t.Errorf("Check = %v ahead, give or take %v, %v; want -30m, 30m", k.Ahead, k.Blur, err)
+	if off := k.ClockAhead + 30*time.Minute; err != nil || off.Abs() > time.Minute || k.ClockError < 30*time.Minute {
+		t.Errorf("Check = %v ahead, give or take %v, %v; want -30m, 30m", k.ClockAhead, k.ClockError, err)
 	}
 }
 

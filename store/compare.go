@@ -73,8 +73,8 @@ func (s *Store) Inspect(ctx context.Context) ([]Difference, error) {
 // shown is how many differences a refusal spells out.
 const shown = 3
 
-// Unsound is the refusal to work on tables of which some differences do harm, or nil.
-func Unsound(found []Difference) error {
+// RefuseHarmful is the refusal to work on tables of which some differences do harm, or nil.
+func RefuseHarmful(found []Difference) error {
 	var harmful []string
 	for _, d := range found {
 		if d.Harmful {

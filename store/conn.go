@@ -15,7 +15,7 @@ type Conn interface {
 	// database cannot be reached or cannot write now, in which case the batch may
 	// or may not have taken effect and the caller may send it again. Any other
 	// error means it did not take effect and will not. A batch that names a table or
-	// column which is not there is refused with a [Misfit].
+	// column which is not there is refused with a [SchemaMismatch].
 	Batch(ctx context.Context, stmts ...Stmt) ([]Result, error)
 	Close() error
 }
@@ -45,15 +45,15 @@ type Stmt struct {
 	// their texts of more than 128 bytes. The first row comes whole. Zero means no bound.
 	MaxBytes int
 
-	// Sorted is the place in a row, from 1, of the key in whose order Rows are. It is
+	// SortedBy is the place in a row, from 1, of the key in whose order Rows are. It is
 	// the order in which what they name is locked, and stays theirs when rows of
 	// several batches are put together. Zero says that the order makes no difference.
-	Sorted int
+	SortedBy int
 
-	// Apart says that the batch is not to be put together with others: its statements
+	// NoMerge says that the batch is not to be put together with others: its statements
 	// are in the order in which what they name is to be locked, or the number of rows
 	// that it changed itself is asked for.
-	Apart bool
+	NoMerge bool
 
 	// Lazy says that what the statement does may be lost with the power, after it was
 	// answered: it is done again. What a later batch that is not lazy finds is not lost.

@@ -50,10 +50,10 @@ func (f *floors) trusted(l core.Lane, now time.Time) (due int64, bottom bool) {
 	return known.due, false
 }
 
-// Distrust has the next look at each lane begin at the very bottom. It is for those who
+// ForgetFloors has the next look at each lane begin at the very bottom. It is for those who
 // look for the last time, or for the first time after they were stopped: nobody looks
 // again a second later, for what others wrote meanwhile that is due since before.
-func (s *Store) Distrust() {
+func (s *Store) ForgetFloors() {
 	s.floors.mu.Lock()
 	defer s.floors.mu.Unlock()
 	clear(s.floors.of)

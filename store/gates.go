@@ -98,7 +98,7 @@ func (s *Store) verdicts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any) 
 		for _, l := range order {
 			stmts = append(stmts, s.move(l, of[l])...)
 		}
-		stmts[0].Apart = true
+		stmts[0].NoMerge = true
 		return stmts, lanes
 	}
 	var well [][]any
@@ -221,7 +221,7 @@ func (s *Store) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.
 		closes, reads = append(closes, []any{now.UnixMilli(), string(l)}), append(reads, []any{string(l)})
 	}
 	results, err := s.write(ctx,
-		s.sql.closeGate.on(closes...).sortedBy(closedLane).apart(),
+		s.sql.closeGate.on(closes...).sortedBy(closedLane).noMerge(),
 		s.sql.gates.on(reads...))
 	if err != nil {
 		return nil, fmt.Errorf("close breakers: %w", err)
@@ -262,7 +262,7 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 			s.sql.setBack.on(ends...),
 			s.sql.gates.on(strays...))
 	}
-	stmts[0].Apart = true
+	stmts[0].NoMerge = true
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return nil, fmt.Errorf("mark strays: %w", err)
@@ -279,9 +279,9 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 	return since, nil
 }
 
-// Unknown are the lanes in which jobs wait that are not among the known ones. Unlike
+// UnknownLanes are the lanes in which jobs wait that are not among the known ones. Unlike
 // Strays it writes nothing, and so does not tell since when.
-func (s *Store) Unknown(ctx context.Context, known []core.Lane) ([]core.Lane, error) {
+func (s *Store) UnknownLanes(ctx context.Context, known []core.Lane) ([]core.Lane, error) {
 	rows, _, err := s.findStrays(ctx, known)
 	lanes := make([]core.Lane, len(rows))
 	for i, row := range rows {

@@ -129,7 +129,7 @@ func (q *statements) together(all []Stmt) (stmts []Stmt) {
 			}
 			return 0
 		})
-		if s.Sorted > 0 { // definitions, of which many runs have the same
+		if s.SortedBy > 0 { // definitions, of which many runs have the same
 			s.Rows = slices.CompactFunc(s.Rows, func(x, y []any) bool { return key(x) == key(y) })
 		}
 		stmts = append(stmts, *s)

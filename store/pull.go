@@ -16,12 +16,12 @@ import (
 // others, since it has to know how many jobs were its own. Where a connection sends it
 // again because no answer came, what the first one completed is not counted.
 func (s *Store) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
-	return s.changeHeld(ctx, s.sql.ack.on(refRows(lane, refs, millis(now))...).apart())
+	return s.changeHeld(ctx, s.sql.ack.on(refRows(lane, refs, millis(now))...).noMerge())
 }
 
 // Extend moves the ends of leases. See core.Counter. It stays apart as Ack does.
 func (s *Store) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
-	n, err := s.changeHeld(ctx, s.sql.extend.on(refRows(lane, refs, end.UnixMilli())...).apart())
+	n, err := s.changeHeld(ctx, s.sql.extend.on(refRows(lane, refs, end.UnixMilli())...).noMerge())
 	if err == nil {
 		s.floors.lower(end)
 	}
@@ -204,8 +204,8 @@ func (s *Store) drainSome(ctx context.Context, lane core.Lane, below core.ID, li
 	}
 	slices.SortFunc(picks, byKey)
 	results, err := s.write(ctx,
-		s.sql.drainJobs.on(picks...).apart(),
-		s.sql.drainedAttempts.on(picks...).apart())
+		s.sql.drainJobs.on(picks...).noMerge(),
+		s.sql.drainedAttempts.on(picks...).noMerge())
 	if err != nil {
 		return 0, 0, fmt.Errorf("drain: %w", err)
 	}

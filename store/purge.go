@@ -317,7 +317,7 @@ func (s *Store) dismantleSome(ctx context.Context, owner any, p part) (more bool
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	remove := p.remove.on(rows...).apart()
+	remove := p.remove.on(rows...).noMerge()
 	remove.Lazy = true
 	results, err := s.write(ctx, remove)
 	return err == nil && len(rows) == partsAt && results[0].Changed > 0, err

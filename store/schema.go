@@ -213,28 +213,28 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
-// A Step is one change of the schema.
-type Step struct {
+// A SchemaStep is one change of the schema.
+type SchemaStep struct {
 	Number int
 	Name   string // what it does, such as "create table events"
 }
 
-// Steps are all that this version knows, in their order.
-func Steps() []Step {
-	all := make([]Step, 0, len(steps)-1)
+// SchemaSteps are all that this version knows, in their order.
+func SchemaSteps() []SchemaStep {
+	all := make([]SchemaStep, 0, len(steps)-1)
 	for i, sql := range steps[1:] {
-		all = append(all, Step{i + 1, stepName(sql)})
+		all = append(all, SchemaStep{i + 1, stepName(sql)})
 	}
 	return all
 }
 
 // Pending returns the steps that Migrate would run, in their order. It changes nothing.
-func (s *Store) Pending(ctx context.Context) ([]Step, error) {
+func (s *Store) Pending(ctx context.Context) ([]SchemaStep, error) {
 	done, err := s.stepsSeen(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(Steps(), func(step Step) bool { return done[int64(step.Number)] }), nil
+	return slices.DeleteFunc(SchemaSteps(), func(step SchemaStep) bool { return done[int64(step.Number)] }), nil
 }
 
 // stepName says what a step does.

@@ -8,7 +8,7 @@ import (
 func TestStepNames(t *testing.T) {
 	like := regexp.MustCompile(`^((create (table|index)|drop index) [a-z_]+|add column [a-z_]+\.[a-z_]+)$`)
 	seen := map[string]bool{}
-	all := Steps()
+	all := SchemaSteps()
 	for i, s := range all {
 		if s.Number != i+1 || !like.MatchString(s.Name) || seen[s.Name] {
 			t.Errorf("step %d is called %q, want a name of its own such as \"create index jobs_due\"", s.Number, s.Name)

@@ -24,9 +24,9 @@ func (st statement) on(rows ...[]any) Stmt {
 	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads}
 }
 
-// sortedBy says that the rows are in the order of a column: see Stmt.Sorted.
+// sortedBy says that the rows are in the order of a column: see Stmt.SortedBy.
 func (s Stmt) sortedBy(place int) Stmt {
-	s.Sorted = place + 1
+	s.SortedBy = place + 1
 	return s
 }
 
@@ -35,8 +35,8 @@ func (s Stmt) upTo(bytes int) Stmt {
 	return s
 }
 
-func (s Stmt) apart() Stmt {
-	s.Apart = true
+func (s Stmt) noMerge() Stmt {
+	s.NoMerge = true
 	return s
 }
 

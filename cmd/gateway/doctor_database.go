@@ -135,7 +135,7 @@ func (p *patient) atomic(context.Context) []check {
 }
 
 func (p *patient) durability(context.Context) (found []check) {
-	for _, d := range p.checkup.Doubts {
+	for _, d := range p.checkup.Warnings {
 		found = append(found, check{verdict: warning, detail: d.Detail, remedy: d.Remedy})
 	}
 	if len(found) == 0 {
@@ -153,10 +153,10 @@ const (
 )
 
 // databaseTime returns the time of the database's clock.
-func (p *patient) databaseTime() time.Time { return p.app.clock().Add(p.checkup.Ahead) }
+func (p *patient) databaseTime() time.Time { return p.app.clock().Add(p.checkup.ClockAhead) }
 
 func (p *patient) clock(context.Context) []check {
-	return []check{clockCheck(p.checkup.Ahead, p.checkup.Blur, "database's")}
+	return []check{clockCheck(p.checkup.ClockAhead, p.checkup.ClockError, "database's")}
 }
 
 // clockCheck judges a clock that is ahead of this machine's. The measured difference may be
@@ -192,7 +192,7 @@ func (p *patient) leftovers(ctx context.Context) (found []check) {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
 	s := store.New(p.conn, p.dialect, p.databaseTime)
-	lanes, err := s.Unknown(ctx, gateway.Lanes(p.cfg))
+	lanes, err := s.UnknownLanes(ctx, gateway.Lanes(p.cfg))
 	if err != nil {
 		return []check{{verdict: failed, detail: err.Error()}}
 	}

@@ -61,7 +61,7 @@ type standing struct {
 	name    string // of the database
 	at      int    // number of the last step that was done
 	newest  int    // number of the newest step of this version
-	pending []store.Step
+	pending []store.SchemaStep
 }
 
 func (s standing) fromNewer() bool { return s.at > s.newest }
@@ -71,7 +71,7 @@ func (s standing) fromNewer() bool { return s.at > s.newest }
 func (a *app) standing(ctx context.Context, cfg *config.Config, s *store.Store) (now standing, err error) {
 	now.name = visible(describe(cfg.Database))
 	if s == nil {
-		now.pending = store.Steps()
+		now.pending = store.SchemaSteps()
 		now.newest = len(now.pending)
 		return now, nil
 	}
@@ -149,7 +149,7 @@ func (a *app) migrateUp(ctx context.Context) error {
 	return a.printTaken(before.pending, after)
 }
 
-func (a *app) printTaken(taken []store.Step, now standing) error {
+func (a *app) printTaken(taken []store.SchemaStep, now standing) error {
 	if a.json {
 		return a.printJSON(takenJSON{now.record(), wire.List(taken, stepRecord)})
 	}
@@ -162,7 +162,7 @@ func (a *app) printTaken(taken []store.Step, now standing) error {
 	return nil
 }
 
-func stepGrid(steps []store.Step) grid {
+func stepGrid(steps []store.SchemaStep) grid {
 	g := grid{heading: []string{"STEP", "CHANGE"}}
 	for _, s := range steps {
 		g.add(strconv.Itoa(s.Number), s.Name)
@@ -193,4 +193,4 @@ type takenJSON struct {
 
 func (s standing) record() standingJSON { return standingJSON{s.name, s.at, s.newest} }
 
-func stepRecord(s store.Step) stepJSON { return stepJSON{s.Number, s.Name} }
+func stepRecord(s store.SchemaStep) stepJSON { return stepJSON{s.Number, s.Name} }

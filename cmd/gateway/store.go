@@ -58,7 +58,7 @@ func (a *app) openServed(ctx context.Context, cfg *config.Config, log *slog.Logg
 	case err != nil:
 		log.Warn("the tables could not be compared with what the gateway makes", "error", err)
 	}
-	if err := store.Unsound(found); err != nil {
+	if err := store.RefuseHarmful(found); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	for _, d := range found {

@@ -286,7 +286,7 @@ func TestAloneIsExact(t *testing.T) {
 // have an order is not merged.
 func TestMergeKeepsOrders(t *testing.T) {
 	batch := func(keys ...string) *Batch {
-		s := store.Stmt{SQL: "move", Sorted: 2}
+		s := store.Stmt{SQL: "move", SortedBy: 2}
 		for i, k := range keys {
 			s.Rows = append(s.Rows, []any{int64(i), k})
 		}
@@ -303,7 +303,7 @@ func TestMergeKeepsOrders(t *testing.T) {
 	if !Mergeable(first.Stmts) {
 		t.Error("a batch of sorted rows is not mergeable")
 	}
-	if first.Stmts[0].Apart = true; Mergeable(first.Stmts) {
+	if first.Stmts[0].NoMerge = true; Mergeable(first.Stmts) {
 		t.Error("a batch that is to stay apart is mergeable")
 	}
 }

@@ -8,11 +8,11 @@ import (
 )
 
 // Mergeable reports whether a batch may be run as one with others: it writes, all its
-// statements act on rows, and none has [store.Stmt.Apart] set.
+// statements act on rows, and none has [store.Stmt.NoMerge] set.
 func Mergeable(stmts []store.Stmt) bool {
 	writes := false
 	for _, s := range stmts {
-		if s.Rows == nil || s.Apart {
+		if s.Rows == nil || s.NoMerge {
 			return false
 		}
 		writes = writes || !s.Reads
@@ -41,7 +41,7 @@ func Merge(batches []*Batch) Merged {
 			p := slices.IndexFunc(all[at:], func(p *place) bool { return p.stmt.SQL == s.SQL })
 			if p < 0 {
 				p = 0
-				all = slices.Insert(all, at, &place{stmt: store.Stmt{Name: s.Name, SQL: s.SQL, Reads: s.Reads, Sorted: s.Sorted}})
+				all = slices.Insert(all, at, &place{stmt: store.Stmt{Name: s.Name, SQL: s.SQL, Reads: s.Reads, SortedBy: s.SortedBy}})
 			}
 			at += p + 1
 			in := all[at-1]
@@ -74,7 +74,7 @@ type place struct {
 
 // sort brings rows of several batches into the order that each of them had.
 func (p *place) sort() {
-	if by := p.stmt.Sorted - 1; by >= 0 {
+	if by := p.stmt.SortedBy - 1; by >= 0 {
 		slices.SortStableFunc(p.stmt.Rows, func(a, b []any) int { return strings.Compare(a[by].(string), b[by].(string)) })
 	}
 }

@@ -28,11 +28,11 @@ type answer struct {
 func gather(stmts []store.Stmt, counts []int, answers []answer) []store.Result {
 	results := make([]store.Result, len(stmts))
 	for i, s := range stmts {
-		room := s.Room()
+		limit := s.ByteLimit()
 		for _, a := range answers[:counts[i]] {
 			if s.Reads {
 				results[i].Rows = append(results[i].Rows, a.rows...)
-				results[i].Cut += cut(&room, a.rows)
+				results[i].Cut += cut(&limit, a.rows)
 			} else {
 				results[i].Changed += a.changed
 			}
@@ -42,10 +42,10 @@ func gather(stmts []store.Stmt, counts []int, answers []answer) []store.Result {
 	return results
 }
 
-// cut cuts the rows beyond the room, and returns how many.
-func cut(room *store.Room, rows [][]any) (n int) {
+// cut cuts the rows beyond the byte limit, and returns how many.
+func cut(limit *store.ByteLimit, rows [][]any) (n int) {
 	for _, row := range rows {
-		if room.Row(row) {
+		if limit.CutRow(row) {
 			n++
 		}
 	}

@@ -322,7 +322,7 @@ func (c *Conn) refuse(f *failure) error {
 	case wrongSQL:
 		return f
 	case misfit:
-		return store.Misfit(f)
+		return store.SchemaMismatch(f)
 	case wrongSetting:
 		return unavailable(c.target.setting(f))
 	}

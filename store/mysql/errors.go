@@ -83,7 +83,7 @@ func classify(err error) error {
 	case n == 0 || transient[n]:
 		return unavailable(err)
 	case misfit[n]:
-		return store.Misfit(err)
+		return store.SchemaMismatch(err)
 	case forbidden[n]:
 		return unavailable(lacking(err)) // for whoever sends events; Migrate says it as it is
 	}

@@ -167,11 +167,11 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	if end {
 		add(b.last)
 	}
-	sets, err := b.read(ctx, text.String(), args, func(set int) (room store.Room) {
+	sets, err := b.read(ctx, text.String(), args, func(set int) (limit store.ByteLimit) {
 		if set < len(all) {
-			room = b.stmts[all[set].stmt].Room()
+			limit = b.stmts[all[set].stmt].ByteLimit()
 		}
-		return room
+		return limit
 	})
 	if err == nil && len(sets) != len(all) {
 		b.broken = true
@@ -224,7 +224,7 @@ func (s *session) undo(cause error) {
 
 // query sends a text and returns the rows of all result sets.
 func (s *session) query(ctx context.Context, text string, args []driver.NamedValue) (rows [][][]any, err error) {
-	sets, err := s.read(ctx, text, args, func(int) store.Room { return store.Room{} })
+	sets, err := s.read(ctx, text, args, func(int) store.ByteLimit { return store.ByteLimit{} })
 	for _, set := range sets {
 		rows = append(rows, set.rows)
 	}
@@ -238,8 +238,8 @@ type set struct {
 }
 
 // read sends a text and reads all result sets. A statement that returns no rows has none.
-// With an error it returns the sets before the error. Each set has a room.
-func (s *session) read(ctx context.Context, text string, args []driver.NamedValue, room func(set int) store.Room) (sets []set, err error) {
+// With an error it returns the sets before the error. Each set has a byte limit.
+func (s *session) read(ctx context.Context, text string, args []driver.NamedValue, limit func(set int) store.ByteLimit) (sets []set, err error) {
 	rows, err := s.conn.(driver.QueryerContext).QueryContext(ctx, text, args)
 	s.used = true
 	if err != nil {
@@ -247,7 +247,7 @@ func (s *session) read(ctx context.Context, text string, args []driver.NamedValu
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for len(rows.Columns()) > 0 {
-		set, err := readAll(rows, room(len(sets)))
+		set, err := readAll(rows, limit(len(sets)))
 		if err != nil {
 			return sets, err
 		}
@@ -261,13 +261,13 @@ func (s *session) read(ctx context.Context, text string, args []driver.NamedValu
 	return sets, nil
 }
 
-func readAll(rows driver.Rows, room store.Room) (set set, err error) {
+func readAll(rows driver.Rows, limit store.ByteLimit) (set set, err error) {
 	dest := make([]driver.Value, len(rows.Columns()))
 	for {
 		switch err := rows.Next(dest); err {
 		case nil:
 			row := values(dest)
-			if room.Row(row) {
+			if limit.CutRow(row) {
 				set.cut++
 			}
 			set.rows = append(set.rows, row)

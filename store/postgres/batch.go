@@ -108,10 +108,10 @@ func result(br pgx.BatchResults, s store.Stmt) (r store.Result, err error) {
 		return r, err
 	}
 	defer rows.Close()
-	room := s.Room()
+	limit := s.ByteLimit()
 	for rows.Next() {
 		raw := rows.RawValues()
-		if cut(&room, raw) {
+		if cut(&limit, raw) {
 			r.Cut++
 		}
 		row, err := values(rows.FieldDescriptions(), raw)
@@ -123,17 +123,17 @@ func result(br pgx.BatchResults, s store.Stmt) (r store.Result, err error) {
 	return r, rows.Err()
 }
 
-// cut cuts a row beyond the room, before its texts are copied.
-func cut(room *store.Room, raw [][]byte) bool {
+// cut cuts a row beyond the byte limit, before its texts are copied.
+func cut(limit *store.ByteLimit, raw [][]byte) bool {
 	bytes := 0
 	for _, b := range raw {
 		bytes += len(b)
 	}
-	if !room.Cut(bytes) {
+	if !limit.Exceeded(bytes) {
 		return false
 	}
 	for i, b := range raw {
-		if room.Left(len(b)) {
+		if limit.Omits(len(b)) {
 			raw[i] = nil
 		}
 	}

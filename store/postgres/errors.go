@@ -76,7 +76,7 @@ func classify(err error) error {
 		// Read-only, canceled, out of disk, memory or connections, trouble with files.
 		return unavailable(err)
 	case c == "42P01", c == "42703", c == "42704": // no such table, column or index
-		return store.Misfit(err)
+		return store.SchemaMismatch(err)
 	case c == "42501", c == "3F000":
 		return unavailable(missingRight(err)) // for whoever sends events; Migrate says it as it is
 	}

@@ -84,7 +84,7 @@ func (s *session) each(p prepared, st store.Stmt) (r store.Result, err error) {
 			s.args = append(s.args, driver.NamedValue{Ordinal: i + 1, Value: a})
 		}
 		if st.Reads {
-			err = query(p, s.args, st.Room(), &r)
+			err = query(p, s.args, st.ByteLimit(), &r)
 		} else {
 			var n int64
 			n, err = exec(p, s.args)
@@ -127,7 +127,7 @@ func exec(p prepared, args []driver.NamedValue) (int64, error) {
 }
 
 // query adds the rows of a statement to a result.
-func query(p prepared, args []driver.NamedValue, room store.Room, r *store.Result) error {
+func query(p prepared, args []driver.NamedValue, limit store.ByteLimit, r *store.Result) error {
 	rows, err := p.QueryContext(context.Background(), args)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func query(p prepared, args []driver.NamedValue, room store.Room, r *store.Resul
 			return errors.Join(err, rows.Close())
 		}
 		r.Rows = append(r.Rows, values(row))
-		if room.Row(r.Rows[len(r.Rows)-1]) {
+		if limit.CutRow(r.Rows[len(r.Rows)-1]) {
 			r.Cut++
 		}
 	}
@@ -210,7 +210,7 @@ func classify(err error) error {
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_ERROR:
 		if missing.MatchString(e.Error()) {
-			return store.Misfit(err)
+			return store.SchemaMismatch(err)
 		}
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY:

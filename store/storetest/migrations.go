@@ -158,7 +158,7 @@ func (c *limited) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resul
 // index behind that the faster one had dropped.
 func outrun(t *testing.T, newStore func(store.Conn) *store.Store, d store.Dialect, dial func() store.Conn) {
 	migrated(t, newStore(dial()))
-	for done, step := range store.Steps() {
+	for done, step := range store.SchemaSteps() {
 		if !strings.HasPrefix(step.Name, "drop index ") {
 			continue
 		}

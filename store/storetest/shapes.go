@@ -79,8 +79,8 @@ func (s shapes) damage(d damage) {
 	if found[i].Harmful != d.harmful {
 		s.Errorf("after %q: harmful = %v, want %v", d.sql, found[i].Harmful, d.harmful)
 	}
-	if refused := store.Unsound(found); (refused != nil) != d.harmful {
-		s.Errorf("after %q: Unsound = %v, want a refusal: %v", d.sql, refused, d.harmful)
+	if refused := store.RefuseHarmful(found); (refused != nil) != d.harmful {
+		s.Errorf("after %q: RefuseHarmful = %v, want a refusal: %v", d.sql, refused, d.harmful)
 	}
 	for _, f := range found {
 		if f.Repair == "" {

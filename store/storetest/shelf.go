@@ -52,7 +52,7 @@ func (s *Shelf[D]) pop() (d D, ok bool) {
 func Empty(t *testing.T, c store.Conn) {
 	t.Helper()
 	var stmts []store.Stmt
-	for _, step := range store.Steps() {
+	for _, step := range store.SchemaSteps() {
 		if table, creates := strings.CutPrefix(step.Name, "create table "); creates {
 			stmts = append(stmts, store.Stmt{Name: "empty", SQL: "DELETE FROM " + table})
 		}

@@ -102,7 +102,7 @@ func (v *vigil) more(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil || !looked.Before(v.until) {
 		return false, nil
 	}
-	v.a.store.Distrust()
+	v.a.store.ForgetFloors()
 	next, beyond, err := v.a.Worker.Next(ctx, v.end, v.room())
 	if err != nil {
 		return false, err
@@ -197,7 +197,7 @@ func (v *vigil) freshen(ctx context.Context, beyond time.Time) (again time.Time)
 func (v *vigil) callFresh(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*nudgeTimes)
 	defer cancel()
-	v.a.store.Distrust()
+	v.a.store.ForgetFloors()
 	now := v.clock()
 	_, beyond, err := v.a.Worker.Next(ctx, v.end, v.room())
 	switch {
@@ -304,7 +304,7 @@ func (v *vigil) foreseen() time.Duration {
 func (v *vigil) relieve(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*nudgeTimes)
 	defer cancel()
-	v.a.store.Distrust()
+	v.a.store.ForgetFloors()
 	now := v.clock()
 	_, next, err := v.a.Worker.Next(ctx, now, v.room()) // from now on, this worker begins nothing
 	lingered := now.Before(v.sliceEnd().Add(lingerSlice))

@@ -54,7 +54,7 @@ func (t *ticking) Invoke(ctx context.Context, event []byte) (answer []byte, err 
 	if err := t.reach(ctx, a); err != nil {
 		return nil, err
 	}
-	a.store.Distrust()
+	a.store.ForgetFloors()
 	in := newInvocation(ctx, event, a.database.times.Now().Add(-t.clock().Sub(began)))
 	report, err := t.tick(ctx, a, in)
 	if err != nil {

@@ -204,7 +204,7 @@ func TestLateCommits(t *testing.T) {
 		t.Fatalf("Next = %v, %v, want nothing yet", next, err)
 	}
 	f.accept()
-	a.store.Distrust()
+	a.store.ForgetFloors()
 	if next, _, err := a.Worker.Next(context.Background(), fn.clock().Add(time.Hour), 0); next.IsZero() || next.After(fn.clock()) || err != nil {
 		t.Errorf("Next = %v, %v, want what was stored meanwhile", next, err)
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Misfit is the error of a batch that names a table, a column or an index which the database
+// SchemaMismatch is the error of a batch that names a table, a column or an index which the database
 // does not have: another program changed the tables, or a backup was restored in part. The refusal
 // is of kind Unavailable, since senders are to come back once the tables are repaired.
-func Misfit(cause error) error {
+func SchemaMismatch(cause error) error {
 	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: &core.Refusal{
 		Kind: core.Invalid, Message: `the tables are not as the gateway made them; "gateway doctor" says how to repair them`, Cause: cause,
 	}}
@@ -17,7 +17,7 @@ func Misfit(cause error) error {
 
 // Definite reports whether an error says for certain that a batch took no effect, and what
 // has to be changed before it does: it is no refusal of kind Unavailable, or one whose cause
-// is a refusal of kind Invalid, such as a missing right or a [Misfit].
+// is a refusal of kind Invalid, such as a missing right or a [SchemaMismatch].
 func Definite(err error) bool {
 	return err != nil && (!core.IsKind(err, core.Unavailable) || invalidCause(err) != nil)
 }
