@@ -18,7 +18,7 @@ const (
 	saysJobsOf     = "JobsOf returns the jobs of events, each event's in the order of their ids"
 	saysNoJobsOf   = "Events without jobs are absent"
 	saysAttemptsOf = "AttemptsOf returns the attempts of jobs, each job's the oldest first"
-	saysUntried    = "Jobs without attempts are absent"
+	saysNoAttempts = "Jobs without attempts are absent"
 	saysNoReplies  = "The kept parts of replies are left out"
 	saysFinished   = "Finished lists the jobs that finished at the given time or later, in the order of finishing, and jobs of the same time in the order of their ids"
 
@@ -33,11 +33,11 @@ var archive = role{name: "Archive", checks: []check{
 	{saysNth, "", nthEvents},
 	{saysNth, "by source, type and time", nthSelected},
 	{saysNth, "none", nthNone},
-	{saysNth, "alerts only if they are asked for", nthAlerts},
+	{saysNth, "alerts only on request", nthAlerts},
 	{saysNthFilter, "", nthFilter},
 	{saysRead, "", readEvents},
 	{saysRead, "by source, type and time", readSelected},
-	{saysRead, "no more than MaxRead", readLarge},
+	{saysRead, "at most MaxRead", readLarge},
 	{saysRead, "page by page", readPages},
 	{saysReadMore, "", readMore},
 	{saysReadAfter, "", readAfter},
@@ -45,7 +45,7 @@ var archive = role{name: "Archive", checks: []check{
 	{saysJobsOf, "a lease that is over", jobsOfOver},
 	{saysNoJobsOf, "", jobsOfNone},
 	{saysAttemptsOf, "", attemptsOfJobs},
-	{saysUntried, "", attemptsOfNone},
+	{saysNoAttempts, "", attemptsOfNone},
 	{saysNoReplies, "", attemptsWithoutReplies},
 	{saysFinished, "", finishedJobs},
 	{saysFinished, "page by page", finishedPages},
@@ -100,10 +100,10 @@ func (r *rig) completedJobs() int {
 	return n
 }
 
-// received stores n events, one a second, and returns them, oldest first. The sources alternate:
+// storeEvents stores n events, one a second, and returns them, oldest first. The sources alternate:
 // two events of "shop", then two of "crm". The first of each two of "crm" has the type
 // "user.created".
-func (r *rig) received(n int) (events []core.Event) {
+func (r *rig) storeEvents(n int) (events []core.Event) {
 	r.Helper()
 	for i := range n {
 		a := r.arrival()
@@ -122,7 +122,7 @@ func (r *rig) received(n int) (events []core.Event) {
 }
 
 func nthEvents(r *rig) {
-	events := r.received(4)
+	events := r.storeEvents(4)
 	for n, want := range map[int]int{1: 3, 2: 2, 4: 0, 5: 0, 1000: 0} {
 		r.equal(fmt.Sprintf("Nth(%d)", n), r.nth(core.EventFilter{}, n), events[want].ID)
 	}
@@ -137,9 +137,9 @@ func someFilters(events []core.Event) []core.EventFilter {
 }
 
 func nthSelected(r *rig) {
-	events := r.received(6)
+	events := r.storeEvents(6)
 	for _, f := range someFilters(events) {
-		want := ids(newest(choose(events, func(e core.Event) bool { return selects(f, e) })))
+		want := ids(newest(filtered(events, func(e core.Event) bool { return selects(f, e) })))
 		for n, id := range want {
 			r.equal(fmt.Sprintf("Nth(%+v, %d)", f, n+1), r.nth(f, n+1), id)
 		}
@@ -151,14 +151,14 @@ func nthSelected(r *rig) {
 
 func nthNone(r *rig) {
 	r.equal("Nth of nothing", r.nth(core.EventFilter{}, 1), core.ID(""))
-	events := r.received(2)
+	events := r.storeEvents(2)
 	r.equal("Nth of another source", r.nth(core.EventFilter{Source: "nobody"}, 1), core.ID(""))
-	r.equal("Nth of what is to come", r.nth(core.EventFilter{Since: r.now}, 1), core.ID(""))
+	r.equal("Nth of a future period", r.nth(core.EventFilter{Since: r.now}, 1), core.ID(""))
 	r.equal("Nth", r.nth(core.EventFilter{Source: "shop"}, 2), events[0].ID)
 }
 
 func nthAlerts(r *rig) {
-	want := r.received(1)[0].ID
+	want := r.storeEvents(1)[0].ID
 	a := r.arrival()
 	a.Event.Source = core.AlertSource
 	r.accepted(a)
@@ -169,13 +169,13 @@ func nthAlerts(r *rig) {
 }
 
 func nthFilter(r *rig) {
-	events := r.received(3)
+	events := r.storeEvents(3)
 	r.equal("Nth", r.nth(core.EventFilter{After: events[1].ID, Limit: 1}, 1), events[2].ID)
 	r.equal("Nth", r.nth(core.EventFilter{After: events[1].ID, Limit: 1}, 3), events[0].ID)
 }
 
 func readEvents(r *rig) {
-	events := r.received(4)
+	events := r.storeEvents(4)
 	for i, e := range events {
 		r.equal("Read", r.read(e.ID, core.EventFilter{}).Items, events[i:])
 		r.equal("Read above", r.read(e.ID+"!", core.EventFilter{}).Items, events[i+1:])
@@ -184,9 +184,9 @@ func readEvents(r *rig) {
 }
 
 func readSelected(r *rig) {
-	events := r.received(6)
+	events := r.storeEvents(6)
 	for _, f := range someFilters(events) {
-		want := choose(events[1:], func(e core.Event) bool { return selects(f, e) })
+		want := filtered(events[1:], func(e core.Event) bool { return selects(f, e) })
 		r.equal(fmt.Sprintf("Read(%+v)", f), r.read(events[1].ID, f), core.Page[core.Event]{Items: want})
 	}
 }
@@ -212,7 +212,7 @@ func readLarge(r *rig) {
 }
 
 func readPages(r *rig) {
-	events := r.received(7)
+	events := r.storeEvents(7)
 	for _, limit := range []int{1, 2, 6, 7, 8} {
 		var got []core.Event
 		var from core.ID
@@ -229,7 +229,7 @@ func readPages(r *rig) {
 }
 
 func readMore(r *rig) {
-	events := r.received(3)
+	events := r.storeEvents(3)
 	for limit, want := range map[int]bool{0: false, 1: true, 2: true, 3: false} {
 		r.equal(fmt.Sprint("Read: More with a limit of ", limit), r.read("", core.EventFilter{Limit: limit}).More, want)
 	}
@@ -238,12 +238,12 @@ func readMore(r *rig) {
 }
 
 func readAfter(r *rig) {
-	events := r.received(3)
+	events := r.storeEvents(3)
 	r.equal("Read", r.read("", core.EventFilter{After: events[1].ID}).Items, events)
 }
 
 func jobsOfEvents(r *rig) {
-	two, run := r.arrival(r.lane, "queue/mail"), r.starts(flow, flow)
+	two, run := r.arrival(r.lane, "queue/mail"), r.runArrival(defaultWorkflow, defaultWorkflow)
 	two.Jobs[0], two.Jobs[1] = two.Jobs[1], two.Jobs[0]
 	done := r.settled(core.Completed)
 	r.accept(two)
@@ -324,10 +324,10 @@ func attemptsOfNone(r *rig) {
 	r.equal("AttemptsOf no jobs", r.attemptsOf(), map[core.ID][]core.Attempt{})
 }
 
-// over takes n jobs and settles them as dead and completed in turn, one a millisecond and the
+// finishInOrder takes n jobs and settles them as dead and completed in turn, one a millisecond and the
 // last two at the same time. They finish in another order than they were made. The result is in
 // the order of finish times, then ids.
-func (r *rig) over(n int) (over []core.Job) {
+func (r *rig) finishInOrder(n int) (over []core.Job) {
 	r.Helper()
 	r.accepted(r.arrival(lanes(r.lane, n)...))
 	for i, j := range newest(r.take(n)) {
@@ -342,7 +342,7 @@ func (r *rig) over(n int) (over []core.Job) {
 }
 
 func finishedJobs(r *rig) {
-	over := r.over(6)
+	over := r.finishInOrder(6)
 	r.settled(core.Retryable)
 	r.taken()
 	r.put()
@@ -351,12 +351,12 @@ func finishedJobs(r *rig) {
 	}
 	r.equal("Finished later", r.finishedSince(r.now.Add(time.Millisecond), 9), core.Page[core.Job]{})
 	r.retry(over[0].ID, "")
-	r.equal("Finished without one that was brought back", r.finishedSince(over[0].FinishedAt, 9).Items, over[1:])
-	j := r.entered()
-	t := r.leap(j)
+	r.equal("Finished after a Retry of the first job", r.finishedSince(over[0].FinishedAt, 9).Items, over[1:])
+	j := r.takeNewRun()
+	t := r.fullTransition(j)
 	r.now = r.now.Add(time.Second)
 	t.JobsEnd[0].FinishedAt = r.now
-	r.makes(t)
+	r.mustTransit(t)
 	var runs []core.ID
 	for _, j := range r.finishedSince(r.now, 1).Items {
 		runs = append(runs, j.RunID)
@@ -365,7 +365,7 @@ func finishedJobs(r *rig) {
 }
 
 func finishedPages(r *rig) {
-	over := r.over(5)
+	over := r.finishInOrder(5)
 	for i, j := range over[:4] {
 		want := core.Page[core.Job]{Items: over[i:min(i+2, 5)], More: i+2 < 5}
 		r.equal("Finished, two of them", r.finishedSince(j.FinishedAt, 2), want)
@@ -394,7 +394,7 @@ func finishedAfter(r *rig) {
 }
 
 func finishedLimit(r *rig) {
-	r.over(core.DefaultPage + 1)
+	r.finishInOrder(core.DefaultPage + 1)
 	p := r.finishedSince(time.Time{}, 0)
 	r.equal("Finished with a limit of 0", []any{len(p.Items), p.More}, []any{core.DefaultPage, true})
 	p = r.finishedSince(time.Time{}, core.MaxPage)
@@ -412,12 +412,12 @@ func finishedAlerts(r *rig) {
 
 func completedJobs(r *rig) {
 	r.equal("Completed of nothing", r.completedJobs(), 0)
-	r.over(7)
+	r.finishInOrder(7)
 	r.equal("Completed beside dead ones", r.completedJobs(), 3)
 	r.settled(core.Retryable)
 	r.taken()
 	r.put()
-	_, refs := r.pulled(2)
+	_, refs := r.putAndTake(2)
 	r.ack(r.lane, refs...)
 	r.equal("Completed", r.completedJobs(), 5)
 	r.now = r.now.Add(time.Second)

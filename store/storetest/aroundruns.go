@@ -19,7 +19,7 @@ const (
 )
 
 func acceptRuns(r *rig) {
-	a := r.starts(flow, "billing", flow)
+	a := r.runArrival(defaultWorkflow, "billing", defaultWorkflow)
 	a.Runs[1].Timeout = 0
 	a.Jobs = append(a.Jobs, r.arrival(r.lane).Jobs...)
 	for _, j := range r.accepted(a)[:3] {
@@ -31,7 +31,7 @@ func acceptRuns(r *rig) {
 		r.wantJob(j)
 	}
 	for _, s := range pending(a) {
-		r.equal("tale", r.tale(s.Run.ID), tale{Run: s.Run, Steps: []core.Step{s.Step}})
+		r.equal("run and its rows", r.runView(s.Run.ID), runView{Run: s.Run, Steps: []core.Step{s.Step}})
 	}
 	r.equal("no deadline", r.run(a.Runs[1].ID).DeadlineAt, time.Time{})
 	r.equal("job without a run", r.job(a.Jobs[3].ID).RunID, core.ID(""))
@@ -41,15 +41,15 @@ func acceptRuns(r *rig) {
 // run ended.
 func acceptRunsAgain(r *rig) {
 	for _, delivery := range []string{"", "d"} {
-		a := r.starts(flow)
+		a := r.runArrival(defaultWorkflow)
 		a.Event.DeliveryID = delivery
 		want := core.Receipt{EventID: a.Event.ID, Jobs: 1}
-		r.twice("Accept", func() { r.equal("Accept", r.accept(a), want) })
-		t := r.leap(r.brings(a.Jobs[0].ID, r.flowing(1)))
-		r.makes(t)
-		r.twice("Transit and Accept", func() { r.makes(t); r.equal("Accept again", r.accept(a), want) })
+		r.wantIdempotent("Accept", func() { r.equal("Accept", r.accept(a), want) })
+		t := r.fullTransition(r.takeOnly(a.Jobs[0].ID, r.runQuota(1)))
+		r.mustTransit(t)
+		r.wantIdempotent("Transit and Accept", func() { r.mustTransit(t); r.equal("Accept again", r.accept(a), want) })
 		r.now = r.now.Add(time.Second)
-		r.makes(r.finished(t.Run, core.RunCompleted))
+		r.mustTransit(r.finished(t.Run, core.RunCompleted))
 		want2 := r.state()
 		r.equal("Accept again at the end", r.accept(a), want)
 		r.equal("state after Accept again at the end", r.state(), want2)
@@ -57,38 +57,38 @@ func acceptRunsAgain(r *rig) {
 }
 
 func acceptRunsDuplicate(r *rig) {
-	first, second := r.starts(flow), r.starts(flow, "billing")
+	first, second := r.runArrival(defaultWorkflow), r.runArrival(defaultWorkflow, "billing")
 	first.Event.DeliveryID, second.Event.DeliveryID = "d", "d"
 	r.accept(first)
 	want := r.state()
 	r.equal("Accept", r.accept(second), core.Receipt{EventID: first.Event.ID, Duplicate: true})
 	r.equal("state after a duplicate", r.state(), want)
 	for _, n := range second.Runs {
-		r.noRun(n.ID, n.StepID)
+		r.wantNoRun(n.ID, n.StepID)
 	}
 }
 
 // acceptRunsKeyed leaves out a run whose job is left out because its key is taken.
 func acceptRunsKeyed(r *rig) {
-	first, second, third := r.starts(flow), r.starts(flow, "billing"), r.starts(flow)
+	first, second, third := r.runArrival(defaultWorkflow), r.runArrival(defaultWorkflow, "billing"), r.runArrival(defaultWorkflow)
 	for _, a := range []core.Arrival{first, second, third} {
 		a.Jobs[0].Key = "k"
 	}
 	r.accepted(first)
 	r.equal("Accept", r.accept(second), core.Receipt{EventID: second.Event.ID, Jobs: 1})
-	r.noRun(second.Runs[0].ID, second.Runs[0].StepID)
+	r.wantNoRun(second.Runs[0].ID, second.Runs[0].StepID)
 	r.equal("run that is not left out", r.run(second.Runs[1].ID), pending(second)[1].Run)
 	r.equal("Accept", r.accept(third), core.Receipt{EventID: first.Event.ID, Duplicate: true})
-	r.noRun(third.Runs[0].ID, third.Runs[0].StepID)
+	r.wantNoRun(third.Runs[0].ID, third.Runs[0].StepID)
 	r.equal("runs", len(r.runs(core.RunFilter{}).Items), 2)
 }
 
 func raceAcceptRuns(r *rig) {
-	for range r.few(15) {
-		a := r.starts(flow, "billing")
+	for range r.scaled(15) {
+		a := r.runArrival(defaultWorkflow, "billing")
 		id := string(a.Event.ID)
 		a.Event.DeliveryID = id
-		r.together(callers, func(int) error {
+		r.concurrently(callers, func(int) error {
 			got, err := r.store.Accept(context.Background(), a)
 			if want := (core.Receipt{EventID: a.Event.ID, Jobs: 2}); err == nil && got != want {
 				err = fmt.Errorf("Accept = %+v, want %+v", got, want)
@@ -96,8 +96,8 @@ func raceAcceptRuns(r *rig) {
 			return err
 		})
 		r.equal("runs of the event", len(r.runs(core.RunFilter{EventID: a.Event.ID}).Items), 2)
-		r.oneOf(func() core.Arrival {
-			a := r.starts(flow)
+		r.acceptConcurrently(func() core.Arrival {
+			a := r.runArrival(defaultWorkflow)
 			a.Event.DeliveryID = "another " + id
 			return a
 		})
@@ -109,13 +109,13 @@ func raceAcceptRuns(r *rig) {
 }
 
 func takeRuns(r *rig) {
-	a := r.starts(flow, "billing", flow)
+	a := r.runArrival(defaultWorkflow, "billing", defaultWorkflow)
 	r.accept(a)
 	bare := r.put()
 	first := pending(a)
 	want := map[core.ID]core.Situation{first[0].Step.ID: first[0], first[1].Step.ID: first[1], first[2].Step.ID: first[2], bare.ID: {}}
 	got := map[core.ID]core.Situation{}
-	for _, j := range r.haul(r.quota(9), r.flowing(9), core.Quota{Lane: core.WorkflowLane("billing"), N: 1, Hold: hold}) {
+	for _, j := range r.takeQuotas(r.quota(9), r.runQuota(9), core.Quota{Lane: core.WorkflowLane("billing"), N: 1, Hold: leaseTime}) {
 		got[j.ID] = j.Situation
 		r.equal("Take: event", j.Event, r.storedEvent(j.EventID))
 		r.equal("Take: run and step, beside the situation", []any{j.RunID, j.Step}, []any{core.ID(""), ""})
@@ -124,23 +124,23 @@ func takeRuns(r *rig) {
 }
 
 func takeRunsLater(r *rig) {
-	t := r.leap(r.entered())
-	r.makes(t)
+	t := r.fullTransition(r.takeNewRun())
+	r.mustTransit(t)
 	r.now = t.Jobs[0].DueAt
 	fan, call := t.New[0], t.New[1]
 	fan.State = nil
-	r.equal("Take: situation", r.brings(call.ID, r.flowing(9)).Situation, core.Situation{Run: t.Run, Step: call, Above: []core.Step{fan}})
-	r.now = r.now.Add(hold)
-	next := r.move(t.Run, core.EntryWaiting)
-	r.makes(next)
-	r.equal("Take again: Seq", r.brings(call.ID, r.flowing(9)).Situation.Run, next.Run)
+	r.equal("Take: situation", r.takeOnly(call.ID, r.runQuota(9)).Situation, core.Situation{Run: t.Run, Step: call, Above: []core.Step{fan}})
+	r.now = r.now.Add(leaseTime)
+	next := r.transitionOf(t.Run, core.EntryWaiting)
+	r.mustTransit(next)
+	r.equal("Take again: Seq", r.takeOnly(call.ID, r.runQuota(9)).Situation.Run, next.Run)
 }
 
 // takeStepless takes a workflow's job that has no step.
 func takeStepless(r *rig) {
-	r.lane = core.WorkflowLane(flow)
+	r.lane = core.WorkflowLane(defaultWorkflow)
 	bare := r.put()
-	s := r.started()
+	s := r.newRun()
 	for _, j := range r.take(2) {
 		want := core.Situation{}
 		if j.ID != bare.ID {
@@ -151,8 +151,8 @@ func takeStepless(r *rig) {
 }
 
 func showJobRun(r *rig) {
-	t := r.leap(r.entered())
-	r.makes(t)
+	t := r.fullTransition(r.takeNewRun())
+	r.mustTransit(t)
 	bare := r.put()
 	got := map[core.ID][]any{}
 	for _, j := range r.jobs(core.JobFilter{}).Items {
@@ -170,12 +170,12 @@ func showJobRun(r *rig) {
 // failedRun stores a failed run with its dead job, and returns both.
 func (r *rig) failedRun() (core.Run, core.Job) {
 	r.Helper()
-	j := r.enteredBeside()
+	j := r.takeNewRunBeside()
 	t := r.finished(j.Situation.Run, core.RunFailed)
 	t.Changed = []core.StepChange{changeOf(ended(j.Situation.Step, r, core.StepFailed))}
 	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Dead, Error: "status: 500", FinishedAt: r.now}}
 	t.Attempts = []core.AttemptRecord{{JobID: j.ID, Lease: j.Lease, Attempt: r.called(j, "no")}}
-	r.makes(t)
+	r.mustTransit(t)
 	return t.Run, r.job(j.ID)
 }
 
@@ -198,60 +198,60 @@ func retryRuns(r *rig) {
 func purgeRuns(r *rig) {
 	over, job := r.failedRun()
 	step := job.ID
-	left := r.started()
-	want := r.tale(left.Run.ID)
+	left := r.newRun()
+	want := r.runView(left.Run.ID)
 	r.equal("Purge at the very time", r.purge(10), 0)
 	r.equal("run at the very time", r.run(over.ID), over)
 	r.now = r.now.Add(time.Millisecond)
 	r.equal("Purge", r.purge(10), 3)
-	r.noRun(over.ID, step)
-	r.gone(job)
-	r.eventGone(over.EventID)
-	r.equal("tale of a run that goes on", r.tale(left.Run.ID), want)
+	r.wantNoRun(over.ID, step)
+	r.wantNoJob(job)
+	r.wantNoEvent(over.EventID)
+	r.equal("rows of an unfinished run", r.runView(left.Run.ID), want)
 	r.equal("Purge again", r.purge(10), 0)
 }
 
 // purgeRunsOpen purges while a run goes on whose only job is finished: the job is deleted, and
 // the run, its token and its event stay.
 func purgeRunsOpen(r *rig) {
-	j := r.entered()
-	t := r.leap(j)
+	j := r.takeNewRun()
+	t := r.fullTransition(j)
 	t.Jobs = nil
-	r.makes(t)
+	r.mustTransit(t)
 	r.now = r.now.Add(time.Second)
-	want := r.tale(t.Run.ID)
+	want := r.runView(t.Run.ID)
 	r.equal("Purge", r.purge(10), 1)
-	r.gone(j.Job)
-	r.equal("tale of a run that goes on", r.tale(t.Run.ID), want)
+	r.wantNoJob(j.Job)
+	r.equal("rows of an unfinished run", r.runView(t.Run.ID), want)
 	r.storedEvent(t.Run.EventID)
 	r.equal("token of a run that goes on", r.awaited(t.Tokens[0].Hash), t.New[1].ID)
 
-	r.makes(r.finished(t.Run, core.RunCompleted))
+	r.mustTransit(r.finished(t.Run, core.RunCompleted))
 	r.now = r.now.Add(time.Second)
-	r.equal("Purge once it is over", r.purge(10), 2)
-	r.noRun(t.Run.ID, t.New[1].ID)
-	r.eventGone(t.Run.EventID)
+	r.equal("Purge after the run finished", r.purge(10), 2)
+	r.wantNoRun(t.Run.ID, t.New[1].ID)
+	r.wantNoEvent(t.Run.EventID)
 }
 
 // purgeRunsJob purges a completed run with a job that is not finished: the run is deleted and the
 // job stays.
 func purgeRunsJob(r *rig) {
-	s := r.started()
-	r.makes(r.finished(s.Run, core.RunCompleted))
+	s := r.newRun()
+	r.mustTransit(r.finished(s.Run, core.RunCompleted))
 	r.now = r.now.Add(time.Second)
 	r.equal("Purge", r.purge(10), 1)
-	r.noRun(s.Run.ID, s.Step.ID)
+	r.wantNoRun(s.Run.ID, s.Step.ID)
 	r.storedEvent(s.Run.EventID)
-	got := r.brings(s.Step.ID, r.flowing(1))
+	got := r.takeOnly(s.Step.ID, r.runQuota(1))
 	r.equal("Take of a job without a step: situation", got.Situation, core.Situation{})
 }
 
 // purgeRunsRedriven purges after a failed run was redriven: the run stays.
 func purgeRunsRedriven(r *rig) {
 	run, _ := r.failedRun()
-	again := r.move(run, core.EntryRedriven)
+	again := r.transitionOf(run, core.EntryRedriven)
 	again.Run.Status, again.Run.FinishedAt = core.RunPending, time.Time{}
-	r.makes(again)
+	r.mustTransit(again)
 	r.now = r.now.Add(time.Second)
 	r.equal("Purge", r.purge(10), 1) // its dead job
 	r.equal("run", r.run(run.ID), again.Run)
@@ -279,9 +279,9 @@ func purgeDefinitions(r *rig) {
 	run, _ := r.failedRun()
 	r.now = r.now.Add(time.Second)
 	r.purge(10)
-	r.eventGone(run.EventID)
-	r.wantDefinition(definition(flow))
-	again := r.started()
+	r.wantNoEvent(run.EventID)
+	r.wantDefinition(definition(defaultWorkflow))
+	again := r.newRun()
 	r.equal("Definition of a new run", again.Run.Definition, run.Definition)
 }
 
@@ -290,18 +290,18 @@ func purgeDefinitions(r *rig) {
 func racePurgeRuns(r *rig) {
 	var failed []core.Run
 	again := map[core.ID]core.Transition{}
-	for range r.few(24) {
+	for range r.scaled(24) {
 		run, _ := r.failedRun()
 		failed = append(failed, run)
 	}
 	r.now = r.now.Add(time.Second)
 	for _, run := range failed {
-		t := r.move(run, core.EntryRedriven)
+		t := r.transitionOf(run, core.EntryRedriven)
 		t.Run.Status, t.Run.FinishedAt = core.RunPending, time.Time{}
 		again[run.ID] = t
 	}
 	made := map[core.ID]bool{}
-	r.together(3, func(i int) error {
+	r.concurrently(3, func(i int) error {
 		if i == 0 {
 			for _, run := range failed {
 				got, err := r.store.Transit(context.Background(), again[run.ID])
@@ -322,11 +322,11 @@ func racePurgeRuns(r *rig) {
 	})
 	for _, run := range failed {
 		if !made[run.ID] {
-			r.noRun(run.ID, "")
+			r.wantNoRun(run.ID, "")
 			continue
 		}
-		got := r.tale(run.ID)
-		r.equal("run that was redriven while it was purged", got.Run, again[run.ID].Run)
+		got := r.runView(run.ID)
+		r.equal("run redriven during its purge", got.Run, again[run.ID].Run)
 		r.equal("its steps and entries", []int{len(got.Steps), len(got.History)}, []int{1, 2})
 		r.storedEvent(run.EventID)
 	}

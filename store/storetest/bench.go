@@ -87,7 +87,7 @@ func (b bench) seed(n int) {
 	const writers = 4
 	var left atomic.Int64
 	left.Store(int64(n))
-	b.together(writers, func(int) error {
+	b.concurrently(writers, func(int) error {
 		for {
 			size := min(seedBatch, left.Add(-seedBatch)+seedBatch)
 			if size <= 0 {

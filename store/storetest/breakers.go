@@ -21,9 +21,9 @@ func (r *rig) closeBreakers(lanes ...core.Lane) []core.Lane {
 	return closed
 }
 
-// failing takes a new job of the rig's lane and settles it as a failure, under the breaker
+// settleFailure takes a new job of the rig's lane and settles it as a failure, under the breaker
 // settings b.
-func (r *rig) failing(b core.Breaker) core.Outcome {
+func (r *rig) settleFailure(b core.Breaker) core.Outcome {
 	r.Helper()
 	o := r.verdict(r.taken(), core.Failure)
 	o.Status, o.DueAt, o.Breaker = core.Dead, time.Time{}, b
@@ -46,10 +46,10 @@ func opensOther(r *rig) {
 		var last core.Outcome
 		for range c.failures {
 			r.equal("Open", r.gate().Open(), false)
-			last = r.failing(c.b)
+			last = r.settleFailure(c.b)
 		}
 		r.wantGate("of "+string(c.lane), core.Gate{Failures: c.failures, OpenUntil: r.now.Add(c.cooldown), MovedBy: last.JobID})
-		r.puts(1)
+		r.putMany(1)
 		r.nothingDue()
 	}
 }
@@ -59,47 +59,47 @@ func opensOther(r *rig) {
 func opensChanged(r *rig) {
 	many := core.Breaker{Failures: 2 * core.BreakerThreshold}
 	for range core.BreakerThreshold + 2 {
-		r.failing(many)
+		r.settleFailure(many)
 	}
 	r.wantGate("below its number", core.Gate{Failures: core.BreakerThreshold + 2})
-	last := r.failing(core.Breaker{})
+	last := r.settleFailure(core.Breaker{})
 	want := core.Gate{Failures: core.BreakerThreshold + 3, OpenUntil: r.now.Add(core.BreakerCooldown), MovedBy: last.JobID}
 	r.wantGate("above a number that was lowered", want)
-	r.puts(1)
+	r.putMany(1)
 	r.now = want.OpenUntil
-	silent := r.verdict(r.bringsSome("for a probe", 1, r.probe())[0], core.NoVerdict)
+	silent := r.verdict(r.takeCount("for a probe", 1, r.probe())[0], core.NoVerdict)
 	silent.Breaker = core.Breaker{Failures: 1000}
 	r.settle(silent)
 	r.equal("Open after its number was raised", r.gate().Open(), true)
 	r.nothingDue()
-	r.bringsSome("for a probe after its number was raised", 1, r.probe())
+	r.takeCount("for a probe after its number was raised", 1, r.probe())
 }
 
 func newestFailsOther(r *rig) {
-	o := r.verdict(r.probed(), core.Failure)
+	o := r.verdict(r.takeProbe(), core.Failure)
 	o.Breaker = core.Breaker{Failures: 1000, Cooldown: 7 * time.Second}
 	r.settle(o)
 	r.wantGate("after the probe failed", core.Gate{Failures: core.BreakerThreshold + 1, OpenUntil: r.now.Add(7 * time.Second)})
 }
 
 func closes(r *rig) {
-	r.opened()
+	r.openBreaker()
 	r.now = r.now.Add(time.Second)
 	r.equal("CloseBreakers", r.closeBreakers(r.lane), []core.Lane{r.lane})
 	r.wantGate("that was closed", core.Gate{ClosedAt: r.now})
 	r.nothingDue()
-	r.bringsSome("in the ramp", 1, r.paced(1, time.Second, 0))
+	r.takeCount("in the ramp", 1, r.paced(1, time.Second, 0))
 	r.now = r.now.Add(core.RampTime)
 	r.take(core.BreakerThreshold - 1)
 }
 
 func closesSome(r *rig) {
-	r.failing(core.Breaker{})
+	r.settleFailure(core.Breaker{})
 	r.lane = "handler/well"
 	r.settle(r.verdict(r.taken(), core.Success))
 	for _, l := range []core.Lane{"handler/z", "handler/a"} {
 		r.lane = l
-		r.opened()
+		r.openBreaker()
 	}
 	all := []core.Lane{"handler/z", "handler/well", "handler/nobody", "handler/a", "handler/z"}
 	r.equal("CloseBreakers", r.closeBreakers(all...), []core.Lane{"handler/a", "handler/z"})
@@ -108,7 +108,7 @@ func closesSome(r *rig) {
 }
 
 func closesAgain(r *rig) {
-	r.opened()
+	r.openBreaker()
 	r.equal("CloseBreakers", r.closeBreakers(r.lane), []core.Lane{r.lane})
 	r.equal("CloseBreakers at the same time", r.closeBreakers(r.lane), []core.Lane{r.lane})
 	r.now = r.now.Add(time.Second)
@@ -117,7 +117,7 @@ func closesAgain(r *rig) {
 }
 
 func closesUnderProbe(r *rig) {
-	j := r.probed()
+	j := r.takeProbe()
 	r.closeBreakers(r.lane)
 	want := core.Gate{ClosedAt: r.now}
 	r.wantGate("that was closed", want)

@@ -19,28 +19,28 @@ func TestBrokenArchivesFail(t *testing.T) {
 	}{
 		{"Nth counts from 0", func(m *Model) core.Store { return countsFromZero{m} }, []string{saysNth}},
 		{"Nth is nothing beyond the oldest", func(m *Model) core.Store { return nthOrNone{m} }, []string{saysNth}},
-		{"Nth minds After", func(m *Model) core.Store { return nthBelow{m} }, []string{saysNthFilter}},
+		{"Nth applies After", func(m *Model) core.Store { return nthBelow{m} }, []string{saysNthFilter}},
 		{"Read begins above the id", func(m *Model) core.Store { return readsAbove{m} }, []string{saysRead}},
-		{"Read has no bound", func(m *Model) core.Store { return readsAll{m} }, []string{saysRead + "/no more than MaxRead"}},
+		{"Read has no bound", func(m *Model) core.Store { return readsAll{m} }, []string{saysRead + "/at most MaxRead"}},
 		{"Read shows summaries", func(m *Model) core.Store { return readsSummaries{m} }, []string{saysRead}},
 		{"JobsOf names all events", func(m *Model) core.Store { return jobsOfAll{m} }, []string{saysNoJobsOf}},
-		{"AttemptsOf names all jobs", func(m *Model) core.Store { return attemptsOfAll{m} }, []string{saysUntried}},
+		{"AttemptsOf names all jobs", func(m *Model) core.Store { return attemptsOfAll{m} }, []string{saysNoAttempts}},
 		{"AttemptsOf shows replies", func(m *Model) core.Store { return attemptsOfReplies{m} }, []string{saysNoReplies}},
 		{"AttemptsOf shows the newest first", func(m *Model) core.Store { return attemptsOfNewest{m} }, []string{saysAttemptsOf}},
 		{"JobsOf shows the newest first", func(m *Model) core.Store { return jobsOfNewest{m} }, []string{saysJobsOf}},
 		{"Finished begins later", func(m *Model) core.Store { return finishedLater{m} }, []string{saysFinished, saysFinished + "/page by page"}},
-		{"Finished knows no after", func(m *Model) core.Store { return finishedAgain{m} }, []string{saysFinishedAfter}},
+		{"Finished ignores after", func(m *Model) core.Store { return finishedAgain{m} }, []string{saysFinishedAfter}},
 		{"Finished leaves out lower ids of later times", func(m *Model) core.Store { return finishedAbove{m} }, []string{saysFinishedAfter}},
 		{"Completed counts dead jobs", func(m *Model) core.Store { return completesDead{m} }, []string{saysCompleted}},
-		{"Replay stores again", func(m *Model) core.Store { return replaysAgain{m} }, []string{saysReplayTwice, saysReplayTwice + "/at once"}},
-		{"Replay is due as the event was", func(m *Model) core.Store { return replaysThen{m} }, []string{saysReplayNow, saysReplay}},
-		{"Replay counts what it is given", func(m *Model) core.Store { return replaysCounted{m} }, []string{saysReplayNone}},
-		{"Turn looks before it writes", func(m *Model) core.Store { return &turnsLate{Model: m} }, []string{saysTurn + "/many at once"}},
-		{"Turn knows no names", func(m *Model) core.Store { return turnsOne{m} }, []string{saysTurn + "/each name by itself"}},
-		{"Turn believes any clock", func(m *Model) core.Store { return turnsEver{m} }, []string{saysTurnBack}},
+		{"Replay stores again", func(m *Model) core.Store { return replaysAgain{m} }, []string{saysReplayTwice, saysReplayTwice + "/concurrently"}},
+		{"Replay makes jobs due at an old time", func(m *Model) core.Store { return replaysThen{m} }, []string{saysReplayNow, saysReplay}},
+		{"Replay counts all given jobs", func(m *Model) core.Store { return replaysCounted{m} }, []string{saysReplayNone}},
+		{"Turn looks before it writes", func(m *Model) core.Store { return &turnsLate{Model: m} }, []string{saysTurn + "/concurrent callers"}},
+		{"Turn ignores the name", func(m *Model) core.Store { return turnsOne{m} }, []string{saysTurn + "/each name by itself"}},
+		{"Turn trusts a stored end however late", func(m *Model) core.Store { return turnsEver{m} }, []string{saysTurnBack}},
 		{"Purge leaves gates", func(m *Model) core.Store { return purgesNoGates{m} }, []string{saysPurgeGates}},
-		{"Tallies takes retryable for available", func(m *Model) core.Store { return talliesAvailable{m} }, []string{saysTallies + "/tried before"}},
-		{"Tallies has no oldest", func(m *Model) core.Store { return talliesYoung{m} }, []string{saysTallies + "/due longest"}},
+		{"Tallies counts retryable jobs as available", func(m *Model) core.Store { return talliesAvailable{m} }, []string{saysTallies + "/after a failed attempt"}},
+		{"Tallies leaves out the oldest due time", func(m *Model) core.Store { return talliesYoung{m} }, []string{saysTallies + "/oldest due time"}},
 	} {
 		t.Run(tc.breaks, func(t *testing.T) {
 			for _, name := range tc.fails {
@@ -176,7 +176,7 @@ type finishedAbove struct{ *Model }
 
 func (s finishedAbove) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error) {
 	p, err := s.Model.Finished(ctx, since, "", limit)
-	p.Items = choose(p.Items, func(j core.Job) bool { return j.ID > after })
+	p.Items = filtered(p.Items, func(j core.Job) bool { return j.ID > after })
 	return p, err
 }
 

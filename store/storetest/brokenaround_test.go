@@ -31,7 +31,7 @@ func (s acceptsRuns) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 		if added {
 			s.jobs[n.StepID] = &core.Job{}
 		}
-		s.begin(a.Event, n)
+		s.addRun(a.Event, n)
 		if added {
 			delete(s.jobs, n.StepID)
 		}
@@ -105,9 +105,9 @@ func (s listsOutputs) Runs(ctx context.Context, f core.RunFilter) (core.Page[cor
 	return p, err
 }
 
-type tellsAll struct{ *Model }
+type historyUnlimited struct{ *Model }
 
-func (s tellsAll) History(ctx context.Context, run core.ID, after, _ int) ([]core.Entry, error) {
+func (s historyUnlimited) History(ctx context.Context, run core.ID, after, _ int) ([]core.Entry, error) {
 	return s.Model.History(ctx, run, after, core.MaxPage)
 }
 

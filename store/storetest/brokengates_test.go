@@ -66,8 +66,8 @@ type judgesLost struct{ *Model }
 func (s judgesLost) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
 	for _, o := range outcomes {
 		if _, held := s.holds(o.JobID, o.Lease); !held {
-			s.judge(o)
-			s.rise(o.GivesRise)
+			s.applyVerdict(o)
+			s.storeArrival(o.GivesRise)
 		}
 	}
 	return s.Model.Settle(ctx, outcomes...)
@@ -79,7 +79,7 @@ func (s judgesAll) Settle(ctx context.Context, outcomes ...core.Outcome) (core.S
 	for _, o := range outcomes {
 		s.gate(o.Lane).taker = o.Lease
 		if _, held := s.holds(o.JobID, o.Lease); !held {
-			s.judge(o)
+			s.applyVerdict(o)
 		}
 	}
 	return s.Model.Settle(ctx, outcomes...)
@@ -101,9 +101,9 @@ func (s straysAnew) Strays(ctx context.Context, now time.Time, known []core.Lane
 	return s.Model.Strays(ctx, now, known)
 }
 
-type straysEver struct{ *Model }
+type straysKept struct{ *Model }
 
-func (s straysEver) Strays(ctx context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
+func (s straysKept) Strays(ctx context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
 	before := s.strays
 	s.strays = map[core.Lane]time.Time{}
 	found, err := s.Model.Strays(ctx, now, known)

@@ -99,7 +99,7 @@ func (s extendsAny) Extend(ctx context.Context, end time.Time, lane core.Lane, r
 type extendsAnew struct{ *Model }
 
 func (s extendsAnew) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
-	for _, j := range s.meant(lane, refs) {
+	for _, j := range s.refJobs(lane, refs) {
 		j.Lease += "'"
 	}
 	return s.Model.Extend(ctx, end, lane, anyLease(refs))
@@ -109,7 +109,7 @@ func (s extendsAnew) Extend(ctx context.Context, end time.Time, lane core.Lane, 
 type extendsLater struct{ *Model }
 
 func (s extendsLater) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
-	jobs := s.meant(lane, refs)
+	jobs := s.refJobs(lane, refs)
 	for _, j := range jobs {
 		if end.After(j.DueAt) {
 			j.DueAt = end
@@ -122,7 +122,7 @@ func (s extendsLater) Extend(ctx context.Context, end time.Time, lane core.Lane,
 type extendsChanges struct{ *Model }
 
 func (s extendsChanges) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (n int, err error) {
-	for _, j := range s.meant(lane, refs) {
+	for _, j := range s.refJobs(lane, refs) {
 		if !j.DueAt.Equal(end) {
 			n++
 		}
@@ -131,9 +131,9 @@ func (s extendsChanges) Extend(ctx context.Context, end time.Time, lane core.Lan
 	return n, err
 }
 
-type holdsWhileTold struct{ *Model }
+type heldUnsorted struct{ *Model }
 
-func (s holdsWhileTold) Held(ctx context.Context, lane core.Lane, refs []core.Ref) ([]core.TakenJob, error) {
+func (s heldUnsorted) Held(ctx context.Context, lane core.Lane, refs []core.Ref) ([]core.TakenJob, error) {
 	var jobs []core.TakenJob
 	for _, ref := range refs { // in the order of refs
 		held, err := s.Model.Held(ctx, lane, []core.Ref{ref})
@@ -199,7 +199,7 @@ func (s talliesSome) Tallies(ctx context.Context, now time.Time, lanes []core.La
 type peeksAndTakes struct{ *Model }
 
 func (s peeksAndTakes) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
-	return s.Model.Take(ctx, now, []core.Quota{{Lane: lane, N: limit, Hold: hold}})
+	return s.Model.Take(ctx, now, []core.Quota{{Lane: lane, N: limit, Hold: leaseTime}})
 }
 
 // peeksStored returns jobs as they are stored, not as they are to be shown.

@@ -18,61 +18,61 @@ func TestBrokenRunsFail(t *testing.T) {
 		open   func(*Model) core.Store
 		fails  []string // checks, by name
 	}{
-		{"Transit does not look at Seq", func(m *Model) core.Store { return transitsAny{m} },
-			[]string{saysAllOfIt + "/nothing if it was behind", saysAllOfIt + "/nothing if it was ahead", saysOneForSeq + "/at once"}},
+		{"Transit ignores Seq", func(m *Model) core.Store { return transitsAny{m} },
+			[]string{saysAllOrNothing + "/stale, nothing changes", saysAllOrNothing + "/ahead, nothing changes", saysOneForSeq + "/concurrently"}},
 		{"Transit looks before it writes", func(m *Model) core.Store { return transitsLate{m} },
-			[]string{saysOneForSeq + "/at once", saysOneForSeq + "/many that join"}},
-		{"Transit makes one again later", func(m *Model) core.Store { return transitsTwice{m} }, []string{saysMadeAgain + "/at once", saysMadeAgain + "/later"}},
-		{"Transit tells that one again is lost", func(m *Model) core.Store { return transitsForgets{m} },
-			[]string{saysMadeAgain + "/at once", saysMadeAgain + "/by many at once"}},
-		{"Transit knows the newest mark only", func(m *Model) core.Store { return transitsNewest{m} }, []string{saysMadeAgain + "/later"}},
-		{"Transit makes all or none", func(m *Model) core.Store { return transitsTogether{m} }, []string{saysTransit, saysAllOfIt + "/some of several"}},
-		{"Transit has who lost open steps", func(m *Model) core.Store { return transitsParts{m, func(u *core.Transition) { u.Jobs = nil }} },
-			[]string{saysAllOfIt + "/nothing if it was behind"}},
-		{"Transit has who lost change jobs", func(m *Model) core.Store { return losersJobs{m} },
-			[]string{saysAllOfIt + "/nothing if it was behind", saysAllOfIt + "/some of several"}},
-		{"Transit has who lost tell others", func(m *Model) core.Store { return losersRise{m} },
-			[]string{saysAllOfIt + "/some of several", saysOneForSeq + "/at once"}},
+			[]string{saysOneForSeq + "/concurrently", saysOneForSeq + "/items of a map join"}},
+		{"Transit makes a repeated transition again", func(m *Model) core.Store { return transitsTwice{m} }, []string{saysTransitAgain + "/immediately", saysTransitAgain + "/later"}},
+		{"Transit reports a repeated transition as lost", func(m *Model) core.Store { return transitsForgets{m} },
+			[]string{saysTransitAgain + "/immediately", saysTransitAgain + "/concurrent callers"}},
+		{"Transit knows the newest mark only", func(m *Model) core.Store { return transitsNewest{m} }, []string{saysTransitAgain + "/later"}},
+		{"Transit makes all or none", func(m *Model) core.Store { return transitsTogether{m} }, []string{saysTransit, saysAllOrNothing + "/one of two is stale"}},
+		{"Transit stores the steps of a lost transition", func(m *Model) core.Store { return transitsParts{m, func(u *core.Transition) { u.Jobs = nil }} },
+			[]string{saysAllOrNothing + "/stale, nothing changes"}},
+		{"Transit changes the jobs of a lost transition", func(m *Model) core.Store { return losersJobs{m} },
+			[]string{saysAllOrNothing + "/stale, nothing changes", saysAllOrNothing + "/one of two is stale"}},
+		{"Transit stores the alert of a lost transition", func(m *Model) core.Store { return losersRise{m} },
+			[]string{saysAllOrNothing + "/one of two is stale", saysOneForSeq + "/concurrently"}},
 		{"Transit respects leases", func(m *Model) core.Store { return transitsHeld{m} },
-			[]string{saysWhoever + "/held by nobody", saysWhoever + "/held by another"}},
+			[]string{saysAnyLease + "/job not taken", saysAnyLease + "/job held by another worker"}},
 		{"Transit leaves leases", func(m *Model) core.Store { return transitsLeased{m} },
-			[]string{saysWhoever + "/a release afterwards", saysWhoever + "/an outcome afterwards"}},
+			[]string{saysAnyLease + "/then a release", saysAnyLease + "/then an outcome"}},
 		{"Transit drops attempts", func(m *Model) core.Store {
 			return transitsLess{m, func(u *core.Transition) { u.Attempts = nil }}
-		}, []string{saysAllOfIt, saysWhoever + "/held by another"}},
+		}, []string{saysAllOrNothing, saysAnyLease + "/job held by another worker"}},
 		{"Transit drops tokens", func(m *Model) core.Store {
 			return transitsLess{m, func(u *core.Transition) { u.Tokens = nil }}
-		}, []string{saysAllOfIt, saysAwaited}},
+		}, []string{saysAllOrNothing, saysAwaited}},
 		{"Transit drops receipts", func(m *Model) core.Store {
 			return transitsLess{m, func(u *core.Transition) { u.Receipts = nil }}
 		}, []string{saysRecorded, saysRecorded + "/only if its transition is made", saysRecorded + "/until its run is purged"}},
-		{"Transit has who lost record callbacks", func(m *Model) core.Store { return losersRecord{m} },
+		{"Transit stores the receipts of a lost transition", func(m *Model) core.Store { return losersRecord{m} },
 			[]string{saysRecorded + "/only if its transition is made"}},
 		{"Transit disarms nothing", func(m *Model) core.Store {
 			return transitsLess{m, func(u *core.Transition) { u.Disarm = nil }}
-		}, []string{saysNotGood + "/disarmed", saysAllOfIt + "/one after the other"}},
+		}, []string{saysInvalidToken + "/disarmed", saysAllOrNothing + "/in sequence"}},
 		{"Transit drops later entries", func(m *Model) core.Store {
 			return transitsLess{m, func(u *core.Transition) { u.Entries = u.Entries[:1] }}
-		}, []string{saysAllOfIt, saysHistory}},
-		{"Transit keeps times that are cleared", func(m *Model) core.Store { return transitsTimes{m} }, []string{saysAllOfIt + "/one after the other"}},
-		{"Transit leaves out what is passed on", func(m *Model) core.Store { return transitsNothingOn{m} },
-			[]string{saysAllOfIt + "/of steps that pass on what they got"}},
-		{"Awaited knows no end", func(m *Model) core.Store { return awaitsEver{m} }, []string{saysNotGood + "/expired"}},
-		{"Situations reads twice", func(m *Model) core.Store { return situationsTorn{m} }, []string{saysSituations + "/one moment"}},
-		{"Situations is upside down", func(m *Model) core.Store { return situationsUpside{m} },
-			[]string{saysSituations + "/what is above, the innermost first"}},
-		{"Survey looks at no epoch", func(m *Model) core.Store { return surveysEpochs{m} }, []string{saysSurvey + "/of the epoch and run"}},
-		{"Survey repeats", func(m *Model) core.Store { return surveysTwice{m} }, []string{saysSurvey + "/each once, in order"}},
+		}, []string{saysAllOrNothing, saysHistory}},
+		{"Transit keeps cleared times", func(m *Model) core.Store { return transitsTimes{m} }, []string{saysAllOrNothing + "/in sequence"}},
+		{"Transit drops outputs that equal the state", func(m *Model) core.Store { return transitsNothingOn{m} },
+			[]string{saysAllOrNothing + "/steps whose output is their state"}},
+		{"Awaited ignores the expiry of tokens", func(m *Model) core.Store { return awaitsEver{m} }, []string{saysInvalidToken + "/expired"}},
+		{"Situations reads twice", func(m *Model) core.Store { return situationsTorn{m} }, []string{saysSituations + "/consistent under concurrent transitions"}},
+		{"Situations returns the outermost step first", func(m *Model) core.Store { return situationsReversed{m} },
+			[]string{saysSituations + "/enclosing steps, innermost first"}},
+		{"Survey ignores the epoch", func(m *Model) core.Store { return surveysEpochs{m} }, []string{saysSurvey + "/of the epoch and run"}},
+		{"Survey returns a step twice", func(m *Model) core.Store { return surveysTwice{m} }, []string{saysSurvey + "/each once, in order"}},
 		{"Take reads no situation", func(m *Model) core.Store { return takesBlind{m} }, []string{saysTakenRun, saysTakenRun + "/later"}},
 		{"Accept starts runs of duplicates", func(m *Model) core.Store { return acceptsRuns{m} },
-			[]string{saysRunsStored + "/not those of a duplicate", saysRunsStored + "/not one whose job is left out", saysRunsStored + "/once"}},
-		{"Job does not tell the run", func(m *Model) core.Store { return jobsBare{m} }, []string{saysJobRun, saysRunsStored}},
-		{"Retry brings jobs of workflows back", func(m *Model) core.Store { return retriesRuns{m} }, []string{saysRetryRun}},
+			[]string{saysRunsStored + "/not those of a duplicate", saysRunsStored + "/not a run whose job is left out", saysRunsStored + "/once"}},
+		{"Job leaves out the run", func(m *Model) core.Store { return jobsBare{m} }, []string{saysJobRun, saysRunsStored}},
+		{"Retry revives jobs of workflows", func(m *Model) core.Store { return retriesRuns{m} }, []string{saysRetryRun}},
 		{"Purge leaves runs", func(m *Model) core.Store { return purgesNoRuns{m} }, []string{saysPurge + "/runs", saysPurgeLimit + "/of runs"}},
-		{"Purge takes runs that go on", func(m *Model) core.Store { return purgesOpen{m} }, []string{saysPurgeOpen + "/runs"}},
-		{"Purge takes definitions", func(m *Model) core.Store { return purgesDefinitions{m} }, []string{saysDefsStay}},
+		{"Purge deletes unfinished runs", func(m *Model) core.Store { return purgesOpen{m} }, []string{saysPurgeOpen + "/runs"}},
+		{"Purge deletes definitions", func(m *Model) core.Store { return purgesDefinitions{m} }, []string{saysDefsStay}},
 		{"Runs shows outputs", func(m *Model) core.Store { return listsOutputs{m} }, []string{saysRuns}},
-		{"History has no limit", func(m *Model) core.Store { return tellsAll{m} }, []string{saysHistory}},
+		{"History has no limit", func(m *Model) core.Store { return historyUnlimited{m} }, []string{saysHistory}},
 	} {
 		t.Run(tc.breaks, func(t *testing.T) {
 			for _, name := range tc.fails {
@@ -207,7 +207,7 @@ func (s losersRise) Transit(_ context.Context, ts ...core.Transition) ([]bool, e
 	return s.each(ts, func(t core.Transition) bool {
 		made := s.transit(t)
 		if !made {
-			s.rise(t.GivesRise)
+			s.storeArrival(t.GivesRise)
 		}
 		return made
 	})
@@ -312,9 +312,9 @@ func (s situationsTorn) Situations(ctx context.Context, steps []core.ID) (map[co
 	return found, nil
 }
 
-type situationsUpside struct{ *Model }
+type situationsReversed struct{ *Model }
 
-func (s situationsUpside) Situations(ctx context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
+func (s situationsReversed) Situations(ctx context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
 	found, err := s.Model.Situations(ctx, steps)
 	for one := range maps.Values(found) {
 		slices.Reverse(one.Above)

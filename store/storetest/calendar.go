@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	saysMarks     = "Marks returns the marks of the given sources; a source without a mark is absent"
-	saysMark      = "Mark sets marks, whole or not at all"
-	saysForward   = "A mark only moves forward: a mark that is not later than the stored mark for the same schedule changes nothing"
-	saysElsewhere = "A mark with another schedule replaces the stored mark, also if it is earlier"
+	saysMarks         = "Marks returns the marks of the given sources; a source without a mark is absent"
+	saysMark          = "Mark sets marks, whole or not at all"
+	saysForward       = "A mark only moves forward: a mark that is not later than the stored mark for the same schedule changes nothing"
+	saysOtherSchedule = "A mark with another schedule replaces the stored mark, also if it is earlier"
 )
 
 var calendar = role{name: "Calendar", checks: []check{
@@ -23,16 +23,16 @@ var calendar = role{name: "Calendar", checks: []check{
 	{saysMark, "none", markNone},
 	{saysMark, "many", markMany},
 	{saysMark, "one source twice", markTwiceInOne},
-	{saysMark, "by a caller that goes away", markGone},
+	{saysMark, "with a canceled context", markGone},
 	{saysForward, "earlier", markEarlier},
 	{saysForward, "the same", markSame},
 	{saysForward, "a millisecond later", markLater},
-	{saysForward, "many movers at once", raceMarks},
-	{saysForward, "many movers of many marks", raceManyMarks},
-	{saysForward, "beside a mover of another schedule", raceSchedules},
-	{saysElsewhere, "later", markOtherLater},
-	{saysElsewhere, "earlier", markOtherEarlier},
-	{saysElsewhere, "forth and back", markBack},
+	{saysForward, "concurrent callers, one mark", raceMarks},
+	{saysForward, "concurrent callers, many marks", raceManyMarks},
+	{saysForward, "concurrently with another schedule", raceSchedules},
+	{saysOtherSchedule, "later", markOtherLater},
+	{saysOtherSchedule, "earlier", markOtherEarlier},
+	{saysOtherSchedule, "alternating", markBack},
 }}
 
 // mark is a mark of the rig's schedule, until the given duration after the rig's time.
@@ -211,8 +211,8 @@ func markBack(r *rig) {
 // raceMarks has several callers move one mark. No caller sees it go back, and it ends at the
 // furthest time that a caller gave.
 func raceMarks(r *rig) {
-	rounds := r.few(24)
-	r.together(callers, func(i int) error {
+	rounds := r.scaled(24)
+	r.concurrently(callers, func(i int) error {
 		var before time.Time
 		for n := range rounds {
 			m := r.mark("a", time.Duration(n*callers+i)*time.Second)
@@ -235,9 +235,9 @@ func raceMarks(r *rig) {
 
 // raceManyMarks has several callers move the same marks, each in one call and in another order.
 func raceManyMarks(r *rig) {
-	sources := r.few(40)
-	for round := range r.few(12) {
-		r.together(callers, func(i int) error {
+	sources := r.scaled(40)
+	for round := range r.scaled(12) {
+		r.concurrently(callers, func(i int) error {
 			var marks []core.Mark
 			for n := range sources {
 				at := (n*7 + i*11) % sources
@@ -256,12 +256,12 @@ func raceManyMarks(r *rig) {
 // raceSchedules has two callers set the mark of one source, each with its own schedule.
 // Afterwards one of the two marks is stored.
 func raceSchedules(r *rig) {
-	for round := range r.few(30) {
+	for round := range r.scaled(30) {
 		source := nth(round)
 		both := [2]core.Mark{r.mark(source, time.Second), r.mark(source, time.Minute)}
 		both[1].Schedule = "0 * * * * +01:00"
-		r.together(2, func(i int) error { return r.store.Mark(context.Background(), both[i]) })
-		if got := r.marks(source)[source]; !same(got, both[0]) && !same(got, both[1]) {
+		r.concurrently(2, func(i int) error { return r.store.Mark(context.Background(), both[i]) })
+		if got := r.marks(source)[source]; !equalValues(got, both[0]) && !equalValues(got, both[1]) {
 			r.Errorf("Marks = %v, want %v or %v", got, both[0], both[1])
 		}
 	}

@@ -20,9 +20,9 @@ var chronicle = role{name: "Chronicle", checks: []check{
 	{saysRun, "", showRun},
 	{saysRun, "none", showNoRun},
 	{saysRuns, "", listRuns},
-	{saysRuns, "by what is asked", filterRuns},
+	{saysRuns, "by field", filterRuns},
 	{saysRuns, "one by one", pageRuns},
-	{saysRuns, "while others come", pageRunsMeanwhile},
+	{saysRuns, "while runs are added", pageRunsMeanwhile},
 	{saysSteps, "", listSteps},
 	{saysStops, "", listLargeSteps},
 	{saysHistory, "", listHistory},
@@ -32,15 +32,15 @@ var chronicle = role{name: "Chronicle", checks: []check{
 }}
 
 func showRun(r *rig) {
-	s := r.started()
+	s := r.newRun()
 	r.equal("Run", r.run(s.Run.ID), s.Run)
 	t := r.finished(s.Run, core.RunCompleted)
-	r.makes(t)
+	r.mustTransit(t)
 	r.equal("Run once completed", r.run(s.Run.ID), t.Run)
 }
 
 func showNoRun(r *rig) {
-	s := r.started()
+	s := r.newRun()
 	for _, id := range []core.ID{s.Step.ID, s.Run.EventID, r.ids.Next()} {
 		if _, err := r.store.Run(context.Background(), id); !core.IsKind(err, core.NotFound) {
 			r.Errorf("Run(%s) = %v, want a refusal of kind NotFound", id, err)
@@ -48,31 +48,31 @@ func showNoRun(r *rig) {
 	}
 }
 
-// aFewRuns stores runs in each status, and returns them as they are listed, newest first.
-func (r *rig) aFewRuns() (list []core.Run) {
+// runOfEachStatus stores runs in each status, and returns them as they are listed, newest first.
+func (r *rig) runOfEachStatus() (list []core.Run) {
 	r.Helper()
-	a := r.starts(flow, "billing")
+	a := r.runArrival(defaultWorkflow, "billing")
 	r.accept(a)
 	for _, s := range pending(a) {
 		list = append(list, s.Run)
 	}
 	for _, status := range []core.RunStatus{core.RunCompleted, core.RunFailed} {
-		t := r.finished(r.started().Run, status)
-		r.makes(t)
+		t := r.finished(r.newRun().Run, status)
+		r.mustTransit(t)
 		t.Run.Output = nil
 		list = append(list, t.Run)
 	}
-	t := r.leap(r.enteredBeside())
-	r.makes(t)
+	t := r.fullTransition(r.takeNewRunBeside())
+	r.mustTransit(t)
 	return newest(append(list, t.Run))
 }
 
-// enteredBeside stores a new run, takes all due jobs of the workflow, and returns the new run's
+// takeNewRunBeside stores a new run, takes all due jobs of the workflow, and returns the new run's
 // job.
-func (r *rig) enteredBeside() core.TakenJob {
+func (r *rig) takeNewRunBeside() core.TakenJob {
 	r.Helper()
-	s := r.started()
-	for _, j := range r.haul(r.flowing(100)) {
+	s := r.newRun()
+	for _, j := range r.takeQuotas(r.runQuota(100)) {
 		if j.ID == s.Step.ID {
 			return j
 		}
@@ -82,28 +82,28 @@ func (r *rig) enteredBeside() core.TakenJob {
 }
 
 func listRuns(r *rig) {
-	want := r.aFewRuns()
+	want := r.runOfEachStatus()
 	p := r.runs(core.RunFilter{})
 	r.equal("Runs", p.Items, want)
 	r.equal("Runs: More", p.More, false)
 }
 
 func filterRuns(r *rig) {
-	all := r.aFewRuns()
+	all := r.runOfEachStatus()
 	choices := map[string]struct {
 		f    core.RunFilter
 		want func(core.Run) bool
 	}{
 		"a workflow": {core.RunFilter{Workflow: "billing"}, func(x core.Run) bool { return x.Workflow == "billing" }},
 		"an event":   {core.RunFilter{EventID: all[0].EventID}, func(x core.Run) bool { return x.EventID == all[0].EventID }},
-		"two at once": {core.RunFilter{Workflow: flow, Status: core.RunPending}, func(x core.Run) bool {
-			return x.Workflow == flow && x.Status == core.RunPending
+		"two at once": {core.RunFilter{Workflow: defaultWorkflow, Status: core.RunPending}, func(x core.Run) bool {
+			return x.Workflow == defaultWorkflow && x.Status == core.RunPending
 		}},
 		"an event and a status": {core.RunFilter{EventID: all[4].EventID, Status: core.RunPending}, func(x core.Run) bool {
 			return x.EventID == all[4].EventID && x.Status == core.RunPending
 		}},
-		"below an id": {core.RunFilter{After: all[2].ID}, func(x core.Run) bool { return x.ID < all[2].ID }},
-		"nobody's":    {core.RunFilter{Workflow: "nobody"}, func(core.Run) bool { return false }},
+		"below an id":    {core.RunFilter{After: all[2].ID}, func(x core.Run) bool { return x.ID < all[2].ID }},
+		"of no workflow": {core.RunFilter{Workflow: "nobody"}, func(core.Run) bool { return false }},
 	}
 	for _, s := range core.RunStatuses() {
 		choices["status "+string(s)] = struct {
@@ -112,12 +112,12 @@ func filterRuns(r *rig) {
 		}{core.RunFilter{Status: s}, func(x core.Run) bool { return x.Status == s }}
 	}
 	for what, tc := range choices {
-		r.equal("Runs: "+what, r.runs(tc.f).Items, choose(all, tc.want))
+		r.equal("Runs: "+what, r.runs(tc.f).Items, filtered(all, tc.want))
 	}
 }
 
 func pageRuns(r *rig) {
-	want := r.aFewRuns()
+	want := r.runOfEachStatus()
 	f := core.RunFilter{Limit: 1}
 	for i := range want {
 		p := r.runs(f)
@@ -129,26 +129,26 @@ func pageRuns(r *rig) {
 }
 
 func pageRunsMeanwhile(r *rig) {
-	want := r.aFewRuns()
+	want := r.runOfEachStatus()
 	f := core.RunFilter{Limit: 2}
 	var got []core.Run
 	for more := true; more; {
 		p := r.runs(f)
 		got, more = append(got, p.Items...), p.More
 		f.After = got[len(got)-1].ID
-		r.started()
+		r.newRun()
 	}
 	r.equal("Runs of the first page's time", got, want)
 }
 
 func listHistory(r *rig) {
-	other := r.leap(r.entered())
-	t := r.leap(r.entered())
-	r.makes(other, t)
-	next := r.move(t.Run, core.EntrySucceeded, core.EntryCompleted)
+	other := r.fullTransition(r.takeNewRun())
+	t := r.fullTransition(r.takeNewRun())
+	r.mustTransit(other, t)
+	next := r.transitionOf(t.Run, core.EntrySucceeded, core.EntryCompleted)
 	next.Entries[0].Path, next.Entries[0].Data = "fan/a/call", `{"by": "callback"}`
 	next.Entries[1].At = r.now.Add(time.Second)
-	r.makes(next)
+	r.mustTransit(next)
 	want := append(t.Entries, next.Entries...)
 	r.equal("History", r.history(t.Run.ID, 0, core.MaxPage), want)
 	for after := range len(want) + 2 {
@@ -157,14 +157,14 @@ func listHistory(r *rig) {
 }
 
 func listLongHistory(r *rig) {
-	run := r.started().Run
-	types := make([]core.EntryType, r.few(400))
+	run := r.newRun().Run
+	types := make([]core.EntryType, r.scaled(400))
 	for i := range types {
 		types[i] = core.EntryRetried
 	}
 	for range 3 {
-		t := r.move(run, types...)
-		r.makes(t)
+		t := r.transitionOf(run, types...)
+		r.mustTransit(t)
 		run = t.Run
 	}
 	var got []core.Entry
@@ -179,7 +179,7 @@ func listLongHistory(r *rig) {
 }
 
 func listNoHistory(r *rig) {
-	s := r.started()
+	s := r.newRun()
 	r.equal("History of a pending run", r.history(s.Run.ID, 0, 10), []core.Entry{})
 	r.equal("History of no run", r.history(r.ids.Next(), 0, 10), []core.Entry{})
 }

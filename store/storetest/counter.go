@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	saysRefs    = "For all its methods, a ref means a running job of the lane, also after the job's lease is over, until another caller takes the job"
-	saysNoRef   = "A ref is ignored if its lease is stale, if its job is in another lane or not running, or if the job does not exist"
-	saysSameJob = "A job that several refs mean counts once"
-	saysAck     = "Ack completes the jobs that refs mean, and returns their number"
-	saysOneAck  = "Of several callers that ack a job at the same time, one counts it"
-	saysExtend  = "Extend moves the ends of the leases of the jobs that refs mean, to a later or an earlier time, and returns the number of these jobs"
-	saysStay    = "The leases keep their values"
-	saysHeld    = "Held returns the jobs that refs mean, with their events, in the order of their ids"
+	saysRefs      = "For all its methods, a ref means a running job of the lane, also after the job's lease is over, until another caller takes the job"
+	saysNoRef     = "A ref is ignored if its lease is stale, if its job is in another lane or not running, or if the job does not exist"
+	saysSameJob   = "A job that several refs mean counts once"
+	saysAck       = "Ack completes the jobs that refs mean, and returns their number"
+	saysOneAck    = "Of several callers that ack a job at the same time, one counts it"
+	saysExtend    = "Extend moves the ends of the leases of the jobs that refs mean, to a later or an earlier time, and returns the number of these jobs"
+	saysLeaseKept = "The leases keep their values"
+	saysHeld      = "Held returns the jobs that refs mean, with their events, in the order of their ids"
 )
 
 var counter = role{name: "Counter", checks: []check{
 	{saysRefs, "by lease", refsLease},
 	{saysRefs, "by id", refsID},
 	{saysRefs, "after the end of the lease", refsLate},
-	{saysRefs, "and no others", refsOthers},
+	{saysRefs, "not other jobs", refsOthers},
 	{saysRefs, "none", refsNone},
 	{saysNoRef, "taken again", refStale},
 	{saysNoRef, "of another lane", refElsewhere},
-	{saysNoRef, "does not run", refResting},
-	{saysNoRef, "made up", refMadeUp},
+	{saysNoRef, "not running", refResting},
+	{saysNoRef, "unknown lease", refMadeUp},
 	{saysNoRef, "odd text", refOdd},
 	{saysSameJob, "the same ref", sameRef},
 	{saysSameJob, "by lease and by id", sameJob},
@@ -38,7 +38,7 @@ var counter = role{name: "Counter", checks: []check{
 	{saysAck, "", ackCompletes},
 	{saysAck, "after a failure", ackAfterFailure},
 	{saysAck, "many", ackMany},
-	{saysAck, "nobody takes it any more", ackEnds},
+	{saysAck, "no Take returns it again", ackEnds},
 	{saysOneAck, "", raceAcks},
 	{saysOneAck, "many each", raceAckMany},
 	{saysExtend, "later", extendLater},
@@ -46,20 +46,20 @@ var counter = role{name: "Counter", checks: []check{
 	{saysExtend, "into the past", extendPast},
 	{saysExtend, "to the same time", extendSame},
 	{saysExtend, "many", extendMany},
-	{saysStay, "", extendLease},
-	{saysStay, "also by id", extendLeaseByID},
+	{saysLeaseKept, "", extendLease},
+	{saysLeaseKept, "by id", extendLeaseByID},
 	{saysHeld, "", heldEvents},
 	{saysHeld, "in order", heldOrder},
 	{saysDueReads, "Held", heldReads},
 }}
 
-// meant fails unless the lane's refs mean exactly the wanted jobs to Held, Extend and Ack. It
+// wantRefs fails unless the lane's refs mean exactly the wanted jobs to Held, Extend and Ack. It
 // leaves those jobs completed.
-func (r *rig) meant(what string, lane core.Lane, refs []core.Ref, want ...core.ID) {
+func (r *rig) wantRefs(what string, lane core.Lane, refs []core.Ref, want ...core.ID) {
 	r.Helper()
 	held := r.held(lane, refs...)
 	r.equal("Held of "+what, ids(held), want)
-	end := r.now.Add(hold)
+	end := r.now.Add(leaseTime)
 	if len(held) > 0 {
 		end = held[0].DueAt
 	}
@@ -70,11 +70,11 @@ func (r *rig) meant(what string, lane core.Lane, refs []core.Ref, want ...core.I
 	}
 }
 
-// meaningless fails unless the refs are ignored and no call changes the store.
-func (r *rig) meaningless(what string, lane core.Lane, refs ...core.Ref) {
+// wantIgnored fails unless the refs are ignored and no call changes the store.
+func (r *rig) wantIgnored(what string, lane core.Lane, refs ...core.Ref) {
 	r.Helper()
 	want := r.state()
-	r.meant(what, lane, refs)
+	r.wantRefs(what, lane, refs)
 	r.equal("state after "+what, r.state(), want)
 }
 
@@ -82,7 +82,7 @@ func (r *rig) ack(lane core.Lane, refs ...core.Ref) int {
 	r.Helper()
 	n, err := r.store.Ack(context.Background(), r.now, lane, refs)
 	if err != nil {
-		r.Fatalf("Ack(%q, %v) failed: %v", lane, clip(refs), err)
+		r.Fatalf("Ack(%q, %v) failed: %v", lane, shortened(refs), err)
 	}
 	return n
 }
@@ -91,7 +91,7 @@ func (r *rig) extend(end time.Time, lane core.Lane, refs ...core.Ref) int {
 	r.Helper()
 	n, err := r.store.Extend(context.Background(), end, lane, refs)
 	if err != nil {
-		r.Fatalf("Extend(%q, %v) failed: %v", lane, clip(refs), err)
+		r.Fatalf("Extend(%q, %v) failed: %v", lane, shortened(refs), err)
 	}
 	return n
 }
@@ -100,7 +100,7 @@ func (r *rig) held(lane core.Lane, refs ...core.Ref) []core.TakenJob {
 	r.Helper()
 	jobs, err := r.store.Held(context.Background(), lane, refs)
 	if err != nil {
-		r.Fatalf("Held(%q, %v) failed: %v", lane, clip(refs), err)
+		r.Fatalf("Held(%q, %v) failed: %v", lane, shortened(refs), err)
 	}
 	return jobs
 }
@@ -109,8 +109,8 @@ func (r *rig) held(lane core.Lane, refs ...core.Ref) []core.TakenJob {
 func refTo(j core.Job) core.Ref { return core.Ref{ID: j.ID, Lease: j.Lease} }
 func byID(id core.ID) core.Ref  { return core.Ref{ID: id} }
 
-// pulled puts n jobs in the rig's lane and takes them. It returns the jobs and their refs.
-func (r *rig) pulled(n int) (jobs []core.TakenJob, refs []core.Ref) {
+// putAndTake puts n jobs in the rig's lane and takes them. It returns the jobs and their refs.
+func (r *rig) putAndTake(n int) (jobs []core.TakenJob, refs []core.Ref) {
 	r.Helper()
 	for from := 0; from < n; from += 100 {
 		r.accepted(r.arrival(lanes(r.lane, min(100, n-from))...))
@@ -123,66 +123,66 @@ func (r *rig) pulled(n int) (jobs []core.TakenJob, refs []core.Ref) {
 }
 
 func refsLease(r *rig) {
-	jobs, refs := r.pulled(2)
-	r.meant("two leases", r.lane, refs, jobs[0].ID, jobs[1].ID)
+	jobs, refs := r.putAndTake(2)
+	r.wantRefs("two leases", r.lane, refs, jobs[0].ID, jobs[1].ID)
 }
 
 func refsID(r *rig) {
-	jobs, refs := r.pulled(3)
-	r.meant("an id and a lease", r.lane, []core.Ref{byID(jobs[0].ID), refs[2]}, jobs[0].ID, jobs[2].ID)
+	jobs, refs := r.putAndTake(3)
+	r.wantRefs("an id and a lease", r.lane, []core.Ref{byID(jobs[0].ID), refs[2]}, jobs[0].ID, jobs[2].ID)
 }
 
 func refsLate(r *rig) {
-	jobs, refs := r.pulled(2)
+	jobs, refs := r.putAndTake(2)
 	r.now = jobs[0].DueAt.Add(time.Hour)
-	r.meant("leases that are over", r.lane, []core.Ref{refs[0], byID(jobs[1].ID)}, jobs[0].ID, jobs[1].ID)
+	r.wantRefs("leases that are over", r.lane, []core.Ref{refs[0], byID(jobs[1].ID)}, jobs[0].ID, jobs[1].ID)
 	r.nothingDue()
 }
 
 func refsOthers(r *rig) {
-	jobs, refs := r.pulled(3)
-	r.meant("the second", r.lane, refs[1:2], jobs[1].ID)
+	jobs, refs := r.putAndTake(3)
+	r.wantRefs("the second", r.lane, refs[1:2], jobs[1].ID)
 	r.wantJob(jobs[0].Job)
 	r.wantJob(jobs[2].Job)
 }
 
 func refsNone(r *rig) {
-	r.pulled(1)
-	r.meaningless("no refs", r.lane)
+	r.putAndTake(1)
+	r.wantIgnored("no refs", r.lane)
 }
 
 func refStale(r *rig) {
 	j := r.taken()
 	r.now = j.DueAt
 	again := r.take(1)[0]
-	r.meaningless("an older lease", r.lane, refTo(j.Job))
-	r.meant("its new one beside it", r.lane, []core.Ref{refTo(again.Job), refTo(j.Job)}, j.ID)
-	r.meaningless("either", r.lane, refTo(j.Job), refTo(again.Job), byID(j.ID))
+	r.wantIgnored("an older lease", r.lane, refTo(j.Job))
+	r.wantRefs("its new one beside it", r.lane, []core.Ref{refTo(again.Job), refTo(j.Job)}, j.ID)
+	r.wantIgnored("either", r.lane, refTo(j.Job), refTo(again.Job), byID(j.ID))
 }
 
 func refElsewhere(r *rig) {
 	j := r.taken().Job
-	r.meaningless("a job of another lane", "queue/other", refTo(j), byID(j.ID))
-	r.meaningless("a job of a lane called like its beginning", r.lane[:len(r.lane)-1], refTo(j), byID(j.ID))
+	r.wantIgnored("a job of another lane", "queue/other", refTo(j), byID(j.ID))
+	r.wantIgnored("a job of a lane called like its beginning", r.lane[:len(r.lane)-1], refTo(j), byID(j.ID))
 	r.wantJob(j)
 }
 
 func refResting(r *rig) {
 	back := r.taken().Job
-	r.release(r.now.Add(hold), back)
+	r.release(r.now.Add(leaseTime), back)
 	var refs []core.Ref
 	for _, s := range []core.Status{core.Completed, core.Retryable, core.Dead} {
 		j := r.taken().Job
 		r.settle(r.ended(j, s))
 		refs = append(refs, refTo(j), byID(j.ID))
 	}
-	refs = append(refs, refTo(back), byID(back.ID), byID(r.put().ID), core.Ref{ID: r.put().ID, Lease: "made up"})
-	r.meaningless("jobs that do not run", r.lane, refs...)
+	refs = append(refs, refTo(back), byID(back.ID), byID(r.put().ID), core.Ref{ID: r.put().ID, Lease: "unknown lease"})
+	r.wantIgnored("jobs that do not run", r.lane, refs...)
 }
 
 func refMadeUp(r *rig) {
 	j := r.taken().Job
-	r.meaningless("made up ones", r.lane, byID(r.ids.Next()), byID(""), core.Ref{},
+	r.wantIgnored("made up ones", r.lane, byID(r.ids.Next()), byID(""), core.Ref{},
 		core.Ref{ID: r.ids.Next(), Lease: j.Lease}, core.Ref{ID: j.ID, Lease: core.Lease(r.ids.Next())},
 		core.Ref{Lease: j.Lease}, core.Ref{ID: core.ID(j.Lease), Lease: core.Lease(j.ID)})
 	r.wantJob(j)
@@ -193,22 +193,22 @@ func refMadeUp(r *rig) {
 func refOdd(r *rig) {
 	j := r.taken().Job
 	var refs []core.Ref
-	for _, s := range slices.Concat(named(names, long), []string{"\x00", "a\x00b", "\xff", "\xc3("}) {
+	for _, s := range slices.Concat(nonEmpty(oddTexts, longTexts), []string{"\x00", "a\x00b", "\xff", "\xc3("}) {
 		refs = append(refs, byID(core.ID(s)), core.Ref{ID: j.ID, Lease: core.Lease(s)},
 			byID(j.ID+core.ID(s)), core.Ref{ID: j.ID, Lease: j.Lease + core.Lease(s)})
 	}
-	r.meaningless("odd text", r.lane, refs...)
-	r.meant("a job beside odd text", r.lane, append(refs, refTo(j)), j.ID)
+	r.wantIgnored("odd text", r.lane, refs...)
+	r.wantRefs("a job beside odd text", r.lane, append(refs, refTo(j)), j.ID)
 }
 
 func sameRef(r *rig) {
-	jobs, refs := r.pulled(2)
-	r.meant("each ref twice", r.lane, []core.Ref{refs[1], refs[0], refs[1], refs[0]}, jobs[0].ID, jobs[1].ID)
+	jobs, refs := r.putAndTake(2)
+	r.wantRefs("each ref twice", r.lane, []core.Ref{refs[1], refs[0], refs[1], refs[0]}, jobs[0].ID, jobs[1].ID)
 }
 
 func sameJob(r *rig) {
-	jobs, refs := r.pulled(2)
-	r.meant("a job by lease and id", r.lane, []core.Ref{refs[0], byID(jobs[0].ID), refs[0], byID(jobs[0].ID)}, jobs[0].ID)
+	jobs, refs := r.putAndTake(2)
+	r.wantRefs("a job by lease and id", r.lane, []core.Ref{refs[0], byID(jobs[0].ID), refs[0], byID(jobs[0].ID)}, jobs[0].ID)
 }
 
 func sameOlder(r *rig) {
@@ -217,7 +217,7 @@ func sameOlder(r *rig) {
 	j := r.take(1)[0]
 	all := []core.Ref{refTo(old.Job), refTo(j.Job), byID(j.ID), {ID: j.ID, Lease: "a"}, {ID: j.ID, Lease: "z"}}
 	r.equal("Extend", r.extend(j.DueAt, r.lane, all...), 1)
-	r.meant("all of them", r.lane, all, j.ID)
+	r.wantRefs("all of them", r.lane, all, j.ID)
 }
 
 // acked is a taken job as Ack leaves it.
@@ -227,7 +227,7 @@ func (r *rig) acked(j core.Job) core.Job {
 }
 
 func ackCompletes(r *rig) {
-	jobs, refs := r.pulled(2)
+	jobs, refs := r.putAndTake(2)
 	r.now = r.now.Add(time.Second)
 	r.equal("Ack", r.ack(r.lane, refs[0]), 1)
 	r.wantJob(r.acked(jobs[0].Job))
@@ -248,8 +248,8 @@ func ackAfterFailure(r *rig) {
 
 // ackMany acks more jobs than one statement takes on any database.
 func ackMany(r *rig) {
-	n := r.few(600)
-	_, refs := r.pulled(n)
+	n := r.scaled(600)
+	_, refs := r.putAndTake(n)
 	slices.Reverse(refs)
 	r.equal("Ack", r.ack(r.lane, refs...), n)
 	r.equal("Ack again", r.ack(r.lane, refs...), 0)
@@ -257,7 +257,7 @@ func ackMany(r *rig) {
 }
 
 func ackEnds(r *rig) {
-	jobs, refs := r.pulled(1)
+	jobs, refs := r.putAndTake(1)
 	r.ack(r.lane, refs...)
 	r.now = r.now.Add(1000 * time.Hour)
 	r.nothingDue()
@@ -267,10 +267,10 @@ func ackEnds(r *rig) {
 }
 
 func raceAcks(r *rig) {
-	for range r.few(20) {
+	for range r.scaled(20) {
 		j := r.taken().Job
 		var counted atomic.Int64
-		r.together(takers, func(i int) error {
+		r.concurrently(takers, func(i int) error {
 			ref := refTo(j)
 			if i%2 == 0 {
 				ref = byID(j.ID)
@@ -285,10 +285,10 @@ func raceAcks(r *rig) {
 
 // raceAckMany has several callers ack the same jobs, half of them in reverse order.
 func raceAckMany(r *rig) {
-	n := r.few(120)
-	_, refs := r.pulled(n)
+	n := r.scaled(120)
+	_, refs := r.putAndTake(n)
 	var counted atomic.Int64
-	r.together(takers, func(i int) error {
+	r.concurrently(takers, func(i int) error {
 		own := slices.Clone(refs)
 		if i%2 == 0 {
 			slices.Reverse(own)
@@ -307,17 +307,17 @@ func raceAckMany(r *rig) {
 }
 
 func extendLater(r *rig) {
-	jobs, refs := r.pulled(2)
-	end := r.now.Add(3 * hold)
+	jobs, refs := r.putAndTake(2)
+	end := r.now.Add(3 * leaseTime)
 	r.equal("Extend", r.extend(end, r.lane, refs[0]), 1)
 	want := jobs[0].Job
 	want.DueAt = end
 	r.wantJob(want)
 	r.wantJob(jobs[1].Job)
 	r.now = end.Add(-time.Millisecond)
-	r.equal("Take before the end", ids(r.haul(r.quota(5))), []core.ID{jobs[1].ID})
+	r.equal("Take before the end", ids(r.takeQuotas(r.quota(5))), []core.ID{jobs[1].ID})
 	r.now = end
-	r.brings(jobs[0].ID, r.quota(1))
+	r.takeOnly(jobs[0].ID, r.quota(1))
 }
 
 func extendEarlier(r *rig) {
@@ -328,7 +328,7 @@ func extendEarlier(r *rig) {
 	r.now = end.Add(-time.Millisecond)
 	r.nothingDue()
 	r.now = end
-	r.equal("Take: attempt", r.brings(j.ID, r.quota(1)).Attempt, 2)
+	r.equal("Take: attempt", r.takeOnly(j.ID, r.quota(1)).Attempt, 2)
 }
 
 // extendPast moves the end of a lease back by an hour from now. It runs at the machine's time,
@@ -339,11 +339,11 @@ func extendPast(r *rig) {
 	r.equal("Due", r.due(r.lane)[r.lane], j.DueAt)
 	end := r.now.Add(-time.Hour)
 	r.equal("Extend", r.extend(end, r.lane, refTo(j)), 1)
-	r.equal("Take: attempt", r.brings(j.ID, r.quota(1)).Attempt, 2)
+	r.equal("Take: attempt", r.takeOnly(j.ID, r.quota(1)).Attempt, 2)
 }
 
 func extendSame(r *rig) {
-	jobs, refs := r.pulled(2)
+	jobs, refs := r.putAndTake(2)
 	for range 3 {
 		r.equal("Extend to the same time", r.extend(jobs[0].DueAt, r.lane, refs...), 2)
 	}
@@ -351,20 +351,20 @@ func extendSame(r *rig) {
 }
 
 func extendMany(r *rig) {
-	n := r.few(600)
-	_, refs := r.pulled(n)
-	r.equal("Extend", r.extend(r.now.Add(2*hold), r.lane, refs...), n)
-	r.now = r.now.Add(2*hold - time.Millisecond)
+	n := r.scaled(600)
+	_, refs := r.putAndTake(n)
+	r.equal("Extend", r.extend(r.now.Add(2*leaseTime), r.lane, refs...), n)
+	r.now = r.now.Add(2*leaseTime - time.Millisecond)
 	r.nothingDue()
 }
 
 func extendLease(r *rig) {
 	j := r.taken().Job
 	r.now = j.DueAt.Add(time.Second)
-	r.extend(r.now.Add(hold), r.lane, refTo(j))
+	r.extend(r.now.Add(leaseTime), r.lane, refTo(j))
 	r.equal("lease", r.job(j.ID).Lease, j.Lease)
-	r.equal("Extend once more", r.extend(r.now.Add(2*hold), r.lane, refTo(j)), 1)
-	j.DueAt = r.now.Add(2 * hold)
+	r.equal("Extend once more", r.extend(r.now.Add(2*leaseTime), r.lane, refTo(j)), 1)
+	j.DueAt = r.now.Add(2 * leaseTime)
 	r.wantJob(j)
 	o := r.ended(j, core.Completed)
 	r.settle(o)
@@ -375,23 +375,23 @@ func extendLeaseByID(r *rig) {
 	late := r.taken().Job
 	r.now = late.DueAt
 	holder := r.take(1)[0].Job
-	r.equal("Extend by id", r.extend(r.now.Add(2*hold), r.lane, byID(late.ID)), 1)
-	holder.DueAt = r.now.Add(2 * hold)
+	r.equal("Extend by id", r.extend(r.now.Add(2*leaseTime), r.lane, byID(late.ID)), 1)
+	holder.DueAt = r.now.Add(2 * leaseTime)
 	r.wantJob(holder)
-	r.lose(r.ended(late, core.Completed), holder)
-	r.equal("Ack by the one who holds it", r.ack(r.lane, refTo(holder)), 1)
+	r.wantLost(r.ended(late, core.Completed), holder)
+	r.equal("Ack by the holder", r.ack(r.lane, refTo(holder)), 1)
 }
 
 func heldEvents(r *rig) {
 	jobs := []core.TakenJob{r.taken(), r.taken()}
 	r.equal("Held", r.held(r.lane, refTo(jobs[0].Job), byID(jobs[1].ID)), jobs)
-	r.now = r.now.Add(2 * hold)
+	r.now = r.now.Add(2 * leaseTime)
 	r.equal("Held after the end of the leases", r.held(r.lane, refTo(jobs[0].Job), byID(jobs[1].ID)), jobs)
 }
 
 func heldOrder(r *rig) {
-	n := r.few(300)
-	jobs, refs := r.pulled(n)
+	n := r.scaled(300)
+	jobs, refs := r.putAndTake(n)
 	slices.Reverse(refs)
 	want := ids(jobs)
 	slices.Sort(want)
@@ -399,7 +399,7 @@ func heldOrder(r *rig) {
 }
 
 func heldReads(r *rig) {
-	_, refs := r.pulled(2)
+	_, refs := r.putAndTake(2)
 	want := r.state()
 	r.held(r.lane, refs...)
 	r.equal("state after Held", r.state(), want)

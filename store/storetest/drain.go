@@ -10,16 +10,16 @@ import (
 
 // The checks of Drain. queues.go lists them.
 
-// everything puts a job in the rig's lane for each status except completed, with attempts where
+// putEachStatus puts a job in the rig's lane for each status except completed, with attempts where
 // the status allows them.
-func (r *rig) everything() []core.Job {
+func (r *rig) putEachStatus() []core.Job {
 	r.Helper()
 	revived := r.settled(core.Dead)
 	r.retry(revived.ID, "")
 	r.take(1)
 	jobs := []core.Job{r.job(revived.ID), r.settled(core.Retryable), r.settled(core.Dead), r.taken().Job}
 	late := r.arrival(r.lane)
-	late.Event.CreatedAt = r.now.Add(2 * hold)
+	late.Event.CreatedAt = r.now.Add(2 * leaseTime)
 	return append(jobs, r.accepted(late)...)
 }
 
@@ -28,10 +28,10 @@ func drainAll(r *rig) {
 	pulled := r.taken().Job
 	r.ack(r.lane, refTo(pulled))
 	acked := r.job(pulled.ID)
-	jobs := r.everything()
+	jobs := r.putEachStatus()
 	r.equal("Drain", r.drainOf(r.lane, r.ids.Next(), 100), len(jobs))
 	for _, j := range jobs {
-		r.gone(j)
+		r.wantNoJob(j)
 	}
 	r.wantJob(done)
 	r.wantJob(acked)
@@ -44,9 +44,9 @@ func drainAll(r *rig) {
 }
 
 func drainLane(r *rig) {
-	want := r.everything()
+	want := r.putEachStatus()
 	r.lane = "queue/b"
-	jobs := r.everything()
+	jobs := r.putEachStatus()
 	r.equal("Drain of an unknown lane", r.drainOf("queue/nobody", r.ids.Next(), 100), 0)
 	r.equal("Drain", r.drainOf(r.lane, r.ids.Next(), 100), len(jobs))
 	for _, j := range want {
@@ -56,8 +56,8 @@ func drainLane(r *rig) {
 }
 
 func drainBelow(r *rig) {
-	first := r.everything()
-	second := r.everything()
+	first := r.putEachStatus()
+	second := r.putEachStatus()
 	r.equal("Drain below the first", r.drainOf(r.lane, first[0].ID, 100), 0)
 	r.equal("Drain below the second", r.drainOf(r.lane, second[0].ID, 100), len(first))
 	for _, j := range second {
@@ -66,7 +66,7 @@ func drainBelow(r *rig) {
 }
 
 func drainLimit(r *rig) {
-	jobs := append(r.everything(), r.everything()...)
+	jobs := append(r.putEachStatus(), r.putEachStatus()...)
 	r.equal("Drain of none", r.drainOf(r.lane, r.ids.Next(), 0), 0)
 	left := len(jobs)
 	for _, n := range []int{1, 3, left - 4 - 1, 5, 5} {
@@ -79,8 +79,8 @@ func drainLimit(r *rig) {
 }
 
 func drainMany(r *rig) {
-	n := r.few(400)
-	r.pulled(n / 2)
+	n := r.scaled(400)
+	r.putAndTake(n / 2)
 	r.accepted(r.arrival(lanes(r.lane, n/2)...))
 	r.equal("Drain", r.drainOf(r.lane, r.ids.Next(), 10*n), n/2*2)
 	r.equal("Depth", r.depth(), 0)
@@ -89,11 +89,11 @@ func drainMany(r *rig) {
 // raceDrains has two callers drain a lane while two others ack half of its jobs. Each job is
 // drained or completed, and the callers' counts add up to the number of jobs.
 func raceDrains(r *rig) {
-	for round := range r.few(12) {
+	for round := range r.scaled(12) {
 		r.lane = core.QueueLane(nth(round))
-		_, refs := r.pulled(32)
+		_, refs := r.putAndTake(32)
 		var drained, acked [4]int
-		r.together(4, func(i int) (err error) {
+		r.concurrently(4, func(i int) (err error) {
 			if i < 2 {
 				for more := 1; more > 0 && err == nil; drained[i] += more {
 					more, err = r.store.Drain(context.Background(), r.lane, newestID, 7)
@@ -119,15 +119,15 @@ func raceDrains(r *rig) {
 const newestID core.ID = "~"
 
 func drainHeld(r *rig) {
-	jobs, refs := r.pulled(3)
+	jobs, refs := r.putAndTake(3)
 	r.drainOf(r.lane, newestID, 100)
-	r.meant("drained jobs", r.lane, refs)
+	r.wantRefs("drained jobs", r.lane, refs)
 	r.equal("Settle of a drained job: lost", r.lost(r.ended(jobs[0].Job, core.Completed)), []core.ID{jobs[0].ID})
 	r.release(r.now, jobs[1].Job)
 	for _, j := range jobs {
-		r.gone(j.Job)
+		r.wantNoJob(j.Job)
 	}
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	r.nothingDue()
 }
 
@@ -139,5 +139,5 @@ func drainEvents(r *rig) {
 	r.accepted(r.keyed("k")) // its key is free again
 	r.now = r.now.Add(time.Millisecond)
 	r.equal("Purge", r.purge(10), 1)
-	r.eventGone(j.EventID)
+	r.wantNoEvent(j.EventID)
 }

@@ -14,7 +14,7 @@ import (
 // Fault lets everything through. [RunFaults] sets the rest.
 type Fault struct {
 	mu     sync.Mutex
-	how    fault
+	how    faultKind
 	left   int // statements or batches until it strikes, counted down
 	struck bool
 	writes int // statements so far that may change rows
@@ -26,23 +26,23 @@ type Fault struct {
 	twice   bool
 	between func()
 
-	// blind is the number of batches whose reads return no rows, from the next batch with a
+	// blindBatches is the number of batches whose reads return no rows, from the next batch with a
 	// write on. So behaves a database that shows other commits a moment late.
-	blind   int
-	blinded bool // whether the first of the blind batches has come
+	blindBatches int
+	blindBegun   bool // whether the first of the blind batches has come
 
 	// meanwhile runs once, just before a statement with the name before is sent.
 	before    string
 	meanwhile func()
 }
 
-type fault int
+type faultKind int
 
 const (
-	noFault     fault = iota
-	refuseStmt        // the database refuses a statement, so its batch must change nothing
-	loseAnswer        // a batch takes effect, but its answer is lost
-	unreachable       // the database cannot be reached at all
+	noFault     faultKind = iota
+	refuseStmt            // the database refuses a statement, so its batch must change nothing
+	loseAnswer            // a batch takes effect, but its answer is lost
+	unreachable           // the database cannot be reached at all
 )
 
 // Faulty returns a connection that fails as the fault says.
@@ -95,11 +95,11 @@ func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 func (f *Fault) hide(stmts []store.Stmt, results []store.Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.blind == 0 || !f.blinded && !slices.ContainsFunc(stmts, func(s store.Stmt) bool { return !s.Reads }) {
+	if f.blindBatches == 0 || !f.blindBegun && !slices.ContainsFunc(stmts, func(s store.Stmt) bool { return !s.Reads }) {
 		return
 	}
-	f.blind--
-	f.blinded = f.blind > 0
+	f.blindBatches--
+	f.blindBegun = f.blindBatches > 0
 	for i := range results {
 		results[i].Rows = nil
 	}
@@ -155,7 +155,7 @@ func (f *Fault) interrupt(stmts []store.Stmt) {
 func (f *Fault) blindFor(batches int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.blind, f.blinded = batches, false
+	f.blindBatches, f.blindBegun = batches, false
 }
 
 // justBefore runs do once, just before the next statement of that name is sent.
@@ -166,7 +166,7 @@ func (f *Fault) justBefore(statement string, do func()) {
 }
 
 // next returns how a batch fails, if it does, and the index of the failing statement.
-func (f *Fault) next(stmts []store.Stmt) (fault, int) {
+func (f *Fault) next(stmts []store.Stmt) (faultKind, int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range stmts {
@@ -192,7 +192,7 @@ func (f *Fault) next(stmts []store.Stmt) (fault, int) {
 }
 
 // arm makes the n-th statement or batch from now fail.
-func (f *Fault) arm(how fault, n int) {
+func (f *Fault) arm(how faultKind, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.how, f.left, f.struck = how, n, false
@@ -205,8 +205,8 @@ func (f *Fault) disarm() {
 	f.how = noFault
 }
 
-// strikes reports whether the fault has struck since it was armed.
-func (f *Fault) strikes() bool {
+// hasStruck reports whether the fault has struck since it was armed.
+func (f *Fault) hasStruck() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.struck

@@ -14,7 +14,7 @@ func purgeMeanwhile(r *rig, f *Fault) {
 	r.now = r.now.Add(time.Second)
 	f.justBefore("purge_jobs", func() { r.equal("Retry", r.retry(back.ID, ""), 1) })
 	r.equal("Purge", r.purge(10), 2)
-	r.gone(other)
+	r.wantNoJob(other)
 	r.equal("status", r.job(back.ID).Status, core.Available)
 	r.equal("Attempts", len(r.attempts(back.ID)), 1)
 	r.storedEvent(back.EventID)
@@ -26,30 +26,30 @@ func purgeMuchMeanwhile(r *rig, f *Fault) {
 	o := r.ended(r.taken().Job, core.Dead)
 	o.Attempt.Number = 1_000_000
 	r.settle(o)
-	j := r.entered()
-	t := r.leap(j)
-	r.makes(t)
+	j := r.takeNewRun()
+	t := r.fullTransition(j)
+	r.mustTransit(t)
 	end := r.finished(t.Run, core.RunFailed)
 	end.Run.Seq = 1_000_000
-	r.makes(end)
-	again := r.move(end.Run, core.EntryRedriven)
+	r.mustTransit(end)
+	again := r.transitionOf(end.Run, core.EntryRedriven)
 	again.Run.Status, again.Run.FinishedAt = core.RunPending, time.Time{}
 	r.now = r.now.Add(time.Second)
 	f.justBefore("purge_jobs", func() {
 		r.equal("Retry", r.retry(o.JobID, ""), 1)
-		r.makes(again)
+		r.mustTransit(again)
 	})
 	r.equal("Purge", r.purge(10), 0)
 	r.equal("Attempts", len(r.attempts(o.JobID)), 1)
 	r.storedEvent(j.EventID)
-	got := r.tale(t.Run.ID)
+	got := r.runView(t.Run.ID)
 	r.equal("steps, entries and tokens", []int{len(got.Steps), len(got.History), len(got.Awaited)}, []int{4, 6, 1})
 }
 
 // forgetMeanwhile settles a failure in a lane just before the purge deletes the lane's gate,
 // which was in its resting state.
 func forgetMeanwhile(r *rig, f *Fault) {
-	r.puts(2)
+	r.putMany(2)
 	r.settle(r.verdict(r.take(1)[0], core.Failure))
 	r.settle(r.verdict(r.take(1)[0], core.Success))
 	r.now = r.now.Add(time.Hour)

@@ -48,14 +48,14 @@ func stride(o Options) int {
 	return 1
 }
 
-// apart is the distance, in steps, between two faults of one play. The steps between two faults
+// faultDistance is the distance, in steps, between two faults of one play. The steps between two faults
 // show the effects of the first.
-const apart = 4
+const faultDistance = 4
 
 // eachInTurn plays the scenario until each statement, or batch, of each step has failed once, or
 // one of each stride, a few in each play. All plays share one store. Each play has its own lanes,
 // source and ids.
-func eachInTurn(r *rig, f *Fault, how fault, stride int) {
+func eachInTurn(r *rig, f *Fault, how faultKind, stride int) {
 	clean := newPlay(r, f, 0)
 	clean.record, clean.states = true, []scene{{}}
 	scenario(clean)
@@ -70,7 +70,7 @@ func eachInTurn(r *rig, f *Fault, how fault, stride int) {
 		if r.Failed() {
 			return // once is enough: many statements break the same promise
 		}
-		struck += p.struck
+		struck += p.faulted
 	}
 	if struck == 0 {
 		r.Errorf("nothing went wrong in a scenario of %d steps: is the connection Faulty?", len(turns)-1)
@@ -82,34 +82,34 @@ var statementChecks = []struct {
 	says string
 	run  func(r *rig, f *Fault)
 }{
-	{"What only reads writes nothing", readsOnly},
-	{"A database that cannot be reached is a refusal of kind Unavailable", withoutDatabase},
-	{"A batch that is sent twice does what it does once", eachTwice},
-	{"A Take that is sent twice starts nothing too early, whoever takes in between", takesBetween},
-	{"A success changes no gate of a lane in which nothing failed", steadySuccess},
-	{"Take brings what it claimed, though that shows late", takesLater},
-	{"Accept names the stored event, though that shows late", answersLater},
-	{"Take brings situations, though they show late", takesRunsLater},
-	{"A run that is redriven while it is purged stays, with its steps and its event", redrivenMeanwhile},
-	{"A transition that others came before does nothing", movesMeanwhile},
-	{"A transition that is sent again, when another is made already, does nothing more", betweenTwice},
+	{"Methods that read send no statement that writes", readsOnly},
+	{"An unreachable database is a refusal of kind Unavailable", withoutDatabase},
+	{"A batch sent twice has the effect of one", eachTwice},
+	{"A Take sent twice, with another Take in between, keeps the interval", takesBetween},
+	{"A success writes no gate of a lane without failures", steadySuccess},
+	{"Take returns the claimed jobs although reads lag", takesLater},
+	{"Accept names the stored event although reads lag", answersLater},
+	{"Take returns situations although reads lag", takesRunsLater},
+	{"A run redriven during its purge stays, with its steps and event", redrivenMeanwhile},
+	{"A transition after a concurrent one changes nothing", movesMeanwhile},
+	{"A transition sent twice, with the next one in between, takes effect once", betweenTwice},
 	{"A definition is stored once", oneDefinition},
-	{"An event that is purged before it is replayed gets no jobs", replayedLate},
-	{"An event that is replayed while it is purged is gone, or there with its jobs", replayedMeanwhile},
-	{"A turn is taken once, though it is asked for twice", turnsTwice},
-	{"A job and a run with much that are brought back while they are purged keep all of it", purgeMuchMeanwhile},
-	{"A gate in which something fails while it is forgotten stays", forgetMeanwhile},
-	{"A job that is brought back while it is purged stays, with its attempts and its event", purgeMeanwhile},
-	{"A job that is completed while it is drained stays, with its attempts, and another goes", drainMeanwhile},
+	{"An event purged before its Replay gets no jobs", replayedLate},
+	{"An event replayed during its purge is deleted, or stays with its jobs", replayedMeanwhile},
+	{"A Turn sent twice takes the turn once", turnsTwice},
+	{"A large job and a large run revived during their purge keep all rows", purgeMuchMeanwhile},
+	{"A gate that counts a failure during its purge stays", forgetMeanwhile},
+	{"A job retried during its purge stays, with its attempts and event", purgeMeanwhile},
+	{"A job completed during a drain stays, and another job is drained", drainMeanwhile},
 }
 
 // takesLater makes the reads of the claiming batch and of the next two return no rows.
 func takesLater(r *rig, f *Fault) {
 	r.accepted(r.arrival(r.lane, r.lane, r.lane))
-	two := core.Quota{Lane: r.lane, N: 2, Hold: hold}
+	two := core.Quota{Lane: r.lane, N: 2, Hold: leaseTime}
 	for _, want := range []int{2, 1, 0} {
 		f.blindFor(3)
-		r.equal("Take: jobs", len(r.haul(two)), want)
+		r.equal("Take: jobs", len(r.takeQuotas(two)), want)
 	}
 }
 
@@ -125,8 +125,8 @@ func answersLater(r *rig, f *Fault) {
 
 func readsOnly(r *rig, f *Fault) {
 	j, last := r.settled(core.Retryable), r.last()
-	t := r.leap(r.entered())
-	r.makes(t)
+	t := r.fullTransition(r.takeNewRun())
+	r.mustTransit(t)
 	want := f.written()
 	r.due(r.lane, "handler/nobody")
 	r.marks("a", "nobody")
@@ -148,11 +148,11 @@ func readsOnly(r *rig, f *Fault) {
 	r.attemptsOf(j.ID)
 	r.finishedSince(r.now, 0)
 	r.completedJobs()
-	r.twice("what only reads", func() {}) // which itself reads all of a run
+	r.wantIdempotent("reading methods", func() {}) // which itself reads all of a run
 	r.situations(t.New[1].ID)
 	r.survey(t.Run.ID, 1, core.Wanted{Open: true, Failed: true, IDs: []core.ID{t.New[0].ID}, Paths: []string{"fan"}, Leaves: []core.ID{t.New[0].ID}})
 	r.awaited(t.Tokens[0].Hash)
-	r.wantDefinition(definition(flow))
+	r.wantDefinition(definition(defaultWorkflow))
 	schema(r)
 	if err := r.store.Ping(context.Background()); err != nil {
 		r.Errorf("Ping = %v, want none", err)
@@ -172,7 +172,7 @@ func eachTwice(r *rig, f *Fault) {
 	again.clean = clean.states
 	scenario(again)
 	r.accepted(r.arrival(lanes(r.lane, 5)...))
-	r.equal("Take: jobs", len(r.haul(r.quota(2))), 2)
+	r.equal("Take: jobs", len(r.takeQuotas(r.quota(2))), 2)
 	r.equal("Jobs: running", len(r.jobs(core.JobFilter{Lane: r.lane, Status: core.Running}).Items), 2)
 	r.settle(r.ended(r.take(1)[0].Job, core.Dead))
 }
@@ -182,30 +182,30 @@ func eachTwice(r *rig, f *Fault) {
 // the start times of the first sending no longer hold.
 func takesBetween(r *rig, f *Fault) {
 	const interval = time.Second
-	r.puts(6)
+	r.putMany(6)
 	f.twice = true
 	take := func(ahead time.Duration) (first, second []core.TakenJob) {
-		f.between = func() { second = r.haul(r.paced(2, interval, time.Second)) }
-		first = r.haul(core.Quota{Lane: r.lane, N: 1, Hold: hold, Pass: &core.Pass{Interval: interval, Ahead: ahead}})
+		f.between = func() { second = r.takeQuotas(r.paced(2, interval, time.Second)) }
+		first = r.takeQuotas(core.Quota{Lane: r.lane, N: 1, Hold: leaseTime, Pass: &core.Pass{Interval: interval, Ahead: ahead}})
 		return first, second
 	}
 	first, second := take(5 * time.Second)
-	r.equal("starts of the one in between", starts(second, r.now), []time.Duration{interval, 2 * interval})
-	r.equal("starts of the one that was sent twice", starts(first, r.now), []time.Duration{3 * interval})
+	r.equal("starts of the Take in between", starts(second, r.now), []time.Duration{interval, 2 * interval})
+	r.equal("starts of the Take that was sent twice", starts(first, r.now), []time.Duration{3 * interval})
 	r.equal("NextAt", r.gate().NextAt, r.now.Add(4*interval))
 
 	r.now = r.now.Add(4 * interval)
 	first, second = take(0)
-	r.equal("starts of the one in between", starts(second, r.now), []time.Duration{interval, 2 * interval})
-	r.equal("starts of the one that is too late", starts(first, r.now), []time.Duration{})
+	r.equal("starts of the Take in between", starts(second, r.now), []time.Duration{interval, 2 * interval})
+	r.equal("starts of the Take whose start is too far ahead", starts(first, r.now), []time.Duration{})
 	r.equal("NextAt", r.gate().NextAt, r.now.Add(3*interval))
-	r.equal("Take of what was given back: attempt", r.bringsSome("of it", 1, r.paced(1, interval, 3*interval))[0].Attempt, 1)
+	r.equal("Take of released jobs: attempt", r.takeCount("of a released job", 1, r.paced(1, interval, 3*interval))[0].Attempt, 1)
 }
 
 // steadySuccess checks that successes write to no gate while the lane has no failures.
 func steadySuccess(r *rig, f *Fault) {
 	succeed := func() {
-		r.puts(5)
+		r.putMany(5)
 		var outcomes []core.Outcome
 		for _, j := range r.take(5) {
 			outcomes = append(outcomes, r.verdict(j, core.Success))
@@ -213,7 +213,7 @@ func steadySuccess(r *rig, f *Fault) {
 		r.settle(outcomes...)
 	}
 	succeed()
-	r.equal("gates changed where there was none", f.changes("succeed")+f.changes("insert_gates"), int64(0))
+	r.equal("gates changed while there is none", f.changes("succeed")+f.changes("insert_gates"), int64(0))
 	r.settle(r.verdict(r.taken(), core.Failure))
 	succeed()
 	r.equal("gates changed after a failure", f.changes("succeed"), int64(1))
@@ -224,15 +224,15 @@ func steadySuccess(r *rig, f *Fault) {
 // drainMeanwhile completes the two jobs that Drain selected, before Drain deletes them. Drain
 // then selects the next two.
 func drainMeanwhile(r *rig, f *Fault) {
-	jobs, refs := r.pulled(4)
+	jobs, refs := r.putAndTake(4)
 	r.settle(r.ended(jobs[3].Job, core.Retryable))
 	f.justBefore("drain_jobs", func() {
 		r.settle(r.ended(jobs[0].Job, core.Completed))
 		r.equal("Ack", r.ack(r.lane, refs[1]), 1)
 	})
 	r.equal("Drain of two", r.drainOf(r.lane, newestID, 2), 2)
-	r.gone(jobs[2].Job)
-	r.gone(jobs[3].Job)
+	r.wantNoJob(jobs[2].Job)
+	r.wantNoJob(jobs[3].Job)
 	r.wantJob(r.acked(jobs[1].Job))
 	r.equal("status", r.job(jobs[0].ID).Status, core.Completed)
 	r.equal("Attempts", len(r.attempts(jobs[0].ID)), 1)
@@ -243,7 +243,7 @@ func withoutDatabase(r *rig, f *Fault) {
 	waiting, j := r.settled(core.Retryable), r.taken().Job
 	refs := []core.Ref{refTo(j)}
 	r.marked(r.mark("a", 0))
-	run := r.started()
+	run := r.newRun()
 	calls := map[string]func() error{
 		"Accept":        func() error { _, err := s.Accept(ctx, r.arrival(r.lane)); return err },
 		"Due":           func() error { _, err := s.Due(ctx, []core.Lane{r.lane}); return err },
@@ -271,18 +271,18 @@ func withoutDatabase(r *rig, f *Fault) {
 		"Peek":          func() error { _, err := s.Peek(ctx, r.now, r.lane, 1); return err },
 		"Dead":          func() error { _, err := s.DeadLetters(ctx, r.lane, "", 1); return err },
 		"Drain":         func() error { _, err := s.Drain(ctx, r.lane, newestID, 1); return err },
-		"Transit":       func() error { _, err := s.Transit(ctx, r.move(run.Run, core.EntryStarted)); return err },
+		"Transit":       func() error { _, err := s.Transit(ctx, r.transitionOf(run.Run, core.EntryStarted)); return err },
 		"Steps":         func() error { _, err := s.Situations(ctx, []core.ID{run.Step.ID}); return err },
 		"Survey":        func() error { _, err := s.Survey(ctx, run.Run.ID, 1, core.Wanted{All: true}); return err },
 		"Awaited":       func() error { _, err := s.Awaited(ctx, r.now, "token", "receipt"); return err },
-		"Snapshot":      func() error { _, err := s.Definition(ctx, definition(flow).Hash); return err },
+		"Snapshot":      func() error { _, err := s.Definition(ctx, definition(defaultWorkflow).Hash); return err },
 		"Nth":           func() error { _, err := s.Nth(ctx, core.EventFilter{}, 1); return err },
 		"Read":          func() error { _, err := s.Read(ctx, "", core.EventFilter{}); return err },
 		"JobsOf":        func() error { _, err := s.JobsOf(ctx, []core.ID{j.EventID}); return err },
 		"Finished":      func() error { _, err := s.Finished(ctx, r.now, "", 1); return err },
 		"Complete":      func() error { _, err := s.Completed(ctx); return err },
 		"Replay":        func() error { _, err := s.Replay(ctx, r.now, r.replayOf(j.EventID, []core.Lane{r.lane})); return err },
-		"Turn":          func() error { _, err := s.Turn(ctx, r.now, "purge", hold); return err },
+		"Turn":          func() error { _, err := s.Turn(ctx, r.now, "purge", leaseTime); return err },
 		"Run":           func() error { _, err := s.Run(ctx, run.Run.ID); return err },
 		"Runs":          func() error { _, err := s.Runs(ctx, core.RunFilter{}); return err },
 		"History":       func() error { _, err := s.History(ctx, run.Run.ID, 0, 1); return err },

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	saysWideOpen  = "Nothing is taken without a Pass from a lane whose breaker is open or has closed less than RampTime ago"
+	saysNoPass    = "Nothing is taken without a Pass from a lane whose breaker is open or has closed less than RampTime ago"
 	saysPaced     = "With a Pass that has an interval, jobs are taken only while the breaker is closed and the gate's next start (see [Gate.StartAt]) is at most Pass.Ahead away"
 	saysStarts    = "The first of the jobs is to start then and each further one an interval later, and the gate's NextAt becomes an interval after the last start: so no two jobs that any callers take with a Pass start closer together"
 	saysClosedAt  = "Nothing is taken if Pass.Closed is not the gate's ClosedAt"
@@ -31,59 +31,59 @@ const (
 
 // worklistGates are the checks of the Worklist that involve gates.
 var worklistGates = []check{
-	{saysWideOpen, "open", shutOpen},
-	{saysWideOpen, "after it closed", shutRamp},
-	{saysWideOpen, "closed by a clock that is ahead", shutAhead},
-	{saysWideOpen, "closed after the clock was set back", shutFuture},
-	{saysWideOpen, "failures below the threshold", shutNot},
+	{saysNoPass, "open", shutOpen},
+	{saysNoPass, "after it closed", shutRamp},
+	{saysNoPass, "closed by a fast clock", shutAhead},
+	{saysNoPass, "closed after the clock was set back", shutFuture},
+	{saysNoPass, "failures below the threshold", shutNot},
 	{saysPaced, "open", pacedOpen},
 	{saysPaced, "ahead", pacedAhead},
 	{saysPaced, "beyond the horizon", pacedHorizon},
-	{saysStarts, "one after the other", startsInTurn},
+	{saysStarts, "in sequence", startsInTurn},
 	{saysStarts, "nothing is due", startsNothing},
-	{saysStarts, "several lanes at once", startsLanes},
-	{saysStarts, "to the microsecond", startsMicro},
+	{saysStarts, "several lanes", startsLanes},
+	{saysStarts, "in microseconds", startsMicro},
 	{saysStarts, "no further ahead than the horizon", startsHorizon},
-	{saysStarts, "many takers at once", raceStarts},
+	{saysStarts, "concurrent takers", raceStarts},
 	{saysClosedAt, "interval", closedInterval},
 	{saysClosedAt, "probe", closedProbe},
-	{saysProbe, "when its time has come", probeTime},
+	{saysProbe, "at ProbeAt", probeTime},
 	{saysProbe, "closed", probeClosed},
 	{saysProbe, "after the clock was set back", probeHorizon},
 	{saysProbe, "nothing is due", probeNothing},
-	{saysOneProbe, "one after the other", probeInTurn},
-	{saysOneProbe, "at once", raceProbes},
+	{saysOneProbe, "in sequence", probeInTurn},
+	{saysOneProbe, "concurrently", raceProbes},
 	{saysRise, "", rise},
 	{saysRise, "lost", riseLost},
 	{saysRise, "settled again", riseAgain},
-	{saysRise, "many at once", riseMany},
+	{saysRise, "many in one call", riseMany},
 	{saysVerdicts, "in one call", verdictsInTurn},
 	{saysVerdicts, "several lanes", verdictsLanes},
-	{saysVerdicts, "lost ones do not", verdictsLost},
+	{saysVerdicts, "lost outcomes do not count", verdictsLost},
 	{saysVerdicts, "once", verdictsOnce},
-	{saysVerdicts, "without a lane nothing does", verdictsNoLane},
+	{saysVerdicts, "without a lane", verdictsNoLane},
 	{saysCounts, "", counts},
-	{saysCounts, "at once", raceFailures},
+	{saysCounts, "concurrently", raceFailures},
 	{saysOpens, "", opens},
-	{saysOpens, "other numbers", opensOther},
-	{saysOpens, "numbers that change", opensChanged},
+	{saysOpens, "other breaker settings", opensOther},
+	{saysOpens, "breaker settings change", opensChanged},
 	{saysNewest, "a failure", newestFails},
-	{saysNewest, "a failure, of other numbers", newestFailsOther},
+	{saysNewest, "a failure, other breaker settings", newestFailsOther},
 	{saysNewest, "a success", newestSucceeds},
 	{saysNewest, "no verdict", newestSilent},
-	{saysNewest, "others do not", newestOthers},
-	{saysNewest, "an older probe does not", newestOlder},
+	{saysNewest, "deliveries that are no probe", newestOthers},
+	{saysNewest, "older probe", newestOlder},
 	{saysCloses, "", closes},
 	{saysClosed, "", closesSome},
 	{saysCloseSame, "", closesAgain},
 	{saysProbeLeft, "", closesUnderProbe},
 	{saysProbeBack, "", probeBack},
-	{saysProbeBack, "others change nothing", probeBackOthers},
+	{saysProbeBack, "released jobs that are no probe", probeBackOthers},
 	{saysStrays, "", straysFound},
-	{saysStrays, "between known ones", straysBetween},
+	{saysStrays, "each subset of known lanes", straysBetween},
 	{saysKnown, "", straysKnown},
 	{saysSetBack, "", straysSetBack},
-	{saysSetBack, "until then", straysStay},
+	{saysSetBack, "not before StrayTime", straysStay},
 }
 
 // gate returns the gate of the rig's lane.
@@ -97,8 +97,8 @@ func (r *rig) wantGate(what string, want core.Gate) {
 	r.equal("Gate "+what, r.gate(), want)
 }
 
-// puts puts n jobs in the rig's lane.
-func (r *rig) puts(n int) {
+// putMany puts n jobs in the rig's lane.
+func (r *rig) putMany(n int) {
 	r.Helper()
 	r.accepted(r.arrival(lanes(r.lane, n)...))
 }
@@ -132,11 +132,11 @@ func failures(n int) (all []core.Verdict) {
 	return all
 }
 
-// opened opens the breaker of the rig's lane, and leaves core.BreakerThreshold jobs waiting
+// openBreaker opens the breaker of the rig's lane, and leaves core.BreakerThreshold jobs waiting
 // there.
-func (r *rig) opened() core.Gate {
+func (r *rig) openBreaker() core.Gate {
 	r.Helper()
-	r.puts(core.BreakerThreshold)
+	r.putMany(core.BreakerThreshold)
 	r.settle(r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)...)
 	g := r.gate()
 	r.equal("Open", g.Open(), true)
@@ -150,21 +150,21 @@ func (r *rig) probe() core.Quota {
 	return q
 }
 
-// probed opens the breaker, moves the time to the end of the cooldown, and takes the first probe.
-func (r *rig) probed() core.TakenJob {
+// takeProbe opens the breaker, moves the time to the end of the cooldown, and takes the first probe.
+func (r *rig) takeProbe() core.TakenJob {
 	r.Helper()
-	r.now = r.opened().OpenUntil
-	got := r.haul(r.probe())
+	r.now = r.openBreaker().OpenUntil
+	got := r.takeQuotas(r.probe())
 	if len(got) != 1 || !got[0].Probe {
 		r.Fatalf("Take for a probe = %+v, want one", got)
 	}
 	return got[0]
 }
 
-// closed opens the breaker and closes it again by a probe's success.
-func (r *rig) closed() core.Gate {
+// closeBreaker opens the breaker and closes it again by a probe's success.
+func (r *rig) closeBreaker() core.Gate {
 	r.Helper()
-	r.settle(r.verdict(r.probed(), core.Success))
+	r.settle(r.verdict(r.takeProbe(), core.Success))
 	g := r.gate()
 	r.equal("Open", g.Open(), false)
 	return g
@@ -177,23 +177,23 @@ func (r *rig) paced(n int, interval, ahead time.Duration) core.Quota {
 	return q
 }
 
-// bringsSome fails unless a take returns want jobs.
-func (r *rig) bringsSome(what string, want int, quotas ...core.Quota) []core.TakenJob {
+// takeCount fails unless a take returns want jobs.
+func (r *rig) takeCount(what string, want int, quotas ...core.Quota) []core.TakenJob {
 	r.Helper()
-	got := r.haul(quotas...)
+	got := r.takeQuotas(quotas...)
 	r.equal("Take "+what+": jobs", len(got), want)
 	return got
 }
 
 func dueGates(r *rig) {
-	r.now = r.opened().OpenUntil
-	j := r.haul(r.probe())
+	r.now = r.openBreaker().OpenUntil
+	j := r.takeQuotas(r.probe())
 	r.equal("Due of an open one", r.outlooks(r.lane), map[core.Lane]core.Outlook{r.lane: {
 		DueAt: r.now.Add(-core.BreakerCooldown),
 		Gate:  core.Gate{Failures: core.BreakerThreshold, OpenUntil: r.now.Add(core.BreakerCooldown), MovedBy: r.gate().MovedBy},
 	}})
 	r.settle(r.verdict(j[0], core.Success))
-	r.haul(r.paced(1, time.Second, 0))
+	r.takeQuotas(r.paced(1, time.Second, 0))
 	r.wantGate("that was passed after it closed", core.Gate{ClosedAt: r.now, NextAt: r.now.Add(time.Second), MovedBy: j[0].ID})
 }
 
@@ -212,24 +212,24 @@ func dueUnmoved(r *rig) {
 	r.equal("Due after a success", len(r.outlooks(r.lane)), 0)
 	lost := r.verdict(core.TakenJob{Job: core.Job{ID: r.ids.Next(), Lane: r.lane, Lease: "none", Attempt: 1}}, core.Failure)
 	r.settlement(lost)
-	r.equal("Due after an outcome that was lost", len(r.outlooks(r.lane)), 0)
-	r.haul(r.paced(1, time.Second, 0))
+	r.equal("Due after a lost outcome", len(r.outlooks(r.lane)), 0)
+	r.takeQuotas(r.paced(1, time.Second, 0))
 	r.equal("Due after a Pass with nothing to take", len(r.outlooks(r.lane)), 0)
 }
 
 func shutOpen(r *rig) {
-	g := r.opened()
+	g := r.openBreaker()
 	other := r.arrival("handler/other")
 	r.accepted(other)
 	for _, at := range []time.Time{r.now, g.OpenUntil, g.OpenUntil.Add(time.Hour)} {
 		r.now = at
 		r.nothingDue()
 	}
-	r.brings(other.Jobs[0].ID, r.quota(1), core.Quota{Lane: "handler/other", N: 1, Hold: hold})
+	r.takeOnly(other.Jobs[0].ID, r.quota(1), core.Quota{Lane: "handler/other", N: 1, Hold: leaseTime})
 }
 
 func shutRamp(r *rig) {
-	g := r.closed()
+	g := r.closeBreaker()
 	for _, since := range []time.Duration{0, time.Millisecond, core.RampTime - time.Millisecond, core.RampTime - time.Nanosecond} {
 		r.now = g.ClosedAt.Add(since)
 		r.nothingDue()
@@ -239,7 +239,7 @@ func shutRamp(r *rig) {
 }
 
 func shutAhead(r *rig) {
-	g := r.closed()
+	g := r.closeBreaker()
 	for _, before := range []time.Duration{time.Millisecond, core.GateHorizon - time.Nanosecond, core.GateHorizon} {
 		r.now = g.ClosedAt.Add(-before)
 		r.nothingDue()
@@ -247,13 +247,13 @@ func shutAhead(r *rig) {
 }
 
 func shutFuture(r *rig) {
-	g := r.closed()
+	g := r.closeBreaker()
 	r.now = g.ClosedAt.Add(-core.GateHorizon - time.Millisecond)
-	r.bringsSome("before it closed", core.BreakerThreshold-1, r.quota(9))
+	r.takeCount("before it closed", core.BreakerThreshold-1, r.quota(9))
 }
 
 func shutNot(r *rig) {
-	r.puts(core.BreakerThreshold)
+	r.putMany(core.BreakerThreshold)
 	jobs := r.take(core.BreakerThreshold)
 	for i, o := range r.verdicts(jobs, failures(core.BreakerThreshold-1)...) {
 		r.settle(o)
@@ -263,40 +263,40 @@ func shutNot(r *rig) {
 }
 
 func pacedOpen(r *rig) {
-	g := r.opened()
+	g := r.openBreaker()
 	for _, at := range []time.Time{r.now, g.OpenUntil.Add(time.Hour)} {
 		r.now = at
-		r.bringsSome("while it is open", 0, r.paced(9, time.Second, time.Second))
+		r.takeCount("while it is open", 0, r.paced(9, time.Second, time.Second))
 	}
-	r.wantGate("that nobody passed", g)
+	r.wantGate("that no Take changed", g)
 }
 
 func pacedAhead(r *rig) {
 	const interval = 3 * time.Second
-	r.puts(9)
-	r.bringsSome("of one", 1, r.paced(1, interval, 0))
-	r.bringsSome("a little too far ahead", 0, r.paced(1, interval, interval-time.Microsecond))
-	r.bringsSome("as far ahead", 1, r.paced(1, interval, interval))
+	r.putMany(9)
+	r.takeCount("of one", 1, r.paced(1, interval, 0))
+	r.takeCount("a little too far ahead", 0, r.paced(1, interval, interval-time.Microsecond))
+	r.takeCount("as far ahead", 1, r.paced(1, interval, interval))
 	r.now = r.now.Add(2 * interval)
-	r.bringsSome("when its time has come", 1, r.paced(1, interval, 0))
+	r.takeCount("at ProbeAt", 1, r.paced(1, interval, 0))
 	r.now = r.now.Add(time.Hour)
-	r.bringsSome("long after", 1, r.paced(1, interval, 0))
+	r.takeCount("long after", 1, r.paced(1, interval, 0))
 	r.equal("NextAt", r.gate().NextAt, r.now.Add(interval))
-	r.bringsSome("in the past", 0, r.paced(1, interval, -time.Second))
+	r.takeCount("in the past", 0, r.paced(1, interval, -time.Second))
 }
 
 // pacedHorizon sets the clock back: first exactly to core.GateHorizon before the gate's next
 // start, then a microsecond further.
 func pacedHorizon(r *rig) {
-	r.puts(9)
-	r.bringsSome("of one", 1, r.paced(1, time.Second, 0))
+	r.putMany(9)
+	r.takeCount("of one", 1, r.paced(1, time.Second, 0))
 	r.now = r.gate().NextAt.Add(-core.GateHorizon)
 	old := r.arrival(r.lane)
 	old.Event.CreatedAt = r.now.Add(-time.Minute)
 	r.accepted(old)
-	r.bringsSome("at the horizon", 0, r.paced(1, time.Second, time.Second))
+	r.takeCount("at the horizon", 0, r.paced(1, time.Second, time.Second))
 	r.now = r.now.Add(-time.Microsecond)
-	got := r.haul(r.paced(1, time.Second, time.Second))
+	got := r.takeQuotas(r.paced(1, time.Second, time.Second))
 	if len(got) != 1 || !got[0].StartAt.Equal(r.now) {
 		r.Errorf("Take beyond the horizon = %+v, want one that starts at %v", got, r.now)
 	}
@@ -313,25 +313,25 @@ func starts(jobs []core.TakenJob, after time.Time) (all []time.Duration) {
 
 func startsInTurn(r *rig) {
 	const ms = time.Millisecond
-	r.puts(9)
-	r.equal("Take of three: starts", starts(r.haul(r.paced(3, 20*ms, 0)), r.now), []time.Duration{0, 20 * ms, 40 * ms})
-	r.equal("Take of two more: starts", starts(r.haul(r.paced(2, 50*ms, time.Second)), r.now), []time.Duration{60 * ms, 110 * ms})
+	r.putMany(9)
+	r.equal("Take of three: starts", starts(r.takeQuotas(r.paced(3, 20*ms, 0)), r.now), []time.Duration{0, 20 * ms, 40 * ms})
+	r.equal("Take of two more: starts", starts(r.takeQuotas(r.paced(2, 50*ms, time.Second)), r.now), []time.Duration{60 * ms, 110 * ms})
 	r.equal("NextAt", r.gate().NextAt.Sub(r.now), 160*ms)
 	r.now = r.now.Add(100 * ms)
-	r.equal("Take a little later: starts", starts(r.haul(r.paced(1, 20*ms, time.Second)), r.now), []time.Duration{60 * ms})
+	r.equal("Take a little later: starts", starts(r.takeQuotas(r.paced(1, 20*ms, time.Second)), r.now), []time.Duration{60 * ms})
 	r.now = r.now.Add(time.Second)
-	r.equal("Take long after: starts", starts(r.haul(r.paced(9, 20*ms, 0)), r.now), []time.Duration{0, 20 * ms, 40 * ms})
+	r.equal("Take long after: starts", starts(r.takeQuotas(r.paced(9, 20*ms, 0)), r.now), []time.Duration{0, 20 * ms, 40 * ms})
 	r.equal("NextAt", r.gate().NextAt.Sub(r.now), 60*ms)
 }
 
 func startsNothing(r *rig) {
-	r.puts(1)
-	r.haul(r.paced(1, time.Second, 0))
+	r.putMany(1)
+	r.takeQuotas(r.paced(1, time.Second, 0))
 	want := r.gate()
 	for _, d := range []time.Duration{0, time.Second, 30 * time.Second} {
 		r.now = r.now.Add(d)
-		r.bringsSome("of nothing", 0, r.paced(5, time.Second, time.Second))
-		r.wantGate("that nothing passed", want)
+		r.takeCount("of an empty lane", 0, r.paced(5, time.Second, time.Second))
+		r.wantGate("that no Take changed", want)
 	}
 }
 
@@ -339,30 +339,30 @@ func startsLanes(r *rig) {
 	a := r.arrival("handler/c", "handler/c", "handler/a", "handler/a", "handler/b")
 	r.accepted(a)
 	of := func(l core.Lane, interval time.Duration) core.Quota {
-		q := core.Quota{Lane: l, N: 2, Hold: hold}
+		q := core.Quota{Lane: l, N: 2, Hold: leaseTime}
 		if interval > 0 {
 			q.Pass = &core.Pass{Interval: interval}
 		}
 		return q
 	}
-	got := r.haul(of("handler/c", time.Second), of("handler/b", 0), of("handler/a", 2*time.Second))
+	got := r.takeQuotas(of("handler/c", time.Second), of("handler/b", 0), of("handler/a", 2*time.Second))
 	want := []core.ID{a.Jobs[0].ID, a.Jobs[1].ID, a.Jobs[4].ID, a.Jobs[2].ID, a.Jobs[3].ID}
 	r.equal("Take(c, b, a)", ids(got), want)
 	r.equal("StartAt without a Pass", got[2].StartAt, time.Time{})
 	r.equal("StartAt of c, b and a", starts(append(got[:2:2], got[3:]...), r.now), []time.Duration{0, time.Second, 0, 2 * time.Second})
 	r.equal("Gates", r.outlooks("handler/a", "handler/b", "handler/c"), map[core.Lane]core.Outlook{
-		"handler/a": {DueAt: r.now.Add(hold), Gate: core.Gate{NextAt: r.now.Add(4 * time.Second)}},
-		"handler/b": {DueAt: r.now.Add(hold)},
-		"handler/c": {DueAt: r.now.Add(hold), Gate: core.Gate{NextAt: r.now.Add(2 * time.Second)}},
+		"handler/a": {DueAt: r.now.Add(leaseTime), Gate: core.Gate{NextAt: r.now.Add(4 * time.Second)}},
+		"handler/b": {DueAt: r.now.Add(leaseTime)},
+		"handler/c": {DueAt: r.now.Add(leaseTime), Gate: core.Gate{NextAt: r.now.Add(2 * time.Second)}},
 	})
 }
 
 func startsMicro(r *rig) {
-	r.puts(4)
+	r.putMany(4)
 	r.now = r.now.Add(1500 * time.Nanosecond)
 	from := r.now.Truncate(time.Microsecond)
-	r.equal("Take: starts", starts(r.haul(r.paced(2, 333*time.Microsecond, 0)), from), []time.Duration{0, 333 * time.Microsecond})
-	r.equal("Take: starts", starts(r.haul(r.paced(2, 333*time.Microsecond, time.Second)), from),
+	r.equal("Take: starts", starts(r.takeQuotas(r.paced(2, 333*time.Microsecond, 0)), from), []time.Duration{0, 333 * time.Microsecond})
+	r.equal("Take: starts", starts(r.takeQuotas(r.paced(2, 333*time.Microsecond, time.Second)), from),
 		[]time.Duration{666 * time.Microsecond, 999 * time.Microsecond})
 	r.equal("NextAt", r.gate().NextAt, from.Add(1332*time.Microsecond))
 }
@@ -370,20 +370,20 @@ func startsMicro(r *rig) {
 // startsHorizon checks that a take gives away no starts beyond the horizon. Later starts would
 // look like those of a clock that was set back.
 func startsHorizon(r *rig) {
-	r.puts(30)
-	r.bringsSome("of many", 8, r.paced(30, time.Second, 2*time.Second))
-	r.bringsSome("too far ahead", 0, r.paced(30, time.Second, 2*time.Second))
+	r.putMany(30)
+	r.takeCount("of many", 8, r.paced(30, time.Second, 2*time.Second))
+	r.takeCount("too far ahead", 0, r.paced(30, time.Second, 2*time.Second))
 	r.now = r.now.Add(6 * time.Second)
-	r.equal("Take of one more: starts", starts(r.bringsSome("of one more", 8, r.paced(30, time.Second, 2*time.Second))[:1], r.now), []time.Duration{2 * time.Second})
+	r.equal("Take of one more: starts", starts(r.takeCount("of one more", 8, r.paced(30, time.Second, 2*time.Second))[:1], r.now), []time.Duration{2 * time.Second})
 }
 
 func raceStarts(r *rig) {
 	const interval, callers = 20 * time.Millisecond, 16
-	each := r.few(8)
-	r.puts(2 * callers * each)
+	each := r.scaled(8)
+	r.putMany(2 * callers * each)
 	q := r.paced(2, interval, core.GateHorizon/2)
 	taken := make([][]core.TakenJob, callers)
-	r.together(callers, func(i int) error {
+	r.concurrently(callers, func(i int) error {
 		for range each {
 			got, err := r.store.Take(context.Background(), r.now, []core.Quota{q})
 			if err != nil {
@@ -413,17 +413,17 @@ func raceStarts(r *rig) {
 }
 
 func closedInterval(r *rig) {
-	g := r.closed()
+	g := r.closeBreaker()
 	for _, at := range []time.Time{{}, g.ClosedAt.Add(-time.Millisecond), g.ClosedAt.Add(time.Millisecond)} {
 		q := r.paced(1, time.Second, 0)
 		q.Pass.Closed = at
-		r.bringsSome("with another ClosedAt", 0, q)
+		r.takeCount("with another ClosedAt", 0, q)
 	}
-	r.bringsSome("with that of the gate", 1, r.paced(1, time.Second, 0))
+	r.takeCount("with that of the gate", 1, r.paced(1, time.Second, 0))
 }
 
 func closedProbe(r *rig) {
-	g := r.closed()
+	g := r.closeBreaker()
 	r.now = r.now.Add(core.RampTime)
 	r.settle(r.verdicts(r.take(4), failures(4)...)...)
 	r.settle(r.verdict(r.take(1)[0], core.Failure))
@@ -431,7 +431,7 @@ func closedProbe(r *rig) {
 	for _, at := range []time.Time{{}, g.ClosedAt.Add(time.Millisecond)} {
 		q := r.probe()
 		q.Pass.Closed = at
-		r.bringsSome("with another ClosedAt", 0, q)
+		r.takeCount("with another ClosedAt", 0, q)
 	}
-	r.bringsSome("with that of the gate", 1, r.probe())
+	r.takeCount("with that of the gate", 1, r.probe())
 }

@@ -147,13 +147,13 @@ func Guards(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.Co
 		t.Skip("set GATEWAY_VERIFY=1 to run this, or run make verify")
 	}
 	began := time.Now()
-	if failure := weakRun(t, "", 30*time.Minute); failure != "" {
+	if failure := runWithout(t, "", 30*time.Minute); failure != "" {
 		t.Fatalf("with all guards in place: %s", failure)
 	}
 	patience := 3*time.Since(began) + time.Minute
 	for _, name := range guardsIn(t, open) {
 		t.Run(name, func(t *testing.T) {
-			failure := weakRun(t, name, patience)
+			failure := runWithout(t, name, patience)
 			if failure == "" {
 				t.Error("nothing fails without it")
 			}
@@ -180,9 +180,9 @@ func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.
 	p.record, p.states = true, []scene{{}}
 	scenario(p)
 	r.settled(core.Dead)
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	r.purge(10)
-	r.puts(10)
+	r.putMany(10)
 	eachPull(r)
 	eachOperation(r, r.take(1)[0])
 	gatesBeside(r)
@@ -199,10 +199,10 @@ func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.
 // processes or transactions at once.
 const guarding = "^Test(Store|Faults|Migrations|TakeDoesNotWait|RetryDoesNotWait|TwoProcesses|TwoStores|SeveralStores|ProbeDoesNotWait|Claimers)$"
 
-// weakRun runs these tests without a guard. It returns the first line that reports a failure,
+// runWithout runs these tests without a guard. It returns the first line that reports a failure,
 // without waiting for more, or "" if the tests pass. A run longer than the limit counts as a
 // failure, because some loops never end without their guard.
-func weakRun(t *testing.T, guard string, limit time.Duration) (failure string) {
+func runWithout(t *testing.T, guard string, limit time.Duration) (failure string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {

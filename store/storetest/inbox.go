@@ -10,7 +10,7 @@ const (
 	saysAccept        = "Accept stores an event with its jobs, whole or not at all"
 	saysStable        = "When it returns without error, both are on stable storage"
 	saysNoJobs        = "An arrival without jobs is stored as well"
-	saysSame          = "Accepting the same arrival again stores nothing and answers as the first time"
+	saysAcceptAgain   = "Accepting the same arrival again stores nothing and answers as the first time"
 	saysDelivery      = "An arrival is a duplicate if its source has already seen its delivery id: nothing is stored, and the receipt names the first event"
 	saysKey           = "A job is left out if its lane has already seen its key; if every job of an arrival is left out, the arrival is a duplicate as well"
 	saysTogether      = "AcceptAll accepts arrivals as Accept does, one after the other, but in one commit: all of them or none"
@@ -24,37 +24,37 @@ var inbox = role{name: "Inbox", checks: []check{
 	{saysAccept, "the jobs", acceptJobs},
 	{saysStable, "", acceptStable},
 	{saysNoJobs, "", acceptNoJobs},
-	{saysSame, "with jobs", acceptSame},
-	{saysSame, "without jobs", acceptSameNoJobs},
-	{saysSame, "after its job has moved on", acceptSameLater},
-	{saysSame, "also if it was stored in part", acceptSamePart},
-	{saysSame, "also if it was a duplicate", acceptSameDuplicate},
+	{saysAcceptAgain, "with jobs", acceptSame},
+	{saysAcceptAgain, "without jobs", acceptSameNoJobs},
+	{saysAcceptAgain, "after its job changed", acceptSameLater},
+	{saysAcceptAgain, "of an arrival stored in part", acceptSamePart},
+	{saysAcceptAgain, "of a duplicate", acceptSameDuplicate},
 	{saysDelivery, "", acceptDelivery},
-	{saysDelivery, "a duplicate's keys stay free", acceptDeliveryKeys},
-	{saysDelivery, "also if its key names another event", acceptDeliveryBeforeKey},
-	{saysDelivery, "another source may use the same id", acceptDeliverySources},
-	{saysDelivery, "no delivery id is never a duplicate", acceptDeliveryNone},
+	{saysDelivery, "the keys of a duplicate stay free", acceptDeliveryKeys},
+	{saysDelivery, "before the key", acceptDeliveryBeforeKey},
+	{saysDelivery, "same id in another source", acceptDeliverySources},
+	{saysDelivery, "without a delivery id", acceptDeliveryNone},
 	{saysKey, "left out", acceptKeyLeftOut},
 	{saysKey, "duplicate", acceptKeyDuplicate},
-	{saysKey, "a job without key keeps the arrival", acceptKeyPart},
-	{saysKey, "another lane may use the same key", acceptKeyLanes},
-	{saysKey, "also once the first job is finished", acceptKeyFinished},
-	{saysKey, "also within one arrival", acceptKeyTwice},
-	{saysKey, "no key is never a duplicate", acceptKeyNone},
+	{saysKey, "beside a job without a key", acceptKeyPart},
+	{saysKey, "same key in another lane", acceptKeyLanes},
+	{saysKey, "after the first job finished", acceptKeyFinished},
+	{saysKey, "within one arrival", acceptKeyTwice},
+	{saysKey, "without a key", acceptKeyNone},
 	{saysOneAtATime, "delivery id", raceDelivery},
 	{saysOneAtATime, "key", raceKey},
-	{saysOneAtATime, "two keys in both orders", raceKeys},
-	{saysTogether, "each as by itself", acceptAll},
+	{saysOneAtATime, "two keys in opposite orders", raceKeys},
+	{saysTogether, "as Accept does", acceptAll},
 	{saysTogether, "many", acceptAllMany},
 	{saysTogether, "with runs", acceptAllRuns},
-	{saysTogether, "by many at once", raceAcceptAll},
+	{saysTogether, "concurrent callers", raceAcceptAll},
 	{saysTogetherOrder, "", acceptAllRepeats},
 	{saysTogetherNone, "", acceptAllNone},
 	{saysRunsStored, "", acceptRuns},
 	{saysRunsStored, "once", acceptRunsAgain},
 	{saysRunsStored, "not those of a duplicate", acceptRunsDuplicate},
-	{saysRunsStored, "not one whose job is left out", acceptRunsKeyed},
-	{saysRunsStored, "by many at once", raceAcceptRuns},
+	{saysRunsStored, "not a run whose job is left out", acceptRunsKeyed},
+	{saysRunsStored, "concurrent callers", raceAcceptRuns},
 }}
 
 func acceptEvent(r *rig) {
@@ -128,7 +128,7 @@ func acceptSameDuplicate(r *rig) {
 	want := core.Receipt{EventID: first.Event.ID, Duplicate: true}
 	r.equal("Accept", r.accept(a), want)
 	r.equal("Accept again", r.accept(a), want)
-	r.absent(a)
+	r.wantAbsent(a)
 }
 
 func acceptDelivery(r *rig) {
@@ -137,7 +137,7 @@ func acceptDelivery(r *rig) {
 	second := r.delivered("d")
 	second.Event.Type, second.Event.Payload = "order.paid", []byte(`{}`)
 	r.equal("Accept", r.accept(second), core.Receipt{EventID: first.Event.ID, Duplicate: true})
-	r.absent(second)
+	r.wantAbsent(second)
 	r.equal("Event", r.storedEvent(first.Event.ID), first.Event)
 	r.equal("Depth", r.depth(), 1)
 }
@@ -159,7 +159,7 @@ func acceptDeliveryBeforeKey(r *rig) {
 	both := r.keyed("k")
 	both.Event.DeliveryID = "d"
 	r.equal("Accept", r.accept(both), core.Receipt{EventID: first.Event.ID, Duplicate: true})
-	r.absent(both)
+	r.wantAbsent(both)
 }
 
 func acceptDeliverySources(r *rig) {
@@ -190,7 +190,7 @@ func acceptKeyDuplicate(r *rig) {
 	second := r.arrival(r.lane, "handler/b")
 	second.Jobs[0].Key, second.Jobs[1].Key = "k", "l"
 	r.equal("Accept", r.accept(second), core.Receipt{EventID: first.Event.ID, Duplicate: true})
-	r.absent(second)
+	r.wantAbsent(second)
 }
 
 func acceptKeyPart(r *rig) {
@@ -237,32 +237,32 @@ func acceptKeyNone(r *rig) {
 
 // raceDelivery has many callers deliver the same delivery id at once, each as its own event.
 func raceDelivery(r *rig) {
-	for range r.few(30) {
+	for range r.scaled(30) {
 		id := "d-" + string(r.ids.Next())
-		r.oneOf(func() core.Arrival { return r.delivered(id) })
+		r.acceptConcurrently(func() core.Arrival { return r.delivered(id) })
 	}
 }
 
 func raceKey(r *rig) {
-	for range r.few(30) {
+	for range r.scaled(30) {
 		key := "k-" + string(r.ids.Next())
-		r.oneOf(func() core.Arrival { return r.keyed(key) })
+		r.acceptConcurrently(func() core.Arrival { return r.keyed(key) })
 	}
 }
 
 // callers is the number of simultaneous callers in a race.
 const callers = 16
 
-// oneOf accepts arrivals that repeat each other, all at once. Exactly one must be stored, and
+// acceptConcurrently accepts arrivals that repeat each other, all at once. Exactly one must be stored, and
 // every receipt must name it.
-func (r *rig) oneOf(next func() core.Arrival) {
+func (r *rig) acceptConcurrently(next func() core.Arrival) {
 	r.Helper()
 	arrivals := make([]core.Arrival, callers)
 	receipts := make([]core.Receipt, callers)
 	for i := range arrivals {
 		arrivals[i] = next()
 	}
-	r.together(callers, func(i int) (err error) {
+	r.concurrently(callers, func(i int) (err error) {
 		receipts[i], err = r.store.Accept(context.Background(), arrivals[i])
 		return err
 	})
@@ -272,7 +272,7 @@ func (r *rig) oneOf(next func() core.Arrival) {
 			r.Errorf("Accept #%d names event %s, #0 names %s; want the same", i, got.EventID, first)
 		}
 		if got.Duplicate {
-			r.absent(arrivals[i])
+			r.wantAbsent(arrivals[i])
 			continue
 		}
 		stored++
@@ -286,7 +286,7 @@ func (r *rig) oneOf(next func() core.Arrival) {
 // deadlock. Each key must get exactly one job.
 func raceKeys(r *rig) {
 	a, b := r.lane, core.Lane("queue/mail")
-	for range r.few(30) {
+	for range r.scaled(30) {
 		arrivals := make([]core.Arrival, callers)
 		for i := range arrivals {
 			arrivals[i] = r.arrival(a, b)
@@ -298,7 +298,7 @@ func raceKeys(r *rig) {
 			}
 		}
 		receipts := make([]core.Receipt, callers)
-		r.together(callers, func(i int) (err error) {
+		r.concurrently(callers, func(i int) (err error) {
 			receipts[i], err = r.store.Accept(context.Background(), arrivals[i])
 			return err
 		})

@@ -38,9 +38,9 @@ func acceptAll(r *rig) {
 		{EventID: fresh.Event.ID, Jobs: 1},
 	}
 	all := []core.Arrival{plain, repeated, bare, seen, binary, part, fresh}
-	r.twice("AcceptAll", func() { r.equal("AcceptAll", r.acceptAll(all...), want) })
-	r.absent(repeated)
-	r.absent(seen)
+	r.wantIdempotent("AcceptAll", func() { r.equal("AcceptAll", r.acceptAll(all...), want) })
+	r.wantAbsent(repeated)
+	r.wantAbsent(seen)
 	for _, a := range []core.Arrival{plain, bare, binary, part, fresh} {
 		r.equal("Event", r.storedEvent(a.Event.ID), a.Event)
 	}
@@ -65,7 +65,7 @@ func acceptAllRepeats(r *rig) {
 		{EventID: known.Event.ID, Duplicate: true},
 	})
 	for _, gone := range []core.Arrival{b, d, left, again} {
-		r.absent(gone)
+		r.wantAbsent(gone)
 	}
 }
 
@@ -73,7 +73,7 @@ func acceptAllRepeats(r *rig) {
 func acceptAllMany(r *rig) {
 	var all []core.Arrival
 	var want []core.Receipt
-	for i := range r.few(core.MaxTogether) {
+	for i := range r.scaled(core.MaxTogether) {
 		a := r.arrival(r.lane, "handler/b", "queue/c")
 		a.Event.DeliveryID, a.Jobs[0].Key = fmt.Sprint("many-", i), fmt.Sprint("key-", i)
 		all, want = append(all, a), append(want, core.Receipt{EventID: a.Event.ID, Jobs: 3})
@@ -84,12 +84,12 @@ func acceptAllMany(r *rig) {
 }
 
 func acceptAllRuns(r *rig) {
-	a, b := r.starts(flow), r.starts(flow, "billing")
+	a, b := r.runArrival(defaultWorkflow), r.runArrival(defaultWorkflow, "billing")
 	b.Event.DeliveryID = "d"
 	r.equal("AcceptAll", r.acceptAll(a, b), []core.Receipt{{EventID: a.Event.ID, Jobs: len(a.Jobs)}, {EventID: b.Event.ID, Jobs: len(b.Jobs)}})
 	for _, arrival := range []core.Arrival{a, b} {
 		for _, s := range pending(arrival) {
-			r.equal("tale", r.tale(s.Run.ID), tale{Run: s.Run, Steps: []core.Step{s.Step}})
+			r.equal("run and its rows", r.runView(s.Run.ID), runView{Run: s.Run, Steps: []core.Step{s.Step}})
 		}
 	}
 }
@@ -109,7 +109,7 @@ func raceAcceptAll(r *rig) {
 			all[i] = append(all[i], a)
 		}
 	}
-	r.together(callers, func(i int) (err error) {
+	r.concurrently(callers, func(i int) (err error) {
 		receipts[i], err = r.store.AcceptAll(context.Background(), all[i])
 		return err
 	})

@@ -13,9 +13,9 @@ import (
 // transitLarge passes a state from step to step, back, and into another epoch. Some transitions
 // say that the state is already stored, and others do not.
 func transitLarge(r *rig) {
-	j := r.entered()
+	j := r.takeNewRun()
 	first, state, other := j.Situation.Step, largeState("state"), largeState("other")
-	t := r.move(j.Situation.Run, core.EntryStarted, core.EntrySucceeded)
+	t := r.transitionOf(j.Situation.Run, core.EntryStarted, core.EntrySucceeded)
 	first = ended(first, r, core.StepSucceeded)
 	first.Output = state
 	t.Changed = []core.StepChange{changeOf(first)}
@@ -29,11 +29,11 @@ func transitLarge(r *rig) {
 	enter(&t, "second", state, other)
 	enter(&t, "third", other, state)
 	open := enter(&t, "open", state, nil)
-	r.makes(t)
+	r.mustTransit(t)
 	r.hasSteps(t.Run, 1, steps)
 
 	for _, known := range []bool{false, true} {
-		next := r.move(t.Run, core.EntrySucceeded)
+		next := r.transitionOf(t.Run, core.EntrySucceeded)
 		if known {
 			next.Kept = namesOf(r.survey(t.Run.ID, 1, core.Wanted{All: true}))
 		}
@@ -44,12 +44,12 @@ func transitLarge(r *rig) {
 		}
 		enter(&next, fmt.Sprint("known: ", known), state, other)
 		enter(&next, fmt.Sprint("new: ", known), state, largeState(fmt.Sprint(known)))
-		r.makes(next)
+		r.mustTransit(next)
 		t = next
 		r.hasSteps(t.Run, 1, steps)
 	}
 
-	again := r.move(t.Run, core.EntryRedriven)
+	again := r.transitionOf(t.Run, core.EntryRedriven)
 	again.Run.Epoch, again.Kept = 2, namesOf(r.survey(t.Run.ID, 1, core.Wanted{All: true}))
 	old := steps
 	steps = nil
@@ -57,7 +57,7 @@ func transitLarge(r *rig) {
 		s.ID, s.Epoch = r.ids.Next(), 2
 		again.New, steps = append(again.New, s), append(steps, s)
 	}
-	r.makes(again)
+	r.mustTransit(again)
 	r.hasSteps(again.Run, 1, old)
 	r.hasSteps(again.Run, 2, steps)
 }
@@ -94,13 +94,13 @@ func (r *rig) hasSteps(run core.Run, epoch int, want []core.Step) {
 
 // transitLargeLater continues a run whose first transition kept its texts within the steps.
 func transitLargeLater(r *rig) {
-	j := r.entered()
-	t := r.leap(j)
+	j := r.takeNewRun()
+	t := r.fullTransition(j)
 	t.Apart = false
-	r.makes(t)
+	r.mustTransit(t)
 	old := r.survey(t.Run.ID, 1, core.Wanted{All: true})
 	r.equal("names of texts that are with their steps", len(namesOf(old)), 0)
-	next := r.move(t.Run, core.EntrySucceeded)
+	next := r.transitionOf(t.Run, core.EntrySucceeded)
 	call := ended(t.New[1], r, core.StepSucceeded)
 	call.Output = largeState("passed on")
 	next.Changed = []core.StepChange{changeOf(call)}
@@ -108,29 +108,29 @@ func transitLargeLater(r *rig) {
 	after.State = call.State
 	next.New = []core.Step{after}
 	next.Jobs = []core.StepJob{{ID: after.ID, DueAt: r.now}}
-	r.makes(next)
+	r.mustTransit(next)
 	r.hasSteps(next.Run, 1, []core.Step{old[0], old[1], call, old[3], after})
-	r.equal("Take: situation", r.brings(after.ID, r.flowing(1)).Situation.Step, after)
+	r.equal("Take: situation", r.takeOnly(after.ID, r.runQuota(1)).Situation.Step, after)
 }
 
 // transitLargeBehind stores a step whose text only another transition would have stored. That
 // transition was not made, so the text does not exist and no read returns the step.
 func transitLargeBehind(r *rig) {
-	j := r.entered()
-	t := r.leap(j)
-	r.makes(t)
+	j := r.takeNewRun()
+	t := r.fullTransition(j)
+	r.mustTransit(t)
 	names := namesOf(r.survey(t.Run.ID, 1, core.Wanted{Paths: []string{"fan"}}))
 	if len(names) == 0 {
 		return // this store keeps all texts within the steps
 	}
-	run := r.started().Run
-	late := r.move(run, core.EntryStarted)
+	run := r.newRun().Run
+	late := r.transitionOf(run, core.EntryStarted)
 	late.New = []core.Step{r.step(run, "fan", core.StepReady)}
-	r.makes(r.move(run, core.EntryStarted))
+	r.mustTransit(r.transitionOf(run, core.EntryStarted))
 	r.equal("Transit: made", r.transit(late), []bool{false})
-	next := r.move(r.run(run.ID), core.EntrySucceeded)
+	next := r.transitionOf(r.run(run.ID), core.EntrySucceeded)
 	next.New, next.Kept = late.New, names
-	r.makes(next)
+	r.mustTransit(next)
 	steps, err := r.store.Survey(context.Background(), run.ID, 1, core.Wanted{Paths: []string{"fan"}})
 	if !core.IsKind(err, core.NotFound) {
 		r.Errorf("Survey of a step without its text = %d steps, %v, want a refusal of kind NotFound", len(steps), err)
@@ -148,14 +148,14 @@ func (r *rig) steps(run core.ID, epoch int, after core.ID, limit int) core.Page[
 }
 
 func listSteps(r *rig) {
-	j, other := r.entered(), r.started()
-	t := r.leap(j)
-	r.makes(t)
-	redriven := r.move(t.Run, core.EntryRedriven)
+	j, other := r.takeNewRun(), r.newRun()
+	t := r.fullTransition(j)
+	r.mustTransit(t)
+	redriven := r.transitionOf(t.Run, core.EntryRedriven)
 	redriven.Run.Epoch = 2
 	redriven.New = []core.Step{r.step(redriven.Run, "first", core.StepReady)}
-	r.makes(redriven)
-	want := append([]core.Step{r.leapt(j, t)}, t.New...)
+	r.mustTransit(redriven)
+	want := append([]core.Step{r.firstStepAfter(j, t)}, t.New...)
 	for n, after := range []core.ID{"", want[0].ID, want[1].ID, want[2].ID, want[3].ID} {
 		for limit := 1; limit < 6; limit++ {
 			end := min(n+limit, len(want))
@@ -170,10 +170,10 @@ func listSteps(r *rig) {
 // listLargeSteps lists steps that fill a page at different places, with texts kept in another
 // table and within the steps.
 func listLargeSteps(r *rig) {
-	for _, apart := range []bool{false, true} {
-		run := r.started().Run
-		t := r.move(run, core.EntryStarted)
-		t.Apart = apart
+	for _, separate := range []bool{false, true} {
+		run := r.newRun().Run
+		t := r.transitionOf(run, core.EntryStarted)
+		t.Apart = separate
 		var sizes []int
 		for i, state := range []int{core.MaxRead / 8, 10, core.MaxRead / 8} {
 			for n := range 9 {
@@ -187,7 +187,7 @@ func listLargeSteps(r *rig) {
 				sizes = append(sizes, len(s.State)+len(s.Output))
 			}
 		}
-		r.makes(t)
+		r.mustTransit(t)
 		first := r.steps(run.ID, 1, "", 1).Items[0]
 		after, at := first.ID, 0
 		for at < len(sizes) {
@@ -197,7 +197,7 @@ func listLargeSteps(r *rig) {
 				n++
 			}
 			page := r.steps(run.ID, 1, after, core.MaxPage)
-			r.equal(fmt.Sprintf("Steps from %d, apart: %v", at, apart), page, core.Page[core.Step]{Items: t.New[at : at+n], More: at+n < len(sizes)})
+			r.equal(fmt.Sprintf("Steps from %d, apart: %v", at, separate), page, core.Page[core.Step]{Items: t.New[at : at+n], More: at+n < len(sizes)})
 			at += n
 			after = t.New[at-1].ID
 		}

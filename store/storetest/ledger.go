@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	saysCame     = "A scheduled job whose time has come is shown as available"
-	saysShown    = "A running job whose lease is over at the time of the query is shown as retryable, since any worker may take it"
-	saysNotFound = "Errors: a [Refusal] of kind [Unavailable] means that the database could not be reached or could not write and that the same call may succeed later; of kind [NotFound] that the named row does not exist"
-	saysEvent    = "Event returns one event with its payload"
-	saysEvents   = "Events lists events newest first, without their payloads and headers"
-	saysAlerts   = "The events of [AlertSource] are listed only if the filter asks for them"
-	saysJob      = "Job returns one job"
-	saysJobs     = "Jobs lists jobs newest first, paged like Events"
-	saysAttempts = "Attempts lists the attempts of a job, oldest first; an unknown job has none"
-	saysDepth    = "Depth is the number of jobs that are not finished"
-	saysAll      = "Zero fields select everything"
-	saysMore     = "More is whether there are older ones"
+	saysTimeCome  = "A scheduled job whose time has come is shown as available"
+	saysLeaseOver = "A running job whose lease is over at the time of the query is shown as retryable, since any worker may take it"
+	saysNotFound  = "Errors: a [Refusal] of kind [Unavailable] means that the database could not be reached or could not write and that the same call may succeed later; of kind [NotFound] that the named row does not exist"
+	saysEvent     = "Event returns one event with its payload"
+	saysEvents    = "Events lists events newest first, without their payloads and headers"
+	saysAlerts    = "The events of [AlertSource] are listed only if the filter asks for them"
+	saysJob       = "Job returns one job"
+	saysJobs      = "Jobs lists jobs newest first, paged like Events"
+	saysAttempts  = "Attempts lists the attempts of a job, oldest first; an unknown job has none"
+	saysDepth     = "Depth is the number of jobs that are not finished"
+	saysAll       = "Zero fields select everything"
+	saysMore      = "More is whether there are older ones"
 )
 
 var ledger = role{name: "Ledger", stock: fill, checks: []check{
@@ -36,15 +36,15 @@ var ledger = role{name: "Ledger", stock: fill, checks: []check{
 	{saysJob, "", showJob},
 	{saysJobs, "", listJobs},
 	{saysJobs, "one by one", pageJobs},
-	{saysJobs, "by one thing", filterJobs},
-	{saysJobs, "by all things", filterJobsCombined},
+	{saysJobs, "by one field", filterJobs},
+	{saysJobs, "by all fields", filterJobsCombined},
 	{saysAll, "", filterNothing},
 	{saysMore, "", moreExact},
-	{saysShown, "alone", showOver},
-	{saysShown, "in a list", listOver},
-	{saysShown, "when selected by status", filterOver},
-	{saysCame, "alone", showCame},
-	{saysCame, "when selected by status", filterCame},
+	{saysLeaseOver, "alone", showOver},
+	{saysLeaseOver, "in a list", listOver},
+	{saysLeaseOver, "filtered by status", filterOver},
+	{saysTimeCome, "alone", showCame},
+	{saysTimeCome, "filtered by status", filterCame},
 	{saysAttempts, "", showAttempts},
 	{saysAttempts, "unknown", showNoAttempts},
 	{saysDepth, "", showDepth},
@@ -67,34 +67,34 @@ func fill(r *rig) {
 	start := r.now
 	r.ids = core.NewIDs(func() time.Time { return start }) // queries find events also by the times in their ids
 	r.stock = &stock{by: map[string]core.Job{}}
-	r.keep("completed", r.settled(core.Completed))
-	r.keep("dead", r.settled(core.Dead))
-	r.keep("overdue", r.overdue())
+	r.addToStock("completed", r.settled(core.Completed))
+	r.addToStock("dead", r.settled(core.Dead))
+	r.addToStock("overdue", r.overdue())
 	r.now = r.now.Add(time.Minute)
-	r.keep("running", r.leased(r.arrival(r.lane), 100*time.Hour))
-	r.keep("retryable", r.settled(core.Retryable))
-	r.keep("tried", r.tried(3))
-	r.keep("available", r.put())
-	scheduled, _ := r.waits(start.Add(100 * time.Hour))
-	r.keep("scheduled", scheduled)
-	came, _ := r.waits(r.now.Add(time.Minute))
+	r.addToStock("running", r.leased(r.arrival(r.lane), 100*time.Hour))
+	r.addToStock("retryable", r.settled(core.Retryable))
+	r.addToStock("tried", r.tried(3))
+	r.addToStock("available", r.put())
+	scheduled, _ := r.scheduledRun(start.Add(100 * time.Hour))
+	r.addToStock("scheduled", scheduled)
+	came, _ := r.scheduledRun(r.now.Add(time.Minute))
 	came.Status = core.Available
-	r.keep("came", came)
+	r.addToStock("came", came)
 
 	other := r.arrival("queue/mail", "handler/audit")
 	other.Event.Source, other.Event.Type, other.Event.CreatedAt = "crm", "user.created", start.Add(time.Minute)
-	r.keep("", r.accepted(other)[0])
+	r.addToStock("", r.accepted(other)[0])
 	r.stock.jobs = append(r.stock.jobs, r.job(other.Jobs[1].ID))
 	alone := r.arrival()
 	alone.Event.Source, alone.Event.CreatedAt = "crm", start.Add(time.Minute-time.Millisecond)
 	r.accepted(alone)
 	r.stock.events = append(r.stock.events, alone.Event)
-	r.alarm()
+	r.storeAlerts()
 }
 
-// alarm stores events of the gateway itself whose ids sort before all others, among them and
+// storeAlerts stores events of the gateway itself whose ids sort before all others, among them and
 // after them.
-func (r *rig) alarm() {
+func (r *rig) storeAlerts() {
 	now := r.now
 	first, last := r.stock.events[0], r.stock.events[len(r.stock.events)-1]
 	for _, id := range []core.ID{first.ID[:25] + "!", first.ID + "!", last.ID + "!"} {
@@ -105,8 +105,8 @@ func (r *rig) alarm() {
 	}
 }
 
-// keep adds a job and its event to the stock.
-func (r *rig) keep(name string, j core.Job) {
+// addToStock adds a job and its event to the stock.
+func (r *rig) addToStock(name string, j core.Job) {
 	r.stock.jobs = append(r.stock.jobs, j)
 	r.stock.events = append(r.stock.events, r.storedEvent(j.EventID))
 	r.stock.by[name] = j
@@ -115,7 +115,7 @@ func (r *rig) keep(name string, j core.Job) {
 // leased accepts an arrival with one job, takes that job under a lease of d, and returns it.
 func (r *rig) leased(a core.Arrival, d time.Duration) core.Job {
 	r.accepted(a)
-	return r.brings(a.Jobs[0].ID, core.Quota{Lane: a.Jobs[0].Lane, N: 1, Hold: d}).Job
+	return r.takeOnly(a.Jobs[0].ID, core.Quota{Lane: a.Jobs[0].Lane, N: 1, Hold: d}).Job
 }
 
 // overdue returns a running job whose lease is over by the store's clock, as the Ledger shows it.
@@ -131,7 +131,7 @@ func (r *rig) tried(n int) core.Job {
 	a.Jobs[0].MaxAttempts = n + 1
 	r.accepted(a)
 	for i := range n {
-		j := r.brings(a.Jobs[0].ID, core.Quota{Lane: "handler/tried", N: 1, Hold: hold})
+		j := r.takeOnly(a.Jobs[0].ID, core.Quota{Lane: "handler/tried", N: 1, Hold: leaseTime})
 		o := r.ended(j.Job, core.Retryable)
 		o.Attempt.Response, o.DueAt = nth(i), r.now.Add(time.Second)
 		r.settle(o)
@@ -154,8 +154,8 @@ func newest[T any](oldest []T) []T {
 	return out
 }
 
-// choose returns the items that match, in their order.
-func choose[T any](items []T, match func(T) bool) []T {
+// filtered returns the items that match, in their order.
+func filtered[T any](items []T, match func(T) bool) []T {
 	var out []T
 	for _, it := range items {
 		if match(it) {
@@ -193,7 +193,7 @@ func (r *rig) wantEvents(f core.EventFilter, want []core.Event) {
 	for i := range want {
 		list[i] = summary(want[i])
 	}
-	r.equal("Events("+clip(f)+")", r.events(f), core.Page[core.Event]{Items: list})
+	r.equal("Events("+shortened(f)+")", r.events(f), core.Page[core.Event]{Items: list})
 }
 
 func listEvents(r *rig) { r.wantEvents(core.EventFilter{}, newest(r.stock.events)) }
@@ -204,7 +204,7 @@ func filterEvents(r *rig) {
 		{Type: "order.created"}, {Type: "user.created"}, {Type: "order"},
 		{Source: "crm", Type: "order.created"}, {Source: "shop", Type: "user.created"},
 	} {
-		r.wantEvents(f, choose(newest(r.stock.events), func(e core.Event) bool {
+		r.wantEvents(f, filtered(newest(r.stock.events), func(e core.Event) bool {
 			return (f.Source == "" || e.Source == f.Source) && (f.Type == "" || e.Type == f.Type)
 		}))
 	}
@@ -219,7 +219,7 @@ func filterTimes(r *rig) {
 		{Since: last.Add(-ms), Until: last}, {Since: last, Until: last},
 		{Since: last.Add(-ms), Until: last.Add(ms), Source: "crm", Type: "user.created"},
 	} {
-		r.wantEvents(f, choose(all, func(e core.Event) bool {
+		r.wantEvents(f, filtered(all, func(e core.Event) bool {
 			return !e.CreatedAt.Before(f.Since) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until)) &&
 				(f.Source == "" || e.Source == f.Source) && (f.Type == "" || e.Type == f.Type)
 		}))
@@ -246,7 +246,7 @@ func listAlerts(r *rig) {
 	alerts := core.EventFilter{Source: core.AlertSource}
 	r.wantEvents(alerts, newest(r.stock.alerts))
 	r.wantEvents(core.EventFilter{}, newest(r.stock.events))
-	r.wantEvents(core.EventFilter{Type: r.stock.alerts[0].Type}, choose(newest(r.stock.events), func(e core.Event) bool {
+	r.wantEvents(core.EventFilter{Type: r.stock.alerts[0].Type}, filtered(newest(r.stock.events), func(e core.Event) bool {
 		return e.Type == r.stock.alerts[0].Type
 	}))
 	alerts.Type = "user.created"
@@ -291,7 +291,7 @@ func (r *rig) wantJobs(f core.JobFilter, want []core.Job) {
 	for i := range want {
 		list[i] = shown(want[i])
 	}
-	r.equal("Jobs("+clip(f)+")", got, core.Page[core.Job]{Items: list})
+	r.equal("Jobs("+shortened(f)+")", got, core.Page[core.Job]{Items: list})
 }
 
 func listJobs(r *rig) { r.wantJobs(core.JobFilter{}, newest(r.stock.jobs)) }
@@ -341,7 +341,7 @@ func filterJobsCombined(r *rig) {
 
 // matching returns the jobs of the stock that a filter selects, newest first.
 func (s *stock) matching(f core.JobFilter) []core.Job {
-	return choose(newest(s.jobs), func(j core.Job) bool {
+	return filtered(newest(s.jobs), func(j core.Job) bool {
 		return (f.Status == "" || j.Status == f.Status) && (f.Lane == "" || j.Lane == f.Lane) &&
 			(f.EventID == "" || j.EventID == f.EventID) && (f.After == "" || j.ID < f.After)
 	})
@@ -393,6 +393,6 @@ func showNoAttempts(r *rig) {
 }
 
 func showDepth(r *rig) {
-	open := choose(r.stock.jobs, func(j core.Job) bool { return !j.Status.Finished() })
+	open := filtered(r.stock.jobs, func(j core.Job) bool { return !j.Status.Finished() })
 	r.equal("Depth", r.depth(), len(open))
 }

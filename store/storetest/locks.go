@@ -21,7 +21,7 @@ var lockLanes = []core.Lane{"handler/a", "handler/b", "handler/y", "handler/z"}
 // of them have failures now and then. Every call must succeed. A store hides a deadlock by a
 // retry, so the calling test must ask the database whether there was one. Each taker's clock is
 // apart ahead of the one before.
-func RunLocks(t *testing.T, apart time.Duration, stores ...core.Store) {
+func RunLocks(t *testing.T, skew time.Duration, stores ...core.Store) {
 	r := newRig(t, stores[0], Options{})
 	for _, l := range lockLanes {
 		for range 60 {
@@ -29,17 +29,17 @@ func RunLocks(t *testing.T, apart time.Duration, stores ...core.Store) {
 		}
 	}
 	crosswise(r, stores)
-	crossRuns(r, apart, stores)
-	soak(r, apart, stores)
+	crossRuns(r, skew, stores)
+	soak(r, skew, stores)
 }
 
 // crosswise settles a failure in one lane and a success in another, while another store settles
 // the opposite. Both lanes have failed before, so that a success changes their gates.
 func crosswise(r *rig, stores []core.Store) {
 	both := []core.Lane{lockLanes[0], lockLanes[3]}
-	quotas := []core.Quota{{Lane: both[0], N: 4, Hold: hold}, {Lane: both[1], N: 4, Hold: hold}}
+	quotas := []core.Quota{{Lane: both[0], N: 4, Hold: leaseTime}, {Lane: both[1], N: 4, Hold: leaseTime}}
 	for range 40 {
-		jobs := r.haul(quotas...)
+		jobs := r.takeQuotas(quotas...)
 		r.equal("Take: jobs", len(jobs), 8)
 		var before, one, other []core.Outcome
 		for i := range 2 { // in each lane the first fails, so that a success has a failure count to reset
@@ -49,7 +49,7 @@ func crosswise(r *rig, stores []core.Store) {
 			other = append(other, r.verdict(own[2], []core.Verdict{core.Success, core.Failure}[i]))
 		}
 		r.settle(before...)
-		r.together(2, func(i int) error {
+		r.concurrently(2, func(i int) error {
 			_, err := stores[i%len(stores)].Settle(context.Background(), [][]core.Outcome{one, other}[i]...)
 			return err
 		})
@@ -59,28 +59,28 @@ func crosswise(r *rig, stores []core.Store) {
 
 // crossRuns has several callers make transitions of the same runs, in opposite orders, while
 // others take the jobs of those runs, which are due.
-func crossRuns(r *rig, apart time.Duration, stores []core.Store) {
+func crossRuns(r *rig, skew time.Duration, stores []core.Store) {
 	const movers, runs = 4, 3
 	for round := range 20 {
 		r.workflow = fmt.Sprint("crossing-", round)
 		var jobs []core.TakenJob
 		for range runs {
-			jobs = append(jobs, r.entered())
+			jobs = append(jobs, r.takeNewRun())
 		}
-		r.now = r.now.Add(hold)
+		r.now = r.now.Add(leaseTime)
 		ts := make([][]core.Transition, movers)
 		for i := range ts {
 			for _, j := range jobs {
-				ts[i] = append(ts[i], r.leap(j))
+				ts[i] = append(ts[i], r.fullTransition(j))
 			}
 			if i%2 == 1 {
 				slices.Reverse(ts[i])
 			}
 		}
-		r.together(movers+2, func(i int) (err error) {
+		r.concurrently(movers+2, func(i int) (err error) {
 			s := stores[i%len(stores)]
 			if i >= movers {
-				_, err = s.Take(context.Background(), r.now.Add(time.Duration(i)*apart), []core.Quota{r.flowing(runs)})
+				_, err = s.Take(context.Background(), r.now.Add(time.Duration(i)*skew), []core.Quota{r.runQuota(runs)})
 				return err
 			}
 			_, err = s.Transit(context.Background(), ts[i]...)
@@ -95,7 +95,7 @@ func crossRuns(r *rig, apart time.Duration, stores []core.Store) {
 
 // soak runs 4 takers and settlers for 150 rounds. The time advances with each round, so that open
 // breakers are probed. Apart from the difference of their clocks, the takers see the same time.
-func soak(r *rig, apart time.Duration, stores []core.Store) {
+func soak(r *rig, skew time.Duration, stores []core.Store) {
 	const takers, rounds = 4, 150
 	var begun atomic.Int64
 	start := r.now
@@ -106,7 +106,7 @@ func soak(r *rig, apart time.Duration, stores []core.Store) {
 		wg.Go(func() {
 			defer close(ended)
 			for range rounds {
-				if outcomes := soakTake(r, s, clock().Add(time.Duration(n)*apart), random); len(outcomes) > 0 {
+				if outcomes := soakTake(r, s, clock().Add(time.Duration(n)*skew), random); len(outcomes) > 0 {
 					ended <- outcomes
 				}
 			}

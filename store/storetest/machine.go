@@ -25,7 +25,7 @@ func runModel(t *testing.T, s core.Store, o Options) {
 	var said []string
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("what the first sequence that failed said:\n%s", strings.Join(said, "\n"))
+			t.Logf("failures of the first failed sequence:\n%s", strings.Join(said, "\n"))
 		}
 	})
 	rapid.Check(t, func(rt *rapid.T) {
@@ -35,7 +35,7 @@ func runModel(t *testing.T, s core.Store, o Options) {
 		defer func() { failing = failing || rt.Failed() }()
 		var noted tb = rt
 		if !failing {
-			noted = scribe{rt, &said}
+			noted = failureLog{rt, &said}
 		}
 		m := newMachine(noted, s, o, begun)
 		rt.Repeat(map[string]func(*rapid.T){
@@ -67,19 +67,19 @@ func runModel(t *testing.T, s core.Store, o Options) {
 	})
 }
 
-// A scribe is a tb that also records the texts of failures.
-type scribe struct {
+// A failureLog is a tb that also records the texts of failures.
+type failureLog struct {
 	tb
-	said *[]string
+	texts *[]string
 }
 
-func (s scribe) Errorf(format string, args ...any) {
-	*s.said = append(*s.said, fmt.Sprintf(format, args...))
+func (s failureLog) Errorf(format string, args ...any) {
+	*s.texts = append(*s.texts, fmt.Sprintf(format, args...))
 	s.tb.Errorf(format, args...)
 }
 
-func (s scribe) Fatalf(format string, args ...any) {
-	*s.said = append(*s.said, fmt.Sprintf(format, args...))
+func (s failureLog) Fatalf(format string, args ...any) {
+	*s.texts = append(*s.texts, fmt.Sprintf(format, args...))
 	s.tb.Fatalf(format, args...)
 }
 
@@ -94,18 +94,18 @@ type machine struct {
 	base   int // the depth of the store before the sequence
 	began  time.Time
 
-	arrivals []core.Arrival
-	hands    []*hand
-	sent     []core.Transition // the transitions that were made
+	arrivals        []core.Arrival
+	heldJobs        []*heldJob
+	madeTransitions []core.Transition // the transitions that were made
 
 	// Changes since the last comparison:
-	arrived bool
-	settled []core.ID
-	moved   bool
+	eventsChanged bool
+	settled       []core.ID
+	marksMoved    bool
 }
 
-// A hand is a taken job in the store, with its twin in the model. The two have different leases.
-type hand struct {
+// A heldJob is a taken job in the store, with its twin in the model. The two have different leases.
+type heldJob struct {
 	job, twin core.Job
 	probe     bool
 	outcome   *core.Outcome // nil until settled; it may be sent again
@@ -156,7 +156,7 @@ func (m *machine) acceptAgain(t *rapid.T) {
 // acceptBoth accepts an arrival in the store and in the model. If the keys of the arrival belong
 // to several events, the receipt may name any of those events.
 func (m *machine) acceptBoth(a core.Arrival) {
-	m.arrived = true
+	m.eventsChanged = true
 	want, _ := m.model.Accept(context.Background(), a)
 	got := m.accept(a)
 	if got.Duplicate && len(a.Jobs) > 1 && a.Event.DeliveryID == "" {
@@ -170,7 +170,7 @@ func (m *machine) takeSome(t *rapid.T) {
 	for _, l := range m.lanes {
 		quotas = append(quotas, core.Quota{
 			Lane: l, N: rapid.IntRange(0, 3).Draw(t, "n"),
-			Hold: rapid.SampledFrom([]time.Duration{time.Second, hold}).Draw(t, "hold"),
+			Hold: rapid.SampledFrom([]time.Duration{time.Second, leaseTime}).Draw(t, "hold"),
 			Pass: m.drawPass(t, l),
 		})
 	}
@@ -179,14 +179,14 @@ func (m *machine) takeSome(t *rapid.T) {
 	for _, j := range want {
 		twins[j.ID] = j
 	}
-	got := m.haul(quotas...)
+	got := m.takeQuotas(quotas...)
 	m.equal("Take", slices.Sorted(slices.Values(ids(got))), slices.Sorted(slices.Values(ids(want))))
 	for _, j := range got {
 		twin := twins[j.ID]
 		m.equal("Take: job", bare(j.Job), bare(twin.Job))
 		m.equal("Take: start", j.StartAt, twin.StartAt)
 		m.equal("Take: probe", j.Probe, twin.Probe)
-		m.hands = append(m.hands, &hand{job: j.Job, twin: twin.Job, probe: j.Probe})
+		m.heldJobs = append(m.heldJobs, &heldJob{job: j.Job, twin: twin.Job, probe: j.Probe})
 	}
 }
 
@@ -212,20 +212,20 @@ func (m *machine) drawPass(t *rapid.T, l core.Lane) *core.Pass {
 	return p
 }
 
-// drawHand draws a taken job, most often one of the last four.
-func (m *machine) drawHand(t *rapid.T) *hand {
-	if len(m.hands) == 0 {
+// drawHeld draws a taken job, most often one of the last four.
+func (m *machine) drawHeld(t *rapid.T) *heldJob {
+	if len(m.heldJobs) == 0 {
 		t.Skip("nothing is taken")
 	}
-	last := m.hands[max(0, len(m.hands)-4):]
-	return rapid.SampledFrom(slices.Concat(m.hands, last, last)).Draw(t, "hand")
+	last := m.heldJobs[max(0, len(m.heldJobs)-4):]
+	return rapid.SampledFrom(slices.Concat(m.heldJobs, last, last)).Draw(t, "hand")
 }
 
 func (m *machine) settleSome(t *rapid.T) {
 	var stored, twin []core.Outcome
 	var alone bool
 	for range rapid.IntRange(1, 3).Draw(t, "outcomes") {
-		h := m.drawHand(t)
+		h := m.drawHeld(t)
 		if h.outcome == nil {
 			o := m.ended(h.job, rapid.SampledFrom([]core.Status{core.Completed, core.Retryable, core.Dead}).Draw(t, "status"))
 			o.Attempt.Number = min(h.job.Attempt, h.job.MaxAttempts)
@@ -250,7 +250,7 @@ func (m *machine) settleSome(t *rapid.T) {
 
 // judge gives an outcome a verdict, most often a failure, and sometimes an event that the outcome
 // gives rise to.
-func (m *machine) judge(t *rapid.T, h *hand, o *core.Outcome) {
+func (m *machine) judge(t *rapid.T, h *heldJob, o *core.Outcome) {
 	verdicts := []core.Verdict{core.Failure, core.Failure, core.Failure, core.Success, core.NoVerdict}
 	o.Lane, o.Verdict, o.Probe = h.job.Lane, rapid.SampledFrom(verdicts).Draw(t, "verdict"), h.probe
 	o.Breaker = rapid.SampledFrom([]core.Breaker{{}, {Failures: 1}, {Failures: 3, Cooldown: time.Second}, {Cooldown: time.Hour}}).Draw(t, "breaker")
@@ -262,7 +262,7 @@ func (m *machine) judge(t *rapid.T, h *hand, o *core.Outcome) {
 		l := rapid.SampledFrom(m.lanes).Draw(t, "lane")
 		o.GivesRise.Jobs = append(o.GivesRise.Jobs, core.NewJob{ID: m.ids.Next(), Lane: l, MaxAttempts: 1})
 	}
-	m.arrived = true
+	m.eventsChanged = true
 }
 
 // straysSome asks for strays among the lanes of this sequence. Its known lanes include all lanes
@@ -282,7 +282,7 @@ func (m *machine) closeSome(t *rapid.T) {
 }
 
 func (m *machine) releaseOne(t *rapid.T) {
-	h := m.drawHand(t)
+	h := m.drawHeld(t)
 	due := m.now.Add(rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "due in"))
 	_ = m.model.Release(context.Background(), due, h.twin)
 	m.release(due, h.job)
@@ -295,7 +295,7 @@ func (m *machine) recoverLane(t *rapid.T) {
 }
 
 func (m *machine) retryOne(t *rapid.T) {
-	id := m.drawHand(t).job.ID
+	id := m.drawHeld(t).job.ID
 	want, _ := m.model.Retry(context.Background(), m.now, id, "")
 	m.equal("Retry", m.retry(id, ""), want)
 }
@@ -312,7 +312,7 @@ func (m *machine) purgeAll(t *rapid.T) {
 	_, _, _ = m.model.Purge(context.Background(), m.now, core.MaxPage)
 	for m.purge(core.MaxPage) > 0 {
 	}
-	m.base, m.arrived = m.depthOfOthers(), true
+	m.base, m.eventsChanged = m.depthOfOthers(), true
 	m.forget()
 }
 
@@ -332,7 +332,7 @@ func (m *machine) markSome(t *rapid.T) {
 	}
 	_ = m.model.Mark(context.Background(), marks...)
 	m.marked(marks...)
-	m.moved = true
+	m.marksMoved = true
 }
 
 // markSources returns the sources whose marks a sequence moves.
@@ -342,7 +342,7 @@ func (m *machine) markSources() []string {
 }
 
 func (m *machine) advance(t *rapid.T) {
-	steps := []time.Duration{time.Millisecond, time.Second - time.Millisecond, time.Second, core.RampTime, hold, -3 * hold, core.StrayTime}
+	steps := []time.Duration{time.Millisecond, time.Second - time.Millisecond, time.Second, core.RampTime, leaseTime, -3 * leaseTime, core.StrayTime}
 	m.now = m.now.Add(rapid.SampledFrom(steps).Draw(t, "by"))
 	if m.now.Before(m.began) { // a purge may rely on the times in ids
 		m.now = m.began
@@ -358,7 +358,7 @@ func (m *machine) compare(t *rapid.T) {
 		got := m.jobs(f)
 		m.equal("Jobs", bareAll(got.Items), bareAll(want.Items))
 	}
-	if m.arrived {
+	if m.eventsChanged {
 		want, _ := m.model.Events(ctx, core.EventFilter{Limit: core.MaxPage})
 		got := m.events(core.EventFilter{Source: m.event().Source, Limit: core.MaxPage})
 		m.equal("Events", got.Items, want.Items)
@@ -371,12 +371,12 @@ func (m *machine) compare(t *rapid.T) {
 		want, _ := m.model.Attempts(ctx, id)
 		m.equal("Attempts", sorted(m.attempts(id)), sorted(want))
 	}
-	if m.moved {
+	if m.marksMoved {
 		want, _ := m.model.Marks(ctx, m.markSources())
 		m.equal("Marks", m.marks(m.markSources()...), want)
 	}
 	m.compareRuns()
-	m.arrived, m.settled, m.moved = false, nil, false
+	m.eventsChanged, m.settled, m.marksMoved = false, nil, false
 	if t.Failed() {
 		t.FailNow() // later failures would only follow from this one
 	}

@@ -18,16 +18,16 @@ import (
 func (m *machine) drawRefs(t *rapid.T) (lane core.Lane, refs, twins []core.Ref) {
 	lane = rapid.SampledFrom(append(slices.Clone(m.lanes), "queue/nobody")).Draw(t, "lane")
 	for i := range rapid.IntRange(1, 4).Draw(t, "refs") {
-		h := m.drawHand(t)
+		h := m.drawHeld(t)
 		if i == 0 && rapid.IntRange(0, 3).Draw(t, "its lane") > 0 {
 			lane = h.job.Lane
 		}
 		ref, twin := refTo(h.job), refTo(h.twin)
-		switch rapid.SampledFrom([]string{"lease", "lease", "id", "made up"}).Draw(t, "by") {
+		switch rapid.SampledFrom([]string{"lease", "lease", "id", "unknown lease"}).Draw(t, "by") {
 		case "id":
 			ref.Lease, twin.Lease = "", ""
-		case "made up":
-			ref.Lease, twin.Lease = "made up", "made up"
+		case "unknown lease":
+			ref.Lease, twin.Lease = "unknown lease", "unknown lease"
 		}
 		refs, twins = append(refs, ref), append(twins, twin)
 	}
@@ -42,7 +42,7 @@ func (m *machine) ackSome(t *rapid.T) {
 
 func (m *machine) extendSome(t *rapid.T) {
 	lane, refs, twins := m.drawRefs(t)
-	end := m.now.Add(rapid.SampledFrom([]time.Duration{-time.Second, 0, time.Millisecond, time.Second, 2 * hold}).Draw(t, "by"))
+	end := m.now.Add(rapid.SampledFrom([]time.Duration{-time.Second, 0, time.Millisecond, time.Second, 2 * leaseTime}).Draw(t, "by"))
 	want, _ := m.model.Extend(context.Background(), end, lane, twins)
 	m.equal("Extend", m.extend(end, lane, refs...), want)
 }
@@ -64,8 +64,8 @@ func (m *machine) askQueues(t *rapid.T) {
 	peek, _ := m.model.Peek(ctx, m.now, lane, limit)
 	m.equal("Peek", bareTaken(m.peek(lane, limit)), bareTaken(peek))
 	var after core.ID
-	if len(m.hands) > 0 {
-		after = rapid.SampledFrom([]core.ID{"", m.drawHand(t).job.ID}).Draw(t, "after")
+	if len(m.heldJobs) > 0 {
+		after = rapid.SampledFrom([]core.ID{"", m.drawHeld(t).job.ID}).Draw(t, "after")
 	}
 	want, _ := m.model.DeadLetters(ctx, lane, after, limit)
 	got := m.deadLetters(lane, after, limit)
@@ -77,10 +77,10 @@ func (m *machine) askQueues(t *rapid.T) {
 // limit than MaxPage, because the contract leaves open which jobs a limit leaves.
 func (m *machine) drainSome(t *rapid.T) {
 	lane := rapid.SampledFrom(m.lanes).Draw(t, "lane")
-	below := rapid.SampledFrom([]core.ID{newestID, m.drawHand(t).job.ID}).Draw(t, "below")
+	below := rapid.SampledFrom([]core.ID{newestID, m.drawHeld(t).job.ID}).Draw(t, "below")
 	want, _ := m.model.Drain(context.Background(), lane, below, core.MaxPage)
 	m.equal("Drain", m.drainOf(lane, below, core.MaxPage), want)
-	for _, h := range m.hands {
+	for _, h := range m.heldJobs {
 		m.settled = append(m.settled, h.job.ID)
 	}
 	m.forget()
@@ -90,8 +90,8 @@ func (m *machine) drainSome(t *rapid.T) {
 // purge or a drain, they could create deleted jobs again.
 func (m *machine) forget() {
 	m.arrivals = nil
-	m.hands = slices.DeleteFunc(m.hands, func(h *hand) bool { return h.outcome != nil && h.outcome.GivesRise != nil })
-	m.sent = slices.DeleteFunc(m.sent, func(t core.Transition) bool { return t.GivesRise != nil })
+	m.heldJobs = slices.DeleteFunc(m.heldJobs, func(h *heldJob) bool { return h.outcome != nil && h.outcome.GivesRise != nil })
+	m.madeTransitions = slices.DeleteFunc(m.madeTransitions, func(t core.Transition) bool { return t.GivesRise != nil })
 }
 
 func bareTaken(jobs []core.TakenJob) []core.TakenJob {

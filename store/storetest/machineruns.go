@@ -20,7 +20,7 @@ func (m *machine) acceptRuns(t *rapid.T) {
 	a := core.Arrival{Event: m.event()}
 	a.Event.DeliveryID = rapid.SampledFrom([]string{"", "", "d1", "d3"}).Draw(t, "delivery id")
 	for range rapid.IntRange(1, 2).Draw(t, "runs") {
-		n := core.NewRun{ID: m.ids.Next(), Workflow: m.flow.Workflow(), Definition: definition(flow), StepID: m.ids.Next(), Step: "first",
+		n := core.NewRun{ID: m.ids.Next(), Workflow: m.flow.Workflow(), Definition: definition(defaultWorkflow), StepID: m.ids.Next(), Step: "first",
 			Timeout: rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "timeout")}
 		a.Runs = append(a.Runs, n)
 		a.Jobs = append(a.Jobs, core.NewJob{ID: n.StepID, Lane: m.flow, MaxAttempts: core.Unlimited,
@@ -31,19 +31,19 @@ func (m *machine) acceptRuns(t *rapid.T) {
 }
 
 func (m *machine) takeRuns(t *rapid.T) {
-	q := []core.Quota{{Lane: m.flow, N: rapid.IntRange(1, 3).Draw(t, "n"), Hold: hold}}
+	q := []core.Quota{{Lane: m.flow, N: rapid.IntRange(1, 3).Draw(t, "n"), Hold: leaseTime}}
 	twins := map[core.ID]core.TakenJob{}
 	want, _ := m.model.Take(context.Background(), m.now, q)
 	for _, j := range want {
 		twins[j.ID] = j
 	}
-	got := m.haul(q...)
+	got := m.takeQuotas(q...)
 	m.equal("Take", slices.Sorted(slices.Values(ids(got))), slices.Sorted(slices.Values(ids(want))))
 	for _, j := range got {
 		twin := twins[j.ID]
 		m.equal("Take: job", bare(j.Job), bare(twin.Job))
 		m.equal("Take: situation", j.Situation, twin.Situation)
-		m.hands = append(m.hands, &hand{job: j.Job, twin: twin.Job})
+		m.heldJobs = append(m.heldJobs, &heldJob{job: j.Job, twin: twin.Job})
 	}
 }
 
@@ -73,8 +73,8 @@ func (m *machine) transitSome(t *rapid.T) {
 		if slices.ContainsFunc(ts, func(u core.Transition) bool { return u.Run.ID == run.ID }) {
 			continue
 		}
-		if len(m.sent) > 0 && rapid.IntRange(0, 3).Draw(t, "again") == 0 {
-			u := rapid.SampledFrom(m.sent).Draw(t, "which")
+		if len(m.madeTransitions) > 0 && rapid.IntRange(0, 3).Draw(t, "again") == 0 {
+			u := rapid.SampledFrom(m.madeTransitions).Draw(t, "which")
 			if m.model.runs[u.Run.ID] != nil && len(ts) == 0 {
 				ts = append(ts, u)
 				continue
@@ -86,12 +86,12 @@ func (m *machine) transitSome(t *rapid.T) {
 	want, _ := m.model.Transit(context.Background(), ts...)
 	m.equal("Transit: made", m.transit(ts...), want)
 	for i, u := range ts {
-		m.arrived = m.arrived || u.GivesRise != nil
+		m.eventsChanged = m.eventsChanged || u.GivesRise != nil
 		for _, a := range u.Attempts {
 			m.settled = append(m.settled, a.JobID)
 		}
 		if want[i] {
-			m.sent = append(m.sent, u)
+			m.madeTransitions = append(m.madeTransitions, u)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (m *machine) transitSome(t *rapid.T) {
 // drawTransition draws a transition of a run.
 func (m *machine) drawTransition(t *rapid.T, run core.Run) core.Transition {
 	types := []core.EntryType{core.EntryStarted, core.EntrySucceeded, core.EntryRedriven, core.EntryFanned}
-	u := m.move(run, rapid.SliceOfN(rapid.SampledFrom(types), 1, 3).Draw(t, "entries")...)
+	u := m.transitionOf(run, rapid.SliceOfN(rapid.SampledFrom(types), 1, 3).Draw(t, "entries")...)
 	u.Run.Step, u.Run.Epoch = "step", run.Epoch+rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "epochs")
 	u.Run.Status = rapid.SampledFrom(core.RunStatuses()).Draw(t, "status")
 	u.Run.Output, u.Run.Error, u.Run.FinishedAt = nil, "", time.Time{}
@@ -134,10 +134,10 @@ func (m *machine) drawStep(t *rapid.T, u *core.Transition, before []core.Step) {
 	u.New = append(u.New, s)
 	if rapid.Bool().Draw(t, "job") {
 		u.Jobs = append(u.Jobs, core.StepJob{ID: s.ID, Status: rapid.SampledFrom([]core.Status{"", core.Scheduled, core.Retryable}).Draw(t, "waits as"),
-			DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, -time.Second, hold}).Draw(t, "due in"))})
+			DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, -time.Second, leaseTime}).Draw(t, "due in"))})
 	}
 	if rapid.IntRange(0, 2).Draw(t, "token") == 0 {
-		u.Tokens = append(u.Tokens, core.Token{Hash: tokenOf(s.ID), StepID: s.ID, ExpiresAt: m.now.Add(hold)})
+		u.Tokens = append(u.Tokens, core.Token{Hash: tokenOf(s.ID), StepID: s.ID, ExpiresAt: m.now.Add(leaseTime)})
 	}
 	if rapid.IntRange(0, 2).Draw(t, "receipt") == 0 {
 		u.Receipts = append(u.Receipts, receiptOf(s.ID))
@@ -203,7 +203,7 @@ func (m *machine) compareRuns() {
 	twin := *m.rig
 	twin.store = m.model
 	for _, run := range slices.Sorted(maps.Keys(m.model.runs)) {
-		m.equal(fmt.Sprint("tale of ", run), m.tale(run), twin.tale(run))
+		m.equal(fmt.Sprint("tale of ", run), m.runView(run), twin.runView(run))
 	}
 	m.equal("runs", len(m.runs(core.RunFilter{Workflow: m.flow.Workflow(), Limit: core.MaxPage}).Items), len(m.model.runs))
 }

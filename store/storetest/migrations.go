@@ -24,16 +24,16 @@ func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial
 	t.Run("Each step may be sent twice", func(t *testing.T) {
 		t.Parallel()
 		dial := empty(t)
-		migrated(t, newStore(twice{dial()}))
+		migrated(t, newStore(sentTwice{dial()}))
 		usable(t, newStore(dial()))
 	})
-	t.Run("What broke off goes on where it was", func(t *testing.T) {
+	t.Run("An interrupted migration continues", func(t *testing.T) {
 		t.Parallel()
 		breakOff(t, newStore, empty(t))
 	})
-	t.Run("A slow process that dies leaves nothing of its own", func(t *testing.T) {
+	t.Run("A slow process that dies leaves no dropped index", func(t *testing.T) {
 		t.Parallel()
-		outrun(t, newStore, d, empty(t))
+		migrateOutrun(t, newStore, d, empty(t))
 	})
 	t.Run("It refuses a database of a newer version", func(t *testing.T) {
 		t.Parallel()
@@ -113,11 +113,11 @@ func migrateTogether(t *testing.T, newStore func(store.Conn) *store.Store, dial 
 	usable(t, newStore(dial()))
 }
 
-// twice sends each batch a second time before it returns the answer, as another process might
+// sentTwice sends each batch a second time before it returns the answer, as another process might
 // have sent it.
-type twice struct{ store.Conn }
+type sentTwice struct{ store.Conn }
 
-func (c twice) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+func (c sentTwice) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
 	if res, err := c.Conn.Batch(ctx, stmts...); err != nil {
 		return res, err
 	}
@@ -153,10 +153,10 @@ func (c *limited) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resul
 	return c.Conn.Batch(ctx, stmts...)
 }
 
-// outrun has a process continue with steps that a faster process has done since the first one
+// migrateOutrun has a process continue with steps that a faster process has done since the first one
 // looked. The slower process dies before each step that drops an index. It must not leave an
 // index behind that the faster one had dropped.
-func outrun(t *testing.T, newStore func(store.Conn) *store.Store, d store.Dialect, dial func() store.Conn) {
+func migrateOutrun(t *testing.T, newStore func(store.Conn) *store.Store, d store.Dialect, dial func() store.Conn) {
 	migrated(t, newStore(dial()))
 	for done, step := range store.SchemaSteps() {
 		if !strings.HasPrefix(step.Name, "drop index ") {

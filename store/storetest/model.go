@@ -26,7 +26,7 @@ type Model struct {
 	gates    map[core.Lane]*gate
 	strays   map[core.Lane]time.Time
 	turns    map[string]time.Time // the end of each turn, by name
-	flows
+	runRows
 }
 
 // A delivery identifies an event that has a delivery id.
@@ -45,7 +45,7 @@ func NewModel(clock core.Clock) *Model {
 	return &Model{
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
 		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
-		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, flows: newFlows(),
+		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, runRows: newRunRows(),
 	}
 }
 
@@ -54,7 +54,7 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, stored := m.events[a.Event.ID]; stored {
-		return core.Receipt{EventID: a.Event.ID, Jobs: m.broughtBy(a.Event.ID)}, nil
+		return core.Receipt{EventID: a.Event.ID, Jobs: m.acceptedJobs(a.Event.ID)}, nil
 	}
 	if first := m.delivered(a.Event); first != "" {
 		return core.Receipt{EventID: first, Duplicate: true}, nil
@@ -75,9 +75,9 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 		return core.Receipt{EventID: repeats, Duplicate: true}, nil
 	}
 	a.Event.Payload, a.Event.Headers = slices.Clone(a.Event.Payload), maps.Clone(a.Event.Headers)
-	m.keep(a.Event)
+	m.storeEvent(a.Event)
 	for _, n := range a.Runs {
-		m.begin(a.Event, n)
+		m.addRun(a.Event, n)
 	}
 	return core.Receipt{EventID: a.Event.ID, Jobs: stored}, nil
 }
@@ -103,9 +103,9 @@ func (m *Model) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []c
 	return receipts, nil
 }
 
-// broughtBy returns the number of jobs that were stored with an event: its jobs without a step,
+// acceptedJobs returns the number of jobs that were stored with an event: its jobs without a step,
 // and one for each of its runs. Later transitions made the other jobs of steps.
-func (m *Model) broughtBy(event core.ID) int {
+func (m *Model) acceptedJobs(event core.ID) int {
 	n := m.runsOf(event)
 	for _, j := range m.jobs {
 		if j.EventID == event && m.steps[j.ID] == nil {
@@ -128,7 +128,7 @@ func (m *Model) jobsOf(event core.ID) int {
 // delivered returns the stored event with the same source and delivery id, or "".
 func (m *Model) delivered(e core.Event) core.ID { return m.firsts[delivery{e.Source, e.DeliveryID}] }
 
-func (m *Model) keep(e core.Event) {
+func (m *Model) storeEvent(e core.Event) {
 	made := e.ID.Time()
 	if e.CreatedAt.Before(made.Add(-time.Minute)) {
 		e.CreatedAt = made
@@ -179,8 +179,8 @@ func (m *Model) holds(id core.ID, l core.Lease) (*core.Job, bool) {
 	return j, ok && j.Status == core.Running && j.Lease == l
 }
 
-// end changes a job as its outcome says.
-func (m *Model) end(j *core.Job, o core.Outcome) {
+// applyOutcome changes a job as its outcome says.
+func (m *Model) applyOutcome(j *core.Job, o core.Outcome) {
 	j.Status, j.Lease, j.LastError = o.Status, "", o.Attempt.Error
 	j.Attempt = min(j.Attempt, j.MaxAttempts)
 	j.DueAt, j.FinishedAt = time.Time{}, o.At
@@ -327,8 +327,8 @@ func shownAt(j *core.Job, now time.Time) core.Status {
 	return j.Status
 }
 
-// present returns a job as the Ledger shows it.
-func (m *Model) present(j *core.Job) core.Job {
+// shown returns a job as the Ledger shows it.
+func (m *Model) shown(j *core.Job) core.Job {
 	out := *j
 	out.Status = shownAt(j, m.clock())
 	if s := m.steps[j.ID]; s != nil {
@@ -345,7 +345,7 @@ func (m *Model) Job(_ context.Context, id core.ID) (core.Job, error) {
 	if !ok {
 		return core.Job{}, core.Refuse(core.NotFound, "job not found")
 	}
-	return m.present(j), nil
+	return m.shown(j), nil
 }
 
 // Jobs implements [core.Ledger].
@@ -353,7 +353,7 @@ func (m *Model) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job], 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return list(m.jobs, f.After, f.Limit, func(row *core.Job) (core.Job, bool) {
-		j := m.present(row)
+		j := m.shown(row)
 		return j, (f.Status == "" || j.Status == f.Status) && (f.Lane == "" || j.Lane == f.Lane) &&
 			(f.EventID == "" || j.EventID == f.EventID)
 	}), nil

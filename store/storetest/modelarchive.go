@@ -20,7 +20,7 @@ func selects(f core.EventFilter, e core.Event) bool {
 
 // selected returns the ids of the events that a filter selects, oldest first.
 func (m *Model) selected(f core.EventFilter) []core.ID {
-	return choose(slices.Sorted(maps.Keys(m.events)), func(id core.ID) bool { return selects(f, m.events[id]) })
+	return filtered(slices.Sorted(maps.Keys(m.events)), func(id core.ID) bool { return selects(f, m.events[id]) })
 }
 
 // Nth implements [core.Archive].
@@ -59,7 +59,7 @@ func (m *Model) JobsOf(_ context.Context, events []core.ID) (map[core.ID][]core.
 	of := map[core.ID][]core.Job{}
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		if j := m.jobs[id]; slices.Contains(events, j.EventID) {
-			of[j.EventID] = append(of[j.EventID], m.present(j))
+			of[j.EventID] = append(of[j.EventID], m.shown(j))
 		}
 	}
 	return of, nil
@@ -99,7 +99,7 @@ func (m *Model) Finished(_ context.Context, since time.Time, after core.ID, limi
 			p.More = true
 			break
 		}
-		p.Items = append(p.Items, m.present(j))
+		p.Items = append(p.Items, m.shown(j))
 	}
 	return p, nil
 }
@@ -130,7 +130,7 @@ func (m *Model) Replay(_ context.Context, now time.Time, arrivals ...core.Arriva
 	for _, a := range arrivals {
 		e, known := m.events[a.Event.ID]
 		if e.CreatedAt = now; known {
-			m.enlist(e, a)
+			m.addReplayed(e, a)
 		}
 		for _, n := range a.Jobs {
 			if m.jobs[n.ID] != nil {
@@ -141,8 +141,8 @@ func (m *Model) Replay(_ context.Context, now time.Time, arrivals ...core.Arriva
 	return stored, nil
 }
 
-// enlist stores the jobs and runs of an arrival that are not yet stored.
-func (m *Model) enlist(e core.Event, a core.Arrival) {
+// addReplayed stores the jobs and runs of an arrival that are not yet stored.
+func (m *Model) addReplayed(e core.Event, a core.Arrival) {
 	for _, n := range a.Jobs {
 		if m.jobs[n.ID] == nil {
 			m.jobs[n.ID] = &core.Job{ID: n.ID, EventID: e.ID, Lane: n.Lane, Status: core.Available,
@@ -151,7 +151,7 @@ func (m *Model) enlist(e core.Event, a core.Arrival) {
 	}
 	for _, n := range a.Runs {
 		if m.runs[n.ID] == nil {
-			m.begin(e, n)
+			m.addRun(e, n)
 		}
 	}
 }

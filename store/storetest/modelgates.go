@@ -64,7 +64,7 @@ func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 	lease := core.Lease(fmt.Sprint("lease ", m.leases))
 	var taken []core.TakenJob
 	for _, q := range quotas {
-		q.N = m.lets(now, q)
+		q.N = m.allowed(now, q)
 		var some []core.TakenJob
 		for _, j := range m.due(now, q) {
 			j.Status, j.Lease, j.ScheduledAt = core.Running, lease, j.DueAt
@@ -96,8 +96,8 @@ func fitting(jobs []core.TakenJob, most int) int {
 	return len(jobs)
 }
 
-// lets returns the number of jobs that a quota may take through the gate of its lane.
-func (m *Model) lets(now time.Time, q core.Quota) int {
+// allowed returns the number of jobs that a quota may take through the gate of its lane.
+func (m *Model) allowed(now time.Time, q core.Quota) int {
 	g := m.gate(q.Lane)
 	switch p := q.Pass; {
 	case p == nil && (g.Open() || g.Ramp(now) > 0):
@@ -140,9 +140,9 @@ func (m *Model) Settle(_ context.Context, outcomes ...core.Outcome) (after core.
 	for _, o := range outcomes {
 		if j, ok := m.holds(o.JobID, o.Lease); ok {
 			m.attempts[o.JobID] = append(m.attempts[o.JobID], leased{o.Attempt, o.Lease})
-			m.end(j, o)
-			m.judge(o)
-			m.rise(o.GivesRise)
+			m.applyOutcome(j, o)
+			m.applyVerdict(o)
+			m.storeArrival(o.GivesRise)
 			continue
 		}
 		before := slices.ContainsFunc(m.attempts[o.JobID], func(a leased) bool { return a.lease == o.Lease })
@@ -161,8 +161,8 @@ func (m *Model) Settle(_ context.Context, outcomes ...core.Outcome) (after core.
 	return after, nil
 }
 
-// judge changes the gate of a lane by an outcome's verdict.
-func (m *Model) judge(o core.Outcome) {
+// applyVerdict changes the gate of a lane by an outcome's verdict.
+func (m *Model) applyVerdict(o core.Outcome) {
 	if o.Lane == "" {
 		return
 	}
@@ -190,12 +190,12 @@ func (m *Model) judge(o core.Outcome) {
 	}
 }
 
-// rise stores the arrival that an outcome gives rise to, if there is one.
-func (m *Model) rise(a *core.Arrival) {
+// storeArrival stores the arrival that an outcome gives rise to, if there is one.
+func (m *Model) storeArrival(a *core.Arrival) {
 	if a == nil {
 		return
 	}
-	m.keep(a.Event)
+	m.storeEvent(a.Event)
 	for _, n := range a.Jobs {
 		m.jobs[n.ID] = &core.Job{
 			ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Status: core.Available,

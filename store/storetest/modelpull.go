@@ -11,8 +11,8 @@ import (
 
 // The part of the [Model] with the calls of queue consumers.
 
-// meant returns the jobs that refs mean, by id.
-func (m *Model) meant(lane core.Lane, refs []core.Ref) []*core.Job {
+// refJobs returns the jobs that refs mean, by id.
+func (m *Model) refJobs(lane core.Lane, refs []core.Ref) []*core.Job {
 	meant := map[core.ID]*core.Job{}
 	for _, ref := range refs {
 		j, ok := m.jobs[ref.ID]
@@ -31,7 +31,7 @@ func (m *Model) meant(lane core.Lane, refs []core.Ref) []*core.Job {
 func (m *Model) Ack(_ context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	jobs := m.meant(lane, refs)
+	jobs := m.refJobs(lane, refs)
 	for _, j := range jobs {
 		j.Status, j.Lease, j.LastError, j.DueAt, j.FinishedAt = core.Completed, "", "", time.Time{}, now
 	}
@@ -42,7 +42,7 @@ func (m *Model) Ack(_ context.Context, now time.Time, lane core.Lane, refs []cor
 func (m *Model) Extend(_ context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	jobs := m.meant(lane, refs)
+	jobs := m.refJobs(lane, refs)
 	for _, j := range jobs {
 		j.DueAt = end
 	}
@@ -53,7 +53,7 @@ func (m *Model) Extend(_ context.Context, end time.Time, lane core.Lane, refs []
 func (m *Model) Held(_ context.Context, lane core.Lane, refs []core.Ref) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.withEvents(m.meant(lane, refs)), nil
+	return m.withEvents(m.refJobs(lane, refs)), nil
 }
 
 func (m *Model) withEvents(jobs []*core.Job) (taken []core.TakenJob) {

@@ -13,8 +13,8 @@ import (
 
 // The part of the [Model] with workflow runs.
 
-// flows holds the rows of runs.
-type flows struct {
+// runRows holds the rows of runs.
+type runRows struct {
 	definitions map[string]core.Definition
 	runs        map[core.ID]*core.Run
 	steps       map[core.ID]*core.Step
@@ -29,15 +29,15 @@ type marked struct {
 	mark core.ID
 }
 
-func newFlows() flows {
-	return flows{
+func newRunRows() runRows {
+	return runRows{
 		definitions: map[string]core.Definition{}, runs: map[core.ID]*core.Run{}, steps: map[core.ID]*core.Step{},
 		history: map[core.ID][]marked{}, tokens: map[string]core.Token{}, receipts: map[string]core.ID{},
 	}
 }
 
-// begin stores a run of an arrival if its first step's job is stored.
-func (m *Model) begin(e core.Event, n core.NewRun) {
+// addRun stores a run of an arrival if its first step's job is stored.
+func (m *Model) addRun(e core.Event, n core.NewRun) {
 	if m.jobs[n.StepID] == nil {
 		return
 	}
@@ -161,7 +161,7 @@ func (m *Model) transit(t core.Transition) bool {
 		m.receipts[receipt] = run.ID
 	}
 	maps.DeleteFunc(m.tokens, func(_ string, token core.Token) bool { return slices.Contains(t.Disarm, token.StepID) })
-	m.rise(t.GivesRise)
+	m.storeArrival(t.GivesRise)
 	if d := t.Definition; d.Hash != "" {
 		m.definitions[d.Hash] = d
 	}

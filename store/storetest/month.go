@@ -19,9 +19,9 @@ const (
 	// flatFrom is the first day on which as many rows are purged as are stored.
 	flatFrom = 4
 
-	// wobble is by how many rows a table may grow or shrink. Rows left behind every day would
+	// rowTolerance is by how many rows a table may grow or shrink. Rows left behind every day would
 	// exceed it within the month.
-	wobble = 10
+	rowTolerance = 10
 )
 
 // Month simulates 30 days of a store. Every kind of row is stored each day, and each hour a purge
@@ -31,20 +31,20 @@ const (
 func Month(t *testing.T, s core.Store, purge func(), rows func() map[string]int) {
 	r := newRig(t, s, Options{})
 	r.ids = core.NewIDs(core.SystemClock)
-	m := &month{rig: r, over: map[core.ID]time.Time{}}
-	m.wake(0)
+	m := &month{rig: r, finishedAt: map[core.ID]time.Time{}}
+	m.sleep(0)
 	open := m.put() // never taken
 	low, high := map[string]int{}, map[string]int{}
 	for day := 1; day <= monthDays; day++ {
 		for hour := range 24 {
 			if hour == 6 {
-				m.live(day)
+				m.storeDay(day)
 			}
-			m.repeats()
-			m.wake(time.Hour)
+			m.sendRepeats()
+			m.sleep(time.Hour)
 			purge()
 		}
-		m.look()
+		m.checkRetention()
 		if day >= flatFrom {
 			bounds(low, high, rows())
 		}
@@ -52,7 +52,7 @@ func Month(t *testing.T, s core.Store, purge func(), rows func() map[string]int)
 	m.wantJob(open)
 	m.storedEvent(open.EventID)
 	for table, n := range high {
-		if n-low[table] > wobble || low[table] == 0 {
+		if n-low[table] > rowTolerance || low[table] == 0 {
 			t.Errorf("from day %d on %s has %d to %d rows, want about as many every day, and some", flatFrom, table, low[table], n)
 		}
 	}
@@ -72,35 +72,35 @@ func bounds(low, high, rows map[string]int) {
 // A month is a run of Month.
 type month struct {
 	*rig
-	over    map[core.ID]time.Time // events, with the time since when all their work is finished
-	last    time.Time             // when the repeated delivery id and key were stored last
-	refused int                   // how often they were refused since then
+	finishedAt map[core.ID]time.Time // events, with the time since when all their work is finished
+	last       time.Time             // when the repeated delivery id and key were stored last
+	refusals   int                   // how often they were refused since then
 }
 
-// wake sleeps for d and then sets the rig's time.
-func (m *month) wake(d time.Duration) {
+// sleep sleeps for d and then sets the rig's time.
+func (m *month) sleep(d time.Duration) {
 	time.Sleep(d)
 	m.now = time.Now().UTC().Truncate(time.Millisecond)
 }
 
-// live stores and finishes all rows of a day.
-func (m *month) live(day int) {
+// storeDay stores and finishes all rows of a day.
+func (m *month) storeDay(day int) {
 	m.deliver()
 	m.pull()
-	m.flow(core.RunCompleted)
-	m.flow(core.RunFailed)
-	m.breaks(core.HandlerLane(fmt.Sprint("of day ", day)))
+	m.endWorkflow(core.RunCompleted)
+	m.endWorkflow(core.RunFailed)
+	m.openAndClose(core.HandlerLane(fmt.Sprint("of day ", day)))
 	bare := m.arrival()
 	m.accepted(bare)
-	m.ends(bare.Event.ID)
+	m.noteFinished(bare.Event.ID)
 	m.marked(m.mark("hourly", 0), m.mark("daily", 0))
 	m.strays("handler/another")
 }
 
-// ends notes that all work of the events is finished now.
-func (m *month) ends(events ...core.ID) {
+// noteFinished notes that all work of the events is finished now.
+func (m *month) noteFinished(events ...core.ID) {
 	for _, id := range events {
-		m.over[id] = m.now
+		m.finishedAt[id] = m.now
 	}
 }
 
@@ -111,97 +111,97 @@ func (m *month) deliver() {
 		a := m.arrival(m.lane)
 		a.Event.DeliveryID, a.Jobs[0].Key = string(a.Event.ID), fmt.Sprint(i, a.Event.ID)
 		m.accepted(a)
-		o := m.ended(m.brings(a.Jobs[0].ID, m.quota(1)).Job, status)
+		o := m.ended(m.takeOnly(a.Jobs[0].ID, m.quota(1)).Job, status)
 		if status == core.Dead {
 			_, rises := m.riseOf(core.TakenJob{})
 			o.GivesRise = &rises
-			defer m.alarmed(rises)
+			defer m.settleAlerts(rises)
 		}
 		m.settle(o)
 		if status == core.Retryable {
-			m.wake(hold)
-			m.settle(m.ended(m.brings(a.Jobs[0].ID, m.quota(1)).Job, core.Completed))
+			m.sleep(leaseTime)
+			m.settle(m.ended(m.takeOnly(a.Jobs[0].ID, m.quota(1)).Job, core.Completed))
 		}
-		m.ends(a.Event.ID)
+		m.noteFinished(a.Event.ID)
 	}
 }
 
-// alarmed completes the alert jobs of an arrival.
-func (m *month) alarmed(a core.Arrival) {
+// settleAlerts completes the alert jobs of an arrival.
+func (m *month) settleAlerts(a core.Arrival) {
 	for _, n := range a.Jobs {
-		m.settle(m.ended(m.brings(n.ID, core.Quota{Lane: n.Lane, N: 1, Hold: hold}).Job, core.Completed))
+		m.settle(m.ended(m.takeOnly(n.ID, core.Quota{Lane: n.Lane, N: 1, Hold: leaseTime}).Job, core.Completed))
 	}
-	m.ends(a.Event.ID)
+	m.noteFinished(a.Event.ID)
 }
 
 func (m *month) pull() {
 	m.lane = "queue/daily"
-	jobs, refs := m.pulled(3)
+	jobs, refs := m.putAndTake(3)
 	m.equal("Ack", m.ack(m.lane, refs[:2]...), 2)
 	m.settle(m.ended(jobs[2].Job, core.Dead))
-	m.ends(jobs[0].EventID)
+	m.noteFinished(jobs[0].EventID)
 }
 
-// flow starts a run, which waits for a callback, and ends it with the given status.
-func (m *month) flow(status core.RunStatus) {
-	j := m.entered()
-	t := m.leap(j)
+// endWorkflow starts a run, which waits for a callback, and ends it with the given status.
+func (m *month) endWorkflow(status core.RunStatus) {
+	j := m.takeNewRun()
+	t := m.fullTransition(j)
 	rises := *t.GivesRise
-	m.makes(t)
-	m.alarmed(rises)
+	m.mustTransit(t)
+	m.settleAlerts(rises)
 	end := m.finished(t.Run, status)
 	end.JobsEnd = []core.JobChange{{ID: t.Jobs[0].ID, Status: core.Completed, FinishedAt: m.now}}
-	m.makes(end)
-	m.ends(j.EventID)
+	m.mustTransit(end)
+	m.noteFinished(j.EventID)
 }
 
-// breaks opens the breaker of a lane and closes it again.
-func (m *month) breaks(lane core.Lane) {
+// openAndClose opens the breaker of a lane and closes it again.
+func (m *month) openAndClose(lane core.Lane) {
 	m.lane = lane
-	m.puts(core.BreakerThreshold)
+	m.putMany(core.BreakerThreshold)
 	jobs := m.take(core.BreakerThreshold)
 	m.settle(m.verdicts(jobs, failures(core.BreakerThreshold)...)...)
-	m.wake(core.BreakerCooldown)
-	m.settle(m.verdict(m.bringsSome("for a probe", 1, m.probe())[0], core.Success))
-	m.wake(core.RampTime)
+	m.sleep(core.BreakerCooldown)
+	m.settle(m.verdict(m.takeCount("for a probe", 1, m.probe())[0], core.Success))
+	m.sleep(core.RampTime)
 	m.settle(m.verdicts(m.take(core.BreakerThreshold-1), slices.Repeat([]core.Verdict{core.Success}, core.BreakerThreshold-1)...)...)
-	m.ends(jobs[0].EventID)
+	m.noteFinished(jobs[0].EventID)
 }
 
-// repeats sends a delivery id and a key that were stored before. The store must refuse them for
+// sendRepeats sends a delivery id and a key that were stored before. The store must refuse them for
 // 72 h after they were stored, and take them as new an hour later.
-func (m *month) repeats() {
+func (m *month) sendRepeats() {
 	m.lane = "handler/repeats"
 	delivered, keyed := m.delivered("again"), m.keyed("again")
 	if m.last.IsZero() || m.now.Sub(m.last) > monthKept+time.Hour {
-		if !m.last.IsZero() && m.refused < int(monthKept/time.Hour)-2 {
-			m.Errorf("they were refused %d times, want nearly every hour", m.refused)
+		if !m.last.IsZero() && m.refusals < int(monthKept/time.Hour)-2 {
+			m.Errorf("they were refused %d times, want nearly every hour", m.refusals)
 		}
 		m.accepted(delivered)
 		m.accepted(keyed)
 		for _, j := range m.take(2) {
 			m.settle(m.ended(j.Job, core.Completed))
 		}
-		m.ends(delivered.Event.ID, keyed.Event.ID)
-		m.last, m.refused = m.now, 0
+		m.noteFinished(delivered.Event.ID, keyed.Event.ID)
+		m.last, m.refusals = m.now, 0
 	} else if m.now.Sub(m.last) <= monthKept {
 		m.equal("Accept of the delivery once more: duplicate", m.accept(delivered).Duplicate, true)
 		m.equal("Accept of the key once more: duplicate", m.accept(keyed).Duplicate, true)
-		m.refused++
+		m.refusals++
 	}
 }
 
-// look checks that events finished for less than 72 h are stored, and that events finished for
+// checkRetention checks that events finished for less than 72 h are stored, and that events finished for
 // more than 73 h are deleted.
-func (m *month) look() {
-	for _, id := range slices.Sorted(maps.Keys(m.over)) {
+func (m *month) checkRetention() {
+	for _, id := range slices.Sorted(maps.Keys(m.finishedAt)) {
 		_, err := m.store.Event(context.Background(), id)
-		switch age := m.now.Sub(m.over[id]); {
+		switch age := m.now.Sub(m.finishedAt[id]); {
 		case age < monthKept:
 			m.equal(fmt.Sprintf("Event(%s) %v after it was over: error", id, age), err, nil)
 		case age > monthKept+time.Hour:
-			m.eventGone(id)
-			delete(m.over, id)
+			m.wantNoEvent(id)
+			delete(m.finishedAt, id)
 		}
 	}
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// odd checks that texts are compared byte by byte.
-var odd = role{name: "Text", checks: []check{
-	{"Delivery ids are told apart by every byte", "", oddDeliveryIDs},
-	{"Keys are told apart by every byte", "", oddKeys},
-	{"Sources are told apart by every byte", "", oddSources},
-	{"Lanes are told apart by every byte", "", oddLanes},
-	{"Types are told apart by every byte", "", oddTypes},
-	{"Sources of marks are told apart by every byte", "", oddMarks},
-	{"Schedules of marks are told apart by every byte", "", oddSchedules},
-	{"A payload comes back byte for byte", "", oddPayloads},
-	{"A binary payload comes back byte for byte", "", oddBinary},
-	{"Headers come back byte for byte", "", oddHeaders},
-	{"What an attempt keeps comes back byte for byte", "", oddAttempts},
+// texts checks that texts are compared byte by byte.
+var texts = role{name: "Text", checks: []check{
+	{"Delivery ids are compared byte by byte", "", oddDeliveryIDs},
+	{"Keys are compared byte by byte", "", oddKeys},
+	{"Sources are compared byte by byte", "", oddSources},
+	{"Lanes are compared byte by byte", "", oddLanes},
+	{"Types are compared byte by byte", "", oddTypes},
+	{"Sources of marks are compared byte by byte", "", oddMarks},
+	{"Schedules of marks are compared byte by byte", "", oddSchedules},
+	{"Payloads are stored byte for byte", "", oddPayloads},
+	{"Binary payloads are stored byte for byte", "", oddBinary},
+	{"Headers are stored byte for byte", "", oddHeaders},
+	{"Errors and responses of attempts are stored byte for byte", "", oddAttempts},
 }}
 
-// names are texts that some database or encoding treats as equal to another of them: a collation
+// oddTexts are texts that some database or encoding treats as equal to another of them: a collation
 // that folds case or accents, a comparison that pads blanks, or a reading as a number, as a
 // pattern, or as part of a statement or of JSON.
-var names = []string{
+var oddTexts = []string{
 	"billing", "Billing", "BILLING", "bıllıng", "bİlling",
 	"a", "a ", "a  ", " a", "a\t", "a\n", "a\r\n", "a\u00a0", "a\u200b",
 	"\u00e9", "e\u0301", "e", "ss", "ß", "ǆ", "ǅ", "Å", "\u212b", "ﬁ", "fi", "ж", "и\u0306", "й",
@@ -38,16 +38,16 @@ var names = []string{
 	"[1]", `{"a":1}`, `["a","b"]`,
 }
 
-// long are texts of 254 and 255 bytes, the longest that an index takes, which differ only at
+// longTexts are texts of 254 and 255 bytes, the longest that an index takes, which differ only at
 // their ends.
-var long = []string{
+var longTexts = []string{
 	strings.Repeat("x", 255), strings.Repeat("x", 254), strings.Repeat("x", 254) + "X", strings.Repeat("x", 254) + " ",
 	strings.Repeat("😀", 63) + "abc", strings.Repeat("😀", 63) + "abC", strings.Repeat(`"`, 255), strings.Repeat(`\`, 255),
 }
 
-// twiceEach accepts an arrival for each text, and then a second arrival for each. All first
+// acceptEachTwice accepts an arrival for each text, and then a second arrival for each. All first
 // arrivals must be stored, and each second one must repeat the first of its text.
-func (r *rig) twiceEach(texts []string, arrive func(text string) core.Arrival) {
+func (r *rig) acceptEachTwice(texts []string, arrive func(text string) core.Arrival) {
 	first := map[string]core.ID{}
 	for _, s := range texts {
 		a := arrive(s)
@@ -60,25 +60,25 @@ func (r *rig) twiceEach(texts []string, arrive func(text string) core.Arrival) {
 	}
 }
 
-// named returns the texts that are not empty. An empty text would mean that there is none.
-func named(lists ...[]string) []string {
+// nonEmpty returns the texts that are not empty. An empty text would mean that there is none.
+func nonEmpty(lists ...[]string) []string {
 	var out []string
 	for _, l := range lists {
-		out = append(out, choose(l, func(s string) bool { return s != "" })...)
+		out = append(out, filtered(l, func(s string) bool { return s != "" })...)
 	}
 	return out
 }
 
 func oddDeliveryIDs(r *rig) {
-	r.twiceEach(named(names, long), r.delivered)
+	r.acceptEachTwice(nonEmpty(oddTexts, longTexts), r.delivered)
 	for _, e := range r.events(core.EventFilter{Limit: core.MaxPage}).Items {
 		r.equal("Event: DeliveryID", r.storedEvent(e.ID).DeliveryID, e.DeliveryID)
 	}
 }
 
 func oddKeys(r *rig) {
-	texts := named(names, long)
-	r.twiceEach(texts, r.keyed)
+	texts := nonEmpty(oddTexts, longTexts)
+	r.acceptEachTwice(texts, r.keyed)
 	got := map[string]bool{}
 	for _, j := range r.jobs(core.JobFilter{Limit: core.MaxPage}).Items {
 		got[j.Key] = true
@@ -89,8 +89,8 @@ func oddKeys(r *rig) {
 }
 
 func oddSources(r *rig) {
-	texts := named(names)
-	r.twiceEach(texts, func(s string) core.Arrival {
+	texts := nonEmpty(oddTexts)
+	r.acceptEachTwice(texts, func(s string) core.Arrival {
 		a := r.delivered("d")
 		a.Event.Source = s
 		return a
@@ -104,7 +104,7 @@ func oddSources(r *rig) {
 }
 
 func oddTypes(r *rig) {
-	texts := named(names)
+	texts := nonEmpty(oddTexts)
 	for _, s := range texts {
 		a := r.arrival()
 		a.Event.Type, a.Event.ContentType = s, s
@@ -119,10 +119,10 @@ func oddTypes(r *rig) {
 }
 
 func oddLanes(r *rig) {
-	texts := named(names)
+	texts := nonEmpty(oddTexts)
 	lane := func(s string) core.Lane { return core.Lane("handler/" + s) }
 	first := map[string]core.ID{}
-	r.twiceEach(texts, func(s string) core.Arrival {
+	r.acceptEachTwice(texts, func(s string) core.Arrival {
 		a := r.keyed("k")
 		a.Jobs[0].Lane = lane(s)
 		if first[s] == "" {
@@ -133,8 +133,8 @@ func oddLanes(r *rig) {
 	for _, s := range texts {
 		p := r.jobs(core.JobFilter{Lane: lane(s)})
 		r.equal(fmt.Sprintf("Jobs(lane %q)", lane(s)), ids(p.Items), []core.ID{first[s]})
-		q := core.Quota{Lane: lane(s), N: 9, Hold: hold}
-		r.settle(r.ended(r.brings(first[s], q).Job, core.Dead))
+		q := core.Quota{Lane: lane(s), N: 9, Hold: leaseTime}
+		r.settle(r.ended(r.takeOnly(first[s], q).Job, core.Dead))
 	}
 	s := texts[0]
 	r.equal(fmt.Sprintf("Retry(lane %q)", s), r.retry("", lane(s)), 1)
@@ -142,7 +142,7 @@ func oddLanes(r *rig) {
 
 func oddMarks(r *rig) {
 	var want []core.Mark
-	for i, s := range named(names, long) {
+	for i, s := range nonEmpty(oddTexts, longTexts) {
 		m := r.mark(s, time.Duration(i)*time.Second)
 		m.Schedule = s
 		want = append(want, m)
@@ -154,7 +154,7 @@ func oddMarks(r *rig) {
 // oddSchedules sets marks that go back in time, each of another schedule, so that each replaces
 // the one before.
 func oddSchedules(r *rig) {
-	for i, s := range append(names, long...) {
+	for i, s := range append(oddTexts, longTexts...) {
 		m := r.mark("a", -time.Duration(i)*time.Second)
 		m.Schedule = s
 		r.marked(m)
@@ -231,17 +231,17 @@ func oddBinary(r *rig) {
 func (r *rig) equalBytes(what string, got, want []byte) {
 	r.Helper()
 	if !bytes.Equal(got, want) {
-		r.Errorf("%s = %q (%d bytes), want %q (%d bytes)", what, clip(string(got)), len(got), clip(string(want)), len(want))
+		r.Errorf("%s = %q (%d bytes), want %q (%d bytes)", what, shortened(string(got)), len(got), shortened(string(want)), len(want))
 	}
 }
 
 func oddHeaders(r *rig) {
 	all := map[string]string{}
-	for i, s := range append(payloads()[:20], names...) {
+	for i, s := range append(payloads()[:20], oddTexts...) {
 		all[fmt.Sprintf("x-%d", i)] = s
 	}
 	byName := map[string]string{}
-	for i, s := range named(names) {
+	for i, s := range nonEmpty(oddTexts) {
 		byName[s] = fmt.Sprint(i)
 	}
 	for _, h := range []map[string]string{nil, {}, {"ce-id": ""}, all, byName, {"x-long": strings.Repeat("é\"\\", 10_000)}} {
@@ -254,8 +254,8 @@ func oddHeaders(r *rig) {
 }
 
 func oddAttempts(r *rig) {
-	texts := append([]string{strings.Repeat("é😀\\\"'x", core.MaxResponse/12)}, named(names)...)
-	texts = append(texts, choose(payloads(), func(s string) bool { return len(s) <= core.MaxResponse })...)
+	texts := append([]string{strings.Repeat("é😀\\\"'x", core.MaxResponse/12)}, nonEmpty(oddTexts)...)
+	texts = append(texts, filtered(payloads(), func(s string) bool { return len(s) <= core.MaxResponse })...)
 	r.accepted(r.arrival(lanes(r.lane, len(texts))...))
 	var outcomes []core.Outcome
 	for i, j := range r.take(len(texts)) {

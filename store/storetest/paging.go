@@ -15,8 +15,8 @@ const saysPages = "A caller that follows After from page to page sees every even
 var paging = role{name: "Paging", checks: []check{
 	{saysPages, "events", pageUnderInserts},
 	{saysPages, "jobs", pageJobsUnderInserts},
-	{saysPages, "jobs that change status meanwhile", pageUnderChanges},
-	{saysPages, "jobs with thousands of newer ones before them", pageOlderJobs},
+	{saysPages, "jobs that change status", pageUnderChanges},
+	{saysPages, "jobs behind thousands of newer jobs", pageOlderJobs},
 	{"A limit of 0 means DefaultPage", "events", defaultEvents},
 	{"A limit of 0 means DefaultPage", "jobs", defaultJobs},
 	{"A limit may be MaxPage", "events", maxEvents},
@@ -31,7 +31,7 @@ func (r *rig) many(n int) []core.Arrival {
 	for i := range arrivals {
 		arrivals[i] = r.arrival(r.lane)
 	}
-	r.together(callers, func(i int) error {
+	r.concurrently(callers, func(i int) error {
 		for ; i < n; i += callers {
 			if _, err := r.store.Accept(context.Background(), arrivals[i]); err != nil {
 				return err
@@ -47,7 +47,7 @@ func (r *rig) inserting(read func() error) {
 	r.Helper()
 	const writers = 4
 	stop := make(chan struct{})
-	r.together(writers+1, func(i int) error {
+	r.concurrently(writers+1, func(i int) error {
 		if i == writers {
 			defer close(stop)
 			return read()
@@ -66,7 +66,7 @@ func (r *rig) inserting(read func() error) {
 }
 
 func pageUnderInserts(r *rig) {
-	n := r.few(120)
+	n := r.scaled(120)
 	want := r.many(n)
 	for _, limit := range []int{1, 7, 50} {
 		times := map[core.ID]int{}
@@ -137,7 +137,7 @@ func pageOlderJobs(r *rig) {
 			if lane == "" && (status == "" || status == core.Available) {
 				continue // the newer jobs match as well
 			}
-			want := choose(newest(all), func(j core.Job) bool {
+			want := filtered(newest(all), func(j core.Job) bool {
 				return (lane == "" || j.Lane == lane) && (status == "" || j.Status == status)
 			})
 			r.wantJobPages(core.JobFilter{Lane: lane, Status: status}, want)
@@ -154,9 +154,9 @@ func (r *rig) wantJobPages(f core.JobFilter, want []core.Job) {
 			p := r.jobs(f)
 			n := min(f.Limit, len(left))
 			if more = len(left) > n; p.More != more {
-				r.Fatalf("Jobs(%s): More = %t, want %t", clip(f), p.More, more)
+				r.Fatalf("Jobs(%s): More = %t, want %t", shortened(f), p.More, more)
 			}
-			r.equal("Jobs("+clip(f)+")", ids(p.Items), ids(left[:n]))
+			r.equal("Jobs("+shortened(f)+")", ids(p.Items), ids(left[:n]))
 			if left = left[n:]; n > 0 {
 				f.After = want[len(want)-len(left)-1].ID
 			}
@@ -165,7 +165,7 @@ func (r *rig) wantJobPages(f core.JobFilter, want []core.Job) {
 }
 
 func pageJobsUnderInserts(r *rig) {
-	want := r.many(r.few(120))
+	want := r.many(r.scaled(120))
 	var times map[core.ID]int
 	r.inserting(func() (err error) {
 		times, err = r.jobPages(core.JobFilter{Lane: r.lane, Limit: 7})
@@ -180,11 +180,11 @@ func pageJobsUnderInserts(r *rig) {
 
 // pageUnderChanges pages through all jobs while they are taken and settled.
 func pageUnderChanges(r *rig) {
-	n := r.few(120)
+	n := r.scaled(120)
 	want := r.accepted(r.arrival(lanes(r.lane, n)...))
 	var times map[core.ID]int
 	var mu sync.Mutex
-	r.together(2, func(i int) error {
+	r.concurrently(2, func(i int) error {
 		if i == 0 {
 			got, err := r.jobPages(core.JobFilter{Limit: 3})
 			mu.Lock()

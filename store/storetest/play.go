@@ -10,30 +10,30 @@ import (
 // A play is one run of the scenario.
 type play struct {
 	*rig
-	fault    *Fault
-	run      int
-	source   string
-	lanes    map[string]core.Lane
-	arrivals map[string]core.Arrival
-	names    map[core.ID]string
-	outcomes map[core.ID]core.Outcome // of the newest attempt, by job
-	hands    map[string]core.Job      // taken jobs by name
-	probes   map[string]bool          // which of them are probes
-	begun    map[string]int           // attempts begun, by name
-	again    map[string]bool          // jobs whose Take lost its answer, which costs them an attempt
-	acks     map[core.ID]bool         // jobs that are acked or drained in the play, and jobs of runs
-	told     map[string]core.Run      // runs as they must be stored, by the names of their first jobs
+	fault         *Fault
+	run           int
+	source        string
+	lanes         map[string]core.Lane
+	arrivals      map[string]core.Arrival
+	names         map[core.ID]string
+	outcomes      map[core.ID]core.Outcome // of the newest attempt, by job
+	heldJobs      map[string]core.Job      // taken jobs by name
+	probes        map[string]bool          // which of them are probes
+	attemptsBegun map[string]int           // attempts begun, by name
+	lostTakes     map[string]bool          // jobs whose Take lost its answer, which costs them an attempt
+	unrecorded    map[core.ID]bool         // jobs that are acked or drained in the play, and jobs of runs
+	wantRuns      map[string]core.Run      // runs as they must be stored, by the names of their first jobs
 
-	name   string
-	how    fault
-	turns  []int // by step: the number of its next statement, or batch, to fail; 0 once all have failed
-	stride int   // how far to advance that number after each fault
-	last   int   // the last step with a fault
-	struck int   // the number of steps with a fault
-	record bool
-	states []scene // before the first step and after each step, if record is set
-	clean  []scene // the states of a play without faults
-	steps  int
+	name    string
+	how     faultKind
+	turns   []int // by step: the number of its next statement, or batch, to fail; 0 once all have failed
+	stride  int   // how far to advance that number after each fault
+	last    int   // the last step with a fault
+	faulted int   // the number of steps with a fault
+	record  bool
+	states  []scene // before the first step and after each step, if record is set
+	clean   []scene // the states of a play without faults
+	steps   int
 }
 
 func newPlay(r *rig, f *Fault, run int) *play {
@@ -41,8 +41,8 @@ func newPlay(r *rig, f *Fault, run int) *play {
 	p := &play{
 		rig: &own, fault: f, run: run, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{},
 		arrivals: map[string]core.Arrival{}, names: map[core.ID]string{}, outcomes: map[core.ID]core.Outcome{},
-		hands: map[string]core.Job{}, probes: map[string]bool{}, begun: map[string]int{}, again: map[string]bool{},
-		acks: map[core.ID]bool{}, told: map[string]core.Run{}, last: -apart,
+		heldJobs: map[string]core.Job{}, probes: map[string]bool{}, attemptsBegun: map[string]int{}, lostTakes: map[string]bool{},
+		unrecorded: map[core.ID]bool{}, wantRuns: map[string]core.Run{}, last: -faultDistance,
 	}
 	for _, l := range []string{"a", "b", "c", "d", "w"} {
 		p.lanes[l] = playLane(l, run)
@@ -61,37 +61,37 @@ func playLane(name string, run int) core.Lane {
 // A scene is the content of a store after a step of a play, under names that are the same in each
 // play.
 type scene struct {
-	Events []string
-	Jobs   map[string]prop
-	Marks  map[string]core.Mark
-	Gates  map[string]core.Gate
-	Runs   map[string]chapter
-	again  map[string]bool
+	Events    []string
+	Jobs      map[string]sceneJob
+	Marks     map[string]core.Mark
+	Gates     map[string]core.Gate
+	Runs      map[string]sceneRun
+	lostTakes map[string]bool
 }
 
-// A prop is a job in a scene.
-type prop struct {
+// A sceneJob is a job in a scene.
+type sceneJob struct {
 	core.Job
-	Tries []core.Attempt
+	Attempts []core.Attempt
 }
 
 func (p *play) scene() scene {
 	p.Helper()
-	s := scene{Jobs: map[string]prop{}, Marks: map[string]core.Mark{}, Gates: map[string]core.Gate{}, again: p.again}
+	s := scene{Jobs: map[string]sceneJob{}, Marks: map[string]core.Mark{}, Gates: map[string]core.Gate{}, lostTakes: p.lostTakes}
 	for _, e := range p.events(core.EventFilter{Source: p.source, Limit: core.MaxPage}).Items {
 		s.Events = append(s.Events, p.names[e.ID])
 	}
 	for name, lane := range p.lanes {
 		for _, j := range p.jobs(core.JobFilter{Lane: lane, Limit: core.MaxPage}).Items {
 			tries := p.attempts(j.ID)
-			p.sound(j, tries)
+			p.wantConsistent(j, tries)
 			key := p.names[j.ID]
 			j = bare(j)
 			j.ID, j.EventID, j.Lane, j.RunID = "", core.ID(p.names[j.EventID]), core.Lane(name), core.ID(p.names[j.RunID])
-			if p.again[key] {
-				j = forgiven(j)
+			if p.lostTakes[key] {
+				j = withoutLostTake(j)
 			}
-			s.Jobs[key] = prop{Job: j, Tries: tries}
+			s.Jobs[key] = sceneJob{Job: j, Attempts: tries}
 		}
 	}
 	for name, lane := range p.lanes {
@@ -105,13 +105,13 @@ func (p *play) scene() scene {
 		m.Source = name
 		s.Marks[name] = m
 	}
-	s.Runs = p.chapters()
+	s.Runs = p.sceneRuns()
 	return s
 }
 
-// forgiven returns a job without the effects of a Take whose answer was lost: the job counts an
+// withoutLostTake returns a job without the effects of a Take whose answer was lost: the job counts an
 // attempt that no worker made.
-func forgiven(j core.Job) core.Job {
+func withoutLostTake(j core.Job) core.Job {
 	if j.Status == core.Available {
 		j.Status = core.Retryable
 	}
@@ -120,21 +120,21 @@ func forgiven(j core.Job) core.Job {
 	return j
 }
 
-// like compares scenes. It ignores the effects of lost Takes on both sides.
-func (s scene) like(other scene) bool {
-	jobs := map[string]prop{}
+// equalScene compares scenes. It ignores the effects of lost Takes on both sides.
+func (s scene) equalScene(other scene) bool {
+	jobs := map[string]sceneJob{}
 	for name, j := range other.Jobs {
-		if s.again[name] {
-			j.Job = forgiven(j.Job)
+		if s.lostTakes[name] {
+			j.Job = withoutLostTake(j.Job)
 		}
 		jobs[name] = j
 	}
-	return same(s.Events, other.Events) && same(s.Jobs, jobs) && same(s.Marks, other.Marks) && same(s.Gates, other.Gates) &&
-		same(s.Runs, other.Runs)
+	return equalValues(s.Events, other.Events) && equalValues(s.Jobs, jobs) && equalValues(s.Marks, other.Marks) && equalValues(s.Gates, other.Gates) &&
+		equalValues(s.Runs, other.Runs)
 }
 
-// sound checks that a job and its attempts are consistent after any fault.
-func (p *play) sound(j core.Job, tries []core.Attempt) {
+// wantConsistent checks that a job and its attempts are consistent after any fault.
+func (p *play) wantConsistent(j core.Job, tries []core.Attempt) {
 	p.Helper()
 	name := p.names[j.ID]
 	if (j.Lease != "") != (j.Status == core.Running) {
@@ -143,10 +143,10 @@ func (p *play) sound(j core.Job, tries []core.Attempt) {
 	if j.FinishedAt.IsZero() == j.Status.Finished() || j.DueAt.IsZero() != j.Status.Finished() {
 		p.Errorf("%s: job %s is %s, finished at %v, due at %v", p.name, name, j.Status, j.FinishedAt, j.DueAt)
 	}
-	if len(tries) > p.begun[name] {
-		p.Errorf("%s: job %s has %d attempts recorded, want at most %d", p.name, name, len(tries), p.begun[name])
+	if len(tries) > p.attemptsBegun[name] {
+		p.Errorf("%s: job %s has %d attempts recorded, want at most %d", p.name, name, len(tries), p.attemptsBegun[name])
 	}
-	if j.Status == core.Completed && p.acks[j.ID] {
+	if j.Status == core.Completed && p.unrecorded[j.ID] {
 		return // an ack leaves no attempt
 	}
 	if n := len(tries); j.Status.Finished() && (n == 0 || (tries[n-1].Error == "") != (j.Status == core.Completed)) {
@@ -159,7 +159,7 @@ func (p *play) step(name string, call func() error) {
 	p.Helper()
 	p.steps++
 	p.name = fmt.Sprintf("step %d, %s", p.steps, name)
-	struck, err := p.strike(call)
+	struck, err := p.callWithFault(call)
 	if struck {
 		p.afterFault(err)
 	}
@@ -174,21 +174,21 @@ func (p *play) step(name string, call func() error) {
 	}
 }
 
-// strike makes the call of a step, with a failing statement if it is the step's turn. It reports
+// callWithFault makes the call of a step, with a failing statement if it is the step's turn. It reports
 // whether a statement failed.
-func (p *play) strike(call func() error) (bool, error) {
-	if p.turns == nil || p.turns[p.steps] == 0 || p.steps < p.last+apart {
+func (p *play) callWithFault(call func() error) (bool, error) {
+	if p.turns == nil || p.turns[p.steps] == 0 || p.steps < p.last+faultDistance {
 		return false, call()
 	}
 	p.fault.arm(p.how, p.turns[p.steps])
 	err := call()
 	p.fault.disarm()
-	if !p.fault.strikes() {
+	if !p.fault.hasStruck() {
 		p.turns[p.steps] = 0
 		return false, err
 	}
 	p.turns[p.steps] += p.stride
-	p.last, p.struck = p.steps, p.struck+1
+	p.last, p.faulted = p.steps, p.faulted+1
 	return true, err
 }
 
@@ -196,7 +196,7 @@ func (p *play) strike(call func() error) (bool, error) {
 func (p *play) afterFault(err error) {
 	p.Helper()
 	got := p.scene()
-	if !got.like(p.clean[p.steps]) && (err == nil || !got.like(p.clean[p.steps-1])) {
+	if !got.equalScene(p.clean[p.steps]) && (err == nil || !got.equalScene(p.clean[p.steps-1])) {
 		p.Errorf("%s: after the fault (%v) the store shows half of it: %+v", p.name, err, got)
 	}
 }
@@ -207,7 +207,7 @@ func (p *play) wantScene(when string, step int) {
 	if p.clean == nil {
 		return
 	}
-	if got, want := p.scene(), p.clean[step]; !got.like(want) {
+	if got, want := p.scene(), p.clean[step]; !got.equalScene(want) {
 		p.equal(p.name+", "+when, got.Jobs, want.Jobs)
 		p.equal(p.name+", "+when, got.Events, want.Events)
 		p.equal(p.name+", "+when, got.Marks, want.Marks)

@@ -11,42 +11,42 @@ import (
 // The checks of probes, verdicts and strays. gates.go lists them.
 
 func probeTime(r *rig) {
-	g := r.opened()
+	g := r.openBreaker()
 	r.now = g.OpenUntil.Add(-time.Millisecond)
-	r.bringsSome("too early", 0, r.probe())
-	r.wantGate("that nobody passed", g)
+	r.takeCount("too early", 0, r.probe())
+	r.wantGate("that no Take changed", g)
 	r.now = g.OpenUntil
-	got := r.bringsSome("in time", 1, r.probe())
+	got := r.takeCount("in time", 1, r.probe())
 	r.equal("Probe", got[0].Probe, true)
 	r.equal("StartAt", got[0].StartAt, time.Time{})
 	g.OpenUntil = r.now.Add(core.BreakerCooldown)
 	r.wantGate("under a probe", g)
-	r.equal("Take without a Pass: Probe", r.brings(r.accepted(r.arrival("handler/b"))[0].ID, core.Quota{Lane: "handler/b", N: 1, Hold: hold}).Probe, false)
+	r.equal("Take without a Pass: Probe", r.takeOnly(r.accepted(r.arrival("handler/b"))[0].ID, core.Quota{Lane: "handler/b", N: 1, Hold: leaseTime}).Probe, false)
 }
 
 func probeClosed(r *rig) {
-	r.puts(1)
-	r.bringsSome("of a lane without trouble", 0, r.probe())
+	r.putMany(1)
+	r.takeCount("of a lane without failures", 0, r.probe())
 	r.settle(r.verdict(r.take(1)[0], core.Failure))
-	r.bringsSome("after one failure", 0, r.probe())
-	r.closed()
+	r.takeCount("after one failure", 0, r.probe())
+	r.closeBreaker()
 	r.now = r.now.Add(core.RampTime)
 	g := r.gate()
-	r.bringsSome("after it closed", 0, r.probe())
-	r.wantGate("that nobody passed", g)
+	r.takeCount("after it closed", 0, r.probe())
+	r.wantGate("that no Take changed", g)
 }
 
 func probeHorizon(r *rig) {
-	g := r.opened()
+	g := r.openBreaker()
 	q := r.probe()
 	q.Pass.Probe = 40 * time.Second
 	r.now = g.OpenUntil.Add(-80 * time.Second)
 	old := r.arrival(r.lane)
 	old.Event.CreatedAt = r.now.Add(-time.Minute)
 	r.accepted(old)
-	r.bringsSome("two pauses away", 0, q)
+	r.takeCount("two pauses away", 0, q)
 	r.now = r.now.Add(-time.Millisecond)
-	r.brings(old.Jobs[0].ID, q)
+	r.takeOnly(old.Jobs[0].ID, q)
 	g.OpenUntil = r.now.Add(40 * time.Second)
 	r.wantGate("under a probe", g)
 }
@@ -54,7 +54,7 @@ func probeHorizon(r *rig) {
 // probeNothing asks for a probe while no job is due. That must change nothing, and the newest
 // probe must remain the probe.
 func probeNothing(r *rig) {
-	r.puts(core.BreakerThreshold)
+	r.putMany(core.BreakerThreshold)
 	failed := r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)
 	for i := range failed[1:] {
 		failed[1+i].Status, failed[1+i].DueAt = core.Dead, time.Time{}
@@ -63,34 +63,34 @@ func probeNothing(r *rig) {
 	r.now = r.gate().OpenUntil
 	q := r.probe()
 	q.Hold = time.Hour
-	j := r.bringsSome("for a probe", 1, q)[0]
+	j := r.takeCount("for a probe", 1, q)[0]
 	g := r.gate()
 	r.now = g.OpenUntil
-	r.bringsSome("with nothing due", 0, r.probe())
+	r.takeCount("with nothing due", 0, r.probe())
 	r.wantGate("with nothing to take", g)
 	r.settle(r.verdict(j, core.Success))
 	r.equal("Open after the success of the newest probe", r.gate().Open(), false)
 }
 
 func probeInTurn(r *rig) {
-	r.probed()
+	r.takeProbe()
 	next := r.gate().OpenUntil
 	for _, at := range []time.Time{r.now, next.Add(-time.Millisecond)} {
 		r.now = at
-		r.bringsSome("while one is under way", 0, r.probe())
+		r.takeCount("while a probe is running", 0, r.probe())
 	}
 	r.now = next
-	r.bringsSome("when its time is over", 1, r.probe())
-	r.bringsSome("again", 0, r.probe())
+	r.takeCount("after the probe's time", 1, r.probe())
+	r.takeCount("again", 0, r.probe())
 }
 
 func raceProbes(r *rig) {
 	const callers = 50
-	r.now = r.opened().OpenUntil
+	r.now = r.openBreaker().OpenUntil
 	q := r.probe()
-	for range r.few(4) {
+	for range r.scaled(4) {
 		var taken atomic.Int64
-		r.together(callers, func(int) error {
+		r.concurrently(callers, func(int) error {
 			got, err := r.store.Take(context.Background(), r.now, []core.Quota{q})
 			taken.Add(int64(len(got)))
 			return err
@@ -128,28 +128,28 @@ func riseLost(r *rig) {
 	r.take(1)
 	o, a := r.riseOf(late)
 	r.equal("Settle: lost", r.lost(o), []core.ID{late.ID})
-	r.absent(a)
+	r.wantAbsent(a)
 	made, b := r.riseOf(core.TakenJob{Job: core.Job{ID: r.ids.Next(), Lease: late.Lease, Lane: r.lane, Attempt: 1}})
 	r.equal("Settle of an unknown job: lost", r.lost(made), []core.ID{made.JobID})
-	r.absent(b)
+	r.wantAbsent(b)
 }
 
 func riseAgain(r *rig) {
 	o, a := r.riseOf(r.taken())
 	r.settle(o)
-	b := r.brings(a.Jobs[0].ID, core.Quota{Lane: "alert/x", N: 9, Hold: hold})
+	b := r.takeOnly(a.Jobs[0].ID, core.Quota{Lane: "alert/x", N: 9, Hold: leaseTime})
 	r.settle(r.verdict(b, core.Success))
-	r.twice("Settle", func() { r.settle(o) })
+	r.wantIdempotent("Settle", func() { r.settle(o) })
 	other := o
 	another := r.arrival("alert/x")
 	other.GivesRise = &another
 	r.settle(other) // a repetition with another event: the attempt is recorded already
-	r.absent(another)
+	r.wantAbsent(another)
 }
 
 func riseMany(r *rig) {
 	const n = 60
-	r.puts(n)
+	r.putMany(n)
 	var outcomes []core.Outcome
 	var all []core.Arrival
 	for _, j := range r.take(n) {
@@ -162,9 +162,9 @@ func riseMany(r *rig) {
 	}
 }
 
-// letters returns outcomes with one verdict for each letter of word: f for a failure, s for a
+// verdictsByLetter returns outcomes with one verdict for each letter of word: f for a failure, s for a
 // success, and a dot for no verdict.
-func (r *rig) letters(jobs []core.TakenJob, word string) (outcomes []core.Outcome) {
+func (r *rig) verdictsByLetter(jobs []core.TakenJob, word string) (outcomes []core.Outcome) {
 	of := map[rune]core.Verdict{'f': core.Failure, 's': core.Success, '.': core.NoVerdict}
 	for i, c := range word {
 		outcomes = append(outcomes, r.verdict(jobs[i], of[c]))
@@ -178,14 +178,14 @@ func verdictsInTurn(r *rig) {
 		"ffff": 4, "ffffs": 0, "ffff.": 4, "fffff": 5, "ffffff": 5, "fffffs": 5, "ffffsf": 1, "fffff.": 5, "ffffsfffff": 5,
 	} {
 		r.lane = core.HandlerLane(word)
-		r.puts(len(word))
-		outcomes := r.letters(r.take(len(word)), word)
+		r.putMany(len(word))
+		outcomes := r.verdictsByLetter(r.take(len(word)), word)
 		got := r.settlement(outcomes...)
 		r.equal("Failures after "+word, r.gate().Failures, want)
-		if _, told := got.Gates[r.lane]; told != (word != "s" && word != ".") {
+		if _, reported := got.Gates[r.lane]; reported != (word != "s" && word != ".") {
 			r.Errorf("Settle(%s): gates = %v", word, got.Gates)
 		}
-		if g, told := got.Gates[r.lane]; told {
+		if g, reported := got.Gates[r.lane]; reported {
 			r.equal("Settlement.Gates after "+word, g, r.gate())
 		}
 		r.settle(outcomes...)
@@ -198,14 +198,14 @@ func verdictsLanes(r *rig) {
 	var outcomes []core.Outcome
 	for _, l := range all {
 		r.lane = l
-		r.puts(4)
-		r.settle(r.letters(r.take(4), "ff")...)
+		r.putMany(4)
+		r.settle(r.verdictsByLetter(r.take(4), "ff")...)
 		r.now = r.now.Add(time.Millisecond)
 	}
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	for i, word := range []string{"s", "f", "sf"} {
 		r.lane = all[i]
-		outcomes = append(outcomes, r.letters(r.take(4), word)...)
+		outcomes = append(outcomes, r.verdictsByLetter(r.take(4), word)...)
 	}
 	got := r.settlement(outcomes...)
 	r.equal("Settlement.Gates", got.Gates, map[core.Lane]core.Gate{"handler/b": {Failures: 3}, "handler/c": {Failures: 1}})
@@ -216,19 +216,19 @@ func verdictsLanes(r *rig) {
 }
 
 func verdictsLost(r *rig) {
-	r.puts(3)
+	r.putMany(3)
 	late := r.take(3)
 	r.now = late[0].DueAt
 	again := r.take(3)
-	r.settlement(r.letters(late, "fff")...)
+	r.settlement(r.verdictsByLetter(late, "fff")...)
 	r.equal("Failures", r.gate().Failures, 0)
 	r.settle(r.verdict(again[0], core.Failure))
-	r.settlement(append(r.letters(late, "fs"), r.verdict(again[1], core.Failure))...)
+	r.settlement(append(r.verdictsByLetter(late, "fs"), r.verdict(again[1], core.Failure))...)
 	r.equal("Failures", r.gate().Failures, 2)
 	r.settlement(r.verdict(late[2], core.Success))
-	r.equal("Failures after a success that is lost", r.gate().Failures, 2)
+	r.equal("Failures after a lost success", r.gate().Failures, 2)
 	r.settlement(r.verdict(late[0], core.Success), r.verdict(again[2], core.Success), r.verdict(late[1], core.Success))
-	r.equal("Failures after one that is not", r.gate().Failures, 0)
+	r.equal("Failures after a success that counts", r.gate().Failures, 0)
 }
 
 func verdictsOnce(r *rig) {
@@ -250,7 +250,7 @@ func verdictsNoLane(r *rig) {
 }
 
 func counts(r *rig) {
-	r.puts(6)
+	r.putMany(6)
 	jobs := r.take(6)
 	for i, want := range []int{1, 2, 3, 0, 0, 1} {
 		v := core.Failure
@@ -269,10 +269,10 @@ func counts(r *rig) {
 
 func raceFailures(r *rig) {
 	n := 4 * core.BreakerThreshold
-	r.puts(n)
+	r.putMany(n)
 	jobs := r.take(n)
 	var opened atomic.Int64
-	r.together(n, func(i int) error {
+	r.concurrently(n, func(i int) error {
 		o := r.verdict(jobs[i], core.Failure)
 		got, err := r.store.Settle(context.Background(), o)
 		if got.Gates[r.lane].MovedBy == o.JobID {
@@ -285,7 +285,7 @@ func raceFailures(r *rig) {
 }
 
 func opens(r *rig) {
-	r.puts(core.BreakerThreshold)
+	r.putMany(core.BreakerThreshold)
 	jobs := r.take(core.BreakerThreshold)
 	for i, o := range r.verdicts(jobs, failures(core.BreakerThreshold)...) {
 		r.equal("Open", r.gate().Open(), false)
@@ -301,20 +301,20 @@ func opens(r *rig) {
 }
 
 func newestFails(r *rig) {
-	j := r.probed()
+	j := r.takeProbe()
 	want := r.gate()
 	r.now = r.now.Add(time.Second)
 	want.Failures, want.OpenUntil, want.MovedBy = core.BreakerThreshold+1, r.now.Add(core.BreakerCooldown), ""
 	got := r.settlement(r.verdict(j, core.Failure))
 	r.equal("Settlement", got.Gates, map[core.Lane]core.Gate{r.lane: want})
 	r.wantGate("after the probe failed", want)
-	r.bringsSome("right afterwards", 0, r.probe())
+	r.takeCount("right afterwards", 0, r.probe())
 	r.now = want.OpenUntil
-	r.bringsSome("a while later", 1, r.probe())
+	r.takeCount("after the cooldown", 1, r.probe())
 }
 
 func newestSucceeds(r *rig) {
-	j := r.probed()
+	j := r.takeProbe()
 	r.now = r.now.Add(time.Second)
 	want := core.Gate{ClosedAt: r.now, MovedBy: j.ID}
 	got := r.settlement(r.verdict(j, core.Success))
@@ -323,36 +323,36 @@ func newestSucceeds(r *rig) {
 }
 
 func newestSilent(r *rig) {
-	j := r.probed()
+	j := r.takeProbe()
 	want := r.gate()
 	r.now = r.now.Add(time.Second)
 	want.OpenUntil = r.now
 	got := r.settlement(r.verdict(j, core.NoVerdict))
 	r.equal("Settlement", got.Gates, map[core.Lane]core.Gate{r.lane: want})
-	r.bringsSome("right afterwards", 1, r.probe())
+	r.takeCount("right afterwards", 1, r.probe())
 }
 
 func newestOthers(r *rig) {
-	r.puts(3)
-	others := r.haul(r.paced(3, time.Millisecond, 0))
+	r.putMany(3)
+	others := r.takeQuotas(r.paced(3, time.Millisecond, 0))
 	others[0].Probe = true
-	r.probed()
+	r.takeProbe()
 	want := r.gate()
-	r.settlement(r.letters(others, ".fs")...)
-	r.wantGate("after outcomes of others", want)
+	r.settlement(r.verdictsByLetter(others, ".fs")...)
+	r.wantGate("after outcomes of other deliveries", want)
 }
 
 func newestOlder(r *rig) {
 	for _, word := range []string{"f", "s", "."} {
 		r.lane = core.HandlerLane(word)
-		older := r.probed()
+		older := r.takeProbe()
 		r.now = r.gate().OpenUntil
-		newer := r.bringsSome("when its time is over", 1, core.Quota{Lane: r.lane, N: 1, Hold: hold, Pass: r.probe().Pass})[0]
+		newer := r.takeCount("after the probe's time", 1, core.Quota{Lane: r.lane, N: 1, Hold: leaseTime, Pass: r.probe().Pass})[0]
 		want := r.gate()
 		if older.ID == newer.ID { // the older lease was over as well
-			r.equal("Settle: lost", r.lost(r.letters([]core.TakenJob{older}, word)...), []core.ID{older.ID})
+			r.equal("Settle: lost", r.lost(r.verdictsByLetter([]core.TakenJob{older}, word)...), []core.ID{older.ID})
 		} else {
-			r.settlement(r.letters([]core.TakenJob{older}, word)...)
+			r.settlement(r.verdictsByLetter([]core.TakenJob{older}, word)...)
 		}
 		r.wantGate("after the outcome of an older probe", want)
 		r.settle(r.verdict(newer, core.Success))
@@ -361,36 +361,36 @@ func newestOlder(r *rig) {
 }
 
 func probeBack(r *rig) {
-	j := r.probed()
+	j := r.takeProbe()
 	want := r.gate()
 	due := r.now.Add(3 * time.Second)
 	r.release(due, j.Job)
 	want.OpenUntil = due
 	r.wantGate("after the release", want)
 	r.now = due.Add(-time.Millisecond)
-	r.bringsSome("too early", 0, r.probe())
+	r.takeCount("too early", 0, r.probe())
 	r.now = due
-	r.bringsSome("in time", 1, r.probe())
+	r.takeCount("in time", 1, r.probe())
 }
 
 func probeBackOthers(r *rig) {
-	r.puts(2)
-	passed := r.haul(r.paced(2, time.Millisecond, 0))
+	r.putMany(2)
+	passed := r.takeQuotas(r.paced(2, time.Millisecond, 0))
 	want := r.gate()
 	r.release(r.now, passed[0].Job)
 	r.wantGate("after a release while it is closed", want)
-	older := r.probed()
+	older := r.takeProbe()
 	r.release(r.now, passed[1].Job)
 	next := r.gate().OpenUntil
 	r.now = next
-	newer := r.bringsSome("when its time is over", 1, r.probe())[0]
+	newer := r.takeCount("after the probe's time", 1, r.probe())[0]
 	want = r.gate()
 	r.release(r.now.Add(time.Second), older.Job, passed[1].Job)
-	r.wantGate("after the release of others", want)
+	r.wantGate("after the release of other jobs", want)
 	r.settle(r.verdict(newer, core.Failure))
 	want = r.gate()
 	r.release(r.now, newer.Job)
-	r.wantGate("after the release of one that is settled", want)
+	r.wantGate("after the release of a settled job", want)
 }
 
 func straysFound(r *rig) {
@@ -405,7 +405,7 @@ func straysFound(r *rig) {
 	}
 	r.accepted(r.arrival("handler/z"))
 	r.equal("Strays once more", r.strays("handler/a"), map[core.Lane]time.Time{"handler/b": since, "alert/c": since, "handler/z": r.now})
-	r.haul(core.Quota{Lane: "handler/b", N: 9, Hold: hold})
+	r.takeQuotas(core.Quota{Lane: "handler/b", N: 9, Hold: leaseTime})
 	r.equal("Strays with a running one", r.strays("handler/a", "handler/z", "alert/c"), map[core.Lane]time.Time{"handler/b": since})
 }
 
@@ -434,16 +434,16 @@ func straysBetween(r *rig) {
 // stray for core.StrayTime.
 func straysSetBack(r *rig) {
 	r.accepted(r.arrival("handler/known"))
-	r.opened()
+	r.openBreaker()
 	since := r.now
 	r.strays("handler/known")
 	open := r.gate()
 	for r.now = since.Add(core.StrayTime - time.Millisecond); !r.now.After(since.Add(core.StrayTime + time.Millisecond)); r.now = r.now.Add(time.Millisecond) {
 		r.equal("Strays", r.strays("handler/known"), map[core.Lane]time.Time{r.lane: since})
 		if r.now.Before(since.Add(core.StrayTime)) {
-			r.wantGate("of one that is not a stray for long", open)
+			r.wantGate("of a stray for less than StrayTime", open)
 		} else {
-			r.wantGate("of one that is", core.Gate{})
+			r.wantGate("of a stray for StrayTime", core.Gate{})
 		}
 	}
 	r.take(core.BreakerThreshold)
@@ -452,7 +452,7 @@ func straysSetBack(r *rig) {
 // straysStay checks that a process with an older configuration does not close a breaker.
 func straysStay(r *rig) {
 	r.accepted(r.arrival("handler/known"))
-	r.opened()
+	r.openBreaker()
 	open := r.gate()
 	r.strays(r.lane, "handler/known")
 	r.wantGate("of a lane that is known", open)
@@ -464,7 +464,7 @@ func straysStay(r *rig) {
 	r.strays(r.lane, "handler/known")
 	r.now = r.now.Add(core.StrayTime)
 	r.strays("handler/known")
-	r.wantGate("of one that was known meanwhile", open)
+	r.wantGate("of a lane that was known in between", open)
 }
 
 func straysKnown(r *rig) {

@@ -34,14 +34,14 @@ var queues = role{name: "Queues", checks: []check{
 	{saysLapsedReads, "", lapsedReads},
 	{saysTallies, "", tallyEach},
 	{saysTallies, "of the lanes", tallyLanes},
-	{saysTallies, "at the time of asking", tallyTime},
-	{saysTallies, "tried before", tallyRetryable},
+	{saysTallies, "at the given time", tallyTime},
+	{saysTallies, "after a failed attempt", tallyRetryable},
 	{saysTallies, "scheduled", tallyScheduled},
-	{saysTallies, "due longest", tallyOldest},
+	{saysTallies, "oldest due time", tallyOldest},
 	{saysNoTally, "", tallyNone},
 	{saysPeek, "", peekDue},
 	{saysPeek, "in the order of Take", peekOrder},
-	{saysPeek, "as they are", peekAsIs},
+	{saysPeek, "unchanged jobs", peekAsIs},
 	{saysPeek, "lease over", peekOver},
 	{saysPeek, "scheduled", peekScheduled},
 	{saysPeek, "writes nothing", peekReads},
@@ -57,7 +57,7 @@ var queues = role{name: "Queues", checks: []check{
 	{saysDrain, "below the id", drainBelow},
 	{saysDrain, "limit", drainLimit},
 	{saysDrain, "many", drainMany},
-	{saysDrain, "by several at once", raceDrains},
+	{saysDrain, "concurrent callers", raceDrains},
 	{saysDrainHeld, "", drainHeld},
 	{saysDrainEvents, "", drainEvents},
 }}
@@ -113,7 +113,7 @@ func (r *rig) last() core.TakenJob {
 	a := r.arrival(r.lane)
 	a.Jobs[0].MaxAttempts = 1
 	r.accepted(a)
-	return r.brings(a.Jobs[0].ID, r.quota(1))
+	return r.takeOnly(a.Jobs[0].ID, r.quota(1))
 }
 
 func lapsedOver(r *rig) {
@@ -130,12 +130,12 @@ func lapsedOver(r *rig) {
 	r.now = j.DueAt
 	r.accepted(a) // not yet taken
 	r.equal("Lapsed", r.lapsed(9, r.lane), []core.TakenJob{j})
-	r.equal("Extend", r.extend(r.now.Add(hold), r.lane, refTo(j.Job)), 1)
+	r.equal("Extend", r.extend(r.now.Add(leaseTime), r.lane, refTo(j.Job)), 1)
 	r.equal("Lapsed once it is extended", r.lapsed(9, r.lane), []core.TakenJob{})
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	r.settle(r.ended(j.Job, core.Dead))
 	r.equal("Lapsed once it is settled", r.lapsed(9, r.lane), []core.TakenJob{})
-	r.equal("status of one that has attempts left", r.job(left.ID).Status, core.Running)
+	r.equal("status of a job with attempts left", r.job(left.ID).Status, core.Running)
 }
 
 func lapsedLanes(r *rig) {
@@ -145,7 +145,7 @@ func lapsedLanes(r *rig) {
 		r.lane = l
 		want[l] = r.last()
 	}
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	r.equal("Lapsed(c, a)", r.lapsed(9, "queue/c", "queue/a", "queue/nobody"), []core.TakenJob{want["queue/c"], want["queue/a"]})
 	r.equal("Lapsed of no lane", r.lapsed(9), []core.TakenJob{})
 	r.equal("Lapsed of an unknown lane", r.lapsed(9, "queue/nobody"), []core.TakenJob{})
@@ -155,7 +155,7 @@ func lapsedOrder(r *rig) {
 	a, b, c := r.last(), r.last(), r.last()
 	r.extend(a.DueAt.Add(time.Second), r.lane, refTo(b.Job))
 	r.extend(a.DueAt.Add(-time.Second), r.lane, refTo(c.Job))
-	r.now = r.now.Add(2 * hold)
+	r.now = r.now.Add(2 * leaseTime)
 	r.equal("Lapsed", ids(r.lapsed(9, r.lane)), []core.ID{c.ID, a.ID, b.ID})
 	r.equal("Lapsed of two", ids(r.lapsed(2, r.lane)), []core.ID{c.ID, a.ID})
 }
@@ -169,7 +169,7 @@ func lapsedLimit(r *rig) {
 			want = append(want, r.last().ID)
 		}
 	}
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	for _, n := range []int{0, 1, 3, 4, 6} {
 		r.equal("Lapsed", ids(r.lapsed(n, all...)), want[:n])
 	}
@@ -193,7 +193,7 @@ func lapsedSpent(r *rig) {
 
 func lapsedReads(r *rig) {
 	r.last()
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	want := r.state()
 	r.lapsed(9, r.lane)
 	r.equal("state after Lapsed", r.state(), want)
@@ -205,26 +205,26 @@ func tallyEach(r *rig) {
 		r.settled(core.Dead)
 	}
 	r.settled(core.Retryable) // due in a minute
-	over, _ := r.pulled(2)
+	over, _ := r.putAndTake(2)
 	for _, j := range over {
 		r.extend(r.now, r.lane, refTo(j.Job))
 	}
 	late := r.arrival(r.lane)
-	late.Event.CreatedAt = r.now.Add(hold)
+	late.Event.CreatedAt = r.now.Add(leaseTime)
 	r.accepted(late)
 	want := core.Tally{Pending: 4, Retryable: 3, OldestDue: r.now, Dead: 2}
 	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: want})
 	r.lane = "queue/other"
-	r.pulled(5)
-	r.puts(3)
+	r.putAndTake(5)
+	r.putMany(3)
 	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: {Pending: 3, Processing: 5, OldestDue: r.now}})
 }
 
 func tallyLanes(r *rig) {
 	for i, l := range []core.Lane{"queue/a", "queue/b", "queue/c"} {
 		r.lane = l
-		r.pulled(i + 1)
-		r.puts(1)
+		r.putAndTake(i + 1)
+		r.putMany(1)
 	}
 	want := map[core.Lane]core.Tally{"queue/c": {Pending: 1, Processing: 3, OldestDue: r.now}, "queue/a": {Pending: 1, Processing: 1, OldestDue: r.now}}
 	r.equal("Tallies(c, a)", r.tallies("queue/c", "queue/a"), want)
@@ -250,7 +250,7 @@ func tallyTime(r *rig) {
 // tallyRetryable checks that released jobs and revived jobs do not count as tried before.
 func tallyRetryable(r *rig) {
 	back := r.taken()
-	r.release(r.now.Add(hold), back.Job)
+	r.release(r.now.Add(leaseTime), back.Job)
 	r.retry(r.settled(core.Dead).ID, "")
 	r.take(1)
 	failed := r.settled(core.Retryable)
@@ -263,12 +263,12 @@ func tallyRetryable(r *rig) {
 
 func tallyOldest(r *rig) {
 	first := r.now
-	r.puts(2)
-	r.now = r.now.Add(hold)
-	r.puts(1)
+	r.putMany(2)
+	r.now = r.now.Add(leaseTime)
+	r.putMany(1)
 	r.equal("Tallies: OldestDue", r.tallies(r.lane)[r.lane].OldestDue, first)
 	r.take(2)
-	r.equal("Tallies: OldestDue of the one that is left", r.tallies(r.lane)[r.lane].OldestDue, r.now)
+	r.equal("Tallies: OldestDue of the job that is left", r.tallies(r.lane)[r.lane].OldestDue, r.now)
 	r.take(1)
 	r.equal("Tallies: OldestDue while all are held", r.tallies(r.lane)[r.lane].OldestDue, time.Time{})
 }
@@ -296,7 +296,7 @@ func peekDue(r *rig) {
 }
 
 func peekOrder(r *rig) {
-	r.queue(lanes(r.lane, 5)...)
+	r.putReversed(lanes(r.lane, 5)...)
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
 	want := ids(r.peek(r.lane, 9))
 	r.equal("Peek of three", ids(r.peek(r.lane, 3)), want[:3])
@@ -328,7 +328,7 @@ func peekOver(r *rig) {
 
 func peekReads(r *rig) {
 	r.taken()
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	r.put()
 	want := r.state()
 	r.peek(r.lane, 9)
@@ -337,14 +337,14 @@ func peekReads(r *rig) {
 }
 
 func peekLimit(r *rig) {
-	r.puts(3)
+	r.putMany(3)
 	for _, n := range []int{1, 2, 3, core.MaxPage} {
 		r.equal("Peek: number", len(r.peek(r.lane, n)), min(n, 3))
 	}
 }
 
-// deceased returns n new dead jobs.
-func (r *rig) deceased(n int) (dead []core.TakenJob) {
+// deadJobs returns n new dead jobs.
+func (r *rig) deadJobs(n int) (dead []core.TakenJob) {
 	r.Helper()
 	for range n {
 		j := r.settled(core.Dead)
@@ -354,7 +354,7 @@ func (r *rig) deceased(n int) (dead []core.TakenJob) {
 }
 
 func deadLetters(r *rig) {
-	want := newest(r.deceased(3))
+	want := newest(r.deadJobs(3))
 	r.settled(core.Completed)
 	r.settled(core.Retryable)
 	r.put()
@@ -364,16 +364,16 @@ func deadLetters(r *rig) {
 }
 
 func deadLane(r *rig) {
-	other := r.deceased(1)
+	other := r.deadJobs(1)
 	r.lane = "queue/b"
-	want := newest(r.deceased(2))
+	want := newest(r.deadJobs(2))
 	r.equal("DeadLetters", r.deadLetters(r.lane, "", 9).Items, want)
 	r.equal("DeadLetters of the other", r.deadLetters("handler/billing", "", 9).Items, other)
 	r.equal("DeadLetters of an unknown lane", r.deadLetters("queue/nobody", "", 9), core.Page[core.TakenJob]{})
 }
 
 func deadPages(r *rig) {
-	want := ids(newest(r.deceased(5)))
+	want := ids(newest(r.deadJobs(5)))
 	for _, limit := range []int{1, 2, 5, 6} {
 		var got []core.ID
 		var after core.ID
@@ -404,17 +404,17 @@ func deadLimit(r *rig) {
 	r.equal("DeadLetters with the largest limit: More", p.More, false)
 }
 
-// large stores four messages. Two of them fit into MaxRead, and three do not.
-func large(r *rig) []core.Job { return r.sized(4, core.MaxRead*2/5) }
+// putLarge stores four messages. Two of them fit into MaxRead, and three do not.
+func putLarge(r *rig) []core.Job { return r.putSized(4, core.MaxRead*2/5) }
 
 func peekBytes(r *rig) {
-	want := large(r)
+	want := putLarge(r)
 	r.equal("Peek", ids(r.peek(r.lane, 9)), ids(want[:2]))
 	r.equal("Peek of one", ids(r.peek(r.lane, 1)), ids(want[:1]))
 }
 
 func deadBytes(r *rig) {
-	large(r)
+	putLarge(r)
 	for _, j := range r.take(4) {
 		r.settle(r.ended(j.Job, core.Dead))
 	}

@@ -13,27 +13,27 @@ import (
 // races checks pairs of calls on one job, in both orders and at once. Races about a single
 // sentence are listed with that sentence.
 var races = role{name: "Races", checks: []check{
-	{"Of settling late and taking again exactly one holds", "settle first", settleThenTake},
-	{"Of settling late and taking again exactly one holds", "take first", takeThenSettle},
-	{"Of settling late and taking again exactly one holds", "at once", raceSettleTake},
-	{"Of releasing late and taking again exactly one holds", "at once", raceReleaseTake},
-	{"Of settling and releasing exactly one holds", "at once", raceSettleRelease},
-	{"Of different outcomes of one attempt exactly one is stored", "at once", raceOutcomes},
-	{"Of acking late and taking again exactly one holds", "at once", raceAckTake},
-	{"Of extending late and taking again exactly one holds", "at once", raceExtendTake},
-	{"Of acking and settling exactly one holds", "at once", raceAckSettle},
-	{"One outcome settled by many is recorded once", "at once", raceSettle},
-	{"Many outcomes settled by many are each recorded", "at once", raceSettleMany},
-	{"One arrival accepted by many is stored once", "at once", raceAccept},
+	{"Settle under an expired lease and Take: exactly one counts", "settle first", settleThenTake},
+	{"Settle under an expired lease and Take: exactly one counts", "take first", takeThenSettle},
+	{"Settle under an expired lease and Take: exactly one counts", "concurrently", raceSettleTake},
+	{"Release under an expired lease and Take: exactly one counts", "concurrently", raceReleaseTake},
+	{"Concurrent Settle and Release of a job: exactly one counts", "", raceSettleRelease},
+	{"Concurrent different outcomes of an attempt: exactly one is stored", "", raceOutcomes},
+	{"Ack under an expired lease and Take: exactly one counts", "concurrently", raceAckTake},
+	{"Extend of an expired lease and Take: exactly one counts", "concurrently", raceExtendTake},
+	{"Concurrent Ack and Settle of a job: exactly one counts", "", raceAckSettle},
+	{"An outcome settled by concurrent callers is recorded once", "", raceSettle},
+	{"Outcomes settled by concurrent callers are all recorded", "", raceSettleMany},
+	{"An arrival accepted by concurrent callers is stored once", "", raceAccept},
 }}
 
-// A hoard collects the jobs that several takers took.
-type hoard struct {
+// A takenJobs collects the jobs that several takers took.
+type takenJobs struct {
 	mu     sync.Mutex
 	leases map[core.ID][]core.Lease
 }
 
-func (h *hoard) add(jobs []core.TakenJob) {
+func (h *takenJobs) add(jobs []core.TakenJob) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.leases == nil {
@@ -45,7 +45,7 @@ func (h *hoard) add(jobs []core.TakenJob) {
 }
 
 // wantOnce checks that each of n jobs was taken exactly once.
-func (h *hoard) wantOnce(r *rig, n int) {
+func (h *takenJobs) wantOnce(r *rig, n int) {
 	r.Helper()
 	r.equal("jobs taken", len(h.leases), n)
 	for id, leases := range h.leases {
@@ -55,9 +55,9 @@ func (h *hoard) wantOnce(r *rig, n int) {
 	}
 }
 
-// drain takes until nothing is due. A Take may return no jobs because other takers have locked
+// takeUntilEmpty takes until nothing is due. A Take may return no jobs because other takers have locked
 // the rows, so it goes on while Due reports due jobs.
-func (r *rig) drain(h *hoard, more func() bool, quotas ...core.Quota) error {
+func (r *rig) takeUntilEmpty(h *takenJobs, more func() bool, quotas ...core.Quota) error {
 	for range 100_000 {
 		got, err := r.store.Take(context.Background(), r.now, quotas)
 		if err != nil {
@@ -110,37 +110,37 @@ const takers = 8
 var (
 	raceLanes  = []core.Lane{"handler/a", "handler/b", "queue/c"}
 	raceQuotas = []core.Quota{
-		{Lane: "handler/a", N: 7, Hold: hold},
-		{Lane: "handler/b", N: 3, Hold: hold},
-		{Lane: "queue/c", N: 5, Hold: hold},
+		{Lane: "handler/a", N: 7, Hold: leaseTime},
+		{Lane: "handler/b", N: 3, Hold: leaseTime},
+		{Lane: "queue/c", N: 5, Hold: leaseTime},
 	}
 )
 
-func never() bool { return false }
+func noMoreArrivals() bool { return false }
 
 func raceTakers(r *rig) {
 	n := 0
-	for range r.few(20) {
+	for range r.scaled(20) {
 		a := r.arrival(raceLanes...)
 		a.Jobs = append(a.Jobs, r.arrival(lanes("handler/a", 18)...).Jobs...)
 		r.accepted(a)
 		n += len(a.Jobs)
 	}
-	var h hoard
-	r.together(takers, func(int) error { return r.drain(&h, never, raceQuotas...) })
+	var h takenJobs
+	r.concurrently(takers, func(int) error { return r.takeUntilEmpty(&h, noMoreArrivals, raceQuotas...) })
 	h.wantOnce(r, n)
 }
 
 func raceArrivals(r *rig) {
 	const writers = 4
-	each := r.few(25)
+	each := r.scaled(25)
 	arrivals := make([][]core.Arrival, writers)
 	for w := range arrivals {
 		for range each {
 			arrivals[w] = append(arrivals[w], r.arrival(raceLanes...))
 		}
 	}
-	var h hoard
+	var h takenJobs
 	var open sync.WaitGroup
 	open.Add(writers)
 	done := make(chan struct{})
@@ -153,9 +153,9 @@ func raceArrivals(r *rig) {
 			return true
 		}
 	}
-	r.together(takers+writers, func(i int) error {
+	r.concurrently(takers+writers, func(i int) error {
 		if i >= writers {
-			return r.drain(&h, more, raceQuotas...)
+			return r.takeUntilEmpty(&h, more, raceQuotas...)
 		}
 		defer open.Done()
 		for _, a := range arrivals[i] {
@@ -166,7 +166,7 @@ func raceArrivals(r *rig) {
 		return nil
 	})
 	// Jobs that arrived after a taker's last Due are still waiting.
-	if err := r.drain(&h, never, raceQuotas...); err != nil {
+	if err := r.takeUntilEmpty(&h, noMoreArrivals, raceQuotas...); err != nil {
 		r.Fatalf("%v", err)
 	}
 	h.wantOnce(r, writers*each*len(raceLanes))
@@ -174,23 +174,23 @@ func raceArrivals(r *rig) {
 
 // raceRetry revives dead jobs from two sides while other callers take them.
 func raceRetry(r *rig) {
-	n := r.few(40)
+	n := r.scaled(40)
 	r.accepted(r.arrival(lanes(r.lane, n)...))
 	var outcomes []core.Outcome
 	for _, j := range r.take(n) {
 		outcomes = append(outcomes, r.ended(j.Job, core.Dead))
 	}
 	r.settle(outcomes...)
-	var h hoard
+	var h takenJobs
 	retried := make([]int, 6)
-	r.together(6, func(i int) (err error) {
+	r.concurrently(6, func(i int) (err error) {
 		if i < 2 {
 			retried[i], err = r.store.Retry(context.Background(), r.now, "", r.lane)
 			return err
 		}
-		return r.drain(&h, never, r.quota(3))
+		return r.takeUntilEmpty(&h, noMoreArrivals, r.quota(3))
 	})
-	if err := r.drain(&h, never, r.quota(n)); err != nil {
+	if err := r.takeUntilEmpty(&h, noMoreArrivals, r.quota(n)); err != nil {
 		r.Fatalf("%v", err)
 	}
 	r.equal("jobs retried by both", retried[0]+retried[1], n)
@@ -210,21 +210,21 @@ func takeThenSettle(r *rig) {
 	late := r.taken().Job
 	r.now = late.DueAt
 	holder := r.take(1)[0].Job
-	r.lose(r.ended(late, core.Completed), holder)
+	r.wantLost(r.ended(late, core.Completed), holder)
 	r.settle(r.ended(holder, core.Completed))
 }
 
-// meet runs many rounds in which a worker with an expired lease acts while another worker takes
+// raceStaleLease runs many rounds in which a worker with an expired lease acts while another worker takes
 // the job. It passes the results of each round to check.
-func (r *rig) meet(late func(core.Job) (held bool, err error), check func(late core.Job, held bool, again []core.TakenJob)) {
+func (r *rig) raceStaleLease(late func(core.Job) (held bool, err error), check func(late core.Job, held bool, again []core.TakenJob)) {
 	r.Helper()
-	for range r.few(40) {
+	for range r.scaled(40) {
 		r.put()
 		j := r.take(1)[0].Job
 		r.now = j.DueAt
 		var held bool
 		var again []core.TakenJob
-		r.together(2, func(i int) (err error) {
+		r.concurrently(2, func(i int) (err error) {
 			if i == 0 {
 				held, err = late(j)
 				return err
@@ -233,16 +233,16 @@ func (r *rig) meet(late func(core.Job) (held bool, err error), check func(late c
 			return err
 		})
 		check(j, held, again)
-		again = append(again, r.haul(r.quota(5))...)
+		again = append(again, r.takeQuotas(r.quota(5))...)
 		for _, a := range again {
 			r.settle(r.ended(a.Job, core.Completed))
 		}
-		r.now = r.now.Add(hold)
+		r.now = r.now.Add(leaseTime)
 	}
 }
 
 func raceSettleTake(r *rig) {
-	r.meet(func(j core.Job) (bool, error) {
+	r.raceStaleLease(func(j core.Job) (bool, error) {
 		settled, err := r.store.Settle(context.Background(), r.ended(j, core.Completed))
 		return len(settled.Lost) == 0, err
 	}, func(j core.Job, held bool, again []core.TakenJob) {
@@ -258,7 +258,7 @@ func raceSettleTake(r *rig) {
 }
 
 func raceAckTake(r *rig) {
-	r.meet(func(j core.Job) (bool, error) {
+	r.raceStaleLease(func(j core.Job) (bool, error) {
 		n, err := r.store.Ack(context.Background(), r.now, r.lane, []core.Ref{refTo(j)})
 		return n == 1, err
 	}, func(j core.Job, held bool, again []core.TakenJob) {
@@ -274,7 +274,7 @@ func raceAckTake(r *rig) {
 }
 
 func raceExtendTake(r *rig) {
-	r.meet(func(j core.Job) (bool, error) {
+	r.raceStaleLease(func(j core.Job) (bool, error) {
 		n, err := r.store.Extend(context.Background(), r.now.Add(time.Second), r.lane, []core.Ref{refTo(j)})
 		return n == 1, err
 	}, func(j core.Job, held bool, again []core.TakenJob) {
@@ -292,11 +292,11 @@ func raceExtendTake(r *rig) {
 }
 
 func raceAckSettle(r *rig) {
-	for range r.few(30) {
+	for range r.scaled(30) {
 		j := r.taken().Job
 		var acked int
 		var settled core.Settlement
-		r.together(2, func(i int) (err error) {
+		r.concurrently(2, func(i int) (err error) {
 			if i == 0 {
 				acked, err = r.store.Ack(context.Background(), r.now, r.lane, []core.Ref{refTo(j)})
 				return err
@@ -315,7 +315,7 @@ func raceAckSettle(r *rig) {
 }
 
 func raceReleaseTake(r *rig) {
-	r.meet(func(j core.Job) (bool, error) {
+	r.raceStaleLease(func(j core.Job) (bool, error) {
 		return false, r.store.Release(context.Background(), r.now.Add(time.Second), j)
 	}, func(j core.Job, _ bool, again []core.TakenJob) {
 		want := core.Job{Status: core.Available, Attempt: 0, DueAt: r.now.Add(time.Second)}
@@ -329,15 +329,15 @@ func raceReleaseTake(r *rig) {
 }
 
 func raceSettleRelease(r *rig) {
-	for range r.few(30) {
+	for range r.scaled(30) {
 		j := r.taken().Job
 		var settled core.Settlement
-		r.together(2, func(i int) (err error) {
+		r.concurrently(2, func(i int) (err error) {
 			if i == 0 {
 				settled, err = r.store.Settle(context.Background(), r.ended(j, core.Completed))
 				return err
 			}
-			return r.store.Release(context.Background(), r.now.Add(hold), j)
+			return r.store.Release(context.Background(), r.now.Add(leaseTime), j)
 		})
 		want, attempts := core.Completed, 1
 		if len(settled.Lost) > 0 {
@@ -352,14 +352,14 @@ func raceSettleRelease(r *rig) {
 
 func raceOutcomes(r *rig) {
 	all := []core.Status{core.Completed, core.Retryable, core.Dead}
-	for range r.few(30) {
+	for range r.scaled(30) {
 		j := r.taken().Job
 		outcomes := make([]core.Outcome, len(all))
 		for i, s := range all {
 			outcomes[i] = r.ended(j, s)
 			outcomes[i].Attempt.Response = string(s)
 		}
-		r.together(len(all), func(i int) error {
+		r.concurrently(len(all), func(i int) error {
 			_, err := r.store.Settle(context.Background(), outcomes[i])
 			return err
 		})
@@ -372,10 +372,10 @@ func raceOutcomes(r *rig) {
 }
 
 func raceSettle(r *rig) {
-	for range r.few(20) {
+	for range r.scaled(20) {
 		j := r.taken().Job
 		o := r.ended(j, core.Retryable)
-		r.together(callers, func(int) error {
+		r.concurrently(callers, func(int) error {
 			settled, err := r.store.Settle(context.Background(), o)
 			if len(settled.Lost) > 0 {
 				err = fmt.Errorf("Settle(%s): lost = %v, want none", o, settled.Lost)
@@ -388,7 +388,7 @@ func raceSettle(r *rig) {
 }
 
 func raceSettleMany(r *rig) {
-	n := r.few(320)
+	n := r.scaled(320)
 	r.accepted(r.arrival(lanes(r.lane, n)...))
 	outcomes := make([][]core.Outcome, callers)
 	want := map[core.ID]core.Job{}
@@ -397,7 +397,7 @@ func raceSettleMany(r *rig) {
 		outcomes[i%callers] = append(outcomes[i%callers], o)
 		want[j.ID] = after(j.Job, o)
 	}
-	r.together(callers, func(i int) error {
+	r.concurrently(callers, func(i int) error {
 		for _, o := range outcomes[i] {
 			if settled, err := r.store.Settle(context.Background(), o); err != nil || len(settled.Lost) > 0 {
 				return fmt.Errorf("Settle(%s) = %v, %v, want none", o, settled, err)
@@ -412,11 +412,11 @@ func raceSettleMany(r *rig) {
 }
 
 func raceAccept(r *rig) {
-	for range r.few(20) {
+	for range r.scaled(20) {
 		a := r.arrival(r.lane, "queue/b")
 		a.Event.DeliveryID, a.Jobs[0].Key = string(a.Event.ID), string(a.Event.ID)
 		want := core.Receipt{EventID: a.Event.ID, Jobs: 2}
-		r.together(callers, func(int) error {
+		r.concurrently(callers, func(int) error {
 			got, err := r.store.Accept(context.Background(), a)
 			if err == nil && got != want {
 				err = fmt.Errorf("Accept = %+v, want %+v", got, want)

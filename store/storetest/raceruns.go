@@ -11,62 +11,62 @@ import (
 
 // Transitions at the same time as other transitions, takes and releases.
 
-// once checks that exactly one of several transitions of a run was made, and that the store shows
+// wantOneMade checks that exactly one of several transitions of a run was made, and that the store shows
 // all of it and nothing of the others.
-func (r *rig) once(j core.TakenJob, ts []core.Transition, made []bool) {
+func (r *rig) wantOneMade(j core.TakenJob, ts []core.Transition, made []bool) {
 	r.Helper()
 	won := slices.Index(made, true)
 	if won < 0 || slices.Contains(made[won+1:], true) {
 		r.Fatalf("Transit of %d at once: made = %v, want one", len(ts), made)
 	}
 	t := ts[won]
-	r.equal("tale of who won", r.tale(t.Run.ID), tale{
-		Run: t.Run, Steps: append([]core.Step{r.leapt(j, t)}, t.New...),
+	r.equal("rows of the run after the transition that was made", r.runView(t.Run.ID), runView{
+		Run: t.Run, Steps: append([]core.Step{r.firstStepAfter(j, t)}, t.New...),
 		History: t.Entries, Awaited: map[core.ID]string{t.New[1].ID: t.Tokens[0].Hash},
 	})
 	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{t.Attempts[0].Attempt})
-	r.equal("last error of the job, which says by whom", r.job(j.ID).LastError, string(t.Mark))
+	r.equal("last error of the job, which is the mark of the transition", r.job(j.ID).LastError, string(t.Mark))
 	r.equal("jobs of the event", ids(r.jobs(core.JobFilter{EventID: j.EventID}).Items), []core.ID{t.New[1].ID, j.ID})
 	for i, lost := range ts {
 		if i != won {
-			r.absent(*lost.GivesRise)
-			r.equal("Awaited by who lost", r.awaited(lost.Tokens[0].Hash), core.ID(""))
+			r.wantAbsent(*lost.GivesRise)
+			r.equal("Awaited with the token of a lost transition", r.awaited(lost.Tokens[0].Hash), core.ID(""))
 		}
 	}
 	r.storedEvent(t.GivesRise.Event.ID)
 }
 
 func raceTransit(r *rig) {
-	for range r.few(20) {
-		j := r.entered()
+	for range r.scaled(20) {
+		j := r.takeNewRun()
 		ts, made := make([]core.Transition, callers), make([]bool, callers)
 		for i := range ts {
-			ts[i] = r.leap(j)
+			ts[i] = r.fullTransition(j)
 		}
-		r.together(callers, func(i int) error {
+		r.concurrently(callers, func(i int) error {
 			got, err := r.store.Transit(context.Background(), ts[i])
 			made[i] = len(got) == 1 && got[0]
 			return err
 		})
-		r.once(j, ts, made)
+		r.wantOneMade(j, ts, made)
 	}
 }
 
 // raceTransits has callers make transitions of the same runs in opposite orders.
 func raceTransits(r *rig) {
 	const runs = 3
-	for range r.few(20) {
-		jobs := []core.TakenJob{r.entered(), r.entered(), r.entered()}
+	for range r.scaled(20) {
+		jobs := []core.TakenJob{r.takeNewRun(), r.takeNewRun(), r.takeNewRun()}
 		ts, made := make([][]core.Transition, callers), make([][]bool, callers)
 		for i := range ts {
 			for _, j := range jobs {
-				ts[i] = append(ts[i], r.leap(j))
+				ts[i] = append(ts[i], r.fullTransition(j))
 			}
 			if i%2 == 1 {
 				slices.Reverse(ts[i])
 			}
 		}
-		r.together(callers, func(i int) (err error) {
+		r.concurrently(callers, func(i int) (err error) {
 			made[i], err = r.store.Transit(context.Background(), ts[i]...)
 			return err
 		})
@@ -80,7 +80,7 @@ func raceTransits(r *rig) {
 				}
 				of, done = append(of, ts[i][at]), append(done, made[i][at])
 			}
-			r.once(jobs[n], of, done)
+			r.wantOneMade(jobs[n], of, done)
 		}
 	}
 }
@@ -88,27 +88,27 @@ func raceTransits(r *rig) {
 // raceSameMark has many callers send the same transition at once, as a caller that got no answer
 // sends it twice.
 func raceSameMark(r *rig) {
-	for range r.few(20) {
-		j := r.entered()
-		t := r.leap(j)
-		r.together(callers, func(int) error {
+	for range r.scaled(20) {
+		j := r.takeNewRun()
+		t := r.fullTransition(j)
+		r.concurrently(callers, func(int) error {
 			made, err := r.store.Transit(context.Background(), t)
 			if err == nil && !made[0] {
 				err = errors.New("Transit sent by many tells one that it is not made")
 			}
 			return err
 		})
-		r.once(j, []core.Transition{t}, []bool{true})
+		r.wantOneMade(j, []core.Transition{t}, []bool{true})
 	}
 }
 
 // raceCallback makes a transition for the reply to a call and one for its callback at once. Both
 // read the step first. The loser reads again and finds the step finished.
 func raceCallback(r *rig) {
-	for range r.few(30) {
-		j := r.entered()
+	for range r.scaled(30) {
+		j := r.takeNewRun()
 		ends := make([]int, 2)
-		r.together(2, func(i int) error {
+		r.concurrently(2, func(i int) error {
 			for range callers {
 				read, err := r.store.Situations(context.Background(), []core.ID{j.ID})
 				s := read[j.ID]
@@ -131,16 +131,16 @@ func raceCallback(r *rig) {
 			return errors.New("a step was open whenever it was read, and no transition of it was made")
 		})
 		r.equal("ends of a step that are made", ends[0]+ends[1], 1)
-		r.equal("output, by who made it", string(r.situation(j.ID).Step.Output), fmt.Sprint(ends[1]))
+		r.equal("output, by the caller whose transition is made", string(r.situation(j.ID).Step.Output), fmt.Sprint(ends[1]))
 		r.equal("Attempts", len(r.attempts(j.ID)), ends[0])
 	}
 }
 
 // raceJoin ends all items of a map at once. Each item counts itself.
 func raceJoin(r *rig) {
-	j := r.entered()
-	n := r.few(24)
-	t := r.move(j.Situation.Run, core.EntryFanned)
+	j := r.takeNewRun()
+	n := r.scaled(24)
+	t := r.transitionOf(j.Situation.Run, core.EntryFanned)
 	fan := r.step(t.Run, "map", core.StepRunning)
 	fan.Fan = core.Fan{Total: n, Started: n}
 	t.New = []core.Step{fan}
@@ -149,8 +149,8 @@ func raceJoin(r *rig) {
 		item.ParentID, item.Branch = fan.ID, fmt.Sprint(i)
 		t.New = append(t.New, item)
 	}
-	r.makes(t)
-	r.together(n, func(i int) error { return r.join(t.New[i+1].ID) })
+	r.mustTransit(t)
+	r.concurrently(n, func(i int) error { return r.endItem(t.New[i+1].ID) })
 	fan.Fan.Ended = n
 	r.equal("the map", r.situation(fan.ID).Step, fan)
 	r.equal("items that are over", len(r.survey(t.Run.ID, 1, core.Wanted{Leaves: []core.ID{fan.ID}})), n)
@@ -160,8 +160,8 @@ func raceJoin(r *rig) {
 	r.equal("Seq", r.run(t.Run.ID).Seq, n+1)
 }
 
-// join ends an item of a map. It tries again each time another item's transition came first.
-func (r *rig) join(item core.ID) error {
+// endItem ends an item of a map. It tries again each time another item's transition came first.
+func (r *rig) endItem(item core.ID) error {
 	for range 10_000 {
 		read, err := r.store.Situations(context.Background(), []core.ID{item})
 		if err != nil {
@@ -171,7 +171,7 @@ func (r *rig) join(item core.ID) error {
 		over, fan := ended(s.Step, r, core.StepSucceeded), s.Above[0]
 		over.Last = true
 		fan.Fan.Ended++
-		t := r.move(s.Run, core.EntrySucceeded)
+		t := r.transitionOf(s.Run, core.EntrySucceeded)
 		t.Changed = []core.StepChange{changeOf(over), changeOf(fan)}
 		made, err := r.store.Transit(context.Background(), t)
 		if err != nil || made[0] {
@@ -184,11 +184,11 @@ func (r *rig) join(item core.ID) error {
 // raceSituations reads a step while transitions increase a number in its run and in the step.
 // Each read must find both numbers equal.
 func raceSituations(r *rig) {
-	s := r.started()
-	n := r.few(60)
-	r.together(5, func(i int) error {
+	s := r.newRun()
+	n := r.scaled(60)
+	r.concurrently(5, func(i int) error {
 		if i == 0 {
-			return r.count(s, n)
+			return r.countUp(s, n)
 		}
 		for range n {
 			read, err := r.store.Situations(context.Background(), []core.ID{s.Step.ID})
@@ -204,10 +204,10 @@ func raceSituations(r *rig) {
 	r.equal("Seq", r.run(s.Run.ID).Seq, n)
 }
 
-// count makes n transitions that each increase a number in a run and in its step.
-func (r *rig) count(s core.Situation, n int) error {
+// countUp makes n transitions that each increase a number in a run and in its step.
+func (r *rig) countUp(s core.Situation, n int) error {
 	for range n {
-		t := r.move(s.Run, core.EntryRetried)
+		t := r.transitionOf(s.Run, core.EntryRetried)
 		s.Step.Attempt++
 		t.Changed = []core.StepChange{changeOf(s.Step)}
 		if made, err := r.store.Transit(context.Background(), t); err != nil || !made[0] {
@@ -218,15 +218,15 @@ func (r *rig) count(s core.Situation, n int) error {
 	return nil
 }
 
-// meets runs rounds of a transition that completes a job, at the same time as another call on
+// raceTransition runs rounds of a transition that completes a job, at the same time as another call on
 // that job. In each case the job must end as completed and without a lease.
-func (r *rig) meets(other func(core.TakenJob) error) {
+func (r *rig) raceTransition(other func(core.TakenJob) error) {
 	r.Helper()
-	for range r.few(30) {
-		j := r.entered()
+	for range r.scaled(30) {
+		j := r.takeNewRun()
 		r.now = j.DueAt
 		t := r.completes(j.Situation)
-		r.together(2, func(i int) error {
+		r.concurrently(2, func(i int) error {
 			if i == 0 {
 				return other(j)
 			}
@@ -238,13 +238,13 @@ func (r *rig) meets(other func(core.TakenJob) error) {
 		})
 		got := r.job(j.ID)
 		r.equal("Job", []any{got.Status, got.Lease, got.DueAt.IsZero(), got.FinishedAt}, []any{core.Completed, core.Lease(""), true, r.now})
-		r.equal("Take of a job that is completed", len(r.haul(r.flowing(9))), 0)
+		r.equal("Take of a job that is completed", len(r.takeQuotas(r.runQuota(9))), 0)
 		r.equal("Run", r.run(t.Run.ID), t.Run)
 	}
 }
 
 func raceTransitSettle(r *rig) {
-	r.meets(func(j core.TakenJob) error {
+	r.raceTransition(func(j core.TakenJob) error {
 		o := r.ended(j.Job, core.Retryable)
 		o.DueAt = r.now
 		_, err := r.store.Settle(context.Background(), o)
@@ -253,14 +253,14 @@ func raceTransitSettle(r *rig) {
 }
 
 func raceTransitRelease(r *rig) {
-	r.meets(func(j core.TakenJob) error { return r.store.Release(context.Background(), r.now, j.Job) })
+	r.raceTransition(func(j core.TakenJob) error { return r.store.Release(context.Background(), r.now, j.Job) })
 }
 
 // raceTransitTake takes the job of a step while a transition completes it. A Take must return the
 // run as it was before or as it is after, and the job must end without a lease.
 func raceTransitTake(r *rig) {
-	r.meets(func(j core.TakenJob) error {
-		taken, err := r.store.Take(context.Background(), r.now, []core.Quota{r.flowing(1)})
+	r.raceTransition(func(j core.TakenJob) error {
+		taken, err := r.store.Take(context.Background(), r.now, []core.Quota{r.runQuota(1)})
 		for _, again := range taken {
 			if s := again.Situation; s.Step.ID != j.ID || (s.Run.Seq == 0) != s.Step.Status.Open() {
 				err = fmt.Errorf("Take: the step %s is %s in a run at %d", s.Step.ID, s.Step.Status, s.Run.Seq)

@@ -29,11 +29,11 @@ func rehearse(r *rig) {
 		r.rehearse(w)
 		r.rehearse(w)
 	}
-	r.nothingStored()
+	r.wantEmptyStore()
 }
 
-// nothingStored checks that there is no event, job or run.
-func (r *rig) nothingStored() {
+// wantEmptyStore checks that there is no event, job or run.
+func (r *rig) wantEmptyStore() {
 	r.Helper()
 	ctx := context.Background()
 	events, err := r.store.Events(ctx, core.EventFilter{})
@@ -54,7 +54,7 @@ func rehearseUnseen(r *rig) {
 	var callers sync.WaitGroup
 	for _, w := range works {
 		callers.Go(func() {
-			for range r.few(8) {
+			for range r.scaled(8) {
 				r.rehearse(w)
 			}
 		})
@@ -62,7 +62,7 @@ func rehearseUnseen(r *rig) {
 	done := make(chan struct{})
 	go func() { callers.Wait(); close(done) }()
 	for {
-		r.nothingStored()
+		r.wantEmptyStore()
 		select {
 		case <-done:
 			return

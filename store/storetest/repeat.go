@@ -10,18 +10,18 @@ import (
 // repetition makes every call twice, as a caller does that got no answer to the first.
 var repetition = role{name: "Repetition", checks: []check{
 	{"Accept twice is Accept once", "", repeatAccept},
-	{"Take twice gives each job once", "", repeatTake},
+	{"Take twice returns each job once", "", repeatTake},
 	{"Settle twice is Settle once", "", repeatSettle},
 	{"Release twice is Release once", "", repeatRelease},
-	{"Release after the job was taken again takes nothing away", "", repeatReleaseLate},
+	{"Release under a stale lease changes nothing", "", repeatReleaseLate},
 	{"Recover twice is Recover once", "", repeatRecover},
 	{"Ack twice is Ack once", "", repeatAck},
 	{"Extend twice is Extend once", "", repeatExtend},
 	{"Drain twice is Drain once", "", repeatDrain},
 	{"Retry twice is Retry once", "", repeatRetry},
-	{"Retry after the job was taken takes nothing away", "", repeatRetryLate},
+	{"Retry of a running job changes nothing", "", repeatRetryLate},
 	{"Migrate twice is Migrate once", "", repeatMigrate},
-	{"A caller that goes away leaves all or nothing", "", goneCaller},
+	{"A call with a canceled context is atomic", "", goneCaller},
 }}
 
 // A state is everything that a store shows.
@@ -29,7 +29,7 @@ type state struct {
 	Events   []core.Event
 	Jobs     []core.Job
 	Attempts map[core.ID][]core.Attempt
-	Tales    []tale
+	Runs     []runView
 	Depth    int
 }
 
@@ -45,13 +45,13 @@ func (r *rig) state() state {
 		s.Attempts[j.ID] = r.attempts(j.ID)
 	}
 	for _, run := range r.runs(core.RunFilter{Limit: core.MaxPage}).Items {
-		s.Tales = append(s.Tales, r.tale(run.ID))
+		s.Runs = append(s.Runs, r.runView(run.ID))
 	}
 	return s
 }
 
-// twice calls do two times. The second call must change nothing.
-func (r *rig) twice(call string, do func()) {
+// wantIdempotent calls do two times. The second call must change nothing.
+func (r *rig) wantIdempotent(call string, do func()) {
 	r.Helper()
 	do()
 	want := r.state()
@@ -65,15 +65,15 @@ func repeatAccept(r *rig) {
 	for _, a := range []core.Arrival{r.arrival(), plain, delivered, keyed, again, keyedAgain} {
 		var got [2]core.Receipt
 		i := 0
-		r.twice("Accept", func() { got[i] = r.accept(a); i++ })
+		r.wantIdempotent("Accept", func() { got[i] = r.accept(a); i++ })
 		r.equal("Accept again", got[1], got[0])
 	}
 }
 
 func repeatTake(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
-	r.twice("Take", func() { r.haul(r.quota(3)) })
-	r.twice("Take of nothing", func() { r.haul(r.quota(3)) })
+	r.wantIdempotent("Take", func() { r.takeQuotas(r.quota(3)) })
+	r.wantIdempotent("Take of nothing", func() { r.takeQuotas(r.quota(3)) })
 }
 
 func repeatSettle(r *rig) {
@@ -82,8 +82,8 @@ func repeatSettle(r *rig) {
 	for i, j := range r.take(3) {
 		all = append(all, r.ended(j.Job, []core.Status{core.Completed, core.Retryable, core.Dead}[i]))
 	}
-	r.twice("Settle of one", func() { r.settle(all[0]) })
-	r.twice("Settle of all", func() { r.settle(all...) })
+	r.wantIdempotent("Settle of one", func() { r.settle(all[0]) })
+	r.wantIdempotent("Settle of all", func() { r.settle(all...) })
 }
 
 func repeatRelease(r *rig) {
@@ -92,8 +92,8 @@ func repeatRelease(r *rig) {
 	for _, j := range r.take(3) {
 		jobs = append(jobs, j.Job)
 	}
-	r.twice("Release of one", func() { r.release(r.now.Add(time.Second), jobs[0]) })
-	r.twice("Release of all", func() { r.release(r.now.Add(time.Hour), jobs...) })
+	r.wantIdempotent("Release of one", func() { r.release(r.now.Add(time.Second), jobs[0]) })
+	r.wantIdempotent("Release of all", func() { r.release(r.now.Add(time.Hour), jobs...) })
 	r.equal("due time of the one released first", r.job(jobs[0].ID).DueAt, r.now.Add(time.Second))
 }
 
@@ -110,34 +110,34 @@ func repeatReleaseLate(r *rig) {
 func repeatRecover(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
 	r.take(2)
-	r.twice("Recover", func() { r.recover(r.lane) })
+	r.wantIdempotent("Recover", func() { r.recover(r.lane) })
 	r.equal("Recover, the third time", r.recover(r.lane), 0)
 	r.take(3)
 }
 
 func repeatAck(r *rig) {
-	_, refs := r.pulled(3)
-	r.twice("Ack of one", func() { r.ack(r.lane, refs[0]) })
-	r.twice("Ack of all", func() { r.ack(r.lane, refs...) })
+	_, refs := r.putAndTake(3)
+	r.wantIdempotent("Ack of one", func() { r.ack(r.lane, refs[0]) })
+	r.wantIdempotent("Ack of all", func() { r.ack(r.lane, refs...) })
 }
 
 func repeatExtend(r *rig) {
-	_, refs := r.pulled(3)
-	r.twice("Extend of one", func() { r.extend(r.now.Add(2*hold), r.lane, refs[0]) })
-	r.twice("Extend of all", func() { r.extend(r.now.Add(time.Second), r.lane, refs...) })
+	_, refs := r.putAndTake(3)
+	r.wantIdempotent("Extend of one", func() { r.extend(r.now.Add(2*leaseTime), r.lane, refs[0]) })
+	r.wantIdempotent("Extend of all", func() { r.extend(r.now.Add(time.Second), r.lane, refs...) })
 }
 
 func repeatDrain(r *rig) {
-	r.everything()
+	r.putEachStatus()
 	r.settled(core.Completed)
-	r.twice("Drain", func() { r.drainOf(r.lane, newestID, 100) })
+	r.wantIdempotent("Drain", func() { r.drainOf(r.lane, newestID, 100) })
 }
 
 func repeatRetry(r *rig) {
 	j := r.settled(core.Dead)
 	r.settled(core.Dead)
-	r.twice("Retry of one", func() { r.retry(j.ID, "") })
-	r.twice("Retry of all", func() { r.retry("", "") })
+	r.wantIdempotent("Retry of one", func() { r.retry(j.ID, "") })
+	r.wantIdempotent("Retry of all", func() { r.retry("", "") })
 	r.equal("Retry of all, the third time", r.retry("", ""), 0)
 }
 
@@ -155,7 +155,7 @@ func repeatRetryLate(r *rig) {
 
 func repeatMigrate(r *rig) {
 	r.settled(core.Dead)
-	r.twice("Migrate", func() {
+	r.wantIdempotent("Migrate", func() {
 		if err := r.store.Migrate(context.Background()); err != nil {
 			r.Fatalf("Migrate = %v, want none", err)
 		}

@@ -29,10 +29,10 @@ var operations = role{name: "Operations", checks: []check{
 	{saysReplayKeys, "", replayKeys},
 	{saysReplayNone, "", replayNone},
 	{saysReplayTwice, "", replayTwice},
-	{saysReplayTwice, "at once", replayTogether},
+	{saysReplayTwice, "concurrently", replayTogether},
 	{saysTurn, "", turns},
 	{saysTurn, "each name by itself", turnNames},
-	{saysTurn, "many at once", raceTurns},
+	{saysTurn, "concurrent callers", raceTurns},
 	{saysTurnBack, "", turnBack},
 }}
 
@@ -47,17 +47,17 @@ func (r *rig) replay(arrivals ...core.Arrival) int {
 
 func (r *rig) turn(name string, hold time.Duration) bool {
 	r.Helper()
-	mine, err := r.store.Turn(context.Background(), r.now, name, hold)
+	granted, err := r.store.Turn(context.Background(), r.now, name, hold)
 	if err != nil {
 		r.Fatalf("Turn(%s) failed: %v", name, err)
 	}
-	return mine
+	return granted
 }
 
 // replayOf returns an arrival that gives a stored event new jobs in lanes and new runs of
 // workflows.
 func (r *rig) replayOf(event core.ID, lanes []core.Lane, workflows ...string) core.Arrival {
-	a := r.starts(workflows...)
+	a := r.runArrival(workflows...)
 	a.Event = core.Event{ID: event}
 	a.Jobs = append(a.Jobs, r.arrival(lanes...).Jobs...)
 	return a
@@ -92,17 +92,17 @@ func replayJobs(r *rig) {
 
 func replayRuns(r *rig) {
 	run, _ := r.failedRun()
-	before := r.tale(run.ID)
+	before := r.runView(run.ID)
 	r.now = r.now.Add(time.Hour)
-	a := r.replayOf(run.EventID, []core.Lane{r.lane}, flow, "never seen")
+	a := r.replayOf(run.EventID, []core.Lane{r.lane}, defaultWorkflow, "never seen")
 	r.equal("Replay", r.replay(a), 3)
 	a.Event.CreatedAt = r.now
 	for _, s := range pending(a) {
-		r.equal("tale of a new run", r.tale(s.Run.ID), tale{Run: s.Run, Steps: []core.Step{s.Step}})
+		r.equal("rows of a new run", r.runView(s.Run.ID), runView{Run: s.Run, Steps: []core.Step{s.Step}})
 	}
 	r.wantDefinition(definition("never seen"))
-	r.equal("tale of the run before", r.tale(run.ID), before)
-	r.equal("Take: situation", r.brings(a.Runs[0].StepID, r.flowing(9)).Situation, pending(a)[0])
+	r.equal("rows of the earlier run", r.runView(run.ID), before)
+	r.equal("Take: situation", r.takeOnly(a.Runs[0].StepID, r.runQuota(9)).Situation, pending(a)[0])
 	r.equal("runs of the event", len(r.runs(core.RunFilter{EventID: run.EventID}).Items), 3)
 }
 
@@ -119,14 +119,14 @@ func replayAgain(r *rig) {
 // or stored with all its jobs.
 func raceReplay(r *rig) {
 	var arrivals []core.Arrival
-	for range r.few(40) {
+	for range r.scaled(40) {
 		a := r.arrival()
 		r.accepted(a)
-		arrivals = append(arrivals, r.replayOf(a.Event.ID, []core.Lane{r.lane, "queue/b"}, flow))
+		arrivals = append(arrivals, r.replayOf(a.Event.ID, []core.Lane{r.lane, "queue/b"}, defaultWorkflow))
 	}
 	r.now = r.now.Add(time.Second)
 	stored := make([]int, len(arrivals))
-	r.together(3, func(i int) error {
+	r.concurrently(3, func(i int) error {
 		if i == 0 {
 			for n, a := range newest(arrivals) {
 				var err error
@@ -148,8 +148,8 @@ func raceReplay(r *rig) {
 		jobs := r.jobs(core.JobFilter{EventID: a.Event.ID}).Items
 		r.equal("jobs of an event that was replayed", len(jobs), stored[i])
 		if stored[i] == 0 {
-			r.eventGone(a.Event.ID)
-			r.noRun(a.Runs[0].ID, a.Runs[0].StepID)
+			r.wantNoEvent(a.Event.ID)
+			r.wantNoRun(a.Runs[0].ID, a.Runs[0].StepID)
 			continue
 		}
 		r.equal("jobs of an event that was replayed", stored[i], 3)
@@ -161,9 +161,9 @@ func replayNow(r *rig) {
 	j := r.put()
 	want := r.storedEvent(j.EventID)
 	r.now = r.now.Add(time.Hour)
-	a := r.replayOf(j.EventID, []core.Lane{"queue/b"}, flow)
+	a := r.replayOf(j.EventID, []core.Lane{"queue/b"}, defaultWorkflow)
 	a.Event = r.event()
-	a.Event.ID, a.Event.Source, a.Event.DeliveryID, a.Event.CreatedAt = j.EventID, "another", "d", r.now.Add(hold)
+	a.Event.ID, a.Event.Source, a.Event.DeliveryID, a.Event.CreatedAt = j.EventID, "another", "d", r.now.Add(leaseTime)
 	r.replay(a)
 	r.equal("event", r.storedEvent(j.EventID), want)
 	r.equal("due time", r.job(a.Jobs[1].ID).DueAt, r.now)
@@ -184,23 +184,23 @@ func replayKeys(r *rig) {
 
 func replayNone(r *rig) {
 	j := r.put()
-	lost, known := r.replayOf(r.ids.Next(), []core.Lane{r.lane}, flow), r.replayOf(j.EventID, []core.Lane{r.lane})
+	lost, known := r.replayOf(r.ids.Next(), []core.Lane{r.lane}, defaultWorkflow), r.replayOf(j.EventID, []core.Lane{r.lane})
 	want := r.state()
 	r.equal("Replay", r.replay(lost), 0)
 	r.equal("state after Replay of an unknown event", r.state(), want)
 	r.equal("Replay beside a known one", r.replay(lost, known), 1)
-	r.absent(lost)
-	r.noRun(lost.Runs[0].ID, lost.Runs[0].StepID)
+	r.wantAbsent(lost)
+	r.wantNoRun(lost.Runs[0].ID, lost.Runs[0].StepID)
 }
 
 func replayTwice(r *rig) {
 	one, two := r.put(), r.put()
 	r.take(2)
-	a, b := r.replayOf(one.EventID, []core.Lane{r.lane, "queue/b"}, flow), r.replayOf(two.EventID, []core.Lane{r.lane})
-	r.twice("Replay", func() { r.equal("Replay", r.replay(a, b), 4) })
+	a, b := r.replayOf(one.EventID, []core.Lane{r.lane, "queue/b"}, defaultWorkflow), r.replayOf(two.EventID, []core.Lane{r.lane})
+	r.wantIdempotent("Replay", func() { r.equal("Replay", r.replay(a, b), 4) })
 	r.settle(r.ended(r.take(1)[0].Job, core.Completed))
-	t := r.leap(r.brings(a.Runs[0].StepID, r.flowing(1)))
-	r.makes(t)
+	t := r.fullTransition(r.takeOnly(a.Runs[0].StepID, r.runQuota(1)))
+	r.mustTransit(t)
 	want := r.state()
 	r.equal("Replay once more", r.replay(b, a), 4)
 	r.equal("state after Replay once more", r.state(), want)
@@ -208,9 +208,9 @@ func replayTwice(r *rig) {
 
 func replayTogether(r *rig) {
 	j := r.put()
-	for range r.few(8) {
-		a := r.replayOf(j.EventID, []core.Lane{"queue/b"}, flow)
-		r.together(callers, func(int) error {
+	for range r.scaled(8) {
+		a := r.replayOf(j.EventID, []core.Lane{"queue/b"}, defaultWorkflow)
+		r.concurrently(callers, func(int) error {
 			n, err := r.store.Replay(context.Background(), r.now, a)
 			if err == nil && n != 2 {
 				err = fmt.Errorf("Replay = %d, want 2", n)
@@ -219,57 +219,57 @@ func replayTogether(r *rig) {
 		})
 		r.equal("steps", len(r.survey(a.Runs[0].ID, 1, core.Wanted{All: true})), 1)
 	}
-	r.equal("jobs of the event", len(r.jobs(core.JobFilter{EventID: j.EventID}).Items), 1+2*r.few(8))
+	r.equal("jobs of the event", len(r.jobs(core.JobFilter{EventID: j.EventID}).Items), 1+2*r.scaled(8))
 }
 
 func turns(r *rig) {
 	for range 3 {
-		r.equal("Turn", r.turn("purge", hold), true)
+		r.equal("Turn", r.turn("purge", leaseTime), true)
 		for range 2 {
-			r.equal("Turn again", r.turn("purge", hold), false)
+			r.equal("Turn again", r.turn("purge", leaseTime), false)
 		}
-		r.now = r.now.Add(hold - time.Millisecond)
-		r.equal("Turn just before its end", r.turn("purge", hold), false)
+		r.now = r.now.Add(leaseTime - time.Millisecond)
+		r.equal("Turn just before its end", r.turn("purge", leaseTime), false)
 		r.now = r.now.Add(time.Millisecond)
 	}
-	r.equal("Turn for another time", r.turn("purge", 3*hold), true)
-	r.now = r.now.Add(2 * hold)
-	r.equal("Turn of one who asks for less", r.turn("purge", hold), false)
+	r.equal("Turn for another time", r.turn("purge", 3*leaseTime), true)
+	r.now = r.now.Add(2 * leaseTime)
+	r.equal("Turn with a shorter hold", r.turn("purge", leaseTime), false)
 }
 
 func turnNames(r *rig) {
 	for _, name := range []string{"a", "b", "A"} {
-		r.equal("Turn to "+name, r.turn(name, hold), true)
+		r.equal("Turn to "+name, r.turn(name, leaseTime), true)
 	}
-	r.now = r.now.Add(hold)
-	r.equal("Turn to a", r.turn("a", hold), true)
-	r.equal("Turn to a again", r.turn("a", hold), false)
-	r.equal("Turn to b", r.turn("b", hold), true)
+	r.now = r.now.Add(leaseTime)
+	r.equal("Turn to a", r.turn("a", leaseTime), true)
+	r.equal("Turn to a again", r.turn("a", leaseTime), false)
+	r.equal("Turn to b", r.turn("b", leaseTime), true)
 }
 
 func raceTurns(r *rig) {
-	for round := range r.few(20) {
-		var told atomic.Int32
-		r.together(callers, func(int) error {
-			mine, err := r.store.Turn(context.Background(), r.now, "purge", hold)
-			if mine {
-				told.Add(1)
+	for round := range r.scaled(20) {
+		var granted atomic.Int32
+		r.concurrently(callers, func(int) error {
+			got, err := r.store.Turn(context.Background(), r.now, "purge", leaseTime)
+			if got {
+				granted.Add(1)
 			}
 			return err
 		})
-		r.equal("callers whose turn it is, the "+nth(round), told.Load(), int32(1))
-		r.now = r.now.Add(hold)
+		r.equal("callers that got the turn, the "+nth(round), granted.Load(), int32(1))
+		r.now = r.now.Add(leaseTime)
 	}
 }
 
 func turnBack(r *rig) {
-	r.turn("purge", hold)
+	r.turn("purge", leaseTime)
 	began := r.now
 	r.now = began.Add(-core.TurnHorizon)
-	r.equal("Turn by a clock that is behind", r.turn("purge", hold), false)
+	r.equal("Turn by a clock that is behind", r.turn("purge", leaseTime), false)
 	r.now = began.Add(-core.TurnHorizon - time.Millisecond)
-	r.equal("Turn by a clock that was set back", r.turn("purge", hold), true)
-	r.equal("Turn again", r.turn("purge", hold), false)
-	r.now = r.now.Add(hold)
-	r.equal("Turn later", r.turn("purge", hold), true)
+	r.equal("Turn by a clock that was set back", r.turn("purge", leaseTime), true)
+	r.equal("Turn again", r.turn("purge", leaseTime), false)
+	r.now = r.now.Add(leaseTime)
+	r.equal("Turn later", r.turn("purge", leaseTime), true)
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// dies takes the only due job and ends it as dead, after the given number of failed attempts.
-func (r *rig) dies(failures int) core.TakenJob {
+// failUntilDead takes the only due job and ends it as dead, after the given number of failed attempts.
+func (r *rig) failUntilDead(failures int) core.TakenJob {
 	for range failures {
 		r.settle(r.ended(r.take(1)[0].Job, core.Retryable))
-		r.now = r.now.Add(2 * hold)
+		r.now = r.now.Add(2 * leaseTime)
 	}
 	j := r.take(1)[0]
 	r.settle(r.ended(j.Job, core.Dead))
@@ -20,11 +20,11 @@ func (r *rig) dies(failures int) core.TakenJob {
 func retryCounts(r *rig) {
 	id := r.put().ID
 	for round := range 3 {
-		r.equal("attempt that ended "+nth(round)+" life", r.dies(budget-1).Attempt, (round+1)*budget)
+		r.equal("attempt that ended "+nth(round)+" life", r.failUntilDead(maxAttempts-1).Attempt, (round+1)*maxAttempts)
 		r.equal("Retry", r.retry(id, ""), 1)
 		j := r.job(id)
 		r.equal("attempts, last one and earlier ones after "+nth(round)+" Retry",
-			[]int{j.Attempt, j.MaxAttempts, j.Earlier}, []int{(round + 1) * budget, (round + 2) * budget, (round + 1) * budget})
+			[]int{j.Attempt, j.MaxAttempts, j.Earlier}, []int{(round + 1) * maxAttempts, (round + 2) * maxAttempts, (round + 1) * maxAttempts})
 	}
 }
 
@@ -32,39 +32,39 @@ func retryCounts(r *rig) {
 // before it died.
 func retryEarly(r *rig) {
 	id := r.put().ID
-	r.dies(0)
+	r.failUntilDead(0)
 	r.retry("", r.lane)
-	r.dies(1)
+	r.failUntilDead(1)
 	r.retry("", "")
 	j := r.job(id)
-	r.equal("attempts, last one and earlier ones", []int{j.Attempt, j.MaxAttempts, j.Earlier}, []int{3, 3 + budget, 3})
+	r.equal("attempts, last one and earlier ones", []int{j.Attempt, j.MaxAttempts, j.Earlier}, []int{3, 3 + maxAttempts, 3})
 }
 
 // retryRelease checks that a job taken after a Retry and released is as the Retry left it.
 func retryRelease(r *rig) {
 	id := r.put().ID
-	r.dies(1)
+	r.failUntilDead(1)
 	r.retry(id, "")
 	want := r.job(id)
 	r.release(want.DueAt, r.take(1)[0].Job)
 	want.ScheduledAt = want.DueAt
 	r.wantJob(want)
 	r.settle(r.ended(r.take(1)[0].Job, core.Retryable))
-	r.now = r.now.Add(2 * hold)
+	r.now = r.now.Add(2 * leaseTime)
 	r.release(r.now, r.take(1)[0].Job)
-	r.equal("status of a job given back after a failure", r.job(id).Status, core.Retryable)
+	r.equal("status of a job released after a failure", r.job(id).Status, core.Retryable)
 }
 
 func retryUnlimited(r *rig) {
 	a := r.arrival(r.lane)
 	a.Jobs[0].MaxAttempts = core.Unlimited
 	r.accept(a)
-	r.dies(1)
+	r.failUntilDead(1)
 	for _, id := range []core.ID{a.Jobs[0].ID, ""} {
 		r.equal("Retry", r.retry(id, ""), 1)
 		j := r.job(a.Jobs[0].ID)
 		r.equal("attempts, last one and earlier ones", []int{j.MaxAttempts, j.Earlier}, []int{core.Unlimited, j.Attempt})
-		r.dies(0)
+		r.failUntilDead(0)
 	}
 }
 
@@ -80,7 +80,7 @@ func retryWaiting(r *rig) {
 	taken := r.take(1)
 	r.equal("Take", ids(taken), []core.ID{want.ID})
 	r.nothingDue()
-	r.equal("attempts and last one", []int{taken[0].Attempt, taken[0].MaxAttempts}, []int{2, budget})
+	r.equal("attempts and last one", []int{taken[0].Attempt, taken[0].MaxAttempts}, []int{2, maxAttempts})
 }
 
 func retryGivenBack(r *rig) {

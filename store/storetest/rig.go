@@ -45,16 +45,16 @@ type rig struct {
 	stock *stock
 }
 
-// hold is the length of the leases of jobs taken by [rig.take].
-const hold = time.Minute
+// leaseTime is the length of the leases of jobs taken by [rig.take].
+const leaseTime = time.Minute
 
-// budget is MaxAttempts of the jobs that fixtures make.
-const budget = 3
+// maxAttempts is MaxAttempts of the jobs that fixtures make.
+const maxAttempts = 3
 
 func newRig(t tb, s core.Store, o Options) *rig {
 	now := core.SystemClock().UTC().Truncate(time.Millisecond).Add(24 * time.Hour)
 	return &rig{
-		tb: t, store: s, slow: o.Slow, now: now, lane: core.HandlerLane("billing"), workflow: flow,
+		tb: t, store: s, slow: o.Slow, now: now, lane: core.HandlerLane("billing"), workflow: defaultWorkflow,
 		ids: core.NewIDs(func() time.Time { return now }),
 	}
 }
@@ -65,8 +65,8 @@ func (r rig) with(t tb) *rig {
 	return &r
 }
 
-// few returns n, or a quarter of it for a slow store.
-func (r *rig) few(n int) int {
+// scaled returns n, or a quarter of it for a slow store.
+func (r *rig) scaled(n int) int {
 	if r.slow {
 		return max(2, n/4)
 	}
@@ -87,7 +87,7 @@ func (r *rig) event() core.Event {
 func (r *rig) arrival(lanes ...core.Lane) core.Arrival {
 	a := core.Arrival{Event: r.event()}
 	for _, l := range lanes {
-		a.Jobs = append(a.Jobs, core.NewJob{ID: r.ids.Next(), Lane: l, MaxAttempts: budget})
+		a.Jobs = append(a.Jobs, core.NewJob{ID: r.ids.Next(), Lane: l, MaxAttempts: maxAttempts})
 	}
 	return a
 }
@@ -137,8 +137,8 @@ func (r *rig) put() core.Job {
 	return r.accepted(r.arrival(r.lane))[0]
 }
 
-// haul takes jobs at the rig's time.
-func (r *rig) haul(quotas ...core.Quota) []core.TakenJob {
+// takeQuotas takes jobs at the rig's time.
+func (r *rig) takeQuotas(quotas ...core.Quota) []core.TakenJob {
 	r.Helper()
 	got, err := r.store.Take(context.Background(), r.now, quotas)
 	if err != nil {
@@ -180,12 +180,12 @@ func (r *rig) strays(known ...core.Lane) map[core.Lane]time.Time {
 }
 
 // quota is a quota for n jobs of the rig's lane.
-func (r *rig) quota(n int) core.Quota { return core.Quota{Lane: r.lane, N: n, Hold: hold} }
+func (r *rig) quota(n int) core.Quota { return core.Quota{Lane: r.lane, N: n, Hold: leaseTime} }
 
 // take takes exactly n jobs of the rig's lane.
 func (r *rig) take(n int) []core.TakenJob {
 	r.Helper()
-	got := r.haul(r.quota(n))
+	got := r.takeQuotas(r.quota(n))
 	if len(got) != n {
 		r.Fatalf("Take(%q, %d) at %s brought %d jobs, want %d", r.lane, n, core.FormatTime(r.now), len(got), n)
 	}
@@ -195,15 +195,15 @@ func (r *rig) take(n int) []core.TakenJob {
 // nothingDue checks that a take from the rig's lane returns no jobs.
 func (r *rig) nothingDue() {
 	r.Helper()
-	if got := r.haul(r.quota(9)); len(got) > 0 {
+	if got := r.takeQuotas(r.quota(9)); len(got) > 0 {
 		r.Errorf("Take(%q, 9) at %s = %v, want none", r.lane, core.FormatTime(r.now), ids(got))
 	}
 }
 
-// brings takes exactly this job.
-func (r *rig) brings(want core.ID, quotas ...core.Quota) core.TakenJob {
+// takeOnly takes exactly this job.
+func (r *rig) takeOnly(want core.ID, quotas ...core.Quota) core.TakenJob {
 	r.Helper()
-	got := r.haul(quotas...)
+	got := r.takeQuotas(quotas...)
 	if len(got) != 1 || got[0].ID != want {
 		r.Fatalf("Take(%v) = %v, want %v", quotas, ids(got), []core.ID{want})
 	}
@@ -213,7 +213,7 @@ func (r *rig) brings(want core.ID, quotas ...core.Quota) core.TakenJob {
 // taken stores a new job and takes it.
 func (r *rig) taken() core.TakenJob {
 	r.Helper()
-	return r.brings(r.put().ID, r.quota(1))
+	return r.takeOnly(r.put().ID, r.quota(1))
 }
 
 // ended is an outcome of a taken job after one second of work, settled now.
@@ -226,7 +226,7 @@ func (r *rig) ended(j core.Job, s core.Status) core.Outcome {
 		o.Attempt.StatusCode, o.Attempt.Error, o.Attempt.Response = 500, "status: 500", "no"
 	}
 	if s == core.Retryable {
-		o.DueAt = r.now.Add(hold)
+		o.DueAt = r.now.Add(leaseTime)
 	}
 	return o
 }
@@ -355,8 +355,8 @@ func (r *rig) wantJob(want core.Job) {
 	r.equal(fmt.Sprintf("Job(%s)", want.ID), r.job(want.ID), want)
 }
 
-// absent checks that neither the event nor any job of an arrival is stored.
-func (r *rig) absent(a core.Arrival) {
+// wantAbsent checks that neither the event nor any job of an arrival is stored.
+func (r *rig) wantAbsent(a core.Arrival) {
 	r.Helper()
 	if _, err := r.store.Event(context.Background(), a.Event.ID); !core.IsKind(err, core.NotFound) {
 		r.Errorf("Event(%s) = %v, want a refusal of kind NotFound", a.Event.ID, err)
@@ -372,21 +372,21 @@ func (r *rig) absent(a core.Arrival) {
 // empty.
 func (r *rig) equal(what string, got, want any) {
 	r.Helper()
-	diff := cmp.Diff(want, got, alike...)
+	diff := cmp.Diff(want, got, equalOptions...)
 	if diff != "" {
-		r.Errorf("%s = %s, want %s (-want +got)\n%s", what, clip(got), clip(want), diff)
+		r.Errorf("%s = %s, want %s (-want +got)\n%s", what, shortened(got), shortened(want), diff)
 	}
 }
 
-// same reports whether [rig.equal] would succeed.
-func same(a, b any) bool { return cmp.Equal(a, b, alike...) }
+// equalValues reports whether [rig.equal] would succeed.
+func equalValues(a, b any) bool { return cmp.Equal(a, b, equalOptions...) }
 
-// alike are the differences that comparisons ignore, such as the names under which a store keeps
+// equalOptions are the differences that comparisons ignore, such as the names under which a store keeps
 // the texts of a step.
-var alike = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(core.Step{}, "StateName", "OutputName"),
+var equalOptions = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(core.Step{}, "StateName", "OutputName"),
 	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))} // otherwise byte by byte
 
-func clip(v any) string {
+func shortened(v any) string {
 	s := fmt.Sprintf("%+v", v)
 	if len(s) > 200 {
 		return s[:200] + "…"
@@ -394,8 +394,8 @@ func clip(v any) string {
 	return s
 }
 
-// together runs n calls of do at the same time and reports their errors.
-func (r *rig) together(n int, do func(i int) error) {
+// concurrently runs n calls of do at the same time and reports their errors.
+func (r *rig) concurrently(n int, do func(i int) error) {
 	r.Helper()
 	var wg sync.WaitGroup
 	start := make(chan struct{})

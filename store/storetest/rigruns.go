@@ -12,8 +12,8 @@ import (
 
 // Fixtures of workflow runs. rig.go has the other fixtures.
 
-// flow is the workflow of runs unless a check names another.
-const flow = "onboarding"
+// defaultWorkflow is the workflow of runs unless a check names another.
+const defaultWorkflow = "onboarding"
 
 // definition returns the definition of a workflow.
 func definition(workflow string) core.Definition {
@@ -21,11 +21,11 @@ func definition(workflow string) core.Definition {
 	return core.Definition{Hash: fmt.Sprintf("%x", sha256.Sum256([]byte(body))), Body: body}
 }
 
-// starts returns a new event with a run of each workflow. The timeout of each run is an hour.
-func (r *rig) starts(workflows ...string) core.Arrival {
+// runArrival returns a new event with a run of each workflow. The timeout of each run is an hour.
+func (r *rig) runArrival(workflows ...string) core.Arrival {
 	a := core.Arrival{Event: r.event()}
 	for _, w := range workflows {
-		n := core.NewRun{ID: r.ids.Next(), Workflow: w, Definition: definition(w), StepID: r.ids.Next(), Step: "first", StepType: "http", Timeout: 60 * hold}
+		n := core.NewRun{ID: r.ids.Next(), Workflow: w, Definition: definition(w), StepID: r.ids.Next(), Step: "first", StepType: "http", Timeout: 60 * leaseTime}
 		a.Runs = append(a.Runs, n)
 		a.Jobs = append(a.Jobs, core.NewJob{ID: n.StepID, Lane: core.WorkflowLane(w), MaxAttempts: core.Unlimited})
 	}
@@ -48,27 +48,27 @@ func pending(a core.Arrival) (all []core.Situation) {
 	return all
 }
 
-// started stores a new run of the rig's workflow and returns the situation of its first step.
-func (r *rig) started() core.Situation {
+// newRun stores a new run of the rig's workflow and returns the situation of its first step.
+func (r *rig) newRun() core.Situation {
 	r.Helper()
-	a := r.starts(r.workflow)
+	a := r.runArrival(r.workflow)
 	r.accept(a)
 	return pending(a)[0]
 }
 
-// flowing is a quota for n jobs of the rig's workflow.
-func (r *rig) flowing(n int) core.Quota {
-	return core.Quota{Lane: core.WorkflowLane(r.workflow), N: n, Hold: hold}
+// runQuota is a quota for n jobs of the rig's workflow.
+func (r *rig) runQuota(n int) core.Quota {
+	return core.Quota{Lane: core.WorkflowLane(r.workflow), N: n, Hold: leaseTime}
 }
 
-// entered stores a new run and takes its first job.
-func (r *rig) entered() core.TakenJob {
+// takeNewRun stores a new run and takes its first job.
+func (r *rig) takeNewRun() core.TakenJob {
 	r.Helper()
-	return r.brings(r.started().Step.ID, r.flowing(1))
+	return r.takeOnly(r.newRun().Step.ID, r.runQuota(1))
 }
 
-// move returns a transition of a run as it was read, with an entry of each type.
-func (r *rig) move(run core.Run, types ...core.EntryType) core.Transition {
+// transitionOf returns a transition of a run as it was read, with an entry of each type.
+func (r *rig) transitionOf(run core.Run, types ...core.EntryType) core.Transition {
 	t := core.Transition{Mark: r.ids.Next(), Seq: run.Seq, Run: run, Apart: true}
 	for i, e := range types {
 		t.Entries = append(t.Entries, core.Entry{Seq: run.Seq + 1 + i, At: r.now, Epoch: run.Epoch, Type: e})
@@ -91,31 +91,31 @@ func (r *rig) step(run core.Run, path string, status core.StepStatus) core.Step 
 // than the step.
 func largeState(of string) []byte { return []byte(`{"of": "` + of + strings.Repeat(".", 2000) + `"}`) }
 
-// leap returns a transition after the first step of a run with each part that a transition can
+// fullTransition returns a transition after the first step of a run with each part that a transition can
 // have. It ends that step and opens a parallel step with two branches: one waits for a callback,
 // and the other is finished.
-func (r *rig) leap(j core.TakenJob) core.Transition {
+func (r *rig) fullTransition(j core.TakenJob) core.Transition {
 	run := j.Situation.Run
-	t := r.move(run, core.EntryStarted, core.EntrySucceeded, core.EntryFanned, core.EntryArmed)
+	t := r.transitionOf(run, core.EntryStarted, core.EntrySucceeded, core.EntryFanned, core.EntryArmed)
 	t.Entries[1].Path, t.Entries[1].Data = j.Situation.Step.Path, `{"mark": "`+string(t.Mark)+`"}`
 	fan, call, over := r.step(run, "fan", core.StepRunning), r.step(run, "fan/a/call", core.StepWaiting), r.step(run, "fan/b/over", core.StepSucceeded)
 	fan.Type, fan.Fan, fan.Carry = "parallel", core.Fan{Total: 2, Started: 2, Ended: 1, Bytes: len(`null`)}, `{"index": 3}`
 	call.Type, call.ParentID, call.Branch, call.Attempt, call.Error = "callback", fan.ID, "a", 2, "network: refused"
 	over.ParentID, over.Branch, over.Last, over.Output, over.FinishedAt = fan.ID, "b", true, []byte(`null`), r.now
 	t.New = []core.Step{fan, call, over}
-	t.Changed = []core.StepChange{changeOf(r.leapt(j, t))}
-	t.Jobs = []core.StepJob{{ID: call.ID, Status: core.Scheduled, DueAt: r.now.Add(hold)}}
+	t.Changed = []core.StepChange{changeOf(r.firstStepAfter(j, t))}
+	t.Jobs = []core.StepJob{{ID: call.ID, Status: core.Scheduled, DueAt: r.now.Add(leaseTime)}}
 	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Completed, FinishedAt: r.now, Error: string(t.Mark)}}
 	t.Attempts = []core.AttemptRecord{{JobID: j.ID, Lease: j.Lease, Attempt: r.called(j, string(t.Mark))}}
-	t.Tokens = []core.Token{{Hash: tokenOf(call.ID), StepID: call.ID, ExpiresAt: r.now.Add(hold)}}
+	t.Tokens = []core.Token{{Hash: tokenOf(call.ID), StepID: call.ID, ExpiresAt: r.now.Add(leaseTime)}}
 	_, rises := r.riseOf(j)
 	t.GivesRise = &rises
 	t.Run.Step, t.Run.Written, t.Run.Writers = "fan of "+string(t.Mark), 3<<32, `{"fan":17}`
 	return t
 }
 
-// leapt returns the first step of a run as a leap leaves it.
-func (r *rig) leapt(j core.TakenJob, t core.Transition) core.Step {
+// firstStepAfter returns the first step of a run as a leap leaves it.
+func (r *rig) firstStepAfter(j core.TakenJob, t core.Transition) core.Step {
 	s := ended(j.Situation.Step, r, core.StepSucceeded)
 	s.Output = []byte(`"` + string(t.Mark) + `"`)
 	return s
@@ -152,7 +152,7 @@ func receiptOf(step core.ID) string { return "receipt of " + string(step) }
 
 // finished returns a transition that ends a run.
 func (r *rig) finished(run core.Run, status core.RunStatus) core.Transition {
-	t := r.move(run, core.EntryCompleted)
+	t := r.transitionOf(run, core.EntryCompleted)
 	t.Run.Status, t.Run.FinishedAt, t.Run.Output = status, r.now, []byte(`{"done": true}`)
 	if status == core.RunFailed {
 		t.Entries[0].Type, t.Run.Output, t.Run.Error = core.EntryFailed, nil, "step first: status: 500"
@@ -169,8 +169,8 @@ func (r *rig) transit(ts ...core.Transition) []bool {
 	return made
 }
 
-// makes makes transitions, all of which must be made.
-func (r *rig) makes(ts ...core.Transition) {
+// mustTransit makes transitions, all of which must be made.
+func (r *rig) mustTransit(ts ...core.Transition) {
 	r.Helper()
 	for i, made := range r.transit(ts...) {
 		if !made {
@@ -179,8 +179,8 @@ func (r *rig) makes(ts ...core.Transition) {
 	}
 }
 
-// leaves checks that a transition is not made and changes nothing.
-func (r *rig) leaves(t core.Transition) {
+// wantNotMade checks that a transition is not made and changes nothing.
+func (r *rig) wantNotMade(t core.Transition) {
 	r.Helper()
 	want := r.state()
 	r.equal("Transit: made", r.transit(t), []bool{false})
@@ -260,8 +260,8 @@ func (r *rig) history(run core.ID, after, limit int) []core.Entry {
 	return got
 }
 
-// A tale is everything that a store shows of a run.
-type tale struct {
+// A runView is everything that a store shows of a run.
+type runView struct {
 	Run     core.Run
 	Steps   []core.Step // of all epochs
 	History []core.Entry
@@ -270,9 +270,9 @@ type tale struct {
 	Recorded []core.ID // steps with a stored receipt
 }
 
-func (r *rig) tale(run core.ID) tale {
+func (r *rig) runView(run core.ID) runView {
 	r.Helper()
-	t := tale{Run: r.run(run), History: r.history(run, 0, core.MaxPage), Awaited: map[core.ID]string{}}
+	t := runView{Run: r.run(run), History: r.history(run, 0, core.MaxPage), Awaited: map[core.ID]string{}}
 	for epoch := range t.Run.Epoch {
 		t.Steps = append(t.Steps, r.survey(run, epoch+1, core.Wanted{All: true})...)
 	}
@@ -287,14 +287,14 @@ func (r *rig) tale(run core.ID) tale {
 	return t
 }
 
-// noRun checks that no row of a run with this step is stored.
-func (r *rig) noRun(run, step core.ID) {
+// wantNoRun checks that no row of a run with this step is stored.
+func (r *rig) wantNoRun(run, step core.ID) {
 	r.Helper()
 	if _, err := r.store.Run(context.Background(), run); !core.IsKind(err, core.NotFound) {
 		r.Errorf("Run(%s) = %v, want a refusal of kind NotFound", run, err)
 	}
-	r.equal("Survey of a run that is gone", r.survey(run, 1, core.Wanted{All: true}), []core.Step{})
-	r.equal("History of a run that is gone", r.history(run, 0, 10), []core.Entry{})
-	r.equal("Situations of a run that is gone", r.situations(step), map[core.ID]core.Situation{})
-	r.equal("Awaited of a run that is gone", r.recorded(tokenOf(step), receiptOf(step)), core.Awaiting{})
+	r.equal("Survey of a deleted run", r.survey(run, 1, core.Wanted{All: true}), []core.Step{})
+	r.equal("History of a deleted run", r.history(run, 0, 10), []core.Entry{})
+	r.equal("Situations of a deleted run", r.situations(step), map[core.ID]core.Situation{})
+	r.equal("Awaited of a deleted run", r.recorded(tokenOf(step), receiptOf(step)), core.Awaiting{})
 }

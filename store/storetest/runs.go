@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	saysDefinition = "Definition returns the definition that was stored with the first run that follows it"
-	saysSituations = "Situations returns the situations of steps, each read at one moment together with the situations of the same run"
-	saysNoStep     = "Steps that do not exist are absent"
-	saysSurvey     = "Survey returns the wanted steps of an epoch of a run, each once, in the order of their ids"
-	saysUnwanted   = "A wanted step that does not exist is absent"
-	saysAwaited    = "Awaited returns the step for which a token is valid, by the token's hash"
-	saysRecorded   = "Awaited also returns the run that recorded a callback with this receipt, as long as the run is stored"
-	saysNotGood    = "For a token that has expired or expires now, for a disarmed token and for an unknown token alike, the step is \"\""
+	saysDefinition   = "Definition returns the definition that was stored with the first run that follows it"
+	saysSituations   = "Situations returns the situations of steps, each read at one moment together with the situations of the same run"
+	saysNoStep       = "Steps that do not exist are absent"
+	saysSurvey       = "Survey returns the wanted steps of an epoch of a run, each once, in the order of their ids"
+	saysUnwanted     = "A wanted step that does not exist is absent"
+	saysAwaited      = "Awaited returns the step for which a token is valid, by the token's hash"
+	saysRecorded     = "Awaited also returns the run that recorded a callback with this receipt, as long as the run is stored"
+	saysInvalidToken = "For a token that has expired or expires now, for a disarmed token and for an unknown token alike, the step is \"\""
 )
 
 var runs = role{name: "Runs", checks: []check{
@@ -24,73 +24,73 @@ var runs = role{name: "Runs", checks: []check{
 	{saysDefinition, "of none", showNoDefinition},
 	{saysSituations, "", situationsFirst},
 	{saysSituations, "later", situationsLater},
-	{saysSituations, "what is above, the innermost first", situationsAbove},
+	{saysSituations, "enclosing steps, innermost first", situationsAbove},
 	{saysSituations, "of several runs", situationsSeveral},
-	{saysSituations, "one moment", raceSituations},
+	{saysSituations, "consistent under concurrent transitions", raceSituations},
 	{saysNoStep, "", situationsNone},
-	{saysSurvey, "each way", surveyEach},
+	{saysSurvey, "each field of Wanted", surveyEach},
 	{saysSurvey, "each once, in order", surveyOrder},
 	{saysSurvey, "of the epoch and run", surveyEpoch},
 	{saysUnwanted, "", surveyNone},
 	{saysTransit, "", transitTells},
 	{saysTransit, "none", transitNone},
-	{saysAllOfIt, "", transitAll},
-	{saysAllOfIt, "one after the other", transitSequence},
-	{saysAllOfIt, "of steps that pass on what they got", transitPassing},
-	{saysAllOfIt, "with large states", transitLarge},
-	{saysAllOfIt, "with large states, of a run that has them with its steps", transitLargeLater},
-	{saysAllOfIt, "none of its large states if it was behind", transitLargeBehind},
-	{saysAllOfIt, "with nothing but an entry", transitBare},
-	{saysAllOfIt, "into another epoch", transitEpoch},
-	{saysAllOfIt, "with another definition", transitDefinition},
-	{saysAllOfIt, "until when a worker holds the job of a step that it ends", transitHolds},
-	{saysAllOfIt, "nothing of who holds a job if it was behind", transitHoldsBehind},
-	{saysAllOfIt, "nothing if it was behind", transitBehind},
-	{saysAllOfIt, "nothing if it was ahead", transitAhead},
-	{saysAllOfIt, "nothing of an unknown run", transitUnknown},
-	{saysAllOfIt, "some of several", transitSome},
-	{saysAllOfIt, "a map of many items", transitMany},
-	{saysMadeAgain, "at once", transitAgain},
-	{saysMadeAgain, "beside others", transitAgainBeside},
-	{saysMadeAgain, "later", transitAgainLater},
-	{saysMadeAgain, "by many at once", raceSameMark},
-	{saysOneForSeq, "at once", raceTransit},
+	{saysAllOrNothing, "", transitAll},
+	{saysAllOrNothing, "in sequence", transitSequence},
+	{saysAllOrNothing, "steps whose output is their state", transitPassing},
+	{saysAllOrNothing, "with large states", transitLarge},
+	{saysAllOrNothing, "with large states, after a transition that stored them within the steps", transitLargeLater},
+	{saysAllOrNothing, "stale, no large state is stored", transitLargeBehind},
+	{saysAllOrNothing, "with an entry only", transitBare},
+	{saysAllOrNothing, "into another epoch", transitEpoch},
+	{saysAllOrNothing, "with another definition", transitDefinition},
+	{saysAllOrNothing, "HeldUntil of the steps that it ends", transitHolds},
+	{saysAllOrNothing, "stale, HeldUntil stays empty", transitHoldsBehind},
+	{saysAllOrNothing, "stale, nothing changes", transitBehind},
+	{saysAllOrNothing, "ahead, nothing changes", transitAhead},
+	{saysAllOrNothing, "unknown run, nothing changes", transitUnknown},
+	{saysAllOrNothing, "one of two is stale", transitSome},
+	{saysAllOrNothing, "a map of many items", transitMany},
+	{saysTransitAgain, "immediately", transitAgain},
+	{saysTransitAgain, "beside others", transitAgainBeside},
+	{saysTransitAgain, "later", transitAgainLater},
+	{saysTransitAgain, "concurrent callers", raceSameMark},
+	{saysOneForSeq, "concurrently", raceTransit},
 	{saysOneForSeq, "in one call", transitTogether},
-	{saysOneForSeq, "at once, in one call each of several runs", raceTransits},
-	{saysOneForSeq, "a reply and a callback", raceCallback},
-	{saysOneForSeq, "many that join", raceJoin},
-	{saysWhoever, "held by nobody", transitUnheld},
-	{saysWhoever, "held by another", transitHeld},
-	{saysWhoever, "an outcome afterwards", transitThenSettle},
-	{saysWhoever, "a release afterwards", transitThenRelease},
-	{saysWhoever, "retryable is due again", transitRetryable},
-	{saysWhoever, "scheduled is due later", transitScheduled},
-	{saysWhoever, "new ones of each status", transitNewScheduled},
-	{saysWhoever, "scheduled, ended before its time", transitEnded},
-	{saysWhoever, "dead", transitDead},
-	{saysWhoever, "settled at the same time", raceTransitSettle},
-	{saysWhoever, "released at the same time", raceTransitRelease},
-	{saysWhoever, "taken at the same time", raceTransitTake},
+	{saysOneForSeq, "concurrently, several runs in each call", raceTransits},
+	{saysOneForSeq, "reply and callback", raceCallback},
+	{saysOneForSeq, "items of a map join", raceJoin},
+	{saysAnyLease, "job not taken", transitUnheld},
+	{saysAnyLease, "job held by another worker", transitHeld},
+	{saysAnyLease, "then an outcome", transitThenSettle},
+	{saysAnyLease, "then a release", transitThenRelease},
+	{saysAnyLease, "retryable is due again", transitRetryable},
+	{saysAnyLease, "scheduled is due later", transitScheduled},
+	{saysAnyLease, "new jobs of each status", transitNewScheduled},
+	{saysAnyLease, "scheduled, ended before its time", transitEnded},
+	{saysAnyLease, "dead", transitDead},
+	{saysAnyLease, "settled at the same time", raceTransitSettle},
+	{saysAnyLease, "released at the same time", raceTransitRelease},
+	{saysAnyLease, "taken at the same time", raceTransitTake},
 	{saysNewJobs, "", transitNewJobs},
 	{saysAwaited, "", awaitedStep},
 	{saysAwaited, "several of a step", awaitedSeveral},
-	{saysNotGood, "expired", awaitedExpired},
-	{saysNotGood, "disarmed", awaitedDisarmed},
-	{saysNotGood, "never", awaitedNever},
+	{saysInvalidToken, "expired", awaitedExpired},
+	{saysInvalidToken, "disarmed", awaitedDisarmed},
+	{saysInvalidToken, "never", awaitedNever},
 	{saysRecorded, "", recordedCallback},
 	{saysRecorded, "only if its transition is made", recordedBehind},
 	{saysRecorded, "until its run is purged", recordedUntilPurged},
 }}
 
 func showDefinition(r *rig) {
-	a := r.starts(flow, "billing")
+	a := r.runArrival(defaultWorkflow, "billing")
 	r.accept(a)
 	for _, n := range a.Runs {
 		r.wantDefinition(n.Definition)
 	}
-	again := r.starts(flow)
+	again := r.runArrival(defaultWorkflow)
 	r.accept(again)
-	r.wantDefinition(definition(flow))
+	r.wantDefinition(definition(defaultWorkflow))
 }
 
 func (r *rig) wantDefinition(want core.Definition) {
@@ -101,32 +101,32 @@ func (r *rig) wantDefinition(want core.Definition) {
 }
 
 func showNoDefinition(r *rig) {
-	r.started()
+	r.newRun()
 	if _, err := r.store.Definition(context.Background(), definition("another").Hash); !core.IsKind(err, core.NotFound) {
 		r.Errorf("Definition of none = %v, want a refusal of kind NotFound", err)
 	}
 }
 
 func situationsFirst(r *rig) {
-	want := r.started()
+	want := r.newRun()
 	r.equal("Situation", r.situation(want.Step.ID), want)
-	r.started()
+	r.newRun()
 	r.equal("Situation, with another run", r.situation(want.Step.ID), want)
 }
 
 func situationsLater(r *rig) {
-	j := r.entered()
-	t := r.leap(j)
-	r.makes(t)
-	want := core.Situation{Run: t.Run, Step: r.leapt(j, t)}
+	j := r.takeNewRun()
+	t := r.fullTransition(j)
+	r.mustTransit(t)
+	want := core.Situation{Run: t.Run, Step: r.firstStepAfter(j, t)}
 	r.equal("Situation of the first step", r.situation(j.ID), want)
 	fan := t.New[0]
 	r.equal("Situation of a new step", r.situation(fan.ID), core.Situation{Run: t.Run, Step: fan})
 }
 
 func situationsAbove(r *rig) {
-	run := r.started().Run
-	t := r.move(run, core.EntryFanned)
+	run := r.newRun().Run
+	t := r.transitionOf(run, core.EntryFanned)
 	const nesting = 5
 	for depth := range nesting + 1 {
 		s := r.step(run, "nested-"+string(rune('a'+depth)), core.StepRunning)
@@ -136,7 +136,7 @@ func situationsAbove(r *rig) {
 		s.Output, s.Fan, s.Carry = []byte(`1`), core.Fan{Total: depth, Started: depth, Bytes: 1<<20 - depth}, "{}"
 		t.New = append(t.New, s)
 	}
-	r.makes(t)
+	r.mustTransit(t)
 	got := r.situation(t.New[nesting].ID)
 	r.equal("Situation: Step", got.Step, t.New[nesting])
 	var above []core.Step
@@ -148,7 +148,7 @@ func situationsAbove(r *rig) {
 }
 
 func situationsSeveral(r *rig) {
-	a := r.starts(flow, flow, "billing")
+	a := r.runArrival(defaultWorkflow, defaultWorkflow, "billing")
 	r.accept(a)
 	want := map[core.ID]core.Situation{}
 	var ids []core.ID
@@ -160,19 +160,19 @@ func situationsSeveral(r *rig) {
 }
 
 func situationsNone(r *rig) {
-	s, bare := r.started(), r.put()
+	s, bare := r.newRun(), r.put()
 	want := map[core.ID]core.Situation{s.Step.ID: s}
 	r.equal("Situations", r.situations(r.ids.Next(), s.Step.ID, bare.ID, s.Run.ID), want)
 	r.equal("Situations of none", r.situations(), map[core.ID]core.Situation{})
 }
 
 func surveyEach(r *rig) {
-	j := r.entered()
-	t := r.leap(j)
+	j := r.takeNewRun()
+	t := r.fullTransition(j)
 	failed := ended(r.step(j.Situation.Run, "failed", core.StepRunning), r, core.StepFailed)
 	t.New = append(t.New, failed)
-	r.makes(t)
-	first, fan, call, over := r.leapt(j, t), t.New[0], t.New[1], t.New[2]
+	r.mustTransit(t)
+	first, fan, call, over := r.firstStepAfter(j, t), t.New[0], t.New[1], t.New[2]
 	for what, tc := range map[string]struct {
 		want core.Wanted
 		is   []core.Step
@@ -191,10 +191,10 @@ func surveyEach(r *rig) {
 }
 
 func surveyOrder(r *rig) {
-	j := r.entered()
-	t := r.leap(j)
+	j := r.takeNewRun()
+	t := r.fullTransition(j)
 	slices.Reverse(t.New)
-	r.makes(t)
+	r.mustTransit(t)
 	fan, call, over := t.New[2].ID, t.New[1].ID, t.New[0].ID
 	var got []core.ID
 	for _, s := range r.survey(t.Run.ID, 1, core.Wanted{
@@ -206,13 +206,13 @@ func surveyOrder(r *rig) {
 }
 
 func surveyEpoch(r *rig) {
-	run, other := r.started().Run, r.started()
-	t := r.move(run, core.EntryRedriven)
+	run, other := r.newRun().Run, r.newRun()
+	t := r.transitionOf(run, core.EntryRedriven)
 	t.Run.Epoch = 2
 	again := r.step(t.Run, "first", core.StepFailed)
 	again.Last, again.ParentID = true, other.Step.ID
 	t.New = []core.Step{again}
-	r.makes(t)
+	r.mustTransit(t)
 	for _, w := range []core.Wanted{
 		{All: true}, {Failed: true}, {IDs: []core.ID{again.ID, other.Step.ID}}, {Paths: []string{"first"}}, {Leaves: []core.ID{other.Step.ID}},
 	} {
@@ -223,7 +223,7 @@ func surveyEpoch(r *rig) {
 }
 
 func surveyNone(r *rig) {
-	s := r.started()
+	s := r.newRun()
 	none := core.Wanted{Failed: true, IDs: []core.ID{r.ids.Next(), s.Run.ID}, Paths: []string{"second", "First", ""}, Leaves: []core.ID{s.Step.ID}}
 	r.equal("Survey of what does not exist", r.survey(s.Run.ID, 1, none), []core.Step{})
 	none.Open = true
@@ -232,26 +232,26 @@ func surveyNone(r *rig) {
 }
 
 func awaitedStep(r *rig) {
-	t := r.leap(r.entered())
-	r.makes(t)
+	t := r.fullTransition(r.takeNewRun())
+	r.mustTransit(t)
 	r.equal("Awaited", r.awaited(t.Tokens[0].Hash), t.New[1].ID)
 	r.now = t.Tokens[0].ExpiresAt.Add(-time.Millisecond)
 	r.equal("Awaited at last", r.awaited(t.Tokens[0].Hash), t.New[1].ID)
 }
 
 func awaitedSeveral(r *rig) {
-	t := r.leap(r.entered())
-	r.makes(t)
-	next := r.move(t.Run, core.EntryArmed)
-	next.Tokens = []core.Token{{Hash: "another", StepID: t.New[1].ID, ExpiresAt: r.now.Add(hold)}}
-	r.makes(next)
+	t := r.fullTransition(r.takeNewRun())
+	r.mustTransit(t)
+	next := r.transitionOf(t.Run, core.EntryArmed)
+	next.Tokens = []core.Token{{Hash: "another", StepID: t.New[1].ID, ExpiresAt: r.now.Add(leaseTime)}}
+	r.mustTransit(next)
 	r.equal("Awaited by the first token", r.awaited(t.Tokens[0].Hash), t.New[1].ID)
 	r.equal("Awaited by the second token", r.awaited("another"), t.New[1].ID)
 }
 
 func awaitedExpired(r *rig) {
-	t := r.leap(r.entered())
-	r.makes(t)
+	t := r.fullTransition(r.takeNewRun())
+	r.mustTransit(t)
 	r.now = t.Tokens[0].ExpiresAt
 	r.equal("Awaited at the token's end", r.awaited(t.Tokens[0].Hash), core.ID(""))
 	r.now = r.now.Add(time.Hour)
@@ -260,21 +260,21 @@ func awaitedExpired(r *rig) {
 
 // awaitedDisarmed removes all tokens of a step. Tokens of other steps stay.
 func awaitedDisarmed(r *rig) {
-	t := r.leap(r.entered())
+	t := r.fullTransition(r.takeNewRun())
 	call, fan := t.New[1].ID, t.New[0].ID
 	end := t.Tokens[0].ExpiresAt
 	t.Tokens = append(t.Tokens, core.Token{Hash: "another", StepID: call, ExpiresAt: end}, core.Token{Hash: "other's", StepID: fan, ExpiresAt: end})
-	r.makes(t)
-	next := r.move(t.Run, core.EntrySucceeded)
+	r.mustTransit(t)
+	next := r.transitionOf(t.Run, core.EntrySucceeded)
 	next.Disarm = []core.ID{call}
-	r.makes(next)
+	r.mustTransit(next)
 	r.equal("Awaited once disarmed", r.awaited(t.Tokens[0].Hash), core.ID(""))
 	r.equal("Awaited once disarmed, by another token", r.awaited("another"), core.ID(""))
 	r.equal("Awaited by the token of another step", r.awaited("other's"), fan)
 }
 
 func awaitedNever(r *rig) {
-	r.makes(r.leap(r.entered()))
+	r.mustTransit(r.fullTransition(r.takeNewRun()))
 	for _, hash := range []string{"", "token of", "TOKEN"} {
 		r.equal("Awaited by a token that never was", r.awaited(hash), core.ID(""))
 	}
@@ -283,28 +283,28 @@ func awaitedNever(r *rig) {
 // recordedCallback checks that receipts stay when tokens are removed and when the run goes on,
 // and that another run's receipts do not mix with them.
 func recordedCallback(r *rig) {
-	t, other := r.leap(r.entered()), r.leap(r.entered())
-	r.makes(t, other)
+	t, other := r.fullTransition(r.takeNewRun()), r.fullTransition(r.takeNewRun())
+	r.mustTransit(t, other)
 	answered, beside := r.recording(t, "a receipt", "its second"), r.recording(other, "another's")
-	r.makes(answered, beside)
-	r.makes(r.recording(answered, "a later one"))
+	r.mustTransit(answered, beside)
+	r.mustTransit(r.recording(answered, "a later one"))
 	for receipt, want := range map[string]core.ID{
 		"a receipt": t.Run.ID, "its second": t.Run.ID, "a later one": t.Run.ID, "another's": other.Run.ID,
 		"": "", "A receipt": "", "a receip": "", t.Tokens[0].Hash: "",
 	} {
 		r.equal("recorded "+receipt, r.recorded("", receipt), core.Awaiting{RunID: want})
 	}
-	last := r.move(beside.Run, core.EntryArmed)
-	last.Tokens = []core.Token{{Hash: "good", StepID: other.New[1].ID, ExpiresAt: r.now.Add(hold)}}
-	r.makes(last)
+	last := r.transitionOf(beside.Run, core.EntryArmed)
+	last.Tokens = []core.Token{{Hash: "good", StepID: other.New[1].ID, ExpiresAt: r.now.Add(leaseTime)}}
+	r.mustTransit(last)
 	r.equal("token and receipt", r.recorded("good", "a receipt"), core.Awaiting{StepID: other.New[1].ID, RunID: t.Run.ID})
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	r.equal("the same once the token expired", r.recorded("good", "a receipt"), core.Awaiting{RunID: t.Run.ID})
 }
 
 // recording returns a transition after t that records callbacks.
 func (r *rig) recording(t core.Transition, receipts ...string) core.Transition {
-	next := r.move(t.Run, core.EntrySucceeded)
+	next := r.transitionOf(t.Run, core.EntrySucceeded)
 	next.Receipts = receipts
 	if len(t.New) > 0 {
 		next.Disarm = []core.ID{t.New[1].ID}
@@ -313,26 +313,26 @@ func (r *rig) recording(t core.Transition, receipts ...string) core.Transition {
 }
 
 func recordedBehind(r *rig) {
-	t := r.leap(r.entered())
-	r.makes(t)
+	t := r.fullTransition(r.takeNewRun())
+	r.mustTransit(t)
 	lost := r.recording(t, "a receipt")
-	r.makes(r.recording(t, "the first"))
-	r.leaves(lost)
-	r.equal("recorded by who lost", r.recorded("", "a receipt"), core.Awaiting{})
-	r.equal("recorded by who was first", r.recorded("", "the first"), core.Awaiting{RunID: t.Run.ID})
+	r.mustTransit(r.recording(t, "the first"))
+	r.wantNotMade(lost)
+	r.equal("receipt of the lost transition", r.recorded("", "a receipt"), core.Awaiting{})
+	r.equal("receipt of the transition that is made", r.recorded("", "the first"), core.Awaiting{RunID: t.Run.ID})
 }
 
 func recordedUntilPurged(r *rig) {
-	t := r.leap(r.entered())
-	r.makes(t)
+	t := r.fullTransition(r.takeNewRun())
+	r.mustTransit(t)
 	end := r.recording(t, "a receipt")
 	end.Run.Status, end.Run.FinishedAt = core.RunCompleted, r.now
-	r.makes(end)
+	r.mustTransit(end)
 	r.purge(10)
-	r.equal("recorded by a run that is over", r.recorded("", "a receipt"), core.Awaiting{RunID: t.Run.ID})
+	r.equal("receipt of a finished run", r.recorded("", "a receipt"), core.Awaiting{RunID: t.Run.ID})
 	r.now = r.now.Add(time.Second)
 	for range 2 {
 		r.purge(10)
 	}
-	r.equal("recorded by a run that is gone", r.recorded("", "a receipt"), core.Awaiting{})
+	r.equal("receipt of a purged run", r.recorded("", "a receipt"), core.Awaiting{})
 }

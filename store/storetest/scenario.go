@@ -55,25 +55,25 @@ func scenarioOutcomes(p *play) {
 }
 
 func scenarioReleases(p *play) {
-	p.wait(hold)
+	p.advance(leaseTime)
 	p.take("a", "first/0")
-	p.giveBack("first/0")
-	p.giveBack("first/0")
+	p.releaseJobs("first/0")
+	p.releaseJobs("first/0")
 	p.take("a", "first/0")
 	p.settle(core.Completed, "first/0")
-	p.giveBack("first/0")
+	p.releaseJobs("first/0")
 	p.accept("later", "", "a:", "a:", "a:")
 	p.take("a", "later/0", "later/1", "later/2")
-	p.giveBack("later/0", "later/1")
+	p.releaseJobs("later/0", "later/1")
 	p.settle(core.Completed, "later/2")
 }
 
 func scenarioLeases(p *play) {
 	p.take("b", "part/1")
-	p.wait(2 * hold)
-	stale := p.hands["part/1"]
+	p.advance(2 * leaseTime)
+	stale := p.heldJobs["part/1"]
 	p.take("b", "part/1")
-	p.late(stale, "part/1")
+	p.settleStale(stale, "part/1")
 	p.step("recover", func() error {
 		_, err := p.store.Recover(context.Background(), p.now, []core.Lane{p.lanes["b"]})
 		return err
@@ -123,18 +123,18 @@ func (p *play) accept(name, delivery string, jobs ...string) {
 // acceptPart accepts an arrival of which only some jobs are stored.
 func (p *play) acceptPart(name, delivery string, stored int, jobs ...string) {
 	p.Helper()
-	a := p.arrive(name, delivery, jobs)
-	p.answer(name, a, core.Receipt{EventID: a.Event.ID, Jobs: stored})
+	a := p.arrivalNamed(name, delivery, jobs)
+	p.acceptAs(name, a, core.Receipt{EventID: a.Event.ID, Jobs: stored})
 }
 
 // repeat accepts an arrival that repeats an earlier event.
 func (p *play) repeat(name, first, delivery string, jobs ...string) {
 	p.Helper()
-	a := p.arrive(name, delivery, jobs)
-	p.answer(name, a, core.Receipt{EventID: p.arrivals[first].Event.ID, Duplicate: true})
+	a := p.arrivalNamed(name, delivery, jobs)
+	p.acceptAs(name, a, core.Receipt{EventID: p.arrivals[first].Event.ID, Duplicate: true})
 }
 
-func (p *play) answer(name string, a core.Arrival, want core.Receipt) {
+func (p *play) acceptAs(name string, a core.Arrival, want core.Receipt) {
 	p.Helper()
 	p.step("accept "+name, func() error {
 		got, err := p.store.Accept(context.Background(), a)
@@ -145,7 +145,7 @@ func (p *play) answer(name string, a core.Arrival, want core.Receipt) {
 	})
 }
 
-func (p *play) arrive(name, delivery string, jobs []string) core.Arrival {
+func (p *play) arrivalNamed(name, delivery string, jobs []string) core.Arrival {
 	if a, ok := p.arrivals[name]; ok {
 		return a
 	}
@@ -161,7 +161,7 @@ func (p *play) arrive(name, delivery string, jobs []string) core.Arrival {
 	return a
 }
 
-func (p *play) wait(d time.Duration) { p.now = p.now.Add(d) }
+func (p *play) advance(d time.Duration) { p.now = p.now.Add(d) }
 
 // take takes all due jobs of a lane. If a take failed and its repetition returns too few jobs,
 // the others are leased under the answer that was lost. Its caller, alone on its lanes, recovers
@@ -169,7 +169,7 @@ func (p *play) wait(d time.Duration) { p.now = p.now.Add(d) }
 func (p *play) take(lane string, names ...string) {
 	p.Helper()
 	for _, name := range names {
-		p.begun[name]++
+		p.attemptsBegun[name]++
 	}
 	failed := false
 	p.step("take "+lane, func() error {
@@ -183,7 +183,7 @@ func (p *play) take(lane string, names ...string) {
 				return err
 			}
 			for _, name := range names {
-				p.again[name] = true
+				p.lostTakes[name] = true
 			}
 			if got, err = p.takeAll(lane); err != nil {
 				return err
@@ -196,11 +196,11 @@ func (p *play) take(lane string, names ...string) {
 }
 
 func (p *play) takeAll(lane string) (names []string, err error) {
-	q := core.Quota{Lane: p.lanes[lane], N: 100, Hold: hold}
+	q := core.Quota{Lane: p.lanes[lane], N: 100, Hold: leaseTime}
 	taken, err := p.store.Take(context.Background(), p.now, []core.Quota{q})
 	for _, j := range taken {
 		name := p.names[j.ID]
-		p.hands[name] = j.Job
+		p.heldJobs[name] = j.Job
 		names = append(names, name)
 	}
 	return names, err
@@ -213,7 +213,7 @@ func (p *play) outcome(j core.Job, name string, s core.Status) core.Outcome {
 		return o
 	}
 	o := p.ended(j, s)
-	o.Attempt.Number = p.begun[name]
+	o.Attempt.Number = p.attemptsBegun[name]
 	p.outcomes[j.ID] = o
 	return o
 }
@@ -223,7 +223,7 @@ func (p *play) settle(s core.Status, names ...string) {
 	p.Helper()
 	var outcomes []core.Outcome
 	for _, name := range names {
-		outcomes = append(outcomes, p.outcome(p.hands[name], name, s))
+		outcomes = append(outcomes, p.outcome(p.heldJobs[name], name, s))
 	}
 	p.step(fmt.Sprintf("settle %v as %s", names, s), func() error {
 		settled, err := p.store.Settle(context.Background(), outcomes...)
@@ -234,8 +234,8 @@ func (p *play) settle(s core.Status, names ...string) {
 	})
 }
 
-// late settles under a stale lease.
-func (p *play) late(stale core.Job, name string) {
+// settleStale settles under a stale lease.
+func (p *play) settleStale(stale core.Job, name string) {
 	p.Helper()
 	o := p.outcome(stale, name, core.Completed)
 	p.step("settle late "+name, func() error {
@@ -247,11 +247,11 @@ func (p *play) late(stale core.Job, name string) {
 	})
 }
 
-func (p *play) giveBack(names ...string) {
+func (p *play) releaseJobs(names ...string) {
 	p.Helper()
 	var jobs []core.Job
 	for _, name := range names {
-		jobs = append(jobs, p.hands[name])
+		jobs = append(jobs, p.heldJobs[name])
 	}
 	p.step(fmt.Sprintf("release %v", names), func() error {
 		return p.store.Release(context.Background(), p.now, jobs...)
@@ -263,7 +263,7 @@ func (p *play) retry(name, lane string) {
 	p.Helper()
 	var id core.ID
 	if name != "" {
-		id = p.hands[name].ID
+		id = p.heldJobs[name].ID
 	}
 	p.step("retry "+name+lane, func() error {
 		_, err := p.store.Retry(context.Background(), p.now, id, p.lanes[lane])

@@ -13,41 +13,41 @@ import (
 func scenarioGates(p *play) {
 	const ms = time.Millisecond
 	p.accept("gated", "", "c:", "c:", "c:", "c:", "c:", "c:", "c:")
-	p.pass("c", core.Quota{N: 2, Pass: &core.Pass{Interval: 20 * ms}}, at{"gated/0", 0}, at{"gated/1", 20 * ms})
-	p.pass("c", core.Quota{N: 1, Pass: &core.Pass{Interval: 20 * ms, Ahead: time.Second}}, at{"gated/2", 40 * ms})
-	p.pass("c", core.Quota{N: 1, Pass: &core.Pass{Interval: 20 * ms}})
-	p.tell("f.", "gated/0", "gated/1")
-	p.tell("s", "gated/2")
+	p.takePaced("c", core.Quota{N: 2, Pass: &core.Pass{Interval: 20 * ms}}, at{"gated/0", 0}, at{"gated/1", 20 * ms})
+	p.takePaced("c", core.Quota{N: 1, Pass: &core.Pass{Interval: 20 * ms, Ahead: time.Second}}, at{"gated/2", 40 * ms})
+	p.takePaced("c", core.Quota{N: 1, Pass: &core.Pass{Interval: 20 * ms}})
+	p.settleVerdicts("f.", "gated/0", "gated/1")
+	p.settleVerdicts("s", "gated/2")
 	p.take("c", "gated/3", "gated/4", "gated/5", "gated/6")
-	p.tell("ffff", "gated/3", "gated/4", "gated/5", "gated/6")
-	p.wait(hold)
-	p.pass("c", core.Quota{N: 3, Pass: &core.Pass{Interval: ms}}, at{"gated/0", 0}, at{"gated/1", ms}, at{"gated/3", 2 * ms})
-	p.tell("dff", "gated/0", "gated/1", "gated/3")
+	p.settleVerdicts("ffff", "gated/3", "gated/4", "gated/5", "gated/6")
+	p.advance(leaseTime)
+	p.takePaced("c", core.Quota{N: 3, Pass: &core.Pass{Interval: ms}}, at{"gated/0", 0}, at{"gated/1", ms}, at{"gated/3", 2 * ms})
+	p.settleVerdicts("dff", "gated/0", "gated/1", "gated/3")
 	p.take("c")
 	p.take("b", "risen/0")
 	p.settle(core.Completed, "risen/0")
 
 	probe := core.Quota{N: 2, Pass: &core.Pass{Probe: core.BreakerCooldown}}
-	p.pass("c", probe)
-	p.wait(core.BreakerCooldown)
-	p.pass("c", probe, at{"gated/4", 0})
-	p.pass("c", probe)
-	p.tell(".", "gated/4")
-	p.pass("c", probe, at{"gated/5", 0})
-	p.giveBack("gated/5")
-	p.pass("c", probe, at{"gated/6", 0})
-	p.tell("f", "gated/6")
-	p.wait(core.BreakerCooldown)
-	p.pass("c", probe, at{"gated/1", 0})
-	p.tell("s", "gated/1")
+	p.takePaced("c", probe)
+	p.advance(core.BreakerCooldown)
+	p.takePaced("c", probe, at{"gated/4", 0})
+	p.takePaced("c", probe)
+	p.settleVerdicts(".", "gated/4")
+	p.takePaced("c", probe, at{"gated/5", 0})
+	p.releaseJobs("gated/5")
+	p.takePaced("c", probe, at{"gated/6", 0})
+	p.settleVerdicts("f", "gated/6")
+	p.advance(core.BreakerCooldown)
+	p.takePaced("c", probe, at{"gated/1", 0})
+	p.settleVerdicts("s", "gated/1")
 	p.take("c")
-	p.pass("c", core.Quota{N: 1, Pass: &core.Pass{Interval: 200 * ms, Closed: p.now}}, at{"gated/3", 0})
+	p.takePaced("c", core.Quota{N: 1, Pass: &core.Pass{Interval: 200 * ms, Closed: p.now}}, at{"gated/3", 0})
 	p.findStrays("c", "a")
 	p.findStrays("", "a", "c")
-	p.wait(core.RampTime)
+	p.advance(core.RampTime)
 	p.findStrays("c", "a")
 	p.take("c", "gated/4", "gated/5", "gated/6")
-	p.tell("ssss", "gated/3", "gated/4", "gated/5", "gated/6")
+	p.settleVerdicts("ssss", "gated/3", "gated/4", "gated/5", "gated/6")
 }
 
 // An at is a job of the play with its start time.
@@ -56,13 +56,13 @@ type at struct {
 	start time.Duration // after the play's time
 }
 
-// pass takes jobs from a gated lane.
-func (p *play) pass(lane string, q core.Quota, want ...at) {
+// takePaced takes jobs from a gated lane.
+func (p *play) takePaced(lane string, q core.Quota, want ...at) {
 	p.Helper()
 	for _, a := range want {
-		p.begun[a.name]++
+		p.attemptsBegun[a.name]++
 	}
-	q.Lane, q.Hold = p.lanes[lane], hold
+	q.Lane, q.Hold = p.lanes[lane], leaseTime
 	p.step("pass "+lane, func() error {
 		taken, err := p.store.Take(context.Background(), p.now, []core.Quota{q})
 		if err != nil {
@@ -71,7 +71,7 @@ func (p *play) pass(lane string, q core.Quota, want ...at) {
 		var got []at
 		for _, j := range taken {
 			a := at{name: p.names[j.ID]}
-			if p.hands[a.name], p.probes[a.name] = j.Job, j.Probe; !j.Probe {
+			if p.heldJobs[a.name], p.probes[a.name] = j.Job, j.Probe; !j.Probe {
 				a.start = j.StartAt.Sub(p.now)
 			}
 			got = append(got, a)
@@ -83,9 +83,9 @@ func (p *play) pass(lane string, q core.Quota, want ...at) {
 	})
 }
 
-// tell settles attempts by letters: f is a failure, s a success, a dot no verdict, and d a
+// settleVerdicts settles attempts by letters: f is a failure, s a success, a dot no verdict, and d a
 // failure with which the job dies, so that an alert arises.
-func (p *play) tell(word string, names ...string) {
+func (p *play) settleVerdicts(word string, names ...string) {
 	p.Helper()
 	var outcomes []core.Outcome
 	for i, name := range names {
@@ -98,10 +98,10 @@ func (p *play) tell(word string, names ...string) {
 		case 'd':
 			status = core.Dead
 		}
-		o := p.outcome(p.hands[name], name, status)
-		o.Lane, o.Verdict, o.Probe = p.hands[name].Lane, verdict, p.probes[name]
+		o := p.outcome(p.heldJobs[name], name, status)
+		o.Lane, o.Verdict, o.Probe = p.heldJobs[name].Lane, verdict, p.probes[name]
 		if status == core.Dead {
-			a := p.arrive("risen", "", []string{"b:"})
+			a := p.arrivalNamed("risen", "", []string{"b:"})
 			o.GivesRise = &a
 		}
 		outcomes = append(outcomes, o)

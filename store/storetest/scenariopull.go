@@ -14,13 +14,13 @@ import (
 func scenarioQueues(p *play) {
 	p.accept("pulled", "", "d:", "d:", "d:k1", "d:", "d:", "d:")
 	p.take("d", "pulled/0", "pulled/1", "pulled/2", "pulled/3", "pulled/4", "pulled/5")
-	p.extendBy(2*hold, "pulled/0", "pulled/1")
+	p.extendBy(2*leaseTime, "pulled/0", "pulled/1")
 	p.extendBy(-time.Second, "pulled/5")
 	p.ackRefs("by lease", p.refs("pulled/0")...)
 	p.ackRefs("again", p.refs("pulled/0")...)
-	p.ackRefs("by id and lease", byID(p.hands["pulled/1"].ID), p.refs("pulled/1")[0])
+	p.ackRefs("by id and lease", byID(p.heldJobs["pulled/1"].ID), p.refs("pulled/1")[0])
 	p.settle(core.Dead, "pulled/3")
-	p.wait(hold)
+	p.advance(leaseTime)
 	stale := p.refs("pulled/2", "pulled/4", "pulled/5")
 	p.take("d", "pulled/2", "pulled/4", "pulled/5")
 	p.ackRefs("late", stale...)
@@ -36,7 +36,7 @@ func scenarioQueues(p *play) {
 // refs returns refs to jobs, by the leases under which the play took them last.
 func (p *play) refs(names ...string) (refs []core.Ref) {
 	for _, name := range names {
-		refs = append(refs, refTo(p.hands[name]))
+		refs = append(refs, refTo(p.heldJobs[name]))
 	}
 	return refs
 }
@@ -44,7 +44,7 @@ func (p *play) refs(names ...string) (refs []core.Ref) {
 func (p *play) ackRefs(how string, refs ...core.Ref) {
 	p.Helper()
 	for _, ref := range refs {
-		p.acks[ref.ID] = true
+		p.unrecorded[ref.ID] = true
 	}
 	p.step("ack "+how, func() error {
 		_, err := p.store.Ack(context.Background(), p.now, p.lanes["d"], refs)
@@ -68,7 +68,7 @@ func (p *play) extendBy(by time.Duration, names ...string) {
 func (p *play) drainBelow(lane, name string) {
 	p.Helper()
 	p.step("drain "+lane, func() error {
-		_, err := p.store.Drain(context.Background(), p.lanes[lane], p.hands[name].ID, core.MaxPage)
+		_, err := p.store.Drain(context.Background(), p.lanes[lane], p.heldJobs[name].ID, core.MaxPage)
 		return err
 	})
 }

@@ -12,37 +12,37 @@ import (
 // transition, alone and together with statements of another run, for transitions that are made,
 // repeated and lost.
 func scenarioRuns(p *play) {
-	p.begin("flow", "", 2)
-	p.begin("rare", "d7", 1)
-	p.begin("rare", "d7", 1)
-	p.begin("rare again", "d7", 0)
+	p.acceptRuns("flow", "", 2)
+	p.acceptRuns("rare", "d7", 1)
+	p.acceptRuns("rare", "d7", 1)
+	p.acceptRuns("rare again", "d7", 0)
 	p.take("w", "flow/0", "flow/1", "rare/0")
-	late := p.ends("flow/0", core.RunCompleted)
-	fan := p.fans("flow/0")
-	p.transits("a fan", true, fan)
-	p.transits("a fan again", true, fan)
-	p.transits("one that is too late", false, late)
-	p.transits("two runs", true, p.retries("rare/0"), p.retries("flow/1"))
-	p.transits("a fan once more", true, fan)
-	p.wait(hold)
+	late := p.endRun("flow/0", core.RunCompleted)
+	fan := p.fanOut("flow/0")
+	p.transitions("a fan", true, fan)
+	p.transitions("a fan again", true, fan)
+	p.transitions("one that is too late", false, late)
+	p.transitions("two runs", true, p.retryRun("rare/0"), p.retryRun("flow/1"))
+	p.transitions("a fan once more", true, fan)
+	p.advance(leaseTime)
 	p.take("w", "flow/0/call", "flow/1", "rare/0")
-	joins := p.joins("flow/0")
-	p.transits("a join beside an end", true, joins, p.ends("rare/0", core.RunFailed))
-	p.transits("a fan at last", true, fan, joins)
-	p.transits("an end beside one that is too late", true, p.ends("flow/0", core.RunCompleted))
-	p.transits("a redrive", true, p.redrives("rare/0"))
+	joins := p.joinBranches("flow/0")
+	p.transitions("a join beside an end", true, joins, p.endRun("rare/0", core.RunFailed))
+	p.transitions("a fan at last", true, fan, joins)
+	p.transitions("an end beside one that is too late", true, p.endRun("flow/0", core.RunCompleted))
+	p.transitions("a redrive", true, p.redriveRun("rare/0"))
 	p.take("w", "rare/0 anew")
-	p.transits("the last end", true, p.ends("flow/1", core.RunFailed))
-	p.begin("flow", "", 2)
+	p.transitions("the last end", true, p.endRun("flow/1", core.RunFailed))
+	p.acceptRuns("flow", "", 2)
 }
 
-// begin accepts an event under a name with runs, and checks that the given number of them is
+// acceptRuns accepts an event under a name with runs, and checks that the given number of them is
 // stored: none if the event repeats another.
-func (p *play) begin(name, delivery string, stored int) {
+func (p *play) acceptRuns(name, delivery string, stored int) {
 	p.Helper()
 	a, again := p.arrivals[name]
 	if !again {
-		a = p.starts(flow, flow)
+		a = p.runArrival(defaultWorkflow, defaultWorkflow)
 		if stored == 1 {
 			a.Runs, a.Jobs = a.Runs[:1], a.Jobs[:1]
 		}
@@ -53,8 +53,8 @@ func (p *play) begin(name, delivery string, stored int) {
 			job := fmt.Sprintf("%s/%d", name, i)
 			n.Workflow, a.Jobs[i].Lane = p.lanes["w"].Workflow(), p.lanes["w"]
 			p.names[n.ID], p.names[n.StepID] = "run of "+job, job
-			p.told[job] = pending(a)[i].Run
-			p.acks[n.StepID] = true
+			p.wantRuns[job] = pending(a)[i].Run
+			p.unrecorded[n.StepID] = true
 		}
 		p.arrivals[name] = a
 	}
@@ -62,11 +62,11 @@ func (p *play) begin(name, delivery string, stored int) {
 	if stored == 0 {
 		want = core.Receipt{EventID: p.arrivals["rare"].Event.ID, Duplicate: true}
 	}
-	p.answer(name, a, want)
+	p.acceptAs(name, a, want)
 }
 
-// transits sends transitions, and checks that all or none of them are made.
-func (p *play) transits(what string, made bool, ts ...core.Transition) {
+// transitions sends transitions, and checks that all or none of them are made.
+func (p *play) transitions(what string, made bool, ts ...core.Transition) {
 	p.Helper()
 	p.step("transit "+what, func() error {
 		got, err := p.store.Transit(context.Background(), ts...)
@@ -77,80 +77,80 @@ func (p *play) transits(what string, made bool, ts ...core.Transition) {
 	})
 }
 
-// moves returns a transition of the run that began with a job. The play then expects the run as
+// nextTransition returns a transition of the run that began with a job. The play then expects the run as
 // after this transition.
-func (p *play) moves(name string, types ...core.EntryType) core.Transition {
-	t := p.move(p.told[name], types...)
+func (p *play) nextTransition(name string, types ...core.EntryType) core.Transition {
+	t := p.transitionOf(p.wantRuns[name], types...)
 	for i := range t.Entries {
 		t.Entries[i].Path, t.Entries[i].Data = name, fmt.Sprintf(`{"n": %d}`, i)
 	}
-	p.told[name] = t.Run
+	p.wantRuns[name] = t.Run
 	return t
 }
 
-// opens adds a step with a name to a transition, and a job if due is set.
-func (p *play) opens(t *core.Transition, name string, s core.Step, due time.Time) core.ID {
+// addStep adds a step with a name to a transition, and a job if due is set.
+func (p *play) addStep(t *core.Transition, name string, s core.Step, due time.Time) core.ID {
 	p.names[s.ID] = name
 	t.New = append(t.New, s)
 	if !due.IsZero() {
 		t.Jobs = append(t.Jobs, core.StepJob{ID: s.ID, DueAt: due})
-		p.acks[s.ID] = true
+		p.unrecorded[s.ID] = true
 	}
 	return s.ID
 }
 
-// over ends the step and the job of a name, with an attempt.
-func (p *play) over(t *core.Transition, name string, change core.JobChange) {
-	j := p.hands[name]
+// endStep ends the step and the job of a name, with an attempt.
+func (p *play) endStep(t *core.Transition, name string, change core.JobChange) {
+	j := p.heldJobs[name]
 	change.ID = j.ID
 	t.JobsEnd = append(t.JobsEnd, change)
 	t.Attempts = append(t.Attempts, core.AttemptRecord{JobID: j.ID, Lease: j.Lease,
-		Attempt: core.Attempt{Number: p.begun[name], Error: change.Error, Response: "said", StartedAt: p.now}})
+		Attempt: core.Attempt{Number: p.attemptsBegun[name], Error: change.Error, Response: "said", StartedAt: p.now}})
 	status := map[core.Status]core.StepStatus{core.Completed: core.StepSucceeded, core.Dead: core.StepFailed, core.Retryable: core.StepReady}
-	c := core.StepChange{ID: j.ID, Status: status[change.Status], Attempt: p.begun[name], Error: change.Error, FinishedAt: change.FinishedAt}
+	c := core.StepChange{ID: j.ID, Status: status[change.Status], Attempt: p.attemptsBegun[name], Error: change.Error, FinishedAt: change.FinishedAt}
 	if change.Status == core.Completed {
 		c.Output = []byte(`{"n": 1}`)
 	}
 	t.Changed = append(t.Changed, c)
 }
 
-// fans ends the first step of a run and opens a parallel step with two branches, of which one
+// fanOut ends the first step of a run and opens a parallel step with two branches, of which one
 // calls and the other is finished. It raises an alert.
-func (p *play) fans(name string) core.Transition {
-	t := p.moves(name, core.EntryStarted, core.EntrySucceeded, core.EntryFanned)
-	p.over(&t, name, core.JobChange{Status: core.Completed, FinishedAt: p.now})
-	fan := p.inside(t.Run, "fan", "", core.StepRunning)
+func (p *play) fanOut(name string) core.Transition {
+	t := p.nextTransition(name, core.EntryStarted, core.EntrySucceeded, core.EntryFanned)
+	p.endStep(&t, name, core.JobChange{Status: core.Completed, FinishedAt: p.now})
+	fan := p.stepInside(t.Run, "fan", "", core.StepRunning)
 	fan.Fan = core.Fan{Total: 2, Started: 2, Ended: 1, Bytes: 2}
-	id := p.opens(&t, name+"/fan", fan, time.Time{})
-	call := p.inside(t.Run, "fan/call", id, core.StepWaiting)
-	p.opens(&t, name+"/call", call, p.now.Add(hold))
-	done := p.inside(t.Run, "fan/done", id, core.StepSucceeded)
+	id := p.addStep(&t, name+"/fan", fan, time.Time{})
+	call := p.stepInside(t.Run, "fan/call", id, core.StepWaiting)
+	p.addStep(&t, name+"/call", call, p.now.Add(leaseTime))
+	done := p.stepInside(t.Run, "fan/done", id, core.StepSucceeded)
 	done.Last, done.Output, done.FinishedAt = true, []byte(`{}`), p.now
-	p.opens(&t, name+"/done", done, time.Time{})
-	t.Tokens = []core.Token{{Hash: tokenOf(call.ID), StepID: call.ID, ExpiresAt: p.now.Add(2 * hold)}}
-	told := p.arrive("told of "+name, "", []string{"c:"})
-	t.GivesRise = &told
+	p.addStep(&t, name+"/done", done, time.Time{})
+	t.Tokens = []core.Token{{Hash: tokenOf(call.ID), StepID: call.ID, ExpiresAt: p.now.Add(2 * leaseTime)}}
+	alert := p.arrivalNamed("told of "+name, "", []string{"c:"})
+	t.GivesRise = &alert
 	return t
 }
 
-// inside returns a new step of a run, within the parent if one is named.
-func (p *play) inside(run core.Run, path string, parent core.ID, status core.StepStatus) core.Step {
+// stepInside returns a new step of a run, within the parent if one is named.
+func (p *play) stepInside(run core.Run, path string, parent core.ID, status core.StepStatus) core.Step {
 	s := p.rig.step(run, path, status)
 	s.ParentID = parent
 	return s
 }
 
-// retries makes the first job of a run due again.
-func (p *play) retries(name string) core.Transition {
-	t := p.moves(name, core.EntryStarted, core.EntryRetried)
-	p.over(&t, name, core.JobChange{Status: core.Retryable, DueAt: p.now.Add(hold), Error: "network: refused"})
+// retryRun makes the first job of a run due again.
+func (p *play) retryRun(name string) core.Transition {
+	t := p.nextTransition(name, core.EntryStarted, core.EntryRetried)
+	p.endStep(&t, name, core.JobChange{Status: core.Retryable, DueAt: p.now.Add(leaseTime), Error: "network: refused"})
 	return t
 }
 
-// joins ends the branch that calls, and with it the parallel step.
-func (p *play) joins(name string) core.Transition {
-	t := p.moves(name, core.EntrySucceeded, core.EntrySucceeded)
-	p.over(&t, name+"/call", core.JobChange{Status: core.Completed, FinishedAt: p.now})
+// joinBranches ends the branch that calls, and with it the parallel step.
+func (p *play) joinBranches(name string) core.Transition {
+	t := p.nextTransition(name, core.EntrySucceeded, core.EntrySucceeded)
+	p.endStep(&t, name+"/call", core.JobChange{Status: core.Completed, FinishedAt: p.now})
 	t.Changed[0].Last = true
 	for id, known := range p.names {
 		if known == name+"/fan" {
@@ -158,50 +158,50 @@ func (p *play) joins(name string) core.Transition {
 				Fan: core.Fan{Total: 2, Started: 2, Ended: 2, Bytes: 10}, FinishedAt: p.now})
 		}
 	}
-	t.Disarm = []core.ID{p.hands[name+"/call"].ID}
+	t.Disarm = []core.ID{p.heldJobs[name+"/call"].ID}
 	return t
 }
 
-// ends ends a run, and its first job if the run failed.
-func (p *play) ends(name string, status core.RunStatus) core.Transition {
-	before := p.told[name]
+// endRun ends a run, and its first job if the run failed.
+func (p *play) endRun(name string, status core.RunStatus) core.Transition {
+	before := p.wantRuns[name]
 	t := p.finished(before, status)
 	if before.Seq == 0 {
 		return t // the play uses it as a transition that is not made
 	}
-	p.told[name] = t.Run
+	p.wantRuns[name] = t.Run
 	if status == core.RunFailed {
-		p.over(&t, name, core.JobChange{Status: core.Dead, Error: "status: 500", FinishedAt: p.now})
+		p.endStep(&t, name, core.JobChange{Status: core.Dead, Error: "status: 500", FinishedAt: p.now})
 	}
 	return t
 }
 
-// redrives takes a failed run into its next epoch.
-func (p *play) redrives(name string) core.Transition {
-	t := p.moves(name, core.EntryRedriven)
+// redriveRun takes a failed run into its next epoch.
+func (p *play) redriveRun(name string) core.Transition {
+	t := p.nextTransition(name, core.EntryRedriven)
 	t.Run.Status, t.Run.Epoch, t.Run.Error, t.Run.FinishedAt = core.RunPending, 2, "", time.Time{}
-	j := p.hands[name]
+	j := p.heldJobs[name]
 	t.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Completed, Error: "status: 500", FinishedAt: p.now}}
-	p.opens(&t, name+" anew", p.rig.step(t.Run, "first", core.StepReady), p.now)
-	p.told[name] = t.Run
+	p.addStep(&t, name+" anew", p.rig.step(t.Run, "first", core.StepReady), p.now)
+	p.wantRuns[name] = t.Run
 	return t
 }
 
-// A chapter is a run in a scene.
-type chapter struct {
+// A sceneRun is a run in a scene.
+type sceneRun struct {
 	Run     core.Run
 	Steps   []core.Step
 	History []core.Entry
 	Awaited []string // steps with a valid token
 }
 
-// chapters returns the runs of a play, by the names of their first jobs.
-func (p *play) chapters() map[string]chapter {
+// sceneRuns returns the runs of a play, by the names of their first jobs.
+func (p *play) sceneRuns() map[string]sceneRun {
 	p.Helper()
-	all := map[string]chapter{}
+	all := map[string]sceneRun{}
 	for _, run := range p.runs(core.RunFilter{Workflow: p.lanes["w"].Workflow(), Limit: core.MaxPage}).Items {
-		t := p.tale(run.ID)
-		c := chapter{Run: t.Run, Steps: t.Steps, History: t.History}
+		t := p.runView(run.ID)
+		c := sceneRun{Run: t.Run, Steps: t.Steps, History: t.History}
 		name := func(id *core.ID) { *id = core.ID(p.names[*id]) }
 		for i := range c.Steps {
 			s := &c.Steps[i]

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// elsewhere lists the sentences that no check here can hold a store to, with the place that does
+// unchecked lists the sentences that no check here can hold a store to, with the place that does
 // or with a reason.
-var elsewhere = map[string]string{
+var unchecked = map[string]string{
 	"It refuses a database of a newer version":                                                           "the drivers, who can make one",
 	"The schema of an empty database is at step 0, and a schema that lacks a step is at the step before": "the drivers, who can make one",
 	"A database of a newer version has a higher step than Migrate brings it to":                          "the drivers, who can make one",
@@ -44,26 +44,26 @@ func TestEachSentenceHasACheck(t *testing.T) {
 	held := map[string]bool{}
 	for _, g := range roles() {
 		for _, c := range g.checks {
-			held[c.says] = true
+			held[c.sentence] = true
 		}
 	}
 	said := map[string]bool{}
 	for _, file := range []string{"store.go", "transition.go"} {
 		for _, s := range sentences(t, "../../core/"+file) {
 			said[s] = true
-			if !held[s] && elsewhere[s] == "" {
+			if !held[s] && unchecked[s] == "" {
 				t.Errorf("core/%s says %q, and no check is named so", file, s)
 			}
 		}
 	}
 	for _, g := range []role{inbox, worklist, counter, calendar, runs, archive, chronicle, upkeep, operations, queues} {
 		for _, c := range g.checks {
-			if !said[c.says] {
-				t.Errorf("the check %q is no sentence of core/store.go or core/transition.go", c.says)
+			if !said[c.sentence] {
+				t.Errorf("the check %q is no sentence of core/store.go or core/transition.go", c.sentence)
 			}
 		}
 	}
-	for s := range elsewhere {
+	for s := range unchecked {
 		if !said[s] {
 			t.Errorf("%q is no sentence of core/store.go or core/transition.go", s)
 		}

@@ -35,7 +35,7 @@ func settleDead(r *rig)      { r.settleAs(core.Dead) }
 func settleRetryable(r *rig) {
 	r.settleAs(core.Retryable)
 	r.nothingDue()
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	r.equal("Take after the retry time: attempt", r.take(1)[0].Attempt, 2)
 }
 
@@ -86,8 +86,8 @@ func settleLate(r *rig) {
 	r.nothingDue()
 }
 
-// lose checks that an outcome is lost and changes nothing.
-func (r *rig) lose(o core.Outcome, want core.Job) {
+// wantLost checks that an outcome is lost and changes nothing.
+func (r *rig) wantLost(o core.Outcome, want core.Job) {
 	r.Helper()
 	before := r.attempts(want.ID)
 	r.equal(fmt.Sprintf("Settle(%s): lost", o), r.lost(o), []core.ID{o.JobID})
@@ -100,29 +100,29 @@ func settleTakenAgain(r *rig) {
 		late := r.taken().Job
 		r.now = late.DueAt
 		holder := r.take(1)[0].Job
-		r.lose(r.ended(late, s), holder)
+		r.wantLost(r.ended(late, s), holder)
 		o := r.ended(holder, core.Completed)
 		r.settle(o)
-		r.lose(r.ended(late, s), after(holder, o))
+		r.wantLost(r.ended(late, s), after(holder, o))
 	}
 }
 
 func settleReleased(r *rig) {
 	j := r.taken().Job
-	r.release(r.now.Add(hold), j)
-	r.lose(r.ended(j, core.Completed), r.job(j.ID))
+	r.release(r.now.Add(leaseTime), j)
+	r.wantLost(r.ended(j, core.Completed), r.job(j.ID))
 }
 
 func settleMadeUp(r *rig) {
 	j := r.taken().Job
 	o := r.ended(j, core.Completed)
 	o.Lease = core.Lease(r.ids.Next())
-	r.lose(o, j)
+	r.wantLost(o, j)
 	o.Lease = ""
-	r.lose(o, j)
+	r.wantLost(o, j)
 	fresh := r.put()
 	o = r.ended(fresh, core.Completed)
-	r.lose(o, fresh)
+	r.wantLost(o, fresh)
 	o.JobID, o.Lease = r.ids.Next(), j.Lease
 	r.equal("Settle of an unknown job: lost", r.lost(o), []core.ID{o.JobID})
 	r.equal("Attempts of an unknown job", len(r.attempts(o.JobID)), 0)
@@ -257,18 +257,18 @@ func recoverRunning(r *rig) {
 func recoverLanes(r *rig) {
 	r.accepted(r.arrival("handler/a", "handler/b", "queue/c"))
 	for _, l := range []core.Lane{"handler/a", "handler/b", "queue/c"} {
-		r.haul(core.Quota{Lane: l, N: 1, Hold: hold})
+		r.takeQuotas(core.Quota{Lane: l, N: 1, Hold: leaseTime})
 	}
 	r.equal("Recover(a, c, unknown)", r.recover("handler/a", "queue/c", "queue/unknown"), 2)
-	got := r.haul(core.Quota{Lane: "handler/a", N: 1, Hold: hold},
-		core.Quota{Lane: "handler/b", N: 1, Hold: hold}, core.Quota{Lane: "queue/c", N: 1, Hold: hold})
+	got := r.takeQuotas(core.Quota{Lane: "handler/a", N: 1, Hold: leaseTime},
+		core.Quota{Lane: "handler/b", N: 1, Hold: leaseTime}, core.Quota{Lane: "queue/c", N: 1, Hold: leaseTime})
 	r.equal("Take: number of jobs", len(got), 2)
 }
 
 func recoverOthers(r *rig) {
 	want := []core.Job{r.settled(core.Completed), r.settled(core.Dead), r.settled(core.Retryable)}
 	later := r.arrival(r.lane)
-	later.Event.CreatedAt = r.now.Add(hold)
+	later.Event.CreatedAt = r.now.Add(leaseTime)
 	want = append(want, r.accepted(later)...)
 	r.equal("Recover", r.recover(r.lane), 0)
 	for _, j := range want {

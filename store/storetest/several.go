@@ -65,11 +65,11 @@ func (s *several) Drain(ctx context.Context, lane core.Lane, below core.ID, limi
 // and only their own tests can lock a row. lock locks the row of a job.
 func UnusedProbe(t *testing.T, s core.Store, lock func(job core.ID) (letGo func())) {
 	r := newRig(t, s, Options{})
-	open := r.opened()
+	open := r.openBreaker()
 	r.now = open.OpenUntil
 	for _, j := range r.jobs(core.JobFilter{Lane: r.lane}).Items {
 		defer lock(j.ID)()
 	}
-	r.bringsSome("while all jobs are locked", 0, r.probe())
+	r.takeCount("while all jobs are locked", 0, r.probe())
 	r.wantGate("of a probe that found no job", open)
 }

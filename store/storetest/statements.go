@@ -66,21 +66,21 @@ func eachGate(r *rig) {
 	r.strays(r.lane)
 	r.settle(r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)...)
 	r.now = r.gate().OpenUntil
-	silent := r.verdict(r.bringsSome("for a probe", 1, r.probe())[0], core.NoVerdict)
+	silent := r.verdict(r.takeCount("for a probe", 1, r.probe())[0], core.NoVerdict)
 	_, rises := r.riseOf(core.TakenJob{})
 	silent.GivesRise = &rises
 	r.settle(silent)
-	r.settle(r.verdict(r.bringsSome("for a probe", 1, r.probe())[0], core.Success))
+	r.settle(r.verdict(r.takeCount("for a probe", 1, r.probe())[0], core.Success))
 	r.due(r.lane, "handler/beside-7")
 	r.closeBreakers(r.lane, "handler/beside-7")
-	r.release(r.now, r.bringsSome("in the ramp", 2, r.paced(2, time.Millisecond, time.Second))[0].Job)
+	r.release(r.now, r.takeCount("in the ramp", 2, r.paced(2, time.Millisecond, time.Second))[0].Job)
 	r.now = r.now.Add(core.RampTime)
 }
 
 // gatesBeside makes 1,000 gates, or a quarter of them on a slow store.
 func gatesBeside(r *rig) {
 	var beside []core.Outcome
-	for i := range r.few(1000) {
+	for i := range r.scaled(1000) {
 		l := core.HandlerLane(fmt.Sprintf("beside-%d", i))
 		beside = append(beside, core.Outcome{JobID: "nobody", Lease: core.Lease(l), Lane: l, Verdict: core.Failure, Status: core.Dead, At: r.now})
 	}
@@ -95,7 +95,7 @@ func eachPull(r *rig) {
 	for _, j := range r.take(6) {
 		refs = append(refs, refTo(j.Job))
 	}
-	r.equal("Extend", r.extend(r.now.Add(hold), r.lane, refs...), 6)
+	r.equal("Extend", r.extend(r.now.Add(leaseTime), r.lane, refs...), 6)
 	r.equal("Held", len(r.held(r.lane, refs...)), 6)
 	r.equal("Ack", r.ack(r.lane, append(refs[:3], byID(refs[3].ID))...), 4)
 	last := *r
@@ -135,7 +135,7 @@ func eachOperation(r *rig, j core.TakenJob) {
 	r.finishedSince(r.now, 3)
 	r.completedJobs()
 	r.equal("Replay", r.replay(r.replayOf(j.Event.ID, []core.Lane{"queue/replayed"})), 1)
-	r.turn("each statement", hold)
+	r.turn("each statement", leaseTime)
 }
 
 func eachQuestion(r *rig, j core.TakenJob) {

@@ -21,7 +21,7 @@ func EachRunStatement(t *testing.T, s core.Store) {
 		StepID: r.ids.Next(), Step: "first", Timeout: time.Hour,
 	}
 	r.accept(core.Arrival{Event: r.event(), Jobs: []core.NewJob{{ID: first.StepID, Lane: lane, MaxAttempts: core.Unlimited}}, Runs: []core.NewRun{first}})
-	job := r.brings(first.StepID, core.Quota{Lane: lane, N: 1, Hold: hold})
+	job := r.takeOnly(first.StepID, core.Quota{Lane: lane, N: 1, Hold: leaseTime})
 
 	outer := core.Step{ID: r.ids.Next(), RunID: first.ID, Epoch: 1, Path: "outer", Name: "outer", Type: "map", Status: core.StepRunning, StartedAt: r.now}
 	inner := core.Step{ID: r.ids.Next(), RunID: first.ID, Epoch: 1, ParentID: outer.ID, Path: "outer/0/inner", Name: "inner", Type: "callback", Status: core.StepReady, StartedAt: r.now}
@@ -34,10 +34,10 @@ func EachRunStatement(t *testing.T, s core.Store) {
 		Entries:  []core.Entry{{Seq: 1, At: r.now, Epoch: 1, Type: core.EntryStarted}, {Seq: 2, At: r.now, Epoch: 1, Type: core.EntryFanned, Path: "outer"}},
 		New:      []core.Step{outer, inner},
 		Changed:  []core.StepChange{{ID: first.StepID, Status: core.StepSucceeded, Output: []byte(`{}`), Last: true, FinishedAt: r.now}},
-		Jobs:     []core.StepJob{{ID: inner.ID, Status: core.Scheduled, DueAt: r.now.Add(hold)}},
+		Jobs:     []core.StepJob{{ID: inner.ID, Status: core.Scheduled, DueAt: r.now.Add(leaseTime)}},
 		JobsEnd:  []core.JobChange{{ID: first.StepID, Status: core.Completed, FinishedAt: r.now}},
 		Attempts: []core.AttemptRecord{{JobID: first.StepID, Lease: job.Lease, Attempt: core.Attempt{Number: 1, StatusCode: 200, StartedAt: r.now}}},
-		Tokens:   []core.Token{{Hash: token, StepID: inner.ID, ExpiresAt: r.now.Add(hold)}},
+		Tokens:   []core.Token{{Hash: token, StepID: inner.ID, ExpiresAt: r.now.Add(leaseTime)}},
 		Receipts: []string{receiptOf(inner.ID)},
 		Held:     []core.ID{first.StepID},
 		Disarm:   []core.ID{first.StepID}, GivesRise: &rises,

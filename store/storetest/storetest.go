@@ -74,22 +74,22 @@ type role struct {
 
 // A check holds a store to one sentence.
 type check struct {
-	says string // the sentence; for a declared role, word for word that of core/store.go or core/transition.go
-	in   string // the case, if the sentence has several
-	run  func(r *rig)
+	sentence string // the sentence; for a declared role, word for word that of core/store.go or core/transition.go
+	variant  string // the case, if the sentence has several
+	run      func(r *rig)
 }
 
 func (c check) name() string {
-	if c.in == "" {
-		return c.says
+	if c.variant == "" {
+		return c.sentence
 	}
-	return c.says + "/" + c.in
+	return c.sentence + "/" + c.variant
 }
 
 func roles() []role {
 	return []role{
 		inbox, worklist, counter, calendar, runs, ledger, archive, chronicle, upkeep, operations, queues,
-		repetition, odd, times, paging, races,
+		repetition, texts, times, paging, races,
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 // times checks due times to the millisecond.
 var times = role{name: "Times", checks: []check{
 	{"A job is due from its due time on", "", dueExactly},
-	{"Times are kept in milliseconds", "", keepMillis},
-	{"Parts of a millisecond make nothing due early", "", dueParts},
-	{"A time is an instant, whatever its zone", "", keepInstant},
+	{"Times are stored in milliseconds", "", keepMillis},
+	{"Fractions of a millisecond make no job due early", "", dueParts},
+	{"A time is stored as an instant, in any zone", "", keepInstant},
 	{"Each quota has its own hold", "", holdEach},
 	{"A lease is over from its end on", "", leaseEnd},
-	{"Time may step back", "", stepBack},
-	{saysAside, "", receivedAside},
-	{saysAside, "in listings", listedAside},
+	{"The clock may be set back", "", stepBack},
+	{saysIDAhead, "", receivedAside},
+	{saysIDAhead, "in listings", listedAside},
 }}
 
 func dueExactly(r *rig) {
@@ -30,7 +30,7 @@ func dueExactly(r *rig) {
 	}
 	for i := range want {
 		r.now = start.Add(time.Duration(i) * time.Millisecond)
-		r.equal("Take of all, ms "+nth(i), ids(r.haul(r.quota(9))), want[i:i+1])
+		r.equal("Take of all, ms "+nth(i), ids(r.takeQuotas(r.quota(9))), want[i:i+1])
 	}
 }
 
@@ -76,7 +76,7 @@ func keepInstant(r *rig) {
 	a := r.arrival(r.lane)
 	r.accepted(a)
 	j := r.take(1)[0].Job
-	r.equal("Take: end of the lease", j.DueAt, utc.Add(hold))
+	r.equal("Take: end of the lease", j.DueAt, utc.Add(leaseTime))
 	r.equal("Event: CreatedAt", r.storedEvent(a.Event.ID).CreatedAt, utc)
 	f := core.EventFilter{Since: r.now, Until: r.now.Add(time.Millisecond)}
 	r.equal("Events of that time: number", len(r.events(f).Items), 1)
@@ -91,7 +91,7 @@ func holdEach(r *rig) {
 	for l, d := range holds {
 		quotas = append(quotas, core.Quota{Lane: l, N: 1, Hold: d})
 	}
-	got := r.haul(quotas...)
+	got := r.takeQuotas(quotas...)
 	r.equal("Take: number of jobs", len(got), 3)
 	for _, j := range got {
 		r.equal("Take("+string(j.Lane)+"): end of the lease", j.DueAt, r.now.Add(holds[j.Lane]))
@@ -103,11 +103,11 @@ func leaseEnd(r *rig) {
 	for _, d := range []time.Duration{time.Millisecond, time.Second, 24 * time.Hour} {
 		want := r.put()
 		q := core.Quota{Lane: r.lane, N: 1, Hold: d}
-		first := r.brings(want.ID, q)
+		first := r.takeOnly(want.ID, q)
 		r.now = first.DueAt.Add(-time.Millisecond)
-		r.equal("Take before the end of the lease", len(r.haul(q)), 0)
+		r.equal("Take before the end of the lease", len(r.takeQuotas(q)), 0)
 		r.now = first.DueAt
-		r.settle(r.ended(r.brings(want.ID, q).Job, core.Completed))
+		r.settle(r.ended(r.takeOnly(want.ID, q).Job, core.Completed))
 	}
 }
 
@@ -123,10 +123,10 @@ func stepBack(r *rig) {
 	r.take(1)
 }
 
-const saysAside = "If an event's id was made more than a minute after the event was received, the event is stored as received at the time in its id"
+const saysIDAhead = "If an event's id was made more than a minute after the event was received, the event is stored as received at the time in its id"
 
-// aside accepts an event whose time of receipt differs from the time in its id by that much.
-func (r *rig) aside(by time.Duration) (core.Event, []core.Job) {
+// acceptIDAhead accepts an event whose time of receipt differs from the time in its id by that much.
+func (r *rig) acceptIDAhead(by time.Duration) (core.Event, []core.Job) {
 	r.Helper()
 	a := r.arrival(r.lane)
 	a.Event.CreatedAt = a.Event.ID.Time().Add(by)
@@ -139,7 +139,7 @@ func receivedAside(r *rig) {
 	for by, kept := range map[time.Duration]bool{
 		0: true, time.Minute: true, -time.Minute: true, -time.Minute - time.Millisecond: false, -time.Hour: false, time.Hour: true,
 	} {
-		e, jobs := r.aside(by)
+		e, jobs := r.acceptIDAhead(by)
 		r.equal("DueAt of the job of one that is "+by.String()+" aside", r.job(jobs[0].ID).DueAt, e.CreatedAt)
 		if !kept {
 			e.CreatedAt = e.ID.Time()
@@ -152,14 +152,14 @@ func receivedAside(r *rig) {
 // differ.
 func listedAside(r *rig) {
 	for _, by := range []time.Duration{0, time.Minute, -time.Minute, -time.Hour} {
-		e, _ := r.aside(by)
+		e, _ := r.acceptIDAhead(by)
 		at := r.storedEvent(e.ID).CreatedAt
 		for _, f := range []core.EventFilter{{}, {Type: e.Type}, {Source: e.Source}} {
 			f.Since, f.Until = at, at.Add(time.Millisecond)
-			r.equal("Events("+clip(f)+"), "+by.String()+" aside", slices.Contains(ids(r.events(f).Items), e.ID), true)
+			r.equal("Events("+shortened(f)+"), "+by.String()+" aside", slices.Contains(ids(r.events(f).Items), e.ID), true)
 			f.Since = f.Until
 			f.Until = time.Time{}
-			r.equal("Events("+clip(f)+"), "+by.String()+" aside", slices.Contains(ids(r.events(f).Items), e.ID), false)
+			r.equal("Events("+shortened(f)+"), "+by.String()+" aside", slices.Contains(ids(r.events(f).Items), e.ID), false)
 		}
 	}
 }

@@ -29,18 +29,18 @@ const (
 
 var upkeep = role{name: "Upkeep", checks: []check{
 	{saysRetry, "", retryOne},
-	{saysRetry, "at once", retryDue},
-	{saysRetry, "with their whole budget", retryBudget},
-	{saysRetry, "the attempts before stay, oldest first", retryAttempts},
-	{saysRetry, "while others take", raceRetry},
+	{saysRetry, "due immediately", retryDue},
+	{saysRetry, "with all attempts", retryBudget},
+	{saysRetry, "earlier attempts stay, oldest first", retryAttempts},
+	{saysRetry, "concurrently with takes", raceRetry},
 	{saysRetryOn, "", retryCounts},
 	{saysRetryOn, "a job that died before its last attempt", retryEarly},
-	{saysRetryOn, "given back", retryRelease},
-	{saysRetryOn, "without an end", retryUnlimited},
+	{saysRetryOn, "released", retryRelease},
+	{saysRetryOn, "unlimited attempts", retryUnlimited},
 	{saysRetryAll, "all", retryAll},
 	{saysRetryAll, "of one lane", retryLane},
 	{saysRetryEarly, "after a failure", retryWaiting},
-	{saysRetryEarly, "given back untried", retryGivenBack},
+	{saysRetryEarly, "released untried", retryGivenBack},
 	{saysRetryEarly, "not of a workflow", retryWaitingStep},
 	{saysRetryEarly, "scheduled", retryScheduled},
 	{saysRetryOther, "", retryOthers},
@@ -49,20 +49,20 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysRetryStray, "of a lane", retryStrays},
 	{saysRetryRun, "", retryRuns},
 	{saysPurge, "", purgeOver},
-	{saysPurge, "not at that time, nor after it", purgeBefore},
-	{saysPurge, "an event that had no job", purgeJobless},
-	{saysPurge, "an event with a job that is left", purgeShared},
+	{saysPurge, "not at that time", purgeBefore},
+	{saysPurge, "an event without jobs", purgeJobless},
+	{saysPurge, "an event with an unfinished job", purgeShared},
 	{saysPurge, "runs", purgeRuns},
-	{saysPurge, "a run of which a job is left", purgeRunsJob},
+	{saysPurge, "a run with an unfinished job", purgeRunsJob},
 	{saysPurgeLimit, "", purgeLimit},
 	{saysPurgeLimit, "of runs", purgeRunsLimit},
-	{saysPurgeLimit, "of events that have neither", purgeBareLimit},
+	{saysPurgeLimit, "of events without jobs and runs", purgeBareLimit},
 	{saysPurgeLimit, "zero", purgeNone},
 	{saysPurgeOpen, "", purgeOpen},
-	{saysPurgeOpen, "brought back meanwhile", racePurge},
+	{saysPurgeOpen, "retried concurrently", racePurge},
 	{saysPurgeOpen, "runs", purgeRunsOpen},
-	{saysPurgeOpen, "a run that was redriven", purgeRunsRedriven},
-	{saysPurgeOpen, "runs redriven meanwhile", racePurgeRuns},
+	{saysPurgeOpen, "a redriven run", purgeRunsRedriven},
+	{saysPurgeOpen, "runs redriven concurrently", racePurgeRuns},
 	{saysPurgeNew, "", purgeNew},
 	{saysDefsStay, "", purgeDefinitions},
 	{saysPurgeGates, "", purgeGates},
@@ -82,7 +82,7 @@ func retryOne(r *rig) {
 	r.now = r.now.Add(time.Hour)
 	r.equal("Retry", r.retry(want.ID, ""), 1)
 	want.Status, want.DueAt, want.FinishedAt = core.Available, r.now, time.Time{}
-	want.Earlier, want.MaxAttempts = want.Attempt, want.Attempt+budget
+	want.Earlier, want.MaxAttempts = want.Attempt, want.Attempt+maxAttempts
 	r.wantJob(want)
 	r.wantJob(other)
 }
@@ -98,7 +98,7 @@ func retryDue(r *rig) {
 }
 
 func retryBudget(r *rig) {
-	j := r.spent(2)
+	j := r.takeUntilSpent(2)
 	o := r.ended(j.Job, core.Dead)
 	o.Attempt.Number = j.MaxAttempts
 	r.settle(o)
@@ -120,7 +120,7 @@ func retryAttempts(r *rig) {
 			o := r.ended(r.take(1)[0].Job, s)
 			want = append(want, o.Attempt)
 			r.settle(o)
-			r.now = r.now.Add(2 * hold)
+			r.now = r.now.Add(2 * leaseTime)
 		}
 		r.equal("Retry", r.retry("", ""), 1)
 	}
@@ -152,7 +152,7 @@ func retryLane(r *rig) {
 func retryOthers(r *rig) {
 	want := []core.Job{r.settled(core.Completed), r.settled(core.Retryable), r.taken().Job, r.put()}
 	r.now = r.now.Add(time.Second)
-	for _, later := range []time.Duration{0, 2 * hold} {
+	for _, later := range []time.Duration{0, 2 * leaseTime} {
 		r.now = r.now.Add(later)
 		for _, j := range want {
 			if j.Status != core.Retryable || !j.DueAt.After(r.now) {
@@ -179,21 +179,21 @@ func retryUnknown(r *rig) {
 
 func retryStray(r *rig) {
 	dead := r.settled(core.Dead)
-	r.retriesStray(func() int { return r.retry(dead.ID, "") })
+	r.retryInStray(func() int { return r.retry(dead.ID, "") })
 }
 
 func retryStrays(r *rig) {
 	r.settled(core.Dead)
-	r.retriesStray(func() int { return r.retry("", r.lane) })
+	r.retryInStray(func() int { return r.retry("", r.lane) })
 	r.now = r.now.Add(core.StrayTime)
 	r.strays()
 	r.equal("Retry of nothing", r.retry("", r.lane), 0)
 	r.equal("Strays after it", r.strays(), map[core.Lane]time.Time{r.lane: r.now, "handler/other": r.now})
 }
 
-// retriesStray revives a job in a lane that has been a stray for core.StrayTime, while another
+// retryInStray revives a job in a lane that has been a stray for core.StrayTime, while another
 // lane is a stray too.
-func (r *rig) retriesStray(retry func() int) {
+func (r *rig) retryInStray(retry func() int) {
 	r.Helper()
 	r.accepted(r.arrival(r.lane, "handler/other"))
 	r.strays()
@@ -202,8 +202,8 @@ func (r *rig) retriesStray(retry func() int) {
 	r.equal("Strays after Retry", r.strays(), map[core.Lane]time.Time{r.lane: r.now, "handler/other": r.now})
 }
 
-// gone checks that no row of a job is stored.
-func (r *rig) gone(j core.Job) {
+// wantNoJob checks that no row of a job is stored.
+func (r *rig) wantNoJob(j core.Job) {
 	r.Helper()
 	if _, err := r.store.Job(context.Background(), j.ID); !core.IsKind(err, core.NotFound) {
 		r.Errorf("Job(%s) after Purge = %v, want a refusal of kind NotFound", j.ID, err)
@@ -211,7 +211,7 @@ func (r *rig) gone(j core.Job) {
 	r.equal("Attempts after Purge", r.attempts(j.ID), []core.Attempt{})
 }
 
-func (r *rig) eventGone(id core.ID) {
+func (r *rig) wantNoEvent(id core.ID) {
 	r.Helper()
 	if _, err := r.store.Event(context.Background(), id); !core.IsKind(err, core.NotFound) {
 		r.Errorf("Event(%s) after Purge = %v, want a refusal of kind NotFound", id, err)
@@ -223,8 +223,8 @@ func purgeOver(r *rig) {
 	r.now = r.now.Add(time.Millisecond)
 	r.equal("Purge", r.purge(10), 4)
 	for _, j := range over {
-		r.gone(j)
-		r.eventGone(j.EventID)
+		r.wantNoJob(j)
+		r.wantNoEvent(j.EventID)
 	}
 	r.equal("Purge again", r.purge(10), 0)
 }
@@ -243,7 +243,7 @@ func purgeJobless(r *rig) {
 	r.equal("Purge at the very time", r.purge(10), 0)
 	r.now = r.now.Add(time.Millisecond)
 	r.equal("Purge", r.purge(10), 1)
-	r.eventGone(a.Event.ID)
+	r.wantNoEvent(a.Event.ID)
 }
 
 func purgeShared(r *rig) {
@@ -252,13 +252,13 @@ func purgeShared(r *rig) {
 	r.settle(r.ended(r.take(1)[0].Job, core.Completed))
 	r.now = r.now.Add(time.Millisecond)
 	r.equal("Purge", r.purge(10), 1)
-	r.gone(done)
+	r.wantNoJob(done)
 	r.storedEvent(a.Event.ID)
 	r.lane = "handler/slow"
-	r.settle(r.ended(r.brings(left.ID, r.quota(1)).Job, core.Completed))
+	r.settle(r.ended(r.takeOnly(left.ID, r.quota(1)).Job, core.Completed))
 	r.now = r.now.Add(time.Millisecond)
 	r.equal("Purge of the last job", r.purge(10), 2)
-	r.eventGone(a.Event.ID)
+	r.wantNoEvent(a.Event.ID)
 }
 
 func purgeLimit(r *rig) {
@@ -269,8 +269,8 @@ func purgeLimit(r *rig) {
 	}
 	r.equal("Purge", r.purge(2), 4)
 	for _, j := range jobs[:2] {
-		r.gone(j)
-		r.eventGone(j.EventID)
+		r.wantNoJob(j)
+		r.wantNoEvent(j.EventID)
 	}
 	for _, j := range jobs[2:] {
 		r.wantJob(j)
@@ -319,11 +319,11 @@ func purgeOpen(r *rig) {
 // with all of them.
 func racePurge(r *rig) {
 	var dead []core.Job
-	for range r.few(40) {
+	for range r.scaled(40) {
 		dead = append(dead, r.settled(core.Dead))
 	}
 	r.now = r.now.Add(time.Second)
-	r.together(3, func(i int) error {
+	r.concurrently(3, func(i int) error {
 		if i == 0 {
 			for _, j := range dead {
 				if _, err := r.store.Retry(context.Background(), r.now, j.ID, ""); err != nil {
@@ -343,12 +343,12 @@ func racePurge(r *rig) {
 	for _, j := range dead {
 		now, err := r.store.Job(context.Background(), j.ID)
 		if err != nil {
-			r.gone(j)
-			r.eventGone(j.EventID)
+			r.wantNoJob(j)
+			r.wantNoEvent(j.EventID)
 			continue
 		}
-		r.equal("status of a job that was brought back", now.Status, core.Available)
-		r.equal("Attempts of a job that was brought back", len(r.attempts(j.ID)), 1)
+		r.equal("status of a retried job", now.Status, core.Available)
+		r.equal("Attempts of a retried job", len(r.attempts(j.ID)), 1)
 		r.storedEvent(j.EventID)
 	}
 }
@@ -367,16 +367,16 @@ func purgeNew(r *rig) {
 
 // purgeGates purges while a breaker is open, after it closed, and after a start a second later.
 func purgeGates(r *rig) {
-	r.puts(core.BreakerThreshold + 2)
+	r.putMany(core.BreakerThreshold + 2)
 	r.settle(r.verdicts(r.take(core.BreakerThreshold), failures(core.BreakerThreshold)...)...)
 	open := r.gate()
 	r.now = r.now.Add(time.Hour)
 	r.purge(10)
 	r.equal("Gate that is open", r.gate(), open)
-	r.settle(r.verdict(r.bringsSome("for a probe", 1, r.probe())[0], core.Success))
+	r.settle(r.verdict(r.takeCount("for a probe", 1, r.probe())[0], core.Success))
 	r.purge(10)
 	r.equal("Gate at the very time it closed: ClosedAt", r.gate().ClosedAt, r.now)
-	r.bringsSome("in the ramp", 1, r.paced(1, time.Second, time.Second))
+	r.takeCount("in the ramp", 1, r.paced(1, time.Second, time.Second))
 	closed := r.gate()
 	r.now = closed.NextAt
 	r.purge(10)
@@ -384,8 +384,8 @@ func purgeGates(r *rig) {
 	r.now = r.now.Add(time.Millisecond)
 	r.purge(10)
 	r.equal("Gate after that", r.gate(), core.Gate{})
-	r.now = r.now.Add(hold)
-	r.settle(r.verdict(r.bringsSome("without a Pass", 1, r.quota(1))[0], core.Failure))
+	r.now = r.now.Add(leaseTime)
+	r.settle(r.verdict(r.takeCount("without a Pass", 1, r.quota(1))[0], core.Failure))
 	r.purge(10)
 	r.now = r.now.Add(time.Hour)
 	r.purge(10)
@@ -413,7 +413,7 @@ func migrate(r *rig) {
 // several processes.
 func raceMigrate(r *rig) {
 	want := r.put()
-	r.together(4, func(int) error {
+	r.concurrently(4, func(int) error {
 		for range 3 {
 			if err := r.store.Migrate(context.Background()); err != nil {
 				return fmt.Errorf("Migrate = %w, want none", err)

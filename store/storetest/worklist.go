@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	saysDueTells  = "Due returns when the next job of each lane is due: in the past if a job is due already, and the end of the lease for a running job"
-	saysDueGates  = "It returns the gates of the lanes as well"
-	saysDueAbsent = "A lane is absent if no job waits in it and its gate is the zero Gate"
-	saysDueReads  = "It writes nothing"
-	saysTake      = "Take leases due jobs of the given lanes until now + Hold, the longest due of each lane first and never more than its quota, and counts their attempts"
-	saysWith      = "The jobs come with their events, lane by lane in the requested order"
-	saysDue       = "A job is due once its due time has passed or is now; a running job whose lease is over is due like any other"
-	saysOneLease  = "No job is held under two leases at once, however many callers take at the same time"
-	saysEmpty     = "Taking from an empty or unknown lane, or with a quota of zero, returns no jobs"
-	saysSpent     = "A running job whose last attempt is over is taken too, so that its end is recorded: see [Job.Spent]"
-	saysBytes     = "Jobs beyond Quota.Bytes come without their events, and the caller releases them: see [TakenJob.Bare]"
-	saysFirst     = "The first job comes with its event however large the event is"
-	saysSettle    = "Settle ends attempts: each outcome is recorded as an attempt and gives its job the status, due time and error it says"
-	saysLost      = "An outcome whose lease is no longer the job's changes nothing, and its job id is returned as lost"
-	saysSettled   = "Settling the same outcome again changes nothing and is not lost"
-	saysRelease   = "Release gives taken jobs back untried: their attempt is uncounted, and they are due at the given time"
-	saysReleaseNo = "A job stays as it is if its lease is no longer the lease under which it was taken"
-	saysRecover   = "Recover makes every running job of the lanes due at once, and returns the number of these jobs"
+	saysDueTells   = "Due returns when the next job of each lane is due: in the past if a job is due already, and the end of the lease for a running job"
+	saysDueGates   = "It returns the gates of the lanes as well"
+	saysDueAbsent  = "A lane is absent if no job waits in it and its gate is the zero Gate"
+	saysDueReads   = "It writes nothing"
+	saysTake       = "Take leases due jobs of the given lanes until now + Hold, the longest due of each lane first and never more than its quota, and counts their attempts"
+	saysTakeEvents = "The jobs come with their events, lane by lane in the requested order"
+	saysDue        = "A job is due once its due time has passed or is now; a running job whose lease is over is due like any other"
+	saysOneLease   = "No job is held under two leases at once, however many callers take at the same time"
+	saysEmpty      = "Taking from an empty or unknown lane, or with a quota of zero, returns no jobs"
+	saysSpent      = "A running job whose last attempt is over is taken too, so that its end is recorded: see [Job.Spent]"
+	saysBytes      = "Jobs beyond Quota.Bytes come without their events, and the caller releases them: see [TakenJob.Bare]"
+	saysFirst      = "The first job comes with its event however large the event is"
+	saysSettle     = "Settle ends attempts: each outcome is recorded as an attempt and gives its job the status, due time and error it says"
+	saysLost       = "An outcome whose lease is no longer the job's changes nothing, and its job id is returned as lost"
+	saysSettled    = "Settling the same outcome again changes nothing and is not lost"
+	saysRelease    = "Release gives taken jobs back untried: their attempt is uncounted, and they are due at the given time"
+	saysReleaseNo  = "A job stays as it is if its lease is no longer the lease under which it was taken"
+	saysRecover    = "Recover makes every running job of the lanes due at once, and returns the number of these jobs"
 )
 
 var worklist = role{name: "Worklist", checks: append([]check{
@@ -34,9 +34,9 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysDueTells, "in the past", duePast},
 	{saysDueTells, "the end of a lease", dueLease},
 	{saysDueGates, "", dueGates},
-	{saysDueGates, "of a lane in which nothing waits", dueGateAlone},
+	{saysDueGates, "of a lane without waiting jobs", dueGateAlone},
 	{saysDueAbsent, "", dueAbsent},
-	{saysDueAbsent, "a gate that nothing moved", dueUnmoved},
+	{saysDueAbsent, "unchanged gate", dueUnmoved},
 	{saysDueReads, "", dueNoWrite},
 	{saysTake, "leases", takeLeases},
 	{saysTake, "the given lanes only", takeLanes},
@@ -45,17 +45,17 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysTake, "never more than its quota", takeQuota},
 	{saysTake, "each take is a new lease", takeNewLease},
 	{saysTake, "a finished job is not taken", takeUnfinished},
-	{saysWith, "with their events", haulEvents},
-	{saysWith, "lane by lane", haulLanes},
+	{saysTakeEvents, "with their events", haulEvents},
+	{saysTakeEvents, "lane by lane", haulLanes},
 	{saysDue, "due time", takeDue},
 	{saysDue, "lease over", takeOver},
 	{saysOneLease, "", raceTakers},
 	{saysOneLease, "while jobs arrive", raceArrivals},
 	{saysEmpty, "", takeEmpty},
-	{saysEmpty, "others stay", takeNothing},
+	{saysEmpty, "other jobs are unchanged", takeNothing},
 	{saysSpent, "", takeSpent},
-	{saysSpent, "settled as dead its attempts are what it had", settleSpent},
-	{saysSpent, "also after a release", releaseSpent},
+	{saysSpent, "settled as dead", settleSpent},
+	{saysSpent, "after a release", releaseSpent},
 	{saysBytes, "", takeBytes},
 	{saysFirst, "", takeLarge},
 	{saysTakenRun, "", takeRuns},
@@ -65,26 +65,26 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysSettle, "retryable", settleRetryable},
 	{saysSettle, "dead", settleDead},
 	{saysSettle, "completed after a failure", settleAfterFailure},
-	{saysSettle, "many at once", settleMany},
+	{saysSettle, "many in one call", settleMany},
 	{saysSettle, "none", settleNone},
-	{saysSettle, "a late outcome counts while nobody has taken the job since", settleLate},
+	{saysSettle, "after the lease ended, before another Take", settleLate},
 	{saysLost, "taken again", settleTakenAgain},
 	{saysLost, "released", settleReleased},
-	{saysLost, "made up", settleMadeUp},
-	{saysLost, "beside others that hold", settleBeside},
-	{saysSettled, "at once", settleTwice},
+	{saysLost, "unknown lease", settleMadeUp},
+	{saysLost, "beside valid outcomes", settleBeside},
+	{saysSettled, "immediately", settleTwice},
 	{saysSettled, "in one call", settleTwiceInOne},
 	{saysSettled, "after the job was taken again", settleTwiceLater},
-	{saysSettled, "beside a new one", settleTwiceBeside},
-	{saysRelease, "never tried", releaseNew},
-	{saysRelease, "tried before", releaseTried},
-	{saysRelease, "many at once", releaseMany},
-	{saysRelease, "of a step whose time had come", releaseWaited},
+	{saysSettled, "beside a new outcome", settleTwiceBeside},
+	{saysRelease, "before the first attempt", releaseNew},
+	{saysRelease, "after a failed attempt", releaseTried},
+	{saysRelease, "many in one call", releaseMany},
+	{saysRelease, "of a scheduled step", releaseWaited},
 	{saysReleaseNo, "settled", releaseSettled},
 	{saysReleaseNo, "taken again", releaseTakenAgain},
 	{saysRecover, "", recoverRunning},
 	{saysRecover, "the given lanes only", recoverLanes},
-	{saysRecover, "others stay", recoverOthers},
+	{saysRecover, "other jobs are unchanged", recoverOthers},
 }, worklistGates...)}
 
 func takeLeases(r *rig) {
@@ -93,37 +93,37 @@ func takeLeases(r *rig) {
 	if got.Lease == "" {
 		r.Errorf("Take: lease of %s is empty, want one", got.ID)
 	}
-	want.Status, want.Attempt, want.DueAt, want.ScheduledAt, want.Lease = core.Running, 1, r.now.Add(hold), want.DueAt, got.Lease
+	want.Status, want.Attempt, want.DueAt, want.ScheduledAt, want.Lease = core.Running, 1, r.now.Add(leaseTime), want.DueAt, got.Lease
 	r.equal("Take", got, want)
 	r.wantJob(want)
-	r.equal("Take while it is leased", len(r.haul(r.quota(9))), 0)
+	r.equal("Take while it is leased", len(r.takeQuotas(r.quota(9))), 0)
 }
 
 func takeLanes(r *rig) {
 	a := r.arrival("handler/a", "handler/b", "handler/c")
 	r.accepted(a)
-	got := r.haul(core.Quota{Lane: "handler/a", N: 5, Hold: hold}, core.Quota{Lane: "handler/c", N: 5, Hold: hold})
+	got := r.takeQuotas(core.Quota{Lane: "handler/a", N: 5, Hold: leaseTime}, core.Quota{Lane: "handler/c", N: 5, Hold: leaseTime})
 	r.equal("Take(a, c)", ids(got), []core.ID{a.Jobs[0].ID, a.Jobs[2].ID})
 	r.equal("status in lane b", r.job(a.Jobs[1].ID).Status, core.Available)
 }
 
-// queue stores one job in each of the lanes, with due times in the reverse order of the lanes. It
+// putReversed stores one job in each of the lanes, with due times in the reverse order of the lanes. It
 // returns the jobs in the order of due times.
-func (r *rig) queue(lanes ...core.Lane) []core.Job {
+func (r *rig) putReversed(lanes ...core.Lane) []core.Job {
 	r.Helper()
 	var order []core.Job
 	for i, l := range lanes {
 		job := r.accepted(r.arrival(l))[0]
 		order = append([]core.Job{job}, order...)
-		taken := r.brings(job.ID, core.Quota{Lane: l, N: 1, Hold: hold})
+		taken := r.takeOnly(job.ID, core.Quota{Lane: l, N: 1, Hold: leaseTime})
 		r.release(r.now.Add(time.Duration(len(lanes)-i)*time.Second), taken.Job)
 	}
-	r.now = r.now.Add(hold)
+	r.now = r.now.Add(leaseTime)
 	return order
 }
 
 func takeOldest(r *rig) {
-	order := r.queue(lanes(r.lane, 5)...)
+	order := r.putReversed(lanes(r.lane, 5)...)
 	for i, want := range order {
 		r.equal("Take of one, the "+nth(i), r.take(1)[0].ID, want.ID)
 	}
@@ -142,8 +142,8 @@ func haulLanes(r *rig) {
 		r.accepted(r.arrival("handler/a", "handler/b", "queue/c"))
 	}
 	var got []core.Lane
-	for _, j := range r.haul(core.Quota{Lane: "handler/b", N: 2, Hold: time.Hour},
-		core.Quota{Lane: "queue/c", N: 9, Hold: hold}, core.Quota{Lane: "handler/a", N: 1, Hold: hold}) {
+	for _, j := range r.takeQuotas(core.Quota{Lane: "handler/b", N: 2, Hold: time.Hour},
+		core.Quota{Lane: "queue/c", N: 9, Hold: leaseTime}, core.Quota{Lane: "handler/a", N: 1, Hold: leaseTime}) {
 		got = append(got, j.Lane)
 	}
 	want := []core.Lane{"handler/b", "handler/b", "queue/c", "queue/c", "queue/c", "handler/a"}
@@ -156,7 +156,7 @@ func haulEvents(r *rig) {
 	r.accepted(a)
 	r.accepted(b)
 	events := map[core.ID]core.Event{a.Event.ID: a.Event, b.Event.ID: b.Event}
-	got := r.haul(core.Quota{Lane: "handler/a", N: 5, Hold: hold}, core.Quota{Lane: "handler/b", N: 5, Hold: hold})
+	got := r.takeQuotas(core.Quota{Lane: "handler/a", N: 5, Hold: leaseTime}, core.Quota{Lane: "handler/b", N: 5, Hold: leaseTime})
 	r.equal("Take: number of jobs", len(got), 3)
 	for _, j := range got {
 		r.equal("Take: event", j.Event, events[j.EventID])
@@ -168,16 +168,16 @@ func takeQuota(r *rig) {
 		r.accepted(r.arrival("handler/a", "handler/b", "handler/c"))
 	}
 	got := map[core.Lane]int{}
-	for _, j := range r.haul(core.Quota{Lane: "handler/a", N: 2, Hold: hold},
-		core.Quota{Lane: "handler/b", N: 9, Hold: hold},
-		core.Quota{Lane: "handler/c", N: 0, Hold: hold}) {
+	for _, j := range r.takeQuotas(core.Quota{Lane: "handler/a", N: 2, Hold: leaseTime},
+		core.Quota{Lane: "handler/b", N: 9, Hold: leaseTime},
+		core.Quota{Lane: "handler/c", N: 0, Hold: leaseTime}) {
 		got[j.Lane]++
 	}
 	r.equal("Take(a: 2, b: 9, c: 0) with 5 due in each", got, map[core.Lane]int{"handler/a": 2, "handler/b": 5})
 }
 
-// sized stores n events of one job each, with payloads of that many bytes.
-func (r *rig) sized(n, bytes int) (jobs []core.Job) {
+// putSized stores n events of one job each, with payloads of that many bytes.
+func (r *rig) putSized(n, bytes int) (jobs []core.Job) {
 	r.Helper()
 	for range n {
 		a := r.arrival(r.lane)
@@ -187,10 +187,10 @@ func (r *rig) sized(n, bytes int) (jobs []core.Job) {
 	return jobs
 }
 
-// whole takes jobs, releases the bare ones, and returns the others.
-func (r *rig) whole(q core.Quota, bytes int) (jobs []core.TakenJob) {
+// takeComplete takes jobs, releases the bare ones, and returns the others.
+func (r *rig) takeComplete(q core.Quota, bytes int) (jobs []core.TakenJob) {
 	r.Helper()
-	for _, j := range r.haul(q) {
+	for _, j := range r.takeQuotas(q) {
 		if j.Bare {
 			r.equal("payload of a bare job", len(j.Event.Payload), 0)
 			r.release(r.now, j.Job)
@@ -204,12 +204,12 @@ func (r *rig) whole(q core.Quota, bytes int) (jobs []core.TakenJob) {
 
 // takeBytes takes five jobs with a quota of bytes for two events.
 func takeBytes(r *rig) {
-	stored := r.sized(5, 50_000)
+	stored := r.putSized(5, 50_000)
 	q := r.quota(5)
 	q.Bytes = 140_000
-	first := r.whole(q, 50_000)
+	first := r.takeComplete(q, 50_000)
 	r.equal("Take of 140,000 bytes: whole jobs", len(first), 2)
-	rest := r.whole(r.quota(5), 50_000)
+	rest := r.takeComplete(r.quota(5), 50_000)
 	r.equal("Take of the rest: jobs", len(rest), 3)
 	for _, j := range rest {
 		r.equal("Take of the rest: attempt", j.Attempt, 1)
@@ -221,11 +221,11 @@ func takeBytes(r *rig) {
 
 // takeLarge takes jobs whose events are larger than the quota's bytes, one at a time.
 func takeLarge(r *rig) {
-	r.sized(2, 50_000)
+	r.putSized(2, 50_000)
 	q := r.quota(2)
 	q.Bytes = 1
 	for range 2 {
-		r.equal("Take of one byte: whole jobs", len(r.whole(q, 50_000)), 1)
+		r.equal("Take of one byte: whole jobs", len(r.takeComplete(q, 50_000)), 1)
 	}
 	r.nothingDue()
 }
@@ -266,18 +266,18 @@ func takeOver(r *rig) {
 	r.now = j.DueAt
 	again := r.take(1)[0].Job
 	want := j.Job
-	want.Attempt, want.DueAt, want.ScheduledAt, want.Lease = 2, r.now.Add(hold), j.DueAt, again.Lease
+	want.Attempt, want.DueAt, want.ScheduledAt, want.Lease = 2, r.now.Add(leaseTime), j.DueAt, again.Lease
 	r.equal("Take again", again, want)
 }
 
 func takeEmpty(r *rig) {
 	j := r.put()
-	unknown := core.Quota{Lane: "handler/nobody", N: 5, Hold: hold}
-	r.equal("Take of an unknown lane", ids(r.haul(unknown)), []core.ID{})
-	r.equal("Take of no lane", ids(r.haul()), []core.ID{})
-	r.equal("Take with a quota of zero", ids(r.haul(r.quota(0))), []core.ID{})
-	r.settle(r.ended(r.brings(j.ID, unknown, r.quota(5)).Job, core.Completed))
-	r.equal("Take of an empty lane", ids(r.haul(r.quota(5))), []core.ID{})
+	unknown := core.Quota{Lane: "handler/nobody", N: 5, Hold: leaseTime}
+	r.equal("Take of an unknown lane", ids(r.takeQuotas(unknown)), []core.ID{})
+	r.equal("Take of no lane", ids(r.takeQuotas()), []core.ID{})
+	r.equal("Take with a quota of zero", ids(r.takeQuotas(r.quota(0))), []core.ID{})
+	r.settle(r.ended(r.takeOnly(j.ID, unknown, r.quota(5)).Job, core.Completed))
+	r.equal("Take of an empty lane", ids(r.takeQuotas(r.quota(5))), []core.ID{})
 }
 
 func takeNothing(r *rig) {
@@ -288,8 +288,8 @@ func takeNothing(r *rig) {
 	r.wantJob(runs)
 }
 
-// spent takes a job as often as its lane permits, and returns it from one Take more.
-func (r *rig) spent(maxAttempts int) core.TakenJob {
+// takeUntilSpent takes a job as often as its lane permits, and returns it from one Take more.
+func (r *rig) takeUntilSpent(maxAttempts int) core.TakenJob {
 	a := r.arrival(r.lane)
 	a.Jobs[0].MaxAttempts = maxAttempts
 	r.accepted(a)
@@ -312,7 +312,7 @@ func takeSpent(r *rig) {
 	for _, n := range []int{1, 3} {
 		for lane, repeats := range map[core.Lane]int{core.HandlerLane(nth(n)): core.MaxRepeats, core.QueueLane(nth(n)): 0} {
 			r.lane = lane
-			j := r.spent(n)
+			j := r.takeUntilSpent(n)
 			r.equal("Take: attempt of a spent job of "+string(lane), j.Attempt, n+repeats+1)
 			r.equal("Take: Spent", j.Spent(), true)
 		}
@@ -320,7 +320,7 @@ func takeSpent(r *rig) {
 }
 
 func settleSpent(r *rig) {
-	j := r.spent(2)
+	j := r.takeUntilSpent(2)
 	o := r.ended(j.Job, core.Dead)
 	o.Attempt.Number, o.Attempt.Error = j.MaxAttempts, core.LeaseExpired
 	r.settle(o)
@@ -332,7 +332,7 @@ func settleSpent(r *rig) {
 }
 
 func releaseSpent(r *rig) {
-	j := r.spent(1)
+	j := r.takeUntilSpent(1)
 	r.release(r.now, j.Job)
 	again := r.take(1)[0]
 	r.equal("Take: Spent", again.Spent(), true)
