@@ -11,6 +11,9 @@
 // The idea to know: a low rate proves little by itself, since a sentence can be obscure
 // without any marker. So the random sentences are the real measurement; the rate finds the
 // files to begin with. The file markers.go defines the markers.
+//
+// The share of comments is the share of lines that have a comment, alone or behind code, among
+// the lines of Go that are not blank. Generated code does not count.
 package main
 
 import (
@@ -109,7 +112,7 @@ type tally struct {
 	name            string
 	words           int
 	broad, narrow   int // markers, see [markersIn]
-	lines, comments int // of Go
+	lines, comments int // of Go, see [text]
 }
 
 func (t *tally) add(x text) {

@@ -12,7 +12,7 @@ import (
 type text struct {
 	path            string
 	sentences       []sentence
-	lines, comments int // all lines, and the lines with nothing but a comment; 0 in Markdown
+	lines, comments int // lines that are not blank, and those with a comment; 0 in Markdown and generated code
 }
 
 // A sentence is also a heading, a cell of a table, or a comment without a full stop.
@@ -40,14 +40,14 @@ func readGo(src []byte) (text, error) {
 	if err != nil {
 		return text{}, err
 	}
-	t := text{lines: strings.Count(string(src), "\n")}
-	for _, line := range strings.Split(string(src), "\n") {
-		if strings.HasPrefix(strings.TrimSpace(line), "//") {
-			t.comments++
-		}
-	}
 	if ast.IsGenerated(f) {
-		return t, nil
+		return text{}, nil
+	}
+	t := text{comments: commentedLines(files, f)}
+	for line := range strings.Lines(string(src)) {
+		if strings.TrimSpace(line) != "" {
+			t.lines++
+		}
 	}
 	for _, group := range f.Comments {
 		var p paragraph
@@ -73,6 +73,20 @@ func readGo(src []byte) (text, error) {
 		p.end(&t)
 	}
 	return t, nil
+}
+
+// commentedLines counts the lines that have a comment, alone or behind code. A reader finds
+// the meaning of a field in either place.
+func commentedLines(files *token.FileSet, f *ast.File) int {
+	lines := map[int]bool{}
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			for i := files.Position(c.Pos()).Line; i <= files.Position(c.End()).Line; i++ {
+				lines[i] = true
+			}
+		}
+	}
+	return len(lines)
 }
 
 var (

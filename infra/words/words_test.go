@@ -62,8 +62,8 @@ var x = "// what" // trailing
 	if got := texts(x); !slices.Equal(got, want) {
 		t.Errorf("sentences %q, want %q", got, want)
 	}
-	if x.lines != 10 || x.comments != 6 {
-		t.Errorf("%d lines, %d comments; want 10 and 6", x.lines, x.comments)
+	if x.lines != 8 || x.comments != 7 {
+		t.Errorf("%d lines, %d comments; want 8 and 7", x.lines, x.comments)
 	}
 }
 
