@@ -25,7 +25,8 @@ const (
 
 	// strikes is how many different requests must fail in a row for the kind to be failing,
 	// even if a rehearsal succeeds: a rehearsal is small, and may succeed where real work
-	// fails.
+	// fails. Requests are different if they have no event, job or run in common: the database
+	// may refuse a whole batch for one of its parts.
 	strikes = 3
 
 	// strikeTime is for how long strikes count without a further failure. Then a rehearsal
@@ -93,7 +94,7 @@ type pulse struct {
 	mu       sync.Mutex // of the fields below, which a failure writes
 	failed   time.Duration
 	err      error
-	culprits []string // different requests that failed since the last real success, up to strikes
+	culprits [][]string // different requests that failed since the last real success, up to strikes: the parts of each
 }
 
 // begin records the start of a call.
@@ -103,8 +104,8 @@ func (p *pulse) begin(now time.Duration) {
 	}
 }
 
-// end records the result of a call. Culprit names the request of a failed call.
-func (p *pulse) end(now time.Duration, err error, culprit func() string) {
+// end records the result of a call. If the call failed, parts names its events, jobs or runs.
+func (p *pulse) end(now time.Duration, err error, parts func() []string) {
 	p.under.Add(-1)
 	switch {
 	case err == nil:
@@ -113,7 +114,7 @@ func (p *pulse) end(now time.Duration, err error, culprit func() string) {
 			p.clear()
 		}
 	case isFailure(err):
-		p.fail(now, err, culprit())
+		p.fail(now, err, parts())
 	}
 }
 
@@ -132,13 +133,17 @@ func (p *pulse) clear() {
 	p.doubt.Store(false)
 }
 
-// fail counts a failed request, unless the error is about that request alone.
-func (p *pulse) fail(now time.Duration, err error, culprit string) {
+// fail counts a failed request with these parts, unless the error is about that request alone,
+// or the same part may be the cause of an earlier failure too.
+func (p *pulse) fail(now time.Duration, err error, parts []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed, p.err = now, err
-	if core.IsKind(err, core.Unavailable) && len(p.culprits) < strikes && !slices.Contains(p.culprits, culprit) {
-		p.culprits = append(p.culprits, culprit)
+	failedBefore := func(earlier []string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(earlier, part) })
+	}
+	if core.IsKind(err, core.Unavailable) && len(p.culprits) < strikes && !slices.ContainsFunc(p.culprits, failedBefore) {
+		p.culprits = append(p.culprits, parts)
 	}
 	p.doubt.Store(true)
 }
@@ -225,22 +230,25 @@ func (v *vitals) doubtful() bool {
 func (v *vitals) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	v.intake.begin(v.now())
 	r, err := v.Store.Accept(ctx, a)
-	v.intake.end(v.now(), err, func() string { return nameOf(a) })
+	v.intake.end(v.now(), err, func() []string { return []string{nameOf(a)} })
 	return r, err
 }
 
-// AcceptAll stores events and records the result for the health of intake. The first event
-// stands for all.
+// AcceptAll stores events and records the result for the health of intake.
 func (v *vitals) AcceptAll(ctx context.Context, all []core.Arrival) ([]core.Receipt, error) {
 	v.intake.begin(v.now())
 	r, err := v.Store.AcceptAll(ctx, all)
-	v.intake.end(v.now(), err, func() string {
-		if len(all) == 0 {
-			return ""
-		}
-		return nameOf(all[0])
-	})
+	v.intake.end(v.now(), err, func() []string { return namesOf(all, nameOf) })
 	return r, err
+}
+
+// namesOf returns the names of the parts of a request, each by name.
+func namesOf[T any](parts []T, name func(T) string) []string {
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = name(p)
+	}
+	return names
 }
 
 // nameOf returns the same name for an event that is sent again.
@@ -253,32 +261,26 @@ func nameOf(a core.Arrival) string {
 func (v *vitals) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	v.takes.begin(v.now())
 	jobs, err := v.Store.Take(ctx, now, quotas)
-	v.takes.end(v.now(), err, func() string { return fmt.Sprint(v.now()) }) // it belongs to no request
+	v.takes.end(v.now(), err, func() []string { return nil }) // it has no parts that the database could refuse
 	return jobs, err
 }
 
-// Settle stores outcomes and records the result. The first outcome's job stands for all.
+// Settle stores outcomes and records the result.
 func (v *vitals) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
 	v.deliveries.begin(v.now())
 	s, err := v.Store.Settle(ctx, outcomes...)
-	v.deliveries.end(v.now(), err, func() string {
-		if len(outcomes) == 0 {
-			return ""
-		}
-		return string(outcomes[0].JobID)
+	v.deliveries.end(v.now(), err, func() []string {
+		return namesOf(outcomes, func(o core.Outcome) string { return string(o.JobID) })
 	})
 	return s, err
 }
 
-// Transit stores transitions and records the result. The first transition's run stands for all.
+// Transit stores transitions and records the result.
 func (v *vitals) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
 	v.transitions.begin(v.now())
 	made, err := v.Store.Transit(ctx, ts...)
-	v.transitions.end(v.now(), err, func() string {
-		if len(ts) == 0 {
-			return ""
-		}
-		return string(ts[0].Run.ID)
+	v.transitions.end(v.now(), err, func() []string {
+		return namesOf(ts, func(t core.Transition) string { return string(t.Run.ID) })
 	})
 	return made, err
 }
@@ -286,7 +288,7 @@ func (v *vitals) Transit(ctx context.Context, ts ...core.Transition) ([]bool, er
 // Turn asks for a turn and records the result.
 func (v *vitals) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
 	v.turns.begin(v.now())
-	mine, err := v.Store.Turn(ctx, now, name, hold)
-	v.turns.end(v.now(), err, func() string { return name })
-	return mine, err
+	won, err := v.Store.Turn(ctx, now, name, hold)
+	v.turns.end(v.now(), err, func() []string { return []string{name} })
+	return won, err
 }

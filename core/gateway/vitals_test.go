@@ -37,6 +37,10 @@ func (s *stubborn) Accept(_ context.Context, a core.Arrival) (core.Receipt, erro
 	return core.Receipt{EventID: a.Event.ID}, s.refuses["Accept"]
 }
 
+func (s *stubborn) AcceptAll(context.Context, []core.Arrival) ([]core.Receipt, error) {
+	return nil, s.refuses["AcceptAll"]
+}
+
 func (s *stubborn) Rehearse(ctx context.Context, w core.Work) error {
 	s.rehearsed.Add(1)
 	if s.hangs.Load() {
@@ -201,6 +205,57 @@ func TestOneRequestMakesNobodyUnhealthy(t *testing.T) {
 			p.healthy("none is about the database", 200, 1)
 		})
 	})
+}
+
+// TestOneBadPartOfBatches: a store may refuse a batch for one of its parts. Batches that have a
+// part in common do not make the gateway unhealthy, wherever the part stands in them. Batches
+// without a common part do.
+func TestOneBadPartOfBatches(t *testing.T) {
+	ctx := context.Background()
+	for _, tt := range []struct {
+		method string
+		do     func(s core.Store, parts ...string) error
+	}{
+		{"AcceptAll", func(s core.Store, parts ...string) error {
+			var all []core.Arrival
+			for _, p := range parts {
+				all = append(all, core.Arrival{Event: core.Event{Source: "shop", Payload: []byte(p)}})
+			}
+			_, err := s.AcceptAll(ctx, all)
+			return err
+		}},
+		{"Settle", func(s core.Store, parts ...string) error {
+			var outcomes []core.Outcome
+			for _, p := range parts {
+				outcomes = append(outcomes, core.Outcome{JobID: core.ID(p)})
+			}
+			_, err := s.Settle(ctx, outcomes...)
+			return err
+		}},
+		{"Transit", func(s core.Store, parts ...string) error {
+			var ts []core.Transition
+			for _, p := range parts {
+				ts = append(ts, core.Transition{Run: core.Run{ID: core.ID(p)}})
+			}
+			_, err := s.Transit(ctx, ts...)
+			return err
+		}},
+	} {
+		t.Run(tt.method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPatient(t)
+				p.store.refuses[tt.method] = away
+				for _, first := range []string{"a", "b", "c"} {
+					if err := tt.do(p.Store, first, "bad"); !errors.Is(err, away) {
+						t.Fatalf("%s = %v, want %v", tt.method, err, away)
+					}
+				}
+				p.healthy("each batch has the same part", 200, 1)
+				_, _ = tt.do(p.Store, "d", "e"), tt.do(p.Store, "f", "g")
+				p.healthy("three batches have no part in common", 503, 0)
+			})
+		})
+	}
 }
 
 // TestHealthWhileIntakeHangs: a database may answer reads while writes hang, for instance on
