@@ -19,6 +19,7 @@ type sender struct {
 	trouble *trouble
 	room    int64        // how many spans may wait or be under way
 	waiting atomic.Int64 // spans that wait or are being sent
+	closed  atomic.Bool  // takes no more spans
 }
 
 // queueSize is how many spans may wait: OTEL_BSP_MAX_QUEUE_SIZE, or the SDK's default.
@@ -32,8 +33,12 @@ func queueSize() int {
 var errNoRoom = errors.New("the collector is too slow: more spans wait than OTEL_BSP_MAX_QUEUE_SIZE says")
 
 // admit reports whether there is room for another span. The SDK's queue has the same size, but
-// it drops further spans silently. admit counts them as lost.
+// it drops further spans silently. admit counts them as lost. Spans of work that ends after
+// Close are left out and not counted: the SDK would drop them.
 func (s *sender) admit() bool {
+	if s.closed.Load() {
+		return false
+	}
 	if s.waiting.Add(1) <= s.room {
 		return true
 	}

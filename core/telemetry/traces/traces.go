@@ -120,13 +120,24 @@ func (x *Exporter) Begin(parent core.Span) core.Span {
 	return core.Span{Trace: c.TraceID(), ID: c.SpanID(), Flags: byte(c.TraceFlags())}
 }
 
-// Close sends the queued spans, until ctx is done. An error says that some may not have been
-// sent. Facts observed later are ignored.
+// Close sends the queued spans, until ctx is done. An error gives the number of spans that were
+// lost and that no log line has counted: spans that are still unsent, and those that were lost
+// since the last line. Facts observed later are ignored.
 func (x *Exporter) Close(ctx context.Context) error {
+	x.sender.closed.Store(true)
 	err := x.provider.Shutdown(ctx)
-	x.sender.trouble.end()
+	// The unsent spans are counted before the requests under way are cut off. The SDK hands
+	// their batches to the sender all the same, but then each of them fails.
+	unsent := int(x.sender.waiting.Swap(0))
+	lost := x.sender.trouble.end() + unsent
 	_ = x.sender.Shutdown(context.WithoutCancel(ctx)) // cuts off requests under way
-	return err
+	switch {
+	case lost == 0:
+		return err
+	case err == nil:
+		return fmt.Errorf("%d spans since the last report were refused, or had no room", lost)
+	}
+	return fmt.Errorf("%d spans since the last report: %w", lost, err)
 }
 
 // contextOf converts a span, and the tracestate header of its event, to the SDK's type.

@@ -196,8 +196,9 @@ func TestUselessCollectors(t *testing.T) {
 			if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "too slow") {
 				t.Errorf("log %q, want one line that there is no room", got)
 			}
-			if err := end(x, 50*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Close = %v, want that the time was over", err)
+			err := end(x, 50*time.Millisecond)
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "4999 spans") {
+				t.Errorf("Close = %v, want that the time was over, and all spans that no line counted", err)
 			}
 			if len(c.Spans()) != 0 {
 				t.Errorf("%d spans were taken", len(c.Spans()))
@@ -255,6 +256,25 @@ func TestRoom(t *testing.T) {
 			t.Errorf("told %q, want 1 span at once and 31 after a minute", got)
 		}
 	})
+}
+
+// TestLostInTheLastMinute: Close reports the spans that were lost after the last log line, also
+// if it is in time.
+func TestLostInTheLastMinute(t *testing.T) {
+	c := otlp.New(t)
+	c.Answer(http.StatusForbidden)
+	x, log := start(t, c.URL)
+	e := core.Event{ID: "E", Source: "shop", Headers: map[string]string{"traceparent": sampled}}
+	x.Observe(core.Accepted{Event: e})
+	if err := x.provider.ForceFlush(t.Context()); err != nil || !strings.Contains(log.String(), "spans_lost=1\n") {
+		t.Fatalf("ForceFlush = %v, log %q, want a line about the first span", err, log)
+	}
+	for range 7 {
+		x.Observe(core.Accepted{Event: e})
+	}
+	if err := end(x, 20*time.Second); err == nil || !strings.Contains(err.Error(), "7 spans") {
+		t.Errorf("Close = %v, want the 7 spans after the line", err)
+	}
 }
 
 // TestOddReplies: an odd reply of the collector stops no span, and makes at most one short log
@@ -341,7 +361,9 @@ func TestTrouble(t *testing.T) {
 			x.tell(errors.New("away"), 2)
 			time.Sleep(time.Second)
 		}
-		x.end()
+		if lost := x.end(); lost != 18 {
+			t.Errorf("end = %d, want the 18 spans that were lost since the last line", lost)
+		}
 		time.Sleep(time.Hour)
 		x.tell(errors.New("away"), 2)
 		got := strings.Split(strings.TrimSpace(log.String()), "\n")

@@ -51,11 +51,14 @@ func (t *trouble) count(spans int) (lost int, due bool) {
 	return lost, true
 }
 
-// end stops all further lines.
-func (t *trouble) end() {
+// end stops all further lines, and returns the number of spans lost since the last one. The
+// caller reports them: there is no later line that could.
+func (t *trouble) end() (lost int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.over = true
+	lost = t.lost
+	t.over, t.lost = true, 0
+	return lost
 }
 
 // remarks returns the logger for OpenTelemetry's warnings about settings. It keeps the message
