@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/ledger"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wire"
 )
 
 // A database belongs to one test. It has the configuration for the functions, and direct
@@ -22,8 +23,8 @@ import (
 type database struct {
 	t    testing.TB
 	yaml string
-	env  []string // environment variables for yaml
-	wire *wire    // between the functions and the server
+	env  []string   // environment variables for yaml
+	wire *wire.Wire // between the functions and the server
 	ask  ledger.Ask
 	exec func(statement string)
 }
@@ -85,7 +86,7 @@ func onPostgres(t testing.TB) *database {
 
 // wirePostgres puts a wire in front of a server, and returns the URL that leads through the
 // wire.
-func wirePostgres(t testing.TB, address string) (*wire, string) {
+func wirePostgres(t testing.TB, address string) (*wire.Wire, string) {
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal("the address of the PostgreSQL server is not a URL")
@@ -97,8 +98,8 @@ func wirePostgres(t testing.TB, address string) (*wire, string) {
 	} else if u.Port() == "" {
 		target = net.JoinHostPort(u.Hostname(), "5432")
 	}
-	w := newWire(t, network, target)
-	host, port, _ := net.SplitHostPort(w.address)
+	w := wire.New(t, network, target)
+	host, port, _ := net.SplitHostPort(w.Addr())
 	q.Del("host")
 	q.Del("port")
 	u.Host, u.RawQuery = net.JoinHostPort(host, port), q.Encode()
@@ -135,13 +136,13 @@ func hosted(t testing.TB, h servers.Hosted) *database {
 	return db
 }
 
-func wireHTTP(t testing.TB, address string) (*wire, string) {
+func wireHTTP(t testing.TB, address string) (*wire.Wire, string) {
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWire(t, "tcp", u.Host)
-	u.Host = w.address
+	w := wire.New(t, "tcp", u.Host)
+	u.Host = w.Addr()
 	return w, u.String()
 }
 

@@ -17,7 +17,7 @@ func TestThawed(t *testing.T) {
 		d, r := newStory(t, db)
 		accepted, refused := 0, 0
 		for range 6 {
-			db.wire.sever()
+			db.wire.Sever()
 			a, err := ask("POST", d.api.URL+"/events/order.created", `{}`)
 			switch {
 			case err != nil:
@@ -62,7 +62,7 @@ func TestForgotten(t *testing.T) {
 		d.intake.SetTimeout(15 * time.Second)
 		d.send("/events/order.created", `{}`)
 		d.awaitIdle(20 * time.Second)
-		db.wire.forget()
+		db.wire.Forget()
 		began := time.Now()
 		a, err := ask("POST", d.api.URL+"/events/order.created", `{}`)
 		if err != nil || a.status != 202 && a.status != 503 {
@@ -87,9 +87,9 @@ func TestNothingRunsAfterwards(t *testing.T) {
 		d.tick(d.cron)
 		r.await(t, 20*time.Second, "/orders", 1)
 		d.awaitIdle(20 * time.Second)
-		before, invocations := db.wire.bytes.Load(), d.invocations()
+		before, invocations := db.wire.Bytes(), d.invocations()
 		goesBy(t, 1500*time.Millisecond)
-		if after := db.wire.bytes.Load(); after != before || d.invocations() != invocations {
+		if after := db.wire.Bytes(); after != before || d.invocations() != invocations {
 			t.Errorf("%d bytes went to or from the database, with %d invocations, want none", after-before, d.invocations()-invocations)
 		}
 		for _, f := range d.functions() {

@@ -90,7 +90,7 @@ func TestOldSchema(t *testing.T) {
 func TestDatabaseAway(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
-		db.wire.cut()
+		db.wire.Cut()
 		began := time.Now()
 		a := d.must(503, "POST", "/events/order.created", `{}`)
 		t.Logf("refused %v after a cold start", time.Since(began).Round(time.Millisecond))
@@ -105,7 +105,7 @@ func TestDatabaseAway(t *testing.T) {
 		if r := d.worker.Invoke([]byte(`{}`)); r.Error == "" || r.Error == lambda.Exited || r.Error == lambda.TimedOut {
 			t.Errorf("the worker ended with %q, want an error of its own", r.Error)
 		}
-		db.wire.mend()
+		db.wire.Mend()
 		began = time.Now()
 		eventually(t, 20*time.Second, "events are accepted", func() bool {
 			a, err := ask("POST", d.api.URL+"/events/order.created", `{}`)
