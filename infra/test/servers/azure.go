@@ -49,7 +49,7 @@ func startAzure() (*azurite, error) {
 		return nil, err
 	}
 	a := &azurite{process: p}
-	if err := p.startNode([]string{node, filepath.Join(home, "rig.mjs"), "--folder", p.dir}, 0, &a.told); err != nil {
+	if err := p.startNode([]string{node, filepath.Join(home, "rig.mjs"), "--folder", p.dir}, &a.told); err != nil {
 		_ = p.remove()
 		return nil, fmt.Errorf("start azurite in %s: %w", p.dir, err)
 	}

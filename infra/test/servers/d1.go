@@ -85,7 +85,7 @@ func (s *D1Server) Kill() { s.process.kill() }
 // good order if it runs, and returns when it answers.
 func (s *D1Server) Restart() error {
 	s.process.end(sigTerm, 30*time.Second)
-	return s.process.startNode(s.args, s.told.Port, &s.told)
+	return s.process.startNode(s.args, &s.told)
 }
 
 // Log returns the end of the server's output.

@@ -1,8 +1,8 @@
 // Package servers starts throwaway database servers for tests and benchmarks: PostgreSQL,
 // MariaDB, and Cloudflare's D1 engine behind the HTTP calls of hosted_sql. It also runs the
 // libraries with which providers of webhooks sign, see [Clients], a gRPC handler, see [GRPC],
-// and an emulator of Azure Blob Storage, see [Azure]. It imports drivers and nothing of this
-// module; only tests and benchmarks import it.
+// and an emulator of Azure Blob Storage, see [Azure]. It imports drivers and, of this
+// module, only infra/test/ports; only tests and benchmarks import it.
 //
 // A test asks for a database and gets its own empty database. The first such test starts the
 // server of the test binary:

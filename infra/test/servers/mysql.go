@@ -73,7 +73,7 @@ func (s *MySQLServer) create(server, install string, o MySQLOptions) error {
 	}
 	network := []string{"--skip-networking"}
 	if o.TCP {
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = s.process.reserve(); err != nil {
 			return err
 		}
 		network = []string{"--bind-address=127.0.0.1", "--port=" + strconv.Itoa(s.port)}

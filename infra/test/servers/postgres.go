@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -64,7 +63,7 @@ func (s *PostgresServer) create(postgres, initdb string, o PostgresOptions) (err
 	listen := "listen_addresses="
 	if o.TCP {
 		listen += "127.0.0.1"
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = s.process.reserve(); err != nil {
 			return err
 		}
 	}
@@ -190,13 +189,4 @@ func execPostgres(address, sql string) error {
 	defer conn.Close(ctx)
 	_, err = conn.Exec(ctx, sql)
 	return err
-}
-
-// freePort returns a port of 127.0.0.1 without a listener.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // ErrMissing is wrapped by errors that say a component is not installed. Their
@@ -26,6 +28,8 @@ type process struct {
 	env     []string // beside this process's own
 	janitor *exec.Cmd
 	leash   *os.File
+
+	port *ports.Port // nil if no server of this folder listens on TCP
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd // nil when nothing runs
@@ -181,9 +185,27 @@ func (p *process) ready(limit time.Duration, ask func() error) error {
 
 var errStillRuns = errors.New("still runs")
 
-// startNode starts a script of this repository on a port, or on a free port if it is 0. It
-// waits for the script's file "ready.json" and decodes it into told.
-func (p *process) startNode(command []string, port int, told any) error {
+// reserve returns the port of 127.0.0.1 for the servers of this folder, one after the other.
+// The port stays reserved while none of them runs, so that no other process of the machine
+// can take it before the next one.
+func (p *process) reserve() (int, error) {
+	if p.port == nil {
+		port, err := ports.Reserve()
+		if err != nil {
+			return 0, err
+		}
+		p.port = port
+	}
+	return p.port.Number(), p.port.Lend()
+}
+
+// startNode starts a script of this repository on the folder's port. It waits for the
+// script's file "ready.json" and decodes it into told.
+func (p *process) startNode(command []string, told any) error {
+	port, err := p.reserve()
+	if err != nil {
+		return err
+	}
 	ready := filepath.Join(p.dir, "ready.json")
 	_ = os.Remove(ready)
 	args := append(command[1:len(command):len(command)], "--port", strconv.Itoa(port))
@@ -253,6 +275,9 @@ func (p *process) remove() error {
 	}
 	if p.janitor != nil {
 		_ = p.janitor.Wait()
+	}
+	if p.port != nil {
+		_ = p.port.Close()
 	}
 	return os.RemoveAll(p.dir)
 }

@@ -114,7 +114,7 @@ func (r *Receiver) Kill() { r.process.kill() }
 // it runs, and returns when it listens.
 func (r *Receiver) Restart() error {
 	r.process.end(sigTerm, 10*time.Second)
-	return r.process.startNode(r.args, r.told.Port, &r.told)
+	return r.process.startNode(r.args, &r.told)
 }
 
 // Log returns the end of the receiver's output.
