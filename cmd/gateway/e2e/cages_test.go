@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // rawServer runs talk for every connection after the headers of a request have arrived. It
@@ -101,15 +103,17 @@ func fullServer(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	port := freePort(t)
-	address := &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
-	if err := syscall.Bind(fd, address); err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Listen(fd, 0); err != nil {
 		t.Fatal(err)
 	}
-	at := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}).String()
+	address, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := fmt.Sprintf("127.0.0.1:%d", address.(*syscall.SockaddrInet4).Port)
 	for range 10 {
 		c, err := net.DialTimeout("tcp", at, 300*time.Millisecond)
 		if err != nil {
@@ -157,7 +161,7 @@ func foreignAnimals(t *testing.T, r *receiver) []animal {
 		{name: "grpc-garbage", grpc: true, url: rawServer(t, talks("\x16\x03\x01\x00\xffgarbage\r\n\r\n")), want: "protocol: "},
 		{name: "grpc-closes", grpc: true, url: rawServer(t, talks()), want: "protocol: "},
 		{name: "grpc-hangs", grpc: true, url: rawServer(t, silent), want: "timeout: no answer within 2s"},
-		{name: "grpc-refuses", grpc: true, url: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), want: "connect: connection refused"},
+		{name: "grpc-refuses", grpc: true, url: "http://" + ports.Refusing(t), want: "connect: connection refused"},
 		{name: "grpc-no-name", grpc: true, url: "http://handler.invalid", want: "dns: "},
 		{name: "grpc-not-tls", grpc: true, url: strings.Replace(r.url(), "http:", "https:", 1), want: "tls: "},
 		{name: "grpc-metadata", grpc: true, url: "http://169.254.169.254", want: "blocked: 169.254.169.254 may be a cloud's metadata service"},

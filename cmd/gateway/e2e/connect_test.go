@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -79,10 +80,10 @@ func TestRefusedByPostgres(t *testing.T) {
 	at := func(user, password, database string) *store {
 		return postgresStore(as(t, s.TCP(database), user, password))
 	}
-	nobody := freePort(t)
+	unused := ports.Refusing(t)
 	for _, f := range []refusal{
-		{"unreachable", postgresStore(fmt.Sprintf("postgres://app:%s@127.0.0.1:%d/gateway?sslmode=disable", rightPassword, nobody)),
-			[]string{fmt.Sprintf("127.0.0.1:%d cannot be reached", nobody), "connection refused", "database.url"}},
+		{"unreachable", postgresStore(fmt.Sprintf("postgres://app:%s@%s/gateway?sslmode=disable", rightPassword, unused)),
+			[]string{unused + " cannot be reached", "connection refused", "database.url"}},
 		{"wrong password", at("app", wrongPassword, "gateway"),
 			[]string{`user "app"`, "check the user and the password in database.url"}},
 		{"unknown user", at("stranger", wrongPassword, "gateway"),
@@ -127,10 +128,10 @@ func TestRefusedByMySQL(t *testing.T) {
 	at := func(user, password, database string) *store {
 		return mysqlStore(as(t, s.TCP(database), user, password))
 	}
-	nobody := freePort(t)
+	unused := ports.Refusing(t)
 	for _, f := range []refusal{
-		{"unreachable", mysqlStore(fmt.Sprintf("mysql://app:%s@127.0.0.1:%d/gateway", rightPassword, nobody)),
-			[]string{fmt.Sprintf("127.0.0.1:%d cannot be reached", nobody), "database.url"}},
+		{"unreachable", mysqlStore(fmt.Sprintf("mysql://app:%s@%s/gateway", rightPassword, unused)),
+			[]string{unused + " cannot be reached", "database.url"}},
 		{"wrong password", at("app", wrongPassword, "gateway"),
 			[]string{`user "app"`, "wrong user or password", "database.url"}},
 		{"unknown user", at("stranger", wrongPassword, "gateway"),
@@ -156,14 +157,14 @@ func TestRefusedByHosted(t *testing.T) {
 	badToken := with(func(h *servers.Hosted) { h.Token = wrongToken })
 	weak := with(func(o *servers.Hosted) { o.Token = h.WithoutRights() })
 	elsewhere := with(func(h *servers.Hosted) { h.Database = "ffffffff-0000-4000-8000-ffffffffffff" })
-	nobody := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	unused := "http://" + ports.Refusing(t)
 	for _, f := range []refusal{
-		{"API: unreachable", apiStore(h, nobody), []string{"the database at " + nobody + " cannot be reached", "connection refused"}},
+		{"API: unreachable", apiStore(h, unused), []string{"the database at " + unused + " cannot be reached", "connection refused"}},
 		{"API: wrong token", apiStore(badToken, h.API), []string{"Cloudflare refuses database.api_token", "D1 Edit"}},
 		{"API: token without rights", apiStore(weak, h.API), []string{"Cloudflare refuses database.api_token", "D1 Edit"}},
 		{"API: unknown database", apiStore(elsewhere, h.API),
 			[]string{"no D1 database " + elsewhere.Database, "check database.database_id and database.account_id"}},
-		{"proxy: unreachable", proxyStore(h, nobody), []string{"the database at " + nobody + " cannot be reached", "database.hosted_sql_endpoint"}},
+		{"proxy: unreachable", proxyStore(h, unused), []string{"the database at " + unused + " cannot be reached", "database.hosted_sql_endpoint"}},
 		{"proxy: wrong token", proxyStore(badToken, h.Endpoint), []string{"the proxy at " + h.Endpoint + " refuses database.api_token", "API_TOKEN"}},
 		{"proxy: not there", proxyStore(h, h.API+"/nothing"), []string{"no D1 proxy at", "check database.hosted_sql_endpoint"}},
 	} {

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // deathServer is the beginning of all configurations in this file. Each has as many handlers
@@ -126,13 +126,13 @@ func TestNobodyListens(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	r.on("/broken", failing(1000))
-	place := "127.0.0.1:" + strconv.Itoa(freePort(t))
+	place := ports.New(t)
 	g := newGateway(t, deathServer+`
 delivery: {timeout: 1s, default_retry: {max: 100, backoff: fixed, interval: 200ms}}
 handlers: {broken: {source: app, url: "${RECEIVER}/broken", retry: {max: 2, backoff: fixed, interval: 100ms}}}
 alerts: {url: "http://${PLACE}/late", on: [dlq]}
 `, r)
-	g.env = append(g.env, "PLACE="+place)
+	g.env = append(g.env, "PLACE="+place.Addr())
 	g.start()
 	g.send("/events/order.created", `{}`)
 	eventually(t, 10*time.Second, "an alert waits for its place", func() bool {
@@ -142,7 +142,7 @@ alerts: {url: "http://${PLACE}/late", on: [dlq]}
 	})
 	g.kill()
 
-	l, err := net.Listen("tcp", place)
+	l, err := place.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}

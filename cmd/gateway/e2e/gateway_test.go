@@ -5,19 +5,17 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // A gateway is a folder with a configuration and a database, and the process that serves it,
@@ -47,7 +45,7 @@ handlers: {ok: {source: app, url: "${RECEIVER}/ok"}}
 // and to ${RECEIVER} if to is not nil.
 func newGateway(t testing.TB, config string, to *receiver) *gateway {
 	t.Helper()
-	g := &gateway{t: t, dir: t.TempDir(), port: freePort(t)}
+	g := &gateway{t: t, dir: t.TempDir(), port: ports.ForServer(t)}
 	g.env = []string{"PORT=" + strconv.Itoa(g.port)}
 	if to != nil {
 		g.env = append(g.env, "RECEIVER="+to.url())
@@ -238,40 +236,6 @@ func fetchUntil(ctx context.Context, c *http.Client, r request) (answer, error) 
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	return answer{resp.StatusCode, strings.TrimSpace(string(body)), resp.Header}, err
-}
-
-var ports struct {
-	sync.Mutex
-	given map[int]bool
-}
-
-// freePort returns a port without a listener that no other test has got. It is below the range
-// of ports for outgoing connections. In that range, a client that keeps dialling a dead server
-// can end up connected to itself, and then the server cannot start again.
-func freePort(t testing.TB) int {
-	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	if ports.given == nil {
-		ports.given = map[int]bool{}
-	}
-	for range 1000 {
-		port := 10000 + rand.IntN(11000) // functions/e2e uses the ports above, and may run at the same time
-		if ports.given[port] {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		ports.given[port] = true
-		return port
-	}
-	t.Fatal("no free port")
-	return 0
 }
 
 // A job as "jobs list --json" shows it.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // TestSecondStart: a SQLite file serves one gateway. A second gateway would take over the jobs
@@ -21,7 +23,7 @@ func TestSecondStart(t *testing.T) {
 	r.await(t, 5*time.Second, "/ok", 1)
 
 	second := g.command("start")
-	second.env = append(second.env, fmt.Sprintf("PORT=%d", freePort(t)))
+	second.env = append(second.env, fmt.Sprintf("PORT=%d", ports.ForServer(t)))
 	got := run(t, second)
 	if got.code != 1 {
 		t.Errorf("exit code of a second start = %d, want 1", got.code)

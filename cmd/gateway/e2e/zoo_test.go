@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // An animal is a handler with unusual behaviour, and the expected state of a job that it gets.
@@ -320,7 +322,7 @@ func allAnimals(t *testing.T, r *receiver) []animal {
 		raw("hangs", 0, "timeout: no answer within 2s", func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }),
 		raw("upgrades", 101, "status: 101 Switching Protocols", talks("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")),
 
-		{name: "refuses", url: fmt.Sprintf("http://127.0.0.1:%d/?token=s3cret", freePort(t)), want: "connect: connection refused"},
+		{name: "refuses", url: "http://" + ports.Refusing(t) + "/?token=s3cret", want: "connect: connection refused"},
 		{name: "full", url: fullServer(t), want: "timeout: no answer within 2s"},
 		{name: "no-name", url: "http://handler.invalid/?token=s3cret", want: "dns: "},
 		{name: "metadata", url: "http://169.254.169.254/?token=s3cret", want: "blocked: 169.254.169.254 may be a cloud's metadata service"},
