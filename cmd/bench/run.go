@@ -8,6 +8,7 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/load"
 	"github.com/eventgateway/gateway/cmd/bench/internal/proc"
 	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 const (
@@ -35,6 +36,7 @@ func (s shape) total() int { return s.warm + s.events }
 // running is a system under test with its sink.
 type running struct {
 	place
+	port  *ports.Port // the child listens on it
 	sink  *sink.Sink
 	child *proc.Child
 }
@@ -47,18 +49,29 @@ func launch(ctx context.Context, p place, cfg sink.Config, slots int) (*running,
 		return nil, err
 	}
 	r := &running{place: p, sink: receiver}
-	addr, err := proc.FreeAddr()
-	if err == nil {
+	if r.port, err = lend(); err == nil {
 		var spec proc.Spec
-		if spec, err = p.system.start(setup{dir: p.dir, database: p.database, addr: addr, sink: receiver.URL(), slots: slots, steps: cfg.Steps, keep: p.keep}); err == nil {
+		if spec, err = p.system.start(setup{dir: p.dir, database: p.database, addr: r.port.Addr(), sink: receiver.URL(), slots: slots, steps: cfg.Steps, keep: p.keep}); err == nil {
 			r.child, err = proc.Start(ctx, spec)
 		}
 	}
 	if err != nil {
 		receiver.Close()
+		if r.port != nil {
+			_ = r.port.Close()
+		}
 		return nil, err
 	}
 	return r, nil
+}
+
+// lend reserves a port for a child.
+func lend() (*ports.Port, error) {
+	p, err := ports.Reserve()
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Lend()
 }
 
 // stop ends the system, then the sink. So a delivery that hangs in the sink does not fail
@@ -66,7 +79,7 @@ func launch(ctx context.Context, p place, cfg sink.Config, slots int) (*running,
 func (r *running) stop() error {
 	r.child.Interrupt()
 	r.sink.Close()
-	return r.child.Stop()
+	return errors.Join(r.child.Stop(), r.port.Close())
 }
 
 // run is one run on a fresh database. Faults of the system go to the report; the

@@ -22,6 +22,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // A stub gives the same answer to every request.
@@ -109,12 +110,7 @@ func TestNoAnswer(t *testing.T) {
 	defer secure.Close()
 	plain := httptest.NewServer(stub{status: 200})
 	defer plain.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := "http://" + l.Addr().String()
-	l.Close()
+	nobody := "http://" + ports.Refusing(t)
 	host := strings.TrimPrefix(plain.URL, "http://")
 	for _, c := range []struct{ url, want string }{
 		{nobody, "no gateway answers at " + nobody + " (connect: connection refused); is it running, and reachable from here?"},

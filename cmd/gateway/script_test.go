@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +23,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/infra/test/golden"
+	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/sqlite"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -321,10 +321,11 @@ func port(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: port")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := ports.Reserve()
 	ts.Check(err)
-	ts.Check(l.Close())
-	ts.Setenv("PORT", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	ts.Defer(func() { _ = p.Close() })
+	ts.Check(p.Lend())
+	ts.Setenv("PORT", strconv.Itoa(p.Number()))
 }
 
 func changeDatabase(ts *testscript.TestScript, neg bool, args []string) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,19 +12,9 @@ import (
 	"testing"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/store"
 )
-
-// closed returns an address without a listener.
-func closed(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
-}
 
 // TestOpenSaysWhatIsWrong: each wrong setting gives one sentence that names the setting.
 func TestOpenSaysWhatIsWrong(t *testing.T) {
@@ -52,7 +41,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}, false)
 	page := serve(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) }, false)
 	secure := serve(func(w http.ResponseWriter, r *http.Request) {}, true)
-	nobody := closed(t)
+	nobody := "http://" + ports.Refusing(t)
 	for name, c := range map[string]struct {
 		o    Options
 		kind core.Kind

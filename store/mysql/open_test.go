@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/infra/test/servers"
 	"github.com/eventgateway/gateway/store"
 )
@@ -38,7 +38,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		kind      core.Kind
 		want      string
 	}{
-		{"unreachable", "mysql://gw:" + url.QueryEscape(secret) + "@" + unused(t) + "/gateway", core.Unavailable, "cannot be reached (connection refused): check the host and port in database.url, and that the server runs"},
+		{"unreachable", "mysql://gw:" + url.QueryEscape(secret) + "@" + ports.Refusing(t) + "/gateway", core.Unavailable, "cannot be reached (connection refused): check the host and port in database.url, and that the server runs"},
 		{"no socket", "mysql://gw@unix(/nowhere/s)/gateway", core.Unavailable, "the database at /nowhere/s cannot be reached"},
 		{"network", "gw:" + secret + "@nowhere(127.0.0.1)/gateway", core.Invalid, `database.url: "nowhere" is no network: it is tcp(host:port) or unix(/path)`},
 		{"password", at("gw", "wrong"+secret, "gateway"), core.Invalid, `database.url: the server at ` + host + ` refuses user "gw": wrong user or password`},
@@ -79,16 +79,6 @@ func refused(t *testing.T, url string, kind core.Kind, want string) {
 	if strings.Contains(fmt.Sprint(err), secret) || strings.Contains(fmt.Sprint(err), "s3cret") {
 		t.Errorf("Open tells the password: %v", err)
 	}
-}
-
-// unused returns an address without a listener.
-func unused(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func TestMalformedURLs(t *testing.T) {

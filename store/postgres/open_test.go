@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/infra/test/servers"
 	"github.com/eventgateway/gateway/store"
 )
@@ -95,7 +96,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
 	tcp := s.TCP("postgres")
-	host, closed := hostOf(t, tcp), closedPort(t)
+	host, closed := hostOf(t, tcp), ports.Refusing(t)
 	guest := func(database, password string, params ...string) string {
 		return as(t, tcp, func(u *url.URL, q url.Values) {
 			u.User, u.Path = url.UserPassword("guest", password), "/"+database
@@ -230,17 +231,6 @@ func hostOf(t *testing.T, address string) string {
 		t.Fatal(err)
 	}
 	return u.Host
-}
-
-// closedPort returns an address without a listener.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // certificate makes a certificate for 127.0.0.1 with its key, and returns their file names.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/infra/test/otlp"
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // lines collects the log of a test.
@@ -206,12 +206,7 @@ func TestUselessCollectors(t *testing.T) {
 		})
 	}
 	t.Run("is away", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Close()
-		x, log := start(t, "http://"+l.Addr().String())
+		x, log := start(t, "http://"+ports.Refusing(t))
 		x.Observe(core.Accepted{Event: e})
 		_ = end(x, 20*time.Second)
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "connection refused") {

@@ -206,13 +206,3 @@ func memory(status []byte) (now, peak int64, err error) {
 	}
 	return now, peak, nil
 }
-
-// FreeAddr is a loopback address on which nothing listens at the moment.
-func FreeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // The test binary is its own child: with CHILD set it is a small server.
@@ -37,10 +39,7 @@ func child() {
 
 func spec(t *testing.T, what string) Spec {
 	t.Helper()
-	addr, err := FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr := fmt.Sprintf("127.0.0.1:%d", ports.ForServer(t))
 	return Spec{Path: os.Args[0], Dir: t.TempDir(), Addr: addr, Env: []string{"CHILD=" + what, "CHILD_ADDR=" + addr}}
 }
 

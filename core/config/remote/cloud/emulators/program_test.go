@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/ports"
 )
 
 // program builds the gateway, once.
@@ -150,18 +151,11 @@ func serving(port int, sources ...string) string {
 	return text
 }
 
-func freePort(t *testing.T) int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // TestProgram: the gateway starts from an address, follows what changes there, and stays
 // as it is when that is nothing to follow.
 func TestProgram(t *testing.T) {
 	each(t, func(t *testing.T, r *rig) {
-		port := freePort(t)
+		port := ports.ForServer(t)
 		at := r.folder + "/gateway.yaml"
 		r.put(t, "gateway.yaml", serving(port, "one"))
 		if out, code := run(t, r.address("gateway.yaml"), "validate"); code != 0 || !strings.Contains(out, at+" is valid: 1 source, 0 handlers\n") {
