@@ -70,7 +70,7 @@ check: ## format, vet, staticcheck, go.mod tidy, generated code, CI workflows (t
 	$(GO) run $(STATICCHECK) -tags '$(TAGS)' ./...
 	cd proto/generate && $(GO) vet . && $(GO) run . -check
 	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml
-	$(GO) test -run 'TestDependencyRule|TestRings|TestHouse' ./core
+	$(GO) test -run 'TestDependencyRule|TestRings|TestLibraries|TestHouse' ./core
 
 generate: ## write the Go code of the .proto files anew
 	cd proto/generate && $(GO) run .

@@ -197,6 +197,35 @@ func TestDependencyRule(t *testing.T) {
 	}
 }
 
+// libraries are the well-known packages that do a part of the work, and where. The project
+// uses them and does not write that part itself.
+var libraries = []struct{ of, library, why string }{
+	{"core/web/lambda", "github.com/aws/aws-lambda-go/events", "events of Lambda"},
+	{"core/web/lambda", "github.com/awslabs/aws-lambda-go-api-proxy/core", "requests of API Gateway and function URLs"},
+	{"functions/internal/boot", "github.com/aws/aws-lambda-go/lambda", "the runtime API of Lambda"},
+	{"core/web", "github.com/go-chi/chi/v5", "routes"},
+	{"core/config", "gopkg.in/yaml.v3", "configuration files"},
+	{"core/config/remote/cloud", "gocloud.dev/blob", "configurations in object stores"},
+	{"core/egress", "google.golang.org/grpc", "deliveries to gRPC receivers"},
+	{"store/hosted", "github.com/hashicorp/go-retryablehttp", "requests to D1, which are sent again"},
+	{"store/mysql", "github.com/go-sql-driver/mysql", "the protocol of MySQL and MariaDB"},
+	{"store/postgres", "github.com/jackc/pgx/v5/pgxpool", "the protocol of PostgreSQL"},
+	{"store/sqlite", "modernc.org/sqlite", "SQLite without C"},
+}
+
+// TestLibraries fails if the project no longer uses one of the libraries for its part.
+func TestLibraries(t *testing.T) {
+	imports := map[string][]string{}
+	for _, p := range packages(t) {
+		imports[p.ImportPath] = append(imports[p.ImportPath], p.Imports...)
+	}
+	for _, l := range libraries {
+		if !slices.Contains(imports[module+"/"+l.of], l.library) {
+			t.Errorf("%s does not import %s: %s", l.of, l.library, l.why)
+		}
+	}
+}
+
 // ringOf is the number of the ring of a package; -1 for a package of none.
 func ringOf(path string) int {
 	path = strings.TrimPrefix(path, module+"/")
