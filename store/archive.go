@@ -28,7 +28,7 @@ func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (id core.ID,
 func (s *Store) nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
 	nth, oldest := s.sql.nthEvent.selection(f, "", ""), s.sql.oldestEvent.selection(f, "", "")
 	results, err := s.readBatch(ctx,
-		nth.stmt(" DESC", "1 OFFSET "+s.dialect.limit, n-1),
+		nth.stmt(" DESC", "1 OFFSET "+s.dialect.limitParam, n-1),
 		oldest.ordered("", "1").with(oldest.args...))
 	if err != nil {
 		return "", err
@@ -150,8 +150,8 @@ func newArchiveSQL(d Dialect) archiveSQL {
 		eventIDs:    d.eventListing("event_ids", `id`),
 		eventSizes:  d.eventListing("event_sizes", `id, LENGTH(payload) + LENGTH(headers) AS size`),
 
-		readEvents: reading("read_events", d.selection(eventStored, "events{use PRIMARY}", `events.id = r.id`)),
-		jobsOf:     reading("jobs_of", d.selection(jobShown, "jobs{use jobs_event}", `jobs.event_id = r.event`)),
-		attemptsOf: reading("attempts_of", d.selection(attemptSummary+`, job_id`, "attempts{use PRIMARY}", `attempts.job_id = r.id`)),
+		readEvents: reading("read_events", d.selectRows(eventStored, "events{use PRIMARY}", `events.id = r.id`)),
+		jobsOf:     reading("jobs_of", d.selectRows(jobShown, "jobs{use jobs_event}", `jobs.event_id = r.event`)),
+		attemptsOf: reading("attempts_of", d.selectRows(attemptSummary+`, job_id`, "attempts{use PRIMARY}", `attempts.job_id = r.id`)),
 	}
 }

@@ -73,9 +73,9 @@ type calendarSQL struct{ marks, insertMark, moveMark statement }
 
 func newCalendarSQL(d Dialect) calendarSQL {
 	return calendarSQL{
-		marks: reading("marks", d.selection(`cron_marks.source, cron_marks.schedule, cron_marks.until_at`,
+		marks: reading("marks", d.selectRows(`cron_marks.source, cron_marks.schedule, cron_marks.until_at`,
 			"cron_marks{use PRIMARY}", `cron_marks.source = r.source`)),
-		insertMark: writing("insert_mark", d.insert("cron_marks", `source, schedule, until_at`, `r.source, r.schedule, r#until_at`, "", "", "source")),
+		insertMark: writing("insert_mark", d.insertIfAbsent("cron_marks", `source, schedule, until_at`, `r.source, r.schedule, r#until_at`, "", "", "source")),
 		moveMark: writing("move_mark", d.updateRows("cron_marks", `schedule = r.schedule, until_at = r#until_at`,
 			`cron_marks.source = r.source AND (cron_marks.until_at < r#later OR cron_marks.schedule <> r.other)`)),
 	}

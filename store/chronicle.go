@@ -65,9 +65,9 @@ func newChronicleSQL(d Dialect) chronicleSQL {
 		history: reading("history", t(`SELECT `+entryColumns+` FROM history WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT {limit}`)),
 
 		stepIDs: reading("step_ids", t(`SELECT id FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND id > ?`)),
-		stepSizes: reading("step_sizes", d.selection(`steps.id AS id, COALESCE(LENGTH(steps.state), 0) AS state_size, COALESCE(LENGTH(steps.output), 0) AS output_size,
+		stepSizes: reading("step_sizes", d.selectRows(`steps.id AS id, COALESCE(LENGTH(steps.state), 0) AS state_size, COALESCE(LENGTH(steps.output), 0) AS output_size,
 			steps.state_in AS state_in, steps.output_in AS output_in,
 			CASE WHEN steps.output = '' THEN 'yes' ELSE 'no' END AS passes`, "steps{use PRIMARY}", `steps.id = r.id`)),
-		readSteps: reading("read_steps", d.selection(stepInFull+`, steps.held_until AS held_until`, "steps{use PRIMARY}", `steps.id = r.id`)),
+		readSteps: reading("read_steps", d.selectRows(stepInFull+`, steps.held_until AS held_until`, "steps{use PRIMARY}", `steps.id = r.id`)),
 	}
 }

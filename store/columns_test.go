@@ -53,7 +53,7 @@ func TestRowPlaces(t *testing.T) {
 		{q.insertEvent, "delivery_id_", eventRowDeliveryID},
 		{q.insertDefinition, "hash_", keyAt},
 		{q.lockRuns, "run_", keyAt},
-		{q.holdEvents, "id_", keyAt},
+		{q.lockEvents, "id_", keyAt},
 	} {
 		if tt.sql == "" {
 			continue // not sent on this database

@@ -137,7 +137,7 @@ func (s *Store) nthOfType(ctx context.Context, filters []core.EventFilter, n int
 		stmts := make([]Stmt, len(filters))
 		for i, f := range filters {
 			q := s.sql.eventIDs.selection(f, "", id)
-			stmts[i] = q.stmt(" DESC", s.dialect.limit, each)
+			stmts[i] = q.stmt(" DESC", s.dialect.limitParam, each)
 		}
 		results, err := s.readBatch(ctx, stmts...)
 		if err != nil {

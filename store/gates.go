@@ -360,8 +360,8 @@ type gatesSQL struct {
 
 func newGatesSQL(d Dialect) gatesSQL {
 	return gatesSQL{
-		insertGate: writing("insert_gates", d.insert("gates", gateColumns, `r.lane, 0, 0, 0, '', '', 0, 0, NULL`, "", "", "lane")),
-		gates:      reading("gates", d.selection(`gates.lane, `+gateState+`, gates.stray_since`, "gates{use PRIMARY}", `gates.lane = r.lane`)),
+		insertGate: writing("insert_gates", d.insertIfAbsent("gates", gateColumns, `r.lane, 0, 0, 0, '', '', 0, 0, NULL`, "", "", "lane")),
+		gates:      reading("gates", d.selectRows(`gates.lane, `+gateState+`, gates.stray_since`, "gates{use PRIMARY}", `gates.lane = r.lane`)),
 
 		// Verdicts count once: while the job is held. open_until and failures come last, since
 		// MySQL evaluates SET from left to right with the new values. Where nothing failed, a
@@ -383,8 +383,8 @@ func newGatesSQL(d Dialect) gatesSQL {
 			`gates.lane = r.lane AND gates.failures > 0`)),
 
 		// The first lane between two others in which jobs wait.
-		waiting: reading("waiting_lanes", d.ranges(`(SELECT {due_lane} FROM jobs{use jobs_waiting} WHERE {waiting}
-			AND {due_lane} > r.above AND {due_lane} < r.below ORDER BY {due_lane} LIMIT 1) AS lane, r.end AS below`)),
+		waiting: reading("waiting_lanes", d.selectRanges(`(SELECT {waiting_lane} FROM jobs{use jobs_waiting} WHERE {in_waiting}
+			AND {waiting_lane} > r.above AND {waiting_lane} < r.below ORDER BY {waiting_lane} LIMIT 1) AS lane, r.end AS below`)),
 		markStray: writing("mark_strays", d.updateRows("gates", `stray_since = r#since`, `gates.lane = r.lane AND gates.stray_since IS NULL`)),
 		setBack: writing("set_back", d.updateRows("gates", `failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0`,
 			`gates.lane = r.lane AND gates.stray_since <= r#before`)),

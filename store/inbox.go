@@ -174,17 +174,17 @@ type inboxSQL struct {
 
 func newInboxSQL(d Dialect) inboxSQL {
 	return inboxSQL{
-		insertEvent: writing("insert_event", d.insert("events", eventColumns,
+		insertEvent: writing("insert_event", d.insertIfAbsent("events", eventColumns,
 			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "", "", "id")),
-		insertEncoded: writing("insert_event_encoded", d.insert("events", eventStored,
+		insertEncoded: writing("insert_event_encoded", d.insertIfAbsent("events", eventStored,
 			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at, r.encoding`, "", "", "id")),
 
-		insertJob: writing("insert_jobs", d.insert("jobs", jobColumns,
+		insertJob: writing("insert_jobs", d.insertIfAbsent("jobs", jobColumns,
 			`r.id, r.event_id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, "", "", "id")),
 
 		// The same, only beside its event: where a duplicate's event was left out, this
 		// finds none to join.
-		insertJobIf: writing("insert_jobs_if", d.insert("jobs", jobColumns,
+		insertJobIf: writing("insert_jobs_if", d.insertIfAbsent("jobs", jobColumns,
 			`r.id, events.id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`,
 			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
 
@@ -194,10 +194,10 @@ func newInboxSQL(d Dialect) inboxSQL {
 
 		// Which stored event answers for an arrival: its own, or the one with its
 		// delivery id, or the one a job with its key belongs to.
-		stored: reading("stored", d.selection(`events.id AS arrival, events.id AS event, `+jobCount+` AS jobs`, "events", `events.id = r.id`)),
-		deliveredAs: reading("delivered_as", d.selection(`r.id AS arrival, events.id AS event, `+jobCount+` AS jobs`,
+		stored: reading("stored", d.selectRows(`events.id AS arrival, events.id AS event, `+jobCount+` AS jobs`, "events", `events.id = r.id`)),
+		deliveredAs: reading("delivered_as", d.selectRows(`r.id AS arrival, events.id AS event, `+jobCount+` AS jobs`,
 			"events", `events.source = r.source AND events.delivery_id = r.delivery_id`)),
-		keyedAs: reading("keyed_as", d.selection(`r.id AS arrival, jobs.event_id AS event, 0 AS jobs`,
+		keyedAs: reading("keyed_as", d.selectRows(`r.id AS arrival, jobs.event_id AS event, 0 AS jobs`,
 			"jobs", `jobs.lane = r.lane AND jobs.job_key = r.job_key`)),
 	}
 }

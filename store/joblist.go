@@ -172,5 +172,5 @@ func (s *Store) jobsOfKind(kind jobKind, lane string, f core.JobFilter, limit in
 	q := kind.ids.begin(lane)
 	s.hasStatus(q, f.Status)
 	q.and("COALESCE(id, '') < ?", top)
-	return q.whole(" ORDER BY job DESC LIMIT "+s.dialect.limit, limit)
+	return q.whole(" ORDER BY job DESC LIMIT "+s.dialect.limitParam, limit)
 }

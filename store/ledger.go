@@ -134,7 +134,7 @@ func pageOf[T any](ctx context.Context, s *Store, q *query, limit int, scan func
 func (s *Store) merged(ctx context.Context, queries []*query, way string, limit int) ([][]any, error) {
 	stmts := make([]Stmt, len(queries))
 	for i, q := range queries {
-		stmts[i] = q.stmt(way, s.dialect.limit, limit)
+		stmts[i] = q.stmt(way, s.dialect.limitParam, limit)
 	}
 	return s.mergedOf(ctx, stmts, way, limit)
 }
@@ -176,7 +176,7 @@ func (s *Store) distinct(ctx context.Context, st statement, of ...any) (values [
 		for _, row := range rows {
 			values = append(values, key(row))
 		}
-		if !s.dialect.apart {
+		if !s.dialect.rangePerRow {
 			return values, nil
 		}
 	}
@@ -286,29 +286,29 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		event:    reading("event", t(`SELECT `+eventStored+` FROM events WHERE id = ?`)),
 		job:      reading("job", t(`SELECT `+jobShown+` FROM jobs WHERE id = ?`)),
 		attempts: reading("attempts", t(`SELECT `+attemptShown+` FROM attempts WHERE job_id = ? ORDER BY created_at, attempt`)),
-		depth:    reading("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {waiting} LIMIT {limit}) AS counted`)),
+		depth:    reading("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {in_waiting} LIMIT {limit}) AS counted`)),
 		finished: reading("finished", t(`SELECT `+jobShown+` FROM jobs{use jobs_finished}
 			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND `+noAlert+` ORDER BY finished_at, id LIMIT {limit}`)),
 		over: reading("over", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_finished}
 			WHERE finished_at IS NOT NULL LIMIT {limit}) AS counted`)),
-		buried: reading("buried", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {dead} LIMIT {limit}) AS counted`)),
+		buried: reading("buried", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} LIMIT {limit}) AS counted`)),
 
 		events:    d.eventListing("events", eventSummary),
-		sourcesOf: reading("sources_of", d.distinct(`source`, `events{use events_by_kind}`, `type = ?`)),
+		sourcesOf: reading("sources_of", d.distinctValues(`source`, `events{use events_by_kind}`, `type = ?`)),
 
 		jobs: listing{"jobs", t(`SELECT ` + jobShown + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`)},
 		jobsNear: listing{"jobs_near", t(`SELECT ` + jobShown + ` FROM (SELECT ` + jobStored + ` FROM jobs{use PRIMARY} WHERE id < ?
 			ORDER BY id DESC LIMIT {limit}) AS jobs WHERE 1 = 1`)},
 		// Those that wait are in another order. Not by the primary key, which would have this one.
-		jobsWaiting: listing{"jobs_waiting", t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ?`)},
-		jobsDead: listing{"jobs_dead", t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {dead} AND {from {dead_lane}} AND {below {dead_lane}}
+		jobsWaiting: listing{"jobs_waiting", t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?`)},
+		jobsDead: listing{"jobs_dead", t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {in_dead} AND {from {dead_lane}} AND {below {dead_lane}}
 			ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)},
-		jobsDone: listing{"jobs_done", t(`SELECT id AS job FROM jobs{use jobs_done} WHERE {done} AND {from {done_lane}} AND {below {done_lane}}
+		jobsDone: listing{"jobs_done", t(`SELECT id AS job FROM jobs{use jobs_done} WHERE {in_done} AND {from {done_lane}} AND {below {done_lane}}
 			ORDER BY {done_lane} DESC, id DESC LIMIT {limit}`)},
 
-		lanesWaiting: reading("jobs_waiting_lanes", d.distinct(`{due_lane}`, `jobs{use jobs_waiting}`, `{waiting}`)),
-		lanesDead:    reading("jobs_dead_lanes", d.distinct(`{dead_lane}`, `jobs{use jobs_dead}`, `{dead}`)),
-		lanesDone:    reading("jobs_done_lanes", d.distinct(`{done_lane}`, `jobs{use jobs_done}`, `{done}`)),
-		readJobs:     reading("read_jobs", d.selection(jobShown, "jobs{use PRIMARY}", `jobs.id = r.id`)),
+		lanesWaiting: reading("jobs_waiting_lanes", d.distinctValues(`{waiting_lane}`, `jobs{use jobs_waiting}`, `{in_waiting}`)),
+		lanesDead:    reading("jobs_dead_lanes", d.distinctValues(`{dead_lane}`, `jobs{use jobs_dead}`, `{in_dead}`)),
+		lanesDone:    reading("jobs_done_lanes", d.distinctValues(`{done_lane}`, `jobs{use jobs_done}`, `{in_done}`)),
+		readJobs:     reading("read_jobs", d.selectRows(jobShown, "jobs{use PRIMARY}", `jobs.id = r.id`)),
 	}
 }

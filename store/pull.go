@@ -229,26 +229,26 @@ func newPullSQL(d Dialect) pullSQL {
 		// A job counts that is found, also if its time was the same: see ClientFoundRows in
 		// store/mysql.
 		extend: writing("extend", d.updateRows("jobs", `due_at = r#due_at`, meant)),
-		held:   reading("held", d.selection(takenColumns, "jobs{use PRIMARY}"+withEvents, meant)),
+		held:   reading("held", d.selectRows(takenColumns, "jobs{use PRIMARY}"+withEvents, meant)),
 
 		lapsed: reading("lapsed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_lapsing}`+withEvents+`
-			WHERE {last} AND {last_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
+			WHERE {in_lapsing} AND {lapsing_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
 
 		peek: reading("peek", t(`SELECT `+takenColumns+` FROM jobs{use jobs_waiting}`+withEvents+`
-			WHERE {due_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
+			WHERE {waiting_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
 		deadLetters: reading("dead_letters", t(`SELECT `+takenColumns+` FROM jobs{use jobs_dead}`+withEvents+`
-			WHERE {dead} AND {dead_lane} = ? AND jobs.id < ? ORDER BY jobs.id DESC LIMIT {limit}`)),
+			WHERE {in_dead} AND {dead_lane} = ? AND jobs.id < ? ORDER BY jobs.id DESC LIMIT {limit}`)),
 
 		// All of it is in the index. The columns are those of tallyOf.
 		tally: reading("tally", t(`SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
 			COUNT(CASE WHEN status = 'retryable' OR status = 'running' AND due_at <= ? THEN 1 END) AS retryable,
 			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(due_at) AS oldest,
 			COUNT(CASE WHEN status = 'scheduled' AND due_at > ? THEN 1 END) AS scheduled
-			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`)),
-		tallyDead: reading("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`)),
+			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`)),
+		tallyDead: reading("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`)),
 
-		drainWaiting: reading("drain_waiting", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {waiting} AND {due_lane} = ? AND id < ?`+oldest)),
-		drainDead:    reading("drain_dead", t(`SELECT id FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),
+		drainWaiting: reading("drain_waiting", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? AND id < ?`+oldest)),
+		drainDead:    reading("drain_dead", t(`SELECT id FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),
 		// Whatever happened since they were picked: a job that was completed stays.
 		drainJobs:       writing("drain_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.status <> 'completed'`)),
 		drainedAttempts: writing("drain_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+noJob)),

@@ -38,7 +38,7 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 		err = s.sweep(ctx, limit)
 	}
 	more = p.full || p.next != ""
-	if err == nil && more && (n == 0 || s.dialect.bite == 0) {
+	if err == nil && more && (n == 0 || s.dialect.purgeRows == 0) {
 		err = pause(ctx, time.Since(began)) // it did not rest between bites
 	}
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) purge(ctx context.Context, p purging) (total int, err error) {
 
 // deleteAll deletes in bites, and pauses after each.
 func (s *Store) deleteAll(ctx context.Context, p purging) (total int, err error) {
-	b, rest := bite{s.dialect.bite, s.dialect.bite}, time.Duration(0)
+	b, rest := bite{s.dialect.purgeRows, s.dialect.purgeRows}, time.Duration(0)
 	for batch := s.cut(&p, b.most); rowsOf(batch) > 0 && err == nil; batch = s.cut(&p, b.most) {
 		began, n := time.Now(), 0
 		n, err = s.delete(ctx, batch...)
@@ -238,7 +238,7 @@ func besides(rows [][]any, large any) [][]any {
 // has none, wait for each other: a DELETE that waited would not see what came meanwhile.
 func eventsGo(q *statements, events [][]any) []Stmt {
 	return []Stmt{
-		q.holdEvents.on(firsts(events)...).sortedBy(keyAt),
+		q.lockEvents.on(firsts(events)...).sortedBy(keyAt),
 		q.deleteEvent.on(events...),
 	}
 }
@@ -387,10 +387,10 @@ func newPurgeSQL(d Dialect) purgeSQL {
 
 		// Whatever happened since they were picked: a run that was redriven stays.
 		deleteRun:       writing("purge_runs", d.deleteRows("runs", `runs.id = r.id AND runs.finished_at < r#before`)),
-		deleteSteps:     writing("purge_steps", d.deleteBy("steps_path", "steps", `steps.run_id = r.run AND `+noRun("steps"))),
+		deleteSteps:     writing("purge_steps", d.deleteByIndex("steps_path", "steps", `steps.run_id = r.run AND `+noRun("steps"))),
 		deleteTexts:     writing("purge_texts", d.deleteRows("step_texts", `step_texts.run_id = r.run AND `+noRun("step_texts"))),
 		deleteHistory:   writing("purge_history", d.deleteRows("history", `history.run_id = r.run AND `+noRun("history"))),
-		deleteCallbacks: writing("purge_callbacks", d.deleteBy("callbacks_step", "callbacks", `callbacks.run_id = r.run AND `+noRun("callbacks"))),
+		deleteCallbacks: writing("purge_callbacks", d.deleteByIndex("callbacks_step", "callbacks", `callbacks.run_id = r.run AND `+noRun("callbacks"))),
 
 		// The parts of a job or run that has many, piece by piece.
 		pickAttempts:   reading("pick_attempts", t(`SELECT job_id, lease FROM attempts WHERE job_id = ? LIMIT {limit}`)),

@@ -38,7 +38,7 @@ func (i *indexShape) create(name string) string {
 }
 
 func (c *comparison) dropIndex(name, table string) string {
-	return strings.NewReplacer("$table", table, "$index", name).Replace(c.dialect.unindex)
+	return strings.NewReplacer("$table", table, "$index", name).Replace(c.dialect.dropIndexSQL)
 }
 
 // addColumn makes a column. In rows that are there, one that takes no null is empty.
@@ -46,9 +46,9 @@ func (c *comparison) addColumn(table string, column columnShape) string {
 	value := ""
 	if column.notNull && !column.filled {
 		value = " DEFAULT ''"
-		if column.kind == strings.ToLower(c.dialect.integer) {
+		if column.kind == strings.ToLower(c.dialect.intType) {
 			value = " DEFAULT 0"
-		} else if c.dialect.Name == MySQL.Name && column.kind == strings.ToLower(c.dialect.text) {
+		} else if c.dialect.Name == MySQL.Name && column.kind == strings.ToLower(c.dialect.textType) {
 			value = " DEFAULT ('')"
 		}
 	}

@@ -70,8 +70,8 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 		}
 		all.Event.CreatedAt, all.Runs = a.Event.CreatedAt, append(all.Runs, a.Runs...)
 	}
-	if s.sql.holdEvents.sql != "" {
-		stmts = append(stmts, s.sql.holdEvents.on(events...).sortedBy(keyAt))
+	if s.sql.lockEvents.sql != "" {
+		stmts = append(stmts, s.sql.lockEvents.on(events...).sortedBy(keyAt))
 	}
 	stmts = append(stmts, s.sql.insertJobIf.on(jobs...))
 	stmts = append(stmts, s.runStmts(all)...)
@@ -104,21 +104,21 @@ func idsOf(rows [][]any) map[string]bool {
 	return ids
 }
 
-type replaySQL struct{ holdEvents, replayed statement }
+type replaySQL struct{ lockEvents, replayed statement }
 
 func newReplaySQL(d Dialect) replaySQL {
 	return replaySQL{
 		// Who gives an old event new jobs and who purges it wait for each other here.
-		holdEvents: reading("hold_events", holdEvents(d)),
-		replayed:   reading("replayed", d.selection(`jobs.id AS job`, "jobs{use PRIMARY}", `jobs.id = r.id`)),
+		lockEvents: reading("hold_events", lockEventsSQL(d)),
+		replayed:   reading("replayed", d.selectRows(`jobs.id AS job`, "jobs{use PRIMARY}", `jobs.id = r.id`)),
 	}
 }
 
 // holdEvents keeps events as they are, where two transactions could change what is
 // around them at the same time.
-func holdEvents(d Dialect) string {
-	if d.hold == "" {
+func lockEventsSQL(d Dialect) string {
+	if d.lockRows == "" {
 		return ""
 	}
-	return d.selection(`events.id AS event`, "events{use PRIMARY}", `events.id = r.id`) + " " + d.sql("{hold events}")
+	return d.selectRows(`events.id AS event`, "events{use PRIMARY}", `events.id = r.id`) + " " + d.sql("{lock_rows events}")
 }

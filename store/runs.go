@@ -191,29 +191,29 @@ type runsSQL struct {
 func newRunsSQL(d Dialect) runsSQL {
 	t := d.sql
 	return runsSQL{
-		insertDefinition: writing("insert_definitions", d.insert("definitions", `hash, body`, `r.hash, r.body`, "", "", "hash")),
+		insertDefinition: writing("insert_definitions", d.insertIfAbsent("definitions", `hash, body`, `r.hash, r.body`, "", "", "hash")),
 
 		// Beside its job, which an arrival that is a duplicate has not, nor one whose key is
 		// taken.
-		insertRun: writing("insert_runs", d.insert("runs", runColumns,
+		insertRun: writing("insert_runs", d.insertIfAbsent("runs", runColumns,
 			`r.id, r.workflow, jobs.event_id, r.definition, 'pending', 1, 0, r.step, NULL, '', r#deadline_at, jobs.created_at, NULL, NULL, 0, NULL`,
 			"jobs{use PRIMARY}", `jobs.id = r.job`, "id")),
-		insertFirst: writing("insert_first_steps", d.insert("steps", stepColumns,
+		insertFirst: writing("insert_first_steps", d.insertIfAbsent("steps", stepColumns,
 			`r.id, runs.id, 1, NULL, '', runs.step, runs.step, r.type, 'ready', 0, NULL, NULL, '', '', '', NULL, runs.created_at, NULL, NULL, NULL`,
 			"runs{use PRIMARY}", `runs.id = r.run`, "id")),
 
 		definition: reading("definition", t(`SELECT body FROM definitions WHERE hash = ?`)),
 		// One statement reads the whole situation at one moment.
-		situations: reading("situations", d.selection(stepAndRun+above(), "steps{use PRIMARY}"+withRun+withAbove(), `steps.id = r.id`)),
+		situations: reading("situations", d.selectRows(stepAndRun+above(), "steps{use PRIMARY}"+withRun+withAbove(), `steps.id = r.id`)),
 
 		surveyOpen:   reading("survey_open", t(`SELECT `+stepColumns+` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND `+openStep)),
 		surveyFailed: reading("survey_failed", t(`SELECT `+stepColumns+` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND status = 'failed'`)),
 		// With the run and epoch as a condition, a plan might read all steps of that.
-		surveyIDs:    reading("survey_ids", d.selection(qualified("steps", stepColumns), "steps{use PRIMARY}", `steps.id = r.id`)),
-		surveyLeaves: reading("survey_leaves", d.selection(qualified("steps", stepColumns), "steps{use steps_leaf}", `steps.leaf_of = r.parent`)),
-		surveyPaths: reading("survey_paths", d.selection(qualified("steps", stepColumns), "steps{use steps_path}",
+		surveyIDs:    reading("survey_ids", d.selectRows(qualified("steps", stepColumns), "steps{use PRIMARY}", `steps.id = r.id`)),
+		surveyLeaves: reading("survey_leaves", d.selectRows(qualified("steps", stepColumns), "steps{use steps_leaf}", `steps.leaf_of = r.parent`)),
+		surveyPaths: reading("survey_paths", d.selectRows(qualified("steps", stepColumns), "steps{use steps_path}",
 			`steps.run_id = r.run AND steps.epoch = r#epoch AND steps.path = r.path`)),
-		textsOf: reading("texts_of", d.selection(`step_texts.name, step_texts.body`, "step_texts{use PRIMARY}", `step_texts.run_id = r.run AND step_texts.name = r.name`)),
+		textsOf: reading("texts_of", d.selectRows(`step_texts.name, step_texts.body`, "step_texts{use PRIMARY}", `step_texts.run_id = r.run AND step_texts.name = r.name`)),
 
 		// A receipt is a row without a step, which never expires.
 		awaited: reading("awaited", t(`SELECT step_id, run_id FROM callbacks WHERE token_hash IN (?, ?) AND (step_id = '' OR expires_at > ?)`)),

@@ -24,9 +24,9 @@ var steps = []string{
 		content_type {text} NOT NULL,
 		headers {text} NOT NULL,
 		delivery_id {key},
-		created_at {int} NOT NULL) {table events}`,
-	2: `CREATE UNIQUE INDEX {again} events_delivery ON events (source, delivery_id)
-		{only delivery_id IS NOT NULL}`,
+		created_at {int} NOT NULL) {options events}`,
+	2: `CREATE UNIQUE INDEX {index_if_not_exists} events_delivery ON events (source, delivery_id)
+		{partial delivery_id IS NOT NULL}`,
 	3: `CREATE TABLE IF NOT EXISTS jobs (
 		id {key} NOT NULL PRIMARY KEY,
 		event_id {key} NOT NULL,
@@ -39,11 +39,11 @@ var steps = []string{
 		lease {key},
 		last_error {text} NOT NULL,
 		created_at {int} NOT NULL,
-		finished_at {int}{also jobs}) {table jobs}`,
-	4: `CREATE INDEX {again} jobs_due ON jobs ({due_lane}, due_at, id) {only due_at IS NOT NULL}`,
-	5: `CREATE UNIQUE INDEX {again} jobs_key ON jobs (lane, job_key) {only job_key IS NOT NULL}`,
-	6: `CREATE INDEX {again} jobs_event ON jobs (event_id{also jobs_event})`,
-	7: `CREATE INDEX {again} jobs_dead ON jobs ({dead_lane}, id) {only status = 'dead'}`,
+		finished_at {int}{extra_columns jobs}) {options jobs}`,
+	4: `CREATE INDEX {index_if_not_exists} jobs_due ON jobs ({waiting_lane}, due_at, id) {partial due_at IS NOT NULL}`,
+	5: `CREATE UNIQUE INDEX {index_if_not_exists} jobs_key ON jobs (lane, job_key) {partial job_key IS NOT NULL}`,
+	6: `CREATE INDEX {index_if_not_exists} jobs_event ON jobs (event_id{extra_columns jobs_event})`,
+	7: `CREATE INDEX {index_if_not_exists} jobs_dead ON jobs ({dead_lane}, id) {partial status = 'dead'}`,
 	8: `CREATE TABLE IF NOT EXISTS attempts (
 		job_id {key} NOT NULL,
 		lease {key} NOT NULL,
@@ -53,12 +53,12 @@ var steps = []string{
 		response {text} NOT NULL,
 		duration_ms {int} NOT NULL,
 		created_at {int} NOT NULL,
-		PRIMARY KEY (job_id, lease)) {table attempts}`,
-	9: `CREATE INDEX {again} jobs_finished ON jobs (finished_at, id) {only finished_at IS NOT NULL}`,
+		PRIMARY KEY (job_id, lease)) {options attempts}`,
+	9: `CREATE INDEX {index_if_not_exists} jobs_finished ON jobs (finished_at, id) {partial finished_at IS NOT NULL}`,
 	10: `CREATE TABLE IF NOT EXISTS cron_marks (
 		source {key} NOT NULL PRIMARY KEY,
 		schedule {text} NOT NULL,
-		until_at {int} NOT NULL) {table cron_marks}`,
+		until_at {int} NOT NULL) {options cron_marks}`,
 	11: `CREATE TABLE IF NOT EXISTS gates (
 		lane {key} NOT NULL PRIMARY KEY,
 		failures {int} NOT NULL,
@@ -68,11 +68,11 @@ var steps = []string{
 		taker {key} NOT NULL,
 		base_us {int} NOT NULL,
 		next_us {int} NOT NULL,
-		stray_since {int}) {table gates}`,
-	12: `CREATE INDEX {again} jobs_last ON jobs ({last_lane}, due_at, id) {only ` + lastTry + `}`,
+		stray_since {int}) {options gates}`,
+	12: `CREATE INDEX {index_if_not_exists} jobs_last ON jobs ({lapsing_lane}, due_at, id) {partial ` + onLastTry + `}`,
 	13: `CREATE TABLE IF NOT EXISTS definitions (
 		hash {key} NOT NULL PRIMARY KEY,
-		body {text} NOT NULL) {table definitions}`,
+		body {text} NOT NULL) {options definitions}`,
 	14: `CREATE TABLE IF NOT EXISTS runs (
 		id {key} NOT NULL PRIMARY KEY,
 		workflow {key} NOT NULL,
@@ -87,10 +87,10 @@ var steps = []string{
 		deadline_at {int},
 		created_at {int} NOT NULL,
 		started_at {int},
-		finished_at {int}) {table runs}`,
-	15: `CREATE INDEX {again} runs_event ON runs (event_id, id)`,
-	16: `CREATE INDEX {again} runs_status ON runs (status, id)`,
-	17: `CREATE INDEX {again} runs_finished ON runs (finished_at, id) {only finished_at IS NOT NULL}`,
+		finished_at {int}) {options runs}`,
+	15: `CREATE INDEX {index_if_not_exists} runs_event ON runs (event_id, id)`,
+	16: `CREATE INDEX {index_if_not_exists} runs_status ON runs (status, id)`,
+	17: `CREATE INDEX {index_if_not_exists} runs_finished ON runs (finished_at, id) {partial finished_at IS NOT NULL}`,
 	// leaf_of is the parent of a step that ended its branch, or the run. fan is a core.Fan, which no
 	// statement looks into.
 	18: `CREATE TABLE IF NOT EXISTS steps (
@@ -111,9 +111,9 @@ var steps = []string{
 		fan {text} NOT NULL,
 		leaf_of {key},
 		started_at {int},
-		finished_at {int}) {table steps}`,
-	19: `CREATE UNIQUE INDEX {again} steps_path ON steps (run_id, epoch, path)`,
-	20: `CREATE INDEX {again} steps_leaf ON steps (leaf_of) {only leaf_of IS NOT NULL}`,
+		finished_at {int}) {options steps}`,
+	19: `CREATE UNIQUE INDEX {index_if_not_exists} steps_path ON steps (run_id, epoch, path)`,
+	20: `CREATE INDEX {index_if_not_exists} steps_leaf ON steps (leaf_of) {partial leaf_of IS NOT NULL}`,
 	21: `CREATE TABLE IF NOT EXISTS history (
 		run_id {key} NOT NULL,
 		seq {int} NOT NULL,
@@ -123,33 +123,33 @@ var steps = []string{
 		type {key} NOT NULL,
 		path {text} NOT NULL,
 		data {text} NOT NULL,
-		PRIMARY KEY (run_id, seq)) {table history}`,
+		PRIMARY KEY (run_id, seq)) {options history}`,
 	22: `CREATE TABLE IF NOT EXISTS callbacks (
 		token_hash {key} NOT NULL PRIMARY KEY,
 		run_id {key} NOT NULL,
 		step_id {key} NOT NULL,
-		expires_at {int}) {table callbacks}`,
-	23: `CREATE INDEX {again} callbacks_step ON callbacks (run_id, step_id)`,
+		expires_at {int}) {options callbacks}`,
+	23: `CREATE INDEX {index_if_not_exists} callbacks_step ON callbacks (run_id, step_id)`,
 	// With the status, so that jobs are counted in the index alone. It moves with due_at in
 	// any case.
-	24: `CREATE INDEX {again} jobs_waiting ON jobs ({due_lane}, due_at, id, status) {only due_at IS NOT NULL}`,
-	25: `{unindex jobs_due}`,
+	24: `CREATE INDEX {index_if_not_exists} jobs_waiting ON jobs ({waiting_lane}, due_at, id, status) {partial due_at IS NOT NULL}`,
+	25: `{drop_index jobs_due}`,
 	// jobs_last anew: D1, which knows nothing of the tables, takes the younger one of two
 	// indexes that seem equal, and what waits in a lane is much.
-	26: `CREATE INDEX {again} jobs_lapsing ON jobs ({last_lane}, due_at, id) {only ` + lastTry + `}`,
-	27: `{unindex jobs_last}`,
+	26: `CREATE INDEX {index_if_not_exists} jobs_lapsing ON jobs ({lapsing_lane}, due_at, id) {partial ` + onLastTry + `}`,
+	27: `{drop_index jobs_last}`,
 	28: `CREATE TABLE IF NOT EXISTS turns (
 		name {key} NOT NULL PRIMARY KEY,
 		until_at {int} NOT NULL,
-		holder {key} NOT NULL) {table turns}`,
+		holder {key} NOT NULL) {options turns}`,
 	// For listings of what is rare. SQLite takes the younger one of two indexes that seem
 	// equal, and types are rarer than sources.
-	29: `CREATE INDEX {again} events_by_source ON events (source, id)`,
-	30: `CREATE INDEX {again} events_by_type ON events (type, id)`,
+	29: `CREATE INDEX {index_if_not_exists} events_by_source ON events (source, id)`,
+	30: `CREATE INDEX {index_if_not_exists} events_by_type ON events (type, id)`,
 	// events_by_type anew, so that it has all that listings are asked for.
-	31: `CREATE INDEX {again} events_by_kind ON events (type, source, id)`,
-	32: `{unindex events.events_by_type}`,
-	33: `{done jobs_done}`,
+	31: `CREATE INDEX {index_if_not_exists} events_by_kind ON events (type, source, id)`,
+	32: `{drop_index events.events_by_type}`,
+	33: `{create_done jobs_done}`,
 	// The large texts that steps received and passed on: each once in a run, under a name
 	// made of its content. state_in and output_in are the names of a step's texts. Its state
 	// and output are then null.
@@ -157,23 +157,23 @@ var steps = []string{
 		run_id {key} NOT NULL,
 		name {key} NOT NULL,
 		body {text} NOT NULL,
-		PRIMARY KEY (run_id, name)) {table step_texts}`,
-	35: `ALTER TABLE steps ADD COLUMN {column} state_in {key}`,
-	36: `ALTER TABLE steps ADD COLUMN {column} output_in {key}`,
-	37: `ALTER TABLE runs ADD COLUMN {column} written {int} NOT NULL DEFAULT 0`,
-	38: `ALTER TABLE runs ADD COLUMN {column} writers {text}`,
+		PRIMARY KEY (run_id, name)) {options step_texts}`,
+	35: `ALTER TABLE steps ADD COLUMN {column_if_not_exists} state_in {key}`,
+	36: `ALTER TABLE steps ADD COLUMN {column_if_not_exists} output_in {key}`,
+	37: `ALTER TABLE runs ADD COLUMN {column_if_not_exists} written {int} NOT NULL DEFAULT 0`,
+	38: `ALTER TABLE runs ADD COLUMN {column_if_not_exists} writers {text}`,
 	// How a payload is written: empty for text, or base64, see encodePayload.
-	39: `ALTER TABLE events ADD COLUMN {column} encoding {key} NOT NULL DEFAULT ''`,
-	40: `ALTER TABLE steps ADD COLUMN {column} held_until {int}`,
+	39: `ALTER TABLE events ADD COLUMN {column_if_not_exists} encoding {key} NOT NULL DEFAULT ''`,
+	40: `ALTER TABLE steps ADD COLUMN {column_if_not_exists} held_until {int}`,
 	// How many attempts a job had when an operator brought it back last. Those of its budget
 	// come after them: attempt and max_attempts count all of its life.
-	41: `ALTER TABLE jobs ADD COLUMN {column} earlier {int} NOT NULL DEFAULT 0`,
+	41: `ALTER TABLE jobs ADD COLUMN {column_if_not_exists} earlier {int} NOT NULL DEFAULT 0`,
 	// When the newest attempt was due: due_at is the end of its lease, and null once the job
 	// ends.
-	42: `ALTER TABLE jobs ADD COLUMN {column} scheduled_at {int}`,
+	42: `ALTER TABLE jobs ADD COLUMN {column_if_not_exists} scheduled_at {int}`,
 }
 
-const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {table schema_steps}`
+const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {options schema_steps}`
 
 // Migrate runs the steps that this database has not seen. See core.Upkeep. What
 // keeps it from working, such as a right that is missing, is a refusal of kind
@@ -239,19 +239,19 @@ func (s *Store) Pending(ctx context.Context) ([]SchemaStep, error) {
 
 // stepName says what a step does.
 func stepName(sql string) string {
-	if index, drops := strings.CutPrefix(sql, "{unindex "); drops {
-		_, index = tableOf(strings.TrimSuffix(index, "}"))
+	if index, drops := strings.CutPrefix(sql, "{drop_index "); drops {
+		_, index = splitIndexName(strings.TrimSuffix(index, "}"))
 		return "drop index " + index
 	}
-	if index, makes := strings.CutPrefix(sql, "{done "); makes {
+	if index, makes := strings.CutPrefix(sql, "{create_done "); makes {
 		return "create index " + strings.TrimSuffix(index, "}")
 	}
 	words := strings.Fields(sql)
-	if words[0] == "ALTER" { // ALTER TABLE name ADD COLUMN {column} name
+	if words[0] == "ALTER" { // ALTER TABLE name ADD COLUMN {column_if_not_exists} name
 		return "add column " + words[2] + "." + words[6]
 	}
 	if i := slices.Index(words, "INDEX"); i >= 0 {
-		return "create index " + words[i+2] // INDEX {again} name
+		return "create index " + words[i+2] // INDEX {index_if_not_exists} name
 	}
 	return "create table " + words[5] // CREATE TABLE IF NOT EXISTS name
 }
@@ -324,7 +324,7 @@ func numbers(rows [][]any) map[int64]bool {
 // ADD COLUMN, but there the step and its record are one transaction. So if a step fails and
 // has a record, another process made it, or a batch whose answer got lost.
 func (s *Store) runStep(ctx context.Context, n int64) error {
-	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {fresh number}`
+	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {on_conflict number}`
 	stmts := []Stmt{writing("schema_record", s.dialect.sql(record)).with(n, millis(s.clock()))}
 	if !superseded(n) {
 		stmts = append([]Stmt{writing("schema_step", s.dialect.sql(steps[n])).with()}, stmts...)
@@ -348,8 +348,8 @@ func superseded(n int64) bool {
 
 // alone puts the dialect's lock before statements.
 func (s *Store) alone(stmts ...Stmt) []Stmt {
-	if s.dialect.lock == "" {
+	if s.dialect.schemaLockSQL == "" {
 		return stmts
 	}
-	return append([]Stmt{reading("schema_lock", s.dialect.lock).with()}, stmts...)
+	return append([]Stmt{reading("schema_lock", s.dialect.schemaLockSQL).with()}, stmts...)
 }

@@ -255,13 +255,13 @@ func (t *taking) jobs(results []Result) (jobs []core.TakenJob, late []core.Job) 
 const (
 	// What a claim took is found by the due time it wrote, which is in the index, and
 	// told apart from other jobs of that millisecond by its lease.
-	mine   = `FROM jobs AS mine{use jobs_waiting} WHERE mine.{due_lane} = ? AND mine.due_at = ? AND mine.lease = ?`
-	leased = `jobs.{due_lane} = ? AND jobs.due_at = ? AND jobs.lease = ?`
+	mine   = `FROM jobs AS mine{use jobs_waiting} WHERE mine.{waiting_lane} = ? AND mine.due_at = ? AND mine.lease = ?`
+	leased = `jobs.{waiting_lane} = ? AND jobs.due_at = ? AND jobs.lease = ?`
 
 	// Due jobs of a lane. A claim that is sent again, or arrives late, finds what it
 	// took and takes no more.
-	dueJobs   = `FROM jobs{use jobs_waiting} WHERE {due_lane} = ? AND due_at >= ? AND due_at <= ?`
-	claimable = dueJobs + ` AND NOT EXISTS (SELECT 1 ` + mine + `{past})`
+	dueJobs   = `FROM jobs{use jobs_waiting} WHERE {waiting_lane} = ? AND due_at >= ? AND due_at <= ?`
+	claimable = dueJobs + ` AND NOT EXISTS (SELECT 1 ` + mine + `{skip_locked})`
 	oldest    = ` ORDER BY due_at, id LIMIT {limit}`
 
 	// scheduled_at comes before due_at, since MySQL evaluates SET from left to right with the
@@ -307,6 +307,6 @@ func newTakeSQL(d Dialect) takeSQL {
 			WHERE lane = ? AND taker = ? AND EXISTS (SELECT 1 `+mine+`)`)),
 		refund: writing("refund", t(`UPDATE gates SET open_until = base_us
 			WHERE lane = ? AND taker = ? AND NOT EXISTS (SELECT 1 `+mine+`)`)),
-		bases: reading("bases", d.selection(`gates.lane, gates.base_us`, "gates{use PRIMARY}", `gates.lane = r.lane AND gates.taker = r.taker`)),
+		bases: reading("bases", d.selectRows(`gates.lane, gates.base_us`, "gates{use PRIMARY}", `gates.lane = r.lane AND gates.taker = r.taker`)),
 	}
 }

@@ -258,19 +258,19 @@ type transitSQL struct {
 
 func newTransitSQL(d Dialect) transitSQL {
 	return transitSQL{
-		lockRuns: reading("lock_runs", lockRuns(d)),
-		insertHistory: writing("insert_history", d.insert("history", historyColumns, `runs.id, runs.seq + 1, r.mark, r#at, r#epoch, r.type, r.path, r.data`,
-			"runs{use PRIMARY}", `runs.id = r.run AND runs.seq = r#seq {hold runs}`, "run_id")),
-		moreHistory: writing("more_history", d.insertNew("history", historyColumns,
+		lockRuns: reading("lock_runs", lockRunsSQL(d)),
+		insertHistory: writing("insert_history", d.insertIfAbsent("history", historyColumns, `runs.id, runs.seq + 1, r.mark, r#at, r#epoch, r.type, r.path, r.data`,
+			"runs{use PRIMARY}", `runs.id = r.run AND runs.seq = r#seq {lock_rows runs}`, "run_id")),
+		moreHistory: writing("more_history", d.insert("history", historyColumns,
 			`mine.run_id, r#seq, mine.mark, r#at, r#epoch, r.type, r.path, r.data`, entry, holding)),
-		insertStepAttempts: writing("insert_step_attempts", d.insertNew("attempts", attemptColumns,
+		insertStepAttempts: writing("insert_step_attempts", d.insert("attempts", attemptColumns,
 			`r.job, r.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, entry, holding)),
-		insertRise: writing("insert_rises", d.insertNew("events", eventColumns,
+		insertRise: writing("insert_rises", d.insert("events", eventColumns,
 			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, entry, holding)),
 		// A name always has the same text, so the row may be there already.
-		insertTexts: writing("insert_texts", d.insert("step_texts", `run_id, name, body`, `mine.run_id, r.name, r.body`, entry,
+		insertTexts: writing("insert_texts", d.insertIfAbsent("step_texts", `run_id, name, body`, `mine.run_id, r.name, r.body`, entry,
 			`mine.run_id = r.run AND mine.seq = r#first AND mine.mark = r.mark`, "run_id")),
-		insertSteps: writing("insert_steps", d.insertNew("steps", stepColumns, `r.id, mine.run_id, r#epoch, r.parent, r.branch, r.path, r.name, r.type, r.status,
+		insertSteps: writing("insert_steps", d.insert("steps", stepColumns, `r.id, mine.run_id, r#epoch, r.parent, r.branch, r.path, r.name, r.type, r.status,
 			r#attempt, r.state, r.output, r.error, r.carry, r.fan, r.leaf_of, r#started_at, r#finished_at, r.state_in, r.output_in`, entry, holding)),
 		changeSteps: writing("change_steps", d.updateRows("steps", `status = r.status, attempt = r#attempt, output = r.output, error = r.error, carry = r.carry, fan = r.fan,
 			leaf_of = CASE WHEN r.last = 'yes' THEN COALESCE(parent_id, run_id) END, finished_at = r#finished_at,
@@ -280,15 +280,15 @@ func newTransitSQL(d Dialect) transitSQL {
 		holdSteps: writing("hold_steps", d.updateRows("steps",
 			`held_until = (SELECT jobs.due_at FROM jobs{use PRIMARY} WHERE jobs.id = steps.id AND jobs.status = 'running')`,
 			`steps.id = r.id AND `+ifHeld)),
-		insertStepJobs: writing("insert_step_jobs", d.insertNew("jobs", jobColumns,
+		insertStepJobs: writing("insert_step_jobs", d.insert("jobs", jobColumns,
 			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, r.status, 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, entry, holding)),
 		// A job that ends before its first attempt was due at the time for which it waited.
 		// scheduled_at comes first, as in claimed.
 		changeJobs: writing("change_jobs", d.updateRows("jobs",
 			`scheduled_at = COALESCE(scheduled_at, due_at), status = r.status, due_at = r#due_at, lease = NULL, last_error = r.error, finished_at = r#finished_at`,
 			`jobs.id = r.id AND `+ifHeld)),
-		insertTokens: writing("insert_tokens", d.insertNew("callbacks", `token_hash, run_id, step_id, expires_at`, `r.hash, mine.run_id, r.step, r#expires_at`, entry, holding)),
-		disarm:       writing("disarm", d.deleteBy("callbacks_step", "callbacks", `callbacks.run_id = r.of AND callbacks.step_id = r.step AND `+ifHeld)),
+		insertTokens: writing("insert_tokens", d.insert("callbacks", `token_hash, run_id, step_id, expires_at`, `r.hash, mine.run_id, r.step, r#expires_at`, entry, holding)),
+		disarm:       writing("disarm", d.deleteByIndex("callbacks_step", "callbacks", `callbacks.run_id = r.of AND callbacks.step_id = r.step AND `+ifHeld)),
 		// What it is guarded by is what it changes, which MySQL does not let an UPDATE read.
 		moveRun: writing("move_runs", d.updateRows("runs", `definition = r.definition, status = r.status, epoch = r#epoch, seq = r#next, step = r.step, output = r.output, error = r.error,
 			deadline_at = r#deadline_at, started_at = r#started_at, finished_at = r#finished_at,
@@ -296,16 +296,16 @@ func newTransitSQL(d Dialect) transitSQL {
 			`runs.id = r.run AND runs.seq = r#seq AND EXISTS (SELECT 1 FROM history AS mine{use PRIMARY}
 			WHERE mine.run_id = r.same_run AND mine.seq = r#first AND mine.mark = r.mark)`)),
 		// Who made the entry behind the one that a transition knew, and where the run stands.
-		heldBy: reading("held_by", d.selection(`r.mark AS mark, runs.seq AS stands,
+		heldBy: reading("held_by", d.selectRows(`r.mark AS mark, runs.seq AS stands,
 			(SELECT mine.mark FROM history AS mine{use PRIMARY} WHERE mine.run_id = runs.id AND mine.seq = r#first) AS holder`,
 			"runs{use PRIMARY}", `runs.id = r.run`)),
 	}
 }
 
 // lockRuns keeps runs as they are, where the guards need that.
-func lockRuns(d Dialect) string {
-	if d.alone == "" {
+func lockRunsSQL(d Dialect) string {
+	if d.lockRuns == "" {
 		return ""
 	}
-	return d.selection(`runs.id AS run`, "runs{use PRIMARY}", `runs.id = r.run`) + d.alone
+	return d.selectRows(`runs.id AS run`, "runs{use PRIMARY}", `runs.id = r.run`) + d.lockRuns
 }

@@ -35,7 +35,7 @@ type turnsSQL struct{ insertTurn, turn, whose statement }
 
 func newTurnsSQL(d Dialect) turnsSQL {
 	return turnsSQL{
-		insertTurn: writing("insert_turn", d.insert("turns", `name, until_at, holder`, `r.name, 0, ''`, "", "", "name")),
+		insertTurn: writing("insert_turn", d.insertIfAbsent("turns", `name, until_at, holder`, `r.name, 0, ''`, "", "", "name")),
 		turn:       writing("turn", d.sql(`UPDATE turns SET until_at = ?, holder = ? WHERE name = ? AND (until_at <= ? OR until_at > ?)`)),
 		whose:      reading("whose_turn", d.sql(`SELECT holder FROM turns WHERE name = ?`)),
 	}

@@ -87,11 +87,11 @@ func newUpkeepSQL(d Dialect) upkeepSQL {
 	return upkeepSQL{
 		retryOne:   writing("retry", t(`UPDATE jobs SET `+revived+` WHERE status = 'dead' AND id = ? AND `+noWorkflow)),
 		retryEarly: writing("retry_early", t(`UPDATE jobs SET due_at = ? WHERE status IN ('available', 'scheduled', 'retryable') AND due_at > ? AND id = ? AND `+noWorkflow)),
-		retryLane:  writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND {dead_lane} = ? LIMIT {limit}`)),
-		retryAll:   writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {dead} AND `+noWorkflow+` LIMIT {limit}`)),
+		retryLane:  writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}`)),
+		retryAll:   writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow+` LIMIT {limit}`)),
 
-		countDead:     reading("count_dead", t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {dead} AND `+noWorkflow)),
-		countDeadLane: reading("count_dead", t(`SELECT COUNT(*) FROM jobs WHERE {dead} AND {dead_lane} = ?`)),
+		countDead:     reading("count_dead", t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow)),
+		countDeadLane: reading("count_dead", t(`SELECT COUNT(*) FROM jobs WHERE {in_dead} AND {dead_lane} = ?`)),
 
 		// All lanes' gates are few. Named so, they are found by the primary key.
 		forgetStrays: writing("forget_strays", t(`UPDATE gates{use PRIMARY} SET stray_since = NULL WHERE lane > '' AND stray_since IS NOT NULL`)),

@@ -181,21 +181,21 @@ type worklistSQL struct {
 
 func newWorklistSQL(d Dialect) worklistSQL {
 	return worklistSQL{
-		due: reading("due", d.outer(`r.lane AS lane, (SELECT due_at FROM jobs{use jobs_waiting}
-			WHERE {due_lane} = r.same_lane AND due_at >= r#floor ORDER BY due_at LIMIT 1) AS due, `+gateState,
+		due: reading("due", d.selectOuter(`r.lane AS lane, (SELECT due_at FROM jobs{use jobs_waiting}
+			WHERE {waiting_lane} = r.same_lane AND due_at >= r#floor ORDER BY due_at LIMIT 1) AS due, `+gateState,
 			"gates{use PRIMARY}", `gates.lane = r.gate`)),
 
-		insertAttempt: writing("insert_attempts", d.insert("attempts", attemptColumns,
-			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs{use PRIMARY}", held+` {hold jobs}`, "job_id")),
+		insertAttempt: writing("insert_attempts", d.insertIfAbsent("attempts", attemptColumns,
+			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs{use PRIMARY}", held+` {lock_rows jobs}`, "job_id")),
 
 		// What an outcome gives rise to is stored beside the job it ends.
-		insertEventIf: writing("insert_events_if", d.insert("events", eventColumns,
+		insertEventIf: writing("insert_events_if", d.insertIfAbsent("events", eventColumns,
 			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs{use PRIMARY}", held, "id")),
 
 		settle: writing("settle", d.updateRows("jobs",
 			`status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`, held)),
 
-		settled: reading("settled", d.selection(`attempts.job_id, attempts.lease`, "attempts", `attempts.job_id = r.id AND attempts.lease = r.lease`)),
+		settled: reading("settled", d.selectRows(`attempts.job_id, attempts.lease`, "attempts", `attempts.job_id = r.id AND attempts.lease = r.lease`)),
 
 		// status first: MySQL evaluates SET from left to right with the new values. The job of a
 		// step is also taken when its time has come: only one with an error has failed.
@@ -203,6 +203,6 @@ func newWorklistSQL(d Dialect) worklistSQL {
 			attempt = attempt - 1, due_at = ?, lease = NULL
 			WHERE id = ? AND status = 'running' AND lease = ?`)),
 
-		recover: writing("recover", d.sql(`UPDATE jobs{use jobs_waiting} SET due_at = ? WHERE {due_lane} = ? AND due_at > ? AND status = 'running'`)),
+		recover: writing("recover", d.sql(`UPDATE jobs{use jobs_waiting} SET due_at = ? WHERE {waiting_lane} = ? AND due_at > ? AND status = 'running'`)),
 	}
 }
