@@ -58,7 +58,7 @@ func init() {
 		{"core/web/queues.go", 3, bound},
 		{"core/web/reply.go", 2, bound},
 		{"store/hosted/failure.go", 3, bound},
-		{"store/patience.go", 1, bound},
+		{"store/deadline.go", 1, bound},
 		{"cmd/gateway/traces.go", 2, bound},
 		{"functions/internal/boot/secrets.go", 1, bound},
 

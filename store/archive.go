@@ -11,7 +11,7 @@ import (
 
 // Nth finds an event by its place from the newest. See core.Archive.
 func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (id core.ID, err error) {
-	filters, err := s.ofOneSource(ctx, f)
+	filters, err := s.splitBySource(ctx, f)
 	switch {
 	case err != nil:
 	case len(filters) == 1:
@@ -26,7 +26,7 @@ func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (id core.ID,
 }
 
 func (s *Store) nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
-	nth, oldest := s.sql.nthEvent.selection(f, "", ""), s.sql.oldestEvent.selection(f, "", "")
+	nth, oldest := s.sql.nthEvent.query(f, "", ""), s.sql.oldestEvent.query(f, "", "")
 	results, err := s.readBatch(ctx,
 		nth.stmt(" DESC", "1 OFFSET "+s.dialect.limitParam, n-1),
 		oldest.ordered("", "1").with(oldest.args...))
@@ -34,7 +34,7 @@ func (s *Store) nth(ctx context.Context, f core.EventFilter, n int) (core.ID, er
 		return "", err
 	}
 	for _, row := range slices.Concat(results[0].Rows, results[1].Rows) {
-		return core.ID(key(row)), nil
+		return core.ID(rowKey(row)), nil
 	}
 	return "", nil
 }
@@ -59,7 +59,7 @@ func (s *Store) Read(ctx context.Context, from core.ID, f core.EventFilter) (cor
 
 // sizes are ids of events with about how many bytes they have, the oldest first.
 func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, limit int) ([][]any, error) {
-	rows, err := s.selected(ctx, s.sql.eventSizes, f, from, "", "", limit)
+	rows, err := s.selectEvents(ctx, s.sql.eventSizes, f, from, "", "", limit)
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
@@ -70,7 +70,7 @@ func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, lim
 func fitting(sizes [][]any) int {
 	total := 0
 	for i, row := range sizes {
-		if total += whole(row[eventSize]); total >= core.MaxRead {
+		if total += intOf(row[eventSize]); total >= core.MaxRead {
 			return i + 1
 		}
 	}
@@ -79,7 +79,7 @@ func fitting(sizes [][]any) int {
 
 // eventsOf reads events by their ids, in the order of those.
 func (s *Store) eventsOf(ctx context.Context, sizes [][]any) (events []core.Event, err error) {
-	results, err := s.readBatch(ctx, s.sql.readEvents.on(firsts(sizes)...))
+	results, err := s.readBatch(ctx, s.sql.readEvents.on(firstColumns(sizes)...))
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
@@ -103,7 +103,7 @@ func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]cor
 	of := map[core.ID][]core.Job{}
 	for _, row := range results[0].Rows {
 		r := rowReader{row}
-		j := s.shown(r.shown())
+		j := s.withShownStatus(r.jobDetail())
 		of[j.EventID] = append(of[j.EventID], j)
 	}
 	for _, jobs := range of {
@@ -151,7 +151,7 @@ func newArchiveSQL(d Dialect) archiveSQL {
 		eventSizes:  d.eventListing("event_sizes", `id, LENGTH(payload) + LENGTH(headers) AS size`),
 
 		readEvents: reading("read_events", d.selectRows(eventStored, "events{use PRIMARY}", `events.id = r.id`)),
-		jobsOf:     reading("jobs_of", d.selectRows(jobShown, "jobs{use jobs_event}", `jobs.event_id = r.event`)),
+		jobsOf:     reading("jobs_of", d.selectRows(jobDetail, "jobs{use jobs_event}", `jobs.event_id = r.event`)),
 		attemptsOf: reading("attempts_of", d.selectRows(attemptSummary+`, job_id`, "attempts{use PRIMARY}", `attempts.job_id = r.id`)),
 	}
 }

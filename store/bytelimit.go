@@ -36,13 +36,13 @@ func (r *ByteLimit) CutRow(row []any) bool {
 	}
 	bytes := 0
 	for _, v := range row {
-		bytes += len(str(v))
+		bytes += len(textOf(v))
 	}
 	if !r.Exceeded(bytes) {
 		return false
 	}
 	for i, v := range row {
-		if r.Omits(len(str(v))) {
+		if r.Omits(len(textOf(v))) {
 			row[i] = nil
 		}
 	}

@@ -39,15 +39,15 @@ func (s *Store) Mark(ctx context.Context, marks ...core.Mark) error {
 	if len(marks) == 0 {
 		return nil
 	}
-	marks = furthest(marks)
+	marks = latestMarks(marks)
 	inserts, moves := make([][]any, len(marks)), make([][]any, len(marks))
 	for i, m := range marks {
 		until := millis(m.Until)
 		inserts[i] = []any{m.Source, m.Schedule, until}
 		moves[i] = []any{m.Schedule, until, m.Source, until, m.Schedule}
 	}
-	s.marking.Lock()
-	defer s.marking.Unlock()
+	s.markMutex.Lock()
+	defer s.markMutex.Unlock()
 	_, err := s.write(ctx, s.sql.insertMark.on(inserts...), s.sql.moveMark.on(moves...))
 	if err != nil {
 		return fmt.Errorf("mark: %w", err)
@@ -58,11 +58,11 @@ func (s *Store) Mark(ctx context.Context, marks ...core.Mark) error {
 // furthest are the marks with one of each source: the last, unless an earlier one of
 // the same schedule is further. They are in one order, so that two processes that
 // move the same marks wait in line.
-func furthest(marks []core.Mark) []core.Mark {
+func latestMarks(marks []core.Mark) []core.Mark {
 	of := make(map[string]core.Mark, len(marks))
 	for _, m := range marks {
-		before, ok := of[m.Source]
-		if !ok || before.Schedule != m.Schedule || m.Until.After(before.Until) {
+		earlier, ok := of[m.Source]
+		if !ok || earlier.Schedule != m.Schedule || m.Until.After(earlier.Until) {
 			of[m.Source] = m
 		}
 	}

@@ -61,7 +61,7 @@ const sqliteSQL = 1
 func sqliteShape(results []Result) *shape {
 	s := newShape()
 	for _, row := range results[0].Rows {
-		s.apply(str(row[sqliteSQL]))
+		s.apply(textOf(row[sqliteSQL]))
 	}
 	return s
 }
@@ -88,7 +88,7 @@ func postgresShape(results []Result) *shape {
 			s.table(table).key = columns
 			continue
 		}
-		s.indexes[index] = &indexShape{table: table, unique: uniqueness == 1, invalid: valid == 0, columns: columns, where: plainly(r.text())}
+		s.indexes[index] = &indexShape{table: table, unique: uniqueness == 1, invalid: valid == 0, columns: columns, where: normalized(r.text())}
 	}
 	return s
 }
@@ -102,7 +102,7 @@ func mysqlShape(results []Result) *shape {
 			kind = base // MariaDB tells how wide an integer is shown
 		}
 		t.columns = append(t.columns, columnShape{name: name, kind: kind, notNull: r.text() == "NO",
-			filled: r.number() == 1, computed: plainly(r.text())})
+			filled: r.number() == 1, computed: normalized(r.text())})
 	}
 	for _, row := range results[1].Rows {
 		r := rowReader{row}

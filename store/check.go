@@ -34,7 +34,7 @@ type Warning struct{ Detail, Remedy string }
 
 // vitals are the questions of a checkup, each one statement with one value. What a
 // database has no answer to is empty.
-type vitals struct {
+type checkQuestions struct {
 	server, user string
 	clock        string // Unix milliseconds
 	tables       string // how many tables are called schema_steps: 1, or 0
@@ -45,7 +45,7 @@ type vitals struct {
 type setting struct{ name, sql, harm, remedy string }
 
 // dialectVitals has the questions by the name of the dialect.
-var dialectVitals = map[string]vitals{
+var questionsOf = map[string]checkQuestions{
 	SQLite.Name: {
 		server: `SELECT 'SQLite ' || sqlite_version()`,
 		clock:  `SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)`,
@@ -89,29 +89,29 @@ var dialectVitals = map[string]vitals{
 // Check asks a database how it is. It reads and does nothing else: no table has to
 // be there, and none is made.
 func Check(ctx context.Context, c Conn, d Dialect, clock core.Clock) (Checkup, error) {
-	v := dialectVitals[d.Name]
+	v := questionsOf[d.Name]
 	questions := []Stmt{question("server", v.server), question("user", v.user)}
 	for _, s := range v.settings {
 		questions = append(questions, question(s.name, s.sql))
 	}
-	answers, err := askSome(ctx, c, questions)
+	answers, err := askEach(ctx, c, questions)
 	if err != nil {
 		return Checkup{}, err
 	}
-	k := Checkup{Server: words(answers[0]), User: words(answers[1])}
+	k := Checkup{Server: textOfAnswer(answers[0]), User: textOfAnswer(answers[1])}
 	for i, s := range v.settings {
 		if value := answers[2+i]; value != nil {
-			k.Warnings = append(k.Warnings, Warning{fmt.Sprintf("%s is %s: %s", s.name, words(value), s.harm), s.remedy})
+			k.Warnings = append(k.Warnings, Warning{fmt.Sprintf("%s is %s: %s", s.name, textOfAnswer(value), s.harm), s.remedy})
 		}
 	}
-	return k, k.look(ctx, c, v, clock)
+	return k, k.readClockAndSchema(ctx, c, v, clock)
 }
 
 func question(name, sql string) Stmt { return Stmt{Name: "check_" + name, SQL: sql, Reads: true} }
 
 // look reads clock and schema. It comes second, so that the clock is not asked on
 // a connection that has yet to be made.
-func (k *Checkup) look(ctx context.Context, c Conn, v vitals, clock core.Clock) error {
+func (k *Checkup) readClockAndSchema(ctx context.Context, c Conn, v checkQuestions, clock core.Clock) error {
 	asked := clock()
 	res, err := c.Batch(ctx, question("clock", v.clock), question("tables", v.tables))
 	if err != nil {
@@ -130,16 +130,16 @@ func (k *Checkup) look(ctx context.Context, c Conn, v vitals, clock core.Clock) 
 		}
 		steps = res[0].Rows
 	}
-	k.count(steps)
+	k.countSteps(steps)
 	return nil
 }
 
 // count takes stock of the schema steps that were run.
-func (k *Checkup) count(rows [][]any) {
-	k.Newest = int64(len(steps) - 1)
-	k.Missing = len(steps) - 1
+func (k *Checkup) countSteps(rows [][]any) {
+	k.Newest = int64(len(schemaSteps) - 1)
+	k.Missing = len(schemaSteps) - 1
 	for _, row := range rows {
-		n, _ := row[keyAt].(int64)
+		n, _ := row[keyColumn].(int64)
 		k.Step = max(k.Step, n)
 		if n <= k.Newest {
 			k.Missing--
@@ -149,7 +149,7 @@ func (k *Checkup) count(rows [][]any) {
 
 // askSome asks questions of which a database may leave some unanswered. What it
 // does not know or will not tell is nil.
-func askSome(ctx context.Context, c Conn, questions []Stmt) ([]any, error) {
+func askEach(ctx context.Context, c Conn, questions []Stmt) ([]any, error) {
 	answers := make([]any, len(questions))
 	var asked []Stmt
 	var at []int
@@ -185,7 +185,7 @@ func value(r Result) any {
 	return r.Rows[0][0]
 }
 
-func words(v any) string {
+func textOfAnswer(v any) string {
 	if v == nil {
 		return ""
 	}
@@ -208,16 +208,16 @@ func Rehearse(ctx context.Context, c Conn, upToDate bool) (writes, atomic error)
 		return err, nil
 	}
 	id := "gateway_check_" + strings.ToLower(rand.Text()) // like no id there is
-	if _, err := c.Batch(ctx, rehearsal(id)...); err != nil {
+	if _, err := c.Batch(ctx, rehearsalStmts(id)...); err != nil {
 		return err, nil
 	}
-	return nil, proveTables(ctx, c, id)
+	return nil, proveOnTables(ctx, c, id)
 }
 
 const rehearsedEvent = `INSERT INTO events (id, source, type, payload, content_type, headers, created_at) VALUES (?, '', '', '', '', '', 0)`
 
 // rehearsal writes to each table in each way the gateway does, and takes it back.
-func rehearsal(id string) []Stmt {
+func rehearsalStmts(id string) []Stmt {
 	write := func(name, sql string) Stmt { return Stmt{Name: "check_" + name, SQL: sql, Args: []any{id}} }
 	return []Stmt{
 		write("insert_event", rehearsedEvent),
@@ -252,9 +252,9 @@ func rehearsal(id string) []Stmt {
 
 // proveTables is ProveAtomic on the gateway's own tables, which need not be of the
 // kind that a new table would be.
-func proveTables(ctx context.Context, c Conn, id string) error {
+func proveOnTables(ctx context.Context, c Conn, id string) error {
 	twice := Stmt{Name: "check_twice", SQL: rehearsedEvent, Args: []any{id}}
-	if err := (probe{conn: c}).fails(ctx, twice, twice); err != nil {
+	if err := (probeTable{conn: c}).mustFail(ctx, twice, twice); err != nil {
 		return err
 	}
 	left, err := c.Batch(ctx, Stmt{Name: "check_left", SQL: `SELECT id FROM events WHERE id = ?`, Args: []any{id}, Reads: true})

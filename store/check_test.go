@@ -13,20 +13,20 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// An odd Conn is SQLite with faults that a test sets.
-type odd struct {
+// A faultyConn is SQLite with faults that a test sets.
+type faultyConn struct {
 	store.Conn
 	before func(stmts []store.Stmt) error // returns the error with which a batch is refused
-	halves bool                           // runs each statement as a batch of its own
+	splits bool                           // runs each statement as a batch of its own
 }
 
-func (c odd) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+func (c faultyConn) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
 	if c.before != nil {
 		if err := c.before(stmts); err != nil {
 			return nil, err
 		}
 	}
-	if !c.halves {
+	if !c.splits {
 		return c.Conn.Batch(ctx, stmts...)
 	}
 	var all []store.Result
@@ -57,7 +57,7 @@ func database(t *testing.T, migrated bool) store.Conn {
 
 func TestCheckOnlyReads(t *testing.T) {
 	for _, migrated := range []bool{false, true} {
-		c := odd{Conn: database(t, migrated), before: func(stmts []store.Stmt) error {
+		c := faultyConn{Conn: database(t, migrated), before: func(stmts []store.Stmt) error {
 			for _, s := range stmts {
 				if !s.Reads {
 					t.Errorf("Check runs %s, which writes", s.Name)
@@ -75,11 +75,11 @@ func TestCheckOnlyReads(t *testing.T) {
 	}
 }
 
-// A scripted Conn answers each statement with the value under its name. It refuses a batch with a
+// A scriptedConn answers each statement with the value under its name. It refuses a batch with a
 // statement that has no value.
-type scripted map[string]any
+type scriptedConn map[string]any
 
-func (c scripted) Batch(_ context.Context, stmts ...store.Stmt) (all []store.Result, err error) {
+func (c scriptedConn) Batch(_ context.Context, stmts ...store.Stmt) (all []store.Result, err error) {
 	for _, s := range stmts {
 		value, ok := c[s.Name]
 		if !ok {
@@ -90,11 +90,11 @@ func (c scripted) Batch(_ context.Context, stmts ...store.Stmt) (all []store.Res
 	return all, nil
 }
 
-func (scripted) Close() error { return nil }
+func (scriptedConn) Close() error { return nil }
 
-// TestCheckOfAReticentDatabase: Check reports the rest if a database does not tell its version.
-func TestCheckOfAReticentDatabase(t *testing.T) {
-	c := scripted{"check_user": "me", "check_fsync": "off", "check_synchronous_commit": nil, "check_clock": int64(0), "check_tables": int64(0)}
+// TestCheckWithoutServerVersion: Check reports the rest if a database does not tell its version.
+func TestCheckWithoutServerVersion(t *testing.T) {
+	c := scriptedConn{"check_user": "me", "check_fsync": "off", "check_synchronous_commit": nil, "check_clock": int64(0), "check_tables": int64(0)}
 	k, err := store.Check(t.Context(), c, store.Postgres, time.Now)
 	if err != nil || k.Server != "" || k.User != "me" || len(k.Warnings) != 1 || !strings.HasPrefix(k.Warnings[0].Detail, "fsync is off: ") {
 		t.Errorf("Check = %+v, %v, want the user and one doubt", k, err)
@@ -105,10 +105,10 @@ func TestCheckOfAReticentDatabase(t *testing.T) {
 	}
 }
 
-func TestCheckOfADatabaseThatIsGone(t *testing.T) {
+func TestCheckOfUnreachableDatabase(t *testing.T) {
 	for after := range 3 {
 		left := after
-		c := odd{Conn: database(t, true), before: func([]store.Stmt) error {
+		c := faultyConn{Conn: database(t, true), before: func([]store.Stmt) error {
 			if left--; left < 0 {
 				return core.Refuse(core.Unavailable, "gone")
 			}
@@ -123,7 +123,7 @@ func TestCheckOfADatabaseThatIsGone(t *testing.T) {
 	}
 }
 
-func TestCheckTellsTheTime(t *testing.T) {
+func TestCheckMeasuresClock(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
 		k, err := store.Check(t.Context(), database(t, false), store.SQLite, func() time.Time { return time.Now().Add(-ahead) })
 		if off := k.ClockAhead - ahead; err != nil || off.Abs() > k.ClockError || k.ClockError <= 0 {
@@ -132,9 +132,9 @@ func TestCheckTellsTheTime(t *testing.T) {
 	}
 }
 
-// TestCheckHalvesTheRoundTrip: Check assumes that the database read its clock in the middle of
+// TestCheckAssumesMiddleOfRoundTrip: Check assumes that the database read its clock in the middle of
 // the round trip.
-func TestCheckHalvesTheRoundTrip(t *testing.T) {
+func TestCheckAssumesMiddleOfRoundTrip(t *testing.T) {
 	asked := false
 	clock := func() time.Time {
 		if asked {
@@ -152,19 +152,19 @@ func TestCheckHalvesTheRoundTrip(t *testing.T) {
 func TestRehearse(t *testing.T) {
 	for _, c := range []struct {
 		name             string
-		upToDate, halves bool
+		upToDate, splits bool
 		refuses          string
 		writes, atomic   bool
 	}{
 		{name: "own tables", upToDate: true, writes: true, atomic: true},
 		{name: "no tables yet", writes: true, atomic: true},
-		{name: "halves, own tables", upToDate: true, halves: true, writes: true},
-		{name: "halves, no tables yet", halves: true, writes: true},
+		{name: "splits, own tables", upToDate: true, splits: true, writes: true},
+		{name: "splits, no tables yet", splits: true, writes: true},
 		{name: "read-only, own tables", upToDate: true, refuses: "check_delete_job"},
 		{name: "read-only, no tables yet", refuses: "probe_create"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			conn := odd{Conn: database(t, c.upToDate), halves: c.halves, before: func(stmts []store.Stmt) error {
+			conn := faultyConn{Conn: database(t, c.upToDate), splits: c.splits, before: func(stmts []store.Stmt) error {
 				for _, s := range stmts {
 					if s.Name == c.refuses {
 						return errors.New("read-only")

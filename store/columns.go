@@ -34,7 +34,7 @@ const (
 	jobStored  = jobColumns + `, earlier, scheduled_at`
 
 	// A job as the ledger shows it, with its run and step.
-	jobShown = jobStored + `, (SELECT steps.run_id FROM steps WHERE steps.id = jobs.id) AS run_id, (SELECT steps.path FROM steps WHERE steps.id = jobs.id) AS step`
+	jobDetail = jobStored + `, (SELECT steps.run_id FROM steps WHERE steps.id = jobs.id) AS run_id, (SELECT steps.path FROM steps WHERE steps.id = jobs.id) AS step`
 
 	// Jobs with their events, in an order that an index has.
 	withEvents = ` JOIN events ON events.id = jobs.event_id`
@@ -61,7 +61,7 @@ func (r *rowReader) job() core.Job {
 }
 
 // shown reads jobShown.
-func (r *rowReader) shown() core.Job {
+func (r *rowReader) jobDetail() core.Job {
 	j := r.job()
 	j.RunID, j.Step = r.id(), r.text()
 	return j

@@ -43,7 +43,7 @@ func TestRowPlaces(t *testing.T) {
 		column string
 		place  int
 	}{
-		{q.insertHistory, "run_", historyRun},
+		{q.insertHistory, "run_", historyRunAt},
 		{q.succeed, "lane_", succeededLane},
 		{q.closeGate, "lane_", closedLane},
 		{q.endProbe, "lane_", endedLane},
@@ -51,9 +51,9 @@ func TestRowPlaces(t *testing.T) {
 		{q.insertJobIf, "job_key_", jobRowKey},
 		{q.insertEvent, "source_", eventRowSource},
 		{q.insertEvent, "delivery_id_", eventRowDeliveryID},
-		{q.insertDefinition, "hash_", keyAt},
-		{q.lockRuns, "run_", keyAt},
-		{q.lockEvents, "id_", keyAt},
+		{q.insertDefinition, "hash_", keyColumn},
+		{q.lockRuns, "run_", keyColumn},
+		{q.lockEvents, "id_", keyColumn},
 	} {
 		if tt.sql == "" {
 			continue // not sent on this database

@@ -47,7 +47,7 @@ func Compare(ctx context.Context, c Conn, d Dialect) ([]Difference, error) {
 	want := shapeOf(d)
 	have, err := readShape(ctx, c, d, slices.Sorted(maps.Keys(want.tables)))
 	if err != nil {
-		return nil, fmt.Errorf("read the tables: %w", plain(err))
+		return nil, fmt.Errorf("read the tables: %w", unwrapInvalid(err))
 	}
 	found := comparison{dialect: d, want: want, have: have}
 	found.compare()
@@ -71,7 +71,7 @@ func (s *Store) Inspect(ctx context.Context) ([]Difference, error) {
 }
 
 // shown is how many differences a refusal spells out.
-const shown = 3
+const maxShownDifferences = 3
 
 // RefuseHarmful is the refusal to work on tables of which some differences do harm, or nil.
 func RefuseHarmful(found []Difference) error {
@@ -85,11 +85,11 @@ func RefuseHarmful(found []Difference) error {
 		return nil
 	}
 	more := ""
-	if n := len(harmful) - shown; n > 0 {
+	if n := len(harmful) - maxShownDifferences; n > 0 {
 		more = fmt.Sprintf("; and %d more", n)
 	}
 	return core.Refuse(core.Invalid, `the tables are not as the gateway made them: %s%s; "gateway doctor" lists all differences`,
-		strings.Join(harmful[:min(shown, len(harmful))], "; "), more)
+		strings.Join(harmful[:min(maxShownDifferences, len(harmful))], "; "), more)
 }
 
 // A comparison collects differences.

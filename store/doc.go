@@ -19,7 +19,7 @@
 //   - Taking is "one equality, then in index order": WHERE lane = ? AND due_at <= ?
 //     ORDER BY due_at, id on the index (lane, due_at, id). So a claim costs the same with a
 //     thousand due rows and with a million. It never scans, never sorts, and does not step
-//     over deleted index entries: see floor.go.
+//     over deleted index entries: see duefloor.go.
 //   - Finished jobs have no due time and are not in that index.
 //   - Rows are arguments. A change to many rows is one [Stmt] with Rows. Each dialect spells
 //     it as its database takes rows best: one at a time on SQLite, as arrays on PostgreSQL,
@@ -33,7 +33,7 @@
 //   - a table: schema.go.
 //   - columns and their readers: columns.go and runcolumns.go.
 //   - the work of a role and its statements: inbox.go, take.go, worklist.go, pull.go,
-//     gates.go, timed.go, runs.go, transit.go, texts.go, story.go, ledger.go, eventlist.go,
+//     gates.go, timed.go, runs.go, transit.go, texts.go, steplist.go, ledger.go, eventlist.go,
 //     joblist.go, archive.go, chronicle.go, upkeep.go, replay.go, purge.go, sweep.go or
 //     turns.go.
 //   - the differences between the databases: dialect.go. How statements are composed from
@@ -115,7 +115,7 @@
 //     unchanged from step to step is stored once for the run. A text that is already stored
 //     is left out: this INSERT alone has an ON CONFLICT. See texts.go.
 //   - All steps of a run may need more memory than there is. They are read in pages, and the
-//     sizes of the steps are read first. See story.go.
+//     sizes of the steps are read first. See steplist.go.
 //
 // # Purges
 //

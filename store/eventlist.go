@@ -13,7 +13,7 @@ import (
 // Events lists events. See core.Ledger.
 func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
 	limit := pageLimit(f.Limit)
-	rows, err := s.selected(ctx, s.sql.events, f, "", f.After, " DESC", limit+1)
+	rows, err := s.selectEvents(ctx, s.sql.events, f, "", f.After, " DESC", limit+1)
 	if err != nil {
 		return core.Page[core.Event]{}, fmt.Errorf("list events: %w", err)
 	}
@@ -27,36 +27,36 @@ func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.
 // An eventListing is a statement that goes through events in the order of their ids: all,
 // those of a source or those of a source and a type. Among a million, one source that has
 // been quiet for long took a second and a half to be found by the primary key.
-type eventListing struct{ name, all, bySource, byKind string }
+type eventListing struct{ name, all, bySource, byTypeAndSource string }
 
 func (d Dialect) eventListing(name, columns string) eventListing {
 	from := func(index, condition string) string {
 		return d.sql(`SELECT ` + columns + ` FROM events{use ` + index + `} WHERE ` + condition)
 	}
 	return eventListing{
-		name:     name,
-		all:      from("PRIMARY", `id >= ? AND id < ?`),
-		bySource: from("events_by_source", `{from source} AND {below source}`),
-		byKind:   from("events_by_kind", `{from type, source} AND {below type, source}`),
+		name:            name,
+		all:             from("PRIMARY", `id >= ? AND id < ?`),
+		bySource:        from("events_by_source", `{from source} AND {below source}`),
+		byTypeAndSource: from("events_by_kind", `{from type, source} AND {below type, source}`),
 	}
 }
 
 // selected reads what a filter selects, from an id on and below another one, up or DESC.
-func (s *Store) selected(ctx context.Context, l eventListing, f core.EventFilter, from, below core.ID, way string, limit int) ([][]any, error) {
-	filters, err := s.ofOneSource(ctx, f)
+func (s *Store) selectEvents(ctx context.Context, l eventListing, f core.EventFilter, from, below core.ID, way string, limit int) ([][]any, error) {
+	filters, err := s.splitBySource(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	queries := make([]*query, len(filters))
 	for i, f := range filters {
-		queries[i] = l.selection(f, from, below)
+		queries[i] = l.query(f, from, below)
 	}
 	return s.merged(ctx, queries, way, limit)
 }
 
 // ofOneSource is a filter as those by which an index can go: that of a type without a
 // source is one for each source which has sent such events.
-func (s *Store) ofOneSource(ctx context.Context, f core.EventFilter) (filters []core.EventFilter, err error) {
+func (s *Store) splitBySource(ctx context.Context, f core.EventFilter) (filters []core.EventFilter, err error) {
 	if f.Type == "" || f.Source != "" {
 		return []core.EventFilter{f}, nil
 	}
@@ -72,13 +72,13 @@ func (s *Store) ofOneSource(ctx context.Context, f core.EventFilter) (filters []
 // aside is how far the time in an event's id may be from when the event was received, as
 // [receivedAt] sees to: it is made once the request has been read, which takes half a
 // minute at most.
-const aside = time.Minute
+const idTimeSkew = time.Minute
 
 // receivedAt is when an event was received. If its id is of a much later time, the clock was
 // set back while this process lived, whose ids grow on as if it had not been; then it is
 // the time in the id, so that events are in one order and those of a time are found.
 func receivedAt(e core.Event) time.Time {
-	if made := e.ID.Time(); made.Sub(e.CreatedAt) > aside {
+	if made := e.ID.Time(); made.Sub(e.CreatedAt) > idTimeSkew {
 		return made
 	}
 	return e.CreatedAt
@@ -87,15 +87,15 @@ func receivedAt(e core.Event) time.Time {
 // selection lists what a filter selects, from an id on and below another one. Since the
 // times in ids are close to when the events were received, what is long before or after
 // is not looked at.
-func (l eventListing) selection(f core.EventFilter, from, below core.ID) *query {
+func (l eventListing) query(f core.EventFilter, from, below core.ID) *query {
 	low, high := string(from), pageTop(below)
 	if !f.Since.IsZero() {
-		low = max(low, string(core.FirstID(f.Since.Add(-aside))))
+		low = max(low, string(core.FirstID(f.Since.Add(-idTimeSkew))))
 	}
 	if !f.Until.IsZero() {
-		high = min(high, string(core.FirstID(f.Until.Add(aside))))
+		high = min(high, string(core.FirstID(f.Until.Add(idTimeSkew))))
 	}
-	q := l.between(f, low, high)
+	q := l.indexQuery(f, low, high)
 	if f.Source == "" {
 		q.and("source <> ?", core.AlertSource)
 	}
@@ -109,14 +109,14 @@ func (l eventListing) selection(f core.EventFilter, from, below core.ID) *query 
 }
 
 // between is the listing by an index that has nothing else.
-func (l eventListing) between(f core.EventFilter, low, high string) *query {
+func (l eventListing) indexQuery(f core.EventFilter, low, high string) *query {
 	q := &query{name: l.name}
 	switch {
 	case f.Type != "":
-		q.by, q.lead, q.args = "kind", []string{"type", "source"}, []any{f.Type, f.Source, low, f.Type, f.Source, high}
-		q.sql.WriteString(l.byKind)
+		q.index, q.indexColumns, q.args = "kind", []string{"type", "source"}, []any{f.Type, f.Source, low, f.Type, f.Source, high}
+		q.sql.WriteString(l.byTypeAndSource)
 	case f.Source != "":
-		q.by, q.lead, q.args = "source", []string{"source"}, []any{f.Source, low, f.Source, high}
+		q.index, q.indexColumns, q.args = "source", []string{"source"}, []any{f.Source, low, f.Source, high}
 		q.sql.WriteString(l.bySource)
 	default:
 		q.args = []any{low, high}
@@ -136,7 +136,7 @@ func (s *Store) nthOfType(ctx context.Context, filters []core.EventFilter, n int
 	for n > 0 {
 		stmts := make([]Stmt, len(filters))
 		for i, f := range filters {
-			q := s.sql.eventIDs.selection(f, "", id)
+			q := s.sql.eventIDs.query(f, "", id)
 			stmts[i] = q.stmt(" DESC", s.dialect.limitParam, each)
 		}
 		results, err := s.readBatch(ctx, stmts...)
@@ -159,7 +159,7 @@ func newestIDs(lists []Result, asked int) (ids []core.ID) {
 	var end core.ID
 	for _, l := range lists {
 		for _, row := range l.Rows {
-			ids = append(ids, core.ID(key(row)))
+			ids = append(ids, core.ID(rowKey(row)))
 		}
 		if len(l.Rows) == asked {
 			end = max(end, ids[len(ids)-1])

@@ -12,14 +12,14 @@ import (
 )
 
 // sinceEver is how a gate's times are stored: zero for never.
-func sinceEver(t time.Time) int64 {
+func zeroIfNever(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.UnixMilli()
 }
 
-func unlessNever(v any, at func(int64) time.Time) time.Time {
+func timeUnlessZero(v any, at func(int64) time.Time) time.Time {
 	if n, ok := v.(int64); ok && n != 0 {
 		return at(n).UTC()
 	}
@@ -33,9 +33,9 @@ const gateState = `gates.failures, gates.open_until, gates.closed_at, gates.next
 func (r *rowReader) gate() core.Gate {
 	return core.Gate{
 		Failures:  r.number(),
-		OpenUntil: unlessNever(r.value(), time.UnixMilli),
-		ClosedAt:  unlessNever(r.value(), time.UnixMilli),
-		NextAt:    unlessNever(r.value(), time.UnixMicro),
+		OpenUntil: timeUnlessZero(r.value(), time.UnixMilli),
+		ClosedAt:  timeUnlessZero(r.value(), time.UnixMilli),
+		NextAt:    timeUnlessZero(r.value(), time.UnixMicro),
 		MovedBy:   r.id(),
 	}
 }
@@ -44,7 +44,7 @@ func (r *rowReader) gate() core.Gate {
 func gatesOf(lanes, rows [][]any) map[core.Lane]core.Gate {
 	of := make(map[core.Lane]core.Gate, len(lanes))
 	for _, l := range lanes {
-		of[core.Lane(key(l))] = core.Gate{}
+		of[core.Lane(rowKey(l))] = core.Gate{}
 	}
 	for _, row := range rows {
 		r := rowReader{row}
@@ -57,11 +57,11 @@ func gatesOf(lanes, rows [][]any) map[core.Lane]core.Gate {
 }
 
 // tells tells whether an outcome says something about its handler.
-func tells(o *core.Outcome) bool { return o.Lane != "" && (o.Verdict != core.NoVerdict || o.Probe) }
+func movesGate(o *core.Outcome) bool { return o.Lane != "" && (o.Verdict != core.NoVerdict || o.Probe) }
 
 // turns are the outcomes that tell something, by lane and in order. Of several for
 // one attempt only the first is one.
-func turns(outcomes []core.Outcome) map[core.Lane][]*core.Outcome {
+func verdictsByLane(outcomes []core.Outcome) map[core.Lane][]*core.Outcome {
 	type attempt struct {
 		job   core.ID
 		lease core.Lease
@@ -69,7 +69,7 @@ func turns(outcomes []core.Outcome) map[core.Lane][]*core.Outcome {
 	of, seen := map[core.Lane][]*core.Outcome{}, make(map[attempt]bool, len(outcomes))
 	for i := range outcomes {
 		o := &outcomes[i]
-		if a := (attempt{o.JobID, o.Lease}); tells(o) && !seen[a] {
+		if a := (attempt{o.JobID, o.Lease}); movesGate(o) && !seen[a] {
 			seen[a] = true
 			of[o.Lane] = append(of[o.Lane], o)
 		}
@@ -86,46 +86,46 @@ func turns(outcomes []core.Outcome) map[core.Lane][]*core.Outcome {
 // lost, which only the database knows. Then each lane has its turn, also those that
 // saw nothing but success: whoever settles or takes locks gates in the order of lanes,
 // each once, so that they wait in line and not in a circle.
-func (s *Store) verdicts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any) {
-	of := turns(outcomes)
-	order := slices.Sorted(maps.Keys(of))
+func (s *Store) gateStmts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any) {
+	byLane := verdictsByLane(outcomes)
+	order := slices.Sorted(maps.Keys(byLane))
 	for _, l := range order {
-		if slices.ContainsFunc(of[l], func(o *core.Outcome) bool { return failed(o) || o.Probe }) {
+		if slices.ContainsFunc(byLane[l], func(o *core.Outcome) bool { return isFailure(o) || o.Probe }) {
 			lanes = append(lanes, []any{string(l)})
 		}
 	}
 	if len(lanes) > 0 {
 		for _, l := range order {
-			stmts = append(stmts, s.move(l, of[l])...)
+			stmts = append(stmts, s.laneGateStmts(l, byLane[l])...)
 		}
 		stmts[0].NoMerge = true
 		return stmts, lanes
 	}
-	var well [][]any
+	var successes [][]any
 	for _, l := range order {
-		well = append(well, succeededRows(onePerTake(of[l]))...)
+		successes = append(successes, succeededRows(onePerTake(byLane[l]))...)
 	}
-	if len(well) > 0 {
-		stmts = []Stmt{s.sql.succeed.on(well...).sortedBy(succeededLane)}
+	if len(successes) > 0 {
+		stmts = []Stmt{s.sql.succeed.on(successes...).sortedBy(succeededLane)}
 	}
 	return stmts, nil
 }
 
-func failed(o *core.Outcome) bool { return o.Verdict == core.Failure }
+func isFailure(o *core.Outcome) bool { return o.Verdict == core.Failure }
 
 // move are the statements that move the gate of one lane.
-func (s *Store) move(l core.Lane, outcomes []*core.Outcome) (stmts []Stmt) {
-	if run := runOf(outcomes); len(run) == len(outcomes) && run[0].Verdict == core.Success {
+func (s *Store) laneGateStmts(l core.Lane, outcomes []*core.Outcome) (stmts []Stmt) {
+	if run := sameVerdict(outcomes); len(run) == len(outcomes) && run[0].Verdict == core.Success {
 		outcomes = onePerTake(run)
 	}
-	if slices.ContainsFunc(outcomes, failed) {
+	if slices.ContainsFunc(outcomes, isFailure) {
 		stmts = append(stmts, s.sql.insertGate.on([]any{string(l)}))
 	}
-	return append(stmts, s.inTurn(outcomes)...)
+	return append(stmts, s.orderedVerdictStmts(outcomes)...)
 }
 
 // runOf are the first outcomes, as long as they have the same verdict.
-func runOf(outcomes []*core.Outcome) []*core.Outcome {
+func sameVerdict(outcomes []*core.Outcome) []*core.Outcome {
 	n := 1
 	for n < len(outcomes) && outcomes[n].Verdict == outcomes[0].Verdict {
 		n++
@@ -135,9 +135,9 @@ func runOf(outcomes []*core.Outcome) []*core.Outcome {
 
 // inTurn are statements that move one gate by outcomes in their order. In a row of
 // successes, or of probes that ended without a verdict, the order makes no difference.
-func (s *Store) inTurn(outcomes []*core.Outcome) (stmts []Stmt) {
+func (s *Store) orderedVerdictStmts(outcomes []*core.Outcome) (stmts []Stmt) {
 	for len(outcomes) > 0 {
-		run := runOf(outcomes)
+		run := sameVerdict(outcomes)
 		outcomes = outcomes[len(run):]
 		switch run[0].Verdict {
 		case core.Success:
@@ -185,7 +185,7 @@ func probesOf(next time.Time, jobs []core.Job) (rows [][]any) {
 			rows = append(rows, endProbeRow(next, j.Lane, j.Lease))
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b []any) int { return cmp.Compare(str(a[endedLane]), str(b[endedLane])) })
+	slices.SortStableFunc(rows, func(a, b []any) int { return cmp.Compare(textOf(a[endedLane]), textOf(b[endedLane])) })
 	return rows
 }
 
@@ -254,7 +254,7 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 	if len(strays) > 0 {
 		marks, ends := make([][]any, len(strays)), make([][]any, len(strays))
 		for i, row := range strays {
-			marks[i], ends[i] = []any{now.UnixMilli(), key(row)}, []any{key(row), now.Add(-core.StrayTime).UnixMilli()}
+			marks[i], ends[i] = []any{now.UnixMilli(), rowKey(row)}, []any{rowKey(row), now.Add(-core.StrayTime).UnixMilli()}
 		}
 		stmts = append(stmts,
 			s.sql.insertGate.on(strays...),
@@ -269,11 +269,11 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 	}
 	since, own := map[core.Lane]time.Time{}, map[string]bool{}
 	for _, row := range strays {
-		own[key(row)] = true
+		own[rowKey(row)] = true
 	}
 	for _, row := range results[len(results)-1].Rows {
-		if lane := key(row); own[lane] {
-			since[core.Lane(lane)] = instant(row[straySince])
+		if lane := rowKey(row); own[lane] {
+			since[core.Lane(lane)] = timeOf(row[straySince])
 		}
 	}
 	return since, nil
@@ -285,7 +285,7 @@ func (s *Store) UnknownLanes(ctx context.Context, known []core.Lane) ([]core.Lan
 	rows, _, err := s.findStrays(ctx, known)
 	lanes := make([]core.Lane, len(rows))
 	for i, row := range rows {
-		lanes[i] = core.Lane(key(row))
+		lanes[i] = core.Lane(rowKey(row))
 	}
 	return lanes, err
 }
@@ -294,7 +294,7 @@ func (s *Store) UnknownLanes(ctx context.Context, known []core.Lane) ([]core.Lan
 const straySince = 6
 
 // beyond is above every lane.
-const beyond = "\U0010ffff"
+const aboveAllLanes = "\U0010ffff"
 
 // findStrays finds the lanes in which jobs wait that are not known, and the known
 // ones that are still marked, each as rows. It looks for the first lane in each gap
@@ -306,7 +306,7 @@ func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, mark
 	for _, l := range slices.Compact(slices.Sorted(slices.Values(known))) {
 		bounds, rows = append(bounds, string(l)), append(rows, []any{string(l)})
 	}
-	bounds = append(bounds, beyond)
+	bounds = append(bounds, aboveAllLanes)
 	var gaps [][]any
 	for i, above := range bounds[1:] {
 		gaps = append(gaps, []any{bounds[i], above, above})
@@ -350,7 +350,7 @@ const (
 
 	// Of an open one only the newest probe decides. Opening takes the taker's name
 	// out, so that this is a probe.
-	moves = `(` + isClosed + ` OR gates.taker = `
+	mayMove = `(` + isClosed + ` OR gates.taker = `
 )
 
 type gatesSQL struct {
@@ -369,11 +369,11 @@ func newGatesSQL(d Dialect) gatesSQL {
 		succeed: writing("succeed", d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
 			moved_by = CASE WHEN `+isOpen+` THEN r.moved_by ELSE moved_by END, taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END,
 			open_until = 0, failures = 0`,
-			`gates.lane = r.lane AND gates.failures > 0 AND `+moves+`r.taker) AND EXISTS (SELECT 1 FROM jobs WHERE `+held+`)`)),
+			`gates.lane = r.lane AND gates.failures > 0 AND `+mayMove+`r.taker) AND EXISTS (SELECT 1 FROM jobs WHERE `+heldGuard+`)`)),
 		fail: writing("fail", d.sql(`UPDATE gates SET moved_by = CASE WHEN `+isOpen+` THEN '' WHEN failures >= ? THEN ? ELSE moved_by END,
 			taker = CASE WHEN `+isOpen+` OR failures >= ? THEN '' ELSE taker END,
 			open_until = CASE WHEN `+isOpen+` OR failures >= ? THEN ? ELSE open_until END, failures = failures + 1
-			WHERE lane = ? AND `+moves+`?) AND EXISTS (SELECT 1 FROM jobs
+			WHERE lane = ? AND `+mayMove+`?) AND EXISTS (SELECT 1 FROM jobs
 			WHERE jobs.id = ? AND jobs.status = 'running' AND jobs.lease = ?)`)),
 		// The newest probe has its name in the gate for as long as it is held.
 		endProbe: writing("end_probe", d.updateRows("gates", `open_until = r#open_until, taker = ''`,

@@ -58,7 +58,7 @@ func compareFile(t *testing.T, path string, stmts []Stmt) {
 	t.Helper()
 	var b strings.Builder
 	for i, st := range stmts {
-		text := laidOut(st.SQL)
+		text := formatSQL(st.SQL)
 		if got, want := strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(st.SQL), " "); got != want {
 			t.Errorf("%s: the layout changes %s:\n%s\nwant:\n%s", path, st.Name, got, want)
 		}
@@ -89,7 +89,7 @@ func statementFiles(d Dialect) map[string][]Stmt {
 		_ = s.Migrate(ctx)
 		s.conn.(*sender).empty = true
 		_ = s.Migrate(ctx)
-		_, _ = s.stepsSeen(ctx)
+		_, _ = s.appliedSteps(ctx)
 	})
 	files["check"] = sentBy(d, func(ctx context.Context, s *Store) {
 		_, _ = Check(ctx, s.conn, d, s.clock)

@@ -17,19 +17,19 @@ func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 	if err != nil {
 		return core.Receipt{}, fmt.Errorf("accept: %w", err)
 	}
-	s.floors.lower(a.Event.CreatedAt)
+	s.floors.jobWritten(a.Event.CreatedAt)
 	s.definitions.keep(a.Runs)
 	if reads == 0 {
 		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 	}
 	var receipt core.Receipt
 	from := len(results) - reads
-	_, err = s.eventually(ctx, results[from:], stmts[from:], func(answers []Result) (ok bool) {
+	_, err = s.rereadUntil(ctx, results[from:], stmts[from:], func(answers []Result) (ok bool) {
 		receipt, ok = receiptFor(a.Event.ID, answers)
 		return ok
 	})
 	if err != nil { // or a first one that kept this out went away before it could be read
-		return core.Receipt{}, fmt.Errorf("accept: %w", written(err))
+		return core.Receipt{}, fmt.Errorf("accept: %w", outcomeUnknown(err))
 	}
 	return receipt, nil
 }
@@ -57,7 +57,7 @@ func (s *Store) acceptStmts(a core.Arrival) (stmts []Stmt, reads int) {
 
 // written is the error of a read that follows on a write. That nothing came of the read says
 // nothing of the write.
-func written(err error) error {
+func outcomeUnknown(err error) error {
 	if !core.NoEffect(err) {
 		return err
 	}
@@ -137,12 +137,12 @@ func receiptFor(own core.ID, answers []Result) (core.Receipt, bool) {
 	for _, answer := range answers {
 		var first core.ID
 		for _, row := range answer.Rows {
-			if core.ID(str(row[answerArrival])) != own {
+			if core.ID(textOf(row[answerArrival])) != own {
 				continue // it shared a commit
 			}
-			id := core.ID(str(row[answerEvent]))
+			id := core.ID(textOf(row[answerEvent]))
 			if id == own {
-				return core.Receipt{EventID: own, Jobs: whole(row[answerJobs])}, true
+				return core.Receipt{EventID: own, Jobs: intOf(row[answerJobs])}, true
 			}
 			if first == "" || id < first {
 				first = id
@@ -190,7 +190,7 @@ func newInboxSQL(d Dialect) inboxSQL {
 
 		// An arrival whose jobs all have keys that are known is not stored. Whether they
 		// are is known for certain only once they have been inserted, or not.
-		dropBare: writing("drop_bare_event", d.deleteRows("events", `events.id = r.id AND `+bare)),
+		dropBare: writing("drop_bare_event", d.deleteRows("events", `events.id = r.id AND `+unreferenced)),
 
 		// Which stored event answers for an arrival: its own, or the one with its
 		// delivery id, or the one a job with its key belongs to.

@@ -12,14 +12,14 @@ import (
 // AcceptAll stores arrivals in one batch. See core.Inbox. Each statement of Accept is sent once,
 // on the rows of all arrivals.
 func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.Receipt, error) {
-	firsts, repeats := apart(arrivals)
+	firsts, repeats := splitRepeats(arrivals)
 	var all []Stmt
 	receipts := make(map[core.ID]core.Receipt, len(firsts))
-	var asked []core.ID
+	var unanswered []core.ID
 	for _, a := range firsts {
 		stmts, reads := s.acceptStmts(a)
 		if all = append(all, stmts...); reads > 0 {
-			asked = append(asked, a.Event.ID)
+			unanswered = append(unanswered, a.Event.ID)
 		} else {
 			receipts[a.Event.ID] = core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}
 		}
@@ -27,26 +27,26 @@ func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.
 	if len(all) == 0 {
 		return nil, nil
 	}
-	if err := s.acceptMany(ctx, s.sql.together(all), asked, receipts); err != nil {
+	if err := s.acceptMany(ctx, s.sql.mergeByName(all), unanswered, receipts); err != nil {
 		return nil, fmt.Errorf("accept %d events: %w", len(arrivals), err)
 	}
 	for _, a := range firsts {
-		s.floors.lower(a.Event.CreatedAt)
+		s.floors.jobWritten(a.Event.CreatedAt)
 		s.definitions.keep(a.Runs)
 	}
-	told := make([]core.Receipt, len(arrivals))
+	inOrder := make([]core.Receipt, len(arrivals))
 	for i, a := range arrivals {
 		if first, ok := repeats[a.Event.ID]; ok {
-			told[i] = core.Receipt{EventID: receipts[first].EventID, Duplicate: true}
+			inOrder[i] = core.Receipt{EventID: receipts[first].EventID, Duplicate: true}
 		} else {
-			told[i] = receipts[a.Event.ID]
+			inOrder[i] = receipts[a.Event.ID]
 		}
 	}
-	return told, nil
+	return inOrder, nil
 }
 
 // acceptMany sends the statements, and adds the receipts that they tell.
-func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, asked []core.ID, receipts map[core.ID]core.Receipt) error {
+func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, unanswered []core.ID, receipts map[core.ID]core.Receipt) error {
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return err
@@ -55,9 +55,9 @@ func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, asked []core.ID, r
 	if reads < 0 {
 		return nil
 	}
-	_, err = s.eventually(ctx, results[reads:], stmts[reads:], func(answers []Result) bool {
+	_, err = s.rereadUntil(ctx, results[reads:], stmts[reads:], func(answers []Result) bool {
 		addReceipts(receipts, answers)
-		return !slices.ContainsFunc(asked, func(id core.ID) bool { return receipts[id].EventID == "" })
+		return !slices.ContainsFunc(unanswered, func(id core.ID) bool { return receipts[id].EventID == "" })
 	})
 	return err
 }
@@ -65,7 +65,7 @@ func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, asked []core.ID, r
 // apart parts the arrivals that repeat the delivery id of an earlier one from the others, and
 // tells which one each repeats. The database would not find the earlier one where that is left
 // out, because all its keys are known.
-func apart(arrivals []core.Arrival) (firsts []core.Arrival, repeats map[core.ID]core.ID) {
+func splitRepeats(arrivals []core.Arrival) (firsts []core.Arrival, repeats map[core.ID]core.ID) {
 	type delivery struct{ source, id string }
 	seen, repeats := make(map[delivery]core.ID, len(arrivals)), map[core.ID]core.ID{}
 	for _, a := range arrivals {
@@ -83,16 +83,16 @@ func apart(arrivals []core.Arrival) (firsts []core.Arrival, repeats map[core.ID]
 // accepting is the statements of Accept in their order, and the columns by which the rows of
 // many arrivals are sorted. These are the unique keys: batches that meet wait in line and not in
 // a circle. Rows of equal keys stay in the order of their arrivals, so the earliest one counts.
-func (q *statements) accepting() []sorting {
-	return []sorting{
+func (q *statements) acceptOrder() []sortedStatement {
+	return []sortedStatement{
 		{q.insertEvent, []int{eventRowSource, eventRowDeliveryID}},
 		{q.insertEncoded, []int{eventRowSource, eventRowDeliveryID}},
 		{q.insertJob, nil},
 		{q.insertJobIf, []int{jobRowLane, jobRowKey}},
-		{q.insertDefinition, []int{keyAt}},
+		{q.insertDefinition, []int{keyColumn}},
 		{q.insertRun, nil},
 		{q.insertFirst, nil},
-		{q.dropBare, []int{keyAt}},
+		{q.dropBare, []int{keyColumn}},
 		{q.deliveredAs, nil},
 		{q.stored, nil},
 		{q.keyedAs, nil},
@@ -100,13 +100,13 @@ func (q *statements) accepting() []sorting {
 }
 
 // A sorting is a statement and the columns by which its rows are sorted.
-type sorting struct {
+type sortedStatement struct {
 	statement
 	key []int
 }
 
 // together makes one statement of those with the same name.
-func (q *statements) together(all []Stmt) (stmts []Stmt) {
+func (q *statements) mergeByName(all []Stmt) (stmts []Stmt) {
 	byName := map[string]*Stmt{}
 	for _, s := range all {
 		if one := byName[s.Name]; one != nil {
@@ -116,21 +116,21 @@ func (q *statements) together(all []Stmt) (stmts []Stmt) {
 			byName[s.Name] = &s
 		}
 	}
-	for _, a := range q.accepting() {
+	for _, a := range q.acceptOrder() {
 		s := byName[a.name]
 		if s == nil {
 			continue
 		}
 		slices.SortStableFunc(s.Rows, func(x, y []any) int {
 			for _, i := range a.key {
-				if c := cmp.Compare(str(x[i]), str(y[i])); c != 0 {
+				if c := cmp.Compare(textOf(x[i]), textOf(y[i])); c != 0 {
 					return c
 				}
 			}
 			return 0
 		})
 		if s.SortedBy > 0 { // definitions, of which many runs have the same
-			s.Rows = slices.CompactFunc(s.Rows, func(x, y []any) bool { return key(x) == key(y) })
+			s.Rows = slices.CompactFunc(s.Rows, func(x, y []any) bool { return rowKey(x) == rowKey(y) })
 		}
 		stmts = append(stmts, *s)
 	}
@@ -142,10 +142,10 @@ func addReceipts(receipts map[core.ID]core.Receipt, answers []Result) {
 	for _, answer := range answers {
 		said := map[core.ID]core.Receipt{}
 		for _, row := range answer.Rows {
-			own, id := core.ID(str(row[answerArrival])), core.ID(str(row[answerEvent]))
+			own, id := core.ID(textOf(row[answerArrival])), core.ID(textOf(row[answerEvent]))
 			switch r, ok := said[own]; {
 			case id == own:
-				said[own] = core.Receipt{EventID: own, Jobs: whole(row[answerJobs])}
+				said[own] = core.Receipt{EventID: own, Jobs: intOf(row[answerJobs])}
 			case !ok || r.Duplicate && id < r.EventID:
 				said[own] = core.Receipt{EventID: id, Duplicate: true}
 			}

@@ -38,9 +38,9 @@ func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job]
 // newest first; if they do not make up a page, in the indexes that have them apart.
 func (s *Store) jobsBelow(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
 	if f.EventID == "" && (f.Status != "" || f.Lane != "") {
-		page, err := s.nearJobs(ctx, f)
+		page, err := s.recentJobs(ctx, f)
 		if err == nil && !page.More {
-			page, err = s.farJobs(ctx, f)
+			page, err = s.jobsByIndex(ctx, f)
 		}
 		return page, err
 	}
@@ -48,10 +48,10 @@ func (s *Store) jobsBelow(ctx context.Context, f core.JobFilter) (core.Page[core
 	q.and("lane = ?", string(f.Lane))
 	q.and("event_id = ?", string(f.EventID))
 	s.hasStatus(q, f.Status)
-	return pageOf(ctx, s, q, f.Limit, s.listed)
+	return pageOf(ctx, s, q, f.Limit, s.readJob)
 }
 
-func (s *Store) listed(r *rowReader) core.Job { return s.shown(r.shown()) }
+func (s *Store) readJob(r *rowReader) core.Job { return s.withShownStatus(r.jobDetail()) }
 
 // hasStatus adds the condition that a job is shown with a status.
 func (s *Store) hasStatus(q *query, status core.Status) {
@@ -73,21 +73,21 @@ func (s *Store) hasStatus(q *query, status core.Status) {
 // near and nearEach say among how many of the newest jobs nearJobs looks: so many, and so
 // many more for each that is asked for.
 const (
-	near     = 1500
-	nearEach = 10
+	recentRows        = 1500
+	recentRowsPerItem = 10
 )
 
 // nearJobs is a page of what there is among the newest jobs.
-func (s *Store) nearJobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
-	q := s.sql.jobsNear.begin(pageTop(f.After), int64(near+nearEach*pageLimit(f.Limit)))
+func (s *Store) recentJobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	q := s.sql.jobsNear.begin(pageTop(f.After), int64(recentRows+recentRowsPerItem*pageLimit(f.Limit)))
 	q.and("lane = ?", string(f.Lane))
 	s.hasStatus(q, f.Status)
-	return pageOf(ctx, s, q, f.Limit, s.listed)
+	return pageOf(ctx, s, q, f.Limit, s.readJob)
 }
 
 // farJobs lists jobs by the indexes of those in which they may be. It looks for their ids
 // first. Where the page's jobs all have another status meanwhile, it looks again.
-func (s *Store) farJobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+func (s *Store) jobsByIndex(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
 	limit := pageLimit(f.Limit)
 	for {
 		ids, err := s.jobIDs(ctx, f, limit+1)
@@ -105,7 +105,7 @@ func (s *Store) farJobs(ctx context.Context, f core.JobFilter) (core.Page[core.J
 // jobIDs are the ids of jobs of a lane, or of a status, the newest first.
 func (s *Store) jobIDs(ctx context.Context, f core.JobFilter, limit int) ([][]any, error) {
 	var stmts []Stmt
-	for _, kind := range s.kindsOf(f.Status) {
+	for _, kind := range s.indexesOf(f.Status) {
 		lanes := []string{string(f.Lane)}
 		if f.Lane == "" {
 			var err error
@@ -114,7 +114,7 @@ func (s *Store) jobIDs(ctx context.Context, f core.JobFilter, limit int) ([][]an
 			}
 		}
 		for _, lane := range lanes {
-			stmts = append(stmts, s.jobsOfKind(kind, lane, f, limit))
+			stmts = append(stmts, s.jobsInIndex(kind, lane, f, limit))
 		}
 	}
 	rows, err := s.mergedOf(ctx, stmts, " DESC", limit)
@@ -131,7 +131,7 @@ func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	for _, row := range results[0].Rows {
-		if j := s.listed(&rowReader{row}); status == "" || j.Status == status {
+		if j := s.readJob(&rowReader{row}); status == "" || j.Status == status {
 			jobs = append(jobs, j)
 		}
 	}
@@ -141,36 +141,36 @@ func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (
 
 // A jobKind is jobs that an index has to itself: what finds those of a lane in it, and its
 // lanes. Those that wait are in another order there.
-type jobKind struct {
-	ids   listing
-	lanes statement
-	sorts bool
+type jobIndex struct {
+	ids      listing
+	lanes    statement
+	dueOrder bool
 }
 
 // kindsOf are those in which jobs with a status are.
-func (s *Store) kindsOf(status core.Status) []jobKind {
-	waiting := jobKind{s.sql.jobsWaiting, s.sql.lanesWaiting, true}
-	dead := jobKind{s.sql.jobsDead, s.sql.lanesDead, false}
-	done := jobKind{s.sql.jobsDone, s.sql.lanesDone, false}
+func (s *Store) indexesOf(status core.Status) []jobIndex {
+	waiting := jobIndex{s.sql.jobsWaiting, s.sql.lanesWaiting, true}
+	dead := jobIndex{s.sql.jobsDead, s.sql.lanesDead, false}
+	done := jobIndex{s.sql.jobsDone, s.sql.lanesDone, false}
 	switch status {
 	case "":
-		return []jobKind{waiting, dead, done}
+		return []jobIndex{waiting, dead, done}
 	case core.Dead:
-		return []jobKind{dead}
+		return []jobIndex{dead}
 	case core.Completed:
-		return []jobKind{done}
+		return []jobIndex{done}
 	}
-	return []jobKind{waiting}
+	return []jobIndex{waiting}
 }
 
 // jobsOfKind lists jobs of a lane.
-func (s *Store) jobsOfKind(kind jobKind, lane string, f core.JobFilter, limit int) Stmt {
+func (s *Store) jobsInIndex(kind jobIndex, lane string, f core.JobFilter, limit int) Stmt {
 	top := pageTop(f.After)
-	if !kind.sorts {
-		return kind.ids.begin(lane, "", lane, top).whole("", limit)
+	if !kind.dueOrder {
+		return kind.ids.begin(lane, "", lane, top).finish("", limit)
 	}
 	q := kind.ids.begin(lane)
 	s.hasStatus(q, f.Status)
 	q.and("COALESCE(id, '') < ?", top)
-	return q.whole(" ORDER BY job DESC LIMIT "+s.dialect.limitParam, limit)
+	return q.finish(" ORDER BY job DESC LIMIT "+s.dialect.limitParam, limit)
 }

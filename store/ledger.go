@@ -34,11 +34,11 @@ func (s *Store) Job(ctx context.Context, id core.ID) (core.Job, error) {
 	if len(rows) == 0 {
 		return core.Job{}, core.Refuse(core.NotFound, "job not found")
 	}
-	return s.listed(&rowReader{rows[0]}), nil
+	return s.readJob(&rowReader{rows[0]}), nil
 }
 
 // shown is a job as the ledger presents it.
-func (s *Store) shown(j core.Job) core.Job {
+func (s *Store) withShownStatus(j core.Job) core.Job {
 	j.Status = shownAs(j, s.clock())
 	return j
 }
@@ -64,8 +64,8 @@ type query struct {
 
 	// by is what the index is called by that the listing goes through, and lead the columns
 	// that have one value and stand before the id in it; none for the primary key.
-	by   string
-	lead []string
+	index        string
+	indexColumns []string
 }
 
 // pageTop is the id that those of a page are below.
@@ -100,17 +100,17 @@ func (q *query) and(condition string, arg any) {
 // ordered is the whole statement, in the order of the ids, up or DESC.
 func (q *query) ordered(way, limit string) statement {
 	by, name := "", q.name
-	for _, column := range q.lead {
+	for _, column := range q.indexColumns {
 		by += column + way + ", "
 	}
-	if q.by != "" {
-		name += "_by_" + q.by
+	if q.index != "" {
+		name += "_by_" + q.index
 	}
 	return reading(name, q.sql.String()+" ORDER BY "+by+"id"+way+" LIMIT "+limit)
 }
 
 // whole is the statement with its end, up to a number of rows.
-func (q *query) whole(end string, most int) Stmt {
+func (q *query) finish(end string, most int) Stmt {
 	return reading(q.name, q.sql.String()+end).with(append(q.args, int64(most))...)
 }
 
@@ -143,7 +143,7 @@ func (s *Store) merged(ctx context.Context, queries []*query, way string, limit 
 func (s *Store) mergedOf(ctx context.Context, stmts []Stmt, way string, limit int) (rows [][]any, err error) {
 	results, err := s.readBatch(ctx, stmts...)
 	if err != nil || len(results) == 1 {
-		return first(results), err
+		return firstRows(results), err
 	}
 	for _, r := range results {
 		rows = append(rows, r.Rows...)
@@ -157,7 +157,7 @@ func (s *Store) mergedOf(ctx context.Context, stmts []Stmt, way string, limit in
 	return rows[:min(limit, len(rows))], nil
 }
 
-func first(results []Result) [][]any {
+func firstRows(results []Result) [][]any {
 	if len(results) == 0 {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (s *Store) distinct(ctx context.Context, st statement, of ...any) (values [
 			return values, err
 		}
 		for _, row := range rows {
-			values = append(values, key(row))
+			values = append(values, rowKey(row))
 		}
 		if !s.dialect.rangePerRow {
 			return values, nil
@@ -230,17 +230,17 @@ func (s *Store) Finished(ctx context.Context, since time.Time, after core.ID, li
 	if err != nil {
 		return core.Page[core.Job]{}, fmt.Errorf("list finished jobs: %w", err)
 	}
-	return paged(rows, limit, (*rowReader).shown), nil
+	return paged(rows, limit, (*rowReader).jobDetail), nil
 }
 
 // maxBuried is how many dead jobs Completed knows from completed ones.
-const maxBuried = 10 * core.MaxDepth
+const maxDeadCounted = 10 * core.MaxDepth
 
 // Completed counts completed jobs. See core.Backlog. No index has them alone: they are
 // the finished ones that are not dead. The dead are counted first, so that one which
 // dies meanwhile makes the number one too high and not too low.
 func (s *Store) Completed(ctx context.Context) (int, error) {
-	dead, err := s.count(ctx, s.sql.buried, int64(maxBuried))
+	dead, err := s.count(ctx, s.sql.buried, int64(maxDeadCounted))
 	if err != nil {
 		return 0, fmt.Errorf("completed: %w", err)
 	}
@@ -261,7 +261,7 @@ func (s *Store) count(ctx context.Context, st statement, args ...any) (int, erro
 }
 
 func countIn(st statement, rows [][]any) (int, error) {
-	row, err := lone(st, rows)
+	row, err := onlyRow(st, rows)
 	if err != nil {
 		return 0, err
 	}
@@ -284,10 +284,10 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 	t := d.sql
 	return ledgerSQL{
 		event:    reading("event", t(`SELECT `+eventStored+` FROM events WHERE id = ?`)),
-		job:      reading("job", t(`SELECT `+jobShown+` FROM jobs WHERE id = ?`)),
+		job:      reading("job", t(`SELECT `+jobDetail+` FROM jobs WHERE id = ?`)),
 		attempts: reading("attempts", t(`SELECT `+attemptShown+` FROM attempts WHERE job_id = ? ORDER BY created_at, attempt`)),
 		depth:    reading("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {in_waiting} LIMIT {limit}) AS counted`)),
-		finished: reading("finished", t(`SELECT `+jobShown+` FROM jobs{use jobs_finished}
+		finished: reading("finished", t(`SELECT `+jobDetail+` FROM jobs{use jobs_finished}
 			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND `+noAlert+` ORDER BY finished_at, id LIMIT {limit}`)),
 		over: reading("over", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_finished}
 			WHERE finished_at IS NOT NULL LIMIT {limit}) AS counted`)),
@@ -296,8 +296,8 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		events:    d.eventListing("events", eventSummary),
 		sourcesOf: reading("sources_of", d.distinctValues(`source`, `events{use events_by_kind}`, `type = ?`)),
 
-		jobs: listing{"jobs", t(`SELECT ` + jobShown + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`)},
-		jobsNear: listing{"jobs_near", t(`SELECT ` + jobShown + ` FROM (SELECT ` + jobStored + ` FROM jobs{use PRIMARY} WHERE id < ?
+		jobs: listing{"jobs", t(`SELECT ` + jobDetail + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`)},
+		jobsNear: listing{"jobs_near", t(`SELECT ` + jobDetail + ` FROM (SELECT ` + jobStored + ` FROM jobs{use PRIMARY} WHERE id < ?
 			ORDER BY id DESC LIMIT {limit}) AS jobs WHERE 1 = 1`)},
 		// Those that wait are in another order. Not by the primary key, which would have this one.
 		jobsWaiting: listing{"jobs_waiting", t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?`)},
@@ -309,6 +309,6 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		lanesWaiting: reading("jobs_waiting_lanes", d.distinctValues(`{waiting_lane}`, `jobs{use jobs_waiting}`, `{in_waiting}`)),
 		lanesDead:    reading("jobs_dead_lanes", d.distinctValues(`{dead_lane}`, `jobs{use jobs_dead}`, `{in_dead}`)),
 		lanesDone:    reading("jobs_done_lanes", d.distinctValues(`{done_lane}`, `jobs{use jobs_done}`, `{in_done}`)),
-		readJobs:     reading("read_jobs", d.selectRows(jobShown, "jobs{use PRIMARY}", `jobs.id = r.id`)),
+		readJobs:     reading("read_jobs", d.selectRows(jobDetail, "jobs{use PRIMARY}", `jobs.id = r.id`)),
 	}
 }

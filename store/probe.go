@@ -18,12 +18,12 @@ import (
 // neither table nor row. Where it is not, or where a table cannot be created and
 // used in one batch, two more batches tell.
 func ProveAtomic(ctx context.Context, c Conn) error {
-	p := probe{conn: c, table: "gateway_probe_" + strings.ToLower(rand.Text())}
-	if err := p.fails(ctx, p.create(), p.insert(1), p.insert(1)); err != nil {
+	p := probeTable{conn: c, table: "gateway_probe_" + strings.ToLower(rand.Text())}
+	if err := p.mustFail(ctx, p.create(), p.insert(1), p.insert(1)); err != nil {
 		p.drop(ctx)
 		return err
 	}
-	_, err := c.Batch(ctx, p.create(), p.insert(1), p.dropped())
+	_, err := c.Batch(ctx, p.create(), p.insert(1), p.dropStmt())
 	if err == nil || !Definite(err) {
 		return err
 	}
@@ -34,7 +34,7 @@ func ProveAtomic(ctx context.Context, c Conn) error {
 		return err
 	}
 	defer p.drop(ctx)
-	if failed := p.fails(ctx, p.insert(2), p.insert(2)); failed != nil {
+	if failed := p.mustFail(ctx, p.insert(2), p.insert(2)); failed != nil {
 		return failed
 	}
 	left, unread := c.Batch(ctx, Stmt{Name: "probe_read", SQL: "SELECT n FROM " + p.table + " WHERE n = 2", Reads: true})
@@ -52,28 +52,28 @@ func ProveAtomic(ctx context.Context, c Conn) error {
 var errNotAtomic = core.Refuse(core.Invalid, "the database keeps half of a batch whose other half failed; the gateway would lose and repeat events on it, so use another one")
 
 // A probe is a table that exists for a moment, with a name that no other has.
-type probe struct {
+type probeTable struct {
 	conn  Conn
 	table string
 }
 
-func (p probe) create() Stmt {
+func (p probeTable) create() Stmt {
 	return Stmt{Name: "probe_create", SQL: "CREATE TABLE " + p.table + " (n INTEGER NOT NULL PRIMARY KEY)"}
 }
 
-func (p probe) insert(n int) Stmt {
+func (p probeTable) insert(n int) Stmt {
 	return Stmt{Name: "probe_insert", SQL: fmt.Sprintf("INSERT INTO %s (n) VALUES (%d)", p.table, n)}
 }
 
-func (p probe) dropped() Stmt { return Stmt{Name: "probe_drop", SQL: "DROP TABLE " + p.table} }
+func (p probeTable) dropStmt() Stmt { return Stmt{Name: "probe_drop", SQL: "DROP TABLE " + p.table} }
 
 // drop leaves nothing behind. What it cannot drop is an empty table, or none.
-func (p probe) drop(ctx context.Context) {
-	_, _ = p.conn.Batch(context.WithoutCancel(ctx), p.dropped())
+func (p probeTable) drop(ctx context.Context) {
+	_, _ = p.conn.Batch(context.WithoutCancel(ctx), p.dropStmt())
 }
 
 // fails runs a batch that must fail.
-func (p probe) fails(ctx context.Context, stmts ...Stmt) error {
+func (p probeTable) mustFail(ctx context.Context, stmts ...Stmt) error {
 	_, err := p.conn.Batch(ctx, stmts...)
 	switch {
 	case err == nil:

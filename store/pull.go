@@ -23,7 +23,7 @@ func (s *Store) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []c
 func (s *Store) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	n, err := s.changeHeld(ctx, s.sql.extend.on(refRows(lane, refs, end.UnixMilli())...).noMerge())
 	if err == nil {
-		s.floors.lower(end)
+		s.floors.jobWritten(end)
 	}
 	return n, err
 }
@@ -123,7 +123,7 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 		return nil, fmt.Errorf("tallies: %w", err)
 	}
 	for i, l := range lanes {
-		waiting, err := lone(s.sql.tally, results[2*i].Rows)
+		waiting, err := onlyRow(s.sql.tally, results[2*i].Rows)
 		if err != nil {
 			return nil, fmt.Errorf("tallies: %w", err)
 		}
@@ -179,7 +179,7 @@ func (s *Store) DeadLetters(ctx context.Context, lane core.Lane, after core.ID, 
 func (s *Store) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (total int, err error) {
 	for total < limit {
 		wanted := limit - total
-		picked, deleted, err := s.drainSome(ctx, lane, below, wanted)
+		picked, deleted, err := s.drainChunk(ctx, lane, below, wanted)
 		total += deleted
 		if err != nil || picked < wanted {
 			return total, err
@@ -190,7 +190,7 @@ func (s *Store) Drain(ctx context.Context, lane core.Lane, below core.ID, limit 
 
 // drainSome picks up to limit jobs and deletes those that are still there and not
 // completed, apart from the batches of others, to know how many they were.
-func (s *Store) drainSome(ctx context.Context, lane core.Lane, below core.ID, limit int) (picked, deleted int, err error) {
+func (s *Store) drainChunk(ctx context.Context, lane core.Lane, below core.ID, limit int) (picked, deleted int, err error) {
 	found, err := s.readBatch(ctx,
 		s.sql.drainWaiting.with(string(lane), string(below), int64(limit)),
 		s.sql.drainDead.with(string(lane), string(below), int64(limit)))
@@ -213,7 +213,7 @@ func (s *Store) drainSome(ctx context.Context, lane core.Lane, below core.ID, li
 }
 
 // meant is the guard of a taken job for a core.Ref, whose lease may be missing.
-const meant = `jobs.id = r.id AND jobs.lane = r.lane AND jobs.status = 'running' AND jobs.lease = COALESCE(r.lease, jobs.lease)`
+const refGuard = `jobs.id = r.id AND jobs.lane = r.lane AND jobs.status = 'running' AND jobs.lease = COALESCE(r.lease, jobs.lease)`
 
 type pullSQL struct {
 	ack, extend, held, lapsed, peek, deadLetters        statement
@@ -225,11 +225,11 @@ func newPullSQL(d Dialect) pullSQL {
 	t := d.sql
 	return pullSQL{
 		ack: writing("ack", d.updateRows("jobs",
-			`status = 'completed', due_at = NULL, lease = NULL, last_error = '', finished_at = r#finished_at`, meant)),
+			`status = 'completed', due_at = NULL, lease = NULL, last_error = '', finished_at = r#finished_at`, refGuard)),
 		// A job counts that is found, also if its time was the same: see ClientFoundRows in
 		// store/mysql.
-		extend: writing("extend", d.updateRows("jobs", `due_at = r#due_at`, meant)),
-		held:   reading("held", d.selectRows(takenColumns, "jobs{use PRIMARY}"+withEvents, meant)),
+		extend: writing("extend", d.updateRows("jobs", `due_at = r#due_at`, refGuard)),
+		held:   reading("held", d.selectRows(takenColumns, "jobs{use PRIMARY}"+withEvents, refGuard)),
 
 		lapsed: reading("lapsed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_lapsing}`+withEvents+`
 			WHERE {in_lapsing} AND {lapsing_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
@@ -247,10 +247,10 @@ func newPullSQL(d Dialect) pullSQL {
 			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`)),
 		tallyDead: reading("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`)),
 
-		drainWaiting: reading("drain_waiting", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? AND id < ?`+oldest)),
+		drainWaiting: reading("drain_waiting", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? AND id < ?`+oldestFirst)),
 		drainDead:    reading("drain_dead", t(`SELECT id FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),
 		// Whatever happened since they were picked: a job that was completed stays.
 		drainJobs:       writing("drain_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.status <> 'completed'`)),
-		drainedAttempts: writing("drain_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+noJob)),
+		drainedAttempts: writing("drain_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+jobGone)),
 	}
 }

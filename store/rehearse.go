@@ -29,7 +29,7 @@ var rehearsedText = sync.OnceValue(func() string {
 
 // A dryRun is work on rows that are deleted in the same batch: an event with one job,
 // which is the first step of a run. Its statements are those of the work itself.
-type dryRun struct {
+type rehearsal struct {
 	*Store
 	now                   time.Time
 	event, job, run, next core.ID
@@ -39,7 +39,7 @@ type dryRun struct {
 // Rehearse does some work and deletes its rows. See core.Upkeep.
 func (s *Store) Rehearse(ctx context.Context, w core.Work) error {
 	id := s.leases.Next
-	r := dryRun{Store: s, now: s.clock(), event: id(), job: id(), run: id(), next: id()}
+	r := rehearsal{Store: s, now: s.clock(), event: id(), job: id(), run: id(), next: id()}
 	r.lane = core.Lane("rehearsal/" + string(r.event))
 	_, err := s.conn.Batch(ctx, r.stmts(w)...)
 	if err == nil && ctx.Err() != nil {
@@ -52,7 +52,7 @@ func (s *Store) Rehearse(ctx context.Context, w core.Work) error {
 	return nil
 }
 
-func (r *dryRun) stmts(w core.Work) []Stmt {
+func (r *rehearsal) stmts(w core.Work) []Stmt {
 	switch w {
 	case core.Deliveries:
 		return append(append(r.intake(), r.deliveries()...), r.undo("gates", "attempts", "steps", "runs", "jobs", "events")...)
@@ -67,7 +67,7 @@ func (r *dryRun) stmts(w core.Work) []Stmt {
 
 // intake are the statements of an Accept, without the definition: definitions are never
 // deleted. The arrival has a delivery id and a key, and so meets all unique indexes.
-func (r *dryRun) intake() []Stmt {
+func (r *rehearsal) intake() []Stmt {
 	text := rehearsedText()
 	a := core.Arrival{
 		Event: core.Event{ID: r.event, Source: "rehearsal", Type: "rehearsal", Payload: []byte(text), DeliveryID: string(r.event),
@@ -82,17 +82,17 @@ func (r *dryRun) intake() []Stmt {
 
 // deliveries are the statements of a Take and a Settle. The attempt fails, and so moves the
 // gate of its lane.
-func (r *dryRun) deliveries() []Stmt {
-	t := taking{Store: r.Store, now: r.now, lease: string(r.leases.Next()), placed: make([]place, 1),
+func (r *rehearsal) deliveries() []Stmt {
+	t := takeBatch{Store: r.Store, now: r.now, lease: string(r.leases.Next()), places: make([]stmtPlaces, 1),
 		quotas: []core.Quota{{Lane: r.lane, N: 1, Hold: time.Minute}}}
-	t.build()
+	t.buildStmts()
 	settle, _, _ := r.settleStmts([]core.Outcome{{JobID: r.job, Lease: core.Lease(t.lease), Status: core.Dead, At: r.now, Lane: r.lane,
 		Verdict: core.Failure, Attempt: core.Attempt{Number: 1, StartedAt: r.now}}})
 	return append(t.stmts, settle...)
 }
 
 // transitions are the statements of a Transit: the first step ends and the next one begins.
-func (r *dryRun) transitions() []Stmt {
+func (r *rehearsal) transitions() []Stmt {
 	state := []byte(`"` + rehearsedText() + `"`)
 	return r.transitStmts([]core.Transition{{
 		Mark: r.leases.Next(),
@@ -112,7 +112,7 @@ func (r *dryRun) transitions() []Stmt {
 }
 
 // undo deletes the rows of a rehearsal from tables.
-func (r *dryRun) undo(tables ...string) (stmts []Stmt) {
+func (r *rehearsal) undo(tables ...string) (stmts []Stmt) {
 	ids := map[string][]any{
 		"events": {string(r.event)}, "jobs": {string(r.job), string(r.next)}, "attempts": {string(r.job)}, "gates": {string(r.lane)},
 		"runs": {string(r.run)}, "steps": {string(r.job), string(r.next)}, "history": {string(r.run)}, "callbacks": {string(r.event)},
@@ -120,12 +120,12 @@ func (r *dryRun) undo(tables ...string) (stmts []Stmt) {
 	}
 	for _, table := range tables {
 		for _, id := range ids[table] {
-			stmts = append(stmts, writing("undo_"+table, "DELETE FROM "+table+" WHERE "+firstKey[table]+" = ?").with(id))
+			stmts = append(stmts, writing("undo_"+table, "DELETE FROM "+table+" WHERE "+undoColumn[table]+" = ?").with(id))
 		}
 	}
 	return stmts
 }
 
 // firstKey is the first column of the primary key of each table that rehearsals write to.
-var firstKey = map[string]string{"events": "id", "jobs": "id", "attempts": "job_id", "gates": "lane", "runs": "id", "steps": "id",
+var undoColumn = map[string]string{"events": "id", "jobs": "id", "attempts": "job_id", "gates": "lane", "runs": "id", "steps": "id",
 	"history": "run_id", "callbacks": "token_hash", "step_texts": "run_id", "turns": "name"}

@@ -58,7 +58,7 @@ func (c *comparison) addColumn(table string, column columnShape) string {
 
 // written is the definition of a column, without the key.
 func (c columnShape) written() string {
-	return tight.Replace(strings.ReplaceAll(c.definition, " PRIMARY KEY", ""))
+	return compactSpaces.Replace(strings.ReplaceAll(c.definition, " PRIMARY KEY", ""))
 }
 
 // setColumn gives a column its type. SQLite cannot.

@@ -13,7 +13,7 @@ import (
 // Replay stores new jobs and runs of old events. See core.Operations. The events are held
 // while that goes on, where somebody could purge them in between.
 func (s *Store) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error) {
-	arrivals = anew(now, arrivals)
+	arrivals = preparedForReplay(now, arrivals)
 	if len(arrivals) == 0 {
 		return 0, nil
 	}
@@ -22,14 +22,14 @@ func (s *Store) Replay(ctx context.Context, now time.Time, arrivals ...core.Arri
 	if err != nil {
 		return 0, fmt.Errorf("replay: %w", err)
 	}
-	s.floors.lower(now)
+	s.floors.jobWritten(now)
 	for _, a := range arrivals {
 		s.definitions.keep(a.Runs)
 	}
 	from := len(stmts) - reads
 	stored := 0
-	_, err = s.patiently(ctx, results[from:], stmts[from:], func(answers []Result) (ok bool) {
-		stored, ok = replayedOf(arrivals, answers)
+	_, err = s.reread(ctx, results[from:], stmts[from:], func(answers []Result) (ok bool) {
+		stored, ok = countReplayed(arrivals, answers)
 		return ok
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Store) Replay(ctx context.Context, now time.Time, arrivals ...core.Arri
 
 // anew are arrivals as they are replayed: with jobs, which have no keys, now, in the
 // order of their events, which is the one in which those are held.
-func anew(now time.Time, arrivals []core.Arrival) (fresh []core.Arrival) {
+func preparedForReplay(now time.Time, arrivals []core.Arrival) (prepared []core.Arrival) {
 	for _, a := range arrivals {
 		if len(a.Jobs) == 0 {
 			continue
@@ -49,10 +49,10 @@ func anew(now time.Time, arrivals []core.Arrival) (fresh []core.Arrival) {
 		for i := range a.Jobs {
 			a.Jobs[i].Key = ""
 		}
-		fresh = append(fresh, a)
+		prepared = append(prepared, a)
 	}
-	slices.SortStableFunc(fresh, func(a, b core.Arrival) int { return cmp.Compare(a.Event.ID, b.Event.ID) })
-	return fresh
+	slices.SortStableFunc(prepared, func(a, b core.Arrival) int { return cmp.Compare(a.Event.ID, b.Event.ID) })
+	return prepared
 }
 
 // replayStmts are the statements of a Replay, and how many at their end tell what is
@@ -61,7 +61,7 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 	var all core.Arrival // every job and run, of whatever event
 	var events, jobs, ids [][]any
 	for _, a := range arrivals {
-		if id := string(a.Event.ID); len(events) == 0 || key(events[len(events)-1]) != id {
+		if id := string(a.Event.ID); len(events) == 0 || rowKey(events[len(events)-1]) != id {
 			events = append(events, []any{id})
 		}
 		jobs = append(jobs, s.jobsStmt(a, false).Rows...)
@@ -71,7 +71,7 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 		all.Event.CreatedAt, all.Runs = a.Event.CreatedAt, append(all.Runs, a.Runs...)
 	}
 	if s.sql.lockEvents.sql != "" {
-		stmts = append(stmts, s.sql.lockEvents.on(events...).sortedBy(keyAt))
+		stmts = append(stmts, s.sql.lockEvents.on(events...).sortedBy(keyColumn))
 	}
 	stmts = append(stmts, s.sql.insertJobIf.on(jobs...))
 	stmts = append(stmts, s.runStmts(all)...)
@@ -80,7 +80,7 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 
 // replayedOf counts the arrivals' jobs that are stored. That may not be all yet while one
 // is not whose event is there.
-func replayedOf(arrivals []core.Arrival, answers []Result) (stored int, all bool) {
+func countReplayed(arrivals []core.Arrival, answers []Result) (stored int, all bool) {
 	jobs, events := idsOf(answers[0].Rows), idsOf(answers[1].Rows)
 	all = true
 	for _, a := range arrivals {
@@ -99,7 +99,7 @@ func replayedOf(arrivals []core.Arrival, answers []Result) (stored int, all bool
 func idsOf(rows [][]any) map[string]bool {
 	ids := make(map[string]bool, len(rows))
 	for _, row := range rows {
-		ids[key(row)] = true
+		ids[rowKey(row)] = true
 	}
 	return ids
 }

@@ -130,14 +130,14 @@ func above() (columns string) {
 // above reads the columns of above, of what a step is in.
 func (r *rowReader) above(below core.Step) (above []core.Step) {
 	for len(r.row) > 0 && r.row[abovePath] != nil {
-		below = r.oneAbove(below)
+		below = r.stepAbove(below)
 		above = append(above, below)
 	}
 	return above
 }
 
 // oneAbove reads aboveColumns, of the step that another is in.
-func (r *rowReader) oneAbove(below core.Step) core.Step {
+func (r *rowReader) stepAbove(below core.Step) core.Step {
 	return core.Step{
 		ID:         below.ParentID,
 		RunID:      below.RunID,

@@ -57,7 +57,7 @@ func (s *Store) runStmts(a core.Arrival) (stmts []Stmt) {
 		first = append(first, []any{string(r.StepID), r.StepType, string(r.ID)})
 	}
 	if len(defs) > 0 {
-		stmts = append(stmts, s.sql.insertDefinition.on(defs...).sortedBy(keyAt))
+		stmts = append(stmts, s.sql.insertDefinition.on(defs...).sortedBy(keyColumn))
 	}
 	return append(stmts,
 		s.sql.insertRun.on(runs...),
@@ -73,7 +73,7 @@ func (s *Store) Definition(ctx context.Context, hash string) (core.Definition, e
 	if len(rows) == 0 {
 		return core.Definition{}, core.Refuse(core.NotFound, "definition not found")
 	}
-	return core.Definition{Hash: hash, Body: key(rows[0])}, nil
+	return core.Definition{Hash: hash, Body: rowKey(rows[0])}, nil
 }
 
 // Situations returns situations. See core.Runs.
@@ -134,7 +134,7 @@ func (s *Store) Survey(ctx context.Context, run core.ID, epoch int, w core.Wante
 	}
 	slices.SortFunc(steps, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
 	steps = slices.CompactFunc(steps, func(a, b core.Step) bool { return a.ID == b.ID })
-	if err := s.fill(ctx, run, steps); err != nil {
+	if err := s.readTexts(ctx, run, steps); err != nil {
 		return nil, fmt.Errorf("survey run %s: %w", run, err)
 	}
 	return steps, nil

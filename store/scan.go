@@ -19,7 +19,7 @@ func millis(t time.Time) any {
 	return t.UnixMilli()
 }
 
-func instant(v any) time.Time {
+func timeOf(v any) time.Time {
 	ms, ok := v.(int64)
 	if !ok {
 		return time.Time{}
@@ -36,12 +36,12 @@ func orNull(s string) any {
 	return s
 }
 
-func str(v any) string {
+func textOf(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-func whole(v any) int {
+func intOf(v any) int {
 	n, _ := v.(int64)
 	return int(n)
 }
@@ -133,11 +133,11 @@ func decodeFan(s string) (f core.Fan) {
 }
 
 // keyAt is the place of the key of a row, in whose order rows are sorted.
-const keyAt = 0
+const keyColumn = 0
 
-func key(row []any) string { return str(row[keyAt]) }
+func rowKey(row []any) string { return textOf(row[keyColumn]) }
 
-func byKey(a, b []any) int { return cmp.Compare(key(a), key(b)) }
+func byKey(a, b []any) int { return cmp.Compare(rowKey(a), rowKey(b)) }
 
 // A rowReader reads the values of a row one after the other, in the order of its columns.
 // The list of columns and the method that reads them stand together.
@@ -149,8 +149,8 @@ func (r *rowReader) value() any {
 	return v
 }
 
-func (r *rowReader) text() string    { return str(r.value()) }
+func (r *rowReader) text() string    { return textOf(r.value()) }
 func (r *rowReader) id() core.ID     { return core.ID(r.text()) }
-func (r *rowReader) number() int     { return whole(r.value()) }
-func (r *rowReader) time() time.Time { return instant(r.value()) }
+func (r *rowReader) number() int     { return intOf(r.value()) }
+func (r *rowReader) time() time.Time { return timeOf(r.value()) }
 func (r *rowReader) bytes() []byte   { return bytesOf(r.value()) }

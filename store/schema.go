@@ -15,7 +15,7 @@ import (
 // text columns that no index needs to tell apart, and zero for "never" in gates;
 // due_at, finished_at, lease, job_key, delivery_id and stray_since are null when
 // there is none.
-var steps = []string{
+var schemaSteps = []string{
 	1: `CREATE TABLE IF NOT EXISTS events (
 		id {key} NOT NULL PRIMARY KEY,
 		source {key} NOT NULL,
@@ -173,18 +173,18 @@ var steps = []string{
 	42: `ALTER TABLE jobs ADD COLUMN {column_if_not_exists} scheduled_at {int}`,
 }
 
-const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {options schema_steps}`
+const schemaStepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {options schema_steps}`
 
 // Migrate runs the steps that this database has not seen. See core.Upkeep. What
 // keeps it from working, such as a right that is missing, is a refusal of kind
 // Invalid.
 func (s *Store) Migrate(ctx context.Context) error {
-	return plain(s.migrate(ctx))
+	return unwrapInvalid(s.migrate(ctx))
 }
 
 // plain is what lies behind an Unavailable, if it is a refusal of kind Invalid: to
 // those who send events the database is away, the operator learns why.
-func plain(err error) error {
+func unwrapInvalid(err error) error {
 	if cause := invalidCause(err); cause != nil {
 		return cause
 	}
@@ -192,11 +192,11 @@ func plain(err error) error {
 }
 
 func (s *Store) migrate(ctx context.Context) error {
-	done, err := s.stepsDone(ctx)
+	done, err := s.createAndReadSteps(ctx)
 	if err != nil {
 		return fmt.Errorf("read schema version: %w", err)
 	}
-	newest := int64(len(steps) - 1)
+	newest := int64(len(schemaSteps) - 1)
 	for n := range done {
 		if n > newest {
 			return core.Refuse(core.Invalid, "the database is at schema step %d, from a newer version of the gateway; this one knows %d: run the newer version", n, newest)
@@ -206,7 +206,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		if done[n] {
 			continue
 		}
-		if err := s.runStep(ctx, n); err != nil {
+		if err := s.runSchemaStep(ctx, n); err != nil {
 			return fmt.Errorf("schema step %d: %w", n, err)
 		}
 	}
@@ -221,8 +221,8 @@ type SchemaStep struct {
 
 // SchemaSteps are all that this version knows, in their order.
 func SchemaSteps() []SchemaStep {
-	all := make([]SchemaStep, 0, len(steps)-1)
-	for i, sql := range steps[1:] {
+	all := make([]SchemaStep, 0, len(schemaSteps)-1)
+	for i, sql := range schemaSteps[1:] {
 		all = append(all, SchemaStep{i + 1, stepName(sql)})
 	}
 	return all
@@ -230,7 +230,7 @@ func SchemaSteps() []SchemaStep {
 
 // Pending returns the steps that Migrate would run, in their order. It changes nothing.
 func (s *Store) Pending(ctx context.Context) ([]SchemaStep, error) {
-	done, err := s.stepsSeen(ctx)
+	done, err := s.appliedSteps(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -258,8 +258,8 @@ func stepName(sql string) string {
 
 // Schema tells how far the schema is. See core.Upkeep.
 func (s *Store) Schema(ctx context.Context) (have, want int, err error) {
-	want = len(steps) - 1
-	done, err := s.stepsSeen(ctx)
+	want = len(schemaSteps) - 1
+	done, err := s.appliedSteps(ctx)
 	if err != nil {
 		return 0, want, err
 	}
@@ -276,43 +276,43 @@ func (s *Store) Schema(ctx context.Context) (have, want int, err error) {
 }
 
 // stepsSeen reads which steps have run, in one statement unless it looks like none has.
-func (s *Store) stepsSeen(ctx context.Context) (map[int64]bool, error) {
-	rows, err := s.read(ctx, stepsRead)
+func (s *Store) appliedSteps(ctx context.Context) (map[int64]bool, error) {
+	rows, err := s.read(ctx, readSchemaSteps)
 	if Definite(err) {
-		tables := reading("schema_tables", dialectVitals[s.dialect.Name].tables)
+		tables := reading("schema_tables", questionsOf[s.dialect.Name].tables)
 		if there, failed := s.count(ctx, tables); failed == nil && there == 0 {
 			return nil, nil
 		}
 	}
 	if err != nil {
-		return nil, plain(fmt.Errorf("read schema version: %w", err))
+		return nil, unwrapInvalid(fmt.Errorf("read schema version: %w", err))
 	}
-	return numbers(rows), nil
+	return stepNumbers(rows), nil
 }
 
-var stepsRead = reading("schema_read", `SELECT number FROM schema_steps`)
+var readSchemaSteps = reading("schema_read", `SELECT number FROM schema_steps`)
 
 // stepsDone reads which steps have run. It looks before it creates, so that
 // opening an up-to-date database writes nothing.
-func (s *Store) stepsDone(ctx context.Context) (map[int64]bool, error) {
-	res, err := s.send(ctx, stepsRead.with())
+func (s *Store) createAndReadSteps(ctx context.Context) (map[int64]bool, error) {
+	res, err := s.send(ctx, readSchemaSteps.with())
 	if Definite(err) {
-		create := writing("schema_table", s.dialect.sql(stepsTable)).with()
-		if _, err := s.conn.Batch(ctx, s.alone(create)...); err != nil {
+		create := writing("schema_table", s.dialect.sql(schemaStepsTable)).with()
+		if _, err := s.conn.Batch(ctx, s.withSchemaLock(create)...); err != nil {
 			return nil, err
 		}
-		res, err = s.send(ctx, stepsRead.with())
+		res, err = s.send(ctx, readSchemaSteps.with())
 	}
 	if err != nil {
 		return nil, err
 	}
-	return numbers(res[0].Rows), nil
+	return stepNumbers(res[0].Rows), nil
 }
 
-func numbers(rows [][]any) map[int64]bool {
+func stepNumbers(rows [][]any) map[int64]bool {
 	done := map[int64]bool{}
 	for _, row := range rows {
-		if n, ok := row[keyAt].(int64); ok {
+		if n, ok := row[keyColumn].(int64); ok {
 			done[n] = true
 		}
 	}
@@ -323,15 +323,15 @@ func numbers(rows [][]any) map[int64]bool {
 // the statement is repeatable and the record is inserted at most once. SQLite cannot repeat
 // ADD COLUMN, but there the step and its record are one transaction. So if a step fails and
 // has a record, another process made it, or a batch whose answer got lost.
-func (s *Store) runStep(ctx context.Context, n int64) error {
+func (s *Store) runSchemaStep(ctx context.Context, n int64) error {
 	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {on_conflict number}`
 	stmts := []Stmt{writing("schema_record", s.dialect.sql(record)).with(n, millis(s.clock()))}
-	if !superseded(n) {
-		stmts = append([]Stmt{writing("schema_step", s.dialect.sql(steps[n])).with()}, stmts...)
+	if !droppedLater(n) {
+		stmts = append([]Stmt{writing("schema_step", s.dialect.sql(schemaSteps[n])).with()}, stmts...)
 	}
-	_, err := s.conn.Batch(ctx, s.alone(stmts...)...)
+	_, err := s.conn.Batch(ctx, s.withSchemaLock(stmts...)...)
 	if err != nil {
-		if done, failed := s.stepsDone(ctx); failed == nil && done[n] {
+		if done, failed := s.createAndReadSteps(ctx); failed == nil && done[n] {
 			return nil
 		}
 	}
@@ -341,13 +341,13 @@ func (s *Store) runStep(ctx context.Context, n int64) error {
 // superseded reports whether a step makes an index that a later step drops. Such a step is
 // recorded and not run: a process that is slow would else make the index anew after a faster
 // one has dropped it, and leave it there if it dies before it comes to the later step.
-func superseded(n int64) bool {
-	index, makes := strings.CutPrefix(stepName(steps[n]), "create index ")
-	return makes && slices.ContainsFunc(steps[n+1:], func(later string) bool { return stepName(later) == "drop index "+index })
+func droppedLater(n int64) bool {
+	index, makes := strings.CutPrefix(stepName(schemaSteps[n]), "create index ")
+	return makes && slices.ContainsFunc(schemaSteps[n+1:], func(later string) bool { return stepName(later) == "drop index "+index })
 }
 
 // alone puts the dialect's lock before statements.
-func (s *Store) alone(stmts ...Stmt) []Stmt {
+func (s *Store) withSchemaLock(stmts ...Stmt) []Stmt {
 	if s.dialect.schemaLockSQL == "" {
 		return stmts
 	}

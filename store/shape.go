@@ -43,8 +43,8 @@ type indexShape struct {
 // shapeOf is what the schema steps of a dialect make.
 func shapeOf(d Dialect) *shape {
 	s := newShape()
-	s.apply(d.sql(stepsTable))
-	for _, step := range steps[1:] {
+	s.apply(d.sql(schemaStepsTable))
+	for _, step := range schemaSteps[1:] {
 		s.apply(d.sql(step))
 	}
 	return s
@@ -65,28 +65,28 @@ func (t *tableShape) column(name string) *columnShape {
 // apply adds what a statement of the schema makes. It knows the statements of steps, and
 // the statements that SQLite keeps.
 func (s *shape) apply(sql string) {
-	w := &reader{left: tokens(sql)}
+	w := &tokenReader{rest: tokens(sql)}
 	switch {
-	case w.skip("CREATE", "TABLE"):
-		w.skip("IF", "NOT", "EXISTS")
-		s.createTable(w.name(), w.group(), sql)
-	case w.skip("CREATE", "UNIQUE", "INDEX"):
+	case w.accept("CREATE", "TABLE"):
+		w.accept("IF", "NOT", "EXISTS")
+		s.createTable(w.name(), w.parenthesized(), sql)
+	case w.accept("CREATE", "UNIQUE", "INDEX"):
 		s.createIndex(w, true)
-	case w.skip("CREATE", "INDEX"):
+	case w.accept("CREATE", "INDEX"):
 		s.createIndex(w, false)
-	case w.skip("DROP", "INDEX"):
-		w.skip("IF", "EXISTS")
+	case w.accept("DROP", "INDEX"):
+		w.accept("IF", "EXISTS")
 		delete(s.indexes, w.name())
-	case w.skip("ALTER", "TABLE"):
-		s.alter(w.name(), w.left)
+	case w.accept("ALTER", "TABLE"):
+		s.alter(w.name(), w.rest)
 	}
 }
 
 func (s *shape) createTable(name string, body []string, sql string) {
-	t := &tableShape{create: squeeze(sql)}
-	for _, part := range list(body) {
-		if w := (&reader{left: part}); w.skip("PRIMARY", "KEY") {
-			for _, c := range list(w.group()) {
+	t := &tableShape{create: oneLine(sql)}
+	for _, part := range splitAtCommas(body) {
+		if w := (&tokenReader{rest: part}); w.accept("PRIMARY", "KEY") {
+			for _, c := range splitAtCommas(w.parenthesized()) {
 				t.key = append(t.key, unquoted(c[0]))
 			}
 			continue
@@ -99,48 +99,48 @@ func (s *shape) createTable(name string, body []string, sql string) {
 // add adds a column by its definition, which begins with its name.
 func (t *tableShape) add(part []string, later bool) {
 	c := columnShape{name: unquoted(part[0]), definition: strings.Join(part[1:], " "), added: later}
-	w := &reader{left: part[1:]}
+	w := &tokenReader{rest: part[1:]}
 	var kind []string
-	for len(w.left) > 0 {
+	for len(w.rest) > 0 {
 		switch {
-		case w.skip("NOT", "NULL"):
+		case w.accept("NOT", "NULL"):
 			c.notNull = true
-		case w.skip("PRIMARY", "KEY"):
+		case w.accept("PRIMARY", "KEY"):
 			t.key = []string{c.name}
-		case w.skip("DEFAULT"):
+		case w.accept("DEFAULT"):
 			c.filled = true
 			w.next()
-		case w.skip("GENERATED", "ALWAYS", "AS"):
-			c.computed = plainly(strings.Join(w.group(), " "))
-			w.left = nil
-		case w.skip("NULL"):
+		case w.accept("GENERATED", "ALWAYS", "AS"):
+			c.computed = normalized(strings.Join(w.parenthesized(), " "))
+			w.rest = nil
+		case w.accept("NULL"):
 		default:
 			kind = append(kind, strings.ToLower(unquoted(w.next())))
 		}
 	}
-	c.kind = tight.Replace(strings.Join(kind, " "))
+	c.kind = compactSpaces.Replace(strings.Join(kind, " "))
 	t.columns = append(t.columns, c)
 }
 
 // tight writes words that were joined with spaces as a person would.
-var tight = strings.NewReplacer(" ( ", "(", " )", ")", " , ", ", ")
+var compactSpaces = strings.NewReplacer(" ( ", "(", " )", ")", " , ", ", ")
 
-func (s *shape) createIndex(w *reader, unique bool) {
-	w.skip("IF", "NOT", "EXISTS")
+func (s *shape) createIndex(w *tokenReader, unique bool) {
+	w.accept("IF", "NOT", "EXISTS")
 	name := w.name()
-	w.skip("ON")
-	i := &indexShape{table: w.name(), unique: unique, columns: columnsOf(w.group())}
-	if w.skip("WHERE") {
-		i.condition = strings.Join(w.left, " ")
-		i.where = plainly(i.condition)
-		w.left = nil
+	w.accept("ON")
+	i := &indexShape{table: w.name(), unique: unique, columns: columnsOf(w.parenthesized())}
+	if w.accept("WHERE") {
+		i.condition = strings.Join(w.rest, " ")
+		i.where = normalized(i.condition)
+		w.rest = nil
 	}
 	s.indexes[name] = i
 }
 
 // columnsOf are the columns of an index.
 func columnsOf(body []string) (columns []string) {
-	for _, c := range list(body) {
+	for _, c := range splitAtCommas(body) {
 		column := unquoted(c[0])
 		if slices.ContainsFunc(c[1:], func(word string) bool { return strings.EqualFold(word, "DESC") }) {
 			column += " desc"
@@ -153,15 +153,15 @@ func columnsOf(body []string) (columns []string) {
 // alter adds columns and indexes.
 func (s *shape) alter(table string, body []string) {
 	t := s.tables[table]
-	for _, part := range list(body) {
-		w := &reader{left: part}
+	for _, part := range splitAtCommas(body) {
+		w := &tokenReader{rest: part}
 		switch {
 		case t == nil:
-		case w.skip("ADD", "COLUMN"):
-			w.skip("IF", "NOT", "EXISTS")
-			t.add(w.left, true)
-		case w.skip("ADD", "INDEX"):
-			s.indexes[w.name()] = &indexShape{table: table, columns: columnsOf(w.group())}
+		case w.accept("ADD", "COLUMN"):
+			w.accept("IF", "NOT", "EXISTS")
+			t.add(w.rest, true)
+		case w.accept("ADD", "INDEX"):
+			s.indexes[w.name()] = &indexShape{table: table, columns: columnsOf(w.parenthesized())}
 		}
 	}
 }
@@ -174,41 +174,41 @@ func tokens(sql string) []string { return token.FindAllString(sql, -1) }
 func unquoted(word string) string { return strings.Trim(word, "\"`[]") }
 
 // reader are the tokens of a statement that are not read yet.
-type reader struct{ left []string }
+type tokenReader struct{ rest []string }
 
 // skip goes over reader if they are next.
-func (w *reader) skip(expected ...string) bool {
-	if len(w.left) < len(expected) {
+func (w *tokenReader) accept(expected ...string) bool {
+	if len(w.rest) < len(expected) {
 		return false
 	}
 	for i, e := range expected {
-		if !strings.EqualFold(w.left[i], e) {
+		if !strings.EqualFold(w.rest[i], e) {
 			return false
 		}
 	}
-	w.left = w.left[len(expected):]
+	w.rest = w.rest[len(expected):]
 	return true
 }
 
-func (w *reader) next() string {
-	if len(w.left) == 0 {
+func (w *tokenReader) next() string {
+	if len(w.rest) == 0 {
 		return ""
 	}
-	word := w.left[0]
-	w.left = w.left[1:]
+	word := w.rest[0]
+	w.rest = w.rest[1:]
 	return word
 }
 
 // name is the next word as the name of something, without the schema before it.
-func (w *reader) name() string {
+func (w *tokenReader) name() string {
 	name := unquoted(w.next())
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
 // group is what is between the next pair of parentheses.
-func (w *reader) group() []string {
+func (w *tokenReader) parenthesized() []string {
 	depth, from := 0, 0
-	for i, word := range w.left {
+	for i, word := range w.rest {
 		switch word {
 		case "(":
 			if depth++; depth == 1 {
@@ -216,8 +216,8 @@ func (w *reader) group() []string {
 			}
 		case ")":
 			if depth--; depth == 0 {
-				inside := w.left[from:i]
-				w.left = w.left[i+1:]
+				inside := w.rest[from:i]
+				w.rest = w.rest[i+1:]
 				return inside
 			}
 		}
@@ -226,7 +226,7 @@ func (w *reader) group() []string {
 }
 
 // list splits reader at the commas that are in no parentheses.
-func list(body []string) (parts [][]string) {
+func splitAtCommas(body []string) (parts [][]string) {
 	depth, from := 0, 0
 	for i, word := range append(body[:len(body):len(body)], ",") {
 		switch word {
@@ -247,13 +247,13 @@ func list(body []string) (parts [][]string) {
 }
 
 // squeeze writes a statement in one line.
-func squeeze(sql string) string { return strings.Join(strings.Fields(sql), " ") }
+func oneLine(sql string) string { return strings.Join(strings.Fields(sql), " ") }
 
 // noise is what databases add to expressions when they store them: parentheses, quotes,
 // types and character sets.
-var noise = regexp.MustCompile("::[a-z]+|_utf8mb[34]\\s*|_utf8\\s*|_latin1\\s*|_binary\\s*|[\\s()`\"\\\\]")
+var databaseNoise = regexp.MustCompile("::[a-z]+|_utf8mb[34]\\s*|_utf8\\s*|_latin1\\s*|_binary\\s*|[\\s()`\"\\\\]")
 
 // plainly is an expression in a form that does not depend on how a database writes it.
-func plainly(expression string) string {
-	return noise.ReplaceAllString(strings.ToLower(strings.ReplaceAll(expression, ":: ", "::")), "")
+func normalized(expression string) string {
+	return databaseNoise.ReplaceAllString(strings.ToLower(strings.ReplaceAll(expression, ":: ", "::")), "")
 }

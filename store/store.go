@@ -11,18 +11,18 @@ import (
 // A Store is every role of core, over one connection. It is safe for concurrent
 // use.
 type Store struct {
-	conn    Conn
-	dialect Dialect
-	sql     statements
-	clock   core.Clock
-	times   *core.DatabaseClock // nil if it is not to be measured
-	leases  *core.IDs
-	floors  floors
-	marking sync.Mutex // held while marks are written
-	writing patience
+	conn          Conn
+	dialect       Dialect
+	sql           statements
+	clock         core.Clock
+	databaseClock *core.DatabaseClock // nil if it is not to be measured
+	leases        *core.IDs
+	floors        dueFloors
+	markMutex     sync.Mutex // held while marks are written
+	writeDeadline sharedDeadline
 
 	definitions definitions
-	seen        positions
+	scanned     scanPositions
 }
 
 var _ core.Store = (*Store)(nil)
@@ -39,7 +39,7 @@ func (s *Store) Close() error { return s.conn.Close() }
 // write runs a batch to its end even when the caller goes away: what is sent is
 // sent, and a caller that is told "canceled" would not know what became of it.
 func (s *Store) write(_ context.Context, stmts ...Stmt) ([]Result, error) {
-	return s.send(s.writing.context(), stmts...)
+	return s.send(s.writeDeadline.context(), stmts...)
 }
 
 // read runs one statement that returns rows.
@@ -59,7 +59,7 @@ func (s *Store) readBatch(ctx context.Context, stmts ...Stmt) ([]Result, error) 
 
 // lone returns the row of a statement that always returns one row. With a database over HTTP,
 // another server may answer in its place.
-func lone(st statement, rows [][]any) ([]any, error) {
+func onlyRow(st statement, rows [][]any) ([]any, error) {
 	if len(rows) != 1 {
 		return nil, core.Refuse(core.Unavailable, "the database answers %s with %d rows, and there is always one", st.name, len(rows))
 	}
@@ -67,7 +67,7 @@ func lone(st statement, rows [][]any) ([]any, error) {
 }
 
 // looks is how often a batch's reads are repeated until they show what it met.
-const looks = 10
+const maxRereads = 10
 
 // eventually returns what the reads at the end of a batch said, or what they say when
 // they are sent again, once that is complete.
@@ -77,23 +77,23 @@ const looks = 10
 // key taken, may meet a row in that moment, and the reads behind it in the same batch
 // do not find it, or not what it refers to. The moment is over when a thread of the
 // server gets to run again: at most about a second is waited for it.
-func (s *Store) eventually(ctx context.Context, said []Result, reads []Stmt, complete func([]Result) bool) ([]Result, error) {
-	said, err := s.patiently(ctx, said, reads, complete)
-	if err == nil && !complete(said) {
+func (s *Store) rereadUntil(ctx context.Context, results []Result, reads []Stmt, complete func([]Result) bool) ([]Result, error) {
+	results, err := s.reread(ctx, results, reads, complete)
+	if err == nil && !complete(results) {
 		return nil, core.Refuse(core.Unavailable, "the database does not show what was written beside this; send it again")
 	}
-	return said, err
+	return results, err
 }
 
 // patiently is eventually for what need not ever be complete.
-func (s *Store) patiently(ctx context.Context, said []Result, reads []Stmt, complete func([]Result) bool) ([]Result, error) {
+func (s *Store) reread(ctx context.Context, results []Result, reads []Stmt, complete func([]Result) bool) ([]Result, error) {
 	ctx = context.WithoutCancel(ctx) // what the batch wrote is written
-	for n := 0; n < looks && !complete(said); n++ {
+	for n := 0; n < maxRereads && !complete(results); n++ {
 		time.Sleep(time.Millisecond << n)
 		var err error
-		if said, err = s.readBatch(ctx, reads...); err != nil {
+		if results, err = s.readBatch(ctx, reads...); err != nil {
 			return nil, err
 		}
 	}
-	return said, nil
+	return results, nil
 }

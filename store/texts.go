@@ -18,7 +18,7 @@ import (
 
 // apartFrom is the least size in bytes of a text that is kept apart. A shorter text is copied
 // from step to step: the copy costs less than a row of its own and a read of the row.
-const apartFrom = 1 << 10
+const sharedTextMin = 1 << 10
 
 // nameOf is the name of a text: a hash, and its size in bytes.
 func nameOf(text []byte) string {
@@ -35,19 +35,19 @@ func sizeOf(name string) int {
 
 // A shelf is the rows that a transition writes for its steps: the rows of the steps, and the
 // rows of texts that the steps refer to and that may not be stored yet.
-type shelf struct {
-	apart          bool
+type stepTextRows struct {
+	shares         bool
 	holder         []any
 	known          map[string]bool  // names
-	named          map[*byte]string // by the first byte of a text: many steps share one text
-	fresh, changed [][]any
+	names          map[*byte]string // by the first byte of a text: many steps share one text
+	added, changed [][]any
 	texts          [][]any
 }
 
-func shelve(t core.Transition) *shelf {
-	s := &shelf{apart: t.Apart, holder: holder(t)}
+func newStepTextRows(t core.Transition) *stepTextRows {
+	s := &stepTextRows{shares: t.Apart, holder: holdArgs(t)}
 	if t.Apart {
-		s.known, s.named = make(map[string]bool, len(t.Kept)), map[*byte]string{}
+		s.known, s.names = make(map[string]bool, len(t.Kept)), map[*byte]string{}
 		for _, name := range t.Kept {
 			s.known[name] = true
 		}
@@ -61,15 +61,15 @@ func shelve(t core.Transition) *shelf {
 	return s
 }
 
-func (s *shelf) add(n core.Step, run core.ID) {
-	state, stateIn := s.put(n.State)
+func (s *stepTextRows) add(n core.Step, run core.ID) {
+	state, stateIn := s.stored(n.State)
 	output, outputIn := s.output(n.Output, bytes.Equal(n.Output, n.State))
-	s.fresh = append(s.fresh, append([]any{string(n.ID), int64(n.Epoch), orNull(string(n.ParentID)), n.Branch, n.Path, n.Name, n.Type, string(n.Status),
+	s.added = append(s.added, append([]any{string(n.ID), int64(n.Epoch), orNull(string(n.ParentID)), n.Branch, n.Path, n.Name, n.Type, string(n.Status),
 		int64(n.Attempt), state, output, n.Error, n.Carry, encodeFan(n.Fan), leafOf(n, run),
 		millis(n.StartedAt), millis(n.FinishedAt), stateIn, outputIn}, s.holder...))
 }
 
-func (s *shelf) change(c core.StepChange) {
+func (s *stepTextRows) change(c core.StepChange) {
 	last := "no"
 	if c.Last {
 		last = "yes"
@@ -81,22 +81,22 @@ func (s *shelf) change(c core.StepChange) {
 
 // output returns the stored form of a step's output. For an output that is the step's state
 // it is "", which is no JSON.
-func (s *shelf) output(text []byte, passes bool) (with, in any) {
+func (s *stepTextRows) output(text []byte, passes bool) (with, in any) {
 	if text != nil && passes {
 		return "", nil
 	}
-	return s.put(text)
+	return s.stored(text)
 }
 
 // put returns the stored form of a step's text: the whole text, or its name.
-func (s *shelf) put(text []byte) (with, in any) {
-	if !s.apart || len(text) < apartFrom {
+func (s *stepTextRows) stored(text []byte) (with, in any) {
+	if !s.shares || len(text) < sharedTextMin {
 		return textOrNull(text), nil
 	}
-	name, ok := s.named[&text[0]]
+	name, ok := s.names[&text[0]]
 	if !ok || sizeOf(name) != len(text) {
 		name = nameOf(text)
-		s.named[&text[0]] = name
+		s.names[&text[0]] = name
 	}
 	if !s.known[name] {
 		s.known[name] = true
@@ -112,7 +112,7 @@ func lacksText(row []any) bool {
 
 // fill reads the texts that steps of a run refer to, each once. Steps that refer to the same
 // text share it.
-func (s *Store) fill(ctx context.Context, run core.ID, steps []core.Step) error {
+func (s *Store) readTexts(ctx context.Context, run core.ID, steps []core.Step) error {
 	names := map[string]bool{}
 	for i := range steps {
 		names[steps[i].StateName], names[steps[i].OutputName] = true, true
@@ -140,12 +140,12 @@ func (s *Store) fill(ctx context.Context, run core.ID, steps []core.Step) error 
 		return errTextsGone
 	}
 	for i := range steps {
-		fillStep(&steps[i], texts)
+		setTexts(&steps[i], texts)
 	}
 	return nil
 }
 
-func fillStep(st *core.Step, texts map[string][]byte) {
+func setTexts(st *core.Step, texts map[string][]byte) {
 	if st.StateName != "" {
 		st.State = texts[st.StateName]
 	}

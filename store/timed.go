@@ -17,14 +17,14 @@ import (
 // short, which is known: see [core.DatabaseClock].
 
 // timeByWrites is for how long a measurement is due before a batch that writes carries it.
-const timeByWrites = 10 * time.Second
+const measureOnWriteAfter = 10 * time.Second
 
 // NewTimed makes a store that measures the clock of its database, and goes by it. A SQLite
 // file has no clock of its own: there the clock stays that of the machine.
 func NewTimed(conn Conn, d Dialect, clock *core.DatabaseClock) *Store {
 	s := New(conn, d, clock.Now)
 	if d.Name != SQLite.Name {
-		s.times = clock
+		s.databaseClock = clock
 	}
 	return s
 }
@@ -32,42 +32,42 @@ func NewTimed(conn Conn, d Dialect, clock *core.DatabaseClock) *Store {
 // MeasureTime measures the database's clock now. The first measurement, which includes making a
 // connection, is a rough one.
 func (s *Store) MeasureTime(ctx context.Context) error {
-	if s.times == nil {
+	if s.databaseClock == nil {
 		return nil
 	}
-	s.times.Doubt()
+	s.databaseClock.Doubt()
 	return s.Ping(ctx)
 }
 
 // send runs a batch. All batches go this way, but for those that change the schema.
 func (s *Store) send(ctx context.Context, stmts ...Stmt) ([]Result, error) {
-	if s.times == nil {
+	if s.databaseClock == nil {
 		return s.conn.Batch(ctx, stmts...)
 	}
-	if len(stmts) > 0 && s.asksTime(stmts) {
-		return s.sendTimed(ctx, stmts)
+	if len(stmts) > 0 && s.shouldMeasure(stmts) {
+		return s.sendMeasuring(ctx, stmts)
 	}
 	results, err := s.conn.Batch(ctx, stmts...)
 	if core.IsKind(err, core.Unavailable) {
-		s.times.Doubt() // it may come back on a machine with another clock
+		s.databaseClock.Doubt() // it may come back on a machine with another clock
 	}
 	return results, err
 }
 
 // asksTime tells whether a batch is to carry the question for the time.
-func (s *Store) asksTime(stmts []Stmt) bool {
-	since, due := s.times.Due()
-	return due && (since >= timeByWrites || !slices.ContainsFunc(stmts, func(st Stmt) bool { return !st.Reads }))
+func (s *Store) shouldMeasure(stmts []Stmt) bool {
+	since, due := s.databaseClock.Due()
+	return due && (since >= measureOnWriteAfter || !slices.ContainsFunc(stmts, func(st Stmt) bool { return !st.Reads }))
 }
 
 // sendTimed runs a batch that asks for the time at its end. If the batch fails and had no
 // effect, it is sent as it is: the question must not be what fails it.
-func (s *Store) sendTimed(ctx context.Context, stmts []Stmt) ([]Result, error) {
-	asking := append(slices.Clip(stmts), question("clock", dialectVitals[s.dialect.Name].clock))
-	answered := s.times.Measure()
+func (s *Store) sendMeasuring(ctx context.Context, stmts []Stmt) ([]Result, error) {
+	asking := append(slices.Clip(stmts), question("clock", questionsOf[s.dialect.Name].clock))
+	answered := s.databaseClock.Measure()
 	results, err := s.conn.Batch(ctx, asking...)
 	if err != nil {
-		s.times.Doubt()
+		s.databaseClock.Doubt()
 		if core.IsKind(err, core.Unavailable) || ctx.Err() != nil {
 			return nil, err
 		}

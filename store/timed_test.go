@@ -12,14 +12,14 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A faraway Conn is a database with a clock of its own. Each batch takes trip.
-type faraway struct {
+// A remoteConn is a database with a clock of its own. Each batch takes trip.
+type remoteConn struct {
 	ahead, trip time.Duration
 	fails       []error // the errors of the next batches
 	batches     [][]string
 }
 
-func (f *faraway) Batch(_ context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+func (f *remoteConn) Batch(_ context.Context, stmts ...store.Stmt) ([]store.Result, error) {
 	var names []string
 	results := make([]store.Result, len(stmts))
 	time.Sleep(f.trip / 2)
@@ -40,10 +40,10 @@ func (f *faraway) Batch(_ context.Context, stmts ...store.Stmt) ([]store.Result,
 	return results, nil
 }
 
-func (f *faraway) Close() error { return nil }
+func (f *remoteConn) Close() error { return nil }
 
 // sent returns the batches since the last call of sent.
-func (f *faraway) sent() [][]string {
+func (f *remoteConn) sent() [][]string {
 	sent := f.batches
 	f.batches = nil
 	return sent
@@ -54,7 +54,7 @@ func (f *faraway) sent() [][]string {
 func TestTimed(t *testing.T) {
 	away := core.Refuse(core.Unavailable, "away")
 	synctest.Test(t, func(t *testing.T) {
-		f := &faraway{ahead: 45 * time.Second, trip: 10 * time.Millisecond}
+		f := &remoteConn{ahead: 45 * time.Second, trip: 10 * time.Millisecond}
 		clock := core.NewDatabaseClock(core.SystemClock)
 		s := store.NewTimed(f, store.Postgres, clock)
 		ping := func() error { return s.Ping(t.Context()) }
@@ -104,7 +104,7 @@ func TestTimed(t *testing.T) {
 
 // TestTimedSQLite: a database file uses the machine's clock, so no query for the time is sent.
 func TestTimedSQLite(t *testing.T) {
-	f := &faraway{ahead: 45 * time.Second}
+	f := &remoteConn{ahead: 45 * time.Second}
 	clock := core.NewDatabaseClock(core.SystemClock)
 	if err := store.NewTimed(f, store.SQLite, clock).Ping(t.Context()); err != nil {
 		t.Fatal(err)

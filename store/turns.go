@@ -11,14 +11,14 @@ import (
 // Turn tells whose turn it is. See core.Upkeep. Who asks writes a new name into the row,
 // if its time has come, and reads which name is there: so it may be asked twice.
 func (s *Store) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
-	me := string(s.leases.Next())
-	stmts := s.turnStmts(now, name, me, hold)
+	ownName := string(s.leases.Next())
+	stmts := s.turnStmts(now, name, ownName, hold)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return false, fmt.Errorf("turn to %s: %w", name, err)
 	}
 	rows := results[len(stmts)-1].Rows
-	return len(rows) > 0 && key(rows[0]) == me, nil
+	return len(rows) > 0 && rowKey(rows[0]) == ownName, nil
 }
 
 // turnStmts are the statements of a Turn of a holder. The last one reads who holds it.

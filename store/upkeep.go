@@ -50,7 +50,7 @@ func (s *Store) revive(ctx context.Context, now time.Time, stmts ...Stmt) (int, 
 	if err != nil {
 		return 0, fmt.Errorf("retry: %w", err)
 	}
-	s.floors.lower(now)
+	s.floors.jobWritten(now)
 	n := 0
 	for _, r := range results[:len(stmts)] {
 		n += int(r.Changed)

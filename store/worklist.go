@@ -16,7 +16,7 @@ func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 	began, rows, bottom := s.clock(), make([][]any, len(lanes)), map[core.Lane]bool{}
 	for i, l := range lanes {
 		var from int64
-		from, bottom[l] = s.floors.trusted(l, began)
+		from, bottom[l] = s.floors.lookFrom(l, began)
 		rows[i] = []any{string(l), string(l), from, string(l)}
 	}
 	results, err := s.readBatch(ctx, s.sql.due.on(rows...))
@@ -27,8 +27,8 @@ func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 	for _, row := range results[0].Rows {
 		r := rowReader{row}
 		lane, first := core.Lane(r.text()), r.value()
-		s.floors.found(lane, first, bottom[lane], began)
-		if o := (core.Outlook{DueAt: instant(first), Gate: r.gate()}); o != (core.Outlook{}) {
+		s.floors.observed(lane, first, bottom[lane], began)
+		if o := (core.Outlook{DueAt: timeOf(first), Gate: r.gate()}); o != (core.Outlook{}) {
 			due[lane] = o
 		}
 	}
@@ -47,10 +47,10 @@ func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Sett
 	}
 	for _, o := range outcomes {
 		if !o.Status.Finished() {
-			s.floors.lower(o.DueAt)
+			s.floors.jobWritten(o.DueAt)
 		}
 		if o.GivesRise != nil {
-			s.floors.lower(o.GivesRise.Event.CreatedAt)
+			s.floors.jobWritten(o.GivesRise.Event.CreatedAt)
 		}
 	}
 	var after core.Settlement
@@ -58,7 +58,7 @@ func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Sett
 		after.Gates = gatesOf(lanes, results[settled+1].Rows)
 	}
 	if results[settled].Changed < int64(len(outcomes)) {
-		after.Lost, err = s.superseded(ctx, outcomes)
+		after.Lost, err = s.lostOutcomes(ctx, outcomes)
 	}
 	return after, err
 }
@@ -70,7 +70,7 @@ func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int,
 	attempts, ends := make([][]any, len(outcomes)), make([][]any, len(outcomes))
 	var events, jobs [][]any
 	for i, o := range outcomes {
-		attempts[i], ends[i] = attemptRow(o), endRow(o)
+		attempts[i], ends[i] = attemptRow(o), settleRow(o)
 		if o.GivesRise != nil {
 			events = append(events, append(eventRow(o.GivesRise.Event), string(o.JobID), string(o.Lease)))
 			jobs = append(jobs, s.jobsStmt(*o.GivesRise, false).Rows...)
@@ -83,7 +83,7 @@ func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int,
 	if len(jobs) > 0 {
 		stmts = append(stmts, s.sql.insertJobIf.on(jobs...))
 	}
-	moves, lanes := s.verdicts(outcomes)
+	moves, lanes := s.gateStmts(outcomes)
 	stmts = append(append(stmts, moves...), s.sql.settle.on(ends...))
 	settled = len(stmts) - 1
 	if len(lanes) > 0 {
@@ -94,7 +94,7 @@ func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int,
 
 // superseded tells outcomes that came too late from those that are settled, now
 // or before: the latter left their attempt.
-func (s *Store) superseded(ctx context.Context, outcomes []core.Outcome) ([]core.ID, error) {
+func (s *Store) lostOutcomes(ctx context.Context, outcomes []core.Outcome) ([]core.ID, error) {
 	leases := make([][]any, len(outcomes))
 	for i, o := range outcomes {
 		leases[i] = []any{string(o.JobID), string(o.Lease)}
@@ -126,7 +126,7 @@ func attemptRow(o core.Outcome) []any {
 }
 
 // endRow is a row of settle.
-func endRow(o core.Outcome) []any {
+func settleRow(o core.Outcome) []any {
 	due, finished := millis(o.DueAt), any(nil)
 	if o.Status.Finished() {
 		due, finished = nil, millis(o.At)
@@ -147,7 +147,7 @@ func (s *Store) Release(ctx context.Context, due time.Time, jobs ...core.Job) er
 	if _, err := s.write(ctx, stmts...); err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
-	s.floors.lower(due)
+	s.floors.jobWritten(due)
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (s *Store) Recover(ctx context.Context, now time.Time, lanes []core.Lane) (
 	if err != nil {
 		return 0, fmt.Errorf("recover: %w", err)
 	}
-	s.floors.lower(now)
+	s.floors.jobWritten(now)
 	n := 0
 	for _, r := range results {
 		n += int(r.Changed)
@@ -173,7 +173,7 @@ func (s *Store) Recover(ctx context.Context, now time.Time, lanes []core.Lane) (
 }
 
 // held is the guard of every write to a taken job.
-const held = `jobs.id = r.id AND jobs.status = 'running' AND jobs.lease = r.lease`
+const heldGuard = `jobs.id = r.id AND jobs.status = 'running' AND jobs.lease = r.lease`
 
 type worklistSQL struct {
 	due, insertAttempt, insertEventIf, settle, settled, release, recover statement
@@ -186,14 +186,14 @@ func newWorklistSQL(d Dialect) worklistSQL {
 			"gates{use PRIMARY}", `gates.lane = r.gate`)),
 
 		insertAttempt: writing("insert_attempts", d.insertIfAbsent("attempts", attemptColumns,
-			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs{use PRIMARY}", held+` {lock_rows jobs}`, "job_id")),
+			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs{use PRIMARY}", heldGuard+` {lock_rows jobs}`, "job_id")),
 
 		// What an outcome gives rise to is stored beside the job it ends.
 		insertEventIf: writing("insert_events_if", d.insertIfAbsent("events", eventColumns,
-			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs{use PRIMARY}", held, "id")),
+			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs{use PRIMARY}", heldGuard, "id")),
 
 		settle: writing("settle", d.updateRows("jobs",
-			`status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`, held)),
+			`status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`, heldGuard)),
 
 		settled: reading("settled", d.selectRows(`attempts.job_id, attempts.lease`, "attempts", `attempts.job_id = r.id AND attempts.lease = r.lease`)),
 

@@ -261,7 +261,7 @@ func BenchmarkClaim(b *testing.B) {
 }
 
 // BenchmarkClaimAfter takes and settles 10 jobs at a time, without a vacuum, after many jobs were
-// taken and settled. Without a floor (see store/floor.go), each settled job leaves two more dead
+// taken and settled. Without a floor (see store/duefloor.go), each settled job leaves two more dead
 // index entries that a claim must skip.
 func BenchmarkClaimAfter(b *testing.B) {
 	for _, before := range []int{0, 100_000} {

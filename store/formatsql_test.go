@@ -14,12 +14,12 @@ var clauses = map[string][]string{
 }
 
 // goesOn lists, for a clause word, the words before it with which it does not begin a clause.
-var goesOn = map[string][]string{
+var notAfter = map[string][]string{
 	"SELECT": {"ALL"}, "JOIN": {"LEFT", "CROSS"}, "SET": {"CHARACTER"}, "UPDATE": {"FOR", "KEY"},
 }
 
 // widest is the largest number of characters of a line, unless a single word is longer.
-const widest = 110
+const maxLineWidth = 110
 
 // A layout breaks a statement into lines: at its clauses, where lines are long, and at the
 // columns of a table.
@@ -32,7 +32,7 @@ type layout struct {
 
 // laidOut returns a statement in lines. The joined lines differ from the statement only in white
 // space.
-func laidOut(sql string) string {
+func formatSQL(sql string) string {
 	l, words := layout{}, strings.Fields(sql)
 	table := strings.HasPrefix(sql, "CREATE TABLE")
 	for i, w := range words {
@@ -54,7 +54,7 @@ func (l *layout) begins(words []string, i int) bool {
 	next := append(slices.Clone(words[i+1:]), "")[0]
 	follow, clause := clauses[words[i]]
 	within := len(l.open) == 0 || l.open[len(l.open)-1] || words[i] == "(SELECT"
-	return clause && within && (follow == nil || slices.Contains(follow, next)) && !slices.Contains(goesOn[words[i]], words[i-1])
+	return clause && within && (follow == nil || slices.Contains(follow, next)) && !slices.Contains(notAfter[words[i]], words[i-1])
 }
 
 // nest updates the open parentheses by those of a word.
@@ -78,7 +78,7 @@ func (l *layout) nest(w string) {
 // end ends the line before the word next.
 func (l *layout) end(next string) {
 	for indent := l.indent; len(l.line) > 0; indent = l.indent + 4 {
-		n := firstLine(l.line, widest-indent)
+		n := firstLine(l.line, maxLineWidth-indent)
 		l.lines = append(l.lines, strings.Repeat(" ", indent)+strings.Join(l.line[:n], " "))
 		l.line = l.line[n:]
 	}

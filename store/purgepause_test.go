@@ -12,22 +12,22 @@ import (
 
 // A plodder is a database in which every batch takes the time plod. Its old events have waiting
 // jobs, in the given number of slices.
-type plodder struct {
+type slowConn struct {
 	Conn
-	slices int
-	asked  int
+	slices  int
+	batches int
 }
 
-const plod = 7 * time.Millisecond
+const batchTime = 7 * time.Millisecond
 
-func (p *plodder) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
-	p.asked++
-	time.Sleep(plod) // in the virtual time of the test
+func (p *slowConn) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
+	p.batches++
+	time.Sleep(batchTime) // in the virtual time of the test
 	results := make([]Result, len(stmts))
 	for i, s := range stmts {
 		if s.Name == "over_events" && p.slices > 0 {
 			p.slices--
-			for n := range partsAt {
+			for n := range partChunk {
 				results[i].Rows = append(results[i].Rows, []any{fmt.Sprintf("%d-%04d", p.slices, n), nil})
 			}
 		}
@@ -37,21 +37,21 @@ func (p *plodder) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
 
 // TestPurgesRest: while a purge has more to read, it leaves half of the time to other callers,
 // even if it deleted nothing. It does not pause at the end.
-func TestPurgesRest(t *testing.T) {
+func TestPurgePauses(t *testing.T) {
 	for _, d := range []Dialect{SQLite, D1} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &plodder{slices: 1}
+			p := &slowConn{slices: 1}
 			s := New(p, d, core.SystemClock)
 			for _, want := range []struct {
 				more  bool
 				times time.Duration // as long as the database was busy
 			}{{true, 2}, {false, 1}} {
-				began, asked := time.Now(), p.asked
+				began, asked := time.Now(), p.batches
 				n, more, err := s.Purge(t.Context(), began, 500)
 				if n != 0 || more != want.more || err != nil {
 					t.Fatalf("Purge = %d, %v, %v; want 0, %v and no error", n, more, err, want.more)
 				}
-				if took, busy := time.Since(began), plod*time.Duration(p.asked-asked); took != want.times*busy {
+				if took, busy := time.Since(began), batchTime*time.Duration(p.batches-asked); took != want.times*busy {
 					t.Errorf("more: %v: took %v of which the database was busy for %v, want %d times that", more, took, busy, want.times)
 				}
 			}

@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-func TestBites(t *testing.T) {
+func TestPurgeCommitSize(t *testing.T) {
 	const rows = 100
-	const ownTime, quick, slow = longestRest / rests / 2, rows * slowRow / 4, rows * slowRow * 2
-	b := bite{25, 25}
+	const ownTime, quick, slow = maxPause / pauseFactor / 2, rows * slowRow / 4, rows * slowRow * 2
+	b := commitSize{25, 25}
 	for i, tt := range []struct {
 		took time.Duration
 		want int
 		rest time.Duration
 	}{
-		{ownTime, 25, rests * ownTime},
-		{quick, 25, longestRest},
-		{slow, 50, longestRest},
-		{rows * slowRow * 3 / 4, 50, longestRest},
-		{slow, 100, longestRest},
-		{slow, 25 * widestBite, longestRest},
-		{slow, 25 * widestBite, longestRest},
-		{quick, 100, longestRest},
-		{quick, 50, longestRest},
-		{quick, 25, longestRest},
-		{ownTime, 25, rests * ownTime},
+		{ownTime, 25, pauseFactor * ownTime},
+		{quick, 25, maxPause},
+		{slow, 50, maxPause},
+		{rows * slowRow * 3 / 4, 50, maxPause},
+		{slow, 100, maxPause},
+		{slow, 25 * maxGrowth, maxPause},
+		{slow, 25 * maxGrowth, maxPause},
+		{quick, 100, maxPause},
+		{quick, 50, maxPause},
+		{quick, 25, maxPause},
+		{ownTime, 25, pauseFactor * ownTime},
 	} {
 		next, rest := b.next(tt.took, rows)
-		if next.most != tt.want || rest != tt.rest {
-			t.Errorf("%d: after %v for %d rows a bite is %d after a rest of %v, want %d after %v", i, tt.took, rows, next.most, rest, tt.want, tt.rest)
+		if next.rows != tt.want || rest != tt.rest {
+			t.Errorf("%d: after %v for %d rows a bite is %d after a rest of %v, want %d after %v", i, tt.took, rows, next.rows, rest, tt.want, tt.rest)
 		}
 		b = next
 	}
-	if next, rest := (bite{}).next(time.Second, rows); next.most != 0 || rest != 0 {
-		t.Errorf("no bound became %d, with a rest of %v; want neither", next.most, rest)
+	if next, rest := (commitSize{}).next(time.Second, rows); next.rows != 0 || rest != 0 {
+		t.Errorf("no bound became %d, with a rest of %v; want neither", next.rows, rest)
 	}
 }
 
 // TestBitesAreCut compares the batches of a purge. Each batch is written as the number of rows of
 // each of its statements.
-func TestBitesAreCut(t *testing.T) {
+func TestPurgeCommitsAreBounded(t *testing.T) {
 	s := &Store{sql: newStatements(SQLite)}
 	rows := func(parts ...int64) (rows [][]any) {
 		for i, n := range parts {
@@ -49,7 +49,7 @@ func TestBitesAreCut(t *testing.T) {
 		}
 		return rows
 	}
-	all := purging{end: int64(1), jobs: rows(1, 1, 0, 2, 9, 1), runs: rows(3, 3), bare: [][]any{{"a", int64(1)}, {"b", int64(1)}, {"c", int64(1)}, {"d", int64(1)}}}
+	all := expired{before: int64(1), jobs: rows(1, 1, 0, 2, 9, 1), runs: rows(3, 3), unreferenced: [][]any{{"a", int64(1)}, {"b", int64(1)}, {"c", int64(1)}, {"d", int64(1)}}}
 	for _, tt := range []struct {
 		most int
 		want string
@@ -60,8 +60,8 @@ func TestBitesAreCut(t *testing.T) {
 	} {
 		p := all
 		var got []string
-		for batch := s.cut(&p, tt.most); rowsOf(batch) > 0; batch = s.cut(&p, tt.most) {
-			got = append(got, spelled(batch))
+		for batch := s.nextBatch(&p, tt.most); rowsOf(batch) > 0; batch = s.nextBatch(&p, tt.most) {
+			got = append(got, rowCounts(batch))
 		}
 		if text := strings.Join(got, "; "); text != tt.want {
 			t.Errorf("bites of %d are %s, want %s", tt.most, text, tt.want)
@@ -69,7 +69,7 @@ func TestBitesAreCut(t *testing.T) {
 	}
 }
 
-func spelled(batch []Stmt) string {
+func rowCounts(batch []Stmt) string {
 	var words []string
 	for _, st := range batch {
 		if name, purges := strings.CutPrefix(st.Name, "purge_"); purges && len(st.Rows) > 0 {

@@ -18,33 +18,33 @@ import (
 // before: its clock is behind, or its commit took long. Therefore a floor stays a
 // little below the present, and once a second a look begins at the very bottom: so
 // much later may such a job be found.
-type floors struct {
-	mu sync.Mutex
-	of map[core.Lane]floor
+type dueFloors struct {
+	mu     sync.Mutex
+	byLane map[core.Lane]dueFloor
 }
 
-type floor struct {
-	due    int64     // Unix milliseconds
-	low    int64     // the earliest that was written since the last look began
-	looked time.Time // when a look last began at the bottom
+type dueFloor struct {
+	due        int64     // Unix milliseconds
+	written    int64     // the earliest that was written since the last look began
+	fromBottom time.Time // when a look last began at the bottom
 }
 
 const (
-	floorSlack = 200 * time.Millisecond
-	floorTrust = time.Second
+	floorSlack  = 200 * time.Millisecond
+	floorMaxAge = time.Second
 )
 
 // trusted is where a look at a lane may begin. bottom tells that it is the bottom.
-func (f *floors) trusted(l core.Lane, now time.Time) (due int64, bottom bool) {
+func (f *dueFloors) lookFrom(l core.Lane, now time.Time) (due int64, bottom bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.of == nil {
-		f.of = map[core.Lane]floor{}
+	if f.byLane == nil {
+		f.byLane = map[core.Lane]dueFloor{}
 	}
-	known := f.of[l]
-	known.low = math.MaxInt64
-	f.of[l] = known
-	if since := now.Sub(known.looked); since < 0 || since >= floorTrust {
+	known := f.byLane[l]
+	known.written = math.MaxInt64
+	f.byLane[l] = known
+	if since := now.Sub(known.fromBottom); since < 0 || since >= floorMaxAge {
 		return 0, true
 	}
 	return known.due, false
@@ -56,39 +56,39 @@ func (f *floors) trusted(l core.Lane, now time.Time) (due int64, bottom bool) {
 func (s *Store) ForgetFloors() {
 	s.floors.mu.Lock()
 	defer s.floors.mu.Unlock()
-	clear(s.floors.of)
+	clear(s.floors.byLane)
 }
 
 // at is where a claim in a lane may begin.
-func (f *floors) at(l core.Lane) int64 {
+func (f *dueFloors) claimFrom(l core.Lane) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.of[l].due
+	return f.byLane[l].due
 }
 
 // found raises or lowers the floor of a lane to the first job that a look found,
 // or, if it found none, to the present; not above what was written meanwhile.
-func (f *floors) found(l core.Lane, first any, bottom bool, began time.Time) {
+func (f *dueFloors) observed(l core.Lane, first any, bottom bool, began time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := f.of[l]
-	known.due = min(began.Add(-floorSlack).UnixMilli(), known.low)
+	known := f.byLane[l]
+	known.due = min(began.Add(-floorSlack).UnixMilli(), known.written)
 	if due, ok := first.(int64); ok {
 		known.due = min(known.due, due)
 	}
 	if bottom {
-		known.looked = began
+		known.fromBottom = began
 	}
-	f.of[l] = known
+	f.byLane[l] = known
 }
 
 // lower makes room for a job that was written, whatever its lane.
-func (f *floors) lower(due time.Time) {
+func (f *dueFloors) jobWritten(due time.Time) {
 	ms := due.UnixMilli()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for l, known := range f.of {
-		known.due, known.low = min(known.due, ms), min(known.low, ms)
-		f.of[l] = known
+	for l, known := range f.byLane {
+		known.due, known.written = min(known.due, ms), min(known.written, ms)
+		f.byLane[l] = known
 	}
 }

@@ -12,20 +12,20 @@ import (
 // Steps lists steps. See core.Chronicle. It reads the ids of all steps, then the sizes of the
 // first ones, and then the steps that fit: the size of a step is unknown before.
 func (s *Store) Steps(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (core.Page[core.Step], error) {
-	page, err := s.stepsBehind(ctx, run, epoch, after, min(max(limit, 1), core.MaxPage))
+	page, err := s.stepsAfter(ctx, run, epoch, after, min(max(limit, 1), core.MaxPage))
 	if err != nil {
 		return core.Page[core.Step]{}, fmt.Errorf("steps of run %s: %w", run, err)
 	}
 	return page, nil
 }
 
-func (s *Store) stepsBehind(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (page core.Page[core.Step], err error) {
+func (s *Store) stepsAfter(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (page core.Page[core.Step], err error) {
 	ids, err := s.read(ctx, s.sql.stepIDs, string(run), int64(epoch), string(after))
 	if err != nil || len(ids) == 0 {
 		return page, err
 	}
 	slices.SortFunc(ids, byKey)
-	n, err := s.fit(ctx, ids[:min(limit, len(ids))])
+	n, err := s.countFitting(ctx, ids[:min(limit, len(ids))])
 	if err != nil {
 		return page, err
 	}
@@ -49,14 +49,14 @@ func (s *Store) stepsBehind(ctx context.Context, run core.ID, epoch int, after c
 // fit measures firstMeasured steps first, and thenMeasured times as many each next time. To
 // measure a text that an earlier version wrote, the database reads the text.
 const (
-	firstMeasured = 16
-	thenMeasured  = 4
+	firstSizes  = 16
+	sizesGrowth = 4
 )
 
 // fit returns how many of the steps with these ids reach core.MaxRead, or all of them.
-func (s *Store) fit(ctx context.Context, ids [][]any) (n int, err error) {
+func (s *Store) countFitting(ctx context.Context, ids [][]any) (n int, err error) {
 	total := 0
-	for some := firstMeasured; n < len(ids); some *= thenMeasured {
+	for some := firstSizes; n < len(ids); some *= sizesGrowth {
 		chunk := ids[n:min(n+some, len(ids))]
 		results, err := s.readBatch(ctx, s.sql.stepSizes.on(chunk...))
 		if err != nil {
@@ -64,11 +64,11 @@ func (s *Store) fit(ctx context.Context, ids [][]any) (n int, err error) {
 		}
 		sizes := make(map[string]int, len(chunk))
 		for _, row := range results[0].Rows {
-			sizes[str(row[sizedStep])] = sizeOfStep(row)
+			sizes[textOf(row[sizedStep])] = sizeOfStep(row)
 		}
 		for _, id := range chunk {
 			n++
-			if total += sizes[key(id)]; total >= core.MaxRead {
+			if total += sizes[rowKey(id)]; total >= core.MaxRead {
 				return n, nil
 			}
 		}
@@ -78,35 +78,35 @@ func (s *Store) fit(ctx context.Context, ids [][]any) (n int, err error) {
 
 // sizeOfStep is how many bytes the texts of a step have, from a row of stepSizes.
 func sizeOfStep(row []any) int {
-	state := whole(row[sizedState]) + sizeOf(str(row[sizedStateName]))
+	state := intOf(row[sizedState]) + sizeOf(textOf(row[sizedStateName]))
 	if row[sizedPasses] == "yes" { // see shelf.output
 		return 2 * state
 	}
-	return state + whole(row[sizedOutput]) + sizeOf(str(row[sizedOutputName]))
+	return state + intOf(row[sizedOutput]) + sizeOf(textOf(row[sizedOutputName]))
 }
 
 // maxSurvey bounds the bytes of different States and Outputs when all steps of an epoch are
 // read at once.
-const maxSurvey = 128 << 20
+const maxSurveyBytes = 128 << 20
 
 // surveyAll reads all steps of an epoch, for a redrive that makes new ones from them. Steps
 // with the same text share the text.
 func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []core.Step, err error) {
-	texts := sharing{of: map[string][]byte{}}
+	texts := textPool{byName: map[string][]byte{}}
 	after := core.ID("")
 	for {
-		page, err := s.stepsBehind(ctx, run, epoch, after, core.MaxPage)
+		page, err := s.stepsAfter(ctx, run, epoch, after, core.MaxPage)
 		if err != nil {
 			return nil, fmt.Errorf("survey run %s: %w", run, err)
 		}
 		for i := range page.Items {
 			st := &page.Items[i]
-			st.State, st.Output = texts.share(st.StateName, st.State), texts.share(st.OutputName, st.Output)
+			st.State, st.Output = texts.intern(st.StateName, st.State), texts.intern(st.OutputName, st.Output)
 			after = st.ID
 		}
 		all = append(all, page.Items...)
-		if texts.bytes > maxSurvey {
-			return nil, core.Refuse(core.Invalid, "the steps of workflow run %s hold more than %d MiB of different states; redrive it from the start", run, maxSurvey>>20)
+		if texts.bytes > maxSurveyBytes {
+			return nil, core.Refuse(core.Invalid, "the steps of workflow run %s hold more than %d MiB of different states; redrive it from the start", run, maxSurveyBytes>>20)
 		}
 		if !page.More {
 			return all, nil
@@ -115,23 +115,23 @@ func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []co
 }
 
 // sharing keeps one copy of each text.
-type sharing struct {
-	of    map[string][]byte // by name
-	bytes int
+type textPool struct {
+	byName map[string][]byte // by name
+	bytes  int
 }
 
 // share returns the copy of a text. The text has a name if the store keeps it apart.
-func (s *sharing) share(name string, text []byte) []byte {
-	if len(text) < apartFrom {
+func (s *textPool) intern(name string, text []byte) []byte {
+	if len(text) < sharedTextMin {
 		return text
 	}
 	if name == "" {
 		name = nameOf(text)
 	}
-	if known := s.of[name]; known != nil {
+	if known := s.byName[name]; known != nil {
 		return known
 	}
-	s.of[name] = text
+	s.byName[name] = text
 	s.bytes += len(text)
 	return text
 }

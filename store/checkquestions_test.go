@@ -4,9 +4,9 @@ import "testing"
 
 // TestEachDialectIsAsked: each dialect has queries for its clock and its tables. Without them,
 // Check would send empty statements.
-func TestEachDialectIsAsked(t *testing.T) {
+func TestEachDialectHasCheckQuestions(t *testing.T) {
 	for _, d := range []Dialect{SQLite, D1, Postgres, MySQL} {
-		if v := dialectVitals[d.Name]; v.clock == "" || v.tables == "" {
+		if v := questionsOf[d.Name]; v.clock == "" || v.tables == "" {
 			t.Errorf("%s has no question for its clock or its tables", d.Name)
 		}
 	}

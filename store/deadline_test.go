@@ -12,9 +12,9 @@ import (
 // them gets less than its time.
 func TestBatchesOfASecondShareADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p patience
+		var p sharedDeadline
 		first := p.context()
-		time.Sleep(shared - time.Nanosecond)
+		time.Sleep(deadlineShare - time.Nanosecond)
 		if p.context() != first {
 			t.Error("a batch of the same second has a context of its own")
 		}
@@ -29,8 +29,8 @@ func TestBatchesOfASecondShareADeadline(t *testing.T) {
 			t.Errorf("after %v the context has ended: %v", time.Since(began), err)
 		}
 		<-first.Done()
-		if err := first.Err(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > callTimeout+shared {
-			t.Errorf("after %v: %v, want %v within %v", time.Since(began), err, context.DeadlineExceeded, callTimeout+shared)
+		if err := first.Err(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > callTimeout+deadlineShare {
+			t.Errorf("after %v: %v, want %v within %v", time.Since(began), err, context.DeadlineExceeded, callTimeout+deadlineShare)
 		}
 		if err := second.Err(); err != nil {
 			t.Errorf("the second context ended with the first: %v", err)
@@ -39,8 +39,8 @@ func TestBatchesOfASecondShareADeadline(t *testing.T) {
 	})
 }
 
-func BenchmarkPatience(b *testing.B) {
-	var p patience
+func BenchmarkSharedDeadline(b *testing.B) {
+	var p sharedDeadline
 	b.ReportAllocs()
 	for b.Loop() {
 		if p.context().Err() != nil {
