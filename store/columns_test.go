@@ -29,7 +29,7 @@ func TestColumnPlaces(t *testing.T) {
 		{"straySince", straySince, len(split("lane, " + gateState))},
 	} {
 		if tt.got != tt.want {
-			t.Errorf("%s is %d, want %d", tt.name, tt.got, tt.want)
+			t.Errorf("the constant %s is %d, want %d: a list of columns has changed", tt.name, tt.got, tt.want)
 		}
 	}
 }

@@ -208,7 +208,7 @@ func TestSignedIDs(t *testing.T) {
 		}
 		signed := p.idField != "" || name == "standard-webhooks"
 		if got := verify.CoverOf(name).DeliveryID; got != signed {
-			t.Errorf("%s: DeliveryID = %v, want %v: the id is in the headers %q or the body's %q", name, got, signed, p.idHeaders, p.idField)
+			t.Errorf("the Cover of %s in core/verify has DeliveryID = %v, want %v: the id is in the headers %q or the body's %q", name, got, signed, p.idHeaders, p.idField)
 		}
 	}
 }
