@@ -1,6 +1,6 @@
 // Command generate writes the Go code of the .proto files in the folder above,
-// beside each of them. With -check it writes nothing and fails if what is there is
-// not what it would write.
+// beside each of them. With -check it writes nothing, and fails if the code that is
+// there differs.
 //
 // The idea to know: there is nothing to install. The compiler is a Go library, the
 // plugins are tools of this module, and go.mod pins all three. That is also why it

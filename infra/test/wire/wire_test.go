@@ -13,7 +13,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/wire"
 )
 
-// echo starts a server that sends back what it reads.
+// echo starts a server that sends back all that it reads.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
