@@ -18,52 +18,66 @@ var storeBuckets = []float64{.0005, .002, .005, .02, .05, .2, 1, 5}
 // name of the method. The results are passed on unchanged.
 func (m *Metrics) Store(s core.Store) core.Store { return &measured{s, m.store} }
 
-// measured has a method for each method of a store except Close.
+// measured has a method for each method of a store except Close. The compiler does not notice a
+// missing method, since the store is embedded. TestStoreIsMeasured does.
 type measured struct {
 	core.Store
 	*ops
 }
 
-// ops holds the metrics of each method, one line for each role.
+// ops holds the metrics of all methods, by the role of the store that declares them. The series
+// exist before the first call, so a rate of errors starts from 0.
 type ops struct {
-	accept, acceptAll                                                                          *op
-	due, take, settle, release, recover, lapsed, strays, closeBreakers                         *op
-	ack, extend, held                                                                          *op
-	marks, mark                                                                                *op
-	definition, situations, survey, transit, awaited                                           *op
-	event, events, job, jobs, attempts, depth, tallies, peek, deadLetters, finished, completed *op
-	nth, read, jobsOf, attemptsOf                                                              *op
-	run, runs, steps, history                                                                  *op
-	retry, replay, turn, purge, drain, migrate, schema, rehearse, ping                         *op
+	inboxOps
+	worklistOps
+	counterOps
+	calendarOps
+	runsOps
+	ledgerOps
+	backlogOps
+	archiveOps
+	chronicleOps
+	operationsOps
+	upkeepOps
+}
+
+// newOps makes the series of all methods.
+func newOps(f factory) *ops {
+	m := opFamilies{
+		took:   f.seconds("store_duration_seconds", "What calls of the store took.", storeBuckets, "op"),
+		failed: f.counter("store_errors_total", "Calls of the store that failed.", "op"),
+	}
+	return &ops{
+		inboxOps:      newInboxOps(m),
+		worklistOps:   newWorklistOps(m),
+		counterOps:    newCounterOps(m),
+		calendarOps:   newCalendarOps(m),
+		runsOps:       newRunsOps(m),
+		ledgerOps:     newLedgerOps(m),
+		backlogOps:    newBacklogOps(m),
+		archiveOps:    newArchiveOps(m),
+		chronicleOps:  newChronicleOps(m),
+		operationsOps: newOperationsOps(m),
+		upkeepOps:     newUpkeepOps(m),
+	}
+}
+
+// opFamilies are the two families that measure the methods of a store. Their label op is the
+// name of a method, in lower case with underscores.
+type opFamilies struct {
+	took   *prometheus.HistogramVec
+	failed *prometheus.CounterVec
+}
+
+// op makes the series of the method with this name.
+func (f opFamilies) op(name string) *op {
+	return &op{f.took.WithLabelValues(name), f.failed.WithLabelValues(name)}
 }
 
 // An op holds the metrics of one method.
 type op struct {
 	took   prometheus.Observer
 	failed prometheus.Counter
-}
-
-// newOps makes the series of all methods.
-func newOps(f factory) *ops {
-	took := f.seconds("store_duration_seconds", "What calls of the store took.", storeBuckets, "op")
-	failed := f.counter("store_errors_total", "Calls of the store that failed.", "op")
-	of := func(name string) *op { return &op{took.WithLabelValues(name), failed.WithLabelValues(name)} }
-	return &ops{
-		accept: of("accept"), acceptAll: of("accept_all"),
-		due: of("due"), take: of("take"), settle: of("settle"), release: of("release"), recover: of("recover"),
-		lapsed: of("lapsed"), strays: of("strays"), closeBreakers: of("close_breakers"),
-		ack: of("ack"), extend: of("extend"), held: of("held"),
-		marks: of("marks"), mark: of("mark"),
-		definition: of("definition"), situations: of("situations"), survey: of("survey"), transit: of("transit"),
-		awaited: of("awaited"),
-		event:   of("event"), events: of("events"), job: of("job"), jobs: of("jobs"), attempts: of("attempts"), attemptsOf: of("attempts_of"),
-		depth: of("depth"), tallies: of("tallies"), peek: of("peek"), deadLetters: of("dead_letters"),
-		finished: of("finished"), completed: of("completed"),
-		nth: of("nth"), read: of("read"), jobsOf: of("jobs_of"),
-		run: of("run"), runs: of("runs"), steps: of("steps"), history: of("history"),
-		retry: of("retry"), replay: of("replay"), turn: of("turn"), purge: of("purge"), drain: of("drain"),
-		migrate: of("migrate"), schema: of("schema"), rehearse: of("rehearse"), ping: of("ping"),
-	}
 }
 
 // ended measures a call that began at a time and ends now.
@@ -80,6 +94,17 @@ func failure(err error) bool {
 	return err != nil && !core.IsKind(err, core.NotFound) && !errors.Is(err, context.Canceled)
 }
 
+// inboxOps measures [core.Inbox]. A sender waits for these calls, so their durations are most
+// of intake_duration_seconds.
+type inboxOps struct{ accept, acceptAll *op }
+
+func newInboxOps(f opFamilies) inboxOps {
+	return inboxOps{
+		accept:    f.op("accept"),
+		acceptAll: f.op("accept_all"),
+	}
+}
+
 func (m *measured) Accept(ctx context.Context, a core.Arrival) (_ core.Receipt, err error) {
 	defer m.accept.ended(time.Now(), &err)
 	return m.Store.Accept(ctx, a)
@@ -88,6 +113,23 @@ func (m *measured) Accept(ctx context.Context, a core.Arrival) (_ core.Receipt, 
 func (m *measured) AcceptAll(ctx context.Context, all []core.Arrival) (_ []core.Receipt, err error) {
 	defer m.acceptAll.ended(time.Now(), &err)
 	return m.Store.AcceptAll(ctx, all)
+}
+
+// worklistOps measures [core.Worklist]. Workers make these calls all the time, even without
+// work. Consumers of queues cause take and release too.
+type worklistOps struct{ due, take, settle, release, recover, lapsed, strays, closeBreakers *op }
+
+func newWorklistOps(f opFamilies) worklistOps {
+	return worklistOps{
+		due:           f.op("due"),
+		take:          f.op("take"),
+		settle:        f.op("settle"),
+		release:       f.op("release"),
+		recover:       f.op("recover"),
+		lapsed:        f.op("lapsed"),
+		strays:        f.op("strays"),
+		closeBreakers: f.op("close_breakers"),
+	}
 }
 
 func (m *measured) Due(ctx context.Context, lanes []core.Lane) (_ map[core.Lane]core.Outlook, err error) {
@@ -130,6 +172,18 @@ func (m *measured) CloseBreakers(ctx context.Context, now time.Time, lanes ...co
 	return m.Store.CloseBreakers(ctx, now, lanes...)
 }
 
+// counterOps measures [core.Counter], the requests of the consumers of queues about messages
+// that they have received.
+type counterOps struct{ ack, extend, held *op }
+
+func newCounterOps(f opFamilies) counterOps {
+	return counterOps{
+		ack:    f.op("ack"),
+		extend: f.op("extend"),
+		held:   f.op("held"),
+	}
+}
+
 func (m *measured) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (_ int, err error) {
 	defer m.ack.ended(time.Now(), &err)
 	return m.Store.Ack(ctx, now, lane, refs)
@@ -145,6 +199,16 @@ func (m *measured) Held(ctx context.Context, lane core.Lane, refs []core.Ref) (_
 	return m.Store.Held(ctx, lane, refs)
 }
 
+// calendarOps measures [core.Calendar], the marks of schedules.
+type calendarOps struct{ marks, mark *op }
+
+func newCalendarOps(f opFamilies) calendarOps {
+	return calendarOps{
+		marks: f.op("marks"),
+		mark:  f.op("mark"),
+	}
+}
+
 func (m *measured) Marks(ctx context.Context, sources []string) (_ map[string]core.Mark, err error) {
 	defer m.marks.ended(time.Now(), &err)
 	return m.Store.Marks(ctx, sources)
@@ -153,6 +217,19 @@ func (m *measured) Marks(ctx context.Context, sources []string) (_ map[string]co
 func (m *measured) Mark(ctx context.Context, marks ...core.Mark) (err error) {
 	defer m.mark.ended(time.Now(), &err)
 	return m.Store.Mark(ctx, marks...)
+}
+
+// runsOps measures [core.Runs], the changes of workflow runs and the reads that decide them.
+type runsOps struct{ definition, situations, survey, transit, awaited *op }
+
+func newRunsOps(f opFamilies) runsOps {
+	return runsOps{
+		definition: f.op("definition"),
+		situations: f.op("situations"),
+		survey:     f.op("survey"),
+		transit:    f.op("transit"),
+		awaited:    f.op("awaited"),
+	}
 }
 
 func (m *measured) Definition(ctx context.Context, hash string) (_ core.Definition, err error) {
@@ -180,6 +257,20 @@ func (m *measured) Awaited(ctx context.Context, now time.Time, hash, receipt str
 	return m.Store.Awaited(ctx, now, hash, receipt)
 }
 
+// ledgerOps measures [core.Ledger], the listings and look-ups of events and jobs.
+type ledgerOps struct{ event, events, job, jobs, attempts, finished *op }
+
+func newLedgerOps(f opFamilies) ledgerOps {
+	return ledgerOps{
+		event:    f.op("event"),
+		events:   f.op("events"),
+		job:      f.op("job"),
+		jobs:     f.op("jobs"),
+		attempts: f.op("attempts"),
+		finished: f.op("finished"),
+	}
+}
+
 func (m *measured) Event(ctx context.Context, id core.ID) (_ core.Event, err error) {
 	defer m.event.ended(time.Now(), &err)
 	return m.Store.Event(ctx, id)
@@ -205,9 +296,23 @@ func (m *measured) Attempts(ctx context.Context, job core.ID) (_ []core.Attempt,
 	return m.Store.Attempts(ctx, job)
 }
 
-func (m *measured) AttemptsOf(ctx context.Context, jobs []core.ID) (_ map[core.ID][]core.Attempt, err error) {
-	defer m.attemptsOf.ended(time.Now(), &err)
-	return m.Store.AttemptsOf(ctx, jobs)
+func (m *measured) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (_ core.Page[core.Job], err error) {
+	defer m.finished.ended(time.Now(), &err)
+	return m.Store.Finished(ctx, since, after, limit)
+}
+
+// backlogOps measures [core.Backlog]. A scrape of /metrics calls tallies itself, so this role
+// shows the cost of scraping.
+type backlogOps struct{ depth, tallies, peek, deadLetters, completed *op }
+
+func newBacklogOps(f opFamilies) backlogOps {
+	return backlogOps{
+		depth:       f.op("depth"),
+		tallies:     f.op("tallies"),
+		peek:        f.op("peek"),
+		deadLetters: f.op("dead_letters"),
+		completed:   f.op("completed"),
+	}
 }
 
 func (m *measured) Depth(ctx context.Context) (_ int, err error) {
@@ -230,14 +335,22 @@ func (m *measured) DeadLetters(ctx context.Context, lane core.Lane, after core.I
 	return m.Store.DeadLetters(ctx, lane, after, limit)
 }
 
-func (m *measured) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (_ core.Page[core.Job], err error) {
-	defer m.finished.ended(time.Now(), &err)
-	return m.Store.Finished(ctx, since, after, limit)
-}
-
 func (m *measured) Completed(ctx context.Context) (_ int, err error) {
 	defer m.completed.ended(time.Now(), &err)
 	return m.Store.Completed(ctx)
+}
+
+// archiveOps measures [core.Archive]. Its methods return whole events, so they move the most
+// bytes of all reads.
+type archiveOps struct{ nth, read, jobsOf, attemptsOf *op }
+
+func newArchiveOps(f opFamilies) archiveOps {
+	return archiveOps{
+		nth:        f.op("nth"),
+		read:       f.op("read"),
+		jobsOf:     f.op("jobs_of"),
+		attemptsOf: f.op("attempts_of"),
+	}
 }
 
 func (m *measured) Nth(ctx context.Context, f core.EventFilter, n int) (_ core.ID, err error) {
@@ -253,6 +366,23 @@ func (m *measured) Read(ctx context.Context, from core.ID, f core.EventFilter) (
 func (m *measured) JobsOf(ctx context.Context, events []core.ID) (_ map[core.ID][]core.Job, err error) {
 	defer m.jobsOf.ended(time.Now(), &err)
 	return m.Store.JobsOf(ctx, events)
+}
+
+func (m *measured) AttemptsOf(ctx context.Context, jobs []core.ID) (_ map[core.ID][]core.Attempt, err error) {
+	defer m.attemptsOf.ended(time.Now(), &err)
+	return m.Store.AttemptsOf(ctx, jobs)
+}
+
+// chronicleOps measures [core.Chronicle], the listings and look-ups of runs.
+type chronicleOps struct{ run, runs, steps, history *op }
+
+func newChronicleOps(f opFamilies) chronicleOps {
+	return chronicleOps{
+		run:     f.op("run"),
+		runs:    f.op("runs"),
+		steps:   f.op("steps"),
+		history: f.op("history"),
+	}
 }
 
 func (m *measured) Run(ctx context.Context, id core.ID) (_ core.Run, err error) {
@@ -275,6 +405,18 @@ func (m *measured) History(ctx context.Context, run core.ID, after, limit int) (
 	return m.Store.History(ctx, run, after, limit)
 }
 
+// operationsOps measures [core.Operations]. Only operators cause these calls, and one call may
+// change many rows.
+type operationsOps struct{ retry, replay, drain *op }
+
+func newOperationsOps(f opFamilies) operationsOps {
+	return operationsOps{
+		retry:  f.op("retry"),
+		replay: f.op("replay"),
+		drain:  f.op("drain"),
+	}
+}
+
 func (m *measured) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (_ int, err error) {
 	defer m.retry.ended(time.Now(), &err)
 	return m.Store.Retry(ctx, now, id, lane)
@@ -285,6 +427,26 @@ func (m *measured) Replay(ctx context.Context, now time.Time, arrivals ...core.A
 	return m.Store.Replay(ctx, now, arrivals...)
 }
 
+func (m *measured) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (_ int, err error) {
+	defer m.drain.ended(time.Now(), &err)
+	return m.Store.Drain(ctx, lane, below, limit)
+}
+
+// upkeepOps measures [core.Upkeep]: the start of a process, its regular duties, and the checks
+// of /health (rehearse).
+type upkeepOps struct{ turn, purge, migrate, schema, rehearse, ping *op }
+
+func newUpkeepOps(f opFamilies) upkeepOps {
+	return upkeepOps{
+		turn:     f.op("turn"),
+		purge:    f.op("purge"),
+		migrate:  f.op("migrate"),
+		schema:   f.op("schema"),
+		rehearse: f.op("rehearse"),
+		ping:     f.op("ping"),
+	}
+}
+
 func (m *measured) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (_ bool, err error) {
 	defer m.turn.ended(time.Now(), &err)
 	return m.Store.Turn(ctx, now, name, hold)
@@ -293,11 +455,6 @@ func (m *measured) Turn(ctx context.Context, now time.Time, name string, hold ti
 func (m *measured) Purge(ctx context.Context, before time.Time, limit int) (_ int, _ bool, err error) {
 	defer m.purge.ended(time.Now(), &err)
 	return m.Store.Purge(ctx, before, limit)
-}
-
-func (m *measured) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (_ int, err error) {
-	defer m.drain.ended(time.Now(), &err)
-	return m.Store.Drain(ctx, lane, below, limit)
 }
 
 func (m *measured) Migrate(ctx context.Context) (err error) {
