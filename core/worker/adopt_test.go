@@ -42,7 +42,7 @@ func TestFunctionAdopts(t *testing.T) {
 func TestProcessAdopts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(1 << 30)
-		f.apart = 100 * time.Millisecond
+		f.stepGap = 100 * time.Millisecond
 		b.add(goneLane, 1, core.Unlimited)
 		stop := b.serve(t)
 		time.Sleep(950 * time.Millisecond)
@@ -73,7 +73,7 @@ func TestProcessAdopts(t *testing.T) {
 
 // A ring for a lane without a target makes the worker adopt the lane at once, if Adopt has a
 // target for it. Later rings of that lane act like those of any configured lane.
-func TestBellOfALaneOfNobody(t *testing.T) {
+func TestBellOfAnUnconfiguredLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(1)
 		stop := b.serve(t)
@@ -92,7 +92,7 @@ func TestBellOfALaneOfNobody(t *testing.T) {
 		}
 		stop()
 		if n := b.count(core.Available); n != 2 {
-			t.Errorf("%d jobs left, want those of lanes that nobody can work for", n)
+			t.Errorf("%d jobs left, want those of lanes without a target", n)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func TestAdoptionIsTriedAgain(t *testing.T) {
 func TestAdoptedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newAdopter(100)
-		f.apart = time.Hour
+		f.stepGap = time.Hour
 		var asked atomic.Int64
 		adopt := b.Adopt
 		b.Adopt = func(l core.Lane) (Target, bool) { asked.Add(1); return adopt(l) }

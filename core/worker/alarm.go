@@ -9,6 +9,9 @@ import (
 
 // An alarm wakes the feeder. The other parts use it to say that a slot is free, that a job
 // will be due, or that a lane has work.
+//
+// Its methods may be called from any goroutine. Expecting a job later than the next look wakes
+// nothing.
 type alarm struct {
 	*Worker
 	nudged chan struct{}
@@ -23,7 +26,8 @@ func newAlarm(w *Worker) *alarm {
 	return &alarm{Worker: w, nudged: make(chan struct{}, 1), becameDue: map[core.Lane]bool{}}
 }
 
-// nudge wakes the feeder.
+// nudge wakes the feeder. It never blocks, and it may be called while the feeder is busy: then the
+// feeder's next sleep returns at once.
 func (a *alarm) nudge() {
 	select {
 	case a.nudged <- struct{}{}:
@@ -31,7 +35,8 @@ func (a *alarm) nudge() {
 	}
 }
 
-// lookIn sets when the feeder looks next.
+// lookIn sets when the feeder looks next. It overwrites an earlier time, so the feeder calls it
+// before it asks the store: a time that expect sets meanwhile then counts.
 func (a *alarm) lookIn(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +76,7 @@ func (a *alarm) due(l core.Lane) {
 	a.becameDue[l] = true
 	a.mu.Unlock()
 	a.nudge()
-	if a.gone.Load() {
+	if a.left.Load() {
 		a.Bell.Ring(l) // another worker takes from it now
 	}
 }

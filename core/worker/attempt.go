@@ -11,6 +11,8 @@ import (
 
 // attempt makes one attempt and returns its outcome.
 func (w *Worker) attempt(ctx context.Context, target Target, job *core.TakenJob) core.Outcome {
+	// The last attempt of the job ended without an outcome, maybe in a crash. Another attempt
+	// would exceed max_attempts, so the job dies here.
 	if job.Spent() {
 		return w.expired(job)
 	}
@@ -30,13 +32,14 @@ func (w *Worker) withObituary(job *core.TakenJob, o core.Outcome) core.Outcome {
 	if o.Status == core.Dead && w.Obituary != nil {
 		err := core.Contain(func() error { o.GivesRise = w.Obituary(*job, o); return nil })
 		if err != nil {
-			w.Observe(core.Troubled{Doing: "tell of a dead job", Err: err})
+			w.Observe(core.Troubled{Doing: "report a dead job", Err: err})
 		}
 	}
 	return o
 }
 
-// maxPanic is how many bytes of a panic's message an attempt keeps.
+// maxPanic is how many bytes of a panic's message an attempt keeps. The log has
+// the full message with the stack, so the row needs only enough to recognise the defect.
 const maxPanic = 512
 
 // try sends. A panic of the sender fails the attempt, and says nothing about the handler.
@@ -76,6 +79,8 @@ func outcome(job *core.TakenJob, retry core.Retry, r Reply, started, ended time.
 		o.Status = core.Dead
 	default:
 		o.Status = core.Retryable
+		// The backoff grows with the attempts since an operator last retried the job, not with
+		// all attempts.
 		o.DueAt = ended.Add(max(retry.Delay(job.Round()), min(r.RetryAfter, core.MaxBackoff)))
 	}
 	return o

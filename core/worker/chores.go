@@ -9,6 +9,8 @@ import (
 
 // chores run beside the feeder until the tick ends. A tick without time to wait runs each
 // once. A tick that ends by itself does not end before each has run once.
+//
+// A chore has its own goroutine, so a chore that waits for the database delays no delivery.
 type chores struct {
 	window  *window
 	alarm   *alarm
@@ -21,6 +23,7 @@ func (c *chores) start(ctx context.Context, chore func(context.Context) time.Dur
 	c.pending.Add(1)
 	c.running.Go(func() {
 		once := sync.OnceFunc(func() { c.pending.Add(-1); c.alarm.nudge() })
+		// A chore that never ran, because the window was over at once, must not keep the tick up.
 		defer once()
 		for !c.window.over(ctx) {
 			pause := chore(ctx)

@@ -97,7 +97,7 @@ func TestBriefTickWaitsForRetriesWithinItsTime(t *testing.T) {
 }
 
 // While a brief tick waits for a job, its looks find the jobs that other processes store.
-func TestBriefTickDeliversWhatComesWhileItWaits(t *testing.T) {
+func TestBriefTickDeliversJobsThatComeWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{}
 		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: h})
@@ -169,10 +169,10 @@ func TestLooksAreBoundWhileADeliveryHangs(t *testing.T) {
 // A look reports the due time of the first job whose attempt does not fit into the rest of
 // the process's time. It does so during a delivery, too. Jobs whose attempts would not fit
 // into another process either (Room) are left out.
-func TestLooksTellOfJobsBeyondTheEnd(t *testing.T) {
+func TestLooksReportJobsBeyondTheEnd(t *testing.T) {
 	for _, tt := range []struct {
-		room time.Duration
-		told bool // of the job that is due after 3 s, by each look
+		room     time.Duration
+		reported bool // of the job that is due after 3 s, by each look
 	}{{0, false}, {32 * time.Second, false}, {33 * time.Second, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			h := &handler{takes: 10 * time.Second}
@@ -194,8 +194,8 @@ func TestLooksTellOfJobsBeyondTheEnd(t *testing.T) {
 					return time.Time{}
 				},
 			})
-			if err != nil || r.Completed != 1 || len(seen) < 5 || slices.Contains(seen, 3) != tt.told || tt.told && slices.Max(seen) != 3 {
-				t.Errorf("room %v: Tick = %+v, %v, looks told of %v s, want one completed; of 3 s: %v", tt.room, r, err, seen, tt.told)
+			if err != nil || r.Completed != 1 || len(seen) < 5 || slices.Contains(seen, 3) != tt.reported || tt.reported && slices.Max(seen) != 3 {
+				t.Errorf("room %v: Tick = %+v, %v, looks reported %v s, want one completed; of 3 s: %v", tt.room, r, err, seen, tt.reported)
 			}
 		})
 	}
@@ -252,7 +252,7 @@ func TestBriefTickWithoutAStore(t *testing.T) {
 
 // No attempt begins that could outlast the process. A tick returns when no attempt could
 // begin any more.
-func TestEndLeavesWhatDoesNotFit(t *testing.T) {
+func TestEndLeavesJobsThatDoNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quick, slow := &handler{takes: time.Second}, &handler{takes: time.Second}
 		b := newBench(Limits{Slots: 4, Batch: 4},
@@ -394,7 +394,7 @@ func TestKilledAtTheEnd(t *testing.T) {
 			_, _ = b.Tick(context.Background(), core.Budget{Until: end.Add(-10 * time.Second), End: end, Rest: time.Second})
 		}()
 		time.Sleep(time.Until(end)) // the rest of the first tick does not count
-		other := b.beside(Target{Sender: takesTime(0, ok)})
+		other := b.otherWorker(Target{Sender: takesTime(0, ok)})
 		if r, err := other.Tick(context.Background(), core.Budget{}); err != nil || r.Completed != 2 {
 			t.Errorf("Tick of the next process = %+v, %v, want both delivered", r, err)
 		}
@@ -427,7 +427,7 @@ func TestEndIsTooNearToBegin(t *testing.T) {
 			h := &handler{}
 			b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: h, Timeout: 10 * time.Second},
 				Target{Lane: "handler/quick", Sender: h, Timeout: time.Second}) // its attempts still fit
-			b.late = late
+			b.takeDelay = late
 			b.add(lane, 1, 1)
 			began := time.Now()
 			r, err := b.Tick(context.Background(), core.Budget{End: began.Add(13 * time.Second), Rest: time.Second})
@@ -439,7 +439,7 @@ func TestEndIsTooNearToBegin(t *testing.T) {
 }
 
 // A lane whose attempts never fit is reported once a process, and the other lanes are served.
-func TestHandlersThatNeverFitAreToldOfOnce(t *testing.T) {
+func TestHandlersThatNeverFitAreReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok), Timeout: 5 * time.Second},
 			Target{Lane: "handler/slow", Sender: takesTime(0, ok), Timeout: 2 * time.Minute})
@@ -451,8 +451,8 @@ func TestHandlersThatNeverFitAreToldOfOnce(t *testing.T) {
 			}
 		}
 		want := "slow: one attempt may take 2m0s, and this process ends after 1m0s, so nothing of it is delivered: raise the timeout of the function, or lower that of the handler"
-		if told := factsOf[core.Troubled](b); len(told) != 1 || told[0].Err.Error() != want {
-			t.Errorf("told %v, want once: %s", told, want)
+		if facts := factsOf[core.Troubled](b); len(facts) != 1 || facts[0].Err.Error() != want {
+			t.Errorf("reported %v, want once: %s", facts, want)
 		}
 		if done, open := b.count(core.Completed), b.count(core.Available); done != 1 || open != 1 {
 			t.Errorf("%d completed, %d left, want one of each", done, open)
@@ -462,7 +462,7 @@ func TestHandlersThatNeverFitAreToldOfOnce(t *testing.T) {
 
 // A tick that begins late in its process does not report lanes whose attempts fit into an
 // earlier tick.
-func TestLateTicksDoNotTellOfSlowHandlers(t *testing.T) {
+func TestLateTicksDoNotReportSlowHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: takesTime(0, ok), Timeout: 50 * time.Second})
 		end := time.Now().Add(time.Minute)
@@ -472,8 +472,8 @@ func TestLateTicksDoNotTellOfSlowHandlers(t *testing.T) {
 			}
 			time.Sleep(30 * time.Second) // virtual
 		}
-		if told := factsOf[core.Troubled](b); len(told) != 0 {
-			t.Errorf("told %v, want nothing", told)
+		if facts := factsOf[core.Troubled](b); len(facts) != 0 {
+			t.Errorf("reported %v, want nothing", facts)
 		}
 	})
 }

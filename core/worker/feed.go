@@ -55,16 +55,20 @@ func (f *feeder) feed(ctx context.Context) error {
 	budget := f.window.budget
 	var trouble core.Backoff
 	var failed error // the error of the last call, which is tried again
+	// Each pass first lets delayed jobs start and gives jobs back, and then takes new ones.
 	for !f.window.over(ctx) {
 		f.nextStart = f.queue.startDue(f.Clock())
 		f.returns.giveBack(whyHeld)
 		jobs, ahead := f.room()
+		// All slots are busy. Only a slot that ends, a delayed job or the end of the tick matters.
 		if jobs == 0 {
 			f.sleep(ctx, f.rest(), nil) // the bell matters only once a slot is free
 			continue
 		}
 		more, err := f.fill(ctx, jobs, ahead)
 		if err != nil {
+			// A failed take has no effect, or its leases end by themselves. So the error is not
+			// reported if the tick is over anyway.
 			if ctx.Err() != nil {
 				break // the end of the tick has cut it short
 			}
@@ -76,6 +80,7 @@ func (f *feeder) feed(ctx context.Context) error {
 			f.sleep(ctx, trouble.Next(), nil)
 			continue
 		}
+		// The store answered, so the next failure is a new one.
 		trouble, failed = 0, nil
 		if more {
 			continue
@@ -137,9 +142,12 @@ func (f *feeder) quotas(room, ahead int, now time.Time) []core.Quota {
 	for i := range claims {
 		c := &claims[i]
 		if f.gates.opensAt(c.lane, now).After(now) {
+			// A lane behind a closed gate gets no quota, so the claim does not name it.
 			c.most = 0
 			continue
 		}
+		// A claim with a pass writes the gate. So small claims are put off while the lane still
+		// has jobs here.
 		pass, most := f.gates.pass(c.lane, now)
 		if pass != nil && c.held > 0 && c.most < min(most, (c.spare+1)/2) {
 			c.most = 0 // the jobs here last until there is room for more than a few
@@ -164,6 +172,8 @@ func (f *feeder) claim(ctx context.Context, now time.Time, quotas []core.Quota) 
 	if err != nil {
 		return nil, err
 	}
+	// The store returns all lanes in one list. Per lane, the feeder needs the number of jobs,
+	// and the last start that the gate has given out.
 	got, last := map[core.Lane]int{}, map[core.Lane]core.TakenJob{}
 	for _, j := range jobs {
 		got[j.Lane]++
@@ -183,6 +193,8 @@ func (f *feeder) claimed(q core.Quota, n int, last core.TakenJob, now time.Time)
 		f.contended[q.Lane] = now.Add(doubt)
 	}
 	delete(f.expectDue, q.Lane)
+	// Soon after the last look, not at once: a lane that other processes empty would otherwise
+	// cost a look for each claim.
 	if n == 0 {
 		f.alarm.expect(f.lastLook.Began.Add(doubt))
 	} else if q.Pass != nil {

@@ -11,6 +11,8 @@ import (
 // reported them, plus the outcomes that wait for the settler. Other processes move gates too,
 // so the view may be stale. It may only close a lane. The store alone decides that a job may
 // start.
+//
+// The feeder, the slots and the settler all read it, and mu guards the maps.
 type gateView struct {
 	roster     *roster
 	claimAhead time.Duration // for how long ahead jobs are claimed from a lane with an interval
@@ -23,6 +25,8 @@ type gateView struct {
 	failing map[core.Lane]int // deliveries in a row that failed and are not stored
 }
 
+// newGateView makes a view that knows no gate yet. A lane whose gate is not known lets jobs
+// through.
 func newGateView(r *roster, claimAhead time.Duration, batch int) *gateView {
 	return &gateView{roster: r, claimAhead: claimAhead, batch: batch,
 		gates: map[core.Lane]core.Gate{}, learned: map[core.Lane]int{}, failing: map[core.Lane]int{}}
@@ -77,6 +81,7 @@ func (v *gateView) looked(gates map[core.Lane]core.Gate, version int) {
 	}
 }
 
+// gate returns the last known gate of a lane, or the zero Gate, which lets jobs through.
 func (v *gateView) gate(l core.Lane) core.Gate {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,6 +103,8 @@ func (v *gateView) countPending(o core.Outcome) {
 	defer v.mu.Unlock()
 	switch o.Verdict {
 	case core.Success:
+		// A success ends the row of failures, also of those that are not stored yet. An open
+		// breaker closes only when the store has seen its probe.
 		delete(v.failing, o.Lane)
 		if g := v.gates[o.Lane]; !g.Open() {
 			g.Failures = 0
@@ -129,6 +136,7 @@ func (v *gateView) opensAt(l core.Lane, now time.Time) time.Time {
 	g := v.gate(l)
 	switch {
 	case g.Open():
+		// An open breaker lets one probe of all processes through when its cooldown is over.
 		return g.ProbeAt(now, v.roster.target(l).pause())
 	case v.breakerOpen(l):
 		return now.Add(doubt) // the settler learns how the store decides
@@ -162,11 +170,14 @@ func (v *gateView) pass(l core.Lane, now time.Time) (p *core.Pass, most int) {
 	return nil, v.batch
 }
 
-// passed notes how a claim with a pass has moved a gate. last is the last job of the claim.
+// passed notes how a claim with a pass has moved a gate. last is the last job of the claim. The
+// store wrote the same, so the view needs no look to know it.
 func (v *gateView) passed(q core.Quota, last core.TakenJob, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	g := v.gates[q.Lane]
+	// The claim was for a probe: other probes wait for its outcome. Otherwise the gate has given
+	// out starts, the last of them to this job.
 	if q.Pass.Probe > 0 {
 		g.OpenUntil = now.Add(q.Pass.Probe)
 	} else {

@@ -72,7 +72,7 @@ func within(at []float64, from, to float64) (n int) {
 }
 
 // beside makes another worker over the pile of b, like a second process on the same store.
-func (b *bench) beside(targets ...Target) *bench {
+func (b *bench) otherWorker(targets ...Target) *bench {
 	other := newBench(b.limits, targets...)
 	other.pile = b.pile
 	other.Worker.Worklist = b.pile
@@ -89,7 +89,7 @@ func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{down: true, takes: 10 * time.Millisecond}
 		b := newBench(Limits{Slots: 10, Batch: 10}, breaker(h))
-		other := b.beside(breaker(h))
+		other := b.otherWorker(breaker(h))
 		b.add(lane, 3000, 9)
 		start := time.Now()
 		stops := []func() core.Report{b.serve(t), other.serve(t)}
@@ -132,14 +132,14 @@ func TestBreaker(t *testing.T) {
 		}
 		moves := slices.DeleteFunc(append(b.facts, other.facts...), func(f core.Fact) bool { _, ok := f.(core.BreakerMoved); return !ok })
 		if len(moves) != 2 {
-			t.Errorf("told %d moves of the breaker, want that it opened and that it closed: %v", len(moves), moves)
+			t.Errorf("reported %d moves of the breaker, want that it opened and that it closed: %v", len(moves), moves)
 		}
 	})
 }
 
 // TestBreakerIsToldOnce: probes of the job that opened the breaker cause no second
 // BreakerMoved, whether they fail or are not sent.
-func TestBreakerIsToldOnce(t *testing.T) {
+func TestBreakerIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &handler{down: true}
 		target := breaker(h)
@@ -163,7 +163,7 @@ func TestBreakerIsToldOnce(t *testing.T) {
 			}
 		}
 		if sent < core.BreakerThreshold+3 || !slices.Equal(moves, []string{"open", "closed"}) {
-			t.Errorf("after %d failed deliveries told %q, want that it opened and that it closed", sent, moves)
+			t.Errorf("after %d failed deliveries reported %q, want that it opened and that it closed", sent, moves)
 		}
 	})
 }
@@ -194,7 +194,7 @@ func TestBreakerUsesUpNoAttempts(t *testing.T) {
 }
 
 // A failure before anything was sent does not count against the handler.
-func TestBreakerIgnoresWhatWasNotSent(t *testing.T) {
+func TestBreakerIgnoresUnsentAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unsent := takesTime(0, Reply{Error: "transform: no", Unsent: true, Final: true})
 		b := newBench(Limits{Slots: 2, Batch: 2}, Target{Sender: unsent, Breaker: &Breaker{}})
@@ -213,7 +213,7 @@ func TestRateLimit(t *testing.T) {
 			limited := Target{Sender: h, Interval: time.Second / time.Duration(rate)}
 			b := newBench(Limits{Slots: 10, Batch: 10}, limited)
 			b.delay = time.Millisecond
-			other := b.beside(limited)
+			other := b.otherWorker(limited)
 			b.add(lane, 22*rate, 1)
 			start := time.Now()
 			stops := []func() core.Report{b.serve(t), other.serve(t)}
@@ -333,7 +333,7 @@ func TestStrays(t *testing.T) {
 		}
 		accepted := slices.DeleteFunc(b.facts, func(f core.Fact) bool { _, ok := f.(core.Accepted); return !ok })
 		if len(accepted) != 250 {
-			t.Errorf("told of %d alerts, want 250", len(accepted))
+			t.Errorf("reported %d alerts, want 250", len(accepted))
 		}
 	})
 }

@@ -13,15 +13,16 @@ import (
 // Leave makes the worker hear the bell no more. Rings on which it has not acted go to other
 // workers. The caller then stops the ticks.
 func (w *Worker) Leave() {
-	w.gone.Store(true)
+	w.left.Store(true)
 	w.Bell.Leave(w.heard)
 }
 
-// handOver rings for jobs that were given back, if another worker takes from their lanes now.
+// handOver rings for jobs that were given back, if another worker takes from their lanes now. The
+// other worker would find them only at its next look.
 func (w *Worker) handOver(jobs []core.Job) {
 	rung := map[core.Lane]bool{}
 	for _, j := range jobs {
-		if w.gone.Load() && !rung[j.Lane] {
+		if w.left.Load() && !rung[j.Lane] {
 			rung[j.Lane] = true
 			w.Bell.Ring(j.Lane)
 		}
@@ -32,6 +33,7 @@ func (w *Worker) handOver(jobs []core.Job) {
 // Deps.Hurry is closed. The caller calls ended when they are over.
 func (t *tick) cutAfter(d time.Duration) (ended func()) {
 	if t.Hurry == nil {
+		// Nothing announces the end of the process, so the time begins now.
 		stop := time.AfterFunc(d, t.stopHard)
 		return func() { stop.Stop() }
 	}

@@ -68,7 +68,7 @@ func (r *relay) end() (first, second core.Report) {
 
 // Jobs that the first worker has not begun go to the second at once. The first finishes the
 // deliveries under way, however long they take. No job is delivered twice.
-func TestRelay(t *testing.T) {
+func TestHandover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 2, 5*time.Minute)
 		r.add(lane, 2, 1)
@@ -89,10 +89,10 @@ func TestRelay(t *testing.T) {
 
 // Jobs that are taken but have no slot yet are given back, and the second worker's lanes
 // ring.
-func TestRelayOfWhatWasTaken(t *testing.T) {
+func TestHandoverOfTakenJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 2, time.Minute)
-		r.late = 5 * time.Second
+		r.takeDelay = 5 * time.Second
 		r.add(lane, 2, 1)
 		r.bell.Ring(lane)
 		time.Sleep(time.Second) // they are taken, and the first worker has not seen the answer yet
@@ -100,7 +100,7 @@ func TestRelayOfWhatWasTaken(t *testing.T) {
 		time.Sleep(10 * time.Second) // the answer to the second worker's take is late, too
 		synctest.Wait()
 		if n := r.count(core.Completed); n != 2 {
-			t.Errorf("%d of 2 completed: the other was not told that they were given back", n)
+			t.Errorf("%d of 2 completed: the other worker did not learn that they were given back", n)
 		}
 		if first, second := r.end(); first.Released != 2 || second.Completed != 2 {
 			t.Errorf("reports %+v and %+v, want 2 given back and then completed", first, second)
@@ -110,7 +110,7 @@ func TestRelayOfWhatWasTaken(t *testing.T) {
 
 // The second worker begins the steps that follow from the first worker's last steps, without
 // a look at the store.
-func TestRelayOfWhatFollows(t *testing.T) {
+func TestHandoverOfNextSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(2)
 		f.try = func(context.Context, core.TakenJob) (endOf, error) { time.Sleep(10 * time.Second); return endOf{}, nil }
@@ -119,14 +119,14 @@ func TestRelayOfWhatFollows(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if n := f.steps(); n != 2 {
-			t.Errorf("%d steps of 10 s each in 20 s, want 2: the other was not told of the second", n)
+			t.Errorf("%d steps of 10 s each in 20 s, want 2: the other worker did not learn of the second", n)
 		}
 		r.end()
 	})
 }
 
 // Once Hurry is closed, deliveries under way get the drain time and no more.
-func TestRelayInAHurry(t *testing.T) {
+func TestHandoverInAHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 1, 5*time.Minute)
 		r.add(lane, 1, 2)
@@ -146,7 +146,7 @@ func TestRelayInAHurry(t *testing.T) {
 
 // After Leave, a lane that only the first worker had rings for the second worker. That
 // includes rings from before Leave.
-func TestRelayOfLanes(t *testing.T) {
+func TestHandoverOfLanes(t *testing.T) {
 	bell := &core.Bell{}
 	first := New(Deps{Bell: bell}, Limits{}, []Target{{Lane: "workflow/gone"}, {Lane: "workflow/too"}})
 	other := New(Deps{Bell: bell}, Limits{}, nil)
@@ -160,7 +160,7 @@ func TestRelayOfLanes(t *testing.T) {
 
 // Outcomes that cannot be stored while the second worker takes over are stored when the store
 // is back. No job is delivered twice.
-func TestRelayWhileTheStoreIsAway(t *testing.T) {
+func TestHandoverWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 2, time.Second)
 		r.add(lane, 2, 1)
@@ -179,13 +179,13 @@ func TestRelayWhileTheStoreIsAway(t *testing.T) {
 
 // A job that cannot be given back while the store is down is given back when the store is up
 // again, even while a delivery is under way. The second worker's lane rings for it.
-func TestRelayOfWhatCouldNotBeGivenBack(t *testing.T) {
+func TestHandoverOfJobsNotGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 2, 5*time.Minute)
 		r.add(lane, 1, 1)
 		r.bell.Ring(lane)
 		synctest.Wait() // one is under way
-		r.late = 5 * time.Second
+		r.takeDelay = 5 * time.Second
 		r.add(lane, 1, 1)
 		r.bell.Ring(lane)
 		time.Sleep(time.Second) // another is taken, and the first worker has not seen the answer yet

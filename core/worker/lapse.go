@@ -31,7 +31,7 @@ func (c *lapseChore) round(ctx context.Context) (pause time.Duration) {
 	for more := len(c.Queues) > 0; more && !c.window.over(ctx); {
 		var err error
 		if more, err = c.bury(ctx); err != nil && ctx.Err() == nil {
-			c.Observe(core.Troubled{Doing: "look for messages that ran out", Err: err})
+			c.Observe(core.Troubled{Doing: "look for lapsed messages", Err: err})
 		}
 	}
 	return spread(lapseRest)
@@ -58,13 +58,13 @@ func (c *lapseChore) bury(ctx context.Context) (more bool, err error) {
 // conclude reports the stored outcomes and returns how many messages are dead. Messages in
 // lost were answered or taken by a consumer meanwhile.
 func (c *lapseChore) conclude(jobs []core.TakenJob, outcomes []core.Outcome, lost []core.ID) (stored int) {
-	gone := make(map[core.ID]bool, len(lost))
+	isLost := make(map[core.ID]bool, len(lost))
 	for _, id := range lost {
-		gone[id] = true
+		isLost[id] = true
 	}
 	dead := map[core.Lane]int{}
 	for i, j := range jobs {
-		if gone[j.ID] {
+		if isLost[j.ID] {
 			continue
 		}
 		dead[j.Lane]++

@@ -16,6 +16,8 @@ type leases struct {
 	mu   sync.Mutex
 	held map[core.ID]holding
 
+	// claiming lets one claim in at a time, and lets awaitClaim wait for it. It is taken before
+	// mu, and never while mu is held.
 	claiming door
 }
 
@@ -43,6 +45,7 @@ func newLeases() *leases {
 func (l *leases) claim(take func() ([]core.TakenJob, error)) (fresh []*core.TakenJob, taken int, err error) {
 	l.claiming.enter()
 	defer l.claiming.leave()
+	// The claim is made without mu: it is a call of the store, and slots ask for leases meanwhile.
 	jobs, err := take()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,6 +53,7 @@ func (l *leases) claim(take func() ([]core.TakenJob, error)) (fresh []*core.Take
 	for _, j := range jobs {
 		_, here := l.held[j.ID]
 		l.held[j.ID] = holding{j.Lease, j.DueAt}
+		// A job that is here already keeps its attempt, and gets the newer lease only.
 		if !here {
 			fresh = append(fresh, &j)
 		}

@@ -59,12 +59,15 @@ func (f *feeder) foretold() {
 // next job is due.
 func (f *feeder) look(ctx context.Context, room, ahead int) error {
 	now, budget := f.Clock(), f.window.budget
+	// Lanes whose attempts do not fit any more matter only to a budget with Room, which reports
+	// them as Look.Beyond.
 	lanes, asked := f.window.fitting(now), f.roster.lanes()
 	if budget.Room == 0 {
 		asked = lanes
 	}
 	f.steady = f.chores.allRan() && f.idle() && f.quiet()
 	f.alarm.lookIn(f.rest()) // a retry that is settled from here on makes it earlier
+	// The version is read before the store is asked: see gateView.looked.
 	version := f.gates.now()
 	outlooks, err := f.Worklist.Due(ctx, asked)
 	if err != nil {
@@ -79,6 +82,7 @@ func (f *feeder) look(ctx context.Context, room, ahead int) error {
 	f.gates.looked(gates, version)
 	due := f.dueTimes(outlooks, now)
 	var next time.Time
+	// From here on the answer replaces all that the feeder knew of due lanes.
 	f.ready, next = split(due, now)
 	clear(f.expectDue)
 	for _, l := range f.ready {
@@ -86,6 +90,7 @@ func (f *feeder) look(ctx context.Context, room, ahead int) error {
 	}
 	f.nothingDue = len(f.ready)+len(f.gated) == 0
 	f.lastLook.Next = f.firstAfter(now, due)
+	// Work is at hand, so the next look comes early, for the lanes that were not due yet.
 	if len(f.quotas(room, ahead, now)) > 0 {
 		end := f.Clock()
 		next = end.Add(max(freshness, 9*end.Sub(now)))
@@ -156,6 +161,7 @@ func (f *feeder) closeUnused(ctx context.Context, gates map[core.Lane]core.Gate)
 		f.Observe(core.Troubled{Doing: "close breakers", Err: err})
 		return
 	}
+	// The view gets the gates as CloseBreakers left them, since this look read them before.
 	closedGates := make(map[core.Lane]core.Gate, len(unused))
 	for _, l := range unused {
 		g := core.Gate{ClosedAt: gates[l].ClosedAt, NextAt: gates[l].NextAt}
@@ -184,6 +190,7 @@ const (
 func (f *feeder) finished(ctx context.Context) bool {
 	now, budget := f.Clock(), f.window.budget
 	switch {
+	// First condition: no job is under way. The end of a job may make another one due.
 	case !f.idle():
 		f.idleSince = time.Time{}
 		return false
@@ -191,6 +198,8 @@ func (f *feeder) finished(ctx context.Context) bool {
 		f.idleSince = now
 	}
 	switch {
+	// Second condition: each chore ran, everything is stored, and a look that began after that
+	// found nothing.
 	case !f.chores.allRan():
 		return false
 	case !f.quiet():
@@ -202,6 +211,7 @@ func (f *feeder) finished(ctx context.Context) bool {
 		return false
 	}
 	switch {
+	// Third condition, for ticks that may wait for work: none is to be expected in time.
 	case !budget.Brief:
 		return true
 	case budget.Stay == nil:

@@ -60,7 +60,7 @@ func (f *fleet) accept() {
 func (f *fleet) answer() {
 	time.Sleep(50 * time.Millisecond) // virtual
 	began := time.Now()
-	_, err := f.beside(f.target).Tick(context.Background(), core.Budget{End: began.Add(time.Minute), Rest: 5 * time.Second, Brief: true})
+	_, err := f.otherWorker(f.target).Tick(context.Background(), core.Budget{End: began.Add(time.Minute), Rest: 5 * time.Second, Brief: true})
 	if err != nil {
 		f.t.Errorf("Tick = %v, want none", err)
 	}

@@ -77,7 +77,7 @@ func TestLimitedLaneHoldsNoMoreThanItsSlots(t *testing.T) {
 			slow := Target{Sender: h, Interval: time.Second / time.Duration(rate), Timeout: 10 * time.Minute, Hold: 615 * time.Second}
 			b := newBench(Limits{Slots: 10, Batch: 10}, slow)
 			b.delay = time.Millisecond
-			other := b.beside(slow)
+			other := b.otherWorker(slow)
 			b.add(lane, 100, 1)
 			stops := []func() core.Report{b.serve(t), other.serve(t)}
 			time.Sleep(time.Minute)
@@ -143,7 +143,7 @@ func TestLateLookForgetsNoFailure(t *testing.T) {
 		target := breaker(h)
 		target.Breaker.Failures = 2
 		b := newBench(Limits{Slots: 1, Batch: 3}, target)
-		b.late = 2 * time.Second // taking is slower than sending: take ahead
+		b.takeDelay = 2 * time.Second // taking is slower than sending: take ahead
 		o := observe(b)
 		o.settleTakes = 5 * time.Second            // of the first failure, from 3 s to 8 s
 		o.lateFrom, o.lookTakes = 2, 6*time.Second // from 3 s to 9 s

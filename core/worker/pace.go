@@ -11,6 +11,8 @@ type pace struct{ take, send atomic.Int64 }
 func (p *pace) took(d time.Duration) { average(&p.take, d) }
 func (p *pace) sent(d time.Duration) { average(&p.send, d) }
 
+// average moves an average an eighth of the way to a new sample. So it follows a change of speed
+// within about twenty samples, and one slow handler hardly moves it.
 func average(a *atomic.Int64, d time.Duration) {
 	old := a.Load()
 	if old == 0 {
@@ -22,6 +24,7 @@ func average(a *atomic.Int64, d time.Duration) {
 // ahead returns how many sends end during one take (Little's law), at most limit.
 func (p *pace) ahead(slots, limit int) int {
 	take, send := p.take.Load(), p.send.Load()
+	// No delivery has ended yet. Without a measurement nothing is taken ahead.
 	if send == 0 {
 		return 0
 	}

@@ -12,13 +12,13 @@ import (
 )
 
 // panics returns the panics among the reported facts.
-func panics(b *bench) (told []core.Panic) {
+func panics(b *bench) (found []core.Panic) {
 	for _, f := range factsOf[core.Troubled](b) {
 		if p := (*core.Panic)(nil); errors.As(f.Err, &p) {
-			told = append(told, *p)
+			found = append(found, *p)
 		}
 	}
-	return told
+	return found
 }
 
 // A sender that panics fails that one attempt. Other jobs are delivered, and the breaker
@@ -49,8 +49,8 @@ func TestSenderThatPanics(t *testing.T) {
 				t.Errorf("recorded as %q, want it to begin with panic: and to be short", e)
 			}
 		}
-		if told := panics(b); len(told) != 2*core.BreakerThreshold || !strings.Contains(told[0].Stack, "TestSenderThatPanics") {
-			t.Errorf("told of %d panics, want each with its stack", len(told))
+		if found := panics(b); len(found) != 2*core.BreakerThreshold || !strings.Contains(found[0].Stack, "TestSenderThatPanics") {
+			t.Errorf("reported %d panics, want each with its stack", len(found))
 		}
 	})
 }
@@ -63,7 +63,7 @@ func TestObituaryThatPanics(t *testing.T) {
 		b.add(lane, 1, 1)
 		r, err := b.Tick(context.Background(), core.Budget{})
 		if want := (core.Report{Failed: 1, Dead: 1}); err != nil || r != want || len(panics(b)) != 1 {
-			t.Errorf("Tick = %+v, %v with %d panics told, want %+v with one", r, err, len(panics(b)), want)
+			t.Errorf("Tick = %+v, %v with %d panics reported, want %+v with one", r, err, len(panics(b)), want)
 		}
 	})
 }
@@ -77,7 +77,7 @@ func TestStepThatPanics(t *testing.T) {
 		b.add(lane, 3, 1)
 		r, err := b.Tick(context.Background(), core.Budget{})
 		if want := (core.Report{Completed: 3, Released: 1}); err != nil || r != want || len(panics(b)) != 1 {
-			t.Errorf("Tick = %+v, %v with %d panics told, want %+v with one", r, err, len(panics(b)), want)
+			t.Errorf("Tick = %+v, %v with %d panics reported, want %+v with one", r, err, len(panics(b)), want)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestStepThatPanicsWhenItIsSettled(t *testing.T) {
 		b.add(lane, 3, 1)
 		r, err := b.Tick(context.Background(), core.Budget{})
 		if want := (core.Report{Completed: 3}); err != nil || r != want || len(panics(b)) != 1 {
-			t.Errorf("Tick = %+v, %v with %d panics told, want %+v with one", r, err, len(panics(b)), want)
+			t.Errorf("Tick = %+v, %v with %d panics reported, want %+v with one", r, err, len(panics(b)), want)
 		}
 		if n := b.count(core.Running); n != 1 {
 			t.Errorf("%d jobs left to their lease, want one", n)

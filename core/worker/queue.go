@@ -66,12 +66,14 @@ func (q *queue) put(now time.Time, jobs []*core.TakenJob) {
 	}
 }
 
+// wait appends a job to its lane's line. The caller holds mu.
 func (q *queue) wait(j *core.TakenJob) {
 	l := q.lines[j.Lane]
 	l.waiting = append(l.waiting, j)
 	q.more.Signal()
 }
 
+// delay keeps a job until its start. The caller holds mu.
 func (q *queue) delay(j *core.TakenJob) {
 	at, _ := slices.BinarySearchFunc(q.delayed, j, func(a, b *core.TakenJob) int {
 		if a.StartAt.After(b.StartAt) {
@@ -157,6 +159,7 @@ func (q *queue) withdraw(l core.Lane) (jobs []*core.TakenJob) {
 	var probes []*core.TakenJob
 	for _, j := range own.waiting {
 		if j.Probe {
+			// The probe is the delivery that may close the breaker again.
 			probes = append(probes, j)
 		} else {
 			jobs = append(jobs, j)
@@ -216,6 +219,7 @@ func (q *queue) claims(lanes []core.Lane, ahead int) []claim {
 		all[i] = claim{lane: name, held: l.running + len(l.waiting) + l.delayed}
 		spare := q.spare(l.running)
 		if len(lanes) > 1 {
+			// Rounded up, so that few slots and many lanes leave each lane one.
 			part := (q.slots + len(lanes) - 1) / len(lanes)
 			spare = min(spare, part-l.running)
 		}

@@ -16,10 +16,10 @@ func TestWithdrawLeavesProbes(t *testing.T) {
 		for _, r := range waiting {
 			q.put(time.Time{}, []*core.TakenJob{{Job: core.Job{ID: core.ID(r), Lane: lane}, Probe: r == 'p'}})
 		}
-		gone, left := q.withdraw(lane), q.end()
+		withdrawn, rest := q.withdraw(lane), q.end()
 		isProbe := func(j *core.TakenJob) bool { return j.Probe }
-		if len(gone)+len(left) != len(waiting) || slices.ContainsFunc(gone, isProbe) || !allOf(left, isProbe) {
-			t.Errorf("of %q %d were withdrawn and %d are left, want all but the probes", waiting, len(gone), len(left))
+		if len(withdrawn)+len(rest) != len(waiting) || slices.ContainsFunc(withdrawn, isProbe) || !allOf(rest, isProbe) {
+			t.Errorf("of %q %d were withdrawn and %d are left, want all but the probes", waiting, len(withdrawn), len(rest))
 		}
 	}
 }

@@ -13,6 +13,9 @@ const whyHeld = "the circuit breaker opened, or their lease would have ended"
 
 // returns are the jobs that were taken and are not to be sent here. The feeder gives them
 // back to the store between its takes, and the tick gives back the rest at its end.
+//
+// Jobs are collected and not released one by one, since a breaker that opens returns all jobs
+// of its lane at once.
 type returns struct {
 	*Worker
 	hard   context.Context

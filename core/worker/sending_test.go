@@ -9,7 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-func TestSendingCountsWhatIsUnderWay(t *testing.T) {
+func TestSendingCountsAttemptsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 3, Batch: 10}, Target{Sender: takesTime(time.Second, ok)})
 		b.add(lane, 7, 1)

@@ -33,6 +33,9 @@ const (
 )
 
 // A settler stores outcomes, and reports them once they are stored.
+//
+// One goroutine runs it. So report needs no lock: the tick reads it after the goroutine has
+// ended.
 type settler struct {
 	*Worker
 	hard     context.Context
@@ -54,6 +57,7 @@ func (s *settler) settle() {
 	for first := range s.outcomes {
 		batch = append(batch[:0], first)
 		for len(batch) < maxSettle {
+			// Only outcomes that wait already join: the settler never waits for a fuller batch.
 			select {
 			case next, ok := <-s.outcomes:
 				if ok {
@@ -137,25 +141,27 @@ func (s *settler) leased(batch []settlement) []core.Outcome {
 // again: the store refused them because this tick had just taken the job again, under a newer
 // lease.
 func (s *settler) conclude(batch []settlement, sent []core.Outcome, lost []core.ID) (again []settlement) {
-	gone := make(map[core.ID]bool, len(lost))
+	isLost := make(map[core.ID]bool, len(lost))
 	for _, id := range lost {
-		gone[id] = true
+		isLost[id] = true
 	}
-	if len(gone) > 0 {
+	// The store says lost if the job has a newer lease. This tick's own claim may have given it.
+	if len(isLost) > 0 {
 		s.leases.awaitClaim() // it may have taken one of the lost jobs
 	}
 	var soonest time.Time
 	for i, b := range batch {
-		if !s.dropLease(b, sent[i].Lease, gone[b.job.ID]) {
+		if !s.dropLease(b, sent[i].Lease, isLost[b.job.ID]) {
 			again = append(again, b)
 			continue
 		}
-		if gone[b.job.ID] {
+		if isLost[b.job.ID] {
 			s.report.Lost++
 			s.Observe(core.Superseded{Job: b.job.Job})
 			continue
 		}
 		s.count(b.outcome.Status)
+		// A retry may be due before the next look.
 		soonest = sooner(soonest, b.outcome.DueAt)
 		if b.kind == stale {
 			continue // no handler was called, and the run has reported the end of the step
@@ -228,6 +234,8 @@ func (s *settler) gatesMoved(batch []settlement, gates map[core.Lane]core.Gate) 
 	}
 }
 
+// release gives back one job. It does not repeat a failed call, since the settler has outcomes
+// to store, and the lease bounds the delay.
 func (s *settler) release(job core.Job) {
 	if err := s.Worklist.Release(s.hard, s.Clock(), job); err != nil {
 		s.Observe(core.Troubled{Doing: "release", Err: err}) // its lease ends all the same
@@ -235,6 +243,7 @@ func (s *settler) release(job core.Job) {
 	s.alarm.nudge()
 }
 
+// count adds an outcome to the tick's report. A dead job counts as failed too.
 func (s *settler) count(status core.Status) {
 	switch status {
 	case core.Completed:

@@ -35,6 +35,8 @@ func split(due map[core.Lane]time.Time, now time.Time) (ready []core.Lane, next 
 func share(n int, lanes []claim) []core.Quota {
 	given := make([]int, len(lanes))
 	for ; n > 0; n-- {
+		// The search takes time in proportion to the lanes. That is little beside the claim, which
+		// costs a round trip to the database.
 		least := -1
 		for i, l := range lanes {
 			if given[i] < l.most && (least < 0 || l.held+given[i] < lanes[least].held+given[least]) {

@@ -45,6 +45,8 @@ func (s *slots) idle() <-chan struct{} {
 // breaker is open, unless the job is the probe, or if its lease is too short.
 func (s *slots) slot() {
 	for {
+		// The gate may have closed, and the lease may have grown short, while the job waited in the
+		// queue. So both are checked here and not when the job is taken.
 		job, ok := s.queue.next()
 		if !ok {
 			return
@@ -67,6 +69,8 @@ func (s *slots) leaseTooShort(job *core.TakenJob) bool {
 	if !s.window.budget.End.IsZero() {
 		need += lateGrace // the lease may end with the process
 	}
+	// A target with a Hold that is not longer than its Timeout cannot be helped by returning jobs:
+	// they would come back for ever.
 	return to.Hold > to.Timeout && s.leases.left(job.ID, s.Clock()) < need
 }
 
@@ -102,6 +106,7 @@ func (s *slots) step(to Target, job *core.TakenJob) {
 	s.pace.sent(s.Clock().Sub(started))
 	result := settlement{job: job}
 	switch {
+	// The order of the cases matters: a step that the tick cut off has an error too.
 	case s.hard.Err() != nil && (err != nil || current && end.Kind == core.Refused):
 		return // the tick cut it off, and its lease ends
 	case err != nil:

@@ -75,6 +75,8 @@ func bySteps(batch []settlement) iter.Seq2[Steps, []settlement] {
 	}
 }
 
+// writeStepped stores ends until it succeeds or the tick has no time left. Only a panic of Steps
+// ends it earlier, since the same ends would panic again.
 func (s *settler) writeStepped(by Steps, batch []settlement) {
 	ends := make([]core.StepEnd, len(batch))
 	for i, b := range batch {
@@ -135,6 +137,7 @@ func (s *settler) abandon(batch []settlement, why error) {
 	}
 }
 
+// countStep adds the end of a step to the tick's report. Only a refused call counts as failed.
 func (s *settler) countStep(k core.EndKind, status core.Status) {
 	if k != core.Refused {
 		s.report.Completed++
@@ -149,6 +152,7 @@ func (s *settler) countStep(k core.EndKind, status core.Status) {
 // postpone gives jobs back that are not to be tried for a while. It tries once: their leases
 // end all the same.
 func (s *settler) postpone(batch []settlement) {
+	// Two calls at most, one for each due time.
 	parts := map[bool][]core.Job{}
 	for _, b := range batch {
 		j := b.job.Job
@@ -166,6 +170,6 @@ func (s *settler) postpone(batch []settlement) {
 		}
 		s.alarm.expect(due)
 		s.report.Released += len(jobs)
-		s.Observe(core.Released{Jobs: len(jobs), Why: "nobody can tell yet what their workflows ask for"})
+		s.Observe(core.Released{Jobs: len(jobs), Why: "the work of their steps is not known yet"})
 	}
 }

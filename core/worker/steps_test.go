@@ -20,9 +20,9 @@ const flowLane = core.Lane("workflow/w")
 // has length steps. The field try decides how attempts end.
 type flow struct {
 	*pile
-	length int                                                 // steps of each run
-	apart  time.Duration                                       // from the end of a step to the due time of the next one
-	try    func(context.Context, core.TakenJob) (endOf, error) // nil: succeeds
+	length  int                                                 // steps of each run
+	stepGap time.Duration                                       // from the end of a step to the due time of the next one
+	try     func(context.Context, core.TakenJob) (endOf, error) // nil: succeeds
 
 	calls   sync.Mutex
 	tried   []time.Time
@@ -32,8 +32,8 @@ type flow struct {
 }
 
 type endOf struct {
-	kind core.EndKind
-	gone bool
+	kind  core.EndKind
+	stale bool
 }
 
 func (f *flow) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bool, error) {
@@ -46,7 +46,7 @@ func (f *flow) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bo
 	}
 	as, err := f.try(ctx, job)
 	end.Kind = as.kind
-	return end, !as.gone, err
+	return end, !as.stale, err
 }
 
 // tries returns the number of attempts. steps returns the number of settled steps.
@@ -96,7 +96,7 @@ func (f *flow) move(e core.StepEnd) core.StepSettled {
 	case e.Kind == core.Refused:
 		j.Status, s.Status = core.Dead, core.Dead
 	case len(f.settled) < f.length:
-		s.Next = time.Now().Add(f.apart)
+		s.Next = time.Now().Add(f.stepGap)
 		id := core.ID(fmt.Sprintf("%s-%04d", j.Lane, len(f.jobs)))
 		f.jobs[id] = &core.Job{ID: id, Lane: j.Lane, Status: core.Available, MaxAttempts: core.Unlimited, DueAt: s.Next}
 	}
@@ -119,7 +119,7 @@ func newFlow(length int) (*bench, *flow) {
 
 // A function works until the run has completed, and then returns. It hears no bell, and each
 // call of the store takes delay.
-func TestFunctionDrainsWhatFollows(t *testing.T) {
+func TestFunctionDrainsNextSteps(t *testing.T) {
 	for _, delay := range []time.Duration{0, 2 * time.Millisecond, 300 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			b, f := newFlow(10)
@@ -141,7 +141,7 @@ func TestFunctionDrainsWhatFollows(t *testing.T) {
 func TestWaitsEndOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(8)
-		f.apart = 300 * time.Millisecond
+		f.stepGap = 300 * time.Millisecond
 		f.try = func(context.Context, core.TakenJob) (endOf, error) {
 			time.Sleep(100 * time.Millisecond) // the feeder has looked before it ends
 			return endOf{kind: core.Elapsed}, nil
@@ -162,7 +162,7 @@ func TestWaitsEndOnTime(t *testing.T) {
 
 // A step whose attempt returns an error is tried again once a minute. It loses no attempt,
 // and each error is reported.
-func TestStepOfWhichNobodyCanTell(t *testing.T) {
+func TestStepWithUnknownWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
 		why := errors.New("GREETING is not set")
@@ -178,8 +178,8 @@ func TestStepOfWhichNobodyCanTell(t *testing.T) {
 				t.Errorf("job = %+v, want it waiting and untried", *j)
 			}
 		}
-		if told := factsOf[core.Troubled](b); len(told) != 11 || !errors.Is(told[0].Err, why) {
-			t.Errorf("told of %v, want 11 times %v", told, why)
+		if facts := factsOf[core.Troubled](b); len(facts) != 11 || !errors.Is(facts[0].Err, why) {
+			t.Errorf("reported %v, want 11 times %v", facts, why)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestStepOfWhichNobodyCanTell(t *testing.T) {
 func TestStaleStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
-		f.try = func(context.Context, core.TakenJob) (endOf, error) { return endOf{gone: true}, nil }
+		f.try = func(context.Context, core.TakenJob) (endOf, error) { return endOf{stale: true}, nil }
 		r, err := b.Tick(context.Background(), core.Budget{})
 		if want := (core.Report{Completed: 1}); err != nil || r != want || len(f.settled) != 0 {
 			t.Errorf("Tick = %+v, %v with %d steps settled, want %+v with none", r, err, len(f.settled), want)
@@ -204,8 +204,8 @@ func TestStaleStep(t *testing.T) {
 		if o := b.pile.settled; len(o) != 1 || o[0].Status != core.Completed || o[0].Attempt.Error != MovedOn {
 			t.Errorf("settled %v, want one completed since %s", o, MovedOn)
 		}
-		if told := factsOf[core.Settled](b); len(told) != 0 {
-			t.Errorf("told of %v, want nothing", told)
+		if facts := factsOf[core.Settled](b); len(facts) != 0 {
+			t.Errorf("reported %v, want nothing", facts)
 		}
 	})
 }
@@ -237,8 +237,8 @@ func TestStepsAreCounted(t *testing.T) {
 			if err != nil || r != tt.want {
 				t.Errorf("%s: Tick = %+v, %v, want %+v", tt.name, r, err, tt.want)
 			}
-			if told := factsOf[core.Superseded](b); len(told) != tt.want.Lost {
-				t.Errorf("%s: told of %d that were superseded, want %d", tt.name, len(told), tt.want.Lost)
+			if facts := factsOf[core.Superseded](b); len(facts) != tt.want.Lost {
+				t.Errorf("%s: reported %d that were superseded, want %d", tt.name, len(facts), tt.want.Lost)
 			}
 		})
 	}
@@ -256,14 +256,14 @@ func TestEndsSurviveADatabaseThatIsAway(t *testing.T) {
 		if want := (core.Report{Completed: 6}); r != want || len(f.tried) != 3 {
 			t.Errorf("Tick = %+v with %d tries, want %+v with 3", r, len(f.tried), want)
 		}
-		if told := factsOf[core.Troubled](b); len(told) != 4 {
-			t.Errorf("told of trouble %d times, want 4", len(told))
+		if facts := factsOf[core.Troubled](b); len(facts) != 4 {
+			t.Errorf("reported trouble %d times, want 4", len(facts))
 		}
 	})
 }
 
 // A function returns within a bounded time even if an end can never be stored.
-func TestFunctionGivesUpWhatCannotBeStored(t *testing.T) {
+func TestFunctionGivesUpUnstorableEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f := newFlow(1)
 		f.errs = 1 << 30
@@ -310,7 +310,7 @@ func TestStaleStepThatOutlivesItsLease(t *testing.T) {
 			f.try = func(context.Context, core.TakenJob) (endOf, error) {
 				if f.tries() == 1 {
 					time.Sleep(time.Minute) // the lease is over after 45 s, and the job is taken again
-					return endOf{gone: true}, nil
+					return endOf{stale: true}, nil
 				}
 				return endOf{kind: core.Replied}, nil
 			}

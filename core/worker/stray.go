@@ -28,6 +28,9 @@ const (
 // A strayChore looks after strays: lanes in which jobs wait and that no worker is configured
 // for. It adopts the lanes that Deps.Adopt has a target for, and ends the jobs of the others
 // after core.StrayTime.
+//
+// The wait before a stray is ended gives an operator time to notice a handler that was removed
+// or renamed by mistake. To configure it again keeps its jobs.
 type strayChore struct {
 	*Worker
 	roster   *roster
@@ -95,6 +98,7 @@ func (c *strayChore) bury(ctx context.Context) error {
 		if c.Clock().Sub(since) < core.StrayTime || lane.Workflow() != "" {
 			continue
 		}
+		// A removed handler may have left many jobs: they are taken in batches, each under a lease.
 		for ctx.Err() == nil {
 			n, err := c.buryLane(ctx, lane)
 			if err != nil {

@@ -23,6 +23,7 @@ const settleGrace = 5 * time.Second
 func (w *Worker) Tick(ctx context.Context, b core.Budget) (core.Report, error) {
 	t := w.newTick(ctx, b)
 	t.start()
+	// The chores end with the feeder, not with ctx: a tick that ends by itself has a live ctx.
 	feeding, stopFeeding := context.WithCancel(ctx)
 	if !t.window.endsItself() {
 		t.strays.adoptAll(feeding)
@@ -91,6 +92,9 @@ func (t *tick) start() {
 }
 
 // drain ends the tick: jobs that were not started go back, and started ones get their time.
+//
+// The order matters. Slots may still add outcomes and returned jobs, so the settler's channel
+// is closed only after they and the chores have ended.
 func (t *tick) drain() {
 	t.returns.add(t.queue.end()...)
 	sent := t.cutAfter(t.window.left(t.limits.Drain, cutGrace))
@@ -111,6 +115,7 @@ func (t *tick) drain() {
 // report adds up the counts of the parts, once they have stopped.
 func (t *tick) report() core.Report {
 	r := t.settler.report
+	// The lapse chore and the returns write to the store themselves, and have their own counts.
 	r.Dead += t.lapses.dead
 	r.Failed += t.lapses.dead
 	r.Released += t.returns.released

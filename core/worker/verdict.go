@@ -11,6 +11,8 @@ import (
 // neither.
 func (b *Breaker) verdict(r Reply, probe bool) core.Verdict {
 	class := classOf(r)
+	// Counts narrows the failures that count. An answer of another class shows that the handler
+	// works, so it is a success for the breaker although the delivery failed.
 	answered := class == core.Class4xx || class == core.Class5xx
 	switch {
 	case r.Unsent:

@@ -99,6 +99,7 @@ func (w *window) left(usual, grace time.Duration) time.Duration {
 // tick that begins late in an invocation has less time than others, and reports nothing.
 func (w *window) reportTooSlow(worker *Worker) {
 	now, end := w.clock(), w.budget.End
+	// Only the tick with the most time can tell that a lane never fits.
 	if !end.IsZero() && !worker.longest(end.Sub(now)) {
 		return
 	}
@@ -118,6 +119,7 @@ func (w *window) reportTooSlow(worker *Worker) {
 const longestSlack = time.Second
 
 // longest reports whether no earlier tick had more time than d.
+// Ticks of one process may overlap, so most changes by compare-and-swap.
 func (w *Worker) longest(d time.Duration) bool {
 	for {
 		most := w.most.Load()

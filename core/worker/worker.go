@@ -136,13 +136,14 @@ type Worker struct {
 	lanes   []core.Lane
 	heard   *core.Listener
 	sending atomic.Int64
-	gone    atomic.Bool  // has left
+	left    atomic.Bool  // set by Leave
 	most    atomic.Int64 // nanoseconds that the tick with the most time to its end had
 	tooSlow sync.Map     // core.Lane: reported, since their attempts never fit
 }
 
 // New makes a worker.
 func New(d Deps, l Limits, targets []Target) *Worker {
+	// The worker listens from here on, so a ring between New and the first Tick is not lost.
 	w := &Worker{Deps: d, limits: l, targets: make(map[core.Lane]Target, len(targets))}
 	for _, t := range targets {
 		w.targets[t.Lane] = t

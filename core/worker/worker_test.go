@@ -83,7 +83,7 @@ func (b *bench) serve(t *testing.T) (stop func() core.Report) {
 
 var ok = Reply{OK: true, StatusCode: 200}
 
-func TestTickDrainsWhatIsDueAndReturns(t *testing.T) {
+func TestTickDrainsDueJobsAndReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 3, Batch: 2}, Target{Sender: takesTime(time.Second, ok)})
 		b.add(lane, 7, 1)
@@ -448,7 +448,7 @@ func TestDeliveryOutlivesItsLease(t *testing.T) {
 	for _, late := range []time.Duration{0, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(Limits{Slots: 2, Batch: 2, Drain: time.Minute}, Target{Sender: takesTime(25*time.Second, ok), Hold: 10 * time.Second})
-			b.late = late
+			b.takeDelay = late
 			b.add(lane, 2, 1)
 			stop := b.serve(t)
 			time.Sleep(time.Minute)
@@ -459,7 +459,7 @@ func TestDeliveryOutlivesItsLease(t *testing.T) {
 	}
 }
 
-func TestSupersededOutcomesAreTold(t *testing.T) {
+func TestSupersededOutcomesAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Limits{Slots: 1, Batch: 1}, Target{Sender: takesTime(time.Second, ok)})
 		b.add(lane, 1, 3)
@@ -574,7 +574,7 @@ func TestShare(t *testing.T) {
 		{"evenly", 6, [3]int{}, [3]int{9, 9, 9}, []core.Quota{quota("a", 2), quota("b", 2), quota("c", 2)}},
 		{"longest due first", 4, [3]int{}, [3]int{9, 9, 9}, []core.Quota{quota("a", 2), quota("b", 1), quota("c", 1)}},
 		{"fewer than lanes", 2, [3]int{}, [3]int{9, 9, 9}, []core.Quota{quota("a", 1), quota("b", 1)}},
-		{"to whom holds least", 3, [3]int{8, 1, 0}, [3]int{9, 9, 9}, []core.Quota{quota("b", 1), quota("c", 2)}},
+		{"the lane that holds least first", 3, [3]int{8, 1, 0}, [3]int{9, 9, 9}, []core.Quota{quota("b", 1), quota("c", 2)}},
 		{"no more than the most", 9, [3]int{0, 8, 0}, [3]int{1, 2, 0}, []core.Quota{quota("a", 1), quota("b", 2)}},
 		{"nothing", 0, [3]int{}, [3]int{9, 9, 9}, nil},
 	}

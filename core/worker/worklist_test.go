@@ -14,17 +14,17 @@ import (
 
 // pile is a Worklist in memory. Each call takes delay, and fails while broken is set.
 type pile struct {
-	mu     sync.Mutex
-	jobs   map[core.ID]*core.Job
-	leases int
-	looks  int   // calls of Due
-	lapses int   // calls of Lapsed
-	sights int   // calls of Strays
-	takes  []int // number of jobs of each Take
-	broken bool
-	delay  time.Duration
-	lag    time.Duration // from storing outcomes to the return of Settle
-	late   time.Duration // from taking jobs to the return of Take
+	mu        sync.Mutex
+	jobs      map[core.ID]*core.Job
+	leases    int
+	looks     int   // calls of Due
+	lapses    int   // calls of Lapsed
+	sights    int   // calls of Strays
+	takes     []int // number of jobs of each Take
+	broken    bool
+	delay     time.Duration
+	lag       time.Duration // from storing outcomes to the return of Settle
+	takeDelay time.Duration // from taking jobs to the return of Take
 
 	settled  []core.Outcome
 	released int
@@ -177,7 +177,7 @@ func (p *pile) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]co
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
-	defer func() { p.mu.Unlock(); time.Sleep(p.late) }()
+	defer func() { p.mu.Unlock(); time.Sleep(p.takeDelay) }()
 	p.leases++
 	lease := core.Lease(fmt.Sprint(p.leases))
 	var taken []core.TakenJob
