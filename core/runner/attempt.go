@@ -26,19 +26,24 @@ const begins = 10
 // The work before the call has a time limit of its own. So the call always has its whole
 // timeout.
 func (r *Runner) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bool, error) {
-	if job.Situation.Step.ID == "" {
+	if job.Situation.Step.ID == "" { // its step was purged with the run
 		return core.StepEnd{}, false, nil
 	}
-	before, cancel := context.WithTimeout(ctx, inTime)
+	before, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
+	// Everything up to the call is bounded by moveTimeout. The call itself gets ctx, so that time spent
+	// waiting for other processes does not shorten it.
 	out, end, current, err := r.prepare(before, job)
 	if err != nil || out == nil {
-		return end, current, late(ctx, before, err)
+		return end, current, busyIfLate(ctx, before, err)
 	}
 	return r.call(ctx, out.request, out.job), true, nil
 }
 
 // An outgoing is a call that is to be made now, with the job as it is by then.
+//
+// The job differs from the taken job if the attempt has changed the run before its call: then
+// its situation is the one after that change.
 type outgoing struct {
 	request workflow.Request
 	job     core.TakenJob
@@ -51,10 +56,12 @@ func (r *Runner) prepare(ctx context.Context, job core.TakenJob) (*outgoing, cor
 	if err != nil {
 		return nil, core.StepEnd{}, false, err
 	}
+	// Each pass either finds the task or makes the run running. Another process may cancel and
+	// redrive the run meanwhile, so a pass may find it pending again.
 	for range begins {
 		task := d.Task(job, r.Clock())
 		if task != workflow.Begin {
-			return r.doing(ctx, d, task, job)
+			return r.doContained(ctx, d, task, job)
 		}
 		current := false
 		if job, current, err = r.begin(ctx, job); err != nil || !current {
@@ -64,9 +71,9 @@ func (r *Runner) prepare(ctx context.Context, job core.TakenJob) (*outgoing, cor
 	return nil, core.StepEnd{}, false, errBusy
 }
 
-// doing calls do. A panic of do is the end of the attempt, since another attempt with the
+// doContained calls do. A panic of do is the end of the attempt, since another attempt with the
 // same data would panic again.
-func (r *Runner) doing(ctx context.Context, d *workflow.Definition, task workflow.Task, job core.TakenJob) (out *outgoing, end core.StepEnd, current bool, err error) {
+func (r *Runner) doContained(ctx context.Context, d *workflow.Definition, task workflow.Task, job core.TakenJob) (out *outgoing, end core.StepEnd, current bool, err error) {
 	err = core.Contain(func() (err error) {
 		out, end, current, err = r.do(ctx, d, task, job)
 		return err
@@ -98,7 +105,7 @@ func (r *Runner) do(ctx context.Context, d *workflow.Definition, task workflow.T
 // begin makes a pending run running. After a redrive several jobs of the run may be taken
 // at once; then one of them begins it.
 func (r *Runner) begin(ctx context.Context, job core.TakenJob) (core.TakenJob, bool, error) {
-	begun, err := r.tell(ctx, true, core.StepEnd{Job: job, Kind: core.Begun, At: r.Clock()})
+	begun, err := r.storeEnd(ctx, true, core.StepEnd{Job: job, Kind: core.Begun, At: r.Clock()})
 	if err != nil {
 		return job, false, err
 	}
@@ -110,6 +117,8 @@ func (r *Runner) begin(ctx context.Context, job core.TakenJob) (core.TakenJob, b
 	if err != nil {
 		return job, false, err
 	}
+	// Another job of the run began it. This job goes on with the run as it is stored now, if its
+	// step has had no other attempt since.
 	now, ok := found[job.Situation.Step.ID]
 	if !ok || now.Step.Attempt != job.Situation.Step.Attempt {
 		return job, false, nil // another worker holds the job
@@ -128,10 +137,11 @@ func (r *Runner) arm(ctx context.Context, d *workflow.Definition, job core.Taken
 	}
 	now := r.Clock()
 	end := core.StepEnd{Job: job, Kind: core.Armed, At: now, Token: digest(token), Expires: d.Expiry(job, now)}
+	// A step without a URL only waits. Its end is stored like that of a call, by Settle.
 	if notice.URL == "" {
 		return nil, end, true, nil
 	}
-	armed, err := r.tell(ctx, job.Situation.Step.ParentID == "", end)
+	armed, err := r.storeEnd(ctx, job.Situation.Step.ParentID == "", end)
 	if err != nil || armed.settled(0).Lost {
 		return nil, core.StepEnd{}, false, err
 	}
@@ -153,6 +163,7 @@ func after(s core.Situation, t core.Transition) core.Situation {
 	return s
 }
 
+// changed returns a step after its change, with the fields that no change has.
 func changed(s core.Step, c core.StepChange) core.Step {
 	s.Status, s.Attempt, s.Output, s.Error, s.Carry = c.Status, c.Attempt, c.Output, c.Error, c.Carry
 	s.Fan, s.Last, s.FinishedAt = c.Fan, c.Last, c.FinishedAt
@@ -161,6 +172,7 @@ func changed(s core.Step, c core.StepChange) core.Step {
 
 // call makes a call and returns its end.
 func (r *Runner) call(ctx context.Context, request workflow.Request, job core.TakenJob) core.StepEnd {
+	// WithLimit also keeps the limit itself, which the error text of a timeout quotes.
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = core.WithLimit(ctx, r.Timeout)
@@ -169,6 +181,7 @@ func (r *Runner) call(ctx context.Context, request workflow.Request, job core.Ta
 	started := r.Clock()
 	answer := r.ask(ctx, request, job)
 	end := core.StepEnd{Job: job, At: r.Clock(), Kind: core.Replied, Body: answer.Body, RetryAfter: answer.RetryAfter}
+	// A 2xx reply that was cut off cannot be a result: the step would go on with half a document.
 	if answer.Error == "" && answer.TooLarge {
 		answer.Error = "data: the reply has more than 1 MiB"
 	}
@@ -193,6 +206,8 @@ func (r *Runner) ask(ctx context.Context, request workflow.Request, job core.Tak
 		return a
 	}
 	r.Observe(core.Troubled{Doing: "call a step", Err: fmt.Errorf("job %s: %w", job.ID, err)})
+	// The text has the class "panic", which classOf counts as the network. So remedies for lost
+	// connections apply, and the step may be tried again.
 	return Answer{Error: strings.ToValidUTF8(err.Error(), "?")}
 }
 

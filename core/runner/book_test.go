@@ -344,8 +344,8 @@ func (b *book) left(run core.ID) (all []string) {
 	return append(all, b.wrong...)
 }
 
-// told returns the history of a run, of these types: "type path", in order.
-func (b *book) told(run core.ID, types ...core.EntryType) (lines []string) {
+// entriesOf returns the history of a run, of these types: "type path", in order.
+func (b *book) entriesOf(run core.ID, types ...core.EntryType) (lines []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.history[run] {

@@ -31,11 +31,14 @@ func (r *Runner) Callback(ctx context.Context, token string, body []byte) error 
 	if err != nil {
 		return err
 	}
+	// The body is checked first, and one look-up follows. So the time of the answer does not tell
+	// an attacker which tokens exist.
 	c := &callback{hash: digest(token), receipt: receiptOf(token, result), result: result}
 	found, err := r.awaited(ctx, c)
 	if err != nil || found.RunID != "" {
 		return err
 	}
+	// Neither a waiting step nor a recorded callback has this token.
 	if found.StepID == "" {
 		return r.unknown()
 	}
@@ -52,6 +55,8 @@ func (r *Runner) Callback(ctx context.Context, token string, body []byte) error 
 }
 
 // A callback is a request whose body can be a result.
+//
+// hash finds the waiting step, and receipt finds an equal callback that was recorded before.
 type callback struct {
 	hash, receipt string
 	result        []byte
@@ -73,11 +78,14 @@ func (r *Runner) receive(ctx context.Context, c *callback, step core.ID) (bool, 
 		return false, err
 	}
 	at := found[step]
+	// The token is known, but its step is over, its run has ended, or the run was redriven since.
 	if !at.Step.Status.Open() || at.Run.Status.Finished() || at.Step.Epoch != at.Run.Epoch {
 		return false, nil
 	}
 	end := core.StepEnd{Job: core.TakenJob{Situation: at}, Kind: core.CalledBack, At: r.Clock(), Body: c.result, Receipt: c.receipt}
-	called, err := r.tell(ctx, true, end)
+	called, err := r.storeEnd(ctx, true, end)
+	// A run whose definition does not compile here may be moved by another process, or after an
+	// operator has set the missing variable. So the sender is to try again.
 	var lacking uncompiled
 	switch {
 	case errors.As(err, &lacking):
@@ -89,6 +97,7 @@ func (r *Runner) receive(ctx context.Context, c *callback, step core.ID) (bool, 
 	return true, nil
 }
 
+// unknown states the fact of a bad token and returns the refusal.
 func (r *Runner) unknown() error {
 	r.Observe(core.CalledIn{Result: core.CallbackUnknown})
 	return ErrToken

@@ -120,15 +120,15 @@ func TestCallback(t *testing.T) {
 			if left := w.left(id); len(left) > 0 {
 				t.Errorf("early %v: left %v", early, left)
 			}
-			var told []string
+			var facts []string
 			for _, f := range factsOf[core.CalledIn](w) {
 				if known := f.Run.ID == id; known != (f.Result != core.CallbackUnknown) || (f.Path == "ask") != (f.Result == core.CallbackReceived) {
-					t.Errorf("told %+v", f)
+					t.Errorf("reported %+v", f)
 				}
-				told = append(told, string(f.Result))
+				facts = append(facts, string(f.Result))
 			}
-			if diff := cmp.Diff([]string{"received", "unknown", "repeated", "unknown"}, told); diff != "" {
-				t.Errorf("callbacks told of (-want +got):\n%s", diff)
+			if diff := cmp.Diff([]string{"received", "unknown", "repeated", "unknown"}, facts); diff != "" {
+				t.Errorf("callbacks reported (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -136,7 +136,7 @@ func TestCallback(t *testing.T) {
 
 // A token that came too late, belongs to another step, or never existed is refused in the
 // same way, after the same look-up.
-func TestTokensThatAreNoGood(t *testing.T) {
+func TestInvalidTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, id, notices := newAsking(t, nil)
 		w.tick()
@@ -162,7 +162,7 @@ func TestTokensThatAreNoGood(t *testing.T) {
 			t.Errorf("run is %s: %s, want it failed with timeout", run.Status, run.Error)
 		}
 		if n := len(w.requests); n != 2 {
-			t.Errorf("told %d times, want twice: it is tried again", n)
+			t.Errorf("reported %d times, want twice: it is tried again", n)
 		}
 	})
 }
@@ -211,9 +211,9 @@ func nested(levels int) string { return strings.Repeat("[", levels) + strings.Re
 func TestTokenOfAnEarlierAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, id, notices := newAsking(t, nil)
-		told := w.answer
+		answer := w.answer
 		w.answer = func(ctx context.Context, r workflow.Request, job core.TakenJob) Answer {
-			told(ctx, r, job)
+			answer(ctx, r, job)
 			if job.Situation.Step.Attempt == 0 {
 				return Answer{Error: "timeout: no answer"} // but the receiver has the token
 			}
@@ -224,7 +224,7 @@ func TestTokenOfAnEarlierAttempt(t *testing.T) {
 		w.tick()
 		all := notices()
 		if len(all) != 2 || len(w.tokens) != 2 || all[0]["token"] == all[1]["token"] {
-			t.Fatalf("told of %v, want two tokens", all)
+			t.Fatalf("reported %v, want two tokens", all)
 		}
 		if err := w.callback(all[0]["token"].(string), `1`); err != nil || w.read(id).Status != core.RunCompleted {
 			t.Errorf("Callback with the first token = %v, want it taken", err)
@@ -263,7 +263,7 @@ func TestCallbackAmongOthers(t *testing.T) {
 }
 
 // Without a URL no notice is sent: the step waits after one transition.
-func TestNobodyToTell(t *testing.T) {
+func TestWaitWithoutANotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, strings.ReplaceAll(asking, "url: 'https://a.example/ask', ", ""))
 		w.start("asking", `{}`)
@@ -285,8 +285,8 @@ func TestNoticeThatCannotBeMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, strings.ReplaceAll(asking, "type: callback", "type: callback, input: $.nowhere"))
 		id := w.start("asking", `{}`)
-		if run := w.finish(id); !strings.HasPrefix(run.Error, "step ask: data: ") || len(w.told(id, core.EntryArmed)) != 0 {
-			t.Errorf("run is %s: %s, %v", run.Status, run.Error, w.told(id))
+		if run := w.finish(id); !strings.HasPrefix(run.Error, "step ask: data: ") || len(w.entriesOf(id, core.EntryArmed)) != 0 {
+			t.Errorf("run is %s: %s, %v", run.Status, run.Error, w.entriesOf(id))
 		}
 	})
 }
@@ -342,7 +342,7 @@ func TestCallbackOfUnknownOutcome(t *testing.T) {
 				t.Errorf("Callback again with %q = %v, want %v", c.body, err, c.want)
 			}
 		}
-		if n := len(w.told(id, core.EntrySucceeded)); n != 1 || string(w.read(id).Output) != `{"ok": 1}` {
+		if n := len(w.entriesOf(id, core.EntrySucceeded)); n != 1 || string(w.read(id).Output) != `{"ok": 1}` {
 			t.Errorf("the step succeeded %d times, output %s; want once, as first sent", n, w.read(id).Output)
 		}
 	})

@@ -85,7 +85,7 @@ func (w *world) check(t *testing.T, when string, run core.Run) {
 		t.Errorf("%s: left: %v", when, left)
 	}
 	succeeded := map[string]int{}
-	for _, line := range w.told(run.ID, core.EntrySucceeded) {
+	for _, line := range w.entriesOf(run.ID, core.EntrySucceeded) {
 		succeeded[line]++
 	}
 	for line, n := range succeeded {

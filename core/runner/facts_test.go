@@ -20,24 +20,24 @@ func TestFactsOfARun(t *testing.T) {
 			t.Fatal(err)
 		}
 		event := w.read(id).EventID
-		var told []string
+		var facts []string
 		for _, f := range w.facts {
 			about := core.Event{}
 			switch f := f.(type) {
 			case core.RunMoved:
 				about = f.Event
-				told = append(told, fmt.Sprintf("run is %s", f.Run.Status))
+				facts = append(facts, fmt.Sprintf("run is %s", f.Run.Status))
 			case core.StepMoved:
 				about = f.Event
-				told = append(told, fmt.Sprintf("%s is %s, call %d: %d", f.Step.Path, f.Step.Status, f.Attempt.Number, f.Attempt.StatusCode))
+				facts = append(facts, fmt.Sprintf("%s is %s, call %d: %d", f.Step.Path, f.Step.Status, f.Attempt.Number, f.Attempt.StatusCode))
 			}
 			if about.ID != event || string(about.Payload) != `{"n": 1}` {
 				t.Errorf("%T is about %+v, want event %s", f, about, event)
 			}
 		}
 		want := []string{"run is running", "ask is waiting, call 1: 202", "ask is canceled, call 0: 0", "run is canceled"}
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, facts); diff != "" {
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// inTime is the longest wait for a run to be moved, of a caller that can try again
+	// moveTimeout is the longest wait for a run to be moved, of a caller that can try again
 	// later.
-	inTime = 10 * time.Second
+	moveTimeout = 10 * time.Second
 
 	// shared and sharedBytes bound how many ends, and about how many bytes of them, one
 	// turn stores for callers that joined it one by one.
@@ -23,6 +23,8 @@ const (
 // A lineup is the queue of this process's callers that want to move one run. One caller at
 // a time moves the run, in the order of arrival. So a conflict can come only from another
 // process.
+//
+// A lineup exists while callers use it: the last one that leaves removes it from the runner.
 type lineup struct {
 	run  core.ID
 	head chan struct{} // full while a caller moves the run
@@ -43,8 +45,8 @@ type seat struct {
 	from  int // index of the seat's first end in the turn, once the turn is closed
 	fresh bool
 
-	// apart are turns of one end each, in place of a refused turn.
-	apart []*turn
+	// single has a turn for each end, in place of a refused turn.
+	single []*turn
 }
 
 // join puts ends of one run in line. Fresh says that the situation of the only end may
@@ -52,7 +54,9 @@ type seat struct {
 func (r *Runner) join(fresh bool, ends ...core.StepEnd) *seat {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &seat{line: r.stand(ends[0].Job.Situation.Run.ID), ends: ends, fresh: fresh}
+	s := &seat{line: r.countIn(ends[0].Job.Situation.Run.ID), ends: ends, fresh: fresh}
+	// A turn grows until it is full or its first caller is at the head of the line. One large turn
+	// would make all its callers wait for one large batch.
 	t, n := s.line.next, weigh(ends)
 	if t == nil || t.count+len(ends) > shared || t.bytes+n > sharedBytes {
 		t = newTurn()
@@ -63,8 +67,9 @@ func (r *Runner) join(fresh bool, ends ...core.StepEnd) *seat {
 	return s
 }
 
-// stand counts a caller in for the line of a run.
-func (r *Runner) stand(run core.ID) *lineup {
+// countIn counts a caller in for the line of a run, and makes the line if it is missing. The
+// caller holds mu.
+func (r *Runner) countIn(run core.ID) *lineup {
 	l := r.lines[run]
 	if l == nil {
 		l = &lineup{run: run, head: make(chan struct{}, 1)}
@@ -74,6 +79,7 @@ func (r *Runner) stand(run core.ID) *lineup {
 	return l
 }
 
+// weigh returns about how many bytes ends have: those of replies, which may be large.
 func weigh(ends []core.StepEnd) (n int) {
 	for _, e := range ends {
 		n += len(e.Body) + len(e.Attempt.Response)
@@ -89,10 +95,11 @@ func (r *Runner) leave(s *seat) {
 		t.seats = slices.DeleteFunc(t.seats, func(o *seat) bool { return o == s })
 		t.count, t.bytes = t.count-len(s.ends), t.bytes-weigh(s.ends)
 	}
-	r.walkOff(s.line)
+	r.countOut(s.line)
 }
 
-func (r *Runner) walkOff(l *lineup) {
+// countOut counts a caller out, and forgets a line without callers. The caller holds mu.
+func (r *Runner) countOut(l *lineup) {
 	if l.users--; l.users == 0 {
 		delete(r.lines, l.run)
 	}
@@ -101,6 +108,8 @@ func (r *Runner) walkOff(l *lineup) {
 // enter waits until the caller is at the head of the line. Waited says whether that took
 // time.
 func (l *lineup) enter(ctx context.Context) (waited bool, err error) {
+	// The first try does not wait. It tells whether the run may have moved before the caller was
+	// at the head.
 	select {
 	case l.head <- struct{}{}:
 		return false, nil
@@ -120,7 +129,7 @@ func (l *lineup) enter(ctx context.Context) (waited bool, err error) {
 func (r *Runner) atHead(ctx context.Context, seats []*seat, do func() error) error {
 	seats = slices.Clone(seats)
 	slices.SortFunc(seats, func(a, b *seat) int { return strings.Compare(string(a.line.run), string(b.line.run)) })
-	for _, s := range seats {
+	for _, s := range seats { // also after an error
 		defer r.leave(s)
 	}
 	for _, s := range seats {
@@ -129,6 +138,7 @@ func (r *Runner) atHead(ctx context.Context, seats []*seat, do func() error) err
 			return err
 		}
 		defer func() { <-s.line.head }()
+		// A caller that waited has been overtaken: the one before it moved the run.
 		s.fresh = s.fresh && !waited
 		r.close(s)
 	}
@@ -143,6 +153,7 @@ func (r *Runner) close(s *seat) {
 	if t == nil || t.closed {
 		return
 	}
+	// The ends of all seats become one list. Each seat keeps the index of its first end.
 	t.closed = true
 	if s.line.next == t {
 		s.line.next = nil
@@ -152,8 +163,10 @@ func (r *Runner) close(s *seat) {
 		t.ends = append(t.ends, o.ends...)
 	}
 	t.event = t.ends[0].Job.Event
+	// The only end came with the run as it was read with the job, so the run is not read again.
+	// If the run has moved all the same, the store refuses the transition.
 	if len(t.ends) == 1 && s.fresh {
-		t.seen()
+		t.useSituation()
 	}
 }
 
@@ -167,8 +180,9 @@ func (r *Runner) split(s *seat) {
 	}
 	for _, o := range s.turn.seats {
 		for _, e := range o.ends {
-			o.apart = append(o.apart, turnOf(e))
+			o.single = append(o.single, turnOf(e))
 		}
+		// A seat without a turn uses single from now on.
 		o.turn = nil
 	}
 }
@@ -176,7 +190,7 @@ func (r *Runner) split(s *seat) {
 // of returns the turn that stores the nth end, and the end's index in it.
 func (s *seat) of(n int) (t *turn, at int) {
 	if s.turn == nil {
-		return s.apart[n], 0
+		return s.single[n], 0
 	}
 	return s.turn, s.from + n
 }
@@ -193,13 +207,14 @@ func (s *seat) made(n int) core.Transition {
 	return t.move.Transition
 }
 
-// tell stores an end for a caller that waits at most inTime. After that it returns
+// storeEnd stores an end for a caller that waits at most moveTimeout. After that it returns
 // [core.Unavailable].
-func (r *Runner) tell(ctx context.Context, fresh bool, end core.StepEnd) (*seat, error) {
-	most, cancel := context.WithTimeout(ctx, inTime)
+func (r *Runner) storeEnd(ctx context.Context, fresh bool, end core.StepEnd) (*seat, error) {
+	most, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	s := r.join(fresh, end)
 	err := r.atHead(most, []*seat{s}, func() error {
+		// Another seat's caller may have finished or split the turn while this one waited.
 		var err error
 		if s.turn != nil {
 			err = r.finish(most, brief, s.turn)
@@ -208,16 +223,16 @@ func (r *Runner) tell(ctx context.Context, fresh bool, end core.StepEnd) (*seat,
 			}
 		}
 		if s.turn == nil {
-			err = r.finish(most, brief, s.apart...)
+			err = r.finish(most, brief, s.single...)
 		}
 		return err
 	})
-	return s, late(ctx, most, err)
+	return s, busyIfLate(ctx, most, err)
 }
 
-// late replaces an error by errBusy if the time limit most was over before the caller's
+// busyIfLate replaces an error by errBusy if the time limit most was over before the caller's
 // ctx.
-func late(ctx, most context.Context, err error) error {
+func busyIfLate(ctx, most context.Context, err error) error {
 	if err != nil && most.Err() != nil && ctx.Err() == nil {
 		return errBusy
 	}

@@ -130,7 +130,7 @@ func TestTurnGoesOnWithoutItsFirst(t *testing.T) {
 				t.Errorf("Callback = %v, want nothing or that it cannot be done now", err)
 			}
 		}
-		if n := len(w.told(run, core.EntrySucceeded)); refused != 1 || n != 11 {
+		if n := len(w.entriesOf(run, core.EntrySucceeded)); refused != 1 || n != 11 {
 			t.Errorf("%d were refused, and %d steps succeeded; want one and all", refused, n)
 		}
 	})
@@ -154,7 +154,7 @@ func TestOneIsRefusedInACrowd(t *testing.T) {
 				t.Errorf("callback %d: %v", i, err)
 			}
 		}
-		if n := len(w.told(run, core.EntrySucceeded)); n != 9 {
+		if n := len(w.entriesOf(run, core.EntrySucceeded)); n != 9 {
 			t.Errorf("%d steps succeeded, want 9", n)
 		}
 	})
@@ -191,8 +191,8 @@ func TestSettleInEveryOrder(t *testing.T) {
 			all.Wait()
 		}
 		for id, run := range w.runs {
-			if run.Status != core.RunCompleted || len(w.told(id, core.EntrySucceeded)) != 20 {
-				t.Errorf("run is %s: %v", run.Status, w.told(id))
+			if run.Status != core.RunCompleted || len(w.entriesOf(id, core.EntrySucceeded)) != 20 {
+				t.Errorf("run is %s: %v", run.Status, w.entriesOf(id))
 			}
 		}
 	})
@@ -213,14 +213,14 @@ func TestCallbackNotInTime(t *testing.T) {
 		go func() { _ = r.Callback(context.Background(), tokens[0], nil) }()
 		synctest.Wait()
 		began := time.Now()
-		if err := r.Callback(context.Background(), tokens[1], nil); !core.IsKind(err, core.Unavailable) || time.Since(began) != inTime {
-			t.Errorf("Callback = %v after %v, want that it cannot be done now, after %v", err, time.Since(began), inTime)
+		if err := r.Callback(context.Background(), tokens[1], nil); !core.IsKind(err, core.Unavailable) || time.Since(began) != moveTimeout {
+			t.Errorf("Callback = %v after %v, want that it cannot be done now, after %v", err, time.Since(began), moveTimeout)
 		}
 		go func() { _ = r.Callback(context.Background(), tokens[2], nil) }()
 		time.Sleep(time.Second)
 		close(away)
 		time.Sleep(time.Second)
-		if n := len(w.told(run, core.EntrySucceeded)); n != 2 {
+		if n := len(w.entriesOf(run, core.EntrySucceeded)); n != 2 {
 			t.Errorf("%d steps succeeded, want those of the first callback and the third", n)
 		}
 		if err := r.Callback(context.Background(), tokens[1], nil); err != nil {

@@ -26,6 +26,8 @@ func (r *Runner) Redrive(ctx context.Context, run core.ID, fromFailed bool, as c
 	return now, err
 }
 
+// redrive plans the change. With a new definition the old one is not compiled: it may be the
+// reason for the failure.
 func (r *Runner) redrive(ctx context.Context, run core.ID, fromFailed bool, as core.Definition) (core.Run, error) {
 	if as.Hash == "" {
 		return r.operate(ctx, &turn{run: run, plan: func(d *workflow.Definition, p workflow.Pen, v workflow.View) (workflow.Move, error) {
@@ -52,10 +54,12 @@ func (r *Runner) Cancel(ctx context.Context, run core.ID) (core.Run, error) {
 
 // operate executes a turn that no other caller shares.
 func (r *Runner) operate(ctx context.Context, t *turn) (core.Run, error) {
-	most, cancel := context.WithTimeout(ctx, inTime)
+	most, cancel := context.WithTimeout(ctx, moveTimeout)
 	defer cancel()
 	r.mu.Lock()
-	s := &seat{line: r.stand(t.run)}
+	// A seat without a turn: the turn of an operator is executed at the head of the line, and no
+	// other end may join it.
+	s := &seat{line: r.countIn(t.run)}
 	r.mu.Unlock()
 	err := r.atHead(most, []*seat{s}, func() error { return r.finish(most, brief, t) })
 	switch {
@@ -64,9 +68,10 @@ func (r *Runner) operate(ctx context.Context, t *turn) (core.Run, error) {
 	case errors.Is(err, workflow.ErrFinished):
 		err = refused("workflow run %s is %s; only pending and running runs can be canceled", t.view.Run)
 	}
-	return t.move.Transition.Run, late(ctx, most, err)
+	return t.move.Transition.Run, busyIfLate(ctx, most, err)
 }
 
+// refused returns the refusal of a request that does not suit the status of a run.
 func refused(words string, run core.Run) error {
 	return core.Refuse(core.Invalid, words, run.ID, run.Status)
 }

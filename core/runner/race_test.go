@@ -72,7 +72,7 @@ func TestSettleAmongOthers(t *testing.T) {
 			if err != nil || settled[0] != (core.StepSettled{Status: core.Completed}) {
 				t.Errorf("%d times: Settle = %+v, %v, want it completed", times, settled, err)
 			}
-			if n := len(w.told(run, core.EntrySucceeded)); n != 1 || len(w.requests) != 1 || w.read(run).Status != core.RunCompleted {
+			if n := len(w.entriesOf(run, core.EntrySucceeded)); n != 1 || len(w.requests) != 1 || w.read(run).Status != core.RunCompleted {
 				t.Errorf("%d times: %d ends of the step and %d calls, want one each", times, n, len(w.requests))
 			}
 		})
@@ -141,11 +141,11 @@ func TestSettleWhileTheStoreIsAway(t *testing.T) {
 			if err != nil || settled[0].Lost || settled[0].Status != want.Status || settled[0].Next.IsZero() {
 				t.Errorf("late %v: Settle = %+v, %v, want it completed and the next step due", late, settled, err)
 			}
-			if told := factsOf[core.Troubled](w); len(told) < 10 || len(told) > 60 {
-				t.Errorf("late %v: told of trouble %d times in a minute", late, len(told))
+			if facts := factsOf[core.Troubled](w); len(facts) < 10 || len(facts) > 60 {
+				t.Errorf("late %v: reported trouble %d times in a minute", late, len(facts))
 			}
-			if told := factsOf[core.StepMoved](w); len(told) != 1 {
-				t.Errorf("late %v: told of %d steps, want 1", late, len(told))
+			if facts := factsOf[core.StepMoved](w); len(facts) != 1 {
+				t.Errorf("late %v: reported %d steps, want 1", late, len(facts))
 			}
 		})
 	}
@@ -203,8 +203,8 @@ func TestRunThatTheStoreRefuses(t *testing.T) {
 				t.Errorf("end %d: lost %v, want %v", i, settled[i].Lost, lost)
 			}
 		}
-		if told := factsOf[core.Troubled](w); len(told) != 1 || !errors.Is(told[0].Err, errDefect) {
-			t.Errorf("told of %v, want what the store refused", told)
+		if facts := factsOf[core.Troubled](w); len(facts) != 1 || !errors.Is(facts[0].Err, errDefect) {
+			t.Errorf("reported %v, want what the store refused", facts)
 		}
 	})
 }

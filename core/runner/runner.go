@@ -77,6 +77,8 @@ type Deps struct {
 type Runner struct {
 	Deps
 
+	// mu guards the maps and the seats and turns of the lines. It is never held during a call of
+	// the store or of a definition.
 	mu    sync.Mutex
 	known map[string]*compiled // by the hash of the stored form
 	lines map[core.ID]*lineup  // of the runs that callers want to move
@@ -98,6 +100,7 @@ type compiled struct {
 // dropped. A failed compilation is tried again: a missing variable may be set next time.
 func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definition, error) {
 	r.mu.Lock()
+	// The entry is made under the lock and filled without it, since filling reads the store.
 	c := r.known[hash]
 	if c == nil {
 		c = &compiled{turn: make(chan struct{}, 1)}
@@ -114,6 +117,7 @@ func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definit
 	if c.d != nil {
 		return c.d, nil
 	}
+	// After an error the entry stays empty, so the next caller tries again.
 	stored, err := r.Store.Definition(ctx, hash)
 	if err != nil {
 		return nil, err

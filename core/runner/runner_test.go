@@ -56,14 +56,14 @@ func TestTenStepsInOneTick(t *testing.T) {
 			t.Errorf("what else was asked of the store (-want +got):\n%s", diff)
 		}
 		if n := len(factsOf[core.StepMoved](w)); n != 10 {
-			t.Errorf("told of %d steps, want 10", n)
+			t.Errorf("reported %d steps, want 10", n)
 		}
 		var moves []core.RunStatus
 		for _, f := range factsOf[core.RunMoved](w) {
 			moves = append(moves, f.Run.Status)
 		}
 		if diff := cmp.Diff([]core.RunStatus{core.RunRunning, core.RunCompleted}, moves); diff != "" {
-			t.Errorf("told of the run (-want +got):\n%s", diff)
+			t.Errorf("reported the run (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestRunIsBegunOnce(t *testing.T) {
 		if err != nil || settled[0].Lost || !settled[1].Lost {
 			t.Errorf("Settle = %+v, %v, want the second end stored and the first lost", settled, err)
 		}
-		if n := len(w.told(run, core.EntryStarted)); n != 1 {
+		if n := len(w.entriesOf(run, core.EntryStarted)); n != 1 {
 			t.Errorf("begun %d times", n)
 		}
 		if _, ok, err := r.Attempt(context.Background(), job); ok || err != nil {
@@ -302,11 +302,11 @@ func TestStepThatPanics(t *testing.T) {
 		}
 		for _, f := range factsOf[core.Troubled](w) {
 			if p := (*core.Panic)(nil); !errors.As(f.Err, &p) {
-				t.Errorf("told of %v, want nothing but panics", f.Err)
+				t.Errorf("reported %v, want nothing but panics", f.Err)
 			}
 		}
 		if n := len(factsOf[core.Troubled](w)); n != 2 {
-			t.Errorf("told of %d panics, want 2", n)
+			t.Errorf("reported %d panics, want 2", n)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestStepThatPanics(t *testing.T) {
 			}
 			return time.Now()
 		}
-		_, end, current, err := r.doing(context.Background(), nil, workflow.Elapse, w.take("line")[0])
+		_, end, current, err := r.doContained(context.Background(), nil, workflow.Elapse, w.take("line")[0])
 		if err != nil || !current || end.Kind != core.Refused || !end.Final || end.Attempt.Error != "data: panic: no time" {
 			t.Errorf("doing what panics = %+v, %v, %v, want it refused for good", end, current, err)
 		}
@@ -387,8 +387,8 @@ func TestObituaryOfRun(t *testing.T) {
 		if diff := cmp.Diff([]core.Lane{"alert/x"}, heard.Rung()); diff != "" {
 			t.Errorf("rung after the second (-want +got):\n%s", diff)
 		}
-		if told := factsOf[core.Accepted](w); len(told) != 1 || told[0].Event.ID != "about s01" || told[0].Event.Type != "order" || told[0].Jobs != 1 {
-			t.Errorf("told of %+v, want the alert about s01", told)
+		if facts := factsOf[core.Accepted](w); len(facts) != 1 || facts[0].Event.ID != "about s01" || facts[0].Event.Type != "order" || facts[0].Jobs != 1 {
+			t.Errorf("reported %+v, want the alert about s01", facts)
 		}
 	})
 }

@@ -16,17 +16,19 @@ import (
 // end for another reason, the end is lost: the lease of its job ends, and the attempt is
 // repeated.
 func (r *Runner) Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepSettled, error) {
+	// Ends of one run share a transition, and transitions of several runs share a batch.
 	seats, places := r.seatsOf(ends)
 	err := r.atHead(ctx, seats, func() error {
 		err := r.finish(ctx, endless, together(seats)...)
 		if ctx.Err() == nil && (err != nil || slices.ContainsFunc(seats, func(s *seat) bool { return s.turn == nil })) {
-			err = r.apart(ctx, seats) // an end that cannot be stored must not hold up the others
+			err = r.finishOneByOne(ctx, seats) // an end that cannot be stored must not hold up the others
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	// The results go back into the order of the ends.
 	settled := make([]core.StepSettled, len(ends))
 	for i, s := range seats {
 		for n, place := range places[i] {
@@ -46,11 +48,11 @@ func together(seats []*seat) (turns []*turn) {
 	return turns
 }
 
-// apart stores ends one by one. An end that is too large for the database fails its step.
-func (r *Runner) apart(ctx context.Context, seats []*seat) error {
+// finishOneByOne stores each end in a turn of its own. An end that is too large for the database fails its step.
+func (r *Runner) finishOneByOne(ctx context.Context, seats []*seat) error {
 	for _, s := range seats {
 		r.split(s)
-		for _, t := range s.apart {
+		for _, t := range s.single {
 			err := r.finish(ctx, endless, t)
 			if core.IsKind(err, core.TooLarge) {
 				t.shrink()
@@ -84,6 +86,7 @@ func (t *turn) shrink() {
 			return d.Spoil(p, v, t.ends[0], why), nil
 		}
 	}
+	// The run is read again, and the transition that was too large is not sent again.
 	t.view, t.open = nil, false
 }
 
@@ -109,6 +112,7 @@ func (r *Runner) seatsOf(ends []core.StepEnd) (seats []*seat, places [][]int) {
 	return seats, places
 }
 
+// pick returns the ends at these places.
 func pick(ends []core.StepEnd, places []int) []core.StepEnd {
 	own := make([]core.StepEnd, len(places))
 	for i, p := range places {
@@ -125,6 +129,7 @@ func (t *turn) settled(n int) core.StepSettled {
 	if !t.made {
 		return core.StepSettled{Lost: true, Why: "it is not stored; the step is tried again"}
 	}
+	// The transition says if the job of the step lives on, for instance for a retry.
 	s := core.StepSettled{Status: core.Completed, Next: due(t.move.Transition)}
 	for _, j := range t.move.Transition.JobsEnd {
 		if j.ID == t.ends[n].Job.Situation.Step.ID {

@@ -22,15 +22,18 @@ const (
 	// bound the size of a batch. A single transition may have more.
 	bulk = 1 << 20
 
-	// patient is the number of conflicts after which the turn pauses before the next try.
+	// calmConflicts is the number of conflicts after which the turn pauses before the next try.
 	// Many conflicts mean that other processes are moving the run. The pause grows with
 	// their number.
-	patient  = 3
-	maxPause = 250 * time.Millisecond
+	calmConflicts = 3
+	maxPause      = 250 * time.Millisecond
 )
 
 // A turn is one wanted change of a run. Its transition is computed again each time that
 // another process moves the run first.
+//
+// The runner's mu guards seats, count, bytes and closed. Only the caller at the head of the
+// run's line uses the other fields.
 type turn struct {
 	run  core.ID // set for an operator's request; the situations of ends have the run
 	ends []core.StepEnd
@@ -71,14 +74,15 @@ func newTurn() *turn {
 	return t
 }
 
-// seen makes a turn begin with the situation of its only end, without reading the run.
-func (t *turn) seen() *turn {
+// useSituation makes a turn begin with the situation of its only end, without reading the run.
+func (t *turn) useSituation() *turn {
 	s := t.ends[0].Job.Situation
-	t.saw(s.Run, map[core.ID]core.Situation{s.Step.ID: s})
+	t.setView(s.Run, map[core.ID]core.Situation{s.Step.ID: s})
 	return t
 }
 
-func (t *turn) saw(run core.Run, situations map[core.ID]core.Situation) {
+// setView sets the view from which the transition is computed.
+func (t *turn) setView(run core.Run, situations map[core.ID]core.Situation) {
 	t.view = &workflow.View{Run: run, Situations: situations}
 }
 
@@ -98,6 +102,8 @@ var errBusy error = core.Refuse(core.Unavailable, "others are at this workflow r
 func (r *Runner) finish(ctx context.Context, p patience, turns ...*turn) error {
 	var outages patience
 	for {
+		// Turns that are over leave the round. The others go on with what they have: a view that was
+		// read, or a transition that was sent without an answer.
 		turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.over })
 		if len(turns) == 0 {
 			return nil
@@ -105,17 +111,19 @@ func (r *Runner) finish(ctx context.Context, p patience, turns ...*turn) error {
 		pause := time.Duration(0)
 		switch err := r.round(ctx, turns); {
 		case err == nil:
+			// The run with the most conflicts decides the pause of the whole round.
 			worst := 0
 			for _, t := range turns {
 				if !t.over {
 					worst = max(worst, t.conflicts)
 				}
 			}
-			if worst > patient {
+			if worst > calmConflicts {
 				pause = min(maxPause, time.Duration(worst*worst)*100*time.Microsecond)
 			}
 		case core.IsKind(err, core.Unavailable) && outages < p && ctx.Err() == nil:
 			r.Observe(core.Troubled{Doing: "move a workflow run", Err: err})
+			// The database is away: 50 ms at first, then doubled up to 2 s.
 			pause = min(2*time.Second, 50*time.Millisecond<<min(outages, 10))
 			outages++
 		default:
@@ -144,6 +152,7 @@ func sleep(ctx context.Context, most time.Duration) error {
 
 // round tries each turn once.
 func (r *Runner) round(ctx context.Context, turns []*turn) error {
+	// Read what is needed, compute each transition, and store all in as few batches as possible.
 	if err := r.look(ctx, turns); err != nil {
 		return err
 	}
@@ -170,7 +179,7 @@ func (r *Runner) look(ctx context.Context, turns []*turn) error {
 			if err != nil {
 				return err
 			}
-			t.saw(run, nil)
+			t.setView(run, nil)
 		}
 		for _, e := range t.ends {
 			steps = append(steps, e.Job.Situation.Step.ID)
@@ -179,6 +188,7 @@ func (r *Runner) look(ctx context.Context, turns []*turn) error {
 	if len(steps) == 0 {
 		return nil
 	}
+	// One query reads the steps of all turns.
 	found, err := r.Store.Situations(ctx, steps)
 	if err != nil {
 		return err
@@ -205,7 +215,7 @@ func (t *turn) found(all map[core.ID]core.Situation) {
 		t.over, t.move = true, workflow.Move{}
 		return
 	}
-	t.saw(run, own)
+	t.setView(run, own)
 }
 
 // work computes the transition of a turn, and reads the steps that this needs.
@@ -217,12 +227,16 @@ func (r *Runner) work(ctx context.Context, t *turn) error {
 			return fmt.Errorf("the definition of run %s: %w", t.view.Run.ID, err)
 		}
 	}
+	// An operator's request comes without the event. A bare plan also works if the event
+	// cannot be read.
 	if t.event.ID == "" {
 		if t.event, err = r.Store.Event(ctx, t.view.Run.EventID); err != nil && !t.bare {
 			return fmt.Errorf("the event of run %s: %w", t.view.Run.ID, err)
 		}
 	}
 	t.view.Event = t.event
+	// The plan names the steps that it lacks, and is computed again with them. So small runs
+	// cost no survey, and large ones only the steps around the change.
 	for range surveys {
 		pen := workflow.Pen{Mint: r.IDs.Next, Now: r.Clock(), Obituary: r.Obituary}
 		if t.move, err = t.plan(d, pen, *t.view); err != nil {
@@ -271,6 +285,7 @@ func (r *Runner) transit(ctx context.Context, turns []*turn) error {
 		}
 		for i, t := range batch {
 			t.open = false
+			// A transition that is not made met another process: the run is read again.
 			if made[i] {
 				t.over, t.made = true, true
 				r.announce(t.move.Transition)
@@ -309,6 +324,7 @@ func batches(turns []*turn) func(yield func([]*turn) bool) {
 
 // weight returns about how many bytes a transition has.
 func weight(t core.Transition) int {
+	// row is about the size of a row's fixed columns, in bytes.
 	const row = 300
 	n := len(t.Run.Output) + row*(1+len(t.Entries)+len(t.Jobs)+len(t.JobsEnd)+len(t.Tokens))
 	for _, s := range t.New {

@@ -134,7 +134,7 @@ func (w *world) finish(run core.ID) core.Run {
 		}
 		time.Sleep(15 * time.Second)
 	}
-	w.t.Fatalf("run %s does not end: %s", run, strings.Join(w.told(run), ", "))
+	w.t.Fatalf("run %s does not end: %s", run, strings.Join(w.entriesOf(run), ", "))
 	return core.Run{}
 }
 
