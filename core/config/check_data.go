@@ -1,7 +1,7 @@
 package config
 
 import (
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/core/expr"
@@ -53,7 +53,7 @@ func (k *checker) resultPath(path, text string) {
 	switch {
 	case err == nil && !p.Singular():
 		k.problem(path, must)
-	case err == nil && fromEnd.MatchString(quoted.ReplaceAllString(text, "")):
+	case err == nil && slices.ContainsFunc(p.Steps(), fromEnd):
 		k.problem(path, must+"; an index counts from the start here")
 	case err != nil && k.origin.marks[path].expanded:
 		k.problem(path, must)
@@ -62,7 +62,8 @@ func (k *checker) resultPath(path, text string) {
 	}
 }
 
-var (
-	quoted  = regexp.MustCompile(`'(\\.|[^'\\])*'|"(\\.|[^"\\])*"`) // names in a path
-	fromEnd = regexp.MustCompile(`\[\s*-`)
-)
+// fromEnd reports whether a step of a path is an index that counts from the end of its array.
+func fromEnd(step any) bool {
+	i, isIndex := step.(int)
+	return isIndex && i < 0
+}

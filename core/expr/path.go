@@ -49,6 +49,23 @@ func (p *Path) String() string { return p.text }
 // consists of names and indexes alone.
 func (p *Path) Singular() bool { return p.singular }
 
+// Steps returns the names (string) and the indexes (int) of a singular path, from the root
+// on; none for $ and for a path that is not singular. An index below 0 counts from the end
+// of the array.
+func (p *Path) Steps() (steps []any) {
+	if !p.singular {
+		return nil
+	}
+	for _, s := range p.segments {
+		if only := s.selectors[0]; only.kind == byName {
+			steps = append(steps, only.name)
+		} else {
+			steps = append(steps, only.index)
+		}
+	}
+	return steps
+}
+
 // checkPath refuses paths that the parser would accept.
 func checkPath(text string) error {
 	switch {

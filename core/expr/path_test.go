@@ -228,6 +228,27 @@ func TestSingular(t *testing.T) {
 	}
 }
 
+// The result of a workflow step is written to these names and indexes of its state.
+func TestSteps(t *testing.T) {
+	for path, want := range map[string]string{
+		"$":                  "[]",
+		"$.a.b":              `["a" "b"]`,
+		"$[0][-2]":           "[0 -2]",
+		`$ ['it\'s "b"'] .c`: `["it's \"b\"" "c"]`,
+		`$["\u00e9"][ 3 ]`:   `["é" 3]`,
+		"$[*]":               "[]",
+		"$..a":               "[]",
+	} {
+		var steps []string
+		for _, step := range mustPath(t, path).Steps() {
+			steps = append(steps, fmt.Sprintf("%#v", step))
+		}
+		if got := fmt.Sprint(steps); got != want {
+			t.Errorf("ParsePath(%s).Steps() = %s, want %s", path, got, want)
+		}
+	}
+}
+
 // TestMatchOfNothing: the library's own match and search panic here.
 func TestMatchOfNothing(t *testing.T) {
 	payload := tree(t, `[{"a": "x"}, {"a": 1}, {}, "s", {"a": "ab\nc", "p": "a.*c"}, {"a": "b", "p": "("}]`)

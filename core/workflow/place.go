@@ -1,13 +1,10 @@
 package workflow
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/eventgateway/gateway/core/expr"
 )
@@ -33,62 +30,7 @@ func parsePlacement(text string) (placement, error) {
 	if !p.Singular() {
 		return placement{}, errors.New("it must be a path to one place")
 	}
-	return placement{steps: pathSteps(text)}, nil
-}
-
-// pathSteps returns the names and indexes of a path. The path must be singular and valid.
-func pathSteps(text string) (steps []any) {
-	text = text[1:]
-	for {
-		text = strings.TrimLeft(text, " \t\r\n")
-		switch {
-		case text == "":
-			return steps
-		case text[0] == '.':
-			end := 1 + strings.IndexAny(text[1:]+".", ".[ \t\r\n")
-			steps, text = append(steps, text[1:end]), text[end:]
-		default:
-			var inside string
-			inside, text = bracket(text)
-			steps = append(steps, selector(inside))
-		}
-	}
-}
-
-// bracket cuts the brackets at the start of a text. It returns their content and the rest.
-func bracket(text string) (inside, after string) {
-	var quote byte
-	for i := 1; ; i++ {
-		switch c := text[i]; {
-		case quote != 0 && c == '\\':
-			i++
-		case c == quote:
-			quote = 0
-		case quote != 0:
-		case c == '"' || c == '\'':
-			quote = c
-		case c == ']':
-			return strings.Trim(text[1:i], " \t\r\n"), text[i+1:]
-		}
-	}
-}
-
-// selector returns the index or name in brackets.
-func selector(text string) any {
-	if text[0] != '\'' && text[0] != '"' {
-		i, err := strconv.Atoi(text)
-		if err != nil {
-			return -1 // an index that no array has
-		}
-		return i
-	}
-	if text[0] == '\'' {
-		text = strings.NewReplacer(`\'`, `'`, `\\`, `\\`, `"`, `\"`).Replace(text[1 : len(text)-1])
-		text = `"` + text + `"`
-	}
-	var name string
-	_ = json.Unmarshal([]byte(text), &name)
-	return name
+	return placement{steps: p.Steps()}, nil
 }
 
 // put returns a copy of tree with value at a place. It makes missing or null objects and
