@@ -78,8 +78,8 @@ func (a *app) printQueue(cfg *config.Config, q manage.Listed) {
 	a.field("", "source", visible(q.Source))
 	a.field("", "events", eventTypes(q.Events))
 	if cfg != nil {
-		a.field("", "filter", visible(cfg.Queues[q.Name].Filter))
-		a.field("", "key", visible(cfg.Queues[q.Name].IdempotencyKey))
+		a.field("", "filter", visible(cfg.Queues[q.Name].Filter.Text))
+		a.field("", "key", visible(cfg.Queues[q.Name].IdempotencyKey.Text))
 	}
 	a.field("", "visibility", visibility(q.Queue))
 	if cfg != nil {

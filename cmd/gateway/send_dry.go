@@ -48,12 +48,8 @@ func (a *app) foresee(ctx context.Context, cfg *config.Config, source config.Sou
 	if err != nil {
 		return nil, err
 	}
-	schema, err := gateway.Schema(source)
-	if err != nil {
-		return nil, err
-	}
 	seen := intake.Source{
-		Name: source.Name, Kind: doors[source.Type], Provider: source.Verify, Schema: schema, Binary: source.Binary,
+		Name: source.Name, Kind: doors[source.Type], Provider: source.Verify, Schema: source.Schema.Value, Binary: source.Binary,
 		Topic: sns.NewTopic(sns.Options{SkipVerify: true}),
 	}
 	if source.Verify != "" {

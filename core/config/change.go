@@ -8,9 +8,7 @@ import (
 
 // Same reports whether another configuration has the same meaning, so that a process need not change anything for it.
 func (c *Config) Same(other *Config) bool {
-	a, b := *c, *other
-	a.origin, b.origin = nil, nil
-	return reflect.DeepEqual(a, b) && reflect.DeepEqual(c.definitions(), other.definitions())
+	return same(reflect.ValueOf(c), reflect.ValueOf(other)) && reflect.DeepEqual(c.definitions(), other.definitions())
 }
 
 func (c *Config) definitions() any {

@@ -141,7 +141,7 @@ var sourceFields = []struct {
 }
 
 func (k *checker) sources() {
-	for _, s := range k.SortedSources() {
+	for s := range edited(k.Sources) {
 		path := join("sources", s.Name)
 		if s.Type != "" {
 			for _, f := range sourceFields {
@@ -150,7 +150,7 @@ func (k *checker) sources() {
 				}
 			}
 		}
-		k.signature(path, s)
+		k.signature(path, *s)
 		for i, arn := range s.TopicARNs {
 			if here := index(path+".topic_arns", i); !sns.IsTopic(arn) && !k.reported(here) {
 				k.problem(here, "must be a topic such as arn:aws:sns:eu-west-1:123456789012:orders")
@@ -235,33 +235,37 @@ func plain(secrets Secrets) (texts []string) {
 	return texts
 }
 
-func (k *checker) schedule(path string, s Source) {
-	if _, err := cron.ParseZone(s.Timezone); err != nil {
+// schedule checks the schedule and the zone of a cron source. Each has its own problem.
+func (k *checker) schedule(path string, s *Source) {
+	zone, err := cron.ParseZone(s.Timezone)
+	if err != nil {
 		k.problem(path+".timezone", "%v", err)
 	}
 	k.needs(path+".schedule", `type cron, as in "0 9 * * *"`)
-	if s.Schedule == "" || k.report.full() { // the search for a schedule that never fires covers years
+	if k.report.full() { // the search for a schedule that never fires covers years
 		return
 	}
-	if _, err := cron.Parse(s.Schedule, "UTC"); err != nil {
+	// In UTC, so that a wrong zone is not reported again as a fault of the schedule.
+	if err := keep(&s.Schedule, func(text string) (cron.Schedule, error) { return cron.Parse(text, "UTC") }); err != nil {
 		k.problem(path+".schedule", "%v", err)
 	}
+	s.Schedule.Value = s.Schedule.Value.In(zone)
 }
 
 func (k *checker) handlers() {
-	for _, h := range k.SortedHandlers() {
+	for h := range edited(k.Handlers) {
 		path := join("handlers", h.Name)
 		k.subscription(path, h.Source, h.Events)
-		k.receiver(path, h)
+		k.receiver(path, *h)
 		if k.origin.set(path + ".signing_secret") { // without it all deliveries share a secret, checked elsewhere
 			k.signing(path+".signing_secret", h.SigningSecret)
 		}
 		if k.origin.set(path+".circuit_breaker.count") && len(h.CircuitBreaker.Count) == 0 && !k.reported(path+".circuit_breaker.count") {
 			k.problem(path+".circuit_breaker.count", "is empty, so no failure would count; write circuit_breaker: off, or leave count out so that every failure counts")
 		}
-		k.filter(path+".filter", h.Filter)
-		k.transform(path+".transform", h.Transform)
-		k.singularPath(path+".idempotency_key", h.IdempotencyKey)
+		k.filter(path+".filter", &h.Filter)
+		k.transform(path+".transform", &h.Transform)
+		k.singularPath(path+".idempotency_key", &h.IdempotencyKey)
 	}
 }
 
@@ -300,25 +304,20 @@ func (k *checker) receiver(path string, h Handler) {
 }
 
 func (k *checker) queues() {
-	for _, q := range k.SortedQueues() {
-		k.subscription(join("queues", q.Name), q.Source, q.Events)
-		k.filter(join("queues", q.Name)+".filter", q.Filter)
-		k.singularPath(join("queues", q.Name)+".idempotency_key", q.IdempotencyKey)
+	for q := range edited(k.Queues) {
+		path := join("queues", q.Name)
+		k.subscription(path, q.Source, q.Events)
+		k.filter(path+".filter", &q.Filter)
+		k.singularPath(path+".idempotency_key", &q.IdempotencyKey)
 	}
 }
 
-func (k *checker) filter(path, text string) {
-	if text != "" {
-		_, err := expr.ParseFilter(text)
-		k.expression(path, err)
-	}
+func (k *checker) filter(path string, f *Parsed[*expr.Filter]) {
+	k.expression(path, keep(f, expr.ParseFilter))
 }
 
-func (k *checker) transform(path, text string) {
-	if text != "" {
-		_, err := expr.ParseTemplate(text)
-		k.expression(path, err)
-	}
+func (k *checker) transform(path string, t *Parsed[*expr.Template]) {
+	k.expression(path, keep(t, expr.ParseTemplate))
 }
 
 // expression reports the fault of an expression, without the value of a variable in it.
@@ -332,10 +331,9 @@ func (k *checker) expression(path string, err error) {
 }
 
 // singularPath checks a JSONPath that must lead to one value.
-func (k *checker) singularPath(path, text string) {
-	if text != "" {
-		p, err := expr.ParsePath(text)
-		k.oneValue(path, err == nil && p.Singular(), err)
+func (k *checker) singularPath(path string, p *Parsed[*expr.Path]) {
+	if err := keep(p, expr.ParsePath); p.Text != "" {
+		k.oneValue(path, err == nil && p.Value.Singular(), err)
 	}
 }
 

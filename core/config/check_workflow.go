@@ -68,10 +68,10 @@ func (k *checker) params(path string, params []Param) {
 // steps checks one list of steps: of a workflow, of a branch, or an iterator, which is a list of one. taken are the
 // names of all steps of the workflow. ways are the jumps into the list, beside its first step.
 func (k *checker) steps(path string, steps []Step, depth int, taken map[string]position, ways ...jump) {
-	for i, s := range steps {
+	for i := range steps {
 		here := index(path, i)
-		k.stepName(here, s.Name, taken)
-		k.step(here, s, depth, taken)
+		k.stepName(here, steps[i].Name, taken)
+		k.step(here, &steps[i], depth, taken)
 	}
 	k.flow(path, steps, taken, ways)
 }
@@ -120,7 +120,7 @@ var stepFields = []struct {
 }
 
 // step checks one step by its type.
-func (k *checker) step(path string, s Step, depth int, taken map[string]position) {
+func (k *checker) step(path string, s *Step, depth int, taken map[string]position) {
 	if s.Type == "" {
 		return
 	}
@@ -146,8 +146,8 @@ func (k *checker) step(path string, s Step, depth int, taken map[string]position
 		if len(s.Choices) == 0 && !k.reported(path+".choices") {
 			k.problem(path+".choices", "a choice step needs at least one entry with when and goto")
 		}
-		for i, c := range s.Choices {
-			k.filter(index(path+".choices", i)+".when", c.When)
+		for i := range s.Choices {
+			k.filter(index(path+".choices", i)+".when", &s.Choices[i].When)
 		}
 	case "fail":
 		k.fail(path, s)
@@ -159,14 +159,11 @@ func (k *checker) step(path string, s Step, depth int, taken map[string]position
 }
 
 // fail checks the error of a fail step.
-func (k *checker) fail(path string, s Step) {
+func (k *checker) fail(path string, s *Step) {
 	if s.Error != "" && !isName(s.Error) {
 		k.problem(path+".error", nameRule)
 	}
-	if s.Message != "" {
-		_, err := expr.ParseText(s.Message)
-		k.expression(path+".message", err)
-	}
+	k.expression(path+".message", keep(&s.Message, expr.ParseText))
 }
 
 func (k *checker) exactlyOne(path, what, a, b string) {
@@ -208,7 +205,7 @@ func (k *checker) branches(path string, branches []Branch, depth int, taken map[
 	}
 }
 
-func (k *checker) mapStep(path string, s Step, depth int, taken map[string]position) {
+func (k *checker) mapStep(path string, s *Step, depth int, taken map[string]position) {
 	k.needs(path+".items_path", "a map step")
 	k.exactlyOne(path, "a map step", "url", "iterator")
 	if k.tooDeep(path, depth) || s.Iterator == nil {
@@ -218,14 +215,14 @@ func (k *checker) mapStep(path string, s Step, depth int, taken map[string]posit
 	if s.Iterator.Name != iteratorName {
 		k.stepName(here, s.Iterator.Name, taken)
 	}
-	k.step(here, *s.Iterator, depth, taken)
+	k.step(here, s.Iterator, depth, taken)
 	for _, jump := range jumps(here, *s.Iterator) {
 		k.problem(jump.path, "an iterator is a single step and has nowhere to go")
 	}
 }
 
 // wayOut checks that a step names its successor at most once.
-func (k *checker) wayOut(path string, s Step) {
+func (k *checker) wayOut(path string, s *Step) {
 	switch {
 	case s.Goto == "":
 	case s.End:

@@ -156,6 +156,21 @@ func sorted[T any](entries map[string]T) iter.Seq[T] {
 	}
 }
 
+// edited yields a pointer to a copy of each entry of a map, in the order of their names, and
+// stores the copy after the iteration step.
+func edited[T any](entries map[string]T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for _, name := range names(entries) {
+			entry := entries[name]
+			more := yield(&entry)
+			entries[name] = entry
+			if !more {
+				return
+			}
+		}
+	}
+}
+
 // names returns the names of a map's entries in order.
 func names[T any](entries map[string]T) []string {
 	return slices.Sorted(maps.Keys(entries))

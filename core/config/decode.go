@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
 	"github.com/eventgateway/gateway/core/units"
 )
 
@@ -125,8 +126,12 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 	case Secrets:
 		r.single = true
 	}
-	if r.schema {
-		v.SetString(d.schema(n, path))
+	if field, ok := v.Addr().Interface().(*Parsed[*expr.Schema]); ok {
+		field.Text, field.Value = d.schema(n, path)
+		return
+	}
+	if field, ok := v.Addr().Interface().(parsable); ok {
+		d.text(n, reflect.ValueOf(field.source()).Elem(), path, r)
 		return
 	}
 	if r.off && n.kind != mapping {
@@ -231,7 +236,7 @@ func (d *decoder) field(parent *node, v reflect.Value, path string, field reflec
 		d.origin.marks[here] = mark{position: n.at, zero: true}
 	case r.filled && d.empty(n, here):
 	case n.saysNull() && r.keepNull:
-		v.SetString("null")
+		*v.Addr().Interface().(parsable).source() = "null"
 		d.origin.marks[here] = mark{position: n.at}
 	case !n.null() || isSecret || areSecrets:
 		d.value(n, v, here, r)

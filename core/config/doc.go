@@ -8,7 +8,7 @@
 //	expand          ${VAR} and ${VAR:-default}, in values and after parsing, so no value can add YAML
 //	decode          one strict walk over the Go types: unknown keys, wrong types, ranges, choices
 //	resolve         fields that depend on another field: effective retry, timeout and signing secret of a handler
-//	validate        checks that concern more than one field
+//	validate        parses filters, paths, templates and schedules; makes the checks that concern more than one field
 //
 // Only a file that cannot be read or parsed ends Load at the first problem. All other problems are collected, each
 // with its position and full path, and Load fails with the whole list. The walk replaces the decoding of yaml.v3,
@@ -27,6 +27,9 @@
 // schemas in files of their own, and with few variables. core/config/remote fetches it. allow.go has the settings
 // that such a configuration may contain only with the machine's permission. change.go has the settings that it may
 // not change.
+//
+// Texts with a grammar of their own are parsed here, once, and kept beside their text: see Parsed. The services take
+// the parsed values.
 //
 // Warnings returns settings that are valid but doubtful. networks.go compares lists of networks by their addresses.
 // published.go has the secrets that were published as samples.

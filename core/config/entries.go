@@ -1,5 +1,10 @@
 package config
 
+import (
+	"github.com/eventgateway/gateway/core/cron"
+	"github.com/eventgateway/gateway/core/expr"
+)
+
 // Source is an entrance for events.
 type Source struct {
 	// Name is the entry's key.
@@ -22,7 +27,7 @@ type Source struct {
 	TopicARNs []string `yaml:"topic_arns"`
 	// Schedule is when a cron source fires: five fields, or six with seconds, or a word such as @daily; required for
 	// cron.
-	Schedule string `yaml:"schedule"`
+	Schedule Parsed[cron.Schedule] `yaml:"schedule"`
 	// Timezone is the zone of Schedule: UTC (default), a name such as Europe/Berlin, or a fixed offset such as +09:00.
 	Timezone string `yaml:"timezone"`
 	// Binary accepts payloads that are no UTF-8 text, byte for byte; default false. Filters, transforms and workflows see
@@ -30,7 +35,7 @@ type Source struct {
 	Binary bool `yaml:"binary"`
 	// Schema is the JSON text of a schema that payloads must match, as expr.ParseSchema takes it, default none. The
 	// file may give a mapping, a text of JSON or YAML, or the name of a file beside it.
-	Schema string `yaml:"schema" schema:""`
+	Schema Parsed[*expr.Schema] `yaml:"schema" schema:""`
 	// WebhookOrigins are the names of the senders whose CloudEvents handshake is answered, or * for all; default none.
 	// A handshake proves nothing, so deliveries are not held to the names.
 	WebhookOrigins []string `yaml:"webhook_origins"`
@@ -60,15 +65,15 @@ type Handler struct {
 	SigningSecret Secrets `yaml:"signing_secret"`
 	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first event is delivered,
 	// default none.
-	IdempotencyKey string `yaml:"idempotency_key" filled:""`
+	IdempotencyKey Parsed[*expr.Path] `yaml:"idempotency_key" filled:""`
 	// RateLimit is deliveries per second, 1 to 1000000, default 0: no limit.
 	RateLimit int `yaml:"rate_limit" range:"1 1000000"`
 	// CircuitBreaker sets when deliveries pause because they fail. The file may give the word off.
 	CircuitBreaker CircuitBreaker `yaml:"circuit_breaker" off:""`
 	// Filter is a condition on the payload, default none.
-	Filter string `yaml:"filter" filled:""`
+	Filter Parsed[*expr.Filter] `yaml:"filter" filled:""`
 	// Transform is a template of the body sent, default none: the payload itself.
-	Transform string `yaml:"transform" filled:""`
+	Transform Parsed[*expr.Template] `yaml:"transform" filled:""`
 	// Headers are added to each delivery. Values are Secrets because they often carry tokens.
 	Headers map[string]Secret `yaml:"headers"`
 }
@@ -95,10 +100,10 @@ type Queue struct {
 	// Events are the accepted event types, exact or with * wildcards; none means all.
 	Events []string `yaml:"events"`
 	// Filter is a condition on the payload, default none.
-	Filter string `yaml:"filter" filled:""`
+	Filter Parsed[*expr.Filter] `yaml:"filter" filled:""`
 	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first event is queued,
 	// default none.
-	IdempotencyKey string `yaml:"idempotency_key" filled:""`
+	IdempotencyKey Parsed[*expr.Path] `yaml:"idempotency_key" filled:""`
 	// VisibilityTimeout is how long a received message stays invisible, 1ms to 7d, default 30s.
 	VisibilityTimeout Duration `yaml:"visibility_timeout" range:"1ms 7d"`
 	// MaxAttempts is after how many receives a message is dead, 1 to 1000, default 0: never.

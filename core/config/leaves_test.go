@@ -49,7 +49,7 @@ func kindOf(l leaf) string {
 		return "one of " + choices
 	case kind == reflect.String && len(l.rules.choices) == 1:
 		return "only " + choices
-	case kind == reflect.String:
+	case kind == reflect.String || isParsed(l.typ):
 		return "text"
 	case kind == reflect.Map:
 		return "mapping of names to mappings"
@@ -67,13 +67,18 @@ func kindOf(l leaf) string {
 	return "mapping"
 }
 
+// isParsed reports whether a type is a Parsed of any type.
+func isParsed(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[parsable]())
+}
+
 // elements is the struct type that a field holds, itself or in entries or items; nil if none.
 func elements(t reflect.Type) reflect.Type {
 	switch t.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Pointer:
 		return elements(t.Elem())
 	case reflect.Struct:
-		if t != reflect.TypeFor[Duration]() && t != reflect.TypeFor[Network]() {
+		if t != reflect.TypeFor[Duration]() && t != reflect.TypeFor[Network]() && !isParsed(t) {
 			return t
 		}
 	}
@@ -186,6 +191,9 @@ func shownValue(l leaf) string {
 			return value.First()
 		}
 		return "none"
+	}
+	if isParsed(v.Type()) {
+		v = v.FieldByName("Text")
 	}
 	switch v.Kind() {
 	case reflect.Int:

@@ -17,22 +17,22 @@ import (
 const schemaMust = "must be a schema (a mapping with type, required or properties) or the name of a file that holds one"
 
 // schema decodes a JSON Schema. It may stand in place as a mapping, as a text of JSON or YAML, or in a file. The
-// result is its JSON text.
-func (d *decoder) schema(n *node, path string) (text string) {
+// result is its JSON text and the parsed schema.
+func (d *decoder) schema(n *node, path string) (text string, schema *expr.Schema) {
 	var err error
 	switch {
 	case n.anyBroken():
 		n.broken = true
-		return ""
+		return "", nil
 	case n.kind == list:
 		d.misshapen(n, path, schemaMust)
-		return ""
+		return "", nil
 	case n.kind == mapping:
-		text, err = checkedSchema(n.appendJSON(nil))
+		text, schema, err = parseSchema(n.appendJSON(nil))
 	case strings.TrimSpace(n.text) == "":
-		return ""
+		return "", nil
 	default:
-		text, err = d.schemaText(n)
+		text, schema, err = d.schemaText(n)
 	}
 	switch {
 	case err == nil:
@@ -45,7 +45,7 @@ func (d *decoder) schema(n *node, path string) (text string) {
 			d.report.add(n.at, path, "%s", line)
 		}
 	}
-	return text
+	return text, schema
 }
 
 // schemaProblems returns the lines of a joined error of ParseSchema, or the one line of another error.
@@ -60,66 +60,68 @@ func schemaProblems(err error) (lines []string) {
 	return lines
 }
 
-func checkedSchema(text []byte) (string, error) {
-	if _, err := expr.ParseSchema(text); err != nil {
-		return "", err
+// parseSchema returns a schema with its text; neither if there is an error.
+func parseSchema(text []byte) (string, *expr.Schema, error) {
+	schema, err := expr.ParseSchema(text)
+	if err != nil {
+		return "", nil, err
 	}
-	return string(text), nil
+	return string(text), schema, nil
 }
 
 // schemaText returns the schema in a scalar, or in the file that the scalar names. A text that is not a mapping is a
 // name.
-func (d *decoder) schemaText(n *node) (string, error) {
+func (d *decoder) schemaText(n *node) (string, *expr.Schema, error) {
 	text := strings.TrimSpace(n.text)
 	inline, err := schemaJSON([]byte(n.text))
 	switch {
 	case err == nil && inline != nil:
-		return checkedSchema(inline)
+		return parseSchema(inline)
 	case err != nil && (text[0] == '{' || strings.Contains(text, "\n")):
-		return "", err
+		return "", nil, err
 	}
 	return d.schemaFile(path.Dir(n.at.file), text)
 }
 
 // schemaFile returns the schema of a file in a folder. The path cannot leave the folder: a configuration from
 // elsewhere must not make the gateway read arbitrary files.
-func (d *decoder) schemaFile(folder, name string) (string, error) {
+func (d *decoder) schemaFile(folder, name string) (string, *expr.Schema, error) {
 	if d.file == nil {
-		return "", errors.New("a remote configuration comes without other files; write the schema itself here, as in {type: object}")
+		return "", nil, errors.New("a remote configuration comes without other files; write the schema itself here, as in {type: object}")
 	}
 	clean := path.Clean(name)
 	if !fs.ValidPath(clean) || clean == "." || strings.Contains(name, `\`) {
-		return "", errors.New("the file of a schema is named by its way from the configuration, as in schemas/order.json, without .. or a leading slash")
+		return "", nil, errors.New("the file of a schema is named by its way from the configuration, as in schemas/order.json, without .. or a leading slash")
 	}
 	data, err := d.file(path.Join(folder, clean))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("there is no file %s beside the configuration; a schema itself is a mapping, as in {type: object}", quote(name))
+		return "", nil, fmt.Errorf("there is no file %s beside the configuration; a schema itself is a mapping, as in {type: object}", quote(name))
 	case err != nil:
-		return "", fmt.Errorf("the file %s cannot be read: %w", quote(name), cause(err))
+		return "", nil, fmt.Errorf("the file %s cannot be read: %w", quote(name), cause(err))
 	case len(data) > MaxFile:
-		return "", fmt.Errorf("the file %s is larger than 1 MiB", quote(name))
+		return "", nil, fmt.Errorf("the file %s is larger than 1 MiB", quote(name))
 	}
-	text, err := schemaOf(data)
+	text, schema, err := schemaOf(data)
 	if err == nil {
-		return text, nil
+		return text, schema, nil
 	}
 	var named []error
 	for _, line := range schemaProblems(err) {
 		named = append(named, fmt.Errorf("%s: %s", quote(name), line))
 	}
-	return "", errors.Join(named...)
+	return "", nil, errors.Join(named...)
 }
 
-func schemaOf(data []byte) (string, error) {
+func schemaOf(data []byte) (string, *expr.Schema, error) {
 	text, err := schemaJSON(data)
 	switch {
 	case err != nil:
-		return "", err
+		return "", nil, err
 	case text == nil:
-		return "", errors.New("holds no mapping; a schema is one, as in {type: object}")
+		return "", nil, errors.New("holds no mapping; a schema is one, as in {type: object}")
 	}
-	return checkedSchema(text)
+	return parseSchema(text)
 }
 
 // cause returns an error about a file without the file's name.

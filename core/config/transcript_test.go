@@ -127,6 +127,9 @@ func flatten(v reflect.Value, path string, all map[string]string) {
 		all[path] = fmt.Sprint(x)
 		return
 	}
+	if isParsed(v.Type()) {
+		v = v.FieldByName("Text")
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {

@@ -1,5 +1,7 @@
 package config
 
+import "github.com/eventgateway/gateway/core/expr"
+
 // Workflow is a pipeline of steps, started by an event.
 type Workflow struct {
 	// Name is the entry's key.
@@ -57,12 +59,12 @@ type Step struct {
 	// OnFailure is empty (default: the run fails) or continue.
 	OnFailure string `yaml:"on_failure" oneof:"continue"`
 	// Input is a JSONPath or template that makes the step's input, default the state itself.
-	Input string `yaml:"input"`
+	Input Parsed[*Mapping] `yaml:"input"`
 	// ResultPath is the place of the result in the state: empty (default) replaces the state, "null" drops the
 	// result.
-	ResultPath string `yaml:"result_path" null:"keep"`
+	ResultPath Parsed[*expr.Path] `yaml:"result_path" null:"keep"`
 	// Output is a JSONPath or template that makes the next state, default the state itself.
-	Output string `yaml:"output"`
+	Output Parsed[*Mapping] `yaml:"output"`
 	// End makes this the last step, default false.
 	End bool `yaml:"end"`
 	// Goto names the step that comes next, default the following one.
@@ -70,14 +72,14 @@ type Step struct {
 	// Seconds is the delay of a wait step, 0 to 31536000 (one year).
 	Seconds int `yaml:"seconds" range:"0 31536000"`
 	// TimestampPath is a JSONPath to the time until which a wait step waits.
-	TimestampPath string `yaml:"timestamp_path"`
+	TimestampPath Parsed[*expr.Reference] `yaml:"timestamp_path"`
 	// CallbackTimeout is how many seconds a callback step waits, 1 to 31536000, default 0: one year.
 	CallbackTimeout int `yaml:"callback_timeout" range:"1 31536000"`
 	// Error is the code of a fail step's error, a name; default none.
 	Error string `yaml:"error"`
 	// Message is the text of a fail step's error, with {{ }} as in a JSON string of a template. The default is the
 	// message of the last failure that was caught.
-	Message string `yaml:"message"`
+	Message Parsed[*expr.Template] `yaml:"message"`
 	// Choices are the ways out of a choice step; the first choice whose condition holds wins.
 	Choices []Choice `yaml:"choices"`
 	// Default names the next step of a choice step if no choice holds.
@@ -85,7 +87,7 @@ type Step struct {
 	// Branches are the branches that a parallel step runs side by side.
 	Branches []Branch `yaml:"branches"`
 	// ItemsPath is a JSONPath to the array of a map step.
-	ItemsPath string `yaml:"items_path"`
+	ItemsPath Parsed[*expr.Reference] `yaml:"items_path"`
 	// Iterator is the step a map step runs for each item, unless it has a URL.
 	Iterator *Step `yaml:"iterator"`
 	// MaxConcurrency is how many items of a map step run at once, 1 to 1000, default 0: all.
@@ -115,7 +117,7 @@ type Catch struct {
 // Choice is one way out of a choice step.
 type Choice struct {
 	// When is a condition on the state; required. The key may also be spelled condition.
-	When string `yaml:"when" alias:"condition" required:""`
+	When Parsed[*expr.Filter] `yaml:"when" alias:"condition" required:""`
 	// Goto names the step to go to; required.
 	Goto string `yaml:"goto" required:""`
 }

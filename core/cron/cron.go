@@ -59,6 +59,12 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return instant(s.zone, slot)
 }
 
+// In returns the schedule in another zone.
+func (s Schedule) In(zone *time.Location) Schedule {
+	s.zone = zone
+	return s
+}
+
 // A field is one column of a schedule: its name in messages and its permitted values.
 type field struct {
 	name, allowed string

@@ -15,7 +15,6 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/cron"
 	"github.com/eventgateway/gateway/core/egress"
-	"github.com/eventgateway/gateway/core/expr"
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/sns"
 	"github.com/eventgateway/gateway/core/verify"
@@ -27,11 +26,8 @@ func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
 	certificates := sns.NewCertificates(g.client.Get, g.Machine)
 	var all []intake.Source
 	for _, s := range c.SortedSources() {
-		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify, Allowed: prefixes(s.AllowedIPs), Schedule: s.Schedule, ByBody: s.Dedup == "body", Binary: s.Binary, Origins: s.WebhookOrigins}
+		source := intake.Source{Name: s.Name, Kind: kinds[s.Type], Provider: s.Verify, Allowed: prefixes(s.AllowedIPs), Schedule: s.Schedule.Text, Schema: s.Schema.Value, ByBody: s.Dedup == "body", Binary: s.Binary, Origins: s.WebhookOrigins}
 		var err error
-		if source.Schema, err = Schema(s); err != nil {
-			return nil, err
-		}
 		if source.Verify, err = verifier(c, s, g.Machine); err != nil {
 			return nil, fmt.Errorf("sources.%s: %w", s.Name, err)
 		}
@@ -51,18 +47,6 @@ func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
 }
 
 var kinds = map[string]intake.Kind{"webhook": intake.Webhook, "event": intake.Event, "sns": intake.Topic, "cron": intake.Tick}
-
-// Schema returns the schema of a source's payloads; nil if the source accepts any.
-func Schema(s config.Source) (*expr.Schema, error) {
-	if s.Schema == "" {
-		return nil, nil
-	}
-	schema, err := expr.ParseSchema([]byte(s.Schema))
-	if err != nil {
-		return nil, fmt.Errorf("sources.%s.schema: %w", s.Name, err)
-	}
-	return schema, nil
-}
 
 // verifier returns the function that verifies the requests of a source; nil if the source
 // does not verify.
@@ -89,19 +73,14 @@ func verifier(c *config.Config, s config.Source, clock core.Clock) (func(intake.
 }
 
 // timetable returns the configured cron sources.
-func timetable(c *config.Config) ([]cron.Source, error) {
+func timetable(c *config.Config) []cron.Source {
 	var all []cron.Source
 	for _, s := range c.SortedSources() {
-		if s.Type != "cron" {
-			continue
+		if s.Type == "cron" {
+			all = append(all, cron.Source{Name: s.Name, Text: s.Schedule.Text + " " + s.Timezone, Schedule: s.Schedule.Value})
 		}
-		schedule, err := cron.Parse(s.Schedule, s.Timezone)
-		if err != nil {
-			return nil, fmt.Errorf("sources.%s.schedule: %w", s.Name, err)
-		}
-		all = append(all, cron.Source{Name: s.Name, Text: s.Schedule + " " + s.Timezone, Schedule: schedule})
 	}
-	return all, nil
+	return all
 }
 
 // Consumers returns the consumers of events: the handlers in the order of their names, then
@@ -109,38 +88,18 @@ func timetable(c *config.Config) ([]cron.Source, error) {
 func Consumers(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, h := range c.SortedHandlers() {
-		consumer := intake.Consumer{Lane: core.HandlerLane(h.Name), Source: h.Source, Events: h.Events, Reads: h.Transform != "", MaxAttempts: h.Retry.Max}
-		if err := choose(&consumer, "handlers."+h.Name, h.Filter, h.IdempotencyKey); err != nil {
-			return nil, err
-		}
+		consumer := intake.Consumer{Lane: core.HandlerLane(h.Name), Source: h.Source, Events: h.Events, Filter: h.Filter.Value, Key: h.IdempotencyKey.Value, Reads: h.Transform.Value != nil, MaxAttempts: h.Retry.Max}
 		all = append(all, consumer)
 	}
 	for _, q := range c.SortedQueues() {
 		consumer := intake.Consumer{
-			Lane: core.QueueLane(q.Name), Source: q.Source, Events: q.Events, MaxAttempts: cmp.Or(q.MaxAttempts, core.Unlimited),
-		}
-		if err := choose(&consumer, "queues."+q.Name, q.Filter, q.IdempotencyKey); err != nil {
-			return nil, err
+			Lane: core.QueueLane(q.Name), Source: q.Source, Events: q.Events, Filter: q.Filter.Value, Key: q.IdempotencyKey.Value,
+			MaxAttempts: cmp.Or(q.MaxAttempts, core.Unlimited),
 		}
 		all = append(all, consumer)
 	}
 	begun, err := starts(c)
 	return append(all, begun...), err
-}
-
-// choose sets the filter and the key of a consumer, if they are configured.
-func choose(c *intake.Consumer, path, filter, key string) (err error) {
-	if filter != "" {
-		if c.Filter, err = expr.ParseFilter(filter); err != nil {
-			return fmt.Errorf("%s.filter: %w", path, err)
-		}
-	}
-	if key != "" {
-		if c.Key, err = expr.ParsePath(key); err != nil {
-			return fmt.Errorf("%s.idempotency_key: %w", path, err)
-		}
-	}
-	return nil
 }
 
 // places returns the places to which alerts are posted.
@@ -219,15 +178,11 @@ func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 
 // sender returns the sender of a handler's deliveries.
 func sender(c *config.Config, h config.Handler, client *egress.Client) (worker.Sender, error) {
-	template, err := transformOf(h)
-	if err != nil {
-		return nil, err
-	}
 	t := egress.Target{
 		Name:      h.Name,
 		URL:       h.URL,
 		Headers:   headers(h.Headers),
-		Transform: template,
+		Transform: h.Transform.Value,
 		Secrets:   signingSecrets(c, h),
 	}
 	if h.Type == "grpc" {
@@ -235,18 +190,6 @@ func sender(c *config.Config, h config.Handler, client *egress.Client) (worker.S
 	}
 	t.Method = h.Method
 	return client.HTTP(t)
-}
-
-// transformOf parses the transform of a handler; nil if it has none.
-func transformOf(h config.Handler) (*expr.Template, error) {
-	if h.Transform == "" {
-		return nil, nil
-	}
-	t, err := expr.ParseTemplate(h.Transform)
-	if err != nil {
-		return nil, fmt.Errorf("handlers.%s.transform: %w", h.Name, err)
-	}
-	return t, nil
 }
 
 // signingSecrets returns the handler's own secrets if it has any, else the secrets of all

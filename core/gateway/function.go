@@ -69,12 +69,12 @@ func Deliveries(g *Gateway) (err error) {
 }
 
 // Schedules are the cron sources. Their events pass through intake like all others.
-func Schedules(g *Gateway) (err error) {
+func Schedules(g *Gateway) error {
 	if err := g.takeIn(); err != nil {
 		return err
 	}
-	g.Cron, err = g.newCron(g.config)
-	return err
+	g.Cron = g.newCron(g.config)
+	return nil
 }
 
 // takeIn assembles the intake, unless it exists.

@@ -266,10 +266,10 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 	}, limits, known), nil
 }
 
-func (g *Gateway) newCron(c *config.Config) (*cron.Ticker, error) {
-	known, err := timetable(c)
-	if err != nil || len(known) == 0 {
-		return nil, err
+func (g *Gateway) newCron(c *config.Config) *cron.Ticker {
+	known := timetable(c)
+	if len(known) == 0 {
+		return nil
 	}
 	return cron.New(cron.Deps{
 		Calendar: g.Store,
@@ -278,5 +278,5 @@ func (g *Gateway) newCron(c *config.Config) (*cron.Ticker, error) {
 		Fire: func(ctx context.Context, source string, slot time.Time) error {
 			return g.Intake.Fire(ctx, source, slot)
 		},
-	}, known), nil
+	}, known)
 }

@@ -236,7 +236,7 @@ func (m *move) leave(r *row, result []byte) {
 func (s scope) passedOn(of *step, result []byte) ([]byte, error) {
 	text, err := s.placed(of.place, result)
 	if err == nil && of.output != nil {
-		text, err = of.output.apply(document(text), s.context())
+		text, err = apply(of.output, document(text), s.context())
 	}
 	return checked(text, err)
 }

@@ -13,7 +13,7 @@ import (
 // other.
 func round(t *testing.T) *Definition {
 	t.Helper()
-	to := func(name string) []config.Choice { return []config.Choice{{When: "not $.stop", Goto: name}} }
+	to := func(name string) []config.Choice { return []config.Choice{{When: when("not $.stop"), Goto: name}} }
 	d, err := Compile(config.Workflow{Name: "w", Steps: []config.Step{
 		{Name: "a", Type: "choice", Choices: to("b")}, {Name: "b", Type: "choice", Choices: to("a")},
 	}})

@@ -18,7 +18,6 @@ type choiceStep struct {
 }
 
 type way struct {
-	text string // of when
 	when *expr.Filter
 	to   *step
 }
@@ -26,15 +25,14 @@ type way struct {
 func newChoice(l *list, s *step, c config.Step) (kind, error) {
 	k := &choiceStep{of: s}
 	for i, choice := range c.Choices {
-		when, err := expr.ParseFilter(choice.When)
-		if err != nil {
-			return nil, fmt.Errorf("choice %d: %w", i+1, err)
+		if choice.When.Value == nil {
+			return nil, fmt.Errorf("choice %d: there is no condition", i+1)
 		}
 		to, err := l.find(choice.Goto)
 		if err != nil {
 			return nil, err
 		}
-		k.ways = append(k.ways, way{choice.When, when, to})
+		k.ways = append(k.ways, way{choice.When.Value, to})
 	}
 	if c.Default == "" {
 		return k, nil

@@ -32,8 +32,8 @@ type step struct {
 	catches  []catch
 	proceeds bool // on_failure: continue
 
-	input  *mapping // nil: the state itself
-	output *mapping // nil: the state with the result
+	input  *config.Mapping // nil: the state itself
+	output *config.Mapping // nil: the state with the result
 	place  placement
 }
 
@@ -75,8 +75,8 @@ func (leaf) inside(string) *list { return nil }
 func (leaf) exits() []*step      { return nil }
 
 // Compile makes a definition from a workflow of [config.Load] or [config.ParseDefinition].
-// These functions have checked the workflow for every error that Compile can return. An
-// error names the step.
+// These functions have parsed its expressions, and have checked it for every error that
+// Compile can return. An error names the step.
 func Compile(w config.Workflow) (*Definition, error) {
 	top, err := compileList("", w.Steps)
 	if err != nil {
@@ -138,15 +138,8 @@ func (l *list) compile(i int, c config.Step) (err error) {
 		}
 		s.catches = append(s.catches, catch{entry.Errors, to})
 	}
-	if s.input, err = parseMapping(c.Input); err != nil {
-		return fmt.Errorf("input: %w", err)
-	}
-	if s.output, err = parseMapping(c.Output); err != nil {
-		return fmt.Errorf("output: %w", err)
-	}
-	if s.place, err = parsePlacement(c.ResultPath); err != nil {
-		return fmt.Errorf("result_path: %w", err)
-	}
+	s.input, s.output = c.Input.Value, c.Output.Value
+	s.place = placementOf(c.ResultPath)
 	s.kind, err = l.kind(s, c)
 	return err
 }
@@ -162,11 +155,11 @@ func (l *list) kind(s *step, c config.Step) (kind, error) {
 	case "map":
 		return newMap(s, c)
 	case "wait":
-		return newWait(s, c)
+		return newWait(s, c), nil
 	case "callback":
 		return newCallback(s, c), nil
 	case "fail":
-		return newFail(s, c)
+		return newFail(s, c), nil
 	}
 	return nil, fmt.Errorf("there is no type %q", c.Type)
 }

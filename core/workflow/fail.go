@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
@@ -18,17 +17,9 @@ type failStep struct {
 	message *expr.Template // nil: the message of the last failure that was caught
 }
 
-func newFail(s *step, c config.Step) (kind, error) {
-	k := &failStep{of: s, code: c.Error}
+func newFail(s *step, c config.Step) kind {
 	s.next = nil
-	if c.Message == "" {
-		return k, nil
-	}
-	var err error
-	if k.message, err = expr.ParseText(c.Message); err != nil {
-		return nil, fmt.Errorf("message: %w", err)
-	}
-	return k, nil
+	return &failStep{of: s, code: c.Error, message: c.Message.Value}
 }
 
 func (k *failStep) typ() string { return "fail" }

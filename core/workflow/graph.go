@@ -104,7 +104,7 @@ func (g *graph) ways(s *step) {
 	from := g.ids[s]
 	if k, ok := s.kind.(*choiceStep); ok {
 		for _, w := range k.ways {
-			g.line(`%s -->|"%s"| %s`, from, label(w.text), g.ids[w.to])
+			g.line(`%s -->|"%s"| %s`, from, label(w.when.String()), g.ids[w.to])
 		}
 		if k.fallback != nil {
 			g.line(`%s -->|"else"| %s`, from, g.ids[k.fallback])

@@ -3,6 +3,7 @@ package workflow
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,9 +24,8 @@ type mapStep struct {
 }
 
 func newMap(s *step, c config.Step) (kind, error) {
-	items, err := expr.ParseReference(c.ItemsPath)
-	if err != nil {
-		return nil, fmt.Errorf("items_path: %w", err)
+	if c.ItemsPath.Value == nil {
+		return nil, errors.New("there is no items_path")
 	}
 	each := config.Step{Name: "item", Type: "http", URL: c.URL, Method: c.Method, Headers: c.Headers}
 	if c.Iterator != nil {
@@ -36,7 +36,7 @@ func newMap(s *step, c config.Step) (kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mapStep{of: s, items: items, each: l, most: c.MaxConcurrency}, nil
+	return &mapStep{of: s, items: c.ItemsPath.Value, each: l, most: c.MaxConcurrency}, nil
 }
 
 func (k *mapStep) typ() string         { return "map" }

@@ -1,11 +1,11 @@
 package workflow
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/expr"
 )
 
@@ -15,22 +15,15 @@ type placement struct {
 	steps []any // names (string) and indexes (int) from the root; empty: the result replaces the state
 }
 
-// parsePlacement reads a result_path of a [config.Step].
-func parsePlacement(text string) (placement, error) {
-	switch text {
-	case "", "$":
-		return placement{}, nil
-	case "null":
-		return placement{drop: true}, nil
+// placementOf returns the placement of a result_path of a [config.Step].
+func placementOf(p config.Parsed[*expr.Path]) placement {
+	switch {
+	case p.Text == "null":
+		return placement{drop: true}
+	case p.Value == nil:
+		return placement{}
 	}
-	p, err := expr.ParsePath(text)
-	if err != nil {
-		return placement{}, err
-	}
-	if !p.Singular() {
-		return placement{}, errors.New("it must be a path to one place")
-	}
-	return placement{steps: p.Steps()}, nil
+	return placement{steps: p.Value.Steps()}
 }
 
 // put returns a copy of tree with value at a place. It makes missing or null objects and

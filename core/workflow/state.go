@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/expr"
 )
 
@@ -69,45 +69,25 @@ func checked(text []byte, err error) ([]byte, error) {
 	return text, nil
 }
 
-// A mapping makes JSON from a document: a path to a part of it, or a template.
-type mapping struct {
-	path     *expr.Reference
-	template *expr.Template
-}
-
-// parseMapping reads a mapping; nil for the empty text. A text with a hole is a template.
-func parseMapping(text string) (m *mapping, err error) {
-	if text == "" {
-		return nil, nil
-	}
-	m = &mapping{}
-	if strings.Contains(text, "{{") {
-		m.template, err = expr.ParseTemplate(text)
-	} else {
-		m.path, err = expr.ParseReference(text)
-	}
-	return m, err
-}
-
-// apply makes the JSON. A path that can select several values makes an array of them. A
-// path that selects no value is an error.
-func (m *mapping) apply(d *expr.Document, c *expr.Context) ([]byte, error) {
+// apply makes the JSON of a mapping. A path that can select several values makes an array of
+// them. A path that selects no value is an error.
+func apply(m *config.Mapping, d *expr.Document, c *expr.Context) ([]byte, error) {
 	switch {
-	case m.template != nil:
-		return m.template.Render(d, c)
-	case m.path.Singular():
-		v, err := one(m.path, d, c)
+	case m.Template != nil:
+		return m.Template.Render(d, c)
+	case m.Path.Singular():
+		v, err := one(m.Path, d, c)
 		if err != nil {
 			return nil, err
 		}
 		return encode(v)
 	}
-	all, err := m.path.Select(d, c)
+	all, err := m.Path.Select(d, c)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", m.path, err)
+		return nil, fmt.Errorf("%s: %w", m.Path, err)
 	case len(all) == 0:
-		return nil, nothingAt(m.path)
+		return nil, nothingAt(m.Path)
 	}
 	return encode(all)
 }
@@ -195,15 +175,15 @@ func (s scope) text() ([]byte, error) {
 }
 
 // input returns the JSON on which the step works.
-func (s scope) input(m *mapping) ([]byte, error) {
+func (s scope) input(m *config.Mapping) ([]byte, error) {
 	if m == nil {
 		return checked(s.text())
 	}
-	return checked(m.apply(s.state(), s.context()))
+	return checked(apply(m, s.state(), s.context()))
 }
 
 // seen returns the document on which the step works.
-func (s scope) seen(m *mapping) (*expr.Document, error) {
+func (s scope) seen(m *config.Mapping) (*expr.Document, error) {
 	if m == nil {
 		return s.state(), nil
 	}

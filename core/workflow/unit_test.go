@@ -73,14 +73,16 @@ func TestPlacement(t *testing.T) {
 		{"$.a[0].b", `{"a": [7]}`, `$.a[0] is no object, so the result cannot be put into it`},
 	}
 	for _, tt := range tests {
-		p, err := parsePlacement(tt.path)
-		if err != nil {
-			t.Errorf("parsePlacement(%q): %v", tt.path, err)
-			continue
+		path := config.Parsed[*expr.Path]{Text: tt.path}
+		if tt.path != "" {
+			var err error
+			if path.Value, err = expr.ParsePath(tt.path); err != nil {
+				t.Fatal(err)
+			}
 		}
 		state := document([]byte(tt.state)).Value()
 		before, _ := encode(state)
-		tree, err := put(state, p.steps, "R")
+		tree, err := put(state, placementOf(path).steps, "R")
 		text, _ := encode(tree)
 		if err != nil {
 			text = []byte(err.Error())
@@ -90,11 +92,6 @@ func TestPlacement(t *testing.T) {
 		}
 		if after, _ := encode(state); string(after) != string(before) {
 			t.Errorf("put(%s, %s) made %s of the state", tt.state, tt.path, after)
-		}
-	}
-	for _, path := range []string{"x", "$[*]", "$..a"} {
-		if p, err := parsePlacement(path); err == nil {
-			t.Errorf("parsePlacement(%q) = %v, want an error", path, p)
 		}
 	}
 }
@@ -153,6 +150,15 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// when returns a parsed condition, as config.Load does.
+func when(text string) config.Parsed[*expr.Filter] {
+	f, err := expr.ParseFilter(text)
+	if err != nil {
+		panic(err)
+	}
+	return config.Parsed[*expr.Filter]{Text: text, Value: f}
+}
+
 func TestAt(t *testing.T) {
 	d := compiled(t, `
 steps:
@@ -172,9 +178,13 @@ steps:
 	}
 }
 
-// Compile refuses everything that Load refuses, because definitions come from a store.
+// Compile refuses workflows whose steps do not fit together, because definitions come from a store.
 func TestCompileRefuses(t *testing.T) {
 	http := config.Step{Name: "a", Type: "http"}
+	root, err := expr.ParseReference("$")
+	if err != nil {
+		t.Fatal(err)
+	}
 	with := func(change func(*config.Step)) []config.Step {
 		s := http
 		change(&s)
@@ -185,19 +195,15 @@ func TestCompileRefuses(t *testing.T) {
 		`there is no type "x"`:  with(func(s *config.Step) { s.Type = "x" }),
 		`there is no step "b"`:  with(func(s *config.Step) { s.Goto = "b" }),
 		`no step "c"`:           with(func(s *config.Step) { s.Catch = []config.Catch{{Goto: "c"}} }),
-		"input: ":               with(func(s *config.Step) { s.Input = "x" }),
-		"output: ":              with(func(s *config.Step) { s.Output = "{{" }),
-		"result_path: ":         with(func(s *config.Step) { s.ResultPath = "x" }),
-		"choice 1: ":            with(func(s *config.Step) { s.Type, s.Choices = "choice", []config.Choice{{When: "="}} }),
-		`no step "d"`:           with(func(s *config.Step) { s.Type, s.Choices = "choice", []config.Choice{{When: "$", Goto: "d"}} }),
+		"choice 1: ":            with(func(s *config.Step) { s.Type, s.Choices = "choice", []config.Choice{{Goto: "a"}} }),
+		`no step "d"`:           with(func(s *config.Step) { s.Type, s.Choices = "choice", []config.Choice{{When: when("$"), Goto: "d"}} }),
 		`no step "e"`:           with(func(s *config.Step) { s.Type, s.Default = "choice", "e" }),
 		"there are no branches": with(func(s *config.Step) { s.Type = "parallel" }),
 		`branch "f": step "f": `: with(func(s *config.Step) {
 			s.Type, s.Branches = "parallel", []config.Branch{{Name: "f", Steps: with(func(s *config.Step) { s.Name, s.Type = "f", "?" })}}
 		}),
-		"items_path: ":     with(func(s *config.Step) { s.Type = "map" }),
-		`step "item": `:    with(func(s *config.Step) { s.Type, s.ItemsPath, s.Iterator = "map", "$", &config.Step{Type: "?"} }),
-		"timestamp_path: ": with(func(s *config.Step) { s.Type, s.TimestampPath = "wait", "x" }),
+		"there is no items_path": with(func(s *config.Step) { s.Type = "map" }),
+		`step "item": `:          with(func(s *config.Step) { s.Type, s.ItemsPath.Value, s.Iterator = "map", root, &config.Step{Type: "?"} }),
 	}
 	for want, steps := range tests {
 		if _, err := Compile(config.Workflow{Name: "w", Steps: steps}); err == nil || !strings.Contains(err.Error(), want) {

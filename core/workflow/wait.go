@@ -24,16 +24,8 @@ type waitStep struct {
 	until *expr.Reference // nil: the step has a delay
 }
 
-func newWait(s *step, c config.Step) (kind, error) {
-	k := &waitStep{of: s, delay: time.Duration(c.Seconds) * time.Second}
-	if c.TimestampPath == "" {
-		return k, nil
-	}
-	var err error
-	if k.until, err = expr.ParseReference(c.TimestampPath); err != nil {
-		return nil, fmt.Errorf("timestamp_path: %w", err)
-	}
-	return k, nil
+func newWait(s *step, c config.Step) kind {
+	return &waitStep{of: s, delay: time.Duration(c.Seconds) * time.Second, until: c.TimestampPath.Value}
 }
 
 func (k *waitStep) typ() string { return "wait" }
