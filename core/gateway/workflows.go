@@ -29,9 +29,15 @@ func Runs(c *config.Config, store core.Store, clock core.Clock) *manage.Runs {
 }
 
 // compiler returns a function that compiles stored definitions, with the variables of this
-// process.
+// process. The definitions of the present configuration, which most runs follow, are parsed
+// already.
 func compiler(c *config.Config) func(core.Definition) (*workflow.Definition, error) {
 	return func(d core.Definition) (*workflow.Definition, error) {
+		for _, w := range c.Workflows {
+			if d.Hash != "" && c.Definition(w.Name).Hash == d.Hash {
+				return workflow.Compile(w)
+			}
+		}
 		w, err := config.ParseDefinition(d, c.Lookup)
 		if err != nil {
 			return nil, err
