@@ -178,7 +178,7 @@ func TestBell(t *testing.T) {
 	select {
 	case <-heard.C:
 	default:
-		t.Error("rung, and not heard")
+		t.Error("a bell was rung, and its listener was not woken")
 	}
 	if got := heard.Rung(); !slices.Equal(got, []Lane{"a", "b"}) {
 		t.Errorf("Rung() = %v, want a and b, once each", got)
@@ -188,9 +188,9 @@ func TestBell(t *testing.T) {
 	}
 	select {
 	case <-heard.C:
-		t.Error("heard twice")
+		t.Error("one ring woke a listener twice")
 	case <-other.C:
-		t.Error("heard by the wrong one")
+		t.Error("a ring woke the listener of another lane")
 	default:
 	}
 	(*Bell)(nil).Ring("a") // a nil bell does nothing
@@ -200,7 +200,7 @@ func TestBell(t *testing.T) {
 		b.Ring(lane)
 	}
 	if got := other.Rung(); !slices.Equal(got, []Lane{"d", "x"}) {
-		t.Errorf("Rung() of who hears others = %v, want its own and what nobody listens to", got)
+		t.Errorf("Rung() of the listener to other lanes = %v, want its own lanes and the lanes without a listener", got)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestBellOfLaterWork(t *testing.T) {
 	select {
 	case <-heard.C:
 	default:
-		t.Error("rung for later, and not heard")
+		t.Error("a bell was rung for a later time, and its listener was not woken")
 	}
 	if got := heard.Rung(); !slices.Equal(got, []Lane{"b"}) {
 		t.Errorf("Rung() = %v, want b alone: nothing is due in a yet", got)
@@ -235,7 +235,7 @@ func TestBellOfLaterWork(t *testing.T) {
 	b.Others(other)
 	b.Leave(heard)
 	if got := other.Coming(); len(got) != 1 || !got["b"].Equal(late) {
-		t.Errorf("Coming() of who is left = %v, want b at %v", got, late)
+		t.Errorf("Coming() of the remaining listener = %v, want b at %v", got, late)
 	}
 }
 

@@ -203,13 +203,13 @@ func TestDatabaseClockTells(t *testing.T) {
 		b.facts = nil
 		b.measure(0, 0)
 		if !slices.Equal(b.facts, step.want) {
-			t.Errorf("after moves by %v and %v: told %v, want %v", step.move, step.set, b.facts, step.want)
+			t.Errorf("after moves by %v and %v: observed %v, want %v", step.move, step.set, b.facts, step.want)
 		}
 	}
 	b.facts = nil
 	b.Tell(b.observe)
 	if want := []string{"core.ClocksDiffer{-5s}"}; !slices.Equal(b.facts, want) {
-		t.Errorf("a new observer is told %v, want %v", b.facts, want)
+		t.Errorf("a new observer is observed %v, want %v", b.facts, want)
 	}
 }
 

@@ -26,7 +26,7 @@ var rings = []struct {
 	{"vocabulary", []string{"core"}},
 	{"pure: no IO, and no role of the store", []string{
 		"core/units", "core/endpoint", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "proto/..."}},
-	{"services: they decide, and let others do IO", []string{
+	{"services: they decide, and do IO through roles", []string{
 		"core/intake", "core/worker", "core/runner", "core/pull", "core/manage", "core/alert", "core/retention", "core/telemetry", "store"}},
 	{"edges: HTTP, gRPC, metrics, databases", []string{
 		"core/wire", "core/web/...", "core/egress", "core/config/remote/...", "core/telemetry/metrics", "core/telemetry/traces",
@@ -35,28 +35,28 @@ var rings = []struct {
 	{"mains", []string{"cmd/...", "functions/..."}},
 }
 
-// neighbours are the imports within a ring, and why each is.
+// neighbours are the permitted imports within a ring, each with its reason.
 var neighbours = map[string]string{
-	"core/verify core/endpoint":                   "keys of Standard Webhooks are read in one way, in and out",
-	"core/sns core/endpoint":                      "addresses of topics are endpoints",
-	"core/config core/units":                      "fields are durations",
-	"core/config core/endpoint":                   "what a configuration means is known without a network",
+	"core/verify core/endpoint":                   "keys of Standard Webhooks are parsed by the same code for both directions",
+	"core/sns core/endpoint":                      "the URLs in notifications are checked as endpoints",
+	"core/config core/units":                      "some fields are durations",
+	"core/config core/endpoint":                   "URLs, headers and signing keys are checked without a network",
 	"core/config core/expr":                       "expressions are parsed once, when they are read",
 	"core/config core/cron":                       "schedules are parsed once, when they are read",
-	"core/config core/verify":                     "schemes have names and rules for secrets",
-	"core/config core/sns":                        "topics have names",
+	"core/config core/verify":                     "names and secrets of signature schemes are checked",
+	"core/config core/sns":                        "names of topics are checked",
 	"core/workflow core/config":                   "definitions are compiled from the configuration",
 	"core/workflow core/expr":                     "steps evaluate conditions and templates",
-	"core/alert core/worker":                      "an alert is a target of the worker",
-	"core/web core/wire":                          "replies are records",
-	"core/web/lambda core/web":                    "requests of functions are served by the same routes",
-	"core/config/remote core/egress":              "an address is read through the guard of addresses",
-	"core/config/remote/cloud core/egress":        "an address is read through the guard of addresses",
-	"core/config/remote/cloud core/config/remote": "object stores are one more kind of address",
-	"store/sqlite store/group":                    "batches share commits",
-	"store/postgres store/group":                  "batches share commits",
-	"store/mysql store/group":                     "batches share commits",
-	"store/hosted store/group":                    "batches share commits",
+	"core/alert core/worker":                      "the worker delivers alerts, so an alert is one of its targets",
+	"core/web core/wire":                          "replies are encoded records",
+	"core/web/lambda core/web":                    "requests to functions are served by the same routes",
+	"core/config/remote core/egress":              "configurations are fetched through the address guard",
+	"core/config/remote/cloud core/egress":        "configurations are fetched through the address guard",
+	"core/config/remote/cloud core/config/remote": "an object store implements the Store of that package",
+	"store/sqlite store/group":                    "a group batches commits of several callers",
+	"store/postgres store/group":                  "a group batches commits of several callers",
+	"store/mysql store/group":                     "a group batches commits of several callers",
+	"store/hosted store/group":                    "a group batches commits of several callers",
 }
 
 // The rules beside the rings. A rule names packages by pattern (/... also covers the
@@ -67,70 +67,70 @@ var rules = []struct {
 	direct  bool
 	why     string
 }{
-	{"core", module + "/...", false, "the vocabulary depends on nothing of ours"},
-	{"core/units", module + "/...", false, "quantities need nothing of ours"},
-	{"core/endpoint", module + "/...", false, "shapes of URLs and headers need nothing of ours"},
-	{"core/expr", module + "/...", false, "expressions know documents, not events"},
+	{"core", module + "/...", false, "the vocabulary imports no other package of this module"},
+	{"core/units", module + "/...", false, "durations need no other package of this module"},
+	{"core/endpoint", module + "/...", false, "checks of URLs and headers need no other package of this module"},
+	{"core/expr", module + "/...", false, "expressions read documents and know no events"},
 
-	{"core/intake", module + "/core/workflow", false, "intake is told what begins a run and what its params are"},
-	{"core/worker", module + "/core/workflow", false, "the worker is told what became of a step"},
-	{"core/retention", module + "/core/...", false, "the store decides what is over"},
-	{"core/telemetry/...", module + "/core/config", false, "names are passed in"},
-	{"core/telemetry/traces", module + "/core/...", false, "traces are made of facts"},
-	{"core/gateway", module + "/core/config/remote/...", false, "a configuration is read before it is assembled"},
-	{"core/gateway", module + "/core/telemetry/traces", false, "a function has no use for an exporter in the background"},
-	{"core/...", module + "/store/...", false, "core declares, store implements"},
-	{"store/...", module + "/core/...", false, "the store knows the vocabulary, not the services"},
-	{"core/web/lambda", module + "/store", false, "what comes in does not know what stores"},
-	{"cmd/gateway", module + "/core/web/lambda", false, "a server gets requests, not events"},
-	{"cmd/gateway", module + "/functions/...", false, "mains import, they are not imported"},
-	{"cmd/gateway", module + "/infra/...", false, "servers for tests are no part of the program"},
-	{"functions/...", module + "/cmd/...", false, "mains import, they are not imported"},
-	{"functions/...", module + "/store/sqlite", false, "a function has no disk that lasts"},
-	{"functions/...", module + "/core/config/remote/cloud", false, "a configuration is packaged, or at an http(s) address"},
+	{"core/intake", module + "/core/workflow", false, "intake gets the first step and the check of params from its caller"},
+	{"core/worker", module + "/core/workflow", false, "the worker gets the result of a step from the runner"},
+	{"core/retention", module + "/core/...", false, "the store decides which records are finished"},
+	{"core/telemetry/...", module + "/core/config", false, "the caller passes the configured names"},
+	{"core/telemetry/traces", module + "/core/...", false, "traces are made from facts alone"},
+	{"core/gateway", module + "/core/config/remote/...", false, "the caller fetches the configuration before the gateway is assembled"},
+	{"core/gateway", module + "/core/telemetry/traces", false, "functions are assembled here too, and cannot run an exporter in the background"},
+	{"core/...", module + "/store/...", false, "core declares the roles of a store, and store implements them"},
+	{"store/...", module + "/core/...", false, "the store imports the vocabulary, not the services"},
+	{"core/web/lambda", module + "/store", false, "the edge uses a store by its roles only"},
+	{"cmd/gateway", module + "/core/web/lambda", false, "the program serves HTTP requests, not events of a cloud"},
+	{"cmd/gateway", module + "/functions/...", false, "a main package is not imported by another one"},
+	{"cmd/gateway", module + "/infra/...", false, "servers for tests are not part of the program"},
+	{"functions/...", module + "/cmd/...", false, "a main package is not imported by another one"},
+	{"functions/...", module + "/store/sqlite", false, "the disk of a function is not kept between its instances"},
+	{"functions/...", module + "/core/config/remote/cloud", false, "the configuration of a function is in its package, or at an http or https address"},
 
-	{"core/config", "database/sql", false, "configuration names a driver, it does not load one"},
-	{"core/expr", "database/sql", false, "the pure ring is testable without a machine"},
-	{"core/workflow", "database/sql", false, "the pure ring is testable without a machine"},
-	{"core/config/remote/...", "os", true, "the environment is read through a lookup function"},
-	{"core/wire", "net/http", true, "records know their shape, the edge knows HTTP"},
-	{"core/wire", "os", true, "records know their shape, the edge knows HTTP"},
-	{"store", "database/sql", false, "a Conn is all the store sees of a database"},
+	{"core/config", "database/sql", false, "the configuration names a driver and does not load it"},
+	{"core/expr", "database/sql", false, "the pure ring is tested without a database"},
+	{"core/workflow", "database/sql", false, "the pure ring is tested without a database"},
+	{"core/config/remote/...", "os", true, "the environment is read through a lookup function of the caller"},
+	{"core/wire", "net/http", true, "records are encoded without HTTP, which is the edge's"},
+	{"core/wire", "os", true, "records are encoded without HTTP, which is the edge's"},
+	{"store", "database/sql", false, "the store uses a database through a Conn only"},
 
-	{"core/...", "modernc.org/...", false, "drivers are the store's"},
-	{"core/...", "github.com/spf13/...", false, "the command line is cmd's"},
-	{"core/...", "github.com/getkin/...", false, "the description of the routes is checked by tests, not by the program"},
-	{"core/config/remote", "gocloud.dev/...", false, "functions read addresses too, and the providers' libraries are larger than they may be"},
-	{"core/gateway", "github.com/prometheus/...", false, "functions are assembled here too, and all but one show no metrics"},
+	{"core/...", "modernc.org/...", false, "only the packages below store import drivers"},
+	{"core/...", "github.com/spf13/...", false, "only cmd parses a command line"},
+	{"core/...", "github.com/getkin/...", false, "only tests check the description of the routes"},
+	{"core/config/remote", "gocloud.dev/...", false, "functions import this package, and the providers' libraries exceed their size limit"},
+	{"core/gateway", "github.com/prometheus/...", false, "functions are assembled here too, and only one of them serves metrics"},
 	{"core/gateway", "go.opentelemetry.io/...", false, "only core/telemetry/traces knows the SDK"},
-	{"store", "modernc.org/...", false, "dialects are text; drivers live in a folder each"},
+	{"store", "modernc.org/...", false, "a dialect is text; each driver is in a folder of its own"},
 
-	{"functions/...", "modernc.org/...", false, "a function has no disk that lasts, and a cold start reads all that is linked"},
-	{"functions/...", module + "/store/sqlite", false, "a function has no disk that lasts"},
-	{"functions/...", "github.com/go-sql-driver/...", false, "a cold start reads all that is linked, and two databases are enough"},
-	{"functions/...", "gocloud.dev/...", false, "a configuration is packaged, or at an http(s) address; object stores are larger than a function"},
-	{"functions/...", module + "/core/config/remote/cloud", false, "a configuration is packaged, or at an http(s) address"},
+	{"functions/...", "modernc.org/...", false, "the disk of a function is not kept, and a cold start reads everything that is linked"},
+	{"functions/...", module + "/store/sqlite", false, "the disk of a function is not kept between its instances"},
+	{"functions/...", "github.com/go-sql-driver/...", false, "a cold start reads everything that is linked, and functions support two databases"},
+	{"functions/...", "gocloud.dev/...", false, "the libraries of object stores are larger than a function"},
+	{"functions/...", module + "/core/config/remote/cloud", false, "the configuration of a function is in its package, or at an http or https address"},
 	{"functions/...", "github.com/spf13/...", false, "a function has no command line"},
-	{"functions/...", "go.opentelemetry.io/...", false, "nothing is exported in the background of a process that is stopped between two calls"},
-	{"functions/...", "github.com/aws/aws-sdk-go-v2/service/...", false, "three calls without a client cost a few lines; clients cost megabytes"},
-	{"functions/intake", "google.golang.org/grpc/...", false, "the worker calls receivers, and nobody else"},
-	{"functions/pull", "google.golang.org/grpc/...", false, "the worker calls receivers, and nobody else"},
-	{"functions/cron", "google.golang.org/grpc/...", false, "the worker calls receivers, and nobody else"},
-	{"functions/pull", "github.com/prometheus/...", false, "intake shows the metrics, one function is enough for that"},
-	{"functions/worker", "github.com/prometheus/...", false, "nobody can scrape a function that serves no requests"},
-	{"functions/cron", "github.com/prometheus/...", false, "nobody can scrape a function that serves no requests"},
-	{"functions/...", "html/template", false, "templates switch off the linker's dead-code removal"},
-	{"functions/...", "text/template", true, "templates switch off the linker's dead-code removal"},
+	{"functions/...", "go.opentelemetry.io/...", false, "a function is stopped between two calls, so it cannot export in the background"},
+	{"functions/...", "github.com/aws/aws-sdk-go-v2/service/...", false, "the three calls to AWS take a few lines; its clients take megabytes"},
+	{"functions/intake", "google.golang.org/grpc/...", false, "only the worker calls receivers"},
+	{"functions/pull", "google.golang.org/grpc/...", false, "only the worker calls receivers"},
+	{"functions/cron", "google.golang.org/grpc/...", false, "only the worker calls receivers"},
+	{"functions/pull", "github.com/prometheus/...", false, "only the intake function serves metrics"},
+	{"functions/worker", "github.com/prometheus/...", false, "metrics of a function that serves no requests cannot be scraped"},
+	{"functions/cron", "github.com/prometheus/...", false, "metrics of a function that serves no requests cannot be scraped"},
+	{"functions/...", "html/template", false, "executed templates switch off the linker's dead-code removal"},
+	{"functions/...", "text/template", true, "executed templates switch off the linker's dead-code removal"},
 
 	// html/template itself is linked: net/rpc, which Google's libraries reach, parses a page
 	// with it that nothing executes, and that is all right.
-	{"cmd/gateway", "golang.org/x/net/trace", false, "templates that are executed switch off the linker's dead-code removal"},
-	{"cmd/gateway", "html/template", true, "templates that are executed switch off the linker's dead-code removal"},
-	{"cmd/gateway", "text/template", true, "templates switch off the linker's dead-code removal"},
+	{"cmd/gateway", "golang.org/x/net/trace", false, "executed templates switch off the linker's dead-code removal"},
+	{"cmd/gateway", "html/template", true, "executed templates switch off the linker's dead-code removal"},
+	{"cmd/gateway", "text/template", true, "executed templates switch off the linker's dead-code removal"},
 }
 
 // pure is the number of rings, from the inside, whose packages do not import the packages of
-// io themselves.
+// io directly.
 const pure = 3
 
 var io = []string{"net/http", "os", "database/sql"}
@@ -140,7 +140,7 @@ type listed struct {
 	Imports, Deps []string
 }
 
-// packages are all there are, as they are built: functions in their own way.
+// packages lists all packages of the module with the build tags with which they are shipped.
 func packages(t *testing.T) []listed {
 	t.Helper()
 	isFunction := func(p listed) bool { return covers(module+"/functions/...", p.ImportPath) }
@@ -192,7 +192,7 @@ func TestDependencyRule(t *testing.T) {
 	}
 	for i, r := range rules {
 		if !used[i] {
-			t.Errorf("rule %q, not %q: no such package", r.of, r.not)
+			t.Errorf("rule of %q, not %q: it covers no package", r.of, r.not)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// ringOf is the number of the ring of a package; -1 for a package of none.
+// ringOf returns the number of the ring of a package; -1 if it is in no ring.
 func ringOf(path string) int {
 	path = strings.TrimPrefix(path, module+"/")
 	for i, r := range rings {
@@ -245,7 +245,7 @@ func TestRings(t *testing.T) {
 		ring, name := ringOf(p.ImportPath), strings.TrimPrefix(p.ImportPath, module+"/")
 		if ring < 0 {
 			if !covers("infra/...", name) {
-				t.Errorf("%s is in no ring: give it its place in deps_test.go", name)
+				t.Errorf("%s is in no ring; add it to rings in deps_test.go", name)
 			}
 			continue
 		}
@@ -260,7 +260,7 @@ func TestRings(t *testing.T) {
 			case r == ring && neighbours[name+" "+other] != "":
 				met[name+" "+other] = true
 			case r == ring:
-				t.Errorf("%s imports %s of its own ring: say why in neighbours, or pass in what it needs", name, other)
+				t.Errorf("%s imports %s of its own ring; add the reason to neighbours, or pass the values in", name, other)
 			default:
 				t.Errorf("%s imports %s, which is in a ring further out", name, other)
 			}
@@ -268,14 +268,14 @@ func TestRings(t *testing.T) {
 	}
 	for pair := range neighbours {
 		if !met[pair] {
-			t.Errorf("neighbours has %q, and there is no such import", pair)
+			t.Errorf("neighbours lists %q, which is not imported", pair)
 		}
 	}
 }
 
-// TestSQLiteHasItsLibc: modernc.org/sqlite is generated together with one version
-// of its C library and crashes in odd places with another, which a careless
-// upgrade of something else may pull in.
+// TestSQLiteHasItsLibc: modernc.org/sqlite is generated together with one version of its C
+// library and crashes with other versions. An upgrade of another dependency may select such a
+// version.
 func TestSQLiteHasItsLibc(t *testing.T) {
 	list := func(args ...string) string {
 		out, err := exec.Command("go", append([]string{"list", "-m"}, args...)...).Output()
@@ -290,7 +290,7 @@ func TestSQLiteHasItsLibc(t *testing.T) {
 	}
 	resolved := list("modernc.org/libc")
 	if !strings.Contains(string(gomod), resolved+"\n") {
-		t.Errorf("go.mod resolves %s, which is not what modernc.org/sqlite asks for:\n%s", resolved, gomod)
+		t.Errorf("go.mod resolves %s, which is not the version that modernc.org/sqlite requires:\n%s", resolved, gomod)
 	}
 }
 
@@ -323,7 +323,7 @@ func TestHouse(t *testing.T) {
 	checkMachineTimesFound(t)
 	for _, o := range outside {
 		if !o.found {
-			t.Errorf("%s has leave to call out and does not", o.path)
+			t.Errorf("%s is in the list outside and makes no call; remove it from the list", o.path)
 		}
 	}
 }

@@ -23,29 +23,29 @@ var machineTimes = map[string]*struct {
 func init() {
 	const many = -1
 	const (
-		duration = "it measures how long something takes here"
-		bound    = "it bounds how long something here may take"
-		age      = "it is how old something is that this process keeps"
-		beneath  = "it is what the database's clock is compared with"
-		outside  = "what it is compared with was written outside, by a clock that is right"
+		duration  = "it measures the duration of an operation in this process"
+		bound     = "it bounds the duration of an operation in this process"
+		age       = "it is the age of a value that this process keeps"
+		reference = "it is the machine's side of the database clock"
+		foreign   = "it is compared with a time of another system"
 	)
 	for _, m := range []struct {
 		path string
 		uses int
 		why  string
 	}{
-		{"core/clock.go", 1, beneath},
-		{"cmd/gateway/clock.go", 1, beneath},
-		{"cmd/gateway/clock_skewed.go", 1, beneath},
-		{"functions/internal/boot/boot.go", 1, beneath},
-		{"core/web/intake.go", 1, "it is the clock of tests, which store nothing"},
+		{"core/clock.go", 1, reference},
+		{"cmd/gateway/clock.go", 1, reference},
+		{"cmd/gateway/clock_skewed.go", 1, reference},
+		{"functions/internal/boot/boot.go", 1, reference},
+		{"core/web/intake.go", 1, "it is a clock for tests, which store nothing"},
 
-		{"core/sns/certificates.go", 1, outside},
-		{"core/sns/sns.go", 1, outside},
-		{"core/egress/client.go", 1, "receivers judge the times of signatures"},
-		{"store/hosted/answer.go", 1, outside},
-		{"cmd/gateway/doctor_remote.go", 2, outside},
-		{"functions/internal/boot/tick.go", 2, "deadlines of invocations are by the machine's clock"},
+		{"core/sns/certificates.go", 1, foreign},
+		{"core/sns/sns.go", 1, foreign},
+		{"core/egress/client.go", 1, "receivers compare the times of signatures with their own clocks"},
+		{"store/hosted/answer.go", 1, foreign},
+		{"cmd/gateway/doctor_remote.go", 2, foreign},
+		{"functions/internal/boot/tick.go", 2, "the deadline of an invocation is a time of the machine"},
 
 		{"core/config/remote/cloud/cloud.go", 1, duration},
 		{"core/gateway/vitals.go", 2, duration},
@@ -78,7 +78,7 @@ func init() {
 
 // checkMachineTimes looks for uses of the machine's clock that the list does not have.
 func checkMachineTimes(t *testing.T, file string, f *ast.File) {
-	for _, other := range []string{"cmd/bench/", "infra/", "store/storetest/"} { // no part of the program
+	for _, other := range []string{"cmd/bench/", "infra/", "store/storetest/"} { // not part of the program
 		if strings.HasPrefix(file, other) {
 			return
 		}
@@ -89,15 +89,15 @@ func checkMachineTimes(t *testing.T, file string, f *ast.File) {
 		listed.found = uses
 	}
 	if uses > 0 && listed == nil {
-		t.Errorf("%s asks the machine for the time, which is not the database's: take a core.Clock, or list the file here with the reason why no stored time is compared with it", file)
+		t.Errorf("%s reads the machine's clock, which may differ from the database's; take a core.Clock, or list the file here with the reason why no stored time is compared with it", file)
 	}
 }
 
-// checkMachineTimesFound: the list says how things are.
+// checkMachineTimesFound checks that each file of the list has as many uses as the list says.
 func checkMachineTimesFound(t *testing.T) {
 	for file, m := range machineTimes {
 		if m.found != m.uses && (m.uses >= 0 || m.found == 0) {
-			t.Errorf("%s asks the machine for the time %d times, %d are listed: is it so for all that %s?", file, m.found, m.uses, m.why)
+			t.Errorf("%s reads the machine's clock %d times, and %d uses are listed; check for each that %s", file, m.found, m.uses, m.why)
 		}
 	}
 }
