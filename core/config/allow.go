@@ -63,7 +63,7 @@ func newAllowance(lookup func(string) (string, bool), r *report) *allowance {
 	known := append(slices.Clone(guarded), secretFields()...)
 	for _, field := range a.listed {
 		if !slices.Contains(known, everyEntry(field)) {
-			r.stop("the environment variable "+allowVariable, 0, "%s is no field that it can allow%s", quote(field), suggest(field, "it can allow", known))
+			r.stop("the environment variable "+allowVariable, 0, "%s is not a field that it can allow%s", quote(field), suggest(field, "it can allow", known))
 		}
 	}
 	return a
@@ -153,7 +153,7 @@ func (a *allowance) judge(c *Config, r *report) {
 		on   bool
 		why  string
 	}{
-		{"server.allow_private_urls", c.Server.AllowPrivateURLs, "it would let whoever can change this file reach services on the gateway's network"},
+		{"server.allow_private_urls", c.Server.AllowPrivateURLs, "it would let the authors of this file reach services on the gateway's network"},
 		{"server.trust_proxy", c.Server.TrustProxy, "clients could claim any address"},
 		{"server.echo", c.Server.Echo, "it serves a receiver to everyone"},
 	} {
@@ -162,8 +162,8 @@ func (a *allowance) judge(c *Config, r *report) {
 		}
 	}
 	for _, s := range a.secrets {
-		if !a.allows(s.path) && a.tells(c, s) {
-			r.add(s.at, s.path, "holds a secret that is spelled out, and a remote configuration is not secret; write a variable such as ${%s} without a default; %s",
+		if !a.allows(s.path) && a.inPlain(c, s) {
+			r.add(s.at, s.path, "contains a secret in plain text, and a remote configuration is not secret; write a variable such as ${%s} without a default; %s",
 				variableFor(s.path), a.remedy(s.path))
 		}
 	}
@@ -180,25 +180,25 @@ func variableFor(path string) string {
 	return exposedPrefix + regexp.MustCompile(`[^A-Z0-9]+`).ReplaceAllString(upper, "_")
 }
 
-// tells reports whether a reader of the file can see a secret. Tokens and keys must be single variables: with a
+// inPlain reports whether a reader of the file can see a secret. Tokens and keys must be single variables: with a
 // default or a text around the variable, an empty variable would make the file's own text the key. Text may stand
 // around a variable in a header (Bearer ...), in the address of an alert and in the URL of a database.
-func (a *allowance) tells(c *Config, s spelling) bool {
+func (a *allowance) inPlain(c *Config, s spelling) bool {
 	field := everyEntry(s.path)
 	switch {
 	case s.header:
 		return isCredential(s.path[strings.LastIndexByte(s.path, '.')+1:]) && !s.partly()
 	case field == "alerts.*.url":
-		return !s.partly() && a.chat(c, s.path)
+		return !s.partly() && a.secretURL(c, s.path)
 	case field == "database.url":
 		return c.Database.Driver != "sqlite" && hasPassword(s.own)
 	}
 	return !s.wholly()
 }
 
-// chat reports whether the address of an alert is secret: it is the address of a chat, which is its credential, or it
+// secretURL reports whether the address of an alert is secret: it is the address of a chat, which is its credential, or it
 // contains a credential.
-func (a *allowance) chat(c *Config, path string) bool {
+func (a *allowance) secretURL(c *Config, path string) bool {
 	i := 0 // an alert that is given without a list has no number
 	if number, found := strings.CutPrefix(path, "alerts["); found {
 		i, _ = strconv.Atoi(strings.TrimSuffix(number, "].url"))

@@ -34,7 +34,7 @@ func (c *Config) Forbids(next *Config) Problems {
 	g.fixed()
 	g.locks()
 	if len(c.Sources) > 0 && len(next.Sources) == 0 {
-		g.problem("sources", "cannot all be taken away while the gateway runs: a file that is just being written looks like that; restart it to apply this")
+		g.problem("sources", "cannot all be removed while the gateway runs: a file that is only partly written looks the same; restart it to apply this")
 	}
 	for _, s := range next.SortedSources() {
 		if was, known := g.was(s.Name); known && s.Type != "cron" { // a schedule has no senders
@@ -88,7 +88,7 @@ func (g guard) proxies() {
 	was, is := g.now.Server.TrustedProxies, g.Server.TrustedProxies
 	more := !within(is, was) || len(is) == 0 && len(was) > 0
 	if path := "server.trusted_proxies"; more && !g.origin.allowed.allows(path) {
-		g.problem(path, "cannot come to trust other proxies while the gateway follows a remote configuration: clients could claim any address; restart it to apply this, or list %s in %s where it runs", path, allowVariable)
+		g.problem(path, "cannot trust other proxies while the gateway follows a remote configuration: clients could claim any address; restart it to apply this, or list %s in %s where it runs", path, allowVariable)
 	}
 }
 
@@ -123,16 +123,16 @@ func (g guard) fixed() {
 
 // locks reports tokens and keys that the change removes.
 func (g guard) locks() {
-	g.kept("api.auth_token", g.now.API.AuthToken, g.API.AuthToken)
-	g.kept("api.metrics_auth_token", g.now.API.MetricsAuthToken, g.API.MetricsAuthToken)
+	g.notRemoved("api.auth_token", g.now.API.AuthToken, g.API.AuthToken)
+	g.notRemoved("api.metrics_auth_token", g.now.API.MetricsAuthToken, g.API.MetricsAuthToken)
 	for _, q := range g.SortedQueues() {
-		g.kept(join("queues", q.Name)+".api_key", g.now.Queues[q.Name].APIKey, q.APIKey)
+		g.notRemoved(join("queues", q.Name)+".api_key", g.now.Queues[q.Name].APIKey, q.APIKey)
 	}
 }
 
-func (g guard) kept(path string, was, is Secrets) {
+func (g guard) notRemoved(path string, was, is Secrets) {
 	if len(was) > 0 && len(is) == 0 {
-		g.problem(path, "cannot be taken away while the gateway runs: everyone would be let in; restart it to apply this")
+		g.problem(path, "cannot be removed while the gateway runs: everyone would have access; restart it to apply this")
 	}
 }
 
@@ -148,7 +148,7 @@ func (g guard) source(was, is Source) {
 	case is.SkipVerify:
 		g.problem(path+".skip_verify", "cannot be switched on while the gateway runs: everyone could send; restart it to apply this")
 	default:
-		g.problem(path+".verify", "cannot be taken away while the gateway runs: everyone could send; restart it to apply this")
+		g.problem(path+".verify", "cannot be removed while the gateway runs: everyone could send; restart it to apply this")
 	}
 }
 
@@ -159,13 +159,13 @@ func (g guard) senders(was, is Source) {
 	switch at := path + ".allowed_ips"; {
 	case g.remote():
 		if !within(allowedBy(is), allowedBy(was)) && !g.origin.allowed.allows(at) {
-			g.problem(at, "cannot come to let other addresses in while the gateway follows a remote configuration; restart it to apply this, or list %s in %s where it runs", at, allowVariable)
+			g.problem(at, "cannot accept other addresses while the gateway follows a remote configuration; restart it to apply this, or list %s in %s where it runs", at, allowVariable)
 		}
-	case !anyone(was.AllowedIPs) && anyone(is.AllowedIPs):
-		g.problem(path+".allowed_ips", "cannot come to let every address in while the gateway runs; restart it to apply this")
+	case !unlimited(was.AllowedIPs) && unlimited(is.AllowedIPs):
+		g.problem(path+".allowed_ips", "cannot accept every address while the gateway runs; restart it to apply this")
 	}
 	if len(was.TopicARNs) > 0 && len(is.TopicARNs) == 0 && is.Type == "sns" {
-		g.problem(path+".topic_arns", "cannot be taken away while the gateway runs: every topic would be accepted, of other accounts too; restart it to apply this")
+		g.problem(path+".topic_arns", "cannot be removed while the gateway runs: every topic would be accepted, of other accounts too; restart it to apply this")
 	}
 }
 
@@ -177,8 +177,8 @@ func allowedBy(s Source) []Network {
 	return s.AllowedIPs
 }
 
-// anyone reports whether a list of networks contains every address, of IPv4 or of IPv6.
-func anyone(networks []Network) bool {
+// unlimited reports whether a list of networks contains every address, of IPv4 or of IPv6.
+func unlimited(networks []Network) bool {
 	return len(networks) == 0 || slices.ContainsFunc(networks, func(n Network) bool { return n.Bits() == 0 })
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestChanges goes over from one configuration to the next. Each archive in testdata/change begins with a
-// gateway.yaml; the files after it, named for what they do, come in its place, and after each is what is said of it:
-// "same", "allowed", or the problems.
+// TestChanges checks the verdict on a change of the configuration. Each archive in testdata/change begins with a
+// gateway.yaml. Pairs of files follow: a replacement of gateway.yaml, named for its change, and the verdict on it. The
+// verdict is "same", "allowed" or the problems.
 func TestChanges(t *testing.T) {
 	archives, err := filepath.Glob("testdata/change/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -58,7 +58,7 @@ func verdict(now, next *Config) string {
 	return problems.Error() + "\n"
 }
 
-// A field of the database that somebody adds is one that a running gateway cannot change.
+// A running gateway refuses a change of any field of the database, also of a field that is added to the type later.
 func TestNoFieldOfTheDatabaseChanges(t *testing.T) {
 	kind := reflect.TypeFor[Database]()
 	for i := range kind.NumField() {
@@ -78,7 +78,7 @@ func TestNoFieldOfTheDatabaseChanges(t *testing.T) {
 	}
 }
 
-// What is said of a change shows no secret, neither the old one nor the new.
+// The problems of a change are logged, so they show neither the old secret nor the new one.
 func TestForbidsShowsNoSecret(t *testing.T) {
 	now := loaded(t, "database: {driver: postgres, url: 'postgres://u:old-s3cret@db/x'}\napi: {auth_token: old-s3cret}")
 	next := loaded(t, "database: {driver: postgres, url: 'postgres://u:new-s3cret@db/x'}")

@@ -208,9 +208,9 @@ func (k *checker) dedup(path, scheme string) {
 	switch {
 	case cover.BodyAlone:
 	case scheme == "":
-		k.problem(path, "body is only for a source with verify: without a signature anybody can change a body, and with it what is a repeat")
+		k.problem(path, "body is only for a source with verify: without a signature any sender can change a body, so that a repeat looks new")
 	case cover.DeliveryID:
-		k.problem(path, "body is only for verify: %s, which sign the body alone; %s signs its name for the delivery, by which repeats are known", alone, scheme)
+		k.problem(path, "body is only for verify: %s, which sign the body alone; %s signs its own id of the delivery, which identifies repeats", alone, scheme)
 	default:
 		k.problem(path, "body is only for verify: %s, which sign the body alone; %s does not; give handlers and queues an idempotency_key", alone, scheme)
 	}
@@ -371,7 +371,7 @@ func (k *checker) alerts() {
 		path := k.alertPath(i) + ".url"
 		k.url(path, a.URL.Reveal())
 		if n, known := first[a.URL.Reveal()]; known && a.URL != "" {
-			k.problem(path, "is the same as %s.url; list all that is told there under one on", k.alertPath(n))
+			k.problem(path, "is the same as %s.url; list all its kinds of alerts under one on", k.alertPath(n))
 		} else {
 			first[a.URL.Reveal()] = i
 		}

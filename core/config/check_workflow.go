@@ -15,7 +15,7 @@ func (k *checker) workflows() {
 	for _, w := range k.SortedWorkflows() {
 		k.subscription(join("workflows", w.Name), w.Source, w.Events)
 		k.workflow(w)
-		k.ticked(w)
+		k.cronParams(w)
 	}
 }
 
@@ -35,8 +35,8 @@ func jumpsOf(path string, w Workflow) []jump {
 	return []jump{{path + ".on_failure", w.OnFailure}}
 }
 
-// ticked checks that the events of a schedule have the params. The gateway makes the payload of these events itself.
-func (k *checker) ticked(w Workflow) {
+// cronParams checks that the events of a schedule have the params. The gateway makes the payload of these events itself.
+func (k *checker) cronParams(w Workflow) {
 	if k.Sources[w.Source].Type != "cron" {
 		return
 	}
@@ -66,14 +66,14 @@ func (k *checker) params(path string, params []Param) {
 }
 
 // steps checks one list of steps: of a workflow, of a branch, or an iterator, which is a list of one. taken are the
-// names of all steps of the workflow. ways are the jumps into the list, beside its first step.
-func (k *checker) steps(path string, steps []Step, depth int, taken map[string]position, ways ...jump) {
+// names of all steps of the workflow. others are the jumps into the list, beside its first step.
+func (k *checker) steps(path string, steps []Step, depth int, taken map[string]position, others ...jump) {
 	for i := range steps {
 		here := index(path, i)
 		k.stepName(here, steps[i].Name, taken)
 		k.step(here, &steps[i], depth, taken)
 	}
-	k.flow(path, steps, taken, ways)
+	k.flow(path, steps, taken, others)
 }
 
 func (k *checker) stepName(path, name string, taken map[string]position) {
@@ -132,13 +132,13 @@ func (k *checker) step(path string, s *Step, depth int, taken map[string]positio
 	k.url(path+".url", s.URL)
 	k.headers(path+".headers", s.Headers, endpoint.CheckHeader)
 	k.data(path, s)
-	k.wayOut(path, s)
+	k.successor(path, s)
 	switch s.Type {
 	case "http":
 		k.needs(path+".url", "an http step")
 	case "callback":
 		if s.Method == "GET" {
-			k.problem(path+".method", "GET has no body, and the token would be told to nobody")
+			k.problem(path+".method", "a GET request has no body, so it could not carry the token")
 		}
 	case "wait":
 		k.exactlyOne(path, "a wait step", "seconds", "timestamp_path")
@@ -217,18 +217,18 @@ func (k *checker) mapStep(path string, s *Step, depth int, taken map[string]posi
 	}
 	k.step(here, s.Iterator, depth, taken)
 	for _, jump := range jumps(here, *s.Iterator) {
-		k.problem(jump.path, "an iterator is a single step and has nowhere to go")
+		k.problem(jump.path, "an iterator is a single step, so it cannot go to another one")
 	}
 }
 
-// wayOut checks that a step names its successor at most once.
-func (k *checker) wayOut(path string, s *Step) {
+// successor checks that a step names its successor at most once.
+func (k *checker) successor(path string, s *Step) {
 	switch {
 	case s.Goto == "":
 	case s.End:
 		k.problem(path+".goto", "the step has end: true, and nothing comes after it; remove one of them")
 	case s.Type == "choice" && s.OnFailure != "continue":
-		k.problem(path+".goto", "choices and default decide where a choice step goes; goto counts only with on_failure: continue, if none of them does")
+		k.problem(path+".goto", "choices and default decide where a choice step goes; goto has an effect only with on_failure: continue, if none of them applies")
 	}
 }
 
@@ -254,18 +254,18 @@ func jumps(path string, s Step) (all []jump) {
 }
 
 // flow checks that every jump lands in the same list and that every step of it can be reached.
-func (k *checker) flow(path string, steps []Step, taken map[string]position, ways []jump) {
+func (k *checker) flow(path string, steps []Step, taken map[string]position, others []jump) {
 	places := map[string]int{}
 	for i, s := range steps {
 		places[s.Name] = i
 	}
 	next := make([][]int, len(steps))
-	var lost []jump
+	var dangling []jump
 	from := []int{0}
-	for _, j := range ways {
+	for _, j := range others {
 		to, ok := places[j.target]
 		if !ok {
-			lost = append(lost, j)
+			dangling = append(dangling, j)
 		}
 		from = append(from, to)
 	}
@@ -273,28 +273,28 @@ func (k *checker) flow(path string, steps []Step, taken map[string]position, way
 		for _, j := range jumps(index(path, i), s) {
 			to, ok := places[j.target]
 			if !ok {
-				lost = append(lost, j)
+				dangling = append(dangling, j)
 			}
 			next[i] = append(next[i], to)
 		}
-		if passesOn(s) {
+		if fallsThrough(s) {
 			next[i] = append(next[i], i+1)
 		}
 	}
-	if len(lost) > 0 {
-		k.lost(lost, k.shown(path, steps), taken)
+	if len(dangling) > 0 {
+		k.dangling(dangling, k.shown(path, steps), taken)
 		return // the targets of the jumps would be reported as unreachable as well
 	}
-	k.rounds(path, steps, next)
+	k.loops(path, steps, next)
 	for i, ok := range reach(next, from) {
 		if !ok {
-			k.problem(index(path, i), "no step leads here; remove it, or add a goto")
+			k.problem(index(path, i), "no step leads to this one; remove it, or add a goto")
 		}
 	}
 }
 
-// lost reports jumps to steps that are not in the same list.
-func (k *checker) lost(jumps []jump, here []string, taken map[string]position) {
+// dangling reports jumps to steps that are not in the same list.
+func (k *checker) dangling(jumps []jump, here []string, taken map[string]position) {
 	for _, j := range jumps {
 		if _, elsewhere := taken[j.target]; elsewhere {
 			k.problem(j.path, "the step %s is in another list of steps; a jump stays in its own", k.named(j.path, j.target, "of this name"))
@@ -325,9 +325,9 @@ func (k *checker) shown(path string, steps []Step) (all []string) {
 	return slices.Compact(all)
 }
 
-// passesOn reports whether the step after s may come next. For a choice it may only if the choice fails and may
+// fallsThrough reports whether the step after s may come next. For a choice it may only if the choice fails and may
 // continue.
-func passesOn(s Step) bool {
+func fallsThrough(s Step) bool {
 	return !s.End && s.Type != "fail" && s.Goto == "" && (s.Type != "choice" || s.OnFailure == "continue")
 }
 

@@ -164,8 +164,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestTemplates loads what "gateway init" writes: the base file as in production, with every variable set, and with its
-// overlay as on a laptop, with none.
+// TestTemplates loads the files that "gateway init" writes. The base file is loaded with every variable set, as in
+// production. With its overlay it is loaded without variables, as on a laptop.
 func TestTemplates(t *testing.T) {
 	const folder = "../../cmd/gateway/templates"
 	found, err := filepath.Glob(folder + "/*.yaml")
@@ -191,7 +191,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// starters are the templates, with secrets in the holes, as "gateway init" fills them.
+// starters returns the templates with secrets in their holes, as "gateway init" fills them.
 func starters(t *testing.T) fs.FS {
 	t.Helper()
 	const folder = "../../cmd/gateway/templates"
@@ -236,7 +236,7 @@ func TestDefaultTemplateDeliversToItself(t *testing.T) {
 	}
 }
 
-// TestImports keeps the package pure: whoever reads a configuration decides where files and variables come from.
+// TestImports keeps the package pure: the caller of Load decides where files and variables come from.
 func TestImports(t *testing.T) {
 	sources, err := filepath.Glob("*.go")
 	if err != nil {

@@ -101,7 +101,7 @@ func (d *decoder) root(n *node, c *Config) { d.object(n, reflect.ValueOf(c).Elem
 func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 	m := mark{position: n.at, expanded: n.raw != ""}
 	defer func() {
-		m.zero = asksNothing(v)
+		m.zero = isUnset(v)
 		if v.Kind() == reflect.String && len(r.choices) > 0 {
 			m.choice = v.String()
 		}
@@ -166,8 +166,8 @@ func (d *decoder) off(n *node, v reflect.Value, path string) {
 	v.FieldByName("Off").SetBool(true)
 }
 
-// asksNothing reports whether a value means the same as no value. A number always has a meaning.
-func asksNothing(v reflect.Value) bool {
+// isUnset reports whether a value means the same as no value. A number always has a meaning.
+func isUnset(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
 		return v.Len() == 0
@@ -281,7 +281,7 @@ const nameRule = "a name has 1 to 63 letters, digits, _ and -, and starts with a
 // names decodes a mapping whose keys the user chooses: named entries, or headers.
 func (d *decoder) names(n *node, v reflect.Value, path string) {
 	if n.kind != mapping {
-		d.misshapen(n, path, `must be a mapping, each name followed by ":" and what belongs to it`)
+		d.misshapen(n, path, `must be a mapping, each name followed by ":" and its value`)
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))

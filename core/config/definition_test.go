@@ -14,7 +14,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// again reads every definition of a configuration, which must be what Load returned.
+// again parses the definition of every workflow of a configuration. Each result must equal the workflow that Load
+// returned: core/gateway takes one for the other.
 func again(t *testing.T, c *Config) (workflows int) {
 	t.Helper()
 	for name, want := range c.Workflows {
@@ -60,7 +61,7 @@ func loadText(t *testing.T, text string, more ...string) *Config {
 	return c
 }
 
-// What YAML can do to a value that Load understands.
+// A definition keeps the meaning of every spelling of YAML that Load understands.
 func TestDefinitionKeepsSpellings(t *testing.T) {
 	c := loadText(t, `
 delivery:
@@ -149,9 +150,10 @@ func TestDefinitionOfNothing(t *testing.T) {
 	}
 }
 
-// A few lines of aliases can stand for a lot of text.
+// A few lines of aliases can stand for much text.
 func TestDefinitionTooLarge(t *testing.T) {
-	// The last is too large only as it is written: the library escapes what cannot be printed.
+	// The second definition is too large only when it is written: the YAML library escapes characters that cannot be
+	// printed.
 	for _, tt := range []struct {
 		value   string
 		aliases int

@@ -18,7 +18,7 @@ func (e *environment) expand(n *node, path string, r *report) {
 	if n.kind != scalar || n.broken || n.raw != "" || !strings.Contains(n.text, "${") {
 		return
 	}
-	x := expansion{environment: e, told: map[string]bool{}, holes: hasHoles(path)}
+	x := expansion{environment: e, reported: map[string]bool{}, holes: hasHoles(path)}
 	x.text(n.text)
 	for _, complaint := range x.complaints {
 		n.broken = true
@@ -36,7 +36,7 @@ type expansion struct {
 	own        strings.Builder // the same, with variableMark for each value of a variable
 	variables  int             // variables with a value; a default is the file's own text
 	complaints []string
-	told       map[string]bool // reported faults, each once
+	reported   map[string]bool // the complaints so far; each is reported once
 	holes      bool            // the scalar may be a template
 }
 
@@ -70,14 +70,14 @@ func (x *expansion) text(s string) {
 			x.complain(`"${" starts a variable here, but none follows; write ${NAME} or ${NAME:-default}`)
 			return
 		}
-		x.one(v)
+		x.substitute(v)
 		s = rest[v.length:]
 	}
 }
 
 func (x *expansion) complain(what string) {
-	if !x.told[what] {
-		x.told[what] = true
+	if !x.reported[what] {
+		x.reported[what] = true
 		x.complaints = append(x.complaints, what)
 	}
 }
@@ -110,8 +110,8 @@ func variableAt(s string) (variable, bool) {
 	return v, true
 }
 
-// one appends the value of a variable. A default applies to a variable that is unset or empty, as in a shell.
-func (x *expansion) one(v variable) {
+// substitute appends the value of a variable. A default applies to a variable that is unset or empty, as in a shell.
+func (x *expansion) substitute(v variable) {
 	if x.exposed != nil && !x.exposed(v.name) {
 		x.complain("a remote configuration may not read the environment variable " + v.name +
 			"; name it " + exposedPrefix + strings.TrimPrefix(v.name, "GATEWAY_") + ", or list it in GATEWAY_CONFIG_ENV where the gateway runs")

@@ -32,7 +32,7 @@ func TestVariables(t *testing.T) {
 		"${A:-${B}}":            {"}", "}", "the default of ${A} holds another variable"},
 	} {
 		e := &environment{lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }, used: map[string]bool{}}
-		x := expansion{environment: e, told: map[string]bool{}}
+		x := expansion{environment: e, reported: map[string]bool{}}
 		x.text(text)
 		complaint := strings.Join(x.complaints, "\n")
 		if complaint == "" && want.complaint == "" && x.expanded.String() == want.expanded && x.own.String() == want.own && x.variables == strings.Count(want.own, variableMark) {
@@ -49,7 +49,7 @@ func TestVariables(t *testing.T) {
 func TestExpansionIsLinear(t *testing.T) {
 	const size = 150_000
 	text := strings.Repeat("${A:-x}", size)
-	x := expansion{environment: &environment{used: map[string]bool{}}, told: map[string]bool{}}
+	x := expansion{environment: &environment{used: map[string]bool{}}, reported: map[string]bool{}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	x.text(text)

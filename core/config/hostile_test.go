@@ -268,7 +268,7 @@ func TestManyProblems(t *testing.T) {
 	if !errors.As(err, &problems) || len(problems) != maxProblems+1 {
 		t.Fatalf("Load = %d problems, want %d and how many more", len(problems), maxProblems)
 	}
-	if last := problems[maxProblems].String(); !strings.HasPrefix(last, "gateway.yaml: has ") || !strings.HasSuffix(last, " more problems, which are told once some of these are gone") {
+	if last := problems[maxProblems].String(); !strings.HasPrefix(last, "gateway.yaml: has ") || !strings.HasSuffix(last, " more problems, which are reported once some of these are fixed") {
 		t.Errorf("the last problem is %q", last)
 	}
 }

@@ -63,7 +63,7 @@ func Load(o Options) (*Config, error) {
 	c := decode(tree, decoder{
 		report: &l.report,
 		origin: &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes, lookup: o.Lookup, allowed: allowed},
-		file:   l.beside(),
+		file:   l.fileReader(),
 	})
 	c.validate(&l.report)
 	if len(l.problems) == 0 {
@@ -105,8 +105,8 @@ func (c *Config) Lookup(name string) (string, bool) {
 	return v.Reveal(), ok
 }
 
-// beside returns the function that reads files named by a configuration; nil if it may not name any.
-func (l *loader) beside() func(name string) ([]byte, error) {
+// fileReader returns the function that reads files named by a configuration; nil if it may not name any.
+func (l *loader) fileReader() func(name string) ([]byte, error) {
 	if l.Remote {
 		return nil
 	}

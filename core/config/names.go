@@ -11,10 +11,10 @@ import (
 // refusal names the nearest of the known names, or the first 20 of them. Its kind is
 // [core.NotFound].
 func Unknown(kind, name string, known []string) error {
-	return core.Refuse(core.NotFound, "no %s %s is configured; %s", kind, quote(name), whatThereIs(name, known))
+	return core.Refuse(core.NotFound, "no %s %s is configured; %s", kind, quote(name), listKnown(name, known))
 }
 
-func whatThereIs(name string, known []string) string {
+func listKnown(name string, known []string) string {
 	if near := nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}

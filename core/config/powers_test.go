@@ -20,8 +20,8 @@ func remotely(t *testing.T, allow, text string) *Config {
 	return c
 }
 
-// A remote configuration may not let in one address more than the configuration before, in
-// whatever notation.
+// A remote configuration may not let in one address more than the configuration before it. The
+// notation of its networks makes no difference.
 func TestRemoteChangesOfNetworks(t *testing.T) {
 	proxies := func(list string) string {
 		return "server: {trusted_proxies: [" + list + "]}\nsources: {a: {type: event}}"

@@ -92,7 +92,7 @@ func (r *report) sorted() Problems {
 	})
 	if r.more > 0 {
 		last := r.problems[len(r.problems)-1]
-		return append(r.problems, Problem{File: last.File, Message: fmt.Sprintf("has %d more problems, which are told once some of these are gone", r.more)})
+		return append(r.problems, Problem{File: last.File, Message: fmt.Sprintf("has %d more problems, which are reported once some of these are fixed", r.more)})
 	}
 	return r.problems
 }

@@ -159,13 +159,13 @@ func TestReferenceSpellings(t *testing.T) {
 func TestFieldComments(t *testing.T) {
 	comments := fieldComments(t)
 	defaults := defaultsOf(t)
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	c, _ := decodedWith(t)
 	for _, l := range leaves(c) {
-		if told[l.owner] || l.container {
+		if seen[l.owner] || l.container {
 			continue
 		}
-		told[l.owner] = true
+		seen[l.owner] = true
 		comment, is := comments[l.owner], defaults[l.path]
 		if !boundsIn(comment, l.rules) {
 			t.Errorf("%s: %q does not tell the bounds %s to %s", l.owner, comment, l.rules.low, l.rules.high)

@@ -39,7 +39,7 @@ func (d *decoder) schema(n *node, path string) (text string, schema *expr.Schema
 	case n.raw != "":
 		d.wrong(n, path, schemaMust)
 	case n.anyExpanded():
-		d.report.add(n.at, path, "is no schema once its variables are filled in; write it without them to see why")
+		d.report.add(n.at, path, "is not a schema with its variables filled in; write it without variables to see the fault")
 	default:
 		for _, line := range schemaProblems(err) {
 			d.report.add(n.at, path, "%s", line)
@@ -91,7 +91,7 @@ func (d *decoder) schemaFile(folder, name string) (string, *expr.Schema, error) 
 	}
 	clean := path.Clean(name)
 	if !fs.ValidPath(clean) || clean == "." || strings.Contains(name, `\`) {
-		return "", nil, errors.New("the file of a schema is named by its way from the configuration, as in schemas/order.json, without .. or a leading slash")
+		return "", nil, errors.New("name the file of a schema by its path relative to the configuration, as in schemas/order.json, without .. or a leading slash")
 	}
 	data, err := d.file(path.Join(folder, clean))
 	switch {
@@ -119,7 +119,7 @@ func schemaOf(data []byte) (string, *expr.Schema, error) {
 	case err != nil:
 		return "", nil, err
 	case text == nil:
-		return "", nil, errors.New("holds no mapping; a schema is one, as in {type: object}")
+		return "", nil, errors.New("contains no mapping; a schema is a mapping, as in {type: object}")
 	}
 	return parseSchema(text)
 }

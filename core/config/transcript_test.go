@@ -16,10 +16,11 @@ import (
 	"github.com/eventgateway/gateway/infra/test/golden"
 )
 
-// TestTranscripts loads each archive in testdata. Its files are the configuration, "env" is the environment, and
-// problems, warnings and config are what is expected of Load: one line each, config as "path = value" for the
-// paths the archive lists. A missing "problems" means none; what else is missing is not compared. An archive with a
-// file of environment local is loaded with it, one with "remote" as if it came from elsewhere.
+// TestTranscripts loads each archive in testdata and compares the result with files of the archive. The file problems
+// has the error of Load, and no such file means no error. The files warnings and config are compared if they are there.
+// Each line of config is "path = value"; only the listed paths are compared. The file env is the environment, and all
+// other files are the configuration. An archive with a *.local.* file is loaded with the environment local. An archive
+// with a file remote is loaded as a remote configuration.
 func TestTranscripts(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -55,7 +56,7 @@ func transcript(t *testing.T, name string) {
 	}
 }
 
-// optionsOf are those that an archive is loaded with.
+// optionsOf returns the options with which an archive is loaded.
 func optionsOf(a *txtar.Archive) Options {
 	files, env, o := fstest.MapFS{}, map[string]string{}, Options{Path: "gateway.yaml"}
 	for _, f := range a.Files {
@@ -79,7 +80,7 @@ func optionsOf(a *txtar.Archive) Options {
 	return o
 }
 
-// outcome loads an archive and returns what came of it by the name of the file that expects it.
+// outcome loads an archive. It returns the actual contents of the files problems, warnings and config, by their names.
 func outcome(a *txtar.Archive) map[string]string {
 	var paths []string
 	for _, f := range a.Files {

@@ -194,7 +194,7 @@ func syntaxProblem(file string, data []byte, err error, r *report) {
 	} else if strings.Contains(text, "cannot start any token") {
 		text += "; text that starts with @ ` or % needs quotes"
 	} else if m := unknownAnchor.FindStringSubmatch(text); m != nil {
-		line, text = onlyLine(data, "*"+m[1]), "an alias stands for nothing; text that starts with * needs quotes"
+		line, text = onlyLine(data, "*"+m[1]), "an alias refers to no anchor; text that starts with * needs quotes"
 	} else if strings.HasPrefix(text, "did not find expected") {
 		if broken, found := brokenTextFrom(data, line); found {
 			line, text = broken.line, broken.String()
@@ -244,7 +244,7 @@ func (b *builder) node(y *yaml.Node, at position, path string) *node {
 	n := &node{at: at}
 	if b.nodes++; b.nodes > maxNodes {
 		if b.nodes == maxNodes+1 {
-			b.report.stop(b.file, 0, "holds too much: a configuration has at most %d values, aliases counted each time", maxNodes)
+			b.report.stop(b.file, 0, "is too large: a configuration has at most %d values, aliases counted each time", maxNodes)
 		}
 		return n
 	}
@@ -277,7 +277,7 @@ func knownTag(tag string) bool {
 
 func (b *builder) alias(y *yaml.Node, at position, path string) *node {
 	if b.open[y.Alias] {
-		b.report.add(at, path, "the anchor %s holds itself", quote(y.Value))
+		b.report.add(at, path, "the anchor %s contains itself", quote(y.Value))
 		return &node{at: at, broken: true}
 	}
 	b.open[y.Alias] = true
@@ -364,7 +364,7 @@ func merge(base, over *node, path string, r *report) {
 		case old.kind == mapping && f.value.saysNull() && path != "":
 			base.remove(f.key)
 		case old.kind == mapping && f.value.null():
-			r.add(f.value.at, here, "is empty and would erase what %s says on line %d; remove this line, or give it fields%s", old.at.file, old.at.line, removable(path))
+			r.add(f.value.at, here, "is empty and would erase the value from %s, line %d; remove this line, or give it fields%s", old.at.file, old.at.line, removable(path))
 		default:
 			*old = *f.value
 		}

@@ -72,7 +72,7 @@ func (w warner) database() {
 			w.problem("database.api_token", "not set: the proxy is called without a token")
 		}
 		if u, err := url.Parse(db.HostedSQLEndpoint); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
-			w.problem("database.hosted_sql_endpoint", "is not https: the token and every event can be read on the way")
+			w.problem("database.hosted_sql_endpoint", "is not https: the token and every event can be read on the network")
 		}
 		for _, f := range []string{"account_id", "database_id"} {
 			if w.origin.given("database." + f) {
@@ -182,7 +182,7 @@ func (w warner) sources() {
 func (w warner) clients(path string, networks []Network) {
 	for i, n := range networks {
 		if n.IsSingleIP() && n.Addr().IsUnspecified() {
-			w.problem(index(path, i), "%s is nobody's address, so it lets no one in; did you mean %s/0?", n.Addr(), n.Addr())
+			w.problem(index(path, i), "%s is not the address of a client, so no client is accepted; did you mean %s/0?", n.Addr(), n.Addr())
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (w warner) queues() {
 		path := join("queues", q.Name)
 		w.events(path+".events", q.Source, q.Events)
 		if q.MaxAttempts == 0 {
-			w.problem(path+".max_attempts", "not set: a message that no consumer can process comes back for ever")
+			w.problem(path+".max_attempts", "not set: a message that no consumer can process is delivered again for ever")
 		}
 		if len(q.APIKey) == 0 {
 			w.problem(path+".api_key", "not set: everyone may read and remove this queue's messages")

@@ -17,7 +17,7 @@ func (w warner) workflows() {
 		}
 	}
 	if calledBack != "" && w.Server.PublicURL == "" {
-		w.problem("server.public_url", "not set: the callback_url that step %s tells is %s/callback/..., which only this machine can reach",
+		w.problem("server.public_url", "not set: the callback_url that step %s sends is %s/callback/..., which only this machine can reach",
 			quote(calledBack), w.Address())
 	}
 }
@@ -61,7 +61,7 @@ func (w warner) step(path string, s Step) {
 	w.url(path+".url", s.URL)
 	w.credentials(path+".headers", s.Headers)
 	if s.Type == "callback" && s.URL == "" {
-		w.problem(path+".url", "not set: nobody is told the token of this step, so it can only run out")
+		w.problem(path+".url", "not set: no receiver gets the token of this step, so the step can only time out")
 	}
 	if w.origin.given(path+".retry") && !w.origin.set(path+".retry.max") {
 		w.problem(path+".retry", "has no max, so the step is tried only once")
@@ -82,7 +82,7 @@ func (w warner) credentials(path string, headers map[string]Secret) {
 	for _, name := range names(headers) {
 		here := join(path, name)
 		if credential.MatchString(name) && !strings.EqualFold(name, "idempotency-key") && headers[name] != "" && w.origin.set(here) && !w.origin.marks[here].expanded {
-			w.problem(here, "is written out, so it is stored in the database with the workflow; take it from a variable, as in ${NAME}, and only that is")
+			w.problem(here, "is written in plain text, so it is stored in the database with the workflow; take it from a variable, as in ${NAME}, and only the name is stored")
 		}
 	}
 }

@@ -49,7 +49,7 @@ func Refused(status int) error {
 	what := fmt.Errorf("answered %d %s", status, http.StatusText(status))
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fmt.Errorf("%w: it must be readable by everyone (some stores answer so, too, if there is nothing)", what)
+		return fmt.Errorf("%w: it must be readable by everyone (some stores also answer so if there is no such object)", what)
 	case status >= 300 && status < 400 && status != http.StatusNotModified:
 		return fmt.Errorf("%w: redirects are not followed", what)
 	}

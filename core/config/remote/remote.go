@@ -58,9 +58,9 @@ func parse(raw string, stores map[string]Store) (*url.URL, Store, error) {
 	store, known := stores[u.Scheme]
 	switch last := path.Base(u.EscapedPath()); {
 	case !known:
-		return nil, nil, errors.New("has a scheme that is none of " + schemes(stores))
+		return nil, nil, errors.New("has an unknown scheme; the known ones are " + schemes(stores))
 	case u.User != nil:
-		return nil, nil, errors.New("must not hold a user name or password: what is read must be public")
+		return nil, nil, errors.New("must not hold a user name or password: the object must be public")
 	case u.Host == "":
 		return nil, nil, errors.New("has no host; write an address such as https://example.com/gateway.yaml")
 	case u.Fragment != "":
@@ -83,15 +83,15 @@ func schemes(stores map[string]Store) string {
 // name returns an address for messages: without its query, which may contain a key.
 func name(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// beside returns the address of another file in the same folder, with the same query.
-func beside(u *url.URL, file string) (*url.URL, error) {
+// sibling returns the address of another file in the same folder, with the same query.
+func sibling(u *url.URL, file string) (*url.URL, error) {
 	folder, _ := path.Split(u.EscapedPath())
-	sibling, err := url.Parse(u.Scheme + "://" + u.Host + folder + file)
+	found, err := url.Parse(u.Scheme + "://" + u.Host + folder + file)
 	if err != nil {
 		return nil, errors.New("is not a valid address")
 	}
-	sibling.RawQuery = u.RawQuery
-	return sibling, nil
+	found.RawQuery = u.RawQuery
+	return found, nil
 }
 
 // CheckPlain refuses an address that is neither https nor on this machine: an attacker on the network could replace
@@ -101,7 +101,7 @@ func CheckPlain(u *url.URL) error {
 	addr, err := netip.ParseAddr(host)
 	local := err == nil && addr.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 	if u.Scheme != "https" && !local {
-		return errors.New("must be https://, except on this machine: over http, whoever is on the way decides what the gateway does")
+		return errors.New("must be https://, except on this machine: over http, an attacker on the network could replace the configuration")
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 func TestOpenRefuses(t *testing.T) {
 	for address, want := range map[string]string{
-		"http://example.com/gateway.yaml":           "must be https://, except on this machine: over http, whoever is on the way decides what the gateway does",
+		"http://example.com/gateway.yaml":           "must be https://, except on this machine: over http, an attacker on the network could replace the configuration",
 		"http://10.0.0.1/gateway.yaml":              "must be https://, except on this machine",
 		"http://localhost.example.com/gateway.yaml": "must be https://, except on this machine",
 		"http://0.0.0.0/gateway.yaml":               "must be https://, except on this machine",
@@ -18,13 +18,13 @@ func TestOpenRefuses(t *testing.T) {
 		"https://example.com/folder/":               "names no file",
 		"https://example.com/folder/..":             "names no file",
 		"https:///gateway.yaml":                     "has no host",
-		"https://user:s3cret@example.com/g.yaml":    "must not hold a user name or password: what is read must be public",
+		"https://user:s3cret@example.com/g.yaml":    "must not hold a user name or password: the object must be public",
 		"https://example.com/g.yaml#s3cret":         "must not hold a #; write %23 for one in a name",
 		"https://example.com:99999/g.yaml":          "has a port outside 1 to 65535",
 		"https://2130706433/g.yaml":                 "has a host that is almost an IPv4 address",
 		"https://exa mple.com/s3cret":               "is not a valid address",
 		"https://example.com/%zz?s3cret":            "is not a valid address",
-		"ftp://example.com/s3cret":                  "has a scheme that is none of http://, https://, s3://",
+		"ftp://example.com/s3cret":                  "has an unknown scheme; the known ones are http://, https://, s3://",
 		"://s3cret":                                 "is not a valid address",
 		"s3://elsewhere/g.yaml":                     "invalid argument",
 	} {
@@ -72,8 +72,8 @@ func TestBeside(t *testing.T) {
 		"s3://bucket//k":                         "s3://bucket//other.yaml",
 	} {
 		u, _ := url.Parse(from)
-		if got, err := beside(u, "other.yaml"); err != nil || got.String() != want {
-			t.Errorf("beside(%s) = %v, %v, want %s", from, got, err, want)
+		if got, err := sibling(u, "other.yaml"); err != nil || got.String() != want {
+			t.Errorf("sibling(%s) = %v, %v, want %s", from, got, err, want)
 		}
 	}
 }

@@ -77,14 +77,14 @@ func (s *site) remove(path string) {
 	delete(s.pages, path)
 }
 
-// fail has every request answered so, until it is given nil.
+// fail answers every request by the given handler; nil lets the site answer again.
 func (s *site) fail(answer http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = answer
 }
 
-// log returns what was asked since it was last called.
+// log returns the requests since the last call of log.
 func (s *site) log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func invalid(t *testing.T, s *Source, want string) {
 	}
 }
 
-// unreachable checks that a configuration cannot be read, and not for what it says.
+// unreachable checks that a configuration cannot be read. The fault must not be in its text.
 func unreachable(t *testing.T, s *Source, want string) {
 	t.Helper()
 	_, loading := s.Load(soon(t))

@@ -115,7 +115,7 @@ func (s *Source) read(ctx context.Context, file string) (document, error) {
 	u := s.base
 	if file != path.Base(u.EscapedPath()) {
 		var err error
-		if u, err = beside(s.base, file); err != nil {
+		if u, err = sibling(s.base, file); err != nil {
 			return document{}, err
 		}
 	}

@@ -37,7 +37,7 @@ func TestSourceChanges(t *testing.T) {
 	}
 }
 
-// What has no version, or always a new or always the same one, is judged by its bytes.
+// A server may send no version, a new version each time, or a weak one. Then Changed compares the bytes.
 func TestSourceDoesNotTrustVersions(t *testing.T) {
 	serial := 0
 	for name, versions := range map[string]func(string) string{
@@ -102,7 +102,7 @@ func TestSourceOverlay(t *testing.T) {
 	changed(t, s, false)
 }
 
-// An overlay that cannot be told is no overlay that is not there.
+// An overlay that cannot be read is an error. Only an overlay that does not exist is left out.
 func TestSourceOverlayForbidden(t *testing.T) {
 	site := newSite(t)
 	s := open(t, site.url+"/gateway.yaml", "prod")
@@ -119,7 +119,7 @@ func TestSourceOverlayForbidden(t *testing.T) {
 	}
 }
 
-// No name of an environment leads elsewhere, and nobody is asked for it.
+// A name of an environment cannot lead to another folder: a wrong name is refused without a request.
 func TestSourceEnvironment(t *testing.T) {
 	site := newSite(t)
 	for _, env := range []string{"../x", "a/b", "a?b", "A"} {
@@ -175,8 +175,8 @@ func TestSourceUnreachable(t *testing.T) {
 		at + "answered 302 Found: redirects are not followed": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, witness.url, http.StatusFound)
 		},
-		at + "answered 401 Unauthorized: it must be readable by everyone (some stores answer so, too, if there is nothing)": status(401),
-		at + "answered 403 Forbidden: it must be readable by everyone (some stores answer so, too, if there is nothing)":    status(403),
+		at + "answered 401 Unauthorized: it must be readable by everyone (some stores also answer so if there is no such object)": status(401),
+		at + "answered 403 Forbidden: it must be readable by everyone (some stores also answer so if there is no such object)":    status(403),
 	} {
 		site.fail(answer)
 		unreachable(t, s, want)
@@ -191,7 +191,7 @@ func TestSourceUnreachable(t *testing.T) {
 	load(t, s, 2)
 }
 
-// Whatever the network of this machine is, nobody is asked for its credentials.
+// The metadata service of a cloud is never called, since it hands out credentials.
 func TestSourceMetadata(t *testing.T) {
 	_, err := open(t, "https://169.254.169.254/latest/gateway.yaml", "").Load(soon(t))
 	if want := "https://169.254.169.254/latest/gateway.yaml: blocked: 169.254.169.254 may be a cloud's metadata service"; err == nil || err.Error() != want {
@@ -199,7 +199,7 @@ func TestSourceMetadata(t *testing.T) {
 	}
 }
 
-// A 304 that nothing was asked for has nothing to say.
+// A reply 304 to an unconditional request is an error: there is no text to keep.
 func TestSourceUnconditional304(t *testing.T) {
 	site := newSite(t)
 	site.fail(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNotModified) })

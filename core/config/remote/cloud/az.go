@@ -30,11 +30,11 @@ func (azure) locate(u *url.URL) (place, error) {
 	folder, key, found := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	switch {
 	case !accountForm.MatchString(u.Host):
-		return place{}, errors.New("has no storage account's name after ://, which is of a-z and 0-9")
+		return place{}, errors.New("has no valid storage account name after ://; such a name holds a-z and 0-9")
 	case !found:
 		return place{}, errors.New("must name a blob, as in az://account/container/gateway.yaml")
 	case !containerForm.MatchString(folder):
-		return place{}, errors.New("has no container's name after the account, which is of a-z, 0-9 and -")
+		return place{}, errors.New("has no valid container name after the account; such a name holds a-z, 0-9 and -")
 	}
 	return place{bucket: u.Host + "/" + folder, key: key, endpoint: u.Query().Get("endpoint")}, nil
 }

@@ -88,7 +88,7 @@ func (s store) place(u *url.URL) (place, error) {
 	}
 	for name := range query {
 		if !slices.Contains(s.parameters(), name) {
-			return place{}, fmt.Errorf("has a parameter %q that %s:// does not know; it knows %s", name, u.Scheme, strings.Join(s.parameters(), " and "))
+			return place{}, fmt.Errorf("has an unknown parameter %q; %s:// has %s", name, u.Scheme, strings.Join(s.parameters(), " and "))
 		}
 	}
 	if u.Port() != "" {
@@ -111,7 +111,7 @@ func checkEndpoint(raw string) error {
 		err = remote.CheckPlain(u)
 	}
 	if err != nil {
-		return fmt.Errorf("is to be asked for at an endpoint that %w", err)
+		return fmt.Errorf("has an endpoint that %w", err)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*[a-z0-9]$`)
 // object returns the place of an object whose bucket is the host of the address.
 func object(u *url.URL) (place, error) {
 	if !bucketForm.MatchString(u.Host) {
-		return place{}, errors.New("has no bucket's name after ://, which is of a-z, 0-9, dots, - and _")
+		return place{}, errors.New("has no valid bucket name after ://; such a name holds a-z, 0-9, dots, - and _")
 	}
 	return place{bucket: u.Host, key: strings.TrimPrefix(u.Path, "/"), endpoint: u.Query().Get("endpoint")}, nil
 }
@@ -139,7 +139,7 @@ func (s store) Read(ctx context.Context, u *url.URL, etag string, most int64) (r
 	calls.Transport = w
 	bucket, err := s.open(ctx, p, calls)
 	if err != nil {
-		return remote.Object{}, fmt.Errorf("cannot be asked for: %w", err)
+		return remote.Object{}, fmt.Errorf("cannot be requested: %w", err)
 	}
 	defer bucket.Close()
 	var o remote.Object

@@ -24,7 +24,7 @@ func source(t *testing.T, address string, variables map[string]string) (*remote.
 
 func TestAddresses(t *testing.T) {
 	const ok = ""
-	plain := "is to be asked for at an endpoint that must be https://, except on this machine"
+	plain := "has an endpoint that must be https://, except on this machine"
 	for _, c := range []struct {
 		address, variable, want string
 	}{
@@ -33,23 +33,23 @@ func TestAddresses(t *testing.T) {
 		{"s3://bucket/k?endpoint=https://s3.example.com", "", ok},
 		{"s3://bucket/k?endpoint=http://127.0.0.1:9000", "", ok},
 		{"s3://bucket/k?endpoint=http://s3.example.com", "", plain},
-		{"s3://bucket/k?endpoint=s3.example.com", "", "is to be asked for at an endpoint that must start with http:// or https://"},
-		{"s3://bucket/k?endpoint=https://u:s3cret@s3.example.com", "", "is to be asked for at an endpoint that must not hold a user name"},
-		{"s3://bucket/k?endpoint=https://s3.example.com?s3cret", "", "is to be asked for at an endpoint that must not hold a query"},
+		{"s3://bucket/k?endpoint=s3.example.com", "", "has an endpoint that must start with http:// or https://"},
+		{"s3://bucket/k?endpoint=https://u:s3cret@s3.example.com", "", "has an endpoint that must not hold a user name"},
+		{"s3://bucket/k?endpoint=https://s3.example.com?s3cret", "", "has an endpoint that must not hold a query"},
 		{"s3://bucket/k", "AWS_ENDPOINT_URL_S3=http://s3.example.com", plain},
 		{"s3://bucket/k", "AWS_ENDPOINT_URL_S3=http://localhost:9000", ok},
 		{"s3://bucket/k?endpoint=https://s3.example.com", "AWS_ENDPOINT_URL_S3=http://s3.example.com", ok},
-		{"s3://bucket/k?region=a.b/c", "", "has a region that is none, such as eu-west-1"},
-		{"s3://bucket/k", "AWS_REGION=a.b", "has a region that is none"},
-		{"s3://bucket/k?versionId=s3cret", "", `has a parameter "versionId" that s3:// does not know; it knows endpoint and region`},
+		{"s3://bucket/k?region=a.b/c", "", "has no valid region; a region is a name such as eu-west-1"},
+		{"s3://bucket/k", "AWS_REGION=a.b", "has no valid region"},
+		{"s3://bucket/k?versionId=s3cret", "", `has an unknown parameter "versionId"; s3:// has endpoint and region`},
 		{"s3://bucket/k?a;b", "", "has a query that cannot be read"},
 		{"s3://bucket:80/k", "", "must not hold a port"},
-		{"s3://Bucket/k", "", "has no bucket's name after ://"},
+		{"s3://Bucket/k", "", "has no valid bucket name after ://"},
 		{"s3://bucket", "", "names no file"},
 		{"gs://bucket/gateway.yaml", "", ok},
 		{"gs://bucket/k?endpoint=http://127.0.0.1:9000", "", ok},
 		{"gs://bucket/k?endpoint=http://10.0.0.1:9000", "", plain},
-		{"gs://bucket/k?region=x", "", `has a parameter "region" that gs:// does not know; it knows endpoint`},
+		{"gs://bucket/k?region=x", "", `has an unknown parameter "region"; gs:// has endpoint`},
 		{"gs://bucket/k", "STORAGE_EMULATOR_HOST=127.0.0.1:9000", ok},
 		{"gs://bucket/k", "STORAGE_EMULATOR_HOST=http://localhost:9000/", ok},
 		{"gs://bucket/k", "STORAGE_EMULATOR_HOST=storage.example.com:80", plain},
@@ -58,10 +58,10 @@ func TestAddresses(t *testing.T) {
 		{"az://account/$web/a/gateway.yaml", "", ok},
 		{"az://account/container/k?endpoint=http://127.0.0.1:10000/account", "", ok},
 		{"az://account/container/k?endpoint=http://example.com/account", "", plain},
-		{"az://account/container/k?sig=s3cret", "", `has a parameter "sig" that az:// does not know; it knows endpoint`},
+		{"az://account/container/k?sig=s3cret", "", `has an unknown parameter "sig"; az:// has endpoint`},
 		{"az://account/gateway.yaml", "", "must name a blob, as in az://account/container/gateway.yaml"},
-		{"az://account/Container/gateway.yaml", "", "has no container's name after the account"},
-		{"az://my-account/container/gateway.yaml", "", "has no storage account's name after ://"},
+		{"az://account/Container/gateway.yaml", "", "has no valid container name after the account"},
+		{"az://my-account/container/gateway.yaml", "", "has no valid storage account name after ://"},
 	} {
 		name, value, _ := strings.Cut(c.variable, "=")
 		_, err := source(t, c.address, map[string]string{name: value})
@@ -74,8 +74,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A stranger is one who answers a store's calls, and notes them.
-type stranger struct {
+// A recorder is an HTTP server that takes the place of a provider. It records the calls.
+type recorder struct {
 	url string
 
 	mu     sync.Mutex
@@ -83,10 +83,10 @@ type stranger struct {
 	header http.Header // of the last call
 }
 
-func newStranger(t *testing.T, answer http.HandlerFunc) *stranger {
-	s := &stranger{}
+func newRecorder(t *testing.T, answer http.HandlerFunc) *recorder {
+	s := &recorder{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.note(r)
+		s.record(r)
 		answer(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -94,21 +94,21 @@ func newStranger(t *testing.T, answer http.HandlerFunc) *stranger {
 	return s
 }
 
-func (s *stranger) note(r *http.Request) {
+func (s *recorder) record(r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked, s.header = append(s.asked, r.Method+" "+r.URL.Path), r.Header.Clone()
 }
 
-// noted are the calls, and the header of the last one.
-func (s *stranger) noted() (calls string, header http.Header) {
+// recorded returns the calls, and the header of the last one.
+func (s *recorder) recorded() (calls string, header http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.asked, ", "), s.header
 }
 
-// Nobody is asked twice, nobody else is asked, nobody is told who asks, and errors are in
-// our words.
+// A store makes one call to the configured endpoint: it neither retries nor follows redirects,
+// and it sends no credentials. Its errors contain no text of the reply.
 func TestCalls(t *testing.T) {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "s3cret", "AWS_SECRET_ACCESS_KEY": "s3cret", "AZURE_STORAGE_KEY": "s3cret", "AZURE_STORAGE_SAS_TOKEN": "s3cret"} {
 		t.Setenv(name, value)
@@ -122,7 +122,7 @@ func TestCalls(t *testing.T) {
 	}{
 		{"unavailable", "answered 503 Service Unavailable", status(503)},
 		{"slow down", "answered 429 Too Many Requests", status(429)},
-		{"closed", "answered 403 Forbidden: it must be readable by everyone (some stores answer so, too, if there is nothing)", status(403)},
+		{"closed", "answered 403 Forbidden: it must be readable by everyone (some stores also answer so if there is no such object)", status(403)},
 		{"missing", "there is nothing at this address", status(404)},
 		{"cut", "protocol: connection closed before there was an answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 		{"moved", "answered 307 Temporary Redirect: redirects are not followed", func(w http.ResponseWriter, r *http.Request) {
@@ -139,7 +139,7 @@ func TestCalls(t *testing.T) {
 			"gs://bucket/a/k":                "GET /storage/v1/b/bucket/o/a/k",
 			"az://accountname/container/a/k": "HEAD /container/a/k",
 		} {
-			there := newStranger(t, c.answer)
+			there := newRecorder(t, c.answer)
 			s, err := source(t, address+"?endpoint="+there.url, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -148,25 +148,25 @@ func TestCalls(t *testing.T) {
 			if err == nil || err.Error() != address+": "+c.want {
 				t.Errorf("%s: Load(%s) = %v, want %q", c.what, address, err, c.want)
 			}
-			got, header := there.noted()
+			got, header := there.recorded()
 			if got != call {
 				t.Errorf("%s: Load(%s) calls %s, want %s", c.what, address, got, call)
 			}
 			if header.Get("Authorization") != "" || strings.Contains(fmt.Sprint(header), "s3cret") {
-				t.Errorf("%s: Load(%s) says who it is: %v", c.what, address, header)
+				t.Errorf("%s: Load(%s) sends credentials: %v", c.what, address, header)
 			}
 		}
 	}
 }
 
-// A bucket in another region says which.
+// The error for a bucket in another region names the region, if the reply has a valid name.
 func TestRegion(t *testing.T) {
 	for region, want := range map[string]string{
 		"eu-west-1": "is in another region; add ?region=eu-west-1 to its address",
 		"\"evil":    "answered 301 Moved Permanently: redirects are not followed",
 		"":          "answered 301 Moved Permanently: redirects are not followed",
 	} {
-		there := newStranger(t, func(w http.ResponseWriter, r *http.Request) {
+		there := newRecorder(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Amz-Bucket-Region", region)
 			w.WriteHeader(http.StatusMovedPermanently)
 		})
@@ -180,9 +180,9 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-// What goes on and on is cut off, and what stalls given up.
+// A reply without an end is cut off at the bound, and a stalled reply ends with a timeout.
 func TestBounds(t *testing.T) {
-	endless := newStranger(t, func(w http.ResponseWriter, r *http.Request) {
+	endless := newRecorder(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
 		for r.Method == http.MethodGet {
 			if _, err := w.Write([]byte(strings.Repeat("#", 1<<16))); err != nil {
@@ -200,7 +200,7 @@ func TestBounds(t *testing.T) {
 	for _, scheme := range []string{"s3://bucket/k", "gs://bucket/k", "az://accountname/container/k"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		stalled := newStranger(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		stalled := newRecorder(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		s, err := source(t, scheme+"?endpoint="+stalled.url, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func (google) reading(found *blob.Attributes) *blob.ReaderOptions {
 	return &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
 		var object **storage.ObjectHandle
 		if !as(&object) {
-			return errors.New("its version cannot be asked for")
+			return errors.New("its version cannot be requested")
 		}
 		*object = (*object).Generation(attributes.Generation)
 		return nil

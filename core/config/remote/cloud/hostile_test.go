@@ -73,7 +73,7 @@ func TestOddReplies(t *testing.T) {
 	for _, reply := range oddReplies() {
 		for _, address := range []string{"s3://bucket/a/k", "gs://bucket/a/k", "az://accountname/container/a/k"} {
 			t.Run(reply.name+" of "+address[:2], func(t *testing.T) {
-				there := newStranger(t, reply.serve)
+				there := newRecorder(t, reply.serve)
 				s, err := source(t, address+"?endpoint="+there.url, nil)
 				if err != nil {
 					t.Fatal(err)

@@ -31,7 +31,7 @@ func (a amazon) locate(u *url.URL) (place, error) {
 	p.region = cmp.Or(u.Query().Get("region"), a.env("AWS_REGION"), a.env("AWS_DEFAULT_REGION"), "us-east-1")
 	p.endpoint = cmp.Or(p.endpoint, a.env("AWS_ENDPOINT_URL_S3"))
 	if !regionForm.MatchString(p.region) {
-		return place{}, errors.New("has a region that is none, such as eu-west-1")
+		return place{}, errors.New("has no valid region; a region is a name such as eu-west-1")
 	}
 	return p, nil
 }

@@ -114,7 +114,7 @@ func (g *gateway) await(what string, holds func() bool) {
 	}
 }
 
-// health returns what is ignored of the configuration, "" if nothing is.
+// health returns the state of an ignored configuration, "" if the gateway follows its configuration.
 func (g *gateway) health() (string, error) {
 	response, err := http.Get(g.url + "/health")
 	if err != nil {
@@ -127,7 +127,7 @@ func (g *gateway) health() (string, error) {
 
 func (g *gateway) awaitState(want string) {
 	g.t.Helper()
-	g.await("/health tells of the state \""+want+"\"", func() bool { s, _ := g.health(); return s == want })
+	g.await("/health shows the state \""+want+"\"", func() bool { s, _ := g.health(); return s == want })
 }
 
 // takes reports whether there is a source of this name.
@@ -151,8 +151,9 @@ func serving(port int, sources ...string) string {
 	return text
 }
 
-// TestProgram: the gateway starts from an address, follows what changes there, and stays
-// as it is when that is nothing to follow.
+// TestProgram: the gateway starts with the configuration at an address and follows its valid
+// changes. It keeps its configuration if the new one is invalid or forbidden, or if the store
+// does not answer.
 func TestProgram(t *testing.T) {
 	each(t, func(t *testing.T, r *rig) {
 		port := ports.ForServer(t)
@@ -170,24 +171,24 @@ func TestProgram(t *testing.T) {
 		g.stop()
 		for _, secret := range []string{"s3cret", "endpoint="} {
 			if strings.Contains(g.said(), secret) {
-				t.Errorf("log tells %s:\n%s", secret, g.said())
+				t.Errorf("log shows %s:\n%s", secret, g.said())
 			}
 		}
 	})
 }
 
-// follow changes the configuration, to the good and to the bad.
+// follow makes one valid change of the configuration, then changes that the gateway refuses.
 func follow(t *testing.T, r *rig, g *gateway, port int) {
 	r.put(t, "gateway.yaml", serving(port, "one", "two"))
 	g.await("a new source", func() bool { return g.takes("two") })
-	for _, c := range []struct{ text, state, told string }{
+	for _, c := range []struct{ text, state, warning string }{
 		{"sources: {app: {type: evnt}}", "invalid", "gateway.yaml:1:17: sources.app.type: must be one of webhook, event, sns, cron"},
 		{serving(port+1, "one"), "forbidden", "server.port"},
 		{serving(port, "one") + "handlers: {h: {source: one, url: \"https://${HOME}\"}}", "invalid", "may not read the environment variable HOME"},
 	} {
 		r.put(t, "gateway.yaml", c.text)
 		g.awaitState(c.state)
-		g.await("a warning with "+c.told, func() bool { return strings.Contains(g.said(), c.told) })
+		g.await("a warning with "+c.warning, func() bool { return strings.Contains(g.said(), c.warning) })
 		if !g.takes("two") {
 			t.Errorf("state %s: another configuration was followed", c.state)
 		}
@@ -195,11 +196,11 @@ func follow(t *testing.T, r *rig, g *gateway, port int) {
 	r.put(t, "gateway.yaml", serving(port, "one", "three"))
 	g.awaitState("")
 	if !g.takes("three") || g.takes("two") {
-		t.Error("does not follow what is valid again")
+		t.Error("does not follow a valid configuration after a refused one")
 	}
 }
 
-// outage has nobody answer for a while.
+// outage lets the store close every connection for a while.
 func outage(t *testing.T, r *rig, g *gateway, port int) {
 	r.fail(cut)
 	g.awaitState("unreachable")
@@ -212,10 +213,10 @@ func outage(t *testing.T, r *rig, g *gateway, port int) {
 	r.fail(nil)
 	g.awaitState("")
 	r.put(t, "gateway.yaml", serving(port, "four"))
-	g.await("what was changed afterwards", func() bool { return g.takes("four") })
+	g.await("the change after the outage", func() bool { return g.takes("four") })
 }
 
-// stop asks the gateway to end, and sees that it does so well.
+// stop sends SIGTERM to the gateway, and checks that it ends without an error.
 func (g *gateway) stop() {
 	g.t.Helper()
 	check(g.t, g.cmd.Process.Signal(syscall.SIGTERM))

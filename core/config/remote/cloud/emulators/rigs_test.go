@@ -1,6 +1,7 @@
-// Package emulators has configurations read from what speaks like the object stores:
-// gofakes3, fake-gcs-server and azurite, Microsoft's own, beside a plain HTTP server. It
-// is a module of its own, so that the gateway does not depend on them.
+// Package emulators reads configurations from emulators of the object stores, and from a
+// plain HTTP server. The emulators are gofakes3, fake-gcs-server and azurite, which is
+// Microsoft's own. The package is a module of its own, so that the gateway does not depend on
+// them.
 package emulators
 
 import (
@@ -32,13 +33,13 @@ type rig struct {
 	remove        func(t *testing.T, file string)
 }
 
-// address is that of a file.
+// address returns the address of a file.
 func (r *rig) address(file string) string { return r.folder + "/" + file + r.query }
 
 // rigs are the stores, by the schemes of their addresses.
 var rigs = map[string]func(t *testing.T) *rig{"http": startHTTP, "s3": startS3, "gs": startGS, "az": startAZ}
 
-// each runs a test on each of them.
+// each runs a test on each of the stores.
 func each(t *testing.T, test func(t *testing.T, r *rig)) {
 	for scheme, start := range rigs {
 		t.Run(scheme, func(t *testing.T) {
@@ -48,11 +49,11 @@ func each(t *testing.T, test func(t *testing.T, r *rig)) {
 	}
 }
 
-// A front stands before a store, and can be out of order.
+// A front is a proxy of a store, which can answer in its place.
 type front struct {
 	url   string
 	store http.Handler
-	out   atomic.Pointer[http.HandlerFunc] // what answers then
+	out   atomic.Pointer[http.HandlerFunc] // answers instead of the store, if it is set
 	gets  atomic.Int64                     // answers with an object in them
 }
 
@@ -73,7 +74,7 @@ func newFront(t *testing.T, store http.Handler) *front {
 	return f
 }
 
-// fail has the store answer so, until it is given nil.
+// fail answers every request by the given handler; nil lets the store answer again.
 func (f *front) fail(answer http.HandlerFunc) {
 	if answer == nil {
 		f.out.Store(nil)

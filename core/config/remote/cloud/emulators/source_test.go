@@ -70,8 +70,8 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// What has not changed is not read again, unless a store is asked whether it has by
-// reading it.
+// An unchanged object is not read again. The plain HTTP server is an exception: its objects
+// are read to find out whether they have changed.
 func TestReadsOnce(t *testing.T) {
 	each(t, func(t *testing.T, r *rig) {
 		r.put(t, "gateway.yaml", port(1001))
@@ -168,7 +168,7 @@ func TestOutage(t *testing.T) {
 		r.fail(status(503))
 		fails("answered 503 Service Unavailable")
 		r.fail(status(403))
-		fails("answered 403 Forbidden: it must be readable by everyone (some stores answer so, too, if there is nothing)")
+		fails("answered 403 Forbidden: it must be readable by everyone (some stores also answer so if there is no such object)")
 		r.fail(nil)
 		changed(t, s, false)
 		r.remove(t, "gateway.yaml")
