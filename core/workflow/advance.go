@@ -34,24 +34,24 @@ type move struct {
 	docs    docs // the documents that were read, with their size
 	written int  // bytes of states and outputs
 
-	missing   core.Wanted
-	entries   []core.Entry
-	attempts  []core.AttemptRecord
-	tokens    []core.Token
-	receipts  []string
-	forgotten []core.ID
-	held      []core.ID // steps that this move ends while their calls may be under way
-	facts     []core.Fact
-	closed    []core.JobChange // of an earlier epoch
-	mourned   *row             // the step whose failure the obituary reports; nil if none is due
-	recast    core.Definition  // the new definition of the run; zero if it does not change
+	missing    core.Wanted
+	entries    []core.Entry
+	attempts   []core.AttemptRecord
+	tokens     []core.Token
+	receipts   []string
+	disarmed   []core.ID
+	held       []core.ID // steps that this move ends while their calls may be under way
+	facts      []core.Fact
+	closed     []core.JobChange // of an earlier epoch
+	obituaryOf *row             // the step whose failure the obituary reports; nil if none is due
+	recast     core.Definition  // the new definition of the run; zero if it does not change
 }
 
 func (d *Definition) move(p Pen, v View) *move {
 	now := p.Now.UTC().Truncate(time.Millisecond)
 	return &move{
 		d: d, pen: p, now: now, event: v.Event, have: v.Have, seq: v.Run.Seq, run: v.Run,
-		rows: map[core.ID]*row{}, expired: over(v.Run.DeadlineAt, now), kept: keptOf(v),
+		rows: map[core.ID]*row{}, expired: passed(v.Run.DeadlineAt, now), kept: keptOf(v),
 	}
 }
 
@@ -68,8 +68,8 @@ func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move {
 	var last *row
 	for i, e := range ends {
 		r := m.rowOf(e)
-		if r == nil || !m.tell(r, e) {
-			lost[i] = m.untold(r, e)
+		if r == nil || !m.applyEnd(r, e) {
+			lost[i] = m.lostReason(r, e)
 			continue
 		}
 		last = r
@@ -111,7 +111,7 @@ func (m *move) exhausted(v View, ends []core.StepEnd, lost map[int]string) *move
 	n.begin(last)
 	n.sweep("", core.StepCanceled, m.why)
 	if why := stepError(m.full) + m.why; n.failing() {
-		n.failAside(last, why)
+		n.failAfterOnFailure(last, why)
 	} else {
 		n.fail(why, last)
 	}
@@ -126,12 +126,12 @@ func (m *move) exhausted(v View, ends []core.StepEnd, lost map[int]string) *move
 	return n
 }
 
-// tell applies the end of an attempt to the run. It returns false if the end changes
+// applyEnd applies the end of an attempt to the run. It returns false if the end changes
 // nothing.
-func (m *move) tell(r *row, e core.StepEnd) bool {
+func (m *move) applyEnd(r *row, e core.StepEnd) bool {
 	began := &e.Job.Situation.Step
 	switch {
-	case r.step == nil || r.light:
+	case r.step == nil || r.partial:
 		return false
 	case m.run.Status.Finished() || !r.Status.Open():
 		return m.late(r, e)
@@ -204,36 +204,36 @@ func (m *move) close(last *row) {
 		return
 	}
 	why := fmt.Sprintf("timeout: the workflow's timeout of %d s is over", m.d.timeout/time.Second)
-	if m.unreadTop(last) {
+	if m.topUnread(last) {
 		return
 	}
 	m.sweep("", core.StepSkipped, why)
 	switch {
 	case m.failing():
-		m.failAside(last, why)
-	case m.aside(last, &failure{class: core.ClassTimeout, text: why}, why):
+		m.failAfterOnFailure(last, why)
+	case m.startOnFailure(last, &failure{class: core.ClassTimeout, text: why}, why):
 		m.enterAll()
 	default:
 		m.fail(why, last)
 	}
 }
 
-// leave passes on from a step with its result. Result is nil if there is none.
-func (m *move) leave(r *row, result []byte) {
-	if r.light {
+// passResult passes on from a step with its result. Result is nil if there is none.
+func (m *move) passResult(r *row, result []byte) {
+	if r.partial {
 		m.need(core.Wanted{IDs: []core.ID{r.ID}})
 		return
 	}
-	state, err := m.scope(r, r.Attempt).passedOn(r.step, result)
+	state, err := m.scope(r, r.Attempt).outputOf(r.step, result)
 	if err != nil {
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 		return
 	}
 	m.succeed(r, r.step.next, state)
 }
 
-// passedOn returns the state after a step.
-func (s scope) passedOn(of *step, result []byte) ([]byte, error) {
+// outputOf returns the state after a step.
+func (s scope) outputOf(of *step, result []byte) ([]byte, error) {
 	text, err := s.placed(of.place, result)
 	if err == nil && of.output != nil {
 		text, err = apply(of.output, document(text), s.context())
@@ -259,8 +259,8 @@ func (s scope) placed(p placement, result []byte) ([]byte, error) {
 // succeed ends a step and goes to the step to. It ends the list if to is nil.
 func (m *move) succeed(r *row, to *step, state []byte) {
 	m.finish(r, core.StepSucceeded)
-	m.passOn(r, state)
-	m.dismiss(r, core.Completed, r.Error)
+	m.setOutput(r, state)
+	m.endJob(r, core.Completed, r.Error)
 	m.record(core.EntrySucceeded, r.Path, details{})
 	m.moved(r)
 	m.proceed(r, to, state, readCarry(r.Carry))
@@ -286,7 +286,7 @@ func (m *move) proceed(r *row, to *step, state []byte, c carry) {
 func (m *move) endList(r *row, output []byte) {
 	if r.ParentID == "" {
 		if m.failing() {
-			m.failAside(r, "")
+			m.failAfterOnFailure(r, "")
 			return
 		}
 		m.complete(output)
@@ -325,7 +325,7 @@ func (m *move) end(output []byte) {
 // fail ends the run as failed. The obituary reports the step of.
 func (m *move) fail(why string, of *row) {
 	m.run.Status, m.run.FinishedAt, m.run.Error = core.RunFailed, m.now, why
-	m.mourned = of
+	m.obituaryOf = of
 	m.record(core.EntryFailed, "", details{Error: why})
 	m.state(core.RunMoved{Run: m.run, Event: m.event})
 }
@@ -341,7 +341,7 @@ func (m *move) sweep(below string, as core.StepStatus, why string) {
 				m.held = append(m.held, r.ID)
 			}
 			m.finish(r, as)
-			m.dismiss(r, core.Completed, why)
+			m.endJob(r, core.Completed, why)
 			m.moved(r)
 		}
 	}

@@ -126,7 +126,7 @@ func TestWornOut(t *testing.T) {
 		catch := ", catch: [{errors: [timeout], goto: b}]"
 		w, taken := begun(t, "steps: [{name: a, "+step+catch+"}, {name: b, url: http://b.example/}]", "{}")
 		for range maxTaken {
-			if worn(taken) {
+			if takenTooOften(taken) {
 				t.Fatalf("%s: worn when it is taken the %dth time", step, taken.Attempt)
 			}
 			taken.Attempt++
@@ -275,7 +275,7 @@ func TestReadOnce(t *testing.T) {
 	w, taken := begun(t, "steps: [{name: a, type: choice, choices: [{when: $.a, goto: b}], default: b}, {name: b, type: wait, timestamp_path: $.t}]", `{"t": 1}`)
 	m := w.d.move(w.pen(), w.view(nil))
 	m.load(w.view([]core.StepEnd{{Job: taken}}), []core.StepEnd{{Job: taken}})
-	m.tell(m.rows[taken.ID], core.StepEnd{Job: taken, Kind: core.Elapsed})
+	m.applyEnd(m.rows[taken.ID], core.StepEnd{Job: taken, Kind: core.Elapsed})
 	m.enterAll()
 	if want := 2 * len(`{"t": 1}`); m.docs.read != want || m.run.Status != core.RunCompleted {
 		t.Errorf("%d bytes were read in a run that is %s, want %d", m.docs.read, fmt.Sprint(m.run.Status), want)

@@ -24,7 +24,7 @@ type callbackStep struct {
 func newCallback(s *step, c config.Step) *callbackStep {
 	timeout := time.Duration(c.CallbackTimeout) * time.Second
 	if timeout == 0 {
-		timeout = longest
+		timeout = maxWait
 	}
 	return &callbackStep{call: newCall(s, c), timeout: timeout}
 }
@@ -34,7 +34,7 @@ func (k *callbackStep) typ() string { return "callback" }
 // task is Notify, unless a notice was posted already or the tokens have expired.
 func (k *callbackStep) task(job core.TakenJob, now time.Time) Task {
 	row := job.Situation.Step
-	if row.Status == core.StepWaiting || over(readCarry(row.Carry).expiry(), now) {
+	if row.Status == core.StepWaiting || passed(readCarry(row.Carry).expiry(), now) {
 		return Elapse
 	}
 	return Notify
@@ -59,7 +59,7 @@ func (d *Definition) Notice(job core.TakenJob, token, address string) (Request, 
 	if !ok {
 		return Request{}, errNoStep
 	}
-	payload, err := taken(job).input(k.call.of.input)
+	payload, err := scopeOf(job).input(k.call.of.input)
 	if err != nil {
 		return Request{}, err
 	}
@@ -157,28 +157,28 @@ func (k *callbackStep) resume(m *move, r *row, e core.StepEnd) {
 	result, err := resultOf(e.Body)
 	switch {
 	case err != nil:
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 	case result == nil:
-		m.leave(r, []byte("{}"))
+		m.passResult(r, []byte("{}"))
 	default:
-		m.leave(r, result)
+		m.passResult(r, result)
 	}
 }
 
 // elapse handles the due time of the step's job. It returns false if the job is put back.
 func (k *callbackStep) elapse(m *move, r *row, e core.StepEnd, c carry) bool {
 	switch expiry := c.expiry(); {
-	case over(expiry, m.now):
+	case passed(expiry, m.now):
 		r.Attempt++
 		m.disarm(r)
 		text := fmt.Sprintf("timeout: no callback came in %d s", k.timeout/time.Second)
-		m.stumble(r, &failure{class: core.ClassTimeout, text: text})
+		m.attemptFailed(r, &failure{class: core.ClassTimeout, text: text})
 	case m.expired:
 	case r.Status == core.StepWaiting: // the job was taken early
 		r.putBack()
 		m.waits(r, expiry)
 	default:
-		return m.wornOut(r, e)
+		return m.failTakenTooOften(r, e)
 	}
 	return true
 }

@@ -16,21 +16,21 @@ type carry struct {
 	// a list only after the run has left that step.
 	Visits map[string]int `json:"visits,omitempty"`
 
-	Error   *trouble `json:"error,omitempty"`   // the last failure that was caught
-	Index   *int     `json:"index,omitempty"`   // of the innermost item
-	Expires int64    `json:"expires,omitempty"` // of the tokens of a callback step, if it has one; Unix milliseconds
-	Turn    int64    `json:"turn,omitempty"`    // when a wait step of a map item began, if the item waited for its turn; Unix milliseconds
-	Back    int      `json:"back,omitempty"`    // how many times the step's job was put back without an end that the step caused
-	Visit   int      `json:"visit,omitempty"`   // epoch in which the run first reached the step, if the step was redriven since
-	Held    int64    `json:"held,omitempty"`    // until when a call of an earlier epoch may be under way; Unix milliseconds
-	Call    string   `json:"call,omitempty"`    // that call: see callOf
-	Told    bool     `json:"told,omitempty"`    // the call that was under way when the step was ended is over
-	Caught  string   `json:"caught,omitempty"`  // path of the step of this list whose catch the run followed last
-	Aside   string   `json:"aside,omitempty"`   // path of the step because of which the run fails; set for the steps from on_failure on
+	Error    *caughtFailure `json:"error,omitempty"`   // the last failure that was caught
+	Index    *int           `json:"index,omitempty"`   // of the innermost item
+	Expires  int64          `json:"expires,omitempty"` // of the tokens of a callback step, if it has one; Unix milliseconds
+	Turn     int64          `json:"turn,omitempty"`    // when a wait step of a map item began, if the item waited for its turn; Unix milliseconds
+	Back     int            `json:"back,omitempty"`    // how many times the step's job was put back without an end that the step caused
+	Visit    int            `json:"visit,omitempty"`   // epoch in which the run first reached the step, if the step was redriven since
+	Held     int64          `json:"held,omitempty"`    // until when a call of an earlier epoch may be under way; Unix milliseconds
+	Call     string         `json:"call,omitempty"`    // that call: see callOf
+	CallOver bool           `json:"told,omitempty"`    // the call that was under way when the step was ended is over
+	Caught   string         `json:"caught,omitempty"`  // path of the step of this list whose catch the run followed last
+	Aside    string         `json:"aside,omitempty"`   // path of the step because of which the run fails; set for the steps from on_failure on
 }
 
-// A trouble is a failure that was caught.
-type trouble struct {
+// A caughtFailure is a failure that was caught.
+type caughtFailure struct {
 	Class   core.ErrorClass `json:"class"`
 	Message string          `json:"message"`
 	Status  int             `json:"status"`
@@ -48,7 +48,7 @@ func readCarry(text string) (c carry) {
 // text returns the carry in its stored form. It is empty if the carry is zero.
 func (c carry) text() string {
 	if len(c.Visits) == 0 && c.Error == nil && c.Index == nil && c.Expires == 0 && c.Turn == 0 && c.Back == 0 &&
-		c.Visit == 0 && c.Held == 0 && !c.Told && c.Caught == "" && c.Aside == "" {
+		c.Visit == 0 && c.Held == 0 && !c.CallOver && c.Caught == "" && c.Aside == "" {
 		return ""
 	}
 	text, err := json.Marshal(c)
@@ -60,7 +60,7 @@ func (c carry) text() string {
 
 // visit counts the visit of the step to after the step from, and returns its number.
 func (c *carry) visit(from, to *step) int {
-	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.Told = 0, 0, 0, 0, 0, "", false
+	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.CallOver = 0, 0, 0, 0, 0, "", false
 	if !to.looped {
 		return 1
 	}

@@ -62,14 +62,14 @@ func (k *choiceStep) enter(m *move, r *row) {
 	s := m.scope(r, r.Attempt)
 	to, f := k.choose(s)
 	if f != nil {
-		m.stumble(r, f)
+		m.attemptFailed(r, f)
 		return
 	}
 	m.pass(r, to)
 }
 
 func (k *choiceStep) choose(s scope) (*step, *failure) {
-	seen, err := s.seen(k.of.input)
+	seen, err := s.inputDocument(k.of.input)
 	if err != nil {
 		return nil, dataFailure(err)
 	}
@@ -93,7 +93,7 @@ func (k *choiceStep) choose(s scope) (*step, *failure) {
 func (m *move) pass(r *row, to *step) {
 	state, err := checked(m.scope(r, r.Attempt).text())
 	if err != nil {
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 		return
 	}
 	m.succeed(r, to, state)
@@ -122,9 +122,9 @@ func (k *choiceStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterB
 // them.
 func (m *move) enterByJob(r *row, e core.StepEnd) bool {
 	switch {
-	case e.Kind != core.Elapsed || r.fanned() && !r.whole():
+	case e.Kind != core.Elapsed || r.fanned() && !r.allEnded():
 		return false
-	case m.expired || m.wornOut(r, e):
+	case m.expired || m.failTakenTooOften(r, e):
 		return true
 	}
 	m.ahead = append(m.ahead, r)

@@ -84,14 +84,14 @@ func Compile(w config.Workflow) (*Definition, error) {
 	}
 	timeout := time.Duration(w.Timeout) * time.Second
 	d := &Definition{name: w.Name, timeout: timeout, params: w.Params, top: top,
-		entries: maxEntries, enters: maxEnters, bytes: w.MaxBytes, apart: !w.Earlier}
+		entries: maxEntries, enters: maxEnters, bytes: w.MaxBytes, separateTexts: !w.Earlier}
 	if w.OnFailure == "" {
 		return d, nil
 	}
 	if d.onFailure, err = top.find(w.OnFailure); err != nil {
 		return nil, fmt.Errorf("workflow %q: on_failure: %w", w.Name, err)
 	}
-	d.markAside()
+	d.markShared()
 	return d, nil
 }
 

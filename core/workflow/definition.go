@@ -23,9 +23,9 @@ type Definition struct {
 	enters  int // maximum of inline steps entered in one move
 	bytes   int // maximum of bytes that a run writes in each epoch; 0 means no bound
 
-	// apart says that every process that works on a run of this definition can read texts
+	// separateTexts says that every process that works on a run of this definition can read texts
 	// that are kept apart from their steps.
-	apart bool
+	separateTexts bool
 }
 
 // Name returns the workflow's name.

@@ -186,7 +186,7 @@ func TestLateFailure(t *testing.T) {
 		w.settle(core.StepEnd{Job: taken, Kind: core.Armed, Token: token, Expires: w.d.Expiry(taken, w.now)})
 	}
 	arm("one")
-	w.now = w.now.Add(longest / 2)
+	w.now = w.now.Add(maxWait / 2)
 	arm("two")
 	if one, two := w.tokens["one"], w.tokens["two"]; !one.ExpiresAt.Equal(two.ExpiresAt) {
 		t.Errorf("the tokens expire at %v and %v", one.ExpiresAt, two.ExpiresAt)

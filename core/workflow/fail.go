@@ -31,10 +31,10 @@ func (k *failStep) enter(m *move, r *row) {
 	r.Attempt++
 	text, err := k.text(m.scope(r, r.Attempt))
 	if err != nil {
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 		return
 	}
-	m.stumble(r, &failure{class: core.ClassFail, text: text, final: true})
+	m.attemptFailed(r, &failure{class: core.ClassFail, text: text, final: true})
 }
 
 func (k *failStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
@@ -47,7 +47,7 @@ const maxMessage = 1000
 
 // text returns the error of the step: its class, and its code and message if it has them.
 func (k *failStep) text(s scope) (string, error) {
-	message, err := k.said(s)
+	message, err := k.messageText(s)
 	if err != nil {
 		return "", err
 	}
@@ -60,14 +60,14 @@ func (k *failStep) text(s scope) (string, error) {
 	return text, nil
 }
 
-func (k *failStep) said(s scope) (message string, err error) {
+func (k *failStep) messageText(s scope) (message string, err error) {
 	if k.message == nil {
 		if e := readCarry(s.row.Carry).Error; e != nil {
 			message = stepError(e.Step) + e.Message
 		}
 		return message, nil
 	}
-	seen, err := s.seen(k.of.input)
+	seen, err := s.inputDocument(k.of.input)
 	if err != nil {
 		return "", err
 	}

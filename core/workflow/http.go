@@ -57,7 +57,7 @@ func (d *Definition) Request(job core.TakenJob) (Request, error) {
 	var body []byte
 	if h.call.method != "GET" {
 		var err error
-		if body, err = taken(job).input(s.input); err != nil {
+		if body, err = scopeOf(job).input(s.input); err != nil {
 			return Request{}, err
 		}
 	}
@@ -66,8 +66,8 @@ func (d *Definition) Request(job core.TakenJob) (Request, error) {
 
 var errNoStep = fmt.Errorf("the step makes no calls")
 
-// taken is the scope of a step's expressions in the attempt for which its job was taken.
-func taken(job core.TakenJob) scope {
+// scopeOf returns the scope of a step's expressions in the attempt for which its job was taken.
+func scopeOf(job core.TakenJob) scope {
 	row := &job.Situation.Step
 	return scope{event: &job.Event, run: job.Situation.Run.ID, row: row, attempt: row.Attempt + 1}
 }
@@ -83,7 +83,7 @@ func (h *httpStep) end(m *move, r *row, e core.StepEnd) bool {
 	case core.Refused:
 		m.refused(r, e)
 	case core.Elapsed:
-		return m.expired || m.wornOut(r, e)
+		return m.expired || m.failTakenTooOften(r, e)
 	default:
 		return false
 	}
@@ -97,10 +97,10 @@ func (m *move) answered(r *row, e core.StepEnd) {
 	m.called(r, e)
 	result, err := resultOf(e.Body)
 	if err != nil {
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 		return
 	}
-	m.leave(r, result)
+	m.passResult(r, result)
 }
 
 // resultOf returns a body as a result: JSON, or its text as a JSON string. It returns nil
@@ -116,17 +116,17 @@ func resultOf(body []byte) ([]byte, error) {
 func (m *move) refused(r *row, e core.StepEnd) {
 	r.Attempt++
 	m.called(r, e)
-	m.stumble(r, failureOf(e))
+	m.attemptFailed(r, failureOf(e))
 }
 
-// wornOut ends a step whose job was taken too many times without an end.
-func (m *move) wornOut(r *row, e core.StepEnd) bool {
-	if !worn(e.Job) {
+// failTakenTooOften ends a step whose job was taken too many times without an end.
+func (m *move) failTakenTooOften(r *row, e core.StepEnd) bool {
+	if !takenTooOften(e.Job) {
 		return false
 	}
 	r.Attempt++
 	text := fmt.Sprintf("timeout: %s %d times", core.LeaseExpired, maxTaken)
-	m.stumble(r, &failure{class: core.ClassTimeout, text: text, final: true})
+	m.attemptFailed(r, &failure{class: core.ClassTimeout, text: text, final: true})
 	return true
 }
 

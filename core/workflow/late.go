@@ -35,16 +35,16 @@ func (m *move) rowOf(e core.StepEnd) *row {
 	}
 	m.need(core.Wanted{Paths: []string{began.Path}})
 	for _, r := range m.order {
-		if r.Path == began.Path && !r.light && visitOf(r.Step) == visitOf(began) && m.knowsAbove(r) {
+		if r.Path == began.Path && !r.partial && visitOf(r.Step) == visitOf(began) && m.aboveRead(r) {
 			return r
 		}
 	}
 	return nil
 }
 
-// knowsAbove reports whether all steps above this step were read. If not, it asks for the
+// aboveRead reports whether all steps above this step were read. If not, it asks for the
 // first one that was not.
-func (m *move) knowsAbove(r *row) bool {
+func (m *move) aboveRead(r *row) bool {
 	for r.ParentID != "" {
 		above := m.rows[r.ParentID]
 		if above == nil {
@@ -68,7 +68,7 @@ func (m *move) late(r *row, e core.StepEnd) bool {
 	case e.Kind != core.Refused:
 		return false
 	case r.Epoch != e.Job.Situation.Step.Epoch:
-		return m.refusedBefore(r, e)
+		return m.earlierCallRefused(r, e)
 	case r.Status.Open() || r.Status == core.StepFailed || r.Attempt != e.Job.Situation.Step.Attempt:
 		return false
 	}
@@ -82,12 +82,12 @@ func (m *move) repliedLate(r *row, e core.StepEnd) bool {
 	result, err := resultOf(e.Body)
 	var state []byte
 	if err == nil {
-		state, err = m.scope(r, r.Attempt+1).passedOn(r.step, result)
+		state, err = m.scope(r, r.Attempt+1).outputOf(r.step, result)
 	}
 	if err != nil {
 		return false
 	}
-	if r.Status == core.StepFailed && !m.revivable(r) {
+	if r.Status == core.StepFailed && !m.redrivable(r) {
 		return false // the run continued without the step
 	}
 	r.Attempt++
@@ -97,24 +97,24 @@ func (m *move) repliedLate(r *row, e core.StepEnd) bool {
 		m.succeed(r, r.step.next, state)
 		return true
 	}
-	m.dismiss(r, core.Completed, "")
+	m.endJob(r, core.Completed, "")
 	if r.Status == core.StepFailed && !r.stored { // its job may be dead
 		m.closed = append(m.closed, core.JobChange{ID: r.ID, Status: core.Completed, FinishedAt: m.now})
 	}
 	m.finish(r, core.StepSucceeded)
-	m.passOn(r, state)
+	m.setOutput(r, state)
 	m.record(core.EntrySucceeded, r.Path, details{Late: true})
 	m.moved(r)
-	m.leaveLate(r, r.step.next, state, readCarry(r.Carry))
+	m.noteLateSuccessor(r, r.step.next, state, readCarry(r.Carry))
 	return true
 }
 
-// leaveLate notes the successor of a step that ended late. The successor is a step that has
+// noteLateSuccessor notes the successor of a step that ended late. The successor is a step that has
 // ended as well, with which a redrive begins, or the end of the list.
-func (m *move) leaveLate(r *row, to *step, state []byte, c carry) {
+func (m *move) noteLateSuccessor(r *row, to *step, state []byte, c carry) {
 	above := m.rows[r.ParentID]
 	switch {
-	case !m.revivable(r):
+	case !m.redrivable(r):
 	case to != nil:
 		n := c.visit(r.step, to)
 		next := m.create(to, core.Step{
@@ -131,10 +131,10 @@ func (m *move) leaveLate(r *row, to *step, state []byte, c carry) {
 	}
 }
 
-// revivable reports whether a redrive from the failed step would reach a step again. The
+// redrivable reports whether a redrive from the failed step would reach a step again. The
 // run must have failed, or be failing, or be canceled, and no step above may have gone on
 // without it. It asks for the steps above to be read in full.
-func (m *move) revivable(r *row) bool {
+func (m *move) redrivable(r *row) bool {
 	if !m.failing() && m.run.Status != core.RunCanceled {
 		return false
 	}
@@ -142,7 +142,7 @@ func (m *move) revivable(r *row) bool {
 		return false
 	}
 	for x := m.rows[r.ParentID]; x != nil; x = m.rows[x.ParentID] {
-		if x.light {
+		if x.partial {
 			m.need(core.Wanted{IDs: []core.ID{x.ID}})
 			return false
 		}
@@ -162,9 +162,9 @@ func (m *move) refusedLate(r *row, e core.StepEnd) {
 	m.called(r, e)
 	r.Error, r.changed = f.text, true
 	c := readCarry(r.Carry)
-	c.Told = true
+	c.CallOver = true
 	r.Carry = c.text()
-	if !r.step.remedied(f.class) || r.step.tries(r.Attempt, f) || !m.revivable(r) {
+	if !r.step.remedied(f.class) || r.step.tries(r.Attempt, f) || !m.redrivable(r) {
 		m.record(core.EntryLate, r.Path, details{Error: f.text})
 		m.moved(r)
 		return
@@ -172,17 +172,17 @@ func (m *move) refusedLate(r *row, e core.StepEnd) {
 	to, way, problem := m.detour(r, f)
 	state := m.stateAfter(r, problem)
 	m.finish(r, core.StepFailed)
-	m.passOn(r, state)
+	m.setOutput(r, state)
 	way.Late = true
 	m.record(core.EntryStepFailed, r.Path, way)
 	m.moved(r)
-	m.leaveLate(r, to, state, r.troubled(problem, f.class))
+	m.noteLateSuccessor(r, to, state, r.carryAfter(problem, f.class))
 }
 
-// refusedBefore handles the failure of a call that an earlier epoch began. A redrive made
+// earlierCallRefused handles the failure of a call that an earlier epoch began. A redrive made
 // the step's job wait until that call is over; now the job need not wait any longer. If the
 // step has ended again, the next redrive need not wait.
-func (m *move) refusedBefore(r *row, e core.StepEnd) bool {
+func (m *move) earlierCallRefused(r *row, e core.StepEnd) bool {
 	c := readCarry(r.Carry)
 	if c.Call != callOf(e.Job.Situation.Step) || !c.held().After(m.now) {
 		return false
@@ -209,8 +209,8 @@ func failureOf(e core.StepEnd) *failure {
 	return &failure{class: e.Class, text: text, status: e.Attempt.StatusCode, final: e.Final, pause: e.RetryAfter}
 }
 
-// untold returns why an end changes nothing, for the log.
-func (m *move) untold(r *row, e core.StepEnd) string {
+// lostReason returns why an end changes nothing, for the log.
+func (m *move) lostReason(r *row, e core.StepEnd) string {
 	began := e.Job.Situation.Step
 	switch {
 	case r == nil && began.Epoch != m.run.Epoch:

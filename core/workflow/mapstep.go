@@ -53,11 +53,11 @@ func (k *mapStep) enter(m *move, r *row) {
 	r.Attempt++
 	items, err := k.split(m.scope(r, r.Attempt))
 	if err != nil {
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 		return
 	}
 	if len(items) == 0 {
-		m.leave(r, []byte("[]"))
+		m.passResult(r, []byte("[]"))
 		return
 	}
 	f := core.Fan{Total: len(items)}
@@ -86,7 +86,7 @@ func (k *mapStep) atOnce(f core.Fan) int {
 
 // split returns the elements of the array that the step works on, as JSON.
 func (k *mapStep) split(s scope) (items [][]byte, err error) {
-	seen, err := s.seen(k.of.input)
+	seen, err := s.inputDocument(k.of.input)
 	if err != nil {
 		return nil, err
 	}

@@ -15,16 +15,16 @@ import (
 // These steps are aside from the others: a redrive from the failed step leaves them out. A
 // failure among them does not start on_failure again: the run fails at once.
 
-// aside continues with the step of on_failure after the failure of a step. It returns false
+// startOnFailure continues with the step of on_failure after the failure of a step. It returns false
 // if the run fails now: there is no such step, the run is executing it already, or the run
 // is full.
-func (m *move) aside(r *row, f *failure, why string) bool {
-	if !m.tellable() {
+func (m *move) startOnFailure(r *row, f *failure, why string) bool {
+	if !m.hasOnFailure() {
 		return false
 	}
 	top := m.topOf(r)
 	to := m.d.onFailure
-	problem := &trouble{Class: f.class, Message: f.text, Status: f.status, Step: r.Name}
+	problem := &caughtFailure{Class: f.class, Message: f.text, Status: f.status, Step: r.Name}
 	m.run.Error = why
 	m.record(core.EntryOnFailure, r.Path, details{Error: why, Goto: to.name})
 	if m.expired { // the steps of on_failure have as long as the others had
@@ -37,8 +37,8 @@ func (m *move) aside(r *row, f *failure, why string) bool {
 	return true
 }
 
-// tellable reports whether a run that fails now continues with the step of on_failure.
-func (m *move) tellable() bool { return m.d.onFailure != nil && !m.failing() && m.full == "" }
+// hasOnFailure reports whether a run that fails now continues with the step of on_failure.
+func (m *move) hasOnFailure() bool { return m.d.onFailure != nil && !m.failing() && m.full == "" }
 
 // failing reports whether the run has failed, or will fail when its steps have ended.
 func (m *move) failing() bool {
@@ -54,20 +54,20 @@ func (m *move) topOf(r *row) *row {
 	return r
 }
 
-// unreadTop asks for the step of the workflow's own list that contains r, if on_failure is
+// topUnread asks for the step of the workflow's own list that contains r, if on_failure is
 // next and its state was not read.
-func (m *move) unreadTop(r *row) bool {
+func (m *move) topUnread(r *row) bool {
 	top := m.topOf(r)
-	if !m.tellable() || !top.light {
+	if !m.hasOnFailure() || !top.partial {
 		return false
 	}
 	m.need(core.Wanted{IDs: []core.ID{top.ID}})
 	return true
 }
 
-// failAside ends a run that has executed on_failure. More is the error of those steps; it
+// failAfterOnFailure ends a run that has executed on_failure. More is the error of those steps; it
 // is empty if they had none. The obituary reports the step that failed first.
-func (m *move) failAside(r *row, more string) {
+func (m *move) failAfterOnFailure(r *row, more string) {
 	path := readCarry(m.topOf(r).Carry).Aside
 	origin := m.withPath(path)
 	if origin == nil && !slices.Contains(m.have.Paths, path) && !m.have.All {
@@ -93,9 +93,9 @@ func (m *move) withPath(path string) *row {
 	return nil
 }
 
-// markAside finds the steps that a run may reach both before a failure and after it. The
+// markShared finds the steps that a run may reach both before a failure and after it. The
 // second visit of such a step needs a path of its own.
-func (d *Definition) markAside() {
+func (d *Definition) markShared() {
 	usual, aside := reached(d.top.steps[0]), reached(d.onFailure)
 	for _, s := range d.top.steps {
 		if usual[s] && aside[s] {
@@ -106,7 +106,7 @@ func (d *Definition) markAside() {
 }
 
 // skip leaves out the number of the next visit of some steps. A late answer may still make
-// a row for that visit: see leaveLate.
+// a row for that visit: see noteLateSuccessor.
 func (c *carry) skip(names []string) {
 	if len(names) == 0 {
 		return

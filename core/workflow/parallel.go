@@ -63,7 +63,7 @@ func (k *parallelStep) enter(m *move, r *row) {
 	r.Attempt++
 	input, err := m.scope(r, r.Attempt).input(k.of.input)
 	if err != nil {
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 		return
 	}
 	if !m.fan(r, core.Fan{Total: len(k.branches), Started: len(k.branches)}) {
@@ -83,11 +83,11 @@ func (k *parallelStep) enter(m *move, r *row) {
 func (m *move) fan(r *row, f core.Fan) bool {
 	m.begun += f.Total
 	if m.run.Seq+m.begun >= m.d.entries*m.run.Epoch {
-		m.fill(r.Path, tooLong)
+		m.setFull(r.Path, errHistoryFull)
 		return false
 	}
 	r.Fan, r.Status, r.changed = f, core.StepRunning, true
-	m.dismiss(r, core.Completed, r.Error)
+	m.endJob(r, core.Completed, r.Error)
 	m.record(core.EntryFanned, r.Path, details{Branches: f.Total})
 	return true
 }
@@ -98,11 +98,11 @@ func (m *move) fan(r *row, f core.Fan) bool {
 func (m *move) join(r *row) {
 	if r.Fan.Bytes > maxState {
 		err := fmt.Errorf("the results of %d branches have %d bytes; at most %d are kept", r.Fan.Ended, r.Fan.Bytes, maxState)
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 		return
 	}
 	var wanted core.Wanted
-	if r.light {
+	if r.partial {
 		wanted.IDs = []core.ID{r.ID}
 	}
 	leaves := m.leaves(r)
@@ -110,16 +110,16 @@ func (m *move) join(r *row) {
 		wanted.Leaves = []core.ID{r.ID}
 	}
 	m.need(wanted)
-	if r.light || len(leaves) < r.Fan.Total {
+	if r.partial || len(leaves) < r.Fan.Total {
 		return
 	}
 	result, err := checked(r.step.kind.(joiner).joined(leaves), nil)
 	if err != nil {
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 		return
 	}
 	m.written += len(result)
-	m.leave(r, result)
+	m.passResult(r, result)
 }
 
 // A joiner makes one result from the results of branches.
@@ -128,7 +128,7 @@ type joiner interface{ joined(leaves []*row) []byte }
 // leaves returns the known steps that ended a branch of a step.
 func (m *move) leaves(r *row) (all []*row) {
 	for _, x := range m.order {
-		if x.ParentID == r.ID && x.Last && !x.light {
+		if x.ParentID == r.ID && x.Last && !x.partial {
 			all = append(all, x)
 		}
 	}

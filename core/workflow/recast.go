@@ -11,7 +11,7 @@ import (
 
 // fits checks that the definition has a step of the past. The first step that it lacks
 // becomes the misfit. A run that keeps its definition always fits.
-func (p *past) fits(s core.Step) bool {
+func (p *formerEpoch) fits(s core.Step) bool {
 	of := p.m.d.at(s.Path)
 	switch {
 	case of == nil:
@@ -25,7 +25,7 @@ func (p *past) fits(s core.Step) bool {
 }
 
 // fitBranches checks that a parallel step still has the branches with which it began.
-func (p *past) fitBranches(s core.Step) {
+func (p *formerEpoch) fitBranches(s core.Step) {
 	of := p.m.d.at(s.Path)
 	if of == nil {
 		return
@@ -35,7 +35,7 @@ func (p *past) fitBranches(s core.Step) {
 	}
 }
 
-func (p *past) misfits(format string, args ...any) {
+func (p *formerEpoch) misfits(format string, args ...any) {
 	if p.misfit == "" && p.m.recast.Hash != "" {
 		p.misfit = fmt.Sprintf(format, args...)
 	}
@@ -44,7 +44,7 @@ func (p *past) misfits(format string, args ...any) {
 // counted returns the carry of a step. Only visits of looped steps are counted, and another
 // definition may have more looped steps. So under another definition the visits are counted
 // anew; otherwise two visits would have one path.
-func (p *past) counted(s core.Step) carry {
+func (p *formerEpoch) counted(s core.Step) carry {
 	c := readCarry(s.Carry)
 	if p.m.recast.Hash == "" {
 		return c

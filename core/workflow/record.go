@@ -23,7 +23,7 @@ type details struct {
 // record adds an entry. It leaves the last free place to the entry for the end of the run.
 func (m *move) record(t core.EntryType, path string, d details) {
 	if !m.run.Status.Finished() && m.run.Seq+1 >= m.d.entries*m.run.Epoch {
-		m.fill(path, tooLong)
+		m.setFull(path, errHistoryFull)
 		return
 	}
 	m.run.Seq++
@@ -74,8 +74,8 @@ func (m *move) result(lost map[int]string) Move {
 	}
 	t := core.Transition{
 		Mark: m.pen.Mint(), Seq: m.seq, Run: m.run, Entries: m.entries,
-		JobsEnd: m.closed, Attempts: m.attempts, Held: m.held, Disarm: m.forgotten, Receipts: m.receipts, Facts: m.facts,
-		Apart: m.d.apart, Kept: m.kept, Definition: m.recast,
+		JobsEnd: m.closed, Attempts: m.attempts, Held: m.held, Disarm: m.disarmed, Receipts: m.receipts, Facts: m.facts,
+		Apart: m.d.separateTexts, Kept: m.kept, Definition: m.recast,
 	}
 	for _, r := range m.order {
 		switch {
@@ -91,9 +91,9 @@ func (m *move) result(lost map[int]string) Move {
 			t.JobsEnd = append(t.JobsEnd, *r.end)
 		}
 	}
-	t.Tokens = slices.DeleteFunc(m.tokens, func(t core.Token) bool { return slices.Contains(m.forgotten, t.StepID) })
-	if m.mourned != nil && m.pen.Obituary != nil {
-		t.GivesRise = m.pen.Obituary(m.run, m.mourned.Step, m.event)
+	t.Tokens = slices.DeleteFunc(m.tokens, func(t core.Token) bool { return slices.Contains(m.disarmed, t.StepID) })
+	if m.obituaryOf != nil && m.pen.Obituary != nil {
+		t.GivesRise = m.pen.Obituary(m.run, m.obituaryOf.Step, m.event)
 	}
 	return Move{Transition: t, Lost: lost, Moved: true}
 }

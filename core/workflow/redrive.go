@@ -43,11 +43,11 @@ func (d *Definition) redrive(p Pen, v View, fromFailed bool, as core.Definition)
 	if fromFailed {
 		from = "failed"
 	}
-	told := details{From: from}
+	entry := details{From: from}
 	if as.Hash != "" && as.Hash != m.run.Definition {
-		m.recast, m.run.Definition, told.Definition = as, as.Hash, "current"
+		m.recast, m.run.Definition, entry.Definition = as, as.Hash, "current"
 	}
-	m.record(core.EntryRedriven, "", told)
+	m.record(core.EntryRedriven, "", entry)
 	m.state(core.RunMoved{Run: m.run, Event: m.event})
 	if !fromFailed || len(v.Steps) == 0 {
 		m.restart()
@@ -84,7 +84,7 @@ func (m *move) restart() {
 // resume begins with the steps that had not succeeded. If the last of them was answered
 // late, there are none, and the run is completed.
 func (m *move) resume(steps []core.Step) error {
-	old := &past{m: m, within: map[core.ID][]core.Step{}}
+	old := &formerEpoch{m: m, within: map[core.ID][]core.Step{}}
 	for _, s := range steps {
 		old.within[s.ParentID] = append(old.within[s.ParentID], s)
 	}
@@ -92,7 +92,7 @@ func (m *move) resume(steps []core.Step) error {
 	switch {
 	case old.misfit != "":
 		return core.Refuse(core.Invalid, "the current definition does not fit: %s; redrive the run with the definition that it has, or from the start", old.misfit)
-	case old.vain:
+	case old.failsAgain:
 		return ErrPurpose
 	}
 	if r := old.last; r != nil && !old.revived {
@@ -102,26 +102,26 @@ func (m *move) resume(steps []core.Step) error {
 	return nil
 }
 
-// A past is the steps of the epoch that failed.
-type past struct {
-	m       *move
-	within  map[core.ID][]core.Step // by the step that contains them
-	revived bool                    // a step begins again
-	last    *row                    // it ended the workflow's own list
-	vain    bool                    // a step of type fail would only fail again
-	misfit  string                  // the step of the run that the definition lacks; empty if there is none
+// A formerEpoch is the steps of the epoch that failed.
+type formerEpoch struct {
+	m          *move
+	within     map[core.ID][]core.Step // by the step that contains them
+	revived    bool                    // a step begins again
+	last       *row                    // it ended the workflow's own list
+	failsAgain bool                    // a step of type fail would only fail again
+	misfit     string                  // the step of the run that the definition lacks; empty if there is none
 }
 
-// standing returns the inner steps of a step that count. The steps from a catch up to a
+// effective returns the inner steps of a step that count. The steps from a catch up to a
 // step of type fail do not count: the step whose failure was caught is to begin again. The
 // steps from on_failure on do not count either.
-func (p *past) standing(id core.ID) []core.Step {
+func (p *formerEpoch) effective(id core.ID) []core.Step {
 	within := slices.DeleteFunc(slices.Clone(p.within[id]), func(s core.Step) bool { return readCarry(s.Carry).Aside != "" })
 	undone := map[string]bool{}
 	for _, s := range within {
 		if s.Type == "fail" && s.Status == core.StepFailed {
 			origin := readCarry(s.Carry).Caught
-			undone[origin], p.vain = origin != "", p.vain || origin == ""
+			undone[origin], p.failsAgain = origin != "", p.failsAgain || origin == ""
 		}
 	}
 	var all []core.Step
@@ -139,8 +139,8 @@ func (p *past) standing(id core.ID) []core.Step {
 
 // revive copies the steps inside a step; above is the step's copy in the new epoch. Above
 // is nil for the workflow's own list.
-func (p *past) revive(id core.ID, above *row) {
-	for _, s := range p.standing(id) {
+func (p *formerEpoch) revive(id core.ID, above *row) {
+	for _, s := range p.effective(id) {
 		switch {
 		case s.Output != nil: // the run had gone beyond it
 			p.follow(s, p.keep(s, above), above)
@@ -152,7 +152,7 @@ func (p *past) revive(id core.ID, above *row) {
 			}
 			r.Status, r.Error, r.FinishedAt = core.StepRunning, "", time.Time{}
 			p.revive(s.ID, r)
-			if r.whole() { // follow ended its last branch
+			if r.allEnded() { // follow ended its last branch
 				r.Status = core.StepReady
 				p.m.schedule(r, p.m.now)
 				p.revived = true
@@ -160,13 +160,13 @@ func (p *past) revive(id core.ID, above *row) {
 		case s.Fan.Total > 0: // joining its branches failed
 			p.rejoin(s, above)
 		default:
-			p.again(s, above)
+			p.restart(s, above)
 		}
 	}
 }
 
 // keep copies a step with all steps inside it.
-func (p *past) keep(s core.Step, above *row) *row {
+func (p *formerEpoch) keep(s core.Step, above *row) *row {
 	r := p.copied(s, above)
 	if r.Last && above == nil {
 		p.last = r
@@ -180,7 +180,7 @@ func (p *past) keep(s core.Step, above *row) *row {
 // follow continues after a step, kept as r, whose late answer was stored without the next
 // step. A process of an earlier version stores it so, since for that version a canceled run
 // cannot be redriven.
-func (p *past) follow(s core.Step, r, above *row) {
+func (p *formerEpoch) follow(s core.Step, r, above *row) {
 	of := p.m.d.at(s.Path)
 	if of == nil || s.Type != "http" || s.Status != core.StepSucceeded || s.Last {
 		return
@@ -189,7 +189,7 @@ func (p *past) follow(s core.Step, r, above *row) {
 		c := readCarry(s.Carry)
 		path := r.sibling(of.next.name, c.visit(of, of.next))
 		if !slices.ContainsFunc(p.within[s.ParentID], func(x core.Step) bool { return x.Path == path }) {
-			p.again(core.Step{Epoch: p.m.run.Epoch, Branch: s.Branch, Path: path, Type: of.next.kind.typ(), State: s.Output, Carry: c.text()}, above)
+			p.restart(core.Step{Epoch: p.m.run.Epoch, Branch: s.Branch, Path: path, Type: of.next.kind.typ(), State: s.Output, Carry: c.text()}, above)
 		}
 		return
 	}
@@ -203,7 +203,7 @@ func (p *past) follow(s core.Step, r, above *row) {
 }
 
 // rejoin makes a step go on whose branches have all ended.
-func (p *past) rejoin(s core.Step, above *row) {
+func (p *formerEpoch) rejoin(s core.Step, above *row) {
 	s.Status, s.Error, s.FinishedAt = core.StepReady, "", time.Time{}
 	r := p.copied(s, above)
 	for _, x := range p.within[s.ID] {
@@ -213,16 +213,16 @@ func (p *past) rejoin(s core.Step, above *row) {
 	p.revived = true
 }
 
-// again begins a step again. An item of a map waits for its turn if it had not begun.
-func (p *past) again(s core.Step, above *row) {
+// restart begins a step again. An item of a map waits for its turn if it had not begun.
+func (p *formerEpoch) restart(s core.Step, above *row) {
 	m := p.m
 	of := m.d.at(s.Path)
 	if !p.fits(s) || of == nil {
 		return
 	}
 	c := p.counted(s)
-	due, call := p.free(s, c)
-	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.Told = 0, 0, 0, 0, 0, "", false
+	due, call := p.callableFrom(s, c)
+	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.CallOver = 0, 0, 0, 0, 0, "", false
 	if s.Type == "http" { // a callback step sends another token, so its call is another one
 		c.Visit = visitOf(s)
 	}
@@ -241,22 +241,22 @@ func (p *past) again(s core.Step, above *row) {
 	p.revived = true
 }
 
-// free returns from when on a step may be called again. A worker that held the step's job
+// callableFrom returns from when on a step may be called again. A worker that held the step's job
 // when the step was ended may still be calling, until its lease ends: see callOf. The
 // answer of that call is an answer to the step.
-func (p *past) free(s core.Step, c carry) (due time.Time, call string) {
+func (p *formerEpoch) callableFrom(s core.Step, c carry) (due time.Time, call string) {
 	due = p.m.now
 	if c.held().After(due) {
 		due, call = c.held(), c.Call
 	}
-	if s.HeldUntil.After(due) && !c.Told {
+	if s.HeldUntil.After(due) && !c.CallOver {
 		due, call = s.HeldUntil, callOf(s)
 	}
 	return due, call
 }
 
 // copied returns a copy of a step in the new epoch.
-func (p *past) copied(s core.Step, above *row) *row {
+func (p *formerEpoch) copied(s core.Step, above *row) *row {
 	p.fits(s)
 	c := p.counted(s)
 	if s.Type == "http" {
@@ -272,7 +272,7 @@ func (p *past) copied(s core.Step, above *row) *row {
 }
 
 // place puts a step into another step, or on the workflow's own list if above is nil.
-func (p *past) place(r *row, above *row) {
+func (p *formerEpoch) place(r *row, above *row) {
 	if above != nil {
 		r.ParentID = above.ID
 		return

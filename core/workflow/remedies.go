@@ -7,21 +7,21 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// stumble handles a failed attempt, which is counted already. It tries the remedies in
+// attemptFailed handles a failed attempt, which is counted already. It tries the remedies in
 // their order: another attempt, another step, going on. If the step has none, the step
 // above it fails, which has remedies of its own.
-func (m *move) stumble(r *row, f *failure) {
+func (m *move) attemptFailed(r *row, f *failure) {
 	r.Error, r.changed = f.text, true
-	m.blame(r, f)
-	if m.again(r, f) {
+	m.markUnusable(r, f)
+	if m.retry(r, f) {
 		return
 	}
 	failed, by := m.escalate(r, f)
-	if by != nil && by.light {
+	if by != nil && by.partial {
 		m.need(core.Wanted{IDs: []core.ID{by.ID}})
 		return
 	}
-	if by == nil && m.unreadTop(r) {
+	if by == nil && m.topUnread(r) {
 		return
 	}
 	for _, x := range failed {
@@ -30,19 +30,19 @@ func (m *move) stumble(r *row, f *failure) {
 		m.record(core.EntryStepFailed, x.Path, details{Error: f.text})
 	}
 	if by == nil {
-		m.lose(r, failed, f)
+		m.failRun(r, failed, f)
 		return
 	}
-	m.dismiss(r, core.Completed, f.text)
-	m.tellFailed(failed)
-	if by != r || by.fanned() && !by.whole() {
+	m.endJob(r, core.Completed, f.text)
+	m.stateFailures(failed)
+	if by != r || by.fanned() && !by.allEnded() {
 		m.sweep(by.Path+"/", core.StepCanceled, "canceled")
 	}
-	m.divert(by, f)
+	m.continueAfter(by, f)
 }
 
-// blame writes into the record of a successful call why its reply was not usable.
-func (m *move) blame(r *row, f *failure) {
+// markUnusable writes into the record of a successful call why its reply was not usable.
+func (m *move) markUnusable(r *row, f *failure) {
 	for i := range m.attempts {
 		if a := &m.attempts[i]; a.JobID == r.ID && a.Error == "" {
 			a.Error = f.text
@@ -51,8 +51,8 @@ func (m *move) blame(r *row, f *failure) {
 	}
 }
 
-// again schedules the next attempt. It returns false if no attempt is left or allowed.
-func (m *move) again(r *row, f *failure) bool {
+// retry schedules the next attempt. It returns false if no attempt is left or allowed.
+func (m *move) retry(r *row, f *failure) bool {
 	if m.expired || !r.step.tries(r.Attempt, f) {
 		return false
 	}
@@ -105,32 +105,32 @@ func (s *step) caught(class core.ErrorClass) *step {
 	return nil
 }
 
-// divert continues after a failed step that has a remedy.
-func (m *move) divert(r *row, f *failure) {
+// continueAfter continues after a failed step that has a remedy.
+func (m *move) continueAfter(r *row, f *failure) {
 	to, way, problem := m.detour(r, f)
 	state := m.stateAfter(r, problem)
 	r.Error = f.text
-	m.passOn(r, state)
+	m.setOutput(r, state)
 	m.finish(r, core.StepFailed)
 	m.record(core.EntryStepFailed, r.Path, way)
 	m.moved(r)
-	m.proceed(r, to, state, r.troubled(problem, f.class))
+	m.proceed(r, to, state, r.carryAfter(problem, f.class))
 }
 
 // detour returns the next step after a failed step that has a remedy, the details for the
 // history, and the failure as later steps see it.
-func (m *move) detour(r *row, f *failure) (to *step, way details, problem *trouble) {
+func (m *move) detour(r *row, f *failure) (to *step, way details, problem *caughtFailure) {
 	way = details{Error: f.text, Goto: "continue"}
 	if to = r.step.caught(f.class); to != nil {
 		way.Goto = to.name
 	} else {
 		to = r.step.next
 	}
-	return to, way, &trouble{Class: f.class, Message: f.text, Status: f.status, Step: r.Name}
+	return to, way, &caughtFailure{Class: f.class, Message: f.text, Status: f.status, Step: r.Name}
 }
 
-// troubled returns the carry for the steps after a failure.
-func (r *row) troubled(problem *trouble, class core.ErrorClass) carry {
+// carryAfter returns the carry for the steps after a failure.
+func (r *row) carryAfter(problem *caughtFailure, class core.ErrorClass) carry {
 	c := readCarry(r.Carry)
 	c.Error = problem
 	if r.step.caught(class) != nil {
@@ -140,7 +140,7 @@ func (r *row) troubled(problem *trouble, class core.ErrorClass) carry {
 }
 
 // stateAfter returns the state that a failed step passes on.
-func (m *move) stateAfter(r *row, problem *trouble) []byte {
+func (m *move) stateAfter(r *row, problem *caughtFailure) []byte {
 	state, err := m.scope(r, r.Attempt).text()
 	if err == nil {
 		state, err = checked(annotated(state, problem), nil)
@@ -151,22 +151,22 @@ func (m *move) stateAfter(r *row, problem *trouble) []byte {
 	return state
 }
 
-// lose ends the run because of a failed step without a remedy.
-func (m *move) lose(r *row, failed []*row, f *failure) {
+// failRun ends the run because of a failed step without a remedy.
+func (m *move) failRun(r *row, failed []*row, f *failure) {
 	why, again := stepError(r.Path)+f.text, m.failing()
 	job := core.Dead
 	if again { // the dead job belongs to the step that failed first
 		job = core.Completed
 	}
-	m.dismiss(r, job, f.text)
-	m.tellFailed(failed)
-	if r.ParentID != "" || r.fanned() && !r.whole() {
+	m.endJob(r, job, f.text)
+	m.stateFailures(failed)
+	if r.ParentID != "" || r.fanned() && !r.allEnded() {
 		m.sweep("", core.StepCanceled, "canceled")
 	}
 	switch {
 	case again:
-		m.failAside(r, why)
-	case !m.aside(r, f, why):
+		m.failAfterOnFailure(r, why)
+	case !m.startOnFailure(r, f, why):
 		m.fail(why, r)
 	}
 }
@@ -177,7 +177,7 @@ func stepError(path string) string { return "step " + path + ": " }
 // isOf reports whether a run failed because of the step with this path.
 func isOf(runError, path string) bool { return strings.HasPrefix(runError, stepError(path)) }
 
-func (m *move) tellFailed(failed []*row) {
+func (m *move) stateFailures(failed []*row) {
 	for _, x := range failed {
 		m.moved(x)
 	}

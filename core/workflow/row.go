@@ -10,8 +10,8 @@ import (
 // A row is a working copy of one step of the run.
 type row struct {
 	core.Step
-	step  *step
-	light bool // its State and Output were not read
+	step    *step
+	partial bool // its State and Output were not read
 
 	fresh   bool // it is to be inserted
 	changed bool
@@ -33,8 +33,8 @@ func (m *move) scope(r *row, attempt int) scope {
 // fanned reports whether it is a parallel or map step whose branches have begun.
 func (r *row) fanned() bool { return r.Fan.Total > 0 }
 
-// whole reports whether all its branches have ended.
-func (r *row) whole() bool { return r.fanned() && r.Fan.Ended == r.Fan.Total }
+// allEnded reports whether all its branches have ended.
+func (r *row) allEnded() bool { return r.fanned() && r.Fan.Ended == r.Fan.Total }
 
 // sibling returns the path of the n-th visit of a step of the same list.
 func (r *row) sibling(name string, n int) string {
@@ -61,20 +61,20 @@ func (m *move) load(v View, ends []core.StepEnd) {
 		m.loadRow(s, false)
 	}
 	for _, r := range m.order {
-		r.stored = m.jobbed(r)
+		r.stored = m.hasJob(r)
 		m.sole = m.sole || r.ParentID == "" && r.Status.Open() && !r.fanned()
 	}
 }
 
-func (m *move) loadRow(s core.Step, light bool) {
+func (m *move) loadRow(s core.Step, partial bool) {
 	if r := m.rows[s.ID]; r != nil {
-		if r.light && !light {
-			r.Step, r.light = s, false
+		if r.partial && !partial {
+			r.Step, r.partial = s, false
 		}
 		return
 	}
 	if s.RunID == m.run.ID && s.Epoch == m.run.Epoch {
-		m.add(&row{Step: s, step: m.d.at(s.Path), light: light})
+		m.add(&row{Step: s, step: m.d.at(s.Path), partial: partial})
 	}
 }
 
@@ -83,11 +83,11 @@ func (m *move) add(r *row) {
 	m.order = append(m.order, r)
 }
 
-// jobbed reports whether a step, as it was read, has an unfinished job. A step whose
+// hasJob reports whether a step, as it was read, has an unfinished job. A step whose
 // branches have begun has none, unless all its branches have ended and a redrive joins them
 // again. Items that wait for their turn have none yet.
-func (m *move) jobbed(r *row) bool {
-	if !r.Status.Open() || r.fanned() && !r.whole() {
+func (m *move) hasJob(r *row) bool {
+	if !r.Status.Open() || r.fanned() && !r.allEnded() {
 		return false
 	}
 	above := m.rows[r.ParentID]
@@ -136,8 +136,8 @@ func (m *move) queue(r *row, status core.Status, due time.Time) {
 	}
 }
 
-// dismiss ends the job of a step.
-func (m *move) dismiss(r *row, status core.Status, why string) {
+// endJob ends the job of a step.
+func (m *move) endJob(r *row, status core.Status, why string) {
 	r.job = core.StepJob{}
 	if r.stored {
 		r.end = &core.JobChange{ID: r.ID, Status: status, Error: why, FinishedAt: m.now}
@@ -158,7 +158,7 @@ func (m *move) disarm(r *row) {
 	}
 	c.Expires = 0
 	r.Carry = c.text()
-	m.forgotten = append(m.forgotten, r.ID)
+	m.disarmed = append(m.disarmed, r.ID)
 }
 
 // waits makes a step wait for a time or a callback.

@@ -104,7 +104,7 @@ func one(p *expr.Reference, d *expr.Document, c *expr.Context) (any, error) {
 func nothingAt(p *expr.Reference) error { return fmt.Errorf("there is nothing at %s", p) }
 
 // annotated returns a state with the failure added, if the state is an object and has room.
-func annotated(state []byte, problem *trouble) []byte {
+func annotated(state []byte, problem *caughtFailure) []byte {
 	object, ok := document(state).Value().(map[string]any)
 	if !ok {
 		return state
@@ -182,8 +182,8 @@ func (s scope) input(m *config.Mapping) ([]byte, error) {
 	return checked(apply(m, s.state(), s.context()))
 }
 
-// seen returns the document on which the step works.
-func (s scope) seen(m *config.Mapping) (*expr.Document, error) {
+// inputDocument returns the document on which the step works.
+func (s scope) inputDocument(m *config.Mapping) (*expr.Document, error) {
 	if m == nil {
 		return s.state(), nil
 	}

@@ -74,8 +74,8 @@ func story(t *testing.T, files map[string]string) string {
 		}
 		command(t, w, r, line)
 	}
-	if len(w.mourned) > 0 {
-		w.log("obituary: %s\n", strings.Join(w.mourned, ", "))
+	if len(w.obituaries) > 0 {
+		w.log("obituary: %s\n", strings.Join(w.obituaries, ", "))
 	}
 	w.log("\n%s", w.summary())
 	return shortened(b.String())

@@ -216,7 +216,7 @@ func TestCarry(t *testing.T) {
 	one := 1
 	for _, c := range []carry{
 		{}, {Visits: map[string]int{"a": 2, "b": 1}}, {Index: &one, Expires: 5}, {Turn: 9},
-		{Error: &trouble{Class: core.Class4xx, Message: `"m"`, Status: 404, Step: "s"}},
+		{Error: &caughtFailure{Class: core.Class4xx, Message: `"m"`, Status: 404, Step: "s"}},
 	} {
 		if got := readCarry(c.text()); !reflect.DeepEqual(got, c) {
 			t.Errorf("readCarry(%s) = %+v, want %+v", c.text(), got, c)
@@ -241,11 +241,11 @@ func TestTooDeep(t *testing.T) {
 	if got, err := resultOf([]byte("\ufeff[1]")); err != nil || string(got) != "[1]" {
 		t.Errorf("resultOf(a byte order mark and JSON) = %q, %v; want the JSON", got, err)
 	}
-	if state := annotated(nest(3), &trouble{}); string(state) != string(nest(3)) {
+	if state := annotated(nest(3), &caughtFailure{}); string(state) != string(nest(3)) {
 		t.Errorf("annotated(an array) = %s", state)
 	}
 	full := []byte(`{"a":"` + strings.Repeat("x", maxState-8) + `"}`)
-	if state := annotated(full, &trouble{Message: "m"}); !slices.Equal(state, full) {
+	if state := annotated(full, &caughtFailure{Message: "m"}); !slices.Equal(state, full) {
 		t.Errorf("annotated(1 MiB) has %d bytes", len(state))
 	}
 }
@@ -305,7 +305,7 @@ steps:
 }
 
 func TestTaskTimes(t *testing.T) {
-	if over(time.Time{}, epoch) || !over(epoch, epoch) || over(epoch.Add(1), epoch) {
+	if passed(time.Time{}, epoch) || !passed(epoch, epoch) || passed(epoch.Add(1), epoch) {
 		t.Error("over: a deadline has come at its time, and none never comes")
 	}
 }

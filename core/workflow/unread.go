@@ -16,12 +16,12 @@ func (d *Definition) Spoil(p Pen, v View, e core.StepEnd, why string) Move {
 	m.load(v, ends)
 	began := &e.Job.Situation.Step
 	r := m.rows[began.ID]
-	if r == nil || r.step == nil || r.light || m.run.Status.Finished() || !r.Status.Open() || r.Attempt != began.Attempt {
-		return Move{Lost: map[int]string{0: m.untold(r, e)}, Missing: m.missing}
+	if r == nil || r.step == nil || r.partial || m.run.Status.Finished() || !r.Status.Open() || r.Attempt != began.Attempt {
+		return Move{Lost: map[int]string{0: m.lostReason(r, e)}, Missing: m.missing}
 	}
 	m.begin(r)
 	r.Attempt++
-	m.stumble(r, &failure{class: core.ClassData, text: why, final: true})
+	m.attemptFailed(r, &failure{class: core.ClassData, text: why, final: true})
 	m.enterAll()
 	if m.full != "" {
 		m = m.exhausted(v, ends, nil)

@@ -36,7 +36,7 @@ func (k *waitStep) enter(m *move, r *row) {
 	switch {
 	case err != nil:
 		r.Attempt++
-		m.stumble(r, dataFailure(err))
+		m.attemptFailed(r, dataFailure(err))
 	case until.After(m.now):
 		if r.stored {
 			r.putBack()
@@ -55,7 +55,7 @@ func (k *waitStep) end(m *move, r *row, e core.StepEnd) bool {
 	if e.Kind != core.Elapsed || !m.expired {
 		return m.enterByJob(r, e)
 	}
-	if m.wornOut(r, e) {
+	if m.failTakenTooOften(r, e) {
 		return true
 	}
 	if until, err := k.due(m.scope(r, r.Attempt+1)); err != nil || !until.After(m.now) {
@@ -70,7 +70,7 @@ func (k *waitStep) due(s scope) (time.Time, error) {
 	if k.until == nil {
 		return began.Add(k.delay), nil
 	}
-	seen, err := s.seen(k.of.input)
+	seen, err := s.inputDocument(k.of.input)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -82,7 +82,7 @@ func (k *waitStep) due(s scope) (time.Time, error) {
 	switch {
 	case err != nil:
 		return t, fmt.Errorf("%s: %w", k.until, err)
-	case t.Sub(began) > longest:
+	case t.Sub(began) > maxWait:
 		return t, fmt.Errorf("%s is more than a year away", k.until)
 	}
 	return t, nil

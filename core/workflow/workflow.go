@@ -74,7 +74,7 @@ const (
 	maxTaken   = 20      // times that a job is taken without an end, before the step fails
 	maxEnters  = 100     // inline steps that are entered in one move
 	maxWork    = 4 << 20 // bytes of JSON that a move reads and writes, before jobs do the rest
-	longest    = 365 * 24 * time.Hour
+	maxWait    = 365 * 24 * time.Hour
 )
 
 // Task returns the task of a job.
@@ -86,19 +86,19 @@ func (d *Definition) Task(job core.TakenJob, now time.Time) Task {
 		return Stale
 	case run.Status == core.RunPending:
 		return Begin
-	case over(run.DeadlineAt, now) || worn(job):
+	case passed(run.DeadlineAt, now) || takenTooOften(job):
 		return Elapse
 	}
 	return s.kind.task(job, now)
 }
 
-// over reports whether a deadline has come. A zero deadline never comes.
-func over(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
+// passed reports whether a deadline has come. A zero deadline never comes.
+func passed(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
 
-// worn reports whether a job was taken so many times without an end that its step probably
+// takenTooOften reports whether a job was taken so many times without an end that its step probably
 // crashes the workers. A waiting callback step does not count: its job is taken without a
 // crash.
-func worn(job core.TakenJob) bool {
+func takenTooOften(job core.TakenJob) bool {
 	row := job.Situation.Step
 	ends := row.Attempt + readCarry(row.Carry).Back
 	if row.Type == "callback" { // its attempts are taken twice: to send the token, and when it expires

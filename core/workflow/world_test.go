@@ -57,21 +57,21 @@ type tester interface {
 // A world is a run with its store. It applies transitions like a store, and checks the
 // invariants after each.
 type world struct {
-	t       tester
-	d       *Definition
-	now     time.Time
-	event   core.Event
-	run     core.Run
-	steps   map[core.ID]core.Step
-	jobs    map[core.ID]*job
-	history []core.Entry
-	tokens  map[string]core.Token
-	marks   map[core.ID]bool
-	ids     int
-	moves   int
-	mourned []string
-	facts   []core.Fact
-	log     func(format string, args ...any)
+	t          tester
+	d          *Definition
+	now        time.Time
+	event      core.Event
+	run        core.Run
+	steps      map[core.ID]core.Step
+	jobs       map[core.ID]*job
+	history    []core.Entry
+	tokens     map[string]core.Token
+	marks      map[core.ID]bool
+	ids        int
+	moves      int
+	obituaries []string
+	facts      []core.Fact
+	log        func(format string, args ...any)
 }
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -228,7 +228,7 @@ func (w *world) apply(t core.Transition) {
 	}
 	w.run = t.Run
 	if t.GivesRise != nil {
-		w.mourned = append(w.mourned, string(t.GivesRise.Event.ID))
+		w.obituaries = append(w.obituaries, string(t.GivesRise.Event.ID))
 	}
 	w.facts = append(w.facts, t.Facts...)
 	w.check()

@@ -20,15 +20,15 @@ const (
 	entryBytes   = 150
 	attemptBytes = 200
 
-	// much is the smallest size in bytes of a text whose writer is remembered. A run with
+	// largeText is the smallest size in bytes of a text whose writer is remembered. A run with
 	// only smaller texts can have all its permitted steps without reaching its bound.
-	much = 1 << 10
+	largeText = 1 << 10
 )
 
-const tooLong = "data: more than 10,000 transitions"
+const errHistoryFull = "data: more than 10,000 transitions"
 
-// passOn gives a step its output.
-func (m *move) passOn(r *row, output []byte) {
+// setOutput gives a step its output.
+func (m *move) setOutput(r *row, output []byte) {
 	r.Output = output
 	m.written += len(output)
 	if !bytes.Equal(output, r.State) {
@@ -39,23 +39,23 @@ func (m *move) passOn(r *row, output []byte) {
 // wrote counts n bytes that a step writes, at a path. For rows, writer is empty.
 func (m *move) wrote(writer, path string, n int) {
 	m.run.Written += n
-	if writer != "" && n >= much {
-		m.run.Writers = more(m.run.Writers, writer, n)
+	if writer != "" && n >= largeText {
+		m.run.Writers = addWriter(m.run.Writers, writer, n)
 	}
 	if most := m.d.bytes; most > 0 && m.run.Written > most*m.run.Epoch && !m.run.Status.Finished() {
-		m.fill(path, tooMuch(m.run, most))
+		m.setFull(path, errWrittenTooMuch(m.run, most))
 	}
 }
 
-// fill notes that the run is full, with the path of the current step and the error.
-func (m *move) fill(path, why string) {
+// setFull notes that the run is full, with the path of the current step and the error.
+func (m *move) setFull(path, why string) {
 	if m.full == "" {
 		m.full, m.why = path, why
 	}
 }
 
-// more returns the stored form of writers, after one of them wrote n more bytes.
-func more(writers, name string, n int) string {
+// addWriter returns the stored form of writers, after one of them wrote n more bytes.
+func addWriter(writers, name string, n int) string {
 	all := map[string]int{}
 	if writers != "" {
 		_ = json.Unmarshal([]byte(writers), &all)
@@ -68,9 +68,9 @@ func more(writers, name string, n int) string {
 	return string(text)
 }
 
-// tooMuch returns the error of a run that has written too much. It names the step that
+// errWrittenTooMuch returns the error of a run that has written too much. It names the step that
 // wrote most.
-func tooMuch(run core.Run, most int) string {
+func errWrittenTooMuch(run core.Run, most int) string {
 	why := fmt.Sprintf("data: the run writes more than max_bytes of its workflow, %d bytes", most)
 	if run.Epoch > 1 {
 		why += " for each redrive"

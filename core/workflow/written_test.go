@@ -77,7 +77,7 @@ func TestInputsCount(t *testing.T) {
 func TestEarlierDefinitionsKeepTextsTogether(t *testing.T) {
 	d := compiled(t, "steps: [{name: a, type: wait, seconds: 1}]")
 	for _, earlier := range []bool{false, true} {
-		d.apart = !earlier
+		d.separateTexts = !earlier
 		w := newWorld(t, d, "{}")
 		j := w.next()
 		end, _ := w.attempt(w.take(j), calm)
