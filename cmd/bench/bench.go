@@ -13,14 +13,15 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 )
 
-// bench has the state that all measurements share.
+// bench has the state that all measurements share. One goroutine changes it: sites, cells and
+// rounds run one after the other, since two measurements at a time would measure each other.
 type bench struct {
 	opts     options
 	dir      string // for configurations, logs and the binary
 	systems  []system
 	binary   string // the gateway
 	self     string // this program
-	site     *site  // where measurements run now
+	site     *site  // where measurements run now; statistics replaces its server for a while
 	report   *report
 	progress io.Writer
 }
@@ -32,6 +33,8 @@ type site struct {
 	section        *section
 }
 
+// newBench makes a bench with its working folder and, if the gateway is measured, its binary.
+// close removes both.
 func newBench(ctx context.Context, o options, progress io.Writer) (b *bench, err error) {
 	b = &bench{opts: o, report: &report{}, progress: progress}
 	if b.self, err = os.Executable(); err != nil {
@@ -40,9 +43,13 @@ func newBench(ctx context.Context, o options, progress io.Writer) (b *bench, err
 	if b.dir, err = os.MkdirTemp(o.dir, "bench"); err != nil {
 		return nil, err
 	}
+	// Systems run in folders of their own, where a relative path to the binary would not
+	// resolve.
 	if b.dir, err = filepath.Abs(b.dir); err != nil {
 		return nil, err
 	}
+	// A denominator that is not there is named in the report, so that its missing rows are no
+	// riddle.
 	if !o.pgbench && server.FindPgbench() == "" && slices.Contains(o.drivers, server.Postgres) {
 		b.leaveOut("pgbench: it is not installed (it comes with PostgreSQL)")
 	}
@@ -57,6 +64,8 @@ func newBench(ctx context.Context, o options, progress io.Writer) (b *bench, err
 	return b, nil
 }
 
+// gateway returns the gateway as a system: the binary of the options, or one built now from the
+// sources, so that a forgotten binary is never measured.
 func (b *bench) gateway(ctx context.Context) (s system, err error) {
 	if b.opts.gateway != "" {
 		b.binary, err = filepath.Abs(b.opts.gateway)
@@ -69,9 +78,13 @@ func (b *bench) gateway(ctx context.Context) (s system, err error) {
 
 func (b *bench) close() { _ = os.RemoveAll(b.dir) }
 
+// say prints a line of progress.
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
 
-// defaultMedia are the media on which a database is measured by default.
+// defaultMedia are the media on which a database is measured by default. SQLite and D1 have no
+// server whose syncs could be slowed, and in memory they would say little about a disk.
+// PostgreSQL is measured on both ends: free syncs show its CPU, syncs of a millisecond show how
+// commits are shared. MySQL in memory writes its log without syncs.
 var defaultMedia = map[string][]string{
 	server.SQLite:   {server.Disk},
 	server.Postgres: {server.CPU, server.OneMS},
@@ -87,6 +100,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 			media = defaultMedia[driver]
 		}
 		for _, medium := range media {
+			// An interrupt ends the loop and not only the site under way.
 			if ctx.Err() != nil {
 				return errors.Join(err, ctx.Err())
 			}
@@ -100,7 +114,9 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	return err
 }
 
-// cells are the measurements on a database, in this order.
+// cells are the measurements on a database, in this order. A cell is left out on a database
+// where it would show nothing new: slots, idle and start are about the program and not about
+// the database, and latency on SQL over HTTP is mostly that of HTTP.
 var cells = []struct {
 	name    string
 	drivers []string
@@ -131,6 +147,8 @@ func (b *bench) visit(ctx context.Context, driver, medium string) (err error) {
 	if !b.wanted(driver) {
 		return nil
 	}
+	// A missing server, compiler or file system in memory is no failure: it is listed in the
+	// report.
 	leave, err := b.enter(ctx, driver, medium)
 	if errors.Is(err, server.ErrLeftOut) {
 		b.leaveOut(fmt.Sprintf("%s on %s: %v", driver, medium, err))
@@ -139,6 +157,7 @@ func (b *bench) visit(ctx context.Context, driver, medium string) (err error) {
 	if err != nil {
 		return err
 	}
+	// The probes before and after show whether the medium itself became slower meanwhile.
 	defer func() { err = errors.Join(err, leave()) }()
 	if err := b.probe(ctx); err != nil {
 		return err
@@ -181,12 +200,14 @@ func (b *bench) enter(ctx context.Context, driver, medium string) (leave func() 
 	return s.Stop, nil
 }
 
+// leaveOut lists a measurement that cannot be made here, as one line of the report.
 func (b *bench) leaveOut(what string) {
 	what = strings.ReplaceAll(what, "\n", "; ")
 	b.say("left out: %s", what)
 	b.report.leftOut = append(b.report.leftOut, what)
 }
 
+// probe measures the syncs a second of the site's medium.
 func (b *bench) probe(ctx context.Context) error {
 	rate, err := b.site.server.SyncRate(ctx, b.opts.probe)
 	if err != nil {
@@ -201,6 +222,8 @@ func (b *bench) probe(ctx context.Context) error {
 func (b *bench) both() []system {
 	systems := slices.Clone(b.systems)
 	if b.opts.measures(referenceName) {
+		// The reference commits in the way that is fastest on this site, or the ratio would
+		// flatter the gateway.
 		how := committing{committers: b.opts.committers}
 		if how.committers == 0 {
 			how = bestCommitting(b.site.driver, b.site.medium)
@@ -210,7 +233,9 @@ func (b *bench) both() []system {
 	return systems
 }
 
-// inTurns calls one for each system, round after round.
+// inTurns calls one for each system, round after round. Turns, and not one system after the
+// other, because the speed of a machine drifts within minutes: a drift then meets all systems
+// alike.
 func inTurns(rounds int, systems []system, one func(system) error) error {
 	for range rounds {
 		for _, s := range systems {

@@ -21,7 +21,8 @@ const (
 )
 
 // load returns how many connections post how many events, in a run of intake or from end to
-// end.
+// end. SQL over HTTP is slower by an order of magnitude: with the events of other databases a
+// run would take minutes, and more connections only queue.
 func (b *bench) load() (conns []int, events int) {
 	if b.site.driver == server.Hosted {
 		return []int{hostedConns}, min(hostedEvents, b.opts.events)
@@ -29,17 +30,23 @@ func (b *bench) load() (conns []int, events int) {
 	return b.opts.conns, b.opts.events
 }
 
-// warm returns how many events a run starts with, unmeasured.
+// warm returns how many events a run starts with, unmeasured. The warm-up opens connections,
+// fills caches and prepares statements, which a long-lived process does once. Its events are
+// checked like the others.
 func warm(events int) int { return min(1000, events/5) }
 
 // intake measures accepting alone: event and job committed, nothing delivered.
 func (b *bench) intake(ctx context.Context) error {
 	counts, events := b.load()
 	for _, conns := range counts {
+		// A rate is compared with the reference, or with a transaction a request on 32
+		// connections where that is faster.
 		label := fmt.Sprintf("intake, %d connections: ", conns)
 		rate := measure{label + "rate", "events/s", ratioAtLeast(0.8), []string{referenceName, single32Name}}
 		systems := b.intakeSystems(conns)
 		err := inTurns(b.opts.rounds, systems, func(s system) error {
+			// pgbench is no pipeline: it has no sink, no HTTP and no CPU time of its own to
+			// report.
 			if s.name == pgbenchName {
 				tps, err := b.site.server.Pgbench(ctx, conns, events, bodySize)
 				b.add(rate, s, tps)
@@ -56,6 +63,7 @@ func (b *bench) intake(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// The other denominators get rows of their own beside the same figures of the gateway.
 		b.beside(rate, systems, pgbenchName, pgbenchAim(conns))
 		b.beside(rate, systems, single10Name, ratioAtLeast(4))
 	}
@@ -70,6 +78,8 @@ func (b *bench) intakeSystems(conns int) []system {
 	if b.site.driver != server.Postgres || !b.opts.measures(referenceName) {
 		return systems
 	}
+	// Where syncs are free, group commit saves none, and a transaction a request has nothing to
+	// show.
 	if b.site.medium != server.CPU {
 		systems = append(systems, referencePipeline(b.self, single32Name, committing{pool: 32}))
 		if conns >= 100 {
@@ -105,6 +115,7 @@ func (b *bench) beside(m measure, measured []system, other string, a aim) {
 // server's part of it.
 func (b *bench) cpu(label string, a aim, s system, f figures) {
 	beside := []string{referenceName}
+	// SQLite runs inside the program: no part of the CPU time is a server's.
 	if b.site.driver == server.SQLite {
 		b.add(measure{label + "CPU an event", "us", a, beside}, s, f.cpuPerEvent())
 		return
@@ -120,6 +131,8 @@ func (b *bench) endToEnd(ctx context.Context) error {
 		label := fmt.Sprintf("end to end, %d connections: ", conns)
 		rate := measure{label + "rate", "events/s", ratioAtLeast(0.7), []string{referenceName}}
 		err := inTurns(b.opts.rounds, b.both(), func(s system) error {
+			// Rate, CPU and memory have aims. The latencies of accepting have none: at full
+			// load they follow from rate and connections.
 			f, err := b.run(ctx, s, shape{slots: mainSlots, conns: conns, events: events, warm: warm(events)})
 			if err != nil {
 				return err
@@ -146,6 +159,8 @@ func (b *bench) overPostgres(rate measure) {
 	if b.site.driver != server.MySQL {
 		return
 	}
+	// By default PostgreSQL is measured before MySQL. With another order of -db there is no
+	// such row.
 	for _, there := range b.report.sections {
 		if there.driver == server.Postgres && there.medium == b.site.medium && len(there.values[rate.label][gatewayName]) > 0 {
 			b.site.section.row(measure{rate.label, rate.unit, ratioAtLeast(0.5), []string{onPostgres}})
@@ -164,6 +179,8 @@ func (b *bench) statistics(ctx context.Context) (err error) {
 	if !b.opts.measures(gatewayName) || b.site.medium == server.OneMS {
 		return nil
 	}
+	// A server of its own for this cell: autovacuum would analyse the tables in the middle of a
+	// run. The usual server comes back at the end, also after an error.
 	usual := b.site.server
 	o := usual.Options
 	o.Settings = append(slices.Clone(o.Settings), "autovacuum=off")
@@ -181,6 +198,7 @@ func (b *bench) statistics(ctx context.Context) (err error) {
 	return inTurns(b.opts.rounds, []system{never, analysed}, func(s system) error {
 		sh := shape{slots: mainSlots, conns: conns, events: b.opts.events, warm: warm(b.opts.events)}
 		if s.name == analysedName {
+			// The warm-up has filled the tables by then, so that ANALYZE has rows to count.
 			sh.before = func(r *running) error { return r.database.Analyze(ctx) }
 		}
 		f, err := b.run(ctx, s, sh)
@@ -204,6 +222,8 @@ func (b *bench) latency(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// 8 connections and 50 events a second leave every part idle most of the time: the
+		// figure is the way of one event and not a queue.
 		delivered := f.latencies()
 		b.add(measure{label + "send to delivery p50", "ms", ratioAtMost(1.3), beside}, s, ms(stats.Percentile(delivered, 0.50)))
 		b.add(measure{label + "send to delivery p99", "ms", ratioAtMost(2), beside}, s, ms(stats.Percentile(delivered, 0.99)))
@@ -217,8 +237,10 @@ func (b *bench) latency(ctx context.Context) error {
 // default number of slots, or a poll timer.
 func (b *bench) slots(ctx context.Context) error {
 	beside := []string{referenceName}
+	// Two delays: with a poll timer the share of used slots would differ between them.
 	for _, delay := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond} {
 		label := fmt.Sprintf("%d slots, handler of %d ms: ", defaultSlots, delay.Milliseconds())
+		// So many that all slots are busy for slotsFull with either delay.
 		events := int(b.opts.slotsFull * defaultSlots / delay)
 		err := inTurns(min(b.opts.rounds, 2), b.both(), func(s system) error {
 			f, err := b.run(ctx, s, shape{conns: 16, events: events, warm: 20, delay: delay})
@@ -241,6 +263,8 @@ func (b *bench) slots(ctx context.Context) error {
 func (b *bench) idle(ctx context.Context) error {
 	beside := []string{referenceName}
 	return inTurns(1, b.both(), func(s system) error {
+		// The figures are CPU while nothing happens, and memory after work was done, as an
+		// operator sees them.
 		var cpu time.Duration
 		f, err := b.run(ctx, s, shape{slots: mainSlots, conns: 8, events: 100, after: func(r *running) error {
 			// Settling the last jobs still costs CPU, and is not part of idling.
@@ -271,6 +295,8 @@ func (b *bench) idle(ctx context.Context) error {
 // earlier run.
 func (b *bench) start(ctx context.Context) (err error) {
 	ready := measure{"start on an existing database", "ms", atMost(12), []string{referenceName}}
+	// The first round fills a database for each system, and the others start the system again
+	// on it: a start on an empty database would measure the creation of tables.
 	places := map[string]*place{}
 	defer func() {
 		for _, p := range places {
@@ -293,6 +319,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 	})
 }
 
+// pause waits for d, or until ctx is done, whose error it returns.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -302,5 +329,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// ms and mib turn nanoseconds and bytes into the units of the report.
 func ms(nanos int64) float64  { return float64(nanos) / 1e6 }
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -12,7 +12,8 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 )
 
-// figures are the results of one run.
+// figures are the results of one run. Sequence numbers of delivered count from the first
+// measured event: the warm-up is not among them.
 type figures struct {
 	accepted  *load.Result // of the measured events
 	delivered []int64      // event.Nanos of the first delivery of each, 0 for none
@@ -27,12 +28,15 @@ type figures struct {
 // microseconds.
 func (f figures) cpuPerEvent() float64 { return f.perEvent(f.cpu + f.database) }
 
+// perEvent divides a CPU time by the measured events, in microseconds. Without events it
+// divides by one.
 func (f figures) perEvent(cpu time.Duration) float64 {
 	return float64(cpu.Microseconds()) / float64(max(1, len(f.delivered)))
 }
 
-// endToEndRate is deliveries a second from the first request to the last
-// delivery.
+// endToEndRate is deliveries a second from the first request to the last delivery. The last
+// delivery counts, and not the median one, since a system that leaves a few events behind has
+// not done the work.
 func (f figures) endToEndRate() float64 {
 	at := f.arrivals()
 	if len(at) == 0 {
@@ -70,8 +74,10 @@ func (f figures) latencies() []int64 {
 	return out
 }
 
-// clock measures CPU time: of the system (unless it is this process), of the database's
-// server, of this process, and of all other processes.
+// clock measures CPU time: of the system (unless it is this process), of the database's server,
+// of this process, and of all other processes. It is read twice, and the readings are
+// subtracted: no counter is reset. A clock is a value; stop may be called once or several
+// times.
 type clock struct {
 	child                 *proc.Child
 	server                *server.Server
@@ -79,6 +85,7 @@ type clock struct {
 	machine               machine.CPU
 }
 
+// startClock reads all counters. child is nil if the system is this process.
 func startClock(child *proc.Child, s *server.Server) (c clock, err error) {
 	c = clock{child: child, server: s}
 	if c.machine, err = machine.Usage(); err != nil {
@@ -96,7 +103,8 @@ func startClock(child *proc.Child, s *server.Server) (c clock, err error) {
 	return c, err
 }
 
-// spending is CPU time by its user.
+// spending is CPU time by its user. others and steal judge the run and not the system. If
+// others are above a tenth in most runs, the report calls itself disturbed.
 type spending struct {
 	system, server, own time.Duration
 	others, steal       float64 // shares of all CPUs: other processes, the host
@@ -105,6 +113,7 @@ type spending struct {
 // all returns the CPU time of system, server and this process together.
 func (s spending) all() time.Duration { return s.system + s.server + s.own }
 
+// stop returns the CPU time spent since startClock.
 func (c clock) stop() (s spending, err error) {
 	now, err := startClock(c.child, c.server)
 	if err != nil {
@@ -112,6 +121,8 @@ func (c clock) stop() (s spending, err error) {
 	}
 	all := now.machine.Since(c.machine)
 	s.system, s.server, s.own = now.system-c.system, now.database-c.database, now.own-c.own
+	// The machine counts in steps of 10 ms, the processes in nanoseconds, so the difference may
+	// come out below zero.
 	foreign := max(0, all.Busy-s.all())
 	if all.Total > 0 {
 		s.others, s.steal = foreign.Seconds()/all.Total.Seconds(), all.Steal.Seconds()/all.Total.Seconds()
@@ -119,7 +130,8 @@ func (c clock) stop() (s spending, err error) {
 	return s, nil
 }
 
-// audit counts the faults of a run, after the system has ended.
+// audit counts the faults of a run, after the system has ended. It counts after the end because
+// a system that delivers an event twice may do so late.
 func audit(ctx context.Context, r *running, sh shape, warm, measured *load.Result) (faults, error) {
 	seen := r.sink.Counts()
 	f := faults{
@@ -127,6 +139,8 @@ func audit(ctx context.Context, r *running, sh shape, warm, measured *load.Resul
 		Duplicated: seen.Duplicated, Strange: seen.Strange, Unsigned: seen.Unsigned,
 		Err: errors.Join(warm.Err, measured.Err, seen.Err),
 	}
+	// Nothing is delivered here, so the database is asked for the events. The one delivery that
+	// hangs may be repeated: that is no fault of intake.
 	if sh.slots == intakeOnly {
 		stored, err := r.database.Stored(ctx)
 		f.Duplicated, f.Lost = 0, max(0, warm.Accepted+measured.Accepted-stored)

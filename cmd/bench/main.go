@@ -65,6 +65,9 @@ import (
 	"syscall"
 )
 
+// main runs the benchmark, or the reference pipeline if the first argument says so. The
+// reference is this same program, so that a run needs no second binary to be built and none of
+// another version can be measured.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -77,6 +80,8 @@ func main() {
 // run is main with its surroundings passed in. It returns the exit code: 0, 1
 // for a failed run or a fault of a system, 2 for wrong usage.
 func run(ctx context.Context, args []string, out, progress io.Writer) int {
+	// The report goes to out and everything else to progress. So a report can be redirected
+	// into a file while the run is watched.
 	opts, err := parse(args, progress)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -89,12 +94,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 	if err == nil {
 		defer b.close()
 		err = b.measure(ctx)
+		// After a failure the report still has the figures of the sites that were measured.
 		b.report.print(out, opts.format)
 	}
 	if err != nil {
 		fmt.Fprintln(progress, "bench:", err)
 		return 1
 	}
+	// A lost or repeated event fails the run even though all figures were taken.
 	if b.report.faults.any() {
 		return 1
 	}

@@ -27,6 +27,7 @@ const kept = 72 // hours, more than the age of the filled-in events
 // operate measures the operations of operators on a database with a million events:
 // queries, also from the command line, an export, and a purge while further events come in.
 func (b *bench) operate(ctx context.Context) (err error) {
+	// The operations mostly read, so slow syncs say little about them.
 	if !b.opts.measures(gatewayName) || b.site.medium == server.OneMS {
 		return nil
 	}
@@ -39,6 +40,9 @@ func (b *bench) operate(ctx context.Context) (err error) {
 		return err
 	}
 	p.keep = kept
+	// With 72 hours to live, none of the filled-in events, which are at most 60 hours old, is
+	// purged while questions are asked. The tail of intake is taken on the database on which
+	// the purge then runs.
 	calm, err := b.serving(ctx, p, func(r *running) (int64, error) {
 		if err := errors.Join(b.questions(ctx, r), b.commands(ctx, r), b.exports(ctx, r)); err != nil {
 			return 0, err
@@ -67,6 +71,7 @@ func (b *bench) pile(ctx context.Context) (err error) {
 		return err
 	}
 	_, err = b.serving(ctx, p, func(r *running) (int64, error) {
+		// The labels differ from those of the filled database, so both stand in one table.
 		list := pileQuestions()
 		for i := range list {
 			list[i].label = "while they wait, " + list[i].label
@@ -86,12 +91,14 @@ func (b *bench) made(ctx context.Context, p *place) error {
 	return err
 }
 
-// operated adds a row with a value of the gateway alone.
+// operated adds a row with a value of the gateway alone. The number of stored events is part of
+// the label: figures of -quick are never mistaken for those of a million.
 func (b *bench) operated(label, unit string, a aim, value float64) {
 	label = fmt.Sprintf("%s stored: %s", thousands(b.opts.stored), label)
 	b.add(measure{label, unit, a, []string{referenceName}}, b.systems[0], value)
 }
 
+// thousands writes a number as 20k or 1M.
 func thousands(n int) string {
 	if n >= 1_000_000 {
 		return strconv.Itoa(n/1_000_000) + "M"
@@ -108,7 +115,8 @@ func (b *bench) stock(ctx context.Context, p *place) error {
 	return p.database.Fill(ctx, b.opts.stored)
 }
 
-// serving starts the gateway with a configuration that matches a filled database.
+// serving starts the gateway with a configuration that matches a filled database. The process
+// ends after do, also after an error. The number is the result of do.
 func (b *bench) serving(ctx context.Context, p *place, do func(*running) (int64, error)) (int64, error) {
 	r, err := launch(ctx, *p, sink.Config{Events: b.purgeLoad().Count}, stocked)
 	if err != nil {
@@ -121,6 +129,8 @@ func (b *bench) serving(ctx context.Context, p *place, do func(*running) (int64,
 // commands measures a listing by the command line, beside a command without a query, which
 // is the start of the process.
 func (b *bench) commands(ctx context.Context, r *running) error {
+	// A command pays for the start of its process, for the configuration and for opening the
+	// database. "version" has the first alone.
 	for _, c := range []struct {
 		label string
 		aim   aim
@@ -144,10 +154,12 @@ func (b *bench) commands(ctx context.Context, r *running) error {
 	return nil
 }
 
+// command returns a command line in the folder of a running gateway.
 func (b *bench) command(r *running, args ...string) proc.Spec {
 	return proc.Spec{Path: b.binary, Args: args, Dir: r.dir}
 }
 
+// config and url are the two ways in which a command reaches the same gateway.
 func (r *running) config() string { return filepath.Join(r.dir, "gateway.yaml") }
 
 func (r *running) url() string { return "http://" + r.child.Addr }
@@ -155,6 +167,8 @@ func (r *running) url() string { return "http://" + r.child.Addr }
 // exports measures exports of all events, from the database and from the server.
 func (b *bench) exports(ctx context.Context, r *running) error {
 	for _, from := range [][]string{{"-c", r.config()}, {"--url", r.url()}} {
+		// The output goes nowhere: a disk that takes hundreds of megabytes would be measured
+		// instead.
 		args := append([]string{"export", "events", "--limit", strconv.Itoa(b.opts.stored)}, from...)
 		ran, err := proc.Run(ctx, b.command(r, args...))
 		if err != nil {
@@ -175,6 +189,7 @@ func (b *bench) purgeLoad() load.Plan {
 	return load.Plan{Path: postPath, Size: bodySize, Count: b.opts.purgeEvents, Conns: 8, Rate: purgeRate, Timeout: loadTimeout}
 }
 
+// A load that leaves the database idle between two events, as in most installations.
 const purgeRate = 200 // events a second
 
 // intakeTail returns the time within which 99 of 100 incoming events are answered.
@@ -192,9 +207,11 @@ func (b *bench) intakeTail(ctx context.Context, r *running) (int64, error) {
 // purge measures intake while all events except the last hour's are deleted, and the speed
 // of that. calm is the result of intakeTail without a purge.
 func (b *bench) purge(ctx context.Context, p *place, calm int64) error {
+	// Else the new process would wait for the turn of the one before.
 	if err := p.database.EndTurns(); err != nil {
 		return err
 	}
+	// An hour, the least that can be configured: nearly all of the filled-in events are older.
 	p.keep = 1
 	purged := 0
 	busy, err := b.serving(ctx, p, func(r *running) (p99 int64, err error) {
@@ -213,6 +230,7 @@ func (b *bench) purge(ctx context.Context, p *place, calm int64) error {
 			return 0, err
 		}
 		after, err := stored(ctx, r)
+		// Events that came in meanwhile are younger than an hour, so they stay.
 		purged = before + b.opts.purgeEvents - after
 		return p99, err
 	})
@@ -226,12 +244,15 @@ func (b *bench) purge(ctx context.Context, p *place, calm int64) error {
 	return nil
 }
 
+// stored counts the events of the database.
 func stored(ctx context.Context, r *running) (int, error) {
 	return r.database.Count(ctx, "SELECT count(*) AS n FROM events")
 }
 
 // purgeBegins waits until the oldest event is gone, which is soon after the start.
 func (b *bench) purgeBegins(ctx context.Context, r *running) error {
+	// The first of all ids is read in the primary key, so that waiting does not load the
+	// database.
 	const oldest = "SELECT created_at AS n FROM events ORDER BY id LIMIT 1"
 	first, err := r.database.Count(ctx, oldest)
 	for deadline := time.Now().Add(time.Minute); err == nil; {

@@ -13,7 +13,8 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 )
 
-// options are the values of the flags, with defaults.
+// options are the values of the flags, with defaults. While flags are parsed, zero rounds,
+// events and stored mean "not set"; complete replaces them.
 type options struct {
 	rounds  int
 	events  int // a run of intake and e2e
@@ -29,6 +30,7 @@ type options struct {
 	committers int // of the reference, 0 for the best known
 	format     format
 
+	// The following follow from -quick alone and have no flags.
 	probe     time.Duration // of a medium, each of two
 	timed     int           // events of a latency run, at timedRate
 	idle      time.Duration // how long an idle process is watched
@@ -41,11 +43,14 @@ type options struct {
 	purged      time.Duration // how long the purge is watched
 }
 
+// measures reports whether -systems has the name of a system.
 func (o options) measures(system string) bool { return slices.Contains(o.systems, system) }
 
 // databases are the choices of -db. The gateway's name for the last is longer.
 var databases = []string{"sqlite", "postgres", "mysql", "hosted"}
 
+// parse reads the flags and checks them before anything is built or started, since a run takes
+// half an hour.
 func parse(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
@@ -77,7 +82,8 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	return o.complete(*quick)
 }
 
-// lists are the flags with several values, separated by commas.
+// lists are the flags with several values, separated by commas. They are texts until all flags
+// are parsed, so that the errors of all of them are reported together.
 type lists struct{ conns, db, medium, only, systems string }
 
 func (l lists) into(o *options) error {
@@ -89,6 +95,7 @@ func (l lists) into(o *options) error {
 	if l.medium != "" {
 		o.media, errs[4] = choices("-medium", l.medium, []string{server.Disk, server.CPU, server.OneMS})
 	}
+	// The flag has the short name, and the configuration of the gateway the long one.
 	for i, name := range o.drivers {
 		if name == "hosted" {
 			o.drivers[i] = server.Hosted
@@ -99,6 +106,7 @@ func (l lists) into(o *options) error {
 
 // complete sets the values that depend on -quick and checks the bounds.
 func (o options) complete(quick bool) (options, error) {
+	// Three rounds are the least with a median that one disturbed run cannot move.
 	rounds, events, held := 3, 15_000, 1_000_000
 	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 300, 10*time.Second, 10, 2*time.Second
 	o.asks, o.purgeEvents, o.purged = 200, 25*purgeRate, time.Minute
@@ -116,6 +124,8 @@ func (o options) complete(quick bool) (options, error) {
 	if o.stored == 0 {
 		o.stored = held
 	}
+	// The rare events of a filled database are one in 2,000: below 10,000 there would be hardly
+	// any.
 	if o.stored < 10_000 || o.stored > 10_000_000 {
 		return o, errors.New("-stored is 10000 to 10000000")
 	}
@@ -134,6 +144,8 @@ func (o options) complete(quick bool) (options, error) {
 	return o, nil
 }
 
+// numbers reads -conns. The gateway of a run serves 1,000 requests at once; 900 connections
+// stay below that.
 func numbers(list string) ([]int, error) {
 	var out []int
 	for text := range strings.SplitSeq(list, ",") {
@@ -146,6 +158,8 @@ func numbers(list string) ([]int, error) {
 	return out, nil
 }
 
+// choices reads a list of known words. An unknown word is an error, never ignored: a slip would
+// leave out a measurement in silence.
 func choices(name, list string, known []string) ([]string, error) {
 	var out []string
 	for text := range strings.SplitSeq(list, ",") {

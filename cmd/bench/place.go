@@ -10,7 +10,8 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
 )
 
-// place is a folder and a database in which a system runs and can be started again.
+// place is a folder and a database in which a system runs and can be started again. A place
+// outlives the process in it, so that a system can be started again on its own tables.
 type place struct {
 	system   system
 	dir      string
@@ -18,7 +19,8 @@ type place struct {
 	keep     int // hours until finished records are purged, or 0 for the default
 }
 
-// place makes a place with a fresh database.
+// place makes a place with a fresh database. The folder holds configuration and log, and no
+// data: the database is on the medium.
 func (b *bench) place(s system) (p *place, err error) {
 	p = &place{system: s}
 	if p.database, err = b.site.server.New(); err != nil {
@@ -30,6 +32,7 @@ func (b *bench) place(s system) (p *place, err error) {
 	return p, nil
 }
 
+// close removes folder and database. The system must have ended.
 func (p *place) close() error { return errors.Join(os.RemoveAll(p.dir), p.database.Drop()) }
 
 // settle runs a system until it has delivered a few events and leaves its
@@ -39,6 +42,7 @@ func (b *bench) settle(ctx context.Context, s system) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
+	// After an error the place is returned as well, for the caller to close.
 	r, err := launch(ctx, *p, sink.Config{Events: 100}, mainSlots)
 	if err != nil {
 		return p, err

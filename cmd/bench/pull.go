@@ -17,6 +17,8 @@ import (
 )
 
 const (
+	// The load of draining: consumers, messages of one receive, and the time within which a
+	// queue has to be empty. longPoll is the wait of a consumer at an empty queue.
 	consumers   = 8
 	messages    = 10 // in a receive
 	pullTimeout = 2 * time.Minute
@@ -51,7 +53,8 @@ func (b *bench) backlog() shape {
 	return shape{slots: queued, conns: mainSlots, warm: warm(events), events: events}
 }
 
-// parts returns the sequence numbers of the warm-up and of the rest.
+// parts returns the sequence numbers of the warm-up and of the rest. The warm-up has the first
+// sequence numbers, as in load.
 func (s shape) parts() []consume.Plan {
 	return []consume.Plan{{Count: s.warm, Batch: messages, Stall: stall}, {First: s.warm, Count: s.events, Batch: messages, Stall: stall}}
 }
@@ -85,6 +88,7 @@ func (b *bench) drain(ctx context.Context) error {
 	label, beside := fmt.Sprintf("pull, %d consumers of %d: ", consumers, messages), []string{b.table()}
 	rate := measure{label + "rate", "messages/s", b.drainAim(), beside}
 	err := inTurns(b.opts.rounds, systems, func(s system) error {
+		// A table has no process of its own: this process speaks SQL, and its CPU time counts.
 		run := b.drainTable
 		if s.name == gatewayName {
 			run = b.drainQueue
@@ -129,6 +133,8 @@ func (d drained) cpu(of time.Duration) float64 {
 func (b *bench) drainQueue(ctx context.Context, s system) (d drained, err error) {
 	sh := b.backlog()
 	err = b.within(ctx, s, sh, func(ctx context.Context, r *running) error {
+		// Consumers connect before the queue is filled: the clock then has receiving and acking
+		// alone.
 		var all []consume.Consumer
 		for range consumers {
 			c, err := consume.Dial(ctx, r.child.Addr, queueName, 0)
@@ -162,6 +168,7 @@ func (b *bench) drainTable(ctx context.Context, s system) (d drained, err error)
 	defer func() { err = errors.Join(err, p.close()) }()
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
+	// The table is filled in SQL, not through HTTP: filling is not measured.
 	q, err := reference.OpenQueue(ctx, reference.QueueConfig{
 		Driver: p.database.Driver, URL: p.database.URL, Token: p.database.Token, Consumers: consumers, Order: orders[s.name],
 	})
@@ -202,9 +209,11 @@ func (b *bench) judge(s system, p consume.Plan, consumed *consume.Result, posted
 		f.Refused, f.Broken, f.Err = f.Refused+r.Refused, f.Broken+r.Broken, errors.Join(f.Err, r.Err)
 		stored -= r.Refused + r.Broken
 	}
+	// Only the measured part counts as a run, the warm-up before it does not.
 	if p.First > 0 {
 		f.Runs = 1
 	}
+	// An event that was refused or never answered is counted there, and not as lost as well.
 	f.Lost = max(0, stored-consumed.Acked)
 	if f.any() {
 		b.say("FAULT %s: %s", s.name, f)
@@ -212,7 +221,8 @@ func (b *bench) judge(s system, p consume.Plan, consumed *consume.Result, posted
 	b.report.faults.add(f)
 }
 
-// within runs fn while a system runs on a fresh database.
+// within runs fn while a system runs on a fresh database. fn has pullTimeout. The system is
+// stopped in any case.
 func (b *bench) within(ctx context.Context, s system, sh shape, fn func(context.Context, *running) error) (err error) {
 	p, err := b.place(s)
 	if err != nil {
@@ -231,10 +241,13 @@ func (b *bench) within(ctx context.Context, s system, sh shape, fn func(context.
 // wake measures the time from sending an event to a consumer that waits at the empty queue,
 // beside the same to a handler.
 func (b *bench) wake(ctx context.Context) error {
+	// On SQL over HTTP the wake-up is mostly the time of its requests, as with latency.
 	if b.site.driver == server.Hosted || !b.opts.measures(gatewayName) {
 		return nil
 	}
 	label, beside := fmt.Sprintf("idle queue, at %d/s: ", timedRate), []string{pushedName}
+	// The same binary with a handler is the denominator: it has the same intake and commit, so
+	// the ratio compares a parked poll with a delivery.
 	pulled := b.systems[0]
 	pushed := system{pushedName, pulled.start}
 	return inTurns(min(b.opts.rounds, 2), []system{pulled, pushed}, func(s system) error {
@@ -257,6 +270,7 @@ func (b *bench) quiet(slots int) shape {
 	return shape{slots: slots, conns: 8, events: b.opts.timed, warm: 100, rate: timedRate}
 }
 
+// wakeHandler returns the time of each event to the sink.
 func (b *bench) wakeHandler(ctx context.Context, s system) ([]int64, error) {
 	f, err := b.run(ctx, s, b.quiet(mainSlots))
 	return f.latencies(), err
@@ -272,7 +286,10 @@ func (b *bench) wakeConsumer(ctx context.Context, s system) (took []int64, err e
 		}
 		defer c.Close()
 		for _, p := range sh.parts() {
+			// One message a receive: a consumer that took several would receive the later ones
+			// without waiting.
 			p.Batch = 1
+			// The consumer waits at the queue before the first event is posted.
 			done := make(chan *consume.Result, 1)
 			go func() { done <- consume.Run(ctx, []consume.Consumer{c}, p) }()
 			posted, err := b.post(ctx, r, sh, p.First, p.Count)

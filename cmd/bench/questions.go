@@ -13,6 +13,8 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
 )
 
+// askTimeout bounds one request. A query that scanned the table would take seconds, and be seen
+// in the figure.
 const askTimeout = time.Minute
 
 // A question is a GET of an operator.
@@ -27,11 +29,15 @@ func (b *bench) questions(ctx context.Context, r *running) error {
 	return b.askAll(ctx, r, questionsAt(time.Now()))
 }
 
+// askAll asks each question many times, one after the other on one connection, and adds the
+// median and the 99th percentile.
 func (b *bench) askAll(ctx context.Context, r *running, list []question) error {
 	client := &http.Client{Timeout: askTimeout}
 	defer client.CloseIdleConnections()
 	for _, q := range list {
 		n := b.opts.asks
+		// An answer that the server keeps for a second is asked less often, or the questions
+		// would take minutes.
 		if q.pause > 0 {
 			n = max(1, n/5)
 		}
@@ -52,6 +58,8 @@ func (b *bench) askAll(ctx context.Context, r *running, list []question) error {
 	return nil
 }
 
+// The aim holds for the 99th percentile: an operator looks at a page a few times, and remembers
+// the slow one.
 func (q question) aim() aim {
 	if q.whole {
 		return none
@@ -59,6 +67,8 @@ func (q question) aim() aim {
 	return atMost(answerAim)
 }
 
+// ask returns the body of a reply. A status other than 200 is an error, so that the time of a
+// refusal is never measured.
 func ask(ctx context.Context, client *http.Client, address string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -93,6 +103,8 @@ func questionsAt(now time.Time) []question {
 		{label: "events of a rare source and type", path: "/api/events?source=seldom&event_type=order.refunded"},
 		{label: "events of a rare source and a common type", path: "/api/events?source=seldom&event_type=order.created"},
 		{label: "events of a common source and a rare type", path: "/api/events?source=app&event_type=order.refunded"},
+		// Both are common and no event has both: a listing through one index alone would read
+		// most of it.
 		{label: "events of a common source and type that never meet", path: "/api/events?source=app&event_type=item.sold"},
 		{label: "events of a common type, 1000 of them", path: "/api/events?event_type=order.created&limit=1000"},
 		{label: "events of the last hour", path: "/api/events?since=" + ago(time.Hour)},

@@ -19,6 +19,8 @@ type aim struct {
 
 var none aim
 
+// The ratio aims are for figures that have a denominator, the others for figures that a machine
+// hardly changes, such as memory.
 func ratioAtLeast(x float64) aim { return aim{x, true, true} }
 func ratioAtMost(x float64) aim  { return aim{x, false, true} }
 func atLeast(x float64) aim      { return aim{x, true, false} }
@@ -38,7 +40,8 @@ func (a aim) String() string {
 	return text
 }
 
-// verdict is yes or no, and empty without an aim or without the figures.
+// verdict is yes or no, and empty without an aim or without the figures. A figure on the bound
+// itself meets the aim.
 func (a aim) verdict(value, ratio float64) string {
 	if a.ratio {
 		value = ratio
@@ -52,9 +55,9 @@ func (a aim) verdict(value, ratio float64) string {
 	return "no"
 }
 
-// measure is a row of the report: the label of the gateway's figure, its aim, and the
-// systems by whose figure it is divided. Of several systems the one with the highest figure
-// counts.
+// measure is a row of the report: the label of the gateway's figure, its aim, and the systems
+// by whose figure it is divided. Of several systems the one with the highest figure counts.
+// Label and beside together identify a row: the same figure may have several denominators.
 type measure struct {
 	label  string
 	unit   string
@@ -63,6 +66,8 @@ type measure struct {
 }
 
 // faults counts events that must not occur in a run without a crash.
+// They are counted over all runs, the warm-ups included: a promise holds for the first event
+// too.
 type faults struct {
 	Runs, Posted int
 	Refused      int // answered otherwise than 2xx
@@ -74,6 +79,7 @@ type faults struct {
 	Err          error
 }
 
+// add adds the faults of a run. The first error stays.
 func (f *faults) add(g faults) {
 	f.Runs += g.Runs
 	f.Posted += g.Posted
@@ -103,7 +109,8 @@ func (f faults) String() string {
 	return text
 }
 
-// report collects the measurements.
+// report collects the measurements. Measurements are added while the benchmark runs, and
+// printed once at its end.
 type report struct {
 	sections []*section
 	leftOut  []string
@@ -121,12 +128,14 @@ type section struct {
 	values         map[string]map[string][]float64 // by label and system
 }
 
+// section adds a section. Sections are printed in the order in which they were added.
 func (r *report) section(driver, medium, place string) *section {
 	s := &section{driver: driver, medium: medium, place: place, values: map[string]map[string][]float64{}}
 	r.sections = append(r.sections, s)
 	return s
 }
 
+// disturbed adds the share of the processors that a run did not get.
 func (r *report) disturbed(others, steal float64) {
 	r.others = append(r.others, others)
 	r.steal = append(r.steal, steal)
@@ -139,6 +148,7 @@ func (s *section) row(m measure) {
 	}
 }
 
+// add keeps the value of one run; cells prints the median of all runs.
 func (s *section) add(label, system string, value float64) {
 	if s.values[label] == nil {
 		s.values[label] = map[string][]float64{}
@@ -158,6 +168,8 @@ func (s *section) best(label string, systems []string) (name string, value float
 	return name, value
 }
 
+// cells returns the row of a measure as texts. It divides medians, and not run by run, since
+// the runs of two systems are not pairs.
 func (s *section) cells(m measure) []string {
 	ours := stats.Median(s.values[m.label][gatewayName])
 	name, theirs := s.best(m.label, m.beside)

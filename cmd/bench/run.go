@@ -16,7 +16,7 @@ const (
 	stall       = 10 * time.Second // without a delivery, the rest is lost
 )
 
-// shape is how one run loads a system.
+// shape is how one run loads a system. A shape is a value: cells copy and change it.
 type shape struct {
 	slots  int // see setup
 	conns  int
@@ -30,10 +30,12 @@ type shape struct {
 	after  func(*running) error // called once everything is delivered, may be nil
 }
 
-// total is the number of sequence numbers; the warm-up has the first ones.
+// total is the number of sequence numbers; the warm-up has the first ones. The sink is made for
+// exactly so many: a sequence number beyond them is a strange delivery.
 func (s shape) total() int { return s.warm + s.events }
 
-// running is a system under test with its sink.
+// running is a system under test with its sink. It lives for one run: launch makes it and stop
+// ends it.
 type running struct {
 	place
 	port  *ports.Port // the child listens on it
@@ -41,8 +43,11 @@ type running struct {
 	child *proc.Child
 }
 
-// launch starts a system in its place.
+// launch starts a system in its place. The sink listens before the system starts, since a
+// system on a used database delivers at once. After an error nothing is left running.
 func launch(ctx context.Context, p place, cfg sink.Config, slots int) (*running, error) {
+	// The gateway has no mode without deliveries. So its only slot gets a delivery that is
+	// never answered.
 	cfg.Key, cfg.Hang = signingKey, slots == intakeOnly
 	receiver, err := sink.Listen(cfg)
 	if err != nil {
@@ -65,7 +70,8 @@ func launch(ctx context.Context, p place, cfg sink.Config, slots int) (*running,
 	return r, nil
 }
 
-// lend reserves a port for a child.
+// lend reserves a port for a child. A port that is merely found free could be taken by another
+// process before the child listens.
 func lend() (*ports.Port, error) {
 	p, err := ports.Reserve()
 	if err != nil {
@@ -89,11 +95,15 @@ func (b *bench) run(ctx context.Context, s system, sh shape) (f figures, err err
 	if err != nil {
 		return f, err
 	}
+	// A fresh database for each run: tables that grew in earlier rounds would make later ones
+	// slower.
 	defer func() { err = errors.Join(err, p.close()) }()
 	r, err := launch(ctx, *p, sink.Config{Events: sh.total(), Delay: sh.delay, Steps: sh.steps}, sh.slots)
 	if err != nil {
 		return f, err
 	}
+	// The system is stopped before it is judged, so that deliveries that it repeats at its end
+	// count.
 	warm, f, err := b.drive(ctx, r, sh)
 	if err := errors.Join(err, r.stop(), ctx.Err()); err != nil {
 		return f, err
@@ -111,11 +121,15 @@ func (b *bench) drive(ctx context.Context, r *running, sh shape) (warm *load.Res
 	if warm, err = b.post(ctx, r, sh, 0, sh.warm); err != nil {
 		return warm, f, err
 	}
+	// Between warm-up and measurement nothing is under way: await has seen all deliveries of
+	// the warm-up, or given them up.
 	if sh.before != nil {
 		if err := sh.before(r); err != nil {
 			return warm, f, err
 		}
 	}
+	// The clock covers the posting and the deliveries, and no more: reading the sink afterwards
+	// is the benchmark's own work.
 	clock, err := startClock(r.child, b.site.server)
 	if err != nil {
 		return warm, f, err
@@ -129,6 +143,7 @@ func (b *bench) drive(ctx context.Context, r *running, sh shape) (warm *load.Res
 	}
 	f.cpu, f.database = spent.system, spent.server
 	b.report.disturbed(spent.others, spent.steal)
+	// The times are copied while the system still runs; a later repeat changes no first time.
 	for i := range sh.events {
 		f.delivered = append(f.delivered, r.sink.First(sh.warm+i))
 	}
@@ -147,6 +162,7 @@ func (b *bench) post(ctx context.Context, r *running, sh shape, first, count int
 	if count == 0 {
 		return &load.Result{}, nil
 	}
+	// The body has the sequence number of its event, by which the sink knows it.
 	plan := load.Plan{
 		Addr: r.child.Addr, Path: postPath, Size: bodySize, First: first, Count: count,
 		Conns: sh.conns, Rate: sh.rate, Timeout: loadTimeout,
@@ -161,7 +177,8 @@ func (b *bench) post(ctx context.Context, r *running, sh shape, first, count int
 	return res, err
 }
 
-// await returns when all accepted events have arrived, or when no further one arrives.
+// await returns when all accepted events have arrived, or when no further one arrives. It never
+// fails: events that are missing after stall are counted as lost by audit.
 func await(ctx context.Context, s *sink.Sink, first int, res *load.Result) {
 	for {
 		// The order matters: events that arrive in between only count as arrived. That may

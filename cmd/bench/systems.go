@@ -18,6 +18,7 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 )
 
+// The names of systems are the columns of the report, and the words of -systems.
 const (
 	gatewayName   = "gateway"
 	referenceName = "reference"
@@ -40,7 +41,8 @@ const (
 // signingKey signs every delivery of both systems.
 var signingKey = []byte("a signing key of 32 bytes length")
 
-// setup has the settings for starting a system.
+// setup has the settings for starting a system. Systems ignore the settings that they cannot
+// follow: the reference has no steps and purges nothing.
 type setup struct {
 	dir      string // the system's own
 	database *server.Database
@@ -62,9 +64,12 @@ const queued = -2
 // None of their jobs is due.
 const stocked = -3
 
+// defaultSlots is the default of worker.max_concurrency. The reference gets as many.
 const defaultSlots = 10
 
-// system is one of the compared systems.
+// system is one of the compared systems. start writes the configuration into the folder of the
+// setup and returns the command. It starts nothing by itself. pgbench and the tables of queues
+// have no start: other code runs them.
 type system struct {
 	name  string
 	start func(setup) (proc.Spec, error)
@@ -83,6 +88,9 @@ func gateway(binary string) system {
 	}}
 }
 
+// gatewayConfig returns the gateway.yaml of a run. max_inbound is above the connections of any
+// run, and the timeout is as long as the posting of a run may take. So neither causes a refusal
+// or a repeat that the reference would not have.
 func gatewayConfig(s setup) (string, error) {
 	host, port, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -91,6 +99,8 @@ func gatewayConfig(s setup) (string, error) {
 	worker := ""
 	switch {
 	case s.slots == intakeOnly:
+		// A single slot, since each slot would claim a job and deliver it into the hanging
+		// sink.
 		worker = "  max_concurrency: 1\n"
 	case s.slots > 0:
 		// The reference claims as many as it has free slots, too.
@@ -117,7 +127,8 @@ worker:
 %s`, s.database.Driver, address(s.database), host, port, base64.StdEncoding.EncodeToString(signingKey), worker, s.consumer()), nil
 }
 
-// consumer returns the part of the configuration with the consumer of the events.
+// consumer returns the part of the configuration with the consumer of the events. Exactly one
+// consumer wants each event, as in the reference, which makes one job for each.
 func (s setup) consumer() string {
 	if s.slots == queued {
 		return fmt.Sprintf("queues:\n  %s:\n    source: bench\n", queueName)
@@ -144,6 +155,8 @@ func (s setup) stock() string {
 		fmt.Sprintf("workflows:\n  w:\n    source: shop\n    steps:\n      - {name: one, url: '%s'}\n", s.sink)
 }
 
+// stockedHandlers returns the handlers whose finished jobs a filled database has. Without them
+// the unfinished ones would be strays.
 func (s setup) stockedHandlers() (text string) {
 	for i := range server.FilledLanes {
 		text += fmt.Sprintf("  h%d: {source: app, url: '%s'}\n", i, s.sink)
@@ -159,8 +172,8 @@ func address(d *server.Database) string {
 	return fmt.Sprintf("  url: %s\n", strconv.Quote(d.URL))
 }
 
-// committing is how a reference commits: groups with this number of concurrent writers, or
-// a transaction a request on a pool of this size.
+// committing is how a reference commits: groups with this number of concurrent writers, or a
+// transaction a request on a pool of this size. One of the two numbers is zero.
 type committing struct{ committers, pool int }
 
 // bestCommitting returns the fastest of the reference's ways to commit in groups. Where a
@@ -175,6 +188,7 @@ func bestCommitting(driver, medium string) committing {
 // referencePipeline is this program, started again as the reference.
 func referencePipeline(self, name string, c committing) system {
 	return system{name, func(s setup) (proc.Spec, error) {
+		// The two systems spell "default" and "none" differently.
 		slots := s.slots
 		switch slots {
 		case 0:
@@ -191,7 +205,8 @@ func referencePipeline(self, name string, c committing) system {
 	}}
 }
 
-// runReference serves until ctx ends.
+// runReference serves until ctx ends. It is the other end of referencePipeline, in a process of
+// its own, so that its CPU time is counted as that of the gateway is.
 func runReference(ctx context.Context, args []string, errs io.Writer) int {
 	flags := flag.NewFlagSet("bench "+referenceCommand, flag.ContinueOnError)
 	flags.SetOutput(errs)
@@ -216,6 +231,8 @@ func runReference(ctx context.Context, args []string, errs io.Writer) int {
 	return 0
 }
 
+// serveReference runs the pipeline until ctx is done, or until its work fails. It then has 5 s
+// to end.
 func serveReference(ctx context.Context, cfg reference.Config, key string) (err error) {
 	if cfg.Key, err = base64.StdEncoding.DecodeString(key); err != nil {
 		return fmt.Errorf("-key: %w", err)

@@ -23,6 +23,8 @@ type format struct {
 	raw      bool // each run's figures, after the table
 }
 
+// print writes the report. Sections without rows, whose site failed before its first cell, are
+// left out.
 func (r *report) print(w io.Writer, f format) {
 	bullet := ""
 	if f.markdown {
@@ -38,6 +40,8 @@ func (r *report) print(w io.Writer, f format) {
 	}
 }
 
+// surroundings returns the lines above the tables: all that a reader needs to judge whether the
+// figures say anything.
 func (r *report) surroundings() []string {
 	lines := []string{"machine: " + machine.Processor() + ", " + machine.System()}
 	if len(r.others) > 0 {
@@ -53,6 +57,7 @@ func (r *report) surroundings() []string {
 	return append(lines, fmt.Sprintf("checks over %d runs, %d events: %s", r.faults.Runs, r.faults.Posted, r.faults))
 }
 
+// highest returns the largest value, 0 without values.
 func highest(values []float64) (high float64) {
 	for _, v := range values {
 		high = max(high, v)
@@ -60,11 +65,15 @@ func highest(values []float64) (high float64) {
 	return high
 }
 
+// columns are the headings. The ratio is the gateway's figure over that of the system named in
+// "beside".
 var columns = []string{"measure", "unit", "gateway", "beside", "its figure", "ratio", "aim", "met"}
 
 // numeric are the columns that are aligned to the right.
 var numeric = []int{2, 4, 5}
 
+// print writes the table of a section, under a line that names its medium with the syncs before
+// and after.
 func (s *section) print(w io.Writer, f format) {
 	rows := [][]string{columns}
 	for _, m := range s.rows {
@@ -85,6 +94,7 @@ func (s *section) print(w io.Writer, f format) {
 	}
 }
 
+// list writes values with commas between them.
 func list(values []float64) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
@@ -102,6 +112,7 @@ func (s *section) printRaw(w io.Writer, f format) {
 	fmt.Fprintln(w)
 	var done []string
 	for _, m := range s.rows {
+		// A figure with several denominators has several rows, and its runs are printed once.
 		if slices.Contains(done, m.label) {
 			continue
 		}
@@ -146,6 +157,7 @@ func printAligned(w io.Writer, rows [][]string) {
 	}
 }
 
+// printMarkdown writes a table for a document, with numbers to the right as in printAligned.
 func printMarkdown(w io.Writer, rows [][]string) {
 	for i, row := range rows {
 		fmt.Fprintln(w, "| "+strings.Join(row, " | ")+" |")

@@ -13,6 +13,7 @@ func (b *bench) workflow(ctx context.Context) error {
 	if !b.opts.measures(gatewayName) {
 		return nil
 	}
+	// As many calls as an end-to-end run has deliveries, so both take about as long.
 	runs := max(1, b.opts.events/workflowSteps)
 	label, beside := fmt.Sprintf("workflow, %d runs of %d steps: ", runs, workflowSteps), []string{pushedName}
 	rate := measure{label + "rate", "steps/s", ratioAtLeast(0.5), beside}
@@ -27,6 +28,8 @@ func (b *bench) workflow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// A run of the workflow is one event for the sink. So rates and CPU are multiplied and
+		// divided by its steps.
 		each := float64(max(1, sh.steps))
 		b.add(rate, s, f.endToEndRate()*each)
 		b.add(measure{label + "CPU a step, with server", "us", none, beside}, s, f.cpuPerEvent()/each)

@@ -13,8 +13,9 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/wire"
 )
 
-// Client is a consumer of the gateway's API on a keep-alive connection of its own.
-// It is not safe for concurrent use.
+// Client is a consumer of the gateway's API on a keep-alive connection of its own. It is not
+// safe for concurrent use. Requests and replies alternate on the connection, as with a client
+// library that keeps it open.
 type Client struct {
 	conn    net.Conn
 	replies *wire.Reader
@@ -57,6 +58,7 @@ func (c *Client) Receive(_ context.Context, n int) ([]Message, error) {
 
 // Ack acks messages by their receipts.
 func (c *Client) Ack(_ context.Context, messages []Message) (int, error) {
+	// The JSON is written by hand, as in messages: an encoder would take CPU from the system.
 	body := []byte(`{"ids":[`)
 	for i, m := range messages {
 		if i > 0 {

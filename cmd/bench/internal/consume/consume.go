@@ -68,7 +68,8 @@ func Run(ctx context.Context, consumers []Consumer, p Plan) *Result {
 	return &r.Result
 }
 
-// run is the state that the consumers of a run share.
+// run is the state that the consumers of a run share. mu guards all fields below it. Consumers
+// hold it only to note messages, never during a call.
 type run struct {
 	plan Plan
 	mu   sync.Mutex
@@ -77,6 +78,7 @@ type run struct {
 	last   int64 // when the last one was received
 }
 
+// fail keeps the first error.
 func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,6 +87,8 @@ func (r *run) fail(err error) {
 	}
 }
 
+// consume is the loop of one consumer. It ends with the run, or with the first error of its
+// own.
 func (r *run) consume(ctx context.Context, c Consumer) error {
 	for ctx.Err() == nil && r.more() {
 		messages, err := c.Receive(ctx, r.plan.Batch)
@@ -109,9 +113,13 @@ func (r *run) consume(ctx context.Context, c Consumer) error {
 func (r *run) more() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// Without the bound a lost message would keep the consumers polling until the deadline of
+	// the run.
 	return r.unique < r.plan.Count && event.Nanos()-r.last < int64(r.plan.Stall)
 }
 
+// received notes when each message first came. One time for the batch: its messages came in one
+// reply.
 func (r *run) received(messages []Message) {
 	at := event.Nanos()
 	r.mu.Lock()
@@ -131,6 +139,7 @@ func (r *run) received(messages []Message) {
 	}
 }
 
+// acked counts acked messages. The end of the run is its last ack.
 func (r *run) acked(n int) {
 	at := event.Nanos()
 	r.mu.Lock()

@@ -70,6 +70,7 @@ func Seq(body []byte) (int, bool) {
 	return n - seqBase, n >= seqBase
 }
 
+// digits writes n right-aligned over all of b, with zeros in front.
 func digits(b []byte, n int64) {
 	for i := len(b) - 1; i >= 0; i-- {
 		b[i] = byte('0' + n%10)
@@ -77,6 +78,7 @@ func digits(b []byte, n int64) {
 	}
 }
 
+// epoch is when the process began.
 var epoch = time.Now()
 
 // Nanos is the process's monotonic clock in nanoseconds, always above zero. The

@@ -89,6 +89,8 @@ func Run(ctx context.Context, p Plan) (*Result, error) {
 	res.Start = event.Nanos()
 	var group sync.WaitGroup
 	for i, c := range clients {
+		// A connection that fails ends its own loop. The others post its remaining events in a
+		// closed loop; on a timetable these stay unsent and count as broken.
 		group.Go(func() { s.fail(c.post(ctx, s, i, len(clients))) })
 	}
 	group.Wait()
@@ -125,12 +127,15 @@ type shared struct {
 	once  sync.Once
 }
 
+// fail keeps the first error of all connections.
 func (s *shared) fail(err error) {
 	if err != nil {
 		s.once.Do(func() { s.res.Err = err })
 	}
 }
 
+// sum counts the answers once all connections have ended. It also turns the negative times of
+// refused events into zeros.
 func (s *shared) sum() {
 	r := s.res
 	for _, at := range r.Answered {
@@ -158,6 +163,8 @@ type client struct {
 	body    []byte // the tail of request
 }
 
+// newClient prebuilds the request. Stamp later overwrites the digits of the body in place, so a
+// post allocates nothing.
 func newClient(conn net.Conn, p Plan) *client {
 	body := event.Body(p.Size)
 	request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
@@ -173,6 +180,8 @@ func (c *client) post(ctx context.Context, s *shared, index, of int) error {
 		return c.onTime(ctx, s, index, of)
 	}
 	for {
+		// Connections draw from one counter: a slow one takes fewer events and does not delay
+		// the end of the run.
 		i := int(s.drawn.Add(1)) - 1
 		if i >= s.plan.Count || ctx.Err() != nil {
 			return nil
@@ -209,6 +218,7 @@ func (c *client) onTime(ctx context.Context, s *shared, index, of int) error {
 // when it is above zero.
 func (c *client) one(s *shared, i int, since int64) error {
 	event.Stamp(c.body, s.plan.First+i, time.Now().UnixNano())
+	// An event that left late counts from the time at which it was due.
 	sent := since
 	if sent == 0 {
 		sent = event.Nanos()

@@ -28,6 +28,7 @@ func Processor() string {
 	return fmt.Sprintf("%s, %d CPUs", model, runtime.NumCPU())
 }
 
+// firstField returns the value of the first line "name: value" of a text.
 func firstField(text, name, otherwise string) string {
 	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
@@ -80,6 +81,7 @@ func mount(mountinfo, dir string) string {
 	return name
 }
 
+// under reports whether a mount point is dir or above it.
 func under(dir, point string) bool {
 	return point == "/" || dir == point || strings.HasPrefix(dir, point+"/")
 }
@@ -93,6 +95,8 @@ func SyncRate(dir string, limit time.Duration) (float64, error) {
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
+	// The file grows with each append, as the log of a database does, so the file system writes
+	// its length too.
 	block := make([]byte, 8<<10)
 	start, n := time.Now(), 0
 	for ; n < 8192 && time.Since(start) < limit; n++ {
@@ -110,6 +114,7 @@ func SyncRate(dir string, limit time.Duration) (float64, error) {
 const tick = 10 * time.Millisecond
 
 // CPU is the time that all CPUs together have spent since the machine started.
+// Guest time is part of Busy, since the kernel adds it to user time as well.
 type CPU struct {
 	Busy  time.Duration // by anyone, kernel included
 	Steal time.Duration // taken by the host

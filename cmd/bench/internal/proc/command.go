@@ -32,6 +32,7 @@ func Run(ctx context.Context, s Spec) (ran Ran, err error) {
 	if err := cmd.Start(); err != nil {
 		return ran, err
 	}
+	// It is a child without an address: only its memory is read.
 	child := &Child{cmd: cmd, exited: make(chan struct{})}
 	go func() {
 		child.err = cmd.Wait()

@@ -25,6 +25,8 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/wire"
 )
 
+// Bounds of a child: how long it may take to answer and to end, how often it is asked
+// meanwhile, and how much of its log an error shows.
 const (
 	readyTimeout = 15 * time.Second
 	stopTimeout  = 15 * time.Second
@@ -41,7 +43,7 @@ type Spec struct {
 	Addr string   // host:port where GET /health answers 200 once it is ready
 }
 
-// Child is a running system.
+// Child is a running system. err is read only after exited is closed.
 type Child struct {
 	Addr  string        // where it listens, from its Spec
 	Ready time.Duration // from exec to the first answered /health
@@ -60,6 +62,8 @@ func Start(ctx context.Context, s Spec) (*Child, error) {
 		return nil, err
 	}
 	defer log.Close() // the child has its own copy
+	// Not CommandContext: it would kill the child at the end of ctx, and a killed system cannot
+	// be judged.
 	cmd := exec.Command(s.Path, s.Args...)
 	cmd.Dir, cmd.Env = s.Dir, append(environment(), s.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -72,6 +76,8 @@ func Start(ctx context.Context, s Spec) (*Child, error) {
 		c.err = cmd.Wait()
 		close(c.exited)
 	}()
+	// A child that does not answer is killed here, so the caller has nothing to stop after an
+	// error.
 	if err := c.await(ctx, s.Addr); err != nil {
 		c.kill()
 		return nil, fmt.Errorf("start %s: %w%s", filepath.Base(s.Path), err, c.said())
@@ -112,6 +118,8 @@ func (c *Child) await(ctx context.Context, addr string) error {
 	}
 }
 
+// healthy asks once, on a connection of its own. net/http would keep connections and goroutines
+// beside the measured process.
 func healthy(addr string) error {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
@@ -138,8 +146,9 @@ func (c *Child) Interrupt() {
 	c.interrupt.Do(func() { _ = c.cmd.Process.Signal(syscall.SIGTERM) })
 }
 
-// Stop sends SIGTERM and waits for the end, which it forces after a while. It
-// may be called again. Its error says that the end was not a clean one.
+// Stop sends SIGTERM and waits for the end, which it forces after a while. It may be called
+// again. Its error says that the end was not a clean one. An exit code other than 0 after
+// SIGTERM is an error: the system has not given its work back in an orderly way.
 func (c *Child) Stop() error {
 	c.Interrupt()
 	select {
@@ -154,6 +163,7 @@ func (c *Child) Stop() error {
 	return nil
 }
 
+// kill ends the child at once and waits until it is gone.
 func (c *Child) kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.exited
@@ -191,6 +201,7 @@ func memory(status []byte) (now, peak int64, err error) {
 		if len(fields) < 2 {
 			continue
 		}
+		// The kernel keeps the high-water mark, so no peak between two readings is missed.
 		into := map[string]*int64{"VmRSS:": &now, "VmHWM:": &peak}[fields[0]]
 		if into == nil {
 			continue

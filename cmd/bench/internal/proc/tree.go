@@ -21,6 +21,8 @@ func TreeCPU(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	// All processes are read first, since children can come before their parents in the
+	// listing.
 	parents, used := map[int]int{}, map[int]time.Duration{}
 	for _, f := range files {
 		text, err := os.ReadFile(f)
@@ -45,6 +47,7 @@ func TreeCPU(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
+// below reports whether a process is root or descends from it.
 func below(parents map[int]int, id, root int) bool {
 	for ; id > 1; id = parents[id] {
 		if id == root {

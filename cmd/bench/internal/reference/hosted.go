@@ -24,8 +24,9 @@ const (
 		RETURNING id, attempt, (SELECT payload FROM events WHERE events.id = event_id) AS payload`
 )
 
-// hosted is SQL over HTTP. A commit is one request, and events that wait while one is under
-// way join the next.
+// hosted is SQL over HTTP. A commit is one request, and events that wait while one is under way
+// join the next. There is no floor here: rows that are finished leave the partial index at once
+// on SQLite.
 type hosted struct {
 	unlocked
 	client     *http.Client
@@ -33,6 +34,7 @@ type hosted struct {
 	ids        *ids
 }
 
+// openHosted creates the tables of SQLite.
 func openHosted(url, token string, connections int) (*hosted, error) {
 	s := connectHosted(url, token, connections)
 	var all []statement
@@ -45,6 +47,7 @@ func openHosted(url, token string, connections int) (*hosted, error) {
 	return s, nil
 }
 
+// connectHosted makes no request yet. As many connections stay open as there are writers.
 func connectHosted(url, token string, connections int) *hosted {
 	return &hosted{
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}, Timeout: 30 * time.Second},
@@ -57,6 +60,8 @@ func (s *hosted) close() error {
 	return nil
 }
 
+// accept stores events with a job each, in one request. The jobs do not need the payloads, so
+// these are sent once.
 func (s *hosted) accept(batch []*post) error {
 	now := time.Now().UnixMilli()
 	rows := make([][5]string, len(batch))
@@ -77,6 +82,7 @@ func ends(rows [][5]string) [][5]string {
 	return out
 }
 
+// turn settles and claims in one request.
 func (s *hosted) turn(done []outcome, free int) ([]job, error) {
 	now := time.Now().UnixMilli()
 	var batch []statement
@@ -94,6 +100,7 @@ func (s *hosted) turn(done []outcome, free int) ([]job, error) {
 	return claims(results[len(results)-1])
 }
 
+// claims reads the rows of hostedClaim. A row is a JSON array, in the order of the columns.
 func claims(rows []json.RawMessage) (claimed []job, err error) {
 	for _, row := range rows {
 		var j job
@@ -116,6 +123,7 @@ func text(rows any) string {
 	return string(b)
 }
 
+// A statement is one SQL text with its arguments, as D1's API has it.
 type statement struct {
 	SQL    string `json:"sql"`
 	Params []any  `json:"params,omitempty"`
@@ -145,6 +153,8 @@ func (s *hosted) send(batch ...statement) ([][]json.RawMessage, error) {
 	return answers(res.StatusCode, body, len(batch))
 }
 
+// answers returns the rows of each of n statements. Any status except 200, and another number
+// of results, is an error: the reference tries nothing again.
 func answers(status int, body []byte, n int) ([][]json.RawMessage, error) {
 	var envelope struct {
 		Result []struct {

@@ -42,7 +42,8 @@ const (
 		RETURNING jobs.id, jobs.attempt, events.payload, (SELECT max(due_at) FROM picked)`
 )
 
-// postgres goes through pgx itself, a statement or a batch of two a commit.
+// postgres goes through pgx itself, a statement or a batch of two a commit. Commits of several
+// goroutines overlap: the server joins their syncs. So there is no lock.
 type postgres struct {
 	unlocked
 	pool  *pgxpool.Pool
@@ -50,6 +51,7 @@ type postgres struct {
 	floor floor
 }
 
+// openPostgres connects and creates the tables.
 func openPostgres(url string, connections int) (*postgres, error) {
 	ctx := context.Background()
 	config, err := pgxpool.ParseConfig(url)
@@ -57,6 +59,8 @@ func openPostgres(url string, connections int) (*postgres, error) {
 		return nil, err
 	}
 	config.MaxConns = int32(connections)
+	// The pool pings a connection that was idle for a second, which costs a round trip. Here
+	// the server is a child of the benchmark and does not go away.
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { return c.PgConn().Exec(ctx, pinned).Close() }
 	s := &postgres{ids: newIDs()}
@@ -75,8 +79,10 @@ func (s *postgres) close() error {
 	return nil
 }
 
+// accept stores events with a job each, in one statement and so in one commit.
 func (s *postgres) accept(batch []*post) error {
 	now := time.Now().UnixMilli()
+	// A lone event needs no arrays.
 	if len(batch) == 1 {
 		event, job := s.ids.pair(now)
 		_, err := s.pool.Exec(context.Background(), postgresAcceptOne, event, job, batch[0].source, batch[0].kind, batch[0].payload, now)
@@ -91,8 +97,11 @@ func (s *postgres) accept(batch []*post) error {
 	return err
 }
 
+// column makes the array of one column.
 func column(batch []*post) []string { return make([]string, len(batch)) }
 
+// turn sends both statements in one batch: pgx runs a batch as one transaction, in one round
+// trip.
 func (s *postgres) turn(done []outcome, free int) (claimed []job, err error) {
 	now := time.Now()
 	var b pgx.Batch
@@ -118,6 +127,7 @@ func settled(done []outcome, now int64) []any {
 	return []any{jobs, dues, attempts, statuses, errs, durations, now}
 }
 
+// read returns the claimed jobs, and raises the floor to the latest of their due times.
 func (s *postgres) read(rows pgx.Rows) (claimed []job, err error) {
 	for rows.Next() {
 		var j job

@@ -22,7 +22,8 @@ type Queue interface {
 	Close() error
 }
 
-// QueueConfig has the settings of a queue's table.
+// QueueConfig has the settings of a queue's table. A queue's table is in a database of its own:
+// it shares nothing with the tables of a pipeline.
 type QueueConfig struct {
 	Driver    string // sqlite, postgres, mysql or hosted_sql
 	URL       string // as in a Config
@@ -71,7 +72,8 @@ type row struct {
 	payload string
 }
 
-// fill calls put for batch after batch of rows.
+// fill calls put for batch after batch of rows. One body serves all messages: each is stamped
+// into it, and copied into its row.
 func fill(first, count, size int, put func([]row) error) error {
 	body, rows := event.Body(size), make([]row, 0, fillBatch)
 	for seq := first; seq < first+count; seq++ {
@@ -87,7 +89,8 @@ func fill(first, count, size int, put func([]row) error) error {
 	return nil
 }
 
-// received is a message with a payload that was read.
+// received is a message with a payload that was read. A payload without a sequence number gets
+// -1, which the consumers count as strange.
 func received(id int64, payload []byte) consume.Message {
 	seq, ours := event.Seq(payload)
 	if !ours {
@@ -109,4 +112,5 @@ func rowIDs(messages []consume.Message) ([]int64, error) {
 	return ids, nil
 }
 
+// milliseconds is the clock of the tables that keep times as numbers.
 func milliseconds() int64 { return time.Now().UnixMilli() }

@@ -37,6 +37,7 @@ func pairs(rows []row) [][2]any {
 	return out
 }
 
+// Receive makes up to n visible messages invisible and returns them, in one request.
 func (q hostedQ) Receive(_ context.Context, n int) (messages []consume.Message, err error) {
 	now := milliseconds()
 	results, err := q.send(statement{sqliteReceive, []any{now + visibility, now, n}})
@@ -54,6 +55,7 @@ func (q hostedQ) Receive(_ context.Context, n int) (messages []consume.Message, 
 	return messages, nil
 }
 
+// Ack deletes messages and counts the rows that RETURNING names.
 func (q hostedQ) Ack(_ context.Context, messages []consume.Message) (int, error) {
 	ids, err := rowIDs(messages)
 	if err != nil {

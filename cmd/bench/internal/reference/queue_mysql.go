@@ -26,6 +26,7 @@ type mysqlQ struct {
 	claiming sync.Mutex
 }
 
+// openMySQLQueue creates the table on a database that has none: it is dropped after the run.
 func openMySQLQueue(ctx context.Context, cfg QueueConfig) (Queue, error) {
 	db, err := connectMySQL(cfg.URL, cfg.Consumers)
 	if err != nil {
@@ -40,6 +41,7 @@ func openMySQLQueue(ctx context.Context, cfg QueueConfig) (Queue, error) {
 
 func (q *mysqlQ) Close() error { return q.db.Close() }
 
+// Fill inserts a batch of rows as one INSERT, visible since time 0.
 func (q *mysqlQ) Fill(ctx context.Context, first, count, size int) error {
 	return fill(first, count, size, func(rows []row) error {
 		var args []any
@@ -63,6 +65,8 @@ func (q *mysqlQ) Receive(_ context.Context, n int) (messages []consume.Message, 
 	return messages, err
 }
 
+// receive looks and hides in one transaction of two round trips. The mutex is held over both,
+// so two consumers never look at the same time.
 func (q *mysqlQ) receive(n int) (messages []consume.Message, err error) {
 	now := milliseconds()
 	q.claiming.Lock()
@@ -76,6 +80,8 @@ func (q *mysqlQ) receive(n int) (messages []consume.Message, err error) {
 			messages, args = append(messages, received(id, payload)), append(args, id)
 			return err
 		})
+		// An empty look commits too, or its locks would stay until the connection is used
+		// again.
 		if err == nil && len(messages) > 0 {
 			_, err = c.ExecContext(ctx, mysqlHide+keys(len(messages))+";COMMIT", args...)
 		} else if err == nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/consume"
 )
 
+// The low fill factor leaves room in each page for the new version of a row that is taken. So
+// taking by id writes no index entry.
 const postgresQueue = `CREATE TABLE q (id bigint PRIMARY KEY, payload text NOT NULL, visible_at timestamptz NOT NULL DEFAULT now(), attempt int NOT NULL DEFAULT 0)
 	WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);`
 
@@ -22,11 +24,14 @@ const (
 	postgresAck = `DELETE FROM q WHERE id = ANY($1)`
 )
 
+// receive is one of the two statements above.
 type postgresQ struct {
 	pool    *pgxpool.Pool
 	receive string
 }
 
+// openPostgresQueue has one connection for each consumer, so that no consumer waits for another
+// one's round trip.
 func openPostgresQueue(ctx context.Context, cfg QueueConfig) (Queue, error) {
 	config, err := pgxpool.ParseConfig(cfg.URL)
 	if err != nil {
@@ -36,6 +41,7 @@ func openPostgresQueue(ctx context.Context, cfg QueueConfig) (Queue, error) {
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { return c.PgConn().Exec(ctx, pinned).Close() }
 	q, schema := &postgresQ{receive: postgresReceiveByID}, postgresQueue
+	// The index costs an entry for each receive, so only the order that needs it has it.
 	if cfg.Order == ByDue {
 		q.receive = postgresReceiveByDue
 		schema += `CREATE INDEX q_visible ON q (visible_at, id)`
@@ -55,6 +61,7 @@ func (q *postgresQ) Close() error {
 	return nil
 }
 
+// Fill copies rows into the table: COPY is the fastest way in, and filling is not measured.
 func (q *postgresQ) Fill(ctx context.Context, first, count, size int) error {
 	return fill(first, count, size, func(rows []row) error {
 		_, err := q.pool.CopyFrom(ctx, pgx.Identifier{"q"}, []string{"id", "payload"},
@@ -63,6 +70,8 @@ func (q *postgresQ) Fill(ctx context.Context, first, count, size int) error {
 	})
 }
 
+// Receive is one statement and one round trip. Consumers skip the rows that another one has
+// locked.
 func (q *postgresQ) Receive(ctx context.Context, n int) (messages []consume.Message, err error) {
 	rows, err := q.pool.Query(ctx, q.receive, n, visibility)
 	if err != nil {

@@ -25,6 +25,7 @@ type sqliteQ struct {
 }
 
 func openSQLiteQueue(ctx context.Context, cfg QueueConfig) (Queue, error) {
+	// The same durability as the gateway: each receive and each ack is synced.
 	options := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)"}}
 	db, err := sql.Open("sqlite", "file:"+cfg.URL+"?"+options.Encode())
 	if err != nil {
@@ -39,6 +40,7 @@ func openSQLiteQueue(ctx context.Context, cfg QueueConfig) (Queue, error) {
 	return q, nil
 }
 
+// prepare creates the table, and then prepares the statements, which need it.
 func (q *sqliteQ) prepare(ctx context.Context) (err error) {
 	if _, err := q.db.ExecContext(ctx, sqliteQueue); err != nil {
 		return err
@@ -60,6 +62,7 @@ func (q *sqliteQ) Fill(ctx context.Context, first, count, size int) error {
 	})
 }
 
+// Receive is one statement, and so one commit with a sync.
 func (q *sqliteQ) Receive(ctx context.Context, n int) ([]consume.Message, error) {
 	now := milliseconds()
 	rows, err := q.receive.QueryContext(ctx, now+visibility, now, n)

@@ -76,7 +76,8 @@ func (c Config) connections() int {
 	return max(1, c.Pool)
 }
 
-// Pipeline is a running reference.
+// Pipeline is a running reference. Requests, the committers, the dispatcher and the slots are
+// goroutines. They share the channels below and the lock of the store, and nothing else.
 type Pipeline struct {
 	cfg      Config
 	store    store
@@ -84,6 +85,9 @@ type Pipeline struct {
 	server   *http.Server
 	client   *http.Client
 
+	// The way of an event: posts to a committer, wake to the dispatcher, work to a slot,
+	// results back to the dispatcher. work and results have room for all slots, so no slot
+	// waits for the dispatcher.
 	posts   chan *post
 	wake    chan struct{} // holds one value while jobs may be waiting
 	work    chan job
@@ -95,13 +99,15 @@ type Pipeline struct {
 	errs       chan error // the first failure of a background loop
 }
 
-// post is a request that waits for its commit.
+// post is a request that waits for its commit. done gets the result of the commit, and has room
+// for it: a committer never waits for a request whose client is gone.
 type post struct {
 	source, kind, payload string
 	done                  chan error
 }
 
-// Start opens the database and listens.
+// Start opens the database and listens. Work begins at once, also on jobs of an earlier
+// process. Close ends it.
 func Start(cfg Config) (*Pipeline, error) {
 	s, err := openStore(cfg)
 	if err != nil {
@@ -115,24 +121,32 @@ func Start(cfg Config) (*Pipeline, error) {
 		cfg: cfg, store: s, listener: l,
 		posts: make(chan *post, batchMax), wake: make(chan struct{}, 1),
 		work: make(chan job, cfg.Slots), results: make(chan outcome, cfg.Slots),
+		// One connection for each slot stays open. Compression is off, as in the gateway: it
+		// would cost both ends CPU for nothing.
 		client: &http.Client{
 			Transport: &http.Transport{MaxIdleConns: cfg.Slots, MaxIdleConnsPerHost: cfg.Slots, DisableCompression: true},
 			Timeout:   30 * time.Second,
 		},
+		// Room for the errors of the server and of the dispatcher: neither blocks at its end.
 		errs: make(chan error, 2),
 	}
+	// Without this value the jobs of an earlier process would wait for the tick, a second at
+	// most.
 	p.wake <- struct{}{} // for jobs that the last process left
 	p.delivering, p.abandon = context.WithCancel(context.Background())
 	p.run()
 	return p, nil
 }
 
+// run starts all goroutines. The order does not matter: requests wait for a committer, and jobs
+// for a slot.
 func (p *Pipeline) run() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /events/{source}/{type}", p.accept)
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 
+	// Close waits for these goroutines. The one of the HTTP server ends by itself in Shutdown.
 	for range p.cfg.Committers {
 		p.group.Go(p.commit)
 	}
@@ -170,12 +184,16 @@ func (p *Pipeline) Close(ctx context.Context) error {
 		return err // requests still wait for the committer
 	}
 	close(p.posts)
+	// The order matters: the committers end once no request can come, and the slots once their
+	// deliveries are cut off. Then no goroutine uses the store.
 	p.abandon()
 	p.group.Wait()
 	p.client.CloseIdleConnections()
 	return p.store.close()
 }
 
+// accept answers 202 once the event is committed. It reads exactly Content-Length bytes into
+// one buffer; the generator always sends that header.
 func (p *Pipeline) accept(w http.ResponseWriter, r *http.Request) {
 	body := make([]byte, max(r.ContentLength, 0))
 	if _, err := io.ReadFull(r.Body, body); err != nil {
@@ -197,13 +215,16 @@ func (p *Pipeline) durable(waiting *post) error {
 		return <-waiting.done
 	}
 	p.store.Lock()
+	// Without committers the pool of connections alone bounds how many transactions run at a
+	// time.
 	err := p.store.accept([]*post{waiting})
 	p.store.Unlock()
 	p.ring()
 	return err
 }
 
-// ring says that jobs may be waiting.
+// ring says that jobs may be waiting. A value that is already there is enough: one turn of the
+// dispatcher finds all jobs. So ring never blocks.
 func (p *Pipeline) ring() {
 	select {
 	case p.wake <- struct{}{}:
@@ -216,6 +237,7 @@ func (p *Pipeline) ring() {
 // whose events may join too. Without the yield, here and in dispatch, an event took a
 // quarter to a third more CPU, because there were more commits.
 func (p *Pipeline) commit() {
+	// The slice is used again for each batch, and the requests get their result before that.
 	batch := make([]*post, 0, batchMax)
 	for first := range p.posts {
 		runtime.Gosched()
@@ -236,6 +258,7 @@ func (p *Pipeline) dispatch() {
 	defer close(p.work)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	// Only this goroutine counts the free slots.
 	free, done := p.cfg.Slots, make([]outcome, 0, p.cfg.Slots)
 	for {
 		done = done[:0]
@@ -244,11 +267,15 @@ func (p *Pipeline) dispatch() {
 			done = append(done, o)
 		case <-p.wake:
 		case <-tick.C:
+		// Outcomes that are not settled by now stay claimed, and their jobs are due again at
+		// the next start.
 		case <-p.delivering.Done():
 			return
 		}
 		runtime.Gosched()
 		p.store.Lock()
+		// The lock comes first here too: results that arrive while an intake commit holds it
+		// are settled in this turn.
 		done = gather(done, p.results, p.cfg.Slots)
 		free += len(done)
 		jobs, err := p.turn(done, free)
@@ -258,12 +285,15 @@ func (p *Pipeline) dispatch() {
 			return
 		}
 		free -= len(jobs)
+		// free counts the slots without a job, and a job is handed out for each, so the channel
+		// is never full.
 		for _, j := range jobs {
 			p.work <- j // holds Slots, so it never blocks
 		}
 	}
 }
 
+// turn settles and claims in one commit.
 func (p *Pipeline) turn(done []outcome, free int) ([]job, error) {
 	if free == 0 {
 		return nil, nil // woken while all slots are busy: the next result claims
@@ -287,7 +317,8 @@ func gather[T any](batch []T, from <-chan T, limit int) []T {
 	return batch
 }
 
-// deliver is one slot.
+// deliver is one slot. It sends one job at a time, and drops the outcome of a delivery that
+// Close cut off.
 func (p *Pipeline) deliver() {
 	for j := range p.work {
 		start := time.Now()
@@ -299,6 +330,8 @@ func (p *Pipeline) deliver() {
 	}
 }
 
+// send posts a job once and returns the status of the answer. It reads the answer to its end,
+// or the connection could not be used again.
 func (p *Pipeline) send(j job) (status int, err error) {
 	req, err := http.NewRequestWithContext(p.delivering, http.MethodPost, p.cfg.Sink, bytes.NewReader(j.payload))
 	if err != nil {
@@ -318,7 +351,8 @@ func (p *Pipeline) send(j job) (status int, err error) {
 	return res.StatusCode, err
 }
 
-// sign is the Standard Webhooks signature, https://www.standardwebhooks.com.
+// sign is the Standard Webhooks signature, https://www.standardwebhooks.com. The hash takes the
+// payload in place: joining the parts first would copy each body.
 func sign(key []byte, id, timestamp string, payload []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + timestamp + "."))

@@ -11,6 +11,8 @@ import (
 	_ "modernc.org/sqlite" // the driver of the project's default store
 )
 
+// The tables have the columns that delivery needs, and three indexes for the gateway's nine.
+// That difference is part of the price of its features.
 var sqliteSchema = []string{
 	`CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, payload TEXT NOT NULL, created_at INTEGER NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, event_id TEXT NOT NULL, attempt INTEGER NOT NULL, due_at INTEGER) WITHOUT ROWID`,
@@ -34,8 +36,9 @@ const (
 		RETURNING id, attempt, (SELECT payload FROM events WHERE events.id = event_id)`
 )
 
-// sqlite is the one writer: a single connection with prepared statements, used by the
-// holder of the lock.
+// sqlite is the one writer: a single connection with prepared statements, used by the holder of
+// the lock. The lock is the mutex: SQLite has one writer, and a second connection would wait in
+// the file instead, by polling.
 type sqlite struct {
 	sync.Mutex
 	db   *sql.DB
@@ -46,6 +49,8 @@ type sqlite struct {
 	event, job, attempt, finish, claims *sql.Stmt
 }
 
+// openSQLite opens the file and creates the tables. In WAL mode synchronous(FULL) syncs the log
+// at each commit, as the promise of the gateway demands; NORMAL would not.
 func openSQLite(path string) (*sqlite, error) {
 	options := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "busy_timeout(5000)"}}
 	db, err := sql.Open("sqlite", "file:"+path+"?"+options.Encode())
@@ -60,6 +65,8 @@ func openSQLite(path string) (*sqlite, error) {
 	return s, nil
 }
 
+// prepare takes the one connection out of the pool of database/sql, and prepares the statements
+// on it. A pool would prepare them anew on each connection that it opens.
 func (s *sqlite) prepare(ctx context.Context) (err error) {
 	if s.conn, err = s.db.Conn(ctx); err != nil {
 		return err
@@ -73,6 +80,8 @@ func (s *sqlite) prepare(ctx context.Context) (err error) {
 		stmt **sql.Stmt
 		text string
 	}{
+		// IMMEDIATE takes the write lock at once: a transaction that reads first and writes
+		// later can be refused.
 		{&s.begin, "BEGIN IMMEDIATE"}, {&s.commit, "COMMIT"}, {&s.rollback, "ROLLBACK"},
 		{&s.event, insertEvent}, {&s.job, insertJob}, {&s.attempt, insertAttempt},
 		{&s.finish, finishJob}, {&s.claims, claimJobs},
@@ -84,6 +93,7 @@ func (s *sqlite) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
+// close waits for the holder of the lock.
 func (s *sqlite) close() error {
 	s.Lock()
 	defer s.Unlock()
@@ -140,6 +150,7 @@ func (s *sqlite) turn(done []outcome, free int) (claimed []job, err error) {
 	return claimed, err
 }
 
+// settle finishes a job, or makes it due again, and records its attempt.
 func (s *sqlite) settle(o outcome, now int64) error {
 	if _, err := s.finish.Exec(o.due(now), o.id); err != nil {
 		return err
@@ -148,6 +159,7 @@ func (s *sqlite) settle(o outcome, now int64) error {
 	return err
 }
 
+// claim leases up to free due jobs, the longest due first.
 func (s *sqlite) claim(free int, now int64) ([]job, error) {
 	rows, err := s.claims.Query(now+lease, now, free)
 	if err != nil {

@@ -34,6 +34,8 @@ type unlocked struct{}
 func (unlocked) Lock()   {}
 func (unlocked) Unlock() {}
 
+// openStore connects to the database of a configuration and creates its tables, unless they are
+// there.
 func openStore(cfg Config) (store, error) {
 	switch cfg.Driver {
 	case "sqlite":
@@ -54,7 +56,8 @@ const (
 	retry = 1_000
 )
 
-// job is one claimed delivery.
+// job is one claimed delivery. The payload is read with the claim, in the same statement or
+// round trip.
 type job struct {
 	id      string
 	attempt int
@@ -69,6 +72,8 @@ type outcome struct {
 	duration time.Duration
 }
 
+// delivered reports whether the sink took the event. Any other outcome is retried for ever,
+// since the reference counts no attempts.
 func (o outcome) delivered() bool { return o.err == nil && o.status >= 200 && o.status < 300 }
 
 // due is when a job is to be tried again, nil for never.
@@ -89,10 +94,11 @@ func (o outcome) problem() *string {
 	return &text
 }
 
-// A floor is where a claim begins to search. Entries of finished jobs stay at the head of
-// the index until they are vacuumed or purged, and each claim would step over them. So a
-// claim begins just before the last one's jobs. Once a second it searches from the very
-// beginning, for jobs that were committed late or are retried.
+// A floor is where a claim begins to search. Entries of finished jobs stay at the head of the
+// index until they are vacuumed or purged, and each claim would step over them. So a claim
+// begins just before the last one's jobs. Once a second it searches from the very beginning,
+// for jobs that were committed late or are retried. Only the dispatcher uses it, so it has no
+// lock.
 type floor struct {
 	last int64 // due_at of the last job claimed, in milliseconds
 	full time.Time
@@ -102,6 +108,7 @@ type floor struct {
 // to its commit.
 const margin = 100
 
+// from returns the due time, in milliseconds, from which a claim searches.
 func (f *floor) from(now time.Time) int64 {
 	if now.Sub(f.full) >= time.Second {
 		f.full = now
@@ -110,9 +117,11 @@ func (f *floor) from(now time.Time) int64 {
 	return f.last - margin
 }
 
+// claimed notes the due time of a claimed job.
 func (f *floor) claimed(due int64) { f.last = max(f.last, due) }
 
-// ids makes identifiers in rising order, for several goroutines.
+// ids makes identifiers in rising order, for several goroutines. Rising ids append to the end
+// of an index, where random ones would write pages all over it. The gateway's ids rise as well.
 type ids struct {
 	mu      sync.Mutex
 	entropy *ulid.MonotonicEntropy

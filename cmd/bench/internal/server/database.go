@@ -19,7 +19,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
-// A Database is a database for a run, with its address.
+// A Database is a database for a run, with its address. The methods open a connection for each
+// call and close it again: a connection that stays would be a client of the measured server.
 type Database struct {
 	Driver string // as Options have it
 	URL    string // of sqlite its path, of hosted_sql its hosted_sql_endpoint
@@ -31,7 +32,8 @@ type Database struct {
 // Drop removes the database.
 func (d *Database) Drop() error { return d.drop() }
 
-// stored counts events that have a job. All systems call the tables the same.
+// stored counts events that have a job. All systems call the tables the same. An event without
+// a job, or a job without an event, is a broken promise and does not count.
 const stored = `SELECT count(DISTINCT event_id) AS n FROM jobs WHERE event_id IN (SELECT id FROM events)`
 
 // Stored is the number of events in the database that have a job.
@@ -60,6 +62,7 @@ func (d *Database) Analyze(ctx context.Context) error {
 	})
 }
 
+// within runs fn on a pool that is closed after it.
 func (d *Database) within(fn func(*sql.DB) error) error {
 	name, source := d.Driver, d.URL
 	switch d.Driver {
@@ -88,6 +91,7 @@ func mysqlSource(url string) string {
 	return user + "@tcp(" + host + ")/" + database
 }
 
+// countBehindHTTP is Count over the API of D1, which has no driver.
 func (d *Database) countBehindHTTP(ctx context.Context, query string) (int, error) {
 	body := fmt.Sprintf(`{"sql":%q}`, query)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL+"/raw", strings.NewReader(body))
@@ -117,7 +121,8 @@ func (d *Database) countBehindHTTP(ctx context.Context, query string) (int, erro
 	return answer.Result[0].Results.Rows[0][0], nil
 }
 
-// sqliteFiles needs no server: a database is a folder.
+// sqliteFiles needs no server: a database is a folder. A folder and not a file, since the log
+// and the lock of SQLite are beside the file.
 type sqliteFiles struct{ dir string }
 
 func (f sqliteFiles) fresh(name string) (*Database, error) {
@@ -127,6 +132,8 @@ func (f sqliteFiles) fresh(name string) (*Database, error) {
 
 func (f sqliteFiles) stop() error { return nil }
 
+// A database is reached over TCP, as over a network, and not over a socket file: the driver and
+// the server take the same way as in an installation.
 type postgresServer struct{ *servers.PostgresServer }
 
 func startPostgres(s *Server) (engine, error) {
@@ -138,6 +145,7 @@ func (p postgresServer) fresh(name string) (*Database, error) {
 	_, err := p.NewDatabase(name)
 	drop := func() error {
 		admin := &Database{Driver: Postgres, URL: p.TCP("postgres")}
+		// FORCE ends connections that a killed system has left.
 		return admin.exec("DROP DATABASE " + name + " WITH (FORCE)")
 	}
 	return &Database{URL: p.TCP(name), drop: drop}, err
@@ -148,6 +156,7 @@ func (p postgresServer) stop() error { return p.Stop() }
 type mysqlServer struct{ *servers.MySQLServer }
 
 func startMySQL(s *Server) (engine, error) {
+	// A larger log, so that no run waits for the log to come round.
 	m, err := servers.StartMySQL(servers.MySQLOptions{Dir: s.folder, TCP: true, Settings: []string{"innodb-log-file-size=256M"}})
 	return mysqlServer{m}, err
 }
@@ -163,6 +172,7 @@ func (m mysqlServer) fresh(name string) (*Database, error) {
 
 func (m mysqlServer) stop() error { return m.Stop() }
 
+// exec runs one text, within a minute.
 func (d *Database) exec(text string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -180,6 +190,7 @@ type hostedServer struct {
 	used   int
 }
 
+// hostedDatabases is how many runs share a start of the engine.
 const hostedDatabases = 8
 
 func startHosted(s *Server) (engine, error) {
@@ -198,6 +209,7 @@ func (h *hostedServer) fresh(string) (*Database, error) {
 	return &Database{URL: given.Endpoint, Token: given.Token, drop: func() error { return nil }}, nil
 }
 
+// renew starts the new engine before it stops the old one, whose databases are no longer used.
 func (h *hostedServer) renew() error {
 	old := h.server
 	server, err := servers.StartD1(servers.D1Options{Dir: h.dir, Databases: hostedDatabases})

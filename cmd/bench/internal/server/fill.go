@@ -34,6 +34,9 @@ func (d *Database) Fill(ctx context.Context, events int) error {
 // hours. Their events do not exist.
 func (d *Database) Pile(ctx context.Context, jobs int) error { return d.fill(ctx, jobs, pilings) }
 
+// The statements insert all rows at once in SQL, since a million events through the API would
+// take many minutes. They name the columns of the gateway's schema: a column without a default
+// that is added there has to be added here.
 func (d *Database) fill(ctx context.Context, rows int, texts []string) error {
 	now := time.Now()
 	return d.within(func(db *sql.DB) error {
@@ -50,9 +53,12 @@ func (d *Database) fill(ctx context.Context, rows int, texts []string) error {
 
 // insert runs statements that fill a database, in a session that takes them as all others do.
 func (d *Database) insert(ctx context.Context, db *sql.DB, events int, now time.Time, texts []string) error {
+	// One connection, because the settings of unbounded hold for a session.
 	db.SetMaxOpenConns(1)
 	dialect := strings.NewReplacer()
 	if d.Driver == MySQL {
+		// The texts are SQL of SQLite and PostgreSQL. MySQL has other names in CAST, and
+		// divides integers to fractions.
 		dialect = strings.NewReplacer("AS text", "AS char", "AS bigint", "AS signed", "AS integer", "AS signed", " / ", " DIV ")
 		if err := unbounded(ctx, db); err != nil {
 			return err
@@ -82,6 +88,7 @@ func (d *Database) EndTurns() error { return d.exec("UPDATE turns SET until_at =
 // fillText replaces {n}, the numbers of the events; {at}, when number i came in; {id k}, an
 // id of that time for the kth row of it; and {now}.
 func fillText(text string, events int, now time.Time) string {
+	// The newest event is 10 s old, so that none lies in the future of a server's clock.
 	span := FilledSpan.Milliseconds()
 	pairs := []string{
 		"{n}", fmt.Sprintf("(WITH RECURSIVE n (i) AS (SELECT CAST(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i, %d + i * %d / %d AS at FROM n) AS n",
@@ -96,6 +103,7 @@ func fillText(text string, events int, now time.Time) string {
 
 // FilledID is the lowest id of a time.
 func FilledID(at time.Time) string {
+	// The first ten digits of a ULID are its time in milliseconds, 5 bits a digit.
 	id := make([]byte, 0, 26)
 	for shift := 45; shift >= 0; shift -= 5 {
 		id = append(id, ulidDigits[at.UnixMilli()>>shift&31])
@@ -116,6 +124,8 @@ func fillID(k int) string {
 
 const jobColumns = `INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, last_error, created_at, finished_at) `
 
+// pilings is the statement of Pile. Each job has another due time, as in a queue that filled up
+// over days.
 var pilings = []string{
 	jobColumns + `SELECT {id 0}, {id 1}, CASE WHEN i % 1000 < 3 THEN 'handler/h' || CAST(i / 1000 % {lanes} AS text) ELSE 'queue/q' END,
 		CASE i % 1000 WHEN 0 THEN 'completed' WHEN 1 THEN 'dead' WHEN 2 THEN 'retryable' ELSE 'available' END,
@@ -123,6 +133,8 @@ var pilings = []string{
 		'', at, CASE WHEN i % 1000 < 2 THEN at + 20 END FROM {n}`,
 }
 
+// fillings are the statements of Fill: events, jobs of handlers, messages, jobs of runs,
+// attempts, and the runs with their steps and history. The numbers i select the rare rows.
 var fillings = []string{
 	`INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 	SELECT {id 0}, CASE WHEN i % 2000 = 7 THEN 'seldom' WHEN i % 10 = 0 THEN 'shop' ELSE 'app' END,

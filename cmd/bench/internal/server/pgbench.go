@@ -38,6 +38,7 @@ func FindPgbench() string {
 	return found[len(found)-1]
 }
 
+// tps is the line of pgbench's output with its result.
 var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 
 // Pgbench makes clients insert events with their jobs, both in one prepared statement,
@@ -57,6 +58,8 @@ func (s *Server) Pgbench(ctx context.Context, clients, transactions, payload int
 	if err := os.WriteFile(script, []byte(pgbenchScript), 0o600); err != nil {
 		return 0, err
 	}
+	// No vacuum before the run (-n), prepared statements as in the systems, and at most two
+	// threads, for the two cores of the machine on which the aims were set.
 	args := []string{
 		"-n", "-M", "prepared", "-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(2, clients)), "-t", strconv.Itoa(max(1, transactions/clients)),
 		"-D", "payload=" + strings.Repeat("x", payload), "-f", script, d.URL,

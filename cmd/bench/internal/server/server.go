@@ -40,21 +40,24 @@ const (
 	OneMS = "1ms"  // the same, and each sync takes a millisecond longer, like a network volume
 )
 
-// memory is where Linux keeps a file system in memory.
+// memory is where Linux keeps a file system in memory. It is there on every Linux with tmpfs
+// mounted as usual. On other systems the media cpu and 1ms are left out.
 const memory = "/dev/shm"
 
 // ErrLeftOut marks an error of Start that says why a database cannot be measured here. Such
 // a database is skipped.
 var ErrLeftOut = errors.New("left out")
 
-// missing is such an error.
+// missing is such an error. It wraps the reason, so that the report shows it.
 type missing struct{ error }
 
 func (missing) Is(target error) bool { return target == ErrLeftOut }
 
+// leftOut makes such an error of a format.
 func leftOut(why string, args ...any) error { return missing{fmt.Errorf(why, args...)} }
 
 // Options select the server to start.
+// Settings are in addition to those of infra/test/servers, which keeps syncs on.
 type Options struct {
 	Driver   string
 	Medium   string
@@ -85,6 +88,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		return nil, leftOut("its syncs cannot be made slower: %s", why)
 	}
 	s = &Server{Options: o}
+	// Data, socket and log of the server are below this folder, so Stop leaves nothing behind.
 	if s.folder, err = makeFolder(o); err != nil {
 		return nil, err
 	}
@@ -94,6 +98,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err == nil {
 		s.engine, err = s.start()
 	}
+	// A server that is not installed is left out; one that does not start is an error.
 	if errors.Is(err, servers.ErrMissing) {
 		err = missing{err}
 	}
@@ -130,6 +135,7 @@ func makeFolder(o Options) (string, error) {
 	return dir, os.Chmod(dir, 0o755)
 }
 
+// start starts the server of a database, in the folder.
 func (s *Server) start() (engine, error) {
 	switch s.Driver {
 	case SQLite:
@@ -148,6 +154,8 @@ func (s *Server) start() (engine, error) {
 func (s *Server) Stop() error { return errors.Join(s.engine.stop(), os.RemoveAll(s.folder)) }
 
 // New makes an empty database. The caller drops it.
+// Names are never used twice: a process of an earlier run that is still there can disturb no
+// later one.
 func (s *Server) New() (*Database, error) {
 	s.number++
 	d, err := s.engine.fresh("bench" + strconv.Itoa(s.number))

@@ -59,9 +59,11 @@ int main(int argc, char **argv)
 #endif
 `
 
-// shim is the result of building shimSource.
+// shim is the result of building shimSource. A library before the C library, and not a slow
+// device: a device needs root, and would slow reads as well.
 type shim struct{ library, probe string }
 
+// buildShim compiles both into dir. Without a compiler the medium is left out.
 func buildShim(ctx context.Context, dir string) (*shim, error) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
@@ -89,6 +91,8 @@ func (s *shim) env() []string {
 	return []string{"LD_PRELOAD=" + s.library}
 }
 
+// syncRate runs the probe under the library. This program itself could not: Go makes its system
+// calls without the C library.
 func (s *shim) syncRate(ctx context.Context, dir string, limit time.Duration) (float64, error) {
 	file := filepath.Join(dir, "probed")
 	defer os.Remove(file)

@@ -34,6 +34,8 @@ const signatureEvery = 64
 var ok = []byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 // Config has the settings of a sink.
+// The sink knows how many events there are, so that its counters are arrays: a map would take a
+// lock for each delivery.
 type Config struct {
 	Events int           // sequence numbers are 0 to Events-1
 	Delay  time.Duration // from the request to the answer
@@ -55,7 +57,9 @@ type Counts struct {
 	Err        error // the first request that could not be read
 }
 
-// Sink is a running receiver.
+// Sink is a running receiver. Each connection has a goroutine. The counters are atomic, and
+// each event has its own place in first and before, so deliveries take no lock. mu guards conns
+// and err.
 type Sink struct {
 	cfg      Config
 	listener net.Listener
@@ -104,6 +108,8 @@ func (s *Sink) Close() {
 		close(s.closing)
 	}
 	_ = s.listener.Close()
+	// Under the lock, so a connection that was just accepted is either closed here or refused
+	// by track.
 	for c := range s.conns {
 		_ = c.Close()
 	}
@@ -137,6 +143,7 @@ func (s *Sink) Held() time.Duration {
 	return time.Duration(s.held.Load() / n)
 }
 
+// accept serves connections until the listener is closed.
 func (s *Sink) accept() {
 	for {
 		c, err := s.listener.Accept()
@@ -167,6 +174,7 @@ func (s *Sink) track(c net.Conn) bool {
 	}
 }
 
+// untrack closes a connection and forgets it.
 func (s *Sink) untrack(c net.Conn) {
 	_ = c.Close()
 	s.mu.Lock()
@@ -187,6 +195,8 @@ func (s *Sink) fail(err error) {
 	}
 }
 
+// serve answers the requests of a connection. The delivery is counted before it is answered: a
+// system that has its answer has delivered.
 func (s *Sink) serve(c net.Conn) error {
 	requests := wire.NewReader(c)
 	for {
@@ -196,6 +206,8 @@ func (s *Sink) serve(c net.Conn) error {
 		}
 		at := event.Nanos()
 		s.count(head, body, at)
+		// The connection is held until Close. Its system waits for the answer and delivers
+		// nothing else.
 		if s.cfg.Hang {
 			<-s.closing
 			return nil
@@ -211,12 +223,16 @@ func (s *Sink) serve(c net.Conn) error {
 	}
 }
 
+// count notes a delivery that came at a time. Compare-and-swap decides which of two deliveries
+// of an event was the first.
 func (s *Sink) count(head, body []byte, at int64) {
 	seq, known := event.Seq(body)
 	if !known || seq >= len(s.first) {
 		s.strange.Add(1)
 		return
 	}
+	// The sample is chosen by the sequence number, so repeats of an event are checked like its
+	// first delivery.
 	if seq%signatureEvery == 0 && len(s.cfg.Key) > 0 && !signed(head, body, s.cfg.Key) {
 		s.unsigned.Add(1)
 	}
@@ -254,6 +270,8 @@ func (s *Sink) Skipped() (n int) {
 	return n
 }
 
+// arrived counts an event that was delivered for the first time, and wakes Wait once its number
+// is reached.
 func (s *Sink) arrived() {
 	if s.unique.Add(1) != s.target.Load() {
 		return
@@ -267,6 +285,8 @@ func (s *Sink) arrived() {
 // Wait returns true once n events have been delivered, false when none came for
 // as long as stall or ctx ended. One Wait runs at a time.
 func (s *Sink) Wait(ctx context.Context, n int, stall time.Duration) bool {
+	// The target is set before the first look: an event that arrives between the two is seen by
+	// the look.
 	s.target.Store(int64(n))
 	tick := time.NewTicker(stall)
 	defer tick.Stop()

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Percentile is the nearest-rank percentile p, 0 to 1, of values, which it
-// sorts. It is 0 without values.
+// Percentile is the nearest-rank percentile p, 0 to 1, of values, which it sorts. It is 0
+// without values. Nearest rank returns a value that was measured. Interpolation would make one
+// up between two of them.
 func Percentile(values []int64, p float64) int64 {
 	if len(values) == 0 {
 		return 0
@@ -17,8 +18,9 @@ func Percentile(values []int64, p float64) int64 {
 	return values[min(max(rank, 0), len(values)-1)]
 }
 
-// Median is the middle value, the mean of the middle two of an even number, and
-// not a number without values.
+// Median is the middle value, the mean of the middle two of an even number, and not a number
+// without values. Not a number, and not 0, so that a system without runs prints an empty cell
+// and no ratio.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

