@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/spf13/cobra"
@@ -67,25 +68,25 @@ func (ans answer) refused(source config.Source) error {
 	if ans.message == "" {
 		return core.Refuse(core.Invalid, "the gateway answered %s%s", status, hint)
 	}
-	return core.Refuse(core.Invalid, "the gateway answered %s: %s%s", status, clip(ans.message, 200), hint)
+	return core.Refuse(core.Invalid, "the gateway answered %s: %s%s", status, terminal.Clip(ans.message, 200), hint)
 }
 
 func (a *app) printAnswer(c *cobra.Command, ans answer) error {
 	if a.json {
-		return a.printJSON(ans)
+		return a.PrintJSON(ans)
 	}
-	a.printf("%d %s", ans.StatusCode, visible(ans.said()))
+	a.Printf("%d %s", ans.StatusCode, terminal.Visible(ans.said()))
 	if ans.EventID == "" {
 		return nil
 	}
-	a.field("", "event", visible(string(ans.EventID)))
+	a.PrintField("", "event", terminal.Visible(string(ans.EventID)))
 	if ans.Jobs != nil && !ans.Duplicate {
-		a.field("", "jobs", strconv.Itoa(*ans.Jobs))
+		a.PrintField("", "jobs", strconv.Itoa(*ans.Jobs))
 	}
 	if _, err := core.ParseID(string(ans.EventID)); err != nil {
 		return nil
 	}
-	a.notef("see what becomes of it: %s", a.commandLine("gateway inspect "+string(ans.EventID), c.InheritedFlags()))
+	a.Notef("see what becomes of it: %s", a.commandLine("gateway inspect "+string(ans.EventID), c.InheritedFlags()))
 	return nil
 }
 
@@ -93,7 +94,7 @@ func (a *app) printAnswer(c *cobra.Command, ans answer) error {
 func (ans answer) said() string {
 	switch {
 	case ans.message != "":
-		return clip(ans.message, 200)
+		return terminal.Clip(ans.message, 200)
 	case ans.Duplicate:
 		return "Duplicate event ignored"
 	case ans.StatusCode == http.StatusAccepted:

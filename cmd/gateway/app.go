@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store/sqlite"
 	"github.com/spf13/cobra"
@@ -28,11 +29,12 @@ type system struct {
 // An app is one run of the program.
 type app struct {
 	system
-	out *checkedWriter // behind stdout
+	*terminal.Screen
+	out *terminal.Writer // behind stdout
 
 	// Global flags.
 	configFlag, envFlag string
-	json, noColor       bool
+	json                bool
 
 	urlFlag, tokenFlag, tokenFile string // see remote.go
 
@@ -52,9 +54,20 @@ func (a *app) storeClock() core.Clock {
 }
 
 func newApp(s system) *app {
-	out := &checkedWriter{w: s.stdout}
+	out := terminal.NewWriter(s.stdout)
 	s.stdout = out
-	return &app{system: s, out: out}
+	a := &app{system: s, out: out}
+	a.Screen = &terminal.Screen{
+		Program:  "gateway",
+		Out:      out,
+		Err:      s.stderr,
+		Terminal: s.terminal,
+		Watched:  s.watched,
+		Columns:  s.columns,
+		Env:      a.env,
+		Clock:    s.clock,
+	}
+	return a
 }
 
 // env returns an environment variable, or "" if it is not set.
@@ -79,7 +92,7 @@ func (a *app) noteReplaced(c *cobra.Command) {
 	if path == "" || flag == nil || !flag.Changed || a.configFlag == path || a.remote() || c.Hidden {
 		return
 	}
-	a.notef("GATEWAY_CONFIG replaces -c: the configuration that the variable names is read") // it names neither value: both may hold keys
+	a.Notef("GATEWAY_CONFIG replaces -c: the configuration that the variable names is read") // it names neither value: both may hold keys
 }
 
 // configEnv returns the name of the overlay, or "" for none.
@@ -120,22 +133,6 @@ func unlessDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 		var none T
 		return none, ctx.Err()
 	}
-}
-
-// checkedWriter remembers the first failed write. So the printing code need not check each
-// write, and a full disk still ends in an error.
-type checkedWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (c *checkedWriter) Write(p []byte) (int, error) {
-	if c.err != nil {
-		return 0, c.err
-	}
-	n, err := c.w.Write(p)
-	c.err = err
-	return n, err
 }
 
 // pathless returns err without the name of the file, for messages that already name it.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/units"
@@ -67,14 +68,14 @@ func (a *app) await(ctx context.Context, most time.Duration, log *slog.Logger, o
 		left := most - now.Sub(began)
 		switch {
 		case err == nil && rest > awaitRest:
-			log.Info("the database is there", "waited", span(now.Sub(began)))
+			log.Info("the database is there", "waited", terminal.Span(now.Sub(began)))
 			return s, nil
 		case err != nil && ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err == nil || most == 0 || !core.IsKind(err, core.Unavailable):
 			return s, err
 		case left <= 0:
-			return nil, fmt.Errorf("%w; it stayed away for %s, which %s bounds", err, span(now.Sub(began)), waitVariable)
+			return nil, fmt.Errorf("%w; it stayed away for %s, which %s bounds", err, terminal.Span(now.Sub(began)), waitVariable)
 		}
 		rest = min(rest, left)
 		log.Warn("waiting for the database", "error", err, "since", core.FormatTime(began),

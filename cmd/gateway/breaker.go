@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
@@ -52,12 +53,12 @@ func (a *app) breakerReset(ctx context.Context, handler string) error {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.BreakerReset{Reset: was})
+			return a.PrintJSON(wire.BreakerReset{Reset: was})
 		case !was:
-			a.notef("the circuit breaker of %s is not open; its count of failures is zero now", visible(handler))
+			a.Notef("the circuit breaker of %s is not open; its count of failures is zero now", terminal.Visible(handler))
 			return nil
 		}
-		a.printf("the circuit breaker of %s is closed", visible(handler))
+		a.Printf("the circuit breaker of %s is closed", terminal.Visible(handler))
 		return nil
 	})
 }

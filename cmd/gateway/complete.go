@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/spf13/cobra"
 )
@@ -70,7 +71,7 @@ func (a *app) deadMessages(c *cobra.Command) []cobra.Completion {
 	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
 		page, _ := op.queues.DeadLetters(ctx, c.Flags().Arg(0), "", offered)
 		for _, m := range page.Items {
-			words = append(words, cobra.CompletionWithDesc(string(m.ID), visible(m.Event.Type+" "+m.LastError)))
+			words = append(words, cobra.CompletionWithDesc(string(m.ID), terminal.Visible(m.Event.Type+" "+m.LastError)))
 		}
 		return words
 	})
@@ -80,7 +81,7 @@ func (a *app) recentEvents(c *cobra.Command) []cobra.Completion {
 	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
 		page, _ := op.events.List(ctx, core.EventFilter{Limit: offered})
 		for _, e := range page.Items {
-			words = append(words, cobra.CompletionWithDesc(string(e.ID), visible(e.Source+" "+e.Type)))
+			words = append(words, cobra.CompletionWithDesc(string(e.ID), terminal.Visible(e.Source+" "+e.Type)))
 		}
 		return words
 	})
@@ -91,7 +92,7 @@ func (a *app) deadJobs(c *cobra.Command) []cobra.Completion {
 		page, _ := op.jobs.List(ctx, core.JobFilter{Status: core.Dead, Limit: offered})
 		for _, j := range page.Items {
 			if j.Lane.Workflow() == "" { // a workflow's run is redriven instead
-				words = append(words, cobra.CompletionWithDesc(string(j.ID), visible(consumerText(j)+" "+j.LastError)))
+				words = append(words, cobra.CompletionWithDesc(string(j.ID), terminal.Visible(consumerText(j)+" "+j.LastError)))
 			}
 		}
 		return words
@@ -105,7 +106,7 @@ func (a *app) runsIn(statuses ...core.RunStatus) completer {
 			for _, status := range statuses {
 				page, _ := op.runs.List(ctx, core.RunFilter{Status: status, Limit: offered})
 				for _, r := range page.Items {
-					words = append(words, cobra.CompletionWithDesc(string(r.ID), visible(r.Workflow+" "+string(r.Status)+" "+r.Error)))
+					words = append(words, cobra.CompletionWithDesc(string(r.ID), terminal.Visible(r.Workflow+" "+string(r.Status)+" "+r.Error)))
 				}
 			}
 			return words

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
@@ -60,7 +61,7 @@ func recent(ctx context.Context, events eventService, value func(core.Event) str
 	page, _ := events.List(ctx, core.EventFilter{Limit: lately})
 	seen := map[string]bool{}
 	for _, e := range page.Items {
-		seen[visible(value(e))] = true
+		seen[terminal.Visible(value(e))] = true
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
@@ -70,7 +71,7 @@ func (a *app) handlerNames(c *cobra.Command) []cobra.Completion {
 		return wire.List(cfg.SortedHandlers(), func(h config.Handler) cobra.Completion { return ofSource(h.Name, h.Source) })
 	}, func(ctx context.Context, asked *client) []cobra.Completion {
 		stats, _ := asked.stats(ctx)
-		return wire.List(stats.Handlers, func(h wire.HandlerStats) cobra.Completion { return visible(h.Name) })
+		return wire.List(stats.Handlers, func(h wire.HandlerStats) cobra.Completion { return terminal.Visible(h.Name) })
 	})
 }
 
@@ -88,12 +89,12 @@ func (a *app) workflowNames(c *cobra.Command) []cobra.Completion {
 		return wire.List(cfg.SortedWorkflows(), func(w config.Workflow) cobra.Completion { return ofSource(w.Name, w.Source) })
 	}, func(ctx context.Context, asked *client) []cobra.Completion {
 		stats, _ := asked.stats(ctx)
-		return wire.List(stats.Workflows, func(w wire.WorkflowStats) cobra.Completion { return visible(w.Name) })
+		return wire.List(stats.Workflows, func(w wire.WorkflowStats) cobra.Completion { return terminal.Visible(w.Name) })
 	})
 }
 
 func ofSource(name, source string) cobra.Completion {
-	return cobra.CompletionWithDesc(visible(name), visible("source "+source))
+	return cobra.CompletionWithDesc(terminal.Visible(name), terminal.Visible("source "+source))
 }
 
 // consumerNames offers the names of all consumers, as the flag --handler takes them.
@@ -117,6 +118,6 @@ func (a *app) placeNames(c *cobra.Command) []cobra.Completion {
 		return words
 	}, func(ctx context.Context, asked *client) []cobra.Completion {
 		stats, _ := asked.stats(ctx)
-		return wire.List(stats.Alerts, func(h wire.HandlerStats) cobra.Completion { return visible(string(core.AlertLane(h.Name))) })
+		return wire.List(stats.Alerts, func(h wire.HandlerStats) cobra.Completion { return terminal.Visible(string(core.AlertLane(h.Name))) })
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
@@ -170,11 +171,11 @@ func clockCheck(ahead, blur time.Duration, whose string) check {
 	// clock.
 	certain := ahead - blur
 	if certain <= clockWarns {
-		return check{verdict: fine, detail: fmt.Sprintf("the %s agrees with this machine's to within %s", whose, span(ahead+blur))}
+		return check{verdict: fine, detail: fmt.Sprintf("the %s agrees with this machine's to within %s", whose, terminal.Span(ahead+blur))}
 	}
 	c := check{
 		verdict: warning,
-		detail:  fmt.Sprintf("the %s is %s %s this machine's", whose, span(ahead), side),
+		detail:  fmt.Sprintf("the %s is %s %s this machine's", whose, terminal.Span(ahead), side),
 		remedy:  "let a time service such as NTP set both: signatures are made and judged by the clock of the gateway's machine",
 	}
 	if certain > clockFails {
@@ -213,7 +214,7 @@ func (p *patient) leftovers(ctx context.Context) (found []check) {
 // leftover describes the jobs in a lane without a consumer, and the remedy.
 func leftover(l core.Lane, t core.Tally) check {
 	c := check{verdict: warning}
-	waiting := count(t.Pending+t.Processing, "job")
+	waiting := terminal.Count(t.Pending+t.Processing, "job")
 	switch {
 	case l.Queue() != "":
 		c.detail = fmt.Sprintf("%s of queue %s, which is not configured; a day after that is noticed they become dead", waiting, l.Queue())

@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/egress"
 )
@@ -67,7 +68,7 @@ func healthOf(base *url.URL, response *http.Response) check {
 	case response.StatusCode == http.StatusOK && health.Status == "ok" && health.Config != nil:
 		return check{
 			verdict: warning,
-			detail:  fmt.Sprintf("the gateway at %s does not follow its newest configuration since %s: %s", base, clip(health.Config.Since, 50), clip(health.Config.State, 50)),
+			detail:  fmt.Sprintf("the gateway at %s does not follow its newest configuration since %s: %s", base, terminal.Clip(health.Config.Since, 50), terminal.Clip(health.Config.State, 50)),
 			remedy:  "its log says why",
 		}
 	case response.StatusCode == http.StatusOK && health.Status == "ok" && health.Depth != nil:
@@ -75,7 +76,7 @@ func healthOf(base *url.URL, response *http.Response) check {
 	case response.StatusCode == http.StatusServiceUnavailable && health.Status == "error":
 		return check{
 			verdict: failed,
-			detail:  fmt.Sprintf("the gateway at %s is not well: %s", base, clip(health.Detail, 200)),
+			detail:  fmt.Sprintf("the gateway at %s is not well: %s", base, terminal.Clip(health.Detail, 200)),
 			remedy:  "see its log",
 		}
 	}

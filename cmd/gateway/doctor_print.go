@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/wire"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 type verdictJSON struct {
@@ -28,7 +28,7 @@ func (a *app) printChecks(checks []check) error {
 		}
 	}
 	if a.json {
-		err := a.printJSON(struct {
+		err := a.PrintJSON(struct {
 			OK     bool          `json:"ok"`
 			Checks []verdictJSON `json:"checks"`
 		}{bad == 0, wire.List(checks, check.record)})
@@ -42,7 +42,7 @@ func (a *app) printChecks(checks []check) error {
 		return nil
 	}
 	if !a.json {
-		a.complain(count(bad, "check") + " failed")
+		a.Complain(terminal.Count(bad, "check") + " failed")
 	}
 	return errReported
 }
@@ -55,17 +55,17 @@ func (a *app) printCheckLines(checks []check) {
 	if a.terminal {
 		mark = map[verdict]string{fine: "✓", warning: "!", failed: "✗", skipped: "-"}
 	}
-	colour := map[verdict]text.Color{fine: text.FgGreen, warning: text.FgYellow, failed: text.FgRed, skipped: text.Faint}
+	colour := map[verdict]terminal.Colour{fine: terminal.Green, warning: terminal.Yellow, failed: terminal.Red, skipped: terminal.Faint}
 	width := 0
 	for _, c := range checks {
-		width = max(width, text.StringWidth(visible(c.name)))
+		width = max(width, terminal.Width(terminal.Visible(c.name)))
 	}
 	for _, c := range checks {
 		words := []string{c.detail}
 		if c.remedy != "" {
 			words = append(words, c.remedy)
 		}
-		name := text.Pad(visible(c.name), width, ' ')
-		a.printf("%s  %s  %s", a.paint(mark[c.verdict], colour[c.verdict]), name, visible(strings.Join(words, "; ")))
+		name := terminal.Pad(terminal.Visible(c.name), width)
+		a.Printf("%s  %s  %s", a.Paint(mark[c.verdict], colour[c.verdict]), name, terminal.Visible(strings.Join(words, "; ")))
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
@@ -55,12 +56,12 @@ func (a *app) eventsList(c *cobra.Command, filter core.EventFilter) error {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.EventsOf(page))
+			return a.PrintJSON(wire.EventsOf(page))
 		case len(page.Items) == 0:
-			a.notef("no events")
+			a.Notef("no events")
 			return nil
 		}
-		a.printGrid(eventGrid(page.Items))
+		a.PrintGrid(eventGrid(page.Items))
 		if page.More {
 			a.noteMore(c, page.Items[len(page.Items)-1].ID)
 		}
@@ -68,10 +69,10 @@ func (a *app) eventsList(c *cobra.Command, filter core.EventFilter) error {
 	})
 }
 
-func eventGrid(events []core.Event) grid {
-	g := grid{heading: []string{"ID", "RECEIVED", "SOURCE", "TYPE"}}
+func eventGrid(events []core.Event) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"ID", "RECEIVED", "SOURCE", "TYPE"}}
 	for _, e := range events {
-		g.add(visible(string(e.ID)), moment(e.CreatedAt), visible(e.Source), visible(e.Type))
+		g.Add(terminal.Visible(string(e.ID)), moment(e.CreatedAt), terminal.Visible(e.Source), terminal.Visible(e.Type))
 	}
 	return g
 }

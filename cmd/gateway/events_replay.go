@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
@@ -139,8 +140,8 @@ func (a *app) countReplay(ctx context.Context, events eventService, r *replay) (
 // replayTurns replays turn by turn until the span is done. After an error it returns the
 // counts so far and the id from which to continue.
 func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dry bool) (total manage.Replayed, err error) {
-	p := a.progress()
-	defer p.clear()
+	p := a.Progress()
+	defer p.Clear()
 	filter, span, did := r.filter, r.span, "replayed"
 	if dry {
 		did = "counted"
@@ -161,7 +162,7 @@ func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dr
 			return total, nil
 		}
 		filter.Limit, span = 0, manage.Span{First: done.Next, Last: total.Last}
-		p.show("%s %s so far", did, inWords(total))
+		p.Show("%s %s so far", did, inWords(total))
 	}
 }
 
@@ -170,19 +171,19 @@ func inWords(r manage.Replayed) string {
 	if r.Looked > r.Events {
 		of = fmt.Sprintf(" of %d", r.Looked)
 	}
-	return count(r.Events, "event") + of + ": " + count(r.Jobs, "job")
+	return terminal.Count(r.Events, "event") + of + ": " + terminal.Count(r.Jobs, "job")
 }
 
 func (a *app) printReplayed(did string, r manage.Replayed) error {
 	switch {
 	case a.json:
-		return a.printJSON(wire.ReplayedOf(r))
+		return a.PrintJSON(wire.ReplayedOf(r))
 	case r.Looked == 0 && r.Events == 0:
-		a.notef("no events")
+		a.Notef("no events")
 	case r.Events == 0:
-		a.notef("%s, which no handler, queue or workflow wants; \"gateway inspect <event id>\" says why", count(r.Looked, "event"))
+		a.Notef("%s, which no handler, queue or workflow wants; \"gateway inspect <event id>\" says why", terminal.Count(r.Looked, "event"))
 	default:
-		a.printf("%s %s", did, inWords(r))
+		a.Printf("%s %s", did, inWords(r))
 	}
 	return nil
 }
@@ -194,7 +195,7 @@ func (a *app) noteUnfinished(c *cobra.Command, r replay, done manage.Replayed) {
 	if a.remote() {
 		unsure = fmt.Sprintf(", and perhaps some of the next %d", manage.ReplayTurn)
 	}
-	a.notef("replayed %s until then%s; to go on: %s", inWords(done), unsure, a.commandLine(c.CommandPath(), r.rest(c.Flags(), done.Next)))
+	a.Notef("replayed %s until then%s; to go on: %s", inWords(done), unsure, a.commandLine(c.CommandPath(), r.rest(c.Flags(), done.Next)))
 }
 
 // rest sets the flags of the command that continues the replay at next. It writes times as

@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime/debug"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
@@ -86,9 +87,9 @@ func (a *app) exportFrom(ctx context.Context, events eventService, filter core.E
 	case err != nil:
 		return err
 	case n == 0:
-		a.notef("no events")
+		a.Notef("no events")
 	case n == limit:
-		a.notef("these are the newest %d at most; without --limit all are written", n)
+		a.Notef("these are the newest %d at most; without --limit all are written", n)
 	}
 	return nil
 }
@@ -96,8 +97,8 @@ func (a *app) exportFrom(ctx context.Context, events eventService, filter core.E
 // writeEvents writes a line for each event and returns the number of lines. It writes complete
 // lines only, also after an error.
 func (a *app) writeEvents(ctx context.Context, out *bufio.Writer, events eventService, filter core.EventFilter, limit int) (n int, err error) {
-	p := a.progress()
-	defer p.clear()
+	p := a.Progress()
+	defer p.Clear()
 	for told, err := range events.Export(ctx, filter, limit) {
 		if err != nil {
 			return n, err
@@ -106,11 +107,11 @@ func (a *app) writeEvents(ctx context.Context, out *bufio.Writer, events eventSe
 		if err != nil {
 			return n, err
 		}
-		if _, err := out.Write(visibleJSON(line)); err != nil {
+		if _, err := out.Write(terminal.VisibleJSON(line)); err != nil {
 			return n, err
 		}
 		n++
-		p.show("exported %s", count(n, "event"))
+		p.Show("exported %s", terminal.Count(n, "event"))
 	}
 	return n, nil
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
@@ -98,29 +97,5 @@ func TestExportCutOff(t *testing.T) {
 	code, stdout, stderr := session{}.run(t.Context(), "export", "events", "--url", server.URL)
 	if code != exitFailed || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "broke off its answer") {
 		t.Errorf("ends with %d, prints %q and says %q", code, stdout, stderr)
-	}
-}
-
-// TestProgress: a progress line appears on a terminal now and then, and is removed at the end.
-func TestProgress(t *testing.T) {
-	for _, watched := range []bool{false, true} {
-		var errs strings.Builder
-		s := session{}.system(&strings.Builder{}, &errs)
-		now := time.Unix(1727776800, 0)
-		s.watched, s.clock = watched, func() time.Time { return now }
-		p := newApp(s).progress()
-		for n := range 5 {
-			p.show("%d \x1b", n)
-			now = now.Add(progressRest / 2)
-		}
-		p.clear()
-		p.clear()
-		want := ""
-		if watched {
-			want = "\r2 \\x1b\x1b[K\r4 \\x1b\x1b[K\r\x1b[K"
-		}
-		if errs.String() != want {
-			t.Errorf("watched %v: %q, want %q", watched, errs.String(), want)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 )
 
@@ -111,16 +112,16 @@ const (
 	shownResponse = 60
 )
 
-func attemptGrid(s jobStory) grid {
-	g := grid{indent: "  ", heading: []string{"ATTEMPT", "STARTED", "STATUS", "DURATION", "ERROR", "RESPONSE"}}
+func attemptGrid(s jobStory) terminal.Grid {
+	g := terminal.Grid{Indent: "  ", Heading: []string{"ATTEMPT", "STARTED", "STATUS", "DURATION", "ERROR", "RESPONSE"}}
 	for _, e := range history(s.job, s.attempts) {
 		if e.record == nil {
-			g.add(e.numbers(), "-", "-", "-", e.remark, "-")
+			g.Add(e.numbers(), "-", "-", "-", e.remark, "-")
 			continue
 		}
 		r := e.record
-		g.add(e.numbers(), moment(r.StartedAt), statusCode(r.StatusCode), span(r.Duration),
-			orDash(clip(visible(r.Error), shownError)), orDash(clip(visible(r.Response), shownResponse)))
+		g.Add(e.numbers(), moment(r.StartedAt), statusCode(r.StatusCode), terminal.Span(r.Duration),
+			terminal.OrDash(terminal.Clip(terminal.Visible(r.Error), shownError)), terminal.OrDash(terminal.Clip(terminal.Visible(r.Response), shownResponse)))
 	}
 	return g
 }

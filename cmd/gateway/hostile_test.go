@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/sqlite"
 )
@@ -113,7 +114,7 @@ func obeyed(output string) string {
 	}
 	for _, r := range output {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-			return visible(string(r))
+			return terminal.Visible(string(r))
 		}
 	}
 	if strings.Contains(output, "\nroot# ") {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/spf13/cobra"
@@ -91,12 +92,12 @@ func (a *app) init(template, dir string, force bool) error {
 		return err // the local overlay needs no variables, so the user did not cause this
 	}
 	if a.json {
-		return a.printJSON(struct {
+		return a.PrintJSON(struct {
 			Files []string `json:"files"`
 		}{written})
 	}
 	for _, path := range written {
-		a.printf("wrote %s", visible(path))
+		a.Printf("wrote %s", terminal.Visible(path))
 	}
 	a.printNextSteps(dir, name, cfg)
 	return nil

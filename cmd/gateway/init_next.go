@@ -11,19 +11,19 @@ import (
 // printNextSteps prints the next steps after init has written the files: commands that work as
 // they are printed.
 func (a *app) printNextSteps(dir, template string, cfg *config.Config) {
-	a.notef("next:")
+	a.Notef("next:")
 	if dir != "." {
-		a.notef("  cd %s", shellQuote(dir))
+		a.Notef("  cd %s", shellQuote(dir))
 	}
-	a.notef("  %s start --env local", a.programName())
+	a.Notef("  %s start --env local", a.programName())
 	if source, eventType, ok := firstEvent(cfg); ok {
-		a.notef("and then, in another terminal:")
-		a.notef("  %s send --env local -s %s -t %s '{\"total\": 42}'", a.programName(), source, eventType)
+		a.Notef("and then, in another terminal:")
+		a.Notef("  %s send --env local -s %s -t %s '{\"total\": 42}'", a.programName(), source, eventType)
 	} else {
-		a.notef("and then, in another terminal, watch the events that its schedule makes:")
-		a.notef("  %s tail --env local", a.programName())
+		a.Notef("and then, in another terminal, watch the events that its schedule makes:")
+		a.Notef("  %s tail --env local", a.programName())
 	}
-	a.notef("without --env local, as in production, these variables must be set: %s", strings.Join(neededVariables(template), ", "))
+	a.Notef("without --env local, as in production, these variables must be set: %s", strings.Join(neededVariables(template), ", "))
 }
 
 // firstEvent returns an event that can be sent and that matches a handler. It is not ok if all

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
@@ -47,7 +48,7 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 		case a.json:
 			record := wire.EventWith(told.Event, wire.List(stories, jobStory.record), wire.List(told.Runs, wire.RunOf))
 			record.Declined = wire.DeclinedBy(told.Declined)
-			return a.printJSON(record)
+			return a.PrintJSON(record)
 		}
 		a.printEvent(told.Event)
 		a.printStories(stories)
@@ -81,18 +82,18 @@ func storiesOf(ctx context.Context, service jobService, told manage.Told) ([]job
 
 func (a *app) printStories(stories []jobStory) {
 	if len(stories) == 0 {
-		a.printf("\nno jobs: no handler, queue or workflow wanted this event")
+		a.Printf("\nno jobs: no handler, queue or workflow wanted this event")
 	}
 	for _, s := range stories {
 		j := s.job
-		a.printf("\njob %s for %s: %s", visible(string(j.ID)), visible(consumerText(j)), a.paintStatus(string(j.Status)))
-		a.field("  ", "attempt", attemptText(j, " of ")+earlierText(j))
+		a.Printf("\njob %s for %s: %s", terminal.Visible(string(j.ID)), terminal.Visible(consumerText(j)), a.paintStatus(string(j.Status)))
+		a.PrintField("  ", "attempt", attemptText(j, " of ")+earlierText(j))
 		a.printTimes(j)
-		a.field("  ", "waits for", waitText(j, s.wait))
-		a.field("  ", "last error", visible(j.LastError))
-		if g := attemptGrid(s); len(g.rows) > 0 {
-			a.printf("")
-			a.printGrid(g)
+		a.PrintField("  ", "waits for", waitText(j, s.wait))
+		a.PrintField("  ", "last error", terminal.Visible(j.LastError))
+		if g := attemptGrid(s); len(g.Rows) > 0 {
+			a.Printf("")
+			a.PrintGrid(g)
 		}
 	}
 }
@@ -109,15 +110,15 @@ func earlierText(j core.Job) string {
 // printDeclined prints the consumers that declined an event, and the reasons.
 func (a *app) printDeclined(declined []core.Declined) {
 	if len(declined) > 0 {
-		a.printf("")
-		a.printGrid(declinedGrid(declined))
+		a.Printf("")
+		a.PrintGrid(declinedGrid(declined))
 	}
 }
 
-func declinedGrid(declined []core.Declined) grid {
-	g := grid{heading: []string{"NOT FOR", "BECAUSE"}}
+func declinedGrid(declined []core.Declined) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"NOT FOR", "BECAUSE"}}
 	for _, d := range declined {
-		g.add(visible(d.Lane.Consumer()), visible(d.Why))
+		g.Add(terminal.Visible(d.Lane.Consumer()), terminal.Visible(d.Why))
 	}
 	return g
 }
@@ -125,21 +126,21 @@ func declinedGrid(declined []core.Declined) grid {
 // printTimes prints when the job finished, or the cause of its wait.
 func (a *app) printTimes(j core.Job) {
 	if !j.ScheduledAt.IsZero() && (j.Status.Finished() || j.Status == core.Running) {
-		a.field("  ", "was due", moment(j.ScheduledAt))
+		a.PrintField("  ", "was due", moment(j.ScheduledAt))
 	}
 	switch {
 	case j.Status.Finished():
-		a.field("  ", "finished", moment(j.FinishedAt))
+		a.PrintField("  ", "finished", moment(j.FinishedAt))
 	case j.Status == core.Running:
-		a.field("  ", "lease ends", moment(j.DueAt))
+		a.PrintField("  ", "lease ends", moment(j.DueAt))
 	default:
-		a.field("  ", "next", moment(j.DueAt))
+		a.PrintField("  ", "next", moment(j.DueAt))
 	}
 }
 
 // waitText says why a job waits; "" if it does not wait.
 func waitText(j core.Job, w manage.Wait) string {
-	name := visible(j.Lane.Consumer())
+	name := terminal.Visible(j.Lane.Consumer())
 	switch w.For {
 	case manage.NotDue:
 		return "its time to come"
@@ -154,12 +155,5 @@ func waitText(j core.Job, w manage.Wait) string {
 	case manage.NotConfigured:
 		return fmt.Sprintf("%s to be configured: it is not, and jobs that wait so for a day become dead", name)
 	}
-	return visible(string(w.For)) // a newer server may know another reason
-}
-
-// field prints a name and its value, and nothing if there is no value.
-func (a *app) field(indent, name, value string) {
-	if value != "" {
-		a.printf("%s%-14s%s", indent, name, value)
-	}
+	return terminal.Visible(string(w.For)) // a newer server may know another reason
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
@@ -91,7 +92,7 @@ func consumerLane(handler string) (core.Lane, error) {
 	if lane, ok := wire.ParseConsumer(handler); ok {
 		return lane, nil
 	}
-	return "", usagef("--handler must be the name of a handler, queue/ or workflow/ and the name of one, or alert/ and a number; not %q", clip(handler, 80))
+	return "", usagef("--handler must be the name of a handler, queue/ or workflow/ and the name of one, or alert/ and a number; not %q", terminal.Clip(handler, 80))
 }
 
 func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
@@ -101,12 +102,12 @@ func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.JobsOf(page))
+			return a.PrintJSON(wire.JobsOf(page))
 		case len(page.Items) == 0:
-			a.notef("no jobs")
+			a.Notef("no jobs")
 			return nil
 		}
-		a.printGrid(a.jobGrid(page))
+		a.PrintGrid(a.jobGrid(page))
 		if page.More {
 			a.noteMore(c, page.Items[len(page.Items)-1].ID)
 		}
@@ -117,12 +118,12 @@ func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
 // listedError is the number of characters of an error in a list of jobs.
 const listedError = 60
 
-func (a *app) jobGrid(page manage.JobPage) grid {
-	g := grid{heading: []string{"ID", "EVENT", "HANDLER", "STATUS", "ATTEMPT", "NEXT", "WAITS FOR", "LAST ERROR"}}
+func (a *app) jobGrid(page manage.JobPage) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"ID", "EVENT", "HANDLER", "STATUS", "ATTEMPT", "NEXT", "WAITS FOR", "LAST ERROR"}}
 	for _, j := range page.Items {
 		wait := page.Waits[j.ID]
-		g.add(visible(string(j.ID)), visible(string(j.EventID)), visible(consumerText(j)), a.paintStatus(string(j.Status)),
-			attemptText(j, "/"), moment(nextAttempt(j, wait)), orDash(waitWord(j, wait)), orDash(clip(visible(j.LastError), listedError)))
+		g.Add(terminal.Visible(string(j.ID)), terminal.Visible(string(j.EventID)), terminal.Visible(consumerText(j)), a.paintStatus(string(j.Status)),
+			attemptText(j, "/"), moment(nextAttempt(j, wait)), terminal.OrDash(waitWord(j, wait)), terminal.OrDash(terminal.Clip(terminal.Visible(j.LastError), listedError)))
 	}
 	return g
 }
@@ -158,7 +159,7 @@ func waitWord(j core.Job, w manage.Wait) string {
 	case w.For == manage.NotDue:
 		return "its time"
 	}
-	return strings.ReplaceAll(visible(string(w.For)), "_", " ")
+	return strings.ReplaceAll(terminal.Visible(string(w.For)), "_", " ")
 }
 
 // attemptText returns the number of a job's attempts, with the maximum if there is one.

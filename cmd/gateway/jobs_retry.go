@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/spf13/cobra"
@@ -73,12 +74,12 @@ func (a *app) retryOne(c *cobra.Command, arg string) error {
 		switch {
 		case err != nil && job.Status == core.Dead && job.RunID != "":
 			again := fmt.Sprintf("gateway workflow-runs redrive %s --from failed", job.RunID)
-			a.notef("redrive the run with: %s", a.commandLine(again, c.InheritedFlags()))
+			a.Notef("redrive the run with: %s", a.commandLine(again, c.InheritedFlags()))
 			return err
 		case err != nil:
 			return err
 		case job.Status != core.Dead && !a.json:
-			a.printf("%s due now", count(n, "job"))
+			a.Printf("%s due now", terminal.Count(n, "job"))
 			a.noteBreakers(c, op, job.Status, job.Lane)
 			return nil
 		}
@@ -99,21 +100,21 @@ func (a *app) noteBreakers(c *cobra.Command, op *operator, status core.Status, l
 		if w := page.Waits[j.ID]; w.For == manage.BreakerOpen && j.Lane.Handler() != "" && !told[j.Lane] {
 			told[j.Lane] = true
 			reset := a.commandLine("gateway breaker reset "+j.Lane.Handler(), c.InheritedFlags())
-			a.notef("retried jobs wait for %s; to close it now: %s", waitText(j, w), reset)
+			a.Notef("retried jobs wait for %s; to close it now: %s", waitText(j, w), reset)
 		}
 	}
 }
 
 func (a *app) printRetried(n int) error {
 	if a.json {
-		return a.printJSON(struct {
+		return a.PrintJSON(struct {
 			Retried int `json:"retried"`
 		}{n})
 	}
 	if n == 0 {
-		a.notef("no dead jobs")
+		a.Notef("no dead jobs")
 		return nil
 	}
-	a.printf("%s available again", count(n, "job"))
+	a.Printf("%s available again", terminal.Count(n, "job"))
 	return nil
 }

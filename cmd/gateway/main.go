@@ -8,7 +8,7 @@
 //
 // The result of a command goes to standard output: aligned for people or, with --json, as one
 // document with the names of the management API. All other text goes to standard error. Text
-// from outside is printed only through [visible]. A command returns its error. The function
+// from outside is printed only through [terminal.Visible]. A command returns its error. The function
 // [run] prints the error and turns it into the exit code.
 //
 // Commands that look and repair ask an [operator]. It is the services of core/manage on the

@@ -3,8 +3,11 @@ package main
 import (
 	"embed"
 	"fmt"
+	"path"
+	"regexp"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -60,23 +63,30 @@ func topicListing() string {
 func (a *app) printChapter(name string) bool {
 	text, ok := topic{name: name}.text()
 	if ok {
-		fmt.Fprint(a.stdout, (&page{width: a.pageWidth()}).render(text))
+		fmt.Fprint(a.stdout, terminal.Page(text, a.PageWidth(), linked))
 	}
 	return ok
 }
 
-const (
-	pipeWidth  = 80 // characters in a line if stdout is no terminal
-	slimmest   = 60
-	widestPage = 100
-)
+// scheme matches the beginning of an address.
+var scheme = regexp.MustCompile(`^[a-z]+://`)
 
-// pageWidth is the number of characters in a line of prose.
-func (a *app) pageWidth() int {
-	if a.columns == 0 {
-		return pipeWidth
+// linked is the text of a link, and where it leads: to another chapter, to a file of the
+// project, or to an address.
+func linked(text, target string) string {
+	file, _, _ := strings.Cut(target, "#")
+	switch {
+	case file == "":
+		return text
+	case scheme.MatchString(target):
+		return text + " (" + target + ")"
+	case !strings.Contains(file, "/"):
+		return text + " (`gateway help " + strings.TrimSuffix(file, ".md") + "`)"
 	}
-	return min(max(a.columns, slimmest), widestPage)
+	if file = path.Join("cmd/gateway/manual", file); strings.Trim(text, "`") == file {
+		return text
+	}
+	return text + " (" + file + ")"
 }
 
 // completeHelp offers commands, and topics where the first word is typed.

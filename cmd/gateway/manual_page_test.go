@@ -5,23 +5,23 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 )
 
-// TestPage: a chapter as it is shown in a terminal of 40 characters.
-func TestPage(t *testing.T) {
-	const markdown = "# A **chapter** `x`\n\nProse with [a chapter](databases.md#pools), `a|b` and\n" +
-		"[a file](../../../infra/proxy/Caddyfile).\n\n## Section\n- first\n  goes on [here](#section)\n" +
-		"- [site](https://example.com/)\n  ```sh\n  gateway start   # *kept*\n  ```\n\n" +
-		"| Name | Meaning |\n|---|---:|\n| `a|b` | short |\n| `c` | a long text that is wrapped in its column |\n\n" +
-		"| Name | Header | Other |\n|---|---|---|\n| `github` | `X-Hub-Signature-256` | `X-GitHub-Delivery` |\n"
-	const want = "A chapter `x`\n=============\n\nProse with a chapter (`gateway help\ndatabases`), `a|b` and a file\n" +
-		"(infra/proxy/Caddyfile).\n\nSection\n-------\n- first goes on here\n- site (https://example.com/)\n" +
-		"      gateway start   # *kept*\n\n" +
-		"Name   Meaning\n-----  ---------------------------------\n`a|b`  short\n`c`    a long text that is wrapped in\n       its column\n\n" +
-		"`github`\n  Header: `X-Hub-Signature-256`\n  Other: `X-GitHub-Delivery`\n"
-	if diff := cmp.Diff(want, (&page{width: 40}).render(markdown)); diff != "" {
-		t.Errorf("page (-want +got):\n%s", diff)
+// TestLinked: a link of a chapter leads a reader in a terminal to the command, the file or the
+// address behind it.
+func TestLinked(t *testing.T) {
+	for _, c := range []struct{ text, target, want string }{
+		{"here", "#section", "here"},
+		{"a chapter", "databases.md", "a chapter (`gateway help databases`)"},
+		{"a chapter", "databases.md#pools", "a chapter (`gateway help databases`)"},
+		{"a file", "../../../infra/proxy/Caddyfile", "a file (infra/proxy/Caddyfile)"},
+		{"`infra/proxy/Caddyfile`", "../../../infra/proxy/Caddyfile", "`infra/proxy/Caddyfile`"},
+		{"site", "https://example.com/", "site (https://example.com/)"},
+	} {
+		if got := linked(c.text, c.target); got != c.want {
+			t.Errorf("linked(%q, %q) = %q, want %q", c.text, c.target, got, c.want)
+		}
 	}
 }
 
@@ -30,9 +30,8 @@ func TestPage(t *testing.T) {
 func TestChaptersFit(t *testing.T) {
 	for _, topic := range manual {
 		text, _ := topic.text()
-		for _, width := range []int{slimmest, pipeWidth, widestPage} {
-			shown := (&page{width: width}).render(text)
-			for line := range strings.Lines(shown) {
+		for _, width := range []int{terminal.MinWidth, terminal.PipeWidth, terminal.MaxWidth} {
+			for line := range strings.Lines(terminal.Page(text, width, linked)) {
 				if strings.HasPrefix(line, "    ") {
 					continue
 				}

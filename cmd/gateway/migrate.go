@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/eventgateway/gateway/store"
@@ -69,7 +70,7 @@ func (s standing) fromNewer() bool { return s.at > s.newest }
 // standing reads the state of the schema. A nil store stands for a file that does not exist
 // yet.
 func (a *app) standing(ctx context.Context, cfg *config.Config, s *store.Store) (now standing, err error) {
-	now.name = visible(describe(cfg.Database))
+	now.name = terminal.Visible(describe(cfg.Database))
 	if s == nil {
 		now.pending = store.SchemaSteps()
 		now.newest = len(now.pending)
@@ -103,22 +104,22 @@ func (a *app) migrateStatus(ctx context.Context) error {
 func (a *app) printStanding(now standing) error {
 	switch {
 	case a.json:
-		if err := a.printJSON(pendingJSON{now.record(), wire.List(now.pending, stepRecord)}); err != nil {
+		if err := a.PrintJSON(pendingJSON{now.record(), wire.List(now.pending, stepRecord)}); err != nil {
 			return err
 		}
 	case now.fromNewer():
-		a.printf("%s is at step %d; this version knows %d", now.name, now.at, now.newest)
+		a.Printf("%s is at step %d; this version knows %d", now.name, now.at, now.newest)
 	case len(now.pending) == 0:
-		a.printf("%s is up to date, at step %d", now.name, now.at)
+		a.Printf("%s is up to date, at step %d", now.name, now.at)
 	default:
-		a.printf("%s is at step %d of %d; missing:\n", now.name, now.at, now.newest)
-		a.printGrid(stepGrid(now.pending))
+		a.Printf("%s is at step %d of %d; missing:\n", now.name, now.at, now.newest)
+		a.PrintGrid(stepGrid(now.pending))
 	}
 	switch {
 	case now.fromNewer():
-		a.complain("the database is of a newer version of the gateway; run that one")
+		a.Complain("the database is of a newer version of the gateway; run that one")
 	case len(now.pending) > 0:
-		a.complain(count(len(now.pending), "step") + ` missing; "gateway migrate up" takes what is missing`)
+		a.Complain(terminal.Count(len(now.pending), "step") + ` missing; "gateway migrate up" takes what is missing`)
 	default:
 		return nil
 	}
@@ -151,21 +152,21 @@ func (a *app) migrateUp(ctx context.Context) error {
 
 func (a *app) printTaken(taken []store.SchemaStep, now standing) error {
 	if a.json {
-		return a.printJSON(takenJSON{now.record(), wire.List(taken, stepRecord)})
+		return a.PrintJSON(takenJSON{now.record(), wire.List(taken, stepRecord)})
 	}
 	if len(taken) == 0 {
-		a.printf("%s was up to date, at step %d", now.name, now.at)
+		a.Printf("%s was up to date, at step %d", now.name, now.at)
 		return nil
 	}
-	a.printf("%s is up to date now, at step %d; taken:\n", now.name, now.at)
-	a.printGrid(stepGrid(taken))
+	a.Printf("%s is up to date now, at step %d; taken:\n", now.name, now.at)
+	a.PrintGrid(stepGrid(taken))
 	return nil
 }
 
-func stepGrid(steps []store.SchemaStep) grid {
-	g := grid{heading: []string{"STEP", "CHANGE"}}
+func stepGrid(steps []store.SchemaStep) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"STEP", "CHANGE"}}
 	for _, s := range steps {
-		g.add(strconv.Itoa(s.Number), s.Name)
+		g.Add(strconv.Itoa(s.Number), s.Name)
 	}
 	return g
 }

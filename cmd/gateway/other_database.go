@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/wire"
 )
@@ -36,8 +37,8 @@ func (a *app) warnOtherDatabase(ctx context.Context, cfg *config.Config) {
 	if !ok || served.ID == "" || served.ID == own.ID {
 		return
 	}
-	a.notef("warning: the gateway that runs at %s works on %s, but this command works on %s, which the configuration names by now; restart the gateway, or undo the change of database",
-		address, clip(served.Name, 200), own.Name)
+	a.Notef("warning: the gateway that runs at %s works on %s, but this command works on %s, which the configuration names by now; restart the gateway, or undo the change of database",
+		address, terminal.Clip(served.Name, 200), own.Name)
 }
 
 // servedDatabase asks the gateway at the configured address for its database.

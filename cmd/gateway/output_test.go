@@ -55,7 +55,7 @@ const plainJobs = `ID                          EVENT                       HANDL
 func TestGridInAPipe(t *testing.T) {
 	var out bytes.Buffer
 	a := session{}.app(&out)
-	a.printGrid(a.jobGrid(manage.JobPage{Page: core.Page[core.Job]{Items: sampleJobs}, Waits: map[core.ID]manage.Wait{sampleJobs[1].ID: {For: manage.NotDue}}}))
+	a.PrintGrid(a.jobGrid(manage.JobPage{Page: core.Page[core.Job]{Items: sampleJobs}, Waits: map[core.ID]manage.Wait{sampleJobs[1].ID: {For: manage.NotDue}}}))
 	if diff := cmp.Diff(plainJobs, out.String()); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
@@ -64,7 +64,7 @@ func TestGridInAPipe(t *testing.T) {
 func TestGridOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	a := session{terminal: true}.app(&out)
-	a.printGrid(a.jobGrid(manage.JobPage{Page: core.Page[core.Job]{Items: sampleJobs}, Waits: map[core.ID]manage.Wait{sampleJobs[1].ID: {For: manage.NotDue}}}))
+	a.PrintGrid(a.jobGrid(manage.JobPage{Page: core.Page[core.Job]{Items: sampleJobs}, Waits: map[core.ID]manage.Wait{sampleJobs[1].ID: {For: manage.NotDue}}}))
 	lines := strings.Split(out.String(), "\n")
 	if !strings.HasPrefix(lines[0], "\x1b[1mID\x1b[0m ") {
 		t.Errorf("heading %q is not bold", lines[0])
@@ -79,55 +79,6 @@ func TestGridOnATerminal(t *testing.T) {
 	got := uncoloured.Replace(strings.Join(append(lines[:1:1], lines[2:]...), "\n"))
 	if diff := cmp.Diff(plainJobs, got); diff != "" {
 		t.Errorf("colours change the alignment (-plain +coloured):\n%s", diff)
-	}
-}
-
-func TestColours(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		terminal bool
-		noColor  bool
-		env      map[string]string
-		want     bool
-	}{
-		{"terminal", true, false, nil, true},
-		{"pipe", false, false, nil, false},
-		{"flag", true, true, nil, false},
-		{"NO_COLOR", true, false, map[string]string{"NO_COLOR": "1"}, false},
-		{"empty NO_COLOR", true, false, map[string]string{"NO_COLOR": ""}, true},
-		{"dumb terminal", true, false, map[string]string{"TERM": "dumb"}, false},
-	} {
-		a := session{terminal: c.terminal, env: c.env}.app(io.Discard)
-		a.noColor = c.noColor
-		if got := a.colours(); got != c.want {
-			t.Errorf("%s: colours() = %v, want %v", c.name, got, c.want)
-		}
-	}
-}
-
-func TestSpan(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0:                         "<1ms",
-		time.Millisecond:          "1ms",
-		999 * time.Millisecond:    "999ms",
-		1234 * time.Millisecond:   "1.23s",
-		61_499 * time.Millisecond: "1m1s",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("span(%d) = %q, want %q", d, got, want)
-		}
-	}
-}
-
-// TestIndentedDepth: indentation would make a document of brackets grow with the square of its
-// size.
-func TestIndentedDepth(t *testing.T) {
-	deep := strings.Repeat("[", maxIndent+1) + strings.Repeat("]", maxIndent+1)
-	if got := indented([]byte(deep)); string(got) != deep {
-		t.Errorf("a document %d deep was spread over %d bytes", maxIndent+1, len(got))
-	}
-	if got := depth([]byte(`{"a[[\"[": [{}]}`)); got != 3 {
-		t.Errorf("depth = %d, want 3", got)
 	}
 }
 

@@ -58,7 +58,7 @@ func (a *app) noteMore(c *cobra.Command, last core.ID) {
 	for _, arg := range c.Flags().Args() {
 		words = append(words, shellQuote(arg))
 	}
-	a.notef("there are more: %s --after %s", a.commandLine(strings.Join(words, " "), c.Flags()), last)
+	a.Notef("there are more: %s --after %s", a.commandLine(strings.Join(words, " "), c.Flags()), last)
 }
 
 // programName returns the first word of the command lines that are shown to the user.

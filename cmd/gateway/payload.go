@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 )
 
@@ -16,27 +17,27 @@ const (
 )
 
 func (a *app) printEvent(e core.Event) {
-	a.field("", "event", visible(string(e.ID)))
-	a.field("", "source", visible(e.Source))
-	a.field("", "type", visible(e.Type))
-	a.field("", "received", core.FormatTime(e.CreatedAt))
-	a.field("", "delivery id", visible(e.DeliveryID))
-	a.field("", "content type", visible(e.ContentType))
+	a.PrintField("", "event", terminal.Visible(string(e.ID)))
+	a.PrintField("", "source", terminal.Visible(e.Source))
+	a.PrintField("", "type", terminal.Visible(e.Type))
+	a.PrintField("", "received", core.FormatTime(e.CreatedAt))
+	a.PrintField("", "delivery id", terminal.Visible(e.DeliveryID))
+	a.PrintField("", "content type", terminal.Visible(e.ContentType))
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
-		a.field("", "header", visible(name+": "+e.Headers[name]))
+		a.PrintField("", "header", terminal.Visible(name+": "+e.Headers[name]))
 	}
-	size := count(len(e.Payload), "byte")
+	size := terminal.Count(len(e.Payload), "byte")
 	if e.Binary {
-		a.field("", "payload", size+" that are no text; --json prints them in base64")
+		a.PrintField("", "payload", size+" that are no text; --json prints them in base64")
 		return
 	}
-	a.field("", "payload", size)
+	a.PrintField("", "payload", size)
 	lines, all := payloadLines(e.Payload)
 	for _, line := range lines {
-		a.printf("  %s", line)
+		a.Printf("  %s", line)
 	}
 	if !all {
-		a.printf("  … shortened; --json prints all of it")
+		a.Printf("  … shortened; --json prints all of it")
 	}
 }
 
@@ -44,15 +45,15 @@ func (a *app) printEvent(e core.Event) {
 // hold the whole payload.
 func payloadLines(payload []byte) (lines []string, all bool) {
 	if json.Valid(payload) {
-		payload = indented(payload)
+		payload = terminal.Indented(payload)
 	}
 	all = true
 	for line := range strings.Lines(string(payload)) {
 		if len(lines) == shownLines {
 			return lines, false
 		}
-		full := visible(strings.TrimSuffix(line, "\n"))
-		short := clip(full, shownWidth)
+		full := terminal.Visible(strings.TrimSuffix(line, "\n"))
+		short := terminal.Clip(full, shownWidth)
 		all = all && short == full
 		lines = append(lines, short)
 	}

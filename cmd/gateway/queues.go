@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
@@ -49,20 +50,20 @@ func (a *app) queuesList(ctx context.Context) error {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.Queues{Queues: wire.List(queues, wire.QueueOf)})
+			return a.PrintJSON(wire.Queues{Queues: wire.List(queues, wire.QueueOf)})
 		case len(queues) == 0:
-			a.notef("no queues are configured")
+			a.Notef("no queues are configured")
 			return nil
 		}
-		a.printGrid(queueGrid(queues))
+		a.PrintGrid(queueGrid(queues))
 		return nil
 	})
 }
 
-func queueGrid(queues []manage.Listed) grid {
-	g := grid{heading: []string{"QUEUE", "SOURCE", "EVENTS", "VISIBILITY", "PENDING", "PROCESSING", "DEAD"}}
+func queueGrid(queues []manage.Listed) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"QUEUE", "SOURCE", "EVENTS", "VISIBILITY", "PENDING", "PROCESSING", "DEAD"}}
 	for _, q := range queues {
-		g.add(visible(q.Name), visible(q.Source), eventTypes(q.Events), visibility(q.Queue),
+		g.Add(terminal.Visible(q.Name), terminal.Visible(q.Source), eventTypes(q.Events), visibility(q.Queue),
 			tally(q.Pending), tally(q.Processing), tally(q.Dead))
 	}
 	return g
@@ -73,7 +74,7 @@ func eventTypes(types []string) string {
 	if len(types) == 0 {
 		return "all"
 	}
-	return visible(strings.Join(types, ", "))
+	return terminal.Visible(strings.Join(types, ", "))
 }
 
 // visibility writes a visibility timeout as the configuration does.

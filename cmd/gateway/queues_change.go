@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/spf13/cobra"
@@ -44,10 +45,10 @@ func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
 		case a.json:
 			return a.printRetried(n)
 		case n == 0:
-			a.notef("no dead messages")
+			a.Notef("no dead messages")
 			return nil
 		}
-		a.printf("%s visible again", count(n, "message"))
+		a.Printf("%s visible again", terminal.Count(n, "message"))
 		return nil
 	})
 }
@@ -94,7 +95,7 @@ func (a *app) queuesDrain(ctx context.Context, name string, force bool) error {
 		}
 		n, err := op.queues.Drain(ctx, name)
 		if n > 0 && err != nil {
-			a.notef("%s deleted until then", count(n, "message"))
+			a.Notef("%s deleted until then", terminal.Count(n, "message"))
 		}
 		if err != nil {
 			return err
@@ -113,7 +114,7 @@ func (a *app) at(what string) string {
 
 // allOf returns the numbers of a queue's messages by kind, in words.
 func allOf(q manage.Listed) string {
-	total := count(q.Depth()+q.Dead, "message")
+	total := terminal.Count(q.Depth()+q.Dead, "message")
 	if most := max(q.Pending, q.Processing, q.Dead); most >= core.MaxDepth {
 		total = tally(most) + " messages"
 	}
@@ -123,15 +124,15 @@ func allOf(q manage.Listed) string {
 
 func (a *app) printDrained(n int) error {
 	if a.json {
-		return a.printJSON(struct {
+		return a.PrintJSON(struct {
 			Drained int `json:"drained"`
 		}{n})
 	}
 	if n == 0 {
-		a.notef("no messages")
+		a.Notef("no messages")
 		return nil
 	}
-	a.printf("%s deleted", count(n, "message"))
+	a.Printf("%s deleted", terminal.Count(n, "message"))
 	return nil
 }
 
@@ -141,7 +142,7 @@ func (a *app) confirm(ctx context.Context, what string) error {
 	if !a.attended {
 		return usagef("this would %s; say so with --force", what)
 	}
-	fmt.Fprintf(a.stderr, "gateway: %s? [y/N] ", visible(what))
+	fmt.Fprintf(a.stderr, "gateway: %s? [y/N] ", terminal.Visible(what))
 	line, err := unlessDone(ctx, func() (string, error) { return readLine(a.stdin) })
 	if err != nil {
 		fmt.Fprintln(a.stderr)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
@@ -48,7 +49,7 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(struct {
+			return a.PrintJSON(struct {
 				wire.Queue
 				Messages []wire.Job `json:"messages"`
 				HasMore  bool       `json:"has_more"`
@@ -56,8 +57,8 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 		}
 		a.printQueue(op.cfg, queue)
 		if len(page.Items) > 0 {
-			a.printf("")
-			a.printGrid(a.messageGrid(page.Items))
+			a.Printf("")
+			a.PrintGrid(a.messageGrid(page.Items))
 		}
 		if page.More {
 			a.noteMore(c, page.Items[len(page.Items)-1].ID)
@@ -69,29 +70,29 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 // printQueue shows a queue. For a queue of a server it leaves out the fields that only the
 // server's configuration has.
 func (a *app) printQueue(cfg *config.Config, q manage.Listed) {
-	a.field("", "queue", visible(q.Name))
+	a.PrintField("", "queue", terminal.Visible(q.Name))
 	if q.Gone() {
-		a.field("", "configured", "no more; its messages wait for that, and become dead after a day of it")
+		a.PrintField("", "configured", "no more; its messages wait for that, and become dead after a day of it")
 		a.printTally(q)
 		return
 	}
-	a.field("", "source", visible(q.Source))
-	a.field("", "events", eventTypes(q.Events))
+	a.PrintField("", "source", terminal.Visible(q.Source))
+	a.PrintField("", "events", eventTypes(q.Events))
 	if cfg != nil {
-		a.field("", "filter", visible(cfg.Queues[q.Name].Filter.Text))
-		a.field("", "key", visible(cfg.Queues[q.Name].IdempotencyKey.Text))
+		a.PrintField("", "filter", terminal.Visible(cfg.Queues[q.Name].Filter.Text))
+		a.PrintField("", "key", terminal.Visible(cfg.Queues[q.Name].IdempotencyKey.Text))
 	}
-	a.field("", "visibility", visibility(q.Queue))
+	a.PrintField("", "visibility", visibility(q.Queue))
 	if cfg != nil {
-		a.field("", "max attempts", maxAttempts(q.MaxAttempts))
+		a.PrintField("", "max attempts", maxAttempts(q.MaxAttempts))
 	}
 	a.printTally(q)
 }
 
 func (a *app) printTally(q manage.Listed) {
-	a.field("", "pending", tally(q.Pending))
-	a.field("", "processing", tally(q.Processing))
-	a.field("", "dead", tally(q.Dead))
+	a.PrintField("", "pending", tally(q.Pending))
+	a.PrintField("", "processing", tally(q.Processing))
+	a.PrintField("", "dead", tally(q.Dead))
 }
 
 func maxAttempts(n int) string {
@@ -101,11 +102,11 @@ func maxAttempts(n int) string {
 	return strconv.Itoa(n)
 }
 
-func (a *app) messageGrid(messages []core.Job) grid {
-	g := grid{heading: []string{"ID", "EVENT", "STATUS", "ATTEMPT", "VISIBLE", "LAST ERROR"}}
+func (a *app) messageGrid(messages []core.Job) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"ID", "EVENT", "STATUS", "ATTEMPT", "VISIBLE", "LAST ERROR"}}
 	for _, m := range messages {
-		g.add(visible(string(m.ID)), visible(string(m.EventID)), a.paintStatus(string(m.Status)), attemptText(m, "/"),
-			moment(visibleAt(m)), orDash(clip(visible(m.LastError), listedError)))
+		g.Add(terminal.Visible(string(m.ID)), terminal.Visible(string(m.EventID)), a.paintStatus(string(m.Status)), attemptText(m, "/"),
+			moment(visibleAt(m)), terminal.OrDash(terminal.Clip(terminal.Visible(m.LastError), listedError)))
 	}
 	return g
 }
@@ -149,13 +150,13 @@ func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.Messages{Messages: wire.List(messages, wire.MessageOf)})
+			return a.PrintJSON(wire.Messages{Messages: wire.List(messages, wire.MessageOf)})
 		case len(messages) == 0:
-			a.notef("no visible messages")
+			a.Notef("no visible messages")
 		}
 		for i, m := range messages {
 			if i > 0 {
-				a.printf("")
+				a.Printf("")
 			}
 			a.printMessage(m)
 		}
@@ -164,10 +165,10 @@ func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
 }
 
 func (a *app) printMessage(m core.TakenJob) {
-	a.field("", "message", visible(string(m.ID)))
-	a.field("", "attempt", attemptText(m.Job, " of "))
-	a.field("", "visible since", core.FormatTime(m.DueAt)) // a server does not return it
-	a.field("", "last error", visible(m.LastError))
+	a.PrintField("", "message", terminal.Visible(string(m.ID)))
+	a.PrintField("", "attempt", attemptText(m.Job, " of "))
+	a.PrintField("", "visible since", core.FormatTime(m.DueAt)) // a server does not return it
+	a.PrintField("", "last error", terminal.Visible(m.LastError))
 	a.printEvent(m.Event)
 }
 
@@ -199,12 +200,12 @@ func (a *app) queuesDLQ(c *cobra.Command, name string, flags pageFlags) error {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.DeadLetters{Messages: wire.List(page.Items, wire.MessageOf), More: page.More})
+			return a.PrintJSON(wire.DeadLetters{Messages: wire.List(page.Items, wire.MessageOf), More: page.More})
 		case len(page.Items) == 0:
-			a.notef("no dead messages")
+			a.Notef("no dead messages")
 			return nil
 		}
-		a.printGrid(deadGrid(page.Items))
+		a.PrintGrid(deadGrid(page.Items))
 		if page.More {
 			a.noteMore(c, page.Items[len(page.Items)-1].ID)
 		}
@@ -212,11 +213,11 @@ func (a *app) queuesDLQ(c *cobra.Command, name string, flags pageFlags) error {
 	})
 }
 
-func deadGrid(messages []core.TakenJob) grid {
-	g := grid{heading: []string{"ID", "EVENT", "TYPE", "ATTEMPT", "DIED", "LAST ERROR"}}
+func deadGrid(messages []core.TakenJob) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"ID", "EVENT", "TYPE", "ATTEMPT", "DIED", "LAST ERROR"}}
 	for _, m := range messages {
-		g.add(visible(string(m.ID)), visible(string(m.EventID)), visible(m.Event.Type), attemptText(m.Job, "/"),
-			moment(m.FinishedAt), orDash(clip(visible(m.LastError), listedError)))
+		g.Add(terminal.Visible(string(m.ID)), terminal.Visible(string(m.EventID)), terminal.Visible(m.Event.Type), attemptText(m.Job, "/"),
+			moment(m.FinishedAt), terminal.OrDash(terminal.Clip(terminal.Visible(m.LastError), listedError)))
 	}
 	return g
 }

@@ -151,7 +151,7 @@ func checkToken(from, token string) (string, error) {
 // warnUnencrypted warns if a token would be sent unencrypted over a network.
 func (a *app) warnUnencrypted(to *url.URL, token string) {
 	if token != "" && to.Scheme == "http" && !loopback(to.Hostname()) {
-		a.notef("warning: the token goes to %s unencrypted; use https", to.Redacted())
+		a.Notef("warning: the token goes to %s unencrypted; use https", to.Redacted())
 	}
 }
 

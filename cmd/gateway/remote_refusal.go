@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 )
@@ -30,7 +31,7 @@ func (c *client) judge(r *http.Response) error {
 		return nil
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal))
-	return c.refusal(r, clip(refusalText(body), 400))
+	return c.refusal(r, terminal.Clip(refusalText(body), 400))
 }
 
 // recognise refuses a reply that is not from a gateway that this program understands. The
@@ -43,7 +44,7 @@ func recognise(r *http.Response, base *url.URL, flag string) error {
 		return nil
 	default:
 		return core.Refuse(core.Unsupported, "the gateway at %s speaks version %s of its API, and this program version %s",
-			base, clip(visible(version), 20), apiVersion)
+			base, terminal.Clip(terminal.Visible(version), 20), apiVersion)
 	}
 }
 
@@ -51,7 +52,7 @@ func recognise(r *http.Response, base *url.URL, flag string) error {
 func stranger(r *http.Response, base *url.URL, flag string) error {
 	if to := r.Header.Get("Location"); r.StatusCode/100 == 3 && to != "" {
 		return core.Refuse(core.Unsupported, "what answers at %s leads elsewhere (%s): %s; if that is the gateway, give its address with %s",
-			base, status(r.StatusCode), clip(to, 200), flag)
+			base, status(r.StatusCode), terminal.Clip(to, 200), flag)
 	}
 	if text, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)); base.Scheme == "http" && r.StatusCode == http.StatusBadRequest && bytes.Contains(text, []byte("HTTPS")) {
 		return core.Refuse(core.Unsupported, "what answers at %s speaks TLS; is it https://%s?", base, base.Host)
@@ -85,7 +86,7 @@ func (c *client) refusal(r *http.Response, text string) error {
 	case code < 500 && code != http.StatusTooManyRequests:
 		return core.Refuse(core.Invalid, "%s", text)
 	case r.Header.Get("Retry-After") != "":
-		return core.Refuse(core.Unavailable, "the gateway at %s cannot do that now: %s; try again in %s s", c.base, text, clip(r.Header.Get("Retry-After"), 40))
+		return core.Refuse(core.Unavailable, "the gateway at %s cannot do that now: %s; try again in %s s", c.base, text, terminal.Clip(r.Header.Get("Retry-After"), 40))
 	}
 	return fmt.Errorf("the gateway at %s failed: %s: %s; its log says why", c.base, status(r.StatusCode), text)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/spf13/cobra"
@@ -101,7 +102,7 @@ func (a *app) prepareLocal(ctx context.Context, r *localReplay) (err error) {
 		r.name = string(core.NewIDs(a.clock).Next())
 	}
 	if !runName(r.name) {
-		return usagef("--run must be 1 to 64 characters of A-Z a-z 0-9 . _ -; not %q", clip(r.name, 80))
+		return usagef("--run must be 1 to 64 characters of A-Z a-z 0-9 . _ -; not %q", terminal.Clip(r.name, 80))
 	}
 	if r.file == "-" && a.tokenFile == "-" {
 		return usagef("standard input cannot be both the events and the token")

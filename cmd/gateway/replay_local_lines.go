@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/wire"
@@ -117,7 +118,7 @@ func parseExported(line []byte) (e exported, err error) {
 	case e.Source == "":
 		return e, errors.New("source is missing")
 	case strings.Trim(e.Source, ".") == "": // in a path, it would lead elsewhere
-		return e, fmt.Errorf("source must be a name, not %q", clip(e.Source, 40))
+		return e, fmt.Errorf("source must be a name, not %q", terminal.Clip(e.Source, 40))
 	case e.EventType == "":
 		return e, errors.New("event_type is missing")
 	case !intake.ValidType(e.EventType):
@@ -165,7 +166,7 @@ func (e exported) key(run string) string {
 func checkHeaders(sent http.Header) error {
 	for name := range sent {
 		if value := sent.Get(name); strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == '\x7f' }) {
-			return fmt.Errorf("headers: %s holds a line break or control character, which no request can: %q", strings.ToLower(name), clip(value, 80))
+			return fmt.Errorf("headers: %s holds a line break or control character, which no request can: %q", strings.ToLower(name), terminal.Clip(value, 80))
 		}
 	}
 	return nil
@@ -180,7 +181,7 @@ func (e exported) body() ([]byte, error) {
 		return nil, nil
 	case wire.PayloadText, wire.PayloadBase64:
 	default:
-		return nil, fmt.Errorf("payload_encoding must be text, base64 or none, or left out; not %q", clip(e.Encoding, 40))
+		return nil, fmt.Errorf("payload_encoding must be text, base64 or none, or left out; not %q", terminal.Clip(e.Encoding, 40))
 	}
 	var text string
 	if e.Payload[0] != '"' {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
@@ -118,8 +119,8 @@ func TestExportReadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown := visibleJSON(line)
-		if visible(strings.TrimSuffix(string(shown), "\n")) != strings.TrimSuffix(string(shown), "\n") {
+		shown := terminal.VisibleJSON(line)
+		if terminal.Visible(strings.TrimSuffix(string(shown), "\n")) != strings.TrimSuffix(string(shown), "\n") {
 			t.Errorf("line %q is not harmless", shown)
 		}
 		if len(shown) > lineFor(len(payload)) {
@@ -154,7 +155,7 @@ func TestLineFor(t *testing.T) {
 
 // samePayload reports whether two payloads are the same text, or the same JSON document.
 func samePayload(a, b string) bool {
-	return a == b || string(visibleJSON(indented([]byte(a)))) == string(visibleJSON(indented([]byte(b))))
+	return a == b || string(terminal.VisibleJSON(terminal.Indented([]byte(a)))) == string(terminal.VisibleJSON(terminal.Indented([]byte(b))))
 }
 
 func TestPicker(t *testing.T) {

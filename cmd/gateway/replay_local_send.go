@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 )
 
@@ -47,9 +48,9 @@ func (p *posting) ask(ctx context.Context) error {
 	if p.lines = counted; err != nil || counted[true] == 0 {
 		return err
 	}
-	which := count(counted[true], "event")
+	which := terminal.Count(counted[true], "event")
 	if !p.pick.all() {
-		which = fmt.Sprintf("%d of %s", counted[true], count(counted[true]+counted[false], "event"))
+		which = fmt.Sprintf("%d of %s", counted[true], terminal.Count(counted[true]+counted[false], "event"))
 	}
 	return p.confirm(ctx, fmt.Sprintf("replay %s to %s", which, p.to))
 }
@@ -82,32 +83,32 @@ func (p *posting) each(ctx context.Context, do func(exported, error) error) erro
 
 func (p *posting) complainOf(e exported, err error) {
 	if e.ID == "" {
-		p.complain(fmt.Sprintf("line %d: %v", e.line, err))
+		p.Complain(fmt.Sprintf("line %d: %v", e.line, err))
 		return
 	}
-	p.complain(fmt.Sprintf("line %d, event %s: %v", e.line, clip(e.ID, 40), err))
+	p.Complain(fmt.Sprintf("line %d, event %s: %v", e.line, terminal.Clip(e.ID, 40), err))
 }
 
 // run sends the events and prints the counts, also if it ends early.
 func (p *posting) run(ctx context.Context) error {
-	progress := p.progress()
+	progress := p.Progress()
 	err := p.each(ctx, func(e exported, bad error) error {
 		err := p.take(ctx, e, bad, progress)
-		progress.show("%s", p.sent.words()+p.of())
+		progress.Show("%s", p.sent.words()+p.of())
 		return err
 	})
-	progress.clear()
+	progress.Clear()
 	if err != nil && p.sent == (posted{}) {
 		return err
 	}
 	if err == nil && p.sent == (posted{}) {
-		p.notef("no events")
+		p.Notef("no events")
 	}
 	if printed := p.printSent(); err == nil {
 		err = printed
 	}
 	if p.name != "" && p.sent.Sent > 0 && (err != nil || p.sent.Failed > 0) {
-		p.notef("to send only the rest: the same command with --run %s", p.name)
+		p.Notef("to send only the rest: the same command with --run %s", p.name)
 	}
 	if err == nil && p.sent.Failed > 0 {
 		return errReported
@@ -116,11 +117,11 @@ func (p *posting) run(ctx context.Context) error {
 }
 
 // take sends one event, if it is valid and picked. An error ends the replay.
-func (p *posting) take(ctx context.Context, e exported, bad error, progress *progress) error {
+func (p *posting) take(ctx context.Context, e exported, bad error, progress *terminal.Progress) error {
 	if bad != nil {
 		p.sent.Failed++
 		if p.lines == nil { // otherwise ask has printed it
-			progress.clear()
+			progress.Clear()
 			p.complainOf(e, bad)
 		}
 		return nil
@@ -137,7 +138,7 @@ func (p *posting) take(ctx context.Context, e exported, bad error, progress *pro
 		return err
 	case err != nil:
 		p.sent.Failed++
-		progress.clear()
+		progress.Clear()
 		p.complainOf(e, err)
 	case duplicate:
 		p.sent.Duplicates++
@@ -188,7 +189,7 @@ func (p *posting) post(ctx context.Context, e exported) (duplicate bool, err err
 		case code == http.StatusUnauthorized:
 			return false, hopeless("the gateway at %s refused the token; is it api.auth_token of its configuration?", p.to)
 		}
-		return false, errors.New(strings.TrimSuffix(status(ans.StatusCode)+": "+clip(ans.message, 200), ": "))
+		return false, errors.New(strings.TrimSuffix(status(ans.StatusCode)+": "+terminal.Clip(ans.message, 200), ": "))
 	}
 }
 
@@ -253,11 +254,11 @@ func (s posted) words() string {
 
 func (p *posting) printSent() error {
 	if p.json {
-		return p.printJSON(struct {
+		return p.PrintJSON(struct {
 			Run string `json:"run"`
 			posted
 		}{p.name, p.sent})
 	}
-	p.printf("%s", p.sent.words())
+	p.Printf("%s", p.sent.words())
 	return nil
 }

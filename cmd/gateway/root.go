@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -91,7 +92,7 @@ func (a *app) globalFlags(root *cobra.Command) {
 	flags.StringVarP(&a.configFlag, "config", "c", baseFile, "configuration `file`, or its https, s3, gs or az address")
 	flags.StringVar(&a.envFlag, "env", "", "lay gateway.`name`.yaml and .env.name over the configuration")
 	flags.BoolVar(&a.json, "json", false, "print one JSON document")
-	flags.BoolVar(&a.noColor, "no-color", false, "print without colours")
+	flags.BoolVar(&a.NoColor, "no-color", false, "print without colours")
 	a.remoteFlags(flags)
 }
 
@@ -159,7 +160,7 @@ func flagError(_ *cobra.Command, err error) error {
 	if !errors.As(err, &invalid) {
 		return usageError(err.Error())
 	}
-	f, value := invalid.GetFlag(), clip(invalid.GetValue(), 40)
+	f, value := invalid.GetFlag(), terminal.Clip(invalid.GetValue(), 40)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
 		return usagef("--%s is out of range: %s", f.Name, value)

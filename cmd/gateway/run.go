@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/spf13/cobra"
 )
@@ -30,8 +31,8 @@ func run(ctx context.Context, args []string, s system) int {
 		unmarkFlags(root)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
-	if a.out.err != nil && (err == nil || errors.Is(err, a.out.err)) {
-		err = unwritten(a.out.err)
+	if bad := a.out.Err(); bad != nil && (err == nil || errors.Is(err, bad)) {
+		err = unwritten(bad)
 	}
 	return a.end(ctx, cmd, err)
 }
@@ -55,19 +56,19 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 	case err == nil:
 		return exitDone
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		a.complain("interrupted")
+		a.Complain("interrupted")
 		return exitInterrupted
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.As(err, &usage):
-		a.complain(usage.Error())
-		a.notef("run %q for usage", a.helpLine(cmd))
+		a.Complain(usage.Error())
+		a.Notef("run %q for usage", a.helpLine(cmd))
 		return exitUsage
 	case errors.As(err, &problems):
 		a.printProblems(problems)
 		return exitFailed
 	}
-	a.complain(err.Error())
+	a.Complain(err.Error())
 	return exitFailed
 }
 
@@ -90,25 +91,13 @@ func (e usageError) Error() string { return string(e) }
 
 func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
 
-// complain prints an error, with the prefix "gateway: " before each of its lines.
-func (a *app) complain(message string) {
-	for line := range strings.SplitSeq(strings.TrimSpace(message), "\n") {
-		fmt.Fprintf(a.stderr, "gateway: %s\n", visible(line))
-	}
-}
-
-// notef prints a note to stderr. It is not part of the output.
-func (a *app) notef(format string, args ...any) {
-	fmt.Fprintln(a.stderr, visible(fmt.Sprintf(format, args...)))
-}
-
 // printProblems prints the problems of a configuration and their number. Editors recognise the
 // form of each line as a link.
 func (a *app) printProblems(problems config.Problems) {
 	for _, p := range problems {
-		fmt.Fprintln(a.stderr, visible(p.String()))
+		fmt.Fprintln(a.stderr, terminal.Visible(p.String()))
 	}
-	a.complain(fmt.Sprintf("the configuration has %s", count(len(problems), "problem")))
+	a.Complain(fmt.Sprintf("the configuration has %s", terminal.Count(len(problems), "problem")))
 	a.noteOverlay(problems)
 }
 
@@ -122,20 +111,12 @@ func (a *app) noteOverlay(problems config.Problems) {
 	if _, err := os.Stat(overlayFile); err != nil || !slices.ContainsFunc(problems, unset) {
 		return
 	}
-	a.notef("%s lies beside it: did you mean --env local?", overlayFile)
+	a.Notef("%s lies beside it: did you mean --env local?", overlayFile)
 }
 
 // printWarnings prints the warnings about a configuration.
 func (a *app) printWarnings(warnings []config.Problem) {
 	for _, w := range warnings {
-		a.notef("warning: %s", w)
+		a.Notef("warning: %s", w)
 	}
-}
-
-// count writes a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
@@ -89,12 +90,12 @@ func (a *app) runsList(c *cobra.Command, filter core.RunFilter) error {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.RunsOf(page))
+			return a.PrintJSON(wire.RunsOf(page))
 		case len(page.Items) == 0:
-			a.notef("no workflow runs")
+			a.Notef("no workflow runs")
 			return nil
 		}
-		a.printGrid(a.runGrid(page.Items))
+		a.PrintGrid(a.runGrid(page.Items))
 		if page.More {
 			a.noteMore(c, page.Items[len(page.Items)-1].ID)
 		}
@@ -102,11 +103,11 @@ func (a *app) runsList(c *cobra.Command, filter core.RunFilter) error {
 	})
 }
 
-func (a *app) runGrid(runs []core.Run) grid {
-	g := grid{heading: []string{"ID", "WORKFLOW", "EVENT", "STATUS", "STEP", "CREATED", "FINISHED", "ERROR"}}
+func (a *app) runGrid(runs []core.Run) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"ID", "WORKFLOW", "EVENT", "STATUS", "STEP", "CREATED", "FINISHED", "ERROR"}}
 	for _, r := range runs {
-		g.add(visible(string(r.ID)), visible(r.Workflow), visible(string(r.EventID)), a.paintStatus(string(r.Status)),
-			orDash(visible(r.Step)), moment(r.CreatedAt), moment(r.FinishedAt), orDash(clip(visible(r.Error), listedError)))
+		g.Add(terminal.Visible(string(r.ID)), terminal.Visible(r.Workflow), terminal.Visible(string(r.EventID)), a.paintStatus(string(r.Status)),
+			terminal.OrDash(terminal.Visible(r.Step)), moment(r.CreatedAt), moment(r.FinishedAt), terminal.OrDash(terminal.Clip(terminal.Visible(r.Error), listedError)))
 	}
 	return g
 }
@@ -152,10 +153,10 @@ and branches.`,
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(wire.RedrivenOf(run))
+			return a.PrintJSON(wire.RedrivenOf(run))
 		}
 		if run.Changed {
-			a.notef("the configuration has another definition of %s by now; this run follows the one that it has (see --definition)", visible(run.Workflow))
+			a.Notef("the configuration has another definition of %s by now; this run follows the one that it has (see --definition)", terminal.Visible(run.Workflow))
 		}
 		return a.printMoved(run.Run, "is pending again, in epoch "+strconv.Itoa(run.Epoch))
 	})
@@ -181,8 +182,8 @@ alert tells of the run. It can be redriven.`,
 // printMoved prints the new state of a run.
 func (a *app) printMoved(run core.Run, now string) error {
 	if a.json {
-		return a.printJSON(wire.RunOf(run))
+		return a.PrintJSON(wire.RunOf(run))
 	}
-	a.printf("workflow run %s of %s %s", visible(string(run.ID)), visible(run.Workflow), now)
+	a.Printf("workflow run %s of %s %s", terminal.Visible(string(run.ID)), terminal.Visible(run.Workflow), now)
 	return nil
 }

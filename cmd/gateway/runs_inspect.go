@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
@@ -92,42 +93,42 @@ func pagesOf(ctx context.Context, runs runService, first manage.Inspected) iter.
 func (a *app) printInspected(run manage.Inspected, data bool) {
 	a.printRun(run.Run)
 	if len(run.Steps) > 0 {
-		a.printf("")
-		a.printGrid(a.stepGrid(run.Steps))
+		a.Printf("")
+		a.PrintGrid(a.stepGrid(run.Steps))
 	}
 	if data {
 		a.printData(run.Steps)
 	}
 	if len(run.History) > 0 {
-		a.printf("")
-		a.printGrid(entryGrid(run.History))
+		a.Printf("")
+		a.PrintGrid(entryGrid(run.History))
 	}
 }
 
 func (a *app) printRun(r core.Run) {
-	a.field("", "run", visible(string(r.ID)))
-	a.field("", "workflow", visible(r.Workflow))
-	a.field("", "event", visible(string(r.EventID)))
-	a.field("", "status", a.paintStatus(string(r.Status)))
-	a.field("", "step", visible(r.Step))
+	a.PrintField("", "run", terminal.Visible(string(r.ID)))
+	a.PrintField("", "workflow", terminal.Visible(r.Workflow))
+	a.PrintField("", "event", terminal.Visible(string(r.EventID)))
+	a.PrintField("", "status", a.paintStatus(string(r.Status)))
+	a.PrintField("", "step", terminal.Visible(r.Step))
 	if r.Epoch > 1 {
-		a.field("", "epoch", strconv.Itoa(r.Epoch))
+		a.PrintField("", "epoch", strconv.Itoa(r.Epoch))
 	}
-	a.field("", "created", moment(r.CreatedAt))
-	a.field("", "started", core.FormatTime(r.StartedAt))
+	a.PrintField("", "created", moment(r.CreatedAt))
+	a.PrintField("", "started", core.FormatTime(r.StartedAt))
 	if !r.Status.Finished() {
-		a.field("", "deadline", core.FormatTime(r.DeadlineAt))
+		a.PrintField("", "deadline", core.FormatTime(r.DeadlineAt))
 	}
-	a.field("", "finished", core.FormatTime(r.FinishedAt))
-	a.field("", "error", visible(r.Error))
-	a.field("", "output", clip(visible(string(r.Output)), shownData))
+	a.PrintField("", "finished", core.FormatTime(r.FinishedAt))
+	a.PrintField("", "error", terminal.Visible(r.Error))
+	a.PrintField("", "output", terminal.Clip(terminal.Visible(string(r.Output)), shownData))
 }
 
-func (a *app) stepGrid(steps []core.Step) grid {
-	g := grid{heading: []string{"STEP", "TYPE", "STATUS", "ATTEMPT", "STARTED", "FINISHED", "ERROR"}}
+func (a *app) stepGrid(steps []core.Step) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"STEP", "TYPE", "STATUS", "ATTEMPT", "STARTED", "FINISHED", "ERROR"}}
 	for _, s := range steps {
-		g.add(visible(s.Path), visible(s.Type), a.paintStatus(string(s.Status)), stepAttempt(s),
-			moment(s.StartedAt), moment(s.FinishedAt), orDash(clip(visible(s.Error), shownError)))
+		g.Add(terminal.Visible(s.Path), terminal.Visible(s.Type), a.paintStatus(string(s.Status)), stepAttempt(s),
+			moment(s.StartedAt), moment(s.FinishedAt), terminal.OrDash(terminal.Clip(terminal.Visible(s.Error), shownError)))
 	}
 	return g
 }
@@ -149,17 +150,17 @@ const shownData = 200
 
 func (a *app) printData(steps []core.Step) {
 	for _, s := range steps {
-		a.printf("\nstep %s", visible(s.Path))
-		a.field("  ", "received", clip(visible(string(s.State)), shownData))
-		a.field("  ", "passed on", clip(visible(string(s.Output)), shownData))
+		a.Printf("\nstep %s", terminal.Visible(s.Path))
+		a.PrintField("  ", "received", terminal.Clip(terminal.Visible(string(s.State)), shownData))
+		a.PrintField("  ", "passed on", terminal.Clip(terminal.Visible(string(s.Output)), shownData))
 	}
 }
 
-func entryGrid(entries []core.Entry) grid {
-	g := grid{heading: []string{"AT", "EPOCH", "WHAT", "STEP", "DETAILS"}}
+func entryGrid(entries []core.Entry) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"AT", "EPOCH", "WHAT", "STEP", "DETAILS"}}
 	for _, e := range entries {
-		g.add(moment(e.At), strconv.Itoa(e.Epoch), visible(strings.ReplaceAll(string(e.Type), "_", " ")),
-			orDash(visible(e.Path)), orDash(clip(visible(e.Data), shownError)))
+		g.Add(moment(e.At), strconv.Itoa(e.Epoch), terminal.Visible(strings.ReplaceAll(string(e.Type), "_", " ")),
+			terminal.OrDash(terminal.Visible(e.Path)), terminal.OrDash(terminal.Clip(terminal.Visible(e.Data), shownError)))
 	}
 	return g
 }
@@ -167,9 +168,9 @@ func entryGrid(entries []core.Entry) grid {
 // printRuns prints the runs that an event started.
 func (a *app) printRuns(runs []core.Run) {
 	for _, r := range runs {
-		a.printf("\nrun %s of workflow %s: %s", visible(string(r.ID)), visible(r.Workflow), a.paintStatus(string(r.Status)))
-		a.field("  ", "step", visible(r.Step))
-		a.field("  ", "finished", core.FormatTime(r.FinishedAt))
-		a.field("  ", "error", visible(r.Error))
+		a.Printf("\nrun %s of workflow %s: %s", terminal.Visible(string(r.ID)), terminal.Visible(r.Workflow), a.paintStatus(string(r.Status)))
+		a.PrintField("  ", "step", terminal.Visible(r.Step))
+		a.PrintField("  ", "finished", core.FormatTime(r.FinishedAt))
+		a.PrintField("  ", "error", terminal.Visible(r.Error))
 	}
 }

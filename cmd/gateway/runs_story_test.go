@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
@@ -53,7 +54,7 @@ func (p paged) Inspect(_ context.Context, _ core.ID, from manage.Place, _ int) (
 
 // A run that comes in pages is printed like a run that comes whole.
 func TestPagesOfARunAreOneDocument(t *testing.T) {
-	deep := strings.Repeat("[", maxIndent+1) + strings.Repeat("]", maxIndent+1)
+	deep := strings.Repeat("[", terminal.MaxIndent+1) + strings.Repeat("]", terminal.MaxIndent+1)
 	for _, p := range []paged{
 		{steps: 7, entries: 5}, {steps: 0, entries: 5}, {steps: 3, entries: 0}, {steps: 6, entries: 6},
 		{steps: 3, entries: 3, run: core.Run{Output: []byte(`{"steps": [], "history": []}`)}},
@@ -65,7 +66,7 @@ func TestPagesOfARunAreOneDocument(t *testing.T) {
 			all.lines = 100
 			whole, _ := all.Inspect(t.Context(), "", manage.Place{}, 0)
 			var want, got bytes.Buffer
-			_ = newApp(system{stdout: &want}).printJSON(wire.StoryOfRun(whole))
+			_ = newApp(system{stdout: &want}).PrintJSON(wire.StoryOfRun(whole))
 			first, _ := p.Inspect(t.Context(), "", manage.Place{}, 0)
 			if err := newApp(system{stdout: &got}).printStory(t.Context(), p, first); err != nil {
 				t.Fatal(err)
@@ -102,7 +103,7 @@ func TestInspectHoldsAPage(t *testing.T) {
 	if err != nil || len(run.Steps) != steps || len(run.History) != 10 {
 		t.Fatalf("%d steps, %d entries, %v", len(run.Steps), len(run.History), err)
 	}
-	if shown := clip(visible(string(run.Steps[0].State)), shownData); shown != clip(visible(string(state)), shownData) {
+	if shown := terminal.Clip(terminal.Visible(string(run.Steps[0].State)), shownData); shown != terminal.Clip(terminal.Visible(string(state)), shownData) {
 		t.Errorf("a state is shown as %q", shown)
 	}
 	if peak > base+most {

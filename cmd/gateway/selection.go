@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/units"
 	"github.com/spf13/cobra"
@@ -73,5 +74,5 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if ago, err := units.ParseDuration(text); err == nil && notNumber != nil {
 		return now.Add(-ago.Duration).Truncate(time.Millisecond), nil
 	}
-	return time.Time{}, usagef("%s must be a time such as 2006-01-02T15:04:05 (UTC) or 2006-01-02T15:04:05+09:00, a date, or how long ago, such as 90s, 30m, 2h or 1d; not %q", flag, clip(text, 40))
+	return time.Time{}, usagef("%s must be a time such as 2006-01-02T15:04:05 (UTC) or 2006-01-02T15:04:05+09:00, a date, or how long ago, such as 90s, 30m, 2h or 1d; not %q", flag, terminal.Clip(text, 40))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
@@ -22,7 +23,7 @@ func (a *app) dryRun(ctx context.Context, cfg *config.Config, source config.Sour
 		return err
 	}
 	if arrival == nil {
-		a.notef("the gateway answers this itself, and stores no event")
+		a.Notef("the gateway answers this itself, and stores no event")
 		arrival = &core.Arrival{}
 	}
 	return a.printMatches(cfg, arrival)
@@ -86,8 +87,8 @@ func (a *app) warnOfType(ctx context.Context, cfg *config.Config, source config.
 		return
 	}
 	if named := a.otherType(ctx, cfg, source, eventType, l); named != "" {
-		a.notef("the payload names its type, %s, which goes before %s: the event is not of type %s",
-			visible(named), typePlace(source), eventType)
+		a.Notef("the payload names its type, %s, which goes before %s: the event is not of type %s",
+			terminal.Visible(named), typePlace(source), eventType)
 		return
 	}
 	if source.Type != "webhook" || source.Verify != "" {
@@ -96,7 +97,7 @@ func (a *app) warnOfType(ctx context.Context, cfg *config.Config, source config.
 	l.header = l.header.Clone()
 	l.header.Del(ceType)
 	if named := a.otherType(ctx, cfg, source, eventType, l); named != "" {
-		a.notef("the payload names its type, %s; the event is of type %s all the same, since -t says so", visible(named), eventType)
+		a.Notef("the payload names its type, %s; the event is of type %s all the same, since -t says so", terminal.Visible(named), eventType)
 	}
 }
 
@@ -175,35 +176,35 @@ func (a *app) printMatches(cfg *config.Config, arrival *core.Arrival) error {
 	}
 	m.Declined = append(m.Declined, wire.DeclinedBy(unwilling)...)
 	for _, u := range arrival.Undecided {
-		a.notef("%s: %v; it would get no job", u.Lane.Filter(), u.Why)
+		a.Notef("%s: %v; it would get no job", u.Lane.Filter(), u.Why)
 	}
 	if a.json {
-		return a.printJSON(m)
+		return a.PrintJSON(m)
 	}
 	if len(arrival.Jobs) == 0 && len(arrival.Undecided) == 0 {
-		a.notef("no handler, queue or workflow wants this event")
+		a.Notef("no handler, queue or workflow wants this event")
 	} else {
-		a.printGrid(m.grid())
+		a.PrintGrid(m.grid())
 	}
 	if len(unwilling) > 0 {
 		if len(arrival.Jobs) > 0 {
-			a.printf("")
+			a.Printf("")
 		}
-		a.printGrid(declinedGrid(unwilling))
+		a.PrintGrid(declinedGrid(unwilling))
 	}
 	return nil
 }
 
-func (m matches) grid() grid {
-	g := grid{heading: []string{"HANDLER", "DELIVERS TO"}}
+func (m matches) grid() terminal.Grid {
+	g := terminal.Grid{Heading: []string{"HANDLER", "DELIVERS TO"}}
 	for _, h := range m.Handlers {
-		g.add(visible(h.Name), visible(fmt.Sprintf("%s %s", h.Method, h.URL)))
+		g.Add(terminal.Visible(h.Name), terminal.Visible(fmt.Sprintf("%s %s", h.Method, h.URL)))
 	}
 	for _, q := range m.Queues {
-		g.add(visible(string(core.QueueLane(q.Name))), visible("consumers of queue "+q.Name))
+		g.Add(terminal.Visible(string(core.QueueLane(q.Name))), terminal.Visible("consumers of queue "+q.Name))
 	}
 	for _, w := range m.Workflows {
-		g.add(visible(string(core.WorkflowLane(w.Name))), visible("a run that begins with "+w.Step))
+		g.Add(terminal.Visible(string(core.WorkflowLane(w.Name))), terminal.Visible("a run that begins with "+w.Step))
 	}
 	return g
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/intake"
@@ -45,7 +46,7 @@ func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r
 		case err != nil:
 			return err
 		case answer.unknown() && source.Type == "event" && try < maxPosts:
-			a.notef("the gateway does not know whether it stored event %s; sending it again as the same event", visible(string(answer.EventID)))
+			a.Notef("the gateway does not know whether it stored event %s; sending it again as the same event", terminal.Visible(string(answer.EventID)))
 			l.header.Set(intake.Repeat, string(answer.EventID))
 		case answer.StatusCode >= 300:
 			return answer.refused(source)

@@ -178,7 +178,7 @@ func (a *app) setting(cfg *config.Config, name string) string {
 // colourfulLogs reports whether log lines go to a terminal and may be coloured.
 func (a *app) colourfulLogs() bool {
 	f, ok := a.stderr.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && !a.noColor && a.env("NO_COLOR") == ""
+	return ok && term.IsTerminal(int(f.Fd())) && !a.NoColor && a.env("NO_COLOR") == ""
 }
 
 // lockDatabase refuses a second server on the same SQLite file. Other databases allow several

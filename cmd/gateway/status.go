@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
@@ -35,26 +36,26 @@ func (a *app) status(ctx context.Context) error {
 		case err != nil:
 			return err
 		case a.json:
-			return a.printJSON(stats)
+			return a.PrintJSON(stats)
 		}
 		g := statusGrid(stats)
-		if len(g.rows) == 0 {
-			a.notef("no handler, queue or workflow is configured")
+		if len(g.Rows) == 0 {
+			a.Notef("no handler, queue or workflow is configured")
 			return nil
 		}
-		a.printGrid(g)
+		a.PrintGrid(g)
 		return nil
 	})
 }
 
-func statusGrid(s wire.Stats) grid {
-	g := grid{heading: []string{"CONSUMER", "AVAILABLE", "SCHEDULED", "RUNNING", "RETRYABLE", "DEAD", "OLDEST DUE", "WAITS FOR"}}
+func statusGrid(s wire.Stats) terminal.Grid {
+	g := terminal.Grid{Heading: []string{"CONSUMER", "AVAILABLE", "SCHEDULED", "RUNNING", "RETRYABLE", "DEAD", "OLDEST DUE", "WAITS FOR"}}
 	add := func(prefix string, c wire.WorkflowStats, held string) {
 		oldest := "-"
 		if c.OldestDue != nil {
-			oldest = span(time.Duration(*c.OldestDue * float64(time.Second)))
+			oldest = terminal.Span(time.Duration(*c.OldestDue * float64(time.Second)))
 		}
-		g.add(visible(prefix+c.Name), strconv.Itoa(c.Available), strconv.Itoa(c.Scheduled), strconv.Itoa(c.Running), strconv.Itoa(c.Retryable), strconv.Itoa(c.Dead), oldest, orDash(held))
+		g.Add(terminal.Visible(prefix+c.Name), strconv.Itoa(c.Available), strconv.Itoa(c.Scheduled), strconv.Itoa(c.Running), strconv.Itoa(c.Retryable), strconv.Itoa(c.Dead), oldest, terminal.OrDash(held))
 	}
 	for _, h := range s.Handlers {
 		add("", h.WorkflowStats, heldUp(h))

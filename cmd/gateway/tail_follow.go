@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -65,14 +64,14 @@ func (t *tailing) follow(ctx context.Context) error {
 		more, err = t.step(ctx)
 		switch {
 		case err == nil && failures > 0:
-			t.notef("connected again")
+			t.Notef("connected again")
 			failures = 0
 		case err == nil:
-		case ctx.Err() != nil || t.out.err != nil || final(err):
+		case ctx.Err() != nil || t.out.Err() != nil || final(err):
 			return err
 		default:
 			if failures++; failures == 1 {
-				t.complain(err.Error() + "; trying again")
+				t.Complain(err.Error() + "; trying again")
 			}
 		}
 	}
@@ -95,10 +94,7 @@ func (t *tailing) step(ctx context.Context) (more bool, err error) {
 	if err := t.print(news); err != nil {
 		return false, err
 	}
-	if readerGone(t.out.w) {
-		t.out.err = syscall.EPIPE // like the error of the next write
-	}
-	return news.More, t.out.err
+	return news.More, t.out.Check()
 }
 
 // toFollow returns the events whose jobs the next look must read too. The look reads the jobs

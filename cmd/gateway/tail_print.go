@@ -1,11 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
@@ -24,7 +23,7 @@ func (t *tailing) print(news manage.News) error {
 			t.printMoved(j)
 		}
 	}
-	return t.out.err
+	return t.out.Err()
 }
 
 func (t *tailing) shows(source string) bool { return t.source == "" || t.source == source }
@@ -34,7 +33,7 @@ func (t *tailing) printArrived(e core.Event) {
 		t.printRecord(tailRecord{Time: wire.Time{Time: e.CreatedAt}, Kind: "event", Event: new(wire.SummaryOf(e))})
 		return
 	}
-	t.printf("%s  event  %s  %s  %s", moment(e.CreatedAt), visible(string(e.ID)), visible(e.Source), visible(e.Type))
+	t.Printf("%s  event  %s  %s  %s", moment(e.CreatedAt), terminal.Visible(string(e.ID)), terminal.Visible(e.Source), terminal.Visible(e.Type))
 }
 
 func (t *tailing) printMoved(j core.Job) {
@@ -43,12 +42,12 @@ func (t *tailing) printMoved(j core.Job) {
 		t.printRecord(tailRecord{Time: wire.Time{Time: at}, Kind: "job", Job: new(wire.JobOf(j))})
 		return
 	}
-	line := fmt.Sprintf("%s  job    %s  %s  %s  %s", moment(at), visible(string(j.ID)),
-		visible(consumerText(j)), t.paintStatus(string(j.Status)), attemptText(j, "/"))
+	line := fmt.Sprintf("%s  job    %s  %s  %s  %s", moment(at), terminal.Visible(string(j.ID)),
+		terminal.Visible(consumerText(j)), t.paintStatus(string(j.Status)), attemptText(j, "/"))
 	if j.LastError != "" && j.Status != core.Completed {
-		line += "  " + clip(visible(j.LastError), shownError)
+		line += "  " + terminal.Clip(terminal.Visible(j.LastError), shownError)
 	}
-	t.printf("%s", line)
+	t.Printf("%s", line)
 }
 
 // movedAt returns when a job got its state. It is known for a finished or new job. For other
@@ -72,11 +71,7 @@ type tailRecord struct {
 }
 
 func (t *tailing) printRecord(r tailRecord) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
+	if err := t.PrintJSONLine(r); err != nil {
 		panic(err) // texts, times and numbers always have a JSON form
 	}
-	t.printf("%s", bytes.TrimSpace(visibleJSON(b.Bytes())))
 }

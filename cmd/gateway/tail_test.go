@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 )
@@ -189,32 +188,11 @@ func TestTailEnds(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		l := &looks{found: []any{manage.News{Events: []core.Event{tailEvent(0, "shop")}}}}
-		_, stderr, err := tailFor(t, time.Minute, l, func(f *tailing) { f.out.w = closedPipe{} })
+		_, stderr, err := tailFor(t, time.Minute, l, func(f *tailing) { *f.out = *terminal.NewWriter(closedPipe{}) })
 		if !errors.Is(err, syscall.EPIPE) || len(l.at) != 1 || stderr != "" {
 			t.Errorf("nobody reads: ends with %v after %d looks, and says %s", err, len(l.at), stderr)
 		}
 	})
-}
-
-// TestReaderGone: a pipe without a reader is recognised. A full pipe and other files are not.
-func TestReaderGone(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	if readerGone(w) || readerGone(file) || readerGone(new(strings.Builder)) {
-		t.Error("a reader that is there is gone")
-	}
-	r.Close()
-	if !readerGone(w) {
-		t.Error("a reader that is gone is there")
-	}
 }
 
 // TestTailInterrupted: Ctrl-C ends a tail, with exit code 130.

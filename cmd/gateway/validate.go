@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
@@ -43,7 +44,7 @@ func (a *app) validate(ctx context.Context) error {
 	if len(problems) > 0 {
 		return config.Problems(problems)
 	}
-	a.printf("%s is valid: %s", visible(a.configName()), inventory(cfg))
+	a.Printf("%s is valid: %s", terminal.Visible(a.configName()), inventory(cfg))
 	return nil
 }
 
@@ -64,13 +65,13 @@ func (a *app) check(ctx context.Context) (cfg *config.Config, problems []config.
 // inventory counts the configured parts. It names sources and handlers even if there are none,
 // since a gateway without them does nothing.
 func inventory(cfg *config.Config) string {
-	words := []string{count(len(cfg.Sources), "source"), count(len(cfg.Handlers), "handler")}
+	words := []string{terminal.Count(len(cfg.Sources), "source"), terminal.Count(len(cfg.Handlers), "handler")}
 	for _, more := range []struct {
 		n    int
 		noun string
 	}{{len(cfg.Queues), "queue"}, {len(cfg.Workflows), "workflow"}, {len(cfg.Alerts), "alert"}} {
 		if more.n > 0 {
-			words = append(words, count(more.n, more.noun))
+			words = append(words, terminal.Count(more.n, more.noun))
 		}
 	}
 	return strings.Join(words, ", ")
@@ -86,7 +87,7 @@ type problemJSON struct {
 
 func (a *app) printVerdict(problems, warnings []config.Problem) error {
 	record := func(p config.Problem) problemJSON { return problemJSON(p) }
-	err := a.printJSON(struct {
+	err := a.PrintJSON(struct {
 		Valid    bool          `json:"valid"`
 		Problems []problemJSON `json:"problems"`
 		Warnings []problemJSON `json:"warnings"`

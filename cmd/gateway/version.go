@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -59,9 +60,9 @@ func newVersion(a *app) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuild()
 			if a.json {
-				return a.printJSON(b)
+				return a.PrintJSON(b)
 			}
-			a.printf("gateway %s\ncommit  %s\ngo      %s", visible(b.Version), visible(b.Commit), visible(b.Go))
+			a.Printf("gateway %s\ncommit  %s\ngo      %s", terminal.Visible(b.Version), terminal.Visible(b.Commit), terminal.Visible(b.Go))
 			return nil
 		},
 	}

@@ -49,7 +49,7 @@ func (a *app) workflowGraph(ctx context.Context, name string) error {
 		return fmt.Errorf("workflows.%s: %w", name, err)
 	}
 	if a.json {
-		return a.printJSON(struct {
+		return a.PrintJSON(struct {
 			Name  string `json:"name"`
 			Graph string `json:"graph"`
 		}{name, d.Graph()})

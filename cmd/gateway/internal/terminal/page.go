@@ -1,18 +1,26 @@
-package main
+package terminal
 
 import (
-	"path"
 	"regexp"
 	"strings"
 	"unicode/utf8"
 )
 
-// A page is a chapter for a terminal: paragraphs are filled, tables are set in columns, blocks
-// of code stay as they are, and links say where they lead. It reads the Markdown that the
-// chapters use, and no other.
+// Page sets a chapter of a manual for a terminal of width characters: paragraphs are filled,
+// tables are set in columns, blocks of code stay as they are, and links say where they lead. It
+// reads the Markdown that the chapters use, and no other, so that the released program needs no
+// library for Markdown.
+//
+// The function link returns the shown form of a link, from its text and its target.
+func Page(markdown string, width int, link func(text, target string) string) string {
+	return (&page{width: width, link: link}).render(markdown)
+}
+
+// A page is a chapter that is being set.
 type page struct {
 	width int
-	out   strings.Builder
+	link  func(text, target string) string
+	out   strings.Builder // the lines so far
 }
 
 var (
@@ -56,7 +64,7 @@ func (p *page) line(text string) { p.out.WriteString(strings.TrimRight(text, " "
 // heading underlines the heading of a chapter and of a section.
 func (p *page) heading(line string) {
 	m := heading.FindStringSubmatch(line)
-	text := inline(m[2])
+	text := p.inline(m[2])
 	p.gap()
 	p.line(text)
 	if len(m[1]) <= 2 {
@@ -88,7 +96,7 @@ func (p *page) paragraph(lines []string) int {
 		first = text[:len(text)-len(strings.TrimLeft(text, " "))]
 	}
 	hanging := strings.Repeat(" ", len(first))
-	for i, line := range wrapped(inline(text), p.width-len(first)) {
+	for i, line := range wrapped(p.inline(text), p.width-len(first)) {
 		if i > 0 {
 			first = hanging
 		}
@@ -108,7 +116,7 @@ func (p *page) table(lines []string) int {
 	n := 0
 	var rows [][]string
 	for ; n < len(lines) && strings.HasPrefix(lines[n], "|"); n++ {
-		if cells := cells(lines[n]); !ruleCell.MatchString(cells[0]) {
+		if cells := p.cells(lines[n]); !ruleCell.MatchString(cells[0]) {
 			rows = append(rows, cells)
 		}
 	}
@@ -131,7 +139,7 @@ func (p *page) table(lines []string) int {
 }
 
 // cells are the cells of a row, as they are shown.
-func cells(line string) (all []string) {
+func (p *page) cells(line string) (all []string) {
 	code := false
 	split := func(r rune) rune {
 		if r == '`' {
@@ -143,7 +151,7 @@ func cells(line string) (all []string) {
 		return r
 	}
 	for cell := range strings.SplitSeq(strings.Map(split, strings.Trim(strings.TrimSpace(line), "|")), "\x00") {
-		all = append(all, inline(strings.TrimSpace(cell)))
+		all = append(all, p.inline(strings.TrimSpace(cell)))
 	}
 	return all
 }
@@ -234,42 +242,22 @@ func (p *page) underline(widths []int) {
 	p.line(b.String())
 }
 
-var (
-	marked = regexp.MustCompile("(`[^`]*`)|\\*\\*([^*]+)\\*\\*|\\*([^*\\s][^*]*)\\*|\\[((?:[^\\]`]|`[^`]*`)*)\\]\\(([^)\\s]+)\\)")
-	scheme = regexp.MustCompile(`^[a-z]+://`)
-)
+// marked matches a span of code, bold or slanted text, or a link.
+var marked = regexp.MustCompile("(`[^`]*`)|\\*\\*([^*]+)\\*\\*|\\*([^*\\s][^*]*)\\*|\\[((?:[^\\]`]|`[^`]*`)*)\\]\\(([^)\\s]+)\\)")
 
 // inline takes the marks out of a text. Code keeps its marks, since a reader must see where
 // it ends.
-func inline(text string) string {
+func (p *page) inline(text string) string {
 	return marked.ReplaceAllStringFunc(text, func(s string) string {
 		m := marked.FindStringSubmatch(s)
 		switch {
 		case m[1] != "":
 			return s
 		case m[5] != "":
-			return linked(inline(m[4]), m[5])
+			return p.link(p.inline(m[4]), m[5])
 		}
 		return m[2] + m[3]
 	})
-}
-
-// linked is the text of a link, and where it leads: to another chapter, to a file of the
-// project, or to an address.
-func linked(text, target string) string {
-	file, _, _ := strings.Cut(target, "#")
-	switch {
-	case file == "":
-		return text
-	case scheme.MatchString(target):
-		return text + " (" + target + ")"
-	case !strings.Contains(file, "/"):
-		return text + " (`gateway help " + strings.TrimSuffix(file, ".md") + "`)"
-	}
-	if file = path.Join("cmd/gateway/manual", file); strings.Trim(text, "`") == file {
-		return text
-	}
-	return text + " (" + file + ")"
 }
 
 // wrapped breaks a text into lines of at most width characters. A longer word is broken.

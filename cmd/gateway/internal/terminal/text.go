@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// visible escapes text from outside for a terminal: payloads, event types, errors, replies. It
+// Visible escapes text from outside for a terminal: payloads, event types, errors, replies. It
 // is the only way for such text to reach a terminal. It escapes characters that could steer
 // the terminal or hide text: control characters (\n, \x1b, \u009b), bidirectional controls and
 // invisible characters (\u202e), and bytes that are not UTF-8 (\xff). The result is one line.
 // Printable text stays unchanged, including backslashes: the result is for reading, and --json
 // is for parsing.
-func visible(s string) string {
+func Visible(s string) string {
 	if plain(s) {
 		return s
 	}
@@ -58,10 +58,10 @@ func escape(r rune, raw string) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// visibleJSON escapes a JSON document like visible, and keeps its meaning: encoding/json
+// VisibleJSON escapes a JSON document like Visible, and keeps its meaning: encoding/json
 // leaves DEL, C1 and bidirectional controls unescaped. Outside of strings JSON has only ASCII,
 // so an escape is always valid.
-func visibleJSON(doc []byte) []byte {
+func VisibleJSON(doc []byte) []byte {
 	if !slices.ContainsFunc(doc, func(b byte) bool { return b != '\n' && (b < ' ' || b > '~') }) {
 		return doc
 	}
@@ -82,13 +82,4 @@ func visibleJSON(doc []byte) []byte {
 		doc = doc[size:]
 	}
 	return out
-}
-
-// clip shortens visible text to at most this number of characters.
-func clip(s string, most int) string {
-	runes := []rune(s)
-	if len(runes) <= most {
-		return s
-	}
-	return string(runes[:most-1]) + "…"
 }

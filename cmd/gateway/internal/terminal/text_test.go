@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"encoding/json"
@@ -34,8 +34,8 @@ func TestVisible(t *testing.T) {
 		{"replacement character", "\ufffd", "\ufffd"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := visible(c.in); got != c.want {
-				t.Errorf("visible(%q) = %q, want %q", c.in, got, c.want)
+			if got := Visible(c.in); got != c.want {
+				t.Errorf("Visible(%q) = %q, want %q", c.in, got, c.want)
 			}
 		})
 	}
@@ -45,17 +45,17 @@ func FuzzVisible(f *testing.F) {
 	f.Add("order.created")
 	f.Add("\x1b[31m\u202e\u009b\xff\x7f\n")
 	f.Fuzz(func(t *testing.T, s string) {
-		got := visible(s)
+		got := Visible(s)
 		for _, r := range got {
 			if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || !strconv.IsPrint(r) {
-				t.Fatalf("visible(%q) = %q holds %U", s, got, r)
+				t.Fatalf("Visible(%q) = %q holds %U", s, got, r)
 			}
 		}
 		if !utf8.ValidString(got) {
-			t.Fatalf("visible(%q) = %q is not UTF-8", s, got)
+			t.Fatalf("Visible(%q) = %q is not UTF-8", s, got)
 		}
-		if again := visible(got); again != got {
-			t.Fatalf("visible(visible(%q)) = %q, want %q", s, again, got)
+		if again := Visible(got); again != got {
+			t.Fatalf("Visible(Visible(%q)) = %q, want %q", s, again, got)
 		}
 	})
 }
@@ -68,14 +68,14 @@ func FuzzVisibleJSON(f *testing.F) {
 		if !json.Valid([]byte(s)) {
 			t.Skip()
 		}
-		got := visibleJSON(indented([]byte(s)))
+		got := VisibleJSON(Indented([]byte(s)))
 		for _, r := range string(got) {
 			if r != '\n' && !strconv.IsPrint(r) {
-				t.Fatalf("visibleJSON(%q) = %q holds %U", s, got, r)
+				t.Fatalf("VisibleJSON(%q) = %q holds %U", s, got, r)
 			}
 		}
 		if a, b := parsed(t, []byte(s)), parsed(t, got); !reflect.DeepEqual(a, b) {
-			t.Fatalf("visibleJSON(%q) = %q, another document", s, got)
+			t.Fatalf("VisibleJSON(%q) = %q, another document", s, got)
 		}
 	})
 }
@@ -101,8 +101,8 @@ func TestClip(t *testing.T) {
 		{"abcd", 3, "ab…"},
 		{"äöüß", 3, "äö…"},
 	} {
-		if got := clip(c.in, c.most); got != c.want {
-			t.Errorf("clip(%q, %d) = %q, want %q", c.in, c.most, got, c.want)
+		if got := Clip(c.in, c.most); got != c.want {
+			t.Errorf("Clip(%q, %d) = %q, want %q", c.in, c.most, got, c.want)
 		}
 	}
 }
