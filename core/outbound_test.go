@@ -21,7 +21,7 @@ var outside = []*struct {
 }{
 	{path: "core/egress/", why: "it contains the address guard"},
 	{path: "store/hosted/", why: "it calls only the configured database, as every driver does"},
-	{path: "cmd/gateway/send_post.go", why: "it calls only the gateway that the user names"},
+	{path: "cmd/gateway/internal/remote/", why: "it calls only the gateway that the user names"},
 	{path: "core/telemetry/traces/", why: "it calls only the collector that the environment names"},
 	{path: "functions/internal/boot/nudge.go", why: "it calls only Lambda in the function's own region"},
 	{path: "functions/internal/boot/secrets.go", why: "it calls only the extension on the same machine"},

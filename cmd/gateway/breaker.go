@@ -65,24 +65,9 @@ func (a *app) breakerReset(ctx context.Context, handler string) error {
 
 // noHandler adds the names of the handlers to err, if they are known.
 func noHandler(ctx context.Context, op *operator, handler string, err error) error {
-	var names []string
-	if op.cfg != nil {
-		names = wire.List(op.cfg.SortedHandlers(), func(h config.Handler) string { return h.Name })
-	} else if asked, remote := op.breakers.(remoteBreakers); remote {
-		stats, failed := asked.stats(ctx)
-		if failed != nil {
-			return err
-		}
-		names = wire.List(stats.Handlers, func(h wire.HandlerStats) string { return h.Name })
+	names, unknown := op.handlers(ctx)
+	if unknown != nil {
+		return err
 	}
 	return config.Unknown("handler", handler, names)
-}
-
-// remoteBreakers are the circuit breakers of a server.
-type remoteBreakers struct{ *client }
-
-func (b remoteBreakers) Reset(ctx context.Context, handler string) (bool, error) {
-	var reply wire.BreakerReset
-	err := b.post(ctx, &reply, nil, "handlers", handler, "breaker", "reset")
-	return reply.Reset, err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -19,7 +20,7 @@ import (
 
 // named offers the names of the configuration here, or with --url the names there at the
 // server.
-func (a *app) named(c *cobra.Command, here func(*config.Config) []cobra.Completion, there func(context.Context, *client) []cobra.Completion) (words []cobra.Completion) {
+func (a *app) named(c *cobra.Command, here func(*config.Config) []cobra.Completion, there func(context.Context, *remote.Client) []cobra.Completion) (words []cobra.Completion) {
 	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
 	defer cancel()
 	if !a.remote() {
@@ -33,7 +34,7 @@ func (a *app) named(c *cobra.Command, here func(*config.Config) []cobra.Completi
 	if err != nil {
 		return nil
 	}
-	defer asked.calls.CloseIdleConnections()
+	defer asked.Close()
 	return there(ctx, asked)
 }
 
@@ -41,8 +42,8 @@ func (a *app) named(c *cobra.Command, here func(*config.Config) []cobra.Completi
 func (a *app) sourceNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) []cobra.Completion {
 		return wire.List(cfg.SortedSources(), func(s config.Source) cobra.Completion { return cobra.CompletionWithDesc(s.Name, s.Type) })
-	}, func(ctx context.Context, asked *client) []cobra.Completion {
-		return recent(ctx, remoteEvents{asked}, func(e core.Event) string { return e.Source })
+	}, func(ctx context.Context, asked *remote.Client) []cobra.Completion {
+		return recent(ctx, asked.Events(), func(e core.Event) string { return e.Source })
 	})
 }
 
@@ -69,8 +70,8 @@ func recent(ctx context.Context, events eventService, value func(core.Event) str
 func (a *app) handlerNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) []cobra.Completion {
 		return wire.List(cfg.SortedHandlers(), func(h config.Handler) cobra.Completion { return ofSource(h.Name, h.Source) })
-	}, func(ctx context.Context, asked *client) []cobra.Completion {
-		stats, _ := asked.stats(ctx)
+	}, func(ctx context.Context, asked *remote.Client) []cobra.Completion {
+		stats, _ := asked.Glance(ctx)
 		return wire.List(stats.Handlers, func(h wire.HandlerStats) cobra.Completion { return terminal.Visible(h.Name) })
 	})
 }
@@ -78,8 +79,8 @@ func (a *app) handlerNames(c *cobra.Command) []cobra.Completion {
 func (a *app) queueNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) []cobra.Completion {
 		return wire.List(cfg.SortedQueues(), func(q config.Queue) cobra.Completion { return ofSource(q.Name, q.Source) })
-	}, func(ctx context.Context, asked *client) []cobra.Completion {
-		queues, _ := remoteQueues{asked}.List(ctx)
+	}, func(ctx context.Context, asked *remote.Client) []cobra.Completion {
+		queues, _ := asked.Queues().List(ctx)
 		return wire.List(queues, func(q manage.Listed) cobra.Completion { return ofSource(q.Name, q.Source) })
 	})
 }
@@ -87,8 +88,8 @@ func (a *app) queueNames(c *cobra.Command) []cobra.Completion {
 func (a *app) workflowNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) []cobra.Completion {
 		return wire.List(cfg.SortedWorkflows(), func(w config.Workflow) cobra.Completion { return ofSource(w.Name, w.Source) })
-	}, func(ctx context.Context, asked *client) []cobra.Completion {
-		stats, _ := asked.stats(ctx)
+	}, func(ctx context.Context, asked *remote.Client) []cobra.Completion {
+		stats, _ := asked.Glance(ctx)
 		return wire.List(stats.Workflows, func(w wire.WorkflowStats) cobra.Completion { return terminal.Visible(w.Name) })
 	})
 }
@@ -116,8 +117,8 @@ func (a *app) placeNames(c *cobra.Command) []cobra.Completion {
 			words = append(words, string(core.AlertLane(strconv.Itoa(i+1))))
 		}
 		return words
-	}, func(ctx context.Context, asked *client) []cobra.Completion {
-		stats, _ := asked.stats(ctx)
+	}, func(ctx context.Context, asked *remote.Client) []cobra.Completion {
+		stats, _ := asked.Glance(ctx)
 		return wire.List(stats.Alerts, func(h wire.HandlerStats) cobra.Completion { return terminal.Visible(string(core.AlertLane(h.Name))) })
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/egress"
@@ -40,12 +41,12 @@ func (p *patient) server(ctx context.Context) []check {
 		return []check{{verdict: failed, detail: err.Error()}}
 	}
 	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
-	response, err := httpClient(healthTimeout).Do(request)
+	response, err := remote.HTTPClient(healthTimeout).Do(request)
 	if p.resting = errors.Is(err, syscall.ECONNREFUSED); p.resting {
 		return []check{{verdict: skipped, detail: fmt.Sprintf("no gateway runs at %s", base), remedy: fmt.Sprintf("%q starts one", p.line("start"))}}
 	}
 	if err != nil {
-		return []check{{verdict: failed, detail: fmt.Sprintf("no answer from %s: %v", base, cause(err)), remedy: "see the log of what runs there"}}
+		return []check{{verdict: failed, detail: fmt.Sprintf("no answer from %s: %v", base, remote.Cause(err)), remedy: "see the log of what runs there"}}
 	}
 	defer response.Body.Close()
 	return []check{healthOf(base, response)}
@@ -82,16 +83,9 @@ func healthOf(base *url.URL, response *http.Response) check {
 	}
 	return check{
 		verdict: failed,
-		detail:  fmt.Sprintf("what answers at %s is not a gateway: %s", base, status(response.StatusCode)),
+		detail:  fmt.Sprintf("what answers at %s is not a gateway: %s", base, remote.Status(response.StatusCode)),
 		remedy:  "stop it, or set server.port",
 	}
-}
-
-func status(code int) string {
-	if words := http.StatusText(code); words != "" {
-		return fmt.Sprint(code, " ", words)
-	}
-	return strconv.Itoa(code)
 }
 
 const (
@@ -232,7 +226,7 @@ func (p *patient) own(u *url.URL) bool {
 // alive judges the status of an answer. A handler that serves only POST may answer HEAD with
 // any 4xx status, or with 501 if it does not know the method.
 func alive(u *url.URL, code int) check {
-	c := check{verdict: fine, detail: fmt.Sprintf("%s answers (%s to HEAD)", host(u), status(code))}
+	c := check{verdict: fine, detail: fmt.Sprintf("%s answers (%s to HEAD)", host(u), remote.Status(code))}
 	switch {
 	case code >= 500 && code != http.StatusNotImplemented:
 		c.verdict, c.remedy = failed, "see the log of what runs there"
@@ -248,7 +242,7 @@ func host(u *url.URL) string { return u.Scheme + "://" + u.Host }
 // quotable returns the text of an error, unless the text repeats a part of the address. A
 // server may send back parts of the request, and they may be secret.
 func quotable(u *url.URL, err error) string {
-	text := cause(err).Error()
+	text := remote.Cause(err).Error()
 	split := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	for _, part := range strings.FieldsFunc(u.RequestURI(), split) {
 		if len(part) > 3 && strings.Contains(text, part) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/wire"
 )
@@ -18,7 +19,7 @@ func (a *app) doctorRemote(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v := visit{client: c}
+	v := visit{Client: c}
 	checks := []check{v.server(ctx)}
 	if v.met {
 		checks = append(checks, v.security(ctx)...)
@@ -33,7 +34,7 @@ func (a *app) doctorRemote(ctx context.Context) error {
 
 // A visit is the results of the checks of a gateway from outside.
 type visit struct {
-	*client
+	*remote.Client
 	met    bool          // a gateway answered
 	told   bool          // the answer had the time
 	ahead  time.Duration // how far its clock is ahead of this machine's
@@ -46,21 +47,16 @@ type visit struct {
 func (v *visit) server(ctx context.Context) check {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.base.JoinPath("health").String(), nil)
+	asked := time.Now()
+	response, err := v.Health(ctx)
 	if err != nil {
 		return check{name: "server", verdict: failed, detail: err.Error()}
 	}
-	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
-	asked := time.Now()
-	response, err := v.calls.Do(request)
-	if err != nil {
-		return check{name: "server", verdict: failed, detail: v.unreached(request, err).Error()}
-	}
 	defer response.Body.Close()
 	v.watch(asked, response)
-	c := healthOf(v.base, response)
+	c := healthOf(v.Base(), response)
 	if v.met = response.Header.Get("X-Api-Version") != ""; !v.met {
-		c.verdict, c.detail, c.remedy = failed, stranger(response, v.base, "--url").Error(), ""
+		c.verdict, c.detail, c.remedy = failed, v.Stranger(response).Error(), ""
 	}
 	c.name = "server"
 	return c
@@ -89,20 +85,19 @@ func (v *visit) security(ctx context.Context) (found []check) {
 	add := func(verdict verdict, detail, remedy string) {
 		found = append(found, check{name: "security", verdict: verdict, detail: detail, remedy: remedy})
 	}
-	if v.base.Scheme == "http" && !loopback(v.base.Hostname()) {
-		add(warning, fmt.Sprintf("%s is not encrypted: tokens and events can be read on the way", v.base), "put a proxy that speaks TLS before it, and use https")
+	if v.Base().Scheme == "http" && !remote.Loopback(v.Base().Hostname()) {
+		add(warning, fmt.Sprintf("%s is not encrypted: tokens and events can be read on the way", v.Base()), "put a proxy that speaks TLS before it, and use https")
 	}
-	stranger := &client{base: v.base, calls: v.calls}
-	_, err := stranger.stats(ctx)
+	_, err := v.Anonymous().Glance(ctx)
 	switch {
 	case err == nil:
 		add(warning, "the management API asks for no token: everyone who reaches it may read and change everything", "set api.auth_token")
-	case core.IsKind(err, core.Unauthorized) && v.token == "":
+	case core.IsKind(err, core.Unauthorized) && !v.HasToken():
 		add(skipped, "the management API asks for a token, and none was given", "put api.auth_token into GATEWAY_TOKEN, or a file for --token-file")
 	}
-	v.stats, v.closed = v.client.stats(ctx)
+	v.stats, v.closed = v.Glance(ctx)
 	switch {
-	case v.closed != nil && v.token != "":
+	case v.closed != nil && v.HasToken():
 		add(failed, v.closed.Error(), "")
 	case v.closed == nil && err != nil:
 		add(fine, "the management API asks for a token, and takes this one", "")
@@ -120,7 +115,7 @@ func (v *visit) breakers() (found []check) {
 			found = append(found, check{
 				name: "breakers", verdict: warning,
 				detail: fmt.Sprintf("that of handler %s is %s: too many deliveries failed in a row", h.Name, h.Breaker),
-				remedy: fmt.Sprintf(`"gateway jobs list --handler %[1]s --status retryable --url %[2]s" shows why; when it works again, "gateway breaker reset %[1]s --url %[2]s" spares the wait`, h.Name, v.base),
+				remedy: fmt.Sprintf(`"gateway jobs list --handler %[1]s --status retryable --url %[2]s" shows why; when it works again, "gateway breaker reset %[1]s --url %[2]s" spares the wait`, h.Name, v.Base()),
 			})
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 )
 
 // A distant is a gateway on another machine.
@@ -107,7 +109,7 @@ func TestDoctorOnAnOpenLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		nobody := transport(func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("nobody there") })
-		v := visit{client: &client{base: base, calls: &http.Client{Transport: nobody}}}
+		v := visit{Client: remote.New(remote.Options{Base: base, HTTP: &http.Client{Transport: nobody}})}
 		found := v.security(t.Context())
 		if got := len(found) > 0 && strings.HasPrefix(found[0].detail, address+" is not encrypted"); got != warned {
 			t.Errorf("%s: %+v, want a warning: %v", address, found, warned)

@@ -68,6 +68,7 @@ type operator struct {
 	stats  func(context.Context) (wire.Stats, error) // the state of everything that is configured
 
 	breakers breakerService
+	handlers func(context.Context) ([]string, error) // the names of the configured handlers
 
 	close func()
 }
@@ -126,6 +127,9 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 		},
 
 		breakers: gateway.Breakers(cfg, s, clock),
+		handlers: func(context.Context) ([]string, error) {
+			return wire.List(cfg.SortedHandlers(), func(h config.Handler) string { return h.Name }), nil
+		},
 
 		close: func() { s.Close() },
 	}, nil

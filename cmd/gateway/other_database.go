@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/wire"
@@ -58,7 +59,7 @@ func (a *app) servedDatabase(ctx context.Context, cfg *config.Config) (served wi
 		token = cfg.API.AuthToken[0].Reveal()
 	}
 	r.Header.Set(wire.Proof, wire.ProofOf(token, a.clock()))
-	calls := httpClient(besideTimeout)
+	calls := remote.HTTPClient(besideTimeout)
 	defer calls.CloseIdleConnections()
 	reply, err := calls.Do(r)
 	if err != nil {

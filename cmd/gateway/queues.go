@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -94,7 +95,11 @@ func tally(n int) string {
 func (a *app) askQueue(ctx context.Context, name string, ask func(*operator) error) error {
 	return a.ask(ctx, func(op *operator) error {
 		err := ask(op)
-		if !errors.Is(err, manage.ErrQueue) {
+		var left *remote.LeftQueueError
+		switch {
+		case errors.As(err, &left):
+			return core.Refuse(core.NotFound, "%v; its messages lists: gateway jobs list --handler queue/%s; and deletes: gateway queues drain %s --force", err, name, name)
+		case !errors.Is(err, manage.ErrQueue):
 			return err
 		}
 		queues, listing := op.queues.List(ctx)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -133,7 +134,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
   gateway queues peek orders --limit 10 --json | jq '.messages[].payload'`,
 	}
 	limitFlag(c, &limit, 1)
-	c.Flags().Lookup("limit").Usage += fmt.Sprintf("; with --url 1 to %d", maxMessages)
+	c.Flags().Lookup("limit").Usage += fmt.Sprintf("; with --url 1 to %d", remote.MaxMessages)
 	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesPeek(c.Context(), queue, limit) })
 }
 
@@ -141,8 +142,8 @@ func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
 	if err := checkLimit(limit); err != nil {
 		return err
 	}
-	if a.remote() && limit > maxMessages { // a server returns no more than this, and has no next page
-		return usagef("--limit must be 1 to %d with --url, not %d", maxMessages, limit)
+	if a.remote() && limit > remote.MaxMessages { // a server returns no more than this, and has no next page
+		return usagef("--limit must be 1 to %d with --url, not %d", remote.MaxMessages, limit)
 	}
 	return a.askQueue(ctx, name, func(op *operator) error {
 		messages, err := op.queues.Peek(ctx, name, limit)

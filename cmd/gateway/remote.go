@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -85,14 +86,11 @@ func (a *app) checkRemote(c *cobra.Command, _ []string) error {
 	return err
 }
 
-// parseServer reads the address of a server.
+// parseServer reads the address of a server, which the user gave with a flag.
 func parseServer(flag, given string) (*url.URL, error) {
-	u, err := url.Parse(given)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, usagef("%s must be an address such as http://127.0.0.1:8888", flag)
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, usagef("%s must be an address without user, password, query and fragment", flag)
+	u, err := remote.ParseAddress(given)
+	if err != nil {
+		return nil, usagef("%s %v", flag, err)
 	}
 	return u, nil
 }
@@ -150,14 +148,31 @@ func checkToken(from, token string) (string, error) {
 
 // warnUnencrypted warns if a token would be sent unencrypted over a network.
 func (a *app) warnUnencrypted(to *url.URL, token string) {
-	if token != "" && to.Scheme == "http" && !loopback(to.Hostname()) {
+	if token != "" && to.Scheme == "http" && !remote.Loopback(to.Hostname()) {
 		a.Notef("warning: the token goes to %s unencrypted; use https", to.Redacted())
 	}
 }
 
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+// tokenAdvice is the advice of errors to a user who gave no token.
+const tokenAdvice = "put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file"
+
+// client returns a client for the server at --url. It sends nothing yet.
+func (a *app) client(ctx context.Context) (*remote.Client, error) {
+	base, err := parseServer("--url", a.urlFlag)
+	if err != nil {
+		return nil, err
+	}
+	token, err := a.token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.warnUnencrypted(base, token)
+	return remote.New(remote.Options{
+		Base:    base,
+		Token:   token,
+		Version: readBuild().Version,
+		Advice:  remote.Advice{Address: "--url", Token: tokenAdvice},
+	}), nil
 }
 
 // remoteOperator returns an operator for the server at --url. It sends nothing yet.
@@ -167,15 +182,17 @@ func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
 		return nil, err
 	}
 	return &operator{
-		events: remoteEvents{c},
-		jobs:   remoteJobs{c},
-		queues: remoteQueues{c},
-		runs:   remoteRuns{c},
-		tail:   remoteTail{c},
-		stats:  c.standing,
-
-		breakers: remoteBreakers{c},
-
-		close: c.calls.CloseIdleConnections,
+		events:   c.Events(),
+		jobs:     c.Jobs(),
+		queues:   c.Queues(),
+		runs:     c.Runs(),
+		tail:     c.Tail(),
+		breakers: c.Breakers(),
+		stats:    c.Stats,
+		handlers: func(ctx context.Context) ([]string, error) {
+			stats, err := c.Glance(ctx)
+			return wire.List(stats.Handlers, func(h wire.HandlerStats) string { return h.Name }), err
+		},
+		close: c.Close,
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -177,7 +178,7 @@ func (a *app) aim(ctx context.Context, cfg *config.Config, r *localReplay) (err 
 // own reports whether the token of the configuration is for the target: the target is this
 // machine, or the public URL in the configuration.
 func (r *localReplay) own(cfg *config.Config) bool {
-	if r.target == "" || loopback(r.to.Hostname()) {
+	if r.target == "" || remote.Loopback(r.to.Hostname()) {
 		return true
 	}
 	outside, err := url.Parse(cfg.Server.PublicURL)
@@ -185,7 +186,7 @@ func (r *localReplay) own(cfg *config.Config) bool {
 }
 
 func (a *app) replayLocal(ctx context.Context, r localReplay) error {
-	p := &posting{app: a, localReplay: r, calls: httpClient(answerTimeout)}
+	p := &posting{app: a, localReplay: r, calls: remote.HTTPClient(answerTimeout)}
 	defer p.calls.CloseIdleConnections()
 	if !r.yes {
 		if err := p.ask(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 )
@@ -185,11 +186,11 @@ func (p *posting) post(ctx context.Context, e exported) (duplicate bool, err err
 		case code == http.StatusUnauthorized && p.withheld:
 			return false, hopeless("the gateway at %s asks for a token, and api.auth_token of this configuration is sent only to this machine and to server.public_url; put the token into GATEWAY_TOKEN, or a file for --token-file", p.to)
 		case code == http.StatusUnauthorized && p.bearer == "":
-			return false, hopeless("the gateway at %s asks for a token; put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file", p.to)
+			return false, hopeless("the gateway at %s asks for a token; %s", p.to, tokenAdvice)
 		case code == http.StatusUnauthorized:
 			return false, hopeless("the gateway at %s refused the token; is it api.auth_token of its configuration?", p.to)
 		}
-		return false, errors.New(strings.TrimSuffix(status(ans.StatusCode)+": "+terminal.Clip(ans.message, 200), ": "))
+		return false, errors.New(strings.TrimSuffix(remote.Status(ans.StatusCode)+": "+terminal.Clip(ans.message, 200), ": "))
 	}
 }
 
@@ -211,10 +212,10 @@ func (p *posting) offer(ctx context.Context, e exported) (ans reaction, wait tim
 		return ans, 0, p.unanswered(err)
 	}
 	defer response.Body.Close()
-	if ans.strange = recognise(response, p.to, "--target"); ans.strange != nil {
+	if ans.strange = remote.Recognise(response, p.to, "--target"); ans.strange != nil {
 		ans.StatusCode = response.StatusCode
 	} else if ans.answer, err = readAnswer(response); err != nil {
-		return ans, 0, fmt.Errorf("the answer broke off: %w", cause(err))
+		return ans, 0, fmt.Errorf("the answer broke off: %w", remote.Cause(err))
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	return ans, min(max(time.Duration(seconds)*time.Second, time.Second), busyWait), nil
@@ -222,7 +223,7 @@ func (p *posting) offer(ctx context.Context, e exported) (ans reaction, wait tim
 
 // letter returns the request that the first sender of the event might have posted.
 func (p *posting) letter(e exported) letter {
-	l := letter{path: []string{"events", segment(e.Source), segment(e.EventType)}, header: e.letterHeaders(), body: e.Payload}
+	l := letter{path: []string{"events", remote.Segment(e.Source), remote.Segment(e.EventType)}, header: e.letterHeaders(), body: e.Payload}
 	if key := e.key(p.name); key != "" {
 		l.header.Set("Idempotency-Key", key)
 	}
@@ -237,7 +238,7 @@ func (p *posting) unanswered(err error) error {
 	if errors.As(err, &network) && network.Op == "dial" {
 		return hopeless(`no gateway answers at %s (%v); %q starts one, --target names another`, p.to, network.Err, p.line("start"))
 	}
-	return fmt.Errorf("no answer: %w", cause(err))
+	return fmt.Errorf("no answer: %w", remote.Cause(err))
 }
 
 // of returns the number of events to send in words, if it is known.

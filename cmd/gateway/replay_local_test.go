@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/core/config"
 )
 
@@ -56,7 +57,7 @@ func replayTo(ctx context.Context, to http.RoundTripper, lines string) (p *posti
 	var out strings.Builder
 	s := session{stdin: strings.NewReader(lines)}.system(&out, &out)
 	r := localReplay{file: "-", yes: true, to: &url.URL{Scheme: "http", Host: "gateway.example"}, maxLine: 1000}
-	p = &posting{app: newApp(s), localReplay: r, calls: httpClient(answerTimeout)}
+	p = &posting{app: newApp(s), localReplay: r, calls: remote.HTTPClient(answerTimeout)}
 	p.calls.Transport = to
 	err = p.run(ctx)
 	return p, out.String(), err
@@ -147,7 +148,7 @@ func TestReplayStops(t *testing.T) {
 			return &http.Response{StatusCode: 401, Header: known, Body: io.NopCloser(strings.NewReader("Invalid token")), Request: r}, nil
 		})
 		var out strings.Builder
-		p := &posting{app: newApp(session{stdin: strings.NewReader(strings.Repeat(lineOf("a"), 5))}.system(&out, &out)), calls: httpClient(answerTimeout),
+		p := &posting{app: newApp(session{stdin: strings.NewReader(strings.Repeat(lineOf("a"), 5))}.system(&out, &out)), calls: remote.HTTPClient(answerTimeout),
 			localReplay: localReplay{file: "-", to: &url.URL{Scheme: "http", Host: "gateway.example"}, maxLine: 1000, bearer: c.bearer}}
 		p.calls.Transport = to
 		if err := p.run(t.Context()); err == nil || err.Error() != c.want {

@@ -12,10 +12,10 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/verify"
@@ -47,7 +47,7 @@ func (a *app) letter(source config.Source, eventType string, payload []byte) (le
 			l.query = "bodySHA256=" + hex.EncodeToString(sum[:])
 		}
 	default:
-		l.path = []string{"events", source.Name, segment(eventType)}
+		l.path = []string{"events", source.Name, remote.Segment(eventType)}
 	}
 	return l, nil
 }
@@ -94,15 +94,6 @@ func (l letter) target(base *url.URL) *url.URL {
 	u := base.JoinPath(l.path...)
 	u.RawQuery = l.query
 	return u
-}
-
-// segment escapes an event type as one segment of a path: its slashes, and its dots if it is
-// "." or "..", which HTTP clients would remove.
-func segment(eventType string) string {
-	if eventType == "." || eventType == ".." {
-		return strings.Repeat("%2E", len(eventType))
-	}
-	return url.PathEscape(eventType)
 }
 
 const (

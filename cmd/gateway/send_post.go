@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -20,15 +21,6 @@ import (
 
 // answerTimeout bounds a call of the gateway. A healthy gateway answers at once.
 const answerTimeout = 15 * time.Second
-
-// httpClient makes the client for calls of a gateway; a zero timeout is no bound. The client
-// follows no redirects: a token must not go to another server.
-func httpClient(timeout time.Duration) *http.Client {
-	return &http.Client{
-		Timeout:       timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
 
 // maxPosts is how many times a letter is sent while its outcome is unknown.
 const maxPosts = 3
@@ -68,14 +60,14 @@ func (a *app) postOnce(ctx context.Context, cfg *config.Config, source config.So
 		return answer{}, 0, err
 	}
 	a.warnUnencrypted(base, request.Header.Get("Authorization"))
-	response, err := httpClient(answerTimeout).Do(request)
+	response, err := remote.HTTPClient(answerTimeout).Do(request)
 	if err != nil {
 		return answer{}, 0, a.unanswered(ctx, base, err)
 	}
 	defer response.Body.Close()
 	ans, err := readAnswer(response)
 	if err != nil {
-		return answer{}, 0, fmt.Errorf("the gateway at %s broke off its answer: %w", base, cause(err))
+		return answer{}, 0, fmt.Errorf("the gateway at %s broke off its answer: %w", base, remote.Cause(err))
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	return ans, time.Duration(min(max(seconds, 0), 10)) * time.Second, nil
@@ -121,14 +113,5 @@ func (a *app) unanswered(ctx context.Context, base *url.URL, err error) error {
 	case errors.As(err, &network) && network.Op == "dial":
 		return core.Refuse(core.Unavailable, `no gateway answers at %s (%v); %q starts one, --url names another`, base.Redacted(), network.Err, a.line("start"))
 	}
-	return fmt.Errorf("no answer from the gateway at %s: %w", base.Redacted(), cause(err))
-}
-
-// cause returns an error without the address that net/http adds.
-func cause(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		return wrapped.Err
-	}
-	return err
+	return fmt.Errorf("no answer from the gateway at %s: %w", base.Redacted(), remote.Cause(err))
 }

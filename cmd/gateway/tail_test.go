@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
@@ -366,7 +367,7 @@ func TestTailAsksAServer(t *testing.T) {
 		body := `{"events":[],"jobs":[],"has_more":false,"followed":2,"cursor":{"event":"` + string(tailID(1)) + `","finished":"2024-10-01T10:00:00.000","job":"` + someID + `"}}`
 		return &http.Response{StatusCode: 200, Header: http.Header{"X-Api-Version": {"1"}}, Request: r, Body: io.NopCloser(strings.NewReader(body))}, nil
 	})}
-	tail := remoteTail{&client{base: &url.URL{Scheme: "http", Host: "h"}, calls: calls}}
+	tail := remote.New(remote.Options{Base: &url.URL{Scheme: "http", Host: "h"}, HTTP: calls}).Tail()
 	at := manage.Cursor{Event: tailID(1), Finished: time.UnixMilli(1727776800000).UTC(), Job: someID}
 	news, err := tail.Look(t.Context(), at, []core.ID{tailID(5), tailID(6)})
 	if diff := cmp.Diff(at, news.Next); diff != "" || news.Followed != 2 || err != nil {

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
 )
@@ -23,20 +22,20 @@ import (
 const apiVersion = "1"
 
 // judge returns an error for a reply without success, or from a server that is no gateway.
-func (c *client) judge(r *http.Response) error {
-	if err := recognise(r, c.base, "--url"); err != nil {
+func (c *Client) judge(r *http.Response) error {
+	if err := Recognise(r, c.base, c.advice.Address); err != nil {
 		return err
 	}
 	if r.StatusCode >= 200 && r.StatusCode < 300 {
 		return nil
 	}
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal))
-	return c.refusal(r, terminal.Clip(refusalText(body), 400))
+	return c.refusal(r, clip(refusalText(body), 400))
 }
 
-// recognise refuses a reply that is not from a gateway that this program understands. The
-// error names flag, with which the user gives another address.
-func recognise(r *http.Response, base *url.URL, flag string) error {
+// Recognise refuses a reply that is not from a gateway that this program understands. The
+// error names flag, with which the user gives another address; "" leaves that advice out.
+func Recognise(r *http.Response, base *url.URL, flag string) error {
 	switch version := r.Header.Get("X-Api-Version"); version {
 	case "":
 		return stranger(r, base, flag)
@@ -44,20 +43,28 @@ func recognise(r *http.Response, base *url.URL, flag string) error {
 		return nil
 	default:
 		return core.Refuse(core.Unsupported, "the gateway at %s speaks version %s of its API, and this program version %s",
-			base, terminal.Clip(terminal.Visible(version), 20), apiVersion)
+			base, clip(version, 20), apiVersion)
 	}
 }
 
-// stranger returns the error for a reply that is not from a gateway.
+// Stranger returns the error for a reply of the server that is not from a gateway.
+func (c *Client) Stranger(r *http.Response) error { return stranger(r, c.base, c.advice.Address) }
+
+// stranger returns the error for a reply that is not from a gateway: often a proxy or another
+// program on the port.
 func stranger(r *http.Response, base *url.URL, flag string) error {
+	elsewhere, other := "", ""
+	if flag != "" {
+		elsewhere = "; if that is the gateway, give its address with " + flag
+		other = "; give the address of one with " + flag
+	}
 	if to := r.Header.Get("Location"); r.StatusCode/100 == 3 && to != "" {
-		return core.Refuse(core.Unsupported, "what answers at %s leads elsewhere (%s): %s; if that is the gateway, give its address with %s",
-			base, status(r.StatusCode), terminal.Clip(to, 200), flag)
+		return core.Refuse(core.Unsupported, "what answers at %s leads elsewhere (%s): %s%s", base, Status(r.StatusCode), clip(to, 200), elsewhere)
 	}
 	if text, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)); base.Scheme == "http" && r.StatusCode == http.StatusBadRequest && bytes.Contains(text, []byte("HTTPS")) {
 		return core.Refuse(core.Unsupported, "what answers at %s speaks TLS; is it https://%s?", base, base.Host)
 	}
-	return core.Refuse(core.Unsupported, "what answers at %s is not a gateway: %s; give the address of one with %s", base, status(r.StatusCode), flag)
+	return core.Refuse(core.Unsupported, "what answers at %s is not a gateway: %s%s", base, Status(r.StatusCode), other)
 }
 
 // refusalText returns the reason of a refusal: the error of a JSON body, or the text.
@@ -72,23 +79,26 @@ func refusalText(body []byte) string {
 }
 
 // refusal explains a gateway's refusal to the user of the command.
-func (c *client) refusal(r *http.Response, text string) error {
+func (c *Client) refusal(r *http.Response, text string) error {
 	switch code := r.StatusCode; {
 	case code == http.StatusUnauthorized && c.token == "":
-		return core.Refuse(core.Unauthorized, "the gateway at %s asks for a token; put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file", c.base)
+		if c.advice.Token == "" {
+			return core.Refuse(core.Unauthorized, "the gateway at %s asks for a token", c.base)
+		}
+		return core.Refuse(core.Unauthorized, "the gateway at %s asks for a token; %s", c.base, c.advice.Token)
 	case code == http.StatusUnauthorized:
 		return core.Refuse(core.Unauthorized, "the gateway at %s refused the token; is it api.auth_token of its configuration?", c.base)
 	case code == http.StatusNotFound && text == "not found", code == http.StatusMethodNotAllowed:
 		return core.Refuse(core.Unsupported, "the gateway at %s does not know %s %s; is it of this version (%s)?",
-			c.base, r.Request.Method, r.Request.URL.Path, readBuild().Version)
+			c.base, r.Request.Method, r.Request.URL.Path, c.version)
 	case code == http.StatusNotFound:
 		return known(text)
 	case code < 500 && code != http.StatusTooManyRequests:
 		return core.Refuse(core.Invalid, "%s", text)
 	case r.Header.Get("Retry-After") != "":
-		return core.Refuse(core.Unavailable, "the gateway at %s cannot do that now: %s; try again in %s s", c.base, text, terminal.Clip(r.Header.Get("Retry-After"), 40))
+		return core.Refuse(core.Unavailable, "the gateway at %s cannot do that now: %s; try again in %s s", c.base, text, clip(r.Header.Get("Retry-After"), 40))
 	}
-	return fmt.Errorf("the gateway at %s failed: %s: %s; its log says why", c.base, status(r.StatusCode), text)
+	return fmt.Errorf("the gateway at %s failed: %s: %s; its log says why", c.base, Status(r.StatusCode), text)
 }
 
 // known returns the refusal with this text, if commands treat it in a special way.
@@ -102,15 +112,15 @@ func known(text string) error {
 }
 
 // unread explains a reply that broke off, or that no gateway of this version sends.
-func (c *client) unread(err error) error {
+func (c *Client) unread(err error) error {
 	var network net.Error
 	switch {
 	case core.IsKind(err, core.Unavailable), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
-		return fmt.Errorf("the gateway at %s broke off its answer: %w", c.base, cause(err))
+		return fmt.Errorf("the gateway at %s broke off its answer: %w", c.base, Cause(err))
 	}
-	return core.Refuse(core.Unsupported, "the gateway at %s answers what is not understood (%v); is it of this version (%s)?", c.base, err, readBuild().Version)
+	return core.Refuse(core.Unsupported, "the gateway at %s answers what is not understood (%v); is it of this version (%s)?", c.base, err, c.version)
 }
 
 // interruptedOr returns the error of ctx if ctx has ended, otherwise err.
@@ -122,7 +132,7 @@ func interruptedOr(ctx context.Context, err error) error {
 }
 
 // unreached explains why there is no reply to a request, with the remedy.
-func (c *client) unreached(r *http.Request, err error) error {
+func (c *Client) unreached(r *http.Request, err error) error {
 	var (
 		dns         *net.DNSError
 		dial        *net.OpError
@@ -145,5 +155,5 @@ func (c *client) unreached(r *http.Request, err error) error {
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return core.Refuse(core.Unavailable, "no gateway answers at %s (%v); is it running, and reachable from here?", c.base, dial.Err)
 	}
-	return fmt.Errorf("no answer from the gateway at %s: %w%s", c.base, cause(err), unsure)
+	return fmt.Errorf("no answer from the gateway at %s: %w%s", c.base, Cause(err), unsure)
 }

@@ -1,0 +1,100 @@
+package remote
+
+import (
+	"context"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+// Jobs are the jobs of a server.
+type Jobs struct{ c *Client }
+
+// Jobs returns the jobs of a server.
+func (c *Client) Jobs() Jobs { return Jobs{c} }
+
+// List reads a page of jobs, newest first, with the reasons why they wait. A limit of 0 leaves
+// the size of the page to the server: GET /api/jobs.
+func (j Jobs) List(ctx context.Context, f core.JobFilter) (manage.JobPage, error) {
+	var page wire.Jobs
+	query := parameters("status", string(f.Status), "handler", f.Lane.Consumer(),
+		"since", core.FormatTime(f.Since), "until", core.FormatTime(f.Until), "after", string(f.After), "limit", atMost(f.Limit))
+	err := j.c.get(ctx, &page, query, "jobs")
+	return page.Core(), err
+}
+
+// Job reads a job without its attempts: GET /api/jobs/{id}.
+func (j Jobs) Job(ctx context.Context, id core.ID) (core.Job, error) {
+	var job wire.Job
+	err := j.c.get(ctx, &job, nil, "jobs", string(id))
+	return job.Core(), err
+}
+
+// Attempts reads the recorded attempts of a job: GET /api/jobs/{id}/attempts.
+func (j Jobs) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error) {
+	var reply wire.Attempts
+	err := j.c.get(ctx, &reply, nil, "jobs", string(id), "attempts")
+	return wire.List(reply.Attempts, wire.Attempt.Core), err
+}
+
+// Retry makes a dead job available again, or a waiting one due now. It returns the number of
+// retried jobs, 0 or 1: POST /api/jobs/{id}/retry.
+func (j Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
+	var reply wire.Retried
+	err := j.c.post(ctx, &reply, nil, "jobs", string(id), "retry")
+	return reply.Retried, err
+}
+
+// RetryAll makes the dead jobs of a lane available again, or of all lanes if lane is "". It
+// returns their number: POST /api/jobs/retry.
+func (j Jobs) RetryAll(ctx context.Context, lane core.Lane) (int, error) {
+	body := map[string]string{}
+	if lane != "" {
+		body["handler"] = lane.Consumer()
+	}
+	var reply wire.Retried
+	err := j.c.post(ctx, &reply, body, "jobs", "retry")
+	return reply.Retried, err
+}
+
+// Runs are the workflow runs of a server.
+type Runs struct{ c *Client }
+
+// Runs returns the workflow runs of a server.
+func (c *Client) Runs() Runs { return Runs{c} }
+
+// List reads a page of runs, newest first: GET /api/workflow-runs.
+func (r Runs) List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error) {
+	var page wire.Runs
+	query := parameters("status", string(f.Status), "workflow", f.Workflow, "event_id", string(f.EventID),
+		"after", string(f.After), "limit", atMost(f.Limit))
+	err := r.c.get(ctx, &page, query, "workflow-runs")
+	return page.Core(), err
+}
+
+// Inspect reads a page about a run: the run, and its steps and history from a place on. The
+// field Next of the result is the place of the next page: GET /api/workflow-runs/{id}.
+func (r Runs) Inspect(ctx context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error) {
+	var run wire.RunStory
+	err := r.c.get(ctx, &run, parameters("after", from.String(), "limit", atMost(limit)), "workflow-runs", string(id))
+	return run.Core(), err
+}
+
+// Redrive continues a failed or canceled run: POST /api/workflow-runs/{id}/redrive.
+func (r Runs) Redrive(ctx context.Context, id core.ID, how manage.Redrive) (manage.Redriven, error) {
+	var run wire.Redriven
+	wish := map[string]string{"from": string(how.From)}
+	if how.Definition == manage.FollowCurrent { // a gateway of an earlier version refuses the field
+		wish["definition"] = string(how.Definition)
+	}
+	err := r.c.post(ctx, &run, wish, "workflow-runs", string(id), "redrive")
+	return run.Core(), err
+}
+
+// Cancel ends a run that is not finished: POST /api/workflow-runs/{id}/cancel.
+func (r Runs) Cancel(ctx context.Context, id core.ID) (core.Run, error) {
+	var run wire.Run
+	err := r.c.post(ctx, &run, nil, "workflow-runs", string(id), "cancel")
+	return run.Core(), err
+}
