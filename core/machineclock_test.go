@@ -44,7 +44,7 @@ func init() {
 		{"core/sns/sns.go", 1, foreign},
 		{"core/egress/client.go", 1, "receivers compare the times of signatures with their own clocks"},
 		{"store/hosted/answer.go", 1, foreign},
-		{"cmd/gateway/doctor_remote.go", 2, foreign},
+		{"cmd/gateway/internal/doctor/outside.go", 2, foreign},
 		{"functions/internal/boot/tick.go", 2, "the deadline of an invocation is a time of the machine"},
 
 		{"core/config/remote/cloud/cloud.go", 1, duration},

@@ -1,15 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/doctor"
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core/config"
-	"github.com/eventgateway/gateway/store"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 const doctorLong = `Check that everything is ready: the configuration, what it leaves open, the
@@ -44,195 +45,103 @@ func newDoctor(a *app) *cobra.Command {
 	})
 }
 
-// A verdict is the result of a check.
-type verdict string
-
-const (
-	fine    verdict = "ok"
-	warning verdict = "warning" // works, but the user should know
-	failed  verdict = "failed"
-	skipped verdict = "skipped" // there is nothing to check
-)
-
-// A check is one line of doctor's output. The remedy is empty if the user has nothing to do,
-// or if the detail says it.
-type check struct {
-	name           string
-	verdict        verdict
-	detail, remedy string
-	moot           bool // it could not be made, and another line has the reason
-}
-
-// examinations are the parts of doctor, in the order of the output. Each returns one or
-// several checks. The function needs returns the reason why the examination cannot be made, or
-// "".
-var examinations = []struct {
-	name  string
-	needs func(*patient) (without string)
-	look  func(*patient, context.Context) []check
-}{
-	{"configuration", nothing, (*patient).configuration},
-	{"security", settings, (*patient).security},
-	{"database", settings, (*patient).database},
-	{"schema", database, (*patient).schema},
-	{"writable", tables, (*patient).writable},
-	{"atomic", writes, (*patient).atomic},
-	{"durability", database, (*patient).durability},
-	{"clock", database, (*patient).clock},
-	{"server", settings, (*patient).server},
-	{"handlers", settings, (*patient).handlers},
-	{"workflows", settings, (*patient).workflows},
-	{"breakers", tables, (*patient).breakers},
-	{"leftovers", tables, (*patient).leftovers},
-	{"alerts", settings, (*patient).alerts},
-}
-
-// A patient is the gateway under examination, with results that later examinations need.
-type patient struct {
-	*app
-	cfg      *config.Config // nil if it cannot be read
-	warnings []config.Problem
-
-	conn    store.Conn // nil if there is none
-	dialect store.Dialect
-	checkup store.Checkup
-	writes  error // the reason why writing fails
-	halves  error // the reason why batches are not atomic
-	resting bool  // no server runs
-}
-
-func nothing(*patient) string { return "" }
-
-func settings(p *patient) string {
-	if p.cfg == nil {
-		return "the configuration cannot be read"
-	}
-	return ""
-}
-
-func database(p *patient) string {
-	if without := settings(p); without != "" {
-		return without
-	}
-	if p.conn == nil {
-		return "there is no database to ask"
-	}
-	return ""
-}
-
-func tables(p *patient) string {
-	without := database(p)
-	if without == "" && p.fromNewer() {
-		return "the tables are a newer version's"
-	}
-	return without
-}
-
-func writes(p *patient) string {
-	without := tables(p)
-	if without == "" && p.writes != nil {
-		return "nothing can be written"
-	}
-	return without
-}
-
+// doctor makes the checks on this machine, or with --url from outside, and prints them.
 func (a *app) doctor(ctx context.Context) error {
-	if a.remote() {
-		return a.doctorRemote(ctx)
-	}
-	p := &patient{app: a}
-	defer p.close()
-	var checks []check
-	for _, e := range examinations {
-		var found []check
-		if without := e.needs(p); without != "" {
-			found = []check{{verdict: skipped, detail: without, moot: true}}
-		} else {
-			found = e.look(p, ctx)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		for _, c := range found {
-			c.name = cmp.Or(c.name, e.name) // handlers and alerts have names of their own
-			checks = append(checks, c)
-		}
+	checks, err := a.examine(ctx)
+	if err != nil {
+		return err
 	}
 	return a.printChecks(checks)
 }
 
-func (p *patient) close() {
-	if p.conn != nil {
-		p.conn.Close()
+func (a *app) examine(ctx context.Context) ([]doctor.Check, error) {
+	if a.remote() {
+		c, err := a.client(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return doctor.Outside(ctx, c)
 	}
+	return doctor.Local(ctx, doctor.Deps{
+		Load:     a.check,
+		Summary:  func(cfg *config.Config) string { return a.configName() + ": " + inventory(cfg) },
+		Connect:  a.connect,
+		Absent:   blank,
+		Describe: describe,
+		Address:  a.address,
+		Command:  a.line,
+		Clock:    a.clock,
+		Version:  readBuild().Version,
+	})
 }
 
-// configuration makes the checks of validate, without the warnings that the security
-// examination shows.
-func (p *patient) configuration(ctx context.Context) (found []check) {
-	cfg, problems, err := p.check(ctx)
-	if err != nil {
-		return []check{{verdict: failed, detail: err.Error()}}
-	}
-	for _, problem := range problems {
-		found = append(found, check{verdict: failed, detail: problem.String()})
-	}
-	if p.cfg = cfg; cfg == nil {
-		return found
-	}
-	if len(found) == 0 {
-		found = append(found, check{verdict: fine, detail: p.configName() + ": " + inventory(cfg)})
-	}
-	p.warnings = cfg.Warnings()
-	return append(found, p.warned(false)...)
+// A doctorJSON is a check as --json prints it.
+type doctorJSON struct {
+	Name   string        `json:"name"`
+	Status doctor.Status `json:"status"`
+	Detail string        `json:"detail"`
+	Remedy wire.Text     `json:"remedy"`
 }
 
-// warned returns the warnings about security, or all other warnings.
-func (p *patient) warned(security bool) (found []check) {
-	for _, w := range p.warnings {
-		if isSecurity(w) == security {
-			found = append(found, check{verdict: warning, detail: w.String(), remedy: remedyOf(w)})
+func checkRecord(c doctor.Check) doctorJSON {
+	return doctorJSON{c.Name, c.Status, c.Detail, wire.Text(c.Remedy)}
+}
+
+// printChecks prints the checks, and returns an error if one has failed.
+func (a *app) printChecks(checks []doctor.Check) error {
+	bad := 0
+	for _, c := range checks {
+		if c.Status == doctor.Failed {
+			bad++
 		}
 	}
-	return found
-}
-
-// guards are the fields that restrict access.
-var guards = []string{
-	"api.auth_token", "api.metrics_auth_token", "database.api_token", "delivery.signing_secret",
-	"sources.*.secret", "sources.*.verify", "sources.*.skip_verify", "sources.*.topic_arns",
-	"handlers.*.signing_secret", "alerts*.signing_secret", "queues.*.api_key", "workflows.*.headers.*",
-}
-
-func isSecurity(w config.Problem) bool {
-	for _, g := range guards {
-		if ok, _ := path.Match(g, w.Path); ok {
-			return true
+	if a.json {
+		err := a.PrintJSON(struct {
+			OK     bool         `json:"ok"`
+			Checks []doctorJSON `json:"checks"`
+		}{bad == 0, wire.List(checks, checkRecord)})
+		if err != nil {
+			return err
 		}
+	} else {
+		a.printCheckLines(checks)
 	}
-	return false
+	if bad == 0 {
+		return nil
+	}
+	if !a.json {
+		a.Complain(terminal.Count(bad, "check") + " failed")
+	}
+	return errReported
 }
 
-// random is the remedy for a missing token.
-const random = "set it to something random, such as the output of: openssl rand -hex 32"
+// Looks of the statuses of checks. A mark is quicker to see; a word can be searched for in a
+// log, and is of one width.
+var (
+	statusWords = map[doctor.Status]string{doctor.OK: "ok     ", doctor.Warning: "warning", doctor.Failed: "failed ", doctor.Skipped: "skipped"}
+	statusMarks = map[doctor.Status]string{doctor.OK: "✓", doctor.Warning: "!", doctor.Failed: "✗", doctor.Skipped: "-"}
+	checkColour = map[doctor.Status]terminal.Colour{doctor.OK: terminal.Green, doctor.Warning: terminal.Yellow, doctor.Failed: terminal.Red, doctor.Skipped: terminal.Faint}
+)
 
-// remedies are the remedies for warnings that state only the problem.
-var remedies = []struct{ path, begins, remedy string }{
-	{"api.auth_token", "not set", random},
-	{"queues.*.api_key", "not set", random},
-	{"queues.*.max_attempts", "not set", "set it: after so many receives a message is kept for you to look at"},
-	{"sources.*.verify", "not set", "set verify and secret to what the sender signs with, or allowed_ips to where it sends from"},
-	{"sources.*.secret", "has no effect", "set verify to what the sender signs with"},
-	{"sources.*.skip_verify", "", "leave it out unless an emulator sends"},
-	{"sources.*.topic_arns", "not set", "list the topics that may send"},
-	{"sources.*", "no handler", "add a handler, a queue or a workflow with this source, or remove it"},
-}
-
-func remedyOf(w config.Problem) string {
-	for _, r := range remedies {
-		if ok, _ := path.Match(r.path, w.Path); ok && strings.HasPrefix(w.Message, r.begins) {
-			return r.remedy
+// printCheckLines prints a line for each check, except checks that another check blocks: its
+// line has the reason, and a dozen lines with one reason would hide it. The status is a mark on
+// a terminal, otherwise a word.
+func (a *app) printCheckLines(checks []doctor.Check) {
+	checks = slices.DeleteFunc(checks, func(c doctor.Check) bool { return c.Blocked })
+	mark := statusWords
+	if a.terminal {
+		mark = statusMarks
+	}
+	width := 0
+	for _, c := range checks {
+		width = max(width, terminal.Width(terminal.Visible(c.Name)))
+	}
+	for _, c := range checks {
+		words := []string{c.Detail}
+		if c.Remedy != "" {
+			words = append(words, c.Remedy)
 		}
+		name := terminal.Pad(terminal.Visible(c.Name), width)
+		a.Printf("%s  %s  %s", a.Paint(mark[c.Status], checkColour[c.Status]), name, terminal.Visible(strings.Join(words, "; ")))
 	}
-	return ""
 }

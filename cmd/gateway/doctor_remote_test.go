@@ -1,16 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 )
 
 // A distant is a gateway on another machine.
@@ -97,22 +93,6 @@ func TestClockOfAGateway(t *testing.T) {
 		server.Close()
 		if !strings.Contains(stdout, "\n"+c.want) {
 			t.Errorf("a clock that is %s ahead, dumb %v: %s, want a line %q", c.ahead, c.dumb, stdout, c.want)
-		}
-	}
-}
-
-// Doctor warns of an unencrypted connection with and without a token.
-func TestDoctorOnAnOpenLine(t *testing.T) {
-	for address, warned := range map[string]bool{"http://gateway.example": true, "https://gateway.example": false, "http://127.0.0.1:8888": false} {
-		base, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nobody := transport(func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("nobody there") })
-		v := visit{Client: remote.New(remote.Options{Base: base, HTTP: &http.Client{Transport: nobody}})}
-		found := v.security(t.Context())
-		if got := len(found) > 0 && strings.HasPrefix(found[0].detail, address+" is not encrypted"); got != warned {
-			t.Errorf("%s: %+v, want a warning: %v", address, found, warned)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/doctor"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/infra/test/servers"
 	"github.com/eventgateway/gateway/store"
@@ -101,7 +102,7 @@ func (w ward) query(t *testing.T, texts ...string) (rows [][]any) {
 
 // A diagnosis is doctor's output by the names of the checks. If several lines have one name,
 // it holds all details and the last status.
-type diagnosis map[string]verdictJSON
+type diagnosis map[string]doctorJSON
 
 func (w ward) diagnose(t *testing.T) diagnosis {
 	t.Helper()
@@ -111,14 +112,14 @@ func (w ward) diagnose(t *testing.T) diagnosis {
 	code := run(t.Context(), []string{"doctor", "--json", "-c", w.file(t)}, s)
 	var report struct {
 		OK     bool
-		Checks []verdictJSON
+		Checks []doctorJSON
 	}
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil || errs.Len() > 0 {
 		t.Fatalf("doctor printed %q and %q: %v", out.String(), errs.String(), err)
 	}
 	d, bad := diagnosis{}, false
 	for _, c := range report.Checks {
-		bad = bad || c.Status == failed
+		bad = bad || c.Status == doctor.Failed
 		if earlier, ok := d[c.Name]; ok {
 			c.Detail = earlier.Detail + "\n" + c.Detail
 		}
@@ -465,10 +466,10 @@ func TestDoctorInterrupted(t *testing.T) {
 func TestDoctorOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	a := session{terminal: true}.app(&out)
-	err := a.printChecks([]check{
-		{name: "clock", verdict: fine, detail: "right"},
-		{name: "handlers.世界", verdict: failed, detail: "said \x1b[2J\nand went", remedy: "call it"},
-		{name: "atomic", verdict: skipped, moot: true},
+	err := a.printChecks([]doctor.Check{
+		{Name: "clock", Status: doctor.OK, Detail: "right"},
+		{Name: "handlers.世界", Status: doctor.Failed, Detail: "said \x1b[2J\nand went", Remedy: "call it"},
+		{Name: "atomic", Status: doctor.Skipped, Blocked: true},
 	})
 	want := "\x1b[32m✓\x1b[0m  clock          right\n\x1b[31m✗\x1b[0m  handlers.世界  said \\x1b[2J\\nand went; call it\n"
 	if got := out.String(); got != want || err == nil || core.IsKind(err, core.Invalid) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
@@ -126,6 +127,20 @@ func describe(db config.Database) string {
 		return db.Driver + " " + u.Host + u.Path
 	}
 	return db.Driver
+}
+
+// blank reports whether a SQLite database does not exist yet. Opening it would create it. If
+// its folder is missing too, blank returns false, and opening the database reports that.
+func blank(db config.Database) bool {
+	if db.Driver != "sqlite" {
+		return false
+	}
+	info, err := os.Stat(db.SQLitePath())
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = os.Stat(filepath.Dir(db.SQLitePath()))
+		return err == nil
+	}
+	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
 // openExisting opens the configured database for a command that works on stored data. A server

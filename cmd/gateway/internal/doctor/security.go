@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -10,27 +10,27 @@ import (
 )
 
 // security checks the rights of every client that can reach the gateway.
-func (p *patient) security(context.Context) []check {
-	found := p.warned(true)
-	if p.cfg.Server.AllowPrivateURLs {
-		found = append(found, check{
-			verdict: warning,
-			detail:  "server.allow_private_urls: is on: events may be sent to addresses inside of this network",
-			remedy:  "leave it out unless handlers are there",
+func (l *local) security(context.Context) []Check {
+	found := l.warned(true)
+	if l.cfg.Server.AllowPrivateURLs {
+		found = append(found, Check{
+			Status: Warning,
+			Detail: "server.allow_private_urls: is on: events may be sent to addresses inside of this network",
+			Remedy: "leave it out unless handlers are there",
 		})
 	}
-	found = append(found, p.repeatable()...)
-	found = append(found, p.spoofable()...)
+	found = append(found, l.repeatable()...)
+	found = append(found, l.spoofable()...)
 	if len(found) == 0 {
-		return []check{{verdict: fine, detail: "the API and every queue ask for a token, and every webhook is verified"}}
+		return []Check{{Status: OK, Detail: "the API and every queue ask for a token, and every webhook is verified"}}
 	}
 	return found
 }
 
 // repeatable finds sources whose requests an attacker could capture and send again as another
 // delivery.
-func (p *patient) repeatable() (found []check) {
-	for _, s := range p.cfg.SortedSources() {
+func (l *local) repeatable() (found []Check) {
+	for _, s := range l.cfg.SortedSources() {
 		cover := verify.CoverOf(s.Verify)
 		if s.Verify == "" || cover.DeliveryID || s.Dedup == "body" {
 			continue
@@ -42,18 +42,18 @@ func (p *patient) repeatable() (found []check) {
 		if !cover.BodyAlone {
 			remedy = "give its handlers and queues an idempotency_key"
 		}
-		found = append(found, check{
-			verdict: warning,
-			detail:  fmt.Sprintf("sources.%s: a request that somebody captured can be sent again as another delivery%s: %s does not sign the delivery's id", s.Name, period, s.Verify),
-			remedy:  remedy,
+		found = append(found, Check{
+			Status: Warning,
+			Detail: fmt.Sprintf("sources.%s: a request that somebody captured can be sent again as another delivery%s: %s does not sign the delivery's id", s.Name, period, s.Verify),
+			Remedy: remedy,
 		})
 	}
 	return found
 }
 
 // spoofable finds a database on another machine whose server another server could pose as.
-func (p *patient) spoofable() []check {
-	db, why, remedy := p.cfg.Database, "", ""
+func (l *local) spoofable() []Check {
+	db, why, remedy := l.cfg.Database, "", ""
 	switch db.Driver {
 	case "postgres":
 		why, remedy = postgres.Unverified(db.URL.Reveal()), "say sslmode=verify-full in it, and sslrootcert=<file> if the server's certificate is of an authority of your own"
@@ -63,5 +63,5 @@ func (p *patient) spoofable() []check {
 	if why == "" {
 		return nil
 	}
-	return []check{{verdict: warning, detail: "database.url: " + why, remedy: remedy}}
+	return []Check{{Status: Warning, Detail: "database.url: " + why, Remedy: remedy}}
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"crypto/tls"
@@ -24,8 +24,8 @@ func TestDoctorOfTLS(t *testing.T) {
 		{&url.Error{Op: "Head", URL: "https://mail.example", Err: http.ErrSchemeMismatch}, "what answers there speaks no TLS: write http:// if that is meant"},
 		{errors.New("odd"), ""},
 	} {
-		if got := unreached(at, c.err); got.verdict != failed || got.remedy != c.remedy {
-			t.Errorf("unreached(%v) = %s with remedy %q, want failed with %q", c.err, got.verdict, got.remedy, c.remedy)
+		if got := unreached(at, c.err); got.Status != Failed || got.Remedy != c.remedy {
+			t.Errorf("unreached(%v) = %s with remedy %q, want failed with %q", c.err, got.Status, got.Remedy, c.remedy)
 		}
 	}
 }

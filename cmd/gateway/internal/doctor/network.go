@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -28,32 +28,35 @@ import (
 // for its database before it answers that it is unhealthy.
 const healthTimeout = 5 * time.Second
 
+// maxHealth bounds the bytes of a reply of /health that are read.
+const maxHealth = 64 << 10
+
 // server asks the gateway at the configured address for its health.
-func (p *patient) server(ctx context.Context) []check {
+func (l *local) server(ctx context.Context) []Check {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	base, err := p.address(p.cfg)
+	base, err := l.Address(l.cfg)
 	if err != nil {
-		return []check{{verdict: failed, detail: err.Error()}}
+		return []Check{{Status: Failed, Detail: err.Error()}}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("health").String(), nil)
 	if err != nil {
-		return []check{{verdict: failed, detail: err.Error()}}
+		return []Check{{Status: Failed, Detail: err.Error()}}
 	}
-	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
+	request.Header.Set("User-Agent", "gateway/"+l.Version)
 	response, err := remote.HTTPClient(healthTimeout).Do(request)
-	if p.resting = errors.Is(err, syscall.ECONNREFUSED); p.resting {
-		return []check{{verdict: skipped, detail: fmt.Sprintf("no gateway runs at %s", base), remedy: fmt.Sprintf("%q starts one", p.line("start"))}}
+	if l.noServer = errors.Is(err, syscall.ECONNREFUSED); l.noServer {
+		return []Check{{Status: Skipped, Detail: fmt.Sprintf("no gateway runs at %s", base), Remedy: fmt.Sprintf("%q starts one", l.Command("start"))}}
 	}
 	if err != nil {
-		return []check{{verdict: failed, detail: fmt.Sprintf("no answer from %s: %v", base, remote.Cause(err)), remedy: "see the log of what runs there"}}
+		return []Check{{Status: Failed, Detail: fmt.Sprintf("no answer from %s: %v", base, remote.Cause(err)), Remedy: "see the log of what runs there"}}
 	}
 	defer response.Body.Close()
-	return []check{healthOf(base, response)}
+	return []Check{healthOf(base, response)}
 }
 
 // healthOf judges a response of /health.
-func healthOf(base *url.URL, response *http.Response) check {
+func healthOf(base *url.URL, response *http.Response) Check {
 	var health struct {
 		Status string `json:"status"`
 		Depth  *int   `json:"queue_depth"`
@@ -63,28 +66,28 @@ func healthOf(base *url.URL, response *http.Response) check {
 			Since string `json:"since"`
 		} `json:"config"`
 	}
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxHealth))
 	_ = json.Unmarshal(body, &health) // a server that is no gateway may send anything
 	switch {
 	case response.StatusCode == http.StatusOK && health.Status == "ok" && health.Config != nil:
-		return check{
-			verdict: warning,
-			detail:  fmt.Sprintf("the gateway at %s does not follow its newest configuration since %s: %s", base, terminal.Clip(health.Config.Since, 50), terminal.Clip(health.Config.State, 50)),
-			remedy:  "its log says why",
+		return Check{
+			Status: Warning,
+			Detail: fmt.Sprintf("the gateway at %s does not follow its newest configuration since %s: %s", base, terminal.Clip(health.Config.Since, 50), terminal.Clip(health.Config.State, 50)),
+			Remedy: "its log says why",
 		}
 	case response.StatusCode == http.StatusOK && health.Status == "ok" && health.Depth != nil:
-		return check{verdict: fine, detail: fmt.Sprintf("a gateway runs at %s; unfinished jobs: %d", base, *health.Depth)}
+		return Check{Status: OK, Detail: fmt.Sprintf("a gateway runs at %s; unfinished jobs: %d", base, *health.Depth)}
 	case response.StatusCode == http.StatusServiceUnavailable && health.Status == "error":
-		return check{
-			verdict: failed,
-			detail:  fmt.Sprintf("the gateway at %s is not well: %s", base, terminal.Clip(health.Detail, 200)),
-			remedy:  "see its log",
+		return Check{
+			Status: Failed,
+			Detail: fmt.Sprintf("the gateway at %s is not well: %s", base, terminal.Clip(health.Detail, 200)),
+			Remedy: "see its log",
 		}
 	}
-	return check{
-		verdict: failed,
-		detail:  fmt.Sprintf("what answers at %s is not a gateway: %s", base, remote.Status(response.StatusCode)),
-		remedy:  "stop it, or set server.port",
+	return Check{
+		Status: Failed,
+		Detail: fmt.Sprintf("what answers at %s is not a gateway: %s", base, remote.Status(response.StatusCode)),
+		Remedy: "stop it, or set server.port",
 	}
 }
 
@@ -102,19 +105,19 @@ type place struct {
 }
 
 // handlers calls each handler to see whether it can be reached.
-func (p *patient) handlers(ctx context.Context) []check {
+func (l *local) handlers(ctx context.Context) []Check {
 	var places []place
-	for _, h := range p.cfg.SortedHandlers() {
+	for _, h := range l.cfg.SortedHandlers() {
 		places = append(places, place{name: "handlers." + h.Name, url: h.URL, grpc: h.Type == "grpc"})
 	}
-	return p.call(ctx, places)
+	return l.call(ctx, places)
 }
 
 // workflows calls each address that a step calls, once, under the name of the first such step.
-func (p *patient) workflows(ctx context.Context) []check {
+func (l *local) workflows(ctx context.Context) []Check {
 	seen := map[string]bool{}
 	var places []place
-	for _, w := range p.cfg.SortedWorkflows() {
+	for _, w := range l.cfg.SortedWorkflows() {
 		for _, to := range stepPlaces("workflows."+w.Name, w.Steps) {
 			if !seen[to.url] {
 				seen[to.url] = true
@@ -122,7 +125,7 @@ func (p *patient) workflows(ctx context.Context) []check {
 			}
 		}
 	}
-	return p.call(ctx, places)
+	return l.call(ctx, places)
 }
 
 // stepPlaces returns the addresses that the steps of a list call, including steps in branches
@@ -148,31 +151,31 @@ func stepPlaces(path string, steps []config.Step) (places []place) {
 }
 
 // alerts calls each place for alerts to see whether it can be reached.
-func (p *patient) alerts(ctx context.Context) []check {
+func (l *local) alerts(ctx context.Context) []Check {
 	var places []place
-	for i, a := range p.cfg.Alerts {
+	for i, a := range l.cfg.Alerts {
 		places = append(places, place{name: fmt.Sprintf("alerts[%d]", i), url: a.URL.Reveal()})
 	}
-	return p.call(ctx, places)
+	return l.call(ctx, places)
 }
 
 // call calls each place through the same address guard as deliveries.
-func (p *patient) call(ctx context.Context, places []place) []check {
-	client := egress.New(egress.Options{AllowPrivate: p.cfg.Server.AllowPrivateURLs, Version: readBuild().Version})
+func (l *local) call(ctx context.Context, places []place) []Check {
+	client := egress.New(egress.Options{AllowPrivate: l.cfg.Server.AllowPrivateURLs, Version: l.Version})
 	defer client.Close()
 	calls := client.HTTPClient(placeTimeout)
-	found := make([]check, len(places))
+	found := make([]Check, len(places))
 	slots := make(chan struct{}, placesAtOnce)
 	var wg sync.WaitGroup
 	for i, to := range places {
 		slots <- struct{}{}
 		wg.Go(func() {
 			if to.grpc {
-				found[i] = p.reach(ctx, client, to)
+				found[i] = l.reach(ctx, client, to)
 			} else {
-				found[i] = p.head(ctx, calls, to)
+				found[i] = l.head(ctx, calls, to)
 			}
-			found[i].name = to.name
+			found[i].Name = to.name
 			<-slots
 		})
 	}
@@ -181,19 +184,19 @@ func (p *patient) call(ctx context.Context, places []place) []check {
 }
 
 // head judges the answer to a HEAD request.
-func (p *patient) head(ctx context.Context, calls *http.Client, to place) check {
+func (l *local) head(ctx context.Context, calls *http.Client, to place) Check {
 	u, err := url.Parse(to.url)
 	if err != nil {
-		return check{verdict: failed, detail: "the url is not a valid address"}
+		return Check{Status: Failed, Detail: "the url is not a valid address"}
 	}
-	if p.resting && p.own(u) {
-		return check{verdict: skipped, detail: "it is this gateway, which does not run"}
+	if l.noServer && l.own(u) {
+		return Check{Status: Skipped, Detail: "it is this gateway, which does not run"}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, to.url, nil)
 	if err != nil {
-		return check{verdict: failed, detail: "the url is not a valid address"}
+		return Check{Status: Failed, Detail: "the url is not a valid address"}
 	}
-	request.Header.Set("User-Agent", "gateway/"+readBuild().Version)
+	request.Header.Set("User-Agent", "gateway/"+l.Version)
 	response, err := calls.Do(request)
 	if err != nil {
 		return unreached(u, err)
@@ -204,34 +207,34 @@ func (p *patient) head(ctx context.Context, calls *http.Client, to place) check 
 
 // reach judges whether a gRPC receiver accepts connections. It makes no call: the receiver's
 // only method would take the call for a delivery.
-func (p *patient) reach(ctx context.Context, client *egress.Client, to place) check {
+func (l *local) reach(ctx context.Context, client *egress.Client, to place) Check {
 	u, err := url.Parse(to.url)
 	if err != nil {
-		return check{verdict: failed, detail: "the url is not a valid address"}
+		return Check{Status: Failed, Detail: "the url is not a valid address"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
 	if err := client.Connect(ctx, to.url); err != nil {
 		return unreached(u, err)
 	}
-	return check{verdict: fine, detail: fmt.Sprintf("%s accepts connections (gRPC handlers are not called)", host(u))}
+	return Check{Status: OK, Detail: fmt.Sprintf("%s accepts connections (gRPC handlers are not called)", host(u))}
 }
 
 // own reports whether an address is the gateway's own.
-func (p *patient) own(u *url.URL) bool {
+func (l *local) own(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
-	return u.Port() == strconv.Itoa(p.cfg.Server.Port) && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
+	return u.Port() == strconv.Itoa(l.cfg.Server.Port) && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // alive judges the status of an answer. A handler that serves only POST may answer HEAD with
 // any 4xx status, or with 501 if it does not know the method.
-func alive(u *url.URL, code int) check {
-	c := check{verdict: fine, detail: fmt.Sprintf("%s answers (%s to HEAD)", host(u), remote.Status(code))}
+func alive(u *url.URL, code int) Check {
+	c := Check{Status: OK, Detail: fmt.Sprintf("%s answers (%s to HEAD)", host(u), remote.Status(code))}
 	switch {
 	case code >= 500 && code != http.StatusNotImplemented:
-		c.verdict, c.remedy = failed, "see the log of what runs there"
+		c.Status, c.Remedy = Failed, "see the log of what runs there"
 	case code >= 300 && code < 400 && code != http.StatusNotModified:
-		c.verdict, c.remedy = warning, "deliveries follow no redirects: configure the address that it leads to"
+		c.Status, c.Remedy = Warning, "deliveries follow no redirects: configure the address that it leads to"
 	}
 	return c
 }
@@ -253,32 +256,32 @@ func quotable(u *url.URL, err error) string {
 }
 
 // unreached explains why there was no answer.
-func unreached(u *url.URL, err error) check {
+func unreached(u *url.URL, err error) Check {
 	var dns *net.DNSError
 	var dial *net.OpError
 	var errno syscall.Errno
 	var timeout net.Error
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
-	c := check{verdict: failed, detail: fmt.Sprintf("%s gives no answer: %s", host(u), quotable(u, err))}
+	c := Check{Status: Failed, Detail: fmt.Sprintf("%s gives no answer: %s", host(u), quotable(u, err))}
 	switch {
 	case errors.As(err, &dns):
-		c.detail, c.remedy = fmt.Sprintf("%s is a name that does not resolve: %s", u.Hostname(), dns.Err), "correct the url, or see to the DNS"
+		c.Detail, c.Remedy = fmt.Sprintf("%s is a name that does not resolve: %s", u.Hostname(), dns.Err), "correct the url, or see to the DNS"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		c.detail, c.remedy = fmt.Sprintf("%s gives no answer within %s", host(u), placeTimeout), "see whether it is overloaded, or a firewall in between"
+		c.Detail, c.Remedy = fmt.Sprintf("%s gives no answer within %s", host(u), placeTimeout), "see whether it is overloaded, or a firewall in between"
 	case errors.Is(err, egress.ErrNoHTTP2):
-		c.detail = fmt.Sprintf("%s takes no gRPC: %v", host(u), err)
-		c.remedy = "turn HTTP/2 (ALPN h2) on in what runs there or in the proxy before it, or set type to http"
+		c.Detail = fmt.Sprintf("%s takes no gRPC: %v", host(u), err)
+		c.Remedy = "turn HTTP/2 (ALPN h2) on in what runs there or in the proxy before it, or set type to http"
 	case errors.As(err, &certificate):
-		c.remedy = certificateRemedy(certificate.Err)
+		c.Remedy = certificateRemedy(certificate.Err)
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		c.remedy = "what answers there speaks no TLS: write http:// if that is meant"
+		c.Remedy = "what answers there speaks no TLS: write http:// if that is meant"
 	case errors.As(err, &errno):
-		c.detail, c.remedy = fmt.Sprintf("%s cannot be reached: %s", host(u), errno.Error()), "start what should run there, or correct the url"
+		c.Detail, c.Remedy = fmt.Sprintf("%s cannot be reached: %s", host(u), errno.Error()), "start what should run there, or correct the url"
 	case errors.As(err, &dial) && dial.Op == "dial": // the address guard refused it
-		c.detail, c.remedy = fmt.Sprintf("%s is an address that nothing is sent to: %v", host(u), dial.Err), "correct the url"
+		c.Detail, c.Remedy = fmt.Sprintf("%s is an address that nothing is sent to: %v", host(u), dial.Err), "correct the url"
 		if private(dial.Addr) {
-			c.remedy = "set server.allow_private_urls: true if it is meant to be there"
+			c.Remedy = "set server.allow_private_urls: true if it is meant to be there"
 		}
 	}
 	return c

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func TestSpoofable(t *testing.T) {
 		{"mysql", "mysql://u:hunter2@127.0.0.1:5/d", ""},
 		{"sqlite", "", ""},
 	} {
-		p := &patient{cfg: &config.Config{Database: config.Database{Driver: c.driver, URL: config.Secret(c.url)}}}
+		p := &local{cfg: &config.Config{Database: config.Database{Driver: c.driver, URL: config.Secret(c.url)}}}
 		found := fmt.Sprint(p.spoofable())
 		if got := strings.Contains(found, "database.url: "); got != (c.want != "") || !strings.Contains(found, c.want) || strings.Contains(found, "hunter2") {
 			t.Errorf("%s %s: %s, want a warning of %q", c.driver, c.url, found, c.want)

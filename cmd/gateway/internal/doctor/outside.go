@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
+)
+
+// Outside checks a running gateway through its address: its health, the access to its API, its
+// clock, and the handlers whose breaker is open. The error is that of ctx; any other failure is
+// a check.
+func Outside(ctx context.Context, c *remote.Client) ([]Check, error) {
+	v := outside{Client: c}
+	checks := []Check{v.server(ctx)}
+	// Further checks of a server that is no gateway would only repeat that it is none.
+	if v.answered {
+		checks = append(checks, v.security(ctx)...)
+		checks = append(checks, v.clock())
+		checks = append(checks, v.breakers()...)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return checks, nil
+}
+
+// An outside is the results of the checks of a gateway from outside.
+type outside struct {
+	*remote.Client
+	answered bool          // a gateway answered
+	dated    bool          // the answer had the time
+	ahead    time.Duration // how far its clock is ahead of this machine's
+	blur     time.Duration // the possible error of ahead
+	stats    wire.Stats
+	apiErr   error // why the management API did not answer
+}
+
+// server asks the gateway for its health.
+func (v *outside) server(ctx context.Context) Check {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	asked := time.Now()
+	response, err := v.Health(ctx)
+	if err != nil {
+		return Check{Name: "server", Status: Failed, Detail: err.Error()}
+	}
+	defer response.Body.Close()
+	v.watch(asked, response)
+	c := healthOf(v.Base(), response)
+	if v.answered = response.Header.Get("X-Api-Version") != ""; !v.answered {
+		c.Status, c.Detail, c.Remedy = Failed, v.Stranger(response).Error(), ""
+	}
+	c.Name = "server"
+	return c
+}
+
+// watch compares clocks by the header Date, which has a resolution of 1 s.
+func (v *outside) watch(asked time.Time, r *http.Response) {
+	there, err := http.ParseTime(r.Header.Get("Date"))
+	half := time.Since(asked) / 2
+	v.dated = err == nil
+	v.blur = half + time.Second/2
+	v.ahead = there.Add(time.Second / 2).Sub(asked.Add(half))
+}
+
+func (v *outside) clock() Check {
+	if !v.dated {
+		return Check{Name: "clock", Status: Skipped, Detail: "the gateway does not tell the time"}
+	}
+	c := clockCheck(v.ahead, v.blur, "gateway's")
+	c.Name = "clock"
+	return c
+}
+
+// security checks whether the management API needs a token.
+func (v *outside) security(ctx context.Context) (found []Check) {
+	add := func(verdict Status, detail, remedy string) {
+		found = append(found, Check{Name: "security", Status: verdict, Detail: detail, Remedy: remedy})
+	}
+	if v.Base().Scheme == "http" && !remote.Loopback(v.Base().Hostname()) {
+		add(Warning, fmt.Sprintf("%s is not encrypted: tokens and events can be read on the way", v.Base()), "put a proxy that speaks TLS before it, and use https")
+	}
+	_, err := v.Anonymous().Glance(ctx)
+	switch {
+	case err == nil:
+		add(Warning, "the management API asks for no token: everyone who reaches it may read and change everything", "set api.auth_token")
+	case core.IsKind(err, core.Unauthorized) && !v.HasToken():
+		add(Skipped, "the management API asks for a token, and none was given", "put api.auth_token into GATEWAY_TOKEN, or a file for --token-file")
+	}
+	v.stats, v.apiErr = v.Glance(ctx)
+	switch {
+	case v.apiErr != nil && v.HasToken():
+		add(Failed, v.apiErr.Error(), "")
+	case v.apiErr == nil && err != nil:
+		add(OK, "the management API asks for a token, and takes this one", "")
+	}
+	return found
+}
+
+// breakers returns a warning for each handler whose breaker is not closed.
+func (v *outside) breakers() (found []Check) {
+	if v.apiErr != nil {
+		return []Check{{Name: "breakers", Status: Skipped, Detail: "the management API does not answer", Blocked: true}}
+	}
+	for _, h := range v.stats.Handlers {
+		if h.Breaker != wire.BreakerClosed {
+			found = append(found, Check{
+				Name: "breakers", Status: Warning,
+				Detail: fmt.Sprintf("that of handler %s is %s: too many deliveries failed in a row", h.Name, h.Breaker),
+				Remedy: fmt.Sprintf(`"gateway jobs list --handler %[1]s --status retryable --url %[2]s" shows why; when it works again, "gateway breaker reset %[1]s --url %[2]s" spares the wait`, h.Name, v.Base()),
+			})
+		}
+	}
+	if len(found) == 0 {
+		found = []Check{{Name: "breakers", Status: OK, Detail: allClosed}}
+	}
+	return found
+}
