@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // A deployment is the four functions with a database, and their HTTP endpoints.
@@ -35,7 +36,7 @@ type deploy struct {
 	config   string // configuration of the gateway, without its database
 	folder   string // packaged instead of config; it configures a database too
 	env      []string
-	receiver *receiver // ${RECEIVER}
+	receiver *receiver.Receiver // ${RECEIVER}
 	change   func(*lambda.Options)
 	unready  bool // the schema of the database is not migrated
 }
@@ -50,7 +51,7 @@ func (o deploy) new(t testing.TB, db *database) *deployment {
 	d.env = append([]string{"GATEWAY_NUDGE=worker", "PUBLIC_URL=" + d.api.URL}, o.env...)
 	d.env = append(d.env, db.env...)
 	if o.receiver != nil {
-		d.env = append(d.env, "RECEIVER="+o.receiver.server.URL)
+		d.env = append(d.env, "RECEIVER="+o.receiver.URL())
 	}
 	if err := o.pack(d.dir, db); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestThawed: copies are frozen between invocations, and their connections die meanwhile. The
@@ -34,7 +35,7 @@ func TestThawed(t *testing.T) {
 			if got := d.receiveAnswer(); got != 200 && got != 503 {
 				t.Errorf("receive = %d, want 200 or 503", got)
 			}
-			r.await(t, 20*time.Second, "/orders", accepted)
+			r.Await(t, 20*time.Second, "/orders", accepted)
 		}
 		t.Logf("accepted %d, of which %d at the second try", accepted, refused)
 		d.awaitIdle(20 * time.Second)
@@ -77,7 +78,7 @@ func TestForgotten(t *testing.T) {
 // its invocations.
 func TestNothingRunsAfterwards(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
-		r := newReceiver(t)
+		r := receiver.New(t)
 		d := deploy{config: storyConfig, receiver: r, change: func(o *lambda.Options) { o.Awake = true }}.new(t, db)
 		d.send("/events/order.created", `{}`)
 		d.send("/events/message.sent", `{}`)
@@ -85,7 +86,7 @@ func TestNothingRunsAfterwards(t *testing.T) {
 		d.must(200, "GET", "/health", "")
 		d.tick(d.worker)
 		d.tick(d.cron)
-		r.await(t, 20*time.Second, "/orders", 1)
+		r.Await(t, 20*time.Second, "/orders", 1)
 		d.awaitIdle(20 * time.Second)
 		before, invocations := db.wire.Bytes(), d.invocations()
 		goesBy(t, 1500*time.Millisecond)

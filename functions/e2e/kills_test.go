@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // killConfig has enough attempts for a job whose copy is killed many times.
@@ -31,8 +32,8 @@ const kills = 24
 // Several copies of each function run at once, nudged and by schedule.
 func TestKills(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
-		r := newReceiver(t)
-		r.on("/load", taking(5*time.Millisecond))
+		r := receiver.New(t)
+		r.On("/load", r.Taking(5*time.Millisecond))
 		w := newWitness(r)
 		d := deploy{config: killConfig, receiver: r, change: func(o *lambda.Options) { o.MaxCopies, o.Timeout = 4, min(o.Timeout, 8*time.Second) }}.new(t, db)
 		unschedule := d.service.Schedule(d.worker, 2*time.Second)
@@ -75,14 +76,14 @@ func TestKills(t *testing.T) {
 // the worker are killed.
 func TestRunsOutliveKills(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
-		r := newReceiver(t)
+		r := receiver.New(t)
 		d := deploy{config: storyConfig, receiver: r, change: func(o *lambda.Options) { o.MaxCopies = 3 }}.new(t, db)
 		d.worker.SetTimeout(10 * time.Second)
 		d.service.Schedule(d.worker, 2*time.Second)
 		waiting := make(chan string, 1000)
-		r.on("/ask", asking(waiting))
+		r.On("/ask", asking(waiting))
 		completed := func() int { return db.count(`SELECT COUNT(*) FROM runs WHERE status = 'completed'`) }
-		w := newWitness(newReceiver(t)) // records the kills only
+		w := newWitness(receiver.New(t)) // records the kills only
 		runs := 0
 		for n := 0; n < 10; {
 			for ; runs < completed()+5; runs++ {
@@ -125,7 +126,7 @@ func (d *deployment) callBack(waiting chan string) {
 // each message is acknowledged in the end.
 func TestQueueOutlivesKills(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
-		d := deploy{config: storyConfig, receiver: newReceiver(t)}.new(t, db)
+		d := deploy{config: storyConfig, receiver: receiver.New(t)}.new(t, db)
 		var consumers sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {
@@ -201,8 +202,8 @@ func working(f *lambda.Function) *lambda.Copy {
 // its time goes, and releases the other jobs: no job waits for the end of a lease.
 func TestTermination(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
-		r := newReceiver(t)
-		r.on("/load", taking(100*time.Millisecond))
+		r := receiver.New(t)
+		r.On("/load", r.Taking(100*time.Millisecond))
 		d := deploy{config: killConfig, receiver: r, env: []string{"GATEWAY_NUDGE="}}.new(t, db)
 		const events = 100 // the worker needs a second for them
 		var senders sync.WaitGroup
@@ -215,7 +216,7 @@ func TestTermination(t *testing.T) {
 		}
 		senders.Wait()
 		d.worker.InvokeAsync([]byte(`{}`))
-		r.await(t, 10*time.Second, "/load", 12) // some jobs are settled, others are running
+		r.Await(t, 10*time.Second, "/load", 12) // some jobs are settled, others are running
 		began := time.Now()
 		if !d.worker.Copies()[0].Tell() {
 			t.Fatal("the worker has not asked to be told")
@@ -226,12 +227,12 @@ func TestTermination(t *testing.T) {
 		if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'running'`); n != 0 {
 			t.Errorf("jobs left under way: %d, want 0", n)
 		}
-		if n := len(r.at("/load")); n == events {
+		if n := len(r.At("/load")); n == events {
 			t.Error("it has delivered everything")
 		}
 		d.tick(d.worker)
 		d.awaitIdle(10 * time.Second)
-		if n := len(r.at("/load")); n != events {
+		if n := len(r.At("/load")); n != events {
 			t.Errorf("deliveries = %d, want %d, each once", n, events)
 		}
 		db.sound()

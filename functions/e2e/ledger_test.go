@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/trees"
 )
 
@@ -51,9 +52,9 @@ func (b *book) serve(_ int, w http.ResponseWriter, r *http.Request) {
 		CallbackURL string `json:"callback_url"`
 	}
 	_ = json.NewDecoder(r.Body).Decode(&notice) // other calls have any body
-	d := delivery{header: r.Header}
+	d := receiver.Delivery{Header: r.Header}
 	c := &call{run: r.Header.Get("X-Gateway-Run-Id"), step: r.Header.Get("X-Gateway-Step"), key: r.Header.Get("Idempotency-Key"),
-		copy: d.copy(), tells: notice.CallbackURL != "", began: time.Now()}
+		copy: copyOf(d), tells: notice.CallbackURL != "", began: time.Now()}
 	pause := b.note(c, notice.CallbackURL)
 	select { // the service works this long
 	case <-time.After(pause):
@@ -236,8 +237,8 @@ func TestLedger(t *testing.T) {
 			}
 		}
 		runs := ledgerRuns(t)
-		r, b := newReceiver(t), newBook(seed)
-		r.on("/x", b.serve)
+		r, b := receiver.New(t), newBook(seed)
+		r.On("/x", b.serve)
 		config := ledgerConfig(seed, runs)
 		d := deploy{config: config, receiver: r, change: func(o *lambda.Options) { o.MaxCopies = 3 }}.new(t, db)
 		d.worker.SetTimeout(10 * time.Second)

@@ -10,7 +10,7 @@
 // shows in a moment the behaviour that takes minutes on AWS.
 //
 // Where to change something: this file builds the programs, deployment_test.go deploys them,
-// database_test.go has the databases, infra/test/wire the connections to them, receiver_test.go
+// database_test.go has the databases, infra/test/wire the connections to them, infra/test/receiver
 // the handlers, and witness_test.go decides which events count as lost or repeated. The other
 // files are the tests, one story each.
 package e2e

@@ -73,8 +73,8 @@ func TestOnTime(t *testing.T) {
 			compute(t)
 		}
 		back := make(chan string, n)
-		r.on("/ask", asking(back))
-		r.on("/orders", func(i int, w http.ResponseWriter, _ *http.Request) {
+		r.On("/ask", asking(back))
+		r.On("/orders", func(i int, w http.ResponseWriter, _ *http.Request) {
 			if i%2 == 1 {
 				w.Header().Set("Retry-After", "3") // longer than the backoff with its jitter
 				w.WriteHeader(http.StatusServiceUnavailable)
@@ -88,10 +88,10 @@ func TestOnTime(t *testing.T) {
 				called = time.Now()
 				return err == nil && a.status == 200
 			})
-			waits.note(r.await(t, 30*time.Second, "/notify", i+1)[i].at.Sub(called) - time.Second)
+			waits.note(r.Await(t, 30*time.Second, "/notify", i+1)[i].At.Sub(called) - time.Second)
 			d.send("/events/order.created", `{}`)
-			tried := r.await(t, 60*time.Second, "/orders", 2*i+2)
-			retries.note(tried[2*i+1].at.Sub(tried[2*i].at) - 3*time.Second)
+			tried := r.Await(t, 60*time.Second, "/orders", 2*i+2)
+			retries.note(tried[2*i+1].At.Sub(tried[2*i].At) - 3*time.Second)
 		}
 		d.awaitIdle(30 * time.Second)
 		load, _ := os.ReadFile("/proc/loadavg")

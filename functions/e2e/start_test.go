@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestRefusedStarts: a function exits if its configuration is unusable. Its log has the reason
@@ -113,7 +114,7 @@ func TestDatabaseAway(t *testing.T) {
 		})
 		t.Logf("accepted again after %v", time.Since(began).Round(time.Millisecond))
 		eventually(t, 20*time.Second, "the schedule finds the worker well", func() bool { return d.worker.Invoke([]byte(`{}`)).Error == "" })
-		r.await(t, 20*time.Second, "/orders", 1)
+		r.Await(t, 20*time.Second, "/orders", 1)
 		eventually(t, 20*time.Second, "the API answers", func() bool {
 			a, err := ask("GET", d.api.URL+"/api/queues/inbox/messages?wait=0s", "")
 			return err == nil && a.status == 200
@@ -140,7 +141,7 @@ func TestSecrets(t *testing.T) {
 	vault.Unready = 100 * time.Millisecond
 	vault.Parameters["/gateway/database"] = strings.TrimPrefix(db.env[0], "DATABASE_URL=")
 	vault.Secrets["gateway"] = `{"token":"` + apiToken + `"}`
-	r := newReceiver(t)
+	r := receiver.New(t)
 	d := deploy{
 		config: storyConfig + "api: {auth_token: \"${TOKEN}\"}\n", receiver: r, env: []string{"TOKEN=" + apiToken},
 		change: func(o *lambda.Options) {
@@ -150,7 +151,7 @@ func TestSecrets(t *testing.T) {
 	}.new(t, db)
 	authorized := []string{"Authorization", "Bearer " + apiToken}
 	d.send("/events/order.created", `{}`, authorized...)
-	r.await(t, 20*time.Second, "/orders", 1)
+	r.Await(t, 20*time.Second, "/orders", 1)
 	d.must(401, "GET", "/api/queues", "")
 	d.must(200, "GET", "/api/queues", "", authorized...)
 	d.awaitIdle(20 * time.Second)

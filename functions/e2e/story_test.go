@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const githubSecret = "what github and we know, and nobody else"
@@ -40,9 +42,9 @@ workflows:
       - {name: notify, url: "${RECEIVER}/notify", input: '{"by": {{ $.answer.by }}}', end: true}
 `
 
-func newStory(t *testing.T, db *database) (*deployment, *receiver) {
+func newStory(t *testing.T, db *database) (*deployment, *receiver.Receiver) {
 	t.Helper()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	return deploy{config: storyConfig, receiver: r}.new(t, db), r
 }
 
@@ -71,13 +73,13 @@ func TestDelivery(t *testing.T) {
 			t.Fatalf("event by function URL = %d %q, %v", a.status, a.body, err)
 		}
 		d.must(200, "POST", "/sns/topic", `{"Type":"Notification","MessageId":"m-1","TopicArn":"arn:aws:sns:us-east-1:000000000000:local","Message":"{\"type\":\"order.paid\"}"}`)
-		if got := r.await(t, 10*time.Second, "/orders", 1)[0]; got.body != `{"n": 1}` {
-			t.Errorf("delivered %q, want the body byte for byte", got.body)
+		if got := r.Await(t, 10*time.Second, "/orders", 1)[0]; got.Body != `{"n": 1}` {
+			t.Errorf("delivered %q, want the body byte for byte", got.Body)
 		} else {
-			t.Logf("delivered %v after it was posted", got.at.Sub(began).Round(time.Millisecond))
+			t.Logf("delivered %v after it was posted", got.At.Sub(began).Round(time.Millisecond))
 		}
-		r.await(t, 10*time.Second, "/issues", 1)
-		r.await(t, 10*time.Second, "/topic", 1)
+		r.Await(t, 10*time.Second, "/issues", 1)
+		r.Await(t, 10*time.Second, "/topic", 1)
 		d.awaitIdle(20 * time.Second)
 		if calls := d.service.Calls(); len(calls) == 0 || calls[0].Refused != "" || calls[0].Payload != `{"nudge":true}` || len(calls) > 3 {
 			t.Errorf("calls of the Invoke API = %+v, want one to three nudges", calls)
@@ -85,7 +87,7 @@ func TestDelivery(t *testing.T) {
 		d.stop()
 		db.sound()
 		for _, path := range []string{"/issues", "/orders", "/topic"} {
-			if n := len(r.at(path)); n != 1 {
+			if n := len(r.At(path)); n != 1 {
 				t.Errorf("deliveries to %s = %d, want 1", path, n)
 			}
 		}
@@ -100,7 +102,7 @@ func TestQuietSystem(t *testing.T) {
 		for n := range 3 {
 			began := time.Now()
 			d.send("/events/order.created", `{}`)
-			took = append(took, r.await(t, 10*time.Second, "/orders", n+1)[n].at.Sub(began).Round(time.Millisecond))
+			took = append(took, r.Await(t, 10*time.Second, "/orders", n+1)[n].At.Sub(began).Round(time.Millisecond))
 			d.awaitIdle(20 * time.Second) // the worker has ended
 		}
 		t.Logf("from post to delivery: %v", took)
@@ -114,7 +116,7 @@ func TestQuietSystem(t *testing.T) {
 // The schedule delivers the accepted events.
 func TestNudgeFails(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
-		r := newReceiver(t)
+		r := receiver.New(t)
 		d := deploy{config: storyConfig, receiver: r, env: []string{"GATEWAY_NUDGE=nobody"}}.new(t, db)
 		d.send("/events/order.created", `{}`)
 		if calls := d.service.Calls(); len(calls) != 1 || calls[0].Refused != "Function not found: nobody" {
@@ -124,7 +126,7 @@ func TestNudgeFails(t *testing.T) {
 			t.Errorf("log %s, want why nobody was nudged", said)
 		}
 		d.tick(d.worker)
-		r.await(t, 10*time.Second, "/orders", 1)
+		r.Await(t, 10*time.Second, "/orders", 1)
 	})
 }
 
@@ -134,11 +136,11 @@ func TestRetryWithinTheMinute(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
 		d.worker.SetTimeout(time.Minute)
-		r.on("/orders", failing(2))
+		r.On("/orders", receiver.Failing(2))
 		d.send("/events/order.created", `{}`)
-		for i, got := range r.await(t, 20*time.Second, "/orders", 3) {
-			if got.attempt() != i+1 {
-				t.Errorf("delivery %d is attempt %d", i+1, got.attempt())
+		for i, got := range r.Await(t, 20*time.Second, "/orders", 3) {
+			if got.Attempt() != i+1 {
+				t.Errorf("delivery %d is attempt %d", i+1, got.Attempt())
 			}
 		}
 		d.awaitIdle(20 * time.Second)
@@ -215,7 +217,7 @@ func TestQueue(t *testing.T) {
 // TestEndOfALongPoll: a long poll ends before the function's timeout.
 func TestEndOfALongPoll(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
-		r := newReceiver(t)
+		r := receiver.New(t)
 		d := deploy{config: storyConfig, receiver: r}.new(t, db)
 		d.pull.SetTimeout(5 * time.Second)
 		if got := d.receive("30s"); len(got) != 0 {
@@ -230,7 +232,7 @@ func TestEndOfALongPoll(t *testing.T) {
 }
 
 // asking sends the callback URLs of its requests to back.
-func asking(back chan<- string) script {
+func asking(back chan<- string) receiver.Script {
 	return func(_ int, w http.ResponseWriter, req *http.Request) {
 		var notice struct {
 			URL string `json:"callback_url"`
@@ -249,14 +251,14 @@ func TestWorkflow(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
 		back := make(chan string, 1)
-		r.on("/ask", asking(back))
+		r.On("/ask", asking(back))
 		d.send("/events/approval.wanted", `{}`)
 		url := <-back
 		eventually(t, 20*time.Second, "the callback is taken", func() bool {
 			a, err := ask("POST", url, `{"by": "desk"}`)
 			return err == nil && a.status == 200
 		})
-		if got := r.await(t, 20*time.Second, "/notify", 1)[0].body; got != `{"by": "desk"}` {
+		if got := r.Await(t, 20*time.Second, "/notify", 1)[0].Body; got != `{"by": "desk"}` {
 			t.Errorf("notified %s", got)
 		}
 		d.awaitIdle(20 * time.Second)
@@ -307,7 +309,7 @@ func TestConcurrency(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		r.await(t, 30*time.Second, "/orders", events)
+		r.Await(t, 30*time.Second, "/orders", events)
 		d.awaitIdle(20 * time.Second)
 		d.stop()
 		db.sound()

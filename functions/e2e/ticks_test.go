@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const cronConfig = `
@@ -25,21 +26,21 @@ handlers:
 // ends and the next begins, when two invocations overlap, and when one is killed.
 func TestCron(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *database) {
-		r := newReceiver(t)
+		r := receiver.New(t)
 		d := deploy{config: cronConfig, receiver: r}.new(t, db)
 		d.cron.SetTimeout(time.Minute)
 		d.cron.InvokeAsync([]byte(`{}`))
-		r.await(t, 30*time.Second, "/second", 3)
+		r.Await(t, 30*time.Second, "/second", 3)
 		if n := len(d.cron.Results()); n != 0 {
 			t.Errorf("three slots took %d invocations and more, want one that is under way", n)
 		}
 		d.cron.SetTimeout(7 * time.Second)
 		unschedule := d.service.Schedule(d.cron, 3*time.Second) // two invocations overlap at times
 		for n := range 3 {
-			r.await(t, 30*time.Second, "/second", 2*n+4)
+			r.Await(t, 30*time.Second, "/second", 2*n+4)
 			d.cron.Kill()
 		}
-		r.await(t, 30*time.Second, "/second", 10)
+		r.Await(t, 30*time.Second, "/second", 10)
 		unschedule()
 		d.awaitIdle(20 * time.Second)
 		slots := db.column(`SELECT delivery_id FROM events WHERE source = 'second' ORDER BY delivery_id`)
@@ -49,7 +50,7 @@ func TestCron(t *testing.T) {
 				t.Errorf("the slot after %s is %s, want the next second", slots[i-1], slots[i])
 			}
 		}
-		if got := len(r.at("/second")); got != len(slots) {
+		if got := len(r.At("/second")); got != len(slots) {
 			t.Errorf("deliveries = %d, want one of each of the %d slots", got, len(slots))
 		}
 		d.stop()
@@ -70,16 +71,16 @@ handlers:
 // answers, and no job is left running.
 func TestTicksEndInTime(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
-		r := newReceiver(t)
-		r.on("/late", taking(time.Hour))
+		r := receiver.New(t)
+		r.On("/late", r.Hanging())
 		d := deploy{config: slowConfig, receiver: r, env: []string{"GATEWAY_NUDGE=", "GATEWAY_LINGER=always"}}.new(t, db)
 		d.worker.SetTimeout(6 * time.Second)
 		for range 3 {
 			d.send("/events/late", `{}`)
 		}
 		d.tick(d.worker)
-		if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'running'`); n != 0 || len(r.at("/late")) == 0 {
-			t.Errorf("%d jobs under way after %d deliveries, want none", n, len(r.at("/late")))
+		if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'running'`); n != 0 || len(r.At("/late")) == 0 {
+			t.Errorf("%d jobs under way after %d deliveries, want none", n, len(r.At("/late")))
 		}
 		db.sound()
 	})
@@ -89,7 +90,7 @@ func TestTicksEndInTime(t *testing.T) {
 // called, and the log says why. Other handlers are called.
 func TestTooSlowForTheFunction(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
-		r := newReceiver(t)
+		r := receiver.New(t)
 		d := deploy{config: slowConfig, receiver: r, env: []string{"GATEWAY_NUDGE="}}.new(t, db)
 		d.worker.SetTimeout(10 * time.Second)
 		d.send("/events/slow", `{}`)
@@ -97,7 +98,7 @@ func TestTooSlowForTheFunction(t *testing.T) {
 		for range 2 {
 			d.tick(d.worker)
 		}
-		if slow, late := len(r.at("/slow")), len(r.at("/late")); slow != 0 || late != 1 {
+		if slow, late := len(r.At("/slow")), len(r.At("/late")); slow != 0 || late != 1 {
 			t.Errorf("deliveries to the slow handler = %d, to the other = %d, want 0 and 1", slow, late)
 		}
 		if n := strings.Count(d.worker.Log(), "slow: one attempt may take 20s"); n != 1 {
@@ -106,7 +107,7 @@ func TestTooSlowForTheFunction(t *testing.T) {
 		d.worker.Kill()
 		d.worker.SetTimeout(time.Minute)
 		d.tick(d.worker)
-		r.await(t, time.Second, "/slow", 1)
+		r.Await(t, time.Second, "/slow", 1)
 		if r := d.worker.Results(); r[len(r)-1].Error == lambda.TimedOut {
 			t.Error("the tick went on until its timeout")
 		}

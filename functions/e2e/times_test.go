@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestTimes measures and prints the duration of invocations on each database. It requires
@@ -16,7 +17,7 @@ func TestTimes(t *testing.T) {
 	for _, p := range places {
 		t.Run(p.name, func(t *testing.T) {
 			db := p.make(t)
-			d := deploy{config: storyConfig, receiver: newReceiver(t), env: []string{"GATEWAY_NUDGE="}}.new(t, db)
+			d := deploy{config: storyConfig, receiver: receiver.New(t), env: []string{"GATEWAY_NUDGE="}}.new(t, db)
 			const cold, warm = 5, 20
 			for range cold {
 				d.intake.Kill()

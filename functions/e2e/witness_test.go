@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // A witness records which events were sent, accepted and delivered, and when copies were
@@ -18,28 +22,34 @@ import (
 type witness struct {
 	mu         sync.Mutex
 	sent       map[int]bool
-	accepted   map[int]string     // event id in the answer
-	deliveries map[int][]delivery // deliveries of each event, in order of arrival
-	killed     map[int]time.Time  // time of the kill, by number of the copy
-	misses     map[string]int     // posts that were not accepted, by status or error
+	accepted   map[int]string              // event id in the answer
+	deliveries map[int][]receiver.Delivery // deliveries of each event, in order of arrival
+	killed     map[int]time.Time           // time of the kill, by number of the copy
+	misses     map[string]int              // posts that were not accepted, by status or error
 }
 
 // newWitness makes a witness that gets the deliveries of r.
-func newWitness(r *receiver) *witness {
-	w := &witness{sent: map[int]bool{}, accepted: map[int]string{}, deliveries: map[int][]delivery{}, killed: map[int]time.Time{}, misses: map[string]int{}}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.onDelivery = w.delivered
+func newWitness(r *receiver.Receiver) *witness {
+	w := &witness{sent: map[int]bool{}, accepted: map[int]string{}, deliveries: map[int][]receiver.Delivery{}, killed: map[int]time.Time{}, misses: map[string]int{}}
+	r.Tap(w.delivered)
 	return w
+}
+
+// copyOf returns the number of the copy that made a delivery. The handler's configuration must
+// have the header "x-copy: ${AWS_LAMBDA_LOG_STREAM_NAME}".
+func copyOf(d receiver.Delivery) int {
+	name := d.Header.Get("X-Copy")
+	n, _ := strconv.Atoi(name[strings.LastIndexByte(name, ']')+1:]) // no copy has the number 0
+	return n
 }
 
 type loadBody struct {
 	Serial int `json:"serial"`
 }
 
-func (w *witness) delivered(d delivery) {
+func (w *witness) delivered(d receiver.Delivery) {
 	var body loadBody
-	_ = json.Unmarshal([]byte(d.body), &body) // serial 0 is never sent, so judge reports it as unexpected
+	_ = json.Unmarshal([]byte(d.Body), &body) // serial 0 is never sent, so judge reports it as unexpected
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deliveries[body.Serial] = append(w.deliveries[body.Serial], d)
@@ -148,17 +158,17 @@ func (w *witness) judge() verdict {
 
 // unexplained describes a second delivery that is not explained by a kill of the copy that
 // made the first. It returns "" if the kill explains it.
-func (w *witness) unexplained(first, second delivery) string {
-	killed, ok := w.killed[first.copy()]
+func (w *witness) unexplained(first, second receiver.Delivery) string {
+	killed, ok := w.killed[copyOf(first)]
 	switch {
-	case first.job() != second.job():
-		return fmt.Sprintf("delivered under two jobs, %s and %s", first.job(), second.job())
-	case second.attempt() <= first.attempt():
-		return fmt.Sprintf("attempt %d came after attempt %d", second.attempt(), first.attempt())
+	case first.Job() != second.Job():
+		return fmt.Sprintf("delivered under two jobs, %s and %s", first.Job(), second.Job())
+	case second.Attempt() <= first.Attempt():
+		return fmt.Sprintf("attempt %d came after attempt %d", second.Attempt(), first.Attempt())
 	case !ok:
-		return fmt.Sprintf("delivered again although copy %d was not killed", first.copy())
-	case killed.Sub(first.at) > settleReach:
-		return fmt.Sprintf("delivered again although copy %d lived on for %v", first.copy(), killed.Sub(first.at))
+		return fmt.Sprintf("delivered again although copy %d was not killed", copyOf(first))
+	case killed.Sub(first.At) > settleReach:
+		return fmt.Sprintf("delivered again although copy %d lived on for %v", copyOf(first), killed.Sub(first.At))
 	}
 	return ""
 }
@@ -189,25 +199,25 @@ func (v verdict) String() string {
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	zero := time.Now()
-	seen := func(job, attempt string, copy, ms int) delivery {
+	seen := func(job, attempt string, copy, ms int) receiver.Delivery {
 		h := http.Header{"X-Gateway-Job-Id": {job}, "X-Gateway-Attempt": {attempt}, "X-Copy": {fmt.Sprintf("2026/01/01/[$LATEST]%d", copy)}}
-		return delivery{header: h, at: zero.Add(time.Duration(ms) * time.Millisecond)}
+		return receiver.Delivery{Header: h, At: zero.Add(time.Duration(ms) * time.Millisecond)}
 	}
 	killed := map[int]time.Time{3: zero.Add(2500 * time.Millisecond)}
 	for _, tt := range []struct {
 		name       string
-		deliveries []delivery
+		deliveries []receiver.Delivery
 		want       [3]int // lost, unexpected, unexplained
 	}{
-		{"once", []delivery{seen("a", "1", 2, 0)}, [3]int{}},
+		{"once", []receiver.Delivery{seen("a", "1", 2, 0)}, [3]int{}},
 		{"never", nil, [3]int{1, 0, 0}},
-		{"again after a kill", []delivery{seen("a", "1", 3, 2000), seen("a", "2", 4, 4000)}, [3]int{}},
-		{"again without a kill", []delivery{seen("a", "1", 2, 2000), seen("a", "2", 4, 4000)}, [3]int{0, 0, 1}},
-		{"again long before a kill", []delivery{seen("a", "1", 3, 0), seen("a", "2", 4, 4000)}, [3]int{0, 0, 1}},
-		{"the same attempt", []delivery{seen("a", "1", 3, 2000), seen("a", "1", 4, 4000)}, [3]int{0, 0, 1}},
-		{"two jobs", []delivery{seen("a", "1", 3, 2000), seen("b", "2", 4, 4000)}, [3]int{0, 0, 1}},
+		{"again after a kill", []receiver.Delivery{seen("a", "1", 3, 2000), seen("a", "2", 4, 4000)}, [3]int{}},
+		{"again without a kill", []receiver.Delivery{seen("a", "1", 2, 2000), seen("a", "2", 4, 4000)}, [3]int{0, 0, 1}},
+		{"again long before a kill", []receiver.Delivery{seen("a", "1", 3, 0), seen("a", "2", 4, 4000)}, [3]int{0, 0, 1}},
+		{"the same attempt", []receiver.Delivery{seen("a", "1", 3, 2000), seen("a", "1", 4, 4000)}, [3]int{0, 0, 1}},
+		{"two jobs", []receiver.Delivery{seen("a", "1", 3, 2000), seen("b", "2", 4, 4000)}, [3]int{0, 0, 1}},
 	} {
-		w := &witness{sent: map[int]bool{1: true}, accepted: map[int]string{1: "E"}, deliveries: map[int][]delivery{}, killed: killed}
+		w := &witness{sent: map[int]bool{1: true}, accepted: map[int]string{1: "E"}, deliveries: map[int][]receiver.Delivery{}, killed: killed}
 		if tt.deliveries != nil {
 			w.deliveries[1] = tt.deliveries
 		}
@@ -216,7 +226,7 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%s: lost, unexpected, unexplained = %v, want %v: %q", tt.name, got, tt.want, v.unexplained)
 		}
 	}
-	w := &witness{deliveries: map[int][]delivery{9: {seen("a", "1", 1, 0)}}}
+	w := &witness{deliveries: map[int][]receiver.Delivery{9: {seen("a", "1", 1, 0)}}}
 	if v := w.judge(); len(v.unexpected) != 1 {
 		t.Errorf("delivery of what was never sent: %v, want it told", v)
 	}

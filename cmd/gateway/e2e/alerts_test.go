@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const alertConfig = `
@@ -28,13 +30,13 @@ alerts:
 `
 
 // checkSigned requires a signature of Standard Webhooks with a key.
-func checkSigned(t *testing.T, d delivery, key string) {
+func checkSigned(t *testing.T, d receiver.Delivery, key string) {
 	t.Helper()
 	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(d.header.Get("Webhook-Id") + "." + d.header.Get("Webhook-Timestamp") + "." + d.body))
+	mac.Write([]byte(d.Header.Get("Webhook-Id") + "." + d.Header.Get("Webhook-Timestamp") + "." + d.Body))
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	if got := d.header.Get("Webhook-Signature"); got != want || d.header.Get("Webhook-Id") == "" {
-		t.Errorf("%s: signature %q, want %q", d.path, got, want)
+	if got := d.Header.Get("Webhook-Signature"); got != want || d.Header.Get("Webhook-Id") == "" {
+		t.Errorf("%s: signature %q, want %q", d.Path, got, want)
 	}
 }
 
@@ -42,9 +44,9 @@ func checkSigned(t *testing.T, d delivery, key string) {
 // fails at first. The webhooks cause no event.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, alertConfig, r)
-	r.on("/slack", failing(2))
+	r.On("/slack", receiver.Failing(2))
 	g.start()
 	for range 100 {
 		a := g.post("/webhooks/github", `{"action":"<!channel> & @everyone"}`, "X-Hub-Signature-256", "sha256="+strings.Repeat("0", 64))
@@ -52,14 +54,14 @@ func TestAlerts(t *testing.T) {
 			t.Fatalf("a forged webhook is answered %d %q, want 401", a.status, a.body)
 		}
 	}
-	generic := r.await(t, 10*time.Second, "/generic", 1)[0]
-	slack := r.await(t, 10*time.Second, "/slack", 3)[2]
-	discord := r.await(t, 10*time.Second, "/discord", 1)[0]
-	own := r.await(t, 10*time.Second, "/own", 1)[0]
+	generic := r.Await(t, 10*time.Second, "/generic", 1)[0]
+	slack := r.Await(t, 10*time.Second, "/slack", 3)[2]
+	discord := r.Await(t, 10*time.Second, "/discord", 1)[0]
+	own := r.Await(t, 10*time.Second, "/own", 1)[0]
 	g.awaitIdle(10 * time.Second)
 	checkSigned(t, generic, "all of thirty bytes of a key")
 	checkSigned(t, own, "an own of thirty bytes of key")
-	if s := slack.header.Get("Webhook-Signature") + discord.header.Get("Webhook-Signature"); s != "" {
+	if s := slack.Header.Get("Webhook-Signature") + discord.Header.Get("Webhook-Signature"); s != "" {
 		t.Errorf("alerts to chat services are signed: %s", s)
 	}
 
@@ -68,20 +70,20 @@ func TestAlerts(t *testing.T) {
 		Count                 int
 		ClientIP              string `json:"client_ip"`
 	}
-	if err := json.Unmarshal([]byte(generic.body), &told); err != nil {
-		t.Fatalf("generic alert %s: %v", generic.body, err)
+	if err := json.Unmarshal([]byte(generic.Body), &told); err != nil {
+		t.Fatalf("generic alert %s: %v", generic.Body, err)
 	}
 	if told.Alert != "verification_failure" || told.Source != "github" || told.Count != 1 || told.ClientIP != "127.0.0.1" || !strings.Contains(told.Reason, "X-Hub-Signature-256") {
-		t.Errorf("generic alert %s", generic.body)
+		t.Errorf("generic alert %s", generic.Body)
 	}
-	for name, body := range map[string]string{"slack": slack.body, "discord": discord.body} {
+	for name, body := range map[string]string{"slack": slack.Body, "discord": discord.Body} {
 		var message map[string]any
 		if err := json.Unmarshal([]byte(body), &message); err != nil || strings.Contains(body, "everyone") {
 			t.Errorf("%s alert %s: %v", name, body, err)
 		}
 	}
-	if !strings.Contains(slack.body, `"text"`) || !strings.Contains(discord.body, `"allowed_mentions":{"parse":[]}`) {
-		t.Errorf("slack alert %s\ndiscord alert %s", slack.body, discord.body)
+	if !strings.Contains(slack.Body, `"text"`) || !strings.Contains(discord.Body, `"allowed_mentions":{"parse":[]}`) {
+		t.Errorf("slack alert %s\ndiscord alert %s", slack.Body, discord.Body)
 	}
 	if got := g.events(); len(got) != 0 {
 		t.Errorf("events listed: %q, want none", got)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // occupied is the share of the machine's CPU time above which other programs make a latency
@@ -71,7 +73,7 @@ func (c cpuTime) since(earlier cpuTime) float64 {
 // program occupies all processors.
 func TestCPUTime(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, plainConfig, newReceiver(t))
+	g := newGateway(t, plainConfig, receiver.New(t))
 	g.start()
 	read := func() (cpuTime, int) {
 		c, err := g.cpuTime()

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestCommandsBesideServer: commands read the database of a busy gateway and retry jobs in it.
 // The gateway goes on undisturbed.
 func TestCommandsBesideServer(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, plainConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=warn")
 	g.start()
@@ -40,11 +42,11 @@ func TestCommandsBesideServer(t *testing.T) {
 // block writes.
 func TestReadingNeedsNoLock(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, plainConfig, r)
 	g.start()
 	event := g.send("/events/order.created", `{}`)
-	r.await(t, 5*time.Second, "/ok", 1)
+	r.Await(t, 5*time.Second, "/ok", 1)
 	g.awaitIdle(5 * time.Second)
 
 	l := openLedger(t, g.database())

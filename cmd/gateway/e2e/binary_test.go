@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const binaryConfig = `
@@ -27,16 +29,16 @@ queues:
 // resend them.
 func TestBinary(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, binaryConfig, r)
 	g.start()
 	const image = "\x89PNG\r\n\x00\xff\xfe"
 	inBase64 := base64.StdEncoding.EncodeToString([]byte(image))
 	wantDelivered := func(what string, n int) {
 		t.Helper()
-		all := r.await(t, 10*time.Second, "/images", n)
-		if d := all[n-1]; d.body != image || d.header.Get("Content-Type") != "image/png" {
-			t.Errorf("%s: delivered %q as %q, want %q as image/png", what, d.body, d.header.Get("Content-Type"), image)
+		all := r.Await(t, 10*time.Second, "/images", n)
+		if d := all[n-1]; d.Body != image || d.Header.Get("Content-Type") != "image/png" {
+			t.Errorf("%s: delivered %q as %q, want %q as image/png", what, d.Body, d.Header.Get("Content-Type"), image)
 		}
 	}
 
@@ -82,7 +84,7 @@ func TestBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.run("send", "-s", "app", "-t", "image", "-f", file, "--raw")
-	if d := r.await(t, 10*time.Second, "/images", 4)[3]; d.body != image || d.header.Get("Content-Type") != "application/octet-stream" {
-		t.Errorf("send: delivered %q as %q, want %q as application/octet-stream", d.body, d.header.Get("Content-Type"), image)
+	if d := r.Await(t, 10*time.Second, "/images", 4)[3]; d.Body != image || d.Header.Get("Content-Type") != "application/octet-stream" {
+		t.Errorf("send: delivered %q as %q, want %q as application/octet-stream", d.Body, d.Header.Get("Content-Type"), image)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -19,7 +20,7 @@ const formType = "application/x-www-form-urlencoded"
 // type. The gateway finds the type of the event in it.
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, webhooksConfig, r)
 	g.start()
 	tests := []struct{ name, body, contentType, eventType string }{
@@ -41,9 +42,9 @@ func TestBodies(t *testing.T) {
 		if e.EventType != tt.eventType || e.Headers["content-type"] != tt.contentType {
 			t.Errorf("%s: inspect shows type %q, content type %q, want %q, %q", tt.name, e.EventType, e.Headers["content-type"], tt.eventType, tt.contentType)
 		}
-		d := r.await(t, 5*time.Second, "/open", i+1)[i]
-		if d.body != tt.body || tt.contentType != "" && d.header.Get("Content-Type") != tt.contentType {
-			t.Errorf("%s: delivered %q as %q, want %q as %q", tt.name, d.body, d.header.Get("Content-Type"), tt.body, tt.contentType)
+		d := r.Await(t, 5*time.Second, "/open", i+1)[i]
+		if d.Body != tt.body || tt.contentType != "" && d.Header.Get("Content-Type") != tt.contentType {
+			t.Errorf("%s: delivered %q as %q, want %q as %q", tt.name, d.Body, d.Header.Get("Content-Type"), tt.body, tt.contentType)
 		}
 		events[tt.name] = a.eventID()
 	}
@@ -86,8 +87,8 @@ func TestSignedForms(t *testing.T) {
 		if e := g.inspect(a.eventID()); e.EventType != tt.eventType {
 			t.Errorf("%s, a form: event type %q, want %q", s.provider, e.EventType, tt.eventType)
 		}
-		if d := r.await(t, 5*time.Second, "/"+s.provider, 1)[0]; d.body != tt.body || d.header.Get("Content-Type") != formType {
-			t.Errorf("%s, a form: delivered %q as %q, want %q as %q", s.provider, d.body, d.header.Get("Content-Type"), tt.body, formType)
+		if d := r.Await(t, 5*time.Second, "/"+s.provider, 1)[0]; d.Body != tt.body || d.Header.Get("Content-Type") != formType {
+			t.Errorf("%s, a form: delivered %q as %q, want %q as %q", s.provider, d.Body, d.Header.Get("Content-Type"), tt.body, formType)
 		}
 		signed.Body = strings.Replace(tt.body, "%2", "%32", 1)
 		wantAnswer(t, s.provider+", a form spelled otherwise", g.postSigned("/webhooks/"+s.provider, signed), 401, "Invalid signature")
@@ -119,17 +120,17 @@ func TestCloudEvents(t *testing.T) {
 		if e := g.inspect(a.eventID()); e.EventType != "order.created" || e.Source != door.source {
 			t.Errorf("%s: inspect shows %+v, want type order.created", door.path, e)
 		}
-		d := r.await(t, 5*time.Second, "/"+door.source, 1)[0]
+		d := r.Await(t, 5*time.Second, "/"+door.source, 1)[0]
 		got := map[string]string{}
-		for name := range d.header {
+		for name := range d.Header {
 			if strings.HasPrefix(name, "Ce-") {
-				got[name], _ = url.PathUnescape(d.header.Get(name))
+				got[name], _ = url.PathUnescape(d.Header.Get(name))
 			}
 		}
-		if !maps.Equal(got, attributes) || d.body != data || !strings.HasPrefix(d.header.Get("Content-Type"), "application/json") {
-			t.Errorf("%s: delivered %v %q as %q, want %v %q", door.path, got, d.body, d.header.Get("Content-Type"), attributes, data)
+		if !maps.Equal(got, attributes) || d.Body != data || !strings.HasPrefix(d.Header.Get("Content-Type"), "application/json") {
+			t.Errorf("%s: delivered %v %q as %q, want %v %q", door.path, got, d.Body, d.Header.Get("Content-Type"), attributes, data)
 		}
-		if err := clients.Verify("cloudevents", "", d.asSigned()); err != nil {
+		if err := clients.Verify("cloudevents", "", asSigned(d)); err != nil {
 			t.Errorf("%s: %v", door.path, err)
 		}
 
@@ -146,7 +147,7 @@ func TestCloudEvents(t *testing.T) {
 // TestStructuredCloudEvents checks events that no library writes, but a user can.
 func TestStructuredCloudEvents(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, webhooksConfig, r)
 	g.start()
 	post := func(members string) answer {
@@ -159,9 +160,9 @@ func TestStructuredCloudEvents(t *testing.T) {
 		{"a JSON string", `"id":"4","datacontenttype":"application/json","data":"text"`, `"text"`, "application/json"},
 	} {
 		wantAnswer(t, tt.name, post(tt.members), 200, "Event received")
-		d := r.await(t, 5*time.Second, "/open", i+1)[i]
-		if d.body != tt.body || d.header.Get("Content-Type") != tt.contentType || d.header.Get("Ce-Type") != "note.written" {
-			t.Errorf("%s: delivered %q as %q, want %q as %q", tt.name, d.body, d.header.Get("Content-Type"), tt.body, tt.contentType)
+		d := r.Await(t, 5*time.Second, "/open", i+1)[i]
+		if d.Body != tt.body || d.Header.Get("Content-Type") != tt.contentType || d.Header.Get("Ce-Type") != "note.written" {
+			t.Errorf("%s: delivered %q as %q, want %q as %q", tt.name, d.Body, d.Header.Get("Content-Type"), tt.body, tt.contentType)
 		}
 	}
 	for name, a := range map[string]answer{

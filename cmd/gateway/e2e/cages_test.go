@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/ports"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // rawServer runs talk for every connection after the headers of a request have arrived. It
@@ -154,16 +155,16 @@ func secureAnimals(t *testing.T) []animal {
 }
 
 // foreignAnimals are handlers for gRPC that do not speak it.
-func foreignAnimals(t *testing.T, r *receiver) []animal {
+func foreignAnimals(t *testing.T, r *receiver.Receiver) []animal {
 	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 	return []animal{
-		{name: "grpc-http1", grpc: true, url: r.url(), want: "protocol: "},
+		{name: "grpc-http1", grpc: true, url: r.URL(), want: "protocol: "},
 		{name: "grpc-garbage", grpc: true, url: rawServer(t, talks("\x16\x03\x01\x00\xffgarbage\r\n\r\n")), want: "protocol: "},
 		{name: "grpc-closes", grpc: true, url: rawServer(t, talks()), want: "protocol: "},
 		{name: "grpc-hangs", grpc: true, url: rawServer(t, silent), want: "timeout: no answer within 2s"},
 		{name: "grpc-refuses", grpc: true, url: "http://" + ports.Refusing(t), want: "connect: connection refused"},
 		{name: "grpc-no-name", grpc: true, url: "http://handler.invalid", want: "dns: "},
-		{name: "grpc-not-tls", grpc: true, url: strings.Replace(r.url(), "http:", "https:", 1), want: "tls: "},
+		{name: "grpc-not-tls", grpc: true, url: strings.Replace(r.URL(), "http:", "https:", 1), want: "tls: "},
 		{name: "grpc-metadata", grpc: true, url: "http://169.254.169.254", want: "blocked: 169.254.169.254 may be a cloud's metadata service"},
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // brokenConfigs each have a secret in the middle of a mistake, and the field that the error
@@ -108,7 +110,7 @@ func TestBrokenDotEnvKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"A=\"<>\n", "<>\n", "A B=<>\n", "=<>", "A='<>", "export <> <>"} {
 		h := newHaul()
-		g := newGateway(t, plainConfig, newReceiver(t))
+		g := newGateway(t, plainConfig, receiver.New(t))
 		write(t, filepath.Join(g.dir, ".env.prod"), strings.ReplaceAll(file, "<>", h.secret("<>")))
 		for _, args := range [][]string{{"validate"}, {"doctor"}, {"jobs", "list"}} {
 			r := run(t, g.command(append(args, "--env", "prod")...))
@@ -149,7 +151,7 @@ func TestUnreachableDatabasesKeepSecrets(t *testing.T) {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
 			h := newHaul()
-			g := newGateway(t, plainConfig+"database: "+strings.ReplaceAll(database, "<>", h.secret("<>"))+"\n", newReceiver(t))
+			g := newGateway(t, plainConfig+"database: "+strings.ReplaceAll(database, "<>", h.secret("<>"))+"\n", receiver.New(t))
 			g.env = append(g.env, "GATEWAY_HOSTED_SQL_API="+forbidding.URL, "GATEWAY_LOG=trace", "GATEWAY_DATABASE_WAIT=1s")
 			for _, args := range [][]string{{"start"}, {"doctor"}, {"doctor", "--json"}, {"jobs", "list"}, {"export", "events"}} {
 				r := run(t, g.command(args...))
@@ -176,13 +178,13 @@ func TestTroubledTracesKeepSecrets(t *testing.T) {
 	for _, endpoint := range []string{"http://u:<>@127.0.0.1:1", "http://127.0.0.1:1/?key=<>", "http://127.0.0.1:port/?key=<>", "<>", "http://127.0.0.1/%zz<>", refusing.URL + "/?key=<>"} {
 		t.Run(endpoint, func(t *testing.T) {
 			t.Parallel()
-			h, r := newHaul(), newReceiver(t)
+			h, r := newHaul(), receiver.New(t)
 			g := newGateway(t, plainConfig, r)
 			g.env = append(g.env, "GATEWAY_LOG=trace", "OTEL_EXPORTER_OTLP_ENDPOINT="+strings.ReplaceAll(endpoint, "<>", h.secret("endpoint")),
 				"OTEL_EXPORTER_OTLP_HEADERS=authorization="+h.secret("headers")+",%zz="+h.secret("more headers"), "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_TRACES_SAMPLER=always")
 			g.start()
 			g.send("/events/order", "{}")
-			r.await(t, 10e9, "/ok", 1)
+			r.Await(t, 10e9, "/ok", 1)
 			g.stop()
 			h.add("log:\n"+g.log.String(), g.log.String())
 			for _, wrong := range h.judge(nil) {
@@ -197,7 +199,7 @@ func TestTroubledTracesKeepSecrets(t *testing.T) {
 func TestSubscriptionsKeepSecrets(t *testing.T) {
 	t.Parallel()
 	h, a := newHaul(), newAmazon(t)
-	g := newGateway(t, snsConfig, newReceiver(t))
+	g := newGateway(t, snsConfig, receiver.New(t))
 	g.env = append(g.env, "GATEWAY_LOG=trace")
 	a.start(g)
 	subscribe := func(id string, status int) {

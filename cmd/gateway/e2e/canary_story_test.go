@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core/verify"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // sendAll sends valid requests to each kind of source.
@@ -115,13 +116,13 @@ func (c *cage) getLost() {
 // work waits until all sent events are settled, with a callback and consumers of queues.
 func (c *cage) work() {
 	c.t.Helper()
-	asked := c.receiver.await(c.t, 20*time.Second, "/ask", 1)[0]
+	asked := c.receiver.Await(c.t, 20*time.Second, "/ask", 1)[0]
 	var notice struct {
 		Token string `json:"token"`
 		URL   string `json:"callback_url"`
 	}
-	if err := json.Unmarshal([]byte(asked.body), &notice); err != nil || len(notice.Token) < clue || !strings.Contains(notice.URL, notice.Token) {
-		c.t.Fatalf("asked with %s: %v", asked.body, err)
+	if err := json.Unmarshal([]byte(asked.Body), &notice); err != nil || len(notice.Token) < clue || !strings.Contains(notice.URL, notice.Token) {
+		c.t.Fatalf("asked with %s: %v", asked.Body, err)
 	}
 	c.haul.learn("callback", notice.Token)
 	path := strings.TrimPrefix(notice.URL, c.url(""))
@@ -143,17 +144,15 @@ func (c *cage) work() {
 		})
 	})
 	for path, n := range map[string]int{"/alert/generic/": 1, "/alert/slack/": 1, "/alert/discord/": 1} {
-		eventually(c.t, 20*time.Second, "alerts at "+path, func() bool { return len(c.receiver.below(path)) > n })
+		eventually(c.t, 20*time.Second, "alerts at "+path, func() bool { return len(below(c.receiver, path)) > n })
 	}
 	c.pull()
 }
 
 // below returns the deliveries to paths with this prefix.
-func (r *receiver) below(path string) (all []delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, d := range r.deliveries {
-		if strings.HasPrefix(d.path, path) {
+func below(r *receiver.Receiver, path string) (all []receiver.Delivery) {
+	for _, d := range r.All() {
+		if strings.HasPrefix(d.Path, path) {
 			all = append(all, d)
 		}
 	}

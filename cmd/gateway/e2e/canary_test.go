@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/eventgateway/gateway/infra/test/otlp"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // canaryHomes are the places where secrets belong.
@@ -97,14 +98,14 @@ type cage struct {
 	*gateway
 	t         *testing.T
 	haul      *haul
-	receiver  *receiver
+	receiver  *receiver.Receiver
 	collector *otlp.Collector
 	ids       map[string]string // an id of each kind of record
 }
 
 // newCage starts a gateway on a database, with a canary in each setting.
 func newCage(t *testing.T, st *store) *cage {
-	c := &cage{t: t, haul: newHaul(), receiver: newReceiver(t), collector: otlp.New(t), ids: map[string]string{}}
+	c := &cage{t: t, haul: newHaul(), receiver: receiver.New(t), collector: otlp.New(t), ids: map[string]string{}}
 	database := ""
 	if st != nil {
 		database = st.yaml
@@ -116,15 +117,15 @@ func newCage(t *testing.T, st *store) *cage {
 	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0) // the server's errors about distrust are expected
 	untrusted.StartTLS()
 	t.Cleanup(untrusted.Close)
-	raw := newReceiver(t)
-	raw.on("/", func(_ int, w http.ResponseWriter, _ *http.Request) {
+	raw := receiver.New(t)
+	raw.On("/", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
 			_, _ = conn.Write([]byte("this is no HTTP\r\n\r\n"))
 			conn.Close()
 		}
 	})
-	c.env = append(c.env, "TLS="+untrusted.URL, "RAW="+raw.url(), "GATEWAY_LOG=trace",
+	c.env = append(c.env, "TLS="+untrusted.URL, "RAW="+raw.URL(), "GATEWAY_LOG=trace",
 		"OTEL_EXPORTER_OTLP_ENDPOINT="+c.collector.URL, "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_EXPORTER_OTLP_HEADERS=authorization="+c.haul.secret("otel headers"),
 		"HTTPS_PROXY=http://user:"+c.haul.secret("proxy")+"@127.0.0.1:1", "UNRELATED_SECRET="+c.haul.secret("environment"))
 	if st != nil {
@@ -137,29 +138,29 @@ func newCage(t *testing.T, st *store) *cage {
 
 // answers makes the receivers answer with secrets of their own.
 func (c *cage) answers() {
-	c.receiver.on("/works", func(_ int, w http.ResponseWriter, _ *http.Request) {
+	c.receiver.On("/works", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Set-Cookie", c.haul.secret("reply's cookie"))
 		fmt.Fprint(w, "done: ", c.haul.secret("answered works"))
 	})
-	c.receiver.on("/fails", func(_ int, w http.ResponseWriter, _ *http.Request) {
+	c.receiver.On("/fails", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Www-Authenticate", c.haul.secret("reply's header"))
 		http.Error(w, "failed: "+c.haul.secret("answered fails"), http.StatusInternalServerError)
 	})
-	c.receiver.on("/failing-step", func(_ int, w http.ResponseWriter, _ *http.Request) {
+	c.receiver.On("/failing-step", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "failed: "+c.haul.secret("answered failing-step"), http.StatusInternalServerError)
 	})
-	c.receiver.on("/leads", func(_ int, w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, c.receiver.url()+"/elsewhere?key="+c.haul.secret("reply's location"), http.StatusFound)
+	c.receiver.On("/leads", func(_ int, w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, c.receiver.URL()+"/elsewhere?key="+c.haul.secret("reply's location"), http.StatusFound)
 	})
-	c.receiver.on("/repeats", func(_ int, w http.ResponseWriter, r *http.Request) {
+	c.receiver.On("/repeats", func(_ int, w http.ResponseWriter, r *http.Request) {
 		http.Error(w, r.URL.RawQuery+" "+r.Header.Get("X-Key"), http.StatusBadRequest)
 	})
-	c.receiver.on("/slow", c.receiver.hanging())
-	c.receiver.on("/call", func(_ int, w http.ResponseWriter, _ *http.Request) {
+	c.receiver.On("/slow", c.receiver.Hanging())
+	c.receiver.On("/call", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"answer": "%s"}`, c.haul.secret("answered call"))
 	})
 	for _, path := range []string{"/branch", "/item"} {
-		c.receiver.on(path, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"ok": true}`) })
+		c.receiver.On(path, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"ok": true}`) })
 	}
 }
 
@@ -254,18 +255,18 @@ func (c *cage) gather() {
 	}
 	c.haul.addSearch("traces", c.collector.Has)
 	c.haul.add("collector", written(c.collector.Header()))
-	for _, d := range c.receiver.below("/") {
-		c.haul.add(d.kind(), d.path+"?"+d.query+"\n"+written(d.header)+"\n"+d.body)
+	for _, d := range below(c.receiver, "/") {
+		c.haul.add(labelOf(d), d.Path+"?"+d.Query+"\n"+written(d.Header)+"\n"+d.Body)
 	}
 	c.gatherDatabase()
 }
 
-// kind returns the kind and the path of a delivery, without secret parts.
-func (d delivery) kind() string {
-	if parts := strings.Split(d.path, "/"); parts[1] == "alert" {
+// labelOf returns the kind and the path of a delivery, without secret parts.
+func labelOf(d receiver.Delivery) string {
+	if parts := strings.Split(d.Path, "/"); parts[1] == "alert" {
 		return "alert " + parts[2]
 	}
-	return "delivery " + d.path
+	return "delivery " + d.Path
 }
 
 // gatherDatabase adds every value of every column, and all bytes of a database file.

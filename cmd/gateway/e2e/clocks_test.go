@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // clocksConfig has leases of 17 seconds, less than the difference of the clocks.
@@ -68,9 +70,9 @@ func TestClocks(t *testing.T) {
 	for _, tt := range everyServer() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
-			r.on("/slow", r.taking(time.Second))
-			r.on("/step", r.taking(time.Second))
+			r := receiver.New(t)
+			r.On("/slow", r.Taking(time.Second))
+			r.On("/step", r.Taking(time.Second))
 			fleet := launchSkewed(t, tt.on(t), r)
 			began := time.Now()
 			for n := range clockEvents {
@@ -80,10 +82,10 @@ func TestClocks(t *testing.T) {
 			}
 			checkHolds(t, fleet)
 			all := clockEvents * len(fleet)
-			r.await(t, 30*time.Second, "/slow", all)
-			r.await(t, 30*time.Second, "/step", all)
+			r.Await(t, 30*time.Second, "/slow", all)
+			r.Await(t, 30*time.Second, "/step", all)
 			eventually(t, 20*time.Second, "a slot after the beginning is delivered", func() bool {
-				return slices.ContainsFunc(r.at("/second"), func(d delivery) bool { return slotOf(t, d).After(began) })
+				return slices.ContainsFunc(r.At("/second"), func(d receiver.Delivery) bool { return slotOf(t, d).After(began) })
 			})
 			for _, g := range fleet {
 				g.awaitIdle(20 * time.Second)
@@ -99,7 +101,7 @@ func TestClocks(t *testing.T) {
 }
 
 // launchSkewed starts processes whose clocks are right, ahead and behind.
-func launchSkewed(t *testing.T, st *store, r *receiver) (fleet []*gateway) {
+func launchSkewed(t *testing.T, st *store, r *receiver.Receiver) (fleet []*gateway) {
 	t.Helper()
 	program, err := skewedBinary()
 	if err != nil {
@@ -157,11 +159,11 @@ func checkHolds(t *testing.T, fleet []*gateway) {
 }
 
 // checkOnce requires that each job had one call.
-func checkOnce(t *testing.T, r *receiver, path string, want int) {
+func checkOnce(t *testing.T, r *receiver.Receiver, path string, want int) {
 	t.Helper()
 	calls := map[string]int{}
-	for _, d := range r.at(path) {
-		calls[d.job()]++
+	for _, d := range r.At(path) {
+		calls[d.Job()]++
 	}
 	repeated := 0
 	for _, n := range calls {
@@ -183,15 +185,15 @@ func (g *gateway) clockError() time.Duration {
 
 // checkOnTime requires that each slot was fired once, and not before its time by the clock
 // of the database, which runs on this machine.
-func checkOnTime(t *testing.T, r *receiver) {
+func checkOnTime(t *testing.T, r *receiver.Receiver) {
 	t.Helper()
 	fired := map[time.Time]int{}
-	for _, d := range r.at("/second") {
+	for _, d := range r.At("/second") {
 		slot := slotOf(t, d)
 		if fired[slot]++; fired[slot] > 1 {
 			t.Errorf("slot %v was delivered %d times", slot, fired[slot])
 		}
-		if early := slot.Sub(d.at); early > clockError {
+		if early := slot.Sub(d.At); early > clockError {
 			t.Errorf("slot %v was delivered %v early", slot, early)
 		}
 	}

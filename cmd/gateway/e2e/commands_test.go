@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const commandsConfig = `
@@ -30,8 +32,8 @@ func TestCommandsOnServers(t *testing.T) {
 	for _, tt := range everyServer() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
-			r.on("/weak", failing(2))
+			r := receiver.New(t)
+			r.On("/weak", receiver.Failing(2))
 			g := newGatewayOn(t, tt.on(t), commandsConfig, r)
 			g.env = append(g.env, "GATEWAY_LOG=warn")
 			g.start()
@@ -48,13 +50,13 @@ func TestCommandsOnServers(t *testing.T) {
 			if out := g.run("jobs", "retry", dead[0].ID); !strings.Contains(out, "1 job") {
 				t.Errorf("jobs retry %s printed %q, want that it was 1 job", dead[0].ID, out)
 			}
-			if got := r.await(t, 20*time.Second, "/weak", 3)[2]; got.job() != dead[0].ID || got.attempt() != 2 {
-				t.Errorf("delivered again: job %s, attempt %d, want %s, attempt 2", got.job(), got.attempt(), dead[0].ID)
+			if got := r.Await(t, 20*time.Second, "/weak", 3)[2]; got.Job() != dead[0].ID || got.Attempt() != 2 {
+				t.Errorf("delivered again: job %s, attempt %d, want %s, attempt 2", got.Job(), got.Attempt(), dead[0].ID)
 			}
 			if out := g.run("jobs", "retry", "--handler", "weak"); !strings.Contains(out, "1 job") {
 				t.Errorf("jobs retry --handler weak printed %q, want that it was 1 job", out)
 			}
-			r.await(t, 20*time.Second, "/weak", 4)
+			r.Await(t, 20*time.Second, "/weak", 4)
 			eventually(t, 10*time.Second, "all jobs completed", func() bool { return len(g.jobs("--status", "completed")) == 4 })
 			if got := run(t, g.command("jobs", "retry", dead[0].ID)); got.code != 1 || !strings.Contains(got.stderr, "completed") {
 				t.Errorf("jobs retry of a completed job: exit code %d, %q, want 1 and why", got.code, got.stderr)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/ports"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -32,7 +33,7 @@ type refusal struct {
 
 func (f refusal) check(t *testing.T, secrets ...string) {
 	t.Helper()
-	g := newGatewayOn(t, f.store, plainConfig, newReceiver(t))
+	g := newGatewayOn(t, f.store, plainConfig, receiver.New(t))
 	g.env = append(g.env, "GATEWAY_DATABASE_WAIT=0s") // otherwise it waits for a database that cannot be reached
 	began := time.Now()
 	got := run(t, g.command("start"))

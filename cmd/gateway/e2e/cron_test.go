@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const cronConfig = `
@@ -35,7 +37,7 @@ func TestSchedules(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			st := tt.on(t)
-			r := newReceiver(t)
+			r := receiver.New(t)
 			fleet := []*gateway{newGatewayOn(t, st, cronConfig, r)}
 			for st != nil && len(fleet) < 3 {
 				fleet = append(fleet, newGatewayOn(t, st, cronConfig, r))
@@ -47,18 +49,18 @@ func TestSchedules(t *testing.T) {
 			for _, g := range fleet {
 				g.awaitReady()
 			}
-			r.await(t, 20*time.Second, "/second", 3)
+			r.Await(t, 20*time.Second, "/second", 3)
 			fleet[0].kill()
 			awaitSecond(time.Now().Add(4 * time.Second))
 			fleet[0].start()
 			back := time.Now()
 			eventually(t, 20*time.Second, "a slot after the restart is delivered", func() bool {
-				return slices.ContainsFunc(r.at("/second"), func(d delivery) bool { return slotOf(t, d).After(back) })
+				return slices.ContainsFunc(r.At("/second"), func(d receiver.Delivery) bool { return slotOf(t, d).After(back) })
 			})
 			for _, g := range fleet {
 				g.stop()
 			}
-			for _, d := range append(r.at("/second"), r.at("/even")...) {
+			for _, d := range append(r.At("/second"), r.At("/even")...) {
 				checkTick(t, d, fleet[0])
 			}
 			checkSlots(t, fleet[0].ledger())
@@ -79,11 +81,11 @@ type tick struct {
 	Source      string `json:"source"`
 }
 
-func slotOf(t *testing.T, d delivery) time.Time {
+func slotOf(t *testing.T, d receiver.Delivery) time.Time {
 	t.Helper()
 	var got tick
-	if err := json.Unmarshal([]byte(d.body), &got); err != nil {
-		t.Fatalf("payload of a tick: %q, %v", d.body, err)
+	if err := json.Unmarshal([]byte(d.Body), &got); err != nil {
+		t.Fatalf("payload of a tick: %q, %v", d.Body, err)
 	}
 	slot, err := time.Parse("2006-01-02T15:04:05.000", got.ScheduledAt)
 	if err != nil {
@@ -92,15 +94,15 @@ func slotOf(t *testing.T, d delivery) time.Time {
 	return slot
 }
 
-func checkTick(t *testing.T, d delivery, g *gateway) {
+func checkTick(t *testing.T, d receiver.Delivery, g *gateway) {
 	t.Helper()
-	source := strings.TrimPrefix(d.path, "/")
+	source := strings.TrimPrefix(d.Path, "/")
 	slot, early := slotOf(t, d), g.clockError()
-	if slot.Nanosecond() != 0 || source == "even" && slot.Second()%2 != 0 || d.at.Before(slot.Add(-early)) {
-		t.Errorf("delivered at %v for the slot %v of source %s, want a slot of its schedule that has come", d.at, slot, source)
+	if slot.Nanosecond() != 0 || source == "even" && slot.Second()%2 != 0 || d.At.Before(slot.Add(-early)) {
+		t.Errorf("delivered at %v for the slot %v of source %s, want a slot of its schedule that has come", d.At, slot, source)
 	}
-	if d.header.Get("X-Gateway-Event-Type") != "cron.tick" || d.header.Get("X-Gateway-Source") != source || !strings.Contains(d.body, `"source":"`+source+`"`) {
-		t.Errorf("delivered %v %q, want a cron.tick of source %s", d.header, d.body, source)
+	if d.Header.Get("X-Gateway-Event-Type") != "cron.tick" || d.Header.Get("X-Gateway-Source") != source || !strings.Contains(d.Body, `"source":"`+source+`"`) {
+		t.Errorf("delivered %v %q, want a cron.tick of source %s", d.Header, d.Body, source)
 	}
 }
 
@@ -136,7 +138,7 @@ func checkSlots(t *testing.T, db *ledger) {
 // TestSchedulesHaveNoDoor: no request from outside can cause the event of a schedule.
 func TestSchedulesHaveNoDoor(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, cronConfig, r)
 	g.start()
 	for _, path := range []string{"/webhooks/leap", "/events/leap/cron.tick", "/sns/leap"} {

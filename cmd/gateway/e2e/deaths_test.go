@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/ports"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // deathServer is the beginning of all configurations in this file. Each has as many handlers
@@ -45,24 +46,24 @@ alerts:
 // that fails at first. The command in the alert works.
 func TestDeaths(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, deathConfig, r)
-	r.on("/broken", failing(1000))
-	r.on("/flaky", failing(1))
-	r.on("/slack", failing(2))
+	r.On("/broken", receiver.Failing(1000))
+	r.On("/flaky", receiver.Failing(1))
+	r.On("/slack", receiver.Failing(2))
 	g.start()
 	event := g.send("/events/order.created", `{"card":"4111"}`)
-	generic := r.await(t, 10*time.Second, "/generic", 1)[0]
-	slacks := r.await(t, 20*time.Second, "/slack", 3)
-	discord := r.await(t, 10*time.Second, "/discord", 1)[0]
-	job := r.at("/broken")[0].job()
+	generic := r.Await(t, 10*time.Second, "/generic", 1)[0]
+	slacks := r.Await(t, 20*time.Second, "/slack", 3)
+	discord := r.Await(t, 10*time.Second, "/discord", 1)[0]
+	job := r.At("/broken")[0].Job()
 
 	var told map[string]any
-	if err := json.Unmarshal([]byte(generic.body), &told); err != nil {
-		t.Fatalf("generic alert %s: %v", generic.body, err)
+	if err := json.Unmarshal([]byte(generic.Body), &told); err != nil {
+		t.Fatalf("generic alert %s: %v", generic.Body, err)
 	}
 	if at, _ := told["created_at"].(string); at == "" {
-		t.Errorf("generic alert %s, want created_at", generic.body)
+		t.Errorf("generic alert %s, want created_at", generic.Body)
 	}
 	message, _ := told["message"].(string)
 	delete(told, "created_at")
@@ -77,21 +78,21 @@ func TestDeaths(t *testing.T) {
 	}
 	checkChat(t, message, slacks[2], discord)
 	for i := range 2 { // the retries themselves are due sooner, but Slack limits the rate
-		if apart := slacks[i+1].at.Sub(slacks[i].at); apart < 500*time.Millisecond {
+		if apart := slacks[i+1].At.Sub(slacks[i].At); apart < 500*time.Millisecond {
 			t.Errorf("posts to Slack are %v apart, want about a second", apart)
 		}
 	}
 
-	r.on("/broken", nil)
+	r.On("/broken", nil)
 	_, help, _ := strings.Cut(message, "To try it again: gateway ")
 	g.run(strings.Fields(help)...)
-	if tried := r.await(t, 10*time.Second, "/broken", 3)[2]; tried.job() != job {
-		t.Errorf("%q tried job %s, want %s", help, tried.job(), job)
+	if tried := r.Await(t, 10*time.Second, "/broken", 3)[2]; tried.Job() != job {
+		t.Errorf("%q tried job %s, want %s", help, tried.Job(), job)
 	}
 	g.awaitIdle(10 * time.Second)
 	g.stop()
 	for path, want := range map[string]int{"/broken": 3, "/flaky": 2, "/fine": 1, "/generic": 1, "/slack": 3, "/discord": 1, "/others": 0} {
-		if got := len(r.at(path)); got != want {
+		if got := len(r.At(path)); got != want {
 			t.Errorf("deliveries to %s = %d, want %d", path, got, want)
 		}
 	}
@@ -100,20 +101,20 @@ func TestDeaths(t *testing.T) {
 
 // checkChat compares the bodies for chat services with the message of the generic alert. The
 // message has no characters that the services escape.
-func checkChat(t *testing.T, message string, slack, discord delivery) {
+func checkChat(t *testing.T, message string, slack, discord receiver.Delivery) {
 	t.Helper()
 	var s struct{ Text string }
-	if err := json.Unmarshal([]byte(slack.body), &s); err != nil || !strings.HasPrefix(s.Text, message+"\n") {
-		t.Errorf("slack alert %s: %v, want the message %q", slack.body, err, message)
+	if err := json.Unmarshal([]byte(slack.Body), &s); err != nil || !strings.HasPrefix(s.Text, message+"\n") {
+		t.Errorf("slack alert %s: %v, want the message %q", slack.Body, err, message)
 	}
 	var d struct {
 		Content  string
 		Mentions struct{ Parse []string } `json:"allowed_mentions"`
 	}
-	if err := json.Unmarshal([]byte(discord.body), &d); err != nil || d.Content != message || d.Mentions.Parse == nil {
-		t.Errorf("discord alert %s: %v, want the message %q and no mentions", discord.body, err, message)
+	if err := json.Unmarshal([]byte(discord.Body), &d); err != nil || d.Content != message || d.Mentions.Parse == nil {
+		t.Errorf("discord alert %s: %v, want the message %q and no mentions", discord.Body, err, message)
 	}
-	for _, body := range []string{slack.body, discord.body} {
+	for _, body := range []string{slack.Body, discord.Body} {
 		if strings.Contains(body, "4111") {
 			t.Errorf("alert %s holds some of the payload", body)
 		}
@@ -124,8 +125,8 @@ func checkChat(t *testing.T, message string, slack, discord delivery) {
 // answers, by any later process.
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
-	r.on("/broken", failing(1000))
+	r := receiver.New(t)
+	r.On("/broken", receiver.Failing(1000))
 	place := ports.New(t)
 	g := newGateway(t, deathServer+`
 delivery: {timeout: 1s, default_retry: {max: 100, backoff: fixed, interval: 200ms}}
@@ -152,19 +153,19 @@ alerts: {url: "http://${PLACE}/late", on: [dlq]}
 	late.Start()
 	t.Cleanup(late.Close)
 	g.start()
-	r.await(t, 10*time.Second, "/late", 1)
+	r.Await(t, 10*time.Second, "/late", 1)
 	g.awaitIdle(10 * time.Second)
 	g.stop()
-	checkTold(t, g.ledger(), r.at("/late"), 1)
+	checkTold(t, g.ledger(), r.At("/late"), 1)
 	g.ledger().check(1)
 }
 
 // TestDeadAlert: an alert that becomes dead causes no other alert.
 func TestDeadAlert(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
-	r.on("/broken", failing(1000))
-	r.on("/gone", failing(1000))
+	r := receiver.New(t)
+	r.On("/broken", receiver.Failing(1000))
+	r.On("/gone", receiver.Failing(1000))
 	g := newGateway(t, deathServer+`
 delivery: {timeout: 5s, default_retry: {max: 2, backoff: fixed, interval: 100ms}}
 handlers: {broken: {source: app, url: "${RECEIVER}/broken"}, fine: {source: app, url: "${RECEIVER}/fine"}}
@@ -172,7 +173,7 @@ alerts: [{url: "${RECEIVER}/gone", on: [dlq]}, {url: "${RECEIVER}/there", on: [d
 `, r)
 	g.start()
 	g.send("/events/order.created", `{}`)
-	r.await(t, 10*time.Second, "/gone", 2)
+	r.Await(t, 10*time.Second, "/gone", 2)
 	var dead []job
 	eventually(t, 10*time.Second, "two dead jobs", func() bool {
 		dead = g.jobs("--status", "dead")
@@ -183,11 +184,11 @@ alerts: [{url: "${RECEIVER}/gone", on: [dlq]}, {url: "${RECEIVER}/there", on: [d
 	if dead[0].Handler == "broken" || dead[1].Handler != "broken" || !strings.HasPrefix(dead[0].Handler, "alert/") {
 		t.Errorf("dead jobs %+v, want the alert and the handler's", dead)
 	}
-	if n := len(r.at("/gone")); n != 2 {
+	if n := len(r.At("/gone")); n != 2 {
 		t.Errorf("deliveries to /gone = %d, want 2", n)
 	}
 	db := g.ledger()
-	checkTold(t, db, r.at("/there"), 1)
+	checkTold(t, db, r.At("/there"), 1)
 	db.check(2)
 }
 
@@ -229,11 +230,11 @@ func closeBreakers(t *testing.T, g *gateway) {
 // about no other job.
 func TestDeathsAndKills(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	last := make(chan struct{}, 10_000) // receives at each last attempt
 	for i := range deathPairs {
 		for _, half := range []string{"a", "b"} {
-			r.on(fmt.Sprintf("/h%d%s", i, half), func(_ int, w http.ResponseWriter, req *http.Request) {
+			r.On(fmt.Sprintf("/h%d%s", i, half), func(_ int, w http.ResponseWriter, req *http.Request) {
 				if !strings.HasPrefix(req.Header.Get("X-Gateway-Event-Type"), "bad.") {
 					return // a success, so that failures of different rounds are not in a row
 				}
@@ -266,9 +267,9 @@ func TestDeathsAndKills(t *testing.T) {
 	db.check(2)
 	deaths := 2 * deathPairs * rounds
 	t.Logf("kills %d, deaths %d, of these by an expired lease %d; alerts posted %d and %d times", rounds, deaths,
-		db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead' AND last_error LIKE 'lease expired%'`), len(r.at("/one")), len(r.at("/other")))
-	checkTold(t, db, r.at("/one"), deaths)
-	checkTold(t, db, r.at("/other"), deaths)
+		db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead' AND last_error LIKE 'lease expired%'`), len(r.At("/one")), len(r.At("/other")))
+	checkTold(t, db, r.At("/one"), deaths)
+	checkTold(t, db, r.At("/other"), deaths)
 	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE lane LIKE 'alert/%' AND status <> 'completed'`); n != 0 {
 		t.Errorf("alerts that are not completed: %d, want 0", n)
 	}
@@ -289,7 +290,7 @@ func awaitLast(last <-chan struct{}, n int) {
 
 // checkTold compares the alerts of a place with the dead jobs: each dead job has one alert. An
 // alert may be delivered again, like any job.
-func checkTold(t *testing.T, db *ledger, deliveries []delivery, deaths int) {
+func checkTold(t *testing.T, db *ledger, deliveries []receiver.Delivery, deaths int) {
 	t.Helper()
 	dead := map[string]bool{}
 	for _, id := range db.column(`SELECT id FROM jobs WHERE status = 'dead' AND lane LIKE 'handler/%'`) {
@@ -302,15 +303,15 @@ func checkTold(t *testing.T, db *ledger, deliveries []delivery, deaths int) {
 			Attempts              int
 			JobID                 string `json:"job_id"`
 		}
-		if err := json.Unmarshal([]byte(d.body), &told); err != nil || told.Alert != "dlq" || told.Handler == "" || told.Error == "" || told.Attempts != 2 {
-			t.Errorf("alert %s: %v", d.body, err)
+		if err := json.Unmarshal([]byte(d.Body), &told); err != nil || told.Alert != "dlq" || told.Handler == "" || told.Error == "" || told.Attempts != 2 {
+			t.Errorf("alert %s: %v", d.Body, err)
 		}
-		if first, known := by[told.JobID]; known && first != d.event() {
-			t.Errorf("alerts %s and %s tell of job %s", first, d.event(), told.JobID)
+		if first, known := by[told.JobID]; known && first != d.Event() {
+			t.Errorf("alerts %s and %s tell of job %s", first, d.Event(), told.JobID)
 		}
-		by[told.JobID] = d.event()
+		by[told.JobID] = d.Event()
 		if !dead[told.JobID] {
-			t.Errorf("alert %s tells of job %s, which is not dead", d.event(), told.JobID)
+			t.Errorf("alert %s tells of job %s, which is not dead", d.Event(), told.JobID)
 		}
 	}
 	if len(dead) != deaths || len(by) != deaths {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const diskConfig = `
@@ -35,13 +37,13 @@ type trouble struct {
 
 func newTrouble(t *testing.T) *trouble {
 	t.Helper()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, diskConfig, r)
 	if err := os.Mkdir(filepath.Join(g.dir, "data"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	// Handlers are slow, so deliveries are under way when the trouble begins or ends.
-	r.on("/load", r.taking(30*time.Millisecond))
+	r.On("/load", r.Taking(30*time.Millisecond))
 	return &trouble{gateway: g, load: newLoad(g, r, pooled), t: t}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -53,7 +54,7 @@ func TestDrain(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
+			r := receiver.New(t)
 			g, l := backlog(t, tt.store(t), r, tt.handler)
 			began := time.Now()
 			g.signal(tt.signal)
@@ -69,7 +70,7 @@ func TestDrain(t *testing.T) {
 				t.Errorf("requests that hung = %d, want 0", l.misses[noAnswer])
 			}
 			checkStopped(t, g, l)
-			r.on("/load", nil)
+			r.On("/load", nil)
 			g.start()
 			l.settle(20 * time.Second)
 			g.stop()
@@ -81,9 +82,9 @@ func TestDrain(t *testing.T) {
 
 // backlog starts a gateway with more due deliveries than it can make at once, and a load that
 // sends new events.
-func backlog(t *testing.T, st *store, r *receiver, handler time.Duration) (*gateway, *load) {
+func backlog(t *testing.T, st *store, r *receiver.Receiver, handler time.Duration) (*gateway, *load) {
 	t.Helper()
-	r.on("/load", r.taking(idleHandler))
+	r.On("/load", r.Taking(idleHandler))
 	g := newGatewayOn(t, st, drainConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=warn")
 	g.start()
@@ -98,7 +99,7 @@ func backlog(t *testing.T, st *store, r *receiver, handler time.Duration) (*gate
 		t.Fatal("nothing is accepted or delivered for 10 s, and there is no backlog yet")
 	}
 	// With fast handlers the gateway takes jobs ahead, and has some jobs to release.
-	r.on("/load", r.taking(handler))
+	r.On("/load", r.Taking(handler))
 	_, before := l.counts()
 	if !l.progress(10*time.Second, func() bool {
 		_, delivered := l.counts()
@@ -153,10 +154,10 @@ func TestDrainLimit(t *testing.T) {
 	if took := time.Since(began); code != 0 || took < drainLimit || took > drainLimit+drainGrace {
 		t.Errorf("exit code %d after %v, want 0 after %v to %v", code, took, drainLimit, drainLimit+drainGrace)
 	}
-	r.on("/load", nil)
+	r.On("/load", nil)
 	g.start()
-	if d := r.await(t, 10*time.Second, "/load", 2)[1]; d.attempt() != 2 {
-		t.Errorf("attempt after the restart = %d, want 2: the first one was made", d.attempt())
+	if d := r.Await(t, 10*time.Second, "/load", 2)[1]; d.Attempt() != 2 {
+		t.Errorf("attempt after the restart = %d, want 2: the first one was made", d.Attempt())
 	}
 }
 
@@ -189,14 +190,14 @@ func TestSecondSignal(t *testing.T) {
 }
 
 // hangingDelivery starts a gateway with one delivery that does not end by itself.
-func hangingDelivery(t *testing.T) (*gateway, *receiver) {
+func hangingDelivery(t *testing.T) (*gateway, *receiver.Receiver) {
 	t.Helper()
-	r := newReceiver(t)
-	r.on("/load", r.hanging())
+	r := receiver.New(t)
+	r.On("/load", r.Hanging())
 	g := newGateway(t, drainConfig, r)
 	g.start()
 	g.send("/events/order.created", `{}`)
-	r.await(t, 5*time.Second, "/load", 1)
+	r.Await(t, 5*time.Second, "/load", 1)
 	return g, r
 }
 
@@ -205,7 +206,7 @@ func hangingDelivery(t *testing.T) (*gateway, *receiver) {
 func TestDrainDuringTake(t *testing.T) {
 	t.Parallel()
 	st, faults := viaProxy(t, servers.D1(t))
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGatewayOn(t, st, drainConfig, r)
 	g.start()
 	faults.Once(servers.Stall(0), servers.Stall(500*time.Millisecond)) // for accept and for take
@@ -214,7 +215,7 @@ func TestDrainDuringTake(t *testing.T) {
 	g.stop()
 	db := g.ledger()
 	db.check(1) // counts running jobs
-	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE attempt > 0`); n != len(r.at("/load")) {
-		t.Errorf("jobs with an attempt used up = %d, want the %d that were delivered", n, len(r.at("/load")))
+	if n := db.count(`SELECT COUNT(*) FROM jobs WHERE attempt > 0`); n != len(r.At("/load")) {
+		t.Errorf("jobs with an attempt used up = %d, want the %d that were delivered", n, len(r.At("/load")))
 	}
 }

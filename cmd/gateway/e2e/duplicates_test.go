@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // duplicatesConfig is for processes that may share a database. Events of source app have a
@@ -44,14 +46,14 @@ func TestSimultaneousDuplicates(t *testing.T) {
 			if testing.Short() || underRace() {
 				keys = 50
 			}
-			r := newReceiver(t)
+			r := receiver.New(t)
 			testDuplicates(t, r, launchDuplicates(t, tt.on(t), r), keys)
 		})
 	}
 }
 
 // launchDuplicates starts two processes on a server, or one on a file.
-func launchDuplicates(t *testing.T, st *store, r *receiver) []*gateway {
+func launchDuplicates(t *testing.T, st *store, r *receiver.Receiver) []*gateway {
 	t.Helper()
 	gateways := []*gateway{newGatewayOn(t, st, duplicatesConfig, r)}
 	if st != nil {
@@ -67,7 +69,7 @@ func launchDuplicates(t *testing.T, st *store, r *receiver) []*gateway {
 	return gateways
 }
 
-func testDuplicates(t *testing.T, r *receiver, gateways []*gateway, keys int) {
+func testDuplicates(t *testing.T, r *receiver.Receiver, gateways []*gateway, keys int) {
 	began := time.Now()
 	var senders sync.WaitGroup
 	for first := range duplicateSenders {
@@ -90,7 +92,7 @@ func testDuplicates(t *testing.T, r *receiver, gateways []*gateway, keys int) {
 		}
 	}
 	for path, n := range map[string]int{"/app": keys, "/orders": keys, "/plain": duplicatePosts, "/keyed": 1} {
-		r.await(t, time.Minute, path, n)
+		r.Await(t, time.Minute, path, n)
 	}
 	for _, g := range gateways {
 		g.stop() // after all deliveries are recorded

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // runsConfig has a workflow only: each of its steps is a transition.
@@ -49,16 +51,16 @@ func TestHistoryLocked(t *testing.T) {
 }
 
 func testRunsFault(t *testing.T, st *store, begin func(*testing.T) func()) {
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGatewayOn(t, st, runsConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=error")
 	g.start()
 	l := newLoad(g, r, pooled)
-	r.onDelivery = func(d delivery) { // the first step does not show the event
-		if d.path == "/load" {
+	r.Tap(func(d receiver.Delivery) { // the first step does not show the event
+		if d.Path == "/load" {
 			l.delivered(d)
 		}
-	}
+	})
 	l.pause = 50 * time.Millisecond
 	l.start(faultSenders)
 	delivered := func() int { _, n := l.counts(); return n }

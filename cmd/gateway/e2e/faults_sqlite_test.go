@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestSQLiteFaults: faults of the database file of a running gateway.
@@ -60,7 +62,7 @@ func TestSQLiteFaults(t *testing.T) {
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
+			r := receiver.New(t)
 			g := newGateway(t, outageConfig, r)
 			testFaultOf(t, g, r, fault{f.name, func(t *testing.T) func() { return f.begin(t, g.database()) }})
 		})
@@ -70,7 +72,7 @@ func TestSQLiteFaults(t *testing.T) {
 // TestSQLiteDiskFull: the disk of the file is full while many events come.
 func TestSQLiteDiskFull(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	disk := onDisk(t, "size=32m")
 	g := newGateway(t, outageConfig+"database: {url: "+filepath.Join(disk, "gateway.db")+"}\n", r)
 	check(t, os.Symlink(filepath.Join(disk, "gateway.db"), g.database())) // the path that the test reads

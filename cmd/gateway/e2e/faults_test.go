@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -37,11 +38,11 @@ type fault struct {
 // testFault checks a gateway on a database during a fault. While no event is accepted, /health
 // says so. Once events are accepted again, /health says that. No accepted event is lost.
 func testFault(t *testing.T, st *store, f fault) {
-	r := newReceiver(t)
+	r := receiver.New(t)
 	testFaultOf(t, newGatewayOn(t, st, outageConfig, r), r, f)
 }
 
-func testFaultOf(t *testing.T, g *gateway, r *receiver, f fault) {
+func testFaultOf(t *testing.T, g *gateway, r *receiver.Receiver, f fault) {
 	g.env = append(g.env, "GATEWAY_LOG=error")
 	g.start()
 	l := newLoad(g, r, pooled)

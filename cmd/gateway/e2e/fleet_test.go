@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // fleetConfig is for processes that share a database.
@@ -54,7 +56,7 @@ func TestFleet(t *testing.T) {
 }
 
 func testFleet(t *testing.T, st *store, processes, jobs int) {
-	r := newReceiver(t)
+	r := receiver.New(t)
 	fleet := launchFleet(t, st, r, processes)
 	l := newLoad(fleet[0], r, pooled)
 	l.gateways, l.last = fleet, serial(jobs)
@@ -97,7 +99,7 @@ func testFleet(t *testing.T, st *store, processes, jobs int) {
 
 // launchFleet starts processes at the same time on a database that may be empty. Their lives
 // are numbered from 1.
-func launchFleet(t *testing.T, st *store, r *receiver, n int) []*gateway {
+func launchFleet(t *testing.T, st *store, r *receiver.Receiver, n int) []*gateway {
 	t.Helper()
 	fleet := make([]*gateway, n)
 	for i := range fleet {

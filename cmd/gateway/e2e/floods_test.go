@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 // short, uses little memory, and frees their slots.
 func TestFloods(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	kinds := []struct {
 		name, first, then string
 		want              string // of the job
@@ -68,7 +70,7 @@ func TestFloods(t *testing.T) {
 		for range healthy {
 			g.send("/events/order.created", `{}`)
 		}
-		r.await(t, 10*time.Second, "/ok", (n+1)*healthy)
+		r.Await(t, 10*time.Second, "/ok", (n+1)*healthy)
 		g.awaitDone(10 * time.Second)
 		grown := g.memory("VmHWM") - before
 		t.Logf("%d times %s: resident memory grew by %d KiB, from %d KiB", floods, k.name, grown>>10, before>>10)

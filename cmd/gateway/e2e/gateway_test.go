@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/ports"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // A gateway is a folder with a configuration and a database, and the process that serves it,
@@ -43,12 +44,12 @@ handlers: {ok: {source: app, url: "${RECEIVER}/ok"}}
 
 // newGateway prepares a gateway and does not start it. The configuration may refer to ${PORT},
 // and to ${RECEIVER} if to is not nil.
-func newGateway(t testing.TB, config string, to *receiver) *gateway {
+func newGateway(t testing.TB, config string, to *receiver.Receiver) *gateway {
 	t.Helper()
 	g := &gateway{t: t, dir: t.TempDir(), port: ports.ForServer(t)}
 	g.env = []string{"PORT=" + strconv.Itoa(g.port)}
 	if to != nil {
-		g.env = append(g.env, "RECEIVER="+to.url())
+		g.env = append(g.env, "RECEIVER="+to.URL())
 	}
 	g.configure(config)
 	return g
@@ -56,7 +57,7 @@ func newGateway(t testing.TB, config string, to *receiver) *gateway {
 
 // newGatewayOn prepares a gateway on a database that may be shared. A nil store means a file
 // in its folder.
-func newGatewayOn(t testing.TB, st *store, config string, to *receiver) *gateway {
+func newGatewayOn(t testing.TB, st *store, config string, to *receiver.Receiver) *gateway {
 	t.Helper()
 	if st == nil {
 		return newGateway(t, config, to)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -33,7 +34,7 @@ func TestGRPC(t *testing.T) {
 	to, err := servers.StartReceiver(servers.ReceiverOptions{})
 	servers.Check(t, err)
 	t.Cleanup(func() { _ = to.Stop() })
-	g := newGateway(t, grpcConfig, newReceiver(t))
+	g := newGateway(t, grpcConfig, receiver.New(t))
 	g.env = append(g.env, "GRPC="+to.URL())
 	g.start()
 	id := g.send("/events/order.created", `{"n": 7, "left": "out"}`, "Ce-Specversion", "1.0", "Ce-Id", "A-1", "Ce-Source", "/shop", "Ce-Type", "com.example.order", "Ce-Tenant", "acme",

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -50,7 +51,7 @@ func viaProxy(t *testing.T, h servers.Hosted) (*store, *servers.Faults) {
 const internalError = `{"success":false,"errors":[{"code":7500,"message":"internal error"}],"messages":[],"result":null}`
 
 func testChaos(t *testing.T, st *store, faults *servers.Faults) {
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGatewayOn(t, st, outageConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=error")
 	g.start()
@@ -109,14 +110,14 @@ func testChaos(t *testing.T, st *store, faults *servers.Faults) {
 func TestHostedBudget(t *testing.T) {
 	t.Parallel()
 	st, faults := viaAPI(t, servers.D1(t))
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGatewayOn(t, st, plainConfig, r)
 	g.start()
 	db := st.open(t) // without passing the counter
 	one := func(n int) (requests int, looking time.Duration) {
 		before, began := faults.Counts().Calls, time.Now()
 		g.send("/events/order.created", `{}`)
-		r.await(t, 10*time.Second, "/ok", n)
+		r.Await(t, 10*time.Second, "/ok", n)
 		eventually(t, 10*time.Second, "the delivery recorded", func() bool {
 			return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'completed'`) == n
 		})
@@ -171,7 +172,7 @@ func TestHostedLargeEvents(t *testing.T) {
 	for _, tt := range []place{{"API", onD1}, {"proxy", onProxy}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
+			r := receiver.New(t)
 			g := newGatewayOn(t, tt.on(t), largeConfig, r)
 			g.env = append(g.env, "GATEWAY_LOG=warn")
 			g.start()
@@ -189,11 +190,11 @@ func TestHostedLargeEvents(t *testing.T) {
 					}
 				}
 			}
-			for _, d := range r.await(t, 30*time.Second, "/ok", len(accepted)) {
-				if !accepted[d.body] {
-					t.Errorf("a body of %d bytes arrived that was not accepted, or twice", len(d.body))
+			for _, d := range r.Await(t, 30*time.Second, "/ok", len(accepted)) {
+				if !accepted[d.Body] {
+					t.Errorf("a body of %d bytes arrived that was not accepted, or twice", len(d.Body))
 				}
-				delete(accepted, d.body)
+				delete(accepted, d.Body)
 			}
 			g.awaitIdle(10 * time.Second)
 			g.stop()

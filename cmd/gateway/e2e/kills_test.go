@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // killConfig has enough attempts for jobs that meet many kills: each kill costs the jobs under
@@ -53,7 +55,7 @@ func kills(t *testing.T) int {
 // TestKills checks the main promise, for any number of kills: each event answered with 202 is
 // delivered. An event is delivered twice only if it was under way at a kill.
 func TestKills(t *testing.T) {
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, killConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=warn")
 	l := newLoad(g, r, &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: killSenders}})
@@ -93,7 +95,7 @@ func TestKills(t *testing.T) {
 func TestKilledAtBirth(t *testing.T) {
 	t.Parallel()
 	for range 15 {
-		r := newReceiver(t)
+		r := receiver.New(t)
 		g := newGateway(t, plainConfig, r)
 		for range 3 {
 			g.launch()
@@ -102,7 +104,7 @@ func TestKilledAtBirth(t *testing.T) {
 		}
 		g.start()
 		g.send("/events/order.created", `{}`)
-		r.await(t, 5*time.Second, "/ok", 1)
+		r.Await(t, 5*time.Second, "/ok", 1)
 		g.stop()
 		openLedger(t, g.database()).check(1)
 	}
@@ -134,28 +136,28 @@ func TestPercentile(t *testing.T) {
 // which may be minutes.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
-	r.on("/load", r.hanging())
+	r := receiver.New(t)
+	r.On("/load", r.Hanging())
 	g := newGateway(t, killConfig, r)
 	g.start()
 	events := map[string]bool{}
 	for i := range killConcurrency {
 		events[g.send("/events/order.created", fmt.Sprintf(`{"n":%d}`, i))] = true
 	}
-	r.await(t, 5*time.Second, "/load", killConcurrency) // all are under way
+	r.Await(t, 5*time.Second, "/load", killConcurrency) // all are under way
 	g.kill()
-	r.on("/load", nil)
+	r.On("/load", nil)
 	began := time.Now()
 	g.start()
-	again := r.await(t, 10*time.Second, "/load", 2*killConcurrency)[killConcurrency:]
+	again := r.Await(t, 10*time.Second, "/load", 2*killConcurrency)[killConcurrency:]
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("recovered jobs were delivered %v after the start, want at most 2s", took)
 	}
 	for _, d := range again {
-		if !events[d.event()] || d.attempt() != 2 {
-			t.Errorf("delivered event %s, attempt %d, want one of those before the kill, attempt 2", d.event(), d.attempt())
+		if !events[d.Event()] || d.Attempt() != 2 {
+			t.Errorf("delivered event %s, attempt %d, want one of those before the kill, attempt 2", d.Event(), d.Attempt())
 		}
-		delete(events, d.event())
+		delete(events, d.Event())
 	}
 	g.awaitIdle(5 * time.Second)
 	g.stop()

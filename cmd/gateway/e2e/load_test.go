@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // A load is senders that post unique events, each as fast as it gets answers, and report to a
@@ -39,18 +41,16 @@ type loadBody struct {
 var filling = strings.Repeat("the quick brown fox ", 12)
 
 // newLoad makes a load on a gateway. It gets the deliveries of the receiver.
-func newLoad(g *gateway, r *receiver, client *http.Client) *load {
+func newLoad(g *gateway, r *receiver.Receiver, client *http.Client) *load {
 	l := &load{witness: newWitness(), gateways: []*gateway{g}, client: client}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.onDelivery = l.delivered
+	r.Tap(l.delivered)
 	return l
 }
 
-func (l *load) delivered(d delivery) {
+func (l *load) delivered(d receiver.Delivery) {
 	var body loadBody
-	_ = json.Unmarshal([]byte(d.body), &body) // serial 0 is never sent, so the witness reports it
-	l.see(sighting{body.Serial, d.job(), d.attempt(), d.life(), d.at})
+	_ = json.Unmarshal([]byte(d.Body), &body) // serial 0 is never sent, so the witness reports it
+	l.see(sighting{body.Serial, d.Job(), d.Attempt(), d.Number("X-Life"), d.At})
 }
 
 // start starts n senders; events of sender i have serials i+1, i+1+n, ...

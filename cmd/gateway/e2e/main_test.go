@@ -15,7 +15,7 @@
 // own disk.
 //
 // Where to change something: process_test.go starts and stops processes, gateway_test.go has
-// the gateway as a fixture, store_test.go the databases other than a file, receiver_test.go
+// the gateway as a fixture, store_test.go the databases other than a file, infra/test/receiver
 // the handlers, verdict_test.go decides which events count as lost, and infra/test/ledger has
 // the invariants of every database. For queues, queues_consumers_test.go has the calls of the
 // API and queues_ruling_test.go the rules for consumers. For attacks,

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const editedConfig = `
@@ -23,7 +25,7 @@ sources: {app: {type: event}}
 // another name, if another gateway answers, or if no gateway runs.
 func TestCommandsOnAnotherDatabase(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, strings.ReplaceAll(editedConfig, "DATABASE", "gateway.db"), newReceiver(t))
+	g := newGateway(t, strings.ReplaceAll(editedConfig, "DATABASE", "gateway.db"), receiver.New(t))
 	g.start()
 	if err := os.Symlink("gateway.db", filepath.Join(g.dir, "link.db")); err != nil {
 		t.Fatal(err)

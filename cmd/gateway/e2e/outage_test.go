@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -66,7 +67,7 @@ func TestMySQLRestarts(t *testing.T) {
 type outage struct{ from, to time.Time }
 
 func testOutages(t *testing.T, s server, st *store, n int) {
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGatewayOn(t, st, outageConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=warn")
 	g.start()

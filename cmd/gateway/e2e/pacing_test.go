@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const pacingConfig = `
@@ -26,7 +28,7 @@ handlers:
 `
 
 // pacedFleet starts two processes on one PostgreSQL database.
-func pacedFleet(t *testing.T, r *receiver) []*gateway {
+func pacedFleet(t *testing.T, r *receiver.Receiver) []*gateway {
 	t.Helper()
 	st := onPostgres(t)
 	fleet := make([]*gateway, 2)
@@ -68,9 +70,9 @@ func pour(t *testing.T, fleet []*gateway, kind string, n int) {
 }
 
 // counted returns the number of deliveries between two times after the first.
-func counted(ds []delivery, first time.Time, from, to time.Duration) (n int) {
+func counted(ds []receiver.Delivery, first time.Time, from, to time.Duration) (n int) {
 	for _, d := range ds {
-		if after := d.at.Sub(first); from <= after && after < to {
+		if after := d.At.Sub(first); from <= after && after < to {
 			n++
 		}
 	}
@@ -83,16 +85,16 @@ func TestRateLimitOfFleet(t *testing.T) {
 		t.Skip("in full runs only")
 	}
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	fleet := pacedFleet(t, r)
 	pour(t, fleet, "paced", 1500)
-	first := r.await(t, 10*time.Second, "/paced", 1)[0].at
+	first := r.Await(t, 10*time.Second, "/paced", 1)[0].At
 	<-time.After(22*time.Second - time.Since(first))
-	ds := r.at("/paced")
+	ds := r.At("/paced")
 	got := counted(ds, first, time.Second, 21*time.Second)
 	busiest := 0
 	for _, d := range ds {
-		busiest = max(busiest, counted(ds, d.at, 0, time.Second))
+		busiest = max(busiest, counted(ds, d.At, 0, time.Second))
 	}
 	t.Logf("%d deliveries in 20 s, %d in the busiest second", got, busiest)
 	if got < 950 || got > 1050 {
@@ -108,26 +110,26 @@ func TestBreakerOfFleet(t *testing.T) {
 		t.Skip("in full runs only")
 	}
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	var healthy atomic.Bool
-	r.on("/frail", func(_ int, w http.ResponseWriter, _ *http.Request) {
+	r.On("/frail", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		if !healthy.Load() {
 			http.Error(w, "down", http.StatusInternalServerError)
 		}
 	})
 	fleet := pacedFleet(t, r)
 	pour(t, fleet, "frail", 10_000)
-	first := r.await(t, 10*time.Second, "/frail", 5)[0].at
-	opened := len(r.await(t, 5*time.Second, "/frail", 5))
+	first := r.Await(t, 10*time.Second, "/frail", 5)[0].At
+	opened := len(r.Await(t, 5*time.Second, "/frail", 5))
 	fleet[0].kill()
 	fleet[0].start() // the breaker outlives the process
 
 	probe := func(n int) time.Time {
 		t.Helper()
-		ds := r.await(t, 75*time.Second, "/frail", opened+n)
-		return ds[opened+n-1].at
+		ds := r.Await(t, 75*time.Second, "/frail", opened+n)
+		return ds[opened+n-1].At
 	}
-	opened = len(r.at("/frail"))
+	opened = len(r.At("/frail"))
 	one := probe(1)
 	healthy.Store(true)
 	two := probe(2)
@@ -138,16 +140,16 @@ func TestBreakerOfFleet(t *testing.T) {
 		t.Errorf("%d deliveries until the breaker opened, want 5 and what was under way", opened)
 	}
 
-	eventually(t, 60*time.Second, "all delivered", func() bool { return len(r.at("/frail")) >= 10_000 })
+	eventually(t, 60*time.Second, "all delivered", func() bool { return len(r.At("/frail")) >= 10_000 })
 	var seconds []int
 	for s := range 12 {
-		seconds = append(seconds, counted(r.at("/frail"), two, time.Duration(s)*time.Second+100*time.Millisecond, time.Duration(s+1)*time.Second+100*time.Millisecond))
+		seconds = append(seconds, counted(r.At("/frail"), two, time.Duration(s)*time.Second+100*time.Millisecond, time.Duration(s+1)*time.Second+100*time.Millisecond))
 	}
 	t.Logf("%d deliveries until it opened; after it closed, second by second: %v", opened, seconds)
 	if seconds[0] > 10 || seconds[1] > 20 || seconds[2] > 40 {
 		t.Errorf("deliveries in the seconds after the breaker closed = %v, want about 5, 10, 20, ...", seconds)
 	}
-	if distinct := jobsOf(r.at("/frail")); distinct != 10_000 {
+	if distinct := jobsOf(r.At("/frail")); distinct != 10_000 {
 		t.Errorf("jobs seen = %d, want 10,000", distinct)
 	}
 	db := fleet[0].ledger()
@@ -167,10 +169,10 @@ func TestBreakerOfFleet(t *testing.T) {
 	}
 }
 
-func jobsOf(ds []delivery) int {
+func jobsOf(ds []receiver.Delivery) int {
 	seen := map[string]bool{}
 	for _, d := range ds {
-		seen[d.job()] = true
+		seen[d.Job()] = true
 	}
 	return len(seen)
 }
@@ -185,7 +187,7 @@ func TestNeighbourHangs(t *testing.T) {
 	for i := range 9 {
 		fmt.Fprintf(&handlers, "  h%d: {source: app, events: [work], url: \"${RECEIVER}/h%d\"}\n", i, i)
 	}
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, `
 server:
   host: 127.0.0.1
@@ -196,14 +198,14 @@ sources: {app: {type: event}}
 handlers:
   hangs: {source: app, events: [hang], url: "${RECEIVER}/hangs"}
 `+handlers.String(), r)
-	r.on("/hangs", r.hanging())
+	r.On("/hangs", r.Hanging())
 	g.env = append(g.env, "GATEWAY_LOG=warn")
 	g.start()
 	round := func() (p50, p99 time.Duration) {
 		sent := map[string]time.Time{}
 		before := map[string]int{}
 		for i := range 9 {
-			before[fmt.Sprint("/h", i)] = len(r.at(fmt.Sprint("/h", i)))
+			before[fmt.Sprint("/h", i)] = len(r.At(fmt.Sprint("/h", i)))
 		}
 		beat := time.NewTicker(15 * time.Millisecond)
 		defer beat.Stop()
@@ -216,8 +218,8 @@ handlers:
 		var took []time.Duration
 		for i := range 9 {
 			path := fmt.Sprint("/h", i)
-			for _, d := range r.await(t, 10*time.Second, path, before[path]+200)[before[path]:] {
-				took = append(took, d.at.Sub(sent[d.event()]))
+			for _, d := range r.Await(t, 10*time.Second, path, before[path]+200)[before[path]:] {
+				took = append(took, d.At.Sub(sent[d.Event()]))
 			}
 		}
 		slices.Sort(took)
@@ -225,10 +227,10 @@ handlers:
 	}
 	p50, p99 := round()
 	pour(t, []*gateway{g}, "hang", 1000)
-	r.await(t, 10*time.Second, "/hangs", 1)
+	r.Await(t, 10*time.Second, "/hangs", 1)
 	h50, h99 := round() // round fails if a delivery takes 10 s; the hanging ones take 30 s
 	t.Logf("alone p50 %v, p99 %v; beside one that hangs p50 %v, p99 %v: %.2f of it", p50, p99, h50, h99, float64(h99)/float64(p99))
-	if n := len(r.at("/hangs")); n >= 10 {
+	if n := len(r.At("/hangs")); n >= 10 {
 		t.Errorf("the handler that hangs holds %d slots of 10", n)
 	}
 }

@@ -5,11 +5,11 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestRemoteConfigurationGainsNoPowers: an attacker may write a remote configuration. The
@@ -18,22 +18,18 @@ import (
 func TestRemoteConfigurationGainsNoPowers(t *testing.T) {
 	t.Parallel()
 	const token, attackers = "0123456789abcdef0123456789abcdef", "attackers-attackers-attackers-attackers"
-	var called atomic.Int32
-	internal := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		called.Add(1)
-		fmt.Fprint(w, "internal s3cret")
-	}))
-	defer internal.Close()
+	internal := receiver.New(t)
+	internal.On("/", func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "internal s3cret") })
 	site := newWebSite(t)
 	g := newGateway(t, "", nil)
 	with := func(server, auth, source string) string {
 		return fmt.Sprintf("server: {host: 127.0.0.1, port: %d%s}\napi: {auth_token: \"%s\"}\nsources: {app: {type: event%s}}\nhandlers: {spy: {source: app, url: '%s', retry: {max: 1}}}\n",
-			g.port, server, auth, source, internal.URL)
+			g.port, server, auth, source, internal.URL()+"/")
 	}
 	const mine = "${GATEWAY_VAR_TOKEN}"
 	honest := with("", mine, ", allowed_ips: [127.0.0.0/9, 192.0.2.0/24]")
 	site.set(honest)
-	g.env = append(g.env, "GATEWAY_CONFIG="+site.server.URL+"/gateway.yaml", "GATEWAY_CONFIG_POLL=1s", "GATEWAY_VAR_TOKEN="+token)
+	g.env = append(g.env, "GATEWAY_CONFIG="+site.address(), "GATEWAY_CONFIG_POLL=1s", "GATEWAY_VAR_TOKEN="+token)
 	g.start()
 
 	ask := func(method, path, with string) answer {
@@ -73,7 +69,7 @@ func TestRemoteConfigurationGainsNoPowers(t *testing.T) {
 	eventually(t, 30*time.Second, "the delivery is refused", func() bool {
 		return strings.Contains(ask("GET", "/api/jobs", token).body, `"status":"dead"`)
 	})
-	if n := called.Load(); n != 0 || strings.Contains(g.log.String(), attackers) {
+	if n := len(internal.All()); n != 0 || strings.Contains(g.log.String(), attackers) {
 		t.Errorf("the internal service was called %d times, want never, and the log tells no token", n)
 	}
 

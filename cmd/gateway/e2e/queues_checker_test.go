@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // pullConfig has the shortest possible leases for alerts, like outageConfig.
@@ -68,7 +70,7 @@ func TestPull(t *testing.T) {
 }
 
 func testPull(t *testing.T, st *store, processes, messages, kills int) {
-	r := newReceiver(t)
+	r := receiver.New(t)
 	fleet := make([]*gateway, processes)
 	for i := range fleet {
 		fleet[i] = newGatewayOn(t, st, pullConfig, r)
@@ -172,16 +174,16 @@ func checkEnds(t *testing.T, db *ledger, v *ruling, dead []message) {
 }
 
 // checkAlerted requires one alert about each dead message, and no other alert.
-func checkAlerted(t *testing.T, r *receiver, dead []message) {
+func checkAlerted(t *testing.T, r *receiver.Receiver, dead []message) {
 	t.Helper()
 	told := map[string]bool{}
-	for _, d := range r.at("/alerts") {
+	for _, d := range r.At("/alerts") {
 		var alert struct {
 			Queue string
 			Job   string `json:"job_id"`
 		}
-		if err := json.Unmarshal([]byte(d.body), &alert); err != nil || alert.Queue != "load" {
-			t.Errorf("alert %s: %v, want one about queue load", d.body, err)
+		if err := json.Unmarshal([]byte(d.Body), &alert); err != nil || alert.Queue != "load" {
+			t.Errorf("alert %s: %v, want one about queue load", d.Body, err)
 		}
 		told[alert.Job] = true
 	}

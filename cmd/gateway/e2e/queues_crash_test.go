@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestQueueCrashes kills the gateway at every step of a message, after the commit and before
@@ -17,7 +19,7 @@ func TestQueueCrashes(t *testing.T) {
 	for _, tt := range everyPlace() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
+			r := receiver.New(t)
 			g := newGatewayOn(t, tt.on(t), queueConfig, r)
 			g.start()
 			hangUp(t, g)
@@ -171,7 +173,7 @@ func crashAtNack(t *testing.T, g *gateway) (died string) {
 
 // crashAtTheLastAttempt: both the last consumer of a message and the gateway died. After a
 // restart the message is dead, with an alert, although no consumer polls.
-func crashAtTheLastAttempt(t *testing.T, g *gateway, r *receiver) {
+func crashAtTheLastAttempt(t *testing.T, g *gateway, r *receiver.Receiver) {
 	q := of(g, "once")
 	q.put(`1`)
 	m := q.await(1)[0]

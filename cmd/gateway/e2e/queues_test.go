@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // queueConfig has a queue for each story. Alerts have the shortest possible leases.
@@ -51,7 +53,7 @@ func TestQueues(t *testing.T) {
 	t.Parallel()
 	stories := []struct {
 		name string
-		tell func(*testing.T, *gateway, *receiver)
+		tell func(*testing.T, *gateway, *receiver.Receiver)
 	}{
 		{"messages", testMessages},
 		{"nacks", testNacks},
@@ -65,7 +67,7 @@ func TestQueues(t *testing.T) {
 	for _, tt := range everyPlace() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
+			r := receiver.New(t)
 			g := newGatewayOn(t, tt.on(t), queueConfig, r)
 			g.start()
 			for _, s := range stories {
@@ -97,7 +99,7 @@ func (q queue) put(body string) string {
 	return q.g.send("/events/"+q.name+".sent", body, bearer(queueToken)...)
 }
 
-func testMessages(t *testing.T, g *gateway, _ *receiver) {
+func testMessages(t *testing.T, g *gateway, _ *receiver.Receiver) {
 	q := of(g, "plain")
 	const body = `{ "n": 1.50, "s": "<ü>" }`
 	event := q.put(body)
@@ -154,7 +156,7 @@ func testMessages(t *testing.T, g *gateway, _ *receiver) {
 	q.ack(receipts(ms)...)
 }
 
-func testNacks(t *testing.T, g *gateway, r *receiver) {
+func testNacks(t *testing.T, g *gateway, r *receiver.Receiver) {
 	q := of(g, "weak")
 	q.put(`1`)
 	q.put(`2`)
@@ -211,12 +213,12 @@ type dlqAlert struct {
 }
 
 // alerted waits for the alert about a message.
-func alerted(t *testing.T, r *receiver, id string) (told dlqAlert) {
+func alerted(t *testing.T, r *receiver.Receiver, id string) (told dlqAlert) {
 	t.Helper()
 	eventually(t, sweptWithin+sweeperGrace, "alert about message "+id, func() bool {
-		for _, d := range r.at("/alerts") {
-			if err := json.Unmarshal([]byte(d.body), &told); err != nil {
-				t.Fatalf("alert %s: %v", d.body, err)
+		for _, d := range r.At("/alerts") {
+			if err := json.Unmarshal([]byte(d.Body), &told); err != nil {
+				t.Fatalf("alert %s: %v", d.Body, err)
 			}
 			if told.Job == id {
 				return true
@@ -227,7 +229,7 @@ func alerted(t *testing.T, r *receiver, id string) (told dlqAlert) {
 	return told
 }
 
-func testExtends(t *testing.T, g *gateway, _ *receiver) {
+func testExtends(t *testing.T, g *gateway, _ *receiver.Receiver) {
 	q := of(g, "brief")
 	q.put(`1`)
 	m := q.await(1)[0]
@@ -259,7 +261,7 @@ func testExtends(t *testing.T, g *gateway, _ *receiver) {
 
 // testNobodyPolls: a message whose last consumer died becomes dead, with an alert, even if no
 // other consumer polls.
-func testNobodyPolls(t *testing.T, g *gateway, r *receiver) {
+func testNobodyPolls(t *testing.T, g *gateway, r *receiver.Receiver) {
 	q := of(g, "once")
 	q.put(`1`)
 	m := q.await(1)[0]
@@ -275,7 +277,7 @@ func testNobodyPolls(t *testing.T, g *gateway, r *receiver) {
 	q.none("it is dead")
 }
 
-func testPicky(t *testing.T, g *gateway, _ *receiver) {
+func testPicky(t *testing.T, g *gateway, _ *receiver.Receiver) {
 	q := of(g, "picky")
 	q.put(`{"order":1,"total":100}`)
 	q.put(`{"order":2,"total":101}`)
@@ -297,7 +299,7 @@ func testPicky(t *testing.T, g *gateway, _ *receiver) {
 	}
 }
 
-func testKeys(t *testing.T, g *gateway, _ *receiver) {
+func testKeys(t *testing.T, g *gateway, _ *receiver.Receiver) {
 	plain, weak, nobody := of(g, "plain"), of(g, "weak"), queue{g: g, name: "nobody"}
 	ids := map[string]any{"ids": []string{"x"}}
 	tests := []struct {
@@ -336,7 +338,7 @@ func testKeys(t *testing.T, g *gateway, _ *receiver) {
 	}
 }
 
-func testDrain(t *testing.T, g *gateway, _ *receiver) {
+func testDrain(t *testing.T, g *gateway, _ *receiver.Receiver) {
 	q := of(g, "plain")
 	for i := range 5 {
 		q.put(fmt.Sprint(i))
@@ -359,7 +361,7 @@ func testDrain(t *testing.T, g *gateway, _ *receiver) {
 }
 
 // testQueueCommands: the commands show and change the same as the API, while the gateway runs.
-func testQueueCommands(t *testing.T, g *gateway, _ *receiver) {
+func testQueueCommands(t *testing.T, g *gateway, _ *receiver.Receiver) {
 	q := of(g, "weak")
 	q.drain()
 	for i := range 3 {

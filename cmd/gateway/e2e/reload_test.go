@@ -5,14 +5,14 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // replace replaces the configuration in one step.
@@ -67,14 +67,14 @@ func (g *gateway) series(name string) string {
 // invalid one.
 func TestHangup(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, plainConfig, r)
 	g.start()
 	deliver := func(path string) {
 		t.Helper()
-		n := len(r.at(path))
+		n := len(r.At(path))
 		g.send("/events/order.created", "{}")
-		r.await(t, 5*time.Second, path, n+1)
+		r.Await(t, 5*time.Second, path, n+1)
 	}
 	deliver("/ok")
 
@@ -126,7 +126,7 @@ func TestHangup(t *testing.T) {
 // TestHangupDuringStart: SIGHUP does not kill a gateway that starts.
 func TestHangupDuringStart(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, plainConfig, r)
 	g.launch()
 	// In its first moments, before it handles signals, SIGHUP does kill the process.
@@ -134,64 +134,54 @@ func TestHangupDuringStart(t *testing.T) {
 	g.signal(syscall.SIGHUP)
 	g.awaitReady()
 	g.send("/events/order.created", "{}")
-	r.await(t, 5*time.Second, "/ok", 1)
+	r.Await(t, 5*time.Second, "/ok", 1)
 	g.stop()
 }
 
-// A webSite serves a configuration, or an error.
-type webSite struct {
-	mu     sync.Mutex
-	text   string // "" for an error
-	asked  int
-	server *httptest.Server
-}
+// A webSite serves a configuration, or closes connections without an answer.
+type webSite struct{ *receiver.Receiver }
 
-func newWebSite(t testing.TB) *webSite {
-	w := &webSite{}
-	w.server = httptest.NewServer(w)
-	t.Cleanup(w.server.Close)
+// newWebSite serves no configuration yet.
+func newWebSite(t testing.TB) webSite {
+	w := webSite{receiver.New(t)}
+	w.set("")
 	return w
 }
 
-func (w *webSite) set(text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.text = text
+// address returns the URL of the configuration.
+func (w webSite) address() string { return w.URL() + "/gateway.yaml" }
+
+// set changes the configuration. With "", requests get no answer.
+func (w webSite) set(text string) {
+	w.On("/gateway.yaml", func(_ int, reply http.ResponseWriter, _ *http.Request) {
+		if text == "" {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = reply.Write([]byte(text))
+	})
 }
 
-func (w *webSite) ServeHTTP(reply http.ResponseWriter, _ *http.Request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.asked++; w.text == "" {
-		panic(http.ErrAbortHandler)
-	}
-	_, _ = reply.Write([]byte(w.text))
-}
-
-func (w *webSite) looks() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.asked
-}
+// looks returns the number of requests for the configuration so far.
+func (w webSite) looks() int { return len(w.At("/gateway.yaml")) }
 
 // TestConfigurationAtAnAddress: the gateway follows the document when it changes. While the
 // document is invalid or cannot be read, the gateway keeps the previous configuration.
 func TestConfigurationAtAnAddress(t *testing.T) {
 	t.Parallel()
-	r, site := newReceiver(t), newWebSite(t)
+	r, site := receiver.New(t), newWebSite(t)
 	g := newGateway(t, "", nil)
 	with := func(path string) string {
 		return fmt.Sprintf("server: {host: 127.0.0.1, port: %d, allow_private_urls: true}\nsources: {app: {type: event}}\nhandlers: {ok: {source: app, url: '%s'}}\n",
-			g.port, r.url()+path)
+			g.port, r.URL()+path)
 	}
 	site.set(with("/a"))
-	g.env = append(g.env, "GATEWAY_CONFIG="+site.server.URL+"/gateway.yaml", "GATEWAY_CONFIG_POLL=1s", "GATEWAY_CONFIG_ALLOW=server.allow_private_urls")
+	g.env = append(g.env, "GATEWAY_CONFIG="+site.address(), "GATEWAY_CONFIG_POLL=1s", "GATEWAY_CONFIG_ALLOW=server.allow_private_urls")
 	g.start()
 	deliver := func(path string) {
 		t.Helper()
 		eventually(t, 30*time.Second, "a delivery to "+path, func() bool {
 			g.send("/events/order.created", "{}")
-			return len(r.at(path)) > 0
+			return len(r.At(path)) > 0
 		})
 	}
 	deliver("/a")

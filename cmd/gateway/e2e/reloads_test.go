@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // A churn is a gateway that gets another configuration ten times a second. The valid ones
@@ -83,10 +83,8 @@ func newChurn(t *testing.T, st *store) *churn {
 		t: t, client: &http.Client{Timeout: 40 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
 		replies: map[string]int{}, accepted: map[string][]string{}, deliveries: map[string][]string{}, acked: map[string]bool{},
 	}
-	receiver := httptest.NewServer(c)
-	t.Cleanup(receiver.Close)
 	c.gateway = newGatewayOn(t, st, "", nil)
-	c.env = append(c.env, "RECEIVER="+receiver.URL, "TOKEN=a-token-of-twenty-four-b", "GATEWAY_LOG=error")
+	c.env = append(c.env, "RECEIVER="+receiver.Serve(t, c.answer), "TOKEN=a-token-of-twenty-four-b", "GATEWAY_LOG=error")
 	c.follow("both", 0)
 	return c
 }
@@ -100,13 +98,9 @@ func (c *churn) follow(name string, serial int) {
 	c.replace(config)
 }
 
-// ServeHTTP accepts deliveries, some of them slowly.
-func (c *churn) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // half a request is no delivery
-	}
-	if n := c.delivered(r.URL.Path, r.Header.Get("X-Config"), r.Header.Get("X-Gateway-Job-Id"), string(body)); n%20 == 0 {
+// answer accepts deliveries, some of them slowly.
+func (c *churn) answer(d receiver.Delivery, _ http.ResponseWriter, r *http.Request) {
+	if n := c.delivered(d.Path, d.Header.Get("X-Config"), d.Job(), d.Body); n%20 == 0 {
 		pause(r.Context(), 300*time.Millisecond)
 	}
 }

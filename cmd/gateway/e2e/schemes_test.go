@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core/verify"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // secretOf returns a secret that is valid for a scheme. The ed25519 pair is from the tests of
@@ -25,7 +26,7 @@ func secretOf(scheme string) string {
 // signature with another secret.
 func TestSendSignsForEveryScheme(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	var sources, handlers strings.Builder
 	for _, name := range verify.Names() {
 		fmt.Fprintf(&sources, "  %s: {type: webhook, verify: %s, secret: \"${SECRET_%s}\"}\n", name, name, strings.ReplaceAll(name, "-", "_"))
@@ -40,14 +41,14 @@ func TestSendSignsForEveryScheme(t *testing.T) {
 	g.start()
 	for _, name := range verify.Names() {
 		g.run("send", "-s", name, "-t", "order.created", `{"total": 42}`)
-		d := r.await(t, 10*time.Second, "/"+name, 1)[0]
-		sent := d.body
+		d := r.Await(t, 10*time.Second, "/"+name, 1)[0]
+		sent := d.Body
 		if name == "linear" { // its payload gets the time of sending
-			sent, _, _ = strings.Cut(d.body, ",")
+			sent, _, _ = strings.Cut(d.Body, ",")
 			sent += "}"
 		}
-		if got := d.header.Get("X-Gateway-Event-Type"); got != "order.created" || sent != `{"total": 42}` {
-			t.Errorf("%s: delivered %s of type %q, want order.created", name, d.body, got)
+		if got := d.Header.Get("X-Gateway-Event-Type"); got != "order.created" || sent != `{"total": 42}` {
+			t.Errorf("%s: delivered %s of type %q, want order.created", name, d.Body, got)
 		}
 	}
 	for _, name := range verify.Names() { // the sender's secrets, not the gateway's
@@ -63,7 +64,7 @@ func TestSendSignsForEveryScheme(t *testing.T) {
 		if !strings.Contains(out, "401 Unauthorized: Invalid signature; is it running with the same secret for this source?") {
 			t.Errorf("%s, signed with another secret: %s", name, out)
 		}
-		if n := len(r.at("/" + name)); n != 1 {
+		if n := len(r.At("/" + name)); n != 1 {
 			t.Errorf("%s: deliveries %d, want 1", name, n)
 		}
 	}

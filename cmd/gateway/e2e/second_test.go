@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/ports"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestSecondStart: a SQLite file serves one gateway. A second gateway would take over the jobs
 // that the first is delivering.
 func TestSecondStart(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
-	r.on("/ok", r.hanging())
+	r := receiver.New(t)
+	r.On("/ok", r.Hanging())
 	g := newGateway(t, plainConfig, r)
 	g.start()
 	g.send("/events/order.created", `{}`)
-	r.await(t, 5*time.Second, "/ok", 1)
+	r.Await(t, 5*time.Second, "/ok", 1)
 
 	second := g.command("start")
 	second.env = append(second.env, fmt.Sprintf("PORT=%d", ports.ForServer(t)))
@@ -35,7 +36,7 @@ func TestSecondStart(t *testing.T) {
 	if jobs := g.jobs("--status", "running"); len(jobs) != 1 || jobs[0].Attempt != 1 {
 		t.Errorf("running jobs after a second start = %+v, want the one of the first, untouched", jobs)
 	}
-	if n := len(r.at("/ok")); n != 1 {
+	if n := len(r.At("/ok")); n != 1 {
 		t.Errorf("deliveries = %d, want 1: the second start took no work", n)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // loadConfig reads the configuration that a command of the program will read.
@@ -79,7 +80,7 @@ func TestSecretsAreWatchedFor(t *testing.T) {
 	g := newGateway(t, tracesConfig+`
 database: {driver: postgres, url: "postgres://u:canary-password@127.0.0.1/d?host=/canary/folder"}
 alerts: {url: "${RECEIVER}/canary-path", on: [dlq]}
-`, newReceiver(t))
+`, receiver.New(t))
 	got := secretsOf(g.command("start"))
 	slices.Sort(got)
 	receiver, _ := strings.CutPrefix(g.env[len(g.env)-1], "RECEIVER=")

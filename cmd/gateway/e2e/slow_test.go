@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // dial opens a connection to the gateway and writes to it.
@@ -30,7 +32,7 @@ func (g *gateway) dial(text string) net.Conn {
 // connection is closed after a time.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, plainConfig, r)
 	g.start()
 	const slow = 100
@@ -43,7 +45,7 @@ func TestSlowClients(t *testing.T) {
 	for i := range good {
 		g.send("/events/order.created", fmt.Sprintf(`{"n":%d}`, i))
 	}
-	r.await(t, 10*time.Second, "/ok", good)
+	r.Await(t, 10*time.Second, "/ok", good)
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("%d events beside %d slow clients took %v, want at most 5s", good, slow, took)
 	}
@@ -89,7 +91,7 @@ func orEOF(err error) error {
 // answers.
 func TestFullHouse(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, plainConfig, newReceiver(t))
+	g := newGateway(t, plainConfig, receiver.New(t))
 	g.start()
 	l := openLedger(t, g.database())
 	l.db.SetMaxOpenConns(1)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/snsrig"
 )
 
@@ -111,10 +112,10 @@ func (a *amazon) start(g *gateway) {
 	g.awaitReady()
 }
 
-func newSNS(t *testing.T) (*gateway, *receiver, *amazon) {
+func newSNS(t *testing.T) (*gateway, *receiver.Receiver, *amazon) {
 	t.Helper()
 	a := newAmazon(t)
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, snsConfig, r)
 	a.start(g)
 	return g, r, a
@@ -179,8 +180,8 @@ func TestSNS(t *testing.T) {
 		if e.EventType != n.eventType || e.IdempotencyKey == nil || *e.IdempotencyKey != m["MessageId"] {
 			t.Errorf("notification %d: inspect shows %+v, want type %q and the message's id", i, e, n.eventType)
 		}
-		if d := r.await(t, 5*time.Second, "/topic", i+1)[i]; d.body != n.payload {
-			t.Errorf("notification %d: delivered %q, want %q", i, d.body, n.payload)
+		if d := r.Await(t, 5*time.Second, "/topic", i+1)[i]; d.Body != n.payload {
+			t.Errorf("notification %d: delivered %q, want %q", i, d.Body, n.payload)
 		}
 	}
 	wantAnswer(t, "the end", g.postSNS("topic", a.message("UnsubscribeConfirmation", "2", "m-2")), 200, "Unsubscribe acknowledged")
@@ -320,22 +321,22 @@ func TestSNSOutOfReach(t *testing.T) {
 // any URL in the message.
 func TestEmulatedSNS(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, snsConfig, r)
 	g.env = append(g.env, "TOPIC=arn:aws:sns:eu-west-1:123456789012:orders")
 	g.start()
 	m := snsrig.Message{"Type": "SubscriptionConfirmation", "MessageId": "m-1", "TopicArn": "arn:aws:sns:us-east-1:000000000000:local",
-		"Message": "confirm", "Token": "t", "SubscribeURL": r.url() + "/confirm?Token=t"}
+		"Message": "confirm", "Token": "t", "SubscribeURL": r.URL() + "/confirm?Token=t"}
 	wantAnswer(t, "a subscription", g.postSNS("emulator", m), 200, "Subscription confirmed")
-	if n := len(r.at("/confirm")); n != 1 {
+	if n := len(r.At("/confirm")); n != 1 {
 		t.Errorf("confirmed %d times, want once", n)
 	}
 	m["Type"], m["Message"] = "Notification", `{"type":"order.paid"}`
 	a := g.postSNS("emulator", m)
 	wantAnswer(t, "a notification", a, 200, "Event received")
 	wantAnswer(t, "a notification again", g.postSNS("emulator", m), 200, "Duplicate event ignored")
-	if d := r.await(t, 5*time.Second, "/emulator", 1)[0]; d.body != `{"type":"order.paid"}` || d.header.Get("X-Gateway-Event-Type") != "order.paid" {
-		t.Errorf("delivered %q of type %q, want the message and its type", d.body, d.header.Get("X-Gateway-Event-Type"))
+	if d := r.Await(t, 5*time.Second, "/emulator", 1)[0]; d.Body != `{"type":"order.paid"}` || d.Header.Get("X-Gateway-Event-Type") != "order.paid" {
+		t.Errorf("delivered %q of type %q, want the message and its type", d.Body, d.Header.Get("X-Gateway-Event-Type"))
 	}
 	if got := g.events(); !slices.Equal(got, []string{a.eventID()}) {
 		t.Errorf("stored events = %v, want %s alone", got, a.eventID())

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // beside makes a second gateway, with its own database file.
@@ -26,7 +28,7 @@ func TestSecondGateway(t *testing.T) {
 	for _, how := range []string{"hard link", "lock file removed", "symbolic link"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
+			r := receiver.New(t)
 			g := newGateway(t, plainConfig, r)
 			g.start()
 			g.send("/events/order.created", `{}`)
@@ -59,7 +61,7 @@ func TestSecondGateway(t *testing.T) {
 // name is refused: it would write to its own log.
 func TestCommandsThroughHardLink(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, plainConfig, newReceiver(t))
+	g := newGateway(t, plainConfig, receiver.New(t))
 	g.start()
 	g.send("/events/order.created", `{}`)
 	other := g.beside(t, plainConfig)
@@ -190,7 +192,7 @@ func TestNoLocks(t *testing.T) {
 	for call, file := range map[string]string{"flock": "gateway.db.lock", "fcntl": "gateway.db"} {
 		t.Run(call, func(t *testing.T) {
 			t.Parallel()
-			g := newGateway(t, plainConfig, newReceiver(t))
+			g := newGateway(t, plainConfig, receiver.New(t))
 			c := g.command("start")
 			trace := filepath.Join(t.TempDir(), "trace")
 			c.name, c.args = "strace", []string{"-f", "-qq", "-o", trace, "-P", filepath.Join(g.dir, file), "-e", "inject=" + call + ":error=ENOLCK", binary, "start"}
@@ -202,7 +204,7 @@ func TestNoLocks(t *testing.T) {
 // served returns a running gateway that accepted events, some of them only in the log.
 func served(t *testing.T) (*gateway, []string) {
 	t.Helper()
-	g := newGateway(t, plainConfig, newReceiver(t))
+	g := newGateway(t, plainConfig, receiver.New(t))
 	g.start()
 	events := []string{g.send("/events/order.created", `{}`)}
 	g.stop()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestRefusedStarts: a start with a mistake fails at once, with exit code 1. The error says
@@ -66,7 +68,7 @@ func TestRefusedStarts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
+			r := receiver.New(t)
 			g := newGateway(t, plainConfig, r)
 			if tt.config != "" {
 				g.configure(tt.config)
@@ -154,7 +156,7 @@ func TestUnwritableDatabase(t *testing.T) {
 	for _, what := range []string{"folder", "file"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			g := newGateway(t, plainConfig+"database: {url: data/gateway.db}\n", newReceiver(t))
+			g := newGateway(t, plainConfig+"database: {url: data/gateway.db}\n", receiver.New(t))
 			// t.TempDir is closed to other users, and root may write anywhere.
 			dir, err := os.MkdirTemp("", "gateway-e2e-unwritable-")
 			if err != nil {
@@ -199,7 +201,7 @@ func TestOpenGatewayWarns(t *testing.T) {
 	t.Parallel()
 	const warning = "everyone may send events"
 	for config, want := range map[string]bool{plainConfig: true, plainConfig + "api: {auth_token: a-token-of-more-than-24-bytes}\n": false} {
-		g := newGateway(t, config, newReceiver(t))
+		g := newGateway(t, config, receiver.New(t))
 		g.start()
 		if want {
 			eventually(t, 5*time.Second, "the warning in the log", func() bool { return strings.Contains(g.process.log.String(), warning) })

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 const (
@@ -44,9 +46,9 @@ handlers:
   orders: {source: shop, events: ["order.*"], url: "${RECEIVER}/orders"}
 `
 
-func newStory(t *testing.T) (*gateway, *receiver) {
+func newStory(t *testing.T) (*gateway, *receiver.Receiver) {
 	t.Helper()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, storyConfig, r)
 	g.start()
 	return g, r
@@ -70,15 +72,15 @@ func TestDeliveryHeaders(t *testing.T) {
 	if a.status != http.StatusOK || a.body != "Event received" {
 		t.Fatalf("webhook = %d %q, want 200 Event received", a.status, a.body)
 	}
-	d := r.await(t, 5*time.Second, "/issues", 1)[0]
-	if d.body != body {
-		t.Errorf("body = %q, want %q, byte for byte", d.body, body)
+	d := r.Await(t, 5*time.Second, "/issues", 1)[0]
+	if d.Body != body {
+		t.Errorf("body = %q, want %q, byte for byte", d.Body, body)
 	}
-	if got := masked(d.header, a.eventID()); got != issueHeaders {
+	if got := masked(d.Header, a.eventID()); got != issueHeaders {
 		t.Errorf("headers =\n%s\nwant\n%s", got, issueHeaders)
 	}
-	if d.job() == a.eventID() || len(d.job()) != 26 {
-		t.Errorf("job id = %q, want a ULID of its own", d.job())
+	if d.Job() == a.eventID() || len(d.Job()) != 26 {
+		t.Errorf("job id = %q, want a ULID of its own", d.Job())
 	}
 	checkSignature(t, d)
 }
@@ -137,17 +139,17 @@ func masked(h http.Header, event string) string {
 }
 
 // checkSignature verifies a delivery by the Standard Webhooks specification.
-func checkSignature(t *testing.T, d delivery) {
+func checkSignature(t *testing.T, d receiver.Delivery) {
 	t.Helper()
 	m := hmac.New(sha256.New, []byte(storyKey))
-	fmt.Fprintf(m, "%s.%s.%s", d.header.Get("Webhook-Id"), d.header.Get("Webhook-Timestamp"), d.body)
+	fmt.Fprintf(m, "%s.%s.%s", d.Header.Get("Webhook-Id"), d.Header.Get("Webhook-Timestamp"), d.Body)
 	want := "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))
-	if got := d.header.Get("Webhook-Signature"); got != want {
+	if got := d.Header.Get("Webhook-Signature"); got != want {
 		t.Errorf("webhook-signature = %q, want %q", got, want)
 	}
 	var seconds int64
-	fmt.Sscan(d.header.Get("Webhook-Timestamp"), &seconds)
-	if age := d.at.Sub(time.Unix(seconds, 0)); age < 0 || age > 3*time.Second {
+	fmt.Sscan(d.Header.Get("Webhook-Timestamp"), &seconds)
+	if age := d.At.Sub(time.Unix(seconds, 0)); age < 0 || age > 3*time.Second {
 		t.Errorf("webhook-timestamp = %d, %v before the delivery, want the time of this attempt", seconds, age)
 	}
 }
@@ -188,7 +190,7 @@ func TestIntakeAnswers(t *testing.T) {
 			stored++
 		}
 	}
-	r.await(t, 5*time.Second, "/orders", 2)
+	r.Await(t, 5*time.Second, "/orders", 2)
 	if got := len(g.events()); got != stored {
 		t.Errorf("stored events = %d, want the %d that were answered with a yes", got, stored)
 	}
@@ -205,7 +207,7 @@ func TestRepeatedWebhook(t *testing.T) {
 	if second.status != 200 || second.body != "Duplicate event ignored" || second.eventID() != first.eventID() {
 		t.Errorf("repeat = %d %q, event %s, want 200 Duplicate event ignored, event %s", second.status, second.body, second.eventID(), first.eventID())
 	}
-	r.await(t, 5*time.Second, "/issues", 1)
+	r.Await(t, 5*time.Second, "/issues", 1)
 	if n := len(g.jobs()); n != 1 {
 		t.Errorf("jobs = %d, want 1", n)
 	}
@@ -216,11 +218,11 @@ func TestRepeatedWebhook(t *testing.T) {
 func TestStory(t *testing.T) {
 	t.Parallel()
 	g, r := newStory(t)
-	r.on("/orders", failing(storyMax+1)) // the last attempt after the retry succeeds
+	r.On("/orders", receiver.Failing(storyMax+1)) // the last attempt after the retry succeeds
 	const body = `{"type":"order.paid","id":7}`
 	event := g.post("/webhooks/shop", body, "X-Webhook-Signature", hexHMAC(shopSecret, body)).eventID()
 
-	checkBackoff(t, r.await(t, 10*time.Second, "/orders", storyMax))
+	checkBackoff(t, r.Await(t, 10*time.Second, "/orders", storyMax))
 	eventually(t, 5*time.Second, "job is dead", func() bool { return len(g.jobs("--status", "dead")) == 1 })
 	dead := g.jobs("--status", "dead")[0]
 	if dead.EventID != event || dead.Handler != "orders" || dead.Attempt != storyMax || dead.LastError == nil || !strings.HasPrefix(*dead.LastError, "status: 500") {
@@ -232,13 +234,13 @@ func TestStory(t *testing.T) {
 	if out := g.run("jobs", "retry", dead.ID); !strings.Contains(out, "1 job") {
 		t.Errorf("jobs retry says %q, want how many", out)
 	}
-	second := r.await(t, 5*time.Second, "/orders", storyMax+2)[storyMax:]
-	if took := second[0].at.Sub(began); took > 2500*time.Millisecond {
+	second := r.Await(t, 5*time.Second, "/orders", storyMax+2)[storyMax:]
+	if took := second[0].At.Sub(began); took > 2500*time.Millisecond {
 		t.Errorf("the running gateway took %v to notice the retry, want about a second", took)
 	}
 	for i, d := range second {
-		if d.attempt() != storyMax+i+1 || d.job() != dead.ID {
-			t.Errorf("delivery %d after the retry: attempt %d of job %s, want attempt %d of job %s", i+1, d.attempt(), d.job(), storyMax+i+1, dead.ID)
+		if d.Attempt() != storyMax+i+1 || d.Job() != dead.ID {
+			t.Errorf("delivery %d after the retry: attempt %d of job %s, want attempt %d of job %s", i+1, d.Attempt(), d.Job(), storyMax+i+1, dead.ID)
 		}
 	}
 	eventually(t, 5*time.Second, "job is completed", func() bool { return len(g.jobs("--status", "completed")) == 1 })
@@ -249,18 +251,18 @@ func TestStory(t *testing.T) {
 
 // checkBackoff checks the gaps between attempts: they double, within 20 %, and a busy machine
 // may add 700 ms.
-func checkBackoff(t *testing.T, ds []delivery) {
+func checkBackoff(t *testing.T, ds []receiver.Delivery) {
 	t.Helper()
 	const late = 700 * time.Millisecond
 	for i, d := range ds {
-		if d.attempt() != i+1 || d.job() != ds[0].job() {
-			t.Errorf("delivery %d: attempt %d of job %s, want attempt %d of job %s", i+1, d.attempt(), d.job(), i+1, ds[0].job())
+		if d.Attempt() != i+1 || d.Job() != ds[0].Job() {
+			t.Errorf("delivery %d: attempt %d of job %s, want attempt %d of job %s", i+1, d.Attempt(), d.Job(), i+1, ds[0].Job())
 		}
 		checkSignature(t, d)
 		if i == 0 {
 			continue
 		}
-		gap, want := d.at.Sub(ds[i-1].at), storyInterval<<(i-1)
+		gap, want := d.At.Sub(ds[i-1].At), storyInterval<<(i-1)
 		// Times are stored in milliseconds.
 		if low, high := want*8/10-2*time.Millisecond, want*12/10+late; gap < low || gap > high {
 			t.Errorf("gap before attempt %d = %v, want %v to %v", i+1, gap, low, high)

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // TestTakeover is TestKills for processes that share a database. The other processes, or the
@@ -16,7 +18,7 @@ func TestTakeover(t *testing.T) {
 	}
 	t.Parallel()
 	st := onPostgres(t)
-	r := newReceiver(t)
+	r := receiver.New(t)
 	mortal, other := newGatewayOn(t, st, outageConfig, r), newGatewayOn(t, st, outageConfig, r)
 	other.life = 1000 // after all lives of mortal
 	for _, g := range []*gateway{mortal, other} {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/otlp"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // tracesConfig has a consumer of each kind, and a secret in each field that can hold one.
@@ -45,7 +46,7 @@ const (
 )
 
 // traced starts a gateway that exports to a collector.
-func traced(t *testing.T, c *otlp.Collector, r *receiver, env ...string) *gateway {
+func traced(t *testing.T, c *otlp.Collector, r *receiver.Receiver, env ...string) *gateway {
 	t.Helper()
 	g := newGateway(t, tracesConfig, r)
 	g.env = append(append(g.env, "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL, "OTEL_BSP_SCHEDULE_DELAY=100",
@@ -73,11 +74,11 @@ func byName(spans []otlp.Span) map[string][]otlp.Span {
 }
 
 // told returns the spans in the header Traceparent of deliveries, in order.
-func told(deliveries []delivery) (spans []string) {
+func told(deliveries []receiver.Delivery) (spans []string) {
 	for _, d := range deliveries {
-		parts := strings.Split(d.header.Get("Traceparent"), "-")
-		if len(parts) != 4 || parts[1] != senderTrace || parts[3] != "01" || d.header.Get("Tracestate") != "vendor=1" {
-			spans = append(spans, fmt.Sprintf("%q in %q", d.header.Get("Traceparent"), d.header.Get("Tracestate")))
+		parts := strings.Split(d.Header.Get("Traceparent"), "-")
+		if len(parts) != 4 || parts[1] != senderTrace || parts[3] != "01" || d.Header.Get("Tracestate") != "vendor=1" {
+			spans = append(spans, fmt.Sprintf("%q in %q", d.Header.Get("Traceparent"), d.Header.Get("Tracestate")))
 			continue
 		}
 		spans = append(spans, parts[2])
@@ -96,21 +97,21 @@ func ids(spans []otlp.Span) (all []string) {
 // span, and its receiver gets the id of that span.
 func TestTraces(t *testing.T) {
 	t.Parallel()
-	c, r := otlp.New(t), newReceiver(t)
-	r.on("/billing", failing(2))
-	r.on("/pay", failing(1))
+	c, r := otlp.New(t), receiver.New(t)
+	r.On("/billing", receiver.Failing(2))
+	r.On("/pay", receiver.Failing(1))
 	answers := &shop{checks: map[string]int{}, waiting: map[string]string{}}
-	r.on("/ask", answers.ask)
+	r.On("/ask", answers.ask)
 	g := traced(t, c, r)
 	event := g.order()
 
-	r.await(t, 10*time.Second, "/billing", 2) // the job is dead, and goes on with attempt 3
+	r.Await(t, 10*time.Second, "/billing", 2) // the job is dead, and goes on with attempt 3
 	eventually(t, 10*time.Second, "job dead", func() bool {
 		return strings.Contains(g.run("jobs", "list", "--status", "dead"), "billing")
 	})
-	g.run("jobs", "retry", r.at("/billing")[0].job())
-	r.await(t, 10*time.Second, "/billing", 3)
-	r.await(t, 10*time.Second, "/ask", 1)
+	g.run("jobs", "retry", r.At("/billing")[0].Job())
+	r.Await(t, 10*time.Second, "/billing", 3)
+	r.Await(t, 10*time.Second, "/ask", 1)
 	eventually(t, 10*time.Second, "run completed", func() bool {
 		answers.answer()
 		return len(g.runs("--status", "completed")) == 1
@@ -133,7 +134,7 @@ func TestTraces(t *testing.T) {
 		"step fulfil/pay": {run[0].ID, "/pay", 1},
 		"step fulfil/ask": {run[0].ID, "/ask", 0},
 	} {
-		heard := told(r.at(want.path))
+		heard := told(r.At(want.path))
 		if !slices.Equal(ids(spans[name]), heard) || len(heard) != want.failed+1 {
 			t.Errorf("%s: spans %v, want %d as heard: %v", name, ids(spans[name]), want.failed+1, heard)
 		}
@@ -165,10 +166,10 @@ func TestTraces(t *testing.T) {
 // operators see the trace as well.
 func TestTracesBegin(t *testing.T) {
 	t.Parallel()
-	c, r := otlp.New(t), newReceiver(t)
+	c, r := otlp.New(t), receiver.New(t)
 	g := traced(t, c, r)
 	g.send("/events/app/order", "{}", "Authorization", "Bearer canary-token-of-24-bytes-or-more", "Traceparent", "00-1-2-03", "Tracestate", "vendor=1")
-	heard := r.await(t, 10*time.Second, "/billing", 1)[0].header
+	heard := r.Await(t, 10*time.Second, "/billing", 1)[0].Header
 	a, err := fetch(oneShot, request{method: http.MethodGet, url: g.url("/api/queues/print/messages"), headers: []string{"Authorization", "Bearer canary-token-of-24-bytes-or-more"}})
 	if err != nil {
 		t.Fatal(err)
@@ -193,10 +194,10 @@ func TestTracesOff(t *testing.T) {
 	for _, off := range []string{"OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=none", "OTEL_EXPORTER_OTLP_ENDPOINT=", "OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318"} {
 		t.Run(off, func(t *testing.T) {
 			t.Parallel()
-			c, r := otlp.New(t), newReceiver(t)
+			c, r := otlp.New(t), receiver.New(t)
 			g := traced(t, c, r, off)
 			g.order()
-			heard := told(r.await(t, 10*time.Second, "/billing", 1))
+			heard := told(r.Await(t, 10*time.Second, "/billing", 1))
 			g.stop()
 			if heard[0] != senderSpan || c.Asked() != 0 {
 				t.Errorf("the handler heard of %s and %d exports came, want the sender's %s and none", heard[0], c.Asked(), senderSpan)
@@ -219,13 +220,13 @@ func TestTracesAreNoTrouble(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, r := otlp.New(t), newReceiver(t)
+			c, r := otlp.New(t), receiver.New(t)
 			spoil(c)
 			g := traced(t, c, r)
 			for range 20 {
 				g.order()
 			}
-			r.await(t, 20*time.Second, "/billing", 20)
+			r.Await(t, 20*time.Second, "/billing", 20)
 			g.stop()
 			if said := g.log.String(); !strings.Contains(said, "trouble with the export of traces") && !strings.Contains(said, "traces are lost") {
 				t.Errorf("it said nothing of traces that are lost:\n%s", said)
@@ -237,7 +238,7 @@ func TestTracesAreNoTrouble(t *testing.T) {
 // TestTracesFromDotEnv: the settings in an .env file work like those of the environment.
 func TestTracesFromDotEnv(t *testing.T) {
 	t.Parallel()
-	c, r := otlp.New(t), newReceiver(t)
+	c, r := otlp.New(t), receiver.New(t)
 	g := newGateway(t, plainConfig, r)
 	g.env = append(g.env, "GATEWAY_ENV=prod")
 	file := "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL + "\nOTEL_SERVICE_NAME=orders\n"
@@ -246,7 +247,7 @@ func TestTracesFromDotEnv(t *testing.T) {
 	}
 	g.start()
 	g.send("/events/app/order", "{}")
-	r.await(t, 10*time.Second, "/ok", 1)
+	r.Await(t, 10*time.Second, "/ok", 1)
 	g.stop()
 	spans := c.Spans()
 	if len(spans) != 2 || spans[0].Resource["service.name"] != "orders" {

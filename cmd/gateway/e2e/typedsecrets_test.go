@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -55,20 +56,20 @@ func secretsConfig() string {
 func TestTypedSecrets(t *testing.T) {
 	t.Parallel()
 	clients := servers.Clients(t)
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, secretsConfig(), r)
 	g.start()
 	const body = `{"type": "contact.created"}`
 	wantAnswer(t, "event", g.post("/events/app/contact.created", body, "Content-Type", "application/json"), 202, "Event accepted")
 	for _, s := range typedSecrets {
-		d := r.await(t, 10*time.Second, "/out/"+s.name, 1)[0]
-		if d := r.await(t, 10*time.Second, "/in/"+s.name, 1)[0]; d.body != body {
-			t.Errorf("%s: a gateway delivered %q to itself, want %q", s.name, d.body, body)
+		d := r.Await(t, 10*time.Second, "/out/"+s.name, 1)[0]
+		if d := r.Await(t, 10*time.Second, "/in/"+s.name, 1)[0]; d.Body != body {
+			t.Errorf("%s: a gateway delivered %q to itself, want %q", s.name, d.Body, body)
 		}
 		if !s.library {
 			continue
 		}
-		if err := clients.Verify("standardwebhooks", s.secret, d.asSigned()); err != nil {
+		if err := clients.Verify("standardwebhooks", s.secret, asSigned(d)); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 		}
 		signed := clients.Sign(servers.Posting{Provider: "standardwebhooks", Secret: s.secret, Body: body, ID: "msg_" + s.name})

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // unknownConfig has a handler with a single attempt, and a place for alerts about dead jobs.
@@ -24,7 +26,7 @@ alerts: {url: "${RECEIVER}/dead", on: [dlq]}
 // repeated, and the job does not become dead.
 func TestKilledBeforeSettle(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, unknownConfig, r)
 	g.start()
 	db := g.ledger()
@@ -39,7 +41,7 @@ func TestKilledBeforeSettle(t *testing.T) {
 		}
 	}
 	answered := make(chan struct{})
-	r.on("/once", func(n int, _ http.ResponseWriter, _ *http.Request) {
+	r.On("/once", func(n int, _ http.ResponseWriter, _ *http.Request) {
 		if n == 1 {
 			exec("BEGIN IMMEDIATE") // the gateway's settle waits for this
 			close(answered)
@@ -58,7 +60,7 @@ func TestKilledBeforeSettle(t *testing.T) {
 	}
 
 	g.start()
-	tries := r.await(t, 10*time.Second, "/once", 2)
+	tries := r.Await(t, 10*time.Second, "/once", 2)
 	g.awaitIdle(10 * time.Second)
 	jobs := g.jobs()
 	g.stop()
@@ -66,12 +68,12 @@ func TestKilledBeforeSettle(t *testing.T) {
 		t.Errorf("jobs = %+v, want one, completed in attempt 1 of 1, and no alert", jobs)
 	}
 	for i, d := range tries {
-		if d.attempt() != 1 || d.job() != tries[0].job() {
-			t.Errorf("delivery %d: job %s, attempt %d, want job %s, attempt 1", i+1, d.job(), d.attempt(), tries[0].job())
+		if d.Attempt() != 1 || d.Job() != tries[0].Job() {
+			t.Errorf("delivery %d: job %s, attempt %d, want job %s, attempt 1", i+1, d.Job(), d.Attempt(), tries[0].Job())
 		}
 	}
-	if told := r.at("/dead"); len(told) != 0 {
-		t.Errorf("told of a dead job: %s", told[0].body)
+	if told := r.At("/dead"); len(told) != 0 {
+		t.Errorf("told of a dead job: %s", told[0].Body)
 	}
 }
 
@@ -79,17 +81,17 @@ func TestKilledBeforeSettle(t *testing.T) {
 // three attempts. The error says so.
 func TestPayloadThatKills(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, unknownConfig, r)
-	r.on("/once", r.hanging())
+	r.On("/once", r.Hanging())
 	g.start()
 	g.send("/events/order.created", `{}`)
 	for n := 1; n <= 3; n++ {
-		r.await(t, 10*time.Second, "/once", n)
+		r.Await(t, 10*time.Second, "/once", n)
 		g.kill()
 		g.start()
 	}
-	told := r.await(t, 10*time.Second, "/dead", 1)[0]
+	told := r.Await(t, 10*time.Second, "/dead", 1)[0]
 	g.awaitIdle(10 * time.Second)
 	dead := g.jobs("--status", "dead")
 	g.stop()
@@ -97,10 +99,10 @@ func TestPayloadThatKills(t *testing.T) {
 	if len(dead) != 1 || dead[0].LastError == nil || *dead[0].LastError != want || dead[0].Attempt != 1 {
 		t.Errorf("dead jobs = %+v, want one with error %q in attempt 1", dead, want)
 	}
-	if !strings.Contains(told.body, want) {
-		t.Errorf("alert %s, want it to say %q", told.body, want)
+	if !strings.Contains(told.Body, want) {
+		t.Errorf("alert %s, want it to say %q", told.Body, want)
 	}
-	if n := len(r.at("/once")); n != 3 {
+	if n := len(r.At("/once")); n != 3 {
 		t.Errorf("deliveries = %d, want 3", n)
 	}
 }
@@ -113,7 +115,7 @@ func TestLockedTable(t *testing.T) {
 	for _, table := range []string{"events", "jobs"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
-			r := newReceiver(t)
+			r := receiver.New(t)
 			st := onPostgres(t)
 			g := newGatewayOn(t, st, deathServer+`
 delivery: {timeout: 5s, default_retry: {max: 5, backoff: fixed, interval: 100ms}}
@@ -190,8 +192,8 @@ handlers: {a: {source: app, url: "${RECEIVER}/a"}, b: {source: app, url: "${RECE
 			g.stop()
 			for _, path := range []string{"/a", "/b"} {
 				got := map[string]int{}
-				for _, d := range r.at(path) {
-					got[d.event()]++
+				for _, d := range r.At(path) {
+					got[d.Event()]++
 				}
 				for id := range want {
 					if got[id] != 1 {

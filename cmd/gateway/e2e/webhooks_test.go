@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
 )
 
@@ -72,10 +73,10 @@ handlers:
 `
 
 // newWebhooks starts a gateway with a source for each sender.
-func newWebhooks(t *testing.T) (*gateway, *receiver, *servers.ProviderClients) {
+func newWebhooks(t *testing.T) (*gateway, *receiver.Receiver, *servers.ProviderClients) {
 	t.Helper()
 	clients := servers.Clients(t)
-	r := newReceiver(t)
+	r := receiver.New(t)
 	g := newGateway(t, webhooksConfig, r)
 	g.start()
 	return g, r, clients
@@ -97,12 +98,12 @@ func (g *gateway) postSigned(path string, s servers.Signed) answer {
 }
 
 // asSigned converts a delivery into the form of the providers' libraries.
-func (d delivery) asSigned() servers.Signed {
+func asSigned(d receiver.Delivery) servers.Signed {
 	headers := map[string]string{}
-	for name := range d.header {
-		headers[strings.ToLower(name)] = d.header.Get(name)
+	for name := range d.Header {
+		headers[strings.ToLower(name)] = d.Header.Get(name)
 	}
-	return servers.Signed{Headers: headers, Body: d.body}
+	return servers.Signed{Headers: headers, Body: d.Body}
 }
 
 // inspected is an event as "inspect --json" shows it.
@@ -150,14 +151,14 @@ func TestProvidersWebhooks(t *testing.T) {
 		if e.Source != s.provider || e.EventType != s.eventType || e.IdempotencyKey == nil || *e.IdempotencyKey != s.delivery {
 			t.Errorf("%s: inspect shows %+v, want event type %q and delivery %q", s.provider, e, s.eventType, s.delivery)
 		}
-		d := r.await(t, 5*time.Second, "/"+s.provider, 1)[0]
-		if d.body != s.body || d.header.Get("X-Gateway-Event-Type") != s.eventType {
-			t.Errorf("%s: delivered %q of type %q, want %q", s.provider, d.body, d.header.Get("X-Gateway-Event-Type"), s.body)
+		d := r.Await(t, 5*time.Second, "/"+s.provider, 1)[0]
+		if d.Body != s.body || d.Header.Get("X-Gateway-Event-Type") != s.eventType {
+			t.Errorf("%s: delivered %q of type %q, want %q", s.provider, d.Body, d.Header.Get("X-Gateway-Event-Type"), s.body)
 		}
-		if err := clients.Verify("standardwebhooks", base64Secret(storyKey), d.asSigned()); err != nil {
+		if err := clients.Verify("standardwebhooks", base64Secret(storyKey), asSigned(d)); err != nil {
 			t.Errorf("%s: the signature of the delivery: %v", s.provider, err)
 		}
-		if err := clients.Verify("cloudevents", "", d.asSigned()); err != nil {
+		if err := clients.Verify("cloudevents", "", asSigned(d)); err != nil {
 			t.Errorf("%s: the delivery as a CloudEvent: %v", s.provider, err)
 		}
 	}
@@ -378,23 +379,23 @@ func TestSendSignsLikeTheProviders(t *testing.T) {
 	t.Parallel()
 	g, r, clients := newWebhooks(t)
 	for _, s := range senders {
-		send := g.command("send", "-s", s.provider, "-t", "order.tried", s.body, "--url", r.url())
+		send := g.command("send", "-s", s.provider, "-t", "order.tried", s.body, "--url", r.URL())
 		if got := run(t, send); got.code != 0 {
 			t.Errorf("send for %s: exit code %d, %s", s.provider, got.code, got.stderr)
 			continue
 		}
-		sent := r.at("/webhooks/" + s.provider)[0]
-		if sent.body != s.body {
-			t.Errorf("send for %s posted %q, want %q", s.provider, sent.body, s.body)
+		sent := r.At("/webhooks/" + s.provider)[0]
+		if sent.Body != s.body {
+			t.Errorf("send for %s posted %q, want %q", s.provider, sent.Body, s.body)
 		}
-		if err := clients.Verify(s.provider, s.secret, sent.asSigned()); err != nil {
+		if err := clients.Verify(s.provider, s.secret, asSigned(sent)); err != nil {
 			t.Errorf("send for %s: %v", s.provider, err)
 		}
 		if out := g.run("send", "-s", s.provider, "-t", "order.tried", s.body); !strings.Contains(out, "200") {
 			t.Errorf("send for %s to the gateway printed %q, want that it was taken", s.provider, out)
 		}
 		want := cmp.Or(ownTypes[s.provider], "order.tried")
-		if got := r.await(t, 5*time.Second, "/"+s.provider, 1)[0].header.Get("X-Gateway-Event-Type"); got != want {
+		if got := r.Await(t, 5*time.Second, "/"+s.provider, 1)[0].Header.Get("X-Gateway-Event-Type"); got != want {
 			t.Errorf("send for %s made an event of type %q, want %s", s.provider, got, want)
 		}
 	}

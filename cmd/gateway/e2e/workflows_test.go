@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // workflowConfig has every type of step. A step's only attempt must survive kills, so any
@@ -69,12 +71,12 @@ type shop struct {
 	waiting map[string]string // URLs of callbacks that are not accepted yet, by run
 }
 
-func newShop(r *receiver) *shop {
+func newShop(r *receiver.Receiver) *shop {
 	s := &shop{checks: map[string]int{}, waiting: map[string]string{}}
-	r.on("/check", s.check)
-	r.on("/ask", s.ask)
-	r.on("/pay", func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ok": true}`) })
-	r.on("/item", func(_ int, w http.ResponseWriter, req *http.Request) {
+	r.On("/check", s.check)
+	r.On("/ask", s.ask)
+	r.On("/pay", func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"ok": true}`) })
+	r.On("/item", func(_ int, w http.ResponseWriter, req *http.Request) {
 		item, _ := io.ReadAll(req.Body)
 		_, _ = fmt.Fprintf(w, `{"packed": %s}`, item)
 	})
@@ -134,7 +136,7 @@ func (s *shop) answer() {
 // TestWorkflowKills: runs of workflows complete with the right output, for any number of
 // kills. A call that is made twice was under way at a kill.
 func TestWorkflowKills(t *testing.T) {
-	r := newReceiver(t)
+	r := receiver.New(t)
 	s := newShop(r)
 	g := newGateway(t, workflowConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=error")
@@ -166,11 +168,11 @@ func TestWorkflowKills(t *testing.T) {
 		return len(done) == events
 	})
 	g.awaitIdle(10 * time.Second)
-	judgeNotices(t, r.at("/notify"), events)
+	judgeNotices(t, r.At("/notify"), events)
 	for _, path := range []string{"/check", "/ask", "/pay", "/item", "/notify"} {
-		calls := map[string][]delivery{}
-		for _, d := range r.at(path) {
-			key := d.header.Get("idempotency-key")
+		calls := map[string][]receiver.Delivery{}
+		for _, d := range r.At(path) {
+			key := d.Header.Get("idempotency-key")
 			calls[key] = append(calls[key], d)
 		}
 		want := map[string]int{"/item": 4 * events}[path]
@@ -189,7 +191,7 @@ func TestWorkflowKills(t *testing.T) {
 			}
 			for i := range made[:max(0, len(made)-1)] {
 				if !slices.ContainsFunc(kills, func(k outage) bool { return k.between(made[i], made[i+1]) }) {
-					t.Errorf("%s: call %s was made again %v after it, want only what was under way at a kill", path, key, made[i+1].at.Sub(made[i].at))
+					t.Errorf("%s: call %s was made again %v after it, want only what was under way at a kill", path, key, made[i+1].At.Sub(made[i].At))
 				}
 			}
 		}
@@ -209,25 +211,25 @@ func TestWorkflowKills(t *testing.T) {
 
 // between reports whether an outage explains that a call was made again: the call, or the
 // settling of its outcome, was under way when the outage began.
-func (o outage) between(first, second delivery) bool {
-	return first.at.After(o.from.Add(-settleReach)) && first.at.Before(o.to) && second.at.After(o.from)
+func (o outage) between(first, second receiver.Delivery) bool {
+	return first.At.After(o.from.Add(-settleReach)) && first.At.Before(o.to) && second.At.After(o.from)
 }
 
 // judgeNotices checks the last call of each run, which contains the output of all its steps.
-func judgeNotices(t *testing.T, notices []delivery, events int) {
+func judgeNotices(t *testing.T, notices []receiver.Delivery, events int) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, d := range notices {
 		var got struct {
 			Packed []struct{ Packed any } `json:"packed"`
 		}
-		if err := json.Unmarshal([]byte(d.body), &got); err != nil || len(got.Packed) != 4 {
-			t.Fatalf("notify %s: %v", d.body, err)
+		if err := json.Unmarshal([]byte(d.Body), &got); err != nil || len(got.Packed) != 4 {
+			t.Fatalf("notify %s: %v", d.Body, err)
 		}
 		n := fmt.Sprint(got.Packed[0].Packed)
 		want := fmt.Sprintf(`{"paid": {"ok":true}, "packed": [{"packed":%s},{"packed":"b"},{"packed":null},{"packed":1.50}], "by": "desk"}`, n)
-		if d.body != want {
-			t.Errorf("notify %s, want %s", d.body, want)
+		if d.Body != want {
+			t.Errorf("notify %s, want %s", d.Body, want)
 		}
 		seen[n] = true
 	}

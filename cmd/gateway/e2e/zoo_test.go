@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/ports"
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
 // An animal is a handler with unusual behaviour, and the expected state of a job that it gets.
@@ -54,7 +55,7 @@ handlers:
 // TestZoo sends one event to every animal.
 func TestZoo(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	animals := allAnimals(t, r)
 	config, jobs := zooConfig, 0
 	for _, a := range animals {
@@ -234,11 +235,11 @@ func lineWith(text, word string) string {
 // TestRetryAfterIsWaitedFor: the gateway waits for the time in Retry-After, to the second.
 func TestRetryAfterIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t)
+	r := receiver.New(t)
 	config := zooConfig
 	for _, name := range []string{"seconds", "date"} {
-		config += fmt.Sprintf("  %[1]s: {source: app, url: \"%[2]s/%[1]s\", retry: {max: 2, interval: 10ms}}\n", name, r.url())
-		r.on("/"+name, func(n int, w http.ResponseWriter, _ *http.Request) {
+		config += fmt.Sprintf("  %[1]s: {source: app, url: \"%[2]s/%[1]s\", retry: {max: 2, interval: 10ms}}\n", name, r.URL())
+		r.On("/"+name, func(n int, w http.ResponseWriter, _ *http.Request) {
 			later := map[string]string{"seconds": "2", "date": time.Now().Add(3 * time.Second).UTC().Format(http.TimeFormat)}[name]
 			w.Header().Set("Retry-After", later)
 			w.WriteHeader(map[bool]int{true: 429, false: 200}[n == 1])
@@ -248,8 +249,8 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 	g.start()
 	g.send("/events/order.created", `{}`)
 	for _, name := range []string{"seconds", "date"} {
-		ds := r.await(t, 20*time.Second, "/"+name, 2)
-		if waited := ds[1].at.Sub(ds[0].at); waited < 2*time.Second-10*time.Millisecond {
+		ds := r.Await(t, 20*time.Second, "/"+name, 2)
+		if waited := ds[1].At.Sub(ds[0].At); waited < 2*time.Second-10*time.Millisecond {
 			t.Errorf("the second attempt came %v after an answer that asked for at least 2s (%s)", waited, name)
 		}
 	}
@@ -259,7 +260,7 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 }
 
 // allAnimals starts all animals.
-func allAnimals(t *testing.T, r *receiver) []animal {
+func allAnimals(t *testing.T, r *receiver.Receiver) []animal {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	hour := func(h float64) [2]time.Duration {
 		d := time.Duration(h * float64(time.Hour))
@@ -281,7 +282,7 @@ func allAnimals(t *testing.T, r *receiver) []animal {
 		plain(301, "status: 301 Moved Permanently to 169.254.169.254; redirects are not followed", "Location", "http://169.254.169.254/latest/meta-data?s3cret"),
 		plain(302, "status: 302 Found; redirects are not followed", "Location", "/s302"),
 		plain(304, "status: 304 Not Modified; redirects are not followed"),
-		plain(307, "status: 307 Temporary Redirect to 127.0.0.1; redirects are not followed", "Location", r.url()+"/s200"),
+		plain(307, "status: 307 Temporary Redirect to 127.0.0.1; redirects are not followed", "Location", r.URL()+"/s200"),
 		plain(400, "status: 400 Bad Request"), plain(401, "status: 401 Unauthorized"), plain(404, "status: 404 Not Found"),
 		plain(410, "status: 410 Gone; "), plain(418, "status: 418 I'm a teapot"), plain(499, "status: 499"),
 		plain(500, "status: 500 Internal Server Error"), plain(502, "status: 502 Bad Gateway"), plain(599, "status: 599"),
@@ -328,18 +329,18 @@ func allAnimals(t *testing.T, r *receiver) []animal {
 		{name: "metadata", url: "http://169.254.169.254/?token=s3cret", want: "blocked: 169.254.169.254 may be a cloud's metadata service"},
 	}
 	animals = append(append(animals, secureAnimals(t)...), foreignAnimals(t, r)...)
-	r.on("/in-time", r.taking(time.Second))
-	r.on("/too-late", r.taking(4*time.Second))
+	r.On("/in-time", r.Taking(time.Second))
+	r.On("/too-late", r.Taking(4*time.Second))
 	return append(animals,
-		animal{name: "in-time", url: r.url() + "/in-time", code: 200},
-		animal{name: "too-late", url: r.url() + "/too-late", want: "timeout: no answer within 2s"})
+		animal{name: "in-time", url: r.URL() + "/in-time", code: 200},
+		animal{name: "too-late", url: r.URL() + "/too-late", want: "timeout: no answer within 2s"})
 }
 
 // polite is an animal with valid HTTP answers.
-func polite(r *receiver, a animal, headers ...string) animal {
+func polite(r *receiver.Receiver, a animal, headers ...string) animal {
 	path := "/" + a.name
-	a.url = r.url() + path + "?token=s3cret"
-	r.on(path, func(_ int, w http.ResponseWriter, _ *http.Request) {
+	a.url = r.URL() + path + "?token=s3cret"
+	r.On(path, func(_ int, w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(headers); i += 2 {
 			w.Header().Set(headers[i], headers[i+1])
 		}

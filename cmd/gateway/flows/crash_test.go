@@ -67,7 +67,7 @@ func newLife(w *world, h *hospital, point int) *life {
 // the step, which is in the body. If it depended on the number of requests or on
 // x-gateway-attempt, a repeated call after a death would change the course of the run.
 func everyReply(q *request) *reply {
-	first := strings.Contains(q.body, `"try": 1}`)
+	first := strings.Contains(q.Body, `"try": 1}`)
 	switch {
 	case q.step == "check" && first:
 		return &reply{status: 503}
@@ -80,7 +80,7 @@ func everyReply(q *request) *reply {
 	case q.path == "/label":
 		return &reply{status: 500}
 	case q.path == "/one":
-		return &reply{status: 200, body: `{"packed": ` + q.body + `}`}
+		return &reply{status: 200, body: `{"packed": ` + q.Body + `}`}
 	}
 	return nil
 }
@@ -370,7 +370,7 @@ func (l *life) repeated() (again []string) {
 		if c.request == nil {
 			continue
 		}
-		call := c.key + " " + c.request.header.Get("x-gateway-attempt")
+		call := c.key + " " + c.request.Header.Get("x-gateway-attempt")
 		if seen[call] {
 			again = append(again, call)
 		}

@@ -107,8 +107,8 @@ func (l *ledger) redrives() {
 func (l *ledger) answer(q *request) *reply {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, generation, _ := strings.Cut(q.header.Get("user-agent"), "/")
-	e := &entry{request: q, began: l.clock.now(), generation: generation, tells: strings.Contains(q.body, `"token":`),
+	_, generation, _ := strings.Cut(q.Header.Get("user-agent"), "/")
+	e := &entry{request: q, began: l.clock.now(), generation: generation, tells: strings.Contains(q.Body, `"token":`),
 		said: reply{status: 200, body: fmt.Sprintf(`{"items": [%d, 5]}`, len(q.step))}}
 	if !l.quiet {
 		switch n := l.random.IntN(20); {
@@ -123,7 +123,7 @@ func (l *ledger) answer(q *request) *reply {
 			e.hold = make(chan struct{})
 		}
 	}
-	e.taking = l.leases[generation+q.header.Get("x-gateway-job-id")]
+	e.taking = l.leases[generation+q.Header.Get("x-gateway-job-id")]
 	l.judge(e)
 	l.calls = append(l.calls, e)
 	return &e.said

@@ -56,7 +56,7 @@ func TestRandom(t *testing.T) {
 func moody(mood int) func(*request) *reply {
 	return func(q *request) *reply {
 		h := fnv.New32()
-		fmt.Fprint(h, mood, q.step, q.header.Get("x-gateway-attempt"))
+		fmt.Fprint(h, mood, q.step, q.Header.Get("x-gateway-attempt"))
 		switch h.Sum32() % 8 {
 		case 0:
 			return &reply{status: 500}

@@ -69,12 +69,12 @@ func (s *stage) showRequests(out *strings.Builder) {
 			}
 			continue
 		}
-		fmt.Fprintf(out, "%s %s  %s\n", l.method, l.path, s.name(l.key))
+		fmt.Fprintf(out, "%s %s  %s\n", l.Method, l.path, s.name(l.key))
 		for _, h := range s.headers {
-			fmt.Fprintf(out, "  %s: %s\n", h, s.name(l.header.Get(h)))
+			fmt.Fprintf(out, "  %s: %s\n", h, s.name(l.Header.Get(h)))
 		}
-		if l.body != "" {
-			fmt.Fprintf(out, "  %s\n", s.name(compact(l.body)))
+		if l.Body != "" {
+			fmt.Fprintf(out, "  %s\n", s.name(compact(l.Body)))
 		}
 	}
 }

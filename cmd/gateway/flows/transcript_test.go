@@ -19,7 +19,7 @@ import (
 //
 //	-- gateway.yaml --         the configuration, as an overlay of the base of these tests
 //	-- environment --          variables, NAME=value, or NAME to unset one
-//	-- replies --              script of the receiver, see receiver.tell
+//	-- replies --              script of the receiver, see services.tell
 //	-- headers --              names of the request headers to show
 //	-- clock 90m --            time passes
 //

@@ -1,6 +1,6 @@
 // Package flows_test runs workflows through the whole gateway: from the request with the event
 // to the last entry of the run's history, on every database, with a new gateway for each tick,
-// like in functions. A receiver plays all services that steps call. The clock jumps to the
+// like in functions. One server plays all services that steps call. The clock jumps to the
 // time of the next due job.
 package flows_test
 
@@ -63,13 +63,13 @@ func (c *clock) move(d time.Duration) {
 	c.moved += d
 }
 
-// A world is a database, a receiver, and a sequence of gateways.
+// A world is a database, the services of steps, and a sequence of gateways.
 type world struct {
 	t        testing.TB
 	conn     store.Conn
 	dialect  store.Dialect
 	clock    *clock
-	receiver *receiver
+	receiver *services
 	store    core.Store // not through a gateway
 
 	yaml        string
@@ -92,7 +92,7 @@ func newWorld(t testing.TB, p place, yaml string) *world {
 	if err := w.store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.receiver = newReceiver(t)
+	w.receiver = newServices(t)
 	w.receiver.world = w
 	w.forget()
 	w.configure(yaml)

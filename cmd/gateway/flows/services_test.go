@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,11 +13,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
-// A receiver plays all services that steps call. It records requests and answers by a script.
-type receiver struct {
-	*httptest.Server
+// The services are all services that steps call, played by one server. It records requests and
+// answers by a script.
+type services struct {
+	URL   string
 	world *world
 
 	// fuses returns the fuse of a gateway that may die, by its generation, or nil. The
@@ -30,12 +31,12 @@ type receiver struct {
 	// the channel. It may be nil.
 	hold func(*request) <-chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	log     []logged
-	script  map[string][]reply
-	served  map[string]int
-	tokens  map[string][]string // by the path of the step, in the order of arrival
-	another func(*request) *reply
+	script  map[string][]reply    // by the path of the step or of the URL
+	served  map[string]int        // used replies of a script
+	tokens  map[string][]string   // by the path of the step, in the order of arrival
+	another func(*request) *reply // goes before the script, unless it returns nil
 }
 
 // A logged is a request, or time that passed.
@@ -46,13 +47,12 @@ type logged struct {
 
 // A request is a recorded request.
 type request struct {
-	method, path string
-	step, key    string
-	header       http.Header
-	body         string
+	receiver.Delivery
+	path      string // with its query
+	step, key string
 }
 
-// A reply is the receiver's answer to a request.
+// A reply is an answer to a request.
 type reply struct {
 	do     string // "", hang, reset, or early
 	status int
@@ -60,29 +60,20 @@ type reply struct {
 	body   string // for early: body of the callback
 }
 
-func newReceiver(t testing.TB) *receiver {
-	r := &receiver{script: map[string][]reply{}, served: map[string]int{}, tokens: map[string][]string{}}
-	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
-	t.Cleanup(func() {
-		r.CloseClientConnections()
-		r.Close()
-	})
+func newServices(t testing.TB) *services {
+	r := &services{script: map[string][]reply{}, served: map[string]int{}, tokens: map[string][]string{}}
+	r.URL = receiver.Serve(t, r.serve)
 	return r
 }
 
-func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
-	body, err := io.ReadAll(q.Body)
-	if err != nil {
-		reset(w)
-		return
-	}
-	seen := &request{method: q.Method, path: q.URL.RequestURI(), header: q.Header, body: string(body),
+func (r *services) serve(d receiver.Delivery, w http.ResponseWriter, q *http.Request) {
+	seen := &request{Delivery: d, path: q.URL.RequestURI(),
 		step: q.Header.Get("x-gateway-step"), key: q.Header.Get("idempotency-key")}
 	var said reply
 	if f := r.fuse(q); f == nil {
 		said = r.see(seen)
 	} else if !f.effect("call "+seen.step, func() { said = r.see(seen) }) {
-		reset(w)
+		receiver.Reset(w)
 		return
 	}
 	if r.hold != nil {
@@ -93,7 +84,7 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	r.answer(w, q, seen, said)
 }
 
-func (r *receiver) fuse(q *http.Request) *fuse {
+func (r *services) fuse(q *http.Request) *fuse {
 	if r.fuses == nil {
 		return nil
 	}
@@ -101,12 +92,12 @@ func (r *receiver) fuse(q *http.Request) *fuse {
 	return r.fuses(generation)
 }
 
-func (r *receiver) see(seen *request) reply {
+func (r *services) see(seen *request) reply {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, logged{request: seen})
 	var notice struct{ Token string }
-	if json.Unmarshal([]byte(seen.body), &notice) == nil && notice.Token != "" {
+	if json.Unmarshal([]byte(seen.Body), &notice) == nil && notice.Token != "" {
 		r.tokens[seen.step] = append(r.tokens[seen.step], notice.Token)
 	}
 	if r.another != nil {
@@ -119,7 +110,7 @@ func (r *receiver) see(seen *request) reply {
 
 // next returns the next reply of the script for a request: for the step's path, or for the
 // path of the URL. The last reply is repeated.
-func (r *receiver) next(seen *request) reply {
+func (r *services) next(seen *request) reply {
 	for _, match := range []string{seen.step, seen.path} {
 		if replies := r.script[match]; len(replies) > 0 {
 			n := r.served[match]
@@ -131,14 +122,14 @@ func (r *receiver) next(seen *request) reply {
 	return reply{status: http.StatusOK, body: fmt.Sprintf(`{"did":%q}`, name)}
 }
 
-func (r *receiver) answer(w http.ResponseWriter, q *http.Request, seen *request, said reply) {
+func (r *services) answer(w http.ResponseWriter, q *http.Request, seen *request, said reply) {
 	switch said.do {
 	case "hang":
 		<-q.Context().Done()
-		reset(w)
+		receiver.Reset(w)
 		return
 	case "reset":
-		reset(w)
+		receiver.Reset(w)
 		return
 	case "early":
 		a := askOf(r.world.gateway, "POST", "/callback/"+r.token(seen.step), said.body)
@@ -155,20 +146,8 @@ func (r *receiver) answer(w http.ResponseWriter, q *http.Request, seen *request,
 	}
 }
 
-// reset ends a connection without an answer.
-func reset(w http.ResponseWriter) {
-	c, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.Close()
-}
-
 // token returns the newest token of a step, or "".
-func (r *receiver) token(step string) string {
+func (r *services) token(step string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.tokens[step]
@@ -179,7 +158,7 @@ func (r *receiver) token(step string) string {
 }
 
 // tokensOf returns the tokens of a step, the newest first.
-func (r *receiver) tokensOf(step string) []string {
+func (r *services) tokensOf(step string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := slices.Clone(r.tokens[step])
@@ -188,21 +167,21 @@ func (r *receiver) tokensOf(step string) []string {
 }
 
 // told returns the steps for which a token was sent.
-func (r *receiver) told() []string {
+func (r *services) told() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.tokens))
 }
 
 // note records that time passed.
-func (r *receiver) note(passed time.Duration) {
+func (r *services) note(passed time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, logged{passed: passed})
 }
 
 // take returns the log since its last call.
-func (r *receiver) take() []logged {
+func (r *services) take() []logged {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	log := r.log
@@ -211,7 +190,7 @@ func (r *receiver) take() []logged {
 }
 
 // forget clears the log, and starts the script again.
-func (r *receiver) forget() {
+func (r *services) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log, r.served, r.tokens = nil, map[string]int{}, map[string][]string{}
@@ -220,7 +199,7 @@ func (r *receiver) forget() {
 // tell sets the script, with one reply a line. A line has the path of a step or URL, then the
 // status or hang, reset or early, then headers as name=value, then the body. Several lines for
 // a path are its replies in order. A body @1000 is a JSON string of that many bytes.
-func (r *receiver) tell(script string) error {
+func (r *services) tell(script string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.script, r.served = map[string][]reply{}, map[string]int{}
