@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"testing"
 )
@@ -40,6 +41,12 @@ func TestMain(m *testing.M) {
 	// Most tests wait for processes and for times that cannot be shortened.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
+	}
+	// A shell without job control starts background jobs with SIGINT ignored, and programs
+	// inherit that: the second SIGINT of a gateway would do nothing. Programs do not inherit
+	// that a signal is caught.
+	if signal.Ignored(os.Interrupt) {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	os.Exit(testMain(m))
 }
