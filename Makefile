@@ -3,8 +3,8 @@
 GO          ?= go
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT      ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-# grpcnotrace leaves out a tracing page nobody serves and the HTML templates it
-# drags in: a third of the binary. otel builds the export of traces in.
+# grpcnotrace leaves out a tracing page of the gRPC library, which the gateway does not serve, and
+# the HTML templates that the page needs: a third of the binary. otel builds the export of traces in.
 TAGS        := otel grpcnotrace
 LDFLAGS     := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -13,7 +13,7 @@ ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.8
 .DEFAULT_GOAL := help
 .PHONY: help build run check generate test quick served race verify bench torture fuzz man completions functions deps words clean
 
-# What needs a database server of its own, which the quick loop does without.
+# Packages whose tests need a database server. The quick loop leaves them out.
 SERVED      := /store/(postgres|mysql|hosted)$$|/infra/test/servers$$|/cmd/bench$$
 
 help: ## list the targets
@@ -38,7 +38,7 @@ $(FUNCTIONS:%=dist/functions/%):
 	@mkdir -p $@
 	$(MAKE) --no-print-directory function NAME=$(@F) ARTIFACTS_DIR=$@
 
-# What "sam build" asks for, in a copy of this folder; see template.yaml.
+# The targets that "sam build" makes, in a copy of this folder; see template.yaml.
 .PHONY: build-IntakeFunction build-PullFunction build-WorkerFunction build-CronFunction function
 build-IntakeFunction: NAME := intake
 build-PullFunction: NAME := pull
@@ -55,8 +55,8 @@ run: build ## build, write a starter config if there is none, start on SQLite
 	@test -f gateway.yaml || ./gateway init
 	@printf '%s\n' '' 'The gateway starts now; stop it with Ctrl-C. In another terminal, in this folder, try:' '' \
 	  "  ./gateway send --env local -s app -t order.created '{\"total\": 42}'    an event in" \
-	  '  ./gateway inspect --env local <event id>                               what became of it' \
-	  '  ./gateway events list --env local                                      what came in' '' \
+	  '  ./gateway inspect --env local <event id>                               its job and attempts' \
+	  '  ./gateway events list --env local                                      the stored events' '' \
 	  'Its delivery shows below as "echo received a delivery".' ''
 	@./gateway start --env local
 
@@ -75,8 +75,8 @@ check: ## format, vet, staticcheck, go.mod tidy, generated code, CI workflows (t
 generate: ## write the Go code of the .proto files anew
 	cd proto/generate && $(GO) run .
 
-# make check vets, more thoroughly than a test would, and once. The attacks measure
-# latencies, so they do not run beside the tests of other packages.
+# Without vet: make check runs it once, with more checks than go test. The attacks measure
+# latencies, so they run alone and not beside the tests of other packages.
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector, then each fuzz target for a moment
 	$(GO) test -tags '$(TAGS)' -vet=off -timeout 20m -skip '$(ATTACKS)' ./...
@@ -87,19 +87,20 @@ test: deps ## run everything: all tests, then the race detector, then each fuzz 
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=5000x FUZZED='./core/... ./store/...'
 
-# What store/hosted is made of runs under it in cmd/gateway/flows and e2e. Of e2e, in
-# which the program itself is built with it, those stories in which most happens at once;
-# the functions are built from the same packages. What drives and measures is left out,
-# and so are which plans servers make for statements, and packages in which nothing
-# happens at once: no goroutine, no lock, no test of either.
+# The race detector costs minutes, so it runs where goroutines share memory. Left out are: the
+# tests of store/hosted, whose code runs under it in cmd/gateway/flows and e2e; of e2e, in which the
+# program itself is built with it, all but the stories with the most concurrency (RACES);
+# functions/e2e, since the functions are built from the same packages; cmd/bench and infra, which
+# drive and measure; TestPlans, which looks at the plans of database servers; and packages without
+# goroutines and locks (PURE).
 PURE        := core/(config|endpoint|wire|workflow)
 RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
 race: ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
 	$(GO) test -tags '$(TAGS)' -vet=off -race -short -timeout 20m -skip '^TestPlans$$' $$($(GO) list ./... | grep -Ev '/store/hosted$$|/(cmd/gateway|functions)/e2e$$|/(cmd/bench|infra)|/$(PURE)$$')
 	$(GO) test -tags '$(TAGS)' -vet=off -race -short -timeout 20m -run '$(RACES)' ./cmd/gateway/e2e
 
-# More packages at a time than processors: most of them wait for something. Of the
-# end-to-end stories only those that tell soonest that something is broken.
+# More packages at a time than processors, since most tests wait for timers or syncs. Of the
+# end-to-end stories only the ones that break first.
 STORIES     := ^Test(FirstRun|Story|Kills|Hangup)$$
 quick: ## the quick loop: pure packages and SQLite, under a minute
 	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -vet=off -short -p 4 -parallel 6 $$($(GO) list ./... | grep -Ev '$(SERVED)|/(e2e|infra)$$')
@@ -133,7 +134,7 @@ torture: ## kill -9 under load, KILLS times (1000), attacks of ATTACK (60s), LED
 
 # A number of runs such as 5000x ends by itself. A time, now and then, ends in
 # "context deadline exceeded" and nothing else (golang/go#75804): no input failed.
-# What has the whole program built for one target is left to a fuzz run of its own.
+# make test fuzzes ./core and ./store only: for one target of cmd the whole program is built.
 FUZZTIME ?= 20s
 FUZZED   ?= ./...
 fuzz: ## fuzz every target for FUZZTIME (default 20s)
@@ -143,7 +144,7 @@ fuzz: ## fuzz every target for FUZZTIME (default 20s)
 	  done; \
 	done
 
-deps: ## install what the tests need beside Go
+deps: ## install the needs of the tests beside Go
 	@infra/test/install
 
 completions: ## write shell completion into completions/, for packages
@@ -153,5 +154,5 @@ completions: ## write shell completion into completions/, for packages
 words: ## report how plainly comments and documents are written, per folder
 	@$(GO) run ./infra/words
 
-clean: ## remove what was built
+clean: ## remove all built files
 	rm -rf gateway completions man dist
