@@ -194,7 +194,7 @@ func TestFailuresWithinAMinuteAreToldTogether(t *testing.T) {
 		}
 		time.Sleep(56*time.Second - time.Millisecond)
 		if d.Flush(t.Context()); len(b.taken) != 2 {
-			t.Fatal("told before the minute was over")
+			t.Fatal("reported before the minute was over")
 		}
 		time.Sleep(time.Millisecond)
 		if next := d.Flush(t.Context()); !next.IsZero() {
@@ -354,7 +354,7 @@ func TestAnswerOfTheStoreIsLost(t *testing.T) {
 		time.Sleep(time.Minute)
 		d.Unverified(t.Context(), failure("github"))
 		if got, want := b.counts(t, "github"), []int{1, 2}; !slices.Equal(got, want) {
-			t.Errorf("counts %v, want %v: told twice rather than never", got, want)
+			t.Errorf("counts %v, want %v: reported twice rather than never", got, want)
 		}
 	})
 }

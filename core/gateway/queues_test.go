@@ -303,7 +303,7 @@ func TestDeadMessagesAreAlerted(t *testing.T) {
 		told[alert.JobID] = true
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("told of (-want +got):\n%s", diff)
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 }
 

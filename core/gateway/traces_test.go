@@ -38,11 +38,11 @@ func TestTraces(t *testing.T) {
 	intake := told.Begin(core.Span{})
 	accepted, ok := await(t, told.facts).(core.Accepted)
 	if !ok || accepted.Event.Headers["traceparent"] != intake.String() {
-		t.Errorf("told of %+v, want an event in %v", accepted, intake)
+		t.Errorf("reported %+v, want an event in %v", accepted, intake)
 	}
 	heard := await(t, got).Header.Get("Traceparent")
 	settled, ok := await(t, told.facts).(core.Settled)
 	if want := intake.Attempt(settled.Job).String(); !ok || heard != want || settled.Event.Headers["traceparent"] != intake.String() {
-		t.Errorf("the handler heard of %s, and told of %+v; want %s in %v", heard, settled, want, intake)
+		t.Errorf("the handler heard of %s, and reported %+v; want %s in %v", heard, settled, want, intake)
 	}
 }

@@ -65,7 +65,7 @@ func TestTrace(t *testing.T) {
 		told, _ := core.ParseSpan(c.told)
 		fact := d.facts[0].(core.Accepted)
 		if fact.Parent != told || fact.Event.Headers["traceparent"] != c.parent {
-			t.Errorf("%s: told %+v, want parent %q and the headers that are stored", c.name, fact, c.told)
+			t.Errorf("%s: reported %+v, want parent %q and the headers that are stored", c.name, fact, c.told)
 		}
 	}
 }
@@ -81,6 +81,6 @@ func TestTracesOfTicks(t *testing.T) {
 		t.Errorf("stored traceparent %q, want %q", got, rooted)
 	}
 	if fact := d.facts[0].(core.Accepted); fact.Parent != (core.Span{}) {
-		t.Errorf("told of parent %v, want none", fact.Parent)
+		t.Errorf("reported parent %v, want none", fact.Parent)
 	}
 }

@@ -47,10 +47,10 @@ func TestBreakersReset(t *testing.T) {
 		b.Observe = func(f core.Fact) { told = append(told, f) }
 		got, err := b.Reset(context.Background(), c.handler)
 		if got != c.want || !errors.Is(err, c.refused) || len(told) != c.told {
-			t.Errorf("%s: Reset(%q) = %v, %v, and told %v; want %v, %v and %d facts", name, c.handler, got, err, told, c.want, c.refused, c.told)
+			t.Errorf("%s: Reset(%q) = %v, %v, and reported %v; want %v, %v and %d facts", name, c.handler, got, err, told, c.want, c.refused, c.told)
 		}
 		if c.told > 0 && told[0] != (core.BreakerMoved{Lane: "handler/billing", Gate: core.Gate{ClosedAt: noon}, Reset: true}) {
-			t.Errorf("%s: told %+v", name, told[0])
+			t.Errorf("%s: reported %+v", name, told[0])
 		}
 	}
 }

@@ -276,7 +276,7 @@ func TestReplayRingsForThoseWhoGetJobs(t *testing.T) {
 		t.Errorf("rang for %v", rung)
 	}
 	if f, ok := told[0].(core.Replayed); !ok || len(told) != 1 || f.Event.ID != numbered(1) || len(f.Asked) != 2 {
-		t.Errorf("told %+v, want that event %s was replayed for two", told, numbered(1))
+		t.Errorf("reported %+v, want that event %s was replayed for two", told, numbered(1))
 	}
 }
 

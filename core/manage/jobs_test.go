@@ -85,7 +85,7 @@ func TestRetryOfOneJob(t *testing.T) {
 				t.Errorf("Retry(%s) = %d, %v; want 1, and the bell of %s rung", tt.id, n, err, lane)
 			}
 			if want := []core.Fact{core.Revived{ID: tt.id, Lane: d.lane(tt.id), Jobs: 1, Early: tt.id == id(8) || tt.id == id(10)}}; !slices.Equal(told, want) {
-				t.Errorf("Retry(%s) told %+v, want %+v", tt.id, told, want)
+				t.Errorf("Retry(%s) reported %+v, want %+v", tt.id, told, want)
 			}
 			continue
 		}
@@ -137,7 +137,7 @@ func TestRetryOfAll(t *testing.T) {
 		j.Observe = func(f core.Fact) { told = append(told, f) }
 		n, err := j.RetryAll(t.Context(), lane)
 		if len(told) != want || want > 0 && told[0] != (core.Revived{Lane: lane, Jobs: want}) {
-			t.Errorf("RetryAll(%q) told %+v", lane, told)
+			t.Errorf("RetryAll(%q) reported %+v", lane, told)
 		}
 		if n != want || err != nil || len(heard.Rung()) != want {
 			t.Errorf("RetryAll(%q) = %d, %v; want %d, and the bell rung if there are any", lane, n, err, want)

@@ -257,7 +257,7 @@ func TestRetry(t *testing.T) {
 				t.Errorf("the bell was rung for %d lanes after %d came back", rung, n)
 			}
 			if len(told) != min(1, tt.want) || tt.want > 0 && told[0] != (core.Revived{ID: tt.id, Lane: "queue/work", Jobs: tt.want}) {
-				t.Errorf("told %+v after %d came back", told, n)
+				t.Errorf("reported %+v after %d came back", told, n)
 			}
 			if f.jobs[3].Status != core.Dead || f.jobs[4].Status != core.Dead {
 				t.Error("a job of another lane came back")
@@ -290,7 +290,7 @@ func TestDrain(t *testing.T) {
 	q.Observe = func(f core.Fact) { told = append(told, f) }
 	n, err := q.Drain(t.Context(), "work")
 	if !slices.Equal(told, []core.Fact{core.Drained{Queue: "work", Messages: n}}) {
-		t.Errorf("Drain of %d told %+v", n, told)
+		t.Errorf("Drain of %d reported %+v", n, told)
 	}
 	if n < 2*drainChunk+1 || n > 2*drainChunk+4 || err != nil || f.calls != 3 {
 		t.Errorf("Drain = %d, %v after %d calls, want some %d after 3", n, err, f.calls, 2*drainChunk+1)

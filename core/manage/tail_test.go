@@ -283,7 +283,7 @@ func TestEventsOfManyJobs(t *testing.T) {
 			cursor, more = news.Next, news.More
 		}
 		if len(events) != c.events || len(jobs) != c.events*c.each {
-			t.Errorf("%+v: told of %d events and %d jobs", c, len(events), len(jobs))
+			t.Errorf("%+v: reported %d events and %d jobs", c, len(events), len(jobs))
 		}
 	}
 }
@@ -304,7 +304,7 @@ func TestFollowedEvents(t *testing.T) {
 		ids := idsOf(s.events)
 		news, err := s.tail().Look(t.Context(), Cursor{Event: core.FirstID(s.now), Finished: s.now}, ids)
 		if err != nil || news.Followed != c.followed || len(news.Jobs) != c.told || len(news.Events) != 0 {
-			t.Errorf("%+v: %d events are followed, and %d jobs told, %v", c, news.Followed, len(news.Jobs), err)
+			t.Errorf("%+v: %d events are followed, and %d jobs reported, %v", c, news.Followed, len(news.Jobs), err)
 		}
 		for _, j := range news.Jobs {
 			if j.Status.Finished() {

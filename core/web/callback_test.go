@@ -30,7 +30,7 @@ func TestWhatACallbackTells(t *testing.T) {
 		r := httptest.NewRequestWithContext(ctx, "POST", tt.path, strings.NewReader(tt.body))
 		w.handler().ServeHTTP(httptest.NewRecorder(), r)
 		if got := strings.Join(w.clerk.said, "; "); got != tt.want {
-			t.Errorf("POST %s: told %s, want %s", tt.path, got, tt.want)
+			t.Errorf("POST %s: reported %s, want %s", tt.path, got, tt.want)
 		}
 	}
 }

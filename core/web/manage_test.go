@@ -61,7 +61,7 @@ func TestWhatManagersAreTold(t *testing.T) {
 		w := newWorld(t)
 		got := ask(w.handler(), tt.method, "/api/"+tt.path, tt.body)
 		if said := strings.Join(w.archive.said, "; "); said != tt.want {
-			t.Errorf("%s %s %s: told %q, want %q", tt.method, tt.path, tt.body, said, tt.want)
+			t.Errorf("%s %s %s: reported %q, want %q", tt.method, tt.path, tt.body, said, tt.want)
 		}
 		if (got.Code == 200) != (tt.want != "") {
 			t.Errorf("%s %s %s: %d %s", tt.method, tt.path, tt.body, got.Code, got.Body)
@@ -89,7 +89,7 @@ func TestUnknownParameters(t *testing.T) {
 		}
 	}
 	if routes < 20 || len(w.archive.said) > 0 {
-		t.Errorf("of %d routes, some told %q", routes, w.archive.said)
+		t.Errorf("of %d routes, some reported %q", routes, w.archive.said)
 	}
 }
 
@@ -212,6 +212,6 @@ func TestManagersNeedTheToken(t *testing.T) {
 		}
 	}
 	if len(w.archive.said) > 0 {
-		t.Errorf("told %q", w.archive.said)
+		t.Errorf("reported %q", w.archive.said)
 	}
 }

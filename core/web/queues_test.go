@@ -52,7 +52,7 @@ func TestWhatQueuesAreTold(t *testing.T) {
 		w.handler().ServeHTTP(httptest.NewRecorder(), r)
 		hangUp()
 		if got := strings.Join(w.counter.said, "; "); got != tt.want {
-			t.Errorf("%s %s %.40s: told %q, want %q", tt.method, tt.path, tt.body, got, tt.want)
+			t.Errorf("%s %s %.40s: reported %q, want %q", tt.method, tt.path, tt.body, got, tt.want)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestWaitsEndBeforeTheirDeadline(t *testing.T) {
 			path := fmt.Sprintf("/api/queues/work/messages?wait=%v", tt.wait)
 			w.handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", path, nil))
 			if got, want := strings.Join(w.counter.said, "; "), "receive work 1 "+tt.want; got != want {
-				t.Errorf("wait=%v with %v left: told %q, want %q", tt.wait, tt.left, got, want)
+				t.Errorf("wait=%v with %v left: reported %q, want %q", tt.wait, tt.left, got, want)
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func TestMessagesThatWereNotHandedOver(t *testing.T) {
 			}
 			w.handler().ServeHTTP(writer, httptest.NewRequestWithContext(ctx, "GET", "/api/queues/work/messages?batch=3", nil))
 			if got := strings.Join(w.counter.said, "; "); got != tt.want {
-				t.Errorf("told %q, want %q", got, tt.want)
+				t.Errorf("reported %q, want %q", got, tt.want)
 			}
 			if tt.status != 0 && recorder.Code != tt.status {
 				t.Errorf("status %d, want %d", recorder.Code, tt.status)
@@ -223,7 +223,7 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 			t.Errorf("with room for %d: %d messages in %d bytes, want %d: %s", tt.room, n, quotedLength(reply.Body.String()), tt.want, reply.Body)
 		}
 		if got, want := strings.Join(w.counter.said, "; "), "receive work 4 0s"+tt.returns; got != want {
-			t.Errorf("with room for %d: told %q, want %q", tt.room, got, want)
+			t.Errorf("with room for %d: reported %q, want %q", tt.room, got, want)
 		}
 		if reply.Code != 200 {
 			t.Errorf("with room for %d: %d %s, want 200", tt.room, reply.Code, reply.Body)

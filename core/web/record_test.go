@@ -39,7 +39,7 @@ func TestServed(t *testing.T) {
 			}
 			got := ask(w.handler(), tt.method, tt.path, "{}")
 			if !slices.Equal(told, []string{tt.want}) || !strings.HasSuffix(tt.want, fmt.Sprint(got.Code)) {
-				t.Errorf("told %q of a reply %d, want %q", told, got.Code, tt.want)
+				t.Errorf("reported %q of a reply %d, want %q", told, got.Code, tt.want)
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func TestServedOfTooManyRequests(t *testing.T) {
 		ask(h, "GET", "/health", "")
 	}
 	if last != " GET 429" {
-		t.Errorf("told %q, want a refusal without route", last)
+		t.Errorf("reported %q, want a refusal without route", last)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestServedOfOddWriters(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		if !strings.HasPrefix(want, told) || told == "" || w.Flushed != strings.HasSuffix(want, "flushed") {
-			t.Errorf("told %q, flushed %v; want %q", told, w.Flushed, want)
+			t.Errorf("reported %q, flushed %v; want %q", told, w.Flushed, want)
 		}
 	}
 }

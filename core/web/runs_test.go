@@ -45,7 +45,7 @@ func TestWhatRunsAreTold(t *testing.T) {
 		w := newWorld(t)
 		got := ask(w.handler(), tt.method, "/api/workflow-runs"+tt.path, tt.body)
 		if said := strings.Join(w.clerk.said, "; "); said != tt.want {
-			t.Errorf("%s %s %s: told %q, want %q", tt.method, tt.path, tt.body, said, tt.want)
+			t.Errorf("%s %s %s: reported %q, want %q", tt.method, tt.path, tt.body, said, tt.want)
 		}
 		if (got.Code == 200) != (tt.want != "") || !json.Valid(got.Body.Bytes()) {
 			t.Errorf("%s %s %s: %d %s", tt.method, tt.path, tt.body, got.Code, got.Body)
@@ -69,7 +69,7 @@ func TestRunsNeedTheToken(t *testing.T) {
 		}
 	}
 	if len(w.clerk.said) > 0 {
-		t.Errorf("told %q", w.clerk.said)
+		t.Errorf("reported %q", w.clerk.said)
 	}
 	r := httptest.NewRequest("GET", "/api/workflow-runs", nil)
 	r.Header.Set("Authorization", "Bearer s3cret")

@@ -134,7 +134,7 @@ func TestEcho(t *testing.T) {
 		t.Fatalf("PUT /_echo: %d, want 200", got.Code)
 	}
 	if e := <-w.echoed; e.Method != "PUT" || string(e.Body) != "hello" || e.Header == nil {
-		t.Errorf("told %+v", e)
+		t.Errorf("reported %+v", e)
 	}
 	bare := web.Handler(web.Settings{MaxBodySize: 9, MaxInbound: 1}, web.Ops(web.OpsOptions{}))
 	if got := ask(bare, "PUT", "/_echo", ""); got.Code != 404 {

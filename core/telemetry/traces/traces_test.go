@@ -248,7 +248,7 @@ func TestRoom(t *testing.T) {
 		time.Sleep(pause)
 		s.admit()
 		if got := log.String(); !strings.Contains(got, "spans_lost=1\n") || !strings.Contains(got, "spans_lost=31\n") || strings.Count(got, "\n") != 2 {
-			t.Errorf("told %q, want 1 span at once and 31 after a minute", got)
+			t.Errorf("reported %q, want 1 span at once and 31 after a minute", got)
 		}
 	})
 }
@@ -319,7 +319,7 @@ func TestClientPanics(t *testing.T) {
 		t.Errorf("ExportSpans = %v, want none", err)
 	}
 	if got := log.String(); !strings.Contains(got, `error="panic: not thought of" spans_lost=3`) {
-		t.Errorf("told %q, want the panic and how many spans were lost", got)
+		t.Errorf("reported %q, want the panic and how many spans were lost", got)
 	}
 }
 
@@ -363,7 +363,7 @@ func TestTrouble(t *testing.T) {
 		x.tell(errors.New("away"), 2)
 		got := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(got) != 3 || !strings.HasSuffix(got[0], "error=away spans_lost=2") || !strings.HasSuffix(got[2], "error=away spans_lost=120") {
-			t.Errorf("told %q, want three lines", got)
+			t.Errorf("reported %q, want three lines", got)
 		}
 	})
 }

@@ -175,7 +175,7 @@ func TestMalformedRequests(t *testing.T) {
 		}
 	}
 	if printed.Len() > 0 {
-		t.Errorf("the library told the log %q", printed.String())
+		t.Errorf("the library logged %q", printed.String())
 	}
 }
 
